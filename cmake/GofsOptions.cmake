@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# gofs_options: what every target of ours is compiled with, and nobody else's.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+# Asserts stay on in release: no NDEBUG. -g1 gives sanitizers and profilers their line numbers.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
+set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -lineinfo")
+
+add_library(gofs_options INTERFACE)
+target_include_directories(gofs_options INTERFACE
+  "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include")
+target_link_libraries(gofs_options INTERFACE gofs_cccl)
+find_package(Threads REQUIRED)
+target_link_libraries(gofs_options INTERFACE Threads::Threads)
+
+target_compile_options(gofs_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor
+    -Werror>
+  # The host pass of nvcc reads text in which system headers are no longer marked as such, so it
+  # takes only the warnings that those headers survive. g++ sees our lines with all of them anyway.
+  # -Wpedantic rejects nvcc's own line markers.
+  $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -Xcompiler=-Wall,-Wextra
+    --expt-relaxed-constexpr -Xcudafe=--display_error_number>)
+
+if(GOFS_SANITIZE)
+  # TSan needs to see every access where it happens; ASan reports are unreadable without frames.
+  target_compile_options(gofs_options INTERFACE
+    -fsanitize=${GOFS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(gofs_options INTERFACE -fsanitize=${GOFS_SANITIZE})
+endif()
+
+if(GOFS_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "GOFS_FUZZ needs clang (libFuzzer); the compiler is "
+      "${CMAKE_CXX_COMPILER_ID}")
+  endif()
+  target_compile_options(gofs_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# gofs_add_test(NAME source... [LIBRARIES target...] [LABELS label...] [TIMEOUT seconds]
+#               [ARGS argument...])
+#   One GoogleTest binary and one ctest entry. Labels:
+#     cpu       (default for .cpp) runs anywhere;
+#     tsan      also built and run in preset cpu-tsan, which builds nothing else;
+#     gpu       (default for .cu) needs a GPU: built in preset cuda, run by `make gpu-check`;
+#     sanitize  with gpu: also run under compute-sanitizer;
+#     kernel    needs the QEMU guest; run by its own stage of `make test`;
+#     long      left out of `make test`.
+#
+# gofs_add_fuzzer(NAME source... [CORPUS folder] [LIBRARIES target...])
+#   LLVMFuzzerTestOneInput in the sources. In preset fuzz a libFuzzer binary; elsewhere a program
+#   that replays the corpus, so that old findings stay found under every compiler.
+
+if(GOFS_TESTS)
+  find_package(GTest QUIET)
+  if(NOT GTest_FOUND)
+    if(NOT EXISTS /usr/src/googletest/CMakeLists.txt)
+      message(FATAL_ERROR "GoogleTest is missing: run scripts/setup.sh")
+    endif()
+    add_subdirectory(/usr/src/googletest "${CMAKE_BINARY_DIR}/googletest" EXCLUDE_FROM_ALL SYSTEM)
+    if(NOT TARGET GTest::gtest_main)
+      add_library(GTest::gtest ALIAS gtest)
+      add_library(GTest::gtest_main ALIAS gtest_main)
+    endif()
+  endif()
+endif()
+
+# Every gtest binary leaves its cases here, for the sums that scripts/ctest_sum.py prints.
+set(GOFS_TEST_RESULTS "${CMAKE_BINARY_DIR}/test-results")
+
+function(gofs_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LIBRARIES;LABELS;ARGS")
+  set(sources ${arg_UNPARSED_ARGUMENTS})
+  if(NOT sources)
+    message(FATAL_ERROR "gofs_add_test(${name}): no sources")
+  endif()
+
+  set(is_cuda FALSE)
+  if("${sources}" MATCHES "\\.cu(;|$)")
+    set(is_cuda TRUE)
+  endif()
+  set(labels ${arg_LABELS})
+  if(is_cuda AND NOT "gpu" IN_LIST labels)
+    list(APPEND labels gpu)
+  elseif(NOT is_cuda AND NOT "gpu" IN_LIST labels)
+    list(APPEND labels cpu)
+  endif()
+
+  # Which preset builds which test: each test is compiled only where it is run.
+  if(NOT GOFS_TESTS)
+    return()
+  elseif("gpu" IN_LIST labels)
+    if(NOT GOFS_CUDA)
+      return()
+    endif()
+  elseif(GOFS_CUDA OR GOFS_FUZZ)
+    return()
+  elseif(GOFS_SANITIZE STREQUAL "thread" AND NOT "tsan" IN_LIST labels)
+    return()
+  endif()
+
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE gofs_options ${arg_LIBRARIES} GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name} ${arg_ARGS}
+    --gtest_output=xml:${GOFS_TEST_RESULTS}/${name}.xml)
+  set_tests_properties(${name} PROPERTIES
+    LABELS "${labels}"
+    TIMEOUT ${arg_TIMEOUT}
+    ENVIRONMENT "GOFS_SOURCE_DIR=${CMAKE_SOURCE_DIR};GOFS_BUILD_DIR=${CMAKE_BINARY_DIR}")
+endfunction()
+
+function(gofs_add_fuzzer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "CORPUS;TIMEOUT" "LIBRARIES")
+  set(sources ${arg_UNPARSED_ARGUMENTS})
+  if(NOT GOFS_TESTS OR GOFS_CUDA OR GOFS_SANITIZE STREQUAL "thread")
+    return()
+  endif()
+  if(arg_CORPUS)
+    cmake_path(ABSOLUTE_PATH arg_CORPUS BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+
+  if(GOFS_FUZZ)
+    add_executable(${name} ${sources})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    add_test(NAME ${name} COMMAND "${CMAKE_SOURCE_DIR}/scripts/fuzz_once.sh"
+      $<TARGET_FILE:${name}> ${arg_CORPUS})
+  else()
+    add_executable(${name} ${sources} "${CMAKE_SOURCE_DIR}/tests/fuzz_replay_main.cpp")
+    add_test(NAME ${name} COMMAND ${name} ${arg_CORPUS})
+  endif()
+  target_link_libraries(${name} PRIVATE gofs_options ${arg_LIBRARIES})
+  set_tests_properties(${name} PROPERTIES LABELS "fuzz;cpu" TIMEOUT ${arg_TIMEOUT}
+    ENVIRONMENT "GOFS_SOURCE_DIR=${CMAKE_SOURCE_DIR};GOFS_BUILD_DIR=${CMAKE_BINARY_DIR}")
+endfunction()
