@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Atomic access to plain words, the same on both sides: CCCL's cuda::atomic_ref. Each call names its
+// memory order; scope is `device` (all threads of one GPU, or all threads of the process) unless the
+// name says `system`, which is for words that a device on the other side of PCIe also touches. System
+// words have one writer and are only loaded and stored: PCIe has no native read-modify-write.
+#pragma once
+
+#include <cuda/atomic>
+
+#include "simt/platform.h"
+
+namespace gofs::simt {
+
+using cuda::std::memory_order_acq_rel;
+using cuda::std::memory_order_acquire;
+using cuda::std::memory_order_relaxed;
+using cuda::std::memory_order_release;
+using cuda::std::memory_order_seq_cst;
+
+template <typename T>
+using AtomicRef = cuda::atomic_ref<T, cuda::thread_scope_device>;
+template <typename T>
+using SystemAtomicRef = cuda::atomic_ref<T, cuda::thread_scope_system>;
+
+// atomic_ref has no const form: the word is not changed by a load.
+template <typename T>
+GOFS_HD T load_relaxed(const T& word) {
+  return AtomicRef<T>(const_cast<T&>(word)).load(memory_order_relaxed);
+}
+template <typename T>
+GOFS_HD T load_acquire(const T& word) {
+  return AtomicRef<T>(const_cast<T&>(word)).load(memory_order_acquire);
+}
+template <typename T>
+GOFS_HD void store_relaxed(T& word, T value) {
+  AtomicRef<T>(word).store(value, memory_order_relaxed);
+}
+template <typename T>
+GOFS_HD void store_release(T& word, T value) {
+  AtomicRef<T>(word).store(value, memory_order_release);
+}
+template <typename T>
+GOFS_HD T add_relaxed(T& word, T value) {
+  return AtomicRef<T>(word).fetch_add(value, memory_order_relaxed);
+}
+
+template <typename T>
+GOFS_HD T load_system_relaxed(const T& word) {
+  return SystemAtomicRef<T>(const_cast<T&>(word)).load(memory_order_relaxed);
+}
+template <typename T>
+GOFS_HD T load_system_acquire(const T& word) {
+  return SystemAtomicRef<T>(const_cast<T&>(word)).load(memory_order_acquire);
+}
+template <typename T>
+GOFS_HD void store_system_relaxed(T& word, T value) {
+  SystemAtomicRef<T>(word).store(value, memory_order_relaxed);
+}
+template <typename T>
+GOFS_HD void store_system_release(T& word, T value) {
+  SystemAtomicRef<T>(word).store(value, memory_order_release);
+}
+
+/// A lock that is only ever tried: whoever fails goes on with something useful and comes back.
+/// Zero is free. Held across no wait.
+GOFS_HD inline bool try_lock(uint32_t& lock) {
+  if (load_relaxed(lock) != 0) return false;
+  uint32_t expected = 0;
+  return AtomicRef<uint32_t>(lock).compare_exchange_strong(expected, 1u, memory_order_acquire,
+                                                           memory_order_relaxed);
+}
+GOFS_HD inline void unlock(uint32_t& lock) { store_release(lock, 0u); }
+
+}  // namespace gofs::simt

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the two compilers call things. The only place, with its neighbours in simt/, where the code
+// may ask which of them is at work: everything above is written once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__CUDACC__)
+#define GOFS_HD __host__ __device__
+#define GOFS_DEVICE __device__
+/// Keeps one copy of a large function per translation unit instead of one per call site.
+#define GOFS_NOINLINE __noinline__
+#else
+#define GOFS_HD
+#define GOFS_DEVICE
+#define GOFS_NOINLINE __attribute__((noinline))
+#endif
+
+/// True in code that runs on the GPU. `if constexpr` cannot see it; simt/ hides its uses.
+#if defined(__CUDA_ARCH__)
+#define GOFS_ON_GPU 1
+#else
+#define GOFS_ON_GPU 0
+#endif
+
+namespace gofs {
+
+/// An F2FS block and an NVMe memory page: the unit of every address in this project that is not
+/// said to be in bytes or in LBAs.
+inline constexpr uint32_t kBlockBytes = 4096;
+inline constexpr uint32_t kBlockShift = 12;
+
+namespace simt {
+
+/// Ends the program (host) or the kernel (GPU): a broken promise of ours, never bad input.
+GOFS_HD void fail_assert(const char* what, const char* file, int line);
+
+/// Rounds `value` up to a multiple of `unit`, which is a power of two.
+GOFS_HD constexpr uint64_t align_up(uint64_t value, uint64_t unit) {
+  return (value + unit - 1) & ~(unit - 1);
+}
+
+GOFS_HD constexpr uint64_t divide_up(uint64_t value, uint64_t unit) {
+  return (value + unit - 1) / unit;
+}
+
+template <typename T>
+GOFS_HD constexpr T min(T a, T b) {
+  return b < a ? b : a;
+}
+
+template <typename T>
+GOFS_HD constexpr T max(T a, T b) {
+  return a < b ? b : a;
+}
+
+}  // namespace simt
+}  // namespace gofs
+
+/// Stays on in release builds: cheap conditions only.
+#define GOFS_ASSERT(condition) \
+  ((condition) ? (void)0 : ::gofs::simt::fail_assert(#condition, __FILE__, __LINE__))
+
+#include "simt/assert.inl.h"

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A host group of several threads that plays a warp in tests. Values are exchanged by relaxed
+// accesses and a relaxed barrier, so that an exchange does not order other memory and
+// ThreadSanitizer still sees what a missing sync() would break on a GPU. sync() does order memory.
+#pragma once
+
+#include "simt/platform.h"
+
+#if !defined(__CUDA_ARCH__)
+#include <array>
+#include <atomic>
+#include <thread>
+#endif
+
+namespace gofs::simt {
+
+#if !defined(__CUDA_ARCH__)
+
+class Team {
+ public:
+  explicit Team(uint32_t size) : size_(size) { GOFS_ASSERT(size >= 1 && size <= kSizeMax); }
+  uint32_t size() const { return size_; }
+
+  /// Orders all memory accesses of the team before it with all after it.
+  void sync() { arrive(std::memory_order_acq_rel, std::memory_order_acquire); }
+
+  uint64_t read_from(uint32_t self, uint64_t value, uint32_t rank) {
+    publish(self, value);
+    const uint64_t theirs = words_[rank].value.load(std::memory_order_relaxed);
+    arrive(std::memory_order_relaxed, std::memory_order_relaxed);
+    return theirs;
+  }
+
+  template <typename Predicate>
+  uint32_t gather_mask(uint32_t self, uint64_t value, Predicate predicate) {
+    publish(self, value);
+    uint32_t mask = 0;
+    for (uint32_t rank = 0; rank < size_; ++rank) {
+      if (predicate(words_[rank].value.load(std::memory_order_relaxed))) mask |= 1u << rank;
+    }
+    arrive(std::memory_order_relaxed, std::memory_order_relaxed);
+    return mask;
+  }
+
+ private:
+  static constexpr uint32_t kSizeMax = 32;
+  struct alignas(64) Word {
+    std::atomic<uint64_t> value{0};
+  };
+
+  void publish(uint32_t self, uint64_t value) {
+    words_[self].value.store(value, std::memory_order_relaxed);
+    arrive(std::memory_order_relaxed, std::memory_order_relaxed);
+  }
+
+  void arrive(std::memory_order arrival, std::memory_order waiting) {
+    const uint64_t round = arrived_.fetch_add(1, arrival) / size_;
+    while (arrived_.load(waiting) / size_ == round) std::this_thread::yield();
+  }
+
+  const uint32_t size_;
+  std::array<Word, kSizeMax> words_;
+  std::atomic<uint64_t> arrived_{0};
+};
+
+#else
+class Team;
+#endif
+
+/// The number of the calling worker, set by run_workers; 0 elsewhere.
+#if !defined(__CUDA_ARCH__)
+inline thread_local uint32_t host_worker = 0;
+inline uint32_t host_worker_index() { return host_worker; }
+#endif
+
+}  // namespace gofs::simt

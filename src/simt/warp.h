@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The group that all code below the API is written for. On the GPU a Warp is up to 32 lanes that
+// run in step; on the CPU it is one thread, or in tests a team of up to 32 threads, so that code
+// which forgets to synchronise is found out under ThreadSanitizer.
+//
+// Members are named as in cooperative_groups. All of them but size() and thread_rank() are
+// collective: every lane of the group calls them together. Bit i of a ballot or a match belongs to
+// rank i, also when the group is only some of a hardware warp's lanes. Collectives that exchange
+// values order no memory; sync() does.
+#pragma once
+
+#include "simt/clock.h"
+#include "simt/platform.h"
+#include "simt/team.h"
+
+namespace gofs::simt {
+
+#if defined(__CUDA_ARCH__)
+
+class Warp {
+ public:
+  /// The lanes of this hardware warp that are here now. Each divergent part gets a group of its own.
+  __device__ static Warp current() { return Warp(__activemask()); }
+  /// The whole warp; the caller knows that all 32 lanes are here.
+  __device__ static Warp full() { return Warp(0xffffffffu); }
+  /// This lane alone.
+  __device__ static Warp single() { return Warp(1u << lane()); }
+  __device__ explicit Warp(uint32_t mask) : mask_(mask), rank_(__popc(mask & lanes_below())) {}
+
+  __device__ uint32_t size() const { return static_cast<uint32_t>(__popc(mask_)); }
+  __device__ uint32_t thread_rank() const { return static_cast<uint32_t>(rank_); }
+  __device__ void sync() const { __syncwarp(mask_); }
+  __device__ bool any(bool predicate) const { return __any_sync(mask_, predicate); }
+  __device__ bool all(bool predicate) const { return __all_sync(mask_, predicate); }
+  __device__ uint32_t ballot(bool predicate) const {
+    return to_ranks(__ballot_sync(mask_, predicate));
+  }
+  template <typename T>
+  __device__ T shfl(T value, uint32_t rank) const {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    return __shfl_sync(mask_, value, to_lane(rank));
+  }
+  template <typename T>
+  __device__ uint32_t match_any(T value) const {
+    return to_ranks(__match_any_sync(mask_, value));
+  }
+
+ private:
+  __device__ static uint32_t lane() {
+    uint32_t id;
+    asm("mov.u32 %0, %%laneid;" : "=r"(id));
+    return id;
+  }
+  __device__ static uint32_t lanes_below() { return (1u << lane()) - 1; }
+  __device__ int to_lane(uint32_t rank) const {
+    if (mask_ == 0xffffffffu) return static_cast<int>(rank);
+    return static_cast<int>(__fns(mask_, 0, static_cast<int>(rank) + 1));
+  }
+  __device__ uint32_t to_ranks(uint32_t lanes) const {
+    if (mask_ == 0xffffffffu) return lanes;
+    uint32_t ranks = 0;
+    uint32_t left = mask_;
+    for (uint32_t rank = 0; left != 0; ++rank, left &= left - 1) {
+      ranks |= ((lanes >> (__ffs(static_cast<int>(left)) - 1)) & 1u) << rank;
+    }
+    return ranks;
+  }
+
+  uint32_t mask_;
+  int rank_;
+};
+
+#else
+
+class Warp {
+ public:
+  Warp() = default;
+  Warp(Team* team, uint32_t rank) : team_(team), rank_(rank) {}
+  GOFS_HD static Warp current() { return Warp(); }
+  GOFS_HD static Warp full() { return Warp(); }
+  GOFS_HD static Warp single() { return Warp(); }
+
+  uint32_t size() const { return team_ == nullptr ? 1 : team_->size(); }
+  uint32_t thread_rank() const { return rank_; }
+  void sync() const {
+    if (team_ != nullptr) team_->sync();
+  }
+  bool any(bool predicate) const { return ballot(predicate) != 0; }
+  bool all(bool predicate) const { return ballot(!predicate) == 0; }
+  uint32_t ballot(bool predicate) const {
+    if (team_ == nullptr) return predicate ? 1 : 0;
+    return team_->gather_mask(rank_, predicate, [](uint64_t theirs) { return theirs != 0; });
+  }
+  template <typename T>
+  T shfl(T value, uint32_t rank) const {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    if (team_ == nullptr) return value;
+    return from_word<T>(team_->read_from(rank_, to_word(value), rank));
+  }
+  template <typename T>
+  uint32_t match_any(T value) const {
+    if (team_ == nullptr) return 1;
+    const uint64_t mine = to_word(value);
+    return team_->gather_mask(rank_, mine, [mine](uint64_t theirs) { return theirs == mine; });
+  }
+
+ private:
+  template <typename T>
+  static uint64_t to_word(T value) {
+    uint64_t word = 0;
+    __builtin_memcpy(&word, &value, sizeof(T));
+    return word;
+  }
+  template <typename T>
+  static T from_word(uint64_t word) {
+    T value;
+    __builtin_memcpy(&value, &word, sizeof(T));
+    return value;
+  }
+
+  Team* team_ = nullptr;
+  uint32_t rank_ = 0;
+};
+
+#endif
+
+GOFS_HD inline uint32_t popcount(uint32_t bits) {
+#if GOFS_ON_GPU
+  return static_cast<uint32_t>(__popc(bits));
+#else
+  return static_cast<uint32_t>(__builtin_popcount(bits));
+#endif
+}
+
+/// Index of the lowest set bit; `bits` is not zero.
+GOFS_HD inline uint32_t lowest_bit(uint32_t bits) {
+#if GOFS_ON_GPU
+  return static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1);
+#else
+  return static_cast<uint32_t>(__builtin_ctz(bits));
+#endif
+}
+
+/// The bits of ranks below `rank`.
+GOFS_HD constexpr uint32_t ranks_below(uint32_t rank) { return (1u << rank) - 1; }
+
+/// Sum over the group, on every lane. Collective.
+template <typename T>
+GOFS_HD T reduce_add(const Warp& warp, T value) {
+  T sum = 0;
+  const uint32_t size = warp.size();
+  for (uint32_t rank = 0; rank < size; ++rank) sum += warp.shfl(value, rank);
+  return sum;
+}
+
+/// First failure (a negative number) over the group, or 0, on every lane. Collective.
+GOFS_HD inline int first_error(const Warp& warp, int error) {
+  const uint32_t failed = warp.ballot(error < 0);
+  return failed == 0 ? 0 : warp.shfl(error, lowest_bit(failed));
+}
+
+/// Which of several parallel resources (queue pairs, page lists) this warp should use: neighbours on
+/// one SM share, different SMs do not.
+GOFS_HD inline uint32_t processor_id() {
+#if GOFS_ON_GPU
+  uint32_t id;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
+  return id;
+#else
+  return host_worker_index();
+#endif
+}
+
+}  // namespace gofs::simt

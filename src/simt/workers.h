@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CPU's launch: a kernel is a function run by N threads, each of them a warp of one lane, or by
+// teams of threads that play one warp each.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "simt/warp.h"
+
+namespace gofs::simt {
+
+/// Runs `work(warp, index)` for every index below `count`, each on a thread of its own; returns when
+/// all are done.
+inline void run_workers(uint32_t count, const std::function<void(const Warp&, uint32_t)>& work) {
+  std::vector<std::thread> threads;
+  threads.reserve(count);
+  for (uint32_t index = 0; index < count; ++index) {
+    threads.emplace_back([&work, index] {
+      host_worker = index;
+      work(Warp(), index);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// As run_workers, but each index is a warp of `width` threads.
+inline void run_teams(uint32_t count, uint32_t width,
+                      const std::function<void(const Warp&, uint32_t)>& work) {
+  std::vector<std::unique_ptr<Team>> teams;
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(count) * width);
+  for (uint32_t index = 0; index < count; ++index) {
+    Team* team = teams.emplace_back(std::make_unique<Team>(width)).get();
+    for (uint32_t rank = 0; rank < width; ++rank) {
+      threads.emplace_back([&work, team, index, rank] {
+        host_worker = index;
+        work(Warp(team, rank), index);
+      });
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace gofs::simt
