@@ -142,6 +142,15 @@ GOFS_HD inline uint32_t lowest_bit(uint32_t bits) {
 #endif
 }
 
+/// Number of zero bits above the highest set bit; `bits` is not zero.
+GOFS_HD inline uint32_t leading_zeros(uint32_t bits) {
+#if GOFS_ON_GPU
+  return static_cast<uint32_t>(__clz(static_cast<int>(bits)));
+#else
+  return static_cast<uint32_t>(__builtin_clz(bits));
+#endif
+}
+
 /// The bits of ranks below `rank`.
 GOFS_HD constexpr uint32_t ranks_below(uint32_t rank) { return (1u << rank) - 1; }
 

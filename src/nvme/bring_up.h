@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a reset controller to a device with I/O queues, by one warp and through the registers and the
+// admin queue alone (NVMe 1.4, section 7.6.1). The memory of the queues was laid out by layout.h.
+#pragma once
+
+#include "nvme/recovery.h"
+
+namespace gofs::nvme {
+
+/// Where bring_up stopped; host code turns it into words.
+enum class BringUpStep : uint32_t {
+  kDone,
+  kCapabilities,      // no NVM command set, or 4 KiB pages not supported
+  kDisable,           // CSTS.RDY stayed 1
+  kEnable,            // CSTS.RDY stayed 0, or CSTS.CFS
+  kIdentifyController,
+  kIdentifyNamespace,
+  kNamespaceFormat,   // LBA size other than 512 to 4096 bytes, or metadata in the LBA
+  kNumberOfQueues,
+  kCreateCompletionQueue,
+  kCreateSubmissionQueue,
+};
+
+struct BringUpResult {
+  BringUpStep step;
+  CommandStatus status;
+};
+
+namespace detail {
+
+/// Waits until CSTS.RDY is `ready`. Collective.
+GOFS_HD inline bool wait_ready(const simt::Warp& warp, Device& device, bool ready,
+                               uint64_t timeout_ns) {
+  const auto& registers = device.controller.registers();
+  const simt::Deadline deadline = simt::Deadline::after_ns(timeout_ns);
+  simt::Backoff backoff;
+  for (;;) {
+    device.controller.step(warp, 0);
+    const uint32_t status = warp.shfl(simt::load_system_acquire(registers.csts), 0);
+    if ((status & format::nvme::kCstsFatal) != 0 && ready) return false;
+    if (((status & format::nvme::kCstsReady) != 0) == ready) return true;
+    if (warp.any(deadline.passed())) return false;
+    backoff.pause();
+  }
+}
+
+GOFS_HD inline CommandStatus identify(const simt::Warp& warp, Device& device, uint32_t nsid,
+                                      uint32_t what, void* page) {
+  format::nvme::SubmissionEntry entry{};
+  entry.opcode = static_cast<uint8_t>(format::nvme::AdminOpcode::kIdentify);
+  entry.nsid = nsid;
+  entry.prp1 = device.controller.dma_address(page);
+  entry.cdw10 = what;
+  uint32_t unused = 0;
+  return execute_admin(warp, device, entry, unused);
+}
+
+GOFS_HD inline CommandStatus create_queue(const simt::Warp& warp, Device& device,
+                                          format::nvme::AdminOpcode opcode, const QueuePair& queue) {
+  const bool submission = opcode == format::nvme::AdminOpcode::kCreateSubmissionQueue;
+  format::nvme::SubmissionEntry entry{};
+  entry.opcode = static_cast<uint8_t>(opcode);
+  entry.prp1 = device.controller.dma_address(
+      submission ? static_cast<const void*>(queue.submission) : queue.completion);
+  entry.cdw10 = queue.qid | (queue.depth() - 1) << 16;
+  entry.cdw11 = 1u | (submission ? queue.qid << 16 : 0u);  // physically contiguous; no interrupts
+  uint32_t unused = 0;
+  return execute_admin(warp, device, entry, unused);
+}
+
+}  // namespace detail
+
+/// Gives a queue its shape, doorbells and empty rings. Called by one lane.
+GOFS_HD inline void reset_queue(const Device& device, QueuePair& queue, uint32_t depth) {
+  queue.shape = RingShape::of(depth);
+  queue.slot_bits = queue.shape.shift;
+  if (queue.slot_bits == RingShape::kNoShift) {
+    queue.slot_bits = 0;
+    while ((1u << queue.slot_bits) < depth) ++queue.slot_bits;
+  }
+  queue.submission_doorbell =
+      device.controller.doorbell(queue.qid, false, device.doorbell_stride);
+  queue.completion_doorbell = device.controller.doorbell(queue.qid, true, device.doorbell_stride);
+}
+
+/// Brings the device up. `page` is a scratch block. Collective, by one warp, before any other use;
+/// the memory of the queues is zero. On failure the device is left disabled.
+GOFS_HD inline BringUpResult bring_up(const simt::Warp& warp, Device& device, void* page) {
+  using format::nvme::IdentifyController;
+  using format::nvme::IdentifyNamespace;
+  const bool leader = warp.thread_rank() == 0;
+  auto& registers = device.controller.registers();
+  const uint64_t cap = warp.shfl(simt::load_system_relaxed(registers.cap), 0);
+  const uint64_t ready_timeout_ns = ((cap >> format::nvme::kCapTimeoutShift & 0xff) + 1) * 500000000;
+  if ((cap >> format::nvme::kCapNvmCommandSetShift & 1) == 0 || (cap >> 48 & 0xf) != 0) {
+    return {BringUpStep::kCapabilities, 0};
+  }
+  if (leader) {
+    device.doorbell_stride = static_cast<uint32_t>(cap >> format::nvme::kCapStrideShift & 0xf);
+    simt::store_system_relaxed(registers.cc, 0u);
+  }
+  warp.sync();
+  if (!detail::wait_ready(warp, device, false, ready_timeout_ns)) return {BringUpStep::kDisable, 0};
+
+  const uint32_t entries_max = static_cast<uint32_t>(cap & 0xffff) + 1;
+  if (leader) {
+    reset_queue(device, *device.admin, simt::min(device.admin->shape.depth, entries_max));
+    for (uint32_t i = 0; i < device.io_queue_count; ++i) {
+      reset_queue(device, device.io[i], simt::min(device.io[i].shape.depth, entries_max));
+    }
+    const uint32_t admin_last = device.admin->shape.depth - 1;
+    simt::store_system_relaxed(registers.aqa, admin_last | admin_last << 16);
+    simt::store_system_relaxed(registers.asq,
+                               device.controller.dma_address(device.admin->submission));
+    simt::store_system_relaxed(registers.acq,
+                               device.controller.dma_address(device.admin->completion));
+    simt::store_system_release(registers.cc,
+                               format::nvme::kCcEnable | format::nvme::kCcEntrySizes);
+  }
+  warp.sync();
+  if (!detail::wait_ready(warp, device, true, ready_timeout_ns)) return {BringUpStep::kEnable, 0};
+
+  CommandStatus status = detail::identify(warp, device, 0, format::nvme::kIdentifyController, page);
+  if (status != 0) return {BringUpStep::kIdentifyController, status};
+  warp.sync();
+  const auto& controller = *static_cast<const IdentifyController*>(page);
+  if (leader) {
+    const uint32_t mdts = controller.mdts;
+    const uint64_t limit = mdts == 0 || mdts > 16 ? kPrpBytesMax : uint64_t{kBlockBytes} << mdts;
+    device.transfer_bytes_max = static_cast<uint32_t>(simt::min<uint64_t>(limit, kPrpBytesMax));
+    device.volatile_write_cache = controller.vwc & 1;
+  }
+  warp.sync();
+
+  status = detail::identify(warp, device, device.nsid, format::nvme::kIdentifyNamespace, page);
+  if (status != 0) return {BringUpStep::kIdentifyNamespace, status};
+  warp.sync();
+  const auto& space = *static_cast<const IdentifyNamespace*>(page);
+  const format::nvme::LbaFormat lba = space.lbaf[space.flbas & 0xf];
+  if (lba.lba_shift < 9 || lba.lba_shift > kBlockShift || lba.metadata_bytes != 0) {
+    return {BringUpStep::kNamespaceFormat, 0};
+  }
+  if (leader) {
+    device.lba_shift = lba.lba_shift;
+    device.lba_count = space.nsze;
+  }
+  warp.sync();
+
+  format::nvme::SubmissionEntry features{};
+  features.opcode = static_cast<uint8_t>(format::nvme::AdminOpcode::kSetFeatures);
+  features.cdw10 = format::nvme::kFeatureNumberOfQueues;
+  features.cdw11 = (device.io_queue_count - 1) | (device.io_queue_count - 1) << 16;
+  uint32_t granted = 0;
+  status = execute_admin(warp, device, features, granted);
+  if (status != 0) return {BringUpStep::kNumberOfQueues, status};
+  const uint32_t count = simt::min(simt::min(granted & 0xffff, granted >> 16) + 1,
+                                   device.io_queue_count);
+  warp.sync();
+  if (leader) device.io_queue_count = count;
+  warp.sync();
+  for (uint32_t i = 0; i < count; ++i) {
+    status = detail::create_queue(warp, device, format::nvme::AdminOpcode::kCreateCompletionQueue,
+                                  device.io[i]);
+    if (status != 0) return {BringUpStep::kCreateCompletionQueue, status};
+    status = detail::create_queue(warp, device, format::nvme::AdminOpcode::kCreateSubmissionQueue,
+                                  device.io[i]);
+    if (status != 0) return {BringUpStep::kCreateSubmissionQueue, status};
+  }
+  return {BringUpStep::kDone, 0};
+}
+
+inline const char* step_name(BringUpStep step) {
+  switch (step) {
+    case BringUpStep::kDone: return "ready";
+    case BringUpStep::kCapabilities: return "capabilities (no NVM command set or no 4 KiB pages)";
+    case BringUpStep::kDisable: return "disable (CSTS.RDY stayed 1)";
+    case BringUpStep::kEnable: return "enable (CSTS.RDY stayed 0)";
+    case BringUpStep::kIdentifyController: return "Identify Controller";
+    case BringUpStep::kIdentifyNamespace: return "Identify Namespace";
+    case BringUpStep::kNamespaceFormat: return "namespace format (LBAs of 512 to 4096 bytes wanted)";
+    case BringUpStep::kNumberOfQueues: return "Set Features, number of queues";
+    case BringUpStep::kCreateCompletionQueue: return "Create I/O Completion Queue";
+    case BringUpStep::kCreateSubmissionQueue: return "Create I/O Submission Queue";
+  }
+  return "?";
+}
+
+}  // namespace gofs::nvme

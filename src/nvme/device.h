@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An NVMe device: its limits, its queue pairs, and submit(), which starts one command a lane. Callers
+// name the queue pair (pick_queue gives the one for this SM). To run commands to their end see
+// execute.h; what happens to one that does not complete is in recovery.h; how a device is brought up,
+// in bring_up.h.
+#pragma once
+
+#include "nvme/queue_pair.h"
+
+namespace gofs::nvme {
+
+inline constexpr uint32_t kIoQueuesMax = 128;
+
+/// A device fails once and for all: no new commands from kFailing on; from kFailed on the controller
+/// is disabled and touches no memory, so that waiters may return.
+enum Failure : uint32_t { kWorking = 0, kFailing = 1, kFailed = 2 };
+
+struct Limits {
+  uint64_t command_timeout_ns;  // from submission to completion
+  uint64_t admin_timeout_ns;
+};
+
+struct Device {
+  ssd::ControllerRef controller;
+  Limits limits;
+  uint32_t doorbell_stride;  // CAP.DSTRD
+  uint32_t transfer_bytes_max;
+  uint32_t nsid;
+  uint32_t lba_shift;
+  uint64_t lba_count;
+  uint32_t io_queue_count;
+  uint32_t volatile_write_cache;
+  QueuePair* admin;
+  QueuePair* io;  // io_queue_count of them
+  alignas(128) uint32_t failure;  // a Failure
+  uint64_t timeouts;
+
+  GOFS_HD uint32_t lba_bytes() const { return 1u << lba_shift; }
+};
+
+/// The I/O queue pair of the calling processor.
+GOFS_HD inline QueuePair& pick_queue(const Device& device) {
+  return device.io[simt::processor_id() % device.io_queue_count];
+}
+
+/// Lets the device and the queue get on: called by everyone who waits. Collective.
+GOFS_HD inline void progress(const simt::Warp& warp, Device& device, QueuePair& queue) {
+  const bool unknown =
+      simt::load_relaxed(queue.tail) != simt::load_relaxed(queue.next_ticket);
+  if (warp.any(unknown)) ring(warp, queue);
+  device.controller.step(warp, queue.qid);
+  reap(warp, queue);
+}
+
+GOFS_HD inline bool device_failed(const Device& device) {
+  return simt::load_relaxed(device.failure) == kFailed;
+}
+
+GOFS_HD inline format::nvme::SubmissionEntry make_entry(const Device& device, QueuePair& queue,
+                                                        const Token& token,
+                                                        const Command& command) {
+  format::nvme::SubmissionEntry entry{};
+  entry.opcode = static_cast<uint8_t>(command.opcode);
+  entry.cid = queue.cid_of(token.position);
+  entry.nsid = device.nsid;
+  if (command.opcode != format::nvme::IoOpcode::kFlush) {
+    entry.cdw10 = static_cast<uint32_t>(command.lba);
+    entry.cdw11 = static_cast<uint32_t>(command.lba >> 32);
+    entry.cdw12 = (command.lba_count - 1) |
+                  (command.force_unit_access ? format::nvme::kForceUnitAccess : 0);
+  }
+  if (command.bytes != 0) {
+    PrpList& list = queue.prp_lists[token.position.index];
+    describe_buffer(entry, device.controller.dma_address(command.buffer), command.bytes, list,
+                    device.controller.dma_address(&list));
+  }
+  return entry;
+}
+
+/// Puts the command of each lane in `lanes` (at most batch_max() bits) into the ring and rings the
+/// doorbell. With a mailbox, whose `remaining` already counts these commands, nobody needs to wait
+/// for them. Collective. Returns 0, or -EIO on a device that has failed: nothing was submitted, or
+/// the device is lost with what was.
+GOFS_HD inline int submit(const simt::Warp& warp, Device& device, QueuePair& queue, uint32_t lanes,
+                          const Command& command, Mailbox* mailbox, Token& token) {
+  if (warp.any(simt::load_relaxed(device.failure) != kWorking)) return -EIO;
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  token = reserve(warp, queue, lanes);
+  simt::Backoff backoff;
+  // Others retire the slots we wait for within their own deadlines, or the device is failed.
+  while (!warp.all(!mine || admitted(queue, token))) {
+    progress(warp, device, queue);
+    if (warp.any(device_failed(device))) return -EIO;
+    backoff.pause();
+  }
+  if (mine) publish(queue, token, make_entry(device, queue, token, command), mailbox);
+  warp.sync();
+  ring(warp, queue);
+  return 0;
+}
+
+}  // namespace gofs::nvme

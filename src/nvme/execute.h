@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Commands run to their end, one a lane: execute() is what the file system calls for data and
+// metadata alike. Below it: submit (device.h), the four moves (queue_pair.h), the wire
+// (format/nvme.h).
+#pragma once
+
+#include "nvme/recovery.h"
+
+namespace gofs::nvme {
+
+/// Waits for the commands of `lanes` and retires their slots. Collective. Each lane of `lanes`
+/// returns its command's status.
+GOFS_HD inline CommandStatus wait(const simt::Warp& warp, Device& device, QueuePair& queue,
+                                  uint32_t lanes, const Token& token) {
+  bool waiting = (lanes >> warp.thread_rank() & 1u) != 0;
+  CommandStatus status = 0;
+  const simt::Deadline deadline = simt::Deadline::after_ns(device.limits.command_timeout_ns);
+  simt::Backoff backoff;
+  for (;;) {
+    progress(warp, device, queue);
+    if (waiting && completed(queue, token, status)) {
+      retire(queue, token);
+      waiting = false;
+    }
+    const uint32_t left = warp.ballot(waiting);
+    if (left == 0) return status;
+    if (warp.any(device_failed(device))) return waiting ? kStatusDeviceFailed : status;
+    if (warp.any(deadline.passed())) {
+      const CommandStatus verdict = recover(warp, device, queue, left, token);
+      return waiting ? verdict : status;
+    }
+    backoff.pause();
+  }
+}
+
+/// Runs the command of each lane in `lanes` to its end. Collective. Each lane of `lanes` returns its
+/// status; data read is visible to the lane that asked, and after sync() to its warp.
+GOFS_HD inline CommandStatus execute(const simt::Warp& warp, Device& device, QueuePair& queue,
+                                     uint32_t lanes, const Command& command) {
+  CommandStatus status = 0;
+  while (lanes != 0) {
+    // A ring shorter than the warp is used in portions: nobody waits for admission holding slots.
+    uint32_t portion = lanes;
+    while (simt::popcount(portion) > queue.batch_max()) {
+      portion &= ~(1u << (31 - simt::leading_zeros(portion)));
+    }
+    lanes &= ~portion;
+    Token token;
+    CommandStatus result = kStatusDeviceFailed;
+    if (submit(warp, device, queue, portion, command, nullptr, token) == 0) {
+      result = wait(warp, device, queue, portion, token);
+    }
+    if ((portion >> warp.thread_rank() & 1u) != 0) status = result;
+  }
+  return status;
+}
+
+}  // namespace gofs::nvme

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A submission and a completion queue in the memory of those who use them, driven by many warps at
+// once. This file holds the state and the four moves; device.h puts them together (execute, aborts).
+//
+//   reserve   a ticket a command, one atomic a warp. Ticket t owns ring position and slot t % depth;
+//             cid = slot, with the lap's low bits above it so that a stray completion is recognised.
+//   publish   each lane writes its 64-byte entry and marks its slot issued            [N2]
+//   ring      under a try-lock, moves the tail over consecutive issued slots, one doorbell for all
+//   reap      under a try-lock, hands completions to the slots, a warp's width at a time [N3]
+//
+// A ticket may be used once the slot's former command is retired, and the next slot's too: then at
+// most depth - 1 commands are outstanding, which is what tells a full ring from an empty one. A
+// command is retired by its waiter, who has then seen the completion, or by reap when it reports to a
+// mailbox. A warp that waits for admission must not hold unretired slots; execute() sees to it.
+//
+// Sources: BaM (tickets and turns), AGILE (cid = slot, windows of 32 completions); see
+// docs/memory_model.md for the pairs [N1] to [N4].
+#pragma once
+
+#include "format/nvme.h"
+#include "nvme/prp.h"
+#include "nvme/ring_index.h"
+#include "nvme/status.h"
+#include "simt/atomic.h"
+#include "simt/warp.h"
+#include "ssd/controller_ref.h"
+
+namespace gofs::nvme {
+
+/// Where the commands of an asynchronous operation report. `remaining` counts commands under way.
+struct Mailbox {
+  uint32_t remaining;
+  CommandStatus status;  // of the first command that failed, else 0
+};
+
+struct alignas(32) Slot {
+  uint32_t lap;       // laps retired; ticket t is admitted when this equals its lap [N1]
+  uint32_t issued;    // lap + 1 once the entry of that lap is written [N2]
+  uint64_t done;      // completed lap + 1 in the high half, status in the low half [N3]
+  Mailbox* mailbox;   // where to report instead of to a waiter; written before `issued`
+  uint32_t dw0;       // command specific result; written before `done`
+  uint32_t unused;
+};
+static_assert(sizeof(Slot) == 32);
+
+struct QueuePair {
+  // Constant after creation.
+  format::nvme::SubmissionEntry* submission;
+  format::nvme::CompletionEntry* completion;
+  Slot* slots;
+  PrpList* prp_lists;  // one a slot
+  uint32_t* submission_doorbell;
+  uint32_t* completion_doorbell;
+  RingShape shape;
+  uint32_t slot_bits;  // cid = slot | lap << slot_bits
+  uint32_t qid;
+
+  // Words that different warps write, each on a line of its own.
+  alignas(128) uint64_t next_ticket;
+  alignas(128) uint32_t tail_lock;
+  uint64_t tail;       // tickets below it were made known by a doorbell
+  uint64_t doorbells;  // doorbell stores so far
+  alignas(128) uint32_t head_lock;
+  uint64_t head;      // completions consumed
+  uint64_t spurious;  // completions for no outstanding command: duplicates, or after an abort
+  uint64_t failed;    // completions with an error status
+
+  GOFS_HD uint32_t depth() const { return shape.depth; }
+  /// The most commands that a warp may reserve at once.
+  GOFS_HD uint32_t batch_max() const { return shape.depth - 1; }
+  GOFS_HD uint16_t cid_of(const RingPosition& position) const {
+    return static_cast<uint16_t>(position.index | position.lap << slot_bits);
+  }
+};
+
+/// One I/O command as the layers above ask for it.
+struct Command {
+  format::nvme::IoOpcode opcode;
+  bool force_unit_access;
+  uint32_t lba_count;
+  uint64_t lba;
+  void* buffer;    // a multiple of 4; may be null where the command moves no data
+  uint32_t bytes;  // at most the device's transfer limit
+};
+
+/// What a lane keeps of a command it has submitted.
+struct Token {
+  RingPosition position;
+  uint64_t ticket;
+};
+
+/// Takes a ticket for each lane in `lanes`, which has at most batch_max() bits. Collective.
+GOFS_HD inline Token reserve(const simt::Warp& warp, QueuePair& queue, uint32_t lanes) {
+  const uint32_t leader = simt::lowest_bit(lanes);
+  uint64_t base = 0;
+  if (warp.thread_rank() == leader) {
+    base = simt::add_relaxed(queue.next_ticket, uint64_t{simt::popcount(lanes)});
+  }
+  base = warp.shfl(base, leader);
+  Token token;
+  token.ticket = base + simt::popcount(lanes & simt::ranks_below(warp.thread_rank()));
+  token.position = queue.shape.position(token.ticket);
+  return token;
+}
+
+/// True once the lane's ticket may be written.
+GOFS_HD inline bool admitted(const QueuePair& queue, const Token& token) {
+  const RingPosition next = token.position.plus(1, queue.depth());
+  // [N1] the retiring waiter's release: it has read all that the slot held.
+  const uint32_t mine = simt::load_acquire(queue.slots[token.position.index].lap);
+  const uint32_t after = simt::load_acquire(queue.slots[next.index].lap);
+  return mine == token.position.lap && static_cast<int32_t>(after - next.lap) >= 0;
+}
+
+/// Writes the lane's entry into the ring. Not collective.
+GOFS_HD inline void publish(QueuePair& queue, const Token& token,
+                            const format::nvme::SubmissionEntry& entry, Mailbox* mailbox) {
+  Slot& slot = queue.slots[token.position.index];
+  queue.submission[token.position.index] = entry;
+  slot.mailbox = mailbox;
+  simt::store_release(slot.issued, token.position.lap + 1);  // [N2] entry and mailbox are written
+}
+
+/// Moves the tail over all consecutive issued entries and rings the doorbell once; does nothing if
+/// another warp is at it. Collective.
+GOFS_HD inline void ring(const simt::Warp& warp, QueuePair& queue) {
+  const bool leader = warp.thread_rank() == 0;
+  const uint32_t locked = leader && simt::try_lock(queue.tail_lock) ? 1 : 0;
+  if (warp.shfl(locked, 0) == 0) return;
+  warp.sync();
+  uint64_t tail = warp.shfl(leader ? simt::load_relaxed(queue.tail) : 0, 0);
+  const uint64_t before = tail;
+  RingPosition position = queue.shape.position(tail);
+  const uint32_t width = warp.size();
+  // A lap at the most: more cannot be issued while we hold the tail.
+  for (uint32_t seen = 0; seen < queue.depth(); seen += width) {
+    const RingPosition mine = position.plus(warp.thread_rank(), queue.depth());
+    const bool issued = simt::load_acquire(queue.slots[mine.index].issued) == mine.lap + 1;  // [N2]
+    const uint32_t missing = warp.ballot(!issued);
+    const uint32_t count = missing == 0 ? width : simt::lowest_bit(missing);
+    tail += count;
+    position = position.plus(count, queue.depth());
+    if (missing != 0) break;
+  }
+  warp.sync();
+  if (leader) {
+    if (tail != before) {
+      simt::store_relaxed(queue.tail, tail);
+      ++queue.doorbells;
+      // [N4] The entries are in memory before the device can learn of them.
+      simt::store_system_release(*queue.submission_doorbell, position.index);
+    }
+    simt::unlock(queue.tail_lock);
+  }
+}
+
+/// Hands one completion to its slot. Called by the holder of the head lock, a lane an entry.
+GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status, uint32_t dw0) {
+  const uint32_t index = cid & ((1u << queue.slot_bits) - 1);
+  if (index < queue.depth()) {
+    Slot& slot = queue.slots[index];
+    const uint32_t lap = simt::load_relaxed(slot.lap);
+    const bool outstanding = simt::load_acquire(slot.issued) == lap + 1 &&
+                             static_cast<uint32_t>(simt::load_relaxed(slot.done) >> 32) != lap + 1 &&
+                             static_cast<uint16_t>(index | lap << queue.slot_bits) == cid;
+    if (outstanding) {
+      if (status != 0) simt::add_relaxed(queue.failed, uint64_t{1});
+      if (slot.mailbox == nullptr) {
+        slot.dw0 = dw0;
+        simt::store_release(slot.done, uint64_t{lap + 1} << 32 | status);  // [N3]
+        return;
+      }
+      Mailbox& mailbox = *slot.mailbox;
+      simt::store_relaxed(slot.done, uint64_t{lap + 1} << 32 | status);
+      if (status != 0) simt::store_relaxed(mailbox.status, status);
+      simt::AtomicRef<uint32_t>(mailbox.remaining).fetch_sub(1, simt::memory_order_release);  // [N3]
+      simt::store_release(slot.lap, lap + 1);  // [N1]
+      return;
+    }
+  }
+  simt::add_relaxed(queue.spurious, uint64_t{1});
+}
+
+/// Consumes the completions that the device has posted, if no other warp is at it. Collective.
+GOFS_HD inline void reap(const simt::Warp& warp, QueuePair& queue) {
+  const bool leader = warp.thread_rank() == 0;
+  // A look before the lock: most polls find nothing.
+  uint32_t locked = 0;
+  if (leader) {
+    const RingPosition next = queue.shape.position(simt::load_relaxed(queue.head));
+    const uint16_t status = simt::load_system_relaxed(queue.completion[next.index].status);
+    locked = (status & 1u) != (next.lap & 1u) && simt::try_lock(queue.head_lock) ? 1 : 0;
+  }
+  if (warp.shfl(locked, 0) == 0) return;
+  warp.sync();
+  uint64_t head = warp.shfl(leader ? simt::load_relaxed(queue.head) : 0, 0);
+  const uint64_t before = head;
+  RingPosition position = queue.shape.position(head);
+  const uint32_t width = simt::min(warp.size(), queue.depth());
+  for (uint32_t seen = 0; seen < queue.depth(); seen += width) {
+    const RingPosition mine = position.plus(warp.thread_rank(), queue.depth());
+    const format::nvme::CompletionEntry& entry = queue.completion[mine.index];
+    // The phase tag of lap 0 is 1, of lap 1 it is 0, and so on. [N4]
+    const uint16_t status = simt::load_system_acquire(entry.status);
+    const bool posted = warp.thread_rank() < width && (status & 1u) != (mine.lap & 1u);
+    const uint32_t missing = warp.ballot(!posted);
+    const uint32_t count = missing == 0 ? width : simt::lowest_bit(missing);
+    // A device that repeats itself within one window must not be believed twice.
+    const uint32_t key = warp.thread_rank() < count ? entry.cid : 0x10000u + warp.thread_rank();
+    const bool first = count <= 1 || simt::lowest_bit(warp.match_any(key)) == warp.thread_rank();
+    if (warp.thread_rank() < count) {
+      if (first) {
+        deliver(queue, entry.cid, status >> 1, entry.dw0);
+      } else {
+        simt::add_relaxed(queue.spurious, uint64_t{1});
+      }
+    }
+    head += count;
+    position = position.plus(count, queue.depth());
+    if (count < width) break;
+  }
+  warp.sync();
+  if (leader) {
+    if (head != before) {
+      simt::store_relaxed(queue.head, head);
+      // Release: our reads of the entries come before the device may overwrite them. [N4]
+      simt::store_system_release(*queue.completion_doorbell, position.index);
+    }
+    simt::unlock(queue.head_lock);
+  }
+}
+
+/// The completion of the lane's own command: true once it is there. Not collective.
+GOFS_HD inline bool completed(const QueuePair& queue, const Token& token, CommandStatus& status) {
+  const uint64_t done = simt::load_acquire(queue.slots[token.position.index].done);  // [N3]
+  if (static_cast<uint32_t>(done >> 32) != token.position.lap + 1) return false;
+  status = static_cast<uint32_t>(done);
+  return true;
+}
+
+/// Gives the slot back. The lane has seen its completion, or knows that none will come.
+GOFS_HD inline void retire(QueuePair& queue, const Token& token) {
+  simt::store_release(queue.slots[token.position.index].lap, token.position.lap + 1);  // [N1]
+}
+
+}  // namespace gofs::nvme
