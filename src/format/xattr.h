@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Extended attributes: one string of bytes, the inline area of the inode (InodeLayout::xattr_offset,
+// if kInlineXattr is set) followed by the first 4072 bytes of the xattr node (if i_xattr_nid is not 0).
+// Entries may straddle the border. A header at the very start, then entries padded to 4 bytes; a zero
+// word ends the list, but a full area has no end mark: bound the walk.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "format/little_endian.h"
+
+namespace gofs::format {
+
+inline constexpr uint32_t kXattrMagic = 0xF2F52011;
+inline constexpr uint32_t kXattrNodeBytes = 4072;
+
+struct XattrHeader {
+  le32 h_magic;
+  le32 h_refcount;
+  le32 reserved[4];
+};
+static_assert(sizeof(XattrHeader) == 24);
+
+struct XattrEntry {
+  uint8_t e_name_index;
+  uint8_t e_name_len;
+  le16 e_value_size;
+  // The name, then the value, follow.
+
+  GOFS_HD uint32_t padded_bytes() const {
+    return (static_cast<uint32_t>(sizeof(XattrEntry)) + e_name_len + e_value_size + 3u) & ~3u;
+  }
+};
+static_assert(sizeof(XattrEntry) == 4);
+
+/// e_name_index: the prefix of the attribute's name.
+enum XattrIndex : uint8_t {
+  kXattrUser = 1,         // "user."
+  kXattrAclAccess = 2,    // "system.posix_acl_access", empty name
+  kXattrAclDefault = 3,   // "system.posix_acl_default", empty name
+  kXattrTrusted = 4,      // "trusted."
+  kXattrSecurity = 6,     // "security."
+  kXattrAdvise = 7,       // "system.advise"
+  kXattrEncryption = 9,   // "c"
+  kXattrVerity = 11,      // "v"
+};
+
+}  // namespace gofs::format
