@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Prints the path of the nvcc that GoFS uses, or nothing and exit status 1.
-# Order: $CUDACXX, PATH, /usr/local/cuda, the wheels under build/toolchain. Older than 13.0 is skipped.
+# Order: $CUDACXX, PATH, /usr/local/cuda, the wheels under build/toolchain; older than 13.0 does not
+# count.
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 is_new_enough() {

@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Configures and builds one preset, then points build/gofs at the command.
+# usage: build.sh [PRESET|auto] [TARGET...]
+# auto (the default): cuda when scripts/nvcc.sh finds a compiler for it, else cpu.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=${1:-auto}
+shift || true
+if [ "$preset" = auto ]; then
+  if scripts/nvcc.sh > /dev/null; then preset=cuda; else preset=cpu; fi
+fi
+
+# ninja is in every preset, but a machine may have only make.
+generator=()
+if ! command -v ninja > /dev/null; then generator=(-G "Unix Makefiles"); fi
+
+mkdir -p build
+cmake --preset "$preset" "${generator[@]}" -Wno-dev > "build/configure-$preset.log" 2>&1 ||
+  { cat "build/configure-$preset.log" >&2; exit 1; }
+cmake --build "build/$preset" -j "$(nproc)" ${1:+--target "$@"}
+
+# The cuda build runs on machines without a GPU as well, so it wins over the cpu build.
+for candidate in cuda cpu; do
+  if [ -x "build/$candidate/src/cli/gofs" ]; then
+    ln -sfn "$candidate/src/cli/gofs" build/gofs
+    break
+  fi
+done

@@ -1,0 +1,396 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of STYLE.md and of the folder layers that a program can check.
+
+Run without arguments from anywhere: every check prints what it found, one line a finding with file
+and line, and the last line is `N passed, N failed`, one per check (one per header for the
+compiles-alone check). `check_structure.py CHECK...` runs only those named; --list names them.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Lowest first; a folder may include itself and those before it.
+LAYERS = ["simt", "format", "ssd", "nvme", "f2fs", "vfs", "gpu", "host", "cli"]
+
+CODE = {".h", ".cuh", ".cu", ".cpp"}
+SCRIPTS = {".py", ".sh", ".cmake"}
+SCRIPT_NAMES = {"CMakeLists.txt", "Makefile", "run", ".clang-format", ".clang-tidy"}
+LINE_LENGTH_MAX = 100
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
+MARKDOWN_LINK = re.compile(r"\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
+HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*\s*$")
+
+
+def tracked_files():
+    """What git would take: tracked files and new ones that are not ignored."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, stdout=subprocess.PIPE,
+        check=True).stdout.decode()
+    paths = [pathlib.PurePosixPath(name) for name in listing.split("\0") if name]
+    return sorted(path for path in set(paths) if (ROOT / path).is_file())
+
+
+class Tree:
+    """The files of the repository and their lines."""
+
+    def __init__(self):
+        self.files = tracked_files()
+        self.texts = {}
+
+    def lines(self, path):
+        if path not in self.texts:
+            text = (ROOT / path).read_text(encoding="utf-8", errors="replace")
+            self.texts[path] = text.splitlines()
+        return self.texts[path]
+
+    def code(self):
+        return [path for path in self.files if path.suffix in CODE]
+
+    def code_and_scripts(self):
+        return [path for path in self.files
+                if path.suffix in CODE | SCRIPTS or path.name in SCRIPT_NAMES]
+
+    def includes(self, path):
+        """(line number, quoted, name) of each include."""
+        for number, line in enumerate(self.lines(path), 1):
+            match = INCLUDE.match(line)
+            if match:
+                yield number, match.group(1) == '"', match.group(2)
+
+
+def layer_of(path):
+    """The index of the layer that a file belongs to, or None: include/, tests/, examples/."""
+    if len(path.parts) > 2 and path.parts[0] == "src" and path.parts[1] in LAYERS:
+        return LAYERS.index(path.parts[1])
+    return None
+
+
+def is_test_code(path):
+    """Tests, benchmarks and fuzzers may reach up and into src/testing; nothing may include them."""
+    return (bool(re.search(r"_(test|bench|fuzz)(_[a-z0-9]+)?$", path.stem))
+            or path.parts[:2] == ("src", "testing") or path.parts[0] in ("tests", "examples"))
+
+
+def resolve(tree, includer, name):
+    """The repository file that a quoted include means, or None."""
+    for base in (includer.parent, pathlib.PurePosixPath("src"), pathlib.PurePosixPath("include")):
+        candidate = pathlib.PurePosixPath(os.path.normpath(base / name))
+        if candidate in tree.file_set:
+            return candidate
+    return None
+
+
+# --- Checks: each yields findings, strings "file:line: what". ------------------------------------
+
+def check_layers(tree):
+    """A folder of src/ includes only itself and the folders below it."""
+    for path in tree.code():
+        if path.parts[0] == "src" and layer_of(path) is None and path.parts[1] != "testing":
+            yield f"{path}:1: src/{path.parts[1]} is no layer (scripts/check_structure.py)"
+        for number, quoted, name in tree.includes(path):
+            target = resolve(tree, path, name)
+            if target is None:
+                if quoted:
+                    yield f"{path}:{number}: no such file under src/ or include/: {name}"
+                continue
+            if not quoted:
+                yield f"{path}:{number}: our own header in <>: {name}"
+            if is_test_code(path):
+                continue
+            if is_test_code(target):
+                yield f"{path}:{number}: includes test code: {name}"
+            own, other = layer_of(path), layer_of(target)
+            if target.parts[0] == "include":
+                # The public headers sit on top of everything but the command.
+                if own is not None and LAYERS[own] not in ("host", "cli"):
+                    yield f"{path}:{number}: upward include of a public header: {name}"
+            elif own is not None and other is not None and other > own:
+                yield f"{path}:{number}: upward include: {LAYERS[own]} -> {LAYERS[other]}: {name}"
+            elif path.parts[0] == "include" and other == LAYERS.index("cli"):
+                yield f"{path}:{number}: upward include: public header -> cli: {name}"
+
+
+def check_cycles(tree):
+    """No header includes itself over others."""
+    graph = {}
+    for path in tree.code():
+        graph[path] = [resolve(tree, path, name) for _, _, name in tree.includes(path)]
+        # x.inl.h is the second half of the header that includes it, and may name that header.
+        if path.name.endswith(".inl.h"):
+            graph[path] = []
+        graph[path] = [target for target in graph[path] if target is not None]
+    finished = set()
+    for root in graph:
+        # Depth first without recursion; `stack` holds the path from `root` and what is left to see.
+        stack = [(root, iter(graph[root]))]
+        on_stack = [root]
+        while stack:
+            node, rest = stack[-1]
+            step = next(rest, None)
+            if step is None:
+                finished.add(node)
+                stack.pop()
+                on_stack.pop()
+            elif step in on_stack:
+                cycle = on_stack[on_stack.index(step):] + [step]
+                yield f"{node}:1: include cycle: " + " -> ".join(str(entry) for entry in cycle)
+            elif step not in finished and step in graph:
+                stack.append((step, iter(graph[step])))
+                on_stack.append(step)
+
+
+def check_extensions(tree):
+    """.h compiles everywhere, so it includes no .cuh; kernels live in src/gpu or in tests."""
+    for path in tree.code():
+        if path.suffix in (".h", ".cpp"):
+            for number, _, name in tree.includes(path):
+                if name.endswith((".cuh", ".cu")):
+                    yield f"{path}:{number}: {path.suffix} includes {name}, which needs nvcc"
+        if path.suffix == ".cu" and not is_test_code(path) and path.parts[1:2] != ("gpu",):
+            yield f"{path}:1: .cu outside src/gpu"
+        if path.suffix in (".h", ".cuh"):
+            head = "\n".join(tree.lines(path)[:60])
+            if "#pragma once" not in head:
+                yield f"{path}:1: no #pragma once"
+
+
+def check_cuda_arch(tree):
+    """Code knows the side it is compiled for only in src/simt."""
+    words = re.compile(r"__CUDA_ARCH__|__CUDACC__|NV_IF_TARGET|NV_IF_ELSE_TARGET")
+    for path in tree.code():
+        if path.parts[:2] == ("src", "simt"):
+            continue
+        for number, line in enumerate(tree.lines(path), 1):
+            match = words.search(line.split("//")[0])
+            if match:
+                yield f"{path}:{number}: {match.group(0)} outside src/simt"
+
+
+def check_spdx(tree):
+    """The licence is the first line (the second after #!)."""
+    for path in tree.code_and_scripts():
+        lines = tree.lines(path)
+        first = 1 if lines and lines[0].startswith("#!") else 0
+        mark = "//" if path.suffix in CODE else "#"
+        if len(lines) <= first or lines[first] != f"{mark} SPDX-License-Identifier: Apache-2.0":
+            yield f"{path}:{first + 1}: no SPDX line"
+
+
+def check_lines(tree):
+    """Line length, tabs, blanks at the end, a newline at the end of the file."""
+    for path in tree.code_and_scripts():
+        for number, line in enumerate(tree.lines(path), 1):
+            if len(line) > LINE_LENGTH_MAX:
+                yield f"{path}:{number}: {len(line)} columns, {LINE_LENGTH_MAX} allowed"
+            if line != line.rstrip():
+                yield f"{path}:{number}: blanks at the end of the line"
+            if "\t" in line and path.name != "Makefile":
+                yield f"{path}:{number}: tab"
+        raw = (ROOT / path).read_bytes()
+        if raw and not raw.endswith(b"\n"):
+            yield f"{path}:{len(tree.lines(path))}: no newline at the end"
+
+
+def check_todo(tree):
+    """TODO names an issue, TODO(#42); the F-word that means the same cannot land."""
+    for path in tree.code_and_scripts():
+        if path == pathlib.PurePosixPath("scripts/check_structure.py"):
+            continue
+        for number, line in enumerate(tree.lines(path), 1):
+            if re.search(r"\bTODO\b(?!\(#\d+\))", line):
+                yield f"{path}:{number}: TODO without an issue number"
+            if re.search(r"\b(FIXME|XXX)\b", line):
+                yield f"{path}:{number}: {re.search('FIXME|XXX', line).group(0)} cannot land"
+
+
+def check_registered(tree):
+    """A test, benchmark or fuzzer that no CMakeLists.txt names is never run."""
+    for path in tree.code():
+        if not re.search(r"_(test|bench|fuzz)$", path.stem) or path.suffix not in (".cpp", ".cu"):
+            continue
+        folder = path.parent
+        while True:
+            lists = folder / "CMakeLists.txt"
+            if lists in tree.file_set and any(
+                    re.search(rf"\b{re.escape(path.name)}\b", line.split("#")[0])
+                    for line in tree.lines(lists)):
+                break
+            if folder == pathlib.PurePosixPath("."):
+                yield f"{path}:1: no CMakeLists.txt registers it"
+                break
+            folder = folder.parent
+
+
+def anchors(tree, path):
+    """The anchors that a Markdown page's headings make, in GitHub's way."""
+    found = {}
+    fenced = False
+    for line in tree.lines(path):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        match = None if fenced else HEADING.match(line)
+        if match:
+            text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", match.group(1)).lower()
+            text = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+            count = found.get(text, 0)
+            found[text] = count + 1
+            if count:
+                found[f"{text}-{count}"] = 1
+    return set(found)
+
+
+def check_links(tree):
+    """Each link from a document to a file or heading of the repository leads somewhere."""
+    for path in tree.files:
+        if path.suffix != ".md":
+            continue
+        fenced = False
+        for number, line in enumerate(tree.lines(path), 1):
+            if line.lstrip().startswith("```"):
+                fenced = not fenced
+            if fenced:
+                continue
+            for link in MARKDOWN_LINK.findall(re.sub(r"`[^`]*`", "", line)):
+                if re.match(r"[a-z]+:", link):
+                    continue
+                name, _, anchor = link.partition("#")
+                target = path if not name else pathlib.PurePosixPath(
+                    os.path.normpath(path.parent / name))
+                if not (ROOT / target).exists() or ".." in target.parts:
+                    yield f"{path}:{number}: dead link: {link}"
+                elif anchor and target.suffix == ".md" and anchor not in anchors(tree, target):
+                    yield f"{path}:{number}: no such heading: {link}"
+
+
+def check_format(tree):
+    """Sources are as clang-format 16 leaves them (another version would disagree with itself)."""
+    formatter = shutil.which("clang-format-16")
+    if formatter is None:
+        raise LookupError("no clang-format-16 here")
+    names = [str(path) for path in tree.code()]
+    if not names:
+        return
+    answer = subprocess.run([formatter, "--dry-run", "-ferror-limit=1", *names], cwd=ROOT,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    seen = set()
+    for line in answer.stdout.decode(errors="replace").splitlines():
+        match = re.match(r"(\S+?):(\d+):\d+: (?:warning|error): code should be", line)
+        if match and match.group(1) not in seen:
+            seen.add(match.group(1))
+            yield f"{match.group(1)}:{match.group(2)}: not formatted (make format)"
+
+
+# --- Headers compile alone: one case each. -------------------------------------------------------
+
+def cccl_include():
+    """The CCCL headers beside the nvcc that the build uses."""
+    nvcc = subprocess.run([ROOT / "scripts/nvcc.sh"], stdout=subprocess.PIPE, check=False)
+    roots = []
+    if nvcc.returncode == 0:
+        roots.append(pathlib.Path(nvcc.stdout.decode().strip()).resolve().parent.parent)
+    roots += [pathlib.Path("/usr/local/cuda"), ROOT / "build/toolchain/nvidia/cu13"]
+    for root in roots:
+        for folder in ("include/cccl", "targets/x86_64-linux/include/cccl"):
+            if (root / folder / "cuda/atomic").exists():
+                return root / folder
+    raise LookupError("the CCCL headers are missing: run scripts/setup.sh")
+
+
+def compile_alone(header, cccl, folder):
+    """The compiler's complaint about a source that holds only this include, or None."""
+    source = folder / (str(header).replace("/", "__") + ".cpp")
+    name = pathlib.PurePosixPath(*header.parts[1:])
+    # Twice: the second time must be nothing.
+    source.write_text(f'#include "{name}"\n#include "{name}"\n')
+    answer = subprocess.run(
+        ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow",
+         "-Wconversion", "-Werror", "-I", ROOT / "src", "-I", ROOT / "include",
+         "-isystem", cccl, source],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
+    if answer.returncode == 0:
+        return None
+    errors = [line for line in answer.stdout.decode(errors="replace").splitlines()
+              if "error:" in line]
+    return errors[0].replace(str(ROOT) + "/", "") if errors else "g++ failed"
+
+
+def check_headers(tree):
+    """Every .h under src/ and include/ compiles alone with g++. Returns (passed, findings)."""
+    headers = [path for path in tree.code()
+               if path.suffix == ".h" and path.parts[0] in ("src", "include")
+               and not path.name.endswith(".inl.h")]
+    cccl = cccl_include()
+    findings = []
+    with tempfile.TemporaryDirectory() as folder, \
+            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        answers = pool.map(lambda path: compile_alone(path, cccl, pathlib.Path(folder)), headers)
+        for header, answer in zip(headers, answers):
+            if answer is not None:
+                findings.append(f"{header}: does not compile alone: {answer}")
+    return len(headers) - len(findings), findings
+
+
+CHECKS = {
+    "layers": check_layers,
+    "cycles": check_cycles,
+    "extensions": check_extensions,
+    "cuda-arch": check_cuda_arch,
+    "spdx": check_spdx,
+    "lines": check_lines,
+    "todo": check_todo,
+    "registered": check_registered,
+    "links": check_links,
+    "format": check_format,
+    "headers": check_headers,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("checks", nargs="*", metavar="CHECK")
+    parser.add_argument("--list", action="store_true", help="name the checks and stop")
+    arguments = parser.parse_args()
+    if arguments.list:
+        for name, function in CHECKS.items():
+            print(f"{name:12} {function.__doc__}")
+        return 0
+    unknown = [name for name in arguments.checks if name not in CHECKS]
+    if unknown:
+        parser.error(f"no such check: {unknown[0]} (one of {', '.join(CHECKS)})")
+
+    tree = Tree()
+    tree.file_set = set(tree.files)
+    passed = failed = skipped = 0
+    for name in arguments.checks or CHECKS:
+        try:
+            if name == "headers":
+                good, findings = check_headers(tree)
+                passed += good
+                failed += len(findings)
+            else:
+                findings = list(CHECKS[name](tree))
+                passed += not findings
+                failed += bool(findings)
+        except LookupError as reason:
+            print(f"{name}: skipped: {reason}")
+            skipped += 1
+            continue
+        for finding in findings:
+            print(f"{name}: {finding}")
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the stages of `make test`, `make fuzz` and `make gpu-check` and adds up what they counted.
+
+Every stage runs, also after one has failed; each has a time limit; each leaves its whole output in
+build/logs/STAGE.log and prints one line here, and the end of that log when it fails. The last line
+is `N passed, N failed`, over all stages. The exit status is 0 only when nothing failed and
+something ran.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import ctest_sum
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LOGS = ROOT / "build" / "logs"
+CORES = os.cpu_count() or 1
+
+BUILD_LIMIT_S = 1200
+SUM_LINE = re.compile(r"^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.MULTILINE)
+
+
+class Stage:
+    """One stage's log, deadline and counts."""
+
+    def __init__(self, name, limit_s):
+        self.name = name
+        self.deadline = time.monotonic() + limit_s
+        self.passed = self.failed = self.skipped = 0
+        self.notes = []
+        self.log_path = LOGS / f"{name}.log"
+        self.log = open(self.log_path, "wb")
+
+    def run(self, command, env=None, limit_s=None):
+        """Runs a command into the log; its exit status, or None when it ran out of time."""
+        remaining = self.deadline - time.monotonic()
+        limit = max(1, remaining if limit_s is None else min(limit_s, remaining))
+        command = [str(word) for word in command]
+        self.log.write(("$ " + " ".join(command) + "\n").encode())
+        self.log.flush()
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT,
+            env={**os.environ, **(env or {})}, start_new_session=True)
+        try:
+            return process.wait(timeout=limit)
+        except subprocess.TimeoutExpired:
+            self.log.write(f"\nout of time after {limit:.0f} s\n".encode())
+            return None
+        finally:
+            # The whole group: a test that hangs has children (a guest, a loop) that hang with it.
+            if process.poll() is None:
+                try:
+                    os.killpg(process.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+                process.wait()
+            self.log.flush()
+
+    def count_step(self, what, status):
+        """Counts a step that holds no cases of its own, such as a build; True when it passed."""
+        if status == 0:
+            self.passed += 1
+            return True
+        self.failed += 1
+        self.notes.append(f"{what} failed" if status is not None else f"{what} ran out of time")
+        return False
+
+    def build(self, preset, *targets):
+        command = ["scripts/build.sh", preset, *targets]
+        return self.count_step(f"building {preset}", self.run(command, limit_s=BUILD_LIMIT_S))
+
+    def ctest(self, preset, *selection, jobs=CORES, env=None):
+        """Runs ctest and adds its cases."""
+        folder = ROOT / "build" / preset
+        results = folder / "test-results"
+        shutil.rmtree(results, ignore_errors=True)
+        junit = folder / "ctest.xml"
+        junit.unlink(missing_ok=True)
+        status = self.run(
+            ["ctest", "--test-dir", folder, "--output-on-failure", "--no-tests=error", "-j", jobs,
+             "--output-junit", junit, *selection], env=env)
+        if not junit.exists():
+            self.count_step("ctest", status or 1)
+            return
+        passed, failed, skipped, bad = ctest_sum.sum_results(junit, results)
+        self.passed += passed
+        self.failed += failed
+        self.skipped += skipped
+        self.notes += [f"{name} failed" for name in bad]
+        if status != 0 and failed == 0:
+            self.count_step("ctest", status or 1)
+
+    def script(self, command, env=None):
+        """Runs a script whose closing `N passed, N failed` line is added; without one it counts as
+        a single case."""
+        if not (ROOT / command[0]).exists():
+            self.failed += 1
+            self.notes.append(f"{command[0]} does not exist")
+            return
+        start = self.log.tell()
+        status = self.run(command, env=env)
+        with open(self.log_path, "rb") as log:
+            log.seek(start)
+            sums = SUM_LINE.findall(log.read().decode(errors="replace"))
+        if not sums:
+            self.count_step(command[0], status)
+            return
+        passed, failed, skipped = (int(number or 0) for number in sums[-1])
+        self.passed += passed
+        self.failed += failed
+        self.skipped += skipped
+        if status != 0 and failed == 0:
+            self.count_step(command[0], status)
+
+    def log_tail(self, lines=60):
+        self.log.flush()
+        text = self.log_path.read_text(errors="replace").splitlines()
+        return "\n".join("    " + line for line in text[-lines:])
+
+
+def has_gpu():
+    """True when a program could use a GPU here: the driver answers and lists one."""
+    if not shutil.which("nvidia-smi"):
+        return False
+    answer = subprocess.run(["nvidia-smi", "-L"], stdin=subprocess.DEVNULL, timeout=60,
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    return answer.returncode == 0 and b"GPU" in answer.stdout
+
+
+# --- The stages. Each takes a Stage and fills in its counts. ------------------------------------
+
+def structure(stage):
+    stage.script(["scripts/check_structure.py"])
+
+
+def cpu_asan(stage):
+    if stage.build("cpu-asan"):
+        # Leaks and use after return are findings too; UBSan names the place.
+        stage.ctest("cpu-asan", "-LE", "kernel|long", env={
+            "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1"})
+
+
+def cpu_tsan(stage):
+    if stage.build("cpu-tsan"):
+        # Alone on the machine: these tests are about threads, and TSan multiplies their cost.
+        stage.ctest("cpu-tsan", "-L", "tsan", "-LE", "long", jobs=1,
+                    env={"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"})
+
+
+def cuda(stage):
+    if not stage.build("cuda"):
+        return
+    stage.build("cuda", "device_headers")
+    if has_gpu():
+        stage.ctest("cuda", "-L", "gpu", "-LE", "long", jobs=1,
+                    env={"CUDA_MODULE_LOADING": "EAGER"})
+
+
+def fuzz(stage):
+    if stage.build("fuzz"):
+        stage.ctest("fuzz", "-L", "fuzz", "-LE", "long")
+
+
+def main_job(stage):
+    if stage.build("auto", "gofs"):
+        stage.script(["scripts/main_job.sh", "--small"])
+
+
+def kernel(stage):
+    if stage.build("auto", "gofs"):
+        stage.script(["scripts/kernel_judge.sh"])
+
+
+def gpu_build(stage):
+    stage.build("cuda")
+
+
+def gpu_tests(stage):
+    stage.ctest("cuda", "-L", "gpu", jobs=1, env={"CUDA_MODULE_LOADING": "EAGER"})
+
+
+def gpu_sanitize(stage):
+    """memcheck and racecheck over the binaries labelled sanitize; each run counts as one case."""
+    sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    if not os.access(sanitizer, os.X_OK):
+        stage.skipped += 1
+        stage.notes.append("no compute-sanitizer on this machine")
+        return
+    listing = subprocess.run(
+        ["ctest", "--test-dir", str(ROOT / "build/cuda"), "--show-only=json-v1", "-L", "sanitize"],
+        stdout=subprocess.PIPE, timeout=60, check=True)
+    tests = [test for test in json.loads(listing.stdout)["tests"] if "command" in test]
+    for test in tests:
+        program = [word for word in test["command"] if not word.startswith("--gtest_output")]
+        for tool in ("memcheck", "racecheck"):
+            status = stage.run(
+                [sanitizer, "--tool", tool, "--error-exitcode", "99", *program], limit_s=240,
+                env={"CUDA_MODULE_LOADING": "EAGER", "GOFS_UNDER_SANITIZER": "1",
+                     "GOFS_SOURCE_DIR": str(ROOT), "GOFS_BUILD_DIR": str(ROOT / "build/cuda")})
+            stage.count_step(f"{tool} {test['name']}", status)
+
+
+def gpu_main_job(stage):
+    stage.script(["scripts/main_job.sh", "--small"], env={"GOFS_BACKEND": "cuda"})
+
+
+def gpu_bench(stage):
+    stage.script(["scripts/gpu_bench.sh"])
+
+
+# name -> (function, time limit in seconds)
+STAGES = {
+    "structure": (structure, 300),
+    "cpu-asan": (cpu_asan, 2400),
+    "cpu-tsan": (cpu_tsan, 1800),
+    "cuda": (cuda, 1800),
+    "fuzz": (fuzz, 1500),
+    "main-job": (main_job, 1200),
+    "kernel": (kernel, 1800),
+    "gpu-build": (gpu_build, 540),
+    "gpu-tests": (gpu_tests, 420),
+    "gpu-sanitize": (gpu_sanitize, 1200),
+    "gpu-main-job": (gpu_main_job, 300),
+    "gpu-bench": (gpu_bench, 540),
+}
+SUITES = {
+    "test": ["structure", "cpu-asan", "cpu-tsan", "cuda", "fuzz", "main-job", "kernel"],
+    "gpu-check": ["gpu-build", "gpu-tests", "gpu-sanitize"],
+    "gpu-bench": ["gpu-build", "gpu-bench"],
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        epilog="suites: " + ", ".join(SUITES) + "; stages: " + ", ".join(STAGES))
+    parser.add_argument("names", nargs="+", choices=[*SUITES, *STAGES], metavar="SUITE|STAGE")
+    arguments = parser.parse_args()
+    names = [name for word in arguments.names for name in SUITES.get(word, [word])]
+
+    LOGS.mkdir(parents=True, exist_ok=True)
+    passed = failed = skipped = 0
+    lines = []
+
+    def say(line):
+        print(line, flush=True)
+        lines.append(line)
+
+    for name in names:
+        function, limit_s = STAGES[name]
+        began = time.monotonic()
+        stage = Stage(name, limit_s)
+        function(stage)
+        verdict = "ok" if stage.failed == 0 else "FAILED"
+        say(f"{name:13} {verdict:6} {stage.passed:5} passed {stage.failed:3} failed "
+            f"{stage.skipped:3} skipped {time.monotonic() - began:6.0f} s"
+            + "".join(f"\n    {note}" for note in stage.notes))
+        if stage.failed:
+            say(f"    end of {stage.log_path.relative_to(ROOT)}:\n{stage.log_tail()}")
+        stage.log.close()
+        passed += stage.passed
+        failed += stage.failed
+        skipped += stage.skipped
+
+    say(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+
+    # Where the machine is borrowed, OUT is the folder that comes back from it.
+    if os.environ.get("OUT"):
+        out = pathlib.Path(os.environ["OUT"])
+        out.mkdir(parents=True, exist_ok=True)
+        label = "-".join(arguments.names)
+        with open(out / f"{label}.log", "wb") as whole:
+            whole.write(("\n".join(lines) + "\n").encode())
+            for name in names:
+                whole.write(f"\n===== {name}\n".encode())
+                whole.write((LOGS / f"{name}.log").read_bytes()[-4_000_000:])
+    return 0 if failed == 0 and passed > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

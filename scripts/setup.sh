@@ -1,0 +1,145 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs what is missing on a Debian 12 or Ubuntu 24.04 machine.
+# usage: setup.sh [run|test|tidy]
+#   run   what building and running GoFS takes
+#   test  the same and what `make test` takes (the default)
+#   tidy  the same and clang-tidy
+# Uses no network and needs no root when everything is there. nvcc comes from PyPI wheels, into
+# build/toolchain, when scripts/nvcc.sh finds no CUDA toolkit of 13.0 or newer.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+purpose=${1:-test}
+case $purpose in
+  run | test | tidy) ;;
+  *) echo "setup: unknown purpose '$purpose' (run, test or tidy)" >&2; exit 2 ;;
+esac
+
+say() { echo "setup: $*"; }
+fail() { echo "setup: $*" >&2; exit 1; }
+
+# Two makes at once must not install over each other.
+mkdir -p build
+exec 9> build/.setup.lock
+flock -w 1800 9 || fail "another setup has held build/.setup.lock for 30 minutes"
+
+# --- Debian packages ---------------------------------------------
+
+missing=()
+
+# need PACKAGE PROBE...: PACKAGE is missing unless each PROBE is there: a file, when it holds a '/',
+# else a command. Probing keeps us content with what was installed by other means.
+need() {
+  local package=$1 probe
+  shift
+  for probe in "$@"; do
+    case $probe in
+      */*) [ -e "$probe" ] || { missing+=("$package"); return 0; } ;;
+      *) PATH="$PATH:/usr/sbin:/sbin" command -v "$probe" > /dev/null ||
+        { missing+=("$package"); return 0; } ;;
+    esac
+  done
+}
+
+need g++ g++
+need make make
+need cmake cmake
+need ninja-build ninja
+need python3 python3
+need libcli11-dev /usr/include/CLI/CLI.hpp
+need nlohmann-json3-dev /usr/include/nlohmann/json.hpp
+need libfmt-dev /usr/include/fmt/format.h
+need libgtest-dev /usr/include/gtest/gtest.h
+need libbenchmark-dev /usr/include/benchmark/benchmark.h
+need f2fs-tools mkfs.f2fs sload.f2fs fsck.f2fs dump.f2fs
+need attr setfattr getfattr
+if [ "$purpose" != run ]; then
+  need libssl-dev /usr/include/openssl/sha.h
+  need clang-16 clang++-16
+  need libclang-rt-16-dev /usr/lib/llvm-16/lib/clang/16/lib/linux/libclang_rt.fuzzer-x86_64.a
+  need clang-format-16 clang-format-16
+  # The kernel judge: a Debian kernel in a QEMU guest.
+  need qemu-system-x86 qemu-system-x86_64
+  need busybox-static /bin/busybox
+  need cpio cpio
+  need kmod modinfo depmod
+  need xz-utils xz
+  need zstd zstd
+fi
+[ "$purpose" = tidy ] && need clang-tidy-16 clang-tidy-16
+
+# A python3 that has pip, for the wheels: the PATH's own (pyenv, a venv) or Debian's.
+python_with_pip() {
+  local python
+  for python in python3 /usr/bin/python3; do
+    if "$python" -m pip --version > /dev/null 2>&1; then
+      echo "$python"
+      return 0
+    fi
+  done
+  return 1
+}
+
+wants_wheels=no
+if ! nvcc=$(scripts/nvcc.sh); then
+  wants_wheels=yes
+  python_with_pip > /dev/null || missing+=(python3-pip)
+elif [[ $nvcc == */build/toolchain/* ]] &&
+  ! cmp -s scripts/toolchain.txt build/toolchain/.installed; then
+  wants_wheels=yes  # the pins changed since these wheels were unpacked
+  python_with_pip > /dev/null || missing+=(python3-pip)
+fi
+
+if [ ${#missing[@]} -gt 0 ]; then
+  command -v apt-get > /dev/null ||
+    fail "no apt-get on this machine; install the equivalents of: ${missing[*]}"
+  if [ "$(id -u)" = 0 ]; then
+    as_root=()
+  elif command -v sudo > /dev/null && { sudo -n true 2> /dev/null || [ -t 0 ]; }; then
+    as_root=(sudo)
+  else
+    fail "neither root nor sudo to install the missing packages: ${missing[*]}"
+  fi
+  apt() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 \
+      -o DPkg::Lock::Timeout=600 "$@" < /dev/null
+  }
+  say "installing ${missing[*]}"
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
+  # The lists on the machine are tried first: most of the time they do, and an update is a download.
+  if ! apt install --yes --no-install-recommends "${missing[@]}" > "$log" 2>&1; then
+    if ! { apt update && apt install --yes --no-install-recommends "${missing[@]}"; } \
+      > "$log" 2>&1; then
+      tail -n 20 "$log" >&2
+      fail "apt-get could not install: ${missing[*]}"
+    fi
+  fi
+fi
+
+# --- nvcc and CCCL from wheels -----------------------------------
+
+if [ $wants_wheels = yes ]; then
+  [ "$(uname -m)" = x86_64 ] ||
+    fail "no CUDA toolkit found, and the wheels are for x86_64 only: install CUDA 13.0"
+  python=$(python_with_pip) || fail "no python3 with pip"
+  say "fetching nvcc 13.0 (PyPI wheels, about 110 MB) into build/toolchain"
+  fresh=$(mktemp -d build/toolchain.XXXXXX)
+  # --target installs outside the interpreter's own packages, which also satisfies distributions
+  # that keep pip away from those (PEP 668).
+  "$python" -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-compile \
+    --no-warn-script-location --root-user-action=ignore \
+    --target "$fresh" --requirement scripts/toolchain.txt ||
+    { rm -rf "$fresh"; fail "pip could not fetch the wheels in scripts/toolchain.txt"; }
+  # nvcc links with -L.../lib64, the wheels have lib.
+  ln -s lib "$fresh/nvidia/cu13/lib64"
+  cp scripts/toolchain.txt "$fresh/.installed"
+  chmod 755 "$fresh"
+  rm -rf build/toolchain
+  mv "$fresh" build/toolchain
+  nvcc=$(scripts/nvcc.sh) || fail "the nvcc of the wheels does not run"
+fi
+
+say "ready: $(g++ --version | head -n 1), $("$nvcc" --version | sed -n 's/.*release /nvcc /p')"
