@@ -14,13 +14,18 @@ if [ "$preset" = auto ]; then
 fi
 
 # ninja is in every preset, but a machine may have only make.
+# Both go on after an error, so that one build tells all of what is broken.
 generator=()
-if ! command -v ninja > /dev/null; then generator=(-G "Unix Makefiles"); fi
+keep_going=(-k 0)
+if ! command -v ninja > /dev/null; then
+  generator=(-G "Unix Makefiles")
+  keep_going=(-k)
+fi
 
 mkdir -p build
 cmake --preset "$preset" "${generator[@]}" -Wno-dev > "build/configure-$preset.log" 2>&1 ||
   { cat "build/configure-$preset.log" >&2; exit 1; }
-cmake --build "build/$preset" -j "$(nproc)" ${1:+--target "$@"}
+cmake --build "build/$preset" -j "$(nproc)" ${1:+--target "$@"} -- "${keep_going[@]}"
 
 # The cuda build runs on machines without a GPU as well, so it wins over the cpu build.
 for candidate in cuda cpu; do

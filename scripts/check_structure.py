@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Lowest first; a folder may include itself and those before it.
 LAYERS = ["simt", "format", "ssd", "nvme", "f2fs", "vfs", "gpu", "host", "cli"]
 
-CODE = {".h", ".cuh", ".cu", ".cpp"}
+CODE = {".h", ".hpp", ".cuh", ".cu", ".cpp"}
 SCRIPTS = {".py", ".sh", ".cmake"}
 SCRIPT_NAMES = {"CMakeLists.txt", "Makefile", "run", ".clang-format", ".clang-tidy"}
 LINE_LENGTH_MAX = 100
@@ -151,15 +151,16 @@ def check_cycles(tree):
 
 
 def check_extensions(tree):
-    """.h compiles everywhere, so it includes no .cuh; kernels live in src/gpu or in tests."""
+    """.h compiles everywhere, .hpp and .cpp are for the host, .cuh and .cu need nvcc."""
+    # What an extension may not include, because it would lose what it promises.
+    forbidden = {".h": (".hpp", ".cuh", ".cu"), ".hpp": (".cuh", ".cu"), ".cpp": (".cuh", ".cu")}
     for path in tree.code():
-        if path.suffix in (".h", ".cpp"):
-            for number, _, name in tree.includes(path):
-                if name.endswith((".cuh", ".cu")):
-                    yield f"{path}:{number}: {path.suffix} includes {name}, which needs nvcc"
+        for number, quoted, name in tree.includes(path):
+            if quoted and name.endswith(forbidden.get(path.suffix, ())):
+                yield f"{path}:{number}: {path.suffix} includes {name}"
         if path.suffix == ".cu" and not is_test_code(path) and path.parts[1:2] != ("gpu",):
             yield f"{path}:1: .cu outside src/gpu"
-        if path.suffix in (".h", ".cuh"):
+        if path.suffix in (".h", ".hpp", ".cuh"):
             head = "\n".join(tree.lines(path)[:60])
             if "#pragma once" not in head:
                 yield f"{path}:1: no #pragma once"
@@ -274,7 +275,7 @@ def check_links(tree):
 
 
 def check_format(tree):
-    """Sources are as clang-format 16 leaves them (another version would disagree with itself)."""
+    """Sources are as clang-format 16 leaves them (versions disagree, so it is that one)."""
     formatter = shutil.which("clang-format-16")
     if formatter is None:
         raise LookupError("no clang-format-16 here")
@@ -326,12 +327,12 @@ def compile_alone(header, cccl, folder):
 
 
 def check_headers(tree):
-    """Every .h under src/ and include/ compiles alone with g++. Returns (passed, findings)."""
+    """Every .h and .hpp of src/ and include/ compiles alone with g++."""
     headers = [path for path in tree.code()
-               if path.suffix == ".h" and path.parts[0] in ("src", "include")
+               if path.suffix in (".h", ".hpp") and path.parts[0] in ("src", "include")
                and not path.name.endswith(".inl.h")]
     cccl = cccl_include()
-    findings = []
+    findings = []  # and, unlike the other checks, a count of those that passed
     with tempfile.TemporaryDirectory() as folder, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         answers = pool.map(lambda path: compile_alone(path, cccl, pathlib.Path(folder)), headers)

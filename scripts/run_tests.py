@@ -210,10 +210,6 @@ def gpu_sanitize(stage):
             stage.count_step(f"{tool} {test['name']}", status)
 
 
-def gpu_main_job(stage):
-    stage.script(["scripts/main_job.sh", "--small"], env={"GOFS_BACKEND": "cuda"})
-
-
 def gpu_bench(stage):
     stage.script(["scripts/gpu_bench.sh"])
 
@@ -230,7 +226,6 @@ STAGES = {
     "gpu-build": (gpu_build, 540),
     "gpu-tests": (gpu_tests, 420),
     "gpu-sanitize": (gpu_sanitize, 1200),
-    "gpu-main-job": (gpu_main_job, 300),
     "gpu-bench": (gpu_bench, 540),
 }
 SUITES = {

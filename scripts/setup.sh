@@ -55,6 +55,7 @@ need libgtest-dev /usr/include/gtest/gtest.h
 need libbenchmark-dev /usr/include/benchmark/benchmark.h
 need f2fs-tools mkfs.f2fs sload.f2fs fsck.f2fs dump.f2fs
 need attr setfattr getfattr
+need cpio cpio
 if [ "$purpose" != run ]; then
   need libssl-dev /usr/include/openssl/sha.h
   need clang-16 clang++-16
@@ -63,7 +64,6 @@ if [ "$purpose" != run ]; then
   # The kernel judge: a Debian kernel in a QEMU guest.
   need qemu-system-x86 qemu-system-x86_64
   need busybox-static /bin/busybox
-  need cpio cpio
   need kmod modinfo depmod
   need xz-utils xz
   need zstd zstd
