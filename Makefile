@@ -33,7 +33,8 @@ gpu-bench: ## GPU measurements; needs a GPU and a CUDA toolkit, no network
 
 format: ## rewrite our sources with clang-format
 	@scripts/setup.sh test
-	@git ls-files -co --exclude-standard '*.h' '*.hpp' '*.cuh' '*.cu' '*.cpp' | xargs -r clang-format-16 -i
+	@git ls-files -co --exclude-standard '*.h' '*.hpp' '*.cuh' '*.cu' '*.cpp' | \
+	  xargs -r clang-format-16 -i
 
 tidy: ## clang-tidy over the CPU build
 	@scripts/setup.sh tidy

@@ -204,7 +204,7 @@ def check_lines(tree):
 
 
 def check_todo(tree):
-    """TODO names an issue, TODO(#42); the F-word that means the same cannot land."""
+    """TODO names an issue, TODO(#42); stronger words for the same cannot land at all."""
     for path in tree.code_and_scripts():
         if path == pathlib.PurePosixPath("scripts/check_structure.py"):
             continue

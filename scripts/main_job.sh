@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The main job: real files of this machine go into an F2FS volume (mkfs.f2fs, sload.f2fs); GoFS reads
-# every one of them and sums it (SHA-256, on the backend); the sums must be those that sha256sum
-# finds in the originals. Then a table of what it cost.
+# The main job: real files of this machine go into an F2FS volume (mkfs.f2fs, sload.f2fs); GoFS
+# reads every one of them and sums it (SHA-256, on the backend); the sums must be those that
+# sha256sum finds in the originals. Then a table of what it cost.
 # usage: main_job.sh [--small]
 #   --small       a few hundred files instead of thousands, for the tests
 #   GOFS_BACKEND  auto (default), cpu or cuda
@@ -24,7 +24,7 @@ image=$work/volume.img
 fail() { echo "main job: $*" >&2; exit 1; }
 [ -x $gofs ] || fail "no $gofs: run make build"
 
-# take COUNT FIND-ARGUMENTS...: copies files with their paths into the tree; the same ones each time.
+# take COUNT FIND-ARGUMENTS...: copies files with their paths into the tree; always the same ones.
 take() {
   local count=$1
   shift
