@@ -90,6 +90,7 @@ function(gofs_add_fuzzer name)
   endif()
 
   if(GOFS_FUZZ)
+    set(arg_TIMEOUT 86400)  # fuzz_once.sh ends it, after as long as it was told
     add_executable(${name} ${sources})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     add_test(NAME ${name} COMMAND "${CMAKE_SOURCE_DIR}/scripts/fuzz_once.sh"

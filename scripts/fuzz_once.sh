@@ -9,7 +9,9 @@ set -eu
 binary=$1
 seeds=${2:-}
 work="$binary.corpus"
+seconds=${GOFS_FUZZ_SECONDS:-20}
 mkdir -p "$work"
-exec "$binary" -max_total_time="${GOFS_FUZZ_SECONDS:-20}" -seed="${GOFS_FUZZ_SEED:-1}" \
+# libFuzzer looks at its clock between inputs only.
+exec timeout $((seconds + 120)) "$binary" -max_total_time="$seconds" -seed="${GOFS_FUZZ_SEED:-1}" \
   -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix="$work/finding-" \
   "$work" ${seeds:+"$seeds"}

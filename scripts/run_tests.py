@@ -26,6 +26,7 @@ LOGS = ROOT / "build" / "logs"
 CORES = os.cpu_count() or 1
 
 BUILD_LIMIT_S = 1200
+FUZZ_SECONDS = int(os.environ.get("GOFS_FUZZ_SECONDS", "20"))
 SUM_LINE = re.compile(r"^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.MULTILINE)
 
 
@@ -220,7 +221,7 @@ STAGES = {
     "cpu-asan": (cpu_asan, 2400),
     "cpu-tsan": (cpu_tsan, 1800),
     "cuda": (cuda, 1800),
-    "fuzz": (fuzz, 1500),
+    "fuzz": (fuzz, 1500 + 16 * FUZZ_SECONDS),
     "main-job": (main_job, 1200),
     "kernel": (kernel, 1800),
     "gpu-build": (gpu_build, 540),

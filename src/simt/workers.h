@@ -12,6 +12,9 @@
 
 #include "simt/warp.h"
 
+// The CPU's Warp is what these hand out; where nvcc compiles for the device there is none.
+#if !defined(__CUDA_ARCH__)
+
 namespace gofs::simt {
 
 /// Runs `work(warp, index)` for every index below `count`, each on a thread of its own; returns when
@@ -47,3 +50,5 @@ inline void run_teams(uint32_t count, uint32_t width,
 }
 
 }  // namespace gofs::simt
+
+#endif  // !__CUDA_ARCH__
