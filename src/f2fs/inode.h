@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an inode says, read once and kept by those who work with the file.
+#pragma once
+
+#include "f2fs/node.h"
+
+namespace gofs::f2fs {
+
+struct TimeStamp {
+  int64_t seconds;
+  uint32_t nanoseconds;
+};
+
+struct Inode {
+  uint32_t ino;
+  uint32_t uid;
+  uint32_t gid;
+  uint32_t links;
+  uint64_t size_bytes;
+  uint64_t block_count;  // of 4 KiB, nodes included, as i_blocks
+  TimeStamp accessed;
+  TimeStamp changed;
+  TimeStamp modified;
+  TimeStamp created;     // 0 where the volume does not keep it
+  uint32_t generation;
+  uint32_t flags;        // i_flags
+  uint32_t parent_ino;
+  uint32_t xattr_nid;
+  uint32_t project_id;
+  uint32_t dir_depth;
+  format::DeviceNumber device;
+  uint16_t mode;
+  uint8_t inline_flags;  // i_inline
+  uint8_t advise;
+  uint8_t dir_level;
+  // The parts of InodeLayout that reading a file needs.
+  uint16_t slot_count;
+  uint16_t extra_words;
+  uint16_t inline_offset;
+  uint16_t inline_bytes;
+  uint16_t inline_xattr_offset;
+  uint16_t inline_xattr_bytes;
+
+  GOFS_HD bool is_directory() const {
+    return (mode & format::kModeTypeMask) == format::kModeDirectory;
+  }
+  GOFS_HD bool is_regular() const { return (mode & format::kModeTypeMask) == format::kModeRegular; }
+  GOFS_HD bool is_symlink() const { return (mode & format::kModeTypeMask) == format::kModeSymlink; }
+  GOFS_HD bool has_inline_data() const { return (inline_flags & format::kInlineData) != 0; }
+  GOFS_HD bool has_inline_dentries() const { return (inline_flags & format::kInlineDentry) != 0; }
+  GOFS_HD uint64_t size_blocks() const { return simt::divide_up(size_bytes, kBlockBytes); }
+};
+
+/// Why the contents of a file cannot be read although its inode is sound: 0 or -EOPNOTSUPP.
+GOFS_HD inline int check_supported(const Inode& inode) {
+  if ((inode.advise & format::kAdviseEncrypted) != 0) return -EOPNOTSUPP;
+  if (inode.is_regular() && (inode.flags & format::kFlagCompressed) != 0) return -EOPNOTSUPP;
+  if (inode.is_directory() && (inode.flags & format::kFlagCasefold) != 0) return -EOPNOTSUPP;
+  return 0;
+}
+
+namespace detail {
+
+GOFS_HD inline TimeStamp time_stamp(int64_t seconds, uint32_t nanoseconds) {
+  return TimeStamp{seconds, nanoseconds};
+}
+
+/// Unpacks `block` into `inode`; 0 or -EUCLEAN (reported).
+GOFS_HD inline int unpack_inode(Volume& volume, const format::NodeBlock& block, uint32_t ino,
+                                Inode& inode) {
+  const format::Inode& raw = block.inode;
+  const format::InodeLayout layout = format::inode_layout(raw, volume.geometry.feature);
+  inode.ino = ino;
+  inode.mode = format::load_u16(&raw.i_mode);
+  inode.advise = raw.i_advise;
+  inode.inline_flags = raw.i_inline;
+  inode.uid = format::load_u32(&raw.i_uid);
+  inode.gid = format::load_u32(&raw.i_gid);
+  inode.links = format::load_u32(&raw.i_links);
+  inode.size_bytes = format::load_u64(&raw.i_size);
+  inode.block_count = format::load_u64(&raw.i_blocks);
+  inode.accessed = time_stamp(static_cast<int64_t>(format::load_u64(&raw.i_atime)),
+                              format::load_u32(&raw.i_atime_nsec));
+  inode.changed = time_stamp(static_cast<int64_t>(format::load_u64(&raw.i_ctime)),
+                             format::load_u32(&raw.i_ctime_nsec));
+  inode.modified = time_stamp(static_cast<int64_t>(format::load_u64(&raw.i_mtime)),
+                              format::load_u32(&raw.i_mtime_nsec));
+  inode.created = TimeStamp{};
+  inode.project_id = 0;
+  if (volume.has_feature(format::kFeatureInodeCrtime) &&
+      format::has_extra_field(raw, format::kExtraCrtimeEnd)) {
+    const format::ExtraAttr& extra = format::extra_attr(raw);
+    inode.created = time_stamp(static_cast<int64_t>(static_cast<uint64_t>(extra.i_crtime)),
+                               extra.i_crtime_nsec);
+  }
+  if (format::has_extra_field(raw, format::kExtraProjidEnd)) {
+    inode.project_id = format::extra_attr(raw).i_projid;
+  }
+  inode.generation = format::load_u32(&raw.i_generation);
+  inode.flags = format::load_u32(&raw.i_flags);
+  inode.parent_ino = format::load_u32(&raw.i_pino);
+  inode.xattr_nid = format::load_u32(&raw.i_xattr_nid);
+  inode.dir_depth = format::load_u32(&raw.i_current_depth);
+  inode.dir_level = raw.i_dir_level;
+  inode.slot_count = static_cast<uint16_t>(layout.slot_count);
+  inode.extra_words = static_cast<uint16_t>(layout.extra_words);
+  inode.inline_offset = static_cast<uint16_t>(layout.inline_offset);
+  inode.inline_bytes = static_cast<uint16_t>(layout.inline_bytes);
+  inode.inline_xattr_offset = static_cast<uint16_t>(layout.xattr_offset);
+  inode.inline_xattr_bytes = (raw.i_inline & format::kInlineXattr) != 0
+                                 ? static_cast<uint16_t>(layout.xattr_bytes)
+                                 : uint16_t{0};
+  const uint32_t slot = layout.word_of_slot(0);
+  inode.device = format::decode_device(
+      format::load_u32(&raw.i_addr[slot]),
+      slot + 1 < format::kInodeSlots ? format::load_u32(&raw.i_addr[slot + 1]) : 0);
+
+  const bool typed = format::file_type_of_mode(inode.mode) != format::kTypeUnknown;
+  const bool inline_fits =
+      (!inode.has_inline_data() || ((inode.is_regular() || inode.is_symlink()) &&
+                                    inode.size_bytes <= inode.inline_bytes)) &&
+      (!inode.has_inline_dentries() || inode.is_directory());
+  const uint64_t size_max = format::file_blocks_max(inode.slot_count) * kBlockBytes;
+  if (!layout.sane || !typed || !inline_fits || inode.size_bytes > size_max) {
+    return report(*volume.corruptions, {Structure::kInode, 0, ino, inode.mode});
+  }
+  return 0;
+}
+
+}  // namespace detail
+
+/// Reads one inode a lane. Collective. Per lane 0 or a negative errno; -EUCLEAN also for a nid that
+/// is free or no inode, since nobody should have named it.
+GOFS_HD inline int load_inodes(const simt::Warp& warp, Volume& volume, uint32_t lanes, uint32_t ino,
+                               Inode& inode) {
+  int unpacked = 0;
+  const int result = with_nodes(warp, volume, lanes, ino, ino, [&](const format::NodeBlock& block) {
+    unpacked = detail::unpack_inode(volume, block, ino, inode);
+  });
+  return result < 0 ? result : unpacked;
+}
+
+}  // namespace gofs::f2fs

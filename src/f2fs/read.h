@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// File data, one piece a lane: mapped together, merged into few commands, moved by the device straight
+// into the caller's buffer. Only what the device cannot address (parts of an LBA, odd buffer addresses)
+// goes through a spare block.
+#pragma once
+
+#include "f2fs/map.h"
+#include "f2fs/page_pool.h"
+#include "simt/copy.h"
+
+namespace gofs::f2fs {
+
+/// Part of one file block, or of a file's inline data, and where it shall go.
+struct Piece {
+  uint64_t offset;  // in the file, bytes
+  uint32_t bytes;   // does not cross a block boundary
+  uint8_t* target;
+};
+
+namespace detail {
+
+/// Copies or clears one range a lane, the warp working on one lane's after the other. Collective.
+GOFS_HD inline void zero_ranges(const simt::Warp& warp, uint32_t lanes, const Piece& piece) {
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const uint32_t owner = simt::lowest_bit(lanes);
+    auto* target = reinterpret_cast<void*>(warp.shfl(reinterpret_cast<uint64_t>(piece.target), owner));
+    simt::zero_bytes(warp, target, warp.shfl(piece.bytes, owner));
+  }
+  warp.sync();
+}
+
+/// Reads pieces through spare blocks. Collective; per lane of `lanes` 0 or a negative errno.
+GOFS_HD inline int read_bounced(const simt::Warp& warp, Volume& volume, const PagePool& pool,
+                                uint32_t lanes, uint32_t block, const Piece& piece) {
+  nvme::Device& device = *volume.device;
+  const uint32_t lba_bytes = device.lba_bytes();
+  const uint32_t in_block = static_cast<uint32_t>(piece.offset & (kBlockBytes - 1));
+  const uint32_t first = in_block / lba_bytes;
+  const uint32_t last = (in_block + piece.bytes - 1) / lba_bytes;
+  bool todo = (lanes >> warp.thread_rank() & 1u) != 0;
+  int result = 0;
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  simt::Backoff backoff;
+  while (warp.any(todo)) {
+    uint8_t* page = todo ? pool.try_take(warp) : nullptr;
+    const uint32_t holders = warp.ballot(page != nullptr);
+    if (holders == 0) {
+      if (warp.any(deadline.passed())) return todo ? -EBUSY : result;
+      backoff.pause();
+      continue;
+    }
+    nvme::Command command{};
+    command.opcode = format::nvme::IoOpcode::kRead;
+    command.lba = (uint64_t{block} << (kBlockShift - device.lba_shift)) + first;
+    command.lba_count = last - first + 1;
+    command.buffer = page;
+    command.bytes = command.lba_count * lba_bytes;
+    const nvme::CommandStatus status =
+        nvme::execute(warp, device, nvme::pick_queue(device), holders, command);
+    warp.sync();
+    uint32_t arrived = warp.ballot(page != nullptr && status == 0);
+    for (; arrived != 0; arrived &= arrived - 1) {
+      const uint32_t owner = simt::lowest_bit(arrived);
+      const uint64_t from = reinterpret_cast<uint64_t>(page) + (in_block - first * lba_bytes);
+      simt::copy_bytes(
+          warp, reinterpret_cast<void*>(warp.shfl(reinterpret_cast<uint64_t>(piece.target), owner)),
+          reinterpret_cast<const void*>(warp.shfl(from, owner)), warp.shfl(piece.bytes, owner));
+    }
+    warp.sync();
+    if (page != nullptr) {
+      result = nvme::to_errno(status);
+      pool.give_back(page);
+      todo = false;
+    }
+  }
+  return result;
+}
+
+/// Reads pieces that the device can put in place, neighbours in one command. Collective; per lane of
+/// `lanes` 0 or a negative errno.
+GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& volume, uint32_t lanes,
+                                 uint32_t block, const Piece& piece) {
+  nvme::Device& device = *volume.device;
+  const uint32_t rank = warp.thread_rank();
+  const bool mine = (lanes >> rank & 1u) != 0;
+  const uint32_t in_block = static_cast<uint32_t>(piece.offset & (kBlockBytes - 1));
+  const bool whole = mine && piece.bytes == kBlockBytes;
+
+  // A lane whose block and buffer follow its left neighbour's leaves the command to that one.
+  const uint32_t left = rank == 0 ? 0 : rank - 1;
+  const uint64_t target = reinterpret_cast<uint64_t>(piece.target);
+  const bool follows = (warp.shfl(whole ? 1u : 0u, left) != 0) & (warp.shfl(block, left) + 1 == block) &
+                       (warp.shfl(target, left) + kBlockBytes == target);
+  uint32_t heads = warp.ballot(!(whole && follows && rank != 0));
+  uint32_t head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
+  const uint32_t run_max = device.transfer_bytes_max / kBlockBytes;
+  heads = warp.ballot((rank - head) % run_max == 0);
+  head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
+  const uint32_t later = heads & ~(simt::ranks_below(rank) | 1u << rank);
+  const uint32_t end = later == 0 ? warp.size() : simt::lowest_bit(later);
+
+  nvme::Command command{};
+  command.opcode = format::nvme::IoOpcode::kRead;
+  command.lba = (uint64_t{block} << (kBlockShift - device.lba_shift)) + (in_block >> device.lba_shift);
+  command.bytes = whole ? (end - rank) * kBlockBytes : piece.bytes;
+  command.lba_count = command.bytes >> device.lba_shift;
+  command.buffer = piece.target;
+  const uint32_t submitters = lanes & heads;
+  const nvme::CommandStatus status =
+      nvme::execute(warp, device, nvme::pick_queue(device), submitters, command);
+  return nvme::to_errno(warp.shfl(status, head));
+}
+
+}  // namespace detail
+
+/// Reads one piece a lane; `inode` may differ from lane to lane, and all of `lanes` have pieces of at
+/// least one byte. Collective. Per lane 0 or a negative errno. Nothing is said about the file's size.
+/// The bytes are visible to the whole warp.
+GOFS_HD inline int read_pieces(const simt::Warp& warp, Volume& volume, const PagePool& pool,
+                               uint32_t lanes, const Inode& inode, const Piece& piece) {
+  const uint32_t rank = warp.thread_rank();
+  const bool mine = (lanes >> rank & 1u) != 0;
+  int result = 0;
+
+  const uint32_t inlined = warp.ballot(mine && inode.has_inline_data());
+  if (inlined != 0) {
+    const int read =
+        with_nodes(warp, volume, inlined, inode.ino, inode.ino, [&](const format::NodeBlock& node) {
+          const auto* from =
+              reinterpret_cast<const uint8_t*>(&node) + inode.inline_offset + piece.offset;
+          for (uint32_t i = 0; i < piece.bytes; ++i) piece.target[i] = from[i];
+        });
+    if ((inlined >> rank & 1u) != 0) result = read;
+    warp.sync();
+  }
+  const uint32_t mapping = lanes & ~inlined;
+  if (mapping == 0) return result;
+
+  BlockPlace place{};
+  const int mapped =
+      map_blocks(warp, volume, mapping, inode, piece.offset >> kBlockShift, place);
+  const bool good = (mapping >> rank & 1u) != 0 && mapped == 0;
+  if ((mapping >> rank & 1u) != 0) result = mapped;
+
+  const uint32_t holes = warp.ballot(good && place.block == format::kNullAddr);
+  if (holes != 0) detail::zero_ranges(warp, holes, piece);
+
+  const uint32_t lba_mask = volume.device->lba_bytes() - 1;
+  const bool stored = good && place.block != format::kNullAddr;
+  const bool addressable = ((piece.offset | piece.bytes) & lba_mask) == 0 &&
+                           (reinterpret_cast<uint64_t>(piece.target) & 3) == 0;
+  const uint32_t in_place = warp.ballot(stored && addressable);
+  const uint32_t bounced = warp.ballot(stored && !addressable);
+  if (in_place != 0) {
+    const int read = detail::read_in_place(warp, volume, in_place, place.block, piece);
+    if ((in_place >> rank & 1u) != 0) result = read;
+  }
+  if (bounced != 0) {
+    const int read = detail::read_bounced(warp, volume, pool, bounced, place.block, piece);
+    if ((bounced >> rank & 1u) != 0) result = read;
+  }
+  warp.sync();
+  return result;
+}
+
+}  // namespace gofs::f2fs
