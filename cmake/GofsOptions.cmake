@@ -19,6 +19,10 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 # Asserts stay on in release: no NDEBUG. -g1 gives sanitizers and profilers their line numbers.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -lineinfo")
+if(GOFS_SANITIZE AND NOT GOFS_FUZZ)
+  # What the sanitizers recommend: whole call stacks, and half the time to compile.
+  set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1")
+endif()
 
 add_library(gofs_options INTERFACE)
 target_include_directories(gofs_options INTERFACE
