@@ -78,9 +78,9 @@ GOFS_HD inline int read_bounced(const simt::Warp& warp, Volume& volume, const Pa
 }
 
 /// Reads pieces that the device can put in place, neighbours in one command. Collective; per lane of
-/// `lanes` 0 or a negative errno.
+/// `lanes` 0 or a negative errno. With a mailbox the commands are only started.
 GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& volume, uint32_t lanes,
-                                 uint32_t block, const Piece& piece) {
+                                 uint32_t block, const Piece& piece, nvme::Mailbox* mailbox) {
   nvme::Device& device = *volume.device;
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
@@ -107,6 +107,9 @@ GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& volume, uint32_
   command.lba_count = command.bytes >> device.lba_shift;
   command.buffer = piece.target;
   const uint32_t submitters = lanes & heads;
+  if (mailbox != nullptr) {
+    return nvme::start(warp, device, nvme::pick_queue(device), submitters, command, *mailbox);
+  }
   const nvme::CommandStatus status =
       nvme::execute(warp, device, nvme::pick_queue(device), submitters, command);
   return nvme::to_errno(warp.shfl(status, head));
@@ -116,9 +119,11 @@ GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& volume, uint32_
 
 /// Reads one piece a lane; `inode` may differ from lane to lane, and all of `lanes` have pieces of at
 /// least one byte. Collective. Per lane 0 or a negative errno. Nothing is said about the file's size.
-/// The bytes are visible to the whole warp.
+/// The bytes are visible to the whole warp; with a mailbox (one for all lanes), those that the device
+/// puts in place are only under way.
 GOFS_HD inline int read_pieces(const simt::Warp& warp, Volume& volume, const PagePool& pool,
-                               uint32_t lanes, const Inode& inode, const Piece& piece) {
+                               uint32_t lanes, const Inode& inode, const Piece& piece,
+                               nvme::Mailbox* mailbox = nullptr) {
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
   int result = 0;
@@ -153,7 +158,7 @@ GOFS_HD inline int read_pieces(const simt::Warp& warp, Volume& volume, const Pag
   const uint32_t in_place = warp.ballot(stored && addressable);
   const uint32_t bounced = warp.ballot(stored && !addressable);
   if (in_place != 0) {
-    const int read = detail::read_in_place(warp, volume, in_place, place.block, piece);
+    const int read = detail::read_in_place(warp, volume, in_place, place.block, piece, mailbox);
     if ((in_place >> rank & 1u) != 0) result = read;
   }
   if (bounced != 0) {

@@ -34,18 +34,28 @@ GOFS_HD inline CommandStatus wait(const simt::Warp& warp, Device& device, QueueP
   }
 }
 
+namespace detail {
+
+/// As many of `lanes` as one reservation may hold; the rest stays. A ring shorter than the warp is
+/// used in portions, so that nobody waits for admission while holding slots.
+GOFS_HD inline uint32_t take_portion(const QueuePair& queue, uint32_t& lanes) {
+  uint32_t portion = lanes;
+  while (simt::popcount(portion) > queue.batch_max()) {
+    portion &= ~(1u << (31 - simt::leading_zeros(portion)));
+  }
+  lanes &= ~portion;
+  return portion;
+}
+
+}  // namespace detail
+
 /// Runs the command of each lane in `lanes` to its end. Collective. Each lane of `lanes` returns its
 /// status; data read is visible to the lane that asked, and after sync() to its warp.
 GOFS_HD inline CommandStatus execute(const simt::Warp& warp, Device& device, QueuePair& queue,
                                      uint32_t lanes, const Command& command) {
   CommandStatus status = 0;
   while (lanes != 0) {
-    // A ring shorter than the warp is used in portions: nobody waits for admission holding slots.
-    uint32_t portion = lanes;
-    while (simt::popcount(portion) > queue.batch_max()) {
-      portion &= ~(1u << (31 - simt::leading_zeros(portion)));
-    }
-    lanes &= ~portion;
+    const uint32_t portion = detail::take_portion(queue, lanes);
     Token token;
     CommandStatus result = kStatusDeviceFailed;
     if (submit(warp, device, queue, portion, command, nullptr, token) == 0) {
@@ -54,6 +64,23 @@ GOFS_HD inline CommandStatus execute(const simt::Warp& warp, Device& device, Que
     if ((portion >> warp.thread_rank() & 1u) != 0) status = result;
   }
   return status;
+}
+
+/// Starts the command of each lane in `lanes`; they report to `mailbox`, one for all. Collective. 0, or
+/// -EIO when the device has failed.
+GOFS_HD inline int start(const simt::Warp& warp, Device& device, QueuePair& queue, uint32_t lanes,
+                         const Command& command, Mailbox& mailbox) {
+  while (lanes != 0) {
+    const uint32_t portion = detail::take_portion(queue, lanes);
+    if (warp.thread_rank() == 0) {
+      simt::add_relaxed(mailbox.remaining, simt::popcount(portion));
+    }
+    warp.sync();
+    Token token;
+    const int error = submit(warp, device, queue, portion, command, &mailbox, token);
+    if (error < 0) return error;
+  }
+  return 0;
 }
 
 }  // namespace gofs::nvme

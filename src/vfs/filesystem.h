@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A mounted file system as kernels see it: the F2FS volume and what is known about it in memory. Lives
+// in the backend's memory; the host lays it out (layout.h).
+#pragma once
+
+#include "f2fs/directory.h"
+#include "f2fs/mount.h"
+#include "f2fs/read.h"
+#include "vfs/credentials.h"
+#include "vfs/name_cache.h"
+#include "vfs/range_lock.h"
+
+namespace gofs::vfs {
+
+/// An inode that somebody has open. Several descriptors share it.
+struct alignas(128) OpenInode {
+  uint32_t ino;         // 0: free
+  uint32_t references;  // descriptors
+  f2fs::Inode inode;
+  RangeLock lock;
+};
+
+inline constexpr uint32_t kOpenInodeWays = 8;
+
+struct OpenInodeSet {
+  uint32_t lock;
+};
+
+/// Descriptor states. A descriptor number may be used again at once after close.
+enum DescriptorState : uint32_t { kDescriptorFree = 0, kDescriptorOpening = 1, kDescriptorOpen = 2 };
+
+struct alignas(32) Descriptor {
+  uint32_t state;
+  uint32_t open_inode;  // index
+  uint32_t flags;       // of open()
+  uint32_t unused;
+  uint64_t position;    // of read() and lseek(); of readdir(): a DirectoryCursor
+  uint64_t unused2;
+};
+
+/// Where an asynchronous operation reports.
+struct alignas(32) Operation {
+  uint32_t taken;
+  uint32_t generation;
+  nvme::Mailbox mailbox;
+};
+
+struct Filesystem {
+  f2fs::Volume volume;
+  f2fs::PagePool pool;
+  Credentials credentials;
+  DentryTable dentries;
+  PathTable paths;
+
+  OpenInode* open_inodes;
+  OpenInodeSet* open_inode_sets;
+  uint32_t open_inode_set_mask;
+
+  Descriptor* descriptors;
+  uint32_t descriptor_count;
+
+  Operation* operations;
+  uint32_t operation_count;  // a power of two
+  alignas(128) uint32_t operation_cursor;
+
+  uint64_t lock_timeout_ns;  // of range locks and table locks
+};
+
+/// Takes a short lock of a table; the holder does no I/O. Called by one lane.
+GOFS_HD inline void lock_table(uint32_t& lock) {
+  simt::Backoff backoff;
+  // Held for a few instructions by a lane that waits for nothing: the wait is bounded by that.
+  while (!simt::try_lock(lock)) backoff.pause();
+}
+
+}  // namespace gofs::vfs

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Host side: places a file system's tables in a backend's memory. mount fills them, over there.
+#pragma once
+
+#include <bit>
+#include <vector>
+
+#include "nvme/layout.h"
+#include "vfs/filesystem.h"
+
+namespace gofs::vfs {
+
+struct FilesystemOptions {
+  uint32_t cache_pages = 16384;     // metadata blocks in memory; at least 64
+  uint32_t pool_pages = 4096;       // spare blocks; at least 32
+  uint32_t descriptors = 4096;
+  uint32_t open_inodes = 4096;
+  uint32_t operations = 16384;      // asynchronous reads under way
+  uint32_t dentry_entries = 65536;
+  uint32_t path_entries = 16384;
+  uint64_t lock_timeout_ns = 30'000'000'000;
+  Credentials credentials{};        // user 0
+};
+
+/// The memory of one file system. Frees it when it goes; nobody uses the file system any more.
+class FilesystemMemory {
+ public:
+  /// Throws std::bad_alloc.
+  FilesystemMemory(simt::MemorySpace& memory, nvme::Device* device,
+                   const FilesystemOptions& options)
+      : memory_(memory) {
+    Filesystem fs{};
+    fs.volume.device = device;
+    const uint32_t sets =
+        std::bit_ceil(simt::max(options.cache_pages, 64u)) / f2fs::kWays;
+    fs.volume.cache.sets = take<f2fs::FrameSet>(sets);
+    fs.volume.cache.pages = take<uint8_t>(uint64_t{sets} * f2fs::kWays * kBlockBytes);
+    fs.volume.cache.set_mask = sets - 1;
+    fs.volume.corruptions = take<f2fs::CorruptionLog>(1);
+    fs.volume.checkpoint_blocks =
+        take<uint8_t>(uint64_t{f2fs::kCheckpointBlocksMax} * kBlockBytes);
+    fs.volume.scratch = take<uint8_t>(2 * kBlockBytes);
+    fs.pool.count = std::bit_ceil(simt::max(options.pool_pages, 32u));
+    fs.pool.pages = take<uint8_t>(uint64_t{fs.pool.count} * kBlockBytes);
+    fs.pool.locks = take<uint32_t>(fs.pool.count);
+    fs.credentials = options.credentials;
+    fs.dentries.mask = std::bit_ceil(simt::max(options.dentry_entries, 1u)) - 1;
+    fs.dentries.entries = take<DentryTable::Entry>(uint64_t{fs.dentries.mask} + 1);
+    fs.paths.mask = std::bit_ceil(simt::max(options.path_entries, 1u)) - 1;
+    fs.paths.entries = take<PathTable::Entry>(uint64_t{fs.paths.mask} + 1);
+    const uint32_t inode_sets =
+        std::bit_ceil(simt::max(options.open_inodes, kOpenInodeWays)) / kOpenInodeWays;
+    fs.open_inodes = take<OpenInode>(uint64_t{inode_sets} * kOpenInodeWays);
+    fs.open_inode_sets = take<OpenInodeSet>(inode_sets);
+    fs.open_inode_set_mask = inode_sets - 1;
+    fs.descriptor_count = simt::max(options.descriptors, 1u);
+    fs.descriptors = take<Descriptor>(fs.descriptor_count);
+    fs.operation_count = std::bit_ceil(simt::max(options.operations, 1u));
+    fs.operations = take<Operation>(fs.operation_count);
+    fs.lock_timeout_ns = options.lock_timeout_ns;
+    filesystem_ = take<Filesystem>(1);
+    memory.write_object(filesystem_, fs);
+  }
+  ~FilesystemMemory() {
+    for (void* allocation : allocations_) memory_.release(allocation);
+  }
+  FilesystemMemory(const FilesystemMemory&) = delete;
+  FilesystemMemory& operator=(const FilesystemMemory&) = delete;
+
+  Filesystem* filesystem() const { return filesystem_; }
+
+ private:
+  template <typename T>
+  T* take(uint64_t count) {
+    T* const array = memory_.allocate_array<T>(count);
+    allocations_.push_back(array);
+    return array;
+  }
+
+  simt::MemorySpace& memory_;
+  std::vector<void*> allocations_;
+  Filesystem* filesystem_ = nullptr;
+};
+
+}  // namespace gofs::vfs

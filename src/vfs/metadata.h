@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is asked about files rather than of them: stat, access, readlink, lseek, statfs, directories.
+// All functions are collective with uniform arguments and answers, by one warp.
+#pragma once
+
+#include "vfs/open_files.h"
+
+namespace gofs::vfs {
+
+/// As struct stat, with F2FS's extras. Times are in seconds and nanoseconds since 1970.
+struct Stat {
+  uint64_t ino;
+  uint64_t size_bytes;
+  uint64_t blocks_512;  // st_blocks: 512-byte units in use, without the inode itself
+  uint32_t mode;        // type and permissions
+  uint32_t links;
+  uint32_t uid;
+  uint32_t gid;
+  uint32_t device_major;  // of character and block devices
+  uint32_t device_minor;
+  f2fs::TimeStamp accessed;
+  f2fs::TimeStamp modified;
+  f2fs::TimeStamp changed;
+  f2fs::TimeStamp created;  // 0 where the volume does not keep it
+  uint32_t flags;           // i_flags
+  uint32_t project_id;
+};
+
+/// As struct statvfs.
+struct FilesystemStat {
+  uint64_t block_bytes;
+  uint64_t blocks;       // that users can have
+  uint64_t blocks_free;
+  uint64_t files;        // inodes that could exist
+  uint64_t files_free;
+  uint64_t files_used;
+  uint32_t name_bytes_max;
+};
+
+GOFS_HD inline Stat stat_of(const f2fs::Inode& inode) {
+  Stat stat{};
+  stat.ino = inode.ino;
+  stat.size_bytes = inode.size_bytes;
+  stat.blocks_512 = inode.block_count == 0 ? 0 : (inode.block_count - 1) * 8;
+  stat.mode = inode.mode;
+  stat.links = inode.links;
+  stat.uid = inode.uid;
+  stat.gid = inode.gid;
+  const uint32_t type = inode.mode & format::kModeTypeMask;
+  if (type == format::kModeCharDevice || type == format::kModeBlockDevice) {
+    stat.device_major = inode.device.major;
+    stat.device_minor = inode.device.minor;
+  }
+  stat.accessed = inode.accessed;
+  stat.modified = inode.modified;
+  stat.changed = inode.changed;
+  stat.created = inode.created;
+  stat.flags = inode.flags;
+  stat.project_id = inode.project_id;
+  return stat;
+}
+
+GOFS_HD inline int stat(const simt::Warp& warp, Filesystem& fs, const char* path, LastLink last_link,
+                        Stat& out) {
+  f2fs::Inode inode{};
+  const int error = resolve(warp, fs, path, last_link, inode);
+  if (error == 0) out = stat_of(inode);
+  return error;
+}
+
+GOFS_HD inline int fstat(const simt::Warp&, Filesystem& fs, int fd, Stat& out) {
+  const Descriptor* descriptor = find_descriptor(fs, fd);
+  if (descriptor == nullptr) return -EBADF;
+  out = stat_of(fs.open_inodes[descriptor->open_inode].inode);
+  return 0;
+}
+
+/// `wanted` is made of Access bits; 0 asks whether the file exists.
+GOFS_HD inline int access(const simt::Warp& warp, Filesystem& fs, const char* path,
+                          uint32_t wanted) {
+  if (wanted > (kMayRead | kMayWrite | kMayExecute)) return -EINVAL;
+  f2fs::Inode inode{};
+  const int error = resolve(warp, fs, path, LastLink::kFollow, inode);
+  if (error < 0) return error;
+  const int granted = check_access(fs.credentials, inode, wanted);
+  if (granted == 0 && (wanted & kMayWrite) != 0) return -EROFS;
+  return granted;
+}
+
+/// Bytes of the target, cut at `capacity`, without a terminator; or a negative errno.
+GOFS_HD inline int64_t readlink(const simt::Warp& warp, Filesystem& fs, const char* path,
+                                char* buffer, uint64_t capacity) {
+  f2fs::Inode inode{};
+  const int error = resolve(warp, fs, path, LastLink::kKeep, inode);
+  return error < 0 ? error : read_link(warp, fs, inode, buffer, capacity);
+}
+
+enum Whence : int { kSeekSet = 0, kSeekCurrent = 1, kSeekEnd = 2, kSeekData = 3, kSeekHole = 4 };
+
+/// Moves the position of `fd`; returns it. For kSeekData and kSeekHole see lseek(2).
+GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& fs, int fd, int64_t offset,
+                             int whence) {
+  Descriptor* descriptor = find_descriptor(fs, fd);
+  if (descriptor == nullptr || (descriptor->flags & kOpenPath) != 0) return -EBADF;
+  const f2fs::Inode& inode = fs.open_inodes[descriptor->open_inode].inode;
+  const auto size = static_cast<int64_t>(inode.size_bytes);
+  int64_t target = offset;
+  if (whence == kSeekCurrent || whence == kSeekEnd) {
+    const int64_t base =
+        whence == kSeekEnd ? size
+                           : static_cast<int64_t>(simt::load_relaxed(descriptor->position));
+    if (offset > 0 && base > INT64_MAX - offset) return -EOVERFLOW;
+    target = base + offset;
+  } else if (whence == kSeekData || whence == kSeekHole) {
+    if (offset < 0 || offset >= size) return -ENXIO;
+    const bool data_wanted = whence == kSeekData;
+    bool found = inode.has_inline_data();
+    if (found) target = data_wanted ? offset : size;
+    while (!found && target < size) {
+      f2fs::BlockPlace place{};
+      const int mapped = simt::first_error(
+          warp, f2fs::map_blocks(warp, fs.volume, warp.ballot(true), inode,
+                                 static_cast<uint64_t>(target) >> kBlockShift, place));
+      if (mapped < 0) return mapped;
+      found = (place.block != format::kNullAddr) == data_wanted;
+      if (!found) {
+        target = static_cast<int64_t>(
+            ((static_cast<uint64_t>(target) >> kBlockShift) + place.span) << kBlockShift);
+      }
+    }
+    if (!found) {
+      if (data_wanted) return -ENXIO;
+      target = size;
+    }
+    target = simt::min(target, size);
+  } else if (whence != kSeekSet) {
+    return -EINVAL;
+  }
+  if (target < 0) return -EINVAL;
+  warp.sync();
+  if (warp.thread_rank() == 0) {
+    simt::store_relaxed(descriptor->position, static_cast<uint64_t>(target));
+  }
+  warp.sync();
+  return target;
+}
+
+/// A descriptor for readdir; close() closes it.
+GOFS_HD inline int opendir(const simt::Warp& warp, Filesystem& fs, const char* path) {
+  return open(warp, fs, path, kOpenReadOnly | kOpenDirectory);
+}
+
+/// Copies the next entries of a directory, at most `capacity` (at least 32), to `entries`; `.` and
+/// `..` are left out. How many; 0 at the end; or a negative errno. -EUCLEAN and -EIO also at the end
+/// of a directory of which a part could not be read, once: what could be was given before.
+GOFS_HD inline int64_t readdir(const simt::Warp& warp, Filesystem& fs, int fd,
+                               f2fs::NamedEntry* entries, uint32_t capacity) {
+  constexpr uint64_t kEnd = ~uint64_t{0};
+  constexpr uint64_t kDamaged = uint64_t{1} << 63;
+  if (capacity < 32) return -EINVAL;
+  Descriptor* descriptor = find_descriptor(fs, fd);
+  if (descriptor == nullptr || (descriptor->flags & kOpenPath) != 0) return -EBADF;
+  const f2fs::Inode& inode = fs.open_inodes[descriptor->open_inode].inode;
+  if (!inode.is_directory()) return -ENOTDIR;
+  uint64_t position = simt::load_relaxed(descriptor->position);
+  if (position == kEnd) return 0;
+  bool damaged = (position & kDamaged) != 0;
+  f2fs::DirectoryCursor cursor = position & ~kDamaged;
+  int damage = 0;
+  int64_t count =
+      f2fs::list_entries(warp, fs.volume, inode, cursor, entries, capacity, damage);
+  damaged = damaged || damage < 0;
+  position = cursor | (damaged ? kDamaged : 0);
+  if (count == 0 && damaged) count = damage < 0 ? damage : -EUCLEAN;
+  if (count <= 0) position = kEnd;
+  warp.sync();
+  if (warp.thread_rank() == 0) simt::store_relaxed(descriptor->position, position);
+  warp.sync();
+  return count;
+}
+
+GOFS_HD inline FilesystemStat statfs(const Filesystem& fs) {
+  const f2fs::Volume& volume = fs.volume;
+  FilesystemStat stat{};
+  stat.block_bytes = kBlockBytes;
+  stat.blocks = volume.user_block_count;
+  stat.blocks_free = volume.user_block_count > volume.valid_block_count
+                         ? volume.user_block_count - volume.valid_block_count
+                         : 0;
+  const uint64_t nids = volume.geometry.nid_count();
+  stat.files_free = nids > volume.valid_node_count
+                        ? simt::min<uint64_t>(nids - volume.valid_node_count, stat.blocks_free)
+                        : 0;
+  stat.files = stat.files_free + volume.valid_inode_count;
+  stat.files_used = volume.valid_inode_count;
+  stat.name_bytes_max = format::kNameBytesMax;
+  return stat;
+}
+
+}  // namespace gofs::vfs

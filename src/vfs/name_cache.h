@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names that were looked up lately: a table of (directory, name) -> inode, and one of whole paths for
+// the hot ones (the dentry cache and the direct look-up table of GoFS, SOSP'25, section 3.3). Entries
+// have a fixed size; longer names are simply not kept.
+//
+// An entry is read without a lock: its sequence number is odd while somebody writes it, and a reader
+// whose two looks at it differ has seen nothing. The lanes of a warp compare one word each.
+#pragma once
+
+#include "format/dentry.h"
+#include "simt/atomic.h"
+#include "simt/warp.h"
+
+namespace gofs::vfs {
+
+/// What a name leads to. ino 0: nothing known.
+struct NameTarget {
+  uint32_t ino;
+  uint32_t type;  // format::FileType
+};
+
+/// `kKeyWords` 64-bit words of key: the first holds `scope` (a directory's ino, or 0 for a path) and
+/// the length, the others the bytes, zero-padded.
+template <uint32_t kKeyWords>
+struct alignas(64) NameEntry {
+  uint64_t sequence;
+  uint64_t value;
+  uint64_t key[kKeyWords];
+
+  static constexpr uint32_t kBytesMax = (kKeyWords - 1) * 8;
+};
+
+namespace detail {
+
+GOFS_HD inline uint64_t key_word(uint32_t index, uint32_t scope, const char* name,
+                                 uint32_t length) {
+  if (index == 0) return uint64_t{length} << 32 | scope;
+  uint64_t word = 0;
+  const uint32_t first = (index - 1) * 8;
+  for (uint32_t i = 0; i < 8 && first + i < length; ++i) {
+    word |= uint64_t{static_cast<uint8_t>(name[first + i])} << (8 * i);
+  }
+  return word;
+}
+
+}  // namespace detail
+
+template <uint32_t kKeyWords>
+struct NameTable {
+  using Entry = NameEntry<kKeyWords>;
+  Entry* entries;
+  uint32_t mask;  // number of entries - 1; a power of two
+
+  GOFS_HD Entry& entry_of(uint32_t scope, uint32_t hash) const {
+    const uint64_t mixed = (uint64_t{hash} << 32 | scope) * 0x9E3779B97F4A7C15ull;
+    return entries[static_cast<uint32_t>(mixed >> 32) & mask];
+  }
+
+  /// Collective, uniform.
+  GOFS_HD bool find(const simt::Warp& warp, uint32_t scope, uint32_t hash, const char* name,
+                    uint32_t length, NameTarget& target) const {
+    if (length > Entry::kBytesMax) return false;
+    Entry& entry = entry_of(scope, hash);
+    // Each lane makes sure for the words that it compares. [V1]
+    const uint64_t before = simt::load_acquire(entry.sequence);
+    bool same = (before & 1) == 0;
+    const uint32_t words = 1 + (length + 7) / 8;
+    for (uint32_t i = warp.thread_rank(); i < words && same; i += warp.size()) {
+      same = simt::AtomicRef<uint64_t>(entry.key[i]).load(simt::memory_order_acquire) ==
+             detail::key_word(i, scope, name, length);
+    }
+    const uint64_t value =
+        simt::AtomicRef<uint64_t>(entry.value).load(simt::memory_order_acquire);
+    const bool one_version = warp.shfl(before, 0) == before;
+    same = same && one_version && simt::load_relaxed(entry.sequence) == before;
+    target = NameTarget{static_cast<uint32_t>(value), static_cast<uint32_t>(value >> 32)};
+    return warp.all(same) && target.ino != 0;
+  }
+
+  /// Collective, uniform. Does nothing if another warp is writing the entry.
+  GOFS_HD void insert(const simt::Warp& warp, uint32_t scope, uint32_t hash, const char* name,
+                      uint32_t length, const NameTarget& target) const {
+    if (length > Entry::kBytesMax) return;
+    Entry& entry = entry_of(scope, hash);
+    uint64_t before = 0;
+    uint32_t writing = 0;
+    if (warp.thread_rank() == 0) {
+      before = simt::load_relaxed(entry.sequence);
+      writing = (before & 1) == 0 &&
+                simt::AtomicRef<uint64_t>(entry.sequence)
+                    .compare_exchange_strong(before, before + 1, simt::memory_order_acquire,
+                                             simt::memory_order_relaxed);
+    }
+    if (warp.shfl(writing, 0) == 0) return;
+    warp.sync();
+    const uint32_t words = 1 + (length + 7) / 8;
+    for (uint32_t i = warp.thread_rank(); i < words; i += warp.size()) {
+      simt::store_release(entry.key[i], detail::key_word(i, scope, name, length));
+    }
+    if (warp.thread_rank() == 0) {
+      simt::store_release(entry.value, uint64_t{target.type} << 32 | target.ino);
+    }
+    warp.sync();
+    if (warp.thread_rank() == 0) simt::store_release(entry.sequence, before + 2);  // [V1]
+  }
+};
+
+/// A name of up to 40 bytes in its directory; a path of up to 232 bytes.
+using DentryTable = NameTable<6>;
+using PathTable = NameTable<30>;
+static_assert(sizeof(NameEntry<6>) == 64 && sizeof(NameEntry<30>) == 256);
+
+/// Hash of a path, for PathTable.
+GOFS_HD inline uint32_t path_hash(const char* path, uint32_t length) {
+  uint32_t hash = 2166136261u;
+  for (uint32_t i = 0; i < length; ++i) hash = (hash ^ static_cast<uint8_t>(path[i])) * 16777619u;
+  return hash;
+}
+
+}  // namespace gofs::vfs

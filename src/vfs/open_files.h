@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Descriptors and the open inodes behind them. A descriptor belongs to the volume, not to a thread:
+// any warp may use it. Closing it while others use it is the caller's mistake, as it is with threads.
+#pragma once
+
+#include "vfs/path.h"
+
+namespace gofs::vfs {
+
+/// Flags of open(), with Linux's numbers so that a program may use its own <fcntl.h>.
+inline constexpr uint32_t kOpenReadOnly = 0;
+inline constexpr uint32_t kOpenAccessMask = 3;
+inline constexpr uint32_t kOpenCreate = 0100;
+inline constexpr uint32_t kOpenTruncate = 01000;
+inline constexpr uint32_t kOpenDirectory = 0200000;
+inline constexpr uint32_t kOpenNoFollow = 0400000;
+inline constexpr uint32_t kOpenPath = 010000000;
+inline constexpr uint32_t kOpenFlagsKnown = kOpenAccessMask | kOpenCreate | 0200 /* O_EXCL */ |
+                                            kOpenTruncate | 02000 /* O_APPEND */ | kOpenDirectory |
+                                            kOpenNoFollow | kOpenPath | 04000 /* O_NONBLOCK */ |
+                                            0100000 /* O_LARGEFILE */ | 02000000 /* O_CLOEXEC */ |
+                                            01000000 /* O_NOATIME */;
+
+namespace detail {
+
+/// Finds or makes the open inode of `inode.ino` and counts a reference. By one lane. Index or
+/// -ENFILE.
+GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode) {
+  const uint32_t set = (inode.ino * 0x9E3779B1u >> 8) & fs.open_inode_set_mask;
+  uint32_t& lock = fs.open_inode_sets[set].lock;
+  int found = -ENFILE;
+  lock_table(lock);
+  for (uint32_t way = 0; way < kOpenInodeWays; ++way) {
+    const uint32_t index = set * kOpenInodeWays + way;
+    OpenInode& open = fs.open_inodes[index];
+    if (open.ino == inode.ino) {
+      ++open.references;
+      found = static_cast<int>(index);
+      break;
+    }
+    if (open.ino == 0 && found < 0) found = static_cast<int>(index);
+  }
+  if (found >= 0 && fs.open_inodes[found].ino == 0) {
+    OpenInode& open = fs.open_inodes[found];
+    open.ino = inode.ino;
+    open.references = 1;
+    open.inode = inode;
+  }
+  simt::unlock(lock);
+  return found;
+}
+
+GOFS_HD inline void release_open_inode(Filesystem& fs, uint32_t index) {
+  uint32_t& lock = fs.open_inode_sets[index / kOpenInodeWays].lock;
+  lock_table(lock);
+  OpenInode& open = fs.open_inodes[index];
+  if (--open.references == 0) open.ino = 0;
+  simt::unlock(lock);
+}
+
+/// Reserves a descriptor number, lowest free first from a start that differs between processors. By
+/// one lane. -EMFILE when all are in use.
+GOFS_HD inline int reserve_descriptor(Filesystem& fs) {
+  const uint32_t start = simt::processor_id() * 67u % fs.descriptor_count;
+  for (uint32_t k = 0; k < fs.descriptor_count; ++k) {
+    const uint32_t index = (start + k) % fs.descriptor_count;
+    uint32_t& state = fs.descriptors[index].state;
+    if (simt::load_relaxed(state) != kDescriptorFree) continue;
+    uint32_t expected = kDescriptorFree;
+    if (simt::AtomicRef<uint32_t>(state).compare_exchange_strong(
+            expected, kDescriptorOpening, simt::memory_order_acquire,
+            simt::memory_order_relaxed)) {
+      return static_cast<int>(index);
+    }
+  }
+  return -EMFILE;
+}
+
+}  // namespace detail
+
+/// The open descriptor `fd`, or null (EBADF).
+GOFS_HD inline Descriptor* find_descriptor(const Filesystem& fs, int fd) {
+  if (fd < 0 || static_cast<uint32_t>(fd) >= fs.descriptor_count) return nullptr;
+  Descriptor& descriptor = fs.descriptors[fd];
+  return simt::load_acquire(descriptor.state) == kDescriptorOpen ? &descriptor : nullptr;  // [V3]
+}
+
+/// Opens `path`. Collective, uniform. A descriptor, or a negative errno; -EROFS for anything that
+/// would write, since the volume is mounted for reading.
+GOFS_NOINLINE GOFS_HD inline int open(const simt::Warp& warp, Filesystem& fs, const char* path,
+                                      uint32_t flags) {
+  if ((flags & ~kOpenFlagsKnown) != 0 || (flags & kOpenAccessMask) == kOpenAccessMask) {
+    return -EINVAL;
+  }
+  const bool no_follow = (flags & kOpenNoFollow) != 0;
+  f2fs::Inode inode{};
+  int error = resolve(warp, fs, path, no_follow ? LastLink::kKeep : LastLink::kFollow, inode);
+  const bool writes = (flags & kOpenAccessMask) != kOpenReadOnly || (flags & kOpenTruncate) != 0;
+  if (error == -ENOENT && (flags & kOpenCreate) != 0) error = -EROFS;
+  if (error < 0) return error;
+  if ((flags & kOpenDirectory) != 0 && !inode.is_directory()) return -ENOTDIR;
+  if ((flags & kOpenPath) == 0) {
+    if (inode.is_symlink()) return -ELOOP;
+    if (inode.is_directory() && writes) return -EISDIR;
+    error = check_access(fs.credentials, inode, kMayRead);
+    if (error < 0) return error;
+    if (writes) return -EROFS;
+    if (!inode.is_directory() && !inode.is_regular()) return -ENXIO;  // device nodes have no driver
+    error = f2fs::check_supported(inode);
+    if (error < 0) return error;
+  }
+  int fd = 0;
+  if (warp.thread_rank() == 0) {
+    fd = detail::reserve_descriptor(fs);
+    if (fd >= 0) {
+      Descriptor& descriptor = fs.descriptors[fd];
+      const int open_inode = detail::acquire_open_inode(fs, inode);
+      if (open_inode < 0) {
+        simt::store_release(descriptor.state, uint32_t{kDescriptorFree});
+        fd = open_inode;
+      } else {
+        descriptor.open_inode = static_cast<uint32_t>(open_inode);
+        descriptor.flags = flags;
+        simt::store_relaxed(descriptor.position, uint64_t{0});
+        simt::store_release(descriptor.state, uint32_t{kDescriptorOpen});  // [V3]
+      }
+    }
+  }
+  fd = warp.shfl(fd, 0);
+  warp.sync();
+  return fd;
+}
+
+/// Collective, uniform. 0 or -EBADF.
+GOFS_HD inline int close(const simt::Warp& warp, Filesystem& fs, int fd) {
+  warp.sync();
+  int error = 0;
+  if (warp.thread_rank() == 0) {
+    Descriptor* descriptor = find_descriptor(fs, fd);
+    uint32_t expected = kDescriptorOpen;
+    if (descriptor == nullptr ||
+        !simt::AtomicRef<uint32_t>(descriptor->state)
+             .compare_exchange_strong(expected, kDescriptorOpening, simt::memory_order_acquire,
+                                      simt::memory_order_relaxed)) {
+      error = -EBADF;
+    } else {
+      detail::release_open_inode(fs, descriptor->open_inode);
+      simt::store_release(descriptor->state, uint32_t{kDescriptorFree});
+    }
+  }
+  return warp.shfl(error, 0);
+}
+
+}  // namespace gofs::vfs

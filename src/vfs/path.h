@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a path to an inode, as POSIX.1-2017 section 4.13 has it: search permission in every directory,
+// symbolic links followed, `.` and `..` as they stand in the directories. Paths are absolute; one
+// without a leading slash is taken from the root, since a GPU thread has no current directory.
+#pragma once
+
+#include "vfs/filesystem.h"
+
+namespace gofs::vfs {
+
+inline constexpr uint32_t kPathBytesMax = 4096;  // with the terminating NUL, as PATH_MAX
+inline constexpr uint32_t kSymlinksMax = 40;
+
+enum class LastLink { kFollow, kKeep };
+
+namespace detail {
+
+/// Length of the NUL-terminated `path`, or -ENAMETOOLONG. Collective, uniform.
+GOFS_HD inline int path_length(const simt::Warp& warp, const char* path) {
+  int length = 0;
+  if (warp.thread_rank() == 0) {
+    while (length < static_cast<int>(kPathBytesMax) && path[length] != '\0') ++length;
+    if (length == static_cast<int>(kPathBytesMax)) length = -ENAMETOOLONG;
+  }
+  return warp.shfl(length, 0);
+}
+
+/// Looks one name up in `directory`, in the name table first. Collective, uniform.
+GOFS_HD inline int look_up(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& directory,
+                           const char* name, uint32_t length, NameTarget& target) {
+  const uint32_t hash = format::name_hash(name, length);
+  if (fs.dentries.find(warp, directory.ino, hash, name, length, target)) return 0;
+  f2fs::DirectoryEntry entry{};
+  const int error = f2fs::find_entry(warp, fs.volume, directory, name, length, entry);
+  if (error < 0) return error;
+  target = NameTarget{entry.ino, entry.type};
+  fs.dentries.insert(warp, directory.ino, hash, name, length, target);
+  return 0;
+}
+
+/// Loads one inode for the whole warp. Collective, uniform.
+GOFS_HD inline int load_uniform(const simt::Warp& warp, Filesystem& fs, uint32_t ino,
+                                f2fs::Inode& inode) {
+  return simt::first_error(
+      warp, f2fs::load_inodes(warp, fs.volume, warp.ballot(true), ino, inode));
+}
+
+/// Copies with the whole warp; overlapping moves go towards lower addresses only.
+GOFS_HD inline void copy_name(const simt::Warp& warp, char* to, const char* from, uint32_t bytes) {
+  for (uint32_t i = warp.thread_rank(); i < bytes; i += warp.size()) to[i] = from[i];
+  warp.sync();
+}
+
+}  // namespace detail
+
+/// Reads the target of a symbolic link into `buffer` (up to `capacity` bytes, no terminator).
+/// Collective, uniform. The number of bytes or a negative errno.
+GOFS_HD inline int64_t read_link(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& link,
+                                 char* buffer, uint64_t capacity) {
+  if (!link.is_symlink()) return -EINVAL;
+  const int supported = f2fs::check_supported(link);
+  if (supported < 0) return supported;
+  if (link.size_bytes == 0 || link.size_bytes >= kPathBytesMax) {
+    return warp.shfl(warp.thread_rank() == 0
+                         ? f2fs::report(*fs.volume.corruptions,
+                                        {f2fs::Structure::kSymlink, 0, link.ino, link.size_bytes})
+                         : 0,
+                     0);
+  }
+  const f2fs::Piece piece{0, static_cast<uint32_t>(simt::min(capacity, link.size_bytes)),
+                          reinterpret_cast<uint8_t*>(buffer)};
+  if (piece.bytes == 0) return 0;
+  const int error = simt::first_error(
+      warp, f2fs::read_pieces(warp, fs.volume, fs.pool, 1u, link, piece));
+  return error < 0 ? error : piece.bytes;
+}
+
+namespace detail {
+
+/// The state of a walk. `rest` points to what is still to be walked, in the caller's path or, once a
+/// symbolic link was met, in one of two spare blocks.
+struct Walk {
+  const char* rest;
+  uint32_t rest_length;
+  char* blocks[2];
+  uint32_t links;
+};
+
+/// Puts the target of `link` before what is left of the path. Collective, uniform.
+GOFS_HD inline int follow_link(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& link,
+                               Walk& walk) {
+  if (++walk.links > kSymlinksMax) return -ELOOP;
+  char* to = walk.blocks[walk.links % 2];
+  const int64_t length = read_link(warp, fs, link, to, kPathBytesMax - 1);
+  if (length < 0) return static_cast<int>(length);
+  const auto target_length = static_cast<uint32_t>(length);
+  if (target_length + walk.rest_length >= kPathBytesMax) return -ENAMETOOLONG;
+  detail::copy_name(warp, to + target_length, walk.rest, walk.rest_length);
+  walk.rest = to;
+  walk.rest_length += target_length;
+  return 0;
+}
+
+GOFS_HD inline int walk_path(const simt::Warp& warp, Filesystem& fs, Walk& walk, LastLink last_link,
+                             f2fs::Inode& inode) {
+  const uint32_t root = fs.volume.geometry.root_ino;
+  int error = load_uniform(warp, fs, root, inode);
+  // Every turn takes a component off the path, which only links can lengthen.
+  while (error == 0) {
+    uint32_t skipped = 0;
+    while (skipped < walk.rest_length && walk.rest[skipped] == '/') ++skipped;
+    walk.rest += skipped;
+    walk.rest_length -= skipped;
+    if (skipped != 0 && !inode.is_directory()) return -ENOTDIR;  // also for a trailing slash
+    if (walk.rest_length == 0) return 0;
+    if (!inode.is_directory()) return -ENOTDIR;
+    uint32_t length = 0;
+    while (length < walk.rest_length && walk.rest[length] != '/') ++length;
+    if (length > format::kNameBytesMax) return -ENAMETOOLONG;
+    error = check_access(fs.credentials, inode, kMayExecute);
+    if (error == 0) error = f2fs::check_supported(inode);
+    if (error < 0) return error;
+
+    const char* name = walk.rest;
+    const bool last = length == walk.rest_length;
+    walk.rest += length;
+    walk.rest_length -= length;
+    const bool dotdot = length == 2 && name[0] == '.' && name[1] == '.';
+    if ((length == 1 && name[0] == '.') || (dotdot && inode.ino == root)) continue;
+    NameTarget target{};
+    error = look_up(warp, fs, inode, name, length, target);
+    if (error < 0) return error;
+    const f2fs::Inode directory = inode;
+    error = load_uniform(warp, fs, target.ino, inode);
+    if (error < 0) return error;
+    if (inode.is_symlink() && !(last && last_link == LastLink::kKeep)) {
+      error = follow_link(warp, fs, inode, walk);
+      if (error < 0) return error;
+      inode = directory;
+      if (walk.rest[0] == '/') error = load_uniform(warp, fs, root, inode);
+    }
+  }
+  return error;
+}
+
+}  // namespace detail
+
+/// Finds the inode that `path` (NUL-terminated) names. Collective, uniform; 0 or a negative errno:
+/// -ENOENT, -ENOTDIR, -EACCES, -ELOOP, -ENAMETOOLONG, -EUCLEAN, or a device's.
+GOFS_NOINLINE GOFS_HD inline int resolve(const simt::Warp& warp, Filesystem& fs, const char* path,
+                                         LastLink last_link, f2fs::Inode& inode) {
+  const int length = detail::path_length(warp, path);
+  if (length < 0) return length;
+  if (length == 0) return -ENOENT;
+  const auto path_bytes = static_cast<uint32_t>(length);
+  const bool follow = last_link == LastLink::kFollow;
+  const uint32_t hash = path_hash(path, path_bytes);
+  NameTarget known{};
+  if (follow && fs.paths.find(warp, 0, hash, path, path_bytes, known)) {
+    return detail::load_uniform(warp, fs, known.ino, inode);
+  }
+
+  detail::Walk walk{path, path_bytes, {nullptr, nullptr}, 0};
+  // Two spare blocks for links, taken together so that nobody waits for a second one with a first.
+  const simt::Deadline deadline = simt::Deadline::after_ns(f2fs::kFrameTimeoutNs);
+  simt::Backoff backoff;
+  const bool leader = warp.thread_rank() == 0;
+  uint64_t first = 0;
+  uint64_t second = 0;
+  if (leader) {
+    while (second == 0 && !deadline.passed()) {
+      first = reinterpret_cast<uint64_t>(fs.pool.try_take(warp));
+      if (first != 0) second = reinterpret_cast<uint64_t>(fs.pool.try_take(warp));
+      if (second != 0) break;
+      if (first != 0) fs.pool.give_back(reinterpret_cast<uint8_t*>(first));
+      backoff.pause();
+    }
+  }
+  walk.blocks[0] = reinterpret_cast<char*>(warp.shfl(first, 0));
+  walk.blocks[1] = reinterpret_cast<char*>(warp.shfl(second, 0));
+  if (walk.blocks[1] == nullptr) return -EBUSY;
+  warp.sync();
+  const int error = detail::walk_path(warp, fs, walk, last_link, inode);
+  warp.sync();
+  if (leader) {
+    fs.pool.give_back(reinterpret_cast<uint8_t*>(first));
+    fs.pool.give_back(reinterpret_cast<uint8_t*>(second));
+  }
+  if (error == 0 && follow) {
+    fs.paths.insert(warp, 0, hash, path, path_bytes,
+                    NameTarget{inode.ino, format::file_type_of_mode(inode.mode)});
+  }
+  return error;
+}
+
+}  // namespace gofs::vfs

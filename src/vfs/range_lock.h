@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who may touch which bytes of a file at once. Readers of a file that nobody writes only count
+// themselves: one atomic a warp. As soon as there is a writer, everybody appends his range to a ring
+// and waits for the earlier entries that overlap it, compared 32 at a time; a later request never
+// overtakes an earlier one that it overlaps (GoFS, SOSP'25, section 3.3).
+//
+// One word decides between the two: it counts readers outside the ring and writers that want it used.
+#pragma once
+
+#include "simt/atomic.h"
+#include "simt/warp.h"
+
+namespace gofs::vfs {
+
+inline constexpr uint32_t kRangeRingEntries = 64;
+
+struct ByteRange {
+  uint64_t offset;
+  uint64_t bytes;
+};
+
+struct RangeEntry {
+  uint64_t offset;
+  uint64_t bytes;
+  uint32_t state;     // lap * 2, + 1 while held; low 32 bits [V2]
+  uint32_t exclusive;
+};
+
+struct alignas(128) RangeLock {
+  uint64_t gate;         // readers outside the ring in the low half, writers in the high half
+  uint64_t next_ticket;
+  RangeEntry ring[kRangeRingEntries];
+};
+
+/// What unlock needs to know.
+struct RangeHold {
+  uint64_t ticket;
+  bool in_ring;
+};
+
+namespace detail {
+
+inline constexpr uint64_t kOneWriter = uint64_t{1} << 32;
+
+/// The state word of a ring entry before `ticket` has it, in its hands, and after it has let go, which
+/// is what the next lap's user waits for.
+GOFS_HD constexpr uint32_t ready_state(uint64_t ticket) {
+  return static_cast<uint32_t>(ticket / kRangeRingEntries * 2);
+}
+GOFS_HD constexpr uint32_t held_state(uint64_t ticket) { return ready_state(ticket) + 1; }
+GOFS_HD constexpr uint32_t free_state(uint64_t ticket) { return ready_state(ticket) + 2; }
+
+GOFS_HD inline bool overlap(const ByteRange& a, uint64_t offset, uint64_t bytes) {
+  return a.offset < offset + bytes && offset < a.offset + a.bytes;
+}
+
+}  // namespace detail
+
+/// Appends `range` to the ring and waits for its turn. Collective, uniform. 0, or -ETIMEDOUT when an
+/// earlier holder did not let go before the deadline; then nothing is held.
+GOFS_HD inline int lock_in_ring(const simt::Warp& warp, RangeLock& lock, const ByteRange& range,
+                                bool exclusive, const simt::Deadline& deadline, RangeHold& hold) {
+  const bool leader = warp.thread_rank() == 0;
+  uint64_t ticket = 0;
+  if (leader) ticket = simt::add_relaxed(lock.next_ticket, uint64_t{1});
+  ticket = warp.shfl(ticket, 0);
+  RangeEntry& mine = lock.ring[ticket % kRangeRingEntries];
+  simt::Backoff backoff;
+  // The entry's former user, a lap ago, must have left it. A ticket cannot be handed back, so this
+  // wait ends only with that user, who has a deadline of his own.
+  while (warp.any(simt::load_acquire(mine.state) != detail::ready_state(ticket))) {
+    backoff.pause();
+  }
+  if (leader) {
+    simt::store_relaxed(mine.offset, range.offset);
+    simt::store_relaxed(mine.bytes, range.bytes);
+    simt::store_relaxed(mine.exclusive, exclusive ? 1u : 0u);
+    simt::store_release(mine.state, detail::held_state(ticket));  // [V2]
+  }
+  warp.sync();
+  hold = RangeHold{ticket, true};
+  // All earlier tickets that can still be in the ring, a lane each.
+  for (uint32_t back = 1; back < kRangeRingEntries; back += warp.size()) {
+    const uint32_t distance = back + warp.thread_rank();
+    bool waiting = distance < kRangeRingEntries && distance <= ticket;
+    const uint64_t other = waiting ? ticket - distance : ticket;
+    const RangeEntry& entry = lock.ring[other % kRangeRingEntries];
+    backoff.reset();
+    while (warp.any(waiting)) {
+      if (waiting) {
+        const uint32_t state = simt::load_acquire(entry.state);  // [V2]
+        const auto behind = static_cast<int32_t>(state - detail::held_state(other));
+        if (behind > 0) {
+          waiting = false;  // it has let go
+        } else if (behind == 0) {
+          const bool conflict = (exclusive || simt::load_relaxed(entry.exclusive) != 0) &&
+                                detail::overlap(range, simt::load_relaxed(entry.offset),
+                                                simt::load_relaxed(entry.bytes));
+          if (!conflict) waiting = false;
+        }  // else: its owner has yet to write it
+      }
+      if (warp.any(waiting && deadline.passed())) {
+        warp.sync();
+        if (leader) simt::store_release(mine.state, detail::free_state(ticket));
+        return -ETIMEDOUT;
+      }
+      backoff.pause();
+    }
+  }
+  warp.sync();
+  return 0;
+}
+
+/// Holds `range` for reading. Collective, uniform.
+GOFS_HD inline int lock_shared(const simt::Warp& warp, RangeLock& lock, const ByteRange& range,
+                               const simt::Deadline& deadline, RangeHold& hold) {
+  const bool leader = warp.thread_rank() == 0;
+  uint64_t gate = 0;
+  if (leader) {
+    gate = simt::AtomicRef<uint64_t>(lock.gate).fetch_add(1, simt::memory_order_acquire);
+  }
+  if (warp.shfl(gate, 0) < detail::kOneWriter) {
+    warp.sync();
+    hold = RangeHold{0, false};
+    return 0;
+  }
+  if (leader) simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(1, simt::memory_order_release);
+  return lock_in_ring(warp, lock, range, false, deadline, hold);
+}
+
+GOFS_HD inline void unlock_shared(const simt::Warp& warp, RangeLock& lock, const RangeHold& hold) {
+  warp.sync();
+  if (warp.thread_rank() != 0) return;
+  if (hold.in_ring) {
+    simt::store_release(lock.ring[hold.ticket % kRangeRingEntries].state,
+                        detail::free_state(hold.ticket));  // [V2]
+  } else {
+    simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(1, simt::memory_order_release);
+  }
+}
+
+/// Holds `range` for writing. Collective, uniform.
+GOFS_HD inline int lock_exclusive(const simt::Warp& warp, RangeLock& lock, const ByteRange& range,
+                                  const simt::Deadline& deadline, RangeHold& hold) {
+  const bool leader = warp.thread_rank() == 0;
+  if (leader) {
+    simt::AtomicRef<uint64_t>(lock.gate).fetch_add(detail::kOneWriter, simt::memory_order_acq_rel);
+  }
+  // Readers that came before us outside the ring are waited for wherever they read.
+  simt::Backoff backoff;
+  while (warp.any(static_cast<uint32_t>(simt::load_acquire(lock.gate)) != 0)) {
+    if (warp.any(deadline.passed())) {
+      warp.sync();
+      if (leader) {
+        simt::AtomicRef<uint64_t>(lock.gate)
+            .fetch_sub(detail::kOneWriter, simt::memory_order_release);
+      }
+      return -ETIMEDOUT;
+    }
+    backoff.pause();
+  }
+  const int error = lock_in_ring(warp, lock, range, true, deadline, hold);
+  if (error < 0) {
+    warp.sync();
+    if (leader) {
+      simt::AtomicRef<uint64_t>(lock.gate)
+          .fetch_sub(detail::kOneWriter, simt::memory_order_release);
+    }
+  }
+  return error;
+}
+
+GOFS_HD inline void unlock_exclusive(const simt::Warp& warp, RangeLock& lock,
+                                     const RangeHold& hold) {
+  warp.sync();
+  if (warp.thread_rank() != 0) return;
+  simt::store_release(lock.ring[hold.ticket % kRangeRingEntries].state,
+                      detail::free_state(hold.ticket));  // [V2]
+  simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter, simt::memory_order_release);
+}
+
+}  // namespace gofs::vfs

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading open files. pread_striped is the work of one warp on a range that one or many warps share:
+// a block a lane, round by round. pread_lanes is for threads that each have a request of their own.
+// The scopes of the public API (gofs.cuh) are made of these two.
+#pragma once
+
+#include "vfs/open_files.h"
+
+namespace gofs::vfs {
+
+/// As off_t and ssize_t: signed, so that a size past this is an error of the caller.
+inline constexpr uint64_t kOffsetMax = 0x7fffffffffffffffull;
+
+/// How far a shared read got in one warp: the lowest offset (in the range) that it could not read.
+struct ReadFailure {
+  uint64_t at;  // bytes from the start of the range; kOffsetMax: none
+  int error;
+};
+
+namespace detail {
+
+/// Bytes up to the next block boundary, at most `left`.
+GOFS_HD inline uint32_t piece_bytes(uint64_t offset, uint64_t left) {
+  const uint64_t in_block = kBlockBytes - (offset & (kBlockBytes - 1));
+  return static_cast<uint32_t>(simt::min(in_block, left));
+}
+
+/// Size of the portions in which a file's inline data is dealt to the lanes.
+inline constexpr uint32_t kInlinePortionBytes = 128;
+
+}  // namespace detail
+
+/// Checks the arguments of a read and cuts it at the end of the file. 0 or a negative errno; `bytes`
+/// may become 0.
+GOFS_HD inline int begin_read(const Filesystem& fs, int fd, uint64_t offset, uint64_t& bytes,
+                              OpenInode*& open) {
+  const Descriptor* descriptor = find_descriptor(fs, fd);
+  if (descriptor == nullptr || (descriptor->flags & kOpenPath) != 0) return -EBADF;
+  open = &fs.open_inodes[descriptor->open_inode];
+  if (open->inode.is_directory()) return -EISDIR;
+  if (offset > kOffsetMax || bytes > kOffsetMax) return -EINVAL;
+  const uint64_t size = open->inode.size_bytes;
+  bytes = offset >= size ? 0 : simt::min(bytes, size - offset);
+  return 0;
+}
+
+/// This warp's share of reading `bytes` at `offset`: rounds of one block a lane, every
+/// `warp_count`-th round starting at `warp_index`. Collective, uniform; the range lies in the file and
+/// is locked. The bytes read are visible to the warp; with a mailbox they may be under way.
+GOFS_NOINLINE GOFS_HD inline ReadFailure read_striped(const simt::Warp& warp, Filesystem& fs,
+                                                      const f2fs::Inode& inode, uint8_t* target,
+                                                      uint64_t bytes, uint64_t offset,
+                                                      uint32_t warp_index, uint32_t warp_count,
+                                                      nvme::Mailbox* mailbox = nullptr) {
+  const uint32_t unit = inode.has_inline_data() ? detail::kInlinePortionBytes : kBlockBytes;
+  const uint64_t head = offset & (unit - 1);
+  const uint64_t round_bytes = uint64_t{warp.size()} * unit;
+  const uint64_t span = head + bytes;
+  for (uint64_t round = warp_index * round_bytes; round < span;
+       round += warp_count * round_bytes) {
+    // From here on positions are counted from the boundary at or before `offset`.
+    const uint64_t start = round + uint64_t{warp.thread_rank()} * unit;
+    const uint64_t from = simt::max(start, head);
+    const uint64_t to = simt::min(start + unit, span);
+    const uint32_t lanes = warp.ballot(from < to);
+    const f2fs::Piece piece{offset + (from - head), static_cast<uint32_t>(from < to ? to - from : 0),
+                            target + (from - head)};
+    const int error = f2fs::read_pieces(warp, fs.volume, fs.pool, lanes, inode, piece, mailbox);
+    const uint32_t failed = warp.ballot((lanes >> warp.thread_rank() & 1u) != 0 && error < 0);
+    if (failed != 0) {
+      const uint32_t first = simt::lowest_bit(failed);
+      return ReadFailure{warp.shfl(from - head, first), warp.shfl(error, first)};
+    }
+  }
+  return ReadFailure{kOffsetMax, 0};
+}
+
+/// Bytes read, or the errno if nothing was, as read(2) reports it.
+GOFS_HD inline int64_t read_outcome(uint64_t bytes, const ReadFailure& failure) {
+  if (failure.error == 0) return static_cast<int64_t>(bytes);
+  return failure.at == 0 ? failure.error : static_cast<int64_t>(simt::min(bytes, failure.at));
+}
+
+/// pread by one warp. Collective, uniform. Bytes read (less than asked only at the end of the file or
+/// before an unreadable block), or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int64_t pread(const simt::Warp& warp, Filesystem& fs, int fd,
+                                           void* buffer, uint64_t bytes, uint64_t offset) {
+  OpenInode* open = nullptr;
+  const int error = begin_read(fs, fd, offset, bytes, open);
+  if (error < 0 || bytes == 0) return error;
+  RangeHold hold{};
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  const int locked = lock_shared(warp, open->lock, ByteRange{offset, bytes}, deadline, hold);
+  if (locked < 0) return locked;
+  const ReadFailure failure = read_striped(warp, fs, open->inode, static_cast<uint8_t*>(buffer),
+                                           bytes, offset, 0, 1);
+  unlock_shared(warp, open->lock, hold);
+  return read_outcome(bytes, failure);
+}
+
+/// What one thread asks for.
+struct ReadRequest {
+  int fd;
+  void* buffer;
+  uint64_t bytes;
+  uint64_t offset;
+};
+
+/// pread by each lane for itself: descriptors, buffers and ranges may all differ. Collective. Per lane
+/// bytes read or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes(const simt::Warp& warp, Filesystem& fs,
+                                                 const ReadRequest& request) {
+  const uint32_t rank = warp.thread_rank();
+  OpenInode* open = nullptr;
+  uint64_t bytes = request.bytes;
+  int64_t result = begin_read(fs, request.fd, request.offset, bytes, open);
+  bool active = result == 0 && bytes != 0;
+  // One hold for all lanes of a file, over the span of their ranges: readers do not exclude each
+  // other, and a writer of any part waits for no more than this warp's round trip.
+  const uint64_t file = active ? reinterpret_cast<uint64_t>(open) : uint64_t{rank};
+  RangeHold hold{};
+  uint32_t waiting = warp.ballot(active);
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  while (waiting != 0) {
+    const uint32_t owner = simt::lowest_bit(waiting);
+    const uint64_t theirs = warp.shfl(file, owner);
+    const uint32_t same = warp.ballot(active && file == theirs);
+    RangeHold taken{};
+    const int locked = lock_shared(warp, reinterpret_cast<OpenInode*>(theirs)->lock,
+                                   ByteRange{0, kOffsetMax}, deadline, taken);
+    if ((same >> rank & 1u) != 0) {
+      hold = taken;
+      if (locked < 0) {
+        result = locked;
+        active = false;
+      }
+    }
+    waiting &= ~same;
+  }
+  const bool locked = active;
+
+  uint64_t done = 0;
+  while (warp.any(active)) {
+    const uint32_t lanes = warp.ballot(active);
+    const f2fs::Piece piece{request.offset + done,
+                            active ? detail::piece_bytes(request.offset + done, bytes - done) : 0,
+                            static_cast<uint8_t*>(request.buffer) + done};
+    // An inactive lane has no file; any inode will do, since nothing is read for it.
+    const OpenInode& file_of_lane = active ? *open : fs.open_inodes[0];
+    const int error =
+        f2fs::read_pieces(warp, fs.volume, fs.pool, lanes, file_of_lane.inode, piece);
+    if (active) {
+      if (error < 0) {
+        result = done == 0 ? error : static_cast<int64_t>(done);
+        active = false;
+      } else {
+        done += piece.bytes;
+        result = static_cast<int64_t>(done);
+        active = done < bytes;
+      }
+    }
+  }
+
+  uint32_t holding = warp.ballot(locked);
+  while (holding != 0) {
+    const uint32_t owner = simt::lowest_bit(holding);
+    const uint64_t theirs = warp.shfl(file, owner);
+    RangeHold taken{warp.shfl(hold.ticket, owner), warp.shfl(hold.in_ring ? 1u : 0u, owner) != 0};
+    unlock_shared(warp, reinterpret_cast<OpenInode*>(theirs)->lock, taken);
+    holding &= ~warp.ballot(locked && file == theirs);
+  }
+  return result;
+}
+
+}  // namespace gofs::vfs

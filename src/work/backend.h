@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The place where file system code runs: host threads, or a GPU. A backend offers memory, launches
+// one of the bodies of this folder on many warps, and loads an SSD's contents to where its warps
+// reach them. There are two: host/cpu_backend.h and gpu/cuda_backend.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "simt/memory.h"
+#include "ssd/media.h"
+
+namespace gofs::work {
+
+/// The bodies that can be launched; each has a header here with a parameter struct and a function
+/// `body(warp, warp_index, warp_count, params)`.
+enum class Body : uint32_t {
+  kMount,         // mount.h     one warp
+  kCall,          // call.h      one warp
+  kHashFiles,     // hash.h      a file a lane
+  kRawRead,       // bench.h     commands, no file system
+  kFileRead,      // bench.h     the same through the file API
+  kBatchOpen,     // batch.h
+  kBatchRead,     // batch.h
+};
+
+/// How many threads work. A CPU takes fewer when it has fewer cores.
+struct Grid {
+  uint32_t blocks;
+  uint32_t threads_per_block;  // a multiple of 32 on a GPU
+};
+
+/// Contents of an SSD as the backend's warps reach them; frees them when it goes.
+class LoadedMedia {
+ public:
+  virtual ~LoadedMedia() = default;
+  virtual const ssd::Media& media() const = 0;
+  /// Makes what was written durable. Empty, or what went wrong.
+  virtual std::string sync() = 0;
+};
+
+struct MediaRequest {
+  std::string path;           // an image or block device; empty: memory
+  uint64_t bytes = 0;         // of memory; 0 with a path: the file's size
+  bool writable = false;
+  bool device_memory = false; // media=hbm: in the GPU's own memory
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const char* name() const = 0;         // "cpu" or "cuda"
+  virtual std::string description() const = 0;  // for people: processor or GPU, driver
+  /// Lanes of a warp.
+  virtual uint32_t warp_width() const = 0;
+  /// A grid that fills the machine without oversubscribing it.
+  virtual Grid full_grid() const = 0;
+  /// Memory of the file system's state: fast for the backend's warps.
+  virtual simt::MemorySpace& memory() = 0;
+  /// Memory that host code and the backend's warps both use by the same pointers: arguments, results,
+  /// buffers of host programs.
+  virtual simt::MemorySpace& shared_memory() = 0;
+  /// Null on failure, `error` then says why.
+  virtual std::unique_ptr<LoadedMedia> load_media(const MediaRequest& request,
+                                                  std::string& error) = 0;
+  /// Runs `body` on `grid` and waits for it. `params` lies in shared memory. False on failure:
+  /// error() says what; a GPU that has failed stays so.
+  virtual bool run(Body body, const Grid& grid, void* params) = 0;
+  virtual const std::string& error() const = 0;
+};
+
+}  // namespace gofs::work

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One file system call on behalf of a host program: arguments and result in memory that both sides
+// see. By one warp.
+#pragma once
+
+#include "vfs/async.h"
+#include "vfs/metadata.h"
+
+namespace gofs::work {
+
+enum class CallKind : uint32_t {
+  kOpen,      // path, flags -> descriptor
+  kClose,     // descriptor
+  kPread,     // descriptor, buffer, bytes, offset -> bytes read
+  kStat,      // path -> stat
+  kLstat,     // path -> stat of a link itself
+  kFstat,     // descriptor -> stat
+  kAccess,    // path, flags (vfs::Access)
+  kReadlink,  // path, buffer, bytes -> bytes of the target
+  kReaddir,   // descriptor, buffer of f2fs::NamedEntry, bytes -> number of entries
+  kLseek,     // descriptor, offset, flags (vfs::Whence) -> position
+  kStatfs,    // -> statfs
+};
+
+struct CallParams {
+  vfs::Filesystem* fs;
+  CallKind kind;
+  uint32_t flags;
+  int descriptor;
+  const char* path;  // NUL-terminated, in shared memory
+  void* buffer;      // in memory that the backend's warps reach
+  uint64_t bytes;
+  int64_t offset;
+  int64_t result;  // as each kind says, or a negative errno
+  vfs::Stat stat;
+  vfs::FilesystemStat statfs;
+};
+
+GOFS_HD inline int64_t perform(const simt::Warp& warp, CallParams& call, vfs::Stat& stat,
+                               vfs::FilesystemStat& statfs) {
+  vfs::Filesystem& fs = *call.fs;
+  auto* text = static_cast<char*>(call.buffer);
+  switch (call.kind) {
+    case CallKind::kOpen:
+      return vfs::open(warp, fs, call.path, call.flags);
+    case CallKind::kClose:
+      return vfs::close(warp, fs, call.descriptor);
+    case CallKind::kPread:
+      return vfs::pread(warp, fs, call.descriptor, call.buffer, call.bytes,
+                        static_cast<uint64_t>(call.offset));
+    case CallKind::kStat:
+      return vfs::stat(warp, fs, call.path, vfs::LastLink::kFollow, stat);
+    case CallKind::kLstat:
+      return vfs::stat(warp, fs, call.path, vfs::LastLink::kKeep, stat);
+    case CallKind::kFstat:
+      return vfs::fstat(warp, fs, call.descriptor, stat);
+    case CallKind::kAccess:
+      return vfs::access(warp, fs, call.path, call.flags);
+    case CallKind::kReadlink:
+      return vfs::readlink(warp, fs, call.path, text, call.bytes);
+    case CallKind::kReaddir:
+      return vfs::readdir(warp, fs, call.descriptor, static_cast<f2fs::NamedEntry*>(call.buffer),
+                          static_cast<uint32_t>(call.bytes / sizeof(f2fs::NamedEntry)));
+    case CallKind::kLseek:
+      return vfs::lseek(warp, fs, call.descriptor, call.offset, static_cast<int>(call.flags));
+    case CallKind::kStatfs:
+      statfs = vfs::statfs(fs);
+      return 0;
+  }
+  return -ENOSYS;
+}
+
+GOFS_HD inline void call_body(const simt::Warp& warp, uint32_t warp_index, uint32_t,
+                              CallParams& call) {
+  if (warp_index != 0) return;
+  vfs::Stat stat{};
+  vfs::FilesystemStat statfs{};
+  const int64_t result = perform(warp, call, stat, statfs);
+  warp.sync();
+  if (warp.thread_rank() == 0) {
+    call.stat = stat;
+    call.statfs = statfs;
+    call.result = result;
+  }
+}
+
+}  // namespace gofs::work

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bringing a file system up: the device, then the volume on it. By one warp.
+#pragma once
+
+#include "nvme/bring_up.h"
+#include "vfs/filesystem.h"
+
+namespace gofs::work {
+
+struct MountParams {
+  vfs::Filesystem* fs;
+  bool device_only;  // raw commands, no volume
+  nvme::BringUpResult device;
+  f2fs::MountResult volume;
+};
+
+GOFS_HD inline void mount_body(const simt::Warp& warp, uint32_t warp_index, uint32_t,
+                               MountParams& params) {
+  if (warp_index != 0) return;
+  f2fs::Volume& volume = params.fs->volume;
+  const nvme::BringUpResult device = nvme::bring_up(warp, *volume.device, volume.scratch);
+  f2fs::MountResult mounted{};
+  if (device.step == nvme::BringUpStep::kDone && !params.device_only) {
+    mounted = f2fs::mount(warp, volume);
+  }
+  if (warp.thread_rank() == 0) {
+    params.device = device;
+    params.volume = mounted;
+  }
+}
+
+}  // namespace gofs::work
