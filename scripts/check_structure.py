@@ -20,7 +20,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Lowest first; a folder may include itself and those before it.
-LAYERS = ["simt", "format", "ssd", "nvme", "f2fs", "vfs", "gpu", "host", "cli"]
+LAYERS = ["simt", "format", "ssd", "nvme", "f2fs", "vfs", "work", "gpu", "host", "cli"]
 
 CODE = {".h", ".hpp", ".cuh", ".cu", ".cpp"}
 SCRIPTS = {".py", ".sh", ".cmake"}
