@@ -117,10 +117,35 @@ GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& volume, uint32_
 
 }  // namespace detail
 
+/// Reads one piece a lane from `block`, where its file block is stored. Collective. Per lane 0 or a
+/// negative errno. The bytes are visible to the whole warp; with a mailbox (one for all lanes), those
+/// that the device puts in place are only under way.
+GOFS_HD inline int read_stored(const simt::Warp& warp, Volume& volume, const PagePool& pool,
+                               uint32_t lanes, uint32_t block, const Piece& piece,
+                               nvme::Mailbox* mailbox = nullptr) {
+  const uint32_t rank = warp.thread_rank();
+  const bool mine = (lanes >> rank & 1u) != 0;
+  const uint32_t lba_mask = volume.device->lba_bytes() - 1;
+  const bool addressable = ((piece.offset | piece.bytes) & lba_mask) == 0 &&
+                           (reinterpret_cast<uint64_t>(piece.target) & 3) == 0;
+  const uint32_t in_place = warp.ballot(mine && addressable);
+  const uint32_t bounced = lanes & ~in_place;
+  int result = 0;
+  if (in_place != 0) {
+    const int read = detail::read_in_place(warp, volume, in_place, block, piece, mailbox);
+    if ((in_place >> rank & 1u) != 0) result = read;
+  }
+  if (bounced != 0) {
+    const int read = detail::read_bounced(warp, volume, pool, bounced, block, piece);
+    if ((bounced >> rank & 1u) != 0) result = read;
+  }
+  warp.sync();
+  return result;
+}
+
 /// Reads one piece a lane; `inode` may differ from lane to lane, and all of `lanes` have pieces of at
 /// least one byte. Collective. Per lane 0 or a negative errno. Nothing is said about the file's size.
-/// The bytes are visible to the whole warp; with a mailbox (one for all lanes), those that the device
-/// puts in place are only under way.
+/// Mailbox and visibility as in read_stored.
 GOFS_HD inline int read_pieces(const simt::Warp& warp, Volume& volume, const PagePool& pool,
                                uint32_t lanes, const Inode& inode, const Piece& piece,
                                nvme::Mailbox* mailbox = nullptr) {
@@ -151,19 +176,10 @@ GOFS_HD inline int read_pieces(const simt::Warp& warp, Volume& volume, const Pag
   const uint32_t holes = warp.ballot(good && place.block == format::kNullAddr);
   if (holes != 0) detail::zero_ranges(warp, holes, piece);
 
-  const uint32_t lba_mask = volume.device->lba_bytes() - 1;
-  const bool stored = good && place.block != format::kNullAddr;
-  const bool addressable = ((piece.offset | piece.bytes) & lba_mask) == 0 &&
-                           (reinterpret_cast<uint64_t>(piece.target) & 3) == 0;
-  const uint32_t in_place = warp.ballot(stored && addressable);
-  const uint32_t bounced = warp.ballot(stored && !addressable);
-  if (in_place != 0) {
-    const int read = detail::read_in_place(warp, volume, in_place, place.block, piece, mailbox);
-    if ((in_place >> rank & 1u) != 0) result = read;
-  }
-  if (bounced != 0) {
-    const int read = detail::read_bounced(warp, volume, pool, bounced, place.block, piece);
-    if ((bounced >> rank & 1u) != 0) result = read;
+  const uint32_t stored = warp.ballot(good && place.block != format::kNullAddr);
+  if (stored != 0) {
+    const int read = read_stored(warp, volume, pool, stored, place.block, piece, mailbox);
+    if ((stored >> rank & 1u) != 0) result = read;
   }
   warp.sync();
   return result;

@@ -46,6 +46,8 @@ struct alignas(32) Operation {
   nvme::Mailbox mailbox;
 };
 
+struct BatchTable;  // batch.h
+
 struct Filesystem {
   f2fs::Volume volume;
   f2fs::PagePool pool;
@@ -63,6 +65,8 @@ struct Filesystem {
   Operation* operations;
   uint32_t operation_count;  // a power of two
   alignas(128) uint32_t operation_cursor;
+
+  BatchTable* batches;
 
   uint64_t lock_timeout_ns;  // of range locks and table locks
 };

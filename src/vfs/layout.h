@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "nvme/layout.h"
-#include "vfs/filesystem.h"
+#include "vfs/batch.h"
 
 namespace gofs::vfs {
 
@@ -19,6 +19,7 @@ struct FilesystemOptions {
   uint32_t operations = 16384;      // asynchronous reads under way
   uint32_t dentry_entries = 65536;
   uint32_t path_entries = 16384;
+  uint32_t batch_files = 262144;    // of all open batches together, 40 bytes each
   uint64_t lock_timeout_ns = 30'000'000'000;
   Credentials credentials{};        // user 0
 };
@@ -58,6 +59,11 @@ class FilesystemMemory {
     fs.descriptors = take<Descriptor>(fs.descriptor_count);
     fs.operation_count = std::bit_ceil(simt::max(options.operations, 1u));
     fs.operations = take<Operation>(fs.operation_count);
+    BatchTable batches{};
+    batches.capacity = simt::max(options.batch_files, 1u);
+    batches.files = take<BatchFile>(batches.capacity);
+    fs.batches = take<BatchTable>(1);
+    memory.write_object(fs.batches, batches);
     fs.lock_timeout_ns = options.lock_timeout_ns;
     filesystem_ = take<Filesystem>(1);
     memory.write_object(filesystem_, fs);

@@ -99,6 +99,32 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread(const simt::Warp& warp, Filesystem& f
   return read_outcome(bytes, failure);
 }
 
+/// Reads a range of its own file for each lane in `lanes`: `bytes` (not 0) at `offset`, within the
+/// file. Collective. Per lane bytes read, or a negative errno if there were none.
+GOFS_HD inline int64_t read_lanes(const simt::Warp& warp, Filesystem& fs, uint32_t lanes,
+                                  const f2fs::Inode& inode, uint8_t* target, uint64_t bytes,
+                                  uint64_t offset) {
+  bool active = (lanes >> warp.thread_rank() & 1u) != 0;
+  int64_t result = 0;
+  uint64_t done = 0;
+  while (warp.any(active)) {
+    const f2fs::Piece piece{offset + done,
+                            active ? detail::piece_bytes(offset + done, bytes - done) : 0,
+                            target + done};
+    const int error =
+        f2fs::read_pieces(warp, fs.volume, fs.pool, warp.ballot(active), inode, piece);
+    if (active && error < 0) {
+      if (done == 0) result = error;
+      active = false;
+    } else if (active) {
+      done += piece.bytes;
+      result = static_cast<int64_t>(done);
+      active = done < bytes;
+    }
+  }
+  return result;
+}
+
 /// What one thread asks for.
 struct ReadRequest {
   int fd;
@@ -140,27 +166,11 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes(const simt::Warp& warp, Filesys
   }
   const bool locked = active;
 
-  uint64_t done = 0;
-  while (warp.any(active)) {
-    const uint32_t lanes = warp.ballot(active);
-    const f2fs::Piece piece{request.offset + done,
-                            active ? detail::piece_bytes(request.offset + done, bytes - done) : 0,
-                            static_cast<uint8_t*>(request.buffer) + done};
-    // An inactive lane has no file; any inode will do, since nothing is read for it.
-    const OpenInode& file_of_lane = active ? *open : fs.open_inodes[0];
-    const int error =
-        f2fs::read_pieces(warp, fs.volume, fs.pool, lanes, file_of_lane.inode, piece);
-    if (active) {
-      if (error < 0) {
-        result = done == 0 ? error : static_cast<int64_t>(done);
-        active = false;
-      } else {
-        done += piece.bytes;
-        result = static_cast<int64_t>(done);
-        active = done < bytes;
-      }
-    }
-  }
+  // A lane that reads nothing has no file; any inode will do for it.
+  const f2fs::Inode& inode = active ? open->inode : fs.open_inodes[0].inode;
+  const int64_t read = read_lanes(warp, fs, warp.ballot(active), inode,
+                                  static_cast<uint8_t*>(request.buffer), bytes, request.offset);
+  if (active) result = read;
 
   uint32_t holding = warp.ballot(locked);
   while (holding != 0) {

@@ -22,8 +22,7 @@ enum class Body : uint32_t {
   kHashFiles,     // hash.h      a file a lane
   kRawRead,       // bench.h     commands, no file system
   kFileRead,      // bench.h     the same through the file API
-  kBatchOpen,     // batch.h
-  kBatchRead,     // batch.h
+  kBatch,         // batch.h
 };
 
 /// How many threads work. A CPU takes fewer when it has fewer cores.

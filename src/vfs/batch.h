@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many files of one directory as one object, the batch node of GoFS (SOSP'25, section 3.3). Opening
+// reads names, NAT and inodes in bulk; reading then needs no lookup, no lock and, for a file of one or
+// two runs of blocks, no metadata at all: 40 bytes a file are kept.
+//
+// The work is cut so that any number of warps can share it; between the steps the callers synchronise:
+//
+//   begin_batch   one warp       the directory, and room for the files
+//   list_batch    one warp       all regular files of the directory, in the order of readdir; or
+//   find_batch    many warps     the files of a list of names
+//   load_batch    many warps     inodes
+//   read_batch    many warps     data; again and again
+//   end_batch     one warp
+#pragma once
+
+#include "vfs/read.h"
+
+namespace gofs::vfs {
+
+inline constexpr uint32_t kBatchRuns = 2;
+
+enum class BatchFileKind : uint32_t {
+  kRuns,     // all blocks are in `runs`
+  kGeneral,  // has an inode to ask
+};
+
+struct BatchFile {
+  uint32_t ino;   // 0: the name was not found, or is no regular file; `error` says which
+  int error;      // of this file: 0 or a negative errno
+  uint64_t size_bytes;
+  struct {
+    uint32_t block;
+    uint32_t count;
+  } runs[kBatchRuns];
+  BatchFileKind kind;
+  uint32_t unused;
+};
+static_assert(sizeof(BatchFile) == 40);
+
+/// An open batch: `count` files from `first` on in the table.
+struct alignas(64) Batch {
+  uint32_t taken;
+  uint32_t first;
+  uint32_t count;
+  uint32_t directory_ino;
+  uint32_t cursor;  // next file that no warp has taken; set to 0 before each shared step
+  int error;        // of the batch as a whole
+};
+
+inline constexpr uint32_t kBatchesMax = 64;
+
+struct BatchTable {
+  uint32_t lock;
+  uint32_t capacity;  // files of all batches together
+  BatchFile* files;
+  Batch batches[kBatchesMax];
+};
+
+/// The open batch `bd`, or null.
+GOFS_HD inline Batch* find_batch_descriptor(BatchTable& table, int bd) {
+  if (bd < 0 || bd >= static_cast<int>(kBatchesMax)) return nullptr;
+  Batch& batch = table.batches[bd];
+  return simt::load_acquire(batch.taken) != 0 ? &batch : nullptr;
+}
+
+namespace detail {
+
+/// Finds room for `count` files between the other batches. By one lane, under the table's lock.
+GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
+  int free_batch = -EMFILE;
+  for (uint32_t i = 0; i < kBatchesMax && free_batch < 0; ++i) {
+    if (table.batches[i].taken == 0) free_batch = static_cast<int>(i);
+  }
+  if (free_batch < 0) return free_batch;
+  // First fit: after the start, or after some other batch.
+  for (uint32_t candidate = 0; candidate <= kBatchesMax; ++candidate) {
+    uint64_t first = 0;
+    if (candidate < kBatchesMax) {
+      const Batch& before = table.batches[candidate];
+      if (before.taken == 0) continue;
+      first = uint64_t{before.first} + before.count;
+    }
+    bool fits = first + count <= table.capacity;
+    for (uint32_t i = 0; i < kBatchesMax && fits; ++i) {
+      const Batch& other = table.batches[i];
+      fits = other.taken == 0 || first + count <= other.first ||
+             first >= uint64_t{other.first} + other.count;
+    }
+    if (fits) {
+      Batch& batch = table.batches[free_batch];
+      batch.first = static_cast<uint32_t>(first);
+      batch.count = count;
+      batch.cursor = 0;
+      batch.error = 0;
+      simt::store_release(batch.taken, 1u);
+      return free_batch;
+    }
+  }
+  return -ENOMEM;
+}
+
+}  // namespace detail
+
+/// Opens a batch for `count` files of `path`. Collective, uniform, by one warp. A batch descriptor or
+/// a negative errno: what resolve() gives, -ENOTDIR, -EACCES, -EMFILE, -ENOMEM.
+GOFS_NOINLINE GOFS_HD inline int begin_batch(const simt::Warp& warp, Filesystem& fs,
+                                             BatchTable& table, const char* path, uint32_t count) {
+  f2fs::Inode directory{};
+  int error = resolve(warp, fs, path, LastLink::kFollow, directory);
+  if (error == 0 && !directory.is_directory()) error = -ENOTDIR;
+  if (error == 0) error = check_access(fs.credentials, directory, kMayRead | kMayExecute);
+  if (error == 0) error = f2fs::check_supported(directory);
+  if (error < 0) return error;
+  int bd = 0;
+  if (warp.thread_rank() == 0) {
+    lock_table(table.lock);
+    bd = detail::place_batch(table, count);
+    if (bd >= 0) table.batches[bd].directory_ino = directory.ino;
+    simt::unlock(table.lock);
+  }
+  bd = warp.shfl(bd, 0);
+  warp.sync();
+  return bd;
+}
+
+/// Closes a batch. Collective, uniform, by one warp.
+GOFS_HD inline int end_batch(const simt::Warp& warp, BatchTable& table, int bd) {
+  warp.sync();
+  int error = 0;
+  if (warp.thread_rank() == 0) {
+    lock_table(table.lock);
+    Batch* batch = find_batch_descriptor(table, bd);
+    if (batch == nullptr) {
+      error = -EBADF;
+    } else {
+      simt::store_release(batch->taken, 0u);
+    }
+    simt::unlock(table.lock);
+  }
+  return warp.shfl(error, 0);
+}
+
+namespace detail {
+
+/// The next `width` files for this warp: index of the first within the batch. Collective.
+GOFS_HD inline uint32_t take_files(const simt::Warp& warp, Batch& batch, uint32_t width) {
+  uint32_t first = 0;
+  if (warp.thread_rank() == 0) first = simt::add_relaxed(batch.cursor, width);
+  return warp.shfl(first, 0);
+}
+
+}  // namespace detail
+
+/// Enters the regular files of the directory, at most `batch.count`; the rest is cut, and count
+/// becomes what there is. `entries` is scratch for `capacity` (at least 32) entries. Collective,
+/// uniform, by one warp. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int list_batch(const simt::Warp& warp, Filesystem& fs,
+                                            BatchTable& table, Batch& batch,
+                                            f2fs::NamedEntry* entries, uint32_t capacity) {
+  f2fs::Inode directory{};
+  int error = detail::load_uniform(warp, fs, batch.directory_ino, directory);
+  f2fs::DirectoryCursor cursor = 0;
+  uint32_t filled = 0;
+  const uint32_t room = batch.count;
+  while (error == 0 && filled < room) {
+    int damage = 0;
+    const int64_t got =
+        f2fs::list_entries(warp, fs.volume, directory, cursor, entries, capacity, damage);
+    if (damage < 0) error = damage;
+    if (got < 0) error = static_cast<int>(got);
+    if (got <= 0) break;
+    for (uint32_t first = 0; first < got; first += warp.size()) {
+      const uint32_t index = first + warp.thread_rank();
+      const bool regular = index < got && entries[index].type == format::kTypeRegular;
+      const uint32_t lanes = warp.ballot(regular);
+      const uint32_t place =
+          filled + simt::popcount(lanes & simt::ranks_below(warp.thread_rank()));
+      if (regular && place < room) {
+        BatchFile& file = table.files[batch.first + place];
+        file.ino = entries[index].ino;
+        file.error = 0;
+      }
+      filled = simt::min(room, filled + simt::popcount(lanes));
+    }
+    warp.sync();
+  }
+  warp.sync();
+  if (warp.thread_rank() == 0) {
+    batch.count = filled;
+    batch.error = error;
+    batch.cursor = 0;
+  }
+  warp.sync();
+  return error;
+}
+
+/// Enters the files `names` (NUL-terminated, `batch.count` of them). Collective, by any number of
+/// warps together. Errors are per file.
+GOFS_NOINLINE GOFS_HD inline void find_batch(const simt::Warp& warp, Filesystem& fs,
+                                             BatchTable& table, Batch& batch,
+                                             const char* const* names) {
+  f2fs::Inode directory{};
+  const int loaded = detail::load_uniform(warp, fs, batch.directory_ino, directory);
+  for (;;) {
+    const uint32_t index = detail::take_files(warp, batch, 1);
+    if (index >= batch.count) return;
+    NameTarget target{};
+    const char* name = names[index];
+    const int length = detail::path_length(warp, name);
+    int error = loaded;
+    if (error == 0 && (length <= 0 || length > static_cast<int>(format::kNameBytesMax))) {
+      error = length == 0 ? -ENOENT : -ENAMETOOLONG;
+    }
+    if (error == 0) {
+      error = detail::look_up(warp, fs, directory, name, static_cast<uint32_t>(length), target);
+    }
+    if (error == 0 && target.type != format::kTypeRegular) {
+      error = target.type == format::kTypeDirectory ? -EISDIR : -EINVAL;
+    }
+    if (warp.thread_rank() == 0) {
+      BatchFile& file = table.files[batch.first + index];
+      file.ino = error == 0 ? target.ino : 0;
+      file.error = error;
+    }
+  }
+}
+
+/// Reads the inodes of the files that were entered: a file a lane. Collective, by any number of warps
+/// together; cursor is 0 before. Errors are per file.
+GOFS_NOINLINE GOFS_HD inline void load_batch(const simt::Warp& warp, Filesystem& fs,
+                                             BatchTable& table, Batch& batch) {
+  const uint32_t width = warp.size();
+  for (;;) {
+    const uint32_t first = detail::take_files(warp, batch, width);
+    if (first >= batch.count) return;
+    const uint32_t index = first + warp.thread_rank();
+    const bool mine = index < batch.count;
+    BatchFile& file = table.files[batch.first + (mine ? index : 0)];
+    const uint32_t lanes = warp.ballot(mine && file.error == 0);
+    f2fs::Inode inode{};
+    BatchFile loaded{};
+    int unpacked = 0;
+    const int error = f2fs::with_nodes(
+        warp, fs.volume, lanes, file.ino, file.ino, [&](const format::NodeBlock& node) {
+          unpacked = f2fs::detail::unpack_inode(fs.volume, node, file.ino, inode);
+          if (unpacked < 0) return;
+          // Runs, if they are few and all addresses are in the inode.
+          const uint64_t blocks = inode.size_blocks();
+          bool simple = !inode.has_inline_data() && blocks <= inode.slot_count;
+          uint32_t run = 0;
+          for (uint32_t i = 0; i < blocks && simple; ++i) {
+            const uint32_t block = format::load_u32(&node.inode.i_addr[inode.extra_words + i]);
+            simple = fs.volume.is_main_block(block);
+            auto& current = loaded.runs[run];
+            if (current.count != 0 && current.block + current.count != block) {
+              ++run;
+              simple = simple && run < kBatchRuns;
+            }
+            if (simple) {
+              if (loaded.runs[run].count == 0) loaded.runs[run].block = block;
+              ++loaded.runs[run].count;
+            }
+          }
+          loaded.kind = simple ? BatchFileKind::kRuns : BatchFileKind::kGeneral;
+          loaded.size_bytes = inode.size_bytes;
+        });
+    if ((lanes >> warp.thread_rank() & 1u) != 0) {
+      loaded.ino = file.ino;
+      loaded.error = error < 0 ? error : unpacked;
+      if (loaded.error == 0 && !inode.is_regular()) loaded.error = -EINVAL;
+      if (loaded.error == 0) loaded.error = check_access(fs.credentials, inode, kMayRead);
+      if (loaded.error == 0) loaded.error = f2fs::check_supported(inode);
+      if (loaded.error < 0) loaded.size_bytes = 0;
+      file = loaded;
+    }
+    warp.sync();
+  }
+}
+
+/// Reads all files of the batch: file i to `buffer + offsets[i]`. Collective, by any number of warps
+/// together; cursor is 0 before. Returns the bytes that this warp has read; a file's error is left in
+/// its entry.
+GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(const simt::Warp& warp, Filesystem& fs,
+                                                 BatchTable& table, Batch& batch, uint8_t* buffer,
+                                                 const uint64_t* offsets) {
+  const uint32_t width = warp.size();
+  const uint32_t rank = warp.thread_rank();
+  uint64_t bytes_read = 0;
+  for (;;) {
+    const uint32_t first = detail::take_files(warp, batch, width);
+    if (first >= batch.count) return simt::reduce_add(warp, bytes_read);
+    const bool mine = first + rank < batch.count;
+    BatchFile& entry = table.files[batch.first + (mine ? first + rank : first)];
+    const BatchFile file = entry;
+    uint8_t* const target = buffer + (mine ? offsets[first + rank] : 0);
+    const bool usable = mine && file.error == 0;
+    int error = 0;
+
+    // The blocks of files made of runs are dealt to the lanes in one row.
+    const uint32_t blocks = usable && file.kind == BatchFileKind::kRuns
+                                ? static_cast<uint32_t>(simt::divide_up(file.size_bytes, kBlockBytes))
+                                : 0;
+    uint32_t before = 0;  // blocks of the lanes before this one
+    uint32_t total = 0;
+    for (uint32_t lane = 0; lane < width; ++lane) {
+      const uint32_t theirs = warp.shfl(blocks, lane);
+      if (lane < rank) before += theirs;
+      total += theirs;
+    }
+    for (uint32_t round = 0; round < total; round += width) {
+      const uint32_t item = round + rank;
+      const bool active = item < total;
+      // The last lane whose row begins at or before the item.
+      uint32_t owner = 0;
+      for (uint32_t lane = 1; lane < width; ++lane) {
+        if (warp.shfl(before, lane) <= item) owner = lane;
+      }
+      const uint32_t index = item - warp.shfl(before, owner);
+      const uint64_t size = warp.shfl(file.size_bytes, owner);
+      const uint32_t run0 = warp.shfl(file.runs[0].count, owner);
+      const uint32_t block0 = warp.shfl(file.runs[0].block, owner);
+      const uint32_t block1 = warp.shfl(file.runs[1].block, owner);
+      const uint64_t owner_target = warp.shfl(reinterpret_cast<uint64_t>(target), owner);
+      const uint64_t offset = uint64_t{index} * kBlockBytes;
+      const f2fs::Piece piece{
+          offset,
+          active ? static_cast<uint32_t>(simt::min<uint64_t>(kBlockBytes, size - offset)) : 0,
+          reinterpret_cast<uint8_t*>(owner_target + offset)};
+      const uint32_t block = index < run0 ? block0 + index : block1 + (index - run0);
+      const int result =
+          f2fs::read_stored(warp, fs.volume, fs.pool, warp.ballot(active), block, piece);
+      if (active && result == 0) bytes_read += piece.bytes;
+      for (uint32_t failed = warp.ballot(active && result < 0); failed != 0;
+           failed &= failed - 1) {
+        const uint32_t lane = simt::lowest_bit(failed);
+        const uint32_t whose = warp.shfl(owner, lane);
+        const int what = warp.shfl(result, lane);
+        if (whose == rank) error = what;
+      }
+    }
+
+    const uint32_t general =
+        warp.ballot(usable && file.kind == BatchFileKind::kGeneral && file.size_bytes != 0);
+    if (general != 0) {
+      f2fs::Inode inode{};
+      const int loaded = f2fs::load_inodes(warp, fs.volume, general, file.ino, inode);
+      const bool one = (general >> rank & 1u) != 0;
+      if (one) error = loaded;
+      const int64_t read = read_lanes(warp, fs, warp.ballot(one && loaded == 0), inode, target,
+                                      file.size_bytes, 0);
+      if (one && loaded == 0) {
+        if (read > 0) bytes_read += static_cast<uint64_t>(read);
+        if (read < static_cast<int64_t>(file.size_bytes)) {
+          error = read < 0 ? static_cast<int>(read) : -EIO;
+        }
+      }
+    }
+    if (mine && error < 0) entry.error = error;
+    warp.sync();
+  }
+}
+
+}  // namespace gofs::vfs

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Batches of files on behalf of a host program, a launch a step (see vfs/batch.h).
+#pragma once
+
+#include "vfs/batch.h"
+
+namespace gofs::work {
+
+enum class BatchStep : uint32_t {
+  kBegin,  // path, count -> result: descriptor
+  kList,   // -> result: files
+  kFind,   // names
+  kLoad,
+  kRead,   // buffer, offsets -> bytes
+  kEnd,
+};
+
+struct BatchParams {
+  vfs::Filesystem* fs;
+  BatchStep step;
+  int descriptor;
+  uint32_t count;
+  const char* path;
+  const char* const* names;
+  uint8_t* buffer;
+  const uint64_t* offsets;
+  f2fs::NamedEntry* entries;  // scratch of kList
+  uint32_t entry_capacity;
+  int64_t result;
+  uint64_t bytes;     // kRead adds to it
+  uint64_t first_ns;  // as in BenchParams
+  uint64_t last_ns;
+};
+
+/// kBegin, kList and kEnd by one warp; the others by as many as there are.
+GOFS_HD inline void batch_body(const simt::Warp& warp, uint32_t warp_index, uint32_t,
+                               BatchParams& params) {
+  vfs::Filesystem& fs = *params.fs;
+  vfs::BatchTable& table = *fs.batches;
+  const bool leader = warp.thread_rank() == 0;
+  if (leader) {
+    simt::AtomicRef<uint64_t>(params.first_ns).fetch_min(simt::now_ns(), simt::memory_order_relaxed);
+  }
+  if (params.step == BatchStep::kBegin) {
+    if (warp_index != 0) return;
+    const int bd = vfs::begin_batch(warp, fs, table, params.path, params.count);
+    if (leader) params.result = bd;
+    return;
+  }
+  vfs::Batch* batch = vfs::find_batch_descriptor(table, params.descriptor);
+  if (batch == nullptr) {
+    if (leader) simt::store_relaxed(params.result, int64_t{-EBADF});
+    return;
+  }
+  switch (params.step) {
+    case BatchStep::kList: {
+      if (warp_index != 0) return;
+      const int error =
+          vfs::list_batch(warp, fs, table, *batch, params.entries, params.entry_capacity);
+      if (leader) params.result = error < 0 ? error : static_cast<int64_t>(batch->count);
+      break;
+    }
+    case BatchStep::kFind:
+      vfs::find_batch(warp, fs, table, *batch, params.names);
+      break;
+    case BatchStep::kLoad:
+      vfs::load_batch(warp, fs, table, *batch);
+      break;
+    case BatchStep::kRead: {
+      const uint64_t bytes =
+          vfs::read_batch(warp, fs, table, *batch, params.buffer, params.offsets);
+      if (leader) simt::add_relaxed(params.bytes, bytes);
+      break;
+    }
+    case BatchStep::kEnd: {
+      if (warp_index != 0) return;
+      const int error = vfs::end_batch(warp, table, params.descriptor);
+      if (leader) params.result = error;
+      break;
+    }
+    case BatchStep::kBegin:
+      break;
+  }
+  warp.sync();
+  if (leader) {
+    simt::AtomicRef<uint64_t>(params.last_ns).fetch_max(simt::now_ns(), simt::memory_order_relaxed);
+  }
+}
+
+}  // namespace gofs::work
