@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The way out of single-source code to something that only the host has, such as fdatasync.
+#pragma once
+
+#include "simt/platform.h"
+
+namespace gofs::simt {
+
+/// Returns 0 or a negative errno.
+using HostFunction = int (*)(void* context);
+
+/// Calls `function`; on the GPU it answers 0 without calling, and the owner on the host does the
+/// work when the kernel has ended.
+GOFS_HD inline int call_host(HostFunction function, void* context) {
+#if GOFS_ON_GPU
+  (void)function;
+  (void)context;
+  return 0;
+#else
+  return function(context);
+#endif
+}
+
+}  // namespace gofs::simt

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a virtual SSD keeps its data in: one contiguous range of memory, or a table of 2 MiB chunks of
+// which only those that were written exist, so that a 1 TiB image fits in a few hundred MiB. Media is
+// trivially copyable and owns nothing; media_host.h makes them.
+//
+// A chunk that exists is never moved or taken away, so a pointer into it stays good.
+#pragma once
+
+#include "simt/atomic.h"
+#include "simt/host_call.h"
+#include "simt/warp.h"
+
+namespace gofs::ssd {
+
+inline constexpr uint32_t kChunkShift = 21;
+inline constexpr uint64_t kChunkBytes = uint64_t{1} << kChunkShift;
+
+/// Zeroed chunks that no block needs yet: a stack of indices. The upper half of `head` changes with
+/// every operation, so that a stale compare-and-swap fails; the lower half is an index + 1.
+struct ChunkPool {
+  struct Entry {
+    uint64_t memory;
+    uint32_t next;
+    uint32_t reserved;
+  };
+  uint64_t head;
+  Entry* entries;
+
+  /// Index + 1 of the chunk taken, 0 when there is none.
+  GOFS_HD uint32_t take() {
+    for (uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
+      uint64_t seen = simt::load_acquire(head);
+      const auto top = static_cast<uint32_t>(seen);
+      if (top == 0) return 0;
+      const uint32_t next = simt::load_relaxed(entries[top - 1].next);
+      if (swap(seen, next)) return top;
+    }
+    return 0;
+  }
+  GOFS_HD void put(uint32_t top) {
+    for (uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
+      const uint64_t seen = simt::load_acquire(head);
+      simt::store_relaxed(entries[top - 1].next, static_cast<uint32_t>(seen));
+      if (swap(seen, top)) return;
+    }
+  }
+
+ private:
+  static constexpr uint32_t kAttemptsMax = 1u << 16;
+
+  GOFS_HD bool swap(uint64_t seen, uint32_t top) {
+    const uint64_t wanted = ((seen >> 32) + 1) << 32 | top;
+    return simt::AtomicRef<uint64_t>(head).compare_exchange_strong(
+        seen, wanted, simt::memory_order_acq_rel, simt::memory_order_relaxed);
+  }
+};
+
+struct Media {
+  uint8_t* base = nullptr;      // contiguous, or
+  uint64_t* chunks = nullptr;   // addresses; 0: reads zeros
+  ChunkPool* pool = nullptr;    // null: a missing chunk cannot be written
+  uint64_t bytes = 0;
+  bool read_only = false;
+  simt::HostFunction sync = nullptr;  // makes all earlier writes durable; null: nothing to do
+  void* sync_context = nullptr;
+
+  /// True if the bytes from `offset` on, to the end of its block of 2 MiB, lie apart from the rest.
+  GOFS_HD bool is_chunked() const { return base == nullptr; }
+
+  /// How many of the `bytes` at `offset` lie together.
+  GOFS_HD uint64_t contiguous_bytes(uint64_t offset, uint64_t wanted) const {
+    if (!is_chunked()) return wanted;
+    return simt::min(wanted, kChunkBytes - (offset & (kChunkBytes - 1)));
+  }
+
+  /// Where the byte at `offset` is, or null where nothing was ever written.
+  GOFS_HD uint8_t* find(uint64_t offset) const {
+    if (!is_chunked()) return base + offset;
+    const uint64_t chunk = simt::load_acquire(chunks[offset >> kChunkShift]);
+    return chunk == 0 ? nullptr
+                      : reinterpret_cast<uint8_t*>(chunk) + (offset & (kChunkBytes - 1));
+  }
+
+  /// The same for writing: a missing chunk is taken from the pool. Null when the pool is empty.
+  GOFS_HD uint8_t* find_or_allocate(uint64_t offset) const {
+    uint8_t* const found = find(offset);
+    if (found != nullptr || pool == nullptr) return found;
+    const uint32_t spare = pool->take();
+    // Whoever lost the race for the last spare may find the chunk in place.
+    if (spare == 0) return find(offset);
+    uint64_t expected = 0;
+    simt::AtomicRef<uint64_t> entry(chunks[offset >> kChunkShift]);
+    if (!entry.compare_exchange_strong(expected, pool->entries[spare - 1].memory,
+                                       simt::memory_order_acq_rel, simt::memory_order_acquire)) {
+      pool->put(spare);
+    }
+    return find(offset);
+  }
+};
+
+}  // namespace gofs::ssd

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Carrying out I/O commands: the data of up to a warp's worth of commands, one per lane, moved by the
+// whole warp.
+//
+// All commands' transfers are cut into pieces at the pages of the driver's memory, and the pieces of
+// all commands numbered through. Each lane works out one piece (PRP entry, place on the media), so
+// list entries and chunk addresses are loaded side by side; then the warp moves the pieces two at a
+// time. Every write to the media goes through write_media().
+#pragma once
+
+#include "simt/copy_two.h"
+#include "ssd/io_command.h"
+
+namespace gofs::ssd {
+
+namespace detail {
+
+/// Collective: stores two ranges on the media; a null source stores zeros.
+GOFS_HD inline void write_media(const simt::Warp& warp, const simt::CopyRange& a,
+                                const simt::CopyRange& b) {
+  simt::copy_two(warp, a, b);
+}
+
+/// What one lane prepared: the part of one page that lies together on the media, and, in the rare
+/// case that a chunk ends inside the page, the part behind.
+struct Piece {
+  simt::CopyRange range{nullptr, nullptr, 0};
+  simt::CopyRange behind{nullptr, nullptr, 0};
+  format::nvme::Status status = format::nvme::kSuccess;
+};
+
+GOFS_HD inline simt::CopyRange media_range(const Media& media, uint64_t offset, uint8_t* memory,
+                                           uint32_t bytes, bool to_media) {
+  if (!to_media) return {memory, media.find(offset), bytes};
+  return {media.find_or_allocate(offset), memory, bytes};
+}
+
+/// A command as the lane that prepares one of its pieces sees it.
+struct PieceOwner {
+  uint64_t media_offset;
+  uint64_t prp1;
+  uint64_t prp2;
+  uint32_t bytes;
+  uint32_t page_count;
+  bool to_media;
+};
+
+GOFS_HD inline Piece prepare_piece(const Media& media, const PieceOwner& owner, uint32_t index) {
+  using namespace format::nvme;
+  Piece piece;
+  const PrpEntry page = prp_page(owner.prp1, owner.prp2, owner.page_count, index);
+  if (page.status != kSuccess) {
+    piece.status = page.status == kInvalidPrpOffset ? Status{kInvalidPrpOffset | kDoNotRetry}
+                                                    : page.status;
+    return piece;
+  }
+  // Byte range of the transfer that lies in this page.
+  const auto head = static_cast<uint32_t>(owner.prp1 & kPageMask);
+  const uint32_t begin = index == 0 ? 0 : index * kBlockBytes - head;
+  const uint32_t end = simt::min(owner.bytes, (index + 1) * kBlockBytes - head);
+  const uint64_t offset = owner.media_offset + begin;
+  auto* const memory = reinterpret_cast<uint8_t*>(page.address);
+  const auto together = static_cast<uint32_t>(media.contiguous_bytes(offset, end - begin));
+  piece.range = media_range(media, offset, memory, together, owner.to_media);
+  if (together != end - begin) {
+    piece.behind = media_range(media, offset + together, memory + together, end - begin - together,
+                               owner.to_media);
+  }
+  if (owner.to_media && (piece.range.target == nullptr ||
+                         (piece.behind.bytes != 0 && piece.behind.target == nullptr))) {
+    piece.status = kCapacityExceeded | kDoNotRetry;
+  }
+  if (piece.status != kSuccess) piece.range.bytes = piece.behind.bytes = 0;
+  return piece;
+}
+
+GOFS_HD inline simt::CopyRange broadcast(const simt::Warp& warp, const simt::CopyRange& range,
+                                         uint32_t rank) {
+  return {reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(range.target), rank)),
+          reinterpret_cast<const uint8_t*>(
+              warp.shfl(reinterpret_cast<uint64_t>(range.source), rank)),
+          warp.shfl(range.bytes, rank)};
+}
+
+/// Moves the ranges of ranks 0 .. count - 1, two at a time.
+GOFS_HD inline void move_ranges(const simt::Warp& warp, const simt::CopyRange& mine, bool to_media,
+                                uint32_t count) {
+  const uint32_t writers = warp.ballot(to_media);
+  for (uint32_t rank = 0; rank < count; rank += 2) {
+    const simt::CopyRange a = broadcast(warp, mine, rank);
+    simt::CopyRange b{nullptr, nullptr, 0};
+    if (rank + 1 < count) b = broadcast(warp, mine, rank + 1);
+    const bool a_writes = (writers >> rank & 1) != 0;
+    const bool b_writes = rank + 1 < count ? (writers >> (rank + 1) & 1) != 0 : a_writes;
+    if (a_writes && b_writes) {
+      write_media(warp, a, b);
+    } else if (!a_writes && !b_writes) {
+      simt::copy_two(warp, a, b);
+    } else {
+      const simt::CopyRange none{nullptr, nullptr, 0};
+      write_media(warp, a_writes ? a : b, none);
+      simt::copy_two(warp, a_writes ? b : a, none);
+    }
+  }
+}
+
+/// Sets `bytes` of the media from `offset` on to zero. Collective, uniform.
+GOFS_HD inline void zero_media(const simt::Warp& warp, const Media& media, uint64_t offset,
+                               uint64_t bytes) {
+  constexpr uint64_t kStepBytes = kChunkBytes;
+  while (bytes != 0) {
+    const uint64_t step = media.contiguous_bytes(offset, simt::min(bytes, kStepBytes));
+    uint8_t* const target = media.find(offset);
+    if (target != nullptr) {
+      write_media(warp, {target, nullptr, static_cast<uint32_t>(step)}, {nullptr, nullptr, 0});
+    }
+    offset += step;
+    bytes -= step;
+  }
+}
+
+/// Deallocated blocks read zeros. Collective; the arguments are uniform.
+GOFS_HD inline format::nvme::Status deallocate(const simt::Warp& warp,
+                                               const VirtualController& controller, uint64_t prp1,
+                                               uint64_t prp2, uint32_t range_count) {
+  using namespace format::nvme;
+  const uint32_t bytes = range_count * static_cast<uint32_t>(sizeof(DatasetRange));
+  const uint32_t page_count = prp_page_count(prp1, bytes);
+  const auto in_first = static_cast<uint32_t>(kBlockBytes - (prp1 & kPageMask));
+  const uint32_t size = warp.size();
+  // All ranges are checked before the first is touched, and a range may lie across the two pages, in
+  // quarters since addresses are multiples of four bytes.
+  for (uint32_t pass = 0; pass < 2; ++pass) {
+    for (uint32_t window = 0; window < range_count; window += size) {
+      const uint32_t index = window + warp.thread_rank();
+      uint32_t words[4] = {};
+      for (uint32_t k = 0; k < 4 && index < range_count; ++k) {
+        const uint32_t at = index * static_cast<uint32_t>(sizeof(DatasetRange)) + 4 * k;
+        const uint32_t page = at < in_first ? 0 : 1;
+        const uint64_t start = prp_page(prp1, prp2, page_count, page).address;
+        words[k] = *reinterpret_cast<const uint32_t*>(start + (page == 0 ? at : at - in_first));
+      }
+      const uint64_t lba = uint64_t{words[3]} << 32 | words[2];
+      const uint64_t lba_count = words[1];
+      if (pass == 0) {
+        if (warp.any(check_lbas(controller, lba, lba_count) != kSuccess)) {
+          return kLbaOutOfRange | kDoNotRetry;
+        }
+        continue;
+      }
+      for (uint32_t rank = 0; rank < size; ++rank) {
+        zero_media(warp, controller.media, warp.shfl(lba, rank) << controller.lba_shift,
+                   warp.shfl(lba_count, rank) << controller.lba_shift);
+      }
+    }
+  }
+  return kSuccess;
+}
+
+/// Write Zeroes and Dataset Management, one command after another.
+GOFS_HD inline void zero_blocks(const simt::Warp& warp, const VirtualController& controller,
+                                IoCommand& command) {
+  using namespace format::nvme;
+  const bool zeroes = command.valid && !command.fails() && command.is(IoOpcode::kWriteZeroes);
+  const bool deallocates = command.valid && !command.fails() && command.range_count != 0;
+  for (uint32_t left = warp.ballot(zeroes || deallocates); left != 0; left &= left - 1) {
+    const uint32_t rank = simt::lowest_bit(left);
+    const uint32_t range_count = warp.shfl(command.range_count, rank);
+    if (range_count == 0) {
+      zero_media(warp, controller.media, warp.shfl(command.lba, rank) << controller.lba_shift,
+                 uint64_t{warp.shfl(command.lba_count, rank)} << controller.lba_shift);
+      continue;
+    }
+    const Status status = deallocate(warp, controller, warp.shfl(command.prp1, rank),
+                                     warp.shfl(command.prp2, rank), range_count);
+    if (warp.thread_rank() == rank && status != kSuccess) command.fail(status);
+  }
+}
+
+/// Read and Write: moves the data of all lanes' commands.
+GOFS_HD inline void move_data(const simt::Warp& warp, const VirtualController& controller,
+                              IoCommand& command, uint32_t command_count) {
+  using namespace format::nvme;
+  const uint32_t rank = warp.thread_rank();
+  const uint32_t size = warp.size();
+  const uint32_t my_pieces = command.transfer_bytes == 0 ? 0 : command.page_count;
+  uint32_t my_first = 0;
+  uint32_t total = 0;
+  for (uint32_t other = 0; other < command_count; ++other) {
+    const uint32_t pieces = warp.shfl(my_pieces, other);
+    if (other < rank) my_first += pieces;
+    total += pieces;
+  }
+  for (uint32_t window = 0; window < total; window += size) {
+    const uint32_t index = window + rank;
+    const uint32_t window_pieces = simt::min(size, total - window);
+    // The owner is the last command that starts at or before this piece.
+    uint32_t owner_rank = 0;
+    for (uint32_t other = 1; other < command_count; ++other) {
+      if (index >= warp.shfl(my_first, other)) owner_rank = other;
+    }
+    const PieceOwner owner{warp.shfl(command.lba, owner_rank) << controller.lba_shift,
+                           warp.shfl(command.prp1, owner_rank),
+                           warp.shfl(command.prp2, owner_rank),
+                           warp.shfl(command.transfer_bytes, owner_rank),
+                           warp.shfl(command.page_count, owner_rank),
+                           warp.shfl(uint32_t{command.is(IoOpcode::kWrite)}, owner_rank) != 0};
+    const uint32_t owner_first = warp.shfl(my_first, owner_rank);
+    const bool owner_fails = warp.shfl(uint32_t{command.status}, owner_rank) != kSuccess;
+    Piece piece;
+    if (index < total && !owner_fails) {
+      piece = prepare_piece(controller.media, owner, index - owner_first);
+    }
+    const uint32_t failures = warp.ballot(piece.status != kSuccess);
+    for (uint32_t left = failures; left != 0; left &= left - 1) {
+      const uint32_t failed = simt::lowest_bit(left);
+      const uint32_t whose = warp.shfl(owner_rank, failed);
+      const auto status = static_cast<Status>(warp.shfl(uint32_t{piece.status}, failed));
+      if (rank == whose && command.status == kSuccess) command.status = status;
+    }
+    if (failures != 0 && warp.shfl(uint32_t{command.status}, owner_rank) != kSuccess) {
+      piece.range.bytes = piece.behind.bytes = 0;
+    }
+    move_ranges(warp, piece.range, owner.to_media, window_pieces);
+    if (warp.any(piece.behind.bytes != 0)) {
+      move_ranges(warp, piece.behind, owner.to_media, window_pieces);
+    }
+  }
+}
+
+/// Makes the media durable if a command asks for it, and fails those that asked if it cannot be.
+GOFS_HD inline void sync_media(const simt::Warp& warp, VirtualController& controller,
+                               IoCommand& command) {
+  const bool asks = command.valid && command.durable && !command.fails();
+  if (!warp.any(asks)) return;
+  warp.sync();
+  int error = 0;
+  if (warp.thread_rank() == 0) {
+    simt::add_relaxed(controller.flush_requests, uint64_t{1});
+    if (controller.media.sync != nullptr) {
+      error = simt::call_host(controller.media.sync, controller.media.sync_context);
+    }
+  }
+  if (warp.shfl(error, 0) < 0 && asks) command.status = format::nvme::kWriteFault;
+}
+
+}  // namespace detail
+
+/// Carries out the commands of ranks 0 .. command_count - 1 and leaves their status. The data is
+/// moved when this returns, but visible to its own lane only. Collective.
+GOFS_HD inline void execute(const simt::Warp& warp, VirtualController& controller,
+                            IoCommand& command, uint32_t command_count) {
+  detail::move_data(warp, controller, command, command_count);
+  detail::zero_blocks(warp, controller, command);
+  detail::sync_media(warp, controller, command);
+}
+
+}  // namespace gofs::ssd

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ssd/virtual_ssd.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+namespace gofs::ssd {
+
+namespace {
+
+using format::nvme::IdentifyController;
+using format::nvme::IdentifyNamespace;
+using format::nvme::Registers;
+
+constexpr uint32_t kQueuePairsMax = 65534;
+constexpr uint32_t kStrideMax = 15;
+constexpr uint32_t kMdtsMax = 16;
+constexpr uint32_t kVersion14 = 0x00010400;
+
+void require(bool condition, const char* what) {
+  if (!condition) throw std::invalid_argument(std::string("virtual SSD: ") + what);
+}
+
+uint64_t capacity_of(const VirtualSsdConfig& config, const Media& media) {
+  const uint64_t lba_bytes = uint64_t{1} << config.lba_shift;
+  if (config.capacity_bytes == 0) return media.bytes / lba_bytes * lba_bytes;
+  return config.capacity_bytes;
+}
+
+void check(const VirtualSsdConfig& config, const Media& media) {
+  require(config.lba_shift == 9 || config.lba_shift == 12, "LBAs have 512 or 4096 bytes");
+  require(config.queue_entries_max >= 2 && config.queue_entries_max <= kQueueEntriesMax,
+          "a queue has 2 to 65535 entries");
+  require(config.queue_pairs_max >= 1 && config.queue_pairs_max <= kQueuePairsMax,
+          "there are 1 to 65534 queue pairs");
+  require(config.mdts <= kMdtsMax, "mdts is at most 16");
+  require(config.doorbell_stride <= kStrideMax, "the doorbell stride is at most 15");
+  require(config.model.units <= kTimingUnitsMax, "the timing model has at most 1024 units");
+  require(config.model.units == 0 || config.model.stripe_bytes != 0, "a stripe has some bytes");
+  require(media.base != nullptr || media.chunks != nullptr, "there is no media");
+  const uint64_t capacity = capacity_of(config, media);
+  require(capacity != 0, "the media is smaller than one LBA");
+  require(capacity <= media.bytes, "the capacity is larger than the media");
+  require(capacity % (uint64_t{1} << config.lba_shift) == 0, "the capacity is not whole LBAs");
+}
+
+/// Fixed-width text of Identify data: padded with spaces, not terminated.
+template <size_t kSize>
+void put_text(char (&field)[kSize], std::string_view text) {
+  std::fill(std::begin(field), std::end(field), ' ');
+  std::copy_n(text.begin(), std::min(text.size(), kSize), field);
+}
+
+IdentifyController make_identify_controller(const VirtualSsdConfig& config) {
+  constexpr uint16_t kWriteZeroesAndDatasetManagement = 1u << 3 | 1u << 2;
+  constexpr uint8_t kExtendedLogData = 1u << 2;
+  IdentifyController data;
+  std::memset(static_cast<void*>(&data), 0, sizeof(data));
+  put_text(data.serial_number, "GOFS0001");
+  put_text(data.model_number, "GoFS virtual NVMe SSD");
+  put_text(data.firmware_revision, "0.1");
+  data.ieee[2] = 0x02;  // locally administered
+  data.mdts = static_cast<uint8_t>(config.mdts);
+  data.controller_id = 1;
+  data.version = kVersion14;
+  data.acl = 3;
+  data.lpa = kExtendedLogData;
+  data.elpe = kErrorLogEntries - 1;
+  data.sqes = 0x66;
+  data.cqes = 0x44;
+  data.maxcmd = static_cast<uint16_t>(config.queue_entries_max);
+  data.nn = 1;
+  data.oncs = kWriteZeroesAndDatasetManagement;
+  data.vwc = config.volatile_write_cache ? 1 : 0;
+  return data;
+}
+
+IdentifyNamespace make_identify_namespace(const VirtualSsdConfig& config, uint64_t lba_count) {
+  constexpr size_t kDlfeat = 33;  // deallocated blocks read zeros
+  IdentifyNamespace data;
+  std::memset(static_cast<void*>(&data), 0, sizeof(data));
+  data.nsze = data.ncap = data.nuse = lba_count;
+  data.lbaf[0].lba_shift = static_cast<uint8_t>(config.lba_shift);
+  reinterpret_cast<uint8_t*>(&data)[kDlfeat] = 1;
+  return data;
+}
+
+size_t bar_bytes(const VirtualSsdConfig& config) {
+  const size_t doorbells = size_t{2} * (config.queue_pairs_max + 1);
+  return format::nvme::kDoorbellOffset + (doorbells << (2 + config.doorbell_stride));
+}
+
+/// Releases what was allocated if the rest fails.
+class Layout {
+ public:
+  explicit Layout(simt::MemorySpace& memory) : memory_(memory) {}
+  Layout(const Layout&) = delete;
+  Layout& operator=(const Layout&) = delete;
+  ~Layout() {
+    for (void* block : blocks_) {
+      if (block != nullptr) memory_.release(block);
+    }
+  }
+
+  template <typename T>
+  T* allocate(size_t count) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    void* const block = memory_.allocate(count * sizeof(T));
+    *std::find(std::begin(blocks_), std::end(blocks_), nullptr) = block;
+    return static_cast<T*>(block);
+  }
+  void keep() { std::fill(std::begin(blocks_), std::end(blocks_), nullptr); }
+
+ private:
+  simt::MemorySpace& memory_;
+  void* blocks_[16] = {};
+};
+
+Registers make_registers(const VirtualSsdConfig& config) {
+  using namespace format::nvme;
+  constexpr uint64_t kContiguousQueues = uint64_t{1} << 16;
+  constexpr uint64_t kTimeoutHalfSeconds = 20;
+  Registers registers;
+  std::memset(static_cast<void*>(&registers), 0, sizeof(registers));
+  registers.cap = (config.queue_entries_max - 1) | kContiguousQueues |
+                  kTimeoutHalfSeconds << kCapTimeoutShift |
+                  uint64_t{config.doorbell_stride} << kCapStrideShift |
+                  uint64_t{1} << kCapNvmCommandSetShift;
+  registers.vs = kVersion14;
+  return registers;
+}
+
+}  // namespace
+
+ControllerRef create_virtual_controller(simt::MemorySpace& memory, const VirtualSsdConfig& config,
+                                        const Media& media) {
+  check(config, media);
+  const uint64_t lba_count = capacity_of(config, media) >> config.lba_shift;
+  const size_t queues = config.queue_pairs_max + 1;
+  const bool faults = config.fault_capacity != 0;
+  const bool modelled = !config.model.is_none();
+
+  Layout layout(memory);
+  static_assert(sizeof(VirtualController) % alignof(SubmissionQueue) == 0);
+  auto* const state = layout.allocate<uint8_t>(
+      sizeof(VirtualController) + queues * (sizeof(SubmissionQueue) + sizeof(CompletionQueue)));
+  auto* const controller_at = reinterpret_cast<VirtualController*>(state);
+
+  VirtualController controller;
+  std::memset(static_cast<void*>(&controller), 0, sizeof(controller));
+  controller.bar = layout.allocate<uint8_t>(bar_bytes(config));
+  controller.doorbell_shift = 2 + config.doorbell_stride;
+  controller.queue_limit = config.queue_pairs_max;
+  controller.queue_entries_max = config.queue_entries_max;
+  controller.lba_shift = config.lba_shift;
+  controller.lba_count = lba_count;
+  controller.transfer_bytes_max = config.mdts == 0 ? 0 : kBlockBytes << config.mdts;
+  // A Flush that calls the host takes long, and must not hold up what was submitted after it.
+  controller.mode = modelled || faults || config.virtual_clock || media.sync != nullptr
+                        ? CompletionMode::kPending
+                        : CompletionMode::kDirect;
+  controller.volatile_cache_present = config.volatile_write_cache;
+  controller.volatile_cache_enabled = config.volatile_write_cache ? 1 : 0;
+  controller.virtual_clock = config.virtual_clock;
+  controller.media = media;
+  controller.model = config.model;
+  controller.scratch = layout.allocate<uint8_t>(kBlockBytes);
+  controller.identify_controller = layout.allocate<IdentifyController>(1);
+  controller.identify_namespace = layout.allocate<IdentifyNamespace>(1);
+  memory.write_object(controller.identify_controller, make_identify_controller(config));
+  memory.write_object(controller.identify_namespace, make_identify_namespace(config, lba_count));
+  if (modelled) controller.timing = layout.allocate<TimingState>(1);
+  if (faults) {
+    controller.faults = layout.allocate<FaultTable>(1);
+    const FaultTable table{config.fault_capacity, 0,
+                           layout.allocate<FaultTable::Entry>(config.fault_capacity)};
+    memory.write_object(controller.faults, table);
+  }
+  memory.write_object(controller_at, controller);
+
+  const size_t records = size_t{config.queue_pairs_max} * config.queue_entries_max;
+  auto* const record_at = layout.allocate<PendingRecord>(records);
+  auto* const hold_at = faults ? layout.allocate<uint64_t>(records) : nullptr;
+  for (uint32_t qid = 1; qid < queues; ++qid) {
+    SubmissionQueue queue;
+    std::memset(static_cast<void*>(&queue), 0, sizeof(queue));
+    queue.claimed = RingPlace::kClosed;
+    queue.next_due_ns = kNever;
+    const size_t first = size_t{qid - 1} * config.queue_entries_max;
+    queue.records = record_at + first;
+    queue.hold_until = faults ? hold_at + first : nullptr;
+    memory.write_object(
+        reinterpret_cast<SubmissionQueue*>(state + sizeof(VirtualController)) + qid, queue);
+  }
+  memory.write_object(reinterpret_cast<Registers*>(controller.bar), make_registers(config));
+  layout.keep();
+  return ControllerRef{controller.bar, controller_at};
+}
+
+void destroy_virtual_controller(simt::MemorySpace& memory, ControllerRef ref) {
+  const VirtualController controller = memory.read_object(ref.controller);
+  const auto* const queues = reinterpret_cast<const SubmissionQueue*>(ref.controller + 1);
+  const SubmissionQueue first = memory.read_object(queues + 1);
+  memory.release(first.records);
+  if (first.hold_until != nullptr) memory.release(first.hold_until);
+  if (controller.faults != nullptr) {
+    memory.release(memory.read_object(controller.faults).entries);
+    memory.release(controller.faults);
+  }
+  if (controller.timing != nullptr) memory.release(controller.timing);
+  memory.release(controller.identify_namespace);
+  memory.release(controller.identify_controller);
+  memory.release(controller.scratch);
+  memory.release(controller.bar);
+  memory.release(ref.controller);
+}
+
+void add_fault(simt::MemorySpace& memory, ControllerRef ref, const FaultRule& rule) {
+  FaultTable* const table_at = memory.read_object(ref.controller).faults;
+  require(table_at != nullptr, "made without room for fault rules");
+  require(!rule.admin || (rule.action != FaultAction::kDelay && rule.action != FaultAction::kHold),
+          "admin commands cannot be delayed or held");
+  FaultTable table = memory.read_object(table_at);
+  require(table.count < table.capacity, "no room for another fault rule");
+  FaultTable::Entry entry;
+  entry.rule = rule;
+  entry.matches = 0;
+  memory.write_object(table.entries + table.count, entry);
+  ++table.count;
+  memory.write_object(table_at, table);
+}
+
+void clear_faults(simt::MemorySpace& memory, ControllerRef ref) {
+  FaultTable* const table_at = memory.read_object(ref.controller).faults;
+  if (table_at == nullptr) return;
+  FaultTable table = memory.read_object(table_at);
+  table.count = 0;
+  memory.write_object(table_at, table);
+}
+
+VirtualSsdCounters read_counters(simt::MemorySpace& memory, ControllerRef ref) {
+  const VirtualController controller = memory.read_object(ref.controller);
+  VirtualSsdCounters counters;
+  counters.errors = controller.error_count;
+  counters.invalid_doorbells = controller.admin.invalid_doorbells;
+  counters.flush_requests = controller.flush_requests;
+  counters.virtual_now_ns = controller.virtual_now_ns;
+  const auto* const queues = reinterpret_cast<const SubmissionQueue*>(ref.controller + 1);
+  for (uint32_t qid = 1; qid <= controller.queue_limit; ++qid) {
+    const SubmissionQueue queue = memory.read_object(queues + qid);
+    counters.read_commands += queue.read_commands;
+    counters.write_commands += queue.write_commands;
+    counters.blocks_read += queue.blocks_read;
+    counters.blocks_written += queue.blocks_written;
+    counters.invalid_doorbells += queue.invalid_doorbells;
+  }
+  return counters;
+}
+
+}  // namespace gofs::ssd
