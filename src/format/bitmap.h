@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// F2FS counts bits in two orders. Segment validity maps and the SIT and NAT version bitmaps start at
-// the most significant bit of each byte (msb_*); dentry bitmaps and nat_bits at the least
+// F2FS counts bits in two orders. Segment validity maps and the SIT and NAT version bitmaps start
+// at the most significant bit of each byte (msb_*); dentry bitmaps and nat_bits at the least
 // significant (lsb_*). The caller bounds `index`.
 #pragma once
 

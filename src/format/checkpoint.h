@@ -68,16 +68,16 @@ struct Checkpoint {
   le32 rsvd_segment_count;
   le32 overprov_segment_count;
   le32 free_segment_count;
-  le32 cur_node_segno[8];   // hot, warm, cold; the rest kNullSegno
+  le32 cur_node_segno[8];  // hot, warm, cold; the rest kNullSegno
   le16 cur_node_blkoff[8];
   le32 cur_data_segno[8];
   le16 cur_data_blkoff[8];
   le32 ckpt_flags;
   le32 cp_pack_total_block_count;
-  le32 cp_pack_start_sum;   // block of the pack where data summaries start
+  le32 cp_pack_start_sum;  // block of the pack where data summaries start
   le32 valid_node_count;
   le32 valid_inode_count;
-  le32 next_free_nid;       // a hint
+  le32 next_free_nid;  // a hint
   le32 sit_ver_bitmap_bytesize;
   le32 nat_ver_bitmap_bytesize;
   le32 checksum_offset;

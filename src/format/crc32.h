@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checksum of F2FS: reflected CRC-32, polynomial 0xEDB88320, from a given initial value and with
-// no final inversion. crc32(seed, bytes, n) can be continued: crc32(crc32(seed, a), b) is the sum
-// of a followed by b.
+// The checksum of F2FS: reflected CRC-32, polynomial 0xEDB88320, from a given initial value and
+// with no final inversion. crc32(seed, bytes, n) can be continued: crc32(crc32(seed, a), b) is the
+// sum of a followed by b.
 //
 // A warp can share the work, since sums of parts combine:
 //   crc32(seed, a + b) = crc32_multiply(crc32(seed, a), crc32_power(size of b)) ^ crc32(0, b)

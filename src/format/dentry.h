@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Directory entries. A dentry area, which is a directory's block or the inline area of its inode, has
-// n slots: a bitmap of used slots, n entries of 11 bytes, n pieces of name of 8 bytes. A longer name
-// takes further slots, whose bits are set and whose entries' name_len is 0; names do not span areas.
-// Blocks are arranged in hash levels: an entry of hash h may be in any level L, in bucket
-// h % dir_buckets(L), and nowhere else. Start at DentryArea.
+// Directory entries. A dentry area, which is a directory's block or the inline area of its inode,
+// has n slots: a bitmap of used slots, n entries of 11 bytes, n pieces of name of 8 bytes. A longer
+// name takes further slots, whose bits are set and whose entries' name_len is 0; names do not span
+// areas. Blocks are arranged in hash levels: an entry of hash h may be in any level L, in bucket h
+// % dir_buckets(L), and nowhere else. Start at DentryArea.
 #pragma once
 
 #include <cstddef>
@@ -104,7 +104,8 @@ GOFS_HD constexpr uint64_t dir_level_start(uint32_t level, uint32_t dir_level) {
   const uint32_t growing = level < room ? level : room;
   const uint32_t flat_end = level < 31 ? level : 31;
   uint64_t start = 0;
-  if (growing > 0) start = 2 * ((uint64_t{1} << (dir_level + growing)) - (uint64_t{1} << dir_level));
+  if (growing > 0)
+    start = 2 * ((uint64_t{1} << (dir_level + growing)) - (uint64_t{1} << dir_level));
   start += (uint64_t{flat_end} - growing) << 31;
   start += uint64_t{level - flat_end} << 32;
   return start;
@@ -119,14 +120,22 @@ GOFS_HD constexpr uint64_t dir_bucket_start(uint32_t level, uint32_t dir_level, 
 /// The dentry type of an i_mode; kTypeUnknown for a mode that is no file type.
 GOFS_HD constexpr FileType file_type_of_mode(uint32_t mode) {
   switch (mode & kModeTypeMask) {
-    case kModeRegular: return kTypeRegular;
-    case kModeDirectory: return kTypeDirectory;
-    case kModeCharDevice: return kTypeCharDevice;
-    case kModeBlockDevice: return kTypeBlockDevice;
-    case kModeFifo: return kTypeFifo;
-    case kModeSocket: return kTypeSocket;
-    case kModeSymlink: return kTypeSymlink;
-    default: return kTypeUnknown;
+    case kModeRegular:
+      return kTypeRegular;
+    case kModeDirectory:
+      return kTypeDirectory;
+    case kModeCharDevice:
+      return kTypeCharDevice;
+    case kModeBlockDevice:
+      return kTypeBlockDevice;
+    case kModeFifo:
+      return kTypeFifo;
+    case kModeSocket:
+      return kTypeSocket;
+    case kModeSymlink:
+      return kTypeSymlink;
+    default:
+      return kTypeUnknown;
   }
 }
 

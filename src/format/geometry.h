@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where things lie on a volume. A Geometry is the superblock's numbers unpacked: trivially copyable,
-// to be kept in each backend's memory. The functions trust it; whoever fills it from a disk has
-// checked that the areas follow each other and fit the device.
+// Where things lie on a volume. A Geometry is the superblock's numbers unpacked: trivially
+// copyable, to be kept in each backend's memory. The functions trust it; whoever fills it from a
+// disk has checked that the areas follow each other and fit the device.
 #pragma once
 
 #include <cstdint>
@@ -60,8 +60,8 @@ struct Geometry {
     return main_blkaddr + segno * kBlocksPerSegment + offset;
   }
   GOFS_HD constexpr uint32_t summary_block(uint32_t segno) const { return ssa_blkaddr + segno; }
-  /// SIT block `index` (= segno / kSitEntriesPerBlock) in the copy that its version bit chooses. The
-  /// copies are two halves.
+  /// SIT block `index` (= segno / kSitEntriesPerBlock) in the copy that its version bit chooses.
+  /// The copies are two halves.
   GOFS_HD constexpr uint32_t sit_block(uint32_t index, bool version) const {
     return sit_blkaddr + index + (version ? sit_segments * kBlocksPerSegment : 0);
   }

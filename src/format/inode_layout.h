@@ -6,8 +6,8 @@
 //   360            360+4E                                   4052-4X        4052
 //   | extra attrs  | data slots, or reserved word + inline | inline xattrs |
 //
-// Start at inode_layout(). Values come from the disk, so they may be anything: every layout returned
-// lies within the inode; `sane` tells whether it is what the inode said.
+// Start at inode_layout(). Values come from the disk, so they may be anything: every layout
+// returned lies within the inode; `sane` tells whether it is what the inode said.
 #pragma once
 
 #include <cstddef>

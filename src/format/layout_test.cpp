@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Places: areas of a volume, slots of an inode, nodes of a file, levels of a directory. Expected values
-// were seen on volumes that f2fs-tools and Linux wrote; sweeps compare closed forms with the
+// Places: areas of a volume, slots of an inode, nodes of a file, levels of a directory. Expected
+// values were seen on volumes that f2fs-tools and Linux wrote; sweeps compare closed forms with the
 // definition counted out.
 #include <gtest/gtest.h>
 
@@ -248,8 +248,8 @@ TEST_F(InodeLayoutTest, flexible_inline_xattr_says_its_own_size) {
 }
 
 TEST_F(InodeLayoutTest, whatever_the_inode_says_areas_stay_inside) {
-  const uint16_t values[] = {0,   1,   3,   4,   7,   8,   35,  36,   37,
-                             40,  200, 914, 921, 922, 923, 924, 3692, 65535};
+  const uint16_t values[] = {0,  1,   3,   4,   7,   8,   35,  36,   37,
+                             40, 200, 914, 921, 922, 923, 924, 3692, 65535};
   for (const uint16_t extra : values) {
     for (const uint16_t xattr : values) {
       for (unsigned inline_bits = 0; inline_bits < 64; ++inline_bits) {

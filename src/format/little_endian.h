@@ -3,11 +3,12 @@
 // Integers as they lie on disk: little-endian, alignment 1. On-disk structures are built of these,
 // so a pointer to any byte may be read as one of them.
 //
-// A field converts to its number on reading (`uint32_t ino = entry.ino;`) and from it on assignment.
-// On a CPU that costs one load. A GPU cannot load from an odd address, so there the conversion is
-// one load per byte: code on a hot path that knows where its structure begins reads the field with
-// load_u16/load_u32/load_u64 instead (e.g. `load_u32(&node.direct.addr[slot])`: block buffers are
-// aligned, and every field of a node block up to 4 bytes wide has its natural alignment).
+// A field converts to its number on reading (`uint32_t ino = entry.ino;`) and from it on
+// assignment. On a CPU that costs one load. A GPU cannot load from an odd address, so there the
+// conversion is one load per byte: code on a hot path that knows where its structure begins reads
+// the field with load_u16/load_u32/load_u64 instead (e.g. `load_u32(&node.direct.addr[slot])`:
+// block buffers are aligned, and every field of a node block up to 4 bytes wide has its natural
+// alignment).
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Node blocks: inodes, blocks of data addresses (direct) and blocks of nids (indirect), all with the
-// same footer. A node block whose nid equals its ino is the inode. Start at NodeBlock; what an inode's
-// i_addr area holds is worked out in inode_layout.h, the tree of nodes in node_path.h.
+// Node blocks: inodes, blocks of data addresses (direct) and blocks of nids (indirect), all with
+// the same footer. A node block whose nid equals its ino is the inode. Start at NodeBlock; what an
+// inode's i_addr area holds is worked out in inode_layout.h, the tree of nodes in node_path.h.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 namespace gofs::format {
 
 /// Special block addresses.
-inline constexpr uint32_t kNullAddr = 0;                // a hole
-inline constexpr uint32_t kNewAddr = 0xFFFFFFFF;        // reserved, reads as zeros
-inline constexpr uint32_t kCompressAddr = 0xFFFFFFFE;   // first slot of a compressed cluster
+inline constexpr uint32_t kNullAddr = 0;               // a hole
+inline constexpr uint32_t kNewAddr = 0xFFFFFFFF;       // reserved, reads as zeros
+inline constexpr uint32_t kCompressAddr = 0xFFFFFFFE;  // first slot of a compressed cluster
 
-inline constexpr uint32_t kInodeSlots = 923;            // words of i_addr
-inline constexpr uint32_t kNodeSlots = 1018;            // words of a direct or indirect node
+inline constexpr uint32_t kInodeSlots = 923;  // words of i_addr
+inline constexpr uint32_t kNodeSlots = 1018;  // words of a direct or indirect node
 inline constexpr uint32_t kInodeNids = 5;
 inline constexpr uint32_t kNameBytesMax = 255;
 inline constexpr uint32_t kNodeFooterOffset = 4072;
@@ -117,8 +117,8 @@ static_assert(offsetof(Inode, i_size) == 16 && offsetof(Inode, i_atime) == 32 &&
               offsetof(Inode, i_ext) == 348 && offsetof(Inode, i_addr) == kInodeAddrOffset &&
               offsetof(Inode, i_nid) == kInodeAddrEnd);
 
-/// Takes the place of the first i_addr words when kInlineExtraAttr is set. A field counts only if it
-/// ends within i_extra_isize (see has_extra_field).
+/// Takes the place of the first i_addr words when kInlineExtraAttr is set. A field counts only if
+/// it ends within i_extra_isize (see has_extra_field).
 struct ExtraAttr {
   le16 i_extra_isize;        // bytes of this structure in use, multiple of 4
   le16 i_inline_xattr_size;  // words
@@ -143,7 +143,7 @@ struct IndirectNode {
 
 /// Bits of NodeFooter::flag; the node's offset in its inode's tree is above them.
 enum NodeFlag : uint32_t {
-  kNodeCold = 0x1,   // every node of a non-directory
+  kNodeCold = 0x1,  // every node of a non-directory
   kNodeFsync = 0x2,
   kNodeDentry = 0x4,
 };

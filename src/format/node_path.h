@@ -26,8 +26,8 @@ GOFS_HD constexpr uint64_t file_blocks_max(uint32_t slots_in_inode) {
   return slots_in_inode + 2 * kDirectBlocks + 2 * kIndirectBlocks + kDoubleIndirectBlocks;
 }
 
-/// Way from the inode to file block `block_index`. Returns the number of nodes below the inode, 0 to
-/// 3, or -1 if no inode reaches that far. For a depth d:
+/// Way from the inode to file block `block_index`. Returns the number of nodes below the inode, 0
+/// to 3, or -1 if no inode reaches that far. For a depth d:
 ///   d = 0: offsets[0] is the data slot in the inode (word_of_slot gives the i_addr word);
 ///   d > 0: offsets[0] indexes i_nid, offsets[1..d-1] index nids, offsets[d] the last node's addr.
 /// node_offsets[k] is what the footer of the k-th node says; node_offsets[0] = 0 is the inode.

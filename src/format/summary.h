@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Summary blocks: for each block of a segment, who points to it. One per main segment in the SSA; those
-// of the six current segments are in the checkpoint pack instead, and carry the NAT and SIT journals.
+// Summary blocks: for each block of a segment, who points to it. One per main segment in the SSA;
+// those of the six current segments are in the checkpoint pack instead, and carry the NAT and SIT
+// journals.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,9 @@
 namespace gofs::format {
 
 struct SummaryEntry {
-  le32 nid;         // node that holds the address; a node block's own nid
-  uint8_t version;  // NAT version of that nid; 0 for a node block
-  le16 ofs_in_node; // slot in that node; 0 for a node block
+  le32 nid;          // node that holds the address; a node block's own nid
+  uint8_t version;   // NAT version of that nid; 0 for a node block
+  le16 ofs_in_node;  // slot in that node; 0 for a node block
 };
 static_assert(sizeof(SummaryEntry) == 7 && offsetof(SummaryEntry, ofs_in_node) == 5);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a new volume of a given size is divided: the arithmetic of mkfs, without writing anything. The
-// results are those of mkfs.f2fs 1.15 for one segment per section and one device; a kernel's cleaner
-// relies on the reserve being about that big. Start at plan_volume().
+// How a new volume of a given size is divided: the arithmetic of mkfs, without writing anything.
+// The results are those of mkfs.f2fs 1.15 for one segment per section and one device; a kernel's
+// cleaner relies on the reserve being about that big. Start at plan_volume().
 #pragma once
 
 #include <cstdint>
@@ -76,13 +76,12 @@ GOFS_HD inline Result<VolumePlan> plan_volume(uint64_t block_count, uint32_t fea
   const uint64_t segments =
       (block_count - kSuperblockSegments * kBlocksPerSegment) / kBlocksPerSegment;
 
-  const uint64_t sit =
-      divide_up(divide_up(segments, kSitEntriesPerBlock), kBlocksPerSegment);
+  const uint64_t sit = divide_up(divide_up(segments, kSitEntriesPerBlock), kBlocksPerSegment);
   uint64_t rest = segments - kCheckpointSegments - 2 * sit;
   uint64_t nat =
       divide_up(divide_up(rest * kBlocksPerSegment, kNatEntriesPerBlock), kBlocksPerSegment);
-  // The checkpoint block has room for both version bitmaps, or the SIT's moves to payload blocks and
-  // the NAT's may fill the room, less one segment's worth of slack.
+  // The checkpoint block has room for both version bitmaps, or the SIT's moves to payload blocks
+  // and the NAT's may fill the room, less one segment's worth of slack.
   uint64_t payload = 0;
   uint64_t nat_max = (kBitmapRoom - sit * kEntryBits) / kEntryBits;
   if (sit * kEntryBits > kBitmapRoom - kEntryBits) {

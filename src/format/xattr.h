@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Extended attributes: one string of bytes, the inline area of the inode (InodeLayout::xattr_offset,
-// if kInlineXattr is set) followed by the first 4072 bytes of the xattr node (if i_xattr_nid is not 0).
-// Entries may straddle the border. A header at the very start, then entries padded to 4 bytes; a zero
-// word ends the list, but a full area has no end mark: bound the walk.
+// Extended attributes: one string of bytes, the inline area of the inode
+// (InodeLayout::xattr_offset, if kInlineXattr is set) followed by the first 4072 bytes of the xattr
+// node (if i_xattr_nid is not 0). Entries may straddle the border. A header at the very start, then
+// entries padded to 4 bytes; a zero word ends the list, but a full area has no end mark: bound the
+// walk.
 #pragma once
 
 #include <cstddef>
@@ -37,14 +38,14 @@ static_assert(sizeof(XattrEntry) == 4);
 
 /// e_name_index: the prefix of the attribute's name.
 enum XattrIndex : uint8_t {
-  kXattrUser = 1,         // "user."
-  kXattrAclAccess = 2,    // "system.posix_acl_access", empty name
-  kXattrAclDefault = 3,   // "system.posix_acl_default", empty name
-  kXattrTrusted = 4,      // "trusted."
-  kXattrSecurity = 6,     // "security."
-  kXattrAdvise = 7,       // "system.advise"
-  kXattrEncryption = 9,   // "c"
-  kXattrVerity = 11,      // "v"
+  kXattrUser = 1,        // "user."
+  kXattrAclAccess = 2,   // "system.posix_acl_access", empty name
+  kXattrAclDefault = 3,  // "system.posix_acl_default", empty name
+  kXattrTrusted = 4,     // "trusted."
+  kXattrSecurity = 6,    // "security."
+  kXattrAdvise = 7,      // "system.advise"
+  kXattrEncryption = 9,  // "c"
+  kXattrVerity = 11,     // "v"
 };
 
 }  // namespace gofs::format

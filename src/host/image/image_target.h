@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a new volume is written: a host file, a block device, or memory (the media of a virtual
+// SSD). Offsets and sizes are in bytes; callers stay below size_bytes(). Not thread safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "host/image/status.h"
+
+namespace gofs::image {
+
+class ImageTarget {
+ public:
+  virtual ~ImageTarget() = default;
+  virtual uint64_t size_bytes() const = 0;
+  virtual Status write(uint64_t offset_bytes, const void* data, size_t bytes) = 0;
+  virtual Status read(uint64_t offset_bytes, void* data, size_t bytes) = 0;
+  /// Makes the range read as zeros.
+  virtual Status write_zeros(uint64_t offset_bytes, uint64_t bytes) = 0;
+  /// Returns when everything written is durable.
+  virtual Status flush() = 0;
+};
+
+/// Opens `path`: a block device as it is, anything else as a regular file, made if missing, of
+/// `size_bytes` (0: the size that it has). An existing file keeps its bytes, so that callers can
+/// look at them first. Errors: of open(2) and ftruncate(2); EINVAL for a size that a device has
+/// not.
+Status open_file_target(const std::string& path, uint64_t size_bytes,
+                        std::unique_ptr<ImageTarget>* target);
+
+/// The same on an open descriptor, which stays the caller's.
+Status open_fd_target(int fd, uint64_t size_bytes, std::unique_ptr<ImageTarget>* target);
+
+/// `memory` holds `size_bytes` and outlives the target.
+std::unique_ptr<ImageTarget> make_memory_target(void* memory, uint64_t size_bytes);
+
+}  // namespace gofs::image
