@@ -67,7 +67,7 @@ GOFS_HD inline TimeStamp time_stamp(int64_t seconds, uint32_t nanoseconds) {
 }
 
 /// Unpacks `block` into `inode`; 0 or -EUCLEAN (reported).
-GOFS_HD inline int unpack_inode(Volume& volume, const format::NodeBlock& block, uint32_t ino,
+GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::NodeBlock& block, uint32_t ino,
                                 Inode& inode) {
   const format::Inode& raw = block.inode;
   const format::InodeLayout layout = format::inode_layout(raw, volume.geometry.feature);
@@ -132,7 +132,7 @@ GOFS_HD inline int unpack_inode(Volume& volume, const format::NodeBlock& block, 
 
 /// Reads one inode a lane. Collective. Per lane 0 or a negative errno; -EUCLEAN also for a nid that
 /// is free or no inode, since nobody should have named it.
-GOFS_HD inline int load_inodes(const simt::Warp& warp, Volume& volume, uint32_t lanes, uint32_t ino,
+GOFS_NOINLINE GOFS_HD inline int load_inodes(const simt::Warp& warp, Volume& volume, uint32_t lanes, uint32_t ino,
                                Inode& inode) {
   int unpacked = 0;
   const int result = with_nodes(warp, volume, lanes, ino, ino, [&](const format::NodeBlock& block) {

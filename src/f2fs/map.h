@@ -35,7 +35,7 @@ struct BlockPlace {
 
 /// Finds where file block `index` of `inode` lies. Collective; per lane 0 or a negative errno. Nothing
 /// is said about the file's size: blocks past it may be mapped.
-GOFS_HD inline int map_blocks(const simt::Warp& warp, Volume& volume, uint32_t lanes,
+GOFS_NOINLINE GOFS_HD inline int map_blocks(const simt::Warp& warp, Volume& volume, uint32_t lanes,
                               const Inode& inode, uint64_t index, BlockPlace& place) {
   const uint32_t rank = warp.thread_rank();
   bool active = (lanes >> rank & 1u) != 0;

@@ -9,7 +9,7 @@ namespace gofs::f2fs {
 
 /// Looks up one nid a lane: in the journal, else in the NAT block that the checkpoint's version bitmap
 /// chooses. Collective. Per lane 0 or a negative errno; a free nid has block 0.
-GOFS_HD inline int look_up_nat(const simt::Warp& warp, Volume& volume, uint32_t lanes, uint32_t nid,
+GOFS_NOINLINE GOFS_HD inline int look_up_nat(const simt::Warp& warp, Volume& volume, uint32_t lanes, uint32_t nid,
                                NatRecord& record) {
   const bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
   bool journaled = false;
@@ -43,7 +43,7 @@ GOFS_HD inline int look_up_nat(const simt::Warp& warp, Volume& volume, uint32_t 
 namespace detail {
 
 /// Looks at a node that was just read; later users of the page rely on it.
-GOFS_HD inline int check_node(Volume& volume, const format::NodeBlock& node, uint32_t nid,
+GOFS_NOINLINE GOFS_HD inline int check_node(Volume& volume, const format::NodeBlock& node, uint32_t nid,
                               uint32_t block) {
   const uint32_t footer_nid = format::load_u32(&node.footer.nid);
   const uint32_t footer_ino = format::load_u32(&node.footer.ino);

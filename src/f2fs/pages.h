@@ -12,7 +12,7 @@ namespace gofs::f2fs {
 
 /// Reads one block a lane from `block` into `buffer`, which is block-aligned. Collective. Each lane in
 /// `lanes` returns 0 or a negative errno.
-GOFS_HD inline int read_blocks(const simt::Warp& warp, Volume& volume, uint32_t lanes,
+GOFS_NOINLINE GOFS_HD inline int read_blocks(const simt::Warp& warp, Volume& volume, uint32_t lanes,
                                uint32_t block, void* buffer) {
   nvme::Device& device = *volume.device;
   const uint32_t shift = kBlockShift - device.lba_shift;

@@ -31,7 +31,7 @@ GOFS_HD inline void zero_ranges(const simt::Warp& warp, uint32_t lanes, const Pi
 }
 
 /// Reads pieces through spare blocks. Collective; per lane of `lanes` 0 or a negative errno.
-GOFS_HD inline int read_bounced(const simt::Warp& warp, Volume& volume, const PagePool& pool,
+GOFS_NOINLINE GOFS_HD inline int read_bounced(const simt::Warp& warp, Volume& volume, const PagePool& pool,
                                 uint32_t lanes, uint32_t block, const Piece& piece) {
   nvme::Device& device = *volume.device;
   const uint32_t lba_bytes = device.lba_bytes();
@@ -79,7 +79,7 @@ GOFS_HD inline int read_bounced(const simt::Warp& warp, Volume& volume, const Pa
 
 /// Reads pieces that the device can put in place, neighbours in one command. Collective; per lane of
 /// `lanes` 0 or a negative errno. With a mailbox the commands are only started.
-GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& volume, uint32_t lanes,
+GOFS_NOINLINE GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& volume, uint32_t lanes,
                                  uint32_t block, const Piece& piece, nvme::Mailbox* mailbox) {
   nvme::Device& device = *volume.device;
   const uint32_t rank = warp.thread_rank();
@@ -120,7 +120,7 @@ GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& volume, uint32_
 /// Reads one piece a lane from `block`, where its file block is stored. Collective. Per lane 0 or a
 /// negative errno. The bytes are visible to the whole warp; with a mailbox (one for all lanes), those
 /// that the device puts in place are only under way.
-GOFS_HD inline int read_stored(const simt::Warp& warp, Volume& volume, const PagePool& pool,
+GOFS_NOINLINE GOFS_HD inline int read_stored(const simt::Warp& warp, Volume& volume, const PagePool& pool,
                                uint32_t lanes, uint32_t block, const Piece& piece,
                                nvme::Mailbox* mailbox = nullptr) {
   const uint32_t rank = warp.thread_rank();
@@ -146,7 +146,7 @@ GOFS_HD inline int read_stored(const simt::Warp& warp, Volume& volume, const Pag
 /// Reads one piece a lane; `inode` may differ from lane to lane, and all of `lanes` have pieces of at
 /// least one byte. Collective. Per lane 0 or a negative errno. Nothing is said about the file's size.
 /// Mailbox and visibility as in read_stored.
-GOFS_HD inline int read_pieces(const simt::Warp& warp, Volume& volume, const PagePool& pool,
+GOFS_NOINLINE GOFS_HD inline int read_pieces(const simt::Warp& warp, Volume& volume, const PagePool& pool,
                                uint32_t lanes, const Inode& inode, const Piece& piece,
                                nvme::Mailbox* mailbox = nullptr) {
   const uint32_t rank = warp.thread_rank();

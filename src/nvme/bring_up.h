@@ -86,7 +86,7 @@ GOFS_HD inline void reset_queue(const Device& device, QueuePair& queue, uint32_t
 
 /// Brings the device up. `page` is a scratch block. Collective, by one warp, before any other use;
 /// the memory of the queues is zero. On failure the device is left disabled.
-GOFS_HD inline BringUpResult bring_up(const simt::Warp& warp, Device& device, void* page) {
+GOFS_NOINLINE GOFS_HD inline BringUpResult bring_up(const simt::Warp& warp, Device& device, void* page) {
   using format::nvme::IdentifyController;
   using format::nvme::IdentifyNamespace;
   const bool leader = warp.thread_rank() == 0;

@@ -45,7 +45,7 @@ GOFS_HD inline QueuePair& pick_queue(const Device& device) {
 }
 
 /// Lets the device and the queue get on: called by everyone who waits. Collective.
-GOFS_HD inline void progress(const simt::Warp& warp, Device& device, QueuePair& queue) {
+GOFS_NOINLINE GOFS_HD inline void progress(const simt::Warp& warp, Device& device, QueuePair& queue) {
   const bool unknown =
       simt::load_relaxed(queue.tail) != simt::load_relaxed(queue.next_ticket);
   if (warp.any(unknown)) ring(warp, queue);
@@ -82,7 +82,7 @@ GOFS_HD inline format::nvme::SubmissionEntry make_entry(const Device& device, Qu
 /// doorbell. With a mailbox, whose `remaining` already counts these commands, nobody needs to wait
 /// for them. Collective. Returns 0, or -EIO on a device that has failed: nothing was submitted, or
 /// the device is lost with what was.
-GOFS_HD inline int submit(const simt::Warp& warp, Device& device, QueuePair& queue, uint32_t lanes,
+GOFS_NOINLINE GOFS_HD inline int submit(const simt::Warp& warp, Device& device, QueuePair& queue, uint32_t lanes,
                           const Command& command, Mailbox* mailbox, Token& token) {
   if (warp.any(simt::load_relaxed(device.failure) != kWorking)) return -EIO;
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;

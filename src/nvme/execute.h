@@ -11,7 +11,7 @@ namespace gofs::nvme {
 
 /// Waits for the commands of `lanes` and retires their slots. Collective. Each lane of `lanes`
 /// returns its command's status.
-GOFS_HD inline CommandStatus wait(const simt::Warp& warp, Device& device, QueuePair& queue,
+GOFS_NOINLINE GOFS_HD inline CommandStatus wait(const simt::Warp& warp, Device& device, QueuePair& queue,
                                   uint32_t lanes, const Token& token) {
   bool waiting = (lanes >> warp.thread_rank() & 1u) != 0;
   CommandStatus status = 0;
@@ -51,7 +51,7 @@ GOFS_HD inline uint32_t take_portion(const QueuePair& queue, uint32_t& lanes) {
 
 /// Runs the command of each lane in `lanes` to its end. Collective. Each lane of `lanes` returns its
 /// status; data read is visible to the lane that asked, and after sync() to its warp.
-GOFS_HD inline CommandStatus execute(const simt::Warp& warp, Device& device, QueuePair& queue,
+GOFS_NOINLINE GOFS_HD inline CommandStatus execute(const simt::Warp& warp, Device& device, QueuePair& queue,
                                      uint32_t lanes, const Command& command) {
   CommandStatus status = 0;
   while (lanes != 0) {
@@ -68,7 +68,7 @@ GOFS_HD inline CommandStatus execute(const simt::Warp& warp, Device& device, Que
 
 /// Starts the command of each lane in `lanes`; they report to `mailbox`, one for all. Collective. 0, or
 /// -EIO when the device has failed.
-GOFS_HD inline int start(const simt::Warp& warp, Device& device, QueuePair& queue, uint32_t lanes,
+GOFS_NOINLINE GOFS_HD inline int start(const simt::Warp& warp, Device& device, QueuePair& queue, uint32_t lanes,
                          const Command& command, Mailbox& mailbox) {
   while (lanes != 0) {
     const uint32_t portion = detail::take_portion(queue, lanes);

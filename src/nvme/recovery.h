@@ -11,7 +11,7 @@ namespace gofs::nvme {
 
 /// Declares the device dead. CC.EN = 0 stops its DMA; waits for CSTS.RDY = 0 as long as admin
 /// commands may take. Returns at once where another warp is at it. Collective.
-GOFS_HD inline void fail_device(const simt::Warp& warp, Device& device) {
+GOFS_NOINLINE GOFS_HD inline void fail_device(const simt::Warp& warp, Device& device) {
   const bool leader = warp.thread_rank() == 0;
   uint32_t first = 0;
   if (leader) {
@@ -37,7 +37,7 @@ GOFS_HD inline void fail_device(const simt::Warp& warp, Device& device) {
 
 /// Runs one admin command. Collective, `entry` uniform but for the cid, which is filled in. `dw0`
 /// receives the command's result. A device that does not answer in time is failed.
-GOFS_HD inline CommandStatus execute_admin(const simt::Warp& warp, Device& device,
+GOFS_NOINLINE GOFS_HD inline CommandStatus execute_admin(const simt::Warp& warp, Device& device,
                                            format::nvme::SubmissionEntry entry, uint32_t& dw0) {
   QueuePair& queue = *device.admin;
   const bool mine = warp.thread_rank() == 0;
@@ -78,7 +78,7 @@ namespace detail {
 /// Settles one overdue command, at `position`: what becomes of it when the controller is asked.
 /// Collective, uniform. Its slot is still to be retired, unless the device has failed or the command
 /// reported to a mailbox.
-GOFS_HD inline CommandStatus settle(const simt::Warp& warp, Device& device, QueuePair& queue,
+GOFS_NOINLINE GOFS_HD inline CommandStatus settle(const simt::Warp& warp, Device& device, QueuePair& queue,
                                     const RingPosition& position) {
   const bool leader = warp.thread_rank() == 0;
   if (leader) simt::add_relaxed(device.timeouts, uint64_t{1});
@@ -124,7 +124,7 @@ GOFS_HD inline bool fatal(const simt::Warp& warp, const Device& device) {
 
 /// Settles the overdue commands of `lanes`. Collective. Each of those lanes returns the verdict on
 /// its command, whose slot is retired unless the device has failed.
-GOFS_HD inline CommandStatus recover(const simt::Warp& warp, Device& device, QueuePair& queue,
+GOFS_NOINLINE GOFS_HD inline CommandStatus recover(const simt::Warp& warp, Device& device, QueuePair& queue,
                                      uint32_t lanes, const Token& token) {
   CommandStatus verdict = kStatusDeviceFailed;
   if (detail::fatal(warp, device)) {
@@ -147,7 +147,7 @@ GOFS_HD inline CommandStatus recover(const simt::Warp& warp, Device& device, Que
 
 /// Settles the overdue commands that report to `mailbox`. Collective, uniform. Afterwards none
 /// remains, unless the device has failed.
-GOFS_HD inline void recover_mailbox(const simt::Warp& warp, Device& device, QueuePair& queue,
+GOFS_NOINLINE GOFS_HD inline void recover_mailbox(const simt::Warp& warp, Device& device, QueuePair& queue,
                                     Mailbox& mailbox) {
   if (detail::fatal(warp, device)) {
     fail_device(warp, device);

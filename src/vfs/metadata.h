@@ -99,7 +99,7 @@ GOFS_HD inline int64_t readlink(const simt::Warp& warp, Filesystem& fs, const ch
 enum Whence : int { kSeekSet = 0, kSeekCurrent = 1, kSeekEnd = 2, kSeekData = 3, kSeekHole = 4 };
 
 /// Moves the position of `fd`; returns it. For kSeekData and kSeekHole see lseek(2).
-GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& fs, int fd, int64_t offset,
+GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& fs, int fd, int64_t offset,
                              int whence) {
   Descriptor* descriptor = find_descriptor(fs, fd);
   if (descriptor == nullptr || (descriptor->flags & kOpenPath) != 0) return -EBADF;

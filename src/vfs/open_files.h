@@ -86,24 +86,17 @@ GOFS_HD inline Descriptor* find_descriptor(const Filesystem& fs, int fd) {
   return simt::load_acquire(descriptor.state) == kDescriptorOpen ? &descriptor : nullptr;  // [V3]
 }
 
-/// Opens `path`. Collective, uniform. A descriptor, or a negative errno; -EROFS for anything that
-/// would write, since the volume is mounted for reading.
-GOFS_NOINLINE GOFS_HD inline int open(const simt::Warp& warp, Filesystem& fs, const char* path,
-                                      uint32_t flags) {
-  if ((flags & ~kOpenFlagsKnown) != 0 || (flags & kOpenAccessMask) == kOpenAccessMask) {
-    return -EINVAL;
-  }
-  const bool no_follow = (flags & kOpenNoFollow) != 0;
-  f2fs::Inode inode{};
-  int error = resolve(warp, fs, path, no_follow ? LastLink::kKeep : LastLink::kFollow, inode);
+namespace detail {
+
+/// Opens an inode that was found. Collective, uniform. A descriptor, or a negative errno.
+GOFS_HD inline int open_found(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& inode,
+                              uint32_t flags) {
   const bool writes = (flags & kOpenAccessMask) != kOpenReadOnly || (flags & kOpenTruncate) != 0;
-  if (error == -ENOENT && (flags & kOpenCreate) != 0) error = -EROFS;
-  if (error < 0) return error;
   if ((flags & kOpenDirectory) != 0 && !inode.is_directory()) return -ENOTDIR;
   if ((flags & kOpenPath) == 0) {
     if (inode.is_symlink()) return -ELOOP;
     if (inode.is_directory() && writes) return -EISDIR;
-    error = check_access(fs.credentials, inode, kMayRead);
+    int error = check_access(fs.credentials, inode, kMayRead);
     if (error < 0) return error;
     if (writes) return -EROFS;
     if (!inode.is_directory() && !inode.is_regular()) return -ENXIO;  // device nodes have no driver
@@ -112,10 +105,10 @@ GOFS_NOINLINE GOFS_HD inline int open(const simt::Warp& warp, Filesystem& fs, co
   }
   int fd = 0;
   if (warp.thread_rank() == 0) {
-    fd = detail::reserve_descriptor(fs);
+    fd = reserve_descriptor(fs);
     if (fd >= 0) {
       Descriptor& descriptor = fs.descriptors[fd];
-      const int open_inode = detail::acquire_open_inode(fs, inode);
+      const int open_inode = acquire_open_inode(fs, inode);
       if (open_inode < 0) {
         simt::store_release(descriptor.state, uint32_t{kDescriptorFree});
         fd = open_inode;
@@ -130,6 +123,34 @@ GOFS_NOINLINE GOFS_HD inline int open(const simt::Warp& warp, Filesystem& fs, co
   fd = warp.shfl(fd, 0);
   warp.sync();
   return fd;
+}
+
+GOFS_HD inline bool flags_known(uint32_t flags) {
+  return (flags & ~kOpenFlagsKnown) == 0 && (flags & kOpenAccessMask) != kOpenAccessMask;
+}
+
+}  // namespace detail
+
+/// Opens `path`. Collective, uniform. A descriptor, or a negative errno; -EROFS for anything that
+/// would write, since the volume is mounted for reading.
+GOFS_NOINLINE GOFS_HD inline int open(const simt::Warp& warp, Filesystem& fs, const char* path,
+                                      uint32_t flags) {
+  if (!detail::flags_known(flags)) return -EINVAL;
+  const bool no_follow = (flags & kOpenNoFollow) != 0;
+  f2fs::Inode inode{};
+  int error = resolve(warp, fs, path, no_follow ? LastLink::kKeep : LastLink::kFollow, inode);
+  if (error == -ENOENT && (flags & kOpenCreate) != 0) error = -EROFS;
+  return error < 0 ? error : detail::open_found(warp, fs, inode, flags);
+}
+
+/// Opens the file with number `ino`, for those who walk a whole volume: the permissions of the
+/// directories above it are not asked. Collective, uniform. As open().
+GOFS_NOINLINE GOFS_HD inline int open_inode(const simt::Warp& warp, Filesystem& fs, uint32_t ino,
+                                            uint32_t flags) {
+  if (!detail::flags_known(flags)) return -EINVAL;
+  f2fs::Inode inode{};
+  const int error = detail::load_uniform(warp, fs, ino, inode);
+  return error < 0 ? error : detail::open_found(warp, fs, inode, flags);
 }
 
 /// Collective, uniform. 0 or -EBADF.

@@ -27,7 +27,7 @@ GOFS_HD inline int path_length(const simt::Warp& warp, const char* path) {
 }
 
 /// Looks one name up in `directory`, in the name table first. Collective, uniform.
-GOFS_HD inline int look_up(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& directory,
+GOFS_NOINLINE GOFS_HD inline int look_up(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& directory,
                            const char* name, uint32_t length, NameTarget& target) {
   const uint32_t hash = format::name_hash(name, length);
   if (fs.dentries.find(warp, directory.ino, hash, name, length, target)) return 0;
@@ -40,7 +40,7 @@ GOFS_HD inline int look_up(const simt::Warp& warp, Filesystem& fs, const f2fs::I
 }
 
 /// Loads one inode for the whole warp. Collective, uniform.
-GOFS_HD inline int load_uniform(const simt::Warp& warp, Filesystem& fs, uint32_t ino,
+GOFS_NOINLINE GOFS_HD inline int load_uniform(const simt::Warp& warp, Filesystem& fs, uint32_t ino,
                                 f2fs::Inode& inode) {
   return simt::first_error(
       warp, f2fs::load_inodes(warp, fs.volume, warp.ballot(true), ino, inode));
@@ -102,7 +102,7 @@ GOFS_HD inline int follow_link(const simt::Warp& warp, Filesystem& fs, const f2f
   return 0;
 }
 
-GOFS_HD inline int walk_path(const simt::Warp& warp, Filesystem& fs, Walk& walk, LastLink last_link,
+GOFS_NOINLINE GOFS_HD inline int walk_path(const simt::Warp& warp, Filesystem& fs, Walk& walk, LastLink last_link,
                              f2fs::Inode& inode) {
   const uint32_t root = fs.volume.geometry.root_ino;
   int error = load_uniform(warp, fs, root, inode);

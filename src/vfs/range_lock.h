@@ -59,7 +59,7 @@ GOFS_HD inline bool overlap(const ByteRange& a, uint64_t offset, uint64_t bytes)
 
 /// Appends `range` to the ring and waits for its turn. Collective, uniform. 0, or -ETIMEDOUT when an
 /// earlier holder did not let go before the deadline; then nothing is held.
-GOFS_HD inline int lock_in_ring(const simt::Warp& warp, RangeLock& lock, const ByteRange& range,
+GOFS_NOINLINE GOFS_HD inline int lock_in_ring(const simt::Warp& warp, RangeLock& lock, const ByteRange& range,
                                 bool exclusive, const simt::Deadline& deadline, RangeHold& hold) {
   const bool leader = warp.thread_rank() == 0;
   uint64_t ticket = 0;
@@ -141,7 +141,7 @@ GOFS_HD inline void unlock_shared(const simt::Warp& warp, RangeLock& lock, const
 }
 
 /// Holds `range` for writing. Collective, uniform.
-GOFS_HD inline int lock_exclusive(const simt::Warp& warp, RangeLock& lock, const ByteRange& range,
+GOFS_NOINLINE GOFS_HD inline int lock_exclusive(const simt::Warp& warp, RangeLock& lock, const ByteRange& range,
                                   const simt::Deadline& deadline, RangeHold& hold) {
   const bool leader = warp.thread_rank() == 0;
   if (leader) {
