@@ -25,6 +25,8 @@
 #define GOFS_ON_GPU 0
 #endif
 
+#include "simt/assert.h"
+
 namespace gofs {
 
 /// An F2FS block and an NVMe memory page: the unit of every address in this project that is not
@@ -33,9 +35,6 @@ inline constexpr uint32_t kBlockBytes = 4096;
 inline constexpr uint32_t kBlockShift = 12;
 
 namespace simt {
-
-/// Ends the program (host) or the kernel (GPU): a broken promise of ours, never bad input.
-GOFS_HD void fail_assert(const char* what, const char* file, int line);
 
 /// Rounds `value` up to a multiple of `unit`, which is a power of two.
 GOFS_HD constexpr uint64_t align_up(uint64_t value, uint64_t unit) {
@@ -62,5 +61,3 @@ GOFS_HD constexpr T max(T a, T b) {
 /// Stays on in release builds: cheap conditions only.
 #define GOFS_ASSERT(condition) \
   ((condition) ? (void)0 : ::gofs::simt::fail_assert(#condition, __FILE__, __LINE__))
-
-#include "simt/assert.inl.h"

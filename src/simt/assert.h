@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The body of fail_assert, apart so that platform.h stays a page of vocabulary.
+// What GOFS_ASSERT calls. Included by platform.h, which has the vocabulary.
 #pragma once
 
 #include <cstdio>
@@ -10,6 +10,7 @@
 
 namespace gofs::simt {
 
+/// Ends the program (host) or the kernel (GPU): a broken promise of ours, never bad input.
 GOFS_NOINLINE GOFS_HD inline void fail_assert(const char* what, const char* file, int line) {
   printf("gofs: broken promise at %s:%d: %s\n", file, line, what);
 #if GOFS_ON_GPU

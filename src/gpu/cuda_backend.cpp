@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda_backend.h"
+
+#include <cuda_runtime.h>
+
+#include "gpu/cuda_error.h"
+#include "gpu/cuda_media.h"
+#include "gpu/cuda_memory.h"
+#include "gpu/kernels.h"
+
+namespace gofs::gpu {
+
+namespace {
+
+class CudaBackend final : public work::Backend {
+ public:
+  explicit CudaBackend(const cudaDeviceProp& properties) : properties_(properties) {}
+  ~CudaBackend() override {
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+
+  std::string open() {
+    return cuda_error_text(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+                           "cudaStreamCreate");
+  }
+
+  const char* name() const override { return "cuda"; }
+  std::string description() const override {
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    return std::string(properties_.name) + ", " +
+           std::to_string(properties_.multiProcessorCount) + " SMs, " +
+           std::to_string(properties_.totalGlobalMem >> 20) + " MiB, CUDA driver " +
+           std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
+  }
+  uint32_t warp_width() const override { return 32; }
+  work::Grid full_grid() const override {
+    return {static_cast<uint32_t>(properties_.multiProcessorCount) * 2, 256};
+  }
+  simt::MemorySpace& memory() override { return memory_; }
+  simt::MemorySpace& shared_memory() override { return shared_memory_; }
+
+  std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
+                                                std::string& error) override {
+    return load_cuda_media(request, error);
+  }
+
+  bool run(work::Body body, const work::Grid& grid, void* params) override {
+    error_ = cuda_error_text(launch(body, grid, params, stream_), "kernel launch");
+    if (error_.empty()) error_ = cuda_error_text(cudaStreamSynchronize(stream_), "kernel");
+    return error_.empty();
+  }
+  const std::string& error() const override { return error_; }
+
+ private:
+  cudaDeviceProp properties_;
+  cudaStream_t stream_ = nullptr;
+  DeviceMemorySpace memory_;
+  PinnedMemorySpace shared_memory_;
+  std::string error_;
+};
+
+}  // namespace
+
+std::unique_ptr<work::Backend> make_cuda_backend(std::string& error) {
+  int device = 0;
+  error = cuda_error_text(cudaGetDevice(&device), "no usable GPU");
+  if (!error.empty()) return nullptr;
+  cudaDeviceProp properties{};
+  error = cuda_error_text(cudaGetDeviceProperties(&properties, device), "no usable GPU");
+  if (!error.empty()) return nullptr;
+  if (properties.canMapHostMemory == 0 || properties.unifiedAddressing == 0) {
+    error = "the GPU cannot map host memory";
+    return nullptr;
+  }
+  auto backend = std::make_unique<CudaBackend>(properties);
+  error = backend->open();
+  if (!error.empty()) return nullptr;
+  return backend;
+}
+
+}  // namespace gofs::gpu

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Launches of the bodies in work/. Host only.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "work/backend.h"
+
+namespace gofs::gpu {
+
+/// Launches `body` on `stream`; does not wait for it. `params` is the body's parameter struct, in
+/// memory that the GPU reaches; `grid` has whole warps.
+cudaError_t launch(work::Body body, const work::Grid& grid, void* params, cudaStream_t stream);
+
+}  // namespace gofs::gpu
