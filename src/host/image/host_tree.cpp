@@ -70,31 +70,29 @@ Status list_directory(const std::string& path, std::vector<std::string>* names) 
   return {};
 }
 
-/// The blocks of a file that its host keeps data for; nothing if the host cannot tell.
-std::optional<std::vector<FileRange>> data_ranges(int fd, uint64_t size_bytes) {
-  std::vector<FileRange> ranges;
+/// The blocks of a file that its host keeps data for. False if the host cannot tell.
+bool find_data_ranges(int fd, uint64_t size_bytes, std::vector<FileRange>* ranges) {
   const auto end = static_cast<off_t>(size_bytes);
   for (off_t at = 0; at < end;) {
     const off_t data = lseek(fd, at, SEEK_DATA);
-    if (data < 0 && errno == ENXIO) break;  // a hole up to the end
-    if (data < 0) return std::nullopt;
+    if (data < 0) return errno == ENXIO;  // a hole up to the end
     const off_t hole = lseek(fd, data, SEEK_HOLE);
-    if (hole < 0) return std::nullopt;
+    if (hole <= data) return false;
     auto first = static_cast<uint64_t>(data) / kBlockBytes;
     const uint64_t last =
-        (std::min(static_cast<uint64_t>(hole), size_bytes) + kBlockBytes - 1) / kBlockBytes;
-    if (!ranges.empty()) {
-      const FileRange& before = ranges.back();
-      first = std::max<uint64_t>(first, uint64_t{before.first_block} + before.block_count);
+        simt::divide_up(std::min(static_cast<uint64_t>(hole), size_bytes), kBlockBytes);
+    if (last > std::numeric_limits<uint32_t>::max()) return false;
+    if (!ranges->empty()) {
+      const FileRange& before = ranges->back();
+      first = std::max(first, uint64_t{before.first_block} + before.block_count);
     }
-    if (last > std::numeric_limits<uint32_t>::max()) return std::nullopt;
     if (first < last) {
-      ranges.push_back(
+      ranges->push_back(
           FileRange{static_cast<uint32_t>(first), static_cast<uint32_t>(last - first)});
     }
     at = hole;
   }
-  return ranges;
+  return true;
 }
 
 /// Reads all of a range; a file that became shorter meanwhile is an error.
@@ -191,7 +189,7 @@ class TreeCopy {
     };
     // Fewer blocks than the size asks for: it has holes.
     if (static_cast<uint64_t>(about.st_blocks) * 512 < spec.size_bytes) {
-      spec.ranges = data_ranges(file.get(), spec.size_bytes);
+      spec.sparse = find_data_ranges(file.get(), spec.size_bytes, &spec.ranges);
     }
     return builder_.add_file(parent, spec, options_.layout, handle);
   }

@@ -80,7 +80,7 @@ std::vector<uint8_t> encode_xattrs(const std::vector<Xattr>& xattrs) {
 
 Status check_xattrs(const std::vector<Xattr>& xattrs) {
   for (const Xattr& xattr : xattrs) {
-    if (xattr.name.size() > 255 || xattr.value.size() > format::kXattrNodeBytes) {
+    if (xattr.name.size() > 255 || xattr.value.size() > 0xFFFF) {
       return Status::failure(-E2BIG, "extended attribute '" + xattr.name + "' is too large");
     }
   }
@@ -89,7 +89,7 @@ Status check_xattrs(const std::vector<Xattr>& xattrs) {
 
 Status check_ranges(const FileSpec& spec, uint64_t block_count) {
   uint64_t end = 0;
-  for (const FileRange& range : *spec.ranges) {
+  for (const FileRange& range : spec.ranges) {
     if (range.block_count == 0 || range.first_block < end) {
       return Status::failure(-EINVAL, "ranges of a file must ascend and not be empty");
     }
@@ -374,8 +374,7 @@ Status ImageBuilder::open_file(Directory parent, const FileSpec& spec, uint16_t 
   inode.i_size = spec.size_bytes;
   file->layout = format::inode_layout(inode, writer_.feature());
 
-  if (spec.inline_data && !spec.ranges.has_value() &&
-      spec.size_bytes <= file->layout.inline_bytes) {
+  if (spec.inline_data && !spec.sparse && spec.size_bytes <= file->layout.inline_bytes) {
     file->is_inline = true;
     return {};
   }
@@ -383,9 +382,9 @@ Status ImageBuilder::open_file(Directory parent, const FileSpec& spec, uint16_t 
   if (block_count > format::file_blocks_max(file->layout.slot_count)) {
     return Status::failure(-EFBIG, "the file has more blocks than F2FS can map");
   }
-  if (spec.ranges.has_value()) {
+  if (spec.sparse) {
     GOFS_RETURN_IF_FAILED(check_ranges(spec, block_count));
-    for (const FileRange& range : *spec.ranges) {
+    for (const FileRange& range : spec.ranges) {
       file->runs.push_back(BlockRun{range.first_block, range.block_count,
                                     range.reserved ? format::kNewAddr : format::kNullAddr});
     }

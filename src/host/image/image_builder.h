@@ -62,8 +62,10 @@ struct FileSpec {
   uint64_t size_bytes = 0;
   Content content{};  // none: zeros
   Attributes attributes{};
-  /// Ascending, not overlapping, within the size; what lies between is a hole. Default: everything.
-  std::optional<std::vector<FileRange>> ranges{};
+  /// Only `ranges` have blocks, what lies between them is a hole. They ascend, do not overlap and
+  /// lie within the size.
+  bool sparse = false;
+  std::vector<FileRange> ranges{};
   bool inline_data = false;   // keep the data in the inode, if it fits
   bool inline_xattr = false;  // keep room for xattrs in the inode
   std::vector<Xattr> xattrs{};

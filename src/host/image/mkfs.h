@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "host/image/image_target.h"
@@ -17,10 +18,10 @@
 namespace gofs::image {
 
 /// On a host file, made if missing and given `size_bytes`, or on a block device; 0 takes the size
-/// that is there. A file that was missing is removed again if this fails. Messages begin with the
-/// path. Errors: those of opening and writing; EEXIST (holds an F2FS volume, and not
-/// options.overwrite); ENOSPC (below 64 MiB), EFBIG (above 16 TiB); EINVAL, EOPNOTSUPP (label,
-/// features).
+/// that is there. What is refused is refused before the file is changed; a file that was missing is
+/// removed again if this fails. Messages begin with the path. Errors: those of opening and writing;
+/// EEXIST (it holds an F2FS volume, and not options.overwrite); ENOSPC (below 64 MiB), EFBIG (above
+/// 16 TiB); EINVAL, EOPNOTSUPP (label, features).
 Status make_volume(const std::string& path, uint64_t size_bytes, const VolumeOptions& options);
 
 /// The same on an open descriptor of a file or device.
@@ -28,5 +29,10 @@ Status make_volume(int fd, uint64_t size_bytes, const VolumeOptions& options);
 
 /// On the whole of a target, e.g. memory.
 Status make_volume(ImageTarget& target, const VolumeOptions& options);
+
+/// Opens the file or device of a new volume for ImageBuilder, with the checks of make_volume before
+/// anything is changed, the file's size included.
+Status open_volume_target(const std::string& path, uint64_t size_bytes,
+                          const VolumeOptions& options, std::unique_ptr<ImageTarget>* target);
 
 }  // namespace gofs::image

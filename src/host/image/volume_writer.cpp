@@ -101,7 +101,7 @@ std::string hex(uint32_t value) {
 
 }  // namespace
 
-Status VolumeWriter::check_options(const VolumeOptions& options) const {
+Status check_request(uint64_t size_bytes, const VolumeOptions& options) {
   const uint32_t unknown = options.feature & ~kFeaturesOffered;
   if (unknown != 0) {
     return Status::failure(-EOPNOTSUPP, "features " + hex(unknown) + " cannot be made");
@@ -118,14 +118,18 @@ Status VolumeWriter::check_options(const VolumeOptions& options) const {
   if (utf8_to_utf16(options.label, units, kLabelUnitsMax) < 0) {
     return Status::failure(-EINVAL, "the label is not UTF-8, or longer than 511 UTF-16 units");
   }
-  return {};
+  const int error = format::plan_volume(size_bytes / kBlockBytes, options.feature).error;
+  if (error == -ENOSPC) return Status::failure(error, "too small: volumes have 64 MiB or more");
+  if (error == -EFBIG) return Status::failure(error, "too large: volumes have 16 TiB or less");
+  return error == 0 ? Status{} : Status::system_failure(error, "size");
 }
 
-Status VolumeWriter::refuse_existing_volume() {
+Status refuse_existing_volume(ImageTarget& target) {
   for (uint32_t copy = 0; copy < format::kSuperCopies; ++copy) {
     format::le32 magic{};
     const uint64_t at = uint64_t{copy} * kBlockBytes + format::kSuperOffset;
-    GOFS_RETURN_IF_FAILED(target_.read(at, &magic, sizeof(magic)));
+    if (at + sizeof(magic) > target.size_bytes()) return {};
+    GOFS_RETURN_IF_FAILED(target.read(at, &magic, sizeof(magic)));
     if (magic == format::kSuperMagic) {
       return Status::failure(-EEXIST, "it already holds an F2FS volume");
     }
@@ -134,20 +138,9 @@ Status VolumeWriter::refuse_existing_volume() {
 }
 
 Status VolumeWriter::begin(const VolumeOptions& options) {
-  GOFS_RETURN_IF_FAILED(check_options(options));
-  const Result<format::VolumePlan> plan =
-      format::plan_volume(target_.size_bytes() / kBlockBytes, options.feature);
-  if (plan.error == -ENOSPC) {
-    return Status::failure(plan.error, "too small: F2FS needs at least 64 MiB");
-  }
-  if (plan.error == -EFBIG) {
-    return Status::failure(plan.error, "too large: F2FS ends at 16 TiB");
-  }
-  if (!plan.ok()) return Status::system_failure(plan.error, "size");
-  plan_ = plan.value;
-  if (!options.overwrite) {
-    GOFS_RETURN_IF_FAILED(refuse_existing_volume());
-  }
+  GOFS_RETURN_IF_FAILED(check_request(target_.size_bytes(), options));
+  if (!options.overwrite) GOFS_RETURN_IF_FAILED(refuse_existing_volume(target_));
+  plan_ = format::plan_volume(target_.size_bytes() / kBlockBytes, options.feature).value;
 
   flush_ = options.flush;
   time_s_ = options.time_s.value_or(static_cast<int64_t>(std::time(nullptr)));

@@ -20,13 +20,20 @@
 
 namespace gofs::image {
 
+/// Whether a volume of this size and kind can be made. Writes nothing.
+/// Errors: EINVAL (label, features), EOPNOTSUPP (features), ENOSPC and EFBIG (size).
+Status check_request(uint64_t size_bytes, const VolumeOptions& options);
+
+/// EEXIST if the target holds an F2FS volume.
+Status refuse_existing_volume(ImageTarget& target);
+
 class VolumeWriter {
  public:
   /// `target` outlives the writer.
   explicit VolumeWriter(ImageTarget& target) : target_(target) {}
 
   /// Divides the target, and clears what must read as zeros.
-  /// Errors: EINVAL (label, features), EOPNOTSUPP (features), ENOSPC and EFBIG (size), EEXIST.
+  /// Errors: those of check_request, and of refuse_existing_volume unless options.overwrite.
   Status begin(const VolumeOptions& options);
 
   const format::Geometry& geometry() const { return plan_.geometry; }
@@ -86,8 +93,6 @@ class VolumeWriter {
     uint32_t address;
   };
 
-  Status check_options(const VolumeOptions& options) const;
-  Status refuse_existing_volume();
   Status clear_tables();
   void fill_superblock(const VolumeOptions& options);
   Status write_block(uint64_t block, const void* data);
