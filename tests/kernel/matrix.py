@@ -25,7 +25,8 @@ class Image:
     mount: str = ""
     # "": unmounted. "crash": the manifest is taken at a checkpoint, then work goes on (with fsync,
     # without a checkpoint) until the power fails. "torn": the same, then one more checkpoint whose
-    # last block is destroyed afterwards, so that the one before it counts again.
+    # last block is destroyed afterwards, so that the one before it counts again. (ipu_policy 0: no
+    # data written in place, which would change what the checkpoint shows.)
     end: str = ""
     # Copies of the image with damage that a reader must get over: see images.py.
     damaged: tuple = ()
@@ -102,9 +103,11 @@ IMAGES = (
     Image("refused-256m", 256 * MIB, ("refused 7", "types", "churn 200"),
           mkfs=("-O", "extra_attr,compression,casefold,encrypt", "-C", "utf8"),
           mount="compress_algorithm=lz4", refused=("/refused",)),
-    Image("crash-256m", 256 * MIB, ("types", "churn 1500", "orphans 80", "crash 80"),
+    Image("crash-256m", 256 * MIB, 
+          ("set ipu_policy 0", "types", "churn 1500", "orphans 80", "crash 80"),
           mount="noatime,nodiscard", end="crash"),
-    Image("torn-256m", 256 * MIB, ("names", "churn 1500", "orphans 40", "crash 40"),
+    Image("torn-256m", 256 * MIB, 
+          ("set ipu_policy 0", "names", "churn 1500", "orphans 40", "crash 40"),
           mount="noatime,nodiscard", end="torn"),
 )
 
@@ -115,3 +118,8 @@ LONG_IMAGES = (
     Image("sparse-4t", 4 * TIB, ("sparse 40", "churn 500")),
     Image("sparse-15t", 15 * TIB, ("sparse 20", "churn 300")),
 )
+
+# One of each kind that a reader treats differently: for --small.
+SMALL = ("default-64m", "default-200m", "features-512m", "full-128m", "flexible-256m",
+         "noinline-256m", "segments4-512m", "largenat-512m", "sparse-1t", "empty-64m",
+         "refused-256m", "crash-256m", "torn-256m")

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Has the Linux kernel write F2FS images, then compares what gofs reads from them with what the
+kernel said about them. Called by scripts/kernel_judge.sh, whose --help describes the options.
+"""
+
+import argparse
+import fnmatch
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+import time
+
+import compare
+import coverage
+import images
+import matrix
+from kernel_guest import GuestError
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+WORK = ROOT / "build" / "kernel"
+# A backend that takes long to start is asked for this many probes of an image, not for all.
+PROBES_MAX = {"cuda": 40}
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def pack(folder, index, target):
+    """Writes one compressed archive per image (with its manifest) and the index into `target`."""
+    target.mkdir(parents=True, exist_ok=True)
+    total = 0
+    for entry in index["images"]:
+        archive = target / f"{entry['name']}.tar.xz"
+        # GNU tar stores only what a sparse file has; Python's tarfile makes it sparse again.
+        with open(archive, "wb") as file:
+            tar = subprocess.Popen(["tar", "--format=gnu", "-S", "-cf", "-", "-C", folder,
+                                    entry["image"], entry["manifest"]], stdout=subprocess.PIPE)
+            xz = subprocess.run(["xz", "-6", "-T2"], stdin=tar.stdout, stdout=file, check=False)
+            tar.stdout.close()
+            if tar.wait() != 0 or xz.returncode != 0:
+                raise GuestError(f"could not pack {archive}")
+        total += archive.stat().st_size
+    (target / "images.json").write_text(json.dumps(index, indent=1) + "\n")
+    say(f"kernel judge: {len(index['images'])} archives in {target}, {total / 1e6:.1f} MB")
+
+
+def unpack(source, target):
+    """Unpacks what pack() wrote, where that is newer than what is there."""
+    target.mkdir(parents=True, exist_ok=True)
+    index = json.loads((source / "images.json").read_text())
+    for entry in index["images"]:
+        archive = source / f"{entry['name']}.tar.xz"
+        image = target / entry["image"]
+        if not archive.exists():
+            raise GuestError(f"{archive} is missing")
+        if image.exists() and image.stat().st_mtime_ns >= archive.stat().st_mtime_ns:
+            continue
+        with tarfile.open(archive, "r:xz") as tar:
+            for member in tar:
+                if member.name in (entry["image"], entry["manifest"]):
+                    tar.extract(member, target)
+        os.utime(image)
+    return index
+
+
+def select(chosen, args):
+    if args.small:
+        chosen = [image for image in chosen if image.name in matrix.SMALL]
+    if args.only:
+        patterns = args.only.split(",")
+        chosen = [image for image in chosen
+                  if any(fnmatch.fnmatch(image.name, pattern) for pattern in patterns)]
+    if not chosen:
+        raise GuestError("no image has such a name; there are " +
+                         " ".join(image.name for image in matrix.IMAGES + matrix.LONG_IMAGES))
+    return tuple(chosen)
+
+
+def obtain(args):
+    """(folder, index) of the images to judge by: given ones, or made here."""
+    if args.use:
+        source = pathlib.Path(args.use)
+        if not (source / "images.json").exists():
+            raise GuestError(f"{source} has no images.json; make it with --make-only {source}")
+        if not list(source.glob("*.tar.xz")):
+            return source, json.loads((source / "images.json").read_text())
+        target = WORK / "used"
+        return target, unpack(source, target)
+    chosen = select(matrix.LONG_IMAGES if args.long else matrix.IMAGES, args)
+    whole = len(chosen) == len(matrix.IMAGES)
+    folder = WORK / ("images" if whole else "images-long" if args.long else "images-some")
+    index = images.make(chosen, folder, WORK, say)
+    if whole:
+        missing = coverage.report(folder, index, say)
+        if missing:
+            raise GuestError("no image has: " + ", ".join(missing))
+    return folder, index
+
+
+def judge(folder, index, args):
+    """(passed, failed) over all images."""
+    passed = failed = 0
+    for entry in index["images"]:
+        if args.use and args.only and not any(
+                fnmatch.fnmatch(entry["name"], pattern) for pattern in args.only.split(",")):
+            continue
+        started = time.monotonic()
+        comparison = compare.Comparison(
+            compare.Gofs(args.gofs, args.backend), folder / entry["image"],
+            folder / entry["manifest"], entry["refused"], entry["unclean"],
+            PROBES_MAX.get(args.backend, 0), say)
+        comparison.run()
+        verdict = "ok  " if comparison.failed == 0 else "FAIL"
+        say(f"{verdict} {entry['name']:26} {comparison.passed:6} passed {comparison.failed:5} failed"
+            f"  {time.monotonic() - started:5.1f} s  ({comparison.summary()})")
+        passed += comparison.passed
+        failed += comparison.failed
+    return passed, failed
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="kernel_judge.sh",
+        description="Compare what gofs reads from F2FS images with what the Linux kernel, which "
+                    "wrote them, says is there.")
+    parser.add_argument("--gofs", default=os.environ.get("GOFS", str(ROOT / "build" / "gofs")),
+                        help="the command under test (default: $GOFS, or build/gofs)")
+    parser.add_argument("--backend", default="", help="passed on to gofs: cpu or cuda")
+    parser.add_argument("--only", default="", metavar="NAME,...", help="these images; * and ? work")
+    parser.add_argument("--small", action="store_true", help="a dozen images instead of all")
+    parser.add_argument("--long", action="store_true",
+                        help="instead a directory of a million entries and volumes above 1 TiB")
+    parser.add_argument("--make-only", metavar="DIR",
+                        help="make the images and pack them into DIR; compare nothing")
+    parser.add_argument("--use", metavar="DIR",
+                        help="judge by the images that --make-only left in DIR (no QEMU needed)")
+    args = parser.parse_args()
+    started = time.monotonic()
+    try:
+        folder, index = obtain(args)
+        if args.make_only:
+            pack(folder, index, pathlib.Path(args.make_only))
+            say(f"kernel judge: {time.monotonic() - started:.0f} s")
+            return 0
+        passed, failed = judge(folder, index, args)
+    except (GuestError, OSError, ValueError, subprocess.SubprocessError) as error:
+        print(f"kernel_judge: {error}", file=sys.stderr)
+        return 1
+    say(f"kernel judge: {len(index['images'])} images of Linux {index['kernel']}, "
+        f"{time.monotonic() - started:.0f} s")
+    say(f"{passed} passed, {failed} failed")
+    return 0 if failed == 0 and passed > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
