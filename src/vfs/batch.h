@@ -44,7 +44,6 @@ struct alignas(64) Batch {
   uint32_t first;
   uint32_t count;
   uint32_t directory_ino;
-  uint32_t cursor;  // next file that no warp has taken; set to 0 before each shared step
   int error;        // of the batch as a whole
 };
 
@@ -91,7 +90,6 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
       Batch& batch = table.batches[free_batch];
       batch.first = static_cast<uint32_t>(first);
       batch.count = count;
-      batch.cursor = 0;
       batch.error = 0;
       simt::store_release(batch.taken, 1u);
       return free_batch;
@@ -141,17 +139,6 @@ GOFS_HD inline int end_batch(const simt::Warp& warp, BatchTable& table, int bd) 
   return warp.shfl(error, 0);
 }
 
-namespace detail {
-
-/// The next `width` files for this warp: index of the first within the batch. Collective.
-GOFS_HD inline uint32_t take_files(const simt::Warp& warp, Batch& batch, uint32_t width) {
-  uint32_t first = 0;
-  if (warp.thread_rank() == 0) first = simt::add_relaxed(batch.cursor, width);
-  return warp.shfl(first, 0);
-}
-
-}  // namespace detail
-
 /// Enters the regular files of the directory, at most `batch.count`; the rest is cut, and count
 /// becomes what there is. `entries` is scratch for `capacity` (at least 32) entries. Collective,
 /// uniform, by one warp. 0 or a negative errno.
@@ -189,22 +176,20 @@ GOFS_NOINLINE GOFS_HD inline int list_batch(const simt::Warp& warp, Filesystem& 
   if (warp.thread_rank() == 0) {
     batch.count = filled;
     batch.error = error;
-    batch.cursor = 0;
   }
   warp.sync();
   return error;
 }
 
-/// Enters the files `names` (NUL-terminated, `batch.count` of them). Collective, by any number of
-/// warps together. Errors are per file.
+/// Enters the files `names` (NUL-terminated, `batch.count` of them). Collective; warps 0 to
+/// `warp_count` - 1 do it together. Errors are per file.
 GOFS_NOINLINE GOFS_HD inline void find_batch(const simt::Warp& warp, Filesystem& fs,
                                              BatchTable& table, Batch& batch,
-                                             const char* const* names) {
+                                             const char* const* names, uint32_t warp_index,
+                                             uint32_t warp_count) {
   f2fs::Inode directory{};
   const int loaded = detail::load_uniform(warp, fs, batch.directory_ino, directory);
-  for (;;) {
-    const uint32_t index = detail::take_files(warp, batch, 1);
-    if (index >= batch.count) return;
+  for (uint32_t index = warp_index; index < batch.count; index += warp_count) {
     NameTarget target{};
     const char* name = names[index];
     const int length = detail::path_length(warp, name);
@@ -226,14 +211,13 @@ GOFS_NOINLINE GOFS_HD inline void find_batch(const simt::Warp& warp, Filesystem&
   }
 }
 
-/// Reads the inodes of the files that were entered: a file a lane. Collective, by any number of warps
-/// together; cursor is 0 before. Errors are per file.
+/// Reads the inodes of the files that were entered: a file a lane. Collective; warps 0 to
+/// `warp_count` - 1 do it together. Errors are per file.
 GOFS_NOINLINE GOFS_HD inline void load_batch(const simt::Warp& warp, Filesystem& fs,
-                                             BatchTable& table, Batch& batch) {
+                                             BatchTable& table, Batch& batch, uint32_t warp_index,
+                                             uint32_t warp_count) {
   const uint32_t width = warp.size();
-  for (;;) {
-    const uint32_t first = detail::take_files(warp, batch, width);
-    if (first >= batch.count) return;
+  for (uint32_t first = warp_index * width; first < batch.count; first += warp_count * width) {
     const uint32_t index = first + warp.thread_rank();
     const bool mine = index < batch.count;
     BatchFile& file = table.files[batch.first + (mine ? index : 0)];
@@ -278,18 +262,17 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(const simt::Warp& warp, Filesystem&
   }
 }
 
-/// Reads all files of the batch: file i to `buffer + offsets[i]`. Collective, by any number of warps
-/// together; cursor is 0 before. Returns the bytes that this warp has read; a file's error is left in
-/// its entry.
+/// Reads all files of the batch: file i to `buffer + offsets[i]`. Collective; warps 0 to
+/// `warp_count` - 1 do it together. Returns the bytes that this warp has read; a file's error is left
+/// in its entry.
 GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(const simt::Warp& warp, Filesystem& fs,
                                                  BatchTable& table, Batch& batch, uint8_t* buffer,
-                                                 const uint64_t* offsets) {
+                                                 const uint64_t* offsets, uint32_t warp_index,
+                                                 uint32_t warp_count) {
   const uint32_t width = warp.size();
   const uint32_t rank = warp.thread_rank();
   uint64_t bytes_read = 0;
-  for (;;) {
-    const uint32_t first = detail::take_files(warp, batch, width);
-    if (first >= batch.count) return simt::reduce_add(warp, bytes_read);
+  for (uint32_t first = warp_index * width; first < batch.count; first += warp_count * width) {
     const bool mine = first + rank < batch.count;
     BatchFile& entry = table.files[batch.first + (mine ? first + rank : first)];
     const BatchFile file = entry;
@@ -359,6 +342,7 @@ GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(const simt::Warp& warp, Filesys
     if (mine && error < 0) entry.error = error;
     warp.sync();
   }
+  return simt::reduce_add(warp, bytes_read);
 }
 
 }  // namespace gofs::vfs

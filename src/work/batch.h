@@ -34,7 +34,7 @@ struct BatchParams {
 };
 
 /// kBegin, kList and kEnd by one warp; the others by as many as there are.
-GOFS_HD inline void batch_body(const simt::Warp& warp, uint32_t warp_index, uint32_t,
+GOFS_HD inline void batch_body(const simt::Warp& warp, uint32_t warp_index, uint32_t warp_count,
                                BatchParams& params) {
   vfs::Filesystem& fs = *params.fs;
   vfs::BatchTable& table = *fs.batches;
@@ -62,14 +62,15 @@ GOFS_HD inline void batch_body(const simt::Warp& warp, uint32_t warp_index, uint
       break;
     }
     case BatchStep::kFind:
-      vfs::find_batch(warp, fs, table, *batch, params.names);
+      vfs::find_batch(warp, fs, table, *batch, params.names, warp_index, warp_count);
       break;
     case BatchStep::kLoad:
-      vfs::load_batch(warp, fs, table, *batch);
+      vfs::load_batch(warp, fs, table, *batch, warp_index, warp_count);
       break;
     case BatchStep::kRead: {
       const uint64_t bytes =
-          vfs::read_batch(warp, fs, table, *batch, params.buffer, params.offsets);
+          vfs::read_batch(warp, fs, table, *batch, params.buffer, params.offsets,
+                                              warp_index, warp_count);
       if (leader) simt::add_relaxed(params.bytes, bytes);
       break;
     }

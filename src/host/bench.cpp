@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/bench.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "work/batch.h"
+
+namespace gofs::host {
+
+namespace {
+
+/// Frees memory of the backend when it goes.
+class BackendArray {
+ public:
+  BackendArray(simt::MemorySpace& memory, uint64_t bytes)
+      : memory_(memory), data_(memory.allocate(bytes)) {}
+  ~BackendArray() { memory_.release(data_); }
+  BackendArray(const BackendArray&) = delete;
+  BackendArray& operator=(const BackendArray&) = delete;
+  uint8_t* data() const { return static_cast<uint8_t*>(data_); }
+
+ private:
+  simt::MemorySpace& memory_;
+  void* data_;
+};
+
+Error bad_argument(const std::string& message) { return Error{EINVAL, message}; }
+
+/// Warps for `outstanding` reads, and a grid that holds them.
+struct Crew {
+  uint32_t warps;
+  uint32_t lanes_per_warp;
+  work::Grid grid;
+};
+
+Crew plan_crew(const work::Backend& backend, const ReadPlan& plan) {
+  if (backend.is_host()) {
+    const work::Grid full = backend.full_grid();
+    const uint32_t threads =
+        std::clamp(plan.outstanding, 1u, std::max(1u, full.blocks * full.threads_per_block));
+    return {threads, 1, {threads, 1}};
+  }
+  const uint32_t width = backend.warp_width();
+  const bool by_warp = plan.scope == work::ReadScope::kWarp;
+  const uint32_t lanes = by_warp ? width : std::min(plan.outstanding, width);
+  const uint32_t warps =
+      by_warp ? plan.outstanding
+              : static_cast<uint32_t>(simt::divide_up(plan.outstanding, width));
+  // Few warps are spread over the processors.
+  const uint32_t per_block = warps <= 512 ? 1 : 4;
+  return {warps, lanes,
+          {static_cast<uint32_t>(simt::divide_up(warps, per_block)), per_block * width}};
+}
+
+Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const ReadPlan& plan,
+                                   const Crew& crew, uint32_t operations_each, uint8_t* buffers,
+                                   work::BenchParams params) {
+  SharedArray<work::BenchParams> shared(volume.backend().shared_memory(), 1);
+  const bool by_warp = plan.scope == work::ReadScope::kWarp && body == work::Body::kFileRead;
+  const uint64_t actors = uint64_t{crew.warps} * (by_warp ? 1 : crew.lanes_per_warp);
+  params.fs = volume.filesystem();
+  params.pattern = plan.pattern;
+  params.scope = plan.scope;
+  params.warps = crew.warps;
+  params.lanes_per_warp = crew.lanes_per_warp;
+  params.operations = operations_each;
+  params.block_bytes = plan.block_bytes;
+  params.seed = plan.seed;
+  params.stamp_check = plan.check_stamps ? 1 : 0;
+  params.buffers = buffers;
+  params.first_ns = ~uint64_t{0};
+  shared[0] = params;
+  if (!volume.run(body, crew.grid, &shared[0])) return volume.explain(-EIO, "bench");
+  const work::BenchParams& done = shared[0];
+  if (done.error != 0) return volume.explain(done.error, "bench");
+  ReadMeasurement result;
+  result.outstanding = static_cast<uint32_t>(actors);
+  result.operations = actors * operations_each;
+  result.bytes = done.bytes;
+  result.seconds = static_cast<double>(done.last_ns - done.first_ns) * 1e-9;
+  result.checksum = done.checksum;
+  result.wrong_stamps = done.wrong_stamps;
+  return result;
+}
+
+Expected<ReadMeasurement> measure(VolumeState& volume, work::Body body, const ReadPlan& plan,
+                                  const work::BenchParams& params) {
+  if (plan.block_bytes == 0 || plan.block_bytes % 512 != 0) {
+    return bad_argument("the block size must be a multiple of 512 bytes");
+  }
+  if (params.span_bytes < plan.block_bytes) {
+    return bad_argument("the range is smaller than one block");
+  }
+  const Crew crew = plan_crew(volume.backend(), plan);
+  const uint64_t buffer_bytes = uint64_t{crew.warps} * crew.lanes_per_warp * plan.block_bytes;
+  const BackendArray buffers(volume.backend().memory(), buffer_bytes);
+  const uint64_t actors = uint64_t{crew.warps} * crew.lanes_per_warp;
+  uint64_t each = simt::divide_up(plan.operations, actors);
+  if (each == 0) {
+    // A first try warms everything up and tells how long the real one must be.
+    const auto tried = run_once(volume, body, plan, crew, 8, buffers.data(), params);
+    if (!tried) return tried;
+    const double each_seconds = std::max(tried->seconds / 8, 1e-7);
+    each = static_cast<uint64_t>(std::clamp(plan.seconds / each_seconds, 4.0, 4e6));
+  }
+  return run_once(volume, body, plan, crew, static_cast<uint32_t>(each), buffers.data(), params);
+}
+
+}  // namespace
+
+Expected<ReadMeasurement> measure_raw(VolumeState& volume, const ReadPlan& plan,
+                                      uint64_t start_byte, uint64_t span_bytes) {
+  work::BenchParams params{};
+  params.start_byte = start_byte;
+  params.span_bytes = span_bytes;
+  ReadPlan raw = plan;
+  raw.scope = work::ReadScope::kThread;
+  return measure(volume, work::Body::kRawRead, raw, params);
+}
+
+Expected<ReadMeasurement> measure_file(VolumeState& volume, const ReadPlan& plan, int descriptor,
+                                       uint64_t size_bytes) {
+  work::BenchParams params{};
+  params.descriptor = descriptor;
+  params.span_bytes = size_bytes;
+  return measure(volume, work::Body::kFileRead, plan, params);
+}
+
+namespace {
+
+/// One open batch.
+class BatchRun {
+ public:
+  BatchRun(VolumeState& volume, const std::string& directory)
+      : volume_(volume),
+        directory_(directory),
+        params_(volume.backend().shared_memory(), 1),
+        path_(volume.backend().shared_memory(), directory.size() + 1) {
+    std::copy(directory.begin(), directory.end(), path_.data());
+    params_[0].fs = volume.filesystem();
+    params_[0].path = path_.data();
+  }
+  ~BatchRun() {
+    if (open_) (void)step(work::BatchStep::kEnd, true);
+  }
+  BatchRun(const BatchRun&) = delete;
+  BatchRun& operator=(const BatchRun&) = delete;
+
+  work::BatchParams& params() { return params_[0]; }
+
+  /// Seconds that the step took.
+  Expected<double> step(work::BatchStep what, bool one_warp) {
+    work::BatchParams& params = params_[0];
+    params.step = what;
+    params.first_ns = ~uint64_t{0};
+    params.last_ns = 0;
+    params.result = 0;
+    const work::Backend& backend = volume_.backend();
+    const work::Grid grid =
+        one_warp ? work::Grid{1, backend.warp_width()} : backend.full_grid();
+    if (!volume_.run(work::Body::kBatch, grid, &params)) {
+      return volume_.explain(-EIO, directory_);
+    }
+    if (params.result < 0) return volume_.explain(params.result, directory_);
+    if (what == work::BatchStep::kBegin) {
+      params.descriptor = static_cast<int>(params.result);
+      open_ = true;
+    }
+    if (what == work::BatchStep::kEnd) open_ = false;
+    return params.last_ns <= params.first_ns
+               ? 0.0
+               : static_cast<double>(params.last_ns - params.first_ns) * 1e-9;
+  }
+
+ private:
+  VolumeState& volume_;
+  const std::string directory_;
+  SharedArray<work::BatchParams> params_;
+  SharedArray<char> path_;
+  bool open_ = false;
+};
+
+}  // namespace
+
+Expected<BatchMeasurement> measure_batch(VolumeState& volume, const std::string& directory,
+                                         uint32_t files_max, uint32_t repetitions) {
+  constexpr uint32_t kEntryCapacity = 4096;
+  work::Backend& backend = volume.backend();
+  simt::MemorySpace& memory = backend.memory();
+  BatchRun run(volume, directory);
+  run.params().count = files_max;
+  const BackendArray entries(memory, uint64_t{kEntryCapacity} * sizeof(f2fs::NamedEntry));
+  run.params().entries = reinterpret_cast<f2fs::NamedEntry*>(entries.data());
+  run.params().entry_capacity = kEntryCapacity;
+  if (auto begun = run.step(work::BatchStep::kBegin, true); !begun) {
+    return begun.error();
+  }
+
+  BatchMeasurement result;
+  const auto listed = run.step(work::BatchStep::kList, true);
+  if (!listed) return listed.error();
+  result.list_seconds = *listed;
+  result.files = static_cast<uint64_t>(run.params().result);
+  const auto loaded = run.step(work::BatchStep::kLoad, false);
+  if (!loaded) return loaded.error();
+  result.load_seconds = *loaded;
+  result.memory_bytes = result.files * sizeof(vfs::BatchFile);
+
+  // Where each file goes: one after another, from block to block.
+  const vfs::Filesystem fs = memory.read_object(volume.filesystem());
+  const vfs::BatchTable table = memory.read_object(fs.batches);
+  const vfs::Batch batch = table.batches[run.params().descriptor];
+  std::vector<vfs::BatchFile> files(result.files);
+  memory.read(files.data(), table.files + batch.first, files.size() * sizeof(vfs::BatchFile));
+  std::vector<uint64_t> offsets(result.files);
+  uint64_t total = 0;
+  for (size_t i = 0; i < files.size(); ++i) {
+    offsets[i] = total;
+    total += simt::align_up(files[i].size_bytes, kBlockBytes);
+  }
+  const BackendArray placed(memory, std::max<uint64_t>(offsets.size(), 1) * sizeof(uint64_t));
+  memory.write(placed.data(), offsets.data(), offsets.size() * sizeof(uint64_t));
+  const BackendArray buffer(memory, std::max<uint64_t>(total, kBlockBytes));
+  run.params().buffer = buffer.data();
+  run.params().offsets = reinterpret_cast<const uint64_t*>(placed.data());
+  for (uint32_t i = 0; i < std::max(repetitions, 1u); ++i) {
+    run.params().bytes = 0;
+    const auto read = run.step(work::BatchStep::kRead, false);
+    if (!read) return read.error();
+    result.bytes = run.params().bytes;
+    if (i == 0 || *read < result.read_seconds) result.read_seconds = *read;
+  }
+  memory.read(files.data(), table.files + batch.first, files.size() * sizeof(vfs::BatchFile));
+  for (const vfs::BatchFile& file : files) result.failed_files += file.error != 0;
+  return result;
+}
+
+}  // namespace gofs::host
