@@ -13,6 +13,17 @@
 
 #include "simt/platform.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define GOFS_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define GOFS_ADDRESS_SANITIZER 1
+#endif
+#endif
+#if defined(GOFS_ADDRESS_SANITIZER)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace gofs::simt {
 
 class MemorySpace {
@@ -43,17 +54,41 @@ class MemorySpace {
   }
 };
 
-/// Ordinary memory, for the CPU backend.
+namespace detail {
+
+/// Makes AddressSanitizer report accesses to a range; nothing without it.
+inline void forbid_access([[maybe_unused]] void* begin, [[maybe_unused]] size_t bytes) {
+#if defined(GOFS_ADDRESS_SANITIZER)
+  ASAN_POISON_MEMORY_REGION(begin, bytes);
+#endif
+}
+
+}  // namespace detail
+
+/// Ordinary memory, for the CPU backend. Large arenas come from calloc as untouched zero pages, so that
+/// mounting costs what it uses and not what it reserves.
 class HostMemorySpace final : public MemorySpace {
  public:
   void* allocate(size_t bytes) override {
-    const size_t rounded = align_up(bytes == 0 ? 1 : bytes, kBlockBytes);
-    void* memory = std::aligned_alloc(kBlockBytes, rounded);
-    if (memory == nullptr) throw std::bad_alloc();
-    std::memset(memory, 0, rounded);
+    constexpr size_t kSlack = kBlockBytes + sizeof(void*);
+    if (bytes > SIZE_MAX - kSlack) throw std::bad_alloc();
+    void* const raw = std::calloc(1, bytes + kSlack);
+    if (raw == nullptr) throw std::bad_alloc();
+    // The aligned memory, and right before it what free() wants to have back.
+    const uintptr_t begin =
+        align_up(reinterpret_cast<uintptr_t>(raw) + sizeof(void*), kBlockBytes);
+    auto* const memory = reinterpret_cast<uint8_t*>(begin);
+    std::memcpy(memory - sizeof(void*), &raw, sizeof(void*));
+    const uintptr_t end = reinterpret_cast<uintptr_t>(raw) + bytes + kSlack;
+    detail::forbid_access(memory + bytes, end - (begin + bytes));
     return memory;
   }
-  void release(void* memory) override { std::free(memory); }
+  void release(void* memory) override {
+    if (memory == nullptr) return;
+    void* raw;
+    std::memcpy(&raw, static_cast<uint8_t*>(memory) - sizeof(void*), sizeof(void*));
+    std::free(raw);
+  }
   void write(void* target, const void* host_source, size_t bytes) override {
     std::memcpy(target, host_source, bytes);
   }

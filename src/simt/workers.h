@@ -20,7 +20,7 @@ namespace gofs::simt {
 /// Runs `work(warp, index)` for every index below `count`, each on a thread of its own; returns when
 /// all are done.
 inline void run_workers(uint32_t count, const std::function<void(const Warp&, uint32_t)>& work) {
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;  // which wait for what was started if the next cannot be
   threads.reserve(count);
   for (uint32_t index = 0; index < count; ++index) {
     threads.emplace_back([&work, index] {
@@ -28,7 +28,6 @@ inline void run_workers(uint32_t count, const std::function<void(const Warp&, ui
       work(Warp(), index);
     });
   }
-  for (std::thread& thread : threads) thread.join();
 }
 
 /// As run_workers, but each index is a warp of `width` threads.

@@ -23,6 +23,8 @@ enum class Body : uint32_t {
   kRawRead,       // bench.h     commands, no file system
   kFileRead,      // bench.h     the same through the file API
   kBatch,         // batch.h
+  kInodes,        // inodes.h    an inode a lane
+  kUnmount,       // mount.h     one warp
 };
 
 /// How many threads work. A CPU takes fewer when it has fewer cores.
@@ -52,6 +54,9 @@ class Backend {
   virtual ~Backend() = default;
   virtual const char* name() const = 0;         // "cpu" or "cuda"
   virtual std::string description() const = 0;  // for people: processor or GPU, driver
+  /// True if its warps reach all memory of this process by the same pointers, and run() may be called
+  /// from several threads at once: a CPU.
+  virtual bool is_host() const { return false; }
   /// Lanes of a warp.
   virtual uint32_t warp_width() const = 0;
   /// A grid that fills the machine without oversubscribing it.

@@ -37,6 +37,8 @@ struct BenchParams {
 
 namespace detail {
 
+__extension__ typedef unsigned __int128 Uint128;  // NOLINT(modernize-use-using): no ISO type
+
 /// A permutation-like mix of 64 bits (splitmix64's finalizer).
 GOFS_HD constexpr uint64_t mix(uint64_t x) {
   x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
@@ -52,8 +54,7 @@ GOFS_HD inline uint64_t read_position(const BenchParams& params, uint64_t actor,
   const uint64_t slot =
       params.pattern == Pattern::kSequential
           ? number % slots
-          : static_cast<uint64_t>(
-                (static_cast<unsigned __int128>(mix(number + params.seed)) * slots) >> 64);
+          : static_cast<uint64_t>((static_cast<Uint128>(mix(number + params.seed)) * slots) >> 64);
   return slot * params.block_bytes;
 }
 

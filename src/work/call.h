@@ -21,6 +21,7 @@ enum class CallKind : uint32_t {
   kReaddir,   // descriptor, buffer of f2fs::NamedEntry, bytes -> number of entries
   kLseek,     // descriptor, offset, flags (vfs::Whence) -> position
   kStatfs,    // -> statfs
+  kOpenInode, // offset (an ino), flags -> descriptor
 };
 
 struct CallParams {
@@ -67,6 +68,9 @@ GOFS_HD inline int64_t perform(const simt::Warp& warp, CallParams& call, vfs::St
     case CallKind::kStatfs:
       statfs = vfs::statfs(fs);
       return 0;
+    case CallKind::kOpenInode:
+      if (call.offset < 0 || call.offset > UINT32_MAX) return -EINVAL;
+      return vfs::open_inode(warp, fs, static_cast<uint32_t>(call.offset), call.flags);
   }
   return -ENOSYS;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bringing a file system up: the device, then the volume on it. By one warp.
+// Bringing a file system up (the device, then the volume on it) and down. By one warp.
 #pragma once
 
 #include "nvme/bring_up.h"
+#include "nvme/shut_down.h"
 #include "vfs/filesystem.h"
 
 namespace gofs::work {
@@ -28,6 +29,19 @@ GOFS_HD inline void mount_body(const simt::Warp& warp, uint32_t warp_index, uint
     params.device = device;
     params.volume = mounted;
   }
+}
+
+struct UnmountParams {
+  vfs::Filesystem* fs;
+  int result;  // 0, or a negative errno: the controller did not finish its shutdown
+};
+
+/// Afterwards the device touches no memory any more. Nobody else uses the file system.
+GOFS_HD inline void unmount_body(const simt::Warp& warp, uint32_t warp_index, uint32_t,
+                                 UnmountParams& params) {
+  if (warp_index != 0) return;
+  const int result = nvme::shut_down(warp, *params.fs->volume.device);
+  if (warp.thread_rank() == 0) params.result = result;
 }
 
 }  // namespace gofs::work

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GoFS for host programs: mount a volume, hand it to kernels, or read it from here with the names that
+// the device API (gofs.cuh) uses. Whatever is asked here is done by the backend's own warps through
+// the same NVMe queues.
+//
+//   auto volume = gofs::Volume::mount("vol.img");
+//   if (!volume) { fprintf(stderr, "%s\n", volume.error().message.c_str()); return 1; }
+//   my_kernel<<<grid, block>>>(volume->device());
+//
+// All functions may be called from several threads at once. Kernels that use the volume must have
+// ended before it is destroyed or moved to.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gofs/expected.hpp"
+#include "vfs/metadata.h"
+
+namespace gofs {
+
+using vfs::FilesystemStat;
+using vfs::Stat;
+
+/// How to mount. What a spec says after its `?` wins over what is said here; 0 means the default.
+struct MountOptions {
+  std::string backend = "auto";  // "auto": a GPU if one answers, else the CPU; "cpu"; "cuda"
+  bool read_only = true;         // mounting for writing is refused: it does not exist yet
+  uint32_t uid = 0;              // whose permissions all calls have, on the device as well
+  uint32_t gid = 0;
+  std::vector<uint32_t> groups;  // supplementary ones, at most 64
+  uint64_t cache_bytes = 0;      // memory for metadata blocks; 64 MiB
+  uint32_t queues = 0;           // NVMe I/O queue pairs; 16
+  uint32_t queue_depth = 0;      // entries in each; 1,024
+  uint64_t command_timeout_ns = 0;  // until an NVMe command counts as lost; 5 s
+  uint64_t lock_timeout_ns = 0;     // until a range lock is given up; 30 s
+  uint32_t descriptors = 0;         // files open at once; 4,096
+};
+
+/// What mount() found.
+struct VolumeInfo {
+  std::string spec;
+  std::string backend;           // "cpu" or "cuda"
+  std::string backend_detail;    // the processor or GPU
+  std::string ssd;               // what the volume lies on, and its timing model
+  uint64_t ssd_bytes = 0;
+  uint32_t lba_bytes = 0;
+  uint32_t queues = 0;
+  uint32_t queue_depth = 0;
+  uint32_t transfer_bytes_max = 0;
+
+  std::string label;             // UTF-8
+  std::string uuid;
+  std::string writer;            // the kernel or tool that wrote the superblock
+  std::vector<std::string> features;
+  uint64_t block_count = 0;      // of 4 KiB, as the superblock says
+  uint32_t segment_count = 0;
+  uint32_t main_segments = 0;
+  uint32_t free_segments = 0;
+
+  uint64_t checkpoint_version = 0;
+  uint32_t checkpoint_pack = 0;  // 0 or 1
+  uint32_t checkpoint_flags = 0;
+  bool clean = false;            // unmounted properly by whoever wrote last
+};
+
+/// As readdir gives it. The name may hold any bytes but '/' and NUL.
+struct DirectoryEntry {
+  uint64_t ino = 0;
+  uint8_t type = 0;  // format::FileType
+  std::string name;
+};
+
+/// Memory that reads may go to; see Volume::register_buffer.
+struct BufferHandle {
+  uint64_t id = 0;
+};
+
+namespace host {
+class VolumeState;
+}
+
+class Volume {
+ public:
+  /// `spec` is an image, a block device or ram:SIZE, with options after a `?`; see
+  /// host/volume_spec.h. Errors name what is missing, malformed or not supported.
+  static Expected<Volume> mount(const std::string& spec, const MountOptions& options = {});
+
+  Volume(Volume&&) noexcept;
+  Volume& operator=(Volume&&) noexcept;
+  /// Shuts the controller down and frees everything.
+  ~Volume();
+
+  /// For kernels: valid as long as this object.
+  vfs::Filesystem* device() const;
+
+  /// Flags as in <fcntl.h>; what would write is refused with EROFS.
+  Expected<int> open(const std::string& path, uint32_t flags = 0);
+  Expected<void> close(int fd);
+  /// Bytes read: fewer than asked at the end of the file only.
+  Expected<uint64_t> pread(int fd, void* buffer, uint64_t bytes, uint64_t offset);
+  Expected<Stat> stat(const std::string& path);
+  Expected<Stat> lstat(const std::string& path);
+  Expected<Stat> fstat(int fd);
+  /// `mode` is made of R_OK, W_OK and X_OK, or F_OK.
+  Expected<void> access(const std::string& path, int mode);
+  Expected<std::string> readlink(const std::string& path);
+  /// A descriptor for readdir; close() closes it.
+  Expected<int> opendir(const std::string& path);
+  /// The next entries, without `.` and `..`; none at the end.
+  Expected<std::vector<DirectoryEntry>> readdir(int fd);
+  /// `whence` is SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA or SEEK_HOLE.
+  Expected<uint64_t> lseek(int fd, int64_t offset, int whence);
+  Expected<FilesystemStat> statfs();
+
+  VolumeInfo info() const;
+  /// What the user should know although it stopped nothing: an unclean volume, damage that was met.
+  /// Sentences; those that were given before are not repeated.
+  std::vector<std::string> warnings();
+
+  /// Announces memory for reads from kernels. A virtual SSD reaches whatever a kernel reaches, so
+  /// that this only keeps account; a physical one will need it. The range must not be registered yet.
+  Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes);
+  Expected<void> unregister_buffer(BufferHandle buffer);
+
+  /// For parts of GoFS above this API.
+  host::VolumeState& state() const { return *state_; }
+
+ private:
+  explicit Volume(std::unique_ptr<host::VolumeState> state);
+
+  std::unique_ptr<host::VolumeState> state_;
+};
+
+}  // namespace gofs

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofs info VOL: what mounting found.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/text.h"
+#include "host/messages.h"
+
+namespace gofs::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// For what should be UTF-8 but was written by others.
+std::string printable(const std::string& text) { return is_utf8(text) ? text : escaped(text); }
+
+void print_json(const VolumeInfo& info, const FilesystemStat& stat) {
+  Json object;
+  object["volume"] = printable(info.spec);
+  object["label"] = info.label;
+  object["uuid"] = info.uuid;
+  object["features"] = info.features;
+  object["written_by"] = printable(info.writer);
+  object["clean"] = info.clean;
+  object["blocks"] = info.block_count;
+  object["segments"] = info.segment_count;
+  object["main_segments"] = info.main_segments;
+  object["free_segments"] = info.free_segments;
+  object["checkpoint"] = {{"version", info.checkpoint_version},
+                          {"pack", info.checkpoint_pack},
+                          {"flags", host::checkpoint_flag_names(info.checkpoint_flags)}};
+  object["space"] = {{"block_bytes", stat.block_bytes},
+                     {"blocks", stat.blocks},
+                     {"blocks_free", stat.blocks_free},
+                     {"files", stat.files},
+                     {"files_free", stat.files_free},
+                     {"files_used", stat.files_used}};
+  object["backend"] = {{"name", info.backend}, {"detail", info.backend_detail}};
+  object["ssd"] = {{"description", info.ssd},
+                   {"bytes", info.ssd_bytes},
+                   {"lba_bytes", info.lba_bytes},
+                   {"queues", info.queues},
+                   {"queue_depth", info.queue_depth},
+                   {"transfer_bytes_max", info.transfer_bytes_max}};
+  print(object.dump(2) + "\n");
+}
+
+void print_table(const VolumeInfo& info, const FilesystemStat& stat) {
+  const auto row = [](const char* name, const std::string& value) {
+    print(fmt::format("{:<12} {}\n", name, escaped(value)));
+  };
+  const uint64_t used = stat.blocks - stat.blocks_free;
+  row("volume", info.spec);
+  row("label", info.label.empty() ? "(none)" : info.label);
+  row("uuid", info.uuid);
+  row("features", info.features.empty() ? "(none)" : fmt::format("{}", fmt::join(info.features, " ")));
+  row("written by", info.writer);
+  row("state", info.clean ? "cleanly unmounted"
+                          : "not cleanly unmounted: read as of its last checkpoint");
+  row("size", fmt::format("{} ({} blocks of 4 KiB)", size_text(info.block_count * kBlockBytes),
+                          info.block_count));
+  row("space", fmt::format("{} of {} in use", size_text(used * kBlockBytes),
+                           size_text(stat.blocks * kBlockBytes)));
+  row("files", fmt::format("{} of at most {}", stat.files_used, stat.files));
+  row("segments", fmt::format("{} of 2 MiB, {} for data and nodes, {} of these free",
+                              info.segment_count, info.main_segments, info.free_segments));
+  row("checkpoint", fmt::format("version {}, pack {}, flags {}", info.checkpoint_version,
+                                info.checkpoint_pack,
+                                fmt::join(host::checkpoint_flag_names(info.checkpoint_flags), " ")));
+  row("backend", fmt::format("{}: {}", info.backend, info.backend_detail));
+  row("ssd", fmt::format("{}, {}, LBAs of {} bytes", info.ssd, size_text(info.ssd_bytes),
+                         info.lba_bytes));
+  row("queues", fmt::format("{} pairs of {} entries, commands of up to {}", info.queues,
+                            info.queue_depth, size_text(info.transfer_bytes_max)));
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("info", "Describe a volume");
+  add_volume_options(command, session);
+  add_json_option(command, session);
+  run_command(command, session, [&session] {
+    Volume volume = mount_volume(session);
+    const VolumeInfo info = volume.info();
+    const FilesystemStat stat = take(volume.statfs());
+    session.json ? print_json(info, stat) : print_table(info, stat);
+  });
+}
+
+}  // namespace gofs::cli

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofs ls VOL [PATH] [-l] [-R] [--json]: the names in a directory, or everything below it.
+//
+// With --json: one object a line, first for PATH itself, then for what is in it (-R: below it). -l adds
+// all that stat knows.
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/text.h"
+#include "host/tree.h"
+
+namespace gofs::cli {
+namespace {
+
+struct LsOptions {
+  std::string path = "/";
+  bool details = false;
+  bool recursive = false;
+};
+
+std::string long_line(const host::TreeEntry& entry, std::string_view name) {
+  std::string line;
+  if (entry.stat) {
+    const Stat& stat = *entry.stat;
+    const bool device = entry.entry.type == format::kTypeCharDevice ||
+                        entry.entry.type == format::kTypeBlockDevice;
+    const std::string size = device ? fmt::format("{}, {}", stat.device_major, stat.device_minor)
+                                    : std::to_string(stat.size_bytes);
+    line = fmt::format("{} {:>4} {:>5} {:>5} {:>12} {} ", mode_text(stat.mode), stat.links,
+                       stat.uid, stat.gid, size, time_text(stat.modified).substr(0, 19));
+  } else {
+    line = fmt::format("?????????? {:>4} {:>5} {:>5} {:>12} {:>19} ", "?", "?", "?", "?", "?");
+  }
+  line += escaped(name);
+  if (entry.link_target) line += " -> " + escaped(*entry.link_target);
+  return line;
+}
+
+void print_entry(const Session& session, const LsOptions& options, const host::TreeEntry& entry,
+                 std::string_view name) {
+  if (session.json) {
+    print(entry_json(entry));
+  } else if (options.details) {
+    print(long_line(entry, name));
+  } else {
+    print(escaped(name));
+  }
+  print("\n");
+}
+
+void list(Session& session, const LsOptions& options) {
+  Volume volume = mount_volume(session);
+  host::Tree tree(volume.state());
+  host::TreeEntry top = take(tree.find(options.path, options.details));
+  if (!options.details) top.stat.reset();
+  const bool directory = top.entry.type == format::kTypeDirectory;
+  if (session.json || !directory) print_entry(session, options, top, options.path);
+  if (!directory) return;
+
+  bool first = true;
+  host::WalkVisitor visitor;
+  visitor.directory = [&](const std::string& path) {
+    if (session.json || !options.recursive) return;
+    print(fmt::format("{}{}:\n", first ? "" : "\n", escaped(path)));
+    first = false;
+  };
+  visitor.entry = [&](const host::TreeEntry& entry) {
+    print_entry(session, options, entry, std::string_view(entry.path).substr(entry.name_at));
+  };
+  visitor.error = [&](const Error& error) {
+    flush_output();
+    report(session, error.message);
+  };
+  tree.walk(top,
+            {.recursive = options.recursive,
+             .stat = options.details,
+             .link_targets = options.details},
+            visitor);
+}
+
+}  // namespace
+
+void add_ls(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("ls", "List a directory");
+  const auto options = std::make_shared<LsOptions>();
+  add_volume_options(command, session);
+  command.add_option("PATH", options->path, "What to list; / if not given")->type_name("");
+  command.add_flag("-l,--long", options->details, "Show what the inodes say");
+  command.add_flag("-R,--recursive", options->recursive, "List everything below");
+  add_json_option(command, session);
+  run_command(command, session, [&session, options] { list(session, *options); });
+}
+
+}  // namespace gofs::cli

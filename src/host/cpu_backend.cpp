@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cpu_backend.h"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <exception>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "simt/workers.h"
+#include "ssd/media_host.h"
+#include "work/batch.h"
+#include "work/bench.h"
+#include "work/call.h"
+#include "work/hash.h"
+#include "work/inodes.h"
+#include "work/mount.h"
+
+namespace gofs::host {
+
+namespace {
+
+/// What one thread does; gpu/kernels.cu has the same table for a GPU.
+void run_body(const simt::Warp& warp, uint32_t index, uint32_t count, work::Body body,
+              void* params) {
+  using namespace work;
+  switch (body) {
+    case Body::kMount:
+      return mount_body(warp, index, count, *static_cast<MountParams*>(params));
+    case Body::kCall:
+      return call_body(warp, index, count, *static_cast<CallParams*>(params));
+    case Body::kHashFiles:
+      return hash_body(warp, index, count, *static_cast<HashParams*>(params));
+    case Body::kRawRead:
+      return raw_read_body(warp, index, count, *static_cast<BenchParams*>(params));
+    case Body::kFileRead:
+      return file_read_body(warp, index, count, *static_cast<BenchParams*>(params));
+    case Body::kBatch:
+      return batch_body(warp, index, count, *static_cast<BatchParams*>(params));
+    case Body::kInodes:
+      return inodes_body(warp, index, count, *static_cast<InodesParams*>(params));
+    case Body::kUnmount:
+      return unmount_body(warp, index, count, *static_cast<UnmountParams*>(params));
+  }
+}
+
+/// An image, mapped.
+class LoadedFile final : public work::LoadedMedia {
+ public:
+  LoadedFile(const std::string& path, ssd::FileAccess access)
+      : file_(path, access), media_(file_.media()) {}
+  const ssd::Media& media() const override { return media_; }
+  std::string sync() override {
+    const int error = file_.sync();
+    return error == 0 ? std::string() : std::generic_category().message(-error);
+  }
+
+ private:
+  ssd::FileMedia file_;
+  ssd::Media media_;
+};
+
+class LoadedMemory final : public work::LoadedMedia {
+ public:
+  LoadedMemory(simt::MemorySpace& memory, uint64_t bytes)
+      : memory_(memory, bytes), media_(memory_.media()) {}
+  const ssd::Media& media() const override { return media_; }
+  std::string sync() override { return {}; }
+
+ private:
+  ssd::MemoryMedia memory_;
+  ssd::Media media_;
+};
+
+/// The processor's name, as the kernel tells it.
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(info, line)) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  utsname system{};
+  return ::uname(&system) == 0 ? system.machine : "CPU";
+}
+
+class CpuBackend final : public work::Backend {
+ public:
+  explicit CpuBackend(uint32_t workers_max) : workers_max_(workers_max) {}
+
+  const char* name() const override { return "cpu"; }
+  std::string description() const override {
+    return processor_name() + ", " + std::to_string(workers_max_) +
+           (workers_max_ == 1 ? " thread" : " threads");
+  }
+  bool is_host() const override { return true; }
+  uint32_t warp_width() const override { return 1; }
+  work::Grid full_grid() const override { return {workers_max_, 1}; }
+  simt::MemorySpace& memory() override { return memory_; }
+  simt::MemorySpace& shared_memory() override { return memory_; }
+
+  std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
+                                                std::string& error) override {
+    if (request.device_memory) {
+      error = "media=hbm is a GPU's memory, which the CPU backend does not have";
+      return nullptr;
+    }
+    try {
+      if (request.path.empty()) return std::make_unique<LoadedMemory>(memory_, request.bytes);
+      return std::make_unique<LoadedFile>(request.path, request.writable
+                                                            ? ssd::FileAccess::kReadWrite
+                                                            : ssd::FileAccess::kReadOnly);
+    } catch (const std::exception& problem) {
+      error = problem.what();
+      return nullptr;
+    }
+  }
+
+  bool run(work::Body body, const work::Grid& grid, void* params) override {
+    const uint64_t wanted = uint64_t{grid.blocks} * grid.threads_per_block;
+    const auto count = static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, workers_max_));
+    if (count == 1) {
+      // A single call is worth no thread of its own.
+      run_body(simt::Warp(), 0, 1, body, params);
+      return true;
+    }
+    try {
+      simt::run_workers(count, [&](const simt::Warp& warp, uint32_t index) {
+        run_body(warp, index, count, body, params);
+      });
+    } catch (const std::exception& problem) {
+      const std::lock_guard lock(error_mutex_);
+      error_ = std::string("threads could not be started: ") + problem.what();
+      return false;
+    }
+    return true;
+  }
+  const std::string& error() const override { return error_; }
+
+ private:
+  const uint32_t workers_max_;
+  simt::HostMemorySpace memory_;
+  std::mutex error_mutex_;
+  std::string error_;
+};
+
+}  // namespace
+
+std::unique_ptr<work::Backend> make_cpu_backend(uint32_t workers_max) {
+  if (workers_max == 0) workers_max = std::max(1u, std::thread::hardware_concurrency());
+  return std::make_unique<CpuBackend>(workers_max);
+}
+
+}  // namespace gofs::host

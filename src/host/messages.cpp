@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/messages.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <system_error>
+
+namespace gofs::host {
+
+namespace {
+
+struct BitName {
+  uint32_t bit;
+  const char* name;
+};
+
+std::vector<std::string> bit_names(uint32_t bits, const std::vector<BitName>& names) {
+  std::vector<std::string> found;
+  for (const BitName& entry : names) {
+    if ((bits & entry.bit) != 0) found.emplace_back(entry.name);
+    bits &= ~entry.bit;
+  }
+  for (; bits != 0; bits &= bits - 1) found.push_back(fmt::format("{:#x}", bits & -bits));
+  return found;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// The field of the superblock at a byte offset.
+std::string superblock_field(uint64_t offset) {
+  using format::Superblock;
+  switch (offset) {
+    case offsetof(Superblock, log_sectorsize): return "log_sectorsize";
+    case offsetof(Superblock, log_blocksize): return "log_blocksize";
+    case offsetof(Superblock, log_blocks_per_seg): return "log_blocks_per_seg";
+    case offsetof(Superblock, checksum_offset): return "checksum_offset";
+    case offsetof(Superblock, block_count): return "block_count";
+    case offsetof(Superblock, section_count): return "section_count";
+    case offsetof(Superblock, segment_count): return "segment_count";
+    case offsetof(Superblock, segment_count_ckpt): return "segment_count_ckpt";
+    case offsetof(Superblock, segment_count_sit): return "segment_count_sit";
+    case offsetof(Superblock, segment_count_nat): return "segment_count_nat";
+    case offsetof(Superblock, segment_count_ssa): return "segment_count_ssa";
+    case offsetof(Superblock, segment_count_main): return "segment_count_main";
+    case offsetof(Superblock, segment0_blkaddr): return "segment0_blkaddr";
+    case offsetof(Superblock, cp_blkaddr): return "cp_blkaddr";
+    case offsetof(Superblock, sit_blkaddr): return "sit_blkaddr";
+    case offsetof(Superblock, nat_blkaddr): return "nat_blkaddr";
+    case offsetof(Superblock, ssa_blkaddr): return "ssa_blkaddr";
+    case offsetof(Superblock, main_blkaddr): return "main_blkaddr";
+    case offsetof(Superblock, root_ino): return "root_ino";
+    case offsetof(Superblock, node_ino): return "node_ino";
+    case offsetof(Superblock, meta_ino): return "meta_ino";
+    case offsetof(Superblock, cp_payload): return "cp_payload";
+    default: return fmt::format("the field at byte {}", offset);
+  }
+}
+
+std::string checkpoint_field(uint64_t offset) {
+  using format::Checkpoint;
+  switch (offset) {
+    case offsetof(Checkpoint, user_block_count): return "user_block_count";
+    case offsetof(Checkpoint, cur_node_segno): return "a current segment";
+    case offsetof(Checkpoint, cur_node_blkoff): return "the offset in a current segment";
+    case offsetof(Checkpoint, cp_pack_total_block_count): return "cp_pack_total_block_count";
+    case offsetof(Checkpoint, cp_pack_start_sum): return "cp_pack_start_sum";
+    case offsetof(Checkpoint, sit_ver_bitmap_bytesize): return "sit_ver_bitmap_bytesize";
+    case offsetof(Checkpoint, nat_ver_bitmap_bytesize): return "nat_ver_bitmap_bytesize";
+    default: return fmt::format("the field at byte {}", offset);
+  }
+}
+
+const char* step_words(nvme::BringUpStep step) {
+  using nvme::BringUpStep;
+  switch (step) {
+    case BringUpStep::kDone: return "it is ready";
+    case BringUpStep::kCapabilities: return "it lacks the NVM command set or pages of 4 KiB";
+    case BringUpStep::kDisable: return "it did not stop when disabled (CSTS.RDY stayed 1)";
+    case BringUpStep::kEnable: return "it did not start when enabled (CSTS.RDY stayed 0)";
+    case BringUpStep::kIdentifyController: return "Identify Controller failed";
+    case BringUpStep::kIdentifyNamespace: return "Identify Namespace failed";
+    case BringUpStep::kNamespaceFormat:
+      return "its namespace has LBAs that are not of 512 to 4096 bytes, or have metadata";
+    case BringUpStep::kNumberOfQueues: return "Set Features (Number of Queues) failed";
+    case BringUpStep::kCreateCompletionQueue: return "Create I/O Completion Queue failed";
+    case BringUpStep::kCreateSubmissionQueue: return "Create I/O Submission Queue failed";
+  }
+  return "an unknown step failed";
+}
+
+}  // namespace
+
+std::string errno_words(int error) { return std::generic_category().message(std::abs(error)); }
+
+std::string describe(nvme::CommandStatus status) {
+  using namespace format::nvme;
+  if (status == nvme::kStatusTimedOut) return "no completion before the deadline";
+  if (status == nvme::kStatusDeviceFailed) return "the controller has failed or is disabled";
+  switch (status & kStatusCodeMask) {
+    case kSuccess: return "success";
+    case kInvalidOpcode: return "Invalid Command Opcode";
+    case kInvalidField: return "Invalid Field in Command";
+    case kCidConflict: return "Command ID Conflict";
+    case kDataTransferError: return "Data Transfer Error";
+    case kAbortedPowerLoss: return "Commands Aborted due to Power Loss Notification";
+    case kInternalError: return "Internal Error";
+    case kAbortRequested: return "Command Abort Requested";
+    case kAbortedQueueDeletion: return "Command Aborted due to SQ Deletion";
+    case kInvalidNamespace: return "Invalid Namespace or Format";
+    case kInvalidPrpOffset: return "PRP Offset Invalid";
+    case kLbaOutOfRange: return "LBA Out of Range";
+    case kCapacityExceeded: return "Capacity Exceeded";
+    case kNamespaceNotReady: return "Namespace Not Ready";
+    case kCompletionQueueInvalid: return "Completion Queue Invalid";
+    case kInvalidQueueIdentifier: return "Invalid Queue Identifier";
+    case kInvalidQueueSize: return "Invalid Queue Size";
+    case kAbortLimitExceeded: return "Abort Command Limit Exceeded";
+    case kInvalidLogPage: return "Invalid Log Page";
+    case kInvalidQueueDeletion: return "Invalid Queue Deletion";
+    case kWriteFault: return "Write Fault";
+    case kUnrecoveredReadError: return "Unrecovered Read Error";
+    case kAccessDenied: return "Access Denied";
+    default: return fmt::format("NVMe status {:#x}", status);
+  }
+}
+
+std::string describe(const nvme::BringUpResult& result) {
+  if (result.status == 0) return fmt::format("the SSD did not come up: {}", step_words(result.step));
+  return fmt::format("the SSD did not come up: {}: {}", step_words(result.step),
+                     describe(result.status));
+}
+
+std::string describe(const f2fs::Corruption& corruption) {
+  using f2fs::Structure;
+  const uint64_t id = corruption.id;
+  const uint64_t value = corruption.value;
+  const std::string at =
+      corruption.block == 0 ? std::string() : fmt::format(" (block {})", corruption.block);
+  switch (corruption.structure) {
+    case Structure::kNone:
+      return "unknown damage";
+    case Structure::kSuperblock:
+      return fmt::format("superblock {}{}: bad value {}", id, at, value);
+    case Structure::kCheckpoint:
+      return fmt::format("checkpoint {}{}: bad value {}", id, at, value);
+    case Structure::kSummary:
+      return fmt::format("summary of segment {}{}: bad value {}", id, at, value);
+    case Structure::kNatEntry:
+      if (id == value) return fmt::format("node {} lies past the end of the NAT", id);
+      return fmt::format("NAT entry of node {}{}: bad value {}", id, at, value);
+    case Structure::kNode:
+      return fmt::format("node {}{}: bad value {}", id, at, value);
+    case Structure::kNodeFooter:
+      return fmt::format("footer of node {}{} belongs elsewhere: found {}", id, at, value);
+    case Structure::kInode:
+      return fmt::format("inode {}{} contradicts itself (mode {:#o})", id, at, value);
+    case Structure::kInodeChecksum:
+      return fmt::format("inode {}{} has a wrong checksum: {:#010x} is stored", id, at, value);
+    case Structure::kBlockAddress:
+      return fmt::format("inode {}: block {} of the file points to {}, outside the main area", id,
+                         value, corruption.block);
+    case Structure::kDentry:
+      return fmt::format("directory {}{}: an entry has a bad name or inode number ({})", id, at,
+                         value);
+    case Structure::kDirectory:
+      return fmt::format("directory {}{}: bad value {}", id, at, value);
+    case Structure::kSymlink:
+      return fmt::format("symbolic link {}{} has an impossible length of {}", id, at, value);
+    case Structure::kXattr:
+      return fmt::format("extended attributes of inode {}{}: bad value {}", id, at, value);
+    case Structure::kSitEntry:
+      return fmt::format("SIT entry of segment {}{}: bad value {}", id, at, value);
+  }
+  return fmt::format("unknown structure {}", static_cast<uint32_t>(corruption.structure));
+}
+
+std::string describe(const f2fs::MountResult& result) {
+  using f2fs::MountProblem;
+  switch (result.problem) {
+    case MountProblem::kNone:
+      return "mounted";
+    case MountProblem::kDevice:
+      return fmt::format("block {} cannot be read: {}", result.value, errno_words(result.error));
+    case MountProblem::kNoSuperblock:
+      return "not an F2FS volume (no superblock)";
+    case MountProblem::kSuperblockField:
+      return fmt::format("the superblock is damaged: {} makes no sense",
+                         superblock_field(result.value));
+    case MountProblem::kSuperblockChecksum:
+      return "the superblock is damaged: its checksum is wrong";
+    case MountProblem::kFeature:
+      return fmt::format("the volume uses what is not supported: {}",
+                         joined(feature_names(static_cast<uint32_t>(result.value))));
+    case MountProblem::kMultiDevice:
+      return "the volume lies on several devices, which is not supported";
+    case MountProblem::kNoCheckpoint:
+      return "neither checkpoint is valid";
+    case MountProblem::kCheckpointField:
+      return fmt::format("the checkpoint is damaged: {} makes no sense",
+                         checkpoint_field(result.value));
+    case MountProblem::kCheckpointDisabled:
+      return "the volume was in use with checkpoint=disable, which is not supported";
+    case MountProblem::kJournal:
+      return fmt::format("the checkpoint is damaged: a journal of {} entries", result.value);
+    case MountProblem::kDeviceTooSmall:
+      return fmt::format("cut off: the volume needs {} blocks of 4 KiB", result.value);
+    case MountProblem::kRootDirectory:
+      return fmt::format("the root directory (inode {}) cannot be read: {}", result.value,
+                         errno_words(result.error));
+  }
+  return fmt::format("unknown problem {}", static_cast<uint32_t>(result.problem));
+}
+
+std::vector<std::string> feature_names(uint32_t features) {
+  using namespace format;
+  static const std::vector<BitName> kNames = {
+      {kFeatureEncrypt, "encrypt"},
+      {kFeatureZoned, "zoned"},
+      {kFeatureAtomicWrite, "atomic_write"},
+      {kFeatureExtraAttr, "extra_attr"},
+      {kFeatureProjectQuota, "project_quota"},
+      {kFeatureInodeChecksum, "inode_checksum"},
+      {kFeatureFlexibleInlineXattr, "flexible_inline_xattr"},
+      {kFeatureQuota, "quota"},
+      {kFeatureInodeCrtime, "inode_crtime"},
+      {kFeatureLostFound, "lost_found"},
+      {kFeatureVerity, "verity"},
+      {kFeatureSuperChecksum, "sb_checksum"},
+      {kFeatureCasefold, "casefold"},
+      {kFeatureCompression, "compression"},
+      {kFeatureReadOnly, "ro"},
+  };
+  return bit_names(features, kNames);
+}
+
+std::vector<std::string> checkpoint_flag_names(uint32_t flags) {
+  using namespace format;
+  static const std::vector<BitName> kNames = {
+      {kCheckpointUmount, "umount"},
+      {kCheckpointOrphan, "orphan"},
+      {kCheckpointCompactSummary, "compact_summary"},
+      {kCheckpointError, "error"},
+      {kCheckpointFsck, "fsck"},
+      {kCheckpointFastboot, "fastboot"},
+      {kCheckpointCrcRecovery, "crc_recovery"},
+      {kCheckpointNatBits, "nat_bits"},
+      {kCheckpointTrimmed, "trimmed"},
+      {kCheckpointNoCrcRecovery, "nocrc_recovery"},
+      {kCheckpointLargeNatBitmap, "large_nat_bitmap"},
+      {kCheckpointQuotaNeedFsck, "quota_need_fsck"},
+      {kCheckpointDisabled, "disabled"},
+      {kCheckpointDisabledQuick, "disabled_quick"},
+      {kCheckpointResize, "resizefs"},
+  };
+  return bit_names(flags, kNames);
+}
+
+Error make_error(int error, const std::string& subject) {
+  return make_error(error, subject, errno_words(error));
+}
+
+Error make_error(int error, const std::string& subject, const std::string& words) {
+  return Error{std::abs(error), subject + ": " + words};
+}
+
+}  // namespace gofs::host

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/tree.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "host/messages.h"
+
+namespace gofs::host {
+
+using work::CallKind;
+
+namespace {
+
+constexpr size_t kInodesAtOnce = 8192;
+constexpr size_t kTargetsAtOnce = 256;
+constexpr size_t kNamesAtOnce = 2048;
+
+}  // namespace
+
+std::string joined_path(const std::string& directory, const std::string& name) {
+  std::string path;
+  path.reserve(directory.size() + 1 + name.size());
+  path = directory;
+  if (path.empty() || path.back() != '/') path += '/';
+  return path += name;
+}
+
+Tree::Tree(VolumeState& volume)
+    : volume_(volume),
+      params_(volume.backend().shared_memory(), 1),
+      queries_(volume.backend().shared_memory(), kInodesAtOnce),
+      targets_(volume.backend().shared_memory(), kTargetsAtOnce * vfs::kPathBytesMax),
+      raw_names_(kNamesAtOnce) {}
+
+Expected<TreeEntry> Tree::find(const std::string& path, bool link_target) {
+  // As the caller wrote it, but absolute, and with one slash where there were several at the end.
+  std::string absolute = path.starts_with('/') ? path : "/" + path;
+  const auto answer = volume_.call({.kind = CallKind::kLstat, .path = &absolute});
+  if (answer.result < 0) return volume_.explain(answer.result, path);
+  while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
+  TreeEntry found;
+  found.name_at = absolute.rfind('/') + 1;
+  found.entry.ino = answer.stat.ino;
+  found.entry.type = format::file_type_of_mode(static_cast<uint16_t>(answer.stat.mode));
+  found.entry.name = absolute.substr(found.name_at);
+  found.path = std::move(absolute);
+  found.stat = answer.stat;
+  if (link_target && found.entry.type == format::kTypeSymlink) {
+    std::string target(vfs::kPathBytesMax, '\0');
+    const auto link = volume_.call({.kind = CallKind::kReadlink,
+                                    .path = &found.path,
+                                    .buffer = target.data(),
+                                    .bytes = target.size()});
+    if (link.result < 0) return volume_.explain(link.result, path);
+    target.resize(static_cast<size_t>(link.result));
+    found.link_target = std::move(target);
+  }
+  return found;
+}
+
+Expected<int> Tree::open(uint64_t ino, const std::string& path) {
+  const auto answer =
+      volume_.call({.kind = CallKind::kOpenInode, .offset = static_cast<int64_t>(ino)});
+  if (answer.result < 0) return volume_.explain(answer.result, path);
+  return static_cast<int>(answer.result);
+}
+
+void Tree::close(int descriptor) {
+  (void)volume_.call({.kind = CallKind::kClose, .descriptor = descriptor});
+}
+
+std::vector<Tree::Name> Tree::names_of(uint64_t ino, const std::string& path,
+                                       const WalkVisitor& visitor) {
+  std::vector<Name> names;
+  const Expected<int> descriptor = open(ino, path);
+  if (!descriptor) {
+    visitor.error(descriptor.error());
+    return names;
+  }
+  for (;;) {
+    const auto answer =
+        volume_.call({.kind = CallKind::kReaddir,
+                      .descriptor = *descriptor,
+                      .buffer = raw_names_.data(),
+                      .bytes = raw_names_.size() * sizeof(f2fs::NamedEntry)});
+    if (answer.result < 0) visitor.error(volume_.explain(answer.result, path));
+    if (answer.result <= 0) break;
+    for (int64_t i = 0; i < answer.result; ++i) {
+      const f2fs::NamedEntry& raw = raw_names_[static_cast<size_t>(i)];
+      names.push_back({std::string(raw.name, raw.name_length), raw.ino, raw.type});
+    }
+  }
+  close(*descriptor);
+  std::sort(names.begin(), names.end(),
+            [](const Name& a, const Name& b) { return a.name < b.name; });
+  return names;
+}
+
+bool Tree::ask(uint32_t count) {
+  params_[0] = work::InodesParams{volume_.filesystem(), queries_.data(), count};
+  const work::Grid full = volume_.backend().full_grid();
+  // No more warps than there are inodes for.
+  const uint32_t blocks = static_cast<uint32_t>(simt::divide_up(count, full.threads_per_block));
+  return volume_.run(work::Body::kInodes,
+                     {std::min(blocks, full.blocks), full.threads_per_block}, params_.data());
+}
+
+void Tree::ask_targets(std::vector<TreeEntry>& entries, const WalkVisitor& visitor) {
+  std::vector<TreeEntry*> links;
+  for (TreeEntry& entry : entries) {
+    if (entry.stat && (entry.stat->mode & format::kModeTypeMask) == format::kModeSymlink) {
+      links.push_back(&entry);
+    }
+  }
+  for (size_t first = 0; first < links.size(); first += kTargetsAtOnce) {
+    const size_t count = std::min(kTargetsAtOnce, links.size() - first);
+    for (size_t i = 0; i < count; ++i) {
+      queries_[i] = work::InodeQuery{};
+      queries_[i].ino = static_cast<uint32_t>(links[first + i]->entry.ino);
+      queries_[i].link_target = targets_.data() + i * vfs::kPathBytesMax;
+      queries_[i].link_capacity = vfs::kPathBytesMax;
+    }
+    const bool ran = ask(static_cast<uint32_t>(count));
+    for (size_t i = 0; i < count; ++i) {
+      const work::InodeQuery& query = queries_[i];
+      const int error = !ran ? -EIO : query.error < 0 ? query.error : std::min(query.link_length, 0);
+      TreeEntry& entry = *links[first + i];
+      if (error < 0) {
+        visitor.error(volume_.explain(error, entry.path));
+      } else {
+        entry.link_target.emplace(query.link_target, static_cast<size_t>(query.link_length));
+      }
+    }
+  }
+}
+
+std::vector<TreeEntry> Tree::look_at(const std::string& directory, const std::vector<Name>& names,
+                                     size_t first, size_t count, const WalkOptions& options,
+                                     const WalkVisitor& visitor) {
+  std::vector<TreeEntry> entries(count);
+  const size_t name_at = directory.size() + (directory == "/" ? 0 : 1);
+  for (size_t i = 0; i < count; ++i) {
+    const Name& name = names[first + i];
+    entries[i].path = joined_path(directory, name.name);
+    entries[i].name_at = name_at;
+    entries[i].entry = DirectoryEntry{name.ino, name.type, name.name};
+  }
+  if (!options.stat && !options.recursive) return entries;
+  for (size_t i = 0; i < count; ++i) {
+    queries_[i] = work::InodeQuery{};
+    queries_[i].ino = names[first + i].ino;
+  }
+  const bool ran = ask(static_cast<uint32_t>(count));
+  for (size_t i = 0; i < count; ++i) {
+    const int error = ran ? queries_[i].error : -EIO;
+    if (error < 0) {
+      visitor.error(volume_.explain(error, entries[i].path));
+    } else {
+      entries[i].stat = queries_[i].stat;
+      entries[i].entry.type =
+          format::file_type_of_mode(static_cast<uint16_t>(queries_[i].stat.mode));
+    }
+  }
+  if (options.link_targets) ask_targets(entries, visitor);
+  return entries;
+}
+
+void Tree::walk(const TreeEntry& top, const WalkOptions& options, const WalkVisitor& visitor) {
+  struct Pending {
+    std::string path;
+    uint64_t ino;
+  };
+  std::vector<Pending> pending = {{top.path, top.entry.ino}};
+  // On a damaged volume a directory may lie below itself.
+  std::unordered_set<uint64_t> seen = {top.entry.ino};
+  while (!pending.empty()) {
+    const Pending directory = std::move(pending.back());
+    pending.pop_back();
+    visitor.directory(directory.path);
+    const std::vector<Name> names = names_of(directory.ino, directory.path, visitor);
+    std::vector<Pending> below;
+    for (size_t first = 0; first < names.size(); first += kInodesAtOnce) {
+      const size_t count = std::min(kInodesAtOnce, names.size() - first);
+      for (const TreeEntry& entry :
+           look_at(directory.path, names, first, count, options, visitor)) {
+        visitor.entry(entry);
+        if (!options.recursive || entry.entry.type != format::kTypeDirectory) continue;
+        if (seen.insert(entry.entry.ino).second) {
+          below.push_back({entry.path, entry.entry.ino});
+        } else {
+          visitor.error(make_error(
+              EUCLEAN, entry.path,
+              fmt::format("damaged: directory {} has a second name", entry.entry.ino)));
+        }
+      }
+    }
+    std::move(below.rbegin(), below.rend(), std::back_inserter(pending));
+  }
+}
+
+}  // namespace gofs::host

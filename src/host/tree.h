@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Walking a volume from the host: every name below a path, with what its inode says. By inode number,
+// so that paths of any length are reached; permissions are not asked. Names come in the order of their
+// bytes, directories before what is in them, and only the names of the directories on the way are kept
+// in memory, so that a million entries are no trouble. Inodes are asked for in bulk, on the backend.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/volume_state.h"
+#include "work/inodes.h"
+
+namespace gofs::host {
+
+struct TreeEntry {
+  std::string path;  // absolute
+  size_t name_at = 0;  // where the last component begins
+  DirectoryEntry entry;
+  std::optional<Stat> stat;        // if it was asked for and could be had
+  std::optional<std::string> link_target;
+};
+
+struct WalkOptions {
+  bool recursive = false;
+  bool stat = true;          // always so where `recursive` is
+  bool link_targets = false;
+};
+
+/// What a walk tells; each may throw to end it.
+struct WalkVisitor {
+  /// A directory is about to be listed.
+  std::function<void(const std::string& path)> directory = [](const std::string&) {};
+  std::function<void(const TreeEntry& entry)> entry = [](const TreeEntry&) {};
+  /// Something could not be read; the walk goes on with the rest.
+  std::function<void(const Error& error)> error = [](const Error&) {};
+};
+
+class Tree {
+ public:
+  /// Throws std::bad_alloc, as do the others.
+  explicit Tree(VolumeState& volume);
+
+  /// The object that `path` names itself; a link is followed only if it is not the last component.
+  Expected<TreeEntry> find(const std::string& path, bool link_target);
+
+  /// Tells of everything below the directory `top`, but not of itself.
+  void walk(const TreeEntry& top, const WalkOptions& options, const WalkVisitor& visitor);
+
+  /// A descriptor of the file or directory with number `ino`, to be closed by the caller.
+  Expected<int> open(uint64_t ino, const std::string& path);
+  void close(int descriptor);
+
+ private:
+  struct Name {
+    std::string name;
+    uint32_t ino;
+    uint8_t type;
+  };
+
+  std::vector<Name> names_of(uint64_t ino, const std::string& path, const WalkVisitor& visitor);
+  /// Asks for the inodes of queries_[0] to [count - 1].
+  bool ask(uint32_t count);
+  void ask_targets(std::vector<TreeEntry>& entries, const WalkVisitor& visitor);
+  std::vector<TreeEntry> look_at(const std::string& directory, const std::vector<Name>& names,
+                                 size_t first, size_t count, const WalkOptions& options,
+                                 const WalkVisitor& visitor);
+
+  VolumeState& volume_;
+  SharedArray<work::InodesParams> params_;
+  SharedArray<work::InodeQuery> queries_;
+  SharedArray<char> targets_;
+  std::vector<f2fs::NamedEntry> raw_names_;
+};
+
+/// "/a" and "b" make "/a/b".
+std::string joined_path(const std::string& directory, const std::string& name);
+
+}  // namespace gofs::host

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gofs/volume.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "host/messages.h"
+#include "host/volume_state.h"
+
+namespace gofs {
+
+using host::VolumeState;
+using work::CallKind;
+
+namespace {
+
+std::string descriptor_name(int fd) { return "descriptor " + std::to_string(fd); }
+
+/// Entries that one readdir call fetches; at least a GPU's warp width.
+constexpr size_t kEntriesAtOnce = 1024;
+
+Expected<uint64_t> number_or_error(VolumeState& state, const VolumeState::Answer& answer,
+                                   const std::string& subject) {
+  if (answer.result < 0) return state.explain(answer.result, subject);
+  return static_cast<uint64_t>(answer.result);
+}
+
+Expected<Stat> stat_or_error(VolumeState& state, const VolumeState::Answer& answer,
+                             const std::string& subject) {
+  if (answer.result < 0) return state.explain(answer.result, subject);
+  return answer.stat;
+}
+
+Expected<void> nothing_or_error(VolumeState& state, const VolumeState::Answer& answer,
+                                const std::string& subject) {
+  if (answer.result < 0) return state.explain(answer.result, subject);
+  return {};
+}
+
+}  // namespace
+
+Volume::Volume(std::unique_ptr<VolumeState> state) : state_(std::move(state)) {}
+Volume::Volume(Volume&&) noexcept = default;
+Volume& Volume::operator=(Volume&&) noexcept = default;
+Volume::~Volume() = default;
+
+Expected<Volume> Volume::mount(const std::string& spec, const MountOptions& options) {
+  auto state = VolumeState::mount(spec, options, host::MountKind::kVolume);
+  if (!state) return state.error();
+  return Volume(std::move(*state));
+}
+
+vfs::Filesystem* Volume::device() const { return state_->filesystem(); }
+
+Expected<int> Volume::open(const std::string& path, uint32_t flags) {
+  const auto answer = state_->call({.kind = CallKind::kOpen, .path = &path, .flags = flags});
+  if (answer.result < 0) return state_->explain(answer.result, path);
+  return static_cast<int>(answer.result);
+}
+
+Expected<void> Volume::close(int fd) {
+  const auto answer = state_->call({.kind = CallKind::kClose, .descriptor = fd});
+  return nothing_or_error(*state_, answer, descriptor_name(fd));
+}
+
+Expected<uint64_t> Volume::pread(int fd, void* buffer, uint64_t bytes, uint64_t offset) {
+  if (offset > vfs::kOffsetMax || bytes > vfs::kOffsetMax) {
+    return host::make_error(EINVAL, descriptor_name(fd));
+  }
+  // A call may take less than all of it: what goes through a staging buffer goes in portions.
+  uint64_t done = 0;
+  for (;;) {
+    const auto answer = state_->call({.kind = CallKind::kPread,
+                                      .descriptor = fd,
+                                      .buffer = static_cast<uint8_t*>(buffer) + done,
+                                      .bytes = bytes - done,
+                                      .offset = static_cast<int64_t>(offset + done)});
+    if (answer.result < 0) {
+      if (done != 0) return done;
+      return state_->explain(answer.result, descriptor_name(fd));
+    }
+    done += static_cast<uint64_t>(answer.result);
+    if (answer.result == 0 || done == bytes) return done;
+  }
+}
+
+Expected<Stat> Volume::stat(const std::string& path) {
+  return stat_or_error(*state_, state_->call({.kind = CallKind::kStat, .path = &path}), path);
+}
+
+Expected<Stat> Volume::lstat(const std::string& path) {
+  return stat_or_error(*state_, state_->call({.kind = CallKind::kLstat, .path = &path}), path);
+}
+
+Expected<Stat> Volume::fstat(int fd) {
+  const auto answer = state_->call({.kind = CallKind::kFstat, .descriptor = fd});
+  return stat_or_error(*state_, answer, descriptor_name(fd));
+}
+
+Expected<void> Volume::access(const std::string& path, int mode) {
+  static_assert(R_OK == vfs::kMayRead && W_OK == vfs::kMayWrite && X_OK == vfs::kMayExecute);
+  const auto answer = state_->call(
+      {.kind = CallKind::kAccess, .path = &path, .flags = static_cast<uint32_t>(mode)});
+  return nothing_or_error(*state_, answer, path);
+}
+
+Expected<std::string> Volume::readlink(const std::string& path) {
+  std::string target(vfs::kPathBytesMax, '\0');
+  const auto answer = state_->call({.kind = CallKind::kReadlink,
+                                    .path = &path,
+                                    .buffer = target.data(),
+                                    .bytes = target.size()});
+  if (answer.result < 0) return state_->explain(answer.result, path);
+  target.resize(static_cast<size_t>(answer.result));
+  return target;
+}
+
+Expected<int> Volume::opendir(const std::string& path) {
+  return open(path, vfs::kOpenReadOnly | vfs::kOpenDirectory);
+}
+
+Expected<std::vector<DirectoryEntry>> Volume::readdir(int fd) {
+  std::vector<f2fs::NamedEntry> raw(kEntriesAtOnce);
+  const auto answer = state_->call({.kind = CallKind::kReaddir,
+                                    .descriptor = fd,
+                                    .buffer = raw.data(),
+                                    .bytes = raw.size() * sizeof(f2fs::NamedEntry)});
+  if (answer.result < 0) return state_->explain(answer.result, descriptor_name(fd));
+  std::vector<DirectoryEntry> entries;
+  entries.reserve(static_cast<size_t>(answer.result));
+  for (int64_t i = 0; i < answer.result; ++i) {
+    const f2fs::NamedEntry& entry = raw[static_cast<size_t>(i)];
+    entries.push_back({entry.ino, entry.type, std::string(entry.name, entry.name_length)});
+  }
+  return entries;
+}
+
+Expected<uint64_t> Volume::lseek(int fd, int64_t offset, int whence) {
+  static_assert(SEEK_SET == vfs::kSeekSet && SEEK_CUR == vfs::kSeekCurrent &&
+                SEEK_END == vfs::kSeekEnd && SEEK_DATA == vfs::kSeekData &&
+                SEEK_HOLE == vfs::kSeekHole);
+  const auto answer = state_->call({.kind = CallKind::kLseek,
+                                    .flags = static_cast<uint32_t>(whence),
+                                    .descriptor = fd,
+                                    .offset = offset});
+  return number_or_error(*state_, answer, descriptor_name(fd));
+}
+
+Expected<FilesystemStat> Volume::statfs() {
+  const auto answer = state_->call({.kind = CallKind::kStatfs});
+  if (answer.result < 0) return state_->explain(answer.result, state_->spec().text);
+  return answer.statfs;
+}
+
+VolumeInfo Volume::info() const { return state_->info(); }
+std::vector<std::string> Volume::warnings() { return state_->warnings(); }
+
+Expected<BufferHandle> Volume::register_buffer(void* memory, uint64_t bytes) {
+  return state_->register_buffer(memory, bytes);
+}
+Expected<void> Volume::unregister_buffer(BufferHandle buffer) {
+  return state_->unregister_buffer(buffer);
+}
+
+}  // namespace gofs

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/volume_spec.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <exception>
+#include <limits>
+
+#include "nvme/device.h"
+#include "ssd/virtual_ssd.h"
+
+namespace gofs::host {
+
+namespace {
+
+constexpr std::string_view kMemoryPrefix = "ram:";
+constexpr std::string_view kFilePrefix = "file:";
+
+Error invalid(std::string_view spec, const std::string& what) {
+  return Error{EINVAL, std::string(spec) + ": " + what};
+}
+
+std::optional<uint64_t> parse_number(std::string_view text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// Digits at the head of `text`, which is left with the rest.
+std::optional<uint64_t> take_number(std::string_view& text) {
+  const size_t digits =
+      std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto value = parse_number(text.substr(0, digits));
+  text.remove_prefix(digits);
+  return value;
+}
+
+std::optional<uint64_t> scaled(uint64_t value, uint64_t unit) {
+  if (value > std::numeric_limits<uint64_t>::max() / unit) return std::nullopt;
+  return value * unit;
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::optional<std::string> percent_decoded(std::string_view text) {
+  std::string bytes;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      bytes += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) return std::nullopt;
+    const int high = hex_digit(text[i + 1]);
+    const int low = hex_digit(text[i + 2]);
+    if (high < 0 || low < 0 || (high == 0 && low == 0)) return std::nullopt;
+    bytes += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return bytes;
+}
+
+/// Where the path at the head of `text` ends; see the top of volume_spec.h.
+size_t path_end(std::string_view text, const std::function<bool(const std::string&)>& exists) {
+  constexpr std::string_view kEnds = "?+";
+  const size_t first = std::min(text.find_first_of(kEnds), text.size());
+  if (text.starts_with(kMemoryPrefix) || text.starts_with(kFilePrefix)) return first;
+  size_t end = text.size();
+  while (end != first) {
+    if (exists(std::string(text.substr(0, end)))) return end;
+    end = text.find_last_of(kEnds, end - 1);
+  }
+  return first;
+}
+
+/// A number that an option must have between two bounds; what is wrong with it otherwise.
+std::string set_bounded(std::string_view value, uint64_t low, uint64_t high,
+                        std::optional<uint32_t>& target) {
+  const auto number = parse_number(value);
+  if (!number || *number < low || *number > high) {
+    return "wants a number from " + std::to_string(low) + " to " + std::to_string(high);
+  }
+  target = static_cast<uint32_t>(*number);
+  return {};
+}
+
+/// Sets one option. Empty, or what is wrong with it.
+std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view value) {
+  constexpr uint64_t kTransferBytesMax = uint64_t{kBlockBytes} << 16;
+  if (name == "model") {
+    try {
+      spec.model = ssd::parse_timing_model(value);
+    } catch (const std::exception& problem) {
+      return problem.what();
+    }
+    spec.model_name = value;
+  } else if (name == "queues") {
+    return set_bounded(value, 1, nvme::kIoQueuesMax, spec.queues);
+  } else if (name == "depth") {
+    return set_bounded(value, 2, 65535, spec.queue_depth);
+  } else if (name == "lba") {
+    if (value != "512" && value != "4096") return "wants 512 or 4096";
+    spec.lba_bytes = value == "512" ? 512 : 4096;
+  } else if (name == "media") {
+    if (value != "file" && value != "hbm") return "wants file or hbm";
+    spec.device_memory = value == "hbm";
+  } else if (name == "mdts") {
+    const auto size = parse_size(value);
+    if (!size || *size < kBlockBytes || *size > kTransferBytesMax || !std::has_single_bit(*size)) {
+      return "wants a power of two from 4K to 256M";
+    }
+    spec.transfer_bytes_max = *size;
+  } else if (name == "cache") {
+    const auto size = parse_size(value);
+    if (!size || *size < 64 * kBlockBytes || *size > uint64_t{1} << 40) {
+      return "wants a size from 256K to 1T";
+    }
+    spec.cache_bytes = *size;
+  } else if (name == "timeout") {
+    const auto time_ns = parse_duration_ns(value);
+    if (!time_ns || *time_ns == 0) return "wants a time such as 5s or 250ms";
+    spec.command_timeout_ns = *time_ns;
+  } else {
+    return "is no option (model, queues, depth, lba, media, mdts, cache, timeout)";
+  }
+  return {};
+}
+
+/// Takes the options at the head of `text`, up to a `+` or the end.
+Expected<void> take_options(std::string_view whole, std::string_view& text, VolumeSpec& spec) {
+  const size_t end = std::min(text.find('+'), text.size());
+  std::string_view options = text.substr(0, end);
+  text.remove_prefix(end);
+  for (;;) {
+    const size_t length = std::min(options.find('&'), options.size());
+    const std::string_view option = options.substr(0, length);
+    const size_t equals = option.find('=');
+    if (equals == std::string_view::npos) {
+      return invalid(whole, "option '" + std::string(option) + "' has no value");
+    }
+    const std::string_view name = option.substr(0, equals);
+    const std::string problem = set_option(spec, name, option.substr(equals + 1));
+    if (!problem.empty()) return invalid(whole, "'" + std::string(name) + "' " + problem);
+    if (length == options.size()) return {};
+    options.remove_prefix(length + 1);
+  }
+}
+
+Expected<void> set_path(std::string_view whole, std::string_view path, VolumeSpec& spec) {
+  if (path.starts_with(kMemoryPrefix)) {
+    const auto size = parse_size(path.substr(kMemoryPrefix.size()));
+    if (!size || *size == 0) {
+      return invalid(whole, "wants a size after ram:, such as ram:64M");
+    }
+    spec.memory_bytes = *size;
+  } else if (path.starts_with(kFilePrefix)) {
+    const auto decoded = percent_decoded(path.substr(kFilePrefix.size()));
+    if (!decoded || decoded->empty()) {
+      return invalid(whole, "wants a path after file:, with %XX for special bytes");
+    }
+    spec.path = *decoded;
+  } else if (path.empty()) {
+    return invalid(whole, "no image or device is named");
+  } else {
+    spec.path = path;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<uint64_t> parse_size(std::string_view text) {
+  const auto number = take_number(text);
+  if (!number) return std::nullopt;
+  uint32_t shift = 0;
+  if (!text.empty()) {
+    switch (text.front()) {
+      case 'K': case 'k': shift = 10; break;
+      case 'M': case 'm': shift = 20; break;
+      case 'G': case 'g': shift = 30; break;
+      case 'T': case 't': shift = 40; break;
+      default: break;
+    }
+    if (shift != 0) text.remove_prefix(1);
+  }
+  if (!text.empty() && text != "B" && (shift == 0 || text != "iB")) return std::nullopt;
+  return scaled(*number, uint64_t{1} << shift);
+}
+
+std::optional<uint64_t> parse_duration_ns(std::string_view text) {
+  const auto number = take_number(text);
+  if (!number) return std::nullopt;
+  if (text.empty() || text == "s") return scaled(*number, 1'000'000'000);
+  if (text == "ms") return scaled(*number, 1'000'000);
+  if (text == "us") return scaled(*number, 1'000);
+  return std::nullopt;
+}
+
+Expected<std::vector<VolumeSpec>> parse_volume_specs(
+    std::string_view text, const std::function<bool(const std::string&)>& exists) {
+  std::vector<VolumeSpec> specs;
+  if (text.find('\0') != std::string_view::npos) {
+    return Error{EINVAL, "a volume's name holds a NUL byte"};
+  }
+  std::string_view rest = text;
+  for (;;) {
+    VolumeSpec spec;
+    const size_t end = path_end(rest, exists);
+    if (auto result = set_path(text, rest.substr(0, end), spec); !result) return result.error();
+    std::string_view after = rest.substr(end);
+    if (after.starts_with('?')) {
+      after.remove_prefix(1);
+      if (auto result = take_options(text, after, spec); !result) return result.error();
+    }
+    spec.text = rest.substr(0, rest.size() - after.size());
+    specs.push_back(std::move(spec));
+    if (after.empty()) return specs;
+    rest = after.substr(1);  // a `+`
+  }
+}
+
+Expected<std::vector<VolumeSpec>> parse_volume_specs(std::string_view text) {
+  return parse_volume_specs(text, [](const std::string& path) {
+    struct stat unused;
+    return ::stat(path.c_str(), &unused) == 0;
+  });
+}
+
+}  // namespace gofs::host

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Naming a volume and the SSD that it lies on, in one word of a command line:
+//
+//   vol.img                              an image
+//   /dev/nvme0n1p2                       a block device, as an image
+//   ram:64M                              memory, all zero
+//   file:a%3Fb%2Bc.img                   an image whose name has a ? or a + (%XX is a byte)
+//   vol.img?model=990pro&queues=16       options of the virtual SSD and of the mount
+//   a.img+b.img                          a stripe over several SSDs
+//
+// Options: model=NAME[,SETTING=NUMBER...] (ssd/virtual_ssd.h says which), queues=N, depth=N,
+// lba=512|4096, media=file|hbm, mdts=SIZE, cache=SIZE, timeout=TIME. SIZE takes K, M, G or T (powers of
+// 1,024), TIME takes s, ms or us (s if it has none).
+//
+// Where a path ends: at a `?`, a `+` or the end. Of several possible places the one counts that makes
+// the path the longest name of an existing file, and if none exists, the first. So a name that has a
+// `+` needs no quoting as long as the file is there.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gofs/expected.hpp"
+#include "ssd/timing.h"
+
+namespace gofs::host {
+
+struct VolumeSpec {
+  std::string text;           // as it was given
+  std::string path;           // empty: memory
+  uint64_t memory_bytes = 0;
+  bool device_memory = false;  // media=hbm
+  std::string model_name = "none";
+  ssd::TimingModel model;
+  uint32_t lba_bytes = 512;
+  std::optional<uint32_t> queues;
+  std::optional<uint32_t> queue_depth;
+  std::optional<uint64_t> transfer_bytes_max;  // a power of two of at least 4 KiB
+  std::optional<uint64_t> cache_bytes;
+  std::optional<uint64_t> command_timeout_ns;
+};
+
+/// The SSDs that `text` names, one or several (a stripe). Errors: EINVAL, with words that name the
+/// option. `exists` says whether a path names a file.
+Expected<std::vector<VolumeSpec>> parse_volume_specs(
+    std::string_view text, const std::function<bool(const std::string&)>& exists);
+
+/// The same, looking at the file system.
+Expected<std::vector<VolumeSpec>> parse_volume_specs(std::string_view text);
+
+/// "512", "64K", "2GiB": digits, then nothing or one of K, M, G, T (powers of 1,024), then B, iB or
+/// nothing. No value for anything else, and for what does not fit.
+std::optional<uint64_t> parse_size(std::string_view text);
+
+/// "5s", "250ms", "100us", "30" (seconds), in nanoseconds.
+std::optional<uint64_t> parse_duration_ns(std::string_view text);
+
+}  // namespace gofs::host

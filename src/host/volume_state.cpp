@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/volume_state.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "host/backends.h"
+#include "host/messages.h"
+
+namespace gofs::host {
+
+namespace {
+
+/// Room for what comes back from a call: enough directory entries for one launch to be worth it.
+constexpr size_t kStagingBytes = size_t{1} << 20;
+
+std::string utf8_of_label(const uint16_t (&units)[format::kVolumeNameUnits]) {
+  std::string text;
+  for (size_t i = 0; i < std::size(units) && units[i] != 0; ++i) {
+    uint32_t code = units[i];
+    const bool pair = code >= 0xd800 && code < 0xdc00 && i + 1 < std::size(units) &&
+                      units[i + 1] >= 0xdc00 && units[i + 1] < 0xe000;
+    if (pair) {
+      ++i;
+      code = 0x10000 + ((code - 0xd800) << 10) + (units[i] - 0xdc00u);
+    } else if (code >= 0xd800 && code < 0xe000) {
+      code = 0xfffd;  // half of a pair: the replacement character
+    }
+    if (code < 0x80) {
+      text += static_cast<char>(code);
+    } else {
+      const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+      const uint32_t head = more == 1 ? 0xc0 : more == 2 ? 0xe0 : 0xf0;
+      text += static_cast<char>(head | code >> (6 * more));
+      for (int left = more - 1; left >= 0; --left) {
+        text += static_cast<char>(0x80 | (code >> (6 * left) & 0x3f));
+      }
+    }
+  }
+  return text;
+}
+
+std::string uuid_text(const uint8_t (&uuid)[16]) {
+  std::string text;
+  for (size_t i = 0; i < std::size(uuid); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", uuid[i]);
+  }
+  return text;
+}
+
+/// Looks at the image before anything is set up for it, so that simple mistakes get simple words.
+Expected<void> check_image(const VolumeSpec& spec) {
+  struct stat status;
+  if (::stat(spec.path.c_str(), &status) != 0) return make_error(errno, spec.path);
+  if (S_ISDIR(status.st_mode)) return make_error(EISDIR, spec.path);
+  if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode)) {
+    return make_error(EINVAL, spec.path, "neither an image nor a block device");
+  }
+  const int descriptor = ::open(spec.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return make_error(errno, spec.path);
+  ::close(descriptor);
+  if (S_ISREG(status.st_mode) && status.st_size < int64_t{2 * kBlockBytes}) {
+    return make_error(EINVAL, spec.path,
+                      fmt::format("not an F2FS volume ({} bytes)", status.st_size));
+  }
+  return {};
+}
+
+uint8_t mdts_of(uint64_t transfer_bytes_max) {
+  return static_cast<uint8_t>(std::countr_zero(transfer_bytes_max / kBlockBytes));
+}
+
+}  // namespace
+
+/// The virtual controller.
+class VolumeState::Ssd {
+ public:
+  Ssd(simt::MemorySpace& memory, const ssd::VirtualSsdConfig& config, const ssd::Media& media)
+      : memory_(memory), ref_(ssd::create_virtual_controller(memory, config, media)) {}
+  ~Ssd() { ssd::destroy_virtual_controller(memory_, ref_); }
+  Ssd(const Ssd&) = delete;
+  Ssd& operator=(const Ssd&) = delete;
+  const ssd::ControllerRef& ref() const { return ref_; }
+
+ private:
+  simt::MemorySpace& memory_;
+  const ssd::ControllerRef ref_;
+};
+
+/// The driver's queues.
+class VolumeState::Queues {
+ public:
+  Queues(simt::MemorySpace& memory, const ssd::ControllerRef& controller,
+         const nvme::DeviceOptions& options)
+      : memory_(memory),
+        io_queues_(options.io_queues),
+        device_(nvme::create_device(memory, controller, options)) {}
+  ~Queues() { nvme::destroy_device(memory_, device_, io_queues_); }
+  Queues(const Queues&) = delete;
+  Queues& operator=(const Queues&) = delete;
+  nvme::Device* device() const { return device_; }
+
+ private:
+  simt::MemorySpace& memory_;
+  const uint32_t io_queues_;
+  nvme::Device* const device_;
+};
+
+/// Shared memory for one call at a time.
+struct VolumeState::CallSlot {
+  explicit CallSlot(simt::MemorySpace& memory)
+      : params(memory, 1), path(memory, vfs::kPathBytesMax), staging(memory, kStagingBytes) {}
+  SharedArray<work::CallParams> params;
+  SharedArray<char> path;
+  SharedArray<uint8_t> staging;
+};
+
+VolumeState::VolumeState(VolumeSpec spec, const MountOptions& options)
+    : spec_(std::move(spec)), options_(options) {
+  const auto chosen = [](const auto& in_spec, auto in_options, auto usual) {
+    if (in_spec) return static_cast<decltype(usual)>(*in_spec);
+    return in_options != 0 ? static_cast<decltype(usual)>(in_options) : usual;
+  };
+  device_options_.io_queues = chosen(spec_.queues, options.queues, device_options_.io_queues);
+  device_options_.queue_depth =
+      chosen(spec_.queue_depth, options.queue_depth, device_options_.queue_depth);
+  device_options_.command_timeout_ns =
+      chosen(spec_.command_timeout_ns, options.command_timeout_ns,
+             device_options_.command_timeout_ns);
+}
+
+Expected<void> VolumeState::open_backend() {
+  std::string error;
+  backend_ = make_backend(options_.backend, error);
+  if (backend_ == nullptr) return make_error(ENODEV, "backend " + options_.backend, error);
+  return {};
+}
+
+Expected<void> VolumeState::load_media() {
+  work::MediaRequest request;
+  request.path = spec_.path;
+  request.bytes = spec_.memory_bytes;
+  request.device_memory = spec_.device_memory;
+  std::string error;
+  media_ = backend_->load_media(request, error);
+  if (media_ == nullptr) {
+    const bool named = !spec_.path.empty() && error.starts_with(spec_.path + ": ");
+    return Error{EIO, named ? error : spec_.text + ": " + error};
+  }
+  return {};
+}
+
+void VolumeState::create_device() {
+  ssd::VirtualSsdConfig config;
+  config.lba_shift = static_cast<uint32_t>(std::countr_zero(spec_.lba_bytes));
+  config.queue_pairs_max = device_options_.io_queues;
+  config.queue_entries_max =
+      std::max(device_options_.queue_depth, device_options_.admin_depth);
+  if (spec_.transfer_bytes_max) config.mdts = mdts_of(*spec_.transfer_bytes_max);
+  config.model = spec_.model;
+  simt::MemorySpace& memory = backend_->memory();
+  ssd_ = std::make_unique<Ssd>(memory, config, media_->media());
+  queues_ = std::make_unique<Queues>(memory, ssd_->ref(), device_options_);
+
+  vfs::FilesystemOptions options;
+  const uint64_t cache_bytes = spec_.cache_bytes.value_or(options_.cache_bytes);
+  if (cache_bytes != 0) {
+    options.cache_pages = static_cast<uint32_t>(
+        std::min<uint64_t>(cache_bytes / kBlockBytes, uint64_t{1} << 30));
+  }
+  if (options_.lock_timeout_ns != 0) options.lock_timeout_ns = options_.lock_timeout_ns;
+  if (options_.descriptors != 0) {
+    options.descriptors = options_.descriptors;
+    options.open_inodes = std::max(options.open_inodes, options_.descriptors);
+  }
+  options.credentials.uid = options_.uid;
+  options.credentials.gid = options_.gid;
+  options.credentials.group_count = static_cast<uint32_t>(options_.groups.size());
+  std::copy(options_.groups.begin(), options_.groups.end(), options.credentials.groups);
+  filesystem_ =
+      std::make_unique<vfs::FilesystemMemory>(memory, queues_->device(), options);
+}
+
+Expected<void> VolumeState::bring_up(MountKind kind) {
+  SharedArray<work::MountParams> params(backend_->shared_memory(), 1);
+  params[0].fs = filesystem();
+  params[0].device_only = kind == MountKind::kDeviceOnly;
+  up_ = true;  // from here on the controller may be enabled
+  const work::Grid one_warp{1, backend_->warp_width()};
+  if (!run(work::Body::kMount, one_warp, params.data())) return explain(-EIO, spec_.text);
+  if (params[0].device.step != nvme::BringUpStep::kDone) {
+    return make_error(EIO, spec_.text, describe(params[0].device));
+  }
+  const f2fs::MountResult& result = params[0].volume;
+  if (kind == MountKind::kVolume && result.error != 0) {
+    std::string words = describe(result);
+    for (const f2fs::Corruption& corruption : take_corruptions()) {
+      words += "; " + describe(corruption);
+    }
+    return make_error(result.error, spec_.text, words);
+  }
+  return {};
+}
+
+Expected<std::unique_ptr<VolumeState>> VolumeState::mount(const std::string& spec,
+                                                          const MountOptions& options,
+                                                          MountKind kind) {
+  auto specs = parse_volume_specs(spec);
+  if (!specs) return specs.error();
+  if (specs->size() > 1) {
+    return make_error(EOPNOTSUPP, spec, "a stripe over several SSDs is not supported yet");
+  }
+  if (!options.read_only) {
+    return make_error(EOPNOTSUPP, spec, "mounting for writing is not supported yet");
+  }
+  if (options.groups.size() > vfs::Credentials::kGroupsMax) {
+    return make_error(EINVAL, spec,
+                      fmt::format("more than {} groups", vfs::Credentials::kGroupsMax));
+  }
+  VolumeSpec& one = specs->front();
+  if (!one.path.empty()) {
+    if (auto checked = check_image(one); !checked) return checked.error();
+  }
+  // Errors are returned, not thrown: what the layers below throw at mounting ends here.
+  try {
+    std::unique_ptr<VolumeState> state(new VolumeState(std::move(one), options));
+    if (auto result = state->open_backend(); !result) return result.error();
+    if (auto result = state->load_media(); !result) return result.error();
+    state->create_device();
+    if (auto result = state->bring_up(kind); !result) return result.error();
+    return state;
+  } catch (const std::bad_alloc&) {
+    return make_error(ENOMEM, spec, "not enough memory to mount the volume");
+  } catch (const std::exception& problem) {
+    return make_error(EINVAL, spec, problem.what());
+  }
+}
+
+VolumeState::~VolumeState() {
+  if (!up_) return;
+  try {
+    SharedArray<work::UnmountParams> params(backend_->shared_memory(), 1);
+    params[0].fs = filesystem();
+    // Nothing was written: a controller that does not answer any more takes nothing with it.
+    (void)run(work::Body::kUnmount, {1, backend_->warp_width()}, params.data());
+  } catch (const std::bad_alloc&) {
+    // Freed all the same; the virtual controller does nothing unless it is stepped.
+  }
+}
+
+bool VolumeState::run(work::Body body, const work::Grid& grid, void* params) {
+  std::unique_lock<std::mutex> lock(run_mutex_, std::defer_lock);
+  if (!backend_->is_host()) lock.lock();
+  if (backend_->run(body, grid, params)) return true;
+  if (!lock.owns_lock()) lock.lock();
+  backend_failure_ = backend_->error();
+  return false;
+}
+
+std::unique_ptr<VolumeState::CallSlot> VolumeState::take_slot() {
+  {
+    const std::lock_guard lock(slots_mutex_);
+    if (!free_slots_.empty()) {
+      auto slot = std::move(free_slots_.back());
+      free_slots_.pop_back();
+      return slot;
+    }
+  }
+  return std::make_unique<CallSlot>(backend_->shared_memory());
+}
+
+void VolumeState::give_back(std::unique_ptr<CallSlot> slot) {
+  const std::lock_guard lock(slots_mutex_);
+  free_slots_.push_back(std::move(slot));
+}
+
+VolumeState::Answer VolumeState::call(const Request& request) {
+  Answer answer{};
+  if (request.path != nullptr) {
+    if (request.path->find('\0') != std::string::npos) {
+      answer.result = -ENOENT;
+      return answer;
+    }
+    if (request.path->size() >= vfs::kPathBytesMax) {
+      answer.result = -ENAMETOOLONG;
+      return answer;
+    }
+  }
+  std::unique_ptr<CallSlot> slot;
+  try {
+    slot = take_slot();
+  } catch (const std::bad_alloc&) {
+    answer.result = -ENOMEM;
+    return answer;
+  }
+  work::CallParams& params = slot->params[0];
+  params = work::CallParams{};
+  params.fs = filesystem();
+  params.kind = request.kind;
+  params.flags = request.flags;
+  params.descriptor = request.descriptor;
+  params.offset = request.offset;
+  params.result = -EIO;
+  if (request.path != nullptr) {
+    std::memcpy(slot->path.data(), request.path->c_str(), request.path->size() + 1);
+    params.path = slot->path.data();
+  }
+  const bool direct = backend_->is_host();
+  params.buffer = direct ? request.buffer : slot->staging.data();
+  params.bytes = direct ? request.bytes : std::min<uint64_t>(request.bytes, slot->staging.size());
+  const work::Grid one_warp{1, backend_->warp_width()};
+  const bool ran = run(work::Body::kCall, one_warp, slot->params.data());
+  answer = Answer{ran ? params.result : -EIO, params.stat, params.statfs};
+  if (!direct && request.buffer != nullptr && answer.result > 0) {
+    const uint64_t unit = request.kind == work::CallKind::kReaddir ? sizeof(f2fs::NamedEntry) : 1;
+    const uint64_t bytes = static_cast<uint64_t>(answer.result) * unit;
+    std::memcpy(request.buffer, params.buffer, std::min<uint64_t>(bytes, params.bytes));
+  }
+  give_back(std::move(slot));
+  return answer;
+}
+
+std::vector<f2fs::Corruption> VolumeState::read_corruption_log() {
+  simt::MemorySpace& memory = backend_->memory();
+  const vfs::Filesystem* const fs = filesystem();
+  f2fs::CorruptionLog* const log_at = memory.read_object(&fs->volume.corruptions);
+  const uint32_t count = memory.read_object(&log_at->count);
+  if (count == 0) return {};
+  const auto log = memory.read_object(log_at);
+  memory.write_object(&log_at->count, 0u);
+  const uint32_t kept = std::min(log.count, f2fs::kCorruptionsKept);
+  return {log.records, log.records + kept};
+}
+
+std::vector<f2fs::Corruption> VolumeState::take_corruptions() {
+  const std::lock_guard lock(findings_mutex_);
+  const auto fresh = read_corruption_log();
+  findings_.insert(findings_.end(), fresh.begin(), fresh.end());
+  return std::exchange(findings_, {});
+}
+
+Error VolumeState::explain(int64_t negative_errno, const std::string& subject) {
+  const int code = static_cast<int>(std::abs(negative_errno));
+  {
+    const std::lock_guard lock(run_mutex_);
+    if (!backend_failure_.empty()) {
+      return make_error(EIO, subject, "the backend has failed: " + backend_failure_);
+    }
+  }
+  if (code == EUCLEAN) {
+    const std::lock_guard lock(findings_mutex_);
+    const auto fresh = read_corruption_log();
+    if (!fresh.empty()) {
+      // The last is the nearest to this error; the others remain for warnings().
+      findings_.insert(findings_.end(), fresh.begin(), fresh.end() - 1);
+      return make_error(code, subject, "damaged: " + describe(fresh.back()));
+    }
+  }
+  if (code == EIO || code == ETIMEDOUT || code == EBUSY) {
+    const auto device = backend_->memory().read_object(queues_->device());
+    if (device.failure != nvme::kWorking) {
+      return make_error(code, subject,
+                        errno_words(code) + " (the SSD has failed: its controller is disabled)");
+    }
+  }
+  return make_error(code, subject);
+}
+
+VolumeInfo VolumeState::info() const {
+  simt::MemorySpace& memory = backend_->memory();
+  const auto fs = memory.read_object(filesystem());
+  const auto device = memory.read_object(queues_->device());
+  const f2fs::Volume& volume = fs.volume;
+  VolumeInfo info;
+  info.spec = spec_.text;
+  info.backend = backend_->name();
+  info.backend_detail = backend_->description();
+  info.ssd = "virtual NVMe SSD, model " + spec_.model_name;
+  info.ssd_bytes = device.lba_count << device.lba_shift;
+  info.lba_bytes = device.lba_bytes();
+  info.queues = device.io_queue_count;
+  info.queue_depth = memory.read_object(device.io).depth();
+  info.transfer_bytes_max = device.transfer_bytes_max;
+  info.label = utf8_of_label(volume.label);
+  info.uuid = uuid_text(volume.uuid);
+  const auto* const writer = reinterpret_cast<const char*>(volume.writer);
+  info.writer.assign(writer, ::strnlen(writer, sizeof(volume.writer)));
+  while (!info.writer.empty() && info.writer.back() == '\n') info.writer.pop_back();
+  info.features = feature_names(volume.geometry.feature);
+  info.block_count = volume.geometry.block_count;
+  info.segment_count = volume.geometry.segment_count;
+  info.main_segments = volume.geometry.main_segments;
+  info.free_segments = volume.free_segments;
+  info.checkpoint_version = volume.checkpoint_version;
+  info.checkpoint_pack = volume.checkpoint_pack;
+  info.checkpoint_flags = volume.checkpoint_flags;
+  info.clean = volume.cleanly_unmounted();
+  return info;
+}
+
+std::vector<std::string> VolumeState::warnings() {
+  std::vector<std::string> sentences;
+  const bool clean = info().clean;
+  const auto corruptions = take_corruptions();
+  const std::lock_guard lock(findings_mutex_);
+  if (!clean && !std::exchange(told_unclean_, true)) {
+    sentences.emplace_back(
+        "not cleanly unmounted: read as of its last checkpoint; later changes are not seen");
+  }
+  for (const f2fs::Corruption& corruption : corruptions) {
+    sentences.push_back("damaged: " + describe(corruption));
+  }
+  return sentences;
+}
+
+Expected<BufferHandle> VolumeState::register_buffer(void* memory, uint64_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(memory);
+  if (memory == nullptr || bytes == 0 || begin + bytes < begin) {
+    return make_error(EINVAL, "register_buffer");
+  }
+  const std::lock_guard lock(buffers_mutex_);
+  for (const RegisteredBuffer& other : buffers_) {
+    if (begin < other.end && other.begin < begin + bytes) {
+      return make_error(EEXIST, "register_buffer", "overlaps a buffer that is registered");
+    }
+  }
+  buffers_.push_back({next_buffer_id_, begin, begin + bytes});
+  return BufferHandle{next_buffer_id_++};
+}
+
+Expected<void> VolumeState::unregister_buffer(BufferHandle buffer) {
+  const std::lock_guard lock(buffers_mutex_);
+  const auto found =
+      std::find_if(buffers_.begin(), buffers_.end(),
+                   [&](const RegisteredBuffer& other) { return other.id == buffer.id; });
+  if (found == buffers_.end()) return make_error(EINVAL, "unregister_buffer", "no such buffer");
+  buffers_.erase(found);
+  return {};
+}
+
+}  // namespace gofs::host

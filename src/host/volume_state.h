@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a mounted volume consists of on the host's side: the backend, the SSD and its media, the
+// device's queues, the file system's memory, and the way to run a call over there and to learn what
+// went wrong. Volume (gofs/volume.hpp) is the skin around it; the command uses it directly.
+//
+// Calls may come from several threads. A GPU runs one launch at a time, a CPU as many as ask.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "gofs/volume.hpp"
+#include "host/volume_spec.h"
+#include "nvme/layout.h"
+#include "ssd/virtual_ssd.h"
+#include "vfs/layout.h"
+#include "work/backend.h"
+#include "work/call.h"
+#include "work/mount.h"
+
+namespace gofs::host {
+
+enum class MountKind {
+  kVolume,
+  kDeviceOnly,  // the SSD alone, for raw commands
+};
+
+/// Memory of the backend that host and warps share; freed when it goes.
+template <typename T>
+class SharedArray {
+ public:
+  /// Throws std::bad_alloc. Zeroed.
+  SharedArray(simt::MemorySpace& memory, size_t count)
+      : memory_(&memory), data_(memory.allocate_array<T>(count)), count_(count) {}
+  ~SharedArray() {
+    if (data_ != nullptr) memory_->release(data_);
+  }
+  SharedArray(SharedArray&& other) noexcept
+      : memory_(other.memory_), data_(std::exchange(other.data_, nullptr)), count_(other.count_) {}
+  SharedArray& operator=(SharedArray&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(data_, other.data_);
+    std::swap(count_, other.count_);
+    return *this;
+  }
+
+  T* data() const { return data_; }
+  size_t size() const { return count_; }
+  /// Only of memory that the host reaches.
+  T& operator[](size_t index) const { return data_[index]; }
+
+ private:
+  simt::MemorySpace* memory_;
+  T* data_;
+  size_t count_;
+};
+
+class VolumeState {
+ public:
+  static Expected<std::unique_ptr<VolumeState>> mount(const std::string& spec,
+                                                      const MountOptions& options, MountKind kind);
+  ~VolumeState();
+  VolumeState(const VolumeState&) = delete;
+  VolumeState& operator=(const VolumeState&) = delete;
+
+  work::Backend& backend() const { return *backend_; }
+  vfs::Filesystem* filesystem() const { return filesystem_->filesystem(); }
+  const VolumeSpec& spec() const { return spec_; }
+  const MountOptions& options() const { return options_; }
+  const nvme::DeviceOptions& device_options() const { return device_options_; }
+
+  /// Runs `body`; `params` lies in shared memory. False: the backend has failed, explain(-EIO) says how.
+  bool run(work::Body body, const work::Grid& grid, void* params);
+
+  /// What a call is about. Pointers are the host's own.
+  struct Request {
+    work::CallKind kind;
+    const std::string* path = nullptr;
+    uint32_t flags = 0;
+    int descriptor = -1;
+    void* buffer = nullptr;  // results of up to `bytes` go there
+    uint64_t bytes = 0;
+    int64_t offset = 0;
+  };
+  struct Answer {
+    int64_t result;  // or a negative errno
+    vfs::Stat stat;
+    vfs::FilesystemStat statfs;
+  };
+  Answer call(const Request& request);
+
+  /// An error about `subject`, with all that is known about its cause.
+  Error explain(int64_t negative_errno, const std::string& subject);
+  /// Damage that was met since the last call of this function or of explain().
+  std::vector<f2fs::Corruption> take_corruptions();
+
+  VolumeInfo info() const;
+  std::vector<std::string> warnings();
+
+  Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes);
+  Expected<void> unregister_buffer(BufferHandle buffer);
+
+ private:
+  struct CallSlot;
+  struct RegisteredBuffer {
+    uint64_t id;
+    uintptr_t begin;
+    uintptr_t end;
+  };
+  class Ssd;
+  class Queues;
+
+  VolumeState(VolumeSpec spec, const MountOptions& options);
+  Expected<void> open_backend();
+  Expected<void> load_media();
+  void create_device();
+  Expected<void> bring_up(MountKind kind);
+
+  std::unique_ptr<CallSlot> take_slot();
+  void give_back(std::unique_ptr<CallSlot> slot);
+  std::vector<f2fs::Corruption> read_corruption_log();
+
+  const VolumeSpec spec_;
+  const MountOptions options_;
+  nvme::DeviceOptions device_options_;
+  // In the order in which they stand on each other; the last goes first.
+  std::unique_ptr<work::Backend> backend_;
+  std::unique_ptr<work::LoadedMedia> media_;
+  std::unique_ptr<Ssd> ssd_;
+  std::unique_ptr<Queues> queues_;
+  std::unique_ptr<vfs::FilesystemMemory> filesystem_;
+  bool up_ = false;  // the controller is enabled
+
+  std::mutex run_mutex_;  // one launch at a time on a GPU
+  std::string backend_failure_;
+
+  std::mutex slots_mutex_;
+  std::vector<std::unique_ptr<CallSlot>> free_slots_;
+
+  std::mutex findings_mutex_;
+  std::vector<f2fs::Corruption> findings_;  // taken from the log, not yet told
+  bool told_unclean_ = false;
+
+  std::mutex buffers_mutex_;
+  std::vector<RegisteredBuffer> buffers_;
+  uint64_t next_buffer_id_ = 1;
+};
+
+}  // namespace gofs::host

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What many inodes say, asked by number, an inode a lane: for those who list or copy whole trees,
+// whose paths may be longer than any call takes. Permissions of directories are not asked.
+#pragma once
+
+#include "vfs/metadata.h"
+
+namespace gofs::work {
+
+struct InodeQuery {
+  uint32_t ino;
+  int32_t error;         // 0 or a negative errno
+  vfs::Stat stat;
+  char* link_target;     // where a symbolic link's target goes; null: not wanted
+  uint32_t link_capacity;
+  int32_t link_length;   // bytes of it, or a negative errno
+};
+
+struct InodesParams {
+  vfs::Filesystem* fs;
+  InodeQuery* queries;
+  uint32_t count;
+};
+
+GOFS_HD inline void inodes_body(const simt::Warp& warp, uint32_t warp_index, uint32_t warp_count,
+                                InodesParams& params) {
+  vfs::Filesystem& fs = *params.fs;
+  const uint32_t rank = warp.thread_rank();
+  const uint64_t step = uint64_t{warp_count} * warp.size();
+  for (uint64_t first = uint64_t{warp_index} * warp.size(); first < params.count; first += step) {
+    const uint64_t index = first + rank;
+    const uint32_t lanes = warp.ballot(index < params.count);
+    const bool mine = (lanes >> rank & 1u) != 0;
+    f2fs::Inode inode{};
+    const uint32_t ino = mine ? params.queries[index].ino : 0;
+    const int error = f2fs::load_inodes(warp, fs.volume, lanes, ino, inode);
+    bool wants_target = false;
+    if (mine) {
+      InodeQuery& query = params.queries[index];
+      query.error = error;
+      query.link_length = 0;
+      if (error == 0) query.stat = vfs::stat_of(inode);
+      wants_target = error == 0 && inode.is_symlink() && query.link_target != nullptr;
+    }
+    // Links are few: one after the other, with the whole warp.
+    for (uint32_t left = warp.ballot(wants_target); left != 0; left &= left - 1) {
+      const uint32_t owner = simt::lowest_bit(left);
+      InodeQuery& query = params.queries[first + owner];
+      f2fs::Inode link{};
+      int64_t length = vfs::detail::load_uniform(warp, fs, warp.shfl(ino, owner), link);
+      if (length == 0) {
+        length = vfs::read_link(warp, fs, link, query.link_target, query.link_capacity);
+      }
+      if (rank == owner) query.link_length = static_cast<int32_t>(length);
+    }
+  }
+}
+
+}  // namespace gofs::work
