@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include <new>
+#include <unordered_map>
 
 #include "simt/memory.h"
 
@@ -15,21 +16,34 @@ namespace gofs::gpu {
 class DeviceMemorySpace final : public simt::MemorySpace {
  public:
   void* allocate(size_t bytes) override {
-    void* memory = nullptr;
-    if (cudaMalloc(&memory, bytes == 0 ? 1 : bytes) != cudaSuccess) throw std::bad_alloc();
-    if (cudaMemset(memory, 0, bytes) != cudaSuccess) {
-      cudaFree(memory);
+    // cudaMalloc aligns to 256 bytes; NVMe queues begin on a page.
+    void* whole = nullptr;
+    const size_t padded = bytes + kBlockBytes;
+    if (cudaMalloc(&whole, padded) != cudaSuccess) throw std::bad_alloc();
+    if (cudaMemset(whole, 0, padded) != cudaSuccess) {
+      cudaFree(whole);
       throw std::bad_alloc();
     }
-    return memory;
+    void* const aligned = reinterpret_cast<void*>(
+        simt::align_up(reinterpret_cast<uint64_t>(whole), kBlockBytes));
+    whole_[aligned] = whole;
+    return aligned;
   }
-  void release(void* memory) override { cudaFree(memory); }
+  void release(void* memory) override {
+    const auto found = whole_.find(memory);
+    if (found == whole_.end()) return;
+    cudaFree(found->second);
+    whole_.erase(found);
+  }
   void write(void* target, const void* host_source, size_t bytes) override {
     cudaMemcpy(target, host_source, bytes, cudaMemcpyHostToDevice);
   }
   void read(void* host_target, const void* source, size_t bytes) override {
     cudaMemcpy(host_target, source, bytes, cudaMemcpyDeviceToHost);
   }
+
+ private:
+  std::unordered_map<void*, void*> whole_;  // what cudaMalloc gave for each allocation
 };
 
 class PinnedMemorySpace final : public simt::MemorySpace {
