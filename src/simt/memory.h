@@ -38,6 +38,7 @@ class MemorySpace {
   template <typename T>
   T* allocate_array(size_t count) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kBlockBytes);
+    if (count > SIZE_MAX / sizeof(T)) throw std::bad_alloc();
     return static_cast<T*>(allocate(count * sizeof(T)));
   }
   template <typename T>

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Copies of every alignment, by warps of one thread and by teams, and the memory they move in. The
+// arrays have guard bytes on both sides, so that a byte too many is seen.
+#include "simt/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "simt/copy.h"
+#include "simt/copy_two.h"
+#include "simt/workers.h"
+
+namespace gofs::simt {
+namespace {
+
+constexpr uint32_t kGuard = 32;
+constexpr uint8_t kGuardByte = 0xa5;
+
+/// A target that starts `shift` bytes after a 64-byte boundary.
+class Target {
+ public:
+  Target(uint32_t shift, uint32_t bytes)
+      : storage_(2 * kGuard + 128 + bytes, kGuardByte), bytes_(bytes) {
+    const uintptr_t base = align_up(reinterpret_cast<uintptr_t>(storage_.data()) + kGuard, 64);
+    begin_ = reinterpret_cast<uint8_t*>(base) + shift;
+  }
+  uint8_t* data() { return begin_; }
+  /// True if the target holds `wanted` and nothing around it was touched.
+  bool holds(const std::vector<uint8_t>& wanted) const {
+    const auto untouched = [](uint8_t byte) { return byte == kGuardByte; };
+    const uint8_t* const first = storage_.data();
+    const uint8_t* const last = first + storage_.size();
+    return std::equal(wanted.begin(), wanted.end(), begin_, begin_ + bytes_) &&
+           std::all_of(first, static_cast<const uint8_t*>(begin_), untouched) &&
+           std::all_of(static_cast<const uint8_t*>(begin_) + bytes_, last, untouched);
+  }
+
+ private:
+  std::vector<uint8_t> storage_;
+  uint32_t bytes_;
+  uint8_t* begin_;
+};
+
+std::vector<uint8_t> counted(uint32_t bytes, uint32_t start) {
+  std::vector<uint8_t> values(bytes);
+  for (uint32_t i = 0; i < bytes; ++i) values[i] = static_cast<uint8_t>(start + i * 7);
+  return values;
+}
+
+class CopyTest : public testing::TestWithParam<uint32_t> {
+ protected:
+  void run(const std::function<void(const Warp&)>& work) {
+    run_teams(1, GetParam(), [&](const Warp& warp, uint32_t) { work(warp); });
+  }
+  bool leads(const Warp& warp) { return warp.thread_rank() == 0; }
+};
+
+INSTANTIATE_TEST_SUITE_P(width, CopyTest, testing::Values(1u, 4u),
+                         testing::PrintToStringParamName());
+
+constexpr uint32_t kLengths[] = {0, 1, 3, 15, 16, 17, 64, 511, 512, 4096, 4099};
+
+TEST_P(CopyTest, copies_every_alignment) {
+  for (uint32_t to = 0; to < 17; ++to) {
+    for (uint32_t from = 0; from < 17; from += to % 2 + 1) {
+      for (const uint32_t bytes : kLengths) {
+        Target target(to, bytes);
+        Target source(from, bytes);
+        const std::vector<uint8_t> wanted = counted(bytes, to * 31 + from);
+        std::copy(wanted.begin(), wanted.end(), source.data());
+        if (GetParam() == 1) {
+          copy_bytes(Warp(), target.data(), source.data(), bytes);
+        } else if ((to + from) % 8 == 0) {
+          run([&](const Warp& warp) { copy_bytes(warp, target.data(), source.data(), bytes); });
+        } else {
+          continue;
+        }
+        ASSERT_TRUE(target.holds(wanted)) << to << " from " << from << ", " << bytes << " bytes";
+      }
+    }
+  }
+}
+
+TEST_P(CopyTest, zeroes_every_alignment) {
+  for (uint32_t to = 0; to < 17; ++to) {
+    for (const uint32_t bytes : kLengths) {
+      Target target(to, bytes);
+      run([&](const Warp& warp) { zero_bytes(warp, target.data(), bytes); });
+      ASSERT_TRUE(target.holds(std::vector<uint8_t>(bytes, 0))) << to << ", " << bytes << " bytes";
+    }
+  }
+}
+
+TEST_P(CopyTest, copies_two_ranges_or_clears_them) {
+  for (const uint32_t a_bytes : {0u, 5u, 512u, 4096u}) {
+    for (const uint32_t b_bytes : {0u, 1u, 512u, 4096u}) {
+      for (uint32_t kind = 0; kind < 4; ++kind) {  // bit 0: a has a source; bit 1: b has one
+        for (const uint32_t shift : {0u, 3u}) {
+          Target a(0, a_bytes);
+          Target b(shift, b_bytes);
+          const std::vector<uint8_t> a_source = counted(a_bytes, 1);
+          const std::vector<uint8_t> b_source = counted(b_bytes, 2);
+          run([&](const Warp& warp) {
+            copy_two(warp, {a.data(), (kind & 1) != 0 ? a_source.data() : nullptr, a_bytes},
+                     {b.data(), (kind & 2) != 0 ? b_source.data() : nullptr, b_bytes});
+          });
+          // An empty vector has no address: its range is then "cleared", which is nothing as well.
+          const std::vector<uint8_t> a_zero(a_bytes);
+          const std::vector<uint8_t> b_zero(b_bytes);
+          ASSERT_TRUE(a.holds((kind & 1) != 0 ? a_source : a_zero)) << a_bytes << " " << kind;
+          ASSERT_TRUE(b.holds((kind & 2) != 0 ? b_source : b_zero)) << b_bytes << " " << kind;
+        }
+      }
+    }
+  }
+}
+
+// Plain bytes: without sync() a data race.
+TEST_P(CopyTest, what_was_copied_is_visible_to_the_team_after_sync) {
+  const std::vector<uint8_t> source = counted(4096, 9);
+  std::vector<uint8_t> target(4096);
+  run([&](const Warp& warp) {
+    copy_bytes(warp, target.data(), source.data(), 4096);
+    warp.sync();
+    EXPECT_TRUE(target == source);
+  });
+}
+
+TEST(HostMemorySpaceTest, gives_zeroed_blocks_at_block_boundaries) {
+  HostMemorySpace space;
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{100'000}}) {
+    auto* const memory = static_cast<uint8_t*>(space.allocate(bytes));
+    ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % kBlockBytes, 0u);
+    EXPECT_TRUE(std::all_of(memory, memory + bytes, [](uint8_t byte) { return byte == 0; }));
+    std::memset(memory, 0xff, bytes);
+    space.release(memory);
+  }
+  space.release(nullptr);
+}
+
+TEST(HostMemorySpaceTest, refuses_sizes_that_overflow) {
+  HostMemorySpace space;
+  EXPECT_THROW(space.allocate(SIZE_MAX), std::bad_alloc);
+  EXPECT_THROW(space.allocate(SIZE_MAX - kBlockBytes), std::bad_alloc);
+  // The product would be eight bytes.
+  EXPECT_THROW(space.allocate_array<uint64_t>((SIZE_MAX >> 3) + 2), std::bad_alloc);
+}
+
+TEST(HostMemorySpaceTest, objects_come_back_as_they_were_written) {
+  struct Pair {
+    uint64_t a;
+    uint32_t b;
+  };
+  HostMemorySpace space;
+  Pair* const placed = space.allocate_array<Pair>(3);
+  space.write_object(placed + 2, Pair{1, 2});
+  EXPECT_EQ(space.read_object(placed).a, 0u);
+  EXPECT_EQ(space.read_object(placed + 2).a, 1u);
+  EXPECT_EQ(space.read_object(placed + 2).b, 2u);
+  space.release(placed);
+}
+
+}  // namespace
+}  // namespace gofs::simt

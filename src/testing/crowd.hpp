@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each test body runs twice: by warps of one thread, which find wrong memory orders and overruns,
+// and by teams of four threads, which find a missing sync(). Test suites take the width as their
+// parameter:
+//
+//   class QueueTest : public testing::TestWithParam<uint32_t> {};
+//   GOFS_AT_BOTH_WIDTHS(QueueTest);
+//   TEST_P(QueueTest, works) { run_crowd({8, GetParam()}, [&](const simt::Warp& warp, ...) {...});
+//   }
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <iostream>
+#include <random>
+
+#include "simt/workers.h"
+
+namespace gofs::testing {
+
+struct Crowd {
+  uint32_t warps;
+  uint32_t width;  // threads of a warp
+};
+
+using CrowdWork = std::function<void(const simt::Warp& warp, uint32_t warp_index)>;
+
+inline void run_crowd(const Crowd& crowd, const CrowdWork& work) {
+  if (crowd.width == 1) {
+    simt::run_workers(crowd.warps, work);
+  } else {
+    simt::run_teams(crowd.warps, crowd.width, work);
+  }
+}
+
+/// One warp.
+inline void run_alone(uint32_t width, const std::function<void(const simt::Warp& warp)>& work) {
+  run_crowd({1, width}, [&work](const simt::Warp& warp, uint32_t) { work(warp); });
+}
+
+/// The lanes of a whole warp.
+inline uint32_t all_lanes(const simt::Warp& warp) {
+  return warp.size() == 32 ? ~0u : (1u << warp.size()) - 1;
+}
+
+/// A seed that was printed; GOFS_SEED in the environment repeats a run.
+inline uint64_t printed_seed() {
+  const char* const wanted = std::getenv("GOFS_SEED");
+  const uint64_t seed =
+      wanted != nullptr ? std::strtoull(wanted, nullptr, 0) : std::random_device()();
+  const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
+  std::cout << "seed=" << seed << " rerun: GOFS_SEED=" << seed
+            << " --gtest_filter=" << info->test_suite_name() << "." << info->name() << std::endl;
+  return seed;
+}
+
+}  // namespace gofs::testing
+
+#define GOFS_AT_BOTH_WIDTHS(Suite)                                  \
+  INSTANTIATE_TEST_SUITE_P(width, Suite, ::testing::Values(1u, 4u), \
+                           ::testing::PrintToStringParamName())

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A virtual SSD in memory, filled with a pattern that depends on the place alone, and the driver's
+// device on it. Timeouts are long enough for a machine that has other things to do; tests in which
+// commands are lost set them shorter.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "host/image/pattern.h"
+#include "nvme/bring_up.h"
+#include "nvme/layout.h"
+#include "ssd/virtual_ssd.h"
+#include "testing/crowd.hpp"
+
+namespace gofs::testing {
+
+/// Blocks of memory that go with the test.
+class TestArena {
+ public:
+  TestArena() = default;
+  TestArena(const TestArena&) = delete;
+  TestArena& operator=(const TestArena&) = delete;
+  ~TestArena() {
+    for (void* block : blocks_) space_.release(block);
+  }
+  /// Zeroed, block-aligned; AddressSanitizer watches its end.
+  uint8_t* bytes(size_t count) {
+    blocks_.push_back(space_.allocate(count));
+    return static_cast<uint8_t*>(blocks_.back());
+  }
+  simt::HostMemorySpace& space() { return space_; }
+
+ private:
+  simt::HostMemorySpace space_;
+  std::vector<void*> blocks_;
+};
+
+struct SsdRigOptions {
+  uint64_t media_bytes = uint64_t{4} << 20;
+  uint64_t pattern_seed = 1;
+  ssd::VirtualSsdConfig ssd{.queue_entries_max = 1024, .queue_pairs_max = 8};
+  nvme::DeviceOptions device{.io_queues = 2,
+                             .queue_depth = 64,
+                             .admin_depth = 16,
+                             .command_timeout_ns = 60'000'000'000,
+                             .admin_timeout_ns = 60'000'000'000};
+};
+
+class SsdRig {
+ public:
+  explicit SsdRig(const SsdRigOptions& options) : options_(options) {
+    ssd::Media media;
+    media.base = arena_.bytes(options.media_bytes);
+    media.bytes = options.media_bytes;
+    image::fill_pattern(options.pattern_seed, 0, media.base, options.media_bytes);
+    media_ = media.base;
+    controller_ = ssd::create_virtual_controller(arena_.space(), options.ssd, media);
+    device_ = nvme::create_device(arena_.space(), controller_, options.device);
+    page_ = arena_.bytes(kBlockBytes);
+  }
+  SsdRig(const SsdRig&) = delete;
+  SsdRig& operator=(const SsdRig&) = delete;
+  ~SsdRig() {
+    nvme::destroy_device(arena_.space(), device_, options_.device.io_queues);
+    ssd::destroy_virtual_controller(arena_.space(), controller_);
+  }
+
+  nvme::BringUpResult bring_up(uint32_t width = 1) {
+    nvme::BringUpResult result{};
+    run_alone(width, [&](const simt::Warp& warp) {
+      const nvme::BringUpResult mine = nvme::bring_up(warp, *device_, page_);
+      if (warp.thread_rank() == 0) result = mine;
+    });
+    return result;
+  }
+  void bring_up_ready(uint32_t width = 1) {
+    const nvme::BringUpResult result = bring_up(width);
+    ASSERT_EQ(result.step, nvme::BringUpStep::kDone)
+        << nvme::step_name(result.step) << ", " << nvme::status_name(result.status);
+  }
+
+  void add_fault(const ssd::FaultRule& rule) { ssd::add_fault(arena_.space(), controller_, rule); }
+  void clear_faults() { ssd::clear_faults(arena_.space(), controller_); }
+
+  nvme::Device& device() { return *device_; }
+  nvme::QueuePair& queue(uint32_t index = 0) { return device_->io[index]; }
+  ssd::ControllerRef controller() const { return controller_; }
+  uint8_t* media() { return media_; }
+  TestArena& arena() { return arena_; }
+  uint32_t lba_bytes() const { return 1u << options_.ssd.lba_shift; }
+  ssd::VirtualSsdCounters counters() { return ssd::read_counters(arena_.space(), controller_); }
+
+  /// A command that moves whole LBAs.
+  nvme::Command command(format::nvme::IoOpcode opcode, uint64_t lba, uint32_t lba_count,
+                        void* buffer) const {
+    return {opcode, false, lba_count, lba, buffer, lba_count * lba_bytes()};
+  }
+  nvme::Command read(uint64_t lba, uint32_t lba_count, void* buffer) const {
+    return command(format::nvme::IoOpcode::kRead, lba, lba_count, buffer);
+  }
+  /// Whether `buffer` holds what lies there from the start.
+  bool holds(const void* buffer, uint64_t lba, uint32_t lba_count) const {
+    std::vector<uint8_t> wanted(lba_count * size_t{lba_bytes()});
+    image::fill_pattern(options_.pattern_seed, lba * lba_bytes(), wanted.data(), wanted.size());
+    return std::memcmp(buffer, wanted.data(), wanted.size()) == 0;
+  }
+
+ private:
+  const SsdRigOptions options_;
+  TestArena arena_;
+  uint8_t* media_;
+  ssd::ControllerRef controller_{};
+  nvme::Device* device_ = nullptr;
+  uint8_t* page_;
+};
+
+}  // namespace gofs::testing
