@@ -13,7 +13,7 @@ What is used of gofs:
   gofs ls IMG / -R -l --json            one JSON object per line and object, / included
   gofs sum IMG PATH [-r]                sha256sum's format and escaping, absolute paths
   gofs cat IMG PATH --offset N --length N    for files that are too large to be read whole
-  gofs info IMG                         for a volume that was not unmounted
+  gofs info IMG --json                  "clean", and "space" for what statfs tells
 """
 
 import argparse
@@ -38,8 +38,8 @@ COMPARED = ("ino", "type", "mode", "uid", "gid", "nlink", "size", "blocks", "ati
 # Not part of the least that ls prints; compared where gofs gives them.
 OPTIONAL = ("btime", "xattrs")
 
-UNCLEAN = re.compile(r"not (?:been )?(?:cleanly )?unmounted|unclean|not clean|last checkpoint",
-                     re.IGNORECASE)
+# Of the kernel's statfs, and what `gofs info` calls it.
+SPACE = {"blocks": "blocks", "bfree": "blocks_free", "files": "files", "ffree": "files_free"}
 
 
 class ProtocolError(Exception):
@@ -182,7 +182,8 @@ class Comparison:
         self.say = say
         self.passed = 0
         self.failed = 0
-        _, self.objects = read_manifest(manifest)
+        header, self.objects = read_manifest(manifest)
+        self.statfs = header["statfs"]
         self.probed_bytes = 0
 
     def check(self, name, difference):
@@ -198,7 +199,7 @@ class Comparison:
 
     def run(self):
         for step in (self.compare_objects, self.compare_sums, self.compare_probes,
-                     self.check_refusals, self.check_unclean):
+                     self.check_refusals, self.compare_volume):
             try:
                 step()
             except ProtocolError as error:
@@ -320,14 +321,18 @@ class Comparison:
                 good = len(lines) == 1 and lines[0].startswith(b"gofs: ") and not said.out
                 self.check(show(path) + " (refusal)", "" if good else f"refused with {lines[:3]!r}")
 
-    def check_unclean(self):
-        """A volume that was not unmounted is read at its last checkpoint, and gofs says so."""
-        if not self.unclean:
-            return
-        said = self.gofs.must("info", self.image)
-        text = tail(said.out) + tail(said.err)
-        self.check("info", "" if UNCLEAN.search(text) else
-                   "does not say that the volume was not unmounted: " + text)
+    def compare_volume(self):
+        """What statfs says; and whether the volume was unmounted, which gofs must notice."""
+        said = self.gofs.must("info", self.image, "--json")
+        try:
+            info = json.loads(said.out)
+            clean, space = info["clean"], info["space"]
+        except (ValueError, KeyError) as error:
+            raise ProtocolError(f"gofs info --json: {error!r}") from None
+        self.check("info (clean)", "" if clean is not self.unclean else f"says clean: {clean}")
+        self.check("info (space)", "; ".join(
+            f"{ours} {space.get(ours)}, kernel {self.statfs[kernels]}"
+            for kernels, ours in SPACE.items() if space.get(ours) != self.statfs[kernels]))
 
     def summary(self):
         return (f"{len(self.objects)} objects, {self.gofs.calls} calls of gofs in "

@@ -42,6 +42,8 @@ def probed(path, size):
     return entry(path, "regular", size=size, probes=probes)
 
 
+HEADER = {"kernel": "none",
+          "statfs": {"blocks": 1000, "bfree": 300, "files": 400, "ffree": 200, "bavail": 250}}
 OBJECTS = [
     entry(b"/", "directory", nlink=3),
     entry(b"/dir", "directory", nlink=2),
@@ -75,8 +77,11 @@ class StandIn(compare.Gofs):
             raise compare.ProtocolError("killed")
         return compare.Result(*getattr(self, verb)(*words[1:]))
 
-    def info(self):
-        return 0, b"" if self.lie == "clean" else b"the volume was not unmounted cleanly\n", b""
+    def info(self, *_):
+        space = {"blocks": 1000, "blocks_free": 300, "files": 400, "files_free": 200}
+        if self.lie == "space":
+            space[self.value] += 1
+        return 0, json.dumps({"clean": self.lie == "clean", "space": space}).encode(), b""
 
     def ls(self, *_):
         objects = {bytes.fromhex(o["path_hex"]): copy.deepcopy(o) for o in OBJECTS}
@@ -133,7 +138,7 @@ class CompareTest(unittest.TestCase):
         """(passed, failed) of comparing the manifest `objects` with the stand-in."""
         with tempfile.TemporaryDirectory() as folder:
             manifest = pathlib.Path(folder) / "manifest"
-            lines = [{"kernel": "none"}] + (OBJECTS if objects is None else objects)
+            lines = [HEADER] + (OBJECTS if objects is None else objects)
             manifest.write_text("".join(json.dumps(line) + "\n" for line in lines))
             comparison = compare.Comparison(StandIn(lie), "image", manifest, ["/no"], True,
                                             say=lambda text: None)
@@ -141,13 +146,13 @@ class CompareTest(unittest.TestCase):
             return comparison.passed, comparison.failed
 
     def test_truth_passes_and_every_object_is_counted(self):
-        # 9 objects, 4 whole contents, 1 probed content, 1 refusal, 1 for the unclean volume.
-        self.assertEqual(self.compare(), (16, 0))
-        self.assertEqual(self.compare("supported"), (16, 0))
+        # 9 objects, 4 whole contents, 1 probed content, 1 refusal, 2 for the volume.
+        self.assertEqual(self.compare(), (17, 0))
+        self.assertEqual(self.compare("supported"), (17, 0))
 
     def test_each_lie_is_found(self):
         for lie in ("exit:sum", "exit:info", "exit:cat", "crash:ls", "crash:sum", "crash:cat",
-                    "clean", "hide:/dir", "hide:/top", "invent", "twice", "garbage",
+                    "clean", "space:blocks", "space:files_free", "hide:/dir", "hide:/top", "invent", "twice", "garbage",
                     "skip:/top", "skip:/dir/new\nline\\and\rback", "content:/top",
                     "content:/dir/plain", "silent", "wrong", "probe:60", "probe:8995", "short",
                     'field:/dir/plain,xattrs,[["757365722e61","00fe"]]',

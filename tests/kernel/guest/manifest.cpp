@@ -208,7 +208,7 @@ class Walker {
     }
     // Places where there is most likely nothing, the first and the last bytes, and over the end.
     Random random(static_cast<uint64_t>(size));
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 3; ++i) {
       probe(static_cast<int64_t>(random.below(static_cast<uint64_t>(size))), 5000);
     }
     probe(0, 5000);
