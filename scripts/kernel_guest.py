@@ -6,14 +6,14 @@ on a disk image (or to write one).
 The guest is emulated (TCG), so no KVM is needed and none is used: it behaves the same in a virtual
 machine, in a container and on bare metal. It has no network and sees only the disks it is given.
 
-  prepare(cache)   downloads the distribution's kernel package once, keeps vmlinuz and the few modules
-                   that F2FS on virtio needs, and packs them with busybox into an initramfs
+  prepare(cache)   downloads the distribution's kernel package once, keeps vmlinuz and the few
+                   modules that F2FS on virtio needs, and packs them with busybox into an initramfs
   boot(...)        runs one shell script in the guest against any number of disk images, and brings
                    back what the script left under /o
 
 What a script finds in the guest: busybox's commands; each disk as /disk/SERIAL; the files it was
-given; /o, an empty folder. It must unmount what it mounted: the guest powers off *without* syncing, so
-a file system that is still mounted is left as after a power cut, which some scripts want.
+given; /o, an empty folder. It must unmount what it mounted: the guest powers off *without* syncing,
+so a file system that is still mounted is left as after a power cut, which some scripts want.
 
 From a shell:
   kernel_guest.py prepare
@@ -53,8 +53,8 @@ KERNEL_METAPACKAGES = ("linux-image-amd64", "linux-image-virtual", "linux-image-
 # Roots of the module tree to carry; what they depend on follows. Those not needed to mount a plain
 # image are optional: a kernel may have them built in, or not at all.
 MODULES_REQUIRED = ("virtio_pci", "virtio_blk", "f2fs")
-MODULES_OPTIONAL = ("crc32_generic", "quota_v2", "sha256_generic", "sha512_generic", "hmac", "cbc", "ecb",
-                    "xts", "cts")
+MODULES_OPTIONAL = ("crc32_generic", "quota_v2", "sha256_generic", "sha512_generic", "hmac", "cbc",
+                    "ecb", "xts", "cts")
 # Where those live inside the package; the rest of it (drivers, sound, ...) is not unpacked.
 MODULE_FOLDERS = ("kernel/arch/x86/crypto/", "kernel/crypto/", "kernel/drivers/block/",
                   "kernel/drivers/virtio/", "kernel/fs/f2fs/", "kernel/fs/quota/", "kernel/lib/",
@@ -107,7 +107,7 @@ def require_tools(tools=TOOLS):
                          " ".join(tools[m.split(" ")[0]] for m in missing))
 
 
-# ---- the initramfs: a newc cpio archive, written here so that no root rights are needed -----------
+# ---- the initramfs: a newc cpio archive, written here so that no root rights are needed ----------
 
 
 class Cpio:

@@ -126,7 +126,7 @@ def read_manifest(path):
 
 
 def parse_sums(data):
-    """{path: digest} of sha256sum's output. A line that starts with a backslash has an escaped name."""
+    """{path: digest} of sha256sum's output, where a backslash in front says: the name is escaped."""
     sums = {}
     for line in data.split(b"\n"):
         if not line:
@@ -255,7 +255,8 @@ class Comparison:
             sums.update(parse_sums(said.out))
         for path, digest in expected.items():
             got = sums.get(path, "no digest")
-            self.check(show(path) + " (content)", "" if got == digest else f"{got}, kernel {digest}")
+            self.check(show(path) + " (content)",
+                       "" if got == digest else f"{got}, kernel {digest}")
         for path in sums.keys() - expected.keys() - probed:
             self.check(show(path), "gofs sums it, the kernel has no such file")
 
@@ -340,7 +341,8 @@ class Comparison:
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Compare what gofs reads with what the kernel said.")
+    parser = argparse.ArgumentParser(
+        description="Compare what gofs reads with what the kernel said.")
     parser.add_argument("image")
     parser.add_argument("manifest")
     parser.add_argument("--gofs", default="build/gofs", help="the command under test")
@@ -348,7 +350,8 @@ def main():
     parser.add_argument("--refused", action="append", default=[], metavar="PATH",
                         help="files below PATH may be refused")
     parser.add_argument("--unclean", action="store_true", help="the volume was not unmounted")
-    parser.add_argument("--probes-max", type=int, default=0, help="read at most about so many probes")
+    parser.add_argument("--probes-max", type=int, default=0,
+                        help="read at most about so many probes")
     args = parser.parse_args()
     comparison = Comparison(Gofs(args.gofs, args.backend), args.image, args.manifest, args.refused,
                             args.unclean, args.probes_max)

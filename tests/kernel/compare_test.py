@@ -152,7 +152,8 @@ class CompareTest(unittest.TestCase):
 
     def test_each_lie_is_found(self):
         for lie in ("exit:sum", "exit:info", "exit:cat", "crash:ls", "crash:sum", "crash:cat",
-                    "clean", "space:blocks", "space:files_free", "hide:/dir", "hide:/top", "invent", "twice", "garbage",
+                    "clean", "space:blocks", "space:files_free", "hide:/dir", "hide:/top",
+                    "invent", "twice", "garbage",
                     "skip:/top", "skip:/dir/new\nline\\and\rback", "content:/top",
                     "content:/dir/plain", "silent", "wrong", "probe:60", "probe:8995", "short",
                     'field:/dir/plain,xattrs,[["757365722e61","00fe"]]',

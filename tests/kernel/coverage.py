@@ -3,8 +3,8 @@
 """What the images exercise, read from their checkpoints and manifests.
 
 Judging a reader by images that never use a journal says nothing about journals. So this looks at
-each image's superblock and current checkpoint pack, and at what kinds of objects the manifests have,
-prints a table, and fails when the set as a whole misses something from WANTED.
+each image's superblock and current checkpoint pack, and at what kinds of objects the manifests
+have, prints a table, and fails when the set as a whole misses something from WANTED.
 """
 
 import collections
@@ -211,7 +211,8 @@ def report(folder, index, say=print):
     for entry in index["images"]:
         facts = describe(pathlib.Path(folder) / entry["image"])
         seen |= {name for name, holds in WANTED.items() if holds(facts)}
-        say(f"{entry['name']:26} {facts['pack']:4} {facts['nat_journal']:8} {facts['sit_journal']:4}"
+        say(f"{entry['name']:26} {facts['pack']:4}"
+            f" {facts['nat_journal']:8} {facts['sit_journal']:4}"
             f" {facts['nat_version_bits']:16} {facts['sit_version_bits']:4} {facts['ssr_logs']:9}"
             f"  {' '.join(facts['flags'])}; {' '.join(facts['features'])}")
         if entry["manifest"] not in counted:

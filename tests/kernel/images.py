@@ -27,8 +27,8 @@ from kernel_guest import GuestError  # noqa: E402
 
 BLOCK = 4096
 TOOLS = {"mkfs.f2fs": "f2fs-tools", "fsck.f2fs": "f2fs-tools", "g++": "g++"}
-FSCK_COMPLAINT = re.compile(rb"\[ASSERT\]|\[FIX\]|\[Fail\]|Invalid|Error|Wrong|unreachable|Mismatch",
-                            re.IGNORECASE)
+FSCK_COMPLAINT = re.compile(
+    rb"\[ASSERT\]|\[FIX\]|\[Fail\]|Invalid|Error|Wrong|unreachable|Mismatch", re.IGNORECASE)
 # Lines of a clean run that match all the same.
 FSCK_HARMLESS = re.compile(rb"\[Ok\.\.\]|Info: |Unreachable nat entries +\[Ok")
 # What the kernel may say about these volumes; anything else with F2FS in it is an error.
@@ -250,7 +250,7 @@ def cache_key(images, kernel):
     return hashlib.sha256(text).hexdigest()
 
 
-def make(images, folder, work, log=print):
+def make(images, folder, work, log=print, timeout_s=1500):
     """Fills `folder` with the images, unless it has just these already. Returns its index."""
     folder = pathlib.Path(folder)
     work = pathlib.Path(work)
@@ -276,7 +276,7 @@ def make(images, folder, work, log=print):
     out = work / "out"
     try:
         seconds = kernel_guest.boot(kernel, guest_script(images), disks,
-                                    {"judge": program.read_bytes()}, out, timeout_s=1500,
+                                    {"judge": program.read_bytes()}, out, timeout_s=timeout_s,
                                     memory_mib=3072)
     except GuestError as error:
         raise GuestError(f"{error}\n" + failed_jobs(images, out)) from None

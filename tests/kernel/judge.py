@@ -5,6 +5,8 @@ kernel said about them. Called by scripts/kernel_judge.sh, whose --help describe
 """
 
 import argparse
+import contextlib
+import fcntl
 import fnmatch
 import json
 import os
@@ -13,8 +15,10 @@ import subprocess
 import sys
 import tarfile
 import time
+import unittest
 
 import compare
+import compare_test
 import coverage
 import images
 import matrix
@@ -69,6 +73,23 @@ def unpack(source, target):
     return index
 
 
+@contextlib.contextmanager
+def only_one():
+    """Two runs in one checkout would overwrite each other's images: the second waits."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    with open(WORK / "lock", "w", encoding="ascii") as file:
+        deadline = time.monotonic() + 3600
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise GuestError(f"another run has held {file.name} for an hour") from None
+                time.sleep(1)
+        yield
+
+
 def select(chosen, args):
     if args.small:
         chosen = [image for image in chosen if image.name in matrix.SMALL]
@@ -95,7 +116,7 @@ def obtain(args):
     chosen = select(matrix.LONG_IMAGES if args.long else matrix.IMAGES, args)
     whole = len(chosen) == len(matrix.IMAGES)
     folder = WORK / ("images" if whole else "images-long" if args.long else "images-some")
-    index = images.make(chosen, folder, WORK, say)
+    index = images.make(chosen, folder, WORK, say, 7200 if args.long else 1500)
     if whole:
         missing = coverage.report(folder, index, say)
         if missing:
@@ -103,9 +124,17 @@ def obtain(args):
     return folder, index
 
 
+def judge_the_judge():
+    """(passed, failed) of compare_test.py: before compare.py's word counts for anything."""
+    suite = unittest.defaultTestLoader.loadTestsFromModule(compare_test)
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=0).run(suite)
+    failed = len(result.failures) + len(result.errors)
+    return result.testsRun - failed, failed
+
+
 def judge(folder, index, args):
-    """(passed, failed) over all images."""
-    passed = failed = 0
+    """(passed, failed) over all images, and over what the comparison itself must find."""
+    passed, failed = judge_the_judge()
     for entry in index["images"]:
         if args.use and args.only and not any(
                 fnmatch.fnmatch(entry["name"], pattern) for pattern in args.only.split(",")):
@@ -143,12 +172,13 @@ def main():
     args = parser.parse_args()
     started = time.monotonic()
     try:
-        folder, index = obtain(args)
-        if args.make_only:
-            pack(folder, index, pathlib.Path(args.make_only))
-            say(f"kernel judge: {time.monotonic() - started:.0f} s")
-            return 0
-        passed, failed = judge(folder, index, args)
+        with only_one():
+            folder, index = obtain(args)
+            if args.make_only:
+                pack(folder, index, pathlib.Path(args.make_only))
+                say(f"kernel judge: {time.monotonic() - started:.0f} s")
+                return 0
+            passed, failed = judge(folder, index, args)
     except (GuestError, OSError, ValueError, subprocess.SubprocessError) as error:
         print(f"kernel_judge: {error}", file=sys.stderr)
         return 1

@@ -3,8 +3,8 @@
 // The program that the kernel tests run inside the guest (and, for its SHA-256, on the host):
 //   judge scene NAME DIR SEED SCALE   makes things on the file system mounted at DIR (scenes.h)
 //   judge manifest DIR OUT WHOLE_MAX  writes down what the kernel says about all of it (manifest.h)
-//   judge versions DEVICE             the versions of the two checkpoint packs, as the device has them
-//   judge sha256 FILE
+//   judge versions DEVICE             the versions of the two checkpoint packs, as the device has
+//   them judge sha256 FILE
 // It is linked statically: the guest has no libraries.
 #include <sys/resource.h>
 #include <unistd.h>
@@ -28,12 +28,15 @@ namespace {
 using SceneFunction = void (*)(const Scene&);
 
 constexpr std::pair<std::string_view, SceneFunction> kScenes[] = {
-    {"names", names_scene},   {"directories", directories_scene}, {"types", types_scene},
-    {"times", times_scene},   {"xattrs", xattrs_scene},           {"edges", edges_scene},
-    {"sparse", sparse_scene}, {"media", media_scene},             {"churn", churn_scene},
-    {"full", full_scene},     {"nudge", nudge_scene},             {"flags", flags_scene},
-    {"verity", verity_scene}, {"project", project_scene},         {"refused", refused_scene},
-    {"orphans", orphans_scene}, {"crash", crash_scene},
+    {"names", names_scene},     {"directories", directories_scene},
+    {"types", types_scene},     {"times", times_scene},
+    {"xattrs", xattrs_scene},   {"edges", edges_scene},
+    {"sparse", sparse_scene},   {"media", media_scene},
+    {"churn", churn_scene},     {"full", full_scene},
+    {"nudge", nudge_scene},     {"flags", flags_scene},
+    {"verity", verity_scene},   {"project", project_scene},
+    {"refused", refused_scene}, {"orphans", orphans_scene},
+    {"crash", crash_scene},
 };
 
 int run_scene(std::string_view name, const char* directory, const Scene& scene) {
@@ -81,7 +84,8 @@ int print_sha256(const char* path) {
 int run(int count, char** words) {
   const std::string_view verb = count > 1 ? words[1] : "";
   if (verb == "scene" && count == 6) {
-    return run_scene(words[2], words[3], {std::strtoull(words[4], nullptr, 0), std::atoll(words[5])});
+    return run_scene(words[2], words[3],
+                     {std::strtoull(words[4], nullptr, 0), std::atoll(words[5])});
   }
   if (verb == "manifest" && count == 5) {
     write_manifest(words[2], words[3], std::atoll(words[4]));

@@ -42,14 +42,22 @@ std::string hex(std::string_view bytes) {
 
 const char* type_name(uint32_t mode) {
   switch (mode & S_IFMT) {
-    case S_IFREG: return "regular";
-    case S_IFDIR: return "directory";
-    case S_IFLNK: return "symlink";
-    case S_IFCHR: return "character";
-    case S_IFBLK: return "block";
-    case S_IFIFO: return "fifo";
-    case S_IFSOCK: return "socket";
-    default: die("a mode without a type");
+    case S_IFREG:
+      return "regular";
+    case S_IFDIR:
+      return "directory";
+    case S_IFLNK:
+      return "symlink";
+    case S_IFCHR:
+      return "character";
+    case S_IFBLK:
+      return "block";
+    case S_IFIFO:
+      return "fifo";
+    case S_IFSOCK:
+      return "socket";
+    default:
+      die("a mode without a type");
   }
 }
 
@@ -80,9 +88,9 @@ class Walker {
     }
     ::closedir(directory);
     for (const std::string& name : below) {
-      const Fd next(static_cast<int>(check(
-          ::openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
-          "open " + path + "/" + name)));
+      const Fd next(static_cast<int>(
+          check(::openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+                "open " + path + "/" + name)));
       descend(next.get(), path + "/" + name);
     }
   }
@@ -90,7 +98,8 @@ class Walker {
   /// Prints one object; returns whether it is a directory.
   bool object(const std::string& name, const std::string& path) {
     struct statx info {};
-    check(::statx(AT_FDCWD, name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &info),
+    check(::statx(AT_FDCWD, name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME,
+                  &info),
           "statx " + path);
     std::fprintf(out_,
                  "{\"path_hex\":\"%s\",\"ino\":%llu,\"type\":\"%s\",\"mode\":%u,\"uid\":%u,"
@@ -240,15 +249,14 @@ void write_manifest(const std::string& root, const std::string& out, int64_t who
   check(::statfs(root.c_str(), &fs), "statfs");
   utsname system{};
   check(::uname(&system), "uname");
-  std::fprintf(file,
-               "{\"kernel\":\"%s\",\"statfs\":{\"blocks\":%llu,\"bfree\":%llu,\"bavail\":%llu,"
-               "\"files\":%llu,\"ffree\":%llu,\"bsize\":%ld,\"namelen\":%ld}}\n",
-               system.release, static_cast<unsigned long long>(fs.f_blocks),
-               static_cast<unsigned long long>(fs.f_bfree),
-               static_cast<unsigned long long>(fs.f_bavail),
-               static_cast<unsigned long long>(fs.f_files),
-               static_cast<unsigned long long>(fs.f_ffree), static_cast<long>(fs.f_bsize),
-               static_cast<long>(fs.f_namelen));
+  std::fprintf(
+      file,
+      "{\"kernel\":\"%s\",\"statfs\":{\"blocks\":%llu,\"bfree\":%llu,\"bavail\":%llu,"
+      "\"files\":%llu,\"ffree\":%llu,\"bsize\":%ld,\"namelen\":%ld}}\n",
+      system.release, static_cast<unsigned long long>(fs.f_blocks),
+      static_cast<unsigned long long>(fs.f_bfree), static_cast<unsigned long long>(fs.f_bavail),
+      static_cast<unsigned long long>(fs.f_files), static_cast<unsigned long long>(fs.f_ffree),
+      static_cast<long>(fs.f_bsize), static_cast<long>(fs.f_namelen));
   Walker(file, whole_max).walk(root);
   if (std::fclose(file) != 0) die("write " + out);
 }

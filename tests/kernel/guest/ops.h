@@ -2,7 +2,8 @@
 //
 // What every scene is written with: system calls that end the program with a message when they fail
 // unexpectedly (a scene that silently did less than it says would make the whole judgement hollow),
-// a seeded random source, and file content that is different in every block and yet compresses well.
+// a seeded random source, and file content that is different in every block and yet compresses
+// well.
 #pragma once
 
 #include <fcntl.h>

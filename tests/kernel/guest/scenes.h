@@ -15,8 +15,9 @@ struct Scene {
 };
 
 // scenes_names.cpp
-void names_scene(const Scene& scene);        ///< Every byte, every length, equal hashes. No scale.
-void directories_scene(const Scene& scene);  ///< Huge, emptied, deep. scale: entries of the huge one.
+void names_scene(const Scene& scene);  ///< Every byte, every length, equal hashes. No scale.
+void directories_scene(
+    const Scene& scene);  ///< Huge, emptied, deep. scale: entries of the huge one.
 
 // scenes_types.cpp
 void types_scene(const Scene& scene);   ///< Every file type, mode, owner, link. No scale.

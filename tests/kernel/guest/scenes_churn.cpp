@@ -87,14 +87,22 @@ class Population {
 
   size_t random_size() {
     switch (random_.below(8)) {
-      case 0: return 0;
-      case 1: return random_.below(100);
-      case 2: return random_.below(3600);
-      case 3: return 3400 + random_.below(400);
-      case 4: return 4000 + random_.below(200);
-      case 5: return random_.below(20000);
-      case 6: return random_.below(60000);
-      default: return random_.below(4096) * 16;
+      case 0:
+        return 0;
+      case 1:
+        return random_.below(100);
+      case 2:
+        return random_.below(3600);
+      case 3:
+        return 3400 + random_.below(400);
+      case 4:
+        return 4000 + random_.below(200);
+      case 5:
+        return random_.below(20000);
+      case 6:
+        return random_.below(60000);
+      default:
+        return random_.below(4096) * 16;
     }
   }
 
@@ -130,8 +138,8 @@ class Population {
     if (file.get() < 0) return;
     const int64_t end = check(::lseek(file.get(), 0, SEEK_END), "lseek");
     const bool grow = random_.percent(30);
-    const auto size = static_cast<int64_t>(
-        random_.below(static_cast<uint64_t>(grow ? end + 200000 : end + 1)));
+    const auto size =
+        static_cast<int64_t>(random_.below(static_cast<uint64_t>(grow ? end + 200000 : end + 1)));
     tried(::ftruncate(file.get(), size), "ftruncate");
   }
 

@@ -18,7 +18,7 @@
 namespace gofs::judge {
 namespace {
 
-constexpr int64_t kPointers = 1018;                   // in a direct or indirect node
+constexpr int64_t kPointers = 1018;  // in a direct or indirect node
 constexpr int64_t kSquare = kPointers * kPointers;
 // Data slots of an inode: with and without inline attributes, with and without extra attributes.
 constexpr int64_t kInodeSlots[] = {864, 873, 914, 923};
@@ -103,10 +103,10 @@ void edge_files(const std::string& name, int64_t size, Random& random) {
 void edges_scene(const Scene& scene) {
   Random random(scene.seed);
   make_directory("edges");
-  for (const int64_t size : {0, 1, 2, 7, 8, 511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049,
-                             3451, 3452, 3453, 3487, 3488, 3489, 3651, 3652, 3653, 3687, 3688,
-                             3689, 4095, 4096, 4097, 8191, 8192, 8193, 12287, 12288, 12289, 32767,
-                             32768, 32769, 65535, 65536, 65537}) {
+  for (const int64_t size :
+       {0,    1,    2,    7,    8,     511,   512,   513,   1023,  1024,  1025,  2047,  2048, 2049,
+        3451, 3452, 3453, 3487, 3488,  3489,  3651,  3652,  3653,  3687,  3688,  3689,  4095, 4096,
+        4097, 8191, 8192, 8193, 12287, 12288, 12289, 32767, 32768, 32769, 65535, 65536, 65537}) {
     edge_files(padded(static_cast<uint64_t>(size), 6), size, random);
   }
   {  // Appended in pieces that fit no border, each forced out.
@@ -153,7 +153,8 @@ void sparse_scene(const Scene& scene) {
   {
     const Fd file = open_or_die("huge/scattered", O_CREAT | O_WRONLY);
     for (int64_t i = 0; i < scene.scale; ++i) {
-      const auto block = static_cast<int64_t>(random.below(static_cast<uint64_t>(size_max / kBlock)));
+      const auto block =
+          static_cast<int64_t>(random.below(static_cast<uint64_t>(size_max / kBlock)));
       // Every other one within 20 GiB, so that direct nodes get shared.
       const int64_t offset = (i % 2 ? block : block % (5 << 20)) * kBlock + (i % 3) * 1000;
       must(write_at(file.get(), content(random.percent(10) ? 10000 : 2000, random.next()), offset),
@@ -184,7 +185,8 @@ void sparse_scene(const Scene& scene) {
     check(::fsync(file.get()), "fsync");
     for (const int64_t border : tree_borders(kInodeSlots[1])) {
       check(::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                        border * kBlock + 50, 3 * kPointers * kBlock + 77), "punch");
+                        border * kBlock + 50, 3 * kPointers * kBlock + 77),
+            "punch");
     }
   }
 }
@@ -232,9 +234,10 @@ void media_scene(const Scene& scene) {
     must(write_at(file.get(), content(static_cast<size_t>(size), random.next()), 0), "allocated");
     check(::fsync(file.get()), "fsync");
     const int64_t middle = blocks / 2 * kBlock;
-    check(::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 5000, 20000), "punch");
-    check(::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 10 * kBlock,
-                      kBlock), "punch");
+    check(::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 5000, 20000),
+          "punch");
+    check(::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 10 * kBlock, kBlock),
+          "punch");
     check(::fallocate(file.get(), FALLOC_FL_ZERO_RANGE, middle + 100, 30000), "zero range");
     check(::fallocate(file.get(), FALLOC_FL_COLLAPSE_RANGE, middle, 7 * kBlock), "collapse range");
     check(::fallocate(file.get(), FALLOC_FL_INSERT_RANGE, 3 * kBlock, 5 * kBlock), "insert range");

@@ -80,9 +80,11 @@ void encrypted_directory(Random& random) {
 void flags_scene(const Scene& scene) {
   Random random(scene.seed);
   make_directory("flags");
-  constexpr std::pair<const char*, int> kFlags[] = {
-      {"immutable", FS_IMMUTABLE_FL}, {"append", FS_APPEND_FL}, {"nodump", FS_NODUMP_FL},
-      {"noatime", FS_NOATIME_FL},     {"sync", FS_SYNC_FL}};
+  constexpr std::pair<const char*, int> kFlags[] = {{"immutable", FS_IMMUTABLE_FL},
+                                                    {"append", FS_APPEND_FL},
+                                                    {"nodump", FS_NODUMP_FL},
+                                                    {"noatime", FS_NOATIME_FL},
+                                                    {"sync", FS_SYNC_FL}};
   for (const auto& [name, flag] : kFlags) {
     must_make_file(std::string("flags/") + name, 6000, random.next());
     set_flags(std::string("flags/") + name, flag);

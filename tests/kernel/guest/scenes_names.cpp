@@ -30,11 +30,12 @@ constexpr const char* kUtf8[] = {
     "İstanbul ıi", "\ufeffbom",  "\U0010ffff"};
 
 constexpr const char* kAwkward[] = {
-    "-rf",      "--help",   "...",         "..a",       ".hidden",    " ",       "  two  ",
-    "trailing ", "new\nline", "\n",         "back\\slash", "\\n",       "\\\\",    "quote\"s'",
-    "tab\there", "%s%n%d",   "*?[a]{b,c}",  "$HOME`id`", "semi;colon", "a:b",     "\x7f",
-    "\xff\xfe",  "\xc0\x80", "\xed\xa0\x80", "con",       "#comment",   "~",       "@",
-    "\x1b[31m",  "a=b",      "\r",          "path\\to",  "{\"j\":1}",  "<&>",     "\xf5\x90\x80\x80"};
+    "-rf",        "--help",    "...",       "..a",      ".hidden",         " ",
+    "  two  ",    "trailing ", "new\nline", "\n",       "back\\slash",     "\\n",
+    "\\\\",       "quote\"s'", "tab\there", "%s%n%d",   "*?[a]{b,c}",      "$HOME`id`",
+    "semi;colon", "a:b",       "\x7f",      "\xff\xfe", "\xc0\x80",        "\xed\xa0\x80",
+    "con",        "#comment",  "~",         "@",        "\x1b[31m",        "a=b",
+    "\r",         "path\\to",  "{\"j\":1}", "<&>",      "\xf5\x90\x80\x80"};
 
 void small_file(const std::string& path, uint64_t seed) {
   if (!make_file(path, 1 + seed % 60, seed)) die("no space for " + path);
@@ -93,8 +94,9 @@ void directories_scene(const Scene& scene) {
   const auto count = static_cast<uint64_t>(scene.scale);
   make_directory("dirs");
 
-  // Half of the entries are files of their own, half are further names of a few: the directory
-  // grows through many hash levels without costing a node for each name.
+  // Some entries are files of their own, the others are further names of a few: the directory grows
+  // through many hash levels without costing a node for each name.
+  const uint64_t files_each = count > 100000 ? 16 : 2;
   make_directory("dirs/huge");
   std::string target;
   for (uint64_t i = 0; i < count; ++i) {
@@ -102,7 +104,7 @@ void directories_scene(const Scene& scene) {
     if (i % 97 == 0) name += std::string(255 - name.size(), 'L');
     if (i % 11 == 0 && name.size() < 40) name += std::string(random.below(60), 'm');
     name.insert(0, "dirs/huge/");
-    if (i % 2 == 0 || target.empty()) {
+    if (i % files_each == 0 || target.empty()) {
       const Fd file = open_or_die(name, O_CREAT | O_EXCL | O_WRONLY);
       if (i % 128 == 0) {
         target = name;
@@ -155,8 +157,9 @@ void directories_scene(const Scene& scene) {
   }
   make_directory("dirs/inline_long");
   for (int i = 0; i < 6; ++i) {  // 5 or 6 names of 255 bytes: each takes 32 slots
-    check(::link("dirs/seed", ("dirs/inline_long/" + std::string(254, 'n') +
-                               std::to_string(i)).c_str()), "link");
+    check(::link("dirs/seed",
+                 ("dirs/inline_long/" + std::string(254, 'n') + std::to_string(i)).c_str()),
+          "link");
   }
 
   std::string deep = "dirs/deep";

@@ -54,9 +54,9 @@ void types_scene(const Scene& scene) {
   make_directory("types");
 
   make_directory("types/devices");
-  constexpr unsigned kNumbers[][2] = {{0, 0},     {1, 3},       {255, 255},     {255, 256},
-                                      {256, 0},   {256, 255},   {259, 1048575}, {300, 70000},
-                                      {4095, 0},  {4095, 1048575}, {0, 1048575}, {8, 0}};
+  constexpr unsigned kNumbers[][2] = {{0, 0},    {1, 3},          {255, 255},     {255, 256},
+                                      {256, 0},  {256, 255},      {259, 1048575}, {300, 70000},
+                                      {4095, 0}, {4095, 1048575}, {0, 1048575},   {8, 0}};
   for (const auto& [major_number, minor_number] : kNumbers) {
     const dev_t device = makedev(major_number, minor_number);
     const std::string name = std::to_string(major_number) + "_" + std::to_string(minor_number);
@@ -107,9 +107,9 @@ void types_scene(const Scene& scene) {
     chain = "chain" + padded(i, 2);
   }
   // Lengths around the room for inline data with each inode layout, up to the longest.
-  for (const size_t length : {1u, 7u, 8u, 59u, 60u, 255u, 256u, 1000u, 3450u, 3451u, 3452u, 3453u, 3486u,
-                              3487u, 3488u, 3489u, 3650u, 3651u, 3652u, 3653u, 3687u, 3688u, 3689u, 4000u,
-                              4094u, 4095u}) {
+  for (const size_t length : {1u,    7u,    8u,    59u,   60u,   255u,  256u,  1000u, 3450u,
+                              3451u, 3452u, 3453u, 3486u, 3487u, 3488u, 3489u, 3650u, 3651u,
+                              3652u, 3653u, 3687u, 3688u, 3689u, 4000u, 4094u, 4095u}) {
     std::string target;
     while (target.size() < length) target += "step" + std::to_string(target.size()) + "/";
     target.resize(length);
@@ -142,16 +142,16 @@ void times_scene(const Scene& scene) {
                                   -1,
                                   -100,
                                   -86400,
-                                  -2208988800,         // 1900
-                                  -2147483648,         // least of 32 bits
+                                  -2208988800,  // 1900
+                                  -2147483648,  // least of 32 bits
                                   -2147483649,
-                                  -62135596800,        // year 1
-                                  951782400,           // 29 February 2000
-                                  2147483647,          // 2038
+                                  -62135596800,  // year 1
+                                  951782400,     // 29 February 2000
+                                  2147483647,    // 2038
                                   2147483648,
-                                  4294967295,          // 2106
+                                  4294967295,  // 2106
                                   4294967296,
-                                  253402300800,        // year 10000
+                                  253402300800,  // year 10000
                                   17179869184,
                                   99999999999};
   constexpr int64_t kNanoseconds[] = {0, 1, 500000000, 999999999, 123456789};
@@ -164,7 +164,8 @@ void times_scene(const Scene& scene) {
     make_directory(path + "_dir");
     symlink_or_die("target", path + "_link");
     check(::mknod((path + "_fifo").c_str(), S_IFIFO | 0600, 0), "mkfifo");
-    for (const char* kind : {"_file", "_dir", "_link", "_fifo"}) set_times(path + kind, atime, mtime);
+    for (const char* kind : {"_file", "_dir", "_link", "_fifo"})
+      set_times(path + kind, atime, mtime);
     ++index;
   }
   // ctime follows the clock, so the clock is set to other times for a moment (1970 plus what the
@@ -239,8 +240,13 @@ void xattrs_scene(const Scene& scene) {
   set_xattr(path_of("fifo"), "trusted.fifo", "on a fifo");
 
   // Tags: 1 owner, 2 user, 4 group of the file, 8 group, 16 mask, 32 others.
-  const std::string access = acl({{1, 7, kNoId}, {2, 6, 1000}, {2, 4, 70000}, {4, 5, kNoId},
-                                  {8, 1, 0x80000001}, {16, 7, kNoId}, {32, 0, kNoId}});
+  const std::string access = acl({{1, 7, kNoId},
+                                  {2, 6, 1000},
+                                  {2, 4, 70000},
+                                  {4, 5, kNoId},
+                                  {8, 1, 0x80000001},
+                                  {16, 7, kNoId},
+                                  {32, 0, kNoId}});
   set_xattr(file("acl", 10), "system.posix_acl_access", access);
   make_directory(path_of("acl_dir"));
   set_xattr(path_of("acl_dir"), "system.posix_acl_access", access);
