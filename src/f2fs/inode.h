@@ -41,6 +41,10 @@ struct Inode {
   uint16_t inline_bytes;
   uint16_t inline_xattr_offset;
   uint16_t inline_xattr_bytes;
+  /// Of an open file: where its blocks lie, by file block, as far as somebody has asked (map.h).
+  /// Null: nothing is kept.
+  uint32_t* block_map;
+  uint64_t block_map_blocks;
 
   GOFS_HD bool is_directory() const {
     return (mode & format::kModeTypeMask) == format::kModeDirectory;
@@ -72,6 +76,8 @@ GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::Node
   const format::Inode& raw = block.inode;
   const format::InodeLayout layout = format::inode_layout(raw, volume.geometry.feature);
   inode.ino = ino;
+  inode.block_map = nullptr;
+  inode.block_map_blocks = 0;
   inode.mode = format::load_u16(&raw.i_mode);
   inode.advise = raw.i_advise;
   inode.inline_flags = raw.i_inline;

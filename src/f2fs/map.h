@@ -33,10 +33,23 @@ struct BlockPlace {
                    // than 1 only where a whole subtree is missing, so that a walk can skip it
 };
 
-/// Finds where file block `index` of `inode` lies. Collective; per lane 0 or a negative errno. Nothing
-/// is said about the file's size: blocks past it may be mapped.
-GOFS_NOINLINE GOFS_HD inline int map_blocks(const simt::Warp& warp, Volume& volume, uint32_t lanes,
-                              const Inode& inode, uint64_t index, BlockPlace& place) {
+namespace detail {
+
+/// Words of an inode's block map: 0 for not known yet, a block address, or this for a hole.
+inline constexpr uint32_t kMappedHole = format::kNewAddr;
+
+/// The node that holds a block's address.
+struct LastNode {
+  uint32_t nid;          // 0: there is none, the block lies in a missing subtree
+  uint32_t first_word;   // its words [first_word, first_word + count) are the addresses
+  uint32_t count;
+  uint64_t first_index;  // of the file block of the first
+};
+
+/// Walks down the tree of nodes. As map_blocks, for lanes whose block map does not have the answer.
+GOFS_NOINLINE GOFS_HD inline int walk_nodes(const simt::Warp& warp, Volume& volume, uint32_t lanes,
+                                            const Inode& inode, uint64_t index, BlockPlace& place,
+                                            LastNode& last) {
   const uint32_t rank = warp.thread_rank();
   bool active = (lanes >> rank & 1u) != 0;
   int result = 0;
@@ -50,8 +63,9 @@ GOFS_NOINLINE GOFS_HD inline int map_blocks(const simt::Warp& warp, Volume& volu
       active = false;
     }
   }
+  uint32_t block = format::kNullAddr;
   place = BlockPlace{format::kNullAddr, 1};
-  uint32_t& block = place.block;
+  last = LastNode{};
   uint32_t nid = inode.ino;
   for (int level = 0; level <= static_cast<int>(format::kNodeDepthMax); ++level) {
     const uint32_t going = warp.ballot(active && level <= depth);
@@ -75,12 +89,15 @@ GOFS_NOINLINE GOFS_HD inline int map_blocks(const simt::Warp& warp, Volume& volu
     if (read < 0 || !in_place) {
       result = read < 0 ? read
                         : report(*volume.corruptions, {Structure::kNodeFooter, 0, nid, index});
-      place.span = detail::rest_of_subtree(offsets, level - 1, depth);
+      place.span = rest_of_subtree(offsets, level - 1, depth);
       active = false;
     } else if (level == depth) {
       block = next;
+      const uint32_t header_words = offsetof(format::Inode, i_addr) / 4 + inode.extra_words;
+      last = level == 0 ? LastNode{nid, header_words, inode.slot_count, index - offsets[0]}
+                        : LastNode{nid, 0, format::kNodeSlots, index - offsets[level]};
     } else if (next == 0) {
-      place.span = detail::rest_of_subtree(offsets, level, depth);
+      place.span = rest_of_subtree(offsets, level, depth);
       active = false;  // a whole subtree of holes
     } else {
       nid = next;
@@ -95,7 +112,64 @@ GOFS_NOINLINE GOFS_HD inline int map_blocks(const simt::Warp& warp, Volume& volu
       result = report(*volume.corruptions, {Structure::kBlockAddress, block, inode.ino, index});
     }
   }
+  place.block = block;
   return result;
+}
+
+/// Enters all addresses of the node `last` into the block map of `inode`, the whole warp working on
+/// one lane's node after the other: whoever asked for one block of it will ask for others.
+GOFS_NOINLINE GOFS_HD inline void fill_block_maps(const simt::Warp& warp, Volume& volume,
+                                                  uint32_t lanes, const Inode& inode,
+                                                  const LastNode& last) {
+  const uint32_t all = warp.ballot(true);
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  for (uint32_t left = lanes; left != 0;) {
+    const uint32_t owner = simt::lowest_bit(left);
+    const uint32_t nid = warp.shfl(last.nid, owner);
+    const uint32_t ino = warp.shfl(inode.ino, owner);
+    const uint32_t first_word = warp.shfl(last.first_word, owner);
+    const uint64_t first_index = warp.shfl(last.first_index, owner);
+    const uint64_t mapped_blocks = warp.shfl(inode.block_map_blocks, owner);
+    auto* const map = reinterpret_cast<uint32_t*>(
+        warp.shfl(reinterpret_cast<uint64_t>(inode.block_map), owner));
+    const auto count = static_cast<uint32_t>(
+        simt::min<uint64_t>(warp.shfl(last.count, owner), mapped_blocks - first_index));
+    (void)with_nodes(warp, volume, all, nid, ino, [&](const format::NodeBlock& node) {
+      const auto* words = reinterpret_cast<const uint32_t*>(&node) + first_word;
+      for (uint32_t i = warp.thread_rank(); i < count; i += warp.size()) {
+        const uint32_t word = format::load_u32(words + i);
+        // What makes no sense stays unknown: whoever asks for it learns of it.
+        const bool hole = word == format::kNullAddr || word == format::kNewAddr;
+        if (hole || volume.is_main_block(word)) {
+          simt::store_relaxed(map[first_index + i], hole ? kMappedHole : word);
+        }
+      }
+    });
+    left &= ~warp.ballot(mine && last.nid == nid);
+  }
+}
+
+}  // namespace detail
+
+/// Finds where file block `index` of `inode` lies. Collective; per lane 0 or a negative errno. Nothing
+/// is said about the file's size: blocks past it may be mapped.
+GOFS_HD inline int map_blocks(const simt::Warp& warp, Volume& volume, uint32_t lanes,
+                              const Inode& inode, uint64_t index, BlockPlace& place) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const bool kept = mine && inode.block_map != nullptr && index < inode.block_map_blocks;
+  const uint32_t known = kept ? simt::load_relaxed(inode.block_map[index]) : 0;
+  place = BlockPlace{known == detail::kMappedHole ? format::kNullAddr : known, 1};
+  const uint32_t unknown = warp.ballot(mine && known == 0);
+  if (unknown == 0) return 0;
+
+  BlockPlace walked{};
+  detail::LastNode last{};
+  const int error = detail::walk_nodes(warp, volume, unknown, inode, index, walked, last);
+  const bool asked = mine && known == 0;
+  if (asked) place = walked;
+  const uint32_t filling = warp.ballot(asked && kept && error == 0 && last.nid != 0);
+  if (filling != 0) detail::fill_block_maps(warp, volume, filling, inode, last);
+  return asked ? error : 0;
 }
 
 }  // namespace gofs::f2fs

@@ -87,18 +87,24 @@ GOFS_NOINLINE GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& v
   const uint32_t in_block = static_cast<uint32_t>(piece.offset & (kBlockBytes - 1));
   const bool whole = mine && piece.bytes == kBlockBytes;
 
-  // A lane whose block and buffer follow its left neighbour's leaves the command to that one.
-  const uint32_t left = rank == 0 ? 0 : rank - 1;
-  const uint64_t target = reinterpret_cast<uint64_t>(piece.target);
-  const bool follows = (warp.shfl(whole ? 1u : 0u, left) != 0) & (warp.shfl(block, left) + 1 == block) &
-                       (warp.shfl(target, left) + kBlockBytes == target);
-  uint32_t heads = warp.ballot(!(whole && follows && rank != 0));
-  uint32_t head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
-  const uint32_t run_max = device.transfer_bytes_max / kBlockBytes;
-  heads = warp.ballot((rank - head) % run_max == 0);
-  head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
-  const uint32_t later = heads & ~(simt::ranks_below(rank) | 1u << rank);
-  const uint32_t end = later == 0 ? warp.size() : simt::lowest_bit(later);
+  // A lane whose block and buffer follow its left neighbour's leaves the command to that one. `head`
+  // is the lane whose command moves this lane's piece, `end` the lane after its last.
+  uint32_t heads = ~0u;
+  uint32_t head = rank;
+  uint32_t end = rank + 1;
+  if ((lanes & (lanes - 1)) != 0) {
+    const uint32_t left = rank == 0 ? 0 : rank - 1;
+    const uint64_t target = reinterpret_cast<uint64_t>(piece.target);
+    const bool follows = (warp.shfl(whole ? 1u : 0u, left) != 0) & (warp.shfl(block, left) + 1 == block) &
+                         (warp.shfl(target, left) + kBlockBytes == target);
+    heads = warp.ballot(!(whole && follows && rank != 0));
+    head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
+    const uint32_t run_max = device.transfer_bytes_max / kBlockBytes;
+    heads = warp.ballot((rank - head) % run_max == 0);
+    head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
+    const uint32_t later = heads & ~(simt::ranks_below(rank) | 1u << rank);
+    end = later == 0 ? warp.size() : simt::lowest_bit(later);
+  }
 
   nvme::Command command{};
   command.opcode = format::nvme::IoOpcode::kRead;

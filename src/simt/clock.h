@@ -25,15 +25,24 @@ GOFS_HD inline uint64_t now_ns() {
 #endif
 }
 
-/// The end of a wait. Every wait in this project has one.
-struct Deadline {
-  uint64_t end_ns;
+/// The end of a wait. Every wait in this project has one. Time runs from the first look, which is the
+/// first turn of a loop that found nothing: reading the clock costs a GPU more than a wait that turns
+/// out to be none.
+class Deadline {
+ public:
+  GOFS_HD static Deadline after_ns(uint64_t timeout_ns) { return Deadline(timeout_ns); }
 
-  GOFS_HD static Deadline after_ns(uint64_t ns) {
+  GOFS_HD bool passed() const {
     const uint64_t now = now_ns();
-    return Deadline{ns > ~uint64_t{0} - now ? ~uint64_t{0} : now + ns};
+    if (end_ns_ == 0) end_ns_ = timeout_ns_ > ~uint64_t{0} - now ? ~uint64_t{0} : now + timeout_ns_;
+    return now >= end_ns_;
   }
-  GOFS_HD bool passed() const { return now_ns() >= end_ns; }
+
+ private:
+  GOFS_HD explicit Deadline(uint64_t timeout_ns) : timeout_ns_(timeout_ns) {}
+
+  uint64_t timeout_ns_;
+  mutable uint64_t end_ns_ = 0;  // 0: nobody has looked yet
 };
 
 /// One turn of a polling loop. Doubles its pause on the GPU up to a bound; yields the core on the

@@ -19,6 +19,7 @@
 namespace gofs::vfs {
 
 inline constexpr uint32_t kBatchRuns = 2;
+inline constexpr uint32_t kBatchGroupFiles = 8;  // that a warp reads together
 
 enum class BatchFileKind : uint32_t {
   kRuns,     // all blocks are in `runs`
@@ -272,8 +273,10 @@ GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(const simt::Warp& warp, Filesys
   const uint32_t width = warp.size();
   const uint32_t rank = warp.thread_rank();
   uint64_t bytes_read = 0;
-  for (uint32_t first = warp_index * width; first < batch.count; first += warp_count * width) {
-    const bool mine = first + rank < batch.count;
+  // Few files at a time, so that all warps have some even of a small batch.
+  const uint32_t group = simt::min(width, kBatchGroupFiles);
+  for (uint32_t first = warp_index * group; first < batch.count; first += warp_count * group) {
+    const bool mine = rank < group && first + rank < batch.count;
     BatchFile& entry = table.files[batch.first + (mine ? first + rank : first)];
     const BatchFile file = entry;
     uint8_t* const target = buffer + (mine ? offsets[first + rank] : 0);
@@ -286,7 +289,7 @@ GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(const simt::Warp& warp, Filesys
                                 : 0;
     uint32_t before = 0;  // blocks of the lanes before this one
     uint32_t total = 0;
-    for (uint32_t lane = 0; lane < width; ++lane) {
+    for (uint32_t lane = 0; lane < group; ++lane) {
       const uint32_t theirs = warp.shfl(blocks, lane);
       if (lane < rank) before += theirs;
       total += theirs;
@@ -296,7 +299,7 @@ GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(const simt::Warp& warp, Filesys
       const bool active = item < total;
       // The last lane whose row begins at or before the item.
       uint32_t owner = 0;
-      for (uint32_t lane = 1; lane < width; ++lane) {
+      for (uint32_t lane = 1; lane < group; ++lane) {
         if (warp.shfl(before, lane) <= item) owner = lane;
       }
       const uint32_t index = item - warp.shfl(before, owner);

@@ -8,6 +8,7 @@
 #include "f2fs/mount.h"
 #include "f2fs/read.h"
 #include "vfs/credentials.h"
+#include "vfs/map_arena.h"
 #include "vfs/name_cache.h"
 #include "vfs/range_lock.h"
 
@@ -67,6 +68,7 @@ struct Filesystem {
   alignas(128) uint32_t operation_cursor;
 
   BatchTable* batches;
+  alignas(128) MapArena maps;
 
   uint64_t lock_timeout_ns;  // of range locks and table locks
 };

@@ -20,6 +20,7 @@ struct FilesystemOptions {
   uint32_t dentry_entries = 65536;
   uint32_t path_entries = 16384;
   uint32_t batch_files = 262144;    // of all open batches together, 40 bytes each
+  uint64_t map_bytes = 64 << 20;    // block maps of open files, 1/1024 of the files' size
   uint64_t lock_timeout_ns = 30'000'000'000;
   Credentials credentials{};        // user 0
 };
@@ -64,6 +65,10 @@ class FilesystemMemory {
     batches.files = take<BatchFile>(batches.capacity);
     fs.batches = take<BatchTable>(1);
     memory.write_object(fs.batches, batches);
+    fs.maps.unit_count = static_cast<uint32_t>(
+        simt::align_up(MapArena::units_for(options.map_bytes / sizeof(uint32_t)), 32));
+    fs.maps.words = take<uint32_t>(uint64_t{fs.maps.unit_count} * MapArena::kUnitWords);
+    fs.maps.used = take<uint32_t>(fs.maps.unit_count / 32);
     fs.lock_timeout_ns = options.lock_timeout_ns;
     filesystem_ = take<Filesystem>(1);
     memory.write_object(filesystem_, fs);

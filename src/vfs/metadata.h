@@ -24,6 +24,7 @@ struct Stat {
   f2fs::TimeStamp changed;
   f2fs::TimeStamp created;  // 0 where the volume does not keep it
   uint32_t flags;           // i_flags
+  uint32_t advise;          // i_advise
   uint32_t project_id;
 };
 
@@ -57,6 +58,7 @@ GOFS_HD inline Stat stat_of(const f2fs::Inode& inode) {
   stat.changed = inode.changed;
   stat.created = inode.created;
   stat.flags = inode.flags;
+  stat.advise = inode.advise;
   stat.project_id = inode.project_id;
   return stat;
 }

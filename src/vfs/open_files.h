@@ -46,17 +46,34 @@ GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode) 
     open.ino = inode.ino;
     open.references = 1;
     open.inode = inode;
+    if (inode.is_regular() && !inode.has_inline_data()) {
+      const uint64_t blocks = inode.size_blocks();
+      open.inode.block_map = fs.maps.allocate(blocks);
+      open.inode.block_map_blocks = open.inode.block_map == nullptr ? 0 : blocks;
+    }
   }
   simt::unlock(lock);
   return found;
 }
 
-GOFS_HD inline void release_open_inode(Filesystem& fs, uint32_t index) {
+/// A block map that nobody uses any more.
+struct FreedMap {
+  uint64_t words;  // address
+  uint64_t count;
+};
+
+/// Gives a reference back; of the last one the block map is left to the caller. By one lane.
+GOFS_HD inline FreedMap release_open_inode(Filesystem& fs, uint32_t index) {
+  FreedMap freed{0, 0};
   uint32_t& lock = fs.open_inode_sets[index / kOpenInodeWays].lock;
   lock_table(lock);
   OpenInode& open = fs.open_inodes[index];
-  if (--open.references == 0) open.ino = 0;
+  if (--open.references == 0) {
+    freed = FreedMap{reinterpret_cast<uint64_t>(open.inode.block_map), open.inode.block_map_blocks};
+    open.ino = 0;
+  }
   simt::unlock(lock);
+  return freed;
 }
 
 /// Reserves a descriptor number, lowest free first from a start that differs between processors. By
@@ -156,8 +173,10 @@ GOFS_NOINLINE GOFS_HD inline int open_inode(const simt::Warp& warp, Filesystem& 
 /// Collective, uniform. 0 or -EBADF.
 GOFS_HD inline int close(const simt::Warp& warp, Filesystem& fs, int fd) {
   warp.sync();
+  const bool leader = warp.thread_rank() == 0;
   int error = 0;
-  if (warp.thread_rank() == 0) {
+  detail::FreedMap freed{0, 0};
+  if (leader) {
     Descriptor* descriptor = find_descriptor(fs, fd);
     uint32_t expected = kDescriptorOpen;
     if (descriptor == nullptr ||
@@ -166,11 +185,20 @@ GOFS_HD inline int close(const simt::Warp& warp, Filesystem& fs, int fd) {
                                       simt::memory_order_relaxed)) {
       error = -EBADF;
     } else {
-      detail::release_open_inode(fs, descriptor->open_inode);
+      freed = detail::release_open_inode(fs, descriptor->open_inode);
       simt::store_release(descriptor->state, uint32_t{kDescriptorFree});
     }
   }
-  return warp.shfl(error, 0);
+  error = warp.shfl(error, 0);
+  freed = detail::FreedMap{warp.shfl(freed.words, 0), warp.shfl(freed.count, 0)};
+  if (freed.words != 0) {
+    auto* const words = reinterpret_cast<uint32_t*>(freed.words);
+    warp.sync();
+    simt::zero_bytes(warp, words, freed.count * sizeof(uint32_t));
+    warp.sync();
+    if (leader) fs.maps.release(words, freed.count);
+  }
+  return error;
 }
 
 }  // namespace gofs::vfs

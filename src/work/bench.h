@@ -103,7 +103,8 @@ GOFS_HD inline void end_bench(const simt::Warp& warp, BenchParams& params, const
 
 /// Raw commands, one a lane, no file system.
 GOFS_HD inline void raw_read_body(const simt::Warp& warp, uint32_t warp_index, uint32_t,
-                                  BenchParams& params) {
+                                  BenchParams& shared) {
+  const BenchParams params = shared;  // a GPU would fetch them from the host again and again
   if (warp_index >= params.warps) return;
   nvme::Device& device = *params.fs->volume.device;
   nvme::QueuePair& queue = nvme::pick_queue(device);
@@ -113,7 +114,7 @@ GOFS_HD inline void raw_read_body(const simt::Warp& warp, uint32_t warp_index, u
   const uint64_t actors = uint64_t{params.warps} * params.lanes_per_warp;
   uint8_t* const buffer = active ? params.buffers + actor * params.block_bytes : nullptr;
   detail::Tally tally;
-  detail::begin_bench(warp, params);
+  detail::begin_bench(warp, shared);
   for (uint32_t operation = 0; operation < params.operations; ++operation) {
     const uint64_t position = detail::read_position(params, actor, actors, operation);
     nvme::Command command{};
@@ -127,16 +128,17 @@ GOFS_HD inline void raw_read_body(const simt::Warp& warp, uint32_t warp_index, u
     if (active) tally.count(params, position, buffer, params.block_bytes);
     if (warp.any(tally.error != 0)) break;
   }
-  detail::end_bench(warp, params, tally);
+  detail::end_bench(warp, shared, tally);
 }
 
 /// The same reads of an open file.
 GOFS_HD inline void file_read_body(const simt::Warp& warp, uint32_t warp_index, uint32_t,
-                                   BenchParams& params) {
+                                   BenchParams& shared) {
+  const BenchParams params = shared;
   if (warp_index >= params.warps) return;
   vfs::Filesystem& fs = *params.fs;
   detail::Tally tally;
-  detail::begin_bench(warp, params);
+  detail::begin_bench(warp, shared);
   if (params.scope == ReadScope::kThread) {
     const bool active = warp.thread_rank() < params.lanes_per_warp;
     const uint64_t actor = uint64_t{warp_index} * params.lanes_per_warp + warp.thread_rank();
@@ -169,7 +171,7 @@ GOFS_HD inline void file_read_body(const simt::Warp& warp, uint32_t warp_index, 
       if (warp.any(tally.error != 0)) break;
     }
   }
-  detail::end_bench(warp, params, tally);
+  detail::end_bench(warp, shared, tally);
 }
 
 }  // namespace gofs::work
