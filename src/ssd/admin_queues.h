@@ -120,6 +120,7 @@ GOFS_HD inline void leave_direct_mode(CompletionQueue& completions, RingPlace cl
 /// the queue before it was closed cannot take anything any more. One lane.
 GOFS_HD inline void open_queue(SubmissionQueue& queue, RingPlace start, uint32_t depth) {
   simt::store_relaxed(queue.finished, start.total(depth));
+  simt::store_relaxed(queue.consumed, start.total(depth));
   simt::store_release(queue.claimed, start.word);
 }
 
@@ -204,28 +205,21 @@ GOFS_HD inline AdminOutcome create_submission_queue(const simt::Warp& warp,
   return {};
 }
 
+inline constexpr uint32_t kAnyCid = 0x10000;
+
 /// Makes the records that still wait due at once with `status`; the completion queue is locked.
 /// Collective. Only those with `cid`, unless it is kAnyCid. Returns how many.
-inline constexpr uint32_t kAnyCid = 0x10000;
 GOFS_HD inline uint32_t end_waiting_records(const simt::Warp& warp, SubmissionQueue& queue,
                                             uint32_t cid, format::nvme::Status status) {
   const uint32_t depth = simt::load_relaxed(queue.depth);
-  const RingPlace oldest{queue.oldest};
-  uint32_t outstanding = 0;
-  if (warp.thread_rank() == 0) {
-    const RingPlace claimed{simt::load_relaxed(queue.claimed)};
-    outstanding = static_cast<uint32_t>(claimed.total(depth) - oldest.total(depth));
-  }
-  outstanding = warp.shfl(outstanding, 0);
   uint32_t ended = 0;
-  for (uint32_t i = warp.thread_rank(); i < outstanding; i += warp.size()) {
-    const RingPlace place = oldest.plus(i, depth);
-    PendingRecord& record = queue.records[place.index()];
-    if (simt::load_acquire(record.turn) != PendingRecord::turn_waiting(place.lap())) continue;
+  for (uint32_t i = warp.thread_rank(); i < depth; i += warp.size()) {
+    PendingRecord& record = queue.records[i];
+    if (!PendingRecord::is_waiting(simt::load_acquire(record.turn))) continue;
     if (cid != kAnyCid && record.cid != cid) continue;
     record.status = status;
     record.finish_ns = 0;
-    if (queue.hold_until != nullptr) queue.hold_until[place.index()] = 0;
+    if (queue.hold_until != nullptr) queue.hold_until[i] = 0;
     ++ended;
   }
   ended = simt::reduce_add(warp, ended);
@@ -263,6 +257,7 @@ GOFS_HD inline AdminOutcome delete_submission_queue(const simt::Warp& warp,
     end_waiting_records(warp, queue, kAnyCid, kAbortedQueueDeletion);
     PendingScan(warp, controller, queue, qid, completions).run(kNever);
     warp.sync();
+    // A scan looks at a bounded number of records; the next step goes on.
     drained = queue.oldest == claimed.word;
   }
   if (drained && warp.thread_rank() == 0) {

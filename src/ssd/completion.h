@@ -49,13 +49,15 @@ GOFS_HD inline void lower_next_due(SubmissionQueue& queue, uint64_t finish_ns) {
   }
 }
 
-/// The submission queue head to report: all that was claimed, if all of that is also read, else what
-/// was reported before. Heads never go back, since the caller holds the completion queue's lock.
+/// The submission queue head to report with records that are there already: all that was claimed, if
+/// all of that is consumed, else what was reported before. A command is counted as consumed before its
+/// record is there, so the last completion to be posted reports everything. Heads never go back, since
+/// the caller holds the completion queue's lock.
 GOFS_HD inline uint16_t consumed_head(SubmissionQueue& queue) {
-  // `finished` first: what it counts was claimed before, so equality means that nothing is missing.
-  const uint64_t finished = simt::load_acquire(queue.finished);
+  // `consumed` first: what it counts was claimed before, so equality means that nothing is missing.
+  const uint64_t consumed = simt::load_acquire(queue.consumed);
   const RingPlace claimed{simt::load_relaxed(queue.claimed)};
-  if (claimed.total(simt::load_relaxed(queue.depth)) == finished) {
+  if (claimed.total(simt::load_relaxed(queue.depth)) == consumed) {
     queue.reported_head = static_cast<uint16_t>(claimed.index());
   }
   return queue.reported_head;
@@ -88,8 +90,10 @@ class PendingScan {
     uint64_t claimed = 0;
     if (rank == 0) claimed = simt::load_relaxed(queue_.claimed);
     claimed = warp_.shfl(claimed, 0);
-    auto outstanding = static_cast<uint32_t>(RingPlace{claimed}.total(depth_) -
-                                             oldest.total(depth_));
+    // Where records right after `oldest` are posted but were not looked at yet, their places may be
+    // in use again, so there can be more than a lap; one lap is looked at.
+    const uint64_t distance = RingPlace{claimed}.total(depth_) - oldest.total(depth_);
+    auto outstanding = static_cast<uint32_t>(simt::min<uint64_t>(distance, depth_));
     if (offset >= outstanding) offset = 0;
     load_completion_queue();
     const uint64_t posted_before = queue_.posted;
@@ -98,7 +102,7 @@ class PendingScan {
     uint32_t looked_at = 0;
     uint64_t soonest = kNever;
     bool held = false;
-    const bool complete = offset == 0 && outstanding <= kRecordsMax;
+    const bool complete = offset == 0 && distance <= simt::min(depth_, kRecordsMax);
     while (offset < outstanding && looked_at < kRecordsMax) {
       const uint32_t index = offset + rank;
       PendingRecord* record = nullptr;
@@ -110,7 +114,7 @@ class PendingScan {
         lap = place.lap();
         record = &queue_.records[place.index()];
         const uint32_t turn = simt::load_acquire(record->turn);
-        done = turn == PendingRecord::turn_posted(lap);
+        done = PendingRecord::is_posted(turn, lap);
         if (turn == PendingRecord::turn_waiting(lap)) {
           const bool holds = queue_.hold_until != nullptr &&
                              queue_.hold_until[place.index()] > posted_before + posted_;
@@ -157,13 +161,10 @@ class PendingScan {
     phase_ = completions_.phase;
     const uint32_t completion_queue = simt::load_relaxed(queue_.completion_queue);
     uint32_t driver_head = 0;
-    uint32_t sq_head = 0;
     if (warp_.thread_rank() == 0) {
       driver_head = simt::load_system_acquire(controller_.completion_doorbell(completion_queue));
-      sq_head = consumed_head(queue_);
     }
     room_ = completion_room(tail_, warp_.shfl(driver_head, 0), completion_depth_);
-    sq_head_ = static_cast<uint16_t>(warp_.shfl(sq_head, 0));
   }
 
   /// Posts the records of the lanes that are `due`, in rank order, while there is room. Collective.
@@ -171,6 +172,10 @@ class PendingScan {
   GOFS_HD bool post(PendingRecord* record, uint64_t lap, bool due) {
     const uint32_t due_ranks = warp_.ballot(due);
     if (due_ranks == 0) return false;
+    warp_.sync();
+    uint32_t sq_head = 0;
+    if (warp_.thread_rank() == 0) sq_head = consumed_head(queue_);
+    sq_head = warp_.shfl(sq_head, 0);
     const uint32_t below = simt::ranks_below(warp_.thread_rank());
     const bool twice = due && (record->status & PendingRecord::kTwice) != 0;
     const uint32_t twice_ranks = warp_.ballot(twice);
@@ -179,7 +184,7 @@ class PendingScan {
     const bool fits = due && first + entries <= room_;
     if (fits) {
       const Completion completion{
-          0, sq_head_, static_cast<uint16_t>(qid_), record->cid,
+          0, static_cast<uint16_t>(sq_head), static_cast<uint16_t>(qid_), record->cid,
           static_cast<format::nvme::Status>(record->status & ~PendingRecord::kTwice)};
       // Before the entry, whose release publishes it: the driver may use the place again at once.
       simt::store_relaxed(record->turn, PendingRecord::turn_posted(lap));
@@ -216,7 +221,6 @@ class PendingScan {
   uint32_t tail_ = 0;
   uint32_t phase_ = 0;
   uint32_t room_ = 0;
-  uint16_t sq_head_ = 0;
   uint32_t posted_ = 0;
 };
 
@@ -238,8 +242,9 @@ GOFS_HD inline void unlock_together(const simt::Warp& warp, uint32_t& lock) {
 
 /// Posts the completions of queue `qid` that are due. Collective. Does nothing if another warp is
 /// at it. Returns how many were posted.
-GOFS_HD inline uint32_t post_due(const simt::Warp& warp, VirtualController& controller,
-                                 uint32_t qid, uint64_t now_ns) {
+GOFS_NOINLINE GOFS_HD inline uint32_t post_due(const simt::Warp& warp,
+                                               VirtualController& controller, uint32_t qid,
+                                               uint64_t now_ns) {
   SubmissionQueue& queue = controller.submission_queue(qid);
   uint64_t next_due_ns = kNever;
   uint32_t completion_queue = 0;

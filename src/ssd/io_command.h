@@ -27,6 +27,9 @@ struct IoCommand {
   GOFS_HD bool is(format::nvme::IoOpcode wanted) const {
     return opcode == static_cast<uint8_t>(wanted);
   }
+  GOFS_HD bool zeroes_media() const {
+    return valid && !fails() && (is(format::nvme::IoOpcode::kWriteZeroes) || range_count != 0);
+  }
   GOFS_HD bool fails() const { return status != format::nvme::kSuccess; }
   GOFS_HD void fail(format::nvme::Status why) {
     status = why;

@@ -62,6 +62,12 @@ struct PendingRecord {
   }
   GOFS_HD static constexpr uint32_t turn_waiting(uint64_t lap) { return turn_none(lap) + 1; }
   GOFS_HD static constexpr uint32_t turn_posted(uint64_t lap) { return turn_none(lap) + 2; }
+  /// Also true when the record is in use for a later lap already; turns wrap around.
+  GOFS_HD static constexpr bool is_posted(uint32_t turn, uint64_t lap) {
+    return static_cast<int32_t>(turn - turn_posted(lap)) >= 0;
+  }
+  /// For a command of whatever lap.
+  GOFS_HD static constexpr bool is_waiting(uint32_t turn) { return (turn & 1) != 0; }
 };
 static_assert(sizeof(PendingRecord) == 16);
 
@@ -75,6 +81,7 @@ struct alignas(128) SubmissionQueue {
   uint64_t claimed;      // a RingPlace
   uint64_t finished;     // commands of which the controller will touch no memory of the driver again,
                          // save for posting a pending record
+  uint64_t consumed;     // commands whose entries the driver may overwrite; mode pending
   uint64_t next_due_ns;  // no pending record is due before; may be too early
 
   // Changed by admin commands while the queue is closed; relaxed accesses.
@@ -89,7 +96,7 @@ struct alignas(128) SubmissionQueue {
   uint64_t* hold_until;  // per place: post when `posted` has reached this; null without faults
 
   // Guarded by the completion queue's lock; mode pending.
-  alignas(128) uint64_t oldest;  // a RingPlace: all records before it are posted
+  alignas(128) uint64_t oldest;  // a RingPlace: all records before it are posted; may lie behind
   uint32_t scan_offset;          // where the next look at the records starts, counted from `oldest`
   uint16_t reported_head;
   uint64_t posted;

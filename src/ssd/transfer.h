@@ -6,7 +6,7 @@
 // All commands' transfers are cut into pieces at the pages of the driver's memory, and the pieces of
 // all commands numbered through. Each lane works out one piece (PRP entry, place on the media), so
 // list entries and chunk addresses are loaded side by side; then the warp moves the pieces two at a
-// time. Every write to the media goes through write_media().
+// time. All of it passes move_media().
 #pragma once
 
 #include "simt/copy_two.h"
@@ -16,10 +16,17 @@ namespace gofs::ssd {
 
 namespace detail {
 
-/// Collective: stores two ranges on the media; a null source stores zeros.
-GOFS_HD inline void write_media(const simt::Warp& warp, const simt::CopyRange& a,
-                                const simt::CopyRange& b) {
-  simt::copy_two(warp, a, b);
+/// Bytes on their way to the media (its place is the range's target; without a source they are zeros)
+/// or from it (its place is the source; null: nothing was ever written there).
+struct MediaMove {
+  simt::CopyRange range{nullptr, nullptr, 0};
+  bool to_media = false;
+};
+
+/// Collective, uniform: all that is ever written to the media, and read from it by commands, passes
+/// here, up to two moves at a time.
+GOFS_HD inline void move_media(const simt::Warp& warp, const MediaMove& a, const MediaMove& b) {
+  simt::copy_two(warp, a.range, b.range);
 }
 
 /// What one lane prepared: the part of one page that lies together on the media, and, in the rare
@@ -75,32 +82,29 @@ GOFS_HD inline Piece prepare_piece(const Media& media, const PieceOwner& owner, 
   return piece;
 }
 
-GOFS_HD inline simt::CopyRange broadcast(const simt::Warp& warp, const simt::CopyRange& range,
-                                         uint32_t rank) {
-  return {reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(range.target), rank)),
-          reinterpret_cast<const uint8_t*>(
-              warp.shfl(reinterpret_cast<uint64_t>(range.source), rank)),
-          warp.shfl(range.bytes, rank)};
+/// Rank `rank`'s range, on every lane.
+GOFS_HD inline MediaMove broadcast(const simt::Warp& warp, const simt::CopyRange& range,
+                                   uint32_t rank, uint32_t writers) {
+  return {{reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(range.target), rank)),
+           reinterpret_cast<const uint8_t*>(
+               warp.shfl(reinterpret_cast<uint64_t>(range.source), rank)),
+           warp.shfl(range.bytes, rank)},
+          (writers >> rank & 1) != 0};
 }
 
-/// Moves the ranges of ranks 0 .. count - 1, two at a time.
-GOFS_HD inline void move_ranges(const simt::Warp& warp, const simt::CopyRange& mine, bool to_media,
+/// Moves the pieces of ranks 0 .. count - 1, two at a time; the parts behind chunk ends after all
+/// others.
+GOFS_HD inline void move_pieces(const simt::Warp& warp, const Piece& piece, bool to_media,
                                 uint32_t count) {
   const uint32_t writers = warp.ballot(to_media);
-  for (uint32_t rank = 0; rank < count; rank += 2) {
-    const simt::CopyRange a = broadcast(warp, mine, rank);
-    simt::CopyRange b{nullptr, nullptr, 0};
-    if (rank + 1 < count) b = broadcast(warp, mine, rank + 1);
-    const bool a_writes = (writers >> rank & 1) != 0;
-    const bool b_writes = rank + 1 < count ? (writers >> (rank + 1) & 1) != 0 : a_writes;
-    if (a_writes && b_writes) {
-      write_media(warp, a, b);
-    } else if (!a_writes && !b_writes) {
-      simt::copy_two(warp, a, b);
-    } else {
-      const simt::CopyRange none{nullptr, nullptr, 0};
-      write_media(warp, a_writes ? a : b, none);
-      simt::copy_two(warp, a_writes ? b : a, none);
+  const uint32_t passes = warp.any(piece.behind.bytes != 0) ? 2 : 1;
+  for (uint32_t pass = 0; pass < passes; ++pass) {
+    const simt::CopyRange mine = pass == 0 ? piece.range : piece.behind;
+    for (uint32_t rank = 0; rank < count; rank += 2) {
+      const MediaMove first = broadcast(warp, mine, rank, writers);
+      MediaMove second;
+      if (rank + 1 < count) second = broadcast(warp, mine, rank + 1, writers);
+      move_media(warp, first, second);
     }
   }
 }
@@ -113,7 +117,7 @@ GOFS_HD inline void zero_media(const simt::Warp& warp, const Media& media, uint6
     const uint64_t step = media.contiguous_bytes(offset, simt::min(bytes, kStepBytes));
     uint8_t* const target = media.find(offset);
     if (target != nullptr) {
-      write_media(warp, {target, nullptr, static_cast<uint32_t>(step)}, {nullptr, nullptr, 0});
+      move_media(warp, {{target, nullptr, static_cast<uint32_t>(step)}, true}, {});
     }
     offset += step;
     bytes -= step;
@@ -158,13 +162,13 @@ GOFS_HD inline format::nvme::Status deallocate(const simt::Warp& warp,
   return kSuccess;
 }
 
-/// Write Zeroes and Dataset Management, one command after another.
-GOFS_HD inline void zero_blocks(const simt::Warp& warp, const VirtualController& controller,
-                                IoCommand& command) {
+/// Write Zeroes and Dataset Management, one command after another. Returns this lane's status.
+GOFS_NOINLINE GOFS_HD inline format::nvme::Status zero_blocks(const simt::Warp& warp,
+                                                              const VirtualController& controller,
+                                                              const IoCommand& command) {
   using namespace format::nvme;
-  const bool zeroes = command.valid && !command.fails() && command.is(IoOpcode::kWriteZeroes);
-  const bool deallocates = command.valid && !command.fails() && command.range_count != 0;
-  for (uint32_t left = warp.ballot(zeroes || deallocates); left != 0; left &= left - 1) {
+  Status status = command.status;
+  for (uint32_t left = warp.ballot(command.zeroes_media()); left != 0; left &= left - 1) {
     const uint32_t rank = simt::lowest_bit(left);
     const uint32_t range_count = warp.shfl(command.range_count, rank);
     if (range_count == 0) {
@@ -172,10 +176,11 @@ GOFS_HD inline void zero_blocks(const simt::Warp& warp, const VirtualController&
                  uint64_t{warp.shfl(command.lba_count, rank)} << controller.lba_shift);
       continue;
     }
-    const Status status = deallocate(warp, controller, warp.shfl(command.prp1, rank),
-                                     warp.shfl(command.prp2, rank), range_count);
-    if (warp.thread_rank() == rank && status != kSuccess) command.fail(status);
+    const Status outcome = deallocate(warp, controller, warp.shfl(command.prp1, rank),
+                                      warp.shfl(command.prp2, rank), range_count);
+    if (warp.thread_rank() == rank) status = outcome;
   }
+  return status;
 }
 
 /// Read and Write: moves the data of all lanes' commands.
@@ -222,10 +227,7 @@ GOFS_HD inline void move_data(const simt::Warp& warp, const VirtualController& c
     if (failures != 0 && warp.shfl(uint32_t{command.status}, owner_rank) != kSuccess) {
       piece.range.bytes = piece.behind.bytes = 0;
     }
-    move_ranges(warp, piece.range, owner.to_media, window_pieces);
-    if (warp.any(piece.behind.bytes != 0)) {
-      move_ranges(warp, piece.behind, owner.to_media, window_pieces);
-    }
+    move_pieces(warp, piece, owner.to_media, window_pieces);
   }
 }
 
@@ -252,7 +254,9 @@ GOFS_HD inline void sync_media(const simt::Warp& warp, VirtualController& contro
 GOFS_HD inline void execute(const simt::Warp& warp, VirtualController& controller,
                             IoCommand& command, uint32_t command_count) {
   detail::move_data(warp, controller, command, command_count);
-  detail::zero_blocks(warp, controller, command);
+  if (warp.any(command.zeroes_media())) {
+    command.status = detail::zero_blocks(warp, controller, command);
+  }
   detail::sync_media(warp, controller, command);
 }
 

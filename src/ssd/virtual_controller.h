@@ -64,10 +64,11 @@ GOFS_HD inline void post_directly(const simt::Warp& warp, uint32_t qid, const Cl
 }
 
 /// Pending mode: each lane leaves a record of its command's completion.
-GOFS_HD inline void record_pending(const simt::Warp& warp, VirtualController& controller,
-                                   SubmissionQueue& queue, const Claim& claim,
-                                   const IoCommand& command, const FaultRule* fault,
-                                   uint64_t now_ns) {
+GOFS_NOINLINE GOFS_HD inline void record_pending(const simt::Warp& warp,
+                                                 VirtualController& controller,
+                                                 SubmissionQueue& queue, const Claim& claim,
+                                                 const IoCommand& command,
+                                                 const FaultRule* fault, uint64_t now_ns) {
   if (!command.valid || (fault != nullptr && fault->action == FaultAction::kFatal)) return;
   const RingPlace place = claim.first.plus(warp.thread_rank(), claim.depth);
   PendingRecord& record = queue.records[place.index()];
@@ -145,6 +146,10 @@ GOFS_HD inline Claim fetch_and_execute(const simt::Warp& warp, VirtualController
   if (claim.mode == CompletionMode::kDirect) {
     post_directly(warp, qid, claim, command);
   } else {
+    if (rank == 0) {
+      simt::AtomicRef<uint64_t>(queue.consumed).fetch_add(claim.count, simt::memory_order_release);
+    }
+    warp.sync();
     record_pending(warp, controller, queue, claim, command, fault, now_ns);
   }
   count_commands(warp, controller, queue, qid, command);
