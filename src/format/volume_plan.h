@@ -38,13 +38,14 @@ struct Overprovision {
 /// it fills, twice over, and one for each current segment. The percentage that takes least in all
 /// is found by trying.
 GOFS_HD inline Overprovision choose_overprovision(uint32_t main_segments) {
-  const bool small = main_segments < 256;
+  const bool small = main_segments < 256;  // 10 to 95 % by 5, else 0.01 to 10 % by 0.01
   const double step = small ? 5.0 : 0.01;
-  const double last = small ? 95.0 : 10.0;
+  const int steps = small ? 18 : 1000;
   double best_total = main_segments;
   Overprovision best{main_segments, main_segments};
-  // The sum of steps, rather than a multiple, rounds as mkfs.f2fs does.
-  for (double percent = small ? 10.0 : 0.01; percent <= last; percent += step) {
+  double percent = small ? 5.0 : 0.0;
+  for (int i = 0; i < steps; ++i) {
+    percent += step;  // a sum rather than a multiple: it rounds as mkfs.f2fs does
     const double reserved = 2 * (100 / percent + 1) + kLogCount;
     const double rest = main_segments - reserved;
     if (rest <= 0) continue;

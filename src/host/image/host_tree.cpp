@@ -116,7 +116,7 @@ class TreeCopy {
       : builder_(builder), options_(options), counts_(counts) {}
 
   Status run(Directory into, const std::string& host_path) {
-    struct stat about{};
+    struct stat about {};
     if (stat(host_path.c_str(), &about) != 0) return Status::system_failure(-errno, host_path);
     builder_.set_attributes(into, attributes_of(about));
     waiting_.push_back({into, host_path});
@@ -138,7 +138,7 @@ class TreeCopy {
 
  private:
   Status copy_entry(Directory parent, const std::string& path, const std::string& name) {
-    struct stat about{};
+    struct stat about {};
     if (lstat(path.c_str(), &about) != 0) return Status::system_failure(-errno, "lstat");
     const Attributes attributes = attributes_of(about);
     if (S_ISDIR(about.st_mode)) {

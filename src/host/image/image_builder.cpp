@@ -560,6 +560,7 @@ Status ImageBuilder::write_directory(PendingDirectory* directory) {
   GOFS_RETURN_IF_FAILED(
       lay_out_directory(directory->entries, directory->options.dir_level, &places));
   std::vector<BlockRun> wanted;
+  wanted.reserve(places.blocks.size());
   for (const PlannedDentryBlock& one : places.blocks) {
     wanted.push_back(BlockRun{one.file_block, 1, format::kNullAddr});
   }

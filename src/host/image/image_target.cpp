@@ -108,7 +108,7 @@ class MemoryTarget final : public ImageTarget {
 
 /// Gives the file or device of `fd` its size, or finds it out.
 Status settle_size(int fd, const std::string& name, uint64_t* size_bytes) {
-  struct stat about{};
+  struct stat about {};
   if (fstat(fd, &about) != 0) return Status::system_failure(-errno, name);
   if (S_ISBLK(about.st_mode)) {
     uint64_t device_bytes = 0;

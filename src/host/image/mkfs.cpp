@@ -29,7 +29,7 @@ Status open_checked(uint64_t size_bytes, const VolumeOptions& options, Open open
 }
 
 bool is_missing(const std::string& path) {
-  struct stat about{};
+  struct stat about {};
   return stat(path.c_str(), &about) != 0 && errno == ENOENT;
 }
 

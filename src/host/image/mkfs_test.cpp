@@ -57,7 +57,7 @@ TEST_P(SizeTest, fsck_finds_nothing) {
   const TemporaryPath image;
   const Status status = make_volume(image.path(), GetParam(), quick_options());
   ASSERT_TRUE(status.ok()) << status.message;
-  struct stat about{};
+  struct stat about {};
   ASSERT_EQ(stat(image.path().c_str(), &about), 0);
   EXPECT_EQ(static_cast<uint64_t>(about.st_size), GetParam());
   EXPECT_LT(static_cast<uint64_t>(about.st_blocks) * 512, 4 * kMiB);  // sparse
@@ -223,7 +223,7 @@ TEST(Mkfs, a_refused_file_keeps_its_size_and_bytes) {
   const Heads before = read_heads(image.path());
   for (const uint64_t size : {uint64_t{4096}, 64 * kMiB, 16 * kTiB + kMiB}) {
     EXPECT_FALSE(make_volume(image.path(), size, {}).ok());
-    struct stat about{};
+    struct stat about {};
     ASSERT_EQ(stat(image.path().c_str(), &about), 0);
     EXPECT_EQ(static_cast<uint64_t>(about.st_size), 100 * kMiB);
   }
