@@ -112,6 +112,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& f
     const int64_t base =
         whence == kSeekEnd ? size
                            : static_cast<int64_t>(simt::load_relaxed(descriptor->position));
+    if (base < 0) return -EINVAL;  // a directory at its end: that place is no offset
     if (offset > 0 && base > INT64_MAX - offset) return -EOVERFLOW;
     target = base + offset;
   } else if (whence == kSeekData || whence == kSeekHole) {
