@@ -76,6 +76,8 @@ class Warp {
 class Warp {
  public:
   Warp() = default;
+  /// Of a mask of lanes, which a CPU does not have: so that device code compiles in both passes.
+  explicit Warp(uint32_t) {}
   Warp(Team* team, uint32_t rank) : team_(team), rank_(rank) {}
   GOFS_HD static Warp current() { return Warp(); }
   GOFS_HD static Warp full() { return Warp(); }

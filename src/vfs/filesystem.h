@@ -70,6 +70,10 @@ struct Filesystem {
   BatchTable* batches;
   alignas(128) MapArena maps;
 
+  // Where the threads of a grid meet (gofs.cuh).
+  alignas(128) int64_t grid_answer;
+  uint64_t grid_failure;
+
   uint64_t lock_timeout_ns;  // of range locks and table locks
 };
 

@@ -149,6 +149,29 @@ GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& f
   return target;
 }
 
+/// Takes the next `bytes` of a file for the caller and moves the position past them, or to the end of
+/// the file. Returns where they begin, or a negative errno.
+GOFS_HD inline int64_t advance_position(const simt::Warp& warp, Filesystem& fs, int fd,
+                                        uint64_t bytes) {
+  Descriptor* descriptor = find_descriptor(fs, fd);
+  if (descriptor == nullptr || (descriptor->flags & kOpenPath) != 0) return -EBADF;
+  const f2fs::Inode& inode = fs.open_inodes[descriptor->open_inode].inode;
+  if (inode.is_directory()) return -EISDIR;
+  warp.sync();
+  uint64_t position = 0;
+  if (warp.thread_rank() == 0) {
+    simt::AtomicRef<uint64_t> word(descriptor->position);
+    position = word.load(simt::memory_order_relaxed);
+    uint64_t next = 0;
+    do {
+      const uint64_t left = position < inode.size_bytes ? inode.size_bytes - position : 0;
+      next = position + simt::min(bytes, left);
+    } while (!word.compare_exchange_weak(position, next, simt::memory_order_relaxed,
+                                         simt::memory_order_relaxed));
+  }
+  return static_cast<int64_t>(warp.shfl(position, 0));
+}
+
 /// A descriptor for readdir; close() closes it.
 GOFS_HD inline int opendir(const simt::Warp& warp, Filesystem& fs, const char* path) {
   return open(warp, fs, path, kOpenReadOnly | kOpenDirectory);

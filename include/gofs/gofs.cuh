@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GoFS inside CUDA kernels: POSIX names, the calling group first.
+//
+//   __global__ void sum(gofs::VolumeHandle vol, float* buffer) {
+//     const auto block = gofs::this_block();
+//     const int fd = gofs::open(block, vol, "/data/weights.bin", gofs::kOpenReadOnly);
+//     const int64_t n = gofs::pread(block, vol, fd, buffer, 1 << 20, blockIdx.x * (1ull << 20));
+//     ...
+//     gofs::close(block, vol, fd);
+//   }
+//
+// The group says who calls together and shares one result:
+//   this_thread()  each thread for itself, in divergent code too
+//   this_warp()    all 32 lanes, same arguments
+//   this_block()   all threads of the block, same arguments; the range of a read is dealt to its warps
+//   this_grid()    all threads of a cooperative launch, same arguments; dealt to all warps
+// or a group of <cooperative_groups.h>: thread_block, a tile of 32, grid_group.
+//
+// Results are negative errnos or what POSIX says, the same for every thread of the group. When a call
+// returns, what it read is visible to the whole group. Paths are NUL-terminated, absolute, in memory
+// that the GPU reaches. Compile with -rdc=true: without it every kernel gets its own copy of the file
+// system, which takes the compiler minutes.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include "vfs/async.h"
+#include "vfs/batch.h"
+#include "vfs/metadata.h"
+
+namespace gofs {
+
+/// What Volume::device() gives. Valid in kernels as long as the volume is mounted.
+using VolumeHandle = vfs::Filesystem*;
+
+using f2fs::NamedEntry;
+using vfs::FilesystemStat;
+using vfs::kMayExecute;
+using vfs::kMayRead;
+using vfs::kMayWrite;
+using vfs::kOpenDirectory;
+using vfs::kOpenNoFollow;
+using vfs::kOpenPath;
+using vfs::kOpenReadOnly;
+using vfs::kSeekCurrent;
+using vfs::kSeekData;
+using vfs::kSeekEnd;
+using vfs::kSeekHole;
+using vfs::kSeekSet;
+using vfs::Stat;
+using vfs::Ticket;
+
+/// One part of a scattered read.
+struct IoVector {
+  void* base;
+  uint64_t bytes;
+};
+
+namespace device_detail {
+
+/// Lowest failure of several warps in one word that atomicMin orders: offset above, errno below.
+constexpr unsigned long long kNoFailure = ~0ull;
+__device__ inline unsigned long long pack_failure(const vfs::ReadFailure& failure) {
+  return failure.error == 0 ? kNoFailure
+                            : failure.at << 12 | static_cast<unsigned>(-failure.error);
+}
+__device__ inline vfs::ReadFailure unpack_failure(unsigned long long packed) {
+  if (packed == kNoFailure) return {vfs::kOffsetMax, 0};
+  return {packed >> 12, -static_cast<int>(packed & 0xfff)};
+}
+
+__device__ inline uint32_t thread_in_block() {
+  return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+}
+__device__ inline uint32_t threads_per_block() { return blockDim.x * blockDim.y * blockDim.z; }
+
+/// The part of a block's threads that are in the calling warp: all 32, or fewer in the last one.
+__device__ inline simt::Warp block_warp() {
+  const uint32_t first = thread_in_block() & ~31u;
+  const uint32_t lanes = simt::min(32u, threads_per_block() - first);
+  return simt::Warp(lanes == 32 ? 0xffffffffu : (1u << lanes) - 1);
+}
+
+}  // namespace device_detail
+
+class ThisThread {
+ public:
+  /// Calls `work(warp)` once for the group; its answer for all threads.
+  template <typename Work>
+  __device__ int64_t once(VolumeHandle, Work work) const {
+    return work(simt::Warp::single());
+  }
+  __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
+                           uint64_t offset) const {
+    // Threads of a warp that happen to read together share their commands.
+    return vfs::pread_lanes(simt::Warp::current(), *vol, {fd, buffer, bytes, offset});
+  }
+  __device__ simt::Warp async_warp() const { return simt::Warp::single(); }
+  static constexpr bool kOneWarp = true;
+};
+
+class ThisWarp {
+ public:
+  template <typename Work>
+  __device__ int64_t once(VolumeHandle, Work work) const {
+    return work(simt::Warp::full());
+  }
+  __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
+                           uint64_t offset) const {
+    return vfs::pread(simt::Warp::full(), *vol, fd, buffer, bytes, offset);
+  }
+  __device__ simt::Warp async_warp() const { return simt::Warp::full(); }
+  static constexpr bool kOneWarp = true;
+};
+
+class ThisBlock {
+ public:
+  template <typename Work>
+  __device__ int64_t once(VolumeHandle, Work work) const {
+    __shared__ int64_t answer;
+    __syncthreads();  // a former answer has been read
+    if (device_detail::thread_in_block() < 32) {
+      const simt::Warp warp = device_detail::block_warp();
+      const int64_t result = work(warp);
+      if (warp.thread_rank() == 0) answer = result;
+    }
+    __syncthreads();
+    return answer;
+  }
+
+  __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
+                           uint64_t offset) const {
+    __shared__ unsigned long long failure;
+    __shared__ uint64_t granted;
+    __shared__ vfs::OpenInode* open;
+    __shared__ vfs::RangeHold hold;
+    vfs::Filesystem& fs = *vol;
+    const int64_t begun = once(vol, [&](const simt::Warp& warp) -> int64_t {
+      vfs::OpenInode* file = nullptr;
+      uint64_t count = bytes;
+      const int error = vfs::begin_read(fs, fd, offset, count, file);
+      vfs::RangeHold taken{};
+      int locked = 0;
+      if (error == 0 && count != 0) {
+        const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+        locked = vfs::lock_shared(warp, file->lock, {offset, count}, deadline, taken);
+      }
+      if (warp.thread_rank() == 0) {
+        failure = device_detail::kNoFailure;
+        granted = count;
+        open = file;
+        hold = taken;
+      }
+      return error < 0 ? error : locked;
+    });
+    if (begun < 0 || granted == 0) return begun;
+    const simt::Warp warp = device_detail::block_warp();
+    // Rounds are as wide as a warp: a partial last warp helps where it can do no harm, not at all.
+    const uint32_t warps = simt::max(device_detail::threads_per_block() / 32, 1u);
+    const uint32_t index = device_detail::thread_in_block() / 32;
+    if (index < warps) {
+      const vfs::ReadFailure failed = vfs::read_striped(
+          warp, fs, open->inode, static_cast<uint8_t*>(buffer), granted, offset, index, warps);
+      if (warp.thread_rank() == 0) atomicMin(&failure, device_detail::pack_failure(failed));
+    }
+    __syncthreads();
+    const int64_t result = vfs::read_outcome(granted, device_detail::unpack_failure(failure));
+    if (device_detail::thread_in_block() < 32) vfs::unlock_shared(warp, open->lock, hold);
+    __syncthreads();  // the shared words may be used again
+    return result;
+  }
+};
+
+/// All threads of a kernel launched with cudaLaunchCooperativeKernel, blocks of whole warps.
+class ThisGrid {
+ public:
+  template <typename Work>
+  __device__ int64_t once(VolumeHandle vol, Work work) const {
+    const auto grid = cooperative_groups::this_grid();
+    grid.sync();
+    if (grid.thread_rank() < 32) {
+      const simt::Warp warp = simt::Warp::full();
+      const int64_t result = work(warp);
+      if (warp.thread_rank() == 0) simt::store_relaxed(vol->grid_answer, result);
+    }
+    grid.sync();
+    return simt::load_relaxed(vol->grid_answer);
+  }
+
+  __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
+                           uint64_t offset) const {
+    const auto grid = cooperative_groups::this_grid();
+    vfs::Filesystem& fs = *vol;
+    vfs::OpenInode* open = nullptr;
+    uint64_t granted = bytes;
+    const int64_t begun = vfs::begin_read(fs, fd, offset, granted, open);
+    if (begun < 0 || granted == 0) return begun;  // the same everywhere
+    vfs::RangeHold hold{};
+    const int64_t locked = once(vol, [&](const simt::Warp& warp) -> int64_t {
+      const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+      if (warp.thread_rank() == 0) {
+        simt::store_relaxed(vol->grid_failure, uint64_t{device_detail::kNoFailure});
+      }
+      return vfs::lock_shared(warp, open->lock, {offset, granted}, deadline, hold);
+    });
+    if (locked < 0) return locked;
+    const simt::Warp warp = simt::Warp::full();
+    const auto warps = static_cast<uint32_t>(grid.size() / 32);
+    const auto index = static_cast<uint32_t>(grid.thread_rank() / 32);
+    const vfs::ReadFailure failed = vfs::read_striped(
+        warp, fs, open->inode, static_cast<uint8_t*>(buffer), granted, offset, index, warps);
+    if (warp.thread_rank() == 0 && failed.error != 0) {
+      simt::AtomicRef<uint64_t>(vol->grid_failure)
+          .fetch_min(device_detail::pack_failure(failed), simt::memory_order_relaxed);
+    }
+    grid.sync();
+    const int64_t result = vfs::read_outcome(
+        granted, device_detail::unpack_failure(simt::load_relaxed(vol->grid_failure)));
+    if (index == 0) vfs::unlock_shared(warp, open->lock, hold);
+    grid.sync();
+    return result;
+  }
+};
+
+__device__ inline ThisThread this_thread() { return {}; }
+__device__ inline ThisWarp this_warp() { return {}; }
+__device__ inline ThisBlock this_block() { return {}; }
+__device__ inline ThisGrid this_grid() { return {}; }
+
+namespace device_detail {
+
+__device__ inline const ThisThread& scope(const ThisThread& group) { return group; }
+__device__ inline const ThisWarp& scope(const ThisWarp& group) { return group; }
+__device__ inline const ThisBlock& scope(const ThisBlock& group) { return group; }
+__device__ inline const ThisGrid& scope(const ThisGrid& group) { return group; }
+__device__ inline ThisBlock scope(const cooperative_groups::thread_block&) { return {}; }
+__device__ inline ThisGrid scope(const cooperative_groups::grid_group&) { return {}; }
+template <typename Parent>
+__device__ ThisWarp scope(const cooperative_groups::thread_block_tile<32, Parent>&) {
+  return {};
+}
+template <typename Parent>
+__device__ ThisThread scope(const cooperative_groups::thread_block_tile<1, Parent>&) {
+  return {};
+}
+
+}  // namespace device_detail
+
+/// Opens a file or directory for reading. `flags` as in open(2). A descriptor, or a negative errno:
+/// EROFS for flags that would write.
+template <typename Group>
+__device__ int open(const Group& group, VolumeHandle vol, const char* path, uint32_t flags = 0) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol, [&](const simt::Warp& warp) -> int64_t { return vfs::open(warp, *vol, path, flags); }));
+}
+
+/// 0 or -EBADF. Nobody else is using the descriptor.
+template <typename Group>
+__device__ int close(const Group& group, VolumeHandle vol, int fd) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol, [&](const simt::Warp& warp) -> int64_t { return vfs::close(warp, *vol, fd); }));
+}
+
+/// Reads up to `bytes` at `offset`; zero copy where `buffer` and the range are aligned to 4 bytes and
+/// to the SSD's LBA. Bytes read, fewer than asked at the end of the file or before a block that cannot
+/// be read; or a negative errno.
+template <typename Group>
+__device__ int64_t pread(const Group& group, VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
+                         uint64_t offset) {
+  return device_detail::scope(group).pread(vol, fd, buffer, bytes, offset);
+}
+
+/// pread at the descriptor's position, which moves on by what the file has left (at most `bytes`),
+/// whether or not all of it can be read. Groups that read at the same time get ranges of their own.
+template <typename Group>
+__device__ int64_t read(const Group& group, VolumeHandle vol, int fd, void* buffer,
+                        uint64_t bytes) {
+  const int64_t offset = device_detail::scope(group).once(
+      vol, [&](const simt::Warp& warp) { return vfs::advance_position(warp, *vol, fd, bytes); });
+  return offset < 0 ? offset
+                    : pread(group, vol, fd, buffer, bytes, static_cast<uint64_t>(offset));
+}
+
+/// preadv(2): one range of the file into several buffers.
+template <typename Group>
+__device__ int64_t preadv(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
+                          int count, uint64_t offset) {
+  if (count < 0) return -EINVAL;
+  int64_t total = 0;
+  for (int i = 0; i < count; ++i) {
+    const int64_t got = pread(group, vol, fd, parts[i].base, parts[i].bytes,
+                              offset + static_cast<uint64_t>(total));
+    if (got < 0) return total > 0 ? total : got;
+    total += got;
+    if (static_cast<uint64_t>(got) < parts[i].bytes) break;
+  }
+  return total;
+}
+
+/// readv(2). The position moves as in read().
+template <typename Group>
+__device__ int64_t readv(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
+                         int count) {
+  uint64_t bytes = 0;
+  for (int i = 0; i < count; ++i) bytes += parts[i].bytes;
+  const int64_t offset = device_detail::scope(group).once(
+      vol, [&](const simt::Warp& warp) { return vfs::advance_position(warp, *vol, fd, bytes); });
+  return offset < 0 ? offset
+                    : preadv(group, vol, fd, parts, count, static_cast<uint64_t>(offset));
+}
+
+/// Starts a pread by a thread or a warp and returns at once; see vfs/async.h. -EAGAIN in the ticket
+/// when too many are under way.
+template <typename Group>
+__device__ Ticket pread_async(const Group& group, VolumeHandle vol, int fd, void* buffer,
+                              uint64_t bytes, uint64_t offset) {
+  const auto& scope = device_detail::scope(group);
+  static_assert(std::remove_reference_t<decltype(scope)>::kOneWarp,
+                "asynchronous reads are started by a thread or a warp");
+  return vfs::pread_async(scope.async_warp(), *vol, fd, buffer, bytes, offset);
+}
+
+/// Waits for a ticket; what pread would have returned. By the scope that started it.
+template <typename Group>
+__device__ int64_t wait(const Group& group, VolumeHandle vol, const Ticket& ticket) {
+  return vfs::wait(device_detail::scope(group).async_warp(), *vol, ticket);
+}
+
+template <typename Group>
+__device__ int64_t lseek(const Group& group, VolumeHandle vol, int fd, int64_t offset, int whence) {
+  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+    return vfs::lseek(warp, *vol, fd, offset, whence);
+  });
+}
+
+/// `out` is written by one thread of the group, which must own it: memory shared by the group.
+template <typename Group>
+__device__ int stat(const Group& group, VolumeHandle vol, const char* path, Stat* out) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](const simt::Warp& warp) -> int64_t {
+        Stat result{};
+        const int error = vfs::stat(warp, *vol, path, vfs::LastLink::kFollow, result);
+        if (error == 0 && warp.thread_rank() == 0) *out = result;
+        warp.sync();
+        return error;
+      }));
+}
+
+/// stat of a symbolic link itself.
+template <typename Group>
+__device__ int lstat(const Group& group, VolumeHandle vol, const char* path, Stat* out) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](const simt::Warp& warp) -> int64_t {
+        Stat result{};
+        const int error = vfs::stat(warp, *vol, path, vfs::LastLink::kKeep, result);
+        if (error == 0 && warp.thread_rank() == 0) *out = result;
+        warp.sync();
+        return error;
+      }));
+}
+
+template <typename Group>
+__device__ int fstat(const Group& group, VolumeHandle vol, int fd, Stat* out) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](const simt::Warp& warp) -> int64_t {
+        Stat result{};
+        const int error = vfs::fstat(warp, *vol, fd, result);
+        if (error == 0 && warp.thread_rank() == 0) *out = result;
+        warp.sync();
+        return error;
+      }));
+}
+
+/// `mode` is made of kMayRead, kMayWrite, kMayExecute; 0 asks whether the file exists.
+template <typename Group>
+__device__ int access(const Group& group, VolumeHandle vol, const char* path, uint32_t mode) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol, [&](const simt::Warp& warp) -> int64_t { return vfs::access(warp, *vol, path, mode); }));
+}
+
+/// Bytes of the link's target, without a terminator.
+template <typename Group>
+__device__ int64_t readlink(const Group& group, VolumeHandle vol, const char* path, char* buffer,
+                            uint64_t bytes) {
+  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+    return vfs::readlink(warp, *vol, path, buffer, bytes);
+  });
+}
+
+template <typename Group>
+__device__ int opendir(const Group& group, VolumeHandle vol, const char* path) {
+  return open(group, vol, path, kOpenReadOnly | kOpenDirectory);
+}
+
+/// The next entries of a directory, at most `capacity` (at least 32); see vfs::readdir.
+template <typename Group>
+__device__ int64_t readdir(const Group& group, VolumeHandle vol, int fd, NamedEntry* entries,
+                           uint32_t capacity) {
+  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+    return vfs::readdir(warp, *vol, fd, entries, capacity);
+  });
+}
+
+/// Numbers of the file system; needs no group.
+__device__ inline FilesystemStat statfs(VolumeHandle vol) { return vfs::statfs(*vol); }
+
+}  // namespace gofs
