@@ -168,10 +168,10 @@ def guest_script(images):
 # ---- before and after the guest ------------------------------------------------------------------
 
 
-def make_empty(image, path):
+def make_empty(image, path, mkfs):
     with open(path, "wb") as file:
         file.truncate(image.size)
-    must_run(["mkfs.f2fs", "-f", "-q", *image.mkfs, path])
+    must_run([mkfs, "-q", *image.mkfs, path])
     # mkfs writes the empty tables of large volumes as zeros; they need no room on this disk.
     must_run(["fallocate", "--dig-holes", path])
     if image.old_mkfs:
@@ -243,21 +243,21 @@ def sparse_copy(source, target):
     must_run(["cp", "--sparse=always", source, target])
 
 
-def cache_key(images, kernel):
-    version = run(["mkfs.f2fs", "-V"])[1]
-    text = repr(images).encode() + version + kernel.release.encode()
+def cache_key(images, kernel, mkfs):
+    program = pathlib.Path(shutil.which(mkfs) or mkfs).read_bytes()
+    text = repr(images).encode() + program + kernel.release.encode()
     text += file_hash(sources() + [HERE / "images.py", HERE / "coverage.py"]).encode()
     return hashlib.sha256(text).hexdigest()
 
 
-def make(images, folder, work, log=print, timeout_s=1500):
+def make(images, folder, work, log=print, timeout_s=1500, mkfs="mkfs.f2fs"):
     """Fills `folder` with the images, unless it has just these already. Returns its index."""
     folder = pathlib.Path(folder)
     work = pathlib.Path(work)
     kernel_guest.require_tools({**kernel_guest.TOOLS, **TOOLS, "fallocate": "util-linux"})
     kernel = kernel_guest.prepare(work / "guest")
     program = build_guest_program(work)
-    key = cache_key(images, kernel)
+    key = cache_key(images, kernel, mkfs)
     index_path = folder / "images.json"
     if index_path.exists():
         index = json.loads(index_path.read_text())
@@ -270,7 +270,7 @@ def make(images, folder, work, log=print, timeout_s=1500):
     disks = []
     for image in images:
         path = folder / f"{image.name}.img"
-        make_empty(image, path)
+        make_empty(image, path, mkfs)
         disks.append((job_name(image), path))
     log(f"kernel judge: {len(images)} empty volumes in {time.monotonic() - started:.1f} s")
     out = work / "out"

@@ -114,9 +114,10 @@ def obtain(args):
         target = WORK / "used"
         return target, unpack(source, target)
     chosen = select(matrix.LONG_IMAGES if args.long else matrix.IMAGES, args)
-    whole = len(chosen) == len(matrix.IMAGES)
+    whole = chosen == matrix.IMAGES and args.mkfs == "mkfs.f2fs"
     folder = WORK / ("images" if whole else "images-long" if args.long else "images-some")
-    index = images.make(chosen, folder, WORK, say, 7200 if args.long else 1500)
+    index = images.make(chosen, folder, WORK, say, 7200 if args.long else 1500,
+                        args.mkfs)
     if whole:
         missing = coverage.report(folder, index, say)
         if missing:
@@ -165,6 +166,8 @@ def main():
     parser.add_argument("--small", action="store_true", help="a dozen images instead of all")
     parser.add_argument("--long", action="store_true",
                         help="instead a directory of a million entries and volumes above 1 TiB")
+    parser.add_argument("--mkfs", default="mkfs.f2fs", metavar="PROGRAM",
+                        help="another version's (an old one does not know all of our options)")
     parser.add_argument("--make-only", metavar="DIR",
                         help="make the images and pack them into DIR; compare nothing")
     parser.add_argument("--use", metavar="DIR",
