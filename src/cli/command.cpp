@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "cli/text.h"
+#include "host/volume_spec.h"
 
 namespace gofs::cli {
 
@@ -24,10 +25,14 @@ Volume mount_volume(const Session& session) {
   return volume;
 }
 
-void add_volume_options(CLI::App& command, Session& session) {
-  command.add_option("VOL", session.volume, "Volume: an image, a device or ram:SIZE[?OPTIONS]")
+void add_volume_argument(CLI::App& command, Session& session) {
+  command.add_option("VOL", session.volume, "Volume: an image or a device, with ?OPTIONS")
       ->required()
       ->type_name("");
+}
+
+void add_volume_options(CLI::App& command, Session& session) {
+  add_volume_argument(command, session);
   command.add_option("--backend", session.backend, "Where file system code runs: auto, cpu or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->type_name("NAME");
@@ -37,7 +42,18 @@ void add_json_option(CLI::App& command, Session& session) {
   command.add_flag("--json", session.json, "Print JSON");
 }
 
-void run_command(CLI::App& command, Session& /*session*/, std::function<void()> body) {
+CLI::Option* add_size_option(CLI::App& command, const std::string& name, uint64_t& target,
+                             const std::string& description) {
+  const auto parse = [&target](const CLI::results_t& words) {
+    const auto size = host::parse_size(words.back());
+    if (!size) return false;
+    target = *size;
+    return true;
+  };
+  return command.add_option(name, parse, description)->type_name("BYTES");
+}
+
+void run_command(CLI::App& command, std::function<void()> body) {
   command.callback(std::move(body));
 }
 

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -45,12 +47,16 @@ void report(Session& session, const std::string& message);
 /// Mounts session.volume; warnings go to stderr.
 Volume mount_volume(const Session& session);
 
+void add_volume_argument(CLI::App& command, Session& session);
 /// VOL and --backend.
 void add_volume_options(CLI::App& command, Session& session);
 void add_json_option(CLI::App& command, Session& session);
+/// An option that takes a number of bytes: 4096, 64K, 1G.
+CLI::Option* add_size_option(CLI::App& command, const std::string& name, uint64_t& target,
+                             const std::string& description);
 
 /// `body` is run when the command was chosen.
-void run_command(CLI::App& command, Session& session, std::function<void()> body);
+void run_command(CLI::App& command, std::function<void()> body);
 
 void add_info(CLI::App& app, Session& session);
 void add_ls(CLI::App& app, Session& session);

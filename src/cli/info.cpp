@@ -84,7 +84,7 @@ void add_info(CLI::App& app, Session& session) {
   CLI::App& command = *app.add_subcommand("info", "Describe a volume");
   add_volume_options(command, session);
   add_json_option(command, session);
-  run_command(command, session, [&session] {
+  run_command(command, [&session] {
     Volume volume = mount_volume(session);
     const VolumeInfo info = volume.info();
     const FilesystemStat stat = take(volume.statfs());

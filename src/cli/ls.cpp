@@ -92,7 +92,7 @@ void add_ls(CLI::App& app, Session& session) {
   command.add_flag("-l,--long", options->details, "Show what the inodes say");
   command.add_flag("-R,--recursive", options->recursive, "List everything below");
   add_json_option(command, session);
-  run_command(command, session, [&session, options] { list(session, *options); });
+  run_command(command, [&session, options] { list(session, *options); });
 }
 
 }  // namespace gofs::cli

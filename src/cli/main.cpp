@@ -31,6 +31,13 @@ int run(int argument_count, char** arguments) {
   add_info(app, session);
   add_ls(app, session);
   add_stat(app, session);
+  add_cat(app, session);
+  add_get(app, session);
+  add_sum(app, session);
+  add_check(app, session);
+  add_mkfs(app, session);
+  add_bench(app, session);
+  add_doctor(app, session);
   try {
     app.parse(argument_count, arguments);
   } catch (const CLI::Success& request) {  // --help, --version

@@ -50,7 +50,7 @@ void add_stat(CLI::App& app, Session& session) {
   command.add_option("PATH", options->path, "File or directory")->required()->type_name("");
   command.add_flag("-L,--follow", options->follow, "Follow a symbolic link");
   add_json_option(command, session);
-  run_command(command, session, [&session, options] {
+  run_command(command, [&session, options] {
     Volume volume = mount_volume(session);
     host::TreeEntry entry = take(host::Tree(volume.state()).find(options->path, true));
     if (options->follow) {

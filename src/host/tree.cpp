@@ -65,7 +65,7 @@ Expected<TreeEntry> Tree::find(const std::string& path, bool link_target) {
 Expected<int> Tree::open(uint64_t ino, const std::string& path) {
   const auto answer =
       volume_.call({.kind = CallKind::kOpenInode, .offset = static_cast<int64_t>(ino)});
-  if (answer.result < 0) return volume_.explain(answer.result, path);
+  if (answer.result < 0) return volume_.explain(answer.result, path, ino);
   return static_cast<int>(answer.result);
 }
 
@@ -87,7 +87,7 @@ std::vector<Tree::Name> Tree::names_of(uint64_t ino, const std::string& path,
                       .descriptor = *descriptor,
                       .buffer = raw_names_.data(),
                       .bytes = raw_names_.size() * sizeof(f2fs::NamedEntry)});
-    if (answer.result < 0) visitor.error(volume_.explain(answer.result, path));
+    if (answer.result < 0) visitor.error(volume_.explain(answer.result, path, ino));
     if (answer.result <= 0) break;
     for (int64_t i = 0; i < answer.result; ++i) {
       const f2fs::NamedEntry& raw = raw_names_[static_cast<size_t>(i)];
@@ -130,7 +130,7 @@ void Tree::ask_targets(std::vector<TreeEntry>& entries, const WalkVisitor& visit
       const int error = !ran ? -EIO : query.error < 0 ? query.error : std::min(query.link_length, 0);
       TreeEntry& entry = *links[first + i];
       if (error < 0) {
-        visitor.error(volume_.explain(error, entry.path));
+        visitor.error(volume_.explain(error, entry.path, entry.entry.ino));
       } else {
         entry.link_target.emplace(query.link_target, static_cast<size_t>(query.link_length));
       }
@@ -158,7 +158,7 @@ std::vector<TreeEntry> Tree::look_at(const std::string& directory, const std::ve
   for (size_t i = 0; i < count; ++i) {
     const int error = ran ? queries_[i].error : -EIO;
     if (error < 0) {
-      visitor.error(volume_.explain(error, entries[i].path));
+      visitor.error(volume_.explain(error, entries[i].path, names[first + i].ino));
     } else {
       entries[i].stat = queries_[i].stat;
       entries[i].entry.type =

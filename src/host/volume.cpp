@@ -15,8 +15,6 @@ using work::CallKind;
 
 namespace {
 
-std::string descriptor_name(int fd) { return "descriptor " + std::to_string(fd); }
-
 /// Entries that one readdir call fetches; at least a GPU's warp width.
 constexpr size_t kEntriesAtOnce = 1024;
 
@@ -56,17 +54,19 @@ vfs::Filesystem* Volume::device() const { return state_->filesystem(); }
 Expected<int> Volume::open(const std::string& path, uint32_t flags) {
   const auto answer = state_->call({.kind = CallKind::kOpen, .path = &path, .flags = flags});
   if (answer.result < 0) return state_->explain(answer.result, path);
-  return static_cast<int>(answer.result);
+  const int fd = static_cast<int>(answer.result);
+  state_->name_descriptor(fd, path);
+  return fd;
 }
 
 Expected<void> Volume::close(int fd) {
   const auto answer = state_->call({.kind = CallKind::kClose, .descriptor = fd});
-  return nothing_or_error(*state_, answer, descriptor_name(fd));
+  return nothing_or_error(*state_, answer, state_->descriptor_name(fd));
 }
 
 Expected<uint64_t> Volume::pread(int fd, void* buffer, uint64_t bytes, uint64_t offset) {
   if (offset > vfs::kOffsetMax || bytes > vfs::kOffsetMax) {
-    return host::make_error(EINVAL, descriptor_name(fd));
+    return host::make_error(EINVAL, state_->descriptor_name(fd));
   }
   // A call may take less than all of it: what goes through a staging buffer goes in portions.
   uint64_t done = 0;
@@ -78,7 +78,7 @@ Expected<uint64_t> Volume::pread(int fd, void* buffer, uint64_t bytes, uint64_t 
                                       .offset = static_cast<int64_t>(offset + done)});
     if (answer.result < 0) {
       if (done != 0) return done;
-      return state_->explain(answer.result, descriptor_name(fd));
+      return state_->explain(answer.result, state_->descriptor_name(fd));
     }
     done += static_cast<uint64_t>(answer.result);
     if (answer.result == 0 || done == bytes) return done;
@@ -95,7 +95,7 @@ Expected<Stat> Volume::lstat(const std::string& path) {
 
 Expected<Stat> Volume::fstat(int fd) {
   const auto answer = state_->call({.kind = CallKind::kFstat, .descriptor = fd});
-  return stat_or_error(*state_, answer, descriptor_name(fd));
+  return stat_or_error(*state_, answer, state_->descriptor_name(fd));
 }
 
 Expected<void> Volume::access(const std::string& path, int mode) {
@@ -126,7 +126,7 @@ Expected<std::vector<DirectoryEntry>> Volume::readdir(int fd) {
                                     .descriptor = fd,
                                     .buffer = raw.data(),
                                     .bytes = raw.size() * sizeof(f2fs::NamedEntry)});
-  if (answer.result < 0) return state_->explain(answer.result, descriptor_name(fd));
+  if (answer.result < 0) return state_->explain(answer.result, state_->descriptor_name(fd));
   std::vector<DirectoryEntry> entries;
   entries.reserve(static_cast<size_t>(answer.result));
   for (int64_t i = 0; i < answer.result; ++i) {
@@ -144,7 +144,7 @@ Expected<uint64_t> Volume::lseek(int fd, int64_t offset, int whence) {
                                     .flags = static_cast<uint32_t>(whence),
                                     .descriptor = fd,
                                     .offset = offset});
-  return number_or_error(*state_, answer, descriptor_name(fd));
+  return number_or_error(*state_, answer, state_->descriptor_name(fd));
 }
 
 Expected<FilesystemStat> Volume::statfs() {

@@ -350,7 +350,40 @@ std::vector<f2fs::Corruption> VolumeState::take_corruptions() {
   return std::exchange(findings_, {});
 }
 
-Error VolumeState::explain(int64_t negative_errno, const std::string& subject) {
+void VolumeState::name_descriptor(int descriptor, const std::string& path) {
+  const std::lock_guard lock(names_mutex_);
+  descriptor_names_[descriptor] = path;
+}
+
+std::string VolumeState::descriptor_name(int descriptor) {
+  const std::lock_guard lock(names_mutex_);
+  const auto found = descriptor_names_.find(descriptor);
+  return found != descriptor_names_.end() ? found->second
+                                          : "descriptor " + std::to_string(descriptor);
+}
+
+/// What GoFS cannot read on the way to `path`, or the file itself. Empty if it cannot be told.
+std::string VolumeState::unsupported_part(const std::string& path) {
+  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    const Answer answer = call({.kind = work::CallKind::kLstat, .path = &part});
+    if (answer.result < 0) return {};
+    const bool directory = (answer.stat.mode & format::kModeTypeMask) == format::kModeDirectory;
+    const std::string name = part == path ? std::string() : part + " is ";
+    if (directory && (answer.stat.flags & format::kFlagCasefold) != 0) {
+      return name + "case-folded, which is not supported";
+    }
+    if (!directory && (answer.stat.flags & format::kFlagCompressed) != 0) {
+      return name + "compressed, which is not supported";
+    }
+    if ((answer.stat.advise & format::kAdviseEncrypted) != 0) {
+      return name + "encrypted, which is not supported";
+    }
+    if (end == std::string::npos) return {};
+  }
+}
+
+Error VolumeState::explain(int64_t negative_errno, const std::string& subject, uint64_t ino) {
   const int code = static_cast<int>(std::abs(negative_errno));
   {
     const std::lock_guard lock(run_mutex_);
@@ -361,11 +394,21 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& subject) {
   if (code == EUCLEAN) {
     const std::lock_guard lock(findings_mutex_);
     const auto fresh = read_corruption_log();
-    if (!fresh.empty()) {
-      // The last is the nearest to this error; the others remain for warnings().
-      findings_.insert(findings_.end(), fresh.begin(), fresh.end() - 1);
-      return make_error(code, subject, "damaged: " + describe(fresh.back()));
+    findings_.insert(findings_.end(), fresh.begin(), fresh.end());
+    // Its own, else the latest, which is the nearest to this error; the others wait for warnings().
+    auto told = std::find_if(findings_.rbegin(), findings_.rend(), [ino](const auto& finding) {
+      return ino != 0 && finding.id == ino;
+    });
+    if (told == findings_.rend() && !fresh.empty()) told = findings_.rbegin();
+    if (told != findings_.rend()) {
+      const std::string words = describe(*told);
+      findings_.erase(std::next(told).base());
+      return make_error(code, subject, "damaged: " + words);
     }
+  }
+  if (code == EOPNOTSUPP) {
+    const std::string words = unsupported_part(subject);
+    if (!words.empty()) return make_error(code, subject, words);
   }
   if (code == EIO || code == ETIMEDOUT || code == EBUSY) {
     const auto device = backend_->memory().read_object(queues_->device());

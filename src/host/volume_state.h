@@ -10,6 +10,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "gofs/volume.hpp"
@@ -92,8 +94,14 @@ class VolumeState {
   };
   Answer call(const Request& request);
 
-  /// An error about `subject`, with all that is known about its cause.
-  Error explain(int64_t negative_errno, const std::string& subject);
+  /// An error about `subject` (a path, or what else the message shall begin with), with all that is
+  /// known about its cause. `ino` is the inode at fault, if known: of several findings of damage its
+  /// own is then told.
+  Error explain(int64_t negative_errno, const std::string& subject, uint64_t ino = 0);
+
+  /// Which path a descriptor was opened by: for messages.
+  void name_descriptor(int descriptor, const std::string& path);
+  std::string descriptor_name(int descriptor);
   /// Damage that was met since the last call of this function or of explain().
   std::vector<f2fs::Corruption> take_corruptions();
 
@@ -122,6 +130,7 @@ class VolumeState {
   std::unique_ptr<CallSlot> take_slot();
   void give_back(std::unique_ptr<CallSlot> slot);
   std::vector<f2fs::Corruption> read_corruption_log();
+  std::string unsupported_part(const std::string& path);
 
   const VolumeSpec spec_;
   const MountOptions options_;
@@ -139,6 +148,9 @@ class VolumeState {
 
   std::mutex slots_mutex_;
   std::vector<std::unique_ptr<CallSlot>> free_slots_;
+
+  std::mutex names_mutex_;
+  std::unordered_map<int, std::string> descriptor_names_;
 
   std::mutex findings_mutex_;
   std::vector<f2fs::Corruption> findings_;  // taken from the log, not yet told

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofs bench VOL [raw] [file] [files]: what reading costs. `raw` are NVMe commands without a file
+// system; `file` are the same reads of a file; `files` opens a directory's files as one batch and reads
+// them all. Raw and file reads take turns on one mounted volume, so that the ratio of their medians is
+// the file system's own cost. Times are the backend's, without launches. host/bench.h measures.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/text.h"
+#include "host/bench.h"
+#include "host/tree.h"
+
+namespace gofs::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct BenchOptions {
+  std::vector<std::string> kinds;
+  std::string file;       // the largest, if not given
+  std::string directory;  // the one with most files, if not given
+  std::string pattern = "both";
+  std::string scope = "thread";
+  uint32_t outstanding = 1024;
+  uint64_t block_bytes = 4096;
+  double seconds = 0.5;
+  uint64_t operations = 0;
+  uint64_t seed = 1;
+  uint32_t repetitions = 3;
+  uint32_t files_max = 1u << 17;
+
+  bool wants(const std::string& kind) const {
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  }
+};
+
+struct Row {
+  std::string kind;
+  std::string pattern;
+  host::ReadMeasurement measured;
+};
+
+host::ReadMeasurement median(std::vector<host::ReadMeasurement> runs) {
+  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
+    return a.operations_per_second() < b.operations_per_second();
+  });
+  return runs[runs.size() / 2];
+}
+
+/// The largest file and the directory with most files, for those who do not name any.
+struct Finds {
+  std::string largest_file;
+  uint64_t largest_bytes = 0;
+  std::string fullest_directory = "/";
+};
+
+Finds search(host::VolumeState& volume) {
+  Finds finds;
+  std::map<std::string, uint64_t> counts;
+  host::Tree tree(volume);
+  const host::TreeEntry root = take(tree.find("/", false));
+  host::WalkVisitor visitor;
+  visitor.entry = [&](const host::TreeEntry& entry) {
+    if (!entry.stat || entry.entry.type != format::kTypeRegular) return;
+    if (entry.stat->size_bytes > finds.largest_bytes) {
+      finds.largest_file = entry.path;
+      finds.largest_bytes = entry.stat->size_bytes;
+    }
+    ++counts[entry.path.substr(0, std::max<size_t>(entry.name_at, 2) - 1)];
+  };
+  tree.walk(root, {.recursive = true}, visitor);
+  uint64_t most = 0;
+  for (const auto& [directory, count] : counts) {
+    if (count <= most) continue;
+    most = count;
+    finds.fullest_directory = directory;
+  }
+  return finds;
+}
+
+class Bench {
+ public:
+  Bench(const Session& session, const BenchOptions& options) : session_(session), options_(options) {
+    MountOptions mount;
+    mount.backend = session.backend;
+    const bool device_only = !options.wants("file") && !options.wants("files");
+    volume_ = take(host::VolumeState::mount(
+        session.volume, mount,
+        device_only ? host::MountKind::kDeviceOnly : host::MountKind::kVolume));
+    const auto fs = volume_->backend().memory().read_object(volume_->filesystem());
+    raw_start_ = device_only ? 0 : uint64_t{fs.volume.geometry.main_blkaddr} * kBlockBytes;
+    raw_end_ = volume_->info().ssd_bytes;
+    if (device_only) return;
+    raw_end_ = std::min<uint64_t>(raw_end_, fs.volume.geometry.main_end() * kBlockBytes);
+    if ((options.wants("file") && options.file.empty()) ||
+        (options.wants("files") && options.directory.empty())) {
+      const Finds finds = search(*volume_);
+      if (options_.file.empty()) options_.file = finds.largest_file;
+      if (options_.directory.empty()) options_.directory = finds.fullest_directory;
+    }
+    if (options_.wants("file")) open_file();
+  }
+
+  void run() {
+    if (options_.wants("raw") || options_.wants("file")) {
+      for (const std::string pattern : {"random", "sequential"}) {
+        if (options_.pattern == "both" || pattern.starts_with(options_.pattern)) measure(pattern);
+      }
+    }
+    if (options_.wants("files")) measure_files();
+  }
+
+  void show() {
+    session_.json ? show_json() : show_table();
+  }
+
+ private:
+  void open_file() {
+    if (options_.file.empty()) throw Failure{session_.volume + ": holds no file to read"};
+    const auto opened = volume_->call({.kind = work::CallKind::kOpen, .path = &options_.file});
+    if (opened.result < 0) throw Failure{volume_->explain(opened.result, options_.file).message};
+    file_ = static_cast<int>(opened.result);
+    const auto stat = volume_->call({.kind = work::CallKind::kFstat, .descriptor = file_});
+    file_bytes_ = stat.stat.size_bytes / options_.block_bytes * options_.block_bytes;
+    if (file_bytes_ == 0) throw Failure{options_.file + ": smaller than one block"};
+  }
+
+  void measure(const std::string& pattern) {
+    host::ReadPlan plan;
+    plan.pattern = pattern == "random" ? work::Pattern::kRandom : work::Pattern::kSequential;
+    plan.scope = options_.scope == "warp" ? work::ReadScope::kWarp : work::ReadScope::kThread;
+    plan.outstanding = options_.outstanding;
+    plan.block_bytes = static_cast<uint32_t>(options_.block_bytes);
+    plan.operations = options_.operations;
+    plan.seconds = options_.seconds;
+    plan.seed = options_.seed;
+    // As much as of the file, so that caches serve both alike.
+    uint64_t span = raw_end_ - raw_start_;
+    if (file_bytes_ != 0) span = std::min(span, file_bytes_);
+    std::vector<host::ReadMeasurement> raw;
+    std::vector<host::ReadMeasurement> file;
+    for (uint32_t i = 0; i < options_.repetitions; ++i) {
+      if (options_.wants("raw")) {
+        raw.push_back(take(host::measure_raw(*volume_, plan, raw_start_, span)));
+      }
+      if (options_.wants("file")) {
+        file.push_back(take(host::measure_file(*volume_, plan, file_, file_bytes_)));
+      }
+    }
+    if (!raw.empty()) rows_.push_back({"raw", pattern, median(raw)});
+    if (!file.empty()) rows_.push_back({"file", pattern, median(file)});
+    if (!raw.empty() && !file.empty()) {
+      ratios_[pattern] =
+          median(file).operations_per_second() / median(raw).operations_per_second();
+    }
+  }
+
+  void measure_files() {
+    files_ = take(host::measure_batch(*volume_, options_.directory, options_.files_max,
+                                      options_.repetitions));
+  }
+
+  void show_table() {
+    const VolumeInfo info = volume_->info();
+    print(fmt::format("backend {}: {}\nssd     {}, {} queue pairs of {} entries, LBAs of {} bytes\n",
+                      info.backend, info.backend_detail, info.ssd, info.queues, info.queue_depth,
+                      info.lba_bytes));
+    if (file_ >= 0) {
+      print(fmt::format("file    {} ({})\n", escaped(options_.file), size_text(file_bytes_)));
+    }
+    if (!rows_.empty()) {
+      print(fmt::format("{:<6} {:<11} {:>6} {:>11} {:>8} {:>12} {:>10} {:>9}\n", "reads", "pattern",
+                        "scope", "outstanding", "bytes", "reads/s", "MB/s", "mean us"));
+    }
+    for (const Row& row : rows_) {
+      const host::ReadMeasurement& m = row.measured;
+      print(fmt::format("{:<6} {:<11} {:>6} {:>11} {:>8} {:>12.0f} {:>10.1f} {:>9.2f}\n", row.kind,
+                        row.pattern, row.kind == "raw" ? "thread" : options_.scope, m.outstanding,
+                        options_.block_bytes, m.operations_per_second(),
+                        m.bytes_per_second() / 1e6, m.latency_us()));
+    }
+    for (const auto& [pattern, ratio] : ratios_) {
+      print(fmt::format("file reads reach {:.3f} of raw commands ({})\n", ratio, pattern));
+    }
+    if (files_) {
+      print(fmt::format("files  {} files of {}, {} ({} could not be read): names {:.2f} ms, inodes "
+                        "{:.2f} ms, data {:.2f} ms = {:.1f} MB/s\n",
+                        files_->files, escaped(options_.directory), size_text(files_->bytes),
+                        files_->failed_files, files_->list_seconds * 1e3,
+                        files_->load_seconds * 1e3, files_->read_seconds * 1e3,
+                        rate(*files_) / 1e6));
+    }
+  }
+
+  static double rate(const host::BatchMeasurement& batch) {
+    return batch.read_seconds > 0 ? static_cast<double>(batch.bytes) / batch.read_seconds : 0;
+  }
+
+  void show_json() {
+    const VolumeInfo info = volume_->info();
+    Json object;
+    object["volume"] = escaped(session_.volume);
+    object["backend"] = {{"name", info.backend}, {"detail", info.backend_detail}};
+    object["ssd"] = {{"description", info.ssd},
+                     {"model", volume_->spec().model_name},
+                     {"lba_bytes", info.lba_bytes},
+                     {"queues", info.queues},
+                     {"queue_depth", info.queue_depth}};
+    if (file_ >= 0) object["file"] = {{"path", escaped(options_.file)}, {"bytes", file_bytes_}};
+    object["reads"] = Json::array();
+    for (const Row& row : rows_) {
+      const host::ReadMeasurement& m = row.measured;
+      object["reads"].push_back({{"kind", row.kind},
+                                 {"pattern", row.pattern},
+                                 {"scope", row.kind == "raw" ? "thread" : options_.scope},
+                                 {"outstanding", m.outstanding},
+                                 {"block_bytes", options_.block_bytes},
+                                 {"operations", m.operations},
+                                 {"bytes", m.bytes},
+                                 {"seconds", m.seconds},
+                                 {"operations_per_second", m.operations_per_second()},
+                                 {"bytes_per_second", m.bytes_per_second()},
+                                 {"mean_us", m.latency_us()},
+                                 {"checksum", m.checksum}});
+    }
+    object["ratios"] = ratios_;
+    if (files_) {
+      object["files"] = {{"directory", escaped(options_.directory)},
+                         {"files", files_->files},
+                         {"failed_files", files_->failed_files},
+                         {"bytes", files_->bytes},
+                         {"list_seconds", files_->list_seconds},
+                         {"load_seconds", files_->load_seconds},
+                         {"read_seconds", files_->read_seconds},
+                         {"bytes_per_second", rate(*files_)}};
+    }
+    print(object.dump(2) + "\n");
+  }
+
+  const Session& session_;
+  BenchOptions options_;
+  std::unique_ptr<host::VolumeState> volume_;
+  uint64_t raw_start_ = 0;
+  uint64_t raw_end_ = 0;
+  int file_ = -1;
+  uint64_t file_bytes_ = 0;
+  std::vector<Row> rows_;
+  std::map<std::string, double> ratios_;
+  std::optional<host::BatchMeasurement> files_;
+};
+
+}  // namespace
+
+void add_bench(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("bench", "Measure reads: raw commands and the file API");
+  const auto options = std::make_shared<BenchOptions>();
+  add_volume_options(command, session);
+  command.add_option("KIND", options->kinds, "What to measure: raw, file, files (raw file if not given)")
+      ->check(CLI::IsMember({"raw", "file", "files"}))
+      ->type_name("");
+  command.add_option("--file", options->file, "File to read; the largest if not given")
+      ->type_name("PATH");
+  command
+      .add_option("--directory", options->directory,
+                  "Directory for `files`; the one with most files if not given")
+      ->type_name("PATH");
+  command.add_option("--pattern", options->pattern, "rand, seq or both")
+      ->check(CLI::IsMember({"rand", "seq", "both"}))
+      ->type_name("NAME");
+  command.add_option("--scope", options->scope, "Who asks for a block: a thread or a whole warp")
+      ->check(CLI::IsMember({"thread", "warp"}))
+      ->type_name("NAME");
+  command.add_option("--threads", options->outstanding, "Reads at the same time")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->type_name("N");
+  add_size_option(command, "--block-size", options->block_bytes, "Bytes of a read");
+  command.add_option("--seconds", options->seconds, "How long each measurement takes")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->type_name("S");
+  command.add_option("--operations", options->operations, "How many reads, instead of --seconds")
+      ->type_name("N");
+  command.add_option("--repetitions", options->repetitions, "Measurements, of which the median counts")
+      ->check(CLI::Range(1u, 1000u))
+      ->type_name("N");
+  command.add_option("--files", options->files_max, "How many files `files` opens at most")
+      ->check(CLI::Range(1u, 1u << 18))
+      ->type_name("N");
+  command.add_option("--seed", options->seed, "Of random patterns")->type_name("N");
+  add_json_option(command, session);
+  run_command(command, [&session, options] {
+    if (options->kinds.empty()) options->kinds = {"raw", "file"};
+    if (options->block_bytes == 0 || options->block_bytes > 1u << 30 ||
+        options->block_bytes % 512 != 0) {
+      throw Failure{"--block-size: wants a multiple of 512 bytes, up to 1G"};
+    }
+    Bench bench(session, *options);
+    bench.run();
+    bench.show();
+  });
+}
+
+}  // namespace gofs::cli

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofs check VOL: lets fsck.f2fs look at the volume, without changing it.
+#include <fmt/format.h>
+
+#include <regex>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/program.h"
+#include "cli/text.h"
+#include "host/volume_spec.h"
+
+namespace gofs::cli {
+namespace {
+
+/// The image or device that fsck.f2fs is to open.
+std::string path_of_volume(const std::string& text) {
+  auto specs = take(host::parse_volume_specs(text));
+  if (specs.size() != 1 || specs.front().path.empty()) {
+    throw Failure{text + ": only an image or a device can be checked"};
+  }
+  return specs.front().path;
+}
+
+/// fsck.f2fs may exit with 0 and yet have found something; then it says so in a line such as these.
+bool is_complaint(const std::string& line) {
+  static const std::regex kComplaint(
+      R"(\[ASSERT\]|\[FIX\]|\[Fail\]|Invalid|Error|Wrong|unreachable|Mismatch)", std::regex::icase);
+  static const std::regex kHarmless(R"(\[Ok\.\.\]|Info: )");
+  return std::regex_search(line, kComplaint) && !std::regex_search(line, kHarmless);
+}
+
+void check(Session& session, bool verbose) {
+  const std::string path = path_of_volume(session.volume);
+  const auto program = find_program("fsck.f2fs");
+  if (!program) throw Failure{"fsck.f2fs: not installed (Debian package f2fs-tools)"};
+  const ProgramResult result = run_program({*program, "--dry-run", path});
+  std::vector<std::string> complaints;
+  for (const std::string& line : lines_of(result.output)) {
+    if (is_complaint(line)) complaints.push_back(line);
+  }
+  if (verbose) print(result.output);
+  if (result.exit_status == 0 && complaints.empty()) {
+    if (!verbose) print(fmt::format("{}: fsck.f2fs finds nothing wrong\n", escaped(path)));
+    return;
+  }
+  constexpr size_t kLinesMax = 20;
+  if (!verbose) {
+    for (size_t i = 0; i < complaints.size() && i < kLinesMax; ++i) {
+      print(escaped(complaints[i]) + "\n");
+    }
+    if (complaints.size() > kLinesMax) {
+      print(fmt::format("... and {} lines more (--verbose)\n", complaints.size() - kLinesMax));
+    }
+    flush_output();
+  }
+  report(session, fmt::format("{}: fsck.f2fs finds the volume damaged (exit status {})", path,
+                              result.exit_status));
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("check", "Let fsck.f2fs look at a volume");
+  const auto verbose = std::make_shared<bool>(false);
+  add_volume_argument(command, session);
+  command.add_flag("-v,--verbose", *verbose, "Show all that fsck.f2fs says");
+  run_command(command, [&session, verbose] { check(session, *verbose); });
+}
+
+}  // namespace gofs::cli

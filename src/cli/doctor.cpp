@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofs doctor: says, a line each, what this machine can run, and why not what it cannot.
+#include <fmt/format.h>
+
+#include <new>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/program.h"
+#include "cli/text.h"
+#include "host/backends.h"
+#include "host/volume_state.h"
+
+namespace gofs::cli {
+namespace {
+
+struct Finding {
+  std::string name;
+  bool ok;
+  std::string detail;
+};
+
+/// Brings a small SSD up on the backend: all of it but a volume.
+std::string try_backend(const std::string& name) {
+  MountOptions options;
+  options.backend = name;
+  const auto state =
+      host::VolumeState::mount("ram:16M", options, host::MountKind::kDeviceOnly);
+  return state ? std::string() : state.error().message;
+}
+
+Finding look_at_backend(const std::string& name) {
+  const std::string title = name + " backend";
+  std::string error;
+  const auto backend = host::make_backend(name, error);
+  if (backend == nullptr) return {title, false, error};
+  std::string detail = backend->description();
+  if (!backend->is_host()) {
+    constexpr size_t kPinnedBytes = size_t{64} << 20;
+    try {
+      backend->shared_memory().release(backend->shared_memory().allocate(kPinnedBytes));
+      detail += ", pinned memory available";
+    } catch (const std::bad_alloc&) {
+      return {title, false, detail + ", but 64 MiB of memory cannot be pinned"};
+    }
+  }
+  const std::string problem = try_backend(name);
+  return {title, problem.empty(), problem.empty() ? detail : problem};
+}
+
+/// Whether all of the programs are there; the first line that one says of itself.
+Finding look_for(const std::string& title, const std::vector<std::string>& programs,
+                 const std::string& version_option, const std::string& package,
+                 const std::string& purpose) {
+  std::string missing;
+  std::string version;
+  for (const std::string& program : programs) {
+    const auto path = find_program(program);
+    if (!path) {
+      missing += (missing.empty() ? "" : ", ") + program;
+    } else if (version.empty() && !version_option.empty()) {
+      const auto lines = lines_of(run_program({*path, version_option}).output);
+      for (const std::string& line : lines) {
+        if (version.empty() && !line.empty()) version = line;
+      }
+    }
+  }
+  if (!missing.empty()) {
+    return {title, false, fmt::format("{} missing ({}), needed {}", missing, package, purpose)};
+  }
+  return {title, true, version.empty() ? "found" : version};
+}
+
+std::vector<Finding> examine() {
+  return {
+      look_at_backend("cpu"),
+      look_at_backend("cuda"),
+      {"physical SSD", false, "not supported yet: volumes lie on a virtual NVMe SSD"},
+      look_for("f2fs-tools", {"mkfs.f2fs", "fsck.f2fs", "sload.f2fs"}, "-V",
+               "Debian package f2fs-tools", "by 'gofs check' and the tests"),
+      look_for("kernel judge", {"qemu-system-x86_64", "busybox", "modinfo", "xz"}, "--version",
+               "Debian packages qemu-system-x86, busybox-static, kmod, xz-utils",
+               "to have the Linux kernel write test volumes"),
+      look_for("CUDA compiler", {"nvcc"}, "", "CUDA toolkit 13, or the wheels of 'make setup'",
+               "to build device code outside this repository"),
+  };
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("doctor", "Say what this machine can run");
+  add_json_option(command, session);
+  run_command(command, [&session] {
+    const std::vector<Finding> findings = examine();
+    nlohmann::ordered_json list;
+    for (const Finding& finding : findings) {
+      list.push_back(
+          {{"name", finding.name}, {"ok", finding.ok}, {"detail", escaped(finding.detail)}});
+      if (session.json) continue;
+      print(fmt::format("{:<14} {:<4} {}\n", finding.name, finding.ok ? "yes" : "no",
+                        escaped(finding.detail)));
+    }
+    if (session.json) print(list.dump(2) + "\n");
+    if (!findings.front().ok) session.exit_status = kExitFailure;
+  });
+}
+
+}  // namespace gofs::cli

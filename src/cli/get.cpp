@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofs get VOL PATH HOSTPATH [-r]: copies a file, or with -r everything below a directory, to the host.
+// Modes and times are restored, owners if root asks, symbolic links, hard links and holes stay what
+// they are, device nodes and FIFOs are made where that is permitted. What goes wrong with one object is
+// told, and the others are copied all the same.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <unordered_map>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "host/messages.h"
+#include "host/tree.h"
+
+namespace gofs::cli {
+namespace {
+
+constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
+
+struct GetOptions {
+  std::string path;
+  std::string host_path;
+  bool recursive = false;
+};
+
+/// Wrong with this object; the next may still be copied.
+struct ObjectFailure {
+  std::string message;
+};
+
+[[noreturn]] void fail_with_errno(const std::string& host_path) {
+  throw ObjectFailure{host::make_error(errno, host_path).message};
+}
+
+template <typename T>
+T take_object(Expected<T> result) {
+  if (!result) throw ObjectFailure{result.error().message};
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+class HostFile {
+ public:
+  /// Made anew or emptied. A symbolic link in its place is not followed: it may come from the volume.
+  explicit HostFile(const std::string& path)
+      : path_(path),
+        descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                           0600)) {
+    if (descriptor_ < 0) fail_with_errno(path);
+  }
+  ~HostFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  HostFile(const HostFile&) = delete;
+  HostFile& operator=(const HostFile&) = delete;
+
+  void write(const uint8_t* data, uint64_t bytes, uint64_t offset) {
+    while (bytes != 0) {
+      const ssize_t written = ::pwrite(descriptor_, data, bytes, static_cast<off_t>(offset));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail_with_errno(path_);
+      data += written;
+      offset += static_cast<uint64_t>(written);
+      bytes -= static_cast<uint64_t>(written);
+    }
+  }
+  void resize(uint64_t bytes) {
+    if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) fail_with_errno(path_);
+  }
+  void close() {
+    if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_errno(path_);
+  }
+
+ private:
+  const std::string path_;
+  int descriptor_;
+};
+
+class Copier {
+ public:
+  Copier(Session& session, Volume& volume, host::Tree& tree)
+      : session_(session), volume_(volume), tree_(tree), chunk_(kChunkBytes) {}
+
+  /// Copies one object, but not what is in a directory.
+  void copy(const host::TreeEntry& entry, const std::string& host_path) {
+    try {
+      copy_object(entry, host_path);
+    } catch (const ObjectFailure& failure) {
+      if (progress_ != nullptr) progress_->clear();
+      report(session_, failure.message);
+    }
+  }
+
+  /// What directories get when nothing is put into them any more.
+  void finish() {
+    for (auto directory = directories_.rbegin(); directory != directories_.rend(); ++directory) {
+      try {
+        restore(directory->second, directory->first);
+      } catch (const ObjectFailure& failure) {
+        report(session_, failure.message);
+      }
+    }
+  }
+
+  void show(Progress* progress) { progress_ = progress; }
+
+ private:
+  void copy_object(const host::TreeEntry& entry, const std::string& host_path) {
+    const Stat& stat = *entry.stat;
+    const uint32_t type = stat.mode & format::kModeTypeMask;
+    if (type == format::kModeDirectory) {
+      make_directory(host_path);
+      directories_.emplace_back(host_path, stat);
+      return;
+    }
+    if (stat.links > 1) {
+      const auto [first, fresh] = linked_.try_emplace(stat.ino, host_path);
+      if (!fresh && ::link(first->second.c_str(), host_path.c_str()) == 0) return;
+      if (!fresh && errno == EEXIST) fail_with_errno(host_path);
+    }
+    if (type == format::kModeRegular) {
+      copy_file(entry, host_path);
+    } else if (type == format::kModeSymlink) {
+      if (!entry.link_target) return;  // told already
+      if (::symlink(entry.link_target->c_str(), host_path.c_str()) != 0) fail_with_errno(host_path);
+    } else {
+      const dev_t device = ::makedev(stat.device_major, stat.device_minor);
+      if (::mknod(host_path.c_str(), type | 0600, device) != 0) fail_with_errno(host_path);
+    }
+    restore(stat, host_path);
+  }
+
+  void make_directory(const std::string& host_path) {
+    if (::mkdir(host_path.c_str(), 0700) == 0) return;
+    if (errno != EEXIST) fail_with_errno(host_path);
+    struct stat there;
+    if (::lstat(host_path.c_str(), &there) != 0) fail_with_errno(host_path);
+    if (!S_ISDIR(there.st_mode)) {
+      throw ObjectFailure{host_path + ": exists and is not a directory"};
+    }
+  }
+
+  void copy_file(const host::TreeEntry& entry, const std::string& host_path) {
+    const int fd = take_object(tree_.open(entry.entry.ino, entry.path));
+    volume_.state().name_descriptor(fd, entry.path);
+    const struct Closer {
+      host::Tree& tree;
+      int fd;
+      ~Closer() { tree.close(fd); }
+    } closer{tree_, fd};
+    HostFile file(host_path);
+    const uint64_t size = entry.stat->size_bytes;
+    uint64_t offset = 0;
+    while (offset < size) {
+      const uint64_t data = next(fd, offset, SEEK_DATA, size);
+      const uint64_t hole = data < size ? next(fd, data, SEEK_HOLE, size) : size;
+      copy_range(fd, file, data, hole);
+      done_bytes_ += hole - offset;
+      offset = hole;
+    }
+    file.resize(size);
+    file.close();
+  }
+
+  /// The next data or hole from `offset` on; `size` when there is none.
+  uint64_t next(int fd, uint64_t offset, int whence, uint64_t size) {
+    const auto found = volume_.lseek(fd, static_cast<int64_t>(offset), whence);
+    if (!found && found.error().code == ENXIO) return size;
+    return take_object(found);
+  }
+
+  void copy_range(int fd, HostFile& file, uint64_t begin, uint64_t end) {
+    while (begin < end) {
+      const uint64_t wanted = std::min(end - begin, kChunkBytes);
+      const uint64_t got = take_object(volume_.pread(fd, chunk_.data(), wanted, begin));
+      if (got == 0) return;
+      file.write(chunk_.data(), got, begin);
+      begin += got;
+      if (progress_ != nullptr) progress_->update(done_bytes_ + got);
+    }
+  }
+
+  /// Owner (as root), mode and times, in the order in which they do not undo each other.
+  static void restore(const Stat& stat, const std::string& host_path) {
+    const bool link = (stat.mode & format::kModeTypeMask) == format::kModeSymlink;
+    if (::geteuid() == 0 && ::lchown(host_path.c_str(), stat.uid, stat.gid) != 0) {
+      fail_with_errno(host_path);
+    }
+    if (!link && ::chmod(host_path.c_str(), stat.mode & format::kModePermissionMask) != 0) {
+      fail_with_errno(host_path);
+    }
+    const auto time = [](const f2fs::TimeStamp& stamp) {
+      return timespec{static_cast<time_t>(stamp.seconds), static_cast<long>(stamp.nanoseconds)};
+    };
+    const timespec times[2] = {time(stat.accessed), time(stat.modified)};
+    if (::utimensat(AT_FDCWD, host_path.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0) {
+      fail_with_errno(host_path);
+    }
+  }
+
+  Session& session_;
+  Volume& volume_;
+  host::Tree& tree_;
+  std::vector<uint8_t> chunk_;
+  std::unordered_map<uint64_t, std::string> linked_;  // where the first name of an inode went
+  std::vector<std::pair<std::string, Stat>> directories_;
+  uint64_t done_bytes_ = 0;
+  Progress* progress_ = nullptr;
+};
+
+/// Where `name` goes if the user said `host_path`: into it, if it is a directory that exists.
+std::string target_path(const std::string& host_path, const std::string& name) {
+  struct stat there;
+  const bool into = ::stat(host_path.c_str(), &there) == 0 && S_ISDIR(there.st_mode);
+  return into && !name.empty() ? host::joined_path(host_path, name) : host_path;
+}
+
+void get(Session& session, const GetOptions& options) {
+  Volume volume = mount_volume(session);
+  host::Tree tree(volume.state());
+  host::TreeEntry top = take(tree.find(options.path, true));
+  if (top.entry.type == format::kTypeSymlink && !options.recursive) {
+    // What a user asks for by a link's name is what it leads to.
+    top.stat = take(volume.stat(options.path));
+    top.entry.ino = top.stat->ino;
+    top.entry.type = format::file_type_of_mode(static_cast<uint16_t>(top.stat->mode));
+  }
+  const bool directory = top.entry.type == format::kTypeDirectory;
+  if (directory && !options.recursive) throw Failure{options.path + ": is a directory (use -r)"};
+  const std::string target = target_path(options.host_path, top.entry.name);
+
+  Copier copier(session, volume, tree);
+  if (!directory) {
+    Progress progress(1, top.stat->size_bytes);
+    copier.show(&progress);
+    copier.copy(top, target);
+    copier.show(nullptr);
+    return;
+  }
+  // The whole list first: progress needs the sums, and a walk that goes on meanwhile would keep more.
+  std::vector<host::TreeEntry> entries;
+  uint64_t bytes = 0;
+  host::WalkVisitor visitor;
+  visitor.entry = [&](const host::TreeEntry& entry) {
+    if (!entry.stat) return;
+    if (entry.entry.type == format::kTypeRegular) bytes += entry.stat->size_bytes;
+    entries.push_back(entry);
+  };
+  visitor.error = [&](const Error& error) { report(session, error.message); };
+  tree.walk(top, {.recursive = true, .link_targets = true}, visitor);
+
+  Progress progress(entries.size(), bytes);
+  copier.show(&progress);
+  copier.copy(top, target);
+  const size_t below = top.path.size() + (top.path == "/" ? 0 : 1);
+  for (const host::TreeEntry& entry : entries) {
+    copier.copy(entry, host::joined_path(target, entry.path.substr(below)));
+  }
+  copier.finish();
+  copier.show(nullptr);
+}
+
+}  // namespace
+
+void add_get(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("get", "Copy files to the host");
+  const auto options = std::make_shared<GetOptions>();
+  add_volume_options(command, session);
+  command.add_option("PATH", options->path, "File, or with -r directory, of the volume")
+      ->required()
+      ->type_name("");
+  command.add_option("HOSTPATH", options->host_path, "Where it goes: a name, or a directory that exists")
+      ->required()
+      ->type_name("");
+  command.add_flag("-r,--recursive", options->recursive, "Copy a directory and all that is below");
+  run_command(command, [&session, options] { get(session, *options); });
+}
+
+}  // namespace gofs::cli

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofs sum VOL [PATH] [-r]: SHA-256 of a file, or of every regular file below a directory, computed on
+// the backend. The lines are sha256sum's own, with absolute paths, in the order of a walk (names by
+// their bytes, a directory's files before those of the directories in it).
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/text.h"
+#include "host/hash_files.h"
+#include "host/messages.h"
+#include "host/tree.h"
+
+namespace gofs::cli {
+namespace {
+
+struct SumOptions {
+  std::string path = "/";
+  bool recursive = false;
+};
+
+/// As sha256sum writes it: a name with a backslash, newline or carriage return is escaped, which a
+/// backslash at the head of the line says.
+std::string sum_line(const std::string& path, const std::string& digest) {
+  std::string name;
+  for (const char byte : path) {
+    switch (byte) {
+      case '\\': name += "\\\\"; break;
+      case '\n': name += "\\n"; break;
+      case '\r': name += "\\r"; break;
+      default: name += byte;
+    }
+  }
+  return fmt::format("{}{}  {}\n", name.size() != path.size() ? "\\" : "", digest, name);
+}
+
+std::string sum_json(const std::string& path, const std::string& digest) {
+  std::string line = "{";
+  if (is_utf8(path)) line += "\"path\":" + json_string(path) + ",";
+  return line + fmt::format("\"path_hex\":\"{}\",\"sha256\":\"{}\"}}\n", hex(path), digest);
+}
+
+struct Listed {
+  std::vector<std::string> paths;
+  std::vector<host::FileToHash> files;
+  uint64_t bytes = 0;
+
+  void add(std::string path, const Stat& stat) {
+    paths.push_back(std::move(path));
+    files.push_back({stat.ino, stat.size_bytes});
+    bytes += stat.size_bytes;
+  }
+};
+
+Listed list_files(Session& session, Volume& volume, const SumOptions& options) {
+  Listed listed;
+  host::Tree tree(volume.state());
+  host::TreeEntry top = take(tree.find(options.path, false));
+  if (top.entry.type == format::kTypeSymlink) top.stat = take(volume.stat(options.path));
+  const uint32_t type = top.stat->mode & format::kModeTypeMask;
+  if (type == format::kModeRegular) {
+    listed.add(top.path, *top.stat);
+    return listed;
+  }
+  if (type != format::kModeDirectory) {
+    throw Failure{options.path + ": not a regular file"};
+  }
+  if (!options.recursive) throw Failure{options.path + ": is a directory (use -r)"};
+  top.entry.ino = top.stat->ino;
+  host::WalkVisitor visitor;
+  visitor.entry = [&](const host::TreeEntry& entry) {
+    if (entry.stat && entry.entry.type == format::kTypeRegular) listed.add(entry.path, *entry.stat);
+  };
+  visitor.error = [&](const Error& error) { report(session, error.message); };
+  tree.walk(top, {.recursive = true}, visitor);
+  return listed;
+}
+
+void sum(Session& session, const SumOptions& options) {
+  Volume volume = mount_volume(session);
+  const Listed listed = list_files(session, volume, options);
+  std::vector<work::HashFile> sums;
+  {
+    Progress progress(listed.files.size(), listed.bytes);
+    sums = take(host::hash_files(volume.state(), listed.files,
+                                 [&](uint64_t bytes) { progress.update(bytes); }));
+  }
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (sums[i].error != 0) {
+      flush_output();
+      report(session, volume.state()
+                          .explain(sums[i].error, listed.paths[i], listed.files[i].ino)
+                          .message);
+      continue;
+    }
+    const auto* const bytes = reinterpret_cast<const char*>(sums[i].digest);
+    const std::string digest = hex({bytes, sizeof(sums[i].digest)});
+    print(session.json ? sum_json(listed.paths[i], digest) : sum_line(listed.paths[i], digest));
+  }
+}
+
+}  // namespace
+
+void add_sum(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("sum", "SHA-256 of files, computed by the backend");
+  const auto options = std::make_shared<SumOptions>();
+  add_volume_options(command, session);
+  command.add_option("PATH", options->path, "File, or with -r directory; / if not given")
+      ->type_name("");
+  command.add_flag("-r,--recursive", options->recursive, "All regular files below PATH");
+  add_json_option(command, session);
+  run_command(command, [&session, options] { sum(session, *options); });
+}
+
+}  // namespace gofs::cli
