@@ -133,17 +133,17 @@ struct ReadRequest {
   uint64_t offset;
 };
 
-/// pread by each lane for itself: descriptors, buffers and ranges may all differ. Collective. Per lane
-/// bytes read or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes(const simt::Warp& warp, Filesystem& fs,
-                                                 const ReadRequest& request) {
+namespace detail {
+
+/// pread_lanes where the lanes' files differ, or some of them cannot be read: every file is locked for
+/// all of its lanes, then all is read together.
+GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(const simt::Warp& warp, Filesystem& fs,
+                                                          const ReadRequest& request) {
   const uint32_t rank = warp.thread_rank();
   OpenInode* open = nullptr;
   uint64_t bytes = request.bytes;
   int64_t result = begin_read(fs, request.fd, request.offset, bytes, open);
   bool active = result == 0 && bytes != 0;
-  // One hold for all lanes of a file, over the span of their ranges: readers do not exclude each
-  // other, and a writer of any part waits for no more than this warp's round trip.
   const uint64_t file = active ? reinterpret_cast<uint64_t>(open) : uint64_t{rank};
   RangeHold hold{};
   uint32_t waiting = warp.ballot(active);
@@ -181,6 +181,58 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes(const simt::Warp& warp, Filesys
     holding &= ~warp.ballot(locked && file == theirs);
   }
   return result;
+}
+
+}  // namespace detail
+
+/// pread by each lane for itself: descriptors, buffers and ranges may all differ. Collective. Per lane
+/// bytes read or a negative errno.
+///
+/// One hold serves all lanes of a file, over its whole length: readers do not exclude each other, and
+/// a writer of any part waits for no more than this warp's round trip.
+///
+/// The straight way, which is meant to cost little beside the command itself, is for lanes that read
+/// one file, each a range that the device can put in place and whose block the file's map knows.
+GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes(const simt::Warp& warp, Filesystem& fs,
+                                                 const ReadRequest& request) {
+  const bool asks = request.bytes != 0;
+  const uint32_t asking = warp.ballot(asks);
+  if (asking == 0) return detail::pread_lanes_of_files(warp, fs, request);
+  const int fd = warp.shfl(request.fd, simt::lowest_bit(asking));
+  const bool one_file = warp.all(!asks || request.fd == fd);
+  OpenInode* open = nullptr;
+  uint64_t bytes = request.bytes;
+  if (!one_file || begin_read(fs, fd, 0, bytes, open) != 0) {
+    return detail::pread_lanes_of_files(warp, fs, request);
+  }
+  const f2fs::Inode& inode = open->inode;
+  const uint64_t lba_mask = fs.volume.device->lba_bytes() - 1;
+  const uint64_t in_block = request.offset & (kBlockBytes - 1);
+  const uint64_t target = reinterpret_cast<uint64_t>(request.buffer);
+  const uint64_t size = inode.size_bytes;
+  const bool fits = request.bytes <= kBlockBytes - in_block && request.offset < size &&
+                    request.bytes <= size - request.offset &&
+                    ((request.offset | request.bytes) & lba_mask) == 0 && (target & 3) == 0 &&
+                    request.offset >> kBlockShift < inode.block_map_blocks;
+  if (!warp.all(!asks || fits)) return detail::pread_lanes_of_files(warp, fs, request);
+
+  RangeHold hold{};
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  const int locked = lock_shared(warp, open->lock, ByteRange{0, kOffsetMax}, deadline, hold);
+  if (locked < 0) return locked;
+  const uint32_t block =
+      asks ? simt::load_relaxed(inode.block_map[request.offset >> kBlockShift]) : 0;
+  if (!warp.all(!asks || (block != 0 && block != f2fs::detail::kMappedHole))) {
+    unlock_shared(warp, open->lock, hold);
+    return detail::pread_lanes_of_files(warp, fs, request);
+  }
+  const f2fs::Piece piece{request.offset, static_cast<uint32_t>(request.bytes),
+                          static_cast<uint8_t*>(request.buffer)};
+  const int error =
+      f2fs::detail::read_in_place(warp, fs.volume, asking, block, piece, nullptr);
+  unlock_shared(warp, open->lock, hold);
+  if (!asks) return 0;
+  return error < 0 ? error : static_cast<int64_t>(request.bytes);
 }
 
 }  // namespace gofs::vfs
