@@ -134,6 +134,8 @@ def job_script(image):
         scale = words[1] if len(words) > 1 else "0"
         if words[0] == "remount":
             lines += ["  umount $mnt", f"  mount_it {words[1] if len(words) > 1 else first}"]
+        elif words[0] == "sync":
+            lines.append("  sync -f $mnt/.")
         elif words[0] == "set":
             lines.append(f"  echo {words[2]} > /sys/fs/f2fs/$dev/{words[1]}")
         elif words[0] == "crash":

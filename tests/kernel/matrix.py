@@ -5,6 +5,7 @@ A step is one of
   "SCENE [SCALE]"   what guest/scenes.h describes
   "remount [OPTS]"  unmount and mount again, with other options if given
   "set NAME VALUE"  a file in /sys/fs/f2fs/DEVICE
+  "sync"            write a checkpoint
 After the last step the volume is unmounted, and what the kernel shows at the next (read-only) mount
 is the manifest. An image with `end` is not unmounted, see there.
 """
@@ -104,10 +105,10 @@ IMAGES = (
           mkfs=("-O", "extra_attr,compression,casefold,encrypt", "-C", "utf8"),
           mount="compress_algorithm=lz4", refused=("/refused",)),
     Image("crash-256m", 256 * MIB, 
-          ("set ipu_policy 0", "types", "churn 1500", "orphans 80", "crash 80"),
+          ("set ipu_policy 0", "types", "churn 1500", "orphans 80", "sync", "nudge", "crash 80"),
           mount="noatime,nodiscard", end="crash"),
     Image("torn-256m", 256 * MIB, 
-          ("set ipu_policy 0", "names", "churn 1500", "orphans 40", "crash 40"),
+          ("set ipu_policy 0", "names", "churn 1500", "orphans 40", "sync", "nudge", "crash 40"),
           mount="noatime,nodiscard", end="torn"),
 )
 

@@ -47,6 +47,12 @@ std::string acl(std::initializer_list<AclEntry> entries) {
 
 constexpr uint32_t kNoId = 0xFFFFFFFF;
 
+std::string octal(unsigned mode) {
+  std::string digits;
+  for (int shift = 9; shift >= 0; shift -= 3) digits += static_cast<char>('0' + (mode >> shift & 7));
+  return digits;
+}
+
 }  // namespace
 
 void types_scene(const Scene& scene) {
@@ -69,12 +75,12 @@ void types_scene(const Scene& scene) {
   // All permission bits, on files and on directories.
   make_directory("types/modes");
   for (unsigned mode = 0; mode < 010000; mode += mode < 02000 ? 0111 : 0333) {
-    const std::string path = "types/modes/f" + padded(mode, 4);
+    const std::string path = "types/modes/f" + octal(mode);
     if (!make_file(path, 3, mode)) die("full");
     check(::chmod(path.c_str(), mode), "chmod");
   }
   for (const unsigned mode : {0u, 0111u, 0444u, 0700u, 01777u, 02755u, 04755u, 07777u}) {
-    const std::string path = "types/modes/d" + padded(mode, 4);
+    const std::string path = "types/modes/d" + octal(mode);
     make_directory(path);
     check(::chmod(path.c_str(), mode), "chmod");
   }
