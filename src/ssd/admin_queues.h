@@ -101,7 +101,7 @@ GOFS_HD inline void reset_records(const simt::Warp& warp, SubmissionQueue& queue
   }
   if (warp.thread_rank() == 0) {
     queue.oldest = start.word;
-    queue.scan_offset = 0;
+    simt::store_relaxed(queue.scan_offset, 0u);
     queue.reported_head = static_cast<uint16_t>(start.index());
     simt::store_relaxed(queue.posted, uint64_t{0});
     simt::store_relaxed(queue.next_due_ns, kNever);

@@ -17,6 +17,17 @@ struct Completion {
   format::nvme::Status status;
 };
 
+/// The least `value` of the group, on every lane. Collective.
+GOFS_HD inline uint64_t reduce_min(const simt::Warp& warp, uint64_t value) {
+  const uint32_t size = warp.size();
+  // After the round of k every lane knows the least of 2k lanes; to look at a lane twice does no harm.
+  for (uint32_t k = 1; k < size; k *= 2) {
+    const uint32_t other = warp.thread_rank() + k;
+    value = simt::min(value, warp.shfl(value, other < size ? other : other - size));
+  }
+  return value;
+}
+
 /// Writes entry `index` of a completion queue; its last word, with the phase tag, last. One lane.
 /// Order: release to the system. The driver's acquire of that word sees the data that this lane wrote
 /// or was told of by sync(), and the rest of the entry.
@@ -75,35 +86,37 @@ class PendingScan {
         completions_(completions),
         depth_(simt::load_relaxed(queue.depth)) {}
 
-  /// Posts what is due of up to kRecordsMax records, as far as there is room. Collective. Returns how
-  /// many were posted.
+  /// Posts what is due, as far as there is room. Collective. Returns how many were posted. Looks at
+  /// kRecordsMax records at most; where there are more, the next run goes on with the same pass over
+  /// them, and `next_due_ns` is known when the pass is over.
   GOFS_HD uint32_t run(uint64_t now_ns) {
     const uint32_t rank = warp_.thread_rank();
     const uint32_t size = warp_.size();
-    // Before the records: one that is added later lowers the word again.
+    uint32_t offset = simt::load_relaxed(queue_.scan_offset);
+    const bool begins = offset == 0;
+    uint64_t soonest = begins ? kNever : queue_.pass_soonest_ns;
+    bool held = begins ? false : queue_.pass_held;
+    const uint64_t posted_before = simt::load_relaxed(queue_.posted);
+    const uint64_t posted_before_pass = begins ? posted_before : queue_.pass_posted;
+    RingPlace oldest{queue_.oldest};
+    uint64_t claimed = 0;
     if (rank == 0) {
-      simt::AtomicRef<uint64_t>(queue_.next_due_ns).exchange(kNever, simt::memory_order_acq_rel);
+      // Before the records: one that is added later lowers the word again.
+      if (begins) {
+        simt::AtomicRef<uint64_t>(queue_.next_due_ns).exchange(kNever, simt::memory_order_acq_rel);
+      }
+      claimed = simt::load_relaxed(queue_.claimed);
     }
     warp_.sync();
-    RingPlace oldest{queue_.oldest};
-    uint32_t offset = queue_.scan_offset;
-    uint64_t claimed = 0;
-    if (rank == 0) claimed = simt::load_relaxed(queue_.claimed);
     claimed = warp_.shfl(claimed, 0);
-    // Where records right after `oldest` are posted but were not looked at yet, their places may be
+    // Where records right after `oldest` are posted but were not looked at since, their places may be
     // in use again, so there can be more than a lap; one lap is looked at.
     const uint64_t distance = RingPlace{claimed}.total(depth_) - oldest.total(depth_);
     auto outstanding = static_cast<uint32_t>(simt::min<uint64_t>(distance, depth_));
-    if (offset >= outstanding) offset = 0;
+    if (distance > depth_) soonest = 0;
     load_completion_queue();
-    const uint64_t posted_before = queue_.posted;
-    warp_.sync();
 
-    uint32_t looked_at = 0;
-    uint64_t soonest = kNever;
-    bool held = false;
-    const bool complete = offset == 0 && distance <= simt::min(depth_, kRecordsMax);
-    while (offset < outstanding && looked_at < kRecordsMax) {
+    for (uint32_t looked_at = 0; offset < outstanding && looked_at < kRecordsMax;) {
       const uint32_t index = offset + rank;
       PendingRecord* record = nullptr;
       uint64_t lap = 0;
@@ -138,12 +151,20 @@ class PendingScan {
       }
       looked_at += window;
     }
+
     held = warp_.any(held);
-    if (!complete || (held && posted_ != 0)) soonest = 0;
-    if (soonest != kNever) lower_next_due(queue_, soonest);
+    soonest = reduce_min(warp_, soonest);
+    const bool over = offset >= outstanding || offset == 0;
+    // Nothing but posted records so far, or some that waited for those that were posted: once more.
+    if (offset < outstanding && offset == 0) soonest = 0;
+    if (held && posted_before + posted_ != posted_before_pass) soonest = 0;
     if (rank == 0) {
+      if (over && soonest != kNever) lower_next_due(queue_, soonest);
       queue_.oldest = oldest.word;
-      queue_.scan_offset = offset < outstanding ? offset : 0;
+      queue_.pass_soonest_ns = soonest;
+      queue_.pass_held = held;
+      queue_.pass_posted = posted_before_pass;
+      simt::store_relaxed(queue_.scan_offset, over ? 0 : offset);
       simt::store_relaxed(queue_.posted, posted_before + posted_);
       completions_.tail = tail_;
       completions_.phase = phase_;
@@ -250,6 +271,7 @@ GOFS_NOINLINE GOFS_HD inline uint32_t post_due(const simt::Warp& warp,
   uint32_t completion_queue = 0;
   if (warp.thread_rank() == 0) {
     next_due_ns = simt::load_relaxed(queue.next_due_ns);
+    if (simt::load_relaxed(queue.scan_offset) != 0) next_due_ns = 0;
     completion_queue = simt::load_relaxed(queue.completion_queue);
   }
   if (warp.shfl(next_due_ns, 0) > now_ns) return 0;

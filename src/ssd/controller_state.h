@@ -44,6 +44,7 @@ struct alignas(128) AdminState {
   uint32_t completion_phase;
   uint32_t queues_granted;  // I/O queues of each kind
   bool queues_exist;        // a queue was created since reset: the number is fixed
+  bool ready;             // CSTS.RDY
   bool shutdown_complete;
   uint64_t invalid_doorbells;
   uint32_t invalid_doorbell_seen;

@@ -31,10 +31,7 @@ GOFS_HD inline bool is_settled(const SubmissionQueue& queue) {
 GOFS_HD inline void publish_status(VirtualController& controller) {
   using namespace format::nvme;
   const AdminState& admin = controller.admin;
-  uint32_t status = 0;
-  if (admin.phase == ControllerPhase::kReady || admin.phase == ControllerPhase::kResetting) {
-    status = kCstsReady;
-  }
+  uint32_t status = admin.ready ? kCstsReady : 0;
   if (simt::load_relaxed(controller.failed) != 0) status |= kCstsFatal;
   if (admin.shutdown_complete) status |= kCstsShutdownComplete;
   simt::store_system_release(controller.registers().csts, status);
@@ -136,6 +133,7 @@ GOFS_HD inline void follow_registers(const simt::Warp& warp, VirtualController& 
       if (take_admin_queue(controller, configuration)) {
         simt::store_release(controller.stopped, 0u);
         admin.phase = ControllerPhase::kReady;
+        admin.ready = true;
       } else {
         simt::store_release(controller.failed, 1u);
         admin.phase = ControllerPhase::kFailed;
@@ -176,6 +174,7 @@ GOFS_HD inline void follow_registers(const simt::Warp& warp, VirtualController& 
   if (phase == ControllerPhase::kResetting && finish_reset(warp, controller) && leads) {
     simt::store_release(controller.failed, 0u);
     admin.phase = ControllerPhase::kDisabled;
+    admin.ready = false;
     admin.shutdown_complete = false;
     publish_status(controller);
   }

@@ -97,9 +97,13 @@ struct alignas(128) SubmissionQueue {
 
   // Guarded by the completion queue's lock; mode pending.
   alignas(128) uint64_t oldest;  // a RingPlace: all records before it are posted; may lie behind
-  uint32_t scan_offset;          // where the next look at the records starts, counted from `oldest`
+  uint32_t scan_offset;          // where a pass over the records goes on, counted from `oldest`; 0:
+                                 // none is under way; relaxed
   uint16_t reported_head;
-  uint64_t posted;
+  bool pass_held;                // of the pass: a record waits for others to be posted
+  uint64_t pass_soonest_ns;      // the least time that it found
+  uint64_t pass_posted;          // `posted` when it began
+  uint64_t posted;               // relaxed
 
   // Statistics since creation of the controller; relaxed.
   alignas(128) uint64_t read_commands;

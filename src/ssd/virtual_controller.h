@@ -63,13 +63,12 @@ GOFS_HD inline void post_directly(const simt::Warp& warp, uint32_t qid, const Cl
              {0, next_head, static_cast<uint16_t>(qid), command.cid, command.status});
 }
 
-/// Pending mode: each lane leaves a record of its command's completion.
-GOFS_NOINLINE GOFS_HD inline void record_pending(const simt::Warp& warp,
-                                                 VirtualController& controller,
-                                                 SubmissionQueue& queue, const Claim& claim,
-                                                 const IoCommand& command,
-                                                 const FaultRule* fault, uint64_t now_ns) {
-  if (!command.valid || (fault != nullptr && fault->action == FaultAction::kFatal)) return;
+/// Pending mode: leaves a record of this lane's completion. Returns when it is due, kNever if none is.
+GOFS_HD inline uint64_t leave_record(const simt::Warp& warp, VirtualController& controller,
+                                     SubmissionQueue& queue, const Claim& claim,
+                                     const IoCommand& command, const FaultRule* fault,
+                                     uint64_t now_ns) {
+  if (!command.valid || (fault != nullptr && fault->action == FaultAction::kFatal)) return kNever;
   const RingPlace place = claim.first.plus(warp.thread_rank(), claim.depth);
   PendingRecord& record = queue.records[place.index()];
   uint64_t finish_ns = now_ns;
@@ -103,7 +102,23 @@ GOFS_NOINLINE GOFS_HD inline void record_pending(const simt::Warp& warp,
   record.finish_ns = finish_ns;
   if (queue.hold_until != nullptr) queue.hold_until[place.index()] = hold_until;
   simt::store_release(record.turn, turn);
-  lower_next_due(queue, finish_ns);
+  return finish_ns;
+}
+
+/// Pending mode: the completions of all lanes' commands are recorded.
+GOFS_NOINLINE GOFS_HD inline void record_pending(const simt::Warp& warp,
+                                                 VirtualController& controller,
+                                                 SubmissionQueue& queue, const Claim& claim,
+                                                 const IoCommand& command,
+                                                 const FaultRule* fault, uint64_t now_ns) {
+  if (warp.thread_rank() == 0) {
+    simt::AtomicRef<uint64_t>(queue.consumed).fetch_add(claim.count, simt::memory_order_release);
+  }
+  warp.sync();
+  const uint64_t due_ns = leave_record(warp, controller, queue, claim, command, fault, now_ns);
+  const uint64_t soonest = reduce_min(warp, due_ns);
+  warp.sync();
+  if (warp.thread_rank() == 0) lower_next_due(queue, soonest);
 }
 
 /// The fault that hits this lane's command, if any; a status fault is put in place at once.
@@ -146,10 +161,6 @@ GOFS_HD inline Claim fetch_and_execute(const simt::Warp& warp, VirtualController
   if (claim.mode == CompletionMode::kDirect) {
     post_directly(warp, qid, claim, command);
   } else {
-    if (rank == 0) {
-      simt::AtomicRef<uint64_t>(queue.consumed).fetch_add(claim.count, simt::memory_order_release);
-    }
-    warp.sync();
     record_pending(warp, controller, queue, claim, command, fault, now_ns);
   }
   count_commands(warp, controller, queue, qid, command);
@@ -165,7 +176,7 @@ GOFS_HD inline void advance_virtual_clock(const simt::Warp& warp, VirtualControl
                                           SubmissionQueue& queue) {
   if (warp.thread_rank() != 0) return;
   const uint64_t next_due_ns = simt::load_relaxed(queue.next_due_ns);
-  if (next_due_ns == kNever) return;
+  if (next_due_ns == kNever || simt::load_relaxed(queue.scan_offset) != 0) return;
   simt::AtomicRef<uint64_t>(controller.virtual_now_ns)
       .fetch_max(next_due_ns, simt::memory_order_relaxed);
 }
