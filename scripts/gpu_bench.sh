@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What `make gpu-bench` measures, after it has built preset cuda: reads through the file API beside raw
+# NVMe commands, and 100,000 files in a batch, on virtual SSDs of several models. No network, no
+# f2fs-tools. Prints machine, driver and date, the table, then `N passed, N failed`: one for each model
+# that was measured without a wrong block.
+# usage: gpu_bench.sh
+#   OUT            folder for the log (default build/gpu-bench)
+#   GOFS_MODELS    models, in order (default: none hbm 990pro p5800x)
+#   GOFS_SECONDS   of each single measurement (default 0.2)
+set -uo pipefail
+cd "$(dirname "$0")/.."
+out=${OUT:-build/gpu-bench}
+mkdir -p "$out"
+log=$out/gpu_bench.txt
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export CUDA_MODULE_LOADING=EAGER
+
+passed=0
+failed=0
+{
+  echo "date     $(date -u +%Y-%m-%d)"
+  echo "machine  $(nproc) cores, $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader)"
+  echo "commit   $(git rev-parse --short HEAD 2> /dev/null || echo unknown)"
+  nvcc_version=$("$(scripts/nvcc.sh)" --version 2> /dev/null | sed -n 's/^Cuda.*release //p')
+  echo "nvcc     $nvcc_version"
+  echo "volume   4 GiB file in one piece, 4 GiB file in scattered blocks, 100,000 files of 16 KiB"
+  echo
+} | tee "$log"
+timeout 120 build/cuda/bench/gofs_bench_image "$scratch/bench.img" 4096 100000 16384 || exit 1
+for model in ${GOFS_MODELS:-none hbm 990pro p5800x}; do
+  if timeout 200 build/cuda/bench/gofs_read_matrix "$scratch/bench.img" cuda \
+    "${GOFS_SECONDS:-0.2}" "$model" 2>&1 | tee -a "$log"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+  fi
+done
+echo "$passed passed, $failed failed" | tee -a "$log"
+[ "$failed" = 0 ]
