@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <ctime>
-#include <iterator>
 
 namespace gofs::cli {
 
@@ -63,7 +62,8 @@ std::string escaped(std::string_view text) {
       result += "\\\\";
     } else if (length == 0 || is_control(sequence)) {
       for (const char byte : sequence) {
-        fmt::format_to(std::back_inserter(result), "\\x{:02x}", static_cast<uint8_t>(byte));
+        result += "\\x";
+        result += hex({&byte, 1});
       }
     } else {
       result += sequence;
@@ -90,7 +90,8 @@ std::string json_string(std::string_view text) {
       result += '\\';
       result += byte;
     } else if (static_cast<uint8_t>(byte) < 0x20 || byte == 0x7f) {
-      fmt::format_to(std::back_inserter(result), "\\u{:04x}", static_cast<uint8_t>(byte));
+      result += "\\u00";
+      result += hex({&byte, 1});
     } else {
       result += byte;
     }

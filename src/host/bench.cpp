@@ -98,10 +98,13 @@ Expected<ReadMeasurement> measure(VolumeState& volume, work::Body body, const Re
   const uint64_t actors = uint64_t{crew.warps} * crew.lanes_per_warp;
   uint64_t each = simt::divide_up(plan.operations, actors);
   if (each == 0) {
-    // A first try warms everything up and tells how long the real one must be.
-    const auto tried = run_once(volume, body, plan, crew, 8, buffers.data(), params);
+    // A first try warms everything up, the maps of the file's blocks above all, and tells how long the
+    // real one must be.
+    constexpr uint64_t kTriedReads = 16384;
+    const auto tries = static_cast<uint32_t>(std::max<uint64_t>(8, kTriedReads / actors));
+    const auto tried = run_once(volume, body, plan, crew, tries, buffers.data(), params);
     if (!tried) return tried;
-    const double each_seconds = std::max(tried->seconds / 8, 1e-7);
+    const double each_seconds = std::max(tried->seconds / tries, 1e-7);
     each = static_cast<uint64_t>(std::clamp(plan.seconds / each_seconds, 4.0, 4e6));
   }
   return run_once(volume, body, plan, crew, static_cast<uint32_t>(each), buffers.data(), params);
