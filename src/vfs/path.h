@@ -73,7 +73,7 @@ GOFS_HD inline int64_t read_link(const simt::Warp& warp, Filesystem& fs, const f
   if (piece.bytes == 0) return 0;
   const int error = simt::first_error(
       warp, f2fs::read_pieces(warp, fs.volume, fs.pool, 1u, link, piece));
-  return error < 0 ? error : piece.bytes;
+  return error < 0 ? error : int64_t{piece.bytes};
 }
 
 namespace detail {
