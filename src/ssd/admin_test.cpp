@@ -549,7 +549,7 @@ TEST_F(Admin, teams_may_step_queue_0) {
         stop = finished ? 1 : 0;
       }
       warp.sync();
-      driver_.ref().step(warp, 0);
+      driver_.step(warp, 0);
       stop = warp.shfl(stop, 0);
     }
   });

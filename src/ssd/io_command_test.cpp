@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <random>
 
 #include "simt/workers.h"
@@ -329,7 +331,7 @@ TEST_P(IoCommands, a_team_carries_out_mixed_commands_together) {
   TestDriver::put(queue_, entry(IoOpcode::kRead, 0, 5, &broken, 2));
   TestDriver::put(queue_, entry(IoOpcode::kWriteZeroes, 110, 3, nullptr, 3));
   driver_.ring(queue_);
-  simt::run_teams(1, 4, [&](const simt::Warp& warp, uint32_t) { driver_.ref().step(warp, 1); });
+  simt::run_teams(1, 4, [&](const simt::Warp& warp, uint32_t) { driver_.step(warp, 1); });
   Status status[4] = {1, 1, 1, 1};
   for (int i = 0; i < 4; ++i) {
     const auto done = TestDriver::take(queue_);
@@ -449,13 +451,13 @@ TEST_P(RandomCommands, agree_with_an_array_of_bytes) {
     }
     driver.ring(queue);
     const auto step = [&](const simt::Warp& warp, uint32_t) {
-      for (uint32_t i = 0; i < 200; ++i) driver.ref().step(warp, 1);
+      for (uint32_t i = 0; i < 200; ++i) driver.step(warp, 1);
     };
     if (parameter.width == 1) {
       step(simt::Warp(), 0);
     } else {
       simt::run_teams(2, parameter.width, [&](const simt::Warp& warp, uint32_t) {
-        for (uint32_t i = 0; i < 12; ++i) driver.ref().step(warp, 1);
+        for (uint32_t i = 0; i < 12; ++i) driver.step(warp, 1);
       });
     }
     for (uint32_t i = 0; i < count; ++i) {

@@ -133,7 +133,9 @@ Media SparseMedia::media(bool read_only) {
   if (table_at_ == nullptr) {
     pool_at_ = memory_.allocate_array<ChunkPool>(1);
     entries_at_ = memory_.allocate_array<ChunkPool::Entry>(spares_.size());
-    memory_.write(entries_at_, spares_.data(), spares_.size() * sizeof(ChunkPool::Entry));
+    if (!spares_.empty()) {
+      memory_.write(entries_at_, spares_.data(), spares_.size() * sizeof(ChunkPool::Entry));
+    }
     memory_.write_object(pool_at_, ChunkPool{spares_.size(), entries_at_});
     table_at_ = memory_.allocate_array<uint64_t>(chunks_.size());
     memory_.write(table_at_, chunks_.data(), chunks_.size() * sizeof(uint64_t));

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <deque>
 #include <set>
 #include <tuple>
@@ -342,7 +343,7 @@ TEST_P(EngineTeams, share_a_queue) {
         stop = finished ? 1 : 0;
       }
       warp.sync();
-      driver.ref().step(warp, 1);
+      driver.step(warp, 1);
       stop = warp.shfl(stop, 0);
     }
   });
@@ -392,7 +393,7 @@ TEST_P(EngineTeams, reset_in_flight_touches_no_memory_afterwards) {
         }
         stop = finished ? 1 : 0;
       }
-      if (index != 0) driver.ref().step(warp, 1);
+      if (index != 0) driver.step(warp, 1);
       stop = warp.shfl(stop, 0);
     }
   });
