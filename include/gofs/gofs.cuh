@@ -35,6 +35,7 @@ namespace gofs {
 using VolumeHandle = vfs::Filesystem*;
 
 using f2fs::NamedEntry;
+using vfs::BatchFile;
 using vfs::FilesystemStat;
 using vfs::kMayExecute;
 using vfs::kMayRead;
@@ -96,6 +97,11 @@ class ThisThread {
     // Threads of a warp that happen to read together share their commands.
     return vfs::pread_lanes(simt::Warp::current(), *vol, {fd, buffer, bytes, offset});
   }
+  /// Calls `work(warp, index, count)` with every warp of the group; sum of the answers.
+  template <typename Work>
+  __device__ int64_t share(VolumeHandle, Work work) const {
+    return work(simt::Warp::single(), 0, 1);
+  }
   __device__ simt::Warp async_warp() const { return simt::Warp::single(); }
   static constexpr bool kOneWarp = true;
 };
@@ -110,12 +116,30 @@ class ThisWarp {
                            uint64_t offset) const {
     return vfs::pread(simt::Warp::full(), *vol, fd, buffer, bytes, offset);
   }
+  template <typename Work>
+  __device__ int64_t share(VolumeHandle, Work work) const {
+    return work(simt::Warp::full(), 0, 1);
+  }
   __device__ simt::Warp async_warp() const { return simt::Warp::full(); }
   static constexpr bool kOneWarp = true;
 };
 
 class ThisBlock {
  public:
+  template <typename Work>
+  __device__ int64_t share(VolumeHandle, Work work) const {
+    __shared__ unsigned long long sum;
+    __syncthreads();
+    if (device_detail::thread_in_block() == 0) sum = 0;
+    __syncthreads();
+    const uint32_t warps = (device_detail::threads_per_block() + 31) / 32;
+    const simt::Warp warp = device_detail::block_warp();
+    const int64_t part = work(warp, device_detail::thread_in_block() / 32, warps);
+    if (warp.thread_rank() == 0) atomicAdd(&sum, static_cast<unsigned long long>(part));
+    __syncthreads();
+    return static_cast<int64_t>(sum);
+  }
+
   template <typename Work>
   __device__ int64_t once(VolumeHandle, Work work) const {
     __shared__ int64_t answer;
@@ -175,6 +199,20 @@ class ThisBlock {
 /// All threads of a kernel launched with cudaLaunchCooperativeKernel, blocks of whole warps.
 class ThisGrid {
  public:
+  template <typename Work>
+  __device__ int64_t share(VolumeHandle vol, Work work) const {
+    const auto grid = cooperative_groups::this_grid();
+    grid.sync();
+    if (grid.thread_rank() == 0) simt::store_relaxed(vol->grid_answer, int64_t{0});
+    grid.sync();
+    const simt::Warp warp = simt::Warp::full();
+    const int64_t part = work(warp, static_cast<uint32_t>(grid.thread_rank() / 32),
+                              static_cast<uint32_t>(grid.size() / 32));
+    if (warp.thread_rank() == 0) simt::add_relaxed(vol->grid_answer, part);
+    grid.sync();
+    return simt::load_relaxed(vol->grid_answer);
+  }
+
   template <typename Work>
   __device__ int64_t once(VolumeHandle vol, Work work) const {
     const auto grid = cooperative_groups::this_grid();
@@ -400,6 +438,73 @@ __device__ int64_t readdir(const Group& group, VolumeHandle vol, int fd, NamedEn
   return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
     return vfs::readdir(warp, *vol, fd, entries, capacity);
   });
+}
+
+/// Opens many files of one directory at once: those of `names` (NUL-terminated, relative to `path`), or
+/// with no names all regular files, at most `count`, in the order of readdir. A batch descriptor, or a
+/// negative errno. A file that cannot be opened has its error in batch_file() and is left out of reads.
+template <typename Group>
+__device__ int batch_open(const Group& group, VolumeHandle vol, const char* path,
+                          const char* const* names, uint32_t count) {
+  const auto& scope = device_detail::scope(group);
+  vfs::Filesystem& fs = *vol;
+  vfs::BatchTable& table = *fs.batches;
+  const auto bd = static_cast<int>(scope.once(vol, [&](const simt::Warp& warp) -> int64_t {
+    const int opened = vfs::begin_batch(warp, fs, table, path, count);
+    if (opened < 0 || names != nullptr) return opened;
+    const int listed = vfs::list_batch(warp, fs, table, table.batches[opened]);
+    if (listed < 0) vfs::end_batch(warp, table, opened);
+    return listed < 0 ? listed : opened;
+  }));
+  if (bd < 0) return bd;
+  vfs::Batch& batch = table.batches[bd];
+  if (names != nullptr) {
+    scope.share(vol, [&](const simt::Warp& warp, uint32_t index, uint32_t warps) -> int64_t {
+      vfs::find_batch(warp, fs, table, batch, names, index, warps);
+      return 0;
+    });
+  }
+  scope.share(vol, [&](const simt::Warp& warp, uint32_t index, uint32_t warps) -> int64_t {
+    vfs::load_batch(warp, fs, table, batch, index, warps);
+    return 0;
+  });
+  return bd;
+}
+
+/// Files of an open batch, or -EBADF. Needs no group.
+__device__ inline int64_t batch_count(VolumeHandle vol, int bd) {
+  const vfs::Batch* batch = vfs::find_batch_descriptor(*vol->batches, bd);
+  return batch == nullptr ? -EBADF : static_cast<int64_t>(batch->count);
+}
+
+/// Size, inode and error of file `index` (below batch_count) of an open batch. Needs no group.
+__device__ inline BatchFile batch_file(VolumeHandle vol, int bd, uint32_t index) {
+  const vfs::Batch& batch = vol->batches->batches[bd];
+  return vol->batches->files[batch.first + index];
+}
+
+/// Reads all files of a batch, file i to `buffer + offsets[i]`. Bytes read, or -EBADF; what went wrong
+/// with a single file is in batch_file().error.
+template <typename Group>
+__device__ int64_t batch_read(const Group& group, VolumeHandle vol, int bd, void* buffer,
+                              const uint64_t* offsets) {
+  vfs::BatchTable& table = *vol->batches;
+  vfs::Batch* batch = vfs::find_batch_descriptor(table, bd);
+  if (batch == nullptr) return -EBADF;
+  return device_detail::scope(group).share(
+      vol, [&](const simt::Warp& warp, uint32_t index, uint32_t warps) -> int64_t {
+        return static_cast<int64_t>(vfs::read_batch(
+            warp, *vol, table, *batch, static_cast<uint8_t*>(buffer), offsets, index, warps));
+      });
+}
+
+/// 0 or -EBADF.
+template <typename Group>
+__device__ int batch_close(const Group& group, VolumeHandle vol, int bd) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol, [&](const simt::Warp& warp) -> int64_t {
+        return vfs::end_batch(warp, *vol->batches, bd);
+      }));
 }
 
 /// Numbers of the file system; needs no group.

@@ -188,14 +188,10 @@ class BatchRun {
 
 Expected<BatchMeasurement> measure_batch(VolumeState& volume, const std::string& directory,
                                          uint32_t files_max, uint32_t repetitions) {
-  constexpr uint32_t kEntryCapacity = 4096;
   work::Backend& backend = volume.backend();
   simt::MemorySpace& memory = backend.memory();
   BatchRun run(volume, directory);
   run.params().count = files_max;
-  const BackendArray entries(memory, uint64_t{kEntryCapacity} * sizeof(f2fs::NamedEntry));
-  run.params().entries = reinterpret_cast<f2fs::NamedEntry*>(entries.data());
-  run.params().entry_capacity = kEntryCapacity;
   if (auto begun = run.step(work::BatchStep::kBegin, true); !begun) {
     return begun.error();
   }

@@ -49,11 +49,13 @@ struct alignas(64) Batch {
 };
 
 inline constexpr uint32_t kBatchesMax = 64;
+inline constexpr uint32_t kBatchListEntries = 256;  // that list_batch looks at together
 
 struct BatchTable {
   uint32_t lock;
   uint32_t capacity;  // files of all batches together
   BatchFile* files;
+  f2fs::NamedEntry* entries;  // scratch, kBatchListEntries for each batch
   Batch batches[kBatchesMax];
 };
 
@@ -141,11 +143,11 @@ GOFS_HD inline int end_batch(const simt::Warp& warp, BatchTable& table, int bd) 
 }
 
 /// Enters the regular files of the directory, at most `batch.count`; the rest is cut, and count
-/// becomes what there is. `entries` is scratch for `capacity` (at least 32) entries. Collective,
-/// uniform, by one warp. 0 or a negative errno.
+/// becomes what there is. Collective, uniform, by one warp. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int list_batch(const simt::Warp& warp, Filesystem& fs,
-                                            BatchTable& table, Batch& batch,
-                                            f2fs::NamedEntry* entries, uint32_t capacity) {
+                                            BatchTable& table, Batch& batch) {
+  f2fs::NamedEntry* const entries =
+      table.entries + static_cast<uint64_t>(&batch - table.batches) * kBatchListEntries;
   f2fs::Inode directory{};
   int error = detail::load_uniform(warp, fs, batch.directory_ino, directory);
   f2fs::DirectoryCursor cursor = 0;
@@ -154,7 +156,7 @@ GOFS_NOINLINE GOFS_HD inline int list_batch(const simt::Warp& warp, Filesystem& 
   while (error == 0 && filled < room) {
     int damage = 0;
     const int64_t got =
-        f2fs::list_entries(warp, fs.volume, directory, cursor, entries, capacity, damage);
+        f2fs::list_entries(warp, fs.volume, directory, cursor, entries, kBatchListEntries, damage);
     if (damage < 0) error = damage;
     if (got < 0) error = static_cast<int>(got);
     if (got <= 0) break;

@@ -25,8 +25,6 @@ struct BatchParams {
   const char* const* names;
   uint8_t* buffer;
   const uint64_t* offsets;
-  f2fs::NamedEntry* entries;  // scratch of kList
-  uint32_t entry_capacity;
   int64_t result;
   uint64_t bytes;     // kRead adds to it
   uint64_t first_ns;  // as in BenchParams
@@ -56,8 +54,7 @@ GOFS_HD inline void batch_body(const simt::Warp& warp, uint32_t warp_index, uint
   switch (params.step) {
     case BatchStep::kList: {
       if (warp_index != 0) return;
-      const int error =
-          vfs::list_batch(warp, fs, table, *batch, params.entries, params.entry_capacity);
+      const int error = vfs::list_batch(warp, fs, table, *batch);
       if (leader) params.result = error < 0 ? error : static_cast<int64_t>(batch->count);
       break;
     }
