@@ -161,13 +161,20 @@ GOFS_NOINLINE GOFS_HD inline int read_pieces(const simt::Warp& warp, Volume& vol
 
   const uint32_t inlined = warp.ballot(mine && inode.has_inline_data());
   if (inlined != 0) {
+    // The caller's idea of the file's size may be older than this inode.
+    const bool fits = piece.offset + piece.bytes <= inode.inline_bytes;
     const int read =
         with_nodes(warp, volume, inlined, inode.ino, inode.ino, [&](const format::NodeBlock& node) {
+          if (!fits) return;
           const auto* from =
               reinterpret_cast<const uint8_t*>(&node) + inode.inline_offset + piece.offset;
           for (uint32_t i = 0; i < piece.bytes; ++i) piece.target[i] = from[i];
         });
-    if ((inlined >> rank & 1u) != 0) result = read;
+    if ((inlined >> rank & 1u) != 0) {
+      result = read < 0 || fits ? read
+                                : report(*volume.corruptions,
+                                         {Structure::kInode, 0, inode.ino, piece.offset});
+    }
     warp.sync();
   }
   const uint32_t mapping = lanes & ~inlined;
