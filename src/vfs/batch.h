@@ -335,13 +335,12 @@ GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(const simt::Warp& warp, Filesys
       const int loaded = f2fs::load_inodes(warp, fs.volume, general, file.ino, inode);
       const bool one = (general >> rank & 1u) != 0;
       if (one) error = loaded;
+      int failure = 0;
       const int64_t read = read_lanes(warp, fs, warp.ballot(one && loaded == 0), inode, target,
-                                      file.size_bytes, 0);
+                                      file.size_bytes, 0, failure);
       if (one && loaded == 0) {
         if (read > 0) bytes_read += static_cast<uint64_t>(read);
-        if (read < static_cast<int64_t>(file.size_bytes)) {
-          error = read < 0 ? static_cast<int>(read) : -EIO;
-        }
+        error = failure;
       }
     }
     if (mine && error < 0) entry.error = error;

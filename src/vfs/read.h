@@ -100,11 +100,13 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread(const simt::Warp& warp, Filesystem& f
 }
 
 /// Reads a range of its own file for each lane in `lanes`: `bytes` (not 0) at `offset`, within the
-/// file. Collective. Per lane bytes read, or a negative errno if there were none.
+/// file. Collective. Per lane bytes read, or a negative errno if there were none; `failure` is the
+/// errno that ended it, or 0 when all was read.
 GOFS_HD inline int64_t read_lanes(const simt::Warp& warp, Filesystem& fs, uint32_t lanes,
                                   const f2fs::Inode& inode, uint8_t* target, uint64_t bytes,
-                                  uint64_t offset) {
+                                  uint64_t offset, int& failure) {
   bool active = (lanes >> warp.thread_rank() & 1u) != 0;
+  failure = 0;
   int64_t result = 0;
   uint64_t done = 0;
   while (warp.any(active)) {
@@ -114,6 +116,7 @@ GOFS_HD inline int64_t read_lanes(const simt::Warp& warp, Filesystem& fs, uint32
     const int error =
         f2fs::read_pieces(warp, fs.volume, fs.pool, warp.ballot(active), inode, piece);
     if (active && error < 0) {
+      failure = error;
       if (done == 0) result = error;
       active = false;
     } else if (active) {
@@ -168,8 +171,9 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(const simt::Warp& warp
 
   // A lane that reads nothing has no file; any inode will do for it.
   const f2fs::Inode& inode = active ? open->inode : fs.open_inodes[0].inode;
+  int failure = 0;  // the caller hears of it when he asks for the rest
   const int64_t read = read_lanes(warp, fs, warp.ballot(active), inode,
-                                  static_cast<uint8_t*>(request.buffer), bytes, request.offset);
+                                  static_cast<uint8_t*>(request.buffer), bytes, request.offset, failure);
   if (active) result = read;
 
   uint32_t holding = warp.ballot(locked);
