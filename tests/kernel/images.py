@@ -6,9 +6,10 @@ guest/manifest.h) in one folder, together with `images.json`, which says what is
 was made. fsck.f2fs must find nothing wrong with any of them, or the images are not taken.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -35,6 +36,23 @@ FSCK_HARMLESS = re.compile(rb"\[Ok\.\.\]|Info: |Unreachable nat entries +\[Ok")
 KERNEL_HARMLESS = re.compile(
     r"Found nat_bits in checkpoint|Mounted with checkpoint version|Using encoding defined|"
     r"recover fsync data on readonly fs")
+
+
+@contextlib.contextmanager
+def only_one(folder):
+    """Two runs would overwrite each other's files in `folder`: the second one waits."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w", encoding="ascii") as file:
+        deadline = time.monotonic() + 3600
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise GuestError(f"another run has held {file.name} for an hour") from None
+                time.sleep(1)
+        yield
 
 
 def run(command, timeout_s=600):
@@ -257,8 +275,9 @@ def make(images, folder, work, log=print, timeout_s=1500, mkfs="mkfs.f2fs"):
     folder = pathlib.Path(folder)
     work = pathlib.Path(work)
     kernel_guest.require_tools({**kernel_guest.TOOLS, **TOOLS, "fallocate": "util-linux"})
-    kernel = kernel_guest.prepare(work / "guest")
-    program = build_guest_program(work)
+    with only_one(work):
+        kernel = kernel_guest.prepare(work / "guest")
+        program = build_guest_program(work)
     key = cache_key(images, kernel, mkfs)
     index_path = folder / "images.json"
     if index_path.exists():
@@ -266,8 +285,8 @@ def make(images, folder, work, log=print, timeout_s=1500, mkfs="mkfs.f2fs"):
         if index["key"] == key and all((folder / e["image"]).exists() for e in index["images"]):
             log(f"kernel judge: {len(index['images'])} images as made before")
             return index
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    for old in folder.glob("*.*"):  # but not the lock
+        old.unlink()
     started = time.monotonic()
     disks = []
     for image in images:
@@ -275,7 +294,7 @@ def make(images, folder, work, log=print, timeout_s=1500, mkfs="mkfs.f2fs"):
         make_empty(image, path, mkfs)
         disks.append((job_name(image), path))
     log(f"kernel judge: {len(images)} empty volumes in {time.monotonic() - started:.1f} s")
-    out = work / "out"
+    out = folder / "guest"
     try:
         seconds = kernel_guest.boot(kernel, guest_script(images), disks,
                                     {"judge": program.read_bytes()}, out, timeout_s=timeout_s,
@@ -312,7 +331,8 @@ def make(images, folder, work, log=print, timeout_s=1500, mkfs="mkfs.f2fs"):
     log(f"kernel judge: fsck.f2fs looked at them in {time.monotonic() - started:.1f} s")
     if problems:
         raise GuestError("the images are not what they should be:\n" + "\n".join(problems[:40]))
-    index = {"key": key, "kernel": kernel.release, "images": entries}
+    # "made" tells two sets apart that were made from the same sources.
+    index = {"key": key, "made": time.time_ns(), "kernel": kernel.release, "images": entries}
     index_path.write_text(json.dumps(index, indent=1) + "\n")
     return index
 

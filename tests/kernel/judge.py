@@ -5,8 +5,6 @@ kernel said about them. Called by scripts/kernel_judge.sh, whose --help describe
 """
 
 import argparse
-import contextlib
-import fcntl
 import fnmatch
 import json
 import os
@@ -55,74 +53,63 @@ def pack(folder, index, target):
 
 
 def unpack(source, target):
-    """Unpacks what pack() wrote, where that is newer than what is there."""
-    target.mkdir(parents=True, exist_ok=True)
+    """Unpacks what pack() wrote, unless `target` has just that. Returns the index."""
     index = json.loads((source / "images.json").read_text())
+    done = target / "images.json"
+    if done.exists() and json.loads(done.read_text()) == index:
+        return index
+    done.unlink(missing_ok=True)
     for entry in index["images"]:
         archive = source / f"{entry['name']}.tar.xz"
-        image = target / entry["image"]
         if not archive.exists():
             raise GuestError(f"{archive} is missing")
-        if image.exists() and image.stat().st_mtime_ns >= archive.stat().st_mtime_ns:
-            continue
         with tarfile.open(archive, "r:xz") as tar:
             for member in tar:
                 if member.name in (entry["image"], entry["manifest"]):
+                    (target / member.name).unlink(missing_ok=True)
                     tar.extract(member, target)
-        os.utime(image)
+    done.write_text(json.dumps(index))
     return index
 
 
-@contextlib.contextmanager
-def only_one():
-    """Two runs in one checkout would overwrite each other's images: the second waits."""
-    WORK.mkdir(parents=True, exist_ok=True)
-    with open(WORK / "lock", "w", encoding="ascii") as file:
-        deadline = time.monotonic() + 3600
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise GuestError(f"another run has held {file.name} for an hour") from None
-                time.sleep(1)
-        yield
+def is_wanted(name, args):
+    if args.small and name not in matrix.SMALL:
+        return False
+    return not args.only or any(fnmatch.fnmatch(name, pattern)
+                                for pattern in args.only.split(","))
 
 
 def select(chosen, args):
-    if args.small:
-        chosen = [image for image in chosen if image.name in matrix.SMALL]
-    if args.only:
-        patterns = args.only.split(",")
-        chosen = [image for image in chosen
-                  if any(fnmatch.fnmatch(image.name, pattern) for pattern in patterns)]
+    chosen = [image for image in chosen if is_wanted(image.name, args)]
     if not chosen:
         raise GuestError("no image has such a name; there are " +
                          " ".join(image.name for image in matrix.IMAGES + matrix.LONG_IMAGES))
     return tuple(chosen)
 
 
-def obtain(args):
-    """(folder, index) of the images to judge by: given ones, or made here."""
+def place(args):
+    """(folder of the images to judge by, those to be made in it)."""
+    if args.use:
+        return WORK / "used", ()
+    chosen = select(matrix.LONG_IMAGES if args.long else matrix.IMAGES, args)
+    whole = chosen == matrix.IMAGES and args.mkfs == "mkfs.f2fs"
+    return WORK / ("images" if whole else "images-long" if args.long else "images-some"), chosen
+
+
+def obtain(folder, chosen, args):
+    """The index of `folder`, after making the images or unpacking given ones."""
     if args.use:
         source = pathlib.Path(args.use)
         if not (source / "images.json").exists():
             raise GuestError(f"{source} has no images.json; make it with --make-only {source}")
-        if not list(source.glob("*.tar.xz")):
-            return source, json.loads((source / "images.json").read_text())
-        target = WORK / "used"
-        return target, unpack(source, target)
-    chosen = select(matrix.LONG_IMAGES if args.long else matrix.IMAGES, args)
-    whole = chosen == matrix.IMAGES and args.mkfs == "mkfs.f2fs"
-    folder = WORK / ("images" if whole else "images-long" if args.long else "images-some")
+        return unpack(source, folder)
     index = images.make(chosen, folder, WORK, say, 7200 if args.long else 1500,
                         args.mkfs)
-    if whole:
+    if folder.name == "images":
         missing = coverage.report(folder, index, say)
         if missing:
             raise GuestError("no image has: " + ", ".join(missing))
-    return folder, index
+    return index
 
 
 def judge_the_judge():
@@ -137,8 +124,7 @@ def judge(folder, index, args):
     """(passed, failed) over all images, and over what the comparison itself must find."""
     passed, failed = judge_the_judge()
     for entry in index["images"]:
-        if args.use and args.only and not any(
-                fnmatch.fnmatch(entry["name"], pattern) for pattern in args.only.split(",")):
+        if args.use and not is_wanted(entry["name"].partition("+")[0], args):
             continue
         started = time.monotonic()
         comparison = compare.Comparison(
@@ -175,8 +161,9 @@ def main():
     args = parser.parse_args()
     started = time.monotonic()
     try:
-        with only_one():
-            folder, index = obtain(args)
+        folder, chosen = place(args)
+        with images.only_one(folder):
+            index = obtain(folder, chosen, args)
             if args.make_only:
                 pack(folder, index, pathlib.Path(args.make_only))
                 say(f"kernel judge: {time.monotonic() - started:.0f} s")
@@ -185,8 +172,7 @@ def main():
     except (GuestError, OSError, ValueError, subprocess.SubprocessError) as error:
         print(f"kernel_judge: {error}", file=sys.stderr)
         return 1
-    say(f"kernel judge: {len(index['images'])} images of Linux {index['kernel']}, "
-        f"{time.monotonic() - started:.0f} s")
+    say(f"kernel judge: images of Linux {index['kernel']}, {time.monotonic() - started:.0f} s")
     say(f"{passed} passed, {failed} failed")
     return 0 if failed == 0 and passed > 0 else 1
 
