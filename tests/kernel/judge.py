@@ -122,10 +122,12 @@ def judge_the_judge():
 
 def judge(folder, index, args):
     """(passed, failed) over all images, and over what the comparison itself must find."""
+    chosen = [entry for entry in index["images"]
+              if not args.use or is_wanted(entry["name"].partition("+")[0], args)]
+    if not chosen:
+        raise GuestError("none of the images has such a name")
     passed, failed = judge_the_judge()
-    for entry in index["images"]:
-        if args.use and not is_wanted(entry["name"].partition("+")[0], args):
-            continue
+    for entry in chosen:
         started = time.monotonic()
         comparison = compare.Comparison(
             compare.Gofs(args.gofs, args.backend), folder / entry["image"],
