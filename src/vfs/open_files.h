@@ -46,8 +46,12 @@ GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode) 
     open.ino = inode.ino;
     open.references = 1;
     open.inode = inode;
-    if (inode.is_regular() && !inode.has_inline_data()) {
-      const uint64_t blocks = inode.size_blocks();
+    // A file that claims more blocks than the volume has is mostly holes: clearing a map of that size
+    // would cost more than it gains.
+    const uint64_t blocks = inode.size_blocks();
+    const format::Geometry& geometry = fs.volume.geometry;
+    if (inode.is_regular() && !inode.has_inline_data() &&
+        blocks <= geometry.main_end() - geometry.main_blkaddr) {
       open.inode.block_map = fs.maps.allocate(blocks);
       open.inode.block_map_blocks = open.inode.block_map == nullptr ? 0 : blocks;
     }

@@ -173,7 +173,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(const simt::Warp& warp
   const f2fs::Inode& inode = active ? open->inode : fs.open_inodes[0].inode;
   int failure = 0;  // the caller hears of it when he asks for the rest
   const int64_t read = read_lanes(warp, fs, warp.ballot(active), inode,
-                                  static_cast<uint8_t*>(request.buffer), bytes, request.offset, failure);
+                                  static_cast<uint8_t*>(request.buffer), bytes, request.offset,
+                                  failure);
   if (active) result = read;
 
   uint32_t holding = warp.ballot(locked);
