@@ -42,8 +42,8 @@ target_compile_options(gofs_options INTERFACE
     --expt-relaxed-constexpr -Xcudafe=--display_error_number>)
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-  # g++ 13 sees accesses out of bounds inside fmt 9's headers that are none; ASan looks for real ones.
-  target_compile_options(gofs_options INTERFACE 
+  # g++ 13 sees accesses out of bounds inside fmt 9's headers that are none; ASan finds real ones.
+  target_compile_options(gofs_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-stringop-overflow>)
 endif()
 

@@ -151,12 +151,16 @@ def check_cycles(tree):
 
 
 def check_extensions(tree):
-    """.h compiles everywhere, .hpp and .cpp are for the host, .cuh and .cu need nvcc."""
+    """.h compiles everywhere but in the folders of the host; .hpp, .cpp: host; .cuh, .cu: nvcc."""
     # What an extension may not include, because it would lose what it promises.
     forbidden = {".h": (".hpp", ".cuh", ".cu"), ".hpp": (".cuh", ".cu"), ".cpp": (".cuh", ".cu")}
+    host_folders = (("src", "host"), ("src", "cli"))
     for path in tree.code():
+        suffix = path.suffix
+        if suffix == ".h" and path.parts[:2] in host_folders:
+            suffix = ".hpp"
         for number, quoted, name in tree.includes(path):
-            if quoted and name.endswith(forbidden.get(path.suffix, ())):
+            if quoted and name.endswith(forbidden.get(suffix, ())):
                 yield f"{path}:{number}: {path.suffix} includes {name}"
         if path.suffix == ".cu" and not is_test_code(path) and path.parts[1:2] != ("gpu",):
             yield f"{path}:1: .cu outside src/gpu"

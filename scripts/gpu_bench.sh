@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What `make gpu-bench` measures, after it has built preset cuda: reads through the file API beside raw
-# NVMe commands, and 100,000 files in a batch, on virtual SSDs of several models. No network, no
-# f2fs-tools. Prints machine, driver and date, the table, then `N passed, N failed`: one for each model
-# that was measured without a wrong block.
+# What `make gpu-bench` measures, after it has built preset cuda: reads through the file API beside
+# raw NVMe commands, and 100,000 files in a batch, on virtual SSDs of several models. No network, no
+# f2fs-tools. Prints machine, driver and date, the table, then `N passed, N failed`: one for each
+# model that was measured without a wrong block.
 # usage: gpu_bench.sh
 #   OUT            folder for the log (default build/gpu-bench)
 #   GOFS_MODELS    models, in order (default: none hbm 990pro p5800x)
@@ -22,7 +22,8 @@ passed=0
 failed=0
 {
   echo "date     $(date -u +%Y-%m-%d)"
-  echo "machine  $(nproc) cores, $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader)"
+  gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader)
+  echo "machine  $(nproc) cores, $gpu"
   echo "commit   $(git rev-parse --short HEAD 2> /dev/null || echo unknown)"
   nvcc_version=$("$(scripts/nvcc.sh)" --version 2> /dev/null | sed -n 's/^Cuda.*release //p')
   echo "nvcc     $nvcc_version"

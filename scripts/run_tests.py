@@ -88,8 +88,8 @@ class Stage:
         junit.unlink(missing_ok=True)
         prefix = [] if preset in ("cpu", "cuda") else fixed_addresses()
         status = self.run(
-            [*prefix, "ctest", "--test-dir", folder, "--output-on-failure", "--no-tests=error", "-j", jobs,
-             "--output-junit", junit, *selection], env=env)
+            [*prefix, "ctest", "--test-dir", folder, "--output-on-failure", "--no-tests=error",
+             "-j", jobs, "--output-junit", junit, *selection], env=env)
         if not junit.exists():
             self.count_step("ctest", status or 1)
             return

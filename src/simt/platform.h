@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 
 #if defined(__CUDACC__)
 #define GOFS_HD __host__ __device__
@@ -25,7 +27,6 @@
 #define GOFS_ON_GPU 0
 #endif
 
-#include "simt/assert.h"
 
 namespace gofs {
 
@@ -35,6 +36,16 @@ inline constexpr uint32_t kBlockBytes = 4096;
 inline constexpr uint32_t kBlockShift = 12;
 
 namespace simt {
+
+/// Ends the program (host) or the kernel (GPU): a broken promise of ours, never bad input.
+GOFS_NOINLINE GOFS_HD inline void fail_assert(const char* what, const char* file, int line) {
+  printf("gofs: broken promise at %s:%d: %s\n", file, line, what);
+#if GOFS_ON_GPU
+  __trap();
+#else
+  std::abort();
+#endif
+}
 
 /// Rounds `value` up to a multiple of `unit`, which is a power of two.
 GOFS_HD constexpr uint64_t align_up(uint64_t value, uint64_t unit) {
