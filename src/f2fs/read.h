@@ -95,8 +95,10 @@ GOFS_NOINLINE GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& v
   if ((lanes & (lanes - 1)) != 0) {
     const uint32_t left = rank == 0 ? 0 : rank - 1;
     const uint64_t target = reinterpret_cast<uint64_t>(piece.target);
-    const bool follows = (warp.shfl(whole ? 1u : 0u, left) != 0) & (warp.shfl(block, left) + 1 == block) &
-                         (warp.shfl(target, left) + kBlockBytes == target);
+    const bool left_whole = warp.shfl(whole ? 1u : 0u, left) != 0;
+    const bool next_block = warp.shfl(block, left) + 1 == block;
+    const bool next_target = warp.shfl(target, left) + kBlockBytes == target;
+    const bool follows = left_whole && next_block && next_target;
     heads = warp.ballot(!(whole && follows && rank != 0));
     head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
     const uint32_t run_max = device.transfer_bytes_max / kBlockBytes;
