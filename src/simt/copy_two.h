@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Two copies by one warp at once. A round trip to host memory takes 1 to 2 us whatever its size, so
-// a warp that moves one block after another waits most of the time; here the loads of both are under
-// way before the first store.
+// a warp that moves one block after another waits most of the time; here the loads of both are
+// under way before the first store.
 #pragma once
 
 #include "simt/copy.h"

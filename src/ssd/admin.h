@@ -325,7 +325,8 @@ GOFS_HD inline bool run_admin_command(const simt::Warp& warp, VirtualController&
 }  // namespace detail
 
 /// step() for queue 0. Collective; returns at once if another warp is at it.
-GOFS_NOINLINE GOFS_HD inline void step_admin(const simt::Warp& warp, VirtualController& controller) {
+GOFS_NOINLINE GOFS_HD inline void step_admin(const simt::Warp& warp,
+                                             VirtualController& controller) {
   constexpr uint32_t kCommandsPerStep = 4;
   AdminState& admin = controller.admin;
   if (!detail::lock_together(warp, admin.lock)) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Creating and deleting I/O queues, and aborting commands in them. Collective, under the admin lock.
-// A command that has to wait for other warps answers `deferred` and is tried again at the next step;
-// doing its first part twice does no harm.
+// Creating and deleting I/O queues, and aborting commands in them. Collective, under the admin
+// lock. A command that has to wait for other warps answers `deferred` and is tried again at the
+// next step; doing its first part twice does no harm.
 #pragma once
 
 #include "ssd/completion.h"
@@ -116,12 +116,15 @@ GOFS_HD inline void leave_direct_mode(CompletionQueue& completions, RingPlace cl
   completions.direct_queue = 0;
 }
 
-/// Opens a closed queue. `start` differs from every earlier value of `claimed`, so that who looked at
-/// the queue before it was closed cannot take anything any more. One lane.
-GOFS_HD inline void open_queue(SubmissionQueue& queue, RingPlace start, uint32_t depth) {
+/// Opens a closed queue. `start` differs from every earlier value of `claimed`, so that who looked
+/// at the queue before it was closed cannot take anything any more. One lane. [S1]
+GOFS_HD inline void open_queue(const VirtualController& controller, SubmissionQueue& queue,
+                               RingPlace start, uint32_t depth) {
   simt::store_relaxed(queue.finished, start.total(depth));
   simt::store_relaxed(queue.consumed, start.total(depth));
-  simt::store_release(queue.claimed, start.word);
+  simt::AtomicRef<uint64_t>(queue.claimed).exchange(start.word, simt::memory_order_acq_rel);
+  // A controller that failed meanwhile had closed the queue, and would find it open.
+  if (simt::load_relaxed(controller.stopped) != 0) close_queue(queue);
 }
 
 /// Two laps on: a different word that has the same phase.
@@ -149,7 +152,7 @@ GOFS_HD inline bool convert_to_pending(const simt::Warp& warp, VirtualController
   if (warp.thread_rank() == 0) {
     leave_direct_mode(completions, claimed);
     simt::store_relaxed(queue.mode, CompletionMode::kPending);
-    open_queue(queue, start, depth);
+    open_queue(controller, queue, start, depth);
   }
   warp.sync();
   return true;
@@ -179,9 +182,8 @@ GOFS_HD inline AdminOutcome create_submission_queue(const simt::Warp& warp,
     unlock_together(warp, completions.lock);
     return AdminOutcome::later();
   }
-  const bool direct = controller.mode == CompletionMode::kDirect &&
-                      completion_qid == request.qid && !completions.used &&
-                      completion_depth == request.depth;
+  const bool direct = controller.mode == CompletionMode::kDirect && completion_qid == request.qid &&
+                      !completions.used && completion_depth == request.depth;
   SubmissionQueue& queue = controller.submission_queue(request.qid);
   // An even lap, so that the phase of direct completions starts at 1.
   const RingPlace last{simt::load_relaxed(queue.claimed)};
@@ -199,7 +201,7 @@ GOFS_HD inline AdminOutcome create_submission_queue(const simt::Warp& warp,
     if (direct) completions.direct_queue = request.qid;
     simt::store_relaxed(completions.submission_queues,
                         simt::load_relaxed(completions.submission_queues) + 1);
-    open_queue(queue, start, request.depth);
+    open_queue(controller, queue, start, request.depth);
   }
   unlock_together(warp, completions.lock);
   return {};

@@ -20,7 +20,8 @@ constexpr uint64_t kMediaBytes = 1 << 20;
 
 class Admin : public ::testing::Test {
  protected:
-  explicit Admin(const VirtualSsdConfig& config = make_config()) : driver_(config, media_.media()) {}
+  explicit Admin(const VirtualSsdConfig& config = make_config())
+      : driver_(config, media_.media()) {}
 
   static VirtualSsdConfig make_config() {
     VirtualSsdConfig config;
@@ -164,10 +165,8 @@ TEST_F(Admin, identify_namespace) {
     EXPECT_EQ(data->nsze, (512u << 10) >> shift);
     EXPECT_EQ(data->flbas & 0xf, 0);
     EXPECT_EQ(data->lbaf[0].lba_shift, shift);
-    EXPECT_EQ(driver.run(driver.admin(), identify(kIdentifyNamespace, 2, data)),
-              kInvalidNamespace);
-    EXPECT_EQ(driver.run(driver.admin(), identify(kIdentifyNamespace, 0, data)),
-              kInvalidNamespace);
+    EXPECT_EQ(driver.run(driver.admin(), identify(kIdentifyNamespace, 2, data)), kInvalidNamespace);
+    EXPECT_EQ(driver.run(driver.admin(), identify(kIdentifyNamespace, 0, data)), kInvalidNamespace);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Posting completions: how an entry is written, and the pending records that wait until they are due.
+// Posting completions: how an entry is written, and the pending records that wait until they are
+// due.
 #pragma once
 
 #include "ssd/controller_state.h"
@@ -20,7 +21,8 @@ struct Completion {
 /// The least `value` of the group, on every lane. Collective.
 GOFS_HD inline uint64_t reduce_min(const simt::Warp& warp, uint64_t value) {
   const uint32_t size = warp.size();
-  // After the round of k every lane knows the least of 2k lanes; to look at a lane twice does no harm.
+  // After the round of k every lane knows the least of 2k lanes; to look at a lane twice does no
+  // harm.
   for (uint32_t k = 1; k < size; k *= 2) {
     const uint32_t other = warp.thread_rank() + k;
     value = simt::min(value, warp.shfl(value, other < size ? other : other - size));
@@ -29,8 +31,8 @@ GOFS_HD inline uint64_t reduce_min(const simt::Warp& warp, uint64_t value) {
 }
 
 /// Writes entry `index` of a completion queue; its last word, with the phase tag, last. One lane.
-/// Order: release to the system. The driver's acquire of that word sees the data that this lane wrote
-/// or was told of by sync(), and the rest of the entry.
+/// Order: release to the system [N4]. The driver's acquire of that word sees the data that this
+/// lane wrote or was told of by sync(), and the rest of the entry.
 GOFS_HD inline void post_entry(uint64_t entries, uint32_t index, uint32_t phase,
                                const Completion& completion) {
   auto* const words = reinterpret_cast<uint32_t*>(entries) + uint64_t{index} * 4;
@@ -54,19 +56,19 @@ GOFS_HD inline void lower_next_due(SubmissionQueue& queue, uint64_t finish_ns) {
   simt::AtomicRef<uint64_t> word(queue.next_due_ns);
   uint64_t seen = word.load(simt::memory_order_relaxed);
   // Written also when it stays as it is: the scan that next resets the word then sees our record.
-  // Lock-free: a failed round means that another record was added or a scan begun.
+  // [S5] Lock-free: a failed round means that another record was added or a scan begun.
   while (!word.compare_exchange_weak(seen, simt::min(seen, finish_ns), simt::memory_order_acq_rel,
                                      simt::memory_order_relaxed)) {
   }
 }
 
-/// The submission queue head to report with records that are there already: all that was claimed, if
-/// all of that is consumed, else what was reported before. A command is counted as consumed before its
-/// record is there, so the last completion to be posted reports everything. Heads never go back, since
-/// the caller holds the completion queue's lock.
+/// The submission queue head to report with records that are there already: all that was claimed,
+/// if all of that is consumed, else what was reported before. A command is counted as consumed
+/// before its record is there, so the last completion to be posted reports everything. Heads never
+/// go back, since the caller holds the completion queue's lock.
 GOFS_HD inline uint16_t consumed_head(SubmissionQueue& queue) {
   // `consumed` first: what it counts was claimed before, so equality means that nothing is missing.
-  const uint64_t consumed = simt::load_acquire(queue.consumed);
+  const uint64_t consumed = simt::load_acquire(queue.consumed);  // [S3]
   const RingPlace claimed{simt::load_relaxed(queue.claimed)};
   if (claimed.total(simt::load_relaxed(queue.depth)) == consumed) {
     queue.reported_head = static_cast<uint16_t>(claimed.index());
@@ -87,8 +89,8 @@ class PendingScan {
         depth_(simt::load_relaxed(queue.depth)) {}
 
   /// Posts what is due, as far as there is room. Collective. Returns how many were posted. Looks at
-  /// kRecordsMax records at most; where there are more, the next run goes on with the same pass over
-  /// them, and `next_due_ns` is known when the pass is over.
+  /// kRecordsMax records at most; where there are more, the next run goes on with the same pass
+  /// over them, and `next_due_ns` is known when the pass is over.
   GOFS_HD uint32_t run(uint64_t now_ns) {
     const uint32_t rank = warp_.thread_rank();
     const uint32_t size = warp_.size();
@@ -101,7 +103,7 @@ class PendingScan {
     RingPlace oldest{queue_.oldest};
     uint64_t claimed = 0;
     if (rank == 0) {
-      // Before the records: one that is added later lowers the word again.
+      // Before the records: one that is added later lowers the word again. [S5]
       if (begins) {
         simt::AtomicRef<uint64_t>(queue_.next_due_ns).exchange(kNever, simt::memory_order_acq_rel);
       }
@@ -109,8 +111,8 @@ class PendingScan {
     }
     warp_.sync();
     claimed = warp_.shfl(claimed, 0);
-    // Where records right after `oldest` are posted but were not looked at since, their places may be
-    // in use again, so there can be more than a lap; one lap is looked at.
+    // Where records right after `oldest` are posted but were not looked at since, their places may
+    // be in use again, so there can be more than a lap; one lap is looked at.
     const uint64_t distance = RingPlace{claimed}.total(depth_) - oldest.total(depth_);
     auto outstanding = static_cast<uint32_t>(simt::min<uint64_t>(distance, depth_));
     if (distance > depth_) soonest = 0;
@@ -126,7 +128,7 @@ class PendingScan {
         const RingPlace place = oldest.plus(index, depth_);
         lap = place.lap();
         record = &queue_.records[place.index()];
-        const uint32_t turn = simt::load_acquire(record->turn);
+        const uint32_t turn = simt::load_acquire(record->turn);  // [S4]
         done = PendingRecord::is_posted(turn, lap);
         if (turn == PendingRecord::turn_waiting(lap)) {
           const bool holds = queue_.hold_until != nullptr &&

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VirtualController: all state of one virtual NVMe controller, in the memory of its backend. The host
-// lays it out (virtual_ssd.h) with the submission queues, then the completion queues right behind it,
-// so that a queue's address takes no load. step() (virtual_controller.h) does everything else.
+// VirtualController: all state of one virtual NVMe controller, in the memory of its backend. The
+// host lays it out (virtual_ssd.h) with the submission queues, then the completion queues right
+// behind it, so that a queue's address takes no load. step() (virtual_controller.h) does everything
+// else.
 #pragma once
 
 #include "format/nvme.h"
@@ -39,44 +40,44 @@ struct alignas(128) AdminState {
   uint64_t completion_entries;
   uint32_t submission_depth;
   uint32_t completion_depth;
-  uint32_t head;   // of the submission queue
-  uint32_t tail;   // of the completion queue
+  uint32_t head;  // of the submission queue
+  uint32_t tail;  // of the completion queue
   uint32_t completion_phase;
   uint32_t queues_granted;  // I/O queues of each kind
   bool queues_exist;        // a queue was created since reset: the number is fixed
-  bool ready;             // CSTS.RDY
+  bool ready;               // CSTS.RDY
   bool shutdown_complete;
   uint64_t invalid_doorbells;
   uint32_t invalid_doorbell_seen;
-  bool fault_checked;       // the entry at `head` was shown to the fault rules
+  bool fault_checked;  // the entry at `head` was shown to the fault rules
   const FaultRule* fault;
 };
 
 struct alignas(128) VirtualController {
   // Set by the host, then constant.
   uint8_t* bar;
-  uint32_t doorbell_shift;   // bytes between two doorbells, as an exponent
-  uint32_t queue_limit;      // I/O queues of each kind
+  uint32_t doorbell_shift;  // bytes between two doorbells, as an exponent
+  uint32_t queue_limit;     // I/O queues of each kind
   uint32_t queue_entries_max;
   uint32_t lba_shift;
   uint64_t lba_count;
   uint32_t transfer_bytes_max;
-  CompletionMode mode;       // that new queues get, if they qualify
+  CompletionMode mode;  // that new queues get, if they qualify
   bool volatile_cache_present;
   bool virtual_clock;
   Media media;
   TimingModel model;
-  TimingState* timing;       // null without a model
-  FaultTable* faults;        // null without fault capacity
+  TimingState* timing;  // null without a model
+  FaultTable* faults;   // null without fault capacity
   format::nvme::IdentifyController* identify_controller;
   format::nvme::IdentifyNamespace* identify_namespace;
-  uint8_t* scratch;          // one block, for admin data; guarded by the admin lock
+  uint8_t* scratch;  // one block, for admin data; guarded by the admin lock
 
   // Rarely changed; relaxed accesses.
   alignas(128) uint32_t stopped;  // no completion is posted any more: failed, or being reset
   uint32_t failed;
   uint32_t volatile_cache_enabled;
-  uint64_t flush_requests;        // commands that asked for durability
+  uint64_t flush_requests;  // commands that asked for durability
   uint64_t virtual_now_ns;
   uint64_t error_count;
   ErrorLogEntry errors[kErrorLogEntries];

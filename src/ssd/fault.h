@@ -51,8 +51,8 @@ struct FaultSubject {
   uint64_t lba_count;
 };
 
-/// The rule that hits this command, or null. Counts the command with every rule that is about it, up
-/// to the one that hits. One lane, once per command.
+/// The rule that hits this command, or null. Counts the command with every rule that is about it,
+/// up to the one that hits. One lane, once per command.
 GOFS_HD inline const FaultRule* find_fault(FaultTable& table, const FaultSubject& subject) {
   if (subject.opcode >= 32) return nullptr;
   for (uint32_t i = 0; i < table.count; ++i) {

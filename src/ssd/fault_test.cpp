@@ -67,8 +67,7 @@ TEST_F(Faults, a_status_is_returned_and_nothing_is_carried_out) {
   rule.status = kWriteFault;
   plan(rule);
   std::memset(data_, 0x11, 512);
-  EXPECT_EQ(driver_.run(queue_, TestDriver::io_entry(IoOpcode::kWrite, 0, 1, data_)),
-            kWriteFault);
+  EXPECT_EQ(driver_.run(queue_, TestDriver::io_entry(IoOpcode::kWrite, 0, 1, data_)), kWriteFault);
   EXPECT_EQ(media_.media().base[0], 0);
   data_[0] = 0x22;
   EXPECT_EQ(read(0), kSuccess);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking commands out of a submission queue. No lock: many warps that wait for completions share the
-// backlog, each taking a few commands at a time.
+// Taking commands out of a submission queue. No lock: many warps that wait for completions share
+// the backlog, each taking a few commands at a time.
 #pragma once
 
 #include "ssd/controller_state.h"
@@ -42,7 +42,7 @@ GOFS_HD inline uint32_t available_commands(const simt::Warp& warp, VirtualContro
   // entries that are not there.
   uint32_t doorbell = 0;
   if (rank == 0) {
-    doorbell = simt::load_system_acquire(controller.submission_doorbell(qid));
+    doorbell = simt::load_system_acquire(controller.submission_doorbell(qid));  // [N4]
   } else if (rank == 1 && direct) {
     doorbell = simt::load_system_acquire(controller.completion_doorbell(qid));
   }
@@ -88,7 +88,7 @@ GOFS_HD inline Claim claim_commands(const simt::Warp& warp, VirtualController& c
   const uint32_t wanted = simt::min(warp.size(), kClaimMax);
   for (uint32_t attempt = 0; attempt < kAttempts; ++attempt) {
     uint64_t word = 0;
-    if (rank == 0) word = simt::load_acquire(queue.claimed);
+    if (rank == 0) word = simt::load_acquire(queue.claimed);  // [S1]
     Claim claim;
     claim.first = RingPlace{warp.shfl(word, 0)};
     if (claim.first.closed()) return {};
@@ -103,9 +103,10 @@ GOFS_HD inline Claim claim_commands(const simt::Warp& warp, VirtualController& c
     uint32_t taken = 0;
     if (rank == 0) {
       uint64_t expected = claim.first.word;
-      taken = simt::AtomicRef<uint64_t>(queue.claimed)
-                  .compare_exchange_strong(expected, claim.first.plus(claim.count, claim.depth).word,
-                                           simt::memory_order_relaxed, simt::memory_order_relaxed);
+      taken =
+          simt::AtomicRef<uint64_t>(queue.claimed)
+              .compare_exchange_strong(expected, claim.first.plus(claim.count, claim.depth).word,
+                                       simt::memory_order_relaxed, simt::memory_order_relaxed);
     }
     if (warp.shfl(taken, 0) != 0) return claim;
   }

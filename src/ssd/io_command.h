@@ -12,8 +12,8 @@ namespace gofs::ssd {
 struct IoCommand {
   format::nvme::Status status = format::nvme::kSuccess;
   uint8_t opcode = 0;
-  bool durable = false;       // the media is synced before it completes
-  bool valid = false;         // this lane has a command
+  bool durable = false;  // the media is synced before it completes
+  bool valid = false;    // this lane has a command
   uint16_t cid = 0;
   uint32_t nsid = 0;
   uint64_t lba = 0;
@@ -22,7 +22,7 @@ struct IoCommand {
   uint32_t page_count = 0;      // PRP pages of the transfer
   uint64_t prp1 = 0;
   uint64_t prp2 = 0;
-  uint32_t range_count = 0;     // Dataset Management with deallocation
+  uint32_t range_count = 0;  // Dataset Management with deallocation
 
   GOFS_HD bool is(format::nvme::IoOpcode wanted) const {
     return opcode == static_cast<uint8_t>(wanted);

@@ -94,9 +94,10 @@ TEST_P(IoCommands, transfers_above_mdts_are_invalid) {
   entry.opcode = static_cast<uint8_t>(IoOpcode::kWrite);
   EXPECT_EQ(run(entry), kInvalidField);
   // Not a transfer: no such limit.
-  EXPECT_EQ(run(TestDriver::io_entry(IoOpcode::kWriteZeroes, 0,
-                                     static_cast<uint32_t>(std::min<uint64_t>(lba_count(), 65536)))),
-            kSuccess);
+  EXPECT_EQ(
+      run(TestDriver::io_entry(IoOpcode::kWriteZeroes, 0,
+                               static_cast<uint32_t>(std::min<uint64_t>(lba_count(), 65536)))),
+      kSuccess);
 }
 
 TEST_P(IoCommands, namespaces_opcodes_and_flags_are_checked) {
@@ -117,8 +118,7 @@ TEST_P(IoCommands, namespaces_opcodes_and_flags_are_checked) {
   }
   for (uint32_t opcode = 0; opcode < 256; ++opcode) {
     if (opcode <= 2 || opcode == 8 || opcode == 9) continue;
-    EXPECT_EQ(run(TestDriver::io_entry(static_cast<IoOpcode>(opcode), 0, 1, data)),
-              kInvalidOpcode);
+    EXPECT_EQ(run(TestDriver::io_entry(static_cast<IoOpcode>(opcode), 0, 1, data)), kInvalidOpcode);
   }
 }
 
@@ -216,8 +216,7 @@ TEST_P(IoCommands, prps_are_checked) {
   const uint32_t two = 8192 / lba_bytes();
   EXPECT_EQ(run(TestDriver::io_entry(IoOpcode::kRead, 0, two, data, data + 4096 + 8)),
             kInvalidPrpOffset);
-  EXPECT_EQ(run(TestDriver::io_entry(IoOpcode::kRead, 0, two, data, nullptr)),
-            kDataTransferError);
+  EXPECT_EQ(run(TestDriver::io_entry(IoOpcode::kRead, 0, two, data, nullptr)), kDataTransferError);
   // One page: the second entry means nothing.
   EXPECT_EQ(run(TestDriver::io_entry(IoOpcode::kRead, 0, 1, data, data + 5)), kSuccess);
 }
@@ -310,7 +309,13 @@ TEST_P(IoCommands, read_only_media_refuses_writes) {
 }
 
 // Commands that a warp takes together, of different kinds and sizes, one of them failing.
-TEST_P(IoCommands, a_team_carries_out_mixed_commands_together) {
+class MixedCommands : public IoCommands {
+ protected:
+  void carry_out_together(uint32_t width);
+};
+INSTANTIATE_TEST_SUITE_P(LbaShift, MixedCommands, ::testing::Values(9u, 12u));
+
+void MixedCommands::carry_out_together(uint32_t width) {
   const std::vector<uint8_t> before = media_bytes(0, kMediaBytes);
   PrpBuffer large(memory_, 2048, 70 * 4096, 511);
   PrpBuffer broken(memory_, 0, 5 * 4096);
@@ -331,7 +336,9 @@ TEST_P(IoCommands, a_team_carries_out_mixed_commands_together) {
   TestDriver::put(queue_, entry(IoOpcode::kRead, 0, 5, &broken, 2));
   TestDriver::put(queue_, entry(IoOpcode::kWriteZeroes, 110, 3, nullptr, 3));
   driver_.ring(queue_);
-  simt::run_teams(1, 4, [&](const simt::Warp& warp, uint32_t) { driver_.step(warp, 1); });
+  simt::run_teams(1, width, [&](const simt::Warp& warp, uint32_t) {
+    for (uint32_t taken = 0; taken < 4; taken += width) driver_.step(warp, 1);
+  });
   Status status[4] = {1, 1, 1, 1};
   for (int i = 0; i < 4; ++i) {
     const auto done = TestDriver::take(queue_);
@@ -349,6 +356,10 @@ TEST_P(IoCommands, a_team_carries_out_mixed_commands_together) {
   EXPECT_EQ(media_bytes(110 * 4096, 3 * 4096), std::vector<uint8_t>(3 * 4096, 0));
 }
 
+TEST_P(MixedCommands, by_a_team_of_3) { carry_out_together(3); }
+TEST_P(MixedCommands, by_a_team_of_4) { carry_out_together(4); }
+TEST_P(MixedCommands, by_a_team_of_13) { carry_out_together(13); }
+
 struct RandomCase {
   const char* name;
   uint32_t lba_shift;
@@ -359,15 +370,14 @@ struct RandomCase {
 
 class RandomCommands : public ::testing::TestWithParam<RandomCase> {};
 
-INSTANTIATE_TEST_SUITE_P(
-    Cases, RandomCommands,
-    ::testing::Values(RandomCase{"Direct512", 9, 1, false, "none"},
-                      RandomCase{"Direct4096", 12, 1, false, "none"},
-                      RandomCase{"DirectTeam", 9, 4, false, "none"},
-                      RandomCase{"Sparse", 9, 1, true, "none"},
-                      RandomCase{"SparseTeam", 9, 4, true, "none"},
-                      RandomCase{"Timed", 9, 1, false, "990pro"}),
-    [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Cases, RandomCommands,
+                         ::testing::Values(RandomCase{"Direct512", 9, 1, false, "none"},
+                                           RandomCase{"Direct4096", 12, 1, false, "none"},
+                                           RandomCase{"DirectTeam", 9, 4, false, "none"},
+                                           RandomCase{"Sparse", 9, 1, true, "none"},
+                                           RandomCase{"SparseTeam", 9, 4, true, "none"},
+                                           RandomCase{"Timed", 9, 1, false, "990pro"}),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 // Up to a queue full of commands to ranges that do not overlap, in random order and shape, compared
 // with an array of bytes.
@@ -416,9 +426,9 @@ TEST_P(RandomCommands, agree_with_an_array_of_bytes) {
       const uint32_t most = std::min((i + 1) * slice - first, 70 * 4096 / lba_bytes);
       const uint32_t blocks = 1 + below(most);
       const uint32_t bytes = blocks * lba_bytes;
-      constexpr IoOpcode kOpcodes[] = {IoOpcode::kRead, IoOpcode::kWrite, IoOpcode::kRead,
-                                       IoOpcode::kWrite, IoOpcode::kWriteZeroes,
-                                       IoOpcode::kDatasetManagement};
+      constexpr IoOpcode kOpcodes[] = {IoOpcode::kRead,        IoOpcode::kWrite,
+                                       IoOpcode::kRead,        IoOpcode::kWrite,
+                                       IoOpcode::kWriteZeroes, IoOpcode::kDatasetManagement};
       const IoOpcode opcode = kOpcodes[below(6)];
       auto entry = TestDriver::io_entry(opcode, first, blocks);
       entry.cid = static_cast<uint16_t>(i);
@@ -470,9 +480,9 @@ TEST_P(RandomCommands, agree_with_an_array_of_bytes) {
       ASSERT_NE(command.bytes, 0u) << "completed twice";
       if (command.opcode == IoOpcode::kRead) {
         const auto model_at = model.begin() + static_cast<ptrdiff_t>(command.offset);
-        ASSERT_TRUE(command.buffer->collect() ==
-                    std::vector<uint8_t>(model_at,
-                                         model_at + static_cast<ptrdiff_t>(command.bytes)));
+        ASSERT_TRUE(
+            command.buffer->collect() ==
+            std::vector<uint8_t>(model_at, model_at + static_cast<ptrdiff_t>(command.bytes)));
       }
       if (command.buffer != nullptr) {
         ASSERT_TRUE(command.buffer->guards_intact());

@@ -16,13 +16,12 @@ namespace detail {
 
 /// Nothing more is taken from the queue until it is opened anew. Any thread.
 GOFS_HD inline void close_queue(SubmissionQueue& queue) {
-  simt::AtomicRef<uint64_t>(queue.claimed)
-      .fetch_or(RingPlace::kClosed, simt::memory_order_acq_rel);
+  simt::AtomicRef<uint64_t>(queue.claimed).fetch_or(RingPlace::kClosed, simt::memory_order_acq_rel);
 }
 
 /// For a closed queue: no warp is still at work on a command of it. Any thread.
 GOFS_HD inline bool is_settled(const SubmissionQueue& queue) {
-  const uint64_t finished = simt::load_acquire(queue.finished);
+  const uint64_t finished = simt::load_acquire(queue.finished);  // [S2]
   const RingPlace claimed{simt::load_relaxed(queue.claimed)};
   return claimed.total(simt::load_relaxed(queue.depth)) == finished;
 }
@@ -164,8 +163,7 @@ GOFS_HD inline void follow_registers(const simt::Warp& warp, VirtualController& 
       simt::store_release(controller.stopped, 1u);
       admin.phase = ControllerPhase::kResetting;
     }
-    for (uint32_t qid = 1 + warp.thread_rank(); qid <= controller.queue_limit;
-         qid += warp.size()) {
+    for (uint32_t qid = 1 + warp.thread_rank(); qid <= controller.queue_limit; qid += warp.size()) {
       close_queue(controller.submission_queue(qid));
     }
     phase = ControllerPhase::kResetting;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a virtual SSD keeps its data in: one contiguous range of memory, or a table of 2 MiB chunks of
-// which only those that were written exist, so that a 1 TiB image fits in a few hundred MiB. Media is
-// trivially copyable and owns nothing; media_host.h makes them.
+// What a virtual SSD keeps its data in: one contiguous range of memory, or a table of 2 MiB chunks
+// of which only those that were written exist, so that a 1 TiB image fits in a few hundred MiB.
+// Media is trivially copyable and owns nothing; media_host.h makes them.
 //
 // A chunk that exists is never moved or taken away, so a pointer into it stays good.
 #pragma once
@@ -57,9 +57,9 @@ struct ChunkPool {
 };
 
 struct Media {
-  uint8_t* base = nullptr;      // contiguous, or
-  uint64_t* chunks = nullptr;   // addresses; 0: reads zeros
-  ChunkPool* pool = nullptr;    // null: a missing chunk cannot be written
+  uint8_t* base = nullptr;     // contiguous, or
+  uint64_t* chunks = nullptr;  // addresses; 0: reads zeros
+  ChunkPool* pool = nullptr;   // null: a missing chunk cannot be written
   uint64_t bytes = 0;
   bool read_only = false;
   simt::HostFunction sync = nullptr;  // makes all earlier writes durable; null: nothing to do
@@ -77,9 +77,8 @@ struct Media {
   /// Where the byte at `offset` is, or null where nothing was ever written.
   GOFS_HD uint8_t* find(uint64_t offset) const {
     if (!is_chunked()) return base + offset;
-    const uint64_t chunk = simt::load_acquire(chunks[offset >> kChunkShift]);
-    return chunk == 0 ? nullptr
-                      : reinterpret_cast<uint8_t*>(chunk) + (offset & (kChunkBytes - 1));
+    const uint64_t chunk = simt::load_acquire(chunks[offset >> kChunkShift]);  // [S6]
+    return chunk == 0 ? nullptr : reinterpret_cast<uint8_t*>(chunk) + (offset & (kChunkBytes - 1));
   }
 
   /// The same for writing: a missing chunk is taken from the pool. Null when the pool is empty.
@@ -90,6 +89,7 @@ struct Media {
     // Whoever lost the race for the last spare may find the chunk in place.
     if (spare == 0) return find(offset);
     uint64_t expected = 0;
+    // [S6]
     simt::AtomicRef<uint64_t> entry(chunks[offset >> kChunkShift]);
     if (!entry.compare_exchange_strong(expected, pool->entries[spare - 1].memory,
                                        simt::memory_order_acq_rel, simt::memory_order_acquire)) {

@@ -101,8 +101,8 @@ Media FileMedia::media() {
 }
 
 int FileMedia::sync() {
-  // Linux writes back pages dirtied through a shared mapping as well. It reports a failure once, and
-  // marks the pages clean: whoever asks again would be told that all is well.
+  // Linux writes back pages dirtied through a shared mapping as well. It reports a failure once,
+  // and marks the pages clean: whoever asks again would be told that all is well.
   if (sync_error_.load() == 0 && ::fdatasync(descriptor_) != 0) sync_error_.store(-errno);
   return sync_error_.load();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The owners of media on the host: a range of memory, a mapped image file, a sparse table of chunks.
-// Each gives out a Media, which is good as long as its owner lives. Host only.
+// The owners of media on the host: a range of memory, a mapped image file, a sparse table of
+// chunks. Each gives out a Media, which is good as long as its owner lives. Host only.
 #pragma once
 
 #include <atomic>
@@ -34,9 +34,9 @@ class MemoryMedia {
 
 enum class FileAccess { kReadOnly, kReadWrite };
 
-/// An image file or block device, mapped into this process. Flush and FUA writes wait until the file's
-/// data is on its device; a failure of that is reported to the command that asked, and to all later
-/// ones, since the data that was lost is not known.
+/// An image file or block device, mapped into this process. Flush and FUA writes wait until the
+/// file's data is on its device; a failure of that is reported to the command that asked, and to
+/// all later ones, since the data that was lost is not known.
 class FileMedia {
  public:
   /// Throws std::system_error, whose text says which file and what is wrong with it.
@@ -59,8 +59,8 @@ class FileMedia {
   std::atomic<int> sync_error_{0};
 };
 
-/// A table of chunks of kChunkBytes, of which only some exist. The chunks are the caller's memory; the
-/// table lies in `memory`. First add chunks and spares, then take media().
+/// A table of chunks of kChunkBytes, of which only some exist. The chunks are the caller's memory;
+/// the table lies in `memory`. First add chunks and spares, then take media().
 class SparseMedia {
  public:
   SparseMedia(simt::MemorySpace& memory, uint64_t bytes);
@@ -89,9 +89,9 @@ class SparseMedia {
   ChunkPool::Entry* entries_at_ = nullptr;
 };
 
-/// Calls `visit(offset, bytes)` for each range of the file that holds data, in order; the rest reads
-/// zeros. A file system that cannot tell, or a block device, gives one range. Returns the length of
-/// the file. Throws std::system_error.
+/// Calls `visit(offset, bytes)` for each range of the file that holds data, in order; the rest
+/// reads zeros. A file system that cannot tell, or a block device, gives one range. Returns the
+/// length of the file. Throws std::system_error.
 uint64_t for_each_data_extent(const std::string& path,
                               const std::function<void(uint64_t offset, uint64_t bytes)>& visit);
 

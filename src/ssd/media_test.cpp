@@ -245,7 +245,8 @@ TEST_F(Sparse, threads_that_meet_at_a_hole_take_one_spare) {
     TestMemory memory;
     SparseMedia sparse(memory.space(), kChunks * kChunkBytes);
     std::vector<uint8_t> dummy(kChunks + 4);
-    // The pool only hands addresses out; a few more than needed, since losers hold one for a moment.
+    // The pool only hands addresses out; a few more than needed, since losers hold one for a
+    // moment.
     for (uint8_t& byte : dummy) sparse.add_spare(&byte);
     const Media media = sparse.media();
     std::array<std::array<uint8_t*, kChunks>, 4> found{};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PRPs: how a command names the driver's memory. The first entry may start anywhere in its page; the
-// second is the second page, or, when there are more, a list whose pages are chained by their last
-// entry while more entries are needed.
+// PRPs: how a command names the driver's memory. The first entry may start anywhere in its page;
+// the second is the second page, or, when there are more, a list whose pages are chained by their
+// last entry while more entries are needed.
 #pragma once
 
 #include "format/nvme.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A driver's buffer of scattered pages with its PRPs in any shape, and guards around the part that is
-// used. For tests of ssd/ only.
+// A driver's buffer of scattered pages with its PRPs in any shape, and guards around the part that
+// is used. For tests of ssd/ only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ class PrpBuffer {
  public:
   static constexpr uint32_t kEntriesPerPage = 512;
 
-  /// `offset` is where the data starts in its first page; the list, if there is one, starts at entry
-  /// `list_offset` of its page.
+  /// `offset` is where the data starts in its first page; the list, if there is one, starts at
+  /// entry `list_offset` of its page.
   PrpBuffer(TestMemory& memory, uint32_t offset, uint32_t bytes, uint32_t list_offset = 0)
       : offset_(offset), bytes_(bytes) {
     const uint32_t page_count = (offset + bytes + kBlockBytes - 1) / kBlockBytes;

@@ -2,21 +2,21 @@
 //
 // The state of submission and completion queues inside the virtual controller.
 //
-// Fetching needs no lock. `claimed` says how many commands of a submission queue were ever taken: its
-// place in the ring and how many times round. It only grows, also when the queue is deleted and made
-// again, so a compare-and-swap that succeeds proves that nothing happened to the queue since `claimed`
-// was read. One bit closes the queue: nothing more is taken until it is opened anew.
+// Fetching needs no lock. `claimed` says how many commands of a submission queue were ever taken:
+// its place in the ring and how many times round. It only grows, also when the queue is deleted and
+// made again, so a compare-and-swap that succeeds proves that nothing happened to the queue since
+// `claimed` was read. One bit closes the queue: nothing more is taken until it is opened anew.
 //
 // Completions go one of two ways, chosen when the queue is made:
 //   direct   without a timing model and faults. The completion of the command at place p of the
 //            submission queue goes to place p of its own completion queue, which has the same depth
-//            and no other submission queue. So completions need no reservation, and as the driver sees
-//            a completion only after all before it, "p + 1 entries are consumed" is always true.
-//            A command is taken only if its completion has a free place.
-//   pending  a record per place of the submission queue keeps the completion until it is due and the
-//            completion queue has room. Records are posted under the completion queue's lock, in any
-//            order. A place whose record still waits is not fetched again, although the driver may
-//            have reused its entry: in-flight commands are bounded by the queue's depth.
+//            and no other submission queue. So completions need no reservation, and as the driver
+//            sees a completion only after all before it, "p + 1 entries are consumed" is always
+//            true. A command is taken only if its completion has a free place.
+//   pending  a record per place of the submission queue keeps the completion until it is due and
+//            the completion queue has room. Records are posted under the completion queue's lock, in
+//            any order. A place whose record still waits is not fetched again, although the driver
+//            may have reused its entry: in-flight commands are bounded by the queue's depth.
 #pragma once
 
 #include "simt/atomic.h"
@@ -78,10 +78,10 @@ inline constexpr uint64_t kNever = ~uint64_t{0};
 
 struct alignas(128) SubmissionQueue {
   // Changed by every warp that takes commands.
-  uint64_t claimed;      // a RingPlace
-  uint64_t finished;     // commands of which the controller will touch no memory of the driver again,
-                         // save for posting a pending record
-  uint64_t consumed;     // commands whose entries the driver may overwrite; mode pending
+  uint64_t claimed;   // a RingPlace
+  uint64_t finished;  // commands of which the controller will touch no memory of the driver again,
+                      // save for posting a pending record
+  uint64_t consumed;  // commands whose entries the driver may overwrite; mode pending
   uint64_t next_due_ns;  // no pending record is due before; may be too early
 
   // Changed by admin commands while the queue is closed; relaxed accesses.
@@ -100,10 +100,10 @@ struct alignas(128) SubmissionQueue {
   uint32_t scan_offset;          // where a pass over the records goes on, counted from `oldest`; 0:
                                  // none is under way; relaxed
   uint16_t reported_head;
-  bool pass_held;                // of the pass: a record waits for others to be posted
-  uint64_t pass_soonest_ns;      // the least time that it found
-  uint64_t pass_posted;          // `posted` when it began
-  uint64_t posted;               // relaxed
+  bool pass_held;            // of the pass: a record waits for others to be posted
+  uint64_t pass_soonest_ns;  // the least time that it found
+  uint64_t pass_posted;      // `posted` when it began
+  uint64_t posted;           // relaxed
 
   // Statistics since creation of the controller; relaxed.
   alignas(128) uint64_t read_commands;

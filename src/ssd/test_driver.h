@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The least driver that can talk to a controller: writes entries and doorbells, reads completions.
-// Unlike the real driver it lets a test do anything, also what is forbidden. For tests of ssd/ only.
-// The engine is compiled once, in test_driver.cpp.
+// Unlike the real driver it lets a test do anything, also what is forbidden. For tests of ssd/
+// only. The engine is compiled once, in test_driver.cpp.
 #pragma once
 
 #include <gtest/gtest.h>

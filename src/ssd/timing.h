@@ -20,18 +20,18 @@ inline constexpr uint32_t kTimingUnitsMax = 1024;
 /// All zero: no model, a command is done when its data is moved.
 struct TimingModel {
   uint32_t units = 0;
-  uint32_t stripe_bytes = 4096;     // consecutive bytes on one unit
-  uint32_t read_fixed_ns = 0;       // a unit is busy this long per command
-  uint32_t read_block_ns = 0;       // and this long per 4 KiB
+  uint32_t stripe_bytes = 4096;  // consecutive bytes on one unit
+  uint32_t read_fixed_ns = 0;    // a unit is busy this long per command
+  uint32_t read_block_ns = 0;    // and this long per 4 KiB
   uint32_t write_fixed_ns = 0;
   uint32_t write_block_ns = 0;
-  uint32_t read_latency_ns = 0;     // of the command; occupies nothing
+  uint32_t read_latency_ns = 0;  // of the command; occupies nothing
   uint32_t write_latency_ns = 0;
   uint32_t flush_latency_ns = 0;
-  uint32_t write_buffer_ns = 0;     // a write is done when its unit is at most this far behind
-  uint32_t link_bytes_per_us = 0;   // 7000 is 7 GB/s; 0: no limit
+  uint32_t write_buffer_ns = 0;    // a write is done when its unit is at most this far behind
+  uint32_t link_bytes_per_us = 0;  // 7000 is 7 GB/s; 0: no limit
   uint32_t link_write_bytes_per_us = 0;
-  uint32_t iops = 0;                // 0: no limit
+  uint32_t iops = 0;  // 0: no limit
 
   GOFS_HD bool is_none() const {
     return units == 0 && link_bytes_per_us == 0 && link_write_bytes_per_us == 0 && iops == 0 &&
@@ -43,8 +43,8 @@ enum class TimedOperation : uint8_t { kRead, kWrite, kFlush, kOther };
 
 struct TimedCommand {
   TimedOperation operation;
-  bool durable;      // a write that may not stop at the write buffer
-  uint64_t offset;   // of its first byte on the media
+  bool durable;     // a write that may not stop at the write buffer
+  uint64_t offset;  // of its first byte on the media
   uint64_t bytes;
 };
 
@@ -58,8 +58,8 @@ struct TimingState {
 
 namespace detail {
 
-/// Takes the resource for `duration_ns` as soon as it is free, but not before `now`. Returns when it
-/// is free again. Two atomics that never fail: with thousands of lanes at one word, a
+/// Takes the resource for `duration_ns` as soon as it is free, but not before `now`. Returns when
+/// it is free again. Two atomics that never fail: with thousands of lanes at one word, a
 /// compare-and-swap loop took nine tenths of the time of a full queue.
 GOFS_HD inline uint64_t occupy(uint64_t& free_at, uint64_t now, uint64_t duration_ns) {
   simt::AtomicRef<uint64_t> word(free_at);
@@ -125,8 +125,8 @@ GOFS_HD inline uint64_t finish_time(const TimingModel& model, TimingState& state
     }
     case TimedOperation::kWrite: {
       const uint64_t moved_ns = detail::transfer_ns(command.bytes, model.link_write_bytes_per_us);
-      const uint64_t link = simt::max(detail::occupy(state.link_write, now, moved_ns),
-                                      start + moved_ns);
+      const uint64_t link =
+          simt::max(detail::occupy(state.link_write, now, moved_ns), start + moved_ns);
       const uint64_t written = detail::occupy_units(model, state, start, command,
                                                     model.write_fixed_ns, model.write_block_ns) +
                                moved_ns;

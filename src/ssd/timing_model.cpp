@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Named timing models and the text form of models. The figures of the presets are those of the drives'
-// data sheets and published measurements; timing_test.cpp holds the models to them.
+// Named timing models and the text form of models. The figures of the presets are those of the
+// drives' data sheets and published measurements; timing_test.cpp holds the models to them.
 #include <algorithm>
 #include <charconv>
 #include <stdexcept>
@@ -13,8 +13,8 @@ namespace gofs::ssd {
 
 namespace {
 
-/// A PCIe 4.0 flash SSD: 1.4 M random reads/s, 50 us for one, 7.45 GB/s read and 6.9 GB/s written. Many
-/// dies that each take tens of microseconds, and a write buffer in front of them.
+/// A PCIe 4.0 flash SSD: 1.4 M random reads/s, 50 us for one, 7.45 GB/s read and 6.9 GB/s written.
+/// Many dies that each take tens of microseconds, and a write buffer in front of them.
 TimingModel make_990pro() {
   TimingModel model;
   model.units = 128;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Timing models: the presets against the figures of the drives they stand for, by running closed loops
-// of commands through finish_time() in virtual time; the text form of models; and the controller's
-// virtual clock.
+// Timing models: the presets against the figures of the drives they stand for, by running closed
+// loops of commands through finish_time() in virtual time; the text form of models; and the
+// controller's virtual clock.
+#include "ssd/timing.h"
+
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -13,7 +15,6 @@
 #include "simt/workers.h"
 #include "ssd/media_host.h"
 #include "ssd/test_driver.h"
-#include "ssd/timing.h"
 #include "ssd/virtual_ssd.h"
 
 namespace gofs::ssd {
@@ -120,8 +121,8 @@ TEST(TimingModel, reads_and_writes_have_links_of_their_own) {
 }
 
 TEST(TimingModel, a_command_occupies_every_unit_that_it_touches_for_its_part) {
-  const TimingModel model = parse_timing_model(
-      "units=3,stripe_bytes=8192,read_ns=1000,read_fixed_ns=10");
+  const TimingModel model =
+      parse_timing_model("units=3,stripe_bytes=8192,read_ns=1000,read_fixed_ns=10");
   const auto state = std::make_unique<TimingState>();
   // Bytes 4096 to 40960: half a stripe on unit 0, then 1, 2, 0, and all of stripe 4 on unit 1.
   EXPECT_EQ(finish_time(model, *state, 0, {kRead, false, 4096, 36864}), 4010u);
@@ -135,8 +136,8 @@ TEST(TimingModel, a_command_occupies_every_unit_that_it_touches_for_its_part) {
 }
 
 TEST(TimingModel, a_flush_waits_for_all_units_and_durable_writes_for_theirs) {
-  const TimingModel model = parse_timing_model(
-      "units=4,write_ns=10000,write_buffer_ns=1000000,flush_latency_ns=5");
+  const TimingModel model =
+      parse_timing_model("units=4,write_ns=10000,write_buffer_ns=1000000,flush_latency_ns=5");
   const auto state = std::make_unique<TimingState>();
   EXPECT_EQ(finish_time(model, *state, 0, {TimedOperation::kFlush, true, 0, 0}), 5u);
   EXPECT_EQ(finish_time(model, *state, 0, {kWrite, false, 0, 4096}), 0u);

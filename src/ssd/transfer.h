@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Carrying out I/O commands: the data of up to a warp's worth of commands, one per lane, moved by the
-// whole warp.
+// Carrying out I/O commands: the data of up to a warp's worth of commands, one per lane, moved by
+// the whole warp.
 //
-// All commands' transfers are cut into pieces at the pages of the driver's memory, and the pieces of
-// all commands numbered through. Each lane works out one piece (PRP entry, place on the media), so
-// list entries and chunk addresses are loaded side by side; then the warp moves the pieces two at a
-// time. All of it passes move_media().
+// All commands' transfers are cut into pieces at the pages of the driver's memory, and the pieces
+// of all commands numbered through. Each lane works out one piece (PRP entry, place on the media),
+// so list entries and chunk addresses are loaded side by side; then the warp moves the pieces two
+// at a time. All of it passes move_media().
 #pragma once
 
 #include "simt/copy_two.h"
@@ -16,8 +16,8 @@ namespace gofs::ssd {
 
 namespace detail {
 
-/// Bytes on their way to the media (its place is the range's target; without a source they are zeros)
-/// or from it (its place is the source; null: nothing was ever written there).
+/// Bytes on their way to the media (its place is the range's target; without a source they are
+/// zeros) or from it (its place is the source; null: nothing was ever written there).
 struct MediaMove {
   simt::CopyRange range{nullptr, nullptr, 0};
   bool to_media = false;
@@ -58,8 +58,8 @@ GOFS_HD inline Piece prepare_piece(const Media& media, const PieceOwner& owner, 
   Piece piece;
   const PrpEntry page = prp_page(owner.prp1, owner.prp2, owner.page_count, index);
   if (page.status != kSuccess) {
-    piece.status = page.status == kInvalidPrpOffset ? Status{kInvalidPrpOffset | kDoNotRetry}
-                                                    : page.status;
+    piece.status =
+        page.status == kInvalidPrpOffset ? Status{kInvalidPrpOffset | kDoNotRetry} : page.status;
     return piece;
   }
   // Byte range of the transfer that lies in this page.
@@ -85,11 +85,11 @@ GOFS_HD inline Piece prepare_piece(const Media& media, const PieceOwner& owner, 
 /// Rank `rank`'s range, on every lane.
 GOFS_HD inline MediaMove broadcast(const simt::Warp& warp, const simt::CopyRange& range,
                                    uint32_t rank, uint32_t writers) {
-  return {{reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(range.target), rank)),
-           reinterpret_cast<const uint8_t*>(
-               warp.shfl(reinterpret_cast<uint64_t>(range.source), rank)),
-           warp.shfl(range.bytes, rank)},
-          (writers >> rank & 1) != 0};
+  return {
+      {reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(range.target), rank)),
+       reinterpret_cast<const uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(range.source), rank)),
+       warp.shfl(range.bytes, rank)},
+      (writers >> rank & 1) != 0};
 }
 
 /// Moves the pieces of ranks 0 .. count - 1, two at a time; the parts behind chunk ends after all
@@ -133,8 +133,8 @@ GOFS_HD inline format::nvme::Status deallocate(const simt::Warp& warp,
   const uint32_t page_count = prp_page_count(prp1, bytes);
   const auto in_first = static_cast<uint32_t>(kBlockBytes - (prp1 & kPageMask));
   const uint32_t size = warp.size();
-  // All ranges are checked before the first is touched, and a range may lie across the two pages, in
-  // quarters since addresses are multiples of four bytes.
+  // All ranges are checked before the first is touched, and a range may lie across the two pages,
+  // in quarters since addresses are multiples of four bytes.
   for (uint32_t pass = 0; pass < 2; ++pass) {
     for (uint32_t window = 0; window < range_count; window += size) {
       const uint32_t index = window + warp.thread_rank();

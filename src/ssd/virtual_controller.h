@@ -5,8 +5,8 @@
 // Follow a command: claim_commands() (fetch.h) takes it out of the submission queue,
 // decode_io_command() (io_command.h) checks it, execute() (transfer.h) moves its data. Then its
 // completion is either posted at once, or, with a timing model or faults, recorded with the time at
-// which it is due and posted by post_due() (completion.h). Queue 0 is in admin.h, what the registers
-// ask for in lifecycle.h.
+// which it is due and posted by post_due() (completion.h). Queue 0 is in admin.h, what the
+// registers ask for in lifecycle.h.
 //
 // Every warp of the backend may step every queue at any time; none waits for another.
 #pragma once
@@ -63,7 +63,8 @@ GOFS_HD inline void post_directly(const simt::Warp& warp, uint32_t qid, const Cl
              {0, next_head, static_cast<uint16_t>(qid), command.cid, command.status});
 }
 
-/// Pending mode: leaves a record of this lane's completion. Returns when it is due, kNever if none is.
+/// Pending mode: leaves a record of this lane's completion. Returns when it is due, kNever if none
+/// is.
 GOFS_HD inline uint64_t leave_record(const simt::Warp& warp, VirtualController& controller,
                                      SubmissionQueue& queue, const Claim& claim,
                                      const IoCommand& command, const FaultRule* fault,
@@ -73,8 +74,8 @@ GOFS_HD inline uint64_t leave_record(const simt::Warp& warp, VirtualController& 
   PendingRecord& record = queue.records[place.index()];
   uint64_t finish_ns = now_ns;
   if (controller.timing != nullptr) {
-    finish_ns = finish_time(controller.model, *controller.timing, now_ns,
-                            timed(controller, command));
+    finish_ns =
+        finish_time(controller.model, *controller.timing, now_ns, timed(controller, command));
   }
   record.cid = command.cid;
   record.status = command.status;
@@ -101,7 +102,7 @@ GOFS_HD inline uint64_t leave_record(const simt::Warp& warp, VirtualController& 
   }
   record.finish_ns = finish_ns;
   if (queue.hold_until != nullptr) queue.hold_until[place.index()] = hold_until;
-  simt::store_release(record.turn, turn);
+  simt::store_release(record.turn, turn);  // [S4]
   return finish_ns;
 }
 
@@ -109,9 +110,10 @@ GOFS_HD inline uint64_t leave_record(const simt::Warp& warp, VirtualController& 
 GOFS_NOINLINE GOFS_HD inline void record_pending(const simt::Warp& warp,
                                                  VirtualController& controller,
                                                  SubmissionQueue& queue, const Claim& claim,
-                                                 const IoCommand& command,
-                                                 const FaultRule* fault, uint64_t now_ns) {
+                                                 const IoCommand& command, const FaultRule* fault,
+                                                 uint64_t now_ns) {
   if (warp.thread_rank() == 0) {
+    // [S3]
     simt::AtomicRef<uint64_t>(queue.consumed).fetch_add(claim.count, simt::memory_order_release);
   }
   warp.sync();
@@ -134,7 +136,7 @@ GOFS_HD inline const FaultRule* apply_fault(VirtualController& controller, IoCom
 
 /// Takes and carries out some commands. Returns which.
 GOFS_HD inline Claim fetch_and_execute(const simt::Warp& warp, VirtualController& controller,
-                                          SubmissionQueue& queue, uint32_t qid) {
+                                       SubmissionQueue& queue, uint32_t qid) {
   const Claim claim = claim_commands(warp, controller, queue, qid);
   if (claim.count == 0) return claim;
   const uint32_t rank = warp.thread_rank();
@@ -166,6 +168,7 @@ GOFS_HD inline Claim fetch_and_execute(const simt::Warp& warp, VirtualController
   count_commands(warp, controller, queue, qid, command);
   warp.sync();
   if (rank == 0) {
+    // [S2]
     simt::AtomicRef<uint64_t>(queue.finished).fetch_add(claim.count, simt::memory_order_release);
   }
   return claim;
@@ -184,8 +187,8 @@ GOFS_HD inline void advance_virtual_clock(const simt::Warp& warp, VirtualControl
 }  // namespace detail
 
 /// Advances the controller: takes new commands of queue `qid`, moves their data, posts the
-/// completions that are due; for queue 0 also acts on the registers. Collective. Does a bounded amount
-/// of work and waits for nothing.
+/// completions that are due; for queue 0 also acts on the registers. Collective. Does a bounded
+/// amount of work and waits for nothing.
 GOFS_NOINLINE GOFS_HD inline void step(const simt::Warp& warp, VirtualController& controller,
                                        uint32_t qid) {
   if (qid == 0) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engine: queues of all depths, wrap-around, full completion queues, shared ones, several warps on
-// one queue, reset in flight. Each test plays the driver and holds the controller to what NVMe says of
-// heads, tails and phases.
+// The engine: queues of all depths, wrap-around, full completion queues, shared ones, several warps
+// on one queue, reset in flight. Each test plays the driver and holds the controller to what NVMe
+// says of heads, tails and phases.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -283,15 +283,16 @@ TEST_P(EngineModes, queue_entries_as_large_as_may_be) {
 }
 
 // Several warps step one queue while one of them also plays the driver, with flow control by the
-// reported head alone: an entry reported as consumed too early would be overwritten while it is read.
+// reported head alone: an entry reported as consumed too early would be overwritten while it is
+// read.
 class EngineTeams
     : public Engine,
       public ::testing::WithParamInterface<std::tuple<CompletionMode, uint32_t, uint32_t>> {};
-INSTANTIATE_TEST_SUITE_P(
-    Teams, EngineTeams,
-    ::testing::Combine(::testing::Values(CompletionMode::kDirect, CompletionMode::kPending),
-                       ::testing::Values(1u, 4u),     // width
-                       ::testing::Values(5u, 32u)));  // depth
+INSTANTIATE_TEST_SUITE_P(Teams, EngineTeams,
+                         ::testing::Combine(::testing::Values(CompletionMode::kDirect,
+                                                              CompletionMode::kPending),
+                                            ::testing::Values(1u, 4u),     // width
+                                            ::testing::Values(5u, 32u)));  // depth
 
 TEST_P(EngineTeams, share_a_queue) {
   const auto [mode, width, depth] = GetParam();

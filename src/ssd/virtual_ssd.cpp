@@ -124,10 +124,9 @@ Registers make_registers(const VirtualSsdConfig& config) {
   constexpr uint64_t kTimeoutHalfSeconds = 20;
   Registers registers;
   std::memset(static_cast<void*>(&registers), 0, sizeof(registers));
-  registers.cap = (config.queue_entries_max - 1) | kContiguousQueues |
-                  kTimeoutHalfSeconds << kCapTimeoutShift |
-                  uint64_t{config.doorbell_stride} << kCapStrideShift |
-                  uint64_t{1} << kCapNvmCommandSetShift;
+  registers.cap =
+      (config.queue_entries_max - 1) | kContiguousQueues | kTimeoutHalfSeconds << kCapTimeoutShift |
+      uint64_t{config.doorbell_stride} << kCapStrideShift | uint64_t{1} << kCapNvmCommandSetShift;
   registers.vs = kVersion14;
   return registers;
 }
@@ -191,8 +190,8 @@ ControllerRef create_virtual_controller(simt::MemorySpace& memory, const Virtual
     const size_t first = size_t{qid - 1} * config.queue_entries_max;
     queue.records = record_at + first;
     queue.hold_until = faults ? hold_at + first : nullptr;
-    memory.write_object(
-        reinterpret_cast<SubmissionQueue*>(state + sizeof(VirtualController)) + qid, queue);
+    memory.write_object(reinterpret_cast<SubmissionQueue*>(state + sizeof(VirtualController)) + qid,
+                        queue);
   }
   memory.write_object(reinterpret_cast<Registers*>(controller.bar), make_registers(config));
   layout.keep();

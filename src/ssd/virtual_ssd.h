@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The host's side of the virtual SSD: making one, planning faults, reading its counters. Nothing here
-// dereferences the controller's memory, which may be a GPU's. Host only.
+// The host's side of the virtual SSD: making one, planning faults, reading its counters. Nothing
+// here dereferences the controller's memory, which may be a GPU's. Host only.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct VirtualSsdConfig {
   uint64_t capacity_bytes = 0;        // 0: all of the media
   uint32_t queue_entries_max = 4096;  // CAP.MQES: 2 to 65535
   uint32_t queue_pairs_max = 128;
-  uint32_t mdts = 7;                  // a command moves up to 2^mdts pages; 0: no limit
-  uint32_t doorbell_stride = 5;       // CAP.DSTRD: 5 gives each doorbell 128 bytes of its own
+  uint32_t mdts = 7;             // a command moves up to 2^mdts pages; 0: no limit
+  uint32_t doorbell_stride = 5;  // CAP.DSTRD: 5 gives each doorbell 128 bytes of its own
   TimingModel model;
-  bool virtual_clock = false;         // time moves only when nothing else is left to do; one thread
-  uint32_t fault_capacity = 0;        // rules that can be planned
+  bool virtual_clock = false;   // time moves only when nothing else is left to do; one thread
+  uint32_t fault_capacity = 0;  // rules that can be planned
   bool volatile_write_cache = true;
 };
 
@@ -46,8 +46,8 @@ struct VirtualSsdCounters {
   uint64_t blocks_written = 0;
   uint64_t errors = 0;
   uint64_t invalid_doorbells = 0;
-  // Flush, FUA writes, shutdown: as often as the media was to be made durable. On a GPU nobody can do
-  // that while the kernel runs; the owner compares with what it saw last, and syncs.
+  // Flush, FUA writes, shutdown: as often as the media was to be made durable. On a GPU nobody can
+  // do that while the kernel runs; the owner compares with what it saw last, and syncs.
   uint64_t flush_requests = 0;
   uint64_t virtual_now_ns = 0;
 };
@@ -55,8 +55,8 @@ struct VirtualSsdCounters {
 /// Nobody steps the controller meanwhile.
 VirtualSsdCounters read_counters(simt::MemorySpace& memory, ControllerRef ref);
 
-/// "none", "990pro", "p5800x", or settings such as "units=8,unit_ns=5700"; a name may be followed by
-/// settings that change it: "990pro,iops=1000000". Throws std::invalid_argument, which names the
+/// "none", "990pro", "p5800x", or settings such as "units=8,unit_ns=5700"; a name may be followed
+/// by settings that change it: "990pro,iops=1000000". Throws std::invalid_argument, which names the
 /// setting that is wrong.
 TimingModel parse_timing_model(std::string_view text);
 
