@@ -33,7 +33,7 @@ struct MountOptions {
   bool read_only = true;         // mounting for writing is refused: it does not exist yet
   uint32_t uid = 0;              // whose permissions all calls have, on the device as well
   uint32_t gid = 0;
-  std::vector<uint32_t> groups;  // supplementary ones, at most 64
+  std::vector<uint32_t> groups{};  // supplementary ones, at most 64
   uint64_t cache_bytes = 0;      // memory for metadata blocks; 64 MiB
   uint32_t queues = 0;           // NVMe I/O queue pairs; 16
   uint32_t queue_depth = 0;      // entries in each; 1,024

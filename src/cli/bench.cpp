@@ -298,7 +298,7 @@ void add_bench(CLI::App& app, Session& session) {
     if (options->kinds.empty()) options->kinds = {"raw", "file"};
     if (options->block_bytes == 0 || options->block_bytes > 1u << 30 ||
         options->block_bytes % 512 != 0) {
-      throw Failure{"--block-size: wants a multiple of 512 bytes, up to 1G"};
+      throw CLI::ValidationError("--block-size", "wants a multiple of 512 bytes, up to 1G");
     }
     Bench bench(session, *options);
     bench.run();

@@ -84,9 +84,10 @@ GOFS_HD inline void reset_queue(const Device& device, QueuePair& queue, uint32_t
   queue.completion_doorbell = device.controller.doorbell(queue.qid, true, device.doorbell_stride);
 }
 
-/// Brings the device up. `page` is a scratch block. Collective, by one warp, before any other use;
-/// the memory of the queues is zero. On failure the device is left disabled.
-GOFS_NOINLINE GOFS_HD inline BringUpResult bring_up(const simt::Warp& warp, Device& device, void* page) {
+namespace detail {
+
+GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(const simt::Warp& warp, Device& device,
+                                                        void* page) {
   using format::nvme::IdentifyController;
   using format::nvme::IdentifyNamespace;
   const bool leader = warp.thread_rank() == 0;
@@ -168,6 +169,16 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult bring_up(const simt::Warp& warp, Devi
     if (status != 0) return {BringUpStep::kCreateSubmissionQueue, status};
   }
   return {BringUpStep::kDone, 0};
+}
+
+}  // namespace detail
+
+/// Brings the device up. `page` is a scratch block. Collective, by one warp, before any other use;
+/// the memory of the queues is zero. On failure the device is left disabled, and as failed.
+GOFS_HD inline BringUpResult bring_up(const simt::Warp& warp, Device& device, void* page) {
+  const BringUpResult result = detail::try_bring_up(warp, device, page);
+  if (result.step != BringUpStep::kDone) fail_device(warp, device);
+  return result;
 }
 
 inline const char* step_name(BringUpStep step) {

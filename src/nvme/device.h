@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An NVMe device: its limits, its queue pairs, and submit(), which starts one command a lane. Callers
-// name the queue pair (pick_queue gives the one for this SM). To run commands to their end see
-// execute.h; what happens to one that does not complete is in recovery.h; how a device is brought up,
-// in bring_up.h.
+// An NVMe device: its limits and its queue pairs. Callers name the queue pair (pick_queue gives the
+// one for this SM). To run commands see execute.h; what happens to one that does not complete is in
+// recovery.h; how a device is brought up, in bring_up.h.
 #pragma once
 
 #include "nvme/queue_pair.h"
@@ -53,8 +52,11 @@ GOFS_NOINLINE GOFS_HD inline void progress(const simt::Warp& warp, Device& devic
   reap(warp, queue);
 }
 
+/// Once this is true the controller writes to no buffer any more, and what it wrote is visible. [N5]
 GOFS_HD inline bool device_failed(const Device& device) {
-  return simt::load_relaxed(device.failure) == kFailed;
+  // Asked at every poll: acquire only where the answer is yes.
+  return simt::load_relaxed(device.failure) == kFailed &&
+         simt::load_acquire(device.failure) == kFailed;
 }
 
 GOFS_HD inline format::nvme::SubmissionEntry make_entry(const Device& device, QueuePair& queue,
@@ -76,28 +78,6 @@ GOFS_HD inline format::nvme::SubmissionEntry make_entry(const Device& device, Qu
                     device.controller.dma_address(&list));
   }
   return entry;
-}
-
-/// Puts the command of each lane in `lanes` (at most batch_max() bits) into the ring and rings the
-/// doorbell. With a mailbox, whose `remaining` already counts these commands, nobody needs to wait
-/// for them. Collective. Returns 0, or -EIO on a device that has failed: nothing was submitted, or
-/// the device is lost with what was.
-GOFS_NOINLINE GOFS_HD inline int submit(const simt::Warp& warp, Device& device, QueuePair& queue, uint32_t lanes,
-                          const Command& command, Mailbox* mailbox, Token& token) {
-  if (warp.any(simt::load_relaxed(device.failure) != kWorking)) return -EIO;
-  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  token = reserve(warp, queue, lanes);
-  simt::Backoff backoff;
-  // Others retire the slots we wait for within their own deadlines, or the device is failed.
-  while (!warp.all(!mine || admitted(queue, token))) {
-    progress(warp, device, queue);
-    if (warp.any(device_failed(device))) return -EIO;
-    backoff.pause();
-  }
-  if (mine) publish(queue, token, make_entry(device, queue, token, command), mailbox);
-  warp.sync();
-  ring(warp, queue);
-  return 0;
 }
 
 }  // namespace gofs::nvme

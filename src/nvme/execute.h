@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Commands run to their end, one a lane: execute() is what the file system calls for data and
-// metadata alike. Below it: submit (device.h), the four moves (queue_pair.h), the wire
+// metadata alike. Below it: submit (submit.h), the four moves (queue_pair.h), the wire
 // (format/nvme.h).
 #pragma once
 
-#include "nvme/recovery.h"
+#include "nvme/submit.h"
 
 namespace gofs::nvme {
 
@@ -25,7 +25,10 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus wait(const simt::Warp& warp, Device& 
     }
     const uint32_t left = warp.ballot(waiting);
     if (left == 0) return status;
-    if (warp.any(device_failed(device))) return waiting ? kStatusDeviceFailed : status;
+    if (warp.any(device_failed(device))) {
+      warp.sync();  // what one lane has acquired [N5], all may rely on
+      return waiting ? kStatusDeviceFailed : status;
+    }
     if (warp.any(deadline.passed())) {
       const CommandStatus verdict = recover(warp, device, queue, left, token);
       return waiting ? verdict : status;

@@ -118,7 +118,7 @@ GOFS_HD inline void publish(QueuePair& queue, const Token& token,
                             const format::nvme::SubmissionEntry& entry, Mailbox* mailbox) {
   Slot& slot = queue.slots[token.position.index];
   queue.submission[token.position.index] = entry;
-  slot.mailbox = mailbox;
+  simt::store_relaxed(slot.mailbox, mailbox);
   simt::store_release(slot.issued, token.position.lap + 1);  // [N2] entry and mailbox are written
 }
 
@@ -155,6 +155,14 @@ GOFS_HD inline void ring(const simt::Warp& warp, QueuePair& queue) {
   }
 }
 
+/// Whether a doorbell has told the device of the command at `position`, which is outstanding. Until then
+/// it stands behind an entry that is not written yet.
+GOFS_HD inline bool is_rung(const QueuePair& queue, const RingPosition& position) {
+  const RingPosition tail = queue.shape.position(simt::load_relaxed(queue.tail));
+  const auto laps = static_cast<int32_t>(tail.lap - position.lap);
+  return laps > 0 || (laps == 0 && position.index < tail.index);
+}
+
 /// Hands one completion to its slot. Called by the holder of the head lock, a lane an entry.
 GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status, uint32_t dw0) {
   const uint32_t index = cid & ((1u << queue.slot_bits) - 1);
@@ -166,12 +174,17 @@ GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status
                              static_cast<uint16_t>(index | lap << queue.slot_bits) == cid;
     if (outstanding) {
       if (status != 0) simt::add_relaxed(queue.failed, uint64_t{1});
-      if (slot.mailbox == nullptr) {
+      // We abort only what is late: that is what the caller should hear.
+      if ((status & format::nvme::kStatusCodeMask) == format::nvme::kAbortRequested) {
+        status = kStatusTimedOut;
+      }
+      Mailbox* const address = simt::load_relaxed(slot.mailbox);
+      if (address == nullptr) {
         slot.dw0 = dw0;
         simt::store_release(slot.done, uint64_t{lap + 1} << 32 | status);  // [N3]
         return;
       }
-      Mailbox& mailbox = *slot.mailbox;
+      Mailbox& mailbox = *address;
       simt::store_relaxed(slot.done, uint64_t{lap + 1} << 32 | status);
       if (status != 0) simt::store_relaxed(mailbox.status, status);
       simt::AtomicRef<uint32_t>(mailbox.remaining).fetch_sub(1, simt::memory_order_release);  // [N3]

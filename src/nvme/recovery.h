@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens when a command does not complete in time: the controller is asked to abort it; if it
-// does not know the command, the completion was lost and the slot is given back; if it does not even
-// answer, it is disabled, so that it touches no memory any more, and every waiter fails.
+// What happens when a command does not complete in time: the controller is asked to abort it. If it
+// cannot (it does not know the command, or has no time for aborts), the command gets as much time
+// again, since it may be under way; after that its completion is taken for lost and the slot is given
+// back. If the controller does not even answer, it is disabled, so that it touches no memory any more,
+// and every waiter fails.
 #pragma once
 
 #include "nvme/device.h"
@@ -10,29 +12,34 @@
 namespace gofs::nvme {
 
 /// Declares the device dead. CC.EN = 0 stops its DMA; waits for CSTS.RDY = 0 as long as admin
-/// commands may take. Returns at once where another warp is at it. Collective.
+/// commands may take. Where another warp is at it, waits for that one: nobody may give a buffer back
+/// to its owner before the controller has let go of it. Collective.
 GOFS_NOINLINE GOFS_HD inline void fail_device(const simt::Warp& warp, Device& device) {
   const bool leader = warp.thread_rank() == 0;
-  uint32_t first = 0;
+  uint32_t mine = 0;
   if (leader) {
     uint32_t working = kWorking;
-    first = simt::AtomicRef<uint32_t>(device.failure)
-                .compare_exchange_strong(working, kFailing, simt::memory_order_acq_rel,
-                                         simt::memory_order_relaxed);
+    mine = simt::AtomicRef<uint32_t>(device.failure)
+               .compare_exchange_strong(working, kFailing, simt::memory_order_acq_rel,
+                                        simt::memory_order_relaxed);
   }
-  if (warp.shfl(first, 0) == 0) return;
+  const bool first = warp.shfl(mine, 0) != 0;
   auto& registers = device.controller.registers();
-  if (leader) simt::store_system_release(registers.cc, 0u);
-  const simt::Deadline deadline = simt::Deadline::after_ns(device.limits.admin_timeout_ns);
+  if (first && leader) simt::store_system_release(registers.cc, 0u);
+  // The others began to wait later; they get longer so that the first can tell them.
+  const simt::Deadline deadline =
+      simt::Deadline::after_ns((first ? 1 : 2) * device.limits.admin_timeout_ns);
   simt::Backoff backoff;
   for (;;) {
     device.controller.step(warp, 0);
-    const bool ready =
-        (simt::load_system_acquire(registers.csts) & format::nvme::kCstsReady) != 0;
-    if (!warp.any(ready) || warp.any(deadline.passed())) break;
+    const bool done =
+        first ? (simt::load_system_acquire(registers.csts) & format::nvme::kCstsReady) == 0
+              : device_failed(device);
+    if (warp.all(done) || warp.any(deadline.passed())) break;
     backoff.pause();
   }
-  if (leader) simt::store_release(device.failure, uint32_t{kFailed});
+  warp.sync();
+  if (first && leader) simt::store_release(device.failure, uint32_t{kFailed});  // [N5]
 }
 
 /// Runs one admin command. Collective, `entry` uniform but for the cid, which is filled in. `dw0`
@@ -75,44 +82,99 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus execute_admin(const simt::Warp& warp,
 
 namespace detail {
 
-/// Settles one overdue command, at `position`: what becomes of it when the controller is asked.
-/// Collective, uniform. Its slot is still to be retired, unless the device has failed or the command
-/// reported to a mailbox.
-GOFS_NOINLINE GOFS_HD inline CommandStatus settle(const simt::Warp& warp, Device& device, QueuePair& queue,
-                                    const RingPosition& position) {
-  const bool leader = warp.thread_rank() == 0;
-  if (leader) simt::add_relaxed(device.timeouts, uint64_t{1});
+/// Ends the command at `position`, of which nothing will be heard any more, as if it had completed
+/// with kStatusTimedOut; does nothing if it has completed. Collective, uniform.
+GOFS_HD inline void give_up(const simt::Warp& warp, QueuePair& queue,
+                            const RingPosition& position) {
+  if (warp.thread_rank() == 0) {
+    // Who delivers completions holds this lock, and waits for nothing with it: the completion comes
+    // before or after us, but not meanwhile.
+    simt::Backoff backoff;
+    while (!simt::try_lock(queue.head_lock)) backoff.pause();
+    const Slot& slot = queue.slots[position.index];
+    if (simt::load_relaxed(slot.lap) == position.lap &&
+        static_cast<uint32_t>(simt::load_relaxed(slot.done) >> 32) != position.lap + 1) {
+      deliver(queue, queue.cid_of(position), kStatusTimedOut, 0);
+    }
+    simt::unlock(queue.head_lock);
+  }
+  warp.sync();
+}
+
+/// Whether the command at `position` has ended, and how. A slot on a later lap reported to a mailbox;
+/// what it said may be gone, and `status` is then 0. Collective, uniform.
+GOFS_HD inline bool has_ended(const simt::Warp& warp, const QueuePair& queue,
+                              const RingPosition& position, CommandStatus& status) {
+  uint32_t ended = 0;
+  CommandStatus found = 0;
+  if (warp.thread_rank() == 0) {
+    ended = completed(queue, Token{position, 0}, found) ||
+            simt::load_acquire(queue.slots[position.index].lap) != position.lap;
+  }
+  status = warp.shfl(found, 0);
+  return warp.shfl(ended, 0) != 0;
+}
+
+/// Waits for the end of the command at `position` until `deadline`, or until a lane has `enough()`. True
+/// if it has ended. Collective, uniform.
+template <typename Enough>
+GOFS_HD bool wait_for_end(const simt::Warp& warp, Device& device, QueuePair& queue,
+                          const RingPosition& position, const simt::Deadline& deadline,
+                          CommandStatus& status, Enough enough) {
+  simt::Backoff backoff;
+  for (;;) {
+    progress(warp, device, queue);
+    if (has_ended(warp, queue, position, status)) return true;
+    if (warp.any(device_failed(device) || deadline.passed() || enough())) return false;
+    backoff.pause();
+  }
+}
+
+/// Settles one overdue command, at `position`: what becomes of it when the controller is asked. One
+/// that the controller does not abort has until `last_chance` to complete. Collective, uniform. Its
+/// slot is still to be retired, unless the device has failed or the command reports to a mailbox, which
+/// then knows.
+GOFS_NOINLINE GOFS_HD inline CommandStatus settle(const simt::Warp& warp, Device& device,
+                                                  QueuePair& queue, const RingPosition& position,
+                                                  const simt::Deadline& last_chance) {
+  const uint64_t timeout_ns = device.limits.command_timeout_ns;
+  const auto never = [] { return false; };
+  const auto rung = [&] { return is_rung(queue, position); };
+  CommandStatus status = 0;
+  if (!warp.any(rung())) {
+    // Not the device's fault, nor the device's to abort. Who is in the way is settled by the warp in
+    // whose way it is, in three times the timeout (clear_obstacle in submit.h).
+    const simt::Deadline unblocked = simt::Deadline::after_ns(8 * timeout_ns);
+    if (wait_for_end(warp, device, queue, position, unblocked, status, rung)) return status;
+    if (!warp.any(rung())) {
+      fail_device(warp, device);
+      return kStatusDeviceFailed;
+    }
+    const simt::Deadline in_time = simt::Deadline::after_ns(timeout_ns);
+    if (wait_for_end(warp, device, queue, position, in_time, status, never)) return status;
+  }
+
+  if (warp.thread_rank() == 0) simt::add_relaxed(device.timeouts, uint64_t{1});
   format::nvme::SubmissionEntry abort{};
   abort.opcode = static_cast<uint8_t>(format::nvme::AdminOpcode::kAbort);
   abort.cdw10 = queue.qid | uint32_t{queue.cid_of(position)} << 16;
   uint32_t not_aborted = 0;
   const CommandStatus answer = execute_admin(warp, device, abort, not_aborted);
   if (answer == kStatusDeviceFailed) return kStatusDeviceFailed;
-  // A completion may have come in the meantime, and an aborted command completes too: it gets the
-  // time of an admin command.
-  const bool expected = answer == 0 && (not_aborted & 1u) == 0;
-  const simt::Deadline deadline = simt::Deadline::after_ns(device.limits.admin_timeout_ns);
-  const Token token{position, 0};
-  simt::Backoff backoff;
-  for (;;) {
-    progress(warp, device, queue);
-    CommandStatus status = 0;
-    const bool done = warp.shfl(leader && completed(queue, token, status) ? 1u : 0u, 0) != 0;
-    if (done) {
-      status = warp.shfl(status, 0);
-      // Aborted at our wish because it was late: that is what the caller should hear.
-      const bool aborted =
-          (status & format::nvme::kStatusCodeMask) == format::nvme::kAbortRequested;
-      return aborted ? kStatusTimedOut : status;
-    }
-    if (warp.any(device_failed(device))) return kStatusDeviceFailed;
-    if (!expected) return kStatusTimedOut;
-    if (warp.any(deadline.passed())) {
-      fail_device(warp, device);
-      return kStatusDeviceFailed;
-    }
-    backoff.pause();
+  // An aborted command completes too: it gets the time of an admin command.
+  const bool aborted = answer == 0 && (not_aborted & 1u) == 0;
+  const simt::Deadline answered = simt::Deadline::after_ns(device.limits.admin_timeout_ns);
+  if (wait_for_end(warp, device, queue, position, aborted ? answered : last_chance, status,
+                   never)) {
+    return status;
   }
+  if (warp.any(aborted || device_failed(device))) {
+    fail_device(warp, device);
+    return kStatusDeviceFailed;
+  }
+  give_up(warp, queue, position);
+  (void)has_ended(warp, queue, position, status);
+  return status;
 }
 
 GOFS_HD inline bool fatal(const simt::Warp& warp, const Device& device) {
@@ -131,12 +193,13 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus recover(const simt::Warp& warp, Devic
     fail_device(warp, device);
     return verdict;
   }
+  const simt::Deadline last_chance = simt::Deadline::after_ns(device.limits.command_timeout_ns);
   for (; lanes != 0; lanes &= lanes - 1) {
     const uint32_t lane = simt::lowest_bit(lanes);
     const RingPosition position{warp.shfl(token.position.index, lane),
                                 warp.shfl(token.position.lap, lane)};
-    const CommandStatus settled = detail::settle(warp, device, queue, position);
-    if (settled == kStatusDeviceFailed) return settled;
+    const CommandStatus settled = detail::settle(warp, device, queue, position, last_chance);
+    if (settled == kStatusDeviceFailed) return verdict;  // of those settled before, their own
     if (warp.thread_rank() == lane) {
       verdict = settled;
       retire(queue, token);
@@ -153,23 +216,17 @@ GOFS_NOINLINE GOFS_HD inline void recover_mailbox(const simt::Warp& warp, Device
     fail_device(warp, device);
     return;
   }
+  const simt::Deadline last_chance = simt::Deadline::after_ns(device.limits.command_timeout_ns);
   for (uint32_t index = 0; index < queue.depth(); ++index) {
-    Slot& slot = queue.slots[index];
+    const Slot& slot = queue.slots[index];
     const uint32_t lap = warp.shfl(simt::load_acquire(slot.lap), 0);
     const bool outstanding = warp.thread_rank() == 0 &&
                              simt::load_acquire(slot.issued) == lap + 1 &&
-                             slot.mailbox == &mailbox;
+                             simt::load_relaxed(slot.mailbox) == &mailbox;
     if (!warp.any(outstanding)) continue;
-    const CommandStatus settled = detail::settle(warp, device, queue, RingPosition{index, lap});
+    const CommandStatus settled =
+        detail::settle(warp, device, queue, RingPosition{index, lap}, last_chance);
     if (settled == kStatusDeviceFailed) return;
-    // Delivered meanwhile: the slot is on its next lap and the mailbox knows.
-    if (warp.thread_rank() == 0 && settled == kStatusTimedOut &&
-        simt::load_acquire(slot.lap) == lap) {
-      simt::store_relaxed(mailbox.status, settled);
-      simt::AtomicRef<uint32_t>(mailbox.remaining).fetch_sub(1, simt::memory_order_release);
-      simt::store_release(slot.lap, lap + 1);
-    }
-    warp.sync();
   }
 }
 

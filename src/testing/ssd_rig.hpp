@@ -41,14 +41,19 @@ class TestArena {
 };
 
 struct SsdRigOptions {
+  SsdRigOptions() {
+    ssd.queue_entries_max = 1024;
+    ssd.queue_pairs_max = 8;
+    device.io_queues = 2;
+    device.queue_depth = 64;
+    device.admin_depth = 16;
+    device.command_timeout_ns = device.admin_timeout_ns = 60'000'000'000;
+  }
+
   uint64_t media_bytes = uint64_t{4} << 20;
   uint64_t pattern_seed = 1;
-  ssd::VirtualSsdConfig ssd{.queue_entries_max = 1024, .queue_pairs_max = 8};
-  nvme::DeviceOptions device{.io_queues = 2,
-                             .queue_depth = 64,
-                             .admin_depth = 16,
-                             .command_timeout_ns = 60'000'000'000,
-                             .admin_timeout_ns = 60'000'000'000};
+  ssd::VirtualSsdConfig ssd;
+  nvme::DeviceOptions device;
 };
 
 class SsdRig {

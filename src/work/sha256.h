@@ -119,4 +119,17 @@ class Sha256 {
                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 };
 
+/// The digest of a whole message, at any address.
+GOFS_HD inline void sha256(const uint8_t* message, uint64_t bytes,
+                           uint8_t (&digest)[kSha256DigestBytes]) {
+  Sha256 hash;
+  uint64_t at = 0;
+  for (; bytes - at >= kSha256BlockBytes; at += kSha256BlockBytes) {
+    alignas(16) uint8_t block[kSha256BlockBytes];
+    memcpy(block, message + at, sizeof(block));
+    hash.blocks(block, 1);
+  }
+  hash.finish(message + at, static_cast<uint32_t>(bytes - at), bytes, digest);
+}
+
 }  // namespace gofs::work

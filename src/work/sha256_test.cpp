@@ -7,22 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
 namespace gofs::work {
 namespace {
 
 std::string sha256_hex(const std::string& message) {
-  // In aligned memory, as blocks() wants it.
-  std::vector<std::max_align_t> memory(message.size() / sizeof(std::max_align_t) + 1);
-  auto* const data = reinterpret_cast<uint8_t*>(memory.data());
-  std::memcpy(data, message.data(), message.size());
-  Sha256 hash;
-  const uint64_t whole = message.size() / kSha256BlockBytes;
-  hash.blocks(data, whole);
   uint8_t digest[kSha256DigestBytes];
-  hash.finish(data + whole * kSha256BlockBytes,
-              static_cast<uint32_t>(message.size() % kSha256BlockBytes), message.size(), digest);
+  sha256(reinterpret_cast<const uint8_t*>(message.data()), message.size(), digest);
   std::string text;
   for (const uint8_t byte : digest) {
     text += "0123456789abcdef"[byte >> 4];

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What volume specs mean, by tables of good and bad ones.
+#include "host/volume_spec.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <set>
+
+namespace gofs::host {
+namespace {
+
+constexpr uint64_t kMax = ~uint64_t{0};
+
+/// Parses in a world where only `files` exist.
+Expected<std::vector<VolumeSpec>> parse(const std::string& text, std::set<std::string> files = {}) {
+  return parse_volume_specs(text, [&](const std::string& path) { return files.count(path) != 0; });
+}
+
+VolumeSpec parse_one(const std::string& text, const std::set<std::string>& files = {}) {
+  auto specs = parse(text, files);
+  EXPECT_TRUE(specs) << text << ": " << specs.error().message;
+  if (!specs || specs->size() != 1) {
+    ADD_FAILURE() << text << " is not one volume";
+    return {};
+  }
+  return specs->front();
+}
+
+TEST(VolumeSpec, a_path_alone_has_the_defaults) {
+  const VolumeSpec spec = parse_one("dir/vol.img");
+  EXPECT_EQ(spec.path, "dir/vol.img");
+  EXPECT_EQ(spec.text, "dir/vol.img");
+  EXPECT_EQ(spec.memory_bytes, 0u);
+  EXPECT_EQ(spec.model_name, "none");
+  EXPECT_TRUE(spec.model.is_none());
+  EXPECT_EQ(spec.lba_bytes, 512u);
+  EXPECT_FALSE(spec.device_memory);
+  EXPECT_FALSE(spec.queues || spec.queue_depth || spec.transfer_bytes_max || spec.cache_bytes ||
+               spec.command_timeout_ns);
+}
+
+TEST(VolumeSpec, every_option_is_understood) {
+  const VolumeSpec spec = parse_one(
+      "v?model=990pro,iops=5&queues=16&depth=64&lba=4096&media=hbm&mdts=128K&cache=1M&timeout=20ms");
+  EXPECT_EQ(spec.path, "v");
+  EXPECT_EQ(spec.model_name, "990pro,iops=5");
+  EXPECT_EQ(spec.model.iops, 5u);
+  EXPECT_NE(spec.model.link_bytes_per_us, 0u);
+  EXPECT_EQ(spec.queues, 16u);
+  EXPECT_EQ(spec.queue_depth, 64u);
+  EXPECT_EQ(spec.lba_bytes, 4096u);
+  EXPECT_TRUE(spec.device_memory);
+  EXPECT_EQ(spec.transfer_bytes_max, 131072u);
+  EXPECT_EQ(spec.cache_bytes, 1048576u);
+  EXPECT_EQ(spec.command_timeout_ns, 20000000u);
+}
+
+TEST(VolumeSpec, memory_has_a_size) {
+  EXPECT_EQ(parse_one("ram:64M").memory_bytes, 64u << 20);
+  EXPECT_EQ(parse_one("ram:64M?lba=4096").lba_bytes, 4096u);
+  EXPECT_TRUE(parse_one("ram:1G").path.empty());
+}
+
+TEST(VolumeSpec, file_names_are_percent_decoded) {
+  EXPECT_EQ(parse_one("file:a%3Fb%2bc%25.img").path, "a?b+c%.img");
+  EXPECT_EQ(parse_one("file:a%3Fb?queues=2").queues, 2u);
+  EXPECT_EQ(parse_one("file:ram:1").path, "ram:1");
+}
+
+TEST(VolumeSpec, a_plus_joins_several_ssds) {
+  const auto specs = parse("a.img?queues=2+b.img+ram:1M?lba=4096");
+  ASSERT_TRUE(specs) << specs.error().message;
+  ASSERT_EQ(specs->size(), 3u);
+  EXPECT_EQ((*specs)[0].path, "a.img");
+  EXPECT_EQ((*specs)[0].queues, 2u);
+  EXPECT_EQ((*specs)[0].text, "a.img?queues=2");
+  EXPECT_EQ((*specs)[1].path, "b.img");
+  EXPECT_EQ((*specs)[2].memory_bytes, 1u << 20);
+}
+
+TEST(VolumeSpec, a_file_that_exists_is_taken_by_its_longest_name) {
+  const std::set<std::string> files = {"a+b.img", "c?d", "c"};
+  EXPECT_EQ(parse_one("a+b.img", files).path, "a+b.img");
+  EXPECT_EQ(parse_one("a+b.img?depth=8", files).path, "a+b.img");
+  EXPECT_EQ(parse_one("a+b.img?depth=8", files).queue_depth, 8u);
+  EXPECT_EQ(parse_one("c?d", files).path, "c?d");
+  EXPECT_EQ(parse_one("c?queues=1", files).path, "c");
+  const auto two = parse("a+b.img+e", files);
+  ASSERT_TRUE(two);
+  ASSERT_EQ(two->size(), 2u);
+  EXPECT_EQ((*two)[0].path, "a+b.img");
+  EXPECT_EQ((*two)[1].path, "e");
+}
+
+TEST(VolumeSpec, bad_specs_are_refused_with_words_that_name_the_fault) {
+  const struct {
+    std::string spec;
+    const char* named;
+  } cases[] = {
+      {"", "no image"},
+      {"?queues=1", "no image"},
+      {"a+", "no image"},
+      {"a++b", "no image"},
+      {"ram:", "ram:"},
+      {"ram:0", "ram:"},
+      {"ram:12Q", "ram:"},
+      {"ram:-1", "ram:"},
+      {"ram:99999999999999999999", "ram:"},
+      {"ram:17179869184G", "ram:"},
+      {"file:", "file:"},
+      {"file:%4", "file:"},
+      {"file:%zz", "file:"},
+      {"file:a%00b", "file:"},
+      {"a?", "has no value"},
+      {"a?queues", "'queues' has no value"},
+      {"a?queues=1&", "has no value"},
+      {"a?=1", "'' is no option"},
+      {"a?speed=1", "'speed'"},
+      {"a?queues=0", "'queues'"},
+      {"a?queues=129", "'queues'"},
+      {"a?queues=1x", "'queues'"},
+      {"a?queues=", "'queues'"},
+      {"a?queues=-1", "'queues'"},
+      {"a?depth=1", "'depth'"},
+      {"a?depth=65536", "'depth'"},
+      {"a?lba=1024", "'lba'"},
+      {"a?media=tape", "'media'"},
+      {"a?mdts=5000", "'mdts'"},
+      {"a?mdts=2K", "'mdts'"},
+      {"a?mdts=512M", "'mdts'"},
+      {"a?cache=1", "'cache'"},
+      {"a?cache=2T", "'cache'"},
+      {"a?timeout=0", "'timeout'"},
+      {"a?timeout=1h", "'timeout'"},
+      {"a?timeout=99999999999999999s", "'timeout'"},
+      {"a?model=floppy", "floppy"},
+      {"a?model=990pro,iops=x", "iops"},
+      {"a?model=", "'model'"},
+      {"a?queues=1?depth=2", "'queues'"},
+      {std::string("a\0b", 3), "NUL"},
+  };
+  for (const auto& one : cases) {
+    const auto specs = parse(one.spec);
+    ASSERT_FALSE(specs) << one.spec;
+    EXPECT_EQ(specs.error().code, EINVAL) << one.spec;
+    EXPECT_NE(specs.error().message.find(one.named), std::string::npos)
+        << one.spec << ": " << specs.error().message;
+  }
+}
+
+TEST(ParseSize, units_and_limits) {
+  EXPECT_EQ(parse_size("0"), 0u);
+  EXPECT_EQ(parse_size("512"), 512u);
+  EXPECT_EQ(parse_size("512B"), 512u);
+  EXPECT_EQ(parse_size("4k"), 4096u);
+  EXPECT_EQ(parse_size("4KB"), 4096u);
+  EXPECT_EQ(parse_size("4KiB"), 4096u);
+  EXPECT_EQ(parse_size("3M"), 3u << 20);
+  EXPECT_EQ(parse_size("2T"), uint64_t{2} << 40);
+  EXPECT_EQ(parse_size("18446744073709551615"), kMax);
+  EXPECT_EQ(parse_size("16777215T"), uint64_t{16777215} << 40);
+  for (const char* bad : {"", "K", "-1", "+1", "1.5G", "1 G", "1GG", "1iB", "0x10", "1P",
+                          "18446744073709551616", "16777216T"}) {
+    EXPECT_EQ(parse_size(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(ParseDuration, units_and_limits) {
+  EXPECT_EQ(parse_duration_ns("2"), 2000000000u);
+  EXPECT_EQ(parse_duration_ns("2s"), 2000000000u);
+  EXPECT_EQ(parse_duration_ns("3ms"), 3000000u);
+  EXPECT_EQ(parse_duration_ns("4us"), 4000u);
+  for (const char* bad : {"", "s", "1m", "1ns", "-1s", "1.5s", "18446744074s"}) {
+    EXPECT_EQ(parse_duration_ns(bad), std::nullopt) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace gofs::host

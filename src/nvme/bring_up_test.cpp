@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bringing the virtual controller up and shutting it down: what is learnt from it, what is refused
+// and by which name, and that a controller which fails, or never answers, costs bounded time and is
+// left disabled.
+#include "nvme/bring_up.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "nvme/execute.h"
+#include "nvme/shut_down.h"
+#include "testing/ssd_rig.hpp"
+
+namespace gofs::nvme {
+namespace {
+
+using format::nvme::AdminOpcode;
+using gofs::testing::all_lanes;
+using gofs::testing::run_alone;
+using gofs::testing::run_crowd;
+using gofs::testing::SsdRig;
+using gofs::testing::SsdRigOptions;
+using ssd::FaultAction;
+using ssd::FaultRule;
+
+/// A command that is answered takes microseconds; these are for those that are not.
+constexpr uint64_t kShortNs = 100'000'000;
+constexpr uint64_t kBoundNs = 20'000'000'000;
+
+class BringUpTest : public ::testing::TestWithParam<uint32_t> {
+ protected:
+  uint32_t width() const { return GetParam(); }
+
+  static SsdRigOptions faulty() {
+    SsdRigOptions options;
+    options.ssd.fault_capacity = 4;
+    options.device.admin_timeout_ns = kShortNs;
+    return options;
+  }
+  static FaultRule admin_rule(AdminOpcode opcode, FaultAction action) {
+    FaultRule rule;
+    rule.admin = true;
+    rule.opcode_mask = 1u << static_cast<uint32_t>(opcode);
+    rule.action = action;
+    return rule;
+  }
+  /// One block read from the start of queue 0's device.
+  CommandStatus read_one(SsdRig& rig) {
+    uint8_t* const buffer = rig.arena().bytes(rig.lba_bytes());
+    CommandStatus status = 0;
+    run_alone(width(), [&](const simt::Warp& warp) {
+      const CommandStatus mine =
+          execute(warp, rig.device(), rig.queue(), 1u, rig.read(3, 1, buffer));
+      if (warp.thread_rank() == 0) status = mine;
+    });
+    if (status == 0) {
+      EXPECT_TRUE(rig.holds(buffer, 3, 1));
+    }
+    return status;
+  }
+  static void expect_disabled(SsdRig& rig) {
+    const auto& registers = rig.controller().registers();
+    EXPECT_EQ(registers.cc & format::nvme::kCcEnable, 0u);
+    EXPECT_EQ(registers.csts & format::nvme::kCstsReady, 0u);
+  }
+};
+GOFS_AT_BOTH_WIDTHS(BringUpTest);
+
+TEST_P(BringUpTest, learns_what_the_controller_is) {
+  for (const uint32_t lba_shift : {9u, 12u}) {
+    for (const uint32_t mdts : {0u, 1u, 5u, 6u, 7u}) {
+      if (width() != 1 && mdts % 5 != 0) continue;  // a team takes its time
+      SsdRigOptions options;
+      options.ssd.lba_shift = lba_shift;
+      options.ssd.mdts = mdts;
+      options.ssd.volatile_write_cache = mdts != 5;
+      options.ssd.doorbell_stride = mdts;
+      SsdRig rig(options);
+      rig.bring_up_ready(width());
+      const Device& device = rig.device();
+      EXPECT_EQ(device.lba_shift, lba_shift);
+      EXPECT_EQ(device.lba_count, options.media_bytes >> lba_shift);
+      EXPECT_EQ(device.volatile_write_cache, mdts != 5 ? 1u : 0u);
+      EXPECT_EQ(device.doorbell_stride, mdts);
+      // Never more than a slot's PRP list can name.
+      EXPECT_EQ(device.transfer_bytes_max,
+                mdts == 0 || mdts > 6 ? kPrpBytesMax : kBlockBytes << mdts);
+      EXPECT_EQ(read_one(rig), 0u);
+    }
+  }
+}
+
+TEST_P(BringUpTest, takes_fewer_and_shorter_queues_where_the_controller_has_no_more) {
+  SsdRigOptions options;
+  options.ssd.queue_pairs_max = 3;
+  options.ssd.queue_entries_max = 5;
+  options.device.io_queues = 7;
+  options.device.queue_depth = 1024;
+  options.device.admin_depth = 64;
+  SsdRig rig(options);
+  rig.bring_up_ready(width());
+  EXPECT_EQ(rig.device().io_queue_count, 3u);
+  for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(rig.queue(i).depth(), 5u);
+  for (uint32_t turn = 0; turn < 12; ++turn) EXPECT_EQ(read_one(rig), 0u);
+}
+
+TEST_P(BringUpTest, the_smallest_queues_work) {
+  SsdRigOptions options;
+  options.device.io_queues = 1;
+  options.device.queue_depth = 2;
+  options.device.admin_depth = 2;
+  SsdRig rig(options);
+  rig.bring_up_ready(width());
+  for (uint32_t turn = 0; turn < 5; ++turn) EXPECT_EQ(read_one(rig), 0u);
+}
+
+TEST_P(BringUpTest, a_controller_that_is_in_use_is_reset_first) {
+  SsdRig rig{SsdRigOptions()};
+  rig.bring_up_ready(width());
+  // Another driver takes it over, with queues of its own.
+  Device* const other =
+      create_device(rig.arena().space(), rig.controller(), SsdRigOptions().device);
+  uint8_t* const page = rig.arena().bytes(kBlockBytes);
+  run_alone(width(), [&](const simt::Warp& warp) {
+    EXPECT_EQ(bring_up(warp, *other, page).step, BringUpStep::kDone);
+    uint8_t buffer[512];
+    EXPECT_EQ(execute(warp, *other, other->io[0], all_lanes(warp), rig.read(9, 1, buffer)), 0u);
+    EXPECT_TRUE(rig.holds(buffer, 9, 1));
+  });
+  destroy_device(rig.arena().space(), other, SsdRigOptions().device.io_queues);
+}
+
+TEST_P(BringUpTest, a_namespace_that_does_not_exist_is_refused) {
+  SsdRigOptions options;
+  options.device.nsid = 2;
+  SsdRig rig(options);
+  const BringUpResult result = rig.bring_up(width());
+  EXPECT_EQ(result.step, BringUpStep::kIdentifyNamespace);
+  EXPECT_EQ(to_errno(result.status), -ENODEV);
+  expect_disabled(rig);
+  EXPECT_EQ(read_one(rig), kStatusDeviceFailed);
+}
+
+TEST_P(BringUpTest, capabilities_that_are_missing_are_named) {
+  for (const uint64_t change : {uint64_t{1} << format::nvme::kCapNvmCommandSetShift,  // cleared
+                                uint64_t{1} << 48}) {                                 // MPSMIN set
+    SsdRig rig{SsdRigOptions()};
+    rig.controller().registers().cap ^= change;
+    EXPECT_EQ(rig.bring_up(width()).step, BringUpStep::kCapabilities);
+    expect_disabled(rig);
+    EXPECT_EQ(read_one(rig), kStatusDeviceFailed);
+  }
+}
+
+TEST_P(BringUpTest, each_step_reports_the_status_it_got) {
+  struct Case {
+    AdminOpcode opcode;
+    uint64_t skip;
+    BringUpStep step;
+  };
+  const Case cases[] = {
+      {AdminOpcode::kIdentify, 0, BringUpStep::kIdentifyController},
+      {AdminOpcode::kIdentify, 1, BringUpStep::kIdentifyNamespace},
+      {AdminOpcode::kSetFeatures, 0, BringUpStep::kNumberOfQueues},
+      {AdminOpcode::kCreateCompletionQueue, 1, BringUpStep::kCreateCompletionQueue},
+      {AdminOpcode::kCreateSubmissionQueue, 1, BringUpStep::kCreateSubmissionQueue},
+  };
+  for (const Case& one : cases) {
+    SsdRig rig(faulty());
+    FaultRule rule = admin_rule(one.opcode, FaultAction::kStatus);
+    rule.skip = one.skip;
+    rule.status = format::nvme::kInvalidField;
+    rig.add_fault(rule);
+    const BringUpResult result = rig.bring_up(width());
+    EXPECT_EQ(result.step, one.step) << step_name(result.step);
+    EXPECT_EQ(to_errno(result.status), -EINVAL);
+    expect_disabled(rig);
+    EXPECT_EQ(read_one(rig), kStatusDeviceFailed);
+  }
+}
+
+TEST_P(BringUpTest, an_admin_command_without_an_answer_fails_the_device) {
+  for (const AdminOpcode opcode : {AdminOpcode::kIdentify, AdminOpcode::kCreateSubmissionQueue}) {
+    SsdRig rig(faulty());
+    rig.add_fault(admin_rule(opcode, FaultAction::kLose));
+    const uint64_t began = simt::now_ns();
+    const BringUpResult result = rig.bring_up(width());
+    EXPECT_NE(result.step, BringUpStep::kDone);
+    EXPECT_EQ(result.status, kStatusDeviceFailed);
+    EXPECT_LT(simt::now_ns() - began, kBoundNs);
+    expect_disabled(rig);
+  }
+}
+
+TEST_P(BringUpTest, a_fatal_controller_is_noticed_at_once) {
+  SsdRigOptions options = faulty();
+  options.device.admin_timeout_ns = 60'000'000'000;
+  SsdRig rig(options);
+  rig.add_fault(admin_rule(AdminOpcode::kSetFeatures, FaultAction::kFatal));
+  const uint64_t began = simt::now_ns();
+  const BringUpResult result = rig.bring_up(width());
+  EXPECT_EQ(result.step, BringUpStep::kNumberOfQueues);
+  EXPECT_EQ(result.status, kStatusDeviceFailed);
+  EXPECT_LT(simt::now_ns() - began, kBoundNs);
+  expect_disabled(rig);
+}
+
+TEST_P(BringUpTest, repeated_admin_completions_do_no_harm) {
+  SsdRig rig(faulty());
+  FaultRule rule;
+  rule.admin = true;
+  rule.action = FaultAction::kDuplicate;
+  rig.add_fault(rule);
+  rig.bring_up_ready(width());
+  EXPECT_GT(rig.device().admin->spurious, 0u);
+  EXPECT_EQ(read_one(rig), 0u);
+}
+
+/// A controller that nobody steps is one that does nothing.
+TEST_P(BringUpTest, a_dead_controller_costs_bounded_time) {
+  for (const bool stays_ready : {false, true}) {
+    SsdRigOptions options;
+    options.device.admin_timeout_ns = kShortNs;
+    SsdRig rig(options);
+    auto& registers = rig.controller().registers();
+    registers.cap &= ~(uint64_t{0xff} << format::nvme::kCapTimeoutShift);  // half a second
+    if (stays_ready) registers.csts = format::nvme::kCstsReady;
+    rig.device().controller.controller = nullptr;
+    const uint64_t began = simt::now_ns();
+    const BringUpResult result = rig.bring_up(width());
+    EXPECT_EQ(result.step, stays_ready ? BringUpStep::kDisable : BringUpStep::kEnable);
+    EXPECT_LT(simt::now_ns() - began, kBoundNs);
+    EXPECT_EQ(registers.cc & format::nvme::kCcEnable, 0u);
+    EXPECT_EQ(read_one(rig), kStatusDeviceFailed);
+  }
+}
+
+TEST_P(BringUpTest, shut_down_flushes_and_disables) {
+  SsdRig rig{SsdRigOptions()};
+  rig.bring_up_ready(width());
+  EXPECT_EQ(read_one(rig), 0u);
+  run_alone(width(), [&](const simt::Warp& warp) { EXPECT_EQ(shut_down(warp, rig.device()), 0); });
+  EXPECT_EQ(rig.counters().flush_requests, 1u);
+  expect_disabled(rig);
+  EXPECT_EQ(read_one(rig), kStatusDeviceFailed);
+  run_alone(width(),
+            [&](const simt::Warp& warp) { EXPECT_EQ(shut_down(warp, rig.device()), -EIO); });
+}
+
+TEST_P(BringUpTest, shut_down_of_a_dead_controller_ends_and_says_so) {
+  SsdRigOptions options;
+  options.device.admin_timeout_ns = kShortNs;
+  SsdRig rig(options);
+  rig.bring_up_ready(width());
+  rig.device().controller.controller = nullptr;
+  run_alone(width(),
+            [&](const simt::Warp& warp) { EXPECT_EQ(shut_down(warp, rig.device()), -ETIMEDOUT); });
+  EXPECT_EQ(read_one(rig), kStatusDeviceFailed);
+}
+
+TEST(BringUpStepTest, every_step_has_a_name) {
+  for (uint32_t step = 0; step <= static_cast<uint32_t>(BringUpStep::kCreateSubmissionQueue);
+       ++step) {
+    EXPECT_STRNE(step_name(static_cast<BringUpStep>(step)), "?") << step;
+  }
+}
+
+}  // namespace
+}  // namespace gofs::nvme

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every command of `gofs` but get: what it prints, how it escapes, and how it ends.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "run_gofs.h"
+#include "work/sha256.h"
+
+namespace gofs::cli_test {
+namespace {
+
+using Json = nlohmann::json;
+using host::SampleVolume;
+
+std::string hex(const std::string& bytes) {
+  std::string text;
+  for (const char byte : bytes) {
+    text += "0123456789abcdef"[static_cast<uint8_t>(byte) >> 4];
+    text += "0123456789abcdef"[static_cast<uint8_t>(byte) & 15];
+  }
+  return text;
+}
+
+/// The digest of a file of the sample, by the code that other tests hold to NIST's examples.
+std::string digest_of(const std::string& file) {
+  const uint64_t size = sample().files().at(file).size_bytes;
+  const std::vector<uint8_t> content = sample().content(file, 0, size);
+  uint8_t digest[work::kSha256DigestBytes];
+  work::sha256(content.data(), content.size(), digest);
+  return hex({reinterpret_cast<const char*>(digest), sizeof(digest)});
+}
+
+TEST(Usage, help_and_version_are_no_errors) {
+  EXPECT_TRUE(gofs_says({"--version"}).starts_with("gofs "));
+  const std::string help = gofs_says({"--help"});
+  for (const char* command : {"info", "ls", "stat", "cat", "get", "sum", "check", "mkfs", "doctor",
+                              "bench"}) {
+    EXPECT_NE(help.find(std::string("\n  ") + command + " "), std::string::npos) << command;
+    EXPECT_NE(gofs_says({command, "--help"}).find("--help"), std::string::npos);
+  }
+}
+
+TEST(Usage, wrong_words_end_with_2) {
+  const std::string image = sample().path();
+  const std::vector<std::vector<std::string>> cases = {
+      {},
+      {"frobnicate"},
+      {"put", image, "/etc/passwd", "/passwd"},  // writing is not there yet
+      {"ls"},
+      {"ls", image, "/", "more"},
+      {"ls", image, "--sideways"},
+      {"ls", image, "--backend", "abacus"},
+      {"cat", image},
+      {"cat", image, "/odd", "--offset", "x"},
+      {"cat", image, "/odd", "--length", "-1"},
+      {"bench", image, "sideways"},
+      {"bench", image, "--threads", "0"},
+      {"bench", image, "--block-size", "100"},
+      {"mkfs", image, "--size", "1.5G"},
+  };
+  for (const auto& words : cases) {
+    const Answer answer = run_gofs(words);
+    EXPECT_EQ(answer.status, 2) << testing::PrintToString(words);
+    EXPECT_TRUE(answer.err.starts_with("gofs: ")) << answer.err;
+    EXPECT_EQ(answer.out, "");
+  }
+}
+
+TEST(Failures, are_one_line_with_the_path_and_status_1) {
+  const std::string image = sample().path();
+  const std::string command_line = "No such file or directory";
+  expect_failure({"info", "/no/such"}, "/no/such: No such file or directory");
+  expect_failure({"ls", "/no\nsuch\x1b[31m"},
+                 "/no\\nsuch\\x1b[31m: No such file or directory");
+  expect_failure({"ls", image, "/no\xff"}, "/no\\xff: No such file or directory");
+  expect_failure({"ls", "/tmp"}, "/tmp: Is a directory");
+  expect_failure({"stat", image, "/odd/below"}, "/odd/below: Not a directory");
+  expect_failure({"cat", image, "/data"}, "/data: Is a directory");
+  expect_failure({"cat", image, "/fifo"}, "/fifo: No such device or address");
+  expect_failure({"cat", image, "/loop"}, "/loop: Too many levels of symbolic links");
+  expect_failure({"sum", image, "/data"}, "/data: is a directory (use -r)");
+  expect_failure({"sum", image, "/fifo"}, "/fifo: not a regular file");
+  expect_failure({"info", image + "?speed=1"},
+                 image + "?speed=1: 'speed' is no option (model, queues, depth, lba, media, mdts, "
+                         "cache, timeout)");
+  expect_failure({"ls", image + "+" + image},
+                 image + "+" + image + ": a stripe over several SSDs is not supported yet");
+}
+
+TEST(Info, describes_the_volume) {
+  const std::string text = gofs_says({"info", sample().path()});
+  EXPECT_NE(text.find("sämple"), std::string::npos);
+  EXPECT_NE(text.find("cleanly unmounted"), std::string::npos);
+  const Json object = Json::parse(gofs_says({"info", sample().path(), "--json"}));
+  EXPECT_EQ(object["label"], "sämple");
+  EXPECT_EQ(object["clean"], true);
+  EXPECT_EQ(object["ssd"]["lba_bytes"], 512);
+  EXPECT_EQ(object["space"]["block_bytes"], 4096);
+}
+
+TEST(Ls, lists_names_in_order_and_escapes_them) {
+  EXPECT_EQ(lines_of(gofs_says({"ls", sample().path()})),
+            (std::vector<std::string>{"again", "bad\\xff", "block", "dangling", "data", "device",
+                                      "empty", "fifo", "holes", "large", "link", "locked", "loop",
+                                      "new\\nline", "odd", "tiny"}));
+  EXPECT_EQ(lines_of(gofs_says({"ls", sample().path(), "/data"})).size(), SampleVolume::kDataFiles);
+  EXPECT_EQ(gofs_says({"ls", sample().path(), "/odd"}), "/odd\n");
+  EXPECT_EQ(lines_of(gofs_says({"ls", sample().path(), "link/"})).size(),
+            SampleVolume::kDataFiles);
+}
+
+TEST(Ls, long_lines_show_the_inode) {
+  const std::string text = gofs_says({"ls", sample().path(), "-l"});
+  EXPECT_NE(text.find("-rw-r--r--    2     0     0        10007 2023-11-14 22:13:20 odd\n"),
+            std::string::npos) << text;
+  EXPECT_NE(text.find(" link -> data\n"), std::string::npos);
+  EXPECT_NE(text.find("drwx------    2     7     7"), std::string::npos);
+  EXPECT_NE(text.find("brw-r-----    1     0     0         8, 1"), std::string::npos);
+  EXPECT_NE(text.find("prw-r--r--"), std::string::npos);
+}
+
+TEST(Ls, recursion_has_headers) {
+  const std::string text = gofs_says({"ls", sample().path(), "-R"});
+  EXPECT_TRUE(text.starts_with("/:\nagain\n"));
+  EXPECT_NE(text.find("\n\n/data:\nfile0000\n"), std::string::npos);
+  EXPECT_TRUE(text.ends_with("\n\n/locked:\nsecret\n"));
+}
+
+TEST(Ls, json_tells_everything_about_each_object) {
+  std::map<std::string, Json> objects;
+  const auto lines = lines_of(gofs_says({"ls", sample().path(), "/", "-R", "-l", "--json"}));
+  EXPECT_EQ(Json::parse(lines.at(0))["path"], "/");
+  for (const std::string& line : lines) {
+    const Json object = Json::parse(line);
+    EXPECT_TRUE(objects.emplace(object["path_hex"], object).second) << line;
+    for (const char* field : {"ino", "type", "mode", "uid", "gid", "nlink", "size", "blocks",
+                              "atime", "mtime", "ctime", "rdev"}) {
+      EXPECT_TRUE(object.contains(field)) << field << " of " << line;
+    }
+    EXPECT_EQ(object.contains("target_hex"), object["type"] == "symlink");
+  }
+  // The root, all files, /again, two directories, three links, two special files.
+  EXPECT_EQ(objects.size(), 1 + sample().files().size() + 8);
+  const Json odd = objects[hex("/odd")];
+  EXPECT_EQ(odd["path"], "/odd");
+  EXPECT_EQ(odd["type"], "regular");
+  EXPECT_EQ(odd["mode"], 0644);
+  EXPECT_EQ(odd["nlink"], 2);
+  EXPECT_EQ(odd["size"], 10'007);
+  EXPECT_EQ(odd["blocks"], 24);
+  EXPECT_EQ(odd["mtime"], Json({1'700'000'000, 0}));
+  EXPECT_EQ(odd["rdev"], Json({0, 0}));
+  EXPECT_EQ(objects[hex("/again")]["ino"], odd["ino"]);
+  EXPECT_EQ(objects[hex("/device")]["type"], "block");
+  EXPECT_EQ(objects[hex("/device")]["rdev"], Json({8, 1}));
+  EXPECT_EQ(objects[hex("/fifo")]["type"], "fifo");
+  EXPECT_EQ(objects[hex("/link")]["target_hex"], hex("data"));
+  EXPECT_EQ(objects[hex("/new\nline")]["path"], "/new\nline");
+  EXPECT_TRUE(objects.contains(hex("/bad\xff")));
+  EXPECT_FALSE(objects[hex("/bad\xff")].contains("path"));
+}
+
+TEST(Ls, json_without_details_asks_no_inodes) {
+  const auto lines = lines_of(gofs_says({"ls", sample().path(), "/data", "--json"}));
+  ASSERT_EQ(lines.size(), SampleVolume::kDataFiles + 1);
+  EXPECT_EQ(Json::parse(lines[0])["path"], "/data");
+  EXPECT_EQ(Json::parse(lines[1])["path"], "/data/file0000");
+  EXPECT_EQ(Json::parse(lines[1])["type"], "regular");
+  EXPECT_FALSE(Json::parse(lines[1]).contains("size"));
+}
+
+TEST(StatCommand, shows_links_themselves_unless_told_to_follow) {
+  const std::string text = gofs_says({"stat", sample().path(), "/link"});
+  EXPECT_NE(text.find("/link -> data\n"), std::string::npos);
+  EXPECT_NE(text.find("symlink"), std::string::npos);
+  EXPECT_NE(gofs_says({"stat", sample().path(), "/link", "-L"}).find("directory"),
+            std::string::npos);
+  const Json object = Json::parse(gofs_says({"stat", sample().path(), "/odd", "--json"}));
+  EXPECT_EQ(object["size"], 10'007);
+}
+
+TEST(Cat, prints_bytes_from_and_to_anywhere) {
+  const auto check = [](const std::string& file, const std::vector<std::string>& options,
+                        uint64_t offset, uint64_t bytes) {
+    std::vector<std::string> words = {"cat", sample().path(), file};
+    words.insert(words.end(), options.begin(), options.end());
+    const std::string got = gofs_says(words);
+    EXPECT_EQ(got.size(), bytes) << testing::PrintToString(words);
+    EXPECT_TRUE(sample().has(file, got.data(), got.size(), offset));
+  };
+  const uint64_t large = sample().files().at("/large").size_bytes;
+  check("/large", {}, 0, large);
+  check("/large", {"--offset", "4097"}, 4097, large - 4097);
+  check("/large", {"--offset", "5M", "--length", "3"}, 5 << 20, 3);
+  check("/large", {"--length", "4K"}, 0, 4096);
+  check("/large", {"--length", "0"}, 0, 0);
+  check("/large", {"--offset", "1G"}, 0, 0);
+  check("/empty", {}, 0, 0);
+  check("/tiny", {}, 0, 11);
+  check("/holes", {"--offset", "4096", "--length", "20480"}, 4096, 20480);
+  EXPECT_EQ(gofs_says({"cat", sample().path(), "/new\nline"}).size(), 5u);
+}
+
+TEST(Sum, speaks_as_sha256sum_does) {
+  EXPECT_EQ(gofs_says({"sum", sample().path(), "/odd"}), digest_of("/odd") + "  /odd\n");
+  EXPECT_EQ(gofs_says({"sum", sample().path(), "again"}), digest_of("/odd") + "  /again\n");
+  EXPECT_EQ(gofs_says({"sum", sample().path(), "/new\nline"}),
+            "\\" + digest_of("/new\nline") + "  /new\\nline\n");
+  std::string expected;
+  for (const auto& [path, file] : sample().files()) {
+    if (path.starts_with("/data/")) expected += digest_of(path) + "  " + path + "\n";
+  }
+  EXPECT_EQ(gofs_says({"sum", sample().path(), "/data", "-r"}), expected);
+  const Json object = Json::parse(gofs_says({"sum", sample().path(), "/odd", "--json"}));
+  EXPECT_EQ(object["sha256"], digest_of("/odd"));
+  EXPECT_EQ(object["path_hex"], hex("/odd"));
+}
+
+TEST(Check, believes_fsck) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  EXPECT_NE(gofs_says({"check", sample().path()}).find("finds nothing wrong"), std::string::npos);
+  EXPECT_NE(gofs_says({"check", "-v", sample().path()}).find("[FSCK]"), std::string::npos);
+  const image::TemporaryPath broken;
+  ASSERT_EQ(image::run_tool("cp " + sample().path() + " " + broken.path()).exit_code, 0);
+  // The first block of data and nodes: whatever is there is missed.
+  const uint64_t main = host::VolumeState::mount(broken.path(), {.backend = "cpu"},
+                                                 host::MountKind::kVolume)
+                            .value()
+                            ->filesystem()
+                            ->volume.geometry.main_blkaddr;
+  {
+    std::fstream file(broken.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(main * 4096));
+    const std::string junk(3 * 512 * 4096, '\x55');
+    file << junk;
+  }
+  const Answer answer = run_gofs({"check", broken.path()});
+  EXPECT_EQ(answer.status, 1);
+  EXPECT_NE(answer.err.find("damaged"), std::string::npos) << answer.err;
+  EXPECT_EQ(run_gofs({"check", "ram:64M"}).status, 1);
+}
+
+TEST(Mkfs, makes_volumes_and_spares_those_that_are_there) {
+  const image::TemporaryPath path;
+  EXPECT_EQ(gofs_says({"mkfs", path.path(), "--size", "64M", "-l", "new", "-O",
+                       "extra_attr,inode_checksum"}),
+            "");
+  const Json info = Json::parse(gofs_says({"info", path.path(), "--json"}));
+  EXPECT_EQ(info["label"], "new");
+  EXPECT_EQ(info["features"], Json({"extra_attr", "inode_checksum"}));
+  EXPECT_EQ(gofs_says({"ls", path.path()}), "");
+  if (image::tool_exists("fsck.f2fs")) {
+    gofs_says({"check", path.path()});
+  } else {
+    std::cerr << "fsck.f2fs is missing: the new volume was not judged\n";
+  }
+  EXPECT_EQ(run_gofs({"mkfs", path.path(), "--size", "64M"}).status, 1);
+  gofs_says({"mkfs", path.path(), "-f", "--size", "128M"});
+  EXPECT_EQ(Json::parse(gofs_says({"info", path.path(), "--json"}))["label"], "");
+  EXPECT_EQ(run_gofs({"mkfs", path.path(), "-f", "--size", "1M"}).status, 1);
+  expect_failure({"mkfs", path.path(), "-f", "-O", "magic"}, "-O magic: no such feature");
+  expect_failure({"mkfs", "ram:64M"}, "ram:64M: only an image or a device can be made a volume");
+}
+
+TEST(Doctor, says_what_runs_here) {
+  const std::string text = gofs_says({"doctor"});
+  EXPECT_EQ(text.find("cpu backend    yes"), 0u) << text;
+  const Json list = Json::parse(gofs_says({"doctor", "--json"}));
+  EXPECT_EQ(list[0]["name"], "cpu backend");
+  EXPECT_EQ(list[0]["ok"], true);
+  for (const Json& finding : list) EXPECT_FALSE(finding["detail"].get<std::string>().empty());
+}
+
+TEST(Bench, measures_raw_file_and_files) {
+  const Json result = Json::parse(
+      gofs_says({"bench", sample().path(), "raw", "file", "files", "--seconds", "0.002",
+                 "--repetitions", "1", "--threads", "2", "--json", "--backend", "cpu"}));
+  EXPECT_EQ(result["backend"]["name"], "cpu");
+  EXPECT_EQ(result["ssd"]["model"], "none");
+  EXPECT_EQ(result["file"]["path"], "/holes");
+  ASSERT_EQ(result["reads"].size(), 4u);
+  for (const Json& row : result["reads"]) {
+    EXPECT_GT(row["operations_per_second"].get<double>(), 0);
+    EXPECT_EQ(row["bytes"].get<uint64_t>(), row["operations"].get<uint64_t>() * 4096);
+  }
+  EXPECT_EQ(result["ratios"].size(), 2u);
+  EXPECT_EQ(result["files"]["directory"], "/data");
+  EXPECT_EQ(result["files"]["files"], SampleVolume::kDataFiles);
+  EXPECT_EQ(result["files"]["failed_files"], 0);
+
+  const std::string text = gofs_says({"bench", sample().path(), "file", "--file", "/large",
+                                      "--pattern", "seq", "--operations", "50", "--block-size",
+                                      "16K", "--scope", "warp"});
+  EXPECT_NE(text.find("/large"), std::string::npos);
+  EXPECT_EQ(text.find("raw"), std::string::npos);
+  EXPECT_NE(gofs_says({"bench", "ram:4M", "raw", "--operations", "20"}).find("raw    random"),
+            std::string::npos);
+  expect_failure({"bench", sample().path(), "file", "--file", "/tiny"},
+                 "/tiny: smaller than one block");
+}
+
+TEST(Backend, that_is_not_there_is_an_error) {
+  const Json list = Json::parse(gofs_says({"doctor", "--json"}));
+  if (list[1]["ok"] == true) GTEST_SKIP() << "SKIPPED: there is a GPU";
+  const Answer answer = run_gofs({"ls", sample().path(), "--backend", "cuda"});
+  EXPECT_EQ(answer.status, 1);
+  EXPECT_TRUE(answer.err.starts_with("gofs: backend cuda: ")) << answer.err;
+}
+
+// --- Output that cannot be written. --------------------------------------------------------------
+
+TEST(Output, a_reader_that_went_away_ends_the_command_quietly) {
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"cat", sample().path(), "/large"}, {"ls", sample().path(), "-R", "-l", "--json"}}) {
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    ::close(ends[0]);
+    const Answer answer = run_gofs(words, ends[1]);
+    ::close(ends[1]);
+    EXPECT_EQ(answer.status, 1);
+    EXPECT_EQ(answer.err, "");
+  }
+}
+
+TEST(Output, a_full_disk_is_told) {
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  const Answer answer = run_gofs({"info", sample().path()}, full);
+  ::close(full);
+  EXPECT_EQ(answer.status, 1);
+  EXPECT_EQ(answer.err, "gofs: standard output: No space left on device\n");
+}
+
+// --- A damaged volume: what is sound is still given. ---------------------------------------------
+
+TEST(Damage, stops_neither_ls_nor_sum) {
+  const image::TemporaryPath broken;
+  ASSERT_EQ(image::run_tool("cp " + sample().path() + " " + broken.path()).exit_code, 0);
+  const Json odd = Json::parse(gofs_says({"stat", broken.path(), "/odd", "--json"}));
+  const uint32_t ino = odd["ino"];
+  {
+    std::string bytes = read_file(broken.path());
+    for (size_t at = 4096; at + 4096 <= bytes.size(); at += 4096) {
+      uint32_t footer[2];
+      std::memcpy(footer, bytes.data() + at + 4096 - 24, sizeof(footer));
+      if (footer[0] == ino && footer[1] == ino) bytes[at + 4096 - 24] ^= 1;
+    }
+    std::ofstream(broken.path(), std::ios::binary) << bytes;
+  }
+  const Answer listing = run_gofs({"ls", broken.path(), "-l"});
+  EXPECT_EQ(listing.status, 1);
+  EXPECT_EQ(lines_of(listing.out).size(), 16u);
+  EXPECT_EQ(lines_of(listing.err).size(), 2u) << listing.err;  // /again and /odd
+  EXPECT_NE(listing.err.find("gofs: /odd: damaged: footer of node"), std::string::npos)
+      << listing.err;
+  const Answer sums = run_gofs({"sum", broken.path(), "/data", "-r"});
+  EXPECT_EQ(sums.status, 0);
+  const Answer all = run_gofs({"cat", broken.path(), "/odd"});
+  EXPECT_EQ(all.status, 1);
+  EXPECT_EQ(all.out, "");
+}
+
+}  // namespace
+}  // namespace gofs::cli_test

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests only: runs the command under test and keeps what it said.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "host/image/fsck_for_test.h"
+#include "host/volume_for_test.h"
+
+extern char** environ;
+
+namespace gofs::cli_test {
+
+struct Answer {
+  int status = -1;  // 128 + n: ended by signal n
+  std::string out;
+  std::string err;
+};
+
+inline std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+inline std::string gofs_path() {
+  const char* const folder = std::getenv("GOFS_BUILD_DIR");
+  return std::string(folder != nullptr ? folder : ".") + "/src/cli/gofs";
+}
+
+/// Runs gofs with standard output going to `out_descriptor`, or kept if that is -1.
+inline Answer run_gofs(const std::vector<std::string>& words, int out_descriptor = -1) {
+  const image::TemporaryPath out;
+  const image::TemporaryPath err;
+  const std::string program = gofs_path();
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  if (out_descriptor < 0) {
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.path().c_str(),
+                                     O_WRONLY | O_TRUNC, 0600);
+  } else {
+    posix_spawn_file_actions_adddup2(&actions, out_descriptor, STDOUT_FILENO);
+  }
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err.path().c_str(), O_WRONLY | O_TRUNC,
+                                   0600);
+  std::vector<char*> arguments = {const_cast<char*>("gofs")};
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  Answer answer;
+  const int error =
+      ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) {
+    ADD_FAILURE() << program << " cannot be run";
+    return answer;
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  answer.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  answer.out = read_file(out.path());
+  answer.err = read_file(err.path());
+  return answer;
+}
+
+/// Runs gofs and expects it to do what it was told, without a word on standard error.
+inline std::string gofs_says(const std::vector<std::string>& words) {
+  const Answer answer = run_gofs(words);
+  EXPECT_EQ(answer.status, 0) << testing::PrintToString(words) << ": " << answer.err;
+  EXPECT_EQ(answer.err, "") << testing::PrintToString(words);
+  return answer.out;
+}
+
+/// Expects status 1 and just this line on standard error.
+inline void expect_failure(const std::vector<std::string>& words, const std::string& line) {
+  const Answer answer = run_gofs(words);
+  EXPECT_EQ(answer.status, 1) << testing::PrintToString(words);
+  EXPECT_EQ(answer.err, "gofs: " + line + "\n") << testing::PrintToString(words);
+  EXPECT_EQ(answer.out, "") << testing::PrintToString(words);
+}
+
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// Made once for all tests that only read it.
+inline const host::SampleVolume& sample() {
+  static const host::SampleVolume volume;
+  return volume;
+}
+
+}  // namespace gofs::cli_test
