@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Makes the volume that the benchmarks read, without f2fs-tools: one large file, one large file in
-// scattered runs, and a directory of many small ones. Every 4 KiB block of a large file begins with its
-// index in the file, so that a read of the wrong block is found out.
+// scattered runs, and a directory of many small ones. Every 4 KiB block of a large file begins with
+// its index in the file, so that a read of the wrong block is found out.
 //
 // usage: gofs_bench_image IMAGE [LARGE_MIB [SMALL_COUNT [SMALL_BYTES]]]
 #include <cstdio>
@@ -22,9 +22,8 @@ using gofs::image::Status;
 Status build(const std::string& path, uint64_t large_bytes, uint32_t small_count,
              uint32_t small_bytes) {
   const uint64_t small_total = uint64_t{small_count} * (small_bytes / 4096 + 3) * 4096;
-  const uint64_t volume_bytes =
-      ((2 * large_bytes + small_total) / 4 * 5 + (uint64_t{512} << 20)) &
-      ~((uint64_t{2} << 20) - 1);
+  const uint64_t volume_bytes = ((2 * large_bytes + small_total) / 4 * 5 + (uint64_t{512} << 20)) &
+                                ~((uint64_t{2} << 20) - 1);
   gofs::image::VolumeOptions options;
   options.label = "bench";
   options.seed = 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The measurements that README and docs/performance.md quote: 4 KiB reads through the file API beside
-// raw NVMe commands, by SSD model, pattern and number of outstanding reads, then many small files in a
-// batch. Raw and file reads take turns on one mounted volume; the ratio of their medians is the file
-// system's own cost. The volume is made by gofs_bench_image.
+// The measurements that README and docs/performance.md quote: 4 KiB reads through the file API
+// beside raw NVMe commands, by SSD model, pattern and number of outstanding reads, then many small
+// files in a batch. Raw and file reads take turns on one mounted volume; the ratio of their medians
+// is the file system's own cost. The volume is made by gofs_bench_image.
 //
 // usage: gofs_read_matrix IMAGE [BACKEND [SECONDS [MODEL ...]]]
 //   BACKEND auto, cpu or cuda; SECONDS of each single measurement (default 0.3)
@@ -118,21 +118,22 @@ void compare_batch(VolumeState& volume, const std::string& model, double seconds
   }
   const ReadMeasurement raw = median(raw_runs);
   const double rate = static_cast<double>(batch->bytes) / batch->read_seconds;
-  std::printf("%-8s batch of %lu files, %lu bytes (%lu failed): list %.1f ms, inodes %.1f ms, read "
-              "%.1f ms = %.2f GB/s; raw %.2f GB/s; ratio %.3f; memory %.1f MiB\n",
-              model.c_str(), batch->files, batch->bytes, batch->failed_files,
-              batch->list_seconds * 1e3, batch->load_seconds * 1e3, batch->read_seconds * 1e3,
-              rate / 1e9, raw.bytes_per_second() / 1e9, rate / raw.bytes_per_second(),
-              static_cast<double>(batch->memory_bytes) / (1 << 20));
+  std::printf(
+      "%-8s batch of %lu files, %lu bytes (%lu failed): list %.1f ms, inodes %.1f ms, read "
+      "%.1f ms = %.2f GB/s; raw %.2f GB/s; ratio %.3f; memory %.1f MiB\n",
+      model.c_str(), batch->files, batch->bytes, batch->failed_files, batch->list_seconds * 1e3,
+      batch->load_seconds * 1e3, batch->read_seconds * 1e3, rate / 1e9,
+      raw.bytes_per_second() / 1e9, rate / raw.bytes_per_second(),
+      static_cast<double>(batch->memory_bytes) / (1 << 20));
   std::fflush(stdout);
   char line[512];
   std::snprintf(line, sizeof(line),
                 "{\"bench\":\"batch\",\"model\":\"%s\",\"files\":%lu,\"bytes\":%lu,"
                 "\"failed_files\":%lu,\"list_s\":%.6f,\"inodes_s\":%.6f,\"read_s\":%.6f,"
                 "\"batch_bytes_per_s\":%.0f,\"raw_bytes_per_s\":%.0f,\"ratio\":%.4f}",
-                model.c_str(), batch->files, batch->bytes, batch->failed_files,
-                batch->list_seconds, batch->load_seconds, batch->read_seconds, rate,
-                raw.bytes_per_second(), rate / raw.bytes_per_second());
+                model.c_str(), batch->files, batch->bytes, batch->failed_files, batch->list_seconds,
+                batch->load_seconds, batch->read_seconds, rate, raw.bytes_per_second(),
+                rate / raw.bytes_per_second());
   json_lines.emplace_back(line);
 }
 

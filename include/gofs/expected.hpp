@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A value or an Error: what every host operation of GoFS returns. The interface is that of
-// std::expected<T, Error>, which libraries have only since C++23; a type of our own keeps one layout
-// in programs of any language level, whichever level the library itself was built with.
+// std::expected<T, Error>, which libraries have only since C++23; a type of our own keeps one
+// layout in programs of any language level, whichever level the library itself was built with.
 //
 //   gofs::Expected<int> fd = volume.open("/data/a");
 //   if (!fd) { fprintf(stderr, "%s\n", fd.error().message.c_str()); return 1; }

@@ -13,14 +13,14 @@
 // The group says who calls together and shares one result:
 //   this_thread()  each thread for itself, in divergent code too
 //   this_warp()    all 32 lanes, same arguments
-//   this_block()   all threads of the block, same arguments; the range of a read is dealt to its warps
-//   this_grid()    all threads of a cooperative launch, same arguments; dealt to all warps
+//   this_block()   all threads of the block, same arguments; the range of a read is dealt to its
+//   warps this_grid()    all threads of a cooperative launch, same arguments; dealt to all warps
 // or a group of <cooperative_groups.h>: thread_block, a tile of 32, grid_group.
 //
-// Results are negative errnos or what POSIX says, the same for every thread of the group. When a call
-// returns, what it read is visible to the whole group. Paths are NUL-terminated, absolute, in memory
-// that the GPU reaches. Compile with -rdc=true: without it every kernel gets its own copy of the file
-// system, which takes the compiler minutes.
+// Results are negative errnos or what POSIX says, the same for every thread of the group. When a
+// call returns, what it read is visible to the whole group. Paths are NUL-terminated, absolute, in
+// memory that the GPU reaches. Compile with -rdc=true: without it every kernel gets its own copy of
+// the file system, which takes the compiler minutes.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -63,8 +63,7 @@ namespace device_detail {
 /// Lowest failure of several warps in one word that atomicMin orders: offset above, errno below.
 constexpr unsigned long long kNoFailure = ~0ull;
 __device__ inline unsigned long long pack_failure(const vfs::ReadFailure& failure) {
-  return failure.error == 0 ? kNoFailure
-                            : failure.at << 12 | static_cast<unsigned>(-failure.error);
+  return failure.error == 0 ? kNoFailure : failure.at << 12 | static_cast<unsigned>(-failure.error);
 }
 __device__ inline vfs::ReadFailure unpack_failure(unsigned long long packed) {
   if (packed == kNoFailure) return {vfs::kOffsetMax, 0};
@@ -300,9 +299,9 @@ __device__ int close(const Group& group, VolumeHandle vol, int fd) {
       vol, [&](const simt::Warp& warp) -> int64_t { return vfs::close(warp, *vol, fd); }));
 }
 
-/// Reads up to `bytes` at `offset`; zero copy where `buffer` and the range are aligned to 4 bytes and
-/// to the SSD's LBA. Bytes read, fewer than asked at the end of the file or before a block that cannot
-/// be read; or a negative errno.
+/// Reads up to `bytes` at `offset`; zero copy where `buffer` and the range are aligned to 4 bytes
+/// and to the SSD's LBA. Bytes read, fewer than asked at the end of the file or before a block that
+/// cannot be read; or a negative errno.
 template <typename Group>
 __device__ int64_t pread(const Group& group, VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                          uint64_t offset) {
@@ -316,8 +315,7 @@ __device__ int64_t read(const Group& group, VolumeHandle vol, int fd, void* buff
                         uint64_t bytes) {
   const int64_t offset = device_detail::scope(group).once(
       vol, [&](const simt::Warp& warp) { return vfs::advance_position(warp, *vol, fd, bytes); });
-  return offset < 0 ? offset
-                    : pread(group, vol, fd, buffer, bytes, static_cast<uint64_t>(offset));
+  return offset < 0 ? offset : pread(group, vol, fd, buffer, bytes, static_cast<uint64_t>(offset));
 }
 
 /// preadv(2): one range of the file into several buffers.
@@ -327,8 +325,8 @@ __device__ int64_t preadv(const Group& group, VolumeHandle vol, int fd, const Io
   if (count < 0) return -EINVAL;
   int64_t total = 0;
   for (int i = 0; i < count; ++i) {
-    const int64_t got = pread(group, vol, fd, parts[i].base, parts[i].bytes,
-                              offset + static_cast<uint64_t>(total));
+    const int64_t got =
+        pread(group, vol, fd, parts[i].base, parts[i].bytes, offset + static_cast<uint64_t>(total));
     if (got < 0) return total > 0 ? total : got;
     total += got;
     if (static_cast<uint64_t>(got) < parts[i].bytes) break;
@@ -344,8 +342,7 @@ __device__ int64_t readv(const Group& group, VolumeHandle vol, int fd, const IoV
   for (int i = 0; i < count; ++i) bytes += parts[i].bytes;
   const int64_t offset = device_detail::scope(group).once(
       vol, [&](const simt::Warp& warp) { return vfs::advance_position(warp, *vol, fd, bytes); });
-  return offset < 0 ? offset
-                    : preadv(group, vol, fd, parts, count, static_cast<uint64_t>(offset));
+  return offset < 0 ? offset : preadv(group, vol, fd, parts, count, static_cast<uint64_t>(offset));
 }
 
 /// Starts a pread by a thread or a warp and returns at once; see vfs/async.h. -EAGAIN in the ticket
@@ -367,9 +364,8 @@ __device__ int64_t wait(const Group& group, VolumeHandle vol, const Ticket& tick
 
 template <typename Group>
 __device__ int64_t lseek(const Group& group, VolumeHandle vol, int fd, int64_t offset, int whence) {
-  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
-    return vfs::lseek(warp, *vol, fd, offset, whence);
-  });
+  return device_detail::scope(group).once(
+      vol, [&](const simt::Warp& warp) { return vfs::lseek(warp, *vol, fd, offset, whence); });
 }
 
 /// `out` is written by one thread of the group, which must own it: memory shared by the group.
@@ -421,9 +417,8 @@ __device__ int access(const Group& group, VolumeHandle vol, const char* path, ui
 template <typename Group>
 __device__ int64_t readlink(const Group& group, VolumeHandle vol, const char* path, char* buffer,
                             uint64_t bytes) {
-  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
-    return vfs::readlink(warp, *vol, path, buffer, bytes);
-  });
+  return device_detail::scope(group).once(
+      vol, [&](const simt::Warp& warp) { return vfs::readlink(warp, *vol, path, buffer, bytes); });
 }
 
 template <typename Group>
@@ -435,14 +430,14 @@ __device__ int opendir(const Group& group, VolumeHandle vol, const char* path) {
 template <typename Group>
 __device__ int64_t readdir(const Group& group, VolumeHandle vol, int fd, NamedEntry* entries,
                            uint32_t capacity) {
-  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
-    return vfs::readdir(warp, *vol, fd, entries, capacity);
-  });
+  return device_detail::scope(group).once(
+      vol, [&](const simt::Warp& warp) { return vfs::readdir(warp, *vol, fd, entries, capacity); });
 }
 
-/// Opens many files of one directory at once: those of `names` (NUL-terminated, relative to `path`), or
-/// with no names all regular files, at most `count`, in the order of readdir. A batch descriptor, or a
-/// negative errno. A file that cannot be opened has its error in batch_file() and is left out of reads.
+/// Opens many files of one directory at once: those of `names` (NUL-terminated, relative to
+/// `path`), or with no names all regular files, at most `count`, in the order of readdir. A batch
+/// descriptor, or a negative errno. A file that cannot be opened has its error in batch_file() and
+/// is left out of reads.
 template <typename Group>
 __device__ int batch_open(const Group& group, VolumeHandle vol, const char* path,
                           const char* const* names, uint32_t count) {
@@ -483,8 +478,8 @@ __device__ inline BatchFile batch_file(VolumeHandle vol, int bd, uint32_t index)
   return vol->batches->files[batch.first + index];
 }
 
-/// Reads all files of a batch, file i to `buffer + offsets[i]`. Bytes read, or -EBADF; what went wrong
-/// with a single file is in batch_file().error.
+/// Reads all files of a batch, file i to `buffer + offsets[i]`. Bytes read, or -EBADF; what went
+/// wrong with a single file is in batch_file().error.
 template <typename Group>
 __device__ int64_t batch_read(const Group& group, VolumeHandle vol, int bd, void* buffer,
                               const uint64_t* offsets) {
@@ -502,9 +497,8 @@ __device__ int64_t batch_read(const Group& group, VolumeHandle vol, int bd, void
 template <typename Group>
 __device__ int batch_close(const Group& group, VolumeHandle vol, int bd) {
   return static_cast<int>(device_detail::scope(group).once(
-      vol, [&](const simt::Warp& warp) -> int64_t {
-        return vfs::end_batch(warp, *vol->batches, bd);
-      }));
+      vol,
+      [&](const simt::Warp& warp) -> int64_t { return vfs::end_batch(warp, *vol->batches, bd); }));
 }
 
 /// Numbers of the file system; needs no group.

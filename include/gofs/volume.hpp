@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GoFS for host programs: mount a volume, hand it to kernels, or read it from here with the names that
-// the device API (gofs.cuh) uses. Whatever is asked here is done by the backend's own warps through
-// the same NVMe queues.
+// GoFS for host programs: mount a volume, hand it to kernels, or read it from here with the names
+// that the device API (gofs.cuh) uses. Whatever is asked here is done by the backend's own warps
+// through the same NVMe queues.
 //
 //   auto volume = gofs::Volume::mount("vol.img");
 //   if (!volume) { fprintf(stderr, "%s\n", volume.error().message.c_str()); return 1; }
@@ -33,10 +33,10 @@ struct MountOptions {
   bool read_only = true;         // mounting for writing is refused: it does not exist yet
   uint32_t uid = 0;              // whose permissions all calls have, on the device as well
   uint32_t gid = 0;
-  std::vector<uint32_t> groups{};  // supplementary ones, at most 64
-  uint64_t cache_bytes = 0;      // memory for metadata blocks; 64 MiB
-  uint32_t queues = 0;           // NVMe I/O queue pairs; 16
-  uint32_t queue_depth = 0;      // entries in each; 1,024
+  std::vector<uint32_t> groups{};   // supplementary ones, at most 64
+  uint64_t cache_bytes = 0;         // memory for metadata blocks; 64 MiB
+  uint32_t queues = 0;              // NVMe I/O queue pairs; 16
+  uint32_t queue_depth = 0;         // entries in each; 1,024
   uint64_t command_timeout_ns = 0;  // until an NVMe command counts as lost; 5 s
   uint64_t lock_timeout_ns = 0;     // until a range lock is given up; 30 s
   uint32_t descriptors = 0;         // files open at once; 4,096
@@ -45,20 +45,20 @@ struct MountOptions {
 /// What mount() found.
 struct VolumeInfo {
   std::string spec;
-  std::string backend;           // "cpu" or "cuda"
-  std::string backend_detail;    // the processor or GPU
-  std::string ssd;               // what the volume lies on, and its timing model
+  std::string backend;         // "cpu" or "cuda"
+  std::string backend_detail;  // the processor or GPU
+  std::string ssd;             // what the volume lies on, and its timing model
   uint64_t ssd_bytes = 0;
   uint32_t lba_bytes = 0;
   uint32_t queues = 0;
   uint32_t queue_depth = 0;
   uint32_t transfer_bytes_max = 0;
 
-  std::string label;             // UTF-8
+  std::string label;  // UTF-8
   std::string uuid;
-  std::string writer;            // the kernel or tool that wrote the superblock
+  std::string writer;  // the kernel or tool that wrote the superblock
   std::vector<std::string> features;
-  uint64_t block_count = 0;      // of 4 KiB, as the superblock says
+  uint64_t block_count = 0;  // of 4 KiB, as the superblock says
   uint32_t segment_count = 0;
   uint32_t main_segments = 0;
   uint32_t free_segments = 0;
@@ -66,7 +66,7 @@ struct VolumeInfo {
   uint64_t checkpoint_version = 0;
   uint32_t checkpoint_pack = 0;  // 0 or 1
   uint32_t checkpoint_flags = 0;
-  bool clean = false;            // unmounted properly by whoever wrote last
+  bool clean = false;  // unmounted properly by whoever wrote last
 };
 
 /// As readdir gives it. The name may hold any bytes but '/' and NUL.
@@ -124,7 +124,8 @@ class Volume {
   std::vector<std::string> warnings();
 
   /// Announces memory for reads from kernels. A virtual SSD reaches whatever a kernel reaches, so
-  /// that this only keeps account; a physical one will need it. The range must not be registered yet.
+  /// that this only keeps account; a physical one will need it. The range must not be registered
+  /// yet.
   Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes);
   Expected<void> unregister_buffer(BufferHandle buffer);
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gofs bench VOL [raw] [file] [files]: what reading costs. `raw` are NVMe commands without a file
-// system; `file` are the same reads of a file; `files` opens a directory's files as one batch and reads
-// them all. Raw and file reads take turns on one mounted volume, so that the ratio of their medians is
-// the file system's own cost. Times are the backend's, without launches. host/bench.h measures.
+// system; `file` are the same reads of a file; `files` opens a directory's files as one batch and
+// reads them all. Raw and file reads take turns on one mounted volume, so that the ratio of their
+// medians is the file system's own cost. Times are the backend's, without launches. host/bench.h
+// measures.
+#include "host/bench.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +17,6 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/text.h"
-#include "host/bench.h"
 #include "host/tree.h"
 
 namespace gofs::cli {
@@ -87,7 +89,8 @@ Finds search(host::VolumeState& volume) {
 
 class Bench {
  public:
-  Bench(const Session& session, const BenchOptions& options) : session_(session), options_(options) {
+  Bench(const Session& session, const BenchOptions& options)
+      : session_(session), options_(options) {
     MountOptions mount;
     mount.backend = session.backend;
     const bool device_only = !options.wants("file") && !options.wants("files");
@@ -117,9 +120,7 @@ class Bench {
     if (options_.wants("files")) measure_files();
   }
 
-  void show() {
-    session_.json ? show_json() : show_table();
-  }
+  void show() { session_.json ? show_json() : show_table(); }
 
  private:
   void open_file() {
@@ -157,8 +158,7 @@ class Bench {
     if (!raw.empty()) rows_.push_back({"raw", pattern, median(raw)});
     if (!file.empty()) rows_.push_back({"file", pattern, median(file)});
     if (!raw.empty() && !file.empty()) {
-      ratios_[pattern] =
-          median(file).operations_per_second() / median(raw).operations_per_second();
+      ratios_[pattern] = median(file).operations_per_second() / median(raw).operations_per_second();
     }
   }
 
@@ -169,9 +169,10 @@ class Bench {
 
   void show_table() {
     const VolumeInfo info = volume_->info();
-    print(fmt::format("backend {}: {}\nssd     {}, {} queue pairs of {} entries, LBAs of {} bytes\n",
-                      info.backend, info.backend_detail, info.ssd, info.queues, info.queue_depth,
-                      info.lba_bytes));
+    print(
+        fmt::format("backend {}: {}\nssd     {}, {} queue pairs of {} entries, LBAs of {} bytes\n",
+                    info.backend, info.backend_detail, info.ssd, info.queues, info.queue_depth,
+                    info.lba_bytes));
     if (file_ >= 0) {
       print(fmt::format("file    {} ({})\n", escaped(options_.file), size_text(file_bytes_)));
     }
@@ -183,19 +184,19 @@ class Bench {
       const host::ReadMeasurement& m = row.measured;
       print(fmt::format("{:<6} {:<11} {:>6} {:>11} {:>8} {:>12.0f} {:>10.1f} {:>9.2f}\n", row.kind,
                         row.pattern, row.kind == "raw" ? "thread" : options_.scope, m.outstanding,
-                        options_.block_bytes, m.operations_per_second(),
-                        m.bytes_per_second() / 1e6, m.latency_us()));
+                        options_.block_bytes, m.operations_per_second(), m.bytes_per_second() / 1e6,
+                        m.latency_us()));
     }
     for (const auto& [pattern, ratio] : ratios_) {
       print(fmt::format("file reads reach {:.3f} of raw commands ({})\n", ratio, pattern));
     }
     if (files_) {
-      print(fmt::format("files  {} files of {}, {} ({} could not be read): names {:.2f} ms, inodes "
-                        "{:.2f} ms, data {:.2f} ms = {:.1f} MB/s\n",
-                        files_->files, escaped(options_.directory), size_text(files_->bytes),
-                        files_->failed_files, files_->list_seconds * 1e3,
-                        files_->load_seconds * 1e3, files_->read_seconds * 1e3,
-                        rate(*files_) / 1e6));
+      print(
+          fmt::format("files  {} files of {}, {} ({} could not be read): names {:.2f} ms, inodes "
+                      "{:.2f} ms, data {:.2f} ms = {:.1f} MB/s\n",
+                      files_->files, escaped(options_.directory), size_text(files_->bytes),
+                      files_->failed_files, files_->list_seconds * 1e3, files_->load_seconds * 1e3,
+                      files_->read_seconds * 1e3, rate(*files_) / 1e6));
     }
   }
 
@@ -232,14 +233,11 @@ class Bench {
     }
     object["ratios"] = ratios_;
     if (files_) {
-      object["files"] = {{"directory", escaped(options_.directory)},
-                         {"files", files_->files},
-                         {"failed_files", files_->failed_files},
-                         {"bytes", files_->bytes},
-                         {"list_seconds", files_->list_seconds},
-                         {"load_seconds", files_->load_seconds},
-                         {"read_seconds", files_->read_seconds},
-                         {"bytes_per_second", rate(*files_)}};
+      object["files"] = {
+          {"directory", escaped(options_.directory)}, {"files", files_->files},
+          {"failed_files", files_->failed_files},     {"bytes", files_->bytes},
+          {"list_seconds", files_->list_seconds},     {"load_seconds", files_->load_seconds},
+          {"read_seconds", files_->read_seconds},     {"bytes_per_second", rate(*files_)}};
     }
     print(object.dump(2) + "\n");
   }
@@ -262,7 +260,9 @@ void add_bench(CLI::App& app, Session& session) {
   CLI::App& command = *app.add_subcommand("bench", "Measure reads: raw commands and the file API");
   const auto options = std::make_shared<BenchOptions>();
   add_volume_options(command, session);
-  command.add_option("KIND", options->kinds, "What to measure: raw, file, files (raw file if not given)")
+  command
+      .add_option("KIND", options->kinds,
+                  "What to measure: raw, file, files (raw file if not given)")
       ->check(CLI::IsMember({"raw", "file", "files"}))
       ->type_name("");
   command.add_option("--file", options->file, "File to read; the largest if not given")
@@ -286,7 +286,8 @@ void add_bench(CLI::App& app, Session& session) {
       ->type_name("S");
   command.add_option("--operations", options->operations, "How many reads, instead of --seconds")
       ->type_name("N");
-  command.add_option("--repetitions", options->repetitions, "Measurements, of which the median counts")
+  command
+      .add_option("--repetitions", options->repetitions, "Measurements, of which the median counts")
       ->check(CLI::Range(1u, 1000u))
       ->type_name("N");
   command.add_option("--files", options->files_max, "How many files `files` opens at most")

@@ -33,7 +33,8 @@ void add_volume_argument(CLI::App& command, Session& session) {
 
 void add_volume_options(CLI::App& command, Session& session) {
   add_volume_argument(command, session);
-  command.add_option("--backend", session.backend, "Where file system code runs: auto, cpu or cuda")
+  command
+      .add_option("--backend", session.backend, "Where file system code runs: auto, cpu or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->type_name("NAME");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all commands of `gofs` share: their common options, how they fail, and how they are registered.
-// A command is one file with one function add_NAME(app, session), declared at the end of this one; it
-// defines its options and hands a function to run_command().
+// What all commands of `gofs` share: their common options, how they fail, and how they are
+// registered. A command is one file with one function add_NAME(app, session), declared at the end
+// of this one; it defines its options and hands a function to run_command().
 //
 // Exit status: 0; 1 after one line `gofs: PATH: reason` on stderr; 2 for wrong usage.
 #pragma once

@@ -26,8 +26,7 @@ struct Finding {
 std::string try_backend(const std::string& name) {
   MountOptions options;
   options.backend = name;
-  const auto state =
-      host::VolumeState::mount("ram:16M", options, host::MountKind::kDeviceOnly);
+  const auto state = host::VolumeState::mount("ram:16M", options, host::MountKind::kDeviceOnly);
   return state ? std::string() : state.error().message;
 }
 

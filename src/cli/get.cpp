@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gofs get VOL PATH HOSTPATH [-r]: copies a file, or with -r everything below a directory, to the host.
-// Modes and times are restored, owners if root asks, symbolic links, hard links and holes stay what
-// they are, device nodes and FIFOs are made where that is permitted. What goes wrong with one object is
-// told, and the others are copied all the same.
+// gofs get VOL PATH HOSTPATH [-r]: copies a file, or with -r everything below a directory, to the
+// host. Modes and times are restored, owners if root asks, symbolic links, hard links and holes
+// stay what they are, device nodes and FIFOs are made where that is permitted. What goes wrong with
+// one object is told, and the others are copied all the same.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -48,11 +48,12 @@ T take_object(Expected<T> result) {
 
 class HostFile {
  public:
-  /// Made anew or emptied. A symbolic link in its place is not followed: it may come from the volume.
+  /// Made anew or emptied. A symbolic link in its place is not followed: it may come from the
+  /// volume.
   explicit HostFile(const std::string& path)
       : path_(path),
-        descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                           0600)) {
+        descriptor_(
+            ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)) {
     if (descriptor_ < 0) fail_with_errno(path);
   }
   ~HostFile() {
@@ -244,7 +245,8 @@ void get(Session& session, const GetOptions& options) {
     copier.show(nullptr);
     return;
   }
-  // The whole list first: progress needs the sums, and a walk that goes on meanwhile would keep more.
+  // The whole list first: progress needs the sums, and a walk that goes on meanwhile would keep
+  // more.
   std::vector<host::TreeEntry> entries;
   uint64_t bytes = 0;
   host::WalkVisitor visitor;
@@ -276,7 +278,9 @@ void add_get(CLI::App& app, Session& session) {
   command.add_option("PATH", options->path, "File, or with -r directory, of the volume")
       ->required()
       ->type_name("");
-  command.add_option("HOSTPATH", options->host_path, "Where it goes: a name, or a directory that exists")
+  command
+      .add_option("HOSTPATH", options->host_path,
+                  "Where it goes: a name, or a directory that exists")
       ->required()
       ->type_name("");
   command.add_flag("-r,--recursive", options->recursive, "Copy a directory and all that is below");

@@ -33,19 +33,14 @@ void print_json(const VolumeInfo& info, const FilesystemStat& stat) {
   object["checkpoint"] = {{"version", info.checkpoint_version},
                           {"pack", info.checkpoint_pack},
                           {"flags", host::checkpoint_flag_names(info.checkpoint_flags)}};
-  object["space"] = {{"block_bytes", stat.block_bytes},
-                     {"blocks", stat.blocks},
-                     {"blocks_free", stat.blocks_free},
-                     {"files", stat.files},
-                     {"files_free", stat.files_free},
-                     {"files_used", stat.files_used}};
+  object["space"] = {{"block_bytes", stat.block_bytes}, {"blocks", stat.blocks},
+                     {"blocks_free", stat.blocks_free}, {"files", stat.files},
+                     {"files_free", stat.files_free},   {"files_used", stat.files_used}};
   object["backend"] = {{"name", info.backend}, {"detail", info.backend_detail}};
-  object["ssd"] = {{"description", info.ssd},
-                   {"bytes", info.ssd_bytes},
-                   {"lba_bytes", info.lba_bytes},
-                   {"queues", info.queues},
-                   {"queue_depth", info.queue_depth},
-                   {"transfer_bytes_max", info.transfer_bytes_max}};
+  object["ssd"] = {
+      {"description", info.ssd},         {"bytes", info.ssd_bytes},
+      {"lba_bytes", info.lba_bytes},     {"queues", info.queues},
+      {"queue_depth", info.queue_depth}, {"transfer_bytes_max", info.transfer_bytes_max}};
   print(object.dump(2) + "\n");
 }
 
@@ -57,10 +52,11 @@ void print_table(const VolumeInfo& info, const FilesystemStat& stat) {
   row("volume", info.spec);
   row("label", info.label.empty() ? "(none)" : info.label);
   row("uuid", info.uuid);
-  row("features", info.features.empty() ? "(none)" : fmt::format("{}", fmt::join(info.features, " ")));
+  row("features",
+      info.features.empty() ? "(none)" : fmt::format("{}", fmt::join(info.features, " ")));
   row("written by", info.writer);
-  row("state", info.clean ? "cleanly unmounted"
-                          : "not cleanly unmounted: read as of its last checkpoint");
+  row("state",
+      info.clean ? "cleanly unmounted" : "not cleanly unmounted: read as of its last checkpoint");
   row("size", fmt::format("{} ({} blocks of 4 KiB)", size_text(info.block_count * kBlockBytes),
                           info.block_count));
   row("space", fmt::format("{} of {} in use", size_text(used * kBlockBytes),
@@ -68,12 +64,12 @@ void print_table(const VolumeInfo& info, const FilesystemStat& stat) {
   row("files", fmt::format("{} of at most {}", stat.files_used, stat.files));
   row("segments", fmt::format("{} of 2 MiB, {} for data and nodes, {} of these free",
                               info.segment_count, info.main_segments, info.free_segments));
-  row("checkpoint", fmt::format("version {}, pack {}, flags {}", info.checkpoint_version,
-                                info.checkpoint_pack,
-                                fmt::join(host::checkpoint_flag_names(info.checkpoint_flags), " ")));
+  row("checkpoint",
+      fmt::format("version {}, pack {}, flags {}", info.checkpoint_version, info.checkpoint_pack,
+                  fmt::join(host::checkpoint_flag_names(info.checkpoint_flags), " ")));
   row("backend", fmt::format("{}: {}", info.backend, info.backend_detail));
-  row("ssd", fmt::format("{}, {}, LBAs of {} bytes", info.ssd, size_text(info.ssd_bytes),
-                         info.lba_bytes));
+  row("ssd",
+      fmt::format("{}, {}, LBAs of {} bytes", info.ssd, size_text(info.ssd_bytes), info.lba_bytes));
   row("queues", fmt::format("{} pairs of {} entries, commands of up to {}", info.queues,
                             info.queue_depth, size_text(info.transfer_bytes_max)));
 }

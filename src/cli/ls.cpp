@@ -2,8 +2,8 @@
 //
 // gofs ls VOL [PATH] [-l] [-R] [--json]: the names in a directory, or everything below it.
 //
-// With --json: one object a line, first for PATH itself, then for what is in it (-R: below it). -l adds
-// all that stat knows.
+// With --json: one object a line, first for PATH itself, then for what is in it (-R: below it). -l
+// adds all that stat knows.
 #include <fmt/format.h>
 
 #include <optional>
@@ -26,8 +26,8 @@ std::string long_line(const host::TreeEntry& entry, std::string_view name) {
   std::string line;
   if (entry.stat) {
     const Stat& stat = *entry.stat;
-    const bool device = entry.entry.type == format::kTypeCharDevice ||
-                        entry.entry.type == format::kTypeBlockDevice;
+    const bool device =
+        entry.entry.type == format::kTypeCharDevice || entry.entry.type == format::kTypeBlockDevice;
     const std::string size = device ? fmt::format("{}, {}", stat.device_major, stat.device_minor)
                                     : std::to_string(stat.size_bytes);
     line = fmt::format("{} {:>4} {:>5} {:>5} {:>12} {} ", mode_text(stat.mode), stat.links,
@@ -75,11 +75,10 @@ void list(Session& session, const LsOptions& options) {
     flush_output();
     report(session, error.message);
   };
-  tree.walk(top,
-            {.recursive = options.recursive,
-             .stat = options.details,
-             .link_targets = options.details},
-            visitor);
+  tree.walk(
+      top,
+      {.recursive = options.recursive, .stat = options.details, .link_targets = options.details},
+      visitor);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command `gofs`: reads its arguments, runs one command, and turns what went wrong into the exit
-// status. The commands are in files of their own; see command.h.
+// The command `gofs`: reads its arguments, runs one command, and turns what went wrong into the
+// exit status. The commands are in files of their own; see command.h.
 #include <fmt/format.h>
 
 #include <cerrno>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gofs mkfs VOL [--size S]: an empty F2FS volume.
+#include "host/image/mkfs.h"
+
 #include <fmt/format.h>
 
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/text.h"
-#include "host/image/mkfs.h"
 #include "host/messages.h"
 #include "host/volume_spec.h"
 

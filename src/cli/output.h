@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Standard output, buffered. A reader that went away ends the command (OutputError), quietly; a full
-// disk ends it with a message.
+// Standard output, buffered. A reader that went away ends the command (OutputError), quietly; a
+// full disk ends it with a message.
 #pragma once
 
 #include <cstddef>

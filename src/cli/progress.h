@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One line about how far a long command is, on stderr, if that is a terminal; it goes when the command
-// ends. Calls may come from any thread, one at a time.
+// One line about how far a long command is, on stderr, if that is a terminal; it goes when the
+// command ends. Calls may come from any thread, one at a time.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gofs stat VOL PATH: what the inode says. A symbolic link is described itself; --follow asks for what
-// it leads to.
+// gofs stat VOL PATH: what the inode says. A symbolic link is described itself; --follow asks for
+// what it leads to.
 #include <fmt/format.h>
 
 #include "cli/command.h"
@@ -23,8 +23,8 @@ void print_table(const host::TreeEntry& entry) {
   row("type", type_name(entry.entry.type));
   row("inode", fmt::format("{}, {} {}", stat.ino, stat.links, stat.links == 1 ? "link" : "links"));
   row("size", fmt::format("{} bytes, {} blocks of 512 bytes", stat.size_bytes, stat.blocks_512));
-  row("mode", fmt::format("{:04o} {}", stat.mode & format::kModePermissionMask,
-                          mode_text(stat.mode)));
+  row("mode",
+      fmt::format("{:04o} {}", stat.mode & format::kModePermissionMask, mode_text(stat.mode)));
   row("owner", fmt::format("uid {}, gid {}", stat.uid, stat.gid));
   if (entry.entry.type == format::kTypeCharDevice || entry.entry.type == format::kTypeBlockDevice) {
     row("device", fmt::format("{}, {}", stat.device_major, stat.device_minor));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gofs sum VOL [PATH] [-r]: SHA-256 of a file, or of every regular file below a directory, computed on
-// the backend. The lines are sha256sum's own, with absolute paths, in the order of a walk (names by
-// their bytes, a directory's files before those of the directories in it).
+// gofs sum VOL [PATH] [-r]: SHA-256 of a file, or of every regular file below a directory, computed
+// on the backend. The lines are sha256sum's own, with absolute paths, in the order of a walk (names
+// by their bytes, a directory's files before those of the directories in it).
 #include <fmt/format.h>
 
 #include <vector>
@@ -29,10 +29,17 @@ std::string sum_line(const std::string& path, const std::string& digest) {
   std::string name;
   for (const char byte : path) {
     switch (byte) {
-      case '\\': name += "\\\\"; break;
-      case '\n': name += "\\n"; break;
-      case '\r': name += "\\r"; break;
-      default: name += byte;
+      case '\\':
+        name += "\\\\";
+        break;
+      case '\n':
+        name += "\\n";
+        break;
+      case '\r':
+        name += "\\r";
+        break;
+      default:
+        name += byte;
     }
   }
   return fmt::format("{}{}  {}\n", name.size() != path.size() ? "\\" : "", digest, name);
@@ -92,9 +99,8 @@ void sum(Session& session, const SumOptions& options) {
   for (size_t i = 0; i < sums.size(); ++i) {
     if (sums[i].error != 0) {
       flush_output();
-      report(session, volume.state()
-                          .explain(sums[i].error, listed.paths[i], listed.files[i].ino)
-                          .message);
+      report(session,
+             volume.state().explain(sums[i].error, listed.paths[i], listed.files[i].ino).message);
       continue;
     }
     const auto* const bytes = reinterpret_cast<const char*>(sums[i].digest);

@@ -101,14 +101,22 @@ std::string json_string(std::string_view text) {
 
 const char* type_name(uint8_t type) {
   switch (type) {
-    case format::kTypeRegular: return "regular";
-    case format::kTypeDirectory: return "directory";
-    case format::kTypeCharDevice: return "character";
-    case format::kTypeBlockDevice: return "block";
-    case format::kTypeFifo: return "fifo";
-    case format::kTypeSocket: return "socket";
-    case format::kTypeSymlink: return "symlink";
-    default: return "unknown";
+    case format::kTypeRegular:
+      return "regular";
+    case format::kTypeDirectory:
+      return "directory";
+    case format::kTypeCharDevice:
+      return "character";
+    case format::kTypeBlockDevice:
+      return "block";
+    case format::kTypeFifo:
+      return "fifo";
+    case format::kTypeSocket:
+      return "socket";
+    case format::kTypeSymlink:
+      return "symlink";
+    default:
+      return "unknown";
   }
 }
 
@@ -137,9 +145,9 @@ std::string time_text(const f2fs::TimeStamp& time) {
   if (::gmtime_r(&seconds, &parts) == nullptr) {
     return fmt::format("{}.{:09} s", time.seconds, time.nanoseconds);  // no calendar goes so far
   }
-  return fmt::format("{}-{:02}-{:02} {:02}:{:02}:{:02}.{:09} +0000",
-                     int64_t{parts.tm_year} + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
-                     parts.tm_min, parts.tm_sec, time.nanoseconds);
+  return fmt::format("{}-{:02}-{:02} {:02}:{:02}:{:02}.{:09} +0000", int64_t{parts.tm_year} + 1900,
+                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                     time.nanoseconds);
 }
 
 std::string size_text(uint64_t bytes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is wrong with a volume, in a form that device code can write: which structure, where, and the
-// value that cannot be. The host turns a record into a sentence (describe). Device code returns
+// What is wrong with a volume, in a form that device code can write: which structure, where, and
+// the value that cannot be. The host turns a record into a sentence (describe). Device code returns
 // -EUCLEAN beside it. The log keeps the first records; the count goes on.
 #pragma once
 
@@ -51,21 +51,36 @@ GOFS_HD inline int report(CorruptionLog& log, const Corruption& corruption) {
 
 inline const char* structure_name(Structure structure) {
   switch (structure) {
-    case Structure::kNone: return "nothing";
-    case Structure::kSuperblock: return "superblock";
-    case Structure::kCheckpoint: return "checkpoint";
-    case Structure::kSummary: return "summary";
-    case Structure::kNatEntry: return "NAT entry";
-    case Structure::kNode: return "node";
-    case Structure::kNodeFooter: return "node footer";
-    case Structure::kInode: return "inode";
-    case Structure::kInodeChecksum: return "inode checksum";
-    case Structure::kBlockAddress: return "block address";
-    case Structure::kDentry: return "directory entry";
-    case Structure::kDirectory: return "directory";
-    case Structure::kSymlink: return "symbolic link";
-    case Structure::kXattr: return "extended attribute";
-    case Structure::kSitEntry: return "SIT entry";
+    case Structure::kNone:
+      return "nothing";
+    case Structure::kSuperblock:
+      return "superblock";
+    case Structure::kCheckpoint:
+      return "checkpoint";
+    case Structure::kSummary:
+      return "summary";
+    case Structure::kNatEntry:
+      return "NAT entry";
+    case Structure::kNode:
+      return "node";
+    case Structure::kNodeFooter:
+      return "node footer";
+    case Structure::kInode:
+      return "inode";
+    case Structure::kInodeChecksum:
+      return "inode checksum";
+    case Structure::kBlockAddress:
+      return "block address";
+    case Structure::kDentry:
+      return "directory entry";
+    case Structure::kDirectory:
+      return "directory";
+    case Structure::kSymlink:
+      return "symbolic link";
+    case Structure::kXattr:
+      return "extended attribute";
+    case Structure::kSitEntry:
+      return "SIT entry";
   }
   return "?";
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Directories: finding a name and listing names. The lanes of a warp look at the candidate blocks of
-// many hash levels at once, then search each block together, slot by slot.
+// Directories: finding a name and listing names. The lanes of a warp look at the candidate blocks
+// of many hash levels at once, then search each block together, slot by slot.
 #pragma once
 
 #include "f2fs/map.h"
@@ -42,8 +42,9 @@ GOFS_HD inline bool is_dot_or_dotdot(const char* name, uint32_t length) {
 }
 
 /// Searches one area for a name with the whole warp. All lanes get the answer.
-GOFS_NOINLINE GOFS_HD inline bool search_area(const simt::Warp& warp, const DentryView& view, const char* name,
-                                uint32_t length, uint32_t hash, DirectoryEntry& found) {
+GOFS_NOINLINE GOFS_HD inline bool search_area(const simt::Warp& warp, const DentryView& view,
+                                              const char* name, uint32_t length, uint32_t hash,
+                                              DirectoryEntry& found) {
   const uint32_t width = warp.size();
   for (uint32_t first = 0; first < view.area.slot_count; first += width) {
     const uint32_t slot = first + warp.thread_rank();
@@ -79,7 +80,8 @@ GOFS_HD inline DentryView block_view(const uint8_t* page) {
   return {page, format::dentry_block_area()};
 }
 
-GOFS_HD inline int check_entry(Volume& volume, const Inode& directory, const DirectoryEntry& entry) {
+GOFS_HD inline int check_entry(Volume& volume, const Inode& directory,
+                               const DirectoryEntry& entry) {
   if (entry.ino == 0 || entry.ino >= volume.geometry.nid_count() ||
       entry.type == format::kTypeUnknown || entry.type > format::kTypeSymlink) {
     return report(*volume.corruptions, {Structure::kDentry, 0, directory.ino, entry.ino});
@@ -89,10 +91,11 @@ GOFS_HD inline int check_entry(Volume& volume, const Inode& directory, const Dir
 
 }  // namespace detail
 
-/// Finds `name` (1 to 255 bytes, no slash) in `directory`. Collective, all arguments uniform, answer
-/// uniform: 0, -ENOENT, -EUCLEAN or a device's errno.
-GOFS_NOINLINE GOFS_HD inline int find_entry(const simt::Warp& warp, Volume& volume, const Inode& directory,
-                              const char* name, uint32_t length, DirectoryEntry& found) {
+/// Finds `name` (1 to 255 bytes, no slash) in `directory`. Collective, all arguments uniform,
+/// answer uniform: 0, -ENOENT, -EUCLEAN or a device's errno.
+GOFS_NOINLINE GOFS_HD inline int find_entry(const simt::Warp& warp, Volume& volume,
+                                            const Inode& directory, const char* name,
+                                            uint32_t length, DirectoryEntry& found) {
   const uint32_t hash = format::name_hash(name, length);
   const uint32_t all = warp.ballot(true);
   bool hit = false;
@@ -133,8 +136,7 @@ GOFS_NOINLINE GOFS_HD inline int find_entry(const simt::Warp& warp, Volume& volu
       const uint32_t present = warp.ballot(mapped == 0 && block != format::kNullAddr);
       if (present == 0) continue;
       if ((present & (present - 1)) != 0) {
-        const int fetched =
-            with_blocks(warp, volume, present, block, [](const uint8_t*) {});
+        const int fetched = with_blocks(warp, volume, present, block, [](const uint8_t*) {});
         if (error == 0) error = simt::first_error(warp, fetched);
       }
       for (uint32_t left = present; left != 0 && !hit; left &= left - 1) {
@@ -157,13 +159,15 @@ GOFS_NOINLINE GOFS_HD inline int find_entry(const simt::Warp& warp, Volume& volu
 /// A place in a directory's listing: 0 is the start. Counts slots of blocks, or of the inline area.
 using DirectoryCursor = uint64_t;
 
-/// Copies up to `capacity` (at least the warp's width) entries from `cursor` on to `entries`, without
-/// `.` and `..`, and moves the cursor past them. Collective, uniform. Returns how many; 0 at the end;
-/// or a negative errno. Entries that make no sense are reported and passed over; so is a block that
-/// cannot be mapped or read, with the last errno kept in `damage` for the caller.
-GOFS_NOINLINE GOFS_HD inline int64_t list_entries(const simt::Warp& warp, Volume& volume, const Inode& directory,
-                                    DirectoryCursor& cursor, NamedEntry* entries,
-                                    uint32_t capacity, int& damage) {
+/// Copies up to `capacity` (at least the warp's width) entries from `cursor` on to `entries`,
+/// without
+/// `.` and `..`, and moves the cursor past them. Collective, uniform. Returns how many; 0 at the
+/// end; or a negative errno. Entries that make no sense are reported and passed over; so is a block
+/// that cannot be mapped or read, with the last errno kept in `damage` for the caller.
+GOFS_NOINLINE GOFS_HD inline int64_t list_entries(const simt::Warp& warp, Volume& volume,
+                                                  const Inode& directory, DirectoryCursor& cursor,
+                                                  NamedEntry* entries, uint32_t capacity,
+                                                  int& damage) {
   const uint32_t width = warp.size();
   const uint32_t all = warp.ballot(true);
   GOFS_ASSERT(capacity >= width);

@@ -22,9 +22,9 @@ struct Inode {
   TimeStamp accessed;
   TimeStamp changed;
   TimeStamp modified;
-  TimeStamp created;     // 0 where the volume does not keep it
+  TimeStamp created;  // 0 where the volume does not keep it
   uint32_t generation;
-  uint32_t flags;        // i_flags
+  uint32_t flags;  // i_flags
   uint32_t parent_ino;
   uint32_t xattr_nid;
   uint32_t project_id;
@@ -71,8 +71,8 @@ GOFS_HD inline TimeStamp time_stamp(int64_t seconds, uint32_t nanoseconds) {
 }
 
 /// Unpacks `block` into `inode`; 0 or -EUCLEAN (reported).
-GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::NodeBlock& block, uint32_t ino,
-                                Inode& inode) {
+GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::NodeBlock& block,
+                                              uint32_t ino, Inode& inode) {
   const format::Inode& raw = block.inode;
   const format::InodeLayout layout = format::inode_layout(raw, volume.geometry.feature);
   inode.ino = ino;
@@ -124,8 +124,8 @@ GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::Node
 
   const bool typed = format::file_type_of_mode(inode.mode) != format::kTypeUnknown;
   const bool inline_fits =
-      (!inode.has_inline_data() || ((inode.is_regular() || inode.is_symlink()) &&
-                                    inode.size_bytes <= inode.inline_bytes)) &&
+      (!inode.has_inline_data() ||
+       ((inode.is_regular() || inode.is_symlink()) && inode.size_bytes <= inode.inline_bytes)) &&
       (!inode.has_inline_dentries() || inode.is_directory());
   const uint64_t size_max = format::file_blocks_max(inode.slot_count) * kBlockBytes;
   if (!layout.sane || !typed || !inline_fits || inode.size_bytes > size_max) {
@@ -138,8 +138,8 @@ GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::Node
 
 /// Reads one inode a lane. Collective. Per lane 0 or a negative errno; -EUCLEAN also for a nid that
 /// is free or no inode, since nobody should have named it.
-GOFS_NOINLINE GOFS_HD inline int load_inodes(const simt::Warp& warp, Volume& volume, uint32_t lanes, uint32_t ino,
-                               Inode& inode) {
+GOFS_NOINLINE GOFS_HD inline int load_inodes(const simt::Warp& warp, Volume& volume, uint32_t lanes,
+                                             uint32_t ino, Inode& inode) {
   int unpacked = 0;
   const int result = with_nodes(warp, volume, lanes, ino, ino, [&](const format::NodeBlock& block) {
     unpacked = detail::unpack_inode(volume, block, ino, inode);

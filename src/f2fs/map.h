@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From file blocks to block addresses, one a lane, level by level: all lanes read their nodes of one
-// level before any goes on to the next, so that lanes of different depth stay together and the misses
-// of a level are fetched at once (GoFS, SOSP'25, section 3.3, figure 6).
+// From file blocks to block addresses, one a lane, level by level: all lanes read their nodes of
+// one level before any goes on to the next, so that lanes of different depth stay together and the
+// misses of a level are fetched at once (GoFS, SOSP'25, section 3.3, figure 6).
 #pragma once
 
 #include "f2fs/inode.h"
@@ -40,8 +40,8 @@ inline constexpr uint32_t kMappedHole = format::kNewAddr;
 
 /// The node that holds a block's address.
 struct LastNode {
-  uint32_t nid;          // 0: there is none, the block lies in a missing subtree
-  uint32_t first_word;   // its words [first_word, first_word + count) are the addresses
+  uint32_t nid;         // 0: there is none, the block lies in a missing subtree
+  uint32_t first_word;  // its words [first_word, first_word + count) are the addresses
   uint32_t count;
   uint64_t first_index;  // of the file block of the first
 };
@@ -76,9 +76,8 @@ GOFS_NOINLINE GOFS_HD inline int walk_nodes(const simt::Warp& warp, Volume& volu
     const int read =
         with_nodes(warp, volume, going, nid, inode.ino, [&](const format::NodeBlock& node) {
           if (level == 0) {
-            next = depth == 0
-                       ? format::load_u32(&node.inode.i_addr[inode.extra_words + offsets[0]])
-                       : format::load_u32(&node.inode.i_nid[offsets[0]]);
+            next = depth == 0 ? format::load_u32(&node.inode.i_addr[inode.extra_words + offsets[0]])
+                              : format::load_u32(&node.inode.i_nid[offsets[0]]);
           } else {
             // Direct and indirect nodes are both arrays of words.
             next = format::load_u32(&node.direct.addr[offsets[level]]);
@@ -87,8 +86,8 @@ GOFS_NOINLINE GOFS_HD inline int walk_nodes(const simt::Warp& warp, Volume& volu
         });
     if (!mine) continue;
     if (read < 0 || !in_place) {
-      result = read < 0 ? read
-                        : report(*volume.corruptions, {Structure::kNodeFooter, 0, nid, index});
+      result =
+          read < 0 ? read : report(*volume.corruptions, {Structure::kNodeFooter, 0, nid, index});
       place.span = rest_of_subtree(offsets, level - 1, depth);
       active = false;
     } else if (level == depth) {
@@ -130,8 +129,8 @@ GOFS_NOINLINE GOFS_HD inline void fill_block_maps(const simt::Warp& warp, Volume
     const uint32_t first_word = warp.shfl(last.first_word, owner);
     const uint64_t first_index = warp.shfl(last.first_index, owner);
     const uint64_t mapped_blocks = warp.shfl(inode.block_map_blocks, owner);
-    auto* const map = reinterpret_cast<uint32_t*>(
-        warp.shfl(reinterpret_cast<uint64_t>(inode.block_map), owner));
+    auto* const map =
+        reinterpret_cast<uint32_t*>(warp.shfl(reinterpret_cast<uint64_t>(inode.block_map), owner));
     const auto count = static_cast<uint32_t>(
         simt::min<uint64_t>(warp.shfl(last.count, owner), mapped_blocks - first_index));
     (void)with_nodes(warp, volume, all, nid, ino, [&](const format::NodeBlock& node) {
@@ -151,8 +150,8 @@ GOFS_NOINLINE GOFS_HD inline void fill_block_maps(const simt::Warp& warp, Volume
 
 }  // namespace detail
 
-/// Finds where file block `index` of `inode` lies. Collective; per lane 0 or a negative errno. Nothing
-/// is said about the file's size: blocks past it may be mapped.
+/// Finds where file block `index` of `inode` lies. Collective; per lane 0 or a negative errno.
+/// Nothing is said about the file's size: blocks past it may be mapped.
 GOFS_HD inline int map_blocks(const simt::Warp& warp, Volume& volume, uint32_t lanes,
                               const Inode& inode, uint64_t index, BlockPlace& place) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;

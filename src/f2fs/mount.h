@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mounting for reading: superblock, checkpoint pack, version bitmaps, journals. One warp does it; the
-// sums of a few blocks are not worth more. What is refused, and why, goes into a MountResult.
+// Mounting for reading: superblock, checkpoint pack, version bitmaps, journals. One warp does it;
+// the sums of a few blocks are not worth more. What is refused, and why, goes into a MountResult.
 #pragma once
 
 #include "f2fs/inode.h"
@@ -10,18 +10,18 @@ namespace gofs::f2fs {
 
 enum class MountProblem : uint32_t {
   kNone,
-  kDevice,               // value: errno of a read
-  kNoSuperblock,         // neither copy has the magic
-  kSuperblockField,      // value: SuperblockField of copy 0
+  kDevice,           // value: errno of a read
+  kNoSuperblock,     // neither copy has the magic
+  kSuperblockField,  // value: SuperblockField of copy 0
   kSuperblockChecksum,
-  kFeature,              // value: unsupported feature bits
+  kFeature,  // value: unsupported feature bits
   kMultiDevice,
-  kNoCheckpoint,         // neither pack is valid
-  kCheckpointField,      // value: byte offset of the field
-  kCheckpointDisabled,   // mounted by its kernel with checkpoint=disable
-  kJournal,              // value: entry count found
-  kDeviceTooSmall,       // value: blocks that the volume needs
-  kRootDirectory,        // value: ino
+  kNoCheckpoint,        // neither pack is valid
+  kCheckpointField,     // value: byte offset of the field
+  kCheckpointDisabled,  // mounted by its kernel with checkpoint=disable
+  kJournal,             // value: entry count found
+  kDeviceTooSmall,      // value: blocks that the volume needs
+  kRootDirectory,       // value: ino
 };
 
 struct MountResult {
@@ -37,14 +37,14 @@ GOFS_HD constexpr MountResult refused(MountProblem problem, int error, uint64_t 
 }
 
 /// Reads `count` consecutive blocks, the same for all lanes. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int read_uniform(const simt::Warp& warp, Volume& volume, uint32_t block, uint8_t* to) {
+GOFS_NOINLINE GOFS_HD inline int read_uniform(const simt::Warp& warp, Volume& volume,
+                                              uint32_t block, uint8_t* to) {
   const int error = read_blocks(warp, volume, 1u, block, to);
   warp.sync();
   return warp.shfl(error, 0);
 }
 
-inline constexpr uint32_t kFeaturesUnsupported =
-    format::kFeatureZoned | format::kFeatureReadOnly;
+inline constexpr uint32_t kFeaturesUnsupported = format::kFeatureZoned | format::kFeatureReadOnly;
 
 /// 0 if the superblock is sane, else the byte offset of the field that is not.
 GOFS_HD inline uint32_t insane_field(const format::Superblock& super) {
@@ -99,11 +99,13 @@ GOFS_HD inline uint32_t insane_field(const format::Superblock& super) {
   }
   // The version bitmaps and the entries must reach every nid and segment.
   if (uint64_t{super.segment_count_sit} / 2 * format::kBlocksPerSegment *
-          format::kSitEntriesPerBlock < main_segments) {
+          format::kSitEntriesPerBlock <
+      main_segments) {
     return offsetof(Superblock, segment_count_sit);
   }
   if (uint64_t{super.segment_count_nat} / 2 * format::kBlocksPerSegment *
-          format::kNatEntriesPerBlock > 0xffffffffull) {
+          format::kNatEntriesPerBlock >
+      0xffffffffull) {
     return offsetof(Superblock, segment_count_nat);
   }
   if (super.root_ino != format::kRootIno) return offsetof(Superblock, root_ino);
@@ -148,10 +150,11 @@ GOFS_HD inline MountResult take_superblock(Volume& volume, const uint8_t* block)
   return refused(MountProblem::kNone, 0, 0);
 }
 
-/// The version of pack `pack` if both of its checkpoint blocks agree; `valid` tells. The first block
-/// is left at `to`. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int check_pack(const simt::Warp& warp, Volume& volume, uint32_t pack, uint8_t* to,
-                              uint8_t* other, bool& valid, uint64_t& version) {
+/// The version of pack `pack` if both of its checkpoint blocks agree; `valid` tells. The first
+/// block is left at `to`. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int check_pack(const simt::Warp& warp, Volume& volume, uint32_t pack,
+                                            uint8_t* to, uint8_t* other, bool& valid,
+                                            uint64_t& version) {
   valid = false;
   const uint32_t base = volume.geometry.pack_block(pack);
   int error = read_uniform(warp, volume, base, to);
@@ -201,10 +204,9 @@ GOFS_HD inline uint32_t insane_checkpoint_field(const format::Geometry& geometry
   if (at.cp_pack_start_sum < 1 + geometry.cp_payload || at.cp_pack_start_sum >= total) {
     return offsetof(Checkpoint, cp_pack_start_sum);
   }
-  const uint32_t summaries =
-      at.has(format::kCheckpointCompactSummary) ? 1
-      : format::has_node_summaries(at)          ? format::kLogCount
-                                                : format::kDataLogCount;
+  const uint32_t summaries = at.has(format::kCheckpointCompactSummary) ? 1
+                             : format::has_node_summaries(at)          ? format::kLogCount
+                                                                       : format::kDataLogCount;
   if (total < 2 + geometry.cp_payload + summaries) {
     return offsetof(Checkpoint, cp_pack_total_block_count);
   }
@@ -230,8 +232,8 @@ GOFS_HD inline MountResult take_journals(Volume& volume, const format::NatJourna
   }
   for (uint32_t i = 0; i < nat_count; ++i) {
     const format::NatJournalEntry& entry = nat.entries[i];
-    volume.nat_journal[i] = JournaledNat{
-        entry.nid, NatRecord{entry.ne.ino, entry.ne.block_addr, entry.ne.version}};
+    volume.nat_journal[i] =
+        JournaledNat{entry.nid, NatRecord{entry.ne.ino, entry.ne.block_addr, entry.ne.version}};
   }
   for (uint32_t i = 0; i < sit_count; ++i) {
     volume.sit_journal[i] = JournaledSit{sit.entries[i].segno, sit.entries[i].se.vblocks};

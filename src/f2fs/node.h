@@ -7,10 +7,10 @@
 
 namespace gofs::f2fs {
 
-/// Looks up one nid a lane: in the journal, else in the NAT block that the checkpoint's version bitmap
-/// chooses. Collective. Per lane 0 or a negative errno; a free nid has block 0.
-GOFS_NOINLINE GOFS_HD inline int look_up_nat(const simt::Warp& warp, Volume& volume, uint32_t lanes, uint32_t nid,
-                               NatRecord& record) {
+/// Looks up one nid a lane: in the journal, else in the NAT block that the checkpoint's version
+/// bitmap chooses. Collective. Per lane 0 or a negative errno; a free nid has block 0.
+GOFS_NOINLINE GOFS_HD inline int look_up_nat(const simt::Warp& warp, Volume& volume, uint32_t lanes,
+                                             uint32_t nid, NatRecord& record) {
   const bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
   bool journaled = false;
   int result = 0;
@@ -43,8 +43,8 @@ GOFS_NOINLINE GOFS_HD inline int look_up_nat(const simt::Warp& warp, Volume& vol
 namespace detail {
 
 /// Looks at a node that was just read; later users of the page rely on it.
-GOFS_NOINLINE GOFS_HD inline int check_node(Volume& volume, const format::NodeBlock& node, uint32_t nid,
-                              uint32_t block) {
+GOFS_NOINLINE GOFS_HD inline int check_node(Volume& volume, const format::NodeBlock& node,
+                                            uint32_t nid, uint32_t block) {
   const uint32_t footer_nid = format::load_u32(&node.footer.nid);
   const uint32_t footer_ino = format::load_u32(&node.footer.ino);
   if (footer_nid != nid) {
@@ -63,9 +63,10 @@ GOFS_NOINLINE GOFS_HD inline int check_node(Volume& volume, const format::NodeBl
 
 }  // namespace detail
 
-/// Calls `use(const format::NodeBlock&)` on each lane in `lanes` with its node, which belongs to the
-/// file `ino` (the inode itself has nid = ino). Collective as with_pages is. Per lane 0 or a negative
-/// errno: -EUCLEAN (reported) where the volume contradicts itself, -EIO and others from the device.
+/// Calls `use(const format::NodeBlock&)` on each lane in `lanes` with its node, which belongs to
+/// the file `ino` (the inode itself has nid = ino). Collective as with_pages is. Per lane 0 or a
+/// negative errno: -EUCLEAN (reported) where the volume contradicts itself, -EIO and others from
+/// the device.
 template <typename Use>
 GOFS_HD int with_nodes(const simt::Warp& warp, Volume& volume, uint32_t lanes, uint32_t nid,
                        uint32_t ino, Use use) {

@@ -9,8 +9,8 @@
 //   empty ──claim──> loading ──publish──> valid ──claim──> loading ...
 //                       └─────abandon────> empty
 //
-// Pins are counted in the low bits of the state word, so that one fetch_add both takes a pin and tells
-// whether the page is valid. A key changes only while its frame is loading [C1].
+// Pins are counted in the low bits of the state word, so that one fetch_add both takes a pin and
+// tells whether the page is valid. A key changes only while its frame is loading [C1].
 #pragma once
 
 #include "simt/atomic.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spare blocks for those who need one for a moment: bounce blocks of unaligned reads, inodes that are
-// looked at once. Whoever holds one waits for nothing but the device.
+// Spare blocks for those who need one for a moment: bounce blocks of unaligned reads, inodes that
+// are looked at once. Whoever holds one waits for nothing but the device.
 #pragma once
 
 #include "simt/atomic.h"

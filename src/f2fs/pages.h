@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Metadata blocks by the warp: with_pages() gives each lane the page it asks for. Lanes that want the
-// same page share one look-up and one pin; what is missing is fetched for the whole warp with one
-// doorbell. This is the level-synchronous step of the paper's data-pointer traversal (GoFS, SOSP'25,
-// section 3.3): callers go down one level per call.
+// Metadata blocks by the warp: with_pages() gives each lane the page it asks for. Lanes that want
+// the same page share one look-up and one pin; what is missing is fetched for the whole warp with
+// one doorbell. This is the level-synchronous step of the paper's data-pointer traversal (GoFS,
+// SOSP'25, section 3.3): callers go down one level per call.
 #pragma once
 
 #include "f2fs/volume.h"
 
 namespace gofs::f2fs {
 
-/// Reads one block a lane from `block` into `buffer`, which is block-aligned. Collective. Each lane in
-/// `lanes` returns 0 or a negative errno.
+/// Reads one block a lane from `block` into `buffer`, which is block-aligned. Collective. Each lane
+/// in `lanes` returns 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int read_blocks(const simt::Warp& warp, Volume& volume, uint32_t lanes,
-                               uint32_t block, void* buffer) {
+                                             uint32_t block, void* buffer) {
   nvme::Device& device = *volume.device;
   const uint32_t shift = kBlockShift - device.lba_shift;
   nvme::Command command{};
@@ -22,17 +22,16 @@ GOFS_NOINLINE GOFS_HD inline int read_blocks(const simt::Warp& warp, Volume& vol
   command.lba_count = 1u << shift;
   command.buffer = buffer;
   command.bytes = kBlockBytes;
-  return nvme::to_errno(
-      nvme::execute(warp, device, nvme::pick_queue(device), lanes, command));
+  return nvme::to_errno(nvme::execute(warp, device, nvme::pick_queue(device), lanes, command));
 }
 
 /// Calls `use(const uint8_t* page)` on each lane in `lanes` with the page of its `key`, which stays
 /// valid for the call. `resolve(lanes, block)` is called collectively for pages that are not in
-/// memory and gives each of those lanes the block to read, or an error; `check(page, block)` looks at
-/// a page that was just read and returns 0 or a negative errno.
+/// memory and gives each of those lanes the block to read, or an error; `check(page, block)` looks
+/// at a page that was just read and returns 0 or a negative errno.
 ///
-/// Collective, and if every lane of the warp asks for the same key, so is `use`. Returns 0 or a negative errno per
-/// lane; `use` was called if and only if it is 0.
+/// Collective, and if every lane of the warp asks for the same key, so is `use`. Returns 0 or a
+/// negative errno per lane; `use` was called if and only if it is 0.
 template <typename Resolve, typename Check, typename Use>
 GOFS_HD int with_pages(const simt::Warp& warp, Volume& volume, uint32_t lanes, uint64_t key,
                        Resolve resolve, Check check, Use use) {
@@ -67,7 +66,8 @@ GOFS_HD int with_pages(const simt::Warp& warp, Volume& volume, uint32_t lanes, u
       const bool claimed = mine_missing && frame != kNoFrame;
       const uint32_t loading = warp.ballot(claimed);
       if (loading != 0) {
-        const int read = read_blocks(warp, volume, loading, block, claimed ? cache.page(frame) : nullptr);
+        const int read =
+            read_blocks(warp, volume, loading, block, claimed ? cache.page(frame) : nullptr);
         if (claimed) {
           error = read < 0 ? read : check(static_cast<const uint8_t*>(cache.page(frame)), block);
           if (error < 0) {

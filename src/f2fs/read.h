@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// File data, one piece a lane: mapped together, merged into few commands, moved by the device straight
-// into the caller's buffer. Only what the device cannot address (parts of an LBA, odd buffer addresses)
-// goes through a spare block.
+// File data, one piece a lane: mapped together, merged into few commands, moved by the device
+// straight into the caller's buffer. Only what the device cannot address (parts of an LBA, odd
+// buffer addresses) goes through a spare block.
 #pragma once
 
 #include "f2fs/map.h"
@@ -24,15 +24,17 @@ namespace detail {
 GOFS_HD inline void zero_ranges(const simt::Warp& warp, uint32_t lanes, const Piece& piece) {
   for (; lanes != 0; lanes &= lanes - 1) {
     const uint32_t owner = simt::lowest_bit(lanes);
-    auto* target = reinterpret_cast<void*>(warp.shfl(reinterpret_cast<uint64_t>(piece.target), owner));
+    auto* target =
+        reinterpret_cast<void*>(warp.shfl(reinterpret_cast<uint64_t>(piece.target), owner));
     simt::zero_bytes(warp, target, warp.shfl(piece.bytes, owner));
   }
   warp.sync();
 }
 
 /// Reads pieces through spare blocks. Collective; per lane of `lanes` 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int read_bounced(const simt::Warp& warp, Volume& volume, const PagePool& pool,
-                                uint32_t lanes, uint32_t block, const Piece& piece) {
+GOFS_NOINLINE GOFS_HD inline int read_bounced(const simt::Warp& warp, Volume& volume,
+                                              const PagePool& pool, uint32_t lanes, uint32_t block,
+                                              const Piece& piece) {
   nvme::Device& device = *volume.device;
   const uint32_t lba_bytes = device.lba_bytes();
   const uint32_t in_block = static_cast<uint32_t>(piece.offset & (kBlockBytes - 1));
@@ -77,18 +79,19 @@ GOFS_NOINLINE GOFS_HD inline int read_bounced(const simt::Warp& warp, Volume& vo
   return result;
 }
 
-/// Reads pieces that the device can put in place, neighbours in one command. Collective; per lane of
-/// `lanes` 0 or a negative errno. With a mailbox the commands are only started.
-GOFS_NOINLINE GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& volume, uint32_t lanes,
-                                 uint32_t block, const Piece& piece, nvme::Mailbox* mailbox) {
+/// Reads pieces that the device can put in place, neighbours in one command. Collective; per lane
+/// of `lanes` 0 or a negative errno. With a mailbox the commands are only started.
+GOFS_NOINLINE GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& volume,
+                                               uint32_t lanes, uint32_t block, const Piece& piece,
+                                               nvme::Mailbox* mailbox) {
   nvme::Device& device = *volume.device;
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
   const uint32_t in_block = static_cast<uint32_t>(piece.offset & (kBlockBytes - 1));
   const bool whole = mine && piece.bytes == kBlockBytes;
 
-  // A lane whose block and buffer follow its left neighbour's leaves the command to that one. `head`
-  // is the lane whose command moves this lane's piece, `end` the lane after its last.
+  // A lane whose block and buffer follow its left neighbour's leaves the command to that one.
+  // `head` is the lane whose command moves this lane's piece, `end` the lane after its last.
   uint32_t heads = ~0u;
   uint32_t head = rank;
   uint32_t end = rank + 1;
@@ -110,7 +113,8 @@ GOFS_NOINLINE GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& v
 
   nvme::Command command{};
   command.opcode = format::nvme::IoOpcode::kRead;
-  command.lba = (uint64_t{block} << (kBlockShift - device.lba_shift)) + (in_block >> device.lba_shift);
+  command.lba =
+      (uint64_t{block} << (kBlockShift - device.lba_shift)) + (in_block >> device.lba_shift);
   command.bytes = whole ? (end - rank) * kBlockBytes : piece.bytes;
   command.lba_count = command.bytes >> device.lba_shift;
   command.buffer = piece.target;
@@ -126,11 +130,11 @@ GOFS_NOINLINE GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& v
 }  // namespace detail
 
 /// Reads one piece a lane from `block`, where its file block is stored. Collective. Per lane 0 or a
-/// negative errno. The bytes are visible to the whole warp; with a mailbox (one for all lanes), those
-/// that the device puts in place are only under way.
-GOFS_NOINLINE GOFS_HD inline int read_stored(const simt::Warp& warp, Volume& volume, const PagePool& pool,
-                               uint32_t lanes, uint32_t block, const Piece& piece,
-                               nvme::Mailbox* mailbox = nullptr) {
+/// negative errno. The bytes are visible to the whole warp; with a mailbox (one for all lanes),
+/// those that the device puts in place are only under way.
+GOFS_NOINLINE GOFS_HD inline int read_stored(const simt::Warp& warp, Volume& volume,
+                                             const PagePool& pool, uint32_t lanes, uint32_t block,
+                                             const Piece& piece, nvme::Mailbox* mailbox = nullptr) {
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
   const uint32_t lba_mask = volume.device->lba_bytes() - 1;
@@ -151,12 +155,13 @@ GOFS_NOINLINE GOFS_HD inline int read_stored(const simt::Warp& warp, Volume& vol
   return result;
 }
 
-/// Reads one piece a lane; `inode` may differ from lane to lane, and all of `lanes` have pieces of at
-/// least one byte. Collective. Per lane 0 or a negative errno. Nothing is said about the file's size.
-/// Mailbox and visibility as in read_stored.
-GOFS_NOINLINE GOFS_HD inline int read_pieces(const simt::Warp& warp, Volume& volume, const PagePool& pool,
-                               uint32_t lanes, const Inode& inode, const Piece& piece,
-                               nvme::Mailbox* mailbox = nullptr) {
+/// Reads one piece a lane; `inode` may differ from lane to lane, and all of `lanes` have pieces of
+/// at least one byte. Collective. Per lane 0 or a negative errno. Nothing is said about the file's
+/// size. Mailbox and visibility as in read_stored.
+GOFS_NOINLINE GOFS_HD inline int read_pieces(const simt::Warp& warp, Volume& volume,
+                                             const PagePool& pool, uint32_t lanes,
+                                             const Inode& inode, const Piece& piece,
+                                             nvme::Mailbox* mailbox = nullptr) {
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
   int result = 0;
@@ -173,9 +178,9 @@ GOFS_NOINLINE GOFS_HD inline int read_pieces(const simt::Warp& warp, Volume& vol
           for (uint32_t i = 0; i < piece.bytes; ++i) piece.target[i] = from[i];
         });
     if ((inlined >> rank & 1u) != 0) {
-      result = read < 0 || fits ? read
-                                : report(*volume.corruptions,
-                                         {Structure::kInode, 0, inode.ino, piece.offset});
+      result = read < 0 || fits
+                   ? read
+                   : report(*volume.corruptions, {Structure::kInode, 0, inode.ino, piece.offset});
     }
     warp.sync();
   }
@@ -183,8 +188,7 @@ GOFS_NOINLINE GOFS_HD inline int read_pieces(const simt::Warp& warp, Volume& vol
   if (mapping == 0) return result;
 
   BlockPlace place{};
-  const int mapped =
-      map_blocks(warp, volume, mapping, inode, piece.offset >> kBlockShift, place);
+  const int mapped = map_blocks(warp, volume, mapping, inode, piece.offset >> kBlockShift, place);
   const bool good = (mapping >> rank & 1u) != 0 && mapped == 0;
   if ((mapping >> rank & 1u) != 0) result = mapped;
 

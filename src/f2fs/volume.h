@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A mounted F2FS volume as it lies in a backend's memory. mount.h fills it; everything else here reads
-// it. Memory is laid out by the host (layout.h) before the disk is known.
+// A mounted F2FS volume as it lies in a backend's memory. mount.h fills it; everything else here
+// reads it. Memory is laid out by the host (layout.h) before the disk is known.
 #pragma once
 
 #include "f2fs/corruption.h"
@@ -44,7 +44,7 @@ struct Volume {
   uint32_t checksum_seed;  // of inode checksums
   uint8_t uuid[16];
   uint16_t label[format::kVolumeNameUnits];
-  uint8_t writer[256];     // the kernel or tool that wrote the superblock
+  uint8_t writer[256];  // the kernel or tool that wrote the superblock
 
   uint64_t checkpoint_version;
   uint32_t checkpoint_pack;

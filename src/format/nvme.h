@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NVMe as it is on the wire: queue entries, controller registers, status codes and Identify data.
-// Source: NVM Express Base Specification 1.4 and the NVM command set. Layout only; what is done with
-// it is in nvme/ (the driver) and ssd/ (the virtual controller), which share nothing else.
+// Source: NVM Express Base Specification 1.4 and the NVM command set. Layout only; what is done
+// with it is in nvme/ (the driver) and ssd/ (the virtual controller), which share nothing else.
 #pragma once
 
 #include <cstddef>
@@ -62,17 +62,17 @@ enum class IoOpcode : uint8_t {
   kDatasetManagement = 0x09,
 };
 
-inline constexpr uint32_t kForceUnitAccess = 1u << 30;   // CDW12 of Read and Write
-inline constexpr uint32_t kDeallocate = 1u << 2;         // CDW11 of Dataset Management
+inline constexpr uint32_t kForceUnitAccess = 1u << 30;  // CDW12 of Read and Write
+inline constexpr uint32_t kDeallocate = 1u << 2;        // CDW11 of Dataset Management
 inline constexpr uint32_t kFeatureVolatileWriteCache = 0x06;
 inline constexpr uint32_t kFeatureNumberOfQueues = 0x07;
-inline constexpr uint32_t kIdentifyNamespace = 0x00;     // CNS values
+inline constexpr uint32_t kIdentifyNamespace = 0x00;  // CNS values
 inline constexpr uint32_t kIdentifyController = 0x01;
 inline constexpr uint32_t kLogErrorInformation = 0x01;
 inline constexpr uint32_t kLogHealth = 0x02;
 
-/// Status field without the phase tag: status code in bits 0..7, type in bits 8..10, more in bit 13,
-/// do not retry in bit 14.
+/// Status field without the phase tag: status code in bits 0..7, type in bits 8..10, more in bit
+/// 13, do not retry in bit 14.
 using Status = uint16_t;
 enum : Status {
   kSuccess = 0x000,
@@ -91,7 +91,7 @@ enum : Status {
   kLbaOutOfRange = 0x080,
   kCapacityExceeded = 0x081,
   kNamespaceNotReady = 0x082,
-  kCompletionQueueInvalid = 0x100,   // command specific
+  kCompletionQueueInvalid = 0x100,  // command specific
   kInvalidQueueIdentifier = 0x101,
   kInvalidQueueSize = 0x102,
   kAbortLimitExceeded = 0x103,
@@ -99,7 +99,7 @@ enum : Status {
   kInvalidLogPage = 0x109,
   kInvalidQueueDeletion = 0x10c,
   kFeatureNotSaveable = 0x10d,
-  kWriteFault = 0x280,               // media errors
+  kWriteFault = 0x280,  // media errors
   kUnrecoveredReadError = 0x281,
   kAccessDenied = 0x286,
 };
@@ -124,8 +124,9 @@ static_assert(offsetof(Registers, cc) == 0x14 && offsetof(Registers, csts) == 0x
               offsetof(Registers, aqa) == 0x24 && offsetof(Registers, acq) == 0x30);
 inline constexpr uint32_t kDoorbellOffset = 0x1000;
 
-// CAP: entries - 1 in 0..15, contiguous queues required 16, timeout in 500 ms units 24..31, doorbell
-// stride exponent 32..35, command sets 37..44 (bit 37: NVM), memory page size min 48..51, max 52..55.
+// CAP: entries - 1 in 0..15, contiguous queues required 16, timeout in 500 ms units 24..31,
+// doorbell stride exponent 32..35, command sets 37..44 (bit 37: NVM), memory page size min 48..51,
+// max 52..55.
 inline constexpr uint32_t kCapTimeoutShift = 24;
 inline constexpr uint32_t kCapStrideShift = 32;
 inline constexpr uint32_t kCapNvmCommandSetShift = 37;
@@ -155,7 +156,7 @@ struct IdentifyController {
   uint32_t version;
   uint8_t unused1[172];
   uint16_t oacs;
-  uint8_t acl;   // abort command limit - 1
+  uint8_t acl;  // abort command limit - 1
   uint8_t aerl;
   uint8_t frmw;
   uint8_t lpa;
@@ -169,7 +170,7 @@ struct IdentifyController {
   uint16_t oncs;  // bit 2: Dataset Management, bit 3: Write Zeroes
   uint16_t fuses;
   uint8_t fna;
-  uint8_t vwc;    // bit 0: a volatile write cache is present
+  uint8_t vwc;  // bit 0: a volatile write cache is present
   uint16_t awun;
   uint16_t awupf;
   uint8_t unused3[3566];

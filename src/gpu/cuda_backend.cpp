@@ -28,9 +28,8 @@ class CudaBackend final : public work::Backend {
   std::string description() const override {
     int driver = 0;
     cudaDriverGetVersion(&driver);
-    return std::string(properties_.name) + ", " +
-           std::to_string(properties_.multiProcessorCount) + " SMs, " +
-           std::to_string(properties_.totalGlobalMem >> 20) + " MiB, CUDA driver " +
+    return std::string(properties_.name) + ", " + std::to_string(properties_.multiProcessorCount) +
+           " SMs, " + std::to_string(properties_.totalGlobalMem >> 20) + " MiB, CUDA driver " +
            std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
   }
   uint32_t warp_width() const override { return 32; }

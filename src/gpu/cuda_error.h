@@ -12,7 +12,8 @@ namespace gofs::gpu {
 /// Empty for success, else "what: CUDA's words".
 inline std::string cuda_error_text(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return {};
-  return std::string(what) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")";
+  return std::string(what) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) +
+         ")";
 }
 
 }  // namespace gofs::gpu

@@ -3,9 +3,9 @@
 
 #include <cuda_runtime.h>
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/ioctl.h>
 #include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,10 +38,9 @@ class Allocation {
   /// Empty, or why not.
   std::string take(uint64_t bytes, bool on_device) {
     on_device_ = on_device;
-    cudaError_t error = on_device
-                            ? cudaMalloc(&memory_, bytes)
-                            : cudaHostAlloc(&memory_, bytes,
-                                            cudaHostAllocMapped | cudaHostAllocPortable);
+    cudaError_t error =
+        on_device ? cudaMalloc(&memory_, bytes)
+                  : cudaHostAlloc(&memory_, bytes, cudaHostAllocMapped | cudaHostAllocPortable);
     if (error == cudaSuccess && on_device) error = cudaMemset(memory_, 0, bytes);
     if (error == cudaSuccess && !on_device) std::memset(memory_, 0, bytes);
     return cuda_error_text(error, on_device ? "memory on the GPU" : "pinned memory");
@@ -97,9 +96,9 @@ class CudaMedia final : public work::LoadedMedia {
       while (start < end && problem.empty()) {
         const uint64_t in_chunk = start & (ssd::kChunkBytes - 1);
         const uint64_t part = simt::min(end - start, ssd::kChunkBytes - in_chunk);
-        problem = copy_in(
-            fd, start, reinterpret_cast<uint8_t*>(table[start >> ssd::kChunkShift]) + in_chunk,
-            part);
+        problem =
+            copy_in(fd, start,
+                    reinterpret_cast<uint8_t*>(table[start >> ssd::kChunkShift]) + in_chunk, part);
         start += part;
       }
       return problem;
@@ -107,9 +106,9 @@ class CudaMedia final : public work::LoadedMedia {
     if (error.empty()) error = add(count * sizeof(uint64_t), true);
     if (!error.empty()) return error;
     media_.chunks = reinterpret_cast<uint64_t*>(allocations_.back().get());
-    return cuda_error_text(cudaMemcpy(media_.chunks, table.data(), count * sizeof(uint64_t),
-                                      cudaMemcpyHostToDevice),
-                           "chunk table");
+    return cuda_error_text(
+        cudaMemcpy(media_.chunks, table.data(), count * sizeof(uint64_t), cudaMemcpyHostToDevice),
+        "chunk table");
   }
 
   void set_read_only() { media_.read_only = true; }
@@ -146,7 +145,8 @@ class CudaMedia final : public work::LoadedMedia {
       const size_t part = on_device_ ? simt::min<uint64_t>(bytes, staging_.size()) : bytes;
       uint8_t* const to = on_device_ ? staging_.data() : target;
       const ssize_t got = pread(fd, to, part, static_cast<off_t>(offset));
-      if (got <= 0) return std::string("reading: ") + (got < 0 ? strerror(errno) : "file too short");
+      if (got <= 0)
+        return std::string("reading: ") + (got < 0 ? strerror(errno) : "file too short");
       if (on_device_) {
         std::string error = cuda_error_text(
             cudaMemcpy(target, to, static_cast<size_t>(got), cudaMemcpyHostToDevice), "copy");

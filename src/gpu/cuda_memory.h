@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two memories of the CUDA backend: the GPU's own, and pinned host memory that both sides reach by
-// the same pointer. Host only.
+// The two memories of the CUDA backend: the GPU's own, and pinned host memory that both sides reach
+// by the same pointer. Host only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,8 +24,8 @@ class DeviceMemorySpace final : public simt::MemorySpace {
       cudaFree(whole);
       throw std::bad_alloc();
     }
-    void* const aligned = reinterpret_cast<void*>(
-        simt::align_up(reinterpret_cast<uint64_t>(whole), kBlockBytes));
+    void* const aligned =
+        reinterpret_cast<void*>(simt::align_up(reinterpret_cast<uint64_t>(whole), kBlockBytes));
     whole_[aligned] = whole;
     return aligned;
   }

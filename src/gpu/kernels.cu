@@ -3,7 +3,6 @@
 // The kernels of the CUDA backend: each is one body of work/, which a reader who wants to know what
 // the file system does should open instead.
 #include "gpu/kernels.h"
-
 #include "work/batch.h"
 #include "work/bench.h"
 #include "work/call.h"

@@ -45,12 +45,11 @@ Crew plan_crew(const work::Backend& backend, const ReadPlan& plan) {
   const bool by_warp = plan.scope == work::ReadScope::kWarp;
   const uint32_t lanes = by_warp ? width : std::min(plan.outstanding, width);
   const uint32_t warps =
-      by_warp ? plan.outstanding
-              : static_cast<uint32_t>(simt::divide_up(plan.outstanding, width));
+      by_warp ? plan.outstanding : static_cast<uint32_t>(simt::divide_up(plan.outstanding, width));
   // Few warps are spread over the processors.
   const uint32_t per_block = warps <= 512 ? 1 : 4;
-  return {warps, lanes,
-          {static_cast<uint32_t>(simt::divide_up(warps, per_block)), per_block * width}};
+  return {
+      warps, lanes, {static_cast<uint32_t>(simt::divide_up(warps, per_block)), per_block * width}};
 }
 
 Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const ReadPlan& plan,
@@ -98,8 +97,8 @@ Expected<ReadMeasurement> measure(VolumeState& volume, work::Body body, const Re
   const uint64_t actors = uint64_t{crew.warps} * crew.lanes_per_warp;
   uint64_t each = simt::divide_up(plan.operations, actors);
   if (each == 0) {
-    // A first try warms everything up, the maps of the file's blocks above all, and tells how long the
-    // real one must be.
+    // A first try warms everything up, the maps of the file's blocks above all, and tells how long
+    // the real one must be.
     constexpr uint64_t kTriedReads = 16384;
     const auto tries = static_cast<uint32_t>(std::max<uint64_t>(8, kTriedReads / actors));
     const auto tried = run_once(volume, body, plan, crew, tries, buffers.data(), params);
@@ -160,8 +159,7 @@ class BatchRun {
     params.last_ns = 0;
     params.result = 0;
     const work::Backend& backend = volume_.backend();
-    const work::Grid grid =
-        one_warp ? work::Grid{1, backend.warp_width()} : backend.full_grid();
+    const work::Grid grid = one_warp ? work::Grid{1, backend.warp_width()} : backend.full_grid();
     if (!volume_.run(work::Body::kBatch, grid, &params)) {
       return volume_.explain(-EIO, directory_);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measurements behind `gofs bench`: the same reads as raw NVMe commands and through the file API of
-// one mounted volume, so that both see the same SSD and the same queues. Times are the backend's own,
-// from the first warp's start to the last one's end; launches are not counted.
+// one mounted volume, so that both see the same SSD and the same queues. Times are the backend's
+// own, from the first warp's start to the last one's end; launches are not counted.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ namespace gofs::host {
 struct ReadPlan {
   work::Pattern pattern = work::Pattern::kRandom;
   work::ReadScope scope = work::ReadScope::kThread;
-  uint32_t outstanding = 1024;   // lanes (warps at warp scope) that read at the same time
+  uint32_t outstanding = 1024;  // lanes (warps at warp scope) that read at the same time
   uint32_t block_bytes = 4096;
-  uint64_t operations = 0;       // in all; 0: as many as fill `seconds` at the rate of a first try
+  uint64_t operations = 0;  // in all; 0: as many as fill `seconds` at the rate of a first try
   double seconds = 1.0;
   uint64_t seed = 1;
-  bool check_stamps = false;     // each 4 KiB block of the file begins with its index
+  bool check_stamps = false;  // each 4 KiB block of the file begins with its index
 };
 
 struct ReadMeasurement {
@@ -61,7 +61,7 @@ struct BatchMeasurement {
   uint64_t bytes = 0;
   double list_seconds = 0;
   double load_seconds = 0;
-  double read_seconds = 0;  // the best of the repetitions
+  double read_seconds = 0;    // the best of the repetitions
   uint64_t memory_bytes = 0;  // that the open batch takes
 };
 

@@ -81,8 +81,8 @@ TEST(Backends, are_chosen_by_name) {
 // The whole way down without a volume: many threads, more than the machine has, read commands of an
 // SSD in memory, which is all zero.
 TEST(DeviceOnly, raw_commands_read_memory) {
-  auto state = VolumeState::mount("ram:4M?queues=2&depth=8", {.backend = "cpu"},
-                                  MountKind::kDeviceOnly);
+  auto state =
+      VolumeState::mount("ram:4M?queues=2&depth=8", {.backend = "cpu"}, MountKind::kDeviceOnly);
   ASSERT_TRUE(state) << state.error().message;
   VolumeState& volume = **state;
   constexpr uint32_t kReads = 1000;

@@ -17,8 +17,8 @@ namespace gofs::host {
 
 namespace {
 
-/// Memory for the chunks of all lanes together. A chunk is large enough that commands merge, and small
-/// enough that the chunks of a full GPU fit.
+/// Memory for the chunks of all lanes together. A chunk is large enough that commands merge, and
+/// small enough that the chunks of a full GPU fit.
 constexpr uint64_t kBufferBytesMax = uint64_t{1} << 30;
 constexpr uint64_t kChunkBytesMin = 16 << 10;
 constexpr uint64_t kChunkBytesMax = 256 << 10;
@@ -43,8 +43,8 @@ Deal deal_files(const work::Backend& backend, uint64_t file_count) {
       std::clamp<uint64_t>(simt::divide_up(file_count, warps_per_block), 1, deal.grid.blocks);
   deal.grid.blocks = static_cast<uint32_t>(blocks);
   deal.warps = deal.grid.blocks * warps_per_block;
-  deal.lanes_per_warp =
-      static_cast<uint32_t>(std::clamp<uint64_t>(simt::divide_up(file_count, deal.warps), 1, width));
+  deal.lanes_per_warp = static_cast<uint32_t>(
+      std::clamp<uint64_t>(simt::divide_up(file_count, deal.warps), 1, width));
   const uint64_t lanes = uint64_t{deal.warps} * width;
   deal.chunk_bytes = static_cast<uint32_t>(
       std::clamp(std::bit_floor(kBufferBytesMax / lanes), kChunkBytesMin, kChunkBytesMax));

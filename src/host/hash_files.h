@@ -17,8 +17,8 @@ struct FileToHash {
   uint64_t size_bytes;  // as far as known: decides the order of work
 };
 
-/// Sums `files`; the answers are in their order. `progress(bytes)` is called now and then from another
-/// thread, with what has been read so far. Errors: ENOMEM, EIO when the backend fails.
+/// Sums `files`; the answers are in their order. `progress(bytes)` is called now and then from
+/// another thread, with what has been read so far. Errors: ENOMEM, EIO when the backend fails.
 Expected<std::vector<work::HashFile>> hash_files(
     VolumeState& volume, const std::vector<FileToHash>& files,
     const std::function<void(uint64_t bytes)>& progress);

@@ -34,60 +34,100 @@ std::string joined(const std::vector<std::string>& words) {
 std::string superblock_field(uint64_t offset) {
   using format::Superblock;
   switch (offset) {
-    case offsetof(Superblock, log_sectorsize): return "log_sectorsize";
-    case offsetof(Superblock, log_blocksize): return "log_blocksize";
-    case offsetof(Superblock, log_blocks_per_seg): return "log_blocks_per_seg";
-    case offsetof(Superblock, checksum_offset): return "checksum_offset";
-    case offsetof(Superblock, block_count): return "block_count";
-    case offsetof(Superblock, section_count): return "section_count";
-    case offsetof(Superblock, segment_count): return "segment_count";
-    case offsetof(Superblock, segment_count_ckpt): return "segment_count_ckpt";
-    case offsetof(Superblock, segment_count_sit): return "segment_count_sit";
-    case offsetof(Superblock, segment_count_nat): return "segment_count_nat";
-    case offsetof(Superblock, segment_count_ssa): return "segment_count_ssa";
-    case offsetof(Superblock, segment_count_main): return "segment_count_main";
-    case offsetof(Superblock, segment0_blkaddr): return "segment0_blkaddr";
-    case offsetof(Superblock, cp_blkaddr): return "cp_blkaddr";
-    case offsetof(Superblock, sit_blkaddr): return "sit_blkaddr";
-    case offsetof(Superblock, nat_blkaddr): return "nat_blkaddr";
-    case offsetof(Superblock, ssa_blkaddr): return "ssa_blkaddr";
-    case offsetof(Superblock, main_blkaddr): return "main_blkaddr";
-    case offsetof(Superblock, root_ino): return "root_ino";
-    case offsetof(Superblock, node_ino): return "node_ino";
-    case offsetof(Superblock, meta_ino): return "meta_ino";
-    case offsetof(Superblock, cp_payload): return "cp_payload";
-    default: return fmt::format("the field at byte {}", offset);
+    case offsetof(Superblock, log_sectorsize):
+      return "log_sectorsize";
+    case offsetof(Superblock, log_blocksize):
+      return "log_blocksize";
+    case offsetof(Superblock, log_blocks_per_seg):
+      return "log_blocks_per_seg";
+    case offsetof(Superblock, checksum_offset):
+      return "checksum_offset";
+    case offsetof(Superblock, block_count):
+      return "block_count";
+    case offsetof(Superblock, section_count):
+      return "section_count";
+    case offsetof(Superblock, segment_count):
+      return "segment_count";
+    case offsetof(Superblock, segment_count_ckpt):
+      return "segment_count_ckpt";
+    case offsetof(Superblock, segment_count_sit):
+      return "segment_count_sit";
+    case offsetof(Superblock, segment_count_nat):
+      return "segment_count_nat";
+    case offsetof(Superblock, segment_count_ssa):
+      return "segment_count_ssa";
+    case offsetof(Superblock, segment_count_main):
+      return "segment_count_main";
+    case offsetof(Superblock, segment0_blkaddr):
+      return "segment0_blkaddr";
+    case offsetof(Superblock, cp_blkaddr):
+      return "cp_blkaddr";
+    case offsetof(Superblock, sit_blkaddr):
+      return "sit_blkaddr";
+    case offsetof(Superblock, nat_blkaddr):
+      return "nat_blkaddr";
+    case offsetof(Superblock, ssa_blkaddr):
+      return "ssa_blkaddr";
+    case offsetof(Superblock, main_blkaddr):
+      return "main_blkaddr";
+    case offsetof(Superblock, root_ino):
+      return "root_ino";
+    case offsetof(Superblock, node_ino):
+      return "node_ino";
+    case offsetof(Superblock, meta_ino):
+      return "meta_ino";
+    case offsetof(Superblock, cp_payload):
+      return "cp_payload";
+    default:
+      return fmt::format("the field at byte {}", offset);
   }
 }
 
 std::string checkpoint_field(uint64_t offset) {
   using format::Checkpoint;
   switch (offset) {
-    case offsetof(Checkpoint, user_block_count): return "user_block_count";
-    case offsetof(Checkpoint, cur_node_segno): return "a current segment";
-    case offsetof(Checkpoint, cur_node_blkoff): return "the offset in a current segment";
-    case offsetof(Checkpoint, cp_pack_total_block_count): return "cp_pack_total_block_count";
-    case offsetof(Checkpoint, cp_pack_start_sum): return "cp_pack_start_sum";
-    case offsetof(Checkpoint, sit_ver_bitmap_bytesize): return "sit_ver_bitmap_bytesize";
-    case offsetof(Checkpoint, nat_ver_bitmap_bytesize): return "nat_ver_bitmap_bytesize";
-    default: return fmt::format("the field at byte {}", offset);
+    case offsetof(Checkpoint, user_block_count):
+      return "user_block_count";
+    case offsetof(Checkpoint, cur_node_segno):
+      return "a current segment";
+    case offsetof(Checkpoint, cur_node_blkoff):
+      return "the offset in a current segment";
+    case offsetof(Checkpoint, cp_pack_total_block_count):
+      return "cp_pack_total_block_count";
+    case offsetof(Checkpoint, cp_pack_start_sum):
+      return "cp_pack_start_sum";
+    case offsetof(Checkpoint, sit_ver_bitmap_bytesize):
+      return "sit_ver_bitmap_bytesize";
+    case offsetof(Checkpoint, nat_ver_bitmap_bytesize):
+      return "nat_ver_bitmap_bytesize";
+    default:
+      return fmt::format("the field at byte {}", offset);
   }
 }
 
 const char* step_words(nvme::BringUpStep step) {
   using nvme::BringUpStep;
   switch (step) {
-    case BringUpStep::kDone: return "it is ready";
-    case BringUpStep::kCapabilities: return "it lacks the NVM command set or pages of 4 KiB";
-    case BringUpStep::kDisable: return "it did not stop when disabled (CSTS.RDY stayed 1)";
-    case BringUpStep::kEnable: return "it did not start when enabled (CSTS.RDY stayed 0)";
-    case BringUpStep::kIdentifyController: return "Identify Controller failed";
-    case BringUpStep::kIdentifyNamespace: return "Identify Namespace failed";
+    case BringUpStep::kDone:
+      return "it is ready";
+    case BringUpStep::kCapabilities:
+      return "it lacks the NVM command set or pages of 4 KiB";
+    case BringUpStep::kDisable:
+      return "it did not stop when disabled (CSTS.RDY stayed 1)";
+    case BringUpStep::kEnable:
+      return "it did not start when enabled (CSTS.RDY stayed 0)";
+    case BringUpStep::kIdentifyController:
+      return "Identify Controller failed";
+    case BringUpStep::kIdentifyNamespace:
+      return "Identify Namespace failed";
     case BringUpStep::kNamespaceFormat:
       return "its namespace has LBAs that are not of 512 to 4096 bytes, or have metadata";
-    case BringUpStep::kNumberOfQueues: return "Set Features (Number of Queues) failed";
-    case BringUpStep::kCreateCompletionQueue: return "Create I/O Completion Queue failed";
-    case BringUpStep::kCreateSubmissionQueue: return "Create I/O Submission Queue failed";
+    case BringUpStep::kNumberOfQueues:
+      return "Set Features (Number of Queues) failed";
+    case BringUpStep::kCreateCompletionQueue:
+      return "Create I/O Completion Queue failed";
+    case BringUpStep::kCreateSubmissionQueue:
+      return "Create I/O Submission Queue failed";
   }
   return "an unknown step failed";
 }
@@ -101,35 +141,60 @@ std::string describe(nvme::CommandStatus status) {
   if (status == nvme::kStatusTimedOut) return "no completion before the deadline";
   if (status == nvme::kStatusDeviceFailed) return "the controller has failed or is disabled";
   switch (status & kStatusCodeMask) {
-    case kSuccess: return "success";
-    case kInvalidOpcode: return "Invalid Command Opcode";
-    case kInvalidField: return "Invalid Field in Command";
-    case kCidConflict: return "Command ID Conflict";
-    case kDataTransferError: return "Data Transfer Error";
-    case kAbortedPowerLoss: return "Commands Aborted due to Power Loss Notification";
-    case kInternalError: return "Internal Error";
-    case kAbortRequested: return "Command Abort Requested";
-    case kAbortedQueueDeletion: return "Command Aborted due to SQ Deletion";
-    case kInvalidNamespace: return "Invalid Namespace or Format";
-    case kInvalidPrpOffset: return "PRP Offset Invalid";
-    case kLbaOutOfRange: return "LBA Out of Range";
-    case kCapacityExceeded: return "Capacity Exceeded";
-    case kNamespaceNotReady: return "Namespace Not Ready";
-    case kCompletionQueueInvalid: return "Completion Queue Invalid";
-    case kInvalidQueueIdentifier: return "Invalid Queue Identifier";
-    case kInvalidQueueSize: return "Invalid Queue Size";
-    case kAbortLimitExceeded: return "Abort Command Limit Exceeded";
-    case kInvalidLogPage: return "Invalid Log Page";
-    case kInvalidQueueDeletion: return "Invalid Queue Deletion";
-    case kWriteFault: return "Write Fault";
-    case kUnrecoveredReadError: return "Unrecovered Read Error";
-    case kAccessDenied: return "Access Denied";
-    default: return fmt::format("NVMe status {:#x}", status);
+    case kSuccess:
+      return "success";
+    case kInvalidOpcode:
+      return "Invalid Command Opcode";
+    case kInvalidField:
+      return "Invalid Field in Command";
+    case kCidConflict:
+      return "Command ID Conflict";
+    case kDataTransferError:
+      return "Data Transfer Error";
+    case kAbortedPowerLoss:
+      return "Commands Aborted due to Power Loss Notification";
+    case kInternalError:
+      return "Internal Error";
+    case kAbortRequested:
+      return "Command Abort Requested";
+    case kAbortedQueueDeletion:
+      return "Command Aborted due to SQ Deletion";
+    case kInvalidNamespace:
+      return "Invalid Namespace or Format";
+    case kInvalidPrpOffset:
+      return "PRP Offset Invalid";
+    case kLbaOutOfRange:
+      return "LBA Out of Range";
+    case kCapacityExceeded:
+      return "Capacity Exceeded";
+    case kNamespaceNotReady:
+      return "Namespace Not Ready";
+    case kCompletionQueueInvalid:
+      return "Completion Queue Invalid";
+    case kInvalidQueueIdentifier:
+      return "Invalid Queue Identifier";
+    case kInvalidQueueSize:
+      return "Invalid Queue Size";
+    case kAbortLimitExceeded:
+      return "Abort Command Limit Exceeded";
+    case kInvalidLogPage:
+      return "Invalid Log Page";
+    case kInvalidQueueDeletion:
+      return "Invalid Queue Deletion";
+    case kWriteFault:
+      return "Write Fault";
+    case kUnrecoveredReadError:
+      return "Unrecovered Read Error";
+    case kAccessDenied:
+      return "Access Denied";
+    default:
+      return fmt::format("NVMe status {:#x}", status);
   }
 }
 
 std::string describe(const nvme::BringUpResult& result) {
-  if (result.status == 0) return fmt::format("the SSD did not come up: {}", step_words(result.step));
+  if (result.status == 0)
+    return fmt::format("the SSD did not come up: {}", step_words(result.step));
   return fmt::format("the SSD did not come up: {}: {}", step_words(result.step),
                      describe(result.status));
 }

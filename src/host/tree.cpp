@@ -82,11 +82,10 @@ std::vector<Tree::Name> Tree::names_of(uint64_t ino, const std::string& path,
     return names;
   }
   for (;;) {
-    const auto answer =
-        volume_.call({.kind = CallKind::kReaddir,
-                      .descriptor = *descriptor,
-                      .buffer = raw_names_.data(),
-                      .bytes = raw_names_.size() * sizeof(f2fs::NamedEntry)});
+    const auto answer = volume_.call({.kind = CallKind::kReaddir,
+                                      .descriptor = *descriptor,
+                                      .buffer = raw_names_.data(),
+                                      .bytes = raw_names_.size() * sizeof(f2fs::NamedEntry)});
     if (answer.result < 0) visitor.error(volume_.explain(answer.result, path, ino));
     if (answer.result <= 0) break;
     for (int64_t i = 0; i < answer.result; ++i) {
@@ -105,8 +104,8 @@ bool Tree::ask(uint32_t count) {
   const work::Grid full = volume_.backend().full_grid();
   // No more warps than there are inodes for.
   const uint32_t blocks = static_cast<uint32_t>(simt::divide_up(count, full.threads_per_block));
-  return volume_.run(work::Body::kInodes,
-                     {std::min(blocks, full.blocks), full.threads_per_block}, params_.data());
+  return volume_.run(work::Body::kInodes, {std::min(blocks, full.blocks), full.threads_per_block},
+                     params_.data());
 }
 
 void Tree::ask_targets(std::vector<TreeEntry>& entries, const WalkVisitor& visitor) {
@@ -127,7 +126,9 @@ void Tree::ask_targets(std::vector<TreeEntry>& entries, const WalkVisitor& visit
     const bool ran = ask(static_cast<uint32_t>(count));
     for (size_t i = 0; i < count; ++i) {
       const work::InodeQuery& query = queries_[i];
-      const int error = !ran ? -EIO : query.error < 0 ? query.error : std::min(query.link_length, 0);
+      const int error = !ran              ? -EIO
+                        : query.error < 0 ? query.error
+                                          : std::min(query.link_length, 0);
       TreeEntry& entry = *links[first + i];
       if (error < 0) {
         visitor.error(volume_.explain(error, entry.path, entry.entry.ino));
@@ -192,9 +193,9 @@ void Tree::walk(const TreeEntry& top, const WalkOptions& options, const WalkVisi
         if (seen.insert(entry.entry.ino).second) {
           below.push_back({entry.path, entry.entry.ino});
         } else {
-          visitor.error(make_error(
-              EUCLEAN, entry.path,
-              fmt::format("damaged: directory {} has a second name", entry.entry.ino)));
+          visitor.error(
+              make_error(EUCLEAN, entry.path,
+                         fmt::format("damaged: directory {} has a second name", entry.entry.ino)));
         }
       }
     }

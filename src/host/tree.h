@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walking a volume from the host: every name below a path, with what its inode says. By inode number,
-// so that paths of any length are reached; permissions are not asked. Names come in the order of their
-// bytes, directories before what is in them, and only the names of the directories on the way are kept
-// in memory, so that a million entries are no trouble. Inodes are asked for in bulk, on the backend.
+// Walking a volume from the host: every name below a path, with what its inode says. By inode
+// number, so that paths of any length are reached; permissions are not asked. Names come in the
+// order of their bytes, directories before what is in them, and only the names of the directories
+// on the way are kept in memory, so that a million entries are no trouble. Inodes are asked for in
+// bulk, on the backend.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +19,16 @@
 namespace gofs::host {
 
 struct TreeEntry {
-  std::string path;  // absolute
+  std::string path;    // absolute
   size_t name_at = 0;  // where the last component begins
   DirectoryEntry entry;
-  std::optional<Stat> stat;        // if it was asked for and could be had
+  std::optional<Stat> stat;  // if it was asked for and could be had
   std::optional<std::string> link_target;
 };
 
 struct WalkOptions {
   bool recursive = false;
-  bool stat = true;          // always so where `recursive` is
+  bool stat = true;  // always so where `recursive` is
   bool link_targets = false;
 };
 

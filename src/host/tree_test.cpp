@@ -20,8 +20,7 @@ const SampleVolume& sample() {
 }
 
 std::unique_ptr<VolumeState> mount(const std::string& path) {
-  return std::move(
-      VolumeState::mount(path, {.backend = "cpu"}, MountKind::kVolume).value());
+  return std::move(VolumeState::mount(path, {.backend = "cpu"}, MountKind::kVolume).value());
 }
 
 struct Walked {
@@ -155,8 +154,8 @@ TEST(HashFiles, errors_are_of_single_files) {
   const uint64_t odd = tree.find("/odd", false).value().entry.ino;
   const uint64_t link = tree.find("/link", false).value().entry.ino;
   const uint64_t directory = tree.find("/data", false).value().entry.ino;
-  const std::vector<FileToHash> files = {
-      {directory, 5}, {odd, 10'007}, {link, 4}, {4'000'000'000, 0}, {1, 0}, {odd, 1}};
+  const std::vector<FileToHash> files = {{directory, 5},     {odd, 10'007}, {link, 4},
+                                         {4'000'000'000, 0}, {1, 0},        {odd, 1}};
   const auto sums = hash_files(*volume, files, [](uint64_t) {}).value();
   EXPECT_EQ(sums[0].error, -EINVAL);
   EXPECT_EQ(sums[1].error, 0);

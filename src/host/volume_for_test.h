@@ -26,10 +26,10 @@ struct SampleFile {
 };
 
 /// A volume of 64 MiB:
-///   /empty /tiny /block /odd /large /holes /data/file0000 ... (regular files of pattern_content, the
-///   seed of each in files())
-///   /again (a second name of /odd)   /link -> data   /dangling -> nowhere   /loop -> loop
-///   /locked (mode 0700, uid 7)   /locked/secret (mode 0600, uid 7)   /fifo   /device (8, 1)
+///   /empty /tiny /block /odd /large /holes /data/file0000 ... (regular files of pattern_content,
+///   the seed of each in files()) /again (a second name of /odd)   /link -> data   /dangling ->
+///   nowhere   /loop -> loop /locked (mode 0700, uid 7)   /locked/secret (mode 0600, uid 7)   /fifo
+///   /device (8, 1)
 ///   "/new\nline" "/bad\xff" (names that need care)
 class SampleVolume {
  public:

@@ -33,8 +33,7 @@ std::optional<uint64_t> parse_number(std::string_view text) {
 
 /// Digits at the head of `text`, which is left with the rest.
 std::optional<uint64_t> take_number(std::string_view& text) {
-  const size_t digits =
-      std::min(text.find_first_not_of("0123456789"), text.size());
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto value = parse_number(text.substr(0, digits));
   text.remove_prefix(digits);
   return value;
@@ -184,11 +183,24 @@ std::optional<uint64_t> parse_size(std::string_view text) {
   uint32_t shift = 0;
   if (!text.empty()) {
     switch (text.front()) {
-      case 'K': case 'k': shift = 10; break;
-      case 'M': case 'm': shift = 20; break;
-      case 'G': case 'g': shift = 30; break;
-      case 'T': case 't': shift = 40; break;
-      default: break;
+      case 'K':
+      case 'k':
+        shift = 10;
+        break;
+      case 'M':
+      case 'm':
+        shift = 20;
+        break;
+      case 'G':
+      case 'g':
+        shift = 30;
+        break;
+      case 'T':
+      case 't':
+        shift = 40;
+        break;
+      default:
+        break;
     }
     if (shift != 0) text.remove_prefix(1);
   }

@@ -10,11 +10,12 @@
 //   a.img+b.img                          a stripe over several SSDs
 //
 // Options: model=NAME[,SETTING=NUMBER...] (ssd/virtual_ssd.h says which), queues=N, depth=N,
-// lba=512|4096, media=file|hbm, mdts=SIZE, cache=SIZE, timeout=TIME. SIZE takes K, M, G or T (powers of
-// 1,024), TIME takes s, ms or us (s if it has none).
+// lba=512|4096, media=file|hbm, mdts=SIZE, cache=SIZE, timeout=TIME. SIZE takes K, M, G or T
+// (powers of 1,024), TIME takes s, ms or us (s if it has none).
 //
-// Where a path ends: at a `?`, a `+` or the end. Of several possible places the one counts that makes
-// the path the longest name of an existing file, and if none exists, the first. So a name that has a
+// Where a path ends: at a `?`, a `+` or the end. Of several possible places the one counts that
+// makes the path the longest name of an existing file, and if none exists, the first. So a name
+// that has a
 // `+` needs no quoting as long as the file is there.
 #pragma once
 
@@ -31,8 +32,8 @@
 namespace gofs::host {
 
 struct VolumeSpec {
-  std::string text;           // as it was given
-  std::string path;           // empty: memory
+  std::string text;  // as it was given
+  std::string path;  // empty: memory
   uint64_t memory_bytes = 0;
   bool device_memory = false;  // media=hbm
   std::string model_name = "none";

@@ -43,7 +43,8 @@ TEST(VolumeSpec, a_path_alone_has_the_defaults) {
 
 TEST(VolumeSpec, every_option_is_understood) {
   const VolumeSpec spec = parse_one(
-      "v?model=990pro,iops=5&queues=16&depth=64&lba=4096&media=hbm&mdts=128K&cache=1M&timeout=20ms");
+      "v?model=990pro,iops=5&queues=16&depth=64&lba=4096&media=hbm&mdts=128K&cache=1M&timeout="
+      "20ms");
   EXPECT_EQ(spec.path, "v");
   EXPECT_EQ(spec.model_name, "990pro,iops=5");
   EXPECT_EQ(spec.model.iops, 5u);

@@ -135,9 +135,8 @@ VolumeState::VolumeState(VolumeSpec spec, const MountOptions& options)
   device_options_.io_queues = chosen(spec_.queues, options.queues, device_options_.io_queues);
   device_options_.queue_depth =
       chosen(spec_.queue_depth, options.queue_depth, device_options_.queue_depth);
-  device_options_.command_timeout_ns =
-      chosen(spec_.command_timeout_ns, options.command_timeout_ns,
-             device_options_.command_timeout_ns);
+  device_options_.command_timeout_ns = chosen(spec_.command_timeout_ns, options.command_timeout_ns,
+                                              device_options_.command_timeout_ns);
 }
 
 Expected<void> VolumeState::open_backend() {
@@ -165,8 +164,7 @@ void VolumeState::create_device() {
   ssd::VirtualSsdConfig config;
   config.lba_shift = static_cast<uint32_t>(std::countr_zero(spec_.lba_bytes));
   config.queue_pairs_max = device_options_.io_queues;
-  config.queue_entries_max =
-      std::max(device_options_.queue_depth, device_options_.admin_depth);
+  config.queue_entries_max = std::max(device_options_.queue_depth, device_options_.admin_depth);
   if (spec_.transfer_bytes_max) config.mdts = mdts_of(*spec_.transfer_bytes_max);
   config.model = spec_.model;
   simt::MemorySpace& memory = backend_->memory();
@@ -176,8 +174,8 @@ void VolumeState::create_device() {
   vfs::FilesystemOptions options;
   const uint64_t cache_bytes = spec_.cache_bytes.value_or(options_.cache_bytes);
   if (cache_bytes != 0) {
-    options.cache_pages = static_cast<uint32_t>(
-        std::min<uint64_t>(cache_bytes / kBlockBytes, uint64_t{1} << 30));
+    options.cache_pages =
+        static_cast<uint32_t>(std::min<uint64_t>(cache_bytes / kBlockBytes, uint64_t{1} << 30));
   }
   if (options_.lock_timeout_ns != 0) options.lock_timeout_ns = options_.lock_timeout_ns;
   if (options_.descriptors != 0) {
@@ -188,8 +186,7 @@ void VolumeState::create_device() {
   options.credentials.gid = options_.gid;
   options.credentials.group_count = static_cast<uint32_t>(options_.groups.size());
   std::copy(options_.groups.begin(), options_.groups.end(), options.credentials.groups);
-  filesystem_ =
-      std::make_unique<vfs::FilesystemMemory>(memory, queues_->device(), options);
+  filesystem_ = std::make_unique<vfs::FilesystemMemory>(memory, queues_->device(), options);
 }
 
 Expected<void> VolumeState::bring_up(MountKind kind) {
@@ -396,9 +393,8 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& subject, u
     const auto fresh = read_corruption_log();
     findings_.insert(findings_.end(), fresh.begin(), fresh.end());
     // Its own, else the latest, which is the nearest to this error; the others wait for warnings().
-    auto told = std::find_if(findings_.rbegin(), findings_.rend(), [ino](const auto& finding) {
-      return ino != 0 && finding.id == ino;
-    });
+    auto told = std::find_if(findings_.rbegin(), findings_.rend(),
+                             [ino](const auto& finding) { return ino != 0 && finding.id == ino; });
     if (told == findings_.rend() && !fresh.empty()) told = findings_.rbegin();
     if (told != findings_.rend()) {
       const std::string words = describe(*told);

@@ -74,7 +74,8 @@ class VolumeState {
   const MountOptions& options() const { return options_; }
   const nvme::DeviceOptions& device_options() const { return device_options_; }
 
-  /// Runs `body`; `params` lies in shared memory. False: the backend has failed, explain(-EIO) says how.
+  /// Runs `body`; `params` lies in shared memory. False: the backend has failed, explain(-EIO) says
+  /// how.
   bool run(work::Body body, const work::Grid& grid, void* params);
 
   /// What a call is about. Pointers are the host's own.
@@ -95,8 +96,8 @@ class VolumeState {
   Answer call(const Request& request);
 
   /// An error about `subject` (a path, or what else the message shall begin with), with all that is
-  /// known about its cause. `ino` is the inode at fault, if known: of several findings of damage its
-  /// own is then told.
+  /// known about its cause. `ino` is the inode at fault, if known: of several findings of damage
+  /// its own is then told.
   Error explain(int64_t negative_errno, const std::string& subject, uint64_t ino = 0);
 
   /// Which path a descriptor was opened by: for messages.

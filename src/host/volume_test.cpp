@@ -244,7 +244,8 @@ TEST_F(VolumeTest, many_threads_read_at_once) {
       std::vector<uint8_t> buffer(40'000);
       for (uint32_t i = 0; i < SampleVolume::kDataFiles; ++i) {
         char path[32];
-        std::snprintf(path, sizeof(path), "/data/file%04u", (i + 70 * t) % SampleVolume::kDataFiles);
+        std::snprintf(path, sizeof(path), "/data/file%04u",
+                      (i + 70 * t) % SampleVolume::kDataFiles);
         const auto fd = volume_.open(path);
         const auto got = volume_.pread(fd.value_or(-1), buffer.data(), buffer.size(), 0);
         if (!got || *got != sample().files().at(path).size_bytes ||

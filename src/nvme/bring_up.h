@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a reset controller to a device with I/O queues, by one warp and through the registers and the
-// admin queue alone (NVMe 1.4, section 7.6.1). The memory of the queues was laid out by layout.h.
+// From a reset controller to a device with I/O queues, by one warp and through the registers and
+// the admin queue alone (NVMe 1.4, section 7.6.1). The memory of the queues was laid out by
+// layout.h.
 #pragma once
 
 #include "nvme/recovery.h"
@@ -11,12 +12,12 @@ namespace gofs::nvme {
 /// Where bring_up stopped; host code turns it into words.
 enum class BringUpStep : uint32_t {
   kDone,
-  kCapabilities,      // no NVM command set, or 4 KiB pages not supported
-  kDisable,           // CSTS.RDY stayed 1
-  kEnable,            // CSTS.RDY stayed 0, or CSTS.CFS
+  kCapabilities,  // no NVM command set, or 4 KiB pages not supported
+  kDisable,       // CSTS.RDY stayed 1
+  kEnable,        // CSTS.RDY stayed 0, or CSTS.CFS
   kIdentifyController,
   kIdentifyNamespace,
-  kNamespaceFormat,   // LBA size other than 512 to 4096 bytes, or metadata in the LBA
+  kNamespaceFormat,  // LBA size other than 512 to 4096 bytes, or metadata in the LBA
   kNumberOfQueues,
   kCreateCompletionQueue,
   kCreateSubmissionQueue,
@@ -57,12 +58,13 @@ GOFS_HD inline CommandStatus identify(const simt::Warp& warp, Device& device, ui
 }
 
 GOFS_HD inline CommandStatus create_queue(const simt::Warp& warp, Device& device,
-                                          format::nvme::AdminOpcode opcode, const QueuePair& queue) {
+                                          format::nvme::AdminOpcode opcode,
+                                          const QueuePair& queue) {
   const bool submission = opcode == format::nvme::AdminOpcode::kCreateSubmissionQueue;
   format::nvme::SubmissionEntry entry{};
   entry.opcode = static_cast<uint8_t>(opcode);
-  entry.prp1 = device.controller.dma_address(
-      submission ? static_cast<const void*>(queue.submission) : queue.completion);
+  entry.prp1 = device.controller.dma_address(submission ? static_cast<const void*>(queue.submission)
+                                                        : queue.completion);
   entry.cdw10 = queue.qid | (queue.depth() - 1) << 16;
   entry.cdw11 = 1u | (submission ? queue.qid << 16 : 0u);  // physically contiguous; no interrupts
   uint32_t unused = 0;
@@ -79,8 +81,7 @@ GOFS_HD inline void reset_queue(const Device& device, QueuePair& queue, uint32_t
     queue.slot_bits = 0;
     while ((1u << queue.slot_bits) < depth) ++queue.slot_bits;
   }
-  queue.submission_doorbell =
-      device.controller.doorbell(queue.qid, false, device.doorbell_stride);
+  queue.submission_doorbell = device.controller.doorbell(queue.qid, false, device.doorbell_stride);
   queue.completion_doorbell = device.controller.doorbell(queue.qid, true, device.doorbell_stride);
 }
 
@@ -93,7 +94,8 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(const simt::Warp& warp, 
   const bool leader = warp.thread_rank() == 0;
   auto& registers = device.controller.registers();
   const uint64_t cap = warp.shfl(simt::load_system_relaxed(registers.cap), 0);
-  const uint64_t ready_timeout_ns = ((cap >> format::nvme::kCapTimeoutShift & 0xff) + 1) * 500000000;
+  const uint64_t ready_timeout_ns =
+      ((cap >> format::nvme::kCapTimeoutShift & 0xff) + 1) * 500000000;
   if ((cap >> format::nvme::kCapNvmCommandSetShift & 1) == 0 || (cap >> 48 & 0xf) != 0) {
     return {BringUpStep::kCapabilities, 0};
   }
@@ -116,8 +118,7 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(const simt::Warp& warp, 
                                device.controller.dma_address(device.admin->submission));
     simt::store_system_relaxed(registers.acq,
                                device.controller.dma_address(device.admin->completion));
-    simt::store_system_release(registers.cc,
-                               format::nvme::kCcEnable | format::nvme::kCcEntrySizes);
+    simt::store_system_release(registers.cc, format::nvme::kCcEnable | format::nvme::kCcEntrySizes);
   }
   warp.sync();
   if (!detail::wait_ready(warp, device, true, ready_timeout_ns)) return {BringUpStep::kEnable, 0};
@@ -155,8 +156,8 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(const simt::Warp& warp, 
   uint32_t granted = 0;
   status = execute_admin(warp, device, features, granted);
   if (status != 0) return {BringUpStep::kNumberOfQueues, status};
-  const uint32_t count = simt::min(simt::min(granted & 0xffff, granted >> 16) + 1,
-                                   device.io_queue_count);
+  const uint32_t count =
+      simt::min(simt::min(granted & 0xffff, granted >> 16) + 1, device.io_queue_count);
   warp.sync();
   if (leader) device.io_queue_count = count;
   warp.sync();
@@ -183,16 +184,26 @@ GOFS_HD inline BringUpResult bring_up(const simt::Warp& warp, Device& device, vo
 
 inline const char* step_name(BringUpStep step) {
   switch (step) {
-    case BringUpStep::kDone: return "ready";
-    case BringUpStep::kCapabilities: return "capabilities (no NVM command set or no 4 KiB pages)";
-    case BringUpStep::kDisable: return "disable (CSTS.RDY stayed 1)";
-    case BringUpStep::kEnable: return "enable (CSTS.RDY stayed 0)";
-    case BringUpStep::kIdentifyController: return "Identify Controller";
-    case BringUpStep::kIdentifyNamespace: return "Identify Namespace";
-    case BringUpStep::kNamespaceFormat: return "namespace format (LBAs of 512 to 4096 bytes wanted)";
-    case BringUpStep::kNumberOfQueues: return "Set Features, number of queues";
-    case BringUpStep::kCreateCompletionQueue: return "Create I/O Completion Queue";
-    case BringUpStep::kCreateSubmissionQueue: return "Create I/O Submission Queue";
+    case BringUpStep::kDone:
+      return "ready";
+    case BringUpStep::kCapabilities:
+      return "capabilities (no NVM command set or no 4 KiB pages)";
+    case BringUpStep::kDisable:
+      return "disable (CSTS.RDY stayed 1)";
+    case BringUpStep::kEnable:
+      return "enable (CSTS.RDY stayed 0)";
+    case BringUpStep::kIdentifyController:
+      return "Identify Controller";
+    case BringUpStep::kIdentifyNamespace:
+      return "Identify Namespace";
+    case BringUpStep::kNamespaceFormat:
+      return "namespace format (LBAs of 512 to 4096 bytes wanted)";
+    case BringUpStep::kNumberOfQueues:
+      return "Set Features, number of queues";
+    case BringUpStep::kCreateCompletionQueue:
+      return "Create I/O Completion Queue";
+    case BringUpStep::kCreateSubmissionQueue:
+      return "Create I/O Submission Queue";
   }
   return "?";
 }

@@ -11,8 +11,8 @@ namespace gofs::nvme {
 
 inline constexpr uint32_t kIoQueuesMax = 128;
 
-/// A device fails once and for all: no new commands from kFailing on; from kFailed on the controller
-/// is disabled and touches no memory, so that waiters may return.
+/// A device fails once and for all: no new commands from kFailing on; from kFailed on the
+/// controller is disabled and touches no memory, so that waiters may return.
 enum Failure : uint32_t { kWorking = 0, kFailing = 1, kFailed = 2 };
 
 struct Limits {
@@ -31,7 +31,7 @@ struct Device {
   uint32_t io_queue_count;
   uint32_t volatile_write_cache;
   QueuePair* admin;
-  QueuePair* io;  // io_queue_count of them
+  QueuePair* io;                  // io_queue_count of them
   alignas(128) uint32_t failure;  // a Failure
   uint64_t timeouts;
 
@@ -44,15 +44,16 @@ GOFS_HD inline QueuePair& pick_queue(const Device& device) {
 }
 
 /// Lets the device and the queue get on: called by everyone who waits. Collective.
-GOFS_NOINLINE GOFS_HD inline void progress(const simt::Warp& warp, Device& device, QueuePair& queue) {
-  const bool unknown =
-      simt::load_relaxed(queue.tail) != simt::load_relaxed(queue.next_ticket);
+GOFS_NOINLINE GOFS_HD inline void progress(const simt::Warp& warp, Device& device,
+                                           QueuePair& queue) {
+  const bool unknown = simt::load_relaxed(queue.tail) != simt::load_relaxed(queue.next_ticket);
   if (warp.any(unknown)) ring(warp, queue);
   device.controller.step(warp, queue.qid);
   reap(warp, queue);
 }
 
-/// Once this is true the controller writes to no buffer any more, and what it wrote is visible. [N5]
+/// Once this is true the controller writes to no buffer any more, and what it wrote is visible.
+/// [N5]
 GOFS_HD inline bool device_failed(const Device& device) {
   // Asked at every poll: acquire only where the answer is yes.
   return simt::load_relaxed(device.failure) == kFailed &&
@@ -69,8 +70,8 @@ GOFS_HD inline format::nvme::SubmissionEntry make_entry(const Device& device, Qu
   if (command.opcode != format::nvme::IoOpcode::kFlush) {
     entry.cdw10 = static_cast<uint32_t>(command.lba);
     entry.cdw11 = static_cast<uint32_t>(command.lba >> 32);
-    entry.cdw12 = (command.lba_count - 1) |
-                  (command.force_unit_access ? format::nvme::kForceUnitAccess : 0);
+    entry.cdw12 =
+        (command.lba_count - 1) | (command.force_unit_access ? format::nvme::kForceUnitAccess : 0);
   }
   if (command.bytes != 0) {
     PrpList& list = queue.prp_lists[token.position.index];

@@ -9,9 +9,9 @@
 namespace gofs::nvme {
 
 struct DeviceOptions {
-  uint32_t io_queues = 16;        // 1 to kIoQueuesMax; fewer if the controller grants fewer
-  uint32_t queue_depth = 1024;    // 2 to 65,536; less if CAP.MQES is
-  uint32_t admin_depth = 64;      // 2 to 4,096
+  uint32_t io_queues = 16;      // 1 to kIoQueuesMax; fewer if the controller grants fewer
+  uint32_t queue_depth = 1024;  // 2 to 65,536; less if CAP.MQES is
+  uint32_t admin_depth = 64;    // 2 to 4,096
   uint32_t nsid = 1;
   uint64_t command_timeout_ns = 5'000'000'000;
   uint64_t admin_timeout_ns = 2'000'000'000;

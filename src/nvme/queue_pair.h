@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A submission and a completion queue in the memory of those who use them, driven by many warps at
-// once. This file holds the state and the four moves; device.h puts them together (execute, aborts).
+// once. This file holds the state and the four moves; device.h puts them together (execute,
+// aborts).
 //
-//   reserve   a ticket a command, one atomic a warp. Ticket t owns ring position and slot t % depth;
-//             cid = slot, with the lap's low bits above it so that a stray completion is recognised.
+//   reserve   a ticket a command, one atomic a warp. Ticket t owns ring position and slot t %
+//   depth;
+//             cid = slot, with the lap's low bits above it so that a stray completion is
+//             recognised.
 //   publish   each lane writes its 64-byte entry and marks its slot issued            [N2]
 //   ring      under a try-lock, moves the tail over consecutive issued slots, one doorbell for all
 //   reap      under a try-lock, hands completions to the slots, a warp's width at a time [N3]
 //
 // A ticket may be used once the slot's former command is retired, and the next slot's too: then at
 // most depth - 1 commands are outstanding, which is what tells a full ring from an empty one. A
-// command is retired by its waiter, who has then seen the completion, or by reap when it reports to a
-// mailbox. A warp that waits for admission must not hold unretired slots; execute() sees to it.
+// command is retired by its waiter, who has then seen the completion, or by reap when it reports to
+// a mailbox. A warp that waits for admission must not hold unretired slots; execute() sees to it.
 //
 // Sources: BaM (tickets and turns), AGILE (cid = slot, windows of 32 completions); see
 // docs/memory_model.md for the pairs [N1] to [N4].
@@ -35,11 +38,11 @@ struct Mailbox {
 };
 
 struct alignas(32) Slot {
-  uint32_t lap;       // laps retired; ticket t is admitted when this equals its lap [N1]
-  uint32_t issued;    // lap + 1 once the entry of that lap is written [N2]
-  uint64_t done;      // completed lap + 1 in the high half, status in the low half [N3]
-  Mailbox* mailbox;   // where to report instead of to a waiter; written before `issued`
-  uint32_t dw0;       // command specific result; written before `done`
+  uint32_t lap;      // laps retired; ticket t is admitted when this equals its lap [N1]
+  uint32_t issued;   // lap + 1 once the entry of that lap is written [N2]
+  uint64_t done;     // completed lap + 1 in the high half, status in the low half [N3]
+  Mailbox* mailbox;  // where to report instead of to a waiter; written before `issued`
+  uint32_t dw0;      // command specific result; written before `done`
   uint32_t unused;
 };
 static_assert(sizeof(Slot) == 32);
@@ -155,8 +158,8 @@ GOFS_HD inline void ring(const simt::Warp& warp, QueuePair& queue) {
   }
 }
 
-/// Whether a doorbell has told the device of the command at `position`, which is outstanding. Until then
-/// it stands behind an entry that is not written yet.
+/// Whether a doorbell has told the device of the command at `position`, which is outstanding. Until
+/// then it stands behind an entry that is not written yet.
 GOFS_HD inline bool is_rung(const QueuePair& queue, const RingPosition& position) {
   const RingPosition tail = queue.shape.position(simt::load_relaxed(queue.tail));
   const auto laps = static_cast<int32_t>(tail.lap - position.lap);
@@ -169,9 +172,10 @@ GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status
   if (index < queue.depth()) {
     Slot& slot = queue.slots[index];
     const uint32_t lap = simt::load_relaxed(slot.lap);
-    const bool outstanding = simt::load_acquire(slot.issued) == lap + 1 &&
-                             static_cast<uint32_t>(simt::load_relaxed(slot.done) >> 32) != lap + 1 &&
-                             static_cast<uint16_t>(index | lap << queue.slot_bits) == cid;
+    const bool outstanding =
+        simt::load_acquire(slot.issued) == lap + 1 &&
+        static_cast<uint32_t>(simt::load_relaxed(slot.done) >> 32) != lap + 1 &&
+        static_cast<uint16_t>(index | lap << queue.slot_bits) == cid;
     if (outstanding) {
       if (status != 0) simt::add_relaxed(queue.failed, uint64_t{1});
       // We abort only what is late: that is what the caller should hear.
@@ -187,8 +191,9 @@ GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status
       Mailbox& mailbox = *address;
       simt::store_relaxed(slot.done, uint64_t{lap + 1} << 32 | status);
       if (status != 0) simt::store_relaxed(mailbox.status, status);
-      simt::AtomicRef<uint32_t>(mailbox.remaining).fetch_sub(1, simt::memory_order_release);  // [N3]
-      simt::store_release(slot.lap, lap + 1);  // [N1]
+      simt::AtomicRef<uint32_t>(mailbox.remaining)
+          .fetch_sub(1, simt::memory_order_release);  // [N3]
+      simt::store_release(slot.lap, lap + 1);         // [N1]
       return;
     }
   }

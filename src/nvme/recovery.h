@@ -2,9 +2,9 @@
 //
 // What happens when a command does not complete in time: the controller is asked to abort it. If it
 // cannot (it does not know the command, or has no time for aborts), the command gets as much time
-// again, since it may be under way; after that its completion is taken for lost and the slot is given
-// back. If the controller does not even answer, it is disabled, so that it touches no memory any more,
-// and every waiter fails.
+// again, since it may be under way; after that its completion is taken for lost and the slot is
+// given back. If the controller does not even answer, it is disabled, so that it touches no memory
+// any more, and every waiter fails.
 #pragma once
 
 #include "nvme/device.h"
@@ -12,8 +12,8 @@
 namespace gofs::nvme {
 
 /// Declares the device dead. CC.EN = 0 stops its DMA; waits for CSTS.RDY = 0 as long as admin
-/// commands may take. Where another warp is at it, waits for that one: nobody may give a buffer back
-/// to its owner before the controller has let go of it. Collective.
+/// commands may take. Where another warp is at it, waits for that one: nobody may give a buffer
+/// back to its owner before the controller has let go of it. Collective.
 GOFS_NOINLINE GOFS_HD inline void fail_device(const simt::Warp& warp, Device& device) {
   const bool leader = warp.thread_rank() == 0;
   uint32_t mine = 0;
@@ -45,7 +45,8 @@ GOFS_NOINLINE GOFS_HD inline void fail_device(const simt::Warp& warp, Device& de
 /// Runs one admin command. Collective, `entry` uniform but for the cid, which is filled in. `dw0`
 /// receives the command's result. A device that does not answer in time is failed.
 GOFS_NOINLINE GOFS_HD inline CommandStatus execute_admin(const simt::Warp& warp, Device& device,
-                                           format::nvme::SubmissionEntry entry, uint32_t& dw0) {
+                                                         format::nvme::SubmissionEntry entry,
+                                                         uint32_t& dw0) {
   QueuePair& queue = *device.admin;
   const bool mine = warp.thread_rank() == 0;
   const Token token = reserve(warp, queue, 1u);
@@ -64,9 +65,9 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus execute_admin(const simt::Warp& warp,
     }
     progress(warp, device, queue);
     if (published && warp.any(mine && completed(queue, token, status))) break;
-    const bool dead = device_failed(device) ||
-                      (simt::load_system_relaxed(device.controller.registers().csts) &
-                       format::nvme::kCstsFatal) != 0;
+    const bool dead =
+        device_failed(device) || (simt::load_system_relaxed(device.controller.registers().csts) &
+                                  format::nvme::kCstsFatal) != 0;
     if (warp.any(dead || deadline.passed())) {
       fail_device(warp, device);
       return kStatusDeviceFailed;
@@ -101,8 +102,8 @@ GOFS_HD inline void give_up(const simt::Warp& warp, QueuePair& queue,
   warp.sync();
 }
 
-/// Whether the command at `position` has ended, and how. A slot on a later lap reported to a mailbox;
-/// what it said may be gone, and `status` is then 0. Collective, uniform.
+/// Whether the command at `position` has ended, and how. A slot on a later lap reported to a
+/// mailbox; what it said may be gone, and `status` is then 0. Collective, uniform.
 GOFS_HD inline bool has_ended(const simt::Warp& warp, const QueuePair& queue,
                               const RingPosition& position, CommandStatus& status) {
   uint32_t ended = 0;
@@ -115,8 +116,8 @@ GOFS_HD inline bool has_ended(const simt::Warp& warp, const QueuePair& queue,
   return warp.shfl(ended, 0) != 0;
 }
 
-/// Waits for the end of the command at `position` until `deadline`, or until a lane has `enough()`. True
-/// if it has ended. Collective, uniform.
+/// Waits for the end of the command at `position` until `deadline`, or until a lane has `enough()`.
+/// True if it has ended. Collective, uniform.
 template <typename Enough>
 GOFS_HD bool wait_for_end(const simt::Warp& warp, Device& device, QueuePair& queue,
                           const RingPosition& position, const simt::Deadline& deadline,
@@ -132,8 +133,8 @@ GOFS_HD bool wait_for_end(const simt::Warp& warp, Device& device, QueuePair& que
 
 /// Settles one overdue command, at `position`: what becomes of it when the controller is asked. One
 /// that the controller does not abort has until `last_chance` to complete. Collective, uniform. Its
-/// slot is still to be retired, unless the device has failed or the command reports to a mailbox, which
-/// then knows.
+/// slot is still to be retired, unless the device has failed or the command reports to a mailbox,
+/// which then knows.
 GOFS_NOINLINE GOFS_HD inline CommandStatus settle(const simt::Warp& warp, Device& device,
                                                   QueuePair& queue, const RingPosition& position,
                                                   const simt::Deadline& last_chance) {
@@ -142,8 +143,8 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus settle(const simt::Warp& warp, Device
   const auto rung = [&] { return is_rung(queue, position); };
   CommandStatus status = 0;
   if (!warp.any(rung())) {
-    // Not the device's fault, nor the device's to abort. Who is in the way is settled by the warp in
-    // whose way it is, in three times the timeout (clear_obstacle in submit.h).
+    // Not the device's fault, nor the device's to abort. Who is in the way is settled by the warp
+    // in whose way it is, in three times the timeout (clear_obstacle in submit.h).
     const simt::Deadline unblocked = simt::Deadline::after_ns(8 * timeout_ns);
     if (wait_for_end(warp, device, queue, position, unblocked, status, rung)) return status;
     if (!warp.any(rung())) {
@@ -186,8 +187,9 @@ GOFS_HD inline bool fatal(const simt::Warp& warp, const Device& device) {
 
 /// Settles the overdue commands of `lanes`. Collective. Each of those lanes returns the verdict on
 /// its command, whose slot is retired unless the device has failed.
-GOFS_NOINLINE GOFS_HD inline CommandStatus recover(const simt::Warp& warp, Device& device, QueuePair& queue,
-                                     uint32_t lanes, const Token& token) {
+GOFS_NOINLINE GOFS_HD inline CommandStatus recover(const simt::Warp& warp, Device& device,
+                                                   QueuePair& queue, uint32_t lanes,
+                                                   const Token& token) {
   CommandStatus verdict = kStatusDeviceFailed;
   if (detail::fatal(warp, device)) {
     fail_device(warp, device);
@@ -210,8 +212,8 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus recover(const simt::Warp& warp, Devic
 
 /// Settles the overdue commands that report to `mailbox`. Collective, uniform. Afterwards none
 /// remains, unless the device has failed.
-GOFS_NOINLINE GOFS_HD inline void recover_mailbox(const simt::Warp& warp, Device& device, QueuePair& queue,
-                                    Mailbox& mailbox) {
+GOFS_NOINLINE GOFS_HD inline void recover_mailbox(const simt::Warp& warp, Device& device,
+                                                  QueuePair& queue, Mailbox& mailbox) {
   if (detail::fatal(warp, device)) {
     fail_device(warp, device);
     return;

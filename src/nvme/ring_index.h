@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a ticket falls in a ring of any depth. Tickets count for ever; a ring position is a ticket's
-// remainder, its lap the quotient.
+// Where a ticket falls in a ring of any depth. Tickets count for ever; a ring position is a
+// ticket's remainder, its lap the quotient.
 #pragma once
 
 #include "simt/platform.h"

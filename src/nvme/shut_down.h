@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of a device's use (NVMe 1.4, section 7.6.2): the controller is told, so that it brings what
-// it has not yet written to its media, and is then disabled.
+// The end of a device's use (NVMe 1.4, section 7.6.2): the controller is told, so that it brings
+// what it has not yet written to its media, and is then disabled.
 #pragma once
 
 #include "nvme/recovery.h"
@@ -9,8 +9,8 @@
 namespace gofs::nvme {
 
 /// Shuts the controller down and disables it. Collective, by one warp; no command is under way and
-/// none comes any more. 0, or -ETIMEDOUT when it did not say in time that it was done; disabled it is
-/// in any case. A device that had failed before is disabled already: -EIO.
+/// none comes any more. 0, or -ETIMEDOUT when it did not say in time that it was done; disabled it
+/// is in any case. A device that had failed before is disabled already: -EIO.
 GOFS_HD inline int shut_down(const simt::Warp& warp, Device& device) {
   if (warp.any(simt::load_relaxed(device.failure) != kWorking)) return -EIO;
   const bool leader = warp.thread_rank() == 0;

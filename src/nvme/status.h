@@ -11,8 +11,8 @@ namespace gofs::nvme {
 
 /// A status field (15 bits, 0 is success), or one of the verdicts below, which no device returns.
 using CommandStatus = uint32_t;
-inline constexpr CommandStatus kStatusTimedOut = 0x10001;     // no completion before the deadline
-inline constexpr CommandStatus kStatusDeviceFailed = 0x10002; // the controller is dead or disabled
+inline constexpr CommandStatus kStatusTimedOut = 0x10001;      // no completion before the deadline
+inline constexpr CommandStatus kStatusDeviceFailed = 0x10002;  // the controller is dead or disabled
 
 /// Negative errno for a status, 0 for success.
 GOFS_HD inline int to_errno(CommandStatus status) {
@@ -46,30 +46,54 @@ inline const char* status_name(CommandStatus status) {
   if (status == kStatusTimedOut) return "no completion before the deadline";
   if (status == kStatusDeviceFailed) return "controller failed or disabled";
   switch (status & kStatusCodeMask) {
-    case kSuccess: return "success";
-    case kInvalidOpcode: return "invalid command opcode";
-    case kInvalidField: return "invalid field in command";
-    case kCidConflict: return "command id conflict";
-    case kDataTransferError: return "data transfer error";
-    case kAbortedPowerLoss: return "aborted by power loss";
-    case kInternalError: return "internal error";
-    case kAbortRequested: return "command abort requested";
-    case kAbortedQueueDeletion: return "aborted by queue deletion";
-    case kInvalidNamespace: return "invalid namespace or format";
-    case kInvalidPrpOffset: return "PRP offset invalid";
-    case kLbaOutOfRange: return "LBA out of range";
-    case kCapacityExceeded: return "capacity exceeded";
-    case kNamespaceNotReady: return "namespace not ready";
-    case kCompletionQueueInvalid: return "completion queue invalid";
-    case kInvalidQueueIdentifier: return "invalid queue identifier";
-    case kInvalidQueueSize: return "invalid queue size";
-    case kAbortLimitExceeded: return "abort command limit exceeded";
-    case kInvalidLogPage: return "invalid log page";
-    case kInvalidQueueDeletion: return "invalid queue deletion";
-    case kWriteFault: return "write fault";
-    case kUnrecoveredReadError: return "unrecovered read error";
-    case kAccessDenied: return "access denied";
-    default: return "unknown status";
+    case kSuccess:
+      return "success";
+    case kInvalidOpcode:
+      return "invalid command opcode";
+    case kInvalidField:
+      return "invalid field in command";
+    case kCidConflict:
+      return "command id conflict";
+    case kDataTransferError:
+      return "data transfer error";
+    case kAbortedPowerLoss:
+      return "aborted by power loss";
+    case kInternalError:
+      return "internal error";
+    case kAbortRequested:
+      return "command abort requested";
+    case kAbortedQueueDeletion:
+      return "aborted by queue deletion";
+    case kInvalidNamespace:
+      return "invalid namespace or format";
+    case kInvalidPrpOffset:
+      return "PRP offset invalid";
+    case kLbaOutOfRange:
+      return "LBA out of range";
+    case kCapacityExceeded:
+      return "capacity exceeded";
+    case kNamespaceNotReady:
+      return "namespace not ready";
+    case kCompletionQueueInvalid:
+      return "completion queue invalid";
+    case kInvalidQueueIdentifier:
+      return "invalid queue identifier";
+    case kInvalidQueueSize:
+      return "invalid queue size";
+    case kAbortLimitExceeded:
+      return "abort command limit exceeded";
+    case kInvalidLogPage:
+      return "invalid log page";
+    case kInvalidQueueDeletion:
+      return "invalid queue deletion";
+    case kWriteFault:
+      return "write fault";
+    case kUnrecoveredReadError:
+      return "unrecovered read error";
+    case kAccessDenied:
+      return "access denied";
+    default:
+      return "unknown status";
   }
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Atomic access to plain words, the same on both sides: CCCL's cuda::atomic_ref. Each call names its
-// memory order; scope is `device` (all threads of one GPU, or all threads of the process) unless the
-// name says `system`, which is for words that a device on the other side of PCIe also touches. System
-// words have one writer and are only loaded and stored: PCIe has no native read-modify-write.
+// Atomic access to plain words, the same on both sides: CCCL's cuda::atomic_ref. Each call names
+// its memory order; scope is `device` (all threads of one GPU, or all threads of the process)
+// unless the name says `system`, which is for words that a device on the other side of PCIe also
+// touches. System words have one writer and are only loaded and stored: PCIe has no native
+// read-modify-write.
 #pragma once
 
 #include <cuda/atomic>

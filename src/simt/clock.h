@@ -25,9 +25,9 @@ GOFS_HD inline uint64_t now_ns() {
 #endif
 }
 
-/// The end of a wait. Every wait in this project has one. Time runs from the first look, which is the
-/// first turn of a loop that found nothing: reading the clock costs a GPU more than a wait that turns
-/// out to be none.
+/// The end of a wait. Every wait in this project has one. Time runs from the first look, which is
+/// the first turn of a loop that found nothing: reading the clock costs a GPU more than a wait that
+/// turns out to be none.
 class Deadline {
  public:
   GOFS_HD static Deadline after_ns(uint64_t timeout_ns) { return Deadline(timeout_ns); }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Moving bytes with a whole warp. On the GPU each lane keeps eight 16-byte loads in flight, so that
-// one warp has a 4 KiB block under way: the round trip to host memory is 1 to 2 us whatever its size.
+// one warp has a 4 KiB block under way: the round trip to host memory is 1 to 2 us whatever its
+// size.
 #pragma once
 
 #include <cstring>
@@ -40,7 +41,8 @@ GOFS_HD inline void copy_bytes(const Warp& warp, void* target, const void* sourc
     for (; index + uint64_t{kInFlight - 1} * size < count; index += uint64_t{kInFlight} * size) {
       uint4 held[kInFlight];
 #pragma unroll
-      for (uint32_t k = 0; k < kInFlight; ++k) held[k] = __ldcv(from16 + index + uint64_t{k} * size);
+      for (uint32_t k = 0; k < kInFlight; ++k)
+        held[k] = __ldcv(from16 + index + uint64_t{k} * size);
 #pragma unroll
       for (uint32_t k = 0; k < kInFlight; ++k) __stcg(to16 + index + uint64_t{k} * size, held[k]);
     }

@@ -66,8 +66,8 @@ inline void forbid_access([[maybe_unused]] void* begin, [[maybe_unused]] size_t 
 
 }  // namespace detail
 
-/// Ordinary memory, for the CPU backend. Large arenas come from calloc as untouched zero pages, so that
-/// mounting costs what it uses and not what it reserves.
+/// Ordinary memory, for the CPU backend. Large arenas come from calloc as untouched zero pages, so
+/// that mounting costs what it uses and not what it reserves.
 class HostMemorySpace final : public MemorySpace {
  public:
   void* allocate(size_t bytes) override {
@@ -76,8 +76,7 @@ class HostMemorySpace final : public MemorySpace {
     void* const raw = std::calloc(1, bytes + kSlack);
     if (raw == nullptr) throw std::bad_alloc();
     // The aligned memory, and right before it what free() wants to have back.
-    const uintptr_t begin =
-        align_up(reinterpret_cast<uintptr_t>(raw) + sizeof(void*), kBlockBytes);
+    const uintptr_t begin = align_up(reinterpret_cast<uintptr_t>(raw) + sizeof(void*), kBlockBytes);
     auto* const memory = reinterpret_cast<uint8_t*>(begin);
     std::memcpy(memory - sizeof(void*), &raw, sizeof(void*));
     const uintptr_t end = reinterpret_cast<uintptr_t>(raw) + bytes + kSlack;

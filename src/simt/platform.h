@@ -27,7 +27,6 @@
 #define GOFS_ON_GPU 0
 #endif
 
-
 namespace gofs {
 
 /// An F2FS block and an NVMe memory page: the unit of every address in this project that is not

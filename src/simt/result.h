@@ -15,7 +15,9 @@ struct [[nodiscard]] Result {
   T value{};
   int error = 0;  // 0 or a negative errno
 
-  GOFS_HD static constexpr Result failure(int negative_errno) { return Result{T{}, negative_errno}; }
+  GOFS_HD static constexpr Result failure(int negative_errno) {
+    return Result{T{}, negative_errno};
+  }
   GOFS_HD constexpr bool ok() const { return error == 0; }
 };
 

@@ -20,7 +20,8 @@ namespace gofs::simt {
 
 class Warp {
  public:
-  /// The lanes of this hardware warp that are here now. Each divergent part gets a group of its own.
+  /// The lanes of this hardware warp that are here now. Each divergent part gets a group of its
+  /// own.
   __device__ static Warp current() { return Warp(__activemask()); }
   /// The whole warp; the caller knows that all 32 lanes are here.
   __device__ static Warp full() { return Warp(0xffffffffu); }
@@ -171,8 +172,8 @@ GOFS_HD inline int first_error(const Warp& warp, int error) {
   return failed == 0 ? 0 : warp.shfl(error, lowest_bit(failed));
 }
 
-/// Which of several parallel resources (queue pairs, page lists) this warp should use: neighbours on
-/// one SM share, different SMs do not.
+/// Which of several parallel resources (queue pairs, page lists) this warp should use: neighbours
+/// on one SM share, different SMs do not.
 GOFS_HD inline uint32_t processor_id() {
 #if GOFS_ON_GPU
   uint32_t id;

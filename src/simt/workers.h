@@ -17,8 +17,8 @@
 
 namespace gofs::simt {
 
-/// Runs `work(warp, index)` for every index below `count`, each on a thread of its own; returns when
-/// all are done.
+/// Runs `work(warp, index)` for every index below `count`, each on a thread of its own; returns
+/// when all are done.
 inline void run_workers(uint32_t count, const std::function<void(const Warp&, uint32_t)>& work) {
   std::vector<std::jthread> threads;  // which wait for what was started if the next cannot be
   threads.reserve(count);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the driver sees of an SSD: its registers, and step(), which lets a virtual controller do some
-// of its work on the caller's time. A physical SSD works by itself; its step() does nothing. The
-// layers above cannot tell which they have.
+// What the driver sees of an SSD: its registers, and step(), which lets a virtual controller do
+// some of its work on the caller's time. A physical SSD works by itself; its step() does nothing.
+// The layers above cannot tell which they have.
 #pragma once
 
 #include "format/nvme.h"
@@ -28,8 +28,8 @@ struct ControllerRef {
                                        (index << (2 + stride_exponent)));
   }
 
-  /// Collective. Advances the device: takes new commands of queue `qid`, moves their data, posts the
-  /// completions that are due. Returns without waiting for anything.
+  /// Collective. Advances the device: takes new commands of queue `qid`, moves their data, posts
+  /// the completions that are due. Returns without waiting for anything.
   GOFS_HD void step(const simt::Warp& warp, uint32_t qid) const {
     if (controller != nullptr) ssd::step(warp, *controller, qid);
   }

@@ -14,9 +14,9 @@
 //            sees a completion only after all before it, "p + 1 entries are consumed" is always
 //            true. A command is taken only if its completion has a free place.
 //   pending  a record per place of the submission queue keeps the completion until it is due and
-//            the completion queue has room. Records are posted under the completion queue's lock, in
-//            any order. A place whose record still waits is not fetched again, although the driver
-//            may have reused its entry: in-flight commands are bounded by the queue's depth.
+//            the completion queue has room. Records are posted under the completion queue's lock,
+//            in any order. A place whose record still waits is not fetched again, although the
+//            driver may have reused its entry: in-flight commands are bounded by the queue's depth.
 #pragma once
 
 #include "simt/atomic.h"

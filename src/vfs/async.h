@@ -11,10 +11,10 @@ namespace gofs::vfs {
 
 /// What the caller keeps. Trivially copyable. A ticket with a negative `result` was never started.
 struct Ticket {
-  int64_t result;       // bytes that will have been read, if all goes well; or a negative errno
-  uint32_t operation;   // index; kNoOperation: nothing is under way
+  int64_t result;      // bytes that will have been read, if all goes well; or a negative errno
+  uint32_t operation;  // index; kNoOperation: nothing is under way
   uint32_t generation;
-  uint32_t queue;       // index of the I/O queue pair
+  uint32_t queue;  // index of the I/O queue pair
 
   static constexpr uint32_t kNoOperation = 0xffffffffu;
 };
@@ -47,7 +47,8 @@ GOFS_NOINLINE GOFS_HD inline Ticket pread_async(const simt::Warp& warp, Filesyst
   if (ticket.result < 0 || bytes == 0) return ticket;
   uint64_t taken = 0;
   uint32_t index = 0;
-  if (warp.thread_rank() == 0) taken = reinterpret_cast<uint64_t>(detail::take_operation(fs, index));
+  if (warp.thread_rank() == 0)
+    taken = reinterpret_cast<uint64_t>(detail::take_operation(fs, index));
   auto* operation = reinterpret_cast<Operation*>(warp.shfl(taken, 0));
   index = warp.shfl(index, 0);
   if (operation == nullptr) {
@@ -58,9 +59,8 @@ GOFS_NOINLINE GOFS_HD inline Ticket pread_async(const simt::Warp& warp, Filesyst
   ticket.operation = index;
   ticket.generation = simt::load_relaxed(operation->generation);
   ticket.queue = simt::processor_id() % fs.volume.device->io_queue_count;
-  const ReadFailure failure =
-      read_striped(warp, fs, open->inode, static_cast<uint8_t*>(buffer), bytes, offset, 0, 1,
-                   &operation->mailbox);
+  const ReadFailure failure = read_striped(warp, fs, open->inode, static_cast<uint8_t*>(buffer),
+                                           bytes, offset, 0, 1, &operation->mailbox);
   ticket.result = read_outcome(bytes, failure);
   warp.sync();
   if (warp.thread_rank() == 0) {

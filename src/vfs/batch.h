@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Many files of one directory as one object, the batch node of GoFS (SOSP'25, section 3.3). Opening
-// reads names, NAT and inodes in bulk; reading then needs no lookup, no lock and, for a file of one or
-// two runs of blocks, no metadata at all: 40 bytes a file are kept.
+// reads names, NAT and inodes in bulk; reading then needs no lookup, no lock and, for a file of one
+// or two runs of blocks, no metadata at all: 40 bytes a file are kept.
 //
-// The work is cut so that any number of warps can share it; between the steps the callers synchronise:
+// The work is cut so that any number of warps can share it; between the steps the callers
+// synchronise:
 //
 //   begin_batch   one warp       the directory, and room for the files
 //   list_batch    one warp       all regular files of the directory, in the order of readdir; or
@@ -27,8 +28,8 @@ enum class BatchFileKind : uint32_t {
 };
 
 struct BatchFile {
-  uint32_t ino;   // 0: the name was not found, or is no regular file; `error` says which
-  int error;      // of this file: 0 or a negative errno
+  uint32_t ino;  // 0: the name was not found, or is no regular file; `error` says which
+  int error;     // of this file: 0 or a negative errno
   uint64_t size_bytes;
   struct {
     uint32_t block;
@@ -45,7 +46,7 @@ struct alignas(64) Batch {
   uint32_t first;
   uint32_t count;
   uint32_t directory_ino;
-  int error;        // of the batch as a whole
+  int error;  // of the batch as a whole
 };
 
 inline constexpr uint32_t kBatchesMax = 64;
@@ -103,8 +104,8 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
 
 }  // namespace detail
 
-/// Opens a batch for `count` files of `path`. Collective, uniform, by one warp. A batch descriptor or
-/// a negative errno: what resolve() gives, -ENOTDIR, -EACCES, -EMFILE, -ENOMEM.
+/// Opens a batch for `count` files of `path`. Collective, uniform, by one warp. A batch descriptor
+/// or a negative errno: what resolve() gives, -ENOTDIR, -EACCES, -EMFILE, -ENOMEM.
 GOFS_NOINLINE GOFS_HD inline int begin_batch(const simt::Warp& warp, Filesystem& fs,
                                              BatchTable& table, const char* path, uint32_t count) {
   f2fs::Inode directory{};
@@ -164,8 +165,7 @@ GOFS_NOINLINE GOFS_HD inline int list_batch(const simt::Warp& warp, Filesystem& 
       const uint32_t index = first + warp.thread_rank();
       const bool regular = index < got && entries[index].type == format::kTypeRegular;
       const uint32_t lanes = warp.ballot(regular);
-      const uint32_t place =
-          filled + simt::popcount(lanes & simt::ranks_below(warp.thread_rank()));
+      const uint32_t place = filled + simt::popcount(lanes & simt::ranks_below(warp.thread_rank()));
       if (regular && place < room) {
         BatchFile& file = table.files[batch.first + place];
         file.ino = entries[index].ino;
@@ -266,8 +266,8 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(const simt::Warp& warp, Filesystem&
 }
 
 /// Reads all files of the batch: file i to `buffer + offsets[i]`. Collective; warps 0 to
-/// `warp_count` - 1 do it together. Returns the bytes that this warp has read; a file's error is left
-/// in its entry.
+/// `warp_count` - 1 do it together. Returns the bytes that this warp has read; a file's error is
+/// left in its entry.
 GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(const simt::Warp& warp, Filesystem& fs,
                                                  BatchTable& table, Batch& batch, uint8_t* buffer,
                                                  const uint64_t* offsets, uint32_t warp_index,
@@ -286,9 +286,10 @@ GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(const simt::Warp& warp, Filesys
     int error = 0;
 
     // The blocks of files made of runs are dealt to the lanes in one row.
-    const uint32_t blocks = usable && file.kind == BatchFileKind::kRuns
-                                ? static_cast<uint32_t>(simt::divide_up(file.size_bytes, kBlockBytes))
-                                : 0;
+    const uint32_t blocks =
+        usable && file.kind == BatchFileKind::kRuns
+            ? static_cast<uint32_t>(simt::divide_up(file.size_bytes, kBlockBytes))
+            : 0;
     uint32_t before = 0;  // blocks of the lanes before this one
     uint32_t total = 0;
     for (uint32_t lane = 0; lane < group; ++lane) {
@@ -319,8 +320,7 @@ GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(const simt::Warp& warp, Filesys
       const int result =
           f2fs::read_stored(warp, fs.volume, fs.pool, warp.ballot(active), block, piece);
       if (active && result == 0) bytes_read += piece.bytes;
-      for (uint32_t failed = warp.ballot(active && result < 0); failed != 0;
-           failed &= failed - 1) {
+      for (uint32_t failed = warp.ballot(active && result < 0); failed != 0; failed &= failed - 1) {
         const uint32_t lane = simt::lowest_bit(failed);
         const uint32_t whose = warp.shfl(owner, lane);
         const int what = warp.shfl(result, lane);

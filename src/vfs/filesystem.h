@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A mounted file system as kernels see it: the F2FS volume and what is known about it in memory. Lives
-// in the backend's memory; the host lays it out (layout.h).
+// A mounted file system as kernels see it: the F2FS volume and what is known about it in memory.
+// Lives in the backend's memory; the host lays it out (layout.h).
 #pragma once
 
 #include "f2fs/directory.h"
@@ -29,14 +29,18 @@ struct OpenInodeSet {
 };
 
 /// Descriptor states. A descriptor number may be used again at once after close.
-enum DescriptorState : uint32_t { kDescriptorFree = 0, kDescriptorOpening = 1, kDescriptorOpen = 2 };
+enum DescriptorState : uint32_t {
+  kDescriptorFree = 0,
+  kDescriptorOpening = 1,
+  kDescriptorOpen = 2
+};
 
 struct alignas(32) Descriptor {
   uint32_t state;
   uint32_t open_inode;  // index
   uint32_t flags;       // of open()
   uint32_t unused;
-  uint64_t position;    // of read() and lseek(); of readdir(): a DirectoryCursor
+  uint64_t position;  // of read() and lseek(); of readdir(): a DirectoryCursor
   uint64_t unused2;
 };
 

@@ -12,17 +12,17 @@
 namespace gofs::vfs {
 
 struct FilesystemOptions {
-  uint32_t cache_pages = 16384;     // metadata blocks in memory; at least 64
-  uint32_t pool_pages = 4096;       // spare blocks; at least 32
+  uint32_t cache_pages = 16384;  // metadata blocks in memory; at least 64
+  uint32_t pool_pages = 4096;    // spare blocks; at least 32
   uint32_t descriptors = 4096;
   uint32_t open_inodes = 4096;
-  uint32_t operations = 16384;      // asynchronous reads under way
+  uint32_t operations = 16384;  // asynchronous reads under way
   uint32_t dentry_entries = 65536;
   uint32_t path_entries = 16384;
-  uint32_t batch_files = 262144;    // of all open batches together, 40 bytes each
-  uint64_t map_bytes = 64 << 20;    // block maps of open files, 1/1024 of the files' size
+  uint32_t batch_files = 262144;  // of all open batches together, 40 bytes each
+  uint64_t map_bytes = 64 << 20;  // block maps of open files, 1/1024 of the files' size
   uint64_t lock_timeout_ns = 30'000'000'000;
-  Credentials credentials{};        // user 0
+  Credentials credentials{};  // user 0
 };
 
 /// The memory of one file system. Frees it when it goes; nobody uses the file system any more.
@@ -34,14 +34,12 @@ class FilesystemMemory {
       : memory_(memory) {
     Filesystem fs{};
     fs.volume.device = device;
-    const uint32_t sets =
-        std::bit_ceil(simt::max(options.cache_pages, 64u)) / f2fs::kWays;
+    const uint32_t sets = std::bit_ceil(simt::max(options.cache_pages, 64u)) / f2fs::kWays;
     fs.volume.cache.sets = take<f2fs::FrameSet>(sets);
     fs.volume.cache.pages = take<uint8_t>(uint64_t{sets} * f2fs::kWays * kBlockBytes);
     fs.volume.cache.set_mask = sets - 1;
     fs.volume.corruptions = take<f2fs::CorruptionLog>(1);
-    fs.volume.checkpoint_blocks =
-        take<uint8_t>(uint64_t{f2fs::kCheckpointBlocksMax} * kBlockBytes);
+    fs.volume.checkpoint_blocks = take<uint8_t>(uint64_t{f2fs::kCheckpointBlocksMax} * kBlockBytes);
     fs.volume.scratch = take<uint8_t>(2 * kBlockBytes);
     fs.pool.count = std::bit_ceil(simt::max(options.pool_pages, 32u));
     fs.pool.pages = take<uint8_t>(uint64_t{fs.pool.count} * kBlockBytes);

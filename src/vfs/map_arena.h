@@ -17,7 +17,7 @@ struct MapArena {
   uint32_t* used;       // a bit a unit
   uint32_t unit_count;  // a multiple of 32
   uint32_t lock;
-  uint32_t cursor;      // where the last search ended
+  uint32_t cursor;  // where the last search ended
 
   GOFS_HD static uint32_t units_for(uint64_t words) {
     const uint64_t units = simt::divide_up(words, kUnitWords);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is asked about files rather than of them: stat, access, readlink, lseek, statfs, directories.
-// All functions are collective with uniform arguments and answers, by one warp.
+// What is asked about files rather than of them: stat, access, readlink, lseek, statfs,
+// directories. All functions are collective with uniform arguments and answers, by one warp.
 #pragma once
 
 #include "vfs/open_files.h"
@@ -31,9 +31,9 @@ struct Stat {
 /// As struct statvfs.
 struct FilesystemStat {
   uint64_t block_bytes;
-  uint64_t blocks;       // that users can have
+  uint64_t blocks;  // that users can have
   uint64_t blocks_free;
-  uint64_t files;        // inodes that could exist
+  uint64_t files;  // inodes that could exist
   uint64_t files_free;
   uint64_t files_used;
   uint32_t name_bytes_max;
@@ -63,8 +63,8 @@ GOFS_HD inline Stat stat_of(const f2fs::Inode& inode) {
   return stat;
 }
 
-GOFS_HD inline int stat(const simt::Warp& warp, Filesystem& fs, const char* path, LastLink last_link,
-                        Stat& out) {
+GOFS_HD inline int stat(const simt::Warp& warp, Filesystem& fs, const char* path,
+                        LastLink last_link, Stat& out) {
   f2fs::Inode inode{};
   const int error = resolve(warp, fs, path, last_link, inode);
   if (error == 0) out = stat_of(inode);
@@ -101,8 +101,8 @@ GOFS_HD inline int64_t readlink(const simt::Warp& warp, Filesystem& fs, const ch
 enum Whence : int { kSeekSet = 0, kSeekCurrent = 1, kSeekEnd = 2, kSeekData = 3, kSeekHole = 4 };
 
 /// Moves the position of `fd`; returns it. For kSeekData and kSeekHole see lseek(2).
-GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& fs, int fd, int64_t offset,
-                             int whence) {
+GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& fs, int fd,
+                                           int64_t offset, int whence) {
   Descriptor* descriptor = find_descriptor(fs, fd);
   if (descriptor == nullptr || (descriptor->flags & kOpenPath) != 0) return -EBADF;
   const f2fs::Inode& inode = fs.open_inodes[descriptor->open_inode].inode;
@@ -110,8 +110,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& f
   int64_t target = offset;
   if (whence == kSeekCurrent || whence == kSeekEnd) {
     const int64_t base =
-        whence == kSeekEnd ? size
-                           : static_cast<int64_t>(simt::load_relaxed(descriptor->position));
+        whence == kSeekEnd ? size : static_cast<int64_t>(simt::load_relaxed(descriptor->position));
     if (base < 0) return -EINVAL;  // a directory at its end: that place is no offset
     if (offset > 0 && base > INT64_MAX - offset) return -EOVERFLOW;
     target = base + offset;
@@ -128,8 +127,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& f
       if (mapped < 0) return mapped;
       found = (place.block != format::kNullAddr) == data_wanted;
       if (!found) {
-        target = static_cast<int64_t>(
-            ((static_cast<uint64_t>(target) >> kBlockShift) + place.span) << kBlockShift);
+        target = static_cast<int64_t>(((static_cast<uint64_t>(target) >> kBlockShift) + place.span)
+                                      << kBlockShift);
       }
     }
     if (!found) {
@@ -149,8 +148,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& f
   return target;
 }
 
-/// Takes the next `bytes` of a file for the caller and moves the position past them, or to the end of
-/// the file. Returns where they begin, or a negative errno.
+/// Takes the next `bytes` of a file for the caller and moves the position past them, or to the end
+/// of the file. Returns where they begin, or a negative errno.
 GOFS_HD inline int64_t advance_position(const simt::Warp& warp, Filesystem& fs, int fd,
                                         uint64_t bytes) {
   Descriptor* descriptor = find_descriptor(fs, fd);
@@ -178,8 +177,8 @@ GOFS_HD inline int opendir(const simt::Warp& warp, Filesystem& fs, const char* p
 }
 
 /// Copies the next entries of a directory, at most `capacity` (at least 32), to `entries`; `.` and
-/// `..` are left out. How many; 0 at the end; or a negative errno. -EUCLEAN and -EIO also at the end
-/// of a directory of which a part could not be read, once: what could be was given before.
+/// `..` are left out. How many; 0 at the end; or a negative errno. -EUCLEAN and -EIO also at the
+/// end of a directory of which a part could not be read, once: what could be was given before.
 GOFS_HD inline int64_t readdir(const simt::Warp& warp, Filesystem& fs, int fd,
                                f2fs::NamedEntry* entries, uint32_t capacity) {
   constexpr uint64_t kEnd = ~uint64_t{0};
@@ -194,8 +193,7 @@ GOFS_HD inline int64_t readdir(const simt::Warp& warp, Filesystem& fs, int fd,
   bool damaged = (position & kDamaged) != 0;
   f2fs::DirectoryCursor cursor = position & ~kDamaged;
   int damage = 0;
-  int64_t count =
-      f2fs::list_entries(warp, fs.volume, inode, cursor, entries, capacity, damage);
+  int64_t count = f2fs::list_entries(warp, fs.volume, inode, cursor, entries, capacity, damage);
   damaged = damaged || damage < 0;
   position = cursor | (damaged ? kDamaged : 0);
   if (count == 0 && damaged) count = damage < 0 ? damage : -EUCLEAN;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names that were looked up lately: a table of (directory, name) -> inode, and one of whole paths for
-// the hot ones (the dentry cache and the direct look-up table of GoFS, SOSP'25, section 3.3). Entries
-// have a fixed size; longer names are simply not kept.
+// Names that were looked up lately: a table of (directory, name) -> inode, and one of whole paths
+// for the hot ones (the dentry cache and the direct look-up table of GoFS, SOSP'25, section 3.3).
+// Entries have a fixed size; longer names are simply not kept.
 //
-// An entry is read without a lock: its sequence number is odd while somebody writes it, and a reader
-// whose two looks at it differ has seen nothing. The lanes of a warp compare one word each.
+// An entry is read without a lock: its sequence number is odd while somebody writes it, and a
+// reader whose two looks at it differ has seen nothing. The lanes of a warp compare one word each.
 #pragma once
 
 #include "format/dentry.h"
@@ -20,8 +20,8 @@ struct NameTarget {
   uint32_t type;  // format::FileType
 };
 
-/// `kKeyWords` 64-bit words of key: the first holds `scope` (a directory's ino, or 0 for a path) and
-/// the length, the others the bytes, zero-padded.
+/// `kKeyWords` 64-bit words of key: the first holds `scope` (a directory's ino, or 0 for a path)
+/// and the length, the others the bytes, zero-padded.
 template <uint32_t kKeyWords>
 struct alignas(64) NameEntry {
   uint64_t sequence;
@@ -70,8 +70,7 @@ struct NameTable {
       same = simt::AtomicRef<uint64_t>(entry.key[i]).load(simt::memory_order_acquire) ==
              detail::key_word(i, scope, name, length);
     }
-    const uint64_t value =
-        simt::AtomicRef<uint64_t>(entry.value).load(simt::memory_order_acquire);
+    const uint64_t value = simt::AtomicRef<uint64_t>(entry.value).load(simt::memory_order_acquire);
     const bool one_version = warp.shfl(before, 0) == before;
     same = same && one_version && simt::load_relaxed(entry.sequence) == before;
     target = NameTarget{static_cast<uint32_t>(value), static_cast<uint32_t>(value >> 32)};

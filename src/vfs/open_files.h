@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Descriptors and the open inodes behind them. A descriptor belongs to the volume, not to a thread:
-// any warp may use it. Closing it while others use it is the caller's mistake, as it is with threads.
+// any warp may use it. Closing it while others use it is the caller's mistake, as it is with
+// threads.
 #pragma once
 
 #include "vfs/path.h"
@@ -16,11 +17,10 @@ inline constexpr uint32_t kOpenTruncate = 01000;
 inline constexpr uint32_t kOpenDirectory = 0200000;
 inline constexpr uint32_t kOpenNoFollow = 0400000;
 inline constexpr uint32_t kOpenPath = 010000000;
-inline constexpr uint32_t kOpenFlagsKnown = kOpenAccessMask | kOpenCreate | 0200 /* O_EXCL */ |
-                                            kOpenTruncate | 02000 /* O_APPEND */ | kOpenDirectory |
-                                            kOpenNoFollow | kOpenPath | 04000 /* O_NONBLOCK */ |
-                                            0100000 /* O_LARGEFILE */ | 02000000 /* O_CLOEXEC */ |
-                                            01000000 /* O_NOATIME */;
+inline constexpr uint32_t kOpenFlagsKnown =
+    kOpenAccessMask | kOpenCreate | 0200 /* O_EXCL */ | kOpenTruncate | 02000 /* O_APPEND */ |
+    kOpenDirectory | kOpenNoFollow | kOpenPath | 04000 /* O_NONBLOCK */ |
+    0100000 /* O_LARGEFILE */ | 02000000 /* O_CLOEXEC */ | 01000000 /* O_NOATIME */;
 
 namespace detail {
 
@@ -46,8 +46,8 @@ GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode) 
     open.ino = inode.ino;
     open.references = 1;
     open.inode = inode;
-    // A file that claims more blocks than the volume has is mostly holes: clearing a map of that size
-    // would cost more than it gains.
+    // A file that claims more blocks than the volume has is mostly holes: clearing a map of that
+    // size would cost more than it gains.
     const uint64_t blocks = inode.size_blocks();
     const format::Geometry& geometry = fs.volume.geometry;
     if (inode.is_regular() && !inode.has_inline_data() &&
@@ -90,8 +90,7 @@ GOFS_HD inline int reserve_descriptor(Filesystem& fs) {
     if (simt::load_relaxed(state) != kDescriptorFree) continue;
     uint32_t expected = kDescriptorFree;
     if (simt::AtomicRef<uint32_t>(state).compare_exchange_strong(
-            expected, kDescriptorOpening, simt::memory_order_acquire,
-            simt::memory_order_relaxed)) {
+            expected, kDescriptorOpening, simt::memory_order_acquire, simt::memory_order_relaxed)) {
       return static_cast<int>(index);
     }
   }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a path to an inode, as POSIX.1-2017 section 4.13 has it: search permission in every directory,
-// symbolic links followed, `.` and `..` as they stand in the directories. Paths are absolute; one
-// without a leading slash is taken from the root, since a GPU thread has no current directory.
+// From a path to an inode, as POSIX.1-2017 section 4.13 has it: search permission in every
+// directory, symbolic links followed, `.` and `..` as they stand in the directories. Paths are
+// absolute; one without a leading slash is taken from the root, since a GPU thread has no current
+// directory.
 #pragma once
 
 #include "vfs/filesystem.h"
@@ -27,8 +28,9 @@ GOFS_HD inline int path_length(const simt::Warp& warp, const char* path) {
 }
 
 /// Looks one name up in `directory`, in the name table first. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int look_up(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& directory,
-                           const char* name, uint32_t length, NameTarget& target) {
+GOFS_NOINLINE GOFS_HD inline int look_up(const simt::Warp& warp, Filesystem& fs,
+                                         const f2fs::Inode& directory, const char* name,
+                                         uint32_t length, NameTarget& target) {
   const uint32_t hash = format::name_hash(name, length);
   if (fs.dentries.find(warp, directory.ino, hash, name, length, target)) return 0;
   f2fs::DirectoryEntry entry{};
@@ -41,9 +43,8 @@ GOFS_NOINLINE GOFS_HD inline int look_up(const simt::Warp& warp, Filesystem& fs,
 
 /// Loads one inode for the whole warp. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int load_uniform(const simt::Warp& warp, Filesystem& fs, uint32_t ino,
-                                f2fs::Inode& inode) {
-  return simt::first_error(
-      warp, f2fs::load_inodes(warp, fs.volume, warp.ballot(true), ino, inode));
+                                              f2fs::Inode& inode) {
+  return simt::first_error(warp, f2fs::load_inodes(warp, fs.volume, warp.ballot(true), ino, inode));
 }
 
 /// Copies with the whole warp; overlapping moves go towards lower addresses only.
@@ -71,15 +72,15 @@ GOFS_HD inline int64_t read_link(const simt::Warp& warp, Filesystem& fs, const f
   const f2fs::Piece piece{0, static_cast<uint32_t>(simt::min(capacity, link.size_bytes)),
                           reinterpret_cast<uint8_t*>(buffer)};
   if (piece.bytes == 0) return 0;
-  const int error = simt::first_error(
-      warp, f2fs::read_pieces(warp, fs.volume, fs.pool, 1u, link, piece));
+  const int error =
+      simt::first_error(warp, f2fs::read_pieces(warp, fs.volume, fs.pool, 1u, link, piece));
   return error < 0 ? error : int64_t{piece.bytes};
 }
 
 namespace detail {
 
-/// The state of a walk. `rest` points to what is still to be walked, in the caller's path or, once a
-/// symbolic link was met, in one of two spare blocks.
+/// The state of a walk. `rest` points to what is still to be walked, in the caller's path or, once
+/// a symbolic link was met, in one of two spare blocks.
 struct Walk {
   const char* rest;
   uint32_t rest_length;
@@ -102,8 +103,8 @@ GOFS_HD inline int follow_link(const simt::Warp& warp, Filesystem& fs, const f2f
   return 0;
 }
 
-GOFS_NOINLINE GOFS_HD inline int walk_path(const simt::Warp& warp, Filesystem& fs, Walk& walk, LastLink last_link,
-                             f2fs::Inode& inode) {
+GOFS_NOINLINE GOFS_HD inline int walk_path(const simt::Warp& warp, Filesystem& fs, Walk& walk,
+                                           LastLink last_link, f2fs::Inode& inode) {
   const uint32_t root = fs.volume.geometry.root_ino;
   int error = load_uniform(warp, fs, root, inode);
   // Every turn takes a component off the path, which only links can lengthen.

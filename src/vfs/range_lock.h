@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who may touch which bytes of a file at once. Readers of a file that nobody writes only count
-// themselves: one atomic a warp. As soon as there is a writer, everybody appends his range to a ring
-// and waits for the earlier entries that overlap it, compared 32 at a time; a later request never
-// overtakes an earlier one that it overlaps (GoFS, SOSP'25, section 3.3).
+// themselves: one atomic a warp. As soon as there is a writer, everybody appends his range to a
+// ring and waits for the earlier entries that overlap it, compared 32 at a time; a later request
+// never overtakes an earlier one that it overlaps (GoFS, SOSP'25, section 3.3).
 //
-// One word decides between the two: it counts readers outside the ring and writers that want it used.
+// One word decides between the two: it counts readers outside the ring and writers that want it
+// used.
 #pragma once
 
 #include "simt/atomic.h"
@@ -23,12 +24,12 @@ struct ByteRange {
 struct RangeEntry {
   uint64_t offset;
   uint64_t bytes;
-  uint32_t state;     // lap * 2, + 1 while held; low 32 bits [V2]
+  uint32_t state;  // lap * 2, + 1 while held; low 32 bits [V2]
   uint32_t exclusive;
 };
 
 struct alignas(128) RangeLock {
-  uint64_t gate;         // readers outside the ring in the low half, writers in the high half
+  uint64_t gate;  // readers outside the ring in the low half, writers in the high half
   uint64_t next_ticket;
   RangeEntry ring[kRangeRingEntries];
 };
@@ -43,8 +44,8 @@ namespace detail {
 
 inline constexpr uint64_t kOneWriter = uint64_t{1} << 32;
 
-/// The state word of a ring entry before `ticket` has it, in its hands, and after it has let go, which
-/// is what the next lap's user waits for.
+/// The state word of a ring entry before `ticket` has it, in its hands, and after it has let go,
+/// which is what the next lap's user waits for.
 GOFS_HD constexpr uint32_t ready_state(uint64_t ticket) {
   return static_cast<uint32_t>(ticket / kRangeRingEntries * 2);
 }
@@ -57,10 +58,11 @@ GOFS_HD inline bool overlap(const ByteRange& a, uint64_t offset, uint64_t bytes)
 
 }  // namespace detail
 
-/// Appends `range` to the ring and waits for its turn. Collective, uniform. 0, or -ETIMEDOUT when an
-/// earlier holder did not let go before the deadline; then nothing is held.
-GOFS_NOINLINE GOFS_HD inline int lock_in_ring(const simt::Warp& warp, RangeLock& lock, const ByteRange& range,
-                                bool exclusive, const simt::Deadline& deadline, RangeHold& hold) {
+/// Appends `range` to the ring and waits for its turn. Collective, uniform. 0, or -ETIMEDOUT when
+/// an earlier holder did not let go before the deadline; then nothing is held.
+GOFS_NOINLINE GOFS_HD inline int lock_in_ring(const simt::Warp& warp, RangeLock& lock,
+                                              const ByteRange& range, bool exclusive,
+                                              const simt::Deadline& deadline, RangeHold& hold) {
   const bool leader = warp.thread_rank() == 0;
   uint64_t ticket = 0;
   if (leader) ticket = simt::add_relaxed(lock.next_ticket, uint64_t{1});
@@ -141,8 +143,9 @@ GOFS_HD inline void unlock_shared(const simt::Warp& warp, RangeLock& lock, const
 }
 
 /// Holds `range` for writing. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int lock_exclusive(const simt::Warp& warp, RangeLock& lock, const ByteRange& range,
-                                  const simt::Deadline& deadline, RangeHold& hold) {
+GOFS_NOINLINE GOFS_HD inline int lock_exclusive(const simt::Warp& warp, RangeLock& lock,
+                                                const ByteRange& range,
+                                                const simt::Deadline& deadline, RangeHold& hold) {
   const bool leader = warp.thread_rank() == 0;
   if (leader) {
     simt::AtomicRef<uint64_t>(lock.gate).fetch_add(detail::kOneWriter, simt::memory_order_acq_rel);
@@ -153,8 +156,8 @@ GOFS_NOINLINE GOFS_HD inline int lock_exclusive(const simt::Warp& warp, RangeLoc
     if (warp.any(deadline.passed())) {
       warp.sync();
       if (leader) {
-        simt::AtomicRef<uint64_t>(lock.gate)
-            .fetch_sub(detail::kOneWriter, simt::memory_order_release);
+        simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter,
+                                                       simt::memory_order_release);
       }
       return -ETIMEDOUT;
     }
@@ -164,8 +167,8 @@ GOFS_NOINLINE GOFS_HD inline int lock_exclusive(const simt::Warp& warp, RangeLoc
   if (error < 0) {
     warp.sync();
     if (leader) {
-      simt::AtomicRef<uint64_t>(lock.gate)
-          .fetch_sub(detail::kOneWriter, simt::memory_order_release);
+      simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter,
+                                                     simt::memory_order_release);
     }
   }
   return error;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading open files. pread_striped is the work of one warp on a range that one or many warps share:
-// a block a lane, round by round. pread_lanes is for threads that each have a request of their own.
-// The scopes of the public API (gofs.cuh) are made of these two.
+// Reading open files. pread_striped is the work of one warp on a range that one or many warps
+// share: a block a lane, round by round. pread_lanes is for threads that each have a request of
+// their own. The scopes of the public API (gofs.cuh) are made of these two.
 #pragma once
 
 #include "vfs/open_files.h"
@@ -31,8 +31,8 @@ inline constexpr uint32_t kInlinePortionBytes = 128;
 
 }  // namespace detail
 
-/// Checks the arguments of a read and cuts it at the end of the file. 0 or a negative errno; `bytes`
-/// may become 0.
+/// Checks the arguments of a read and cuts it at the end of the file. 0 or a negative errno;
+/// `bytes` may become 0.
 GOFS_HD inline int begin_read(const Filesystem& fs, int fd, uint64_t offset, uint64_t& bytes,
                               OpenInode*& open) {
   const Descriptor* descriptor = find_descriptor(fs, fd);
@@ -46,8 +46,8 @@ GOFS_HD inline int begin_read(const Filesystem& fs, int fd, uint64_t offset, uin
 }
 
 /// This warp's share of reading `bytes` at `offset`: rounds of one block a lane, every
-/// `warp_count`-th round starting at `warp_index`. Collective, uniform; the range lies in the file and
-/// is locked. The bytes read are visible to the warp; with a mailbox they may be under way.
+/// `warp_count`-th round starting at `warp_index`. Collective, uniform; the range lies in the file
+/// and is locked. The bytes read are visible to the warp; with a mailbox they may be under way.
 GOFS_NOINLINE GOFS_HD inline ReadFailure read_striped(const simt::Warp& warp, Filesystem& fs,
                                                       const f2fs::Inode& inode, uint8_t* target,
                                                       uint64_t bytes, uint64_t offset,
@@ -57,14 +57,14 @@ GOFS_NOINLINE GOFS_HD inline ReadFailure read_striped(const simt::Warp& warp, Fi
   const uint64_t head = offset & (unit - 1);
   const uint64_t round_bytes = uint64_t{warp.size()} * unit;
   const uint64_t span = head + bytes;
-  for (uint64_t round = warp_index * round_bytes; round < span;
-       round += warp_count * round_bytes) {
+  for (uint64_t round = warp_index * round_bytes; round < span; round += warp_count * round_bytes) {
     // From here on positions are counted from the boundary at or before `offset`.
     const uint64_t start = round + uint64_t{warp.thread_rank()} * unit;
     const uint64_t from = simt::max(start, head);
     const uint64_t to = simt::min(start + unit, span);
     const uint32_t lanes = warp.ballot(from < to);
-    const f2fs::Piece piece{offset + (from - head), static_cast<uint32_t>(from < to ? to - from : 0),
+    const f2fs::Piece piece{offset + (from - head),
+                            static_cast<uint32_t>(from < to ? to - from : 0),
                             target + (from - head)};
     const int error = f2fs::read_pieces(warp, fs.volume, fs.pool, lanes, inode, piece, mailbox);
     const uint32_t failed = warp.ballot((lanes >> warp.thread_rank() & 1u) != 0 && error < 0);
@@ -82,8 +82,8 @@ GOFS_HD inline int64_t read_outcome(uint64_t bytes, const ReadFailure& failure) 
   return failure.at == 0 ? failure.error : static_cast<int64_t>(simt::min(bytes, failure.at));
 }
 
-/// pread by one warp. Collective, uniform. Bytes read (less than asked only at the end of the file or
-/// before an unreadable block), or a negative errno.
+/// pread by one warp. Collective, uniform. Bytes read (less than asked only at the end of the file
+/// or before an unreadable block), or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int64_t pread(const simt::Warp& warp, Filesystem& fs, int fd,
                                            void* buffer, uint64_t bytes, uint64_t offset) {
   OpenInode* open = nullptr;
@@ -93,8 +93,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread(const simt::Warp& warp, Filesystem& f
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   const int locked = lock_shared(warp, open->lock, ByteRange{offset, bytes}, deadline, hold);
   if (locked < 0) return locked;
-  const ReadFailure failure = read_striped(warp, fs, open->inode, static_cast<uint8_t*>(buffer),
-                                           bytes, offset, 0, 1);
+  const ReadFailure failure =
+      read_striped(warp, fs, open->inode, static_cast<uint8_t*>(buffer), bytes, offset, 0, 1);
   unlock_shared(warp, open->lock, hold);
   return read_outcome(bytes, failure);
 }
@@ -138,8 +138,8 @@ struct ReadRequest {
 
 namespace detail {
 
-/// pread_lanes where the lanes' files differ, or some of them cannot be read: every file is locked for
-/// all of its lanes, then all is read together.
+/// pread_lanes where the lanes' files differ, or some of them cannot be read: every file is locked
+/// for all of its lanes, then all is read together.
 GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(const simt::Warp& warp, Filesystem& fs,
                                                           const ReadRequest& request) {
   const uint32_t rank = warp.thread_rank();
@@ -172,9 +172,9 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(const simt::Warp& warp
   // A lane that reads nothing has no file; any inode will do for it.
   const f2fs::Inode& inode = active ? open->inode : fs.open_inodes[0].inode;
   int failure = 0;  // the caller hears of it when he asks for the rest
-  const int64_t read = read_lanes(warp, fs, warp.ballot(active), inode,
-                                  static_cast<uint8_t*>(request.buffer), bytes, request.offset,
-                                  failure);
+  const int64_t read =
+      read_lanes(warp, fs, warp.ballot(active), inode, static_cast<uint8_t*>(request.buffer), bytes,
+                 request.offset, failure);
   if (active) result = read;
 
   uint32_t holding = warp.ballot(locked);
@@ -190,14 +190,15 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(const simt::Warp& warp
 
 }  // namespace detail
 
-/// pread by each lane for itself: descriptors, buffers and ranges may all differ. Collective. Per lane
-/// bytes read or a negative errno.
+/// pread by each lane for itself: descriptors, buffers and ranges may all differ. Collective. Per
+/// lane bytes read or a negative errno.
 ///
-/// One hold serves all lanes of a file, over its whole length: readers do not exclude each other, and
-/// a writer of any part waits for no more than this warp's round trip.
+/// One hold serves all lanes of a file, over its whole length: readers do not exclude each other,
+/// and a writer of any part waits for no more than this warp's round trip.
 ///
-/// The straight way, which is meant to cost little beside the command itself, is for lanes that read
-/// one file, each a range that the device can put in place and whose block the file's map knows.
+/// The straight way, which is meant to cost little beside the command itself, is for lanes that
+/// read one file, each a range that the device can put in place and whose block the file's map
+/// knows.
 GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes(const simt::Warp& warp, Filesystem& fs,
                                                  const ReadRequest& request) {
   const bool asks = request.bytes != 0;
@@ -233,8 +234,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes(const simt::Warp& warp, Filesys
   }
   const f2fs::Piece piece{request.offset, static_cast<uint32_t>(request.bytes),
                           static_cast<uint8_t*>(request.buffer)};
-  const int error =
-      f2fs::detail::read_in_place(warp, fs.volume, asking, block, piece, nullptr);
+  const int error = f2fs::detail::read_in_place(warp, fs.volume, asking, block, piece, nullptr);
   unlock_shared(warp, open->lock, hold);
   if (!asks) return 0;
   return error < 0 ? error : static_cast<int64_t>(request.bytes);

@@ -17,14 +17,14 @@ namespace gofs::work {
 /// The bodies that can be launched; each has a header here with a parameter struct and a function
 /// `body(warp, warp_index, warp_count, params)`.
 enum class Body : uint32_t {
-  kMount,         // mount.h     one warp
-  kCall,          // call.h      one warp
-  kHashFiles,     // hash.h      a file a lane
-  kRawRead,       // bench.h     commands, no file system
-  kFileRead,      // bench.h     the same through the file API
-  kBatch,         // batch.h
-  kInodes,        // inodes.h    an inode a lane
-  kUnmount,       // mount.h     one warp
+  kMount,      // mount.h     one warp
+  kCall,       // call.h      one warp
+  kHashFiles,  // hash.h      a file a lane
+  kRawRead,    // bench.h     commands, no file system
+  kFileRead,   // bench.h     the same through the file API
+  kBatch,      // batch.h
+  kInodes,     // inodes.h    an inode a lane
+  kUnmount,    // mount.h     one warp
 };
 
 /// How many threads work. A CPU takes fewer when it has fewer cores.
@@ -43,10 +43,10 @@ class LoadedMedia {
 };
 
 struct MediaRequest {
-  std::string path;           // an image or block device; empty: memory
-  uint64_t bytes = 0;         // of memory; 0 with a path: the file's size
+  std::string path;    // an image or block device; empty: memory
+  uint64_t bytes = 0;  // of memory; 0 with a path: the file's size
   bool writable = false;
-  bool device_memory = false; // media=hbm: in the GPU's own memory
+  bool device_memory = false;  // media=hbm: in the GPU's own memory
 };
 
 class Backend {
@@ -54,8 +54,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual const char* name() const = 0;         // "cpu" or "cuda"
   virtual std::string description() const = 0;  // for people: processor or GPU, driver
-  /// True if its warps reach all memory of this process by the same pointers, and run() may be called
-  /// from several threads at once: a CPU.
+  /// True if its warps reach all memory of this process by the same pointers, and run() may be
+  /// called from several threads at once: a CPU.
   virtual bool is_host() const { return false; }
   /// Lanes of a warp.
   virtual uint32_t warp_width() const = 0;
@@ -63,8 +63,8 @@ class Backend {
   virtual Grid full_grid() const = 0;
   /// Memory of the file system's state: fast for the backend's warps.
   virtual simt::MemorySpace& memory() = 0;
-  /// Memory that host code and the backend's warps both use by the same pointers: arguments, results,
-  /// buffers of host programs.
+  /// Memory that host code and the backend's warps both use by the same pointers: arguments,
+  /// results, buffers of host programs.
   virtual simt::MemorySpace& shared_memory() = 0;
   /// Null on failure, `error` then says why.
   virtual std::unique_ptr<LoadedMedia> load_media(const MediaRequest& request,

@@ -12,7 +12,7 @@ enum class BatchStep : uint32_t {
   kList,   // -> result: files
   kFind,   // names
   kLoad,
-  kRead,   // buffer, offsets -> bytes
+  kRead,  // buffer, offsets -> bytes
   kEnd,
 };
 
@@ -38,7 +38,8 @@ GOFS_HD inline void batch_body(const simt::Warp& warp, uint32_t warp_index, uint
   vfs::BatchTable& table = *fs.batches;
   const bool leader = warp.thread_rank() == 0;
   if (leader) {
-    simt::AtomicRef<uint64_t>(params.first_ns).fetch_min(simt::now_ns(), simt::memory_order_relaxed);
+    simt::AtomicRef<uint64_t>(params.first_ns)
+        .fetch_min(simt::now_ns(), simt::memory_order_relaxed);
   }
   if (params.step == BatchStep::kBegin) {
     if (warp_index != 0) return;
@@ -65,9 +66,8 @@ GOFS_HD inline void batch_body(const simt::Warp& warp, uint32_t warp_index, uint
       vfs::load_batch(warp, fs, table, *batch, warp_index, warp_count);
       break;
     case BatchStep::kRead: {
-      const uint64_t bytes =
-          vfs::read_batch(warp, fs, table, *batch, params.buffer, params.offsets,
-                                              warp_index, warp_count);
+      const uint64_t bytes = vfs::read_batch(warp, fs, table, *batch, params.buffer, params.offsets,
+                                             warp_index, warp_count);
       if (leader) simt::add_relaxed(params.bytes, bytes);
       break;
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `gofs bench` runs on the backend: the same reads as raw NVMe commands and through the file API,
-// so that their ratio is the file system's own cost. Every lane has one read outstanding at a time.
+// What `gofs bench` runs on the backend: the same reads as raw NVMe commands and through the file
+// API, so that their ratio is the file system's own cost. Every lane has one read outstanding at a
+// time.
 #pragma once
 
 #include "vfs/read.h"
@@ -22,9 +23,9 @@ struct BenchParams {
   uint64_t start_byte;      // raw: where on the device the range begins
   uint64_t span_bytes;      // range to read from
   uint64_t seed;
-  int descriptor;           // file
-  uint32_t stamp_check;     // not 0: each 4 KiB block begins with its index in the file (or range)
-  uint8_t* buffers;         // block_bytes for each lane (warp)
+  int descriptor;        // file
+  uint32_t stamp_check;  // not 0: each 4 KiB block begins with its index in the file (or range)
+  uint8_t* buffers;      // block_bytes for each lane (warp)
 
   // Results.
   uint64_t first_ns;  // start of the earliest and end of the latest warp, on the backend's clock;
@@ -32,7 +33,7 @@ struct BenchParams {
   uint64_t bytes;
   uint64_t checksum;  // sum of the first words of all blocks read: what was not read cannot match
   uint64_t wrong_stamps;
-  int error;          // of some lane that failed
+  int error;  // of some lane that failed
 };
 
 namespace detail {
@@ -80,7 +81,8 @@ struct Tally {
 
 GOFS_HD inline void begin_bench(const simt::Warp& warp, BenchParams& params) {
   if (warp.thread_rank() == 0) {
-    simt::AtomicRef<uint64_t>(params.first_ns).fetch_min(simt::now_ns(), simt::memory_order_relaxed);
+    simt::AtomicRef<uint64_t>(params.first_ns)
+        .fetch_min(simt::now_ns(), simt::memory_order_relaxed);
   }
   warp.sync();
 }
@@ -158,8 +160,7 @@ GOFS_HD inline void file_read_body(const simt::Warp& warp, uint32_t warp_index, 
   } else {
     uint8_t* const buffer = params.buffers + uint64_t{warp_index} * params.block_bytes;
     for (uint32_t operation = 0; operation < params.operations; ++operation) {
-      const uint64_t position =
-          detail::read_position(params, warp_index, params.warps, operation);
+      const uint64_t position = detail::read_position(params, warp_index, params.warps, operation);
       const int64_t got =
           vfs::pread(warp, fs, params.descriptor, buffer, params.block_bytes, position);
       warp.sync();

@@ -10,18 +10,18 @@
 namespace gofs::work {
 
 enum class CallKind : uint32_t {
-  kOpen,      // path, flags -> descriptor
-  kClose,     // descriptor
-  kPread,     // descriptor, buffer, bytes, offset -> bytes read
-  kStat,      // path -> stat
-  kLstat,     // path -> stat of a link itself
-  kFstat,     // descriptor -> stat
-  kAccess,    // path, flags (vfs::Access)
-  kReadlink,  // path, buffer, bytes -> bytes of the target
-  kReaddir,   // descriptor, buffer of f2fs::NamedEntry, bytes -> number of entries
-  kLseek,     // descriptor, offset, flags (vfs::Whence) -> position
-  kStatfs,    // -> statfs
-  kOpenInode, // offset (an ino), flags -> descriptor
+  kOpen,       // path, flags -> descriptor
+  kClose,      // descriptor
+  kPread,      // descriptor, buffer, bytes, offset -> bytes read
+  kStat,       // path -> stat
+  kLstat,      // path -> stat of a link itself
+  kFstat,      // descriptor -> stat
+  kAccess,     // path, flags (vfs::Access)
+  kReadlink,   // path, buffer, bytes -> bytes of the target
+  kReaddir,    // descriptor, buffer of f2fs::NamedEntry, bytes -> number of entries
+  kLseek,      // descriptor, offset, flags (vfs::Whence) -> position
+  kStatfs,     // -> statfs
+  kOpenInode,  // offset (an ino), flags -> descriptor
 };
 
 struct CallParams {

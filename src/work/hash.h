@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SHA-256 of many files, a file a lane. The lanes of a warp read the next chunk of all their files
-// together, block by block (so that the chunk of a large file becomes few commands, and those of many
-// small files go out side by side), and then hash in step. Files are named by inode number: a million
-// of them need no descriptors. The host sorts them by size, largest first, so that the lanes of a warp
-// have files alike and no large one comes last.
+// together, block by block (so that the chunk of a large file becomes few commands, and those of
+// many small files go out side by side), and then hash in step. Files are named by inode number: a
+// million of them need no descriptors. The host sorts them by size, largest first, so that the
+// lanes of a warp have files alike and no large one comes last.
 #pragma once
 
 #include "vfs/read.h"
@@ -27,7 +27,7 @@ struct HashLane {
 
 struct HashParams {
   vfs::Filesystem* fs;
-  HashFile* files;          // in shared memory
+  HashFile* files;  // in shared memory
   uint32_t count;
   uint32_t lanes_per_warp;  // that hash; the others only help to read. 1 to the warp's width
   uint32_t* cursor;         // next file that no lane has taken; 0 at the start
@@ -87,13 +87,12 @@ GOFS_HD inline uint32_t take_files(const simt::Warp& warp, HashParams& params, u
     if (base < params.count) base = simt::add_relaxed(*params.cursor, simt::popcount(wanting));
   }
   base = warp.shfl(base, leader);
-  const uint32_t index =
-      base + simt::popcount(wanting & simt::ranks_below(warp.thread_rank()));
+  const uint32_t index = base + simt::popcount(wanting & simt::ranks_below(warp.thread_rank()));
   return simt::min(index, params.count);
 }
 
-/// Reads `bytes` from `offset` on of the file of each lane in `lanes`, into the lane's buffer; all of
-/// the last block. Collective. A lane's errors go to its HashLane.
+/// Reads `bytes` from `offset` on of the file of each lane in `lanes`, into the lane's buffer; all
+/// of the last block. Collective. A lane's errors go to its HashLane.
 GOFS_HD inline void read_chunks(const simt::Warp& warp, HashParams& params, HashLane* lanes_of_warp,
                                 uint8_t* buffers_of_warp, uint64_t offset, uint32_t bytes) {
   const ChunkBlocks blocks(warp, static_cast<uint32_t>(simt::divide_up(bytes, kBlockBytes)));
@@ -107,11 +106,11 @@ GOFS_HD inline void read_chunks(const simt::Warp& warp, HashParams& params, Hash
     HashLane& lane = lanes_of_warp[owner];
     const uint32_t reading = warp.ballot(item < count);
     // Whole blocks need no bounce; inline data has no block to be read to its end.
-    const f2fs::Piece piece{start, lane.inode.has_inline_data() ? chunk : kBlockBytes,
-                            buffers_of_warp + uint64_t{owner} * params.chunk_bytes +
-                                uint64_t{index} * kBlockBytes};
-    const int error = f2fs::read_pieces(warp, params.fs->volume, params.fs->pool, reading,
-                                        lane.inode, piece);
+    const f2fs::Piece piece{
+        start, lane.inode.has_inline_data() ? chunk : kBlockBytes,
+        buffers_of_warp + uint64_t{owner} * params.chunk_bytes + uint64_t{index} * kBlockBytes};
+    const int error =
+        f2fs::read_pieces(warp, params.fs->volume, params.fs->pool, reading, lane.inode, piece);
     if (item < count && error < 0) simt::store_relaxed(lane.error, static_cast<int32_t>(error));
   }
   warp.sync();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a warp deals the blocks of its lanes' chunks to its lanes, at widths that a CPU has not: with a
-// team of threads that plays the warp.
+// How a warp deals the blocks of its lanes' chunks to its lanes, at widths that a CPU has not: with
+// a team of threads that plays the warp.
 #include "work/hash.h"
 
 #include <gtest/gtest.h>
@@ -35,9 +35,16 @@ std::vector<std::pair<uint32_t, uint32_t>> deal(const std::vector<uint32_t>& blo
 }
 
 TEST(ChunkBlocks, every_block_has_its_owner) {
-  const std::vector<std::vector<uint32_t>> cases = {
-      {5}, {0}, {3, 0}, {0, 3}, {1, 1, 1, 1}, {0, 7, 0, 2}, {16, 1, 0}, {0, 0, 0, 0, 1},
-      {2, 3, 1, 0, 0, 4, 1, 6}, {0, 0, 1}};
+  const std::vector<std::vector<uint32_t>> cases = {{5},
+                                                    {0},
+                                                    {3, 0},
+                                                    {0, 3},
+                                                    {1, 1, 1, 1},
+                                                    {0, 7, 0, 2},
+                                                    {16, 1, 0},
+                                                    {0, 0, 0, 0, 1},
+                                                    {2, 3, 1, 0, 0, 4, 1, 6},
+                                                    {0, 0, 1}};
   for (const auto& blocks : cases) {
     std::vector<std::pair<uint32_t, uint32_t>> expected;
     for (uint32_t owner = 0; owner < blocks.size(); ++owner) {

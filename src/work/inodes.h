@@ -10,11 +10,11 @@ namespace gofs::work {
 
 struct InodeQuery {
   uint32_t ino;
-  int32_t error;         // 0 or a negative errno
+  int32_t error;  // 0 or a negative errno
   vfs::Stat stat;
-  char* link_target;     // where a symbolic link's target goes; null: not wanted
+  char* link_target;  // where a symbolic link's target goes; null: not wanted
   uint32_t link_capacity;
-  int32_t link_length;   // bytes of it, or a negative errno
+  int32_t link_length;  // bytes of it, or a negative errno
 };
 
 struct InodesParams {

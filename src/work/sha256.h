@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SHA-256 as FIPS 180-4 defines it, for a lane or a thread with a message of its own. All 64 rounds are
-// unrolled at compile time, so that state, message schedule and constants are registers and literals
-// on both kinds of processor.
+// SHA-256 as FIPS 180-4 defines it, for a lane or a thread with a message of its own. All 64 rounds
+// are unrolled at compile time, so that state, message schedule and constants are registers and
+// literals on both kinds of processor.
 //
 //   Sha256 hash;
 //   hash.blocks(data, bytes / 64);            // whole blocks, as they come
@@ -87,7 +87,8 @@ class Sha256 {
                       uint8_t (&digest)[kSha256DigestBytes]) {
     constexpr uint32_t kLengthAt = kSha256BlockBytes - sizeof(uint64_t);
     alignas(16) uint8_t last[kSha256BlockBytes];
-    for (uint32_t i = 0; i < kSha256BlockBytes; ++i) last[i] = i < rest_bytes ? rest[i] : uint8_t{0};
+    for (uint32_t i = 0; i < kSha256BlockBytes; ++i)
+      last[i] = i < rest_bytes ? rest[i] : uint8_t{0};
     last[rest_bytes] = 0x80;
     if (rest_bytes >= kLengthAt) {
       block(last);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SHA-256 against the examples that NIST publishes with FIPS 180-4 and its test vectors for short and
-// long messages, and against itself across the borders of blocks.
+// SHA-256 against the examples that NIST publishes with FIPS 180-4 and its test vectors for short
+// and long messages, and against itself across the borders of blocks.
 #include "work/sha256.h"
 
 #include <gtest/gtest.h>

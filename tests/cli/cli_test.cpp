@@ -38,8 +38,8 @@ std::string digest_of(const std::string& file) {
 TEST(Usage, help_and_version_are_no_errors) {
   EXPECT_TRUE(gofs_says({"--version"}).starts_with("gofs "));
   const std::string help = gofs_says({"--help"});
-  for (const char* command : {"info", "ls", "stat", "cat", "get", "sum", "check", "mkfs", "doctor",
-                              "bench"}) {
+  for (const char* command :
+       {"info", "ls", "stat", "cat", "get", "sum", "check", "mkfs", "doctor", "bench"}) {
     EXPECT_NE(help.find(std::string("\n  ") + command + " "), std::string::npos) << command;
     EXPECT_NE(gofs_says({command, "--help"}).find("--help"), std::string::npos);
   }
@@ -75,8 +75,7 @@ TEST(Failures, are_one_line_with_the_path_and_status_1) {
   const std::string image = sample().path();
   const std::string command_line = "No such file or directory";
   expect_failure({"info", "/no/such"}, "/no/such: No such file or directory");
-  expect_failure({"ls", "/no\nsuch\x1b[31m"},
-                 "/no\\nsuch\\x1b[31m: No such file or directory");
+  expect_failure({"ls", "/no\nsuch\x1b[31m"}, "/no\\nsuch\\x1b[31m: No such file or directory");
   expect_failure({"ls", image, "/no\xff"}, "/no\\xff: No such file or directory");
   expect_failure({"ls", "/tmp"}, "/tmp: Is a directory");
   expect_failure({"stat", image, "/odd/below"}, "/odd/below: Not a directory");
@@ -86,8 +85,9 @@ TEST(Failures, are_one_line_with_the_path_and_status_1) {
   expect_failure({"sum", image, "/data"}, "/data: is a directory (use -r)");
   expect_failure({"sum", image, "/fifo"}, "/fifo: not a regular file");
   expect_failure({"info", image + "?speed=1"},
-                 image + "?speed=1: 'speed' is no option (model, queues, depth, lba, media, mdts, "
-                         "cache, timeout)");
+                 image +
+                     "?speed=1: 'speed' is no option (model, queues, depth, lba, media, mdts, "
+                     "cache, timeout)");
   expect_failure({"ls", image + "+" + image},
                  image + "+" + image + ": a stripe over several SSDs is not supported yet");
 }
@@ -110,14 +110,14 @@ TEST(Ls, lists_names_in_order_and_escapes_them) {
                                       "new\\nline", "odd", "tiny"}));
   EXPECT_EQ(lines_of(gofs_says({"ls", sample().path(), "/data"})).size(), SampleVolume::kDataFiles);
   EXPECT_EQ(gofs_says({"ls", sample().path(), "/odd"}), "/odd\n");
-  EXPECT_EQ(lines_of(gofs_says({"ls", sample().path(), "link/"})).size(),
-            SampleVolume::kDataFiles);
+  EXPECT_EQ(lines_of(gofs_says({"ls", sample().path(), "link/"})).size(), SampleVolume::kDataFiles);
 }
 
 TEST(Ls, long_lines_show_the_inode) {
   const std::string text = gofs_says({"ls", sample().path(), "-l"});
   EXPECT_NE(text.find("-rw-r--r--    2     0     0        10007 2023-11-14 22:13:20 odd\n"),
-            std::string::npos) << text;
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find(" link -> data\n"), std::string::npos);
   EXPECT_NE(text.find("drwx------    2     7     7"), std::string::npos);
   EXPECT_NE(text.find("brw-r-----    1     0     0         8, 1"), std::string::npos);
@@ -228,11 +228,11 @@ TEST(Check, believes_fsck) {
   const image::TemporaryPath broken;
   ASSERT_EQ(image::run_tool("cp " + sample().path() + " " + broken.path()).exit_code, 0);
   // The first block of data and nodes: whatever is there is missed.
-  const uint64_t main = host::VolumeState::mount(broken.path(), {.backend = "cpu"},
-                                                 host::MountKind::kVolume)
-                            .value()
-                            ->filesystem()
-                            ->volume.geometry.main_blkaddr;
+  const uint64_t main =
+      host::VolumeState::mount(broken.path(), {.backend = "cpu"}, host::MountKind::kVolume)
+          .value()
+          ->filesystem()
+          ->volume.geometry.main_blkaddr;
   {
     std::fstream file(broken.path(), std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(static_cast<std::streamoff>(main * 4096));
@@ -293,9 +293,9 @@ TEST(Bench, measures_raw_file_and_files) {
   EXPECT_EQ(result["files"]["files"], SampleVolume::kDataFiles);
   EXPECT_EQ(result["files"]["failed_files"], 0);
 
-  const std::string text = gofs_says({"bench", sample().path(), "file", "--file", "/large",
-                                      "--pattern", "seq", "--operations", "50", "--block-size",
-                                      "16K", "--scope", "warp"});
+  const std::string text =
+      gofs_says({"bench", sample().path(), "file", "--file", "/large", "--pattern", "seq",
+                 "--operations", "50", "--block-size", "16K", "--scope", "warp"});
   EXPECT_NE(text.find("/large"), std::string::npos);
   EXPECT_EQ(text.find("raw"), std::string::npos);
   EXPECT_NE(gofs_says({"bench", "ram:4M", "raw", "--operations", "20"}).find("raw    random"),

@@ -13,9 +13,7 @@ namespace {
 
 class GetTest : public testing::Test {
  protected:
-  GetTest() {
-    EXPECT_NE(::mkdtemp(folder_), nullptr);
-  }
+  GetTest() { EXPECT_NE(::mkdtemp(folder_), nullptr); }
   ~GetTest() override { image::run_tool("chmod -R u+rwx " + at("") + "; rm -r " + at("")); }
 
   std::string at(const std::string& name) const { return std::string(folder_) + "/" + name; }
@@ -83,8 +81,8 @@ TEST_F(GetTest, a_tree_keeps_its_kinds_modes_times_links_and_holes) {
   EXPECT_LT(holes.st_blocks, (1 << 20) / 512);
   std::ifstream file(at("out/holes"), std::ios::binary);
   std::string bytes(4096, '\0');
-  for (const uint64_t offset :
-       {uint64_t{0}, uint64_t{3 * 4096}, uint64_t{4 * 4096}, host::SampleVolume::kHolesBytes - 4096}) {
+  for (const uint64_t offset : {uint64_t{0}, uint64_t{3 * 4096}, uint64_t{4 * 4096},
+                                host::SampleVolume::kHolesBytes - 4096}) {
     file.seekg(static_cast<std::streamoff>(offset));
     file.read(bytes.data(), 4096);
     EXPECT_TRUE(sample().has("/holes", bytes.data(), 4096, offset));

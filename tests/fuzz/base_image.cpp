@@ -159,7 +159,8 @@ class Contents {
     Directory levels;
     must(builder_.add_directory(root_, "levels-dir", {.mode = 0755}, {.dir_level = 3}, &levels));
     for (uint32_t i = 0; i < 40; ++i) {
-      must(builder_.add_link(levels, std::string(1 + i * 6, static_cast<char>('A' + i % 26)), many));
+      must(
+          builder_.add_link(levels, std::string(1 + i * 6, static_cast<char>('A' + i % 26)), many));
     }
   }
 
@@ -205,8 +206,8 @@ uint8_t* block_of(uint8_t* memory, uint32_t block) {
   return memory + uint64_t{block} * kBlockBytes;
 }
 
-/// Does what checkpoints would have done in time: pack 2 is the current one, every NAT block lies in
-/// its second copy, and some entries are in the journal only. What is stale is filled with 0xA5.
+/// Does what checkpoints would have done in time: pack 2 is the current one, every NAT block lies
+/// in its second copy, and some entries are in the journal only. What is stale is filled with 0xA5.
 void move_tables(uint8_t* memory) {
   const ImageMap before = map_image(memory, kBuiltBytes);
   const format::Geometry& geometry = before.geometry;
@@ -234,9 +235,9 @@ void move_tables(uint8_t* memory) {
   for (const NodeSpot& node : before.nodes) {
     if (node.nid % 3 != 0 || journal.count >= format::kNatJournalEntries) continue;
     const uint32_t index = node.nid / format::kNatEntriesPerBlock;
-    auto& entry = reinterpret_cast<format::NatBlock*>(
-                      block_of(memory, geometry.nat_block(index, true)))
-                      ->entries[node.nid % format::kNatEntriesPerBlock];
+    auto& entry =
+        reinterpret_cast<format::NatBlock*>(block_of(memory, geometry.nat_block(index, true)))
+            ->entries[node.nid % format::kNatEntriesPerBlock];
     journal.entries[journal.count] = {{}, entry};
     journal.entries[journal.count].nid = node.nid;
     journal.count = static_cast<uint16_t>(journal.count + 1);
@@ -251,8 +252,7 @@ void move_tables(uint8_t* memory) {
 // --- f2fs-tools ----------------------------------------------------------------------------------
 
 std::string with_sbin(const std::string& command) {
-  return "PATH=$PATH:/usr/sbin:/sbin; export PATH; { " + command +
-         "; } </dev/null >/dev/null 2>&1";
+  return "PATH=$PATH:/usr/sbin:/sbin; export PATH; { " + command + "; } </dev/null >/dev/null 2>&1";
 }
 
 bool runs(const std::string& command) { return std::system(with_sbin(command).c_str()) == 0; }
@@ -262,7 +262,8 @@ class TemporaryFolder {
  public:
   TemporaryFolder() : path_(std::filesystem::temp_directory_path() / "gofs-fuzz-XXXXXX") {
     std::string text = path_.string();
-    if (::mkdtemp(text.data()) == nullptr) throw std::runtime_error("base image: no temporary folder");
+    if (::mkdtemp(text.data()) == nullptr)
+      throw std::runtime_error("base image: no temporary folder");
     path_ = text;
   }
   ~TemporaryFolder() {
@@ -324,11 +325,16 @@ void make_with_tools(const std::string& options, uint8_t* memory) {
 
 const char* base_name(Base base) {
   switch (base) {
-    case Base::kPlain: return "plain";
-    case Base::kExtra: return "extra";
-    case Base::kMoved: return "moved";
-    case Base::kTools: return "tools";
-    case Base::kToolsExtra: return "tools-extra";
+    case Base::kPlain:
+      return "plain";
+    case Base::kExtra:
+      return "extra";
+    case Base::kMoved:
+      return "moved";
+    case Base::kTools:
+      return "tools";
+    case Base::kToolsExtra:
+      return "tools-extra";
   }
   return "?";
 }
@@ -340,12 +346,15 @@ bool can_make(Base base) {
 
 void make_base(Base base, uint8_t* image) {
   switch (base) {
-    case Base::kPlain: return build(0, image);
-    case Base::kExtra: return build(image::kFeaturesOffered, image);
+    case Base::kPlain:
+      return build(0, image);
+    case Base::kExtra:
+      return build(image::kFeaturesOffered, image);
     case Base::kMoved:
       build(0, image);
       return move_tables(image);
-    case Base::kTools: return make_with_tools("", image);
+    case Base::kTools:
+      return make_with_tools("", image);
     case Base::kToolsExtra:
       return make_with_tools(
           "-O extra_attr,inode_checksum,flexible_inline_xattr,inode_crtime,sb_checksum,lost_found",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sound images that fuzzing starts from: small volumes, with every structure that a reader meets,
-// and with so little in them that a walk over all of it takes a few milliseconds. Those of the builder are the same
-// byte for byte wherever they are made; those of f2fs-tools need the tools.
+// The sound images that fuzzing starts from: small volumes, with every structure that a reader
+// meets, and with so little in them that a walk over all of it takes a few milliseconds. Those of
+// the builder are the same byte for byte wherever they are made; those of f2fs-tools need the
+// tools.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,10 @@ namespace gofs::fuzz {
 
 /// The numbers are part of the corpus: append only.
 enum class Base : uint8_t {
-  kPlain,    // no features
-  kExtra,    // extra attributes, inode checksums, flexible inline xattrs, creation times, ...
-  kMoved,    // plain, after checkpoints: NAT blocks of both versions, a NAT journal, a newer pack 2
-  kTools,    // mkfs.f2fs and sload.f2fs, defaults
+  kPlain,  // no features
+  kExtra,  // extra attributes, inode checksums, flexible inline xattrs, creation times, ...
+  kMoved,  // plain, after checkpoints: NAT blocks of both versions, a NAT journal, a newer pack 2
+  kTools,  // mkfs.f2fs and sload.f2fs, defaults
   kToolsExtra,  // the same with the features of kExtra
 };
 inline constexpr uint32_t kBuiltCount = 3;  // kPlain to kMoved: made without tools

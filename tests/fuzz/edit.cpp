@@ -140,8 +140,8 @@ void EditableImage::apply(const Edit& edit) {
       const uint32_t count = std::min(room, static_cast<uint32_t>(edit.bytes.size()));
       uint8_t* const to = open(block, edit.offset, count);
       for (uint32_t i = 0; i < count; ++i) {
-        to[i] = static_cast<uint8_t>(edit.verb == Verb::kFlip ? to[i] ^ edit.bytes[i]
-                                                              : edit.bytes[i]);
+        to[i] =
+            static_cast<uint8_t>(edit.verb == Verb::kFlip ? to[i] ^ edit.bytes[i] : edit.bytes[i]);
       }
       break;
     }

@@ -24,7 +24,8 @@ enum class Verb : uint8_t {
 };
 inline constexpr uint32_t kVerbCount = 5;
 
-/// Block number `index` of those that are a `place`, in the order of the ImageMap, modulo their number.
+/// Block number `index` of those that are a `place`, in the order of the ImageMap, modulo their
+/// number.
 struct BlockRef {
   Place place = Place::kAny;
   uint16_t index = 0;
@@ -44,10 +45,10 @@ struct Edit {
 inline constexpr uint32_t kEditsMax = 64;
 
 struct Program {
-  uint8_t base = 0;         // which base image, modulo their number
-  bool fix_sums = true;     // checksums of touched blocks are made right again
-  /// 0: done before mounting. Else the image changes under the mounted volume, when the walk over it
-  /// begins its operation of this number.
+  uint8_t base = 0;      // which base image, modulo their number
+  bool fix_sums = true;  // checksums of touched blocks are made right again
+  /// 0: done before mounting. Else the image changes under the mounted volume, when the walk over
+  /// it begins its operation of this number.
   uint16_t late = 0;
   std::vector<Edit> edits{};
 };

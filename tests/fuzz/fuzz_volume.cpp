@@ -95,8 +95,7 @@ void FuzzVolume::reset(uint64_t device_bytes) {
   // What a device has left in memory differs from image to image; answers must not.
   std::memset(fs.volume.scratch, 0xA5, 2 * kBlockBytes);
   std::memset(fs.volume.checkpoint_blocks, 0xA5, 4 * kBlockBytes);
-  std::memset(fs.volume.cache.pages, 0xA5,
-              uint64_t{fs.volume.cache.frame_count()} * kBlockBytes);
+  std::memset(fs.volume.cache.pages, 0xA5, uint64_t{fs.volume.cache.frame_count()} * kBlockBytes);
   const uint64_t lba_count = device_bytes >> options_.lba_shift;
   device_->lba_count = lba_count;
   controller_.controller->lba_count = lba_count;
@@ -130,7 +129,8 @@ std::string FuzzVolume::find_leftovers() const {
     if (fs.maps.used[i] != 0) return "a block map is in use";
   }
   const uint64_t map_words = uint64_t{fs.maps.unit_count} * vfs::MapArena::kUnitWords;
-  if (std::any_of(fs.maps.words, fs.maps.words + map_words, [](uint32_t word) { return word != 0; })) {
+  if (std::any_of(fs.maps.words, fs.maps.words + map_words,
+                  [](uint32_t word) { return word != 0; })) {
     return "a block map was not cleared";
   }
   for (const vfs::Batch& batch : fs.batches->batches) {
@@ -201,8 +201,7 @@ Outcome FuzzVolume::run(uint64_t device_bytes, uint16_t change_at,
 
 Outcome run_program(EditableImage& image, FuzzVolume& volume, const Program& program) {
   if (program.late == 0) image.apply(program);
-  Outcome outcome =
-      volume.run(image.device_bytes(), program.late, [&] { image.apply(program); });
+  Outcome outcome = volume.run(image.device_bytes(), program.late, [&] { image.apply(program); });
   image.restore();
   return outcome;
 }

@@ -21,12 +21,12 @@ struct Outcome {
   f2fs::MountResult mount{};
   bool mounted = false;
   WalkReport walk;
-  uint64_t commands = 0;      // that the SSD was given
-  std::string wrong;          // a promise that was broken; else empty
+  uint64_t commands = 0;  // that the SSD was given
+  std::string wrong;      // a promise that was broken; else empty
 };
 
 struct FuzzVolumeOptions {
-  uint32_t warp_width = 1;   // more: a team of so many threads
+  uint32_t warp_width = 1;  // more: a team of so many threads
   uint32_t cache_pages = 64;
   uint32_t lba_shift = 9;
   uint64_t map_bytes = 32 * kBlockBytes;  // a few files' worth: some get none
@@ -41,9 +41,9 @@ class FuzzVolume {
   FuzzVolume(const FuzzVolume&) = delete;
   FuzzVolume& operator=(const FuzzVolume&) = delete;
 
-  /// Mounts what the image holds now, on a device of `device_bytes`, and walks it. `change` is called
-  /// before the operation number `change_at` of the walk, if that is not 0; the reader's cached pages
-  /// are dropped then, so that it reads again what it has read before.
+  /// Mounts what the image holds now, on a device of `device_bytes`, and walks it. `change` is
+  /// called before the operation number `change_at` of the walk, if that is not 0; the reader's
+  /// cached pages are dropped then, so that it reads again what it has read before.
   Outcome run(uint64_t device_bytes, uint16_t change_at, const std::function<void()>& change);
 
   /// What was mounted last, for a closer look.

@@ -24,7 +24,7 @@ enum class Place : uint8_t {
   kDirect,
   kIndirect,
   kXattr,
-  kDentries,    // blocks of directories
+  kDentries,  // blocks of directories
   kData,
 };
 inline constexpr uint32_t kPlaceCount = 12;
@@ -34,14 +34,14 @@ struct NodeSpot {
   uint32_t nid;
   uint32_t ino;
   uint32_t block;
-  bool journaled;      // its NAT entry is in the journal: `nat_block` is the journal's block
+  bool journaled;  // its NAT entry is in the journal: `nat_block` is the journal's block
   uint32_t nat_block;
   uint32_t nat_offset;  // of the 9 bytes of the entry in it
 };
 
 struct ImageMap {
   format::Geometry geometry;
-  uint32_t pack;              // the current one
+  uint32_t pack;                // the current one
   uint32_t nat_journal_offset;  // in its block (0, or behind the summaries)
   std::array<std::vector<uint32_t>, kPlaceCount> blocks;  // kAny stays empty
   std::vector<NodeSpot> nodes;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Goal: whatever is wrong with an image, reading it ends, in time, with answers that are allowed, and
-// touches no memory that is not its own. Method: sound images are changed in place by thousands of
-// small programs (mutator.h), mounted, walked (volume_walker.h) and changed back. A sanitizer, an
-// assert, a walk of too many commands, a lock or page that stays taken, an errno that blames the
-// reader, or a step of more than half a minute is a finding; all print the program that leads there.
+// Goal: whatever is wrong with an image, reading it ends, in time, with answers that are allowed,
+// and touches no memory that is not its own. Method: sound images are changed in place by thousands
+// of small programs (mutator.h), mounted, walked (volume_walker.h) and changed back. A sanitizer,
+// an assert, a walk of too many commands, a lock or page that stays taken, an errno that blames the
+// reader, or a step of more than half a minute is a finding; all print the program that leads
+// there.
 //
 //   mutate_test                                a few thousand, as in `make test`
 //   mutate_test --count 40000 --seed 7         so many of each base image, and all single fields
@@ -149,7 +150,8 @@ class Bench {
  public:
   Bench(Base base, uint32_t width, const WalkLimits& limits = {})
       : base_(base),
-        memory_(static_cast<uint8_t*>(std::aligned_alloc(kBlockBytes, base_bytes(base))), &std::free) {
+        memory_(static_cast<uint8_t*>(std::aligned_alloc(kBlockBytes, base_bytes(base))),
+                &std::free) {
     copy_base(base, memory_.get());
     image_ = std::make_unique<EditableImage>(memory_.get(), base_bytes(base));
     mutator_ = std::make_unique<Mutator>(*image_);
@@ -189,12 +191,12 @@ class Bench {
   void check_unchanged() const { EXPECT_EQ(sum(), sum_) << "the image has changed"; }
 
   void print() const {
-    std::printf("%-11s %7llu images in %.1f CPU seconds (%.0f/s): %llu mounted, %llu of these answered "
-                "otherwise, %llu reported damage, %llu cut\n",
-                base_name(base_), number(tally_.images), tally_.seconds,
-                static_cast<double>(tally_.images) / std::max(tally_.seconds, 1e-9),
-                number(tally_.mounted), number(tally_.changed), number(tally_.reported),
-                number(tally_.cut));
+    std::printf(
+        "%-11s %7llu images in %.1f CPU seconds (%.0f/s): %llu mounted, %llu of these answered "
+        "otherwise, %llu reported damage, %llu cut\n",
+        base_name(base_), number(tally_.images), tally_.seconds,
+        static_cast<double>(tally_.images) / std::max(tally_.seconds, 1e-9), number(tally_.mounted),
+        number(tally_.changed), number(tally_.reported), number(tally_.cut));
     std::printf("            most commands %llu (sound: %llu) in %s\n", number(tally_.commands_max),
                 number(sound_.commands), tally_.most_commands.c_str());
     std::printf("            slowest %.3f s in %s\n            mount refusals by problem:",
@@ -245,8 +247,7 @@ class Bench {
   void save(const Program& program, const char* what, uint64_t number) const {
     if (options.save.empty()) return;
     const std::vector<uint8_t> bytes = encode(program);
-    std::ofstream(options.save + "/" + base_name(base_) + "-" + what + "-" +
-                      std::to_string(number),
+    std::ofstream(options.save + "/" + base_name(base_) + "-" + what + "-" + std::to_string(number),
                   std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
@@ -406,7 +407,8 @@ Edit bytes_at(const BlockRef& block, size_t offset, std::vector<uint8_t> bytes) 
 }
 
 /// Whoever has looked at an inode and looks again may find another: the image is shared, or the
-/// device lies. At every moment of a walk over the root, a file of blocks becomes a small inline one.
+/// device lies. At every moment of a walk over the root, a file of blocks becomes a small inline
+/// one.
 TEST(MutateLate, a_file_that_becomes_inline_is_survived_at_every_moment) {
   if (options.asked || !options.program.empty()) GTEST_SKIP() << "not asked";
   Bench bench(Base::kPlain, 1, {.directories = 1, .names_looked_up = 2});
@@ -434,7 +436,8 @@ TEST(MutateLate, a_file_that_becomes_inline_is_survived_at_every_moment) {
 TEST(MutateClaims, only_files_that_the_volume_can_hold_get_block_maps) {
   if (options.asked || !options.program.empty()) GTEST_SKIP() << "not asked";
   std::vector<uint8_t> memory(base_bytes(Base::kPlain) + kBlockBytes);
-  uint8_t* const image = memory.data() + kBlockBytes - reinterpret_cast<uintptr_t>(memory.data()) % kBlockBytes;
+  uint8_t* const image =
+      memory.data() + kBlockBytes - reinterpret_cast<uintptr_t>(memory.data()) % kBlockBytes;
   copy_base(Base::kPlain, image);
   FuzzVolume volume(image, base_bytes(Base::kPlain), {.map_bytes = uint64_t{32} << 20});
   ASSERT_TRUE(volume.run(base_bytes(Base::kPlain), 0, [] {}).mounted);

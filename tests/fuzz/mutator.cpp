@@ -9,9 +9,9 @@ namespace gofs::fuzz {
 
 namespace {
 
-#define GOFS_FIELD(type, field)                                              \
-  Field {                                                                    \
-    #field, static_cast<uint32_t>(offsetof(format::type, field)),            \
+#define GOFS_FIELD(type, field)                                                   \
+  Field {                                                                         \
+    #field, static_cast<uint32_t>(offsetof(format::type, field)),                 \
         static_cast<uint32_t>(sizeof(static_cast<format::type*>(nullptr)->field)) \
   }
 
@@ -94,10 +94,10 @@ std::vector<Field> checkpoint_fields() {
 
 std::vector<Field> footer_fields() {
   using format::NodeFooter;
-  return shifted({GOFS_FIELD(NodeFooter, nid), GOFS_FIELD(NodeFooter, ino),
-                  GOFS_FIELD(NodeFooter, flag), GOFS_FIELD(NodeFooter, cp_ver),
-                  GOFS_FIELD(NodeFooter, next_blkaddr)},
-                 format::kNodeFooterOffset);
+  return shifted(
+      {GOFS_FIELD(NodeFooter, nid), GOFS_FIELD(NodeFooter, ino), GOFS_FIELD(NodeFooter, flag),
+       GOFS_FIELD(NodeFooter, cp_ver), GOFS_FIELD(NodeFooter, next_blkaddr)},
+      format::kNodeFooterOffset);
 }
 
 std::vector<Field> with_footer(std::vector<Field> fields) {
@@ -108,28 +108,27 @@ std::vector<Field> with_footer(std::vector<Field> fields) {
 std::vector<Field> inode_fields() {
   using format::ExtraAttr;
   using format::Inode;
-  std::vector<Field> fields = {
-      GOFS_FIELD(Inode, i_mode),
-      GOFS_FIELD(Inode, i_advise),
-      GOFS_FIELD(Inode, i_inline),
-      GOFS_FIELD(Inode, i_uid),
-      GOFS_FIELD(Inode, i_gid),
-      GOFS_FIELD(Inode, i_links),
-      GOFS_FIELD(Inode, i_size),
-      GOFS_FIELD(Inode, i_blocks),
-      GOFS_FIELD(Inode, i_atime),
-      GOFS_FIELD(Inode, i_mtime),
-      GOFS_FIELD(Inode, i_mtime_nsec),
-      GOFS_FIELD(Inode, i_generation),
-      GOFS_FIELD(Inode, i_current_depth),
-      GOFS_FIELD(Inode, i_xattr_nid),
-      GOFS_FIELD(Inode, i_flags),
-      GOFS_FIELD(Inode, i_pino),
-      GOFS_FIELD(Inode, i_namelen),
-      GOFS_FIELD(Inode, i_dir_level),
-      {"i_ext", offsetof(Inode, i_ext), 4, 3, 4},
-      {"i_addr", offsetof(Inode, i_addr), 4, format::kInodeSlots, 4},
-      {"i_nid", offsetof(Inode, i_nid), 4, format::kInodeNids, 4}};
+  std::vector<Field> fields = {GOFS_FIELD(Inode, i_mode),
+                               GOFS_FIELD(Inode, i_advise),
+                               GOFS_FIELD(Inode, i_inline),
+                               GOFS_FIELD(Inode, i_uid),
+                               GOFS_FIELD(Inode, i_gid),
+                               GOFS_FIELD(Inode, i_links),
+                               GOFS_FIELD(Inode, i_size),
+                               GOFS_FIELD(Inode, i_blocks),
+                               GOFS_FIELD(Inode, i_atime),
+                               GOFS_FIELD(Inode, i_mtime),
+                               GOFS_FIELD(Inode, i_mtime_nsec),
+                               GOFS_FIELD(Inode, i_generation),
+                               GOFS_FIELD(Inode, i_current_depth),
+                               GOFS_FIELD(Inode, i_xattr_nid),
+                               GOFS_FIELD(Inode, i_flags),
+                               GOFS_FIELD(Inode, i_pino),
+                               GOFS_FIELD(Inode, i_namelen),
+                               GOFS_FIELD(Inode, i_dir_level),
+                               {"i_ext", offsetof(Inode, i_ext), 4, 3, 4},
+                               {"i_addr", offsetof(Inode, i_addr), 4, format::kInodeSlots, 4},
+                               {"i_nid", offsetof(Inode, i_nid), 4, format::kInodeNids, 4}};
   const std::vector<Field> extra = {
       GOFS_FIELD(ExtraAttr, i_extra_isize),  GOFS_FIELD(ExtraAttr, i_inline_xattr_size),
       GOFS_FIELD(ExtraAttr, i_projid),       GOFS_FIELD(ExtraAttr, i_inode_checksum),
@@ -159,7 +158,9 @@ std::vector<Field> journal_fields() {
 std::vector<Field> nat_fields() {
   constexpr uint32_t kStride = sizeof(format::NatEntry);
   // Those of the first 64 nids: the base images have few more.
-  return {{"version", 0, 1, 64, kStride}, {"ino", 1, 4, 64, kStride}, {"block_addr", 5, 4, 64, kStride}};
+  return {{"version", 0, 1, 64, kStride},
+          {"ino", 1, 4, 64, kStride},
+          {"block_addr", 5, 4, 64, kStride}};
 }
 
 std::vector<Field> sit_fields() {
@@ -178,10 +179,9 @@ std::vector<Field> words(const char* name) {
 }
 
 const char* place_name(Place place) {
-  constexpr const char* kNames[kPlaceCount] = {"block",  "superblock", "checkpoint", "journal",
-                                               "NAT",    "SIT",        "inode",      "direct node",
-                                               "indirect node", "xattr node", "dentry block",
-                                               "data"};
+  constexpr const char* kNames[kPlaceCount] = {
+      "block", "superblock",  "checkpoint",    "journal",    "NAT",          "SIT",
+      "inode", "direct node", "indirect node", "xattr node", "dentry block", "data"};
   return kNames[static_cast<size_t>(place)];
 }
 
@@ -270,12 +270,18 @@ std::vector<uint64_t> Mutator::extremes(uint32_t bytes, uint64_t now) const {
 uint64_t Mutator::reference(Random& random) const {
   const NodeSpot& node = random.pick(map_.nodes);
   switch (random.below(6)) {
-    case 0: return node.nid;
-    case 1: return node.ino;
-    case 2: return node.block;
-    case 3: return random.pick(map_.directories);
-    case 4: return format::kRootIno;
-    default: return block_of(any_block_of(static_cast<Place>(1 + random.below(kPlaceCount - 1)), random));
+    case 0:
+      return node.nid;
+    case 1:
+      return node.ino;
+    case 2:
+      return node.block;
+    case 3:
+      return random.pick(map_.directories);
+    case 4:
+      return format::kRootIno;
+    default:
+      return block_of(any_block_of(static_cast<Place>(1 + random.below(kPlaceCount - 1)), random));
   }
 }
 
@@ -396,10 +402,18 @@ void Mutator::change_entry(Program& program, Random& random) const {
   const uint32_t dentry = base + area.dentry_at(slot);
   const uint64_t now = value_now(block, dentry + 8, 2);
   switch (random.below(6)) {
-    case 0: set(program, block, dentry, 4, random.next()); break;
-    case 1: set(program, block, dentry + 4, 4, reference(random)); break;
-    case 2: set(program, block, dentry + 8, 2, random.pick(extremes(2, now))); break;
-    case 3: set(program, block, dentry + 10, 1, random.below(10)); break;
+    case 0:
+      set(program, block, dentry, 4, random.next());
+      break;
+    case 1:
+      set(program, block, dentry + 4, 4, reference(random));
+      break;
+    case 2:
+      set(program, block, dentry + 8, 2, random.pick(extremes(2, now)));
+      break;
+    case 3:
+      set(program, block, dentry + 10, 1, random.below(10));
+      break;
     case 4: {
       constexpr uint64_t kBytes[] = {'/', '\0', '.', 0x2e2e, 0xff, '\n'};
       set(program, block, base + area.name_at(slot), random.chance(50) ? 2 : 1,
@@ -426,8 +440,7 @@ void Mutator::change_journal(Program& program, Random& random) const {
   const uint32_t index = static_cast<uint32_t>(random.below(uint64_t{count} + 1));
   if (index >= format::kNatJournalEntries) return;
   if (index == count) set(program, block, base, 2, uint64_t{count} + 1);
-  const uint32_t entry =
-      base + 2 + index * static_cast<uint32_t>(sizeof(format::NatJournalEntry));
+  const uint32_t entry = base + 2 + index * static_cast<uint32_t>(sizeof(format::NatJournalEntry));
   const NodeSpot& node = random.pick(map_.nodes);
   const NodeSpot& other = random.pick(map_.nodes);
   set(program, block, entry, 4, random.chance(90) ? node.nid : random.next());
@@ -448,8 +461,8 @@ void Mutator::change_type(Program& program, Random& random) const {
         random.below(inside ? 3400 : uint64_t{1} << 20));
     return;
   }
-  constexpr uint64_t kTypes[] = {0040000, 0100000, 0120000, 0020000, 0060000, 0010000,
-                                 0140000, 0,       0170000, 0150000};
+  constexpr uint64_t kTypes[] = {0040000, 0100000, 0120000, 0020000, 0060000,
+                                 0010000, 0140000, 0,       0170000, 0150000};
   if (random.chance(70)) {
     set(program, block, offsetof(format::Inode, i_mode), 2,
         kTypes[random.below(std::size(kTypes))] | 0755);
@@ -458,9 +471,20 @@ void Mutator::change_type(Program& program, Random& random) const {
     set(program, block, offsetof(format::Inode, i_inline), 1, random.below(256));
   }
   if (random.chance(40)) {
-    constexpr uint64_t kSizes[] = {1,    255,   256,           3451,          3488,
-                                   3689, 4095,  4096,          4097,          uint64_t{1} << 31,
-                                   12288, 40960, uint64_t{1} << 32, uint64_t{4327} * 1000000000,
+    constexpr uint64_t kSizes[] = {1,
+                                   255,
+                                   256,
+                                   3451,
+                                   3488,
+                                   3689,
+                                   4095,
+                                   4096,
+                                   4097,
+                                   uint64_t{1} << 31,
+                                   12288,
+                                   40960,
+                                   uint64_t{1} << 32,
+                                   uint64_t{4327} * 1000000000,
                                    uint64_t{1} << 63};
     set(program, block, offsetof(format::Inode, i_size), 8,
         kSizes[random.below(std::size(kSizes))]);
@@ -521,14 +545,22 @@ void Mutator::fill(Program& program, Random& random) const {
 
 void Mutator::add(Program& program, Aim aim, Random& random) const {
   switch (aim) {
-    case Aim::kField: return change_field(program, random);
-    case Aim::kReference: return change_reference(program, random);
-    case Aim::kEntry: return change_entry(program, random);
-    case Aim::kJournal: return change_journal(program, random);
-    case Aim::kType: return change_type(program, random);
-    case Aim::kExchange: return exchange(program, random);
-    case Aim::kBits: return flip_bits(program, random);
-    case Aim::kFill: return fill(program, random);
+    case Aim::kField:
+      return change_field(program, random);
+    case Aim::kReference:
+      return change_reference(program, random);
+    case Aim::kEntry:
+      return change_entry(program, random);
+    case Aim::kJournal:
+      return change_journal(program, random);
+    case Aim::kType:
+      return change_type(program, random);
+    case Aim::kExchange:
+      return exchange(program, random);
+    case Aim::kBits:
+      return flip_bits(program, random);
+    case Aim::kFill:
+      return fill(program, random);
   }
 }
 
@@ -541,15 +573,15 @@ Program Mutator::random_program(uint64_t seed) const {
     Edit edit;
     edit.verb = Verb::kTruncate;
     const uint64_t end = map_.geometry.main_end() * kBlockBytes;
-    edit.device_bytes = random.chance(50) ? random.below(image_.bytes())
-                                          : end - 4096 + random.below(8192);
+    edit.device_bytes =
+        random.chance(50) ? random.below(image_.bytes()) : end - 4096 + random.below(8192);
     program.edits.push_back(std::move(edit));
   }
   // Mostly one change: two at once hide each other more often than they help each other.
   const uint64_t changes = random.chance(70) ? 1 : 2 + random.below(4);
-  constexpr Aim kAims[] = {Aim::kField,     Aim::kField, Aim::kField,    Aim::kField,
+  constexpr Aim kAims[] = {Aim::kField,     Aim::kField, Aim::kField,     Aim::kField,
                            Aim::kReference, Aim::kEntry, Aim::kReference, Aim::kEntry,
-                           Aim::kJournal,   Aim::kType,  Aim::kType,     Aim::kExchange,
+                           Aim::kJournal,   Aim::kType,  Aim::kType,      Aim::kExchange,
                            Aim::kBits,      Aim::kBits,  Aim::kFill};
   for (uint64_t i = 0; i < changes && program.edits.size() < kEditsMax - 8; ++i) {
     add(program, kAims[random.below(std::size(kAims))], random);
@@ -563,7 +595,8 @@ std::vector<Program> Mutator::sweep() const {
     const auto place = static_cast<Place>(p);
     const auto& blocks = map_.blocks[p];
     // Of inodes, which differ in kind, all; of the others the first, which is in use.
-    const size_t instances = place == Place::kInode ? blocks.size() : std::min<size_t>(1, blocks.size());
+    const size_t instances =
+        place == Place::kInode ? blocks.size() : std::min<size_t>(1, blocks.size());
     for (size_t index = 0; index < instances; ++index) {
       const BlockRef block{place, static_cast<uint16_t>(index)};
       for (const Field& field : fields_of(place)) {
@@ -571,7 +604,8 @@ std::vector<Program> Mutator::sweep() const {
         for (const uint32_t which : {0u, 1u, field.count - 1}) {
           if (which >= field.count || (which == 1 && field.count == 2)) continue;
           const uint32_t offset = field.offset + which * field.stride;
-          for (const uint64_t value : extremes(field.bytes, value_now(block, offset, field.bytes))) {
+          for (const uint64_t value :
+               extremes(field.bytes, value_now(block, offset, field.bytes))) {
             Program program;
             set(program, block, offset, field.bytes, value);
             programs.push_back(std::move(program));
@@ -586,7 +620,8 @@ std::vector<Program> Mutator::sweep() const {
 
 std::string Mutator::describe(const Program& program) const {
   std::string text = program.fix_sums ? "" : "sums left wrong; ";
-  if (program.late != 0) text += "while mounted, before operation " + std::to_string(program.late) + "; ";
+  if (program.late != 0)
+    text += "while mounted, before operation " + std::to_string(program.late) + "; ";
   for (const Edit& edit : program.edits) {
     char line[160];
     if (edit.verb == Verb::kTruncate) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Makes programs that know what they break: single fields of each structure set to what is extreme,
-// cyclic, or true of some other structure; names, lists and counts that do not add up; structures in
-// each other's place; flipped bits; cut devices.
+// cyclic, or true of some other structure; names, lists and counts that do not add up; structures
+// in each other's place; flipped bits; cut devices.
 #pragma once
 
 #include <cstdint>

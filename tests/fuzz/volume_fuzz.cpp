@@ -58,8 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-/// Bytes are changed blindly half of the time; else the program gets another edit that knows what it
-/// breaks, in the place of one that it has or at the end.
+/// Bytes are changed blindly half of the time; else the program gets another edit that knows what
+/// it breaks, in the place of one that it has or at the end.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t size_max,
                                           unsigned int seed) {
   Random random(seed);

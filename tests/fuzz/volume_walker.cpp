@@ -212,16 +212,14 @@ class Walker {
         name.find('\0') != std::string::npos || entry.name[entry.name_length] != '\0') {
       wrong("a name that no file can have");
     }
-    if (entry.ino == 0 || entry.type == format::kTypeUnknown ||
-        entry.type > format::kTypeSymlink) {
+    if (entry.ino == 0 || entry.type == format::kTypeUnknown || entry.type > format::kTypeSymlink) {
       wrong("an entry without inode or type");
     }
   }
 
   void walk_directory(const DirectoryToWalk& directory) {
     turn();
-    const int64_t fd =
-        answer(vfs::open_inode(warp_, fs_, directory.ino, vfs::kOpenDirectory));
+    const int64_t fd = answer(vfs::open_inode(warp_, fs_, directory.ino, vfs::kOpenDirectory));
     if (fd < 0) return;
     const std::vector<Entry> entries = list(static_cast<int>(fd));
     turn();

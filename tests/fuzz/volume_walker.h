@@ -17,25 +17,25 @@
 #include <vector>
 
 #include "simt/memory.h"
-#include "work/batch.h"
-#include "work/hash.h"
-#include "work/inodes.h"
 #include "vfs/async.h"
 #include "vfs/batch.h"
 #include "vfs/metadata.h"
+#include "work/batch.h"
+#include "work/hash.h"
+#include "work/inodes.h"
 
 namespace gofs::fuzz {
 
 struct WalkLimits {
-  uint32_t names = 6000;        // that listings give, all together
-  uint32_t directories = 200;   // listed
-  uint32_t names_looked_up = 12;  // in each directory, spread over its listing
-  uint32_t seeks = 6;          // to data and holes, in each file
+  uint32_t names = 6000;                    // that listings give, all together
+  uint32_t directories = 200;               // listed
+  uint32_t names_looked_up = 12;            // in each directory, spread over its listing
+  uint32_t seeks = 6;                       // to data and holes, in each file
   uint32_t hashed_bytes = 3 * kBlockBytes;  // larger files are not hashed
 };
 
-/// Memory that the lanes share: what calls write to. Each array is an allocation of its own, so that
-/// AddressSanitizer sees the end of it.
+/// Memory that the lanes share: what calls write to. Each array is an allocation of its own, so
+/// that AddressSanitizer sees the end of it.
 class WalkMemory {
  public:
   static constexpr uint32_t kEntries = 96;
@@ -50,12 +50,12 @@ class WalkMemory {
   WalkMemory& operator=(const WalkMemory&) = delete;
 
   f2fs::NamedEntry* entries;
-  uint8_t* read;           // kReadBytes
-  char* link;              // vfs::kPathBytesMax
-  uint64_t* offsets;       // kBatchFiles
+  uint8_t* read;      // kReadBytes
+  char* link;         // vfs::kPathBytesMax
+  uint64_t* offsets;  // kBatchFiles
   work::BatchParams* batch;
   work::InodeQuery* queries;
-  char* targets;           // of 4 queries, a path's length each
+  char* targets;  // of 4 queries, a path's length each
   work::InodesParams* inodes;
   work::HashFile* hash_files;  // kQueries
   work::HashParams* hash;
@@ -84,10 +84,10 @@ struct WalkReport {
   uint32_t specials = 0;
   uint64_t bytes_read = 0;
   uint32_t files_hashed = 0;
-  uint32_t corruptions = 0;                   // that were reported, but for senseless questions
-  bool cut = false;                           // a limit of names or directories was reached
-  std::array<uint32_t, kErrnos> errors{};     // answers by errno
-  std::string wrong;                          // an answer that no volume may lead to; else empty
+  uint32_t corruptions = 0;                // that were reported, but for senseless questions
+  bool cut = false;                        // a limit of names or directories was reached
+  std::array<uint32_t, kErrnos> errors{};  // answers by errno
+  std::string wrong;                       // an answer that no volume may lead to; else empty
 
   bool operator==(const WalkReport&) const = default;
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The device API on a GPU, by every scope: a volume is made, mounted on the CUDA backend and read by
-// kernels; what they read is compared with what was written. Reads run over a table of offsets and
-// lengths around every edge (blocks, LBAs, inline data, node levels, holes, the end of the file).
+// The device API on a GPU, by every scope: a volume is made, mounted on the CUDA backend and read
+// by kernels; what they read is compared with what was written. Reads run over a table of offsets
+// and lengths around every edge (blocks, LBAs, inline data, node levels, holes, the end of the
+// file).
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -237,8 +238,7 @@ class DeviceApi : public testing::TestWithParam<uint32_t> {
     // Instrumented code is slow, and threads of one warp that diverge share its turns.
     const bool slow = getenv("GOFS_UNDER_SANITIZER") != nullptr;
     options.command_timeout_ns = (slow ? 90 : 20) * uint64_t{1'000'000'000};
-    auto mounted =
-        gofs::Volume::mount(image_ + "?lba=" + std::to_string(GetParam()), options);
+    auto mounted = gofs::Volume::mount(image_ + "?lba=" + std::to_string(GetParam()), options);
     ASSERT_TRUE(mounted) << mounted.error().message;
     volume_ = std::make_unique<gofs::Volume>(std::move(*mounted));
   }
@@ -312,8 +312,8 @@ class DeviceApi : public testing::TestWithParam<uint32_t> {
     std::vector<Expectation> wanted;
     for (size_t f = 0; f < files_.size(); ++f) {
       const uint64_t size = files_[f].bytes;
-      const uint64_t offsets[] = {0, 1, 511, 512, 4095, 4096, 8192 + 512, size / 2, size - 1, size,
-                                  size + 5};
+      const uint64_t offsets[] = {0,          1,        511,      512,  4095,    4096,
+                                  8192 + 512, size / 2, size - 1, size, size + 5};
       const uint64_t lengths[] = {1, 512, 4096, 4097, 40000, 140000};
       for (const uint64_t offset : offsets) {
         for (const uint64_t length : lengths) {
@@ -364,8 +364,8 @@ class DeviceApi : public testing::TestWithParam<uint32_t> {
       const File& file = files_[one.file];
       const uint64_t available = one.offset >= file.bytes ? 0 : file.bytes - one.offset;
       const uint64_t length = std::min(available, one.bytes);
-      const std::string what = file.path + " at " + std::to_string(one.offset) + " for " +
-                               std::to_string(one.bytes);
+      const std::string what =
+          file.path + " at " + std::to_string(one.offset) + " for " + std::to_string(one.bytes);
       ASSERT_EQ(cases[i].result, static_cast<int64_t>(length)) << what;
       expected.resize(length);
       if (length != 0) {
@@ -434,8 +434,8 @@ TEST_P(DeviceApi, metadata_is_what_was_written) {
 }
 
 TEST_P(DeviceApi, a_batch_reads_files_by_name_and_says_which_failed) {
-  std::vector<std::string> names = {"tiny", "inline", "one", "odd", "medium", "scattered",
-                                    "not there", "links", "large"};
+  std::vector<std::string> names = {"tiny",      "inline",    "one",   "odd",  "medium",
+                                    "scattered", "not there", "links", "large"};
   for (const Scope scope : {Scope::kWarp, Scope::kBlock, Scope::kGrid}) {
     const DeviceString path("/");
     std::vector<std::unique_ptr<DeviceString>> strings;
@@ -472,8 +472,8 @@ TEST_P(DeviceApi, a_batch_reads_files_by_name_and_says_which_failed) {
     const char* path_data = path.data;
     auto count = static_cast<uint32_t>(names.size());
     Scope by = scope;
-    void* arguments[] = {&handle, &path_data, &device_names, &count, &buffer,
-                         &device_offsets, &errors, &results, &by};
+    void* arguments[] = {&handle,         &path_data, &device_names, &count, &buffer,
+                         &device_offsets, &errors,    &results,      &by};
     const unsigned blocks = scope == Scope::kGrid ? 4 : 1;
     const unsigned threads = scope == Scope::kWarp ? 32 : 128;
     CHECK_CUDA(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(batch_kernel), dim3(blocks),
@@ -483,8 +483,8 @@ TEST_P(DeviceApi, a_batch_reads_files_by_name_and_says_which_failed) {
     std::vector<int> file_errors(names.size());
     std::vector<uint8_t> bytes(total);
     CHECK_CUDA(cudaMemcpy(&got, results, sizeof(got), cudaMemcpyDeviceToHost));
-    CHECK_CUDA(cudaMemcpy(file_errors.data(), errors, names.size() * sizeof(int),
-                          cudaMemcpyDeviceToHost));
+    CHECK_CUDA(
+        cudaMemcpy(file_errors.data(), errors, names.size() * sizeof(int), cudaMemcpyDeviceToHost));
     CHECK_CUDA(cudaMemcpy(bytes.data(), buffer, total, cudaMemcpyDeviceToHost));
     ASSERT_GE(got.opened, 0);
     EXPECT_EQ(got.count, static_cast<int64_t>(names.size()));
@@ -502,9 +502,9 @@ TEST_P(DeviceApi, a_batch_reads_files_by_name_and_says_which_failed) {
             << names[i];
       }
     }
-    for (void* memory : {static_cast<void*>(device_names), static_cast<void*>(device_offsets),
-                         static_cast<void*>(buffer), static_cast<void*>(errors),
-                         static_cast<void*>(results)}) {
+    for (void* memory :
+         {static_cast<void*>(device_names), static_cast<void*>(device_offsets),
+          static_cast<void*>(buffer), static_cast<void*>(errors), static_cast<void*>(results)}) {
       cudaFree(memory);
     }
   }

@@ -49,7 +49,8 @@ constexpr uint32_t kNoId = 0xFFFFFFFF;
 
 std::string octal(unsigned mode) {
   std::string digits;
-  for (int shift = 9; shift >= 0; shift -= 3) digits += static_cast<char>('0' + (mode >> shift & 7));
+  for (int shift = 9; shift >= 0; shift -= 3)
+    digits += static_cast<char>('0' + (mode >> shift & 7));
   return digits;
 }
 
