@@ -160,7 +160,8 @@ def cpu_asan(stage):
     if stage.build("cpu-asan"):
         # Leaks and use after return are findings too; UBSan names the place.
         stage.ctest("cpu-asan", "-LE", "kernel|long", env={
-            "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+            "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:"
+                            "allocator_may_return_null=1",
             "UBSAN_OPTIONS": "print_stacktrace=1"})
 
 
@@ -168,7 +169,8 @@ def cpu_tsan(stage):
     if stage.build("cpu-tsan"):
         # Alone on the machine: these tests are about threads, and TSan multiplies their cost.
         stage.ctest("cpu-tsan", "-L", "tsan", "-LE", "long", jobs=1,
-                    env={"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"})
+                    env={"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:"
+                                        "allocator_may_return_null=1"})
 
 
 def cuda(stage):

@@ -259,8 +259,8 @@ GOFS_NOINLINE GOFS_HD inline MountResult mount(const simt::Warp& warp, Volume& v
   const uint8_t* chosen = nullptr;
   for (uint32_t copy = 0; copy < format::kSuperCopies && chosen == nullptr; ++copy) {
     const int error = detail::read_uniform(warp, volume, copy, first);
-    if (error < 0) return refused(MountProblem::kDevice, error, copy);
-    const MountResult result = detail::check_superblock(first);
+    const MountResult result =
+        error < 0 ? refused(MountProblem::kDevice, error, copy) : detail::check_superblock(first);
     if (result.error == 0) {
       chosen = first;
     } else if (copy == 0 || found.problem == MountProblem::kNoSuperblock) {
@@ -279,12 +279,16 @@ GOFS_NOINLINE GOFS_HD inline MountResult mount(const simt::Warp& warp, Volume& v
   // Checkpoint: the valid pack with the higher version, pack 0 if they are equal.
   bool valid[2];
   uint64_t version[2] = {0, 0};
+  int unreadable = 0;
   for (uint32_t pack = 0; pack < 2; ++pack) {
     const int error =
         detail::check_pack(warp, volume, pack, first, second, valid[pack], version[pack]);
-    if (error < 0) return refused(MountProblem::kDevice, error, pack);
+    if (error < 0) unreadable = error;  // and not valid: as good as torn
   }
-  if (!valid[0] && !valid[1]) return refused(MountProblem::kNoCheckpoint, -EUCLEAN, 0);
+  if (!valid[0] && !valid[1]) {
+    return unreadable < 0 ? refused(MountProblem::kDevice, unreadable, 0)
+                          : refused(MountProblem::kNoCheckpoint, -EUCLEAN, 0);
+  }
   const uint32_t pack = !valid[0] || (valid[1] && version[1] > version[0]) ? 1 : 0;
   const uint32_t base = volume.geometry.pack_block(pack);
   for (uint32_t i = 0; i <= volume.geometry.cp_payload; ++i) {

@@ -12,15 +12,16 @@ namespace gofs::f2fs {
 struct PagePool {
   uint8_t* pages;
   uint32_t* locks;  // one a page
-  uint32_t count;   // a power of two
+  uint32_t count;   // a power of two, at least 32
 
   static constexpr uint32_t kProbes = 64;
 
   /// A block for this lane alone, or null when none was found: try again when others have let go.
+  /// Looks at every block of a pool of up to 64.
   GOFS_HD uint8_t* try_take(const simt::Warp& warp) const {
     const uint32_t start = simt::processor_id() * 61u + warp.thread_rank();
     for (uint32_t probe = 0; probe < simt::min(kProbes, count); ++probe) {
-      const uint32_t index = (start + probe * 32u + probe / (count / 32u + 1)) & (count - 1);
+      const uint32_t index = (start + probe * 32u + probe / (count / 32u)) & (count - 1);
       if (simt::try_lock(locks[index])) return pages + uint64_t{index} * kBlockBytes;
     }
     return nullptr;

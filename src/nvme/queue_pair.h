@@ -200,6 +200,13 @@ GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status
   simt::add_relaxed(queue.spurious, uint64_t{1});
 }
 
+/// The last word of an entry: the cid in the low half, phase tag and status in the high half. The
+/// device writes it last and as one; it is read as one as well, so that its parts belong together.
+GOFS_HD inline const uint32_t& last_word(const format::nvme::CompletionEntry& entry) {
+  static_assert(sizeof(entry) == 16 && offsetof(format::nvme::CompletionEntry, cid) == 12);
+  return reinterpret_cast<const uint32_t*>(&entry)[3];
+}
+
 /// Consumes the completions that the device has posted, if no other warp is at it. Collective.
 GOFS_HD inline void reap(const simt::Warp& warp, QueuePair& queue) {
   const bool leader = warp.thread_rank() == 0;
@@ -207,8 +214,8 @@ GOFS_HD inline void reap(const simt::Warp& warp, QueuePair& queue) {
   uint32_t locked = 0;
   if (leader) {
     const RingPosition next = queue.shape.position(simt::load_relaxed(queue.head));
-    const uint16_t status = simt::load_system_relaxed(queue.completion[next.index].status);
-    locked = (status & 1u) != (next.lap & 1u) && simt::try_lock(queue.head_lock) ? 1 : 0;
+    const uint32_t word = simt::load_system_relaxed(last_word(queue.completion[next.index]));
+    locked = (word >> 16 & 1u) != (next.lap & 1u) && simt::try_lock(queue.head_lock) ? 1 : 0;
   }
   if (warp.shfl(locked, 0) == 0) return;
   warp.sync();
@@ -220,16 +227,18 @@ GOFS_HD inline void reap(const simt::Warp& warp, QueuePair& queue) {
     const RingPosition mine = position.plus(warp.thread_rank(), queue.depth());
     const format::nvme::CompletionEntry& entry = queue.completion[mine.index];
     // The phase tag of lap 0 is 1, of lap 1 it is 0, and so on. [N4]
-    const uint16_t status = simt::load_system_acquire(entry.status);
+    const uint32_t word = simt::load_system_acquire(last_word(entry));
+    const auto cid = static_cast<uint16_t>(word);
+    const uint32_t status = word >> 16;
     const bool posted = warp.thread_rank() < width && (status & 1u) != (mine.lap & 1u);
     const uint32_t missing = warp.ballot(!posted);
     const uint32_t count = missing == 0 ? width : simt::lowest_bit(missing);
     // A device that repeats itself within one window must not be believed twice.
-    const uint32_t key = warp.thread_rank() < count ? entry.cid : 0x10000u + warp.thread_rank();
+    const uint32_t key = warp.thread_rank() < count ? cid : 0x10000u + warp.thread_rank();
     const bool first = count <= 1 || simt::lowest_bit(warp.match_any(key)) == warp.thread_rank();
     if (warp.thread_rank() < count) {
       if (first) {
-        deliver(queue, entry.cid, status >> 1, entry.dw0);
+        deliver(queue, cid, status >> 1, entry.dw0);
       } else {
         simt::add_relaxed(queue.spurious, uint64_t{1});
       }

@@ -143,10 +143,18 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus settle(const simt::Warp& warp, Device
   const auto rung = [&] { return is_rung(queue, position); };
   CommandStatus status = 0;
   if (!warp.any(rung())) {
-    // Not the device's fault, nor the device's to abort. Who is in the way is settled by the warp
-    // in whose way it is, in three times the timeout (clear_obstacle in submit.h).
-    const simt::Deadline unblocked = simt::Deadline::after_ns(8 * timeout_ns);
-    if (wait_for_end(warp, device, queue, position, unblocked, status, rung)) return status;
+    // Not the device's fault, nor the device's to abort. What is in the way is settled by the warp
+    // in whose way it is, in four times the timeout (clear_obstacle in submit.h); then the tail
+    // moves, by less than a lap in all.
+    for (uint32_t moves = 0; moves < queue.depth() && !warp.any(rung()); ++moves) {
+      const uint64_t before = warp.shfl(simt::load_relaxed(queue.tail), 0);
+      const simt::Deadline unblocked = simt::Deadline::after_ns(8 * timeout_ns);
+      if (wait_for_end(warp, device, queue, position, unblocked, status,
+                       [&] { return simt::load_relaxed(queue.tail) != before; })) {
+        return status;
+      }
+      if (!warp.any(simt::load_relaxed(queue.tail) != before)) break;
+    }
     if (!warp.any(rung())) {
       fail_device(warp, device);
       return kStatusDeviceFailed;

@@ -109,6 +109,8 @@ class PendingScan {
       }
       claimed = simt::load_relaxed(queue_.claimed);
     }
+    load_completion_queue();
+    // All lanes have read what rank 0 writes at the end.
     warp_.sync();
     claimed = warp_.shfl(claimed, 0);
     // Where records right after `oldest` are posted but were not looked at since, their places may
@@ -116,7 +118,6 @@ class PendingScan {
     const uint64_t distance = RingPlace{claimed}.total(depth_) - oldest.total(depth_);
     auto outstanding = static_cast<uint32_t>(simt::min<uint64_t>(distance, depth_));
     if (distance > depth_) soonest = 0;
-    load_completion_queue();
 
     for (uint32_t looked_at = 0; offset < outstanding && looked_at < kRecordsMax;) {
       const uint32_t index = offset + rank;

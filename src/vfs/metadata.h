@@ -8,6 +8,9 @@
 
 namespace gofs::vfs {
 
+/// Nids 0, 1 and 2 are no files.
+inline constexpr uint32_t kReservedNids = 3;
+
 /// As struct stat, with F2FS's extras. Times are in seconds and nanoseconds since 1970.
 struct Stat {
   uint64_t ino;
@@ -28,10 +31,10 @@ struct Stat {
   uint32_t project_id;
 };
 
-/// As struct statvfs.
+/// As struct statvfs, with the numbers that Linux gives.
 struct FilesystemStat {
   uint64_t block_bytes;
-  uint64_t blocks;  // that users can have
+  uint64_t blocks;  // from segment 0 on: what users cannot have counts as used
   uint64_t blocks_free;
   uint64_t files;  // inodes that could exist
   uint64_t files_free;
@@ -44,6 +47,10 @@ GOFS_HD inline Stat stat_of(const f2fs::Inode& inode) {
   stat.ino = inode.ino;
   stat.size_bytes = inode.size_bytes;
   stat.blocks_512 = inode.block_count == 0 ? 0 : (inode.block_count - 1) * 8;
+  // What lies in the inode itself counts as Linux counts it: as the sectors it would fill.
+  if (inode.has_inline_dentries() || (inode.is_regular() && inode.has_inline_data())) {
+    stat.blocks_512 += simt::divide_up(inode.size_bytes, uint64_t{512});
+  }
   stat.mode = inode.mode;
   stat.links = inode.links;
   stat.uid = inode.uid;
@@ -208,15 +215,21 @@ GOFS_HD inline FilesystemStat statfs(const Filesystem& fs) {
   const f2fs::Volume& volume = fs.volume;
   FilesystemStat stat{};
   stat.block_bytes = kBlockBytes;
-  stat.blocks = volume.user_block_count;
+  stat.blocks = volume.geometry.block_count - volume.geometry.segment0_blkaddr;
   stat.blocks_free = volume.user_block_count > volume.valid_block_count
                          ? volume.user_block_count - volume.valid_block_count
                          : 0;
-  const uint64_t nids = volume.geometry.nid_count();
-  stat.files_free = nids > volume.valid_node_count
-                        ? simt::min<uint64_t>(nids - volume.valid_node_count, stat.blocks_free)
-                        : 0;
-  stat.files = stat.files_free + volume.valid_inode_count;
+  // As many files as there are nids (0 to 2 are taken), but each needs a block.
+  const uint64_t nids = volume.geometry.nid_count() - kReservedNids;
+  if (nids > volume.user_block_count) {
+    stat.files = volume.user_block_count;
+    stat.files_free = stat.blocks_free;
+  } else {
+    stat.files = nids;
+    stat.files_free = nids > volume.valid_node_count
+                          ? simt::min<uint64_t>(nids - volume.valid_node_count, stat.blocks_free)
+                          : 0;
+  }
   stat.files_used = volume.valid_inode_count;
   stat.name_bytes_max = format::kNameBytesMax;
   return stat;

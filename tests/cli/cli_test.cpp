@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "host/volume_state.h"
 #include "run_gofs.h"
 #include "work/sha256.h"
 

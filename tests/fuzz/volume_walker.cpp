@@ -250,6 +250,28 @@ class Walker {
     batch(directory.path, entries);
   }
 
+  /// What at most kQueries inodes say; the first four with the targets of links.
+  std::vector<work::InodeQuery> ask_inodes(const std::vector<uint32_t>& inos) {
+    GOFS_ASSERT(inos.size() <= WalkMemory::kQueries);
+    if (leader()) {
+      for (size_t i = 0; i < inos.size(); ++i) {
+        memory_.queries[i] = work::InodeQuery{};
+        memory_.queries[i].ino = inos[i];
+        if (i >= 4) continue;
+        memory_.queries[i].link_target = memory_.targets + i * vfs::kPathBytesMax;
+        memory_.queries[i].link_capacity = vfs::kPathBytesMax;
+      }
+      *memory_.inodes =
+          work::InodesParams{&fs_, memory_.queries, static_cast<uint32_t>(inos.size())};
+    }
+    warp_.sync();
+    work::inodes_body(warp_, 0, 1, *memory_.inodes);
+    warp_.sync();
+    std::vector<work::InodeQuery> answers(memory_.queries, memory_.queries + inos.size());
+    warp_.sync();
+    return answers;
+  }
+
   /// Asks for the inodes of new entries in bulk; files are read, directories put on the list.
   void look_at_inodes(const DirectoryToWalk& directory, const std::vector<Entry>& entries) {
     std::vector<const Entry*> fresh;
@@ -258,22 +280,10 @@ class Walker {
     }
     for (size_t first = 0; first < fresh.size(); first += WalkMemory::kQueries) {
       const size_t count = std::min<size_t>(WalkMemory::kQueries, fresh.size() - first);
+      std::vector<uint32_t> inos;
+      for (size_t i = 0; i < count; ++i) inos.push_back(fresh[first + i]->ino);
       turn();
-      if (leader()) {
-        for (size_t i = 0; i < count; ++i) {
-          memory_.queries[i] = work::InodeQuery{};
-          memory_.queries[i].ino = fresh[first + i]->ino;
-          if (i >= 4) continue;
-          memory_.queries[i].link_target = memory_.targets + i * vfs::kPathBytesMax;
-          memory_.queries[i].link_capacity = vfs::kPathBytesMax;
-        }
-        *memory_.inodes = work::InodesParams{&fs_, memory_.queries, static_cast<uint32_t>(count)};
-      }
-      warp_.sync();
-      work::inodes_body(warp_, 0, 1, *memory_.inodes);
-      warp_.sync();
-      std::vector<work::InodeQuery> answers(memory_.queries, memory_.queries + count);
-      warp_.sync();
+      const std::vector<work::InodeQuery> answers = ask_inodes(inos);
       for (size_t i = 0; i < count; ++i) {
         use_inode(directory, *fresh[first + i], answers[i]);
       }
@@ -293,7 +303,7 @@ class Walker {
       case format::kModeRegular:
         ++report_.files;
         read_file(entry.ino, query.stat.size_bytes);
-        to_hash_.push_back({entry.ino, query.stat.size_bytes});
+        to_hash_.push_back(entry.ino);
         break;
       case format::kModeSymlink:
         break;
@@ -474,12 +484,21 @@ class Walker {
   }
 
   void hash_files() {
+    if (to_hash_.empty()) return;
+    turn();
+    const auto count =
+        static_cast<ptrdiff_t>(std::min<size_t>(to_hash_.size(), WalkMemory::kQueries));
+    // Asked again at once before: hashing takes as long as a file is said to be, and what it was
+    // said to be when its directory was walked may have changed.
+    const std::vector<work::InodeQuery> answers =
+        ask_inodes({to_hash_.begin(), to_hash_.begin() + count});
     std::vector<uint32_t> inos;
-    for (const auto& [ino, size] : to_hash_) {
-      if (size <= limits_.hashed_bytes && inos.size() < WalkMemory::kQueries) inos.push_back(ino);
+    for (const work::InodeQuery& query : answers) {
+      if (query.error == 0 && query.stat.size_bytes <= limits_.hashed_bytes) {
+        inos.push_back(query.ino);
+      }
     }
     if (inos.empty()) return;
-    turn();
     if (leader()) {
       for (size_t i = 0; i < inos.size(); ++i) {
         memory_.hash_files[i] = work::HashFile{};
@@ -534,7 +553,7 @@ class Walker {
   WalkReport report_;
   std::deque<DirectoryToWalk> pending_;
   std::unordered_set<uint32_t> seen_;
-  std::vector<std::pair<uint32_t, uint64_t>> to_hash_;
+  std::vector<uint32_t> to_hash_;
 };
 
 }  // namespace

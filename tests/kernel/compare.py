@@ -126,7 +126,7 @@ def read_manifest(path):
 
 
 def parse_sums(data):
-    """{path: digest} of sha256sum's output, where a backslash in front says: the name is escaped."""
+    """{path: digest} of sha256sum's output, where a backslash in front means an escaped name."""
     sums = {}
     for line in data.split(b"\n"):
         if not line:

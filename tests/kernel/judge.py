@@ -135,7 +135,8 @@ def judge(folder, index, args):
             PROBES_MAX.get(args.backend, 0), say)
         comparison.run()
         verdict = "ok  " if comparison.failed == 0 else "FAIL"
-        say(f"{verdict} {entry['name']:26} {comparison.passed:6} passed {comparison.failed:5} failed"
+        counts = f"{comparison.passed:6} passed {comparison.failed:5} failed"
+        say(f"{verdict} {entry['name']:26} {counts}"
             f"  {time.monotonic() - started:5.1f} s  ({comparison.summary()})")
         passed += comparison.passed
         failed += comparison.failed

@@ -104,10 +104,10 @@ IMAGES = (
     Image("refused-256m", 256 * MIB, ("refused 7", "types", "churn 200"),
           mkfs=("-O", "extra_attr,compression,casefold,encrypt", "-C", "utf8"),
           mount="compress_algorithm=lz4", refused=("/refused",)),
-    Image("crash-256m", 256 * MIB, 
+    Image("crash-256m", 256 * MIB,
           ("set ipu_policy 0", "types", "churn 1500", "orphans 80", "sync", "nudge", "crash 80"),
           mount="noatime,nodiscard", end="crash"),
-    Image("torn-256m", 256 * MIB, 
+    Image("torn-256m", 256 * MIB,
           ("set ipu_policy 0", "names", "churn 1500", "orphans 40", "sync", "nudge", "crash 40"),
           mount="noatime,nodiscard", end="torn"),
 )
