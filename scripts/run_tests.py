@@ -194,7 +194,7 @@ def main_job(stage):
 
 def kernel(stage):
     if stage.build("auto", "gofs"):
-        stage.script(["scripts/kernel_judge.sh"])
+        stage.script(["scripts/kernel_judge.sh", "--small"])
 
 
 def gpu_build(stage):
@@ -245,7 +245,7 @@ STAGES = {
     "gpu-bench": (gpu_bench, 540),
 }
 SUITES = {
-    "test": ["structure", "cpu-asan", "cpu-tsan", "cuda", "fuzz", "main-job", "kernel"],
+    "test": ["structure", "cpu-asan", "cpu-tsan", "cuda", "main-job", "kernel"],
     "gpu-check": ["gpu-build", "gpu-tests", "gpu-sanitize"],
     "gpu-bench": ["gpu-build", "gpu-bench"],
 }
