@@ -176,7 +176,7 @@ def cpu_tsan(stage):
 def cuda(stage):
     if not stage.build("cuda"):
         return
-    stage.build("cuda", "device_headers")
+    stage.build("cuda", "gofs_gpu")
     if has_gpu():
         stage.ctest("cuda", "-L", "gpu", "-LE", "long", jobs=1,
                     env={"CUDA_MODULE_LOADING": "EAGER"})

@@ -52,10 +52,11 @@ class Ends {
     return entries;
   }
   void post(uint16_t cid, uint32_t status = 0, uint32_t dw0 = 0) {
-    auto* const words = reinterpret_cast<uint32_t*>(queue_.completion + posted_ % queue_.depth());
-    const uint32_t phase = posted_ / queue_.depth() % 2 == 1 ? 0 : 1;
-    words[0] = dw0;
-    simt::store_system_release(words[3], (status << 1 | phase) << 16 | cid);
+    CompletionEntry& entry = queue_.completion[posted_ % queue_.depth()];
+    entry.cid = cid;
+    entry.dw0 = dw0;
+    const bool odd_lap = posted_ / queue_.depth() % 2 == 1;
+    entry.status = static_cast<uint16_t>(status << 1 | (odd_lap ? 0 : 1));
     ++posted_;
   }
 

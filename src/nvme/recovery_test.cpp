@@ -28,11 +28,6 @@ using ssd::FaultAction;
 using ssd::FaultRule;
 
 constexpr uint64_t kMillisecond = 1'000'000;
-#if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kSlowness = 4;
-#else
-constexpr uint64_t kSlowness = 1;
-#endif
 /// Far above what any of these tests takes, far below the 60 s of what is not to be waited for.
 constexpr uint64_t kBoundNs = 50'000 * kMillisecond;
 
@@ -40,10 +35,6 @@ class RecoveryTest : public ::testing::TestWithParam<uint32_t> {
  protected:
   uint32_t width() const { return GetParam(); }
   bool narrow() const { return GetParam() == 1; }
-
-  /// Long enough for a command that nothing happens to, on a machine that has other things to do; a
-  /// team is slower than a thread.
-  uint64_t short_ms() const { return (narrow() ? 50 : 100) * kSlowness; }
 
   /// Commands have `timeout_ms`; the controller is trusted to answer aborts.
   static SsdRigOptions faulty(uint32_t depth, uint64_t timeout_ms) {
@@ -148,8 +139,7 @@ TEST_P(RecoveryTest, errors_that_come_now_and_then_cost_no_slot) {
 
 TEST_P(RecoveryTest, lost_completions_time_out_and_give_their_slots_back) {
   for (const uint32_t depth : {2u, 3u, 13u}) {
-    if (!narrow() && depth == 13) continue;
-    SsdRig rig(faulty(depth, short_ms()));
+    SsdRig rig(faulty(depth, 50));
     rig.bring_up_ready();
     // Two of eight callers lose each of their commands; more in all than there are slots.
     rig.add_fault(about(2, 3, FaultAction::kLose));
@@ -167,7 +157,7 @@ TEST_P(RecoveryTest, lost_completions_time_out_and_give_their_slots_back) {
 
 TEST_P(RecoveryTest, a_queue_full_of_lost_commands_recovers) {
   constexpr uint32_t kDepth = 5;
-  SsdRig rig(faulty(kDepth, short_ms()));
+  SsdRig rig(faulty(kDepth, 30));
   rig.bring_up_ready();
   FaultRule rule = about(0, 100, FaultAction::kLose);
   rule.count = 3 * kDepth;
@@ -181,7 +171,7 @@ TEST_P(RecoveryTest, a_queue_full_of_lost_commands_recovers) {
 }
 
 TEST_P(RecoveryTest, a_late_command_is_aborted) {
-  SsdRig rig(faulty(7, short_ms()));
+  SsdRig rig(faulty(7, 50));
   rig.bring_up_ready();
   FaultRule rule = about(1, 1, FaultAction::kDelay);
   rule.delay_ns = 60'000 * kMillisecond;
@@ -258,7 +248,7 @@ TEST_P(RecoveryTest, completions_out_of_order_find_their_commands) {
 
 // CSTS is looked at when a command is late: the first that notices tells everybody.
 TEST_P(RecoveryTest, a_controller_that_fails_fails_everybody) {
-  SsdRig rig(faulty(7, short_ms()));
+  SsdRig rig(faulty(7, 200));
   rig.bring_up_ready();
   FaultRule rule = about(0, 100, FaultAction::kFatal);
   rule.skip = 20;
@@ -279,7 +269,7 @@ TEST_P(RecoveryTest, a_controller_that_fails_fails_everybody) {
 
 /// From some moment on the controller does nothing at all: not even an abort is answered.
 TEST_P(RecoveryTest, a_controller_that_falls_silent_is_given_up) {
-  SsdRigOptions options = faulty(7, short_ms());
+  SsdRigOptions options = faulty(7, 50);
   options.device.admin_timeout_ns = 200 * kMillisecond;
   SsdRig rig(options);
   rig.bring_up_ready();
@@ -295,7 +285,7 @@ TEST_P(RecoveryTest, a_controller_that_falls_silent_is_given_up) {
 }
 
 TEST_P(RecoveryTest, an_abort_without_an_answer_fails_the_device) {
-  SsdRigOptions options = faulty(5, short_ms());
+  SsdRigOptions options = faulty(5, 50);
   options.device.admin_timeout_ns = 200 * kMillisecond;
   SsdRig rig(options);
   rig.bring_up_ready();
@@ -312,10 +302,10 @@ TEST_P(RecoveryTest, an_abort_without_an_answer_fails_the_device) {
 // A controller may refuse an abort (it has a limit of them): the command is then still its own, and
 // its completion is still to come.
 TEST_P(RecoveryTest, a_refused_abort_is_no_proof_that_a_completion_is_lost) {
-  SsdRig rig(faulty(5, 500 * kSlowness));
+  SsdRig rig(faulty(5, 500));
   rig.bring_up_ready();
   FaultRule rule = about(1, 1, FaultAction::kDelay);
-  rule.delay_ns = 750 * kSlowness * kMillisecond;  // too late, but it will come
+  rule.delay_ns = 750 * kMillisecond;  // too late, but it will come
   rig.add_fault(rule);
   rule = about_aborts(FaultAction::kStatus);
   rule.status = format::nvme::kAbortLimitExceeded;
@@ -359,34 +349,34 @@ class MailboxRecoveryTest : public RecoveryTest {
 GOFS_AT_BOTH_WIDTHS(MailboxRecoveryTest);
 
 TEST_P(MailboxRecoveryTest, lost_commands_are_settled) {
-  SsdRig rig(faulty(16, short_ms()));
+  SsdRig rig(faulty(16, 50));
   rig.bring_up_ready();
   FaultRule rule = about(0, 100, FaultAction::kLose);
   rule.skip = 1;
   rule.count = 2;
   rig.add_fault(rule);
   Mailbox mailbox{};
-  EXPECT_EQ(start_and_settle(rig, 3, short_ms(), mailbox), kStatusTimedOut);
+  EXPECT_EQ(start_and_settle(rig, 3, 50, mailbox), kStatusTimedOut);
   EXPECT_EQ(mailbox.remaining, 0u);
   expect_healthy(rig);
 }
 
 TEST_P(MailboxRecoveryTest, late_commands_are_aborted_and_called_late) {
-  SsdRig rig(faulty(16, short_ms()));
+  SsdRig rig(faulty(16, 50));
   rig.bring_up_ready();
   FaultRule rule = about(1, 1, FaultAction::kDelay);
   rule.delay_ns = 60'000 * kMillisecond;
   rig.add_fault(rule);
   Mailbox mailbox{};
   const uint64_t began = simt::now_ns();
-  EXPECT_EQ(start_and_settle(rig, 3, short_ms(), mailbox), kStatusTimedOut);
+  EXPECT_EQ(start_and_settle(rig, 3, 50, mailbox), kStatusTimedOut);
   EXPECT_LT(simt::now_ns() - began, kBoundNs);
   EXPECT_EQ(mailbox.remaining, 0u);
   expect_healthy(rig);
 }
 
 TEST_P(MailboxRecoveryTest, a_dead_controller_ends_the_wait) {
-  SsdRigOptions options = faulty(16, short_ms());
+  SsdRigOptions options = faulty(16, 50);
   options.device.admin_timeout_ns = 200 * kMillisecond;
   SsdRig rig(options);
   rig.bring_up_ready();
@@ -394,7 +384,7 @@ TEST_P(MailboxRecoveryTest, a_dead_controller_ends_the_wait) {
   rig.add_fault(rule);
   Mailbox mailbox{};
   const uint64_t began = simt::now_ns();
-  start_and_settle(rig, 3, short_ms(), mailbox);
+  start_and_settle(rig, 3, 50, mailbox);
   EXPECT_LT(simt::now_ns() - began, kBoundNs);
   EXPECT_NE(mailbox.remaining, 0u) << "who looks must see that not all came back";
   expect_dead(rig);
@@ -402,7 +392,7 @@ TEST_P(MailboxRecoveryTest, a_dead_controller_ends_the_wait) {
 
 // Many operations lose commands at once while others go on: each mailbox is counted down exactly.
 TEST_P(MailboxRecoveryTest, several_warps_settle_side_by_side) {
-  SsdRig rig(faulty(16, short_ms()));
+  SsdRig rig(faulty(16, 50));
   rig.bring_up_ready();
   rig.add_fault(about(0, 3, FaultAction::kLose));
   FaultRule rule = about(4, 7, FaultAction::kDelay);
@@ -421,7 +411,7 @@ TEST_P(MailboxRecoveryTest, several_warps_settle_side_by_side) {
                       rig.read(lba, 1, buffers[buffer]), mailbox),
                 0);
     }
-    const simt::Deadline deadline = simt::Deadline::after_ns(short_ms() * kMillisecond);
+    const simt::Deadline deadline = simt::Deadline::after_ns(50 * kMillisecond);
     while (!warp.any(deadline.passed())) progress(warp, rig.device(), rig.queue());
     recover_mailbox(warp, rig.device(), rig.queue(), mailbox);
   });
