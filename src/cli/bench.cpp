@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "host/tree.h"
@@ -24,24 +24,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct BenchOptions {
-  std::vector<std::string> kinds;
-  std::string file;       // the largest, if not given
-  std::string directory;  // the one with most files, if not given
-  std::string pattern = "both";
-  std::string scope = "thread";
-  uint32_t outstanding = 1024;
-  uint64_t block_bytes = 4096;
-  double seconds = 0.5;
-  uint64_t operations = 0;
-  uint64_t seed = 1;
-  uint32_t repetitions = 3;
-  uint32_t files_max = 1u << 17;
-
-  bool wants(const std::string& kind) const {
-    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
-  }
-};
+bool wants(const BenchOptions& options, const std::string& kind) {
+  return std::find(options.kinds.begin(), options.kinds.end(), kind) != options.kinds.end();
+}
 
 struct Row {
   std::string kind;
@@ -93,7 +78,7 @@ class Bench {
       : session_(session), options_(options) {
     MountOptions mount;
     mount.backend = session.backend;
-    const bool device_only = !options.wants("file") && !options.wants("files");
+    const bool device_only = !wants(options, "file") && !wants(options, "files");
     volume_ = take(host::VolumeState::mount(
         session.volume, mount,
         device_only ? host::MountKind::kDeviceOnly : host::MountKind::kVolume));
@@ -102,22 +87,22 @@ class Bench {
     raw_end_ = volume_->info().ssd_bytes;
     if (device_only) return;
     raw_end_ = std::min<uint64_t>(raw_end_, fs.volume.geometry.main_end() * kBlockBytes);
-    if ((options.wants("file") && options.file.empty()) ||
-        (options.wants("files") && options.directory.empty())) {
+    if ((wants(options, "file") && options.file.empty()) ||
+        (wants(options, "files") && options.directory.empty())) {
       const Finds finds = search(*volume_);
       if (options_.file.empty()) options_.file = finds.largest_file;
       if (options_.directory.empty()) options_.directory = finds.fullest_directory;
     }
-    if (options_.wants("file")) open_file();
+    if (wants(options_, "file")) open_file();
   }
 
   void run() {
-    if (options_.wants("raw") || options_.wants("file")) {
+    if (wants(options_, "raw") || wants(options_, "file")) {
       for (const std::string pattern : {"random", "sequential"}) {
         if (options_.pattern == "both" || pattern.starts_with(options_.pattern)) measure(pattern);
       }
     }
-    if (options_.wants("files")) measure_files();
+    if (wants(options_, "files")) measure_files();
   }
 
   void show() { session_.json ? show_json() : show_table(); }
@@ -148,10 +133,10 @@ class Bench {
     std::vector<host::ReadMeasurement> raw;
     std::vector<host::ReadMeasurement> file;
     for (uint32_t i = 0; i < options_.repetitions; ++i) {
-      if (options_.wants("raw")) {
+      if (wants(options_, "raw")) {
         raw.push_back(take(host::measure_raw(*volume_, plan, raw_start_, span)));
       }
-      if (options_.wants("file")) {
+      if (wants(options_, "file")) {
         file.push_back(take(host::measure_file(*volume_, plan, file_, file_bytes_)));
       }
     }
@@ -256,55 +241,10 @@ class Bench {
 
 }  // namespace
 
-void add_bench(CLI::App& app, Session& session) {
-  CLI::App& command = *app.add_subcommand("bench", "Measure reads: raw commands and the file API");
-  const auto options = std::make_shared<BenchOptions>();
-  add_volume_options(command, session);
-  command
-      .add_option("KIND", options->kinds,
-                  "What to measure: raw, file, files (raw file if not given)")
-      ->check(CLI::IsMember({"raw", "file", "files"}))
-      ->type_name("");
-  command.add_option("--file", options->file, "File to read; the largest if not given")
-      ->type_name("PATH");
-  command
-      .add_option("--directory", options->directory,
-                  "Directory for `files`; the one with most files if not given")
-      ->type_name("PATH");
-  command.add_option("--pattern", options->pattern, "rand, seq or both")
-      ->check(CLI::IsMember({"rand", "seq", "both"}))
-      ->type_name("NAME");
-  command.add_option("--scope", options->scope, "Who asks for a block: a thread or a whole warp")
-      ->check(CLI::IsMember({"thread", "warp"}))
-      ->type_name("NAME");
-  command.add_option("--threads", options->outstanding, "Reads at the same time")
-      ->check(CLI::Range(1u, 1u << 20))
-      ->type_name("N");
-  add_size_option(command, "--block-size", options->block_bytes, "Bytes of a read");
-  command.add_option("--seconds", options->seconds, "How long each measurement takes")
-      ->check(CLI::Range(0.001, 3600.0))
-      ->type_name("S");
-  command.add_option("--operations", options->operations, "How many reads, instead of --seconds")
-      ->type_name("N");
-  command
-      .add_option("--repetitions", options->repetitions, "Measurements, of which the median counts")
-      ->check(CLI::Range(1u, 1000u))
-      ->type_name("N");
-  command.add_option("--files", options->files_max, "How many files `files` opens at most")
-      ->check(CLI::Range(1u, 1u << 18))
-      ->type_name("N");
-  command.add_option("--seed", options->seed, "Of random patterns")->type_name("N");
-  add_json_option(command, session);
-  run_command(command, [&session, options] {
-    if (options->kinds.empty()) options->kinds = {"raw", "file"};
-    if (options->block_bytes == 0 || options->block_bytes > 1u << 30 ||
-        options->block_bytes % 512 != 0) {
-      throw CLI::ValidationError("--block-size", "wants a multiple of 512 bytes, up to 1G");
-    }
-    Bench bench(session, *options);
-    bench.run();
-    bench.show();
-  });
+void run_bench(Session& session, const BenchOptions& options) {
+  Bench bench(session, options);
+  bench.run();
+  bench.show();
 }
 
 }  // namespace gofs::cli

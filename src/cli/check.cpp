@@ -5,7 +5,7 @@
 
 #include <regex>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/program.h"
 #include "cli/text.h"
@@ -31,7 +31,9 @@ bool is_complaint(const std::string& line) {
   return std::regex_search(line, kComplaint) && !std::regex_search(line, kHarmless);
 }
 
-void check(Session& session, bool verbose) {
+}  // namespace
+
+void run_check(Session& session, const CheckOptions& options) {
   const std::string path = path_of_volume(session.volume);
   const auto program = find_program("fsck.f2fs");
   if (!program) throw Failure{"fsck.f2fs: not installed (Debian package f2fs-tools)"};
@@ -40,13 +42,13 @@ void check(Session& session, bool verbose) {
   for (const std::string& line : lines_of(result.output)) {
     if (is_complaint(line)) complaints.push_back(line);
   }
-  if (verbose) print(result.output);
+  if (options.verbose) print(result.output);
   if (result.exit_status == 0 && complaints.empty()) {
-    if (!verbose) print(fmt::format("{}: fsck.f2fs finds nothing wrong\n", escaped(path)));
+    if (!options.verbose) print(fmt::format("{}: fsck.f2fs finds nothing wrong\n", escaped(path)));
     return;
   }
   constexpr size_t kLinesMax = 20;
-  if (!verbose) {
+  if (!options.verbose) {
     for (size_t i = 0; i < complaints.size() && i < kLinesMax; ++i) {
       print(escaped(complaints[i]) + "\n");
     }
@@ -57,16 +59,6 @@ void check(Session& session, bool verbose) {
   }
   report(session, fmt::format("{}: fsck.f2fs finds the volume damaged (exit status {})", path,
                               result.exit_status));
-}
-
-}  // namespace
-
-void add_check(CLI::App& app, Session& session) {
-  CLI::App& command = *app.add_subcommand("check", "Let fsck.f2fs look at a volume");
-  const auto verbose = std::make_shared<bool>(false);
-  add_volume_argument(command, session);
-  command.add_flag("-v,--verbose", *verbose, "Show all that fsck.f2fs says");
-  run_command(command, [&session, verbose] { check(session, *verbose); });
 }
 
 }  // namespace gofs::cli

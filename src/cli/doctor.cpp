@@ -6,7 +6,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/program.h"
 #include "cli/text.h"
@@ -89,22 +89,18 @@ std::vector<Finding> examine() {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Session& session) {
-  CLI::App& command = *app.add_subcommand("doctor", "Say what this machine can run");
-  add_json_option(command, session);
-  run_command(command, [&session] {
-    const std::vector<Finding> findings = examine();
-    nlohmann::ordered_json list;
-    for (const Finding& finding : findings) {
-      list.push_back(
-          {{"name", finding.name}, {"ok", finding.ok}, {"detail", escaped(finding.detail)}});
-      if (session.json) continue;
-      print(fmt::format("{:<14} {:<4} {}\n", finding.name, finding.ok ? "yes" : "no",
-                        escaped(finding.detail)));
-    }
-    if (session.json) print(list.dump(2) + "\n");
-    if (!findings.front().ok) session.exit_status = kExitFailure;
-  });
+void run_doctor(Session& session) {
+  const std::vector<Finding> findings = examine();
+  nlohmann::ordered_json list;
+  for (const Finding& finding : findings) {
+    list.push_back(
+        {{"name", finding.name}, {"ok", finding.ok}, {"detail", escaped(finding.detail)}});
+    if (session.json) continue;
+    print(fmt::format("{:<14} {:<4} {}\n", finding.name, finding.ok ? "yes" : "no",
+                      escaped(finding.detail)));
+  }
+  if (session.json) print(list.dump(2) + "\n");
+  if (!findings.front().ok) session.exit_status = kExitFailure;
 }
 
 }  // namespace gofs::cli

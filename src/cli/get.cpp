@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/progress.h"
 #include "host/messages.h"
 #include "host/tree.h"
@@ -24,12 +24,6 @@ namespace gofs::cli {
 namespace {
 
 constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
-
-struct GetOptions {
-  std::string path;
-  std::string host_path;
-  bool recursive = false;
-};
 
 /// Wrong with this object; the next may still be copied.
 struct ObjectFailure {
@@ -223,7 +217,9 @@ std::string target_path(const std::string& host_path, const std::string& name) {
   return into && !name.empty() ? host::joined_path(host_path, name) : host_path;
 }
 
-void get(Session& session, const GetOptions& options) {
+}  // namespace
+
+void run_get(Session& session, const GetOptions& options) {
   Volume volume = mount_volume(session);
   host::Tree tree(volume.state());
   host::TreeEntry top = take(tree.find(options.path, true));
@@ -267,24 +263,6 @@ void get(Session& session, const GetOptions& options) {
   }
   copier.finish();
   copier.show(nullptr);
-}
-
-}  // namespace
-
-void add_get(CLI::App& app, Session& session) {
-  CLI::App& command = *app.add_subcommand("get", "Copy files to the host");
-  const auto options = std::make_shared<GetOptions>();
-  add_volume_options(command, session);
-  command.add_option("PATH", options->path, "File, or with -r directory, of the volume")
-      ->required()
-      ->type_name("");
-  command
-      .add_option("HOSTPATH", options->host_path,
-                  "Where it goes: a name, or a directory that exists")
-      ->required()
-      ->type_name("");
-  command.add_flag("-r,--recursive", options->recursive, "Copy a directory and all that is below");
-  run_command(command, [&session, options] { get(session, *options); });
 }
 
 }  // namespace gofs::cli

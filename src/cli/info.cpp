@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "host/messages.h"
@@ -76,16 +76,11 @@ void print_table(const VolumeInfo& info, const FilesystemStat& stat) {
 
 }  // namespace
 
-void add_info(CLI::App& app, Session& session) {
-  CLI::App& command = *app.add_subcommand("info", "Describe a volume");
-  add_volume_options(command, session);
-  add_json_option(command, session);
-  run_command(command, [&session] {
-    Volume volume = mount_volume(session);
-    const VolumeInfo info = volume.info();
-    const FilesystemStat stat = take(volume.statfs());
-    session.json ? print_json(info, stat) : print_table(info, stat);
-  });
+void run_info(Session& session) {
+  Volume volume = mount_volume(session);
+  const VolumeInfo info = volume.info();
+  const FilesystemStat stat = take(volume.statfs());
+  session.json ? print_json(info, stat) : print_table(info, stat);
 }
 
 }  // namespace gofs::cli

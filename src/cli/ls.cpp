@@ -8,19 +8,13 @@
 
 #include <optional>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "host/tree.h"
 
 namespace gofs::cli {
 namespace {
-
-struct LsOptions {
-  std::string path = "/";
-  bool details = false;
-  bool recursive = false;
-};
 
 std::string long_line(const host::TreeEntry& entry, std::string_view name) {
   std::string line;
@@ -52,7 +46,9 @@ void print_entry(const Session& session, const LsOptions& options, const host::T
   print("\n");
 }
 
-void list(Session& session, const LsOptions& options) {
+}  // namespace
+
+void run_ls(Session& session, const LsOptions& options) {
   Volume volume = mount_volume(session);
   host::Tree tree(volume.state());
   host::TreeEntry top = take(tree.find(options.path, options.details));
@@ -79,19 +75,6 @@ void list(Session& session, const LsOptions& options) {
       top,
       {.recursive = options.recursive, .stat = options.details, .link_targets = options.details},
       visitor);
-}
-
-}  // namespace
-
-void add_ls(CLI::App& app, Session& session) {
-  CLI::App& command = *app.add_subcommand("ls", "List a directory");
-  const auto options = std::make_shared<LsOptions>();
-  add_volume_options(command, session);
-  command.add_option("PATH", options->path, "What to list; / if not given")->type_name("");
-  command.add_flag("-l,--long", options->details, "Show what the inodes say");
-  command.add_flag("-R,--recursive", options->recursive, "List everything below");
-  add_json_option(command, session);
-  run_command(command, [&session, options] { list(session, *options); });
 }
 
 }  // namespace gofs::cli

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "host/messages.h"
@@ -13,13 +13,6 @@
 
 namespace gofs::cli {
 namespace {
-
-struct MkfsOptions {
-  uint64_t size_bytes = 0;
-  std::string label;
-  std::vector<std::string> features;
-  bool force = false;
-};
 
 uint32_t feature_bits(const std::vector<std::string>& names) {
   uint32_t bits = 0;
@@ -34,7 +27,9 @@ uint32_t feature_bits(const std::vector<std::string>& names) {
   return bits;
 }
 
-void make(const Session& session, const MkfsOptions& options) {
+}  // namespace
+
+void run_mkfs(Session& session, const MkfsOptions& options) {
   auto specs = take(host::parse_volume_specs(session.volume));
   if (specs.size() != 1 || specs.front().path.empty()) {
     throw Failure{session.volume + ": only an image or a device can be made a volume"};
@@ -49,22 +44,6 @@ void make(const Session& session, const MkfsOptions& options) {
     const bool named = status.message.starts_with(path + ": ");
     throw Failure{named ? status.message : path + ": " + status.message};
   }
-}
-
-}  // namespace
-
-void add_mkfs(CLI::App& app, Session& session) {
-  CLI::App& command = *app.add_subcommand("mkfs", "Make an empty volume");
-  const auto options = std::make_shared<MkfsOptions>();
-  add_volume_argument(command, session);
-  add_size_option(command, "--size", options->size_bytes,
-                  "Its size; if not given, that of the file or device");
-  command.add_option("-l,--label", options->label, "Its label, up to 511 characters");
-  command.add_option("-O,--features", options->features, "Features, as mkfs.f2fs names them")
-      ->delimiter(',')
-      ->type_name("NAME,...");
-  command.add_flag("-f,--force", options->force, "Overwrite a volume that is there");
-  run_command(command, [&session, options] { make(session, *options); });
 }
 
 }  // namespace gofs::cli

@@ -4,7 +4,7 @@
 // what it leads to.
 #include <fmt/format.h>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "host/tree.h"
@@ -39,28 +39,16 @@ void print_table(const host::TreeEntry& entry) {
 
 }  // namespace
 
-void add_stat(CLI::App& app, Session& session) {
-  struct Options {
-    std::string path;
-    bool follow = false;
-  };
-  CLI::App& command = *app.add_subcommand("stat", "Show what a file's inode says");
-  const auto options = std::make_shared<Options>();
-  add_volume_options(command, session);
-  command.add_option("PATH", options->path, "File or directory")->required()->type_name("");
-  command.add_flag("-L,--follow", options->follow, "Follow a symbolic link");
-  add_json_option(command, session);
-  run_command(command, [&session, options] {
-    Volume volume = mount_volume(session);
-    host::TreeEntry entry = take(host::Tree(volume.state()).find(options->path, true));
-    if (options->follow) {
-      entry.stat = take(volume.stat(options->path));
-      entry.entry.ino = entry.stat->ino;
-      entry.entry.type = format::file_type_of_mode(static_cast<uint16_t>(entry.stat->mode));
-      entry.link_target.reset();
-    }
-    session.json ? print(entry_json(entry) + "\n") : print_table(entry);
-  });
+void run_stat(Session& session, const StatOptions& options) {
+  Volume volume = mount_volume(session);
+  host::TreeEntry entry = take(host::Tree(volume.state()).find(options.path, true));
+  if (options.follow) {
+    entry.stat = take(volume.stat(options.path));
+    entry.entry.ino = entry.stat->ino;
+    entry.entry.type = format::file_type_of_mode(static_cast<uint16_t>(entry.stat->mode));
+    entry.link_target.reset();
+  }
+  session.json ? print(entry_json(entry) + "\n") : print_table(entry);
 }
 
 }  // namespace gofs::cli

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/text.h"
@@ -17,11 +17,6 @@
 
 namespace gofs::cli {
 namespace {
-
-struct SumOptions {
-  std::string path = "/";
-  bool recursive = false;
-};
 
 /// As sha256sum writes it: a name with a backslash, newline or carriage return is escaped, which a
 /// backslash at the head of the line says.
@@ -87,7 +82,9 @@ Listed list_files(Session& session, Volume& volume, const SumOptions& options) {
   return listed;
 }
 
-void sum(Session& session, const SumOptions& options) {
+}  // namespace
+
+void run_sum(Session& session, const SumOptions& options) {
   Volume volume = mount_volume(session);
   const Listed listed = list_files(session, volume, options);
   std::vector<work::HashFile> sums;
@@ -107,19 +104,6 @@ void sum(Session& session, const SumOptions& options) {
     const std::string digest = hex({bytes, sizeof(sums[i].digest)});
     print(session.json ? sum_json(listed.paths[i], digest) : sum_line(listed.paths[i], digest));
   }
-}
-
-}  // namespace
-
-void add_sum(CLI::App& app, Session& session) {
-  CLI::App& command = *app.add_subcommand("sum", "SHA-256 of files, computed by the backend");
-  const auto options = std::make_shared<SumOptions>();
-  add_volume_options(command, session);
-  command.add_option("PATH", options->path, "File, or with -r directory; / if not given")
-      ->type_name("");
-  command.add_flag("-r,--recursive", options->recursive, "All regular files below PATH");
-  add_json_option(command, session);
-  run_command(command, [&session, options] { sum(session, *options); });
 }
 
 }  // namespace gofs::cli

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The only file that knows CLI11, which is long to compile.
+#include "cli/grammar.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/text.h"
+#include "host/volume_spec.h"
+
+namespace gofs::cli {
+namespace {
+
+void add_volume_argument(CLI::App& command, Session& session) {
+  command.add_option("VOL", session.volume, "Volume: an image or a device, with ?OPTIONS")
+      ->required()
+      ->type_name("");
+}
+
+/// VOL and --backend.
+void add_volume_options(CLI::App& command, Session& session) {
+  add_volume_argument(command, session);
+  command
+      .add_option("--backend", session.backend, "Where file system code runs: auto, cpu or cuda")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->type_name("NAME");
+}
+
+void add_json_option(CLI::App& command, Session& session) {
+  command.add_flag("--json", session.json, "Print JSON");
+}
+
+/// An option that takes a number of bytes: 4096, 64K, 1G.
+CLI::Option* add_size_option(CLI::App& command, const std::string& name, uint64_t& target,
+                             const std::string& description) {
+  const auto parse = [&target](const CLI::results_t& words) {
+    const auto size = host::parse_size(words.back());
+    if (!size) return false;
+    target = *size;
+    return true;
+  };
+  return command.add_option(name, parse, description)->type_name("BYTES");
+}
+
+/// A command that takes options: `body` is run with them when the command was chosen.
+template <typename Options>
+std::shared_ptr<Options> on_command(CLI::App& command, Session& session,
+                                    void (*body)(Session&, const Options&)) {
+  const auto options = std::make_shared<Options>();
+  command.callback([&session, options, body] { body(session, *options); });
+  return options;
+}
+
+void add_info(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("info", "Describe a volume");
+  add_volume_options(command, session);
+  add_json_option(command, session);
+  command.callback([&session] { run_info(session); });
+}
+
+void add_ls(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("ls", "List a directory");
+  const auto options = on_command(command, session, run_ls);
+  add_volume_options(command, session);
+  command.add_option("PATH", options->path, "What to list; / if not given")->type_name("");
+  command.add_flag("-l,--long", options->details, "Show what the inodes say");
+  command.add_flag("-R,--recursive", options->recursive, "List everything below");
+  add_json_option(command, session);
+}
+
+void add_stat(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("stat", "Show what a file's inode says");
+  const auto options = on_command(command, session, run_stat);
+  add_volume_options(command, session);
+  command.add_option("PATH", options->path, "File or directory")->required()->type_name("");
+  command.add_flag("-L,--follow", options->follow, "Follow a symbolic link");
+  add_json_option(command, session);
+}
+
+void add_cat(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("cat", "Print a file's bytes");
+  const auto options = on_command(command, session, run_cat);
+  add_volume_options(command, session);
+  command.add_option("PATH", options->path, "File")->required()->type_name("");
+  add_size_option(command, "--offset", options->offset, "Where to begin");
+  add_size_option(command, "--length", options->length, "How many bytes at most");
+}
+
+void add_get(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("get", "Copy files to the host");
+  const auto options = on_command(command, session, run_get);
+  add_volume_options(command, session);
+  command.add_option("PATH", options->path, "File, or with -r directory, of the volume")
+      ->required()
+      ->type_name("");
+  command
+      .add_option("HOSTPATH", options->host_path,
+                  "Where it goes: a name, or a directory that exists")
+      ->required()
+      ->type_name("");
+  command.add_flag("-r,--recursive", options->recursive, "Copy a directory and all that is below");
+}
+
+void add_sum(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("sum", "SHA-256 of files, computed by the backend");
+  const auto options = on_command(command, session, run_sum);
+  add_volume_options(command, session);
+  command.add_option("PATH", options->path, "File, or with -r directory; / if not given")
+      ->type_name("");
+  command.add_flag("-r,--recursive", options->recursive, "All regular files below PATH");
+  add_json_option(command, session);
+}
+
+void add_check(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("check", "Let fsck.f2fs look at a volume");
+  const auto options = on_command(command, session, run_check);
+  add_volume_argument(command, session);
+  command.add_flag("-v,--verbose", options->verbose, "Show all that fsck.f2fs says");
+}
+
+void add_mkfs(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("mkfs", "Make an empty volume");
+  const auto options = on_command(command, session, run_mkfs);
+  add_volume_argument(command, session);
+  add_size_option(command, "--size", options->size_bytes,
+                  "Its size; if not given, that of the file or device");
+  command.add_option("-l,--label", options->label, "Its label, up to 511 characters");
+  command.add_option("-O,--features", options->features, "Features, as mkfs.f2fs names them")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  command.add_flag("-f,--force", options->force, "Overwrite a volume that is there");
+}
+
+void add_bench(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("bench", "Measure reads: raw commands and the file API");
+  const auto options = on_command(command, session, run_bench);
+  add_volume_options(command, session);
+  command
+      .add_option("KIND", options->kinds,
+                  "What to measure: raw, file, files (raw file if not given)")
+      ->check(CLI::IsMember({"raw", "file", "files"}))
+      ->type_name("");
+  command.add_option("--file", options->file, "File to read; the largest if not given")
+      ->type_name("PATH");
+  command
+      .add_option("--directory", options->directory,
+                  "Directory for `files`; the one with most files if not given")
+      ->type_name("PATH");
+  command.add_option("--pattern", options->pattern, "rand, seq or both")
+      ->check(CLI::IsMember({"rand", "seq", "both"}))
+      ->type_name("NAME");
+  command.add_option("--scope", options->scope, "Who asks for a block: a thread or a whole warp")
+      ->check(CLI::IsMember({"thread", "warp"}))
+      ->type_name("NAME");
+  command.add_option("--threads", options->outstanding, "Reads at the same time")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->type_name("N");
+  add_size_option(command, "--block-size", options->block_bytes, "Bytes of a read")
+      ->check([](const std::string& word) {
+        const uint64_t bytes = host::parse_size(word).value_or(0);
+        const bool taken = bytes != 0 && bytes <= 1u << 30 && bytes % 512 == 0;
+        return taken ? std::string() : std::string("wants a multiple of 512 bytes, up to 1G");
+      });
+  command.add_option("--seconds", options->seconds, "How long each measurement takes")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->type_name("S");
+  command.add_option("--operations", options->operations, "How many reads, instead of --seconds")
+      ->type_name("N");
+  command
+      .add_option("--repetitions", options->repetitions, "Measurements, of which the median counts")
+      ->check(CLI::Range(1u, 1000u))
+      ->type_name("N");
+  command.add_option("--files", options->files_max, "How many files `files` opens at most")
+      ->check(CLI::Range(1u, 1u << 18))
+      ->type_name("N");
+  command.add_option("--seed", options->seed, "Of random patterns")->type_name("N");
+  add_json_option(command, session);
+}
+
+void add_doctor(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("doctor", "Say what this machine can run");
+  add_json_option(command, session);
+  command.callback([&session] { run_doctor(session); });
+}
+
+int fail_usage(const std::string& reason) {
+  fmt::print(stderr, "gofs: {}\nTry 'gofs --help' or 'gofs COMMAND --help'.\n", escaped(reason));
+  return kExitUsage;
+}
+
+}  // namespace
+
+int run(int argument_count, char** arguments) {
+  Session session;
+  CLI::App app("A file system that runs on the GPU: reads F2FS volumes.", "gofs");
+  app.set_version_flag("--version", "gofs " GOFS_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  app.footer(
+      "VOL is an image, a block device or ram:SIZE, with options after a question mark:\n"
+      "  vol.img?model=990pro&queues=16&depth=1024&lba=512&cache=256M&timeout=5s\n"
+      "Exit status: 0, 1 when something failed, 2 for wrong usage.");
+  add_info(app, session);
+  add_ls(app, session);
+  add_stat(app, session);
+  add_cat(app, session);
+  add_get(app, session);
+  add_sum(app, session);
+  add_check(app, session);
+  add_mkfs(app, session);
+  add_bench(app, session);
+  add_doctor(app, session);
+  try {
+    app.parse(argument_count, arguments);
+  } catch (const CLI::Success& request) {  // --help, --version
+    return app.exit(request);
+  } catch (const CLI::ParseError& problem) {
+    // CLI11 only says that a command is missing, also where there is one that it does not know.
+    const std::vector<std::string> unknown = app.remaining();
+    if (app.get_subcommands().empty() && !unknown.empty()) {
+      return fail_usage(unknown.front() + ": no such command or option");
+    }
+    return fail_usage(problem.what());
+  }
+  flush_output();
+  return session.exit_status;
+}
+
+}  // namespace gofs::cli

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/session.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "cli/text.h"
+
+namespace gofs::cli {
+
+void report(Session& session, const std::string& message) {
+  fmt::print(stderr, "gofs: {}\n", escaped(message));
+  session.exit_status = kExitFailure;
+}
+
+Volume mount_volume(const Session& session) {
+  MountOptions options;
+  options.backend = session.backend;
+  Volume volume = take(Volume::mount(session.volume, options));
+  for (const std::string& warning : volume.warnings()) {
+    fmt::print(stderr, "gofs: {}: warning: {}\n", escaped(session.volume), escaped(warning));
+  }
+  return volume;
+}
+
+}  // namespace gofs::cli

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What all commands of `gofs` share: what they were told in common, and how they fail.
+//
+// Exit status: 0; 1 after one line `gofs: PATH: reason` on stderr; 2 for wrong usage.
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "gofs/volume.hpp"
+
+namespace gofs::cli {
+
+inline constexpr int kExitFailure = 1;
+inline constexpr int kExitUsage = 2;
+
+/// Ends a command: the message goes to stderr after "gofs: ".
+struct Failure {
+  std::string message;
+};
+
+/// The value, or the command ends with the error's message.
+template <typename T>
+T take(Expected<T> result) {
+  if (!result) throw Failure{result.error().message};
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+/// State of one run of the program.
+struct Session {
+  std::string volume;
+  std::string backend = "auto";
+  bool json = false;
+  int exit_status = 0;
+};
+
+/// Prints one line about an error and lets the command go on; it will exit with 1.
+void report(Session& session, const std::string& message);
+
+/// Mounts session.volume; warnings go to stderr.
+Volume mount_volume(const Session& session);
+
+}  // namespace gofs::cli
