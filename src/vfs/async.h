@@ -70,14 +70,28 @@ GOFS_NOINLINE GOFS_HD inline Ticket pread_async(const simt::Warp& warp, Filesyst
   return ticket;
 }
 
+namespace detail {
+
+/// Whether `ticket` is still to be waited for: then the operation is its own.
+GOFS_HD inline bool is_current(const Operation& operation, const Ticket& ticket) {
+  return simt::load_acquire(operation.taken) != 0 &&
+         simt::load_relaxed(operation.generation) == ticket.generation;
+}
+
+}  // namespace detail
+
 /// Whether the operation of `ticket` has ended. Lets the device get on. Collective, uniform.
 GOFS_HD inline bool poll(const simt::Warp& warp, Filesystem& fs, const Ticket& ticket) {
   if (ticket.operation == Ticket::kNoOperation) return true;
   nvme::Device& device = *fs.volume.device;
-  const nvme::Mailbox& mailbox = fs.operations[ticket.operation].mailbox;
-  if (warp.all(simt::load_acquire(mailbox.remaining) == 0)) return true;
+  const Operation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
+  const auto ended = [&] {
+    return !detail::is_current(operation, ticket) ||
+           simt::load_acquire(operation.mailbox.remaining) == 0;
+  };
+  if (warp.all(ended())) return true;
   nvme::progress(warp, device, device.io[ticket.queue]);
-  return warp.all(simt::load_acquire(mailbox.remaining) == 0);
+  return warp.all(ended());
 }
 
 /// Waits for the operation of `ticket` and ends it. Collective, uniform. Bytes read, or a negative
@@ -87,9 +101,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t wait(const simt::Warp& warp, Filesystem& fs
                                           const Ticket& ticket) {
   if (ticket.operation == Ticket::kNoOperation) return ticket.result;
   Operation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
-  const bool current = simt::load_acquire(operation.taken) != 0 &&
-                       simt::load_relaxed(operation.generation) == ticket.generation;
-  if (!warp.all(current)) return -EINVAL;
+  if (!warp.all(detail::is_current(operation, ticket))) return -EINVAL;
   nvme::Device& device = *fs.volume.device;
   nvme::QueuePair& queue = device.io[ticket.queue];
   const simt::Deadline deadline = simt::Deadline::after_ns(device.limits.command_timeout_ns);

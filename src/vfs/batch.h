@@ -228,9 +228,11 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(const simt::Warp& warp, Filesystem&
     f2fs::Inode inode{};
     BatchFile loaded{};
     int unpacked = 0;
-    const int error = f2fs::with_nodes(
-        warp, fs.volume, lanes, file.ino, file.ino, [&](const format::NodeBlock& node) {
-          unpacked = f2fs::detail::unpack_inode(fs.volume, node, file.ino, inode);
+    // Lanes without a file must not look at that of another warp, which may be writing it.
+    const uint32_t ino = mine ? file.ino : 0;
+    const int error =
+        f2fs::with_nodes(warp, fs.volume, lanes, ino, ino, [&](const format::NodeBlock& node) {
+          unpacked = f2fs::detail::unpack_inode(fs.volume, node, ino, inode);
           if (unpacked < 0) return;
           // Runs, if they are few and all addresses are in the inode.
           const uint64_t blocks = inode.size_blocks();
@@ -253,7 +255,7 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(const simt::Warp& warp, Filesystem&
           loaded.size_bytes = inode.size_bytes;
         });
     if ((lanes >> warp.thread_rank() & 1u) != 0) {
-      loaded.ino = file.ino;
+      loaded.ino = ino;
       loaded.error = error < 0 ? error : unpacked;
       if (loaded.error == 0 && !inode.is_regular()) loaded.error = -EINVAL;
       if (loaded.error == 0) loaded.error = check_access(fs.credentials, inode, kMayRead);

@@ -55,25 +55,46 @@ GOFS_HD inline void copy_name(const simt::Warp& warp, char* to, const char* from
 
 }  // namespace detail
 
+namespace detail {
+
+/// Whether `link` can be read: 0 or a negative errno. Collective, uniform.
+GOFS_HD inline int check_link(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& link) {
+  if (!link.is_symlink()) return -EINVAL;
+  const int supported = f2fs::check_supported(link);
+  if (supported < 0) return supported;
+  if (link.size_bytes != 0 && link.size_bytes < kPathBytesMax) return 0;
+  return warp.shfl(warp.thread_rank() == 0
+                       ? f2fs::report(*fs.volume.corruptions,
+                                      {f2fs::Structure::kSymlink, 0, link.ino, link.size_bytes})
+                       : 0,
+                   0);
+}
+
+/// Reads the target of `link` into `block`, a whole spare block. Takes no further spare block: who
+/// holds some must not wait for more. Collective, uniform. The number of bytes or a negative errno.
+GOFS_HD inline int64_t read_link_block(const simt::Warp& warp, Filesystem& fs,
+                                       const f2fs::Inode& link, char* block) {
+  int error = check_link(warp, fs, link);
+  if (error < 0) return error;
+  const auto bytes = static_cast<uint32_t>(link.size_bytes);
+  const f2fs::Piece piece{0, link.has_inline_data() ? bytes : kBlockBytes,
+                          reinterpret_cast<uint8_t*>(block)};
+  error = simt::first_error(warp, f2fs::read_pieces(warp, fs.volume, fs.pool, 1u, link, piece));
+  return error < 0 ? error : int64_t{bytes};
+}
+
+}  // namespace detail
+
 /// Reads the target of a symbolic link into `buffer` (up to `capacity` bytes, no terminator).
 /// Collective, uniform. The number of bytes or a negative errno.
 GOFS_HD inline int64_t read_link(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& link,
                                  char* buffer, uint64_t capacity) {
-  if (!link.is_symlink()) return -EINVAL;
-  const int supported = f2fs::check_supported(link);
-  if (supported < 0) return supported;
-  if (link.size_bytes == 0 || link.size_bytes >= kPathBytesMax) {
-    return warp.shfl(warp.thread_rank() == 0
-                         ? f2fs::report(*fs.volume.corruptions,
-                                        {f2fs::Structure::kSymlink, 0, link.ino, link.size_bytes})
-                         : 0,
-                     0);
-  }
+  int error = detail::check_link(warp, fs, link);
+  if (error < 0) return error;
   const f2fs::Piece piece{0, static_cast<uint32_t>(simt::min(capacity, link.size_bytes)),
                           reinterpret_cast<uint8_t*>(buffer)};
   if (piece.bytes == 0) return 0;
-  const int error =
-      simt::first_error(warp, f2fs::read_pieces(warp, fs.volume, fs.pool, 1u, link, piece));
+  error = simt::first_error(warp, f2fs::read_pieces(warp, fs.volume, fs.pool, 1u, link, piece));
   return error < 0 ? error : int64_t{piece.bytes};
 }
 
@@ -93,7 +114,7 @@ GOFS_HD inline int follow_link(const simt::Warp& warp, Filesystem& fs, const f2f
                                Walk& walk) {
   if (++walk.links > kSymlinksMax) return -ELOOP;
   char* to = walk.blocks[walk.links % 2];
-  const int64_t length = read_link(warp, fs, link, to, kPathBytesMax - 1);
+  const int64_t length = read_link_block(warp, fs, link, to);
   if (length < 0) return static_cast<int>(length);
   const auto target_length = static_cast<uint32_t>(length);
   if (target_length + walk.rest_length >= kPathBytesMax) return -ENAMETOOLONG;

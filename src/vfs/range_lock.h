@@ -58,8 +58,10 @@ GOFS_HD inline bool overlap(const ByteRange& a, uint64_t offset, uint64_t bytes)
 
 }  // namespace detail
 
-/// Appends `range` to the ring and waits for its turn. Collective, uniform. 0, or -ETIMEDOUT when
-/// an earlier holder did not let go before the deadline; then nothing is held.
+/// Appends `range` to the ring and waits for its turn: for earlier entries that overlap it and, if
+/// it is exclusive, for the readers outside the ring, who came earlier than any entry that is still
+/// waited for. Collective, uniform. 0, or -ETIMEDOUT when an earlier holder did not let go before
+/// the deadline; then nothing is held.
 GOFS_NOINLINE GOFS_HD inline int lock_in_ring(const simt::Warp& warp, RangeLock& lock,
                                               const ByteRange& range, bool exclusive,
                                               const simt::Deadline& deadline, RangeHold& hold) {
@@ -82,6 +84,17 @@ GOFS_NOINLINE GOFS_HD inline int lock_in_ring(const simt::Warp& warp, RangeLock&
   }
   warp.sync();
   hold = RangeHold{ticket, true};
+  const auto withdraw = [&] {
+    warp.sync();
+    if (leader) simt::store_release(mine.state, detail::free_state(ticket));
+    return -ETIMEDOUT;
+  };
+  // Readers that came before us outside the ring are waited for wherever they read. Our entry
+  // stands already: who comes now queues up behind it.
+  while (exclusive && warp.any(static_cast<uint32_t>(simt::load_acquire(lock.gate)) != 0)) {
+    if (warp.any(deadline.passed())) return withdraw();
+    backoff.pause();
+  }
   // All earlier tickets that can still be in the ring, a lane each.
   for (uint32_t back = 1; back < kRangeRingEntries; back += warp.size()) {
     const uint32_t distance = back + warp.thread_rank();
@@ -102,11 +115,7 @@ GOFS_NOINLINE GOFS_HD inline int lock_in_ring(const simt::Warp& warp, RangeLock&
           if (!conflict) waiting = false;
         }  // else: its owner has yet to write it
       }
-      if (warp.any(waiting && deadline.passed())) {
-        warp.sync();
-        if (leader) simt::store_release(mine.state, detail::free_state(ticket));
-        return -ETIMEDOUT;
-      }
+      if (warp.any(waiting && deadline.passed())) return withdraw();
       backoff.pause();
     }
   }
@@ -149,19 +158,6 @@ GOFS_NOINLINE GOFS_HD inline int lock_exclusive(const simt::Warp& warp, RangeLoc
   const bool leader = warp.thread_rank() == 0;
   if (leader) {
     simt::AtomicRef<uint64_t>(lock.gate).fetch_add(detail::kOneWriter, simt::memory_order_acq_rel);
-  }
-  // Readers that came before us outside the ring are waited for wherever they read.
-  simt::Backoff backoff;
-  while (warp.any(static_cast<uint32_t>(simt::load_acquire(lock.gate)) != 0)) {
-    if (warp.any(deadline.passed())) {
-      warp.sync();
-      if (leader) {
-        simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter,
-                                                       simt::memory_order_release);
-      }
-      return -ETIMEDOUT;
-    }
-    backoff.pause();
   }
   const int error = lock_in_ring(warp, lock, range, true, deadline, hold);
   if (error < 0) {

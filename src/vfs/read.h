@@ -207,8 +207,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes(const simt::Warp& warp, Filesys
   const int fd = warp.shfl(request.fd, simt::lowest_bit(asking));
   const bool one_file = warp.all(!asks || request.fd == fd);
   OpenInode* open = nullptr;
-  uint64_t bytes = request.bytes;
-  if (!one_file || begin_read(fs, fd, 0, bytes, open) != 0) {
+  uint64_t any_bytes = 1;  // all lanes must come to the same answer
+  if (!one_file || begin_read(fs, fd, 0, any_bytes, open) != 0) {
     return detail::pread_lanes_of_files(warp, fs, request);
   }
   const f2fs::Inode& inode = open->inode;

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Room for block maps: pieces do not overlap, come back zeroed, and a request that does not fit is
+// refused without harm.
+#include "vfs/map_arena.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "host/image/pattern.h"
+#include "testing/ssd_rig.hpp"
+
+namespace gofs::vfs {
+namespace {
+
+constexpr uint32_t kUnit = MapArena::kUnitWords;
+
+class ArenaOwner {
+ public:
+  explicit ArenaOwner(uint32_t units) {
+    arena_.unit_count = units;
+    arena_.words = reinterpret_cast<uint32_t*>(memory_.bytes(uint64_t{units} * kUnit * 4));
+    arena_.used = reinterpret_cast<uint32_t*>(memory_.bytes(units / 32 * 4));
+  }
+  MapArena* operator->() { return &arena_; }
+
+ private:
+  gofs::testing::TestArena memory_;
+  MapArena arena_{};
+};
+
+TEST(MapArenaTest, pieces_lie_apart_until_the_arena_is_full) {
+  ArenaOwner arena(64);
+  std::vector<uint32_t*> pieces;
+  for (uint32_t i = 0; i < 64; ++i) {
+    uint32_t* const piece = arena->allocate(i % 2 == 0 ? 1 : kUnit);
+    ASSERT_NE(piece, nullptr) << i;
+    pieces.push_back(piece);
+  }
+  std::sort(pieces.begin(), pieces.end());
+  for (size_t i = 1; i < pieces.size(); ++i) EXPECT_GE(pieces[i] - pieces[i - 1], kUnit);
+  EXPECT_EQ(arena->allocate(1), nullptr);
+  arena->release(pieces[40], 1);
+  EXPECT_EQ(arena->allocate(kUnit + 1), nullptr);
+  EXPECT_EQ(arena->allocate(kUnit), pieces[40]);
+}
+
+TEST(MapArenaTest, sizes_that_make_no_sense_are_refused) {
+  ArenaOwner arena(32);
+  EXPECT_EQ(arena->allocate(0), nullptr);
+  EXPECT_EQ(arena->allocate(32 * uint64_t{kUnit} + 1), nullptr);
+  EXPECT_EQ(arena->allocate(~uint64_t{0} - kUnit), nullptr);
+  uint32_t* const whole = arena->allocate(32 * uint64_t{kUnit});
+  ASSERT_NE(whole, nullptr);
+  arena->release(whole, 32 * uint64_t{kUnit});
+  EXPECT_EQ(arena->allocate(32 * uint64_t{kUnit}), whole);
+}
+
+TEST(MapArenaTest, runs_over_words_of_the_bitmap_are_found) {
+  ArenaOwner arena(96);
+  uint32_t* const head = arena->allocate(20 * kUnit);
+  uint32_t* const middle = arena->allocate(50 * kUnit);
+  ASSERT_NE(middle, nullptr);
+  arena->release(head, 20 * kUnit);
+  EXPECT_EQ(arena->allocate(27 * kUnit), nullptr) << "26 at the end, 20 at the start";
+  EXPECT_NE(arena->allocate(26 * kUnit), nullptr);
+  EXPECT_EQ(arena->allocate(20 * kUnit), head);
+}
+
+// As close() uses it: who gives a piece back has cleared it.
+TEST(MapArenaTest, many_threads_never_share_a_piece) {
+  ArenaOwner arena(64);
+  std::atomic<uint32_t> wrong{0};
+  std::atomic<uint32_t> got{0};
+  gofs::testing::run_crowd({8, 1}, [&](const simt::Warp&, uint32_t index) {
+    for (uint32_t turn = 0; turn < 150; ++turn) {
+      const uint64_t words = image::pattern_word(index, turn) % (20 * kUnit) + 1;
+      uint32_t* const piece = arena->allocate(words);
+      if (piece == nullptr) {
+        simt::Backoff().pause();
+        continue;
+      }
+      ++got;
+      for (uint64_t i = 0; i < words; i += 509) {
+        if (piece[i] != 0) ++wrong;
+        piece[i] = index + 1;
+      }
+      simt::Backoff().pause();
+      for (uint64_t i = 0; i < words; i += 509) {
+        if (piece[i] != index + 1) ++wrong;
+      }
+      std::memset(piece, 0, words * sizeof(uint32_t));
+      arena->release(piece, words);
+    }
+  });
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_GT(got, 100u);
+}
+
+}  // namespace
+}  // namespace gofs::vfs

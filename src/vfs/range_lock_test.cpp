@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Range locks with synthetic readers and writers: nobody reads what is being written, nobody
+// overtakes an earlier request that he overlaps, waits end at their deadline and leave nothing
+// behind. What the locks protect are plain words, so that ThreadSanitizer sees every overlap.
+#include "vfs/range_lock.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "host/image/pattern.h"
+#include "simt/clock.h"
+#include "testing/crowd.hpp"
+
+namespace gofs::vfs {
+namespace {
+
+using gofs::testing::printed_seed;
+using gofs::testing::run_alone;
+using gofs::testing::run_crowd;
+using simt::Deadline;
+
+constexpr uint64_t kLongNs = 60'000'000'000;
+constexpr uint64_t kShortNs = 20'000'000;
+
+/// A lock as the file system keeps it: zeroed, and used before `first_ticket`.
+std::unique_ptr<RangeLock> make_lock(uint64_t first_ticket = 0) {
+  EXPECT_EQ(first_ticket % kRangeRingEntries, 0u);
+  auto lock = std::make_unique<RangeLock>();
+  std::memset(static_cast<void*>(lock.get()), 0, sizeof(RangeLock));
+  lock->next_ticket = first_ticket;
+  for (RangeEntry& entry : lock->ring) entry.state = detail::ready_state(first_ticket);
+  return lock;
+}
+
+/// Nobody holds anything: an exclusive lock of everything is granted at once.
+void expect_free(RangeLock& lock) {
+  EXPECT_EQ(lock.gate, 0u);
+  RangeHold hold{};
+  ASSERT_EQ(lock_exclusive(simt::Warp(), lock, {0, ~uint64_t{0} >> 1}, Deadline::after_ns(kShortNs),
+                           hold),
+            0);
+  unlock_exclusive(simt::Warp(), lock, hold);
+  EXPECT_EQ(lock.gate, 0u);
+}
+
+class RangeLockTest : public ::testing::TestWithParam<uint32_t> {
+ protected:
+  uint32_t width() const { return GetParam(); }
+  bool narrow() const { return GetParam() == 1; }
+
+  int shared(RangeLock& lock, const ByteRange& range, uint64_t timeout_ns, RangeHold& hold) {
+    return lock_by(lock, range, timeout_ns, hold, false);
+  }
+  int exclusive(RangeLock& lock, const ByteRange& range, uint64_t timeout_ns, RangeHold& hold) {
+    return lock_by(lock, range, timeout_ns, hold, true);
+  }
+  void release_shared(RangeLock& lock, const RangeHold& hold) {
+    run_alone(width(), [&](const simt::Warp& warp) { unlock_shared(warp, lock, hold); });
+  }
+  void release_exclusive(RangeLock& lock, const RangeHold& hold) {
+    run_alone(width(), [&](const simt::Warp& warp) { unlock_exclusive(warp, lock, hold); });
+  }
+  /// Until somebody has taken the ticket after `ticket`, or asked for the ring.
+  static void wait_for_ticket(const RangeLock& lock, uint64_t ticket) {
+    const Deadline deadline = Deadline::after_ns(kLongNs);
+    while (simt::load_relaxed(lock.next_ticket) <= ticket) {
+      ASSERT_FALSE(deadline.passed());
+      std::this_thread::yield();
+    }
+  }
+  static void wait_for_writer(const RangeLock& lock) {
+    const Deadline deadline = Deadline::after_ns(kLongNs);
+    while (simt::load_relaxed(lock.gate) < detail::kOneWriter) {
+      ASSERT_FALSE(deadline.passed());
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  int lock_by(RangeLock& lock, const ByteRange& range, uint64_t timeout_ns, RangeHold& hold,
+              bool exclusively) {
+    int result = 0;
+    run_alone(width(), [&](const simt::Warp& warp) {
+      RangeHold mine{};
+      const Deadline deadline = Deadline::after_ns(timeout_ns);
+      const int error = exclusively ? lock_exclusive(warp, lock, range, deadline, mine)
+                                    : lock_shared(warp, lock, range, deadline, mine);
+      if (warp.thread_rank() == 0) {
+        result = error;
+        hold = mine;
+      }
+    });
+    return result;
+  }
+};
+GOFS_AT_BOTH_WIDTHS(RangeLockTest);
+
+TEST_P(RangeLockTest, readers_share_everything_without_the_ring) {
+  const auto lock = make_lock();
+  RangeHold a{};
+  RangeHold b{};
+  EXPECT_EQ(shared(*lock, {0, 100}, kShortNs, a), 0);
+  EXPECT_EQ(shared(*lock, {0, 100}, kShortNs, b), 0);
+  EXPECT_EQ(lock->next_ticket, 0u);
+  EXPECT_EQ(lock->gate, 2u);
+  release_shared(*lock, a);
+  release_shared(*lock, b);
+  expect_free(*lock);
+}
+
+TEST_P(RangeLockTest, a_writer_excludes_who_overlaps_and_nobody_else) {
+  const auto lock = make_lock();
+  RangeHold writer{};
+  ASSERT_EQ(exclusive(*lock, {100, 50}, kShortNs, writer), 0);
+  struct Case {
+    ByteRange range;
+    bool granted;
+  };
+  const Case cases[] = {{{0, 100}, true},   {{0, 101}, false}, {{149, 1}, false}, {{150, 10}, true},
+                        {{110, 10}, false}, {{99, 1}, true},   {{0, 1000}, false}};
+  for (const Case& one : cases) {
+    for (const bool exclusively : {false, true}) {
+      RangeHold hold{};
+      const int error = exclusively ? exclusive(*lock, one.range, kShortNs, hold)
+                                    : shared(*lock, one.range, kShortNs, hold);
+      EXPECT_EQ(error, one.granted ? 0 : -ETIMEDOUT) << one.range.offset << " " << exclusively;
+      if (error != 0) continue;
+      exclusively ? release_exclusive(*lock, hold) : release_shared(*lock, hold);
+    }
+  }
+  release_exclusive(*lock, writer);
+  expect_free(*lock);
+}
+
+TEST_P(RangeLockTest, a_writer_waits_for_readers_in_and_outside_the_ring) {
+  const auto lock = make_lock();
+  RangeHold outside{};
+  ASSERT_EQ(shared(*lock, {0, 10}, kShortNs, outside), 0);
+  ASSERT_FALSE(outside.in_ring);
+  RangeHold hold{};
+  EXPECT_EQ(exclusive(*lock, {0, 10}, kShortNs, hold), -ETIMEDOUT);
+  EXPECT_EQ(lock->gate, 1u) << "the writer who gave up counts no more";
+  release_shared(*lock, outside);
+
+  RangeHold writer{};
+  ASSERT_EQ(exclusive(*lock, {500, 10}, kShortNs, writer), 0);
+  RangeHold inside{};
+  ASSERT_EQ(shared(*lock, {0, 10}, kShortNs, inside), 0);
+  ASSERT_TRUE(inside.in_ring);
+  release_exclusive(*lock, writer);
+  EXPECT_EQ(exclusive(*lock, {5, 10}, kShortNs, hold), -ETIMEDOUT);
+  EXPECT_EQ(exclusive(*lock, {10, 10}, kShortNs, hold), 0) << "side by side";
+  release_exclusive(*lock, hold);
+  release_shared(*lock, inside);
+  expect_free(*lock);
+}
+
+// A reader who comes while a writer waits for an earlier reader must wait as well.
+TEST_P(RangeLockTest, a_reader_does_not_overtake_a_waiting_writer) {
+  const auto lock = make_lock();
+  RangeHold first{};
+  ASSERT_EQ(shared(*lock, {0, 10}, kShortNs, first), 0);
+  std::atomic<int> order{0};
+  int writer_at = -1;
+  int reader_at = -1;
+  std::thread writer([&] {
+    RangeHold hold{};
+    EXPECT_EQ(exclusive(*lock, {0, 10}, kLongNs, hold), 0);
+    writer_at = order++;
+    release_exclusive(*lock, hold);
+  });
+  wait_for_writer(*lock);
+  wait_for_ticket(*lock, 0);
+  RangeHold hold{};
+  EXPECT_EQ(shared(*lock, {5, 1}, kShortNs, hold), -ETIMEDOUT) << "overtook the writer";
+  EXPECT_EQ(shared(*lock, {50, 1}, kLongNs, hold), 0) << "overlaps nobody";
+  release_shared(*lock, hold);
+  std::thread reader([&] {
+    RangeHold mine{};
+    EXPECT_EQ(shared(*lock, {5, 1}, kLongNs, mine), 0);
+    reader_at = order++;
+    release_shared(*lock, mine);
+  });
+  wait_for_ticket(*lock, 3);
+  release_shared(*lock, first);
+  writer.join();
+  reader.join();
+  EXPECT_EQ(writer_at, 0);
+  EXPECT_EQ(reader_at, 1);
+  expect_free(*lock);
+}
+
+// W1 holds, W2 waits for W1, R3 overlaps only W2: R3 waits all the same.
+TEST_P(RangeLockTest, nobody_overtakes_a_waiting_request_that_he_overlaps) {
+  const auto lock = make_lock();
+  RangeHold first{};
+  ASSERT_EQ(exclusive(*lock, {0, 10}, kShortNs, first), 0);
+  std::thread second([&] {
+    RangeHold hold{};
+    EXPECT_EQ(exclusive(*lock, {5, 10}, kLongNs, hold), 0);
+    release_exclusive(*lock, hold);
+  });
+  wait_for_ticket(*lock, 1);
+  RangeHold hold{};
+  EXPECT_EQ(shared(*lock, {12, 1}, kShortNs, hold), -ETIMEDOUT);
+  EXPECT_EQ(exclusive(*lock, {12, 1}, kShortNs, hold), -ETIMEDOUT);
+  EXPECT_EQ(exclusive(*lock, {20, 5}, kLongNs, hold), 0);
+  release_exclusive(*lock, hold);
+  release_exclusive(*lock, first);
+  second.join();
+  expect_free(*lock);
+}
+
+TEST_P(RangeLockTest, a_request_that_gave_up_is_in_nobodys_way) {
+  const auto lock = make_lock();
+  RangeHold reader{};
+  ASSERT_EQ(shared(*lock, {0, 10}, kShortNs, reader), 0);
+  RangeHold hold{};
+  // More of them than the ring has entries.
+  const uint32_t attempts = kRangeRingEntries + 10;
+  for (uint32_t i = 0; i < attempts; ++i) {
+    ASSERT_EQ(exclusive(*lock, {0, 10}, 0, hold), -ETIMEDOUT) << i;
+  }
+  EXPECT_EQ(shared(*lock, {0, 10}, kShortNs, hold), 0);
+  release_shared(*lock, hold);
+  release_shared(*lock, reader);
+  expect_free(*lock);
+}
+
+struct Storm {
+  uint32_t readers;
+  uint32_t writers;
+  uint32_t turns;
+};
+
+/// Writers fill ranges of a row of words with a number of their own, readers look whether every
+/// word they hold is what the last writer left, and whether it stays.
+void run_storm(RangeLock& lock, uint32_t width, const Storm& storm, uint64_t seed) {
+  constexpr uint32_t kWords = 64;
+  std::vector<uint64_t> words(kWords);
+  std::atomic<uint32_t> wrong{0};
+  run_crowd({storm.readers + storm.writers, width}, [&](const simt::Warp& warp, uint32_t index) {
+    const bool writes = index < storm.writers;
+    for (uint32_t turn = 0; turn < storm.turns; ++turn) {
+      const uint64_t random = image::pattern_word(seed + index, turn);
+      const uint64_t offset = random % kWords;
+      const uint64_t bytes = (random >> 8) % (kWords - offset) + 1;
+      const ByteRange range{offset, bytes};
+      const Deadline deadline = Deadline::after_ns(kLongNs);
+      RangeHold hold{};
+      const int error = writes ? lock_exclusive(warp, lock, range, deadline, hold)
+                               : lock_shared(warp, lock, range, deadline, hold);
+      if (error != 0) {
+        ++wrong;
+        continue;
+      }
+      // Each lane its words, as the data of a read is dealt.
+      const uint64_t stamp = uint64_t{index} << 32 | turn;
+      const uint64_t first = offset + warp.thread_rank();
+      for (uint64_t i = first; i < offset + bytes; i += warp.size()) {
+        if (writes) words[i] = stamp;
+      }
+      if (turn % 4 == 0) std::this_thread::yield();
+      uint64_t seen = 0;
+      for (uint64_t i = first; i < offset + bytes; i += warp.size()) {
+        if (writes && words[i] != stamp) ++wrong;
+        seen ^= words[i];
+      }
+      std::this_thread::yield();
+      for (uint64_t i = first; i < offset + bytes; i += warp.size()) seen ^= words[i];
+      if (seen != 0) ++wrong;
+      writes ? unlock_exclusive(warp, lock, hold) : unlock_shared(warp, lock, hold);
+    }
+  });
+  EXPECT_EQ(wrong, 0u) << "seed=" << seed;
+}
+
+TEST_P(RangeLockTest, readers_and_writers_exclude_each_other) {
+  const auto lock = make_lock();
+  run_storm(*lock, width(), narrow() ? Storm{5, 3, 150} : Storm{2, 2, 25}, printed_seed());
+  expect_free(*lock);
+}
+
+TEST_P(RangeLockTest, writers_exclude_each_other) {
+  const auto lock = make_lock();
+  run_storm(*lock, width(), narrow() ? Storm{0, 8, 120} : Storm{0, 3, 25}, printed_seed());
+  expect_free(*lock);
+}
+
+TEST_P(RangeLockTest, states_run_over_the_end_of_32_bits) {
+  const auto lock = make_lock(uint64_t{kRangeRingEntries} * 0x7fffffff);
+  run_storm(*lock, width(), narrow() ? Storm{4, 4, 100} : Storm{2, 2, 25}, printed_seed());
+  EXPECT_GT(lock->next_ticket / kRangeRingEntries, 0x7fffffffu);
+  expect_free(*lock);
+}
+
+// More requests at once than the ring has entries: they queue up for their entries as well.
+TEST_P(RangeLockTest, more_requests_than_entries_all_get_their_turn) {
+  if (!narrow()) return;
+  const auto lock = make_lock();
+  RangeHold first{};
+  ASSERT_EQ(exclusive(*lock, {0, 10}, kShortNs, first), 0);
+  constexpr uint32_t kMany = kRangeRingEntries + 30;
+  uint32_t count = 0;
+  std::thread releaser([&] {
+    wait_for_ticket(*lock, kRangeRingEntries + 10);
+    release_exclusive(*lock, first);
+  });
+  run_crowd({kMany, 1}, [&](const simt::Warp& warp, uint32_t) {
+    RangeHold hold{};
+    ASSERT_EQ(lock_exclusive(warp, *lock, {5, 1}, Deadline::after_ns(kLongNs), hold), 0);
+    ++count;  // plain
+    unlock_exclusive(warp, *lock, hold);
+  });
+  releaser.join();
+  EXPECT_EQ(count, kMany);
+  expect_free(*lock);
+}
+
+}  // namespace
+}  // namespace gofs::vfs
