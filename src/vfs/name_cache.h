@@ -102,6 +102,7 @@ struct NameTable {
     }
     warp.sync();
     if (warp.thread_rank() == 0) simt::store_release(entry.sequence, before + 2);  // [V1]
+    warp.sync();  // what a warp has entered, each of its lanes finds
   }
 };
 
