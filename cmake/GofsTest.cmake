@@ -28,6 +28,9 @@ if(GOFS_TESTS)
   endif()
 endif()
 
+# Builds what ctest runs in this preset, and not the command or the benchmarks.
+add_custom_target(gofs_tests)
+
 # Every gtest binary leaves its cases here, for the sums that scripts/ctest_sum.py prints.
 set(GOFS_TEST_RESULTS "${CMAKE_BINARY_DIR}/test-results")
 
@@ -67,6 +70,7 @@ function(gofs_add_test name)
   endif()
 
   add_executable(${name} ${sources})
+  add_dependencies(gofs_tests ${name})
   target_link_libraries(${name} PRIVATE gofs_options ${arg_LIBRARIES} GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name} ${arg_ARGS}
     --gtest_output=xml:${GOFS_TEST_RESULTS}/${name}.xml)
@@ -99,6 +103,7 @@ function(gofs_add_fuzzer name)
     add_executable(${name} ${sources} "${CMAKE_SOURCE_DIR}/tests/fuzz_replay_main.cpp")
     add_test(NAME ${name} COMMAND ${name} ${arg_CORPUS})
   endif()
+  add_dependencies(gofs_tests ${name})
   target_link_libraries(${name} PRIVATE gofs_options ${arg_LIBRARIES})
   set_tests_properties(${name} PROPERTIES LABELS "fuzz;cpu" TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT "GOFS_SOURCE_DIR=${CMAKE_SOURCE_DIR};GOFS_BUILD_DIR=${CMAKE_BINARY_DIR}")

@@ -166,7 +166,7 @@ def cpu_asan(stage):
 
 
 def cpu_tsan(stage):
-    if stage.build("cpu-tsan"):
+    if stage.build("cpu-tsan", "gofs_tests"):
         # Alone on the machine: these tests are about threads, and TSan multiplies their cost.
         stage.ctest("cpu-tsan", "-L", "tsan", "-LE", "long", jobs=1,
                     env={"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:"
@@ -183,7 +183,7 @@ def cuda(stage):
 
 
 def fuzz(stage):
-    if stage.build("fuzz"):
+    if stage.build("fuzz", "gofs_tests"):
         stage.ctest("fuzz", "-L", "fuzz", "-LE", "long")
 
 
@@ -245,7 +245,7 @@ STAGES = {
     "gpu-bench": (gpu_bench, 540),
 }
 SUITES = {
-    "test": ["structure", "cpu-asan", "cpu-tsan", "cuda", "main-job", "kernel"],
+    "test": ["structure", "cpu-asan", "cpu-tsan", "fuzz", "cuda", "main-job", "kernel"],
     "gpu-check": ["gpu-build", "gpu-tests", "gpu-sanitize"],
     "gpu-bench": ["gpu-build", "gpu-bench"],
 }

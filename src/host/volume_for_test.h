@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -108,12 +109,12 @@ class SampleVolume {
   testing::AssertionResult has(const std::string& file, const void* bytes, uint64_t count,
                                uint64_t offset) const {
     const std::vector<uint8_t> expected = content(file, offset, count);
-    if (std::memcmp(expected.data(), bytes, count) == 0) return testing::AssertionSuccess();
     const auto* const got = static_cast<const uint8_t*>(bytes);
-    uint64_t i = 0;
-    while (got[i] == expected[i]) ++i;
-    return testing::AssertionFailure() << file << ": byte " << offset + i << " is " << int{got[i]}
-                                       << " instead of " << int{expected[i]};
+    const auto wrong = std::mismatch(expected.begin(), expected.end(), got);
+    if (wrong.first == expected.end()) return testing::AssertionSuccess();
+    return testing::AssertionFailure()
+           << file << ": byte " << offset + static_cast<uint64_t>(wrong.first - expected.begin())
+           << " is " << int{*wrong.second} << " instead of " << int{*wrong.first};
   }
 
   /// What the file holds from `offset` on.
