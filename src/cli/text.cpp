@@ -162,6 +162,16 @@ std::string size_text(uint64_t bytes) {
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
+std::string value_text(std::string_view value) {
+  bool text = is_utf8(value);
+  for (std::string_view rest = value; text && !rest.empty();) {
+    const std::string_view sequence = rest.substr(0, utf8_length(rest));
+    text = !is_control(sequence) || sequence == "\n" || sequence == "\t";
+    rest.remove_prefix(sequence.size());
+  }
+  return text ? fmt::format("\"{}\"", escaped(value)) : "0x" + hex(value);
+}
+
 std::string entry_json(const host::TreeEntry& entry) {
   std::string text = "{";
   auto out = std::back_inserter(text);
@@ -183,6 +193,14 @@ std::string entry_json(const host::TreeEntry& entry) {
     fmt::format_to(out, ",\"rdev\":[{},{}]", stat.device_major, stat.device_minor);
   }
   if (entry.link_target) fmt::format_to(out, ",\"target_hex\":\"{}\"", hex(*entry.link_target));
+  if (entry.xattrs) {
+    text += ",\"xattrs\":[";
+    for (const host::ExtendedAttribute& xattr : *entry.xattrs) {
+      if (text.back() == ']') text += ',';
+      fmt::format_to(out, "[\"{}\",\"{}\"]", hex(xattr.name), hex(xattr.value));
+    }
+    text += ']';
+  }
   return text += '}';
 }
 

@@ -70,24 +70,23 @@ GOFS_NOINLINE GOFS_HD inline int load_xattrs(const simt::Warp& warp, Volume& vol
   int error = 0;
   if (inode.inline_xattr_bytes != 0) {
     out.inline_bytes = inode.inline_xattr_bytes;
-    error = with_nodes(warp, volume, warp.ballot(true), inode.ino, inode.ino,
-                       [&](const format::NodeBlock& node) {
-                         simt::copy_bytes(warp, out.parts.blocks[0],
-                                          reinterpret_cast<const uint8_t*>(&node) +
-                                              inode.inline_xattr_offset,
-                                          out.inline_bytes);
-                       });
+    error = with_nodes(
+        warp, volume, warp.ballot(true), inode.ino, inode.ino, [&](const format::NodeBlock& node) {
+          simt::copy_bytes(warp, out.parts.blocks[0],
+                           reinterpret_cast<const uint8_t*>(&node) + inode.inline_xattr_offset,
+                           out.inline_bytes);
+        });
   }
   out.bytes = out.inline_bytes;
   error = simt::first_error(warp, error);
   if (error == 0 && inode.xattr_nid != 0) {
     uint32_t offset = format::kXattrNodeOffset;
-    error = with_nodes(
-        warp, volume, warp.ballot(true), inode.xattr_nid, inode.ino,
-        [&](const format::NodeBlock& node) {
-          offset = format::load_u32(&node.footer.flag) >> format::kNodeOffsetShift;
-          simt::copy_bytes(warp, out.parts.blocks[1], node.xattrs, format::kXattrNodeBytes);
-        });
+    error = with_nodes(warp, volume, warp.ballot(true), inode.xattr_nid, inode.ino,
+                       [&](const format::NodeBlock& node) {
+                         offset = format::load_u32(&node.footer.flag) >> format::kNodeOffsetShift;
+                         simt::copy_bytes(warp, out.parts.blocks[1], node.xattrs,
+                                          format::kXattrNodeBytes);
+                       });
     error = simt::first_error(warp, error);
     // A node of another kind, or the inode itself.
     const bool other = offset != format::kXattrNodeOffset || inode.xattr_nid == inode.ino;
@@ -105,7 +104,8 @@ GOFS_NOINLINE GOFS_HD inline int load_xattrs(const simt::Warp& warp, Volume& vol
 }
 
 /// Collective.
-GOFS_HD inline void unload_xattrs(const simt::Warp& warp, const PagePool& pool, XattrBytes& xattrs) {
+GOFS_HD inline void unload_xattrs(const simt::Warp& warp, const PagePool& pool,
+                                  XattrBytes& xattrs) {
   if (xattrs.bytes != 0) give_back_pair(warp, pool, xattrs.parts);
   xattrs.bytes = 0;
 }
@@ -114,8 +114,8 @@ namespace detail {
 
 /// Whether all of the header and the first entry's word are zero: an area that was never used.
 GOFS_HD inline bool xattrs_unused(const XattrBytes& xattrs) {
-  const uint32_t end = simt::min<uint32_t>(
-      xattrs.bytes, sizeof(format::XattrHeader) + sizeof(format::XattrEntry));
+  const uint32_t end =
+      simt::min<uint32_t>(xattrs.bytes, sizeof(format::XattrHeader) + sizeof(format::XattrEntry));
   bool zero = true;
   for (uint32_t place = 0; place < end; place += 4) zero = zero && xattrs.word_at(place) == 0;
   return zero;

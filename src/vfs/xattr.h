@@ -113,7 +113,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t convert_acl(const simt::Warp& warp, f2fs::V
   constexpr uint32_t kNoId = 0xFFFFFFFF;
   constexpr uint32_t kVersionBytes = 4;
   const uint32_t end = acl.value_at + acl.value_bytes;
-  bool sane = acl.value_bytes >= kVersionBytes && xattrs.word_at(acl.value_at) == format::kAclVersion;
+  bool sane =
+      acl.value_bytes >= kVersionBytes && xattrs.word_at(acl.value_at) == format::kAclVersion;
   const bool writes = value != nullptr && warp.thread_rank() == 0;  // an ACL is short
   if (writes && sane) put_bytes(value, kSyscallVersion, kVersionBytes);
   uint32_t size = kVersionBytes;
@@ -208,8 +209,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t get_loaded(const simt::Warp& warp, Filesyst
                                                 const XattrName& rest, void* value,
                                                 uint64_t capacity) {
   f2fs::Xattr xattr{};
-  const int found =
-      f2fs::find_xattr(warp, fs.volume, xattrs, index, rest.text, rest.bytes, xattr);
+  const int found = f2fs::find_xattr(warp, fs.volume, xattrs, index, rest.text, rest.bytes, xattr);
   if (found <= 0) return found < 0 ? found : -ENODATA;
   const bool capability = is_capability(xattrs, xattr);
   const int64_t size = convert_value(warp, fs.volume, xattrs, xattr, capability, nullptr);
