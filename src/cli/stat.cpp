@@ -37,7 +37,7 @@ void print_table(const host::TreeEntry& entry) {
   }
   if (!entry.xattrs) return;
   for (const host::ExtendedAttribute& xattr : *entry.xattrs) {
-    row("attribute", escaped(xattr.name) + " = " + value_text(xattr.value));
+    row("attribute", xattr_text(xattr));
   }
 }
 

@@ -37,8 +37,9 @@ std::string time_text(const f2fs::TimeStamp& time);
 /// "1.5 GiB"
 std::string size_text(uint64_t bytes);
 
-/// A value of an extended attribute: in quotes if it is text, else in hexadecimal with 0x in front.
-std::string value_text(std::string_view value);
+/// An extended attribute: "user.colour = \"green\"" if it is text, an ACL as setfacl takes it (with
+/// numbers for names), else hexadecimal with 0x in front.
+std::string xattr_text(const host::ExtendedAttribute& xattr);
 
 /// One object, without a newline: path (if UTF-8), path_hex, ino, type, and with a stat all that it
 /// holds; with extended attributes a list of [name_hex, value_hex].
