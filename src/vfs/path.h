@@ -164,11 +164,11 @@ GOFS_NOINLINE GOFS_HD inline int resolve(const simt::Warp& warp, Filesystem& fs,
 
   f2fs::SparePair spare{};  // for links
   if (!f2fs::take_pair(warp, fs.pool, f2fs::kFrameTimeoutNs, spare)) return -EBUSY;
-  detail::Walk walk{path,
-                    path_bytes,
-                    {reinterpret_cast<char*>(spare.blocks[0]),
-                     reinterpret_cast<char*>(spare.blocks[1])},
-                    0};
+  detail::Walk walk{
+      path,
+      path_bytes,
+      {reinterpret_cast<char*>(spare.blocks[0]), reinterpret_cast<char*>(spare.blocks[1])},
+      0};
   const int error = detail::walk_path(warp, fs, walk, last_link, inode);
   f2fs::give_back_pair(warp, fs.pool, spare);
   if (error == 0 && follow) {

@@ -82,18 +82,18 @@ GOFS_HD inline int64_t perform(const simt::Warp& warp, CallParams& call, vfs::St
       return vfs::open_inode(warp, fs, static_cast<uint32_t>(call.offset), call.flags);
     case CallKind::kGetxattr:
     case CallKind::kLgetxattr:
-      return vfs::getxattr(warp, fs, call.path,
-                           call.kind == CallKind::kGetxattr ? vfs::LastLink::kFollow
-                                                            : vfs::LastLink::kKeep,
-                           call.name, call.buffer, call.bytes);
+      return vfs::getxattr(
+          warp, fs, call.path,
+          call.kind == CallKind::kGetxattr ? vfs::LastLink::kFollow : vfs::LastLink::kKeep,
+          call.name, call.buffer, call.bytes);
     case CallKind::kFgetxattr:
       return vfs::fgetxattr(warp, fs, call.descriptor, call.name, call.buffer, call.bytes);
     case CallKind::kListxattr:
     case CallKind::kLlistxattr:
-      return vfs::listxattr(warp, fs, call.path,
-                            call.kind == CallKind::kListxattr ? vfs::LastLink::kFollow
-                                                              : vfs::LastLink::kKeep,
-                            text, call.bytes);
+      return vfs::listxattr(
+          warp, fs, call.path,
+          call.kind == CallKind::kListxattr ? vfs::LastLink::kFollow : vfs::LastLink::kKeep, text,
+          call.bytes);
     case CallKind::kFlistxattr:
       return vfs::flistxattr(warp, fs, call.descriptor, text, call.bytes);
   }
