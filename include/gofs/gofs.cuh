@@ -28,6 +28,7 @@
 #include "vfs/async.h"
 #include "vfs/batch.h"
 #include "vfs/metadata.h"
+#include "vfs/xattr.h"
 
 namespace gofs {
 
@@ -49,6 +50,8 @@ using vfs::kSeekData;
 using vfs::kSeekEnd;
 using vfs::kSeekHole;
 using vfs::kSeekSet;
+using vfs::kXattrListBytesMax;
+using vfs::kXattrNameBytesMax;
 using vfs::Stat;
 using vfs::Ticket;
 
@@ -419,6 +422,63 @@ __device__ int64_t readlink(const Group& group, VolumeHandle vol, const char* pa
                             uint64_t bytes) {
   return device_detail::scope(group).once(
       vol, [&](const simt::Warp& warp) { return vfs::readlink(warp, *vol, path, buffer, bytes); });
+}
+
+/// The value of an extended attribute; `name` (NUL-terminated) has its prefix, as in "user.colour".
+/// Bytes of the value, which `value` has room for; with `bytes` 0 how many there are. -ENODATA
+/// where there is no such attribute or the caller may not know of it, -ERANGE where it does not
+/// fit, -EOPNOTSUPP for a prefix that F2FS does not have. ACLs come in the form of Linux's system
+/// calls.
+template <typename Group>
+__device__ int64_t getxattr(const Group& group, VolumeHandle vol, const char* path,
+                            const char* name, void* value, uint64_t bytes) {
+  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+    return vfs::getxattr(warp, *vol, path, vfs::LastLink::kFollow, name, value, bytes);
+  });
+}
+
+/// getxattr of a symbolic link itself.
+template <typename Group>
+__device__ int64_t lgetxattr(const Group& group, VolumeHandle vol, const char* path,
+                             const char* name, void* value, uint64_t bytes) {
+  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+    return vfs::getxattr(warp, *vol, path, vfs::LastLink::kKeep, name, value, bytes);
+  });
+}
+
+template <typename Group>
+__device__ int64_t fgetxattr(const Group& group, VolumeHandle vol, int fd, const char* name,
+                             void* value, uint64_t bytes) {
+  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+    return vfs::fgetxattr(warp, *vol, fd, name, value, bytes);
+  });
+}
+
+/// The names of all extended attributes that the caller may know of, each with its prefix and a
+/// NUL. Bytes written to `list`; with `bytes` 0 how many there are, at most kXattrListBytesMax.
+/// -ERANGE where they do not fit.
+template <typename Group>
+__device__ int64_t listxattr(const Group& group, VolumeHandle vol, const char* path, char* list,
+                             uint64_t bytes) {
+  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+    return vfs::listxattr(warp, *vol, path, vfs::LastLink::kFollow, list, bytes);
+  });
+}
+
+/// listxattr of a symbolic link itself.
+template <typename Group>
+__device__ int64_t llistxattr(const Group& group, VolumeHandle vol, const char* path, char* list,
+                              uint64_t bytes) {
+  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+    return vfs::listxattr(warp, *vol, path, vfs::LastLink::kKeep, list, bytes);
+  });
+}
+
+template <typename Group>
+__device__ int64_t flistxattr(const Group& group, VolumeHandle vol, int fd, char* list,
+                              uint64_t bytes) {
+  return device_detail::scope(group).once(
+      vol, [&](const simt::Warp& warp) { return vfs::flistxattr(warp, *vol, fd, list, bytes); });
 }
 
 template <typename Group>

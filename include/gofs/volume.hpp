@@ -110,6 +110,16 @@ class Volume {
   /// `mode` is made of R_OK, W_OK and X_OK, or F_OK.
   Expected<void> access(const std::string& path, int mode);
   Expected<std::string> readlink(const std::string& path);
+  /// The value of an extended attribute; `name` has its prefix, as in "user.colour". ENODATA where
+  /// there is no such attribute or the caller may not know of it. ACLs come in the form of Linux's
+  /// system calls.
+  Expected<std::string> getxattr(const std::string& path, const std::string& name);
+  Expected<std::string> lgetxattr(const std::string& path, const std::string& name);
+  Expected<std::string> fgetxattr(int fd, const std::string& name);
+  /// The names of all extended attributes that the caller may know of, with their prefixes.
+  Expected<std::vector<std::string>> listxattr(const std::string& path);
+  Expected<std::vector<std::string>> llistxattr(const std::string& path);
+  Expected<std::vector<std::string>> flistxattr(int fd);
   /// A descriptor for readdir; close() closes it.
   Expected<int> opendir(const std::string& path);
   /// The next entries, without `.` and `..`; none at the end.

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gofs get VOL PATH HOSTPATH [-r]: copies a file, or with -r everything below a directory, to the
-// host. Modes and times are restored, owners if root asks, symbolic links, hard links and holes
-// stay what they are, device nodes and FIFOs are made where that is permitted. What goes wrong with
-// one object is told, and the others are copied all the same.
+// host. Modes, times and user.* extended attributes are restored, owners and all other attributes
+// if root asks; symbolic links, hard links and holes stay what they are, device nodes and FIFOs are
+// made where that is permitted. What goes wrong with one object is told, and the others are copied
+// all the same; an attribute that the host does not take is told and is no failure.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +19,7 @@
 
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "cli/text.h"
 #include "host/messages.h"
 #include "host/tree.h"
 
@@ -112,7 +115,7 @@ class Copier {
     const uint32_t type = stat.mode & format::kModeTypeMask;
     if (type == format::kModeDirectory) {
       make_directory(host_path);
-      directories_.emplace_back(host_path, stat);
+      directories_.emplace_back(host_path, entry);
       return;
     }
     if (stat.links > 1) {
@@ -129,7 +132,7 @@ class Copier {
       const dev_t device = ::makedev(stat.device_major, stat.device_minor);
       if (::mknod(host_path.c_str(), type | 0600, device) != 0) fail_with_errno(host_path);
     }
-    restore(stat, host_path);
+    restore(entry, host_path);
   }
 
   void make_directory(const std::string& host_path) {
@@ -182,12 +185,15 @@ class Copier {
     }
   }
 
-  /// Owner (as root), mode and times, in the order in which they do not undo each other.
-  static void restore(const Stat& stat, const std::string& host_path) {
+  /// Owner (as root), attributes, mode and times, in the order in which they do not undo each
+  /// other: a new owner costs a file its capabilities, and an ACL its mode.
+  void restore(const host::TreeEntry& entry, const std::string& host_path) {
+    const Stat& stat = *entry.stat;
     const bool link = (stat.mode & format::kModeTypeMask) == format::kModeSymlink;
     if (::geteuid() == 0 && ::lchown(host_path.c_str(), stat.uid, stat.gid) != 0) {
       fail_with_errno(host_path);
     }
+    restore_xattrs(entry, host_path);
     if (!link && ::chmod(host_path.c_str(), stat.mode & format::kModePermissionMask) != 0) {
       fail_with_errno(host_path);
     }
@@ -200,12 +206,29 @@ class Copier {
     }
   }
 
+  void restore_xattrs(const host::TreeEntry& entry, const std::string& host_path) {
+    if (!entry.xattrs) return;  // told already
+    for (const host::ExtendedAttribute& xattr : *entry.xattrs) {
+      if (::geteuid() != 0 && !xattr.name.starts_with("user.")) continue;
+      if (::lsetxattr(host_path.c_str(), xattr.name.c_str(), xattr.value.data(), xattr.value.size(),
+                      0) == 0) {
+        continue;
+      }
+      // A host that has none at all would say so of every file.
+      if (errno == EOPNOTSUPP && std::exchange(told_unsupported_, true)) continue;
+      if (progress_ != nullptr) progress_->clear();
+      fmt::print(stderr, "gofs: {}: warning: {}: {}\n", escaped(host_path), escaped(xattr.name),
+                 host::errno_words(errno));
+    }
+  }
+
   Session& session_;
   Volume& volume_;
   host::Tree& tree_;
   std::vector<uint8_t> chunk_;
   std::unordered_map<uint64_t, std::string> linked_;  // where the first name of an inode went
-  std::vector<std::pair<std::string, Stat>> directories_;
+  std::vector<std::pair<std::string, host::TreeEntry>> directories_;
+  bool told_unsupported_ = false;
   uint64_t done_bytes_ = 0;
   Progress* progress_ = nullptr;
 };
@@ -229,6 +252,7 @@ void run_get(Session& session, const GetOptions& options) {
     top.entry.ino = top.stat->ino;
     top.entry.type = format::file_type_of_mode(static_cast<uint16_t>(top.stat->mode));
   }
+  find_xattrs(session, tree, top);
   const bool directory = top.entry.type == format::kTypeDirectory;
   if (directory && !options.recursive) throw Failure{options.path + ": is a directory (use -r)"};
   const std::string target = target_path(options.host_path, top.entry.name);
@@ -252,7 +276,7 @@ void run_get(Session& session, const GetOptions& options) {
     entries.push_back(entry);
   };
   visitor.error = [&](const Error& error) { report(session, error.message); };
-  tree.walk(top, {.recursive = true, .link_targets = true}, visitor);
+  tree.walk(top, {.recursive = true, .link_targets = true, .xattrs = true}, visitor);
 
   Progress progress(entries.size(), bytes);
   copier.show(&progress);

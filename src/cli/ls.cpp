@@ -3,7 +3,7 @@
 // gofs ls VOL [PATH] [-l] [-R] [--json]: the names in a directory, or everything below it.
 //
 // With --json: one object a line, first for PATH itself, then for what is in it (-R: below it). -l
-// adds all that stat knows.
+// adds all that stat knows, extended attributes as well.
 #include <fmt/format.h>
 
 #include <optional>
@@ -52,7 +52,9 @@ void run_ls(Session& session, const LsOptions& options) {
   Volume volume = mount_volume(session);
   host::Tree tree(volume.state());
   host::TreeEntry top = take(tree.find(options.path, options.details));
+  const bool xattrs = session.json && options.details;
   if (!options.details) top.stat.reset();
+  if (xattrs) find_xattrs(session, tree, top);
   const bool directory = top.entry.type == format::kTypeDirectory;
   if (session.json || !directory) print_entry(session, options, top, options.path);
   if (!directory) return;
@@ -71,10 +73,12 @@ void run_ls(Session& session, const LsOptions& options) {
     flush_output();
     report(session, error.message);
   };
-  tree.walk(
-      top,
-      {.recursive = options.recursive, .stat = options.details, .link_targets = options.details},
-      visitor);
+  tree.walk(top,
+            {.recursive = options.recursive,
+             .stat = options.details,
+             .link_targets = options.details,
+             .xattrs = xattrs},
+            visitor);
 }
 
 }  // namespace gofs::cli

@@ -14,6 +14,15 @@ void report(Session& session, const std::string& message) {
   session.exit_status = kExitFailure;
 }
 
+void find_xattrs(Session& session, host::Tree& tree, host::TreeEntry& entry) {
+  auto xattrs = tree.xattrs_of(entry.entry.ino, entry.path);
+  if (xattrs) {
+    entry.xattrs = std::move(*xattrs);
+  } else {
+    report(session, xattrs.error().message);
+  }
+}
+
 Volume mount_volume(const Session& session) {
   MountOptions options;
   options.backend = session.backend;

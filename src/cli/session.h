@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gofs/volume.hpp"
+#include "host/tree.h"
 
 namespace gofs::cli {
 
@@ -38,6 +39,9 @@ struct Session {
 
 /// Prints one line about an error and lets the command go on; it will exit with 1.
 void report(Session& session, const std::string& message);
+
+/// Gives `entry` its extended attributes; reports if they cannot be read.
+void find_xattrs(Session& session, host::Tree& tree, host::TreeEntry& entry);
 
 /// Mounts session.volume; warnings go to stderr.
 Volume mount_volume(const Session& session);

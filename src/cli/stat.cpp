@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gofs stat VOL PATH: what the inode says. A symbolic link is described itself; --follow asks for
-// what it leads to.
+// gofs stat VOL PATH: what the inode says, and its extended attributes. A symbolic link is
+// described itself; --follow asks for what it leads to.
 #include <fmt/format.h>
 
 #include "cli/commands.h"
@@ -35,19 +35,25 @@ void print_table(const host::TreeEntry& entry) {
   if (stat.created.seconds != 0 || stat.created.nanoseconds != 0) {
     row("created", time_text(stat.created));
   }
+  if (!entry.xattrs) return;
+  for (const host::ExtendedAttribute& xattr : *entry.xattrs) {
+    row("attribute", xattr_text(xattr));
+  }
 }
 
 }  // namespace
 
 void run_stat(Session& session, const StatOptions& options) {
   Volume volume = mount_volume(session);
-  host::TreeEntry entry = take(host::Tree(volume.state()).find(options.path, true));
+  host::Tree tree(volume.state());
+  host::TreeEntry entry = take(tree.find(options.path, true));
   if (options.follow) {
     entry.stat = take(volume.stat(options.path));
     entry.entry.ino = entry.stat->ino;
     entry.entry.type = format::file_type_of_mode(static_cast<uint16_t>(entry.stat->mode));
     entry.link_target.reset();
   }
+  find_xattrs(session, tree, entry);
   session.json ? print(entry_json(entry) + "\n") : print_table(entry);
 }
 

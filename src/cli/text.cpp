@@ -18,6 +18,31 @@ bool is_control(std::string_view sequence) {
   return sequence.size() == 2 && first == 0xc2 && static_cast<uint8_t>(sequence[1]) < 0xa0;
 }
 
+/// "u::rw-,u:1000:r--,g::r--,m::rw-,o::---" of an ACL in the form of the system call.
+std::string acl_text(std::string_view value) {
+  const auto number = [&value](size_t at, size_t bytes) {
+    uint32_t result = 0;
+    for (size_t i = bytes; i-- > 0;) result = result << 8 | static_cast<uint8_t>(value[at + i]);
+    return result;
+  };
+  std::string text;
+  for (size_t at = 4; at + 8 <= value.size(); at += 8) {
+    const uint32_t tag = number(at, 2);
+    const uint32_t bits = number(at + 2, 2);
+    const bool named = tag == format::kAclUser || tag == format::kAclGroup;
+    if (!text.empty()) text += ',';
+    text += (tag & (format::kAclOwner | format::kAclUser)) != 0         ? 'u'
+            : (tag & (format::kAclGroupOwner | format::kAclGroup)) != 0 ? 'g'
+            : tag == format::kAclMask                                   ? 'm'
+                                                                        : 'o';
+    text += ':' + (named ? std::to_string(number(at + 4, 4)) : std::string()) + ':';
+    text += (bits & 4) != 0 ? 'r' : '-';
+    text += (bits & 2) != 0 ? 'w' : '-';
+    text += (bits & 1) != 0 ? 'x' : '-';
+  }
+  return text;
+}
+
 }  // namespace
 
 size_t utf8_length(std::string_view text) {
@@ -162,6 +187,18 @@ std::string size_text(uint64_t bytes) {
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
+std::string xattr_text(const host::ExtendedAttribute& xattr) {
+  const std::string name = escaped(xattr.name) + " = ";
+  if (xattr.name.starts_with("system.posix_acl_")) return name + acl_text(xattr.value);
+  bool text = is_utf8(xattr.value);
+  for (std::string_view rest = xattr.value; text && !rest.empty();) {
+    const std::string_view sequence = rest.substr(0, utf8_length(rest));
+    text = !is_control(sequence) || sequence == "\n" || sequence == "\t";
+    rest.remove_prefix(sequence.size());
+  }
+  return name + (text ? fmt::format("\"{}\"", escaped(xattr.value)) : "0x" + hex(xattr.value));
+}
+
 std::string entry_json(const host::TreeEntry& entry) {
   std::string text = "{";
   auto out = std::back_inserter(text);
@@ -183,6 +220,14 @@ std::string entry_json(const host::TreeEntry& entry) {
     fmt::format_to(out, ",\"rdev\":[{},{}]", stat.device_major, stat.device_minor);
   }
   if (entry.link_target) fmt::format_to(out, ",\"target_hex\":\"{}\"", hex(*entry.link_target));
+  if (entry.xattrs) {
+    text += ",\"xattrs\":[";
+    for (const host::ExtendedAttribute& xattr : *entry.xattrs) {
+      if (text.back() == ']') text += ',';
+      fmt::format_to(out, "[\"{}\",\"{}\"]", hex(xattr.name), hex(xattr.value));
+    }
+    text += ']';
+  }
   return text += '}';
 }
 

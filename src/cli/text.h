@@ -37,8 +37,12 @@ std::string time_text(const f2fs::TimeStamp& time);
 /// "1.5 GiB"
 std::string size_text(uint64_t bytes);
 
+/// An extended attribute: "user.colour = \"green\"" if it is text, an ACL as setfacl takes it (with
+/// numbers for names), else hexadecimal with 0x in front.
+std::string xattr_text(const host::ExtendedAttribute& xattr);
+
 /// One object, without a newline: path (if UTF-8), path_hex, ino, type, and with a stat all that it
-/// holds.
+/// holds; with extended attributes a list of [name_hex, value_hex].
 std::string entry_json(const host::TreeEntry& entry);
 
 }  // namespace gofs::cli

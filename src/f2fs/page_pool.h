@@ -5,6 +5,7 @@
 #pragma once
 
 #include "simt/atomic.h"
+#include "simt/clock.h"
 #include "simt/warp.h"
 
 namespace gofs::f2fs {
@@ -30,5 +31,43 @@ struct PagePool {
     simt::unlock(locks[static_cast<uint64_t>(page - pages) / kBlockBytes]);
   }
 };
+
+/// Two spare blocks of one warp.
+struct SparePair {
+  uint8_t* blocks[2];
+};
+
+/// Two blocks for the whole warp, both or none, so that nobody waits for a second one with a first.
+/// Collective, uniform. False when there were none for `timeout_ns`.
+GOFS_HD inline bool take_pair(const simt::Warp& warp, const PagePool& pool, uint64_t timeout_ns,
+                              SparePair& pair) {
+  uint64_t first = 0;
+  uint64_t second = 0;
+  if (warp.thread_rank() == 0) {
+    const simt::Deadline deadline = simt::Deadline::after_ns(timeout_ns);
+    simt::Backoff backoff;
+    while (second == 0 && !deadline.passed()) {
+      first = reinterpret_cast<uint64_t>(pool.try_take(warp));
+      if (first != 0) second = reinterpret_cast<uint64_t>(pool.try_take(warp));
+      if (second != 0) break;
+      if (first != 0) pool.give_back(reinterpret_cast<uint8_t*>(first));
+      backoff.pause();
+    }
+  }
+  pair.blocks[0] = reinterpret_cast<uint8_t*>(warp.shfl(first, 0));
+  pair.blocks[1] = reinterpret_cast<uint8_t*>(warp.shfl(second, 0));
+  warp.sync();
+  return pair.blocks[1] != nullptr;
+}
+
+/// Collective; no lane uses the blocks any more.
+GOFS_HD inline void give_back_pair(const simt::Warp& warp, const PagePool& pool,
+                                   const SparePair& pair) {
+  warp.sync();
+  if (warp.thread_rank() == 0) {
+    pool.give_back(pair.blocks[0]);
+    pool.give_back(pair.blocks[1]);
+  }
+}
 
 }  // namespace gofs::f2fs

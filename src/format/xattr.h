@@ -48,4 +48,29 @@ enum XattrIndex : uint8_t {
   kXattrVerity = 11,     // "v"
 };
 
+/// Value of an ACL: a version, then entries that are short unless they name somebody.
+inline constexpr uint32_t kAclVersion = 1;
+
+enum AclTag : uint16_t {
+  kAclOwner = 0x01,
+  kAclUser = 0x02,  // of a named user: has an id
+  kAclGroupOwner = 0x04,
+  kAclGroup = 0x08,  // of a named group: has an id
+  kAclMask = 0x10,
+  kAclOther = 0x20,
+};
+
+struct AclEntryShort {
+  le16 e_tag;
+  le16 e_perm;
+};
+static_assert(sizeof(AclEntryShort) == 4);
+
+struct AclEntry {
+  le16 e_tag;
+  le16 e_perm;
+  le32 e_id;
+};
+static_assert(sizeof(AclEntry) == 8);
+
 }  // namespace gofs::format

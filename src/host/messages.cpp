@@ -236,7 +236,7 @@ std::string describe(const f2fs::Corruption& corruption) {
     case Structure::kSymlink:
       return fmt::format("symbolic link {}{} has an impossible length of {}", id, at, value);
     case Structure::kXattr:
-      return fmt::format("extended attributes of inode {}{}: bad value {}", id, at, value);
+      return fmt::format("extended attributes of inode {}{} are damaged at byte {}", id, at, value);
     case Structure::kSitEntry:
       return fmt::format("SIT entry of segment {}{}: bad value {}", id, at, value);
   }

@@ -17,7 +17,28 @@ namespace {
 
 constexpr size_t kInodesAtOnce = 8192;
 constexpr size_t kTargetsAtOnce = 256;
+constexpr size_t kXattrsAtOnce = 64;
 constexpr size_t kNamesAtOnce = 2048;
+
+/// What vfs::dump_xattrs_of() wrote, by name.
+std::vector<ExtendedAttribute> parse_xattrs(const uint8_t* bytes, size_t count) {
+  std::vector<ExtendedAttribute> xattrs;
+  const auto* const text = reinterpret_cast<const char*>(bytes);
+  for (size_t at = 0; at < count;) {
+    ExtendedAttribute xattr;
+    xattr.name = text + at;
+    at += xattr.name.size() + 1;
+    const uint32_t size =
+        static_cast<uint32_t>(bytes[at]) | static_cast<uint32_t>(bytes[at + 1]) << 8 |
+        static_cast<uint32_t>(bytes[at + 2]) << 16 | static_cast<uint32_t>(bytes[at + 3]) << 24;
+    xattr.value.assign(text + at + 4, size);
+    at += 4 + size;
+    xattrs.push_back(std::move(xattr));
+  }
+  std::sort(xattrs.begin(), xattrs.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return xattrs;
+}
 
 }  // namespace
 
@@ -34,6 +55,7 @@ Tree::Tree(VolumeState& volume)
       params_(volume.backend().shared_memory(), 1),
       queries_(volume.backend().shared_memory(), kInodesAtOnce),
       targets_(volume.backend().shared_memory(), kTargetsAtOnce * vfs::kPathBytesMax),
+      xattrs_(volume.backend().shared_memory(), kXattrsAtOnce * vfs::kXattrListBytesMax),
       raw_names_(kNamesAtOnce) {}
 
 Expected<TreeEntry> Tree::find(const std::string& path, bool link_target) {
@@ -139,6 +161,48 @@ void Tree::ask_targets(std::vector<TreeEntry>& entries, const WalkVisitor& visit
   }
 }
 
+void Tree::ask_xattrs(std::vector<TreeEntry>& entries, const WalkVisitor& visitor) {
+  std::vector<TreeEntry*> known;
+  for (TreeEntry& entry : entries) {
+    if (entry.stat) known.push_back(&entry);
+  }
+  for (size_t first = 0; first < known.size(); first += kXattrsAtOnce) {
+    const size_t count = std::min(kXattrsAtOnce, known.size() - first);
+    for (size_t i = 0; i < count; ++i) {
+      queries_[i] = work::InodeQuery{};
+      queries_[i].ino = static_cast<uint32_t>(known[first + i]->entry.ino);
+      queries_[i].xattrs = xattrs_.data() + i * vfs::kXattrListBytesMax;
+      queries_[i].xattr_capacity = vfs::kXattrListBytesMax;
+    }
+    const bool ran = ask(static_cast<uint32_t>(count));
+    for (size_t i = 0; i < count; ++i) {
+      const work::InodeQuery& query = queries_[i];
+      const int error = !ran              ? -EIO
+                        : query.error < 0 ? query.error
+                                          : std::min(query.xattr_bytes, 0);
+      TreeEntry& entry = *known[first + i];
+      if (error < 0) {
+        visitor.error(volume_.explain(error, entry.path, entry.entry.ino));
+      } else {
+        entry.xattrs = parse_xattrs(query.xattrs, static_cast<size_t>(query.xattr_bytes));
+      }
+    }
+  }
+}
+
+Expected<std::vector<ExtendedAttribute>> Tree::xattrs_of(uint64_t ino, const std::string& path) {
+  std::vector<TreeEntry> one(1);
+  one[0].path = path;
+  one[0].entry.ino = ino;
+  one[0].stat.emplace();
+  Expected<std::vector<ExtendedAttribute>> result = std::vector<ExtendedAttribute>();
+  WalkVisitor visitor;
+  visitor.error = [&result](const Error& error) { result = error; };
+  ask_xattrs(one, visitor);
+  if (one[0].xattrs) result = std::move(*one[0].xattrs);
+  return result;
+}
+
 std::vector<TreeEntry> Tree::look_at(const std::string& directory, const std::vector<Name>& names,
                                      size_t first, size_t count, const WalkOptions& options,
                                      const WalkVisitor& visitor) {
@@ -167,6 +231,7 @@ std::vector<TreeEntry> Tree::look_at(const std::string& directory, const std::ve
     }
   }
   if (options.link_targets) ask_targets(entries, visitor);
+  if (options.xattrs) ask_xattrs(entries, visitor);
   return entries;
 }
 

@@ -18,18 +18,26 @@
 
 namespace gofs::host {
 
+/// As a program gets it: the name with its prefix.
+struct ExtendedAttribute {
+  std::string name;
+  std::string value;
+};
+
 struct TreeEntry {
   std::string path;    // absolute
   size_t name_at = 0;  // where the last component begins
   DirectoryEntry entry;
   std::optional<Stat> stat;  // if it was asked for and could be had
   std::optional<std::string> link_target;
+  std::optional<std::vector<ExtendedAttribute>> xattrs;  // by name; those that may be read
 };
 
 struct WalkOptions {
   bool recursive = false;
   bool stat = true;  // always so where `recursive` is
   bool link_targets = false;
+  bool xattrs = false;
 };
 
 /// What a walk tells; each may throw to end it.
@@ -49,6 +57,9 @@ class Tree {
   /// The object that `path` names itself; a link is followed only if it is not the last component.
   Expected<TreeEntry> find(const std::string& path, bool link_target);
 
+  /// The extended attributes of the object with number `ino`, by name: those that may be read.
+  Expected<std::vector<ExtendedAttribute>> xattrs_of(uint64_t ino, const std::string& path);
+
   /// Tells of everything below the directory `top`, but not of itself.
   void walk(const TreeEntry& top, const WalkOptions& options, const WalkVisitor& visitor);
 
@@ -67,6 +78,7 @@ class Tree {
   /// Asks for the inodes of queries_[0] to [count - 1].
   bool ask(uint32_t count);
   void ask_targets(std::vector<TreeEntry>& entries, const WalkVisitor& visitor);
+  void ask_xattrs(std::vector<TreeEntry>& entries, const WalkVisitor& visitor);
   std::vector<TreeEntry> look_at(const std::string& directory, const std::vector<Name>& names,
                                  size_t first, size_t count, const WalkOptions& options,
                                  const WalkVisitor& visitor);
@@ -75,6 +87,7 @@ class Tree {
   SharedArray<work::InodesParams> params_;
   SharedArray<work::InodeQuery> queries_;
   SharedArray<char> targets_;
+  SharedArray<uint8_t> xattrs_;
   std::vector<f2fs::NamedEntry> raw_names_;
 };
 

@@ -66,6 +66,29 @@ TEST(Tree, a_walk_meets_everything_once_in_order) {
                              [](const auto& a, const auto& b) { return a.path < b.path; }));
 }
 
+TEST(Tree, attributes_come_by_name_where_they_are_asked_for) {
+  const auto volume = mount(sample().path());
+  const Walked walked = walk(*volume, "/", {.recursive = true, .xattrs = true});
+  EXPECT_TRUE(walked.errors.empty());
+  size_t with_some = 0;
+  for (const TreeEntry& entry : walked.entries) {
+    ASSERT_TRUE(entry.xattrs) << entry.path;
+    with_some += entry.xattrs->empty() ? 0 : 1;
+    if (entry.path != "/block") continue;
+    ASSERT_EQ(entry.xattrs->size(), 4u);
+    EXPECT_EQ((*entry.xattrs)[0].name, "system.posix_acl_access");
+    EXPECT_EQ((*entry.xattrs)[1].name, "trusted.mark");
+    EXPECT_EQ((*entry.xattrs)[2].name, "user.colour");
+    EXPECT_EQ((*entry.xattrs)[2].value, "green");
+    EXPECT_EQ((*entry.xattrs)[3].value, SampleVolume::long_value());
+  }
+  EXPECT_EQ(with_some, 2u);  // /block and /data
+  Tree tree(*volume);
+  const TreeEntry data = tree.find("/data", false).value();
+  EXPECT_EQ(tree.xattrs_of(data.entry.ino, "/data").value().at(0).value, "red");
+  EXPECT_EQ(tree.xattrs_of(4'000'000'000, "/gone").error().code, EUCLEAN);
+}
+
 TEST(Tree, one_level_without_inodes) {
   const auto volume = mount(sample().path());
   const Walked walked = walk(*volume, "/data/", {.recursive = false, .stat = false});

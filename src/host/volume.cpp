@@ -36,6 +36,30 @@ Expected<void> nothing_or_error(VolumeState& state, const VolumeState::Answer& a
   return {};
 }
 
+/// Calls about extended attributes; the subject of errors is the path or what `request` is about.
+Expected<std::string> xattr_or_error(VolumeState& state, VolumeState::Request request,
+                                     const std::string& subject) {
+  std::string bytes(vfs::kXattrListBytesMax, '\0');
+  request.buffer = bytes.data();
+  request.bytes = bytes.size();
+  const auto answer = state.call(request);
+  if (answer.result < 0) return state.explain(answer.result, subject);
+  bytes.resize(static_cast<size_t>(answer.result));
+  return bytes;
+}
+
+Expected<std::vector<std::string>> names_or_error(VolumeState& state,
+                                                  const VolumeState::Request& request,
+                                                  const std::string& subject) {
+  const auto list = xattr_or_error(state, request, subject);
+  if (!list) return list.error();
+  std::vector<std::string> names;
+  for (size_t at = 0; at < list->size(); at += names.back().size() + 1) {
+    names.emplace_back(list->c_str() + at);
+  }
+  return names;
+}
+
 }  // namespace
 
 Volume::Volume(std::unique_ptr<VolumeState> state) : state_(std::move(state)) {}
@@ -114,6 +138,33 @@ Expected<std::string> Volume::readlink(const std::string& path) {
   if (answer.result < 0) return state_->explain(answer.result, path);
   target.resize(static_cast<size_t>(answer.result));
   return target;
+}
+
+Expected<std::string> Volume::getxattr(const std::string& path, const std::string& name) {
+  return xattr_or_error(*state_, {.kind = CallKind::kGetxattr, .path = &path, .name = &name}, path);
+}
+
+Expected<std::string> Volume::lgetxattr(const std::string& path, const std::string& name) {
+  return xattr_or_error(*state_, {.kind = CallKind::kLgetxattr, .path = &path, .name = &name},
+                        path);
+}
+
+Expected<std::string> Volume::fgetxattr(int fd, const std::string& name) {
+  return xattr_or_error(*state_, {.kind = CallKind::kFgetxattr, .name = &name, .descriptor = fd},
+                        state_->descriptor_name(fd));
+}
+
+Expected<std::vector<std::string>> Volume::listxattr(const std::string& path) {
+  return names_or_error(*state_, {.kind = CallKind::kListxattr, .path = &path}, path);
+}
+
+Expected<std::vector<std::string>> Volume::llistxattr(const std::string& path) {
+  return names_or_error(*state_, {.kind = CallKind::kLlistxattr, .path = &path}, path);
+}
+
+Expected<std::vector<std::string>> Volume::flistxattr(int fd) {
+  return names_or_error(*state_, {.kind = CallKind::kFlistxattr, .descriptor = fd},
+                        state_->descriptor_name(fd));
 }
 
 Expected<int> Volume::opendir(const std::string& path) {

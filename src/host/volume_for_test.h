@@ -32,6 +32,8 @@ struct SampleFile {
 ///   nowhere   /loop -> loop /locked (mode 0700, uid 7)   /locked/secret (mode 0600, uid 7)   /fifo
 ///   /device (8, 1)
 ///   "/new\nline" "/bad\xff" (names that need care)
+/// /block has extended attributes: user.colour, user.long, trusted.mark and an ACL; /data has
+/// user.colour.
 class SampleVolume {
  public:
   static constexpr uint32_t kDataFiles = 300;
@@ -69,7 +71,20 @@ class SampleVolume {
     image::FileSpec inlined;
     inlined.inline_data = true;
     add(root, "/", "tiny", 11, inlined);
-    add(root, "/", "block", 4096);
+    image::FileSpec marked;
+    marked.inline_xattr = true;
+    marked.xattrs = {{format::kXattrUser, "colour", "green"},
+                     {format::kXattrTrusted, "mark", std::string("\0\xff", 2)},
+                     {format::kXattrUser, "long", long_value()},
+                     {format::kXattrAclAccess, "",
+                      std::string("\1\0\0\0"
+                                  "\1\0\6\0"
+                                  "\2\0\4\0\7\0\0\0"
+                                  "\4\0\4\0"
+                                  "\x10\0\4\0"
+                                  "\x20\0\4\0",
+                                  28)}};
+    add(root, "/", "block", 4096, marked);
     const image::FileHandle odd = add(root, "/", "odd", 10'007);
     add(root, "/", "large", (uint64_t{9} << 20) + 123);
     add(root, "/", "new\nline", 5);
@@ -80,7 +95,9 @@ class SampleVolume {
     add(root, "/", "holes", kHolesBytes, holes);
     must(builder->add_link(root, "again", odd));
     image::Directory data;
-    must(builder->add_directory(root, "data", {.mode = 0755}, {}, &data));
+    image::DirectoryOptions coloured;
+    coloured.xattrs = {{format::kXattrUser, "colour", "red"}};
+    must(builder->add_directory(root, "data", {.mode = 0755}, coloured, &data));
     for (uint32_t i = 0; i < kDataFiles; ++i) {
       char name[16];
       std::snprintf(name, sizeof(name), "file%04u", i);
@@ -100,6 +117,9 @@ class SampleVolume {
     must(builder->add_special(root, "device", format::kModeBlockDevice, {8, 1}, {.mode = 0640}));
     must(builder->finish());
   }
+
+  /// Of user.long: more than an inode has room for.
+  static std::string long_value() { return std::string(1500, 'l') + std::string(1500, 'g'); }
 
   const std::string& path() const { return file_.path(); }
   /// Of each regular file, under its first name.

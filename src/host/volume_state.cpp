@@ -120,9 +120,13 @@ class VolumeState::Queues {
 /// Shared memory for one call at a time.
 struct VolumeState::CallSlot {
   explicit CallSlot(simt::MemorySpace& memory)
-      : params(memory, 1), path(memory, vfs::kPathBytesMax), staging(memory, kStagingBytes) {}
+      : params(memory, 1),
+        path(memory, vfs::kPathBytesMax),
+        name(memory, vfs::kXattrNameBytesMax + 1),
+        staging(memory, kStagingBytes) {}
   SharedArray<work::CallParams> params;
   SharedArray<char> path;
+  SharedArray<char> name;
   SharedArray<uint8_t> staging;
 };
 
@@ -294,6 +298,16 @@ VolumeState::Answer VolumeState::call(const Request& request) {
       return answer;
     }
   }
+  if (request.name != nullptr) {
+    if (request.name->find('\0') != std::string::npos) {
+      answer.result = -EINVAL;
+      return answer;
+    }
+    if (request.name->size() > vfs::kXattrNameBytesMax) {
+      answer.result = -ERANGE;
+      return answer;
+    }
+  }
   std::unique_ptr<CallSlot> slot;
   try {
     slot = take_slot();
@@ -312,6 +326,10 @@ VolumeState::Answer VolumeState::call(const Request& request) {
   if (request.path != nullptr) {
     std::memcpy(slot->path.data(), request.path->c_str(), request.path->size() + 1);
     params.path = slot->path.data();
+  }
+  if (request.name != nullptr) {
+    std::memcpy(slot->name.data(), request.name->c_str(), request.name->size() + 1);
+    params.name = slot->name.data();
   }
   const bool direct = backend_->is_host();
   params.buffer = direct ? request.buffer : slot->staging.data();

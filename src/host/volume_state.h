@@ -82,6 +82,7 @@ class VolumeState {
   struct Request {
     work::CallKind kind;
     const std::string* path = nullptr;
+    const std::string* name = nullptr;  // of an extended attribute
     uint32_t flags = 0;
     int descriptor = -1;
     void* buffer = nullptr;  // results of up to `bytes` go there

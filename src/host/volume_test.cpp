@@ -148,6 +148,33 @@ TEST_F(VolumeTest, stat_follows_links_and_lstat_does_not) {
   EXPECT_EQ(volume_.readlink("/dangling").value(), "nowhere");
 }
 
+TEST_F(VolumeTest, extended_attributes_are_listed_and_read) {
+  using Names = std::vector<std::string>;
+  const Names names = {"user.colour", "trusted.mark", "user.long", "system.posix_acl_access"};
+  EXPECT_EQ(volume_.listxattr("/block").value(), names);
+  EXPECT_EQ(volume_.listxattr("/odd").value(), Names());
+  EXPECT_EQ(volume_.getxattr("/block", "user.colour").value(), "green");
+  EXPECT_EQ(volume_.getxattr("/block", "user.long").value(), SampleVolume::long_value());
+  EXPECT_EQ(volume_.getxattr("/block", "trusted.mark").value(), std::string("\0\xff", 2));
+  EXPECT_EQ(volume_.getxattr("/block", "system.posix_acl_access").value().size(), 4u + 5 * 8);
+  EXPECT_EQ(volume_.getxattr("/link", "user.colour").value(), "red");
+  EXPECT_EQ(code_of(volume_.lgetxattr("/link", "user.colour")), ENODATA);
+  EXPECT_EQ(volume_.listxattr("/link").value(), Names{"user.colour"});
+  EXPECT_EQ(volume_.llistxattr("/link").value(), Names());
+  const int fd = volume_.open("/block").value();
+  EXPECT_EQ(volume_.flistxattr(fd).value(), names);
+  EXPECT_EQ(volume_.fgetxattr(fd, "user.colour").value(), "green");
+  EXPECT_EQ(code_of(volume_.fgetxattr(fd, "user.nosuch")), ENODATA);
+  EXPECT_EQ(code_of(volume_.fgetxattr(4000, "user.colour")), EBADF);
+  EXPECT_EQ(code_of(volume_.flistxattr(4000)), EBADF);
+  EXPECT_EQ(code_of(volume_.getxattr("/block", std::string("user.\0x", 7))), EINVAL);
+  EXPECT_EQ(code_of(volume_.getxattr("/block", "user." + std::string(251, 'x'))), ERANGE);
+  EXPECT_EQ(code_of(volume_.getxattr("/block", "")), ERANGE);
+  EXPECT_EQ(code_of(volume_.getxattr("/block", "colour")), EOPNOTSUPP);
+  EXPECT_EQ(volume_.getxattr("/nosuch", "user.colour").error().message,
+            "/nosuch: No such file or directory");
+}
+
 TEST_F(VolumeTest, directories_list_every_name) {
   std::set<std::string> expected;
   for (const auto& [path, file] : sample().files()) {
@@ -267,6 +294,9 @@ TEST(VolumePermissions, others_do_not_get_in) {
   EXPECT_EQ(code_of(volume.opendir("/locked")), EACCES);
   EXPECT_EQ(code_of(volume.access("/locked", X_OK)), EACCES);
   EXPECT_TRUE(volume.access("/odd", R_OK));
+  EXPECT_EQ(code_of(volume.getxattr("/block", "trusted.mark")), ENODATA);
+  EXPECT_EQ(volume.listxattr("/block").value(),
+            (std::vector<std::string>{"user.colour", "user.long", "system.posix_acl_access"}));
   EXPECT_EQ(code_of(volume.open("/device")), EACCES);  // mode 0640, before it is found no file
   options.uid = 7;
   Volume owner = Volume::mount(sample().path(), options).value();

@@ -183,32 +183,15 @@ GOFS_NOINLINE GOFS_HD inline int resolve(const simt::Warp& warp, Filesystem& fs,
     return detail::load_uniform(warp, fs, known.ino, inode);
   }
 
-  detail::Walk walk{path, path_bytes, {nullptr, nullptr}, 0};
-  // Two spare blocks for links, taken together so that nobody waits for a second one with a first.
-  const simt::Deadline deadline = simt::Deadline::after_ns(f2fs::kFrameTimeoutNs);
-  simt::Backoff backoff;
-  const bool leader = warp.thread_rank() == 0;
-  uint64_t first = 0;
-  uint64_t second = 0;
-  if (leader) {
-    while (second == 0 && !deadline.passed()) {
-      first = reinterpret_cast<uint64_t>(fs.pool.try_take(warp));
-      if (first != 0) second = reinterpret_cast<uint64_t>(fs.pool.try_take(warp));
-      if (second != 0) break;
-      if (first != 0) fs.pool.give_back(reinterpret_cast<uint8_t*>(first));
-      backoff.pause();
-    }
-  }
-  walk.blocks[0] = reinterpret_cast<char*>(warp.shfl(first, 0));
-  walk.blocks[1] = reinterpret_cast<char*>(warp.shfl(second, 0));
-  if (walk.blocks[1] == nullptr) return -EBUSY;
-  warp.sync();
+  f2fs::SparePair spare{};  // for links
+  if (!f2fs::take_pair(warp, fs.pool, f2fs::kFrameTimeoutNs, spare)) return -EBUSY;
+  detail::Walk walk{
+      path,
+      path_bytes,
+      {reinterpret_cast<char*>(spare.blocks[0]), reinterpret_cast<char*>(spare.blocks[1])},
+      0};
   const int error = detail::walk_path(warp, fs, walk, last_link, inode);
-  warp.sync();
-  if (leader) {
-    fs.pool.give_back(reinterpret_cast<uint8_t*>(first));
-    fs.pool.give_back(reinterpret_cast<uint8_t*>(second));
-  }
+  f2fs::give_back_pair(warp, fs.pool, spare);
   if (error == 0 && follow) {
     fs.paths.insert(warp, 0, hash, path, path_bytes,
                     NameTarget{inode.ino, format::file_type_of_mode(inode.mode)});

@@ -6,6 +6,7 @@
 
 #include "vfs/async.h"
 #include "vfs/metadata.h"
+#include "vfs/xattr.h"
 
 namespace gofs::work {
 
@@ -22,6 +23,13 @@ enum class CallKind : uint32_t {
   kLseek,      // descriptor, offset, flags (vfs::Whence) -> position
   kStatfs,     // -> statfs
   kOpenInode,  // offset (an ino), flags -> descriptor
+  // Extended attributes: -> bytes of the value or of the list; with 0 `bytes` how many there are.
+  kGetxattr,    // path, name, buffer, bytes
+  kLgetxattr,   // path, name, buffer, bytes; of a link itself
+  kFgetxattr,   // descriptor, name, buffer, bytes
+  kListxattr,   // path, buffer, bytes
+  kLlistxattr,  // path, buffer, bytes; of a link itself
+  kFlistxattr,  // descriptor, buffer, bytes
 };
 
 struct CallParams {
@@ -30,6 +38,7 @@ struct CallParams {
   uint32_t flags;
   int descriptor;
   const char* path;  // NUL-terminated, in shared memory
+  const char* name;  // of an extended attribute, as `path`
   void* buffer;      // in memory that the backend's warps reach
   uint64_t bytes;
   int64_t offset;
@@ -71,6 +80,22 @@ GOFS_HD inline int64_t perform(const simt::Warp& warp, CallParams& call, vfs::St
     case CallKind::kOpenInode:
       if (call.offset < 0 || call.offset > UINT32_MAX) return -EINVAL;
       return vfs::open_inode(warp, fs, static_cast<uint32_t>(call.offset), call.flags);
+    case CallKind::kGetxattr:
+    case CallKind::kLgetxattr:
+      return vfs::getxattr(
+          warp, fs, call.path,
+          call.kind == CallKind::kGetxattr ? vfs::LastLink::kFollow : vfs::LastLink::kKeep,
+          call.name, call.buffer, call.bytes);
+    case CallKind::kFgetxattr:
+      return vfs::fgetxattr(warp, fs, call.descriptor, call.name, call.buffer, call.bytes);
+    case CallKind::kListxattr:
+    case CallKind::kLlistxattr:
+      return vfs::listxattr(
+          warp, fs, call.path,
+          call.kind == CallKind::kListxattr ? vfs::LastLink::kFollow : vfs::LastLink::kKeep, text,
+          call.bytes);
+    case CallKind::kFlistxattr:
+      return vfs::flistxattr(warp, fs, call.descriptor, text, call.bytes);
   }
   return -ENOSYS;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "vfs/metadata.h"
+#include "vfs/xattr.h"
 
 namespace gofs::work {
 
@@ -15,6 +16,9 @@ struct InodeQuery {
   char* link_target;  // where a symbolic link's target goes; null: not wanted
   uint32_t link_capacity;
   int32_t link_length;  // bytes of it, or a negative errno
+  uint8_t* xattrs;      // where vfs::dump_xattrs_of() writes; null: not wanted
+  uint32_t xattr_capacity;
+  int32_t xattr_bytes;  // written there, or a negative errno
 };
 
 struct InodesParams {
@@ -36,12 +40,15 @@ GOFS_HD inline void inodes_body(const simt::Warp& warp, uint32_t warp_index, uin
     const uint32_t ino = mine ? params.queries[index].ino : 0;
     const int error = f2fs::load_inodes(warp, fs.volume, lanes, ino, inode);
     bool wants_target = false;
+    bool wants_xattrs = false;
     if (mine) {
       InodeQuery& query = params.queries[index];
       query.error = error;
       query.link_length = 0;
+      query.xattr_bytes = 0;
       if (error == 0) query.stat = vfs::stat_of(inode);
       wants_target = error == 0 && inode.is_symlink() && query.link_target != nullptr;
+      wants_xattrs = error == 0 && f2fs::may_have_xattrs(inode) && query.xattrs != nullptr;
     }
     // Links are few: one after the other, with the whole warp.
     for (uint32_t left = warp.ballot(wants_target); left != 0; left &= left - 1) {
@@ -53,6 +60,16 @@ GOFS_HD inline void inodes_body(const simt::Warp& warp, uint32_t warp_index, uin
         length = vfs::read_link(warp, fs, link, query.link_target, query.link_capacity);
       }
       if (rank == owner) query.link_length = static_cast<int32_t>(length);
+    }
+    for (uint32_t left = warp.ballot(wants_xattrs); left != 0; left &= left - 1) {
+      const uint32_t owner = simt::lowest_bit(left);
+      InodeQuery& query = params.queries[first + owner];
+      f2fs::Inode file{};
+      int64_t bytes = vfs::detail::load_uniform(warp, fs, warp.shfl(ino, owner), file);
+      if (bytes == 0) {
+        bytes = vfs::dump_xattrs_of(warp, fs, file, query.xattrs, query.xattr_capacity);
+      }
+      if (rank == owner) query.xattr_bytes = static_cast<int32_t>(bytes);
     }
   }
 }

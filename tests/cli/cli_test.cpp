@@ -140,7 +140,7 @@ TEST(Ls, json_tells_everything_about_each_object) {
     const Json object = Json::parse(line);
     EXPECT_TRUE(objects.emplace(object["path_hex"], object).second) << line;
     for (const char* field : {"ino", "type", "mode", "uid", "gid", "nlink", "size", "blocks",
-                              "atime", "mtime", "ctime", "rdev"}) {
+                              "atime", "mtime", "ctime", "rdev", "xattrs"}) {
       EXPECT_TRUE(object.contains(field)) << field << " of " << line;
     }
     EXPECT_EQ(object.contains("target_hex"), object["type"] == "symlink");
@@ -156,6 +156,13 @@ TEST(Ls, json_tells_everything_about_each_object) {
   EXPECT_EQ(odd["blocks"], 24);
   EXPECT_EQ(odd["mtime"], Json({1'700'000'000, 0}));
   EXPECT_EQ(odd["rdev"], Json({0, 0}));
+  EXPECT_EQ(odd["xattrs"], Json::array());
+  const Json xattrs = objects[hex("/block")]["xattrs"];
+  ASSERT_EQ(xattrs.size(), 4u);
+  EXPECT_EQ(xattrs[0][0], hex("system.posix_acl_access"));
+  EXPECT_EQ(xattrs[1], Json({hex("trusted.mark"), "00ff"}));
+  EXPECT_EQ(xattrs[2], Json({hex("user.colour"), hex("green")}));
+  EXPECT_EQ(xattrs[3], Json({hex("user.long"), hex(SampleVolume::long_value())}));
   EXPECT_EQ(objects[hex("/again")]["ino"], odd["ino"]);
   EXPECT_EQ(objects[hex("/device")]["type"], "block");
   EXPECT_EQ(objects[hex("/device")]["rdev"], Json({8, 1}));
@@ -183,6 +190,27 @@ TEST(StatCommand, shows_links_themselves_unless_told_to_follow) {
             std::string::npos);
   const Json object = Json::parse(gofs_says({"stat", sample().path(), "/odd", "--json"}));
   EXPECT_EQ(object["size"], 10'007);
+}
+
+TEST(StatCommand, shows_attributes_in_a_form_that_can_be_read) {
+  const std::string text = gofs_says({"stat", sample().path(), "/block"});
+  for (const char* line :
+       {"attribute user.colour = \"green\"\n", "attribute trusted.mark = 0x00ff\n",
+        "attribute system.posix_acl_access = u::rw-,u:7:r--,g::r--,m::r--,o::r--\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  }
+  const Json object = Json::parse(gofs_says({"stat", sample().path(), "/link", "-L", "--json"}));
+  EXPECT_EQ(object["xattrs"], Json::array({Json({hex("user.colour"), hex("red")})}));
+}
+
+TEST(StatCommand, shows_when_a_file_was_made_where_the_volume_keeps_it) {
+  const SampleVolume volume(format::kFeatureExtraAttr | format::kFeatureInodeCrtime);
+  const Json object = Json::parse(gofs_says({"stat", volume.path(), "/odd", "--json"}));
+  EXPECT_EQ(object["btime"], Json({1'700'000'000, 0}));
+  EXPECT_NE(gofs_says({"stat", volume.path(), "/odd"}).find("created   2023-11-14 22:13:20"),
+            std::string::npos);
+  EXPECT_FALSE(
+      Json::parse(gofs_says({"stat", sample().path(), "/odd", "--json"})).contains("btime"));
 }
 
 TEST(Cat, prints_bytes_from_and_to_anywhere) {

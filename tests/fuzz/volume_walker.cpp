@@ -17,6 +17,7 @@ WalkMemory::WalkMemory(simt::MemorySpace& memory, uint32_t warp_width) : memory_
   batch = take<work::BatchParams>(1);
   queries = take<work::InodeQuery>(kQueries);
   targets = take<char>(size_t{4} * vfs::kPathBytesMax);
+  xattrs = take<uint8_t>(size_t{4} * vfs::kXattrListBytesMax);
   inodes = take<work::InodesParams>(1);
   hash_files = take<work::HashFile>(kQueries);
   hash = take<work::HashParams>(1);
@@ -156,6 +157,7 @@ class Walker {
     }
     turn();
     answer(vfs::access(warp_, fs_, path.c_str(), vfs::kMayRead));
+    ask_xattrs(path);
     if ((stat.mode & format::kModeTypeMask) != format::kModeSymlink) return;
     ++report_.links;
     // With a long rest behind the link, which is copied.
@@ -172,6 +174,49 @@ class Walker {
       if (length > 0) mix(to, static_cast<uint64_t>(length));
       warp_.sync();
     }
+  }
+
+  /// The list of names, then each value, in memory that ends where they end.
+  void ask_xattrs(const std::string& path) {
+    static_assert(WalkMemory::kReadBytes >= vfs::kXattrListBytesMax);
+    turn();
+    const int64_t bytes =
+        answer(vfs::listxattr(warp_, fs_, path.c_str(), vfs::LastLink::kKeep, nullptr, 0));
+    if (bytes > vfs::kXattrListBytesMax) return wrong("a list longer than any");
+    if (bytes <= 0) return;
+    turn();
+    auto* const list = reinterpret_cast<char*>(memory_.read) + WalkMemory::kReadBytes - bytes;
+    const int64_t listed = answer(vfs::listxattr(warp_, fs_, path.c_str(), vfs::LastLink::kKeep,
+                                                 list, static_cast<uint64_t>(bytes)));
+    warp_.sync();
+    if (listed > bytes) return wrong("a list longer than its buffer");
+    std::vector<std::string> names;
+    for (int64_t at = 0; at < listed && names.size() < 40; at += names.back().size() + 1) {
+      names.emplace_back(list + at, ::strnlen(list + at, static_cast<size_t>(listed - at)));
+      if (names.back().find('.') == std::string::npos) return wrong("an attribute without prefix");
+    }
+    if (listed > 0 && list[listed - 1] != '\0') return wrong("a list without an end");
+    warp_.sync();
+    names.emplace_back("user.nosuch");
+    names.emplace_back("system.posix_acl_access");
+    names.emplace_back("system.advise");
+    for (const std::string& name : names) ask_xattr(path, name);
+  }
+
+  void ask_xattr(const std::string& path, const std::string& name) {
+    turn();
+    const int64_t size = answer(
+        vfs::getxattr(warp_, fs_, path.c_str(), vfs::LastLink::kKeep, name.c_str(), nullptr, 0));
+    if (size > vfs::kXattrListBytesMax) return wrong("a value longer than any");
+    if (size <= 0) return;
+    turn();
+    uint8_t* const value = memory_.read + WalkMemory::kReadBytes - size;
+    const int64_t got = answer(vfs::getxattr(warp_, fs_, path.c_str(), vfs::LastLink::kKeep,
+                                             name.c_str(), value, static_cast<uint64_t>(size)));
+    warp_.sync();
+    if (got > size) return wrong("a value longer than its buffer");
+    if (got > 0) mix(value, static_cast<uint64_t>(got));
+    warp_.sync();
   }
 
   // --- Directories -------------------------------------------------------------------------------
@@ -260,6 +305,8 @@ class Walker {
         if (i >= 4) continue;
         memory_.queries[i].link_target = memory_.targets + i * vfs::kPathBytesMax;
         memory_.queries[i].link_capacity = vfs::kPathBytesMax;
+        memory_.queries[i].xattrs = memory_.xattrs + i * vfs::kXattrListBytesMax;
+        memory_.queries[i].xattr_capacity = vfs::kXattrListBytesMax;
       }
       *memory_.inodes =
           work::InodesParams{&fs_, memory_.queries, static_cast<uint32_t>(inos.size())};
@@ -295,6 +342,8 @@ class Walker {
     if (answer(query.error) < 0) return;
     answer(query.link_length);
     if (query.link_length > static_cast<int>(vfs::kPathBytesMax)) wrong("a link's length");
+    answer(query.xattr_bytes);
+    if (query.xattr_bytes > static_cast<int>(vfs::kXattrListBytesMax)) wrong("attributes' length");
     note_stat(query.stat);
     switch (query.stat.mode & format::kModeTypeMask) {
       case format::kModeDirectory:

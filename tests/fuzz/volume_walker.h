@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Asks a mounted volume for everything it can be asked, as programs would: every directory listed
-// and searched, every inode asked, every link read and followed, the beginning, the end and the
+// and searched, every inode asked, every link read and followed, extended attributes listed and
+// read, the beginning, the end and the
 // edges of every file read, by path, by number, in batches, lane by lane, asynchronously, and
 // hashed. Each loop here has a bound that does not come from the volume, so what takes long is the
 // reader's doing.
@@ -20,6 +21,7 @@
 #include "vfs/async.h"
 #include "vfs/batch.h"
 #include "vfs/metadata.h"
+#include "vfs/xattr.h"
 #include "work/batch.h"
 #include "work/hash.h"
 #include "work/inodes.h"
@@ -55,7 +57,8 @@ class WalkMemory {
   uint64_t* offsets;  // kBatchFiles
   work::BatchParams* batch;
   work::InodeQuery* queries;
-  char* targets;  // of 4 queries, a path's length each
+  char* targets;    // of 4 queries, a path's length each
+  uint8_t* xattrs;  // of 4 queries, vfs::kXattrListBytesMax each
   work::InodesParams* inodes;
   work::HashFile* hash_files;  // kQueries
   work::HashParams* hash;

@@ -115,6 +115,74 @@ struct MetadataResults {
   uint64_t free_blocks;
 };
 
+constexpr uint32_t kXattrBytes = 4000;
+
+/// What one group was told about extended attributes.
+struct XattrResults {
+  int64_t list_bytes;
+  int64_t link_list_bytes;
+  int64_t fd_list_bytes;
+  int64_t value_bytes;
+  int64_t link_value;
+  int64_t fd_value_bytes;
+  int64_t size;
+  int64_t too_small;
+  int64_t acl_bytes;
+  char list[128];
+  char value[kXattrBytes];
+  char fd_value[kXattrBytes];
+  char acl[64];
+};
+
+/// `out` belongs to the group, which all of its threads pass.
+template <typename Group>
+__device__ void ask_xattrs(const Group& group, gofs::VolumeHandle vol, XattrResults* out,
+                           bool writes) {
+  XattrResults* const r = out;
+  const int64_t list = gofs::listxattr(group, vol, "/marked", r->list, sizeof(r->list));
+  const int64_t link_list = gofs::llistxattr(group, vol, "/links/to_marked", nullptr, 0);
+  const int64_t value =
+      gofs::getxattr(group, vol, "/links/to_marked", "user.long", r->value, kXattrBytes);
+  const int64_t link_value =
+      gofs::lgetxattr(group, vol, "/links/to_marked", "user.long", r->fd_value, kXattrBytes);
+  const int64_t size = gofs::getxattr(group, vol, "/marked", "user.long", nullptr, 0);
+  const int64_t small = gofs::getxattr(group, vol, "/marked", "user.long", r->fd_value, 5);
+  const int64_t acl =
+      gofs::getxattr(group, vol, "/marked", "system.posix_acl_access", r->acl, sizeof(r->acl));
+  const int fd = gofs::open(group, vol, "/marked");
+  const int64_t fd_list = gofs::flistxattr(group, vol, fd, nullptr, 0);
+  const int64_t fd_value = gofs::fgetxattr(group, vol, fd, "user.long", r->fd_value, kXattrBytes);
+  gofs::close(group, vol, fd);
+  if (!writes) return;
+  r->list_bytes = list;
+  r->link_list_bytes = link_list;
+  r->fd_list_bytes = fd_list;
+  r->value_bytes = value;
+  r->link_value = link_value;
+  r->fd_value_bytes = fd_value;
+  r->size = size;
+  r->too_small = small;
+  r->acl_bytes = acl;
+}
+
+__global__ void xattr_kernel(gofs::VolumeHandle vol, XattrResults* results, Scope scope) {
+  const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  switch (scope) {
+    case Scope::kThread:
+      ask_xattrs(gofs::this_thread(), vol, results + thread, true);
+      break;
+    case Scope::kWarp:
+      ask_xattrs(gofs::this_warp(), vol, results + thread / 32, threadIdx.x % 32 == 0);
+      break;
+    case Scope::kBlock:
+      ask_xattrs(gofs::this_block(), vol, results + blockIdx.x, threadIdx.x == 0);
+      break;
+    default:
+      ask_xattrs(gofs::this_grid(), vol, results, thread == 0);
+      break;
+  }
+}
+
 /// One string in device memory.
 struct DeviceString {
   char* data = nullptr;
@@ -262,6 +330,13 @@ class DeviceApi : public testing::TestWithParam<uint32_t> {
     files_.push_back(file);
   }
 
+  /// Of user.long of /marked: begins in the inode and ends in a node.
+  static std::string long_value() {
+    std::string value(3500, ' ');
+    for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(i * 31 + i / 256);
+    return value;
+  }
+
   void build() {
     gofs::image::VolumeOptions options;
     options.seed = 7;
@@ -289,6 +364,15 @@ class DeviceApi : public testing::TestWithParam<uint32_t> {
     gofs::image::Directory links;
     ASSERT_TRUE(builder->add_directory(builder->root(), "links", {}, {}, &links).ok());
     ASSERT_TRUE(builder->add_symlink(links, "to_medium", "../medium", {}).ok());
+    ASSERT_TRUE(builder->add_symlink(links, "to_marked", "../marked", {}).ok());
+    gofs::image::FileSpec marked;
+    marked.name = "marked";
+    marked.inline_xattr = true;
+    marked.xattrs = {
+        {gofs::format::kXattrUser, "colour", "green"},
+        {gofs::format::kXattrUser, "long", long_value()},
+        {gofs::format::kXattrAclAccess, "", std::string("\1\0\0\0\1\0\6\0\4\0\4\0\x20\0\4\0", 16)}};
+    ASSERT_TRUE(builder->add_file(builder->root(), marked).ok());
     ASSERT_TRUE(builder->add_symlink(links, "loop", "/links/loop", {}).ok());
     gofs::image::Directory many;
     ASSERT_TRUE(builder->add_directory(builder->root(), "many", {}, {}, &many).ok());
@@ -431,6 +515,54 @@ TEST_P(DeviceApi, metadata_is_what_was_written) {
   cudaFree(results);
   cudaFree(entries);
   cudaFree(scratch);
+}
+
+TEST_P(DeviceApi, extended_attributes_are_the_same_at_every_scope) {
+  constexpr uint32_t kBlocks = 3;
+  constexpr uint32_t kThreads = 96;
+  const std::string names =
+      std::string("user.colour") + '\0' + "user.long" + '\0' + "system.posix_acl_access" + '\0';
+  const std::string acl(
+      "\2\0\0\0\1\0\6\0\xff\xff\xff\xff\4\0\4\0\xff\xff\xff\xff"
+      "\x20\0\4\0\xff\xff\xff\xff",
+      28);
+  const auto bytes = static_cast<int64_t>(names.size());
+  for (const auto& [scope, groups] :
+       {std::pair{Scope::kThread, kBlocks * kThreads},
+        std::pair{Scope::kWarp, kBlocks * kThreads / 32}, std::pair{Scope::kBlock, kBlocks},
+        std::pair{Scope::kGrid, 1u}}) {
+    XattrResults* results = nullptr;
+    CHECK_CUDA(cudaMalloc(&results, groups * sizeof(XattrResults)));
+    CHECK_CUDA(cudaMemset(results, 0x5c, groups * sizeof(XattrResults)));
+    gofs::VolumeHandle handle = volume_->device();
+    Scope scope_argument = scope;
+    void* arguments[] = {&handle, &results, &scope_argument};
+    CHECK_CUDA(cudaLaunchCooperativeKernel(xattr_kernel, dim3(kBlocks), dim3(kThreads), arguments));
+    CHECK_CUDA(cudaDeviceSynchronize());
+    std::vector<XattrResults> all(groups);
+    CHECK_CUDA(
+        cudaMemcpy(all.data(), results, groups * sizeof(XattrResults), cudaMemcpyDeviceToHost));
+    cudaFree(results);
+    for (const XattrResults& got : all) {
+      ASSERT_EQ(got.list_bytes, bytes) << static_cast<int>(scope);
+      EXPECT_EQ(std::string(got.list, names.size()), names);
+      EXPECT_EQ(got.fd_list_bytes, bytes);
+      EXPECT_EQ(got.link_list_bytes, 0);
+      EXPECT_EQ(got.link_value, -ENODATA);
+      EXPECT_EQ(got.size, 3500);
+      EXPECT_EQ(got.too_small, -ERANGE);
+      ASSERT_EQ(got.value_bytes, 3500);
+      ASSERT_EQ(got.fd_value_bytes, 3500);
+      EXPECT_EQ(std::string(got.value, 3500), long_value());
+      EXPECT_EQ(std::string(got.fd_value, 3500), long_value());
+      ASSERT_EQ(got.acl_bytes, 28);
+      EXPECT_EQ(std::string(got.acl, 28), acl);
+    }
+  }
+  EXPECT_EQ(volume_->getxattr("/marked", "user.long").value(), long_value());
+  EXPECT_EQ(volume_->listxattr("/marked").value(),
+            (std::vector<std::string>{"user.colour", "user.long", "system.posix_acl_access"}));
+  EXPECT_TRUE(volume_->warnings().empty());
 }
 
 TEST_P(DeviceApi, a_batch_reads_files_by_name_and_says_which_failed) {

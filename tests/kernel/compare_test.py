@@ -26,7 +26,7 @@ def content(path, size):
 def entry(path, kind, **fields):
     base = {"path_hex": path.hex(), "ino": 100 + len(path), "type": kind, "mode": 0o644, "uid": 1,
             "gid": 2, "nlink": 1, "size": 10, "blocks": 8, "atime": [5, 6], "mtime": [-7, 8],
-            "ctime": [9, 10], "rdev": [0, 0]}
+            "ctime": [9, 10], "rdev": [0, 0], "xattrs": []}
     return {**base, **fields}
 
 
@@ -52,7 +52,7 @@ OBJECTS = [
     regular(b"/dir/\xff\xfe", 0),
     entry(b"/dir/link", "symlink", target_hex="2e2e2f78"),
     entry(b"/dir/device", "character", rdev=[1, 3]),
-    regular(b"/top", 5000),
+    regular(b"/top", 5000, btime=[11, 12]),
     probed(b"/dir/probed", 9000),
     entry(b"/no", "directory"),
     regular(b"/no/refused", 300),
@@ -93,6 +93,9 @@ class StandIn(compare.Gofs):
         if self.lie == "field":
             path, name, text = self.value.split(",", 2)
             objects[path.encode()][name] = json.loads(text)
+        if self.lie == "drop":
+            path, name = self.value.split(",")
+            del objects[path.encode()][name]
         for what in objects.values():
             lines.append(json.dumps({k: v for k, v in what.items() if k != "sha256"}))
         if self.lie == "twice":
@@ -157,7 +160,9 @@ class CompareTest(unittest.TestCase):
                     "skip:/top", "skip:/dir/new\nline\\and\rback", "content:/top",
                     "content:/dir/plain", "silent", "wrong", "probe:60", "probe:8995", "short",
                     'field:/dir/plain,xattrs,[["757365722e61","00fe"]]',
-                    'field:/dir/plain,xattrs,[]', 'field:/top,xattrs,[["61",""]]'):
+                    'field:/dir/plain,xattrs,[]', 'field:/top,xattrs,[["61",""]]',
+                    "drop:/top,xattrs", "drop:/dir/plain,xattrs", "drop:/top,btime",
+                    "field:/top,btime,[11,13]", "field:/dir/plain,btime,[0,0]"):
             with self.subTest(lie=lie):
                 passed, failed = self.compare(lie)
                 self.assertGreater(failed, 0)

@@ -147,6 +147,30 @@ def describe(path):
     }
 
 
+XATTR_PREFIXES = (b"user.", b"trusted.", b"security.", b"system.posix_acl_access",
+                  b"system.posix_acl_default")
+
+
+def count_xattrs(entry, kinds):
+    """What is special about an object's extended attributes."""
+    stored = 24
+    for name, value in entry.get("xattrs", []):
+        name, value = bytes.fromhex(name), bytes.fromhex(value)
+        prefix = next((known for known in XATTR_PREFIXES if name.startswith(known)), b"other")
+        kinds["xattr"] += 1
+        kinds["xattr " + prefix.decode()] += 1
+        kinds["xattr of a " + entry["type"]] += 1
+        kinds["xattr name of 255 bytes"] += len(name) == 255
+        kinds["xattr without a value"] += not value
+        kinds["xattr value over 4000 bytes"] += len(value) > 4000
+        stored += (4 + len(name) - len(prefix) + len(value) + 3) // 4 * 4
+    if entry["type"] == "fifo" and stored > 24:
+        # All blocks that it has are the node of its attributes, which has 4072 bytes.
+        kinds["xattrs in the inode alone"] += entry["blocks"] == 0
+        kinds["small xattrs in a node"] += entry["blocks"] == 8 and stored < 80
+        kinds["xattr in inode and node"] += stored > 4072 and len(entry["xattrs"]) == 1
+
+
 def count_objects(manifest):
     """How many objects of each kind a manifest has."""
     kinds = collections.Counter()
@@ -171,7 +195,7 @@ def count_objects(manifest):
                 kinds["verity"] += 1
             if "project" in entry:
                 kinds["project id"] += 1
-            kinds["xattr"] += len(entry.get("xattrs", []))
+            count_xattrs(entry, kinds)
     return kinds
 
 
@@ -199,7 +223,13 @@ WANTED = {
 
 WANTED_OBJECTS = ("regular", "directory", "symlink", "character", "block", "fifo", "socket",
                   "name of 255 bytes", "hard link", "over 4 GiB", "before 1970",
-                  "ctime after 2106", "verity", "project id", "xattr")
+                  "ctime after 2106", "verity", "project id", "xattr",
+                  *("xattr " + prefix.decode() for prefix in XATTR_PREFIXES),
+                  *("xattr of a " + kind for kind in
+                    ("regular", "directory", "symlink", "fifo", "character")),
+                  "xattr name of 255 bytes", "xattr without a value",
+                  "xattr value over 4000 bytes", "xattrs in the inode alone",
+                  "small xattrs in a node", "xattr in inode and node")
 
 
 def report(folder, index, say=print):
@@ -218,7 +248,8 @@ def report(folder, index, say=print):
         if entry["manifest"] not in counted:
             counted.add(entry["manifest"])
             kinds += count_objects(pathlib.Path(folder) / entry["manifest"])
-    say("objects: " + ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())))
+    say("objects: " + ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())
+                                if count))
     return [name for name in WANTED if name not in seen] + \
            [kind for kind in WANTED_OBJECTS if not kinds[kind]]
 

@@ -47,6 +47,36 @@ std::string acl(std::initializer_list<AclEntry> entries) {
 
 constexpr uint32_t kNoId = 0xFFFFFFFF;
 
+/// File capabilities in the form of version 2, or 3 with the user who is root for them.
+std::string capability(uint32_t version, uint32_t root) {
+  const uint32_t words[] = {version << 24 | 1, 0x3400, 0x0400, 0, 0, root};
+  return {reinterpret_cast<const char*>(words), version == 3 ? sizeof words : sizeof words - 4};
+}
+
+/// An attribute as large as can be: what the kernel takes depends on the room in the inode.
+void set_largest_xattr(const std::string& path, const std::string& name, uint64_t seed) {
+  for (const size_t size : {4200u, 4100u, 4040u}) {
+    const std::string value = noise(size, seed);
+    if (::lsetxattr(path.c_str(), name.c_str(), value.data(), size, 0) == 0) return;
+    if (errno != E2BIG && errno != ENOSPC && errno != ERANGE) break;
+  }
+  die("setxattr " + name + " on " + path);
+}
+
+/// Attributes until not even the smallest finds room.
+void fill_with_xattrs(const std::string& path, Random& random) {
+  int count = 0;
+  for (size_t size = 600;; size /= 2) {
+    for (; count < 1000; ++count) {
+      const std::string name = "user." + std::to_string(count);
+      const std::string value = noise(size, random.next());
+      if (::lsetxattr(path.c_str(), name.c_str(), value.data(), size, 0) < 0) break;
+    }
+    if (errno != ENOSPC && errno != E2BIG && errno != ERANGE) die("setxattr on " + path);
+    if (size == 0) return;
+  }
+}
+
 std::string octal(unsigned mode) {
   std::string digits;
   for (int shift = 9; shift >= 0; shift -= 3)
@@ -245,6 +275,30 @@ void xattrs_scene(const Scene& scene) {
   set_xattr(path_of("link"), "trusted.link", noise(100, random.next()));
   check(::mknod(path_of("fifo").c_str(), S_IFIFO | 0600, 0), "mkfifo");
   set_xattr(path_of("fifo"), "trusted.fifo", "on a fifo");
+
+  // Special files have no data: what blocks they have is their attributes' (see coverage.py).
+  check(::mknod(path_of("fifo_largest").c_str(), S_IFIFO | 0600, 0), "mkfifo");
+  set_largest_xattr(path_of("fifo_largest"), "trusted.b", random.next());
+  check(::mknod(path_of("device").c_str(), S_IFCHR | 0600, makedev(1, 3)), "mknod");
+  set_xattr(path_of("device"), "trusted.device", "1, 3");
+  set_xattr(path_of("link"), "security.link", "");
+  fill_with_xattrs(file("full", 10), random);
+  make_directory(path_of("full_dir"));
+  fill_with_xattrs(path_of("full_dir"), random);
+  {
+    const std::string names = file("names", 10);
+    for (const std::string prefix : {"user.", "trusted.", "security."}) {
+      set_xattr(names, prefix + std::string(255 - prefix.size(), 'x'), prefix);
+      set_xattr(names, prefix + "\xc3\xa4 \n=\xff", "");
+      set_xattr(names, prefix + "user.", prefix);
+      set_xattr(names, prefix + "twin", "of " + prefix);
+    }
+  }
+  set_xattr(file("capability2", 10), "security.capability", capability(2, 0));
+  set_xattr(file("capability3_root", 10), "security.capability", capability(3, 0));
+  set_xattr(file("capability3", 10), "security.capability", capability(3, 1000));
+  // Kept in the inode, and never listed.
+  set_xattr(file("hot.advise", 10), "system.advise", "\x20");
 
   // Tags: 1 owner, 2 user, 4 group of the file, 8 group, 16 mask, 32 others.
   const std::string access = acl({{1, 7, kNoId},

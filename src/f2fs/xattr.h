@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Extended attributes of an inode as the disk has them: load_xattrs() puts their bytes together,
+// next_xattr() goes through them. What they are called and who may see them is told in vfs/xattr.h,
+// how they lie on the disk in format/xattr.h.
+//
+// Nothing on disk is believed: every place lies within the bytes that were loaded, each step goes
+// forward, and what cannot be is reported as Structure::kXattr, with the place (in bytes from the
+// start of the attributes) as its value.
+#pragma once
+
+#include "f2fs/inode.h"
+#include "f2fs/page_pool.h"
+#include "format/xattr.h"
+#include "simt/copy.h"
+
+namespace gofs::f2fs {
+
+/// An inode's attributes: `inline_bytes` (a multiple of 4) of the inode, then those of the xattr
+/// node, each in a spare block. Entries may straddle the border.
+struct XattrBytes {
+  SparePair parts;
+  uint32_t ino;
+  uint32_t inline_bytes;
+  uint32_t bytes;  // of both together; 0: nothing was loaded, no block is held
+
+  /// The byte at `place` < bytes.
+  GOFS_HD uint8_t at(uint32_t place) const {
+    return place < inline_bytes ? parts.blocks[0][place] : parts.blocks[1][place - inline_bytes];
+  }
+  /// The word at `place` <= bytes - 4, of which nothing is known.
+  GOFS_HD uint32_t word_at(uint32_t place) const {
+    return at(place) | static_cast<uint32_t>(at(place + 1)) << 8 |
+           static_cast<uint32_t>(at(place + 2)) << 16 | static_cast<uint32_t>(at(place + 3)) << 24;
+  }
+};
+
+/// One attribute; places are in XattrBytes.
+struct Xattr {
+  uint8_t index;  // format::XattrIndex
+  uint32_t name_at;
+  uint32_t name_bytes;  // without the prefix that the index stands for
+  uint32_t value_at;
+  uint32_t value_bytes;
+};
+
+/// Reports damage at `place`. Collective, uniform: the first lane reports for all. -EUCLEAN.
+GOFS_HD inline int report_xattr(const simt::Warp& warp, Volume& volume, uint32_t ino,
+                                uint32_t place) {
+  return warp.shfl(
+      warp.thread_rank() == 0 ? report(*volume.corruptions, {Structure::kXattr, 0, ino, place}) : 0,
+      0);
+}
+
+/// Whether the inode says that it may have attributes.
+GOFS_HD inline bool may_have_xattrs(const Inode& inode) {
+  return inode.inline_xattr_bytes != 0 || inode.xattr_nid != 0;
+}
+
+/// Loads all attributes of `inode` into two spare blocks, which unload_xattrs() gives back: the
+/// caller waits for nothing else in between. Collective, uniform. 0, with `out.bytes` 0 where there
+/// are none; or a negative errno, and then there is nothing to give back.
+GOFS_NOINLINE GOFS_HD inline int load_xattrs(const simt::Warp& warp, Volume& volume,
+                                             const PagePool& pool, const Inode& inode,
+                                             XattrBytes& out) {
+  out = XattrBytes{};
+  out.ino = inode.ino;
+  if (!may_have_xattrs(inode)) return 0;
+  if (!take_pair(warp, pool, kFrameTimeoutNs, out.parts)) return -EBUSY;
+  int error = 0;
+  if (inode.inline_xattr_bytes != 0) {
+    out.inline_bytes = inode.inline_xattr_bytes;
+    error = with_nodes(
+        warp, volume, warp.ballot(true), inode.ino, inode.ino, [&](const format::NodeBlock& node) {
+          simt::copy_bytes(warp, out.parts.blocks[0],
+                           reinterpret_cast<const uint8_t*>(&node) + inode.inline_xattr_offset,
+                           out.inline_bytes);
+        });
+  }
+  out.bytes = out.inline_bytes;
+  error = simt::first_error(warp, error);
+  if (error == 0 && inode.xattr_nid != 0) {
+    uint32_t offset = format::kXattrNodeOffset;
+    error = with_nodes(warp, volume, warp.ballot(true), inode.xattr_nid, inode.ino,
+                       [&](const format::NodeBlock& node) {
+                         offset = format::load_u32(&node.footer.flag) >> format::kNodeOffsetShift;
+                         simt::copy_bytes(warp, out.parts.blocks[1], node.xattrs,
+                                          format::kXattrNodeBytes);
+                       });
+    error = simt::first_error(warp, error);
+    // A node of another kind, or the inode itself.
+    const bool other = offset != format::kXattrNodeOffset || inode.xattr_nid == inode.ino;
+    if (error == 0 && warp.any(other)) {
+      error = report_xattr(warp, volume, inode.ino, out.bytes);
+    }
+    out.bytes += format::kXattrNodeBytes;
+  }
+  if (error < 0) {
+    give_back_pair(warp, pool, out.parts);
+    out = XattrBytes{};
+  }
+  warp.sync();
+  return error;
+}
+
+/// Collective.
+GOFS_HD inline void unload_xattrs(const simt::Warp& warp, const PagePool& pool,
+                                  XattrBytes& xattrs) {
+  if (xattrs.bytes != 0) give_back_pair(warp, pool, xattrs.parts);
+  xattrs.bytes = 0;
+}
+
+namespace detail {
+
+/// Whether all of the header and the first entry's word are zero: an area that was never used.
+GOFS_HD inline bool xattrs_unused(const XattrBytes& xattrs) {
+  const uint32_t end =
+      simt::min<uint32_t>(xattrs.bytes, sizeof(format::XattrHeader) + sizeof(format::XattrEntry));
+  bool zero = true;
+  for (uint32_t place = 0; place < end; place += 4) zero = zero && xattrs.word_at(place) == 0;
+  return zero;
+}
+
+/// Whether F2FS knows the index, and such an attribute may have this name and so few bytes.
+GOFS_HD inline bool xattr_sane(const XattrBytes& xattrs, const Xattr& xattr) {
+  switch (xattr.index) {
+    case format::kXattrAclAccess:
+    case format::kXattrAclDefault:
+      return xattr.name_bytes == 0 && xattr.value_bytes >= sizeof(uint32_t);  // its version
+    case format::kXattrAdvise:
+      return xattr.name_bytes == 0;
+    default:
+      break;
+  }
+  if (xattr.index == 0 || xattr.index > format::kXattrVerity || xattr.name_bytes == 0) return false;
+  for (uint32_t i = 0; i < xattr.name_bytes; ++i) {
+    if (xattrs.at(xattr.name_at + i) == 0) return false;
+  }
+  return true;
+}
+
+}  // namespace detail
+
+/// The attribute at `cursor`, which is 0 at first and moves on. Collective, uniform. 1, 0 at the
+/// end, or -EUCLEAN (reported).
+GOFS_NOINLINE GOFS_HD inline int next_xattr(const simt::Warp& warp, Volume& volume,
+                                            const XattrBytes& xattrs, uint32_t& cursor,
+                                            Xattr& xattr) {
+  constexpr uint32_t kEntryBytes = sizeof(format::XattrEntry);
+  if (cursor == 0) {
+    if (detail::xattrs_unused(xattrs)) return 0;
+    if (xattrs.bytes < sizeof(format::XattrHeader) || xattrs.word_at(0) != format::kXattrMagic) {
+      return report_xattr(warp, volume, xattrs.ino, 0);
+    }
+    cursor = sizeof(format::XattrHeader);
+  }
+  if (cursor == xattrs.bytes) return 0;  // full: there is no end mark
+  bool sane = xattrs.bytes - cursor >= kEntryBytes;
+  const uint32_t head = sane ? xattrs.word_at(cursor) : 0;
+  if (sane && head == 0) return 0;
+  format::XattrEntry entry{};
+  entry.e_name_index = static_cast<uint8_t>(head);
+  entry.e_name_len = static_cast<uint8_t>(head >> 8);
+  entry.e_value_size = static_cast<uint16_t>(head >> 16);
+  sane = sane && entry.padded_bytes() <= xattrs.bytes - cursor;
+  if (sane) {
+    xattr.index = entry.e_name_index;
+    xattr.name_at = cursor + kEntryBytes;
+    xattr.name_bytes = entry.e_name_len;
+    xattr.value_at = xattr.name_at + xattr.name_bytes;
+    xattr.value_bytes = head >> 16;
+    sane = detail::xattr_sane(xattrs, xattr);
+  }
+  if (!sane) return report_xattr(warp, volume, xattrs.ino, cursor);
+  cursor += entry.padded_bytes();
+  return 1;
+}
+
+/// Looks for one attribute. Collective, uniform. 1 if it is there, 0 if not, or -EUCLEAN.
+GOFS_NOINLINE GOFS_HD inline int find_xattr(const simt::Warp& warp, Volume& volume,
+                                            const XattrBytes& xattrs, uint32_t index,
+                                            const char* name, uint32_t name_bytes, Xattr& xattr) {
+  uint32_t cursor = 0;
+  for (;;) {  // the cursor goes forward, and ends with the bytes
+    const int more = next_xattr(warp, volume, xattrs, cursor, xattr);
+    if (more <= 0) return more;
+    if (xattr.index != index || xattr.name_bytes != name_bytes) continue;
+    bool differs = false;
+    for (uint32_t i = warp.thread_rank(); i < name_bytes; i += warp.size()) {
+      differs = differs || xattrs.at(xattr.name_at + i) != static_cast<uint8_t>(name[i]);
+    }
+    if (!warp.any(differs)) return 1;
+  }
+}
+
+/// Copies `bytes` from `place` on. Collective; each lane's part is visible to that lane only.
+GOFS_HD inline void copy_xattr(const simt::Warp& warp, const XattrBytes& xattrs, uint32_t place,
+                               uint32_t bytes, void* target) {
+  auto* const to = static_cast<uint8_t*>(target);
+  for (uint32_t i = warp.thread_rank(); i < bytes; i += warp.size()) to[i] = xattrs.at(place + i);
+}
+
+}  // namespace gofs::f2fs
