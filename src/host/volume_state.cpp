@@ -182,10 +182,7 @@ void VolumeState::create_device() {
         static_cast<uint32_t>(std::min<uint64_t>(cache_bytes / kBlockBytes, uint64_t{1} << 30));
   }
   if (options_.lock_timeout_ns != 0) options.lock_timeout_ns = options_.lock_timeout_ns;
-  if (options_.descriptors != 0) {
-    options.descriptors = options_.descriptors;
-    options.open_inodes = std::max(options.open_inodes, options_.descriptors);
-  }
+  if (options_.descriptors != 0) options.descriptors = options_.descriptors;
   options.credentials.uid = options_.uid;
   options.credentials.gid = options_.gid;
   options.credentials.group_count = static_cast<uint32_t>(options_.groups.size());

@@ -107,7 +107,6 @@ inline vfs::FilesystemOptions small_tables() {
   options.cache_pages = 256;
   options.pool_pages = 64;
   options.descriptors = 64;
-  options.open_inodes = 64;
   options.operations = 64;
   options.dentry_entries = 256;
   options.path_entries = 64;

@@ -24,8 +24,11 @@ struct alignas(128) OpenInode {
 
 inline constexpr uint32_t kOpenInodeWays = 8;
 
+/// Eight places of the table of open inodes, and what is known about the inodes that belong there
+/// by their numbers (open_inodes.h).
 struct OpenInodeSet {
-  uint32_t lock;
+  uint32_t lock;       // of the inodes that belong here, wherever they are
+  uint32_t elsewhere;  // how many of them found this set full
 };
 
 /// Descriptor states. A descriptor number may be used again at once after close.

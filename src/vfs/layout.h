@@ -15,7 +15,6 @@ struct FilesystemOptions {
   uint32_t cache_pages = 16384;  // metadata blocks in memory; at least 64
   uint32_t pool_pages = 4096;    // spare blocks; at least 32
   uint32_t descriptors = 4096;
-  uint32_t open_inodes = 4096;
   uint32_t operations = 16384;  // asynchronous reads under way
   uint32_t dentry_entries = 65536;
   uint32_t path_entries = 16384;
@@ -49,13 +48,14 @@ class FilesystemMemory {
     fs.dentries.entries = take<DentryTable::Entry>(uint64_t{fs.dentries.mask} + 1);
     fs.paths.mask = std::bit_ceil(simt::max(options.path_entries, 1u)) - 1;
     fs.paths.entries = take<PathTable::Entry>(uint64_t{fs.paths.mask} + 1);
+    fs.descriptor_count = simt::max(options.descriptors, 1u);
+    fs.descriptors = take<Descriptor>(fs.descriptor_count);
+    // Twice as many as can be open, so that few find their set full.
     const uint32_t inode_sets =
-        std::bit_ceil(simt::max(options.open_inodes, kOpenInodeWays)) / kOpenInodeWays;
+        std::bit_ceil(simt::max(2 * fs.descriptor_count, kOpenInodeWays)) / kOpenInodeWays;
     fs.open_inodes = take<OpenInode>(uint64_t{inode_sets} * kOpenInodeWays);
     fs.open_inode_sets = take<OpenInodeSet>(inode_sets);
     fs.open_inode_set_mask = inode_sets - 1;
-    fs.descriptor_count = simt::max(options.descriptors, 1u);
-    fs.descriptors = take<Descriptor>(fs.descriptor_count);
     fs.operation_count = std::bit_ceil(simt::max(options.operations, 1u));
     fs.operations = take<Operation>(fs.operation_count);
     BatchTable batches{};

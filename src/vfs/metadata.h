@@ -124,7 +124,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& f
   } else if (whence == kSeekData || whence == kSeekHole) {
     if (offset < 0 || offset >= size) return -ENXIO;
     const bool data_wanted = whence == kSeekData;
-    bool found = inode.has_inline_data();
+    // To Linux a directory has no holes.
+    bool found = inode.has_inline_data() || inode.is_directory();
     if (found) target = data_wanted ? offset : size;
     while (!found && target < size) {
       f2fs::BlockPlace place{};

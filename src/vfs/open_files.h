@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descriptors and the open inodes behind them. A descriptor belongs to the volume, not to a thread:
+// Descriptors. A descriptor belongs to the volume, not to a thread:
 // any warp may use it. Closing it while others use it is the caller's mistake, as it is with
 // threads.
 #pragma once
 
+#include "vfs/open_inodes.h"
 #include "vfs/path.h"
 
 namespace gofs::vfs {
@@ -23,62 +24,6 @@ inline constexpr uint32_t kOpenFlagsKnown =
     0100000 /* O_LARGEFILE */ | 02000000 /* O_CLOEXEC */ | 01000000 /* O_NOATIME */;
 
 namespace detail {
-
-/// Finds or makes the open inode of `inode.ino` and counts a reference. By one lane. Index or
-/// -ENFILE.
-GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode) {
-  const uint32_t set = (inode.ino * 0x9E3779B1u >> 8) & fs.open_inode_set_mask;
-  uint32_t& lock = fs.open_inode_sets[set].lock;
-  int found = -ENFILE;
-  lock_table(lock);
-  for (uint32_t way = 0; way < kOpenInodeWays; ++way) {
-    const uint32_t index = set * kOpenInodeWays + way;
-    OpenInode& open = fs.open_inodes[index];
-    if (open.ino == inode.ino) {
-      ++open.references;
-      found = static_cast<int>(index);
-      break;
-    }
-    if (open.ino == 0 && found < 0) found = static_cast<int>(index);
-  }
-  if (found >= 0 && fs.open_inodes[found].ino == 0) {
-    OpenInode& open = fs.open_inodes[found];
-    open.ino = inode.ino;
-    open.references = 1;
-    open.inode = inode;
-    // A file that claims more blocks than the volume has is mostly holes: clearing a map of that
-    // size would cost more than it gains.
-    const uint64_t blocks = inode.size_blocks();
-    const format::Geometry& geometry = fs.volume.geometry;
-    if (inode.is_regular() && !inode.has_inline_data() &&
-        blocks <= geometry.main_end() - geometry.main_blkaddr) {
-      open.inode.block_map = fs.maps.allocate(blocks);
-      open.inode.block_map_blocks = open.inode.block_map == nullptr ? 0 : blocks;
-    }
-  }
-  simt::unlock(lock);
-  return found;
-}
-
-/// A block map that nobody uses any more.
-struct FreedMap {
-  uint64_t words;  // address
-  uint64_t count;
-};
-
-/// Gives a reference back; of the last one the block map is left to the caller. By one lane.
-GOFS_HD inline FreedMap release_open_inode(Filesystem& fs, uint32_t index) {
-  FreedMap freed{0, 0};
-  uint32_t& lock = fs.open_inode_sets[index / kOpenInodeWays].lock;
-  lock_table(lock);
-  OpenInode& open = fs.open_inodes[index];
-  if (--open.references == 0) {
-    freed = FreedMap{reinterpret_cast<uint64_t>(open.inode.block_map), open.inode.block_map_blocks};
-    open.ino = 0;
-  }
-  simt::unlock(lock);
-  return freed;
-}
 
 /// Reserves a descriptor number, lowest free first from a start that differs between processors. By
 /// one lane. -EMFILE when all are in use.

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inodes behind the open files: each is there once, however often it is open, so that all who
+// have it open share its range lock and its block map.
+//
+// A table of sets of eight. An inode belongs to the set that its number says, its home, and lies
+// there, or behind it when the home is full. The home's lock guards all inodes that belong there; a
+// free place anywhere is taken by a compare-and-swap of its `ino` from 0. There are more places
+// than descriptors, so one is always found.
+#pragma once
+
+#include "vfs/filesystem.h"
+
+namespace gofs::vfs::detail {
+
+GOFS_HD inline uint32_t home_of(const Filesystem& fs, uint32_t ino) {
+  return (ino * 0x9E3779B1u >> 8) & fs.open_inode_set_mask;
+}
+
+/// The place of an inode that belongs to `home`, or -1. Under the home's lock.
+GOFS_HD inline int find_open_inode(Filesystem& fs, uint32_t home, uint32_t ino) {
+  const uint32_t places = (fs.open_inode_set_mask + 1) * kOpenInodeWays;
+  const uint32_t looks = fs.open_inode_sets[home].elsewhere == 0 ? kOpenInodeWays : places;
+  for (uint32_t k = 0; k < looks; ++k) {
+    const uint32_t index = (home * kOpenInodeWays + k) & (places - 1);
+    if (simt::load_relaxed(fs.open_inodes[index].ino) == ino) return static_cast<int>(index);
+  }
+  return -1;
+}
+
+/// Takes a free place for an inode that belongs to `home`. Under the home's lock. -1 when there is
+/// none.
+GOFS_HD inline int take_open_inode(Filesystem& fs, uint32_t home, uint32_t ino) {
+  const uint32_t places = (fs.open_inode_set_mask + 1) * kOpenInodeWays;
+  for (uint32_t k = 0; k < places; ++k) {
+    const uint32_t index = (home * kOpenInodeWays + k) & (places - 1);
+    simt::AtomicRef<uint32_t> place(fs.open_inodes[index].ino);
+    uint32_t free = 0;
+    if (place.load(simt::memory_order_relaxed) != 0) continue;
+    if (!place.compare_exchange_strong(free, ino, simt::memory_order_acquire,
+                                       simt::memory_order_relaxed)) {  // [V4]
+      continue;
+    }
+    if (k >= kOpenInodeWays) ++fs.open_inode_sets[home].elsewhere;
+    return static_cast<int>(index);
+  }
+  return -1;
+}
+
+/// Finds or makes the open inode of `inode.ino` and counts a reference. By one lane. Index or
+/// -ENFILE.
+GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode) {
+  const uint32_t home = home_of(fs, inode.ino);
+  uint32_t& lock = fs.open_inode_sets[home].lock;
+  lock_table(lock);
+  int index = find_open_inode(fs, home, inode.ino);
+  if (index >= 0) {
+    ++fs.open_inodes[index].references;
+  } else if ((index = take_open_inode(fs, home, inode.ino)) >= 0) {
+    OpenInode& open = fs.open_inodes[index];
+    open.references = 1;
+    open.inode = inode;
+    // A file that claims more blocks than the volume has is mostly holes: clearing a map of that
+    // size would cost more than it gains.
+    const uint64_t blocks = inode.size_blocks();
+    const format::Geometry& geometry = fs.volume.geometry;
+    if (inode.is_regular() && !inode.has_inline_data() &&
+        blocks <= geometry.main_end() - geometry.main_blkaddr) {
+      open.inode.block_map = fs.maps.allocate(blocks);
+      open.inode.block_map_blocks = open.inode.block_map == nullptr ? 0 : blocks;
+    }
+  }
+  simt::unlock(lock);
+  return index < 0 ? -ENFILE : index;
+}
+
+/// A block map that nobody uses any more.
+struct FreedMap {
+  uint64_t words;  // address
+  uint64_t count;
+};
+
+/// Gives a reference back; of the last one the block map is left to the caller. By one lane.
+GOFS_HD inline FreedMap release_open_inode(Filesystem& fs, uint32_t index) {
+  FreedMap freed{0, 0};
+  OpenInode& open = fs.open_inodes[index];
+  // The reference keeps the place from being given to another.
+  const uint32_t home = home_of(fs, simt::load_relaxed(open.ino));
+  uint32_t& lock = fs.open_inode_sets[home].lock;
+  lock_table(lock);
+  if (--open.references == 0) {
+    freed = FreedMap{reinterpret_cast<uint64_t>(open.inode.block_map), open.inode.block_map_blocks};
+    if (index / kOpenInodeWays != home) --fs.open_inode_sets[home].elsewhere;
+    simt::store_release(open.ino, 0u);  // [V4]
+  }
+  simt::unlock(lock);
+  return freed;
+}
+
+}  // namespace gofs::vfs::detail
