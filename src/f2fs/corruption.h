@@ -49,40 +49,4 @@ GOFS_HD inline int report(CorruptionLog& log, const Corruption& corruption) {
   return -117;  // EUCLEAN
 }
 
-inline const char* structure_name(Structure structure) {
-  switch (structure) {
-    case Structure::kNone:
-      return "nothing";
-    case Structure::kSuperblock:
-      return "superblock";
-    case Structure::kCheckpoint:
-      return "checkpoint";
-    case Structure::kSummary:
-      return "summary";
-    case Structure::kNatEntry:
-      return "NAT entry";
-    case Structure::kNode:
-      return "node";
-    case Structure::kNodeFooter:
-      return "node footer";
-    case Structure::kInode:
-      return "inode";
-    case Structure::kInodeChecksum:
-      return "inode checksum";
-    case Structure::kBlockAddress:
-      return "block address";
-    case Structure::kDentry:
-      return "directory entry";
-    case Structure::kDirectory:
-      return "directory";
-    case Structure::kSymlink:
-      return "symbolic link";
-    case Structure::kXattr:
-      return "extended attribute";
-    case Structure::kSitEntry:
-      return "SIT entry";
-  }
-  return "?";
-}
-
 }  // namespace gofs::f2fs

@@ -105,97 +105,24 @@ std::string checkpoint_field(uint64_t offset) {
   }
 }
 
-const char* step_words(nvme::BringUpStep step) {
-  using nvme::BringUpStep;
-  switch (step) {
-    case BringUpStep::kDone:
-      return "it is ready";
-    case BringUpStep::kCapabilities:
-      return "it lacks the NVM command set or pages of 4 KiB";
-    case BringUpStep::kDisable:
-      return "it did not stop when disabled (CSTS.RDY stayed 1)";
-    case BringUpStep::kEnable:
-      return "it did not start when enabled (CSTS.RDY stayed 0)";
-    case BringUpStep::kIdentifyController:
-      return "Identify Controller failed";
-    case BringUpStep::kIdentifyNamespace:
-      return "Identify Namespace failed";
-    case BringUpStep::kNamespaceFormat:
-      return "its namespace has LBAs that are not of 512 to 4096 bytes, or have metadata";
-    case BringUpStep::kNumberOfQueues:
-      return "Set Features (Number of Queues) failed";
-    case BringUpStep::kCreateCompletionQueue:
-      return "Create I/O Completion Queue failed";
-    case BringUpStep::kCreateSubmissionQueue:
-      return "Create I/O Submission Queue failed";
-  }
-  return "an unknown step failed";
-}
-
 }  // namespace
 
 std::string errno_words(int error) { return std::generic_category().message(std::abs(error)); }
 
 std::string describe(nvme::CommandStatus status) {
-  using namespace format::nvme;
-  if (status == nvme::kStatusTimedOut) return "no completion before the deadline";
-  if (status == nvme::kStatusDeviceFailed) return "the controller has failed or is disabled";
-  switch (status & kStatusCodeMask) {
-    case kSuccess:
-      return "success";
-    case kInvalidOpcode:
-      return "Invalid Command Opcode";
-    case kInvalidField:
-      return "Invalid Field in Command";
-    case kCidConflict:
-      return "Command ID Conflict";
-    case kDataTransferError:
-      return "Data Transfer Error";
-    case kAbortedPowerLoss:
-      return "Commands Aborted due to Power Loss Notification";
-    case kInternalError:
-      return "Internal Error";
-    case kAbortRequested:
-      return "Command Abort Requested";
-    case kAbortedQueueDeletion:
-      return "Command Aborted due to SQ Deletion";
-    case kInvalidNamespace:
-      return "Invalid Namespace or Format";
-    case kInvalidPrpOffset:
-      return "PRP Offset Invalid";
-    case kLbaOutOfRange:
-      return "LBA Out of Range";
-    case kCapacityExceeded:
-      return "Capacity Exceeded";
-    case kNamespaceNotReady:
-      return "Namespace Not Ready";
-    case kCompletionQueueInvalid:
-      return "Completion Queue Invalid";
-    case kInvalidQueueIdentifier:
-      return "Invalid Queue Identifier";
-    case kInvalidQueueSize:
-      return "Invalid Queue Size";
-    case kAbortLimitExceeded:
-      return "Abort Command Limit Exceeded";
-    case kInvalidLogPage:
-      return "Invalid Log Page";
-    case kInvalidQueueDeletion:
-      return "Invalid Queue Deletion";
-    case kWriteFault:
-      return "Write Fault";
-    case kUnrecoveredReadError:
-      return "Unrecovered Read Error";
-    case kAccessDenied:
-      return "Access Denied";
-    default:
-      return fmt::format("NVMe status {:#x}", status);
-  }
+  const char* const name = nvme::status_name(status);
+  if (status == 0 || nvme::is_verdict(status)) return name;
+  return fmt::format("{} (status {:#x})", name, status & format::nvme::kStatusCodeMask);
+}
+
+std::string describe(const nvme::FailedCommand& failed) {
+  return fmt::format("{} at LBA {}", describe(failed.status), failed.lba);
 }
 
 std::string describe(const nvme::BringUpResult& result) {
   if (result.status == 0)
-    return fmt::format("the SSD did not come up: {}", step_words(result.step));
-  return fmt::format("the SSD did not come up: {}: {}", step_words(result.step),
+    return fmt::format("the SSD did not come up: {}", nvme::step_name(result.step));
+  return fmt::format("the SSD did not come up: {}: {}", nvme::step_name(result.step),
                      describe(result.status));
 }
 

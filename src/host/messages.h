@@ -18,8 +18,11 @@ namespace gofs::host {
 /// The system's words for an errno, positive or negative.
 std::string errno_words(int error);
 
-/// The standard's name of a status, or of a verdict of the driver.
+/// The standard's name of a status and its number, or what the driver says.
 std::string describe(nvme::CommandStatus status);
+
+/// What a command came to, and where.
+std::string describe(const nvme::FailedCommand& failed);
 
 /// Why the SSD did not come up.
 std::string describe(const nvme::BringUpResult& result);

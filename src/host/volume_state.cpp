@@ -206,6 +206,8 @@ Expected<void> VolumeState::bring_up(MountKind kind) {
     for (const f2fs::Corruption& corruption : take_corruptions()) {
       words += "; " + describe(corruption);
     }
+    const std::string cause = last_failure(std::abs(result.error));
+    if (!cause.empty()) words += ": " + cause;
     return make_error(result.error, spec_.text, words);
   }
   return {};
@@ -395,6 +397,16 @@ std::string VolumeState::unsupported_part(const std::string& path) {
   }
 }
 
+/// What the SSD said to the last command that it failed, if `code` came of that. Else empty.
+std::string VolumeState::last_failure(int code) {
+  const bool from_ssd =
+      code == EIO || code == ETIMEDOUT || code == ENOSPC || code == ENODEV || code == EAGAIN;
+  if (!from_ssd) return {};
+  const uint64_t word = backend_->memory().read_object(&queues_->device()->last_failure);
+  const auto failed = nvme::FailedCommand::unpacked(word);
+  return nvme::to_errno(failed.status) == -code ? describe(failed) : std::string();
+}
+
 Error VolumeState::explain(int64_t negative_errno, const std::string& subject, uint64_t ino) {
   const int code = static_cast<int>(std::abs(negative_errno));
   {
@@ -422,12 +434,13 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& subject, u
     if (!words.empty()) return make_error(code, subject, words);
   }
   if (code == EIO || code == ETIMEDOUT || code == EBUSY) {
-    const auto device = backend_->memory().read_object(queues_->device());
-    if (device.failure != nvme::kWorking) {
+    if (backend_->memory().read_object(&queues_->device()->failure) != nvme::kWorking) {
       return make_error(code, subject,
                         errno_words(code) + " (the SSD has failed: its controller is disabled)");
     }
   }
+  const std::string cause = last_failure(code);
+  if (!cause.empty()) return make_error(code, subject, errno_words(code) + ": " + cause);
   return make_error(code, subject);
 }
 

@@ -133,6 +133,7 @@ class VolumeState {
   void give_back(std::unique_ptr<CallSlot> slot);
   std::vector<f2fs::Corruption> read_corruption_log();
   std::string unsupported_part(const std::string& path);
+  std::string last_failure(int code);
 
   const VolumeSpec spec_;
   const MountOptions options_;

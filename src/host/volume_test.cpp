@@ -229,6 +229,34 @@ TEST_F(VolumeTest, errors_name_the_path_and_the_reason) {
   }
 }
 
+// A model, since only a controller that has one looks at faults.
+TEST(VolumeErrors, a_read_that_the_ssd_fails_tells_what_the_ssd_said) {
+  Volume volume = Volume::mount(sample().path() + "?model=p5800x", kOnCpu).value();
+  const int fd = volume.open("/odd").value();
+  char byte = 0;
+  ASSERT_EQ(volume.pread(fd, &byte, 1, 0).value(), 1u);
+
+  ssd::VirtualController& controller = *volume.device()->volume.device->controller.controller;
+  ssd::FaultTable::Entry entry{};
+  ssd::FaultTable faults{1, 1, &entry};
+  for (const auto& [status, words] :
+       {std::pair{format::nvme::kUnrecoveredReadError,
+                  "/odd: Input/output error: Unrecovered Read Error (status 0x281) at LBA "},
+        std::pair{format::nvme::kNamespaceNotReady,
+                  "/odd: Resource temporarily unavailable: Namespace Not Ready (status 0x82) at "
+                  "LBA "}}) {
+    entry.rule.status = status;
+    controller.faults = &faults;
+    const auto failed = volume.pread(fd, &byte, 1, 4096);
+    controller.faults = nullptr;
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().message.rfind(words, 0), 0u) << failed.error().message;
+  }
+  // What has nothing to do with it does not mention it.
+  EXPECT_EQ(volume.open("/none").error().message, "/none: No such file or directory");
+  EXPECT_TRUE(volume.pread(fd, &byte, 1, 4096));
+}
+
 TEST_F(VolumeTest, descriptors_are_closed_once_and_come_back) {
   const int fd = volume_.open("/odd").value();
   EXPECT_TRUE(volume_.close(fd));

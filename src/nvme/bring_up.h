@@ -9,7 +9,7 @@
 
 namespace gofs::nvme {
 
-/// Where bring_up stopped; host code turns it into words.
+/// Where bring_up stopped; step_name() has words for it.
 enum class BringUpStep : uint32_t {
   kDone,
   kCapabilities,  // no NVM command set, or 4 KiB pages not supported
@@ -182,30 +182,31 @@ GOFS_HD inline BringUpResult bring_up(const simt::Warp& warp, Device& device, vo
   return result;
 }
 
+/// What went wrong with the SSD there, as a clause.
 inline const char* step_name(BringUpStep step) {
   switch (step) {
     case BringUpStep::kDone:
-      return "ready";
+      return "it is ready";
     case BringUpStep::kCapabilities:
-      return "capabilities (no NVM command set or no 4 KiB pages)";
+      return "it lacks the NVM command set or pages of 4 KiB";
     case BringUpStep::kDisable:
-      return "disable (CSTS.RDY stayed 1)";
+      return "it did not stop when disabled (CSTS.RDY stayed 1)";
     case BringUpStep::kEnable:
-      return "enable (CSTS.RDY stayed 0)";
+      return "it did not start when enabled (CSTS.RDY stayed 0)";
     case BringUpStep::kIdentifyController:
-      return "Identify Controller";
+      return "Identify Controller failed";
     case BringUpStep::kIdentifyNamespace:
-      return "Identify Namespace";
+      return "Identify Namespace failed";
     case BringUpStep::kNamespaceFormat:
-      return "namespace format (LBAs of 512 to 4096 bytes wanted)";
+      return "its namespace has LBAs that are not of 512 to 4096 bytes, or have metadata";
     case BringUpStep::kNumberOfQueues:
-      return "Set Features, number of queues";
+      return "Set Features (Number of Queues) failed";
     case BringUpStep::kCreateCompletionQueue:
-      return "Create I/O Completion Queue";
+      return "Create I/O Completion Queue failed";
     case BringUpStep::kCreateSubmissionQueue:
-      return "Create I/O Submission Queue";
+      return "Create I/O Submission Queue failed";
   }
-  return "?";
+  return "an unknown step failed";
 }
 
 }  // namespace gofs::nvme

@@ -34,6 +34,7 @@ struct Device {
   QueuePair* io;                  // io_queue_count of them
   alignas(128) uint32_t failure;  // a Failure
   uint64_t timeouts;
+  uint64_t last_failure;  // a FailedCommand, of the last I/O command that failed
 
   GOFS_HD uint32_t lba_bytes() const { return 1u << lba_shift; }
 };

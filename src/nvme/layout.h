@@ -45,6 +45,7 @@ inline Device* create_device(simt::MemorySpace& memory, const ssd::ControllerRef
   GOFS_ASSERT(options.io_queues >= 1 && options.io_queues <= kIoQueuesMax);
   GOFS_ASSERT(options.queue_depth >= 2 && options.queue_depth <= 65536);
   GOFS_ASSERT(options.admin_depth >= 2 && options.admin_depth <= 4096);
+  auto* placed = memory.allocate_array<Device>(1);
   Device device{};
   device.controller = controller;
   device.limits = Limits{options.command_timeout_ns, options.admin_timeout_ns};
@@ -54,9 +55,10 @@ inline Device* create_device(simt::MemorySpace& memory, const ssd::ControllerRef
   memory.write_object(device.admin, detail::make_queue(memory, 0, options.admin_depth));
   device.io = memory.allocate_array<QueuePair>(options.io_queues);
   for (uint32_t i = 0; i < options.io_queues; ++i) {
-    memory.write_object(device.io + i, detail::make_queue(memory, i + 1, options.queue_depth));
+    QueuePair queue = detail::make_queue(memory, i + 1, options.queue_depth);
+    queue.last_failure = &placed->last_failure;
+    memory.write_object(device.io + i, queue);
   }
-  auto* placed = memory.allocate_array<Device>(1);
   memory.write_object(placed, device);
   return placed;
 }

@@ -47,6 +47,23 @@ struct alignas(32) Slot {
 };
 static_assert(sizeof(Slot) == 32);
 
+/// A command that failed, for messages.
+struct FailedCommand {
+  CommandStatus status;
+  uint64_t lba;
+
+  /// As one word, so that several may be noted at once and the last one stands. 0 is none.
+  GOFS_HD constexpr uint64_t packed() const {
+    return uint64_t{status} << kLbaBits | (lba & ((uint64_t{1} << kLbaBits) - 1));
+  }
+  GOFS_HD static constexpr FailedCommand unpacked(uint64_t word) {
+    return {static_cast<CommandStatus>(word >> kLbaBits), word & ((uint64_t{1} << kLbaBits) - 1)};
+  }
+
+ private:
+  static constexpr uint32_t kLbaBits = 47;  // 64 PiB; a verdict takes 17
+};
+
 struct QueuePair {
   // Constant after creation.
   format::nvme::SubmissionEntry* submission;
@@ -55,6 +72,7 @@ struct QueuePair {
   PrpList* prp_lists;  // one a slot
   uint32_t* submission_doorbell;
   uint32_t* completion_doorbell;
+  uint64_t* last_failure;  // the device's; null: not to be noted
   RingShape shape;
   uint32_t slot_bits;  // cid = slot | lap << slot_bits
   uint32_t qid;
@@ -166,6 +184,15 @@ GOFS_HD inline bool is_rung(const QueuePair& queue, const RingPosition& position
   return laps > 0 || (laps == 0 && position.index < tail.index);
 }
 
+/// Notes that the command in ring place `index` has failed. Relaxed: a word that is whole in
+/// itself.
+GOFS_HD inline void note_failure(const QueuePair& queue, uint32_t index, CommandStatus status) {
+  if (queue.last_failure == nullptr) return;
+  const format::nvme::SubmissionEntry& entry = queue.submission[index];
+  const FailedCommand failed{status, uint64_t{entry.cdw11} << 32 | entry.cdw10};
+  simt::store_relaxed(*queue.last_failure, failed.packed());
+}
+
 /// Hands one completion to its slot. Called by the holder of the head lock, a lane an entry.
 GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status, uint32_t dw0) {
   const uint32_t index = cid & ((1u << queue.slot_bits) - 1);
@@ -177,10 +204,13 @@ GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status
         static_cast<uint32_t>(simt::load_relaxed(slot.done) >> 32) != lap + 1 &&
         static_cast<uint16_t>(index | lap << queue.slot_bits) == cid;
     if (outstanding) {
-      if (status != 0) simt::add_relaxed(queue.failed, uint64_t{1});
-      // We abort only what is late: that is what the caller should hear.
-      if ((status & format::nvme::kStatusCodeMask) == format::nvme::kAbortRequested) {
-        status = kStatusTimedOut;
+      if (status != 0) {
+        simt::add_relaxed(queue.failed, uint64_t{1});
+        // We abort only what is late: that is what the caller should hear.
+        if ((status & format::nvme::kStatusCodeMask) == format::nvme::kAbortRequested) {
+          status = kStatusTimedOut;
+        }
+        note_failure(queue, index, status);
       }
       Mailbox* const address = simt::load_relaxed(slot.mailbox);
       if (address == nullptr) {

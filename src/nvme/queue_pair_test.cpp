@@ -291,7 +291,7 @@ TEST(QueuePairTest, status_keeps_do_not_retry_and_is_decoded) {
   ASSERT_TRUE(completed(queue, token, status));
   EXPECT_EQ(status, uint32_t{format::nvme::kLbaOutOfRange | format::nvme::kDoNotRetry});
   EXPECT_EQ(to_errno(status), -ENOSPC);
-  EXPECT_STREQ(status_name(status), "LBA out of range");
+  EXPECT_STREQ(status_name(status), "LBA Out of Range");
 }
 
 TEST(StatusTest, everything_but_success_is_an_errno_and_has_a_name) {

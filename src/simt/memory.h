@@ -11,7 +11,7 @@
 #include <new>
 #include <type_traits>
 
-#include "simt/platform.h"
+#include "simt/atomic.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define GOFS_ADDRESS_SANITIZER 1
@@ -93,7 +93,16 @@ class HostMemorySpace final : public MemorySpace {
     std::memcpy(target, host_source, bytes);
   }
   void read(void* host_target, const void* source, size_t bytes) override {
-    std::memcpy(host_target, source, bytes);
+    // A word is read as one: warps may be at it.
+    if (bytes == 8 && reinterpret_cast<uintptr_t>(source) % 8 == 0) {
+      const uint64_t word = load_relaxed(*static_cast<const uint64_t*>(source));
+      std::memcpy(host_target, &word, bytes);
+    } else if (bytes == 4 && reinterpret_cast<uintptr_t>(source) % 4 == 0) {
+      const uint32_t word = load_relaxed(*static_cast<const uint32_t*>(source));
+      std::memcpy(host_target, &word, bytes);
+    } else {
+      std::memcpy(host_target, source, bytes);
+    }
   }
 };
 

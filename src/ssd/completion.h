@@ -30,17 +30,29 @@ GOFS_HD inline uint64_t reduce_min(const simt::Warp& warp, uint64_t value) {
   return value;
 }
 
+/// Writes all of entry `index` of a completion queue but its last word, and returns that one. To
+/// store final_word() there posts the entry. One lane.
+GOFS_HD inline uint32_t& write_entry(uint64_t entries, uint32_t index,
+                                     const Completion& completion) {
+  auto* const words = reinterpret_cast<uint32_t*>(entries) + uint64_t{index} * 4;
+  words[0] = completion.dw0;
+  words[1] = 0;
+  words[2] = uint32_t{completion.sq_id} << 16 | completion.sq_head;
+  return words[3];
+}
+
+/// The last word of an entry, with the phase tag.
+GOFS_HD inline uint32_t final_word(uint32_t phase, const Completion& completion) {
+  return (uint32_t{completion.status} << 1 | phase) << 16 | completion.cid;
+}
+
 /// Writes entry `index` of a completion queue; its last word, with the phase tag, last. One lane.
 /// Order: release to the system [N4]. The driver's acquire of that word sees the data that this
 /// lane wrote or was told of by sync(), and the rest of the entry.
 GOFS_HD inline void post_entry(uint64_t entries, uint32_t index, uint32_t phase,
                                const Completion& completion) {
-  auto* const words = reinterpret_cast<uint32_t*>(entries) + uint64_t{index} * 4;
-  words[0] = completion.dw0;
-  words[1] = 0;
-  words[2] = uint32_t{completion.sq_id} << 16 | completion.sq_head;
-  const uint32_t status = uint32_t{completion.status} << 1 | phase;
-  simt::store_system_release(words[3], status << 16 | completion.cid);
+  simt::store_system_release(write_entry(entries, index, completion),
+                             final_word(phase, completion));
 }
 
 /// Entries that a completion queue of `depth` with the driver's `head` can take. 0 for a head that
@@ -200,6 +212,8 @@ class PendingScan {
     uint32_t sq_head = 0;
     if (warp_.thread_rank() == 0) sq_head = consumed_head(queue_);
     sq_head = warp_.shfl(sq_head, 0);
+    // [S3] Rank 0 has acquired that those entries are read; the other lanes tell the driver.
+    warp_.sync();
     const uint32_t below = simt::ranks_below(warp_.thread_rank());
     const bool twice = due && (record->status & PendingRecord::kTwice) != 0;
     const uint32_t twice_ranks = warp_.ballot(twice);
@@ -210,8 +224,6 @@ class PendingScan {
       const Completion completion{
           0, static_cast<uint16_t>(sq_head), static_cast<uint16_t>(qid_), record->cid,
           static_cast<format::nvme::Status>(record->status & ~PendingRecord::kTwice)};
-      // Before the entry, whose release publishes it: the driver may use the place again at once.
-      simt::store_relaxed(record->turn, PendingRecord::turn_posted(lap));
       for (uint32_t k = 0; k < entries; ++k) {
         uint32_t index = tail_ + first + k;
         uint32_t phase = phase_;
@@ -219,7 +231,15 @@ class PendingScan {
           index -= completion_depth_;
           phase ^= 1;
         }
-        post_entry(completion_entries_, index, phase, completion);
+        if (k == 0) {
+          // The record is read [S7] and the entry written [N4]. The record first, since the driver
+          // may use the place again at once.
+          simt::store_system_release_both(record->turn, PendingRecord::turn_posted(lap),
+                                          write_entry(completion_entries_, index, completion),
+                                          final_word(phase, completion));
+        } else {
+          post_entry(completion_entries_, index, phase, completion);
+        }
       }
     }
     const uint32_t fit_ranks = warp_.ballot(fits);

@@ -71,7 +71,9 @@ GOFS_HD inline uint32_t available_commands(const simt::Warp& warp, VirtualContro
   bool occupied = false;
   if (rank < count) {
     const RingPlace place = claim.first.plus(rank, claim.depth);
-    occupied = simt::load_relaxed(queue.records[place.index()].turn) !=
+    // [S7] Who had the record for the lap before is done with it. The driver's word is not enough:
+    // it may use the entry again from when the entry is read, long before the command completes.
+    occupied = simt::load_acquire(queue.records[place.index()].turn) !=
                PendingRecord::turn_none(place.lap());
   }
   const uint32_t occupied_ranks = warp.ballot(occupied);

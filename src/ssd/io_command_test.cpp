@@ -395,7 +395,8 @@ TEST_P(RandomCommands, agree_with_an_array_of_bytes) {
   TestMemory memory;
   MemoryMedia plain(memory.space(), kBytes);
   SparseMedia sparse(memory.space(), kBytes);
-  for (int i = 0; i < 3; ++i) sparse.add_spare(memory.bytes(kChunkBytes));
+  // One a chunk, and for each lane that meets others at a hole one to hold for a moment.
+  for (uint32_t i = 0; i < 3 + parameter.width; ++i) sparse.add_spare(memory.bytes(kChunkBytes));
   std::vector<uint8_t> model(kBytes, 0);
 
   VirtualSsdConfig config;

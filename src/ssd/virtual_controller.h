@@ -102,7 +102,7 @@ GOFS_HD inline uint64_t leave_record(const simt::Warp& warp, VirtualController& 
   }
   record.finish_ns = finish_ns;
   if (queue.hold_until != nullptr) queue.hold_until[place.index()] = hold_until;
-  simt::store_release(record.turn, turn);  // [S4]
+  simt::store_release(record.turn, turn);  // [S4]; [S7] of a record that nobody will post
   return finish_ns;
 }
 
