@@ -45,7 +45,6 @@ FuzzVolume::FuzzVolume(uint8_t* image, uint64_t bytes, const FuzzVolumeOptions& 
   sizes_.cache_pages = options.cache_pages;
   sizes_.pool_pages = 32;
   sizes_.descriptors = 8;
-  sizes_.open_inodes = 16;
   sizes_.operations = 4;
   sizes_.dentry_entries = 128;
   sizes_.path_entries = 16;
