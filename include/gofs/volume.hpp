@@ -104,6 +104,9 @@ class Volume {
   Expected<void> close(int fd);
   /// Bytes read: fewer than asked at the end of the file only.
   Expected<uint64_t> pread(int fd, void* buffer, uint64_t bytes, uint64_t offset);
+  /// pread at the descriptor's position, which moves on by what the file has left (at most
+  /// `bytes`), whether or not all of it can be read.
+  Expected<uint64_t> read(int fd, void* buffer, uint64_t bytes);
   Expected<Stat> stat(const std::string& path);
   Expected<Stat> lstat(const std::string& path);
   Expected<Stat> fstat(int fd);

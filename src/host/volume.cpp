@@ -109,6 +109,14 @@ Expected<uint64_t> Volume::pread(int fd, void* buffer, uint64_t bytes, uint64_t 
   }
 }
 
+Expected<uint64_t> Volume::read(int fd, void* buffer, uint64_t bytes) {
+  if (bytes > vfs::kOffsetMax) return host::make_error(EINVAL, state_->descriptor_name(fd));
+  const auto answer = state_->call(
+      {.kind = CallKind::kAdvance, .descriptor = fd, .offset = static_cast<int64_t>(bytes)});
+  if (answer.result < 0) return state_->explain(answer.result, state_->descriptor_name(fd));
+  return pread(fd, buffer, bytes, static_cast<uint64_t>(answer.result));
+}
+
 Expected<Stat> Volume::stat(const std::string& path) {
   return stat_or_error(*state_, state_->call({.kind = CallKind::kStat, .path = &path}), path);
 }

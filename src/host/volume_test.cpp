@@ -101,6 +101,31 @@ TEST_F(VolumeTest, parts_of_a_file_read_at_any_offset_and_length) {
   }
 }
 
+TEST_F(VolumeTest, read_goes_on_where_the_last_one_ended) {
+  const uint64_t size = sample().files().at("/odd").size_bytes;
+  const int fd = volume_.open("/odd").value();
+  std::vector<uint8_t> buffer(size + 1000);
+  uint64_t position = 0;
+  while (position < size) {
+    const uint64_t wanted = 1 + position / 2;
+    const uint64_t got = volume_.read(fd, buffer.data(), wanted).value();
+    ASSERT_EQ(got, std::min(wanted, size - position));
+    EXPECT_TRUE(sample().has("/odd", buffer.data(), got, position));
+    position += got;
+  }
+  EXPECT_EQ(volume_.read(fd, buffer.data(), 10).value(), 0u);
+  EXPECT_EQ(volume_.lseek(fd, 0, SEEK_CUR).value(), size);
+  EXPECT_EQ(volume_.lseek(fd, -5, SEEK_END).value(), size - 5);
+  EXPECT_EQ(volume_.read(fd, buffer.data(), buffer.size()).value(), 5u);
+  EXPECT_TRUE(sample().has("/odd", buffer.data(), 5, size - 5));
+  EXPECT_EQ(volume_.lseek(fd, 7, SEEK_END).value(), size + 7);
+  EXPECT_EQ(volume_.read(fd, buffer.data(), 10).value(), 0u);
+  EXPECT_EQ(code_of(volume_.read(12345, buffer.data(), 10)), EBADF);
+  EXPECT_EQ(code_of(volume_.read(fd, buffer.data(), ~uint64_t{0})), EINVAL);
+  const int directory = volume_.opendir("/").value();
+  EXPECT_EQ(code_of(volume_.read(directory, buffer.data(), 10)), EISDIR);
+}
+
 TEST_F(VolumeTest, holes_read_as_zeros_and_are_found) {
   const int fd = volume_.open("/holes").value();
   std::vector<uint8_t> buffer(5 * 4096);

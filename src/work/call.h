@@ -21,6 +21,7 @@ enum class CallKind : uint32_t {
   kReadlink,   // path, buffer, bytes -> bytes of the target
   kReaddir,    // descriptor, buffer of f2fs::NamedEntry, bytes -> number of entries
   kLseek,      // descriptor, offset, flags (vfs::Whence) -> position
+  kAdvance,    // descriptor, offset (how far) -> the position, which moves on from there
   kStatfs,     // -> statfs
   kOpenInode,  // offset (an ino), flags -> descriptor
   // Extended attributes: -> bytes of the value or of the list; with 0 `bytes` how many there are.
@@ -74,6 +75,8 @@ GOFS_HD inline int64_t perform(const simt::Warp& warp, CallParams& call, vfs::St
                           static_cast<uint32_t>(call.bytes / sizeof(f2fs::NamedEntry)));
     case CallKind::kLseek:
       return vfs::lseek(warp, fs, call.descriptor, call.offset, static_cast<int>(call.flags));
+    case CallKind::kAdvance:
+      return vfs::advance_position(warp, fs, call.descriptor, static_cast<uint64_t>(call.offset));
     case CallKind::kStatfs:
       statfs = vfs::statfs(fs);
       return 0;
