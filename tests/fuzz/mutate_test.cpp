@@ -39,11 +39,11 @@ namespace gofs::fuzz {
 namespace {
 
 struct Options {
-  uint64_t count = 900;  // random programs for each base image
+  uint64_t count = 500;  // random programs for each base image
   uint64_t first = 0;
   uint64_t seed = 1;
   uint32_t width = 1;
-  uint32_t sweep_step = 40;  // every so many of the single fields
+  uint32_t sweep_step = 120;  // every so many of the single fields
   bool asked = false;        // for a number of programs: nothing else is run
   std::string base;          // empty: all
   std::string program;       // hexadecimal
