@@ -44,9 +44,9 @@ struct Options {
   uint64_t seed = 1;
   uint32_t width = 1;
   uint32_t sweep_step = 120;  // every so many of the single fields
-  bool asked = false;        // for a number of programs: nothing else is run
-  std::string base;          // empty: all
-  std::string program;       // hexadecimal
+  bool asked = false;         // for a number of programs: nothing else is run
+  std::string base;           // empty: all
+  std::string program;        // hexadecimal
   std::string save;
 };
 Options options;
