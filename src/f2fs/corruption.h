@@ -6,6 +6,7 @@
 #pragma once
 
 #include "simt/atomic.h"
+#include "simt/warp.h"
 
 namespace gofs::f2fs {
 
@@ -47,6 +48,13 @@ GOFS_HD inline int report(CorruptionLog& log, const Corruption& corruption) {
   const uint32_t index = simt::add_relaxed(log.count, 1u);
   if (index < kCorruptionsKept) log.records[index] = corruption;
   return -117;  // EUCLEAN
+}
+
+/// The same for a finding that all lanes have made: the first lane reports for all. Collective,
+/// uniform. -EUCLEAN.
+GOFS_HD inline int report_once(const simt::Warp& warp, CorruptionLog& log,
+                               const Corruption& corruption) {
+  return warp.shfl(warp.thread_rank() == 0 ? report(log, corruption) : 0, 0);
 }
 
 }  // namespace gofs::f2fs

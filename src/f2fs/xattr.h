@@ -44,12 +44,10 @@ struct Xattr {
   uint32_t value_bytes;
 };
 
-/// Reports damage at `place`. Collective, uniform: the first lane reports for all. -EUCLEAN.
+/// Reports damage at `place`. Collective, uniform. -EUCLEAN.
 GOFS_HD inline int report_xattr(const simt::Warp& warp, Volume& volume, uint32_t ino,
                                 uint32_t place) {
-  return warp.shfl(
-      warp.thread_rank() == 0 ? report(*volume.corruptions, {Structure::kXattr, 0, ino, place}) : 0,
-      0);
+  return report_once(warp, *volume.corruptions, {Structure::kXattr, 0, ino, place});
 }
 
 /// Whether the inode says that it may have attributes.

@@ -63,11 +63,8 @@ GOFS_HD inline int check_link(const simt::Warp& warp, Filesystem& fs, const f2fs
   const int supported = f2fs::check_supported(link);
   if (supported < 0) return supported;
   if (link.size_bytes != 0 && link.size_bytes < kPathBytesMax) return 0;
-  return warp.shfl(warp.thread_rank() == 0
-                       ? f2fs::report(*fs.volume.corruptions,
-                                      {f2fs::Structure::kSymlink, 0, link.ino, link.size_bytes})
-                       : 0,
-                   0);
+  return f2fs::report_once(warp, *fs.volume.corruptions,
+                           {f2fs::Structure::kSymlink, 0, link.ino, link.size_bytes});
 }
 
 /// Reads the target of `link` into `block`, a whole spare block. Takes no further spare block: who

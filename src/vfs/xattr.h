@@ -268,6 +268,20 @@ GOFS_NOINLINE GOFS_HD inline int64_t dump_loaded(const simt::Warp& warp, Filesys
   return more < 0 ? more : static_cast<int64_t>(bytes);
 }
 
+/// Calls `use(const XattrBytes&)`, collectively, with all attributes of `inode`, and passes on what
+/// it returns; `none` where there are no attributes. Collective, uniform.
+template <typename Use>
+GOFS_HD int64_t with_xattrs(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& inode,
+                            int64_t none, Use use) {
+  f2fs::XattrBytes xattrs{};
+  const int error = f2fs::load_xattrs(warp, fs.volume, fs.pool, inode, xattrs);
+  if (error < 0) return error;
+  if (xattrs.bytes == 0) return none;
+  const int64_t answer = use(xattrs);
+  f2fs::unload_xattrs(warp, fs.pool, xattrs);
+  return answer;
+}
+
 /// The inode behind `fd`, or null: not open, or opened only as a path.
 GOFS_HD inline const f2fs::Inode* inode_of(const Filesystem& fs, int fd) {
   const Descriptor* descriptor = find_descriptor(fs, fd);
@@ -298,13 +312,9 @@ GOFS_NOINLINE GOFS_HD inline int64_t get_xattr_of(const simt::Warp& warp, Filesy
   }
   const bool acl = index == format::kXattrAclAccess || index == format::kXattrAclDefault;
   if (acl && inode.is_symlink()) return -EOPNOTSUPP;
-  f2fs::XattrBytes xattrs{};
-  error = f2fs::load_xattrs(warp, fs.volume, fs.pool, inode, xattrs);
-  if (error < 0) return error;
-  if (xattrs.bytes == 0) return -ENODATA;
-  const int64_t size = detail::get_loaded(warp, fs, xattrs, index, rest, value, capacity);
-  f2fs::unload_xattrs(warp, fs.pool, xattrs);
-  return size;
+  return detail::with_xattrs(warp, fs, inode, -ENODATA, [&](const f2fs::XattrBytes& xattrs) {
+    return detail::get_loaded(warp, fs, xattrs, index, rest, value, capacity);
+  });
 }
 
 /// The names of all attributes of `inode` that the caller may know of, each with a NUL, in the
@@ -313,13 +323,9 @@ GOFS_NOINLINE GOFS_HD inline int64_t get_xattr_of(const simt::Warp& warp, Filesy
 GOFS_NOINLINE GOFS_HD inline int64_t list_xattrs_of(const simt::Warp& warp, Filesystem& fs,
                                                     const f2fs::Inode& inode, char* list,
                                                     uint64_t capacity) {
-  f2fs::XattrBytes xattrs{};
-  const int error = f2fs::load_xattrs(warp, fs.volume, fs.pool, inode, xattrs);
-  if (error < 0) return error;
-  if (xattrs.bytes == 0) return 0;
-  const int64_t bytes = detail::list_loaded(warp, fs, xattrs, list, capacity);
-  f2fs::unload_xattrs(warp, fs.pool, xattrs);
-  return bytes;
+  return detail::with_xattrs(warp, fs, inode, 0, [&](const f2fs::XattrBytes& xattrs) {
+    return detail::list_loaded(warp, fs, xattrs, list, capacity);
+  });
 }
 
 /// All attributes of `inode` that the caller may read, for those who copy or show whole files: each
@@ -329,14 +335,9 @@ GOFS_NOINLINE GOFS_HD inline int64_t list_xattrs_of(const simt::Warp& warp, File
 GOFS_NOINLINE GOFS_HD inline int64_t dump_xattrs_of(const simt::Warp& warp, Filesystem& fs,
                                                     const f2fs::Inode& inode, void* out,
                                                     uint64_t capacity) {
-  f2fs::XattrBytes xattrs{};
-  const int error = f2fs::load_xattrs(warp, fs.volume, fs.pool, inode, xattrs);
-  if (error < 0) return error;
-  if (xattrs.bytes == 0) return 0;
-  const int64_t bytes =
-      detail::dump_loaded(warp, fs, inode, xattrs, static_cast<uint8_t*>(out), capacity);
-  f2fs::unload_xattrs(warp, fs.pool, xattrs);
-  return bytes;
+  return detail::with_xattrs(warp, fs, inode, 0, [&](const f2fs::XattrBytes& xattrs) {
+    return detail::dump_loaded(warp, fs, inode, xattrs, static_cast<uint8_t*>(out), capacity);
+  });
 }
 
 /// getxattr(2), with LastLink::kKeep lgetxattr(2); see get_xattr_of().
