@@ -2,7 +2,11 @@
 //
 // What is wrong with a volume, in a form that device code can write: which structure, where, and
 // the value that cannot be. The host turns a record into a sentence (describe). Device code returns
-// -EUCLEAN beside it. The log keeps the first records; the count goes on.
+// -EUCLEAN beside it. Any thread reports at any time, one reads: nobody waits for another.
+//
+// The log keeps the first findings in the order in which they came, each once, however many lanes
+// and warps make it: every slot has a key that is made of the finding, and who reports takes the
+// first free slot, unless the same key stands before it.
 #pragma once
 
 #include "simt/atomic.h"
@@ -33,20 +37,56 @@ struct Corruption {
   uint32_t block;  // block address, 0 if not known
   uint64_t id;     // nid, ino or segment number
   uint64_t value;  // what was found
+
+  friend bool operator==(const Corruption&, const Corruption&) = default;
 };
 
 inline constexpr uint32_t kCorruptionsKept = 64;
 
 struct CorruptionLog {
-  uint32_t count;
-  uint32_t unused;
+  static constexpr uint64_t kPublished = 1;  // in a key: the record is written
+
+  uint64_t keys[kCorruptionsKept];  // 0: the slot is free
   Corruption records[kCorruptionsKept];
+  uint32_t lost;  // reports for which no slot was free, the same finding counted each time; relaxed
 };
 
-/// Notes one finding and returns -EUCLEAN. Called by one lane for one finding.
+namespace detail {
+
+/// Never 0, and without kPublished. Should two findings share a key, the second of them gets no
+/// record, and nothing else is lost.
+GOFS_HD inline uint64_t finding_key(Structure structure, uint32_t block, uint64_t id,
+                                    uint64_t value) {
+  constexpr uint64_t kOdd = 0x9E3779B97F4A7C15ull;
+  uint64_t hash = (uint64_t{static_cast<uint32_t>(structure)} << 32 | block) * kOdd;
+  hash = ((hash ^ hash >> 29) + id) * kOdd;
+  hash = ((hash ^ hash >> 32) + value) * kOdd;
+  return ((hash ^ hash >> 29) | 2) & ~CorruptionLog::kPublished;
+}
+
+/// Values, not a Corruption: they stay in registers, and the callers without a stack frame.
+GOFS_NOINLINE GOFS_HD inline void note(CorruptionLog& log, Structure structure, uint32_t block,
+                                       uint64_t id, uint64_t value) {
+  const uint64_t key = finding_key(structure, block, id, value);
+  for (uint32_t i = 0; i < kCorruptionsKept; ++i) {
+    uint64_t seen = simt::load_relaxed(log.keys[i]);
+    if (seen == 0 && simt::AtomicRef<uint64_t>(log.keys[i])
+                         .compare_exchange_strong(seen, key, simt::memory_order_acquire,
+                                                  simt::memory_order_relaxed)) {  // [F2]
+      log.records[i] = {structure, block, id, value};
+      simt::store_release(log.keys[i], key | CorruptionLog::kPublished);  // [F1]
+      return;
+    }
+    if ((seen & ~CorruptionLog::kPublished) == key) return;
+  }
+  simt::add_relaxed(log.lost, 1u);
+}
+
+}  // namespace detail
+
+/// Notes one finding and returns -EUCLEAN. Any lane, also several with the same finding.
 GOFS_HD inline int report(CorruptionLog& log, const Corruption& corruption) {
-  const uint32_t index = simt::add_relaxed(log.count, 1u);
-  if (index < kCorruptionsKept) log.records[index] = corruption;
+  detail::note(log, corruption.structure, corruption.block, corruption.id, corruption.value);
   return -117;  // EUCLEAN
 }
 
@@ -55,6 +95,31 @@ GOFS_HD inline int report(CorruptionLog& log, const Corruption& corruption) {
 GOFS_HD inline int report_once(const simt::Warp& warp, CorruptionLog& log,
                                const Corruption& corruption) {
   return warp.shfl(warp.thread_rank() == 0 ? report(log, corruption) : 0, 0);
+}
+
+/// Whether slot `index` holds a finding; its record may be read then, until somebody takes it.
+GOFS_HD inline bool holds_finding(const CorruptionLog& log, uint32_t index) {
+  return (simt::load_acquire(log.keys[index]) & CorruptionLog::kPublished) != 0;  // [F1]
+}
+
+/// How many different findings the log holds.
+GOFS_HD inline uint32_t count_findings(const CorruptionLog& log) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < kCorruptionsKept; ++i) count += holds_finding(log, i) ? 1 : 0;
+  return count;
+}
+
+/// Moves the findings to `taken`, which has room for kCorruptionsKept, and frees their slots.
+/// Returns how many. One thread at a time. A finding that is reported again later is kept again,
+/// and one that comes while others are taken may be kept twice.
+GOFS_HD inline uint32_t take_findings(CorruptionLog& log, Corruption* taken) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < kCorruptionsKept; ++i) {
+    if (!holds_finding(log, i)) continue;
+    taken[count++] = log.records[i];
+    simt::store_release(log.keys[i], uint64_t{0});  // [F2]
+  }
+  return count;
 }
 
 }  // namespace gofs::f2fs

@@ -193,7 +193,7 @@ TEST_P(DirectoryTest, every_name_is_found) {
     }
   });
   EXPECT_GE(shared_->depths[kMany], 4u);
-  EXPECT_EQ(volume().corruptions->count, 0u);
+  EXPECT_EQ(count_findings(*volume().corruptions), 0u);
 }
 
 TEST_P(DirectoryTest, names_that_are_not_there_are_not_found) {
@@ -229,7 +229,7 @@ TEST_P(DirectoryTest, listing_gives_every_name_once_whatever_fits_at_a_time) {
       EXPECT_EQ(listing.damage, 0);
     }
   }
-  EXPECT_EQ(volume().corruptions->count, 0u);
+  EXPECT_EQ(count_findings(*volume().corruptions), 0u);
 }
 
 TEST_P(DirectoryTest, the_smallest_buffer_holds_an_entry_for_each_lane) {
@@ -349,7 +349,7 @@ class DamagedDirectoryTest : public ::testing::TestWithParam<uint32_t> {
         outcome.found = error;
       }
     });
-    outcome.reported = rig.volume().corruptions->count;
+    outcome.reported = count_findings(*rig.volume().corruptions);
     return outcome;
   }
 
@@ -383,7 +383,7 @@ TEST_P(DamagedDirectoryTest, entries_that_lead_nowhere_are_reported_and_left_out
     const Outcome outcome = look();
     EXPECT_EQ(outcome.listed, without_two);
     EXPECT_EQ(outcome.found, -EUCLEAN);
-    EXPECT_GE(outcome.reported, 2u);
+    EXPECT_EQ(outcome.reported, 1u) << "met twice, noted once";
     entry("two") = sound;
   }
   for (const uint8_t type : {uint8_t{0}, uint8_t{8}, uint8_t{255}}) {

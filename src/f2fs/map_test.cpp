@@ -148,7 +148,7 @@ TEST_P(MapTest, blocks_and_holes_of_every_level_are_where_they_are) {
       stored += answers[i].place.block != format::kNullAddr ? 1 : 0;
     }
     EXPECT_GE(stored, 20u);
-    EXPECT_EQ(rig_->volume().corruptions->count, 0u);
+    EXPECT_EQ(count_findings(*rig_->volume().corruptions), 0u);
   }
 }
 

@@ -98,7 +98,7 @@ TEST_P(MountTest, a_sound_volume_says_what_it_is) {
     EXPECT_TRUE(volume.cleanly_unmounted());
     const bool lost_found = (feature & format::kFeatureLostFound) != 0;
     EXPECT_EQ(volume.valid_inode_count, lost_found ? 3u : 2u);
-    EXPECT_EQ(volume.corruptions->count, 0u);
+    EXPECT_EQ(count_findings(*volume.corruptions), 0u);
     Inode inode{};
     ASSERT_EQ(load(lost_found ? kFileIno + 1 : kFileIno, inode), 0);
     EXPECT_EQ(inode.size_bytes, kOneFileBytes);
@@ -366,7 +366,7 @@ TEST_P(MountTest, a_root_that_is_no_directory_is_refused) {
   expect_mounted();
   image().nat_entry(format::kRootIno).block_addr = 0;
   expect_refused(MountProblem::kRootDirectory, -EUCLEAN);
-  EXPECT_GT(rig().volume().corruptions->count, 0u);
+  EXPECT_GT(count_findings(*rig().volume().corruptions), 0u);
 }
 
 TEST_P(MountTest, inodes_that_cannot_be_are_reported) {
@@ -395,7 +395,7 @@ TEST_P(MountTest, inodes_that_cannot_be_are_reported) {
     expect_mounted();
     Inode inode{};
     EXPECT_EQ(load(kFileIno, inode), -EUCLEAN);
-    ASSERT_GT(rig().volume().corruptions->count, 0u);
+    ASSERT_GT(count_findings(*rig().volume().corruptions), 0u);
     EXPECT_EQ(static_cast<int>(rig().volume().corruptions->records[0].structure),
               static_cast<int>(one.structure));
   }

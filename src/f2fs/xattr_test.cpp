@@ -143,7 +143,7 @@ Outcome look(TestImage& image, uint32_t ino, uint32_t width, bool faulty = false
     }
     warp.sync();
   });
-  outcome.reported = rig.volume().corruptions->count;
+  outcome.reported = count_findings(*rig.volume().corruptions);
   for (uint32_t i = 0; i < rig.fs().pool.count; ++i) {
     EXPECT_EQ(rig.fs().pool.locks[i], 0u) << "a spare block was kept";
   }
@@ -381,7 +381,7 @@ TEST(XattrBytesTest, any_bytes_of_any_length_are_gone_through) {
     Attributes attributes;
     const int end = collect(simt::Warp(), loose.volume(), loose.bytes(), attributes);
     EXPECT_TRUE(end == 0 || end == -EUCLEAN);
-    EXPECT_EQ(loose.log().count, end == 0 ? 0u : 1u);
+    EXPECT_EQ(count_findings(loose.log()), end == 0 ? 0u : 1u);
     (end == 0 ? ended : damaged) += 1;
     Xattr xattr{};
     (void)find_xattr(simt::Warp(), loose.volume(), loose.bytes(), 1, "abcdefghi", 9, xattr);

@@ -77,6 +77,20 @@ Expected<void> check_image(const VolumeSpec& spec) {
   return {};
 }
 
+/// f2fs::take_findings() of a log wherever it lies. `taken` has room for kCorruptionsKept.
+uint32_t take_from_log(work::Backend& backend, f2fs::CorruptionLog* log, f2fs::Corruption* taken) {
+  if (backend.is_host()) return f2fs::take_findings(*log, taken);
+  simt::MemorySpace& memory = backend.memory();
+  f2fs::CorruptionLog copy;
+  // The keys first: a kernel of the user may be running, and what was published then is whole.
+  memory.read(copy.keys, log->keys, sizeof(copy.keys));
+  memory.read(copy.records, log->records, sizeof(copy.records));
+  for (uint32_t i = 0; i < f2fs::kCorruptionsKept; ++i) {
+    if (f2fs::holds_finding(copy, i)) memory.write_object(&log->keys[i], uint64_t{0});
+  }
+  return f2fs::take_findings(copy, taken);
+}
+
 uint8_t mdts_of(uint64_t transfer_bytes_max) {
   return static_cast<uint8_t>(std::countr_zero(transfer_bytes_max / kBlockBytes));
 }
@@ -345,23 +359,53 @@ VolumeState::Answer VolumeState::call(const Request& request) {
   return answer;
 }
 
-std::vector<f2fs::Corruption> VolumeState::read_corruption_log() {
-  simt::MemorySpace& memory = backend_->memory();
-  const vfs::Filesystem* const fs = filesystem();
-  f2fs::CorruptionLog* const log_at = memory.read_object(&fs->volume.corruptions);
-  const uint32_t count = memory.read_object(&log_at->count);
-  if (count == 0) return {};
-  const auto log = memory.read_object(log_at);
-  memory.write_object(&log_at->count, 0u);
-  const uint32_t kept = std::min(log.count, f2fs::kCorruptionsKept);
-  return {log.records, log.records + kept};
+f2fs::CorruptionLog* VolumeState::corruption_log() const {
+  return backend_->memory().read_object(&filesystem()->volume.corruptions);
+}
+
+/// Moves what the log holds to the end of `findings_`, whose lock is held. Returns how many.
+size_t VolumeState::collect_findings() {
+  f2fs::Corruption taken[f2fs::kCorruptionsKept];
+  const size_t count = take_from_log(*backend_, corruption_log(), taken);
+  for (size_t i = 0; i < count; ++i) {
+    std::erase_if(findings_, [&](const Finding& one) { return one.corruption == taken[i]; });
+    findings_.push_back({taken[i], false});
+  }
+  // Whoever met the same damage as another, whose report alone was kept, finds it here; but not
+  // without end.
+  constexpr size_t kToldKept = 1024;
+  if (findings_.size() > kToldKept) {
+    std::erase_if(findings_, [](const Finding& one) { return one.told; });
+  }
+  return count;
 }
 
 std::vector<f2fs::Corruption> VolumeState::take_corruptions() {
   const std::lock_guard lock(findings_mutex_);
-  const auto fresh = read_corruption_log();
-  findings_.insert(findings_.end(), fresh.begin(), fresh.end());
-  return std::exchange(findings_, {});
+  collect_findings();
+  std::vector<f2fs::Corruption> fresh;
+  for (Finding& one : findings_) {
+    if (!std::exchange(one.told, true)) fresh.push_back(one.corruption);
+  }
+  return fresh;
+}
+
+/// What to say about damage of inode `ino` (0: not known), if anything.
+std::string VolumeState::damage_met(uint64_t ino) {
+  const std::lock_guard lock(findings_mutex_);
+  const size_t fresh = collect_findings();
+  const auto find = [&](auto wanted) {
+    return std::find_if(findings_.rbegin(), findings_.rend(), wanted);
+  };
+  const auto own = [ino](const Finding& one) { return ino != 0 && one.corruption.id == ino; };
+  // Its own, else the latest, which is the nearest to this error; the others wait for warnings().
+  // Else its own that another was told of, who met it at the same time.
+  auto chosen = find([&](const Finding& one) { return own(one) && !one.told; });
+  if (chosen == findings_.rend() && fresh != 0) chosen = findings_.rbegin();
+  if (chosen == findings_.rend()) chosen = find(own);
+  if (chosen == findings_.rend()) return {};
+  chosen->told = true;
+  return "damaged: " + describe(chosen->corruption);
 }
 
 void VolumeState::name_descriptor(int descriptor, const std::string& path) {
@@ -416,18 +460,8 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& subject, u
     }
   }
   if (code == EUCLEAN) {
-    const std::lock_guard lock(findings_mutex_);
-    const auto fresh = read_corruption_log();
-    findings_.insert(findings_.end(), fresh.begin(), fresh.end());
-    // Its own, else the latest, which is the nearest to this error; the others wait for warnings().
-    auto told = std::find_if(findings_.rbegin(), findings_.rend(),
-                             [ino](const auto& finding) { return ino != 0 && finding.id == ino; });
-    if (told == findings_.rend() && !fresh.empty()) told = findings_.rbegin();
-    if (told != findings_.rend()) {
-      const std::string words = describe(*told);
-      findings_.erase(std::next(told).base());
-      return make_error(code, subject, "damaged: " + words);
-    }
+    const std::string words = damage_met(ino);
+    if (!words.empty()) return make_error(code, subject, words);
   }
   if (code == EOPNOTSUPP) {
     const std::string words = unsupported_part(subject);
@@ -487,6 +521,12 @@ std::vector<std::string> VolumeState::warnings() {
   }
   for (const f2fs::Corruption& corruption : corruptions) {
     sentences.push_back("damaged: " + describe(corruption));
+  }
+  f2fs::CorruptionLog* const log = corruption_log();
+  const uint32_t lost = backend_->is_host() ? simt::load_relaxed(log->lost)
+                                            : backend_->memory().read_object(&log->lost);
+  if (lost != std::exchange(lost_reports_, lost)) {
+    sentences.emplace_back("damaged: there was more damage than could be noted");
   }
   return sentences;
 }

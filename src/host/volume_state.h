@@ -131,7 +131,13 @@ class VolumeState {
 
   std::unique_ptr<CallSlot> take_slot();
   void give_back(std::unique_ptr<CallSlot> slot);
-  std::vector<f2fs::Corruption> read_corruption_log();
+  struct Finding {
+    f2fs::Corruption corruption;
+    bool told;
+  };
+  f2fs::CorruptionLog* corruption_log() const;
+  size_t collect_findings();
+  std::string damage_met(uint64_t ino);
   std::string unsupported_part(const std::string& path);
   std::string last_failure(int code);
 
@@ -156,7 +162,8 @@ class VolumeState {
   std::unordered_map<int, std::string> descriptor_names_;
 
   std::mutex findings_mutex_;
-  std::vector<f2fs::Corruption> findings_;  // taken from the log, not yet told
+  std::vector<Finding> findings_;  // taken from the log, each once, the latest last
+  uint32_t lost_reports_ = 0;      // as the log had it when it was told
   bool told_unclean_ = false;
 
   std::mutex buffers_mutex_;

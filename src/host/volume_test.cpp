@@ -415,6 +415,25 @@ class BadImage : public testing::Test {
         << volume.error().message;
     return volume.error();
   }
+  /// A copy of the sample whose /odd has an inode that says it is another one.
+  void copy_sample_with_odd_damaged() {
+    copy_sample();
+    uint64_t node = 0;
+    {
+      Volume whole = Volume::mount(path_.path(), kOnCpu).value();
+      // The inode of /odd: where a node says that it is that of its inode number.
+      const uint64_t ino = whole.stat("/odd").value().ino;
+      std::ifstream image(path_.path(), std::ios::binary);
+      std::string block(4096, '\0');
+      for (uint64_t at = 0; image.read(block.data(), 4096); at += 4096) {
+        uint32_t footer[2];
+        std::memcpy(footer, block.data() + 4096 - 24, sizeof(footer));
+        if (footer[0] == ino && footer[1] == ino) node = at;
+      }
+    }
+    ASSERT_NE(node, 0u);
+    overwrite(node + 4096 - 24, std::string("\x01\x02\x03\x04", 4));
+  }
   static bool says(const Error& error, const std::string& words) {
     if (error.message.find(words) != std::string::npos) return true;
     ADD_FAILURE() << "'" << error.message << "' does not say '" << words << "'";
@@ -509,28 +528,33 @@ TEST_F(BadImage, damaged_nodes_are_named) {
 }
 
 TEST_F(BadImage, damage_met_later_is_told_with_the_call) {
-  copy_sample();
-  uint64_t node = 0;
-  {
-    Volume whole = Volume::mount(path_.path(), kOnCpu).value();
-    // The inode of /odd: where a node says that it is that of its inode number.
-    const uint64_t ino = whole.stat("/odd").value().ino;
-    std::ifstream image(path_.path(), std::ios::binary);
-    std::string block(4096, '\0');
-    for (uint64_t at = 0; image.read(block.data(), 4096); at += 4096) {
-      uint32_t footer[2];
-      std::memcpy(footer, block.data() + 4096 - 24, sizeof(footer));
-      if (footer[0] == ino && footer[1] == ino) node = at;
-    }
-  }
-  ASSERT_NE(node, 0u);
-  overwrite(node + 4096 - 24, std::string("\x01\x02\x03\x04", 4));
+  copy_sample_with_odd_damaged();
   Volume volume = Volume::mount(path_.path(), kOnCpu).value();
   const Error error = volume.open("/odd").error();
   EXPECT_EQ(error.code, EUCLEAN);
   EXPECT_TRUE(says(error, "/odd: damaged: footer of node"));
   EXPECT_TRUE(volume.open("/block"));
   EXPECT_TRUE(volume.warnings().empty());  // it was told
+}
+
+TEST_F(BadImage, damage_may_be_told_while_others_meet_it) {
+  copy_sample_with_odd_damaged();
+  Volume volume = Volume::mount(path_.path(), kOnCpu).value();
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] {
+        for (int round = 0; round < 50; ++round) EXPECT_EQ(code_of(volume.open("/odd")), EUCLEAN);
+      });
+    }
+    for (int round = 0; round < 50; ++round) {
+      for (const std::string& warning : volume.warnings()) {
+        EXPECT_NE(warning.find("damaged: footer of node"), std::string::npos) << warning;
+      }
+    }
+  }
+  EXPECT_LE(volume.warnings().size(), 1u) << "the same damage twice";
+  EXPECT_TRUE(says(volume.open("/odd").error(), "/odd: damaged: footer of node"));
 }
 
 TEST_F(BadImage, an_unclean_volume_mounts_with_a_warning) {

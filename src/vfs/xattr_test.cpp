@@ -294,9 +294,9 @@ TEST_P(XattrCallTest, access_lists_come_in_the_form_of_the_system_call) {
             (Answer{static_cast<int64_t>(kShownAcl.size()), ""}));
   EXPECT_EQ(get("/acl_empty", "system.posix_acl_access"), error(ENODATA));
   for (const char* path : {"/acl_version", "/acl_tag", "/acl_cut", "/acl_cut_tag"}) {
-    fs().volume.corruptions->count = 0;
+    *fs().volume.corruptions = f2fs::CorruptionLog{};
     EXPECT_EQ(get(path, "system.posix_acl_access"), error(EUCLEAN)) << path;
-    EXPECT_EQ(fs().volume.corruptions->count, 1u) << path;
+    EXPECT_EQ(f2fs::count_findings(*fs().volume.corruptions), 1u) << path;
     EXPECT_EQ(list(path), value(names({"system.posix_acl_access"}))) << path;
   }
 }

@@ -73,7 +73,7 @@ class Walker {
     }
     hash_files();
     warp_.sync();
-    report_.corruptions = simt::load_relaxed(fs_.volume.corruptions->count);
+    report_.corruptions = f2fs::count_findings(*fs_.volume.corruptions);
     warp_.sync();
     ask_nonsense();
     return std::move(report_);
