@@ -127,6 +127,14 @@ GOFS_HD inline void open_queue(const VirtualController& controller, SubmissionQu
   if (simt::load_relaxed(controller.stopped) != 0) close_queue(queue);
 }
 
+/// Undoes close_queue() where the queue has remained what it was. One lane.
+GOFS_HD inline void reopen_queue(const VirtualController& controller, SubmissionQueue& queue) {
+  simt::AtomicRef<uint64_t>(queue.claimed)
+      .fetch_and(~RingPlace::kClosed, simt::memory_order_acq_rel);
+  // As in open_queue().
+  if (simt::load_relaxed(controller.stopped) != 0) close_queue(queue);
+}
+
 /// Two laps on: a different word that has the same phase.
 GOFS_HD inline RingPlace two_laps_on(RingPlace place) {
   return RingPlace{(place.lap() + 2) << 16 | place.index()};
@@ -291,7 +299,10 @@ GOFS_HD inline AdminOutcome delete_completion_queue(const simt::Warp& warp,
   return {};
 }
 
-/// Ends a command whose completion still waits. Result 1: there is none, it was not aborted.
+/// Ends a command whose completion still waits. Result 1: it was not aborted, and the controller is
+/// done with it or never took it. The driver may give the command's memory to others then, so a
+/// warp that is still copying has to finish first: meanwhile nothing more is taken from the queue,
+/// or there might always be one.
 GOFS_HD inline AdminOutcome abort_command(const simt::Warp& warp, VirtualController& controller,
                                           const format::nvme::SubmissionEntry& entry) {
   using namespace format::nvme;
@@ -301,12 +312,23 @@ GOFS_HD inline AdminOutcome abort_command(const simt::Warp& warp, VirtualControl
   not_aborted.dw0 = 1;
   if (!submission_queue_exists(controller, qid)) return not_aborted;
   SubmissionQueue& queue = controller.submission_queue(qid);
-  if (simt::load_relaxed(queue.mode) == CompletionMode::kDirect) return not_aborted;
-  CompletionQueue& completions =
-      controller.completion_queue(simt::load_relaxed(queue.completion_queue));
-  if (!lock_together(warp, completions.lock)) return AdminOutcome::later();
-  const uint32_t ended = end_waiting_records(warp, queue, cid, kAbortRequested);
-  unlock_together(warp, completions.lock);
+  uint32_t settled = 0;
+  if (warp.thread_rank() == 0) {
+    close_queue(queue);
+    settled = is_settled(queue) ? 1 : 0;
+  }
+  settled = warp.shfl(settled, 0);
+  uint32_t ended = 0;
+  if (simt::load_relaxed(queue.mode) == CompletionMode::kPending) {
+    CompletionQueue& completions =
+        controller.completion_queue(simt::load_relaxed(queue.completion_queue));
+    if (!lock_together(warp, completions.lock)) return AdminOutcome::later();
+    // After the look at what is settled, so that a record which that has left is seen.
+    ended = end_waiting_records(warp, queue, cid, kAbortRequested);
+    unlock_together(warp, completions.lock);
+  }
+  if (ended == 0 && settled == 0) return AdminOutcome::later();
+  if (warp.thread_rank() == 0) reopen_queue(controller, queue);
   return ended == 0 ? not_aborted : AdminOutcome{};
 }
 

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
+#include <thread>
 
 #include "simt/workers.h"
 #include "ssd/media_host.h"
@@ -462,6 +464,110 @@ TEST_F(Admin, abort_finds_a_command_that_waits) {
   EXPECT_EQ(abort(2, 40), 1u);  // no such queue
   EXPECT_EQ(abort(0, 40), 1u);
   EXPECT_EQ(abort(0xffff, 40), 1u);
+}
+
+/// A Flush that a warp has taken and is held up in, as if that warp had been descheduled, while an
+/// Abort of it is asked for.
+class AbortOfTakenCommand : public ::testing::Test {
+ protected:
+  static constexpr uint16_t kCid = 40;
+
+  void start(const VirtualSsdConfig& config) {
+    Media media = media_.media();
+    media.sync = [](void* context) {
+      auto& test = *static_cast<AbortOfTakenCommand*>(context);
+      test.entered_ = true;
+      test.entered_.notify_all();
+      test.released_.wait(false);
+      return 0;
+    };
+    media.sync_context = this;
+    driver_ = std::make_unique<TestDriver>(config, media);
+    driver_->enable_ready();
+    queue_ = driver_->create_pair(1, 10);
+    submit(kCid, IoOpcode::kFlush);
+    stepper_ = std::jthread([this] { driver_->step(1); });
+    entered_.wait(false);
+    auto entry = TestDriver::admin_entry(AdminOpcode::kAbort);
+    entry.cdw10 = uint32_t{kCid} << 16 | 1;
+    driver_->submit(driver_->admin(), entry);
+    driver_->step(0, 20);
+    EXPECT_FALSE(TestDriver::peek(driver_->admin())) << "answered while a warp is at the command";
+  }
+  void submit(uint16_t cid, IoOpcode opcode) {
+    auto entry = TestDriver::io_entry(opcode, 0, 1, memory_.bytes(512));
+    entry.cid = cid;
+    driver_->submit(queue_, entry);
+  }
+  void release() {
+    released_ = true;
+    released_.notify_all();
+    stepper_.join();
+  }
+  /// Result of the Abort.
+  uint32_t answer() {
+    const auto done = driver_->wait(driver_->admin());
+    EXPECT_EQ(TestDriver::status_of(done), kSuccess);
+    return done.dw0;
+  }
+  void expect_completion(uint16_t cid, Status status) {
+    const auto done = driver_->wait(queue_);
+    EXPECT_EQ(done.cid, cid);
+    EXPECT_EQ(TestDriver::status_of(done), status);
+  }
+  ~AbortOfTakenCommand() override {
+    if (stepper_.joinable()) release();
+  }
+
+  TestMemory memory_;
+  MemoryMedia media_{memory_.space(), kMediaBytes};
+  std::unique_ptr<TestDriver> driver_;
+  TestQueue queue_;
+  std::atomic<bool> entered_{false};
+  std::atomic<bool> released_{false};
+  std::jthread stepper_;
+};
+
+TEST_F(AbortOfTakenCommand, is_answered_when_the_command_is_done) {
+  for (const uint32_t fault_capacity : {0u, 4u}) {  // direct mode, pending mode
+    SCOPED_TRACE(fault_capacity);
+    VirtualSsdConfig config;
+    config.fault_capacity = fault_capacity;
+    entered_ = released_ = false;
+    start(config);
+    // What comes meanwhile is taken when the Abort is answered, and not before.
+    submit(41, IoOpcode::kRead);
+    driver_->step(1, 5);
+    EXPECT_FALSE(TestDriver::peek(queue_));
+    release();
+    EXPECT_EQ(answer(), 1u);
+    expect_completion(kCid, kSuccess);
+    expect_completion(41, kSuccess);
+    EXPECT_EQ(driver_->run(queue_, TestDriver::io_entry(IoOpcode::kFlush)), kSuccess);
+  }
+}
+
+TEST_F(AbortOfTakenCommand, finds_the_completion_that_waits_then) {
+  VirtualSsdConfig config;
+  config.model = parse_timing_model("latency_ns=4000000000");
+  start(config);
+  release();
+  EXPECT_EQ(answer(), 0u);
+  expect_completion(kCid, kAbortRequested);
+}
+
+TEST_F(AbortOfTakenCommand, is_forgotten_by_a_reset) {
+  start({});
+  driver_->write_cc(0);
+  driver_->step(0, 5);
+  EXPECT_NE(driver_->csts() & kCstsReady, 0u) << "a warp is still at work";
+  release();
+  driver_->step(0, 5);
+  EXPECT_EQ(driver_->csts(), 0u);
+  driver_->enable_ready();
+  EXPECT_FALSE(TestDriver::peek(driver_->admin()));
+  queue_ = driver_->create_pair(1, 10);
+  EXPECT_EQ(driver_->run(queue_, TestDriver::io_entry(IoOpcode::kFlush)), kSuccess);
 }
 
 TEST_F(Admin, other_commands_are_invalid) {
