@@ -38,6 +38,8 @@ using VolumeHandle = vfs::Filesystem*;
 using f2fs::NamedEntry;
 using vfs::BatchFile;
 using vfs::FilesystemStat;
+using vfs::IoVector;
+using vfs::kIoVectorsMax;
 using vfs::kMayExecute;
 using vfs::kMayRead;
 using vfs::kMayWrite;
@@ -54,12 +56,6 @@ using vfs::kXattrListBytesMax;
 using vfs::kXattrNameBytesMax;
 using vfs::Stat;
 using vfs::Ticket;
-
-/// One part of a scattered read.
-struct IoVector {
-  void* base;
-  uint64_t bytes;
-};
 
 namespace device_detail {
 
@@ -321,11 +317,12 @@ __device__ int64_t read(const Group& group, VolumeHandle vol, int fd, void* buff
   return offset < 0 ? offset : pread(group, vol, fd, buffer, bytes, static_cast<uint64_t>(offset));
 }
 
-/// preadv(2): one range of the file into several buffers.
+/// preadv(2): one range of the file into several buffers. -EINVAL, before anything is read, for
+/// more than kIoVectorsMax of them or for more bytes than the result can count.
 template <typename Group>
 __device__ int64_t preadv(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
                           int count, uint64_t offset) {
-  if (count < 0) return -EINVAL;
+  if (vfs::total_bytes(parts, count) < 0) return -EINVAL;
   int64_t total = 0;
   for (int i = 0; i < count; ++i) {
     const int64_t got =
@@ -341,10 +338,11 @@ __device__ int64_t preadv(const Group& group, VolumeHandle vol, int fd, const Io
 template <typename Group>
 __device__ int64_t readv(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
                          int count) {
-  uint64_t bytes = 0;
-  for (int i = 0; i < count; ++i) bytes += parts[i].bytes;
-  const int64_t offset = device_detail::scope(group).once(
-      vol, [&](const simt::Warp& warp) { return vfs::advance_position(warp, *vol, fd, bytes); });
+  const int64_t bytes = vfs::total_bytes(parts, count);
+  if (bytes < 0) return bytes;
+  const int64_t offset = device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+    return vfs::advance_position(warp, *vol, fd, static_cast<uint64_t>(bytes));
+  });
   return offset < 0 ? offset : preadv(group, vol, fd, parts, count, static_cast<uint64_t>(offset));
 }
 

@@ -107,11 +107,16 @@ GOFS_HD inline int64_t readlink(const simt::Warp& warp, Filesystem& fs, const ch
 
 enum Whence : int { kSeekSet = 0, kSeekCurrent = 1, kSeekEnd = 2, kSeekData = 3, kSeekHole = 4 };
 
-/// Moves the position of `fd`; returns it. For kSeekData and kSeekHole see lseek(2).
+/// Largest file that Linux makes, and farthest position it lets anybody seek to: it does not count
+/// on the addresses in the inode, whose number varies.
+inline constexpr uint64_t kFileBytesMax = format::file_blocks_max(0) * kBlockBytes;
+
+/// Moves the position of `fd`; returns it. For kSeekData and kSeekHole see lseek(2). -EINVAL past
+/// kFileBytesMax.
 GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& fs, int fd,
                                            int64_t offset, int whence) {
-  Descriptor* descriptor = find_descriptor(fs, fd);
-  if (descriptor == nullptr || (descriptor->flags & kOpenPath) != 0) return -EBADF;
+  Descriptor* descriptor = find_file(fs, fd);
+  if (descriptor == nullptr) return -EBADF;
   const f2fs::Inode& inode = fs.open_inodes[descriptor->open_inode].inode;
   const auto size = static_cast<int64_t>(inode.size_bytes);
   int64_t target = offset;
@@ -119,7 +124,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& f
     const int64_t base =
         whence == kSeekEnd ? size : static_cast<int64_t>(simt::load_relaxed(descriptor->position));
     if (base < 0) return -EINVAL;  // a directory at its end: that place is no offset
-    if (offset > 0 && base > INT64_MAX - offset) return -EOVERFLOW;
+    if (offset > 0 && base > INT64_MAX - offset) return -EINVAL;
     target = base + offset;
   } else if (whence == kSeekData || whence == kSeekHole) {
     if (offset < 0 || offset >= size) return -ENXIO;
@@ -147,7 +152,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& f
   } else if (whence != kSeekSet) {
     return -EINVAL;
   }
-  if (target < 0) return -EINVAL;
+  if (target < 0 || static_cast<uint64_t>(target) > kFileBytesMax) return -EINVAL;
   warp.sync();
   if (warp.thread_rank() == 0) {
     simt::store_relaxed(descriptor->position, static_cast<uint64_t>(target));
@@ -160,8 +165,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& f
 /// of the file. Returns where they begin, or a negative errno.
 GOFS_HD inline int64_t advance_position(const simt::Warp& warp, Filesystem& fs, int fd,
                                         uint64_t bytes) {
-  Descriptor* descriptor = find_descriptor(fs, fd);
-  if (descriptor == nullptr || (descriptor->flags & kOpenPath) != 0) return -EBADF;
+  Descriptor* descriptor = find_file(fs, fd);
+  if (descriptor == nullptr) return -EBADF;
   const f2fs::Inode& inode = fs.open_inodes[descriptor->open_inode].inode;
   if (inode.is_directory()) return -EISDIR;
   warp.sync();
@@ -192,8 +197,8 @@ GOFS_HD inline int64_t readdir(const simt::Warp& warp, Filesystem& fs, int fd,
   constexpr uint64_t kEnd = ~uint64_t{0};
   constexpr uint64_t kDamaged = uint64_t{1} << 63;
   if (capacity < 32) return -EINVAL;
-  Descriptor* descriptor = find_descriptor(fs, fd);
-  if (descriptor == nullptr || (descriptor->flags & kOpenPath) != 0) return -EBADF;
+  Descriptor* descriptor = find_file(fs, fd);
+  if (descriptor == nullptr) return -EBADF;
   const f2fs::Inode& inode = fs.open_inodes[descriptor->open_inode].inode;
   if (!inode.is_directory()) return -ENOTDIR;
   uint64_t position = simt::load_relaxed(descriptor->position);

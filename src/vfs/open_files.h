@@ -51,6 +51,12 @@ GOFS_HD inline Descriptor* find_descriptor(const Filesystem& fs, int fd) {
   return simt::load_acquire(descriptor.state) == kDescriptorOpen ? &descriptor : nullptr;  // [V3]
 }
 
+/// The descriptor `fd` if it is open for more than its path, else null (EBADF).
+GOFS_HD inline Descriptor* find_file(const Filesystem& fs, int fd) {
+  Descriptor* const descriptor = find_descriptor(fs, fd);
+  return descriptor != nullptr && (descriptor->flags & kOpenPath) == 0 ? descriptor : nullptr;
+}
+
 namespace detail {
 
 /// Opens an inode that was found. Collective, uniform. A descriptor, or a negative errno.

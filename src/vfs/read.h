@@ -12,6 +12,26 @@ namespace gofs::vfs {
 /// As off_t and ssize_t: signed, so that a size past this is an error of the caller.
 inline constexpr uint64_t kOffsetMax = 0x7fffffffffffffffull;
 
+/// One part of a scattered read.
+struct IoVector {
+  void* base;
+  uint64_t bytes;
+};
+
+/// Parts that one call may have, as IOV_MAX.
+inline constexpr int kIoVectorsMax = 1024;
+
+/// Bytes of all parts, or -EINVAL: too many parts, or more bytes than a result can count.
+GOFS_HD inline int64_t total_bytes(const IoVector* parts, int count) {
+  if (count < 0 || count > kIoVectorsMax) return -EINVAL;
+  uint64_t total = 0;
+  for (int i = 0; i < count; ++i) {
+    if (parts[i].bytes > kOffsetMax - total) return -EINVAL;
+    total += parts[i].bytes;
+  }
+  return static_cast<int64_t>(total);
+}
+
 /// How far a shared read got in one warp: the lowest offset (in the range) that it could not read.
 struct ReadFailure {
   uint64_t at;  // bytes from the start of the range; kOffsetMax: none
@@ -35,8 +55,8 @@ inline constexpr uint32_t kInlinePortionBytes = 128;
 /// `bytes` may become 0.
 GOFS_HD inline int begin_read(const Filesystem& fs, int fd, uint64_t offset, uint64_t& bytes,
                               OpenInode*& open) {
-  const Descriptor* descriptor = find_descriptor(fs, fd);
-  if (descriptor == nullptr || (descriptor->flags & kOpenPath) != 0) return -EBADF;
+  const Descriptor* descriptor = find_file(fs, fd);
+  if (descriptor == nullptr) return -EBADF;
   open = &fs.open_inodes[descriptor->open_inode];
   if (open->inode.is_directory()) return -EISDIR;
   if (offset > kOffsetMax || bytes > kOffsetMax) return -EINVAL;

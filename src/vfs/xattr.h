@@ -284,9 +284,8 @@ GOFS_HD int64_t with_xattrs(const simt::Warp& warp, Filesystem& fs, const f2fs::
 
 /// The inode behind `fd`, or null: not open, or opened only as a path.
 GOFS_HD inline const f2fs::Inode* inode_of(const Filesystem& fs, int fd) {
-  const Descriptor* descriptor = find_descriptor(fs, fd);
-  if (descriptor == nullptr || (descriptor->flags & kOpenPath) != 0) return nullptr;
-  return &fs.open_inodes[descriptor->open_inode].inode;
+  const Descriptor* descriptor = find_file(fs, fd);
+  return descriptor == nullptr ? nullptr : &fs.open_inodes[descriptor->open_inode].inode;
 }
 
 }  // namespace detail
