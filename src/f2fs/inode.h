@@ -4,6 +4,7 @@
 #pragma once
 
 #include "f2fs/node.h"
+#include "format/xattr.h"
 
 namespace gofs::f2fs {
 
@@ -40,7 +41,7 @@ struct Inode {
   uint16_t inline_offset;
   uint16_t inline_bytes;
   uint16_t inline_xattr_offset;
-  uint16_t inline_xattr_bytes;
+  uint16_t inline_xattr_bytes;  // 0 also where there is room that was never used
   /// Of an open file: where its blocks lie, by file block, as far as somebody has asked (map.h).
   /// Null: nothing is kept.
   uint32_t* block_map;
@@ -68,6 +69,18 @@ namespace detail {
 
 GOFS_HD inline TimeStamp time_stamp(int64_t seconds, uint32_t nanoseconds) {
   return TimeStamp{seconds, nanoseconds};
+}
+
+/// Whether the room for attributes in an inode was never used: not even the header is there, and
+/// nothing that could be an entry. Linux keeps such room in nearly every inode.
+GOFS_HD inline bool inline_xattrs_unused(const format::NodeBlock& block,
+                                         const format::InodeLayout& layout) {
+  const auto* const area = reinterpret_cast<const uint8_t*>(&block) + layout.xattr_offset;
+  const uint32_t end = simt::min<uint32_t>(
+      layout.xattr_bytes, sizeof(format::XattrHeader) + sizeof(format::XattrEntry));
+  uint32_t seen = 0;
+  for (uint32_t at = 0; at < end; at += 4) seen |= format::load_u32(area + at);
+  return seen == 0;
 }
 
 /// Unpacks `block` into `inode`; 0 or -EUCLEAN (reported).
@@ -114,9 +127,9 @@ GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::Node
   inode.inline_offset = static_cast<uint16_t>(layout.inline_offset);
   inode.inline_bytes = static_cast<uint16_t>(layout.inline_bytes);
   inode.inline_xattr_offset = static_cast<uint16_t>(layout.xattr_offset);
-  inode.inline_xattr_bytes = (raw.i_inline & format::kInlineXattr) != 0
-                                 ? static_cast<uint16_t>(layout.xattr_bytes)
-                                 : uint16_t{0};
+  const bool inline_xattrs = (raw.i_inline & format::kInlineXattr) != 0 &&
+                             (inode.xattr_nid != 0 || !inline_xattrs_unused(block, layout));
+  inode.inline_xattr_bytes = inline_xattrs ? static_cast<uint16_t>(layout.xattr_bytes) : 0;
   const uint32_t slot = layout.word_of_slot(0);
   inode.device = format::decode_device(
       format::load_u32(&raw.i_addr[slot]),

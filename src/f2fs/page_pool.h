@@ -32,42 +32,46 @@ struct PagePool {
   }
 };
 
-/// Two spare blocks of one warp.
-struct SparePair {
-  uint8_t* blocks[2];
+/// Some spare blocks of one warp.
+template <uint32_t kCount>
+struct SpareBlocks {
+  uint8_t* blocks[kCount];
 };
 
-/// Two blocks for the whole warp, both or none, so that nobody waits for a second one with a first.
+/// Collective; no lane uses the blocks any more.
+template <uint32_t kCount>
+GOFS_HD void give_back_spares(const simt::Warp& warp, const PagePool& pool,
+                              const SpareBlocks<kCount>& spares) {
+  warp.sync();
+  if (warp.thread_rank() != 0) return;
+  for (uint8_t* const block : spares.blocks) pool.give_back(block);
+}
+
+/// Blocks for the whole warp, all or none, so that nobody waits for a second one with a first.
 /// Collective, uniform. False when there were none for `timeout_ns`.
-GOFS_HD inline bool take_pair(const simt::Warp& warp, const PagePool& pool, uint64_t timeout_ns,
-                              SparePair& pair) {
-  uint64_t first = 0;
-  uint64_t second = 0;
+template <uint32_t kCount>
+GOFS_HD bool take_spares(const simt::Warp& warp, const PagePool& pool, uint64_t timeout_ns,
+                         SpareBlocks<kCount>& spares) {
+  uint32_t taken = 0;
   if (warp.thread_rank() == 0) {
     const simt::Deadline deadline = simt::Deadline::after_ns(timeout_ns);
     simt::Backoff backoff;
-    while (second == 0 && !deadline.passed()) {
-      first = reinterpret_cast<uint64_t>(pool.try_take(warp));
-      if (first != 0) second = reinterpret_cast<uint64_t>(pool.try_take(warp));
-      if (second != 0) break;
-      if (first != 0) pool.give_back(reinterpret_cast<uint8_t*>(first));
+    for (;;) {
+      while (taken < kCount && (spares.blocks[taken] = pool.try_take(warp)) != nullptr) ++taken;
+      if (taken == kCount || deadline.passed()) break;
+      while (taken != 0) pool.give_back(spares.blocks[--taken]);
       backoff.pause();
     }
+    if (taken != kCount) {
+      while (taken != 0) pool.give_back(spares.blocks[--taken]);
+    }
   }
-  pair.blocks[0] = reinterpret_cast<uint8_t*>(warp.shfl(first, 0));
-  pair.blocks[1] = reinterpret_cast<uint8_t*>(warp.shfl(second, 0));
-  warp.sync();
-  return pair.blocks[1] != nullptr;
-}
-
-/// Collective; no lane uses the blocks any more.
-GOFS_HD inline void give_back_pair(const simt::Warp& warp, const PagePool& pool,
-                                   const SparePair& pair) {
-  warp.sync();
-  if (warp.thread_rank() == 0) {
-    pool.give_back(pair.blocks[0]);
-    pool.give_back(pair.blocks[1]);
+  for (uint8_t*& block : spares.blocks) {
+    block = reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(block), 0));
   }
+  taken = warp.shfl(taken, 0);
+  warp.sync();
+  return taken == kCount;
 }
 
 }  // namespace gofs::f2fs

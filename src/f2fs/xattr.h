@@ -19,7 +19,7 @@ namespace gofs::f2fs {
 /// An inode's attributes: `inline_bytes` (a multiple of 4) of the inode, then those of the xattr
 /// node, each in a spare block. Entries may straddle the border.
 struct XattrBytes {
-  SparePair parts;
+  SpareBlocks<2> parts;
   uint32_t ino;
   uint32_t inline_bytes;
   uint32_t bytes;  // of both together; 0: nothing was loaded, no block is held
@@ -50,21 +50,19 @@ GOFS_HD inline int report_xattr(const simt::Warp& warp, Volume& volume, uint32_t
   return report_once(warp, *volume.corruptions, {Structure::kXattr, 0, ino, place});
 }
 
-/// Whether the inode says that it may have attributes.
+/// Whether the inode may have attributes.
 GOFS_HD inline bool may_have_xattrs(const Inode& inode) {
   return inode.inline_xattr_bytes != 0 || inode.xattr_nid != 0;
 }
 
-/// Loads all attributes of `inode` into two spare blocks, which unload_xattrs() gives back: the
-/// caller waits for nothing else in between. Collective, uniform. 0, with `out.bytes` 0 where there
-/// are none; or a negative errno, and then there is nothing to give back.
-GOFS_NOINLINE GOFS_HD inline int load_xattrs(const simt::Warp& warp, Volume& volume,
-                                             const PagePool& pool, const Inode& inode,
-                                             XattrBytes& out) {
+/// Loads all attributes of `inode` into spare blocks of the caller's. Collective, uniform. 0, with
+/// `out.bytes` 0 where there are none; or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int load_xattrs_into(const simt::Warp& warp, Volume& volume,
+                                                  const Inode& inode, const SpareBlocks<2>& spare,
+                                                  XattrBytes& out) {
   out = XattrBytes{};
+  out.parts = spare;
   out.ino = inode.ino;
-  if (!may_have_xattrs(inode)) return 0;
-  if (!take_pair(warp, pool, kFrameTimeoutNs, out.parts)) return -EBUSY;
   int error = 0;
   if (inode.inline_xattr_bytes != 0) {
     out.inline_bytes = inode.inline_xattr_bytes;
@@ -93,18 +91,31 @@ GOFS_NOINLINE GOFS_HD inline int load_xattrs(const simt::Warp& warp, Volume& vol
     }
     out.bytes += format::kXattrNodeBytes;
   }
+  warp.sync();
+  return error;
+}
+
+/// Loads all attributes of `inode` into two spare blocks, which unload_xattrs() gives back: the
+/// caller waits for nothing else in between. Collective, uniform. As load_xattrs_into(), or -EBUSY;
+/// after an error, or where there are none, there is nothing to give back.
+GOFS_HD inline int load_xattrs(const simt::Warp& warp, Volume& volume, const PagePool& pool,
+                               const Inode& inode, XattrBytes& out) {
+  out = XattrBytes{};
+  if (!may_have_xattrs(inode)) return 0;
+  SpareBlocks<2> spare{};
+  if (!take_spares(warp, pool, kFrameTimeoutNs, spare)) return -EBUSY;
+  const int error = load_xattrs_into(warp, volume, inode, spare, out);
   if (error < 0) {
-    give_back_pair(warp, pool, out.parts);
+    give_back_spares(warp, pool, spare);
     out = XattrBytes{};
   }
-  warp.sync();
   return error;
 }
 
 /// Collective.
 GOFS_HD inline void unload_xattrs(const simt::Warp& warp, const PagePool& pool,
                                   XattrBytes& xattrs) {
-  if (xattrs.bytes != 0) give_back_pair(warp, pool, xattrs.parts);
+  if (xattrs.bytes != 0) give_back_spares(warp, pool, xattrs.parts);
   xattrs.bytes = 0;
 }
 

@@ -111,7 +111,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_batch(const simt::Warp& warp, Filesystem&
   f2fs::Inode directory{};
   int error = resolve(warp, fs, path, LastLink::kFollow, directory);
   if (error == 0 && !directory.is_directory()) error = -ENOTDIR;
-  if (error == 0) error = check_access(fs.credentials, directory, kMayRead | kMayExecute);
+  if (error == 0) error = check_permission(warp, fs, directory, kMayRead | kMayExecute);
   if (error == 0) error = f2fs::check_supported(directory);
   if (error < 0) return error;
   int bd = 0;
@@ -254,11 +254,14 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(const simt::Warp& warp, Filesystem&
           loaded.kind = simple ? BatchFileKind::kRuns : BatchFileKind::kGeneral;
           loaded.size_bytes = inode.size_bytes;
         });
+    const uint32_t readable = warp.ballot((lanes >> warp.thread_rank() & 1u) != 0 && error == 0 &&
+                                          unpacked == 0 && inode.is_regular());
+    const int permitted = check_permissions(warp, fs, readable, inode, kMayRead);
     if ((lanes >> warp.thread_rank() & 1u) != 0) {
       loaded.ino = ino;
       loaded.error = error < 0 ? error : unpacked;
       if (loaded.error == 0 && !inode.is_regular()) loaded.error = -EINVAL;
-      if (loaded.error == 0) loaded.error = check_access(fs.credentials, inode, kMayRead);
+      if (loaded.error == 0) loaded.error = permitted;
       if (loaded.error == 0) loaded.error = f2fs::check_supported(inode);
       if (loaded.error < 0) loaded.size_bytes = 0;
       file = loaded;

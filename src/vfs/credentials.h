@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who is asking, and whether he may (POSIX.1-2017, section 4.5, without ACLs).
+// Who is asking, and whether a mode lets him (POSIX.1-2017, section 4.5); with access lists:
+// access_list.h.
 #pragma once
 
 #include "f2fs/inode.h"

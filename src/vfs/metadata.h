@@ -92,7 +92,7 @@ GOFS_HD inline int access(const simt::Warp& warp, Filesystem& fs, const char* pa
   f2fs::Inode inode{};
   const int error = resolve(warp, fs, path, LastLink::kFollow, inode);
   if (error < 0) return error;
-  const int granted = check_access(fs.credentials, inode, wanted);
+  const int granted = check_permission(warp, fs, inode, wanted);
   if (granted == 0 && (wanted & kMayWrite) != 0) return -EROFS;
   return granted;
 }

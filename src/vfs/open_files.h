@@ -67,7 +67,7 @@ GOFS_HD inline int open_found(const simt::Warp& warp, Filesystem& fs, const f2fs
   if ((flags & kOpenPath) == 0) {
     if (inode.is_symlink()) return -ELOOP;
     if (inode.is_directory() && writes) return -EISDIR;
-    int error = check_access(fs.credentials, inode, kMayRead);
+    int error = check_permission(warp, fs, inode, kMayRead);
     if (error < 0) return error;
     if (writes) return -EROFS;
     if (!inode.is_directory() && !inode.is_regular()) return -ENXIO;  // device nodes have no driver

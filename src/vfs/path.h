@@ -6,7 +6,7 @@
 // directory.
 #pragma once
 
-#include "vfs/filesystem.h"
+#include "vfs/access_list.h"
 
 namespace gofs::vfs {
 
@@ -98,19 +98,47 @@ GOFS_HD inline int64_t read_link(const simt::Warp& warp, Filesystem& fs, const f
 namespace detail {
 
 /// The state of a walk. `rest` points to what is still to be walked, in the caller's path or, once
-/// a symbolic link was met, in one of two spare blocks.
+/// a symbolic link was met, in one of two spare blocks by turns.
 struct Walk {
   const char* rest;
   uint32_t rest_length;
-  char* blocks[2];
   uint32_t links;
+  bool has_spare;
+  f2fs::SpareBlocks<3> spare;  // taken when they are needed, all at once
+
+  /// The block for the target of the link that was met last.
+  GOFS_HD char* link_block() const { return reinterpret_cast<char*>(spare.blocks[links % 2]); }
+  /// The blocks that `rest` is not in.
+  GOFS_HD f2fs::SpareBlocks<2> unused() const {
+    return {{spare.blocks[(links + 1) % 2], spare.blocks[2]}};
+  }
 };
+
+/// Collective, uniform. 0 or -EBUSY.
+GOFS_HD inline int need_spare(const simt::Warp& warp, Filesystem& fs, Walk& walk) {
+  if (!walk.has_spare) {
+    walk.has_spare = f2fs::take_spares(warp, fs.pool, f2fs::kFrameTimeoutNs, walk.spare);
+  }
+  return walk.has_spare ? 0 : -EBUSY;
+}
+
+/// check_permission() for who may hold spare blocks already. Collective, uniform.
+GOFS_HD inline int check_search(const simt::Warp& warp, Filesystem& fs,
+                                const f2fs::Inode& directory, Walk& walk) {
+  if (!asks_acl(fs.credentials, directory)) {
+    return check_access(fs.credentials, directory, kMayExecute);
+  }
+  const int error = need_spare(warp, fs, walk);
+  return error < 0 ? error : check_acl(warp, fs, directory, kMayExecute, walk.unused());
+}
 
 /// Puts the target of `link` before what is left of the path. Collective, uniform.
 GOFS_HD inline int follow_link(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& link,
                                Walk& walk) {
+  const int spare = need_spare(warp, fs, walk);
+  if (spare < 0) return spare;
   if (++walk.links > kSymlinksMax) return -ELOOP;
-  char* to = walk.blocks[walk.links % 2];
+  char* const to = walk.link_block();
   const int64_t length = read_link_block(warp, fs, link, to);
   if (length < 0) return static_cast<int>(length);
   const auto target_length = static_cast<uint32_t>(length);
@@ -137,7 +165,7 @@ GOFS_NOINLINE GOFS_HD inline int walk_path(const simt::Warp& warp, Filesystem& f
     uint32_t length = 0;
     while (length < walk.rest_length && walk.rest[length] != '/') ++length;
     if (length > format::kNameBytesMax) return -ENAMETOOLONG;
-    error = check_access(fs.credentials, inode, kMayExecute);
+    error = check_search(warp, fs, inode, walk);
     if (error == 0) error = f2fs::check_supported(inode);
     if (error < 0) return error;
 
@@ -180,15 +208,9 @@ GOFS_NOINLINE GOFS_HD inline int resolve(const simt::Warp& warp, Filesystem& fs,
     return detail::load_uniform(warp, fs, known.ino, inode);
   }
 
-  f2fs::SparePair spare{};  // for links
-  if (!f2fs::take_pair(warp, fs.pool, f2fs::kFrameTimeoutNs, spare)) return -EBUSY;
-  detail::Walk walk{
-      path,
-      path_bytes,
-      {reinterpret_cast<char*>(spare.blocks[0]), reinterpret_cast<char*>(spare.blocks[1])},
-      0};
+  detail::Walk walk{path, path_bytes, 0, false, {}};
   const int error = detail::walk_path(warp, fs, walk, last_link, inode);
-  f2fs::give_back_pair(warp, fs.pool, spare);
+  if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);
   if (error == 0 && follow) {
     fs.paths.insert(warp, 0, hash, path, path_bytes,
                     NameTarget{inode.ino, format::file_type_of_mode(inode.mode)});

@@ -88,15 +88,16 @@ GOFS_HD inline int parse_name(const XattrName& name, uint32_t& index, XattrName&
   return -EOPNOTSUPP;
 }
 
-/// May the caller read attributes of this name? 0, -ENODATA or -EACCES.
-GOFS_HD inline int check_xattr_access(const Credentials& who, const f2fs::Inode& inode,
-                                      const XattrName& name) {
+/// Who may read attributes of this name: 0 everybody, 1 whoever may read the file, or -ENODATA: not
+/// the caller.
+GOFS_HD inline int xattr_readers(const Credentials& who, const f2fs::Inode& inode,
+                                 const XattrName& name) {
   if (name.starts_with("security.", 9) || name.starts_with("system.", 7)) return 0;
   if (name.starts_with("trusted.", 8)) return who.uid == 0 ? 0 : -ENODATA;
   if (name.starts_with("user.", 5) && !inode.is_regular() && !inode.is_directory()) {
     return -ENODATA;
   }
-  return check_access(who, inode, kMayRead);
+  return 1;
 }
 
 /// Stores little-endian numbers a byte at a time: what programs give us has any alignment.
@@ -110,32 +111,22 @@ GOFS_NOINLINE GOFS_HD inline int64_t convert_acl(const simt::Warp& warp, f2fs::V
                                                  const f2fs::XattrBytes& xattrs,
                                                  const f2fs::Xattr& acl, uint8_t* value) {
   constexpr uint32_t kSyscallVersion = 2;
-  constexpr uint32_t kNoId = 0xFFFFFFFF;
   constexpr uint32_t kVersionBytes = 4;
-  const uint32_t end = acl.value_at + acl.value_bytes;
-  bool sane =
-      acl.value_bytes >= kVersionBytes && xattrs.word_at(acl.value_at) == format::kAclVersion;
   const bool writes = value != nullptr && warp.thread_rank() == 0;  // an ACL is short
-  if (writes && sane) put_bytes(value, kSyscallVersion, kVersionBytes);
   uint32_t size = kVersionBytes;
-  for (uint32_t at = acl.value_at + kVersionBytes; sane && at != end;) {
-    sane = end - at >= sizeof(format::AclEntryShort);
-    const uint32_t head = sane ? xattrs.word_at(at) : 0;
-    const uint32_t tag = head & 0xffff;
-    const bool named = tag == format::kAclUser || tag == format::kAclGroup;
-    const bool known = named || tag == format::kAclOwner || tag == format::kAclGroupOwner ||
-                       tag == format::kAclMask || tag == format::kAclOther;
-    const uint32_t bytes = named ? sizeof(format::AclEntry) : sizeof(format::AclEntryShort);
-    sane = sane && known && end - at >= bytes;
-    if (!sane) break;
+  uint32_t cursor = 0;
+  AclEntry entry{};
+  int more = 0;
+  while ((more = next_acl_entry(xattrs, acl, cursor, entry)) > 0) {
     if (writes) {
-      put_bytes(value + size, head, 4);
-      put_bytes(value + size + 4, named ? xattrs.word_at(at + 4) : kNoId, 4);
+      put_bytes(value + size, entry.tag, 2);
+      put_bytes(value + size + 2, entry.permissions, 2);
+      put_bytes(value + size + 4, entry.id, 4);
     }
     size += sizeof(format::AclEntry);
-    at += bytes;
   }
-  if (!sane) return f2fs::report_xattr(warp, volume, xattrs.ino, acl.value_at);
+  if (more < 0) return f2fs::report_xattr(warp, volume, xattrs.ino, acl.value_at);
+  if (writes) put_bytes(value, kSyscallVersion, kVersionBytes);
   return size == kVersionBytes ? -ENODATA : int64_t{size};
 }
 
@@ -244,6 +235,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t dump_loaded(const simt::Warp& warp, Filesys
                                                  const f2fs::Inode& inode,
                                                  const f2fs::XattrBytes& xattrs, uint8_t* out,
                                                  uint64_t capacity) {
+  const bool may_read = check_loaded_permission(warp, fs, inode, xattrs, kMayRead) == 0;
   uint64_t bytes = 0;
   uint32_t cursor = 0;
   f2fs::Xattr xattr{};
@@ -251,7 +243,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t dump_loaded(const simt::Warp& warp, Filesys
   while ((more = f2fs::next_xattr(warp, fs.volume, xattrs, cursor, xattr)) > 0) {
     if (!is_listed(fs.credentials, xattr.index) || xattr.index == format::kXattrAdvise) continue;
     const XattrPrefix prefix = xattr_prefix(xattr.index);
-    if (check_xattr_access(fs.credentials, inode, {prefix.text, prefix.bytes}) < 0) continue;
+    const int readers = xattr_readers(fs.credentials, inode, {prefix.text, prefix.bytes});
+    if (readers < 0 || (readers > 0 && !may_read)) continue;
     const bool capability = is_capability(xattrs, xattr);
     const int64_t size = convert_value(warp, fs.volume, xattrs, xattr, capability, nullptr);
     if (size == -EUCLEAN) return size;
@@ -301,7 +294,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t get_xattr_of(const simt::Warp& warp, Filesy
   detail::XattrName rest{};
   uint32_t index = 0;
   int error = detail::measure_name(warp, name, whole);
-  if (error == 0) error = detail::check_xattr_access(fs.credentials, inode, whole);
+  if (error == 0) error = detail::xattr_readers(fs.credentials, inode, whole);
+  if (error > 0) error = check_permission(warp, fs, inode, kMayRead);
   if (error == 0) error = detail::parse_name(whole, index, rest);
   if (error < 0) return error;
   if (index == format::kXattrAdvise) {
