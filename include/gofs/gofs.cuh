@@ -13,8 +13,8 @@
 // The group says who calls together and shares one result:
 //   this_thread()  each thread for itself, in divergent code too
 //   this_warp()    all 32 lanes, same arguments
-//   this_block()   all threads of the block, same arguments; the range of a read is dealt to its
-//   warps this_grid()    all threads of a cooperative launch, same arguments; dealt to all warps
+//   this_block()   all threads of the block, same arguments; its warps share a read
+//   this_grid()    all threads of a cooperative launch, same arguments; all warps share a read
 // or a group of <cooperative_groups.h>: thread_block, a tile of 32, grid_group.
 //
 // Results are negative errnos or what POSIX says, the same for every thread of the group. When a
@@ -28,6 +28,7 @@
 #include "vfs/async.h"
 #include "vfs/batch.h"
 #include "vfs/metadata.h"
+#include "vfs/read_together.h"
 #include "vfs/xattr.h"
 
 namespace gofs {
@@ -58,16 +59,6 @@ using vfs::Stat;
 using vfs::Ticket;
 
 namespace device_detail {
-
-/// Lowest failure of several warps in one word that atomicMin orders: offset above, errno below.
-constexpr unsigned long long kNoFailure = ~0ull;
-__device__ inline unsigned long long pack_failure(const vfs::ReadFailure& failure) {
-  return failure.error == 0 ? kNoFailure : failure.at << 12 | static_cast<unsigned>(-failure.error);
-}
-__device__ inline vfs::ReadFailure unpack_failure(unsigned long long packed) {
-  if (packed == kNoFailure) return {vfs::kOffsetMax, 0};
-  return {packed >> 12, -static_cast<int>(packed & 0xfff)};
-}
 
 __device__ inline uint32_t thread_in_block() {
   return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
@@ -153,44 +144,9 @@ class ThisBlock {
 
   __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                            uint64_t offset) const {
-    __shared__ unsigned long long failure;
-    __shared__ uint64_t granted;
-    __shared__ vfs::OpenInode* open;
-    __shared__ vfs::RangeHold hold;
-    vfs::Filesystem& fs = *vol;
-    const int64_t begun = once(vol, [&](const simt::Warp& warp) -> int64_t {
-      vfs::OpenInode* file = nullptr;
-      uint64_t count = bytes;
-      const int error = vfs::begin_read(fs, fd, offset, count, file);
-      vfs::RangeHold taken{};
-      int locked = 0;
-      if (error == 0 && count != 0) {
-        const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
-        locked = vfs::lock_shared(warp, file->lock, {offset, count}, deadline, taken);
-      }
-      if (warp.thread_rank() == 0) {
-        failure = device_detail::kNoFailure;
-        granted = count;
-        open = file;
-        hold = taken;
-      }
-      return error < 0 ? error : locked;
-    });
-    if (begun < 0 || granted == 0) return begun;
-    const simt::Warp warp = device_detail::block_warp();
-    // Rounds are as wide as a warp: a partial last warp helps where it can do no harm, not at all.
-    const uint32_t warps = simt::max(device_detail::threads_per_block() / 32, 1u);
-    const uint32_t index = device_detail::thread_in_block() / 32;
-    if (index < warps) {
-      const vfs::ReadFailure failed = vfs::read_striped(
-          warp, fs, open->inode, static_cast<uint8_t*>(buffer), granted, offset, index, warps);
-      if (warp.thread_rank() == 0) atomicMin(&failure, device_detail::pack_failure(failed));
-    }
-    __syncthreads();
-    const int64_t result = vfs::read_outcome(granted, device_detail::unpack_failure(failure));
-    if (device_detail::thread_in_block() < 32) vfs::unlock_shared(warp, open->lock, hold);
-    __syncthreads();  // the shared words may be used again
-    return result;
+    __shared__ vfs::SharedRead shared;
+    const auto crew = simt::BlockCrew::current(device_detail::block_warp());
+    return vfs::pread_together(crew, *vol, shared, fd, buffer, bytes, offset);
   }
 };
 
@@ -201,14 +157,14 @@ class ThisGrid {
   __device__ int64_t share(VolumeHandle vol, Work work) const {
     const auto grid = cooperative_groups::this_grid();
     grid.sync();
-    if (grid.thread_rank() == 0) simt::store_relaxed(vol->grid_answer, int64_t{0});
+    if (grid.thread_rank() == 0) simt::store_relaxed(vol->grid.answer, int64_t{0});
     grid.sync();
     const simt::Warp warp = simt::Warp::full();
     const int64_t part = work(warp, static_cast<uint32_t>(grid.thread_rank() / 32),
                               static_cast<uint32_t>(grid.size() / 32));
-    if (warp.thread_rank() == 0) simt::add_relaxed(vol->grid_answer, part);
+    if (warp.thread_rank() == 0) simt::add_relaxed(vol->grid.answer, part);
     grid.sync();
-    return simt::load_relaxed(vol->grid_answer);
+    return simt::load_relaxed(vol->grid.answer);
   }
 
   template <typename Work>
@@ -218,44 +174,18 @@ class ThisGrid {
     if (grid.thread_rank() < 32) {
       const simt::Warp warp = simt::Warp::full();
       const int64_t result = work(warp);
-      if (warp.thread_rank() == 0) simt::store_relaxed(vol->grid_answer, result);
+      if (warp.thread_rank() == 0) simt::store_relaxed(vol->grid.answer, result);
     }
     grid.sync();
-    return simt::load_relaxed(vol->grid_answer);
+    return simt::load_relaxed(vol->grid.answer);
   }
 
   __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                            uint64_t offset) const {
     const auto grid = cooperative_groups::this_grid();
-    vfs::Filesystem& fs = *vol;
-    vfs::OpenInode* open = nullptr;
-    uint64_t granted = bytes;
-    const int64_t begun = vfs::begin_read(fs, fd, offset, granted, open);
-    if (begun < 0 || granted == 0) return begun;  // the same everywhere
-    vfs::RangeHold hold{};
-    const int64_t locked = once(vol, [&](const simt::Warp& warp) -> int64_t {
-      const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
-      if (warp.thread_rank() == 0) {
-        simt::store_relaxed(vol->grid_failure, uint64_t{device_detail::kNoFailure});
-      }
-      return vfs::lock_shared(warp, open->lock, {offset, granted}, deadline, hold);
-    });
-    if (locked < 0) return locked;
-    const simt::Warp warp = simt::Warp::full();
-    const auto warps = static_cast<uint32_t>(grid.size() / 32);
-    const auto index = static_cast<uint32_t>(grid.thread_rank() / 32);
-    const vfs::ReadFailure failed = vfs::read_striped(
-        warp, fs, open->inode, static_cast<uint8_t*>(buffer), granted, offset, index, warps);
-    if (warp.thread_rank() == 0 && failed.error != 0) {
-      simt::AtomicRef<uint64_t>(vol->grid_failure)
-          .fetch_min(device_detail::pack_failure(failed), simt::memory_order_relaxed);
-    }
-    grid.sync();
-    const int64_t result = vfs::read_outcome(
-        granted, device_detail::unpack_failure(simt::load_relaxed(vol->grid_failure)));
-    if (index == 0) vfs::unlock_shared(warp, open->lock, hold);
-    grid.sync();
-    return result;
+    const simt::GridCrew crew(simt::Warp::full(), static_cast<uint32_t>(grid.thread_rank() / 32),
+                              static_cast<uint32_t>(grid.size() / 32), vol->grid.point);
+    return vfs::pread_together(crew, *vol, vol->grid.read, fd, buffer, bytes, offset);
   }
 };
 

@@ -3,8 +3,9 @@
 // gofs bench VOL [raw] [file] [files]: what reading costs. `raw` are NVMe commands without a file
 // system; `file` are the same reads of a file; `files` opens a directory's files as one batch and
 // reads them all. Raw and file reads take turns on one mounted volume, so that the ratio of their
-// medians is the file system's own cost. Times are the backend's, without launches. host/bench.h
-// measures.
+// medians is the file system's own cost. A file read is made by a thread, a warp, a block or the
+// grid (--scope); a raw one always by a thread. Times are the backend's, without launches.
+// host/bench.h measures.
 #include "host/bench.h"
 
 #include <fmt/format.h>
@@ -33,6 +34,12 @@ struct Row {
   std::string pattern;
   host::ReadMeasurement measured;
 };
+
+work::ReadScope scope_named(const std::string& name) {
+  if (name == "warp") return work::ReadScope::kWarp;
+  if (name == "block") return work::ReadScope::kBlock;
+  return name == "grid" ? work::ReadScope::kGrid : work::ReadScope::kThread;
+}
 
 host::ReadMeasurement median(std::vector<host::ReadMeasurement> runs) {
   std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
@@ -121,7 +128,7 @@ class Bench {
   void measure(const std::string& pattern) {
     host::ReadPlan plan;
     plan.pattern = pattern == "random" ? work::Pattern::kRandom : work::Pattern::kSequential;
-    plan.scope = options_.scope == "warp" ? work::ReadScope::kWarp : work::ReadScope::kThread;
+    plan.scope = scope_named(options_.scope);
     plan.outstanding = options_.outstanding;
     plan.block_bytes = static_cast<uint32_t>(options_.block_bytes);
     plan.operations = options_.operations;
@@ -143,7 +150,7 @@ class Bench {
     if (!raw.empty()) rows_.push_back({"raw", pattern, median(raw)});
     if (!file.empty()) rows_.push_back({"file", pattern, median(file)});
     if (!raw.empty() && !file.empty()) {
-      ratios_[pattern] = median(file).operations_per_second() / median(raw).operations_per_second();
+      ratios_[pattern] = median(file).bytes_per_second() / median(raw).bytes_per_second();
     }
   }
 
@@ -169,7 +176,7 @@ class Bench {
       const host::ReadMeasurement& m = row.measured;
       print(fmt::format("{:<6} {:<11} {:>6} {:>11} {:>8} {:>12.0f} {:>10.1f} {:>9.2f}\n", row.kind,
                         row.pattern, row.kind == "raw" ? "thread" : options_.scope, m.outstanding,
-                        options_.block_bytes, m.operations_per_second(), m.bytes_per_second() / 1e6,
+                        m.block_bytes, m.operations_per_second(), m.bytes_per_second() / 1e6,
                         m.latency_us()));
     }
     for (const auto& [pattern, ratio] : ratios_) {
@@ -207,7 +214,7 @@ class Bench {
                                  {"pattern", row.pattern},
                                  {"scope", row.kind == "raw" ? "thread" : options_.scope},
                                  {"outstanding", m.outstanding},
-                                 {"block_bytes", options_.block_bytes},
+                                 {"block_bytes", m.block_bytes},
                                  {"operations", m.operations},
                                  {"bytes", m.bytes},
                                  {"seconds", m.seconds},

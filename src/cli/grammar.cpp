@@ -156,10 +156,14 @@ void add_bench(CLI::App& app, Session& session) {
   command.add_option("--pattern", options->pattern, "rand, seq or both")
       ->check(CLI::IsMember({"rand", "seq", "both"}))
       ->type_name("NAME");
-  command.add_option("--scope", options->scope, "Who asks for a block: a thread or a whole warp")
-      ->check(CLI::IsMember({"thread", "warp"}))
+  command
+      .add_option("--scope", options->scope,
+                  "Who makes one file read: a thread, warp, block or the whole grid")
+      ->check(CLI::IsMember({"thread", "warp", "block", "grid"}))
       ->type_name("NAME");
-  command.add_option("--threads", options->outstanding, "Reads at the same time")
+  command
+      .add_option("--threads", options->outstanding,
+                  "Reads at the same time: how many threads, warps or blocks")
       ->check(CLI::Range(1u, 1u << 20))
       ->type_name("N");
   add_size_option(command, "--block-size", options->block_bytes, "Bytes of a read")

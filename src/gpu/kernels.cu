@@ -21,8 +21,33 @@ __global__ void body_kernel(Params* params) {
   kBody(simt::Warp::full(), warp_index, gridDim.x * warps_per_block, *params);
 }
 
+/// Blocks of a kernel that the GPU can run at the same time, at most `wanted`.
+template <typename Kernel>
+cudaError_t fit_blocks(Kernel kernel, uint32_t threads_per_block, uint32_t& wanted) {
+  int device = 0;
+  int processors = 0;
+  int blocks_each = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error != cudaSuccess) return error;
+  error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  if (error != cudaSuccess) return error;
+  error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_each, kernel,
+                                                        static_cast<int>(threads_per_block), 0);
+  wanted = simt::min(wanted, static_cast<uint32_t>(processors * blocks_each));
+  return error;
+}
+
 template <typename Params, void (*kBody)(const simt::Warp&, uint32_t, uint32_t, Params&)>
 cudaError_t launch_body(const work::Grid& grid, void* params, cudaStream_t stream) {
+  if (grid.cooperative) {
+    uint32_t blocks = grid.blocks;
+    const cudaError_t error =
+        fit_blocks(body_kernel<Params, kBody>, grid.threads_per_block, blocks);
+    if (error != cudaSuccess) return error;
+    void* arguments[] = {&params};
+    return cudaLaunchCooperativeKernel(body_kernel<Params, kBody>, dim3(blocks),
+                                       dim3(grid.threads_per_block), arguments, 0, stream);
+  }
   body_kernel<Params, kBody>
       <<<grid.blocks, grid.threads_per_block, 0, stream>>>(static_cast<Params*>(params));
   return cudaGetLastError();
@@ -43,6 +68,8 @@ cudaError_t launch(work::Body body, const work::Grid& grid, void* params, cudaSt
       return launch_body<BenchParams, raw_read_body>(grid, params, stream);
     case Body::kFileRead:
       return launch_body<BenchParams, file_read_body>(grid, params, stream);
+    case Body::kWideRead:
+      return launch_body<BenchParams, wide_read_body>(grid, params, stream);
     case Body::kBatch:
       return launch_body<BatchParams, batch_body>(grid, params, stream);
     case Body::kInodes:

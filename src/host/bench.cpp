@@ -25,44 +25,55 @@ class BackendArray {
   void* data_;
 };
 
+constexpr uint64_t kRawReadersMax = 1 << 20;
+
 Error bad_argument(const std::string& message) { return Error{EINVAL, message}; }
 
-/// Warps for `outstanding` reads, and a grid that holds them.
-struct Crew {
+/// Who reads, and a grid that holds them.
+struct Readers {
+  uint32_t count;  // lanes, warps, blocks or grids: each has a read outstanding
   uint32_t warps;
   uint32_t lanes_per_warp;
   work::Grid grid;
 };
 
-Crew plan_crew(const work::Backend& backend, const ReadPlan& plan) {
+Readers plan_readers(const work::Backend& backend, const ReadPlan& plan) {
+  const uint32_t width = backend.warp_width();
+  const work::Grid full = backend.full_grid();
+  if (plan.scope == work::ReadScope::kBlock || plan.scope == work::ReadScope::kGrid) {
+    const bool one = plan.scope == work::ReadScope::kGrid;
+    const uint32_t blocks = one ? full.blocks : std::clamp(plan.outstanding, 1u, full.blocks);
+    return {one ? 1 : blocks,
+            blocks * full.threads_per_block / width,
+            width,
+            {blocks, full.threads_per_block, one}};
+  }
   if (backend.is_host()) {
-    const work::Grid full = backend.full_grid();
     const uint32_t threads =
         std::clamp(plan.outstanding, 1u, std::max(1u, full.blocks * full.threads_per_block));
-    return {threads, 1, {threads, 1}};
+    return {threads, threads, 1, {threads, 1}};
   }
-  const uint32_t width = backend.warp_width();
   const bool by_warp = plan.scope == work::ReadScope::kWarp;
   const uint32_t lanes = by_warp ? width : std::min(plan.outstanding, width);
   const uint32_t warps =
       by_warp ? plan.outstanding : static_cast<uint32_t>(simt::divide_up(plan.outstanding, width));
   // Few warps are spread over the processors.
   const uint32_t per_block = warps <= 512 ? 1 : 4;
-  return {
-      warps, lanes, {static_cast<uint32_t>(simt::divide_up(warps, per_block)), per_block * width}};
+  return {by_warp ? warps : warps * lanes,
+          warps,
+          lanes,
+          {static_cast<uint32_t>(simt::divide_up(warps, per_block)), per_block * width}};
 }
 
 Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const ReadPlan& plan,
-                                   const Crew& crew, uint32_t operations_each, uint8_t* buffers,
-                                   work::BenchParams params) {
+                                   const Readers& readers, uint32_t operations_each,
+                                   uint8_t* buffers, work::BenchParams params) {
   SharedArray<work::BenchParams> shared(volume.backend().shared_memory(), 1);
-  const bool by_warp = plan.scope == work::ReadScope::kWarp && body == work::Body::kFileRead;
-  const uint64_t actors = uint64_t{crew.warps} * (by_warp ? 1 : crew.lanes_per_warp);
   params.fs = volume.filesystem();
   params.pattern = plan.pattern;
   params.scope = plan.scope;
-  params.warps = crew.warps;
-  params.lanes_per_warp = crew.lanes_per_warp;
+  params.warps = readers.warps;
+  params.lanes_per_warp = readers.lanes_per_warp;
   params.operations = operations_each;
   params.block_bytes = plan.block_bytes;
   params.seed = plan.seed;
@@ -70,12 +81,13 @@ Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const R
   params.buffers = buffers;
   params.first_ns = ~uint64_t{0};
   shared[0] = params;
-  if (!volume.run(body, crew.grid, &shared[0])) return volume.explain(-EIO, "bench");
+  if (!volume.run(body, readers.grid, &shared[0])) return volume.explain(-EIO, "bench");
   const work::BenchParams& done = shared[0];
   if (done.error != 0) return volume.explain(done.error, "bench");
   ReadMeasurement result;
-  result.outstanding = static_cast<uint32_t>(actors);
-  result.operations = actors * operations_each;
+  result.outstanding = readers.count;
+  result.block_bytes = plan.block_bytes;
+  result.operations = uint64_t{readers.count} * operations_each;
   result.bytes = done.bytes;
   result.seconds = static_cast<double>(done.last_ns - done.first_ns) * 1e-9;
   result.checksum = done.checksum;
@@ -91,22 +103,22 @@ Expected<ReadMeasurement> measure(VolumeState& volume, work::Body body, const Re
   if (params.span_bytes < plan.block_bytes) {
     return bad_argument("the range is smaller than one block");
   }
-  const Crew crew = plan_crew(volume.backend(), plan);
-  const uint64_t buffer_bytes = uint64_t{crew.warps} * crew.lanes_per_warp * plan.block_bytes;
-  const BackendArray buffers(volume.backend().memory(), buffer_bytes);
-  const uint64_t actors = uint64_t{crew.warps} * crew.lanes_per_warp;
-  uint64_t each = simt::divide_up(plan.operations, actors);
+  const Readers readers = plan_readers(volume.backend(), plan);
+  const BackendArray buffers(volume.backend().memory(), uint64_t{readers.count} * plan.block_bytes);
+  uint64_t each = simt::divide_up(plan.operations, readers.count);
   if (each == 0) {
     // A first try warms everything up, the maps of the file's blocks above all, and tells how long
     // the real one must be.
     constexpr uint64_t kTriedReads = 16384;
-    const auto tries = static_cast<uint32_t>(std::max<uint64_t>(8, kTriedReads / actors));
-    const auto tried = run_once(volume, body, plan, crew, tries, buffers.data(), params);
+    constexpr uint64_t kTriedBytes = uint64_t{1} << 30;
+    const uint64_t reads = std::min(kTriedReads, kTriedBytes / plan.block_bytes);
+    const auto tries = static_cast<uint32_t>(std::max<uint64_t>(8, reads / readers.count));
+    const auto tried = run_once(volume, body, plan, readers, tries, buffers.data(), params);
     if (!tried) return tried;
     const double each_seconds = std::max(tried->seconds / tries, 1e-7);
     each = static_cast<uint64_t>(std::clamp(plan.seconds / each_seconds, 4.0, 4e6));
   }
-  return run_once(volume, body, plan, crew, static_cast<uint32_t>(each), buffers.data(), params);
+  return run_once(volume, body, plan, readers, static_cast<uint32_t>(each), buffers.data(), params);
 }
 
 }  // namespace
@@ -118,6 +130,13 @@ Expected<ReadMeasurement> measure_raw(VolumeState& volume, const ReadPlan& plan,
   params.span_bytes = span_bytes;
   ReadPlan raw = plan;
   raw.scope = work::ReadScope::kThread;
+  // What does not fit into one command is several, on as many lanes.
+  const uint32_t command_bytes = std::min(plan.block_bytes, volume.info().transfer_bytes_max);
+  const uint64_t commands = command_bytes == 0 ? 1 : plan.block_bytes / command_bytes;
+  const uint64_t readers = plan_readers(volume.backend(), plan).count;
+  raw.block_bytes = command_bytes;
+  raw.outstanding = static_cast<uint32_t>(std::min(readers * commands, kRawReadersMax));
+  raw.operations = plan.operations * commands;
   return measure(volume, work::Body::kRawRead, raw, params);
 }
 
@@ -126,7 +145,8 @@ Expected<ReadMeasurement> measure_file(VolumeState& volume, const ReadPlan& plan
   work::BenchParams params{};
   params.descriptor = descriptor;
   params.span_bytes = size_bytes;
-  return measure(volume, work::Body::kFileRead, plan, params);
+  const bool wide = plan.scope == work::ReadScope::kBlock || plan.scope == work::ReadScope::kGrid;
+  return measure(volume, wide ? work::Body::kWideRead : work::Body::kFileRead, plan, params);
 }
 
 namespace {

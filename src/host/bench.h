@@ -18,7 +18,7 @@ namespace gofs::host {
 struct ReadPlan {
   work::Pattern pattern = work::Pattern::kRandom;
   work::ReadScope scope = work::ReadScope::kThread;
-  uint32_t outstanding = 1024;  // lanes (warps at warp scope) that read at the same time
+  uint32_t outstanding = 1024;  // lanes (warps, blocks) that read at the same time; one grid does
   uint32_t block_bytes = 4096;
   uint64_t operations = 0;  // in all; 0: as many as fill `seconds` at the rate of a first try
   double seconds = 1.0;
@@ -28,6 +28,7 @@ struct ReadPlan {
 
 struct ReadMeasurement {
   uint32_t outstanding = 0;  // what the backend could give
+  uint32_t block_bytes = 0;  // of each operation
   uint64_t operations = 0;
   uint64_t bytes = 0;
   double seconds = 0;
@@ -47,7 +48,8 @@ struct ReadMeasurement {
   }
 };
 
-/// Reads `span_bytes` from `start_byte` of the device.
+/// Reads `span_bytes` from `start_byte` of the device, with a command a lane: as many at the same
+/// time as the reads of `plan` would be, or more where a block takes several commands.
 Expected<ReadMeasurement> measure_raw(VolumeState& volume, const ReadPlan& plan,
                                       uint64_t start_byte, uint64_t span_bytes);
 

@@ -37,6 +37,8 @@ void run_body(const simt::Warp& warp, uint32_t index, uint32_t count, work::Body
       return raw_read_body(warp, index, count, *static_cast<BenchParams*>(params));
     case Body::kFileRead:
       return file_read_body(warp, index, count, *static_cast<BenchParams*>(params));
+    case Body::kWideRead:
+      return wide_read_body(warp, index, count, *static_cast<BenchParams*>(params));
     case Body::kBatch:
       return batch_body(warp, index, count, *static_cast<BatchParams*>(params));
     case Body::kInodes:

@@ -4,6 +4,7 @@
 // teams of threads that play one warp each.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,16 +19,31 @@
 namespace gofs::simt {
 
 /// Runs `work(warp, index)` for every index below `count`, each on a thread of its own; returns
-/// when all are done.
+/// when all are done. They begin when all threads have been started, so that they may wait for each
+/// other; if one cannot be (std::system_error), none begins.
 inline void run_workers(uint32_t count, const std::function<void(const Warp&, uint32_t)>& work) {
-  std::vector<std::jthread> threads;  // which wait for what was started if the next cannot be
+  enum Start : uint32_t { kNotYet, kGo, kGiveUp };
+  std::atomic<uint32_t> start{kNotYet};
+  const auto tell = [&start](Start verdict) {
+    start.store(verdict, std::memory_order_release);
+    start.notify_all();
+  };
+  std::vector<std::jthread> threads;  // joined here, whatever happens
   threads.reserve(count);
-  for (uint32_t index = 0; index < count; ++index) {
-    threads.emplace_back([&work, index] {
-      host_worker = index;
-      work(Warp(), index);
-    });
+  try {
+    for (uint32_t index = 0; index < count; ++index) {
+      threads.emplace_back([&work, &start, index] {
+        start.wait(kNotYet, std::memory_order_acquire);
+        if (start.load(std::memory_order_acquire) == kGiveUp) return;
+        host_worker = index;
+        work(Warp(), index);
+      });
+    }
+  } catch (...) {
+    tell(kGiveUp);
+    throw;
   }
+  tell(kGo);
 }
 
 /// As run_workers, but each index is a warp of `width` threads.

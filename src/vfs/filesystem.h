@@ -7,6 +7,7 @@
 #include "f2fs/directory.h"
 #include "f2fs/mount.h"
 #include "f2fs/read.h"
+#include "simt/crew.h"
 #include "vfs/credentials.h"
 #include "vfs/map_arena.h"
 #include "vfs/name_cache.h"
@@ -56,6 +57,23 @@ struct alignas(32) Operation {
 
 struct BatchTable;  // batch.h
 
+/// What the warps of a block or grid tell each other about the read under way (read_together.h), in
+/// memory that all of them reach. It needs no first value.
+struct SharedRead {
+  int error;       // from the start: then nothing is read
+  uint64_t bytes;  // that the file has of those asked for
+  OpenInode* open;
+  RangeHold hold;
+  uint64_t failure;  // the first one in the range
+};
+
+/// Where the warps of a grid meet. A volume serves one grid at a time.
+struct alignas(128) GridMeeting {
+  int64_t answer;
+  SharedRead read;
+  simt::MeetingPoint point;
+};
+
 struct Filesystem {
   f2fs::Volume volume;
   f2fs::PagePool pool;
@@ -76,10 +94,7 @@ struct Filesystem {
 
   BatchTable* batches;
   alignas(128) MapArena maps;
-
-  // Where the threads of a grid meet (gofs.cuh).
-  alignas(128) int64_t grid_answer;
-  uint64_t grid_failure;
+  GridMeeting grid;
 
   uint64_t lock_timeout_ns;  // of range locks and table locks
 };

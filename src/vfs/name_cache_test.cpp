@@ -12,14 +12,10 @@
 
 #include "format/name_hash.h"
 #include "host/image/pattern.h"
-#include "testing/ssd_rig.hpp"
+#include "vfs/vfs_for_test.hpp"
 
 namespace gofs::vfs {
 namespace {
-
-using gofs::testing::run_alone;
-using gofs::testing::run_crowd;
-using gofs::testing::TestArena;
 
 template <typename Table>
 class TableOwner {

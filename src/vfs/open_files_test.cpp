@@ -10,17 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "testing/volume_rig.hpp"
+#include "vfs/vfs_for_test.hpp"
 
 namespace gofs::vfs {
 namespace {
-
-using gofs::testing::run_alone;
-using gofs::testing::run_crowd;
-using gofs::testing::small_tables;
-using gofs::testing::TestImage;
-using gofs::testing::VolumeRig;
-using gofs::testing::VolumeRigOptions;
 
 constexpr uint32_t kFiles = 200;
 constexpr uint32_t kDescriptors = 64;

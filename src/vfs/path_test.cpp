@@ -14,17 +14,10 @@
 #include <vector>
 
 #include "host/image/reader_for_test.h"
-#include "testing/volume_rig.hpp"
+#include "vfs/vfs_for_test.hpp"
 
 namespace gofs::vfs {
 namespace {
-
-using gofs::testing::run_alone;
-using gofs::testing::run_crowd;
-using gofs::testing::small_tables;
-using gofs::testing::TestImage;
-using gofs::testing::VolumeRig;
-using gofs::testing::VolumeRigOptions;
 
 constexpr uint32_t kUser = 1000;
 constexpr uint32_t kGroup = 2000;

@@ -14,14 +14,11 @@
 
 #include "host/image/pattern.h"
 #include "simt/clock.h"
-#include "testing/crowd.hpp"
+#include "vfs/vfs_for_test.hpp"
 
 namespace gofs::vfs {
 namespace {
 
-using gofs::testing::printed_seed;
-using gofs::testing::run_alone;
-using gofs::testing::run_crowd;
 using simt::Deadline;
 
 constexpr uint64_t kLongNs = 60'000'000'000;

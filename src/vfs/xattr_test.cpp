@@ -16,17 +16,10 @@
 #include <vector>
 
 #include "host/image/reader_for_test.h"
-#include "testing/crowd.hpp"
-#include "testing/volume_rig.hpp"
+#include "vfs/vfs_for_test.hpp"
 
 namespace gofs::vfs {
 namespace {
-
-using gofs::testing::run_alone;
-using gofs::testing::run_crowd;
-using gofs::testing::TestImage;
-using gofs::testing::VolumeRig;
-using gofs::testing::VolumeRigOptions;
 
 /// Numbers as they stand on disk and in the system call's values.
 std::string bytes_of(std::initializer_list<std::pair<int, uint32_t>> fields) {

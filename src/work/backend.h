@@ -22,6 +22,7 @@ enum class Body : uint32_t {
   kHashFiles,  // hash.h      a file a lane
   kRawRead,    // bench.h     commands, no file system
   kFileRead,   // bench.h     the same through the file API
+  kWideRead,   // bench.h     by blocks and grids
   kBatch,      // batch.h
   kInodes,     // inodes.h    an inode a lane
   kUnmount,    // mount.h     one warp
@@ -31,6 +32,9 @@ enum class Body : uint32_t {
 struct Grid {
   uint32_t blocks;
   uint32_t threads_per_block;  // a multiple of 32 on a GPU
+  /// All of them run at the same time, so that they can wait for each other: a GPU takes fewer
+  /// blocks when it has no room for all. On a CPU it is always so.
+  bool cooperative = false;
 };
 
 /// Contents of an SSD as the backend's warps reach them; frees them when it goes.

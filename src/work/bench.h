@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What `gofs bench` runs on the backend: the same reads as raw NVMe commands and through the file
-// API, so that their ratio is the file system's own cost. Every lane has one read outstanding at a
-// time.
+// API, so that their ratio is the file system's own cost. Every lane (warp, block or grid, by the
+// scope) has one read outstanding at a time.
 #pragma once
 
-#include "vfs/read.h"
+#include "vfs/read_together.h"
 
 namespace gofs::work {
 
 enum class Pattern : uint32_t { kRandom, kSequential };
-enum class ReadScope : uint32_t { kThread, kWarp };
+enum class ReadScope : uint32_t { kThread, kWarp, kBlock, kGrid };
 
 struct BenchParams {
   vfs::Filesystem* fs;
@@ -18,14 +18,14 @@ struct BenchParams {
   ReadScope scope;
   uint32_t warps;           // that take part, and
   uint32_t lanes_per_warp;  // lanes in each: their product is the number of outstanding reads
-  uint32_t operations;      // of each lane (of each warp at warp scope)
+  uint32_t operations;      // of each lane (warp, block, grid)
   uint32_t block_bytes;     // of one read; a multiple of 512
   uint64_t start_byte;      // raw: where on the device the range begins
   uint64_t span_bytes;      // range to read from
   uint64_t seed;
   int descriptor;        // file
   uint32_t stamp_check;  // not 0: each 4 KiB block begins with its index in the file (or range)
-  uint8_t* buffers;      // block_bytes for each lane (warp)
+  uint8_t* buffers;      // block_bytes for each lane (warp, block, grid)
 
   // Results.
   uint64_t first_ns;  // start of the earliest and end of the latest warp, on the backend's clock;
@@ -171,6 +171,56 @@ GOFS_HD inline void file_read_body(const simt::Warp& warp, uint32_t warp_index, 
       warp.sync();
       if (warp.any(tally.error != 0)) break;
     }
+  }
+  detail::end_bench(warp, shared, tally);
+}
+
+namespace detail {
+
+/// The reads of one crew, which is the actor-th of `actors`.
+template <typename Crew>
+GOFS_HD void read_wide(const Crew& crew, vfs::SharedRead& meeting, const BenchParams& params,
+                       uint64_t actor, uint64_t actors, Tally& tally) {
+  const simt::Warp& warp = crew.warp();
+  const uint32_t lane = crew.index() * warp.size() + warp.thread_rank();
+  const uint32_t lanes = crew.count() * warp.size();
+  uint8_t* const buffer = params.buffers + actor * params.block_bytes;
+  for (uint32_t operation = 0; operation < params.operations; ++operation) {
+    const uint64_t position = read_position(params, actor, actors, operation);
+    const int64_t got = vfs::pread_together(crew, *params.fs, meeting, params.descriptor, buffer,
+                                            params.block_bytes, position);
+    if (got != params.block_bytes) {
+      tally.error = got < 0 ? static_cast<int>(got) : -EIO;
+      break;  // all of the crew, which got the same
+    }
+    // Each lane looks at its blocks: one lane for all would take longer than the read. The next
+    // read begins when all have come to it.
+    for (uint64_t at = uint64_t{lane} * kBlockBytes; at < params.block_bytes;
+         at += uint64_t{lanes} * kBlockBytes) {
+      const uint64_t left = params.block_bytes - at;
+      tally.count(params, position + at, buffer + at,
+                  static_cast<uint32_t>(simt::min<uint64_t>(left, kBlockBytes)));
+    }
+  }
+}
+
+}  // namespace detail
+
+/// The same reads of an open file by whole blocks or by the whole grid, whose warps share each.
+GOFS_HD inline void wide_read_body(const simt::Warp& warp, uint32_t warp_index, uint32_t warp_count,
+                                   BenchParams& shared) {
+  const BenchParams params = shared;
+  detail::Tally tally;
+  detail::begin_bench(warp, shared);
+  if (params.scope == ReadScope::kGrid) {
+    vfs::GridMeeting& meeting = params.fs->grid;
+    const simt::GridCrew grid(warp, warp_index, warp_count, meeting.point);
+    detail::read_wide(grid, meeting.read, params, 0, 1, tally);
+  } else {
+    GOFS_BLOCK_SHARED vfs::SharedRead meeting;
+    const auto block = simt::BlockCrew::current(warp);
+    detail::read_wide(block, meeting, params, warp_index / block.count(),
+                      warp_count / block.count(), tally);
   }
   detail::end_bench(warp, shared, tally);
 }

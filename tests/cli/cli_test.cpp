@@ -61,6 +61,7 @@ TEST(Usage, wrong_words_end_with_2) {
       {"cat", image, "/odd", "--length", "-1"},
       {"bench", image, "sideways"},
       {"bench", image, "--threads", "0"},
+      {"bench", image, "--scope", "world"},
       {"bench", image, "--block-size", "100"},
       {"mkfs", image, "--size", "1.5G"},
   };
@@ -329,8 +330,43 @@ TEST(Bench, measures_raw_file_and_files) {
   EXPECT_EQ(text.find("raw"), std::string::npos);
   EXPECT_NE(gofs_says({"bench", "ram:4M", "raw", "--operations", "20"}).find("raw    random"),
             std::string::npos);
+  // A block of several commands is several raw reads.
+  EXPECT_NE(gofs_says({"bench", "ram:4M", "raw", "--operations", "2", "--block-size", "1M"})
+                .find("raw    random"),
+            std::string::npos);
   expect_failure({"bench", sample().path(), "file", "--file", "/tiny"},
                  "/tiny: smaller than one block");
+}
+
+TEST(Bench, every_scope_reads_the_same) {
+  // As many reads of a sequential pattern read the same blocks, whoever makes them.
+  std::map<std::string, Json> rows;
+  for (const std::string scope : {"thread", "warp", "block", "grid"}) {
+    const Json result =
+        Json::parse(gofs_says({"bench",  sample().path(), "file",      "--file",
+                               "/large", "--pattern",     "seq",       "--operations",
+                               "12",     "--block-size",  "64K",       "--scope",
+                               scope,    "--threads",     "1",         "--repetitions",
+                               "1",      "--json",        "--backend", "cpu"}));
+    ASSERT_EQ(result["reads"].size(), 1u);
+    rows[scope] = result["reads"][0];
+    EXPECT_EQ(rows[scope]["scope"], scope);
+    EXPECT_EQ(rows[scope]["outstanding"], 1);
+    EXPECT_EQ(rows[scope]["operations"], 12);
+    EXPECT_EQ(rows[scope]["bytes"], 12 * 65536);
+    EXPECT_NE(rows[scope]["checksum"], 0);
+    EXPECT_EQ(rows[scope]["checksum"], rows["thread"]["checksum"]);
+  }
+  // A grid is one, however many are asked for.
+  const Json grid = Json::parse(
+      gofs_says({"bench", sample().path(), "--file", "/large", "--scope", "grid", "--threads", "64",
+                 "--block-size", "1M", "--operations", "3", "--json", "--backend", "cpu"}));
+  ASSERT_EQ(grid["reads"].size(), 4u);
+  for (const Json& row : grid["reads"]) {
+    EXPECT_TRUE(row["kind"] == "raw" || row["outstanding"] == 1);
+    EXPECT_GE(row["bytes"], 3 << 20);
+  }
+  EXPECT_EQ(grid["ratios"].size(), 2u);
 }
 
 TEST(Backend, that_is_not_there_is_an_error) {

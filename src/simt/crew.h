@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Warps that do one thing together: those of a block, or those of a grid. All of them hold a crew
+// alike; index() says which of its count() warps is asking. sync() is the barrier that CUDA has for
+// the group; it orders memory. On the CPU a block is one warp, and a grid is all warps of a launch.
+#pragma once
+
+#include "simt/atomic.h"
+#include "simt/warp.h"
+
+#if defined(__CUDACC__)
+#include <cooperative_groups.h>
+#endif
+
+/// Declares a variable that all threads of a block share; on the CPU a block is one thread.
+#if GOFS_ON_GPU
+#define GOFS_BLOCK_SHARED __shared__
+#else
+#define GOFS_BLOCK_SHARED
+#endif
+
+namespace gofs::simt {
+
+class BlockCrew {
+ public:
+  /// Called by all threads of the block.
+  GOFS_HD static BlockCrew current(const Warp& warp) {
+#if GOFS_ON_GPU
+    const uint32_t threads = blockDim.x * blockDim.y * blockDim.z;
+    const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    return {warp, thread / 32, max(threads / 32, 1u)};
+#else
+    return {warp, 0, 1};
+#endif
+  }
+
+  GOFS_HD const Warp& warp() const { return warp_; }
+  /// Not below count() for the last warp of a block that is no multiple of 32: it has no share of
+  /// the work, but comes to sync() like the others.
+  GOFS_HD uint32_t index() const { return index_; }
+  GOFS_HD uint32_t count() const { return count_; }
+  GOFS_HD void sync() const {
+#if GOFS_ON_GPU
+    __syncthreads();
+#else
+    warp_.sync();
+#endif
+  }
+
+ private:
+  GOFS_HD BlockCrew(const Warp& warp, uint32_t index, uint32_t count)
+      : warp_(warp), index_(index), count_(count) {}
+
+  Warp warp_;
+  uint32_t index_;
+  uint32_t count_;
+};
+
+/// Where warps on host threads wait for each other; a GPU has its own place. Zero at the start, and
+/// fit for the next launch after each.
+struct MeetingPoint {
+  uint32_t arrived;
+  uint32_t round;
+};
+
+class GridCrew {
+ public:
+  /// Called by all threads of a launch whose threads run at the same time (a cooperative one),
+  /// blocks of whole warps; `index` and `count` are those of the launch.
+  GOFS_HD GridCrew(const Warp& warp, uint32_t index, uint32_t count, MeetingPoint& meeting)
+      : warp_(warp), index_(index), count_(count), meeting_(meeting) {}
+
+  GOFS_HD const Warp& warp() const { return warp_; }
+  GOFS_HD uint32_t index() const { return index_; }
+  GOFS_HD uint32_t count() const { return count_; }
+  GOFS_HD void sync() const {
+#if GOFS_ON_GPU
+    cooperative_groups::this_grid().sync();
+#else
+    warp_.sync();
+    if (warp_.thread_rank() == 0) meet();
+    warp_.sync();
+#endif
+  }
+
+ private:
+#if !GOFS_ON_GPU
+  /// Ends when the last warp has come: what they do before has deadlines of its own.
+  GOFS_HD void meet() const {
+    const uint32_t round = load_relaxed(meeting_.round);
+    const uint32_t before =
+        AtomicRef<uint32_t>(meeting_.arrived).fetch_add(1, memory_order_acq_rel);  // [T1]
+    if (before + 1 == count_) {
+      store_relaxed(meeting_.arrived, 0u);
+      store_release(meeting_.round, round + 1);  // [T1]
+      return;
+    }
+    Backoff backoff;
+    while (load_acquire(meeting_.round) == round) backoff.pause();  // [T1]
+  }
+#endif
+
+  Warp warp_;
+  uint32_t index_;
+  uint32_t count_;
+  MeetingPoint& meeting_;
+};
+
+}  // namespace gofs::simt

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A read that the warps of a block or of a grid share (simt/crew.h): one of them takes the range
+// lock, all of them read their rounds of it (read.h), and all give the same answer.
+#pragma once
+
+#include "vfs/read.h"
+
+namespace gofs::vfs {
+
+namespace detail {
+
+/// The failures of several warps in one word of which the least one counts: the offset above, the
+/// errno below.
+inline constexpr uint64_t kNoFailure = ~uint64_t{0};
+inline constexpr uint32_t kErrnoBits = 12;
+
+GOFS_HD inline uint64_t pack_failure(const ReadFailure& failure) {
+  return failure.at << kErrnoBits | static_cast<uint32_t>(-failure.error);
+}
+GOFS_HD inline ReadFailure unpack_failure(uint64_t packed) {
+  if (packed == kNoFailure) return {kOffsetMax, 0};
+  return {packed >> kErrnoBits, -static_cast<int>(packed & ((1u << kErrnoBits) - 1))};
+}
+
+/// The part of one warp alone, before the others begin. Collective, uniform.
+GOFS_HD inline void begin_together(const simt::Warp& warp, Filesystem& fs, SharedRead& shared,
+                                   int fd, uint64_t bytes, uint64_t offset) {
+  SharedRead begun{0, bytes, nullptr, {}, kNoFailure};
+  begun.error = begin_read(fs, fd, offset, begun.bytes, begun.open);
+  if (begun.error == 0 && begun.bytes != 0) {
+    const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+    begun.error = lock_shared(warp, begun.open->lock, {offset, begun.bytes}, deadline, begun.hold);
+  }
+  if (warp.thread_rank() == 0) shared = begun;
+}
+
+}  // namespace detail
+
+/// pread by all warps of `crew`, with the same arguments. The result of pread, the same everywhere;
+/// what was read is visible to the whole crew.
+template <typename Crew>
+GOFS_HD int64_t pread_together(const Crew& crew, Filesystem& fs, SharedRead& shared, int fd,
+                               void* buffer, uint64_t bytes, uint64_t offset) {
+  const simt::Warp& warp = crew.warp();
+  crew.sync();  // everybody has taken the outcome of a former read
+  if (crew.index() == 0) detail::begin_together(warp, fs, shared, fd, bytes, offset);
+  crew.sync();
+  if (shared.error < 0 || shared.bytes == 0) return shared.error;
+  if (crew.index() < crew.count()) {
+    const ReadFailure failed =
+        read_striped(warp, fs, shared.open->inode, static_cast<uint8_t*>(buffer), shared.bytes,
+                     offset, crew.index(), crew.count());
+    if (failed.error != 0 && warp.thread_rank() == 0) {
+      simt::AtomicRef<uint64_t>(shared.failure)
+          .fetch_min(detail::pack_failure(failed), simt::memory_order_relaxed);
+    }
+  }
+  crew.sync();
+  const ReadFailure first = detail::unpack_failure(simt::load_relaxed(shared.failure));
+  if (crew.index() == 0) unlock_shared(warp, shared.open->lock, shared.hold);
+  return read_outcome(shared.bytes, first);
+}
+
+}  // namespace gofs::vfs
