@@ -65,11 +65,18 @@ __device__ inline uint32_t thread_in_block() {
 }
 __device__ inline uint32_t threads_per_block() { return blockDim.x * blockDim.y * blockDim.z; }
 
-/// The part of a block's threads that are in the calling warp: all 32, or fewer in the last one.
-__device__ inline simt::Warp block_warp() {
-  const uint32_t first = thread_in_block() & ~31u;
-  const uint32_t lanes = simt::min(32u, threads_per_block() - first);
-  return simt::Warp(lanes == 32 ? 0xffffffffu : (1u << lanes) - 1);
+/// Calls `work(warp)` with the calling warp of the block: a whole one, or all the threads of a
+/// block that has fewer than 32.
+template <typename Work>
+__device__ auto with_block_warp(Work work) {
+  if (threads_per_block() >= 32) return work(simt::Warp::full());
+  return work(simt::PartialWarp((1u << threads_per_block()) - 1));
+}
+
+/// Not inlined, unlike the way of whole warps, which is the one that has to be fast.
+GOFS_NOINLINE __device__ inline int64_t pread_diverged(simt::PartialWarp warp, vfs::Filesystem& fs,
+                                                       vfs::ReadRequest request) {
+  return vfs::pread_lanes(warp, fs, request);
 }
 
 }  // namespace device_detail
@@ -79,19 +86,22 @@ class ThisThread {
   /// Calls `work(warp)` once for the group; its answer for all threads.
   template <typename Work>
   __device__ int64_t once(VolumeHandle, Work work) const {
-    return work(simt::Warp::single());
+    return work(simt::PartialWarp::single());
   }
   __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                            uint64_t offset) const {
     // Threads of a warp that happen to read together share their commands.
-    return vfs::pread_lanes(simt::Warp::current(), *vol, {fd, buffer, bytes, offset});
+    const simt::PartialWarp here = simt::PartialWarp::current();
+    const vfs::ReadRequest request{fd, buffer, bytes, offset};
+    if (here.size() == 32) return vfs::pread_lanes(simt::Warp::full(), *vol, request);
+    return device_detail::pread_diverged(here, *vol, request);
   }
   /// Calls `work(warp, index, count)` with every warp of the group; sum of the answers.
   template <typename Work>
   __device__ int64_t share(VolumeHandle, Work work) const {
-    return work(simt::Warp::single(), 0, 1);
+    return work(simt::PartialWarp::single(), 0, 1);
   }
-  __device__ simt::Warp async_warp() const { return simt::Warp::single(); }
+  __device__ simt::PartialWarp async_warp() const { return simt::PartialWarp::single(); }
   static constexpr bool kOneWarp = true;
 };
 
@@ -121,10 +131,12 @@ class ThisBlock {
     __syncthreads();
     if (device_detail::thread_in_block() == 0) sum = 0;
     __syncthreads();
-    const uint32_t warps = (device_detail::threads_per_block() + 31) / 32;
-    const simt::Warp warp = device_detail::block_warp();
-    const int64_t part = work(warp, device_detail::thread_in_block() / 32, warps);
-    if (warp.thread_rank() == 0) atomicAdd(&sum, static_cast<unsigned long long>(part));
+    device_detail::with_block_warp([&](simt::AnyWarp auto warp) {
+      const auto crew = simt::BlockCrew<decltype(warp)>::current(warp);
+      if (crew.index() >= crew.count()) return;
+      const int64_t part = work(warp, crew.index(), crew.count());
+      if (warp.thread_rank() == 0) atomicAdd(&sum, static_cast<unsigned long long>(part));
+    });
     __syncthreads();
     return static_cast<int64_t>(sum);
   }
@@ -134,9 +146,10 @@ class ThisBlock {
     __shared__ int64_t answer;
     __syncthreads();  // a former answer has been read
     if (device_detail::thread_in_block() < 32) {
-      const simt::Warp warp = device_detail::block_warp();
-      const int64_t result = work(warp);
-      if (warp.thread_rank() == 0) answer = result;
+      device_detail::with_block_warp([&](simt::AnyWarp auto warp) {
+        const int64_t result = work(warp);
+        if (warp.thread_rank() == 0) answer = result;
+      });
     }
     __syncthreads();
     return answer;
@@ -145,8 +158,10 @@ class ThisBlock {
   __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                            uint64_t offset) const {
     __shared__ vfs::SharedRead shared;
-    const auto crew = simt::BlockCrew::current(device_detail::block_warp());
-    return vfs::pread_together(crew, *vol, shared, fd, buffer, bytes, offset);
+    return device_detail::with_block_warp([&](simt::AnyWarp auto warp) {
+      const auto crew = simt::BlockCrew<decltype(warp)>::current(warp);
+      return vfs::pread_together(crew, *vol, shared, fd, buffer, bytes, offset);
+    });
   }
 };
 
@@ -218,14 +233,14 @@ __device__ ThisThread scope(const cooperative_groups::thread_block_tile<1, Paren
 template <typename Group>
 __device__ int open(const Group& group, VolumeHandle vol, const char* path, uint32_t flags = 0) {
   return static_cast<int>(device_detail::scope(group).once(
-      vol, [&](const simt::Warp& warp) -> int64_t { return vfs::open(warp, *vol, path, flags); }));
+      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::open(warp, *vol, path, flags); }));
 }
 
 /// 0 or -EBADF. Nobody else is using the descriptor.
 template <typename Group>
 __device__ int close(const Group& group, VolumeHandle vol, int fd) {
   return static_cast<int>(device_detail::scope(group).once(
-      vol, [&](const simt::Warp& warp) -> int64_t { return vfs::close(warp, *vol, fd); }));
+      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::close(warp, *vol, fd); }));
 }
 
 /// Reads up to `bytes` at `offset`; zero copy where `buffer` and the range are aligned to 4 bytes
@@ -243,7 +258,7 @@ template <typename Group>
 __device__ int64_t read(const Group& group, VolumeHandle vol, int fd, void* buffer,
                         uint64_t bytes) {
   const int64_t offset = device_detail::scope(group).once(
-      vol, [&](const simt::Warp& warp) { return vfs::advance_position(warp, *vol, fd, bytes); });
+      vol, [&](simt::AnyWarp auto warp) { return vfs::advance_position(warp, *vol, fd, bytes); });
   return offset < 0 ? offset : pread(group, vol, fd, buffer, bytes, static_cast<uint64_t>(offset));
 }
 
@@ -270,7 +285,7 @@ __device__ int64_t readv(const Group& group, VolumeHandle vol, int fd, const IoV
                          int count) {
   const int64_t bytes = vfs::total_bytes(parts, count);
   if (bytes < 0) return bytes;
-  const int64_t offset = device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+  const int64_t offset = device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
     return vfs::advance_position(warp, *vol, fd, static_cast<uint64_t>(bytes));
   });
   return offset < 0 ? offset : preadv(group, vol, fd, parts, count, static_cast<uint64_t>(offset));
@@ -296,14 +311,14 @@ __device__ int64_t wait(const Group& group, VolumeHandle vol, const Ticket& tick
 template <typename Group>
 __device__ int64_t lseek(const Group& group, VolumeHandle vol, int fd, int64_t offset, int whence) {
   return device_detail::scope(group).once(
-      vol, [&](const simt::Warp& warp) { return vfs::lseek(warp, *vol, fd, offset, whence); });
+      vol, [&](simt::AnyWarp auto warp) { return vfs::lseek(warp, *vol, fd, offset, whence); });
 }
 
 /// `out` is written by one thread of the group, which must own it: memory shared by the group.
 template <typename Group>
 __device__ int stat(const Group& group, VolumeHandle vol, const char* path, Stat* out) {
   return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](const simt::Warp& warp) -> int64_t {
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
         Stat result{};
         const int error = vfs::stat(warp, *vol, path, vfs::LastLink::kFollow, result);
         if (error == 0 && warp.thread_rank() == 0) *out = result;
@@ -316,7 +331,7 @@ __device__ int stat(const Group& group, VolumeHandle vol, const char* path, Stat
 template <typename Group>
 __device__ int lstat(const Group& group, VolumeHandle vol, const char* path, Stat* out) {
   return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](const simt::Warp& warp) -> int64_t {
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
         Stat result{};
         const int error = vfs::stat(warp, *vol, path, vfs::LastLink::kKeep, result);
         if (error == 0 && warp.thread_rank() == 0) *out = result;
@@ -328,7 +343,7 @@ __device__ int lstat(const Group& group, VolumeHandle vol, const char* path, Sta
 template <typename Group>
 __device__ int fstat(const Group& group, VolumeHandle vol, int fd, Stat* out) {
   return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](const simt::Warp& warp) -> int64_t {
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
         Stat result{};
         const int error = vfs::fstat(warp, *vol, fd, result);
         if (error == 0 && warp.thread_rank() == 0) *out = result;
@@ -341,7 +356,8 @@ __device__ int fstat(const Group& group, VolumeHandle vol, int fd, Stat* out) {
 template <typename Group>
 __device__ int access(const Group& group, VolumeHandle vol, const char* path, uint32_t mode) {
   return static_cast<int>(device_detail::scope(group).once(
-      vol, [&](const simt::Warp& warp) -> int64_t { return vfs::access(warp, *vol, path, mode); }));
+      vol,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::access(warp, *vol, path, mode); }));
 }
 
 /// Bytes of the link's target, without a terminator.
@@ -349,7 +365,7 @@ template <typename Group>
 __device__ int64_t readlink(const Group& group, VolumeHandle vol, const char* path, char* buffer,
                             uint64_t bytes) {
   return device_detail::scope(group).once(
-      vol, [&](const simt::Warp& warp) { return vfs::readlink(warp, *vol, path, buffer, bytes); });
+      vol, [&](simt::AnyWarp auto warp) { return vfs::readlink(warp, *vol, path, buffer, bytes); });
 }
 
 /// The value of an extended attribute; `name` (NUL-terminated) has its prefix, as in "user.colour".
@@ -360,7 +376,7 @@ __device__ int64_t readlink(const Group& group, VolumeHandle vol, const char* pa
 template <typename Group>
 __device__ int64_t getxattr(const Group& group, VolumeHandle vol, const char* path,
                             const char* name, void* value, uint64_t bytes) {
-  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
     return vfs::getxattr(warp, *vol, path, vfs::LastLink::kFollow, name, value, bytes);
   });
 }
@@ -369,7 +385,7 @@ __device__ int64_t getxattr(const Group& group, VolumeHandle vol, const char* pa
 template <typename Group>
 __device__ int64_t lgetxattr(const Group& group, VolumeHandle vol, const char* path,
                              const char* name, void* value, uint64_t bytes) {
-  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
     return vfs::getxattr(warp, *vol, path, vfs::LastLink::kKeep, name, value, bytes);
   });
 }
@@ -377,7 +393,7 @@ __device__ int64_t lgetxattr(const Group& group, VolumeHandle vol, const char* p
 template <typename Group>
 __device__ int64_t fgetxattr(const Group& group, VolumeHandle vol, int fd, const char* name,
                              void* value, uint64_t bytes) {
-  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
     return vfs::fgetxattr(warp, *vol, fd, name, value, bytes);
   });
 }
@@ -388,7 +404,7 @@ __device__ int64_t fgetxattr(const Group& group, VolumeHandle vol, int fd, const
 template <typename Group>
 __device__ int64_t listxattr(const Group& group, VolumeHandle vol, const char* path, char* list,
                              uint64_t bytes) {
-  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
     return vfs::listxattr(warp, *vol, path, vfs::LastLink::kFollow, list, bytes);
   });
 }
@@ -397,7 +413,7 @@ __device__ int64_t listxattr(const Group& group, VolumeHandle vol, const char* p
 template <typename Group>
 __device__ int64_t llistxattr(const Group& group, VolumeHandle vol, const char* path, char* list,
                               uint64_t bytes) {
-  return device_detail::scope(group).once(vol, [&](const simt::Warp& warp) {
+  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
     return vfs::listxattr(warp, *vol, path, vfs::LastLink::kKeep, list, bytes);
   });
 }
@@ -406,7 +422,7 @@ template <typename Group>
 __device__ int64_t flistxattr(const Group& group, VolumeHandle vol, int fd, char* list,
                               uint64_t bytes) {
   return device_detail::scope(group).once(
-      vol, [&](const simt::Warp& warp) { return vfs::flistxattr(warp, *vol, fd, list, bytes); });
+      vol, [&](simt::AnyWarp auto warp) { return vfs::flistxattr(warp, *vol, fd, list, bytes); });
 }
 
 template <typename Group>
@@ -418,8 +434,9 @@ __device__ int opendir(const Group& group, VolumeHandle vol, const char* path) {
 template <typename Group>
 __device__ int64_t readdir(const Group& group, VolumeHandle vol, int fd, NamedEntry* entries,
                            uint32_t capacity) {
-  return device_detail::scope(group).once(
-      vol, [&](const simt::Warp& warp) { return vfs::readdir(warp, *vol, fd, entries, capacity); });
+  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
+    return vfs::readdir(warp, *vol, fd, entries, capacity);
+  });
 }
 
 /// Opens many files of one directory at once: those of `names` (NUL-terminated, relative to
@@ -432,7 +449,7 @@ __device__ int batch_open(const Group& group, VolumeHandle vol, const char* path
   const auto& scope = device_detail::scope(group);
   vfs::Filesystem& fs = *vol;
   vfs::BatchTable& table = *fs.batches;
-  const auto bd = static_cast<int>(scope.once(vol, [&](const simt::Warp& warp) -> int64_t {
+  const auto bd = static_cast<int>(scope.once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
     const int opened = vfs::begin_batch(warp, fs, table, path, count);
     if (opened < 0 || names != nullptr) return opened;
     const int listed = vfs::list_batch(warp, fs, table, table.batches[opened]);
@@ -442,12 +459,12 @@ __device__ int batch_open(const Group& group, VolumeHandle vol, const char* path
   if (bd < 0) return bd;
   vfs::Batch& batch = table.batches[bd];
   if (names != nullptr) {
-    scope.share(vol, [&](const simt::Warp& warp, uint32_t index, uint32_t warps) -> int64_t {
+    scope.share(vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
       vfs::find_batch(warp, fs, table, batch, names, index, warps);
       return 0;
     });
   }
-  scope.share(vol, [&](const simt::Warp& warp, uint32_t index, uint32_t warps) -> int64_t {
+  scope.share(vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
     vfs::load_batch(warp, fs, table, batch, index, warps);
     return 0;
   });
@@ -475,7 +492,7 @@ __device__ int64_t batch_read(const Group& group, VolumeHandle vol, int bd, void
   vfs::Batch* batch = vfs::find_batch_descriptor(table, bd);
   if (batch == nullptr) return -EBADF;
   return device_detail::scope(group).share(
-      vol, [&](const simt::Warp& warp, uint32_t index, uint32_t warps) -> int64_t {
+      vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
         return static_cast<int64_t>(vfs::read_batch(
             warp, *vol, table, *batch, static_cast<uint8_t*>(buffer), offsets, index, warps));
       });
@@ -486,7 +503,7 @@ template <typename Group>
 __device__ int batch_close(const Group& group, VolumeHandle vol, int bd) {
   return static_cast<int>(device_detail::scope(group).once(
       vol,
-      [&](const simt::Warp& warp) -> int64_t { return vfs::end_batch(warp, *vol->batches, bd); }));
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::end_batch(warp, *vol->batches, bd); }));
 }
 
 /// Numbers of the file system; needs no group.

@@ -92,7 +92,7 @@ GOFS_HD inline int report(CorruptionLog& log, const Corruption& corruption) {
 
 /// The same for a finding that all lanes have made: the first lane reports for all. Collective,
 /// uniform. -EUCLEAN.
-GOFS_HD inline int report_once(const simt::Warp& warp, CorruptionLog& log,
+GOFS_HD inline int report_once(simt::AnyWarp auto warp, CorruptionLog& log,
                                const Corruption& corruption) {
   return warp.shfl(warp.thread_rank() == 0 ? report(log, corruption) : 0, 0);
 }

@@ -42,7 +42,7 @@ GOFS_HD inline bool is_dot_or_dotdot(const char* name, uint32_t length) {
 }
 
 /// Searches one area for a name with the whole warp. All lanes get the answer.
-GOFS_NOINLINE GOFS_HD inline bool search_area(const simt::Warp& warp, const DentryView& view,
+GOFS_NOINLINE GOFS_HD inline bool search_area(simt::AnyWarp auto warp, const DentryView& view,
                                               const char* name, uint32_t length, uint32_t hash,
                                               DirectoryEntry& found) {
   const uint32_t width = warp.size();
@@ -93,7 +93,7 @@ GOFS_HD inline int check_entry(Volume& volume, const Inode& directory,
 
 /// Finds `name` (1 to 255 bytes, no slash) in `directory`. Collective, all arguments uniform,
 /// answer uniform: 0, -ENOENT, -EUCLEAN or a device's errno.
-GOFS_NOINLINE GOFS_HD inline int find_entry(const simt::Warp& warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int find_entry(simt::AnyWarp auto warp, Volume& volume,
                                             const Inode& directory, const char* name,
                                             uint32_t length, DirectoryEntry& found) {
   const uint32_t hash = format::name_hash(name, length);
@@ -164,7 +164,7 @@ using DirectoryCursor = uint64_t;
 /// `.` and `..`, and moves the cursor past them. Collective, uniform. Returns how many; 0 at the
 /// end; or a negative errno. Entries that make no sense are reported and passed over; so is a block
 /// that cannot be mapped or read, with the last errno kept in `damage` for the caller.
-GOFS_NOINLINE GOFS_HD inline int64_t list_entries(const simt::Warp& warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int64_t list_entries(simt::AnyWarp auto warp, Volume& volume,
                                                   const Inode& directory, DirectoryCursor& cursor,
                                                   NamedEntry* entries, uint32_t capacity,
                                                   int& damage) {

@@ -151,8 +151,8 @@ GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::Node
 
 /// Reads one inode a lane. Collective. Per lane 0 or a negative errno; -EUCLEAN also for a nid that
 /// is free or no inode, since nobody should have named it.
-GOFS_NOINLINE GOFS_HD inline int load_inodes(const simt::Warp& warp, Volume& volume, uint32_t lanes,
-                                             uint32_t ino, Inode& inode) {
+GOFS_NOINLINE GOFS_HD inline int load_inodes(simt::AnyWarp auto warp, Volume& volume,
+                                             uint32_t lanes, uint32_t ino, Inode& inode) {
   int unpacked = 0;
   const int result = with_nodes(warp, volume, lanes, ino, ino, [&](const format::NodeBlock& block) {
     unpacked = detail::unpack_inode(volume, block, ino, inode);

@@ -47,7 +47,7 @@ struct LastNode {
 };
 
 /// Walks down the tree of nodes. As map_blocks, for lanes whose block map does not have the answer.
-GOFS_NOINLINE GOFS_HD inline int walk_nodes(const simt::Warp& warp, Volume& volume, uint32_t lanes,
+GOFS_NOINLINE GOFS_HD inline int walk_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
                                             const Inode& inode, uint64_t index, BlockPlace& place,
                                             LastNode& last) {
   const uint32_t rank = warp.thread_rank();
@@ -117,7 +117,7 @@ GOFS_NOINLINE GOFS_HD inline int walk_nodes(const simt::Warp& warp, Volume& volu
 
 /// Enters all addresses of the node `last` into the block map of `inode`, the whole warp working on
 /// one lane's node after the other: whoever asked for one block of it will ask for others.
-GOFS_NOINLINE GOFS_HD inline void fill_block_maps(const simt::Warp& warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline void fill_block_maps(simt::AnyWarp auto warp, Volume& volume,
                                                   uint32_t lanes, const Inode& inode,
                                                   const LastNode& last) {
   const uint32_t all = warp.ballot(true);
@@ -152,7 +152,7 @@ GOFS_NOINLINE GOFS_HD inline void fill_block_maps(const simt::Warp& warp, Volume
 
 /// Finds where file block `index` of `inode` lies. Collective; per lane 0 or a negative errno.
 /// Nothing is said about the file's size: blocks past it may be mapped.
-GOFS_HD inline int map_blocks(const simt::Warp& warp, Volume& volume, uint32_t lanes,
+GOFS_HD inline int map_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
                               const Inode& inode, uint64_t index, BlockPlace& place) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   const bool kept = mine && inode.block_map != nullptr && index < inode.block_map_blocks;

@@ -37,7 +37,7 @@ GOFS_HD constexpr MountResult refused(MountProblem problem, int error, uint64_t 
 }
 
 /// Reads `count` consecutive blocks, the same for all lanes. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int read_uniform(const simt::Warp& warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int read_uniform(simt::AnyWarp auto warp, Volume& volume,
                                               uint32_t block, uint8_t* to) {
   const int error = read_blocks(warp, volume, 1u, block, to);
   warp.sync();
@@ -152,7 +152,7 @@ GOFS_HD inline MountResult take_superblock(Volume& volume, const uint8_t* block)
 
 /// The version of pack `pack` if both of its checkpoint blocks agree; `valid` tells. The first
 /// block is left at `to`. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int check_pack(const simt::Warp& warp, Volume& volume, uint32_t pack,
+GOFS_NOINLINE GOFS_HD inline int check_pack(simt::AnyWarp auto warp, Volume& volume, uint32_t pack,
                                             uint8_t* to, uint8_t* other, bool& valid,
                                             uint64_t& version) {
   valid = false;
@@ -248,7 +248,7 @@ GOFS_HD inline MountResult take_journals(Volume& volume, const format::NatJourna
 /// Mounts the volume on `volume.device`, which has been brought up. Collective, by one warp, before
 /// any other use. Uniform answer. A volume that was not unmounted cleanly is mounted at its last
 /// checkpoint; cleanly_unmounted() tells.
-GOFS_NOINLINE GOFS_HD inline MountResult mount(const simt::Warp& warp, Volume& volume) {
+GOFS_NOINLINE GOFS_HD inline MountResult mount(simt::AnyWarp auto warp, Volume& volume) {
   using detail::refused;
   const bool leader = warp.thread_rank() == 0;
   uint8_t* first = volume.scratch;

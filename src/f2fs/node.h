@@ -9,8 +9,8 @@ namespace gofs::f2fs {
 
 /// Looks up one nid a lane: in the journal, else in the NAT block that the checkpoint's version
 /// bitmap chooses. Collective. Per lane 0 or a negative errno; a free nid has block 0.
-GOFS_NOINLINE GOFS_HD inline int look_up_nat(const simt::Warp& warp, Volume& volume, uint32_t lanes,
-                                             uint32_t nid, NatRecord& record) {
+GOFS_NOINLINE GOFS_HD inline int look_up_nat(simt::AnyWarp auto warp, Volume& volume,
+                                             uint32_t lanes, uint32_t nid, NatRecord& record) {
   const bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
   bool journaled = false;
   int result = 0;
@@ -68,7 +68,7 @@ GOFS_NOINLINE GOFS_HD inline int check_node(Volume& volume, const format::NodeBl
 /// negative errno: -EUCLEAN (reported) where the volume contradicts itself, -EIO and others from
 /// the device.
 template <typename Use>
-GOFS_HD int with_nodes(const simt::Warp& warp, Volume& volume, uint32_t lanes, uint32_t nid,
+GOFS_HD int with_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
                        uint32_t ino, Use use) {
   bool belongs = true;
   const int result = with_pages(

@@ -19,7 +19,7 @@ struct PagePool {
 
   /// A block for this lane alone, or null when none was found: try again when others have let go.
   /// Looks at every block of a pool of up to 64.
-  GOFS_HD uint8_t* try_take(const simt::Warp& warp) const {
+  GOFS_HD uint8_t* try_take(simt::AnyWarp auto warp) const {
     const uint32_t start = simt::processor_id() * 61u + warp.thread_rank();
     for (uint32_t probe = 0; probe < simt::min(kProbes, count); ++probe) {
       const uint32_t index = (start + probe * 32u + probe / (count / 32u)) & (count - 1);
@@ -40,7 +40,7 @@ struct SpareBlocks {
 
 /// Collective; no lane uses the blocks any more.
 template <uint32_t kCount>
-GOFS_HD void give_back_spares(const simt::Warp& warp, const PagePool& pool,
+GOFS_HD void give_back_spares(simt::AnyWarp auto warp, const PagePool& pool,
                               const SpareBlocks<kCount>& spares) {
   warp.sync();
   if (warp.thread_rank() != 0) return;
@@ -50,7 +50,7 @@ GOFS_HD void give_back_spares(const simt::Warp& warp, const PagePool& pool,
 /// Blocks for the whole warp, all or none, so that nobody waits for a second one with a first.
 /// Collective, uniform. False when there were none for `timeout_ns`.
 template <uint32_t kCount>
-GOFS_HD bool take_spares(const simt::Warp& warp, const PagePool& pool, uint64_t timeout_ns,
+GOFS_HD bool take_spares(simt::AnyWarp auto warp, const PagePool& pool, uint64_t timeout_ns,
                          SpareBlocks<kCount>& spares) {
   uint32_t taken = 0;
   if (warp.thread_rank() == 0) {

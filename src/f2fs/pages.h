@@ -12,8 +12,8 @@ namespace gofs::f2fs {
 
 /// Reads one block a lane from `block` into `buffer`, which is block-aligned. Collective. Each lane
 /// in `lanes` returns 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int read_blocks(const simt::Warp& warp, Volume& volume, uint32_t lanes,
-                                             uint32_t block, void* buffer) {
+GOFS_NOINLINE GOFS_HD inline int read_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                             uint32_t lanes, uint32_t block, void* buffer) {
   nvme::Device& device = *volume.device;
   const uint32_t shift = kBlockShift - device.lba_shift;
   nvme::Command command{};
@@ -33,7 +33,7 @@ GOFS_NOINLINE GOFS_HD inline int read_blocks(const simt::Warp& warp, Volume& vol
 /// Collective, and if every lane of the warp asks for the same key, so is `use`. Returns 0 or a
 /// negative errno per lane; `use` was called if and only if it is 0.
 template <typename Resolve, typename Check, typename Use>
-GOFS_HD int with_pages(const simt::Warp& warp, Volume& volume, uint32_t lanes, uint64_t key,
+GOFS_HD int with_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint64_t key,
                        Resolve resolve, Check check, Use use) {
   const PageCache& cache = volume.cache;
   const uint32_t rank = warp.thread_rank();
@@ -105,7 +105,7 @@ GOFS_HD int with_pages(const simt::Warp& warp, Volume& volume, uint32_t lanes, u
 /// Pages that are known by their block address: NAT, SIT and directory blocks. `block` lies within
 /// the device (the caller has checked).
 template <typename Use>
-GOFS_HD int with_blocks(const simt::Warp& warp, Volume& volume, uint32_t lanes, uint32_t block,
+GOFS_HD int with_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t block,
                         Use use) {
   return with_pages(
       warp, volume, lanes, page_key(PageKind::kBlock, block),

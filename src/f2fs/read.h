@@ -21,7 +21,7 @@ struct Piece {
 namespace detail {
 
 /// Copies or clears one range a lane, the warp working on one lane's after the other. Collective.
-GOFS_HD inline void zero_ranges(const simt::Warp& warp, uint32_t lanes, const Piece& piece) {
+GOFS_HD inline void zero_ranges(simt::AnyWarp auto warp, uint32_t lanes, const Piece& piece) {
   for (; lanes != 0; lanes &= lanes - 1) {
     const uint32_t owner = simt::lowest_bit(lanes);
     auto* target =
@@ -32,7 +32,7 @@ GOFS_HD inline void zero_ranges(const simt::Warp& warp, uint32_t lanes, const Pi
 }
 
 /// Reads pieces through spare blocks. Collective; per lane of `lanes` 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int read_bounced(const simt::Warp& warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int read_bounced(simt::AnyWarp auto warp, Volume& volume,
                                               const PagePool& pool, uint32_t lanes, uint32_t block,
                                               const Piece& piece) {
   nvme::Device& device = *volume.device;
@@ -81,7 +81,7 @@ GOFS_NOINLINE GOFS_HD inline int read_bounced(const simt::Warp& warp, Volume& vo
 
 /// Reads pieces that the device can put in place, neighbours in one command. Collective; per lane
 /// of `lanes` 0 or a negative errno. With a mailbox the commands are only started.
-GOFS_NOINLINE GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int read_in_place(simt::AnyWarp auto warp, Volume& volume,
                                                uint32_t lanes, uint32_t block, const Piece& piece,
                                                nvme::Mailbox* mailbox) {
   nvme::Device& device = *volume.device;
@@ -132,7 +132,7 @@ GOFS_NOINLINE GOFS_HD inline int read_in_place(const simt::Warp& warp, Volume& v
 /// Reads one piece a lane from `block`, where its file block is stored. Collective. Per lane 0 or a
 /// negative errno. The bytes are visible to the whole warp; with a mailbox (one for all lanes),
 /// those that the device puts in place are only under way.
-GOFS_NOINLINE GOFS_HD inline int read_stored(const simt::Warp& warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int read_stored(simt::AnyWarp auto warp, Volume& volume,
                                              const PagePool& pool, uint32_t lanes, uint32_t block,
                                              const Piece& piece, nvme::Mailbox* mailbox = nullptr) {
   const uint32_t rank = warp.thread_rank();
@@ -158,7 +158,7 @@ GOFS_NOINLINE GOFS_HD inline int read_stored(const simt::Warp& warp, Volume& vol
 /// Reads one piece a lane; `inode` may differ from lane to lane, and all of `lanes` have pieces of
 /// at least one byte. Collective. Per lane 0 or a negative errno. Nothing is said about the file's
 /// size. Mailbox and visibility as in read_stored.
-GOFS_NOINLINE GOFS_HD inline int read_pieces(const simt::Warp& warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int read_pieces(simt::AnyWarp auto warp, Volume& volume,
                                              const PagePool& pool, uint32_t lanes,
                                              const Inode& inode, const Piece& piece,
                                              nvme::Mailbox* mailbox = nullptr) {

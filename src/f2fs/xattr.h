@@ -45,7 +45,7 @@ struct Xattr {
 };
 
 /// Reports damage at `place`. Collective, uniform. -EUCLEAN.
-GOFS_HD inline int report_xattr(const simt::Warp& warp, Volume& volume, uint32_t ino,
+GOFS_HD inline int report_xattr(simt::AnyWarp auto warp, Volume& volume, uint32_t ino,
                                 uint32_t place) {
   return report_once(warp, *volume.corruptions, {Structure::kXattr, 0, ino, place});
 }
@@ -57,7 +57,7 @@ GOFS_HD inline bool may_have_xattrs(const Inode& inode) {
 
 /// Loads all attributes of `inode` into spare blocks of the caller's. Collective, uniform. 0, with
 /// `out.bytes` 0 where there are none; or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int load_xattrs_into(const simt::Warp& warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int load_xattrs_into(simt::AnyWarp auto warp, Volume& volume,
                                                   const Inode& inode, const SpareBlocks<2>& spare,
                                                   XattrBytes& out) {
   out = XattrBytes{};
@@ -98,7 +98,7 @@ GOFS_NOINLINE GOFS_HD inline int load_xattrs_into(const simt::Warp& warp, Volume
 /// Loads all attributes of `inode` into two spare blocks, which unload_xattrs() gives back: the
 /// caller waits for nothing else in between. Collective, uniform. As load_xattrs_into(), or -EBUSY;
 /// after an error, or where there are none, there is nothing to give back.
-GOFS_HD inline int load_xattrs(const simt::Warp& warp, Volume& volume, const PagePool& pool,
+GOFS_HD inline int load_xattrs(simt::AnyWarp auto warp, Volume& volume, const PagePool& pool,
                                const Inode& inode, XattrBytes& out) {
   out = XattrBytes{};
   if (!may_have_xattrs(inode)) return 0;
@@ -113,7 +113,7 @@ GOFS_HD inline int load_xattrs(const simt::Warp& warp, Volume& volume, const Pag
 }
 
 /// Collective.
-GOFS_HD inline void unload_xattrs(const simt::Warp& warp, const PagePool& pool,
+GOFS_HD inline void unload_xattrs(simt::AnyWarp auto warp, const PagePool& pool,
                                   XattrBytes& xattrs) {
   if (xattrs.bytes != 0) give_back_spares(warp, pool, xattrs.parts);
   xattrs.bytes = 0;
@@ -152,7 +152,7 @@ GOFS_HD inline bool xattr_sane(const XattrBytes& xattrs, const Xattr& xattr) {
 
 /// The attribute at `cursor`, which is 0 at first and moves on. Collective, uniform. 1, 0 at the
 /// end, or -EUCLEAN (reported).
-GOFS_NOINLINE GOFS_HD inline int next_xattr(const simt::Warp& warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int next_xattr(simt::AnyWarp auto warp, Volume& volume,
                                             const XattrBytes& xattrs, uint32_t& cursor,
                                             Xattr& xattr) {
   constexpr uint32_t kEntryBytes = sizeof(format::XattrEntry);
@@ -186,7 +186,7 @@ GOFS_NOINLINE GOFS_HD inline int next_xattr(const simt::Warp& warp, Volume& volu
 }
 
 /// Looks for one attribute. Collective, uniform. 1 if it is there, 0 if not, or -EUCLEAN.
-GOFS_NOINLINE GOFS_HD inline int find_xattr(const simt::Warp& warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int find_xattr(simt::AnyWarp auto warp, Volume& volume,
                                             const XattrBytes& xattrs, uint32_t index,
                                             const char* name, uint32_t name_bytes, Xattr& xattr) {
   uint32_t cursor = 0;
@@ -203,7 +203,7 @@ GOFS_NOINLINE GOFS_HD inline int find_xattr(const simt::Warp& warp, Volume& volu
 }
 
 /// Copies `bytes` from `place` on. Collective; each lane's part is visible to that lane only.
-GOFS_HD inline void copy_xattr(const simt::Warp& warp, const XattrBytes& xattrs, uint32_t place,
+GOFS_HD inline void copy_xattr(simt::AnyWarp auto warp, const XattrBytes& xattrs, uint32_t place,
                                uint32_t bytes, void* target) {
   auto* const to = static_cast<uint8_t*>(target);
   for (uint32_t i = warp.thread_rank(); i < bytes; i += warp.size()) to[i] = xattrs.at(place + i);

@@ -14,7 +14,7 @@ namespace gofs::gpu {
 
 namespace {
 
-template <typename Params, void (*kBody)(const simt::Warp&, uint32_t, uint32_t, Params&)>
+template <typename Params, void (*kBody)(simt::Warp, uint32_t, uint32_t, Params&)>
 __global__ void body_kernel(Params* params) {
   const uint32_t warps_per_block = blockDim.x / 32;
   const uint32_t warp_index = blockIdx.x * warps_per_block + threadIdx.x / 32;
@@ -37,7 +37,7 @@ cudaError_t fit_blocks(Kernel kernel, uint32_t threads_per_block, uint32_t& want
   return error;
 }
 
-template <typename Params, void (*kBody)(const simt::Warp&, uint32_t, uint32_t, Params&)>
+template <typename Params, void (*kBody)(simt::Warp, uint32_t, uint32_t, Params&)>
 cudaError_t launch_body(const work::Grid& grid, void* params, cudaStream_t stream) {
   if (grid.cooperative) {
     uint32_t blocks = grid.blocks;

@@ -31,7 +31,7 @@ struct BringUpResult {
 namespace detail {
 
 /// Waits until CSTS.RDY is `ready`. Collective.
-GOFS_HD inline bool wait_ready(const simt::Warp& warp, Device& device, bool ready,
+GOFS_HD inline bool wait_ready(simt::AnyWarp auto warp, Device& device, bool ready,
                                uint64_t timeout_ns) {
   const auto& registers = device.controller.registers();
   const simt::Deadline deadline = simt::Deadline::after_ns(timeout_ns);
@@ -46,7 +46,7 @@ GOFS_HD inline bool wait_ready(const simt::Warp& warp, Device& device, bool read
   }
 }
 
-GOFS_HD inline CommandStatus identify(const simt::Warp& warp, Device& device, uint32_t nsid,
+GOFS_HD inline CommandStatus identify(simt::AnyWarp auto warp, Device& device, uint32_t nsid,
                                       uint32_t what, void* page) {
   format::nvme::SubmissionEntry entry{};
   entry.opcode = static_cast<uint8_t>(format::nvme::AdminOpcode::kIdentify);
@@ -57,7 +57,7 @@ GOFS_HD inline CommandStatus identify(const simt::Warp& warp, Device& device, ui
   return execute_admin(warp, device, entry, unused);
 }
 
-GOFS_HD inline CommandStatus create_queue(const simt::Warp& warp, Device& device,
+GOFS_HD inline CommandStatus create_queue(simt::AnyWarp auto warp, Device& device,
                                           format::nvme::AdminOpcode opcode,
                                           const QueuePair& queue) {
   const bool submission = opcode == format::nvme::AdminOpcode::kCreateSubmissionQueue;
@@ -87,7 +87,7 @@ GOFS_HD inline void reset_queue(const Device& device, QueuePair& queue, uint32_t
 
 namespace detail {
 
-GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(const simt::Warp& warp, Device& device,
+GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(simt::AnyWarp auto warp, Device& device,
                                                         void* page) {
   using format::nvme::IdentifyController;
   using format::nvme::IdentifyNamespace;
@@ -176,7 +176,7 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(const simt::Warp& warp, 
 
 /// Brings the device up. `page` is a scratch block. Collective, by one warp, before any other use;
 /// the memory of the queues is zero. On failure the device is left disabled, and as failed.
-GOFS_HD inline BringUpResult bring_up(const simt::Warp& warp, Device& device, void* page) {
+GOFS_HD inline BringUpResult bring_up(simt::AnyWarp auto warp, Device& device, void* page) {
   const BringUpResult result = detail::try_bring_up(warp, device, page);
   if (result.step != BringUpStep::kDone) fail_device(warp, device);
   return result;

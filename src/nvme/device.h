@@ -45,7 +45,7 @@ GOFS_HD inline QueuePair& pick_queue(const Device& device) {
 }
 
 /// Lets the device and the queue get on: called by everyone who waits. Collective.
-GOFS_NOINLINE GOFS_HD inline void progress(const simt::Warp& warp, Device& device,
+GOFS_NOINLINE GOFS_HD inline void progress(simt::AnyWarp auto warp, Device& device,
                                            QueuePair& queue) {
   const bool unknown = simt::load_relaxed(queue.tail) != simt::load_relaxed(queue.next_ticket);
   if (warp.any(unknown)) ring(warp, queue);

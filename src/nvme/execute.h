@@ -11,7 +11,7 @@ namespace gofs::nvme {
 
 /// Waits for the commands of `lanes` and retires their slots. Collective. Each lane of `lanes`
 /// returns its command's status.
-GOFS_NOINLINE GOFS_HD inline CommandStatus wait(const simt::Warp& warp, Device& device,
+GOFS_NOINLINE GOFS_HD inline CommandStatus wait(simt::AnyWarp auto warp, Device& device,
                                                 QueuePair& queue, uint32_t lanes,
                                                 const Token& token) {
   bool waiting = (lanes >> warp.thread_rank() & 1u) != 0;
@@ -55,7 +55,7 @@ GOFS_HD inline uint32_t take_portion(const QueuePair& queue, uint32_t& lanes) {
 
 /// Runs the command of each lane in `lanes` to its end. Collective. Each lane of `lanes` returns
 /// its status; data read is visible to the lane that asked, and after sync() to its warp.
-GOFS_NOINLINE GOFS_HD inline CommandStatus execute(const simt::Warp& warp, Device& device,
+GOFS_NOINLINE GOFS_HD inline CommandStatus execute(simt::AnyWarp auto warp, Device& device,
                                                    QueuePair& queue, uint32_t lanes,
                                                    const Command& command) {
   CommandStatus status = 0;
@@ -73,7 +73,7 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus execute(const simt::Warp& warp, Devic
 
 /// Starts the command of each lane in `lanes`; they report to `mailbox`, one for all. Collective.
 /// 0, or -EIO when the device has failed.
-GOFS_NOINLINE GOFS_HD inline int start(const simt::Warp& warp, Device& device, QueuePair& queue,
+GOFS_NOINLINE GOFS_HD inline int start(simt::AnyWarp auto warp, Device& device, QueuePair& queue,
                                        uint32_t lanes, const Command& command, Mailbox& mailbox) {
   while (lanes != 0) {
     const uint32_t portion = detail::take_portion(queue, lanes);

@@ -112,7 +112,7 @@ struct Token {
 };
 
 /// Takes a ticket for each lane in `lanes`, which has at most batch_max() bits. Collective.
-GOFS_HD inline Token reserve(const simt::Warp& warp, QueuePair& queue, uint32_t lanes) {
+GOFS_HD inline Token reserve(simt::AnyWarp auto warp, QueuePair& queue, uint32_t lanes) {
   const uint32_t leader = simt::lowest_bit(lanes);
   uint64_t base = 0;
   if (warp.thread_rank() == leader) {
@@ -145,7 +145,7 @@ GOFS_HD inline void publish(QueuePair& queue, const Token& token,
 
 /// Moves the tail over all consecutive issued entries and rings the doorbell once; does nothing if
 /// another warp is at it. Collective.
-GOFS_HD inline void ring(const simt::Warp& warp, QueuePair& queue) {
+GOFS_HD inline void ring(simt::AnyWarp auto warp, QueuePair& queue) {
   const bool leader = warp.thread_rank() == 0;
   const uint32_t locked = leader && simt::try_lock(queue.tail_lock) ? 1 : 0;
   if (warp.shfl(locked, 0) == 0) return;
@@ -238,7 +238,7 @@ GOFS_HD inline const uint32_t& last_word(const format::nvme::CompletionEntry& en
 }
 
 /// Consumes the completions that the device has posted, if no other warp is at it. Collective.
-GOFS_HD inline void reap(const simt::Warp& warp, QueuePair& queue) {
+GOFS_HD inline void reap(simt::AnyWarp auto warp, QueuePair& queue) {
   const bool leader = warp.thread_rank() == 0;
   // A look before the lock: most polls find nothing.
   uint32_t locked = 0;

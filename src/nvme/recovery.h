@@ -14,7 +14,7 @@ namespace gofs::nvme {
 /// Declares the device dead. CC.EN = 0 stops its DMA; waits for CSTS.RDY = 0 as long as admin
 /// commands may take. Where another warp is at it, waits for that one: nobody may give a buffer
 /// back to its owner before the controller has let go of it. Collective.
-GOFS_NOINLINE GOFS_HD inline void fail_device(const simt::Warp& warp, Device& device) {
+GOFS_NOINLINE GOFS_HD inline void fail_device(simt::AnyWarp auto warp, Device& device) {
   const bool leader = warp.thread_rank() == 0;
   uint32_t mine = 0;
   if (leader) {
@@ -44,7 +44,7 @@ GOFS_NOINLINE GOFS_HD inline void fail_device(const simt::Warp& warp, Device& de
 
 /// Runs one admin command. Collective, `entry` uniform but for the cid, which is filled in. `dw0`
 /// receives the command's result. A device that does not answer in time is failed.
-GOFS_NOINLINE GOFS_HD inline CommandStatus execute_admin(const simt::Warp& warp, Device& device,
+GOFS_NOINLINE GOFS_HD inline CommandStatus execute_admin(simt::AnyWarp auto warp, Device& device,
                                                          format::nvme::SubmissionEntry entry,
                                                          uint32_t& dw0) {
   QueuePair& queue = *device.admin;
@@ -85,7 +85,7 @@ namespace detail {
 
 /// Ends the command at `position`, of which nothing will be heard any more, as if it had completed
 /// with kStatusTimedOut; does nothing if it has completed. Collective, uniform.
-GOFS_HD inline void give_up(const simt::Warp& warp, QueuePair& queue,
+GOFS_HD inline void give_up(simt::AnyWarp auto warp, QueuePair& queue,
                             const RingPosition& position) {
   if (warp.thread_rank() == 0) {
     // Who delivers completions holds this lock, and waits for nothing with it: the completion comes
@@ -104,7 +104,7 @@ GOFS_HD inline void give_up(const simt::Warp& warp, QueuePair& queue,
 
 /// Whether the command at `position` has ended, and how. A slot on a later lap reported to a
 /// mailbox; what it said may be gone, and `status` is then 0. Collective, uniform.
-GOFS_HD inline bool has_ended(const simt::Warp& warp, const QueuePair& queue,
+GOFS_HD inline bool has_ended(simt::AnyWarp auto warp, const QueuePair& queue,
                               const RingPosition& position, CommandStatus& status) {
   uint32_t ended = 0;
   CommandStatus found = 0;
@@ -119,7 +119,7 @@ GOFS_HD inline bool has_ended(const simt::Warp& warp, const QueuePair& queue,
 /// Waits for the end of the command at `position` until `deadline`, or until a lane has `enough()`.
 /// True if it has ended. Collective, uniform.
 template <typename Enough>
-GOFS_HD bool wait_for_end(const simt::Warp& warp, Device& device, QueuePair& queue,
+GOFS_HD bool wait_for_end(simt::AnyWarp auto warp, Device& device, QueuePair& queue,
                           const RingPosition& position, const simt::Deadline& deadline,
                           CommandStatus& status, Enough enough) {
   simt::Backoff backoff;
@@ -135,7 +135,7 @@ GOFS_HD bool wait_for_end(const simt::Warp& warp, Device& device, QueuePair& que
 /// that the controller does not abort has until `last_chance` to complete. Collective, uniform. Its
 /// slot is still to be retired, unless the device has failed or the command reports to a mailbox,
 /// which then knows.
-GOFS_NOINLINE GOFS_HD inline CommandStatus settle(const simt::Warp& warp, Device& device,
+GOFS_NOINLINE GOFS_HD inline CommandStatus settle(simt::AnyWarp auto warp, Device& device,
                                                   QueuePair& queue, const RingPosition& position,
                                                   const simt::Deadline& last_chance) {
   const uint64_t timeout_ns = device.limits.command_timeout_ns;
@@ -186,7 +186,7 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus settle(const simt::Warp& warp, Device
   return status;
 }
 
-GOFS_HD inline bool fatal(const simt::Warp& warp, const Device& device) {
+GOFS_HD inline bool fatal(simt::AnyWarp auto warp, const Device& device) {
   const auto& registers = device.controller.registers();
   return warp.any((simt::load_system_relaxed(registers.csts) & format::nvme::kCstsFatal) != 0);
 }
@@ -195,7 +195,7 @@ GOFS_HD inline bool fatal(const simt::Warp& warp, const Device& device) {
 
 /// Settles the overdue commands of `lanes`. Collective. Each of those lanes returns the verdict on
 /// its command, whose slot is retired unless the device has failed.
-GOFS_NOINLINE GOFS_HD inline CommandStatus recover(const simt::Warp& warp, Device& device,
+GOFS_NOINLINE GOFS_HD inline CommandStatus recover(simt::AnyWarp auto warp, Device& device,
                                                    QueuePair& queue, uint32_t lanes,
                                                    const Token& token) {
   CommandStatus verdict = kStatusDeviceFailed;
@@ -220,7 +220,7 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus recover(const simt::Warp& warp, Devic
 
 /// Settles the overdue commands that report to `mailbox`. Collective, uniform. Afterwards none
 /// remains, unless the device has failed.
-GOFS_NOINLINE GOFS_HD inline void recover_mailbox(const simt::Warp& warp, Device& device,
+GOFS_NOINLINE GOFS_HD inline void recover_mailbox(simt::AnyWarp auto warp, Device& device,
                                                   QueuePair& queue, Mailbox& mailbox) {
   if (detail::fatal(warp, device)) {
     fail_device(warp, device);

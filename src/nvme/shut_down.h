@@ -11,7 +11,7 @@ namespace gofs::nvme {
 /// Shuts the controller down and disables it. Collective, by one warp; no command is under way and
 /// none comes any more. 0, or -ETIMEDOUT when it did not say in time that it was done; disabled it
 /// is in any case. A device that had failed before is disabled already: -EIO.
-GOFS_HD inline int shut_down(const simt::Warp& warp, Device& device) {
+GOFS_HD inline int shut_down(simt::AnyWarp auto warp, Device& device) {
   if (warp.any(simt::load_relaxed(device.failure) != kWorking)) return -EIO;
   const bool leader = warp.thread_rank() == 0;
   auto& registers = device.controller.registers();

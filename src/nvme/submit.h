@@ -20,7 +20,7 @@ struct Obstacle {
 /// reports to a mailbox may have nobody who looks after it; it may even be one of the caller's own.
 /// One that was in the way at the last call already is settled here. Collective. 0, or -EIO when
 /// the device has failed.
-GOFS_NOINLINE GOFS_HD inline int clear_obstacle(const simt::Warp& warp, Device& device,
+GOFS_NOINLINE GOFS_HD inline int clear_obstacle(simt::AnyWarp auto warp, Device& device,
                                                 QueuePair& queue, bool mine, const Token& token,
                                                 Obstacle& known) {
   const bool waits = mine && !admitted(queue, token);
@@ -59,7 +59,7 @@ GOFS_NOINLINE GOFS_HD inline int clear_obstacle(const simt::Warp& warp, Device& 
 /// doorbell. With a mailbox, whose `remaining` already counts these commands, nobody needs to wait
 /// for them. Collective. Returns 0, or -EIO on a device that has failed: nothing was submitted, or
 /// the device is lost with what was.
-GOFS_NOINLINE GOFS_HD inline int submit(const simt::Warp& warp, Device& device, QueuePair& queue,
+GOFS_NOINLINE GOFS_HD inline int submit(simt::AnyWarp auto warp, Device& device, QueuePair& queue,
                                         uint32_t lanes, const Command& command, Mailbox* mailbox,
                                         Token& token) {
   if (warp.any(simt::load_relaxed(device.failure) != kWorking)) return -EIO;

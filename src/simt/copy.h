@@ -25,7 +25,8 @@ GOFS_HD inline bool aligned16(const void* a, const void* b, uint64_t bytes) {
 
 /// Copies `bytes` from `source` to `target`; the ranges do not overlap. Collective, all arguments
 /// uniform. Each lane's part is visible to that lane only: sync() before others read it.
-GOFS_HD inline void copy_bytes(const Warp& warp, void* target, const void* source, uint64_t bytes) {
+GOFS_HD inline void copy_bytes(AnyWarp auto warp, void* target, const void* source,
+                               uint64_t bytes) {
 #if GOFS_ON_GPU
   using detail::Vector16;
   auto* to = static_cast<uint8_t*>(target);
@@ -56,7 +57,7 @@ GOFS_HD inline void copy_bytes(const Warp& warp, void* target, const void* sourc
 }
 
 /// Sets `bytes` to zero. Collective, all arguments uniform.
-GOFS_HD inline void zero_bytes(const Warp& warp, void* target, uint64_t bytes) {
+GOFS_HD inline void zero_bytes(AnyWarp auto warp, void* target, uint64_t bytes) {
 #if GOFS_ON_GPU
   auto* to = static_cast<uint8_t*>(target);
   const uint32_t size = warp.size();

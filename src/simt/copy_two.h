@@ -18,7 +18,7 @@ struct CopyRange {
 
 namespace detail {
 
-GOFS_HD inline void copy_one(const Warp& warp, const CopyRange& range) {
+GOFS_HD inline void copy_one(AnyWarp auto warp, const CopyRange& range) {
   if (range.source == nullptr) {
     zero_bytes(warp, range.target, range.bytes);
   } else {
@@ -30,7 +30,7 @@ GOFS_HD inline void copy_one(const Warp& warp, const CopyRange& range) {
 
 /// Copies both ranges; no target overlaps a source or the other target. Collective, all arguments
 /// uniform; a range of no bytes is left out. Visibility as for copy_bytes().
-GOFS_HD inline void copy_two(const Warp& warp, const CopyRange& a, const CopyRange& b) {
+GOFS_HD inline void copy_two(AnyWarp auto warp, const CopyRange& a, const CopyRange& b) {
 #if GOFS_ON_GPU
   const bool alike = a.bytes == b.bytes && a.source != nullptr && b.source != nullptr;
   if (alike && detail::aligned16(a.target, a.source, a.bytes) &&

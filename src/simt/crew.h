@@ -21,10 +21,13 @@
 
 namespace gofs::simt {
 
+template <AnyWarp Lanes>
 class BlockCrew {
  public:
-  /// Called by all threads of the block.
-  GOFS_HD static BlockCrew current(const Warp& warp) {
+  /// Called by all threads of the block. `warp` is the calling one; in a block of at least 32
+  /// threads it is a Warp also where a last one is not whole, since that one is never asked to
+  /// work.
+  GOFS_HD static BlockCrew current(Lanes warp) {
 #if GOFS_ON_GPU
     const uint32_t threads = blockDim.x * blockDim.y * blockDim.z;
     const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
@@ -34,7 +37,7 @@ class BlockCrew {
 #endif
   }
 
-  GOFS_HD const Warp& warp() const { return warp_; }
+  GOFS_HD Lanes warp() const { return warp_; }
   /// Not below count() for the last warp of a block that is no multiple of 32: it has no share of
   /// the work, but comes to sync() like the others.
   GOFS_HD uint32_t index() const { return index_; }
@@ -48,10 +51,10 @@ class BlockCrew {
   }
 
  private:
-  GOFS_HD BlockCrew(const Warp& warp, uint32_t index, uint32_t count)
+  GOFS_HD BlockCrew(Lanes warp, uint32_t index, uint32_t count)
       : warp_(warp), index_(index), count_(count) {}
 
-  Warp warp_;
+  Lanes warp_;
   uint32_t index_;
   uint32_t count_;
 };
@@ -67,10 +70,10 @@ class GridCrew {
  public:
   /// Called by all threads of a launch whose threads run at the same time (a cooperative one),
   /// blocks of whole warps; `index` and `count` are those of the launch.
-  GOFS_HD GridCrew(const Warp& warp, uint32_t index, uint32_t count, MeetingPoint& meeting)
+  GOFS_HD GridCrew(Warp warp, uint32_t index, uint32_t count, MeetingPoint& meeting)
       : warp_(warp), index_(index), count_(count), meeting_(meeting) {}
 
-  GOFS_HD const Warp& warp() const { return warp_; }
+  GOFS_HD Warp warp() const { return warp_; }
   GOFS_HD uint32_t index() const { return index_; }
   GOFS_HD uint32_t count() const { return count_; }
   GOFS_HD void sync() const {

@@ -48,7 +48,7 @@ TEST(GridCrew, of_wide_warps_meets_once_for_each_warp) {
 
 TEST(BlockCrew, is_one_warp_on_a_cpu) {
   run_teams(1, 4, [](const Warp& warp, uint32_t) {
-    const BlockCrew block = BlockCrew::current(warp);
+    const auto block = BlockCrew<Warp>::current(warp);
     EXPECT_EQ(block.index(), 0u);
     EXPECT_EQ(block.count(), 1u);
     EXPECT_EQ(block.warp().size(), 4u);

@@ -10,6 +10,8 @@
 // values order no memory; sync() does.
 #pragma once
 
+#include <concepts>
+
 #include "simt/clock.h"
 #include "simt/platform.h"
 #include "simt/team.h"
@@ -18,16 +20,50 @@ namespace gofs::simt {
 
 #if defined(__CUDA_ARCH__)
 
+/// Number of the calling lane in its hardware warp.
+__device__ inline uint32_t lane_id() {
+  uint32_t id;
+  asm("mov.u32 %0, %%laneid;" : "=r"(id));
+  return id;
+}
+
+/// A whole hardware warp. Its mask is a constant, which saves every collective a handful of
+/// instructions.
 class Warp {
  public:
-  /// The lanes of this hardware warp that are here now. Each divergent part gets a group of its
-  /// own.
-  __device__ static Warp current() { return Warp(__activemask()); }
-  /// The whole warp; the caller knows that all 32 lanes are here.
-  __device__ static Warp full() { return Warp(0xffffffffu); }
+  /// The caller knows that all 32 lanes are here.
+  __device__ static Warp full() { return Warp(); }
+
+  __device__ static constexpr uint32_t size() { return 32; }
+  __device__ static uint32_t thread_rank() { return lane_id(); }
+  __device__ static void sync() { __syncwarp(); }
+  __device__ static bool any(bool predicate) { return __any_sync(kAllLanes, predicate); }
+  __device__ static bool all(bool predicate) { return __all_sync(kAllLanes, predicate); }
+  __device__ static uint32_t ballot(bool predicate) { return __ballot_sync(kAllLanes, predicate); }
+  template <typename T>
+  __device__ static T shfl(T value, uint32_t rank) {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    return __shfl_sync(kAllLanes, value, static_cast<int>(rank));
+  }
+  template <typename T>
+  __device__ static uint32_t match_any(T value) {
+    return __match_any_sync(kAllLanes, value);
+  }
+
+ private:
+  static constexpr uint32_t kAllLanes = 0xffffffffu;
+};
+
+/// Some lanes of a hardware warp.
+class PartialWarp {
+ public:
+  /// The lanes that are here now. Each divergent part gets a group of its own.
+  __device__ static PartialWarp current() { return PartialWarp(__activemask()); }
   /// This lane alone.
-  __device__ static Warp single() { return Warp(1u << lane()); }
-  __device__ explicit Warp(uint32_t mask) : mask_(mask), rank_(__popc(mask & lanes_below())) {}
+  __device__ static PartialWarp single() { return PartialWarp(1u << lane_id()); }
+  /// `mask` has at least one lane.
+  __device__ explicit PartialWarp(uint32_t mask)
+      : mask_(mask), rank_(__popc(mask & ((1u << lane_id()) - 1))) {}
 
   __device__ uint32_t size() const { return static_cast<uint32_t>(__popc(mask_)); }
   __device__ uint32_t thread_rank() const { return static_cast<uint32_t>(rank_); }
@@ -40,7 +76,7 @@ class Warp {
   template <typename T>
   __device__ T shfl(T value, uint32_t rank) const {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-    return __shfl_sync(mask_, value, to_lane(rank));
+    return __shfl_sync(mask_, value, static_cast<int>(__fns(mask_, 0, static_cast<int>(rank) + 1)));
   }
   template <typename T>
   __device__ uint32_t match_any(T value) const {
@@ -48,18 +84,7 @@ class Warp {
   }
 
  private:
-  __device__ static uint32_t lane() {
-    uint32_t id;
-    asm("mov.u32 %0, %%laneid;" : "=r"(id));
-    return id;
-  }
-  __device__ static uint32_t lanes_below() { return (1u << lane()) - 1; }
-  __device__ int to_lane(uint32_t rank) const {
-    if (mask_ == 0xffffffffu) return static_cast<int>(rank);
-    return static_cast<int>(__fns(mask_, 0, static_cast<int>(rank) + 1));
-  }
   __device__ uint32_t to_ranks(uint32_t lanes) const {
-    if (mask_ == 0xffffffffu) return lanes;
     uint32_t ranks = 0;
     uint32_t left = mask_;
     for (uint32_t rank = 0; left != 0; ++rank, left &= left - 1) {
@@ -77,12 +102,8 @@ class Warp {
 class Warp {
  public:
   Warp() = default;
-  /// Of a mask of lanes, which a CPU does not have: so that device code compiles in both passes.
-  explicit Warp(uint32_t) {}
   Warp(Team* team, uint32_t rank) : team_(team), rank_(rank) {}
-  GOFS_HD static Warp current() { return Warp(); }
   GOFS_HD static Warp full() { return Warp(); }
-  GOFS_HD static Warp single() { return Warp(); }
 
   uint32_t size() const { return team_ == nullptr ? 1 : team_->size(); }
   uint32_t thread_rank() const { return rank_; }
@@ -126,7 +147,18 @@ class Warp {
   uint32_t rank_ = 0;
 };
 
+/// A CPU has no lanes: this one is there so that device code compiles in both of nvcc's passes.
+class PartialWarp : public Warp {
+ public:
+  GOFS_HD static PartialWarp current() { return PartialWarp(1); }
+  GOFS_HD static PartialWarp single() { return PartialWarp(1); }
+  GOFS_HD explicit PartialWarp(uint32_t) {}
+};
+
 #endif
+
+template <typename T>
+concept AnyWarp = std::same_as<T, Warp> || std::same_as<T, PartialWarp>;
 
 GOFS_HD inline uint32_t popcount(uint32_t bits) {
 #if GOFS_ON_GPU
@@ -159,15 +191,19 @@ GOFS_HD constexpr uint32_t ranks_below(uint32_t rank) { return (1u << rank) - 1;
 
 /// Sum over the group, on every lane. Collective.
 template <typename T>
-GOFS_HD T reduce_add(const Warp& warp, T value) {
-  T sum = 0;
+GOFS_HD T reduce_add(AnyWarp auto warp, T value) {
   const uint32_t size = warp.size();
+  if ((size & (size - 1)) == 0) {
+    for (uint32_t k = 1; k < size; k *= 2) value += warp.shfl(value, warp.thread_rank() ^ k);
+    return value;
+  }
+  T sum = 0;
   for (uint32_t rank = 0; rank < size; ++rank) sum += warp.shfl(value, rank);
   return sum;
 }
 
 /// First failure (a negative number) over the group, or 0, on every lane. Collective.
-GOFS_HD inline int first_error(const Warp& warp, int error) {
+GOFS_HD inline int first_error(AnyWarp auto warp, int error) {
   const uint32_t failed = warp.ballot(error < 0);
   return failed == 0 ? 0 : warp.shfl(error, lowest_bit(failed));
 }

@@ -12,7 +12,7 @@ namespace gofs::ssd {
 namespace detail {
 
 /// Writes up to a block of admin data to the memory that the command names. Collective.
-GOFS_HD inline AdminOutcome return_data(const simt::Warp& warp,
+GOFS_HD inline AdminOutcome return_data(simt::AnyWarp auto warp,
                                         const format::nvme::SubmissionEntry& entry,
                                         const void* data, uint32_t bytes) {
   using namespace format::nvme;
@@ -31,7 +31,7 @@ GOFS_HD inline AdminOutcome return_data(const simt::Warp& warp,
   return {};
 }
 
-GOFS_HD inline AdminOutcome identify(const simt::Warp& warp, VirtualController& controller,
+GOFS_HD inline AdminOutcome identify(simt::AnyWarp auto warp, VirtualController& controller,
                                      const format::nvme::SubmissionEntry& entry) {
   using namespace format::nvme;
   constexpr uint32_t kActiveNamespaceList = 0x02;
@@ -76,7 +76,7 @@ GOFS_HD inline AdminOutcome identify(const simt::Warp& warp, VirtualController& 
 }
 
 /// The error log, newest first, in `page`. Collective.
-GOFS_HD inline void build_error_log(const simt::Warp& warp, const VirtualController& controller,
+GOFS_HD inline void build_error_log(simt::AnyWarp auto warp, const VirtualController& controller,
                                     uint8_t* page) {
   auto* const entries = reinterpret_cast<ErrorLogEntry*>(page);
   uint64_t count = 0;
@@ -125,7 +125,7 @@ GOFS_HD inline void build_health_log(VirtualController& controller, uint8_t* pag
   put(176, simt::load_relaxed(controller.error_count));
 }
 
-GOFS_HD inline AdminOutcome get_log_page(const simt::Warp& warp, VirtualController& controller,
+GOFS_HD inline AdminOutcome get_log_page(simt::AnyWarp auto warp, VirtualController& controller,
                                          const format::nvme::SubmissionEntry& entry) {
   using namespace format::nvme;
   const uint32_t page_id = entry.cdw10 & 0xff;
@@ -157,7 +157,7 @@ GOFS_HD inline AdminOutcome get_log_page(const simt::Warp& warp, VirtualControll
 
 GOFS_HD inline uint32_t queue_numbers(uint32_t count) { return (count - 1) << 16 | (count - 1); }
 
-GOFS_HD inline AdminOutcome set_features(const simt::Warp& warp, VirtualController& controller,
+GOFS_HD inline AdminOutcome set_features(simt::AnyWarp auto warp, VirtualController& controller,
                                          const format::nvme::SubmissionEntry& entry) {
   using namespace format::nvme;
   AdminState& admin = controller.admin;
@@ -216,7 +216,7 @@ GOFS_HD inline AdminOutcome get_features(const VirtualController& controller,
   return outcome;
 }
 
-GOFS_HD inline AdminOutcome execute_admin(const simt::Warp& warp, VirtualController& controller,
+GOFS_HD inline AdminOutcome execute_admin(simt::AnyWarp auto warp, VirtualController& controller,
                                           const format::nvme::SubmissionEntry& entry) {
   using namespace format::nvme;
   if (entry.flags != 0) return AdminOutcome::failure(kInvalidField);
@@ -258,7 +258,7 @@ GOFS_HD inline void post_admin(VirtualController& controller, uint16_t cid,
 }
 
 /// Entries of the admin completion queue that are free, if a command waits; else 0. Uniform.
-GOFS_HD inline uint32_t admin_room(const simt::Warp& warp, VirtualController& controller) {
+GOFS_HD inline uint32_t admin_room(simt::AnyWarp auto warp, VirtualController& controller) {
   AdminState& admin = controller.admin;
   uint32_t room = 0;
   if (warp.thread_rank() == 0) {
@@ -277,7 +277,7 @@ GOFS_HD inline uint32_t admin_room(const simt::Warp& warp, VirtualController& co
 }
 
 /// Carries out the next admin command. False: there is none, or it has to wait. Collective.
-GOFS_HD inline bool run_admin_command(const simt::Warp& warp, VirtualController& controller) {
+GOFS_HD inline bool run_admin_command(simt::AnyWarp auto warp, VirtualController& controller) {
   using namespace format::nvme;
   AdminState& admin = controller.admin;
   const uint32_t room = admin_room(warp, controller);
@@ -325,7 +325,7 @@ GOFS_HD inline bool run_admin_command(const simt::Warp& warp, VirtualController&
 }  // namespace detail
 
 /// step() for queue 0. Collective; returns at once if another warp is at it.
-GOFS_NOINLINE GOFS_HD inline void step_admin(const simt::Warp& warp,
+GOFS_NOINLINE GOFS_HD inline void step_admin(simt::AnyWarp auto warp,
                                              VirtualController& controller) {
   constexpr uint32_t kCommandsPerStep = 4;
   AdminState& admin = controller.admin;

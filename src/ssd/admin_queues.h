@@ -61,7 +61,7 @@ GOFS_HD inline bool completion_queue_exists(VirtualController& controller, uint3
          simt::load_relaxed(controller.completion_queue(qid).entries) != 0;
 }
 
-GOFS_HD inline AdminOutcome create_completion_queue(const simt::Warp& warp,
+GOFS_HD inline AdminOutcome create_completion_queue(simt::AnyWarp auto warp,
                                                     VirtualController& controller,
                                                     const format::nvme::SubmissionEntry& entry) {
   using namespace format::nvme;
@@ -92,7 +92,7 @@ GOFS_HD inline AdminOutcome create_completion_queue(const simt::Warp& warp,
 }
 
 /// The records of a queue that starts anew at `start`; its completion queue is locked. Collective.
-GOFS_HD inline void reset_records(const simt::Warp& warp, SubmissionQueue& queue, RingPlace start,
+GOFS_HD inline void reset_records(simt::AnyWarp auto warp, SubmissionQueue& queue, RingPlace start,
                                   uint32_t depth) {
   for (uint32_t i = warp.thread_rank(); i < depth; i += warp.size()) {
     const RingPlace place = start.plus(i, depth);
@@ -142,7 +142,7 @@ GOFS_HD inline RingPlace two_laps_on(RingPlace place) {
 
 /// Makes a queue in direct mode one in pending mode, since its completion queue is to be shared.
 /// False: try again. The completion queue is locked.
-GOFS_HD inline bool convert_to_pending(const simt::Warp& warp, VirtualController& controller,
+GOFS_HD inline bool convert_to_pending(simt::AnyWarp auto warp, VirtualController& controller,
                                        CompletionQueue& completions) {
   SubmissionQueue& queue = controller.submission_queue(completions.direct_queue);
   uint32_t settled = 0;
@@ -166,7 +166,7 @@ GOFS_HD inline bool convert_to_pending(const simt::Warp& warp, VirtualController
   return true;
 }
 
-GOFS_HD inline AdminOutcome create_submission_queue(const simt::Warp& warp,
+GOFS_HD inline AdminOutcome create_submission_queue(simt::AnyWarp auto warp,
                                                     VirtualController& controller,
                                                     const format::nvme::SubmissionEntry& entry) {
   using namespace format::nvme;
@@ -219,7 +219,7 @@ inline constexpr uint32_t kAnyCid = 0x10000;
 
 /// Makes the records that still wait due at once with `status`; the completion queue is locked.
 /// Collective. Only those with `cid`, unless it is kAnyCid. Returns how many.
-GOFS_HD inline uint32_t end_waiting_records(const simt::Warp& warp, SubmissionQueue& queue,
+GOFS_HD inline uint32_t end_waiting_records(simt::AnyWarp auto warp, SubmissionQueue& queue,
                                             uint32_t cid, format::nvme::Status status) {
   const uint32_t depth = simt::load_relaxed(queue.depth);
   uint32_t ended = 0;
@@ -240,7 +240,7 @@ GOFS_HD inline uint32_t end_waiting_records(const simt::Warp& warp, SubmissionQu
 
 /// Commands that wait for their completion are completed as aborted; entries that were never taken
 /// are forgotten.
-GOFS_HD inline AdminOutcome delete_submission_queue(const simt::Warp& warp,
+GOFS_HD inline AdminOutcome delete_submission_queue(simt::AnyWarp auto warp,
                                                     VirtualController& controller,
                                                     const format::nvme::SubmissionEntry& entry) {
   using namespace format::nvme;
@@ -281,7 +281,7 @@ GOFS_HD inline AdminOutcome delete_submission_queue(const simt::Warp& warp,
   return drained ? AdminOutcome{} : AdminOutcome::later();
 }
 
-GOFS_HD inline AdminOutcome delete_completion_queue(const simt::Warp& warp,
+GOFS_HD inline AdminOutcome delete_completion_queue(simt::AnyWarp auto warp,
                                                     VirtualController& controller,
                                                     const format::nvme::SubmissionEntry& entry) {
   using namespace format::nvme;
@@ -303,7 +303,7 @@ GOFS_HD inline AdminOutcome delete_completion_queue(const simt::Warp& warp,
 /// done with it or never took it. The driver may give the command's memory to others then, so a
 /// warp that is still copying has to finish first: meanwhile nothing more is taken from the queue,
 /// or there might always be one.
-GOFS_HD inline AdminOutcome abort_command(const simt::Warp& warp, VirtualController& controller,
+GOFS_HD inline AdminOutcome abort_command(simt::AnyWarp auto warp, VirtualController& controller,
                                           const format::nvme::SubmissionEntry& entry) {
   using namespace format::nvme;
   const uint32_t qid = entry.cdw10 & 0xffff;

@@ -19,7 +19,7 @@ struct Completion {
 };
 
 /// The least `value` of the group, on every lane. Collective.
-GOFS_HD inline uint64_t reduce_min(const simt::Warp& warp, uint64_t value) {
+GOFS_HD inline uint64_t reduce_min(simt::AnyWarp auto warp, uint64_t value) {
   const uint32_t size = warp.size();
   // After the round of k every lane knows the least of 2k lanes; to look at a lane twice does no
   // harm.
@@ -89,9 +89,10 @@ GOFS_HD inline uint16_t consumed_head(SubmissionQueue& queue) {
 }
 
 /// The records of one queue under the lock of its completion queue.
+template <simt::AnyWarp Warp>
 class PendingScan {
  public:
-  GOFS_HD PendingScan(const simt::Warp& warp, VirtualController& controller, SubmissionQueue& queue,
+  GOFS_HD PendingScan(Warp warp, VirtualController& controller, SubmissionQueue& queue,
                       uint32_t qid, CompletionQueue& completions)
       : warp_(warp),
         controller_(controller),
@@ -254,7 +255,7 @@ class PendingScan {
     return fits;
   }
 
-  const simt::Warp& warp_;
+  const Warp warp_;
   VirtualController& controller_;
   SubmissionQueue& queue_;
   const uint32_t qid_;
@@ -269,7 +270,7 @@ class PendingScan {
 };
 
 /// Takes a completion queue's lock for the whole warp if it is free. Collective, uniform answer.
-GOFS_HD inline bool lock_together(const simt::Warp& warp, uint32_t& lock) {
+GOFS_HD inline bool lock_together(simt::AnyWarp auto warp, uint32_t& lock) {
   uint32_t taken = 0;
   if (warp.thread_rank() == 0) taken = simt::try_lock(lock) ? 1 : 0;
   taken = warp.shfl(taken, 0);
@@ -277,7 +278,7 @@ GOFS_HD inline bool lock_together(const simt::Warp& warp, uint32_t& lock) {
   return taken != 0;
 }
 
-GOFS_HD inline void unlock_together(const simt::Warp& warp, uint32_t& lock) {
+GOFS_HD inline void unlock_together(simt::AnyWarp auto warp, uint32_t& lock) {
   warp.sync();
   if (warp.thread_rank() == 0) simt::unlock(lock);
 }
@@ -286,7 +287,7 @@ GOFS_HD inline void unlock_together(const simt::Warp& warp, uint32_t& lock) {
 
 /// Posts the completions of queue `qid` that are due. Collective. Does nothing if another warp is
 /// at it. Returns how many were posted.
-GOFS_NOINLINE GOFS_HD inline uint32_t post_due(const simt::Warp& warp,
+GOFS_NOINLINE GOFS_HD inline uint32_t post_due(simt::AnyWarp auto warp,
                                                VirtualController& controller, uint32_t qid,
                                                uint64_t now_ns) {
   SubmissionQueue& queue = controller.submission_queue(qid);

@@ -30,7 +30,7 @@ struct ControllerRef {
 
   /// Collective. Advances the device: takes new commands of queue `qid`, moves their data, posts
   /// the completions that are due. Returns without waiting for anything.
-  GOFS_HD void step(const simt::Warp& warp, uint32_t qid) const {
+  GOFS_HD void step(simt::AnyWarp auto warp, uint32_t qid) const {
     if (controller != nullptr) ssd::step(warp, *controller, qid);
   }
 

@@ -31,7 +31,7 @@ GOFS_HD inline void record_invalid_doorbell(SubmissionQueue& queue, uint32_t val
 }
 
 /// Commands, up to `wanted`, that may be taken from `claim.first` on. Collective, uniform.
-GOFS_HD inline uint32_t available_commands(const simt::Warp& warp, VirtualController& controller,
+GOFS_HD inline uint32_t available_commands(simt::AnyWarp auto warp, VirtualController& controller,
                                            SubmissionQueue& queue, uint32_t qid, const Claim& claim,
                                            uint32_t wanted) {
   const uint32_t rank = warp.thread_rank();
@@ -83,7 +83,7 @@ GOFS_HD inline uint32_t available_commands(const simt::Warp& warp, VirtualContro
 }  // namespace detail
 
 /// Takes up to a command per lane. Collective, uniform. The entries may be read when this returns.
-GOFS_HD inline Claim claim_commands(const simt::Warp& warp, VirtualController& controller,
+GOFS_HD inline Claim claim_commands(simt::AnyWarp auto warp, VirtualController& controller,
                                     SubmissionQueue& queue, uint32_t qid) {
   constexpr uint32_t kAttempts = 4;
   const uint32_t rank = warp.thread_rank();

@@ -65,7 +65,7 @@ GOFS_HD inline bool take_admin_queue(VirtualController& controller, uint32_t con
 }
 
 /// Collective: forgets all queues, if nobody uses them any more. False: try again.
-GOFS_HD inline bool finish_reset(const simt::Warp& warp, VirtualController& controller) {
+GOFS_HD inline bool finish_reset(simt::AnyWarp auto warp, VirtualController& controller) {
   const uint32_t size = warp.size();
   const uint32_t first = 1 + warp.thread_rank();
   bool busy = false;
@@ -97,7 +97,7 @@ GOFS_HD inline bool finish_reset(const simt::Warp& warp, VirtualController& cont
 }
 
 /// Collective: everything in the volatile cache is made durable.
-GOFS_HD inline int sync_all(const simt::Warp& warp, VirtualController& controller) {
+GOFS_HD inline int sync_all(simt::AnyWarp auto warp, VirtualController& controller) {
   int error = 0;
   if (warp.thread_rank() == 0) {
     simt::add_relaxed(controller.flush_requests, uint64_t{1});
@@ -109,7 +109,7 @@ GOFS_HD inline int sync_all(const simt::Warp& warp, VirtualController& controlle
 }
 
 /// Collective: compares the registers with the state and acts.
-GOFS_HD inline void follow_registers(const simt::Warp& warp, VirtualController& controller) {
+GOFS_HD inline void follow_registers(simt::AnyWarp auto warp, VirtualController& controller) {
   using namespace format::nvme;
   AdminState& admin = controller.admin;
   const bool leads = warp.thread_rank() == 0;
@@ -183,7 +183,7 @@ GOFS_HD inline void follow_registers(const simt::Warp& warp, VirtualController& 
 
 /// The controller gives up: CSTS.CFS is set, nothing more is taken or posted until a reset.
 /// Collective; needs no lock.
-GOFS_HD inline void fail_controller(const simt::Warp& warp, VirtualController& controller) {
+GOFS_HD inline void fail_controller(simt::AnyWarp auto warp, VirtualController& controller) {
   using namespace format::nvme;
   if (warp.thread_rank() == 0) {
     simt::store_release(controller.stopped, 1u);

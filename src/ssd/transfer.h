@@ -25,7 +25,7 @@ struct MediaMove {
 
 /// Collective, uniform: all that is ever written to the media, and read from it by commands, passes
 /// here, up to two moves at a time.
-GOFS_HD inline void move_media(const simt::Warp& warp, const MediaMove& a, const MediaMove& b) {
+GOFS_HD inline void move_media(simt::AnyWarp auto warp, const MediaMove& a, const MediaMove& b) {
   simt::copy_two(warp, a.range, b.range);
 }
 
@@ -83,7 +83,7 @@ GOFS_HD inline Piece prepare_piece(const Media& media, const PieceOwner& owner, 
 }
 
 /// Rank `rank`'s range, on every lane.
-GOFS_HD inline MediaMove broadcast(const simt::Warp& warp, const simt::CopyRange& range,
+GOFS_HD inline MediaMove broadcast(simt::AnyWarp auto warp, const simt::CopyRange& range,
                                    uint32_t rank, uint32_t writers) {
   return {
       {reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(range.target), rank)),
@@ -94,7 +94,7 @@ GOFS_HD inline MediaMove broadcast(const simt::Warp& warp, const simt::CopyRange
 
 /// Moves the pieces of ranks 0 .. count - 1, two at a time; the parts behind chunk ends after all
 /// others.
-GOFS_HD inline void move_pieces(const simt::Warp& warp, const Piece& piece, bool to_media,
+GOFS_HD inline void move_pieces(simt::AnyWarp auto warp, const Piece& piece, bool to_media,
                                 uint32_t count) {
   const uint32_t writers = warp.ballot(to_media);
   const uint32_t passes = warp.any(piece.behind.bytes != 0) ? 2 : 1;
@@ -110,7 +110,7 @@ GOFS_HD inline void move_pieces(const simt::Warp& warp, const Piece& piece, bool
 }
 
 /// Sets `bytes` of the media from `offset` on to zero. Collective, uniform.
-GOFS_HD inline void zero_media(const simt::Warp& warp, const Media& media, uint64_t offset,
+GOFS_HD inline void zero_media(simt::AnyWarp auto warp, const Media& media, uint64_t offset,
                                uint64_t bytes) {
   constexpr uint64_t kStepBytes = kChunkBytes;
   while (bytes != 0) {
@@ -125,7 +125,7 @@ GOFS_HD inline void zero_media(const simt::Warp& warp, const Media& media, uint6
 }
 
 /// Deallocated blocks read zeros. Collective; the arguments are uniform.
-GOFS_HD inline format::nvme::Status deallocate(const simt::Warp& warp,
+GOFS_HD inline format::nvme::Status deallocate(simt::AnyWarp auto warp,
                                                const VirtualController& controller, uint64_t prp1,
                                                uint64_t prp2, uint32_t range_count) {
   using namespace format::nvme;
@@ -163,7 +163,7 @@ GOFS_HD inline format::nvme::Status deallocate(const simt::Warp& warp,
 }
 
 /// Write Zeroes and Dataset Management, one command after another. Returns this lane's status.
-GOFS_NOINLINE GOFS_HD inline format::nvme::Status zero_blocks(const simt::Warp& warp,
+GOFS_NOINLINE GOFS_HD inline format::nvme::Status zero_blocks(simt::AnyWarp auto warp,
                                                               const VirtualController& controller,
                                                               const IoCommand& command) {
   using namespace format::nvme;
@@ -184,7 +184,7 @@ GOFS_NOINLINE GOFS_HD inline format::nvme::Status zero_blocks(const simt::Warp& 
 }
 
 /// Read and Write: moves the data of all lanes' commands.
-GOFS_HD inline void move_data(const simt::Warp& warp, const VirtualController& controller,
+GOFS_HD inline void move_data(simt::AnyWarp auto warp, const VirtualController& controller,
                               IoCommand& command, uint32_t command_count) {
   using namespace format::nvme;
   const uint32_t rank = warp.thread_rank();
@@ -232,7 +232,7 @@ GOFS_HD inline void move_data(const simt::Warp& warp, const VirtualController& c
 }
 
 /// Makes the media durable if a command asks for it, and fails those that asked if it cannot be.
-GOFS_HD inline void sync_media(const simt::Warp& warp, VirtualController& controller,
+GOFS_HD inline void sync_media(simt::AnyWarp auto warp, VirtualController& controller,
                                IoCommand& command) {
   const bool asks = command.valid && command.durable && !command.fails();
   if (!warp.any(asks)) return;
@@ -251,7 +251,7 @@ GOFS_HD inline void sync_media(const simt::Warp& warp, VirtualController& contro
 
 /// Carries out the commands of ranks 0 .. command_count - 1 and leaves their status. The data is
 /// moved when this returns, but visible to its own lane only. Collective.
-GOFS_HD inline void execute(const simt::Warp& warp, VirtualController& controller,
+GOFS_HD inline void execute(simt::AnyWarp auto warp, VirtualController& controller,
                             IoCommand& command, uint32_t command_count) {
   detail::move_data(warp, controller, command, command_count);
   if (warp.any(command.zeroes_media())) {

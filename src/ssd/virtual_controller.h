@@ -21,7 +21,7 @@ namespace gofs::ssd {
 
 namespace detail {
 
-GOFS_HD inline void count_commands(const simt::Warp& warp, VirtualController& controller,
+GOFS_HD inline void count_commands(simt::AnyWarp auto warp, VirtualController& controller,
                                    SubmissionQueue& queue, uint32_t qid, const IoCommand& command) {
   using namespace format::nvme;
   const bool reads = command.valid && command.is(IoOpcode::kRead);
@@ -53,7 +53,7 @@ GOFS_HD inline TimedCommand timed(const VirtualController& controller, const IoC
 }
 
 /// Direct mode: each lane posts its command's completion at the command's own place.
-GOFS_HD inline void post_directly(const simt::Warp& warp, uint32_t qid, const Claim& claim,
+GOFS_HD inline void post_directly(simt::AnyWarp auto warp, uint32_t qid, const Claim& claim,
                                   const IoCommand& command) {
   if (!command.valid) return;
   const RingPlace place = claim.first.plus(warp.thread_rank(), claim.depth);
@@ -65,7 +65,7 @@ GOFS_HD inline void post_directly(const simt::Warp& warp, uint32_t qid, const Cl
 
 /// Pending mode: leaves a record of this lane's completion. Returns when it is due, kNever if none
 /// is.
-GOFS_HD inline uint64_t leave_record(const simt::Warp& warp, VirtualController& controller,
+GOFS_HD inline uint64_t leave_record(simt::AnyWarp auto warp, VirtualController& controller,
                                      SubmissionQueue& queue, const Claim& claim,
                                      const IoCommand& command, const FaultRule* fault,
                                      uint64_t now_ns) {
@@ -107,7 +107,7 @@ GOFS_HD inline uint64_t leave_record(const simt::Warp& warp, VirtualController& 
 }
 
 /// Pending mode: the completions of all lanes' commands are recorded.
-GOFS_NOINLINE GOFS_HD inline void record_pending(const simt::Warp& warp,
+GOFS_NOINLINE GOFS_HD inline void record_pending(simt::AnyWarp auto warp,
                                                  VirtualController& controller,
                                                  SubmissionQueue& queue, const Claim& claim,
                                                  const IoCommand& command, const FaultRule* fault,
@@ -135,7 +135,7 @@ GOFS_HD inline const FaultRule* apply_fault(VirtualController& controller, IoCom
 }
 
 /// Takes and carries out some commands. Returns which.
-GOFS_HD inline Claim fetch_and_execute(const simt::Warp& warp, VirtualController& controller,
+GOFS_HD inline Claim fetch_and_execute(simt::AnyWarp auto warp, VirtualController& controller,
                                        SubmissionQueue& queue, uint32_t qid) {
   const Claim claim = claim_commands(warp, controller, queue, qid);
   if (claim.count == 0) return claim;
@@ -175,7 +175,7 @@ GOFS_HD inline Claim fetch_and_execute(const simt::Warp& warp, VirtualController
 }
 
 /// Virtual time: with nothing else to do, the next completion of this queue is due now.
-GOFS_HD inline void advance_virtual_clock(const simt::Warp& warp, VirtualController& controller,
+GOFS_HD inline void advance_virtual_clock(simt::AnyWarp auto warp, VirtualController& controller,
                                           SubmissionQueue& queue) {
   if (warp.thread_rank() != 0) return;
   const uint64_t next_due_ns = simt::load_relaxed(queue.next_due_ns);
@@ -189,7 +189,7 @@ GOFS_HD inline void advance_virtual_clock(const simt::Warp& warp, VirtualControl
 /// Advances the controller: takes new commands of queue `qid`, moves their data, posts the
 /// completions that are due; for queue 0 also acts on the registers. Collective. Does a bounded
 /// amount of work and waits for nothing.
-GOFS_NOINLINE GOFS_HD inline void step(const simt::Warp& warp, VirtualController& controller,
+GOFS_NOINLINE GOFS_HD inline void step(simt::AnyWarp auto warp, VirtualController& controller,
                                        uint32_t qid) {
   if (qid == 0) {
     step_admin(warp, controller);

@@ -107,7 +107,7 @@ GOFS_HD inline bool asks_acl(const Credentials& who, const f2fs::Inode& inode) {
 }
 
 /// check_permission() where the attributes are loaded. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int check_loaded_permission(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int check_loaded_permission(simt::AnyWarp auto warp, Filesystem& fs,
                                                          const f2fs::Inode& inode,
                                                          const f2fs::XattrBytes& xattrs,
                                                          uint32_t wanted) {
@@ -123,7 +123,7 @@ GOFS_NOINLINE GOFS_HD inline int check_loaded_permission(const simt::Warp& warp,
 }
 
 /// check_permission() of an inode that asks_acl(), with spare blocks of the caller's.
-GOFS_NOINLINE GOFS_HD inline int check_acl(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int check_acl(simt::AnyWarp auto warp, Filesystem& fs,
                                            const f2fs::Inode& inode, uint32_t wanted,
                                            const f2fs::SpareBlocks<2>& spare) {
   f2fs::XattrBytes xattrs{};
@@ -132,7 +132,7 @@ GOFS_NOINLINE GOFS_HD inline int check_acl(const simt::Warp& warp, Filesystem& f
 }
 
 /// The same for who holds no spare block.
-GOFS_NOINLINE GOFS_HD inline int check_acl(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int check_acl(simt::AnyWarp auto warp, Filesystem& fs,
                                            const f2fs::Inode& inode, uint32_t wanted) {
   f2fs::SpareBlocks<2> spare{};
   if (!f2fs::take_spares(warp, fs.pool, f2fs::kFrameTimeoutNs, spare)) return -EBUSY;
@@ -142,7 +142,7 @@ GOFS_NOINLINE GOFS_HD inline int check_acl(const simt::Warp& warp, Filesystem& f
 }
 
 /// The same for the inode of each lane in `lanes`, which are some. Collective. Per lane.
-GOFS_NOINLINE GOFS_HD inline int check_acls(const simt::Warp& warp, Filesystem& fs, uint32_t lanes,
+GOFS_NOINLINE GOFS_HD inline int check_acls(simt::AnyWarp auto warp, Filesystem& fs, uint32_t lanes,
                                             uint32_t ino, uint32_t wanted) {
   int verdict = 0;
   for (; lanes != 0; lanes &= lanes - 1) {
@@ -161,14 +161,14 @@ GOFS_NOINLINE GOFS_HD inline int check_acls(const simt::Warp& warp, Filesystem& 
 /// Whether the caller may do with `inode` what `wanted` says (Access bits): by its access list if
 /// it has one, else by its mode. Collective, uniform. 0, -EACCES, or why the list cannot be read:
 /// -EUCLEAN, -EBUSY, or a device's. The caller holds no spare block.
-GOFS_HD inline int check_permission(const simt::Warp& warp, Filesystem& fs,
+GOFS_HD inline int check_permission(simt::AnyWarp auto warp, Filesystem& fs,
                                     const f2fs::Inode& inode, uint32_t wanted) {
   return detail::asks_acl(fs.credentials, inode) ? detail::check_acl(warp, fs, inode, wanted)
                                                  : check_access(fs.credentials, inode, wanted);
 }
 
 /// check_permission() for the inode of each lane in `lanes`. Collective. Per lane.
-GOFS_HD inline int check_permissions(const simt::Warp& warp, Filesystem& fs, uint32_t lanes,
+GOFS_HD inline int check_permissions(simt::AnyWarp auto warp, Filesystem& fs, uint32_t lanes,
                                      const f2fs::Inode& inode, uint32_t wanted) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   const bool asks = mine && detail::asks_acl(fs.credentials, inode);

@@ -39,7 +39,7 @@ GOFS_HD inline Operation* take_operation(Filesystem& fs, uint32_t& index) {
 }  // namespace detail
 
 /// Starts a pread by one warp. Collective, uniform. -EAGAIN when too many operations are under way.
-GOFS_NOINLINE GOFS_HD inline Ticket pread_async(const simt::Warp& warp, Filesystem& fs, int fd,
+GOFS_NOINLINE GOFS_HD inline Ticket pread_async(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                                 void* buffer, uint64_t bytes, uint64_t offset) {
   Ticket ticket{0, Ticket::kNoOperation, 0, 0};
   OpenInode* open = nullptr;
@@ -81,7 +81,7 @@ GOFS_HD inline bool is_current(const Operation& operation, const Ticket& ticket)
 }  // namespace detail
 
 /// Whether the operation of `ticket` has ended. Lets the device get on. Collective, uniform.
-GOFS_HD inline bool poll(const simt::Warp& warp, Filesystem& fs, const Ticket& ticket) {
+GOFS_HD inline bool poll(simt::AnyWarp auto warp, Filesystem& fs, const Ticket& ticket) {
   if (ticket.operation == Ticket::kNoOperation) return true;
   nvme::Device& device = *fs.volume.device;
   const Operation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
@@ -97,7 +97,7 @@ GOFS_HD inline bool poll(const simt::Warp& warp, Filesystem& fs, const Ticket& t
 /// Waits for the operation of `ticket` and ends it. Collective, uniform. Bytes read, or a negative
 /// errno: if any command failed nothing is said about the buffer. -EINVAL for a ticket that was
 /// waited for before.
-GOFS_NOINLINE GOFS_HD inline int64_t wait(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int64_t wait(simt::AnyWarp auto warp, Filesystem& fs,
                                           const Ticket& ticket) {
   if (ticket.operation == Ticket::kNoOperation) return ticket.result;
   Operation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];

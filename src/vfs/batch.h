@@ -106,7 +106,7 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
 
 /// Opens a batch for `count` files of `path`. Collective, uniform, by one warp. A batch descriptor
 /// or a negative errno: what resolve() gives, -ENOTDIR, -EACCES, -EMFILE, -ENOMEM.
-GOFS_NOINLINE GOFS_HD inline int begin_batch(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int begin_batch(simt::AnyWarp auto warp, Filesystem& fs,
                                              BatchTable& table, const char* path, uint32_t count) {
   f2fs::Inode directory{};
   int error = resolve(warp, fs, path, LastLink::kFollow, directory);
@@ -127,7 +127,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_batch(const simt::Warp& warp, Filesystem&
 }
 
 /// Closes a batch. Collective, uniform, by one warp.
-GOFS_HD inline int end_batch(const simt::Warp& warp, BatchTable& table, int bd) {
+GOFS_HD inline int end_batch(simt::AnyWarp auto warp, BatchTable& table, int bd) {
   warp.sync();
   int error = 0;
   if (warp.thread_rank() == 0) {
@@ -145,7 +145,7 @@ GOFS_HD inline int end_batch(const simt::Warp& warp, BatchTable& table, int bd) 
 
 /// Enters the regular files of the directory, at most `batch.count`; the rest is cut, and count
 /// becomes what there is. Collective, uniform, by one warp. 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int list_batch(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int list_batch(simt::AnyWarp auto warp, Filesystem& fs,
                                             BatchTable& table, Batch& batch) {
   f2fs::NamedEntry* const entries =
       table.entries + static_cast<uint64_t>(&batch - table.batches) * kBatchListEntries;
@@ -186,7 +186,7 @@ GOFS_NOINLINE GOFS_HD inline int list_batch(const simt::Warp& warp, Filesystem& 
 
 /// Enters the files `names` (NUL-terminated, `batch.count` of them). Collective; warps 0 to
 /// `warp_count` - 1 do it together. Errors are per file.
-GOFS_NOINLINE GOFS_HD inline void find_batch(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline void find_batch(simt::AnyWarp auto warp, Filesystem& fs,
                                              BatchTable& table, Batch& batch,
                                              const char* const* names, uint32_t warp_index,
                                              uint32_t warp_count) {
@@ -216,7 +216,7 @@ GOFS_NOINLINE GOFS_HD inline void find_batch(const simt::Warp& warp, Filesystem&
 
 /// Reads the inodes of the files that were entered: a file a lane. Collective; warps 0 to
 /// `warp_count` - 1 do it together. Errors are per file.
-GOFS_NOINLINE GOFS_HD inline void load_batch(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline void load_batch(simt::AnyWarp auto warp, Filesystem& fs,
                                              BatchTable& table, Batch& batch, uint32_t warp_index,
                                              uint32_t warp_count) {
   const uint32_t width = warp.size();
@@ -273,7 +273,7 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(const simt::Warp& warp, Filesystem&
 /// Reads all files of the batch: file i to `buffer + offsets[i]`. Collective; warps 0 to
 /// `warp_count` - 1 do it together. Returns the bytes that this warp has read; a file's error is
 /// left in its entry.
-GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(simt::AnyWarp auto warp, Filesystem& fs,
                                                  BatchTable& table, Batch& batch, uint8_t* buffer,
                                                  const uint64_t* offsets, uint32_t warp_index,
                                                  uint32_t warp_count) {

@@ -70,7 +70,7 @@ GOFS_HD inline Stat stat_of(const f2fs::Inode& inode) {
   return stat;
 }
 
-GOFS_HD inline int stat(const simt::Warp& warp, Filesystem& fs, const char* path,
+GOFS_HD inline int stat(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                         LastLink last_link, Stat& out) {
   f2fs::Inode inode{};
   const int error = resolve(warp, fs, path, last_link, inode);
@@ -78,7 +78,7 @@ GOFS_HD inline int stat(const simt::Warp& warp, Filesystem& fs, const char* path
   return error;
 }
 
-GOFS_HD inline int fstat(const simt::Warp&, Filesystem& fs, int fd, Stat& out) {
+GOFS_HD inline int fstat(simt::AnyWarp auto, Filesystem& fs, int fd, Stat& out) {
   const Descriptor* descriptor = find_descriptor(fs, fd);
   if (descriptor == nullptr) return -EBADF;
   out = stat_of(fs.open_inodes[descriptor->open_inode].inode);
@@ -86,7 +86,7 @@ GOFS_HD inline int fstat(const simt::Warp&, Filesystem& fs, int fd, Stat& out) {
 }
 
 /// `wanted` is made of Access bits; 0 asks whether the file exists.
-GOFS_HD inline int access(const simt::Warp& warp, Filesystem& fs, const char* path,
+GOFS_HD inline int access(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                           uint32_t wanted) {
   if (wanted > (kMayRead | kMayWrite | kMayExecute)) return -EINVAL;
   f2fs::Inode inode{};
@@ -98,7 +98,7 @@ GOFS_HD inline int access(const simt::Warp& warp, Filesystem& fs, const char* pa
 }
 
 /// Bytes of the target, cut at `capacity`, without a terminator; or a negative errno.
-GOFS_HD inline int64_t readlink(const simt::Warp& warp, Filesystem& fs, const char* path,
+GOFS_HD inline int64_t readlink(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                 char* buffer, uint64_t capacity) {
   f2fs::Inode inode{};
   const int error = resolve(warp, fs, path, LastLink::kKeep, inode);
@@ -113,7 +113,7 @@ inline constexpr uint64_t kFileBytesMax = format::file_blocks_max(0) * kBlockByt
 
 /// Moves the position of `fd`; returns it. For kSeekData and kSeekHole see lseek(2). -EINVAL past
 /// kFileBytesMax.
-GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& fs, int fd,
+GOFS_NOINLINE GOFS_HD inline int64_t lseek(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                            int64_t offset, int whence) {
   Descriptor* descriptor = find_file(fs, fd);
   if (descriptor == nullptr) return -EBADF;
@@ -163,7 +163,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t lseek(const simt::Warp& warp, Filesystem& f
 
 /// Takes the next `bytes` of a file for the caller and moves the position past them, or to the end
 /// of the file. Returns where they begin, or a negative errno.
-GOFS_HD inline int64_t advance_position(const simt::Warp& warp, Filesystem& fs, int fd,
+GOFS_HD inline int64_t advance_position(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                         uint64_t bytes) {
   Descriptor* descriptor = find_file(fs, fd);
   if (descriptor == nullptr) return -EBADF;
@@ -185,14 +185,14 @@ GOFS_HD inline int64_t advance_position(const simt::Warp& warp, Filesystem& fs, 
 }
 
 /// A descriptor for readdir; close() closes it.
-GOFS_HD inline int opendir(const simt::Warp& warp, Filesystem& fs, const char* path) {
+GOFS_HD inline int opendir(simt::AnyWarp auto warp, Filesystem& fs, const char* path) {
   return open(warp, fs, path, kOpenReadOnly | kOpenDirectory);
 }
 
 /// Copies the next entries of a directory, at most `capacity` (at least 32), to `entries`; `.` and
 /// `..` are left out. How many; 0 at the end; or a negative errno. -EUCLEAN and -EIO also at the
 /// end of a directory of which a part could not be read, once: what could be was given before.
-GOFS_HD inline int64_t readdir(const simt::Warp& warp, Filesystem& fs, int fd,
+GOFS_HD inline int64_t readdir(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                f2fs::NamedEntry* entries, uint32_t capacity) {
   constexpr uint64_t kEnd = ~uint64_t{0};
   constexpr uint64_t kDamaged = uint64_t{1} << 63;

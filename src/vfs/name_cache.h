@@ -58,7 +58,7 @@ struct NameTable {
   }
 
   /// Collective, uniform.
-  GOFS_HD bool find(const simt::Warp& warp, uint32_t scope, uint32_t hash, const char* name,
+  GOFS_HD bool find(simt::AnyWarp auto warp, uint32_t scope, uint32_t hash, const char* name,
                     uint32_t length, NameTarget& target) const {
     if (length > Entry::kBytesMax) return false;
     Entry& entry = entry_of(scope, hash);
@@ -78,7 +78,7 @@ struct NameTable {
   }
 
   /// Collective, uniform. Does nothing if another warp is writing the entry.
-  GOFS_HD void insert(const simt::Warp& warp, uint32_t scope, uint32_t hash, const char* name,
+  GOFS_HD void insert(simt::AnyWarp auto warp, uint32_t scope, uint32_t hash, const char* name,
                       uint32_t length, const NameTarget& target) const {
     if (length > Entry::kBytesMax) return;
     Entry& entry = entry_of(scope, hash);

@@ -60,7 +60,7 @@ GOFS_HD inline Descriptor* find_file(const Filesystem& fs, int fd) {
 namespace detail {
 
 /// Opens an inode that was found. Collective, uniform. A descriptor, or a negative errno.
-GOFS_HD inline int open_found(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& inode,
+GOFS_HD inline int open_found(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& inode,
                               uint32_t flags) {
   const bool writes = (flags & kOpenAccessMask) != kOpenReadOnly || (flags & kOpenTruncate) != 0;
   if ((flags & kOpenDirectory) != 0 && !inode.is_directory()) return -ENOTDIR;
@@ -104,7 +104,7 @@ GOFS_HD inline bool flags_known(uint32_t flags) {
 
 /// Opens `path`. Collective, uniform. A descriptor, or a negative errno; -EROFS for anything that
 /// would write, since the volume is mounted for reading.
-GOFS_NOINLINE GOFS_HD inline int open(const simt::Warp& warp, Filesystem& fs, const char* path,
+GOFS_NOINLINE GOFS_HD inline int open(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                       uint32_t flags) {
   if (!detail::flags_known(flags)) return -EINVAL;
   const bool no_follow = (flags & kOpenNoFollow) != 0;
@@ -116,7 +116,7 @@ GOFS_NOINLINE GOFS_HD inline int open(const simt::Warp& warp, Filesystem& fs, co
 
 /// Opens the file with number `ino`, for those who walk a whole volume: the permissions of the
 /// directories above it are not asked. Collective, uniform. As open().
-GOFS_NOINLINE GOFS_HD inline int open_inode(const simt::Warp& warp, Filesystem& fs, uint32_t ino,
+GOFS_NOINLINE GOFS_HD inline int open_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
                                             uint32_t flags) {
   if (!detail::flags_known(flags)) return -EINVAL;
   f2fs::Inode inode{};
@@ -125,7 +125,7 @@ GOFS_NOINLINE GOFS_HD inline int open_inode(const simt::Warp& warp, Filesystem& 
 }
 
 /// Collective, uniform. 0 or -EBADF.
-GOFS_HD inline int close(const simt::Warp& warp, Filesystem& fs, int fd) {
+GOFS_HD inline int close(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
   warp.sync();
   const bool leader = warp.thread_rank() == 0;
   int error = 0;

@@ -18,7 +18,7 @@ enum class LastLink { kFollow, kKeep };
 namespace detail {
 
 /// Length of the NUL-terminated `path`, or -ENAMETOOLONG. Collective, uniform.
-GOFS_HD inline int path_length(const simt::Warp& warp, const char* path) {
+GOFS_HD inline int path_length(simt::AnyWarp auto warp, const char* path) {
   int length = 0;
   if (warp.thread_rank() == 0) {
     while (length < static_cast<int>(kPathBytesMax) && path[length] != '\0') ++length;
@@ -28,7 +28,7 @@ GOFS_HD inline int path_length(const simt::Warp& warp, const char* path) {
 }
 
 /// Looks one name up in `directory`, in the name table first. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int look_up(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int look_up(simt::AnyWarp auto warp, Filesystem& fs,
                                          const f2fs::Inode& directory, const char* name,
                                          uint32_t length, NameTarget& target) {
   const uint32_t hash = format::name_hash(name, length);
@@ -42,13 +42,13 @@ GOFS_NOINLINE GOFS_HD inline int look_up(const simt::Warp& warp, Filesystem& fs,
 }
 
 /// Loads one inode for the whole warp. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int load_uniform(const simt::Warp& warp, Filesystem& fs, uint32_t ino,
+GOFS_NOINLINE GOFS_HD inline int load_uniform(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
                                               f2fs::Inode& inode) {
   return simt::first_error(warp, f2fs::load_inodes(warp, fs.volume, warp.ballot(true), ino, inode));
 }
 
 /// Copies with the whole warp; overlapping moves go towards lower addresses only.
-GOFS_HD inline void copy_name(const simt::Warp& warp, char* to, const char* from, uint32_t bytes) {
+GOFS_HD inline void copy_name(simt::AnyWarp auto warp, char* to, const char* from, uint32_t bytes) {
   for (uint32_t i = warp.thread_rank(); i < bytes; i += warp.size()) to[i] = from[i];
   warp.sync();
 }
@@ -58,7 +58,7 @@ GOFS_HD inline void copy_name(const simt::Warp& warp, char* to, const char* from
 namespace detail {
 
 /// Whether `link` can be read: 0 or a negative errno. Collective, uniform.
-GOFS_HD inline int check_link(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& link) {
+GOFS_HD inline int check_link(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& link) {
   if (!link.is_symlink()) return -EINVAL;
   const int supported = f2fs::check_supported(link);
   if (supported < 0) return supported;
@@ -69,7 +69,7 @@ GOFS_HD inline int check_link(const simt::Warp& warp, Filesystem& fs, const f2fs
 
 /// Reads the target of `link` into `block`, a whole spare block. Takes no further spare block: who
 /// holds some must not wait for more. Collective, uniform. The number of bytes or a negative errno.
-GOFS_HD inline int64_t read_link_block(const simt::Warp& warp, Filesystem& fs,
+GOFS_HD inline int64_t read_link_block(simt::AnyWarp auto warp, Filesystem& fs,
                                        const f2fs::Inode& link, char* block) {
   int error = check_link(warp, fs, link);
   if (error < 0) return error;
@@ -84,7 +84,7 @@ GOFS_HD inline int64_t read_link_block(const simt::Warp& warp, Filesystem& fs,
 
 /// Reads the target of a symbolic link into `buffer` (up to `capacity` bytes, no terminator).
 /// Collective, uniform. The number of bytes or a negative errno.
-GOFS_HD inline int64_t read_link(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& link,
+GOFS_HD inline int64_t read_link(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& link,
                                  char* buffer, uint64_t capacity) {
   int error = detail::check_link(warp, fs, link);
   if (error < 0) return error;
@@ -115,7 +115,7 @@ struct Walk {
 };
 
 /// Collective, uniform. 0 or -EBUSY.
-GOFS_HD inline int need_spare(const simt::Warp& warp, Filesystem& fs, Walk& walk) {
+GOFS_HD inline int need_spare(simt::AnyWarp auto warp, Filesystem& fs, Walk& walk) {
   if (!walk.has_spare) {
     walk.has_spare = f2fs::take_spares(warp, fs.pool, f2fs::kFrameTimeoutNs, walk.spare);
   }
@@ -123,7 +123,7 @@ GOFS_HD inline int need_spare(const simt::Warp& warp, Filesystem& fs, Walk& walk
 }
 
 /// check_permission() for who may hold spare blocks already. Collective, uniform.
-GOFS_HD inline int check_search(const simt::Warp& warp, Filesystem& fs,
+GOFS_HD inline int check_search(simt::AnyWarp auto warp, Filesystem& fs,
                                 const f2fs::Inode& directory, Walk& walk) {
   if (!asks_acl(fs.credentials, directory)) {
     return check_access(fs.credentials, directory, kMayExecute);
@@ -133,7 +133,7 @@ GOFS_HD inline int check_search(const simt::Warp& warp, Filesystem& fs,
 }
 
 /// Puts the target of `link` before what is left of the path. Collective, uniform.
-GOFS_HD inline int follow_link(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& link,
+GOFS_HD inline int follow_link(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& link,
                                Walk& walk) {
   const int spare = need_spare(warp, fs, walk);
   if (spare < 0) return spare;
@@ -149,7 +149,7 @@ GOFS_HD inline int follow_link(const simt::Warp& warp, Filesystem& fs, const f2f
   return 0;
 }
 
-GOFS_NOINLINE GOFS_HD inline int walk_path(const simt::Warp& warp, Filesystem& fs, Walk& walk,
+GOFS_NOINLINE GOFS_HD inline int walk_path(simt::AnyWarp auto warp, Filesystem& fs, Walk& walk,
                                            LastLink last_link, f2fs::Inode& inode) {
   const uint32_t root = fs.volume.geometry.root_ino;
   int error = load_uniform(warp, fs, root, inode);
@@ -195,7 +195,7 @@ GOFS_NOINLINE GOFS_HD inline int walk_path(const simt::Warp& warp, Filesystem& f
 
 /// Finds the inode that `path` (NUL-terminated) names. Collective, uniform; 0 or a negative errno:
 /// -ENOENT, -ENOTDIR, -EACCES, -ELOOP, -ENAMETOOLONG, -EUCLEAN, or a device's.
-GOFS_NOINLINE GOFS_HD inline int resolve(const simt::Warp& warp, Filesystem& fs, const char* path,
+GOFS_NOINLINE GOFS_HD inline int resolve(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                          LastLink last_link, f2fs::Inode& inode) {
   const int length = detail::path_length(warp, path);
   if (length < 0) return length;

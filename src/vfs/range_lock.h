@@ -62,7 +62,7 @@ GOFS_HD inline bool overlap(const ByteRange& a, uint64_t offset, uint64_t bytes)
 /// it is exclusive, for the readers outside the ring, who came earlier than any entry that is still
 /// waited for. Collective, uniform. 0, or -ETIMEDOUT when an earlier holder did not let go before
 /// the deadline; then nothing is held.
-GOFS_NOINLINE GOFS_HD inline int lock_in_ring(const simt::Warp& warp, RangeLock& lock,
+GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock& lock,
                                               const ByteRange& range, bool exclusive,
                                               const simt::Deadline& deadline, RangeHold& hold) {
   const bool leader = warp.thread_rank() == 0;
@@ -124,7 +124,7 @@ GOFS_NOINLINE GOFS_HD inline int lock_in_ring(const simt::Warp& warp, RangeLock&
 }
 
 /// Holds `range` for reading. Collective, uniform.
-GOFS_HD inline int lock_shared(const simt::Warp& warp, RangeLock& lock, const ByteRange& range,
+GOFS_HD inline int lock_shared(simt::AnyWarp auto warp, RangeLock& lock, const ByteRange& range,
                                const simt::Deadline& deadline, RangeHold& hold) {
   const bool leader = warp.thread_rank() == 0;
   uint64_t gate = 0;
@@ -140,7 +140,7 @@ GOFS_HD inline int lock_shared(const simt::Warp& warp, RangeLock& lock, const By
   return lock_in_ring(warp, lock, range, false, deadline, hold);
 }
 
-GOFS_HD inline void unlock_shared(const simt::Warp& warp, RangeLock& lock, const RangeHold& hold) {
+GOFS_HD inline void unlock_shared(simt::AnyWarp auto warp, RangeLock& lock, const RangeHold& hold) {
   warp.sync();
   if (warp.thread_rank() != 0) return;
   if (hold.in_ring) {
@@ -152,7 +152,7 @@ GOFS_HD inline void unlock_shared(const simt::Warp& warp, RangeLock& lock, const
 }
 
 /// Holds `range` for writing. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int lock_exclusive(const simt::Warp& warp, RangeLock& lock,
+GOFS_NOINLINE GOFS_HD inline int lock_exclusive(simt::AnyWarp auto warp, RangeLock& lock,
                                                 const ByteRange& range,
                                                 const simt::Deadline& deadline, RangeHold& hold) {
   const bool leader = warp.thread_rank() == 0;
@@ -170,7 +170,7 @@ GOFS_NOINLINE GOFS_HD inline int lock_exclusive(const simt::Warp& warp, RangeLoc
   return error;
 }
 
-GOFS_HD inline void unlock_exclusive(const simt::Warp& warp, RangeLock& lock,
+GOFS_HD inline void unlock_exclusive(simt::AnyWarp auto warp, RangeLock& lock,
                                      const RangeHold& hold) {
   warp.sync();
   if (warp.thread_rank() != 0) return;

@@ -68,7 +68,7 @@ GOFS_HD inline int begin_read(const Filesystem& fs, int fd, uint64_t offset, uin
 /// This warp's share of reading `bytes` at `offset`: rounds of one block a lane, every
 /// `warp_count`-th round starting at `warp_index`. Collective, uniform; the range lies in the file
 /// and is locked. The bytes read are visible to the warp; with a mailbox they may be under way.
-GOFS_NOINLINE GOFS_HD inline ReadFailure read_striped(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline ReadFailure read_striped(simt::AnyWarp auto warp, Filesystem& fs,
                                                       const f2fs::Inode& inode, uint8_t* target,
                                                       uint64_t bytes, uint64_t offset,
                                                       uint32_t warp_index, uint32_t warp_count,
@@ -104,7 +104,7 @@ GOFS_HD inline int64_t read_outcome(uint64_t bytes, const ReadFailure& failure) 
 
 /// pread by one warp. Collective, uniform. Bytes read (less than asked only at the end of the file
 /// or before an unreadable block), or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int64_t pread(const simt::Warp& warp, Filesystem& fs, int fd,
+GOFS_NOINLINE GOFS_HD inline int64_t pread(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                            void* buffer, uint64_t bytes, uint64_t offset) {
   OpenInode* open = nullptr;
   const int error = begin_read(fs, fd, offset, bytes, open);
@@ -122,7 +122,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread(const simt::Warp& warp, Filesystem& f
 /// Reads a range of its own file for each lane in `lanes`: `bytes` (not 0) at `offset`, within the
 /// file. Collective. Per lane bytes read, or a negative errno if there were none; `failure` is the
 /// errno that ended it, or 0 when all was read.
-GOFS_HD inline int64_t read_lanes(const simt::Warp& warp, Filesystem& fs, uint32_t lanes,
+GOFS_HD inline int64_t read_lanes(simt::AnyWarp auto warp, Filesystem& fs, uint32_t lanes,
                                   const f2fs::Inode& inode, uint8_t* target, uint64_t bytes,
                                   uint64_t offset, int& failure) {
   bool active = (lanes >> warp.thread_rank() & 1u) != 0;
@@ -160,7 +160,7 @@ namespace detail {
 
 /// pread_lanes where the lanes' files differ, or some of them cannot be read: every file is locked
 /// for all of its lanes, then all is read together.
-GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto warp, Filesystem& fs,
                                                           const ReadRequest& request) {
   const uint32_t rank = warp.thread_rank();
   OpenInode* open = nullptr;
@@ -219,7 +219,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(const simt::Warp& warp
 /// The straight way, which is meant to cost little beside the command itself, is for lanes that
 /// read one file, each a range that the device can put in place and whose block the file's map
 /// knows.
-GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes(simt::AnyWarp auto warp, Filesystem& fs,
                                                  const ReadRequest& request) {
   const bool asks = request.bytes != 0;
   const uint32_t asking = warp.ballot(asks);

@@ -24,7 +24,7 @@ GOFS_HD inline ReadFailure unpack_failure(uint64_t packed) {
 }
 
 /// The part of one warp alone, before the others begin. Collective, uniform.
-GOFS_HD inline void begin_together(const simt::Warp& warp, Filesystem& fs, SharedRead& shared,
+GOFS_HD inline void begin_together(simt::AnyWarp auto warp, Filesystem& fs, SharedRead& shared,
                                    int fd, uint64_t bytes, uint64_t offset) {
   SharedRead begun{0, bytes, nullptr, {}, kNoFailure};
   begun.error = begin_read(fs, fd, offset, begun.bytes, begun.open);
@@ -42,7 +42,7 @@ GOFS_HD inline void begin_together(const simt::Warp& warp, Filesystem& fs, Share
 template <typename Crew>
 GOFS_HD int64_t pread_together(const Crew& crew, Filesystem& fs, SharedRead& shared, int fd,
                                void* buffer, uint64_t bytes, uint64_t offset) {
-  const simt::Warp& warp = crew.warp();
+  const auto warp = crew.warp();
   crew.sync();  // everybody has taken the outcome of a former read
   if (crew.index() == 0) detail::begin_together(warp, fs, shared, fd, bytes, offset);
   crew.sync();

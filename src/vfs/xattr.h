@@ -66,7 +66,7 @@ struct XattrName {
 };
 
 /// Measures the NUL-terminated `text`. Collective, uniform. 0 or -ERANGE.
-GOFS_HD inline int measure_name(const simt::Warp& warp, const char* text, XattrName& name) {
+GOFS_HD inline int measure_name(simt::AnyWarp auto warp, const char* text, XattrName& name) {
   uint32_t bytes = 0;
   if (warp.thread_rank() == 0) {
     while (bytes <= kXattrNameBytesMax && text[bytes] != '\0') ++bytes;
@@ -107,7 +107,7 @@ GOFS_HD inline void put_bytes(uint8_t* to, uint32_t value, uint32_t bytes) {
 
 /// An ACL in the form of the system call: version 2, and an id in each entry. `value` null: only
 /// its size. Collective, uniform. The size, -ENODATA if it has no entries, -EUCLEAN (reported).
-GOFS_NOINLINE GOFS_HD inline int64_t convert_acl(const simt::Warp& warp, f2fs::Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int64_t convert_acl(simt::AnyWarp auto warp, f2fs::Volume& volume,
                                                  const f2fs::XattrBytes& xattrs,
                                                  const f2fs::Xattr& acl, uint8_t* value) {
   constexpr uint32_t kSyscallVersion = 2;
@@ -132,7 +132,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t convert_acl(const simt::Warp& warp, f2fs::V
 
 /// security.capability as Linux shows it: of the form with a root user (version 3) those of user 0
 /// lose it. `value` null: only its size. Collective, uniform. The size, or -EINVAL.
-GOFS_HD inline int64_t convert_capability(const simt::Warp& warp, const f2fs::XattrBytes& xattrs,
+GOFS_HD inline int64_t convert_capability(simt::AnyWarp auto warp, const f2fs::XattrBytes& xattrs,
                                           const f2fs::Xattr& capability, uint8_t* value) {
   constexpr uint32_t kVersion2 = 0x02000000;
   constexpr uint32_t kVersion3 = 0x03000000;
@@ -158,7 +158,7 @@ GOFS_HD inline int64_t convert_capability(const simt::Warp& warp, const f2fs::Xa
 }
 
 /// The value of `xattr` as programs get it. `value` null: only its size. Collective, uniform.
-GOFS_HD inline int64_t convert_value(const simt::Warp& warp, f2fs::Volume& volume,
+GOFS_HD inline int64_t convert_value(simt::AnyWarp auto warp, f2fs::Volume& volume,
                                      const f2fs::XattrBytes& xattrs, const f2fs::Xattr& xattr,
                                      bool is_capability, uint8_t* value) {
   if (xattr.index == format::kXattrAclAccess || xattr.index == format::kXattrAclDefault) {
@@ -172,7 +172,7 @@ GOFS_HD inline int64_t convert_value(const simt::Warp& warp, f2fs::Volume& volum
 }
 
 /// A name in a buffer: prefix, rest, NUL. Collective, uniform.
-GOFS_HD inline void put_name(const simt::Warp& warp, const f2fs::XattrBytes& xattrs,
+GOFS_HD inline void put_name(simt::AnyWarp auto warp, const f2fs::XattrBytes& xattrs,
                              const f2fs::Xattr& xattr, const XattrPrefix& prefix, char* to) {
   for (uint32_t i = warp.thread_rank(); i < prefix.bytes; i += warp.size()) to[i] = prefix.text[i];
   f2fs::copy_xattr(warp, xattrs, xattr.name_at, xattr.name_bytes, to + prefix.bytes);
@@ -195,7 +195,7 @@ GOFS_HD inline bool is_listed(const Credentials& who, uint32_t index) {
 }
 
 /// The value of one attribute out of those loaded; see get_xattr_of().
-GOFS_NOINLINE GOFS_HD inline int64_t get_loaded(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int64_t get_loaded(simt::AnyWarp auto warp, Filesystem& fs,
                                                 const f2fs::XattrBytes& xattrs, uint32_t index,
                                                 const XattrName& rest, void* value,
                                                 uint64_t capacity) {
@@ -210,7 +210,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t get_loaded(const simt::Warp& warp, Filesyst
 }
 
 /// See list_xattrs_of().
-GOFS_NOINLINE GOFS_HD inline int64_t list_loaded(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int64_t list_loaded(simt::AnyWarp auto warp, Filesystem& fs,
                                                  const f2fs::XattrBytes& xattrs, char* list,
                                                  uint64_t capacity) {
   uint64_t bytes = 0;
@@ -231,7 +231,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t list_loaded(const simt::Warp& warp, Filesys
 }
 
 /// See dump_xattrs_of().
-GOFS_NOINLINE GOFS_HD inline int64_t dump_loaded(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int64_t dump_loaded(simt::AnyWarp auto warp, Filesystem& fs,
                                                  const f2fs::Inode& inode,
                                                  const f2fs::XattrBytes& xattrs, uint8_t* out,
                                                  uint64_t capacity) {
@@ -264,7 +264,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t dump_loaded(const simt::Warp& warp, Filesys
 /// Calls `use(const XattrBytes&)`, collectively, with all attributes of `inode`, and passes on what
 /// it returns; `none` where there are no attributes. Collective, uniform.
 template <typename Use>
-GOFS_HD int64_t with_xattrs(const simt::Warp& warp, Filesystem& fs, const f2fs::Inode& inode,
+GOFS_HD int64_t with_xattrs(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& inode,
                             int64_t none, Use use) {
   f2fs::XattrBytes xattrs{};
   const int error = f2fs::load_xattrs(warp, fs.volume, fs.pool, inode, xattrs);
@@ -287,7 +287,7 @@ GOFS_HD inline const f2fs::Inode* inode_of(const Filesystem& fs, int fd) {
 /// `capacity` 0 how many there are. -ENODATA, -ERANGE (a buffer that is too small; no name, or more
 /// than kXattrNameBytesMax), -EOPNOTSUPP (a prefix that F2FS does not have), -EACCES, -EINVAL,
 /// -EUCLEAN.
-GOFS_NOINLINE GOFS_HD inline int64_t get_xattr_of(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int64_t get_xattr_of(simt::AnyWarp auto warp, Filesystem& fs,
                                                   const f2fs::Inode& inode, const char* name,
                                                   void* value, uint64_t capacity) {
   detail::XattrName whole{};
@@ -313,7 +313,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t get_xattr_of(const simt::Warp& warp, Filesy
 /// The names of all attributes of `inode` that the caller may know of, each with a NUL, in the
 /// order of the disk. Bytes written to `list`; with `capacity` 0 how many there are. -ERANGE,
 /// -EUCLEAN.
-GOFS_NOINLINE GOFS_HD inline int64_t list_xattrs_of(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int64_t list_xattrs_of(simt::AnyWarp auto warp, Filesystem& fs,
                                                     const f2fs::Inode& inode, char* list,
                                                     uint64_t capacity) {
   return detail::with_xattrs(warp, fs, inode, 0, [&](const f2fs::XattrBytes& xattrs) {
@@ -325,7 +325,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t list_xattrs_of(const simt::Warp& warp, File
 /// with its name, a NUL, the size of its value (4 bytes, little-endian) and its value, as
 /// list_xattrs_of() and get_xattr_of() give them. Bytes written to `out`, for which
 /// kXattrListBytesMax are enough; -ERANGE, -EUCLEAN.
-GOFS_NOINLINE GOFS_HD inline int64_t dump_xattrs_of(const simt::Warp& warp, Filesystem& fs,
+GOFS_NOINLINE GOFS_HD inline int64_t dump_xattrs_of(simt::AnyWarp auto warp, Filesystem& fs,
                                                     const f2fs::Inode& inode, void* out,
                                                     uint64_t capacity) {
   return detail::with_xattrs(warp, fs, inode, 0, [&](const f2fs::XattrBytes& xattrs) {
@@ -334,7 +334,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t dump_xattrs_of(const simt::Warp& warp, File
 }
 
 /// getxattr(2), with LastLink::kKeep lgetxattr(2); see get_xattr_of().
-GOFS_HD inline int64_t getxattr(const simt::Warp& warp, Filesystem& fs, const char* path,
+GOFS_HD inline int64_t getxattr(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                 LastLink last_link, const char* name, void* value,
                                 uint64_t capacity) {
   f2fs::Inode inode{};
@@ -343,14 +343,14 @@ GOFS_HD inline int64_t getxattr(const simt::Warp& warp, Filesystem& fs, const ch
 }
 
 /// fgetxattr(2).
-GOFS_HD inline int64_t fgetxattr(const simt::Warp& warp, Filesystem& fs, int fd, const char* name,
+GOFS_HD inline int64_t fgetxattr(simt::AnyWarp auto warp, Filesystem& fs, int fd, const char* name,
                                  void* value, uint64_t capacity) {
   const f2fs::Inode* inode = detail::inode_of(fs, fd);
   return inode == nullptr ? -EBADF : get_xattr_of(warp, fs, *inode, name, value, capacity);
 }
 
 /// listxattr(2), with LastLink::kKeep llistxattr(2); see list_xattrs_of().
-GOFS_HD inline int64_t listxattr(const simt::Warp& warp, Filesystem& fs, const char* path,
+GOFS_HD inline int64_t listxattr(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                  LastLink last_link, char* list, uint64_t capacity) {
   f2fs::Inode inode{};
   const int error = resolve(warp, fs, path, last_link, inode);
@@ -358,7 +358,7 @@ GOFS_HD inline int64_t listxattr(const simt::Warp& warp, Filesystem& fs, const c
 }
 
 /// flistxattr(2).
-GOFS_HD inline int64_t flistxattr(const simt::Warp& warp, Filesystem& fs, int fd, char* list,
+GOFS_HD inline int64_t flistxattr(simt::AnyWarp auto warp, Filesystem& fs, int fd, char* list,
                                   uint64_t capacity) {
   const f2fs::Inode* inode = detail::inode_of(fs, fd);
   return inode == nullptr ? -EBADF : list_xattrs_of(warp, fs, *inode, list, capacity);

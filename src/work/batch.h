@@ -32,7 +32,7 @@ struct BatchParams {
 };
 
 /// kBegin, kList and kEnd by one warp; the others by as many as there are.
-GOFS_HD inline void batch_body(const simt::Warp& warp, uint32_t warp_index, uint32_t warp_count,
+GOFS_HD inline void batch_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t warp_count,
                                BatchParams& params) {
   vfs::Filesystem& fs = *params.fs;
   vfs::BatchTable& table = *fs.batches;

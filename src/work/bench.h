@@ -79,7 +79,7 @@ struct Tally {
   }
 };
 
-GOFS_HD inline void begin_bench(const simt::Warp& warp, BenchParams& params) {
+GOFS_HD inline void begin_bench(simt::AnyWarp auto warp, BenchParams& params) {
   if (warp.thread_rank() == 0) {
     simt::AtomicRef<uint64_t>(params.first_ns)
         .fetch_min(simt::now_ns(), simt::memory_order_relaxed);
@@ -87,7 +87,7 @@ GOFS_HD inline void begin_bench(const simt::Warp& warp, BenchParams& params) {
   warp.sync();
 }
 
-GOFS_HD inline void end_bench(const simt::Warp& warp, BenchParams& params, const Tally& tally) {
+GOFS_HD inline void end_bench(simt::AnyWarp auto warp, BenchParams& params, const Tally& tally) {
   warp.sync();
   const uint64_t bytes = simt::reduce_add(warp, tally.bytes);
   const uint64_t checksum = simt::reduce_add(warp, tally.checksum);
@@ -104,7 +104,7 @@ GOFS_HD inline void end_bench(const simt::Warp& warp, BenchParams& params, const
 }  // namespace detail
 
 /// Raw commands, one a lane, no file system.
-GOFS_HD inline void raw_read_body(const simt::Warp& warp, uint32_t warp_index, uint32_t,
+GOFS_HD inline void raw_read_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                   BenchParams& shared) {
   const BenchParams params = shared;  // a GPU would fetch them from the host again and again
   if (warp_index >= params.warps) return;
@@ -134,7 +134,7 @@ GOFS_HD inline void raw_read_body(const simt::Warp& warp, uint32_t warp_index, u
 }
 
 /// The same reads of an open file.
-GOFS_HD inline void file_read_body(const simt::Warp& warp, uint32_t warp_index, uint32_t,
+GOFS_HD inline void file_read_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                    BenchParams& shared) {
   const BenchParams params = shared;
   if (warp_index >= params.warps) return;
@@ -181,7 +181,7 @@ namespace detail {
 template <typename Crew>
 GOFS_HD void read_wide(const Crew& crew, vfs::SharedRead& meeting, const BenchParams& params,
                        uint64_t actor, uint64_t actors, Tally& tally) {
-  const simt::Warp& warp = crew.warp();
+  const auto warp = crew.warp();
   const uint32_t lane = crew.index() * warp.size() + warp.thread_rank();
   const uint32_t lanes = crew.count() * warp.size();
   uint8_t* const buffer = params.buffers + actor * params.block_bytes;
@@ -207,8 +207,8 @@ GOFS_HD void read_wide(const Crew& crew, vfs::SharedRead& meeting, const BenchPa
 }  // namespace detail
 
 /// The same reads of an open file by whole blocks or by the whole grid, whose warps share each.
-GOFS_HD inline void wide_read_body(const simt::Warp& warp, uint32_t warp_index, uint32_t warp_count,
-                                   BenchParams& shared) {
+GOFS_HD inline void wide_read_body(simt::AnyWarp auto warp, uint32_t warp_index,
+                                   uint32_t warp_count, BenchParams& shared) {
   const BenchParams params = shared;
   detail::Tally tally;
   detail::begin_bench(warp, shared);
@@ -218,7 +218,7 @@ GOFS_HD inline void wide_read_body(const simt::Warp& warp, uint32_t warp_index, 
     detail::read_wide(grid, meeting.read, params, 0, 1, tally);
   } else {
     GOFS_BLOCK_SHARED vfs::SharedRead meeting;
-    const auto block = simt::BlockCrew::current(warp);
+    const auto block = simt::BlockCrew<simt::Warp>::current(warp);
     detail::read_wide(block, meeting, params, warp_index / block.count(),
                       warp_count / block.count(), tally);
   }

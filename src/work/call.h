@@ -48,7 +48,7 @@ struct CallParams {
   vfs::FilesystemStat statfs;
 };
 
-GOFS_HD inline int64_t perform(const simt::Warp& warp, CallParams& call, vfs::Stat& stat,
+GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, CallParams& call, vfs::Stat& stat,
                                vfs::FilesystemStat& statfs) {
   vfs::Filesystem& fs = *call.fs;
   auto* text = static_cast<char*>(call.buffer);
@@ -103,7 +103,7 @@ GOFS_HD inline int64_t perform(const simt::Warp& warp, CallParams& call, vfs::St
   return -ENOSYS;
 }
 
-GOFS_HD inline void call_body(const simt::Warp& warp, uint32_t warp_index, uint32_t,
+GOFS_HD inline void call_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                               CallParams& call) {
   if (warp_index != 0) return;
   vfs::Stat stat{};

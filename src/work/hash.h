@@ -40,10 +40,11 @@ struct HashParams {
 namespace detail {
 
 /// The lanes' chunks as one list of blocks: lane i's come after those of the lanes before it.
+template <simt::AnyWarp Warp>
 class ChunkBlocks {
  public:
   /// Collective; `mine` blocks of this lane.
-  GOFS_HD ChunkBlocks(const simt::Warp& warp, uint32_t mine) : warp_(warp), end_(mine) {
+  GOFS_HD ChunkBlocks(Warp warp, uint32_t mine) : warp_(warp), end_(mine) {
     const uint32_t rank = warp.thread_rank();
     for (uint32_t distance = 1; distance < warp.size(); distance *= 2) {
       const uint32_t below = warp.shfl(end_, rank >= distance ? rank - distance : rank);
@@ -71,14 +72,14 @@ class ChunkBlocks {
   }
 
  private:
-  const simt::Warp& warp_;
+  const Warp warp_;
   uint32_t end_;
   uint32_t begin_ = 0;
 };
 
 /// Gives each lane in `wanting` the next file, as far as there are any. Collective. The index, or
 /// params.count.
-GOFS_HD inline uint32_t take_files(const simt::Warp& warp, HashParams& params, uint32_t wanting) {
+GOFS_HD inline uint32_t take_files(simt::AnyWarp auto warp, HashParams& params, uint32_t wanting) {
   const uint32_t leader = simt::lowest_bit(wanting);
   uint32_t base = 0;
   if (warp.thread_rank() == leader) {
@@ -93,8 +94,9 @@ GOFS_HD inline uint32_t take_files(const simt::Warp& warp, HashParams& params, u
 
 /// Reads `bytes` from `offset` on of the file of each lane in `lanes`, into the lane's buffer; all
 /// of the last block. Collective. A lane's errors go to its HashLane.
-GOFS_HD inline void read_chunks(const simt::Warp& warp, HashParams& params, HashLane* lanes_of_warp,
-                                uint8_t* buffers_of_warp, uint64_t offset, uint32_t bytes) {
+GOFS_HD inline void read_chunks(simt::AnyWarp auto warp, HashParams& params,
+                                HashLane* lanes_of_warp, uint8_t* buffers_of_warp, uint64_t offset,
+                                uint32_t bytes) {
   const ChunkBlocks blocks(warp, static_cast<uint32_t>(simt::divide_up(bytes, kBlockBytes)));
   const uint32_t count = blocks.count();
   for (uint32_t first = 0; first < count; first += warp.size()) {
@@ -118,7 +120,7 @@ GOFS_HD inline void read_chunks(const simt::Warp& warp, HashParams& params, Hash
 
 }  // namespace detail
 
-GOFS_HD inline void hash_body(const simt::Warp& warp, uint32_t warp_index, uint32_t,
+GOFS_HD inline void hash_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                               HashParams& params) {
   f2fs::Volume& volume = params.fs->volume;
   const uint32_t rank = warp.thread_rank();

@@ -27,7 +27,7 @@ struct InodesParams {
   uint32_t count;
 };
 
-GOFS_HD inline void inodes_body(const simt::Warp& warp, uint32_t warp_index, uint32_t warp_count,
+GOFS_HD inline void inodes_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t warp_count,
                                 InodesParams& params) {
   vfs::Filesystem& fs = *params.fs;
   const uint32_t rank = warp.thread_rank();

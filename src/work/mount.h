@@ -16,7 +16,7 @@ struct MountParams {
   f2fs::MountResult volume;
 };
 
-GOFS_HD inline void mount_body(const simt::Warp& warp, uint32_t warp_index, uint32_t,
+GOFS_HD inline void mount_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                MountParams& params) {
   if (warp_index != 0) return;
   f2fs::Volume& volume = params.fs->volume;
@@ -37,7 +37,7 @@ struct UnmountParams {
 };
 
 /// Afterwards the device touches no memory any more. Nobody else uses the file system.
-GOFS_HD inline void unmount_body(const simt::Warp& warp, uint32_t warp_index, uint32_t,
+GOFS_HD inline void unmount_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                  UnmountParams& params) {
   if (warp_index != 0) return;
   const int result = nvme::shut_down(warp, *params.fs->volume.device);
