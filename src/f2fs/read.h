@@ -81,10 +81,8 @@ GOFS_NOINLINE GOFS_HD inline int read_bounced(simt::AnyWarp auto warp, Volume& v
 
 /// Reads pieces that the device can put in place, neighbours in one command. Collective; per lane
 /// of `lanes` 0 or a negative errno. With a mailbox the commands are only started.
-GOFS_NOINLINE GOFS_HD inline int read_in_place(simt::AnyWarp auto warp, Volume& volume,
-                                               uint32_t lanes, uint32_t block, const Piece& piece,
-                                               nvme::Mailbox* mailbox) {
-  nvme::Device& device = *volume.device;
+GOFS_HD inline int read_in_place(simt::AnyWarp auto warp, const nvme::Route& route, uint32_t lanes,
+                                 uint32_t block, const Piece& piece, nvme::Mailbox* mailbox) {
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
   const uint32_t in_block = static_cast<uint32_t>(piece.offset & (kBlockBytes - 1));
@@ -104,7 +102,7 @@ GOFS_NOINLINE GOFS_HD inline int read_in_place(simt::AnyWarp auto warp, Volume& 
     const bool follows = left_whole && next_block && next_target;
     heads = warp.ballot(!(whole && follows && rank != 0));
     head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
-    const uint32_t run_max = device.transfer_bytes_max / kBlockBytes;
+    const uint32_t run_max = route.device.transfer_bytes_max / kBlockBytes;
     heads = warp.ballot((rank - head) % run_max == 0);
     head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
     const uint32_t later = heads & ~(simt::ranks_below(rank) | 1u << rank);
@@ -114,16 +112,16 @@ GOFS_NOINLINE GOFS_HD inline int read_in_place(simt::AnyWarp auto warp, Volume& 
   nvme::Command command{};
   command.opcode = format::nvme::IoOpcode::kRead;
   command.lba =
-      (uint64_t{block} << (kBlockShift - device.lba_shift)) + (in_block >> device.lba_shift);
+      (uint64_t{block} << (kBlockShift - route.lba_shift)) + (in_block >> route.lba_shift);
   command.bytes = whole ? (end - rank) * kBlockBytes : piece.bytes;
-  command.lba_count = command.bytes >> device.lba_shift;
+  command.lba_count = command.bytes >> route.lba_shift;
   command.buffer = piece.target;
   const uint32_t submitters = lanes & heads;
   if (mailbox != nullptr) {
-    return nvme::start(warp, device, nvme::pick_queue(device), submitters, command, *mailbox);
+    return nvme::start(warp, route.device, route.queue, submitters, command, *mailbox);
   }
   const nvme::CommandStatus status =
-      nvme::execute(warp, device, nvme::pick_queue(device), submitters, command);
+      nvme::execute(warp, route.device, route.queue, submitters, command);
   return nvme::to_errno(warp.shfl(status, head));
 }
 
@@ -144,7 +142,8 @@ GOFS_NOINLINE GOFS_HD inline int read_stored(simt::AnyWarp auto warp, Volume& vo
   const uint32_t bounced = lanes & ~in_place;
   int result = 0;
   if (in_place != 0) {
-    const int read = detail::read_in_place(warp, volume, in_place, block, piece, mailbox);
+    const int read = detail::read_in_place(warp, nvme::pick_route(*volume.device), in_place, block,
+                                           piece, mailbox);
     if ((in_place >> rank & 1u) != 0) result = read;
   }
   if (bounced != 0) {

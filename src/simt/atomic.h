@@ -46,6 +46,34 @@ GOFS_HD T add_relaxed(T& word, T value) {
   return AtomicRef<T>(word).fetch_add(value, memory_order_relaxed);
 }
 
+/// Adds to a count whose former value nobody asks for: a GPU need not wait for it then. The word
+/// lies in global memory.
+GOFS_HD inline void count_relaxed(uint64_t& word, uint64_t value) {
+#if GOFS_ON_GPU
+  asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(&word)),
+               "l"(value)
+               : "memory");
+#else
+  AtomicRef<uint64_t>(word).fetch_add(value, memory_order_relaxed);
+#endif
+}
+GOFS_HD inline void count_release(uint64_t& word, uint64_t value) {
+#if GOFS_ON_GPU
+  asm volatile("red.release.gpu.global.add.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(&word)),
+               "l"(value)
+               : "memory");
+#else
+  AtomicRef<uint64_t>(word).fetch_add(value, memory_order_release);
+#endif
+}
+
+/// Loads a word at this place in the program. The compiler may move an ordinary load to where its
+/// value is used, often behind a branch; a GPU then waits there once more for memory.
+template <typename T>
+GOFS_HD T load_here(const T& word) {
+  return load_relaxed(word);
+}
+
 template <typename T>
 GOFS_HD T load_system_relaxed(const T& word) {
   return SystemAtomicRef<T>(const_cast<T&>(word)).load(memory_order_relaxed);

@@ -29,15 +29,14 @@ GOFS_HD inline void count_commands(simt::AnyWarp auto warp, VirtualController& c
   const uint32_t readers = warp.ballot(reads);
   const uint32_t writers = warp.ballot(writes);
   if (warp.thread_rank() == 0) {
-    if (readers != 0) simt::add_relaxed(queue.read_commands, uint64_t{simt::popcount(readers)});
-    if (writers != 0) simt::add_relaxed(queue.write_commands, uint64_t{simt::popcount(writers)});
+    if (readers != 0) simt::count_relaxed(queue.read_commands, simt::popcount(readers));
+    if (writers != 0) simt::count_relaxed(queue.write_commands, simt::popcount(writers));
   }
   if (!command.valid) return;
   if (command.fails()) {
     log_error(controller, qid, command.cid, command.nsid, command.status, command.lba);
   } else if (reads || writes) {
-    simt::add_relaxed(reads ? queue.blocks_read : queue.blocks_written,
-                      uint64_t{command.lba_count});
+    simt::count_relaxed(reads ? queue.blocks_read : queue.blocks_written, command.lba_count);
   }
 }
 
@@ -113,8 +112,7 @@ GOFS_NOINLINE GOFS_HD inline void record_pending(simt::AnyWarp auto warp,
                                                  const IoCommand& command, const FaultRule* fault,
                                                  uint64_t now_ns) {
   if (warp.thread_rank() == 0) {
-    // [S3]
-    simt::AtomicRef<uint64_t>(queue.consumed).fetch_add(claim.count, simt::memory_order_release);
+    simt::count_release(queue.consumed, claim.count);  // [S3]
   }
   warp.sync();
   const uint64_t due_ns = leave_record(warp, controller, queue, claim, command, fault, now_ns);
@@ -168,8 +166,7 @@ GOFS_HD inline Claim fetch_and_execute(simt::AnyWarp auto warp, VirtualControlle
   count_commands(warp, controller, queue, qid, command);
   warp.sync();
   if (rank == 0) {
-    // [S2]
-    simt::AtomicRef<uint64_t>(queue.finished).fetch_add(claim.count, simt::memory_order_release);
+    simt::count_release(queue.finished, claim.count);  // [S2]
   }
   return claim;
 }

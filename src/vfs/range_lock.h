@@ -123,31 +123,40 @@ GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock
   return 0;
 }
 
-/// Holds `range` for reading. Collective, uniform.
+/// Lets the readers outside the ring go on without this warp, which is one of them. Collective.
+GOFS_HD inline void leave_readers(simt::AnyWarp auto warp, RangeLock& lock) {
+  warp.sync();
+  if (warp.thread_rank() == 0) simt::count_release(lock.gate, ~uint64_t{0});
+}
+
+/// Joins the readers outside the ring, who hold the whole file, unless there is a writer.
+/// Collective, uniform.
+GOFS_HD inline bool try_join_readers(simt::AnyWarp auto warp, RangeLock& lock) {
+  uint32_t writers = 0;
+  if (warp.thread_rank() == 0) {
+    const uint64_t gate =
+        simt::AtomicRef<uint64_t>(lock.gate).fetch_add(1, simt::memory_order_acquire);
+    writers = static_cast<uint32_t>(gate / detail::kOneWriter);
+  }
+  const bool joined = warp.shfl(writers, 0) == 0;
+  warp.sync();
+  if (!joined) leave_readers(warp, lock);
+  return joined;
+}
+
+/// Holds `range` for reading. Collective, uniform. As lock_in_ring.
 GOFS_HD inline int lock_shared(simt::AnyWarp auto warp, RangeLock& lock, const ByteRange& range,
                                const simt::Deadline& deadline, RangeHold& hold) {
-  const bool leader = warp.thread_rank() == 0;
-  uint64_t gate = 0;
-  if (leader) {
-    gate = simt::AtomicRef<uint64_t>(lock.gate).fetch_add(1, simt::memory_order_acquire);
-  }
-  if (warp.shfl(gate, 0) < detail::kOneWriter) {
-    warp.sync();
-    hold = RangeHold{0, false};
-    return 0;
-  }
-  if (leader) simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(1, simt::memory_order_release);
-  return lock_in_ring(warp, lock, range, false, deadline, hold);
+  hold = RangeHold{0, false};
+  return try_join_readers(warp, lock) ? 0 : lock_in_ring(warp, lock, range, false, deadline, hold);
 }
 
 GOFS_HD inline void unlock_shared(simt::AnyWarp auto warp, RangeLock& lock, const RangeHold& hold) {
+  if (!hold.in_ring) return leave_readers(warp, lock);
   warp.sync();
-  if (warp.thread_rank() != 0) return;
-  if (hold.in_ring) {
+  if (warp.thread_rank() == 0) {
     simt::store_release(lock.ring[hold.ticket % kRangeRingEntries].state,
                         detail::free_state(hold.ticket));  // [V2]
-  } else {
-    simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(1, simt::memory_order_release);
   }
 }
 

@@ -208,6 +208,24 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto war
   return result;
 }
 
+/// Where the request's block lies, if the device can put it in place and the file's map knows it;
+/// else 0. The file is locked.
+GOFS_HD inline uint32_t block_within_reach(const f2fs::Inode& inode, const ReadRequest& request,
+                                           uint64_t lba_mask) {
+  const uint64_t size = inode.size_bytes;
+  const uint64_t mapped_blocks = inode.block_map_blocks;
+  const uint32_t* const map = simt::load_here(inode.block_map);
+  const uint64_t index = request.offset >> kBlockShift;
+  const uint64_t in_block = request.offset & (kBlockBytes - 1);
+  const bool fits = request.bytes != 0 && request.bytes <= kBlockBytes - in_block &&
+                    request.offset < size && request.bytes <= size - request.offset &&
+                    ((request.offset | request.bytes) & lba_mask) == 0 &&
+                    (reinterpret_cast<uint64_t>(request.buffer) & 3) == 0 && index < mapped_blocks;
+  // Some word is loaded in any case: behind a branch, a lane would wait for it alone.
+  const uint32_t word = simt::load_relaxed(fits ? map[index] : inode.ino);
+  return fits && word != f2fs::detail::kMappedHole ? word : 0;
+}
+
 }  // namespace detail
 
 /// pread by each lane for itself: descriptors, buffers and ranges may all differ. Collective. Per
@@ -217,45 +235,30 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto war
 /// and a writer of any part waits for no more than this warp's round trip.
 ///
 /// The straight way, which is meant to cost little beside the command itself, is for lanes that
-/// read one file, each a range that the device can put in place and whose block the file's map
-/// knows.
-GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes(simt::AnyWarp auto warp, Filesystem& fs,
-                                                 const ReadRequest& request) {
+/// read one file that nobody writes, each a range that the device can put in place and whose block
+/// the file's map knows.
+GOFS_HD inline int64_t pread_lanes(simt::AnyWarp auto warp, Filesystem& fs,
+                                   const ReadRequest& request) {
   const bool asks = request.bytes != 0;
   const uint32_t asking = warp.ballot(asks);
   if (asking == 0) return detail::pread_lanes_of_files(warp, fs, request);
   const int fd = warp.shfl(request.fd, simt::lowest_bit(asking));
-  const bool one_file = warp.all(!asks || request.fd == fd);
-  OpenInode* open = nullptr;
-  uint64_t any_bytes = 1;  // all lanes must come to the same answer
-  if (!one_file || begin_read(fs, fd, 0, any_bytes, open) != 0) {
+  OpenInode* const open = find_file_inode(fs, fd);
+  const nvme::Route route = nvme::pick_route(*fs.volume.device);
+  if (!warp.all(open != nullptr && (!asks || request.fd == fd)) ||
+      !try_join_readers(warp, open->lock)) {
     return detail::pread_lanes_of_files(warp, fs, request);
   }
-  const f2fs::Inode& inode = open->inode;
-  const uint64_t lba_mask = fs.volume.device->lba_bytes() - 1;
-  const uint64_t in_block = request.offset & (kBlockBytes - 1);
-  const uint64_t target = reinterpret_cast<uint64_t>(request.buffer);
-  const uint64_t size = inode.size_bytes;
-  const bool fits = request.bytes <= kBlockBytes - in_block && request.offset < size &&
-                    request.bytes <= size - request.offset &&
-                    ((request.offset | request.bytes) & lba_mask) == 0 && (target & 3) == 0 &&
-                    request.offset >> kBlockShift < inode.block_map_blocks;
-  if (!warp.all(!asks || fits)) return detail::pread_lanes_of_files(warp, fs, request);
-
-  RangeHold hold{};
-  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
-  const int locked = lock_shared(warp, open->lock, ByteRange{0, kOffsetMax}, deadline, hold);
-  if (locked < 0) return locked;
-  const uint32_t block =
-      asks ? simt::load_relaxed(inode.block_map[request.offset >> kBlockShift]) : 0;
-  if (!warp.all(!asks || (block != 0 && block != f2fs::detail::kMappedHole))) {
-    unlock_shared(warp, open->lock, hold);
+  const uint64_t lba_mask = (uint64_t{1} << route.lba_shift) - 1;
+  const uint32_t block = detail::block_within_reach(open->inode, request, lba_mask);
+  if (!warp.all(!asks || block != 0)) {
+    leave_readers(warp, open->lock);
     return detail::pread_lanes_of_files(warp, fs, request);
   }
   const f2fs::Piece piece{request.offset, static_cast<uint32_t>(request.bytes),
                           static_cast<uint8_t*>(request.buffer)};
-  const int error = f2fs::detail::read_in_place(warp, fs.volume, asking, block, piece, nullptr);
-  unlock_shared(warp, open->lock, hold);
+  const int error = f2fs::detail::read_in_place(warp, route, asking, block, piece, nullptr);
+  leave_readers(warp, open->lock);
   if (!asks) return 0;
   return error < 0 ? error : static_cast<int64_t>(request.bytes);
 }
