@@ -77,6 +77,12 @@ Expected<void> check_image(const VolumeSpec& spec) {
   return {};
 }
 
+/// A word that warps change at any time.
+template <typename T>
+T read_shared(work::Backend& backend, const T* word) {
+  return backend.is_host() ? simt::load_relaxed(*word) : backend.memory().read_object(word);
+}
+
 /// f2fs::take_findings() of a log wherever it lies. `taken` has room for kCorruptionsKept.
 uint32_t take_from_log(work::Backend& backend, f2fs::CorruptionLog* log, f2fs::Corruption* taken) {
   if (backend.is_host()) return f2fs::take_findings(*log, taken);
@@ -446,7 +452,7 @@ std::string VolumeState::last_failure(int code) {
   const bool from_ssd =
       code == EIO || code == ETIMEDOUT || code == ENOSPC || code == ENODEV || code == EAGAIN;
   if (!from_ssd) return {};
-  const uint64_t word = backend_->memory().read_object(&queues_->device()->last_failure);
+  const uint64_t word = read_shared(*backend_, &queues_->device()->last_failure);
   const auto failed = nvme::FailedCommand::unpacked(word);
   return nvme::to_errno(failed.status) == -code ? describe(failed) : std::string();
 }
@@ -468,7 +474,7 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& subject, u
     if (!words.empty()) return make_error(code, subject, words);
   }
   if (code == EIO || code == ETIMEDOUT || code == EBUSY) {
-    if (backend_->memory().read_object(&queues_->device()->failure) != nvme::kWorking) {
+    if (read_shared(*backend_, &queues_->device()->failure) != nvme::kWorking) {
       return make_error(code, subject,
                         errno_words(code) + " (the SSD has failed: its controller is disabled)");
     }
@@ -480,19 +486,20 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& subject, u
 
 VolumeInfo VolumeState::info() const {
   simt::MemorySpace& memory = backend_->memory();
-  const auto fs = memory.read_object(filesystem());
-  const auto device = memory.read_object(queues_->device());
-  const f2fs::Volume& volume = fs.volume;
+  // Only what no warp changes: others may be at work.
+  const auto read = [&memory](const auto& field) { return memory.read_object(&field); };
+  const auto volume = read(filesystem()->volume);
+  const nvme::Device& device = *queues_->device();
   VolumeInfo info;
   info.spec = spec_.text;
   info.backend = backend_->name();
   info.backend_detail = backend_->description();
   info.ssd = "virtual NVMe SSD, model " + spec_.model_name;
-  info.ssd_bytes = device.lba_count << device.lba_shift;
-  info.lba_bytes = device.lba_bytes();
-  info.queues = device.io_queue_count;
-  info.queue_depth = memory.read_object(device.io).depth();
-  info.transfer_bytes_max = device.transfer_bytes_max;
+  info.lba_bytes = 1u << read(device.lba_shift);
+  info.ssd_bytes = read(device.lba_count) * info.lba_bytes;
+  info.queues = read(device.io_queue_count);
+  info.queue_depth = read(read(device.io)->shape).depth;
+  info.transfer_bytes_max = read(device.transfer_bytes_max);
   info.label = utf8_of_label(volume.label);
   info.uuid = uuid_text(volume.uuid);
   const auto* const writer = reinterpret_cast<const char*>(volume.writer);
@@ -522,9 +529,7 @@ std::vector<std::string> VolumeState::warnings() {
   for (const f2fs::Corruption& corruption : corruptions) {
     sentences.push_back("damaged: " + describe(corruption));
   }
-  f2fs::CorruptionLog* const log = corruption_log();
-  const uint32_t lost = backend_->is_host() ? simt::load_relaxed(log->lost)
-                                            : backend_->memory().read_object(&log->lost);
+  const uint32_t lost = read_shared(*backend_, &corruption_log()->lost);
   if (lost != std::exchange(lost_reports_, lost)) {
     sentences.emplace_back("damaged: there was more damage than could be noted");
   }
