@@ -24,6 +24,7 @@ using gofs::host::ReadPlan;
 using gofs::host::VolumeState;
 
 constexpr int kRepetitions = 3;
+constexpr const char* kScattered = "/scattered";
 std::vector<std::string> json_lines;
 
 [[noreturn]] void fail(const gofs::Error& error) {
@@ -62,7 +63,9 @@ void compare_reads(VolumeState& volume, const std::string& model, const std::str
   plan.seconds = seconds;
   ReadPlan stamped = plan;
   stamped.check_stamps = true;
-  // Raw reads go to the same number of bytes in the main area, past the metadata.
+  // Raw reads go to the same number of bytes in the main area, past the metadata, and as far from
+  // each other as the blocks of the file are.
+  if (path == kScattered) plan.pattern = gofs::work::Pattern::kRandom;
   const uint64_t start = uint64_t{256} << 20;
   std::vector<ReadMeasurement> raw_runs;
   std::vector<ReadMeasurement> file_runs;
@@ -109,6 +112,7 @@ void compare_batch(VolumeState& volume, const std::string& model, double seconds
   plan.outstanding = 16384;
   plan.block_bytes = static_cast<uint32_t>(batch->bytes / batch->files) & ~4095u;
   plan.seconds = seconds;
+  plan.buffer_bytes = batch->bytes;  // as the batch: each file to a place of its own
   const uint64_t span = std::max<uint64_t>(batch->bytes, plan.block_bytes);
   std::vector<ReadMeasurement> raw_runs;
   for (int i = 0; i < kRepetitions; ++i) {
@@ -169,7 +173,7 @@ int main(int argc, char** argv) {
                   "outst.", "raw/s", "file/s", "ratio", "raw us", "file us", "GB/s");
       described = true;
     }
-    for (const char* path : {"/large", "/scattered"}) {
+    for (const char* path : {"/large", kScattered}) {
       for (const auto pattern : {gofs::work::Pattern::kRandom, gofs::work::Pattern::kSequential}) {
         for (const uint32_t outstanding : {1u, 32u, 1024u, 32768u}) {
           compare_reads(volume, model, path, pattern, outstanding, seconds);

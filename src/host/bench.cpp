@@ -96,7 +96,7 @@ Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const R
 }
 
 Expected<ReadMeasurement> measure(VolumeState& volume, work::Body body, const ReadPlan& plan,
-                                  const work::BenchParams& params) {
+                                  work::BenchParams params) {
   if (plan.block_bytes == 0 || plan.block_bytes % 512 != 0) {
     return bad_argument("the block size must be a multiple of 512 bytes");
   }
@@ -104,7 +104,9 @@ Expected<ReadMeasurement> measure(VolumeState& volume, work::Body body, const Re
     return bad_argument("the range is smaller than one block");
   }
   const Readers readers = plan_readers(volume.backend(), plan);
-  const BackendArray buffers(volume.backend().memory(), uint64_t{readers.count} * plan.block_bytes);
+  const uint64_t round_bytes = uint64_t{readers.count} * plan.block_bytes;
+  params.rounds = static_cast<uint32_t>(std::max<uint64_t>(plan.buffer_bytes / round_bytes, 1));
+  const BackendArray buffers(volume.backend().memory(), round_bytes * params.rounds);
   uint64_t each = simt::divide_up(plan.operations, readers.count);
   if (each == 0) {
     // A first try warms everything up, the maps of the file's blocks above all, and tells how long

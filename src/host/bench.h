@@ -24,6 +24,8 @@ struct ReadPlan {
   double seconds = 1.0;
   uint64_t seed = 1;
   bool check_stamps = false;  // each 4 KiB block of the file begins with its index
+  /// Raw: memory that the reads go round in, where that is to be more than a block for each reader.
+  uint64_t buffer_bytes = 0;
 };
 
 struct ReadMeasurement {

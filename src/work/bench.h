@@ -26,6 +26,7 @@ struct BenchParams {
   int descriptor;        // file
   uint32_t stamp_check;  // not 0: each 4 KiB block begins with its index in the file (or range)
   uint8_t* buffers;      // block_bytes for each lane (warp, block, grid)
+  uint32_t rounds;  // raw: so many times as many buffers, which a lane uses in turn; at least 1
 
   // Results.
   uint64_t first_ns;  // start of the earliest and end of the latest warp, on the backend's clock;
@@ -114,11 +115,14 @@ GOFS_HD inline void raw_read_body(simt::AnyWarp auto warp, uint32_t warp_index, 
   const uint32_t lanes = warp.ballot(active);
   const uint64_t actor = uint64_t{warp_index} * params.lanes_per_warp + warp.thread_rank();
   const uint64_t actors = uint64_t{params.warps} * params.lanes_per_warp;
-  uint8_t* const buffer = active ? params.buffers + actor * params.block_bytes : nullptr;
+  uint32_t round = 0;
   detail::Tally tally;
   detail::begin_bench(warp, shared);
   for (uint32_t operation = 0; operation < params.operations; ++operation) {
     const uint64_t position = detail::read_position(params, actor, actors, operation);
+    uint8_t* const buffer =
+        active ? params.buffers + (round * actors + actor) * params.block_bytes : nullptr;
+    round = round + 1 == params.rounds ? 0 : round + 1;
     nvme::Command command{};
     command.opcode = format::nvme::IoOpcode::kRead;
     command.lba = (params.start_byte + position) >> device.lba_shift;
