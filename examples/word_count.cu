@@ -66,25 +66,27 @@ int main(int argc, char** argv) try {
   gofs::MountOptions options;
   options.backend = "cuda";
   gofs::Volume volume = gofs::Volume::mount(argv[1], options).value();
-  const int count = argc - 2;
-  Job* jobs = nullptr;
-  char* pieces = nullptr;
-  check(cudaMallocManaged(&jobs, count * sizeof(Job)));
-  check(cudaMalloc(&pieces, count * kPieceBytes));
-  for (int i = 0; i < count; ++i) {
-    jobs[i] = {};
+  const auto count = static_cast<unsigned>(argc - 2);
+  std::vector<Job> jobs(count);
+  for (unsigned i = 0; i < count; ++i) {
     std::snprintf(jobs[i].path, sizeof(jobs[i].path), "%s", argv[i + 2]);
   }
-  count_words<<<count, 256>>>(volume.device(), jobs, pieces);
+  const size_t job_bytes = count * sizeof(Job);
+  Job* gpu_jobs = nullptr;
+  char* pieces = nullptr;
+  check(cudaMalloc(&gpu_jobs, job_bytes));
+  check(cudaMalloc(&pieces, count * kPieceBytes));
+  check(cudaMemcpy(gpu_jobs, jobs.data(), job_bytes, cudaMemcpyHostToDevice));
+  count_words<<<count, 256>>>(volume.device(), gpu_jobs, pieces);
   check(cudaGetLastError());
-  check(cudaDeviceSynchronize());
+  check(cudaMemcpy(jobs.data(), gpu_jobs, job_bytes, cudaMemcpyDeviceToHost));
   bool right = true;
-  for (const Job* job = jobs; job < jobs + count; ++job) {
-    std::printf("%8llu %s %s\n", job->words, job->path, job->error ? strerror(-job->error) : "");
-    right = right && job->error == 0 && job->words == count_on_host(volume, job->path);
+  for (const Job& job : jobs) {
+    std::printf("%8llu %s %s\n", job.words, job.path, job.error ? strerror(-job.error) : "");
+    right = right && job.error == 0 && job.words == count_on_host(volume, job.path);
   }
   check(cudaFree(pieces));
-  check(cudaFree(jobs));
+  check(cudaFree(gpu_jobs));
   return right ? 0 : 1;
 } catch (const std::exception& error) {  // those of GoFS name the path and what went wrong
   std::fprintf(stderr, "word_count: %s\n", error.what());

@@ -29,7 +29,7 @@ struct RangeEntry {
 };
 
 struct alignas(128) RangeLock {
-  uint64_t gate;  // readers outside the ring in the low half, writers in the high half
+  uint64_t gate;  // readers outside the ring in the low half, writers in the high half [V5]
   uint64_t next_ticket;
   RangeEntry ring[kRangeRingEntries];
 };
@@ -126,7 +126,7 @@ GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock
 /// Lets the readers outside the ring go on without this warp, which is one of them. Collective.
 GOFS_HD inline void leave_readers(simt::AnyWarp auto warp, RangeLock& lock) {
   warp.sync();
-  if (warp.thread_rank() == 0) simt::count_release(lock.gate, ~uint64_t{0});
+  if (warp.thread_rank() == 0) simt::count_release(lock.gate, ~uint64_t{0});  // [V5]
 }
 
 /// Joins the readers outside the ring, who hold the whole file, unless there is a writer.
