@@ -210,7 +210,7 @@ TEST_P(AccessListTest, decides_as_linux_does) {
         SCOPED_TRACE(file + " for user " + std::to_string(user.uid));
         for (uint32_t wanted = 0; wanted < 8; ++wanted) {
           int expected = permission(user, one, false, wanted);
-          (expected == 0 ? granted : refused) += warp.thread_rank() == 0 ? 1 : 0;
+          if (warp.thread_rank() == 0) ++(expected == 0 ? granted : refused);
           if (expected == 0 && (wanted & kMayWrite) != 0) expected = -EROFS;
           EXPECT_EQ(access(warp, fs, file.c_str(), wanted), expected) << wanted;
         }

@@ -26,7 +26,7 @@ struct BenchParams {
   int descriptor;        // file
   uint32_t stamp_check;  // not 0: each 4 KiB block begins with its index in the file (or range)
   uint8_t* buffers;      // block_bytes for each lane (warp, block, grid)
-  uint32_t rounds;  // raw: so many times as many buffers, which a lane uses in turn; at least 1
+  uint32_t rounds;  // raw: so many times as many buffers, which a lane uses in turn; 0 is 1
 
   // Results.
   uint64_t first_ns;  // start of the earliest and end of the latest warp, on the backend's clock;
@@ -122,7 +122,7 @@ GOFS_HD inline void raw_read_body(simt::AnyWarp auto warp, uint32_t warp_index, 
     const uint64_t position = detail::read_position(params, actor, actors, operation);
     uint8_t* const buffer =
         active ? params.buffers + (round * actors + actor) * params.block_bytes : nullptr;
-    round = round + 1 == params.rounds ? 0 : round + 1;
+    round = round + 1 < params.rounds ? round + 1 : 0;
     nvme::Command command{};
     command.opcode = format::nvme::IoOpcode::kRead;
     command.lba = (params.start_byte + position) >> device.lba_shift;
