@@ -26,7 +26,7 @@ struct BenchParams {
   int descriptor;        // file
   uint32_t stamp_check;  // not 0: each 4 KiB block begins with its index in the file (or range)
   uint8_t* buffers;      // block_bytes for each lane (warp, block, grid)
-  uint32_t rounds;  // raw: so many times as many buffers, which a lane uses in turn; 0 is 1
+  uint32_t rounds;       // raw: so many times as many buffers, which a lane uses in turn; 0 is 1
 
   // Results.
   uint64_t first_ns;  // start of the earliest and end of the latest warp, on the backend's clock;
