@@ -65,8 +65,10 @@ function(gofs_add_test name)
     return()
   endif()
 
+  # It is to end a hang, not a slow machine: tests with teams of threads take many times as long
+  # where they share the cores.
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
+    set(arg_TIMEOUT 900)
   endif()
 
   add_executable(${name} ${sources})
@@ -90,7 +92,7 @@ function(gofs_add_fuzzer name)
     cmake_path(ABSOLUTE_PATH arg_CORPUS BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 300)
+    set(arg_TIMEOUT 900)
   endif()
 
   if(GOFS_FUZZ)
