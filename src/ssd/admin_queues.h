@@ -127,6 +127,21 @@ GOFS_HD inline void open_queue(const VirtualController& controller, SubmissionQu
   if (simt::load_relaxed(controller.stopped) != 0) close_queue(queue);
 }
 
+/// Lets no more be taken from a queue. Collective, uniform: whether nobody is at what was taken.
+GOFS_HD inline bool close_together(simt::AnyWarp auto warp, SubmissionQueue& queue) {
+  uint32_t settled = 0;
+  if (warp.thread_rank() == 0) {
+    close_queue(queue);
+    settled = is_settled(queue) ? 1 : 0;
+  }
+  return warp.shfl(settled, 0) != 0;
+}
+
+/// How far a closed queue was taken. Collective, uniform.
+GOFS_HD inline RingPlace claimed_together(simt::AnyWarp auto warp, const SubmissionQueue& queue) {
+  return RingPlace{warp.shfl(simt::load_relaxed(queue.claimed), 0)};
+}
+
 /// Undoes close_queue() where the queue has remained what it was. One lane.
 GOFS_HD inline void reopen_queue(const VirtualController& controller, SubmissionQueue& queue) {
   simt::AtomicRef<uint64_t>(queue.claimed)
@@ -145,15 +160,8 @@ GOFS_HD inline RingPlace two_laps_on(RingPlace place) {
 GOFS_HD inline bool convert_to_pending(simt::AnyWarp auto warp, VirtualController& controller,
                                        CompletionQueue& completions) {
   SubmissionQueue& queue = controller.submission_queue(completions.direct_queue);
-  uint32_t settled = 0;
-  uint64_t word = 0;
-  if (warp.thread_rank() == 0) {
-    close_queue(queue);
-    settled = is_settled(queue) ? 1 : 0;
-    word = simt::load_relaxed(queue.claimed);
-  }
-  if (warp.shfl(settled, 0) == 0) return false;
-  const RingPlace claimed{warp.shfl(word, 0)};
+  if (!close_together(warp, queue)) return false;
+  const RingPlace claimed = claimed_together(warp, queue);
   const RingPlace start = two_laps_on(claimed);
   const uint32_t depth = simt::load_relaxed(queue.depth);
   reset_records(warp, queue, start, depth);
@@ -249,15 +257,8 @@ GOFS_HD inline AdminOutcome delete_submission_queue(simt::AnyWarp auto warp,
     return AdminOutcome::failure(kInvalidQueueIdentifier);
   }
   SubmissionQueue& queue = controller.submission_queue(qid);
-  uint32_t settled = 0;
-  uint64_t word = 0;
-  if (warp.thread_rank() == 0) {
-    close_queue(queue);
-    settled = is_settled(queue) ? 1 : 0;
-    word = simt::load_relaxed(queue.claimed);
-  }
-  if (warp.shfl(settled, 0) == 0) return AdminOutcome::later();
-  const RingPlace claimed = RingPlace{warp.shfl(word, 0)}.opened();
+  if (!close_together(warp, queue)) return AdminOutcome::later();
+  const RingPlace claimed = claimed_together(warp, queue).opened();
   CompletionQueue& completions =
       controller.completion_queue(simt::load_relaxed(queue.completion_queue));
   if (!lock_together(warp, completions.lock)) return AdminOutcome::later();
@@ -312,12 +313,7 @@ GOFS_HD inline AdminOutcome abort_command(simt::AnyWarp auto warp, VirtualContro
   not_aborted.dw0 = 1;
   if (!submission_queue_exists(controller, qid)) return not_aborted;
   SubmissionQueue& queue = controller.submission_queue(qid);
-  uint32_t settled = 0;
-  if (warp.thread_rank() == 0) {
-    close_queue(queue);
-    settled = is_settled(queue) ? 1 : 0;
-  }
-  settled = warp.shfl(settled, 0);
+  const bool settled = close_together(warp, queue);
   uint32_t ended = 0;
   if (simt::load_relaxed(queue.mode) == CompletionMode::kPending) {
     CompletionQueue& completions =
@@ -327,7 +323,7 @@ GOFS_HD inline AdminOutcome abort_command(simt::AnyWarp auto warp, VirtualContro
     ended = end_waiting_records(warp, queue, cid, kAbortRequested);
     unlock_together(warp, completions.lock);
   }
-  if (ended == 0 && settled == 0) return AdminOutcome::later();
+  if (ended == 0 && !settled) return AdminOutcome::later();
   if (warp.thread_rank() == 0) reopen_queue(controller, queue);
   return ended == 0 ? not_aborted : AdminOutcome{};
 }
