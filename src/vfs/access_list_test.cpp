@@ -14,19 +14,13 @@
 #include <string>
 #include <vector>
 
-#include "testing/volume_rig.hpp"
 #include "vfs/batch.h"
 #include "vfs/metadata.h"
+#include "vfs/vfs_for_test.hpp"
 #include "vfs/xattr.h"
 
 namespace gofs::vfs {
 namespace {
-
-using gofs::testing::run_alone;
-using gofs::testing::run_crowd;
-using gofs::testing::TestImage;
-using gofs::testing::VolumeRig;
-using gofs::testing::VolumeRigOptions;
 
 struct Entry {
   uint32_t tag;
@@ -164,15 +158,6 @@ struct Shared {
     }
   }
 };
-
-Credentials who(uint32_t uid, uint32_t gid, const std::vector<uint32_t>& groups = {}) {
-  Credentials credentials{};
-  credentials.uid = uid;
-  credentials.gid = gid;
-  credentials.group_count = static_cast<uint32_t>(groups.size());
-  for (size_t i = 0; i < groups.size(); ++i) credentials.groups[i] = groups[i];
-  return credentials;
-}
 
 class AccessListTest : public ::testing::TestWithParam<uint32_t> {
  protected:

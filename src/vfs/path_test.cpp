@@ -273,15 +273,6 @@ TEST_P(PathTest, lengths_up_to_the_limits) {
   EXPECT_EQ(find("/longer" + std::string(100, '/')), -ENAMETOOLONG);
 }
 
-Credentials who(uint32_t uid, uint32_t gid, std::vector<uint32_t> groups = {}) {
-  Credentials credentials{};
-  credentials.uid = uid;
-  credentials.gid = gid;
-  credentials.group_count = static_cast<uint32_t>(groups.size());
-  for (size_t i = 0; i < groups.size(); ++i) credentials.groups[i] = groups[i];
-  return credentials;
-}
-
 TEST_P(PathTest, every_directory_on_the_way_must_be_searchable) {
   struct Case {
     const char* path;
