@@ -28,8 +28,8 @@ using ssd::FaultAction;
 using ssd::FaultRule;
 
 constexpr uint64_t kMillisecond = 1'000'000;
-/// Far above what any of these tests takes, far below the 60 s of what is not to be waited for.
-constexpr uint64_t kBoundNs = 50'000 * kMillisecond;
+/// What is not to be waited for: the test's own limit would end it.
+constexpr uint64_t kDayMs = 86'400'000;
 
 class RecoveryTest : public ::testing::TestWithParam<uint32_t> {
  protected:
@@ -106,7 +106,7 @@ class RecoveryTest : public ::testing::TestWithParam<uint32_t> {
 GOFS_AT_BOTH_WIDTHS(RecoveryTest);
 
 TEST_P(RecoveryTest, an_error_status_is_that_of_its_lba) {
-  SsdRig rig(faulty(7, 60'000));
+  SsdRig rig(faulty(7, kDayMs));
   rig.bring_up_ready();
   FaultRule rule = about(2, 3, FaultAction::kStatus);
   rule.status = format::nvme::kUnrecoveredReadError;
@@ -122,7 +122,7 @@ TEST_P(RecoveryTest, an_error_status_is_that_of_its_lba) {
 }
 
 TEST_P(RecoveryTest, errors_that_come_now_and_then_cost_no_slot) {
-  SsdRig rig(faulty(3, 60'000));
+  SsdRig rig(faulty(3, kDayMs));
   rig.bring_up_ready();
   FaultRule rule = about(0, 100, FaultAction::kStatus);
   rule.skip = 10;
@@ -143,13 +143,11 @@ TEST_P(RecoveryTest, lost_completions_time_out_and_give_their_slots_back) {
     rig.bring_up_ready();
     // Two of eight callers lose each of their commands; more in all than there are slots.
     rig.add_fault(about(2, 3, FaultAction::kLose));
-    const uint64_t began = simt::now_ns();
     const uint32_t turns = depth == 2 ? 2 : 3;
     read_each(rig, 8 / width(), turns, 0, [](uint32_t who, uint32_t, CommandStatus status) {
       const bool lost = who == 2 || who == 3;
       EXPECT_EQ(status, lost ? kStatusTimedOut : 0u) << who << ": " << status_name(status);
     });
-    EXPECT_LT(simt::now_ns() - began, kBoundNs);
     // On a machine with other things to do, one that is not lost may be asked about as well.
     EXPECT_GE(rig.device().timeouts, 2u * turns);
     expect_healthy(rig);
@@ -175,18 +173,16 @@ TEST_P(RecoveryTest, a_late_command_is_aborted) {
   SsdRig rig(faulty(7, 50));
   rig.bring_up_ready();
   FaultRule rule = about(1, 1, FaultAction::kDelay);
-  rule.delay_ns = 60'000 * kMillisecond;
+  rule.delay_ns = kDayMs * kMillisecond;
   rig.add_fault(rule);
-  const uint64_t began = simt::now_ns();
   read_each(rig, 4 / width(), 3, 0, [](uint32_t who, uint32_t, CommandStatus status) {
     EXPECT_EQ(status, who == 1 ? kStatusTimedOut : 0u) << status_name(status);
   });
-  EXPECT_LT(simt::now_ns() - began, kBoundNs);
   expect_healthy(rig);
 }
 
 TEST_P(RecoveryTest, a_command_that_is_slow_but_in_time_succeeds) {
-  SsdRig rig(faulty(4, 60'000));
+  SsdRig rig(faulty(4, kDayMs));
   rig.bring_up_ready();
   FaultRule rule = about(1, 1, FaultAction::kDelay);
   rule.delay_ns = 40 * kMillisecond;
@@ -200,7 +196,7 @@ TEST_P(RecoveryTest, a_command_that_is_slow_but_in_time_succeeds) {
 TEST_P(RecoveryTest, repeated_completions_are_counted_and_ignored) {
   // A completion queue of two entries never has room for both.
   for (const uint32_t depth : {3u, 7u, 64u}) {
-    SsdRig rig(faulty(depth, 60'000));
+    SsdRig rig(faulty(depth, kDayMs));
     rig.bring_up_ready();
     rig.add_fault(about(0, 100, FaultAction::kDuplicate));
     const uint32_t turns = narrow() ? 30 : 8;
@@ -216,7 +212,7 @@ TEST_P(RecoveryTest, repeated_completions_are_counted_and_ignored) {
 TEST_P(RecoveryTest, completions_out_of_order_find_their_commands) {
   // A ring goes on for less than a lap behind a command that is held.
   for (const uint32_t depth : {13u, 64u}) {
-    SsdRig rig(faulty(depth, 60'000));
+    SsdRig rig(faulty(depth, kDayMs));
     rig.bring_up_ready();
     // The readers of LBAs 1 to 3 are overtaken by one to three others; the others go on until those
     // have what they want.
@@ -254,7 +250,6 @@ TEST_P(RecoveryTest, a_controller_that_fails_fails_everybody) {
   FaultRule rule = about(0, 100, FaultAction::kFatal);
   rule.skip = 20;
   rig.add_fault(rule);
-  const uint64_t began = simt::now_ns();
   std::atomic<uint32_t> succeeded{0};
   read_each(rig, 8 / width(), 10, 0, [&](uint32_t, uint32_t, CommandStatus status) {
     if (status == 0) {
@@ -263,7 +258,6 @@ TEST_P(RecoveryTest, a_controller_that_fails_fails_everybody) {
       EXPECT_EQ(status, kStatusDeviceFailed) << status_name(status);
     }
   });
-  EXPECT_LT(simt::now_ns() - began, kBoundNs);
   EXPECT_LE(succeeded, 20u);
   expect_dead(rig);
 }
@@ -276,11 +270,9 @@ TEST_P(RecoveryTest, a_controller_that_falls_silent_is_given_up) {
   rig.bring_up_ready();
   expect_healthy(rig);
   rig.device().controller.controller = nullptr;
-  const uint64_t began = simt::now_ns();
   read_each(rig, 8 / width(), 2, 0, [](uint32_t, uint32_t, CommandStatus status) {
     EXPECT_EQ(status, kStatusDeviceFailed) << status_name(status);
   });
-  EXPECT_LT(simt::now_ns() - began, kBoundNs);
   EXPECT_EQ(rig.device().failure, uint32_t{kFailed});
   EXPECT_EQ(rig.controller().registers().cc & format::nvme::kCcEnable, 0u);
 }
@@ -292,11 +284,9 @@ TEST_P(RecoveryTest, an_abort_without_an_answer_fails_the_device) {
   rig.bring_up_ready();
   rig.add_fault(about(0, 100, FaultAction::kLose));
   rig.add_fault(about_aborts(FaultAction::kLose));
-  const uint64_t began = simt::now_ns();
   read_each(rig, 8 / width(), 2, 0, [](uint32_t, uint32_t, CommandStatus status) {
     EXPECT_EQ(status, kStatusDeviceFailed) << status_name(status);
   });
-  EXPECT_LT(simt::now_ns() - began, kBoundNs);
   expect_dead(rig);
 }
 
@@ -366,12 +356,10 @@ TEST_P(MailboxRecoveryTest, late_commands_are_aborted_and_called_late) {
   SsdRig rig(faulty(16, 50));
   rig.bring_up_ready();
   FaultRule rule = about(1, 1, FaultAction::kDelay);
-  rule.delay_ns = 60'000 * kMillisecond;
+  rule.delay_ns = kDayMs * kMillisecond;
   rig.add_fault(rule);
   Mailbox mailbox{};
-  const uint64_t began = simt::now_ns();
   EXPECT_EQ(start_and_settle(rig, 3, 50, mailbox), kStatusTimedOut);
-  EXPECT_LT(simt::now_ns() - began, kBoundNs);
   EXPECT_EQ(mailbox.remaining, 0u);
   expect_healthy(rig);
 }
@@ -384,9 +372,7 @@ TEST_P(MailboxRecoveryTest, a_dead_controller_ends_the_wait) {
   FaultRule rule = about(1, 1, FaultAction::kFatal);
   rig.add_fault(rule);
   Mailbox mailbox{};
-  const uint64_t began = simt::now_ns();
   start_and_settle(rig, 3, 50, mailbox);
-  EXPECT_LT(simt::now_ns() - began, kBoundNs);
   EXPECT_NE(mailbox.remaining, 0u) << "who looks must see that not all came back";
   expect_dead(rig);
 }
@@ -397,7 +383,7 @@ TEST_P(MailboxRecoveryTest, several_warps_settle_side_by_side) {
   rig.bring_up_ready();
   rig.add_fault(about(0, 3, FaultAction::kLose));
   FaultRule rule = about(4, 7, FaultAction::kDelay);
-  rule.delay_ns = 60'000 * kMillisecond;
+  rule.delay_ns = kDayMs * kMillisecond;
   rig.add_fault(rule);
   constexpr uint32_t kWarps = 4;
   std::vector<Mailbox> mailboxes(kWarps);

@@ -45,8 +45,29 @@ class Deadline {
   mutable uint64_t end_ns_ = 0;  // 0: nobody has looked yet
 };
 
-/// One turn of a polling loop. Doubles its pause on the GPU up to a bound; yields the core on the
-/// CPU, since a two-core machine must make progress.
+#if !defined(__CUDA_ARCH__)
+/// Pauses that this thread still sleeps through: the core is not ours alone.
+inline thread_local uint32_t host_sleeps_left = 0;
+
+/// Lets other threads run. A yield is cheapest where the core is free for us, but puts us behind
+/// every other program that wants it, milliseconds each time; who sleeps comes back in front of
+/// them.
+inline void pause_host_thread() {
+  constexpr uint64_t kOthersRanNs = 200'000;
+  constexpr uint32_t kSleeps = 64;  // until the next look at how long a yield takes
+  if (host_sleeps_left > 0) {
+    --host_sleeps_left;
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    return;
+  }
+  const uint64_t before = now_ns();
+  std::this_thread::yield();
+  if (now_ns() - before > kOthersRanNs) host_sleeps_left = kSleeps;
+}
+#endif
+
+/// One turn of a polling loop. Doubles its pause on the GPU up to a bound; gives the core away on
+/// the CPU, since a two-core machine must make progress.
 class Backoff {
  public:
   GOFS_HD void pause() {
@@ -54,7 +75,7 @@ class Backoff {
     __nanosleep(pause_ns_);
     if (pause_ns_ < kPauseNsMax) pause_ns_ *= 2;
 #else
-    std::this_thread::yield();
+    pause_host_thread();
 #endif
   }
   GOFS_HD void reset() { pause_ns_ = kPauseNsMin; }

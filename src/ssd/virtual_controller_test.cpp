@@ -379,7 +379,7 @@ TEST_P(EngineTeams, reset_in_flight_touches_no_memory_afterwards) {
     std::memset(data, 0x55, depth * 4096);
     std::memset(queue.completions, 0x55, depth * 16);
     driver.step(1, 3);
-    std::this_thread::yield();
+    simt::Backoff().pause();
     for (uint32_t i = 0; i < depth * 4096; ++i) touched += data[i] != 0x55;
     for (uint32_t i = 0; i < depth * 16; ++i) touched += queue.completions[i] != 0x55;
     ++resets;

@@ -67,14 +67,14 @@ class RangeLockTest : public ::testing::TestWithParam<uint32_t> {
     const Deadline deadline = Deadline::after_ns(kLongNs);
     while (simt::load_relaxed(lock.next_ticket) <= ticket) {
       ASSERT_FALSE(deadline.passed());
-      std::this_thread::yield();
+      simt::Backoff().pause();
     }
   }
   static void wait_for_writer(const RangeLock& lock) {
     const Deadline deadline = Deadline::after_ns(kLongNs);
     while (simt::load_relaxed(lock.gate) < detail::kOneWriter) {
       ASSERT_FALSE(deadline.passed());
-      std::this_thread::yield();
+      simt::Backoff().pause();
     }
   }
 
@@ -262,13 +262,13 @@ void run_storm(RangeLock& lock, uint32_t width, const Storm& storm, uint64_t see
       for (uint64_t i = first; i < offset + bytes; i += warp.size()) {
         if (writes) words[i] = stamp;
       }
-      if (turn % 4 == 0) std::this_thread::yield();
+      if (turn % 4 == 0) simt::Backoff().pause();
       uint64_t seen = 0;
       for (uint64_t i = first; i < offset + bytes; i += warp.size()) {
         if (writes && words[i] != stamp) ++wrong;
         seen ^= words[i];
       }
-      std::this_thread::yield();
+      simt::Backoff().pause();
       for (uint64_t i = first; i < offset + bytes; i += warp.size()) seen ^= words[i];
       if (seen != 0) ++wrong;
       writes ? unlock_exclusive(warp, lock, hold) : unlock_shared(warp, lock, hold);
