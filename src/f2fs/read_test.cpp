@@ -29,10 +29,10 @@ using gofs::testing::VolumeRigOptions;
 
 enum FileKind { kInlineFile, kWhole, kFragmented, kSparse, kFiles };
 
-struct Shared {
+struct SharedFiles {
   static constexpr uint64_t kSizes[kFiles] = {700, 40 * 4096 + 123, 50 * 4096, 60 * 4096 + 1};
 
-  Shared() : image([this](image::ImageBuilder& builder) { fill(builder); }) {}
+  SharedFiles() : image([this](image::ImageBuilder& builder) { fill(builder); }) {}
 
   /// What a read of the file must give at `offset`.
   static uint8_t byte(int kind, uint64_t offset) {
@@ -95,7 +95,7 @@ class GuardedRoom {
 
 bool right(int kind, uint64_t offset, const uint8_t* data, uint64_t bytes) {
   for (uint64_t i = 0; i < bytes; ++i) {
-    if (data[i] != Shared::byte(kind, offset + i)) return false;
+    if (data[i] != SharedFiles::byte(kind, offset + i)) return false;
   }
   return true;
 }
@@ -103,7 +103,7 @@ bool right(int kind, uint64_t offset, const uint8_t* data, uint64_t bytes) {
 /// (width, LBA shift)
 class ReadPiecesTest : public ::testing::TestWithParam<std::tuple<uint32_t, uint32_t>> {
  protected:
-  static void SetUpTestSuite() { shared_ = std::make_unique<Shared>(); }
+  static void SetUpTestSuite() { shared_ = std::make_unique<SharedFiles>(); }
   static void TearDownTestSuite() { shared_.reset(); }
 
   uint32_t width() const { return std::get<0>(GetParam()); }
@@ -139,7 +139,7 @@ class ReadPiecesTest : public ::testing::TestWithParam<std::tuple<uint32_t, uint
       for (uint32_t turn = 0; turn < turns; ++turn) {
         const uint64_t random = image::pattern_word(own_seed, turn);
         const int kind = static_cast<int>(random % kFiles);
-        const uint64_t size = Shared::kSizes[kind];
+        const uint64_t size = SharedFiles::kSizes[kind];
         uint64_t offset = (random >> 8) % size;
         // Aligned ones as well, and whole blocks.
         if (turn % 3 == 0) offset &= ~uint64_t{511};
@@ -164,12 +164,12 @@ class ReadPiecesTest : public ::testing::TestWithParam<std::tuple<uint32_t, uint
     EXPECT_EQ(wrong, 0u);
   }
 
-  static std::unique_ptr<Shared> shared_;
+  static std::unique_ptr<SharedFiles> shared_;
 
  private:
   std::unique_ptr<VolumeRig> rig_;
 };
-std::unique_ptr<Shared> ReadPiecesTest::shared_;
+std::unique_ptr<SharedFiles> ReadPiecesTest::shared_;
 
 INSTANTIATE_TEST_SUITE_P(width, ReadPiecesTest,
                          ::testing::Combine(::testing::Values(1u, 4u), ::testing::Values(9u, 12u)),
@@ -358,7 +358,7 @@ TEST_P(ReadPiecesTest, pieces_are_started_and_waited_for_by_a_mailbox) {
 TEST_P(ReadPiecesTest, a_kept_block_map_answers_as_the_nodes_do) {
   mount();
   for (const int kind : {kWhole, kFragmented, kSparse}) {
-    const uint64_t blocks = simt::divide_up(Shared::kSizes[kind], kBlockBytes);
+    const uint64_t blocks = simt::divide_up(SharedFiles::kSizes[kind], kBlockBytes);
     auto* const map = reinterpret_cast<uint32_t*>(rig().arena().bytes(blocks * sizeof(uint32_t)));
     run_alone(width(), [&](const simt::Warp& warp) {
       Inode inodes[kFiles] = {};

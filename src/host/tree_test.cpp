@@ -14,11 +14,6 @@
 namespace gofs::host {
 namespace {
 
-const SampleVolume& sample() {
-  static const SampleVolume volume;
-  return volume;
-}
-
 std::unique_ptr<VolumeState> mount(const std::string& path) {
   return std::move(VolumeState::mount(path, {.backend = "cpu"}, MountKind::kVolume).value());
 }
@@ -41,7 +36,7 @@ Walked walk(VolumeState& volume, const std::string& path, const WalkOptions& opt
 }
 
 TEST(Tree, a_walk_meets_everything_once_in_order) {
-  const auto volume = mount(sample().path());
+  const auto volume = mount(sample_volume().path());
   const Walked walked = walk(*volume, "/", {.recursive = true, .link_targets = true});
   EXPECT_TRUE(walked.errors.empty());
   EXPECT_EQ(walked.directories, (std::vector<std::string>{"/", "/data", "/locked"}));
@@ -52,13 +47,13 @@ TEST(Tree, a_walk_meets_everything_once_in_order) {
     EXPECT_EQ(entry.stat->ino, entry.entry.ino);
     EXPECT_EQ(entry.path.substr(entry.name_at), entry.entry.name);
   }
-  for (const auto& [path, file] : sample().files()) {
+  for (const auto& [path, file] : sample_volume().files()) {
     ASSERT_TRUE(by_path.contains(path)) << path;
     EXPECT_EQ(by_path[path]->stat->size_bytes, file.size_bytes);
     EXPECT_EQ(by_path[path]->entry.type, format::kTypeRegular);
   }
   // And /again, two directories, three links, two special files.
-  EXPECT_EQ(walked.entries.size(), sample().files().size() + 8);
+  EXPECT_EQ(walked.entries.size(), sample_volume().files().size() + 8);
   EXPECT_EQ(by_path["/link"]->link_target, "data");
   EXPECT_EQ(by_path["/dangling"]->link_target, "nowhere");
   EXPECT_FALSE(by_path["/odd"]->link_target);
@@ -67,7 +62,7 @@ TEST(Tree, a_walk_meets_everything_once_in_order) {
 }
 
 TEST(Tree, attributes_come_by_name_where_they_are_asked_for) {
-  const auto volume = mount(sample().path());
+  const auto volume = mount(sample_volume().path());
   const Walked walked = walk(*volume, "/", {.recursive = true, .xattrs = true});
   EXPECT_TRUE(walked.errors.empty());
   size_t with_some = 0;
@@ -90,7 +85,7 @@ TEST(Tree, attributes_come_by_name_where_they_are_asked_for) {
 }
 
 TEST(Tree, one_level_without_inodes) {
-  const auto volume = mount(sample().path());
+  const auto volume = mount(sample_volume().path());
   const Walked walked = walk(*volume, "/data/", {.recursive = false, .stat = false});
   EXPECT_EQ(walked.entries.size(), SampleVolume::kDataFiles);
   EXPECT_FALSE(walked.entries[0].stat);
@@ -98,7 +93,7 @@ TEST(Tree, one_level_without_inodes) {
 }
 
 TEST(Tree, find_names_what_is_missing) {
-  const auto volume = mount(sample().path());
+  const auto volume = mount(sample_volume().path());
   Tree tree(*volume);
   EXPECT_EQ(tree.find("nosuch", false).error().message, "nosuch: No such file or directory");
   EXPECT_EQ(tree.find("data///", false).value().path, "/data");
@@ -148,7 +143,7 @@ TEST(Tree, wide_and_deep_directories) {
 }
 
 TEST(HashFiles, sums_are_those_of_the_contents) {
-  const auto volume = mount(sample().path());
+  const auto volume = mount(sample_volume().path());
   const Walked walked = walk(*volume, "/", {.recursive = true});
   std::vector<FileToHash> files;
   std::vector<std::string> paths;
@@ -160,11 +155,11 @@ TEST(HashFiles, sums_are_those_of_the_contents) {
   const auto sums = hash_files(*volume, files, [](uint64_t) {}).value();
   ASSERT_EQ(sums.size(), files.size());
   for (size_t i = 0; i < files.size(); ++i) {
-    const uint64_t size = sample().files().at(paths[i]).size_bytes;
+    const uint64_t size = sample_volume().files().at(paths[i]).size_bytes;
     ASSERT_EQ(sums[i].error, 0) << paths[i];
     EXPECT_EQ(sums[i].ino, files[i].ino);
     EXPECT_EQ(sums[i].size_bytes, size);
-    const std::vector<uint8_t> content = sample().content(paths[i], 0, size);
+    const std::vector<uint8_t> content = sample_volume().content(paths[i], 0, size);
     uint8_t digest[work::kSha256DigestBytes];
     work::sha256(content.data(), content.size(), digest);
     EXPECT_EQ(std::memcmp(digest, sums[i].digest, sizeof(digest)), 0) << paths[i];
@@ -172,7 +167,7 @@ TEST(HashFiles, sums_are_those_of_the_contents) {
 }
 
 TEST(HashFiles, errors_are_of_single_files) {
-  const auto volume = mount(sample().path());
+  const auto volume = mount(sample_volume().path());
   Tree tree(*volume);
   const uint64_t odd = tree.find("/odd", false).value().entry.ino;
   const uint64_t link = tree.find("/link", false).value().entry.ino;

@@ -155,4 +155,10 @@ class SampleVolume {
   uint64_t seed_ = 0;
 };
 
+/// Made once for all tests of a program that only read it.
+inline const SampleVolume& sample_volume() {
+  static const SampleVolume volume;
+  return volume;
+}
+
 }  // namespace gofs::host

@@ -27,15 +27,9 @@ using host::SampleVolume;
 
 const MountOptions kOnCpu{.backend = "cpu"};
 
-/// Made once for all tests that only read it.
-const SampleVolume& sample() {
-  static const SampleVolume volume;
-  return volume;
-}
-
 class VolumeTest : public testing::Test {
  protected:
-  VolumeTest() : volume_(Volume::mount(sample().path(), kOnCpu).value()) {}
+  VolumeTest() : volume_(Volume::mount(host::sample_volume().path(), kOnCpu).value()) {}
   Volume volume_;
 };
 
@@ -73,21 +67,21 @@ TEST_F(VolumeTest, info_tells_what_the_superblock_says) {
 
 TEST_F(VolumeTest, every_file_reads_back) {
   std::vector<uint8_t> buffer(10 << 20);
-  for (const auto& [path, file] : sample().files()) {
+  for (const auto& [path, file] : host::sample_volume().files()) {
     if (path == "/holes") continue;
     const auto fd = volume_.open(path);
     ASSERT_TRUE(fd) << fd.error().message;
     const auto got = volume_.pread(*fd, buffer.data(), buffer.size(), 0);
     ASSERT_TRUE(got) << got.error().message;
     EXPECT_EQ(*got, file.size_bytes) << path;
-    EXPECT_TRUE(sample().has(path, buffer.data(), *got, 0));
+    EXPECT_TRUE(host::sample_volume().has(path, buffer.data(), *got, 0));
     EXPECT_TRUE(volume_.close(*fd));
   }
 }
 
 TEST_F(VolumeTest, parts_of_a_file_read_at_any_offset_and_length) {
   const int fd = volume_.open("/large").value();
-  const uint64_t size = sample().files().at("/large").size_bytes;
+  const uint64_t size = host::sample_volume().files().at("/large").size_bytes;
   std::vector<uint8_t> buffer(200'000);
   for (const uint64_t offset : {uint64_t{0}, uint64_t{1}, uint64_t{511}, uint64_t{4095},
                                 uint64_t{4096}, uint64_t{1'000'003}, size - 1, size, size + 5}) {
@@ -96,13 +90,14 @@ TEST_F(VolumeTest, parts_of_a_file_read_at_any_offset_and_length) {
       const auto got = volume_.pread(fd, buffer.data() + (bytes == 3 ? 1 : 0), bytes, offset);
       ASSERT_TRUE(got) << got.error().message;
       EXPECT_EQ(*got, offset >= size ? 0 : std::min(bytes, size - offset));
-      EXPECT_TRUE(sample().has("/large", buffer.data() + (bytes == 3 ? 1 : 0), *got, offset));
+      EXPECT_TRUE(
+          host::sample_volume().has("/large", buffer.data() + (bytes == 3 ? 1 : 0), *got, offset));
     }
   }
 }
 
 TEST_F(VolumeTest, read_goes_on_where_the_last_one_ended) {
-  const uint64_t size = sample().files().at("/odd").size_bytes;
+  const uint64_t size = host::sample_volume().files().at("/odd").size_bytes;
   const int fd = volume_.open("/odd").value();
   std::vector<uint8_t> buffer(size + 1000);
   uint64_t position = 0;
@@ -110,14 +105,14 @@ TEST_F(VolumeTest, read_goes_on_where_the_last_one_ended) {
     const uint64_t wanted = 1 + position / 2;
     const uint64_t got = volume_.read(fd, buffer.data(), wanted).value();
     ASSERT_EQ(got, std::min(wanted, size - position));
-    EXPECT_TRUE(sample().has("/odd", buffer.data(), got, position));
+    EXPECT_TRUE(host::sample_volume().has("/odd", buffer.data(), got, position));
     position += got;
   }
   EXPECT_EQ(volume_.read(fd, buffer.data(), 10).value(), 0u);
   EXPECT_EQ(volume_.lseek(fd, 0, SEEK_CUR).value(), size);
   EXPECT_EQ(volume_.lseek(fd, -5, SEEK_END).value(), size - 5);
   EXPECT_EQ(volume_.read(fd, buffer.data(), buffer.size()).value(), 5u);
-  EXPECT_TRUE(sample().has("/odd", buffer.data(), 5, size - 5));
+  EXPECT_TRUE(host::sample_volume().has("/odd", buffer.data(), 5, size - 5));
   EXPECT_EQ(volume_.lseek(fd, 7, SEEK_END).value(), size + 7);
   EXPECT_EQ(volume_.read(fd, buffer.data(), 10).value(), 0u);
   EXPECT_EQ(code_of(volume_.read(12345, buffer.data(), 10)), EBADF);
@@ -131,7 +126,7 @@ TEST_F(VolumeTest, holes_read_as_zeros_and_are_found) {
   std::vector<uint8_t> buffer(5 * 4096);
   const uint64_t got = volume_.pread(fd, buffer.data(), buffer.size(), 4096).value();
   EXPECT_EQ(got, buffer.size());
-  EXPECT_TRUE(sample().has("/holes", buffer.data(), got, 4096));
+  EXPECT_TRUE(host::sample_volume().has("/holes", buffer.data(), got, 4096));
   const uint64_t last = SampleVolume::kHolesBytes - 4096;
   EXPECT_EQ(volume_.lseek(fd, 0, SEEK_DATA).value(), 0u);
   EXPECT_EQ(volume_.lseek(fd, 0, SEEK_HOLE).value(), SampleVolume::kHoleAt);
@@ -202,7 +197,7 @@ TEST_F(VolumeTest, extended_attributes_are_listed_and_read) {
 
 TEST_F(VolumeTest, directories_list_every_name) {
   std::set<std::string> expected;
-  for (const auto& [path, file] : sample().files()) {
+  for (const auto& [path, file] : host::sample_volume().files()) {
     if (path.starts_with("/data/")) expected.insert(path.substr(6));
   }
   const auto names = names_in(volume_, "/data");
@@ -217,7 +212,7 @@ TEST_F(VolumeTest, statfs_counts) {
   EXPECT_EQ(stat.block_bytes, 4096u);
   EXPECT_EQ(stat.name_bytes_max, 255u);
   // Files, three directories with the root, three links, two special files.
-  EXPECT_EQ(stat.files_used, sample().files().size() + 3 + 3 + 2);
+  EXPECT_EQ(stat.files_used, host::sample_volume().files().size() + 3 + 3 + 2);
   EXPECT_LT(stat.blocks_free, stat.blocks);
 }
 
@@ -256,7 +251,7 @@ TEST_F(VolumeTest, errors_name_the_path_and_the_reason) {
 
 // A model, since only a controller that has one looks at faults.
 TEST(VolumeErrors, a_read_that_the_ssd_fails_tells_what_the_ssd_said) {
-  Volume volume = Volume::mount(sample().path() + "?model=p5800x", kOnCpu).value();
+  Volume volume = Volume::mount(host::sample_volume().path() + "?model=p5800x", kOnCpu).value();
   const int fd = volume.open("/odd").value();
   char byte = 0;
   ASSERT_EQ(volume.pread(fd, &byte, 1, 0).value(), 1u);
@@ -328,8 +323,8 @@ TEST_F(VolumeTest, many_threads_read_at_once) {
                       (i + 70 * t) % SampleVolume::kDataFiles);
         const auto fd = volume_.open(path);
         const auto got = volume_.pread(fd.value_or(-1), buffer.data(), buffer.size(), 0);
-        if (!got || *got != sample().files().at(path).size_bytes ||
-            !sample().has(path, buffer.data(), *got, 0) || !volume_.close(*fd)) {
+        if (!got || *got != host::sample_volume().files().at(path).size_bytes ||
+            !host::sample_volume().has(path, buffer.data(), *got, 0) || !volume_.close(*fd)) {
           ++wrong[t];
         }
       }
@@ -342,7 +337,7 @@ TEST_F(VolumeTest, many_threads_read_at_once) {
 TEST(VolumePermissions, others_do_not_get_in) {
   MountOptions options = kOnCpu;
   options.uid = options.gid = 1000;
-  Volume volume = Volume::mount(sample().path(), options).value();
+  Volume volume = Volume::mount(host::sample_volume().path(), options).value();
   EXPECT_EQ(code_of(volume.open("/locked/secret")), EACCES);
   EXPECT_EQ(code_of(volume.opendir("/locked")), EACCES);
   EXPECT_EQ(code_of(volume.access("/locked", X_OK)), EACCES);
@@ -352,13 +347,15 @@ TEST(VolumePermissions, others_do_not_get_in) {
             (std::vector<std::string>{"user.colour", "user.long", "system.posix_acl_access"}));
   EXPECT_EQ(code_of(volume.open("/device")), EACCES);  // mode 0640, before it is found no file
   options.uid = 7;
-  Volume owner = Volume::mount(sample().path(), options).value();
+  Volume owner = Volume::mount(host::sample_volume().path(), options).value();
   EXPECT_TRUE(owner.open("/locked/secret"));
   options.uid = 1000;
   options.groups = {1, 7};
-  EXPECT_EQ(code_of(Volume::mount(sample().path(), options).value().opendir("/locked")), EACCES);
+  EXPECT_EQ(
+      code_of(Volume::mount(host::sample_volume().path(), options).value().opendir("/locked")),
+      EACCES);
   options.groups.assign(65, 1);
-  EXPECT_EQ(code_of(Volume::mount(sample().path(), options)), EINVAL);
+  EXPECT_EQ(code_of(Volume::mount(host::sample_volume().path(), options)), EINVAL);
 }
 
 TEST(VolumeOptions, the_spec_wins_over_the_options) {
@@ -366,7 +363,7 @@ TEST(VolumeOptions, the_spec_wins_over_the_options) {
   options.queues = 3;
   options.queue_depth = 7;
   const auto at = [&](const std::string& suffix) {
-    return Volume::mount(sample().path() + suffix, options).value().info();
+    return Volume::mount(host::sample_volume().path() + suffix, options).value().info();
   };
   EXPECT_EQ(at("").queues, 3u);
   EXPECT_EQ(at("").queue_depth, 7u);
@@ -379,13 +376,13 @@ TEST(VolumeOptions, the_spec_wins_over_the_options) {
 TEST(VolumeOptions, odd_geometries_read_the_same) {
   for (const char* suffix : {"?queues=1&depth=2", "?lba=4096&mdts=4K", "?cache=256K&queues=2",
                              "?model=p5800x,iops=0&depth=3", "?model=units=4,unit_ns=2000"}) {
-    Volume volume = Volume::mount(sample().path() + suffix, kOnCpu).value();
+    Volume volume = Volume::mount(host::sample_volume().path() + suffix, kOnCpu).value();
     const int fd = volume.open("/large").value();
     std::vector<uint8_t> buffer(1 << 20);
     const auto got = volume.pread(fd, buffer.data(), buffer.size(), 12'345);
     ASSERT_TRUE(got) << suffix << ": " << got.error().message;
     EXPECT_EQ(*got, buffer.size());
-    EXPECT_TRUE(sample().has("/large", buffer.data(), *got, 12'345)) << suffix;
+    EXPECT_TRUE(host::sample_volume().has("/large", buffer.data(), *got, 12'345)) << suffix;
     EXPECT_EQ(names_in(volume, "/data").size(), SampleVolume::kDataFiles) << suffix;
   }
 }
@@ -396,7 +393,7 @@ class BadImage : public testing::Test {
  protected:
   /// A copy of the sample that a test may spoil.
   void copy_sample() {
-    std::ifstream from(sample().path(), std::ios::binary);
+    std::ifstream from(host::sample_volume().path(), std::ios::binary);
     std::ofstream(path_.path(), std::ios::binary) << from.rdbuf();
   }
   void overwrite(uint64_t offset, const std::string& bytes) {
@@ -583,7 +580,7 @@ TEST_F(BadImage, an_unclean_volume_mounts_with_a_warning) {
 }
 
 TEST_F(BadImage, requests_that_cannot_be_met) {
-  const std::string image = sample().path();
+  const std::string image = host::sample_volume().path();
   EXPECT_EQ(code_of(Volume::mount(image + "+" + image, kOnCpu)), EOPNOTSUPP);
   EXPECT_EQ(code_of(Volume::mount(image + "?media=hbm", kOnCpu)), EIO);
   EXPECT_EQ(code_of(Volume::mount(image + "?queues=9999", kOnCpu)), EINVAL);

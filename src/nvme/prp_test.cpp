@@ -72,10 +72,10 @@ TEST(PrpTest, a_list_lies_in_one_page) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(lists.data()) % sizeof(PrpList), 0u);
 }
 
-constexpr uint32_t kDepths[] = {2, 3, 4, 7, 13, 64, 100, 1000, 1024, 65535, 65536};
+constexpr uint32_t kRingDepths[] = {2, 3, 4, 7, 13, 64, 100, 1000, 1024, 65535, 65536};
 
 TEST(RingIndexTest, positions_are_remainder_and_quotient) {
-  for (const uint32_t depth : kDepths) {
+  for (const uint32_t depth : kRingDepths) {
     const RingShape shape = RingShape::of(depth);
     // Around 0, around the end of 32 bits of tickets, and of 32 bits of laps.
     for (const uint64_t start :
@@ -91,7 +91,7 @@ TEST(RingIndexTest, positions_are_remainder_and_quotient) {
 }
 
 TEST(RingIndexTest, plus_is_the_position_of_the_later_ticket) {
-  for (const uint32_t depth : kDepths) {
+  for (const uint32_t depth : kRingDepths) {
     const RingShape shape = RingShape::of(depth);
     for (const uint64_t start : {uint64_t{0}, (uint64_t{depth} << 32) - 5}) {
       for (uint64_t ticket = start; ticket < start + 10; ++ticket) {

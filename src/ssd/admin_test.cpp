@@ -18,7 +18,7 @@ namespace {
 
 using namespace format::nvme;
 
-constexpr uint64_t kMediaBytes = 1 << 20;
+constexpr uint64_t kAdminMediaBytes = 1 << 20;
 
 class Admin : public ::testing::Test {
  protected:
@@ -60,7 +60,7 @@ class Admin : public ::testing::Test {
   }
 
   TestMemory memory_;
-  MemoryMedia media_{memory_.space(), kMediaBytes};
+  MemoryMedia media_{memory_.space(), kAdminMediaBytes};
   TestDriver driver_;
 };
 
@@ -520,7 +520,7 @@ class AbortOfTakenCommand : public ::testing::Test {
   }
 
   TestMemory memory_;
-  MemoryMedia media_{memory_.space(), kMediaBytes};
+  MemoryMedia media_{memory_.space(), kAdminMediaBytes};
   std::unique_ptr<TestDriver> driver_;
   TestQueue queue_;
   std::atomic<bool> entered_{false};

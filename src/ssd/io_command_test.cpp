@@ -19,12 +19,12 @@ namespace {
 
 using namespace format::nvme;
 
-constexpr uint64_t kMediaBytes = 4 << 20;
+constexpr uint64_t kIoMediaBytes = 4 << 20;
 
 class IoCommands : public ::testing::TestWithParam<uint32_t> {
  protected:
   IoCommands() {
-    const std::vector<uint8_t> data = pattern(kMediaBytes, 1);
+    const std::vector<uint8_t> data = pattern(kIoMediaBytes, 1);
     std::memcpy(base(), data.data(), data.size());
     driver_.enable_ready();
     queue_ = driver_.create_pair(1, 16);
@@ -38,14 +38,14 @@ class IoCommands : public ::testing::TestWithParam<uint32_t> {
   }
   uint8_t* base() { return media_.media().base; }
   uint32_t lba_bytes() const { return 1u << GetParam(); }
-  uint64_t lba_count() const { return kMediaBytes >> GetParam(); }
+  uint64_t lba_count() const { return kIoMediaBytes >> GetParam(); }
   Status run(const SubmissionEntry& entry) { return driver_.run(queue_, entry); }
   std::vector<uint8_t> media_bytes(uint64_t offset, uint64_t bytes) {
     return {base() + offset, base() + offset + bytes};
   }
 
   TestMemory memory_;
-  MemoryMedia media_{memory_.space(), kMediaBytes};
+  MemoryMedia media_{memory_.space(), kIoMediaBytes};
   TestDriver driver_{config(), media_.media()};
   TestQueue queue_;
 };
@@ -73,12 +73,12 @@ TEST_P(IoCommands, lbas_are_checked_in_64_bits) {
 }
 
 TEST_P(IoCommands, a_refused_write_changes_nothing) {
-  const std::vector<uint8_t> before = media_bytes(0, kMediaBytes);
+  const std::vector<uint8_t> before = media_bytes(0, kIoMediaBytes);
   uint8_t* const data = memory_.bytes(4096);
   EXPECT_EQ(run(TestDriver::io_entry(IoOpcode::kWrite, lba_count() - 1, 2, data, data)),
             kLbaOutOfRange);
   EXPECT_EQ(run(TestDriver::io_entry(IoOpcode::kWrite, 0, 1, data + 1)), kInvalidPrpOffset);
-  EXPECT_EQ(media_bytes(0, kMediaBytes), before);
+  EXPECT_EQ(media_bytes(0, kIoMediaBytes), before);
 }
 
 TEST_P(IoCommands, transfers_above_mdts_are_invalid) {
@@ -150,7 +150,7 @@ TEST_P(IoCommands, data_may_start_at_every_dword_of_a_page) {
 }
 
 TEST_P(IoCommands, transfers_of_1_to_66_pages_with_lists_of_every_shape) {
-  const std::vector<uint8_t> before = media_bytes(0, kMediaBytes);
+  const std::vector<uint8_t> before = media_bytes(0, kIoMediaBytes);
   for (uint32_t pages = 1; pages <= 65; ++pages) {
     const uint32_t bytes = pages * 4096;
     const uint32_t count = bytes / lba_bytes();
@@ -183,12 +183,12 @@ TEST_P(IoCommands, lists_may_go_over_several_pages) {
   driver.enable_ready();
   TestQueue queue = driver.create_pair(1, 4);
   // All of the media in one command: 1025 pages and a list that starts at its page's end.
-  PrpBuffer in(memory_, 4, kMediaBytes, 511);
+  PrpBuffer in(memory_, 4, kIoMediaBytes, 511);
   ASSERT_GE(in.list_pages().size(), 3u);
   auto entry = TestDriver::io_entry(IoOpcode::kRead, 0, static_cast<uint32_t>(lba_count()));
   in.set_prps(entry);
   EXPECT_EQ(driver.run(queue, entry), kSuccess);
-  EXPECT_EQ(in.collect(), media_bytes(0, kMediaBytes));
+  EXPECT_EQ(in.collect(), media_bytes(0, kIoMediaBytes));
 }
 
 TEST_P(IoCommands, prps_are_checked) {
@@ -222,15 +222,15 @@ TEST_P(IoCommands, prps_are_checked) {
 }
 
 TEST_P(IoCommands, write_zeroes) {
-  std::vector<uint8_t> expected = media_bytes(0, kMediaBytes);
+  std::vector<uint8_t> expected = media_bytes(0, kIoMediaBytes);
   const uint32_t count = 3;
   EXPECT_EQ(run(TestDriver::io_entry(IoOpcode::kWriteZeroes, 5, count)), kSuccess);
   std::fill_n(expected.begin() + 5 * lba_bytes(), count * lba_bytes(), uint8_t{0});
-  EXPECT_EQ(media_bytes(0, kMediaBytes), expected);
+  EXPECT_EQ(media_bytes(0, kIoMediaBytes), expected);
 }
 
 TEST_P(IoCommands, deallocated_blocks_read_zeros) {
-  std::vector<uint8_t> expected = media_bytes(0, kMediaBytes);
+  std::vector<uint8_t> expected = media_bytes(0, kIoMediaBytes);
   for (const uint32_t offset : {0u, 4092u, 4096u - 24u, 100u}) {
     PrpBuffer ranges(memory_, offset, 256 * sizeof(DatasetRange));
     std::vector<uint8_t> bytes(256 * sizeof(DatasetRange));
@@ -247,12 +247,12 @@ TEST_P(IoCommands, deallocated_blocks_read_zeros) {
     entry.cdw12 = 0;
     ranges.set_prps(entry);
     EXPECT_EQ(run(entry), kSuccess);
-    ASSERT_EQ(media_bytes(0, kMediaBytes), expected) << offset;
+    ASSERT_EQ(media_bytes(0, kIoMediaBytes), expected) << offset;
   }
 }
 
 TEST_P(IoCommands, dataset_management_checks_all_ranges_first) {
-  const std::vector<uint8_t> before = media_bytes(0, kMediaBytes);
+  const std::vector<uint8_t> before = media_bytes(0, kIoMediaBytes);
   auto* const ranges = reinterpret_cast<DatasetRange*>(memory_.bytes(4096));
   ranges[0] = {0, 4, 0};
   ranges[1] = {0, 2, lba_count() - 1};
@@ -260,11 +260,11 @@ TEST_P(IoCommands, dataset_management_checks_all_ranges_first) {
   entry.cdw10 = 1;
   entry.cdw11 = kDeallocate;
   EXPECT_EQ(run(entry), kLbaOutOfRange);
-  EXPECT_EQ(media_bytes(0, kMediaBytes), before);
+  EXPECT_EQ(media_bytes(0, kIoMediaBytes), before);
   // Only a hint: nothing happens.
   entry.cdw11 = 1;
   EXPECT_EQ(run(entry), kSuccess);
-  EXPECT_EQ(media_bytes(0, kMediaBytes), before);
+  EXPECT_EQ(media_bytes(0, kIoMediaBytes), before);
   entry.cdw11 = kDeallocate;
   entry.prp1 += 2;
   EXPECT_EQ(run(entry), kInvalidPrpOffset);
@@ -295,7 +295,7 @@ TEST_P(IoCommands, read_only_media_refuses_writes) {
   TestDriver driver(config(), media);
   driver.enable_ready();
   TestQueue queue = driver.create_pair(1, 4);
-  const std::vector<uint8_t> before = media_bytes(0, kMediaBytes);
+  const std::vector<uint8_t> before = media_bytes(0, kIoMediaBytes);
   uint8_t* const data = memory_.bytes(4096);
   for (const auto opcode :
        {IoOpcode::kWrite, IoOpcode::kWriteZeroes, IoOpcode::kDatasetManagement}) {
@@ -305,7 +305,7 @@ TEST_P(IoCommands, read_only_media_refuses_writes) {
   }
   EXPECT_EQ(driver.run(queue, TestDriver::io_entry(IoOpcode::kFlush)), kSuccess);
   EXPECT_EQ(driver.run(queue, TestDriver::io_entry(IoOpcode::kRead, 0, 1, data)), kSuccess);
-  EXPECT_EQ(media_bytes(0, kMediaBytes), before);
+  EXPECT_EQ(media_bytes(0, kIoMediaBytes), before);
 }
 
 // Commands that a warp takes together, of different kinds and sizes, one of them failing.
@@ -316,7 +316,7 @@ class MixedCommands : public IoCommands {
 INSTANTIATE_TEST_SUITE_P(LbaShift, MixedCommands, ::testing::Values(9u, 12u));
 
 void MixedCommands::carry_out_together(uint32_t width) {
-  const std::vector<uint8_t> before = media_bytes(0, kMediaBytes);
+  const std::vector<uint8_t> before = media_bytes(0, kIoMediaBytes);
   PrpBuffer large(memory_, 2048, 70 * 4096, 511);
   PrpBuffer broken(memory_, 0, 5 * 4096);
   broken.list_pages()[0][3] += 8;

@@ -117,8 +117,8 @@ Case random_case(std::mt19937& random) {
 }
 
 /// For case i: the file /f<i>, the directory /d<i> with a file x in it, and /l<i>, a link to that.
-struct Shared {
-  Shared() : image([this](image::ImageBuilder& builder) { fill(builder); }) {}
+struct SharedLists {
+  SharedLists() : image([this](image::ImageBuilder& builder) { fill(builder); }) {}
 
   std::vector<Case> cases;
   TestImage image;  // last: making it needs the others
@@ -161,13 +161,13 @@ struct Shared {
 
 class AccessListTest : public ::testing::TestWithParam<uint32_t> {
  protected:
-  static void SetUpTestSuite() { shared_ = std::make_unique<Shared>(); }
+  static void SetUpTestSuite() { shared_ = std::make_unique<SharedLists>(); }
   static void TearDownTestSuite() { shared_.reset(); }
   uint32_t width() const { return GetParam(); }
 
-  static std::unique_ptr<Shared> shared_;
+  static std::unique_ptr<SharedLists> shared_;
 };
-std::unique_ptr<Shared> AccessListTest::shared_;
+std::unique_ptr<SharedLists> AccessListTest::shared_;
 GOFS_AT_BOTH_WIDTHS(AccessListTest);
 
 TEST_P(AccessListTest, decides_as_linux_does) {

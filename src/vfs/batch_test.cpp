@@ -21,10 +21,10 @@
 namespace gofs::vfs {
 namespace {
 
-constexpr uint32_t kUser = 1000;
+constexpr uint32_t kBatchUser = 1000;
 constexpr uint8_t kUntouched = 0xa5;
 
-struct File {
+struct BatchedFile {
   uint64_t bytes;
   bool inline_data = false;
   uint32_t run_blocks = 0;
@@ -33,8 +33,8 @@ struct File {
 };
 
 /// The regular files of /set. The contents' seed is the size.
-const std::map<std::string, File>& files() {
-  static const std::map<std::string, File> list = {
+const std::map<std::string, BatchedFile>& batched() {
+  static const std::map<std::string, BatchedFile> list = {
       {"empty", {0}},
       {"inlined", {1000, true}},
       {"one", {4096}},
@@ -46,7 +46,7 @@ const std::map<std::string, File>& files() {
   return list;
 }
 
-std::vector<uint8_t> content(const File& file) {
+std::vector<uint8_t> batched_content(const BatchedFile& file) {
   std::vector<uint8_t> bytes(file.bytes);
   image::fill_pattern(file.bytes, 0, bytes.data(), bytes.size());
   for (size_t i = 0; !file.ranges.empty() && i < bytes.size(); ++i) {
@@ -56,10 +56,10 @@ std::vector<uint8_t> content(const File& file) {
   return bytes;
 }
 
-void fill(image::ImageBuilder& builder) {
+void fill_batches(image::ImageBuilder& builder) {
   image::Directory set;
   TestImage::must(builder.add_directory(builder.root(), "set", {.mode = 0755}, {}, &set));
-  for (const auto& [name, file] : files()) {
+  for (const auto& [name, file] : batched()) {
     image::FileSpec spec;
     spec.name = name;
     spec.size_bytes = file.bytes;
@@ -77,12 +77,12 @@ void fill(image::ImageBuilder& builder) {
 
 class BatchTest : public ::testing::TestWithParam<uint32_t> {
  protected:
-  static void SetUpTestSuite() { image_ = std::make_unique<TestImage>(fill); }
+  static void SetUpTestSuite() { image_ = std::make_unique<TestImage>(fill_batches); }
   static void TearDownTestSuite() { image_.reset(); }
 
   void SetUp() override {
     VolumeRigOptions options;
-    options.filesystem.credentials.uid = options.filesystem.credentials.gid = kUser;
+    options.filesystem.credentials.uid = options.filesystem.credentials.gid = kBatchUser;
     options.ssd.fault_capacity = 1;
     rig_ = std::make_unique<VolumeRig>(*image_, options);
     rig_->mount_ready(width());
@@ -123,9 +123,9 @@ class BatchTest : public ::testing::TestWithParam<uint32_t> {
       pointers.push_back(name.c_str());
       // One of them where the device cannot put it in place.
       offsets.push_back(total + (name == "odd" ? 1 : 0));
-      if (!files().contains(name)) continue;
-      total += simt::align_up(files().at(name).bytes + 1, kBlockBytes);
-      if (!errors.contains(name)) readable += files().at(name).bytes;
+      if (!batched().contains(name)) continue;
+      total += simt::align_up(batched().at(name).bytes + 1, kBlockBytes);
+      if (!errors.contains(name)) readable += batched().at(name).bytes;
     }
     uint8_t* const buffer = rig_->arena().bytes(total + kBlockBytes);
     std::memset(buffer, kUntouched, total + kBlockBytes);
@@ -147,7 +147,7 @@ class BatchTest : public ::testing::TestWithParam<uint32_t> {
       const BatchFile& entry = table().files[batch.first + i];
       EXPECT_EQ(entry.error, errors.contains(names[i]) ? errors.at(names[i]) : 0);
       if (errors.contains(names[i])) continue;
-      const std::vector<uint8_t> wanted = content(files().at(names[i]));
+      const std::vector<uint8_t> wanted = batched_content(batched().at(names[i]));
       EXPECT_EQ(entry.size_bytes, wanted.size());
       EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), buffer + offsets[i]));
       EXPECT_EQ(buffer[offsets[i] + wanted.size()], kUntouched);
@@ -210,7 +210,7 @@ TEST_P(BatchTest, a_block_that_cannot_be_read_is_an_error_of_its_file) {
   });
   EXPECT_EQ(table().files[batch.first].error, -EIO);
   EXPECT_EQ(table().files[batch.first + 1].error, 0);
-  const std::vector<uint8_t> one = content(files().at("one"));
+  const std::vector<uint8_t> one = batched_content(batched().at("one"));
   EXPECT_EQ(std::memcmp(buffer + offsets[1], one.data(), one.size()), 0);
   EXPECT_EQ(end(bd), 0);
 }
@@ -223,7 +223,7 @@ TEST_P(BatchTest, a_directory_is_listed_as_far_as_there_is_room) {
       EXPECT_EQ(list_batch(warp, fs(), table(), batch), 0);
     });
     // Neither the directory nor the link in it.
-    EXPECT_EQ(batch.count, std::min<size_t>(room, files().size()));
+    EXPECT_EQ(batch.count, std::min<size_t>(room, batched().size()));
     EXPECT_EQ(end(bd), 0);
   }
 }

@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t kFiles = 200;
 constexpr uint32_t kDescriptors = 64;
 
-void fill(image::ImageBuilder& builder) {
+void fill_many(image::ImageBuilder& builder) {
   for (uint32_t i = 0; i < kFiles; ++i) {
     image::FileSpec spec;
     const std::string name = "f" + std::to_string(i);
@@ -32,7 +32,7 @@ std::string path_of(uint32_t file) { return "/f" + std::to_string(file % kFiles)
 
 class OpenFilesTest : public ::testing::TestWithParam<uint32_t> {
  protected:
-  static void SetUpTestSuite() { image_ = std::make_unique<TestImage>(fill); }
+  static void SetUpTestSuite() { image_ = std::make_unique<TestImage>(fill_many); }
   static void TearDownTestSuite() { image_.reset(); }
 
   void SetUp() override {

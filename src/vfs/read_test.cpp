@@ -60,7 +60,7 @@ std::vector<uint8_t> content(const File& file, uint64_t offset, uint64_t bytes) 
   return wanted;
 }
 
-void fill(image::ImageBuilder& builder) {
+void fill_kinds(image::ImageBuilder& builder) {
   for (const File& file : files()) {
     image::FileSpec spec;
     spec.name = file.name;
@@ -130,7 +130,7 @@ class GuardedBuffer {
 
 class ReadTest : public ::testing::TestWithParam<uint32_t> {
  protected:
-  static void SetUpTestSuite() { image_ = std::make_unique<TestImage>(fill); }
+  static void SetUpTestSuite() { image_ = std::make_unique<TestImage>(fill_kinds); }
   static void TearDownTestSuite() { image_.reset(); }
 
   void SetUp() override {

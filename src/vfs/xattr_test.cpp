@@ -167,21 +167,21 @@ class XattrCallTest : public ::testing::TestWithParam<uint32_t> {
   /// Calls `work(warp, buffer, capacity)`; what it wrote, and nothing beside it.
   template <typename Work>
   Answer with_buffer(uint64_t capacity, Work work) {
-    constexpr size_t kGuard = 64;
-    std::vector<uint8_t> room(capacity + 2 * kGuard, 0x5c);
+    constexpr size_t kMargin = 64;
+    std::vector<uint8_t> room(capacity + 2 * kMargin, 0x5c);
     Answer answer;
     run_alone(width(), [&](const simt::Warp& warp) {
-      const int64_t result = work(warp, room.data() + kGuard, capacity);
+      const int64_t result = work(warp, room.data() + kMargin, capacity);
       EXPECT_TRUE(warp.all(warp.shfl(result, 0) == result));
       if (warp.thread_rank() == 0) answer.result = result;
       warp.sync();
     });
     const auto untouched = [](uint8_t byte) { return byte == 0x5c; };
-    EXPECT_TRUE(std::all_of(room.begin(), room.begin() + kGuard, untouched));
-    EXPECT_TRUE(std::all_of(room.end() - kGuard, room.end(), untouched));
+    EXPECT_TRUE(std::all_of(room.begin(), room.begin() + kMargin, untouched));
+    EXPECT_TRUE(std::all_of(room.end() - kMargin, room.end(), untouched));
     if (answer.result > 0 && capacity != 0) {
       EXPECT_LE(answer.result, static_cast<int64_t>(capacity));
-      answer.bytes.assign(reinterpret_cast<char*>(room.data()) + kGuard,
+      answer.bytes.assign(reinterpret_cast<char*>(room.data()) + kMargin,
                           static_cast<size_t>(answer.result));
     }
     return answer;
