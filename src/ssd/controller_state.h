@@ -12,6 +12,7 @@
 #include "ssd/media.h"
 #include "ssd/queue_state.h"
 #include "ssd/timing.h"
+#include "ssd/write_log.h"
 
 namespace gofs::ssd {
 
@@ -69,6 +70,7 @@ struct alignas(128) VirtualController {
   TimingModel model;
   TimingState* timing;  // null without a model
   FaultTable* faults;   // null without fault capacity
+  WriteLog* write_log;  // null: nobody asks what was written
   format::nvme::IdentifyController* identify_controller;
   format::nvme::IdentifyNamespace* identify_namespace;
   uint8_t* scratch;  // one block, for admin data; guarded by the admin lock

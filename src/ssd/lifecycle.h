@@ -100,10 +100,14 @@ GOFS_HD inline bool finish_reset(simt::AnyWarp auto warp, VirtualController& con
 GOFS_HD inline int sync_all(simt::AnyWarp auto warp, VirtualController& controller) {
   int error = 0;
   if (warp.thread_rank() == 0) {
+    WriteLog* const log = controller.write_log;
+    const uint32_t number =
+        log == nullptr ? kNotLogged : begin_logged(*log, LoggedKind::kFlush, true, 0, 0);
     simt::add_relaxed(controller.flush_requests, uint64_t{1});
     if (controller.media.sync != nullptr) {
       error = simt::call_host(controller.media.sync, controller.media.sync_context);
     }
+    if (log != nullptr && error == 0) end_logged(*log, number);
   }
   return warp.shfl(error, 0);
 }

@@ -155,7 +155,10 @@ GOFS_HD inline Claim fetch_and_execute(simt::AnyWarp auto warp, VirtualControlle
       fail_controller(warp, controller);
     }
   }
+  const bool logged = controller.write_log != nullptr;
+  const uint32_t number = logged ? before_logged(controller, command) : kNotLogged;
   execute(warp, controller, command, claim.count);
+  if (logged) after_logged(warp, controller, number, command);
   // What the lanes moved together is posted by each of them.
   warp.sync();
   if (claim.mode == CompletionMode::kDirect) {

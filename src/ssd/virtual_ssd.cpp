@@ -177,6 +177,15 @@ ControllerRef create_virtual_controller(simt::MemorySpace& memory, const Virtual
                            layout.allocate<FaultTable::Entry>(config.fault_capacity)};
     memory.write_object(controller.faults, table);
   }
+  if (config.logged_commands != 0) {
+    WriteLog log{};
+    log.commands = layout.allocate<LoggedCommand>(config.logged_commands);
+    log.data = layout.allocate<uint8_t>(std::max<uint64_t>(config.logged_bytes, 1));
+    log.capacity = config.logged_commands;
+    log.data_capacity = config.logged_bytes;
+    controller.write_log = layout.allocate<WriteLog>(1);
+    memory.write_object(controller.write_log, log);
+  }
   memory.write_object(controller_at, controller);
 
   const size_t records = size_t{config.queue_pairs_max} * config.queue_entries_max;
@@ -207,6 +216,12 @@ void destroy_virtual_controller(simt::MemorySpace& memory, ControllerRef ref) {
   if (controller.faults != nullptr) {
     memory.release(memory.read_object(controller.faults).entries);
     memory.release(controller.faults);
+  }
+  if (controller.write_log != nullptr) {
+    const WriteLog log = memory.read_object(controller.write_log);
+    memory.release(log.commands);
+    memory.release(log.data);
+    memory.release(controller.write_log);
   }
   if (controller.timing != nullptr) memory.release(controller.timing);
   memory.release(controller.identify_namespace);

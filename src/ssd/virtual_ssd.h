@@ -24,6 +24,8 @@ struct VirtualSsdConfig {
   bool virtual_clock = false;   // time moves only when nothing else is left to do; one thread
   uint32_t fault_capacity = 0;  // rules that can be planned
   bool volatile_write_cache = true;
+  uint32_t logged_commands = 0;  // room for them in the write log (power_cut.h); 0: none is kept
+  uint64_t logged_bytes = 0;     // room for what they wrote
 };
 
 /// Lays the controller out in `memory`, disabled. The media stays the caller's. Throws
