@@ -26,7 +26,7 @@
 #include <cooperative_groups.h>
 
 #include "vfs/async.h"
-#include "vfs/batch.h"
+#include "vfs/batch_list.h"
 #include "vfs/metadata.h"
 #include "vfs/read_together.h"
 #include "vfs/xattr.h"
@@ -440,9 +440,10 @@ __device__ int64_t readdir(const Group& group, VolumeHandle vol, int fd, NamedEn
 }
 
 /// Opens many files of one directory at once: those of `names` (NUL-terminated, relative to
-/// `path`), or with no names all regular files, at most `count`, in the order of readdir. A batch
-/// descriptor, or a negative errno. A file that cannot be opened has its error in batch_file() and
-/// is left out of reads.
+/// `path`), or with no names all regular files, at most `count`, in the order of readdir. All warps
+/// of the group share the work and synchronise between its steps. A batch descriptor, or a negative
+/// errno, for a directory of which a part cannot be listed too. A file that cannot be opened has
+/// its error in batch_file() and is left out of reads.
 template <typename Group>
 __device__ int batch_open(const Group& group, VolumeHandle vol, const char* path,
                           const char* const* names, uint32_t count) {
@@ -450,15 +451,27 @@ __device__ int batch_open(const Group& group, VolumeHandle vol, const char* path
   vfs::Filesystem& fs = *vol;
   vfs::BatchTable& table = *fs.batches;
   const auto bd = static_cast<int>(scope.once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
-    const int opened = vfs::begin_batch(warp, fs, table, path, count);
-    if (opened < 0 || names != nullptr) return opened;
-    const int listed = vfs::list_batch(warp, fs, table, table.batches[opened]);
-    if (listed < 0) vfs::end_batch(warp, table, opened);
-    return listed < 0 ? listed : opened;
+    return vfs::begin_batch(warp, fs, table, path, count);
   }));
   if (bd < 0) return bd;
   vfs::Batch& batch = table.batches[bd];
-  if (names != nullptr) {
+  if (names == nullptr) {
+    scope.share(vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
+      vfs::survey_batch(warp, fs, table, batch, index, warps);
+      return 0;
+    });
+    scope.share(vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
+      vfs::list_batch(warp, fs, table, batch, index, warps);
+      return 0;
+    });
+    // The next call begins with a barrier: all have read the error before the batch is closed.
+    const int listed = batch.error;
+    if (listed < 0) {
+      scope.once(
+          vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::end_batch(warp, table, bd); });
+      return listed;
+    }
+  } else {
     scope.share(vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
       vfs::find_batch(warp, fs, table, batch, names, index, warps);
       return 0;

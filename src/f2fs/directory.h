@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Directories: finding a name and listing names. The lanes of a warp look at the candidate blocks
-// of many hash levels at once, then search each block together, slot by slot.
+// Directories: their entries, and finding one by its name. The lanes of a warp look at the
+// candidate blocks of many hash levels at once, then search each block together, slot by slot.
+// Listing is in listing.h.
 #pragma once
 
 #include "f2fs/map.h"
@@ -11,15 +12,6 @@ namespace gofs::f2fs {
 struct DirectoryEntry {
   uint32_t ino;
   uint8_t type;  // format::FileType
-};
-
-/// One entry as readdir gives it. The name has no terminator.
-struct NamedEntry {
-  uint32_t ino;
-  uint8_t type;
-  uint8_t unused;
-  uint16_t name_length;
-  char name[format::kNameBytesMax + 1];
 };
 
 namespace detail {
@@ -36,10 +28,6 @@ struct DentryView {
     return reinterpret_cast<const char*>(base + area.name_at(slot));
   }
 };
-
-GOFS_HD inline bool is_dot_or_dotdot(const char* name, uint32_t length) {
-  return length >= 1 && length <= 2 && name[0] == '.' && (length == 1 || name[1] == '.');
-}
 
 /// Searches one area for a name with the whole warp. All lanes get the answer.
 GOFS_NOINLINE GOFS_HD inline bool search_area(simt::AnyWarp auto warp, const DentryView& view,
@@ -154,117 +142,6 @@ GOFS_NOINLINE GOFS_HD inline int find_entry(simt::AnyWarp auto warp, Volume& vol
   }
   error = simt::first_error(warp, error);
   return error < 0 ? error : -ENOENT;
-}
-
-/// A place in a directory's listing: 0 is the start. Counts slots of blocks, or of the inline area.
-using DirectoryCursor = uint64_t;
-
-/// Copies up to `capacity` (at least the warp's width) entries from `cursor` on to `entries`,
-/// without
-/// `.` and `..`, and moves the cursor past them. Collective, uniform. Returns how many; 0 at the
-/// end; or a negative errno. Entries that make no sense are reported and passed over; so is a block
-/// that cannot be mapped or read, with the last errno kept in `damage` for the caller.
-GOFS_NOINLINE GOFS_HD inline int64_t list_entries(simt::AnyWarp auto warp, Volume& volume,
-                                                  const Inode& directory, DirectoryCursor& cursor,
-                                                  NamedEntry* entries, uint32_t capacity,
-                                                  int& damage) {
-  const uint32_t width = warp.size();
-  const uint32_t all = warp.ballot(true);
-  GOFS_ASSERT(capacity >= width);
-  uint32_t count = 0;
-  bool full = false;
-
-  const auto list_area = [&](const detail::DentryView& view, uint32_t first_slot) {
-    uint32_t slot = first_slot;
-    for (; slot < view.area.slot_count; slot += width) {
-      if (count + width > capacity) {
-        full = true;
-        break;
-      }
-      const uint32_t mine = slot + warp.thread_rank();
-      bool give = false;
-      uint32_t length = 0;
-      DirectoryEntry entry{};
-      if (mine < view.area.slot_count && view.used(mine)) {
-        const format::Dentry& dentry = view.dentry(mine);
-        length = dentry.name_len;
-        entry = DirectoryEntry{dentry.ino, dentry.file_type};
-        if (length != 0) {  // 0: a further slot of a long name
-          const char* name = view.name(mine);
-          bool sound = view.area.name_fits(mine, length);
-          for (uint32_t i = 0; i < length && sound; ++i) sound = name[i] != '/' && name[i] != '\0';
-          if (!sound) {
-            report(*volume.corruptions, {Structure::kDentry, 0, directory.ino, length});
-          } else if (!detail::is_dot_or_dotdot(name, length)) {
-            give = detail::check_entry(volume, directory, entry) == 0;
-          }
-        }
-      }
-      const uint32_t given = warp.ballot(give);
-      if (give) {
-        NamedEntry& out =
-            entries[count + simt::popcount(given & simt::ranks_below(warp.thread_rank()))];
-        out.ino = entry.ino;
-        out.type = entry.type;
-        out.name_length = static_cast<uint16_t>(length);
-        const char* name = view.name(mine);
-        for (uint32_t i = 0; i < length; ++i) out.name[i] = name[i];
-        out.name[length] = '\0';
-      }
-      count += simt::popcount(given);
-    }
-    return slot;
-  };
-
-  if (directory.has_inline_dentries()) {
-    uint32_t slot = static_cast<uint32_t>(simt::min<uint64_t>(cursor, kBlockBytes));
-    const int read = with_nodes(warp, volume, all, directory.ino, directory.ino,
-                                [&](const format::NodeBlock& node) {
-                                  slot = list_area(detail::inline_view(node, directory), slot);
-                                });
-    warp.sync();
-    if (simt::first_error(warp, read) < 0) return simt::first_error(warp, read);
-    cursor = slot;
-    return count;
-  }
-
-  const uint64_t size_blocks = directory.size_blocks();
-  while (!full) {
-    // A window of blocks, one a lane, mapped and fetched side by side.
-    const uint64_t first = cursor / format::kDentrySlotsPerBlock;
-    if (first >= size_blocks) break;
-    const uint64_t index = first + warp.thread_rank();
-    const uint32_t lanes = warp.ballot(index < size_blocks);
-    BlockPlace place{};
-    const int mapped = map_blocks(warp, volume, lanes, directory, index, place);
-    const uint32_t block = place.block;
-    if (simt::first_error(warp, mapped) < 0) damage = simt::first_error(warp, mapped);
-    const uint32_t present = warp.ballot(mapped == 0 && block != format::kNullAddr);
-    if ((present & (present - 1)) != 0) {
-      (void)with_blocks(warp, volume, present, block, [](const uint8_t*) {});
-    }
-    if (present == 0) {
-      // Nothing here: on to the first block that the last lane's hole does not cover.
-      const uint32_t last = simt::popcount(lanes) - 1;
-      cursor = (first + last + warp.shfl(place.span, last)) * format::kDentrySlotsPerBlock;
-      continue;
-    }
-    const uint32_t in_window = simt::popcount(lanes);
-    for (uint32_t k = 0; k < in_window && !full; ++k) {
-      const uint64_t start = (first + k) * format::kDentrySlotsPerBlock;
-      uint32_t slot = cursor > start ? static_cast<uint32_t>(cursor - start) : 0;
-      if ((present >> k & 1u) != 0) {
-        const uint32_t one = warp.shfl(block, k);
-        const int read = with_blocks(warp, volume, all, one, [&](const uint8_t* page) {
-          slot = list_area(detail::block_view(page), slot);
-        });
-        if (simt::first_error(warp, read) < 0) damage = simt::first_error(warp, read);
-      }
-      cursor = full ? start + slot : start + format::kDentrySlotsPerBlock;
-    }
-  }
-  warp.sync();
-  return count;
 }
 
 }  // namespace gofs::f2fs

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "f2fs/listing.h"
 #include "host/image/reader_for_test.h"
 #include "testing/volume_rig.hpp"
 

@@ -217,9 +217,11 @@ Expected<BatchMeasurement> measure_batch(VolumeState& volume, const std::string&
   }
 
   BatchMeasurement result;
-  const auto listed = run.step(work::BatchStep::kList, true);
+  const auto surveyed = run.step(work::BatchStep::kSurvey, false);
+  if (!surveyed) return surveyed.error();
+  const auto listed = run.step(work::BatchStep::kList, false);
   if (!listed) return listed.error();
-  result.list_seconds = *listed;
+  result.list_seconds = *surveyed + *listed;
   result.files = static_cast<uint64_t>(run.params().result);
   const auto loaded = run.step(work::BatchStep::kLoad, false);
   if (!loaded) return loaded.error();

@@ -80,6 +80,9 @@ TEST_P(TeamTest, sums_and_first_errors_are_the_same_on_every_lane) {
     const uint32_t rank = warp.thread_rank();
     EXPECT_EQ(reduce_add(warp, rank + 1), width() * (width() + 1) / 2);
     EXPECT_EQ(reduce_add(warp, uint64_t{1} << 40), uint64_t{width()} << 40);
+    uint64_t total = 0;
+    EXPECT_EQ(sum_before(warp, uint64_t{rank} + 1, total), rank * (rank + 1) / 2);
+    EXPECT_EQ(total, width() * (width() + 1) / 2);
     EXPECT_EQ(first_error(warp, 0), 0);
     EXPECT_EQ(first_error(warp, 5), 0);  // only negative numbers are errors
     const uint32_t failing = width() / 2;

@@ -202,6 +202,19 @@ GOFS_HD T reduce_add(AnyWarp auto warp, T value) {
   return sum;
 }
 
+/// Sum over the lanes of lower rank; `total` becomes that of all lanes. Collective.
+template <typename T>
+GOFS_HD T sum_before(AnyWarp auto warp, T value, T& total) {
+  const uint32_t rank = warp.thread_rank();
+  T sum = value;  // of this lane and the 2k - 1 before it, after round k
+  for (uint32_t k = 1; k < warp.size(); k *= 2) {
+    const T theirs = warp.shfl(sum, rank >= k ? rank - k : rank);
+    if (rank >= k) sum += theirs;
+  }
+  total = warp.shfl(sum, warp.size() - 1);
+  return sum - value;
+}
+
 /// First failure (a negative number) over the group, or 0, on every lane. Collective.
 GOFS_HD inline int first_error(AnyWarp auto warp, int error) {
   const uint32_t failed = warp.ballot(error < 0);

@@ -8,8 +8,9 @@
 // synchronise:
 //
 //   begin_batch   one warp       the directory, and room for the files
-//   list_batch    one warp       all regular files of the directory, in the order of readdir; or
-//   find_batch    many warps     the files of a list of names
+//   survey_batch  many warps     counts the regular files of the directory (batch_list.h), and
+//   list_batch    many warps     enters them in the order of readdir; or
+//   find_batch    many warps     enters the files of a list of names
 //   load_batch    many warps     inodes
 //   read_batch    many warps     data; again and again
 //   end_batch     one warp
@@ -44,19 +45,27 @@ static_assert(sizeof(BatchFile) == 40);
 struct alignas(64) Batch {
   uint32_t taken;
   uint32_t first;
-  uint32_t count;
+  uint32_t count;  // listing a directory may lower it, which gives the rest of the room to others
+  uint32_t room;   // what `count` was at the beginning
   uint32_t directory_ino;
   int error;  // of the batch as a whole
 };
 
 inline constexpr uint32_t kBatchesMax = 64;
-inline constexpr uint32_t kBatchListEntries = 256;  // that list_batch looks at together
+inline constexpr uint32_t kBatchPartsMax = 1024;  // of a directory, each listed by one warp
+
+/// What survey_batch found in one part of a directory, in order of its entries.
+struct BatchPart {
+  uint32_t files;  // regular ones, at most the batch's room
+  uint32_t sound;  // how many of them come before the first damage; all if there is none
+  int error;       // of the damage; 0: there is none
+};
 
 struct BatchTable {
   uint32_t lock;
   uint32_t capacity;  // files of all batches together
   BatchFile* files;
-  f2fs::NamedEntry* entries;  // scratch, kBatchListEntries for each batch
+  BatchPart* parts;  // scratch, kBatchPartsMax for each batch: 12 KiB
   Batch batches[kBatchesMax];
 };
 
@@ -93,7 +102,7 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
     if (fits) {
       Batch& batch = table.batches[free_batch];
       batch.first = static_cast<uint32_t>(first);
-      batch.count = count;
+      batch.count = batch.room = count;
       batch.error = 0;
       simt::store_release(batch.taken, 1u);
       return free_batch;
@@ -141,47 +150,6 @@ GOFS_HD inline int end_batch(simt::AnyWarp auto warp, BatchTable& table, int bd)
     simt::unlock(table.lock);
   }
   return warp.shfl(error, 0);
-}
-
-/// Enters the regular files of the directory, at most `batch.count`; the rest is cut, and count
-/// becomes what there is. Collective, uniform, by one warp. 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int list_batch(simt::AnyWarp auto warp, Filesystem& fs,
-                                            BatchTable& table, Batch& batch) {
-  f2fs::NamedEntry* const entries =
-      table.entries + static_cast<uint64_t>(&batch - table.batches) * kBatchListEntries;
-  f2fs::Inode directory{};
-  int error = detail::load_uniform(warp, fs, batch.directory_ino, directory);
-  f2fs::DirectoryCursor cursor = 0;
-  uint32_t filled = 0;
-  const uint32_t room = batch.count;
-  while (error == 0 && filled < room) {
-    int damage = 0;
-    const int64_t got =
-        f2fs::list_entries(warp, fs.volume, directory, cursor, entries, kBatchListEntries, damage);
-    if (damage < 0) error = damage;
-    if (got < 0) error = static_cast<int>(got);
-    if (got <= 0) break;
-    for (uint32_t first = 0; first < got; first += warp.size()) {
-      const uint32_t index = first + warp.thread_rank();
-      const bool regular = index < got && entries[index].type == format::kTypeRegular;
-      const uint32_t lanes = warp.ballot(regular);
-      const uint32_t place = filled + simt::popcount(lanes & simt::ranks_below(warp.thread_rank()));
-      if (regular && place < room) {
-        BatchFile& file = table.files[batch.first + place];
-        file.ino = entries[index].ino;
-        file.error = 0;
-      }
-      filled = simt::min(room, filled + simt::popcount(lanes));
-    }
-    warp.sync();
-  }
-  warp.sync();
-  if (warp.thread_rank() == 0) {
-    batch.count = filled;
-    batch.error = error;
-  }
-  warp.sync();
-  return error;
 }
 
 /// Enters the files `names` (NUL-terminated, `batch.count` of them). Collective; warps 0 to

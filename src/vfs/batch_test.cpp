@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batches: every kind of file in one, opened by a list of names or as all files of a directory and
-// read by one warp or by several. A file that fails says so by itself and leaves the others alone.
+// Batches: every kind of file in one, opened by a list of names and read by one warp or by several.
+// A file that fails says so by itself and leaves the others alone.
 #include "vfs/batch.h"
 
 #include <gtest/gtest.h>
@@ -213,19 +213,6 @@ TEST_P(BatchTest, a_block_that_cannot_be_read_is_an_error_of_its_file) {
   const std::vector<uint8_t> one = batched_content(batched().at("one"));
   EXPECT_EQ(std::memcmp(buffer + offsets[1], one.data(), one.size()), 0);
   EXPECT_EQ(end(bd), 0);
-}
-
-TEST_P(BatchTest, a_directory_is_listed_as_far_as_there_is_room) {
-  for (const uint32_t room : {3u, 100u}) {
-    const int bd = begin("/set", room);
-    Batch& batch = *find_batch_descriptor(table(), bd);
-    run_alone(width(), [&](const simt::Warp& warp) {
-      EXPECT_EQ(list_batch(warp, fs(), table(), batch), 0);
-    });
-    // Neither the directory nor the link in it.
-    EXPECT_EQ(batch.count, std::min<size_t>(room, batched().size()));
-    EXPECT_EQ(end(bd), 0);
-  }
 }
 
 TEST_P(BatchTest, what_cannot_be_opened_is_refused) {

@@ -4,7 +4,7 @@
 // Lives in the backend's memory; the host lays it out (layout.h).
 #pragma once
 
-#include "f2fs/directory.h"
+#include "f2fs/listing.h"
 #include "f2fs/mount.h"
 #include "f2fs/read.h"
 #include "simt/crew.h"

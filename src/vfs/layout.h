@@ -61,7 +61,7 @@ class FilesystemMemory {
     BatchTable batches{};
     batches.capacity = simt::max(options.batch_files, 1u);
     batches.files = take<BatchFile>(batches.capacity);
-    batches.entries = take<f2fs::NamedEntry>(kBatchesMax * kBatchListEntries);
+    batches.parts = take<BatchPart>(kBatchesMax * kBatchPartsMax);
     fs.batches = take<BatchTable>(1);
     memory.write_object(fs.batches, batches);
     fs.maps.unit_count = static_cast<uint32_t>(

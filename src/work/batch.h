@@ -3,14 +3,15 @@
 // Batches of files on behalf of a host program, a launch a step (see vfs/batch.h).
 #pragma once
 
-#include "vfs/batch.h"
+#include "vfs/batch_list.h"
 
 namespace gofs::work {
 
 enum class BatchStep : uint32_t {
   kBegin,  // path, count -> result: descriptor
-  kList,   // -> result: files
-  kFind,   // names
+  kSurvey,
+  kList,  // -> result: files
+  kFind,  // names
   kLoad,
   kRead,  // buffer, offsets -> bytes
   kEnd,
@@ -31,7 +32,8 @@ struct BatchParams {
   uint64_t last_ns;
 };
 
-/// kBegin, kList and kEnd by one warp; the others by as many as there are.
+/// kBegin and kEnd by one warp; the others by as many as there are, kSurvey and kList by the same
+/// number.
 GOFS_HD inline void batch_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t warp_count,
                                BatchParams& params) {
   vfs::Filesystem& fs = *params.fs;
@@ -53,10 +55,14 @@ GOFS_HD inline void batch_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
     return;
   }
   switch (params.step) {
+    case BatchStep::kSurvey:
+      vfs::survey_batch(warp, fs, table, *batch, warp_index, warp_count);
+      break;
     case BatchStep::kList: {
-      if (warp_index != 0) return;
-      const int error = vfs::list_batch(warp, fs, table, *batch);
-      if (leader) params.result = error < 0 ? error : static_cast<int64_t>(batch->count);
+      const int error = vfs::list_batch(warp, fs, table, *batch, warp_index, warp_count);
+      if (leader && warp_index == 0) {
+        params.result = error < 0 ? error : static_cast<int64_t>(batch->count);
+      }
       break;
     }
     case BatchStep::kFind:

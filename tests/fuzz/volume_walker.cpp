@@ -474,8 +474,9 @@ class Walker {
       params.descriptor = static_cast<int>(bd);
       if (by_name) {
         run_step(params, work::BatchStep::kFind);
-      } else if (const int64_t listed = run_step(params, work::BatchStep::kList); listed < 0) {
-        answer(listed);
+      } else {
+        run_step(params, work::BatchStep::kSurvey);
+        answer(run_step(params, work::BatchStep::kList));
       }
       read_batch(params);
       answer(run_step(params, work::BatchStep::kEnd));

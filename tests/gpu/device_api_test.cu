@@ -278,6 +278,35 @@ __global__ void batch_kernel(gofs::VolumeHandle vol, const char* path, const cha
   }
 }
 
+/// Inode numbers of all regular files of `path`, at most `room`. `counted`: how many, or an errno.
+template <typename Group>
+__device__ void list_files(const Group& group, gofs::VolumeHandle vol, const char* path,
+                           uint32_t room, uint32_t* inos, int64_t* counted, bool first) {
+  const int bd = gofs::batch_open(group, vol, path, nullptr, room);
+  const int64_t count = bd < 0 ? bd : gofs::batch_count(vol, bd);
+  if (first) {
+    for (uint32_t i = 0; i < count; ++i) inos[i] = gofs::batch_file(vol, bd, i).ino;
+    *counted = count;
+  }
+  if (bd >= 0) gofs::batch_close(group, vol, bd);
+}
+
+__global__ void list_kernel(gofs::VolumeHandle vol, const char* path, uint32_t room, uint32_t* inos,
+                            int64_t* counted, Scope scope) {
+  const bool first = blockIdx.x == 0 && threadIdx.x == 0;
+  if (scope == Scope::kGrid) {
+    list_files(gofs::this_grid(), vol, path, room, inos, counted, first);
+  } else if (blockIdx.x != 0) {
+    return;
+  } else if (scope == Scope::kBlock) {
+    list_files(gofs::this_block(), vol, path, room, inos, counted, first);
+  } else if (scope == Scope::kWarp) {
+    if (threadIdx.x < 32) list_files(gofs::this_warp(), vol, path, room, inos, counted, first);
+  } else if (first) {
+    list_files(gofs::this_thread(), vol, path, room, inos, counted, first);
+  }
+}
+
 constexpr uint64_t kMediumBytes = 300 * 4096 + 123;
 constexpr uint64_t kLargeBytes = uint64_t{24} << 20;
 constexpr uint64_t kSparseBytes = uint64_t{6} << 30;
@@ -640,6 +669,42 @@ TEST_P(DeviceApi, a_batch_reads_files_by_name_and_says_which_failed) {
       cudaFree(memory);
     }
   }
+}
+
+TEST_P(DeviceApi, a_batch_lists_a_directory_in_the_order_of_readdir_at_every_scope) {
+  std::vector<uint32_t> wanted;
+  const int dir = volume_->opendir("/many").value();
+  for (auto some = volume_->readdir(dir).value(); !some.empty();
+       some = volume_->readdir(dir).value()) {
+    for (const auto& entry : some) wanted.push_back(static_cast<uint32_t>(entry.ino));
+  }
+  ASSERT_EQ(wanted.size(), kManyFiles);
+  const DeviceString path("/many");
+  uint32_t* inos = nullptr;
+  int64_t* counted = nullptr;
+  CHECK_CUDA(cudaMalloc(&inos, 2 * kManyFiles * sizeof(uint32_t)));
+  CHECK_CUDA(cudaMalloc(&counted, sizeof(int64_t)));
+  for (const Scope scope : {Scope::kThread, Scope::kWarp, Scope::kBlock, Scope::kGrid}) {
+    for (const uint32_t room : {2 * kManyFiles, 1000u}) {
+      gofs::VolumeHandle handle = volume_->device();
+      const char* path_data = path.data;
+      uint32_t most = room;
+      Scope by = scope;
+      void* arguments[] = {&handle, &path_data, &most, &inos, &counted, &by};
+      CHECK_CUDA(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(list_kernel), dim3(4),
+                                             dim3(128), arguments, 0, nullptr));
+      CHECK_CUDA(cudaDeviceSynchronize());
+      int64_t count = 0;
+      CHECK_CUDA(cudaMemcpy(&count, counted, sizeof(count), cudaMemcpyDeviceToHost));
+      const size_t least = std::min<size_t>(room, wanted.size());
+      ASSERT_EQ(count, static_cast<int64_t>(least)) << static_cast<int>(scope);
+      std::vector<uint32_t> got(least);
+      CHECK_CUDA(cudaMemcpy(got.data(), inos, least * sizeof(uint32_t), cudaMemcpyDeviceToHost));
+      EXPECT_TRUE(std::equal(got.begin(), got.end(), wanted.begin())) << static_cast<int>(scope);
+    }
+  }
+  cudaFree(inos);
+  cudaFree(counted);
 }
 
 INSTANTIATE_TEST_SUITE_P(LbaBytes, DeviceApi, testing::Values(512u, 4096u));

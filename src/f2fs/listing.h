@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Listing directories. There is one way through a directory's entries, walk_entries(): a window of
+// blocks is mapped and fetched side by side, then each block is gone through a slot a lane. It ends
+// soon also where the directory claims an enormous size, since whole subtrees of holes are skipped;
+// so does each part when several warps share a directory.
+#pragma once
+
+#include "f2fs/directory.h"
+
+namespace gofs::f2fs {
+
+/// One entry as readdir gives it. The name ends with a NUL, which name_length does not count.
+struct NamedEntry {
+  uint32_t ino;
+  uint8_t type;
+  uint8_t unused;
+  uint16_t name_length;
+  char name[format::kNameBytesMax + 1];
+};
+
+/// A place in a directory's listing: 0 is the start. Counts slots of blocks, or of the inline area.
+using DirectoryCursor = uint64_t;
+
+/// Blocks that a listing goes through; an inline area counts as one, since it has fewer slots.
+GOFS_HD inline uint64_t listing_blocks(const Inode& directory) {
+  return directory.has_inline_dentries() ? 1 : directory.size_blocks();
+}
+
+/// Where the listing of `block` begins.
+GOFS_HD inline DirectoryCursor cursor_of_block(uint64_t block) {
+  return block * format::kDentrySlotsPerBlock;
+}
+
+/// A sound entry of one lane's slot. The name has no terminator and stays as long as the call that
+/// gives it.
+struct SeenEntry {
+  DirectoryEntry entry;
+  uint32_t name_length;
+  const char* name;
+};
+
+namespace detail {
+
+GOFS_HD inline bool is_dot_or_dotdot(const char* name, uint32_t length) {
+  return length >= 1 && length <= 2 && name[0] == '.' && (length == 1 || name[1] == '.');
+}
+
+/// Whether a name begins in `slot` that a listing gives: a sound one, and not `.` or `..`. Damage
+/// is reported. By each lane for itself.
+GOFS_HD inline bool look_at_slot(Volume& volume, const Inode& directory, const DentryView& view,
+                                 uint32_t slot, SeenEntry& seen) {
+  if (slot >= view.area.slot_count || !view.used(slot)) return false;
+  const format::Dentry& dentry = view.dentry(slot);
+  const uint32_t length = dentry.name_len;
+  if (length == 0) return false;  // a further slot of a long name
+  seen = SeenEntry{{dentry.ino, dentry.file_type}, length, view.name(slot)};
+  bool sound = view.area.name_fits(slot, length);
+  for (uint32_t i = 0; i < length && sound; ++i) {
+    sound = seen.name[i] != '/' && seen.name[i] != '\0';
+  }
+  if (!sound) {
+    report(*volume.corruptions, {Structure::kDentry, 0, directory.ino, length});
+    return false;
+  }
+  return !is_dot_or_dotdot(seen.name, length) && check_entry(volume, directory, seen.entry) == 0;
+}
+
+/// Goes through one area from `slot` on; `take` as in walk_entries. Returns the slot to go on from
+/// when `take` wants no more, and then clears `more`. Collective, uniform.
+template <typename Take>
+GOFS_HD uint32_t walk_area(simt::AnyWarp auto warp, Volume& volume, const Inode& directory,
+                           const DentryView& view, uint32_t slot, bool& more, Take& take) {
+  for (; slot < view.area.slot_count && more; slot += warp.size()) {
+    SeenEntry seen{};
+    const uint32_t given =
+        warp.ballot(look_at_slot(volume, directory, view, slot + warp.thread_rank(), seen));
+    if (given != 0) more = take(given, seen);
+  }
+  return simt::min(slot, view.area.slot_count);
+}
+
+}  // namespace detail
+
+/// Goes through the entries of `directory` from `cursor` up to the beginning of block `end_block`
+/// (at most listing_blocks()), without `.` and `..`, and moves the cursor past those that it has
+/// given. Calls `take(given, seen)` for a group of them, in order: lane k of `given` has one.
+/// `take` is called by the whole warp and says, the same on all lanes, whether it wants more.
+///
+/// Collective, uniform. 0, or a negative errno where an inline directory cannot be read. Entries
+/// that make no sense are reported and passed over; so is a block that cannot be mapped or read,
+/// with the last errno kept in `damage` for the caller, who sees it there before later entries.
+template <typename Take>
+GOFS_HD int walk_entries(simt::AnyWarp auto warp, Volume& volume, const Inode& directory,
+                         DirectoryCursor& cursor, uint64_t end_block, int& damage, Take take) {
+  const uint32_t all = warp.ballot(true);
+  bool more = true;
+  if (directory.has_inline_dentries()) {
+    if (cursor >= cursor_of_block(simt::min<uint64_t>(end_block, 1))) return 0;
+    auto slot = static_cast<uint32_t>(cursor);
+    const int read = with_nodes(
+        warp, volume, all, directory.ino, directory.ino, [&](const format::NodeBlock& node) {
+          const detail::DentryView view = detail::inline_view(node, directory);
+          slot = detail::walk_area(warp, volume, directory, view, slot, more, take);
+        });
+    warp.sync();
+    cursor = slot;
+    return simt::first_error(warp, read);
+  }
+
+  while (more) {
+    // A window of blocks, one a lane, mapped and fetched side by side.
+    const uint64_t first = cursor / format::kDentrySlotsPerBlock;
+    if (first >= end_block) break;
+    const uint64_t index = first + warp.thread_rank();
+    const uint32_t lanes = warp.ballot(index < end_block);
+    const uint32_t in_window = simt::popcount(lanes);
+    BlockPlace place{};
+    const int mapped = map_blocks(warp, volume, lanes, directory, index, place);
+    const uint32_t block = place.block;
+    const uint32_t present = warp.ballot(mapped == 0 && block != format::kNullAddr);
+    if ((present & (present - 1)) != 0) {
+      (void)with_blocks(warp, volume, present, block, [](const uint8_t*) {});
+    }
+    for (uint32_t k = 0; k < in_window && more; ++k) {
+      int error = warp.shfl(mapped, k);
+      const DirectoryCursor start = cursor_of_block(first + k);
+      uint32_t slot = cursor > start ? static_cast<uint32_t>(cursor - start) : 0;
+      if ((present >> k & 1u) != 0) {
+        const uint32_t one = warp.shfl(block, k);
+        const int read = with_blocks(warp, volume, all, one, [&](const uint8_t* page) {
+          const detail::DentryView view = detail::block_view(page);
+          slot = detail::walk_area(warp, volume, directory, view, slot, more, take);
+        });
+        error = simt::first_error(warp, read);
+      }
+      if (error < 0) damage = error;
+      cursor = more ? cursor_of_block(first + k + 1) : start + slot;
+    }
+    if (present == 0) {
+      // Nothing here: on to the first block that the last lane's hole does not cover.
+      const uint32_t last = in_window - 1;
+      cursor = cursor_of_block(first + last + warp.shfl(place.span, last));
+    }
+  }
+  warp.sync();
+  return 0;
+}
+
+/// Copies up to `capacity` (at least the warp's width) entries from `cursor` on to `entries`, and
+/// moves the cursor past them. Collective, uniform, by one warp. Returns how many; 0 at the end; or
+/// a negative errno. What is left out, and `damage`: as walk_entries.
+GOFS_NOINLINE GOFS_HD inline int64_t list_entries(simt::AnyWarp auto warp, Volume& volume,
+                                                  const Inode& directory, DirectoryCursor& cursor,
+                                                  NamedEntry* entries, uint32_t capacity,
+                                                  int& damage) {
+  const uint32_t rank = warp.thread_rank();
+  GOFS_ASSERT(capacity >= warp.size());
+  uint32_t count = 0;
+  const int error = walk_entries(
+      warp, volume, directory, cursor, listing_blocks(directory), damage,
+      [&](uint32_t given, const SeenEntry& seen) {
+        if ((given >> rank & 1u) != 0) {
+          NamedEntry& out = entries[count + simt::popcount(given & simt::ranks_below(rank))];
+          out.ino = seen.entry.ino;
+          out.type = seen.entry.type;
+          out.name_length = static_cast<uint16_t>(seen.name_length);
+          for (uint32_t i = 0; i < seen.name_length; ++i) out.name[i] = seen.name[i];
+          out.name[seen.name_length] = '\0';
+        }
+        count += simt::popcount(given);
+        return count + warp.size() <= capacity;
+      });
+  return error < 0 ? error : count;
+}
+
+}  // namespace gofs::f2fs
