@@ -70,7 +70,7 @@ struct alignas(128) VirtualController {
   TimingModel model;
   TimingState* timing;  // null without a model
   FaultTable* faults;   // null without fault capacity
-  WriteLog* write_log;  // null: nobody asks what was written
+  WriteLog* write_log;  // null: nobody asks what was written; else the mode is kPending
   format::nvme::IdentifyController* identify_controller;
   format::nvme::IdentifyNamespace* identify_namespace;
   uint8_t* scratch;  // one block, for admin data; guarded by the admin lock

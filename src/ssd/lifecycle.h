@@ -101,13 +101,17 @@ GOFS_HD inline int sync_all(simt::AnyWarp auto warp, VirtualController& controll
   int error = 0;
   if (warp.thread_rank() == 0) {
     WriteLog* const log = controller.write_log;
-    const uint32_t number =
-        log == nullptr ? kNotLogged : begin_logged(*log, LoggedKind::kFlush, true, 0, 0);
+    if (log != nullptr) end_posted(*log);
+    LoggedCommand flush{};
+    flush.kind = LoggedKind::kFlush;
+    const uint32_t number = log == nullptr ? kNotLogged : begin_logged(*log, flush);
     simt::add_relaxed(controller.flush_requests, uint64_t{1});
     if (controller.media.sync != nullptr) {
       error = simt::call_host(controller.media.sync, controller.media.sync_context);
     }
-    if (log != nullptr && error == 0) end_logged(*log, number);
+    if (number != kNotLogged && error == 0) {
+      simt::store_relaxed(log->commands[number].ended, next_event(*log));
+    }
   }
   return warp.shfl(error, 0);
 }

@@ -1,36 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Entering I/O commands into the write log, where the controller has one.
+// Entering I/O commands into the write log of a controller that has one.
 #pragma once
 
 #include "simt/copy_two.h"
+#include "ssd/fetch.h"
 #include "ssd/io_command.h"
-#include "ssd/write_log.h"
 
 namespace gofs::ssd {
 
-/// Before the command of each lane is carried out; its number in the log, for after_logged().
-GOFS_HD inline uint32_t before_logged(const VirtualController& controller,
-                                      const IoCommand& command) {
-  using format::nvme::IoOpcode;
-  if (!command.valid || command.fails()) return kNotLogged;
-  if (command.is(IoOpcode::kFlush)) {
-    return begin_logged(*controller.write_log, LoggedKind::kFlush, true, 0, 0);
+namespace detail {
+
+/// One lane: the ranges of a Dataset Management command, which was carried out.
+GOFS_HD inline void log_ranges(const VirtualController& controller, WriteLog& log,
+                               const IoCommand& command, LoggedCommand entry) {
+  using format::nvme::DatasetRange;
+  const auto in_first = static_cast<uint32_t>(kBlockBytes - (command.prp1 & (kBlockBytes - 1)));
+  const uint32_t bytes = command.range_count * static_cast<uint32_t>(sizeof(DatasetRange));
+  const uint32_t pages = prp_page_count(command.prp1, bytes);
+  const auto word_at = [&](uint32_t at) {
+    const bool first = at < in_first;
+    const PrpEntry page = prp_page(command.prp1, command.prp2, pages, first ? 0 : 1);
+    return *reinterpret_cast<const uint32_t*>(page.address + (first ? at : at - in_first));
+  };
+  for (uint32_t i = 0; i < command.range_count; ++i) {
+    const uint32_t at = i * static_cast<uint32_t>(sizeof(DatasetRange));
+    entry.bytes = uint64_t{word_at(at + 4)} << controller.lba_shift;
+    entry.offset = (uint64_t{word_at(at + 12)} << 32 | word_at(at + 8)) << controller.lba_shift;
+    if (entry.bytes != 0) begin_logged(log, entry);
   }
-  if (!command.is(IoOpcode::kWrite)) return kNotLogged;
-  return begin_logged(*controller.write_log, LoggedKind::kWrite, command.durable,
-                      command.lba << controller.lba_shift, command.transfer_bytes);
 }
 
-/// After the commands of a warp are carried out and before their completions are told: keeps what
-/// they wrote, as it now is on the media. A command that failed never ends: a flush that protects
-/// nothing, a write of which anything may be left. Collective.
-GOFS_HD inline void after_logged(simt::AnyWarp auto warp, const VirtualController& controller,
-                                 uint32_t number, const IoCommand& command) {
+}  // namespace detail
+
+/// Logs the commands that a warp has carried out, before their completions can be posted; what they
+/// wrote is taken from the media. Collective.
+GOFS_NOINLINE GOFS_HD inline void log_commands(simt::AnyWarp auto warp,
+                                               const VirtualController& controller,
+                                               const SubmissionQueue& queue, const Claim& claim,
+                                               const IoCommand& command) {
+  using format::nvme::IoOpcode;
   WriteLog& log = *controller.write_log;
+  if (warp.thread_rank() == 0) end_posted(log);
   warp.sync();
-  const bool writes = number != kNotLogged && command.is(format::nvme::IoOpcode::kWrite);
-  for (uint32_t left = warp.ballot(writes); left != 0; left &= left - 1) {
+  const RingPlace place = claim.first.plus(warp.thread_rank(), claim.depth);
+  LoggedCommand entry{};
+  entry.durable = command.durable ? 1 : 0;
+  entry.offset = command.lba << controller.lba_shift;
+  entry.record = command.fails() ? nullptr : &queue.records[place.index()];
+  entry.lap = place.lap();
+  uint32_t number = kNotLogged;
+  if (command.valid && command.is(IoOpcode::kWrite) && command.transfer_bytes != 0) {
+    entry.kind = LoggedKind::kWrite;
+    entry.bytes = command.transfer_bytes;
+    number = begin_logged(log, entry);
+  } else if (command.zeroes_media()) {
+    entry.kind = LoggedKind::kZeroes;
+    entry.bytes = uint64_t{command.lba_count} << controller.lba_shift;
+    command.range_count == 0 ? static_cast<void>(begin_logged(log, entry))
+                             : detail::log_ranges(controller, log, command, entry);
+  } else if (command.valid && command.is(IoOpcode::kFlush) && !command.fails()) {
+    entry.kind = LoggedKind::kFlush;
+    begin_logged(log, entry);
+  }
+  warp.sync();
+  for (uint32_t left = warp.ballot(number != kNotLogged); left != 0; left &= left - 1) {
     const LoggedCommand& one = log.commands[warp.shfl(number, simt::lowest_bit(left))];
     for (uint64_t done = 0; done < one.bytes;) {
       const uint64_t offset = one.offset + done;
@@ -42,15 +76,7 @@ GOFS_HD inline void after_logged(simt::AnyWarp auto warp, const VirtualControlle
       done += bytes;
     }
   }
-  if (!command.fails()) end_logged(log, number);
-}
-
-/// A range of the media is set to zero, or was. Called by one lane.
-GOFS_HD inline void log_zeroes(const VirtualController& controller, bool durable, uint64_t offset,
-                               uint64_t bytes) {
-  if (controller.write_log == nullptr || bytes == 0) return;
-  WriteLog& log = *controller.write_log;
-  end_logged(log, begin_logged(log, LoggedKind::kZeroes, durable, offset, bytes));
+  warp.sync();
 }
 
 }  // namespace gofs::ssd

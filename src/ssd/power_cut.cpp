@@ -16,10 +16,18 @@ WriteTrace read_trace(simt::MemorySpace& memory, ControllerRef ref) {
   if (log.lost != 0) throw std::length_error("virtual SSD: the write log ran over");
   WriteTrace trace;
   trace.commands.resize(log.count);
-  memory.read(trace.commands.data(), log.commands, log.count * sizeof(LoggedCommand));
   trace.data.resize(log.data_bytes);
-  memory.read(trace.data.data(), log.data, log.data_bytes);
+  if (log.count != 0) {
+    memory.read(trace.commands.data(), log.commands, log.count * sizeof(LoggedCommand));
+  }
+  if (log.data_bytes != 0) memory.read(trace.data.data(), log.data, log.data_bytes);
   trace.events = log.events;
+  // Nobody may have looked since the last of them ended.
+  for (LoggedCommand& command : trace.commands) {
+    if (command.ended != 0 || command.record == nullptr) continue;
+    const PendingRecord record = memory.read_object(command.record);
+    if (PendingRecord::is_posted(record.turn, command.lap)) command.ended = ++trace.events;
+  }
   return trace;
 }
 

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "simt/copy_two.h"
-#include "ssd/logged_command.h"
+#include "ssd/io_command.h"
 
 namespace gofs::ssd {
 
@@ -127,7 +127,7 @@ GOFS_HD inline void zero_media(simt::AnyWarp auto warp, const Media& media, uint
 /// Deallocated blocks read zeros. Collective; the arguments are uniform.
 GOFS_HD inline format::nvme::Status deallocate(simt::AnyWarp auto warp,
                                                const VirtualController& controller, uint64_t prp1,
-                                               uint64_t prp2, uint32_t range_count, bool durable) {
+                                               uint64_t prp2, uint32_t range_count) {
   using namespace format::nvme;
   const uint32_t bytes = range_count * static_cast<uint32_t>(sizeof(DatasetRange));
   const uint32_t page_count = prp_page_count(prp1, bytes);
@@ -157,8 +157,6 @@ GOFS_HD inline format::nvme::Status deallocate(simt::AnyWarp auto warp,
         zero_media(warp, controller.media, warp.shfl(lba, rank) << controller.lba_shift,
                    warp.shfl(lba_count, rank) << controller.lba_shift);
       }
-      log_zeroes(controller, durable, lba << controller.lba_shift,
-                 lba_count << controller.lba_shift);
     }
   }
   return kSuccess;
@@ -173,16 +171,13 @@ GOFS_NOINLINE GOFS_HD inline format::nvme::Status zero_blocks(simt::AnyWarp auto
   for (uint32_t left = warp.ballot(command.zeroes_media()); left != 0; left &= left - 1) {
     const uint32_t rank = simt::lowest_bit(left);
     const uint32_t range_count = warp.shfl(command.range_count, rank);
-    const bool durable = warp.shfl(command.durable ? 1u : 0u, rank) != 0;
     if (range_count == 0) {
-      const uint64_t offset = warp.shfl(command.lba, rank) << controller.lba_shift;
-      const uint64_t bytes = uint64_t{warp.shfl(command.lba_count, rank)} << controller.lba_shift;
-      zero_media(warp, controller.media, offset, bytes);
-      if (warp.thread_rank() == rank) log_zeroes(controller, durable, offset, bytes);
+      zero_media(warp, controller.media, warp.shfl(command.lba, rank) << controller.lba_shift,
+                 uint64_t{warp.shfl(command.lba_count, rank)} << controller.lba_shift);
       continue;
     }
     const Status outcome = deallocate(warp, controller, warp.shfl(command.prp1, rank),
-                                      warp.shfl(command.prp2, rank), range_count, durable);
+                                      warp.shfl(command.prp2, rank), range_count);
     if (warp.thread_rank() == rank) status = outcome;
   }
   return status;

@@ -15,6 +15,7 @@
 #include "ssd/completion.h"
 #include "ssd/fetch.h"
 #include "ssd/lifecycle.h"
+#include "ssd/logged_command.h"
 #include "ssd/transfer.h"
 
 namespace gofs::ssd {
@@ -111,6 +112,7 @@ GOFS_NOINLINE GOFS_HD inline void record_pending(simt::AnyWarp auto warp,
                                                  SubmissionQueue& queue, const Claim& claim,
                                                  const IoCommand& command, const FaultRule* fault,
                                                  uint64_t now_ns) {
+  if (controller.write_log != nullptr) log_commands(warp, controller, queue, claim, command);
   if (warp.thread_rank() == 0) {
     simt::count_release(queue.consumed, claim.count);  // [S3]
   }
@@ -155,10 +157,7 @@ GOFS_HD inline Claim fetch_and_execute(simt::AnyWarp auto warp, VirtualControlle
       fail_controller(warp, controller);
     }
   }
-  const bool logged = controller.write_log != nullptr;
-  const uint32_t number = logged ? before_logged(controller, command) : kNotLogged;
   execute(warp, controller, command, claim.count);
-  if (logged) after_logged(warp, controller, number, command);
   // What the lanes moved together is posted by each of them.
   warp.sync();
   if (claim.mode == CompletionMode::kDirect) {

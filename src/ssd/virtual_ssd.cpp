@@ -157,9 +157,9 @@ ControllerRef create_virtual_controller(simt::MemorySpace& memory, const Virtual
   controller.lba_count = lba_count;
   controller.transfer_bytes_max = config.mdts == 0 ? 0 : kBlockBytes << config.mdts;
   // A Flush that calls the host takes long, and must not hold up what was submitted after it.
-  controller.mode = modelled || faults || config.virtual_clock || media.sync != nullptr
-                        ? CompletionMode::kPending
-                        : CompletionMode::kDirect;
+  const bool logs = config.logged_commands != 0;
+  const bool pending = modelled || faults || logs || config.virtual_clock || media.sync != nullptr;
+  controller.mode = pending ? CompletionMode::kPending : CompletionMode::kDirect;
   controller.volatile_cache_present = config.volatile_write_cache;
   controller.volatile_cache_enabled = config.volatile_write_cache ? 1 : 0;
   controller.virtual_clock = config.virtual_clock;
@@ -177,7 +177,7 @@ ControllerRef create_virtual_controller(simt::MemorySpace& memory, const Virtual
                            layout.allocate<FaultTable::Entry>(config.fault_capacity)};
     memory.write_object(controller.faults, table);
   }
-  if (config.logged_commands != 0) {
+  if (logs) {
     WriteLog log{};
     log.commands = layout.allocate<LoggedCommand>(config.logged_commands);
     log.data = layout.allocate<uint8_t>(std::max<uint64_t>(config.logged_bytes, 1));

@@ -3,13 +3,14 @@
 // What a controller's media was told to change, in order and with the data: enough to build, later
 // and on the host, every state in which a power cut at any moment could have left it (power_cut.h).
 //
-// Time is counted in events: each command that changes or flushes the media begins with one and
-// ends with one, the latter before its completion is told to the driver. A flush makes durable what
-// had ended before it began. Commands on the same blocks at the same time may be logged in either
-// order, as they may be carried out.
+// Time is counted in events: each command that changes or flushes the media begins with one, and
+// ends with one when its completion is posted. A flush makes durable what had ended before it
+// began. Commands on the same blocks at the same time may be logged in either order, as they may be
+// carried out. A controller with a log has CompletionMode::kPending, so that only the way that has
+// the time anyway asks for it.
 #pragma once
 
-#include "simt/atomic.h"
+#include "ssd/queue_state.h"
 
 namespace gofs::ssd {
 
@@ -21,8 +22,10 @@ struct LoggedCommand {
   uint64_t offset;   // on the media, bytes
   uint64_t bytes;    // 0: a flush
   uint64_t data;     // kWrite: where its bytes begin in WriteLog::data
-  uint32_t began;    // event
-  uint32_t ended;    // event; 0: it never did
+  uint32_t began;    // event; 0: the entry is not there yet
+  uint32_t ended;    // event; 0: not yet, or it failed: nothing is promised
+  const PendingRecord* record;  // of its completion; null: it failed
+  uint64_t lap;                 // of that record
 };
 
 /// In the controller's memory.
@@ -32,32 +35,54 @@ struct WriteLog {
   uint32_t capacity;
   uint64_t data_capacity;
   alignas(128) uint32_t count;
+  uint32_t settled;  // no entry before this one has still to end
   uint32_t events;
-  uint64_t data_bytes;
   uint32_t lost;  // commands that found no room: the log is of no use
+  uint64_t data_bytes;
 };
 
 inline constexpr uint32_t kNotLogged = ~0u;
 
 GOFS_HD inline uint32_t next_event(WriteLog& log) { return simt::add_relaxed(log.events, 1u) + 1; }
 
-/// One lane: a command begins. Its number, or kNotLogged.
-GOFS_HD inline uint32_t begin_logged(WriteLog& log, LoggedKind kind, bool durable, uint64_t offset,
-                                     uint64_t bytes) {
-  const uint64_t room = kind == LoggedKind::kWrite ? bytes : 0;
-  const uint64_t data = room == 0 ? 0 : simt::add_relaxed(log.data_bytes, room);
+/// One lane: enters `command`, whose places for its data, began and ended are filled in. Its
+/// number, or kNotLogged.
+GOFS_HD inline uint32_t begin_logged(WriteLog& log, LoggedCommand command) {
+  const uint64_t room = command.kind == LoggedKind::kWrite ? command.bytes : 0;
+  command.data = room == 0 ? 0 : simt::add_relaxed(log.data_bytes, room);
   const uint32_t number = simt::add_relaxed(log.count, 1u);
-  if (number >= log.capacity || data + room > log.data_capacity) {
+  if (number >= log.capacity || command.data + room > log.data_capacity) {
     simt::add_relaxed(log.lost, 1u);
     return kNotLogged;
   }
-  log.commands[number] = {kind, durable ? 1u : 0u, offset, bytes, data, next_event(log), 0};
+  LoggedCommand& entry = log.commands[number];
+  command.began = command.ended = 0;
+  entry = command;
+  simt::store_release(entry.began, next_event(log));  // [S8]
   return number;
 }
 
-/// One lane: the command is carried out, its completion not yet told.
-GOFS_HD inline void end_logged(WriteLog& log, uint32_t number) {
-  if (number != kNotLogged) log.commands[number].ended = next_event(log);
+/// One lane: notes which commands have ended since somebody last looked.
+GOFS_HD inline void end_posted(WriteLog& log) {
+  const uint32_t count = simt::min(simt::load_relaxed(log.count), log.capacity);
+  const uint32_t first = simt::load_relaxed(log.settled);
+  uint32_t settled = first;
+  for (uint32_t number = first; number < count; ++number) {
+    LoggedCommand& entry = log.commands[number];
+    bool over = simt::load_relaxed(entry.ended) != 0;
+    if (!over && simt::load_acquire(entry.began) != 0) {  // [S8]
+      over = entry.record == nullptr;
+      if (!over && PendingRecord::is_posted(simt::load_acquire(entry.record->turn), entry.lap)) {
+        uint32_t expected = 0;
+        simt::AtomicRef<uint32_t>(entry.ended)
+            .compare_exchange_strong(expected, next_event(log), simt::memory_order_relaxed,
+                                     simt::memory_order_relaxed);
+        over = true;
+      }
+    }
+    if (over && settled == number) settled = number + 1;
+  }
+  simt::AtomicRef<uint32_t>(log.settled).fetch_max(settled, simt::memory_order_relaxed);
 }
 
 }  // namespace gofs::ssd
