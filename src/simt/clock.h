@@ -46,23 +46,27 @@ class Deadline {
 };
 
 #if !defined(__CUDA_ARCH__)
-/// Pauses that this thread still sleeps through: the core is not ours alone.
+/// Waits that this thread still sleeps through, since it shares its core with other programs. A
+/// yield is cheapest where the core is free for us, but puts us behind every program that wants it,
+/// milliseconds each time; who sleeps comes back in front of them.
 inline thread_local uint32_t host_sleeps_left = 0;
 
-/// Lets other threads run. A yield is cheapest where the core is free for us, but puts us behind
-/// every other program that wants it, milliseconds each time; who sleeps comes back in front of
-/// them.
-inline void pause_host_thread() {
+/// Lets other threads run, and finds out whether they are other programs'.
+inline void yield_host_thread() {
   constexpr uint64_t kOthersRanNs = 200'000;
-  constexpr uint32_t kSleeps = 64;  // until the next look at how long a yield takes
-  if (host_sleeps_left > 0) {
-    --host_sleeps_left;
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
-    return;
-  }
+  constexpr uint32_t kSleeps = 512;  // until the next look
   const uint64_t before = now_ns();
   std::this_thread::yield();
   if (now_ns() - before > kOthersRanNs) host_sleeps_left = kSleeps;
+}
+
+inline void pause_host_thread() {
+  if (host_sleeps_left == 0) {
+    yield_host_thread();
+  } else {
+    --host_sleeps_left;
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
 }
 #endif
 

@@ -5,11 +5,12 @@
 // ThreadSanitizer still sees what a missing sync() would break on a GPU. sync() does order memory.
 #pragma once
 
-#include "simt/platform.h"
+#include "simt/clock.h"
 
 #if !defined(__CUDA_ARCH__)
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -59,30 +60,41 @@ class Team {
     arrive(std::memory_order_relaxed, std::memory_order_relaxed);
   }
 
-  /// Who waits sleeps at once: a thread that yields is put behind every other program on the core,
-  /// milliseconds for each exchange where there are any. ThreadSanitizer does not see the system
-  /// call, so it orders nothing for it.
+  /// Who waits yields for a while, or sleeps at once where that would put it behind other programs.
+  /// ThreadSanitizer does not see the system call, so it orders nothing for it.
   void arrive(std::memory_order arrival, std::memory_order waiting) {
+    constexpr uint32_t kYields = 64;
     const uint64_t before = arrived_.fetch_add(1, arrival);
     const uint64_t all = (before / size_ + 1) * size_;
     if (before + 1 == all) {
-      if (size_ > 1) futex(FUTEX_WAKE_PRIVATE, INT_MAX);
+      if (sleepers_.load(std::memory_order_relaxed) != 0) futex(FUTEX_WAKE_PRIVATE, INT_MAX);
       return;
     }
+    uint32_t yields = 0;
     for (uint64_t seen = arrived_.load(waiting); seen < all; seen = arrived_.load(waiting)) {
+      if (host_sleeps_left == 0 && yields++ < kYields) {
+        yield_host_thread();
+        continue;
+      }
+      if (host_sleeps_left != 0) --host_sleeps_left;
+      sleepers_.fetch_add(1, std::memory_order_relaxed);
       futex(FUTEX_WAIT_PRIVATE, static_cast<uint32_t>(seen));
+      sleepers_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
 
-  /// On the low half of `arrived_`: only the last to arrive wakes the others.
+  /// On the low half of `arrived_`: only the last to arrive wakes the others. A sleep ends by
+  /// itself soon, should the last have missed that there is a sleeper.
   void futex(int operation, uint32_t value) {
-    syscall(SYS_futex, &arrived_, operation, value, nullptr, nullptr, 0);
+    const timespec bound{0, 10'000'000};
+    syscall(SYS_futex, &arrived_, operation, value, &bound, nullptr, 0);
   }
   static_assert(std::endian::native == std::endian::little);
 
   const uint32_t size_;
   std::array<Word, kSizeMax> words_;
   std::atomic<uint64_t> arrived_{0};
+  std::atomic<uint32_t> sleepers_{0};
 };
 
 #else

@@ -43,7 +43,7 @@ struct Options {
   uint64_t first = 0;
   uint64_t seed = 1;
   uint32_t width = 1;
-  uint32_t sweep_step = 120;  // every so many of the single fields
+  uint32_t sweep_step = 240;  // every so many of the single fields
   bool asked = false;         // for a number of programs: nothing else is run
   std::string base;           // empty: all
   std::string program;        // hexadecimal
@@ -373,7 +373,7 @@ TEST_P(MutateTest, mutated_images_are_read_alike_at_every_width) {
   if (IsSkipped()) return;
   Bench one(GetParam(), 1);
   Bench four(GetParam(), 4);
-  for (uint64_t i = 0; i < 5; ++i) {
+  for (uint64_t i = 0; i < 3; ++i) {
     Program program = one.mutator().random_program(seed_of(GetParam(), 1'000'000 + i));
     program.late = 0;  // operations are not counted alike
     const Outcome narrow = one.run(program, "narrow", i);
