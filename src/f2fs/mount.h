@@ -236,7 +236,7 @@ GOFS_HD inline MountResult take_journals(Volume& volume, const format::NatJourna
         JournaledNat{entry.nid, NatRecord{entry.ne.ino, entry.ne.block_addr, entry.ne.version}};
   }
   for (uint32_t i = 0; i < sit_count; ++i) {
-    volume.sit_journal[i] = JournaledSit{sit.entries[i].segno, sit.entries[i].se.vblocks};
+    volume.sit_journal[i] = JournaledSit{sit.entries[i].segno, sit.entries[i].se};
   }
   volume.nat_journal_count = nat_count;
   volume.sit_journal_count = sit_count;

@@ -136,4 +136,18 @@ GOFS_HD inline void abandon_frame(const PageCache& cache, uint32_t frame) {
       .fetch_sub(kFrameLoading + 1, simt::memory_order_release);
 }
 
+/// Forgets the page `key`, whose block was written behind the cache's back. One lane; nobody else
+/// asks for it meanwhile.
+GOFS_HD inline void drop_page(const PageCache& cache, uint64_t key) {
+  const uint32_t frame = find_frame(cache, key);
+  if (frame == kNoFrame) return;
+  simt::AtomicRef<uint32_t> state(cache.state(frame));
+  uint32_t seen = state.load(simt::memory_order_relaxed);
+  if ((seen & (kPinMask | kFrameLoading)) == 0 &&
+      state.compare_exchange_strong(seen, kFrameLoading | 1u, simt::memory_order_acquire,
+                                    simt::memory_order_relaxed)) {
+    abandon_frame(cache, frame);
+  }
+}
+
 }  // namespace gofs::f2fs

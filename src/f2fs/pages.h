@@ -25,6 +25,32 @@ GOFS_NOINLINE GOFS_HD inline int read_blocks(simt::AnyWarp auto warp, Volume& vo
   return nvme::to_errno(nvme::execute(warp, device, nvme::pick_queue(device), lanes, command));
 }
 
+/// Writes one block a lane at `block` from `buffer`, which is block-aligned. Collective. Each lane
+/// in `lanes` returns 0 or a negative errno. What was written is durable after flush_device() only.
+GOFS_NOINLINE GOFS_HD inline int write_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                              uint32_t lanes, uint32_t block, const void* buffer) {
+  nvme::Device& device = *volume.device;
+  const uint32_t shift = kBlockShift - device.lba_shift;
+  nvme::Command command{};
+  command.opcode = format::nvme::IoOpcode::kWrite;
+  command.lba = uint64_t{block} << shift;
+  command.lba_count = 1u << shift;
+  command.buffer = const_cast<void*>(buffer);
+  command.bytes = kBlockBytes;
+  return nvme::to_errno(nvme::execute(warp, device, nvme::pick_queue(device), lanes, command));
+}
+
+/// Makes durable all that was written by commands which have returned. Collective, uniform. 0 or a
+/// negative errno.
+GOFS_NOINLINE GOFS_HD inline int flush_device(simt::AnyWarp auto warp, Volume& volume) {
+  nvme::Device& device = *volume.device;
+  nvme::Command command{};
+  command.opcode = format::nvme::IoOpcode::kFlush;
+  const nvme::CommandStatus status =
+      nvme::execute(warp, device, nvme::pick_queue(device), 1u, command);
+  return simt::first_error(warp, warp.thread_rank() == 0 ? nvme::to_errno(status) : 0);
+}
+
 /// Calls `use(const uint8_t* page)` on each lane in `lanes` with the page of its `key`, which stays
 /// valid for the call. `resolve(lanes, block)` is called collectively for pages that are not in
 /// memory and gives each of those lanes the block to read, or an error; `check(page, block)` looks

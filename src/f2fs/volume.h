@@ -26,7 +26,7 @@ struct JournaledNat {
 
 struct JournaledSit {
   uint32_t segno;
-  uint32_t valid_and_type;  // vblocks as on disk
+  format::SitEntry entry;
 };
 
 /// A checkpoint block and its payload: at most a segment less two.

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "host/image/image_builder.h"
 #include "host/image/image_target.h"
@@ -41,6 +42,12 @@ class TestImage {
     must(image::ImageBuilder::create(*target, options, &builder));
     fill(*builder);
     must(builder->finish());
+    geometry_ = format::geometry_of(superblock(0));
+  }
+  /// A copy of an image that somebody else has made.
+  explicit TestImage(const std::vector<uint8_t>& contents)
+      : volume_bytes_(contents.size()), memory_(arena_.bytes(contents.size())) {
+    std::memcpy(memory_, contents.data(), contents.size());
     geometry_ = format::geometry_of(superblock(0));
   }
   TestImage(const TestImage&) = delete;

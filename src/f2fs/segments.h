@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The segment information table in memory, of a volume that is written to: which blocks of each
+// main segment hold something now, and which did at the last checkpoint. What did must not be
+// written over before the next one, or a crash would find it changed.
+//
+// Each SIT block has two places on disk. Its current copy is what the last checkpoint refers to; a
+// checkpoint writes what has changed to the other one and then refers to that.
+#pragma once
+
+#include "f2fs/pages.h"
+
+namespace gofs::f2fs {
+
+inline constexpr uint32_t kMapWords = format::kBlocksPerSegment / 32;
+
+/// A main segment. Bit i % 32 of word i / 32 is block i.
+struct SegmentInfo {
+  uint32_t valid[kMapWords];
+  uint32_t committed[kMapWords];
+  uint64_t mtime;  // mean age in seconds of elapsed_time; cleaning asks for it
+  uint32_t valid_count;
+  uint32_t type;  // format::Log
+};
+
+struct SegmentTable {
+  SegmentInfo* segments;  // main_segments
+  uint32_t* dirty;        // a bit for each SIT block: some entry has changed
+};
+
+namespace detail {
+
+/// Four bytes of a map as F2FS keeps it, most significant bit first, wherever they lie.
+GOFS_HD constexpr uint32_t load_map_word(const uint8_t* bytes) {
+  uint32_t word = 0;
+  for (uint32_t i = 0; i < 32; ++i) word |= (bytes[i / 8] >> (7 - i % 8) & 1u) << i;
+  return word;
+}
+
+GOFS_HD constexpr void store_map_word(uint8_t* bytes, uint32_t word) {
+  for (uint32_t k = 0; k < 4; ++k) {
+    uint32_t byte = 0;
+    for (uint32_t i = 0; i < 8; ++i) byte |= (word >> (8 * k + i) & 1u) << (7 - i);
+    bytes[k] = static_cast<uint8_t>(byte);
+  }
+}
+
+/// One lane. -EUCLEAN (reported) if the entry contradicts itself.
+GOFS_HD inline int unpack_segment(Volume& volume, uint32_t segno, const format::SitEntry& entry,
+                                  SegmentInfo& segment) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < kMapWords; ++i) {
+    const uint32_t word = load_map_word(entry.valid_map + 4 * i);
+    segment.valid[i] = segment.committed[i] = word;
+    count += simt::popcount(word);
+  }
+  segment.mtime = entry.mtime;
+  segment.valid_count = count;
+  segment.type = entry.type();
+  if (count != entry.valid_count() || entry.type() >= format::kLogCount) {
+    return report(*volume.corruptions, {Structure::kSitEntry, 0, segno, entry.vblocks});
+  }
+  return 0;
+}
+
+/// One lane.
+GOFS_HD inline void pack_segment(const SegmentInfo& segment, format::SitEntry& entry) {
+  entry.set_vblocks(segment.valid_count, segment.type);
+  for (uint32_t i = 0; i < kMapWords; ++i) {
+    store_map_word(entry.valid_map + 4 * i, segment.valid[i]);
+  }
+  entry.mtime = segment.mtime;
+}
+
+}  // namespace detail
+
+/// Says that a segment's entry is to be written at the next checkpoint. One lane.
+GOFS_HD inline void mark_dirty(const SegmentTable& table, uint32_t segno) {
+  const uint32_t index = segno / format::kSitEntriesPerBlock;
+  simt::AtomicRef<uint32_t>(table.dirty[index / 32])
+      .fetch_or(1u << index % 32, simt::memory_order_relaxed);
+}
+
+GOFS_HD inline bool is_dirty(const SegmentTable& table, uint32_t sit_block) {
+  return (simt::load_relaxed(table.dirty[sit_block / 32]) >> sit_block % 32 & 1u) != 0;
+}
+
+/// Reads the SIT. Collective; warps 0 to `warp_count` - 1 do it together and then synchronise. The
+/// journal is not asked (take_sit_journal). Returns 0 or a negative errno, for all lanes alike.
+GOFS_NOINLINE GOFS_HD inline int load_segments(simt::AnyWarp auto warp, Volume& volume,
+                                               const SegmentTable& table, uint32_t warp_index,
+                                               uint32_t warp_count) {
+  const format::Geometry& geometry = volume.geometry;
+  const uint32_t blocks = geometry.sit_blocks_used();
+  int result = 0;
+  for (uint32_t index = warp_index; index < blocks; index += warp_count) {
+    const uint32_t block = geometry.sit_block(index, format::msb_bit(volume.sit_bitmap, index));
+    int damaged = 0;
+    const int read = with_blocks(warp, volume, warp.ballot(true), block, [&](const uint8_t* page) {
+      const auto& sit = *reinterpret_cast<const format::SitBlock*>(page);
+      for (uint32_t i = warp.thread_rank(); i < format::kSitEntriesPerBlock; i += warp.size()) {
+        const uint32_t segno = index * format::kSitEntriesPerBlock + i;
+        if (segno >= geometry.main_segments) break;
+        const int error =
+            detail::unpack_segment(volume, segno, sit.entries[i], table.segments[segno]);
+        if (error < 0) damaged = error;
+      }
+    });
+    const int error = simt::first_error(warp, read < 0 ? read : damaged);
+    if (error < 0) result = error;
+  }
+  return result;
+}
+
+/// What the checkpoint's journal says stands over the SIT: enters it, to be written. Collective, by
+/// one warp, after load_segments.
+GOFS_NOINLINE GOFS_HD inline int take_sit_journal(simt::AnyWarp auto warp, Volume& volume,
+                                                  const SegmentTable& table) {
+  int error = 0;
+  if (warp.thread_rank() == 0) {
+    for (uint32_t i = 0; i < volume.sit_journal_count; ++i) {
+      const JournaledSit& journaled = volume.sit_journal[i];
+      if (journaled.segno >= volume.geometry.main_segments) {
+        error = report(*volume.corruptions, {Structure::kSitEntry, 0, journaled.segno, i});
+        continue;
+      }
+      const int unpacked = detail::unpack_segment(volume, journaled.segno, journaled.entry,
+                                                  table.segments[journaled.segno]);
+      if (unpacked < 0) error = unpacked;
+      mark_dirty(table, journaled.segno);
+    }
+  }
+  warp.sync();
+  return warp.shfl(error, 0);
+}
+
+/// SIT block `index` as it is to be written, at `page`. Collective.
+GOFS_HD inline void pack_sit_block(simt::AnyWarp auto warp, const Volume& volume,
+                                   const SegmentTable& table, uint32_t index, uint8_t* page) {
+  auto& sit = *reinterpret_cast<format::SitBlock*>(page);
+  for (uint32_t i = warp.thread_rank(); i < kBlockBytes; i += warp.size()) page[i] = 0;
+  warp.sync();
+  for (uint32_t i = warp.thread_rank(); i < format::kSitEntriesPerBlock; i += warp.size()) {
+    const uint32_t segno = index * format::kSitEntriesPerBlock + i;
+    if (segno >= volume.geometry.main_segments) break;
+    detail::pack_segment(table.segments[segno], sit.entries[i]);
+  }
+  warp.sync();
+}
+
+}  // namespace gofs::f2fs

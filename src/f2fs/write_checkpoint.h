@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Making a checkpoint: what has changed since the last one becomes what the volume is after a
+// crash.
+//
+// Nothing that the last checkpoint refers to is written over, until one block makes the new one
+// valid: SIT and NAT blocks go to their other copies, the pack to the other pack, its closing block
+// last and alone. A flush before that block makes all it vouches for durable, a flush after it the
+// checkpoint itself. What fails on the way leaves memory and disk at the last checkpoint.
+#pragma once
+
+#include "f2fs/node.h"
+#include "f2fs/writer.h"
+
+namespace gofs::f2fs {
+
+namespace detail {
+
+/// Block addresses of a warp's worth of packed pages, one a lane.
+struct PackedBlocks {
+  uint32_t count;
+  uint32_t block;  // of this lane's page
+};
+
+/// Writes the first `packed.count` of the writer's pages. Collective, uniform.
+GOFS_HD inline int write_packed(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                const PackedBlocks& packed) {
+  const uint32_t rank = warp.thread_rank();
+  const uint32_t lanes = warp.ballot(rank < packed.count);
+  if (lanes == 0) return 0;
+  const int error =
+      write_blocks(warp, volume, lanes, packed.block, writer.pages + uint64_t{rank} * kBlockBytes);
+  return simt::first_error(warp, rank < packed.count ? error : 0);
+}
+
+GOFS_HD inline void flip(uint8_t* bitmap, uint32_t index) {
+  format::set_msb_bit(bitmap, index, !format::msb_bit(bitmap, index));
+}
+
+/// A bitmap of the checkpoint that is being made, in its own copy.
+GOFS_HD inline uint8_t* next_bitmap(const Volume& volume, const Writer& writer,
+                                    const uint8_t* bitmap) {
+  return writer.checkpoint + (bitmap - volume.checkpoint_blocks);
+}
+
+/// Writes the SIT blocks that have changed to their other copies. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int write_sit(simt::AnyWarp auto warp, Volume& volume,
+                                           Writer& writer) {
+  const format::Geometry& geometry = volume.geometry;
+  uint8_t* const bitmap = next_bitmap(volume, writer, volume.sit_bitmap);
+  const uint32_t width = simt::min(warp.size(), kWriterPages);
+  PackedBlocks packed{};
+  const uint32_t blocks = geometry.sit_blocks_used();
+  for (uint32_t index = 0; index < blocks; ++index) {
+    if (is_dirty(writer.segments, index)) {
+      pack_sit_block(warp, volume, writer.segments, index,
+                     writer.pages + uint64_t{packed.count} * kBlockBytes);
+      const bool other = !format::msb_bit(volume.sit_bitmap, index);
+      if (warp.thread_rank() == packed.count) packed.block = geometry.sit_block(index, other);
+      if (warp.thread_rank() == 0) flip(bitmap, index);
+      ++packed.count;
+    }
+    if (packed.count == width || index + 1 == blocks) {
+      const int error = write_packed(warp, volume, writer, packed);
+      if (error < 0) return error;
+      packed.count = 0;
+    }
+  }
+  return 0;
+}
+
+/// Writes the NAT blocks that the journal changes to their other copies. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int write_nat(simt::AnyWarp auto warp, Volume& volume,
+                                           Writer& writer) {
+  const format::Geometry& geometry = volume.geometry;
+  uint8_t* const bitmap = next_bitmap(volume, writer, volume.nat_bitmap);
+  const uint32_t rank = warp.thread_rank();
+  for (uint32_t i = 0; i < volume.nat_journal_count; ++i) {
+    const uint32_t index = volume.nat_journal[i].nid / format::kNatEntriesPerBlock;
+    if (volume.nat_journal[i].nid >= geometry.nid_count()) {
+      return report(*volume.corruptions, {Structure::kNatEntry, 0, volume.nat_journal[i].nid, i});
+    }
+    bool done = false;
+    for (uint32_t before = 0; before < i; ++before) {
+      done = done || volume.nat_journal[before].nid / format::kNatEntriesPerBlock == index;
+    }
+    if (done) continue;
+    auto& nat = *reinterpret_cast<format::NatBlock*>(writer.pages);
+    const bool version = format::msb_bit(volume.nat_bitmap, index);
+    int error = read_uniform(warp, volume, geometry.nat_block(index, version), writer.pages);
+    if (error < 0) return error;
+    if (rank == 0) {
+      for (uint32_t k = i; k < volume.nat_journal_count; ++k) {
+        const JournaledNat& journaled = volume.nat_journal[k];
+        if (journaled.nid / format::kNatEntriesPerBlock != index) continue;
+        format::NatEntry& entry = nat.entries[journaled.nid % format::kNatEntriesPerBlock];
+        entry.ino = journaled.record.ino;
+        entry.block_addr = journaled.record.block;
+        entry.version = journaled.record.version;
+      }
+      flip(bitmap, index);
+    }
+    warp.sync();
+    const uint32_t target = geometry.nat_block(index, !version);
+    error = write_packed(warp, volume, writer, {1, target});
+    if (error < 0) return error;
+    if (rank == 0) drop_page(volume.cache, page_key(PageKind::kBlock, target));
+    warp.sync();
+  }
+  return 0;
+}
+
+/// Fills in the head of the next checkpoint. One lane.
+GOFS_HD inline void fill_checkpoint(const Volume& volume, const Writer& writer, bool unmounting) {
+  auto& checkpoint = *reinterpret_cast<format::Checkpoint*>(writer.checkpoint);
+  const uint32_t kept = format::kCheckpointLargeNatBitmap | format::kCheckpointFsck |
+                        format::kCheckpointError | format::kCheckpointQuotaNeedFsck |
+                        format::kCheckpointTrimmed;
+  checkpoint.checkpoint_ver = volume.checkpoint_version + 1;
+  checkpoint.valid_block_count = volume.valid_block_count;
+  checkpoint.valid_node_count = volume.valid_node_count;
+  checkpoint.valid_inode_count = volume.valid_inode_count;
+  uint32_t free_segments = 0;
+  for (uint32_t segno = 0; segno < volume.geometry.main_segments; ++segno) {
+    bool current = false;
+    for (const Log& log : writer.logs) current = current || log.segno == segno;
+    if (!current && writer.segments.segments[segno].valid_count == 0) ++free_segments;
+  }
+  checkpoint.free_segment_count = free_segments;
+  for (uint32_t log = 0; log < format::kLogCount; ++log) {
+    const Log& mine = writer.logs[log];
+    const uint32_t in_kind = format::is_node_log(log) ? log - format::kHotNode : log;
+    const auto next = static_cast<uint16_t>(mine.next);
+    if (format::is_node_log(log)) {
+      checkpoint.cur_node_segno[in_kind] = mine.segno;
+      checkpoint.cur_node_blkoff[in_kind] = next;
+    } else {
+      checkpoint.cur_data_segno[in_kind] = mine.segno;
+      checkpoint.cur_data_blkoff[in_kind] = next;
+    }
+    checkpoint.alloc_type[log] = static_cast<uint8_t>(mine.alloc_type);
+  }
+  checkpoint.ckpt_flags = (volume.checkpoint_flags & kept) | format::kCheckpointCrcRecovery |
+                          (unmounting ? uint32_t{format::kCheckpointUmount} : 0);
+  const uint32_t start_sum = 1 + volume.geometry.cp_payload;
+  const uint32_t summaries = unmounting ? format::kLogCount : format::kDataLogCount;
+  checkpoint.cp_pack_start_sum = start_sum;
+  checkpoint.cp_pack_total_block_count = start_sum + summaries + 1;
+  const uint32_t offset = checkpoint.checksum_offset;
+  format::store_u32(writer.checkpoint + offset,
+                    format::checkpoint_checksum(writer.checkpoint, offset));
+}
+
+/// Writes the pack but for its closing block, flushes, writes that, flushes. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int write_pack(simt::AnyWarp auto warp, Volume& volume,
+                                            Writer& writer) {
+  const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(writer.checkpoint);
+  const uint32_t base = volume.geometry.pack_block(1 - volume.checkpoint_pack);
+  const uint32_t start_sum = checkpoint.cp_pack_start_sum;
+  const uint32_t closing = checkpoint.cp_pack_total_block_count - 1u;
+  for (uint32_t first = 0; first < closing; first += warp.size()) {
+    const uint32_t i = first + warp.thread_rank();
+    const void* from = writer.checkpoint + uint64_t{i} * kBlockBytes;
+    if (i >= start_sum && i < closing) from = &writer.summaries[i - start_sum];
+    const uint32_t lanes = warp.ballot(i < closing);
+    const int written = write_blocks(warp, volume, lanes, base + i, from);
+    const int error = simt::first_error(warp, i < closing ? written : 0);
+    if (error < 0) return error;
+  }
+  int error = flush_device(warp, volume);
+  if (error < 0) return error;
+  error =
+      simt::first_error(warp, write_blocks(warp, volume, 1u, base + closing, writer.checkpoint));
+  if (error == 0) error = flush_device(warp, volume);
+  // The block may be there or not: what either checkpoint refers to must stay as it is.
+  if (error < 0 && warp.thread_rank() == 0) writer.failed = error;
+  warp.sync();
+  return error;
+}
+
+/// What the new checkpoint refers to is what there is. Collective.
+GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volume& volume,
+                                                   Writer& writer) {
+  const uint32_t rank = warp.thread_rank();
+  const uint32_t width = warp.size();
+  const uint64_t bytes = (1 + uint64_t{volume.geometry.cp_payload}) * kBlockBytes;
+  for (uint64_t i = rank; i < bytes; i += width) volume.checkpoint_blocks[i] = writer.checkpoint[i];
+  for (uint32_t segno = rank; segno < volume.geometry.main_segments; segno += width) {
+    if (!is_dirty(writer.segments, segno / format::kSitEntriesPerBlock)) continue;
+    SegmentInfo& segment = writer.segments.segments[segno];
+    for (uint32_t i = 0; i < kMapWords; ++i) segment.committed[i] = segment.valid[i];
+  }
+  warp.sync();
+  const uint32_t words =
+      static_cast<uint32_t>(simt::divide_up(volume.geometry.sit_blocks_used(), 32));
+  for (uint32_t i = rank; i < words; i += width) writer.segments.dirty[i] = 0;
+  if (rank == 0) {
+    const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(writer.checkpoint);
+    volume.checkpoint_version = checkpoint.checkpoint_ver;
+    volume.checkpoint_flags = checkpoint.ckpt_flags;
+    volume.checkpoint_pack = 1 - volume.checkpoint_pack;
+    volume.free_segments = checkpoint.free_segment_count;
+    volume.nat_journal_count = volume.sit_journal_count = 0;
+  }
+  warp.sync();
+}
+
+}  // namespace detail
+
+/// Makes a checkpoint. `unmounting`: nothing is written to the volume after it. Collective, by one
+/// warp; nobody else uses the volume. When it returns 0 the volume's state is durable; otherwise
+/// (negative errno of the device) it is at its former checkpoint, in memory and on disk, unless the
+/// very last step failed: then no other checkpoint can be made (-EROFS), and what the disk holds is
+/// one of the two.
+GOFS_NOINLINE GOFS_HD inline int write_checkpoint(simt::AnyWarp auto warp, Volume& volume,
+                                                  Writer& writer, bool unmounting) {
+  if (writer.failed < 0) return -EROFS;
+  const uint64_t bytes = (1 + uint64_t{volume.geometry.cp_payload}) * kBlockBytes;
+  for (uint64_t i = warp.thread_rank(); i < bytes; i += warp.size()) {
+    writer.checkpoint[i] = volume.checkpoint_blocks[i];
+  }
+  warp.sync();
+  int error = detail::write_sit(warp, volume, writer);
+  if (error == 0) error = detail::write_nat(warp, volume, writer);
+  if (error < 0) return error;
+  if (warp.thread_rank() == 0) detail::fill_checkpoint(volume, writer, unmounting);
+  warp.sync();
+  error = detail::write_pack(warp, volume, writer);
+  if (error == 0) detail::adopt_checkpoint(warp, volume, writer);
+  return error;
+}
+
+}  // namespace gofs::f2fs

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a volume that is written to has in memory beside what a reader needs: the segment table, the
+// six logs with their summaries, and the checkpoint that is being made. begin_writing() fills it;
+// checkpoint_write.h makes checkpoints from it. Memory is laid out by the host
+// (writer_layout.h) when the volume's size is known, that is after mount().
+#pragma once
+
+#include "f2fs/mount.h"
+#include "f2fs/segments.h"
+
+namespace gofs::f2fs {
+
+/// Where the next block of a kind goes.
+struct Log {
+  uint32_t segno;
+  uint32_t next;        // block in the segment; below kBlocksPerSegment
+  uint32_t alloc_type;  // format::AllocType
+};
+
+/// Blocks that a warp packs before it writes them together.
+inline constexpr uint32_t kWriterPages = 32;
+
+struct Writer {
+  SegmentTable segments;
+  Log logs[format::kLogCount];
+  format::SummaryBlock* summaries;  // of the logs' segments
+  uint8_t* checkpoint;              // as volume.checkpoint_blocks: the next one, while it is made
+  uint8_t* pages;                   // kWriterPages blocks, for who makes a checkpoint
+  int failed;  // a negative errno: whether the last checkpoint was made is not known
+};
+
+enum class WriteProblem : uint32_t {
+  kNone,
+  kDevice,      // value: errno of a read
+  kUnclean,     // not unmounted cleanly: value: checkpoint flags
+  kFeature,     // value: features that cannot be written yet
+  kSegments,    // the SIT contradicts itself; the log of corruptions says where
+  kCurrentLog,  // value: log whose segment cannot be one
+};
+
+struct WriteResult {
+  WriteProblem problem;
+  int error;  // 0 or a negative errno
+  uint64_t value;
+};
+
+namespace detail {
+
+/// Features whose structures change with the data and are not kept up.
+inline constexpr uint32_t kFeaturesReadOnly = format::kFeatureQuota | format::kFeatureCasefold;
+
+/// Where entry `offset` of data log `log` lies in compact summaries, of which `before` come first.
+GOFS_NOINLINE GOFS_HD inline int load_compact_summaries(simt::AnyWarp auto warp, Volume& volume,
+                                                        Writer& writer, uint32_t first_block) {
+  const uint32_t rank = warp.thread_rank();
+  uint8_t* const page = writer.pages;
+  uint32_t loaded = ~0u;
+  uint32_t before = 0;
+  for (uint32_t log = 0; log < format::kDataLogCount; ++log) {
+    const uint32_t count = writer.logs[log].alloc_type == format::kAllocSsr
+                               ? format::kBlocksPerSegment
+                               : writer.logs[log].next;
+    for (uint32_t i = 0; i < count;) {
+      const format::CompactPlace place = format::compact_summary_place(before + i);
+      if (place.block != loaded) {
+        const int error = read_uniform(warp, volume, first_block + place.block, page);
+        if (error < 0) return error;
+        loaded = place.block;
+      }
+      // As many as lie in this block.
+      uint32_t run = 1;
+      while (i + run < count &&
+             format::compact_summary_place(before + i + run).block == place.block) {
+        ++run;
+      }
+      const auto* entries =
+          reinterpret_cast<const format::SummaryEntry*>(page + place.offset_bytes);
+      for (uint32_t k = rank; k < run; k += warp.size()) {
+        writer.summaries[log].entries[i + k] = entries[k];
+      }
+      i += run;
+      warp.sync();
+    }
+    before += count;
+  }
+  return 0;
+}
+
+/// The summaries of the six logs, as the checkpoint pack has them. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int load_summaries(simt::AnyWarp auto warp, Volume& volume,
+                                                Writer& writer) {
+  const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(volume.checkpoint_blocks);
+  const uint32_t base = volume.geometry.pack_block(volume.checkpoint_pack);
+  const bool compact = checkpoint.has(format::kCheckpointCompactSummary);
+  for (uint32_t log = compact ? format::kDataLogCount : 0; log < format::kLogCount; ++log) {
+    const uint32_t block = base + format::summary_block_in_pack(checkpoint, log);
+    const int error =
+        read_uniform(warp, volume, block, reinterpret_cast<uint8_t*>(&writer.summaries[log]));
+    if (error < 0) return error;
+  }
+  if (compact) {
+    const int error =
+        load_compact_summaries(warp, volume, writer, base + checkpoint.cp_pack_start_sum);
+    if (error < 0) return error;
+  }
+  if (warp.thread_rank() == 0) {
+    for (uint32_t log = 0; log < format::kLogCount; ++log) {
+      writer.summaries[log].footer.entry_type =
+          format::is_node_log(log) ? format::kSummaryNode : format::kSummaryData;
+    }
+    // Their entries stand in the tables now, or are about to.
+    writer.summaries[format::kHotData].nat_journal.count = 0;
+    writer.summaries[format::kColdData].sit_journal.count = 0;
+  }
+  warp.sync();
+  return 0;
+}
+
+/// The first log whose segment cannot be its own, or kLogCount. One lane.
+GOFS_HD inline uint32_t wrong_log(const Writer& writer) {
+  for (uint32_t log = 0; log < format::kLogCount; ++log) {
+    const Log& mine = writer.logs[log];
+    const SegmentInfo& segment = writer.segments.segments[mine.segno];
+    const bool taken = (segment.valid[mine.next / 32] >> mine.next % 32 & 1u) != 0;
+    bool shared = false;
+    for (uint32_t other = 0; other < log; ++other) {
+      shared = shared || writer.logs[other].segno == mine.segno;
+    }
+    if (shared || taken || segment.type != log || mine.alloc_type > format::kAllocSsr) return log;
+  }
+  return format::kLogCount;
+}
+
+}  // namespace detail
+
+/// Makes a mounted volume one that can be written to: reads the SIT and the summaries of the logs.
+/// Collective, by one warp, before any other use of `writer`. Uniform answer; -EROFS for a volume
+/// that can only be read.
+GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, Volume& volume,
+                                                       Writer& writer) {
+  const uint32_t unsupported = volume.geometry.feature & detail::kFeaturesReadOnly;
+  if (unsupported != 0) return {WriteProblem::kFeature, -EROFS, unsupported};
+  // Orphans to be freed, and what was written after the checkpoint.
+  const uint32_t left_over = volume.checkpoint_flags & format::kCheckpointOrphan;
+  if (!volume.cleanly_unmounted() || left_over != 0) {
+    return {WriteProblem::kUnclean, -EROFS, volume.checkpoint_flags};
+  }
+  int error = load_segments(warp, volume, writer.segments, 0, 1);
+  if (error == 0) error = take_sit_journal(warp, volume, writer.segments);
+  if (error == -EUCLEAN) return {WriteProblem::kSegments, error, 0};
+  if (error < 0) return {WriteProblem::kDevice, error, 0};
+  uint32_t wrong = format::kLogCount;
+  if (warp.thread_rank() == 0) {
+    const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(volume.checkpoint_blocks);
+    for (uint32_t log = 0; log < format::kLogCount; ++log) {
+      writer.logs[log] = {checkpoint.cur_segno(log), checkpoint.cur_blkoff(log),
+                          checkpoint.alloc_type[log]};
+    }
+    wrong = detail::wrong_log(writer);
+  }
+  wrong = warp.shfl(wrong, 0);
+  warp.sync();
+  if (wrong != format::kLogCount) return {WriteProblem::kCurrentLog, -EUCLEAN, wrong};
+  error = detail::load_summaries(warp, volume, writer);
+  if (error < 0) return {WriteProblem::kDevice, error, 0};
+  return {WriteProblem::kNone, 0, 0};
+}
+
+}  // namespace gofs::f2fs
