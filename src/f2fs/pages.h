@@ -10,14 +10,15 @@
 
 namespace gofs::f2fs {
 
-/// Reads one block a lane from `block` into `buffer`, which is block-aligned. Collective. Each lane
-/// in `lanes` returns 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int read_blocks(simt::AnyWarp auto warp, Volume& volume,
-                                             uint32_t lanes, uint32_t block, void* buffer) {
+namespace detail {
+
+/// Moves one block a lane between `block` and `buffer`. Collective.
+GOFS_HD inline int move_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                               format::nvme::IoOpcode opcode, uint32_t block, void* buffer) {
   nvme::Device& device = *volume.device;
   const uint32_t shift = kBlockShift - device.lba_shift;
   nvme::Command command{};
-  command.opcode = format::nvme::IoOpcode::kRead;
+  command.opcode = opcode;
   command.lba = uint64_t{block} << shift;
   command.lba_count = 1u << shift;
   command.buffer = buffer;
@@ -25,19 +26,21 @@ GOFS_NOINLINE GOFS_HD inline int read_blocks(simt::AnyWarp auto warp, Volume& vo
   return nvme::to_errno(nvme::execute(warp, device, nvme::pick_queue(device), lanes, command));
 }
 
+}  // namespace detail
+
+/// Reads one block a lane from `block` into `buffer`, which is block-aligned. Collective. Each lane
+/// in `lanes` returns 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int read_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                             uint32_t lanes, uint32_t block, void* buffer) {
+  return detail::move_blocks(warp, volume, lanes, format::nvme::IoOpcode::kRead, block, buffer);
+}
+
 /// Writes one block a lane at `block` from `buffer`, which is block-aligned. Collective. Each lane
 /// in `lanes` returns 0 or a negative errno. What was written is durable after flush_device() only.
 GOFS_NOINLINE GOFS_HD inline int write_blocks(simt::AnyWarp auto warp, Volume& volume,
                                               uint32_t lanes, uint32_t block, const void* buffer) {
-  nvme::Device& device = *volume.device;
-  const uint32_t shift = kBlockShift - device.lba_shift;
-  nvme::Command command{};
-  command.opcode = format::nvme::IoOpcode::kWrite;
-  command.lba = uint64_t{block} << shift;
-  command.lba_count = 1u << shift;
-  command.buffer = const_cast<void*>(buffer);
-  command.bytes = kBlockBytes;
-  return nvme::to_errno(nvme::execute(warp, device, nvme::pick_queue(device), lanes, command));
+  return detail::move_blocks(warp, volume, lanes, format::nvme::IoOpcode::kWrite, block,
+                             const_cast<void*>(buffer));
 }
 
 /// Makes durable all that was written by commands which have returned. Collective, uniform. 0 or a

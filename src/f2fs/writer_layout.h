@@ -3,8 +3,6 @@
 // Host side: places what a writer needs in a backend's memory, for a volume of known geometry.
 #pragma once
 
-#include <vector>
-
 #include "f2fs/writer.h"
 #include "simt/memory.h"
 
@@ -15,34 +13,21 @@ namespace gofs::f2fs {
 class WriterMemory {
  public:
   /// Throws std::bad_alloc.
-  WriterMemory(simt::MemorySpace& memory, const format::Geometry& geometry) : memory_(memory) {
+  WriterMemory(simt::MemorySpace& memory, const format::Geometry& geometry) : own_(memory) {
     Writer writer{};
-    writer.segments.segments = take<SegmentInfo>(geometry.main_segments);
-    writer.segments.dirty = take<uint32_t>(simt::divide_up(geometry.sit_blocks_used(), 32));
-    writer.summaries = take<format::SummaryBlock>(format::kLogCount);
-    writer.checkpoint = take<uint8_t>((1 + uint64_t{geometry.cp_payload}) * kBlockBytes);
-    writer.pages = take<uint8_t>(uint64_t{kWriterPages} * kBlockBytes);
-    writer_ = take<Writer>(1);
+    writer.segments.segments = own_.take<SegmentInfo>(geometry.main_segments);
+    writer.segments.dirty = own_.take<uint32_t>(simt::divide_up(geometry.sit_blocks_used(), 32));
+    writer.summaries = own_.take<format::SummaryBlock>(format::kLogCount);
+    writer.checkpoint = own_.take<uint8_t>((1 + uint64_t{geometry.cp_payload}) * kBlockBytes);
+    writer.pages = own_.take<uint8_t>(uint64_t{kWriterPages} * kBlockBytes);
+    writer_ = own_.take<Writer>(1);
     memory.write_object(writer_, writer);
   }
-  ~WriterMemory() {
-    for (void* allocation : allocations_) memory_.release(allocation);
-  }
-  WriterMemory(const WriterMemory&) = delete;
-  WriterMemory& operator=(const WriterMemory&) = delete;
 
   Writer* writer() const { return writer_; }
 
  private:
-  template <typename T>
-  T* take(uint64_t count) {
-    T* const array = memory_.allocate_array<T>(count);
-    allocations_.push_back(array);
-    return array;
-  }
-
-  simt::MemorySpace& memory_;
-  std::vector<void*> allocations_;
+  simt::Allocations own_;
   Writer* writer_ = nullptr;
 };
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 #include <type_traits>
+#include <vector>
 
 #include "simt/atomic.h"
 
@@ -53,6 +54,30 @@ class MemorySpace {
     read(&value, source, sizeof(T));
     return value;
   }
+};
+
+/// Arrays in one memory space that go together, also when the last of them cannot be had.
+class Allocations {
+ public:
+  explicit Allocations(MemorySpace& memory) : memory_(memory) {}
+  Allocations(const Allocations&) = delete;
+  Allocations& operator=(const Allocations&) = delete;
+  ~Allocations() {
+    for (void* allocation : allocations_) memory_.release(allocation);
+  }
+
+  /// Zeroed. Throws std::bad_alloc.
+  template <typename T>
+  T* take(uint64_t count) {
+    allocations_.push_back(nullptr);
+    T* const array = memory_.allocate_array<T>(count);
+    allocations_.back() = array;
+    return array;
+  }
+
+ private:
+  MemorySpace& memory_;
+  std::vector<void*> allocations_;
 };
 
 namespace detail {

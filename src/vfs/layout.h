@@ -4,7 +4,6 @@
 #pragma once
 
 #include <bit>
-#include <vector>
 
 #include "nvme/layout.h"
 #include "vfs/batch.h"
@@ -30,66 +29,54 @@ class FilesystemMemory {
   /// Throws std::bad_alloc.
   FilesystemMemory(simt::MemorySpace& memory, nvme::Device* device,
                    const FilesystemOptions& options)
-      : memory_(memory) {
+      : own_(memory) {
     Filesystem fs{};
     fs.volume.device = device;
     const uint32_t sets = std::bit_ceil(simt::max(options.cache_pages, 64u)) / f2fs::kWays;
-    fs.volume.cache.sets = take<f2fs::FrameSet>(sets);
-    fs.volume.cache.pages = take<uint8_t>(uint64_t{sets} * f2fs::kWays * kBlockBytes);
+    fs.volume.cache.sets = own_.take<f2fs::FrameSet>(sets);
+    fs.volume.cache.pages = own_.take<uint8_t>(uint64_t{sets} * f2fs::kWays * kBlockBytes);
     fs.volume.cache.set_mask = sets - 1;
-    fs.volume.corruptions = take<f2fs::CorruptionLog>(1);
-    fs.volume.checkpoint_blocks = take<uint8_t>(uint64_t{f2fs::kCheckpointBlocksMax} * kBlockBytes);
-    fs.volume.scratch = take<uint8_t>(2 * kBlockBytes);
+    fs.volume.corruptions = own_.take<f2fs::CorruptionLog>(1);
+    fs.volume.checkpoint_blocks =
+        own_.take<uint8_t>(uint64_t{f2fs::kCheckpointBlocksMax} * kBlockBytes);
+    fs.volume.scratch = own_.take<uint8_t>(2 * kBlockBytes);
     fs.pool.count = std::bit_ceil(simt::max(options.pool_pages, 32u));
-    fs.pool.pages = take<uint8_t>(uint64_t{fs.pool.count} * kBlockBytes);
-    fs.pool.locks = take<uint32_t>(fs.pool.count);
+    fs.pool.pages = own_.take<uint8_t>(uint64_t{fs.pool.count} * kBlockBytes);
+    fs.pool.locks = own_.take<uint32_t>(fs.pool.count);
     fs.credentials = options.credentials;
     fs.dentries.mask = std::bit_ceil(simt::max(options.dentry_entries, 1u)) - 1;
-    fs.dentries.entries = take<DentryTable::Entry>(uint64_t{fs.dentries.mask} + 1);
+    fs.dentries.entries = own_.take<DentryTable::Entry>(uint64_t{fs.dentries.mask} + 1);
     fs.paths.mask = std::bit_ceil(simt::max(options.path_entries, 1u)) - 1;
-    fs.paths.entries = take<PathTable::Entry>(uint64_t{fs.paths.mask} + 1);
+    fs.paths.entries = own_.take<PathTable::Entry>(uint64_t{fs.paths.mask} + 1);
     fs.descriptor_count = simt::max(options.descriptors, 1u);
-    fs.descriptors = take<Descriptor>(fs.descriptor_count);
+    fs.descriptors = own_.take<Descriptor>(fs.descriptor_count);
     // Twice as many as can be open, so that few find their set full.
     const uint32_t inode_sets =
         std::bit_ceil(simt::max(2 * fs.descriptor_count, kOpenInodeWays)) / kOpenInodeWays;
-    fs.open_inodes = take<OpenInode>(uint64_t{inode_sets} * kOpenInodeWays);
-    fs.open_inode_sets = take<OpenInodeSet>(inode_sets);
+    fs.open_inodes = own_.take<OpenInode>(uint64_t{inode_sets} * kOpenInodeWays);
+    fs.open_inode_sets = own_.take<OpenInodeSet>(inode_sets);
     fs.open_inode_set_mask = inode_sets - 1;
     fs.operation_count = std::bit_ceil(simt::max(options.operations, 1u));
-    fs.operations = take<Operation>(fs.operation_count);
+    fs.operations = own_.take<Operation>(fs.operation_count);
     BatchTable batches{};
     batches.capacity = simt::max(options.batch_files, 1u);
-    batches.files = take<BatchFile>(batches.capacity);
-    batches.parts = take<BatchPart>(kBatchesMax * kBatchPartsMax);
-    fs.batches = take<BatchTable>(1);
+    batches.files = own_.take<BatchFile>(batches.capacity);
+    batches.parts = own_.take<BatchPart>(kBatchesMax * kBatchPartsMax);
+    fs.batches = own_.take<BatchTable>(1);
     memory.write_object(fs.batches, batches);
     fs.maps.unit_count = static_cast<uint32_t>(
         simt::align_up(MapArena::units_for(options.map_bytes / sizeof(uint32_t)), 32));
-    fs.maps.words = take<uint32_t>(uint64_t{fs.maps.unit_count} * MapArena::kUnitWords);
-    fs.maps.used = take<uint32_t>(fs.maps.unit_count / 32);
+    fs.maps.words = own_.take<uint32_t>(uint64_t{fs.maps.unit_count} * MapArena::kUnitWords);
+    fs.maps.used = own_.take<uint32_t>(fs.maps.unit_count / 32);
     fs.lock_timeout_ns = options.lock_timeout_ns;
-    filesystem_ = take<Filesystem>(1);
+    filesystem_ = own_.take<Filesystem>(1);
     memory.write_object(filesystem_, fs);
   }
-  ~FilesystemMemory() {
-    for (void* allocation : allocations_) memory_.release(allocation);
-  }
-  FilesystemMemory(const FilesystemMemory&) = delete;
-  FilesystemMemory& operator=(const FilesystemMemory&) = delete;
 
   Filesystem* filesystem() const { return filesystem_; }
 
  private:
-  template <typename T>
-  T* take(uint64_t count) {
-    T* const array = memory_.allocate_array<T>(count);
-    allocations_.push_back(array);
-    return array;
-  }
-
-  simt::MemorySpace& memory_;
-  std::vector<void*> allocations_;
+  simt::Allocations own_;
   Filesystem* filesystem_ = nullptr;
 };
 
