@@ -122,9 +122,8 @@ GOFS_HD inline void fill_checkpoint(const Volume& volume, const Writer& writer, 
   checkpoint.valid_inode_count = volume.valid_inode_count;
   uint32_t free_segments = 0;
   for (uint32_t segno = 0; segno < volume.geometry.main_segments; ++segno) {
-    bool current = false;
-    for (const Log& log : writer.logs) current = current || log.segno == segno;
-    if (!current && writer.segments.segments[segno].valid_count == 0) ++free_segments;
+    const bool empty = writer.segments.segments[segno].valid_count == 0;
+    if (empty && !is_log_segment(writer, segno)) ++free_segments;
   }
   checkpoint.free_segment_count = free_segments;
   for (uint32_t log = 0; log < format::kLogCount; ++log) {
@@ -194,6 +193,7 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
   const uint32_t words =
       static_cast<uint32_t>(simt::divide_up(volume.geometry.sit_blocks_used(), 32));
   for (uint32_t i = rank; i < words; i += width) writer.segments.dirty[i] = 0;
+  find_free_segments(warp, volume, writer);
   if (rank == 0) {
     const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(writer.checkpoint);
     volume.checkpoint_version = checkpoint.checkpoint_ver;

@@ -13,31 +13,15 @@
 #include <random>
 #include <vector>
 
-#include "f2fs/writer_layout.h"
-#include "host/image/fsck_for_test.h"
+#include "f2fs/writing_rig.hpp"
 #include "ssd/power_cut.h"
-#include "testing/volume_rig.hpp"
 
 namespace gofs::f2fs {
 namespace {
 
-using gofs::testing::run_alone;
 using gofs::testing::TestImage;
 using gofs::testing::VolumeRig;
 using gofs::testing::VolumeRigOptions;
-
-std::vector<uint8_t> bytes_of(TestImage& image) {
-  return {image.data(), image.data() + image.bytes()};
-}
-
-/// `torn`: one of the packs may be half written, which fsck mentions.
-::testing::AssertionResult fsck_likes(const std::vector<uint8_t>& bytes, bool torn = false) {
-  const image::TemporaryPath file;
-  std::ofstream(file.path(), std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-  return image::fsck_is_clean(file.path(), torn ? "Invalid CP CRC" : "");
-}
 
 /// A volume of mkfs.f2fs, which uses both journals; then sload.f2fs may put some files there.
 std::vector<uint8_t> made_by_tools(const std::string& options, bool with_files) {
@@ -67,39 +51,6 @@ void fill_for_checkpoint(image::ImageBuilder& builder) {
   }
 }
 
-/// A mounted volume that is written to.
-class WritingRig {
- public:
-  WritingRig(TestImage& image, uint32_t width, const VolumeRigOptions& options = {})
-      : rig_(image, options), width_(width) {
-    rig_.mount_ready(width);
-    memory_ = std::make_unique<WriterMemory>(rig_.arena().space(), rig_.volume().geometry);
-  }
-  WriteResult begin() {
-    WriteResult result{};
-    run_alone(width_, [&](const simt::Warp& warp) {
-      const WriteResult mine = begin_writing(warp, rig_.volume(), *memory_->writer());
-      if (warp.thread_rank() == 0) result = mine;
-    });
-    return result;
-  }
-  int checkpoint(bool unmounting) {
-    int result = 0;
-    run_alone(width_, [&](const simt::Warp& warp) {
-      const int mine = write_checkpoint(warp, rig_.volume(), *memory_->writer(), unmounting);
-      if (warp.thread_rank() == 0) result = mine;
-    });
-    return result;
-  }
-  VolumeRig& rig() { return rig_; }
-  Writer& writer() { return *memory_->writer(); }
-
- private:
-  VolumeRig rig_;
-  const uint32_t width_;
-  std::unique_ptr<WriterMemory> memory_;
-};
-
 class WriteCheckpointTest : public ::testing::TestWithParam<uint32_t> {
  protected:
   uint32_t width() const { return GetParam(); }
@@ -120,11 +71,11 @@ class WriteCheckpointTest : public ::testing::TestWithParam<uint32_t> {
       for (uint32_t i = 0; i < mounts; ++i) {
         ASSERT_EQ(writing.checkpoint(false), 0);
         EXPECT_EQ(version_of(image), ++version);
-        EXPECT_TRUE(fsck_likes(bytes_of(image)));
+        EXPECT_TRUE(fsck_likes(image));
       }
       ASSERT_EQ(writing.checkpoint(true), 0);
       EXPECT_EQ(version_of(image), ++version);
-      EXPECT_TRUE(fsck_likes(bytes_of(image)));
+      EXPECT_TRUE(fsck_likes(image));
     }
   }
 };
@@ -240,7 +191,7 @@ TEST_P(WriteCheckpointTest, a_write_that_fails_leaves_the_checkpoint_before) {
       EXPECT_TRUE(version_of(image) == version || (unknown && version_of(image) == version + 1));
       EXPECT_EQ(writing.checkpoint(true), unknown ? -EROFS : 0);
       if (skip % 3 == 0) {
-        EXPECT_TRUE(fsck_likes(bytes_of(image), true));
+        EXPECT_TRUE(fsck_likes(image, true));
       }
     }
     // The pack has eight blocks, and the journals change some of the SIT and one of the NAT.
@@ -276,7 +227,7 @@ TEST_P(WriteCheckpointTest, a_power_cut_leaves_this_checkpoint_or_the_one_before
       EXPECT_GE(found, least) << "a checkpoint that was durable is gone";
       if (way == 0) least = found;
       if (event % 9 == 3 * way) {
-        EXPECT_TRUE(fsck_likes(bytes_of(left), true)) << event;
+        EXPECT_TRUE(fsck_likes(left, true)) << event;
       }
       for (const ssd::LoggedCommand& command : trace.commands) {
         std::copy_n(before.begin() + static_cast<ptrdiff_t>(command.offset), command.bytes,

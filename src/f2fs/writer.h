@@ -12,7 +12,8 @@
 namespace gofs::f2fs {
 
 /// Where the next block of a kind goes.
-struct Log {
+struct alignas(128) Log {
+  uint32_t lock;  // of what follows and of the log's summary
   uint32_t segno;
   uint32_t next;        // block in the segment; below kBlocksPerSegment
   uint32_t alloc_type;  // format::AllocType
@@ -23,6 +24,8 @@ inline constexpr uint32_t kWriterPages = 32;
 
 struct Writer {
   SegmentTable segments;
+  uint32_t* free_map;  // a bit for each main segment: free now and at the last checkpoint, no log's
+  uint32_t free_hint;  // word of free_map where a search begins
   Log logs[format::kLogCount];
   format::SummaryBlock* summaries;  // of the logs' segments
   uint8_t* checkpoint;              // as volume.checkpoint_blocks: the next one, while it is made
@@ -117,6 +120,32 @@ GOFS_NOINLINE GOFS_HD inline int load_summaries(simt::AnyWarp auto warp, Volume&
   return 0;
 }
 
+GOFS_HD inline bool is_log_segment(const Writer& writer, uint32_t segno) {
+  for (const Log& log : writer.logs) {
+    if (simt::load_relaxed(log.segno) == segno) return true;
+  }
+  return false;
+}
+
+/// Fills in which segments are free. Collective; nobody takes any meanwhile.
+GOFS_HD inline void find_free_segments(simt::AnyWarp auto warp, const Volume& volume,
+                                       Writer& writer) {
+  const uint32_t segments = volume.geometry.main_segments;
+  const auto words = static_cast<uint32_t>(simt::divide_up(segments, 32));
+  for (uint32_t word = warp.thread_rank(); word < words; word += warp.size()) {
+    uint32_t bits = 0;
+    for (uint32_t segno = 32 * word; segno < simt::min(32 * word + 32, segments); ++segno) {
+      const SegmentInfo& segment = writer.segments.segments[segno];
+      uint32_t committed = 0;
+      for (uint32_t i = 0; i < kMapWords; ++i) committed |= segment.committed[i];
+      const bool free = segment.valid_count == 0 && committed == 0;
+      if (free && !is_log_segment(writer, segno)) bits |= 1u << segno % 32;
+    }
+    writer.free_map[word] = bits;
+  }
+  warp.sync();
+}
+
 /// The first log whose segment cannot be its own, or kLogCount. One lane.
 GOFS_HD inline uint32_t wrong_log(const Writer& writer) {
   for (uint32_t log = 0; log < format::kLogCount; ++log) {
@@ -154,7 +183,7 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   if (warp.thread_rank() == 0) {
     const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(volume.checkpoint_blocks);
     for (uint32_t log = 0; log < format::kLogCount; ++log) {
-      writer.logs[log] = {checkpoint.cur_segno(log), checkpoint.cur_blkoff(log),
+      writer.logs[log] = {0, checkpoint.cur_segno(log), checkpoint.cur_blkoff(log),
                           checkpoint.alloc_type[log]};
     }
     wrong = detail::wrong_log(writer);
@@ -164,6 +193,7 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   if (wrong != format::kLogCount) return {WriteProblem::kCurrentLog, -EUCLEAN, wrong};
   error = detail::load_summaries(warp, volume, writer);
   if (error < 0) return {WriteProblem::kDevice, error, 0};
+  detail::find_free_segments(warp, volume, writer);
   return {WriteProblem::kNone, 0, 0};
 }
 

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blocks of the main area: taking them from a log, giving them back. A block is taken that nothing
+// uses now and that the last checkpoint does not refer to either, so a crash finds what it left.
+//
+// A log writes a free segment from its beginning to its end (LFS). Only where no segment is free it
+// goes on in the holes of one that is partly used (SSR). When a log leaves a segment, the segment's
+// summary goes to the SSA; until then it is in memory, and in checkpoint packs.
+#pragma once
+
+#include "f2fs/writer.h"
+
+namespace gofs::f2fs {
+
+/// How long a caller waits for a log, whose holder may be writing a summary.
+inline constexpr uint64_t kLogTimeoutNs = 30'000'000'000;
+
+namespace detail {
+
+/// Blocks of word `i` of a segment's map that may be written to.
+GOFS_HD inline uint32_t writable(const SegmentInfo& segment, uint32_t i) {
+  return ~(simt::load_relaxed(segment.valid[i]) | segment.committed[i]);
+}
+
+/// The first block from `from` on that may be written to, or kBlocksPerSegment. One lane.
+GOFS_HD inline uint32_t next_writable(const SegmentInfo& segment, uint32_t from) {
+  for (uint32_t i = from / 32; i < kMapWords; ++i) {
+    uint32_t word = writable(segment, i);
+    if (i == from / 32) word &= ~0u << from % 32;
+    if (word != 0) return 32 * i + simt::lowest_bit(word);
+  }
+  return format::kBlocksPerSegment;
+}
+
+/// The `n`-th bit of `word`, counted from 0; it has more than n.
+GOFS_HD inline uint32_t nth_bit(uint32_t word, uint32_t n) {
+  for (; n != 0; --n) word &= word - 1;
+  return simt::lowest_bit(word);
+}
+
+/// Takes a free segment; kNullSegno if there is none. One lane.
+GOFS_HD inline uint32_t take_free_segment(const Volume& volume, Writer& writer) {
+  const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
+  const uint32_t start = simt::load_relaxed(writer.free_hint);
+  for (uint32_t step = 0; step < words; ++step) {
+    const uint32_t index = (start + step) % words;
+    simt::AtomicRef<uint32_t> word(writer.free_map[index]);
+    for (uint32_t seen = word.load(simt::memory_order_relaxed); seen != 0;
+         seen = word.load(simt::memory_order_relaxed)) {
+      const uint32_t bit = simt::lowest_bit(seen);
+      if ((word.fetch_and(~(1u << bit), simt::memory_order_acquire) >> bit & 1u) != 0) {
+        simt::store_relaxed(writer.free_hint, index);
+        return 32 * index + bit;
+      }
+    }
+  }
+  return format::kNullSegno;
+}
+
+/// A segment of the log's class with the most room, for want of a free one. One lane.
+GOFS_HD inline uint32_t find_partly_used(const Volume& volume, const Writer& writer, uint32_t log) {
+  uint32_t best = format::kNullSegno;
+  uint32_t most = 0;
+  for (uint32_t segno = 0; segno < volume.geometry.main_segments; ++segno) {
+    const SegmentInfo& segment = writer.segments.segments[segno];
+    if (format::is_node_log(segment.type) != format::is_node_log(log)) continue;
+    if (simt::load_relaxed(segment.valid_count) == 0 || is_log_segment(writer, segno)) continue;
+    uint32_t room = 0;
+    for (uint32_t i = 0; i < kMapWords; ++i) room += simt::popcount(writable(segment, i));
+    if (room > most) {
+      most = room;
+      best = segno;
+    }
+  }
+  return best;
+}
+
+/// Leaves the log's segment, which is full, for another one. Collective, uniform; the caller holds
+/// the log. 0, -ENOSPC, or a negative errno of the device; then the log is where it was.
+GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume& volume,
+                                                Writer& writer, uint32_t log) {
+  Log& mine = writer.logs[log];
+  format::SummaryBlock& summary = writer.summaries[log];
+  const bool leader = warp.thread_rank() == 0;
+  int error = simt::first_error(
+      warp, write_blocks(warp, volume, 1u, volume.geometry.summary_block(mine.segno), &summary));
+  if (error < 0) return error;
+  uint32_t segno = format::kNullSegno;
+  uint32_t alloc_type = format::kAllocLfs;
+  if (leader) {
+    segno = take_free_segment(volume, writer);
+    if (segno == format::kNullSegno) {
+      segno = find_partly_used(volume, writer, log);
+      alloc_type = format::kAllocSsr;
+    }
+  }
+  segno = warp.shfl(segno, 0);
+  alloc_type = warp.shfl(alloc_type, 0);
+  if (segno == format::kNullSegno) return -ENOSPC;
+  if (alloc_type == format::kAllocSsr) {
+    error = read_uniform(warp, volume, volume.geometry.summary_block(segno),
+                         reinterpret_cast<uint8_t*>(&summary));
+    if (error < 0) return error;
+  } else {
+    for (uint32_t i = warp.thread_rank(); i < format::kBlocksPerSegment; i += warp.size()) {
+      summary.entries[i] = format::SummaryEntry{};
+    }
+  }
+  if (leader) {
+    SegmentInfo& segment = writer.segments.segments[segno];
+    segment.type = log;
+    mine.next = next_writable(segment, 0);
+    mine.alloc_type = alloc_type;
+    simt::store_relaxed(mine.segno, segno);
+    mark_dirty(writer.segments, segno);
+  }
+  warp.sync();
+  return 0;
+}
+
+}  // namespace detail
+
+/// Gives back the block of each lane in `lanes`. Nobody refers to it; it may be written to after
+/// the next checkpoint, or at once if it was taken since the last one. Collective.
+GOFS_HD inline void free_blocks(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                uint32_t lanes, uint32_t block) {
+  if ((lanes >> warp.thread_rank() & 1u) != 0) {
+    const uint32_t segno = volume.geometry.segno_of(block);
+    const uint32_t offset = volume.geometry.offset_in_segment(block);
+    SegmentInfo& segment = writer.segments.segments[segno];
+    simt::AtomicRef<uint32_t>(segment.valid_count).fetch_sub(1, simt::memory_order_relaxed);
+    simt::AtomicRef<uint32_t>(segment.valid[offset / 32])
+        .fetch_and(~(1u << offset % 32), simt::memory_order_release);
+    mark_dirty(writer.segments, segno);
+  }
+  warp.sync();
+}
+
+/// Takes a block for each lane in `lanes` from `log`, in order of rank; `summary` says who will
+/// point to it. Collective. 0 and `block`, or on all lanes a negative errno, with nothing taken:
+/// -ENOSPC, -EBUSY (the log was held for kLogTimeoutNs), what the device says.
+GOFS_NOINLINE GOFS_HD inline int allocate_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                                 Writer& writer, uint32_t lanes, uint32_t log,
+                                                 const format::SummaryEntry& summary,
+                                                 uint32_t& block) {
+  const uint32_t rank = warp.thread_rank();
+  Log& mine = writer.logs[log];
+  const simt::Deadline deadline = simt::Deadline::after_ns(kLogTimeoutNs);
+  simt::Backoff backoff;
+  uint32_t held = 0;
+  for (;;) {
+    if (rank == 0) held = simt::try_lock(mine.lock) ? 1 : 0;
+    held = warp.shfl(held, 0);
+    if (held != 0) break;
+    if (warp.any(deadline.passed())) return -EBUSY;
+    backoff.pause();
+  }
+  warp.sync();
+
+  uint32_t left = lanes;
+  uint32_t first_here = format::kBlocksPerSegment;  // of our blocks in the log's segment
+  int error = 0;
+  while (left != 0 && error == 0) {
+    SegmentInfo& segment = writer.segments.segments[mine.segno];
+    // All lanes count alike; each picks the free block that has its number.
+    const uint32_t number = simt::popcount(left & simt::ranks_below(rank));
+    const uint32_t wanted = simt::popcount(left);
+    uint32_t seen = 0;
+    uint32_t offset = format::kBlocksPerSegment;
+    for (uint32_t i = mine.next / 32; i < kMapWords && seen < wanted; ++i) {
+      uint32_t word = detail::writable(segment, i);
+      if (i == mine.next / 32) word &= ~0u << mine.next % 32;
+      const uint32_t here = simt::popcount(word);
+      if (number >= seen && number < seen + here)
+        offset = 32 * i + detail::nth_bit(word, number - seen);
+      seen += here;
+    }
+    warp.sync();  // the maps are read
+    const bool got = (left >> rank & 1u) != 0 && offset < format::kBlocksPerSegment;
+    const uint32_t takers = warp.ballot(got);
+    if (got) {
+      simt::AtomicRef<uint32_t>(segment.valid[offset / 32])
+          .fetch_or(1u << offset % 32, simt::memory_order_relaxed);
+      writer.summaries[log].entries[offset] = summary;
+      block = volume.geometry.block_of(mine.segno, offset);
+    }
+    left &= ~takers;
+    const uint32_t last = takers == 0 ? 0 : warp.shfl(offset, 31 - simt::leading_zeros(takers));
+    if (takers != 0) first_here = warp.shfl(offset, simt::lowest_bit(takers));
+    warp.sync();
+    uint32_t full = 0;
+    if (rank == 0) {
+      if (takers != 0) {
+        simt::AtomicRef<uint32_t>(segment.valid_count)
+            .fetch_add(simt::popcount(takers), simt::memory_order_relaxed);
+        mark_dirty(writer.segments, mine.segno);
+        mine.next = detail::next_writable(segment, last + 1);
+      }
+      full = mine.next >= format::kBlocksPerSegment || takers == 0 ? 1 : 0;
+    }
+    // At once, also when all have theirs: a checkpoint wants to know a block that comes next.
+    if (warp.shfl(full, 0) != 0) {
+      error = detail::change_segment(warp, volume, writer, log);
+      if (error == 0) first_here = format::kBlocksPerSegment;
+    }
+  }
+  if (error < 0) {
+    free_blocks(warp, volume, writer, lanes & ~left, block);
+    if (rank == 0) mine.next = simt::min(mine.next, first_here);
+  }
+  warp.sync();
+  if (rank == 0) simt::unlock(mine.lock);
+  warp.sync();
+  return error;
+}
+
+}  // namespace gofs::f2fs

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests only: a mounted volume that is written to, and what fsck.f2fs says of it afterwards.
+#pragma once
+
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include "f2fs/write_checkpoint.h"
+#include "f2fs/writer_layout.h"
+#include "host/image/fsck_for_test.h"
+#include "testing/volume_rig.hpp"
+
+namespace gofs::f2fs {
+
+class WritingRig {
+ public:
+  WritingRig(testing::TestImage& image, uint32_t width,
+             const testing::VolumeRigOptions& options = {})
+      : rig_(image, options), width_(width) {
+    rig_.mount_ready(width);
+    memory_ = std::make_unique<WriterMemory>(rig_.arena().space(), rig_.volume().geometry);
+  }
+  WriteResult begin() {
+    WriteResult result{};
+    testing::run_alone(width_, [&](const simt::Warp& warp) {
+      const WriteResult mine = begin_writing(warp, volume(), writer());
+      if (warp.thread_rank() == 0) result = mine;
+    });
+    return result;
+  }
+  int checkpoint(bool unmounting) {
+    int result = 0;
+    testing::run_alone(width_, [&](const simt::Warp& warp) {
+      const int mine = write_checkpoint(warp, volume(), writer(), unmounting);
+      if (warp.thread_rank() == 0) result = mine;
+    });
+    return result;
+  }
+  testing::VolumeRig& rig() { return rig_; }
+  Volume& volume() { return rig_.volume(); }
+  Writer& writer() { return *memory_->writer(); }
+
+ private:
+  testing::VolumeRig rig_;
+  const uint32_t width_;
+  std::unique_ptr<WriterMemory> memory_;
+};
+
+/// `torn`: one of the packs may be half written, which fsck mentions.
+inline ::testing::AssertionResult fsck_likes(testing::TestImage& image, bool torn = false) {
+  const image::TemporaryPath file;
+  std::ofstream(file.path(), std::ios::binary)
+      .write(reinterpret_cast<const char*>(image.data()),
+             static_cast<std::streamsize>(image.bytes()));
+  return image::fsck_is_clean(file.path(), torn ? "Invalid CP CRC" : "");
+}
+
+}  // namespace gofs::f2fs
