@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "f2fs/writing_rig.hpp"
+#include "f2fs/writing_for_test.hpp"
 
 namespace gofs::f2fs {
 namespace {

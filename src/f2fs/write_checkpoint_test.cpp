@@ -13,7 +13,7 @@
 #include <random>
 #include <vector>
 
-#include "f2fs/writing_rig.hpp"
+#include "f2fs/writing_for_test.hpp"
 #include "ssd/power_cut.h"
 
 namespace gofs::f2fs {
