@@ -85,26 +85,38 @@ GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume&
   int error = simt::first_error(
       warp, write_blocks(warp, volume, 1u, volume.geometry.summary_block(mine.segno), &summary));
   if (error < 0) return error;
+  const uint32_t full = mine.segno;
   uint32_t segno = format::kNullSegno;
   uint32_t alloc_type = format::kAllocLfs;
+  warp.sync();
   if (leader) {
     segno = take_free_segment(volume, writer);
     if (segno == format::kNullSegno) {
+      // Under a lock, which nobody holds for long: two logs must not choose the same.
+      simt::Backoff backoff;
+      while (!simt::try_lock(writer.choice_lock)) backoff.pause();
       segno = find_partly_used(volume, writer, log);
       alloc_type = format::kAllocSsr;
+      if (segno != format::kNullSegno) simt::store_relaxed(mine.segno, segno);
+      simt::unlock(writer.choice_lock);
     }
   }
   segno = warp.shfl(segno, 0);
   alloc_type = warp.shfl(alloc_type, 0);
+  warp.sync();
   if (segno == format::kNullSegno) return -ENOSPC;
+  format::SummaryBlock& next = writer.incoming[log];
   if (alloc_type == format::kAllocSsr) {
     error = read_uniform(warp, volume, volume.geometry.summary_block(segno),
-                         reinterpret_cast<uint8_t*>(&summary));
-    if (error < 0) return error;
-  } else {
-    for (uint32_t i = warp.thread_rank(); i < format::kBlocksPerSegment; i += warp.size()) {
-      summary.entries[i] = format::SummaryEntry{};
+                         reinterpret_cast<uint8_t*>(&next));
+    if (error < 0) {
+      if (leader) simt::store_relaxed(mine.segno, full);
+      warp.sync();
+      return error;
     }
+  }
+  for (uint32_t i = warp.thread_rank(); i < format::kBlocksPerSegment; i += warp.size()) {
+    summary.entries[i] = alloc_type == format::kAllocSsr ? next.entries[i] : format::SummaryEntry{};
   }
   if (leader) {
     SegmentInfo& segment = writer.segments.segments[segno];
@@ -162,17 +174,19 @@ GOFS_NOINLINE GOFS_HD inline int allocate_blocks(simt::AnyWarp auto warp, Volume
   int error = 0;
   while (left != 0 && error == 0) {
     SegmentInfo& segment = writer.segments.segments[mine.segno];
-    // All lanes count alike; each picks the free block that has its number.
+    // All lanes count alike, by what one of them saw, since others give blocks back meanwhile; each
+    // picks the free block that has its number.
     const uint32_t number = simt::popcount(left & simt::ranks_below(rank));
     const uint32_t wanted = simt::popcount(left);
     uint32_t seen = 0;
     uint32_t offset = format::kBlocksPerSegment;
     for (uint32_t i = mine.next / 32; i < kMapWords && seen < wanted; ++i) {
-      uint32_t word = detail::writable(segment, i);
+      uint32_t word = warp.shfl(rank == 0 ? detail::writable(segment, i) : 0, 0);
       if (i == mine.next / 32) word &= ~0u << mine.next % 32;
       const uint32_t here = simt::popcount(word);
-      if (number >= seen && number < seen + here)
+      if (number >= seen && number < seen + here) {
         offset = 32 * i + detail::nth_bit(word, number - seen);
+      }
       seen += here;
     }
     warp.sync();  // the maps are read

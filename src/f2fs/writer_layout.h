@@ -19,6 +19,7 @@ class WriterMemory {
     writer.segments.dirty = own_.take<uint32_t>(simt::divide_up(geometry.sit_blocks_used(), 32));
     writer.free_map = own_.take<uint32_t>(simt::divide_up(geometry.main_segments, 32));
     writer.summaries = own_.take<format::SummaryBlock>(format::kLogCount);
+    writer.incoming = own_.take<format::SummaryBlock>(format::kLogCount);
     writer.checkpoint = own_.take<uint8_t>((1 + uint64_t{geometry.cp_payload}) * kBlockBytes);
     writer.pages = own_.take<uint8_t>(uint64_t{kWriterPages} * kBlockBytes);
     writer_ = own_.take<Writer>(1);
