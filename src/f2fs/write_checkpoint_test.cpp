@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <random>
 #include <vector>
@@ -36,8 +35,11 @@ std::vector<uint8_t> made_by_tools(const std::string& options, bool with_files) 
   }
   const image::ToolAnswer made = image::run_tool(command);
   EXPECT_EQ(made.exit_code, 0) << made.output;
+  std::vector<uint8_t> bytes(testing::kSmallVolumeBytes);
   std::ifstream in(file.path(), std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  EXPECT_TRUE(in.good());
+  return bytes;
 }
 
 void fill_for_checkpoint(image::ImageBuilder& builder) {
