@@ -22,11 +22,15 @@ GOFS_HD inline uint32_t writable(const SegmentInfo& segment, uint32_t i) {
   return ~(simt::load_relaxed(segment.valid[i]) | segment.committed[i]);
 }
 
+/// The same of what lies in word `i` from block `from` on; `from` is not after the word.
+GOFS_HD inline uint32_t writable_from(const SegmentInfo& segment, uint32_t i, uint32_t from) {
+  return writable(segment, i) & (i == from / 32 ? ~0u << from % 32 : ~0u);
+}
+
 /// The first block from `from` on that may be written to, or kBlocksPerSegment. One lane.
 GOFS_HD inline uint32_t next_writable(const SegmentInfo& segment, uint32_t from) {
   for (uint32_t i = from / 32; i < kMapWords; ++i) {
-    uint32_t word = writable(segment, i);
-    if (i == from / 32) word &= ~0u << from % 32;
+    const uint32_t word = writable_from(segment, i, from);
     if (word != 0) return 32 * i + simt::lowest_bit(word);
   }
   return format::kBlocksPerSegment;
@@ -181,8 +185,8 @@ GOFS_NOINLINE GOFS_HD inline int allocate_blocks(simt::AnyWarp auto warp, Volume
     uint32_t seen = 0;
     uint32_t offset = format::kBlocksPerSegment;
     for (uint32_t i = mine.next / 32; i < kMapWords && seen < wanted; ++i) {
-      uint32_t word = warp.shfl(rank == 0 ? detail::writable(segment, i) : 0, 0);
-      if (i == mine.next / 32) word &= ~0u << mine.next % 32;
+      const uint32_t word =
+          warp.shfl(rank == 0 ? detail::writable_from(segment, i, mine.next) : 0, 0);
       const uint32_t here = simt::popcount(word);
       if (number >= seen && number < seen + here) {
         offset = 32 * i + detail::nth_bit(word, number - seen);

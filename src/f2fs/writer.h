@@ -2,7 +2,7 @@
 //
 // What a volume that is written to has in memory beside what a reader needs: the segment table, the
 // six logs with their summaries, and the checkpoint that is being made. begin_writing() fills it;
-// checkpoint_write.h makes checkpoints from it. Memory is laid out by the host
+// write_checkpoint.h makes checkpoints from it. Memory is laid out by the host
 // (writer_layout.h) when the volume's size is known, that is after mount().
 #pragma once
 
@@ -38,7 +38,7 @@ struct Writer {
 enum class WriteProblem : uint32_t {
   kNone,
   kDevice,      // value: errno of a read
-  kUnclean,     // not unmounted cleanly: value: checkpoint flags
+  kUnclean,     // not unmounted cleanly, or orphans; value: checkpoint flags
   kFeature,     // value: features that cannot be written yet
   kSegments,    // the SIT contradicts itself; the log of corruptions says where
   kCurrentLog,  // value: log whose segment cannot be one
@@ -55,7 +55,8 @@ namespace detail {
 /// Features whose structures change with the data and are not kept up.
 inline constexpr uint32_t kFeaturesReadOnly = format::kFeatureQuota | format::kFeatureCasefold;
 
-/// Where entry `offset` of data log `log` lies in compact summaries, of which `before` come first.
+/// The summaries of the data logs from their compact form, which begins at `first_block`.
+/// Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int load_compact_summaries(simt::AnyWarp auto warp, Volume& volume,
                                                         Writer& writer, uint32_t first_block) {
   const uint32_t rank = warp.thread_rank();
