@@ -14,19 +14,11 @@ namespace detail {
 /// One lane: the ranges of a Dataset Management command, which was carried out.
 GOFS_HD inline void log_ranges(const VirtualController& controller, WriteLog& log,
                                const IoCommand& command, LoggedCommand entry) {
-  using format::nvme::DatasetRange;
-  const auto in_first = static_cast<uint32_t>(kBlockBytes - (command.prp1 & (kBlockBytes - 1)));
-  const uint32_t bytes = command.range_count * static_cast<uint32_t>(sizeof(DatasetRange));
-  const uint32_t pages = prp_page_count(command.prp1, bytes);
-  const auto word_at = [&](uint32_t at) {
-    const bool first = at < in_first;
-    const PrpEntry page = prp_page(command.prp1, command.prp2, pages, first ? 0 : 1);
-    return *reinterpret_cast<const uint32_t*>(page.address + (first ? at : at - in_first));
-  };
   for (uint32_t i = 0; i < command.range_count; ++i) {
-    const uint32_t at = i * static_cast<uint32_t>(sizeof(DatasetRange));
-    entry.bytes = uint64_t{word_at(at + 4)} << controller.lba_shift;
-    entry.offset = (uint64_t{word_at(at + 12)} << 32 | word_at(at + 8)) << controller.lba_shift;
+    const format::nvme::DatasetRange range =
+        load_range(command.prp1, command.prp2, command.range_count, i);
+    entry.bytes = uint64_t{range.lba_count} << controller.lba_shift;
+    entry.offset = uint64_t{range.lba} << controller.lba_shift;
     if (entry.bytes != 0) begin_logged(log, entry);
   }
 }

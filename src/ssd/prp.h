@@ -62,4 +62,21 @@ GOFS_HD inline PrpEntry prp_page(uint64_t prp1, uint64_t prp2, uint32_t page_cou
   }
 }
 
+/// Range `index` of the `range_count` of a Dataset Management command; check_prps() passed. It may
+/// lie across the two pages, in quarters, since addresses are multiples of four bytes.
+GOFS_HD inline format::nvme::DatasetRange load_range(uint64_t prp1, uint64_t prp2,
+                                                     uint32_t range_count, uint32_t index) {
+  constexpr auto kRangeBytes = static_cast<uint32_t>(sizeof(format::nvme::DatasetRange));
+  const uint32_t page_count = prp_page_count(prp1, range_count * kRangeBytes);
+  const auto in_first = static_cast<uint32_t>(kBlockBytes - (prp1 & kPageMask));
+  uint32_t words[4];
+  for (uint32_t k = 0; k < 4; ++k) {
+    const uint32_t at = index * kRangeBytes + 4 * k;
+    const uint32_t page = at < in_first ? 0 : 1;
+    const uint64_t start = prp_page(prp1, prp2, page_count, page).address;
+    words[k] = *reinterpret_cast<const uint32_t*>(start + (page == 0 ? at : at - in_first));
+  }
+  return {words[0], words[1], uint64_t{words[3]} << 32 | words[2]};
+}
+
 }  // namespace gofs::ssd

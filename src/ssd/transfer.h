@@ -129,24 +129,15 @@ GOFS_HD inline format::nvme::Status deallocate(simt::AnyWarp auto warp,
                                                const VirtualController& controller, uint64_t prp1,
                                                uint64_t prp2, uint32_t range_count) {
   using namespace format::nvme;
-  const uint32_t bytes = range_count * static_cast<uint32_t>(sizeof(DatasetRange));
-  const uint32_t page_count = prp_page_count(prp1, bytes);
-  const auto in_first = static_cast<uint32_t>(kBlockBytes - (prp1 & kPageMask));
   const uint32_t size = warp.size();
-  // All ranges are checked before the first is touched, and a range may lie across the two pages,
-  // in quarters since addresses are multiples of four bytes.
+  // All ranges are checked before the first is touched.
   for (uint32_t pass = 0; pass < 2; ++pass) {
     for (uint32_t window = 0; window < range_count; window += size) {
       const uint32_t index = window + warp.thread_rank();
-      uint32_t words[4] = {};
-      for (uint32_t k = 0; k < 4 && index < range_count; ++k) {
-        const uint32_t at = index * static_cast<uint32_t>(sizeof(DatasetRange)) + 4 * k;
-        const uint32_t page = at < in_first ? 0 : 1;
-        const uint64_t start = prp_page(prp1, prp2, page_count, page).address;
-        words[k] = *reinterpret_cast<const uint32_t*>(start + (page == 0 ? at : at - in_first));
-      }
-      const uint64_t lba = uint64_t{words[3]} << 32 | words[2];
-      const uint64_t lba_count = words[1];
+      DatasetRange range{};
+      if (index < range_count) range = load_range(prp1, prp2, range_count, index);
+      const uint64_t lba = range.lba;
+      const uint64_t lba_count = range.lba_count;
       if (pass == 0) {
         if (warp.any(check_lbas(controller, lba, lba_count) != kSuccess)) {
           return kLbaOutOfRange | kDoNotRetry;
