@@ -9,27 +9,37 @@ least one failure even when its XML shows none: it crashed, hung, leaked, or its
 
 import argparse
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
 
+MESSAGE_LINES = 6
+# What a sanitizer or a crash says first.
+FINDING = re.compile(r"ERROR: |WARNING: ThreadSanitizer|runtime error:|SUMMARY: |Fatal|Exception")
+
+
 def gtest_counts(path):
-    """(passed, failed, skipped) of one GoogleTest XML file, or None when it is absent or torn."""
+    """(passed, failed, skipped, what failed) of one GoogleTest XML file, or None when it is absent
+    or torn. What failed is the name of each such case and the first lines of its first failure."""
     try:
         root = ElementTree.parse(path).getroot()
     except (OSError, ElementTree.ParseError):
         return None
-    passed = failed = skipped = 0
+    passed = skipped = 0
+    failures = []
     for case in root.iter("testcase"):
+        failure = case.find("failure")
         if case.get("status") == "notrun":
             continue
-        if case.find("failure") is not None:
-            failed += 1
+        if failure is not None:
+            lines = failure.get("message", "").splitlines()[:MESSAGE_LINES]
+            failures.append("\n    ".join([f"{case.get('classname')}.{case.get('name')}", *lines]))
         elif case.get("result") == "skipped":
             skipped += 1
         else:
             passed += 1
-    return passed, failed, skipped
+    return passed, len(failures), skipped, failures
 
 
 def is_skip(program):
@@ -38,8 +48,14 @@ def is_skip(program):
     return skip is not None and skip.get("message", "").startswith("SKIP_")
 
 
+def findings(program):
+    """The lines of a program's output that say why it ended, where no case did."""
+    output = program.findtext("system-out", "").splitlines()
+    return [line.strip() for line in output if FINDING.search(line)][:MESSAGE_LINES]
+
+
 def sum_results(junit, results_folder):
-    """Sums a ctest JUnit file: (passed, failed, skipped, names of the programs that failed)."""
+    """Sums a ctest JUnit file: (passed, failed, skipped, what failed)."""
     passed = failed = skipped = 0
     bad = []
     for program in ElementTree.parse(junit).getroot().iter("testcase"):
@@ -51,14 +67,14 @@ def sum_results(junit, results_folder):
             continue
         cases = gtest_counts(pathlib.Path(results_folder) / (name + ".xml"))
         if cases is None:
-            cases = (1, 0, 0) if ok else (0, 1, 0)
+            cases = (1, 0, 0, []) if ok else (0, 1, 0, findings(program))
         elif not ok and cases[1] == 0:
-            cases = (cases[0], 1, cases[2])
+            cases = (cases[0], 1, cases[2], findings(program))
         passed += cases[0]
         failed += cases[1]
         skipped += cases[2]
         if not ok:
-            bad.append(name)
+            bad.append("\n    ".join([f"{name} failed", *cases[3]]))
     return passed, failed, skipped, bad
 
 
@@ -69,7 +85,7 @@ def main():
     arguments = parser.parse_args()
     passed, failed, skipped, bad = sum_results(arguments.junit, arguments.results)
     for name in bad:
-        print(f"failed: {name}")
+        print(name)
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed else 0
 

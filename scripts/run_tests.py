@@ -97,7 +97,7 @@ class Stage:
         self.passed += passed
         self.failed += failed
         self.skipped += skipped
-        self.notes += [f"{name} failed" for name in bad]
+        self.notes += bad
         if status != 0 and failed == 0:
             self.count_step("ctest", status or 1)
 
@@ -167,8 +167,7 @@ def cpu_asan(stage):
 
 def cpu_tsan(stage):
     if stage.build("cpu-tsan", "gofs_tests"):
-        # Alone on the machine: these tests are about threads, and TSan multiplies their cost.
-        stage.ctest("cpu-tsan", "-L", "tsan", "-LE", "long", jobs=1,
+        stage.ctest("cpu-tsan", "-L", "tsan", "-LE", "long",
                     env={"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:"
                                         "allocator_may_return_null=1"})
 
@@ -262,6 +261,7 @@ def main():
     LOGS.mkdir(parents=True, exist_ok=True)
     passed = failed = skipped = 0
     lines = []
+    failures = []
 
     def say(line):
         print(line, flush=True)
@@ -277,12 +277,16 @@ def main():
             f"{stage.skipped:3} skipped {time.monotonic() - began:6.0f} s"
             + "".join(f"\n    {note}" for note in stage.notes))
         if stage.failed:
+            failures += [f"{name}: {note}" for note in stage.notes]
             say(f"    end of {stage.log_path.relative_to(ROOT)}:\n{stage.log_tail()}")
         stage.log.close()
         passed += stage.passed
         failed += stage.failed
         skipped += stage.skipped
 
+    # Once more, since what follows the first failure may be long.
+    for failure in failures:
+        say(failure)
     say(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
 
     # Where the machine is borrowed, OUT is the folder that comes back from it.

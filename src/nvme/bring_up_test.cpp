@@ -37,7 +37,7 @@ class BringUpTest : public ::testing::TestWithParam<uint32_t> {
   static SsdRigOptions faulty() {
     SsdRigOptions options;
     options.ssd.fault_capacity = 4;
-    options.device.admin_timeout_ns = kShortNs;
+    options.device.admin_timeout_ns = kDayNs;
     return options;
   }
   static FaultRule admin_rule(AdminOpcode opcode, FaultAction action) {
@@ -184,7 +184,9 @@ TEST_P(BringUpTest, each_step_reports_the_status_it_got) {
 
 TEST_P(BringUpTest, an_admin_command_without_an_answer_fails_the_device) {
   for (const AdminOpcode opcode : {AdminOpcode::kIdentify, AdminOpcode::kCreateSubmissionQueue}) {
-    SsdRig rig(faulty());
+    SsdRigOptions options = faulty();
+    options.device.admin_timeout_ns = kShortNs;
+    SsdRig rig(options);
     rig.add_fault(admin_rule(opcode, FaultAction::kLose));
     const BringUpResult result = rig.bring_up(width());
     EXPECT_NE(result.step, BringUpStep::kDone);
@@ -194,9 +196,7 @@ TEST_P(BringUpTest, an_admin_command_without_an_answer_fails_the_device) {
 }
 
 TEST_P(BringUpTest, a_fatal_controller_is_noticed_at_once) {
-  SsdRigOptions options = faulty();
-  options.device.admin_timeout_ns = kDayNs;
-  SsdRig rig(options);
+  SsdRig rig(faulty());
   rig.add_fault(admin_rule(AdminOpcode::kSetFeatures, FaultAction::kFatal));
   const BringUpResult result = rig.bring_up(width());
   EXPECT_EQ(result.step, BringUpStep::kNumberOfQueues);
@@ -245,10 +245,9 @@ TEST_P(BringUpTest, shut_down_flushes_and_disables) {
 }
 
 TEST_P(BringUpTest, shut_down_of_a_dead_controller_ends_and_says_so) {
-  SsdRigOptions options;
-  options.device.admin_timeout_ns = kShortNs;
-  SsdRig rig(options);
+  SsdRig rig{SsdRigOptions()};
   rig.bring_up_ready(width());
+  rig.device().limits.admin_timeout_ns = kShortNs;
   rig.device().controller.controller = nullptr;
   run_alone(width(),
             [&](const simt::Warp& warp) { EXPECT_EQ(shut_down(warp, rig.device()), -ETIMEDOUT); });

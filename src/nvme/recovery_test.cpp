@@ -30,6 +30,9 @@ using ssd::FaultRule;
 constexpr uint64_t kMillisecond = 1'000'000;
 /// What is not to be waited for: the test's own limit would end it.
 constexpr uint64_t kDayMs = 86'400'000;
+/// What is waited for in vain. A command that is answered takes microseconds, but a busy machine
+/// may keep it waiting this long as well: tests do not rely on the contrary.
+constexpr uint64_t kShortMs = 60;
 
 class RecoveryTest : public ::testing::TestWithParam<uint32_t> {
  protected:
@@ -44,6 +47,10 @@ class RecoveryTest : public ::testing::TestWithParam<uint32_t> {
     options.device.queue_depth = depth;
     options.device.command_timeout_ns = timeout_ms * kMillisecond;
     return options;
+  }
+  /// From now on nothing is waited for long. Not before bring-up, which is to succeed.
+  static void set_short_limits(SsdRig& rig) {
+    rig.device().limits = {kShortMs * kMillisecond, 200 * kMillisecond};
   }
   /// Reads of the LBAs from `first` to `last`.
   static FaultRule about(uint64_t first, uint64_t last, FaultAction action) {
@@ -87,8 +94,23 @@ class RecoveryTest : public ::testing::TestWithParam<uint32_t> {
       EXPECT_TRUE(std::all_of(buffer, buffer + 512, [](uint8_t byte) { return byte == 0x11; }));
     }
   }
+  /// Reads as read_each does, of LBAs from 0 on. Commands for which `is_lost(who, turn)` time out;
+  /// the others succeed, but for those that a busy machine kept waiting: each of these was counted
+  /// as one timeout more.
+  template <typename IsLost>
+  void expect_lost(SsdRig& rig, uint32_t warps, uint32_t turns, IsLost is_lost) {
+    std::atomic<uint32_t> timed_out{0};
+    read_each(rig, warps, turns, 0, [&](uint32_t who, uint32_t turn, CommandStatus status) {
+      if (status != 0 || is_lost(who, turn)) {
+        EXPECT_EQ(status, kStatusTimedOut) << who << ": " << status_name(status);
+        ++timed_out;
+      }
+    });
+    EXPECT_GE(rig.device().timeouts, timed_out);
+  }
   /// Three laps of the queue, none of which may fail: no slot was lost.
   void expect_healthy(SsdRig& rig) {
+    rig.device().limits.command_timeout_ns = kDayMs * kMillisecond;
     const uint32_t turns = 3 * rig.queue().depth() / width() + 1;
     read_each(rig, 1, turns, 1000, [](uint32_t, uint32_t turn, CommandStatus status) {
       EXPECT_EQ(status, 0u) << "turn " << turn << ": " << status_name(status);
@@ -139,45 +161,40 @@ TEST_P(RecoveryTest, errors_that_come_now_and_then_cost_no_slot) {
 
 TEST_P(RecoveryTest, lost_completions_time_out_and_give_their_slots_back) {
   for (const uint32_t depth : {2u, 3u, 13u}) {
-    SsdRig rig(faulty(depth, 50));
+    SsdRig rig(faulty(depth, kShortMs));
     rig.bring_up_ready();
     // Two of eight callers lose each of their commands; more in all than there are slots.
     rig.add_fault(about(2, 3, FaultAction::kLose));
-    const uint32_t turns = depth == 2 ? 2 : 3;
-    read_each(rig, 8 / width(), turns, 0, [](uint32_t who, uint32_t, CommandStatus status) {
-      const bool lost = who == 2 || who == 3;
-      EXPECT_EQ(status, lost ? kStatusTimedOut : 0u) << who << ": " << status_name(status);
-    });
-    // On a machine with other things to do, one that is not lost may be asked about as well.
-    EXPECT_GE(rig.device().timeouts, 2u * turns);
+    expect_lost(rig, 8 / width(), depth == 2 ? 2 : 3,
+                [](uint32_t who, uint32_t) { return who == 2 || who == 3; });
     expect_healthy(rig);
   }
 }
 
 TEST_P(RecoveryTest, a_queue_full_of_lost_commands_recovers) {
   constexpr uint32_t kDepth = 5;
-  SsdRig rig(faulty(kDepth, 30));
+  SsdRig rig(faulty(kDepth, kShortMs));
   rig.bring_up_ready();
   FaultRule rule = about(0, 100, FaultAction::kLose);
   rule.count = 3 * kDepth;
   rig.add_fault(rule);
-  std::atomic<uint32_t> lost{0};
+  std::atomic<uint32_t> timed_out{0};
   read_each(rig, 8 / width(), 4, 0, [&](uint32_t, uint32_t, CommandStatus status) {
-    if (status == kStatusTimedOut) ++lost;
+    if (status == kStatusTimedOut) ++timed_out;
   });
-  EXPECT_EQ(lost, 3 * kDepth);
+  // More only where the machine kept others waiting.
+  EXPECT_GE(timed_out, 3 * kDepth);
+  EXPECT_LE(timed_out, rig.device().timeouts);
   expect_healthy(rig);
 }
 
 TEST_P(RecoveryTest, a_late_command_is_aborted) {
-  SsdRig rig(faulty(7, 50));
+  SsdRig rig(faulty(7, kShortMs));
   rig.bring_up_ready();
   FaultRule rule = about(1, 1, FaultAction::kDelay);
   rule.delay_ns = kDayMs * kMillisecond;
   rig.add_fault(rule);
-  read_each(rig, 4 / width(), 3, 0, [](uint32_t who, uint32_t, CommandStatus status) {
-    EXPECT_EQ(status, who == 1 ? kStatusTimedOut : 0u) << status_name(status);
-  });
+  expect_lost(rig, 4 / width(), 3, [](uint32_t who, uint32_t) { return who == 1; });
   expect_healthy(rig);
 }
 
@@ -245,7 +262,7 @@ TEST_P(RecoveryTest, completions_out_of_order_find_their_commands) {
 
 // CSTS is looked at when a command is late: the first that notices tells everybody.
 TEST_P(RecoveryTest, a_controller_that_fails_fails_everybody) {
-  SsdRig rig(faulty(7, 200));
+  SsdRig rig(faulty(7, 1000));
   rig.bring_up_ready();
   FaultRule rule = about(0, 100, FaultAction::kFatal);
   rule.skip = 20;
@@ -264,11 +281,10 @@ TEST_P(RecoveryTest, a_controller_that_fails_fails_everybody) {
 
 /// From some moment on the controller does nothing at all: not even an abort is answered.
 TEST_P(RecoveryTest, a_controller_that_falls_silent_is_given_up) {
-  SsdRigOptions options = faulty(7, 50);
-  options.device.admin_timeout_ns = 200 * kMillisecond;
-  SsdRig rig(options);
+  SsdRig rig(faulty(7, kDayMs));
   rig.bring_up_ready();
   expect_healthy(rig);
+  set_short_limits(rig);
   rig.device().controller.controller = nullptr;
   read_each(rig, 8 / width(), 2, 0, [](uint32_t, uint32_t, CommandStatus status) {
     EXPECT_EQ(status, kStatusDeviceFailed) << status_name(status);
@@ -278,10 +294,9 @@ TEST_P(RecoveryTest, a_controller_that_falls_silent_is_given_up) {
 }
 
 TEST_P(RecoveryTest, an_abort_without_an_answer_fails_the_device) {
-  SsdRigOptions options = faulty(5, 50);
-  options.device.admin_timeout_ns = 200 * kMillisecond;
-  SsdRig rig(options);
+  SsdRig rig(faulty(5, kDayMs));
   rig.bring_up_ready();
+  set_short_limits(rig);
   rig.add_fault(about(0, 100, FaultAction::kLose));
   rig.add_fault(about_aborts(FaultAction::kLose));
   read_each(rig, 8 / width(), 2, 0, [](uint32_t, uint32_t, CommandStatus status) {
@@ -293,10 +308,10 @@ TEST_P(RecoveryTest, an_abort_without_an_answer_fails_the_device) {
 // A controller may refuse an abort (it has a limit of them): the command is then still its own, and
 // its completion is still to come.
 TEST_P(RecoveryTest, a_refused_abort_is_no_proof_that_a_completion_is_lost) {
-  SsdRig rig(faulty(5, 500));
+  SsdRig rig(faulty(5, 1000));
   rig.bring_up_ready();
   FaultRule rule = about(1, 1, FaultAction::kDelay);
-  rule.delay_ns = 750 * kMillisecond;  // too late, but it will come
+  rule.delay_ns = 1500 * kMillisecond;  // too late, but it will come
   rig.add_fault(rule);
   rule = about_aborts(FaultAction::kStatus);
   rule.status = format::nvme::kAbortLimitExceeded;
@@ -304,7 +319,7 @@ TEST_P(RecoveryTest, a_refused_abort_is_no_proof_that_a_completion_is_lost) {
   read_each(rig, 4 / width(), 1, 0, [](uint32_t, uint32_t, CommandStatus status) {
     EXPECT_EQ(status, 0u) << status_name(status);
   });
-  EXPECT_EQ(rig.device().timeouts, 1u);
+  EXPECT_GE(rig.device().timeouts, 1u);
   EXPECT_EQ(rig.queue().spurious, 0u);
   expect_healthy(rig);
 }
@@ -340,46 +355,45 @@ class MailboxRecoveryTest : public RecoveryTest {
 GOFS_AT_BOTH_WIDTHS(MailboxRecoveryTest);
 
 TEST_P(MailboxRecoveryTest, lost_commands_are_settled) {
-  SsdRig rig(faulty(16, 50));
+  SsdRig rig(faulty(16, kShortMs));
   rig.bring_up_ready();
   FaultRule rule = about(0, 100, FaultAction::kLose);
   rule.skip = 1;
   rule.count = 2;
   rig.add_fault(rule);
   Mailbox mailbox{};
-  EXPECT_EQ(start_and_settle(rig, 3, 50, mailbox), kStatusTimedOut);
+  EXPECT_EQ(start_and_settle(rig, 3, kShortMs, mailbox), kStatusTimedOut);
   EXPECT_EQ(mailbox.remaining, 0u);
   expect_healthy(rig);
 }
 
 TEST_P(MailboxRecoveryTest, late_commands_are_aborted_and_called_late) {
-  SsdRig rig(faulty(16, 50));
+  SsdRig rig(faulty(16, kShortMs));
   rig.bring_up_ready();
   FaultRule rule = about(1, 1, FaultAction::kDelay);
   rule.delay_ns = kDayMs * kMillisecond;
   rig.add_fault(rule);
   Mailbox mailbox{};
-  EXPECT_EQ(start_and_settle(rig, 3, 50, mailbox), kStatusTimedOut);
+  EXPECT_EQ(start_and_settle(rig, 3, kShortMs, mailbox), kStatusTimedOut);
   EXPECT_EQ(mailbox.remaining, 0u);
   expect_healthy(rig);
 }
 
 TEST_P(MailboxRecoveryTest, a_dead_controller_ends_the_wait) {
-  SsdRigOptions options = faulty(16, 50);
-  options.device.admin_timeout_ns = 200 * kMillisecond;
-  SsdRig rig(options);
+  SsdRig rig(faulty(16, kDayMs));
   rig.bring_up_ready();
+  set_short_limits(rig);
   FaultRule rule = about(1, 1, FaultAction::kFatal);
   rig.add_fault(rule);
   Mailbox mailbox{};
-  start_and_settle(rig, 3, 50, mailbox);
+  start_and_settle(rig, 3, kShortMs, mailbox);
   EXPECT_NE(mailbox.remaining, 0u) << "who looks must see that not all came back";
   expect_dead(rig);
 }
 
 // Many operations lose commands at once while others go on: each mailbox is counted down exactly.
 TEST_P(MailboxRecoveryTest, several_warps_settle_side_by_side) {
-  SsdRig rig(faulty(16, 50));
+  SsdRig rig(faulty(16, kShortMs));
   rig.bring_up_ready();
   rig.add_fault(about(0, 3, FaultAction::kLose));
   FaultRule rule = about(4, 7, FaultAction::kDelay);
@@ -398,7 +412,7 @@ TEST_P(MailboxRecoveryTest, several_warps_settle_side_by_side) {
                       rig.read(lba, 1, buffers[buffer]), mailbox),
                 0);
     }
-    const simt::Deadline deadline = simt::Deadline::after_ns(50 * kMillisecond);
+    const simt::Deadline deadline = simt::Deadline::after_ns(kShortMs * kMillisecond);
     while (!warp.any(deadline.passed())) progress(warp, rig.device(), rig.queue());
     recover_mailbox(warp, rig.device(), rig.queue(), mailbox);
   });
