@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # gofs_add_test(NAME source... [LIBRARIES target...] [LABELS label...] [TIMEOUT seconds]
-#               [ARGS argument...])
-#   One GoogleTest binary and one ctest entry. Labels:
+#               [ARGS argument...] [SERIAL case...])
+#   One GoogleTest binary and one ctest entry. SERIAL names cases, as --gtest_filter does, that take
+#   their time and in which nothing happens side by side: ThreadSanitizer is spared them. Labels:
 #     cpu       (default for .cpp) runs anywhere;
 #     tsan      also built and run in preset cpu-tsan, which builds nothing else;
 #     gpu       (default for .cu) needs a GPU: built in preset cuda, run by `make gpu-check`;
@@ -35,7 +36,7 @@ add_custom_target(gofs_tests)
 set(GOFS_TEST_RESULTS "${CMAKE_BINARY_DIR}/test-results")
 
 function(gofs_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LIBRARIES;LABELS;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LIBRARIES;LABELS;ARGS;SERIAL")
   set(sources ${arg_UNPARSED_ARGUMENTS})
   if(NOT sources)
     message(FATAL_ERROR "gofs_add_test(${name}): no sources")
@@ -76,6 +77,10 @@ function(gofs_add_test name)
     # Nearly all of the file system is templates: files compiled together share what they use of
     # them, which halves the time. So names in a folder's tests must differ.
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+  endif()
+  if(GOFS_SANITIZE STREQUAL "thread" AND arg_SERIAL)
+    list(JOIN arg_SERIAL ":" serial)
+    list(APPEND arg_ARGS "--gtest_filter=-${serial}")
   endif()
   add_dependencies(gofs_tests ${name})
   target_link_libraries(${name} PRIVATE gofs_options ${arg_LIBRARIES} GTest::gtest_main)
