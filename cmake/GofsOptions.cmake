@@ -22,9 +22,9 @@ set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -lineinfo")
 # What each sanitizer costs least with, compiling and running together: to optimise what ASan and
 # UBSan add takes four times as long as the rest of compiling.
 set(gofs_sanitized_slowly OFF)
-if(GOFS_SANITIZE STREQUAL "thread")
+if(GOFS_SANITIZE STREQUAL "thread" OR GOFS_FUZZ)
   set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1")
-elseif(GOFS_SANITIZE AND NOT GOFS_FUZZ)
+elseif(GOFS_SANITIZE)
   set(CMAKE_CXX_FLAGS_RELEASE "-O0 -g1")
   set(gofs_sanitized_slowly ON)
 endif()

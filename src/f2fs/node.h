@@ -7,8 +7,39 @@
 
 namespace gofs::f2fs {
 
-/// Looks up one nid a lane: in the journal, else in the NAT block that the checkpoint's version
-/// bitmap chooses. Collective. Per lane 0 or a negative errno; a free nid has block 0.
+/// Which copy of block `index` of the NAT is current. A checkpoint may change that at any time, so
+/// it is read as one word; the bitmap lies on a word, and counts from the most significant bit of
+/// each byte.
+GOFS_HD inline bool nat_version(const Volume& volume, uint32_t index) {
+  const auto* const words = reinterpret_cast<const uint32_t*>(volume.nat_bitmap);
+  const uint32_t word = simt::load_relaxed(words[index / 32]);
+  return (word >> (index / 8 % 4 * 8 + 7 - index % 8) & 1u) != 0;
+}
+
+/// Calls `use(const format::NatEntry&)` on each lane in `lanes` with the entry of its `nid`, which
+/// is in range, in the NAT block that the checkpoint's version bitmap chooses. Collective as
+/// with_pages is.
+template <typename Use>
+GOFS_HD int with_nat_entries(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
+                             Use use) {
+  const uint32_t index = nid / format::kNatEntriesPerBlock;
+  return with_pages(
+      warp, volume, lanes, page_key(PageKind::kNat, index),
+      [&](uint32_t missing, uint32_t& block) {
+        if ((missing >> warp.thread_rank() & 1u) != 0) {
+          block = volume.geometry.nat_block(index, nat_version(volume, index));
+        }
+        return 0;
+      },
+      [](const uint8_t*, uint32_t) { return 0; },
+      [&](const uint8_t* page) {
+        use(reinterpret_cast<const format::NatBlock*>(page)
+                ->entries[nid % format::kNatEntriesPerBlock]);
+      });
+}
+
+/// Looks up one nid a lane: in the journal, else in the NAT. Collective. Per lane 0 or a negative
+/// errno; a free nid has block 0.
 GOFS_NOINLINE GOFS_HD inline int look_up_nat(simt::AnyWarp auto warp, Volume& volume,
                                              uint32_t lanes, uint32_t nid, NatRecord& record) {
   const bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
@@ -26,16 +57,10 @@ GOFS_NOINLINE GOFS_HD inline int look_up_nat(simt::AnyWarp auto warp, Volume& vo
   }
   const uint32_t rest = warp.ballot(wanted && result == 0 && !journaled);
   if (rest != 0) {
-    const uint32_t index = nid / format::kNatEntriesPerBlock;
-    const bool mine = (rest >> warp.thread_rank() & 1u) != 0;
-    const uint32_t block =
-        mine ? volume.geometry.nat_block(index, format::msb_bit(volume.nat_bitmap, index)) : 0;
-    const int read = with_blocks(warp, volume, rest, block, [&](const uint8_t* page) {
-      const auto& entry = reinterpret_cast<const format::NatBlock*>(page)
-                              ->entries[nid % format::kNatEntriesPerBlock];
+    const int read = with_nat_entries(warp, volume, rest, nid, [&](const format::NatEntry& entry) {
       record = NatRecord{entry.ino, entry.block_addr, entry.version};
     });
-    if (mine) result = read;
+    if ((rest >> warp.thread_rank() & 1u) != 0) result = read;
   }
   return result;
 }

@@ -11,6 +11,10 @@
 //
 // Pins are counted in the low bits of the state word, so that one fetch_add both takes a pin and
 // tells whether the page is valid. A key changes only while its frame is loading [C1].
+//
+// Who changes a page takes it for himself: it is loading again, under the same key, until he
+// publishes it. A changed page is dirty and stays until it is written. Where all frames of a set
+// are dirty, its pages go to the sets after it.
 #pragma once
 
 #include "simt/atomic.h"
@@ -22,21 +26,27 @@ inline constexpr uint32_t kPinMask = (1u << 20) - 1;
 inline constexpr uint32_t kFrameValid = 1u << 20;
 inline constexpr uint32_t kFrameLoading = 1u << 21;
 inline constexpr uint32_t kFrameReferenced = 1u << 22;
+inline constexpr uint32_t kFrameDirty = 1u << 23;
 inline constexpr uint32_t kNoFrame = 0xffffffffu;
 
 /// What a key's page is; part of the key.
-enum class PageKind : uint64_t { kNone = 0, kNode = 1, kBlock = 2 };
+enum class PageKind : uint64_t { kNone = 0, kNode = 1, kBlock = 2, kNat = 3 };
 
-/// `id` is a nid for kNode, a block address for kBlock. Never 0.
+/// `id` is a nid for kNode, a block address for kBlock, for kNat the number of a block of the NAT,
+/// whichever of its copies is current. Never 0.
 GOFS_HD constexpr uint64_t page_key(PageKind kind, uint32_t id) {
   return static_cast<uint64_t>(kind) << 32 | id;
 }
+GOFS_HD constexpr PageKind kind_of(uint64_t key) { return static_cast<PageKind>(key >> 32); }
+GOFS_HD constexpr uint32_t id_of(uint64_t key) { return static_cast<uint32_t>(key); }
 
 struct alignas(128) FrameSet {
   uint64_t keys[kWays];
   uint32_t states[kWays];
   uint32_t lock;  // held while a frame of the set is claimed
   uint32_t hand;
+  uint32_t overflow;  // pages of this set may lie in so many sets after it
+  uint32_t cleaned;   // pages of this set that were written; wraps around
 };
 static_assert(sizeof(FrameSet) == 128);
 
@@ -60,14 +70,34 @@ struct PageCache {
   }
 };
 
-/// The frame that holds or is getting `key`, or kNoFrame. A look only: it may be gone at once.
-GOFS_HD inline uint32_t find_frame(const PageCache& cache, uint64_t key) {
-  const uint32_t index = cache.set_of(key);
+namespace detail {
+
+GOFS_HD inline uint32_t find_in_set(const PageCache& cache, uint32_t index, uint64_t key) {
   const FrameSet& set = cache.sets[index];
   for (uint32_t way = 0; way < kWays; ++way) {
     if (simt::load_relaxed(set.keys[way]) == key) return index * kWays + way;
   }
   return kNoFrame;
+}
+
+GOFS_NOINLINE GOFS_HD inline uint32_t find_elsewhere(const PageCache& cache, uint32_t home,
+                                                     uint32_t overflow, uint64_t key) {
+  for (uint32_t distance = 1; distance <= overflow; ++distance) {
+    const uint32_t frame = find_in_set(cache, (home + distance) & cache.set_mask, key);
+    if (frame != kNoFrame) return frame;
+  }
+  return kNoFrame;
+}
+
+}  // namespace detail
+
+/// The frame that holds or is getting `key`, or kNoFrame. A look only: it may be gone at once.
+GOFS_HD inline uint32_t find_frame(const PageCache& cache, uint64_t key) {
+  const uint32_t home = cache.set_of(key);
+  const uint32_t frame = detail::find_in_set(cache, home, key);
+  if (frame != kNoFrame) return frame;
+  const uint32_t overflow = simt::load_relaxed(cache.sets[home].overflow);
+  return overflow == 0 ? kNoFrame : detail::find_elsewhere(cache, home, overflow, key);
 }
 
 GOFS_HD inline void unpin(const PageCache& cache, uint32_t frame) {
@@ -91,6 +121,59 @@ GOFS_HD inline bool pin_frame(const PageCache& cache, uint32_t frame, uint64_t k
   return false;
 }
 
+namespace detail {
+
+/// Takes a frame of set `index`, whose lock the caller holds, for `key`; kNoFrame where all are in
+/// use.
+GOFS_HD inline uint32_t claim_in_set(const PageCache& cache, uint32_t index, uint64_t key) {
+  FrameSet& set = cache.sets[index];
+  // Twice round: the first turn takes the references away.
+  for (uint32_t step = 0; step < 2 * kWays; ++step) {
+    const uint32_t way = set.hand;
+    set.hand = (way + 1) % kWays;
+    simt::AtomicRef<uint32_t> state(set.states[way]);
+    uint32_t seen = state.load(simt::memory_order_relaxed);
+    if ((seen & (kPinMask | kFrameLoading | kFrameDirty)) != 0) continue;
+    if ((seen & kFrameReferenced) != 0) {
+      state.fetch_and(~kFrameReferenced, simt::memory_order_relaxed);
+      continue;
+    }
+    // Acquire: the former readers' pins are gone, and with them their reads. [C2]
+    if (state.compare_exchange_strong(seen, kFrameLoading | 1u, simt::memory_order_acquire,
+                                      simt::memory_order_relaxed)) {
+      simt::store_relaxed(set.keys[way], key);
+      return index * kWays + way;
+    }
+  }
+  return kNoFrame;
+}
+
+GOFS_HD inline bool all_dirty(const FrameSet& set) {
+  uint32_t states = kFrameDirty;
+  for (uint32_t way = 0; way < kWays; ++way) states &= simt::load_relaxed(set.states[way]);
+  return states != 0;
+}
+
+/// The same in the sets after `home`, whose lock the caller holds and which is all dirty.
+GOFS_NOINLINE GOFS_HD inline uint32_t claim_elsewhere(const PageCache& cache, uint32_t home,
+                                                      uint64_t key) {
+  for (uint32_t distance = 1; distance <= cache.set_mask; ++distance) {
+    const uint32_t index = (home + distance) & cache.set_mask;
+    FrameSet& set = cache.sets[index];
+    if (!simt::try_lock(set.lock)) return kNoFrame;
+    const uint32_t taken = claim_in_set(cache, index, key);
+    simt::unlock(set.lock);
+    if (taken != kNoFrame) {
+      uint32_t& overflow = cache.sets[home].overflow;
+      if (simt::load_relaxed(overflow) < distance) simt::store_relaxed(overflow, distance);
+      return taken;
+    }
+  }
+  return kNoFrame;
+}
+
+}  // namespace detail
+
 /// Takes a frame for `key`, pinned and loading, for the caller to fill and then publish or abandon.
 /// kNoFrame when the key is there already, the set is busy or all of its frames are in use: the
 /// caller lets go of what it holds and tries again.
@@ -99,24 +182,11 @@ GOFS_HD inline uint32_t claim_frame(const PageCache& cache, uint64_t key) {
   FrameSet& set = cache.sets[index];
   if (!simt::try_lock(set.lock)) return kNoFrame;
   uint32_t taken = kNoFrame;
+  // All claims of a key are made under the lock of its own set, wherever its page goes.
   if (find_frame(cache, key) == kNoFrame) {
-    // Twice round: the first turn takes the references away.
-    for (uint32_t step = 0; step < 2 * kWays && taken == kNoFrame; ++step) {
-      const uint32_t way = set.hand;
-      set.hand = (way + 1) % kWays;
-      simt::AtomicRef<uint32_t> state(set.states[way]);
-      uint32_t seen = state.load(simt::memory_order_relaxed);
-      if ((seen & (kPinMask | kFrameLoading)) != 0) continue;
-      if ((seen & kFrameReferenced) != 0) {
-        state.fetch_and(~kFrameReferenced, simt::memory_order_relaxed);
-        continue;
-      }
-      // Acquire: the former readers' pins are gone, and with them their reads. [C2]
-      if (state.compare_exchange_strong(seen, kFrameLoading | 1u, simt::memory_order_acquire,
-                                        simt::memory_order_relaxed)) {
-        taken = index * kWays + way;
-        simt::store_relaxed(set.keys[way], key);
-      }
+    taken = detail::claim_in_set(cache, index, key);
+    if (taken == kNoFrame && detail::all_dirty(set)) {
+      taken = detail::claim_elsewhere(cache, index, key);
     }
   }
   simt::unlock(set.lock);
@@ -136,18 +206,51 @@ GOFS_HD inline void abandon_frame(const PageCache& cache, uint32_t frame) {
       .fetch_sub(kFrameLoading + 1, simt::memory_order_release);
 }
 
-/// Forgets the page `key`, whose block was written behind the cache's back. One lane; nobody else
-/// asks for it meanwhile.
-GOFS_HD inline void drop_page(const PageCache& cache, uint64_t key) {
-  const uint32_t frame = find_frame(cache, key);
-  if (frame == kNoFrame) return;
+/// Takes `frame`, if it holds the valid page `key`, for the caller alone, pinned and loading, until
+/// he gives it back. False while others look at it or change it.
+GOFS_HD inline bool take_frame(const PageCache& cache, uint32_t frame, uint64_t key) {
   simt::AtomicRef<uint32_t> state(cache.state(frame));
   uint32_t seen = state.load(simt::memory_order_relaxed);
-  if ((seen & (kPinMask | kFrameLoading)) == 0 &&
-      state.compare_exchange_strong(seen, kFrameLoading | 1u, simt::memory_order_acquire,
-                                    simt::memory_order_relaxed)) {
-    abandon_frame(cache, frame);
+  if ((seen & (kPinMask | kFrameLoading)) != 0 || (seen & kFrameValid) == 0) return false;
+  // Acquire: the readers' pins are gone, and with them their reads [C2]; the page is there [C1].
+  if (!state.compare_exchange_strong(seen, (seen ^ kFrameValid) | kFrameLoading | 1u,
+                                     simt::memory_order_acquire, simt::memory_order_relaxed)) {
+    return false;
   }
+  if (simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]) == key) return true;
+  publish_frame(cache, frame);
+  unpin(cache, frame);
+  return false;
+}
+
+/// The dirty page `key` in `frame` was written as it is; the caller keeps others from changing it.
+GOFS_HD inline void clean_frame(const PageCache& cache, uint32_t frame, uint64_t key) {
+  // Before the page may go: who misses it then learns that he may have looked too early where it
+  // lies. [C3]
+  simt::AtomicRef<uint32_t>(cache.sets[cache.set_of(key)].cleaned)
+      .fetch_add(1, simt::memory_order_release);
+  simt::AtomicRef<uint32_t>(cache.state(frame)).fetch_and(~kFrameDirty, simt::memory_order_release);
+}
+
+/// Gives a frame back to everybody that take_frame() took; its page was changed.
+GOFS_HD inline void give_back_changed(const PageCache& cache, uint32_t frame) {
+  simt::AtomicRef<uint32_t>(cache.state(frame)).fetch_or(kFrameDirty, simt::memory_order_relaxed);
+  publish_frame(cache, frame);
+  unpin(cache, frame);
+}
+
+/// Whether `frame`, which may be past the last one, holds a changed page of a kind, and its `key`.
+GOFS_HD inline bool is_dirty_page(const PageCache& cache, uint32_t frame, PageKind kind,
+                                  uint64_t& key) {
+  if (frame >= cache.frame_count()) return false;
+  key = simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]);
+  return kind_of(key) == kind && (simt::load_relaxed(cache.state(frame)) & kFrameDirty) != 0;
+}
+
+/// How often a page of the set of `key` was written. If this is the same before its place on disk
+/// is looked up and after a frame was claimed for it, it still lies there. [C3]
+GOFS_HD inline uint32_t cleaned_count(const PageCache& cache, uint64_t key) {
+  return simt::load_acquire(cache.sets[cache.set_of(key)].cleaned);
 }
 
 }  // namespace gofs::f2fs

@@ -193,6 +193,179 @@ TEST_P(PageCacheCrowdTest, every_pinned_page_is_the_right_one_whole_and_nobody_i
   }
 }
 
+// --- Pages that change. --------------------------------------------------------------------------
+
+/// Loads a page and lets go of it.
+uint32_t load_once(const PageCache& cache, uint64_t key) {
+  const uint32_t frame = claim_frame(cache, key);
+  if (frame != kNoFrame) {
+    publish_frame(cache, frame);
+    unpin(cache, frame);
+  }
+  return frame;
+}
+
+void change_once(const PageCache& cache, uint32_t frame, uint64_t key) {
+  ASSERT_TRUE(take_frame(cache, frame, key));
+  give_back_changed(cache, frame);
+}
+
+/// `count` keys that belong to the same set.
+std::vector<uint64_t> keys_of_one_set(const PageCache& cache, uint32_t count) {
+  std::vector<uint64_t> keys;
+  for (uint32_t block = 1; keys.size() < count; ++block) {
+    if (cache.set_of(key_of(block)) == 1) keys.push_back(key_of(block));
+  }
+  return keys;
+}
+
+TEST(PageCacheTest, a_taken_page_is_nobody_elses_until_it_is_given_back) {
+  CacheOwner cache(8);
+  const uint64_t key = key_of(5);
+  const uint32_t frame = load_once(*cache, key);
+  ASSERT_TRUE(pin_frame(*cache, frame, key));
+  EXPECT_FALSE(take_frame(*cache, frame, key)) << "somebody looks at it";
+  unpin(*cache, frame);
+  EXPECT_FALSE(take_frame(*cache, frame, key_of(6)));
+  ASSERT_TRUE(take_frame(*cache, frame, key));
+  EXPECT_FALSE(take_frame(*cache, frame, key));
+  EXPECT_FALSE(pin_frame(*cache, frame, key));
+  EXPECT_EQ(find_frame(*cache, key), frame);
+  EXPECT_EQ(claim_frame(*cache, key), kNoFrame);
+  give_back_changed(*cache, frame);
+  EXPECT_TRUE(pin_frame(*cache, frame, key));
+  unpin(*cache, frame);
+  uint64_t found = 0;
+  EXPECT_TRUE(is_dirty_page(*cache, frame, PageKind::kBlock, found));
+  EXPECT_EQ(found, key);
+  EXPECT_FALSE(is_dirty_page(*cache, frame, PageKind::kNode, found));
+  EXPECT_FALSE(is_dirty_page(*cache, 8, PageKind::kBlock, found));
+}
+
+TEST(PageCacheTest, changed_pages_stay_and_the_next_go_to_other_sets) {
+  CacheOwner cache(32);
+  const std::vector<uint64_t> keys = keys_of_one_set(*cache, 33);
+  std::set<uint32_t> frames;
+  for (uint32_t i = 0; i < 32; ++i) {
+    const uint32_t frame = load_once(*cache, keys[i]);
+    ASSERT_NE(frame, kNoFrame) << i;
+    change_once(*cache, frame, keys[i]);
+    frames.insert(frame);
+  }
+  EXPECT_EQ(frames.size(), 32u);
+  EXPECT_EQ(claim_frame(*cache, keys[32]), kNoFrame) << "nothing can be spared";
+  for (uint32_t i = 0; i < 32; ++i) {
+    const uint32_t frame = find_frame(*cache, keys[i]);
+    ASSERT_TRUE(frames.count(frame)) << i;
+    EXPECT_EQ(claim_frame(*cache, keys[i]), kNoFrame);
+  }
+  // What is written may go, wherever it is, and its place is then another's.
+  const uint32_t far = find_frame(*cache, keys[20]);
+  const uint32_t before = cleaned_count(*cache, keys[20]);
+  clean_frame(*cache, far, keys[20]);
+  EXPECT_NE(cleaned_count(*cache, keys[20]), before);
+  EXPECT_EQ(load_once(*cache, keys[32]), far);
+  EXPECT_EQ(find_frame(*cache, keys[32]), far);
+  EXPECT_EQ(find_frame(*cache, keys[20]), kNoFrame);
+}
+
+TEST(PageCacheTest, a_set_that_is_only_in_use_does_not_overflow) {
+  CacheOwner cache(32);
+  const std::vector<uint64_t> keys = keys_of_one_set(*cache, 9);
+  for (uint32_t i = 0; i < 7; ++i) change_once(*cache, load_once(*cache, keys[i]), keys[i]);
+  const uint32_t pinned = load_once(*cache, keys[7]);
+  ASSERT_TRUE(pin_frame(*cache, pinned, keys[7]));
+  EXPECT_EQ(claim_frame(*cache, keys[8]), kNoFrame);
+  unpin(*cache, pinned);
+  EXPECT_EQ(load_once(*cache, keys[8]), pinned);
+}
+
+/// A disk whose pages move each time they are written; what lies where one was is scribbled over.
+struct MovingDisk {
+  struct Page {
+    uint32_t place = 0;               // 0 or 1
+    uint32_t contents[2] = {0, ~0u};  // plain: ThreadSanitizer sees who reads at the wrong place
+  };
+  std::vector<Page> pages;
+};
+
+// Threads count in pages that others load, look at, write elsewhere and evict: no count is lost.
+TEST(PageCacheTest, changes_survive_writing_and_eviction) {
+  constexpr uint32_t kKeys = 40;
+  constexpr uint32_t kThreads = 8;
+  constexpr uint32_t kTurns = 400;
+  CacheOwner cache(16);
+  MovingDisk disk;
+  disk.pages.resize(kKeys);
+  std::vector<std::atomic<uint32_t>> wanted(kKeys);
+  std::atomic<uint32_t> torn{0};
+  const auto words = [&](uint32_t frame) {
+    return reinterpret_cast<uint32_t*>((*cache).page(frame));
+  };
+  /// Writes a page, if it has changed and nobody is at it.
+  const auto write = [&](uint32_t frame) {
+    uint64_t key = 0;
+    if (!is_dirty_page(*cache, frame, PageKind::kBlock, key)) return;
+    if (!take_frame(*cache, frame, key)) return;
+    if (is_dirty_page(*cache, frame, PageKind::kBlock, key)) {
+      MovingDisk::Page& page = disk.pages[id_of(key)];
+      const uint32_t now = simt::load_relaxed(page.place);
+      page.contents[1 - now] = words(frame)[0];
+      simt::store_relaxed(page.place, 1 - now);
+      clean_frame(*cache, frame, key);
+      page.contents[now] = ~0u;
+    }
+    publish_frame(*cache, frame);
+    unpin(*cache, frame);
+  };
+  const uint64_t seed = gofs::testing::printed_seed();
+  run_crowd({kThreads, 1}, [&](const simt::Warp&, uint32_t index) {
+    simt::Backoff backoff;
+    for (uint32_t turn = 0; turn < kTurns;) {
+      const uint64_t random = image::pattern_word(seed + index, turn);
+      const auto number = static_cast<uint32_t>(random % kKeys);
+      const uint64_t key = key_of(number);
+      write(static_cast<uint32_t>(random >> 32) % 16);
+      uint32_t frame = find_frame(*cache, key);
+      if (frame == kNoFrame) {
+        const uint32_t cleaned = cleaned_count(*cache, key);
+        const uint32_t place = simt::load_relaxed(disk.pages[number].place);
+        backoff.pause();
+        frame = claim_frame(*cache, key);
+        if (frame != kNoFrame && cleaned_count(*cache, key) != cleaned) {
+          abandon_frame(*cache, frame);
+        } else if (frame != kNoFrame) {
+          words(frame)[0] = words(frame)[9] = disk.pages[number].contents[place];
+          publish_frame(*cache, frame);
+          unpin(*cache, frame);
+        }
+      } else if (random >> 40 & 1) {
+        if (pin_frame(*cache, frame, key)) {
+          if (words(frame)[0] != words(frame)[9]) ++torn;
+          unpin(*cache, frame);
+          ++turn;
+        }
+      } else if (take_frame(*cache, frame, key)) {
+        ++words(frame)[0];
+        ++words(frame)[9];
+        ++wanted[number];
+        give_back_changed(*cache, frame);
+        ++turn;
+      } else {
+        backoff.pause();
+      }
+    }
+  });
+  EXPECT_EQ(torn, 0u);
+  for (uint32_t frame = 0; frame < 16; ++frame) write(frame);
+  for (uint32_t number = 0; number < kKeys; ++number) {
+    const MovingDisk::Page& page = disk.pages[number];
+    EXPECT_EQ(page.contents[page.place], wanted[number]) << number;
+  }
+}
+
+// --- Spare blocks. -------------------------------------------------------------------------------
+
 class PoolOwner {
  public:
   explicit PoolOwner(uint32_t count) {

@@ -82,7 +82,9 @@ GOFS_HD int with_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
     const uint32_t missing = warp.ballot(leader && frame == kNoFrame);
     bool mine_missing = (missing >> rank & 1u) != 0;
     uint32_t block = 0;
+    uint32_t cleaned_before = 0;
     if (missing != 0) {
+      if (mine_missing) cleaned_before = cleaned_count(cache, key);
       const int resolved = resolve(missing, block);
       if (mine_missing && resolved < 0) {
         error = resolved;
@@ -92,6 +94,10 @@ GOFS_HD int with_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
     bool pinned = leader && frame != kNoFrame && pin_frame(cache, frame, key);
     if (warp.any(mine_missing)) {
       frame = mine_missing ? claim_frame(cache, key) : frame;
+      if (mine_missing && frame != kNoFrame && cleaned_count(cache, key) != cleaned_before) {
+        abandon_frame(cache, frame);  // it may have moved since
+        frame = kNoFrame;
+      }
       const bool claimed = mine_missing && frame != kNoFrame;
       const uint32_t loading = warp.ballot(claimed);
       if (loading != 0) {

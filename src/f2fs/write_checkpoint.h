@@ -9,8 +9,7 @@
 // checkpoint itself. What fails on the way leaves memory and disk at the last checkpoint.
 #pragma once
 
-#include "f2fs/node.h"
-#include "f2fs/writer.h"
+#include "f2fs/write_nodes.h"
 
 namespace gofs::f2fs {
 
@@ -69,45 +68,43 @@ GOFS_NOINLINE GOFS_HD inline int write_sit(simt::AnyWarp auto warp, Volume& volu
   return 0;
 }
 
-/// Writes the NAT blocks that the journal changes to their other copies. Collective, uniform.
+/// Writes the NAT blocks that have changed to their other copies. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int write_nat(simt::AnyWarp auto warp, Volume& volume,
                                            Writer& writer) {
-  const format::Geometry& geometry = volume.geometry;
+  const PageCache& cache = volume.cache;
   uint8_t* const bitmap = next_bitmap(volume, writer, volume.nat_bitmap);
-  const uint32_t rank = warp.thread_rank();
-  for (uint32_t i = 0; i < volume.nat_journal_count; ++i) {
-    const uint32_t index = volume.nat_journal[i].nid / format::kNatEntriesPerBlock;
-    if (volume.nat_journal[i].nid >= geometry.nid_count()) {
-      return report(*volume.corruptions, {Structure::kNatEntry, 0, volume.nat_journal[i].nid, i});
+  for (uint32_t first = 0; first < cache.frame_count(); first += warp.size()) {
+    const uint32_t frame = first + warp.thread_rank();
+    uint64_t key = 0;
+    const bool mine = is_dirty_page(cache, frame, PageKind::kNat, key);
+    const uint32_t index = id_of(key);
+    uint32_t block = 0;
+    if (mine) {
+      const bool other = !nat_version(volume, index);
+      block = volume.geometry.nat_block(index, other);
     }
-    bool done = false;
-    for (uint32_t before = 0; before < i; ++before) {
-      done = done || volume.nat_journal[before].nid / format::kNatEntriesPerBlock == index;
+    const uint32_t lanes = warp.ballot(mine);
+    for (uint32_t left = lanes; left != 0; left &= left - 1) {
+      const uint32_t flipped = warp.shfl(index, simt::lowest_bit(left));
+      if (warp.thread_rank() == 0) flip(bitmap, flipped);
     }
-    if (done) continue;
-    auto& nat = *reinterpret_cast<format::NatBlock*>(writer.pages);
-    const bool version = format::msb_bit(volume.nat_bitmap, index);
-    int error = read_uniform(warp, volume, geometry.nat_block(index, version), writer.pages);
+    if (lanes == 0) continue;
+    const int written =
+        write_blocks(warp, volume, lanes, block, mine ? cache.page(frame) : nullptr);
+    const int error = simt::first_error(warp, mine ? written : 0);
     if (error < 0) return error;
-    if (rank == 0) {
-      for (uint32_t k = i; k < volume.nat_journal_count; ++k) {
-        const JournaledNat& journaled = volume.nat_journal[k];
-        if (journaled.nid / format::kNatEntriesPerBlock != index) continue;
-        format::NatEntry& entry = nat.entries[journaled.nid % format::kNatEntriesPerBlock];
-        entry.ino = journaled.record.ino;
-        entry.block_addr = journaled.record.block;
-        entry.version = journaled.record.version;
-      }
-      flip(bitmap, index);
-    }
-    warp.sync();
-    const uint32_t target = geometry.nat_block(index, !version);
-    error = write_packed(warp, volume, writer, {1, target});
-    if (error < 0) return error;
-    if (rank == 0) drop_page(volume.cache, page_key(PageKind::kBlock, target));
-    warp.sync();
   }
   return 0;
+}
+
+/// What write_nat() has written is no newer than the disk. Collective.
+GOFS_HD inline void clean_nat(simt::AnyWarp auto warp, const PageCache& cache) {
+  for (uint32_t first = 0; first < cache.frame_count(); first += warp.size()) {
+    const uint32_t frame = first + warp.thread_rank();
+    uint64_t key = 0;
+    if (is_dirty_page(cache, frame, PageKind::kNat, key)) clean_frame(cache, frame, key);
+  }
+  warp.sync();
 }
 
 /// Fills in the head of the next checkpoint. One lane.
@@ -182,8 +179,11 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
                                                    Writer& writer) {
   const uint32_t rank = warp.thread_rank();
   const uint32_t width = warp.size();
-  const uint64_t bytes = (1 + uint64_t{volume.geometry.cp_payload}) * kBlockBytes;
-  for (uint64_t i = rank; i < bytes; i += width) volume.checkpoint_blocks[i] = writer.checkpoint[i];
+  // By words, since others look up versions meanwhile.
+  const uint64_t checkpoint_words = (1 + uint64_t{volume.geometry.cp_payload}) * kBlockBytes / 4;
+  const auto* const from = reinterpret_cast<const uint32_t*>(writer.checkpoint);
+  auto* const to = reinterpret_cast<uint32_t*>(volume.checkpoint_blocks);
+  for (uint64_t i = rank; i < checkpoint_words; i += width) simt::store_relaxed(to[i], from[i]);
   for (uint32_t segno = rank; segno < volume.geometry.main_segments; segno += width) {
     if (!is_dirty(writer.segments, segno / format::kSitEntriesPerBlock)) continue;
     SegmentInfo& segment = writer.segments.segments[segno];
@@ -200,9 +200,10 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
     volume.checkpoint_flags = checkpoint.ckpt_flags;
     volume.checkpoint_pack = 1 - volume.checkpoint_pack;
     volume.free_segments = checkpoint.free_segment_count;
-    volume.nat_journal_count = volume.sit_journal_count = 0;
+    volume.sit_journal_count = 0;
   }
   warp.sync();
+  clean_nat(warp, volume.cache);
 }
 
 }  // namespace detail
@@ -215,12 +216,14 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
 GOFS_NOINLINE GOFS_HD inline int write_checkpoint(simt::AnyWarp auto warp, Volume& volume,
                                                   Writer& writer, bool unmounting) {
   if (writer.failed < 0) return -EROFS;
+  int error = write_dirty_nodes(warp, volume, writer);
+  if (error < 0) return error;
   const uint64_t bytes = (1 + uint64_t{volume.geometry.cp_payload}) * kBlockBytes;
   for (uint64_t i = warp.thread_rank(); i < bytes; i += warp.size()) {
     writer.checkpoint[i] = volume.checkpoint_blocks[i];
   }
   warp.sync();
-  int error = detail::write_sit(warp, volume, writer);
+  error = detail::write_sit(warp, volume, writer);
   if (error == 0) error = detail::write_nat(warp, volume, writer);
   if (error < 0) return error;
   if (warp.thread_rank() == 0) detail::fill_checkpoint(volume, writer, unmounting);

@@ -6,6 +6,7 @@
 // (writer_layout.h) when the volume's size is known, that is after mount().
 #pragma once
 
+#include "f2fs/change_pages.h"
 #include "f2fs/mount.h"
 #include "f2fs/segments.h"
 
@@ -42,6 +43,7 @@ enum class WriteProblem : uint32_t {
   kFeature,     // value: features that cannot be written yet
   kSegments,    // the SIT contradicts itself; the log of corruptions says where
   kCurrentLog,  // value: log whose segment cannot be one
+  kNat,         // its journal names nodes that cannot be; the log of corruptions says which
 };
 
 struct WriteResult {
@@ -123,6 +125,34 @@ GOFS_NOINLINE GOFS_HD inline int load_summaries(simt::AnyWarp auto warp, Volume&
   return 0;
 }
 
+/// Enters what the checkpoint's journal says into the NAT's pages, to be written. Collective,
+/// uniform.
+GOFS_NOINLINE GOFS_HD inline int take_nat_journal(simt::AnyWarp auto warp, Volume& volume) {
+  const uint32_t count = volume.nat_journal_count;
+  int error = 0;
+  for (uint32_t first = 0; first < count; first += warp.size()) {
+    const uint32_t i = first + warp.thread_rank();
+    const bool mine = i < count;
+    const JournaledNat journaled = mine ? volume.nat_journal[i] : JournaledNat{};
+    const bool in_range = journaled.nid < volume.geometry.nid_count();
+    if (!in_range) {
+      error = report(*volume.corruptions, {Structure::kNatEntry, 0, journaled.nid, i});
+    }
+    const int entered = change_nat(warp, volume, warp.ballot(mine && in_range), journaled.nid,
+                                   [&](format::NatEntry& entry) {
+                                     entry.version = journaled.record.version;
+                                     entry.ino = journaled.record.ino;
+                                     entry.block_addr = journaled.record.block;
+                                   });
+    if (mine && in_range && entered < 0) error = entered;
+  }
+  error = simt::first_error(warp, error);
+  warp.sync();  // all lanes have read it
+  if (error == 0 && warp.thread_rank() == 0) volume.nat_journal_count = 0;
+  warp.sync();
+  return error;
+}
+
 GOFS_HD inline bool is_log_segment(const Writer& writer, uint32_t segno) {
   for (const Log& log : writer.logs) {
     if (simt::load_relaxed(log.segno) == segno) return true;
@@ -195,6 +225,9 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   warp.sync();
   if (wrong != format::kLogCount) return {WriteProblem::kCurrentLog, -EUCLEAN, wrong};
   error = detail::load_summaries(warp, volume, writer);
+  if (error < 0) return {WriteProblem::kDevice, error, 0};
+  error = detail::take_nat_journal(warp, volume);
+  if (error == -EUCLEAN) return {WriteProblem::kNat, error, 0};
   if (error < 0) return {WriteProblem::kDevice, error, 0};
   detail::find_free_segments(warp, volume, writer);
   return {WriteProblem::kNone, 0, 0};

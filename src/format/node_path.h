@@ -21,6 +21,15 @@ inline constexpr uint32_t kIndirect1Offset = 3;
 inline constexpr uint32_t kIndirect2Offset = kIndirect1Offset + 1 + kNodeSlots;
 inline constexpr uint32_t kDoubleIndirectOffset = kIndirect2Offset + 1 + kNodeSlots;
 
+/// Whether the node with this offset points to nodes.
+GOFS_HD constexpr bool is_indirect_node(uint32_t node_offset) {
+  if (node_offset == kXattrNodeOffset) return false;
+  if (node_offset == kIndirect1Offset || node_offset == kIndirect2Offset) return true;
+  return node_offset >= kDoubleIndirectOffset &&
+         (node_offset == kDoubleIndirectOffset ||
+          (node_offset - kDoubleIndirectOffset - 1) % (kNodeSlots + 1) == 0);
+}
+
 /// Blocks that an inode with `slots_in_inode` data slots can address.
 GOFS_HD constexpr uint64_t file_blocks_max(uint32_t slots_in_inode) {
   return slots_in_inode + 2 * kDirectBlocks + 2 * kIndirectBlocks + kDoubleIndirectBlocks;

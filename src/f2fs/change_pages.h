@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Changing metadata in memory. A page is changed by one lane that has it for itself, so readers see
+// it before or after and never between; afterwards it is dirty and stays in memory until a
+// checkpoint has written it. Changes of several pages that belong together are made by callers who
+// keep checkpoints away meanwhile.
+#pragma once
+
+#include "f2fs/node.h"
+
+namespace gofs::f2fs {
+
+/// Calls `use(uint8_t* page)` on each lane in `lanes` with the page of its `key`, which nobody else
+/// looks at or changes meanwhile; lanes with the same page take turns, in order of rank.
+/// `load(lanes)` brings the pages into memory, as with_pages() does. Collective, `use` is not, and
+/// waits for nothing. Per lane 0 or a negative errno; `use` was called if and only if it is 0.
+template <typename Load, typename Use>
+GOFS_HD int change_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint64_t key,
+                         Load load, Use use) {
+  const PageCache& cache = volume.cache;
+  const uint32_t rank = warp.thread_rank();
+  bool wanted = (lanes >> rank & 1u) != 0;
+  int result = 0;
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  simt::Backoff backoff;
+  for (;;) {
+    const uint32_t left = warp.ballot(wanted);
+    if (left == 0) return result;
+    const int loaded = load(left);
+    if (wanted && loaded < 0) {
+      result = loaded;
+      wanted = false;
+    }
+    const uint32_t same = warp.match_any(wanted ? key : uint64_t{rank});
+    if (wanted && simt::lowest_bit(same) == rank) {
+      const uint32_t frame = find_frame(cache, key);
+      if (frame != kNoFrame && take_frame(cache, frame, key)) {
+        use(cache.page(frame));
+        give_back_changed(cache, frame);
+        wanted = false;
+      }
+    }
+    if (warp.any(wanted && deadline.passed())) return wanted ? -EBUSY : result;
+    if (warp.ballot(wanted) == left) backoff.pause();
+  }
+}
+
+/// Calls `use(format::NatEntry&)` on each lane in `lanes` with the entry of its `nid`, which is in
+/// range, to change it. Collective as change_pages is. The journal is not asked: it is empty once
+/// the volume is written to.
+template <typename Use>
+GOFS_HD int change_nat(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
+                       Use use) {
+  return change_pages(
+      warp, volume, lanes, page_key(PageKind::kNat, nid / format::kNatEntriesPerBlock),
+      [&](uint32_t missing) {
+        return with_nat_entries(warp, volume, missing, nid, [](const format::NatEntry&) {});
+      },
+      [&](uint8_t* page) {
+        use(reinterpret_cast<format::NatBlock*>(page)->entries[nid % format::kNatEntriesPerBlock]);
+      });
+}
+
+/// Calls `use(format::NodeBlock&)` on each lane in `lanes` with its node, which belongs to the file
+/// `ino`, to change it. Collective as change_pages is; errors are those of with_nodes.
+template <typename Use>
+GOFS_HD int change_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
+                         uint32_t ino, Use use) {
+  return change_pages(
+      warp, volume, lanes, page_key(PageKind::kNode, nid),
+      [&](uint32_t missing) {
+        return with_nodes(warp, volume, missing, nid, ino, [](const format::NodeBlock&) {});
+      },
+      [&](uint8_t* page) { use(*reinterpret_cast<format::NodeBlock*>(page)); });
+}
+
+}  // namespace gofs::f2fs
