@@ -26,7 +26,8 @@ struct AttributeChange {
   TimeStamp changed;  // always set: now
 };
 
-/// Changes the inode `ino` of each lane in `lanes`. Collective. Per lane 0 or a negative errno.
+/// Changes the inode `ino` of each lane in `lanes`. Collective, inside the gate. Per lane 0 or a
+/// negative errno.
 /// Others see all of it or nothing; durable after the next checkpoint.
 GOFS_NOINLINE GOFS_HD inline int change_attributes(simt::AnyWarp auto warp, Volume& volume,
                                                    uint32_t lanes, uint32_t ino,

@@ -2,8 +2,8 @@
 //
 // Changing metadata in memory. A page is changed by one lane that has it for itself, so readers see
 // it before or after and never between; afterwards it is dirty and stays in memory until a
-// checkpoint has written it. Changes of several pages that belong together are made by callers who
-// keep checkpoints away meanwhile.
+// checkpoint has written it. Changes that belong together are made inside the gate (gate.h), which
+// keeps checkpoints away.
 #pragma once
 
 #include "f2fs/node.h"
@@ -11,7 +11,8 @@
 namespace gofs::f2fs {
 
 /// Calls `use(uint8_t* page)` on each lane in `lanes` with the page of its `key`, which nobody else
-/// looks at or changes meanwhile; lanes with the same page take turns, in order of rank.
+/// looks at or changes meanwhile; lanes with the same page take turns, in order of rank. `use` says
+/// whether it has changed anything.
 /// `load(lanes)` brings the pages into memory, as with_pages() does. Collective, `use` is not, and
 /// waits for nothing. Per lane 0 or a negative errno; `use` was called if and only if it is 0.
 template <typename Load, typename Use>
@@ -35,8 +36,7 @@ GOFS_HD int change_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes
     if (wanted && simt::lowest_bit(same) == rank) {
       const uint32_t frame = find_frame(cache, key);
       if (frame != kNoFrame && take_frame(cache, frame, key)) {
-        use(cache.page(frame));
-        give_back_changed(cache, frame);
+        give_back_frame(cache, frame, use(cache.page(frame)));
         wanted = false;
       }
     }
@@ -58,6 +58,7 @@ GOFS_HD int change_nat(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
       },
       [&](uint8_t* page) {
         use(reinterpret_cast<format::NatBlock*>(page)->entries[nid % format::kNatEntriesPerBlock]);
+        return true;
       });
 }
 
@@ -71,7 +72,10 @@ GOFS_HD int change_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes
       [&](uint32_t missing) {
         return with_nodes(warp, volume, missing, nid, ino, [](const format::NodeBlock&) {});
       },
-      [&](uint8_t* page) { use(*reinterpret_cast<format::NodeBlock*>(page)); });
+      [&](uint8_t* page) {
+        use(*reinterpret_cast<format::NodeBlock*>(page));
+        return true;
+      });
 }
 
 }  // namespace gofs::f2fs

@@ -232,11 +232,21 @@ GOFS_HD inline void clean_frame(const PageCache& cache, uint32_t frame, uint64_t
   simt::AtomicRef<uint32_t>(cache.state(frame)).fetch_and(~kFrameDirty, simt::memory_order_release);
 }
 
-/// Gives a frame back to everybody that take_frame() took; its page was changed.
-GOFS_HD inline void give_back_changed(const PageCache& cache, uint32_t frame) {
-  simt::AtomicRef<uint32_t>(cache.state(frame)).fetch_or(kFrameDirty, simt::memory_order_relaxed);
+/// Gives a frame back to everybody that take_frame() or claim_frame() took. `changed`: its page is
+/// newer than the disk.
+GOFS_HD inline void give_back_frame(const PageCache& cache, uint32_t frame, bool changed) {
+  if (changed) {
+    simt::AtomicRef<uint32_t>(cache.state(frame)).fetch_or(kFrameDirty, simt::memory_order_relaxed);
+  }
   publish_frame(cache, frame);
   unpin(cache, frame);
+}
+
+/// Empties a frame that take_frame() took, whatever its page holds.
+GOFS_HD inline void forget_frame(const PageCache& cache, uint32_t frame) {
+  simt::AtomicRef<uint32_t>(cache.state(frame))
+      .fetch_and(~(kFrameDirty | kFrameReferenced), simt::memory_order_relaxed);
+  abandon_frame(cache, frame);
 }
 
 /// Whether `frame`, which may be past the last one, holds a changed page of a kind, and its `key`.

@@ -207,7 +207,7 @@ uint32_t load_once(const PageCache& cache, uint64_t key) {
 
 void change_once(const PageCache& cache, uint32_t frame, uint64_t key) {
   ASSERT_TRUE(take_frame(cache, frame, key));
-  give_back_changed(cache, frame);
+  give_back_frame(cache, frame, true);
 }
 
 /// `count` keys that belong to the same set.
@@ -232,7 +232,7 @@ TEST(PageCacheTest, a_taken_page_is_nobody_elses_until_it_is_given_back) {
   EXPECT_FALSE(pin_frame(*cache, frame, key));
   EXPECT_EQ(find_frame(*cache, key), frame);
   EXPECT_EQ(claim_frame(*cache, key), kNoFrame);
-  give_back_changed(*cache, frame);
+  give_back_frame(*cache, frame, true);
   EXPECT_TRUE(pin_frame(*cache, frame, key));
   unpin(*cache, frame);
   uint64_t found = 0;
@@ -315,8 +315,7 @@ TEST(PageCacheTest, changes_survive_writing_and_eviction) {
       clean_frame(*cache, frame, key);
       page.contents[now] = ~0u;
     }
-    publish_frame(*cache, frame);
-    unpin(*cache, frame);
+    give_back_frame(*cache, frame, false);
   };
   const uint64_t seed = gofs::testing::printed_seed();
   run_crowd({kThreads, 1}, [&](const simt::Warp&, uint32_t index) {
@@ -349,7 +348,7 @@ TEST(PageCacheTest, changes_survive_writing_and_eviction) {
         ++words(frame)[0];
         ++words(frame)[9];
         ++wanted[number];
-        give_back_changed(*cache, frame);
+        give_back_frame(*cache, frame, true);
         ++turn;
       } else {
         backoff.pause();

@@ -117,6 +117,7 @@ GOFS_HD inline void fill_checkpoint(const Volume& volume, const Writer& writer, 
   checkpoint.valid_block_count = volume.valid_block_count;
   checkpoint.valid_node_count = volume.valid_node_count;
   checkpoint.valid_inode_count = volume.valid_inode_count;
+  checkpoint.next_free_nid = writer.next_nid;
   uint32_t free_segments = 0;
   for (uint32_t segno = 0; segno < volume.geometry.main_segments; ++segno) {
     const bool empty = writer.segments.segments[segno].valid_count == 0;
@@ -206,16 +207,10 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
   clean_nat(warp, volume.cache);
 }
 
-}  // namespace detail
-
-/// Makes a checkpoint. `unmounting`: nothing is written to the volume after it. Collective, by one
-/// warp; nobody else uses the volume. When it returns 0 the volume's state is durable; otherwise
-/// (negative errno of the device) it is at its former checkpoint, in memory and on disk, unless the
-/// very last step failed: then no other checkpoint can be made (-EROFS), and what the disk holds is
-/// one of the two.
-GOFS_NOINLINE GOFS_HD inline int write_checkpoint(simt::AnyWarp auto warp, Volume& volume,
-                                                  Writer& writer, bool unmounting) {
-  if (writer.failed < 0) return -EROFS;
+/// As write_checkpoint(), behind the closed gate.
+GOFS_NOINLINE GOFS_HD inline int write_all(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                           bool unmounting) {
+  if (simt::load_relaxed(writer.failed) < 0) return -EROFS;
   int error = write_dirty_nodes(warp, volume, writer);
   if (error < 0) return error;
   const uint64_t bytes = (1 + uint64_t{volume.geometry.cp_payload}) * kBlockBytes;
@@ -223,13 +218,30 @@ GOFS_NOINLINE GOFS_HD inline int write_checkpoint(simt::AnyWarp auto warp, Volum
     writer.checkpoint[i] = volume.checkpoint_blocks[i];
   }
   warp.sync();
-  error = detail::write_sit(warp, volume, writer);
-  if (error == 0) error = detail::write_nat(warp, volume, writer);
+  error = write_sit(warp, volume, writer);
+  if (error == 0) error = write_nat(warp, volume, writer);
   if (error < 0) return error;
-  if (warp.thread_rank() == 0) detail::fill_checkpoint(volume, writer, unmounting);
+  if (warp.thread_rank() == 0) fill_checkpoint(volume, writer, unmounting);
   warp.sync();
-  error = detail::write_pack(warp, volume, writer);
-  if (error == 0) detail::adopt_checkpoint(warp, volume, writer);
+  error = write_pack(warp, volume, writer);
+  if (error == 0) adopt_checkpoint(warp, volume, writer);
+  return error;
+}
+
+}  // namespace detail
+
+/// Makes a checkpoint. `unmounting`: nothing is written to the volume after it. Collective, by one
+/// warp, which is not inside the gate; operations that change the volume wait meanwhile, readers do
+/// not. When it returns 0, all that operations had done before is durable; otherwise (-EBUSY: the
+/// gate, or somebody kept a page; else a negative errno of the device) the disk is at its former
+/// checkpoint and what has changed is still in memory, unless the very last step failed: then no
+/// other checkpoint can be made (-EROFS), and what the disk holds is one of the two.
+GOFS_NOINLINE GOFS_HD inline int write_checkpoint(simt::AnyWarp auto warp, Volume& volume,
+                                                  Writer& writer, bool unmounting) {
+  int error = close_gate(warp, writer.gate);
+  if (error < 0) return error;
+  error = detail::write_all(warp, volume, writer, unmounting);
+  open_gate(warp, writer.gate);
   return error;
 }
 

@@ -54,7 +54,7 @@ GOFS_HD inline bool take_frames(simt::AnyWarp auto warp, const PageCache& cache,
     taken = taken || (wanted && take_frame(cache, frame, key));
     if (warp.all(taken == wanted)) return true;
     if (warp.any(deadline.passed())) {
-      if (taken) give_back_changed(cache, frame);
+      if (taken) give_back_frame(cache, frame, true);
       warp.sync();
       return false;
     }
@@ -92,7 +92,8 @@ GOFS_NOINLINE GOFS_HD inline int write_nodes(simt::AnyWarp auto warp, Volume& vo
   const uint32_t nid = mine ? uint32_t{node->footer.nid} : 0;
   NatRecord record{};
   int error = look_up_nat(warp, volume, lanes, nid, record);
-  if (mine && error == 0 && !volume.is_main_block(record.block)) {
+  const bool is_new = record.block == format::kNewAddr;
+  if (mine && error == 0 && !is_new && !volume.is_main_block(record.block)) {
     error = report(*volume.corruptions, {Structure::kNatEntry, 0, nid, record.block});
   }
   const uint32_t known = warp.ballot(mine && error == 0);
@@ -111,7 +112,10 @@ GOFS_NOINLINE GOFS_HD inline int write_nodes(simt::AnyWarp auto warp, Volume& vo
                                  [&](format::NatEntry& entry) { entry.block_addr = block; });
   if (mine && error == 0) error = entered;
   // Of the two blocks, the one that counts is kept.
-  free_blocks(warp, volume, writer, known, error == 0 ? record.block : block);
+  const bool written_first = error == 0 && is_new;
+  free_blocks(warp, volume, writer,
+              warp.ballot((known >> warp.thread_rank() & 1u) != 0 && !written_first),
+              error == 0 ? record.block : block);
   return error;
 }
 
@@ -132,8 +136,7 @@ GOFS_NOINLINE GOFS_HD inline int write_dirty_nodes(simt::AnyWarp auto warp, Volu
     const int error = detail::write_nodes(warp, volume, writer, lanes, frame);
     if (mine) {
       if (error == 0) clean_frame(cache, frame, key);
-      publish_frame(cache, frame);
-      unpin(cache, frame);
+      give_back_frame(cache, frame, error < 0);
     }
     const int first_error = simt::first_error(warp, mine ? error : 0);
     if (first_error < 0) return first_error;

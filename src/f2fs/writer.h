@@ -7,6 +7,7 @@
 #pragma once
 
 #include "f2fs/change_pages.h"
+#include "f2fs/gate.h"
 #include "f2fs/mount.h"
 #include "f2fs/segments.h"
 
@@ -24,11 +25,13 @@ struct alignas(128) Log {
 inline constexpr uint32_t kWriterPages = 32;
 
 struct Writer {
+  Gate gate;  // operations go in, a checkpoint closes it
   SegmentTable segments;
   uint32_t* free_map;  // a bit for each main segment: free now and at the last checkpoint, no log's
   uint32_t free_hint;  // word of free_map where a search begins
   Log logs[format::kLogCount];
   uint32_t choice_lock;             // of the choice of a partly used segment
+  uint32_t next_nid;                // where a search for a free nid begins
   format::SummaryBlock* summaries;  // of the logs' segments
   format::SummaryBlock* incoming;   // of segments that logs are about to go on in
   uint8_t* checkpoint;              // as volume.checkpoint_blocks: the next one, while it is made
@@ -215,6 +218,7 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   uint32_t wrong = format::kLogCount;
   if (warp.thread_rank() == 0) {
     const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(volume.checkpoint_blocks);
+    writer.next_nid = checkpoint.next_free_nid;
     for (uint32_t log = 0; log < format::kLogCount; ++log) {
       writer.logs[log] = {0, checkpoint.cur_segno(log), checkpoint.cur_blkoff(log),
                           checkpoint.alloc_type[log]};

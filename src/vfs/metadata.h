@@ -222,21 +222,20 @@ GOFS_HD inline FilesystemStat statfs(const Filesystem& fs) {
   FilesystemStat stat{};
   stat.block_bytes = kBlockBytes;
   stat.blocks = volume.geometry.block_count - volume.geometry.segment0_blkaddr;
-  stat.blocks_free = volume.user_block_count > volume.valid_block_count
-                         ? volume.user_block_count - volume.valid_block_count
-                         : 0;
+  const uint64_t blocks_used = simt::load_relaxed(volume.valid_block_count);
+  stat.blocks_free =
+      volume.user_block_count > blocks_used ? volume.user_block_count - blocks_used : 0;
   // As many files as there are nids (0 to 2 are taken), but each needs a block.
   const uint64_t nids = volume.geometry.nid_count() - kReservedNids;
   if (nids > volume.user_block_count) {
     stat.files = volume.user_block_count;
     stat.files_free = stat.blocks_free;
   } else {
+    const uint32_t nodes = simt::load_relaxed(volume.valid_node_count);
     stat.files = nids;
-    stat.files_free = nids > volume.valid_node_count
-                          ? simt::min<uint64_t>(nids - volume.valid_node_count, stat.blocks_free)
-                          : 0;
+    stat.files_free = nids > nodes ? simt::min<uint64_t>(nids - nodes, stat.blocks_free) : 0;
   }
-  stat.files_used = volume.valid_inode_count;
+  stat.files_used = simt::load_relaxed(volume.valid_inode_count);
   stat.name_bytes_max = format::kNameBytesMax;
   return stat;
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one lock that operations and checkpoints share: operations that change the volume go in side
+// by side, and who makes a checkpoint closes the gate, waits until all are out, and opens it again.
+// Processors count those inside in words of their own, so that going in costs nobody anything but a
+// processor's own cache line. (GoFS, SOSP'25, section 3.5; a "big-reader lock".)
+//
+// Nobody goes in twice, or makes a checkpoint inside.
+#pragma once
+
+#include "simt/atomic.h"
+#include "simt/clock.h"
+#include "simt/warp.h"
+
+namespace gofs::f2fs {
+
+/// How long a caller waits at the gate. Operations wait for the device inside, and a checkpoint
+/// writes all that has changed.
+inline constexpr uint64_t kGateTimeoutNs = 120'000'000'000;
+
+struct Gate {
+  struct alignas(128) Side {
+    uint32_t inside;
+  };
+  static constexpr uint32_t kSides = 64;
+
+  Side sides[kSides];
+  alignas(128) uint32_t closed;
+};
+
+/// The part of the gate that the caller went through.
+struct GatePass {
+  uint32_t side;
+};
+
+/// Goes in. Collective, one pass for the warp. 0 or -EBUSY (the gate was closed for
+/// kGateTimeoutNs).
+GOFS_NOINLINE GOFS_HD inline int enter_gate(simt::AnyWarp auto warp, Gate& gate, GatePass& pass) {
+  const simt::Deadline deadline = simt::Deadline::after_ns(kGateTimeoutNs);
+  simt::Backoff backoff;
+  pass.side = warp.shfl(simt::processor_id() % Gate::kSides, 0);
+  for (;;) {
+    uint32_t entered = 0;
+    if (warp.thread_rank() == 0 && simt::load_relaxed(gate.closed) == 0) {
+      // Each side writes its own word before it looks at the other's, in one order for all: either
+      // we see that the gate is closed, or who closes it sees us. [G1]
+      simt::AtomicRef<uint32_t> inside(gate.sides[pass.side].inside);
+      inside.fetch_add(1, simt::memory_order_seq_cst);
+      entered = simt::AtomicRef<uint32_t>(gate.closed).load(simt::memory_order_seq_cst) == 0;
+      if (entered == 0) inside.fetch_sub(1, simt::memory_order_relaxed);
+    }
+    if (warp.shfl(entered, 0) != 0) break;
+    if (warp.any(deadline.passed())) return -EBUSY;
+    backoff.pause();
+  }
+  warp.sync();
+  return 0;
+}
+
+/// Goes out. Collective.
+GOFS_HD inline void leave_gate(simt::AnyWarp auto warp, Gate& gate, const GatePass& pass) {
+  warp.sync();
+  if (warp.thread_rank() == 0) {
+    // Release: what was changed inside is seen by who closes the gate. [G2]
+    simt::AtomicRef<uint32_t>(gate.sides[pass.side].inside)
+        .fetch_sub(1, simt::memory_order_release);
+  }
+}
+
+/// Opens the gate that the caller has closed. Collective.
+GOFS_HD inline void open_gate(simt::AnyWarp auto warp, Gate& gate) {
+  warp.sync();
+  if (warp.thread_rank() == 0) simt::store_release(gate.closed, 0u);  // [G3]
+}
+
+/// Closes the gate and waits until nobody is inside. Collective. 0 or -EBUSY: another has closed
+/// it, or somebody was inside, for kGateTimeoutNs; it is then not the caller's.
+GOFS_NOINLINE GOFS_HD inline int close_gate(simt::AnyWarp auto warp, Gate& gate) {
+  const simt::Deadline deadline = simt::Deadline::after_ns(kGateTimeoutNs);
+  simt::Backoff backoff;
+  for (;;) {
+    uint32_t closed = 0;
+    if (warp.thread_rank() == 0) {
+      uint32_t open = 0;
+      closed = simt::AtomicRef<uint32_t>(gate.closed)
+                   .compare_exchange_strong(open, 1u, simt::memory_order_seq_cst,
+                                            simt::memory_order_relaxed);  // [G1] [G3]
+    }
+    if (warp.shfl(closed, 0) != 0) break;
+    if (warp.any(deadline.passed())) return -EBUSY;
+    backoff.pause();
+  }
+  for (;;) {
+    bool inside = false;
+    for (uint32_t side = warp.thread_rank(); side < Gate::kSides; side += warp.size()) {
+      inside =
+          inside ||
+          simt::AtomicRef<uint32_t>(gate.sides[side].inside).load(simt::memory_order_seq_cst) !=
+              0;  // [G1] [G2]
+    }
+    if (!warp.any(inside)) break;
+    if (warp.any(deadline.passed())) {
+      open_gate(warp, gate);
+      return -EBUSY;
+    }
+    backoff.pause();
+  }
+  warp.sync();
+  return 0;
+}
+
+}  // namespace gofs::f2fs

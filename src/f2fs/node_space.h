@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Room for nodes: nids, the blocks that they count for, and the pages of nodes that are made or
+// removed. A new node is in the NAT with the address kNewAddr until a checkpoint gives it a block.
+// Callers are inside the gate (gate.h), so none comes between a nid and its page.
+#pragma once
+
+#include "f2fs/allocate.h"
+#include "f2fs/change_pages.h"
+
+namespace gofs::f2fs {
+
+namespace detail {
+
+/// Counts `count` more blocks as used, if the volume has them for users. One lane.
+GOFS_HD inline bool count_blocks(Volume& volume, uint64_t count) {
+  simt::AtomicRef<uint64_t> used(volume.valid_block_count);
+  uint64_t seen = used.load(simt::memory_order_relaxed);
+  do {
+    if (seen + count > volume.user_block_count) return false;
+  } while (!used.compare_exchange_weak(seen, seen + count, simt::memory_order_relaxed,
+                                       simt::memory_order_relaxed));
+  return true;
+}
+
+/// Enters a node of the file `ino` (0: of its own) in a free place of block `index` of the NAT.
+/// False if there is none. One lane, with the page for itself.
+GOFS_HD inline bool claim_nid(Volume& volume, Writer& writer, format::NatBlock& nat, uint32_t index,
+                              uint32_t ino, uint32_t& nid) {
+  const uint32_t hint = simt::load_relaxed(writer.next_nid);
+  const uint32_t first = index * format::kNatEntriesPerBlock;
+  const uint32_t from = hint / format::kNatEntriesPerBlock == index ? hint - first : 0;
+  for (uint32_t i = from; i < format::kNatEntriesPerBlock; ++i) {
+    nid = first + i;
+    format::NatEntry& entry = nat.entries[i];
+    if (nid < format::kRootIno || nid >= volume.geometry.nid_count()) continue;
+    if (entry.block_addr != format::kNullAddr) continue;
+    entry.ino = ino == 0 ? nid : ino;
+    entry.block_addr = format::kNewAddr;
+    simt::store_relaxed(writer.next_nid, nid + 1);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace detail
+
+/// Takes the nid of each lane in `lanes` out of the NAT again, with its page and its block.
+/// Collective. Per lane 0 or a negative errno of the device; then the node is still there.
+GOFS_NOINLINE GOFS_HD inline int remove_nodes(simt::AnyWarp auto warp, Volume& volume,
+                                              Writer& writer, uint32_t lanes, uint32_t nid) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  uint32_t block = format::kNullAddr;
+  bool is_inode = false;
+  int error = change_nat(warp, volume, lanes, nid, [&](format::NatEntry& entry) {
+    block = entry.block_addr;
+    is_inode = entry.ino == nid;
+    entry.ino = 0;
+    entry.block_addr = format::kNullAddr;
+    ++entry.version;  // what still points here is out of date
+  });
+  const bool removed = mine && error == 0;
+  free_blocks(warp, volume, writer, warp.ballot(removed && volume.is_main_block(block)), block);
+  if (removed) {
+    simt::add_relaxed(volume.valid_block_count, ~uint64_t{0});
+    simt::add_relaxed(volume.valid_node_count, ~0u);
+    if (is_inode) simt::add_relaxed(volume.valid_inode_count, ~0u);
+  }
+  // Nobody asks for the page any more; who does so now is about to let go.
+  const uint64_t key = page_key(PageKind::kNode, nid);
+  simt::Backoff backoff;
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  bool waiting = removed;
+  for (;;) {
+    const uint32_t frame = waiting ? find_frame(volume.cache, key) : kNoFrame;
+    if (frame == kNoFrame) {
+      waiting = false;
+    } else if (take_frame(volume.cache, frame, key)) {
+      forget_frame(volume.cache, frame);
+      waiting = false;
+    }
+    if (!warp.any(waiting)) return error;
+    if (warp.any(deadline.passed())) return waiting ? -EBUSY : error;
+    backoff.pause();
+  }
+}
+
+/// Takes a free nid and counts a block for each lane in `lanes`: for a node of the file `ino`, or,
+/// where that is 0, for the inode of a new file. Collective. 0 and `nid`, or on all lanes a
+/// negative errno, with nothing taken: -ENOSPC, what the device says.
+GOFS_NOINLINE GOFS_HD inline int take_nids(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                           uint32_t lanes, uint32_t ino, uint32_t& nid) {
+  const uint32_t rank = warp.thread_rank();
+  const bool leader = rank == 0;
+  const uint32_t count = simt::popcount(lanes);
+  if (!warp.any(leader && detail::count_blocks(volume, count))) return -ENOSPC;
+  if (leader) simt::add_relaxed(volume.valid_node_count, count);
+  if ((lanes >> rank & 1u) != 0 && ino == 0) simt::add_relaxed(volume.valid_inode_count, 1u);
+  const uint32_t blocks = volume.geometry.nid_count() / format::kNatEntriesPerBlock;
+  uint32_t index = warp.shfl(simt::load_relaxed(writer.next_nid), 0) / format::kNatEntriesPerBlock;
+  bool wanted = (lanes >> rank & 1u) != 0;
+  int error = 0;
+  // Once more than there are: in the first one the search may have begun in the middle.
+  for (uint32_t looked_at = 0; warp.any(wanted) && looked_at <= blocks && error == 0; ++looked_at) {
+    if (index >= blocks) index = 0;
+    bool found = false;
+    const int changed = change_pages(
+        warp, volume, warp.ballot(wanted), page_key(PageKind::kNat, index),
+        [&](uint32_t missing) {
+          return with_nat_entries(warp, volume, missing, index * format::kNatEntriesPerBlock,
+                                  [](const format::NatEntry&) {});
+        },
+        [&](uint8_t* page) {
+          found = detail::claim_nid(volume, writer, *reinterpret_cast<format::NatBlock*>(page),
+                                    index, ino, nid);
+          return found;
+        });
+    error = simt::first_error(warp, wanted ? changed : 0);
+    if (found) wanted = false;
+    ++index;
+  }
+  const uint32_t missing = warp.ballot(wanted);
+  if (missing == 0) return 0;
+  (void)remove_nodes(warp, volume, writer, lanes & ~missing, nid);
+  if (leader) {
+    simt::add_relaxed(volume.valid_block_count, ~uint64_t{simt::popcount(missing)} + 1);
+    simt::add_relaxed(volume.valid_node_count, ~simt::popcount(missing) + 1);
+  }
+  if (wanted && ino == 0) simt::add_relaxed(volume.valid_inode_count, ~0u);
+  return error < 0 ? error : -ENOSPC;
+}
+
+/// Makes the page of a new node for each lane in `lanes`: zeros, and a footer with `nid`, `ino` and
+/// `flag` (the node's offset, shifted, and kNodeCold), then what `fill(NodeBlock&)` makes of it.
+/// Collective, `fill` is not. Per lane 0 or -EBUSY.
+template <typename Fill>
+GOFS_HD int make_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
+                       uint32_t ino, uint32_t flag, Fill fill) {
+  const PageCache& cache = volume.cache;
+  bool waiting = (lanes >> warp.thread_rank() & 1u) != 0;
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  simt::Backoff backoff;
+  for (;;) {
+    const uint32_t frame =
+        waiting ? claim_frame(cache, page_key(PageKind::kNode, nid)) : uint32_t{kNoFrame};
+    if (frame != kNoFrame) {
+      auto* const words = reinterpret_cast<uint32_t*>(cache.page(frame));
+      for (uint32_t i = 0; i < kBlockBytes / 4; ++i) words[i] = 0;
+      auto& node = *reinterpret_cast<format::NodeBlock*>(cache.page(frame));
+      node.footer.nid = nid;
+      node.footer.ino = ino;
+      node.footer.flag = flag;
+      fill(node);
+      give_back_frame(cache, frame, true);
+      waiting = false;
+    }
+    if (!warp.any(waiting)) return 0;
+    if (warp.any(deadline.passed())) return waiting ? -EBUSY : 0;
+    backoff.pause();
+  }
+}
+
+}  // namespace gofs::f2fs
