@@ -18,7 +18,7 @@ namespace gofs::f2fs {
 template <typename Load, typename Use>
 GOFS_HD int change_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint64_t key,
                          Load load, Use use) {
-  const PageCache& cache = volume.cache;
+  PageCache& cache = volume.cache;
   const uint32_t rank = warp.thread_rank();
   bool wanted = (lanes >> rank & 1u) != 0;
   int result = 0;

@@ -136,7 +136,7 @@ GOFS_NOINLINE GOFS_HD inline int take_nids(simt::AnyWarp auto warp, Volume& volu
 template <typename Fill>
 GOFS_HD int make_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
                        uint32_t ino, uint32_t flag, Fill fill) {
-  const PageCache& cache = volume.cache;
+  PageCache& cache = volume.cache;
   bool waiting = (lanes >> warp.thread_rank() & 1u) != 0;
   const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
   simt::Backoff backoff;

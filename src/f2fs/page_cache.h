@@ -53,9 +53,8 @@ static_assert(sizeof(FrameSet) == 128);
 struct PageCache {
   FrameSet* sets;
   uint8_t* pages;
-  uint32_t set_mask;  // number of sets - 1; a power of two of sets
-  uint32_t unused;
-  alignas(128) uint64_t loads;
+  uint32_t set_mask;            // number of sets - 1; a power of two of sets
+  alignas(128) uint32_t dirty;  // pages that are newer than the disk
 
   GOFS_HD uint32_t frame_count() const { return (set_mask + 1) * kWays; }
   GOFS_HD uint8_t* page(uint32_t frame) const {
@@ -224,28 +223,33 @@ GOFS_HD inline bool take_frame(const PageCache& cache, uint32_t frame, uint64_t 
 }
 
 /// The dirty page `key` in `frame` was written as it is; the caller keeps others from changing it.
-GOFS_HD inline void clean_frame(const PageCache& cache, uint32_t frame, uint64_t key) {
+GOFS_HD inline void clean_frame(PageCache& cache, uint32_t frame, uint64_t key) {
   // Before the page may go: who misses it then learns that he may have looked too early where it
   // lies. [C3]
   simt::AtomicRef<uint32_t>(cache.sets[cache.set_of(key)].cleaned)
       .fetch_add(1, simt::memory_order_release);
   simt::AtomicRef<uint32_t>(cache.state(frame)).fetch_and(~kFrameDirty, simt::memory_order_release);
+  simt::add_relaxed(cache.dirty, ~0u);
 }
 
 /// Gives a frame back to everybody that take_frame() or claim_frame() took. `changed`: its page is
 /// newer than the disk.
-GOFS_HD inline void give_back_frame(const PageCache& cache, uint32_t frame, bool changed) {
+GOFS_HD inline void give_back_frame(PageCache& cache, uint32_t frame, bool changed) {
   if (changed) {
-    simt::AtomicRef<uint32_t>(cache.state(frame)).fetch_or(kFrameDirty, simt::memory_order_relaxed);
+    const uint32_t before = simt::AtomicRef<uint32_t>(cache.state(frame))
+                                .fetch_or(kFrameDirty, simt::memory_order_relaxed);
+    if ((before & kFrameDirty) == 0) simt::add_relaxed(cache.dirty, 1u);
   }
   publish_frame(cache, frame);
   unpin(cache, frame);
 }
 
 /// Empties a frame that take_frame() took, whatever its page holds.
-GOFS_HD inline void forget_frame(const PageCache& cache, uint32_t frame) {
-  simt::AtomicRef<uint32_t>(cache.state(frame))
-      .fetch_and(~(kFrameDirty | kFrameReferenced), simt::memory_order_relaxed);
+GOFS_HD inline void forget_frame(PageCache& cache, uint32_t frame) {
+  const uint32_t before =
+      simt::AtomicRef<uint32_t>(cache.state(frame))
+          .fetch_and(~(kFrameDirty | kFrameReferenced), simt::memory_order_relaxed);
+  if ((before & kFrameDirty) != 0) simt::add_relaxed(cache.dirty, ~0u);
   abandon_frame(cache, frame);
 }
 

@@ -30,7 +30,7 @@ class CacheOwner {
     cache_.pages = arena_.bytes(uint64_t{frames} * kBlockBytes);
     cache_.set_mask = sets - 1;
   }
-  const PageCache& operator*() const { return cache_; }
+  PageCache& operator*() { return cache_; }
 
  private:
   TestArena arena_;
@@ -205,7 +205,7 @@ uint32_t load_once(const PageCache& cache, uint64_t key) {
   return frame;
 }
 
-void change_once(const PageCache& cache, uint32_t frame, uint64_t key) {
+void change_once(PageCache& cache, uint32_t frame, uint64_t key) {
   ASSERT_TRUE(take_frame(cache, frame, key));
   give_back_frame(cache, frame, true);
 }
@@ -267,6 +267,13 @@ TEST(PageCacheTest, changed_pages_stay_and_the_next_go_to_other_sets) {
   EXPECT_EQ(load_once(*cache, keys[32]), far);
   EXPECT_EQ(find_frame(*cache, keys[32]), far);
   EXPECT_EQ(find_frame(*cache, keys[20]), kNoFrame);
+  EXPECT_EQ((*cache).dirty, 31u);
+  const uint32_t removed = find_frame(*cache, keys[7]);
+  ASSERT_TRUE(take_frame(*cache, removed, keys[7]));
+  forget_frame(*cache, removed);
+  EXPECT_EQ(find_frame(*cache, keys[7]), kNoFrame);
+  EXPECT_EQ((*cache).dirty, 30u);
+  EXPECT_EQ((*cache).state(removed), 0u);
 }
 
 TEST(PageCacheTest, a_set_that_is_only_in_use_does_not_overflow) {

@@ -52,14 +52,6 @@ class SetXattrTest : public ::testing::TestWithParam<uint32_t> {
  protected:
   uint32_t width() const { return GetParam(); }
 
-  static std::vector<uint32_t> owners_of(TestImage& image) {
-    std::vector<uint32_t> inos;
-    for (uint32_t nid = format::kRootIno; nid < 200; ++nid) {
-      const format::NatEntry& entry = image.nat_entry(nid);
-      if (entry.block_addr != 0 && entry.ino == nid) inos.push_back(nid);
-    }
-    return inos;
-  }
   /// `value` null: removes.
   static int set(const simt::Warp& warp, WritingRig& writing, uint32_t ino, const std::string& name,
                  const std::string* value, XattrMode mode = XattrMode::kEither) {
@@ -122,7 +114,7 @@ TEST_P(SetXattrTest, any_changes_agree_with_a_map) {
                          format::kFeatureFlexibleInlineXattr}) {
     std::mt19937 random(7);
     TestImage image(fill_with_owners, feature);
-    const std::vector<uint32_t> inos = owners_of(image);
+    const std::vector<uint32_t> inos = inodes_of(image);
     ASSERT_EQ(inos.size(), kOwners + 1);
     std::map<uint32_t, Values> model;
     for (uint32_t mounts = 0; mounts < 2; ++mounts) {
@@ -164,7 +156,7 @@ TEST_P(SetXattrTest, any_changes_agree_with_a_map) {
 
 TEST_P(SetXattrTest, the_room_of_an_inode_ends) {
   TestImage image(fill_with_owners);
-  const std::vector<uint32_t> inos = owners_of(image);
+  const std::vector<uint32_t> inos = inodes_of(image);
   WritingRig writing(image, width());
   ASSERT_EQ(writing.begin().error, 0);
   for (const uint32_t ino : {inos[1], inos[2]}) {
@@ -198,7 +190,7 @@ TEST_P(SetXattrTest, the_room_of_an_inode_ends) {
 
 TEST_P(SetXattrTest, a_full_volume_refuses_a_node_and_takes_it_when_there_is_room) {
   TestImage image(fill_with_owners);
-  const std::vector<uint32_t> inos = owners_of(image);
+  const std::vector<uint32_t> inos = inodes_of(image);
   WritingRig writing(image, width());
   ASSERT_EQ(writing.begin().error, 0);
   Volume& volume = writing.volume();
@@ -221,7 +213,7 @@ TEST_P(SetXattrTest, a_full_volume_refuses_a_node_and_takes_it_when_there_is_roo
 // Nodes of several files come and go at once: every nid is one file's.
 TEST_P(SetXattrTest, several_warps_take_nodes_of_their_own) {
   TestImage image(fill_with_owners);
-  const std::vector<uint32_t> inos = owners_of(image);
+  const std::vector<uint32_t> inos = inodes_of(image);
   WritingRig writing(image, width());
   ASSERT_EQ(writing.begin().error, 0);
   constexpr uint32_t kWarps = 4;
@@ -250,7 +242,7 @@ TEST_P(SetXattrTest, several_warps_take_nodes_of_their_own) {
 TEST_P(SetXattrTest, checkpoints_beside_operations_hold_whole_operations) {
   GOFS_NEED_TOOL("fsck.f2fs");
   TestImage image(fill_with_owners);
-  const std::vector<uint32_t> inos = owners_of(image);
+  const std::vector<uint32_t> inos = inodes_of(image);
   const std::vector<uint8_t> before(image.data(), image.data() + image.bytes());
   VolumeRigOptions options;
   options.ssd.logged_commands = 8192;
@@ -329,7 +321,7 @@ TEST_P(SetXattrTest, checkpoints_beside_operations_hold_whole_operations) {
 
 TEST_P(SetXattrTest, the_search_for_a_nid_goes_on_at_the_beginning) {
   TestImage image(fill_with_owners);
-  const std::vector<uint32_t> inos = owners_of(image);
+  const std::vector<uint32_t> inos = inodes_of(image);
   WritingRig writing(image, width());
   ASSERT_EQ(writing.begin().error, 0);
   Volume& volume = writing.volume();

@@ -98,7 +98,7 @@ GOFS_NOINLINE GOFS_HD inline int write_nat(simt::AnyWarp auto warp, Volume& volu
 }
 
 /// What write_nat() has written is no newer than the disk. Collective.
-GOFS_HD inline void clean_nat(simt::AnyWarp auto warp, const PageCache& cache) {
+GOFS_HD inline void clean_nat(simt::AnyWarp auto warp, PageCache& cache) {
   for (uint32_t first = 0; first < cache.frame_count(); first += warp.size()) {
     const uint32_t frame = first + warp.thread_rank();
     uint64_t key = 0;

@@ -44,7 +44,7 @@ GOFS_HD inline void seal_node(const Volume& volume, format::NodeBlock& node) {
 
 /// Takes the valid pages `key` of the lanes' frames, waiting for those who look at them.
 /// Collective, uniform; false (nothing taken) when somebody did so for kFrameTimeoutNs.
-GOFS_HD inline bool take_frames(simt::AnyWarp auto warp, const PageCache& cache, bool wanted,
+GOFS_HD inline bool take_frames(simt::AnyWarp auto warp, PageCache& cache, bool wanted,
                                 uint32_t frame, uint64_t key) {
   const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
   simt::Backoff backoff;
@@ -125,7 +125,7 @@ GOFS_NOINLINE GOFS_HD inline int write_nodes(simt::AnyWarp auto warp, Volume& vo
 /// Uniform answer: 0 or a negative errno, after which those that were not written are still dirty.
 GOFS_NOINLINE GOFS_HD inline int write_dirty_nodes(simt::AnyWarp auto warp, Volume& volume,
                                                    Writer& writer) {
-  const PageCache& cache = volume.cache;
+  PageCache& cache = volume.cache;
   for (uint32_t first = 0; first < cache.frame_count(); first += warp.size()) {
     const uint32_t frame = first + warp.thread_rank();
     uint64_t key = 0;

@@ -26,10 +26,10 @@ using gofs::testing::TestImage;
 using gofs::testing::VolumeRig;
 using gofs::testing::VolumeRigOptions;
 
-constexpr uint32_t kFiles = 40;
+constexpr uint32_t kChangedFiles = 40;
 
 void fill_with_files(image::ImageBuilder& builder) {
-  for (uint32_t i = 0; i < kFiles; ++i) {
+  for (uint32_t i = 0; i < kChangedFiles; ++i) {
     const std::string name = "f" + std::to_string(i);
     image::FileSpec file;
     file.name = name;
@@ -66,15 +66,6 @@ class WriteNodesTest : public ::testing::TestWithParam<uint32_t> {
  protected:
   uint32_t width() const { return GetParam(); }
 
-  /// The inodes of the volume, by their nids.
-  static std::vector<uint32_t> inodes_of(TestImage& image) {
-    std::vector<uint32_t> inos;
-    for (uint32_t nid = format::kRootIno; nid < 2000; ++nid) {
-      const format::NatEntry& entry = image.nat_entry(nid);
-      if (entry.block_addr != 0 && entry.ino == nid) inos.push_back(nid);
-    }
-    return inos;
-  }
   static Inode load(WritingRig& writing, uint32_t ino) {
     Inode inode{};
     run_alone(1, [&](const simt::Warp& warp) {
@@ -126,7 +117,7 @@ TEST_P(WriteNodesTest, changes_are_seen_at_once_and_stay) {
        {uint32_t{0}, format::kFeatureExtraAttr | format::kFeatureInodeChecksum}) {
     TestImage image(fill_with_files, feature);
     const std::vector<uint32_t> inos = inodes_of(image);
-    ASSERT_GT(inos.size(), kFiles);
+    ASSERT_GT(inos.size(), kChangedFiles);
     uint32_t round = 0;
     for (uint32_t mounts = 0; mounts < 2; ++mounts) {
       WritingRig writing(image, width());

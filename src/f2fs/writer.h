@@ -25,7 +25,8 @@ struct alignas(128) Log {
 inline constexpr uint32_t kWriterPages = 32;
 
 struct Writer {
-  Gate gate;  // operations go in, a checkpoint closes it
+  Gate gate;                       // operations go in, a checkpoint closes it
+  alignas(128) uint32_t reserved;  // pages that the operations inside may still change
   SegmentTable segments;
   uint32_t* free_map;  // a bit for each main segment: free now and at the last checkpoint, no log's
   uint32_t free_hint;  // word of free_map where a search begins

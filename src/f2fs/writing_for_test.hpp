@@ -48,6 +48,17 @@ class WritingRig {
   std::unique_ptr<WriterMemory> memory_;
 };
 
+/// The inodes of a volume that nobody has written to since it was built.
+inline std::vector<uint32_t> inodes_of(testing::TestImage& image) {
+  constexpr uint32_t kMoreThanAnyTestHas = 2000;
+  std::vector<uint32_t> inos;
+  for (uint32_t nid = format::kRootIno; nid < kMoreThanAnyTestHas; ++nid) {
+    const format::NatEntry& entry = image.nat_entry(nid);
+    if (entry.block_addr != format::kNullAddr && entry.ino == nid) inos.push_back(nid);
+  }
+  return inos;
+}
+
 /// `torn`: one of the packs may be half written, which fsck mentions.
 inline ::testing::AssertionResult fsck_likes(testing::TestImage& image, bool torn = false) {
   const image::TemporaryPath file;

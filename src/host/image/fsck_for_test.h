@@ -60,29 +60,29 @@ inline bool tool_exists(const std::string& name) {
 
 /// Success if fsck.f2fs finds nothing. It reports some faults with exit code 0, so its words count,
 /// but for lines with `expected` in them.
-inline testing::AssertionResult fsck_is_clean(const std::string& image,
-                                              const std::string& expected = "") {
+inline ::testing::AssertionResult fsck_is_clean(const std::string& image,
+                                                const std::string& expected = "") {
   ToolAnswer answer = run_tool("fsck.f2fs --dry-run '" + image + "'");
   for (size_t at = 0;
        !expected.empty() && (at = answer.output.find(expected)) != std::string::npos;) {
     answer.output.erase(at, answer.output.find('\n', at) - at);
   }
   if (answer.exit_code != 0) {
-    return testing::AssertionFailure() << "fsck.f2fs exits with " << answer.exit_code << ":\n"
-                                       << answer.output;
+    return ::testing::AssertionFailure() << "fsck.f2fs exits with " << answer.exit_code << ":\n"
+                                         << answer.output;
   }
   constexpr std::string_view kComplaints[] = {"[ASSERT]", "[FIX]", "[Fail]",      "Invalid",
                                               "Error",    "Wrong", "unreachable", "Mismatch"};
   for (const std::string_view complaint : kComplaints) {
     if (answer.output.find(complaint) != std::string::npos) {
-      return testing::AssertionFailure() << "fsck.f2fs says " << complaint << ":\n"
-                                         << answer.output;
+      return ::testing::AssertionFailure() << "fsck.f2fs says " << complaint << ":\n"
+                                           << answer.output;
     }
   }
   if (answer.output.find("[FSCK]") == std::string::npos) {
-    return testing::AssertionFailure() << "fsck.f2fs did not check:\n" << answer.output;
+    return ::testing::AssertionFailure() << "fsck.f2fs did not check:\n" << answer.output;
   }
-  return testing::AssertionSuccess();
+  return ::testing::AssertionSuccess();
 }
 
 }  // namespace gofs::image

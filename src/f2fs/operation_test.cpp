@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operations that change more than a small page cache holds: room is made by checkpoints, beside
+// readers and other operations, and a disk that fails refuses an operation before it begins.
+#include "f2fs/operation.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "f2fs/change_attributes.h"
+#include "f2fs/writing_for_test.hpp"
+
+namespace gofs::f2fs {
+namespace {
+
+using gofs::testing::run_alone;
+using gofs::testing::run_crowd;
+using gofs::testing::TestImage;
+using gofs::testing::VolumeRigOptions;
+
+constexpr uint32_t kCachePages = 64;
+
+void fill_with_many(image::ImageBuilder& builder) {
+  for (uint32_t i = 0; i < 300; ++i) {
+    const std::string name = "many" + std::to_string(i);
+    image::FileSpec file;
+    file.name = name;
+    TestImage::must(builder.add_file(builder.root(), file));
+  }
+}
+
+class OperationTest : public ::testing::TestWithParam<uint32_t> {
+ protected:
+  uint32_t width() const { return GetParam(); }
+
+  static VolumeRigOptions small_cache() {
+    VolumeRigOptions options;
+    options.filesystem.cache_pages = kCachePages;
+    options.ssd.fault_capacity = 1;
+    return options;
+  }
+  /// Gives the inodes from `first` on, one a lane, the owner `uid`, as one operation.
+  static int chown_some(const simt::Warp& warp, WritingRig& writing,
+                        const std::vector<uint32_t>& inos, uint32_t first, uint32_t uid) {
+    Operation operation{};
+    const int begun =
+        begin_operation(warp, writing.volume(), writing.writer(), warp.size(), operation);
+    if (begun < 0) return begun;
+    const uint32_t i = first + warp.thread_rank();
+    const bool mine = i < inos.size();
+    AttributeChange change{};
+    change.mask = kSetUid;
+    change.uid = uid;
+    change.changed = {1'800'000'000, uid};
+    const int error =
+        change_attributes(warp, writing.volume(), warp.ballot(mine), mine ? inos[i] : 0, change);
+    end_operation(warp, writing.writer(), operation);
+    return simt::first_error(warp, mine ? error : 0);
+  }
+  static uint32_t owner_of(WritingRig& writing, uint32_t ino) {
+    Inode inode{};
+    run_alone(1, [&](const simt::Warp& warp) {
+      EXPECT_EQ(load_inodes(warp, writing.volume(), 1u, ino, inode), 0) << ino;
+    });
+    return inode.uid;
+  }
+};
+GOFS_AT_BOTH_WIDTHS(OperationTest);
+
+TEST_P(OperationTest, checkpoints_make_room_for_more) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  TestImage image(fill_with_many);
+  const std::vector<uint32_t> inos = inodes_of(image);
+  constexpr uint32_t kWarps = 4;
+  constexpr uint32_t kRounds = 3;
+  {
+    WritingRig writing(image, width(), small_cache());
+    ASSERT_EQ(writing.begin().error, 0);
+    const uint64_t version = writing.volume().checkpoint_version;
+    std::atomic<uint32_t> most{0};
+    run_crowd({kWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
+      for (uint32_t round = 1; round <= kRounds; ++round) {
+        for (uint32_t first = index * width(); first < inos.size(); first += kWarps * width()) {
+          EXPECT_EQ(chown_some(warp, writing, inos, first, 1000 + round), 0);
+          const uint32_t dirty = simt::load_relaxed(writing.volume().cache.dirty);
+          for (uint32_t seen = most; seen < dirty && !most.compare_exchange_weak(seen, dirty);) {
+          }
+        }
+      }
+    });
+    EXPECT_GT(writing.volume().checkpoint_version, version + kRounds * inos.size() / kCachePages);
+    EXPECT_GT(most, 5u);
+    EXPECT_LE(most, kCachePages);
+    EXPECT_EQ(writing.writer().reserved, 0u);
+    for (const uint32_t ino : inos) EXPECT_EQ(owner_of(writing, ino), 1000 + kRounds);
+    ASSERT_EQ(writing.checkpoint(true), 0);
+    EXPECT_EQ(writing.volume().cache.dirty, 0u);
+  }
+  EXPECT_TRUE(fsck_likes(image));
+  WritingRig again(image, 1);
+  for (const uint32_t ino : inos) EXPECT_EQ(owner_of(again, ino), 1000 + kRounds);
+}
+
+TEST_P(OperationTest, one_that_the_cache_can_never_hold_is_refused) {
+  TestImage image(fill_with_many);
+  WritingRig writing(image, width(), small_cache());
+  ASSERT_EQ(writing.begin().error, 0);
+  run_alone(width(), [&](const simt::Warp& warp) {
+    Operation operation{};
+    EXPECT_EQ(begin_operation(warp, writing.volume(), writing.writer(), kCachePages / 2, operation),
+              -ENOBUFS);
+    EXPECT_EQ(begin_operation(warp, writing.volume(), writing.writer(), kCachePages / 3, operation),
+              0);
+    end_operation(warp, writing.writer(), operation);
+  });
+  EXPECT_EQ(writing.checkpoint(true), 0) << "the gate is open";
+}
+
+TEST_P(OperationTest, a_disk_that_fails_refuses_it_before_it_begins) {
+  TestImage image(fill_with_many);
+  const std::vector<uint32_t> inos = inodes_of(image);
+  WritingRig writing(image, width(), small_cache());
+  ASSERT_EQ(writing.begin().error, 0);
+  ssd::FaultRule rule;
+  rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);
+  rule.status = format::nvme::kWriteFault;
+  writing.rig().add_fault(rule);
+  uint32_t changed = 0;
+  const auto change_until_error = [&] {
+    int error = 0;
+    while (error == 0 && changed < inos.size()) {
+      run_alone(width(), [&](const simt::Warp& warp) {
+        const int mine = chown_some(warp, writing, inos, changed, 77);
+        if (warp.thread_rank() == 0) error = mine;
+      });
+      if (error == 0) changed += width();
+    }
+    return error;
+  };
+  EXPECT_EQ(change_until_error(), -EIO);
+  EXPECT_GE(changed, kCachePages / 3 - width());
+  EXPECT_LT(changed, kCachePages);
+  EXPECT_EQ(owner_of(writing, inos[0]), 77u) << "what was changed before is still there";
+  EXPECT_NE(owner_of(writing, inos[changed]), 77u);
+  writing.rig().clear_faults();
+  EXPECT_EQ(change_until_error(), 0);
+  ASSERT_EQ(writing.checkpoint(true), 0);
+  for (const uint32_t ino : inos) EXPECT_EQ(owner_of(writing, ino), 77u);
+}
+
+}  // namespace
+}  // namespace gofs::f2fs
