@@ -45,21 +45,31 @@ GOFS_HD int change_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes
   }
 }
 
+/// Calls `use(format::NatBlock&)` on each lane in `lanes` with block `index` of the NAT, to change
+/// it; `use` says whether it has. Collective as change_pages is.
+template <typename Use>
+GOFS_HD int change_nat_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                              uint32_t index, Use use) {
+  return change_pages(
+      warp, volume, lanes, page_key(PageKind::kNat, index),
+      [&](uint32_t missing) {
+        return with_nat_entries(warp, volume, missing, index * format::kNatEntriesPerBlock,
+                                [](const format::NatEntry&) {});
+      },
+      [&](uint8_t* page) { return use(*reinterpret_cast<format::NatBlock*>(page)); });
+}
+
 /// Calls `use(format::NatEntry&)` on each lane in `lanes` with the entry of its `nid`, which is in
 /// range, to change it. Collective as change_pages is. The journal is not asked: it is empty once
 /// the volume is written to.
 template <typename Use>
 GOFS_HD int change_nat(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
                        Use use) {
-  return change_pages(
-      warp, volume, lanes, page_key(PageKind::kNat, nid / format::kNatEntriesPerBlock),
-      [&](uint32_t missing) {
-        return with_nat_entries(warp, volume, missing, nid, [](const format::NatEntry&) {});
-      },
-      [&](uint8_t* page) {
-        use(reinterpret_cast<format::NatBlock*>(page)->entries[nid % format::kNatEntriesPerBlock]);
-        return true;
-      });
+  return change_nat_blocks(warp, volume, lanes, nid / format::kNatEntriesPerBlock,
+                           [&](format::NatBlock& nat) {
+                             use(nat.entries[nid % format::kNatEntriesPerBlock]);
+                             return true;
+                           });
 }
 
 /// Calls `use(format::NodeBlock&)` on each lane in `lanes` with its node, which belongs to the file

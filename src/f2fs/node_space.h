@@ -104,15 +104,9 @@ GOFS_NOINLINE GOFS_HD inline int take_nids(simt::AnyWarp auto warp, Volume& volu
   for (uint32_t looked_at = 0; warp.any(wanted) && looked_at <= blocks && error == 0; ++looked_at) {
     if (index >= blocks) index = 0;
     bool found = false;
-    const int changed = change_pages(
-        warp, volume, warp.ballot(wanted), page_key(PageKind::kNat, index),
-        [&](uint32_t missing) {
-          return with_nat_entries(warp, volume, missing, index * format::kNatEntriesPerBlock,
-                                  [](const format::NatEntry&) {});
-        },
-        [&](uint8_t* page) {
-          found = detail::claim_nid(volume, writer, *reinterpret_cast<format::NatBlock*>(page),
-                                    index, ino, nid);
+    const int changed =
+        change_nat_blocks(warp, volume, warp.ballot(wanted), index, [&](format::NatBlock& nat) {
+          found = detail::claim_nid(volume, writer, nat, index, ino, nid);
           return found;
         });
     error = simt::first_error(warp, wanted ? changed : 0);

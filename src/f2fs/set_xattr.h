@@ -62,7 +62,8 @@ GOFS_HD inline int load_draft(simt::AnyWarp auto warp, Volume& volume, const Ino
 /// Takes an entry out and closes the gap. One lane.
 GOFS_HD inline void erase_entry(XattrDraft& draft, const Xattr& xattr) {
   const uint32_t begin = xattr.name_at - static_cast<uint32_t>(sizeof(format::XattrEntry));
-  const uint32_t end = (xattr.value_at + xattr.value_bytes + 3) & ~3u;
+  const uint32_t end =
+      begin + format::XattrEntry::padded_bytes(xattr.name_bytes, xattr.value_bytes);
   for (uint32_t place = end; place < draft.used; ++place) {
     draft.put(begin + place - end, draft.xattrs.at(place));
   }
@@ -103,15 +104,11 @@ GOFS_HD inline int edit_draft(simt::AnyWarp auto warp, Volume& volume, const Xat
   const bool removing = change.value == nullptr;
   if (found == 0 && (removing || change.mode == XattrMode::kReplace)) return -ENODATA;
   if (found == 1 && !removing && change.mode == XattrMode::kCreate) return -EEXIST;
-  constexpr auto kEntryBytes = static_cast<uint32_t>(sizeof(format::XattrEntry));
-  const auto padded = [](uint32_t name_bytes, uint32_t value_bytes) {
-    return (kEntryBytes + name_bytes + value_bytes + 3) & ~3u;
-  };
   uint64_t needed = draft.used == 0 ? sizeof(format::XattrHeader) : draft.used;
-  if (found == 1) needed -= padded(old.name_bytes, old.value_bytes);
+  if (found == 1) needed -= format::XattrEntry::padded_bytes(old.name_bytes, old.value_bytes);
   if (!removing) {
     if (change.value_bytes > format::kXattrNodeBytes) return -E2BIG;
-    needed += padded(change.name_bytes, change.value_bytes);
+    needed += format::XattrEntry::padded_bytes(change.name_bytes, change.value_bytes);
     // Linux wants an end mark.
     if (needed + sizeof(uint32_t) > draft.xattrs.bytes) return -ENOSPC;
   }

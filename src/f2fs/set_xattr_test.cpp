@@ -310,10 +310,7 @@ TEST_P(SetXattrTest, checkpoints_beside_operations_hold_whole_operations) {
     if (random() % 12 == 0) {
       EXPECT_TRUE(fsck_likes(left, true)) << event;
     }
-    for (const ssd::LoggedCommand& command : log.commands) {
-      std::copy_n(before.begin() + static_cast<ptrdiff_t>(command.offset), command.bytes,
-                  left.data() + command.offset);
-    }
+    put_back(left, before, log);
   }
   ASSERT_EQ(writing.checkpoint(true), 0);
   EXPECT_TRUE(fsck_likes(image));

@@ -231,10 +231,7 @@ TEST_P(WriteCheckpointTest, a_power_cut_leaves_this_checkpoint_or_the_one_before
       if (event % 9 == 3 * way) {
         EXPECT_TRUE(fsck_likes(left, true)) << event;
       }
-      for (const ssd::LoggedCommand& command : trace.commands) {
-        std::copy_n(before.begin() + static_cast<ptrdiff_t>(command.offset), command.bytes,
-                    left.data() + command.offset);
-      }
+      put_back(left, before, trace);
     }
   }
   EXPECT_EQ(least, version + 2);

@@ -281,10 +281,7 @@ TEST_P(WriteNodesTest, a_power_cut_leaves_all_changes_of_a_checkpoint_or_none) {
       const uint32_t found = round_of(left, inos, kRounds);
       EXPECT_GE(found, least) << "what was durable is gone";
       if (way == 0) least = found;
-      for (const ssd::LoggedCommand& command : trace.commands) {
-        std::copy_n(before.begin() + static_cast<ptrdiff_t>(command.offset), command.bytes,
-                    left.data() + command.offset);
-      }
+      put_back(left, before, trace);
     }
   }
   EXPECT_EQ(least, kRounds);

@@ -3,6 +3,7 @@
 // For tests only: a mounted volume that is written to, and what fsck.f2fs says of it afterwards.
 #pragma once
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "f2fs/write_checkpoint.h"
 #include "f2fs/writer_layout.h"
 #include "host/image/fsck_for_test.h"
+#include "ssd/power_cut.h"
 #include "testing/volume_rig.hpp"
 
 namespace gofs::f2fs {
@@ -57,6 +59,15 @@ inline std::vector<uint32_t> inodes_of(testing::TestImage& image) {
     if (entry.block_addr != format::kNullAddr && entry.ino == nid) inos.push_back(nid);
   }
   return inos;
+}
+
+/// Makes `image` again what it was `before` the commands of a trace.
+inline void put_back(testing::TestImage& image, const std::vector<uint8_t>& before,
+                     const ssd::WriteTrace& trace) {
+  for (const ssd::LoggedCommand& command : trace.commands) {
+    std::copy_n(before.begin() + static_cast<ptrdiff_t>(command.offset), command.bytes,
+                image.data() + command.offset);
+  }
 }
 
 /// `torn`: one of the packs may be half written, which fsck mentions.

@@ -30,9 +30,11 @@ struct XattrEntry {
   le16 e_value_size;
   // The name, then the value, follow.
 
-  GOFS_HD uint32_t padded_bytes() const {
-    return (static_cast<uint32_t>(sizeof(XattrEntry)) + e_name_len + e_value_size + 3u) & ~3u;
+  /// Bytes of an entry whose name and value have so many.
+  GOFS_HD static constexpr uint32_t padded_bytes(uint32_t name_bytes, uint32_t value_bytes) {
+    return (static_cast<uint32_t>(sizeof(XattrEntry)) + name_bytes + value_bytes + 3u) & ~3u;
   }
+  GOFS_HD uint32_t padded_bytes() const { return padded_bytes(e_name_len, e_value_size); }
 };
 static_assert(sizeof(XattrEntry) == 4);
 
