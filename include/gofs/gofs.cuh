@@ -29,7 +29,7 @@
 #include "vfs/batch_list.h"
 #include "vfs/metadata.h"
 #include "vfs/read_together.h"
-#include "vfs/xattr.h"
+#include "vfs/set_xattr.h"
 
 namespace gofs {
 
@@ -37,10 +37,12 @@ namespace gofs {
 using VolumeHandle = vfs::Filesystem*;
 
 using f2fs::NamedEntry;
+using f2fs::TimeStamp;
 using vfs::BatchFile;
 using vfs::FilesystemStat;
 using vfs::IoVector;
 using vfs::kIoVectorsMax;
+using vfs::kKeepId;
 using vfs::kMayExecute;
 using vfs::kMayRead;
 using vfs::kMayWrite;
@@ -53,8 +55,12 @@ using vfs::kSeekData;
 using vfs::kSeekEnd;
 using vfs::kSeekHole;
 using vfs::kSeekSet;
+using vfs::kTimeNow;
+using vfs::kTimeOmit;
+using vfs::kXattrCreate;
 using vfs::kXattrListBytesMax;
 using vfs::kXattrNameBytesMax;
+using vfs::kXattrReplace;
 using vfs::Stat;
 using vfs::Ticket;
 
@@ -423,6 +429,141 @@ __device__ int64_t flistxattr(const Group& group, VolumeHandle vol, int fd, char
                               uint64_t bytes) {
   return device_detail::scope(group).once(
       vol, [&](simt::AnyWarp auto warp) { return vfs::flistxattr(warp, *vol, fd, list, bytes); });
+}
+
+// Changes of a volume that is mounted for writing, else -EROFS. Others see them at once; they are
+// durable after sync() or when the host has unmounted the volume. -EPERM and -EACCES as chmod(2)
+// and its like have them.
+
+/// The permissions of `mode`; an access list follows them.
+template <typename Group>
+__device__ int chmod(const Group& group, VolumeHandle vol, const char* path, uint32_t mode) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::chmod(warp, *vol, path, mode); }));
+}
+
+template <typename Group>
+__device__ int fchmod(const Group& group, VolumeHandle vol, int fd, uint32_t mode) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fchmod(warp, *vol, fd, mode); }));
+}
+
+/// kKeepId leaves the one or the other as it is.
+template <typename Group>
+__device__ int chown(const Group& group, VolumeHandle vol, const char* path, uint32_t uid,
+                     uint32_t gid) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::chown(warp, *vol, path, vfs::LastLink::kFollow, uid, gid);
+      }));
+}
+
+template <typename Group>
+__device__ int lchown(const Group& group, VolumeHandle vol, const char* path, uint32_t uid,
+                      uint32_t gid) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::chown(warp, *vol, path, vfs::LastLink::kKeep, uid, gid);
+      }));
+}
+
+template <typename Group>
+__device__ int fchown(const Group& group, VolumeHandle vol, int fd, uint32_t uid, uint32_t gid) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fchown(warp, *vol, fd, uid, gid); }));
+}
+
+/// utimensat(2). Nanoseconds may be kTimeNow or kTimeOmit.
+template <typename Group>
+__device__ int utimens(const Group& group, VolumeHandle vol, const char* path,
+                       const TimeStamp& accessed, const TimeStamp& modified) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::utimens(warp, *vol, path, vfs::LastLink::kFollow, accessed, modified);
+      }));
+}
+
+/// utimens of a symbolic link itself.
+template <typename Group>
+__device__ int lutimens(const Group& group, VolumeHandle vol, const char* path,
+                        const TimeStamp& accessed, const TimeStamp& modified) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::utimens(warp, *vol, path, vfs::LastLink::kKeep, accessed, modified);
+      }));
+}
+
+template <typename Group>
+__device__ int futimens(const Group& group, VolumeHandle vol, int fd, const TimeStamp& accessed,
+                        const TimeStamp& modified) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::futimens(warp, *vol, fd, accessed, modified);
+      }));
+}
+
+/// Sets an extended attribute. `flags`: 0, kXattrCreate (-EEXIST) or kXattrReplace (-ENODATA).
+/// -ENOSPC also where the inode has no more room.
+template <typename Group>
+__device__ int setxattr(const Group& group, VolumeHandle vol, const char* path, const char* name,
+                        const void* value, uint64_t bytes, uint32_t flags = 0) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::setxattr(warp, *vol, path, vfs::LastLink::kFollow, name, value, bytes, flags);
+      }));
+}
+
+template <typename Group>
+__device__ int lsetxattr(const Group& group, VolumeHandle vol, const char* path, const char* name,
+                         const void* value, uint64_t bytes, uint32_t flags = 0) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::setxattr(warp, *vol, path, vfs::LastLink::kKeep, name, value, bytes, flags);
+      }));
+}
+
+template <typename Group>
+__device__ int fsetxattr(const Group& group, VolumeHandle vol, int fd, const char* name,
+                         const void* value, uint64_t bytes, uint32_t flags = 0) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::fsetxattr(warp, *vol, fd, name, value, bytes, flags);
+      }));
+}
+
+template <typename Group>
+__device__ int removexattr(const Group& group, VolumeHandle vol, const char* path,
+                           const char* name) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::removexattr(warp, *vol, path, vfs::LastLink::kFollow, name);
+      }));
+}
+
+template <typename Group>
+__device__ int lremovexattr(const Group& group, VolumeHandle vol, const char* path,
+                            const char* name) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::removexattr(warp, *vol, path, vfs::LastLink::kKeep, name);
+      }));
+}
+
+template <typename Group>
+__device__ int fremovexattr(const Group& group, VolumeHandle vol, int fd, const char* name) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fremovexattr(warp, *vol, fd, name); }));
+}
+
+/// Makes what was done before durable on the SSD: a checkpoint. By a group that others wait for no
+/// longer than for any other call. Where the SSD is an image in a GPU's reach, the image itself
+/// follows when the host syncs or unmounts.
+template <typename Group>
+__device__ int sync(const Group& group, VolumeHandle vol) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::sync(warp, *vol); }));
 }
 
 template <typename Group>

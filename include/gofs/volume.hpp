@@ -21,16 +21,23 @@
 
 #include "gofs/expected.hpp"
 #include "vfs/metadata.h"
+#include "vfs/set_xattr.h"
 
 namespace gofs {
 
+using f2fs::TimeStamp;
 using vfs::FilesystemStat;
+using vfs::kKeepId;
+using vfs::kTimeNow;
+using vfs::kTimeOmit;
+using vfs::kXattrCreate;
+using vfs::kXattrReplace;
 using vfs::Stat;
 
 /// How to mount. What a spec says after its `?` wins over what is said here; 0 means the default.
 struct MountOptions {
   std::string backend = "auto";  // "auto": a GPU if one answers, else the CPU; "cpu"; "cuda"
-  bool read_only = true;         // mounting for writing is refused: it does not exist yet
+  bool read_only = true;         // else the image is this mount's alone
   uint32_t uid = 0;              // whose permissions all calls have, on the device as well
   uint32_t gid = 0;
   std::vector<uint32_t> groups{};   // supplementary ones, at most 64
@@ -93,7 +100,7 @@ class Volume {
 
   Volume(Volume&&) noexcept;
   Volume& operator=(Volume&&) noexcept;
-  /// Shuts the controller down and frees everything.
+  /// unmount(), whose errors are lost here.
   ~Volume();
 
   /// For kernels: valid as long as this object.
@@ -130,6 +137,41 @@ class Volume {
   /// `whence` is SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA or SEEK_HOLE.
   Expected<uint64_t> lseek(int fd, int64_t offset, int whence);
   Expected<FilesystemStat> statfs();
+
+  // Changes of a volume that is mounted for writing; else EROFS. Others see them at once; they are
+  // durable after sync() or unmount(). EPERM and EACCES as chmod(2) and its like have them.
+
+  /// The permissions of `mode`; an access list follows them.
+  Expected<void> chmod(const std::string& path, uint32_t mode);
+  Expected<void> fchmod(int fd, uint32_t mode);
+  /// kKeepId: as it is.
+  Expected<void> chown(const std::string& path, uint32_t uid, uint32_t gid);
+  Expected<void> lchown(const std::string& path, uint32_t uid, uint32_t gid);
+  Expected<void> fchown(int fd, uint32_t uid, uint32_t gid);
+  /// Nanoseconds may be kTimeNow, or kTimeOmit: as it is.
+  Expected<void> utimens(const std::string& path, const TimeStamp& accessed,
+                         const TimeStamp& modified);
+  Expected<void> lutimens(const std::string& path, const TimeStamp& accessed,
+                          const TimeStamp& modified);
+  Expected<void> futimens(int fd, const TimeStamp& accessed, const TimeStamp& modified);
+  /// `flags`: 0, kXattrCreate (EEXIST) or kXattrReplace (ENODATA). ENOSPC also where the inode has
+  /// no more room; EOPNOTSUPP for access lists, which cannot be set yet.
+  Expected<void> setxattr(const std::string& path, const std::string& name,
+                          const std::string& value, uint32_t flags = 0);
+  Expected<void> lsetxattr(const std::string& path, const std::string& name,
+                           const std::string& value, uint32_t flags = 0);
+  Expected<void> fsetxattr(int fd, const std::string& name, const std::string& value,
+                           uint32_t flags = 0);
+  Expected<void> removexattr(const std::string& path, const std::string& name);
+  Expected<void> lremovexattr(const std::string& path, const std::string& name);
+  Expected<void> fremovexattr(int fd, const std::string& name);
+
+  /// Makes all changes that have returned durable, in the image as well. After an error they are
+  /// still in memory, and the image is as it was after the last success.
+  Expected<void> sync();
+  /// sync(), and gives the image back: calls answer ENODEV from then on. Kernels that use the
+  /// volume have ended.
+  Expected<void> unmount();
 
   VolumeInfo info() const;
   /// What the user should know although it stopped nothing: an unclean volume, damage that was met.

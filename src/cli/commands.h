@@ -5,10 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/session.h"
+#include "cli/changes.h"
 
 namespace gofs::cli {
 
@@ -59,6 +60,37 @@ struct MkfsOptions {
   bool force = false;
 };
 void run_mkfs(Session& session, const MkfsOptions& options);
+
+struct ChmodOptions {
+  std::string mode;  // that changed_mode() understands
+  ChangeOptions change;
+};
+void run_chmod(Session& session, const ChmodOptions& options);
+/// The permissions that `text` makes of those in `mode`; no value if it makes no sense.
+std::optional<uint32_t> changed_mode(const std::string& text, uint32_t mode, bool directory);
+
+struct Owner {
+  uint32_t uid;  // or kKeepId
+  uint32_t gid;
+};
+struct ChownOptions {
+  std::string owner;  // that parse_owner() understands
+  ChangeOptions change;
+  bool no_dereference = false;
+};
+void run_chown(Session& session, const ChownOptions& options);
+std::optional<Owner> parse_owner(const std::string& text);
+
+struct TouchOptions {
+  std::string time;  // that parse_time() understands; empty: now
+  bool accessed = false;
+  bool modified = false;  // neither or both: both
+  ChangeOptions change;
+  bool no_dereference = false;
+};
+void run_touch(Session& session, const TouchOptions& options);
+/// Seconds since 1970, with up to nine digits after a point.
+std::optional<TimeStamp> parse_time(const std::string& text);
 
 struct BenchOptions {
   std::vector<std::string> kinds = {"raw", "file"};

@@ -138,6 +138,65 @@ void add_mkfs(CLI::App& app, Session& session) {
   command.add_flag("-f,--force", options->force, "Overwrite a volume that is there");
 }
 
+/// -h, which is then no help.
+void add_link_option(CLI::App& command, bool& no_dereference) {
+  command.set_help_flag("--help", "Print this help message and exit");
+  command.add_flag("-h,--no-dereference", no_dereference,
+                   "Change symbolic links themselves; always so with -R");
+}
+
+/// PATH... and -R.
+void add_change_options(CLI::App& command, ChangeOptions& options) {
+  command.add_option("PATH", options.paths, "Files or directories")->required()->type_name("");
+  command.add_flag("-R,--recursive", options.recursive, "And all that is below");
+}
+
+/// Refuses words of which `parse` makes nothing.
+template <typename Parse>
+auto understood(Parse parse, const std::string& what) {
+  return [parse, what](const std::string& word) {
+    return parse(word) ? std::string() : "'" + word + "' is no " + what;
+  };
+}
+
+void add_chmod(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("chmod", "Change permissions");
+  const auto options = on_command(command, session, run_chmod);
+  add_volume_options(command, session);
+  command.add_option("MODE", options->mode, "Octal, or as in u+x,go-w or a=rX")
+      ->required()
+      ->check(
+          understood([](const std::string& word) { return changed_mode(word, 0, false); }, "mode"))
+      ->type_name("");
+  add_change_options(command, options->change);
+}
+
+void add_chown(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("chown", "Change owner and group");
+  const auto options = on_command(command, session, run_chown);
+  add_volume_options(command, session);
+  command.add_option("OWNER", options->owner, "OWNER, OWNER:GROUP or :GROUP, by number or name")
+      ->required()
+      ->check(understood(parse_owner, "user or group"))
+      ->type_name("");
+  add_change_options(command, options->change);
+  add_link_option(command, options->no_dereference);
+}
+
+void add_touch(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("touch", "Set the times of files");
+  const auto options = on_command(command, session, run_touch);
+  add_volume_options(command, session);
+  add_change_options(command, options->change);
+  command.add_flag("-a", options->accessed, "Only when it was read");
+  command.add_flag("-m", options->modified, "Only when it was written");
+  command
+      .add_option("-t,--time", options->time, "Seconds since 1970, as in 1700000000.5; else now")
+      ->check(understood(parse_time, "time"))
+      ->type_name("SECONDS");
+  add_link_option(command, options->no_dereference);
+}
+
 void add_bench(CLI::App& app, Session& session) {
   CLI::App& command = *app.add_subcommand("bench", "Measure reads: raw commands and the file API");
   const auto options = on_command(command, session, run_bench);
@@ -203,7 +262,7 @@ int fail_usage(const std::string& reason) {
 
 int run(int argument_count, char** arguments) {
   Session session;
-  CLI::App app("A file system that runs on the GPU: reads F2FS volumes.", "gofs");
+  CLI::App app("A file system that runs on the GPU: F2FS volumes.", "gofs");
   app.set_version_flag("--version", "gofs " GOFS_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
@@ -219,6 +278,9 @@ int run(int argument_count, char** arguments) {
   add_sum(app, session);
   add_check(app, session);
   add_mkfs(app, session);
+  add_chmod(app, session);
+  add_chown(app, session);
+  add_touch(app, session);
   add_bench(app, session);
   add_doctor(app, session);
   try {

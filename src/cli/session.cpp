@@ -23,8 +23,9 @@ void find_xattrs(Session& session, host::Tree& tree, host::TreeEntry& entry) {
   }
 }
 
-Volume mount_volume(const Session& session) {
+Volume mount_volume(const Session& session, Access access) {
   MountOptions options;
+  options.read_only = access == Access::kReadOnly;
   options.backend = session.backend;
   Volume volume = take(Volume::mount(session.volume, options));
   for (const std::string& warning : volume.warnings()) {

@@ -43,7 +43,9 @@ void report(Session& session, const std::string& message);
 /// Gives `entry` its extended attributes; reports if they cannot be read.
 void find_xattrs(Session& session, host::Tree& tree, host::TreeEntry& entry);
 
+enum class Access { kReadOnly, kReadWrite };
+
 /// Mounts session.volume; warnings go to stderr.
-Volume mount_volume(const Session& session);
+Volume mount_volume(const Session& session, Access access = Access::kReadOnly);
 
 }  // namespace gofs::cli

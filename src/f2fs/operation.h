@@ -48,7 +48,7 @@ GOFS_NOINLINE GOFS_HD inline int make_room(simt::AnyWarp auto warp, Volume& volu
 
 /// Begins an operation of the calling warp that changes at most `pages` pages. Collective, uniform;
 /// the warp has none under way. 0 or a negative errno: -ENOBUFS (the cache is too small for it),
-/// and those of write_checkpoint().
+/// -EROFS (no checkpoint can be made any more), and those of write_checkpoint().
 GOFS_NOINLINE GOFS_HD inline int begin_operation(simt::AnyWarp auto warp, Volume& volume,
                                                  Writer& writer, uint32_t pages,
                                                  Operation& operation) {
@@ -59,9 +59,17 @@ GOFS_NOINLINE GOFS_HD inline int begin_operation(simt::AnyWarp auto warp, Volume
     int error = enter_gate(warp, writer.gate, operation.pass);
     if (error < 0) return error;
     uint32_t reserved = 0;
-    if (warp.thread_rank() == 0) reserved = detail::reserve_pages(volume, writer, pages) ? 1 : 0;
+    uint32_t failed = 0;
+    if (warp.thread_rank() == 0) {
+      failed = simt::load_relaxed(writer.failed) < 0 ? 1 : 0;
+      reserved = failed == 0 && detail::reserve_pages(volume, writer, pages) ? 1 : 0;
+      if (reserved != 0 && simt::load_relaxed(writer.changed) == 0) {
+        simt::store_relaxed(writer.changed, 1u);
+      }
+    }
     if (warp.shfl(reserved, 0) != 0) return 0;
     leave_gate(warp, writer.gate, operation.pass);
+    if (warp.shfl(failed, 0) != 0) return -EROFS;
     error = detail::make_room(warp, volume, writer, pages);
     if (error < 0) return error;
     if (warp.any(deadline.passed())) return -EBUSY;
@@ -74,6 +82,18 @@ GOFS_HD inline void end_operation(simt::AnyWarp auto warp, Writer& writer,
                                   const Operation& operation) {
   if (warp.thread_rank() == 0) simt::add_relaxed(writer.reserved, ~operation.pages + 1);
   leave_gate(warp, writer.gate, operation.pass);
+}
+
+/// Makes all that operations have done durable: a checkpoint, if there is anything to write or,
+/// when `unmounting`, to say. Collective, by one warp with no operation under way. As
+/// write_checkpoint().
+GOFS_HD inline int sync_volume(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                               bool unmounting) {
+  const bool changed = simt::load_relaxed(writer.changed) != 0;
+  const bool told = !unmounting || volume.cleanly_unmounted();
+  // What one lane has seen, since others begin operations meanwhile.
+  const uint32_t needed = warp.shfl(changed || !told ? 1u : 0u, 0);
+  return needed == 0 ? 0 : write_checkpoint(warp, volume, writer, unmounting);
 }
 
 }  // namespace gofs::f2fs

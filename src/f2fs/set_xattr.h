@@ -14,6 +14,9 @@ namespace gofs::f2fs {
 /// As setxattr(2) has it.
 enum class XattrMode : uint32_t { kEither, kCreate, kReplace };
 
+/// Pages that a change of attributes changes: the inode, the xattr node, and its place in the NAT.
+inline constexpr uint32_t kXattrPages = 3;
+
 struct XattrChange {
   uint8_t index;  // format::XattrIndex
   const char* name;
@@ -45,7 +48,7 @@ GOFS_HD inline int load_draft(simt::AnyWarp auto warp, Volume& volume, const Ino
                               const SpareBlocks<2>& spare, XattrDraft& draft) {
   for (uint8_t* const block : spare.blocks) simt::zero_bytes(warp, block, kBlockBytes);
   warp.sync();
-  const int error = load_xattrs_into(warp, volume, inode, spare, draft.xattrs);
+  const int error = copy_xattrs(warp, volume, inode, spare, draft.xattrs);
   if (error < 0) return error;
   const bool has_room = (inode.inline_flags & format::kInlineXattr) != 0;
   draft.xattrs.inline_bytes = has_room ? format::kInodeAddrEnd - inode.inline_xattr_offset : 0u;
@@ -176,23 +179,36 @@ GOFS_NOINLINE GOFS_HD inline int store_draft(simt::AnyWarp auto warp, Volume& vo
 
 }  // namespace detail
 
-/// Sets or removes one attribute of `inode`, which was loaded and is brought up to date.
-/// Collective, uniform, inside the gate; the caller has the file for itself, and no spare blocks. 0
-/// or a negative errno: -ENODATA, -EEXIST, -E2BIG, -ENOSPC (of the inode's room or of the volume),
-/// -EBUSY, -EUCLEAN, what the device says. Durable after the next checkpoint.
-GOFS_NOINLINE GOFS_HD inline int set_xattr(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                           const PagePool& pool, Inode& inode,
-                                           const XattrChange& change) {
+/// Calls `edit(XattrDraft&)`, collectively, with the attributes of `inode`, and if it returns 0
+/// writes back what it made of them. `inode` was loaded and is brought up to date; its ctime
+/// becomes `changed`. Collective, uniform, inside the gate; the caller has the file for itself, and
+/// no spare blocks. What `edit` returns, or a negative errno: -ENOSPC, -EBUSY, -EUCLEAN, what the
+/// device says. Changes at most kXattrPages pages.
+template <typename Edit>
+GOFS_HD int edit_xattrs(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                        const PagePool& pool, Inode& inode, const TimeStamp& changed, Edit edit) {
   SpareBlocks<2> spare{};
   if (!take_spares(warp, pool, kFrameTimeoutNs, spare)) return -EBUSY;
-  detail::XattrDraft draft{};
-  int error = detail::load_draft(warp, volume, inode, spare, draft);
-  if (error == 0) error = detail::edit_draft(warp, volume, change, draft);
+  int error = lock_xattrs(warp, volume, inode.ino);
   if (error == 0) {
-    error = detail::store_draft(warp, volume, writer, inode, draft, change.changed);
+    detail::XattrDraft draft{};
+    error = detail::load_draft(warp, volume, inode, spare, draft);
+    if (error == 0) error = edit(draft);
+    if (error == 0) error = detail::store_draft(warp, volume, writer, inode, draft, changed);
+    unlock_xattrs(warp, volume, inode.ino);
   }
   give_back_spares(warp, pool, spare);
   return error;
+}
+
+/// Sets or removes one attribute of `inode`. As edit_xattrs(); also -ENODATA, -EEXIST, -E2BIG, and
+/// -ENOSPC of the inode's room. Durable after the next checkpoint.
+GOFS_NOINLINE GOFS_HD inline int set_xattr(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                           const PagePool& pool, Inode& inode,
+                                           const XattrChange& change) {
+  return edit_xattrs(
+      warp, volume, writer, pool, inode, change.changed,
+      [&](detail::XattrDraft& draft) { return detail::edit_draft(warp, volume, change, draft); });
 }
 
 }  // namespace gofs::f2fs

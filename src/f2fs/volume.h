@@ -39,6 +39,7 @@ struct Volume {
   CorruptionLog* corruptions;
   uint8_t* checkpoint_blocks;  // kCheckpointBlocksMax blocks: the chosen checkpoint and its payload
   uint8_t* scratch;            // two blocks, for mount alone
+  uint32_t* xattr_locks;       // kXattrLocks words (xattr_lock.h); null: nobody writes
 
   format::Geometry geometry;
   uint32_t checksum_seed;  // of inode checksums

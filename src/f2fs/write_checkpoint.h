@@ -202,6 +202,7 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
     volume.checkpoint_pack = 1 - volume.checkpoint_pack;
     volume.free_segments = checkpoint.free_segment_count;
     volume.sit_journal_count = 0;
+    simt::store_relaxed(writer.changed, 0u);
   }
   warp.sync();
   clean_nat(warp, volume.cache);

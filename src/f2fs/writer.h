@@ -37,6 +37,8 @@ struct Writer {
   format::SummaryBlock* incoming;   // of segments that logs are about to go on in
   uint8_t* checkpoint;              // as volume.checkpoint_blocks: the next one, while it is made
   uint8_t* pages;                   // kWriterPages blocks, for who makes a checkpoint
+  uint32_t* xattr_locks;            // as volume.xattr_locks
+  uint32_t changed;                 // 0: no operation has begun since the last checkpoint
   int failed;  // a negative errno: whether the last checkpoint was made is not known
 };
 
@@ -235,6 +237,8 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   if (error == -EUCLEAN) return {WriteProblem::kNat, error, 0};
   if (error < 0) return {WriteProblem::kDevice, error, 0};
   detail::find_free_segments(warp, volume, writer);
+  if (warp.thread_rank() == 0) volume.xattr_locks = writer.xattr_locks;
+  warp.sync();
   return {WriteProblem::kNone, 0, 0};
 }
 

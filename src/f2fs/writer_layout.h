@@ -4,6 +4,7 @@
 #pragma once
 
 #include "f2fs/writer.h"
+#include "f2fs/xattr_lock.h"
 #include "simt/memory.h"
 
 namespace gofs::f2fs {
@@ -22,6 +23,7 @@ class WriterMemory {
     writer.incoming = own_.take<format::SummaryBlock>(format::kLogCount);
     writer.checkpoint = own_.take<uint8_t>((1 + uint64_t{geometry.cp_payload}) * kBlockBytes);
     writer.pages = own_.take<uint8_t>(uint64_t{kWriterPages} * kBlockBytes);
+    writer.xattr_locks = own_.take<uint32_t>(kXattrLocks);
     writer_ = own_.take<Writer>(1);
     memory.write_object(writer_, writer);
   }

@@ -11,6 +11,7 @@
 
 #include "f2fs/inode.h"
 #include "f2fs/page_pool.h"
+#include "f2fs/xattr_lock.h"
 #include "format/xattr.h"
 #include "simt/copy.h"
 
@@ -55,11 +56,12 @@ GOFS_HD inline bool may_have_xattrs(const Inode& inode) {
   return inode.inline_xattr_bytes != 0 || inode.xattr_nid != 0;
 }
 
-/// Loads all attributes of `inode` into spare blocks of the caller's. Collective, uniform. 0, with
-/// `out.bytes` 0 where there are none; or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int load_xattrs_into(simt::AnyWarp auto warp, Volume& volume,
-                                                  const Inode& inode, const SpareBlocks<2>& spare,
-                                                  XattrBytes& out) {
+namespace detail {
+
+/// load_xattrs_into() where nobody changes them meanwhile; `inode` is up to date.
+GOFS_NOINLINE GOFS_HD inline int copy_xattrs(simt::AnyWarp auto warp, Volume& volume,
+                                             const Inode& inode, const SpareBlocks<2>& spare,
+                                             XattrBytes& out) {
   out = XattrBytes{};
   out.parts = spare;
   out.ino = inode.ino;
@@ -95,6 +97,23 @@ GOFS_NOINLINE GOFS_HD inline int load_xattrs_into(simt::AnyWarp auto warp, Volum
   return error;
 }
 
+}  // namespace detail
+
+/// Loads all attributes of `inode` into spare blocks of the caller's. Collective, uniform. 0, with
+/// `out.bytes` 0 where there are none; or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int load_xattrs_into(simt::AnyWarp auto warp, Volume& volume,
+                                                  const Inode& inode, const SpareBlocks<2>& spare,
+                                                  XattrBytes& out) {
+  if (volume.xattr_locks == nullptr) return detail::copy_xattrs(warp, volume, inode, spare, out);
+  int error = lock_xattrs_shared(warp, volume, inode.ino);
+  if (error < 0) return error;
+  Inode now{};
+  error = simt::first_error(warp, load_inodes(warp, volume, warp.ballot(true), inode.ino, now));
+  if (error == 0) error = detail::copy_xattrs(warp, volume, now, spare, out);
+  unlock_xattrs_shared(warp, volume, inode.ino);
+  return error;
+}
+
 /// Loads all attributes of `inode` into two spare blocks, which unload_xattrs() gives back: the
 /// caller waits for nothing else in between. Collective, uniform. As load_xattrs_into(), or -EBUSY;
 /// after an error, or where there are none, there is nothing to give back.
@@ -105,7 +124,7 @@ GOFS_HD inline int load_xattrs(simt::AnyWarp auto warp, Volume& volume, const Pa
   SpareBlocks<2> spare{};
   if (!take_spares(warp, pool, kFrameTimeoutNs, spare)) return -EBUSY;
   const int error = load_xattrs_into(warp, volume, inode, spare, out);
-  if (error < 0) {
+  if (error < 0 || out.bytes == 0) {  // the last one may have been removed since
     give_back_spares(warp, pool, spare);
     out = XattrBytes{};
   }

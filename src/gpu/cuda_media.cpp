@@ -10,10 +10,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "gpu/cuda_error.h"
+#include "ssd/media_host.h"
 
 namespace gofs::gpu {
 
@@ -52,10 +54,61 @@ class Allocation {
   bool on_device_ = false;
 };
 
+/// Closes a file when it goes.
+struct FileDescriptor {
+  FileDescriptor() = default;
+  explicit FileDescriptor(int descriptor) : fd(descriptor) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd(std::exchange(other.fd, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd, other.fd);
+    return *this;
+  }
+  ~FileDescriptor() {
+    if (fd >= 0) close(fd);
+  }
+  int fd = -1;
+};
+
 class CudaMedia final : public work::LoadedMedia {
  public:
   const ssd::Media& media() const override { return media_; }
-  std::string sync() override { return {}; }
+
+  /// Writes what has changed to the file. A kernel may be writing: it marks a unit before it
+  /// changes it, so what comes too late for this call has the mark of this epoch or the last one
+  /// when the next call looks.
+  std::string sync() override {
+    if (media_.marks == nullptr || !sync_error_.empty()) return sync_error_;
+    const uint32_t epoch = epoch_++;
+    std::vector<uint32_t> marks(simt::divide_up(media_.bytes, uint64_t{1} << ssd::kMarkShift));
+    std::string error = cuda_error_text(
+        cudaMemcpy(&media_.marks->epoch, &epoch_, sizeof(epoch_), cudaMemcpyHostToDevice), "copy");
+    if (error.empty()) error = copy_to_host(marks.data(), mark_words_, marks.size());
+    std::vector<uint64_t> chunks(
+        media_.is_chunked() ? simt::divide_up(media_.bytes, ssd::kChunkBytes) : 0);
+    if (error.empty()) error = copy_to_host(chunks.data(), media_.chunks, chunks.size());
+    for (uint64_t unit = 0; unit < marks.size() && error.empty(); ++unit) {
+      if (marks[unit] != 0 && marks[unit] + 1 >= epoch) error = write_back(unit, chunks);
+    }
+    if (error.empty() && fdatasync(file_.fd) != 0) error = strerror(errno);
+    // What was lost is not known any more.
+    sync_error_ = error;
+    return error;
+  }
+
+  /// Keeps the file for sync(), and marks what changes from now on.
+  std::string make_writable(FileDescriptor file) {
+    file_ = std::move(file);
+    const uint64_t units = simt::divide_up(media_.bytes, uint64_t{1} << ssd::kMarkShift);
+    std::string error = add(units * sizeof(uint32_t), true);
+    if (!error.empty()) return error;
+    mark_words_ = reinterpret_cast<uint32_t*>(allocations_.back().get());
+    error = add(sizeof(ssd::ChangeMarks), true);
+    if (!error.empty()) return error;
+    media_.marks = reinterpret_cast<ssd::ChangeMarks*>(allocations_.back().get());
+    const ssd::ChangeMarks marks{epoch_, mark_words_};
+    return cuda_error_text(cudaMemcpy(media_.marks, &marks, sizeof(marks), cudaMemcpyHostToDevice),
+                           "copy");
+  }
 
   std::string make_contiguous(uint64_t bytes, bool on_device) {
     media_.bytes = bytes;
@@ -73,7 +126,8 @@ class CudaMedia final : public work::LoadedMedia {
   }
 
   /// Keeps only the chunks in which the file has data.
-  std::string load_chunks(int fd, uint64_t bytes, bool on_device) {
+  /// `spares`: how many more can be written to.
+  std::string load_chunks(int fd, uint64_t bytes, bool on_device, uint64_t spares) {
     media_.bytes = bytes;
     on_device_ = on_device;
     const uint64_t count = simt::divide_up(bytes, ssd::kChunkBytes);
@@ -85,7 +139,10 @@ class CudaMedia final : public work::LoadedMedia {
       }
       return std::string();
     });
-    if (error.empty()) error = add(simt::max(needed, uint64_t{1}) << ssd::kChunkShift, on_device);
+    spares = simt::min(spares, count - needed);
+    if (error.empty()) {
+      error = add(simt::max(needed + spares, uint64_t{1}) << ssd::kChunkShift, on_device);
+    }
     if (!error.empty()) return error;
     const uint8_t* slab = allocations_.back().get();
     for (uint64_t& entry : table) {
@@ -106,9 +163,13 @@ class CudaMedia final : public work::LoadedMedia {
     if (error.empty()) error = add(count * sizeof(uint64_t), true);
     if (!error.empty()) return error;
     media_.chunks = reinterpret_cast<uint64_t*>(allocations_.back().get());
-    return cuda_error_text(
+    error = cuda_error_text(
         cudaMemcpy(media_.chunks, table.data(), count * sizeof(uint64_t), cudaMemcpyHostToDevice),
         "chunk table");
+    if (error.empty() && spares != 0) {
+      error = add_spares(slab + (needed << ssd::kChunkShift), spares);
+    }
+    return error;
   }
 
   void set_read_only() { media_.read_only = true; }
@@ -116,6 +177,58 @@ class CudaMedia final : public work::LoadedMedia {
  private:
   std::string add(uint64_t bytes, bool on_device) {
     return allocations_.emplace_back().take(bytes, on_device);
+  }
+
+  /// Makes `count` zeroed chunks from `first` on the pool for places that have none.
+  std::string add_spares(const uint8_t* first, uint64_t count) {
+    std::vector<ssd::ChunkPool::Entry> entries(count);
+    for (uint32_t i = 0; i < count; ++i) {
+      entries[i] = {reinterpret_cast<uint64_t>(first + (uint64_t{i} << ssd::kChunkShift)), i, 0};
+    }
+    const size_t bytes = count * sizeof(ssd::ChunkPool::Entry);
+    std::string error = add(bytes, true);
+    if (!error.empty()) return error;
+    const ssd::ChunkPool pool{count,
+                              reinterpret_cast<ssd::ChunkPool::Entry*>(allocations_.back().get())};
+    error = cuda_error_text(cudaMemcpy(pool.entries, entries.data(), bytes, cudaMemcpyHostToDevice),
+                            "copy");
+    if (error.empty()) error = add(sizeof(pool), true);
+    if (!error.empty()) return error;
+    media_.pool = reinterpret_cast<ssd::ChunkPool*>(allocations_.back().get());
+    return cuda_error_text(cudaMemcpy(media_.pool, &pool, sizeof(pool), cudaMemcpyHostToDevice),
+                           "copy");
+  }
+
+  template <typename T>
+  static std::string copy_to_host(T* to, const T* from, size_t count) {
+    if (count == 0) return {};
+    return cuda_error_text(cudaMemcpy(to, from, count * sizeof(T), cudaMemcpyDeviceToHost), "copy");
+  }
+
+  /// Writes one unit to the file.
+  std::string write_back(uint64_t unit, const std::vector<uint64_t>& chunks) {
+    uint64_t offset = unit << ssd::kMarkShift;
+    uint64_t left = simt::min(uint64_t{1} << ssd::kMarkShift, media_.bytes - offset);
+    const uint8_t* from = media_.base + offset;
+    if (media_.is_chunked()) {
+      const uint64_t chunk = chunks[offset >> ssd::kChunkShift];
+      if (chunk == 0) return {};  // zeros, as in the file
+      from = reinterpret_cast<const uint8_t*>(chunk) + (offset & (ssd::kChunkBytes - 1));
+    }
+    if (on_device_) {
+      staging_.resize(simt::max<size_t>(staging_.size(), left));
+      std::string error = copy_to_host(staging_.data(), from, left);
+      if (!error.empty()) return error;
+      from = staging_.data();
+    }
+    while (left != 0) {
+      const ssize_t put = pwrite(file_.fd, from, left, static_cast<off_t>(offset));
+      if (put <= 0) return std::string("writing: ") + strerror(put < 0 ? errno : EIO);
+      from += put;
+      offset += static_cast<uint64_t>(put);
+      left -= static_cast<uint64_t>(put);
+    }
+    return {};
   }
 
   /// Calls `visit(start, end)` for each part of the file that may hold data.
@@ -163,14 +276,10 @@ class CudaMedia final : public work::LoadedMedia {
   bool on_device_ = false;
   std::vector<Allocation> allocations_;
   std::vector<uint8_t> staging_;
-};
-
-/// Closes a file when it goes.
-struct FileDescriptor {
-  int fd;
-  ~FileDescriptor() {
-    if (fd >= 0) close(fd);
-  }
+  FileDescriptor file_;  // of a writable image
+  uint32_t epoch_ = 1;
+  uint32_t* mark_words_ = nullptr;
+  std::string sync_error_;
 };
 
 }  // namespace
@@ -182,11 +291,8 @@ std::unique_ptr<work::LoadedMedia> load_cuda_media(const work::MediaRequest& req
     error = loaded->make_contiguous(request.bytes, request.device_memory);
     return error.empty() ? std::move(loaded) : nullptr;
   }
-  if (request.writable) {
-    error = "an image cannot be written through the GPU yet";
-    return nullptr;
-  }
-  const FileDescriptor file{::open(request.path.c_str(), O_RDONLY | O_CLOEXEC)};
+  FileDescriptor file(
+      ::open(request.path.c_str(), (request.writable ? O_RDWR : O_RDONLY) | O_CLOEXEC));
   struct stat status {};
   if (file.fd < 0 || fstat(file.fd, &status) < 0) {
     error = strerror(errno);
@@ -201,6 +307,13 @@ std::unique_ptr<work::LoadedMedia> load_cuda_media(const work::MediaRequest& req
     error = S_ISDIR(status.st_mode) ? "is a directory" : "neither a file nor a block device";
     return nullptr;
   }
+  try {
+    ssd::claim_image(file.fd, request.path,
+                     request.writable ? ssd::FileAccess::kReadWrite : ssd::FileAccess::kReadOnly);
+  } catch (const std::system_error& problem) {
+    error = problem.what();
+    return nullptr;
+  }
   bytes &= ~uint64_t{kBlockBytes - 1};
   if (bytes == 0) {
     error = "too small to be a volume";
@@ -208,13 +321,21 @@ std::unique_ptr<work::LoadedMedia> load_cuda_media(const work::MediaRequest& req
   }
   // Contiguous memory takes no look-up, so it is used where it costs little more than the data.
   const uint64_t data_bytes = static_cast<uint64_t>(status.st_blocks) * 512;
-  if (bytes <= uint64_t{1} << 30 || data_bytes >= bytes / 2) {
+  const uint64_t contiguous_max = uint64_t{1} << (request.writable ? 33 : 30);
+  if (bytes <= contiguous_max || data_bytes >= bytes / 2) {
     error = loaded->make_contiguous(bytes, request.device_memory);
     if (error.empty()) error = loaded->load_contiguous(file.fd);
   } else {
-    error = loaded->load_chunks(file.fd, bytes, request.device_memory);
+    // What can be written to a larger volume's holes until it is mounted again.
+    constexpr uint64_t kSpareBytes = uint64_t{4} << 30;
+    error = loaded->load_chunks(file.fd, bytes, request.device_memory,
+                                request.writable ? kSpareBytes >> ssd::kChunkShift : 0);
   }
-  loaded->set_read_only();
+  if (!request.writable) {
+    loaded->set_read_only();
+  } else if (error.empty()) {
+    error = loaded->make_writable(std::move(file));
+  }
   return error.empty() ? std::move(loaded) : nullptr;
 }
 

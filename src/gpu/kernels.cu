@@ -60,6 +60,8 @@ cudaError_t launch(work::Body body, const work::Grid& grid, void* params, cudaSt
   switch (body) {
     case Body::kMount:
       return launch_body<MountParams, mount_body>(grid, params, stream);
+    case Body::kBeginWriting:
+      return launch_body<BeginWritingParams, begin_writing_body>(grid, params, stream);
     case Body::kCall:
       return launch_body<CallParams, call_body>(grid, params, stream);
     case Body::kHashFiles:

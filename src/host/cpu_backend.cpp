@@ -29,6 +29,8 @@ void run_body(const simt::Warp& warp, uint32_t index, uint32_t count, work::Body
   switch (body) {
     case Body::kMount:
       return mount_body(warp, index, count, *static_cast<MountParams*>(params));
+    case Body::kBeginWriting:
+      return begin_writing_body(warp, index, count, *static_cast<BeginWritingParams*>(params));
     case Body::kCall:
       return call_body(warp, index, count, *static_cast<CallParams*>(params));
     case Body::kHashFiles:

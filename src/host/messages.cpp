@@ -207,6 +207,29 @@ std::string describe(const f2fs::MountResult& result) {
   return fmt::format("unknown problem {}", static_cast<uint32_t>(result.problem));
 }
 
+std::string describe(const f2fs::WriteResult& result) {
+  using f2fs::WriteProblem;
+  switch (result.problem) {
+    case WriteProblem::kNone:
+      return "ready for writing";
+    case WriteProblem::kDevice:
+      return fmt::format("what writing needs cannot be read: {}", errno_words(result.error));
+    case WriteProblem::kUnclean:
+      return "not cleanly unmounted: it can only be read";
+    case WriteProblem::kFeature:
+      return fmt::format("the volume uses what can only be read: {}",
+                         joined(feature_names(static_cast<uint32_t>(result.value))));
+    case WriteProblem::kSegments:
+      return "the segment information table is damaged: the volume can only be read";
+    case WriteProblem::kCurrentLog:
+      return fmt::format("the checkpoint is damaged: log {} has no segment of its own",
+                         result.value);
+    case WriteProblem::kNat:
+      return "the NAT's journal is damaged: the volume can only be read";
+  }
+  return fmt::format("unknown problem {}", static_cast<uint32_t>(result.problem));
+}
+
 std::vector<std::string> feature_names(uint32_t features) {
   using namespace format;
   static const std::vector<BitName> kNames = {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "f2fs/mount.h"
+#include "f2fs/writer.h"
 #include "gofs/expected.hpp"
 #include "nvme/bring_up.h"
 #include "nvme/status.h"
@@ -29,6 +29,9 @@ std::string describe(const nvme::BringUpResult& result);
 
 /// What is damaged, where, and the value found there.
 std::string describe(const f2fs::Corruption& corruption);
+
+/// Why a volume cannot be written to.
+std::string describe(const f2fs::WriteResult& result);
 
 /// Why a volume cannot be mounted.
 std::string describe(const f2fs::MountResult& result);

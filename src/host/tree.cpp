@@ -61,7 +61,7 @@ Tree::Tree(VolumeState& volume)
 Expected<TreeEntry> Tree::find(const std::string& path, bool link_target) {
   // As the caller wrote it, but absolute, and with one slash where there were several at the end.
   std::string absolute = path.starts_with('/') ? path : "/" + path;
-  const auto answer = volume_.call({.kind = CallKind::kLstat, .path = &absolute});
+  const auto answer = volume_.call({.kind = CallKind::kStat, .path = &absolute, .keep_link = true});
   if (answer.result < 0) return volume_.explain(answer.result, path);
   while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
   TreeEntry found;

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "host/messages.h"
@@ -122,7 +123,8 @@ Expected<Stat> Volume::stat(const std::string& path) {
 }
 
 Expected<Stat> Volume::lstat(const std::string& path) {
-  return stat_or_error(*state_, state_->call({.kind = CallKind::kLstat, .path = &path}), path);
+  return stat_or_error(
+      *state_, state_->call({.kind = CallKind::kStat, .path = &path, .keep_link = true}), path);
 }
 
 Expected<Stat> Volume::fstat(int fd) {
@@ -153,8 +155,9 @@ Expected<std::string> Volume::getxattr(const std::string& path, const std::strin
 }
 
 Expected<std::string> Volume::lgetxattr(const std::string& path, const std::string& name) {
-  return xattr_or_error(*state_, {.kind = CallKind::kLgetxattr, .path = &path, .name = &name},
-                        path);
+  return xattr_or_error(
+      *state_, {.kind = CallKind::kGetxattr, .path = &path, .keep_link = true, .name = &name},
+      path);
 }
 
 Expected<std::string> Volume::fgetxattr(int fd, const std::string& name) {
@@ -167,7 +170,8 @@ Expected<std::vector<std::string>> Volume::listxattr(const std::string& path) {
 }
 
 Expected<std::vector<std::string>> Volume::llistxattr(const std::string& path) {
-  return names_or_error(*state_, {.kind = CallKind::kLlistxattr, .path = &path}, path);
+  return names_or_error(*state_, {.kind = CallKind::kListxattr, .path = &path, .keep_link = true},
+                        path);
 }
 
 Expected<std::vector<std::string>> Volume::flistxattr(int fd) {
@@ -211,6 +215,111 @@ Expected<FilesystemStat> Volume::statfs() {
   if (answer.result < 0) return state_->explain(answer.result, state_->spec().text);
   return answer.statfs;
 }
+
+namespace {
+
+/// A change of what `path` names, or, where that is null, of what a descriptor has open.
+Expected<void> change(VolumeState& state, VolumeState::Request request, const std::string* path) {
+  request.path = path;
+  const auto answer = state.call(request);
+  if (answer.result >= 0) return {};
+  return state.explain(answer.result,
+                       path != nullptr ? *path : state.descriptor_name(request.descriptor));
+}
+
+}  // namespace
+
+Expected<void> Volume::chmod(const std::string& path, uint32_t mode) {
+  return change(*state_, {.kind = CallKind::kChmod, .flags = mode}, &path);
+}
+
+Expected<void> Volume::fchmod(int fd, uint32_t mode) {
+  return change(*state_, {.kind = CallKind::kFchmod, .flags = mode, .descriptor = fd}, nullptr);
+}
+
+Expected<void> Volume::chown(const std::string& path, uint32_t uid, uint32_t gid) {
+  return change(*state_, {.kind = CallKind::kChown, .uid = uid, .gid = gid}, &path);
+}
+
+Expected<void> Volume::lchown(const std::string& path, uint32_t uid, uint32_t gid) {
+  return change(*state_, {.kind = CallKind::kChown, .keep_link = true, .uid = uid, .gid = gid},
+                &path);
+}
+
+Expected<void> Volume::fchown(int fd, uint32_t uid, uint32_t gid) {
+  return change(*state_, {.kind = CallKind::kFchown, .descriptor = fd, .uid = uid, .gid = gid},
+                nullptr);
+}
+
+Expected<void> Volume::utimens(const std::string& path, const TimeStamp& accessed,
+                               const TimeStamp& modified) {
+  return change(*state_, {.kind = CallKind::kUtimens, .accessed = accessed, .modified = modified},
+                &path);
+}
+
+Expected<void> Volume::lutimens(const std::string& path, const TimeStamp& accessed,
+                                const TimeStamp& modified) {
+  return change(
+      *state_,
+      {.kind = CallKind::kUtimens, .keep_link = true, .accessed = accessed, .modified = modified},
+      &path);
+}
+
+Expected<void> Volume::futimens(int fd, const TimeStamp& accessed, const TimeStamp& modified) {
+  return change(
+      *state_,
+      {.kind = CallKind::kFutimens, .descriptor = fd, .accessed = accessed, .modified = modified},
+      nullptr);
+}
+
+namespace {
+
+VolumeState::Request setting(CallKind kind, const std::string& name, const std::string& value,
+                             uint32_t flags) {
+  // More than any inode has room for is refused without a look at it.
+  return {.kind = kind,
+          .name = &name,
+          .flags = flags,
+          .input = value.data(),
+          .bytes = std::min<uint64_t>(value.size(), vfs::kXattrValueBytesMax + 1)};
+}
+
+}  // namespace
+
+Expected<void> Volume::setxattr(const std::string& path, const std::string& name,
+                                const std::string& value, uint32_t flags) {
+  return change(*state_, setting(CallKind::kSetxattr, name, value, flags), &path);
+}
+
+Expected<void> Volume::lsetxattr(const std::string& path, const std::string& name,
+                                 const std::string& value, uint32_t flags) {
+  auto request = setting(CallKind::kSetxattr, name, value, flags);
+  request.keep_link = true;
+  return change(*state_, request, &path);
+}
+
+Expected<void> Volume::fsetxattr(int fd, const std::string& name, const std::string& value,
+                                 uint32_t flags) {
+  auto request = setting(CallKind::kFsetxattr, name, value, flags);
+  request.descriptor = fd;
+  return change(*state_, request, nullptr);
+}
+
+Expected<void> Volume::removexattr(const std::string& path, const std::string& name) {
+  return change(*state_, {.kind = CallKind::kRemovexattr, .name = &name}, &path);
+}
+
+Expected<void> Volume::lremovexattr(const std::string& path, const std::string& name) {
+  return change(*state_, {.kind = CallKind::kRemovexattr, .keep_link = true, .name = &name}, &path);
+}
+
+Expected<void> Volume::fremovexattr(int fd, const std::string& name) {
+  return change(*state_, {.kind = CallKind::kFremovexattr, .name = &name, .descriptor = fd},
+                nullptr);
+}
+
+Expected<void> Volume::sync() { return state_->sync(); }
+Expected<void> Volume::unmount() { return state_->unmount(); }
 
 VolumeInfo Volume::info() const { return state_->info(); }
 std::vector<std::string> Volume::warnings() { return state_->warnings(); }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -22,7 +23,7 @@ namespace gofs::host {
 namespace {
 
 /// Room for what comes back from a call: enough directory entries for one launch to be worth it.
-constexpr size_t kStagingBytes = size_t{1} << 20;
+constexpr size_t kStagingBytes = VolumeState::kInputBytesMax;
 
 std::string utf8_of_label(const uint16_t (&units)[format::kVolumeNameUnits]) {
   std::string text;
@@ -175,11 +176,13 @@ Expected<void> VolumeState::load_media() {
   request.path = spec_.path;
   request.bytes = spec_.memory_bytes;
   request.device_memory = spec_.device_memory;
+  request.writable = !options_.read_only;
   std::string error;
   media_ = backend_->load_media(request, error);
   if (media_ == nullptr) {
     const bool named = !spec_.path.empty() && error.starts_with(spec_.path + ": ");
-    return Error{EIO, named ? error : spec_.text + ": " + error};
+    const bool busy = error.ends_with(errno_words(EBUSY));
+    return Error{busy ? EBUSY : EIO, named ? error : spec_.text + ": " + error};
   }
   return {};
 }
@@ -241,9 +244,6 @@ Expected<std::unique_ptr<VolumeState>> VolumeState::mount(const std::string& spe
   if (specs->size() > 1) {
     return make_error(EOPNOTSUPP, spec, "a stripe over several SSDs is not supported yet");
   }
-  if (!options.read_only) {
-    return make_error(EOPNOTSUPP, spec, "mounting for writing is not supported yet");
-  }
   if (options.groups.size() > vfs::Credentials::kGroupsMax) {
     return make_error(EINVAL, spec,
                       fmt::format("more than {} groups", vfs::Credentials::kGroupsMax));
@@ -259,6 +259,9 @@ Expected<std::unique_ptr<VolumeState>> VolumeState::mount(const std::string& spe
     if (auto result = state->load_media(); !result) return result.error();
     state->create_device();
     if (auto result = state->bring_up(kind); !result) return result.error();
+    if (kind == MountKind::kVolume && !options.read_only) {
+      if (auto result = state->begin_writing(); !result) return result.error();
+    }
     return state;
   } catch (const std::bad_alloc&) {
     return make_error(ENOMEM, spec, "not enough memory to mount the volume");
@@ -267,16 +270,64 @@ Expected<std::unique_ptr<VolumeState>> VolumeState::mount(const std::string& spe
   }
 }
 
-VolumeState::~VolumeState() {
-  if (!up_) return;
+/// Reads what only a writer wants to know, and sets the file system's clock.
+Expected<void> VolumeState::begin_writing() {
+  simt::MemorySpace& memory = backend_->memory();
+  const auto geometry = memory.read_object(&filesystem()->volume.geometry);
+  writer_ = std::make_unique<f2fs::WriterMemory>(memory, geometry);
+  SharedArray<work::BeginWritingParams> params(backend_->shared_memory(), 1);
+  params[0].fs = filesystem();
+  params[0].writer = writer_->writer();
+  const work::Grid one_warp{1, backend_->warp_width()};
+  if (!run(work::Body::kBeginWriting, one_warp, params.data())) return explain(-EIO, spec_.text);
+  const int64_t realtime_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                  std::chrono::system_clock::now().time_since_epoch())
+                                  .count();
+  memory.write_object(&filesystem()->realtime_offset_ns,
+                      realtime_ns - static_cast<int64_t>(params[0].now_ns));
+  const f2fs::WriteResult& result = params[0].result;
+  if (result.error == 0) return {};
+  std::string words = describe(result);
+  for (const f2fs::Corruption& corruption : take_corruptions())
+    words += "; " + describe(corruption);
+  const std::string cause = last_failure(std::abs(result.error));
+  if (!cause.empty()) words += ": " + cause;
+  return make_error(result.error, spec_.text, words);
+}
+
+VolumeState::~VolumeState() { (void)unmount(); }
+
+Expected<void> VolumeState::sync_media() {
+  const std::string problem = media_->sync();
+  return problem.empty() ? Expected<void>() : make_error(EIO, spec_.text, problem);
+}
+
+Expected<void> VolumeState::sync() {
+  const Answer answer = call({.kind = work::CallKind::kSync});
+  if (answer.result < 0) return explain(answer.result, spec_.text);
+  return sync_media();
+}
+
+Expected<void> VolumeState::unmount() {
+  if (!up_.exchange(false)) return {};
+  Expected<void> result;
   try {
     SharedArray<work::UnmountParams> params(backend_->shared_memory(), 1);
     params[0].fs = filesystem();
-    // Nothing was written: a controller that does not answer any more takes nothing with it.
-    (void)run(work::Body::kUnmount, {1, backend_->warp_width()}, params.data());
+    params[0].written = -EIO;
+    // A controller that does not finish its shutdown takes nothing with it: what counts was
+    // flushed.
+    const bool ran = run(work::Body::kUnmount, {1, backend_->warp_width()}, params.data());
+    if (!options_.read_only) {
+      const bool written = ran && params[0].written == 0;
+      result = written ? sync_media() : explain(params[0].written, spec_.text);
+    }
   } catch (const std::bad_alloc&) {
     // Freed all the same; the virtual controller does nothing unless it is stepped.
+    if (!options_.read_only) result = make_error(ENOMEM, spec_.text, "not unmounted");
   }
+  media_.reset();  // nobody steps the controller any more
+  return result;
 }
 
 bool VolumeState::run(work::Body body, const work::Grid& grid, void* params) {
@@ -307,6 +358,10 @@ void VolumeState::give_back(std::unique_ptr<CallSlot> slot) {
 
 VolumeState::Answer VolumeState::call(const Request& request) {
   Answer answer{};
+  if (!up_) {
+    answer.result = -ENODEV;
+    return answer;
+  }
   if (request.path != nullptr) {
     if (request.path->find('\0') != std::string::npos) {
       answer.result = -ENOENT;
@@ -341,6 +396,11 @@ VolumeState::Answer VolumeState::call(const Request& request) {
   params.flags = request.flags;
   params.descriptor = request.descriptor;
   params.offset = request.offset;
+  params.keep_link = request.keep_link;
+  params.uid = request.uid;
+  params.gid = request.gid;
+  params.accessed = request.accessed;
+  params.modified = request.modified;
   params.result = -EIO;
   if (request.path != nullptr) {
     std::memcpy(slot->path.data(), request.path->c_str(), request.path->size() + 1);
@@ -353,6 +413,13 @@ VolumeState::Answer VolumeState::call(const Request& request) {
   const bool direct = backend_->is_host();
   params.buffer = direct ? request.buffer : slot->staging.data();
   params.bytes = direct ? request.bytes : std::min<uint64_t>(request.bytes, slot->staging.size());
+  if (request.input != nullptr) {
+    if (direct) {
+      params.buffer = const_cast<void*>(request.input);  // which such a call only reads
+    } else {
+      std::memcpy(slot->staging.data(), request.input, params.bytes);
+    }
+  }
   const work::Grid one_warp{1, backend_->warp_width()};
   const bool ran = run(work::Body::kCall, one_warp, slot->params.data());
   answer = Answer{ran ? params.result : -EIO, params.stat, params.statfs};
@@ -430,7 +497,7 @@ std::string VolumeState::descriptor_name(int descriptor) {
 std::string VolumeState::unsupported_part(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
-    const Answer answer = call({.kind = work::CallKind::kLstat, .path = &part});
+    const Answer answer = call({.kind = work::CallKind::kStat, .path = &part, .keep_link = true});
     if (answer.result < 0) return {};
     const bool directory = (answer.stat.mode & format::kModeTypeMask) == format::kModeDirectory;
     const std::string name = part == path ? std::string() : part + " is ";

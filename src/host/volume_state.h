@@ -7,6 +7,7 @@
 // Calls may come from several threads. A GPU runs one launch at a time, a CPU as many as ask.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "f2fs/writer_layout.h"
 #include "gofs/volume.hpp"
 #include "host/volume_spec.h"
 #include "nvme/layout.h"
@@ -82,19 +84,32 @@ class VolumeState {
   struct Request {
     work::CallKind kind;
     const std::string* path = nullptr;
+    bool keep_link = false;             // of a symbolic link itself
     const std::string* name = nullptr;  // of an extended attribute
     uint32_t flags = 0;
     int descriptor = -1;
-    void* buffer = nullptr;  // results of up to `bytes` go there
+    void* buffer = nullptr;       // results of up to `bytes` go there
+    const void* input = nullptr;  // or `bytes` come from there, at most kInputBytesMax
     uint64_t bytes = 0;
     int64_t offset = 0;
+    uint32_t uid = 0;
+    uint32_t gid = 0;
+    f2fs::TimeStamp accessed{};
+    f2fs::TimeStamp modified{};
   };
+  static constexpr uint64_t kInputBytesMax = 1 << 20;
+
   struct Answer {
     int64_t result;  // or a negative errno
     vfs::Stat stat;
     vfs::FilesystemStat statfs;
   };
   Answer call(const Request& request);
+
+  /// Makes what calls and kernels have done durable, in the image as well.
+  Expected<void> sync();
+  /// The same, and afterwards calls answer ENODEV. Kernels that use the volume have ended.
+  Expected<void> unmount();
 
   /// An error about `subject` (a path, or what else the message shall begin with), with all that is
   /// known about its cause. `ino` is the inode at fault, if known: of several findings of damage
@@ -128,6 +143,8 @@ class VolumeState {
   Expected<void> load_media();
   void create_device();
   Expected<void> bring_up(MountKind kind);
+  Expected<void> begin_writing();
+  Expected<void> sync_media();
 
   std::unique_ptr<CallSlot> take_slot();
   void give_back(std::unique_ptr<CallSlot> slot);
@@ -150,7 +167,8 @@ class VolumeState {
   std::unique_ptr<Ssd> ssd_;
   std::unique_ptr<Queues> queues_;
   std::unique_ptr<vfs::FilesystemMemory> filesystem_;
-  bool up_ = false;  // the controller is enabled
+  std::unique_ptr<f2fs::WriterMemory> writer_;
+  std::atomic<bool> up_{false};  // the controller is enabled
 
   std::mutex run_mutex_;  // one launch at a time on a GPU
   std::string backend_failure_;

@@ -586,9 +586,6 @@ TEST_F(BadImage, requests_that_cannot_be_met) {
   EXPECT_EQ(code_of(Volume::mount(image + "?queues=9999", kOnCpu)), EINVAL);
   EXPECT_EQ(code_of(Volume::mount("ram:1M", kOnCpu)), EINVAL);
   EXPECT_EQ(code_of(Volume::mount(image, {.backend = "abacus"})), ENODEV);
-  MountOptions writing = kOnCpu;
-  writing.read_only = false;
-  EXPECT_EQ(code_of(Volume::mount(image, writing)), EOPNOTSUPP);
 }
 
 TEST(Sload, a_tree_that_sload_put_there_reads_back) {

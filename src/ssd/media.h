@@ -56,6 +56,16 @@ struct ChunkPool {
   }
 };
 
+/// Which parts were written since when, for who writes them to where they shall last: a word for
+/// each unit of 1 << kMarkShift bytes, the epoch that was the current one when it was last written,
+/// or 0.
+struct ChangeMarks {
+  uint32_t epoch;
+  uint32_t* words;
+};
+
+inline constexpr uint32_t kMarkShift = 18;
+
 struct Media {
   uint8_t* base = nullptr;     // contiguous, or
   uint64_t* chunks = nullptr;  // addresses; 0: reads zeros
@@ -64,6 +74,7 @@ struct Media {
   bool read_only = false;
   simt::HostFunction sync = nullptr;  // makes all earlier writes durable; null: nothing to do
   void* sync_context = nullptr;
+  ChangeMarks* marks = nullptr;  // null: nobody asks
 
   /// True if the bytes from `offset` on, to the end of its block of 2 MiB, lie apart from the rest.
   GOFS_HD bool is_chunked() const { return base == nullptr; }
@@ -72,6 +83,16 @@ struct Media {
   GOFS_HD uint64_t contiguous_bytes(uint64_t offset, uint64_t wanted) const {
     if (!is_chunked()) return wanted;
     return simt::min(wanted, kChunkBytes - (offset & (kChunkBytes - 1)));
+  }
+
+  /// Notes that some of the `bytes` (not 0) at `offset` are about to change.
+  GOFS_HD void mark_changed(uint64_t offset, uint64_t changed_bytes) const {
+    if (marks == nullptr) return;
+    const uint32_t epoch = simt::load_relaxed(marks->epoch);
+    const uint64_t last = (offset + changed_bytes - 1) >> kMarkShift;
+    for (uint64_t unit = offset >> kMarkShift; unit <= last; ++unit) {
+      simt::store_relaxed(marks->words[unit], epoch);
+    }
   }
 
   /// Where the byte at `offset` is, or null where nothing was ever written.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -72,10 +73,18 @@ Media MemoryMedia::media() const {
   return media;
 }
 
+void claim_image(int descriptor, const std::string& path, FileAccess access) {
+  const int kind = access == FileAccess::kReadWrite ? LOCK_EX : LOCK_SH;
+  if (::flock(descriptor, kind | LOCK_NB) == 0) return;
+  if (errno != EWOULDBLOCK) fail(errno, path);
+  fail(EBUSY, path + (kind == LOCK_EX ? ": in use" : ": mounted for writing"));
+}
+
 FileMedia::FileMedia(const std::string& path, FileAccess access) : access_(access) {
   const bool writes = access == FileAccess::kReadWrite;
   Descriptor file(path, writes ? O_RDWR : O_RDONLY);
   bytes_ = kind_of(file.get(), path).bytes;
+  claim_image(file.get(), path, access);
   if (bytes_ == 0) fail(EINVAL, path + ": the image is empty");
   base_ = ::mmap(nullptr, bytes_, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
                  file.get(), 0);

@@ -34,9 +34,13 @@ class MemoryMedia {
 
 enum class FileAccess { kReadOnly, kReadWrite };
 
-/// An image file or block device, mapped into this process. Flush and FUA writes wait until the
-/// file's data is on its device; a failure of that is reported to the command that asked, and to
-/// all later ones, since the data that was lost is not known.
+/// Takes the image that `descriptor` has open for this process: with others who only read it, or,
+/// to write to it, alone. Until the descriptor is closed. Throws std::system_error (EBUSY).
+void claim_image(int descriptor, const std::string& path, FileAccess access);
+
+/// An image file or block device, claimed and mapped into this process. Flush and FUA writes wait
+/// until the file's data is on its device; a failure of that is reported to the command that asked,
+/// and to all later ones, since the data that was lost is not known.
 class FileMedia {
  public:
   /// Throws std::system_error, whose text says which file and what is wrong with it.

@@ -40,6 +40,7 @@ struct Piece {
 GOFS_HD inline simt::CopyRange media_range(const Media& media, uint64_t offset, uint8_t* memory,
                                            uint32_t bytes, bool to_media) {
   if (!to_media) return {memory, media.find(offset), bytes};
+  media.mark_changed(offset, bytes);
   return {media.find_or_allocate(offset), memory, bytes};
 }
 
@@ -117,6 +118,7 @@ GOFS_HD inline void zero_media(simt::AnyWarp auto warp, const Media& media, uint
     const uint64_t step = media.contiguous_bytes(offset, simt::min(bytes, kStepBytes));
     uint8_t* const target = media.find(offset);
     if (target != nullptr) {
+      if (warp.thread_rank() == 0) media.mark_changed(offset, step);
       move_media(warp, {{target, nullptr, static_cast<uint32_t>(step)}, true}, {});
     }
     offset += step;

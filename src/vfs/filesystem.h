@@ -5,8 +5,8 @@
 #pragma once
 
 #include "f2fs/listing.h"
-#include "f2fs/mount.h"
 #include "f2fs/read.h"
+#include "f2fs/writer.h"
 #include "simt/crew.h"
 #include "vfs/credentials.h"
 #include "vfs/map_arena.h"
@@ -91,6 +91,12 @@ struct Filesystem {
   Operation* operations;
   uint32_t operation_count;  // a power of two
   alignas(128) uint32_t operation_cursor;
+
+  f2fs::Writer* writer;        // null: mounted for reading
+  int64_t realtime_offset_ns;  // nanoseconds since 1970 less simt::now_ns()
+  uint32_t* inode_locks;       // inode_lock.h
+  uint32_t inode_lock_mask;    // their number - 1, a power of two
+  uint32_t path_generation;    // of what `paths` knows: names, links and permissions have changed
 
   BatchTable* batches;
   alignas(128) MapArena maps;

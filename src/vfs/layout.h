@@ -58,6 +58,9 @@ class FilesystemMemory {
     fs.open_inode_set_mask = inode_sets - 1;
     fs.operation_count = std::bit_ceil(simt::max(options.operations, 1u));
     fs.operations = own_.take<Operation>(fs.operation_count);
+    constexpr uint32_t kInodeLocks = 4096;
+    fs.inode_locks = own_.take<uint32_t>(kInodeLocks);
+    fs.inode_lock_mask = kInodeLocks - 1;
     BatchTable batches{};
     batches.capacity = simt::max(options.batch_files, 1u);
     batches.files = own_.take<BatchFile>(batches.capacity);

@@ -78,11 +78,14 @@ GOFS_HD inline int stat(simt::AnyWarp auto warp, Filesystem& fs, const char* pat
   return error;
 }
 
-GOFS_HD inline int fstat(simt::AnyWarp auto, Filesystem& fs, int fd, Stat& out) {
+GOFS_HD inline int fstat(simt::AnyWarp auto warp, Filesystem& fs, int fd, Stat& out) {
   const Descriptor* descriptor = find_descriptor(fs, fd);
   if (descriptor == nullptr) return -EBADF;
-  out = stat_of(fs.open_inodes[descriptor->open_inode].inode);
-  return 0;
+  f2fs::Inode inode{};
+  const int error =
+      detail::load_uniform(warp, fs, fs.open_inodes[descriptor->open_inode].inode.ino, inode);
+  if (error == 0) out = stat_of(inode);
+  return error;
 }
 
 /// `wanted` is made of Access bits; 0 asks whether the file exists.
@@ -93,7 +96,7 @@ GOFS_HD inline int access(simt::AnyWarp auto warp, Filesystem& fs, const char* p
   const int error = resolve(warp, fs, path, LastLink::kFollow, inode);
   if (error < 0) return error;
   const int granted = check_permission(warp, fs, inode, wanted);
-  if (granted == 0 && (wanted & kMayWrite) != 0) return -EROFS;
+  if (granted == 0 && (wanted & kMayWrite) != 0 && fs.writer == nullptr) return -EROFS;
   return granted;
 }
 

@@ -204,7 +204,9 @@ GOFS_NOINLINE GOFS_HD inline int resolve(simt::AnyWarp auto warp, Filesystem& fs
   const bool follow = last_link == LastLink::kFollow;
   const uint32_t hash = path_hash(path, path_bytes);
   NameTarget known{};
-  if (follow && fs.paths.find(warp, 0, hash, path, path_bytes, known)) {
+  // What is found on the way is only true of the generation that the walk began in.
+  const uint32_t generation = warp.shfl(simt::load_acquire(fs.path_generation), 0);  // [V6]
+  if (follow && fs.paths.find(warp, generation, hash, path, path_bytes, known)) {
     return detail::load_uniform(warp, fs, known.ino, inode);
   }
 
@@ -212,7 +214,7 @@ GOFS_NOINLINE GOFS_HD inline int resolve(simt::AnyWarp auto warp, Filesystem& fs
   const int error = detail::walk_path(warp, fs, walk, last_link, inode);
   if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);
   if (error == 0 && follow) {
-    fs.paths.insert(warp, 0, hash, path, path_bytes,
+    fs.paths.insert(warp, generation, hash, path, path_bytes,
                     NameTarget{inode.ino, format::file_type_of_mode(inode.mode)});
   }
   return error;

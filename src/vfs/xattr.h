@@ -275,10 +275,12 @@ GOFS_HD int64_t with_xattrs(simt::AnyWarp auto warp, Filesystem& fs, const f2fs:
   return answer;
 }
 
-/// The inode behind `fd`, or null: not open, or opened only as a path.
-GOFS_HD inline const f2fs::Inode* inode_of(const Filesystem& fs, int fd) {
+/// The inode behind `fd`, as it is now. Collective, uniform. 0, -EBADF (not open, or opened only as
+/// a path), or what load_inodes() says.
+GOFS_HD inline int inode_of(simt::AnyWarp auto warp, Filesystem& fs, int fd, f2fs::Inode& inode) {
   const Descriptor* descriptor = find_file(fs, fd);
-  return descriptor == nullptr ? nullptr : &fs.open_inodes[descriptor->open_inode].inode;
+  if (descriptor == nullptr) return -EBADF;
+  return load_uniform(warp, fs, fs.open_inodes[descriptor->open_inode].inode.ino, inode);
 }
 
 }  // namespace detail
@@ -345,8 +347,9 @@ GOFS_HD inline int64_t getxattr(simt::AnyWarp auto warp, Filesystem& fs, const c
 /// fgetxattr(2).
 GOFS_HD inline int64_t fgetxattr(simt::AnyWarp auto warp, Filesystem& fs, int fd, const char* name,
                                  void* value, uint64_t capacity) {
-  const f2fs::Inode* inode = detail::inode_of(fs, fd);
-  return inode == nullptr ? -EBADF : get_xattr_of(warp, fs, *inode, name, value, capacity);
+  f2fs::Inode inode{};
+  const int error = detail::inode_of(warp, fs, fd, inode);
+  return error < 0 ? error : get_xattr_of(warp, fs, inode, name, value, capacity);
 }
 
 /// listxattr(2), with LastLink::kKeep llistxattr(2); see list_xattrs_of().
@@ -360,8 +363,9 @@ GOFS_HD inline int64_t listxattr(simt::AnyWarp auto warp, Filesystem& fs, const 
 /// flistxattr(2).
 GOFS_HD inline int64_t flistxattr(simt::AnyWarp auto warp, Filesystem& fs, int fd, char* list,
                                   uint64_t capacity) {
-  const f2fs::Inode* inode = detail::inode_of(fs, fd);
-  return inode == nullptr ? -EBADF : list_xattrs_of(warp, fs, *inode, list, capacity);
+  f2fs::Inode inode{};
+  const int error = detail::inode_of(warp, fs, fd, inode);
+  return error < 0 ? error : list_xattrs_of(warp, fs, inode, list, capacity);
 }
 
 }  // namespace gofs::vfs

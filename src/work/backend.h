@@ -17,15 +17,16 @@ namespace gofs::work {
 /// The bodies that can be launched; each has a header here with a parameter struct and a function
 /// `body(warp, warp_index, warp_count, params)`.
 enum class Body : uint32_t {
-  kMount,      // mount.h     one warp
-  kCall,       // call.h      one warp
-  kHashFiles,  // hash.h      a file a lane
-  kRawRead,    // bench.h     commands, no file system
-  kFileRead,   // bench.h     the same through the file API
-  kWideRead,   // bench.h     by blocks and grids
-  kBatch,      // batch.h
-  kInodes,     // inodes.h    an inode a lane
-  kUnmount,    // mount.h     one warp
+  kMount,         // mount.h     one warp
+  kBeginWriting,  // mount.h     one warp, after kMount
+  kCall,          // call.h      one warp
+  kHashFiles,     // hash.h      a file a lane
+  kRawRead,       // bench.h     commands, no file system
+  kFileRead,      // bench.h     the same through the file API
+  kWideRead,      // bench.h     by blocks and grids
+  kBatch,         // batch.h
+  kInodes,        // inodes.h    an inode a lane
+  kUnmount,       // mount.h     one warp
 };
 
 /// How many threads work. A CPU takes fewer when it has fewer cores.

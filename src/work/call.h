@@ -6,7 +6,7 @@
 
 #include "vfs/async.h"
 #include "vfs/metadata.h"
-#include "vfs/xattr.h"
+#include "vfs/set_xattr.h"
 
 namespace gofs::work {
 
@@ -14,8 +14,7 @@ enum class CallKind : uint32_t {
   kOpen,       // path, flags -> descriptor
   kClose,      // descriptor
   kPread,      // descriptor, buffer, bytes, offset -> bytes read
-  kStat,       // path -> stat
-  kLstat,      // path -> stat of a link itself
+  kStat,       // path, keep_link -> stat
   kFstat,      // descriptor -> stat
   kAccess,     // path, flags (vfs::Access)
   kReadlink,   // path, buffer, bytes -> bytes of the target
@@ -25,12 +24,22 @@ enum class CallKind : uint32_t {
   kStatfs,     // -> statfs
   kOpenInode,  // offset (an ino), flags -> descriptor
   // Extended attributes: -> bytes of the value or of the list; with 0 `bytes` how many there are.
-  kGetxattr,    // path, name, buffer, bytes
-  kLgetxattr,   // path, name, buffer, bytes; of a link itself
+  kGetxattr,    // path, keep_link, name, buffer, bytes
   kFgetxattr,   // descriptor, name, buffer, bytes
-  kListxattr,   // path, buffer, bytes
-  kLlistxattr,  // path, buffer, bytes; of a link itself
+  kListxattr,   // path, keep_link, buffer, bytes
   kFlistxattr,  // descriptor, buffer, bytes
+  // Changes: -> 0.
+  kChmod,         // path, flags (mode)
+  kFchmod,        // descriptor, flags (mode)
+  kChown,         // path, keep_link, uid, gid
+  kFchown,        // descriptor, uid, gid
+  kUtimens,       // path, keep_link, accessed, modified
+  kFutimens,      // descriptor, accessed, modified
+  kSetxattr,      // path, keep_link, name, buffer, bytes, flags
+  kFsetxattr,     // descriptor, name, buffer, bytes, flags
+  kRemovexattr,   // path, keep_link, name
+  kFremovexattr,  // descriptor, name
+  kSync,
 };
 
 struct CallParams {
@@ -40,7 +49,12 @@ struct CallParams {
   int descriptor;
   const char* path;  // NUL-terminated, in shared memory
   const char* name;  // of an extended attribute, as `path`
-  void* buffer;      // in memory that the backend's warps reach
+  bool keep_link;    // of a symbolic link itself
+  uint32_t uid;
+  uint32_t gid;
+  f2fs::TimeStamp accessed;
+  f2fs::TimeStamp modified;
+  void* buffer;  // in memory that the backend's warps reach
   uint64_t bytes;
   int64_t offset;
   int64_t result;  // as each kind says, or a negative errno
@@ -48,10 +62,49 @@ struct CallParams {
   vfs::FilesystemStat statfs;
 };
 
+GOFS_HD inline vfs::LastLink last_link(const CallParams& call) {
+  return call.keep_link ? vfs::LastLink::kKeep : vfs::LastLink::kFollow;
+}
+
+/// Calls that change the volume.
+GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, CallParams& call) {
+  vfs::Filesystem& fs = *call.fs;
+  const vfs::LastLink last = last_link(call);
+  switch (call.kind) {
+    case CallKind::kChmod:
+      return vfs::chmod(warp, fs, call.path, call.flags);
+    case CallKind::kFchmod:
+      return vfs::fchmod(warp, fs, call.descriptor, call.flags);
+    case CallKind::kChown:
+      return vfs::chown(warp, fs, call.path, last, call.uid, call.gid);
+    case CallKind::kFchown:
+      return vfs::fchown(warp, fs, call.descriptor, call.uid, call.gid);
+    case CallKind::kUtimens:
+      return vfs::utimens(warp, fs, call.path, last, call.accessed, call.modified);
+    case CallKind::kFutimens:
+      return vfs::futimens(warp, fs, call.descriptor, call.accessed, call.modified);
+    case CallKind::kSetxattr:
+      return vfs::setxattr(warp, fs, call.path, last, call.name, call.buffer, call.bytes,
+                           call.flags);
+    case CallKind::kFsetxattr:
+      return vfs::fsetxattr(warp, fs, call.descriptor, call.name, call.buffer, call.bytes,
+                            call.flags);
+    case CallKind::kRemovexattr:
+      return vfs::removexattr(warp, fs, call.path, last, call.name);
+    case CallKind::kFremovexattr:
+      return vfs::fremovexattr(warp, fs, call.descriptor, call.name);
+    case CallKind::kSync:
+      return vfs::sync(warp, fs);
+    default:
+      return -ENOSYS;
+  }
+}
+
 GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, CallParams& call, vfs::Stat& stat,
                                vfs::FilesystemStat& statfs) {
   vfs::Filesystem& fs = *call.fs;
   auto* text = static_cast<char*>(call.buffer);
+  const vfs::LastLink last = last_link(call);
   switch (call.kind) {
     case CallKind::kOpen:
       return vfs::open(warp, fs, call.path, call.flags);
@@ -61,9 +114,7 @@ GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, CallParams& call, vfs::S
       return vfs::pread(warp, fs, call.descriptor, call.buffer, call.bytes,
                         static_cast<uint64_t>(call.offset));
     case CallKind::kStat:
-      return vfs::stat(warp, fs, call.path, vfs::LastLink::kFollow, stat);
-    case CallKind::kLstat:
-      return vfs::stat(warp, fs, call.path, vfs::LastLink::kKeep, stat);
+      return vfs::stat(warp, fs, call.path, last, stat);
     case CallKind::kFstat:
       return vfs::fstat(warp, fs, call.descriptor, stat);
     case CallKind::kAccess:
@@ -84,23 +135,16 @@ GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, CallParams& call, vfs::S
       if (call.offset < 0 || call.offset > UINT32_MAX) return -EINVAL;
       return vfs::open_inode(warp, fs, static_cast<uint32_t>(call.offset), call.flags);
     case CallKind::kGetxattr:
-    case CallKind::kLgetxattr:
-      return vfs::getxattr(
-          warp, fs, call.path,
-          call.kind == CallKind::kGetxattr ? vfs::LastLink::kFollow : vfs::LastLink::kKeep,
-          call.name, call.buffer, call.bytes);
+      return vfs::getxattr(warp, fs, call.path, last, call.name, call.buffer, call.bytes);
     case CallKind::kFgetxattr:
       return vfs::fgetxattr(warp, fs, call.descriptor, call.name, call.buffer, call.bytes);
     case CallKind::kListxattr:
-    case CallKind::kLlistxattr:
-      return vfs::listxattr(
-          warp, fs, call.path,
-          call.kind == CallKind::kListxattr ? vfs::LastLink::kFollow : vfs::LastLink::kKeep, text,
-          call.bytes);
+      return vfs::listxattr(warp, fs, call.path, last, text, call.bytes);
     case CallKind::kFlistxattr:
       return vfs::flistxattr(warp, fs, call.descriptor, text, call.bytes);
+    default:
+      return perform_change(warp, call);
   }
-  return -ENOSYS;
 }
 
 GOFS_HD inline void call_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bringing a file system up (the device, then the volume on it) and down. By one warp.
+// Bringing a file system up (the device, the volume on it, and what writing needs) and down. By one
+// warp.
 #pragma once
 
 #include "nvme/bring_up.h"
 #include "nvme/shut_down.h"
-#include "vfs/filesystem.h"
+#include "vfs/change.h"
 
 namespace gofs::work {
 
@@ -31,17 +32,43 @@ GOFS_HD inline void mount_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
   }
 }
 
+struct BeginWritingParams {
+  vfs::Filesystem* fs;  // mounted; `writer` is set if this succeeds
+  f2fs::Writer* writer;
+  f2fs::WriteResult result;
+  uint64_t now_ns;  // simt::now_ns() at the end
+};
+
+GOFS_HD inline void begin_writing_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
+                                       BeginWritingParams& params) {
+  if (warp_index != 0) return;
+  const f2fs::WriteResult result = f2fs::begin_writing(warp, params.fs->volume, *params.writer);
+  if (warp.thread_rank() == 0) {
+    if (result.error == 0) params.fs->writer = params.writer;
+    params.result = result;
+    params.now_ns = simt::now_ns();
+  }
+}
+
 struct UnmountParams {
   vfs::Filesystem* fs;
-  int result;  // 0, or a negative errno: the controller did not finish its shutdown
+  int written;  // 0, or a negative errno: what was done since the last checkpoint is not on the
+                // disk
+  int result;   // 0, or a negative errno: the controller did not finish its shutdown
 };
 
 /// Afterwards the device touches no memory any more. Nobody else uses the file system.
 GOFS_HD inline void unmount_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                  UnmountParams& params) {
   if (warp_index != 0) return;
-  const int result = nvme::shut_down(warp, *params.fs->volume.device);
-  if (warp.thread_rank() == 0) params.result = result;
+  vfs::Filesystem& fs = *params.fs;
+  const int written =
+      fs.writer == nullptr ? 0 : f2fs::sync_volume(warp, fs.volume, *fs.writer, true);
+  const int result = nvme::shut_down(warp, *fs.volume.device);
+  if (warp.thread_rank() == 0) {
+    params.written = written;
+    params.result = result;
+  }
 }
 
 }  // namespace gofs::work

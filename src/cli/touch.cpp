@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofs touch VOL PATH...: sets the times of files that are there.
+#include <charconv>
+#include <cmath>
+
+#include "cli/changes.h"
+#include "cli/commands.h"
+
+namespace gofs::cli {
+
+std::optional<TimeStamp> parse_time(const std::string& text) {
+  const size_t point = std::min(text.find('.'), text.size());
+  int64_t seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + point, seconds);
+  if (error != std::errc() || end != text.data() + point) return std::nullopt;
+  std::string fraction = point == text.size() ? "0" : text.substr(point + 1);
+  if (fraction.empty() || fraction.size() > 9 ||
+      fraction.find_first_not_of("0123456789") != std::string::npos) {
+    return std::nullopt;
+  }
+  fraction.resize(9, '0');
+  return TimeStamp{seconds, static_cast<uint32_t>(std::stoul(fraction))};
+}
+
+void run_touch(Session& session, const TouchOptions& options) {
+  const TimeStamp time =
+      options.time.empty() ? TimeStamp{0, kTimeNow} : parse_time(options.time).value();
+  const TimeStamp omit{0, kTimeOmit};
+  const bool both = options.accessed == options.modified;
+  const TimeStamp accessed = both || options.accessed ? time : omit;
+  const TimeStamp modified = both || options.modified ? time : omit;
+  change_paths(session, options.change, [&](Volume& volume) -> Change {
+    return [&](const std::string& path, const Stat&) {
+      return options.no_dereference || options.change.recursive
+                 ? volume.lutimens(path, accessed, modified)
+                 : volume.utimens(path, accessed, modified);
+    };
+  });
+}
+
+}  // namespace gofs::cli

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Changing a volume through the host API: what is there after a new mount, what fsck.f2fs thinks of
+// it, and who may mount it meanwhile.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gofs/volume.hpp"
+#include "host/image/fsck_for_test.h"
+#include "host/volume_for_test.h"
+
+namespace gofs {
+namespace {
+
+const MountOptions kReading{.backend = "cpu"};
+const MountOptions kWriting{.backend = "cpu", .read_only = false};
+
+template <typename T>
+int error_of(const Expected<T>& result) {
+  return result ? 0 : result.error().code;
+}
+
+std::string data_path(uint32_t index) {
+  char path[32];
+  std::snprintf(path, sizeof(path), "/data/file%04u", index);
+  return path;
+}
+
+class VolumeWritingTest : public testing::Test {
+ protected:
+  VolumeWritingTest() {
+    const auto copied = image::run_tool("cp " + host::sample_volume().path() + " " + copy_.path());
+    EXPECT_EQ(copied.exit_code, 0) << copied.output;
+  }
+  Volume mount(const MountOptions& options) { return Volume::mount(copy_.path(), options).value(); }
+  void expect_sound() const { EXPECT_TRUE(image::fsck_is_clean(copy_.path())); }
+
+  const image::TemporaryPath copy_;
+};
+
+TEST_F(VolumeWritingTest, changes_are_there_after_unmounting) {
+  Volume volume = mount(kWriting);
+  EXPECT_TRUE(volume.chmod("/odd", 04711));
+  EXPECT_TRUE(volume.chown("/odd", 5, kKeepId));
+  EXPECT_TRUE(volume.lchown("/link", 6, 7));
+  EXPECT_TRUE(volume.utimens("/tiny", {1, 2}, {3, 4}));
+  EXPECT_TRUE(volume.lutimens("/link", {5, 6}, {0, kTimeOmit}));
+  EXPECT_TRUE(volume.setxattr("/large", "user.note", std::string(3000, 'n'), kXattrCreate));
+  EXPECT_TRUE(volume.setxattr("/large", "user.empty", ""));
+  EXPECT_EQ(error_of(volume.setxattr("/large", "user.note", "", kXattrCreate)), EEXIST);
+  EXPECT_EQ(error_of(volume.setxattr("/large", "user.x", std::string(70'000, 'x'))), E2BIG);
+  EXPECT_EQ(error_of(volume.lsetxattr("/link", "user.x", "y")), EPERM);
+  EXPECT_TRUE(volume.removexattr("/block", "user.long"));
+  const int fd = volume.open("/empty").value();
+  EXPECT_TRUE(volume.fchmod(fd, 0600));
+  EXPECT_TRUE(volume.fchown(fd, 8, 9));
+  EXPECT_TRUE(volume.futimens(fd, {0, kTimeNow}, {0, kTimeNow}));
+  EXPECT_TRUE(volume.fsetxattr(fd, "user.k", "v"));
+  EXPECT_EQ(volume.fgetxattr(fd, "user.k").value(), "v");
+  EXPECT_TRUE(volume.fremovexattr(fd, "user.k"));
+  EXPECT_EQ(error_of(volume.fremovexattr(fd, "user.k")), ENODATA);
+  EXPECT_TRUE(volume.access("/odd", 2));
+  EXPECT_EQ(volume.chmod("/nosuch", 0).error().message, "/nosuch: No such file or directory");
+  EXPECT_TRUE(volume.unmount());
+  EXPECT_TRUE(volume.unmount()) << "a second time there is nothing to do";
+  EXPECT_EQ(error_of(volume.stat("/odd")), ENODEV);
+  expect_sound();
+
+  volume = mount(kReading);
+  EXPECT_TRUE(volume.info().clean);
+  EXPECT_EQ(volume.stat("/odd").value().mode & 07777, 0711u) << "chown takes the set-user-ID bit";
+  EXPECT_EQ(volume.stat("/again").value().uid, 5u);
+  EXPECT_EQ(volume.lstat("/link").value().gid, 7u);
+  EXPECT_EQ(volume.lstat("/link").value().accessed.seconds, 5);
+  EXPECT_EQ(volume.stat("/tiny").value().modified.nanoseconds, 4u);
+  EXPECT_EQ(volume.getxattr("/large", "user.note").value(), std::string(3000, 'n'));
+  EXPECT_EQ(volume.getxattr("/large", "user.empty").value(), "");
+  EXPECT_EQ(error_of(volume.getxattr("/block", "user.long")), ENODATA);
+  EXPECT_EQ(volume.getxattr("/block", "user.colour").value(), "green");
+  const Stat empty = volume.stat("/empty").value();
+  EXPECT_EQ(empty.mode & 07777, 0600u);
+  EXPECT_EQ(empty.modified.seconds, empty.changed.seconds);
+  EXPECT_GT(empty.modified.seconds, 1'700'000'000) << "the host's clock";
+  EXPECT_EQ(error_of(volume.chmod("/odd", 0)), EROFS);
+  EXPECT_EQ(error_of(volume.setxattr("/odd", "user.a", "")), EROFS);
+}
+
+TEST_F(VolumeWritingTest, who_writes_has_the_image_alone) {
+  {
+    const Volume reading = mount(kReading);
+    EXPECT_EQ(error_of(Volume::mount(copy_.path(), kWriting)), EBUSY);
+    EXPECT_EQ(error_of(Volume::mount(copy_.path(), kReading)), 0);
+  }
+  const Volume writing = mount(kWriting);
+  for (const MountOptions& other : {kReading, kWriting}) {
+    const auto refused = Volume::mount(copy_.path(), other);
+    EXPECT_EQ(error_of(refused), EBUSY);
+  }
+}
+
+TEST_F(VolumeWritingTest, what_was_synced_is_there_without_unmounting) {
+  Volume volume = mount(kWriting);
+  EXPECT_TRUE(volume.chmod("/odd", 0700));
+  EXPECT_TRUE(volume.sync());
+  EXPECT_TRUE(volume.chmod("/odd", 0000));
+  // As after a crash: another one looks at what the image holds now.
+  const image::TemporaryPath crashed;
+  ASSERT_EQ(image::run_tool("cp " + copy_.path() + " " + crashed.path()).exit_code, 0);
+  Volume after = Volume::mount(crashed.path(), kReading).value();
+  EXPECT_EQ(after.stat("/odd").value().mode & 07777, 0700u);
+  EXPECT_FALSE(after.info().clean);
+  const auto refused = Volume::mount(crashed.path(), kWriting);
+  EXPECT_EQ(error_of(refused), EBUSY) << "read by somebody";
+}
+
+TEST_F(VolumeWritingTest, mounting_changes_nothing_by_itself) {
+  const std::string before = image::run_tool("sha256sum < " + copy_.path()).output;
+  EXPECT_TRUE(mount(kWriting).unmount());
+  EXPECT_EQ(image::run_tool("sha256sum < " + copy_.path()).output, before);
+}
+
+TEST_F(VolumeWritingTest, many_threads_change_many_files) {
+  Volume volume = mount(kWriting);
+  std::vector<std::thread> threads;
+  for (uint32_t index = 0; index < 4; ++index) {
+    threads.emplace_back([&, index] {
+      for (uint32_t i = index; i < host::SampleVolume::kDataFiles; i += 4) {
+        const std::string path = data_path(i);
+        EXPECT_TRUE(volume.chmod(path, 0400 + i % 8));
+        if (i % 2 != 0) continue;  // the volume has room for 256 more nodes
+        const auto set = volume.setxattr(path, "user.index", std::to_string(i));
+        EXPECT_TRUE(set) << set.error().message;
+        if (i % 50 == 0) {
+          EXPECT_TRUE(volume.sync());
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(volume.unmount());
+  expect_sound();
+  volume = mount(kReading);
+  for (uint32_t i = 0; i < host::SampleVolume::kDataFiles; ++i) {
+    EXPECT_EQ(volume.stat(data_path(i)).value().mode & 07777, 0400 + i % 8);
+    const auto value = volume.getxattr(data_path(i), "user.index");
+    EXPECT_EQ(value ? *value : "none", i % 2 == 0 ? std::to_string(i) : "none");
+  }
+}
+
+}  // namespace
+}  // namespace gofs

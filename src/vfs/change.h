@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The frame of everything that changes an inode: the volume can be written to, the inode is the
+// caller's alone, it was loaded after that, and what is changed is one operation
+// (f2fs/operation.h).
+#pragma once
+
+#include "f2fs/operation.h"
+#include "vfs/inode_lock.h"
+#include "vfs/path.h"
+
+namespace gofs::vfs {
+
+/// The time as the host's clock has it, for time stamps.
+GOFS_HD inline f2fs::TimeStamp time_now(const Filesystem& fs) {
+  constexpr int64_t kSecondNs = 1'000'000'000;
+  const int64_t now = static_cast<int64_t>(simt::now_ns()) + fs.realtime_offset_ns;
+  return {now / kSecondNs, static_cast<uint32_t>(now % kSecondNs)};
+}
+
+/// Paths that were resolved before are to be resolved anew: permissions on them have changed, or
+/// names. By one lane, after the change.
+GOFS_HD inline void forget_paths(Filesystem& fs) {
+  simt::AtomicRef<uint32_t>(fs.path_generation).fetch_add(1, simt::memory_order_release);  // [V6]
+}
+
+namespace detail {
+
+/// Whether the caller is the file's owner, or user 0.
+GOFS_HD inline bool owns(const Credentials& who, const f2fs::Inode& inode) {
+  return who.uid == 0 || who.uid == inode.uid;
+}
+
+/// Asks `allow(const Inode&)`, collectively, and if it returns 0 calls `apply(Inode&)` within an
+/// operation of at most `pages` pages. Collective, uniform; `allow` and `apply` answer uniformly 0
+/// or a negative errno, and the first that does not return 0 ends it. Also -EROFS, -EBUSY, -ENOBUFS
+/// (the cache is too small), -EUCLEAN, what the device says.
+template <typename Allow, typename Apply>
+GOFS_HD int change_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino, uint32_t pages,
+                         Allow allow, Apply apply) {
+  if (fs.writer == nullptr) return -EROFS;
+  int error = lock_inode(warp, fs, ino);
+  if (error < 0) return error;
+  f2fs::Inode inode{};
+  error = load_uniform(warp, fs, ino, inode);
+  if (error == 0) error = allow(inode);
+  f2fs::Operation operation{};
+  if (error == 0) error = f2fs::begin_operation(warp, fs.volume, *fs.writer, pages, operation);
+  if (error == 0) {
+    error = apply(inode);
+    f2fs::end_operation(warp, *fs.writer, operation);
+  }
+  unlock_inode(warp, fs, ino);
+  return error;
+}
+
+}  // namespace detail
+
+/// Makes all that was done before durable. Collective, uniform, by one warp. 0 or a negative errno:
+/// -EROFS (an earlier checkpoint failed in its last step: none can be made any more), -EBUSY, what
+/// the device says; what was done is then in memory still.
+GOFS_HD inline int sync(simt::AnyWarp auto warp, Filesystem& fs) {
+  if (fs.writer == nullptr) return 0;
+  return f2fs::sync_volume(warp, fs.volume, *fs.writer, false);
+}
+
+}  // namespace gofs::vfs

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofs chmod, chown and touch: what they understand, and what is there afterwards.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "run_gofs.h"
+
+namespace gofs::cli_test {
+namespace {
+
+class ChangesTest : public testing::Test {
+ protected:
+  ChangesTest() {
+    EXPECT_EQ(image::run_tool("cp " + host::sample_volume().path() + " " + copy_.path()).exit_code,
+              0);
+  }
+  ~ChangesTest() override { EXPECT_TRUE(image::fsck_is_clean(copy_.path())); }
+
+  Answer run(const std::string& command, const std::vector<std::string>& words) {
+    std::vector<std::string> all = {command, copy_.path()};
+    all.insert(all.end(), words.begin(), words.end());
+    return run_gofs(all);
+  }
+  /// What nobody complains about.
+  void expect_fine(const std::string& command, const std::vector<std::string>& words) {
+    const Answer answer = run(command, words);
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    EXPECT_EQ(answer.out + answer.err, "");
+  }
+  Stat stat_of(const std::string& path) {
+    return Volume::mount(copy_.path(), {.backend = "cpu"}).value().lstat(path).value();
+  }
+  uint32_t mode_of(const std::string& path) { return stat_of(path).mode & 07777; }
+
+  const image::TemporaryPath copy_;
+};
+
+TEST_F(ChangesTest, chmod_understands_what_chmod_does) {
+  const struct {
+    const char* words;
+    uint32_t mode;
+  } cases[] = {
+      {"0600", 0600},  {"u+x", 0700},      {"go=u", 0},        {"a=r,u+w", 0644}, {"g+ws", 02664},
+      {"o+X", 02664},  {"u+x,o+X", 02765}, {"-x", 02664},      {"=", 0},          {"+t", 01000},
+      {"7777", 07777}, {"a-st", 0777},     {"ug=rw,o=", 0660},
+  };
+  for (const auto& one : cases) {
+    if (std::string(one.words) == "go=u") {
+      EXPECT_EQ(run("chmod", {one.words, "/odd"}).status, 2);
+      continue;
+    }
+    expect_fine("chmod", {"--", one.words, "/odd"});
+    EXPECT_EQ(mode_of("/odd"), one.mode) << one.words;
+  }
+  for (const char* words : {"8", "u", "u*r", "77777", "r", "u+q", "u+x,"}) {
+    EXPECT_EQ(run("chmod", {words, "/odd"}).status, 2) << words;
+  }
+}
+
+TEST_F(ChangesTest, chmod_goes_through_directories) {
+  expect_fine("chmod", {"-R", "u=rwX,go=", "/data"});
+  EXPECT_EQ(mode_of("/data"), 0700u);
+  EXPECT_EQ(mode_of("/data/file0299"), 0600u);
+  const uint32_t of_link = mode_of("/link");
+  expect_fine("chmod", {"711", "/link"});
+  EXPECT_EQ(mode_of("/data"), 0711u);
+  EXPECT_EQ(mode_of("/link"), of_link);
+}
+
+TEST_F(ChangesTest, chown_takes_numbers_and_names) {
+  expect_fine("chown", {"12:34", "/odd", "/tiny"});
+  EXPECT_EQ(stat_of("/odd").uid, 12u);
+  EXPECT_EQ(stat_of("/tiny").gid, 34u);
+  expect_fine("chown", {"root", "/odd"});
+  EXPECT_EQ(stat_of("/odd").uid, 0u);
+  EXPECT_EQ(stat_of("/odd").gid, 34u);
+  expect_fine("chown", {":7", "/link"});
+  EXPECT_EQ(stat_of("/data").gid, 7u);
+  expect_fine("chown", {"-h", "8", "/link"});
+  EXPECT_EQ(stat_of("/link").uid, 8u);
+  expect_fine("chown", {"-R", "9:9", "/"});
+  EXPECT_EQ(stat_of("/data/file0000").uid, 9u);
+  EXPECT_EQ(stat_of("/locked/secret").gid, 9u);
+  for (const char* words : {":", "no such user", "4294967295", "1:2:3"}) {
+    EXPECT_EQ(run("chown", {words, "/odd"}).status, 2) << words;
+  }
+}
+
+TEST_F(ChangesTest, touch_sets_times) {
+  expect_fine("touch", {"-t", "1234567890.5", "/odd", "/link"});
+  EXPECT_EQ(stat_of("/odd").modified.seconds, 1234567890);
+  EXPECT_EQ(stat_of("/odd").accessed.nanoseconds, 500'000'000u);
+  EXPECT_EQ(stat_of("/data").modified.seconds, 1234567890);
+  expect_fine("touch", {"-m", "-t", "5", "/odd"});
+  EXPECT_EQ(stat_of("/odd").modified.seconds, 5);
+  EXPECT_EQ(stat_of("/odd").accessed.seconds, 1234567890);
+  expect_fine("touch", {"-a", "/odd"});
+  EXPECT_GT(stat_of("/odd").accessed.seconds, 1'700'000'000);
+  EXPECT_EQ(stat_of("/odd").modified.seconds, 5);
+  expect_fine("touch", {"-h", "-t", "-7", "/link"});
+  EXPECT_EQ(stat_of("/link").modified.seconds, -7);
+  EXPECT_EQ(run("touch", {"-t", "yesterday", "/odd"}).status, 2);
+}
+
+TEST_F(ChangesTest, what_fails_is_told_and_the_rest_is_done) {
+  const Answer answer = run("chmod", {"600", "/nosuch", "/odd", "/tiny/x"});
+  EXPECT_EQ(answer.status, 1);
+  EXPECT_EQ(answer.err,
+            "gofs: /nosuch: No such file or directory\ngofs: /tiny/x: Not a directory\n");
+  EXPECT_EQ(mode_of("/odd"), 0600u);
+  EXPECT_EQ(run_gofs({"chmod", copy_.path(), "600"}).status, 2);
+}
+
+}  // namespace
+}  // namespace gofs::cli_test

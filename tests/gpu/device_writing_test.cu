@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Changing a volume from kernels: many groups at once, with checkpoints beside them. What they did
+// is looked at with the CPU backend once the volume was unmounted.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gofs/gofs.cuh"
+#include "gofs/volume.hpp"
+#include "host/image/image_builder.h"
+#include "host/image/image_target.h"
+
+namespace {
+
+using gofs::image::Status;
+
+#define CHECK_CUDA(call) ASSERT_EQ(call, cudaSuccess) << cudaGetErrorString(cudaGetLastError())
+
+constexpr uint32_t kFiles = 600;
+constexpr uint32_t kValueBytes = 1500;  // more than an inode has room for
+
+/// "/fNNN" at `path`.
+__device__ void name_file(char* path, uint32_t index) {
+  path[0] = '/';
+  path[1] = 'f';
+  path[2] = static_cast<char>('0' + index / 100);
+  path[3] = static_cast<char>('0' + index / 10 % 10);
+  path[4] = static_cast<char>('0' + index % 10);
+  path[5] = '\0';
+}
+
+template <typename Group>
+__device__ int change_file(const Group& group, gofs::VolumeHandle vol, const char* path,
+                           uint32_t index, const char* value) {
+  int error = gofs::chmod(group, vol, path, 0400 + index % 64);
+  if (error == 0) error = gofs::chown(group, vol, path, index, gofs::kKeepId);
+  if (error == 0) error = gofs::utimens(group, vol, path, {index, 1}, {0, gofs::kTimeNow});
+  if (error == 0) error = gofs::setxattr(group, vol, path, "user.short", value, 20);
+  if (error == 0 && index % 4 == 0) {
+    error = gofs::setxattr(group, vol, path, "user.long", value, kValueBytes);
+  }
+  if (error == 0 && index % 8 == 0) error = gofs::removexattr(group, vol, path, "user.long");
+  if (error == 0 && index % 100 == 0) error = gofs::sync(group, vol);
+  return error;
+}
+
+/// Every warp, or every thread, changes every `count`-th file.
+__global__ void change_kernel(gofs::VolumeHandle vol, const char* value, char* paths, int* errors,
+                              bool by_threads) {
+  const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const uint32_t threads = gridDim.x * blockDim.x;
+  const uint32_t unit = by_threads ? 1 : 32;
+  char* const path = paths + 8 * (thread / unit);
+  for (uint32_t index = thread / unit; index < kFiles; index += threads / unit) {
+    if (by_threads || threadIdx.x % 32 == 0) name_file(path, index);
+    if (!by_threads) __syncwarp();
+    const int error = by_threads ? change_file(gofs::this_thread(), vol, path, index, value)
+                                 : change_file(gofs::this_warp(), vol, path, index, value);
+    if (by_threads || threadIdx.x % 32 == 0) errors[index] = error;
+  }
+}
+
+class DeviceWriting : public testing::TestWithParam<bool> {
+ protected:
+  DeviceWriting() {
+    const int descriptor = mkstemp(image_.data());
+    EXPECT_GE(descriptor, 0);
+    close(descriptor);
+    const auto must = [](const Status& status) { EXPECT_TRUE(status.ok()) << status.message; };
+    std::unique_ptr<gofs::image::ImageTarget> target;
+    must(gofs::image::open_file_target(image_, uint64_t{64} << 20, &target));
+    gofs::image::VolumeOptions options;
+    options.seed = 1;
+    options.time_s = 1'700'000'000;
+    options.overwrite = true;
+    options.flush = false;
+    std::unique_ptr<gofs::image::ImageBuilder> builder;
+    must(gofs::image::ImageBuilder::create(*target, options, &builder));
+    for (uint32_t i = 0; i < kFiles; ++i) {
+      gofs::image::FileSpec spec;
+      spec.name = path_of(i).substr(1);
+      spec.inline_xattr = true;
+      must(builder->add_file(builder->root(), spec));
+    }
+    must(builder->finish());
+  }
+  ~DeviceWriting() override { unlink(image_.c_str()); }
+
+  static std::string path_of(uint32_t index) {
+    char path[8];
+    std::snprintf(path, sizeof(path), "/f%03u", index);
+    return path;
+  }
+
+  std::string image_ = "/tmp/gofs-writing-XXXXXX";
+};
+
+TEST_P(DeviceWriting, what_kernels_change_is_there_after_unmounting) {
+  constexpr uint32_t kBlocks = 4;
+  constexpr uint32_t kThreads = 64;
+  const bool by_threads = GetParam();
+  std::string value(kValueBytes, '\0');
+  for (uint32_t i = 0; i < kValueBytes; ++i) value[i] = static_cast<char>('a' + i % 26);
+  char* device_value = nullptr;
+  char* paths = nullptr;
+  int* errors = nullptr;
+  CHECK_CUDA(cudaMalloc(&device_value, kValueBytes));
+  CHECK_CUDA(cudaMalloc(&paths, 8 * kBlocks * kThreads));
+  CHECK_CUDA(cudaMalloc(&errors, kFiles * sizeof(int)));
+  CHECK_CUDA(cudaMemcpy(device_value, value.data(), kValueBytes, cudaMemcpyHostToDevice));
+  {
+    auto volume = gofs::Volume::mount(image_, {.backend = "cuda", .read_only = false});
+    ASSERT_TRUE(volume) << volume.error().message;
+    change_kernel<<<kBlocks, kThreads>>>(volume->device(), device_value, paths, errors, by_threads);
+    CHECK_CUDA(cudaGetLastError());
+    CHECK_CUDA(cudaDeviceSynchronize());
+    std::vector<int> got(kFiles);
+    CHECK_CUDA(cudaMemcpy(got.data(), errors, kFiles * sizeof(int), cudaMemcpyDeviceToHost));
+    EXPECT_EQ(got, std::vector<int>(kFiles, 0));
+    const auto host = volume->chmod("/f000", 0777);
+    EXPECT_TRUE(host) << host.error().message;
+    const auto unmounted = volume->unmount();
+    ASSERT_TRUE(unmounted) << unmounted.error().message;
+    EXPECT_TRUE(volume->warnings().empty());
+  }
+  cudaFree(device_value);
+  cudaFree(paths);
+  cudaFree(errors);
+
+  auto volume = gofs::Volume::mount(image_, {.backend = "cpu"}).value();
+  EXPECT_TRUE(volume.info().clean);
+  for (uint32_t i = 0; i < kFiles; ++i) {
+    const std::string path = path_of(i);
+    const gofs::Stat stat = volume.stat(path).value();
+    EXPECT_EQ(stat.mode & 07777, i == 0 ? 0777 : 0400 + i % 64) << path;
+    EXPECT_EQ(stat.uid, i) << path;
+    EXPECT_EQ(stat.accessed.seconds, i) << path;
+    EXPECT_GT(stat.modified.seconds, 1'700'000'000) << path;
+    EXPECT_EQ(volume.getxattr(path, "user.short").value(), value.substr(0, 20)) << path;
+    const auto long_value = volume.getxattr(path, "user.long");
+    EXPECT_EQ(long_value ? *long_value : "none", i % 8 == 4 ? value : "none") << path;
+  }
+  EXPECT_TRUE(volume.warnings().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(ByThreads, DeviceWriting, testing::Bool());
+
+}  // namespace
