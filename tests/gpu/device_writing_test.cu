@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ using gofs::image::Status;
 
 #define CHECK_CUDA(call) ASSERT_EQ(call, cudaSuccess) << cudaGetErrorString(cudaGetLastError())
 
-constexpr uint32_t kFiles = 600;
+constexpr uint32_t kFilesMax = 600;
 constexpr uint32_t kValueBytes = 1500;  // more than an inode has room for
 
 /// "/fNNN" at `path`.
@@ -51,12 +52,12 @@ __device__ int change_file(const Group& group, gofs::VolumeHandle vol, const cha
 
 /// Every warp, or every thread, changes every `count`-th file.
 __global__ void change_kernel(gofs::VolumeHandle vol, const char* value, char* paths, int* errors,
-                              bool by_threads) {
+                              uint32_t files, bool by_threads) {
   const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
   const uint32_t threads = gridDim.x * blockDim.x;
   const uint32_t unit = by_threads ? 1 : 32;
   char* const path = paths + 8 * (thread / unit);
-  for (uint32_t index = thread / unit; index < kFiles; index += threads / unit) {
+  for (uint32_t index = thread / unit; index < files; index += threads / unit) {
     if (by_threads || threadIdx.x % 32 == 0) name_file(path, index);
     if (!by_threads) __syncwarp();
     const int error = by_threads ? change_file(gofs::this_thread(), vol, path, index, value)
@@ -81,7 +82,7 @@ class DeviceWriting : public testing::TestWithParam<bool> {
     options.flush = false;
     std::unique_ptr<gofs::image::ImageBuilder> builder;
     must(gofs::image::ImageBuilder::create(*target, options, &builder));
-    for (uint32_t i = 0; i < kFiles; ++i) {
+    for (uint32_t i = 0; i < files_; ++i) {
       gofs::image::FileSpec spec;
       spec.name = path_of(i).substr(1);
       spec.inline_xattr = true;
@@ -97,6 +98,8 @@ class DeviceWriting : public testing::TestWithParam<bool> {
     return path;
   }
 
+  /// A sanitizer takes a hundred times as long.
+  const uint32_t files_ = std::getenv("GOFS_UNDER_SANITIZER") != nullptr ? 40 : kFilesMax;
   std::string image_ = "/tmp/gofs-writing-XXXXXX";
 };
 
@@ -111,17 +114,18 @@ TEST_P(DeviceWriting, what_kernels_change_is_there_after_unmounting) {
   int* errors = nullptr;
   CHECK_CUDA(cudaMalloc(&device_value, kValueBytes));
   CHECK_CUDA(cudaMalloc(&paths, 8 * kBlocks * kThreads));
-  CHECK_CUDA(cudaMalloc(&errors, kFiles * sizeof(int)));
+  CHECK_CUDA(cudaMalloc(&errors, files_ * sizeof(int)));
   CHECK_CUDA(cudaMemcpy(device_value, value.data(), kValueBytes, cudaMemcpyHostToDevice));
   {
     auto volume = gofs::Volume::mount(image_, {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
-    change_kernel<<<kBlocks, kThreads>>>(volume->device(), device_value, paths, errors, by_threads);
+    change_kernel<<<kBlocks, kThreads>>>(volume->device(), device_value, paths, errors, files_,
+                                         by_threads);
     CHECK_CUDA(cudaGetLastError());
     CHECK_CUDA(cudaDeviceSynchronize());
-    std::vector<int> got(kFiles);
-    CHECK_CUDA(cudaMemcpy(got.data(), errors, kFiles * sizeof(int), cudaMemcpyDeviceToHost));
-    EXPECT_EQ(got, std::vector<int>(kFiles, 0));
+    std::vector<int> got(files_);
+    CHECK_CUDA(cudaMemcpy(got.data(), errors, files_ * sizeof(int), cudaMemcpyDeviceToHost));
+    EXPECT_EQ(got, std::vector<int>(files_, 0));
     const auto host = volume->chmod("/f000", 0777);
     EXPECT_TRUE(host) << host.error().message;
     const auto unmounted = volume->unmount();
@@ -134,7 +138,7 @@ TEST_P(DeviceWriting, what_kernels_change_is_there_after_unmounting) {
 
   auto volume = gofs::Volume::mount(image_, {.backend = "cpu"}).value();
   EXPECT_TRUE(volume.info().clean);
-  for (uint32_t i = 0; i < kFiles; ++i) {
+  for (uint32_t i = 0; i < files_; ++i) {
     const std::string path = path_of(i);
     const gofs::Stat stat = volume.stat(path).value();
     EXPECT_EQ(stat.mode & 07777, i == 0 ? 0777 : 0400 + i % 64) << path;
