@@ -28,9 +28,9 @@ GOFS_HD inline uint64_t file_bytes_max(const Inode& inode) {
 
 /// Whether the contents of a file can be changed, up to `end_bytes`: 0 or a negative errno.
 GOFS_HD inline int check_change(const Writer& writer, const Inode& inode, uint64_t end_bytes) {
+  if (simt::load_relaxed(writer.failed) < 0) return -EROFS;  // nothing becomes durable any more
   const int supported = check_supported(inode);
   if (supported < 0) return supported;
-  if (simt::load_relaxed(writer.failed) < 0) return -EROFS;  // nothing becomes durable any more
   return end_bytes > file_bytes_max(inode) ? -EFBIG : 0;
 }
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "f2fs/writing_for_test.hpp"
+#include "f2fs/file_model_for_test.hpp"
 #include "ssd/power_cut.h"
 
 namespace gofs::f2fs {
@@ -29,123 +29,12 @@ using gofs::testing::VolumeRigOptions;
 constexpr uint32_t kFeaturesKeptUp =
     format::kFeatureExtraAttr | format::kFeatureInodeChecksum | format::kFeatureFlexibleInlineXattr;
 
-/// A file of the image, and what it holds there.
-struct WrittenFile {
-  const char* name;
-  uint64_t bytes;
-  bool inlined;
-  bool inline_xattr;
-  std::vector<image::FileRange> ranges;
-};
-
-const std::vector<WrittenFile>& written_files() {
-  static const std::vector<WrittenFile> files = {
-      {"empty", 0, false, true, {}},
-      {"inline", 700, true, true, {}},
-      {"inline too", 3000, true, false, {}},
-      {"inline empty", 0, true, true, {}},
-      {"some", 40 * 4096 + 123, false, false, {}},
-      {"sparse", 60 * 4096 + 1, false, true, {{0, 1}, {7, 5}, {20, 4, true}, {60, 1}}},
-  };
-  return files;
-}
-
-void fill_with_written(image::ImageBuilder& builder) {
-  for (size_t i = 0; i < written_files().size(); ++i) {
-    const WrittenFile& one = written_files()[i];
-    image::FileSpec file;
-    file.name = one.name;
-    file.size_bytes = one.bytes;
-    file.inline_data = one.inlined;
-    file.inline_xattr = one.inline_xattr;
-    file.sparse = !one.ranges.empty();
-    file.ranges = one.ranges;
-    file.content = image::pattern_content(i);
-    TestImage::must(builder.add_file(builder.root(), file));
-  }
-}
-
-FileModel model_of_written(size_t i) {
-  const WrittenFile& one = written_files()[i];
-  FileModel model;
-  model.resize(one.bytes);
-  std::vector<image::FileRange> ranges = one.ranges;
-  if (ranges.empty()) ranges = {{0, static_cast<uint32_t>(one.bytes / kBlockBytes + 1)}};
-  for (const image::FileRange& range : ranges) {
-    const uint64_t from = uint64_t{range.first_block} * kBlockBytes;
-    const uint64_t to = std::min(one.bytes, from + uint64_t{range.block_count} * kBlockBytes);
-    if (range.reserved || from >= to) continue;
-    std::vector<uint8_t> bytes(to - from);
-    image::fill_pattern(i, from, bytes.data(), bytes.size());
-    model.write(from, bytes.data(), bytes.size());
-  }
-  return model;
-}
-
-/// A file under test: its open inode, with a block map or without, and its model.
-struct OpenFileModel {
-  Inode inode;
-  FileModel model;
-  std::vector<uint32_t> map;
-};
-
 class WriteTest : public ::testing::TestWithParam<uint32_t> {
  protected:
   uint32_t width() const { return GetParam(); }
 
-  static std::vector<OpenFileModel> open_all(WritingRig& writing,
-                                             const std::vector<uint32_t>& inos) {
-    std::vector<OpenFileModel> files(written_files().size());
-    for (size_t i = 0; i < files.size(); ++i) {
-      files[i].model = model_of_written(i);
-      reopen(writing, inos[1 + i], i % 2 == 0, files[i]);
-    }
-    return files;
-  }
-  static void reopen(WritingRig& writing, uint32_t ino, bool mapped, OpenFileModel& file) {
-    file.inode = load_inode(writing, ino);
-    if (!mapped) return;
-    file.map.assign(500, 0);
-    file.inode.block_map = file.map.data();
-    file.inode.block_map_blocks = file.map.size();
-  }
-  static std::vector<uint8_t> random_bytes(std::mt19937_64& random, size_t count) {
-    std::vector<uint8_t> bytes(count);
-    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
-    return bytes;
-  }
-  /// Within the blocks that all levels of a tree can have, mostly at its beginning.
-  static uint64_t random_offset(std::mt19937_64& random, uint64_t size) {
-    const uint64_t blocks[] = {0,
-                               923,
-                               923 + 1018,
-                               923 + 2 * 1018,
-                               923 + 2 * 1018 + 700 * 1018,
-                               923 + 2 * 1018 + 2 * 1018 * 1018 - 2};
-    const uint64_t random_byte = random() % (20 * kBlockBytes);
-    const uint64_t block = blocks[random() % std::size(blocks)];
-    switch (random() % 8) {
-      case 0:
-        return block * kBlockBytes + random_byte - std::min(random_byte, block * 4096) / 2;
-      case 1:
-        return size;
-      case 2:
-        return size + random() % 9000;
-      case 3:
-        return random() % 3000;
-      default:
-        return random() % (std::min<uint64_t>(size, 300 * kBlockBytes) + 1);
-    }
-  }
   void expect_all(WritingRig& writing, const std::vector<OpenFileModel>& files) {
-    for (const OpenFileModel& file : files) {
-      EXPECT_TRUE(file_is(writing, width(), file.inode, file.model));
-      const Inode fresh = load_inode(writing, file.inode.ino);
-      EXPECT_EQ(fresh.block_count, file.inode.block_count);
-      EXPECT_EQ(fresh.inline_flags, file.inode.inline_flags);
-      EXPECT_TRUE(file_is(writing, width(), fresh, file.model));
-    }
-    EXPECT_EQ(count_findings(*writing.volume().corruptions), 0u);
+    expect_files(writing, width(), files);
   }
 };
 GOFS_AT_BOTH_WIDTHS(WriteTest);
@@ -161,9 +50,10 @@ TEST_P(WriteTest, any_writes_agree_with_a_model) {
       WritingRig writing(image, width());
       ASSERT_EQ(writing.begin().error, 0);
       if (mounts == 0) {
-        files = open_all(writing, inos);
+        files = open_files(writing, inos);
       } else {
-        for (size_t i = 0; i < files.size(); ++i) reopen(writing, inos[1 + i], i == 1, files[i]);
+        for (size_t i = 0; i < files.size(); ++i)
+          reopen_file(writing, inos[1 + i], i == 1, files[i]);
       }
       const uint32_t turns = width() == 1 ? 120 : 40;
       for (uint32_t turn = 0; turn < turns; ++turn) {
@@ -318,7 +208,7 @@ TEST_P(WriteTest, a_full_volume_refuses_and_the_file_is_as_before) {
   const std::vector<uint32_t> inos = inodes_of(image);
   WritingRig writing(image, width());
   ASSERT_EQ(writing.begin().error, 0);
-  std::vector<OpenFileModel> files = open_all(writing, inos);
+  std::vector<OpenFileModel> files = open_files(writing, inos);
   OpenFileModel& filler = files[0];
   const uint64_t user_blocks = writing.volume().user_block_count;
   if (width() > 1) writing.volume().user_block_count = writing.volume().valid_block_count + 250;
@@ -371,7 +261,7 @@ TEST_P(WriteTest, a_disk_without_free_blocks_has_some_after_a_checkpoint) {
   const std::vector<uint32_t> inos = inodes_of(image);
   WritingRig writing(image, width());
   ASSERT_EQ(writing.begin().error, 0);
-  std::vector<OpenFileModel> files = open_all(writing, inos);
+  std::vector<OpenFileModel> files = open_files(writing, inos);
   OpenFileModel& file = files[4];
   // Most of the disk is taken by somebody else.
   constexpr uint32_t kLeft = 600;
@@ -429,7 +319,7 @@ TEST_P(WriteTest, several_warps_write_files_of_their_own_and_parts_of_one) {
   const std::vector<uint32_t> inos = inodes_of(image);
   WritingRig writing(image, width());
   ASSERT_EQ(writing.begin().error, 0);
-  std::vector<OpenFileModel> files = open_all(writing, inos);
+  std::vector<OpenFileModel> files = open_files(writing, inos);
   constexpr uint32_t kWarps = 3;
   // All parts lie within its size, in several nodes; the parts of one warp and another take turns.
   OpenFileModel& shared = files[5];
@@ -479,7 +369,7 @@ TEST_P(WriteTest, several_warps_share_one_write_that_grows_a_file) {
   const std::vector<uint32_t> inos = inodes_of(image);
   WritingRig writing(image, width());
   ASSERT_EQ(writing.begin().error, 0);
-  std::vector<OpenFileModel> files = open_all(writing, inos);
+  std::vector<OpenFileModel> files = open_files(writing, inos);
   constexpr uint32_t kWarps = 4;
   for (OpenFileModel& file : files) {
     const uint64_t offset = file.model.size() + 100;
@@ -512,7 +402,7 @@ TEST_P(WriteTest, readers_of_other_blocks_see_them_as_they_are) {
   const std::vector<uint32_t> inos = inodes_of(image);
   WritingRig writing(image, width());
   ASSERT_EQ(writing.begin().error, 0);
-  std::vector<OpenFileModel> files = open_all(writing, inos);
+  std::vector<OpenFileModel> files = open_files(writing, inos);
   OpenFileModel& file = files[4];
   std::atomic<bool> over{false};
   std::atomic<uint32_t> wrong{0};
@@ -570,7 +460,7 @@ TEST_P(WriteTest, a_command_that_fails_leaves_the_file_as_it_was) {
       std::vector<OpenFileModel> files(written_files().size());
       OpenFileModel& file = files[one.file];
       file.model = model_of_written(one.file);
-      reopen(writing, inos[1 + one.file], skip % 2 == 0, file);
+      reopen_file(writing, inos[1 + one.file], skip % 2 == 0, file);
       const uint64_t blocks = writing.volume().valid_block_count;
       const std::vector<uint8_t> bytes(one.bytes, uint8_t{3});
       ssd::FaultRule rule;
@@ -622,7 +512,7 @@ TEST_P(WriteTest, a_power_cut_leaves_what_the_last_checkpoint_had) {
   options.ssd.logged_bytes = 64 << 20;
   WritingRig writing(image, width(), options);
   ASSERT_EQ(writing.begin().error, 0);
-  std::vector<OpenFileModel> files = open_all(writing, inos);
+  std::vector<OpenFileModel> files = open_files(writing, inos);
   std::vector<std::vector<FileModel>> durable;  // at each checkpoint
   std::vector<uint32_t> events;                 // of the disk, when it was made
   const auto trace = [&] {
