@@ -206,7 +206,7 @@ GOFS_NOINLINE GOFS_HD inline int store_pieces(simt::AnyWarp auto warp, Volume& v
   if (error < 0) return error;
 
   const uint32_t holes = simt::popcount(warp.ballot(mine && place.address == format::kNullAddr));
-  if (!warp.any(leader && detail::count_blocks(volume, holes))) return -ENOSPC;
+  if (holes != 0 && !warp.any(leader && detail::count_blocks(volume, holes))) return -ENOSPC;
   update.blocks += holes;
   format::SummaryEntry summary{};
   summary.nid = place.nid;

@@ -66,8 +66,8 @@ GOFS_NOINLINE GOFS_HD inline int update_inode(simt::AnyWarp auto warp, Volume& v
   return update_inode(warp, volume, inode, update, [](format::Inode&) {});
 }
 
-/// Sees to it that the page of `inode` stays in memory until the caller leaves the gate: what he
-/// changes there later cannot fail for the disk. Collective, uniform. 0 or a negative errno.
+/// Sees to it that the page of inode `ino` stays in memory until the caller leaves the gate: what
+/// he changes there later cannot fail for the disk. Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int keep_inode(simt::AnyWarp auto warp, Volume& volume, uint32_t ino) {
   const PageCache& cache = volume.cache;
   const uint64_t key = page_key(PageKind::kNode, ino);

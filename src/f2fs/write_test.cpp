@@ -560,6 +560,102 @@ TEST_P(WriteTest, a_power_cut_leaves_what_the_last_checkpoint_had) {
   }
 }
 
+// A file's times and all blocks of a write say which write it was, whenever the power fails while
+// others make checkpoints.
+TEST_P(WriteTest, checkpoints_beside_writes_hold_whole_writes) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  TestImage image(fill_with_written);
+  const std::vector<uint32_t> inos = inodes_of(image);
+  const std::vector<uint8_t> before(image.data(), image.data() + image.bytes());
+  VolumeRigOptions options;
+  options.ssd.logged_commands = 8192;
+  options.ssd.logged_bytes = 64 << 20;
+  constexpr uint32_t kWarps = 2;
+  constexpr uint32_t kTurns = 24;
+  WritingRig writing(image, width(), options);
+  ASSERT_EQ(writing.begin().error, 0);
+  std::vector<OpenFileModel> files = open_files(writing, inos);
+  // Each write is one round: its blocks lie on both sides of a node's border.
+  const uint64_t first_block = 923 - width() / 2;
+  const uint64_t bytes = uint64_t{width()} * kBlockBytes;
+  for (uint32_t index = 0; index < kWarps; ++index) {
+    const std::vector<uint8_t> data(bytes, uint8_t{100});
+    ASSERT_EQ(write_alone(writing, width(), files[4 + index].inode, first_block * kBlockBytes, data,
+                          {1, 100}),
+              0);
+  }
+  ASSERT_EQ(writing.checkpoint(false), 0);
+  run_crowd({kWarps + 1, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    if (index == kWarps) {
+      for (uint32_t i = 0; i < 6; ++i) {
+        EXPECT_EQ(write_checkpoint(warp, writing.volume(), writing.writer(), false), 0);
+      }
+      return;
+    }
+    for (uint32_t turn = 1; turn <= kTurns; ++turn) {
+      const std::vector<uint8_t> data(bytes, static_cast<uint8_t>(turn));
+      EXPECT_EQ(write_range(warp, writing, files[4 + index].inode, first_block * kBlockBytes, bytes,
+                            data.data(), {1, turn}),
+                0);
+    }
+  });
+  const ssd::WriteTrace log =
+      ssd::read_trace(writing.rig().arena().space(), writing.rig().controller());
+  std::mt19937_64 random(17);
+  TestImage left(before);
+  for (uint32_t event = 0; event <= log.events; event += 1 + static_cast<uint32_t>(random() % 30)) {
+    ssd::PowerCut(log, event).apply({left.data(), left.bytes()}, 512, [&](uint32_t, uint64_t) {
+      return random() % 2 == 0;
+    });
+    WritingRig reading(left, 1);
+    for (uint32_t index = 0; index < kWarps; ++index) {
+      const Inode inode = load_inode(reading, files[4 + index].inode.ino);
+      FileModel model = model_of_written(4 + index);
+      if (inode.modified.seconds == 1) {
+        const std::vector<uint8_t> data(bytes, static_cast<uint8_t>(inode.modified.nanoseconds));
+        model.write(first_block * kBlockBytes, data.data(), bytes);
+      }
+      EXPECT_TRUE(file_is(reading, 1, inode, model)) << event;
+    }
+    if (random() % 20 == 0) {
+      EXPECT_TRUE(fsck_likes(left, true)) << event;
+    }
+    put_back(left, before, log);
+  }
+  ASSERT_EQ(writing.checkpoint(true), 0);
+  EXPECT_TRUE(fsck_likes(image));
+}
+
+// The last step of a write fails for one of its lanes: the others take back what they entered.
+TEST_P(WriteTest, addresses_are_entered_for_all_lanes_or_none) {
+  TestImage image(fill_with_written);
+  const std::vector<uint32_t> inos = inodes_of(image);
+  WritingRig writing(image, width());
+  ASSERT_EQ(writing.begin().error, 0);
+  Volume& volume = writing.volume();
+  OpenFileModel file;
+  file.model = model_of_written(4);
+  reopen_file(writing, inos[5], true, file);
+  run_alone(width(), [&](const simt::Warp& warp) {
+    const uint32_t rank = warp.thread_rank();
+    AddressPlace place{};
+    EXPECT_EQ(
+        grow_nodes(warp, volume, writing.writer(), warp.ballot(true), file.inode, rank, place), 0);
+    // A node of another file.
+    if (rank + 1 == warp.size()) place.nid = inos[6];
+    InodeUpdate update = update_of_times({77, 77});
+    update.blocks = 5;
+    EXPECT_EQ(detail::enter_blocks(warp, volume, warp.ballot(true), file.inode, rank, place,
+                                   volume.geometry.main_blkaddr + rank, update),
+              -EUCLEAN);
+  });
+  EXPECT_NE(file.inode.modified.seconds, 77);
+  EXPECT_TRUE(file_is(writing, width(), file.inode, file.model));
+  const Inode fresh = load_inode(writing, inos[5]);
+  EXPECT_EQ(fresh.block_count, file.inode.block_count);
+  EXPECT_TRUE(file_is(writing, width(), fresh, file.model));
+}
+
 TEST_P(WriteTest, addresses_that_cannot_be_are_refused) {
   for (const uint32_t address : {3u, 0xfffffff0u, uint32_t{format::kCompressAddr}}) {
     TestImage image(fill_with_written);

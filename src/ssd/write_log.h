@@ -56,8 +56,14 @@ GOFS_HD inline uint32_t begin_logged(WriteLog& log, LoggedCommand command) {
     return kNotLogged;
   }
   LoggedCommand& entry = log.commands[number];
-  command.began = command.ended = 0;
-  entry = command;
+  // Not the whole of it: others look at `began` and `ended` meanwhile, which are 0 from the start.
+  entry.kind = command.kind;
+  entry.durable = command.durable;
+  entry.offset = command.offset;
+  entry.bytes = command.bytes;
+  entry.data = command.data;
+  entry.record = command.record;
+  entry.lap = command.lap;
   simt::store_release(entry.began, next_event(log));  // [S8]
   return number;
 }
