@@ -28,6 +28,7 @@
 #include "vfs/async.h"
 #include "vfs/batch_list.h"
 #include "vfs/metadata.h"
+#include "vfs/open.h"
 #include "vfs/read_together.h"
 #include "vfs/set_xattr.h"
 
@@ -46,10 +47,16 @@ using vfs::kKeepId;
 using vfs::kMayExecute;
 using vfs::kMayRead;
 using vfs::kMayWrite;
+using vfs::kOpenAppend;
+using vfs::kOpenDataSync;
 using vfs::kOpenDirectory;
 using vfs::kOpenNoFollow;
 using vfs::kOpenPath;
 using vfs::kOpenReadOnly;
+using vfs::kOpenReadWrite;
+using vfs::kOpenSync;
+using vfs::kOpenTruncate;
+using vfs::kOpenWriteOnly;
 using vfs::kSeekCurrent;
 using vfs::kSeekData;
 using vfs::kSeekEnd;
@@ -234,8 +241,8 @@ __device__ ThisThread scope(const cooperative_groups::thread_block_tile<1, Paren
 
 }  // namespace device_detail
 
-/// Opens a file or directory for reading. `flags` as in open(2). A descriptor, or a negative errno:
-/// EROFS for flags that would write.
+/// Opens a file or directory. `flags` as in open(2). A descriptor, or a negative errno: -EROFS for
+/// flags that would write where the volume is mounted for reading.
 template <typename Group>
 __device__ int open(const Group& group, VolumeHandle vol, const char* path, uint32_t flags = 0) {
   return static_cast<int>(device_detail::scope(group).once(
@@ -434,6 +441,42 @@ __device__ int64_t flistxattr(const Group& group, VolumeHandle vol, int fd, char
 // Changes of a volume that is mounted for writing, else -EROFS. Others see them at once; they are
 // durable after sync() or when the host has unmounted the volume. -EPERM and -EACCES as chmod(2)
 // and its like have them.
+
+/// pwrite(2) of `bytes` at `offset`; zero copy where `buffer` is aligned to 4 bytes and the range
+/// to blocks. Bytes written, fewer than asked only where the volume is full or the SSD fails in
+/// between; or a negative errno. A descriptor that was opened to append writes at the end. One warp
+/// of the group writes.
+template <typename Group>
+__device__ int64_t pwrite(const Group& group, VolumeHandle vol, int fd, const void* buffer,
+                          uint64_t bytes, uint64_t offset) {
+  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
+    return vfs::pwrite(warp, *vol, fd, buffer, bytes, offset);
+  });
+}
+
+/// pwrite at the descriptor's position, which moves past what was asked for. Groups that write at
+/// the same time get ranges of their own.
+template <typename Group>
+__device__ int64_t write(const Group& group, VolumeHandle vol, int fd, const void* buffer,
+                         uint64_t bytes) {
+  return device_detail::scope(group).once(
+      vol, [&](simt::AnyWarp auto warp) { return vfs::write(warp, *vol, fd, buffer, bytes); });
+}
+
+/// The file gets shorter, or longer with zeros. 0 or a negative errno.
+template <typename Group>
+__device__ int truncate(const Group& group, VolumeHandle vol, const char* path, uint64_t size) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::truncate(warp, *vol, path, size); }));
+}
+
+template <typename Group>
+__device__ int ftruncate(const Group& group, VolumeHandle vol, int fd, uint64_t size) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::ftruncate(warp, *vol, fd, size); }));
+}
 
 /// The permissions of `mode`; an access list follows them.
 template <typename Group>

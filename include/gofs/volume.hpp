@@ -106,7 +106,7 @@ class Volume {
   /// For kernels: valid as long as this object.
   vfs::Filesystem* device() const;
 
-  /// Flags as in <fcntl.h>; what would write is refused with EROFS.
+  /// Flags as in <fcntl.h>; EROFS for what would write where the volume is mounted for reading.
   Expected<int> open(const std::string& path, uint32_t flags = 0);
   Expected<void> close(int fd);
   /// Bytes read: fewer than asked at the end of the file only.
@@ -141,6 +141,15 @@ class Volume {
   // Changes of a volume that is mounted for writing; else EROFS. Others see them at once; they are
   // durable after sync() or unmount(). EPERM and EACCES as chmod(2) and its like have them.
 
+  /// Bytes written: fewer than asked only where the volume is full or the SSD fails in between. A
+  /// descriptor that was opened to append writes at the end.
+  Expected<uint64_t> pwrite(int fd, const void* buffer, uint64_t bytes, uint64_t offset);
+  /// pwrite at the descriptor's position, which moves on by `bytes`. Portions of more than 1 MiB of
+  /// several threads may mix on a GPU.
+  Expected<uint64_t> write(int fd, const void* buffer, uint64_t bytes);
+  /// The file gets shorter, or longer with zeros.
+  Expected<void> truncate(const std::string& path, uint64_t size);
+  Expected<void> ftruncate(int fd, uint64_t size);
   /// The permissions of `mode`; an access list follows them.
   Expected<void> chmod(const std::string& path, uint32_t mode);
   Expected<void> fchmod(int fd, uint32_t mode);

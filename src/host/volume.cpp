@@ -229,6 +229,52 @@ Expected<void> change(VolumeState& state, VolumeState::Request request, const st
 
 }  // namespace
 
+Expected<uint64_t> Volume::pwrite(int fd, const void* buffer, uint64_t bytes, uint64_t offset) {
+  if (offset > vfs::kOffsetMax || bytes > vfs::kOffsetMax) {
+    return host::make_error(EINVAL, state_->descriptor_name(fd));
+  }
+  // A call may take less than all of it, as in pread().
+  uint64_t done = 0;
+  for (;;) {
+    const auto answer = state_->call({.kind = CallKind::kPwrite,
+                                      .descriptor = fd,
+                                      .input = static_cast<const uint8_t*>(buffer) + done,
+                                      .bytes = bytes - done,
+                                      .offset = static_cast<int64_t>(offset + done)});
+    if (answer.result < 0) {
+      if (done != 0) return done;
+      return state_->explain(answer.result, state_->descriptor_name(fd));
+    }
+    done += static_cast<uint64_t>(answer.result);
+    if (answer.result == 0 || done == bytes) return done;
+  }
+}
+
+Expected<uint64_t> Volume::write(int fd, const void* buffer, uint64_t bytes) {
+  if (bytes > vfs::kOffsetMax) return host::make_error(EINVAL, state_->descriptor_name(fd));
+  uint64_t done = 0;
+  for (;;) {
+    const auto answer = state_->call({.kind = CallKind::kWrite,
+                                      .descriptor = fd,
+                                      .input = static_cast<const uint8_t*>(buffer) + done,
+                                      .bytes = bytes - done});
+    if (answer.result < 0) {
+      if (done != 0) return done;
+      return state_->explain(answer.result, state_->descriptor_name(fd));
+    }
+    done += static_cast<uint64_t>(answer.result);
+    if (answer.result == 0 || done == bytes) return done;
+  }
+}
+
+Expected<void> Volume::truncate(const std::string& path, uint64_t size) {
+  return change(*state_, {.kind = CallKind::kTruncate, .bytes = size}, &path);
+}
+
+Expected<void> Volume::ftruncate(int fd, uint64_t size) {
+  return change(*state_, {.kind = CallKind::kFtruncate, .descriptor = fd, .bytes = size}, nullptr);
+}
+
 Expected<void> Volume::chmod(const std::string& path, uint32_t mode) {
   return change(*state_, {.kind = CallKind::kChmod, .flags = mode}, &path);
 }

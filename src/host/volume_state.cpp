@@ -412,7 +412,8 @@ VolumeState::Answer VolumeState::call(const Request& request) {
   }
   const bool direct = backend_->is_host();
   params.buffer = direct ? request.buffer : slot->staging.data();
-  params.bytes = direct ? request.bytes : std::min<uint64_t>(request.bytes, slot->staging.size());
+  const bool staged = !direct && (request.buffer != nullptr || request.input != nullptr);
+  params.bytes = staged ? std::min<uint64_t>(request.bytes, slot->staging.size()) : request.bytes;
   if (request.input != nullptr) {
     if (direct) {
       params.buffer = const_cast<void*>(request.input);  // which such a call only reads

@@ -16,6 +16,7 @@
 
 #include "vfs/batch.h"
 #include "vfs/metadata.h"
+#include "vfs/open.h"
 #include "vfs/vfs_for_test.hpp"
 #include "vfs/xattr.h"
 

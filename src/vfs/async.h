@@ -44,6 +44,7 @@ GOFS_NOINLINE GOFS_HD inline Ticket pread_async(simt::AnyWarp auto warp, Filesys
   Ticket ticket{0, Ticket::kNoOperation, 0, 0};
   OpenInode* open = nullptr;
   ticket.result = begin_read(fs, fd, offset, bytes, open);
+  bytes = warp.shfl(bytes, 0);  // the file may be growing
   if (ticket.result < 0 || bytes == 0) return ticket;
   uint64_t taken = 0;
   uint32_t index = 0;

@@ -31,6 +31,27 @@ GOFS_HD inline bool owns(const Credentials& who, const f2fs::Inode& inode) {
   return who.uid == 0 || who.uid == inode.uid;
 }
 
+/// Makes `change()` an operation of at most `pages` pages, and where the volume has no block for it
+/// although it has some for users, once more after a checkpoint: only that makes room of what was
+/// freed. Collective, uniform; `change` then leaves all as it was, or can go on where it was. 0 or
+/// a negative errno: that of `change`, -EROFS, -EBUSY, -ENOBUFS (the cache is too small), what the
+/// device says.
+template <typename Change>
+GOFS_HD int operate(simt::AnyWarp auto warp, Filesystem& fs, uint32_t pages, Change change) {
+  for (uint32_t attempt = 0;; ++attempt) {
+    f2fs::Operation operation{};
+    int error = f2fs::begin_operation(warp, fs.volume, *fs.writer, pages, operation);
+    if (error < 0) return error;
+    error = change();
+    f2fs::end_operation(warp, *fs.writer, operation);
+    const bool has_room =
+        simt::load_relaxed(fs.volume.valid_block_count) < fs.volume.user_block_count;
+    if (error != -ENOSPC || attempt != 0 || !warp.any(has_room)) return error;
+    const int synced = f2fs::sync_volume(warp, fs.volume, *fs.writer, false);
+    if (synced < 0) return synced;
+  }
+}
+
 /// Asks `allow(const Inode&)`, collectively, and if it returns 0 calls `apply(Inode&)` within an
 /// operation of at most `pages` pages. Collective, uniform; `allow` and `apply` answer uniformly 0
 /// or a negative errno, and the first that does not return 0 ends it. Also -EROFS, -EBUSY, -ENOBUFS
@@ -44,12 +65,7 @@ GOFS_HD int change_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino, 
   f2fs::Inode inode{};
   error = load_uniform(warp, fs, ino, inode);
   if (error == 0) error = allow(inode);
-  f2fs::Operation operation{};
-  if (error == 0) error = f2fs::begin_operation(warp, fs.volume, *fs.writer, pages, operation);
-  if (error == 0) {
-    error = apply(inode);
-    f2fs::end_operation(warp, *fs.writer, operation);
-  }
+  if (error == 0) error = operate(warp, fs, pages, [&] { return apply(inode); });
   unlock_inode(warp, fs, ino);
   return error;
 }

@@ -13,6 +13,7 @@
 
 #include "f2fs/writing_for_test.hpp"
 #include "vfs/metadata.h"
+#include "vfs/open.h"
 #include "vfs/set_xattr.h"
 #include "vfs/vfs_for_test.hpp"
 

@@ -60,9 +60,9 @@ struct BatchTable;  // batch.h
 /// What the warps of a block or grid tell each other about the read under way (read_together.h), in
 /// memory that all of them reach. It needs no first value.
 struct SharedRead {
-  int error;       // from the start: then nothing is read
-  uint64_t bytes;  // that the file has of those asked for
-  OpenInode* open;
+  int error;        // from the start: then nothing is read
+  uint64_t bytes;   // that the file has of those asked for
+  OpenInode* open;  // null: there is nothing to read, and nothing locked
   RangeHold hold;
   uint64_t failure;  // the first one in the range
 };

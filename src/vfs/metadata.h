@@ -121,7 +121,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t lseek(simt::AnyWarp auto warp, Filesystem& 
   Descriptor* descriptor = find_file(fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const f2fs::Inode& inode = fs.open_inodes[descriptor->open_inode].inode;
-  const auto size = static_cast<int64_t>(inode.size_bytes);
+  // As one lane sees it, since it may be changing.
+  const auto size = static_cast<int64_t>(warp.shfl(simt::load_relaxed(inode.size_bytes), 0));
   int64_t target = offset;
   if (whence == kSeekCurrent || whence == kSeekEnd) {
     const int64_t base =
@@ -168,7 +169,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t lseek(simt::AnyWarp auto warp, Filesystem& 
 /// of the file. Returns where they begin, or a negative errno.
 GOFS_HD inline int64_t advance_position(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                         uint64_t bytes) {
-  Descriptor* descriptor = find_file(fs, fd);
+  Descriptor* descriptor = find_readable(fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const f2fs::Inode& inode = fs.open_inodes[descriptor->open_inode].inode;
   if (inode.is_directory()) return -EISDIR;
@@ -178,8 +179,9 @@ GOFS_HD inline int64_t advance_position(simt::AnyWarp auto warp, Filesystem& fs,
     simt::AtomicRef<uint64_t> word(descriptor->position);
     position = word.load(simt::memory_order_relaxed);
     uint64_t next = 0;
+    const uint64_t size = simt::load_relaxed(inode.size_bytes);
     do {
-      const uint64_t left = position < inode.size_bytes ? inode.size_bytes - position : 0;
+      const uint64_t left = position < size ? size - position : 0;
       next = position + simt::min(bytes, left);
     } while (!word.compare_exchange_weak(position, next, simt::memory_order_relaxed,
                                          simt::memory_order_relaxed));
@@ -189,7 +191,7 @@ GOFS_HD inline int64_t advance_position(simt::AnyWarp auto warp, Filesystem& fs,
 
 /// A descriptor for readdir; close() closes it.
 GOFS_HD inline int opendir(simt::AnyWarp auto warp, Filesystem& fs, const char* path) {
-  return open(warp, fs, path, kOpenReadOnly | kOpenDirectory);
+  return open_existing(warp, fs, path, kOpenReadOnly | kOpenDirectory);
 }
 
 /// Copies the next entries of a directory, at most `capacity` (at least 32), to `entries`; `.` and

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "testing/volume_rig.hpp"
-#include "vfs/read.h"
+#include "vfs/open.h"
 #include "vfs/xattr.h"
 
 namespace gofs::vfs {

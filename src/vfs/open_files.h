@@ -12,16 +12,30 @@ namespace gofs::vfs {
 
 /// Flags of open(), with Linux's numbers so that a program may use its own <fcntl.h>.
 inline constexpr uint32_t kOpenReadOnly = 0;
+inline constexpr uint32_t kOpenWriteOnly = 1;
+inline constexpr uint32_t kOpenReadWrite = 2;
 inline constexpr uint32_t kOpenAccessMask = 3;
 inline constexpr uint32_t kOpenCreate = 0100;
+inline constexpr uint32_t kOpenExclusive = 0200;
 inline constexpr uint32_t kOpenTruncate = 01000;
+inline constexpr uint32_t kOpenAppend = 02000;
+inline constexpr uint32_t kOpenDataSync = 010000;  // every write is durable when it returns
 inline constexpr uint32_t kOpenDirectory = 0200000;
 inline constexpr uint32_t kOpenNoFollow = 0400000;
+inline constexpr uint32_t kOpenSync = 04000000 | kOpenDataSync;
 inline constexpr uint32_t kOpenPath = 010000000;
 inline constexpr uint32_t kOpenFlagsKnown =
-    kOpenAccessMask | kOpenCreate | 0200 /* O_EXCL */ | kOpenTruncate | 02000 /* O_APPEND */ |
-    kOpenDirectory | kOpenNoFollow | kOpenPath | 04000 /* O_NONBLOCK */ |
+    kOpenAccessMask | kOpenCreate | kOpenExclusive | kOpenTruncate | kOpenAppend | kOpenDirectory |
+    kOpenNoFollow | kOpenSync | kOpenPath | 04000 /* O_NONBLOCK */ | 040000 /* O_DIRECT */ |
     0100000 /* O_LARGEFILE */ | 02000000 /* O_CLOEXEC */ | 01000000 /* O_NOATIME */;
+
+/// What a descriptor that was opened with `flags` is good for.
+GOFS_HD constexpr bool may_read(uint32_t flags) {
+  return (flags & kOpenAccessMask) != kOpenWriteOnly;
+}
+GOFS_HD constexpr bool may_write(uint32_t flags) {
+  return (flags & kOpenAccessMask) != kOpenReadOnly;
+}
 
 namespace detail {
 
@@ -57,7 +71,13 @@ GOFS_HD inline Descriptor* find_file(const Filesystem& fs, int fd) {
   return descriptor != nullptr && (descriptor->flags & kOpenPath) == 0 ? descriptor : nullptr;
 }
 
-/// The inode that `fd` has open for more than its path, or null. As find_file, in fewer round trips
+/// The descriptor `fd` if it is open for reading, else null (EBADF).
+GOFS_HD inline Descriptor* find_readable(const Filesystem& fs, int fd) {
+  Descriptor* const descriptor = find_file(fs, fd);
+  return descriptor != nullptr && may_read(descriptor->flags) ? descriptor : nullptr;
+}
+
+/// The inode that `fd` has open for reading, or null. As find_readable, in fewer round trips
 /// to memory, none of which waits for another that it does not need; nothing is acquired [V3],
 /// since whoever has been given a descriptor has seen it opened.
 GOFS_HD inline OpenInode* find_file_inode(const Filesystem& fs, int fd) {
@@ -68,23 +88,37 @@ GOFS_HD inline OpenInode* find_file_inode(const Filesystem& fs, int fd) {
   const uint32_t state = simt::load_here(descriptor.state);
   const uint32_t flags = simt::load_here(descriptor.flags);
   const uint32_t place = simt::load_here(descriptor.open_inode);
-  const bool usable = index < count && state == kDescriptorOpen && (flags & kOpenPath) == 0;
+  const bool usable =
+      index < count && state == kDescriptorOpen && (flags & kOpenPath) == 0 && may_read(flags);
   return usable ? &inodes[place] : nullptr;
 }
 
 namespace detail {
 
+/// Whether the flags of an inode let anybody open it so: one that is append-only is appended to.
+GOFS_HD inline int check_frozen(const f2fs::Inode& inode, uint32_t flags) {
+  const bool writes = may_write(flags) || (flags & kOpenTruncate) != 0;
+  if ((inode.flags & format::kFlagImmutable) != 0 && writes) return -EPERM;
+  if ((inode.flags & format::kFlagAppend) == 0) return 0;
+  const bool appends = (flags & (kOpenAppend | kOpenTruncate)) == kOpenAppend;
+  return writes && !appends ? -EPERM : 0;
+}
+
 /// Opens an inode that was found. Collective, uniform. A descriptor, or a negative errno.
 GOFS_HD inline int open_found(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& inode,
                               uint32_t flags) {
-  const bool writes = (flags & kOpenAccessMask) != kOpenReadOnly || (flags & kOpenTruncate) != 0;
+  const bool writes = may_write(flags) || (flags & kOpenTruncate) != 0;
   if ((flags & kOpenDirectory) != 0 && !inode.is_directory()) return -ENOTDIR;
   if ((flags & kOpenPath) == 0) {
     if (inode.is_symlink()) return -ELOOP;
     if (inode.is_directory() && writes) return -EISDIR;
-    int error = check_permission(warp, fs, inode, kMayRead);
+    const uint32_t wanted =
+        (may_read(flags) ? uint32_t{kMayRead} : 0) | (writes ? uint32_t{kMayWrite} : 0);
+    int error = check_permission(warp, fs, inode, wanted);
     if (error < 0) return error;
-    if (writes) return -EROFS;
+    if (writes && fs.writer == nullptr) return -EROFS;
+    error = check_frozen(inode, flags);
+    if (error < 0) return error;
     if (!inode.is_directory() && !inode.is_regular()) return -ENXIO;  // device nodes have no driver
     error = f2fs::check_supported(inode);
     if (error < 0) return error;
@@ -117,20 +151,19 @@ GOFS_HD inline bool flags_known(uint32_t flags) {
 
 }  // namespace detail
 
-/// Opens `path`. Collective, uniform. A descriptor, or a negative errno; -EROFS for anything that
-/// would write, since the volume is mounted for reading.
-GOFS_NOINLINE GOFS_HD inline int open(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
-                                      uint32_t flags) {
+/// Opens what `path` names, which is there, as it is: `flags` without kOpenCreate and
+/// kOpenTruncate; open.h has all of them. Collective, uniform. A descriptor, or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int open_existing(simt::AnyWarp auto warp, Filesystem& fs,
+                                               const char* path, uint32_t flags) {
   if (!detail::flags_known(flags)) return -EINVAL;
   const bool no_follow = (flags & kOpenNoFollow) != 0;
   f2fs::Inode inode{};
-  int error = resolve(warp, fs, path, no_follow ? LastLink::kKeep : LastLink::kFollow, inode);
-  if (error == -ENOENT && (flags & kOpenCreate) != 0) error = -EROFS;
+  const int error = resolve(warp, fs, path, no_follow ? LastLink::kKeep : LastLink::kFollow, inode);
   return error < 0 ? error : detail::open_found(warp, fs, inode, flags);
 }
 
 /// Opens the file with number `ino`, for those who walk a whole volume: the permissions of the
-/// directories above it are not asked. Collective, uniform. As open().
+/// directories above it are not asked. Collective, uniform. As open_existing().
 GOFS_NOINLINE GOFS_HD inline int open_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
                                             uint32_t flags) {
   if (!detail::flags_known(flags)) return -EINVAL;

@@ -2,7 +2,7 @@
 //
 // Descriptors and the open inodes behind them: all that there are can be used, one inode is there
 // once however many have it open, and what is closed is free again.
-#include "vfs/open_files.h"
+#include "vfs/open.h"
 
 #include <gtest/gtest.h>
 

@@ -51,17 +51,22 @@ inline constexpr uint32_t kInlinePortionBytes = 128;
 
 }  // namespace detail
 
+/// Those of the `bytes` at `offset` that the file has: for sure where they are locked.
+GOFS_HD inline uint64_t bytes_before_end(const OpenInode& open, uint64_t offset, uint64_t bytes) {
+  const uint64_t size = simt::load_relaxed(open.inode.size_bytes);
+  return offset >= size ? 0 : simt::min(bytes, size - offset);
+}
+
 /// Checks the arguments of a read and cuts it at the end of the file. 0 or a negative errno;
 /// `bytes` may become 0.
 GOFS_HD inline int begin_read(const Filesystem& fs, int fd, uint64_t offset, uint64_t& bytes,
                               OpenInode*& open) {
-  const Descriptor* descriptor = find_file(fs, fd);
+  const Descriptor* descriptor = find_readable(fs, fd);
   if (descriptor == nullptr) return -EBADF;
   open = &fs.open_inodes[descriptor->open_inode];
   if (open->inode.is_directory()) return -EISDIR;
   if (offset > kOffsetMax || bytes > kOffsetMax) return -EINVAL;
-  const uint64_t size = open->inode.size_bytes;
-  bytes = offset >= size ? 0 : simt::min(bytes, size - offset);
+  bytes = bytes_before_end(*open, offset, bytes);
   return 0;
 }
 
@@ -108,11 +113,13 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread(simt::AnyWarp auto warp, Filesystem& 
                                            void* buffer, uint64_t bytes, uint64_t offset) {
   OpenInode* open = nullptr;
   const int error = begin_read(fs, fd, offset, bytes, open);
+  bytes = warp.shfl(bytes, 0);  // the file may be growing
   if (error < 0 || bytes == 0) return error;
   RangeHold hold{};
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   const int locked = lock_shared(warp, open->lock, ByteRange{offset, bytes}, deadline, hold);
   if (locked < 0) return locked;
+  bytes = warp.shfl(bytes_before_end(*open, offset, bytes), 0);
   const ReadFailure failure =
       read_striped(warp, fs, open->inode, static_cast<uint8_t*>(buffer), bytes, offset, 0, 1);
   unlock_shared(warp, open->lock, hold);
@@ -188,6 +195,11 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto war
     waiting &= ~same;
   }
   const bool locked = active;
+  if (active) bytes = bytes_before_end(*open, request.offset, bytes);
+  if (active && bytes == 0) {
+    result = 0;
+    active = false;
+  }
 
   // A lane that reads nothing has no file; any inode will do for it.
   const f2fs::Inode& inode = active ? open->inode : fs.open_inodes[0].inode;
@@ -212,7 +224,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto war
 /// else 0. The file is locked.
 GOFS_HD inline uint32_t block_within_reach(const f2fs::Inode& inode, const ReadRequest& request,
                                            uint64_t lba_mask) {
-  const uint64_t size = inode.size_bytes;
+  const uint64_t size = simt::load_here(inode.size_bytes);
   const uint64_t mapped_blocks = inode.block_map_blocks;
   const uint32_t* const map = simt::load_here(inode.block_map);
   const uint64_t index = request.offset >> kBlockShift;

@@ -13,6 +13,7 @@
 
 #include "host/image/pattern.h"
 #include "vfs/async.h"
+#include "vfs/open.h"
 #include "vfs/read_together.h"
 #include "vfs/vfs_for_test.hpp"
 

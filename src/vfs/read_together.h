@@ -28,9 +28,12 @@ GOFS_HD inline void begin_together(simt::AnyWarp auto warp, Filesystem& fs, Shar
                                    int fd, uint64_t bytes, uint64_t offset) {
   SharedRead begun{0, bytes, nullptr, {}, kNoFailure};
   begun.error = begin_read(fs, fd, offset, begun.bytes, begun.open);
+  begun.bytes = warp.shfl(begun.bytes, 0);  // the file may be growing
+  if (begun.error == 0 && begun.bytes == 0) begun.open = nullptr;
   if (begun.error == 0 && begun.bytes != 0) {
     const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
     begun.error = lock_shared(warp, begun.open->lock, {offset, begun.bytes}, deadline, begun.hold);
+    if (begun.error == 0) begun.bytes = bytes_before_end(*begun.open, offset, begun.bytes);
   }
   if (warp.thread_rank() == 0) shared = begun;
 }
@@ -46,7 +49,7 @@ GOFS_HD int64_t pread_together(const Crew& crew, Filesystem& fs, SharedRead& sha
   crew.sync();  // everybody has taken the outcome of a former read
   if (crew.index() == 0) detail::begin_together(warp, fs, shared, fd, bytes, offset);
   crew.sync();
-  if (shared.error < 0 || shared.bytes == 0) return shared.error;
+  if (shared.error < 0 || shared.open == nullptr) return shared.error;  // or nothing to read
   if (crew.index() < crew.count()) {
     const ReadFailure failed =
         read_striped(warp, fs, shared.open->inode, static_cast<uint8_t*>(buffer), shared.bytes,

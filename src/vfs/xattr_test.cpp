@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "host/image/reader_for_test.h"
+#include "vfs/open.h"
 #include "vfs/vfs_for_test.hpp"
 
 namespace gofs::vfs {

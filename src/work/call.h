@@ -6,6 +6,7 @@
 
 #include "vfs/async.h"
 #include "vfs/metadata.h"
+#include "vfs/open.h"
 #include "vfs/set_xattr.h"
 
 namespace gofs::work {
@@ -39,7 +40,12 @@ enum class CallKind : uint32_t {
   kFsetxattr,     // descriptor, name, buffer, bytes, flags
   kRemovexattr,   // path, keep_link, name
   kFremovexattr,  // descriptor, name
+  kTruncate,      // path, bytes (the size)
+  kFtruncate,     // descriptor, bytes (the size)
   kSync,
+  // -> bytes written
+  kPwrite,  // descriptor, buffer, bytes, offset
+  kWrite,   // descriptor, buffer, bytes
 };
 
 struct CallParams {
@@ -93,8 +99,17 @@ GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, CallParams& call)
       return vfs::removexattr(warp, fs, call.path, last, call.name);
     case CallKind::kFremovexattr:
       return vfs::fremovexattr(warp, fs, call.descriptor, call.name);
+    case CallKind::kTruncate:
+      return vfs::truncate(warp, fs, call.path, call.bytes);
+    case CallKind::kFtruncate:
+      return vfs::ftruncate(warp, fs, call.descriptor, call.bytes);
     case CallKind::kSync:
       return vfs::sync(warp, fs);
+    case CallKind::kPwrite:
+      return vfs::pwrite(warp, fs, call.descriptor, call.buffer, call.bytes,
+                         static_cast<uint64_t>(call.offset));
+    case CallKind::kWrite:
+      return vfs::write(warp, fs, call.descriptor, call.buffer, call.bytes);
     default:
       return -ENOSYS;
   }
