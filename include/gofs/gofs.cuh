@@ -48,8 +48,10 @@ using vfs::kMayExecute;
 using vfs::kMayRead;
 using vfs::kMayWrite;
 using vfs::kOpenAppend;
+using vfs::kOpenCreate;
 using vfs::kOpenDataSync;
 using vfs::kOpenDirectory;
+using vfs::kOpenExclusive;
 using vfs::kOpenNoFollow;
 using vfs::kOpenPath;
 using vfs::kOpenReadOnly;
@@ -242,11 +244,15 @@ __device__ ThisThread scope(const cooperative_groups::thread_block_tile<1, Paren
 }  // namespace device_detail
 
 /// Opens a file or directory. `flags` as in open(2). A descriptor, or a negative errno: -EROFS for
-/// flags that would write where the volume is mounted for reading.
+/// flags that would write where the volume is mounted for reading. `mode`: the permissions of a
+/// file that is made (kOpenCreate); there is no umask.
 template <typename Group>
-__device__ int open(const Group& group, VolumeHandle vol, const char* path, uint32_t flags = 0) {
-  return static_cast<int>(device_detail::scope(group).once(
-      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::open(warp, *vol, path, flags); }));
+__device__ int open(const Group& group, VolumeHandle vol, const char* path, uint32_t flags = 0,
+                    uint32_t mode = 0666) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::open(warp, *vol, path, flags, mode);
+      }));
 }
 
 /// 0 or -EBADF. Nobody else is using the descriptor.
@@ -461,6 +467,38 @@ __device__ int64_t write(const Group& group, VolumeHandle vol, int fd, const voi
                          uint64_t bytes) {
   return device_detail::scope(group).once(
       vol, [&](simt::AnyWarp auto warp) { return vfs::write(warp, *vol, fd, buffer, bytes); });
+}
+
+/// mkdir(2). 0 or a negative errno; so the next ones.
+template <typename Group>
+__device__ int mkdir(const Group& group, VolumeHandle vol, const char* path, uint32_t mode = 0777) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::mkdir(warp, *vol, path, mode); }));
+}
+
+template <typename Group>
+__device__ int mknod(const Group& group, VolumeHandle vol, const char* path, uint32_t mode,
+                     uint32_t major = 0, uint32_t minor = 0) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::mknod(warp, *vol, path, mode, {major, minor});
+      }));
+}
+
+/// `target` is NUL-terminated.
+template <typename Group>
+__device__ int symlink(const Group& group, VolumeHandle vol, const char* target, const char* path) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::symlink(warp, *vol, target, path); }));
+}
+
+/// `path` becomes another name of `existing`.
+template <typename Group>
+__device__ int link(const Group& group, VolumeHandle vol, const char* existing, const char* path) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::link(warp, *vol, existing, path); }));
 }
 
 /// The file gets shorter, or longer with zeros. 0 or a negative errno.

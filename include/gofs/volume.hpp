@@ -107,7 +107,8 @@ class Volume {
   vfs::Filesystem* device() const;
 
   /// Flags as in <fcntl.h>; EROFS for what would write where the volume is mounted for reading.
-  Expected<int> open(const std::string& path, uint32_t flags = 0);
+  /// `mode`: the permissions of a file that is made (O_CREAT); there is no umask.
+  Expected<int> open(const std::string& path, uint32_t flags = 0, uint32_t mode = 0666);
   Expected<void> close(int fd);
   /// Bytes read: fewer than asked at the end of the file only.
   Expected<uint64_t> pread(int fd, void* buffer, uint64_t bytes, uint64_t offset);
@@ -147,6 +148,13 @@ class Volume {
   /// pwrite at the descriptor's position, which moves on by `bytes`. Portions of more than 1 MiB of
   /// several threads may mix on a GPU.
   Expected<uint64_t> write(int fd, const void* buffer, uint64_t bytes);
+  Expected<void> mkdir(const std::string& path, uint32_t mode = 0777);
+  /// A FIFO, a socket, a device or an empty file, as the type in `mode` says.
+  Expected<void> mknod(const std::string& path, uint32_t mode, uint32_t major = 0,
+                       uint32_t minor = 0);
+  Expected<void> symlink(const std::string& target, const std::string& path);
+  /// `path` becomes another name of `existing`.
+  Expected<void> link(const std::string& existing, const std::string& path);
   /// The file gets shorter, or longer with zeros.
   Expected<void> truncate(const std::string& path, uint64_t size);
   Expected<void> ftruncate(int fd, uint64_t size);

@@ -76,8 +76,9 @@ Expected<Volume> Volume::mount(const std::string& spec, const MountOptions& opti
 
 vfs::Filesystem* Volume::device() const { return state_->filesystem(); }
 
-Expected<int> Volume::open(const std::string& path, uint32_t flags) {
-  const auto answer = state_->call({.kind = CallKind::kOpen, .path = &path, .flags = flags});
+Expected<int> Volume::open(const std::string& path, uint32_t flags, uint32_t mode) {
+  const auto answer =
+      state_->call({.kind = CallKind::kOpen, .path = &path, .flags = flags, .mode = mode});
   if (answer.result < 0) return state_->explain(answer.result, path);
   const int fd = static_cast<int>(answer.result);
   state_->name_descriptor(fd, path);
@@ -267,6 +268,23 @@ Expected<uint64_t> Volume::write(int fd, const void* buffer, uint64_t bytes) {
   }
 }
 
+Expected<void> Volume::mkdir(const std::string& path, uint32_t mode) {
+  return change(*state_, {.kind = CallKind::kMkdir, .mode = mode}, &path);
+}
+
+Expected<void> Volume::mknod(const std::string& path, uint32_t mode, uint32_t major,
+                             uint32_t minor) {
+  return change(*state_, {.kind = CallKind::kMknod, .mode = mode, .device = {major, minor}}, &path);
+}
+
+Expected<void> Volume::symlink(const std::string& target, const std::string& path) {
+  return change(*state_, {.kind = CallKind::kSymlink, .other = &target}, &path);
+}
+
+Expected<void> Volume::link(const std::string& existing, const std::string& path) {
+  return change(*state_, {.kind = CallKind::kLink, .other = &existing}, &path);
+}
+
 Expected<void> Volume::truncate(const std::string& path, uint64_t size) {
   return change(*state_, {.kind = CallKind::kTruncate, .bytes = size}, &path);
 }
@@ -276,11 +294,11 @@ Expected<void> Volume::ftruncate(int fd, uint64_t size) {
 }
 
 Expected<void> Volume::chmod(const std::string& path, uint32_t mode) {
-  return change(*state_, {.kind = CallKind::kChmod, .flags = mode}, &path);
+  return change(*state_, {.kind = CallKind::kChmod, .mode = mode}, &path);
 }
 
 Expected<void> Volume::fchmod(int fd, uint32_t mode) {
-  return change(*state_, {.kind = CallKind::kFchmod, .flags = mode, .descriptor = fd}, nullptr);
+  return change(*state_, {.kind = CallKind::kFchmod, .mode = mode, .descriptor = fd}, nullptr);
 }
 
 Expected<void> Volume::chown(const std::string& path, uint32_t uid, uint32_t gid) {

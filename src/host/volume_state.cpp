@@ -143,10 +143,12 @@ struct VolumeState::CallSlot {
   explicit CallSlot(simt::MemorySpace& memory)
       : params(memory, 1),
         path(memory, vfs::kPathBytesMax),
+        other(memory, vfs::kPathBytesMax),
         name(memory, vfs::kXattrNameBytesMax + 1),
         staging(memory, kStagingBytes) {}
   SharedArray<work::CallParams> params;
   SharedArray<char> path;
+  SharedArray<char> other;
   SharedArray<char> name;
   SharedArray<uint8_t> staging;
 };
@@ -362,12 +364,13 @@ VolumeState::Answer VolumeState::call(const Request& request) {
     answer.result = -ENODEV;
     return answer;
   }
-  if (request.path != nullptr) {
-    if (request.path->find('\0') != std::string::npos) {
+  for (const std::string* path : {request.path, request.other}) {
+    if (path == nullptr) continue;
+    if (path->find('\0') != std::string::npos) {
       answer.result = -ENOENT;
       return answer;
     }
-    if (request.path->size() >= vfs::kPathBytesMax) {
+    if (path->size() >= vfs::kPathBytesMax) {
       answer.result = -ENAMETOOLONG;
       return answer;
     }
@@ -394,6 +397,8 @@ VolumeState::Answer VolumeState::call(const Request& request) {
   params.fs = filesystem();
   params.kind = request.kind;
   params.flags = request.flags;
+  params.mode = request.mode;
+  params.device = request.device;
   params.descriptor = request.descriptor;
   params.offset = request.offset;
   params.keep_link = request.keep_link;
@@ -405,6 +410,10 @@ VolumeState::Answer VolumeState::call(const Request& request) {
   if (request.path != nullptr) {
     std::memcpy(slot->path.data(), request.path->c_str(), request.path->size() + 1);
     params.path = slot->path.data();
+  }
+  if (request.other != nullptr) {
+    std::memcpy(slot->other.data(), request.other->c_str(), request.other->size() + 1);
+    params.other = slot->other.data();
   }
   if (request.name != nullptr) {
     std::memcpy(slot->name.data(), request.name->c_str(), request.name->size() + 1);

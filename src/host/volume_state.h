@@ -84,9 +84,12 @@ class VolumeState {
   struct Request {
     work::CallKind kind;
     const std::string* path = nullptr;
-    bool keep_link = false;             // of a symbolic link itself
-    const std::string* name = nullptr;  // of an extended attribute
+    bool keep_link = false;              // of a symbolic link itself
+    const std::string* other = nullptr;  // another path, or a link's target
+    const std::string* name = nullptr;   // of an extended attribute
     uint32_t flags = 0;
+    uint32_t mode = 0;
+    format::DeviceNumber device{};
     int descriptor = -1;
     void* buffer = nullptr;       // results of up to `bytes` go there
     const void* input = nullptr;  // or `bytes` come from there, at most kInputBytesMax

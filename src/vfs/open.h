@@ -1,20 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// open(2) with all that it may do to the file.
+// open(2) with all that it may do: make the file, empty it.
 #pragma once
 
+#include "vfs/make_file.h"
 #include "vfs/write.h"
 
 namespace gofs::vfs {
 
-/// Opens `path`. Collective, uniform. A descriptor, or a negative errno: what resolve() says,
-/// -EINVAL, -EACCES, -EPERM, -EISDIR, -ENOTDIR, -ELOOP, -ENXIO, -EOPNOTSUPP, -EMFILE, -ENFILE;
-/// -EROFS where a volume that is mounted for reading would change.
+namespace detail {
+
+/// Makes the regular file that `path` is to name and opens it, whatever its permissions.
+/// Collective, uniform. A descriptor, or a negative errno: -EEXIST where it, or a link to nowhere,
+/// is there.
+GOFS_NOINLINE GOFS_HD inline int create(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
+                                        uint32_t flags, uint32_t permissions) {
+  ParentPath parent{};
+  int error = resolve_parent(warp, fs, path, parent);
+  if (error < 0) return error;
+  if (parent.slash_behind || is_no_name(parent.name)) return -EISDIR;
+  const auto mode = static_cast<uint16_t>(format::kModeRegular |
+                                          (permissions & uint32_t{format::kModePermissionMask}));
+  uint32_t ino = 0;
+  error = make_file_at(warp, fs, parent, {mode, {}, nullptr, 0}, ino);
+  f2fs::Inode inode{};
+  if (error == 0) error = load_uniform(warp, fs, ino, inode);
+  return error < 0 ? error : open_checked(warp, fs, inode, flags);
+}
+
+/// Opens what is there, or makes it. Collective, uniform.
+GOFS_HD inline int open_or_create(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
+                                  uint32_t flags, uint32_t permissions) {
+  if ((flags & kOpenCreate) == 0) return open_existing(warp, fs, path, flags);
+  if ((flags & kOpenDirectory) != 0) return -EINVAL;
+  const bool exclusive = (flags & kOpenExclusive) != 0;
+  int fd = exclusive ? -ENOENT : open_existing(warp, fs, path, flags);
+  if (fd != -ENOENT) return fd;
+  fd = create(warp, fs, path, flags, permissions);
+  // Another was faster; or the name is a link to nowhere, which is not made for it.
+  return fd == -EEXIST && !exclusive ? open_existing(warp, fs, path, flags) : fd;
+}
+
+}  // namespace detail
+
+/// Opens `path`; with kOpenCreate a file that is not there is made with `permissions`. Collective,
+/// uniform. A descriptor, or a negative errno: what resolve() says, -EINVAL, -EEXIST, -EACCES,
+/// -EPERM, -EISDIR, -ENOTDIR, -ELOOP, -ENXIO, -EOPNOTSUPP, -EMFILE, -ENFILE, -ENOSPC; -EROFS where
+/// a volume that is mounted for reading would change.
 GOFS_NOINLINE GOFS_HD inline int open(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
-                                      uint32_t flags) {
-  const int fd = open_existing(warp, fs, path, flags & ~(kOpenCreate | kOpenExclusive));
-  if (fd == -ENOENT && (flags & kOpenCreate) != 0) return -EROFS;
-  if (fd < 0 || (flags & kOpenTruncate) == 0 || (flags & kOpenPath) != 0) return fd;
+                                      uint32_t flags, uint32_t permissions = 0) {
+  if (!detail::flags_known(flags)) return -EINVAL;
+  if ((flags & kOpenPath) != 0) flags &= ~(kOpenCreate | kOpenExclusive | kOpenTruncate);
+  const int fd = detail::open_or_create(warp, fs, path, flags, permissions);
+  if (fd < 0 || (flags & kOpenTruncate) == 0) return fd;
   const int error = detail::resize_open(warp, fs, fs.open_inodes[fs.descriptors[fd].open_inode], 0);
   if (error == 0) return fd;
   (void)close(warp, fs, fd);

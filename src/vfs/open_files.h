@@ -104,8 +104,8 @@ GOFS_HD inline int check_frozen(const f2fs::Inode& inode, uint32_t flags) {
   return writes && !appends ? -EPERM : 0;
 }
 
-/// Opens an inode that was found. Collective, uniform. A descriptor, or a negative errno.
-GOFS_HD inline int open_found(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& inode,
+/// Whether an inode that was found may be opened so. Collective, uniform. 0 or a negative errno.
+GOFS_HD inline int check_open(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& inode,
                               uint32_t flags) {
   const bool writes = may_write(flags) || (flags & kOpenTruncate) != 0;
   if ((flags & kOpenDirectory) != 0 && !inode.is_directory()) return -ENOTDIR;
@@ -123,6 +123,12 @@ GOFS_HD inline int open_found(simt::AnyWarp auto warp, Filesystem& fs, const f2f
     error = f2fs::check_supported(inode);
     if (error < 0) return error;
   }
+  return 0;
+}
+
+/// A descriptor for an inode that may be opened. Collective, uniform; or a negative errno.
+GOFS_HD inline int open_checked(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& inode,
+                                uint32_t flags) {
   int fd = 0;
   if (warp.thread_rank() == 0) {
     fd = reserve_descriptor(fs);
@@ -143,6 +149,13 @@ GOFS_HD inline int open_found(simt::AnyWarp auto warp, Filesystem& fs, const f2f
   fd = warp.shfl(fd, 0);
   warp.sync();
   return fd;
+}
+
+/// Opens an inode that was found. Collective, uniform. A descriptor, or a negative errno.
+GOFS_HD inline int open_found(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& inode,
+                              uint32_t flags) {
+  const int error = check_open(warp, fs, inode, flags);
+  return error < 0 ? error : open_checked(warp, fs, inode, flags);
 }
 
 GOFS_HD inline bool flags_known(uint32_t flags) {

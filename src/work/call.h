@@ -12,7 +12,7 @@
 namespace gofs::work {
 
 enum class CallKind : uint32_t {
-  kOpen,       // path, flags -> descriptor
+  kOpen,       // path, flags, mode -> descriptor
   kClose,      // descriptor
   kPread,      // descriptor, buffer, bytes, offset -> bytes read
   kStat,       // path, keep_link -> stat
@@ -30,8 +30,8 @@ enum class CallKind : uint32_t {
   kListxattr,   // path, keep_link, buffer, bytes
   kFlistxattr,  // descriptor, buffer, bytes
   // Changes: -> 0.
-  kChmod,         // path, flags (mode)
-  kFchmod,        // descriptor, flags (mode)
+  kChmod,         // path, mode
+  kFchmod,        // descriptor, mode
   kChown,         // path, keep_link, uid, gid
   kFchown,        // descriptor, uid, gid
   kUtimens,       // path, keep_link, accessed, modified
@@ -40,6 +40,10 @@ enum class CallKind : uint32_t {
   kFsetxattr,     // descriptor, name, buffer, bytes, flags
   kRemovexattr,   // path, keep_link, name
   kFremovexattr,  // descriptor, name
+  kMkdir,         // path, mode
+  kMknod,         // path, mode, major, minor
+  kSymlink,       // other (the target), path
+  kLink,          // other (what exists), path
   kTruncate,      // path, bytes (the size)
   kFtruncate,     // descriptor, bytes (the size)
   kSync,
@@ -53,9 +57,12 @@ struct CallParams {
   CallKind kind;
   uint32_t flags;
   int descriptor;
-  const char* path;  // NUL-terminated, in shared memory
-  const char* name;  // of an extended attribute, as `path`
-  bool keep_link;    // of a symbolic link itself
+  const char* path;   // NUL-terminated, in shared memory
+  const char* other;  // another path, or a link's target, as `path`
+  const char* name;   // of an extended attribute, as `path`
+  uint32_t mode;
+  format::DeviceNumber device;
+  bool keep_link;  // of a symbolic link itself
   uint32_t uid;
   uint32_t gid;
   f2fs::TimeStamp accessed;
@@ -78,9 +85,9 @@ GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, CallParams& call)
   const vfs::LastLink last = last_link(call);
   switch (call.kind) {
     case CallKind::kChmod:
-      return vfs::chmod(warp, fs, call.path, call.flags);
+      return vfs::chmod(warp, fs, call.path, call.mode);
     case CallKind::kFchmod:
-      return vfs::fchmod(warp, fs, call.descriptor, call.flags);
+      return vfs::fchmod(warp, fs, call.descriptor, call.mode);
     case CallKind::kChown:
       return vfs::chown(warp, fs, call.path, last, call.uid, call.gid);
     case CallKind::kFchown:
@@ -99,6 +106,14 @@ GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, CallParams& call)
       return vfs::removexattr(warp, fs, call.path, last, call.name);
     case CallKind::kFremovexattr:
       return vfs::fremovexattr(warp, fs, call.descriptor, call.name);
+    case CallKind::kMkdir:
+      return vfs::mkdir(warp, fs, call.path, call.mode);
+    case CallKind::kMknod:
+      return vfs::mknod(warp, fs, call.path, call.mode, call.device);
+    case CallKind::kSymlink:
+      return vfs::symlink(warp, fs, call.other, call.path);
+    case CallKind::kLink:
+      return vfs::link(warp, fs, call.other, call.path);
     case CallKind::kTruncate:
       return vfs::truncate(warp, fs, call.path, call.bytes);
     case CallKind::kFtruncate:
@@ -122,7 +137,7 @@ GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, CallParams& call, vfs::S
   const vfs::LastLink last = last_link(call);
   switch (call.kind) {
     case CallKind::kOpen:
-      return vfs::open(warp, fs, call.path, call.flags);
+      return vfs::open(warp, fs, call.path, call.flags, call.mode);
     case CallKind::kClose:
       return vfs::close(warp, fs, call.descriptor);
     case CallKind::kPread:

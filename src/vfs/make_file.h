@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// New names: mkdir, mknod, symlink, link, and the making of files for open(). All functions are
+// collective with uniform arguments and answers, by one warp. Seen by others when the call returns,
+// durable after sync(). There is no umask: modes are taken as they are.
+#pragma once
+
+#include "f2fs/change_directory.h"
+#include "f2fs/links.h"
+#include "f2fs/make_inode.h"
+#include "vfs/change_attributes.h"
+#include "vfs/parent.h"
+
+namespace gofs::vfs {
+
+/// What a new name shall lead to.
+struct NewFile {
+  uint16_t mode;  // type and permissions
+  format::DeviceNumber device;
+  const char* target;  // of a symbolic link
+  uint32_t target_bytes;
+};
+
+namespace detail {
+
+/// Whether the caller may make names in `directory`. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int may_add_names(simt::AnyWarp auto warp, Filesystem& fs,
+                                               const f2fs::Inode& directory) {
+  if (directory.links == 0) return -ENOENT;  // it was removed
+  const int error = check_permission(warp, fs, directory, kMayWrite | kMayExecute);
+  if (error < 0) return error;
+  return (directory.flags & format::kFlagImmutable) != 0 ? -EPERM : 0;
+}
+
+/// Has the directory of `parent` for itself, makes sure that the name is free and may be made, and
+/// calls `make(f2fs::Inode& directory)` within an operation of `pages` pages and those for the
+/// entry. Collective, uniform. 0 or a negative errno: -EEXIST before anything else.
+template <typename Make>
+GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
+                      uint32_t pages, Make make) {
+  int error = lock_inode(warp, fs, parent.ino);
+  if (error < 0) return error;
+  f2fs::Inode directory{};
+  error = load_uniform(warp, fs, parent.ino, directory);
+  f2fs::DirectoryEntry entry{};
+  if (error == 0) {
+    error =
+        f2fs::find_entry(warp, fs.volume, directory, parent.name.bytes, parent.name.length, entry);
+    error = error == 0 ? -EEXIST : error == -ENOENT ? 0 : error;
+  }
+  if (error == 0) error = may_add_names(warp, fs, directory);
+  if (error == 0 && fs.writer == nullptr) error = -EROFS;
+  if (error == 0) {
+    const uint32_t all = pages + f2fs::pages_to_add_entry(directory);
+    error = operate(warp, fs, all, [&] { return make(directory); });
+  }
+  unlock_inode(warp, fs, parent.ino);
+  return error;
+}
+
+/// Owner and permissions of what is made in `directory`.
+GOFS_HD inline void inherit(const Credentials& who, const f2fs::Inode& directory,
+                            f2fs::NewInode& made) {
+  made.uid = who.uid;
+  made.gid = who.gid;
+  if ((directory.mode & kSetGroupId) == 0) return;
+  made.gid = directory.gid;
+  if ((made.mode & format::kModeTypeMask) == format::kModeDirectory) {
+    made.mode = static_cast<uint16_t>(made.mode | kSetGroupId);
+  } else if (who.uid != 0 && (made.mode & kGroupExecutes) != 0 && !who.in_group(directory.gid)) {
+    made.mode = static_cast<uint16_t>(made.mode & ~uint32_t{kSetGroupId});
+  }
+}
+
+/// A number that the next inode with the same nid will not have.
+GOFS_HD inline uint32_t new_generation(const f2fs::TimeStamp& now) {
+  return (static_cast<uint32_t>(now.seconds) * 0x9E3779B1u) ^ now.nanoseconds;
+}
+
+/// Makes the inode and enters it, within an operation. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesystem& fs,
+                                                f2fs::Inode& directory, const f2fs::EntryName& name,
+                                                const NewFile& file, uint32_t& ino) {
+  f2fs::Volume& volume = fs.volume;
+  f2fs::Writer& writer = *fs.writer;
+  f2fs::NewInode wanted{};
+  wanted.mode = file.mode;
+  wanted.name = name;
+  wanted.target = file.target;
+  wanted.target_bytes = file.target_bytes;
+  wanted.device = file.device;
+  wanted.now = time_now(fs);
+  wanted.generation = new_generation(wanted.now);
+  inherit(fs.credentials, directory, wanted);
+  const bool is_directory = (file.mode & format::kModeTypeMask) == format::kModeDirectory;
+  ino = 0;
+  int error = f2fs::make_inodes(warp, volume, writer, 1u, directory, wanted, ino);
+  error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+  if (error < 0) return error;
+  ino = warp.shfl(ino, 0);
+  uint32_t links = 0;
+  const auto count_link = [&](int32_t change) {
+    const int changed =
+        f2fs::change_links(warp, volume, 1u, directory.ino, change, wanted.now, links);
+    return simt::first_error(warp, warp.thread_rank() == 0 ? changed : 0);
+  };
+  if (is_directory) error = count_link(1);
+  if (error == 0) {
+    error = f2fs::add_entry(warp, volume, writer, directory, name,
+                            {ino, format::file_type_of_mode(file.mode)}, wanted.now);
+    if (error < 0 && is_directory) (void)count_link(-1);
+  }
+  if (error < 0) (void)f2fs::remove_nodes(warp, volume, writer, 1u, ino);
+  return error;
+}
+
+/// Collective, uniform.
+GOFS_HD inline int make_file_at(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
+                                const NewFile& file, uint32_t& ino) {
+  return make_name(warp, fs, parent, f2fs::kPagesToMakeInode + 1, [&](f2fs::Inode& directory) {
+    return make_and_enter(warp, fs, directory, parent.name, file, ino);
+  });
+}
+
+/// Makes what `path` is to name. Collective, uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int make_file(simt::AnyWarp auto warp, Filesystem& fs,
+                                           const char* path, const NewFile& file) {
+  ParentPath parent{};
+  const int error = resolve_parent(warp, fs, path, parent);
+  if (error < 0) return error;
+  if (is_no_name(parent.name)) return -EEXIST;
+  const bool is_directory = (file.mode & format::kModeTypeMask) == format::kModeDirectory;
+  if (parent.slash_behind && !is_directory) return -ENOENT;
+  uint32_t ino = 0;
+  return make_file_at(warp, fs, parent, file, ino);
+}
+
+}  // namespace detail
+
+/// mkdir(2). -EEXIST, -ENOENT, -ENOTDIR, -EACCES, -EPERM, -EROFS, -ENOSPC, -ENAMETOOLONG, and what
+/// resolve() and detail::operate() say; so the others.
+GOFS_HD inline int mkdir(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
+                         uint32_t permissions) {
+  const NewFile file{
+      static_cast<uint16_t>(format::kModeDirectory | (permissions & 01777)), {}, nullptr, 0};
+  return detail::make_file(warp, fs, path, file);
+}
+
+/// mknod(2): an empty regular file, a FIFO, a socket, or (by user 0 alone: -EPERM) a device.
+GOFS_HD inline int mknod(simt::AnyWarp auto warp, Filesystem& fs, const char* path, uint32_t mode,
+                         const format::DeviceNumber& device) {
+  const uint32_t type = mode & format::kModeTypeMask;
+  const bool is_device = type == format::kModeCharDevice || type == format::kModeBlockDevice;
+  if (is_device && fs.credentials.uid != 0) return -EPERM;
+  if (type == format::kModeDirectory) return -EPERM;
+  if (type == format::kModeSymlink || mode > UINT16_MAX) return -EINVAL;
+  const uint32_t regular = type == 0 ? uint32_t{format::kModeRegular} : 0;
+  const auto whole = static_cast<uint16_t>(mode | regular);
+  if (format::file_type_of_mode(whole) == format::kTypeUnknown) return -EINVAL;
+  return detail::make_file(warp, fs, path, {whole, device, nullptr, 0});
+}
+
+/// symlink(2): `target` is NUL-terminated. -ENOENT for an empty one, -ENAMETOOLONG for one that
+/// does not fit in an inode (some 3,400 bytes).
+GOFS_NOINLINE GOFS_HD inline int symlink(simt::AnyWarp auto warp, Filesystem& fs,
+                                         const char* target, const char* path) {
+  const int length = detail::path_length(warp, target);
+  if (length <= 0) return length == 0 ? -ENOENT : length;
+  const NewFile file{format::kModeSymlink | 0777, {}, target, static_cast<uint32_t>(length)};
+  const int error = detail::make_file(warp, fs, path, file);
+  return error == -EOPNOTSUPP ? -ENAMETOOLONG : error;
+}
+
+/// link(2): `path` becomes another name of what `existing` names, which is no directory (-EPERM);
+/// of a symbolic link itself.
+GOFS_NOINLINE GOFS_HD inline int link(simt::AnyWarp auto warp, Filesystem& fs, const char* existing,
+                                      const char* path) {
+  f2fs::Inode inode{};
+  int error = resolve(warp, fs, existing, LastLink::kKeep, inode);
+  ParentPath parent{};
+  if (error == 0) error = resolve_parent(warp, fs, path, parent);
+  if (error < 0) return error;
+  if (is_no_name(parent.name)) return -EEXIST;
+  if (parent.slash_behind) return -ENOENT;
+  return detail::make_name(warp, fs, parent, 1, [&](f2fs::Inode& directory) -> int {
+    if (inode.is_directory() || detail::is_frozen(inode)) return -EPERM;
+    const f2fs::TimeStamp now = time_now(fs);
+    uint32_t links = 0;
+    const auto count_link = [&](int32_t change) {
+      const int changed = f2fs::change_links(warp, fs.volume, 1u, inode.ino, change, now, links);
+      return simt::first_error(warp, warp.thread_rank() == 0 ? changed : 0);
+    };
+    const int counted = count_link(1);
+    if (counted < 0) return counted;
+    const int added = f2fs::add_entry(warp, fs.volume, *fs.writer, directory, parent.name,
+                                      {inode.ino, format::file_type_of_mode(inode.mode)}, now);
+    if (added < 0) (void)count_link(-1);
+    return added;
+  });
+}
+
+}  // namespace gofs::vfs

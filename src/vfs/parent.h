@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a path to the directory that its last name belongs to, for those who make that name.
+#pragma once
+
+#include "f2fs/dentry_space.h"
+#include "vfs/path.h"
+
+namespace gofs::vfs {
+
+struct ParentPath {
+  uint32_t ino;          // of the directory
+  f2fs::EntryName name;  // in the caller's path; length 0: the path is that of the root
+  bool slash_behind;     // only a directory is named so
+};
+
+/// `.` and `..`, and the root's missing name, which nobody can make.
+GOFS_HD inline bool is_no_name(const f2fs::EntryName& name) {
+  const bool dot = name.length == 1 && name.bytes[0] == '.';
+  const bool dotdot = name.length == 2 && name.bytes[0] == '.' && name.bytes[1] == '.';
+  return name.length == 0 || dot || dotdot;
+}
+
+/// Collective, uniform. 0 or a negative errno, as resolve().
+GOFS_NOINLINE GOFS_HD inline int resolve_parent(simt::AnyWarp auto warp, Filesystem& fs,
+                                                const char* path, ParentPath& parent) {
+  const int length = detail::path_length(warp, path);
+  if (length <= 0) return length == 0 ? -ENOENT : length;
+  auto end = static_cast<uint32_t>(length);
+  while (end != 0 && path[end - 1] == '/') --end;
+  uint32_t begin = end;
+  while (begin != 0 && path[begin - 1] != '/') --begin;
+  parent.name = {path + begin, end - begin};
+  parent.slash_behind = end != static_cast<uint32_t>(length);
+  if (parent.name.length > format::kNameBytesMax) return -ENAMETOOLONG;
+  f2fs::Inode inode{};
+  detail::Walk walk{path, begin, 0, false, {}};
+  const int error = detail::walk_path(warp, fs, walk, LastLink::kFollow, inode);
+  if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);
+  if (error < 0) return error;
+  parent.ino = inode.ino;
+  return inode.is_directory() ? f2fs::check_supported(inode) : -ENOTDIR;
+}
+
+}  // namespace gofs::vfs
