@@ -29,16 +29,37 @@ inline constexpr uint32_t kFrameReferenced = 1u << 22;
 inline constexpr uint32_t kFrameDirty = 1u << 23;
 inline constexpr uint32_t kNoFrame = 0xffffffffu;
 
-/// What a key's page is; part of the key.
-enum class PageKind : uint64_t { kNone = 0, kNode = 1, kBlock = 2, kNat = 3 };
+/// What a key's page is; the upper bits of the key, so that no key is a small number.
+enum class PageKind : uint64_t { kNone = 0, kNode = 1, kBlock = 2, kNat = 3, kDirectory = 4 };
+
+inline constexpr uint32_t kPageKindShift = 61;
+inline constexpr uint32_t kDirectoryIndexBits = 29;
+/// Blocks of a directory that have a key. Linux ends earlier: its hash levels double, and a level
+/// of that size would have more entries than there are nids.
+inline constexpr uint64_t kDirectoryBlocksMax = uint64_t{1} << kDirectoryIndexBits;
 
 /// `id` is a nid for kNode, a block address for kBlock, for kNat the number of a block of the NAT,
 /// whichever of its copies is current. Never 0.
 GOFS_HD constexpr uint64_t page_key(PageKind kind, uint32_t id) {
-  return static_cast<uint64_t>(kind) << 32 | id;
+  return static_cast<uint64_t>(kind) << kPageKindShift | id;
 }
-GOFS_HD constexpr PageKind kind_of(uint64_t key) { return static_cast<PageKind>(key >> 32); }
+GOFS_HD constexpr PageKind kind_of(uint64_t key) {
+  return static_cast<PageKind>(key >> kPageKindShift);
+}
 GOFS_HD constexpr uint32_t id_of(uint64_t key) { return static_cast<uint32_t>(key); }
+
+/// Block `index` < kDirectoryBlocksMax of the directory `ino`, wherever it lies: it gets a new
+/// address each time it is written.
+GOFS_HD constexpr uint64_t directory_key(uint32_t ino, uint64_t index) {
+  return static_cast<uint64_t>(PageKind::kDirectory) << kPageKindShift |
+         uint64_t{ino} << kDirectoryIndexBits | index;
+}
+GOFS_HD constexpr uint32_t directory_of(uint64_t key) {
+  return static_cast<uint32_t>(key >> kDirectoryIndexBits);
+}
+GOFS_HD constexpr uint64_t directory_index_of(uint64_t key) {
+  return key & (kDirectoryBlocksMax - 1);
+}
 
 struct alignas(128) FrameSet {
   uint64_t keys[kWays];
