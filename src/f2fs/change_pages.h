@@ -45,6 +45,44 @@ GOFS_HD int change_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes
   }
 }
 
+/// As change_pages(), but lanes with the same page change it together, each of them other bytes:
+/// `use(uint8_t* page)` is called on all of them while nobody else looks.
+template <typename Load, typename Use>
+GOFS_HD int change_pages_together(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                                  uint64_t key, Load load, Use use) {
+  PageCache& cache = volume.cache;
+  const uint32_t rank = warp.thread_rank();
+  bool wanted = (lanes >> rank & 1u) != 0;
+  int result = 0;
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  simt::Backoff backoff;
+  for (;;) {
+    const uint32_t left = warp.ballot(wanted);
+    if (left == 0) return result;
+    const int loaded = load(left);
+    if (wanted && loaded < 0) {
+      result = loaded;
+      wanted = false;
+    }
+    const uint32_t leader = simt::lowest_bit(warp.match_any(wanted ? key : uint64_t{rank}));
+    uint32_t frame = kNoFrame;
+    if (wanted && leader == rank) {
+      frame = find_frame(cache, key);
+      if (frame != kNoFrame && !take_frame(cache, frame, key)) frame = kNoFrame;
+    }
+    warp.sync();  // What the leader acquired, its lanes may change.
+    const uint32_t shared_frame = warp.shfl(frame, leader);
+    if (wanted && shared_frame != kNoFrame) {
+      use(cache.page(shared_frame));
+      wanted = false;
+    }
+    warp.sync();  // All are done before it is given back.
+    if (frame != kNoFrame) give_back_frame(cache, frame, true);
+    if (warp.any(wanted && deadline.passed())) return wanted ? -EBUSY : result;
+    if (warp.ballot(wanted) == left) backoff.pause();
+  }
+}
+
 /// Calls `use(format::NatBlock&)` on each lane in `lanes` with block `index` of the NAT, to change
 /// it; `use` says whether it has. Collective as change_pages is.
 template <typename Use>
@@ -86,6 +124,18 @@ GOFS_HD int change_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes
         use(*reinterpret_cast<format::NodeBlock*>(page));
         return true;
       });
+}
+
+/// As change_nodes(), but lanes with the same node change it together, each of them other words.
+template <typename Use>
+GOFS_HD int change_nodes_together(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                                  uint32_t nid, uint32_t ino, Use use) {
+  return change_pages_together(
+      warp, volume, lanes, page_key(PageKind::kNode, nid),
+      [&](uint32_t missing) {
+        return with_nodes(warp, volume, missing, nid, ino, [](const format::NodeBlock&) {});
+      },
+      [&](uint8_t* page) { use(*reinterpret_cast<format::NodeBlock*>(page)); });
 }
 
 }  // namespace gofs::f2fs

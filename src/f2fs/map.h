@@ -44,12 +44,23 @@ struct LastNode {
   uint32_t first_word;  // its words [first_word, first_word + count) are the addresses
   uint32_t count;
   uint64_t first_index;  // of the file block of the first
+  uint32_t address;      // the block's, as it stands there
+};
+
+/// A node that a walk did not find: its nid would stand in a word of its parent.
+struct MissingNode {
+  uint32_t parent_nid;
+  uint32_t parent_word;
+  uint32_t node_offset;
 };
 
 /// Walks down the tree of nodes. As map_blocks, for lanes whose block map does not have the answer.
-GOFS_NOINLINE GOFS_HD inline int walk_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
-                                            const Inode& inode, uint64_t index, BlockPlace& place,
-                                            LastNode& last) {
+/// `supply(lanes, missing, nid)` is called collectively for lanes that miss a node and may give its
+/// nid, or a negative errno; where it leaves 0, a subtree of holes begins.
+template <typename Supply>
+GOFS_NOINLINE GOFS_HD int walk_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                                     const Inode& inode, uint64_t index, BlockPlace& place,
+                                     LastNode& last, Supply supply) {
   const uint32_t rank = warp.thread_rank();
   bool active = (lanes >> rank & 1u) != 0;
   int result = 0;
@@ -66,6 +77,7 @@ GOFS_NOINLINE GOFS_HD inline int walk_nodes(simt::AnyWarp auto warp, Volume& vol
   uint32_t block = format::kNullAddr;
   place = BlockPlace{format::kNullAddr, 1};
   last = LastNode{};
+  constexpr uint32_t kFirstNidWord = offsetof(format::Inode, i_nid) / 4;
   uint32_t nid = inode.ino;
   for (int level = 0; level <= static_cast<int>(format::kNodeDepthMax); ++level) {
     const uint32_t going = warp.ballot(active && level <= depth);
@@ -84,8 +96,18 @@ GOFS_NOINLINE GOFS_HD inline int walk_nodes(simt::AnyWarp auto warp, Volume& vol
             in_place = node.footer.node_offset() == node_offsets[level];
           }
         });
+    int supplied = 0;
+    const uint32_t absent = warp.ballot(mine && read == 0 && in_place && level < depth && !next);
+    if (absent != 0) {
+      const MissingNode missing{nid, (level == 0 ? kFirstNidWord : 0) + offsets[level],
+                                node_offsets[simt::min(level, depth - 1) + 1]};
+      supplied = supply(absent, missing, next);
+    }
     if (!mine) continue;
-    if (read < 0 || !in_place) {
+    if ((absent >> rank & 1u) != 0 && supplied < 0) {
+      result = supplied;
+      active = false;
+    } else if (read < 0 || !in_place) {
       result =
           read < 0 ? read : report(*volume.corruptions, {Structure::kNodeFooter, 0, nid, index});
       place.span = rest_of_subtree(offsets, level - 1, depth);
@@ -93,8 +115,8 @@ GOFS_NOINLINE GOFS_HD inline int walk_nodes(simt::AnyWarp auto warp, Volume& vol
     } else if (level == depth) {
       block = next;
       const uint32_t header_words = offsetof(format::Inode, i_addr) / 4 + inode.extra_words;
-      last = level == 0 ? LastNode{nid, header_words, inode.slot_count, index - offsets[0]}
-                        : LastNode{nid, 0, format::kNodeSlots, index - offsets[level]};
+      last = level == 0 ? LastNode{nid, header_words, inode.slot_count, index - offsets[0], next}
+                        : LastNode{nid, 0, format::kNodeSlots, index - offsets[level], next};
     } else if (next == 0) {
       place.span = rest_of_subtree(offsets, level, depth);
       active = false;  // a whole subtree of holes
@@ -163,7 +185,9 @@ GOFS_HD inline int map_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t 
 
   BlockPlace walked{};
   detail::LastNode last{};
-  const int error = detail::walk_nodes(warp, volume, unknown, inode, index, walked, last);
+  const int error =
+      detail::walk_nodes(warp, volume, unknown, inode, index, walked, last,
+                         [](uint32_t, const detail::MissingNode&, uint32_t&) { return 0; });
   const bool asked = mine && known == 0;
   if (asked) place = walked;
   const uint32_t filling = warp.ballot(asked && kept && error == 0 && last.nid != 0);

@@ -153,7 +153,7 @@ GOFS_NOINLINE GOFS_HD inline int store_draft(simt::AnyWarp auto warp, Volume& vo
       auto* const area = reinterpret_cast<uint8_t*>(&node) + inode.inline_xattr_offset;
       for (uint32_t i = 0; i < xattrs.inline_bytes; ++i) area[i] = xattrs.parts.blocks[0][i];
       node.inode.i_xattr_nid = needs_node ? nid : 0;
-      node.inode.i_blocks = inode.block_count + needs_node - had_node;
+      node.inode.i_blocks = node.inode.i_blocks + needs_node - had_node;
       node.inode.i_ctime = changed.seconds;
       node.inode.i_ctime_nsec = changed.nanoseconds;
     });
