@@ -108,33 +108,49 @@ struct SoughtName {
   uint32_t hash;
 };
 
-/// Searches the blocks of a directory. As find_place.
-GOFS_NOINLINE GOFS_HD inline int find_in_blocks(simt::AnyWarp auto warp, Volume& volume,
-                                                const Inode& directory, const SoughtName& sought,
-                                                EntryPlace& found) {
-  // Candidates: the blocks of one bucket in each level, in order of level.
-  const uint32_t all = warp.ballot(true);
-  const uint32_t depth = simt::min(directory.dir_depth, format::kDirDepthMax);
-  const uint32_t width = warp.size();
-  const uint64_t blocks = directory_blocks(directory);
+/// The blocks where an entry of some hash may stand: those of one bucket in each level, in order of
+/// level.
+struct Candidates {
+  uint32_t hash;
+  uint32_t dir_level;
+  uint32_t levels;
   uint32_t level = 0;
   uint32_t in_bucket = 0;
-  bool hit = false;
-  int error = 0;
-  while (level < depth && !hit && error == 0) {
-    // The warp's next candidates: lane k takes the k-th from here.
-    uint64_t index = 0;
-    bool candidate = false;
-    for (uint32_t k = 0; k < width && level < depth; ++k) {
+
+  GOFS_HD bool more() const { return level < levels; }
+  /// Gives the warp its next ones: lane k the k-th from here, its `index` and `its_level`, if there
+  /// are so many. Not collective, but the same on all lanes.
+  GOFS_HD bool next(simt::AnyWarp auto warp, uint64_t& index, uint32_t& its_level) {
+    bool given = false;
+    for (uint32_t k = 0; k < warp.size() && more(); ++k) {
       if (k == warp.thread_rank()) {
-        index = format::dir_bucket_start(level, directory.dir_level, sought.hash) + in_bucket;
-        candidate = index < blocks;
+        index = format::dir_bucket_start(level, dir_level, hash) + in_bucket;
+        its_level = level;
+        given = true;
       }
       if (++in_bucket == format::dir_bucket_blocks(level)) {
         in_bucket = 0;
         ++level;
       }
     }
+    return given;
+  }
+};
+
+/// Searches the blocks of a directory. As find_place.
+GOFS_NOINLINE GOFS_HD inline int find_in_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                                const Inode& directory, const SoughtName& sought,
+                                                EntryPlace& found) {
+  const uint32_t all = warp.ballot(true);
+  const uint64_t blocks = directory_blocks(directory);
+  Candidates candidates{sought.hash, directory.dir_level,
+                        simt::min(directory.dir_depth, format::kDirDepthMax)};
+  bool hit = false;
+  int error = 0;
+  while (candidates.more() && !hit && error == 0) {
+    uint64_t index = 0;
+    uint32_t level = 0;
+    const bool candidate = candidates.next(warp, index, level) && index < blocks;
     uint32_t present = warp.ballot(candidate);
     uint64_t span = 1;
     if ((present & (present - 1)) != 0) {

@@ -67,7 +67,7 @@ struct alignas(128) FrameSet {
   uint32_t lock;  // held while a frame of the set is claimed
   uint32_t hand;
   uint32_t overflow;  // pages of this set may lie in so many sets after it
-  uint32_t cleaned;   // pages of this set that were written; wraps around
+  uint32_t cleaned;   // pages of this set that were written or given up; wraps around
 };
 static_assert(sizeof(FrameSet) == 128);
 
@@ -274,6 +274,20 @@ GOFS_HD inline void forget_frame(PageCache& cache, uint32_t frame) {
   abandon_frame(cache, frame);
 }
 
+/// Says that nothing lies any more where somebody may have looked up the page `key`, so that he
+/// does not bring it back, and finds the frame of who has done so already, or kNoFrame. False while
+/// the set is busy.
+GOFS_HD inline bool outdate_key(const PageCache& cache, uint64_t key, uint32_t& frame) {
+  FrameSet& set = cache.sets[cache.set_of(key)];
+  if (!simt::try_lock(set.lock)) return false;
+  // Under the lock of all claims of the key: one that was made before is found here, and one that
+  // comes later sees the count. [C3]
+  simt::AtomicRef<uint32_t>(set.cleaned).fetch_add(1, simt::memory_order_release);
+  frame = find_frame(cache, key);
+  simt::unlock(set.lock);
+  return true;
+}
+
 /// Whether `frame`, which may be past the last one, holds a changed page of a kind, and its `key`.
 GOFS_HD inline bool is_dirty_page(const PageCache& cache, uint32_t frame, PageKind kind,
                                   uint64_t& key) {
@@ -282,8 +296,8 @@ GOFS_HD inline bool is_dirty_page(const PageCache& cache, uint32_t frame, PageKi
   return kind_of(key) == kind && (simt::load_relaxed(cache.state(frame)) & kFrameDirty) != 0;
 }
 
-/// How often a page of the set of `key` was written. If this is the same before its place on disk
-/// is looked up and after a frame was claimed for it, it still lies there. [C3]
+/// How often a page of the set of `key` was written or given up. If this is the same before its
+/// place on disk is looked up and after a frame was claimed for it, it still lies there. [C3]
 GOFS_HD inline uint32_t cleaned_count(const PageCache& cache, uint64_t key) {
   return simt::load_acquire(cache.sets[cache.set_of(key)].cleaned);
 }
