@@ -92,12 +92,14 @@ GOFS_HD inline int check_entry(Volume& volume, const Inode& directory,
 }
 
 /// A directory whose entries have moved from its inode to blocks since `directory` was loaded, as
-/// it is now. They never move back. Collective, uniform.
+/// it is now. They never move back. -ENOENT if it was removed. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int reload_moved(simt::AnyWarp auto warp, Volume& volume,
                                               const Inode& directory, Inode& now) {
   const int error =
       simt::first_error(warp, load_inodes(warp, volume, warp.ballot(true), directory.ino, now));
-  if (error < 0 || !now.has_inline_dentries()) return error;
+  if (error < 0) return error;
+  if (!now.is_directory() || now.generation != directory.generation) return -ENOENT;
+  if (!now.has_inline_dentries()) return 0;
   return report_once(warp, *volume.corruptions, {Structure::kDirectory, 0, directory.ino, 0});
 }
 

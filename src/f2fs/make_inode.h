@@ -15,9 +15,9 @@ struct NewInode {
   uint16_t mode;  // type and permissions
   uint32_t uid;
   uint32_t gid;
-  uint32_t generation;
-  EntryName name;      // in the parent
-  const char* target;  // of a symbolic link, else null
+  uint32_t generation;  // not that of an inode which had the same number before
+  EntryName name;       // in the parent
+  const char* target;   // of a symbolic link, else null
   uint32_t target_bytes;
   format::DeviceNumber device;
   TimeStamp now;

@@ -231,7 +231,7 @@ TEST_P(MakeInodeTest, every_kind_is_what_was_asked_for) {
 TEST_P(MakeInodeTest, any_tree_agrees_with_a_model) {
   GOFS_NEED_TOOL("fsck.f2fs");
   std::mt19937_64 random(printed_seed());
-  const auto draw = [&](size_t count) { return static_cast<uint32_t>(random() % count); };
+  const auto pick = [&](size_t count) { return static_cast<uint32_t>(random() % count); };
   for (const uint32_t feature : {uint32_t{0}, kAllFeatures}) {
     TestImage image(leave_empty, feature);
     std::map<uint32_t, NamesOf> tree{{format::kRootIno, {}}};  // by directory
@@ -247,18 +247,18 @@ TEST_P(MakeInodeTest, any_tree_agrees_with_a_model) {
       ASSERT_EQ(writing.begin().error, 0);
       for (uint32_t turn = 0; turn < (width() == 1 ? 1500u : 120u); ++turn) {
         const auto some_directory = [&] {
-          return std::next(tree.begin(), draw(tree.size()))->first;
+          return std::next(tree.begin(), pick(tree.size()))->first;
         };
         const uint32_t at = some_directory();
         NamesOf& names = tree[at];
-        const std::string name(1 + draw(random() % 4 == 0 ? 255 : 12),
-                               static_cast<char>('a' + draw(26)));
+        const std::string name(1 + pick(random() % 4 == 0 ? 255 : 12),
+                               static_cast<char>('a' + pick(26)));
         const auto found =
-            names.empty() ? names.end() : std::next(names.begin(), draw(names.size()));
-        const uint32_t what = draw(5);
+            names.empty() ? names.end() : std::next(names.begin(), pick(names.size()));
+        const uint32_t what = pick(5);
         if (what < 3 && names.count(name) == 0) {
-          Wanted wanted{name, kModes[draw(std::size(kModes))]};
-          if (wanted.mode == kModes[2]) wanted.target = std::string(1 + draw(200), 't');
+          Wanted wanted{name, kModes[pick(std::size(kModes))]};
+          if (wanted.mode == kModes[2]) wanted.target = std::string(1 + pick(200), 't');
           const int64_t ino = make_alone(writing, at, wanted);
           ASSERT_GT(ino, 0);
           const auto made = static_cast<uint32_t>(ino);
