@@ -42,8 +42,36 @@ GOFS_HD inline uint32_t nth_bit(uint32_t word, uint32_t n) {
   return simt::lowest_bit(word);
 }
 
-/// Takes a free segment; kNullSegno if there is none. One lane.
-GOFS_HD inline uint32_t take_free_segment(const Volume& volume, Writer& writer) {
+/// Free segments that data leaves to checkpoints: one that could not write the nodes and the blocks
+/// of directories that have changed would never come, and without it no block that was given back
+/// could be had again.
+GOFS_HD inline uint32_t segments_for_checkpoint(const Volume& volume) {
+  const uint32_t frames = volume.cache.frame_count();
+  const uint32_t nodes = simt::min(frames, simt::load_relaxed(volume.valid_node_count));
+  // Of directories no more than may be dirty at a time (operation.h).
+  const uint64_t others = simt::load_relaxed(volume.valid_block_count) - nodes;
+  const uint64_t pages = nodes + simt::min<uint64_t>(frames / 3, others);
+  return format::kLogCount - format::kDataLogCount +
+         static_cast<uint32_t>(simt::divide_up(pages, format::kBlocksPerSegment));
+}
+
+/// Whether more than `count` segments are free. One lane.
+GOFS_HD inline bool more_free_than(const Volume& volume, const Writer& writer, uint32_t count) {
+  const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
+  uint32_t seen = 0;
+  for (uint32_t i = 0; i < words && seen <= count; ++i) {
+    seen += simt::popcount(simt::load_relaxed(writer.free_map[i]));
+  }
+  return seen > count;
+}
+
+/// Takes a free segment for a log; kNullSegno if there is none for it. One lane.
+GOFS_HD inline uint32_t take_free_segment(const Volume& volume, Writer& writer, uint32_t log) {
+  const bool is_data =
+      !format::is_node_log(log) && simt::load_relaxed(writer.writing_directories) == 0;
+  if (is_data && !more_free_than(volume, writer, segments_for_checkpoint(volume))) {
+    return format::kNullSegno;
+  }
   const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
   const uint32_t start = simt::load_relaxed(writer.free_hint);
   for (uint32_t step = 0; step < words; ++step) {
@@ -94,7 +122,7 @@ GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume&
   uint32_t alloc_type = format::kAllocLfs;
   warp.sync();
   if (leader) {
-    segno = take_free_segment(volume, writer);
+    segno = take_free_segment(volume, writer, log);
     if (segno == format::kNullSegno) {
       // Under a lock, which nobody holds for long: two logs must not choose the same.
       simt::Backoff backoff;
@@ -137,17 +165,23 @@ GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume&
 }  // namespace detail
 
 /// Gives back the block of each lane in `lanes`. Nobody refers to it; it may be written to after
-/// the next checkpoint, or at once if it was taken since the last one. Collective.
+/// the next checkpoint, or at once if it was taken since the last one. One that was free already is
+/// reported. Collective.
 GOFS_HD inline void free_blocks(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                                 uint32_t lanes, uint32_t block) {
   if ((lanes >> warp.thread_rank() & 1u) != 0) {
     const uint32_t segno = volume.geometry.segno_of(block);
     const uint32_t offset = volume.geometry.offset_in_segment(block);
     SegmentInfo& segment = writer.segments.segments[segno];
-    simt::AtomicRef<uint32_t>(segment.valid_count).fetch_sub(1, simt::memory_order_relaxed);
-    simt::AtomicRef<uint32_t>(segment.valid[offset / 32])
-        .fetch_and(~(1u << offset % 32), simt::memory_order_release);
-    mark_dirty(writer.segments, segno);
+    const uint32_t before = simt::AtomicRef<uint32_t>(segment.valid[offset / 32])
+                                .fetch_and(~(1u << offset % 32), simt::memory_order_release);
+    if ((before >> offset % 32 & 1u) != 0) {
+      simt::AtomicRef<uint32_t>(segment.valid_count).fetch_sub(1, simt::memory_order_relaxed);
+      mark_dirty(writer.segments, segno);
+    } else {
+      // Two that refer to one block: the volume came to us like this.
+      (void)report(*volume.corruptions, {Structure::kBlockAddress, block, segno, offset});
+    }
   }
   warp.sync();
 }

@@ -61,6 +61,10 @@ class MakeInodeTest : public ::testing::TestWithParam<uint32_t> {
     inode.now = kTestNow;
     return inode;
   }
+  static int free_inode(const simt::Warp& warp, WritingRig& writing, Inode& inode, bool& more) {
+    return remove_inode(warp, writing.volume(), writing.writer(), writing.rig().fs().pool, inode,
+                        kTestNow, more);
+  }
   /// As mknod, mkdir and symlink. The ino or a negative errno.
   static int64_t make(const simt::Warp& warp, WritingRig& writing, uint32_t parent_ino,
                       const Wanted& wanted) {
@@ -81,7 +85,9 @@ class MakeInodeTest : public ::testing::TestWithParam<uint32_t> {
                         {ino, format::file_type_of_mode(wanted.mode)}, kTestNow);
       if (error < 0) {
         Inode made = load_for_test(warp, volume, ino);
-        EXPECT_EQ(remove_inode(warp, volume, writing.writer(), made), 0);
+        bool more = false;
+        EXPECT_EQ(free_inode(warp, writing, made, more), 0);
+        EXPECT_FALSE(more);
       } else if (is_directory) {
         EXPECT_EQ(change_links(warp, volume, 1u, parent_ino, 1, kTestNow, links), 0);
       }
@@ -120,9 +126,16 @@ class MakeInodeTest : public ::testing::TestWithParam<uint32_t> {
         uint32_t others = 0;
         EXPECT_EQ(change_links(warp, volume, 1u, parent_ino, -1, kTestNow, others), 0);
       }
-      if (warp.shfl(links, 0) == 0) error = remove_inode(warp, volume, writing.writer(), inode);
     }
+    bool more = error == 0 && warp.shfl(links, 0) == 0;
+    if (more) error = free_inode(warp, writing, inode, more);
     end_operation(warp, writing.writer(), operation);
+    while (error == 0 && more) {
+      error = begin_operation(warp, volume, writing.writer(), kPagesToRemoveInode, operation);
+      if (error < 0) break;
+      error = free_inode(warp, writing, inode, more);
+      end_operation(warp, writing.writer(), operation);
+    }
     return error;
   }
   int remove_alone(WritingRig& writing, uint32_t parent, const std::string& name, uint32_t ino) {
@@ -384,6 +397,47 @@ TEST_P(MakeInodeTest, what_an_inode_held_is_free_again) {
   EXPECT_EQ(names_of(writing, ino).size(), 40u);
   ASSERT_EQ(writing.checkpoint(true), 0);
   EXPECT_TRUE(fsck_likes(image));
+}
+
+// Files of all depths, and a directory that has been large: its nodes stay when its blocks go.
+TEST_P(MakeInodeTest, whatever_has_nodes_goes_in_portions) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  TestImage image([&](image::ImageBuilder& builder) {
+    image::DirectoryOptions options;
+    options.dir_level = 20;  // its blocks lie in all trees of nodes
+    image::Directory directory;
+    TestImage::must(builder.add_directory(builder.root(), "wide", {}, options, &directory));
+    for (uint32_t i = 0; i < (width() == 1 ? 40u : 6u); ++i) {
+      const std::string name = "in it " + std::to_string(i);
+      image::FileSpec file;
+      file.name = name;
+      TestImage::must(builder.add_file(directory, file));
+    }
+    image::FileSpec large;
+    large.name = "large";
+    large.size_bytes = uint64_t{10} << 30;
+    large.sparse = true;
+    for (uint32_t i = 0; i < 30; ++i) large.ranges.push_back({i * i * 2900, 2});
+    TestImage::must(builder.add_file(builder.root(), large));
+  });
+  WritingRig writing(image, width());
+  ASSERT_EQ(writing.begin().error, 0);
+  Volume& volume = writing.volume();
+  const NamesOf root = names_of(writing, format::kRootIno);
+  const uint32_t wide = root.at("wide").first;
+  EXPECT_EQ(remove_alone(writing, format::kRootIno, "wide", wide), -ENOTEMPTY);
+  for (const auto& [name, entry] : names_of(writing, wide)) {
+    ASSERT_EQ(remove_alone(writing, wide, name, entry.first), 0);
+  }
+  EXPECT_GT(load_alone(writing, wide).block_count, 6u) << "nodes";
+  ASSERT_EQ(remove_alone(writing, format::kRootIno, "wide", wide), 0);
+  ASSERT_EQ(remove_alone(writing, format::kRootIno, "large", root.at("large").first), 0);
+  EXPECT_EQ(volume.valid_inode_count, 1u);
+  EXPECT_EQ(volume.valid_node_count, 1u);
+  EXPECT_EQ(volume.valid_block_count, load_alone(writing, format::kRootIno).block_count);
+  ASSERT_EQ(writing.checkpoint(true), 0);
+  EXPECT_TRUE(fsck_likes(image));
+  EXPECT_EQ(count_findings(*volume.corruptions), 0u);
 }
 
 TEST_P(MakeInodeTest, a_full_volume_makes_nothing) {

@@ -143,7 +143,9 @@ GOFS_NOINLINE GOFS_HD int walk_nodes(simt::AnyWarp auto warp, Volume& volume, ui
 }
 
 /// Enters all addresses of the node `last` into the block map of `inode`, the whole warp working on
-/// one lane's node after the other: whoever asked for one block of it will ask for others.
+/// one lane's node after the other: whoever asked for one block of it will ask for others. It may
+/// be changed by who writes other blocks of the file: he enters an address in the map after he has
+/// had the node's page for himself, so what we enter while we look at the page does not come later.
 GOFS_NOINLINE GOFS_HD inline void fill_block_maps(simt::AnyWarp auto warp, Volume& volume,
                                                   uint32_t lanes, const Inode& inode,
                                                   const LastNode& last) {

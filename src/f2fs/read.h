@@ -5,6 +5,7 @@
 // buffer addresses) goes through a spare block.
 #pragma once
 
+#include "f2fs/in_place.h"
 #include "f2fs/map.h"
 #include "f2fs/page_pool.h"
 #include "simt/copy.h"
@@ -83,46 +84,10 @@ GOFS_NOINLINE GOFS_HD inline int read_bounced(simt::AnyWarp auto warp, Volume& v
 /// of `lanes` 0 or a negative errno. With a mailbox the commands are only started.
 GOFS_HD inline int read_in_place(simt::AnyWarp auto warp, const nvme::Route& route, uint32_t lanes,
                                  uint32_t block, const Piece& piece, nvme::Mailbox* mailbox) {
-  const uint32_t rank = warp.thread_rank();
-  const bool mine = (lanes >> rank & 1u) != 0;
-  const uint32_t in_block = static_cast<uint32_t>(piece.offset & (kBlockBytes - 1));
-  const bool whole = mine && piece.bytes == kBlockBytes;
-
-  // A lane whose block and buffer follow its left neighbour's leaves the command to that one.
-  // `head` is the lane whose command moves this lane's piece, `end` the lane after its last.
-  uint32_t heads = ~0u;
-  uint32_t head = rank;
-  uint32_t end = rank + 1;
-  if ((lanes & (lanes - 1)) != 0) {
-    const uint32_t left = rank == 0 ? 0 : rank - 1;
-    const uint64_t target = reinterpret_cast<uint64_t>(piece.target);
-    const bool left_whole = warp.shfl(whole ? 1u : 0u, left) != 0;
-    const bool next_block = warp.shfl(block, left) + 1 == block;
-    const bool next_target = warp.shfl(target, left) + kBlockBytes == target;
-    const bool follows = left_whole && next_block && next_target;
-    heads = warp.ballot(!(whole && follows && rank != 0));
-    head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
-    const uint32_t run_max = route.device.transfer_bytes_max / kBlockBytes;
-    heads = warp.ballot((rank - head) % run_max == 0);
-    head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
-    const uint32_t later = heads & ~(simt::ranks_below(rank) | 1u << rank);
-    end = later == 0 ? warp.size() : simt::lowest_bit(later);
-  }
-
-  nvme::Command command{};
-  command.opcode = format::nvme::IoOpcode::kRead;
-  command.lba =
-      (uint64_t{block} << (kBlockShift - route.lba_shift)) + (in_block >> route.lba_shift);
-  command.bytes = whole ? (end - rank) * kBlockBytes : piece.bytes;
-  command.lba_count = command.bytes >> route.lba_shift;
-  command.buffer = piece.target;
-  const uint32_t submitters = lanes & heads;
-  if (mailbox != nullptr) {
-    return nvme::start(warp, route.device, route.queue, submitters, command, *mailbox);
-  }
-  const nvme::CommandStatus status =
-      nvme::execute(warp, route.device, route.queue, submitters, command);
-  return nvme::to_errno(warp.shfl(status, head));
+  return move_in_place(
+      warp, route, lanes, format::nvme::IoOpcode::kRead,
+      {block, static_cast<uint32_t>(piece.offset & (kBlockBytes - 1)), piece.bytes, piece.target},
+      mailbox);
 }
 
 }  // namespace detail

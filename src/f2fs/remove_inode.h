@@ -5,19 +5,25 @@
 #pragma once
 
 #include "f2fs/directory_blocks.h"
+#include "f2fs/truncate.h"
 
 namespace gofs::f2fs {
 
-/// Pages that remove_inode() changes at most, of a directory that is empty: the inode, the node of
-/// one more block, and blocks of the NAT for the inode and its xattr node.
-inline constexpr uint32_t kPagesToRemoveInode = 4;
+/// Blocks of a directory that one portion takes out. An empty directory has one, unless others than
+/// we have left it so.
+inline constexpr uint32_t kDropsPerPortion = 8;
+/// Pages that one portion of remove_inode() changes at most: the inode, blocks of the NAT for it
+/// and its xattr node, nodes of a directory's blocks, and what truncate_file() changes.
+inline constexpr uint32_t kPagesToRemoveInode = 3 + kDropsPerPortion + kPagesToTruncate;
 
 namespace detail {
 
-/// Takes all blocks out of a directory. Collective, uniform. 0 or a negative errno: some may still
-/// be there.
+/// Takes the blocks out of a directory, as many as a portion has; `more`: there may be others.
+/// Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int drop_directory_blocks(simt::AnyWarp auto warp, Volume& volume,
-                                                       Writer& writer, Inode& directory) {
+                                                       Writer& writer, Inode& directory,
+                                                       bool& more) {
+  uint32_t dropped = 0;
   const uint64_t blocks = directory_blocks(directory);
   for (uint64_t first = 0; first < blocks;) {
     const uint64_t index = first + warp.thread_rank();
@@ -29,6 +35,8 @@ GOFS_NOINLINE GOFS_HD inline int drop_directory_blocks(simt::AnyWarp auto warp, 
     if (error < 0) return error;
     const bool there = index < blocks && last.nid != 0 && last.address != format::kNullAddr;
     for (uint32_t left = warp.ballot(there); left != 0; left &= left - 1) {
+      more = dropped++ == kDropsPerPortion;
+      if (more) return 0;
       const uint64_t one = warp.shfl(index, simt::lowest_bit(left));
       error = drop_directory_block(warp, volume, writer, directory, one);
       if (error < 0) return error;
@@ -65,18 +73,30 @@ GOFS_NOINLINE GOFS_HD inline int drop_xattr_node(simt::AnyWarp auto warp, Volume
 
 }  // namespace detail
 
-/// Removes an inode, which was loaded, with its xattr node and, of a directory, its blocks; other
-/// files have none any more. Collective, uniform, inside the gate; no name leads to it, and nobody
-/// has it. 0 or a negative errno: -EOPNOTSUPP (it has blocks or nodes left), -EUCLEAN, -EBUSY, what
-/// the device says; it is then still there and sound.
+/// Removes an inode, which was loaded, with its blocks, nodes and attributes, or does a portion of
+/// that: `more` says so, and the caller ends the operation, begins another and calls again.
+/// Collective, uniform, inside the gate, each lane with an `inode` of its own; no name leads to it,
+/// nobody has it open, and the caller has no spare blocks. 0 or a negative errno: -EUCLEAN, -EBUSY,
+/// what the device says; the inode is then still there, and sound. Pages: kPagesToRemoveInode.
 GOFS_NOINLINE GOFS_HD inline int remove_inode(simt::AnyWarp auto warp, Volume& volume,
-                                              Writer& writer, Inode& inode) {
+                                              Writer& writer, const PagePool& pool, Inode& inode,
+                                              const TimeStamp& now, bool& more) {
+  more = false;
   int error = 0;
-  if (inode.is_directory() && !inode.has_inline_dentries()) {
-    error = detail::drop_directory_blocks(warp, volume, writer, inode);
-    if (error < 0) return error;
+  if (detail::has_addresses(inode)) {
+    // The pages of a directory's blocks must not be met by who has its number next.
+    if (inode.is_directory()) {
+      error = detail::drop_directory_blocks(warp, volume, writer, inode, more);
+    }
+    if (error == 0 && !more) {
+      error = truncate_file(warp, volume, writer, pool, inode, 0, now, more);
+    }
+    // All lanes learn what the first one's inode was told.
+    const int reloaded =
+        simt::first_error(warp, load_inodes(warp, volume, warp.ballot(true), inode.ino, inode));
+    if (error == 0) error = reloaded;
+    if (error < 0 || more) return error;
   }
-  if (inode.block_count != 1u + (inode.xattr_nid != 0 ? 1u : 0u)) return -EOPNOTSUPP;
   error = detail::drop_xattr_node(warp, volume, writer, inode);
   if (error < 0) return error;
   return simt::first_error(warp, remove_nodes(warp, volume, writer, 1u, inode.ino));

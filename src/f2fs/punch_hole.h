@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Making a hole in a file: whole blocks are freed, what else lies in the range becomes zeros. The
+// size stays, and so do nodes that have no addresses any more.
+#pragma once
+
+#include "f2fs/free_addresses.h"
+#include "f2fs/write.h"
+
+namespace gofs::f2fs {
+
+/// Nodes that one portion looks at, at most.
+inline constexpr uint32_t kNodesPerPunch = 8;
+/// Pages that one portion changes at most: the inode, those nodes, and those of the first and the
+/// last block.
+inline constexpr uint32_t kPagesToPunch = 1 + kNodesPerPunch + 2;
+
+namespace detail {
+
+/// What the footer of the node says that has the address of a file block.
+GOFS_HD inline uint32_t node_offset_of(uint64_t index, uint32_t slot_count) {
+  uint32_t offsets[4] = {};
+  uint32_t node_offsets[4] = {};
+  const int depth = format::node_path(index, slot_count, offsets, node_offsets);
+  return depth < 0 ? 0 : node_offsets[depth];
+}
+
+/// Frees file blocks from `next` up to `end`, as many as a portion has; `next` becomes the first
+/// that was not looked at. Collective, uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int punch_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                              Writer& writer, Inode& inode, uint64_t end,
+                                              uint8_t* page, const TimeStamp& now, uint64_t& next) {
+  for (uint32_t node = 0; node < kNodesPerPunch && next < end; ++node) {
+    BlockPlace place{};
+    LastNode last{};
+    const int walked = walk_nodes(warp, volume, 1u, inode, next, place, last,
+                                  [](uint32_t, const MissingNode&, uint32_t&) { return 0; });
+    int error = simt::first_error(warp, warp.thread_rank() == 0 ? walked : 0);
+    if (error < 0) return error;
+    uint64_t after = next + warp.shfl(place.span, 0);
+    AddressRun run{};
+    run.nid = warp.shfl(last.nid, 0);
+    if (run.nid != 0) {
+      const uint64_t first_index = warp.shfl(last.first_index, 0);
+      const auto skipped = static_cast<uint32_t>(next - first_index);
+      after = first_index + warp.shfl(last.count, 0);
+      run.node_offset = node_offset_of(next, inode.slot_count);
+      run.first_word = warp.shfl(last.first_word, 0) + skipped;
+      run.first_index = next;
+      run.count = static_cast<uint32_t>(simt::min(after, end) - next);
+      error = clear_run(warp, volume, writer, inode, run, page, now);
+      if (error < 0) return error;
+    }
+    next = simt::min(after, end);
+  }
+  return 0;
+}
+
+/// Clears the part of [from, to) that lies in the block of `from`. Collective, uniform. 0 or a
+/// negative errno.
+GOFS_HD inline int punch_part(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                              const PagePool& pool, Inode& inode, uint64_t from, uint64_t to,
+                              const TimeStamp& now) {
+  const uint64_t block_end = (from | (kBlockBytes - 1)) + 1;
+  const auto bytes = static_cast<uint32_t>(simt::min(to, block_end) - from);
+  return clear_in_block(warp, volume, writer, pool, inode, {from, bytes, nullptr}, now);
+}
+
+/// As punch_hole() for a file without inline data; `to` is no further than a file can reach.
+GOFS_HD inline int punch_tree(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                              const PagePool& pool, Inode& inode, uint64_t& from, uint64_t to,
+                              const TimeStamp& now) {
+  int error = 0;
+  if ((from & (kBlockBytes - 1)) != 0) {
+    error = punch_part(warp, volume, writer, pool, inode, from, to, now);
+    if (error < 0) return error;
+    from = simt::min((from | (kBlockBytes - 1)) + 1, to);
+  }
+  const uint64_t last = to >> kBlockShift;
+  uint64_t next = from >> kBlockShift;
+  if (next < last) {
+    SpareBlocks<1> spare{};
+    if (!take_spares(warp, pool, kFrameTimeoutNs, spare)) return -EBUSY;
+    error = punch_blocks(warp, volume, writer, inode, last, spare.blocks[0], now, next);
+    give_back_spares(warp, pool, spare);
+    from = next << kBlockShift;
+  }
+  if (error < 0 || next < last || from == to) return error;
+  error = punch_part(warp, volume, writer, pool, inode, from, to, now);
+  if (error == 0) from = to;
+  return error;
+}
+
+}  // namespace detail
+
+/// Makes a hole of [from, to), or a portion of it: `from` becomes where it got to, and while that
+/// is below `to`, the caller ends the operation, begins another and calls again. Collective,
+/// uniform, inside the gate; the caller has the blocks of the range for himself (the whole file
+/// where its data is inline), and no spare blocks; `inode`, of a regular file, is one object for
+/// all lanes. Pages: kPagesToPunch. 0 or a negative errno, as of truncate_file(); a part of the
+/// hole may be there then.
+GOFS_NOINLINE GOFS_HD inline int punch_hole(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                            const PagePool& pool, Inode& inode, uint64_t& from,
+                                            uint64_t to, const TimeStamp& now) {
+  int error = detail::check_change(writer, inode, 0);
+  if (error < 0) return error;
+  const uint64_t size = warp.shfl(simt::load_relaxed(inode.size_bytes), 0);
+  const uint64_t end =
+      simt::min(to, inode.has_inline_data() ? size : detail::file_bytes_max(inode));
+  if (from < end && inode.has_inline_data()) {
+    error = detail::clear_inline(warp, volume, inode, from, end);
+    if (error == 0) error = update_inode(warp, volume, inode, update_of_times(now));
+    if (error == 0) from = end;
+  } else if (from < end) {
+    error = detail::punch_tree(warp, volume, writer, pool, inode, from, end, now);
+  }
+  if (error == 0 && from >= end) from = to;
+  return error;
+}
+
+}  // namespace gofs::f2fs

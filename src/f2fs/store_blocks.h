@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// New contents for file blocks, one a lane. Nothing is written over: the contents go to new blocks
+// of a log, then their addresses are entered in the nodes, then the former blocks are given back.
+// What fails on the way gives the new blocks back, and the file is as it was.
+#pragma once
+
+#include "f2fs/grow_nodes.h"
+#include "f2fs/in_place.h"
+#include "f2fs/page_pool.h"
+#include "f2fs/update_inode.h"
+#include "simt/copy.h"
+
+namespace gofs::f2fs {
+
+/// Part of one file block, or of a file's inline data, and what shall be there.
+struct WritePiece {
+  uint64_t offset;        // in the file, bytes
+  uint32_t bytes;         // does not cross a block boundary
+  const uint8_t* source;  // null: zeros
+};
+
+/// The log that the contents of a file belong to: those of directories change most often.
+GOFS_HD inline format::Log log_of_data(const Inode& inode) {
+  if (inode.is_directory() || (inode.advise & format::kAdviseHot) != 0) return format::kHotData;
+  return (inode.advise & format::kAdviseCold) != 0 ? format::kColdData : format::kWarmData;
+}
+
+namespace detail {
+
+/// A block that is to be written: where it goes, and what is kept of the block before it.
+struct NewBlock {
+  uint32_t block;
+  uint32_t old_block;
+  uint32_t old_bytes;  // from its beginning; the rest becomes zeros
+};
+
+/// Makes in `page` what is to be written, on which a lane's old block lies already. Collective, for
+/// one lane after the other.
+GOFS_HD inline void compose_pages(simt::AnyWarp auto warp, uint32_t lanes, uint8_t* page,
+                                  uint32_t kept, const WritePiece& piece) {
+  const auto in_block = static_cast<uint32_t>(piece.offset & (kBlockBytes - 1));
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const uint32_t owner = simt::lowest_bit(lanes);
+    auto* const to = reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(page), owner));
+    const auto* const from = reinterpret_cast<const uint8_t*>(
+        warp.shfl(reinterpret_cast<uint64_t>(piece.source), owner));
+    const uint32_t zeros_from = warp.shfl(kept, owner);
+    const uint32_t at = warp.shfl(in_block, owner);
+    const uint32_t bytes = warp.shfl(piece.bytes, owner);
+    simt::zero_bytes(warp, to + zeros_from, kBlockBytes - zeros_from);
+    warp.sync();
+    if (from != nullptr) {
+      simt::copy_bytes(warp, to + at, from, bytes);
+    } else {
+      simt::zero_bytes(warp, to + at, bytes);
+    }
+  }
+  warp.sync();
+}
+
+/// Writes blocks through spare ones. Collective; per lane of `lanes` 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int write_bounced(simt::AnyWarp auto warp, Volume& volume,
+                                               const PagePool& pool, uint32_t lanes,
+                                               const NewBlock& where, const WritePiece& piece) {
+  const auto in_block = static_cast<uint32_t>(piece.offset & (kBlockBytes - 1));
+  const bool covered = in_block == 0 && piece.bytes >= where.old_bytes;
+  const uint32_t kept = covered ? 0 : where.old_bytes;
+  bool todo = (lanes >> warp.thread_rank() & 1u) != 0;
+  int result = 0;
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  simt::Backoff backoff;
+  while (warp.any(todo)) {
+    uint8_t* const page = todo ? pool.try_take(warp) : nullptr;
+    const uint32_t holders = warp.ballot(page != nullptr);
+    if (holders == 0) {
+      if (warp.any(deadline.passed())) return todo ? -EBUSY : result;
+      backoff.pause();
+      continue;
+    }
+    const bool holds = page != nullptr;
+    int error = 0;
+    const uint32_t reading = warp.ballot(holds && kept != 0);
+    if (reading != 0) {
+      const int read = read_blocks(warp, volume, reading, where.old_block, page);
+      if (holds && kept != 0) error = read;
+    }
+    warp.sync();
+    const uint32_t writing = warp.ballot(holds && error == 0);
+    compose_pages(warp, writing, page, kept, piece);
+    if (writing != 0) {
+      const int written = write_blocks(warp, volume, writing, where.block, page);
+      if (holds && error == 0) error = written;
+    }
+    if (holds) {
+      result = error;
+      pool.give_back(page);
+      todo = false;
+    }
+  }
+  return result;
+}
+
+/// Writes the new block of each lane: from where its contents are, if the device can take them from
+/// there. Collective; per lane of `lanes` 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int write_new_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                                  const PagePool& pool, uint32_t lanes,
+                                                  const NewBlock& where, const WritePiece& piece) {
+  const uint32_t rank = warp.thread_rank();
+  const uint64_t address = reinterpret_cast<uint64_t>(piece.source);
+  const bool addressable = piece.bytes == kBlockBytes && address != 0 && (address & 3) == 0;
+  const uint32_t direct = warp.ballot((lanes >> rank & 1u) != 0 && addressable);
+  const uint32_t bounced = lanes & ~direct;
+  int result = 0;
+  warp.sync();  // each lane has filled its own buffer
+  if (direct != 0) {
+    const int written = move_in_place(
+        warp, nvme::pick_route(*volume.device), direct, format::nvme::IoOpcode::kWrite,
+        {where.block, 0, piece.bytes, const_cast<uint8_t*>(piece.source)}, nullptr);
+    if ((direct >> rank & 1u) != 0) result = written;
+  }
+  if (bounced != 0) {
+    const int written = write_bounced(warp, volume, pool, bounced, where, piece);
+    if ((bounced >> rank & 1u) != 0) result = written;
+  }
+  return result;
+}
+
+/// Enters the addresses `block` in their places and makes the inode what `update` says. Collective,
+/// uniform answer: 0, or a negative errno, and the addresses are those that were there before.
+GOFS_NOINLINE GOFS_HD inline int enter_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                              uint32_t lanes, Inode& inode, uint64_t index,
+                                              const AddressPlace& place, uint32_t block,
+                                              const InodeUpdate& update) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const auto put = [&](uint32_t which, uint32_t address) {
+    const int changed = change_nodes_together(
+        warp, volume, which, place.nid, inode.ino, [&](format::NodeBlock& node) {
+          reinterpret_cast<format::le32*>(&node)[place.word] = address;
+        });
+    // After the page was ours: see fill_block_maps().
+    if ((which >> warp.thread_rank() & 1u) != 0 && changed == 0 && index < inode.block_map_blocks &&
+        inode.block_map != nullptr) {
+      const bool hole = address == format::kNullAddr || address == format::kNewAddr;
+      simt::store_relaxed(inode.block_map[index], hole ? kMappedHole : address);
+    }
+    return changed;
+  };
+  const int entered = put(lanes, block);
+  const uint32_t done = warp.ballot(mine && entered == 0);
+  int error = simt::first_error(warp, mine ? entered : 0);
+  if (error == 0) error = update_inode(warp, volume, inode, update);
+  // Those pages are newer than the disk, so this does not need it.
+  if (error < 0 && done != 0) (void)put(done, place.address);
+  return error;
+}
+
+/// Writes the new blocks, which were taken, and enters them. Collective, uniform answer; where it
+/// is an error, nobody refers to them.
+GOFS_HD inline int fill_new_blocks(simt::AnyWarp auto warp, Volume& volume, const PagePool& pool,
+                                   uint32_t lanes, Inode& inode, const WritePiece& piece,
+                                   const AddressPlace& place, uint32_t block,
+                                   const InodeUpdate& update) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const uint64_t index = piece.offset >> kBlockShift;
+  // What lies behind the end of a file is not part of it.
+  const uint64_t start = index << kBlockShift;
+  const uint64_t size = simt::load_relaxed(inode.size_bytes);
+  NewBlock where{block, place.address, 0};
+  if (mine && volume.is_main_block(place.address) && size > start) {
+    where.old_bytes = static_cast<uint32_t>(simt::min<uint64_t>(size - start, kBlockBytes));
+  }
+  const int written = write_new_blocks(warp, volume, pool, lanes, where, piece);
+  const int error = simt::first_error(warp, mine ? written : 0);
+  if (error < 0) return error;
+  return enter_blocks(warp, volume, lanes, inode, index, place, block, update);
+}
+
+}  // namespace detail
+
+/// Stores one piece a lane, all of the same file and each of another block of it, and makes the
+/// inode what `update` says. Collective, inside the gate; the caller has these blocks of the file
+/// for himself, and no spare blocks. `inode` is one object for all lanes, without inline contents.
+/// Bytes of the blocks that are not in a piece stay, those behind the end of the file become zeros.
+/// Uniform answer: 0, or a negative errno, and the file is as it was but for nodes without
+/// addresses: those of grow_nodes(), -ENOSPC. Pages: pages_to_grow() or kPagesToGrowRun.
+///
+/// -ENOSPC may also mean that no block can be had before the next checkpoint, since the last one
+/// refers to those that were given back; volume.valid_block_count tells.
+GOFS_NOINLINE GOFS_HD inline int store_pieces(simt::AnyWarp auto warp, Volume& volume,
+                                              Writer& writer, const PagePool& pool, uint32_t lanes,
+                                              Inode& inode, const WritePiece& piece,
+                                              InodeUpdate update) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const bool leader = warp.thread_rank() == 0;
+  int error = keep_inode(warp, volume, inode.ino);
+  if (error < 0) return error;
+  AddressPlace place{};
+  const int grown =
+      grow_nodes(warp, volume, writer, lanes, inode, piece.offset >> kBlockShift, place);
+  error = simt::first_error(warp, mine ? grown : 0);
+  if (error < 0) return error;
+  NatRecord node{};
+  const int known = look_up_nat(warp, volume, lanes, place.nid, node);
+  error = simt::first_error(warp, mine ? known : 0);
+  if (error < 0) return error;
+
+  const uint32_t holes = simt::popcount(warp.ballot(mine && place.address == format::kNullAddr));
+  if (!warp.any(leader && detail::count_blocks(volume, holes))) return -ENOSPC;
+  update.blocks += holes;
+  format::SummaryEntry summary{};
+  summary.nid = place.nid;
+  summary.version = node.version;
+  summary.ofs_in_node = static_cast<uint16_t>(place.slot);
+  uint32_t block = 0;
+  error = allocate_blocks(warp, volume, writer, lanes, log_of_data(inode), summary, block);
+  if (error == 0) {
+    error = detail::fill_new_blocks(warp, volume, pool, lanes, inode, piece, place, block, update);
+    if (error < 0) free_blocks(warp, volume, writer, lanes, block);
+  }
+  if (error < 0) {
+    if (leader) simt::add_relaxed(volume.valid_block_count, ~uint64_t{holes} + 1);
+    return error;
+  }
+  free_blocks(warp, volume, writer, warp.ballot(mine && volume.is_main_block(place.address)),
+              place.address);
+  return 0;
+}
+
+}  // namespace gofs::f2fs

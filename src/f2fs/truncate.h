@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Setting a file's size. A file that grows gets a hole. One that shrinks loses its last node, then
+// the one before it, and so on, each with all of its blocks, and its size goes down with them: it
+// is a sound file of some size after every portion of that work, so a crash between two of them, or
+// a disk that fails, leaves no old data behind the end.
+#pragma once
+
+#include "f2fs/free_addresses.h"
+#include "f2fs/write.h"
+
+namespace gofs::f2fs {
+
+/// Nodes that one portion removes at most.
+inline constexpr uint32_t kNodesPerPortion = 8;
+/// Pages that one portion changes at most: the inode; for each node its parent and a block of the
+/// NAT; the last node that stays, and that of the last block.
+inline constexpr uint32_t kPagesToTruncate = 1 + 2 * kNodesPerPortion + 2;
+
+namespace detail {
+
+/// Whether the inode's words are the addresses of blocks, and not inline contents or the number of
+/// a device.
+GOFS_HD inline bool has_addresses(const Inode& inode) {
+  const bool typed = inode.is_regular() || inode.is_directory() || inode.is_symlink();
+  return typed && !inode.has_inline_data() && !inode.has_inline_dentries();
+}
+
+/// The largest value of any lane, on every lane. Collective.
+GOFS_HD inline uint32_t largest_of(simt::AnyWarp auto warp, uint32_t value) {
+  uint32_t largest = 0;
+  for (uint32_t rank = 0; rank < warp.size(); ++rank) {
+    largest = simt::max(largest, warp.shfl(value, rank));
+  }
+  return largest;
+}
+
+/// The last node of a tree: one with addresses, or an indirect one without children.
+struct LastOfTree {
+  AddressRun run;
+  NidWord parent;  // parent_nid 0: the node is the inode
+};
+
+/// The last word of [first, first + count) of a node that is not 0: its place from `first` on, plus
+/// 1, or 0; and the word. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int find_last_nid(simt::AnyWarp auto warp, Volume& volume,
+                                               const Inode& inode, const AddressRun& words,
+                                               uint32_t& place, uint32_t& nid) {
+  uint32_t last = 0;
+  bool in_place = true;
+  nid = 0;
+  const int read = with_nodes(
+      warp, volume, warp.ballot(true), words.nid, inode.ino, [&](const format::NodeBlock& node) {
+        in_place = node.footer.node_offset() == words.node_offset;
+        const auto* const from = reinterpret_cast<const uint8_t*>(&node);
+        for (uint32_t i = warp.thread_rank(); i < words.count; i += warp.size()) {
+          const uint32_t word = words.address(from, i);
+          if (word == 0) continue;
+          last = i + 1;
+          nid = word;
+        }
+      });
+  const int error = simt::first_error(warp, read);
+  if (error < 0) return error;
+  if (!warp.all(in_place)) {
+    return report_once(warp, *volume.corruptions,
+                       {Structure::kNodeFooter, 0, words.nid, words.node_offset});
+  }
+  place = largest_of(warp, last);
+  const uint32_t owner = warp.ballot(place != 0 && last == place);
+  nid = owner == 0 ? 0 : warp.shfl(nid, simt::lowest_bit(owner));
+  return 0;
+}
+
+/// Finds the last node under an inode. Collective, uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int find_last_of_tree(simt::AnyWarp auto warp, Volume& volume,
+                                                   const Inode& inode, LastOfTree& last) {
+  constexpr uint32_t kFirstNidWord = offsetof(format::Inode, i_nid) / 4;
+  constexpr uint32_t kFirstAddressWord = offsetof(format::Inode, i_addr) / 4;
+  uint32_t place = 0;
+  uint32_t nid = 0;
+  int error = find_last_nid(warp, volume, inode,
+                            {inode.ino, 0, kFirstNidWord, format::kInodeNids, 0}, place, nid);
+  if (error < 0) return error;
+  last.parent = {0, 0};
+  last.run = {inode.ino, 0, kFirstAddressWord + inode.extra_words, inode.slot_count, 0};
+  if (place == 0) return 0;
+
+  // The five trees of an inode: how high each is, its first node's offset, its first block.
+  const uint32_t tree = place - 1;
+  uint32_t height = tree < 2 ? 0 : tree < 4 ? 1 : 2;
+  const uint32_t offsets[] = {1, 2, format::kIndirect1Offset, format::kIndirect2Offset,
+                              format::kDoubleIndirectOffset};
+  const uint64_t before[] = {0, format::kDirectBlocks, 2 * format::kDirectBlocks,
+                             2 * format::kDirectBlocks + format::kIndirectBlocks,
+                             2 * format::kDirectBlocks + 2 * format::kIndirectBlocks};
+  last.parent = {inode.ino, kFirstNidWord + tree};
+  last.run = {nid, offsets[tree], 0, format::kNodeSlots, inode.slot_count + before[tree]};
+  for (; height != 0; --height) {
+    error = find_last_nid(warp, volume, inode, last.run, place, nid);
+    if (error < 0) return error;
+    if (place == 0) {
+      last.run.count = 0;  // its words would be nids
+      return 0;
+    }
+    const uint32_t child = place - 1;
+    const uint64_t child_blocks = height == 1 ? format::kDirectBlocks : format::kIndirectBlocks;
+    const uint32_t child_nodes = height == 1 ? 1 : format::kNodeSlots + 1;
+    last.parent = {last.run.nid, child};
+    last.run = {nid, last.run.node_offset + 1 + child * child_nodes, 0, format::kNodeSlots,
+                last.run.first_index + child * child_blocks};
+  }
+  return 0;
+}
+
+/// Frees the last blocks of a file down to its first `kept`, as many as a portion has. `end`
+/// becomes the number of blocks that the file may still have. Collective, uniform. 0 or a negative
+/// errno; `more`: there are others.
+GOFS_NOINLINE GOFS_HD inline int cut_tree(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                          Inode& inode, uint64_t kept, uint8_t* page,
+                                          const TimeStamp& now, uint64_t& end, bool& more) {
+  more = false;
+  for (uint32_t node = 0; node < kNodesPerPortion; ++node) {
+    LastOfTree last{};
+    int error = find_last_of_tree(warp, volume, inode, last);
+    if (error < 0) return error;
+    AddressRun& run = last.run;
+    if (last.parent.parent_nid == 0 || run.first_index < kept) {
+      // It stays, and is the last to be looked at.
+      const auto first = static_cast<uint32_t>(
+          simt::min<uint64_t>(kept - simt::min(kept, run.first_index), run.count));
+      run.first_word += first;
+      run.first_index += first;
+      run.count -= first;
+      if (run.count != 0) error = clear_run(warp, volume, writer, inode, run, page, now);
+      if (error == 0) end = kept;
+      return error;
+    }
+    error = remove_run(warp, volume, writer, inode, run, last.parent, page, now);
+    if (error < 0) return error;
+    end = run.first_index;
+  }
+  more = true;
+  return 0;
+}
+
+/// Sets the size of a file with inline data to one that fits there, or moves the data out.
+/// Collective, uniform. 0 or a negative errno; where it is 0 and the data is still there, all is
+/// done.
+GOFS_HD inline int resize_inline(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                 const PagePool& pool, Inode& inode, uint64_t size,
+                                 InodeUpdate update) {
+  const uint64_t before = inode.size_bytes;
+  const bool fits = size <= inode.inline_bytes;
+  warp.sync();  // all lanes have looked
+  if (!fits) return move_out_inline(warp, volume, writer, pool, inode);
+  const int error =
+      clear_inline(warp, volume, inode, simt::min(size, before), simt::max(size, before));
+  if (error < 0) return error;
+  update.size_least = update.size_most = size;
+  return update_inode(warp, volume, inode, update);
+}
+
+/// Sets the size of a file that grows. Collective, uniform. 0 or a negative errno.
+GOFS_HD inline int grow_size(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                             const PagePool& pool, Inode& inode, uint64_t before, uint64_t size,
+                             InodeUpdate update) {
+  const uint64_t tail = before & (kBlockBytes - 1);
+  if (tail != 0) {
+    const int error =
+        clear_in_block(warp, volume, writer, pool, inode,
+                       {before, static_cast<uint32_t>(kBlockBytes - tail), nullptr}, update.now);
+    if (error < 0) return error;
+  }
+  update.size_least = size;
+  return update_inode(warp, volume, inode, update);
+}
+
+}  // namespace detail
+
+/// Sets the size of a file, or does a portion of that where many blocks are to be freed: `more`
+/// says so, and the caller ends the operation, begins another and calls again. What lies behind the
+/// new end is freed, also what had been reserved there. Collective, uniform, inside the gate; the
+/// caller has the whole file for himself from the first portion to the last, and no spare blocks;
+/// `inode` is one object for all lanes. Pages: kPagesToTruncate.
+///
+/// 0 or a negative errno: -EFBIG, -EOPNOTSUPP (but an encrypted file may be emptied), -EROFS,
+/// -ENOSPC (of a block for the part of the last one that stays; see store_pieces()), -EBUSY,
+/// -EUCLEAN, what the device says. The file may have become shorter then, not below `size`. With
+/// size 0 it frees all that any file has but its inode and its xattr node.
+GOFS_NOINLINE GOFS_HD inline int truncate_file(simt::AnyWarp auto warp, Volume& volume,
+                                               Writer& writer, const PagePool& pool, Inode& inode,
+                                               uint64_t size, const TimeStamp& now, bool& more) {
+  more = false;
+  int error = detail::check_change(writer, inode, size);
+  const bool encrypted = (inode.advise & format::kAdviseEncrypted) != 0;
+  const bool compressed = (inode.flags & format::kFlagCompressed) != 0;
+  if (error == -EOPNOTSUPP && size == 0 && encrypted && !compressed) error = 0;
+  if (error < 0) return error;
+  const InodeUpdate update = update_of_times(now);
+  if (inode.has_inline_data()) {
+    error = detail::resize_inline(warp, volume, writer, pool, inode, size, update);
+    if (error < 0 || inode.has_inline_data()) return error;
+  }
+  if (!detail::has_addresses(inode)) return 0;
+  const uint64_t before = warp.shfl(simt::load_relaxed(inode.size_bytes), 0);
+  if (size > before) {
+    return detail::grow_size(warp, volume, writer, pool, inode, before, size, update);
+  }
+
+  SpareBlocks<1> spare{};
+  if (!take_spares(warp, pool, kFrameTimeoutNs, spare)) return -EBUSY;
+  uint64_t end = ~uint64_t{0} >> kBlockShift;
+  const uint64_t kept = simt::divide_up(size, kBlockBytes);
+  error = detail::cut_tree(warp, volume, writer, inode, kept, spare.blocks[0], now, end, more);
+  give_back_spares(warp, pool, spare);
+  const bool finished = error == 0 && !more;
+  if (finished && size < before && (size & (kBlockBytes - 1)) != 0) {
+    const auto rest = static_cast<uint32_t>(kBlockBytes - (size & (kBlockBytes - 1)));
+    error = detail::clear_in_block(warp, volume, writer, pool, inode, {size, rest, nullptr}, now);
+  }
+  InodeUpdate cut = update;
+  cut.size_most = finished && error == 0 ? size : simt::max(size, end << kBlockShift);
+  const int updated = update_inode(warp, volume, inode, cut);
+  return error < 0 ? error : updated;
+}
+
+}  // namespace gofs::f2fs

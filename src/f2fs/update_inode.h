@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What changes in an inode when its contents do: size, count of blocks, times. Warps that write
+// different ranges of one file do so at the same time, so all is changed relative to what the page
+// says, and what memory keeps of it (Inode) is brought up to date while the page is the caller's
+// alone: the two always agree.
+#pragma once
+
+#include "f2fs/change_pages.h"
+#include "f2fs/inode.h"
+
+namespace gofs::f2fs {
+
+struct InodeUpdate {
+  int64_t blocks;       // added to i_blocks
+  uint64_t size_least;  // i_size grows to this
+  uint64_t size_most;   // and is cut to this
+  TimeStamp now;        // the new mtime and ctime
+};
+
+/// One that leaves the size as it is.
+GOFS_HD constexpr InodeUpdate update_of_times(const TimeStamp& now) {
+  return InodeUpdate{0, 0, ~uint64_t{0}, now};
+}
+
+namespace detail {
+
+/// Brings `inode` up to date. By who has the page for himself. Others look at the words meanwhile;
+/// what kind of inline contents there are changes only for who has the file for himself.
+GOFS_HD inline void refresh_inode(const format::Inode& raw, Inode& inode) {
+  simt::store_relaxed(inode.size_bytes, raw.i_size.value());
+  simt::store_relaxed(inode.block_count, raw.i_blocks.value());
+  simt::store_relaxed(inode.modified.seconds, raw.i_mtime.value());
+  simt::store_relaxed(inode.modified.nanoseconds, raw.i_mtime_nsec.value());
+  simt::store_relaxed(inode.changed.seconds, raw.i_ctime.value());
+  simt::store_relaxed(inode.changed.nanoseconds, raw.i_ctime_nsec.value());
+  if (inode.inline_flags != raw.i_inline) inode.inline_flags = raw.i_inline;
+}
+
+}  // namespace detail
+
+/// Changes the page of `inode` and `inode` itself, which is one object for all lanes.
+/// `also(format::Inode&)` may change more. Collective, uniform, inside the gate; `also` is called
+/// by one lane. 0 or a negative errno.
+template <typename Also>
+GOFS_HD int update_inode(simt::AnyWarp auto warp, Volume& volume, Inode& inode,
+                         const InodeUpdate& update, Also also) {
+  const int error =
+      change_nodes(warp, volume, 1u, inode.ino, inode.ino, [&](format::NodeBlock& node) {
+        format::Inode& raw = node.inode;
+        raw.i_ext.len = 0;  // Linux would read through a hint that is out of date
+        raw.i_blocks = raw.i_blocks + static_cast<uint64_t>(update.blocks);
+        raw.i_size = simt::min(simt::max(raw.i_size.value(), update.size_least), update.size_most);
+        raw.i_mtime = update.now.seconds;
+        raw.i_mtime_nsec = update.now.nanoseconds;
+        raw.i_ctime = update.now.seconds;
+        raw.i_ctime_nsec = update.now.nanoseconds;
+        also(raw);
+        detail::refresh_inode(raw, inode);
+      });
+  warp.sync();  // the other lanes may look at it
+  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+}
+GOFS_NOINLINE GOFS_HD inline int update_inode(simt::AnyWarp auto warp, Volume& volume, Inode& inode,
+                                              const InodeUpdate& update) {
+  return update_inode(warp, volume, inode, update, [](format::Inode&) {});
+}
+
+/// Sees to it that the page of `inode` stays in memory until the caller leaves the gate: what he
+/// changes there later cannot fail for the disk. Collective, uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int keep_inode(simt::AnyWarp auto warp, Volume& volume, uint32_t ino) {
+  const PageCache& cache = volume.cache;
+  const uint64_t key = page_key(PageKind::kNode, ino);
+  bool kept = false;
+  if (warp.thread_rank() == 0) {
+    const uint32_t frame = find_frame(cache, key);
+    // What is dirty stays, under its key.
+    kept = frame != kNoFrame && (simt::load_acquire(cache.state(frame)) & kFrameDirty) != 0 &&
+           simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]) == key;
+  }
+  if (warp.any(kept)) return 0;
+  const int error = change_nodes(warp, volume, 1u, ino, ino,
+                                 [](format::NodeBlock& node) { node.inode.i_ext.len = 0; });
+  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+}
+
+}  // namespace gofs::f2fs
