@@ -61,6 +61,32 @@ struct MkfsOptions {
 };
 void run_mkfs(Session& session, const MkfsOptions& options);
 
+struct PutOptions {
+  std::vector<std::string> paths;  // of the host, and at last one of the volume
+  bool recursive = false;
+};
+void run_put(Session& session, const PutOptions& options);
+
+struct MkdirOptions {
+  std::vector<std::string> paths;
+  std::string mode = "755";  // that changed_mode() understands
+  bool parents = false;
+};
+void run_mkdir(Session& session, const MkdirOptions& options);
+
+struct LnOptions {
+  std::string target;
+  std::string path;
+  bool symbolic = false;
+};
+void run_ln(Session& session, const LnOptions& options);
+
+struct TruncateOptions {
+  std::vector<std::string> paths;
+  uint64_t size_bytes = 0;
+};
+void run_truncate(Session& session, const TruncateOptions& options);
+
 struct ChmodOptions {
   std::string mode;  // that changed_mode() understands
   ChangeOptions change;

@@ -108,6 +108,59 @@ void add_get(CLI::App& app, Session& session) {
   command.add_flag("-r,--recursive", options->recursive, "Copy a directory and all that is below");
 }
 
+/// Refuses words of which `parse` makes nothing.
+template <typename Parse>
+auto understood(Parse parse, const std::string& what) {
+  return [parse, what](const std::string& word) {
+    return parse(word) ? std::string() : "'" + word + "' is no " + what;
+  };
+}
+
+void add_put(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("put", "Copy files from the host");
+  const auto options = on_command(command, session, run_put);
+  add_volume_options(command, session);
+  command
+      .add_option("HOSTPATH ... PATH", options->paths,
+                  "Files of the host, and where they go: a name, or a directory that exists")
+      ->required()
+      ->expected(2, 1 << 20)
+      ->type_name("");
+  command.add_flag("-r,--recursive", options->recursive, "Copy directories and all that is below");
+}
+
+void add_mkdir(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("mkdir", "Make directories");
+  const auto options = on_command(command, session, run_mkdir);
+  add_volume_options(command, session);
+  command.add_option("PATH", options->paths, "Directories to be made")->required()->type_name("");
+  command.add_flag("-p,--parents", options->parents,
+                   "Those on the way to them as well, and no error where they are there");
+  command.add_option("-m,--mode", options->mode, "As of chmod; 755 if not given")
+      ->check(understood([](const std::string& word) { return changed_mode(word, 0777, true); },
+                         "mode"))
+      ->type_name("MODE");
+}
+
+void add_ln(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("ln", "Make another name of a file, or a symbolic link");
+  const auto options = on_command(command, session, run_ln);
+  add_volume_options(command, session);
+  command.add_option("TARGET", options->target, "What the name leads to")
+      ->required()
+      ->type_name("");
+  command.add_option("PATH", options->path, "The new name")->required()->type_name("");
+  command.add_flag("-s,--symbolic", options->symbolic, "Make a symbolic link");
+}
+
+void add_truncate(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("truncate", "Set the size of files");
+  const auto options = on_command(command, session, run_truncate);
+  add_volume_options(command, session);
+  command.add_option("PATH", options->paths, "Files")->required()->type_name("");
+  add_size_option(command, "-s,--size", options->size_bytes, "Their new size")->required();
+}
+
 void add_sum(CLI::App& app, Session& session) {
   CLI::App& command = *app.add_subcommand("sum", "SHA-256 of files, computed by the backend");
   const auto options = on_command(command, session, run_sum);
@@ -149,14 +202,6 @@ void add_link_option(CLI::App& command, bool& no_dereference) {
 void add_change_options(CLI::App& command, ChangeOptions& options) {
   command.add_option("PATH", options.paths, "Files or directories")->required()->type_name("");
   command.add_flag("-R,--recursive", options.recursive, "And all that is below");
-}
-
-/// Refuses words of which `parse` makes nothing.
-template <typename Parse>
-auto understood(Parse parse, const std::string& what) {
-  return [parse, what](const std::string& word) {
-    return parse(word) ? std::string() : "'" + word + "' is no " + what;
-  };
 }
 
 void add_chmod(CLI::App& app, Session& session) {
@@ -275,6 +320,10 @@ int run(int argument_count, char** arguments) {
   add_stat(app, session);
   add_cat(app, session);
   add_get(app, session);
+  add_put(app, session);
+  add_mkdir(app, session);
+  add_ln(app, session);
+  add_truncate(app, session);
   add_sum(app, session);
   add_check(app, session);
   add_mkfs(app, session);
