@@ -392,6 +392,41 @@ TEST_P(ChangeDirectoryTest, readers_find_what_stays_beside_changes_and_checkpoin
   EXPECT_TRUE(fsck_likes(image));
 }
 
+TEST_P(ChangeDirectoryTest, who_loaded_a_directory_before_finds_what_stayed) {
+  TestImage image(fill_with_directories);
+  const Inos inos = inos_in(image);
+  WritingRig writing(image, width());
+  ASSERT_EQ(writing.begin().error, 0);
+  std::vector<NamedEntry> entries(64);
+  for (const uint32_t ino : inos.directories) {
+    NamesOf model;
+    add_numbered(writing, inos, ino, "stays", 3, model);
+    const Inode before = load_alone(writing, ino);
+    add_numbered(writing, inos, ino, std::string(200, 'n'), 30, model);
+    EXPECT_FALSE(load_alone(writing, ino).has_inline_dentries());
+    run_alone(width(), [&](const simt::Warp& warp) {
+      EXPECT_EQ(find_for_test(warp, writing.volume(), before, "stays1"), inos.targets[1]);
+      EXPECT_EQ(find_for_test(warp, writing.volume(), before, "never"), -ENOENT);
+      uint32_t seen = 0;
+      int damage = 0;
+      DirectoryCursor cursor = 0;
+      for (int64_t listed = 1; listed > 0;) {
+        listed = list_entries(warp, writing.volume(), before, cursor, entries.data(),
+                              static_cast<uint32_t>(entries.size()), damage);
+        warp.sync();
+        for (int64_t i = 0; i < listed; ++i) {
+          if (entries[static_cast<size_t>(i)].name[0] == 's') ++seen;
+        }
+        warp.sync();
+        EXPECT_GE(listed, 0);
+      }
+      EXPECT_EQ(seen, 3u);
+      EXPECT_EQ(damage, 0);
+    });
+  }
+  EXPECT_EQ(count_findings(*writing.volume().corruptions), 0u);
+}
+
 // Several directories at once, each changed by one warp.
 TEST_P(ChangeDirectoryTest, warps_change_directories_of_their_own) {
   TestImage image(fill_with_directories);

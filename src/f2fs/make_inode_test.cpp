@@ -399,6 +399,35 @@ TEST_P(MakeInodeTest, what_an_inode_held_is_free_again) {
   EXPECT_TRUE(fsck_likes(image));
 }
 
+TEST_P(MakeInodeTest, a_removed_directory_has_no_names_whoever_has_its_number) {
+  TestImage image(leave_empty);
+  WritingRig writing(image, width());
+  ASSERT_EQ(writing.begin().error, 0);
+  for (const uint32_t names : {3u, 40u}) {
+    const auto ino = static_cast<uint32_t>(
+        make_alone(writing, format::kRootIno, {"d", format::kModeDirectory | 0700}));
+    std::map<std::string, uint32_t> files;
+    for (uint32_t i = 0; i < names; ++i) {
+      const std::string name = std::string(100, 'n') + std::to_string(i);
+      files[name] = static_cast<uint32_t>(make_alone(writing, ino, {name}));
+    }
+    const Inode before = load_alone(writing, ino);
+    EXPECT_EQ(before.has_inline_dentries(), names == 3);
+    for (const auto& [name, file] : files) EXPECT_EQ(remove_alone(writing, ino, name, file), 0);
+    EXPECT_EQ(remove_alone(writing, format::kRootIno, "d", ino), 0);
+    writing.writer().next_nid = ino;
+    EXPECT_EQ(make_alone(writing, format::kRootIno, {"f" + std::to_string(names)}), ino);
+    run_alone(width(), [&](const simt::Warp& warp) {
+      for (const auto& [name, file] : files) {
+        EXPECT_EQ(find_for_test(warp, writing.volume(), before, name), -ENOENT);
+      }
+    });
+  }
+  EXPECT_EQ(count_findings(*writing.volume().corruptions), 0u);
+  ASSERT_EQ(writing.checkpoint(true), 0);
+  EXPECT_TRUE(fsck_likes(image));
+}
+
 // Files of all depths, and a directory that has been large: its nodes stay when its blocks go.
 TEST_P(MakeInodeTest, whatever_has_nodes_goes_in_portions) {
   GOFS_NEED_TOOL("fsck.f2fs");
