@@ -204,8 +204,11 @@ GOFS_HD inline int64_t readdir(simt::AnyWarp auto warp, Filesystem& fs, int fd,
   if (capacity < 32) return -EINVAL;
   Descriptor* descriptor = find_file(fs, fd);
   if (descriptor == nullptr) return -EBADF;
-  const f2fs::Inode& inode = fs.open_inodes[descriptor->open_inode].inode;
-  if (!inode.is_directory()) return -ENOTDIR;
+  const f2fs::Inode& opened = fs.open_inodes[descriptor->open_inode].inode;
+  if (!opened.is_directory()) return -ENOTDIR;
+  f2fs::Inode inode{};  // as it is now: names may have been added
+  const int error = detail::load_uniform(warp, fs, opened.ino, inode);
+  if (error < 0) return error;
   uint64_t position = simt::load_relaxed(descriptor->position);
   if (position == kEnd) return 0;
   bool damaged = (position & kDamaged) != 0;

@@ -22,12 +22,12 @@ GOFS_HD inline Descriptor* find_writable(const Filesystem& fs, int fd) {
   return descriptor != nullptr && may_write(descriptor->flags) ? descriptor : nullptr;
 }
 
-constexpr ByteRange kWholeFile{0, kOffsetMax};
+GOFS_HD constexpr ByteRange whole_file() { return {0, kOffsetMax}; }
 
 /// What a write of [offset, end) needs of a file that is as it is now.
 GOFS_HD inline ByteRange range_to_write(const f2fs::Inode& inode, uint64_t offset, uint64_t end) {
   const uint64_t size = simt::load_relaxed(inode.size_bytes);
-  if (size <= inode.inline_bytes) return kWholeFile;
+  if (size <= inode.inline_bytes) return whole_file();
   const uint64_t begin = simt::min(offset, size) & ~uint64_t{kBlockBytes - 1};
   if (end > size) return {begin, kOffsetMax - begin};
   return {begin, simt::align_up(end, kBlockBytes) - begin};
@@ -54,7 +54,7 @@ GOFS_NOINLINE GOFS_HD inline int lock_to_write(simt::AnyWarp auto warp, Filesyst
   if (error < 0 || covers(range, needed())) return error;
   // The file has become another meanwhile; of all of it, nobody changes the size.
   unlock_exclusive(warp, open.lock, hold);
-  error = lock_exclusive(warp, open.lock, kWholeFile, deadline, hold);
+  error = lock_exclusive(warp, open.lock, whole_file(), deadline, hold);
   if (error == 0) (void)needed();
   return error;
 }
@@ -138,7 +138,7 @@ GOFS_NOINLINE GOFS_HD inline int resize_open(simt::AnyWarp auto warp, Filesystem
                                              OpenInode& open, uint64_t size) {
   RangeHold hold{};
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
-  int error = lock_exclusive(warp, open.lock, kWholeFile, deadline, hold);
+  int error = lock_exclusive(warp, open.lock, whole_file(), deadline, hold);
   if (error < 0) return error;
   bool more = true;
   for (bool first = true; more && error == 0; first = false) {
