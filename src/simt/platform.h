@@ -55,6 +55,7 @@ GOFS_NOINLINE GOFS_HD inline void fail_assert(const char* what, const char* file
 #if GOFS_ON_GPU
   __trap();
 #else
+  std::fflush(stdout);  // a pipe's reader is to learn it as well
   std::abort();
 #endif
 }
