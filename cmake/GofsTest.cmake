@@ -29,6 +29,17 @@ if(GOFS_TESTS)
   endif()
 endif()
 
+# gofs_teams: src/testing/teams.hpp, warps of several lanes on the CPU. The GPU's tests have real
+# ones, so a machine that builds for the GPU needs no Boost.
+if(GOFS_TESTS AND NOT GOFS_CUDA)
+  find_package(Boost 1.74 CONFIG QUIET COMPONENTS context)
+  if(NOT Boost_FOUND)
+    message(FATAL_ERROR "Boost.Context is missing: run scripts/setup.sh")
+  endif()
+  add_library(gofs_teams INTERFACE)
+  target_link_libraries(gofs_teams INTERFACE gofs_simt Boost::context)
+endif()
+
 # Builds what ctest runs in this preset, and not the command or the benchmarks.
 add_custom_target(gofs_tests)
 
@@ -66,8 +77,8 @@ function(gofs_add_test name)
     return()
   endif()
 
-  # It is to end a hang, not a slow machine: tests with teams of threads take many times as long
-  # where they share the cores.
+  # It is to end a hang, not a slow machine: tests with many threads take many times as long where
+  # they share the cores.
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 900)
   endif()

@@ -57,6 +57,7 @@ need f2fs-tools mkfs.f2fs sload.f2fs fsck.f2fs dump.f2fs
 need attr setfattr getfattr
 need cpio cpio
 if [ "$purpose" != run ]; then
+  need libboost-context-dev /usr/include/boost/context/detail/fcontext.hpp
   need libssl-dev /usr/include/openssl/sha.h
   need clang-16 clang++-16
   need libclang-rt-16-dev /usr/lib/llvm-16/lib/clang/16/lib/linux/libclang_rt.fuzzer-x86_64.a

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "simt/workers.h"
+#include "testing/teams.hpp"
 
 namespace gofs::f2fs {
 namespace {
@@ -76,7 +77,7 @@ TEST(CorruptionLogTest, a_full_log_keeps_the_first_and_counts_what_it_loses) {
 TEST(CorruptionLogTest, all_lanes_of_all_teams_with_the_same_findings_leave_one_each) {
   constexpr uint32_t kFindings = 40;
   auto log = std::make_unique<CorruptionLog>();
-  simt::run_teams(2, 4, [&](const simt::Warp& warp, uint32_t) {
+  testing::run_teams(2, 4, [&](const simt::Warp& warp, uint32_t) {
     for (uint32_t i = 0; i < kFindings; ++i) {
       report(*log, finding(i));
       EXPECT_EQ(report_once(warp, *log, finding(i)), kDamaged);

@@ -5,8 +5,10 @@
 #pragma once
 
 #include "simt/platform.h"
+#include "simt/turns.h"
 
 #if !defined(__CUDA_ARCH__)
+#include <atomic>
 #include <chrono>
 #include <thread>
 #endif
@@ -48,8 +50,9 @@ class Deadline {
 #if !defined(__CUDA_ARCH__)
 /// Waits that this thread still sleeps through, since it shares its core with other programs. A
 /// yield is cheapest where the core is free for us, but puts us behind every program that wants it,
-/// milliseconds each time; who sleeps comes back in front of them.
-inline thread_local uint32_t host_sleeps_left = 0;
+/// milliseconds each time; who sleeps comes back in front of them. Atomic for ThreadSanitizer,
+/// which takes lanes that share a thread for threads.
+inline thread_local std::atomic<uint32_t> host_sleeps_left = 0;
 
 /// Lets other threads run, and finds out whether they are other programs'.
 inline void yield_host_thread() {
@@ -57,14 +60,19 @@ inline void yield_host_thread() {
   constexpr uint32_t kSleeps = 512;  // until the next look
   const uint64_t before = now_ns();
   std::this_thread::yield();
-  if (now_ns() - before > kOthersRanNs) host_sleeps_left = kSleeps;
+  if (now_ns() - before > kOthersRanNs) {
+    host_sleeps_left.store(kSleeps, std::memory_order_relaxed);
+  }
 }
 
+/// Where the thread plays several lanes, the other ones run first.
 inline void pause_host_thread() {
-  if (host_sleeps_left == 0) {
+  if (host_turns != nullptr && host_turns->pause()) return;
+  const uint32_t sleeps_left = host_sleeps_left.load(std::memory_order_relaxed);
+  if (sleeps_left == 0) {
     yield_host_thread();
   } else {
-    --host_sleeps_left;
+    host_sleeps_left.store(sleeps_left - 1, std::memory_order_relaxed);
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 }

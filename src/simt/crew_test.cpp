@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "simt/workers.h"
+#include "testing/teams.hpp"
 
 namespace gofs::simt {
 namespace {
@@ -40,14 +41,14 @@ TEST(GridCrew, sees_what_was_written_before_a_meeting) {
 TEST(GridCrew, of_wide_warps_meets_once_for_each_warp) {
   MeetingPoint meeting{};
   std::vector<uint32_t> words(3);
-  run_teams(3, 2, [&](const Warp& warp, uint32_t index) {
+  testing::run_teams(3, 2, [&](const Warp& warp, uint32_t index) {
     exchange(GridCrew(warp, index, 3, meeting), words);
   });
   EXPECT_EQ(meeting.round, 2 * kRounds);
 }
 
 TEST(BlockCrew, is_one_warp_on_a_cpu) {
-  run_teams(1, 4, [](const Warp& warp, uint32_t) {
+  testing::run_teams(1, 4, [](const Warp& warp, uint32_t) {
     const auto block = BlockCrew<Warp>::current(warp);
     EXPECT_EQ(block.index(), 0u);
     EXPECT_EQ(block.count(), 1u);

@@ -14,13 +14,6 @@
 
 #include "simt/atomic.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define GOFS_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define GOFS_ADDRESS_SANITIZER 1
-#endif
-#endif
 #if defined(GOFS_ADDRESS_SANITIZER)
 #include <sanitizer/asan_interface.h>
 #endif

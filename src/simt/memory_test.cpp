@@ -11,7 +11,7 @@
 
 #include "simt/copy.h"
 #include "simt/copy_two.h"
-#include "simt/workers.h"
+#include "testing/teams.hpp"
 
 namespace gofs::simt {
 namespace {
@@ -50,16 +50,16 @@ std::vector<uint8_t> counted(uint32_t bytes, uint32_t start) {
   return values;
 }
 
-class CopyTest : public testing::TestWithParam<uint32_t> {
+class CopyTest : public ::testing::TestWithParam<uint32_t> {
  protected:
   void run(const std::function<void(const Warp&)>& work) {
-    run_teams(1, GetParam(), [&](const Warp& warp, uint32_t) { work(warp); });
+    testing::run_teams(1, GetParam(), [&](const Warp& warp, uint32_t) { work(warp); });
   }
   bool leads(const Warp& warp) { return warp.thread_rank() == 0; }
 };
 
-INSTANTIATE_TEST_SUITE_P(width, CopyTest, testing::Values(1u, 4u),
-                         testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(width, CopyTest, ::testing::Values(1u, 4u),
+                         ::testing::PrintToStringParamName());
 
 constexpr uint32_t kLengths[] = {0, 1, 3, 15, 16, 17, 64, 511, 512, 4096, 4099};
 

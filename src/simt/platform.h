@@ -27,6 +27,19 @@
 #define GOFS_ON_GPU 0
 #endif
 
+/// Which sanitizer watches, where one does: g++ says it in one way, clang in another.
+#if defined(__SANITIZE_ADDRESS__)
+#define GOFS_ADDRESS_SANITIZER 1
+#elif defined(__SANITIZE_THREAD__)
+#define GOFS_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define GOFS_ADDRESS_SANITIZER 1
+#elif __has_feature(thread_sanitizer)
+#define GOFS_THREAD_SANITIZER 1
+#endif
+#endif
+
 namespace gofs {
 
 /// An F2FS block and an NVMe memory page: the unit of every address in this project that is not
@@ -42,6 +55,7 @@ GOFS_NOINLINE GOFS_HD inline void fail_assert(const char* what, const char* file
 #if GOFS_ON_GPU
   __trap();
 #else
+  std::fflush(stdout);  // a pipe's reader is to learn it as well
   std::abort();
 #endif
 }

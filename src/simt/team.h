@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A host group of several threads that plays a warp in tests. Values are exchanged by relaxed
-// accesses and a relaxed barrier, so that an exchange does not order other memory and
-// ThreadSanitizer still sees what a missing sync() would break on a GPU. sync() does order memory.
+// A host group of several lanes that plays a warp in tests. The lanes take turns on one thread, but
+// ThreadSanitizer takes each for a thread of its own. Values are exchanged by relaxed accesses and
+// waiting orders nothing, so that it still sees what a missing sync() would break on a GPU. sync()
+// does order memory.
 #pragma once
 
-#include "simt/clock.h"
+#include "simt/turns.h"
 
 #if !defined(__CUDA_ARCH__)
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <array>
 #include <atomic>
-#include <bit>
-#include <climits>
 #endif
 
 namespace gofs::simt {
@@ -25,16 +19,26 @@ namespace gofs::simt {
 
 class Team {
  public:
-  explicit Team(uint32_t size) : size_(size) { GOFS_ASSERT(size >= 1 && size <= kSizeMax); }
+  Team(uint32_t size, LaneTurns& turns) : size_(size), turns_(turns) {
+    GOFS_ASSERT(size >= 1 && size <= kSizeMax);
+  }
   uint32_t size() const { return size_; }
 
   /// Orders all memory accesses of the team before it with all after it.
-  void sync() { arrive(std::memory_order_acq_rel, std::memory_order_acquire); }
+  void sync() {
+    // A lane may be at the next barrier when another one goes on behind this. Each has a word of
+    // its own, or the other would be ordered behind what the first did in between, which hides
+    // that a sync() is missing there.
+    std::atomic<uint32_t>& order = order_[arrived_.load(std::memory_order_relaxed) / size_ % 2];
+    order.fetch_add(1, std::memory_order_release);  // [T2]
+    arrive();
+    order.load(std::memory_order_acquire);  // [T2]
+  }
 
   uint64_t read_from(uint32_t self, uint64_t value, uint32_t rank) {
     publish(self, value);
-    const uint64_t theirs = words_[rank].value.load(std::memory_order_relaxed);
-    arrive(std::memory_order_relaxed, std::memory_order_relaxed);
+    const uint64_t theirs = words_[rank].load(std::memory_order_relaxed);
+    arrive();
     return theirs;
   }
 
@@ -43,58 +47,34 @@ class Team {
     publish(self, value);
     uint32_t mask = 0;
     for (uint32_t rank = 0; rank < size_; ++rank) {
-      if (predicate(words_[rank].value.load(std::memory_order_relaxed))) mask |= 1u << rank;
+      if (predicate(words_[rank].load(std::memory_order_relaxed))) mask |= 1u << rank;
     }
-    arrive(std::memory_order_relaxed, std::memory_order_relaxed);
+    arrive();
     return mask;
   }
 
- private:
   static constexpr uint32_t kSizeMax = 32;
-  struct alignas(64) Word {
-    std::atomic<uint64_t> value{0};
-  };
 
+ private:
   void publish(uint32_t self, uint64_t value) {
-    words_[self].value.store(value, std::memory_order_relaxed);
-    arrive(std::memory_order_relaxed, std::memory_order_relaxed);
+    words_[self].store(value, std::memory_order_relaxed);
+    arrive();
   }
 
-  /// Who waits yields for a while, or sleeps at once where that would put it behind other programs.
-  /// ThreadSanitizer does not see the system call, so it orders nothing for it.
-  void arrive(std::memory_order arrival, std::memory_order waiting) {
-    constexpr uint32_t kYields = 64;
-    const uint64_t before = arrived_.fetch_add(1, arrival);
-    const uint64_t all = (before / size_ + 1) * size_;
-    if (before + 1 == all) {
-      if (sleepers_.load(std::memory_order_relaxed) != 0) futex(FUTEX_WAKE_PRIVATE, INT_MAX);
-      return;
-    }
-    uint32_t yields = 0;
-    for (uint64_t seen = arrived_.load(waiting); seen < all; seen = arrived_.load(waiting)) {
-      if (host_sleeps_left == 0 && yields++ < kYields) {
-        yield_host_thread();
-        continue;
-      }
-      if (host_sleeps_left != 0) --host_sleeps_left;
-      sleepers_.fetch_add(1, std::memory_order_relaxed);
-      futex(FUTEX_WAIT_PRIVATE, static_cast<uint32_t>(seen));
-      sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  void arrive() {
+    const uint64_t arrived = arrived_.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (arrived % size_ == 0) {
+      turns_.release_all();
+    } else {
+      turns_.wait();
     }
   }
-
-  /// On the low half of `arrived_`: only the last to arrive wakes the others. A sleep ends by
-  /// itself soon, should the last have missed that there is a sleeper.
-  void futex(int operation, uint32_t value) {
-    const timespec bound{0, 10'000'000};
-    syscall(SYS_futex, &arrived_, operation, value, &bound, nullptr, 0);
-  }
-  static_assert(std::endian::native == std::endian::little);
 
   const uint32_t size_;
-  std::array<Word, kSizeMax> words_;
-  std::atomic<uint64_t> arrived_{0};
-  std::atomic<uint32_t> sleepers_{0};
+  LaneTurns& turns_;
+  std::array<std::atomic<uint64_t>, kSizeMax> words_{};
+  std::atomic<uint64_t> arrived_{0};  // at all barriers so far
+  std::array<std::atomic<uint32_t>, 2> order_{};
 };
 
 #else

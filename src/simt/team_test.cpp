@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The group of threads that plays a warp: collectives give every lane what a GPU's would, and
+// The group of lanes that plays a warp: collectives give every lane what a GPU's would, and
 // sync() orders memory (ThreadSanitizer says whether it does).
 #include "simt/team.h"
 
@@ -9,21 +9,21 @@
 #include <atomic>
 #include <vector>
 
-#include "simt/workers.h"
+#include "testing/teams.hpp"
 
 namespace gofs::simt {
 namespace {
 
-class TeamTest : public testing::TestWithParam<uint32_t> {
+class TeamTest : public ::testing::TestWithParam<uint32_t> {
  protected:
   uint32_t width() const { return GetParam(); }
   void run(const std::function<void(const Warp&)>& work) {
-    run_teams(1, width(), [&](const Warp& warp, uint32_t) { work(warp); });
+    testing::run_teams(1, width(), [&](const Warp& warp, uint32_t) { work(warp); });
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(width, TeamTest, testing::Values(1u, 2u, 4u, 5u, 32u),
-                         testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(width, TeamTest, ::testing::Values(1u, 2u, 4u, 5u, 32u),
+                         ::testing::PrintToStringParamName());
 
 TEST_P(TeamTest, ranks_are_all_different_and_below_the_size) {
   std::vector<std::atomic<uint32_t>> seen(width());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The group that all code below the API is written for. On the GPU a Warp is up to 32 lanes that
-// run in step; on the CPU it is one thread, or in tests a team of up to 32 threads, so that code
-// which forgets to synchronise is found out under ThreadSanitizer.
+// run in step; on the CPU it is one thread, or in tests a team of up to 32 lanes that
+// ThreadSanitizer takes for threads, so that code which forgets to synchronise is found out.
 //
 // Members are named as in cooperative_groups. All of them but size() and thread_rank() are
 // collective: every lane of the group calls them together. Bit i of a ballot or a match belongs to

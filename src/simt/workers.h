@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU's launch: a kernel is a function run by N threads, each of them a warp of one lane, or by
-// teams of threads that play one warp each.
+// The CPU's launch: a kernel is a function run by N threads, each of them a warp of one lane. (In
+// tests also by threads that play a wider warp each: testing/teams.hpp.)
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <thread>
 #include <vector>
 
@@ -44,24 +43,6 @@ inline void run_workers(uint32_t count, const std::function<void(const Warp&, ui
     throw;
   }
   tell(kGo);
-}
-
-/// As run_workers, but each index is a warp of `width` threads.
-inline void run_teams(uint32_t count, uint32_t width,
-                      const std::function<void(const Warp&, uint32_t)>& work) {
-  std::vector<std::unique_ptr<Team>> teams;
-  std::vector<std::thread> threads;
-  threads.reserve(static_cast<size_t>(count) * width);
-  for (uint32_t index = 0; index < count; ++index) {
-    Team* team = teams.emplace_back(std::make_unique<Team>(width)).get();
-    for (uint32_t rank = 0; rank < width; ++rank) {
-      threads.emplace_back([&work, team, index, rank] {
-        host_worker = index;
-        work(Warp(team, rank), index);
-      });
-    }
-  }
-  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace gofs::simt

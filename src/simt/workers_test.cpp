@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU's launches: every index runs once, on a warp of the width asked for, and is over when the
-// launch returns.
+// The CPU's launch: every index runs once, and is over when the launch returns.
 #include "simt/workers.h"
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <vector>
 
 #include "simt/atomic.h"
@@ -27,20 +25,6 @@ TEST(WorkersTest, each_index_runs_once_and_is_over_at_return) {
 
 TEST(WorkersTest, nothing_to_run_returns) {
   run_workers(0, [](const Warp&, uint32_t) { FAIL(); });
-  run_teams(0, 4, [](const Warp&, uint32_t) { FAIL(); });
-}
-
-TEST(WorkersTest, teams_do_not_see_each_other) {
-  std::vector<std::atomic<uint32_t>> lanes(5);
-  run_teams(5, 3, [&](const Warp& warp, uint32_t index) {
-    EXPECT_EQ(processor_id(), index);
-    EXPECT_EQ(warp.size(), 3u);
-    for (uint32_t i = 0; i < 20; ++i) {
-      EXPECT_EQ(warp.shfl(index * 10 + warp.thread_rank(), 2), index * 10 + 2);
-    }
-    ++lanes[index];
-  });
-  for (const auto& count : lanes) EXPECT_EQ(count, 3u);
 }
 
 TEST(WorkersTest, a_thread_outside_is_processor_zero) { EXPECT_EQ(processor_id(), 0u); }

@@ -8,10 +8,10 @@
 #include <string>
 #include <thread>
 
-#include "simt/workers.h"
 #include "ssd/media_host.h"
 #include "ssd/prp_buffer.h"
 #include "ssd/test_driver.h"
+#include "testing/teams.hpp"
 
 namespace gofs::ssd {
 namespace {
@@ -612,12 +612,12 @@ TEST_F(Admin, the_admin_queue_wraps_and_waits_for_room) {
   }
 }
 
-// The whole life of a controller when a team of four threads, and two of them, step queue 0.
+// The whole life of a controller when a team of four lanes, and two of them, step queue 0.
 TEST_F(Admin, teams_may_step_queue_0) {
   std::atomic<bool> finished{false};
   uint32_t failures = 0;
   uint8_t* const data = memory_.bytes(4096);
-  simt::run_teams(2, 4, [&](const simt::Warp& warp, uint32_t index) {
+  testing::run_teams(2, 4, [&](const simt::Warp& warp, uint32_t index) {
     uint32_t stop = 0;
     uint32_t phase = 0;
     TestQueue queue;

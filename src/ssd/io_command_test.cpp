@@ -9,10 +9,10 @@
 #include <memory>
 #include <random>
 
-#include "simt/workers.h"
 #include "ssd/media_host.h"
 #include "ssd/prp_buffer.h"
 #include "ssd/test_driver.h"
+#include "testing/teams.hpp"
 
 namespace gofs::ssd {
 namespace {
@@ -336,7 +336,7 @@ void MixedCommands::carry_out_together(uint32_t width) {
   TestDriver::put(queue_, entry(IoOpcode::kRead, 0, 5, &broken, 2));
   TestDriver::put(queue_, entry(IoOpcode::kWriteZeroes, 110, 3, nullptr, 3));
   driver_.ring(queue_);
-  simt::run_teams(1, width, [&](const simt::Warp& warp, uint32_t) {
+  testing::run_teams(1, width, [&](const simt::Warp& warp, uint32_t) {
     for (uint32_t taken = 0; taken < 4; taken += width) driver_.step(warp, 1);
   });
   Status status[4] = {1, 1, 1, 1};
@@ -467,7 +467,7 @@ TEST_P(RandomCommands, agree_with_an_array_of_bytes) {
     if (parameter.width == 1) {
       step(simt::Warp(), 0);
     } else {
-      simt::run_teams(2, parameter.width, [&](const simt::Warp& warp, uint32_t) {
+      testing::run_teams(2, parameter.width, [&](const simt::Warp& warp, uint32_t) {
         for (uint32_t i = 0; i < 12; ++i) driver.step(warp, 1);
       });
     }

@@ -12,9 +12,9 @@
 #include <random>
 #include <vector>
 
-#include "simt/workers.h"
 #include "ssd/media_host.h"
 #include "ssd/test_driver.h"
+#include "testing/teams.hpp"
 
 namespace gofs::ssd {
 namespace {
@@ -154,7 +154,7 @@ TEST_F(PowerCuts, a_flush_covers_only_what_had_ended_before_it_began) {
   TestDriver::put(queue_, write_entry(7, 1, 1));
   TestDriver::put(queue_, TestDriver::io_entry(IoOpcode::kFlush));
   driver_.ring(queue_);
-  simt::run_teams(1, 4, [&](const simt::Warp& warp, uint32_t) { driver_.step(warp, 1); });
+  testing::run_teams(1, 4, [&](const simt::Warp& warp, uint32_t) { driver_.step(warp, 1); });
   driver_.wait(queue_);
   driver_.wait(queue_);
   const WriteTrace together = trace();

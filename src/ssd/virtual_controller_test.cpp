@@ -11,10 +11,10 @@
 #include <set>
 #include <tuple>
 
-#include "simt/workers.h"
 #include "ssd/media_host.h"
 #include "ssd/prp_buffer.h"
 #include "ssd/test_driver.h"
+#include "testing/teams.hpp"
 
 namespace gofs::ssd {
 namespace {
@@ -333,7 +333,7 @@ TEST_P(EngineTeams, share_a_queue) {
     driver.ring_completion(queue);
   };
   const simt::Deadline deadline = simt::Deadline::after_ns(60'000'000'000);
-  simt::run_teams(width == 1 ? 4 : 2, width, [&](const simt::Warp& warp, uint32_t index) {
+  testing::run_teams(width == 1 ? 4 : 2, width, [&](const simt::Warp& warp, uint32_t index) {
     uint32_t stop = 0;
     while (stop == 0) {
       if (warp.thread_rank() == 0) {
@@ -384,7 +384,7 @@ TEST_P(EngineTeams, reset_in_flight_touches_no_memory_afterwards) {
     for (uint32_t i = 0; i < depth * 16; ++i) touched += queue.completions[i] != 0x55;
     ++resets;
   };
-  simt::run_teams(width == 1 ? 4 : 2, width, [&](const simt::Warp& warp, uint32_t index) {
+  testing::run_teams(width == 1 ? 4 : 2, width, [&](const simt::Warp& warp, uint32_t index) {
     uint32_t stop = 0;
     while (stop == 0) {
       if (warp.thread_rank() == 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each test body runs twice: by warps of one thread, which find wrong memory orders and overruns,
-// and by teams of four threads, which find a missing sync(). Test suites take the width as their
+// Each test body runs twice: by warps of one lane, which find wrong memory orders and overruns, and
+// by warps of four, which find a missing sync(). Test suites take the width as their
 // parameter:
 //
 //   class QueueTest : public testing::TestWithParam<uint32_t> {};
@@ -18,12 +18,13 @@
 #include <random>
 
 #include "simt/workers.h"
+#include "testing/teams.hpp"
 
 namespace gofs::testing {
 
 struct Crowd {
   uint32_t warps;
-  uint32_t width;  // threads of a warp
+  uint32_t width;  // lanes of a warp
 };
 
 using CrowdWork = std::function<void(const simt::Warp& warp, uint32_t warp_index)>;
@@ -32,7 +33,7 @@ inline void run_crowd(const Crowd& crowd, const CrowdWork& work) {
   if (crowd.width == 1) {
     simt::run_workers(crowd.warps, work);
   } else {
-    simt::run_teams(crowd.warps, crowd.width, work);
+    run_teams(crowd.warps, crowd.width, work);
   }
 }
 

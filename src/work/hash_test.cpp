@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a warp deals the blocks of its lanes' chunks to its lanes, at widths that a CPU has not: with
-// a team of threads that plays the warp.
+// a team of lanes that plays the warp.
 #include "work/hash.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "simt/workers.h"
+#include "testing/teams.hpp"
 
 namespace gofs::work {
 namespace {
 
-/// (owner, index) of each item, found by a team of `blocks.size()` threads.
+/// (owner, index) of each item, found by a team of `blocks.size()` lanes.
 std::vector<std::pair<uint32_t, uint32_t>> deal(const std::vector<uint32_t>& blocks) {
   const auto width = static_cast<uint32_t>(blocks.size());
   uint32_t total = 0;
   for (const uint32_t count : blocks) total += count;
   std::vector<std::pair<uint32_t, uint32_t>> items(total);
   std::vector<uint32_t> counts(width);
-  simt::run_teams(1, width, [&](const simt::Warp& warp, uint32_t) {
+  testing::run_teams(1, width, [&](const simt::Warp& warp, uint32_t) {
     const uint32_t rank = warp.thread_rank();
     const detail::ChunkBlocks list(warp, blocks[rank]);
     counts[rank] = list.count();
@@ -50,7 +50,7 @@ TEST(ChunkBlocks, every_block_has_its_owner) {
     for (uint32_t owner = 0; owner < blocks.size(); ++owner) {
       for (uint32_t index = 0; index < blocks[owner]; ++index) expected.emplace_back(owner, index);
     }
-    EXPECT_EQ(deal(blocks), expected) << testing::PrintToString(blocks);
+    EXPECT_EQ(deal(blocks), expected) << ::testing::PrintToString(blocks);
   }
 }
 
@@ -62,7 +62,7 @@ TEST(TakeFiles, every_file_is_taken_once) {
   params.count = kFiles;
   params.cursor = &cursor;
   std::vector<std::vector<uint32_t>> taken(kWidth);
-  simt::run_teams(1, kWidth, [&](const simt::Warp& warp, uint32_t) {
+  testing::run_teams(1, kWidth, [&](const simt::Warp& warp, uint32_t) {
     // Lane 2 wants nothing in the first rounds.
     for (uint32_t round = 0; round < 5; ++round) {
       const bool wants = warp.thread_rank() != 2 || round > 1;

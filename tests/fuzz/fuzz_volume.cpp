@@ -7,7 +7,7 @@
 
 #include "nvme/bring_up.h"
 #include "nvme/shut_down.h"
-#include "simt/workers.h"
+#include "testing/teams.hpp"
 
 namespace gofs::fuzz {
 
@@ -174,7 +174,7 @@ Outcome FuzzVolume::run(uint64_t device_bytes, uint16_t change_at,
   if (options_.warp_width == 1) {
     go(simt::Warp());
   } else {
-    simt::run_teams(1, options_.warp_width, [&](const simt::Warp& warp, uint32_t) { go(warp); });
+    testing::run_teams(1, options_.warp_width, [&](const simt::Warp& warp, uint32_t) { go(warp); });
   }
 
   outcome.commands = ssd::read_counters(memory_, controller_).read_commands - before;
