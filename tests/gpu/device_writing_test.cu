@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -63,6 +65,49 @@ __global__ void change_kernel(gofs::VolumeHandle vol, const char* value, char* p
     const int error = by_threads ? change_file(gofs::this_thread(), vol, path, index, value)
                                  : change_file(gofs::this_warp(), vol, path, index, value);
     if (by_threads || threadIdx.x % 32 == 0) errors[index] = error;
+  }
+}
+
+/// Bytes of new file `index`; they are those of the pattern from 4 * index on.
+__host__ __device__ constexpr uint64_t new_file_bytes(uint32_t index) {
+  return uint64_t{index % 5} * 9000 + index;
+}
+
+/// "/nNNN" for each file, made and written by one group, and "/dNNN" for some.
+template <typename Group>
+__device__ int make_file(const Group& group, gofs::VolumeHandle vol, char* path, bool writes_path,
+                         uint32_t index, const uint8_t* pattern) {
+  const int fd = gofs::open(group, vol, path,
+                            gofs::kOpenCreate | gofs::kOpenExclusive | gofs::kOpenWriteOnly, 0640);
+  if (fd < 0) return fd;
+  const uint64_t bytes = new_file_bytes(index);
+  const int64_t written = gofs::pwrite(group, vol, fd, pattern + 4 * index, bytes, 0);
+  int error = gofs::close(group, vol, fd);
+  if (written != static_cast<int64_t>(bytes)) error = written < 0 ? written : -EIO;
+  if (index % 8 != 0 || error < 0) return error;
+  if (writes_path) path[1] = 'd';
+  __syncwarp(__activemask());
+  error = gofs::mkdir(group, vol, path, 0750);
+  return error;
+}
+
+__global__ void make_kernel(gofs::VolumeHandle vol, const uint8_t* pattern, char* paths,
+                            int* errors, uint32_t files, bool by_threads) {
+  const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const uint32_t threads = gridDim.x * blockDim.x;
+  const uint32_t unit = by_threads ? 1 : 32;
+  const bool leader = by_threads || threadIdx.x % 32 == 0;
+  char* const path = paths + 8 * (thread / unit);
+  for (uint32_t index = thread / unit; index < files; index += threads / unit) {
+    if (leader) {
+      name_file(path, index);
+      path[1] = 'n';
+    }
+    if (!by_threads) __syncwarp();
+    const int error = by_threads ? make_file(gofs::this_thread(), vol, path, leader, index, pattern)
+                                 : make_file(gofs::this_warp(), vol, path, leader, index, pattern);
+    if (leader) errors[index] = error;
+    if (!by_threads) __syncwarp();
   }
 }
 
@@ -149,6 +194,57 @@ TEST_P(DeviceWriting, what_kernels_change_is_there_after_unmounting) {
     const auto long_value = volume.getxattr(path, "user.long");
     EXPECT_EQ(long_value ? *long_value : "none", i % 8 == 4 ? value : "none") << path;
   }
+  EXPECT_TRUE(volume.warnings().empty());
+}
+
+TEST_P(DeviceWriting, files_that_kernels_make_are_there_with_all_their_bytes) {
+  constexpr uint32_t kBlocks = 4;
+  constexpr uint32_t kThreads = 64;
+  std::vector<uint8_t> pattern(new_file_bytes(4) + 5 * kFilesMax);
+  for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = static_cast<uint8_t>(i * 31 + i / 251);
+  uint8_t* device_pattern = nullptr;
+  char* paths = nullptr;
+  int* errors = nullptr;
+  CHECK_CUDA(cudaMalloc(&device_pattern, pattern.size()));
+  CHECK_CUDA(cudaMalloc(&paths, 8 * kBlocks * kThreads));
+  CHECK_CUDA(cudaMalloc(&errors, files_ * sizeof(int)));
+  CHECK_CUDA(cudaMemcpy(device_pattern, pattern.data(), pattern.size(), cudaMemcpyHostToDevice));
+  {
+    auto volume = gofs::Volume::mount(image_, {.backend = "cuda", .read_only = false});
+    ASSERT_TRUE(volume) << volume.error().message;
+    make_kernel<<<kBlocks, kThreads>>>(volume->device(), device_pattern, paths, errors, files_,
+                                       GetParam());
+    CHECK_CUDA(cudaGetLastError());
+    CHECK_CUDA(cudaDeviceSynchronize());
+    std::vector<int> got(files_);
+    CHECK_CUDA(cudaMemcpy(got.data(), errors, files_ * sizeof(int), cudaMemcpyDeviceToHost));
+    EXPECT_EQ(got, std::vector<int>(files_, 0));
+    EXPECT_TRUE(volume->symlink("n000", "/by_host"));
+    const auto unmounted = volume->unmount();
+    ASSERT_TRUE(unmounted) << unmounted.error().message;
+    for (const std::string& warning : volume->warnings()) ADD_FAILURE() << warning;
+  }
+  cudaFree(device_pattern);
+  cudaFree(paths);
+  cudaFree(errors);
+
+  auto volume = gofs::Volume::mount(image_, {.backend = "cpu"}).value();
+  std::vector<uint8_t> bytes(pattern.size());
+  for (uint32_t i = 0; i < files_; ++i) {
+    std::string path = path_of(i);
+    path[1] = 'n';
+    const int fd = volume.open(path).value();
+    const uint64_t wanted = new_file_bytes(i);
+    ASSERT_EQ(volume.pread(fd, bytes.data(), bytes.size(), 0).value(), wanted) << path;
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(wanted),
+                           pattern.begin() + 4 * i))
+        << path;
+    EXPECT_EQ(volume.stat(path).value().mode & 07777, 0640u);
+    volume.close(fd).value();
+    path[1] = 'd';
+    EXPECT_EQ(static_cast<bool>(volume.stat(path)), i % 8 == 0) << path;
+  }
+  EXPECT_EQ(volume.readlink("/by_host").value(), "n000");
   EXPECT_TRUE(volume.warnings().empty());
 }
 
