@@ -138,7 +138,7 @@ class DeviceWriting : public testing::TestWithParam<bool> {
   ~DeviceWriting() override { unlink(image_.c_str()); }
 
   static std::string path_of(uint32_t index) {
-    char path[8];
+    char path[16];
     std::snprintf(path, sizeof(path), "/f%03u", index);
     return path;
   }
