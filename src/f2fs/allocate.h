@@ -42,13 +42,17 @@ GOFS_HD inline uint32_t nth_bit(uint32_t word, uint32_t n) {
   return simt::lowest_bit(word);
 }
 
-/// Free segments that data leaves to nodes: a checkpoint that could not write those that have
-/// changed would never come, and without it no block that was given back could be had again.
-GOFS_HD inline uint32_t segments_for_nodes(const Volume& volume) {
-  const uint32_t nodes =
-      simt::min(volume.cache.frame_count(), simt::load_relaxed(volume.valid_node_count));
+/// Free segments that data leaves to checkpoints: one that could not write the nodes and the blocks
+/// of directories that have changed would never come, and without it no block that was given back
+/// could be had again.
+GOFS_HD inline uint32_t segments_for_checkpoint(const Volume& volume) {
+  const uint32_t frames = volume.cache.frame_count();
+  const uint32_t nodes = simt::min(frames, simt::load_relaxed(volume.valid_node_count));
+  // Of directories no more than may be dirty at a time (operation.h).
+  const uint64_t others = simt::load_relaxed(volume.valid_block_count) - nodes;
+  const uint64_t pages = nodes + simt::min<uint64_t>(frames / 3, others);
   return format::kLogCount - format::kDataLogCount +
-         static_cast<uint32_t>(simt::divide_up(nodes, format::kBlocksPerSegment));
+         static_cast<uint32_t>(simt::divide_up(pages, format::kBlocksPerSegment));
 }
 
 /// Whether more than `count` segments are free. One lane.
@@ -63,7 +67,9 @@ GOFS_HD inline bool more_free_than(const Volume& volume, const Writer& writer, u
 
 /// Takes a free segment for a log; kNullSegno if there is none for it. One lane.
 GOFS_HD inline uint32_t take_free_segment(const Volume& volume, Writer& writer, uint32_t log) {
-  if (!format::is_node_log(log) && !more_free_than(volume, writer, segments_for_nodes(volume))) {
+  const bool is_data =
+      !format::is_node_log(log) && simt::load_relaxed(writer.writing_directories) == 0;
+  if (is_data && !more_free_than(volume, writer, segments_for_checkpoint(volume))) {
     return format::kNullSegno;
   }
   const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));

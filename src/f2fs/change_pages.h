@@ -83,6 +83,34 @@ GOFS_HD int change_pages_together(simt::AnyWarp auto warp, Volume& volume, uint3
   }
 }
 
+/// Empties the frame of each lane's `key`, if it has one. The key's page has no place on disk any
+/// more, so nobody brings it back. Collective. Per lane 0 or -EBUSY.
+GOFS_NOINLINE GOFS_HD inline int forget_pages(simt::AnyWarp auto warp, Volume& volume,
+                                              uint32_t lanes, uint64_t key) {
+  PageCache& cache = volume.cache;
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  simt::Backoff backoff;
+  bool waiting = (lanes >> warp.thread_rank() & 1u) != 0;
+  bool outdated = false;
+  for (;;) {
+    uint32_t frame = kNoFrame;
+    if (waiting && !outdated) {
+      outdated = outdate_key(cache, key, frame);
+    } else if (waiting) {
+      frame = find_frame(cache, key);
+    }
+    if (outdated && frame == kNoFrame) {
+      waiting = false;
+    } else if (frame != kNoFrame && take_frame(cache, frame, key)) {
+      forget_frame(cache, frame);
+      waiting = false;
+    }
+    if (!warp.any(waiting)) return 0;
+    if (warp.any(deadline.passed())) return waiting ? -EBUSY : 0;
+    backoff.pause();
+  }
+}
+
 /// Calls `use(format::NatBlock&)` on each lane in `lanes` with block `index` of the NAT, to change
 /// it; `use` says whether it has. Collective as change_pages is.
 template <typename Use>

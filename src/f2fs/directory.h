@@ -5,13 +5,21 @@
 // Listing is in listing.h.
 #pragma once
 
-#include "f2fs/map.h"
+#include "f2fs/directory_pages.h"
 
 namespace gofs::f2fs {
 
 struct DirectoryEntry {
   uint32_t ino;
   uint8_t type;  // format::FileType
+};
+
+/// Where an entry stands.
+struct EntryPlace {
+  DirectoryEntry entry;
+  uint64_t index;  // of the block in the directory; 0 for one in the inode
+  uint32_t slot;   // its first
+  bool in_inode;
 };
 
 namespace detail {
@@ -32,7 +40,7 @@ struct DentryView {
 /// Searches one area for a name with the whole warp. All lanes get the answer.
 GOFS_NOINLINE GOFS_HD inline bool search_area(simt::AnyWarp auto warp, const DentryView& view,
                                               const char* name, uint32_t length, uint32_t hash,
-                                              DirectoryEntry& found) {
+                                              EntryPlace& found) {
   const uint32_t width = warp.size();
   for (uint32_t first = 0; first < view.area.slot_count; first += width) {
     const uint32_t slot = first + warp.thread_rank();
@@ -51,8 +59,9 @@ GOFS_NOINLINE GOFS_HD inline bool search_area(simt::AnyWarp auto warp, const Den
     const uint32_t hits = warp.ballot(matches);
     if (hits != 0) {
       const uint32_t winner = simt::lowest_bit(hits);
-      found.ino = warp.shfl(entry.ino, winner);
-      found.type = static_cast<uint8_t>(warp.shfl(uint32_t{entry.type}, winner));
+      found.entry.ino = warp.shfl(entry.ino, winner);
+      found.entry.type = static_cast<uint8_t>(warp.shfl(uint32_t{entry.type}, winner));
+      found.slot = first + winner;
       return true;
     }
   }
@@ -68,6 +77,11 @@ GOFS_HD inline DentryView block_view(const uint8_t* page) {
   return {page, format::dentry_block_area()};
 }
 
+/// Whether the entries still are in the inode of a directory where they were when it was loaded.
+GOFS_HD inline bool is_still_inline(const format::NodeBlock& node) {
+  return (node.inode.i_inline & format::kInlineDentry) != 0;
+}
+
 GOFS_HD inline int check_entry(Volume& volume, const Inode& directory,
                                const DirectoryEntry& entry) {
   if (entry.ino == 0 || entry.ino >= volume.geometry.nid_count() ||
@@ -77,71 +91,143 @@ GOFS_HD inline int check_entry(Volume& volume, const Inode& directory,
   return 0;
 }
 
-}  // namespace detail
+/// A directory whose entries have moved from its inode to blocks since `directory` was loaded, as
+/// it is now. They never move back. -ENOENT if it was removed. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int reload_moved(simt::AnyWarp auto warp, Volume& volume,
+                                              const Inode& directory, Inode& now) {
+  const int error =
+      simt::first_error(warp, load_inodes(warp, volume, warp.ballot(true), directory.ino, now));
+  if (error < 0) return error;
+  if (!now.is_directory() || now.generation != directory.generation) return -ENOENT;
+  if (!now.has_inline_dentries()) return 0;
+  return report_once(warp, *volume.corruptions, {Structure::kDirectory, 0, directory.ino, 0});
+}
+
+/// What is looked for.
+struct SoughtName {
+  const char* name;
+  uint32_t length;
+  uint32_t hash;
+};
+
+/// The blocks where an entry of some hash may stand: those of one bucket in each level, in order of
+/// level.
+struct Candidates {
+  uint32_t hash;
+  uint32_t dir_level;
+  uint32_t levels;
+  uint32_t level = 0;
+  uint32_t in_bucket = 0;
+
+  GOFS_HD bool more() const { return level < levels; }
+  /// Gives the warp its next ones: lane k the k-th from here, its `index` and `its_level`, if there
+  /// are so many. Not collective, but the same on all lanes.
+  GOFS_HD bool next(simt::AnyWarp auto warp, uint64_t& index, uint32_t& its_level) {
+    bool given = false;
+    for (uint32_t k = 0; k < warp.size() && more(); ++k) {
+      if (k == warp.thread_rank()) {
+        index = format::dir_bucket_start(level, dir_level, hash) + in_bucket;
+        its_level = level;
+        given = true;
+      }
+      if (++in_bucket == format::dir_bucket_blocks(level)) {
+        in_bucket = 0;
+        ++level;
+      }
+    }
+    return given;
+  }
+};
+
+/// Searches the blocks of a directory. As find_place.
+GOFS_NOINLINE GOFS_HD inline int find_in_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                                const Inode& directory, const SoughtName& sought,
+                                                EntryPlace& found) {
+  const uint32_t all = warp.ballot(true);
+  const uint64_t blocks = directory_blocks(directory);
+  Candidates candidates{sought.hash, directory.dir_level,
+                        simt::min(directory.dir_depth, format::kDirDepthMax)};
+  bool hit = false;
+  int error = 0;
+  while (candidates.more() && !hit && error == 0) {
+    uint64_t index = 0;
+    uint32_t level = 0;
+    const bool candidate = candidates.next(warp, index, level) && index < blocks;
+    uint32_t present = warp.ballot(candidate);
+    uint64_t span = 1;
+    if ((present & (present - 1)) != 0) {
+      // Fetch them side by side, then search one after another.
+      const int fetched = fetch_directory_blocks(warp, volume, present, directory, index, span);
+      present = warp.ballot(candidate && fetched == 0);
+      error = simt::first_error(warp, candidate && fetched != -ENOENT ? fetched : 0);
+    }
+    for (uint32_t left = present; left != 0 && !hit; left &= left - 1) {
+      const uint64_t one = warp.shfl(index, simt::lowest_bit(left));
+      int read =
+          with_directory_blocks(warp, volume, all, directory, one, span, [&](const uint8_t* page) {
+            hit =
+                search_area(warp, block_view(page), sought.name, sought.length, sought.hash, found);
+          });
+      read = simt::first_error(warp, read);
+      if (error == 0 && read != -ENOENT) error = read;
+      if (hit) found.index = one;
+    }
+  }
+  found.in_inode = false;
+  if (hit) return 0;
+  if (error == 0 && directory.size_blocks() > blocks) {
+    // Nobody can say what lies there.
+    error = report_once(warp, *volume.corruptions,
+                        {Structure::kDirectory, 0, directory.ino, directory.size_bytes});
+  }
+  return error < 0 ? error : -ENOENT;
+}
 
 /// Finds `name` (1 to 255 bytes, no slash) in `directory`. Collective, all arguments uniform,
 /// answer uniform: 0, -ENOENT, -EUCLEAN or a device's errno.
-GOFS_NOINLINE GOFS_HD inline int find_entry(simt::AnyWarp auto warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int find_place(simt::AnyWarp auto warp, Volume& volume,
                                             const Inode& directory, const char* name,
-                                            uint32_t length, DirectoryEntry& found) {
-  const uint32_t hash = format::name_hash(name, length);
-  const uint32_t all = warp.ballot(true);
-  bool hit = false;
+                                            uint32_t length, EntryPlace& found) {
+  const SoughtName sought{name, length, format::name_hash(name, length)};
   int error = 0;
   if (directory.has_inline_dentries()) {
-    error = with_nodes(warp, volume, all, directory.ino, directory.ino,
+    bool hit = false;
+    bool moved = false;
+    error = with_nodes(warp, volume, warp.ballot(true), directory.ino, directory.ino,
                        [&](const format::NodeBlock& node) {
-                         hit = detail::search_area(warp, detail::inline_view(node, directory), name,
-                                                   length, hash, found);
+                         moved = !is_still_inline(node);
+                         hit = !moved && search_area(warp, inline_view(node, directory), name,
+                                                     length, sought.hash, found);
                        });
-  } else {
-    // Candidates: the blocks of one bucket in each level, in order of level.
-    const uint32_t depth = simt::min(directory.dir_depth, format::kDirDepthMax);
-    const uint32_t width = warp.size();
-    uint32_t level = 0;
-    uint32_t in_bucket = 0;
-    const uint64_t size_blocks = directory.size_blocks();
-    while (level < depth && !hit && error == 0) {
-      // The warp's next candidates: lane k takes the k-th from here.
-      uint64_t index = 0;
-      bool candidate = false;
-      for (uint32_t k = 0; k < width && level < depth; ++k) {
-        if (k == warp.thread_rank()) {
-          index = format::dir_bucket_start(level, directory.dir_level, hash) + in_bucket;
-          candidate = index < size_blocks;
-        }
-        if (++in_bucket == format::dir_bucket_blocks(level)) {
-          in_bucket = 0;
-          ++level;
-        }
-      }
-      const uint32_t lanes = warp.ballot(candidate);
-      BlockPlace place{};
-      const int mapped = map_blocks(warp, volume, lanes, directory, index, place);
-      const uint32_t block = place.block;
-      error = simt::first_error(warp, mapped);
-      // Fetch them side by side, then search one after another.
-      const uint32_t present = warp.ballot(mapped == 0 && block != format::kNullAddr);
-      if (present == 0) continue;
-      if ((present & (present - 1)) != 0) {
-        const int fetched = with_blocks(warp, volume, present, block, [](const uint8_t*) {});
-        if (error == 0) error = simt::first_error(warp, fetched);
-      }
-      for (uint32_t left = present; left != 0 && !hit; left &= left - 1) {
-        const uint32_t one = warp.shfl(block, simt::lowest_bit(left));
-        const int read = with_blocks(warp, volume, all, one, [&](const uint8_t* page) {
-          hit = detail::search_area(warp, detail::block_view(page), name, length, hash, found);
-        });
-        if (error == 0) error = simt::first_error(warp, read);
-      }
+    error = simt::first_error(warp, error);
+    found.index = 0;
+    found.in_inode = true;
+    if (moved) {
+      Inode now{};
+      error = reload_moved(warp, volume, directory, now);
+      if (error == 0) error = find_in_blocks(warp, volume, now, sought, found);
+    } else if (error == 0 && !hit) {
+      error = -ENOENT;
     }
+  } else {
+    error = find_in_blocks(warp, volume, directory, sought, found);
   }
-  if (hit) {
-    const bool leader = warp.thread_rank() == 0;
-    return warp.shfl(leader ? detail::check_entry(volume, directory, found) : 0, 0);
-  }
-  error = simt::first_error(warp, error);
-  return error < 0 ? error : -ENOENT;
+  if (error < 0) return error;
+  const bool leader = warp.thread_rank() == 0;
+  return warp.shfl(leader ? check_entry(volume, directory, found.entry) : 0, 0);
+}
+
+}  // namespace detail
+
+/// Finds `name` (1 to 255 bytes, no slash) in `directory`, which may be changed meanwhile: what was
+/// there when it was loaded, and stays, is found. Collective, all arguments uniform, answer
+/// uniform: 0, -ENOENT, -EUCLEAN or a device's errno.
+GOFS_HD inline int find_entry(simt::AnyWarp auto warp, Volume& volume, const Inode& directory,
+                              const char* name, uint32_t length, DirectoryEntry& found) {
+  EntryPlace place{};
+  const int error = detail::find_place(warp, volume, directory, name, length, place);
+  found = place.entry;
+  return error;
 }
 
 }  // namespace gofs::f2fs

@@ -433,6 +433,35 @@ TEST_P(DamagedDirectoryTest, a_depth_and_size_beyond_all_measure_end_all_the_sam
   const Outcome outcome = look();
   EXPECT_EQ(outcome.found, 0);
   EXPECT_EQ(outcome.listed.size(), 3u);
+  EXPECT_GE(outcome.reported, 1u) << "no directory has blocks that far";
+  name_bytes(entry("two"))[0] = 'T';
+  EXPECT_EQ(look().found, -EUCLEAN) << "a name may be where nobody looks";
+}
+
+TEST_P(DirectoryTest, pages_are_known_by_their_place_in_the_directory) {
+  const uint32_t ino = shared_->inos[kMany];
+  const std::string name = shared_->names[kMany].begin()->first;
+  run_alone(width(), [&](const simt::Warp& warp) {
+    const Inode directory = load(warp, ino);
+    EXPECT_EQ(find(warp, directory, name), shared_->names[kMany].begin()->second);
+  });
+  const uint64_t bucket_start = format::dir_bucket_start(
+      0, 0, format::name_hash(name.data(), static_cast<uint32_t>(name.size())));
+  EXPECT_NE(find_frame(volume().cache, directory_key(ino, bucket_start)), kNoFrame);
+  // A page that is there needs neither node nor block.
+  rig().add_fault(
+      VolumeRig::reads_of_block(first_block(shared_->image, ino), 9, ssd::FaultAction::kStatus));
+  run_alone(width(), [&](const simt::Warp& warp) {
+    const Inode directory = load(warp, ino);
+    uint64_t span = 0;
+    EXPECT_EQ(with_directory_blocks(warp, volume(), warp.ballot(true), directory, bucket_start,
+                                    span, [](const uint8_t*) {}),
+              0);
+  });
+  const uint64_t key = directory_key(0xffffffff, kDirectoryBlocksMax - 1);
+  EXPECT_EQ(kind_of(key), PageKind::kDirectory);
+  EXPECT_EQ(directory_of(key), 0xffffffff);
+  EXPECT_EQ(directory_index_of(key), kDirectoryBlocksMax - 1);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ using DirectoryCursor = uint64_t;
 
 /// Blocks that a listing goes through; an inline area counts as one, since it has fewer slots.
 GOFS_HD inline uint64_t listing_blocks(const Inode& directory) {
-  return directory.has_inline_dentries() ? 1 : directory.size_blocks();
+  return directory.has_inline_dentries() ? 1 : directory_blocks(directory);
 }
 
 /// Where the listing of `block` begins.
@@ -80,6 +80,54 @@ GOFS_HD uint32_t walk_area(simt::AnyWarp auto warp, Volume& volume, const Inode&
   return simt::min(slot, view.area.slot_count);
 }
 
+/// As walk_entries, of a directory with entries in blocks.
+template <typename Take>
+GOFS_HD void walk_blocks(simt::AnyWarp auto warp, Volume& volume, const Inode& directory,
+                         DirectoryCursor& cursor, uint64_t end_block, int& damage, Take& take) {
+  const uint32_t all = warp.ballot(true);
+  bool more = true;
+  while (more) {
+    // A window of blocks, one a lane, fetched side by side.
+    const uint64_t first = cursor / format::kDentrySlotsPerBlock;
+    if (first >= end_block) break;
+    const uint64_t index = first + warp.thread_rank();
+    const uint32_t lanes = warp.ballot(index < end_block);
+    const uint32_t in_window = simt::popcount(lanes);
+    uint64_t span = 1;
+    int fetched = 0;
+    if (in_window > 1) {
+      fetched = fetch_directory_blocks(warp, volume, lanes, directory, index, span);
+    }
+    uint32_t present = warp.ballot(index < end_block && fetched == 0);
+    for (uint32_t k = 0; k < in_window && more; ++k) {
+      int error = warp.shfl(fetched, k);
+      const DirectoryCursor start = cursor_of_block(first + k);
+      uint32_t slot = cursor > start ? static_cast<uint32_t>(cursor - start) : 0;
+      if (error == 0) {
+        uint64_t found_span = 1;
+        const int read = with_directory_blocks(
+            warp, volume, all, directory, first + k, found_span, [&](const uint8_t* page) {
+              slot = walk_area(warp, volume, directory, block_view(page), slot, more, take);
+            });
+        error = simt::first_error(warp, read);
+        if (error < 0) {
+          present &= ~(1u << k);
+          found_span = warp.shfl(found_span, 0);
+          if (warp.thread_rank() == k) span = found_span;
+        }
+      }
+      if (error < 0 && error != -ENOENT) damage = error;
+      cursor = more ? cursor_of_block(first + k + 1) : start + slot;
+    }
+    if (present == 0) {
+      // Nothing here: on to the first block that the last lane's hole does not cover.
+      const uint32_t last = in_window - 1;
+      cursor = cursor_of_block(first + last + warp.shfl(span, last));
+    }
+  }
+  warp.sync();
+}
+
 }  // namespace detail
 
 /// Goes through the entries of `directory` from `cursor` up to the beginning of block `end_block`
@@ -93,58 +141,38 @@ GOFS_HD uint32_t walk_area(simt::AnyWarp auto warp, Volume& volume, const Inode&
 template <typename Take>
 GOFS_HD int walk_entries(simt::AnyWarp auto warp, Volume& volume, const Inode& directory,
                          DirectoryCursor& cursor, uint64_t end_block, int& damage, Take take) {
-  const uint32_t all = warp.ballot(true);
+  if (!directory.has_inline_dentries()) {
+    if (directory.size_blocks() > kDirectoryBlocksMax) {
+      damage = report_once(warp, *volume.corruptions,
+                           {Structure::kDirectory, 0, directory.ino, directory.size_bytes});
+    }
+    detail::walk_blocks(warp, volume, directory, cursor, end_block, damage, take);
+    return 0;
+  }
+  end_block = simt::min<uint64_t>(end_block, 1);
+  if (cursor >= cursor_of_block(end_block)) return 0;
+  auto slot = static_cast<uint32_t>(cursor);
   bool more = true;
-  if (directory.has_inline_dentries()) {
-    if (cursor >= cursor_of_block(simt::min<uint64_t>(end_block, 1))) return 0;
-    auto slot = static_cast<uint32_t>(cursor);
-    const int read = with_nodes(
-        warp, volume, all, directory.ino, directory.ino, [&](const format::NodeBlock& node) {
-          const detail::DentryView view = detail::inline_view(node, directory);
-          slot = detail::walk_area(warp, volume, directory, view, slot, more, take);
-        });
-    warp.sync();
-    cursor = slot;
-    return simt::first_error(warp, read);
-  }
-
-  while (more) {
-    // A window of blocks, one a lane, mapped and fetched side by side.
-    const uint64_t first = cursor / format::kDentrySlotsPerBlock;
-    if (first >= end_block) break;
-    const uint64_t index = first + warp.thread_rank();
-    const uint32_t lanes = warp.ballot(index < end_block);
-    const uint32_t in_window = simt::popcount(lanes);
-    BlockPlace place{};
-    const int mapped = map_blocks(warp, volume, lanes, directory, index, place);
-    const uint32_t block = place.block;
-    const uint32_t present = warp.ballot(mapped == 0 && block != format::kNullAddr);
-    if ((present & (present - 1)) != 0) {
-      (void)with_blocks(warp, volume, present, block, [](const uint8_t*) {});
-    }
-    for (uint32_t k = 0; k < in_window && more; ++k) {
-      int error = warp.shfl(mapped, k);
-      const DirectoryCursor start = cursor_of_block(first + k);
-      uint32_t slot = cursor > start ? static_cast<uint32_t>(cursor - start) : 0;
-      if ((present >> k & 1u) != 0) {
-        const uint32_t one = warp.shfl(block, k);
-        const int read = with_blocks(warp, volume, all, one, [&](const uint8_t* page) {
-          const detail::DentryView view = detail::block_view(page);
-          slot = detail::walk_area(warp, volume, directory, view, slot, more, take);
-        });
-        error = simt::first_error(warp, read);
-      }
-      if (error < 0) damage = error;
-      cursor = more ? cursor_of_block(first + k + 1) : start + slot;
-    }
-    if (present == 0) {
-      // Nothing here: on to the first block that the last lane's hole does not cover.
-      const uint32_t last = in_window - 1;
-      cursor = cursor_of_block(first + last + warp.shfl(place.span, last));
-    }
-  }
+  bool moved = false;
+  const int read =
+      with_nodes(warp, volume, warp.ballot(true), directory.ino, directory.ino,
+                 [&](const format::NodeBlock& node) {
+                   moved = !detail::is_still_inline(node);
+                   if (moved) return;
+                   const detail::DentryView view = detail::inline_view(node, directory);
+                   slot = detail::walk_area(warp, volume, directory, view, slot, more, take);
+                 });
   warp.sync();
-  return 0;
+  if (moved) {
+    // To block 0, each entry to the slot that it had.
+    Inode now{};
+    const int error = detail::reload_moved(warp, volume, directory, now);
+    if (error < 0) return error;
+    detail::walk_blocks(warp, volume, now, cursor, end_block, damage, take);
+    return 0;
+  }
+  cursor = slot;
+  return simt::first_error(warp, read);
 }
 
 /// Copies up to `capacity` (at least the warp's width) entries from `cursor` on to `entries`, and

@@ -54,6 +54,11 @@ struct MissingNode {
   uint32_t node_offset;
 };
 
+/// For walks that take missing nodes for holes.
+struct SupplyNothing {
+  GOFS_HD int operator()(uint32_t, const MissingNode&, uint32_t&) const { return 0; }
+};
+
 /// Walks down the tree of nodes. As map_blocks, for lanes whose block map does not have the answer.
 /// `supply(lanes, missing, nid)` is called collectively for lanes that miss a node and may give its
 /// nid, or a negative errno; where it leaves 0, a subtree of holes begins.
@@ -187,9 +192,8 @@ GOFS_HD inline int map_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t 
 
   BlockPlace walked{};
   detail::LastNode last{};
-  const int error =
-      detail::walk_nodes(warp, volume, unknown, inode, index, walked, last,
-                         [](uint32_t, const detail::MissingNode&, uint32_t&) { return 0; });
+  const int error = detail::walk_nodes(warp, volume, unknown, inode, index, walked, last,
+                                       detail::SupplyNothing{});
   const bool asked = mine && known == 0;
   if (asked) place = walked;
   const uint32_t filling = warp.ballot(asked && kept && error == 0 && last.nid != 0);

@@ -66,23 +66,9 @@ GOFS_NOINLINE GOFS_HD inline int remove_nodes(simt::AnyWarp auto warp, Volume& v
     simt::add_relaxed(volume.valid_node_count, ~0u);
     if (is_inode) simt::add_relaxed(volume.valid_inode_count, ~0u);
   }
-  // Nobody asks for the page any more; who does so now is about to let go.
-  const uint64_t key = page_key(PageKind::kNode, nid);
-  simt::Backoff backoff;
-  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
-  bool waiting = removed;
-  for (;;) {
-    const uint32_t frame = waiting ? find_frame(volume.cache, key) : kNoFrame;
-    if (frame == kNoFrame) {
-      waiting = false;
-    } else if (take_frame(volume.cache, frame, key)) {
-      forget_frame(volume.cache, frame);
-      waiting = false;
-    }
-    if (!warp.any(waiting)) return error;
-    if (warp.any(deadline.passed())) return waiting ? -EBUSY : error;
-    backoff.pause();
-  }
+  const int forgotten =
+      forget_pages(warp, volume, warp.ballot(removed), page_key(PageKind::kNode, nid));
+  return error < 0 ? error : forgotten;
 }
 
 /// Takes a free nid and counts a block for each lane in `lanes`: for a node of the file `ino`, or,

@@ -29,16 +29,37 @@ inline constexpr uint32_t kFrameReferenced = 1u << 22;
 inline constexpr uint32_t kFrameDirty = 1u << 23;
 inline constexpr uint32_t kNoFrame = 0xffffffffu;
 
-/// What a key's page is; part of the key.
-enum class PageKind : uint64_t { kNone = 0, kNode = 1, kBlock = 2, kNat = 3 };
+/// What a key's page is; the upper bits of the key, so that no key is a small number.
+enum class PageKind : uint64_t { kNone = 0, kNode = 1, kBlock = 2, kNat = 3, kDirectory = 4 };
+
+inline constexpr uint32_t kPageKindShift = 61;
+inline constexpr uint32_t kDirectoryIndexBits = 29;
+/// Blocks of a directory that have a key. Linux ends earlier: its hash levels double, and a level
+/// of that size would have more entries than there are nids.
+inline constexpr uint64_t kDirectoryBlocksMax = uint64_t{1} << kDirectoryIndexBits;
 
 /// `id` is a nid for kNode, a block address for kBlock, for kNat the number of a block of the NAT,
 /// whichever of its copies is current. Never 0.
 GOFS_HD constexpr uint64_t page_key(PageKind kind, uint32_t id) {
-  return static_cast<uint64_t>(kind) << 32 | id;
+  return static_cast<uint64_t>(kind) << kPageKindShift | id;
 }
-GOFS_HD constexpr PageKind kind_of(uint64_t key) { return static_cast<PageKind>(key >> 32); }
+GOFS_HD constexpr PageKind kind_of(uint64_t key) {
+  return static_cast<PageKind>(key >> kPageKindShift);
+}
 GOFS_HD constexpr uint32_t id_of(uint64_t key) { return static_cast<uint32_t>(key); }
+
+/// Block `index` < kDirectoryBlocksMax of the directory `ino`, wherever it lies: it gets a new
+/// address each time it is written.
+GOFS_HD constexpr uint64_t directory_key(uint32_t ino, uint64_t index) {
+  return static_cast<uint64_t>(PageKind::kDirectory) << kPageKindShift |
+         uint64_t{ino} << kDirectoryIndexBits | index;
+}
+GOFS_HD constexpr uint32_t directory_of(uint64_t key) {
+  return static_cast<uint32_t>(key >> kDirectoryIndexBits);
+}
+GOFS_HD constexpr uint64_t directory_index_of(uint64_t key) {
+  return key & (kDirectoryBlocksMax - 1);
+}
 
 struct alignas(128) FrameSet {
   uint64_t keys[kWays];
@@ -46,7 +67,7 @@ struct alignas(128) FrameSet {
   uint32_t lock;  // held while a frame of the set is claimed
   uint32_t hand;
   uint32_t overflow;  // pages of this set may lie in so many sets after it
-  uint32_t cleaned;   // pages of this set that were written; wraps around
+  uint32_t cleaned;   // pages of this set that were written or given up; wraps around
 };
 static_assert(sizeof(FrameSet) == 128);
 
@@ -253,6 +274,20 @@ GOFS_HD inline void forget_frame(PageCache& cache, uint32_t frame) {
   abandon_frame(cache, frame);
 }
 
+/// Says that nothing lies any more where somebody may have looked up the page `key`, so that he
+/// does not bring it back, and finds the frame of who has done so already, or kNoFrame. False while
+/// the set is busy.
+GOFS_HD inline bool outdate_key(const PageCache& cache, uint64_t key, uint32_t& frame) {
+  FrameSet& set = cache.sets[cache.set_of(key)];
+  if (!simt::try_lock(set.lock)) return false;
+  // Under the lock of all claims of the key: one that was made before is found here, and one that
+  // comes later sees the count. [C3]
+  simt::AtomicRef<uint32_t>(set.cleaned).fetch_add(1, simt::memory_order_release);
+  frame = find_frame(cache, key);
+  simt::unlock(set.lock);
+  return true;
+}
+
 /// Whether `frame`, which may be past the last one, holds a changed page of a kind, and its `key`.
 GOFS_HD inline bool is_dirty_page(const PageCache& cache, uint32_t frame, PageKind kind,
                                   uint64_t& key) {
@@ -261,8 +296,8 @@ GOFS_HD inline bool is_dirty_page(const PageCache& cache, uint32_t frame, PageKi
   return kind_of(key) == kind && (simt::load_relaxed(cache.state(frame)) & kFrameDirty) != 0;
 }
 
-/// How often a page of the set of `key` was written. If this is the same before its place on disk
-/// is looked up and after a frame was claimed for it, it still lies there. [C3]
+/// How often a page of the set of `key` was written or given up. If this is the same before its
+/// place on disk is looked up and after a frame was claimed for it, it still lies there. [C3]
 GOFS_HD inline uint32_t cleaned_count(const PageCache& cache, uint64_t key) {
   return simt::load_acquire(cache.sets[cache.set_of(key)].cleaned);
 }

@@ -137,8 +137,8 @@ GOFS_HD int with_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
   return result;
 }
 
-/// Pages that are known by their block address: NAT, SIT and directory blocks. `block` lies within
-/// the device (the caller has checked).
+/// Pages that are known by their block address, such as SIT blocks. `block` lies within the device
+/// (the caller has checked).
 template <typename Use>
 GOFS_HD int with_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t block,
                         Use use) {

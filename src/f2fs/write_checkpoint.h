@@ -10,7 +10,7 @@
 // and disk at the last checkpoint.
 #pragma once
 
-#include "f2fs/write_nodes.h"
+#include "f2fs/write_directories.h"
 
 namespace gofs::f2fs {
 
@@ -236,7 +236,8 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
 GOFS_NOINLINE GOFS_HD inline int write_all(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                                            bool unmounting) {
   if (simt::load_relaxed(writer.failed) < 0) return -EROFS;
-  int error = write_dirty_nodes(warp, volume, writer);
+  int error = write_dirty_directories(warp, volume, writer);
+  if (error == 0) error = write_dirty_nodes(warp, volume, writer);
   if (error < 0) return error;
   const uint64_t bytes = (1 + uint64_t{volume.geometry.cp_payload}) * kBlockBytes;
   for (uint64_t i = warp.thread_rank(); i < bytes; i += warp.size()) {

@@ -32,8 +32,9 @@ struct Writer {
   uint32_t* free_map;  // a bit for each main segment: free now and at the last checkpoint, no log's
   uint32_t free_hint;  // word of free_map where a search begins
   Log logs[format::kLogCount];
-  uint32_t choice_lock;             // of the choice of a partly used segment
-  uint32_t next_nid;                // where a search for a free nid begins
+  uint32_t choice_lock;          // of the choice of a partly used segment
+  uint32_t writing_directories;  // a checkpoint does: what data logs give out now is not for data
+  uint32_t next_nid;             // where a search for a free nid begins
   format::SummaryBlock* summaries;  // of the logs' segments
   format::SummaryBlock* incoming;   // of segments that logs are about to go on in
   uint8_t* checkpoint;              // as volume.checkpoint_blocks: the next one, while it is made

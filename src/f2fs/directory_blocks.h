@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blocks of directories that come, change and go. A page that has changed, or was just made, is
+// dirty and stays in memory until a checkpoint gives it a place (write_directories.h); the node
+// that holds its address is made dirty with it, so that the checkpoint needs no more room.
+//
+// Callers are inside the gate and have the directory for themselves, but for readers.
+#pragma once
+
+#include "f2fs/directory_pages.h"
+#include "f2fs/grow_nodes.h"
+
+namespace gofs::f2fs::detail {
+
+/// Calls `use(format::Inode&)` on one lane to change the inode of a directory. Collective, uniform.
+template <typename Use>
+GOFS_HD int change_inode(simt::AnyWarp auto warp, Volume& volume, uint32_t ino, Use use) {
+  const int error =
+      change_nodes(warp, volume, 1u, ino, ino, [&](format::NodeBlock& node) { use(node.inode); });
+  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+}
+
+GOFS_HD inline void set_modified(format::Inode& inode, const TimeStamp& now) {
+  inode.i_mtime = now.seconds;
+  inode.i_mtime_nsec = now.nanoseconds;
+  inode.i_ctime = now.seconds;
+  inode.i_ctime_nsec = now.nanoseconds;
+}
+
+/// Looks up where the address of block `index` stands; nid 0: nowhere. Collective, uniform.
+GOFS_HD inline int find_address(simt::AnyWarp auto warp, Volume& volume, const Inode& directory,
+                                uint64_t index, AddressPlace& at) {
+  BlockPlace place{};
+  LastNode last{};
+  const int error =
+      walk_nodes(warp, volume, warp.ballot(true), directory, index, place, last, SupplyNothing{});
+  const auto slot = static_cast<uint32_t>(index - last.first_index);
+  at = AddressPlace{last.nid, last.first_word + slot, slot, last.address};
+  return simt::first_error(warp, error);
+}
+
+/// Makes the node dirty that holds the address of block `index`. The inode is not looked at: who
+/// changes a directory changes its times. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int mark_holder(simt::AnyWarp auto warp, Volume& volume,
+                                             const Inode& directory, uint64_t index) {
+  if (index < directory.slot_count) return 0;
+  AddressPlace at{};
+  int error = find_address(warp, volume, directory, index, at);
+  if (error < 0) return error;
+  if (at.nid == 0) {
+    return report_once(warp, *volume.corruptions, {Structure::kDirectory, 0, directory.ino, index});
+  }
+  error = change_nodes(warp, volume, 1u, at.nid, directory.ino, [](format::NodeBlock&) {});
+  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+}
+
+/// Calls `use(uint8_t* page)` on one lane with block `index`, which exists, to change it.
+/// Collective, uniform. The caller has made the block's holder dirty.
+template <typename Use>
+GOFS_HD int change_directory_block(simt::AnyWarp auto warp, Volume& volume, const Inode& directory,
+                                   uint64_t index, Use use) {
+  const int error = change_pages(
+      warp, volume, 1u, directory_key(directory.ino, index),
+      [&](uint32_t missing) {
+        uint64_t span = 0;
+        return fetch_directory_blocks(warp, volume, missing, directory, index, span);
+      },
+      [&](uint8_t* page) {
+        use(page);
+        return true;
+      });
+  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+}
+
+/// Makes the page of a new block. Calls `make(format::NodeBlock& holder, uint8_t* page)` on one
+/// lane with the node `nid` and the page, zeros, while nobody else sees either, so that readers
+/// find what moves from one to the other. Collective, uniform. 0 or a negative errno: nothing has
+/// changed then.
+template <typename Make>
+GOFS_HD int make_directory_page(simt::AnyWarp auto warp, Volume& volume, uint32_t nid, uint32_t ino,
+                                uint64_t index, Make make) {
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  simt::Backoff backoff;
+  PageCache& cache = volume.cache;
+  for (;;) {
+    bool made = false;
+    int error = change_nodes(warp, volume, 1u, nid, ino, [&](format::NodeBlock& holder) {
+      // Not waited for here, since the holder's page is taken.
+      const uint32_t frame = claim_frame(cache, directory_key(ino, index));
+      if (frame == kNoFrame) return;
+      auto* const words = reinterpret_cast<uint32_t*>(cache.page(frame));
+      for (uint32_t i = 0; i < kBlockBytes / 4; ++i) words[i] = 0;
+      make(holder, cache.page(frame));
+      give_back_frame(cache, frame, true);
+      made = true;
+    });
+    error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+    if (error < 0 || warp.any(made)) return error;
+    if (warp.any(deadline.passed())) return -EBUSY;
+    backoff.pause();
+  }
+}
+
+/// Counts a block of a directory, or gives it back. Collective, uniform: false if there is none.
+GOFS_HD inline bool count_directory_block(simt::AnyWarp auto warp, Volume& volume) {
+  return warp.any(warp.thread_rank() == 0 && count_blocks(volume, 1));
+}
+GOFS_HD inline void uncount_directory_block(simt::AnyWarp auto warp, Volume& volume) {
+  if (warp.thread_rank() == 0) simt::add_relaxed(volume.valid_block_count, ~uint64_t{0});
+}
+
+/// Takes block `index` out of a directory, whose size stays. Collective, uniform. 0, also where
+/// there is none, or a negative errno: the block is then still there.
+GOFS_NOINLINE GOFS_HD inline int drop_directory_block(simt::AnyWarp auto warp, Volume& volume,
+                                                      Writer& writer, Inode& directory,
+                                                      uint64_t index) {
+  AddressPlace at{};
+  int error = find_address(warp, volume, directory, index, at);
+  if (error < 0 || at.nid == 0 || at.address == format::kNullAddr) return error;
+  // The inode first: it is in memory then, and can be set right again.
+  const auto count = [&](uint64_t blocks) {
+    return change_inode(warp, volume, directory.ino,
+                        [&](format::Inode& inode) { inode.i_blocks = inode.i_blocks + blocks; });
+  };
+  const auto enter = [&](uint32_t address) {
+    const int entered =
+        change_nodes(warp, volume, 1u, at.nid, directory.ino, [&](format::NodeBlock& node) {
+          format::store_u32(reinterpret_cast<uint32_t*>(&node) + at.word, address);
+        });
+    return simt::first_error(warp, warp.thread_rank() == 0 ? entered : 0);
+  };
+  error = count(~uint64_t{0});
+  if (error < 0) return error;
+  error = enter(format::kNullAddr);
+  if (error == 0) {
+    error = simt::first_error(warp,
+                              forget_pages(warp, volume, 1u, directory_key(directory.ino, index)));
+    if (error < 0) (void)enter(at.address);
+  }
+  if (error < 0) {
+    (void)count(1);
+    return error;
+  }
+  free_blocks(warp, volume, writer, volume.is_main_block(at.address) ? 1u : 0u, at.address);
+  uncount_directory_block(warp, volume);
+  --directory.block_count;
+  return 0;
+}
+
+}  // namespace gofs::f2fs::detail

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an inode knows of the names that lead to it: how many there are, and the last one, by which
+// recovery after a crash may enter it again. Callers are inside the gate and have the entries
+// locked that they change.
+#pragma once
+
+#include "f2fs/dentry_space.h"
+#include "f2fs/node_space.h"
+
+namespace gofs::f2fs {
+
+/// Adds `change` to the link count of the inode of each lane in `lanes`, and gives what it is then.
+/// Collective. Per lane 0 or a negative errno; -EUCLEAN (reported) where there are not so many.
+/// Pages: one a lane.
+GOFS_NOINLINE GOFS_HD inline int change_links(simt::AnyWarp auto warp, Volume& volume,
+                                              uint32_t lanes, uint32_t ino, int32_t change,
+                                              const TimeStamp& now, uint32_t& links) {
+  bool possible = true;
+  const int error = change_nodes(warp, volume, lanes, ino, ino, [&](format::NodeBlock& node) {
+    format::Inode& inode = node.inode;
+    links = inode.i_links;
+    const int64_t next = int64_t{links} + change;
+    possible = next >= 0 && next <= INT64_C(0xffffffff);
+    if (!possible) return;
+    links = static_cast<uint32_t>(next);
+    inode.i_links = links;
+    const bool directory = (inode.i_mode & format::kModeTypeMask) == format::kModeDirectory;
+    // Which of several names stays, nobody knows here: recovery must not go by the one noted.
+    if (!directory && change > 0) {
+      inode.i_advise = static_cast<uint8_t>(inode.i_advise | format::kAdviseLostPino);
+    }
+    inode.i_ctime = now.seconds;
+    inode.i_ctime_nsec = now.nanoseconds;
+  });
+  if (error == 0 && !possible) {
+    return report(*volume.corruptions, {Structure::kInode, 0, ino, links});
+  }
+  return error;
+}
+
+/// Notes in the inode of each lane in `lanes` that `name` in the directory `parent_ino` leads to
+/// it. The `..` of a directory is changed by set_entry(). Collective. Per lane 0 or a negative
+/// errno. Pages: one a lane.
+GOFS_NOINLINE GOFS_HD inline int set_parent(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                                            uint32_t ino, uint32_t parent_ino,
+                                            const EntryName& name, const TimeStamp& now) {
+  return change_nodes(warp, volume, lanes, ino, ino, [&](format::NodeBlock& node) {
+    format::Inode& inode = node.inode;
+    inode.i_pino = parent_ino;
+    inode.i_namelen = name.length;
+    for (uint32_t i = 0; i < format::kNameBytesMax; ++i) {
+      inode.i_name[i] = i < name.length ? static_cast<uint8_t>(name.bytes[i]) : uint8_t{0};
+    }
+    if (inode.i_links == 1) {
+      inode.i_advise = static_cast<uint8_t>(inode.i_advise & ~format::kAdviseLostPino);
+    }
+    inode.i_ctime = now.seconds;
+    inode.i_ctime_nsec = now.nanoseconds;
+  });
+}
+
+}  // namespace gofs::f2fs
