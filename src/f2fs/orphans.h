@@ -67,7 +67,8 @@ GOFS_HD inline int add_orphan(OrphanTable& table, uint32_t ino) {
 }
 
 /// Takes the inode `ino`, of the volume's range, off the list, if it is there. Any lane, inside the
-/// gate: in the operation that frees it, or in which it gets a name.
+/// gate: in the operation in which it gets a name. When an inode's node goes, remove_nodes() does
+/// so.
 GOFS_HD inline void remove_orphan(OrphanTable& table, uint32_t ino) {
   GOFS_ASSERT(ino < table.ino_count);
   if (!is_orphan(table, ino)) return;
@@ -98,9 +99,9 @@ GOFS_NOINLINE GOFS_HD inline uint32_t next_orphan_line(simt::AnyWarp auto warp,
 GOFS_NOINLINE GOFS_HD inline uint32_t next_orphan(simt::AnyWarp auto warp, const OrphanTable& table,
                                                   uint32_t ino) {
   const uint32_t lines = orphan_lines(table.ino_count);
-  for (;;) {
+  while (ino < table.ino_count) {
     const uint32_t line = next_orphan_line(warp, table, ino / kInosPerOrphanLine);
-    if (line >= lines) return table.ino_count;
+    if (line >= lines) break;
     if (line != ino / kInosPerOrphanLine) ino = line * kInosPerOrphanLine;
     const uint32_t end = (line + 1) * kWordsPerOrphanLine;
     for (uint32_t first = ino / 32; first < end; first += warp.size()) {
@@ -112,9 +113,10 @@ GOFS_NOINLINE GOFS_HD inline uint32_t next_orphan(simt::AnyWarp auto warp, const
       const uint32_t mine = bits == 0 ? 0 : 32 * word + simt::lowest_bit(bits);
       return warp.shfl(mine, simt::lowest_bit(found));
     }
-    if (line + 1 == lines) return table.ino_count;
+    if (line + 1 == lines) break;
     ino = (line + 1) * kInosPerOrphanLine;
   }
+  return table.ino_count;
 }
 
 }  // namespace gofs::f2fs

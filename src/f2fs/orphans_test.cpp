@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The list of orphans: in memory, under many warps, and in checkpoints, of any length, across
-// mounts, disks that fail and power cuts.
+// mounts. Most of the inodes that are listed here need not exist.
 #include "f2fs/orphans.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <functional>
 #include <random>
 #include <set>
 #include <vector>
 
 #include "f2fs/operation.h"
-#include "f2fs/writing_for_test.hpp"
+#include "f2fs/orphans_for_test.hpp"
 
 namespace gofs::f2fs {
 namespace {
@@ -23,7 +19,6 @@ namespace {
 using gofs::testing::run_alone;
 using gofs::testing::run_crowd;
 using gofs::testing::TestImage;
-using gofs::testing::VolumeRigOptions;
 
 /// A table outside any volume.
 class LooseTable {
@@ -63,48 +58,6 @@ void fill_for_orphans(image::ImageBuilder& builder) {
     file.content = image::pattern_content(i);
     TestImage::must(builder.add_file(builder.root(), file));
   }
-}
-
-/// What the orphan blocks of an image's checkpoint say, and whether their heads are what they
-/// should be.
-std::vector<uint32_t> listed_on_disk(TestImage& image) {
-  uint32_t pack = 0;
-  uint64_t version = 0;
-  {
-    testing::VolumeRig rig(image);
-    rig.mount_ready();
-    pack = rig.volume().checkpoint_pack;
-    version = rig.volume().checkpoint_version;
-  }
-  const format::Checkpoint& checkpoint = image.checkpoint(pack);
-  EXPECT_EQ(checkpoint.checkpoint_ver, version);
-  const uint32_t head = 1 + image.geometry().cp_payload;
-  const uint32_t blocks = checkpoint.cp_pack_start_sum - head;
-  EXPECT_EQ(checkpoint.has(format::kCheckpointOrphan), blocks != 0);
-  EXPECT_LE(checkpoint.cp_pack_total_block_count, format::kBlocksPerSegment);
-  const uint32_t summaries =
-      format::has_node_summaries(checkpoint) ? format::kLogCount : format::kDataLogCount;
-  EXPECT_EQ(checkpoint.cp_pack_total_block_count, head + blocks + summaries + 1);
-  std::vector<uint32_t> inos;
-  for (uint32_t i = 0; i < blocks; ++i) {
-    const auto& block = *reinterpret_cast<const format::OrphanBlock*>(
-        image.block(image.geometry().pack_block(pack) + head + i));
-    EXPECT_EQ(block.blk_addr, i + 1);
-    EXPECT_EQ(block.blk_count, blocks);
-    EXPECT_EQ(block.check_sum, 0u);
-    EXPECT_EQ(block.reserved, 0u);
-    const uint32_t count = block.entry_count;
-    EXPECT_GT(count, 0u);
-    EXPECT_LE(count, format::kOrphansPerBlock);
-    EXPECT_TRUE(i + 1 == blocks || count == format::kOrphansPerBlock);
-    for (uint32_t k = 0; k < format::kOrphansPerBlock; ++k) {
-      if (k < count) inos.push_back(block.ino[k]);
-      if (k >= count) {
-        EXPECT_EQ(block.ino[k], 0u);
-      }
-    }
-  }
-  return inos;
 }
 
 class OrphansTest : public ::testing::TestWithParam<uint32_t> {

@@ -54,6 +54,7 @@ enum class WriteProblem : uint32_t {
   kCurrentLog,  // value: log whose segment cannot be one
   kNat,         // its journal names nodes that cannot be; the log of corruptions says which
   kOrphans,     // their list in the checkpoint cannot be one; the log of corruptions says where
+  kRecovery,    // orphans could not be freed; value: how many are left
 };
 
 struct WriteResult {

@@ -230,6 +230,9 @@ std::string describe(const f2fs::WriteResult& result) {
       return "the NAT's journal is damaged: the volume can only be read";
     case WriteProblem::kOrphans:
       return "the checkpoint's list of orphans is damaged: the volume can only be read";
+    case WriteProblem::kRecovery:
+      return fmt::format("{} unlinked files could not be freed: {}", result.value,
+                         errno_words(result.error));
   }
   return fmt::format("unknown problem {}", static_cast<uint32_t>(result.problem));
 }
