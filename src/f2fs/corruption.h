@@ -30,6 +30,7 @@ enum class Structure : uint32_t {
   kSymlink,
   kXattr,
   kSitEntry,
+  kOrphan,
 };
 
 struct Corruption {

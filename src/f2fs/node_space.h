@@ -45,8 +45,9 @@ GOFS_HD inline bool claim_nid(Volume& volume, Writer& writer, format::NatBlock& 
 
 }  // namespace detail
 
-/// Takes the nid of each lane in `lanes` out of the NAT again, with its page and its block.
-/// Collective. Per lane 0 or a negative errno of the device; then the node is still there.
+/// Takes the nid of each lane in `lanes` out of the NAT again, with its page and its block; an
+/// inode is no orphan any more. Collective. Per lane 0 or a negative errno of the device; then the
+/// node is still there.
 GOFS_NOINLINE GOFS_HD inline int remove_nodes(simt::AnyWarp auto warp, Volume& volume,
                                               Writer& writer, uint32_t lanes, uint32_t nid) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
@@ -65,6 +66,8 @@ GOFS_NOINLINE GOFS_HD inline int remove_nodes(simt::AnyWarp auto warp, Volume& v
     simt::add_relaxed(volume.valid_block_count, ~uint64_t{0});
     simt::add_relaxed(volume.valid_node_count, ~0u);
     if (is_inode) simt::add_relaxed(volume.valid_inode_count, ~0u);
+    // Before anybody has its number again.
+    if (is_inode) remove_orphan(writer.orphans, nid);
   }
   const int forgotten =
       forget_pages(warp, volume, warp.ballot(removed), page_key(PageKind::kNode, nid));

@@ -47,13 +47,30 @@ GOFS_NOINLINE GOFS_HD inline int drop_directory_blocks(simt::AnyWarp auto warp, 
   return 0;
 }
 
+/// 0 if the xattr node of an inode is one and its own. Collective, uniform. Else a negative errno.
+GOFS_NOINLINE GOFS_HD inline int check_xattr_node(simt::AnyWarp auto warp, Volume& volume,
+                                                  const Inode& inode) {
+  uint32_t offset = 0;
+  const int read =
+      with_nodes(warp, volume, warp.ballot(true), inode.xattr_nid, inode.ino,
+                 [&](const format::NodeBlock& node) { offset = node.footer.node_offset(); });
+  const int error = simt::first_error(warp, read);
+  if (error < 0) return error;
+  const bool right = offset == format::kXattrNodeOffset && inode.xattr_nid != inode.ino;
+  if (warp.all(right)) return 0;
+  return report_once(warp, *volume.corruptions,
+                     {Structure::kNodeFooter, 0, inode.xattr_nid, inode.ino});
+}
+
 /// Takes the xattr node out of an inode. Collective, uniform. 0 or a negative errno: it is then
 /// still there.
 GOFS_NOINLINE GOFS_HD inline int drop_xattr_node(simt::AnyWarp auto warp, Volume& volume,
                                                  Writer& writer, Inode& inode) {
   const uint32_t nid = inode.xattr_nid;
   if (nid == 0) return 0;
-  int error = change_inode(warp, volume, inode.ino, [](format::Inode& raw) {
+  int error = check_xattr_node(warp, volume, inode);
+  if (error < 0) return error;
+  error = change_inode(warp, volume, inode.ino, [](format::Inode& raw) {
     raw.i_xattr_nid = 0;
     raw.i_blocks = raw.i_blocks - 1;
   });

@@ -5,8 +5,9 @@
 //
 // Nothing that the last checkpoint refers to is written over, until one block makes the new one
 // valid: SIT and NAT blocks go to their other copies, the pack to the other pack, its closing block
-// last and alone. A flush before that block makes all it vouches for durable, a flush after it the
-// checkpoint itself. What fails on the way leaves memory and disk at the last checkpoint.
+// last and alone. The pack lists the orphans (orphans.h). A flush before that block makes all it
+// vouches for durable, a flush after it the checkpoint itself. What fails on the way leaves memory
+// and disk at the last checkpoint.
 #pragma once
 
 #include "f2fs/write_directories.h"
@@ -137,15 +138,33 @@ GOFS_HD inline void fill_checkpoint(const Volume& volume, const Writer& writer, 
     }
     checkpoint.alloc_type[log] = static_cast<uint8_t>(mine.alloc_type);
   }
+  const uint32_t orphan_blocks = orphan_block_count(writer.orphans);
   checkpoint.ckpt_flags = (volume.checkpoint_flags & kept) | format::kCheckpointCrcRecovery |
-                          (unmounting ? uint32_t{format::kCheckpointUmount} : 0);
-  const uint32_t start_sum = 1 + volume.geometry.cp_payload;
+                          (unmounting ? uint32_t{format::kCheckpointUmount} : 0) |
+                          (orphan_blocks != 0 ? uint32_t{format::kCheckpointOrphan} : 0);
+  const uint32_t start_sum = 1 + volume.geometry.cp_payload + orphan_blocks;
   const uint32_t summaries = unmounting ? format::kLogCount : format::kDataLogCount;
   checkpoint.cp_pack_start_sum = start_sum;
   checkpoint.cp_pack_total_block_count = start_sum + summaries + 1;
   const uint32_t offset = checkpoint.checksum_offset;
   format::store_u32(writer.checkpoint + offset,
                     format::checkpoint_checksum(writer.checkpoint, offset));
+}
+
+/// Writes the list of orphans to blocks of the pack from `block` on. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int write_orphans(simt::AnyWarp auto warp, Volume& volume,
+                                               Writer& writer, uint32_t block) {
+  const uint32_t width = simt::min(warp.size(), kWriterPages);
+  const uint32_t blocks = warp.shfl(orphan_block_count(writer.orphans), 0);
+  OrphanCursor cursor{};
+  for (uint32_t first = 0; first < blocks; first += width) {
+    const OrphanBlockRange range{first, simt::min(width, blocks - first)};
+    pack_orphan_blocks(warp, writer.orphans, range, cursor, writer.pages);
+    const PackedBlocks packed{range.count, block + first + warp.thread_rank()};
+    const int error = write_packed(warp, volume, writer, packed);
+    if (error < 0) return error;
+  }
+  return 0;
 }
 
 /// Writes the pack but for its closing block, flushes, writes that, flushes. Collective, uniform.
@@ -155,16 +174,21 @@ GOFS_NOINLINE GOFS_HD inline int write_pack(simt::AnyWarp auto warp, Volume& vol
   const uint32_t base = volume.geometry.pack_block(1 - volume.checkpoint_pack);
   const uint32_t start_sum = checkpoint.cp_pack_start_sum;
   const uint32_t closing = checkpoint.cp_pack_total_block_count - 1u;
-  for (uint32_t first = 0; first < closing; first += warp.size()) {
+  const uint32_t head = 1 + volume.geometry.cp_payload;
+  const uint32_t orphan_blocks = start_sum - head;
+  const uint32_t others = closing - orphan_blocks;
+  for (uint32_t first = 0; first < others; first += warp.size()) {
     const uint32_t i = first + warp.thread_rank();
     const void* from = writer.checkpoint + uint64_t{i} * kBlockBytes;
-    if (i >= start_sum && i < closing) from = &writer.summaries[i - start_sum];
-    const uint32_t lanes = warp.ballot(i < closing);
-    const int written = write_blocks(warp, volume, lanes, base + i, from);
-    const int error = simt::first_error(warp, i < closing ? written : 0);
+    if (i >= head && i < others) from = &writer.summaries[i - head];
+    const uint32_t lanes = warp.ballot(i < others);
+    const uint32_t block = base + i + (i >= head ? orphan_blocks : 0);
+    const int written = write_blocks(warp, volume, lanes, block, from);
+    const int error = simt::first_error(warp, i < others ? written : 0);
     if (error < 0) return error;
   }
-  int error = flush_device(warp, volume);
+  int error = write_orphans(warp, volume, writer, base + head);
+  if (error == 0) error = flush_device(warp, volume);
   if (error < 0) return error;
   error =
       simt::first_error(warp, write_blocks(warp, volume, 1u, base + closing, writer.checkpoint));

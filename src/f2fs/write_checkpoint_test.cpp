@@ -139,7 +139,7 @@ TEST_P(WriteCheckpointTest, volumes_that_cannot_be_written_to_are_refused) {
       }
     };
   };
-  EXPECT_EQ(problem_of(fill_for_checkpoint, flags(format::kCheckpointOrphan, 0)),
+  EXPECT_EQ(problem_of(fill_for_checkpoint, flags(0, format::kCheckpointUmount)),
             WriteProblem::kUnclean);
   EXPECT_EQ(problem_of(fill_for_checkpoint,
                        [](TestImage& image) {

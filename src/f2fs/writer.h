@@ -9,6 +9,7 @@
 #include "f2fs/change_pages.h"
 #include "f2fs/gate.h"
 #include "f2fs/mount.h"
+#include "f2fs/orphan_blocks.h"
 #include "f2fs/segments.h"
 
 namespace gofs::f2fs {
@@ -39,18 +40,21 @@ struct Writer {
   uint8_t* checkpoint;              // as volume.checkpoint_blocks: the next one, while it is made
   uint8_t* pages;                   // kWriterPages blocks, for who makes a checkpoint
   uint32_t* xattr_locks;            // as volume.xattr_locks
-  uint32_t changed;                 // 0: no operation has begun since the last checkpoint
-  int failed;  // a negative errno: whether the last checkpoint was made is not known
+  OrphanTable orphans;
+  uint32_t changed;  // 0: no operation has begun since the last checkpoint
+  int failed;        // a negative errno: whether the last checkpoint was made is not known
 };
 
 enum class WriteProblem : uint32_t {
   kNone,
   kDevice,      // value: errno of a read
-  kUnclean,     // not unmounted cleanly, or orphans; value: checkpoint flags
+  kUnclean,     // not unmounted cleanly; value: checkpoint flags
   kFeature,     // value: features that cannot be written yet
   kSegments,    // the SIT contradicts itself; the log of corruptions says where
   kCurrentLog,  // value: log whose segment cannot be one
   kNat,         // its journal names nodes that cannot be; the log of corruptions says which
+  kOrphans,     // their list in the checkpoint cannot be one; the log of corruptions says where
+  kRecovery,    // orphans could not be freed; value: how many are left
 };
 
 struct WriteResult {
@@ -203,16 +207,15 @@ GOFS_HD inline uint32_t wrong_log(const Writer& writer) {
 
 }  // namespace detail
 
-/// Makes a mounted volume one that can be written to: reads the SIT and the summaries of the logs.
-/// Collective, by one warp, before any other use of `writer`. Uniform answer; -EROFS for a volume
-/// that can only be read.
+/// Makes a mounted volume one that can be written to: reads the SIT, the summaries of the logs, and
+/// the list of orphans, which recover_orphans() frees afterwards. Collective, by one warp, before
+/// any other use of `writer`. Uniform answer; -EROFS for a volume that can only be read.
 GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, Volume& volume,
                                                        Writer& writer) {
   const uint32_t unsupported = volume.geometry.feature & detail::kFeaturesReadOnly;
   if (unsupported != 0) return {WriteProblem::kFeature, -EROFS, unsupported};
-  // Orphans to be freed, and what was written after the checkpoint.
-  const uint32_t left_over = volume.checkpoint_flags & format::kCheckpointOrphan;
-  if (!volume.cleanly_unmounted() || left_over != 0) {
+  // There may be something that was written after the checkpoint.
+  if (!volume.cleanly_unmounted()) {
     return {WriteProblem::kUnclean, -EROFS, volume.checkpoint_flags};
   }
   int error = load_segments(warp, volume, writer.segments, 0, 1);
@@ -236,6 +239,9 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   if (error < 0) return {WriteProblem::kDevice, error, 0};
   error = detail::take_nat_journal(warp, volume);
   if (error == -EUCLEAN) return {WriteProblem::kNat, error, 0};
+  if (error < 0) return {WriteProblem::kDevice, error, 0};
+  error = detail::load_orphans(warp, volume, writer.orphans, writer.pages);
+  if (error == -EUCLEAN) return {WriteProblem::kOrphans, error, 0};
   if (error < 0) return {WriteProblem::kDevice, error, 0};
   detail::find_free_segments(warp, volume, writer);
   if (warp.thread_rank() == 0) volume.xattr_locks = writer.xattr_locks;

@@ -9,8 +9,8 @@
 
 namespace gofs::f2fs {
 
-/// The memory of one writer: about 150 bytes for each main segment. Frees it when it goes; nobody
-/// writes to the volume any more.
+/// The memory of one writer: about 150 bytes for each main segment, a bit for each nid. Frees it
+/// when it goes; nobody writes to the volume any more.
 class WriterMemory {
  public:
   /// Throws std::bad_alloc.
@@ -24,6 +24,11 @@ class WriterMemory {
     writer.checkpoint = own_.take<uint8_t>((1 + uint64_t{geometry.cp_payload}) * kBlockBytes);
     writer.pages = own_.take<uint8_t>(uint64_t{kWriterPages} * kBlockBytes);
     writer.xattr_locks = own_.take<uint32_t>(kXattrLocks);
+    const uint32_t lines = orphan_lines(geometry.nid_count());
+    writer.orphans.words = own_.take<uint32_t>(uint64_t{lines} * kWordsPerOrphanLine);
+    writer.orphans.lines = own_.take<uint32_t>(simt::divide_up(lines, 32));
+    writer.orphans.ino_count = geometry.nid_count();
+    writer.orphans.most = orphans_max(geometry.cp_payload);
     writer_ = own_.take<Writer>(1);
     memory.write_object(writer_, writer);
   }

@@ -166,6 +166,8 @@ std::string describe(const f2fs::Corruption& corruption) {
       return fmt::format("extended attributes of inode {}{} are damaged at byte {}", id, at, value);
     case Structure::kSitEntry:
       return fmt::format("SIT entry of segment {}{}: bad value {}", id, at, value);
+    case Structure::kOrphan:
+      return fmt::format("inode {} is listed as an orphan{} and cannot be one ({})", id, at, value);
   }
   return fmt::format("unknown structure {}", static_cast<uint32_t>(corruption.structure));
 }
@@ -226,6 +228,11 @@ std::string describe(const f2fs::WriteResult& result) {
                          result.value);
     case WriteProblem::kNat:
       return "the NAT's journal is damaged: the volume can only be read";
+    case WriteProblem::kOrphans:
+      return "the checkpoint's list of orphans is damaged: the volume can only be read";
+    case WriteProblem::kRecovery:
+      return fmt::format("{} unlinked files could not be freed: {}", result.value,
+                         errno_words(result.error));
   }
   return fmt::format("unknown problem {}", static_cast<uint32_t>(result.problem));
 }

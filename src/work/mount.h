@@ -4,6 +4,7 @@
 // warp.
 #pragma once
 
+#include "f2fs/recover_orphans.h"
 #include "nvme/bring_up.h"
 #include "nvme/shut_down.h"
 #include "vfs/change.h"
@@ -42,9 +43,15 @@ struct BeginWritingParams {
 GOFS_HD inline void begin_writing_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                        BeginWritingParams& params) {
   if (warp_index != 0) return;
-  const f2fs::WriteResult result = f2fs::begin_writing(warp, params.fs->volume, *params.writer);
+  vfs::Filesystem& fs = *params.fs;
+  f2fs::WriteResult result = f2fs::begin_writing(warp, fs.volume, *params.writer);
+  if (result.error == 0) {
+    const int error = f2fs::recover_orphans(warp, fs.volume, *params.writer, fs.pool);
+    const uint32_t left = warp.shfl(simt::load_relaxed(params.writer->orphans.count), 0);
+    if (error < 0) result = {f2fs::WriteProblem::kRecovery, error, left};
+  }
   if (warp.thread_rank() == 0) {
-    if (result.error == 0) params.fs->writer = params.writer;
+    if (result.error == 0) fs.writer = params.writer;
     params.result = result;
     params.now_ns = simt::now_ns();
   }

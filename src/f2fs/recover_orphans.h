@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Freeing the orphans that a volume comes with: what who had them open would have done when he let
+// go. Each is an operation or several, and stays listed until the last of them, so every checkpoint
+// on the way, or the one that the volume was mounted at, lets this be done again after a crash.
+#pragma once
+
+#include "f2fs/operation.h"
+#include "f2fs/remove_inode.h"
+
+namespace gofs::f2fs {
+
+namespace detail {
+
+/// Loads an inode that is to be freed; `orphan` becomes false for what should not have been listed,
+/// which is reported: a free nid, another file's node, an inode that has names. Collective,
+/// uniform. 0 or a negative errno: -EUCLEAN (reported) of an inode that contradicts itself.
+GOFS_NOINLINE GOFS_HD inline int load_orphan(simt::AnyWarp auto warp, Volume& volume, uint32_t ino,
+                                             Inode& inode, bool& orphan) {
+  const uint32_t lanes = warp.ballot(true);
+  NatRecord record{};
+  int error = simt::first_error(warp, look_up_nat(warp, volume, lanes, ino, record));
+  if (error < 0) return error;
+  orphan = record.block != format::kNullAddr && record.ino == ino;
+  uint32_t found = record.ino;
+  if (orphan) {
+    error = simt::first_error(warp, load_inodes(warp, volume, lanes, ino, inode));
+    if (error < 0) return error;
+    found = inode.links;
+    orphan = found == 0;
+  }
+  if (!orphan) (void)report_once(warp, *volume.corruptions, {Structure::kOrphan, 0, ino, found});
+  return 0;
+}
+
+/// Frees one orphan. Collective, uniform. 0 or a negative errno; it is still listed then.
+GOFS_NOINLINE GOFS_HD inline int recover_orphan(simt::AnyWarp auto warp, Volume& volume,
+                                                Writer& writer, const PagePool& pool,
+                                                uint32_t ino) {
+  // Each portion but the last frees some block.
+  const uint64_t portions = 2 + warp.shfl(simt::load_relaxed(volume.valid_block_count), 0);
+  Inode inode{};
+  bool orphan = false;
+  bool more = true;
+  for (uint64_t portion = 0; more; ++portion) {
+    if (portion == portions) {
+      return report_once(warp, *volume.corruptions, {Structure::kInode, 0, ino, inode.mode});
+    }
+    Operation operation{};
+    int error = begin_operation(warp, volume, writer, kPagesToRemoveInode, operation);
+    if (error < 0) return error;
+    if (portion == 0) error = load_orphan(warp, volume, ino, inode, orphan);
+    if (error == 0 && orphan) {
+      error = remove_inode(warp, volume, writer, pool, inode, inode.changed, more);
+    } else {
+      more = false;
+      if (error == 0 && warp.thread_rank() == 0) remove_orphan(writer.orphans, ino);
+    }
+    end_operation(warp, writer, operation);
+    if (error < 0) return error;
+  }
+  return 0;
+}
+
+}  // namespace detail
+
+/// Frees all orphans, after begin_writing(), which has listed them, and before anybody else uses
+/// the volume. Collective, by one warp with no operation under way and no spare blocks. Uniform
+/// answer: 0, also where some stay listed since they contradict themselves or cannot be changed by
+/// us; or a negative errno, with the others still listed: those of begin_operation(), -EBUSY, what
+/// the device says. Durable after the next checkpoint.
+GOFS_NOINLINE GOFS_HD inline int recover_orphans(simt::AnyWarp auto warp, Volume& volume,
+                                                 Writer& writer, const PagePool& pool) {
+  const OrphanTable& table = writer.orphans;
+  uint32_t ino = next_orphan(warp, table, 0);
+  while (ino < table.ino_count) {
+    const int error = detail::recover_orphan(warp, volume, writer, pool, ino);
+    if (error < 0 && error != -EUCLEAN && error != -EOPNOTSUPP) return error;
+    ino = next_orphan(warp, table, ino + 1);
+  }
+  return 0;
+}
+
+}  // namespace gofs::f2fs
