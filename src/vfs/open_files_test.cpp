@@ -2,14 +2,13 @@
 //
 // Descriptors and the open inodes behind them: all that there are can be used, one inode is there
 // once however many have it open, and what is closed is free again.
-#include "vfs/open.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
 #include <vector>
 
+#include "vfs/open.h"
 #include "vfs/vfs_for_test.hpp"
 
 namespace gofs::vfs {

@@ -119,7 +119,7 @@ class DeviceWriting : public testing::TestWithParam<bool> {
     close(descriptor);
     const auto must = [](const Status& status) { EXPECT_TRUE(status.ok()) << status.message; };
     std::unique_ptr<gofs::image::ImageTarget> target;
-    must(gofs::image::open_file_target(image_, uint64_t{64} << 20, &target));
+    must(gofs::image::open_file_target(image_, uint64_t{128} << 20, &target));
     gofs::image::VolumeOptions options;
     options.seed = 1;
     options.time_s = 1'700'000'000;
