@@ -443,7 +443,7 @@ TEST(MutateClaims, only_files_that_the_volume_can_hold_get_block_maps) {
   ASSERT_TRUE(volume.run(base_bytes(Base::kPlain), 0, [] {}).mounted);
   vfs::Filesystem& fs = volume.filesystem();
   const auto mapped_blocks = [&](const char* path) {
-    const int fd = vfs::open(simt::Warp(), fs, path, vfs::kOpenReadOnly);
+    const int fd = vfs::open_existing(simt::Warp(), fs, path, vfs::kOpenReadOnly);
     EXPECT_GE(fd, 0) << path;
     const uint64_t blocks =
         fd < 0 ? 0 : fs.open_inodes[fs.descriptors[fd].open_inode].inode.block_map_blocks;
