@@ -224,7 +224,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto war
 /// else 0. The file is locked.
 GOFS_HD inline uint32_t block_within_reach(const f2fs::Inode& inode, const ReadRequest& request,
                                            uint64_t lba_mask) {
-  const uint64_t size = simt::load_here(inode.size_bytes);
+  const uint64_t size = inode.size_bytes;  // nobody writes the file meanwhile
   const uint64_t mapped_blocks = inode.block_map_blocks;
   const uint32_t* const map = simt::load_here(inode.block_map);
   const uint64_t index = request.offset >> kBlockShift;
