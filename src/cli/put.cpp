@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/objects.h"
 #include "cli/progress.h"
 #include "host/messages.h"
 #include "host/tree.h"
@@ -26,21 +27,6 @@ namespace gofs::cli {
 namespace {
 
 constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
-
-/// Wrong with this object; the next may still be copied.
-struct ObjectFailure {
-  std::string message;
-};
-
-[[noreturn]] void fail_with_errno(const std::string& host_path) {
-  throw ObjectFailure{host::make_error(errno, host_path).message};
-}
-
-template <typename T>
-T take_object(Expected<T> result) {
-  if (!result) throw ObjectFailure{result.error().message};
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 /// An object of the host and where it is to go.
 struct Source {

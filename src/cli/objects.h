@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Copying many objects: what is wrong with one of them is told, and the next is copied all the
+// same.
+#pragma once
+
+#include <cerrno>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "gofs/expected.hpp"
+#include "host/messages.h"
+
+namespace gofs::cli {
+
+/// Wrong with this object; the next may still be copied.
+struct ObjectFailure {
+  std::string message;
+};
+
+[[noreturn]] inline void fail_with_errno(const std::string& host_path) {
+  throw ObjectFailure{host::make_error(errno, host_path).message};
+}
+
+template <typename T>
+T take_object(Expected<T> result) {
+  if (!result) throw ObjectFailure{result.error().message};
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+}  // namespace gofs::cli
