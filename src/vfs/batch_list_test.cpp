@@ -349,7 +349,7 @@ TEST_P(BatchListTest, an_enormous_size_costs_each_part_only_a_few_looks) {
     const Listing wanted = by_readdir(path);
     format::Inode& inode = image().node(ino_of(path)).inode;
     const format::le64 was = inode.i_size;
-    inode.i_size = format::file_blocks_max(923) * kBlockBytes;
+    inode.i_size = f2fs::kDirectoryBlocksMax * kBlockBytes;
     mount({});
     // One look at each of its blocks, and this would not end.
     for (const uint32_t warps : crews()) {

@@ -51,7 +51,7 @@ TEST(Usage, wrong_words_end_with_2) {
   const std::vector<std::vector<std::string>> cases = {
       {},
       {"frobnicate"},
-      {"put", image, "/etc/passwd", "/passwd"},  // writing is not there yet
+      {"put", image, "/etc/passwd"},
       {"ls"},
       {"ls", image, "/", "more"},
       {"ls", image, "--sideways"},
