@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # gofs_add_test(NAME source... [LIBRARIES target...] [LABELS label...] [TIMEOUT seconds]
-#               [ARGS argument...] [SERIAL case...])
-#   One GoogleTest binary and one ctest entry. SERIAL names cases, as --gtest_filter does, that take
+#               [SHARDS count] [ARGS argument...] [SERIAL case...])
+#   One GoogleTest binary and one ctest entry, or with SHARDS several, NAME_0 and so on, which share
+#   its cases and run side by side. SERIAL names cases, as --gtest_filter does, that take
 #   their time and in which nothing happens side by side: ThreadSanitizer is spared them. Labels:
 #     cpu       (default for .cpp) runs anywhere;
 #     tsan      also built and run in preset cpu-tsan, which builds nothing else;
@@ -47,7 +48,7 @@ add_custom_target(gofs_tests)
 set(GOFS_TEST_RESULTS "${CMAKE_BINARY_DIR}/test-results")
 
 function(gofs_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LIBRARIES;LABELS;ARGS;SERIAL")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;SHARDS" "LIBRARIES;LABELS;ARGS;SERIAL")
   set(sources ${arg_UNPARSED_ARGUMENTS})
   if(NOT sources)
     message(FATAL_ERROR "gofs_add_test(${name}): no sources")
@@ -95,12 +96,22 @@ function(gofs_add_test name)
   endif()
   add_dependencies(gofs_tests ${name})
   target_link_libraries(${name} PRIVATE gofs_options ${arg_LIBRARIES} GTest::gtest_main)
-  add_test(NAME ${name} COMMAND ${name} ${arg_ARGS}
-    --gtest_output=xml:${GOFS_TEST_RESULTS}/${name}.xml)
-  set_tests_properties(${name} PROPERTIES
-    LABELS "${labels}"
-    TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT "GOFS_SOURCE_DIR=${CMAKE_SOURCE_DIR};GOFS_BUILD_DIR=${CMAKE_BINARY_DIR}")
+  if(NOT arg_SHARDS)
+    set(arg_SHARDS 1)
+  endif()
+  math(EXPR last "${arg_SHARDS} - 1")
+  foreach(shard RANGE ${last})
+    set(part ${name})
+    if(arg_SHARDS GREATER 1)
+      set(part ${name}_${shard})
+    endif()
+    add_test(NAME ${part} COMMAND ${name} ${arg_ARGS}
+      --gtest_output=xml:${GOFS_TEST_RESULTS}/${part}.xml)
+    set(environment "GOFS_SOURCE_DIR=${CMAKE_SOURCE_DIR};GOFS_BUILD_DIR=${CMAKE_BINARY_DIR}"
+      "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${shard}")
+    set_tests_properties(${part} PROPERTIES
+      LABELS "${labels}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${environment}")
+  endforeach()
 endfunction()
 
 function(gofs_add_fuzzer name)
