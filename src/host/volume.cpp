@@ -228,44 +228,38 @@ Expected<void> change(VolumeState& state, VolumeState::Request request, const st
                        path != nullptr ? *path : state.descriptor_name(request.descriptor));
 }
 
-}  // namespace
-
-Expected<uint64_t> Volume::pwrite(int fd, const void* buffer, uint64_t bytes, uint64_t offset) {
-  if (offset > vfs::kOffsetMax || bytes > vfs::kOffsetMax) {
-    return host::make_error(EINVAL, state_->descriptor_name(fd));
-  }
-  // A call may take less than all of it, as in pread().
+/// Writes in portions, since a call may take less than all of it, as in pread(). `offset` means
+/// nothing to kWrite.
+Expected<uint64_t> write_all(VolumeState& state, CallKind kind, int fd, const void* buffer,
+                             uint64_t bytes, uint64_t offset) {
   uint64_t done = 0;
   for (;;) {
-    const auto answer = state_->call({.kind = CallKind::kPwrite,
-                                      .descriptor = fd,
-                                      .input = static_cast<const uint8_t*>(buffer) + done,
-                                      .bytes = bytes - done,
-                                      .offset = static_cast<int64_t>(offset + done)});
+    const auto answer = state.call({.kind = kind,
+                                    .descriptor = fd,
+                                    .input = static_cast<const uint8_t*>(buffer) + done,
+                                    .bytes = bytes - done,
+                                    .offset = static_cast<int64_t>(offset + done)});
     if (answer.result < 0) {
       if (done != 0) return done;
-      return state_->explain(answer.result, state_->descriptor_name(fd));
+      return state.explain(answer.result, state.descriptor_name(fd));
     }
     done += static_cast<uint64_t>(answer.result);
     if (answer.result == 0 || done == bytes) return done;
   }
 }
 
+}  // namespace
+
+Expected<uint64_t> Volume::pwrite(int fd, const void* buffer, uint64_t bytes, uint64_t offset) {
+  if (offset > vfs::kOffsetMax || bytes > vfs::kOffsetMax) {
+    return host::make_error(EINVAL, state_->descriptor_name(fd));
+  }
+  return write_all(*state_, CallKind::kPwrite, fd, buffer, bytes, offset);
+}
+
 Expected<uint64_t> Volume::write(int fd, const void* buffer, uint64_t bytes) {
   if (bytes > vfs::kOffsetMax) return host::make_error(EINVAL, state_->descriptor_name(fd));
-  uint64_t done = 0;
-  for (;;) {
-    const auto answer = state_->call({.kind = CallKind::kWrite,
-                                      .descriptor = fd,
-                                      .input = static_cast<const uint8_t*>(buffer) + done,
-                                      .bytes = bytes - done});
-    if (answer.result < 0) {
-      if (done != 0) return done;
-      return state_->explain(answer.result, state_->descriptor_name(fd));
-    }
-    done += static_cast<uint64_t>(answer.result);
-    if (answer.result == 0 || done == bytes) return done;
-  }
+  return write_all(*state_, CallKind::kWrite, fd, buffer, bytes, 0);
 }
 
 Expected<void> Volume::mkdir(const std::string& path, uint32_t mode) {

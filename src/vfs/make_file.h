@@ -77,6 +77,14 @@ GOFS_HD inline uint32_t new_generation(const f2fs::TimeStamp& now) {
   return (static_cast<uint32_t>(now.seconds) * 0x9E3779B1u) ^ now.nanoseconds;
 }
 
+/// f2fs::change_links() of one inode, with one answer for the warp. Collective, uniform.
+GOFS_HD inline int count_link(simt::AnyWarp auto warp, f2fs::Volume& volume, uint32_t ino,
+                              int32_t change, const f2fs::TimeStamp& now) {
+  uint32_t links = 0;
+  const int changed = f2fs::change_links(warp, volume, 1u, ino, change, now, links);
+  return simt::first_error(warp, warp.thread_rank() == 0 ? changed : 0);
+}
+
 /// Makes the inode and enters it, within an operation. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesystem& fs,
                                                 f2fs::Inode& directory, const f2fs::EntryName& name,
@@ -98,17 +106,13 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
   error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
   if (error < 0) return error;
   ino = warp.shfl(ino, 0);
-  uint32_t links = 0;
-  const auto count_link = [&](int32_t change) {
-    const int changed =
-        f2fs::change_links(warp, volume, 1u, directory.ino, change, wanted.now, links);
-    return simt::first_error(warp, warp.thread_rank() == 0 ? changed : 0);
-  };
-  if (is_directory) error = count_link(1);
+  if (is_directory) error = count_link(warp, volume, directory.ino, 1, wanted.now);
   if (error == 0) {
     error = f2fs::add_entry(warp, volume, writer, directory, name,
                             {ino, format::file_type_of_mode(file.mode)}, wanted.now);
-    if (error < 0 && is_directory) (void)count_link(-1);
+    if (error < 0 && is_directory) {
+      (void)count_link(warp, volume, directory.ino, -1, wanted.now);
+    }
   }
   if (error < 0) (void)f2fs::remove_nodes(warp, volume, writer, 1u, ino);
   return error;
@@ -185,16 +189,11 @@ GOFS_NOINLINE GOFS_HD inline int link(simt::AnyWarp auto warp, Filesystem& fs, c
   return detail::make_name(warp, fs, parent, 1, [&](f2fs::Inode& directory) -> int {
     if (inode.is_directory() || detail::is_frozen(inode)) return -EPERM;
     const f2fs::TimeStamp now = time_now(fs);
-    uint32_t links = 0;
-    const auto count_link = [&](int32_t change) {
-      const int changed = f2fs::change_links(warp, fs.volume, 1u, inode.ino, change, now, links);
-      return simt::first_error(warp, warp.thread_rank() == 0 ? changed : 0);
-    };
-    const int counted = count_link(1);
+    const int counted = detail::count_link(warp, fs.volume, inode.ino, 1, now);
     if (counted < 0) return counted;
     const int added = f2fs::add_entry(warp, fs.volume, *fs.writer, directory, parent.name,
                                       {inode.ino, format::file_type_of_mode(inode.mode)}, now);
-    if (added < 0) (void)count_link(-1);
+    if (added < 0) (void)detail::count_link(warp, fs.volume, inode.ino, -1, now);
     return added;
   });
 }

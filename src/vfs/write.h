@@ -123,7 +123,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_open(simt::AnyWarp auto warp, Filesys
   RangeHold hold{};
   const int locked = lock_to_write(warp, fs, open, bytes, append, offset, hold);
   if (locked < 0) return locked;
-  const uint64_t most = format::file_blocks_max(open.inode.slot_count) * kBlockBytes;
+  const uint64_t most = f2fs::detail::file_bytes_max(open.inode);
   int64_t result = -EFBIG;
   if (offset < most) {
     result = write_locked(warp, fs, open.inode, static_cast<const uint8_t*>(buffer),
