@@ -10,6 +10,25 @@
 
 namespace gofs::f2fs {
 
+namespace detail {
+
+/// The frame of each lane's `key`, with `load(lanes)` for what is not in memory. What is there is
+/// not loaded: that would pin it, and keep all others from taking it. Collective. Per lane 0, with
+/// kNoFrame where it has gone again, or a negative errno.
+template <typename Load>
+GOFS_HD int find_or_load(simt::AnyWarp auto warp, const PageCache& cache, bool wanted, uint64_t key,
+                         Load load, uint32_t& frame) {
+  frame = wanted ? find_frame(cache, key) : kNoFrame;
+  const bool missing = wanted && frame == kNoFrame;
+  const uint32_t lanes = warp.ballot(missing);
+  if (lanes == 0) return 0;
+  const int loaded = load(lanes);
+  if (missing && loaded == 0) frame = find_frame(cache, key);
+  return missing ? loaded : 0;
+}
+
+}  // namespace detail
+
 /// Calls `use(uint8_t* page)` on each lane in `lanes` with the page of its `key`, which nobody else
 /// looks at or changes meanwhile; lanes with the same page take turns, in order of rank. `use` says
 /// whether it has changed anything.
@@ -27,18 +46,17 @@ GOFS_HD int change_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes
   for (;;) {
     const uint32_t left = warp.ballot(wanted);
     if (left == 0) return result;
-    const int loaded = load(left);
-    if (wanted && loaded < 0) {
-      result = loaded;
+    uint32_t frame = kNoFrame;
+    const int found = detail::find_or_load(warp, cache, wanted, key, load, frame);
+    if (wanted && found < 0) {
+      result = found;
       wanted = false;
     }
     const uint32_t same = warp.match_any(wanted ? key : uint64_t{rank});
-    if (wanted && simt::lowest_bit(same) == rank) {
-      const uint32_t frame = find_frame(cache, key);
-      if (frame != kNoFrame && take_frame(cache, frame, key)) {
-        give_back_frame(cache, frame, use(cache.page(frame)));
-        wanted = false;
-      }
+    if (wanted && simt::lowest_bit(same) == rank && frame != kNoFrame &&
+        take_frame(cache, frame, key)) {
+      give_back_frame(cache, frame, use(cache.page(frame)));
+      wanted = false;
     }
     if (warp.any(wanted && deadline.passed())) return wanted ? -EBUSY : result;
     if (warp.ballot(wanted) == left) backoff.pause();
@@ -59,17 +77,15 @@ GOFS_HD int change_pages_together(simt::AnyWarp auto warp, Volume& volume, uint3
   for (;;) {
     const uint32_t left = warp.ballot(wanted);
     if (left == 0) return result;
-    const int loaded = load(left);
-    if (wanted && loaded < 0) {
-      result = loaded;
+    uint32_t frame = kNoFrame;
+    const int found = detail::find_or_load(warp, cache, wanted, key, load, frame);
+    if (wanted && found < 0) {
+      result = found;
       wanted = false;
     }
     const uint32_t leader = simt::lowest_bit(warp.match_any(wanted ? key : uint64_t{rank}));
-    uint32_t frame = kNoFrame;
-    if (wanted && leader == rank) {
-      frame = find_frame(cache, key);
-      if (frame != kNoFrame && !take_frame(cache, frame, key)) frame = kNoFrame;
-    }
+    const bool takes = wanted && leader == rank && frame != kNoFrame;
+    if (!takes || !take_frame(cache, frame, key)) frame = kNoFrame;
     warp.sync();  // What the leader acquired, its lanes may change.
     const uint32_t shared_frame = warp.shfl(frame, leader);
     if (wanted && shared_frame != kNoFrame) {
@@ -143,27 +159,37 @@ GOFS_HD int change_nat(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
 template <typename Use>
 GOFS_HD int change_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
                          uint32_t ino, Use use) {
-  return change_pages(
+  bool belongs = true;
+  const int error = change_pages(
       warp, volume, lanes, page_key(PageKind::kNode, nid),
       [&](uint32_t missing) {
         return with_nodes(warp, volume, missing, nid, ino, [](const format::NodeBlock&) {});
       },
       [&](uint8_t* page) {
-        use(*reinterpret_cast<format::NodeBlock*>(page));
-        return true;
+        auto& node = *reinterpret_cast<format::NodeBlock*>(page);
+        belongs = detail::belongs_to(node, ino);
+        if (belongs) use(node);
+        return belongs;
       });
+  return detail::not_belonging(volume, error, belongs, nid, ino);
 }
 
 /// As change_nodes(), but lanes with the same node change it together, each of them other words.
 template <typename Use>
 GOFS_HD int change_nodes_together(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
                                   uint32_t nid, uint32_t ino, Use use) {
-  return change_pages_together(
+  bool belongs = true;
+  const int error = change_pages_together(
       warp, volume, lanes, page_key(PageKind::kNode, nid),
       [&](uint32_t missing) {
         return with_nodes(warp, volume, missing, nid, ino, [](const format::NodeBlock&) {});
       },
-      [&](uint8_t* page) { use(*reinterpret_cast<format::NodeBlock*>(page)); });
+      [&](uint8_t* page) {
+        auto& node = *reinterpret_cast<format::NodeBlock*>(page);
+        belongs = detail::belongs_to(node, ino);
+        if (belongs) use(node);
+      });
+  return detail::not_belonging(volume, error, belongs, nid, ino);
 }
 
 }  // namespace gofs::f2fs

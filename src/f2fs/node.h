@@ -86,6 +86,18 @@ GOFS_NOINLINE GOFS_HD inline int check_node(Volume& volume, const format::NodeBl
   return 0;
 }
 
+/// Whether a node in memory is one of the file `ino`.
+GOFS_HD inline bool belongs_to(const format::NodeBlock& node, uint32_t ino) {
+  return format::load_u32(&node.footer.ino) == ino;
+}
+
+/// The errno of who has met a node of another file than he said.
+GOFS_HD inline int not_belonging(Volume& volume, int error, bool belongs, uint32_t nid,
+                                 uint32_t ino) {
+  if (error < 0 || belongs) return error;
+  return report(*volume.corruptions, {Structure::kNodeFooter, 0, nid, ino});
+}
+
 }  // namespace detail
 
 /// Calls `use(const format::NodeBlock&)` on each lane in `lanes` with its node, which belongs to
@@ -116,13 +128,10 @@ GOFS_HD int with_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
       },
       [&](const uint8_t* page) {
         const auto& node = *reinterpret_cast<const format::NodeBlock*>(page);
-        belongs = format::load_u32(&node.footer.ino) == ino;
+        belongs = detail::belongs_to(node, ino);
         if (belongs) use(node);
       });
-  if (result == 0 && !belongs) {
-    return report(*volume.corruptions, {Structure::kNodeFooter, 0, nid, ino});
-  }
-  return result;
+  return detail::not_belonging(volume, result, belongs, nid, ino);
 }
 
 }  // namespace gofs::f2fs

@@ -13,8 +13,9 @@
 // tells whether the page is valid. A key changes only while its frame is loading [C1].
 //
 // Who changes a page takes it for himself: it is loading again, under the same key, until he
-// publishes it. A changed page is dirty and stays until it is written. Where all frames of a set
-// are dirty, its pages go to the sets after it.
+// publishes it. While others look at the page he says that he wants it, and who comes to look then
+// gives way, though not for ever, should nobody come for it. A changed page is dirty and stays
+// until it is written. Where all frames of a set are dirty, its pages go to the sets after it.
 #pragma once
 
 #include "simt/atomic.h"
@@ -27,6 +28,7 @@ inline constexpr uint32_t kFrameValid = 1u << 20;
 inline constexpr uint32_t kFrameLoading = 1u << 21;
 inline constexpr uint32_t kFrameReferenced = 1u << 22;
 inline constexpr uint32_t kFrameDirty = 1u << 23;
+inline constexpr uint32_t kFrameWanted = 1u << 24;
 inline constexpr uint32_t kNoFrame = 0xffffffffu;
 
 /// What a key's page is; the upper bits of the key, so that no key is a small number.
@@ -125,16 +127,21 @@ GOFS_HD inline void unpin(const PageCache& cache, uint32_t frame) {
   simt::AtomicRef<uint32_t>(cache.state(frame)).fetch_sub(1, simt::memory_order_release);
 }
 
-/// Pins `frame` if it holds the valid page `key`. The page's bytes are then visible. [C1]
-GOFS_HD inline bool pin_frame(const PageCache& cache, uint32_t frame, uint64_t key) {
+/// Pins `frame` if it holds the valid page `key` and, where the caller `gives_way`, nobody wants it
+/// for himself. The page's bytes are then visible. [C1]
+GOFS_HD inline bool pin_frame(const PageCache& cache, uint32_t frame, uint64_t key,
+                              bool gives_way = true) {
   uint32_t& state = cache.state(frame);
   const uint32_t before = simt::AtomicRef<uint32_t>(state).fetch_add(1, simt::memory_order_acquire);
   GOFS_ASSERT((before & kPinMask) != kPinMask);
   const uint64_t held = simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]);
-  if ((before & kFrameValid) != 0 && held == key) {
+  const bool wanted = (before & kFrameWanted) != 0;
+  if ((before & kFrameValid) != 0 && held == key && !(wanted && gives_way)) {
     if ((before & kFrameReferenced) == 0) {
       simt::AtomicRef<uint32_t>(state).fetch_or(kFrameReferenced, simt::memory_order_relaxed);
     }
+    if (wanted)
+      simt::AtomicRef<uint32_t>(state).fetch_and(~kFrameWanted, simt::memory_order_relaxed);
     return true;
   }
   unpin(cache, frame);
@@ -227,14 +234,19 @@ GOFS_HD inline void abandon_frame(const PageCache& cache, uint32_t frame) {
 }
 
 /// Takes `frame`, if it holds the valid page `key`, for the caller alone, pinned and loading, until
-/// he gives it back. False while others look at it or change it.
+/// he gives it back. False while others look at it or change it; he wants it then.
 GOFS_HD inline bool take_frame(const PageCache& cache, uint32_t frame, uint64_t key) {
   simt::AtomicRef<uint32_t> state(cache.state(frame));
   uint32_t seen = state.load(simt::memory_order_relaxed);
-  if ((seen & (kPinMask | kFrameLoading)) != 0 || (seen & kFrameValid) == 0) return false;
+  if ((seen & kFrameLoading) != 0 || (seen & kFrameValid) == 0) return false;
+  if ((seen & kPinMask) != 0) {
+    if ((seen & kFrameWanted) == 0) state.fetch_or(kFrameWanted, simt::memory_order_relaxed);
+    return false;
+  }
   // Acquire: the readers' pins are gone, and with them their reads [C2]; the page is there [C1].
-  if (!state.compare_exchange_strong(seen, (seen ^ kFrameValid) | kFrameLoading | 1u,
-                                     simt::memory_order_acquire, simt::memory_order_relaxed)) {
+  const uint32_t taken = ((seen & ~(kFrameValid | kFrameWanted)) | kFrameLoading) + 1;
+  if (!state.compare_exchange_strong(seen, taken, simt::memory_order_acquire,
+                                     simt::memory_order_relaxed)) {
     return false;
   }
   if (simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]) == key) return true;

@@ -225,6 +225,11 @@ TEST(PageCacheTest, a_taken_page_is_nobody_elses_until_it_is_given_back) {
   const uint32_t frame = load_once(*cache, key);
   ASSERT_TRUE(pin_frame(*cache, frame, key));
   EXPECT_FALSE(take_frame(*cache, frame, key)) << "somebody looks at it";
+  EXPECT_FALSE(pin_frame(*cache, frame, key)) << "somebody wants it";
+  EXPECT_TRUE(pin_frame(*cache, frame, key, false));
+  EXPECT_TRUE(pin_frame(*cache, frame, key)) << "nobody has come for it";
+  unpin(*cache, frame);
+  unpin(*cache, frame);
   unpin(*cache, frame);
   EXPECT_FALSE(take_frame(*cache, frame, key_of(6)));
   ASSERT_TRUE(take_frame(*cache, frame, key));

@@ -54,6 +54,9 @@ GOFS_NOINLINE GOFS_HD inline int flush_device(simt::AnyWarp auto warp, Volume& v
   return simt::first_error(warp, warp.thread_rank() == 0 ? nvme::to_errno(status) : 0);
 }
 
+/// How often who looks for a page gives way to who wants to change it.
+inline constexpr uint32_t kTurnsToGiveWay = 64;
+
 /// Calls `use(const uint8_t* page)` on each lane in `lanes` with the page of its `key`, which stays
 /// valid for the call. `resolve(lanes, block)` is called collectively for pages that are not in
 /// memory and gives each of those lanes the block to read, or an error; `check(page, block)` looks
@@ -70,7 +73,7 @@ GOFS_HD int with_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
   int result = 0;
   const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
   simt::Backoff backoff;
-  while (warp.any(wanted)) {
+  for (uint32_t turn = 0; warp.any(wanted); ++turn) {
     // One leader for all lanes that want the same page.
     const uint32_t same = warp.match_any(wanted ? key : uint64_t{rank});
     const uint32_t leader_rank = simt::lowest_bit(same);
@@ -91,7 +94,8 @@ GOFS_HD int with_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
         mine_missing = false;
       }
     }
-    bool pinned = leader && frame != kNoFrame && pin_frame(cache, frame, key);
+    bool pinned =
+        leader && frame != kNoFrame && pin_frame(cache, frame, key, turn < kTurnsToGiveWay);
     if (warp.any(mine_missing)) {
       frame = mine_missing ? claim_frame(cache, key) : frame;
       if (mine_missing && frame != kNoFrame && cleaned_count(cache, key) != cleaned_before) {

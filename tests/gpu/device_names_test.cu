@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names that come, go and change from kernels, while other groups look them up. What is left is
+// looked at with the CPU backend once the volume was unmounted.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gofs/gofs.cuh"
+#include "gofs/volume.hpp"
+#include "host/image/image_builder.h"
+#include "host/image/image_target.h"
+
+namespace {
+
+using gofs::image::Status;
+
+#define CHECK_CUDA(call) ASSERT_EQ(call, cudaSuccess) << cudaGetErrorString(cudaGetLastError())
+
+constexpr uint32_t kPathBytes = 24;
+
+/// Of one group.
+struct Scratch {
+  char own[kPathBytes];
+  char moved[kPathBytes];
+  uint32_t word;
+  gofs::Stat stat;
+};
+
+struct Outcome {
+  int worst;         // the first error that should not have been
+  uint32_t looked;   // lookups of the name that is replaced all the time
+  uint32_t missing;  // of them, those that did not find it
+};
+
+__device__ void name_own(char* path, char kind, uint32_t group) {
+  const char text[] = {'/', 'd', '/', kind, '\0'};
+  for (int i = 0; i < 4; ++i) path[i] = text[i];
+  path[4] = static_cast<char>('0' + group / 100);
+  path[5] = static_cast<char>('0' + group / 10 % 10);
+  path[6] = static_cast<char>('0' + group % 10);
+  path[7] = '\0';
+}
+
+/// Makes a file, moves it over "/d/shared", makes another, moves and removes it; a directory comes
+/// and goes; a file without names is written and read.
+template <typename Group>
+__device__ int churn(const Group& group, gofs::VolumeHandle vol, Scratch& scratch) {
+  const uint32_t flags = gofs::kOpenCreate | gofs::kOpenReadWrite;
+  int fd = gofs::open(group, vol, scratch.own, flags, 0644);
+  if (fd < 0) return fd;
+  if (gofs::pwrite(group, vol, fd, "word", 4, 0) != 4) return -EIO;
+  int error = gofs::close(group, vol, fd);
+  if (error == 0) error = gofs::rename(group, vol, scratch.own, "/d/shared");
+  if (error < 0) return error;
+  fd = gofs::open(group, vol, scratch.own, flags, 0644);
+  if (fd < 0) return fd;
+  error = gofs::rename(group, vol, scratch.own, scratch.moved, gofs::kRenameNoReplace);
+  if (error == 0) error = gofs::unlink(group, vol, scratch.moved);
+  if (error < 0) return error;
+  if (gofs::pwrite(group, vol, fd, "text", 4, 4096) != 4) return -EIO;
+  if (gofs::pread(group, vol, fd, &scratch.word, 4, 4096) != 4) return -EIO;
+  error = gofs::close(group, vol, fd);
+  if (error == 0) error = gofs::mkdir(group, vol, scratch.own, 0755);
+  if (error == 0) error = gofs::rmdir(group, vol, scratch.own);
+  if (error == 0 && scratch.word != 0x74786574u) error = -EILSEQ;
+  if (error == 0) error = gofs::unlink(group, vol, scratch.own) == -ENOENT ? 0 : -EEXIST;
+  return error;
+}
+
+template <typename Group>
+__device__ void run_group(const Group& group, gofs::VolumeHandle vol, uint32_t index, bool leader,
+                          Scratch& scratch, Outcome& outcome, uint32_t turns) {
+  int worst = 0;
+  uint32_t missing = 0;
+  for (uint32_t turn = 0; turn < turns; ++turn) {
+    if (index % 4 == 3) {
+      if (gofs::stat(group, vol, "/d/shared", &scratch.stat) != 0) ++missing;
+      continue;
+    }
+    const int error = churn(group, vol, scratch);
+    if (worst == 0) worst = error;
+  }
+  if (!leader) return;
+  if (worst != 0) atomicCAS(&outcome.worst, 0, worst);
+  if (index % 4 == 3) atomicAdd(&outcome.looked, turns);
+  atomicAdd(&outcome.missing, missing);
+}
+
+__global__ void churn_kernel(gofs::VolumeHandle vol, Scratch* scratch, Outcome* outcome,
+                             uint32_t turns, bool by_threads) {
+  const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const uint32_t index = thread / (by_threads ? 1 : 32);
+  const bool leader = by_threads || threadIdx.x % 32 == 0;
+  if (leader) {
+    name_own(scratch[index].own, 'o', index);
+    name_own(scratch[index].moved, 'm', index);
+  }
+  __syncwarp();
+  if (by_threads) {
+    run_group(gofs::this_thread(), vol, index, leader, scratch[index], *outcome, turns);
+  } else {
+    run_group(gofs::this_warp(), vol, index, leader, scratch[index], *outcome, turns);
+  }
+}
+
+class DeviceNames : public testing::TestWithParam<bool> {
+ protected:
+  DeviceNames() {
+    const int descriptor = mkstemp(image_.data());
+    EXPECT_GE(descriptor, 0);
+    close(descriptor);
+    const auto must = [](const Status& status) { EXPECT_TRUE(status.ok()) << status.message; };
+    std::unique_ptr<gofs::image::ImageTarget> target;
+    must(gofs::image::open_file_target(image_, uint64_t{128} << 20, &target));
+    gofs::image::VolumeOptions options;
+    options.seed = 1;
+    options.overwrite = true;
+    options.flush = false;
+    std::unique_ptr<gofs::image::ImageBuilder> builder;
+    must(gofs::image::ImageBuilder::create(*target, options, &builder));
+    must(builder->finish());
+  }
+  ~DeviceNames() override { unlink(image_.c_str()); }
+
+  std::string image_ = "/tmp/gofs-names-XXXXXX";
+};
+
+TEST_P(DeviceNames, what_is_renamed_and_removed_beside_lookups_ends_as_it_should) {
+  constexpr uint32_t kBlocks = 4;
+  constexpr uint32_t kThreads = 64;
+  const uint32_t turns = std::getenv("GOFS_UNDER_SANITIZER") != nullptr ? 1 : 12;
+  Scratch* scratch = nullptr;
+  Outcome* outcome = nullptr;
+  CHECK_CUDA(cudaMalloc(&scratch, kBlocks * kThreads * sizeof(Scratch)));
+  CHECK_CUDA(cudaMalloc(&outcome, sizeof(Outcome)));
+  CHECK_CUDA(cudaMemset(outcome, 0, sizeof(Outcome)));
+  uint64_t used_before = 0;
+  {
+    auto volume = gofs::Volume::mount(image_, {.backend = "cuda", .read_only = false});
+    ASSERT_TRUE(volume) << volume.error().message;
+    ASSERT_TRUE(volume->mkdir("/d", 0755));
+    const auto fd = volume->open("/d/shared", gofs::kOpenCreate | gofs::kOpenWriteOnly, 0644);
+    ASSERT_TRUE(fd) << fd.error().message;
+    ASSERT_TRUE(volume->pwrite(*fd, "word", 4, 0));
+    ASSERT_TRUE(volume->close(*fd));
+    used_before = volume->statfs().value().files_used;
+    churn_kernel<<<kBlocks, kThreads>>>(volume->device(), scratch, outcome, turns, GetParam());
+    CHECK_CUDA(cudaGetLastError());
+    CHECK_CUDA(cudaDeviceSynchronize());
+    Outcome got{};
+    CHECK_CUDA(cudaMemcpy(&got, outcome, sizeof(got), cudaMemcpyDeviceToHost));
+    EXPECT_EQ(got.worst, 0);
+    EXPECT_EQ(got.missing, 0u);
+    EXPECT_GT(got.looked, 0u);
+    EXPECT_EQ(volume->statfs().value().files_used, used_before);
+    const auto unmounted = volume->unmount();
+    ASSERT_TRUE(unmounted) << unmounted.error().message;
+    for (const std::string& warning : volume->warnings()) ADD_FAILURE() << warning;
+  }
+  cudaFree(scratch);
+  cudaFree(outcome);
+
+  auto volume = gofs::Volume::mount(image_, {.backend = "cpu"}).value();
+  EXPECT_TRUE(volume.info().clean);
+  EXPECT_EQ(volume.statfs().value().files_used, used_before);
+  EXPECT_EQ(volume.stat("/d/shared").value().size_bytes, 4u);
+  EXPECT_EQ(volume.stat("/d").value().links, 2u);
+  EXPECT_TRUE(volume.warnings().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(ByThreads, DeviceNames, testing::Bool());
+
+}  // namespace
