@@ -168,15 +168,19 @@ class Comparison {
     if (!is_one(versions, [&](const Object& one) { return one.xattrs == found.xattrs; })) {
       return wrong("extended attributes", found.xattrs.size(), last.xattrs.size());
     }
-    const auto same = [](const f2fs::TimeStamp& a, const f2fs::TimeStamp& b) {
-      return a.seconds == b.seconds && a.nanoseconds == b.nanoseconds;
+    const auto later = [](const f2fs::TimeStamp& a, const f2fs::TimeStamp& b) {
+      return std::pair(a.seconds, a.nanoseconds) > std::pair(b.seconds, b.nanoseconds);
     };
+    // What is gradual sets times again and again.
     const auto time = [&](const char* what, const f2fs::TimeStamp& got,
                           f2fs::TimeStamp Object::*field) -> std::string {
-      if (is_one(versions,
-                 [&](const Object& one) { return !one.times_known || same(one.*field, got); })) {
-        return {};
-      }
+      const auto before = [&](const Object& one) {
+        return !one.times_known || !later(one.*field, got);
+      };
+      const auto after = [&](const Object& one) {
+        return !one.times_known || !later(got, one.*field);
+      };
+      if (is_one(versions, before) && is_one(versions, after)) return {};
       return fmt::format("{}: {} at {}.{:09} instead of {}.{:09}", found.path, what, got.seconds,
                          got.nanoseconds, (last.*field).seconds, (last.*field).nanoseconds);
     };
