@@ -111,7 +111,7 @@ GOFS_HD inline int check_open(simt::AnyWarp auto warp, Filesystem& fs, const f2f
   if ((flags & kOpenDirectory) != 0 && !inode.is_directory()) return -ENOTDIR;
   if ((flags & kOpenPath) == 0) {
     if (inode.is_symlink()) return -ELOOP;
-    if (inode.is_directory() && writes) return -EISDIR;
+    if (inode.is_directory() && (writes || (flags & kOpenCreate) != 0)) return -EISDIR;
     const uint32_t wanted =
         (may_read(flags) ? uint32_t{kMayRead} : 0) | (writes ? uint32_t{kMayWrite} : 0);
     int error = check_permission(warp, fs, inode, wanted);
