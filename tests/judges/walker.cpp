@@ -83,6 +83,25 @@ void Walker::step() {
   ++operations_;
 }
 
+void Walker::put_file(const std::string& name, std::string_view content) {
+  const std::string path = home_ + "/" + name;
+  constexpr uint32_t kFlags = vfs::kOpenWriteOnly | vfs::kOpenCreate | vfs::kOpenTruncate;
+  uint32_t id = 0;
+  const int64_t fd = both(
+      "open " + path, [&] { return session_->open(path, kFlags); },
+      [&](int64_t answer) {
+        const int error = model_.open(path, kFlags, 0644, id);
+        return error < 0 ? error : answer;
+      });
+  both(
+      "pwrite " + path, [&] { return session_->pwrite(static_cast<int>(fd), content, 0); },
+      [&](int64_t) {
+        model_.write(id, 0, content);
+        return static_cast<int64_t>(content.size());
+      });
+  (void)session_->close(static_cast<int>(fd));
+}
+
 void Walker::leave() {
   while (!files_.empty()) close();
 }

@@ -31,6 +31,8 @@ class Walker {
   void enter(Session& session);
   /// Makes one call.
   void step();
+  /// Makes a file of its directory, or another content of it.
+  void put_file(const std::string& name, std::string_view content);
   /// Closes what is open.
   void leave();
   /// Whether the directory is what the model has.
