@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The main job: GoFS puts real files of this machine into an empty F2FS volume (mkfs.f2fs); reads
-# every one of them back and sums it (SHA-256, on the backend), and writes the sums into the volume
-# as well; they must be those that sha256sum finds in the originals, and fsck.f2fs must find nothing.
+# The main job: GoFS puts real files of this machine into an empty F2FS volume (mkfs.f2fs), reads
+# every one of them back and sums it (SHA-256, on the backend), and writes the sums into the volume.
+# They must be those that sha256sum finds in the originals, and fsck.f2fs must find nothing wrong.
 # Then a table of what it cost.
 # usage: main_job.sh [--small]
 #   --small       a few hundred files instead of thousands, for the tests
 #   GOFS_BACKEND  auto (default), cpu or cuda
 # Everything is kept under build/main-job, for a look with build/gofs. The last line is
-# `N passed, N failed`: one per file, one for the rest of the tree, one for fsck.f2fs and one for the
+# `N passed, N failed`: one per file, one for the tree as a whole, one for fsck.f2fs and one for the
 # measurement.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -61,7 +61,7 @@ echo "volume  $image, $size_mib MiB: $files files, $bytes bytes"
 shape() { (cd "$1" && find . -mindepth 1 ! -path ./gofs-sums -printf '%P %y %m %n %l\n' | sort); }
 
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
-rate() { awk "BEGIN { printf \"%.0f MB/s, %.0f files/s\", $bytes / 1000 / $1, $files * 1000 / $1 }"; }
+rate() { echo "$((bytes / 1000 / $1)) MB/s, $((files * 1000 / $1)) files/s"; }
 
 began=$(milliseconds)
 $gofs put "$image" $tree/* / -r --backend "$backend" || fail "gofs put ended with status $?"

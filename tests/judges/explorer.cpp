@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <stdexcept>
 
 #include "disk.h"
@@ -146,6 +147,7 @@ class Explorer {
     std::string problem = check(moment, judged, &mounted);
     disk_.put_back(mounted);
     disk_.put_back(recording_.trace);
+    // While that image was mounted, or what it wrote at its end.
     for (uint32_t i = 0; problem.empty() && i < options_.nested && mounted.events != 0; ++i) {
       const uint64_t luck = mix(mix(options_.seed, moment), mix(subset, i));
       const auto again = static_cast<uint32_t>(luck % (mounted.events + 1));
@@ -164,8 +166,8 @@ class Explorer {
     if (!problem.empty()) fail(moment, subset, problem);
   }
 
-  /// What is wrong with the image, or nothing. Afterwards it may be another; `trace` hears what
-  /// mounting it for writing wrote, if it could be.
+  /// What is wrong with the image, or nothing. Afterwards it may be another; `trace` hears what was
+  /// written while it was mounted, if it could be.
   std::string check(uint32_t moment, bool judged, ssd::WriteTrace* trace) {
     bool clean = false;
     {
@@ -190,9 +192,21 @@ class Explorer {
   std::string compare(Session& session, uint32_t moment) {
     FoundTree tree;
     std::string problem = read_tree(session, "/", tree);
+    if (problem.empty()) set_aside_what_we_made(tree);
     if (problem.empty()) problem = recording_.history->difference_after(moment, tree);
     if (problem.empty() && session.findings() != 0) problem = "damage was found";
     return problem;
+  }
+
+  /// What an earlier mount of the image has made may be there.
+  static void set_aside_what_we_made(FoundTree& tree) {
+    FoundObject& root = tree.objects.at(tree.root);
+    const auto entry = root.entries.find(kAfterwards + 1);
+    if (entry == root.entries.end()) return;
+    tree.objects.erase(entry->second);
+    root.entries.erase(entry);
+    --root.stat.links;
+    tree.root_has_its_times = false;
   }
 
   /// Mounts the image for writing, and goes on with it.
@@ -206,22 +220,19 @@ class Explorer {
       return fmt::format("it cannot be written to: problem {}, error {}",
                          static_cast<int>(session.begun().problem), session.begun().error);
     }
-    const int synced = session.sync();
-    if (synced != 0) return fmt::format("sync answers {}", synced);
-    const ssd::WriteTrace by_mounting = session.trace();
     std::string problem = compare(session, moment);
     if (problem.empty()) problem = go_on(session);
     (void)session.unmount();
     if (problem.empty() && judged) problem = disk_.complaints(false);
-    disk_.put_back(session.trace());
-    *trace = by_mounting;
+    *trace = session.trace();
     return problem;
   }
 
   static std::string go_on(Session& session) {
     const int made = session.mkdir(kAfterwards, 0700);
-    // A full volume has no room for it.
-    if (made != 0 && made != -ENOSPC) return fmt::format("mkdir afterwards answers {}", made);
+    // A full volume has no room for it; and it is there where the mount that made it was cut.
+    const bool fine = made == 0 || made == -ENOSPC || made == -EEXIST;
+    if (!fine) return fmt::format("mkdir afterwards answers {}", made);
     const int left = session.unmount();
     return left == 0 ? std::string() : fmt::format("unmounting answers {}", left);
   }

@@ -26,6 +26,7 @@ struct FoundObject {
 
 struct FoundTree {
   uint32_t root = 0;
+  bool root_has_its_times = true;           // else they are not compared
   std::map<uint32_t, FoundObject> objects;  // by ino
 };
 
