@@ -30,6 +30,7 @@
 #include "vfs/metadata.h"
 #include "vfs/open.h"
 #include "vfs/read_together.h"
+#include "vfs/rename.h"
 #include "vfs/set_xattr.h"
 
 namespace gofs {
@@ -59,6 +60,8 @@ using vfs::kOpenReadWrite;
 using vfs::kOpenSync;
 using vfs::kOpenTruncate;
 using vfs::kOpenWriteOnly;
+using vfs::kRenameExchange;
+using vfs::kRenameNoReplace;
 using vfs::kSeekCurrent;
 using vfs::kSeekData;
 using vfs::kSeekEnd;
@@ -499,6 +502,32 @@ __device__ int link(const Group& group, VolumeHandle vol, const char* existing, 
   return static_cast<int>(device_detail::scope(group).once(
       vol,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::link(warp, *vol, existing, path); }));
+}
+
+/// Takes away a name of what is no directory. What has no names any more is freed then, or when
+/// nobody has it open any more.
+template <typename Group>
+__device__ int unlink(const Group& group, VolumeHandle vol, const char* path) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::unlink(warp, *vol, path); }));
+}
+
+/// Removes an empty directory.
+template <typename Group>
+__device__ int rmdir(const Group& group, VolumeHandle vol, const char* path) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::rmdir(warp, *vol, path); }));
+}
+
+/// Gives what `from` names the name `to`, in place of what had it. `flags`: 0, kRenameNoReplace
+/// (-EEXIST if something has it) or kRenameExchange (each gets the other's name).
+template <typename Group>
+__device__ int rename(const Group& group, VolumeHandle vol, const char* from, const char* to,
+                      uint32_t flags = 0) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::rename(warp, *vol, from, to, flags);
+      }));
 }
 
 /// The file gets shorter, or longer with zeros. 0 or a negative errno.

@@ -21,6 +21,7 @@
 
 #include "gofs/expected.hpp"
 #include "vfs/metadata.h"
+#include "vfs/rename.h"
 #include "vfs/set_xattr.h"
 
 namespace gofs {
@@ -28,6 +29,8 @@ namespace gofs {
 using f2fs::TimeStamp;
 using vfs::FilesystemStat;
 using vfs::kKeepId;
+using vfs::kRenameExchange;
+using vfs::kRenameNoReplace;
 using vfs::kTimeNow;
 using vfs::kTimeOmit;
 using vfs::kXattrCreate;
@@ -155,6 +158,14 @@ class Volume {
   Expected<void> symlink(const std::string& target, const std::string& path);
   /// `path` becomes another name of `existing`.
   Expected<void> link(const std::string& existing, const std::string& path);
+  /// Takes away a name of what is no directory. What has no names any more is freed then, or when
+  /// nobody has it open any more.
+  Expected<void> unlink(const std::string& path);
+  /// Removes an empty directory.
+  Expected<void> rmdir(const std::string& path);
+  /// Gives what `from` names the name `to`, in place of what had it. `flags`: 0, kRenameNoReplace
+  /// (EEXIST if something has it) or kRenameExchange (each gets the other's name).
+  Expected<void> rename(const std::string& from, const std::string& to, uint32_t flags = 0);
   /// The file gets shorter, or longer with zeros.
   Expected<void> truncate(const std::string& path, uint64_t size);
   Expected<void> ftruncate(int fd, uint64_t size);

@@ -9,8 +9,7 @@ void change_paths(Session& session, const ChangeOptions& options,
   const Change change = change_of(volume);
   host::Tree tree(volume.state());
   const auto make = [&](const std::string& path, const Stat& stat) {
-    const auto changed = change(path, stat);
-    if (!changed) report(session, changed.error().message);
+    report(session, change(path, stat));
   };
   for (const std::string& path : options.paths) {
     const auto found = tree.find(path, false);

@@ -82,6 +82,25 @@ struct LnOptions {
 };
 void run_ln(Session& session, const LnOptions& options);
 
+struct RmOptions {
+  std::vector<std::string> paths;
+  bool recursive = false;
+  bool force = false;  // what is not there is no error
+};
+void run_rm(Session& session, const RmOptions& options);
+
+struct RmdirOptions {
+  std::vector<std::string> paths;
+};
+void run_rmdir(Session& session, const RmdirOptions& options);
+
+struct MvOptions {
+  std::vector<std::string> paths;  // the last one is where the others go
+  bool no_clobber = false;
+  bool exchange = false;
+};
+void run_mv(Session& session, const MvOptions& options);
+
 struct TruncateOptions {
   std::vector<std::string> paths;
   uint64_t size_bytes = 0;

@@ -142,6 +142,40 @@ void add_mkdir(CLI::App& app, Session& session) {
       ->type_name("MODE");
 }
 
+void add_rm(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("rm", "Remove files");
+  const auto options = on_command(command, session, run_rm);
+  add_volume_options(command, session);
+  command.add_option("PATH", options->paths, "What is to be removed")->required()->type_name("");
+  command.add_flag("-r,--recursive", options->recursive,
+                   "Remove directories and all that is below");
+  command.add_flag("-f,--force", options->force, "No error where there is nothing");
+}
+
+void add_rmdir(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("rmdir", "Remove empty directories");
+  const auto options = on_command(command, session, run_rmdir);
+  add_volume_options(command, session);
+  command.add_option("PATH", options->paths, "Directories to be removed")
+      ->required()
+      ->type_name("");
+}
+
+void add_mv(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("mv", "Give files other names or places");
+  const auto options = on_command(command, session, run_mv);
+  add_volume_options(command, session);
+  command
+      .add_option("PATH ... TO", options->paths,
+                  "What is to be moved, and its new name or the directory it goes to")
+      ->required()
+      ->expected(2, 1 << 20)
+      ->type_name("");
+  CLI::Option* const keep = command.add_flag("-n,--no-clobber", options->no_clobber,
+                                             "Replace nothing; it is an error then");
+  command.add_flag("--exchange", options->exchange, "Each gets the other's name")->excludes(keep);
+}
+
 void add_ln(CLI::App& app, Session& session) {
   CLI::App& command = *app.add_subcommand("ln", "Make another name of a file, or a symbolic link");
   const auto options = on_command(command, session, run_ln);
@@ -324,6 +358,9 @@ int run(int argument_count, char** arguments) {
   add_get(app, session);
   add_put(app, session);
   add_mkdir(app, session);
+  add_rm(app, session);
+  add_rmdir(app, session);
+  add_mv(app, session);
   add_ln(app, session);
   add_truncate(app, session);
   add_sum(app, session);

@@ -8,11 +8,6 @@
 namespace gofs::cli {
 namespace {
 
-/// Reports what failed.
-void tell(Session& session, const Expected<void>& result) {
-  if (!result) report(session, result.error().message);
-}
-
 /// Makes each directory on the way to `path` that is not there, and `path`.
 Expected<void> make_all(Volume& volume, const std::string& path, uint32_t mode) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
@@ -33,22 +28,22 @@ void run_mkdir(Session& session, const MkdirOptions& options) {
   Volume volume = mount_volume(session, Access::kReadWrite);
   const uint32_t mode = changed_mode(options.mode, 0777, true).value();
   for (const std::string& path : options.paths) {
-    tell(session, options.parents ? make_all(volume, path, mode) : volume.mkdir(path, mode));
+    report(session, options.parents ? make_all(volume, path, mode) : volume.mkdir(path, mode));
   }
   take(volume.unmount());
 }
 
 void run_ln(Session& session, const LnOptions& options) {
   Volume volume = mount_volume(session, Access::kReadWrite);
-  tell(session, options.symbolic ? volume.symlink(options.target, options.path)
-                                 : volume.link(options.target, options.path));
+  report(session, options.symbolic ? volume.symlink(options.target, options.path)
+                                   : volume.link(options.target, options.path));
   take(volume.unmount());
 }
 
 void run_truncate(Session& session, const TruncateOptions& options) {
   Volume volume = mount_volume(session, Access::kReadWrite);
   for (const std::string& path : options.paths) {
-    tell(session, volume.truncate(path, options.size_bytes));
+    report(session, volume.truncate(path, options.size_bytes));
   }
   take(volume.unmount());
 }

@@ -14,6 +14,10 @@ void report(Session& session, const std::string& message) {
   session.exit_status = kExitFailure;
 }
 
+void report(Session& session, const Expected<void>& result) {
+  if (!result) report(session, result.error().message);
+}
+
 void find_xattrs(Session& session, host::Tree& tree, host::TreeEntry& entry) {
   auto xattrs = tree.xattrs_of(entry.entry.ino, entry.path);
   if (xattrs) {

@@ -39,6 +39,8 @@ struct Session {
 
 /// Prints one line about an error and lets the command go on; it will exit with 1.
 void report(Session& session, const std::string& message);
+/// The same if `result` is an error.
+void report(Session& session, const Expected<void>& result);
 
 /// Gives `entry` its extended attributes; reports if they cannot be read.
 void find_xattrs(Session& session, host::Tree& tree, host::TreeEntry& entry);

@@ -52,8 +52,9 @@ GOFS_NOINLINE GOFS_HD inline int set_parent(simt::AnyWarp auto warp, Volume& vol
     for (uint32_t i = 0; i < format::kNameBytesMax; ++i) {
       inode.i_name[i] = i < name.length ? static_cast<uint8_t>(name.bytes[i]) : uint8_t{0};
     }
-    if (inode.i_links == 1) {
-      inode.i_advise = static_cast<uint8_t>(inode.i_advise & ~format::kAdviseLostPino);
+    // Until the next checkpoint the old name stands on disk: recovery must not add the new one.
+    if ((inode.i_mode & format::kModeTypeMask) != format::kModeDirectory) {
+      inode.i_advise = static_cast<uint8_t>(inode.i_advise | format::kAdviseLostPino);
     }
     inode.i_ctime = now.seconds;
     inode.i_ctime_nsec = now.nanoseconds;

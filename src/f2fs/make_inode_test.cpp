@@ -515,11 +515,13 @@ TEST_P(MakeInodeTest, links_are_counted_and_names_noted) {
   change(-2, -EUCLEAN);
   EXPECT_EQ(load_alone(writing, ino).links, 1u);
   EXPECT_EQ(count_findings(*volume.corruptions), 1u);
+  const auto other = static_cast<uint32_t>(make_alone(writing, format::kRootIno, {"g"}));
+  EXPECT_EQ(load_alone(writing, other).advise & format::kAdviseLostPino, 0);
   run_alone(width(), [&](const simt::Warp& warp) {
-    EXPECT_EQ(set_parent(warp, volume, 1u, ino, 99, {"other", 5}, kTestNow), 0);
+    EXPECT_EQ(set_parent(warp, volume, 1u, other, 99, {"other", 5}, kTestNow), 0);
   });
-  const Inode renamed = load_alone(writing, ino);
-  EXPECT_EQ(renamed.advise & format::kAdviseLostPino, 0);
+  const Inode renamed = load_alone(writing, other);
+  EXPECT_NE(renamed.advise & format::kAdviseLostPino, 0);
   EXPECT_EQ(renamed.parent_ino, 99u);
 }
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Freeing the orphans that a volume comes with: what who had them open would have done when he let
-// go. Each is an operation or several, and stays listed until the last of them, so every checkpoint
-// on the way, or the one that the volume was mounted at, lets this be done again after a crash.
+// go.
 #pragma once
 
-#include "f2fs/operation.h"
-#include "f2fs/remove_inode.h"
+#include "f2fs/free_inode.h"
 
 namespace gofs::f2fs {
 
@@ -37,28 +35,16 @@ GOFS_NOINLINE GOFS_HD inline int load_orphan(simt::AnyWarp auto warp, Volume& vo
 GOFS_NOINLINE GOFS_HD inline int recover_orphan(simt::AnyWarp auto warp, Volume& volume,
                                                 Writer& writer, const PagePool& pool,
                                                 uint32_t ino) {
-  // Each portion but the last frees some block.
-  const uint64_t portions = 2 + warp.shfl(simt::load_relaxed(volume.valid_block_count), 0);
   Inode inode{};
   bool orphan = false;
-  bool more = true;
-  for (uint64_t portion = 0; more; ++portion) {
-    if (portion == portions) {
-      return report_once(warp, *volume.corruptions, {Structure::kInode, 0, ino, inode.mode});
-    }
-    Operation operation{};
-    int error = begin_operation(warp, volume, writer, kPagesToRemoveInode, operation);
-    if (error < 0) return error;
-    if (portion == 0) error = load_orphan(warp, volume, ino, inode, orphan);
-    if (error == 0 && orphan) {
-      error = remove_inode(warp, volume, writer, pool, inode, inode.changed, more);
-    } else {
-      more = false;
-      if (error == 0 && warp.thread_rank() == 0) remove_orphan(writer.orphans, ino);
-    }
-    end_operation(warp, writer, operation);
-    if (error < 0) return error;
-  }
+  int error = load_orphan(warp, volume, ino, inode, orphan);
+  if (error < 0) return error;
+  if (orphan) return free_inode(warp, volume, writer, pool, inode, inode.changed);
+  Operation operation{};
+  error = begin_operation(warp, volume, writer, 0, operation);
+  if (error < 0) return error;
+  if (warp.thread_rank() == 0) remove_orphan(writer.orphans, ino);
+  end_operation(warp, writer, operation);
   return 0;
 }
 

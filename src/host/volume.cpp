@@ -279,6 +279,18 @@ Expected<void> Volume::link(const std::string& existing, const std::string& path
   return change(*state_, {.kind = CallKind::kLink, .other = &existing}, &path);
 }
 
+Expected<void> Volume::unlink(const std::string& path) {
+  return change(*state_, {.kind = CallKind::kUnlink}, &path);
+}
+
+Expected<void> Volume::rmdir(const std::string& path) {
+  return change(*state_, {.kind = CallKind::kRmdir}, &path);
+}
+
+Expected<void> Volume::rename(const std::string& from, const std::string& to, uint32_t flags) {
+  return change(*state_, {.kind = CallKind::kRename, .other = &from, .flags = flags}, &to);
+}
+
 Expected<void> Volume::truncate(const std::string& path, uint64_t size) {
   return change(*state_, {.kind = CallKind::kTruncate, .bytes = size}, &path);
 }

@@ -16,6 +16,7 @@
 //   end_batch     one warp
 #pragma once
 
+#include "vfs/by_number.h"
 #include "vfs/read.h"
 
 namespace gofs::vfs {
@@ -118,10 +119,12 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
 GOFS_NOINLINE GOFS_HD inline int begin_batch(simt::AnyWarp auto warp, Filesystem& fs,
                                              BatchTable& table, const char* path, uint32_t count) {
   f2fs::Inode directory{};
-  int error = resolve(warp, fs, path, LastLink::kFollow, directory);
-  if (error == 0 && !directory.is_directory()) error = -ENOTDIR;
-  if (error == 0) error = check_permission(warp, fs, directory, kMayRead | kMayExecute);
-  if (error == 0) error = f2fs::check_supported(directory);
+  const int error = walking(warp, fs, [&]() -> int {
+    int found = resolve(warp, fs, path, LastLink::kFollow, directory);
+    if (found == 0 && !directory.is_directory()) found = -ENOTDIR;
+    if (found == 0) found = check_permission(warp, fs, directory, kMayRead | kMayExecute);
+    return found == 0 ? f2fs::check_supported(directory) : found;
+  });
   if (error < 0) return error;
   int bd = 0;
   if (warp.thread_rank() == 0) {
@@ -158,18 +161,22 @@ GOFS_NOINLINE GOFS_HD inline void find_batch(simt::AnyWarp auto warp, Filesystem
                                              BatchTable& table, Batch& batch,
                                              const char* const* names, uint32_t warp_index,
                                              uint32_t warp_count) {
-  f2fs::Inode directory{};
-  const int loaded = detail::load_uniform(warp, fs, batch.directory_ino, directory);
   for (uint32_t index = warp_index; index < batch.count; index += warp_count) {
     NameTarget target{};
     const char* name = names[index];
     const int length = detail::path_length(warp, name);
-    int error = loaded;
-    if (error == 0 && (length <= 0 || length > static_cast<int>(format::kNameBytesMax))) {
+    int error = 0;
+    if (length <= 0 || length > static_cast<int>(format::kNameBytesMax)) {
       error = length == 0 ? -ENOENT : -ENAMETOOLONG;
     }
     if (error == 0) {
-      error = detail::look_up(warp, fs, directory, name, static_cast<uint32_t>(length), target);
+      error = walking(warp, fs, [&]() -> int {
+        f2fs::Inode directory{};
+        const int loaded = simt::first_error(
+            warp, load_numbered(warp, fs, warp.ballot(true), batch.directory_ino, directory));
+        if (loaded < 0) return loaded;
+        return detail::look_up(warp, fs, directory, name, static_cast<uint32_t>(length), target);
+      });
     }
     if (error == 0 && target.type != format::kTypeRegular) {
       error = target.type == format::kTypeDirectory ? -EISDIR : -EINVAL;
@@ -198,30 +205,35 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(simt::AnyWarp auto warp, Filesystem
     int unpacked = 0;
     // Lanes without a file must not look at that of another warp, which may be writing it.
     const uint32_t ino = mine ? file.ino : 0;
-    const int error =
-        f2fs::with_nodes(warp, fs.volume, lanes, ino, ino, [&](const format::NodeBlock& node) {
-          unpacked = f2fs::detail::unpack_inode(fs.volume, node, ino, inode);
-          if (unpacked < 0) return;
-          // Runs, if they are few and all addresses are in the inode.
-          const uint64_t blocks = inode.size_blocks();
-          bool simple = !inode.has_inline_data() && blocks <= inode.slot_count;
-          uint32_t run = 0;
-          for (uint32_t i = 0; i < blocks && simple; ++i) {
-            const uint32_t block = format::load_u32(&node.inode.i_addr[inode.extra_words + i]);
-            simple = fs.volume.is_main_block(block);
-            auto& current = loaded.runs[run];
-            if (current.count != 0 && current.block + current.count != block) {
-              ++run;
-              simple = simple && run < kBatchRuns;
-            }
-            if (simple) {
-              if (loaded.runs[run].count == 0) loaded.runs[run].block = block;
-              ++loaded.runs[run].count;
-            }
-          }
-          loaded.kind = simple ? BatchFileKind::kRuns : BatchFileKind::kGeneral;
-          loaded.size_bytes = inode.size_bytes;
-        });
+    const auto unpack = [&](const format::NodeBlock& node) {
+      unpacked = f2fs::detail::unpack_inode(fs.volume, node, ino, inode);
+      if (unpacked < 0) return;
+      // Runs, if they are few and all addresses are in the inode.
+      const uint64_t blocks = inode.size_blocks();
+      bool simple = !inode.has_inline_data() && blocks <= inode.slot_count;
+      uint32_t run = 0;
+      for (uint32_t i = 0; i < blocks && simple; ++i) {
+        const uint32_t block = format::load_u32(&node.inode.i_addr[inode.extra_words + i]);
+        simple = fs.volume.is_main_block(block);
+        auto& current = loaded.runs[run];
+        if (current.count != 0 && current.block + current.count != block) {
+          ++run;
+          simple = simple && run < kBatchRuns;
+        }
+        if (simple) {
+          if (loaded.runs[run].count == 0) loaded.runs[run].block = block;
+          ++loaded.runs[run].count;
+        }
+      }
+      loaded.kind = simple ? BatchFileKind::kRuns : BatchFileKind::kGeneral;
+      loaded.size_bytes = inode.size_bytes;
+    };
+    const int error = walking(warp, fs, [&]() -> int {
+      const int stale = check_numbers(warp, fs, lanes, ino);
+      const uint32_t there = warp.ballot((lanes >> warp.thread_rank() & 1u) != 0 && stale == 0);
+      const int read = f2fs::with_nodes(warp, fs.volume, there, ino, ino, unpack);
+      return stale < 0 ? stale : read;
+    });
     const uint32_t readable = warp.ballot((lanes >> warp.thread_rank() & 1u) != 0 && error == 0 &&
                                           unpacked == 0 && inode.is_regular());
     const int permitted = check_permissions(warp, fs, readable, inode, kMayRead);
@@ -305,7 +317,8 @@ GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(simt::AnyWarp auto warp, Filesy
         warp.ballot(usable && file.kind == BatchFileKind::kGeneral && file.size_bytes != 0);
     if (general != 0) {
       f2fs::Inode inode{};
-      const int loaded = f2fs::load_inodes(warp, fs.volume, general, file.ino, inode);
+      const int loaded =
+          walking(warp, fs, [&] { return load_numbered(warp, fs, general, file.ino, inode); });
       const bool one = (general >> rank & 1u) != 0;
       if (one) error = loaded;
       int failure = 0;

@@ -30,7 +30,8 @@ GOFS_NOINLINE GOFS_HD inline BatchPart list_part(simt::AnyWarp auto warp, Filesy
                                                  uint32_t count, BatchFile* files, uint32_t room) {
   f2fs::Inode directory{};
   BatchPart part{};
-  part.error = load_uniform(warp, fs, directory_ino, directory);
+  const int loaded = load_numbered(warp, fs, warp.ballot(true), directory_ino, directory);
+  part.error = simt::first_error(warp, loaded);
   if (part.error < 0) return part;
   // Of fewer than 2^31 blocks. They may be holes nearly all: a part of nothing else ends soon,
   // since the walk skips whole subtrees of them.
@@ -96,8 +97,9 @@ GOFS_NOINLINE GOFS_HD inline void survey_batch(simt::AnyWarp auto warp, Filesyst
                                                uint32_t warp_count) {
   const uint32_t count = detail::part_count(warp_count);
   if (warp_index >= count) return;
-  const BatchPart part =
-      detail::list_part(warp, fs, batch.directory_ino, warp_index, count, nullptr, batch.room);
+  const BatchPart part = walking(warp, fs, [&] {
+    return detail::list_part(warp, fs, batch.directory_ino, warp_index, count, nullptr, batch.room);
+  });
   if (warp.thread_rank() == 0) detail::parts_of(table, batch)[warp_index] = part;
   warp.sync();
 }
@@ -110,7 +112,8 @@ GOFS_NOINLINE GOFS_HD inline void survey_batch(simt::AnyWarp auto warp, Filesyst
 /// read. Such a block makes the result a negative errno: 0 or the errno of the last one that was
 /// met before the room was full, the same for all warps, and batch.error once they have
 /// synchronised. What could be entered is there all the same. A block that could be read by
-/// survey_batch and not again leaves files that have that error, and ino 0.
+/// survey_batch and not again leaves files that have that error, and ino 0; -ESTALE those that were
+/// removed in between.
 GOFS_NOINLINE GOFS_HD inline int list_batch(simt::AnyWarp auto warp, Filesystem& fs,
                                             BatchTable& table, Batch& batch, uint32_t warp_index,
                                             uint32_t warp_count) {
@@ -128,11 +131,13 @@ GOFS_NOINLINE GOFS_HD inline int list_batch(simt::AnyWarp auto warp, Filesystem&
       has_part ? simt::min<uint64_t>(parts[warp_index].files, sums.count - sums.before) : 0);
   if (room != 0) {
     BatchFile* const files = table.files + batch.first + sums.before;
-    const BatchPart part =
-        detail::list_part(warp, fs, batch.directory_ino, warp_index, count, files, room);
+    const BatchPart part = walking(warp, fs, [&] {
+      return detail::list_part(warp, fs, batch.directory_ino, warp_index, count, files, room);
+    });
+    const int missing = fs.writer != nullptr ? -ESTALE : -EUCLEAN;
     for (uint32_t i = part.files + warp.thread_rank(); i < room; i += warp.size()) {
       files[i].ino = 0;
-      files[i].error = part.error < 0 ? part.error : -EUCLEAN;
+      files[i].error = part.error < 0 ? part.error : missing;
     }
   }
   warp.sync();

@@ -214,9 +214,11 @@ GOFS_NOINLINE GOFS_HD inline int change_times(simt::AnyWarp auto warp, Filesyste
 template <typename Change>
 GOFS_HD int change_path(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                         LastLink last_link, Change change) {
-  f2fs::Inode inode{};
-  const int error = resolve(warp, fs, path, last_link, inode);
-  return error < 0 ? error : change(inode.ino);
+  return walking(warp, fs, [&]() -> int {
+    f2fs::Inode inode{};
+    const int error = resolve(warp, fs, path, last_link, inode);
+    return error < 0 ? error : change(inode.ino);
+  });
 }
 
 /// The same with the inode that `fd` has open.

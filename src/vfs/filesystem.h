@@ -12,6 +12,7 @@
 #include "vfs/map_arena.h"
 #include "vfs/name_cache.h"
 #include "vfs/range_lock.h"
+#include "vfs/walkers.h"
 
 namespace gofs::vfs {
 
@@ -19,6 +20,7 @@ namespace gofs::vfs {
 struct alignas(128) OpenInode {
   uint32_t ino;         // 0: free
   uint32_t references;  // descriptors
+  uint32_t removed;     // 1: no name leads to it; it goes with the last reference
   f2fs::Inode inode;
   RangeLock lock;
 };
@@ -30,6 +32,7 @@ inline constexpr uint32_t kOpenInodeWays = 8;
 struct OpenInodeSet {
   uint32_t lock;       // of the inodes that belong here, wherever they are
   uint32_t elsewhere;  // how many of them found this set full
+  uint32_t closings;   // how often one of them was closed by the last who had it open
 };
 
 /// Descriptor states. A descriptor number may be used again at once after close.
@@ -97,6 +100,8 @@ struct Filesystem {
   uint32_t* inode_locks;       // inode_lock.h
   uint32_t inode_lock_mask;    // their number - 1, a power of two
   uint32_t path_generation;    // of what `paths` knows: names, links and permissions have changed
+  uint32_t rename_lock;        // of who moves a directory elsewhere (rename.h)
+  Walkers walkers;             // where the volume is written to
 
   BatchTable* batches;
   alignas(128) MapArena maps;

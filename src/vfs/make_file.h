@@ -9,7 +9,7 @@
 #include "f2fs/links.h"
 #include "f2fs/make_inode.h"
 #include "vfs/change_attributes.h"
-#include "vfs/parent.h"
+#include "vfs/named_inode.h"
 
 namespace gofs::vfs {
 
@@ -23,22 +23,17 @@ struct NewFile {
 
 namespace detail {
 
-/// Whether the caller may make names in `directory`. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int may_add_names(simt::AnyWarp auto warp, Filesystem& fs,
-                                               const f2fs::Inode& directory) {
-  if (directory.links == 0) return -ENOENT;  // it was removed
-  const int error = check_permission(warp, fs, directory, kMayWrite | kMayExecute);
-  if (error < 0) return error;
-  return (directory.flags & format::kFlagImmutable) != 0 ? -EPERM : 0;
-}
-
-/// Has the directory of `parent` for itself, makes sure that the name is free and may be made, and
-/// calls `make(f2fs::Inode& directory)` within an operation of `pages` pages and those for the
-/// entry. Collective, uniform. 0 or a negative errno: -EEXIST before anything else.
+/// Has the directory of `parent`, and `existing` unless it is 0, for itself, makes sure that the
+/// name is free and may be made, and calls `make(f2fs::Inode& directory)` within an operation of
+/// `pages` pages and those for the entry. Collective, uniform, while walking. 0 or a negative
+/// errno: -EEXIST before anything else.
 template <typename Make>
 GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
-                      uint32_t pages, Make make) {
-  int error = lock_inode(warp, fs, parent.ino);
+                      uint32_t existing, uint32_t pages, Make make) {
+  InodeLocks locks{};
+  locks.add(fs, parent.ino);
+  locks.add(fs, existing);
+  int error = lock_inodes(warp, fs, locks);
   if (error < 0) return error;
   f2fs::Inode directory{};
   error = load_uniform(warp, fs, parent.ino, directory);
@@ -48,13 +43,13 @@ GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath&
         f2fs::find_entry(warp, fs.volume, directory, parent.name.bytes, parent.name.length, entry);
     error = error == 0 ? -EEXIST : error == -ENOENT ? 0 : error;
   }
-  if (error == 0) error = may_add_names(warp, fs, directory);
+  if (error == 0) error = may_change_names(warp, fs, directory);
   if (error == 0 && fs.writer == nullptr) error = -EROFS;
   if (error == 0) {
     const uint32_t all = pages + f2fs::pages_to_add_entry(directory);
     error = operate(warp, fs, all, [&] { return make(directory); });
   }
-  unlock_inode(warp, fs, parent.ino);
+  unlock_inodes(warp, fs, locks);
   return error;
 }
 
@@ -75,14 +70,6 @@ GOFS_HD inline void inherit(const Credentials& who, const f2fs::Inode& directory
 /// A number that the next inode with the same nid will not have.
 GOFS_HD inline uint32_t new_generation(const f2fs::TimeStamp& now) {
   return (static_cast<uint32_t>(now.seconds) * 0x9E3779B1u) ^ now.nanoseconds;
-}
-
-/// f2fs::change_links() of one inode, with one answer for the warp. Collective, uniform.
-GOFS_HD inline int count_link(simt::AnyWarp auto warp, f2fs::Volume& volume, uint32_t ino,
-                              int32_t change, const f2fs::TimeStamp& now) {
-  uint32_t links = 0;
-  const int changed = f2fs::change_links(warp, volume, 1u, ino, change, now, links);
-  return simt::first_error(warp, warp.thread_rank() == 0 ? changed : 0);
 }
 
 /// Makes the inode and enters it, within an operation. Collective, uniform.
@@ -106,12 +93,12 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
   error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
   if (error < 0) return error;
   ino = warp.shfl(ino, 0);
-  if (is_directory) error = count_link(warp, volume, directory.ino, 1, wanted.now);
+  if (is_directory) error = count_links(warp, volume, directory.ino, 1, wanted.now);
   if (error == 0) {
     error = f2fs::add_entry(warp, volume, writer, directory, name,
                             {ino, format::file_type_of_mode(file.mode)}, wanted.now);
     if (error < 0 && is_directory) {
-      (void)count_link(warp, volume, directory.ino, -1, wanted.now);
+      (void)count_links(warp, volume, directory.ino, -1, wanted.now);
     }
   }
   if (error < 0) (void)f2fs::remove_nodes(warp, volume, writer, 1u, ino);
@@ -121,7 +108,7 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
 /// Collective, uniform.
 GOFS_HD inline int make_file_at(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
                                 const NewFile& file, uint32_t& ino) {
-  return make_name(warp, fs, parent, f2fs::kPagesToMakeInode + 1, [&](f2fs::Inode& directory) {
+  return make_name(warp, fs, parent, 0, f2fs::kPagesToMakeInode + 1, [&](f2fs::Inode& directory) {
     return make_and_enter(warp, fs, directory, parent.name, file, ino);
   });
 }
@@ -129,14 +116,16 @@ GOFS_HD inline int make_file_at(simt::AnyWarp auto warp, Filesystem& fs, const P
 /// Makes what `path` is to name. Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int make_file(simt::AnyWarp auto warp, Filesystem& fs,
                                            const char* path, const NewFile& file) {
-  ParentPath parent{};
-  const int error = resolve_parent(warp, fs, path, parent);
-  if (error < 0) return error;
-  if (is_no_name(parent.name)) return -EEXIST;
-  const bool is_directory = (file.mode & format::kModeTypeMask) == format::kModeDirectory;
-  if (parent.slash_behind && !is_directory) return -ENOENT;
-  uint32_t ino = 0;
-  return make_file_at(warp, fs, parent, file, ino);
+  return walking(warp, fs, [&]() -> int {
+    ParentPath parent{};
+    const int error = resolve_parent(warp, fs, path, parent);
+    if (error < 0) return error;
+    if (is_no_name(parent.name)) return -EEXIST;
+    const bool is_directory = (file.mode & format::kModeTypeMask) == format::kModeDirectory;
+    if (parent.slash_behind && !is_directory) return -ENOENT;
+    uint32_t ino = 0;
+    return make_file_at(warp, fs, parent, file, ino);
+  });
 }
 
 }  // namespace detail
@@ -175,26 +164,43 @@ GOFS_NOINLINE GOFS_HD inline int symlink(simt::AnyWarp auto warp, Filesystem& fs
   return error == -EOPNOTSUPP ? -ENAMETOOLONG : error;
 }
 
+namespace detail {
+
+/// Enters one more name of `inode`, which was loaded, within an operation. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int enter_link(simt::AnyWarp auto warp, Filesystem& fs,
+                                            f2fs::Inode& directory, const f2fs::EntryName& name,
+                                            const f2fs::Inode& inode) {
+  const f2fs::TimeStamp now = time_now(fs);
+  const int counted = count_links(warp, fs.volume, inode.ino, 1, now);
+  if (counted < 0) return counted;
+  const int added = f2fs::add_entry(warp, fs.volume, *fs.writer, directory, name,
+                                    {inode.ino, format::file_type_of_mode(inode.mode)}, now);
+  if (added < 0) (void)count_links(warp, fs.volume, inode.ino, -1, now);
+  return added;
+}
+
+}  // namespace detail
+
 /// link(2): `path` becomes another name of what `existing` names, which is no directory (-EPERM);
 /// of a symbolic link itself.
 GOFS_NOINLINE GOFS_HD inline int link(simt::AnyWarp auto warp, Filesystem& fs, const char* existing,
                                       const char* path) {
-  f2fs::Inode inode{};
-  int error = resolve(warp, fs, existing, LastLink::kKeep, inode);
-  ParentPath parent{};
-  if (error == 0) error = resolve_parent(warp, fs, path, parent);
-  if (error < 0) return error;
-  if (is_no_name(parent.name)) return -EEXIST;
-  if (parent.slash_behind) return -ENOENT;
-  return detail::make_name(warp, fs, parent, 1, [&](f2fs::Inode& directory) -> int {
-    if (inode.is_directory() || detail::is_frozen(inode)) return -EPERM;
-    const f2fs::TimeStamp now = time_now(fs);
-    const int counted = detail::count_link(warp, fs.volume, inode.ino, 1, now);
-    if (counted < 0) return counted;
-    const int added = f2fs::add_entry(warp, fs.volume, *fs.writer, directory, parent.name,
-                                      {inode.ino, format::file_type_of_mode(inode.mode)}, now);
-    if (added < 0) (void)detail::count_link(warp, fs.volume, inode.ino, -1, now);
-    return added;
+  return walking(warp, fs, [&]() -> int {
+    f2fs::Inode inode{};
+    int error = resolve(warp, fs, existing, LastLink::kKeep, inode);
+    ParentPath parent{};
+    if (error == 0) error = resolve_parent(warp, fs, path, parent);
+    if (error < 0) return error;
+    if (is_no_name(parent.name)) return -EEXIST;
+    if (parent.slash_behind) return -ENOENT;
+    return detail::make_name(warp, fs, parent, inode.ino, 1, [&](f2fs::Inode& directory) -> int {
+      if (inode.is_directory() || detail::is_frozen(inode)) return -EPERM;
+      // As it is now: its last name may have gone.
+      const int loaded = detail::load_uniform(warp, fs, inode.ino, inode);
+      if (loaded < 0) return loaded;
+      if (inode.links == 0) return -ENOENT;
+      return detail::enter_link(warp, fs, directory, parent.name, inode);
+    });
   });
 }
 

@@ -72,10 +72,12 @@ GOFS_HD inline Stat stat_of(const f2fs::Inode& inode) {
 
 GOFS_HD inline int stat(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                         LastLink last_link, Stat& out) {
-  f2fs::Inode inode{};
-  const int error = resolve(warp, fs, path, last_link, inode);
-  if (error == 0) out = stat_of(inode);
-  return error;
+  return walking(warp, fs, [&]() -> int {
+    f2fs::Inode inode{};
+    const int error = resolve(warp, fs, path, last_link, inode);
+    if (error == 0) out = stat_of(inode);
+    return error;
+  });
 }
 
 GOFS_HD inline int fstat(simt::AnyWarp auto warp, Filesystem& fs, int fd, Stat& out) {
@@ -92,10 +94,11 @@ GOFS_HD inline int fstat(simt::AnyWarp auto warp, Filesystem& fs, int fd, Stat& 
 GOFS_HD inline int access(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                           uint32_t wanted) {
   if (wanted > (kMayRead | kMayWrite | kMayExecute)) return -EINVAL;
-  f2fs::Inode inode{};
-  const int error = resolve(warp, fs, path, LastLink::kFollow, inode);
-  if (error < 0) return error;
-  const int granted = check_permission(warp, fs, inode, wanted);
+  const int granted = walking(warp, fs, [&]() -> int {
+    f2fs::Inode inode{};
+    const int error = resolve(warp, fs, path, LastLink::kFollow, inode);
+    return error < 0 ? error : check_permission(warp, fs, inode, wanted);
+  });
   if (granted == 0 && (wanted & kMayWrite) != 0 && fs.writer == nullptr) return -EROFS;
   return granted;
 }
@@ -103,9 +106,11 @@ GOFS_HD inline int access(simt::AnyWarp auto warp, Filesystem& fs, const char* p
 /// Bytes of the target, cut at `capacity`, without a terminator; or a negative errno.
 GOFS_HD inline int64_t readlink(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                 char* buffer, uint64_t capacity) {
-  f2fs::Inode inode{};
-  const int error = resolve(warp, fs, path, LastLink::kKeep, inode);
-  return error < 0 ? error : read_link(warp, fs, inode, buffer, capacity);
+  return walking(warp, fs, [&]() -> int64_t {
+    f2fs::Inode inode{};
+    const int error = resolve(warp, fs, path, LastLink::kKeep, inode);
+    return error < 0 ? error : read_link(warp, fs, inode, buffer, capacity);
+  });
 }
 
 enum Whence : int { kSeekSet = 0, kSeekCurrent = 1, kSeekEnd = 2, kSeekData = 3, kSeekHole = 4 };

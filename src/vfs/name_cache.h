@@ -6,10 +6,15 @@
 //
 // An entry is read without a lock: its sequence number is odd while somebody writes it, and a
 // reader whose two looks at it differ has seen nothing. The lanes of a warp compare one word each.
+//
+// What somebody found on disk may have gone since. So who looks a name up remembers the sequence
+// number from before he asked the disk, and enters what he found only where it still is that one;
+// who removes a name or lets it lead elsewhere does that first and erases the entry then.
 #pragma once
 
 #include "format/dentry.h"
 #include "simt/atomic.h"
+#include "simt/clock.h"
 #include "simt/warp.h"
 
 namespace gofs::vfs {
@@ -57,9 +62,10 @@ struct NameTable {
     return entries[static_cast<uint32_t>(mixed >> 32) & mask];
   }
 
-  /// Collective, uniform.
+  /// `seen` is for insert(), where nothing is found. Collective, uniform.
   GOFS_HD bool find(simt::AnyWarp auto warp, uint32_t scope, uint32_t hash, const char* name,
-                    uint32_t length, NameTarget& target) const {
+                    uint32_t length, NameTarget& target, uint64_t& seen) const {
+    seen = 1;
     if (length > Entry::kBytesMax) return false;
     Entry& entry = entry_of(scope, hash);
     // Each lane makes sure for the words that it compares. [V1]
@@ -71,24 +77,23 @@ struct NameTable {
              detail::key_word(i, scope, name, length);
     }
     const uint64_t value = simt::AtomicRef<uint64_t>(entry.value).load(simt::memory_order_acquire);
-    const bool one_version = warp.shfl(before, 0) == before;
-    same = same && one_version && simt::load_relaxed(entry.sequence) == before;
+    seen = warp.shfl(before, 0);
+    same = same && seen == before && simt::load_relaxed(entry.sequence) == before;
     target = NameTarget{static_cast<uint32_t>(value), static_cast<uint32_t>(value >> 32)};
     return warp.all(same) && target.ino != 0;
   }
 
-  /// Collective, uniform. Does nothing if another warp is writing the entry.
+  /// Enters what was found after find() had said `seen`; does nothing if anybody has written the
+  /// entry since. Collective, uniform.
   GOFS_HD void insert(simt::AnyWarp auto warp, uint32_t scope, uint32_t hash, const char* name,
-                      uint32_t length, const NameTarget& target) const {
-    if (length > Entry::kBytesMax) return;
+                      uint32_t length, const NameTarget& target, uint64_t seen) const {
+    if (length > Entry::kBytesMax || (seen & 1) != 0) return;
     Entry& entry = entry_of(scope, hash);
-    uint64_t before = 0;
     uint32_t writing = 0;
     if (warp.thread_rank() == 0) {
-      before = simt::load_relaxed(entry.sequence);
-      writing = (before & 1) == 0 &&
-                simt::AtomicRef<uint64_t>(entry.sequence)
-                    .compare_exchange_strong(before, before + 1, simt::memory_order_acquire,
+      uint64_t before = seen;
+      writing = simt::AtomicRef<uint64_t>(entry.sequence)
+                    .compare_exchange_strong(before, seen + 1, simt::memory_order_acquire,
                                              simt::memory_order_relaxed);
     }
     if (warp.shfl(writing, 0) == 0) return;
@@ -101,8 +106,29 @@ struct NameTable {
       simt::store_release(entry.value, uint64_t{target.type} << 32 | target.ino);
     }
     warp.sync();
-    if (warp.thread_rank() == 0) simt::store_release(entry.sequence, before + 2);  // [V1]
+    if (warp.thread_rank() == 0) simt::store_release(entry.sequence, seen + 2);  // [V1]
     warp.sync();  // what a warp has entered, each of its lanes finds
+  }
+
+  /// Forgets a name, and keeps what was found before from being entered. By one lane, after the
+  /// change, which who looks the name up from now on sees.
+  GOFS_HD void erase(uint32_t scope, uint32_t hash, uint32_t length) const {
+    if (length > Entry::kBytesMax) return;
+    Entry& entry = entry_of(scope, hash);
+    simt::AtomicRef<uint64_t> sequence(entry.sequence);
+    simt::Backoff backoff;
+    // Who writes the entry waits for nothing: the wait is bounded by that.
+    for (;;) {
+      uint64_t before = sequence.load(simt::memory_order_relaxed);
+      if ((before & 1) == 0 &&
+          sequence.compare_exchange_strong(before, before + 1, simt::memory_order_acquire,
+                                           simt::memory_order_relaxed)) {
+        simt::store_release(entry.value, uint64_t{0});
+        simt::store_release(entry.sequence, before + 2);  // [V1]
+        return;
+      }
+      backoff.pause();
+    }
   }
 };
 

@@ -39,15 +39,20 @@ uint32_t hash_of(const std::string& name) {
 template <typename Table>
 void insert(const simt::Warp& warp, const Table& table, uint32_t scope, const std::string& name,
             const NameTarget& target) {
-  table.insert(warp, scope, hash_of(name), name.data(), static_cast<uint32_t>(name.size()), target);
+  const auto length = static_cast<uint32_t>(name.size());
+  NameTarget before{};
+  uint64_t seen = 0;
+  (void)table.find(warp, scope, hash_of(name), name.data(), length, before, seen);
+  table.insert(warp, scope, hash_of(name), name.data(), length, target, seen);
 }
 
 /// The ino, or 0.
 template <typename Table>
 uint32_t find(const simt::Warp& warp, const Table& table, uint32_t scope, const std::string& name) {
   NameTarget target{};
+  uint64_t seen = 0;
   const bool found = table.find(warp, scope, hash_of(name), name.data(),
-                                static_cast<uint32_t>(name.size()), target);
+                                static_cast<uint32_t>(name.size()), target, seen);
   EXPECT_TRUE(warp.all(found) || !warp.any(found)) << "lanes disagree";
   return found ? target.ino : 0;
 }
@@ -114,12 +119,39 @@ TEST_P(NameCacheTest, a_later_entry_replaces_an_earlier_one) {
       const std::string name(turn * 2, static_cast<char>('a' + turn));
       insert(warp, *table, 1, name, {turn, turn % 8});
       NameTarget target{};
+      uint64_t seen = 0;
       EXPECT_TRUE((*table).find(warp, 1, hash_of(name), name.data(),
-                                static_cast<uint32_t>(name.size()), target));
+                                static_cast<uint32_t>(name.size()), target, seen));
       EXPECT_EQ(target.ino, turn);
       EXPECT_EQ(target.type, turn % 8);
     }
     EXPECT_EQ(find(warp, *table, 1, "bb"), 0u);
+  });
+}
+
+// Who looked on disk before a name was removed must not enter it afterwards.
+TEST_P(NameCacheTest, what_was_erased_stays_unknown_to_who_had_looked_before) {
+  TableOwner<DentryTable> table(1);
+  run_alone(width(), [&](const simt::Warp& warp) {
+    const std::string name = "name";
+    const auto erase = [&] {
+      warp.sync();
+      if (warp.thread_rank() == 0) (*table).erase(1, hash_of(name), 4);
+      warp.sync();
+    };
+    for (const bool was_known : {true, false}) {
+      if (was_known) insert(warp, *table, 1, name, {7, 1});
+      EXPECT_EQ(find(warp, *table, 1, name), was_known ? 7u : 0u);
+      NameTarget target{};
+      uint64_t seen = 0;
+      (void)(*table).find(warp, 1, hash_of(name), name.data(), 4, target, seen);
+      erase();
+      EXPECT_EQ(find(warp, *table, 1, name), 0u);
+      (*table).insert(warp, 1, hash_of(name), name.data(), 4, {8, 1}, seen);
+      EXPECT_EQ(find(warp, *table, 1, name), 0u);
+    }
+    insert(warp, *table, 1, name, {9, 1});
+    EXPECT_EQ(find(warp, *table, 1, name), 9u);
   });
 }
 
@@ -150,8 +182,9 @@ TEST_P(NameCacheTest, nobody_gets_another_names_answer) {
           continue;
         }
         NameTarget target{};
+        uint64_t seen = 0;
         const bool found = (*table).find(warp, scope, hash_of(name), name.data(),
-                                         static_cast<uint32_t>(name.size()), target);
+                                         static_cast<uint32_t>(name.size()), target, seen);
         if (warp.any(found) != warp.all(found)) ++wrong;
         if (!found) continue;
         ++hits;

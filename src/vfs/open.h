@@ -15,18 +15,20 @@ namespace detail {
 /// is there.
 GOFS_NOINLINE GOFS_HD inline int create(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                         uint32_t flags, uint32_t permissions) {
-  ParentPath parent{};
-  int error = resolve_parent(warp, fs, path, parent);
-  if (error < 0) return error;
-  if (is_no_name(parent.name)) return -EEXIST;
-  if (parent.slash_behind) return -EISDIR;
-  const auto mode = static_cast<uint16_t>(format::kModeRegular |
-                                          (permissions & uint32_t{format::kModePermissionMask}));
-  uint32_t ino = 0;
-  error = make_file_at(warp, fs, parent, {mode, {}, nullptr, 0}, ino);
-  f2fs::Inode inode{};
-  if (error == 0) error = load_uniform(warp, fs, ino, inode);
-  return error < 0 ? error : open_checked(warp, fs, inode, flags);
+  return walking(warp, fs, [&]() -> int {
+    ParentPath parent{};
+    int error = resolve_parent(warp, fs, path, parent);
+    if (error < 0) return error;
+    if (is_no_name(parent.name)) return -EEXIST;
+    if (parent.slash_behind) return -EISDIR;
+    const auto mode = static_cast<uint16_t>(format::kModeRegular |
+                                            (permissions & uint32_t{format::kModePermissionMask}));
+    uint32_t ino = 0;
+    error = make_file_at(warp, fs, parent, {mode, {}, nullptr, 0}, ino);
+    f2fs::Inode inode{};
+    if (error == 0) error = load_uniform(warp, fs, ino, inode);
+    return error < 0 ? error : open_checked(warp, fs, inode, flags);
+  });
 }
 
 /// Opens what is there, or makes it. Collective, uniform.
@@ -35,11 +37,20 @@ GOFS_HD inline int open_or_create(simt::AnyWarp auto warp, Filesystem& fs, const
   if ((flags & kOpenCreate) == 0) return open_existing(warp, fs, path, flags);
   if ((flags & kOpenDirectory) != 0) return -EINVAL;
   const bool exclusive = (flags & kOpenExclusive) != 0;
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   int fd = exclusive ? -ENOENT : open_existing(warp, fs, path, flags);
-  if (fd != -ENOENT) return fd;
-  fd = create(warp, fs, path, flags, permissions);
-  // Another was faster; or the name is a link to nowhere, which is not made for it.
-  return fd == -EEXIST && !exclusive ? open_existing(warp, fs, path, flags) : fd;
+  while (fd == -ENOENT) {
+    fd = create(warp, fs, path, flags, permissions);
+    if (fd != -EEXIST || exclusive) break;
+    // Another was faster; or the name is a link to nowhere, which is not made for it.
+    f2fs::Inode there{};
+    const bool to_nowhere = walking(warp, fs, [&] {
+      return resolve(warp, fs, path, LastLink::kKeep, there) == 0 && there.is_symlink();
+    });
+    fd = open_existing(warp, fs, path, flags);
+    if (to_nowhere || warp.any(deadline.passed())) break;  // else somebody has removed it again
+  }
+  return fd;
 }
 
 }  // namespace detail

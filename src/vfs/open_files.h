@@ -5,8 +5,8 @@
 // threads.
 #pragma once
 
-#include "vfs/open_inodes.h"
-#include "vfs/path.h"
+#include "vfs/by_number.h"
+#include "vfs/free_removed.h"
 
 namespace gofs::vfs {
 
@@ -126,29 +126,44 @@ GOFS_HD inline int check_open(simt::AnyWarp auto warp, Filesystem& fs, const f2f
   return 0;
 }
 
-/// A descriptor for an inode that may be opened. Collective, uniform; or a negative errno.
-GOFS_HD inline int open_checked(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& inode,
-                                uint32_t flags) {
-  int fd = 0;
-  if (warp.thread_rank() == 0) {
-    fd = reserve_descriptor(fs);
-    if (fd >= 0) {
-      Descriptor& descriptor = fs.descriptors[fd];
-      const int open_inode = acquire_open_inode(fs, inode);
-      if (open_inode < 0) {
-        simt::store_release(descriptor.state, uint32_t{kDescriptorFree});
-        fd = open_inode;
-      } else {
-        simt::store_relaxed(descriptor.open_inode, static_cast<uint32_t>(open_inode));
-        simt::store_relaxed(descriptor.flags, flags);
-        simt::store_relaxed(descriptor.position, uint64_t{0});
-        simt::store_release(descriptor.state, uint32_t{kDescriptorOpen});  // [V3]
-      }
-    }
+/// A descriptor for an inode, by one lane: as acquire_open_inode() says, or -EMFILE.
+GOFS_HD inline int take_descriptor(Filesystem& fs, const f2fs::Inode& inode, uint32_t flags,
+                                   SeenClosings* seen) {
+  const int fd = reserve_descriptor(fs);
+  if (fd < 0) return fd;
+  Descriptor& descriptor = fs.descriptors[fd];
+  const int open_inode = acquire_open_inode(fs, inode, seen);
+  if (open_inode < 0) {
+    simt::store_release(descriptor.state, uint32_t{kDescriptorFree});
+    return open_inode;
   }
-  fd = warp.shfl(fd, 0);
-  warp.sync();
+  simt::store_relaxed(descriptor.open_inode, static_cast<uint32_t>(open_inode));
+  simt::store_relaxed(descriptor.flags, flags);
+  simt::store_relaxed(descriptor.position, uint64_t{0});
+  simt::store_release(descriptor.state, uint32_t{kDescriptorOpen});  // [V3]
   return fd;
+}
+
+/// A descriptor for an inode that may be opened. Where the volume is written to, `inode` may be
+/// old: it is loaded again when it is sure that nobody has it open. Collective, uniform; or a
+/// negative errno.
+GOFS_NOINLINE GOFS_HD inline int open_checked(simt::AnyWarp auto warp, Filesystem& fs,
+                                              f2fs::Inode inode, uint32_t flags) {
+  SeenClosings seen{false, 0};
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  for (;;) {
+    int fd = 0;
+    if (warp.thread_rank() == 0) {
+      fd = take_descriptor(fs, inode, flags, fs.writer == nullptr ? nullptr : &seen);
+    }
+    fd = warp.shfl(fd, 0);
+    warp.sync();
+    if (fd != -EAGAIN) return fd;
+    // Others open and close so many that it is never sure.
+    if (warp.any(deadline.passed())) return -EBUSY;
+    const int error = load_uniform(warp, fs, inode.ino, inode);
+    if (error < 0) return error;
+  }
 }
 
 /// Opens an inode that was found. Collective, uniform. A descriptor, or a negative errno.
@@ -170,28 +185,52 @@ GOFS_NOINLINE GOFS_HD inline int open_existing(simt::AnyWarp auto warp, Filesyst
                                                const char* path, uint32_t flags) {
   if (!detail::flags_known(flags)) return -EINVAL;
   const bool no_follow = (flags & kOpenNoFollow) != 0;
-  f2fs::Inode inode{};
-  const int error = resolve(warp, fs, path, no_follow ? LastLink::kKeep : LastLink::kFollow, inode);
-  return error < 0 ? error : detail::open_found(warp, fs, inode, flags);
+  return walking(warp, fs, [&]() -> int {
+    f2fs::Inode inode{};
+    const int error =
+        resolve(warp, fs, path, no_follow ? LastLink::kKeep : LastLink::kFollow, inode);
+    return error < 0 ? error : detail::open_found(warp, fs, inode, flags);
+  });
 }
 
 /// Opens the file with number `ino`, for those who walk a whole volume: the permissions of the
-/// directories above it are not asked. Collective, uniform. As open_existing().
+/// directories above it are not asked. Collective, uniform. As open_existing(); -ESTALE where the
+/// file has been removed.
 GOFS_NOINLINE GOFS_HD inline int open_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
                                             uint32_t flags) {
   if (!detail::flags_known(flags)) return -EINVAL;
-  f2fs::Inode inode{};
-  const int error = detail::load_uniform(warp, fs, ino, inode);
-  return error < 0 ? error : detail::open_found(warp, fs, inode, flags);
+  return walking(warp, fs, [&]() -> int {
+    f2fs::Inode inode{};
+    const int error = load_numbered(warp, fs, warp.ballot(true), ino, inode);
+    const int one = simt::first_error(warp, error);
+    return one < 0 ? one : detail::open_found(warp, fs, inode, flags);
+  });
 }
 
-/// Collective, uniform. 0 or -EBADF.
+namespace detail {
+
+/// Cleans up after the last reference to an inode. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline void clean_up(simt::AnyWarp auto warp, Filesystem& fs,
+                                           const Released& released) {
+  if (released.words != 0) {
+    auto* const words = reinterpret_cast<uint32_t*>(released.words);
+    warp.sync();
+    simt::zero_bytes(warp, words, released.count * sizeof(uint32_t));
+    warp.sync();
+    if (warp.thread_rank() == 0) fs.maps.release(words, released.count);
+  }
+  if (released.removed_ino != 0) free_removed(warp, fs, released.removed_ino);
+}
+
+}  // namespace detail
+
+/// Frees what the file holds, if it has no names any more and nobody else has it open. Collective,
+/// uniform. 0 or -EBADF.
 GOFS_HD inline int close(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
   warp.sync();
-  const bool leader = warp.thread_rank() == 0;
   int error = 0;
-  detail::FreedMap freed{0, 0};
-  if (leader) {
+  detail::Released released{0, 0, 0};
+  if (warp.thread_rank() == 0) {
     Descriptor* descriptor = find_descriptor(fs, fd);
     uint32_t expected = kDescriptorOpen;
     if (descriptor == nullptr ||
@@ -200,19 +239,15 @@ GOFS_HD inline int close(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
                                       simt::memory_order_relaxed)) {
       error = -EBADF;
     } else {
-      freed = detail::release_open_inode(fs, descriptor->open_inode);
+      released = detail::release_open_inode(fs, descriptor->open_inode);
       simt::store_release(descriptor->state, uint32_t{kDescriptorFree});
     }
   }
   error = warp.shfl(error, 0);
-  freed = detail::FreedMap{warp.shfl(freed.words, 0), warp.shfl(freed.count, 0)};
-  if (freed.words != 0) {
-    auto* const words = reinterpret_cast<uint32_t*>(freed.words);
-    warp.sync();
-    simt::zero_bytes(warp, words, freed.count * sizeof(uint32_t));
-    warp.sync();
-    if (leader) fs.maps.release(words, freed.count);
-  }
+  released.words = warp.shfl(released.words, 0);
+  released.count = warp.shfl(released.count, 0);
+  released.removed_ino = warp.shfl(released.removed_ino, 0);
+  detail::clean_up(warp, fs, released);
   return error;
 }
 

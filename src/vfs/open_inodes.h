@@ -47,18 +47,31 @@ GOFS_HD inline int take_open_inode(Filesystem& fs, uint32_t home, uint32_t ino) 
   return -1;
 }
 
-/// Finds or makes the open inode of `inode.ino` and counts a reference. By one lane. Index or
-/// -ENFILE.
-GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode) {
+/// What a set's `closings` were before an inode of it was loaded.
+struct SeenClosings {
+  bool known;
+  uint32_t count;
+};
+
+/// Finds or makes the open inode of `inode.ino` and counts a reference. By one lane. Index,
+/// -ENFILE, or -EAGAIN, and then `seen` is known: the inode is not open, and who had it open last
+/// may have changed it since `inode` was loaded, which is to be done again. Without `seen` it is as
+/// it was.
+GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode,
+                                      SeenClosings* seen = nullptr) {
   const uint32_t home = home_of(fs, inode.ino);
-  uint32_t& lock = fs.open_inode_sets[home].lock;
-  lock_table(lock);
+  OpenInodeSet& set = fs.open_inode_sets[home];
+  lock_table(set.lock);
   int index = find_open_inode(fs, home, inode.ino);
   if (index >= 0) {
     ++fs.open_inodes[index].references;
+  } else if (seen != nullptr && !(seen->known && seen->count == set.closings)) {
+    *seen = {true, set.closings};
+    index = -EAGAIN;
   } else if ((index = take_open_inode(fs, home, inode.ino)) >= 0) {
     OpenInode& open = fs.open_inodes[index];
     open.references = 1;
+    open.removed = 0;
     open.inode = inode;
     // A file that claims more blocks than the volume has is mostly holes: clearing a map of that
     // size would cost more than it gains.
@@ -70,31 +83,35 @@ GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode) 
       open.inode.block_map_blocks = open.inode.block_map == nullptr ? 0 : blocks;
     }
   }
-  simt::unlock(lock);
-  return index < 0 ? -ENFILE : index;
+  simt::unlock(set.lock);
+  return index >= 0 || index == -EAGAIN ? index : -ENFILE;
 }
 
-/// A block map that nobody uses any more.
-struct FreedMap {
-  uint64_t words;  // address
+/// What the last reference to an inode leaves behind.
+struct Released {
+  uint64_t words;  // of its block map, address
   uint64_t count;
+  uint32_t removed_ino;  // to be freed; 0: it has names
 };
 
-/// Gives a reference back; of the last one the block map is left to the caller. By one lane.
-GOFS_HD inline FreedMap release_open_inode(Filesystem& fs, uint32_t index) {
-  FreedMap freed{0, 0};
+/// Gives a reference back; what the last one leaves is the caller's. By one lane.
+GOFS_HD inline Released release_open_inode(Filesystem& fs, uint32_t index) {
+  Released released{0, 0, 0};
   OpenInode& open = fs.open_inodes[index];
   // The reference keeps the place from being given to another.
   const uint32_t home = home_of(fs, simt::load_relaxed(open.ino));
-  uint32_t& lock = fs.open_inode_sets[home].lock;
-  lock_table(lock);
+  OpenInodeSet& set = fs.open_inode_sets[home];
+  lock_table(set.lock);
   if (--open.references == 0) {
-    freed = FreedMap{reinterpret_cast<uint64_t>(open.inode.block_map), open.inode.block_map_blocks};
-    if (index / kOpenInodeWays != home) --fs.open_inode_sets[home].elsewhere;
+    ++set.closings;
+    released.words = reinterpret_cast<uint64_t>(open.inode.block_map);
+    released.count = open.inode.block_map_blocks;
+    if (open.removed != 0) released.removed_ino = open.inode.ino;
+    if (index / kOpenInodeWays != home) --set.elsewhere;
     simt::store_release(open.ino, 0u);  // [V4]
   }
-  simt::unlock(lock);
-  return freed;
+  simt::unlock(set.lock);
+  return released;
 }
 
 }  // namespace gofs::vfs::detail

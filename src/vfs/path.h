@@ -15,6 +15,18 @@ inline constexpr uint32_t kSymlinksMax = 40;
 
 enum class LastLink { kFollow, kKeep };
 
+/// Calls `walk()`, which resolves paths and uses the inodes that they name; none of them is freed
+/// meanwhile (walkers.h), unless it has been removed before. Collective; passes on the answer.
+template <typename Walk>
+GOFS_HD auto walking(simt::AnyWarp auto warp, Filesystem& fs, Walk walk) {
+  const bool counted = fs.writer != nullptr;
+  WalkPass pass{};
+  if (counted) pass = enter_walk(warp, fs.walkers);
+  const auto answer = walk();
+  if (counted) leave_walk(warp, fs.walkers, pass);
+  return answer;
+}
+
 namespace detail {
 
 /// Length of the NUL-terminated `path`, or -ENAMETOOLONG. Collective, uniform.
@@ -32,12 +44,13 @@ GOFS_NOINLINE GOFS_HD inline int look_up(simt::AnyWarp auto warp, Filesystem& fs
                                          const f2fs::Inode& directory, const char* name,
                                          uint32_t length, NameTarget& target) {
   const uint32_t hash = format::name_hash(name, length);
-  if (fs.dentries.find(warp, directory.ino, hash, name, length, target)) return 0;
+  uint64_t seen = 0;
+  if (fs.dentries.find(warp, directory.ino, hash, name, length, target, seen)) return 0;
   f2fs::DirectoryEntry entry{};
   const int error = f2fs::find_entry(warp, fs.volume, directory, name, length, entry);
   if (error < 0) return error;
   target = NameTarget{entry.ino, entry.type};
-  fs.dentries.insert(warp, directory.ino, hash, name, length, target);
+  fs.dentries.insert(warp, directory.ino, hash, name, length, target, seen);
   return 0;
 }
 
@@ -206,7 +219,8 @@ GOFS_NOINLINE GOFS_HD inline int resolve(simt::AnyWarp auto warp, Filesystem& fs
   NameTarget known{};
   // What is found on the way is only true of the generation that the walk began in.
   const uint32_t generation = warp.shfl(simt::load_acquire(fs.path_generation), 0);  // [V6]
-  if (follow && fs.paths.find(warp, generation, hash, path, path_bytes, known)) {
+  uint64_t seen = 0;
+  if (follow && fs.paths.find(warp, generation, hash, path, path_bytes, known, seen)) {
     return detail::load_uniform(warp, fs, known.ino, inode);
   }
 
@@ -215,7 +229,7 @@ GOFS_NOINLINE GOFS_HD inline int resolve(simt::AnyWarp auto warp, Filesystem& fs
   if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);
   if (error == 0 && follow) {
     fs.paths.insert(warp, generation, hash, path, path_bytes,
-                    NameTarget{inode.ino, format::file_type_of_mode(inode.mode)});
+                    NameTarget{inode.ino, format::file_type_of_mode(inode.mode)}, seen);
   }
   return error;
 }

@@ -339,9 +339,11 @@ GOFS_NOINLINE GOFS_HD inline int64_t dump_xattrs_of(simt::AnyWarp auto warp, Fil
 GOFS_HD inline int64_t getxattr(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                 LastLink last_link, const char* name, void* value,
                                 uint64_t capacity) {
-  f2fs::Inode inode{};
-  const int error = resolve(warp, fs, path, last_link, inode);
-  return error < 0 ? error : get_xattr_of(warp, fs, inode, name, value, capacity);
+  return walking(warp, fs, [&]() -> int64_t {
+    f2fs::Inode inode{};
+    const int error = resolve(warp, fs, path, last_link, inode);
+    return error < 0 ? error : get_xattr_of(warp, fs, inode, name, value, capacity);
+  });
 }
 
 /// fgetxattr(2).
@@ -355,9 +357,11 @@ GOFS_HD inline int64_t fgetxattr(simt::AnyWarp auto warp, Filesystem& fs, int fd
 /// listxattr(2), with LastLink::kKeep llistxattr(2); see list_xattrs_of().
 GOFS_HD inline int64_t listxattr(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                  LastLink last_link, char* list, uint64_t capacity) {
-  f2fs::Inode inode{};
-  const int error = resolve(warp, fs, path, last_link, inode);
-  return error < 0 ? error : list_xattrs_of(warp, fs, inode, list, capacity);
+  return walking(warp, fs, [&]() -> int64_t {
+    f2fs::Inode inode{};
+    const int error = resolve(warp, fs, path, last_link, inode);
+    return error < 0 ? error : list_xattrs_of(warp, fs, inode, list, capacity);
+  });
 }
 
 /// flistxattr(2).

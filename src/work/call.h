@@ -7,6 +7,7 @@
 #include "vfs/async.h"
 #include "vfs/metadata.h"
 #include "vfs/open.h"
+#include "vfs/rename.h"
 #include "vfs/set_xattr.h"
 
 namespace gofs::work {
@@ -44,6 +45,9 @@ enum class CallKind : uint32_t {
   kMknod,         // path, mode, major, minor
   kSymlink,       // other (the target), path
   kLink,          // other (what exists), path
+  kUnlink,        // path
+  kRmdir,         // path
+  kRename,        // other (the old name), path, flags
   kTruncate,      // path, bytes (the size)
   kFtruncate,     // descriptor, bytes (the size)
   kSync,
@@ -114,6 +118,12 @@ GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, CallParams& call)
       return vfs::symlink(warp, fs, call.other, call.path);
     case CallKind::kLink:
       return vfs::link(warp, fs, call.other, call.path);
+    case CallKind::kUnlink:
+      return vfs::unlink(warp, fs, call.path);
+    case CallKind::kRmdir:
+      return vfs::rmdir(warp, fs, call.path);
+    case CallKind::kRename:
+      return vfs::rename(warp, fs, call.other, call.path, call.flags);
     case CallKind::kTruncate:
       return vfs::truncate(warp, fs, call.path, call.bytes);
     case CallKind::kFtruncate:

@@ -27,6 +27,18 @@ struct InodesParams {
   uint32_t count;
 };
 
+/// Calls `use(const f2fs::Inode&)`, collectively, with the inode `ino`, and passes on what it
+/// returns; or a negative errno. Collective, uniform.
+template <typename Use>
+GOFS_HD int64_t use_inode(simt::AnyWarp auto warp, vfs::Filesystem& fs, uint32_t ino, Use use) {
+  return vfs::walking(warp, fs, [&]() -> int64_t {
+    f2fs::Inode inode{};
+    const int loaded = vfs::load_numbered(warp, fs, warp.ballot(true), ino, inode);
+    const int error = simt::first_error(warp, loaded);
+    return error < 0 ? error : use(inode);
+  });
+}
+
 GOFS_HD inline void inodes_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t warp_count,
                                 InodesParams& params) {
   vfs::Filesystem& fs = *params.fs;
@@ -38,7 +50,8 @@ GOFS_HD inline void inodes_body(simt::AnyWarp auto warp, uint32_t warp_index, ui
     const bool mine = (lanes >> rank & 1u) != 0;
     f2fs::Inode inode{};
     const uint32_t ino = mine ? params.queries[index].ino : 0;
-    const int error = f2fs::load_inodes(warp, fs.volume, lanes, ino, inode);
+    const int error =
+        vfs::walking(warp, fs, [&] { return vfs::load_numbered(warp, fs, lanes, ino, inode); });
     bool wants_target = false;
     bool wants_xattrs = false;
     if (mine) {
@@ -54,21 +67,19 @@ GOFS_HD inline void inodes_body(simt::AnyWarp auto warp, uint32_t warp_index, ui
     for (uint32_t left = warp.ballot(wants_target); left != 0; left &= left - 1) {
       const uint32_t owner = simt::lowest_bit(left);
       InodeQuery& query = params.queries[first + owner];
-      f2fs::Inode link{};
-      int64_t length = vfs::detail::load_uniform(warp, fs, warp.shfl(ino, owner), link);
-      if (length == 0) {
-        length = vfs::read_link(warp, fs, link, query.link_target, query.link_capacity);
-      }
+      const int64_t length =
+          use_inode(warp, fs, warp.shfl(ino, owner), [&](const f2fs::Inode& link) {
+            return vfs::read_link(warp, fs, link, query.link_target, query.link_capacity);
+          });
       if (rank == owner) query.link_length = static_cast<int32_t>(length);
     }
     for (uint32_t left = warp.ballot(wants_xattrs); left != 0; left &= left - 1) {
       const uint32_t owner = simt::lowest_bit(left);
       InodeQuery& query = params.queries[first + owner];
-      f2fs::Inode file{};
-      int64_t bytes = vfs::detail::load_uniform(warp, fs, warp.shfl(ino, owner), file);
-      if (bytes == 0) {
-        bytes = vfs::dump_xattrs_of(warp, fs, file, query.xattrs, query.xattr_capacity);
-      }
+      const int64_t bytes =
+          use_inode(warp, fs, warp.shfl(ino, owner), [&](const f2fs::Inode& file) {
+            return vfs::dump_xattrs_of(warp, fs, file, query.xattrs, query.xattr_capacity);
+          });
       if (rank == owner) query.xattr_bytes = static_cast<int32_t>(bytes);
     }
   }

@@ -119,6 +119,25 @@ bool Actor::link(const std::string& existing, const std::string& path) {
       [&] { return model_.link(existing, path); });
 }
 
+void Actor::unlink(const std::string& path) {
+  act(
+      "unlink " + path, OperationKind::kAtOnce, [&] { return session_.unlink(path); },
+      [&](int64_t) { return model_.unlink(path); });
+}
+
+void Actor::rmdir(const std::string& path) {
+  act(
+      "rmdir " + path, OperationKind::kAtOnce, [&] { return session_.rmdir(path); },
+      [&](int64_t) { return model_.rmdir(path); });
+}
+
+void Actor::rename(const std::string& from, const std::string& to, uint32_t flags) {
+  act(
+      "rename " + from + " " + to, OperationKind::kAtOnce,
+      [&] { return session_.rename(from, to, flags); },
+      [&](int64_t) { return model_.rename(from, to, flags); });
+}
+
 void Actor::chmod(const std::string& path, uint32_t mode) {
   act(
       fmt::format("chmod {} {:o}", path, mode), OperationKind::kAtOnce,

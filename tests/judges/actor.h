@@ -36,6 +36,9 @@ class Actor {
   bool mknod(const std::string& path, uint32_t mode, uint32_t major = 0, uint32_t minor = 0);
   bool symlink(const std::string& target, const std::string& path);
   bool link(const std::string& existing, const std::string& path);
+  void unlink(const std::string& path);
+  void rmdir(const std::string& path);
+  void rename(const std::string& from, const std::string& to, uint32_t flags = 0);
   void chmod(const std::string& path, uint32_t mode);
   void chown(const std::string& path, uint32_t uid, uint32_t gid);
   void utimens(const std::string& path, const f2fs::TimeStamp& accessed,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "vfs/rename.h"
 #include "vfs/set_xattr.h"
 
 namespace gofs::judges {
@@ -13,6 +14,8 @@ namespace {
 constexpr uint32_t kSetUserId = 04000;
 constexpr uint32_t kSetGroupId = 02000;
 constexpr uint32_t kGroupExecutes = 010;
+
+bool is_no_name(const std::string& name) { return name.empty() || name == "." || name == ".."; }
 
 bool all_zero(const std::string& bytes) {
   return bytes.find_first_not_of('\0') == std::string::npos;
@@ -112,6 +115,7 @@ Object& Model::touch(uint32_t id) {
 std::string Model::path_of(uint32_t id) const {
   std::string path;
   for (uint32_t at = id; at != kRoot;) {
+    if (objects_.at(at).names.empty()) return "removed file " + std::to_string(id);
     const auto& [directory, name] = *objects_.at(at).names.begin();
     path.insert(0, "/" + name);
     at = directory;
@@ -180,7 +184,7 @@ int Model::find_parent(const std::string& path, Place& place) const {
 int Model::find_free(const std::string& path, Place& place) const {
   const int error = find_parent(path, place);
   if (error < 0) return error;
-  if (place.name.empty() || place.name == "." || place.name == "..") return -EEXIST;
+  if (is_no_name(place.name)) return -EEXIST;
   return objects_.at(place.directory).entries.count(place.name) != 0 ? -EEXIST : 0;
 }
 
@@ -275,6 +279,111 @@ int Model::link(const std::string& existing, const std::string& path) {
   ++object.links;
   object.names.insert({place.directory, place.name});
   touch(place.directory).entries[place.name] = id;
+  return 0;
+}
+
+uint32_t Model::entry_of(const Place& place) const {
+  const auto& entries = objects_.at(place.directory).entries;
+  const auto found = entries.find(place.name);
+  return found == entries.end() ? 0 : found->second;
+}
+
+/// Whether the directory `upper` is `lower` or one that it lies in.
+bool Model::is_above(uint32_t upper, uint32_t lower) const {
+  while (lower != upper && lower != kRoot) lower = objects_.at(lower).names.begin()->first;
+  return lower == upper;
+}
+
+void Model::take_name(const Place& place) {
+  Object& directory = touch(place.directory);
+  Object& object = touch(entry_of(place));
+  object.names.erase({place.directory, place.name});
+  directory.entries.erase(place.name);
+  if (object.is_directory()) --directory.links;
+}
+
+void Model::give_name(const Place& place, uint32_t id) {
+  Object& directory = touch(place.directory);
+  Object& object = touch(id);
+  object.names.insert({place.directory, place.name});
+  directory.entries[place.name] = id;
+  if (object.is_directory()) ++directory.links;
+}
+
+int Model::unlink(const std::string& path) {
+  Place place;
+  const int error = find_parent(path, place);
+  if (error < 0) return error;
+  if (is_no_name(place.name)) return -EISDIR;
+  const uint32_t id = entry_of(place);
+  if (id == 0) return -ENOENT;
+  if (objects_.at(id).is_directory()) return -EISDIR;
+  take_name(place);
+  --objects_.at(id).links;
+  return 0;
+}
+
+int Model::rmdir(const std::string& path) {
+  Place place;
+  const int error = find_parent(path, place);
+  if (error < 0) return error;
+  if (place.name.empty()) return -EBUSY;
+  if (place.name == ".") return -EINVAL;
+  if (place.name == "..") return -ENOTEMPTY;
+  const uint32_t id = entry_of(place);
+  if (id == 0) return -ENOENT;
+  if (!objects_.at(id).is_directory()) return -ENOTDIR;
+  if (!objects_.at(id).entries.empty()) return -ENOTEMPTY;
+  take_name(place);
+  objects_.at(id).links = 0;
+  return 0;
+}
+
+/// In Linux's order.
+int Model::check_rename(const Place& from, const Place& to, uint32_t flags) const {
+  const bool exchange = (flags & vfs::kRenameExchange) != 0;
+  const bool keep = (flags & vfs::kRenameNoReplace) != 0;
+  if (is_no_name(from.name)) return -EBUSY;
+  if (is_no_name(to.name)) return keep ? -EEXIST : -EBUSY;
+  const uint32_t moved = entry_of(from);
+  const uint32_t there = entry_of(to);
+  if (moved == 0) return -ENOENT;
+  if (keep && there != 0) return -EEXIST;
+  if (exchange && there == 0) return -ENOENT;
+  const bool directory = objects_.at(moved).is_directory();
+  if (directory && is_above(moved, to.directory)) return -EINVAL;
+  if (there == 0 || there == moved) return 0;
+  const Object& target = objects_.at(there);
+  if (target.is_directory() && is_above(there, from.directory)) {
+    return exchange ? -EINVAL : -ENOTEMPTY;
+  }
+  if (exchange) return 0;
+  if (directory && !target.is_directory()) return -ENOTDIR;
+  if (!directory && target.is_directory()) return -EISDIR;
+  return target.entries.empty() ? 0 : -ENOTEMPTY;
+}
+
+int Model::rename(const std::string& from_path, const std::string& to_path, uint32_t flags) {
+  const bool exchange = (flags & vfs::kRenameExchange) != 0;
+  if (exchange && (flags & vfs::kRenameNoReplace) != 0) return -EINVAL;
+  Place from;
+  Place to;
+  int error = find_parent(from_path, from);
+  if (error == 0) error = find_parent(to_path, to);
+  if (error == 0) error = check_rename(from, to, flags);
+  if (error < 0) return error;
+  const uint32_t moved = entry_of(from);
+  const uint32_t there = entry_of(to);
+  if (moved == there) return 0;
+  if (there != 0) take_name(to);
+  take_name(from);
+  give_name(to, moved);
+  if (exchange) {
+    give_name(from, there);
+  } else if (there != 0) {
+    Object& gone = objects_.at(there);
+    gone.links = gone.is_directory() ? 0 : gone.links - 1;
+  }
   return 0;
 }
 

@@ -77,6 +77,9 @@ class Model {
   int mknod(const std::string& path, uint32_t mode, uint32_t major, uint32_t minor);
   int symlink(const std::string& target, const std::string& path);
   int link(const std::string& existing, const std::string& path);
+  int unlink(const std::string& path);
+  int rmdir(const std::string& path);
+  int rename(const std::string& from, const std::string& to, uint32_t flags);
   int truncate(const std::string& path, uint64_t size);
   int chmod(const std::string& path, uint32_t mode);
   int chown(const std::string& path, uint32_t uid, uint32_t gid);
@@ -91,8 +94,10 @@ class Model {
   const std::map<uint32_t, Object>& objects() const { return objects_; }
   const Object& at(uint32_t id) const { return objects_.at(id); }
   Object& at(uint32_t id) { return objects_.at(id); }
-  /// A path of an object that has a name.
+  /// A path of an object, or words about one that has no name any more.
   std::string path_of(uint32_t id) const;
+  /// Drops an object without names, that nobody has open.
+  void drop(uint32_t id) { objects_.erase(id); }
 
   /// Which objects have changed since the last call.
   std::set<uint32_t> take_touched() { return std::exchange(touched_, {}); }
@@ -104,6 +109,11 @@ class Model {
   };
   int find_parent(const std::string& path, Place& place) const;
   int find_free(const std::string& path, Place& place) const;
+  int check_rename(const Place& from, const Place& to, uint32_t flags) const;
+  uint32_t entry_of(const Place& place) const;
+  bool is_above(uint32_t upper, uint32_t lower) const;
+  void take_name(const Place& place);
+  void give_name(const Place& place, uint32_t id);
   uint32_t enter(const Place& place, Object object);
   Object& touch(uint32_t id);
 

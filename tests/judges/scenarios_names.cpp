@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scenarios about directories, names and attributes. Those of unlink, rmdir and rename belong here.
+// Scenarios about directories, names and attributes.
 #include "scenario.h"
+#include "vfs/rename.h"
 
 namespace gofs::judges {
 
@@ -129,6 +130,110 @@ void trees(Actor& actor) {
   }
 }
 
+void some_directories(Actor& actor) {
+  for (uint32_t i = 0; i < 4; ++i) {
+    const std::string dir = numbered("/dir", i);
+    actor.mkdir(dir);
+    actor.mkdir(dir + "/empty");
+    for (uint32_t k = 0; k < 8; ++k) {
+      actor.put(numbered(dir + "/file", k), actor.bytes(1 + 1700 * k));
+    }
+  }
+  actor.put("/large", actor.bytes(1200 * uint64_t{kBlockBytes}));
+}
+
+void unlink_files(Actor& actor) {
+  for (uint32_t i = 0; i < 16; ++i) {
+    actor.unlink(numbered(numbered("/dir", i % 4) + "/file", i / 4));
+    if (i % 5 == 4) actor.sync();
+  }
+  actor.unlink("/large");
+}
+
+void unlink_what_has_other_names(Actor& actor) {
+  for (uint32_t i = 0; i < 6; ++i) {
+    const std::string file = numbered("/dir0/file", i);
+    actor.link(file, numbered("/dir1/link", i));
+    if (i % 3 == 1) actor.sync();
+    actor.unlink(file);
+    if (i % 3 == 2) actor.unlink(numbered("/dir1/link", i));
+  }
+}
+
+/// It lives until it is closed, and a crash before that frees it.
+void unlink_open_files(Actor& actor) {
+  for (uint32_t i = 0; i < 3; ++i) {
+    const std::string path = i == 0 ? "/large" : numbered("/dir2/file", 2 * i);
+    const int fd = actor.open(path, vfs::kOpenReadWrite);
+    actor.unlink(path);
+    actor.sync();
+    actor.pwrite(fd, 3000, actor.bytes(9000));
+    actor.sync();
+    actor.close(fd);
+    actor.put(path, actor.bytes(500));
+  }
+}
+
+void remove_directories(Actor& actor) {
+  for (uint32_t i = 0; i < 4; ++i) {
+    const std::string dir = numbered("/dir", i);
+    actor.rmdir(dir + "/empty");
+    for (uint32_t k = 0; k < 8; ++k) actor.unlink(numbered(dir + "/file", k));
+    if (i % 2 == 1) actor.sync();
+    actor.rmdir(dir);
+  }
+}
+
+void rename_over_files(Actor& actor) {
+  for (uint32_t i = 0; i < 12; ++i) {
+    actor.rename(numbered(numbered("/dir", i % 3) + "/file", i / 3),
+                 numbered(numbered("/dir", (i + i / 3) % 4) + "/file", 7 - i / 6));
+    if (i % 4 == 3) actor.sync();
+  }
+  actor.rename("/dir3/file2", "/large");
+}
+
+/// As programs do that replace a file at once.
+void replace_a_file(Actor& actor) {
+  for (uint32_t i = 0; i < 6; ++i) {
+    actor.put("/dir0/new", actor.bytes(2000 * i));
+    if (i % 2 == 1) actor.sync();
+    actor.rename("/dir0/new", "/dir0/file0");
+    if (i % 3 == 2) actor.sync();
+  }
+}
+
+void rename_directories(Actor& actor) {
+  actor.rename("/dir0", "/dir1/moved");
+  actor.rename("/dir2/empty", "/dir3/empty");
+  actor.sync();
+  actor.rename("/dir1/moved/empty", "/dir1/empty");
+  actor.rename("/dir1/moved", "/back");
+  actor.rename("/dir3", "/back/dir3");
+  actor.sync();
+  actor.rename("/back/dir3/file0", "/file0");
+  actor.rename("/back", "/forth");
+}
+
+void exchange_names(Actor& actor) {
+  for (uint32_t i = 0; i < 8; ++i) {
+    actor.rename(numbered("/dir0/file", i), numbered("/dir1/file", 7 - i), vfs::kRenameExchange);
+    if (i % 3 == 2) actor.sync();
+  }
+  actor.rename("/dir2", "/dir3/empty", vfs::kRenameExchange);
+  actor.rename("/dir3/file0", "/dir1", vfs::kRenameExchange);
+}
+
+/// Entries come and go in the blocks of a directory.
+void directory_churn(Actor& actor) {
+  actor.mkdir("/many");
+  for (uint32_t i = 0; i < 300; ++i) {
+    actor.create(numbered("/many/file ", i));
+    if (i % 3 == 2) actor.unlink(numbered("/many/file ", i / 2));
+    if (i % 100 == 99) actor.sync();
+  }
+}
+
 constexpr Scenario kNames[] = {
     {"mkdir_deep", mkdir_deep},
     {"mkdir_wide", mkdir_wide},
@@ -141,6 +246,15 @@ constexpr Scenario kNames[] = {
     {"small_xattrs", small_xattrs, a_few_files},
     {"large_xattrs", large_xattrs, a_few_files},
     {"trees", trees},
+    {"unlink_files", unlink_files, some_directories},
+    {"unlink_what_has_other_names", unlink_what_has_other_names, some_directories},
+    {"unlink_open_files", unlink_open_files, some_directories},
+    {"remove_directories", remove_directories, some_directories},
+    {"rename_over_files", rename_over_files, some_directories},
+    {"replace_a_file", replace_a_file, some_directories},
+    {"rename_directories", rename_directories, some_directories},
+    {"exchange_names", exchange_names, some_directories},
+    {"directory_churn", directory_churn},
 };
 
 }  // namespace

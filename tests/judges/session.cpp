@@ -245,6 +245,19 @@ int Session::link(const std::string& existing, const std::string& path) {
   return answer(params);
 }
 
+int Session::unlink(const std::string& path) {
+  return answer(about(work::CallKind::kUnlink, &path));
+}
+
+int Session::rmdir(const std::string& path) { return answer(about(work::CallKind::kRmdir, &path)); }
+
+int Session::rename(const std::string& from, const std::string& to, uint32_t flags) {
+  work::CallParams params = about(work::CallKind::kRename, &to);
+  params.other = from.c_str();
+  params.flags = flags;
+  return answer(params);
+}
+
 int Session::chmod(const std::string& path, uint32_t mode) {
   work::CallParams params = about(work::CallKind::kChmod, &path);
   params.mode = mode;

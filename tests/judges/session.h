@@ -61,6 +61,9 @@ class Session {
   int mknod(const std::string& path, uint32_t mode, uint32_t major, uint32_t minor);
   int symlink(const std::string& target, const std::string& path);
   int link(const std::string& existing, const std::string& path);
+  int unlink(const std::string& path);
+  int rmdir(const std::string& path);
+  int rename(const std::string& from, const std::string& to, uint32_t flags);
   int chmod(const std::string& path, uint32_t mode);
   // From here on, a link at the end of a path stands for itself.
   int chown(const std::string& path, uint32_t uid, uint32_t gid);

@@ -7,13 +7,14 @@
 #include <cerrno>
 #include <cstring>
 
+#include "vfs/rename.h"
 #include "vfs/set_xattr.h"
 
 namespace gofs::judges {
 
 namespace {
 
-constexpr size_t kObjectsMax = 400;  // names cannot be removed yet
+constexpr size_t kObjectsMax = 400;
 constexpr size_t kOpenMax = 5;
 constexpr uint64_t kFileBytesMost = 60 * uint64_t{kBlockBytes};
 constexpr size_t kXattrBytesMost = 3000;  // of one inode: there is always room for so many
@@ -32,25 +33,17 @@ Walker::Walker(uint64_t seed, uint32_t number)
 
 std::span<const Walker::Operation> Walker::operations_table() {
   static constexpr Operation kOperations[] = {
-      {"open", 10, &Walker::open},
-      {"close", 3, &Walker::close},
-      {"pwrite", 14, &Walker::pwrite},
-      {"write", 8, &Walker::write},
-      {"pread", 8, &Walker::pread},
-      {"lseek", 3, &Walker::lseek},
-      {"ftruncate", 5, &Walker::ftruncate},
-      {"truncate", 4, &Walker::truncate},
-      {"mkdir", 6, &Walker::mkdir},
-      {"mknod", 6, &Walker::mknod},
-      {"symlink", 4, &Walker::symlink},
-      {"link", 5, &Walker::link},
-      {"chmod", 4, &Walker::chmod},
-      {"chown", 4, &Walker::chown},
-      {"utimens", 3, &Walker::utimens},
-      {"setxattr", 6, &Walker::setxattr},
-      {"removexattr", 3, &Walker::removexattr},
-      {"stat", 6, &Walker::stat},
-      {"readlink", 3, &Walker::readlink},
+      {"open", 10, &Walker::open},          {"close", 3, &Walker::close},
+      {"pwrite", 14, &Walker::pwrite},      {"write", 8, &Walker::write},
+      {"pread", 8, &Walker::pread},         {"lseek", 3, &Walker::lseek},
+      {"ftruncate", 5, &Walker::ftruncate}, {"truncate", 4, &Walker::truncate},
+      {"mkdir", 6, &Walker::mkdir},         {"mknod", 6, &Walker::mknod},
+      {"symlink", 4, &Walker::symlink},     {"link", 5, &Walker::link},
+      {"unlink", 7, &Walker::unlink},       {"rmdir", 4, &Walker::rmdir},
+      {"rename", 8, &Walker::rename},       {"chmod", 4, &Walker::chmod},
+      {"chown", 4, &Walker::chown},         {"utimens", 3, &Walker::utimens},
+      {"setxattr", 6, &Walker::setxattr},   {"removexattr", 3, &Walker::removexattr},
+      {"stat", 6, &Walker::stat},           {"readlink", 3, &Walker::readlink},
       {"sync", 1, &Walker::sync},
   };
   return kOperations;
@@ -138,7 +131,14 @@ int64_t Walker::both(const std::string& what, Call call, Expect expect) {
   if (!problem.empty()) {
     throw Difference(fmt::format("operation {}: after {}: {}", operations_, what, problem));
   }
+  for (const uint32_t id : touched) drop_if_gone(id);
   return answer;
+}
+
+void Walker::drop_if_gone(uint32_t id) {
+  const bool open = std::any_of(files_.begin(), files_.end(),
+                                [&](const OpenFile& file) { return file.id == id; });
+  if (!open && id != Model::kRoot && model_.at(id).names.empty()) model_.drop(id);
 }
 
 /// An object of the kind that is wanted, or else its directory.
@@ -164,6 +164,12 @@ std::string Walker::decorated(std::string path) {
     if (name != "/." && name != "/..") path.insert(path.rfind('/'), "/.." + name);
   }
   return path;
+}
+
+/// What has its name in the root, which others use too.
+bool Walker::is_home(const std::string& path) const {
+  uint32_t id = 0;
+  return path.ends_with("/..") || (model_.resolve(path, false, id) == 0 && id == home_id_);
 }
 
 std::string Walker::some_path() {
@@ -256,7 +262,9 @@ void Walker::close() {
   const size_t which = below(files_.size());
   const int closed = session_->close(files_[which].fd);
   if (closed != 0) throw Difference("close answers " + words_of(closed));
+  const uint32_t id = files_[which].id;
   files_.erase(files_.begin() + static_cast<ptrdiff_t>(which));
+  drop_if_gone(id);
 }
 
 Walker::OpenFile* Walker::some_open() {
@@ -408,6 +416,40 @@ void Walker::link() {
   both(
       fmt::format("link {} as {}", existing, path), [&] { return session_->link(existing, path); },
       [&](int64_t) { return model_.link(existing, path); });
+}
+
+void Walker::unlink() {
+  const bool any = one_in(6);
+  const std::string path =
+      any ? some_path()
+          : decorated(model_.path_of(pick([](const Object& one) { return !one.is_directory(); })));
+  if (is_home(path)) return;
+  both(
+      "unlink " + path, [&] { return session_->unlink(path); },
+      [&](int64_t) { return model_.unlink(path); });
+}
+
+void Walker::rmdir() {
+  const bool any = one_in(4);
+  const std::string path = decorated(model_.path_of(
+      pick([&](const Object& one) { return any || (one.is_directory() && one.entries.empty()); })));
+  if (is_home(path)) return;
+  both(
+      "rmdir " + path, [&] { return session_->rmdir(path); },
+      [&](int64_t) { return model_.rmdir(path); });
+}
+
+void Walker::rename() {
+  const std::string from = some_path();
+  const std::string to = one_in(2) ? new_path() : some_path();
+  if (is_home(from) || is_home(to)) return;
+  uint32_t flags = 0;
+  if (one_in(5)) flags = vfs::kRenameNoReplace;
+  if (one_in(5)) flags |= vfs::kRenameExchange;
+  both(
+      fmt::format("rename {} to {}, flags {}", from, to, flags),
+      [&] { return session_->rename(from, to, flags); },
+      [&](int64_t) { return model_.rename(from, to, flags); });
 }
 
 void Walker::chmod() {

@@ -69,6 +69,9 @@ class Walker {
   void mknod();
   void symlink();
   void link();
+  void unlink();
+  void rmdir();
+  void rename();
   void chmod();
   void chown();
   void utimens();
@@ -85,6 +88,7 @@ class Walker {
   template <typename Wanted>
   uint32_t pick(Wanted wanted);
   std::string decorated(std::string path);
+  bool is_home(const std::string& path) const;
   std::string some_path();
   std::string some_directory();
   std::string new_path();
@@ -92,6 +96,7 @@ class Walker {
   uint64_t some_offset(uint64_t size);
   OpenFile* some_open();
   void write_to(OpenFile& file, bool at_position);
+  void drop_if_gone(uint32_t id);
 
   const uint32_t number_;
   const std::string home_;

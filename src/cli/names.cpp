@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofs rm, rmdir and mv.
+#include <cerrno>
+
+#include "cli/commands.h"
+#include "host/messages.h"
+#include "host/tree.h"
+
+namespace gofs::cli {
+namespace {
+
+bool is_directory(const host::TreeEntry& entry) {
+  return entry.entry.type == format::kTypeDirectory;
+}
+
+/// Removes a directory with all that is below it; what cannot be removed is told, and so are the
+/// directories that it is in.
+void remove_tree(Session& session, Volume& volume, host::Tree& tree, const host::TreeEntry& top) {
+  std::vector<std::string> directories = {top.path};  // each before those that it is in
+  host::WalkVisitor visitor;
+  visitor.entry = [&](const host::TreeEntry& entry) {
+    if (is_directory(entry)) {
+      directories.push_back(entry.path);
+    } else {
+      report(session, volume.unlink(entry.path));
+    }
+  };
+  visitor.error = [&](const Error& error) { report(session, error.message); };
+  tree.walk(top, {.recursive = true}, visitor);
+  for (auto path = directories.rbegin(); path != directories.rend(); ++path) {
+    report(session, volume.rmdir(*path));
+  }
+}
+
+/// The last component of a path; empty for the root.
+std::string last_name(const std::string& path) {
+  const size_t end = path.find_last_not_of('/');
+  if (end == std::string::npos) return "";
+  const size_t slash = path.rfind('/', end);
+  return path.substr(slash == std::string::npos ? 0 : slash + 1,
+                     end - (slash == std::string::npos ? 0 : slash + 1) + 1);
+}
+
+}  // namespace
+
+void run_rm(Session& session, const RmOptions& options) {
+  Volume volume = mount_volume(session, Access::kReadWrite);
+  host::Tree tree(volume.state());
+  for (const std::string& path : options.paths) {
+    const auto found = tree.find(path, false);
+    if (!found) {
+      const bool missing = found.error().code == ENOENT || found.error().code == ENOTDIR;
+      if (!options.force || !missing) report(session, found.error().message);
+    } else if (options.recursive && is_directory(*found)) {
+      remove_tree(session, volume, tree, *found);
+    } else {
+      report(session, volume.unlink(path));
+    }
+  }
+  take(volume.unmount());
+}
+
+void run_rmdir(Session& session, const RmdirOptions& options) {
+  Volume volume = mount_volume(session, Access::kReadWrite);
+  for (const std::string& path : options.paths) report(session, volume.rmdir(path));
+  take(volume.unmount());
+}
+
+void run_mv(Session& session, const MvOptions& options) {
+  Volume volume = mount_volume(session, Access::kReadWrite);
+  const std::string& target = options.paths.back();
+  const uint32_t flags = options.exchange     ? kRenameExchange
+                         : options.no_clobber ? kRenameNoReplace
+                                              : 0;
+  const auto there = volume.stat(target);
+  const bool into =
+      !options.exchange && there && (there->mode & format::kModeTypeMask) == format::kModeDirectory;
+  if (!into && options.paths.size() > 2) {
+    report(session, host::make_error(there ? ENOTDIR : there.error().code, target).message);
+  } else {
+    for (size_t i = 0; i + 1 < options.paths.size(); ++i) {
+      const std::string& from = options.paths[i];
+      report(session, volume.rename(
+                          from, into ? host::joined_path(target, last_name(from)) : target, flags));
+    }
+  }
+  take(volume.unmount());
+}
+
+}  // namespace gofs::cli

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names that are about to change, with the directories that hold them and the inodes that they lead
+// to, all of them locked.
+#pragma once
+
+#include "f2fs/links.h"
+#include "vfs/change.h"
+#include "vfs/credentials.h"
+#include "vfs/parent.h"
+
+namespace gofs::vfs::detail {
+
+struct NamedInode {
+  ParentPath at;
+  f2fs::Inode directory;
+  f2fs::DirectoryEntry entry;  // ino 0: there is none
+  f2fs::Inode inode;           // where there is
+};
+
+/// Looks a name up as its directory is now. Collective, uniform. 0, also where it is not there, or
+/// a negative errno: -ENOENT where the directory was removed.
+GOFS_NOINLINE GOFS_HD inline int find_named(simt::AnyWarp auto warp, Filesystem& fs,
+                                            NamedInode& named) {
+  named.entry = {};
+  int error = load_uniform(warp, fs, named.at.ino, named.directory);
+  if (error < 0) return error;
+  if (named.directory.links == 0) return -ENOENT;
+  error = f2fs::find_entry(warp, fs.volume, named.directory, named.at.name.bytes,
+                           named.at.name.length, named.entry);
+  if (error == -ENOENT) named.entry = {};
+  return error == -ENOENT ? 0 : error;
+}
+
+/// Locks the directories of one name, or of two (`second` is not null), and what the names lead to,
+/// and loads both. Collective, uniform; the caller walks (walking()) and holds no lock. 0 or a
+/// negative errno, with nothing locked.
+GOFS_NOINLINE GOFS_HD inline int lock_named(simt::AnyWarp auto warp, Filesystem& fs,
+                                            NamedInode& first, NamedInode* second,
+                                            InodeLocks& locks) {
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  for (;;) {
+    int error = find_named(warp, fs, first);
+    if (error == 0 && second != nullptr) error = find_named(warp, fs, *second);
+    locks = {};
+    if (error < 0) return error;
+    const uint32_t seen[2] = {first.entry.ino, second != nullptr ? second->entry.ino : 0};
+    locks.add(fs, first.at.ino);
+    locks.add(fs, seen[0]);
+    if (second != nullptr) locks.add(fs, second->at.ino);
+    locks.add(fs, seen[1]);
+    error = lock_inodes(warp, fs, locks);
+    if (error < 0) return error;
+    // Others may have been at the names until now.
+    error = find_named(warp, fs, first);
+    if (error == 0 && second != nullptr) error = find_named(warp, fs, *second);
+    const bool same =
+        first.entry.ino == seen[0] && (second == nullptr || second->entry.ino == seen[1]);
+    if (error == 0 && same && seen[0] != 0) {
+      error = load_uniform(warp, fs, seen[0], first.inode);
+    }
+    if (error == 0 && same && seen[1] != 0) {
+      error = load_uniform(warp, fs, seen[1], second->inode);
+    }
+    if (error == 0 && same) return 0;
+    unlock_inodes(warp, fs, locks);
+    locks = {};
+    if (error < 0) return error;
+    if (warp.any(deadline.passed())) return -EBUSY;
+  }
+}
+
+/// Whether the caller may make, change and remove names in `directory`. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int may_change_names(simt::AnyWarp auto warp, Filesystem& fs,
+                                                  const f2fs::Inode& directory) {
+  if (directory.links == 0) return -ENOENT;  // it was removed
+  const int error = check_permission(warp, fs, directory, kMayWrite | kMayExecute);
+  if (error < 0) return error;
+  return (directory.flags & format::kFlagImmutable) != 0 ? -EPERM : 0;
+}
+
+/// Whether the caller may take away the name of `named`, which leads to something: of a directory
+/// where `is_directory`. Collective, uniform. 0 or a negative errno, in Linux's order.
+GOFS_NOINLINE GOFS_HD inline int may_remove_name(simt::AnyWarp auto warp, Filesystem& fs,
+                                                 const NamedInode& named, bool is_directory) {
+  constexpr uint32_t kSticky = 01000;
+  const int error = may_change_names(warp, fs, named.directory);
+  if (error < 0) return error;
+  constexpr uint32_t kFrozen = format::kFlagImmutable | format::kFlagAppend;
+  const bool stays = (named.directory.mode & kSticky) != 0 && !owns(fs.credentials, named.inode) &&
+                     !owns(fs.credentials, named.directory);
+  if (stays || (named.directory.flags & format::kFlagAppend) != 0) return -EPERM;
+  if ((named.inode.flags & kFrozen) != 0) return -EPERM;
+  if (is_directory && !named.inode.is_directory()) return -ENOTDIR;
+  if (!is_directory && named.inode.is_directory()) return -EISDIR;
+  return 0;
+}
+
+/// Forgets what `named` led to. By one lane, after the change and under its locks.
+GOFS_HD inline void forget_name(Filesystem& fs, const ParentPath& at) {
+  fs.dentries.erase(at.ino, format::name_hash(at.name.bytes, at.name.length), at.name.length);
+}
+
+/// f2fs::change_links() of one inode, with one answer for the warp. Collective, uniform.
+GOFS_HD inline int count_links(simt::AnyWarp auto warp, f2fs::Volume& volume, uint32_t ino,
+                               int32_t change, const f2fs::TimeStamp& now) {
+  uint32_t links = 0;
+  const int changed = f2fs::change_links(warp, volume, 1u, ino, change, now, links);
+  return simt::first_error(warp, warp.thread_rank() == 0 ? changed : 0);
+}
+
+}  // namespace gofs::vfs::detail

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names that go: unlink and rmdir. All functions are collective with uniform arguments and answers,
+// by one warp. Seen by others when the call returns, durable after sync(). What an inode without
+// names holds is free then too, unless somebody has it open: then with the last close().
+#pragma once
+
+#include "f2fs/change_directory.h"
+#include "f2fs/empty_directory.h"
+#include "vfs/free_removed.h"
+#include "vfs/named_inode.h"
+
+namespace gofs::vfs {
+
+namespace detail {
+
+/// How many links go with a name of `inode`: all of a directory, which has one name.
+GOFS_HD inline int32_t links_of_name(const f2fs::Inode& inode) {
+  if (!inode.is_directory()) return 1;
+  return static_cast<int32_t>(simt::min<uint32_t>(inode.links, INT32_MAX));
+}
+
+/// Whether `inode` has no name any more when it loses one.
+GOFS_HD inline bool loses_last_name(const f2fs::Inode& inode) {
+  return inode.links <= static_cast<uint32_t>(links_of_name(inode));
+}
+
+/// Gives an inode the links of a name back, and its parent that of a directory's `..`: the way back
+/// of drop_links(). Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline void restore_links(simt::AnyWarp auto warp, Filesystem& fs,
+                                                const f2fs::Inode& inode, uint32_t parent_ino,
+                                                const f2fs::TimeStamp& now) {
+  if (inode.is_directory()) (void)count_links(warp, fs.volume, parent_ino, 1, now);
+  (void)count_links(warp, fs.volume, inode.ino, links_of_name(inode), now);
+  if (loses_last_name(inode) && warp.thread_rank() == 0) {
+    f2fs::remove_orphan(fs.writer->orphans, inode.ino);
+  }
+}
+
+/// Takes the links of a name in `parent_ino` from an inode, which is an orphan if it was the last
+/// one, within an operation. Collective, uniform. 0 or a negative errno, with everything as it was.
+GOFS_NOINLINE GOFS_HD inline int drop_links(simt::AnyWarp auto warp, Filesystem& fs,
+                                            const f2fs::Inode& inode, uint32_t parent_ino,
+                                            const f2fs::TimeStamp& now) {
+  f2fs::OrphanTable& orphans = fs.writer->orphans;
+  const bool last = loses_last_name(inode);
+  int error = 0;
+  // First of all: whatever happens from then on, it is freed once it has no name.
+  if (last && warp.thread_rank() == 0) error = f2fs::add_orphan(orphans, inode.ino);
+  error = warp.shfl(error, 0);
+  if (error < 0) return error;
+  error = count_links(warp, fs.volume, inode.ino, -links_of_name(inode), now);
+  if (error == 0 && inode.is_directory()) {
+    error = count_links(warp, fs.volume, parent_ino, -1, now);
+    if (error < 0) (void)count_links(warp, fs.volume, inode.ino, links_of_name(inode), now);
+  }
+  if (error < 0 && last && warp.thread_rank() == 0) f2fs::remove_orphan(orphans, inode.ino);
+  return error;
+}
+
+/// Takes away the name that stands in `named`, within an operation. Collective, uniform. 0 or a
+/// negative errno, with everything as it was.
+GOFS_NOINLINE GOFS_HD inline int remove_named(simt::AnyWarp auto warp, Filesystem& fs,
+                                              NamedInode& named) {
+  const f2fs::TimeStamp now = time_now(fs);
+  int error = drop_links(warp, fs, named.inode, named.at.ino, now);
+  if (error < 0) return error;
+  error = f2fs::remove_entry(warp, fs.volume, *fs.writer, named.directory, named.at.name, now);
+  if (error < 0) restore_links(warp, fs, named.inode, named.at.ino, now);
+  return error;
+}
+
+/// Removes the last name of `path`; `gone` is the inode that then has none, or 0. Collective,
+/// uniform, while walking.
+GOFS_NOINLINE GOFS_HD inline int remove_path(simt::AnyWarp auto warp, Filesystem& fs,
+                                             const ParentPath& at, bool is_directory,
+                                             uint32_t& gone) {
+  if (fs.writer == nullptr) return -EROFS;
+  NamedInode named{};
+  named.at = at;
+  InodeLocks locks{};
+  int error = lock_named(warp, fs, named, nullptr, locks);
+  if (error < 0) return error;
+  if (named.entry.ino == 0) error = -ENOENT;
+  if (error == 0 && at.slash_behind && !is_directory) {
+    error = named.inode.is_directory() ? -EISDIR : -ENOTDIR;
+  }
+  if (error == 0) error = may_remove_name(warp, fs, named, is_directory);
+  if (error == 0 && is_directory) {
+    error = f2fs::is_empty_directory(warp, fs.volume, named.inode);
+    error = error == 0 ? -ENOTEMPTY : simt::min(error, 0);
+  }
+  if (error == 0) {
+    error = operate(warp, fs, f2fs::kPagesToChangeEntry + 2,
+                    [&] { return remove_named(warp, fs, named); });
+  }
+  if (error == 0) {
+    if (loses_last_name(named.inode)) gone = named.inode.ino;
+    if (warp.thread_rank() == 0) {
+      forget_name(fs, at);
+      forget_paths(fs);
+    }
+  }
+  unlock_inodes(warp, fs, locks);
+  return error;
+}
+
+}  // namespace detail
+
+/// unlink(2): takes away a name of what is no directory. -ENOENT, -EISDIR, -ENOTDIR, -EACCES,
+/// -EPERM, -EROFS, -EBUSY, and what resolve() and detail::operate() say.
+GOFS_NOINLINE GOFS_HD inline int unlink(simt::AnyWarp auto warp, Filesystem& fs, const char* path) {
+  uint32_t gone = 0;
+  const int error = walking(warp, fs, [&]() -> int {
+    ParentPath at{};
+    const int found = resolve_parent(warp, fs, path, at);
+    if (found < 0) return found;
+    if (is_no_name(at.name)) return -EISDIR;
+    return detail::remove_path(warp, fs, at, false, gone);
+  });
+  if (gone != 0) detail::let_go(warp, fs, gone);
+  return error;
+}
+
+/// rmdir(2): removes an empty directory. -ENOTEMPTY, -ENOTDIR, -EINVAL (its last name is `.`),
+/// -EBUSY (the root), and as unlink().
+GOFS_NOINLINE GOFS_HD inline int rmdir(simt::AnyWarp auto warp, Filesystem& fs, const char* path) {
+  uint32_t gone = 0;
+  const int error = walking(warp, fs, [&]() -> int {
+    ParentPath at{};
+    const int found = resolve_parent(warp, fs, path, at);
+    if (found < 0) return found;
+    if (at.name.length == 0) return -EBUSY;
+    if (is_no_name(at.name)) return at.name.length == 1 ? -EINVAL : -ENOTEMPTY;
+    return detail::remove_path(warp, fs, at, true, gone);
+  });
+  if (gone != 0) detail::let_go(warp, fs, gone);
+  return error;
+}
+
+}  // namespace gofs::vfs

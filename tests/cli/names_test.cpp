@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofs rm, rmdir and mv: what is there afterwards, and what they say of what cannot be.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "run_gofs.h"
+
+namespace gofs::cli_test {
+namespace {
+
+class NamesTest : public testing::Test {
+ protected:
+  NamesTest() {
+    EXPECT_EQ(image::run_tool("cp " + host::sample_volume().path() + " " + copy_.path()).exit_code,
+              0);
+  }
+  ~NamesTest() override { EXPECT_TRUE(image::fsck_is_clean(copy_.path())); }
+
+  Answer run(const std::string& command, const std::vector<std::string>& words) {
+    std::vector<std::string> all = {command, copy_.path()};
+    all.insert(all.end(), words.begin(), words.end());
+    return run_gofs(all);
+  }
+  void expect_fine(const std::string& command, const std::vector<std::string>& words) {
+    const Answer answer = run(command, words);
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    EXPECT_EQ(answer.out + answer.err, "");
+  }
+  bool is_there(const std::string& path) {
+    return Volume::mount(copy_.path(), {.backend = "cpu"}).value().lstat(path).has_value();
+  }
+  uint64_t ino_of(const std::string& path) {
+    return Volume::mount(copy_.path(), {.backend = "cpu"}).value().lstat(path).value().ino;
+  }
+
+  const image::TemporaryPath copy_;
+};
+
+TEST_F(NamesTest, rm_removes_files_and_with_r_whole_trees) {
+  expect_fine("rm", {"/odd", "/link"});
+  EXPECT_FALSE(is_there("/odd"));
+  EXPECT_TRUE(is_there("/data"));
+  const Answer refused = run("rm", {"/data", "/none"});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("/data: Is a directory"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("/none: No such file or directory"), std::string::npos) << refused.err;
+  expect_fine("rm", {"-f", "/none", "/odd/x"});
+  expect_fine("mkdir", {"-p", "/data/a/b/c"});
+  expect_fine("rm", {"-r", "/data", "/tiny"});
+  EXPECT_FALSE(is_there("/data"));
+  EXPECT_EQ(run("ls", {"/data"}).status, 1);
+}
+
+TEST_F(NamesTest, rmdir_removes_empty_directories_only) {
+  expect_fine("mkdir", {"-p", "/new/sub"});
+  const Answer refused = run("rmdir", {"/new", "/odd"});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("/new: Directory not empty"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("/odd: Not a directory"), std::string::npos) << refused.err;
+  expect_fine("rmdir", {"/new/sub", "/new"});
+  EXPECT_FALSE(is_there("/new"));
+}
+
+TEST_F(NamesTest, mv_renames_and_moves_into_directories) {
+  const uint64_t odd = ino_of("/odd");
+  const uint64_t tiny = ino_of("/tiny");
+  expect_fine("mkdir", {"/to"});
+  expect_fine("mv", {"/odd", "/even"});
+  EXPECT_EQ(ino_of("/even"), odd);
+  expect_fine("mv", {"/even", "/tiny", "/to"});
+  EXPECT_EQ(ino_of("/to/even"), odd);
+  EXPECT_EQ(ino_of("/to/tiny"), tiny);
+  const Answer kept = run("mv", {"-n", "/to/even", "/to/tiny"});
+  EXPECT_EQ(kept.status, 1);
+  EXPECT_NE(kept.err.find("File exists"), std::string::npos) << kept.err;
+  expect_fine("mv", {"--exchange", "/to/even", "/to/tiny"});
+  EXPECT_EQ(ino_of("/to/even"), tiny);
+  expect_fine("mv", {"/to/even", "/to/tiny"});
+  EXPECT_FALSE(is_there("/to/even"));
+  EXPECT_EQ(ino_of("/to/tiny"), tiny);
+  EXPECT_EQ(run("mv", {"/data", "/data/inside"}).status, 1);
+  EXPECT_EQ(run("mv", {"/to/tiny", "/data", "/none"}).status, 1);
+  EXPECT_EQ(run("mv", {"/to"}).status, 2);
+  EXPECT_EQ(run("mv", {"-n", "--exchange", "/a", "/b"}).status, 2);
+  EXPECT_TRUE(is_there("/data"));
+}
+
+}  // namespace
+}  // namespace gofs::cli_test
