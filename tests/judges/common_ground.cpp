@@ -67,12 +67,17 @@ void CommonGround::make_name(Session& session, uint64_t luck) {
   }
 }
 
+/// Of three, one stays, one gets another name, one goes again.
 void CommonGround::make_link(Session& session, uint32_t thread) {
   if (links_.load(std::memory_order_relaxed) >= kLinksMost) return;
-  // Taken by nobody else, and given back where there is no room.
-  const uint32_t number = links_.fetch_add(1, std::memory_order_relaxed);
-  const int answer = session.link(kBase, fmt::format("{}/link{}", kHome, number));
-  demand(answer == 0, fmt::format("thread {}: link {} answers {}", thread, number, answer));
+  const uint32_t number = links_.fetch_add(1, std::memory_order_relaxed);  // the caller's alone
+  const std::string path = fmt::format("{}/link{}", kHome, number);
+  const auto answers = [&](const char* call, int answer) {
+    demand(answer == 0, fmt::format("thread {}: {} {} answers {}", thread, call, path, answer));
+  };
+  answers("link", session.link(kBase, path));
+  if (number % 3 == 1) answers("rename", session.rename(path, path + " renamed", 0));
+  if (number % 3 == 2) answers("unlink", session.unlink(path));
 }
 
 std::string CommonGround::record(uint32_t thread, uint32_t number) const {
@@ -128,14 +133,18 @@ void CommonGround::check(Session& session) {
   }
   demand(session.stat(kHome, stat) == 0 && stat.links == 2 + directories,
          fmt::format("{} has {} links, not {}", kHome, stat.links, 2 + directories));
-  demand(session.stat(kBase, stat) == 0 && stat.links == 1 + links_,
-         fmt::format("{} has {} links, not {}", kBase, stat.links, 1 + links_));
+  demand(session.stat(kBase, stat) == 0, "what has many names is lost");
+  uint32_t links = 0;
   for (uint32_t i = 0; i < links_; ++i) {
-    const auto found = names.find(fmt::format("link{}", i));
+    if (i % 3 == 2) continue;
+    ++links;
+    const auto found = names.find(fmt::format("link{}{}", i, i % 3 == 1 ? " renamed" : ""));
     demand(found != names.end() && found->second.first == stat.ino,
            fmt::format("{}/link{} is lost", kHome, i));
   }
-  demand(names.size() == wanted + links_, "there are names that nobody made");
+  demand(stat.links == 1 + links,
+         fmt::format("{} has {} links, not {}", kBase, stat.links, 1 + links));
+  demand(names.size() == wanted + links, "there are names that nobody made");
   check_log(session);
 }
 
