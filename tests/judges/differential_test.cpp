@@ -30,14 +30,14 @@ void expect_no_difference(DifferentialOptions options) {
 TEST(DifferentialTest, one_thread_does_what_the_model_does) {
   GOFS_NEED_TOOL("fsck.f2fs");
   DifferentialOptions options;
-  options.operations = 6000;
+  options.operations = 4000;
   expect_no_difference(options);
 }
 
 TEST(DifferentialTest, several_threads_do_what_their_models_do) {
   GOFS_NEED_TOOL("fsck.f2fs");
   DifferentialOptions options;
-  options.operations = 4000;
+  options.operations = 3000;
   options.threads = 4;
   options.check_every = 200;
   options.checks_per_mount = 2;
@@ -47,7 +47,7 @@ TEST(DifferentialTest, several_threads_do_what_their_models_do) {
 TEST(DifferentialTest, little_memory_makes_no_difference) {
   GOFS_NEED_TOOL("fsck.f2fs");
   DifferentialOptions options;
-  options.operations = 2000;
+  options.operations = 1500;
   options.threads = 2;
   options.cache_pages = 128;
   expect_no_difference(options);
@@ -56,7 +56,7 @@ TEST(DifferentialTest, little_memory_makes_no_difference) {
 TEST(DifferentialTest, wide_warps_do_what_the_model_does) {
   GOFS_NEED_TOOL("fsck.f2fs");
   DifferentialOptions options;
-  options.operations = 1500;
+  options.operations = 600;
   options.width = 4;
   options.threads = 2;
   expect_no_difference(options);
