@@ -27,9 +27,7 @@ std::string words_of(int64_t answer) {
 }  // namespace
 
 Walker::Walker(uint64_t seed, uint32_t number)
-    : number_(number),
-      home_("/thread" + std::to_string(number)),
-      random_(seed * 1000003 + number) {}
+    : home_("/thread" + std::to_string(number)), random_(seed * 1000003 + number) {}
 
 std::span<const Walker::Operation> Walker::operations_table() {
   static constexpr Operation kOperations[] = {

@@ -98,7 +98,6 @@ class Walker {
   void write_to(OpenFile& file, bool at_position);
   void drop_if_gone(uint32_t id);
 
-  const uint32_t number_;
   const std::string home_;
   std::mt19937_64 random_;
   Session* session_ = nullptr;

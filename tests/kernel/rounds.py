@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lets GoFS and the Linux kernel write one volume in turns.
 
-Each round: gofs changes the volume (put, mkdir, ln, truncate, chmod, chown, touch), and fsck.f2fs
-looks at it; the kernel mounts it, writes down all that it finds, changes it in its own way and
+Each round: gofs changes the volume (put, mkdir, ln, mv, rm, truncate, chmod, chown, touch), and
+fsck.f2fs looks at it; the kernel mounts it, writes down all that it finds, changes it in its own way and
 unmounts; fsck.f2fs looks again. What the kernel found must be what gofs was given and what gofs
 reads; what it left must be what gofs then reads. `N passed, N failed` is the last line.
 """
@@ -95,11 +95,11 @@ def make_tree(top, seed):
             file.seek(block * 4096 + 13)
             file.write(luck.randbytes(5000))
         file.truncate(20 << 20)
-    for name in ("many", "d1", "d2", "empty"):
+    for name in ("many", "d1", "d2", "d3", "d4", "empty"):
         (top / name).mkdir()
     for i in range(400):
         (top / "many" / f"n{i}").write_bytes(luck.randbytes(i))
-    for folder in ("d1", "d2"):
+    for folder in ("d1", "d2", "d3", "d4"):
         deep = top / folder
         for i in range(12):
             deep = deep / f"level{i}"
@@ -167,6 +167,11 @@ class Volume:
                            ("many/n300", 10)):
             self.do("truncate", "-s", size, f"/{name}/{file}")
             os.truncate(top / file, size)
+        self.do("rm", "-r", f"/{name}/d3")
+        shutil.rmtree(top / "d3")
+        for old, new in (("d4", "made/d4"), ("many/n8", "many/n9"), ("soft-long", "made/by/soft")):
+            self.do("mv", f"/{name}/{old}", f"/{name}/{new}")
+            os.rename(top / old, top / new)
         self.do("chmod", "4711", f"/{name}/many/n5")
         os.chmod(top / "many/n5", 0o4711)
         if os.geteuid() == 0:
@@ -185,6 +190,9 @@ class Volume:
         self.do("put", self.host / f"tree{number}" / "size100000", f"{made}/a/file10")
         self.do("put", self.host / f"tree{number}" / "many", f"{made}/a/b", "-r")
         self.do("mkdir", f"/tree{number}/moved/new")
+        self.do("mv", f"{made}/copied", f"/tree{number}/moved/copied")
+        self.do("rm", f"{made}/hard", f"{made}/a/file11", f"{made}/fifo")
+        self.do("rm", "-r", f"/tree{number}/many")
 
 
 def describe(path):
