@@ -196,6 +196,7 @@ def main_job(stage):
 def kernel(stage):
     if stage.build("auto", "gofs"):
         stage.script(["scripts/kernel_judge.sh", "--small"])
+        stage.script(["scripts/kernel_rounds.sh"])
 
 
 def gpu_build(stage):
@@ -239,7 +240,7 @@ STAGES = {
     "cuda": (cuda, 1800),
     "fuzz": (fuzz, 1500 + 16 * FUZZ_SECONDS),
     "main-job": (main_job, 1200),
-    "kernel": (kernel, 1800),
+    "kernel": (kernel, 2100),
     "gpu-build": (gpu_build, 540),
     "gpu-tests": (gpu_tests, 420),
     "gpu-sanitize": (gpu_sanitize, 1200),

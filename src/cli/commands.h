@@ -44,6 +44,7 @@ void run_get(Session& session, const GetOptions& options);
 
 struct SumOptions {
   std::string path = "/";
+  std::string into;  // a file of the volume for what is found; empty: stdout
   bool recursive = false;
 };
 void run_sum(Session& session, const SumOptions& options);

@@ -202,6 +202,8 @@ void add_sum(CLI::App& app, Session& session) {
   command.add_option("PATH", options->path, "File, or with -r directory; / if not given")
       ->type_name("");
   command.add_flag("-r,--recursive", options->recursive, "All regular files below PATH");
+  command.add_option("--into", options->into, "Write the sums to this file of the volume")
+      ->type_name("FILE");
   add_json_option(command, session);
 }
 

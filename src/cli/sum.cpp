@@ -2,7 +2,9 @@
 //
 // gofs sum VOL [PATH] [-r]: SHA-256 of a file, or of every regular file below a directory, computed
 // on the backend. The lines are sha256sum's own, with absolute paths, in the order of a walk (names
-// by their bytes, a directory's files before those of the directories in it).
+// by their bytes, a directory's files before those of the directories in it). With --into the
+// backend writes them to a file of the volume.
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <vector>
@@ -82,10 +84,20 @@ Listed list_files(Session& session, Volume& volume, const SumOptions& options) {
   return listed;
 }
 
+/// Makes the file anew.
+void write_file(Volume& volume, const std::string& path, const std::string& text) {
+  const int fd = take(volume.open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644));
+  for (size_t done = 0; done < text.size();) {
+    done += take(volume.pwrite(fd, text.data() + done, text.size() - done, done));
+  }
+  take(volume.close(fd));
+}
+
 }  // namespace
 
 void run_sum(Session& session, const SumOptions& options) {
-  Volume volume = mount_volume(session);
+  const bool writes = !options.into.empty();
+  Volume volume = mount_volume(session, writes ? Access::kReadWrite : Access::kReadOnly);
   const Listed listed = list_files(session, volume, options);
   std::vector<work::HashFile> sums;
   {
@@ -93,6 +105,7 @@ void run_sum(Session& session, const SumOptions& options) {
     sums = take(host::hash_files(volume.state(), listed.files,
                                  [&](uint64_t bytes) { progress.update(bytes); }));
   }
+  std::string text;  // for the volume
   for (size_t i = 0; i < sums.size(); ++i) {
     if (sums[i].error != 0) {
       flush_output();
@@ -102,8 +115,13 @@ void run_sum(Session& session, const SumOptions& options) {
     }
     const auto* const bytes = reinterpret_cast<const char*>(sums[i].digest);
     const std::string digest = hex({bytes, sizeof(sums[i].digest)});
-    print(session.json ? sum_json(listed.paths[i], digest) : sum_line(listed.paths[i], digest));
+    const std::string line =
+        session.json ? sum_json(listed.paths[i], digest) : sum_line(listed.paths[i], digest);
+    writes ? static_cast<void>(text += line) : print(line);
   }
+  if (!writes) return;
+  write_file(volume, options.into, text);
+  take(volume.unmount());
 }
 
 }  // namespace gofs::cli

@@ -32,6 +32,7 @@ inline constexpr uint32_t kOpenInodeWays = 8;
 struct OpenInodeSet {
   uint32_t lock;       // of the inodes that belong here, wherever they are
   uint32_t elsewhere;  // how many of them found this set full
+  uint32_t closings;   // how often one of them was closed by the last who had it open
 };
 
 /// Descriptor states. A descriptor number may be used again at once after close.

@@ -19,7 +19,8 @@ GOFS_NOINLINE GOFS_HD inline int create(simt::AnyWarp auto warp, Filesystem& fs,
     ParentPath parent{};
     int error = resolve_parent(warp, fs, path, parent);
     if (error < 0) return error;
-    if (parent.slash_behind || is_no_name(parent.name)) return -EISDIR;
+    if (is_no_name(parent.name)) return -EEXIST;
+    if (parent.slash_behind) return -EISDIR;
     const auto mode = static_cast<uint16_t>(format::kModeRegular |
                                             (permissions & uint32_t{format::kModePermissionMask}));
     uint32_t ino = 0;

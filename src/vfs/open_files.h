@@ -111,7 +111,7 @@ GOFS_HD inline int check_open(simt::AnyWarp auto warp, Filesystem& fs, const f2f
   if ((flags & kOpenDirectory) != 0 && !inode.is_directory()) return -ENOTDIR;
   if ((flags & kOpenPath) == 0) {
     if (inode.is_symlink()) return -ELOOP;
-    if (inode.is_directory() && writes) return -EISDIR;
+    if (inode.is_directory() && (writes || (flags & kOpenCreate) != 0)) return -EISDIR;
     const uint32_t wanted =
         (may_read(flags) ? uint32_t{kMayRead} : 0) | (writes ? uint32_t{kMayWrite} : 0);
     int error = check_permission(warp, fs, inode, wanted);
@@ -126,29 +126,44 @@ GOFS_HD inline int check_open(simt::AnyWarp auto warp, Filesystem& fs, const f2f
   return 0;
 }
 
-/// A descriptor for an inode that may be opened. Collective, uniform; or a negative errno.
-GOFS_HD inline int open_checked(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& inode,
-                                uint32_t flags) {
-  int fd = 0;
-  if (warp.thread_rank() == 0) {
-    fd = reserve_descriptor(fs);
-    if (fd >= 0) {
-      Descriptor& descriptor = fs.descriptors[fd];
-      const int open_inode = acquire_open_inode(fs, inode);
-      if (open_inode < 0) {
-        simt::store_release(descriptor.state, uint32_t{kDescriptorFree});
-        fd = open_inode;
-      } else {
-        simt::store_relaxed(descriptor.open_inode, static_cast<uint32_t>(open_inode));
-        simt::store_relaxed(descriptor.flags, flags);
-        simt::store_relaxed(descriptor.position, uint64_t{0});
-        simt::store_release(descriptor.state, uint32_t{kDescriptorOpen});  // [V3]
-      }
-    }
+/// A descriptor for an inode, by one lane: as acquire_open_inode() says, or -EMFILE.
+GOFS_HD inline int take_descriptor(Filesystem& fs, const f2fs::Inode& inode, uint32_t flags,
+                                   SeenClosings* seen) {
+  const int fd = reserve_descriptor(fs);
+  if (fd < 0) return fd;
+  Descriptor& descriptor = fs.descriptors[fd];
+  const int open_inode = acquire_open_inode(fs, inode, seen);
+  if (open_inode < 0) {
+    simt::store_release(descriptor.state, uint32_t{kDescriptorFree});
+    return open_inode;
   }
-  fd = warp.shfl(fd, 0);
-  warp.sync();
+  simt::store_relaxed(descriptor.open_inode, static_cast<uint32_t>(open_inode));
+  simt::store_relaxed(descriptor.flags, flags);
+  simt::store_relaxed(descriptor.position, uint64_t{0});
+  simt::store_release(descriptor.state, uint32_t{kDescriptorOpen});  // [V3]
   return fd;
+}
+
+/// A descriptor for an inode that may be opened. Where the volume is written to, `inode` may be
+/// old: it is loaded again when it is sure that nobody has it open. Collective, uniform; or a
+/// negative errno.
+GOFS_NOINLINE GOFS_HD inline int open_checked(simt::AnyWarp auto warp, Filesystem& fs,
+                                              f2fs::Inode inode, uint32_t flags) {
+  SeenClosings seen{false, 0};
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  for (;;) {
+    int fd = 0;
+    if (warp.thread_rank() == 0) {
+      fd = take_descriptor(fs, inode, flags, fs.writer == nullptr ? nullptr : &seen);
+    }
+    fd = warp.shfl(fd, 0);
+    warp.sync();
+    if (fd != -EAGAIN) return fd;
+    // Others open and close so many that it is never sure.
+    if (warp.any(deadline.passed())) return -EBUSY;
+    const int error = load_uniform(warp, fs, inode.ino, inode);
+    if (error < 0) return error;
+  }
 }
 
 /// Opens an inode that was found. Collective, uniform. A descriptor, or a negative errno.

@@ -47,15 +47,27 @@ GOFS_HD inline int take_open_inode(Filesystem& fs, uint32_t home, uint32_t ino) 
   return -1;
 }
 
-/// Finds or makes the open inode of `inode.ino` and counts a reference. By one lane. Index or
-/// -ENFILE.
-GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode) {
+/// What a set's `closings` were before an inode of it was loaded.
+struct SeenClosings {
+  bool known;
+  uint32_t count;
+};
+
+/// Finds or makes the open inode of `inode.ino` and counts a reference. By one lane. Index,
+/// -ENFILE, or -EAGAIN, and then `seen` is known: the inode is not open, and who had it open last
+/// may have changed it since `inode` was loaded, which is to be done again. Without `seen` it is as
+/// it was.
+GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode,
+                                      SeenClosings* seen = nullptr) {
   const uint32_t home = home_of(fs, inode.ino);
-  uint32_t& lock = fs.open_inode_sets[home].lock;
-  lock_table(lock);
+  OpenInodeSet& set = fs.open_inode_sets[home];
+  lock_table(set.lock);
   int index = find_open_inode(fs, home, inode.ino);
   if (index >= 0) {
     ++fs.open_inodes[index].references;
+  } else if (seen != nullptr && !(seen->known && seen->count == set.closings)) {
+    *seen = {true, set.closings};
+    index = -EAGAIN;
   } else if ((index = take_open_inode(fs, home, inode.ino)) >= 0) {
     OpenInode& open = fs.open_inodes[index];
     open.references = 1;
@@ -71,8 +83,8 @@ GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode) 
       open.inode.block_map_blocks = open.inode.block_map == nullptr ? 0 : blocks;
     }
   }
-  simt::unlock(lock);
-  return index < 0 ? -ENFILE : index;
+  simt::unlock(set.lock);
+  return index >= 0 || index == -EAGAIN ? index : -ENFILE;
 }
 
 /// What the last reference to an inode leaves behind.
@@ -88,16 +100,17 @@ GOFS_HD inline Released release_open_inode(Filesystem& fs, uint32_t index) {
   OpenInode& open = fs.open_inodes[index];
   // The reference keeps the place from being given to another.
   const uint32_t home = home_of(fs, simt::load_relaxed(open.ino));
-  uint32_t& lock = fs.open_inode_sets[home].lock;
-  lock_table(lock);
+  OpenInodeSet& set = fs.open_inode_sets[home];
+  lock_table(set.lock);
   if (--open.references == 0) {
+    ++set.closings;
     released.words = reinterpret_cast<uint64_t>(open.inode.block_map);
     released.count = open.inode.block_map_blocks;
     if (open.removed != 0) released.removed_ino = open.inode.ino;
-    if (index / kOpenInodeWays != home) --fs.open_inode_sets[home].elsewhere;
+    if (index / kOpenInodeWays != home) --set.elsewhere;
     simt::store_release(open.ino, 0u);  // [V4]
   }
-  simt::unlock(lock);
+  simt::unlock(set.lock);
   return released;
 }
 

@@ -243,6 +243,25 @@ TEST_P(WriteFilesTest, overlapping_writes_do_not_mix) {
   mount_again();
 }
 
+// Somebody else opens, changes and closes the file between the look at it and the opening.
+TEST_P(WriteFilesTest, a_file_is_opened_as_it_is_then) {
+  f2fs::Inode before{};
+  alone([&](const simt::Warp& warp) {
+    f2fs::Inode mine{};
+    const int error = resolve(warp, fs(), "/shared", LastLink::kFollow, mine);
+    if (warp.thread_rank() == 0) before = mine;
+    return error;
+  });
+  const int other = open_file("/shared", kOpenWriteOnly);
+  EXPECT_EQ(pwrite_file(other, std::string(5000, 'o'), 0), 5000);
+  EXPECT_EQ(alone([&](const simt::Warp& warp) { return close(warp, fs(), other); }), 0);
+  const auto fd = static_cast<int>(alone([&](const simt::Warp& warp) {
+    return detail::open_checked(warp, fs(), before, kOpenWriteOnly | kOpenAppend);
+  }));
+  EXPECT_EQ(pwrite_file(fd, "end", 0), 3);
+  EXPECT_EQ(contents("/shared"), std::string(5000, 'o') + "end");
+}
+
 TEST_P(WriteFilesTest, many_append_and_nothing_is_lost) {
   constexpr uint32_t kWarps = 4;
   constexpr uint32_t kRounds = 10;

@@ -109,5 +109,16 @@ TEST_F(PutTest, links_and_sizes) {
   EXPECT_EQ(run_gofs({"ln", volume_.path(), "/none", "/x"}).status, 1);
 }
 
+TEST_F(PutTest, sums_go_into_the_volume) {
+  std::ofstream(at("one")) << "1";
+  expect_fine({"put", at("one"), "/one"});
+  const std::string sums = run_gofs({"sum", volume_.path(), "/one"}).out;
+  expect_fine({"sum", "-r", "--into", "/sums"});
+  EXPECT_EQ(run_gofs({"cat", volume_.path(), "/sums"}).out, sums);
+  expect_fine({"sum", "/one", "--into", "/sums"});
+  EXPECT_EQ(run_gofs({"cat", volume_.path(), "/sums"}).out, sums) << "in place of the first";
+  EXPECT_EQ(run_gofs({"sum", volume_.path(), "-r", "--into", "/none/sums"}).status, 1);
+}
+
 }  // namespace
 }  // namespace gofs::cli_test

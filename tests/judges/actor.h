@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Does what a scenario says on a volume and on its model, and notes it in a history. Answers that
+// differ from the model's end the scenario with std::runtime_error.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "history.h"
+#include "model.h"
+#include "session.h"
+
+namespace gofs::judges {
+
+class Actor {
+ public:
+  /// All of them outlive it. `history` may be null: nothing is noted.
+  Actor(Session& session, Model& model, History* history, uint64_t seed)
+      : session_(session), model_(model), history_(history), random_(seed) {}
+
+  int open(const std::string& path, uint32_t flags, uint32_t mode = 0644);
+  void close(int fd);
+  /// At `offset`, or at the end where the descriptor appends. Bytes written: fewer than given only
+  /// where the volume is full.
+  uint64_t pwrite(int fd, uint64_t offset, std::string_view bytes);
+  void ftruncate(int fd, uint64_t size);
+  void truncate(const std::string& path, uint64_t size);
+  /// False: the volume is full.
+  bool mkdir(const std::string& path, uint32_t mode = 0755);
+  bool create(const std::string& path, uint32_t mode = 0644);
+  bool mknod(const std::string& path, uint32_t mode, uint32_t major = 0, uint32_t minor = 0);
+  bool symlink(const std::string& target, const std::string& path);
+  bool link(const std::string& existing, const std::string& path);
+  void unlink(const std::string& path);
+  void rmdir(const std::string& path);
+  void rename(const std::string& from, const std::string& to, uint32_t flags = 0);
+  void chmod(const std::string& path, uint32_t mode);
+  void chown(const std::string& path, uint32_t uid, uint32_t gid);
+  void utimens(const std::string& path, const f2fs::TimeStamp& accessed,
+               const f2fs::TimeStamp& modified);
+  void setxattr(const std::string& path, const std::string& name, const std::string& value,
+                uint32_t flags = 0);
+  void removexattr(const std::string& path, const std::string& name);
+  void sync();
+
+  /// A file with contents, made, written and closed.
+  void put(const std::string& path, std::string_view bytes);
+  /// Several teams of the volume at once, on open files: `work(team)` makes calls of the session
+  /// alone; then `note()` tells the model what they have done together.
+  void together(const std::string& what, uint32_t teams,
+                const std::function<void(uint32_t team)>& work, const std::function<void()>& note);
+
+  /// Bytes that no other call of this gives.
+  std::string bytes(size_t count);
+  uint64_t below(uint64_t limit) { return random_() % limit; }
+  Session& session() { return session_; }
+  Model& model() { return model_; }
+  uint32_t id_of(int fd) const { return files_.at(fd).id; }
+
+ private:
+  struct OpenFile {
+    uint32_t id;
+    uint32_t flags;
+  };
+  using Call = std::function<int64_t()>;
+  using Expect = std::function<int64_t(int64_t answer)>;
+  int64_t act(const std::string& what, OperationKind kind, const Call& call, const Expect& expect);
+  bool act_if_room(const std::string& what, const Call& call, const Call& expect);
+
+  Session& session_;
+  Model& model_;
+  History* const history_;
+  std::mt19937_64 random_;
+  std::map<int, OpenFile> files_;
+  uint64_t stamp_ = 0;
+};
+
+}  // namespace gofs::judges

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The crash explorer, with some of the cuts of each scenario; `gofs_crash --all` takes all of them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "explorer.h"
+#include "host/image/fsck_for_test.h"
+
+namespace gofs::judges {
+namespace {
+
+class CrashTest : public ::testing::TestWithParam<Scenario> {};
+
+INSTANTIATE_TEST_SUITE_P(All, CrashTest, ::testing::ValuesIn(all_scenarios()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(CrashTest, leaves_what_was_promised) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  ExplorerOptions options;
+  options.cuts_max = 10;
+  options.subsets = 3;
+  options.fsck_every = 3;
+  const ExplorerResult result = explore(GetParam(), options);
+  for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
+  EXPECT_GT(result.images, 0u);
+  EXPECT_GT(result.judged, 0u);
+}
+
+const Scenario& scenario_named(const std::string& name) {
+  static const std::vector<Scenario> all = all_scenarios();
+  return *std::find_if(all.begin(), all.end(),
+                       [&](const Scenario& one) { return one.name == name; });
+}
+
+TEST(CrashExplorer, runs_wide_warps) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  ExplorerOptions options;
+  options.width = 4;
+  options.cuts_max = 10;
+  for (const char* name : {"overwrite_parts", "truncate_down", "trees"}) {
+    const ExplorerResult result = explore(scenario_named(name), options);
+    for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
+  }
+}
+
+// An SSD that ignores flushes loses what was promised, and the explorer has to see it.
+TEST(CrashExplorer, finds_what_a_lying_ssd_loses) {
+  ExplorerOptions options;
+  options.flushes_lie = true;
+  options.fsck_every = 0;
+  for (const char* name : {"create", "overwrite", "many_inodes"}) {
+    EXPECT_FALSE(explore(scenario_named(name), options).failures.empty()) << name;
+  }
+}
+
+// What is drawn from a seed is drawn again.
+TEST(CrashExplorer, repeats_a_cut) {
+  ExplorerOptions options;
+  options.flushes_lie = true;
+  options.fsck_every = 0;
+  options.failures_max = 1;
+  const ExplorerResult first = explore(scenario_named("create"), options);
+  ASSERT_EQ(first.failures.size(), 1u);
+  const std::string& words = first.failures.front();
+  const auto number_behind = [&](const std::string& option) {
+    return static_cast<uint32_t>(std::stoul(words.substr(words.find(option) + option.size())));
+  };
+  options.cut = number_behind("--cut ");
+  options.subset = number_behind("--subset ");
+  const ExplorerResult again = explore(scenario_named("create"), options);
+  ASSERT_EQ(again.failures.size(), 1u);
+  EXPECT_EQ(again.images, 1u);
+}
+
+}  // namespace
+}  // namespace gofs::judges

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The differential test for a few seconds; gofs_differential goes on for as long as one likes.
+#include "differential.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+#include "disk.h"
+#include "host/image/fsck_for_test.h"
+#include "walker.h"
+
+namespace gofs::judges {
+namespace {
+
+uint64_t some_seed() {
+  const char* const wanted = std::getenv("GOFS_SEED");
+  return wanted != nullptr ? std::strtoull(wanted, nullptr, 0) : std::random_device()();
+}
+
+void expect_no_difference(DifferentialOptions options) {
+  options.seed = some_seed();
+  const DifferentialResult result = run_differential(options);
+  EXPECT_EQ(result.difference, "");
+  EXPECT_GE(result.operations, options.operations);
+}
+
+TEST(DifferentialTest, one_thread_does_what_the_model_does) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  DifferentialOptions options;
+  options.operations = 4000;
+  expect_no_difference(options);
+}
+
+TEST(DifferentialTest, several_threads_do_what_their_models_do) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  DifferentialOptions options;
+  options.operations = 3000;
+  options.threads = 4;
+  options.check_every = 200;
+  options.checks_per_mount = 2;
+  expect_no_difference(options);
+}
+
+TEST(DifferentialTest, little_memory_makes_no_difference) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  DifferentialOptions options;
+  options.operations = 1500;
+  options.threads = 2;
+  options.cache_pages = 128;
+  expect_no_difference(options);
+}
+
+TEST(DifferentialTest, wide_warps_do_what_the_model_does) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  DifferentialOptions options;
+  options.operations = 600;
+  options.width = 4;
+  options.threads = 2;
+  expect_no_difference(options);
+}
+
+// The judge itself: whatever is changed behind the model's back has to be seen.
+TEST(DifferentialTest, what_the_model_did_not_do_is_a_difference) {
+  GOFS_NEED_TOOL("mkfs.f2fs");
+  const std::vector<uint8_t> empty = make_empty_volume(uint64_t{64} << 20);
+  const std::function<int(Session&)> changes[] = {
+      [](Session& session) { return session.chmod("/thread0", 0123); },
+      [](Session& session) { return session.chown("/thread0/file", 5, 6); },
+      [](Session& session) { return session.mkdir("/thread0/nobody's", 0700); },
+      [](Session& session) { return session.link("/thread0/file", "/thread0/link"); },
+      [](Session& session) { return session.truncate("/thread0/file", 1); },
+      [](Session& session) { return session.setxattr("/thread0/file", "user.x", "y", 0); },
+      [](Session& session) {
+        return session.utimens("/thread0/file", {1, 2}, {3, 4});
+      },
+      [](Session& session) {
+        const int fd = session.open("/thread0/file", vfs::kOpenWriteOnly);
+        const int64_t written = session.pwrite(fd, "z", 2);
+        return written == 1 ? session.close(fd) : -1;
+      },
+  };
+  for (const auto& change : changes) {
+    Disk disk(empty);
+    Session session(disk.data(), disk.bytes(), {});
+    Walker walker(1, 0);
+    walker.enter(session);
+    walker.put_file("file", "abcdef");
+    for (uint32_t i = 0; i < 100; ++i) walker.step();
+    walker.put_file("file", "ghijkl");
+    walker.check();
+    EXPECT_EQ(change(session), 0);
+    EXPECT_THROW(walker.check(), Difference);
+  }
+}
+
+}  // namespace
+}  // namespace gofs::judges

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "disk.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+
+#include "host/image/fsck_for_test.h"
+
+namespace gofs::judges {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+std::string temporary_path() {
+  const bool in_memory = std::filesystem::is_directory("/dev/shm");
+  std::string path =
+      (in_memory ? std::string("/dev/shm") : std::filesystem::temp_directory_path().string()) +
+      "/gofs-judge-XXXXXX";
+  const int fd = mkstemp(path.data());
+  if (fd < 0) fail(path);
+  close(fd);
+  return path;
+}
+
+}  // namespace
+
+std::vector<uint8_t> make_empty_volume(uint64_t bytes) {
+  const image::TemporaryPath file;
+  std::filesystem::resize_file(file.path(), bytes);
+  const auto made = image::run_tool("mkfs.f2fs -q '" + file.path() + "'");
+  if (made.exit_code != 0) throw std::runtime_error("mkfs.f2fs: " + made.output);
+  std::vector<uint8_t> volume(bytes);
+  std::ifstream(file.path(), std::ios::binary)
+      .read(reinterpret_cast<char*>(volume.data()), static_cast<std::streamsize>(bytes));
+  return volume;
+}
+
+Disk::Disk(const std::vector<uint8_t>& base) : base_(base), path_(temporary_path()) {
+  const int fd = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) fail(path_);
+  void* memory = MAP_FAILED;
+  if (::ftruncate(fd, static_cast<off_t>(base.size())) == 0) {
+    memory = ::mmap(nullptr, base.size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
+  ::close(fd);
+  if (memory == MAP_FAILED) fail(path_);
+  data_ = static_cast<uint8_t*>(memory);
+  // Most of an empty volume is zeros, and needs no room.
+  constexpr size_t kPage = 4096;
+  for (size_t at = 0; at < base.size(); at += kPage) {
+    const auto begin = base.begin() + static_cast<ptrdiff_t>(at);
+    const auto end = begin + static_cast<ptrdiff_t>(std::min(kPage, base.size() - at));
+    if (std::any_of(begin, end, [](uint8_t byte) { return byte != 0; })) {
+      std::copy(begin, end, data_ + at);
+    }
+  }
+}
+
+Disk::~Disk() {
+  ::munmap(data_, base_.size());
+  ::unlink(path_.c_str());
+}
+
+void Disk::put_back(const ssd::WriteTrace& trace) {
+  for (const ssd::LoggedCommand& command : trace.commands) {
+    std::copy_n(base_.begin() + static_cast<ptrdiff_t>(command.offset), command.bytes,
+                data_ + command.offset);
+  }
+}
+
+void Disk::save(const std::string& path) const {
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(data_), static_cast<std::streamsize>(base_.size()));
+}
+
+std::string Disk::complaints(bool torn) const {
+  const auto verdict = image::fsck_is_clean(path_, torn ? "Invalid CP CRC" : "");
+  return verdict ? std::string() : verdict.message();
+}
+
+}  // namespace gofs::judges

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Volumes for judges: what mkfs.f2fs makes, and images that fsck.f2fs can look at while they are in
+// memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ssd/power_cut.h"
+
+namespace gofs::judges {
+
+/// An empty volume. Throws std::runtime_error.
+std::vector<uint8_t> make_empty_volume(uint64_t bytes);
+
+/// An image that begins as a copy of another and can be made that again. A file in memory.
+class Disk {
+ public:
+  /// `base` outlives it.
+  explicit Disk(const std::vector<uint8_t>& base);
+  ~Disk();
+  Disk(const Disk&) = delete;
+  Disk& operator=(const Disk&) = delete;
+
+  uint8_t* data() { return data_; }
+  uint64_t bytes() const { return base_.size(); }
+  /// Undoes what the commands of a trace did, whatever of it took place.
+  void put_back(const ssd::WriteTrace& trace);
+  std::vector<uint8_t> copy() const { return {data_, data_ + base_.size()}; }
+  void save(const std::string& path) const;
+
+  /// What fsck.f2fs complains about, or nothing. `torn`: one checkpoint may be half written.
+  std::string complaints(bool torn) const;
+
+ private:
+  const std::vector<uint8_t>& base_;
+  std::string path_;
+  uint8_t* data_ = nullptr;
+};
+
+}  // namespace gofs::judges

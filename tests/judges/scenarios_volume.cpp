@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scenarios about the volume as a whole: checkpoints, what is full, what goes on for long. Those of
+// fsync and of garbage collection belong here.
+#include <algorithm>
+
+#include "scenario.h"
+
+namespace gofs::judges {
+
+namespace {
+
+constexpr uint32_t kNewFile = vfs::kOpenReadWrite | vfs::kOpenCreate;
+constexpr uint64_t kBlock = kBlockBytes;
+
+void nothing_at_all(Actor&) {}
+
+void syncs_of_nothing(Actor& actor) {
+  for (uint32_t i = 0; i < 3; ++i) actor.sync();
+  actor.mkdir("/dir");
+  for (uint32_t i = 0; i < 3; ++i) actor.sync();
+}
+
+void a_sync_after_everything(Actor& actor) {
+  for (uint32_t i = 0; i < 12; ++i) {
+    actor.put("/file" + std::to_string(i), actor.bytes(2000 * i));
+    actor.sync();
+  }
+}
+
+/// All is in memory until the volume is unmounted.
+void no_sync(Actor& actor) {
+  actor.mkdir("/dir");
+  for (uint32_t i = 0; i < 40; ++i) {
+    actor.put("/dir/file" + std::to_string(i), actor.bytes(3 * kBlock));
+  }
+}
+
+/// More inodes than the journals of a checkpoint have room for.
+void many_inodes(Actor& actor) {
+  actor.mkdir("/dir");
+  for (uint32_t i = 0; i < 120; ++i) actor.create("/dir/file" + std::to_string(i));
+  actor.sync();
+  for (uint32_t i = 0; i < 120; ++i) actor.chmod("/dir/file" + std::to_string(i), 0600);
+  actor.sync();
+  for (uint32_t i = 0; i < 120; i += 3) actor.chmod("/dir/file" + std::to_string(i), 0640);
+}
+
+/// Checkpoints come by themselves, in the middle of what is gradual too.
+void little_memory(Actor& actor) {
+  for (uint32_t i = 0; i < 12; ++i) {
+    const std::string dir = "/dir" + std::to_string(i);
+    actor.mkdir(dir);
+    for (uint32_t k = 0; k < 8; ++k) {
+      actor.put(dir + "/file" + std::to_string(k), actor.bytes(100 + 1000 * k));
+    }
+  }
+}
+
+void little_memory_large_files(Actor& actor) {
+  for (uint32_t i = 0; i < 3; ++i) {
+    const int fd = actor.open("/sparse" + std::to_string(i), kNewFile);
+    for (uint32_t k = 0; k < 12; ++k) {
+      actor.pwrite(fd, (900 + 1018 * uint64_t{k}) * kBlock, actor.bytes(2 * kBlock));
+    }
+    actor.ftruncate(fd, 4000 * kBlock);
+    actor.close(fd);
+  }
+}
+
+void grown_old(Actor& actor) {
+  for (uint32_t i = 0; i < 60; ++i) {
+    actor.put("/old" + std::to_string(i), actor.bytes(1 + 1500 * (i % 9)));
+    if (i % 10 == 9) actor.sync();
+  }
+}
+
+/// One thing and another, as luck has it.
+void anything(Actor& actor) {
+  std::vector<std::string> files;
+  for (uint32_t i = 0; i < 60; ++i) files.push_back("/old" + std::to_string(i));
+  for (uint32_t i = 0; i < 60; ++i) {
+    const std::string path = files[actor.below(files.size())];
+    switch (actor.below(8)) {
+      case 0:
+        files.push_back("/new" + std::to_string(i));
+        actor.put(files.back(), actor.bytes(actor.below(9000)));
+        break;
+      case 1:
+        actor.truncate(path, actor.below(20000));
+        break;
+      case 2:
+        actor.chmod(path, static_cast<uint32_t>(actor.below(01000)));
+        break;
+      case 3:
+        actor.setxattr(path, "user.x", actor.bytes(actor.below(500)));
+        break;
+      case 4:
+        files.push_back("/linked" + std::to_string(i));
+        actor.link(path, files.back());
+        break;
+      case 5:
+        actor.sync();
+        break;
+      default: {
+        const int fd = actor.open(path, vfs::kOpenReadWrite);
+        actor.pwrite(fd, actor.below(30000), actor.bytes(1 + actor.below(10000)));
+        actor.close(fd);
+      }
+    }
+  }
+}
+
+/// Takes all that users may have but for about `spare` blocks.
+void fill(Actor& actor, uint64_t spare) {
+  const int fd = actor.open("/filling", kNewFile);
+  uint64_t at = 0;
+  for (;;) {
+    const uint64_t left = actor.session().statfs().blocks_free;
+    if (left <= spare + 8) break;
+    const uint64_t blocks = std::min<uint64_t>(left - spare - 8, 512);
+    const std::string bytes = actor.bytes(blocks * kBlock);
+    const uint64_t written = actor.pwrite(fd, at, bytes);
+    at += written;
+    if (written != bytes.size()) break;
+  }
+  actor.close(fd);
+}
+
+void nearly_full(Actor& actor) { fill(actor, 40); }
+
+/// Until there is no room, and a little beyond.
+void fill_the_rest(Actor& actor) {
+  for (uint32_t i = 0; i < 24; ++i) {
+    const std::string path = "/last" + std::to_string(i);
+    if (!actor.create(path)) break;
+    const int fd = actor.open(path, vfs::kOpenReadWrite);
+    actor.pwrite(fd, 0, actor.bytes(2 * kBlock));
+    actor.close(fd);
+    if (i % 6 == 5) actor.sync();
+  }
+  actor.truncate("/filling", 100 * kBlock);
+  actor.sync();
+  actor.put("/room again", actor.bytes(5 * kBlock));
+}
+
+void overwrite_when_full(Actor& actor) {
+  const int fd = actor.open("/filling", vfs::kOpenReadWrite);
+  for (uint32_t i = 0; i < 30; ++i) {
+    actor.pwrite(fd, actor.below(500) * kBlock, actor.bytes(2 * kBlock));
+    if (i % 8 == 7) actor.sync();
+  }
+  actor.close(fd);
+}
+
+constexpr Scenario kVolume[] = {
+    {"nothing_at_all", nothing_at_all},
+    {"syncs_of_nothing", syncs_of_nothing},
+    {"a_sync_after_everything", a_sync_after_everything},
+    {"no_sync", no_sync},
+    {"many_inodes", many_inodes},
+    {"little_memory", little_memory, nullptr, 64},
+    {"little_memory_large_files", little_memory_large_files, nullptr, 64},
+    {"anything", anything, grown_old},
+    {"anything_in_little_memory", anything, grown_old, 64},
+    {"fill_the_rest", fill_the_rest, nearly_full},
+    {"overwrite_when_full", overwrite_when_full, nearly_full},
+};
+
+}  // namespace
+
+std::span<const Scenario> volume_scenarios() { return kVolume; }
+
+std::vector<Scenario> all_scenarios() {
+  std::vector<Scenario> all;
+  for (const auto& some : {file_scenarios(), name_scenarios(), volume_scenarios()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+}  // namespace gofs::judges
