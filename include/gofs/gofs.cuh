@@ -27,6 +27,7 @@
 
 #include "vfs/async.h"
 #include "vfs/batch_list.h"
+#include "vfs/fallocate.h"
 #include "vfs/metadata.h"
 #include "vfs/open.h"
 #include "vfs/read_together.h"
@@ -42,6 +43,9 @@ using f2fs::TimeStamp;
 using vfs::BatchFile;
 using vfs::FilesystemStat;
 using vfs::IoVector;
+using vfs::kFallocateKeepSize;
+using vfs::kFallocatePunchHole;
+using vfs::kFallocateZeroRange;
 using vfs::kIoVectorsMax;
 using vfs::kKeepId;
 using vfs::kMayExecute;
@@ -514,6 +518,20 @@ __device__ int ftruncate(const Group& group, VolumeHandle vol, int fd, uint64_t 
   return static_cast<int>(device_detail::scope(group).once(
       vol,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::ftruncate(warp, *vol, fd, size); }));
+}
+
+/// fallocate(2): sees to it that `bytes` bytes at `offset` can be written without any more room on
+/// the volume, and with `mode` 0 that the file reaches to their end; with kFallocateKeepSize the
+/// size stays, with kFallocateZeroRange what is there becomes zeros, and
+/// kFallocatePunchHole | kFallocateKeepSize makes a hole. 0 or a negative errno: -EOPNOTSUPP for
+/// other modes, -ENOSPC before anything is changed.
+template <typename Group>
+__device__ int fallocate(const Group& group, VolumeHandle vol, int fd, uint32_t mode,
+                         uint64_t offset, uint64_t bytes) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::fallocate(warp, *vol, fd, mode, offset, bytes);
+      }));
 }
 
 /// The permissions of `mode`; an access list follows them.

@@ -158,6 +158,11 @@ class Volume {
   /// The file gets shorter, or longer with zeros.
   Expected<void> truncate(const std::string& path, uint64_t size);
   Expected<void> ftruncate(int fd, uint64_t size);
+  /// fallocate(2), with the modes of <fcntl.h>: 0 or FALLOC_FL_KEEP_SIZE reserve what the range
+  /// lacks, FALLOC_FL_ZERO_RANGE (with or without KEEP_SIZE) also makes zeros of it, and
+  /// FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE makes a hole. EOPNOTSUPP for others; ENOSPC before
+  /// anything is changed.
+  Expected<void> fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes);
   /// The permissions of `mode`; an access list follows them.
   Expected<void> chmod(const std::string& path, uint32_t mode);
   Expected<void> fchmod(int fd, uint32_t mode);

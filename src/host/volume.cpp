@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gofs/volume.hpp"
 
+#include <linux/falloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -285,6 +286,19 @@ Expected<void> Volume::truncate(const std::string& path, uint64_t size) {
 
 Expected<void> Volume::ftruncate(int fd, uint64_t size) {
   return change(*state_, {.kind = CallKind::kFtruncate, .descriptor = fd, .bytes = size}, nullptr);
+}
+
+Expected<void> Volume::fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) {
+  static_assert(FALLOC_FL_KEEP_SIZE == vfs::kFallocateKeepSize &&
+                FALLOC_FL_PUNCH_HOLE == vfs::kFallocatePunchHole &&
+                FALLOC_FL_ZERO_RANGE == vfs::kFallocateZeroRange);
+  return change(*state_,
+                {.kind = CallKind::kFallocate,
+                 .flags = mode,
+                 .descriptor = fd,
+                 .bytes = bytes,
+                 .offset = static_cast<int64_t>(offset)},
+                nullptr);
 }
 
 Expected<void> Volume::chmod(const std::string& path, uint32_t mode) {

@@ -77,42 +77,63 @@ GOFS_NOINLINE GOFS_HD inline int drop_powers(simt::AnyWarp auto warp, Filesystem
   return apply_change(warp, fs, ino, change);
 }
 
-/// Writes `bytes` (not 0) at `offset`; what that needs is locked. Collective, uniform. Bytes
-/// written, or a negative errno if there are none.
-GOFS_NOINLINE GOFS_HD inline int64_t write_locked(simt::AnyWarp auto warp, Filesystem& fs,
-                                                  f2fs::Inode& inode, const uint8_t* source,
-                                                  uint64_t bytes, uint64_t offset) {
-  constexpr uint32_t kPages = f2fs::kPagesToPrepareWrite + f2fs::kPagesToWriteRun + 1;
-  const uint64_t end = offset + bytes;
-  uint64_t done = 0;
-  while (done < bytes) {
-    // A block a lane, from where the last round ended.
-    const uint64_t at = offset + done;
-    const uint64_t first = at >> kBlockShift;
-    const uint64_t from = simt::max(at, (first + warp.thread_rank()) << kBlockShift);
-    const uint64_t to = simt::min(end, (first + warp.thread_rank() + 1) << kBlockShift);
+/// The first operation of a write of [offset, end), or what comes first in it. Collective, uniform,
+/// inside the gate. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int begin_write(simt::AnyWarp auto warp, Filesystem& fs,
+                                             f2fs::Inode& inode, uint64_t offset, uint64_t end,
+                                             const f2fs::TimeStamp& now) {
+  const int error = drop_powers(warp, fs, inode.ino, now);
+  if (error < 0) return error;
+  return f2fs::prepare_write(warp, fs.volume, *fs.writer, fs.pool, inode, offset, end, now);
+}
+
+/// Pages that begin_write() changes at most.
+inline constexpr uint32_t kPagesToBeginWrite = f2fs::kPagesToPrepareWrite + 1;
+
+/// A write of `bytes` (not 0) at `offset`, which is locked, or the share in it of one of several
+/// warps: rounds of a block a lane, each an operation; every `warp_count`-th, from `warp_index` on.
+struct WriteShare {
+  const uint8_t* source;
+  uint64_t bytes;
+  uint64_t offset;
+  uint32_t warp_index;
+  uint32_t warp_count;
+  bool begins;  // with begin_write(), which another has not called
+};
+
+/// Collective, uniform. Where, in bytes from `offset` on, it could not go on.
+GOFS_NOINLINE GOFS_HD inline IoFailure write_striped(simt::AnyWarp auto warp, Filesystem& fs,
+                                                     f2fs::Inode& inode, const WriteShare& share) {
+  constexpr uint32_t kPages = kPagesToBeginWrite + f2fs::kPagesToWriteRun;
+  const uint64_t end = share.offset + share.bytes;
+  const uint64_t step = uint64_t{share.warp_count} * warp.size();
+  uint64_t first = (share.offset >> kBlockShift) + uint64_t{share.warp_index} * warp.size();
+  for (bool begins = share.begins; first << kBlockShift < end; first += step) {
+    // A block a lane, from where the round begins.
+    const uint64_t block = first + warp.thread_rank();
+    const uint64_t from = simt::max(share.offset, block << kBlockShift);
+    const uint64_t to = simt::min(end, (block + 1) << kBlockShift);
     const bool mine = from < to;
     const f2fs::WritePiece piece{from, mine ? static_cast<uint32_t>(to - from) : 0,
-                                 source + (from - offset)};
-    const uint64_t next = simt::min(end, (first + warp.size()) << kBlockShift);
+                                 share.source + (from - share.offset)};
     const int error = operate(warp, fs, kPages, [&] {
       const f2fs::TimeStamp now = time_now(fs);
-      int failed = 0;
-      if (done == 0) {
-        failed = drop_powers(warp, fs, inode.ino, now);
-        if (failed == 0) {
-          failed =
-              f2fs::prepare_write(warp, fs.volume, *fs.writer, fs.pool, inode, offset, end, now);
-        }
-      }
-      if (failed < 0) return failed;
+      const int begun = begins ? begin_write(warp, fs, inode, share.offset, end, now) : 0;
+      if (begun < 0) return begun;
       return f2fs::write_pieces(warp, fs.volume, *fs.writer, fs.pool, warp.ballot(mine), inode,
                                 piece, now);
     });
-    if (error < 0) return done != 0 ? static_cast<int64_t>(done) : error;
-    done = next - offset;
+    if (error < 0) return {warp.shfl(from, 0) - share.offset, error};
+    begins = false;
   }
-  return static_cast<int64_t>(done);
+  return {kOffsetMax, 0};
+}
+
+/// Writes `bytes` (not 0) at `offset`; what that needs is locked. Collective, uniform. Bytes
+/// written, or a negative errno if there are none.
+GOFS_HD inline int64_t write_locked(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode,
+                                    const uint8_t* source, uint64_t bytes, uint64_t offset) {
+  return io_outcome(bytes, write_striped(warp, fs, inode, {source, bytes, offset, 0, 1, true}));
 }
 
 /// Writes at `offset`, or where `append`, at the end, which `offset` then becomes. Collective,
@@ -131,6 +152,21 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_open(simt::AnyWarp auto warp, Filesys
   }
   unlock_exclusive(warp, open.lock, hold);
   return result;
+}
+
+/// Makes a file shorter that the caller has for himself from there on, whose powers are gone.
+/// Collective, uniform.
+GOFS_HD inline int cut_locked(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode,
+                              uint64_t size) {
+  int error = 0;
+  for (bool more = true; more && error == 0;) {
+    more = false;
+    error = operate(warp, fs, f2fs::kPagesToTruncate, [&] {
+      return f2fs::truncate_file(warp, fs.volume, *fs.writer, fs.pool, inode, size, time_now(fs),
+                                 more);
+    });
+  }
+  return error;
 }
 
 /// Sets the size of an open file, in as many portions as it takes. Collective, uniform.
