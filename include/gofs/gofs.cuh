@@ -32,6 +32,7 @@
 #include "vfs/open.h"
 #include "vfs/read_together.h"
 #include "vfs/set_xattr.h"
+#include "vfs/write_together.h"
 
 namespace gofs {
 
@@ -115,6 +116,13 @@ class ThisThread {
     if (here.size() == 32) return vfs::pread_lanes(simt::Warp::full(), *vol, request);
     return device_detail::pread_diverged(here, *vol, request);
   }
+  __device__ int64_t pwrite(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes,
+                            uint64_t offset) const {
+    return vfs::pwrite(simt::PartialWarp::single(), *vol, fd, buffer, bytes, offset);
+  }
+  __device__ int64_t write(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes) const {
+    return vfs::write(simt::PartialWarp::single(), *vol, fd, buffer, bytes);
+  }
   /// Calls `work(warp, index, count)` with every warp of the group; sum of the answers.
   template <typename Work>
   __device__ int64_t share(VolumeHandle, Work work) const {
@@ -133,6 +141,13 @@ class ThisWarp {
   __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                            uint64_t offset) const {
     return vfs::pread(simt::Warp::full(), *vol, fd, buffer, bytes, offset);
+  }
+  __device__ int64_t pwrite(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes,
+                            uint64_t offset) const {
+    return vfs::pwrite(simt::Warp::full(), *vol, fd, buffer, bytes, offset);
+  }
+  __device__ int64_t write(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes) const {
+    return vfs::write(simt::Warp::full(), *vol, fd, buffer, bytes);
   }
   template <typename Work>
   __device__ int64_t share(VolumeHandle, Work work) const {
@@ -182,6 +197,21 @@ class ThisBlock {
       return vfs::pread_together(crew, *vol, shared, fd, buffer, bytes, offset);
     });
   }
+  __device__ int64_t pwrite(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes,
+                            uint64_t offset) const {
+    __shared__ vfs::SharedWrite shared;
+    return device_detail::with_block_warp([&](simt::AnyWarp auto warp) {
+      const auto crew = simt::BlockCrew<decltype(warp)>::current(warp);
+      return vfs::pwrite_together(crew, *vol, shared, fd, buffer, bytes, offset);
+    });
+  }
+  __device__ int64_t write(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes) const {
+    __shared__ vfs::SharedWrite shared;
+    return device_detail::with_block_warp([&](simt::AnyWarp auto warp) {
+      const auto crew = simt::BlockCrew<decltype(warp)>::current(warp);
+      return vfs::write_together(crew, *vol, shared, fd, buffer, bytes);
+    });
+  }
 };
 
 /// All threads of a kernel launched with cudaLaunchCooperativeKernel, blocks of whole warps.
@@ -216,10 +246,21 @@ class ThisGrid {
 
   __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                            uint64_t offset) const {
+    return vfs::pread_together(crew(vol), *vol, vol->grid.read, fd, buffer, bytes, offset);
+  }
+  __device__ int64_t pwrite(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes,
+                            uint64_t offset) const {
+    return vfs::pwrite_together(crew(vol), *vol, vol->grid.write, fd, buffer, bytes, offset);
+  }
+  __device__ int64_t write(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes) const {
+    return vfs::write_together(crew(vol), *vol, vol->grid.write, fd, buffer, bytes);
+  }
+
+ private:
+  __device__ static simt::GridCrew crew(VolumeHandle vol) {
     const auto grid = cooperative_groups::this_grid();
-    const simt::GridCrew crew(simt::Warp::full(), static_cast<uint32_t>(grid.thread_rank() / 32),
-                              static_cast<uint32_t>(grid.size() / 32), vol->grid.point);
-    return vfs::pread_together(crew, *vol, vol->grid.read, fd, buffer, bytes, offset);
+    return {simt::Warp::full(), static_cast<uint32_t>(grid.thread_rank() / 32),
+            static_cast<uint32_t>(grid.size() / 32), vol->grid.point};
   }
 };
 
@@ -454,14 +495,12 @@ __device__ int64_t flistxattr(const Group& group, VolumeHandle vol, int fd, char
 
 /// pwrite(2) of `bytes` at `offset`; zero copy where `buffer` is aligned to 4 bytes and the range
 /// to blocks. Bytes written, fewer than asked only where the volume is full or the SSD fails in
-/// between; or a negative errno. A descriptor that was opened to append writes at the end. One warp
-/// of the group writes.
+/// between; or a negative errno. A descriptor that was opened to append writes at the end. All
+/// warps of the group write parts of the range, which nobody else reads or writes meanwhile.
 template <typename Group>
 __device__ int64_t pwrite(const Group& group, VolumeHandle vol, int fd, const void* buffer,
                           uint64_t bytes, uint64_t offset) {
-  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
-    return vfs::pwrite(warp, *vol, fd, buffer, bytes, offset);
-  });
+  return device_detail::scope(group).pwrite(vol, fd, buffer, bytes, offset);
 }
 
 /// pwrite at the descriptor's position, which moves past what was asked for. Groups that write at
@@ -469,8 +508,7 @@ __device__ int64_t pwrite(const Group& group, VolumeHandle vol, int fd, const vo
 template <typename Group>
 __device__ int64_t write(const Group& group, VolumeHandle vol, int fd, const void* buffer,
                          uint64_t bytes) {
-  return device_detail::scope(group).once(
-      vol, [&](simt::AnyWarp auto warp) { return vfs::write(warp, *vol, fd, buffer, bytes); });
+  return device_detail::scope(group).write(vol, fd, buffer, bytes);
 }
 
 /// mkdir(2). 0 or a negative errno; so the next ones.
