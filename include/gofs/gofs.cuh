@@ -26,6 +26,7 @@
 #include <cooperative_groups.h>
 
 #include "vfs/async.h"
+#include "vfs/batch_create.h"
 #include "vfs/batch_list.h"
 #include "vfs/fallocate.h"
 #include "vfs/metadata.h"
@@ -786,6 +787,54 @@ __device__ int64_t batch_read(const Group& group, VolumeHandle vol, int bd, void
       vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
         return static_cast<int64_t>(vfs::read_batch(
             warp, *vol, table, *batch, static_cast<uint8_t*>(buffer), offsets, index, warps));
+      });
+}
+
+/// Makes `count` files with `mode` in the directory `path`, those of `names` (NUL-terminated,
+/// without slashes), and opens them as a batch. With a `buffer`, file i comes with the bytes[i]
+/// bytes at `buffer + offsets[i]`, and is there with all of them or, after a crash, not at all;
+/// best are buffers and offsets that are multiples of 4. All warps of the group share the work;
+/// others that change the directory wait until all is done. A batch descriptor, or a negative
+/// errno, and nothing was made. A file that cannot be made has its error in batch_file(): -EEXIST,
+/// -ENOSPC, ...
+template <typename Group>
+__device__ int batch_create(const Group& group, VolumeHandle vol, const char* path,
+                            const char* const* names, uint32_t count, uint32_t mode = 0666,
+                            const void* buffer = nullptr, const uint64_t* offsets = nullptr,
+                            const uint64_t* bytes = nullptr) {
+  const auto& scope = device_detail::scope(group);
+  const vfs::BatchCreation creation{
+      path, names, count, mode, static_cast<const uint8_t*>(buffer), offsets, bytes};
+  const auto bd = static_cast<int>(scope.once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+    return vfs::begin_creation(warp, *vol, creation);
+  }));
+  if (bd < 0) return bd;
+  vfs::Batch& batch = vol->batches->batches[bd];
+  scope.share(vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
+    vfs::create_batch(warp, *vol, batch, creation, index, warps);
+    return 0;
+  });
+  scope.once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+    vfs::end_creation(warp, *vol, batch);
+    return 0;
+  });
+  return bd;
+}
+
+/// Writes the first bytes[i] bytes of each file i of a batch from `buffer + offsets[i]`; a file
+/// that is longer keeps the rest. Bytes written, or -EBADF; what went wrong with a single file is
+/// in batch_file().error. Nobody reads the batch meanwhile.
+template <typename Group>
+__device__ int64_t batch_write(const Group& group, VolumeHandle vol, int bd, const void* buffer,
+                               const uint64_t* offsets, const uint64_t* bytes) {
+  vfs::BatchTable& table = *vol->batches;
+  vfs::Batch* batch = vfs::find_batch_descriptor(table, bd);
+  if (batch == nullptr) return -EBADF;
+  return device_detail::scope(group).share(
+      vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
+        return static_cast<int64_t>(vfs::write_batch(warp, *vol, table, *batch,
+                                                     static_cast<const uint8_t*>(buffer), offsets,
+                                                     bytes, index, warps));
       });
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "host/create_files.h"
 #include "host/messages.h"
 #include "host/volume_state.h"
 
@@ -261,6 +262,11 @@ Expected<uint64_t> Volume::pwrite(int fd, const void* buffer, uint64_t bytes, ui
 Expected<uint64_t> Volume::write(int fd, const void* buffer, uint64_t bytes) {
   if (bytes > vfs::kOffsetMax) return host::make_error(EINVAL, state_->descriptor_name(fd));
   return write_all(*state_, CallKind::kWrite, fd, buffer, bytes, 0);
+}
+
+Expected<std::vector<int>> Volume::batch_create(const std::string& path,
+                                                const std::vector<NewFile>& files, uint32_t mode) {
+  return host::create_files(*state_, path, files, mode);
 }
 
 Expected<void> Volume::mkdir(const std::string& path, uint32_t mode) {
