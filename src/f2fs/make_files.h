@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Regular files that are made with all that they hold, a file a lane: their data is written before
-// anything refers to it, and a name that is entered afterwards leads to the whole file or, after a
-// crash, is not there. Nobody else can have such a file open, so nothing is locked for it.
+// Regular files, and symbolic links, that are made with all that they hold, a file a lane: their
+// data is written before anything refers to it, and a name that is entered afterwards leads to the
+// whole file or, after a crash, is not there. Nobody else can have such a file open, so nothing is
+// locked for it.
 #pragma once
 
 #include "f2fs/make_inode.h"
@@ -30,7 +31,8 @@ GOFS_HD inline void fill_contents(const Volume& volume, const NewContents& conte
   const uint32_t blocks = new_file_blocks(volume, contents.bytes);
   inode.i_size = contents.bytes;
   if (blocks != 0) {
-    inode.i_inline = static_cast<uint8_t>(inode.i_inline & ~uint32_t{format::kInlineData});
+    inode.i_inline = static_cast<uint8_t>(
+        inode.i_inline & ~(uint32_t{format::kInlineData} | format::kInlineDataExist));
     inode.i_blocks = inode.i_blocks + blocks;
   } else if (contents.bytes != 0) {
     inode.i_inline = static_cast<uint8_t>(inode.i_inline | format::kInlineDataExist);
@@ -124,7 +126,8 @@ GOFS_NOINLINE GOFS_HD inline int write_new_files(simt::AnyWarp auto warp, Volume
 
 }  // namespace detail
 
-/// Removes again what make_files() has made, of `bytes` bytes, and nobody refers to. Collective.
+/// Removes again what make_files() has made, of `bytes` bytes, or make_inodes() (0), and nobody
+/// refers to. Collective.
 GOFS_NOINLINE GOFS_HD inline void unmake_files(simt::AnyWarp auto warp, Volume& volume,
                                                Writer& writer, uint32_t lanes, uint32_t ino,
                                                uint64_t bytes) {
@@ -147,10 +150,11 @@ GOFS_NOINLINE GOFS_HD inline void unmake_files(simt::AnyWarp auto warp, Volume& 
   (void)remove_nodes(warp, volume, writer, lanes, ino);
 }
 
-/// Makes a regular file with `contents` for each lane in `lanes`, to be entered in `parent`; no
-/// more than its inode has addresses for. Collective, inside the gate; the caller holds no spare
-/// blocks. Per lane 0 and `ino`, or a negative errno, with nothing made: -EFBIG (the contents),
-/// -ENOSPC, -EBUSY, what the device says. Pages: kPagesToMakeInode for each lane.
+/// Makes a regular file with `contents` for each lane in `lanes`, or a symbolic link to the target
+/// that they are, to be entered in `parent`; no more than its inode has addresses for. Collective,
+/// inside the gate; the caller holds no spare blocks. Per lane 0 and `ino`, or a negative errno,
+/// with nothing made: -EFBIG (the contents), -ENOSPC, -EBUSY, what the device says. Pages:
+/// kPagesToMakeInode for each lane.
 GOFS_NOINLINE GOFS_HD inline int make_files(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                                             const PagePool& pool, uint32_t lanes,
                                             const Inode& parent, const NewInode& wanted,

@@ -7,7 +7,7 @@
 
 #include "f2fs/change_directory.h"
 #include "f2fs/links.h"
-#include "f2fs/make_inode.h"
+#include "f2fs/make_files.h"
 #include "vfs/change_attributes.h"
 #include "vfs/parent.h"
 
@@ -102,7 +102,16 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
   inherit(fs.credentials, directory, wanted);
   const bool is_directory = (file.mode & format::kModeTypeMask) == format::kModeDirectory;
   ino = 0;
-  int error = f2fs::make_inodes(warp, volume, writer, 1u, directory, wanted, ino);
+  // What does not fit in the inode.
+  f2fs::NewContents contents{};
+  if (file.target_bytes > f2fs::detail::new_inode_layout(volume).inline_bytes) {
+    wanted.target_bytes = 0;
+    contents = {reinterpret_cast<const uint8_t*>(file.target), file.target_bytes};
+  }
+  int error =
+      contents.bytes == 0
+          ? f2fs::make_inodes(warp, volume, writer, 1u, directory, wanted, ino)
+          : f2fs::make_files(warp, volume, writer, fs.pool, 1u, directory, wanted, contents, ino);
   error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
   if (error < 0) return error;
   ino = warp.shfl(ino, 0);
@@ -114,7 +123,7 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
       (void)count_link(warp, volume, directory.ino, -1, wanted.now);
     }
   }
-  if (error < 0) (void)f2fs::remove_nodes(warp, volume, writer, 1u, ino);
+  if (error < 0) f2fs::unmake_files(warp, volume, writer, 1u, ino, contents.bytes);
   return error;
 }
 
@@ -164,15 +173,14 @@ GOFS_HD inline int mknod(simt::AnyWarp auto warp, Filesystem& fs, const char* pa
   return detail::make_file(warp, fs, path, {whole, device, nullptr, 0});
 }
 
-/// symlink(2): `target` is NUL-terminated. -ENOENT for an empty one, -ENAMETOOLONG for one that
-/// does not fit in an inode (some 3,400 bytes).
+/// symlink(2): `target` is NUL-terminated. -ENOENT for an empty one, -ENAMETOOLONG for one of more
+/// than 4,095 bytes.
 GOFS_NOINLINE GOFS_HD inline int symlink(simt::AnyWarp auto warp, Filesystem& fs,
                                          const char* target, const char* path) {
   const int length = detail::path_length(warp, target);
   if (length <= 0) return length == 0 ? -ENOENT : length;
   const NewFile file{format::kModeSymlink | 0777, {}, target, static_cast<uint32_t>(length)};
-  const int error = detail::make_file(warp, fs, path, file);
-  return error == -EOPNOTSUPP ? -ENAMETOOLONG : error;
+  return detail::make_file(warp, fs, path, file);
 }
 
 /// link(2): `path` becomes another name of what `existing` names, which is no directory (-EPERM);

@@ -10,22 +10,38 @@ namespace gofs::vfs {
 
 namespace detail {
 
-/// Makes the regular file that `path` is to name and opens it, whatever its permissions.
-/// Collective, uniform. A descriptor, or a negative errno: -EEXIST where it, or a link to nowhere,
-/// is there.
-GOFS_NOINLINE GOFS_HD inline int create(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
-                                        uint32_t flags, uint32_t permissions) {
-  ParentPath parent{};
-  int error = resolve_parent(warp, fs, path, parent);
-  if (error < 0) return error;
-  if (parent.slash_behind || is_no_name(parent.name)) return -EISDIR;
+/// Makes a regular file and opens it, whatever its permissions. Collective, uniform. A descriptor,
+/// or a negative errno: -EEXIST where something is there.
+GOFS_NOINLINE GOFS_HD inline int create_at(simt::AnyWarp auto warp, Filesystem& fs,
+                                           const ParentPath& parent, uint32_t flags,
+                                           uint32_t permissions) {
   const auto mode = static_cast<uint16_t>(format::kModeRegular |
                                           (permissions & uint32_t{format::kModePermissionMask}));
   uint32_t ino = 0;
-  error = make_file_at(warp, fs, parent, {mode, {}, nullptr, 0}, ino);
+  int error = make_file_at(warp, fs, parent, {mode, {}, nullptr, 0}, ino);
   f2fs::Inode inode{};
   if (error == 0) error = load_uniform(warp, fs, ino, inode);
   return error < 0 ? error : open_checked(warp, fs, inode, flags);
+}
+
+/// create_at() of what `path` is to name. Collective, uniform.
+GOFS_HD inline int create(simt::AnyWarp auto warp, Filesystem& fs, const char* path, uint32_t flags,
+                          uint32_t permissions) {
+  ParentPath parent{};
+  const int error = resolve_parent(warp, fs, path, parent);
+  if (error < 0) return error;
+  if (parent.slash_behind || is_no_name(parent.name)) return -EISDIR;
+  return create_at(warp, fs, parent, flags, permissions);
+}
+
+/// create_at() of what the symbolic link leads to that `path` names. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int create_behind_link(simt::AnyWarp auto warp, Filesystem& fs,
+                                                    const char* path, uint32_t flags,
+                                                    uint32_t permissions) {
+  char text[format::kNameBytesMax];
+  ParentPath parent{};
+  const int error = resolve_missing(warp, fs, path, text, parent);
+  return error < 0 ? error : create_at(warp, fs, parent, flags, permissions);
 }
 
 /// Opens what is there, or makes it. Collective, uniform.
@@ -37,8 +53,12 @@ GOFS_HD inline int open_or_create(simt::AnyWarp auto warp, Filesystem& fs, const
   int fd = exclusive ? -ENOENT : open_existing(warp, fs, path, flags);
   if (fd != -ENOENT) return fd;
   fd = create(warp, fs, path, flags, permissions);
-  // Another was faster; or the name is a link to nowhere, which is not made for it.
-  return fd == -EEXIST && !exclusive ? open_existing(warp, fs, path, flags) : fd;
+  if (fd != -EEXIST || exclusive) return fd;
+  // Another was faster; or the name is a link to nowhere.
+  fd = open_existing(warp, fs, path, flags);
+  if (fd != -ENOENT) return fd;
+  fd = create_behind_link(warp, fs, path, flags, permissions);
+  return fd == -EEXIST ? open_existing(warp, fs, path, flags) : fd;
 }
 
 }  // namespace detail
