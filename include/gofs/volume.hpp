@@ -189,7 +189,8 @@ class Volume {
                           const TimeStamp& modified);
   Expected<void> futimens(int fd, const TimeStamp& accessed, const TimeStamp& modified);
   /// `flags`: 0, kXattrCreate (EEXIST) or kXattrReplace (ENODATA). ENOSPC also where the inode has
-  /// no more room; EOPNOTSUPP for access lists, which cannot be set yet.
+  /// no more room. Access lists come in the form of Linux's system calls; EINVAL for one that
+  /// contradicts itself.
   Expected<void> setxattr(const std::string& path, const std::string& name,
                           const std::string& value, uint32_t flags = 0);
   Expected<void> lsetxattr(const std::string& path, const std::string& name,

@@ -11,8 +11,8 @@
 // what takes the time and goes side by side, and enters their names, which one warp after the other
 // does.
 //
-// A file whose contents need more addresses than an inode has is made empty, and written then as
-// batch_write.h does.
+// A file whose contents need more addresses than an inode has, or that inherits an access list, is
+// made empty, and written then as batch_write.h does.
 #pragma once
 
 #include "f2fs/change_directory.h"
@@ -85,6 +85,12 @@ GOFS_HD inline int lock_entries(simt::AnyWarp auto warp, Filesystem& fs, Batch& 
   return 0;
 }
 
+/// Collective.
+GOFS_HD inline void unlock_entries(simt::AnyWarp auto warp, Batch& batch) {
+  warp.sync();
+  if (warp.thread_rank() == 0) simt::unlock(batch.entries);
+}
+
 /// Enters the new files of `lanes`, one after the other. Collective. Per lane 0 or a negative
 /// errno.
 GOFS_NOINLINE GOFS_HD inline int enter_files(simt::AnyWarp auto warp, Filesystem& fs, Batch& batch,
@@ -100,17 +106,14 @@ GOFS_NOINLINE GOFS_HD inline int enter_files(simt::AnyWarp auto warp, Filesystem
     const f2fs::EntryName name{reinterpret_cast<const char*>(text),
                                warp.shfl(mine.name.length, owner)};
     const uint32_t ino = warp.shfl(mine.ino, owner);
-    f2fs::DirectoryEntry entry{};
-    int error = f2fs::find_entry(warp, fs.volume, directory, name.bytes, name.length, entry);
-    error = error == 0 ? -EEXIST : error == -ENOENT ? 0 : error;
+    int error = find_free_name(warp, fs, directory, name);
     if (error == 0) {
       error = f2fs::add_entry(warp, fs.volume, *fs.writer, directory, name,
                               {ino, format::kTypeRegular}, now);
     }
     if (warp.thread_rank() == owner) answer = error;
   }
-  warp.sync();
-  if (warp.thread_rank() == 0) simt::unlock(batch.entries);
+  unlock_entries(warp, batch);
   return answer;
 }
 
@@ -172,15 +175,62 @@ GOFS_NOINLINE GOFS_HD inline void create_lanes(simt::AnyWarp auto warp, Filesyst
   }
 }
 
+/// Makes the empty files of all lanes that are pending, one after the other, with the access lists
+/// that they inherit. Collective; their status says how it went.
+GOFS_NOINLINE GOFS_HD inline void create_one_by_one(simt::AnyWarp auto warp, Filesystem& fs,
+                                                    Batch& batch, const BatchCreation& creation,
+                                                    Creation& mine) {
+  const auto mode = static_cast<uint16_t>(
+      format::kModeRegular | (creation.permissions & uint32_t{format::kModePermissionMask}));
+  for (uint32_t left = warp.ballot(mine.status == Creation::kPending); left != 0;
+       left &= left - 1) {
+    const uint32_t owner = simt::lowest_bit(left);
+    const uint64_t text = warp.shfl(reinterpret_cast<uint64_t>(mine.name.bytes), owner);
+    const f2fs::EntryName name{reinterpret_cast<const char*>(text),
+                               warp.shfl(mine.name.length, owner)};
+    uint32_t ino = 0;
+    const int error = operate(warp, fs, kPagesToMakeFile + kPagesPerCreation, [&] {
+      const int locked = lock_entries(warp, fs, batch);
+      if (locked < 0) return locked;
+      f2fs::Inode directory{};
+      int made = load_uniform(warp, fs, batch.directory_ino, directory);
+      if (made == 0) made = find_free_name(warp, fs, directory, name);
+      if (made == 0) {
+        made = make_and_enter(warp, fs, directory, name, {mode, {}, nullptr, 0}, ino);
+      }
+      unlock_entries(warp, batch);
+      return made;
+    });
+    if (warp.thread_rank() == owner) {
+      mine.status = error;
+      mine.ino = ino;
+    }
+  }
+}
+
+/// Whether new files of the directory inherit an access list. Collective, uniform. 1, 0, or a
+/// negative errno.
+GOFS_HD inline int inherits_acl(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino) {
+  f2fs::Inode directory{};
+  int error = load_uniform(warp, fs, ino, directory);
+  if (error < 0) return error;
+  InheritedAcl inherited{};
+  uint16_t mode = 0;
+  error = load_inherited(warp, fs, directory, mode, inherited);
+  const int inherits = inherited.count != 0 ? 1 : 0;
+  give_back_inherited(warp, fs, inherited);
+  return error < 0 ? error : inherits;
+}
+
 /// Makes `group` files of the batch from `first` on. Collective. Errors are per file.
 GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesystem& fs,
                                                Batch& batch, const BatchCreation& creation,
-                                               uint32_t first, uint32_t group) {
+                                               uint32_t first, uint32_t group, int inherits) {
   const uint32_t rank = warp.thread_rank();
   const uint32_t index = first + rank;
   const bool mine = rank < group && index < creation.count;
   Creation file{};
-  bool large = false;
+  bool later = false;  // to be written when it was made
   if (mine) {
     file.status = check_new_name(creation.names[index], file.name);
     if (file.status == 0) file.status = Creation::kPending;
@@ -188,10 +238,15 @@ GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesyst
       file.contents = {creation.buffer + creation.offsets[index], creation.bytes[index]};
     }
     const format::InodeLayout layout = f2fs::detail::new_inode_layout(fs.volume);
-    large = file.contents.bytes > uint64_t{layout.slot_count} << kBlockShift;
-    if (large) file.contents = {};
+    later = inherits != 0 || file.contents.bytes > uint64_t{layout.slot_count} << kBlockShift;
+    if (later) file.contents = {};
+    if (inherits < 0) file.status = inherits;
   }
-  create_lanes(warp, fs, batch, creation, file);
+  if (inherits == 0) {
+    create_lanes(warp, fs, batch, creation, file);
+  } else {
+    create_one_by_one(warp, fs, batch, creation, file);
+  }
   f2fs::Inode inode{};
   const uint32_t made = warp.ballot(mine && file.status == 0);
   const int loaded = f2fs::load_inodes(warp, fs.volume, made, file.ino, inode);
@@ -206,9 +261,10 @@ GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesyst
     fs.batches->files[batch.first + index] = entry;
   }
   warp.sync();
-  for (uint32_t left = warp.ballot(mine && file.status == 0 && large); left != 0;
+  for (uint32_t left = warp.ballot(mine && file.status == 0 && later); left != 0;
        left &= left - 1) {
     const uint32_t which = first + simt::lowest_bit(left);
+    if (creation.buffer == nullptr || creation.bytes[which] == 0) continue;
     (void)write_batch_file(warp, fs, fs.batches->files[batch.first + which],
                            creation.buffer + creation.offsets[which], creation.bytes[which]);
   }
@@ -246,8 +302,9 @@ GOFS_NOINLINE GOFS_HD inline void create_batch(simt::AnyWarp auto warp, Filesyst
                                                Batch& batch, const BatchCreation& creation,
                                                uint32_t warp_index, uint32_t warp_count) {
   const uint32_t group = detail::files_per_creation(warp, fs);
+  const int inherits = detail::inherits_acl(warp, fs, batch.directory_ino);
   for (uint32_t first = warp_index * group; first < creation.count; first += warp_count * group) {
-    detail::create_group(warp, fs, batch, creation, first, group);
+    detail::create_group(warp, fs, batch, creation, first, group, inherits);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "f2fs/links.h"
 #include "f2fs/make_files.h"
 #include "vfs/change_attributes.h"
+#include "vfs/edit_access_list.h"
 #include "vfs/parent.h"
 
 namespace gofs::vfs {
@@ -32,6 +33,14 @@ GOFS_NOINLINE GOFS_HD inline int may_add_names(simt::AnyWarp auto warp, Filesyst
   return (directory.flags & format::kFlagImmutable) != 0 ? -EPERM : 0;
 }
 
+/// 0 if there is no such name in `directory`, -EEXIST, or a negative errno. Collective, uniform.
+GOFS_HD inline int find_free_name(simt::AnyWarp auto warp, Filesystem& fs,
+                                  const f2fs::Inode& directory, const f2fs::EntryName& name) {
+  f2fs::DirectoryEntry entry{};
+  const int error = f2fs::find_entry(warp, fs.volume, directory, name.bytes, name.length, entry);
+  return error == 0 ? -EEXIST : error == -ENOENT ? 0 : error;
+}
+
 /// Has the directory of `parent` for itself, makes sure that the name is free and may be made, and
 /// calls `make(f2fs::Inode& directory)` within an operation of `pages` pages and those for the
 /// entry. Collective, uniform. 0 or a negative errno: -EEXIST before anything else.
@@ -42,12 +51,7 @@ GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath&
   if (error < 0) return error;
   f2fs::Inode directory{};
   error = load_uniform(warp, fs, parent.ino, directory);
-  f2fs::DirectoryEntry entry{};
-  if (error == 0) {
-    error =
-        f2fs::find_entry(warp, fs.volume, directory, parent.name.bytes, parent.name.length, entry);
-    error = error == 0 ? -EEXIST : error == -ENOENT ? 0 : error;
-  }
+  if (error == 0) error = find_free_name(warp, fs, directory, parent.name);
   if (error == 0) error = may_add_names(warp, fs, directory);
   if (error == 0 && fs.writer == nullptr) error = -EROFS;
   if (error == 0) {
@@ -85,6 +89,20 @@ GOFS_HD inline int count_link(simt::AnyWarp auto warp, f2fs::Volume& volume, uin
   return simt::first_error(warp, warp.thread_rank() == 0 ? changed : 0);
 }
 
+/// Removes a new inode again, which nobody refers to. Collective, within its operation.
+GOFS_HD inline void unmake_file(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
+                                const f2fs::NewContents& contents) {
+  f2fs::Inode inode{};
+  if (load_uniform(warp, fs, ino, inode) == 0 && inode.xattr_nid != 0) {
+    (void)f2fs::remove_nodes(warp, fs.volume, *fs.writer, 1u, inode.xattr_nid);
+  }
+  f2fs::unmake_files(warp, fs.volume, *fs.writer, 1u, ino, contents.bytes);
+}
+
+/// Pages that make_and_enter() changes without those for the entry: the inode, its access lists,
+/// and the directory's links.
+inline constexpr uint32_t kPagesToMakeFile = f2fs::kPagesToMakeInode + f2fs::kXattrPages + 1;
+
 /// Makes the inode and enters it, within an operation. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesystem& fs,
                                                 f2fs::Inode& directory, const f2fs::EntryName& name,
@@ -101,6 +119,7 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
   wanted.generation = new_generation(wanted.now);
   inherit(fs.credentials, directory, wanted);
   const bool is_directory = (file.mode & format::kModeTypeMask) == format::kModeDirectory;
+  const bool is_symlink = (file.mode & format::kModeTypeMask) == format::kModeSymlink;
   ino = 0;
   // What does not fit in the inode.
   f2fs::NewContents contents{};
@@ -108,29 +127,38 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
     wanted.target_bytes = 0;
     contents = {reinterpret_cast<const uint8_t*>(file.target), file.target_bytes};
   }
-  int error =
-      contents.bytes == 0
-          ? f2fs::make_inodes(warp, volume, writer, 1u, directory, wanted, ino)
-          : f2fs::make_files(warp, volume, writer, fs.pool, 1u, directory, wanted, contents, ino);
-  error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+  InheritedAcl inherited{};
+  int error = is_symlink ? 0 : load_inherited(warp, fs, directory, wanted.mode, inherited);
   if (error < 0) return error;
+  error = contents.bytes == 0 ? f2fs::make_inodes(warp, volume, writer, 1u, directory, wanted, ino)
+                              : f2fs::make_files(warp, volume, writer, fs.pool, 1u, directory,
+                                                 wanted, contents, ino);
+  error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
   ino = warp.shfl(ino, 0);
-  if (is_directory) error = count_link(warp, volume, directory.ino, 1, wanted.now);
+  const int made = error;
+  if (error == 0) error = store_inherited(warp, fs, ino, inherited, wanted.now);
+  give_back_inherited(warp, fs, inherited);
+  if (made < 0) return made;
+  bool counted = false;
+  if (error == 0 && is_directory) {
+    error = count_link(warp, volume, directory.ino, 1, wanted.now);
+    counted = error == 0;
+  }
   if (error == 0) {
     error = f2fs::add_entry(warp, volume, writer, directory, name,
                             {ino, format::file_type_of_mode(file.mode)}, wanted.now);
-    if (error < 0 && is_directory) {
+    if (error < 0 && counted) {
       (void)count_link(warp, volume, directory.ino, -1, wanted.now);
     }
   }
-  if (error < 0) f2fs::unmake_files(warp, volume, writer, 1u, ino, contents.bytes);
+  if (error < 0) unmake_file(warp, fs, ino, contents);
   return error;
 }
 
 /// Collective, uniform.
 GOFS_HD inline int make_file_at(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
                                 const NewFile& file, uint32_t& ino) {
-  return make_name(warp, fs, parent, f2fs::kPagesToMakeInode + 1, [&](f2fs::Inode& directory) {
+  return make_name(warp, fs, parent, kPagesToMakeFile, [&](f2fs::Inode& directory) {
     return make_and_enter(warp, fs, directory, parent.name, file, ino);
   });
 }
