@@ -117,12 +117,12 @@ class ThisThread {
     if (here.size() == 32) return vfs::pread_lanes(simt::Warp::full(), *vol, request);
     return device_detail::pread_diverged(here, *vol, request);
   }
-  __device__ int64_t pwrite(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes,
-                            uint64_t offset) const {
-    return vfs::pwrite(simt::PartialWarp::single(), *vol, fd, buffer, bytes, offset);
+  __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
+                             uint64_t offset) const {
+    return vfs::pwritev(simt::PartialWarp::single(), *vol, fd, parts, count, offset);
   }
-  __device__ int64_t write(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes) const {
-    return vfs::write(simt::PartialWarp::single(), *vol, fd, buffer, bytes);
+  __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
+    return vfs::writev(simt::PartialWarp::single(), *vol, fd, parts, count);
   }
   /// Calls `work(warp, index, count)` with every warp of the group; sum of the answers.
   template <typename Work>
@@ -143,12 +143,12 @@ class ThisWarp {
                            uint64_t offset) const {
     return vfs::pread(simt::Warp::full(), *vol, fd, buffer, bytes, offset);
   }
-  __device__ int64_t pwrite(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes,
-                            uint64_t offset) const {
-    return vfs::pwrite(simt::Warp::full(), *vol, fd, buffer, bytes, offset);
+  __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
+                             uint64_t offset) const {
+    return vfs::pwritev(simt::Warp::full(), *vol, fd, parts, count, offset);
   }
-  __device__ int64_t write(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes) const {
-    return vfs::write(simt::Warp::full(), *vol, fd, buffer, bytes);
+  __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
+    return vfs::writev(simt::Warp::full(), *vol, fd, parts, count);
   }
   template <typename Work>
   __device__ int64_t share(VolumeHandle, Work work) const {
@@ -198,19 +198,19 @@ class ThisBlock {
       return vfs::pread_together(crew, *vol, shared, fd, buffer, bytes, offset);
     });
   }
-  __device__ int64_t pwrite(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes,
-                            uint64_t offset) const {
+  __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
+                             uint64_t offset) const {
     __shared__ vfs::SharedWrite shared;
     return device_detail::with_block_warp([&](simt::AnyWarp auto warp) {
       const auto crew = simt::BlockCrew<decltype(warp)>::current(warp);
-      return vfs::pwrite_together(crew, *vol, shared, fd, buffer, bytes, offset);
+      return vfs::pwritev_together(crew, *vol, shared, fd, parts, count, offset);
     });
   }
-  __device__ int64_t write(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes) const {
+  __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
     __shared__ vfs::SharedWrite shared;
     return device_detail::with_block_warp([&](simt::AnyWarp auto warp) {
       const auto crew = simt::BlockCrew<decltype(warp)>::current(warp);
-      return vfs::write_together(crew, *vol, shared, fd, buffer, bytes);
+      return vfs::writev_together(crew, *vol, shared, fd, parts, count);
     });
   }
 };
@@ -249,12 +249,12 @@ class ThisGrid {
                            uint64_t offset) const {
     return vfs::pread_together(crew(vol), *vol, vol->grid.read, fd, buffer, bytes, offset);
   }
-  __device__ int64_t pwrite(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes,
-                            uint64_t offset) const {
-    return vfs::pwrite_together(crew(vol), *vol, vol->grid.write, fd, buffer, bytes, offset);
+  __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
+                             uint64_t offset) const {
+    return vfs::pwritev_together(crew(vol), *vol, vol->grid.write, fd, parts, count, offset);
   }
-  __device__ int64_t write(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes) const {
-    return vfs::write_together(crew(vol), *vol, vol->grid.write, fd, buffer, bytes);
+  __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
+    return vfs::writev_together(crew(vol), *vol, vol->grid.write, fd, parts, count);
   }
 
  private:
@@ -494,22 +494,40 @@ __device__ int64_t flistxattr(const Group& group, VolumeHandle vol, int fd, char
 // durable after sync() or when the host has unmounted the volume. -EPERM and -EACCES as chmod(2)
 // and its like have them.
 
-/// pwrite(2) of `bytes` at `offset`; zero copy where `buffer` is aligned to 4 bytes and the range
-/// to blocks. Bytes written, fewer than asked only where the volume is full or the SSD fails in
-/// between; or a negative errno. A descriptor that was opened to append writes at the end. All
-/// warps of the group write parts of the range, which nobody else reads or writes meanwhile.
+/// pwritev(2): `count` parts in a row at `offset`; zero copy where the parts are aligned to 4 bytes
+/// and their ranges to blocks. Bytes written, fewer than asked only where the volume is full or the
+/// SSD fails in between; or a negative errno: -EINVAL also for more than kIoVectorsMax parts. A
+/// descriptor that was opened to append writes at the end. All warps of the group write parts of
+/// the range, which nobody else reads or writes meanwhile. `parts` lie in memory that all of them
+/// reach.
+template <typename Group>
+__device__ int64_t pwritev(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
+                           int count, uint64_t offset) {
+  return device_detail::scope(group).pwritev(vol, fd, parts, count, offset);
+}
+
+/// pwritev() of one part.
 template <typename Group>
 __device__ int64_t pwrite(const Group& group, VolumeHandle vol, int fd, const void* buffer,
                           uint64_t bytes, uint64_t offset) {
-  return device_detail::scope(group).pwrite(vol, fd, buffer, bytes, offset);
+  const IoVector part{const_cast<void*>(buffer), bytes};  // which is only read
+  return pwritev(group, vol, fd, &part, 1, offset);
 }
 
-/// pwrite at the descriptor's position, which moves past what was asked for. Groups that write at
-/// the same time get ranges of their own.
+/// writev(2): pwritev() at the descriptor's position, which moves past what was asked for. Groups
+/// that write at the same time get ranges of their own.
+template <typename Group>
+__device__ int64_t writev(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
+                          int count) {
+  return device_detail::scope(group).writev(vol, fd, parts, count);
+}
+
+/// writev() of one part.
 template <typename Group>
 __device__ int64_t write(const Group& group, VolumeHandle vol, int fd, const void* buffer,
                          uint64_t bytes) {
-  return device_detail::scope(group).write(vol, fd, buffer, bytes);
+  const IoVector part{const_cast<void*>(buffer), bytes};  // which is only read
+  return writev(group, vol, fd, &part, 1);
 }
 
 /// mkdir(2). 0 or a negative errno; so the next ones.

@@ -66,32 +66,47 @@ GOFS_NOINLINE GOFS_HD inline int64_t end_write_together(simt::AnyWarp auto warp,
   return result;
 }
 
-/// The writing itself, by all warps of `crew`; `descriptor` is open for writing, `bytes` not 0.
+/// This warp's share of all parts, one after the other: a block in which two of them meet is not
+/// written by two warps at once. By all warps of `crew`.
+template <typename Crew>
+GOFS_HD void write_parts(const Crew& crew, Filesystem& fs, SharedWrite& shared,
+                         const WriteSource& source) {
+  const auto warp = crew.warp();
+  // Bytes in an inode are too few to be shared, and its page is changed as one.
+  const uint32_t sharers = shared.in_inode ? 1 : crew.count();
+  uint64_t done = 0;
+  for (int i = 0; i < source.count && done < shared.bytes; ++i) {
+    const uint64_t part = simt::min(source.parts[i].bytes, shared.bytes - done);
+    if (part == 0) continue;
+    if (crew.index() < sharers) {
+      const auto* const from = static_cast<const uint8_t*>(source.parts[i].base);
+      IoFailure failed =
+          write_striped(warp, fs, shared.open->inode,
+                        {from, part, shared.offset + done, crew.index(), sharers, 0});
+      failed.at += done;
+      if (failed.error != 0 && warp.thread_rank() == 0) {
+        simt::AtomicRef<uint64_t>(shared.failure)
+            .fetch_min(pack_failure(failed), simt::memory_order_relaxed);
+      }
+    }
+    done += part;
+    crew.sync();
+    // One of a later part may be there already, by a warp that is ahead.
+    if (unpack_failure(simt::load_relaxed(shared.failure)).at < done) break;
+  }
+}
+
+/// The writing itself, by all warps of `crew`; `descriptor` is open for writing.
 template <typename Crew>
 GOFS_HD int64_t write_open_together(const Crew& crew, Filesystem& fs, SharedWrite& shared,
-                                    Descriptor* descriptor, const void* buffer, uint64_t bytes,
+                                    Descriptor* descriptor, const WriteSource& source,
                                     uint64_t offset, bool moves_position) {
   const auto warp = crew.warp();
   const bool leads = crew.index() == 0;
-  if (leads) begin_write_together(warp, fs, shared, descriptor, bytes, offset);
+  if (leads) begin_write_together(warp, fs, shared, descriptor, source.bytes, offset);
   crew.sync();
   if (shared.result < 0) return shared.result;
-  // Bytes in an inode are too few to be shared, and its page is changed as one.
-  const uint32_t sharers = shared.in_inode ? 1 : crew.count();
-  if (crew.index() < sharers) {
-    const WriteShare share{static_cast<const uint8_t*>(buffer),
-                           shared.bytes,
-                           shared.offset,
-                           crew.index(),
-                           sharers,
-                           false};
-    const IoFailure failed = write_striped(warp, fs, shared.open->inode, share);
-    if (failed.error != 0 && warp.thread_rank() == 0) {
-      simt::AtomicRef<uint64_t>(shared.failure)
-          .fetch_min(pack_failure(failed), simt::memory_order_relaxed);
-    }
-  }
-  crew.sync();
+  write_parts(crew, fs, shared, source);
   if (leads) {
     int64_t result = end_write_together(warp, fs, shared);
     const bool append = (descriptor->flags & kOpenAppend) != 0;
@@ -108,31 +123,43 @@ GOFS_HD int64_t write_open_together(const Crew& crew, Filesystem& fs, SharedWrit
 
 }  // namespace detail
 
-/// pwrite() by all warps of `crew`, with the same arguments. The result of pwrite(), the same
-/// everywhere: where one warp could not go on, the bytes before its round are good. A file that
-/// grew ends there again, also without what was reserved behind its end; what it had before the
-/// write may be old or new.
+/// pwritev() by all warps of `crew`, with the same arguments, and `parts` that all of them reach.
+/// The result of pwritev(), the same everywhere: where one warp could not go on, the bytes before
+/// its round are good. A file that grew ends there again, also without what was reserved behind its
+/// end; what it had before the write may be old or new.
 template <typename Crew>
-GOFS_HD int64_t pwrite_together(const Crew& crew, Filesystem& fs, SharedWrite& shared, int fd,
-                                const void* buffer, uint64_t bytes, uint64_t offset) {
+GOFS_HD int64_t pwritev_together(const Crew& crew, Filesystem& fs, SharedWrite& shared, int fd,
+                                 const IoVector* parts, int count, uint64_t offset) {
   crew.sync();  // everybody has taken the outcome of a former write, and filled his buffer
   Descriptor* const descriptor = detail::find_writable(fs, fd);
   if (descriptor == nullptr) return -EBADF;
+  const int64_t total = total_bytes(parts, count);
+  if (total <= 0) return offset > kOffsetMax ? -EINVAL : total;
+  const auto bytes = static_cast<uint64_t>(total);
   if (offset > kOffsetMax || bytes > kOffsetMax - offset) return -EINVAL;
-  if (bytes == 0) return 0;
-  return detail::write_open_together(crew, fs, shared, descriptor, buffer, bytes, offset, false);
+  return detail::write_open_together(crew, fs, shared, descriptor, {parts, count, bytes}, offset,
+                                     false);
 }
 
-/// write() by all warps of `crew`, with the same arguments. As pwrite_together().
+/// pwrite() by all warps of `crew`. As pwritev_together().
 template <typename Crew>
-GOFS_HD int64_t write_together(const Crew& crew, Filesystem& fs, SharedWrite& shared, int fd,
-                               const void* buffer, uint64_t bytes) {
+GOFS_HD int64_t pwrite_together(const Crew& crew, Filesystem& fs, SharedWrite& shared, int fd,
+                                const void* buffer, uint64_t bytes, uint64_t offset) {
+  const IoVector part = detail::one_part(buffer, bytes);
+  return pwritev_together(crew, fs, shared, fd, &part, 1, offset);
+}
+
+/// writev() by all warps of `crew`, with the same arguments. As pwritev_together().
+template <typename Crew>
+GOFS_HD int64_t writev_together(const Crew& crew, Filesystem& fs, SharedWrite& shared, int fd,
+                                const IoVector* parts, int count) {
   const auto warp = crew.warp();
-  crew.sync();  // as in pwrite_together()
+  crew.sync();  // as in pwritev_together()
   Descriptor* const descriptor = detail::find_writable(fs, fd);
   if (descriptor == nullptr) return -EBADF;
-  if (bytes > kOffsetMax) return -EINVAL;
-  if (bytes == 0) return 0;
+  const int64_t total = total_bytes(parts, count);
+  if (total <= 0) return total;
+  const auto bytes = static_cast<uint64_t>(total);
   uint64_t offset = 0;
   if ((descriptor->flags & kOpenAppend) == 0) {
     if (crew.index() == 0 && warp.thread_rank() == 0) {
@@ -143,7 +170,16 @@ GOFS_HD int64_t write_together(const Crew& crew, Filesystem& fs, SharedWrite& sh
     crew.sync();  // everybody has it
     if (offset > kOffsetMax || bytes > kOffsetMax - offset) return -EFBIG;
   }
-  return detail::write_open_together(crew, fs, shared, descriptor, buffer, bytes, offset, true);
+  return detail::write_open_together(crew, fs, shared, descriptor, {parts, count, bytes}, offset,
+                                     true);
+}
+
+/// write() by all warps of `crew`. As pwritev_together().
+template <typename Crew>
+GOFS_HD int64_t write_together(const Crew& crew, Filesystem& fs, SharedWrite& shared, int fd,
+                               const void* buffer, uint64_t bytes) {
+  const IoVector part = detail::one_part(buffer, bytes);
+  return writev_together(crew, fs, shared, fd, &part, 1);
 }
 
 }  // namespace gofs::vfs

@@ -89,6 +89,60 @@ TEST_P(WriteTogetherTest, files_hold_what_was_written) {
   }
 }
 
+TEST_P(WriteTogetherTest, parts_become_one_write) {
+  std::mt19937 random(static_cast<uint32_t>(printed_seed()));
+  for (const char* path : {"/inline", "/blocks"}) {
+    std::string model;
+    const int fd = open_file(path, kOpenReadWrite);
+    for (uint32_t step = 0; step < 24; ++step) {
+      std::vector<std::string> texts(random() % 6);
+      std::string all;
+      for (std::string& text : texts) {
+        text = random_bytes(random, random() % (step < 4 ? 300 : 9 * kBlockBytes) * (random() % 4));
+        all += text;
+      }
+      std::vector<IoVector> parts;
+      for (std::string& text : texts) parts.push_back({text.data(), text.size()});
+      const auto count = static_cast<int>(parts.size());
+      const uint64_t offset = random() % (model.size() + 5000);
+      const int64_t got =
+          step % 2 == 0 ? together([&](const simt::GridCrew& crew) {
+            return pwritev_together(crew, fs(), fs().grid.write, fd, parts.data(), count, offset);
+          })
+                        : alone([&](const simt::Warp& warp) {
+                            return pwritev(warp, fs(), fd, parts.data(), count, offset);
+                          });
+      ASSERT_EQ(got, static_cast<int64_t>(all.size()));
+      if (all.empty()) continue;
+      if (model.size() < offset + all.size()) model.resize(offset + all.size());
+      model.replace(offset, all.size(), all);
+      ASSERT_TRUE(contents(path) == model) << path << " after step " << step;
+    }
+    std::string word = "word";
+    const IoVector twice[2] = {{word.data(), 4}, {word.data(), 4}};
+    const int at_end = open_file(path, kOpenWriteOnly | kOpenAppend);
+    EXPECT_EQ(together([&](const simt::GridCrew& crew) {
+                return writev_together(crew, fs(), fs().grid.write, at_end, twice, 2);
+              }),
+              8);
+    EXPECT_EQ(alone([&](const simt::Warp& warp) { return writev(warp, fs(), fd, twice, 2); }), 8);
+    model += "wordword";
+    model.replace(0, 8, "wordword");
+    std::vector<IoVector> many(kIoVectorsMax + 1, twice[0]);
+    EXPECT_EQ(alone([&](const simt::Warp& warp) {
+                return pwritev(warp, fs(), fd, many.data(), kIoVectorsMax + 1, 0);
+              }),
+              -EINVAL);
+    many[0].bytes = many[1].bytes = kOffsetMax;
+    EXPECT_EQ(together([&](const simt::GridCrew& crew) {
+                return pwritev_together(crew, fs(), fs().grid.write, fd, many.data(), 2, 0);
+              }),
+              -EINVAL);
+    mount_again();
+    EXPECT_TRUE(contents(path) == model) << path;
+  }
+}
+
 TEST_P(WriteTogetherTest, positions_appends_and_refusals) {
   std::mt19937 random(static_cast<uint32_t>(printed_seed()));
   const std::string one = random_bytes(random, 50'000);
