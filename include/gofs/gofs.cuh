@@ -26,12 +26,15 @@
 #include <cooperative_groups.h>
 
 #include "vfs/async.h"
+#include "vfs/batch_create.h"
 #include "vfs/batch_list.h"
+#include "vfs/fallocate.h"
 #include "vfs/metadata.h"
 #include "vfs/open.h"
 #include "vfs/read_together.h"
 #include "vfs/rename.h"
 #include "vfs/set_xattr.h"
+#include "vfs/write_together.h"
 
 namespace gofs {
 
@@ -43,6 +46,9 @@ using f2fs::TimeStamp;
 using vfs::BatchFile;
 using vfs::FilesystemStat;
 using vfs::IoVector;
+using vfs::kFallocateKeepSize;
+using vfs::kFallocatePunchHole;
+using vfs::kFallocateZeroRange;
 using vfs::kIoVectorsMax;
 using vfs::kKeepId;
 using vfs::kMayExecute;
@@ -114,6 +120,13 @@ class ThisThread {
     if (here.size() == 32) return vfs::pread_lanes(simt::Warp::full(), *vol, request);
     return device_detail::pread_diverged(here, *vol, request);
   }
+  __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
+                             uint64_t offset) const {
+    return vfs::pwritev(simt::PartialWarp::single(), *vol, fd, parts, count, offset);
+  }
+  __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
+    return vfs::writev(simt::PartialWarp::single(), *vol, fd, parts, count);
+  }
   /// Calls `work(warp, index, count)` with every warp of the group; sum of the answers.
   template <typename Work>
   __device__ int64_t share(VolumeHandle, Work work) const {
@@ -132,6 +145,13 @@ class ThisWarp {
   __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                            uint64_t offset) const {
     return vfs::pread(simt::Warp::full(), *vol, fd, buffer, bytes, offset);
+  }
+  __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
+                             uint64_t offset) const {
+    return vfs::pwritev(simt::Warp::full(), *vol, fd, parts, count, offset);
+  }
+  __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
+    return vfs::writev(simt::Warp::full(), *vol, fd, parts, count);
   }
   template <typename Work>
   __device__ int64_t share(VolumeHandle, Work work) const {
@@ -181,6 +201,21 @@ class ThisBlock {
       return vfs::pread_together(crew, *vol, shared, fd, buffer, bytes, offset);
     });
   }
+  __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
+                             uint64_t offset) const {
+    __shared__ vfs::SharedWrite shared;
+    return device_detail::with_block_warp([&](simt::AnyWarp auto warp) {
+      const auto crew = simt::BlockCrew<decltype(warp)>::current(warp);
+      return vfs::pwritev_together(crew, *vol, shared, fd, parts, count, offset);
+    });
+  }
+  __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
+    __shared__ vfs::SharedWrite shared;
+    return device_detail::with_block_warp([&](simt::AnyWarp auto warp) {
+      const auto crew = simt::BlockCrew<decltype(warp)>::current(warp);
+      return vfs::writev_together(crew, *vol, shared, fd, parts, count);
+    });
+  }
 };
 
 /// All threads of a kernel launched with cudaLaunchCooperativeKernel, blocks of whole warps.
@@ -215,10 +250,21 @@ class ThisGrid {
 
   __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                            uint64_t offset) const {
+    return vfs::pread_together(crew(vol), *vol, vol->grid.read, fd, buffer, bytes, offset);
+  }
+  __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
+                             uint64_t offset) const {
+    return vfs::pwritev_together(crew(vol), *vol, vol->grid.write, fd, parts, count, offset);
+  }
+  __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
+    return vfs::writev_together(crew(vol), *vol, vol->grid.write, fd, parts, count);
+  }
+
+ private:
+  __device__ static simt::GridCrew crew(VolumeHandle vol) {
     const auto grid = cooperative_groups::this_grid();
-    const simt::GridCrew crew(simt::Warp::full(), static_cast<uint32_t>(grid.thread_rank() / 32),
-                              static_cast<uint32_t>(grid.size() / 32), vol->grid.point);
-    return vfs::pread_together(crew, *vol, vol->grid.read, fd, buffer, bytes, offset);
+    return {simt::Warp::full(), static_cast<uint32_t>(grid.thread_rank() / 32),
+            static_cast<uint32_t>(grid.size() / 32), vol->grid.point};
   }
 };
 
@@ -451,25 +497,40 @@ __device__ int64_t flistxattr(const Group& group, VolumeHandle vol, int fd, char
 // durable after sync() or when the host has unmounted the volume. -EPERM and -EACCES as chmod(2)
 // and its like have them.
 
-/// pwrite(2) of `bytes` at `offset`; zero copy where `buffer` is aligned to 4 bytes and the range
-/// to blocks. Bytes written, fewer than asked only where the volume is full or the SSD fails in
-/// between; or a negative errno. A descriptor that was opened to append writes at the end. One warp
-/// of the group writes.
+/// pwritev(2): `count` parts in a row at `offset`; zero copy where the parts are aligned to 4 bytes
+/// and their ranges to blocks. Bytes written, fewer than asked only where the volume is full or the
+/// SSD fails in between; or a negative errno: -EINVAL also for more than kIoVectorsMax parts. A
+/// descriptor that was opened to append writes at the end. All warps of the group write parts of
+/// the range, which nobody else reads or writes meanwhile. `parts` lie in memory that all of them
+/// reach.
+template <typename Group>
+__device__ int64_t pwritev(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
+                           int count, uint64_t offset) {
+  return device_detail::scope(group).pwritev(vol, fd, parts, count, offset);
+}
+
+/// pwritev() of one part.
 template <typename Group>
 __device__ int64_t pwrite(const Group& group, VolumeHandle vol, int fd, const void* buffer,
                           uint64_t bytes, uint64_t offset) {
-  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
-    return vfs::pwrite(warp, *vol, fd, buffer, bytes, offset);
-  });
+  const IoVector part{const_cast<void*>(buffer), bytes};  // which is only read
+  return pwritev(group, vol, fd, &part, 1, offset);
 }
 
-/// pwrite at the descriptor's position, which moves past what was asked for. Groups that write at
-/// the same time get ranges of their own.
+/// writev(2): pwritev() at the descriptor's position, which moves past what was asked for. Groups
+/// that write at the same time get ranges of their own.
+template <typename Group>
+__device__ int64_t writev(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
+                          int count) {
+  return device_detail::scope(group).writev(vol, fd, parts, count);
+}
+
+/// writev() of one part.
 template <typename Group>
 __device__ int64_t write(const Group& group, VolumeHandle vol, int fd, const void* buffer,
                          uint64_t bytes) {
-  return device_detail::scope(group).once(
-      vol, [&](simt::AnyWarp auto warp) { return vfs::write(warp, *vol, fd, buffer, bytes); });
+  const IoVector part{const_cast<void*>(buffer), bytes};  // which is only read
+  return writev(group, vol, fd, &part, 1);
 }
 
 /// mkdir(2). 0 or a negative errno; so the next ones.
@@ -543,6 +604,20 @@ __device__ int ftruncate(const Group& group, VolumeHandle vol, int fd, uint64_t 
   return static_cast<int>(device_detail::scope(group).once(
       vol,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::ftruncate(warp, *vol, fd, size); }));
+}
+
+/// fallocate(2): sees to it that `bytes` bytes at `offset` can be written without any more room on
+/// the volume, and with `mode` 0 that the file reaches to their end; with kFallocateKeepSize the
+/// size stays, with kFallocateZeroRange what is there becomes zeros, and
+/// kFallocatePunchHole | kFallocateKeepSize makes a hole. 0 or a negative errno: -EOPNOTSUPP for
+/// other modes, -ENOSPC before anything is changed.
+template <typename Group>
+__device__ int fallocate(const Group& group, VolumeHandle vol, int fd, uint32_t mode,
+                         uint64_t offset, uint64_t bytes) {
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::fallocate(warp, *vol, fd, mode, offset, bytes);
+      }));
 }
 
 /// The permissions of `mode`; an access list follows them.
@@ -759,6 +834,54 @@ __device__ int64_t batch_read(const Group& group, VolumeHandle vol, int bd, void
       vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
         return static_cast<int64_t>(vfs::read_batch(
             warp, *vol, table, *batch, static_cast<uint8_t*>(buffer), offsets, index, warps));
+      });
+}
+
+/// Makes `count` files with `mode` in the directory `path`, those of `names` (NUL-terminated,
+/// without slashes), and opens them as a batch. With a `buffer`, file i comes with the bytes[i]
+/// bytes at `buffer + offsets[i]`, and is there with all of them or, after a crash, not at all;
+/// best are buffers and offsets that are multiples of 4. All warps of the group share the work;
+/// others that change the directory wait until all is done. A batch descriptor, or a negative
+/// errno, and nothing was made. A file that cannot be made has its error in batch_file(): -EEXIST,
+/// -ENOSPC, ...
+template <typename Group>
+__device__ int batch_create(const Group& group, VolumeHandle vol, const char* path,
+                            const char* const* names, uint32_t count, uint32_t mode = 0666,
+                            const void* buffer = nullptr, const uint64_t* offsets = nullptr,
+                            const uint64_t* bytes = nullptr) {
+  const auto& scope = device_detail::scope(group);
+  const vfs::BatchCreation creation{
+      path, names, count, mode, static_cast<const uint8_t*>(buffer), offsets, bytes};
+  const auto bd = static_cast<int>(scope.once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+    return vfs::begin_creation(warp, *vol, creation);
+  }));
+  if (bd < 0) return bd;
+  vfs::Batch& batch = vol->batches->batches[bd];
+  scope.share(vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
+    vfs::create_batch(warp, *vol, batch, creation, index, warps);
+    return 0;
+  });
+  scope.once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+    vfs::end_creation(warp, *vol, batch);
+    return 0;
+  });
+  return bd;
+}
+
+/// Writes the first bytes[i] bytes of each file i of a batch from `buffer + offsets[i]`; a file
+/// that is longer keeps the rest. Bytes written, or -EBADF; what went wrong with a single file is
+/// in batch_file().error. Nobody reads the batch meanwhile.
+template <typename Group>
+__device__ int64_t batch_write(const Group& group, VolumeHandle vol, int bd, const void* buffer,
+                               const uint64_t* offsets, const uint64_t* bytes) {
+  vfs::BatchTable& table = *vol->batches;
+  vfs::Batch* batch = vfs::find_batch_descriptor(table, bd);
+  if (batch == nullptr) return -EBADF;
+  return device_detail::scope(group).share(
+      vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
+        return static_cast<int64_t>(vfs::write_batch(warp, *vol, table, *batch,
+                                                     static_cast<const uint8_t*>(buffer), offsets,
+                                                     bytes, index, warps));
       });
 }
 

@@ -76,16 +76,28 @@ GOFS_HD inline void erase_entry(XattrDraft& draft, const Xattr& xattr) {
   draft.used = used;
 }
 
-/// Puts an entry behind the others. One lane; there is room.
-GOFS_HD inline void append_entry(XattrDraft& draft, const XattrChange& change) {
+/// What an entry begins with.
+struct EntryHead {
+  uint8_t index;
+  uint32_t name_bytes;
+  uint32_t value_bytes;
+};
+
+/// Begins an entry behind the others, whose name and value are to follow. One lane; there is room.
+GOFS_HD inline void begin_entry(XattrDraft& draft, const EntryHead& head) {
   if (draft.used == 0) {
     draft.put_word(0, format::kXattrMagic);
     draft.put_word(offsetof(format::XattrHeader, h_refcount), 1);
     draft.used = sizeof(format::XattrHeader);
   }
+  draft.put_word(draft.used, head.index | head.name_bytes << 8 | head.value_bytes << 16);
+  draft.used += static_cast<uint32_t>(sizeof(format::XattrEntry));
+}
+
+/// Puts an entry behind the others. One lane; there is room.
+GOFS_HD inline void append_entry(XattrDraft& draft, const XattrChange& change) {
+  begin_entry(draft, {change.index, change.name_bytes, change.value_bytes});
   uint32_t place = draft.used;
-  draft.put_word(place, change.index | change.name_bytes << 8 | change.value_bytes << 16);
-  place += static_cast<uint32_t>(sizeof(format::XattrEntry));
   for (uint32_t i = 0; i < change.name_bytes; ++i) {
     draft.put(place++, static_cast<uint8_t>(change.name[i]));
   }
@@ -179,6 +191,21 @@ GOFS_NOINLINE GOFS_HD inline int store_draft(simt::AnyWarp auto warp, Volume& vo
 
 }  // namespace detail
 
+/// edit_xattrs() with spare blocks of the caller's.
+template <typename Edit>
+GOFS_HD int edit_xattrs_in(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                           const SpareBlocks<2>& spare, Inode& inode, const TimeStamp& changed,
+                           Edit edit) {
+  int error = lock_xattrs(warp, volume, inode.ino);
+  if (error < 0) return error;
+  detail::XattrDraft draft{};
+  error = detail::load_draft(warp, volume, inode, spare, draft);
+  if (error == 0) error = edit(draft);
+  if (error == 0) error = detail::store_draft(warp, volume, writer, inode, draft, changed);
+  unlock_xattrs(warp, volume, inode.ino);
+  return error;
+}
+
 /// Calls `edit(XattrDraft&)`, collectively, with the attributes of `inode`, and if it returns 0
 /// writes back what it made of them. `inode` was loaded and is brought up to date; its ctime
 /// becomes `changed`. Collective, uniform, inside the gate; the caller has the file for itself, and
@@ -189,14 +216,7 @@ GOFS_HD int edit_xattrs(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                         const PagePool& pool, Inode& inode, const TimeStamp& changed, Edit edit) {
   SpareBlocks<2> spare{};
   if (!take_spares(warp, pool, kFrameTimeoutNs, spare)) return -EBUSY;
-  int error = lock_xattrs(warp, volume, inode.ino);
-  if (error == 0) {
-    detail::XattrDraft draft{};
-    error = detail::load_draft(warp, volume, inode, spare, draft);
-    if (error == 0) error = edit(draft);
-    if (error == 0) error = detail::store_draft(warp, volume, writer, inode, draft, changed);
-    unlock_xattrs(warp, volume, inode.ino);
-  }
+  const int error = edit_xattrs_in(warp, volume, writer, spare, inode, changed, edit);
   give_back_spares(warp, pool, spare);
   return error;
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gofs/volume.hpp"
 
+#include <linux/falloc.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "host/create_files.h"
 #include "host/messages.h"
 #include "host/volume_state.h"
 
@@ -262,6 +264,11 @@ Expected<uint64_t> Volume::write(int fd, const void* buffer, uint64_t bytes) {
   return write_all(*state_, CallKind::kWrite, fd, buffer, bytes, 0);
 }
 
+Expected<std::vector<int>> Volume::batch_create(const std::string& path,
+                                                const std::vector<NewFile>& files, uint32_t mode) {
+  return host::create_files(*state_, path, files, mode);
+}
+
 Expected<void> Volume::mkdir(const std::string& path, uint32_t mode) {
   return change(*state_, {.kind = CallKind::kMkdir, .mode = mode}, &path);
 }
@@ -297,6 +304,19 @@ Expected<void> Volume::truncate(const std::string& path, uint64_t size) {
 
 Expected<void> Volume::ftruncate(int fd, uint64_t size) {
   return change(*state_, {.kind = CallKind::kFtruncate, .descriptor = fd, .bytes = size}, nullptr);
+}
+
+Expected<void> Volume::fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) {
+  static_assert(FALLOC_FL_KEEP_SIZE == vfs::kFallocateKeepSize &&
+                FALLOC_FL_PUNCH_HOLE == vfs::kFallocatePunchHole &&
+                FALLOC_FL_ZERO_RANGE == vfs::kFallocateZeroRange);
+  return change(*state_,
+                {.kind = CallKind::kFallocate,
+                 .flags = mode,
+                 .descriptor = fd,
+                 .bytes = bytes,
+                 .offset = static_cast<int64_t>(offset)},
+                nullptr);
 }
 
 Expected<void> Volume::chmod(const std::string& path, uint32_t mode) {

@@ -76,6 +76,9 @@ class VolumeState {
   const MountOptions& options() const { return options_; }
   const nvme::DeviceOptions& device_options() const { return device_options_; }
 
+  /// False once it was unmounted.
+  bool is_up() const { return up_; }
+
   /// Runs `body`; `params` lies in shared memory. False: the backend has failed, explain(-EIO) says
   /// how.
   bool run(work::Body body, const work::Grid& grid, void* params);

@@ -4,6 +4,7 @@
 // it, and who may mount it meanwhile.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <memory>
@@ -150,6 +151,62 @@ TEST_F(VolumeWritingTest, many_threads_change_many_files) {
     EXPECT_EQ(volume.stat(data_path(i)).value().mode & 07777, 0400 + i % 8);
     const auto value = volume.getxattr(data_path(i), "user.index");
     EXPECT_EQ(value ? *value : "none", i % 2 == 0 ? std::to_string(i) : "none");
+  }
+}
+
+TEST_F(VolumeWritingTest, room_and_holes) {
+  Volume volume = mount(kWriting);
+  const int fd = volume.open("/large", 2 /* O_RDWR */).value();
+  const uint64_t size = volume.stat("/large").value().size_bytes;
+  EXPECT_TRUE(volume.fallocate(fd, 1, size, 100'000));
+  EXPECT_EQ(volume.stat("/large").value().size_bytes, size);
+  EXPECT_TRUE(volume.fallocate(fd, 0, size, 100'000));
+  EXPECT_EQ(volume.stat("/large").value().size_bytes, size + 100'000);
+  EXPECT_TRUE(volume.fallocate(fd, 3, 4096, 8192));
+  EXPECT_EQ(volume.lseek(fd, 0, 4 /* SEEK_HOLE */).value(), 4096u);
+  EXPECT_TRUE(volume.fallocate(fd, 0x10, 5000, 100));
+  std::vector<uint8_t> bytes(20'000);
+  EXPECT_EQ(volume.pread(fd, bytes.data(), bytes.size(), 0).value(), bytes.size());
+  std::vector<uint8_t> wanted = host::sample_volume().content("/large", 0, bytes.size());
+  std::fill_n(wanted.begin() + 4096, 8192, uint8_t{0});
+  EXPECT_EQ(bytes, wanted);
+  EXPECT_EQ(error_of(volume.fallocate(fd, 8, 0, 4096)), EOPNOTSUPP);
+  EXPECT_EQ(error_of(volume.fallocate(fd, 0, 0, uint64_t{1} << 40)), ENOSPC);
+  EXPECT_EQ(error_of(volume.fallocate(fd, 0, 0, 0)), EINVAL);
+  EXPECT_TRUE(volume.unmount());
+  expect_sound();
+}
+
+TEST_F(VolumeWritingTest, many_files_made_at_once) {
+  constexpr size_t kFiles = 60;  // the volume has room for 256 more blocks
+  Volume volume = mount(kWriting);
+  std::vector<NewFile> files;
+  const std::string data(50'000, 'x');
+  for (size_t i = 0; i < kFiles; ++i) {
+    files.push_back({"new-" + std::to_string(i), data.data() + i, i % 3 * 5000 + i});
+  }
+  files.push_back({"file0007", nullptr, 0});
+  files.push_back({std::string("n\0l", 3), nullptr, 0});
+  const auto made = volume.batch_create("/data", files, 0600);
+  ASSERT_TRUE(made) << made.error().message;
+  std::vector<int> expected(kFiles, 0);
+  expected.push_back(EEXIST);
+  expected.push_back(EINVAL);
+  EXPECT_EQ(*made, expected);
+  EXPECT_EQ(error_of(volume.batch_create("/odd", files)), ENOTDIR);
+  EXPECT_TRUE(volume.unmount());
+  EXPECT_EQ(error_of(volume.batch_create("/data", files)), ENODEV);
+  expect_sound();
+
+  volume = mount(kReading);
+  EXPECT_EQ(error_of(volume.batch_create("/data", files)), EROFS);
+  for (size_t i = 0; i < kFiles; ++i) {
+    const std::string path = "/data/" + files[i].name;
+    std::string bytes(data.size(), '\0');
+    const int fd = volume.open(path).value();
+    bytes.resize(volume.pread(fd, bytes.data(), bytes.size(), 0).value());
+    EXPECT_EQ(bytes, data.substr(i, files[i].bytes)) << path;
+    EXPECT_TRUE(volume.close(fd));
   }
 }
 

@@ -60,9 +60,9 @@ GOFS_NOINLINE GOFS_HD inline Ticket pread_async(simt::AnyWarp auto warp, Filesys
   ticket.operation = index;
   ticket.generation = simt::load_relaxed(operation->generation);
   ticket.queue = simt::processor_id() % fs.volume.device->io_queue_count;
-  const ReadFailure failure = read_striped(warp, fs, open->inode, static_cast<uint8_t*>(buffer),
-                                           bytes, offset, 0, 1, &operation->mailbox);
-  ticket.result = read_outcome(bytes, failure);
+  const IoFailure failure = read_striped(warp, fs, open->inode, static_cast<uint8_t*>(buffer),
+                                         bytes, offset, 0, 1, &operation->mailbox);
+  ticket.result = io_outcome(bytes, failure);
   warp.sync();
   if (warp.thread_rank() == 0) {
     simt::AtomicRef<uint32_t>(operation->mailbox.remaining)

@@ -14,6 +14,8 @@
 //   load_batch    many warps     inodes
 //   read_batch    many warps     data; again and again
 //   end_batch     one warp
+//
+// batch_create.h makes files as a batch, batch_write.h writes those of one.
 #pragma once
 
 #include "vfs/by_number.h"
@@ -24,7 +26,7 @@ namespace gofs::vfs {
 inline constexpr uint32_t kBatchRuns = 2;
 inline constexpr uint32_t kBatchGroupFiles = 8;  // that a warp reads together
 
-enum class BatchFileKind : uint32_t {
+enum class BatchFileKind : uint8_t {
   kRuns,     // all blocks are in `runs`
   kGeneral,  // has an inode to ask
 };
@@ -38,7 +40,8 @@ struct BatchFile {
     uint32_t count;
   } runs[kBatchRuns];
   BatchFileKind kind;
-  uint32_t unused;
+  bool created;         // by the batch
+  uint32_t generation;  // of the inode
 };
 static_assert(sizeof(BatchFile) == 40);
 
@@ -49,7 +52,8 @@ struct alignas(64) Batch {
   uint32_t count;  // listing a directory may lower it, which gives the rest of the room to others
   uint32_t room;   // what `count` was at the beginning
   uint32_t directory_ino;
-  int error;  // of the batch as a whole
+  int error;         // of the batch as a whole
+  uint32_t entries;  // a lock, of who enters names of files that are made (batch_create.h)
 };
 
 inline constexpr uint32_t kBatchesMax = 64;
@@ -105,11 +109,27 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
       batch.first = static_cast<uint32_t>(first);
       batch.count = batch.room = count;
       batch.error = 0;
+      batch.entries = 0;
       simt::store_release(batch.taken, 1u);
       return free_batch;
     }
   }
   return -ENOMEM;
+}
+
+/// Takes a batch of `count` files. Collective, uniform. Its descriptor, -EMFILE or -ENOMEM.
+GOFS_HD inline int take_batch(simt::AnyWarp auto warp, BatchTable& table, uint32_t directory_ino,
+                              uint32_t count) {
+  int bd = 0;
+  if (warp.thread_rank() == 0) {
+    lock_table(table.lock);
+    bd = place_batch(table, count);
+    if (bd >= 0) table.batches[bd].directory_ino = directory_ino;
+    simt::unlock(table.lock);
+  }
+  bd = warp.shfl(bd, 0);
+  warp.sync();
+  return bd;
 }
 
 }  // namespace detail
@@ -126,16 +146,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_batch(simt::AnyWarp auto warp, Filesystem
     return found == 0 ? f2fs::check_supported(directory) : found;
   });
   if (error < 0) return error;
-  int bd = 0;
-  if (warp.thread_rank() == 0) {
-    lock_table(table.lock);
-    bd = detail::place_batch(table, count);
-    if (bd >= 0) table.batches[bd].directory_ino = directory.ino;
-    simt::unlock(table.lock);
-  }
-  bd = warp.shfl(bd, 0);
-  warp.sync();
-  return bd;
+  return detail::take_batch(warp, table, directory.ino, count);
 }
 
 /// Closes a batch. Collective, uniform, by one warp.
@@ -227,6 +238,7 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(simt::AnyWarp auto warp, Filesystem
       }
       loaded.kind = simple ? BatchFileKind::kRuns : BatchFileKind::kGeneral;
       loaded.size_bytes = inode.size_bytes;
+      loaded.generation = inode.generation;
     };
     const int error = walking(warp, fs, [&]() -> int {
       const int stale = check_numbers(warp, fs, lanes, ino);

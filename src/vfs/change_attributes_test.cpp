@@ -255,7 +255,7 @@ TEST_P(ChangeAttributesTest, extended_attributes_have_rules_by_their_names) {
   EXPECT_EQ(setxattr_as(who(0, 0), "/open", "security.a", ""), 0);
   EXPECT_EQ(setxattr_as(who(0, 0), "/open", "user.big", std::string(5000, 'b')), -E2BIG);
   EXPECT_EQ(setxattr_as(who(0, 0), "/open", "user.full", std::string(3000, 'b')), -ENOSPC);
-  EXPECT_EQ(setxattr_as(who(0, 0), "/open", "system.posix_acl_access", "1"), -EOPNOTSUPP);
+  EXPECT_EQ(setxattr_as(who(0, 0), "/open", "system.posix_acl_access", "1"), -EINVAL);
   EXPECT_EQ(removexattr_as(who(8, 8), "/open", "user.none"), -ENODATA);
   mount_again();
   EXPECT_EQ(value_of("/open", "user.a"), "1");

@@ -70,10 +70,23 @@ struct SharedRead {
   uint64_t failure;  // the first one in the range
 };
 
+/// The same of a write (write_together.h).
+struct SharedWrite {
+  int64_t result;   // a negative errno from the start: nothing is written; in the end, the answer
+  uint64_t bytes;   // that the file has room for of those given
+  uint64_t offset;  // that of the end, where it appends
+  OpenInode* open;
+  RangeHold hold;
+  uint64_t failure;  // the first one in the range
+  uint64_t size_before;
+  bool in_inode;  // too little to be shared
+};
+
 /// Where the warps of a grid meet. A volume serves one grid at a time.
 struct alignas(128) GridMeeting {
   int64_t answer;
   SharedRead read;
+  SharedWrite write;
   simt::MeetingPoint point;
 };
 

@@ -7,8 +7,9 @@
 
 #include "f2fs/change_directory.h"
 #include "f2fs/links.h"
-#include "f2fs/make_inode.h"
+#include "f2fs/make_files.h"
 #include "vfs/change_attributes.h"
+#include "vfs/edit_access_list.h"
 #include "vfs/named_inode.h"
 
 namespace gofs::vfs {
@@ -22,6 +23,14 @@ struct NewFile {
 };
 
 namespace detail {
+
+/// 0 if there is no such name in `directory`, -EEXIST, or a negative errno. Collective, uniform.
+GOFS_HD inline int find_free_name(simt::AnyWarp auto warp, Filesystem& fs,
+                                  const f2fs::Inode& directory, const f2fs::EntryName& name) {
+  f2fs::DirectoryEntry entry{};
+  const int error = f2fs::find_entry(warp, fs.volume, directory, name.bytes, name.length, entry);
+  return error == 0 ? -EEXIST : error == -ENOENT ? 0 : error;
+}
 
 /// Has the directory of `parent`, and `existing` unless it is 0, for itself, makes sure that the
 /// name is free and may be made, and calls `make(f2fs::Inode& directory)` within an operation of
@@ -37,12 +46,7 @@ GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath&
   if (error < 0) return error;
   f2fs::Inode directory{};
   error = load_uniform(warp, fs, parent.ino, directory);
-  f2fs::DirectoryEntry entry{};
-  if (error == 0) {
-    error =
-        f2fs::find_entry(warp, fs.volume, directory, parent.name.bytes, parent.name.length, entry);
-    error = error == 0 ? -EEXIST : error == -ENOENT ? 0 : error;
-  }
+  if (error == 0) error = find_free_name(warp, fs, directory, parent.name);
   if (error == 0) error = may_change_names(warp, fs, directory);
   if (error == 0 && fs.writer == nullptr) error = -EROFS;
   if (error == 0) {
@@ -72,6 +76,20 @@ GOFS_HD inline uint32_t new_generation(const f2fs::TimeStamp& now) {
   return (static_cast<uint32_t>(now.seconds) * 0x9E3779B1u) ^ now.nanoseconds;
 }
 
+/// Removes a new inode again, which nobody refers to. Collective, within its operation.
+GOFS_HD inline void unmake_file(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
+                                const f2fs::NewContents& contents) {
+  f2fs::Inode inode{};
+  if (load_uniform(warp, fs, ino, inode) == 0 && inode.xattr_nid != 0) {
+    (void)f2fs::remove_nodes(warp, fs.volume, *fs.writer, 1u, inode.xattr_nid);
+  }
+  f2fs::unmake_files(warp, fs.volume, *fs.writer, 1u, ino, contents.bytes);
+}
+
+/// Pages that make_and_enter() changes without those for the entry: the inode, its access lists,
+/// and the directory's links.
+inline constexpr uint32_t kPagesToMakeFile = f2fs::kPagesToMakeInode + f2fs::kXattrPages + 1;
+
 /// Makes the inode and enters it, within an operation. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesystem& fs,
                                                 f2fs::Inode& directory, const f2fs::EntryName& name,
@@ -88,27 +106,46 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
   wanted.generation = new_generation(wanted.now);
   inherit(fs.credentials, directory, wanted);
   const bool is_directory = (file.mode & format::kModeTypeMask) == format::kModeDirectory;
+  const bool is_symlink = (file.mode & format::kModeTypeMask) == format::kModeSymlink;
   ino = 0;
-  int error = f2fs::make_inodes(warp, volume, writer, 1u, directory, wanted, ino);
-  error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+  // What does not fit in the inode.
+  f2fs::NewContents contents{};
+  if (file.target_bytes > f2fs::detail::new_inode_layout(volume).inline_bytes) {
+    wanted.target_bytes = 0;
+    contents = {reinterpret_cast<const uint8_t*>(file.target), file.target_bytes};
+  }
+  InheritedAcl inherited{};
+  int error = is_symlink ? 0 : load_inherited(warp, fs, directory, wanted.mode, inherited);
   if (error < 0) return error;
+  error = contents.bytes == 0 ? f2fs::make_inodes(warp, volume, writer, 1u, directory, wanted, ino)
+                              : f2fs::make_files(warp, volume, writer, fs.pool, 1u, directory,
+                                                 wanted, contents, ino);
+  error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
   ino = warp.shfl(ino, 0);
-  if (is_directory) error = count_links(warp, volume, directory.ino, 1, wanted.now);
+  const int made = error;
+  if (error == 0) error = store_inherited(warp, fs, ino, inherited, wanted.now);
+  give_back_inherited(warp, fs, inherited);
+  if (made < 0) return made;
+  bool counted = false;
+  if (error == 0 && is_directory) {
+    error = count_links(warp, volume, directory.ino, 1, wanted.now);
+    counted = error == 0;
+  }
   if (error == 0) {
     error = f2fs::add_entry(warp, volume, writer, directory, name,
                             {ino, format::file_type_of_mode(file.mode)}, wanted.now);
-    if (error < 0 && is_directory) {
+    if (error < 0 && counted) {
       (void)count_links(warp, volume, directory.ino, -1, wanted.now);
     }
   }
-  if (error < 0) (void)f2fs::remove_nodes(warp, volume, writer, 1u, ino);
+  if (error < 0) unmake_file(warp, fs, ino, contents);
   return error;
 }
 
 /// Collective, uniform.
 GOFS_HD inline int make_file_at(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
                                 const NewFile& file, uint32_t& ino) {
-  return make_name(warp, fs, parent, 0, f2fs::kPagesToMakeInode + 1, [&](f2fs::Inode& directory) {
+  return make_name(warp, fs, parent, 0, kPagesToMakeFile, [&](f2fs::Inode& directory) {
     return make_and_enter(warp, fs, directory, parent.name, file, ino);
   });
 }
@@ -153,15 +190,14 @@ GOFS_HD inline int mknod(simt::AnyWarp auto warp, Filesystem& fs, const char* pa
   return detail::make_file(warp, fs, path, {whole, device, nullptr, 0});
 }
 
-/// symlink(2): `target` is NUL-terminated. -ENOENT for an empty one, -ENAMETOOLONG for one that
-/// does not fit in an inode (some 3,400 bytes).
+/// symlink(2): `target` is NUL-terminated. -ENOENT for an empty one, -ENAMETOOLONG for one of more
+/// than 4,095 bytes.
 GOFS_NOINLINE GOFS_HD inline int symlink(simt::AnyWarp auto warp, Filesystem& fs,
                                          const char* target, const char* path) {
   const int length = detail::path_length(warp, target);
   if (length <= 0) return length == 0 ? -ENOENT : length;
   const NewFile file{format::kModeSymlink | 0777, {}, target, static_cast<uint32_t>(length)};
-  const int error = detail::make_file(warp, fs, path, file);
-  return error == -EOPNOTSUPP ? -ENAMETOOLONG : error;
+  return detail::make_file(warp, fs, path, file);
 }
 
 namespace detail {

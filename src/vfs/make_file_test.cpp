@@ -170,7 +170,7 @@ TEST_P(MakeFileTest, what_cannot_be_is_refused) {
   EXPECT_EQ(mknod_as(root, "/x", format::kModeSymlink), -EINVAL);
   EXPECT_EQ(mknod_as(who(7, 7), "/group/x", format::kModeBlockDevice), -EPERM);
   EXPECT_EQ(symlink_as(root, "", "/x"), -ENOENT);
-  EXPECT_EQ(symlink_as(root, std::string(4000, 'x'), "/x"), -ENAMETOOLONG);
+  EXPECT_EQ(symlink_as(root, std::string(4096, 'x'), "/x"), -ENAMETOOLONG);
   EXPECT_EQ(symlink_as(root, "x", "/f"), -EEXIST);
   EXPECT_EQ(link_as(root, "/d", "/x"), -EPERM);
   EXPECT_EQ(link_as(root, "/none", "/x"), -ENOENT);
@@ -191,6 +191,61 @@ TEST_P(MakeFileTest, what_cannot_be_is_refused) {
   EXPECT_EQ(open_as(root, "/x", kOpenCreate, 0), -EROFS);
   EXPECT_EQ(open_as(root, "/f", kOpenCreate, 0), 0);
   EXPECT_EQ(link_as(root, "/f", "/x"), -EROFS);
+}
+
+TEST_P(MakeFileTest, long_targets_lie_in_a_block) {
+  const Credentials root = who(0, 0);
+  const uint64_t used = fs().volume.valid_block_count;
+  std::string target = "d";
+  while (target.size() < 4095) target.insert(0, target.size() % 2 == 1 ? "/" : ".");
+  ASSERT_EQ(target.size(), 4095u);
+  EXPECT_EQ(symlink_as(root, target, "/far"), 0);
+  EXPECT_EQ(fs().volume.valid_block_count, used + 2);
+  EXPECT_EQ(open_as(root, "/far/new", kOpenCreate | kOpenWriteOnly, 0600), -ENAMETOOLONG)
+      << "with what follows it is too long";
+  const uint64_t before = fs().volume.user_block_count;
+  fs().volume.user_block_count = fs().volume.valid_block_count + 1;
+  EXPECT_EQ(symlink_as(root, target, "/farther"), -ENOSPC);
+  fs().volume.user_block_count = before;
+  mount_again();
+  char got[5000];
+  EXPECT_EQ(
+      as(root,
+         [&](const simt::Warp& warp) { return readlink(warp, fs(), "/far", got, sizeof(got)); }),
+      4095);
+  EXPECT_EQ(std::string(got, 4095), target);
+  EXPECT_EQ(stat_of_path("/far").size_bytes, 4095u);
+  EXPECT_EQ(as(root,
+               [&](const simt::Warp& warp) {
+                 Stat found{};
+                 return stat(warp, fs(), "/far", LastLink::kFollow, found);
+               }),
+            0);
+  EXPECT_EQ(names_in("/").count("farther"), 0u);
+}
+
+TEST_P(MakeFileTest, a_file_is_made_where_a_link_to_nowhere_leads) {
+  const Credentials root = who(0, 0);
+  EXPECT_EQ(open_as(root, "/nowhere", kOpenCreate | kOpenWriteOnly | kOpenNoFollow, 0640), -ELOOP);
+  EXPECT_EQ(open_as(root, "/nowhere", kOpenWriteOnly, 0), -ENOENT);
+  EXPECT_EQ(open_as(root, "/nowhere", kOpenCreate | kOpenWriteOnly, 0640), 0);
+  EXPECT_EQ(stat_of_path("/gone").mode & format::kModePermissionMask, 0640u);
+  EXPECT_EQ(open_as(root, "/nowhere", kOpenCreate | kOpenWriteOnly, 0), 0) << "it is there";
+  // Through several, of other directories.
+  EXPECT_EQ(symlink_as(root, "../to_d/second", "/group/first"), 0);
+  EXPECT_EQ(symlink_as(root, "/to_d/third", "/d/second"), 0);
+  EXPECT_EQ(open_as(root, "/group/first", kOpenCreate | kOpenExclusive, 0600), -EEXIST);
+  EXPECT_EQ(open_as(root, "/group/first", kOpenCreate | kOpenReadWrite, 0600), 0);
+  EXPECT_EQ(stat_of_path("/d/third").mode & format::kModePermissionMask, 0600u);
+  EXPECT_EQ(symlink_as(root, "none/deep", "/astray"), 0);
+  EXPECT_EQ(open_as(root, "/astray", kOpenCreate, 0600), -ENOENT);
+  EXPECT_EQ(symlink_as(root, "around", "/around"), 0);
+  EXPECT_EQ(open_as(root, "/around", kOpenCreate, 0600), -ELOOP);
+  EXPECT_EQ(symlink_as(root, "d/mine", "/denied"), 0);
+  EXPECT_EQ(open_as(who(9, 90), "/denied", kOpenCreate, 0600), -EACCES);
+  EXPECT_EQ(mkdir_as(root, "/denied"), -EEXIST) << "only a file is made behind a link";
+  mount_again();
+  EXPECT_EQ(names_in("/d"), (std::set<std::string>{"second", "third"}));
 }
 
 TEST_P(MakeFileTest, owners_and_groups_come_from_the_maker_or_the_directory) {

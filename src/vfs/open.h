@@ -10,24 +10,42 @@ namespace gofs::vfs {
 
 namespace detail {
 
-/// Makes the regular file that `path` is to name and opens it, whatever its permissions.
-/// Collective, uniform. A descriptor, or a negative errno: -EEXIST where it, or a link to nowhere,
-/// is there.
+/// Makes a regular file and opens it, whatever its permissions. Collective, uniform. A descriptor,
+/// or a negative errno: -EEXIST where something is there.
+GOFS_NOINLINE GOFS_HD inline int create_at(simt::AnyWarp auto warp, Filesystem& fs,
+                                           const ParentPath& parent, uint32_t flags,
+                                           uint32_t permissions) {
+  const auto mode = static_cast<uint16_t>(format::kModeRegular |
+                                          (permissions & uint32_t{format::kModePermissionMask}));
+  uint32_t ino = 0;
+  int error = make_file_at(warp, fs, parent, {mode, {}, nullptr, 0}, ino);
+  f2fs::Inode inode{};
+  if (error == 0) error = load_uniform(warp, fs, ino, inode);
+  return error < 0 ? error : open_checked(warp, fs, inode, flags);
+}
+
+/// create_at() of what `path` is to name. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int create(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                         uint32_t flags, uint32_t permissions) {
   return walking(warp, fs, [&]() -> int {
     ParentPath parent{};
-    int error = resolve_parent(warp, fs, path, parent);
+    const int error = resolve_parent(warp, fs, path, parent);
     if (error < 0) return error;
     if (is_no_name(parent.name)) return -EEXIST;
     if (parent.slash_behind) return -EISDIR;
-    const auto mode = static_cast<uint16_t>(format::kModeRegular |
-                                            (permissions & uint32_t{format::kModePermissionMask}));
-    uint32_t ino = 0;
-    error = make_file_at(warp, fs, parent, {mode, {}, nullptr, 0}, ino);
-    f2fs::Inode inode{};
-    if (error == 0) error = load_uniform(warp, fs, ino, inode);
-    return error < 0 ? error : open_checked(warp, fs, inode, flags);
+    return create_at(warp, fs, parent, flags, permissions);
+  });
+}
+
+/// create_at() of what the symbolic link leads to that `path` names. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int create_behind_link(simt::AnyWarp auto warp, Filesystem& fs,
+                                                    const char* path, uint32_t flags,
+                                                    uint32_t permissions) {
+  return walking(warp, fs, [&]() -> int {
+    char text[format::kNameBytesMax];
+    ParentPath parent{};
+    const int error = resolve_missing(warp, fs, path, text, parent);
+    return error < 0 ? error : create_at(warp, fs, parent, flags, permissions);
   });
 }
 
@@ -42,13 +60,12 @@ GOFS_HD inline int open_or_create(simt::AnyWarp auto warp, Filesystem& fs, const
   while (fd == -ENOENT) {
     fd = create(warp, fs, path, flags, permissions);
     if (fd != -EEXIST || exclusive) break;
-    // Another was faster; or the name is a link to nowhere, which is not made for it.
-    f2fs::Inode there{};
-    const bool to_nowhere = walking(warp, fs, [&] {
-      return resolve(warp, fs, path, LastLink::kKeep, there) == 0 && there.is_symlink();
-    });
+    // Another was faster; or the name is a link to nowhere.
     fd = open_existing(warp, fs, path, flags);
-    if (to_nowhere || warp.any(deadline.passed())) break;  // else somebody has removed it again
+    if (fd != -ENOENT) break;
+    fd = create_behind_link(warp, fs, path, flags, permissions);
+    if (fd == -EEXIST) fd = open_existing(warp, fs, path, flags);
+    if (warp.any(deadline.passed())) break;  // else somebody has removed it again
   }
   return fd;
 }

@@ -34,12 +34,33 @@ GOFS_NOINLINE GOFS_HD inline int resolve_parent(simt::AnyWarp auto warp, Filesys
   parent.slash_behind = end != static_cast<uint32_t>(length);
   if (parent.name.length > format::kNameBytesMax) return -ENAMETOOLONG;
   f2fs::Inode inode{};
-  detail::Walk walk{path, begin, 0, false, {}};
+  detail::Walk walk{path, begin, 0, false, {}, nullptr, 0};
   const int error = detail::walk_path(warp, fs, walk, LastLink::kFollow, inode);
   if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);
   if (error < 0) return error;
   parent.ino = inode.ino;
   return inode.is_directory() ? f2fs::check_supported(inode) : -ENOTDIR;
+}
+
+/// Where the last of the symbolic links that `path` ends with leads, if nothing is there: the
+/// directory, and the name, which is put into `text`. Collective, uniform. 0, -EEXIST where
+/// something is there, or a negative errno, as resolve().
+GOFS_NOINLINE GOFS_HD inline int resolve_missing(simt::AnyWarp auto warp, Filesystem& fs,
+                                                 const char* path,
+                                                 char (&text)[format::kNameBytesMax],
+                                                 ParentPath& parent) {
+  const int length = detail::path_length(warp, path);
+  if (length <= 0) return length == 0 ? -ENOENT : length;
+  f2fs::Inode inode{};
+  detail::Walk walk{path, static_cast<uint32_t>(length), 0, false, {}, nullptr, 0};
+  const int error = detail::walk_path(warp, fs, walk, LastLink::kFollow, inode);
+  // Each lane its own, before the block goes that the name may lie in.
+  for (uint32_t i = 0; i < walk.missing_length; ++i) text[i] = walk.missing[i];
+  if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);
+  if (error == 0) return -EEXIST;
+  if (error != -ENOENT || walk.missing == nullptr) return error;
+  parent = {inode.ino, {text, walk.missing_length}, false};
+  return 0;
 }
 
 }  // namespace gofs::vfs

@@ -118,6 +118,8 @@ struct Walk {
   uint32_t links;
   bool has_spare;
   f2fs::SpareBlocks<3> spare;  // taken when they are needed, all at once
+  const char* missing;         // the last name, where the directory has none like it
+  uint32_t missing_length;
 
   /// The block for the target of the link that was met last.
   GOFS_HD char* link_block() const { return reinterpret_cast<char*>(spare.blocks[links % 2]); }
@@ -190,6 +192,10 @@ GOFS_NOINLINE GOFS_HD inline int walk_path(simt::AnyWarp auto warp, Filesystem& 
     if ((length == 1 && name[0] == '.') || (dotdot && inode.ino == root)) continue;
     NameTarget target{};
     error = look_up(warp, fs, inode, name, length, target);
+    if (error == -ENOENT && last) {
+      walk.missing = name;
+      walk.missing_length = length;
+    }
     if (error < 0) return error;
     const f2fs::Inode directory = inode;
     error = load_uniform(warp, fs, target.ino, inode);
@@ -224,7 +230,7 @@ GOFS_NOINLINE GOFS_HD inline int resolve(simt::AnyWarp auto warp, Filesystem& fs
     return detail::load_uniform(warp, fs, known.ino, inode);
   }
 
-  detail::Walk walk{path, path_bytes, 0, false, {}};
+  detail::Walk walk{path, path_bytes, 0, false, {}, nullptr, 0};
   const int error = detail::walk_path(warp, fs, walk, last_link, inode);
   if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);
   if (error == 0 && follow) {

@@ -32,8 +32,9 @@ GOFS_HD inline int64_t total_bytes(const IoVector* parts, int count) {
   return static_cast<int64_t>(total);
 }
 
-/// How far a shared read got in one warp: the lowest offset (in the range) that it could not read.
-struct ReadFailure {
+/// How far one warp got in a range that several share: the lowest offset that it could not read or
+/// write.
+struct IoFailure {
   uint64_t at;  // bytes from the start of the range; kOffsetMax: none
   int error;
 };
@@ -73,11 +74,11 @@ GOFS_HD inline int begin_read(const Filesystem& fs, int fd, uint64_t offset, uin
 /// This warp's share of reading `bytes` at `offset`: rounds of one block a lane, every
 /// `warp_count`-th round starting at `warp_index`. Collective, uniform; the range lies in the file
 /// and is locked. The bytes read are visible to the warp; with a mailbox they may be under way.
-GOFS_NOINLINE GOFS_HD inline ReadFailure read_striped(simt::AnyWarp auto warp, Filesystem& fs,
-                                                      const f2fs::Inode& inode, uint8_t* target,
-                                                      uint64_t bytes, uint64_t offset,
-                                                      uint32_t warp_index, uint32_t warp_count,
-                                                      nvme::Mailbox* mailbox = nullptr) {
+GOFS_NOINLINE GOFS_HD inline IoFailure read_striped(simt::AnyWarp auto warp, Filesystem& fs,
+                                                    const f2fs::Inode& inode, uint8_t* target,
+                                                    uint64_t bytes, uint64_t offset,
+                                                    uint32_t warp_index, uint32_t warp_count,
+                                                    nvme::Mailbox* mailbox = nullptr) {
   const uint32_t unit = inode.has_inline_data() ? detail::kInlinePortionBytes : kBlockBytes;
   const uint64_t head = offset & (unit - 1);
   const uint64_t round_bytes = uint64_t{warp.size()} * unit;
@@ -95,14 +96,14 @@ GOFS_NOINLINE GOFS_HD inline ReadFailure read_striped(simt::AnyWarp auto warp, F
     const uint32_t failed = warp.ballot((lanes >> warp.thread_rank() & 1u) != 0 && error < 0);
     if (failed != 0) {
       const uint32_t first = simt::lowest_bit(failed);
-      return ReadFailure{warp.shfl(from - head, first), warp.shfl(error, first)};
+      return IoFailure{warp.shfl(from - head, first), warp.shfl(error, first)};
     }
   }
-  return ReadFailure{kOffsetMax, 0};
+  return IoFailure{kOffsetMax, 0};
 }
 
-/// Bytes read, or the errno if nothing was, as read(2) reports it.
-GOFS_HD inline int64_t read_outcome(uint64_t bytes, const ReadFailure& failure) {
+/// Bytes read or written, or the errno if nothing was, as read(2) and write(2) report it.
+GOFS_HD inline int64_t io_outcome(uint64_t bytes, const IoFailure& failure) {
   if (failure.error == 0) return static_cast<int64_t>(bytes);
   return failure.at == 0 ? failure.error : static_cast<int64_t>(simt::min(bytes, failure.at));
 }
@@ -120,10 +121,10 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread(simt::AnyWarp auto warp, Filesystem& 
   const int locked = lock_shared(warp, open->lock, ByteRange{offset, bytes}, deadline, hold);
   if (locked < 0) return locked;
   bytes = warp.shfl(bytes_before_end(*open, offset, bytes), 0);
-  const ReadFailure failure =
+  const IoFailure failure =
       read_striped(warp, fs, open->inode, static_cast<uint8_t*>(buffer), bytes, offset, 0, 1);
   unlock_shared(warp, open->lock, hold);
-  return read_outcome(bytes, failure);
+  return io_outcome(bytes, failure);
 }
 
 /// Reads a range of its own file for each lane in `lanes`: `bytes` (not 0) at `offset`, within the

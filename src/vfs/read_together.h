@@ -15,10 +15,10 @@ namespace detail {
 inline constexpr uint64_t kNoFailure = ~uint64_t{0};
 inline constexpr uint32_t kErrnoBits = 12;
 
-GOFS_HD inline uint64_t pack_failure(const ReadFailure& failure) {
+GOFS_HD inline uint64_t pack_failure(const IoFailure& failure) {
   return failure.at << kErrnoBits | static_cast<uint32_t>(-failure.error);
 }
-GOFS_HD inline ReadFailure unpack_failure(uint64_t packed) {
+GOFS_HD inline IoFailure unpack_failure(uint64_t packed) {
   if (packed == kNoFailure) return {kOffsetMax, 0};
   return {packed >> kErrnoBits, -static_cast<int>(packed & ((1u << kErrnoBits) - 1))};
 }
@@ -51,7 +51,7 @@ GOFS_HD int64_t pread_together(const Crew& crew, Filesystem& fs, SharedRead& sha
   crew.sync();
   if (shared.error < 0 || shared.open == nullptr) return shared.error;  // or nothing to read
   if (crew.index() < crew.count()) {
-    const ReadFailure failed =
+    const IoFailure failed =
         read_striped(warp, fs, shared.open->inode, static_cast<uint8_t*>(buffer), shared.bytes,
                      offset, crew.index(), crew.count());
     if (failed.error != 0 && warp.thread_rank() == 0) {
@@ -60,9 +60,9 @@ GOFS_HD int64_t pread_together(const Crew& crew, Filesystem& fs, SharedRead& sha
     }
   }
   crew.sync();
-  const ReadFailure first = detail::unpack_failure(simt::load_relaxed(shared.failure));
+  const IoFailure first = detail::unpack_failure(simt::load_relaxed(shared.failure));
   if (crew.index() == 0) unlock_shared(warp, shared.open->lock, shared.hold);
-  return read_outcome(shared.bytes, first);
+  return io_outcome(shared.bytes, first);
 }
 
 }  // namespace gofs::vfs

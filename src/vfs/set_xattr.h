@@ -2,10 +2,11 @@
 //
 // Setting and removing extended attributes by name, with the answers that Linux gives on F2FS. All
 // functions are collective with uniform arguments and answers, by one warp. Seen by others at once,
-// durable after sync(). Access lists cannot be set yet (-EOPNOTSUPP).
+// durable after sync().
 #pragma once
 
 #include "vfs/change_attributes.h"
+#include "vfs/edit_access_list.h"
 #include "vfs/xattr.h"
 
 namespace gofs::vfs {
@@ -44,6 +45,65 @@ struct XattrValue {
   uint32_t flags;
 };
 
+/// Puts the list `acl` into a draft, instead of what is there of that index. Collective, uniform.
+GOFS_HD inline int replace_acl(simt::AnyWarp auto warp, f2fs::Volume& volume, uint32_t index,
+                               const GivenAcl& acl, const AclSummary& summary,
+                               f2fs::detail::XattrDraft& draft) {
+  const int erased = erase_acl(warp, volume, index, draft);
+  if (erased < 0 || acl.count == 0) return erased;
+  return append_acl(warp, index, summary.disk_bytes, acl.count, draft,
+                    [&](uint32_t i) { return acl.entry(i); });
+}
+
+/// Sets the list `index` of `inode`, within an operation; an access list, also the permissions that
+/// it says. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int set_acl(simt::AnyWarp auto warp, Filesystem& fs,
+                                         f2fs::Inode& inode, uint32_t index, const GivenAcl& acl,
+                                         const AclSummary& summary) {
+  const f2fs::TimeStamp now = time_now(fs);
+  const bool access = index == format::kXattrAclAccess;
+  GivenAcl kept = acl;
+  if (access && !summary.extended) kept.count = 0;
+  // One that was not there may go.
+  const int error =
+      kept.count == 0 && !f2fs::may_have_xattrs(inode)
+          ? 0
+          : f2fs::edit_xattrs(warp, fs.volume, *fs.writer, fs.pool, inode, now,
+                              [&](f2fs::detail::XattrDraft& draft) {
+                                return replace_acl(warp, fs.volume, index, kept, summary, draft);
+                              });
+  if (error < 0 || !access || acl.count == 0) return error;
+  f2fs::AttributeChange change{};
+  change.mask = f2fs::kSetPermissions;
+  change.changed = now;
+  uint32_t mode = (inode.mode & uint32_t{format::kModePermissionMask} & ~0777u) | summary.mode;
+  if (fs.credentials.uid != 0 && !fs.credentials.in_group(inode.gid)) mode &= ~kSetGroupId;
+  change.permissions = static_cast<uint16_t>(mode);
+  return apply_change(warp, fs, inode.ino, change);
+}
+
+/// setxattr(2) and removexattr(2) of access lists, as Linux answers.
+GOFS_NOINLINE GOFS_HD inline int change_acl_xattr(simt::AnyWarp auto warp, Filesystem& fs,
+                                                  uint32_t ino, uint32_t index,
+                                                  const XattrValue& value) {
+  GivenAcl acl{};
+  AclSummary summary{};
+  int error = value.bytes == nullptr ? 0 : parse_given_acl(value.bytes, value.count, acl, summary);
+  if (error < 0) return error;
+  error = change_inode(
+      warp, fs, ino, f2fs::kXattrPages,
+      [&](const f2fs::Inode& inode) -> int {
+        if (inode.is_symlink()) return -EOPNOTSUPP;
+        if (is_frozen(inode) || !owns(fs.credentials, inode)) return -EPERM;
+        const bool misplaced = index == format::kXattrAclDefault && !inode.is_directory();
+        return misplaced && acl.count != 0 ? -EACCES : 0;
+      },
+      [&](f2fs::Inode& inode) { return set_acl(warp, fs, inode, index, acl, summary); });
+  if (error == 0 && warp.thread_rank() == 0) forget_paths(fs);
+  warp.sync();
+  return error;
+}
+
 GOFS_NOINLINE GOFS_HD inline int change_xattr(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
                                               const char* name, const XattrValue& value) {
   XattrName whole{};
@@ -54,6 +114,9 @@ GOFS_NOINLINE GOFS_HD inline int change_xattr(simt::AnyWarp auto warp, Filesyste
   if (error == 0 && value.count > kXattrValueBytesMax) error = -E2BIG;
   if (error == 0) error = parse_name(whole, index, rest);
   if (error < 0) return error;
+  if (index == format::kXattrAclAccess || index == format::kXattrAclDefault) {
+    return change_acl_xattr(warp, fs, ino, index, value);
+  }
   f2fs::XattrChange change{};
   change.index = static_cast<uint8_t>(index);
   change.name = rest.text;

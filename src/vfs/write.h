@@ -77,40 +77,87 @@ GOFS_NOINLINE GOFS_HD inline int drop_powers(simt::AnyWarp auto warp, Filesystem
   return apply_change(warp, fs, ino, change);
 }
 
-/// Writes `bytes` (not 0) at `offset`; what that needs is locked. Collective, uniform. Bytes
-/// written, or a negative errno if there are none.
-GOFS_NOINLINE GOFS_HD inline int64_t write_locked(simt::AnyWarp auto warp, Filesystem& fs,
-                                                  f2fs::Inode& inode, const uint8_t* source,
-                                                  uint64_t bytes, uint64_t offset) {
-  constexpr uint32_t kPages = f2fs::kPagesToPrepareWrite + f2fs::kPagesToWriteRun + 1;
-  const uint64_t end = offset + bytes;
-  uint64_t done = 0;
-  while (done < bytes) {
-    // A block a lane, from where the last round ended.
-    const uint64_t at = offset + done;
-    const uint64_t first = at >> kBlockShift;
-    const uint64_t from = simt::max(at, (first + warp.thread_rank()) << kBlockShift);
-    const uint64_t to = simt::min(end, (first + warp.thread_rank() + 1) << kBlockShift);
+/// The first operation of a write of [offset, end), or what comes first in it. Collective, uniform,
+/// inside the gate. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int begin_write(simt::AnyWarp auto warp, Filesystem& fs,
+                                             f2fs::Inode& inode, uint64_t offset, uint64_t end,
+                                             const f2fs::TimeStamp& now) {
+  const int error = drop_powers(warp, fs, inode.ino, now);
+  if (error < 0) return error;
+  return f2fs::prepare_write(warp, fs.volume, *fs.writer, fs.pool, inode, offset, end, now);
+}
+
+/// Pages that begin_write() changes at most.
+inline constexpr uint32_t kPagesToBeginWrite = f2fs::kPagesToPrepareWrite + 1;
+
+/// A write of `bytes` (not 0) at `offset`, which is locked, or the share in it of one of several
+/// warps: rounds of a block a lane, each an operation; every `warp_count`-th, from `warp_index` on.
+struct WriteShare {
+  const uint8_t* source;
+  uint64_t bytes;
+  uint64_t offset;
+  uint32_t warp_index;
+  uint32_t warp_count;
+  uint64_t begins_to;  // not 0: with begin_write() up to there, which nobody has called yet
+};
+
+/// Collective, uniform. Where, in bytes from `offset` on, it could not go on.
+GOFS_NOINLINE GOFS_HD inline IoFailure write_striped(simt::AnyWarp auto warp, Filesystem& fs,
+                                                     f2fs::Inode& inode, const WriteShare& share) {
+  constexpr uint32_t kPages = kPagesToBeginWrite + f2fs::kPagesToWriteRun;
+  const uint64_t end = share.offset + share.bytes;
+  const uint64_t step = uint64_t{share.warp_count} * warp.size();
+  uint64_t first = (share.offset >> kBlockShift) + uint64_t{share.warp_index} * warp.size();
+  for (uint64_t begins_to = share.begins_to; first << kBlockShift < end; first += step) {
+    // A block a lane, from where the round begins.
+    const uint64_t block = first + warp.thread_rank();
+    const uint64_t from = simt::max(share.offset, block << kBlockShift);
+    const uint64_t to = simt::min(end, (block + 1) << kBlockShift);
     const bool mine = from < to;
     const f2fs::WritePiece piece{from, mine ? static_cast<uint32_t>(to - from) : 0,
-                                 source + (from - offset)};
-    const uint64_t next = simt::min(end, (first + warp.size()) << kBlockShift);
+                                 share.source + (from - share.offset)};
     const int error = operate(warp, fs, kPages, [&] {
       const f2fs::TimeStamp now = time_now(fs);
-      int failed = 0;
-      if (done == 0) {
-        failed = drop_powers(warp, fs, inode.ino, now);
-        if (failed == 0) {
-          failed =
-              f2fs::prepare_write(warp, fs.volume, *fs.writer, fs.pool, inode, offset, end, now);
-        }
-      }
-      if (failed < 0) return failed;
+      const int begun =
+          begins_to != 0 ? begin_write(warp, fs, inode, share.offset, begins_to, now) : 0;
+      if (begun < 0) return begun;
       return f2fs::write_pieces(warp, fs.volume, *fs.writer, fs.pool, warp.ballot(mine), inode,
                                 piece, now);
     });
-    if (error < 0) return done != 0 ? static_cast<int64_t>(done) : error;
-    done = next - offset;
+    if (error < 0) return {warp.shfl(from, 0) - share.offset, error};
+    begins_to = 0;
+  }
+  return {kOffsetMax, 0};
+}
+
+/// Where the bytes of a write come from: parts in a row.
+struct WriteSource {
+  const IoVector* parts;
+  int count;
+  uint64_t bytes;  // of all of them, not 0
+};
+
+GOFS_HD inline IoVector one_part(const void* buffer, uint64_t bytes) {
+  return {const_cast<void*>(buffer), bytes};  // which is only read
+}
+
+/// Writes `bytes` (not 0) of `source` at `offset`; what that needs is locked. Collective, uniform.
+/// Bytes written, or a negative errno if there are none.
+GOFS_NOINLINE GOFS_HD inline int64_t write_locked(simt::AnyWarp auto warp, Filesystem& fs,
+                                                  f2fs::Inode& inode, const WriteSource& source,
+                                                  uint64_t bytes, uint64_t offset) {
+  uint64_t done = 0;
+  for (int i = 0; i < source.count && done < bytes; ++i) {
+    const uint64_t part = simt::min(source.parts[i].bytes, bytes - done);
+    if (part == 0) continue;
+    const auto* const from = static_cast<const uint8_t*>(source.parts[i].base);
+    IoFailure failed = write_striped(
+        warp, fs, inode, {from, part, offset + done, 0, 1, done == 0 ? offset + bytes : 0});
+    if (failed.error != 0) {
+      failed.at += done;
+      return io_outcome(bytes, failed);
+    }
+    done += part;
   }
   return static_cast<int64_t>(done);
 }
@@ -118,19 +165,34 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_locked(simt::AnyWarp auto warp, Files
 /// Writes at `offset`, or where `append`, at the end, which `offset` then becomes. Collective,
 /// uniform.
 GOFS_NOINLINE GOFS_HD inline int64_t write_open(simt::AnyWarp auto warp, Filesystem& fs,
-                                                OpenInode& open, const void* buffer, uint64_t bytes,
+                                                OpenInode& open, const WriteSource& source,
                                                 bool append, uint64_t& offset) {
   RangeHold hold{};
-  const int locked = lock_to_write(warp, fs, open, bytes, append, offset, hold);
+  const int locked = lock_to_write(warp, fs, open, source.bytes, append, offset, hold);
   if (locked < 0) return locked;
   const uint64_t most = f2fs::detail::file_bytes_max(open.inode);
   int64_t result = -EFBIG;
   if (offset < most) {
-    result = write_locked(warp, fs, open.inode, static_cast<const uint8_t*>(buffer),
-                          simt::min(bytes, most - offset), offset);
+    result =
+        write_locked(warp, fs, open.inode, source, simt::min(source.bytes, most - offset), offset);
   }
   unlock_exclusive(warp, open.lock, hold);
   return result;
+}
+
+/// Makes a file shorter that the caller has for himself from there on, whose powers are gone.
+/// Collective, uniform.
+GOFS_HD inline int cut_locked(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode,
+                              uint64_t size) {
+  int error = 0;
+  for (bool more = true; more && error == 0;) {
+    more = false;
+    error = operate(warp, fs, f2fs::kPagesToTruncate, [&] {
+      return f2fs::truncate_file(warp, fs.volume, *fs.writer, fs.pool, inode, size, time_now(fs),
+                                 more);
+    });
+  }
+  return error;
 }
 
 /// Sets the size of an open file, in as many portions as it takes. Collective, uniform.
@@ -161,32 +223,42 @@ GOFS_HD inline int sync_if_asked(simt::AnyWarp auto warp, Filesystem& fs, uint32
 
 }  // namespace detail
 
-/// pwrite(2): bytes written, less than asked only where the volume or the SSD gave out in between;
-/// or a negative errno: -EBADF, -EINVAL, -EFBIG, -ENOSPC, -EROFS, -EIO, -EUCLEAN, -EOPNOTSUPP,
-/// -EBUSY, -ETIMEDOUT (somebody else kept the range). A descriptor that was opened to append writes
-/// at the end, wherever `offset` is. Zero copy where `buffer` is aligned to 4 bytes and the range
-/// to blocks.
-GOFS_NOINLINE GOFS_HD inline int64_t pwrite(simt::AnyWarp auto warp, Filesystem& fs, int fd,
-                                            const void* buffer, uint64_t bytes, uint64_t offset) {
+/// pwritev(2): bytes written, less than asked only where the volume or the SSD gave out in between;
+/// or a negative errno: -EBADF, -EINVAL (also more than kIoVectorsMax parts), -EFBIG, -ENOSPC,
+/// -EROFS, -EIO, -EUCLEAN, -EOPNOTSUPP, -EBUSY, -ETIMEDOUT (somebody else kept the range). A
+/// descriptor that was opened to append writes at the end, wherever `offset` is. Zero copy where
+/// the parts are aligned to 4 bytes and their ranges to blocks.
+GOFS_NOINLINE GOFS_HD inline int64_t pwritev(simt::AnyWarp auto warp, Filesystem& fs, int fd,
+                                             const IoVector* parts, int count, uint64_t offset) {
   const Descriptor* const descriptor = detail::find_writable(fs, fd);
   if (descriptor == nullptr) return -EBADF;
+  const int64_t total = total_bytes(parts, count);
+  if (total <= 0) return offset > kOffsetMax ? -EINVAL : total;
+  const auto bytes = static_cast<uint64_t>(total);
   if (offset > kOffsetMax || bytes > kOffsetMax - offset) return -EINVAL;
-  if (bytes == 0) return 0;
   const bool append = (descriptor->flags & kOpenAppend) != 0;
   const int64_t result = detail::write_open(warp, fs, fs.open_inodes[descriptor->open_inode],
-                                            buffer, bytes, append, offset);
+                                            {parts, count, bytes}, append, offset);
   const int synced = result > 0 ? detail::sync_if_asked(warp, fs, descriptor->flags) : 0;
   return synced < 0 ? synced : result;
 }
 
-/// write(2): pwrite() at the descriptor's position, which moves past what was asked for. Groups
+/// pwrite(2): pwritev() of one part.
+GOFS_HD inline int64_t pwrite(simt::AnyWarp auto warp, Filesystem& fs, int fd, const void* buffer,
+                              uint64_t bytes, uint64_t offset) {
+  const IoVector part = detail::one_part(buffer, bytes);
+  return pwritev(warp, fs, fd, &part, 1, offset);
+}
+
+/// writev(2): pwritev() at the descriptor's position, which moves past what was asked for. Groups
 /// that write at the same time get ranges of their own.
-GOFS_NOINLINE GOFS_HD inline int64_t write(simt::AnyWarp auto warp, Filesystem& fs, int fd,
-                                           const void* buffer, uint64_t bytes) {
+GOFS_NOINLINE GOFS_HD inline int64_t writev(simt::AnyWarp auto warp, Filesystem& fs, int fd,
+                                            const IoVector* parts, int count) {
   Descriptor* const descriptor = detail::find_writable(fs, fd);
   if (descriptor == nullptr) return -EBADF;
-  if (bytes > kOffsetMax) return -EINVAL;
-  if (bytes == 0) return 0;
+  const int64_t total = total_bytes(parts, count);
+  if (total <= 0) return total;
+  const auto bytes = static_cast<uint64_t>(total);
   const bool append = (descriptor->flags & kOpenAppend) != 0;
   uint64_t offset = 0;
   if (!append) {
@@ -196,12 +268,19 @@ GOFS_NOINLINE GOFS_HD inline int64_t write(simt::AnyWarp auto warp, Filesystem& 
     if (offset > kOffsetMax || bytes > kOffsetMax - offset) return -EFBIG;
   }
   const int64_t result = detail::write_open(warp, fs, fs.open_inodes[descriptor->open_inode],
-                                            buffer, bytes, append, offset);
+                                            {parts, count, bytes}, append, offset);
   if (append && result > 0 && warp.thread_rank() == 0) {
     simt::store_relaxed(descriptor->position, offset + static_cast<uint64_t>(result));
   }
   const int synced = result > 0 ? detail::sync_if_asked(warp, fs, descriptor->flags) : 0;
   return synced < 0 ? synced : result;
+}
+
+/// write(2): writev() of one part.
+GOFS_HD inline int64_t write(simt::AnyWarp auto warp, Filesystem& fs, int fd, const void* buffer,
+                             uint64_t bytes) {
+  const IoVector part = detail::one_part(buffer, bytes);
+  return writev(warp, fs, fd, &part, 1);
 }
 
 /// ftruncate(2): the file gets shorter, or longer with zeros. 0 or a negative errno: -EBADF,

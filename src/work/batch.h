@@ -3,6 +3,7 @@
 // Batches of files on behalf of a host program, a launch a step (see vfs/batch.h).
 #pragma once
 
+#include "vfs/batch_create.h"
 #include "vfs/batch_list.h"
 
 namespace gofs::work {
@@ -13,8 +14,12 @@ enum class BatchStep : uint32_t {
   kList,  // -> result: files
   kFind,  // names
   kLoad,
-  kRead,  // buffer, offsets -> bytes
+  kRead,   // buffer, offsets -> bytes
+  kWrite,  // buffer, offsets, sizes -> bytes
   kEnd,
+  // Makes the files as a batch and closes it: path, names, count, permissions, buffer, offsets,
+  // sizes -> result: 0 or a negative errno; and errors.
+  kCreate,
 };
 
 struct BatchParams {
@@ -26,14 +31,54 @@ struct BatchParams {
   const char* const* names;
   uint8_t* buffer;
   const uint64_t* offsets;
+  const uint64_t* sizes;  // of what is written to each file
+  uint32_t permissions;
+  int* errors;               // of each file
+  simt::MeetingPoint point;  // of the warps of kCreate
   int64_t result;
-  uint64_t bytes;     // kRead adds to it
+  uint64_t bytes;     // kRead and kWrite add to it
   uint64_t first_ns;  // as in BenchParams
   uint64_t last_ns;
 };
 
+GOFS_HD inline vfs::BatchCreation creation_of(const BatchParams& params) {
+  return {params.path,   params.names,   params.count, params.permissions,
+          params.buffer, params.offsets, params.sizes};
+}
+
+/// kCreate, by all warps of a cooperative launch: one launch, since the directory is locked
+/// meanwhile, and another launch that wants it might keep ours from being the next.
+GOFS_HD inline void create_step(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t warp_count,
+                                BatchParams& params) {
+  vfs::Filesystem& fs = *params.fs;
+  vfs::BatchTable& table = *fs.batches;
+  const simt::GridCrew crew(warp, warp_index, warp_count, params.point);
+  if (warp_index == 0) {
+    const int bd = vfs::begin_creation(warp, fs, creation_of(params));
+    if (warp.thread_rank() == 0) params.descriptor = bd;
+  }
+  crew.sync();
+  const int bd = params.descriptor;
+  if (bd < 0) {
+    if (warp_index == 0 && warp.thread_rank() == 0) params.result = bd;
+    return;
+  }
+  vfs::Batch& batch = table.batches[bd];
+  vfs::create_batch(warp, fs, batch, creation_of(params), warp_index, warp_count);
+  crew.sync();
+  for (uint32_t i = warp_index * warp.size() + warp.thread_rank(); i < params.count;
+       i += warp_count * warp.size()) {
+    params.errors[i] = table.files[batch.first + i].error;
+  }
+  crew.sync();
+  if (warp_index != 0) return;
+  vfs::end_creation(warp, fs, batch);
+  const int ended = vfs::end_batch(warp, table, bd);
+  if (warp.thread_rank() == 0) params.result = ended;
+}
+
 /// kBegin and kEnd by one warp; the others by as many as there are, kSurvey and kList by the same
-/// number.
+/// number, kCreate as create_step() says.
 GOFS_HD inline void batch_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t warp_count,
                                BatchParams& params) {
   vfs::Filesystem& fs = *params.fs;
@@ -43,6 +88,7 @@ GOFS_HD inline void batch_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
     simt::AtomicRef<uint64_t>(params.first_ns)
         .fetch_min(simt::now_ns(), simt::memory_order_relaxed);
   }
+  if (params.step == BatchStep::kCreate) return create_step(warp, warp_index, warp_count, params);
   if (params.step == BatchStep::kBegin) {
     if (warp_index != 0) return;
     const int bd = vfs::begin_batch(warp, fs, table, params.path, params.count);
@@ -77,6 +123,12 @@ GOFS_HD inline void batch_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
       if (leader) simt::add_relaxed(params.bytes, bytes);
       break;
     }
+    case BatchStep::kWrite: {
+      const uint64_t bytes = vfs::write_batch(warp, fs, table, *batch, params.buffer,
+                                              params.offsets, params.sizes, warp_index, warp_count);
+      if (leader) simt::add_relaxed(params.bytes, bytes);
+      break;
+    }
     case BatchStep::kEnd: {
       if (warp_index != 0) return;
       const int error = vfs::end_batch(warp, table, params.descriptor);
@@ -84,6 +136,7 @@ GOFS_HD inline void batch_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
       break;
     }
     case BatchStep::kBegin:
+    case BatchStep::kCreate:
       break;
   }
   warp.sync();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "vfs/async.h"
+#include "vfs/fallocate.h"
 #include "vfs/metadata.h"
 #include "vfs/open.h"
 #include "vfs/rename.h"
@@ -50,6 +51,7 @@ enum class CallKind : uint32_t {
   kRename,        // other (the old name), path, flags
   kTruncate,      // path, bytes (the size)
   kFtruncate,     // descriptor, bytes (the size)
+  kFallocate,     // descriptor, flags (the mode), offset, bytes
   kSync,
   // -> bytes written
   kPwrite,  // descriptor, buffer, bytes, offset
@@ -128,6 +130,9 @@ GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, CallParams& call)
       return vfs::truncate(warp, fs, call.path, call.bytes);
     case CallKind::kFtruncate:
       return vfs::ftruncate(warp, fs, call.descriptor, call.bytes);
+    case CallKind::kFallocate:
+      return vfs::fallocate(warp, fs, call.descriptor, call.flags,
+                            static_cast<uint64_t>(call.offset), call.bytes);
     case CallKind::kSync:
       return vfs::sync(warp, fs);
     case CallKind::kPwrite:

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests only: a volume that is changed through paths and descriptors, is mounted again, and is
+// looked at by fsck.f2fs.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "f2fs/writing_for_test.hpp"
+#include "vfs/metadata.h"
+#include "vfs/open.h"
+#include "vfs/vfs_for_test.hpp"
+
+namespace gofs::vfs {
+
+class ChangesTest : public ::testing::TestWithParam<uint32_t> {
+ protected:
+  explicit ChangesTest(const TestImage::Fill& fill, const VolumeRigOptions& options = {},
+                       uint32_t feature = 0)
+      : image_(fill, feature), options_(options) {
+    begin();
+  }
+
+  uint32_t width() const { return GetParam(); }
+  Filesystem& fs() { return writing_->rig().fs(); }
+  void begin() {
+    writing_ = std::make_unique<f2fs::WritingRig>(image_, width(), options_);
+    EXPECT_EQ(writing_->begin().error, 0);
+    fs().writer = &writing_->writer();
+  }
+  void unmount() {
+    EXPECT_EQ(writing_->checkpoint(true), 0);
+    writing_.reset();
+  }
+  void mount_again() {
+    unmount();
+    EXPECT_TRUE(f2fs::fsck_likes(image_));
+    begin();
+  }
+  /// What `body(warp)` says, done by one warp.
+  template <typename Body>
+  int64_t alone(Body body) {
+    int64_t answer = 0;
+    run_alone(width(), [&](const simt::Warp& warp) {
+      const int64_t mine = body(warp);
+      if (warp.thread_rank() == 0) answer = mine;
+    });
+    return answer;
+  }
+  int open_file(const std::string& path, uint32_t flags, uint32_t mode = 0644) {
+    return static_cast<int>(
+        alone([&](const simt::Warp& warp) { return open(warp, fs(), path.c_str(), flags, mode); }));
+  }
+  int close_file(int fd) {
+    return static_cast<int>(alone([&](const simt::Warp& warp) { return close(warp, fs(), fd); }));
+  }
+  int64_t pwrite_file(int fd, const std::string& bytes, uint64_t offset) {
+    return alone([&](const simt::Warp& warp) {
+      return pwrite(warp, fs(), fd, bytes.data(), bytes.size(), offset);
+    });
+  }
+  std::string contents(const std::string& path) {
+    const int fd = open_file(path, kOpenReadOnly);
+    EXPECT_GE(fd, 0) << path;
+    std::string bytes(stat_of_path(path).size_bytes, '\0');
+    EXPECT_EQ(alone([&](const simt::Warp& warp) {
+                return pread(warp, fs(), fd, bytes.data(), bytes.size() + 1, 0);
+              }),
+              static_cast<int64_t>(bytes.size()));
+    EXPECT_EQ(close_file(fd), 0);
+    return bytes;
+  }
+  Stat stat_of_path(const std::string& path) {
+    Stat result{};
+    EXPECT_EQ(alone([&](const simt::Warp& warp) {
+                Stat mine{};
+                const int error = stat(warp, fs(), path.c_str(), LastLink::kKeep, mine);
+                if (warp.thread_rank() == 0) result = mine;
+                return error;
+              }),
+              0)
+        << path;
+    return result;
+  }
+
+  TestImage image_;
+  const VolumeRigOptions options_;
+  std::unique_ptr<f2fs::WritingRig> writing_;
+};
+
+}  // namespace gofs::vfs

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fallocate(2): room for what will be written, holes, and zeros. Collective with uniform arguments
+// and answers, by one warp, in portions that are operations of their own (f2fs/operation.h). Seen
+// by others when the call returns, durable after sync().
+#pragma once
+
+#include "f2fs/reserve_blocks.h"
+#include "vfs/write.h"
+
+namespace gofs::vfs {
+
+/// Modes of fallocate(), with Linux's numbers.
+inline constexpr uint32_t kFallocateKeepSize = 0x01;
+inline constexpr uint32_t kFallocatePunchHole = 0x02;
+inline constexpr uint32_t kFallocateZeroRange = 0x10;
+
+namespace detail {
+
+struct FallocateRange {
+  uint32_t mode;
+  uint64_t offset;
+  uint64_t end;
+
+  GOFS_HD uint64_t first_block() const { return offset >> kBlockShift; }
+  GOFS_HD uint64_t end_block() const { return simt::divide_up(end, kBlockBytes); }
+  GOFS_HD bool keeps_size() const { return (mode & kFallocateKeepSize) != 0; }
+  GOFS_HD bool zeroes() const { return (mode & kFallocateZeroRange) != 0; }
+};
+
+GOFS_HD constexpr bool fallocate_mode_known(uint32_t mode) {
+  return mode == 0 || mode == kFallocateKeepSize || mode == kFallocateZeroRange ||
+         mode == (kFallocateZeroRange | kFallocateKeepSize) ||
+         mode == (kFallocatePunchHole | kFallocateKeepSize);
+}
+
+/// Blocks that users may still take, as far as one lane sees. Collective, uniform.
+GOFS_HD inline uint64_t blocks_left(simt::AnyWarp auto warp, const f2fs::Volume& volume) {
+  const uint64_t used = warp.shfl(simt::load_relaxed(volume.valid_block_count), 0);
+  return volume.user_block_count - simt::min(used, volume.user_block_count);
+}
+
+/// Before anything else is changed: moves inline data out, and refuses what there is no room for.
+/// Collective, uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int begin_reserving(simt::AnyWarp auto warp, Filesystem& fs,
+                                                 f2fs::Inode& inode, const FallocateRange& range) {
+  const uint64_t blocks = range.end_block() - range.first_block();
+  const uint64_t has = warp.shfl(simt::load_relaxed(inode.block_count), 0);
+  if (blocks > blocks_left(warp, fs.volume) + has) return -ENOSPC;
+  int error = operate(warp, fs, f2fs::kPagesToPrepareWrite + 1, [&] {
+    const int refused = f2fs::detail::check_change(*fs.writer, inode, range.end);
+    if (refused < 0) return refused;
+    const int dropped = drop_powers(warp, fs, inode.ino, time_now(fs));
+    const bool inlined = inode.has_inline_data();
+    warp.sync();  // all lanes have looked
+    if (dropped < 0 || !inlined) return dropped;
+    return f2fs::move_out_inline(warp, fs.volume, *fs.writer, fs.pool, inode);
+  });
+  uint64_t missing = 0;
+  if (error == 0) {
+    error = f2fs::count_to_reserve(warp, fs.volume, inode, range.first_block(), range.end_block(),
+                                   missing);
+  }
+  return error == 0 && missing > blocks_left(warp, fs.volume) ? -ENOSPC : error;
+}
+
+/// Reserves file blocks [first, end), portion after portion. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int reserve_range(simt::AnyWarp auto warp, Filesystem& fs,
+                                               f2fs::Inode& inode, f2fs::Reserve which,
+                                               uint64_t first, uint64_t end) {
+  int error = 0;
+  for (uint64_t next = first; next < end && error == 0;) {
+    error = operate(warp, fs, f2fs::kPagesToReserve, [&] {
+      return f2fs::reserve_blocks(warp, fs.volume, *fs.writer, fs.pool, inode, which, next, end,
+                                  time_now(fs));
+    });
+  }
+  return error;
+}
+
+/// Makes zeros of a range that is reserved where it has no contents: clears the parts of its first
+/// and last block, and reserves the blocks between them instead of their contents. Collective,
+/// uniform.
+GOFS_HD inline int zero_range(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode,
+                              const FallocateRange& range) {
+  const uint64_t from = simt::align_up(range.offset, uint64_t{kBlockBytes});
+  const uint64_t to = range.end & ~uint64_t{kBlockBytes - 1};
+  const int error = operate(warp, fs, f2fs::kPagesToPunch, [&] {
+    const f2fs::TimeStamp now = time_now(fs);
+    int failed = 0;
+    if (range.offset < from) {
+      failed = f2fs::detail::punch_part(warp, fs.volume, *fs.writer, fs.pool, inode, range.offset,
+                                        range.end, now);
+    }
+    if (failed == 0 && to < range.end && to >= from) {
+      failed =
+          f2fs::detail::punch_part(warp, fs.volume, *fs.writer, fs.pool, inode, to, range.end, now);
+    }
+    return failed;
+  });
+  if (error < 0 || from >= to) return error;
+  return reserve_range(warp, fs, inode, f2fs::Reserve::kAll, from >> kBlockShift,
+                       to >> kBlockShift);
+}
+
+/// All modes but that of a hole. What the range needs is locked. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int allocate_range(simt::AnyWarp auto warp, Filesystem& fs,
+                                                f2fs::Inode& inode, const FallocateRange& range) {
+  int error = begin_reserving(warp, fs, inode, range);
+  if (error == 0) {
+    error = reserve_range(warp, fs, inode, f2fs::Reserve::kHoles, range.first_block(),
+                          range.end_block());
+  }
+  if (error == 0 && range.zeroes()) error = zero_range(warp, fs, inode, range);
+  if (error < 0) return error;
+  return operate(warp, fs, f2fs::kPagesToTruncate, [&] {
+    const f2fs::InodeUpdate update = f2fs::update_of_times(time_now(fs));
+    const uint64_t size = warp.shfl(simt::load_relaxed(inode.size_bytes), 0);
+    if (range.keeps_size() || range.end <= size) {
+      return f2fs::update_inode(warp, fs.volume, inode, update);
+    }
+    return f2fs::detail::grow_size(warp, fs.volume, *fs.writer, fs.pool, inode, size, range.end,
+                                   update);
+  });
+}
+
+/// Makes a hole. What the range needs is locked. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int punch_range(simt::AnyWarp auto warp, Filesystem& fs,
+                                             f2fs::Inode& inode, const FallocateRange& range) {
+  int error = 0;
+  uint64_t from = range.offset;
+  for (bool first = true; error == 0 && (first || from < range.end); first = false) {
+    error = operate(warp, fs, f2fs::kPagesToPunch + 1, [&] {
+      const f2fs::TimeStamp now = time_now(fs);
+      const int dropped = first ? drop_powers(warp, fs, inode.ino, now) : 0;
+      if (dropped < 0) return dropped;
+      return f2fs::punch_hole(warp, fs.volume, *fs.writer, fs.pool, inode, from, range.end, now);
+    });
+  }
+  return error;
+}
+
+}  // namespace detail
+
+/// fallocate(2) of the `bytes` bytes at `offset`. With `mode` 0 the range can be written to without
+/// any more room on the volume, and the file reaches to its end at least; holes read as zeros. Or:
+///
+///   kFallocateKeepSize                        the same, but the size stays
+///   kFallocateZeroRange [| kFallocateKeepSize]  and all of the range becomes zeros
+///   kFallocatePunchHole | kFallocateKeepSize  the range becomes a hole
+///
+/// 0 or a negative errno: -EBADF (not open for writing), -EINVAL (no bytes), -EOPNOTSUPP (other
+/// modes), -EPERM (of a file that is only appended to), -EFBIG, -ENOSPC, -EROFS, and what pwrite()
+/// says. -ENOSPC comes before anything is changed; only where others take the room meanwhile, or
+/// after an error of the SSD, a part of the range may be reserved, or be zeros.
+GOFS_NOINLINE GOFS_HD inline int fallocate(simt::AnyWarp auto warp, Filesystem& fs, int fd,
+                                           uint32_t mode, uint64_t offset, uint64_t bytes) {
+  const Descriptor* const descriptor = find_file(fs, fd);
+  if (descriptor == nullptr) return -EBADF;
+  if (bytes == 0 || offset > kOffsetMax || bytes > kOffsetMax) return -EINVAL;
+  if (!detail::fallocate_mode_known(mode)) return -EOPNOTSUPP;
+  if (!may_write(descriptor->flags)) return -EBADF;
+  OpenInode& open = fs.open_inodes[descriptor->open_inode];
+  const bool appended_to = (open.inode.flags & format::kFlagAppend) != 0;
+  if (appended_to && (mode & ~kFallocateKeepSize) != 0) return -EPERM;
+  if (bytes > f2fs::detail::file_bytes_max(open.inode) ||
+      offset > f2fs::detail::file_bytes_max(open.inode) - bytes) {
+    return -EFBIG;
+  }
+  RangeHold hold{};
+  int error = detail::lock_to_write(warp, fs, open, bytes, false, offset, hold);
+  if (error < 0) return error;
+  const detail::FallocateRange range{mode, offset, offset + bytes};
+  error = (mode & kFallocatePunchHole) != 0 ? detail::punch_range(warp, fs, open.inode, range)
+                                            : detail::allocate_range(warp, fs, open.inode, range);
+  unlock_exclusive(warp, open.lock, hold);
+  return error < 0 ? error : detail::sync_if_asked(warp, fs, descriptor->flags);
+}
+
+}  // namespace gofs::vfs
