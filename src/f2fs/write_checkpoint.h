@@ -119,6 +119,7 @@ GOFS_HD inline void fill_checkpoint(const Volume& volume, const Writer& writer, 
   checkpoint.valid_node_count = volume.valid_node_count;
   checkpoint.valid_inode_count = volume.valid_inode_count;
   checkpoint.next_free_nid = writer.next_nid;
+  checkpoint.elapsed_time = elapsed_seconds(volume, writer);
   uint32_t free_segments = 0;
   for (uint32_t segno = 0; segno < volume.geometry.main_segments; ++segno) {
     const bool empty = writer.segments.segments[segno].valid_count == 0;

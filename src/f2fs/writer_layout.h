@@ -18,7 +18,11 @@ class WriterMemory {
     Writer writer{};
     writer.segments.segments = own_.take<SegmentInfo>(geometry.main_segments);
     writer.segments.dirty = own_.take<uint32_t>(simt::divide_up(geometry.sit_blocks_used(), 32));
-    writer.free_map = own_.take<uint32_t>(simt::divide_up(geometry.main_segments, 32));
+    const uint64_t segment_words = simt::divide_up(geometry.main_segments, 32);
+    writer.free_map = own_.take<uint32_t>(segment_words);
+    writer.cleaning.victims = own_.take<uint32_t>(segment_words);
+    writer.cleaning.held = own_.take<uint32_t>(segment_words);
+    writer.cleaning.stuck = own_.take<uint32_t>(segment_words);
     writer.summaries = own_.take<format::SummaryBlock>(format::kLogCount);
     writer.incoming = own_.take<format::SummaryBlock>(format::kLogCount);
     writer.checkpoint = own_.take<uint8_t>((1 + uint64_t{geometry.cp_payload}) * kBlockBytes);
