@@ -222,7 +222,7 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
   find_free_segments(warp, volume, writer);
   if (rank == 0) {
     const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(writer.checkpoint);
-    volume.checkpoint_version = checkpoint.checkpoint_ver;
+    simt::store_relaxed(volume.checkpoint_version, checkpoint.checkpoint_ver.value());
     volume.checkpoint_flags = checkpoint.ckpt_flags;
     volume.checkpoint_pack = 1 - volume.checkpoint_pack;
     volume.free_segments = checkpoint.free_segment_count;

@@ -23,12 +23,30 @@ struct alignas(128) Log {
   uint32_t found;       // blocks in use there when the log came
 };
 
+/// Warps that may clean at a time.
+inline constexpr uint32_t kCleaners = 32;
+
+/// What cleaning has done.
+struct CleaningCounts {
+  uint64_t segments;     // that were emptied
+  uint64_t data_blocks;  // moved
+  uint64_t node_blocks;
+  uint64_t directory_blocks;
+  uint64_t left_blocks;  // found in victims and not moved
+};
+
 /// What cleaning (victims.h) has to remember.
 struct Cleaning {
   // A bit for each main segment:
-  uint32_t* victims;  // somebody moves blocks out of it
-  uint32_t* held;     // blocks were moved out of it since no place was held
-  uint32_t* stuck;    // it has blocks that could not be moved: not worth another try
+  uint32_t* victims;        // somebody moves blocks out of it
+  uint32_t* held;           // blocks were moved out of it since no place was held
+  uint32_t* stuck;          // it has blocks that could not be moved: not worth another try
+  uint8_t* pages;           // kCleaners blocks, for summaries of victims
+  uint32_t* page_locks;     // one each
+  uint32_t free_wanted;     // segments; 0: who writes does not clean
+  uint32_t lock;            // of who cleans because there is too little room for him
+  uint64_t nothing_gained;  // checkpoint after which cleaning was of no use
+  CleaningCounts counts;    // since the volume was mounted
   // Readers who keep where blocks lie, and have no lock: blocks that were moved from there are not
   // to be written over. (Blocks that are written or freed are their own affair.)
   alignas(128) uint32_t places_held;

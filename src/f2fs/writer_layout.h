@@ -23,6 +23,8 @@ class WriterMemory {
     writer.cleaning.victims = own_.take<uint32_t>(segment_words);
     writer.cleaning.held = own_.take<uint32_t>(segment_words);
     writer.cleaning.stuck = own_.take<uint32_t>(segment_words);
+    writer.cleaning.pages = own_.take<uint8_t>(uint64_t{kCleaners} * kBlockBytes);
+    writer.cleaning.page_locks = own_.take<uint32_t>(kCleaners);
     writer.summaries = own_.take<format::SummaryBlock>(format::kLogCount);
     writer.incoming = own_.take<format::SummaryBlock>(format::kLogCount);
     writer.checkpoint = own_.take<uint8_t>((1 + uint64_t{geometry.cp_payload}) * kBlockBytes);

@@ -16,6 +16,7 @@
 //   end_batch     one warp
 #pragma once
 
+#include "f2fs/victims.h"
 #include "vfs/read.h"
 
 namespace gofs::vfs {
@@ -48,7 +49,8 @@ struct alignas(64) Batch {
   uint32_t count;  // listing a directory may lower it, which gives the rest of the room to others
   uint32_t room;   // what `count` was at the beginning
   uint32_t directory_ino;
-  int error;  // of the batch as a whole
+  int error;             // of the batch as a whole
+  f2fs::Writer* holder;  // where it is counted as one that keeps places; null: nobody writes
 };
 
 inline constexpr uint32_t kBatchesMax = 64;
@@ -104,6 +106,7 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
       batch.first = static_cast<uint32_t>(first);
       batch.count = batch.room = count;
       batch.error = 0;
+      batch.holder = nullptr;
       simt::store_release(batch.taken, 1u);
       return free_batch;
     }
@@ -127,7 +130,11 @@ GOFS_NOINLINE GOFS_HD inline int begin_batch(simt::AnyWarp auto warp, Filesystem
   if (warp.thread_rank() == 0) {
     lock_table(table.lock);
     bd = detail::place_batch(table, count);
-    if (bd >= 0) table.batches[bd].directory_ino = directory.ino;
+    if (bd >= 0) {
+      table.batches[bd].directory_ino = directory.ino;
+      table.batches[bd].holder = fs.writer;
+      if (fs.writer != nullptr) f2fs::hold_places(*fs.writer);
+    }
     simt::unlock(table.lock);
   }
   bd = warp.shfl(bd, 0);
@@ -145,6 +152,7 @@ GOFS_HD inline int end_batch(simt::AnyWarp auto warp, BatchTable& table, int bd)
     if (batch == nullptr) {
       error = -EBADF;
     } else {
+      if (batch->holder != nullptr) f2fs::let_go_places(*batch->holder);
       simt::store_release(batch->taken, 0u);
     }
     simt::unlock(table.lock);

@@ -30,6 +30,7 @@ inline constexpr uint32_t kOpenInodeWays = 8;
 struct OpenInodeSet {
   uint32_t lock;       // of the inodes that belong here, wherever they are
   uint32_t elsewhere;  // how many of them found this set full
+  uint32_t closed;     // how often one of them was closed for the last time; wraps around
 };
 
 /// Descriptor states. A descriptor number may be used again at once after close.

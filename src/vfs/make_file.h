@@ -9,6 +9,7 @@
 #include "f2fs/links.h"
 #include "f2fs/make_inode.h"
 #include "vfs/change_attributes.h"
+#include "vfs/make_space.h"
 #include "vfs/parent.h"
 
 namespace gofs::vfs {
@@ -38,6 +39,7 @@ GOFS_NOINLINE GOFS_HD inline int may_add_names(simt::AnyWarp auto warp, Filesyst
 template <typename Make>
 GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
                       uint32_t pages, Make make) {
+  make_space(warp, fs, 0);
   int error = lock_inode(warp, fs, parent.ino);
   if (error < 0) return error;
   f2fs::Inode directory{};

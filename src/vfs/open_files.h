@@ -185,12 +185,31 @@ GOFS_NOINLINE GOFS_HD inline int open_inode(simt::AnyWarp auto warp, Filesystem&
   return error < 0 ? error : detail::open_found(warp, fs, inode, flags);
 }
 
+namespace detail {
+
+/// Gives a reference to an open inode back. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline void leave_open_inode(simt::AnyWarp auto warp, Filesystem& fs,
+                                                   uint32_t index) {
+  warp.sync();
+  FreedMap freed{0, 0};
+  if (warp.thread_rank() == 0) freed = release_open_inode(fs, index);
+  freed = FreedMap{warp.shfl(freed.words, 0), warp.shfl(freed.count, 0)};
+  if (freed.words == 0) return;
+  auto* const words = reinterpret_cast<uint32_t*>(freed.words);
+  warp.sync();
+  simt::zero_bytes(warp, words, freed.count * sizeof(uint32_t));
+  warp.sync();
+  if (warp.thread_rank() == 0) fs.maps.release(words, freed.count);
+}
+
+}  // namespace detail
+
 /// Collective, uniform. 0 or -EBADF.
 GOFS_HD inline int close(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
   warp.sync();
   const bool leader = warp.thread_rank() == 0;
   int error = 0;
-  detail::FreedMap freed{0, 0};
+  uint32_t index = 0;
   if (leader) {
     Descriptor* descriptor = find_descriptor(fs, fd);
     uint32_t expected = kDescriptorOpen;
@@ -200,19 +219,12 @@ GOFS_HD inline int close(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
                                       simt::memory_order_relaxed)) {
       error = -EBADF;
     } else {
-      freed = detail::release_open_inode(fs, descriptor->open_inode);
+      index = descriptor->open_inode;
       simt::store_release(descriptor->state, uint32_t{kDescriptorFree});
     }
   }
   error = warp.shfl(error, 0);
-  freed = detail::FreedMap{warp.shfl(freed.words, 0), warp.shfl(freed.count, 0)};
-  if (freed.words != 0) {
-    auto* const words = reinterpret_cast<uint32_t*>(freed.words);
-    warp.sync();
-    simt::zero_bytes(warp, words, freed.count * sizeof(uint32_t));
-    warp.sync();
-    if (leader) fs.maps.release(words, freed.count);
-  }
+  if (error == 0) detail::leave_open_inode(warp, fs, warp.shfl(index, 0));
   return error;
 }
 

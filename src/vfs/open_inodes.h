@@ -47,13 +47,26 @@ GOFS_HD inline int take_open_inode(Filesystem& fs, uint32_t home, uint32_t ino) 
   return -1;
 }
 
+/// How often an inode that belongs where `ino` does was closed for the last time. Who has asked
+/// before he loaded an inode can tell acquire_open_inode(), which then takes no inode that others
+/// have opened, changed and closed since. By one lane.
+GOFS_HD inline uint32_t closed_count(const Filesystem& fs, uint32_t ino) {
+  return simt::load_acquire(fs.open_inode_sets[home_of(fs, ino)].closed);  // [V10]
+}
+
 /// Finds or makes the open inode of `inode.ino` and counts a reference. By one lane. Index or
-/// -ENFILE.
-GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode) {
+/// -ENFILE; with a `closed` that is no longer the closed_count(), -EAGAIN where it would be made.
+GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode,
+                                      const uint32_t* closed = nullptr) {
   const uint32_t home = home_of(fs, inode.ino);
   uint32_t& lock = fs.open_inode_sets[home].lock;
   lock_table(lock);
   int index = find_open_inode(fs, home, inode.ino);
+  if (index < 0 && closed != nullptr &&
+      *closed != simt::load_relaxed(fs.open_inode_sets[home].closed)) {
+    simt::unlock(lock);
+    return -EAGAIN;
+  }
   if (index >= 0) {
     ++fs.open_inodes[index].references;
   } else if ((index = take_open_inode(fs, home, inode.ino)) >= 0) {
@@ -91,7 +104,9 @@ GOFS_HD inline FreedMap release_open_inode(Filesystem& fs, uint32_t index) {
   if (--open.references == 0) {
     freed = FreedMap{reinterpret_cast<uint64_t>(open.inode.block_map), open.inode.block_map_blocks};
     if (index / kOpenInodeWays != home) --fs.open_inode_sets[home].elsewhere;
-    simt::store_release(open.ino, 0u);  // [V4]
+    simt::AtomicRef<uint32_t>(fs.open_inode_sets[home].closed)
+        .fetch_add(1, simt::memory_order_release);  // [V10]
+    simt::store_release(open.ino, 0u);              // [V4]
   }
   simt::unlock(lock);
   return freed;
