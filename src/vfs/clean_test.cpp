@@ -341,6 +341,103 @@ TEST_P(CleanTest, what_cannot_be_moved_stays_and_is_not_tried_for_ever) {
   expect_contents();
 }
 
+// After a checkpoint of ours every file holds what it held at one of them, wherever the power
+// fails.
+TEST_P(CleanTest, a_power_cut_while_cleaning_loses_nothing) {
+  std::mt19937 random(static_cast<uint32_t>(printed_seed()));
+  make_holes(random);
+  options_.ssd.logged_commands = 16384;
+  options_.ssd.logged_bytes = 64 << 20;
+  ASSERT_EQ(writing_->checkpoint(true), 0);
+  writing_.reset();
+  const std::vector<uint8_t> before(image_.data(), image_.data() + image_.bytes());
+  mount();
+  const auto trace = [&] {
+    return ssd::read_trace(writing_->rig().arena().space(), writing_->rig().controller());
+  };
+  std::vector<std::vector<std::vector<uint32_t>>> durable{versions_};
+  std::vector<uint32_t> events{trace().events};
+  for (uint32_t round = 0; round < 3; ++round) {
+    EXPECT_EQ(clean_all(), 0);
+    for (uint32_t turn = 0; turn < 4; ++turn) write_ok(turn, random() % 290, 9);
+    ASSERT_EQ(writing_->checkpoint(false), 0);
+    durable.push_back(versions_);
+    events.push_back(trace().events);
+  }
+  EXPECT_GT(writer().cleaning.counts.data_blocks, 0u);
+  const ssd::WriteTrace log = trace();
+  TestImage left(before);
+  const std::vector<uint32_t> inos = f2fs::inodes_of(left);
+  const auto shows = [&](f2fs::WritingRig& reading, size_t state) {
+    bool right = true;
+    std::vector<uint32_t> words(kWordsPerBlock);
+    run_alone(1, [&](const simt::Warp& warp) {
+      for (uint32_t file = 0; file < kCleanedFiles && right; ++file) {
+        const f2fs::Inode inode = f2fs::load_inode(reading, inos[1 + file]);
+        for (uint64_t block = 0; block < durable[state][file].size() && right; ++block) {
+          const f2fs::Piece piece{block * kBlockBytes, kBlockBytes,
+                                  reinterpret_cast<uint8_t*>(words.data())};
+          right = f2fs::read_pieces(warp, reading.volume(), reading.rig().fs().pool, 1u, inode,
+                                    piece) == 0 &&
+                  words == std::vector<uint32_t>(
+                               kWordsPerBlock, stamp_of(file, block, durable[state][file][block]));
+        }
+      }
+    });
+    return right;
+  };
+  uint32_t step = 0;
+  for (uint32_t event = 0; event <= log.events;
+       event += 1 + static_cast<uint32_t>(random() % (log.events / 25))) {
+    ssd::PowerCut(log, event).apply({left.data(), left.bytes()}, 512, [&](uint32_t, uint64_t) {
+      return random() % 2 == 0;
+    });
+    size_t least = 0;
+    while (least + 1 < events.size() && events[least + 1] <= event) ++least;
+    {
+      f2fs::WritingRig reading(left, 1);
+      EXPECT_TRUE(shows(reading, least) ||
+                  (least + 1 < durable.size() && shows(reading, least + 1)))
+          << event;
+    }
+    if (step++ % 5 == 0) {
+      EXPECT_TRUE(f2fs::fsck_likes(left, true)) << event;
+    }
+    f2fs::put_back(left, before, log);
+  }
+}
+
+TEST_P(CleanTest, a_disk_that_fails_loses_nothing) {
+  std::mt19937 random(static_cast<uint32_t>(printed_seed()));
+  make_holes(random);
+  options_.ssd.fault_capacity = 1;
+  mount_again();
+  const uint32_t shift = kBlockShift - writing_->rig().device().lba_shift;
+  uint32_t failures = 0;
+  for (uint32_t attempt = 0; attempt < 8; ++attempt) {
+    ssd::FaultRule rule;
+    const bool writes = attempt % 3 != 0;
+    rule.opcode_mask = 1u << static_cast<uint32_t>(writes ? format::nvme::IoOpcode::kWrite
+                                                          : format::nvme::IoOpcode::kRead);
+    rule.lba_first = uint64_t{volume().geometry.ssa_blkaddr} << shift;
+    rule.skip = random() % 200;
+    rule.count = 1 + random() % 3;
+    rule.status = writes ? format::nvme::kWriteFault : format::nvme::kUnrecoveredReadError;
+    writing_->rig().add_fault(rule);
+    const int error = clean_all();
+    EXPECT_TRUE(error == 0 || error == -EIO) << error;
+    failures += error == 0 ? 0 : 1;
+    writing_->rig().clear_faults();
+    expect_contents();
+    for (uint32_t turn = 0; turn < 8; ++turn) write_ok(turn % 4, random() % 290, 9);
+  }
+  EXPECT_NE(failures, 0u);
+  EXPECT_EQ(clean_all(), 0);
+  f2fs::expect_right_owners(*writing_, width());
+  mount_again();
+  expect_contents();
+}
+
 TEST_P(CleanTest, nearly_full_a_volume_is_overwritten_ten_times) {
   const auto seed = static_cast<uint32_t>(printed_seed());
   writer().cleaning.free_wanted = volume().geometry.main_segments / 20;
