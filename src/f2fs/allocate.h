@@ -73,6 +73,7 @@ GOFS_HD inline uint32_t take_free_segment(const Volume& volume, Writer& writer, 
       if ((word.fetch_and(~(1u << bit), simt::memory_order_acquire) >> bit & 1u) != 0) {
         simt::store_relaxed(writer.free_hint, index);
         simt::add_relaxed(writer.free_count, ~0u);
+        clear_segment_bit(writer.discarded, 32 * index + bit);
         return 32 * index + bit;
       }
     }

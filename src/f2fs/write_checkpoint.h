@@ -10,6 +10,7 @@
 // and disk at the last checkpoint.
 #pragma once
 
+#include "f2fs/discard.h"
 #include "f2fs/write_directories.h"
 
 namespace gofs::f2fs {
@@ -112,8 +113,7 @@ GOFS_HD inline void clean_nat(simt::AnyWarp auto warp, PageCache& cache) {
 GOFS_HD inline void fill_checkpoint(const Volume& volume, const Writer& writer, bool unmounting) {
   auto& checkpoint = *reinterpret_cast<format::Checkpoint*>(writer.checkpoint);
   const uint32_t kept = format::kCheckpointLargeNatBitmap | format::kCheckpointFsck |
-                        format::kCheckpointError | format::kCheckpointQuotaNeedFsck |
-                        format::kCheckpointTrimmed;
+                        format::kCheckpointError | format::kCheckpointQuotaNeedFsck;
   checkpoint.checkpoint_ver = volume.checkpoint_version + 1;
   checkpoint.valid_block_count = volume.valid_block_count;
   checkpoint.valid_node_count = volume.valid_node_count;
@@ -251,8 +251,10 @@ GOFS_NOINLINE GOFS_HD inline int write_all(simt::AnyWarp auto warp, Volume& volu
   if (warp.thread_rank() == 0) fill_checkpoint(volume, writer, unmounting);
   warp.sync();
   error = write_pack(warp, volume, writer);
-  if (error == 0) adopt_checkpoint(warp, volume, writer);
-  return error;
+  if (error < 0) return error;
+  adopt_checkpoint(warp, volume, writer);
+  discard_freed(warp, volume, writer);
+  return 0;
 }
 
 }  // namespace detail

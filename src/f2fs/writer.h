@@ -73,9 +73,11 @@ struct Writer {
   uint32_t* xattr_locks;            // as volume.xattr_locks
   OrphanTable orphans;
   Cleaning cleaning;
-  uint64_t began_ns;  // begin_writing()
-  uint32_t changed;   // 0: no operation has begun since the last checkpoint
-  int failed;         // a negative errno: whether the last checkpoint was made is not known
+  uint64_t began_ns;    // begin_writing()
+  uint32_t* discarded;  // a bit for each main segment that was free when the SSD was told last
+  uint32_t discard;     // segments that become free are given back to the SSD
+  uint32_t changed;     // 0: no operation has begun since the last checkpoint
+  int failed;           // a negative errno: whether the last checkpoint was made is not known
 };
 
 enum class WriteProblem : uint32_t {
@@ -303,6 +305,11 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   if (error == -EUCLEAN) return {WriteProblem::kOrphans, error, 0};
   if (error < 0) return {WriteProblem::kDevice, error, 0};
   detail::find_free_segments(warp, volume, writer);
+  // Of what was free before nobody knows whether the SSD has been told.
+  const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
+  for (uint32_t i = warp.thread_rank(); i < words; i += warp.size()) {
+    writer.discarded[i] = writer.free_map[i];
+  }
   if (warp.thread_rank() == 0) volume.xattr_locks = writer.xattr_locks;
   warp.sync();
   return {WriteProblem::kNone, 0, 0};

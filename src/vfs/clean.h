@@ -13,6 +13,9 @@
 
 namespace gofs::vfs {
 
+/// Segments with more blocks in use than this are not worth moving.
+inline constexpr uint32_t kWorthCleaning = format::kBlocksPerSegment / 8 * 7;
+
 /// What is to be cleaned.
 struct CleanWish {
   f2fs::VictimWish victims;
@@ -173,6 +176,8 @@ GOFS_HD inline uint32_t lane_of_least(simt::AnyWarp auto warp, uint32_t lanes, u
   return best;
 }
 
+}  // namespace detail
+
 /// What one warp has done in one round.
 struct CleanRound {
   uint32_t segments;  // victims
@@ -188,7 +193,7 @@ GOFS_NOINLINE GOFS_HD inline CleanRound clean_round(simt::AnyWarp auto warp, Fil
                                                     uint32_t segments_max) {
   f2fs::Writer& writer = *fs.writer;
   CleanRound round{};
-  uint8_t* const summary = take_cleaner(warp, writer.cleaning);
+  uint8_t* const summary = detail::take_cleaner(warp, writer.cleaning);
   if (summary == nullptr) return round;
   const uint32_t enough = gain * format::kBlocksPerSegment;
   while (round.segments < segments_max && round.blocks < enough) {
@@ -202,9 +207,9 @@ GOFS_NOINLINE GOFS_HD inline CleanRound clean_round(simt::AnyWarp auto warp, Fil
       valid = simt::load_relaxed(writer.segments.segments[segno].valid_count);
     }
     while (left != 0) {
-      const uint32_t lane = lane_of_least(warp, left, valid);
+      const uint32_t lane = detail::lane_of_least(warp, left, valid);
       left &= ~(1u << lane);
-      Victim victim{};
+      detail::Victim victim{};
       victim.segno = warp.shfl(segno, lane);
       victim.summary = summary;
       const uint32_t in_use = warp.shfl(valid, lane);
@@ -212,7 +217,7 @@ GOFS_NOINLINE GOFS_HD inline CleanRound clean_round(simt::AnyWarp auto warp, Fil
         if (warp.thread_rank() == 0) f2fs::spare_victim(writer, victim.segno);
         continue;
       }
-      clean_victim(warp, fs, victim);
+      detail::clean_victim(warp, fs, victim);
       if (warp.thread_rank() == 0) {
         f2fs::release_victim(writer, victim.segno, victim.left != 0 && victim.moved == 0);
         if (victim.left == 0) simt::add_relaxed(writer.cleaning.counts.segments, uint64_t{1});
@@ -224,37 +229,63 @@ GOFS_NOINLINE GOFS_HD inline CleanRound clean_round(simt::AnyWarp auto warp, Fil
     }
     warp.sync();
   }
-  give_back_cleaner(warp, writer.cleaning, summary);
+  detail::give_back_cleaner(warp, writer.cleaning, summary);
   return round;
 }
 
-}  // namespace detail
+/// Lets segments be tried again that could not be emptied. Collective.
+GOFS_HD inline void forget_stuck(simt::AnyWarp auto warp, Filesystem& fs) {
+  const auto words = static_cast<uint32_t>(simt::divide_up(fs.volume.geometry.main_segments, 32));
+  for (uint32_t i = warp.thread_rank(); i < words; i += warp.size()) {
+    simt::store_relaxed(fs.writer->cleaning.stuck[i], 0u);
+  }
+  warp.sync();
+}
+
+/// What cleaning came to.
+struct CleanResult {
+  int error;          // 0 or a negative errno
+  uint32_t segments;  // victims
+};
 
 /// Cleans until as many segments are free as is wished, there are no more victims, or cleaning
-/// gains nothing. Collective, uniform, by one warp that holds no locks. 0 or a negative errno: of a
-/// victim (-EUCLEAN, reported; the others are cleaned all the same), or of a checkpoint.
-GOFS_NOINLINE GOFS_HD inline int clean_segments(simt::AnyWarp auto warp, Filesystem& fs,
-                                                const CleanWish& wish) {
-  if (fs.writer == nullptr) return -EROFS;
+/// gains nothing. Collective, uniform, by one warp that holds no locks. Errors: -EROFS; of a victim
+/// (-EUCLEAN, reported; the others are cleaned all the same); of a checkpoint.
+GOFS_NOINLINE GOFS_HD inline CleanResult clean_segments(simt::AnyWarp auto warp, Filesystem& fs,
+                                                        const CleanWish& wish) {
+  CleanResult result{};
+  if (fs.writer == nullptr) return {-EROFS, 0};
   constexpr uint32_t kGainMax = 16;  // segments for a checkpoint
   f2fs::Writer& writer = *fs.writer;
-  int result = 0;
-  uint32_t segments = 0;
-  while (segments < wish.segments_max) {
+  while (result.segments < wish.segments_max) {
     const uint32_t free = warp.shfl(simt::load_relaxed(writer.free_count), 0);
     if (free >= wish.free_segments) break;
     const uint32_t gain = simt::min(wish.free_segments - free, kGainMax);
-    const detail::CleanRound round =
-        detail::clean_round(warp, fs, wish.victims, gain, wish.segments_max - segments);
-    if (result == 0) result = round.error;
-    segments += round.segments;
+    const CleanRound round =
+        clean_round(warp, fs, wish.victims, gain, wish.segments_max - result.segments);
+    if (result.error == 0) result.error = round.error;
+    result.segments += round.segments;
     if (round.segments == 0 && round.pending == 0) break;
     const int synced = f2fs::sync_volume(warp, fs.volume, writer, false);
-    if (synced < 0) return synced;
+    if (synced < 0) return {synced, result.segments};
     const uint32_t now = warp.shfl(simt::load_relaxed(writer.free_count), 0);
     if (now <= free && round.blocks == 0) break;
   }
   return result;
+}
+
+/// Empties up to `segments_max` segments that are worth it, old ones first, also where there is
+/// room enough. Collective, uniform, by one warp that holds no locks. How many it has tried, or a
+/// negative errno.
+GOFS_NOINLINE GOFS_HD inline int64_t collect_garbage(simt::AnyWarp auto warp, Filesystem& fs,
+                                                     uint32_t segments_max) {
+  if (fs.writer == nullptr) return -EROFS;
+  forget_stuck(warp, fs);
+  const CleanWish wish{{f2fs::VictimPolicy::kCostBenefit, kWorthCleaning},
+                       fs.volume.geometry.main_segments,
+                       simt::min(segments_max, fs.volume.geometry.main_segments)};
+  const CleanResult result = clean_segments(warp, fs, wish);
+  return result.error < 0 ? result.error : int64_t{result.segments};
 }
 
 }  // namespace gofs::vfs

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -56,7 +57,7 @@ class CleanTest : public ::testing::TestWithParam<uint32_t> {
   f2fs::Volume& volume() { return fs().volume; }
   f2fs::Writer& writer() { return *fs().writer; }
   void mount() {
-    writing_ = std::make_unique<f2fs::WritingRig>(image_, width(), options_);
+    writing_ = std::make_unique<f2fs::WritingRig>(image_, width(), options_, wanted_);
     ASSERT_EQ(writing_->begin().error, 0);
     fs().writer = &writing_->writer();
     fds_.clear();
@@ -130,6 +131,24 @@ class CleanTest : public ::testing::TestWithParam<uint32_t> {
     }
     EXPECT_EQ(f2fs::count_findings(*volume().corruptions), 0u);
   }
+  /// The SSD knows of all free segments, and of no others.
+  void expect_discarded() {
+    const std::vector<uint8_t> zeros(kBlockBytes);
+    uint32_t kept = 0;
+    for (uint32_t segno = 0; segno < volume().geometry.main_segments; ++segno) {
+      const bool free = f2fs::detail::segment_bit(writer().free_map, segno);
+      for (uint32_t i = 0; i < format::kBlocksPerSegment; ++i) {
+        const uint8_t* const block = image_.block(volume().geometry.block_of(segno, i));
+        const bool empty = std::memcmp(block, zeros.data(), kBlockBytes) == 0;
+        if (free) {
+          EXPECT_TRUE(empty) << segno << ' ' << i;
+        } else if (!empty) {
+          ++kept;
+        }
+      }
+    }
+    EXPECT_GE(kept, volume().valid_block_count);
+  }
   void make_holes(std::mt19937& random) {
     for (uint32_t file = 0; file < kCleanedFiles; ++file) write_ok(file, 0, 300);
     for (uint32_t turn = 0; turn < 150; ++turn) {
@@ -140,7 +159,7 @@ class CleanTest : public ::testing::TestWithParam<uint32_t> {
     const uint32_t all = volume().geometry.main_segments;
     const CleanWish wish{{policy, format::kBlocksPerSegment - 1}, all, all};
     return static_cast<int>(
-        alone([&](const simt::Warp& warp) { return clean_segments(warp, fs(), wish); }));
+        alone([&](const simt::Warp& warp) { return clean_segments(warp, fs(), wish).error; }));
   }
   /// Fills the volume to `percent` of what users have.
   void fill_to(uint32_t percent) {
@@ -151,6 +170,7 @@ class CleanTest : public ::testing::TestWithParam<uint32_t> {
   }
 
   VolumeRigOptions options_{};
+  f2fs::WriterOptions wanted_{0, true};
   TestImage image_;
   std::unique_ptr<f2fs::WritingRig> writing_;
   std::vector<int> fds_;
@@ -170,6 +190,7 @@ TEST_P(CleanTest, files_hold_the_same_and_segments_are_free) {
   EXPECT_GT(counts.segments, 0u);
   EXPECT_GT(counts.data_blocks, 0u);
   EXPECT_EQ(counts.left_blocks, 0u);
+  expect_discarded();
   EXPECT_EQ(volume().valid_block_count, valid_before);
   expect_contents();
   f2fs::expect_right_owners(*writing_, width());
@@ -219,7 +240,7 @@ TEST_P(CleanTest, who_reads_and_writes_meanwhile_notices_nothing) {
     } else {
       const uint32_t all = volume().geometry.main_segments;
       const CleanWish wish{{f2fs::VictimPolicy::kGreedy, format::kBlocksPerSegment - 1}, all, 3};
-      while (goes_on()) EXPECT_EQ(clean_segments(warp, fs(), wish), 0);
+      while (goes_on()) EXPECT_EQ(clean_segments(warp, fs(), wish).error, 0);
     }
   });
   EXPECT_EQ(wrong, 0u);
@@ -236,7 +257,7 @@ TEST_P(CleanTest, several_clean_side_by_side) {
   run_crowd({4, width()}, [&](const simt::Warp& warp, uint32_t) {
     const uint32_t all = volume().geometry.main_segments;
     const CleanWish wish{{f2fs::VictimPolicy::kGreedy, format::kBlocksPerSegment - 1}, all, all};
-    EXPECT_EQ(clean_segments(warp, fs(), wish), 0);
+    EXPECT_EQ(clean_segments(warp, fs(), wish).error, 0);
   });
   expect_contents();
   f2fs::expect_right_owners(*writing_, width());

@@ -12,9 +12,6 @@
 
 namespace gofs::vfs {
 
-/// Segments with more blocks in use than this are not worth moving for room that is needed now.
-inline constexpr uint32_t kWorthCleaning = format::kBlocksPerSegment / 8 * 7;
-
 namespace detail {
 
 /// Free segments below which those who write clean: what was wished, or, if that is more, what data
@@ -39,7 +36,7 @@ GOFS_NOINLINE GOFS_HD inline void clean_for(simt::AnyWarp auto warp, Filesystem&
   const uint32_t before = warp.shfl(simt::load_relaxed(writer.free_count), 0);
   if (before >= wanted) return;
   const CleanWish wish{{f2fs::VictimPolicy::kGreedy, kWorthCleaning}, wanted, wanted};
-  const int error = clean_segments(warp, fs, wish);
+  const int error = clean_segments(warp, fs, wish).error;
   if (warp.thread_rank() == 0) {
     const bool gained = error == 0 && simt::load_relaxed(writer.free_count) > before;
     simt::store_relaxed(writer.cleaning.nothing_gained,
