@@ -33,7 +33,8 @@ struct SegmentCensus {
 /// Says that the caller keeps where blocks lie and will read there without a lock, until
 /// let_go_places(). Before it looks them up. One lane.
 GOFS_HD inline void hold_places(Writer& writer) {
-  simt::add_relaxed(writer.cleaning.places_held, 1u);
+  // Either the next checkpoint sees us, or we see all that was moved before it. [C4]
+  simt::AtomicRef<uint32_t>(writer.cleaning.places_held).fetch_add(1, simt::memory_order_acquire);
 }
 GOFS_HD inline void let_go_places(Writer& writer) {
   simt::AtomicRef<uint32_t>(writer.cleaning.places_held)

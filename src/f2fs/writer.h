@@ -227,8 +227,14 @@ GOFS_HD inline void find_free_segments(simt::AnyWarp auto warp, const Volume& vo
                                        Writer& writer) {
   const uint32_t segments = volume.geometry.main_segments;
   const auto words = static_cast<uint32_t>(simt::divide_up(segments, 32));
-  // Acquire: who held a place has read what was there. [C4]
-  const bool held = warp.shfl(simt::load_acquire(writer.cleaning.places_held), 0) != 0;
+  // Changed, though by nothing, so that it is one after the other with who holds a place from now
+  // on; who held one until now has read what was there. [C4]
+  uint32_t holders = 0;
+  if (warp.thread_rank() == 0) {
+    holders = simt::AtomicRef<uint32_t>(writer.cleaning.places_held)
+                  .fetch_add(0, simt::memory_order_acq_rel);
+  }
+  const bool held = warp.shfl(holders, 0) != 0;
   uint32_t count = 0;
   for (uint32_t word = warp.thread_rank(); word < words; word += warp.size()) {
     uint32_t bits = 0;

@@ -23,6 +23,15 @@ GOFS_HD inline uint32_t free_segments_low(const Filesystem& fs) {
                    f2fs::detail::segments_for_checkpoint(fs.volume) + format::kDataLogCount);
 }
 
+/// A number of free segments with which nobody need look closer. One lane.
+GOFS_HD inline bool has_plenty(const Filesystem& fs, uint64_t more) {
+  const f2fs::Writer& writer = *fs.writer;
+  const uint64_t pages = uint64_t{2} * fs.volume.cache.frame_count();
+  const uint64_t low = simt::max<uint64_t>(
+      writer.cleaning.free_wanted, pages / format::kBlocksPerSegment + 2 * format::kLogCount);
+  return simt::load_relaxed(writer.free_count) >= low + more;
+}
+
 /// Whether cleaning was of no use since the last checkpoint. One lane.
 GOFS_HD inline bool is_in_vain(const Filesystem& fs) {
   return simt::load_relaxed(fs.writer->cleaning.nothing_gained) ==
@@ -82,9 +91,9 @@ GOFS_HD inline void make_space(simt::AnyWarp auto warp, Filesystem& fs, uint64_t
   if (fs.writer == nullptr) return;
   uint32_t wanted = 0;
   if (warp.thread_rank() == 0) {
-    const uint32_t low = detail::free_segments_low(fs);
     const uint64_t more =
         simt::min<uint64_t>(bytes / format::kSegmentBytes, fs.volume.geometry.main_segments);
+    const uint32_t low = detail::has_plenty(fs, more) ? 0 : detail::free_segments_low(fs);
     const auto all = static_cast<uint32_t>(low + more);
     if (low != 0 && simt::load_relaxed(fs.writer->free_count) < all) wanted = all;
   }

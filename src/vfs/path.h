@@ -75,7 +75,9 @@ GOFS_NOINLINE GOFS_HD inline int read_link_piece(simt::AnyWarp auto warp, Filesy
                                                  const f2fs::Piece& piece) {
   const bool holds = warp.thread_rank() == 0 && fs.writer != nullptr && !link.has_inline_data();
   if (holds) f2fs::hold_places(*fs.writer);
+  warp.sync();
   const int error = f2fs::read_pieces(warp, fs.volume, fs.pool, 1u, link, piece);
+  warp.sync();
   if (holds) f2fs::let_go_places(*fs.writer);
   return simt::first_error(warp, error);
 }
