@@ -32,7 +32,8 @@ class VictimsTest : public ::testing::TestWithParam<uint32_t> {
       : image_([](image::ImageBuilder& builder) {
           for (uint32_t i = 0; i < kVictimFiles; ++i) {
             image::FileSpec file;
-            file.name = std::string("file") + static_cast<char>('0' + i);
+            const std::string name = "file" + std::to_string(i);
+            file.name = name;
             file.inline_data = false;
             file.inline_xattr = i % 2 == 0;
             TestImage::must(builder.add_file(builder.root(), file));

@@ -44,7 +44,7 @@ class CleanTest : public ::testing::TestWithParam<uint32_t> {
           for (uint32_t i = 0; i < kCleanedFiles; ++i) {
             image::FileSpec spec;
             const std::string path = cleaned_path(i);
-            spec.name = path.substr(1);
+            spec.name = std::string_view(path).substr(1);
             spec.inline_data = false;
             TestImage::must(builder.add_file(builder.root(), spec));
           }
