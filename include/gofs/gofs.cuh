@@ -751,6 +751,15 @@ __device__ int sync(const Group& group, VolumeHandle vol) {
       vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::sync(warp, *vol); }));
 }
 
+/// Empties up to `segments_max` segments that are only partly in use, so that what is written later
+/// lies in a row; see vfs::collect_garbage. How many were tried, or a negative errno. One warp of
+/// the group works; several groups may do so at a time.
+template <typename Group>
+__device__ int64_t collect_garbage(const Group& group, VolumeHandle vol, uint32_t segments_max) {
+  return device_detail::scope(group).once(
+      vol, [&](simt::AnyWarp auto warp) { return vfs::collect_garbage(warp, *vol, segments_max); });
+}
+
 template <typename Group>
 __device__ int opendir(const Group& group, VolumeHandle vol, const char* path) {
   return open(group, vol, path, kOpenReadOnly | kOpenDirectory);

@@ -50,6 +50,25 @@ struct MountOptions {
   uint64_t command_timeout_ns = 0;  // until an NVMe command counts as lost; 5 s
   uint64_t lock_timeout_ns = 0;     // until a range lock is given up; 30 s
   uint32_t descriptors = 0;         // files open at once; 4,096
+  uint32_t clean_percent = 0;       // of the segments: who writes cleans where fewer are free; 5
+  bool discard = true;              // tell the SSD which segments are free, if it wants to know
+};
+
+/// What collect_garbage() may do.
+struct CleaningOptions {
+  uint32_t segments_max = 0;    // that are emptied; 0: all that are worth it
+  bool emptiest_first = false;  // else old ones, which are not likely to empty by themselves
+};
+
+/// What it has done.
+struct CleaningReport {
+  uint64_t segments = 0;     // that were emptied
+  uint64_t data_blocks = 0;  // that were moved: of files,
+  uint64_t directory_blocks = 0;
+  uint64_t node_blocks = 0;
+  uint64_t left_blocks = 0;  // in segments that could not be emptied
+  uint64_t free_segments_before = 0;
+  uint64_t free_segments = 0;
 };
 
 /// What mount() found.
@@ -211,6 +230,11 @@ class Volume {
   Expected<void> removexattr(const std::string& path, const std::string& name);
   Expected<void> lremovexattr(const std::string& path, const std::string& name);
   Expected<void> fremovexattr(int fd, const std::string& name);
+
+  /// Empties segments that are only partly in use, so that what is written later lies in a row, and
+  /// makes that durable. Others may use the volume meanwhile. EUCLEAN where the volume contradicts
+  /// itself: the segments that are sound are emptied all the same.
+  Expected<CleaningReport> collect_garbage(const CleaningOptions& options = {});
 
   /// Makes all changes that have returned durable, in the image as well. After an error they are
   /// still in memory, and the image is as it was after the last success.

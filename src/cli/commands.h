@@ -138,6 +138,12 @@ void run_touch(Session& session, const TouchOptions& options);
 /// Seconds since 1970, with up to nine digits after a point.
 std::optional<TimeStamp> parse_time(const std::string& text);
 
+struct GcOptions {
+  uint32_t segments_max = 0;  // 0: all that are worth it
+  bool emptiest_first = false;
+};
+void run_gc(Session& session, const GcOptions& options);
+
 struct BenchOptions {
   std::vector<std::string> kinds = {"raw", "file"};
   std::string file;       // the largest, if not given

@@ -278,6 +278,19 @@ void add_touch(CLI::App& app, Session& session) {
   add_link_option(command, options->no_dereference);
 }
 
+void add_gc(CLI::App& app, Session& session) {
+  CLI::App& command =
+      *app.add_subcommand("gc", "Empty segments that are only partly in use, for room in a row");
+  const auto options = on_command(command, session, run_gc);
+  add_volume_options(command, session);
+  command.add_option("--segments", options->segments_max, "How many at most; else all worth it")
+      ->check(CLI::Range(1u, UINT32_MAX))
+      ->type_name("N");
+  command.add_flag("--emptiest-first", options->emptiest_first,
+                   "Those with fewest blocks first, whatever their age");
+  add_json_option(command, session);
+}
+
 void add_bench(CLI::App& app, Session& session) {
   CLI::App& command = *app.add_subcommand("bench", "Measure reads: raw commands and the file API");
   const auto options = on_command(command, session, run_bench);
@@ -369,6 +382,7 @@ int run(int argument_count, char** arguments) {
   add_chmod(app, session);
   add_chown(app, session);
   add_touch(app, session);
+  add_gc(app, session);
   add_bench(app, session);
   add_doctor(app, session);
   try {

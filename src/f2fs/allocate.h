@@ -55,21 +55,11 @@ GOFS_HD inline uint32_t segments_for_checkpoint(const Volume& volume) {
          static_cast<uint32_t>(simt::divide_up(pages, format::kBlocksPerSegment));
 }
 
-/// Whether more than `count` segments are free. One lane.
-GOFS_HD inline bool more_free_than(const Volume& volume, const Writer& writer, uint32_t count) {
-  const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
-  uint32_t seen = 0;
-  for (uint32_t i = 0; i < words && seen <= count; ++i) {
-    seen += simt::popcount(simt::load_relaxed(writer.free_map[i]));
-  }
-  return seen > count;
-}
-
 /// Takes a free segment for a log; kNullSegno if there is none for it. One lane.
 GOFS_HD inline uint32_t take_free_segment(const Volume& volume, Writer& writer, uint32_t log) {
   const bool is_data =
       !format::is_node_log(log) && simt::load_relaxed(writer.writing_directories) == 0;
-  if (is_data && !more_free_than(volume, writer, segments_for_checkpoint(volume))) {
+  if (is_data && simt::load_relaxed(writer.free_count) <= segments_for_checkpoint(volume)) {
     return format::kNullSegno;
   }
   const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
@@ -82,6 +72,8 @@ GOFS_HD inline uint32_t take_free_segment(const Volume& volume, Writer& writer, 
       const uint32_t bit = simt::lowest_bit(seen);
       if ((word.fetch_and(~(1u << bit), simt::memory_order_acquire) >> bit & 1u) != 0) {
         simt::store_relaxed(writer.free_hint, index);
+        simt::add_relaxed(writer.free_count, ~0u);
+        clear_segment_bit(writer.discarded, 32 * index + bit);
         return 32 * index + bit;
       }
     }
@@ -95,8 +87,10 @@ GOFS_HD inline uint32_t find_partly_used(const Volume& volume, const Writer& wri
   uint32_t most = 0;
   for (uint32_t segno = 0; segno < volume.geometry.main_segments; ++segno) {
     const SegmentInfo& segment = writer.segments.segments[segno];
-    if (format::is_node_log(segment.type) != format::is_node_log(log)) continue;
+    const uint32_t type = simt::load_relaxed(segment.type);
+    if (format::is_node_log(type) != format::is_node_log(log)) continue;
     if (simt::load_relaxed(segment.valid_count) == 0 || is_log_segment(writer, segno)) continue;
+    if (is_cleaned(writer, segno)) continue;
     uint32_t room = 0;
     for (uint32_t i = 0; i < kMapWords; ++i) room += simt::popcount(writable(segment, i));
     if (room > most) {
@@ -105,6 +99,22 @@ GOFS_HD inline uint32_t find_partly_used(const Volume& volume, const Writer& wri
     }
   }
   return best;
+}
+
+/// Seconds for which the volume has been mounted, in all its mounts: the time of segments' ages.
+GOFS_HD inline uint64_t elapsed_seconds(const Volume& volume, const Writer& writer) {
+  constexpr uint64_t kSecondNs = 1'000'000'000;
+  return volume.elapsed_seconds + (simt::now_ns() - writer.began_ns) / kSecondNs;
+}
+
+/// Sets the age of a segment that a log leaves: what the log found there has the age that it had,
+/// the rest is new. One lane.
+GOFS_HD inline void set_age(const Volume& volume, Writer& writer, const Log& log) {
+  SegmentInfo& segment = writer.segments.segments[log.segno];
+  const uint64_t now = elapsed_seconds(volume, writer);
+  const uint64_t old = simt::min(log.found, format::kBlocksPerSegment);
+  const uint64_t mtime = simt::min(simt::load_relaxed(segment.mtime), now);
+  simt::store_relaxed(segment.mtime, now - (now - mtime) * old / format::kBlocksPerSegment);
 }
 
 /// Leaves the log's segment, which is full, for another one. Collective, uniform; the caller holds
@@ -151,8 +161,14 @@ GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume&
     summary.entries[i] = alloc_type == format::kAllocSsr ? next.entries[i] : format::SummaryEntry{};
   }
   if (leader) {
+    // `segno` may be the log's own already, which others then know.
+    Log left = mine;
+    left.segno = full;
+    set_age(volume, writer, left);
+    mark_dirty(writer.segments, full);
     SegmentInfo& segment = writer.segments.segments[segno];
-    segment.type = log;
+    simt::store_relaxed(segment.type, log);
+    mine.found = simt::load_relaxed(segment.valid_count);
     mine.next = next_writable(segment, 0);
     mine.alloc_type = alloc_type;
     simt::store_relaxed(mine.segno, segno);

@@ -154,6 +154,17 @@ GOFS_HD int change_nat(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
                            });
 }
 
+namespace detail {
+
+/// The answer of who has changed a node, or has met one of another file than he said.
+GOFS_HD inline int check_belonged(Volume& volume, int error, bool belongs, uint32_t nid,
+                                  uint32_t ino) {
+  if (error < 0 || belongs) return error;
+  return report(*volume.corruptions, {Structure::kNodeFooter, 0, nid, ino});
+}
+
+}  // namespace detail
+
 /// Calls `use(format::NodeBlock&)` on each lane in `lanes` with its node, which belongs to the file
 /// `ino`, to change it. Collective as change_pages is; errors are those of with_nodes.
 template <typename Use>
@@ -171,7 +182,7 @@ GOFS_HD int change_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes
         if (belongs) use(node);
         return belongs;
       });
-  return detail::not_belonging(volume, error, belongs, nid, ino);
+  return detail::check_belonged(volume, error, belongs, nid, ino);
 }
 
 /// As change_nodes(), but lanes with the same node change it together, each of them other words.
@@ -189,7 +200,7 @@ GOFS_HD int change_nodes_together(simt::AnyWarp auto warp, Volume& volume, uint3
         belongs = detail::belongs_to(node, ino);
         if (belongs) use(node);
       });
-  return detail::not_belonging(volume, error, belongs, nid, ino);
+  return detail::check_belonged(volume, error, belongs, nid, ino);
 }
 
 }  // namespace gofs::f2fs

@@ -331,6 +331,7 @@ GOFS_NOINLINE GOFS_HD inline MountResult mount(simt::AnyWarp auto warp, Volume& 
     volume.free_segments = checkpoint.free_segment_count;
     volume.valid_node_count = checkpoint.valid_node_count;
     volume.valid_inode_count = checkpoint.valid_inode_count;
+    volume.elapsed_seconds = checkpoint.elapsed_time;
   }
   found.problem = static_cast<MountProblem>(warp.shfl(static_cast<uint32_t>(found.problem), 0));
   found.error = warp.shfl(found.error, 0);

@@ -91,22 +91,11 @@ GOFS_HD inline bool belongs_to(const format::NodeBlock& node, uint32_t ino) {
   return format::load_u32(&node.footer.ino) == ino;
 }
 
-/// The errno of who has met a node of another file than he said.
-GOFS_HD inline int not_belonging(Volume& volume, int error, bool belongs, uint32_t nid,
-                                 uint32_t ino) {
-  if (error < 0 || belongs) return error;
-  return report(*volume.corruptions, {Structure::kNodeFooter, 0, nid, ino});
-}
-
-}  // namespace detail
-
-/// Calls `use(const format::NodeBlock&)` on each lane in `lanes` with its node, which belongs to
-/// the file `ino` (the inode itself has nid = ino). Collective as with_pages is. Per lane 0 or a
-/// negative errno: -EUCLEAN (reported) where the volume contradicts itself, -EIO and others from
-/// the device.
-template <typename Use>
-GOFS_HD int with_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
-                       uint32_t ino, Use use) {
+/// As with_nodes(); `mismatch(const Corruption&)` gives the answer where there is no such node of
+/// the file.
+template <typename Mismatch, typename Use>
+GOFS_HD int with_nodes_or(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
+                          uint32_t ino, Mismatch mismatch, Use use) {
   bool belongs = true;
   const int result = with_pages(
       warp, volume, lanes, page_key(PageKind::kNode, nid),
@@ -115,9 +104,9 @@ GOFS_HD int with_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
         int error = look_up_nat(warp, volume, missing, nid, record);
         if ((missing >> warp.thread_rank() & 1u) == 0 || error < 0) return error;
         if (!volume.is_main_block(record.block)) {
-          error = report(*volume.corruptions, {Structure::kNatEntry, 0, nid, record.block});
+          error = mismatch({Structure::kNatEntry, 0, nid, record.block});
         } else if (record.ino != ino) {
-          error = report(*volume.corruptions, {Structure::kNatEntry, 0, nid, record.ino});
+          error = mismatch({Structure::kNatEntry, 0, nid, record.ino});
         }
         block = record.block;
         return error;
@@ -131,7 +120,31 @@ GOFS_HD int with_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
         belongs = detail::belongs_to(node, ino);
         if (belongs) use(node);
       });
-  return detail::not_belonging(volume, result, belongs, nid, ino);
+  if (result == 0 && !belongs) return mismatch({Structure::kNodeFooter, 0, nid, ino});
+  return result;
+}
+
+}  // namespace detail
+
+/// Calls `use(const format::NodeBlock&)` on each lane in `lanes` with its node, which belongs to
+/// the file `ino` (the inode itself has nid = ino). Collective as with_pages is. Per lane 0 or a
+/// negative errno: -EUCLEAN (reported) where the volume contradicts itself, -EIO and others from
+/// the device.
+template <typename Use>
+GOFS_HD int with_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
+                       uint32_t ino, Use use) {
+  return detail::with_nodes_or(
+      warp, volume, lanes, nid, ino,
+      [&](const Corruption& found) { return report(*volume.corruptions, found); }, use);
+}
+
+/// As with_nodes(), for who has heard of the node where it may be out of date: -ENOENT, and nothing
+/// is reported, if there is no such node of the file any more.
+template <typename Use>
+GOFS_HD int find_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
+                       uint32_t ino, Use use) {
+  return detail::with_nodes_or(
+      warp, volume, lanes, nid, ino, [](const Corruption&) { return -ENOENT; }, use);
 }
 
 }  // namespace gofs::f2fs

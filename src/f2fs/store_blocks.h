@@ -126,32 +126,39 @@ GOFS_NOINLINE GOFS_HD inline int write_new_blocks(simt::AnyWarp auto warp, Volum
   return result;
 }
 
-/// Enters the addresses `block` in their places and makes the inode what `update` says. Collective,
-/// uniform answer: 0, or a negative errno, and the addresses are those that were there before.
-GOFS_NOINLINE GOFS_HD inline int enter_blocks(simt::AnyWarp auto warp, Volume& volume,
-                                              uint32_t lanes, Inode& inode, uint64_t index,
-                                              const AddressPlace& place, uint32_t block,
-                                              const InodeUpdate& update) {
+/// Enters an address of each lane in its place, and in the file's block map. Collective. Per lane 0
+/// or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int put_addresses(simt::AnyWarp auto warp, Volume& volume,
+                                               uint32_t lanes, const Inode& inode, uint64_t index,
+                                               const AddressPlace& place, uint32_t address) {
+  const int changed = change_nodes_together(
+      warp, volume, lanes, place.nid, inode.ino, [&](format::NodeBlock& node) {
+        reinterpret_cast<format::le32*>(&node)[place.word] = address;
+      });
+  // After the page was ours: see fill_block_maps().
+  if ((lanes >> warp.thread_rank() & 1u) != 0 && changed == 0 && index < inode.block_map_blocks &&
+      inode.block_map != nullptr) {
+    const bool hole = address == format::kNullAddr || address == format::kNewAddr;
+    simt::store_relaxed(inode.block_map[index], hole ? kMappedHole : address);
+  }
+  return changed;
+}
+
+/// Enters the addresses `block` in their places, then calls `also()`, collectively. Uniform answer:
+/// 0, or a negative errno, that of `also` too, and the addresses are those that were there before.
+template <typename Also>
+GOFS_HD int enter_addresses(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                            const Inode& inode, uint64_t index, const AddressPlace& place,
+                            uint32_t block, Also also) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  const auto put = [&](uint32_t which, uint32_t address) {
-    const int changed = change_nodes_together(
-        warp, volume, which, place.nid, inode.ino, [&](format::NodeBlock& node) {
-          reinterpret_cast<format::le32*>(&node)[place.word] = address;
-        });
-    // After the page was ours: see fill_block_maps().
-    if ((which >> warp.thread_rank() & 1u) != 0 && changed == 0 && index < inode.block_map_blocks &&
-        inode.block_map != nullptr) {
-      const bool hole = address == format::kNullAddr || address == format::kNewAddr;
-      simt::store_relaxed(inode.block_map[index], hole ? kMappedHole : address);
-    }
-    return changed;
-  };
-  const int entered = put(lanes, block);
+  const int entered = put_addresses(warp, volume, lanes, inode, index, place, block);
   const uint32_t done = warp.ballot(mine && entered == 0);
   int error = simt::first_error(warp, mine ? entered : 0);
-  if (error == 0) error = update_inode(warp, volume, inode, update);
+  if (error == 0) error = also();
   // Those pages are newer than the disk, so this does not need it.
-  if (error < 0 && done != 0) (void)put(done, place.address);
+  if (error < 0 && done != 0) {
+    (void)put_addresses(warp, volume, done, inode, index, place, place.address);
+  }
   return error;
 }
 
@@ -173,7 +180,8 @@ GOFS_HD inline int fill_new_blocks(simt::AnyWarp auto warp, Volume& volume, cons
   const int written = write_new_blocks(warp, volume, pool, lanes, where, piece);
   const int error = simt::first_error(warp, mine ? written : 0);
   if (error < 0) return error;
-  return enter_blocks(warp, volume, lanes, inode, index, place, block, update);
+  return enter_addresses(warp, volume, lanes, inode, index, place, block,
+                         [&] { return update_inode(warp, volume, inode, update); });
 }
 
 }  // namespace detail

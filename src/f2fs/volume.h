@@ -59,6 +59,7 @@ struct Volume {
   uint32_t free_segments;
   uint32_t valid_node_count;
   uint32_t valid_inode_count;
+  uint64_t elapsed_seconds;  // for which it has been mounted, in all its mounts before
 
   uint32_t nat_journal_count;
   uint32_t sit_journal_count;

@@ -10,6 +10,7 @@
 // and disk at the last checkpoint.
 #pragma once
 
+#include "f2fs/discard.h"
 #include "f2fs/write_directories.h"
 
 namespace gofs::f2fs {
@@ -112,13 +113,13 @@ GOFS_HD inline void clean_nat(simt::AnyWarp auto warp, PageCache& cache) {
 GOFS_HD inline void fill_checkpoint(const Volume& volume, const Writer& writer, bool unmounting) {
   auto& checkpoint = *reinterpret_cast<format::Checkpoint*>(writer.checkpoint);
   const uint32_t kept = format::kCheckpointLargeNatBitmap | format::kCheckpointFsck |
-                        format::kCheckpointError | format::kCheckpointQuotaNeedFsck |
-                        format::kCheckpointTrimmed;
+                        format::kCheckpointError | format::kCheckpointQuotaNeedFsck;
   checkpoint.checkpoint_ver = volume.checkpoint_version + 1;
   checkpoint.valid_block_count = volume.valid_block_count;
   checkpoint.valid_node_count = volume.valid_node_count;
   checkpoint.valid_inode_count = volume.valid_inode_count;
   checkpoint.next_free_nid = writer.next_nid;
+  checkpoint.elapsed_time = elapsed_seconds(volume, writer);
   uint32_t free_segments = 0;
   for (uint32_t segno = 0; segno < volume.geometry.main_segments; ++segno) {
     const bool empty = writer.segments.segments[segno].valid_count == 0;
@@ -221,7 +222,7 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
   find_free_segments(warp, volume, writer);
   if (rank == 0) {
     const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(writer.checkpoint);
-    volume.checkpoint_version = checkpoint.checkpoint_ver;
+    simt::store_relaxed(volume.checkpoint_version, checkpoint.checkpoint_ver.value());
     volume.checkpoint_flags = checkpoint.ckpt_flags;
     volume.checkpoint_pack = 1 - volume.checkpoint_pack;
     volume.free_segments = checkpoint.free_segment_count;
@@ -250,8 +251,10 @@ GOFS_NOINLINE GOFS_HD inline int write_all(simt::AnyWarp auto warp, Volume& volu
   if (warp.thread_rank() == 0) fill_checkpoint(volume, writer, unmounting);
   warp.sync();
   error = write_pack(warp, volume, writer);
-  if (error == 0) adopt_checkpoint(warp, volume, writer);
-  return error;
+  if (error < 0) return error;
+  adopt_checkpoint(warp, volume, writer);
+  discard_freed(warp, volume, writer);
+  return 0;
 }
 
 }  // namespace detail

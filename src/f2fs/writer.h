@@ -20,6 +20,36 @@ struct alignas(128) Log {
   uint32_t segno;
   uint32_t next;        // block in the segment; below kBlocksPerSegment
   uint32_t alloc_type;  // format::AllocType
+  uint32_t found;       // blocks in use there when the log came
+};
+
+/// Warps that may clean at a time.
+inline constexpr uint32_t kCleaners = 32;
+
+/// What cleaning has done.
+struct CleaningCounts {
+  uint64_t segments;     // that were emptied
+  uint64_t data_blocks;  // moved
+  uint64_t node_blocks;
+  uint64_t directory_blocks;
+  uint64_t left_blocks;  // found in victims and not moved
+};
+
+/// What cleaning (victims.h) has to remember.
+struct Cleaning {
+  // A bit for each main segment:
+  uint32_t* victims;        // somebody moves blocks out of it
+  uint32_t* held;           // blocks were moved out of it since no place was held
+  uint32_t* stuck;          // it has blocks that could not be moved: not worth another try
+  uint8_t* pages;           // kCleaners blocks, for summaries of victims
+  uint32_t* page_locks;     // one each
+  uint32_t free_wanted;     // segments; 0: who writes does not clean
+  uint32_t lock;            // of who cleans because there is too little room for him
+  uint64_t nothing_gained;  // checkpoint after which cleaning was of no use
+  CleaningCounts counts;    // since the volume was mounted
+  // Readers who keep where blocks lie, and have no lock: blocks that were moved from there are not
+  // to be written over. (Blocks that are written or freed are their own affair.)
+  alignas(128) uint32_t places_held;
 };
 
 /// Blocks that a warp packs before it writes them together.
@@ -31,6 +61,7 @@ struct Writer {
   SegmentTable segments;
   uint32_t* free_map;  // a bit for each main segment: free now and at the last checkpoint, no log's
   uint32_t free_hint;  // word of free_map where a search begins
+  uint32_t free_count;  // bits of free_map
   Log logs[format::kLogCount];
   uint32_t choice_lock;          // of the choice of a partly used segment
   uint32_t writing_directories;  // a checkpoint does: what data logs give out now is not for data
@@ -41,8 +72,12 @@ struct Writer {
   uint8_t* pages;                   // kWriterPages blocks, for who makes a checkpoint
   uint32_t* xattr_locks;            // as volume.xattr_locks
   OrphanTable orphans;
-  uint32_t changed;  // 0: no operation has begun since the last checkpoint
-  int failed;        // a negative errno: whether the last checkpoint was made is not known
+  Cleaning cleaning;
+  uint64_t began_ns;    // begin_writing()
+  uint32_t* discarded;  // a bit for each main segment that was free when the SSD was told last
+  uint32_t discard;     // segments that become free are given back to the SSD
+  uint32_t changed;     // 0: no operation has begun since the last checkpoint
+  int failed;           // a negative errno: whether the last checkpoint was made is not known
 };
 
 enum class WriteProblem : uint32_t {
@@ -171,22 +206,52 @@ GOFS_HD inline bool is_log_segment(const Writer& writer, uint32_t segno) {
   return false;
 }
 
+GOFS_HD inline bool segment_bit(const uint32_t* map, uint32_t segno) {
+  return (simt::load_relaxed(map[segno / 32]) >> segno % 32 & 1u) != 0;
+}
+GOFS_HD inline void set_segment_bit(uint32_t* map, uint32_t segno) {
+  simt::AtomicRef<uint32_t>(map[segno / 32]).fetch_or(1u << segno % 32, simt::memory_order_relaxed);
+}
+GOFS_HD inline void clear_segment_bit(uint32_t* map, uint32_t segno) {
+  simt::AtomicRef<uint32_t>(map[segno / 32])
+      .fetch_and(~(1u << segno % 32), simt::memory_order_relaxed);
+}
+
+/// Whether nothing is to be written to the holes of a segment, since it is being emptied.
+GOFS_HD inline bool is_cleaned(const Writer& writer, uint32_t segno) {
+  return segment_bit(writer.cleaning.victims, segno) || segment_bit(writer.cleaning.held, segno);
+}
+
 /// Fills in which segments are free. Collective; nobody takes any meanwhile.
 GOFS_HD inline void find_free_segments(simt::AnyWarp auto warp, const Volume& volume,
                                        Writer& writer) {
   const uint32_t segments = volume.geometry.main_segments;
   const auto words = static_cast<uint32_t>(simt::divide_up(segments, 32));
+  // Changed, though by nothing, so that it is one after the other with who holds a place from now
+  // on; who held one until now has read what was there. [C4]
+  uint32_t holders = 0;
+  if (warp.thread_rank() == 0) {
+    holders = simt::AtomicRef<uint32_t>(writer.cleaning.places_held)
+                  .fetch_add(0, simt::memory_order_acq_rel);
+  }
+  const bool held = warp.shfl(holders, 0) != 0;
+  uint32_t count = 0;
   for (uint32_t word = warp.thread_rank(); word < words; word += warp.size()) {
     uint32_t bits = 0;
+    if (!held) simt::store_relaxed(writer.cleaning.held[word], 0u);
     for (uint32_t segno = 32 * word; segno < simt::min(32 * word + 32, segments); ++segno) {
       const SegmentInfo& segment = writer.segments.segments[segno];
       uint32_t committed = 0;
       for (uint32_t i = 0; i < kMapWords; ++i) committed |= segment.committed[i];
       const bool free = segment.valid_count == 0 && committed == 0;
-      if (free && !is_log_segment(writer, segno)) bits |= 1u << segno % 32;
+      const bool taken = is_log_segment(writer, segno) || is_cleaned(writer, segno);
+      if (free && !taken) bits |= 1u << segno % 32;
     }
-    writer.free_map[word] = bits;
+    simt::store_relaxed(writer.free_map[word], bits);
+    count += simt::popcount(bits);
   }
+  count = simt::reduce_add(warp, count);
+  if (warp.thread_rank() == 0) simt::store_relaxed(writer.free_count, count);
   warp.sync();
 }
 
@@ -227,9 +292,11 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
     const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(volume.checkpoint_blocks);
     writer.next_nid = checkpoint.next_free_nid;
     for (uint32_t log = 0; log < format::kLogCount; ++log) {
-      writer.logs[log] = {0, checkpoint.cur_segno(log), checkpoint.cur_blkoff(log),
-                          checkpoint.alloc_type[log]};
+      const uint32_t segno = checkpoint.cur_segno(log);
+      writer.logs[log] = {0, segno, checkpoint.cur_blkoff(log), checkpoint.alloc_type[log],
+                          writer.segments.segments[segno].valid_count};
     }
+    writer.began_ns = simt::now_ns();
     wrong = detail::wrong_log(writer);
   }
   wrong = warp.shfl(wrong, 0);
@@ -244,6 +311,11 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   if (error == -EUCLEAN) return {WriteProblem::kOrphans, error, 0};
   if (error < 0) return {WriteProblem::kDevice, error, 0};
   detail::find_free_segments(warp, volume, writer);
+  // Of what was free before nobody knows whether the SSD has been told.
+  const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
+  for (uint32_t i = warp.thread_rank(); i < words; i += warp.size()) {
+    writer.discarded[i] = writer.free_map[i];
+  }
   if (warp.thread_rank() == 0) volume.xattr_locks = writer.xattr_locks;
   warp.sync();
   return {WriteProblem::kNone, 0, 0};

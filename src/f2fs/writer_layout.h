@@ -9,16 +9,32 @@
 
 namespace gofs::f2fs {
 
+struct WriterOptions {
+  uint32_t free_segments = 0;  // who writes cleans where fewer are free; 0: nobody does
+  bool discard = false;        // segments that become free are given back to the SSD
+};
+
 /// The memory of one writer: about 150 bytes for each main segment, a bit for each nid. Frees it
 /// when it goes; nobody writes to the volume any more.
 class WriterMemory {
  public:
   /// Throws std::bad_alloc.
-  WriterMemory(simt::MemorySpace& memory, const format::Geometry& geometry) : own_(memory) {
+  WriterMemory(simt::MemorySpace& memory, const format::Geometry& geometry,
+               const WriterOptions& options = {})
+      : own_(memory) {
     Writer writer{};
     writer.segments.segments = own_.take<SegmentInfo>(geometry.main_segments);
     writer.segments.dirty = own_.take<uint32_t>(simt::divide_up(geometry.sit_blocks_used(), 32));
-    writer.free_map = own_.take<uint32_t>(simt::divide_up(geometry.main_segments, 32));
+    const uint64_t segment_words = simt::divide_up(geometry.main_segments, 32);
+    writer.free_map = own_.take<uint32_t>(segment_words);
+    writer.discarded = own_.take<uint32_t>(segment_words);
+    writer.cleaning.victims = own_.take<uint32_t>(segment_words);
+    writer.cleaning.held = own_.take<uint32_t>(segment_words);
+    writer.cleaning.stuck = own_.take<uint32_t>(segment_words);
+    writer.cleaning.pages = own_.take<uint8_t>(uint64_t{kCleaners} * kBlockBytes);
+    writer.cleaning.page_locks = own_.take<uint32_t>(kCleaners);
+    writer.cleaning.free_wanted = options.free_segments;
+    writer.discard = options.discard ? 1 : 0;
     writer.summaries = own_.take<format::SummaryBlock>(format::kLogCount);
     writer.incoming = own_.take<format::SummaryBlock>(format::kLogCount);
     writer.checkpoint = own_.take<uint8_t>((1 + uint64_t{geometry.cp_payload}) * kBlockBytes);

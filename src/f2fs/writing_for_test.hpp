@@ -19,10 +19,10 @@ namespace gofs::f2fs {
 class WritingRig {
  public:
   WritingRig(testing::TestImage& image, uint32_t width,
-             const testing::VolumeRigOptions& options = {})
+             const testing::VolumeRigOptions& options = {}, const WriterOptions& writing = {})
       : rig_(image, options), width_(width) {
     rig_.mount_ready(width);
-    memory_ = std::make_unique<WriterMemory>(rig_.arena().space(), rig_.volume().geometry);
+    memory_ = std::make_unique<WriterMemory>(rig_.arena().space(), rig_.volume().geometry, writing);
   }
   WriteResult begin() {
     WriteResult result{};

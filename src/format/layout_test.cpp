@@ -362,6 +362,19 @@ TEST(NodePath, walks_every_boundary_and_ends) {
     EXPECT_EQ(node_path(file_blocks_max(slots) - 1, slots, at, node), 3);
     EXPECT_EQ(at[1], 1017u);
     EXPECT_EQ(at[3], 1017u);
+    // Each node knows the first block that its addresses are of.
+    for (uint64_t block = 0; block < edges[5] + 3 * kIndirectBlocks; block += 331) {
+      const int depth = node_path(block, slots, at, node);
+      ASSERT_EQ(first_block_of_node(node[depth], slots) + at[depth], block) << slots;
+      for (int k = 1; k < depth; ++k) {
+        ASSERT_EQ(first_block_of_node(node[k], slots), kNoFileBlock) << node[k];
+      }
+    }
+    ASSERT_EQ(node_path(file_blocks_max(slots) - 1, slots, at, node), 3);
+    EXPECT_EQ(first_block_of_node(node[3], slots) + at[3], file_blocks_max(slots) - 1);
+    EXPECT_EQ(first_block_of_node(node[3] + 1, slots), kNoFileBlock);
+    EXPECT_EQ(first_block_of_node(node[3] + 2, slots), kNoFileBlock);
+    EXPECT_EQ(first_block_of_node(kXattrNodeOffset, slots), kNoFileBlock);
     EXPECT_EQ(node_path(file_blocks_max(slots), slots, at, node), -1);
     EXPECT_EQ(node_path(~uint64_t{0}, slots, at, node), -1);
   }

@@ -82,4 +82,27 @@ GOFS_HD constexpr int node_path(uint64_t block_index, uint32_t slots_in_inode,
   return -1;
 }
 
+/// No file block has this number.
+inline constexpr uint64_t kNoFileBlock = ~uint64_t{0};
+
+/// The other way round: the file block of the first address in the node with this offset, or
+/// kNoFileBlock for a node without addresses of file blocks.
+GOFS_HD constexpr uint64_t first_block_of_node(uint32_t node_offset, uint32_t slots_in_inode) {
+  if (node_offset == 0) return 0;
+  if (node_offset >= kXattrNodeOffset || is_indirect_node(node_offset)) return kNoFileBlock;
+  if (node_offset < kIndirect1Offset) return slots_in_inode + (node_offset - 1) * kDirectBlocks;
+  const uint64_t trees = slots_in_inode + 2 * kDirectBlocks;
+  if (node_offset < kIndirect2Offset) {
+    return trees + (node_offset - kIndirect1Offset - 1) * kDirectBlocks;
+  }
+  if (node_offset < kDoubleIndirectOffset) {
+    return trees + kIndirectBlocks + (node_offset - kIndirect2Offset - 1) * kDirectBlocks;
+  }
+  const uint32_t rest = node_offset - kDoubleIndirectOffset - 1;
+  const uint32_t indirect = rest / (kNodeSlots + 1);
+  const uint32_t direct = rest % (kNodeSlots + 1) - 1;  // 0 would be the indirect node itself
+  if (indirect >= kNodeSlots) return kNoFileBlock;
+  return trees + 2 * kIndirectBlocks + indirect * kIndirectBlocks + direct * kDirectBlocks;
+}
+
 }  // namespace gofs::format

@@ -14,6 +14,7 @@
 #include "work/batch.h"
 #include "work/bench.h"
 #include "work/call.h"
+#include "work/clean.h"
 #include "work/hash.h"
 #include "work/inodes.h"
 #include "work/mount.h"
@@ -45,6 +46,8 @@ void run_body(const simt::Warp& warp, uint32_t index, uint32_t count, work::Body
       return batch_body(warp, index, count, *static_cast<BatchParams*>(params));
     case Body::kInodes:
       return inodes_body(warp, index, count, *static_cast<InodesParams*>(params));
+    case Body::kClean:
+      return clean_body(warp, index, count, *static_cast<CleanParams*>(params));
     case Body::kUnmount:
       return unmount_body(warp, index, count, *static_cast<UnmountParams*>(params));
   }

@@ -408,6 +408,10 @@ Expected<void> Volume::fremovexattr(int fd, const std::string& name) {
                 nullptr);
 }
 
+Expected<CleaningReport> Volume::collect_garbage(const CleaningOptions& options) {
+  return state_->collect_garbage(options);
+}
+
 Expected<void> Volume::sync() { return state_->sync(); }
 Expected<void> Volume::unmount() { return state_->unmount(); }
 

@@ -276,7 +276,13 @@ Expected<std::unique_ptr<VolumeState>> VolumeState::mount(const std::string& spe
 Expected<void> VolumeState::begin_writing() {
   simt::MemorySpace& memory = backend_->memory();
   const auto geometry = memory.read_object(&filesystem()->volume.geometry);
-  writer_ = std::make_unique<f2fs::WriterMemory>(memory, geometry);
+  constexpr uint64_t kCleanPercent = 5;
+  const uint64_t percent = options_.clean_percent != 0 ? options_.clean_percent : kCleanPercent;
+  f2fs::WriterOptions writer_options;
+  writer_options.free_segments = static_cast<uint32_t>(
+      std::clamp<uint64_t>(geometry.main_segments * percent / 100, 1, geometry.main_segments));
+  writer_options.discard = options_.discard;
+  writer_ = std::make_unique<f2fs::WriterMemory>(memory, geometry, writer_options);
   SharedArray<work::BeginWritingParams> params(backend_->shared_memory(), 1);
   params[0].fs = filesystem();
   params[0].writer = writer_->writer();

@@ -112,6 +112,9 @@ class VolumeState {
   };
   Answer call(const Request& request);
 
+  /// As Volume::collect_garbage().
+  Expected<CleaningReport> collect_garbage(const CleaningOptions& options);
+
   /// Makes what calls and kernels have done durable, in the image as well.
   Expected<void> sync();
   /// The same, and afterwards calls answer ENODEV. Kernels that use the volume have ended.

@@ -210,5 +210,39 @@ TEST_F(VolumeWritingTest, many_files_made_at_once) {
   }
 }
 
+TEST_F(VolumeWritingTest, collecting_garbage_frees_segments_and_leaves_files_as_they_are) {
+  Volume volume = mount(kReading);
+  EXPECT_EQ(error_of(volume.collect_garbage()), EROFS);
+  volume = mount(kWriting);
+  const int fd = volume.open("/large", 2).value();
+  std::string model(volume.fstat(fd).value().size_bytes, '\0');
+  EXPECT_EQ(volume.pread(fd, model.data(), model.size(), 0).value(), model.size());
+  uint64_t offset = 0;
+  for (uint32_t turn = 0; turn < 150; ++turn) {
+    offset = (offset + 1'234'567) % (model.size() - 40'000);
+    const std::string bytes(40'000, static_cast<char>('a' + turn % 26));
+    ASSERT_EQ(volume.pwrite(fd, bytes.data(), bytes.size(), offset).value(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), model.begin() + static_cast<ptrdiff_t>(offset));
+    if (turn == 100) {
+      EXPECT_TRUE(volume.sync());
+    }
+  }
+  const auto report = volume.collect_garbage({.emptiest_first = true});
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_GT(report->segments, 0u);
+  EXPECT_GT(report->data_blocks, 0u);
+  EXPECT_EQ(report->left_blocks, 0u);
+  EXPECT_GT(report->free_segments, report->free_segments_before);
+  std::string found(model.size(), '\0');
+  EXPECT_EQ(volume.pread(fd, found.data(), found.size(), 0).value(), model.size());
+  EXPECT_TRUE(found == model);
+  EXPECT_TRUE(volume.unmount());
+  expect_sound();
+  volume = mount(kReading);
+  const int again = volume.open("/large").value();
+  EXPECT_EQ(volume.pread(again, found.data(), found.size(), 0).value(), model.size());
+  EXPECT_TRUE(found == model);
+}
+
 }  // namespace
 }  // namespace gofs

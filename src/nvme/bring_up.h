@@ -132,6 +132,7 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(simt::AnyWarp auto warp,
     const uint64_t limit = mdts == 0 || mdts > 16 ? kPrpBytesMax : uint64_t{kBlockBytes} << mdts;
     device.transfer_bytes_max = static_cast<uint32_t>(simt::min<uint64_t>(limit, kPrpBytesMax));
     device.volatile_write_cache = controller.vwc & 1;
+    device.dataset_management = controller.oncs >> 2 & 1;
   }
   warp.sync();
 

@@ -30,6 +30,7 @@ struct Device {
   uint64_t lba_count;
   uint32_t io_queue_count;
   uint32_t volatile_write_cache;
+  uint32_t dataset_management;  // whether the controller takes such commands
   QueuePair* admin;
   QueuePair* io;                  // io_queue_count of them
   alignas(128) uint32_t failure;  // a Failure
@@ -79,7 +80,10 @@ GOFS_HD inline format::nvme::SubmissionEntry make_entry(const Device& device, Qu
   entry.opcode = static_cast<uint8_t>(command.opcode);
   entry.cid = queue.cid_of(token.position);
   entry.nsid = device.nsid;
-  if (command.opcode != format::nvme::IoOpcode::kFlush) {
+  if (command.opcode == format::nvme::IoOpcode::kDatasetManagement) {
+    entry.cdw10 = command.lba_count - 1;
+    entry.cdw11 = format::nvme::kDeallocate;
+  } else if (command.opcode != format::nvme::IoOpcode::kFlush) {
     entry.cdw10 = static_cast<uint32_t>(command.lba);
     entry.cdw11 = static_cast<uint32_t>(command.lba >> 32);
     entry.cdw12 =

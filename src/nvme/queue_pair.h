@@ -99,7 +99,7 @@ struct QueuePair {
 struct Command {
   format::nvme::IoOpcode opcode;
   bool force_unit_access;
-  uint32_t lba_count;
+  uint32_t lba_count;  // of Dataset Management, which deallocates: ranges in the buffer
   uint64_t lba;
   void* buffer;    // a multiple of 4; may be null where the command moves no data
   uint32_t bytes;  // at most the device's transfer limit

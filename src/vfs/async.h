@@ -5,6 +5,7 @@
 // must be waited for exactly once, by anybody; its buffer belongs to the device until then.
 #pragma once
 
+#include "f2fs/victims.h"
 #include "vfs/read.h"
 
 namespace gofs::vfs {
@@ -30,6 +31,7 @@ GOFS_HD inline Operation* take_operation(Filesystem& fs, uint32_t& index) {
       // 1: our own hold, so that the count cannot reach 0 while commands are still being added.
       simt::store_relaxed(operation.mailbox.remaining, 1u);
       simt::store_relaxed(operation.mailbox.status, 0u);
+      if (fs.writer != nullptr) f2fs::hold_places(*fs.writer);
       return &operation;
     }
   }
@@ -126,6 +128,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t wait(simt::AnyWarp auto warp, Filesystem& f
   }
   // An operation on a failed device is not used again: nobody knows who still points to it.
   if (warp.thread_rank() == 0 && !lost) {
+    if (fs.writer != nullptr) f2fs::let_go_places(*fs.writer);
     simt::store_relaxed(operation.generation, ticket.generation + 1);
     simt::unlock(operation.taken);
   }

@@ -18,6 +18,7 @@
 // batch_create.h makes files as a batch, batch_write.h writes those of one.
 #pragma once
 
+#include "f2fs/victims.h"
 #include "vfs/by_number.h"
 #include "vfs/read.h"
 
@@ -52,8 +53,9 @@ struct alignas(64) Batch {
   uint32_t count;  // listing a directory may lower it, which gives the rest of the room to others
   uint32_t room;   // what `count` was at the beginning
   uint32_t directory_ino;
-  int error;         // of the batch as a whole
-  uint32_t entries;  // a lock, of who enters names of files that are made (batch_create.h)
+  int error;             // of the batch as a whole
+  uint32_t entries;      // a lock, of who enters names of files that are made (batch_create.h)
+  f2fs::Writer* holder;  // where it is counted as one that keeps places; null: it keeps none
 };
 
 inline constexpr uint32_t kBatchesMax = 64;
@@ -110,6 +112,7 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
       batch.count = batch.room = count;
       batch.error = 0;
       batch.entries = 0;
+      batch.holder = nullptr;
       simt::store_release(batch.taken, 1u);
       return free_batch;
     }
@@ -117,14 +120,19 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
   return -ENOMEM;
 }
 
-/// Takes a batch of `count` files. Collective, uniform. Its descriptor, -EMFILE or -ENOMEM.
+/// Takes a batch of `count` files, which keeps their places if there is a `holder`. Collective,
+/// uniform. Its descriptor, -EMFILE or -ENOMEM.
 GOFS_HD inline int take_batch(simt::AnyWarp auto warp, BatchTable& table, uint32_t directory_ino,
-                              uint32_t count) {
+                              uint32_t count, f2fs::Writer* holder) {
   int bd = 0;
   if (warp.thread_rank() == 0) {
     lock_table(table.lock);
     bd = place_batch(table, count);
-    if (bd >= 0) table.batches[bd].directory_ino = directory_ino;
+    if (bd >= 0) {
+      table.batches[bd].directory_ino = directory_ino;
+      table.batches[bd].holder = holder;
+      if (holder != nullptr) f2fs::hold_places(*holder);
+    }
     simt::unlock(table.lock);
   }
   bd = warp.shfl(bd, 0);
@@ -146,7 +154,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_batch(simt::AnyWarp auto warp, Filesystem
     return found == 0 ? f2fs::check_supported(directory) : found;
   });
   if (error < 0) return error;
-  return detail::take_batch(warp, table, directory.ino, count);
+  return detail::take_batch(warp, table, directory.ino, count, fs.writer);
 }
 
 /// Closes a batch. Collective, uniform, by one warp.
@@ -159,6 +167,7 @@ GOFS_HD inline int end_batch(simt::AnyWarp auto warp, BatchTable& table, int bd)
     if (batch == nullptr) {
       error = -EBADF;
     } else {
+      if (batch->holder != nullptr) f2fs::let_go_places(*batch->holder);
       simt::store_release(batch->taken, 0u);
     }
     simt::unlock(table.lock);

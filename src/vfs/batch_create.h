@@ -277,6 +277,13 @@ GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesyst
 /// resolve() says, -ENOTDIR, -EACCES, -EPERM, -EROFS, -EMFILE, -ENOMEM, -EBUSY.
 GOFS_NOINLINE GOFS_HD inline int begin_creation(simt::AnyWarp auto warp, Filesystem& fs,
                                                 const BatchCreation& creation) {
+  uint64_t bytes = 0;
+  if (creation.buffer != nullptr) {
+    for (uint32_t i = warp.thread_rank(); i < creation.count; i += warp.size()) {
+      bytes += simt::align_up(creation.bytes[i], uint64_t{kBlockBytes});
+    }
+  }
+  make_space(warp, fs, simt::reduce_add(warp, bytes));
   return walking(warp, fs, [&]() -> int {
     f2fs::Inode directory{};
     int error = resolve(warp, fs, creation.path, LastLink::kFollow, directory);
@@ -289,7 +296,8 @@ GOFS_NOINLINE GOFS_HD inline int begin_creation(simt::AnyWarp auto warp, Filesys
     if (error < 0) return error;
     error = detail::load_uniform(warp, fs, ino, directory);
     if (error == 0) error = detail::may_change_names(warp, fs, directory);
-    const int bd = error < 0 ? error : detail::take_batch(warp, *fs.batches, ino, creation.count);
+    const int bd =
+        error < 0 ? error : detail::take_batch(warp, *fs.batches, ino, creation.count, nullptr);
     if (bd < 0) unlock_inode(warp, fs, ino);
     return bd;
   });

@@ -10,6 +10,7 @@
 #include "f2fs/make_files.h"
 #include "vfs/change_attributes.h"
 #include "vfs/edit_access_list.h"
+#include "vfs/make_space.h"
 #include "vfs/named_inode.h"
 
 namespace gofs::vfs {
@@ -153,6 +154,7 @@ GOFS_HD inline int make_file_at(simt::AnyWarp auto warp, Filesystem& fs, const P
 /// Makes what `path` is to name. Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int make_file(simt::AnyWarp auto warp, Filesystem& fs,
                                            const char* path, const NewFile& file) {
+  make_space(warp, fs, 0);
   return walking(warp, fs, [&]() -> int {
     ParentPath parent{};
     const int error = resolve_parent(warp, fs, path, parent);
@@ -221,6 +223,7 @@ GOFS_NOINLINE GOFS_HD inline int enter_link(simt::AnyWarp auto warp, Filesystem&
 /// of a symbolic link itself.
 GOFS_NOINLINE GOFS_HD inline int link(simt::AnyWarp auto warp, Filesystem& fs, const char* existing,
                                       const char* path) {
+  make_space(warp, fs, 0);
   return walking(warp, fs, [&]() -> int {
     f2fs::Inode inode{};
     int error = resolve(warp, fs, existing, LastLink::kKeep, inode);

@@ -54,6 +54,7 @@ GOFS_HD inline int open_or_create(simt::AnyWarp auto warp, Filesystem& fs, const
                                   uint32_t flags, uint32_t permissions) {
   if ((flags & kOpenCreate) == 0) return open_existing(warp, fs, path, flags);
   if ((flags & kOpenDirectory) != 0) return -EINVAL;
+  make_space(warp, fs, 0);
   const bool exclusive = (flags & kOpenExclusive) != 0;
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   int fd = exclusive ? -ENOENT : open_existing(warp, fs, path, flags);

@@ -209,9 +209,15 @@ GOFS_NOINLINE GOFS_HD inline int open_inode(simt::AnyWarp auto warp, Filesystem&
 
 namespace detail {
 
-/// Cleans up after the last reference to an inode. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline void clean_up(simt::AnyWarp auto warp, Filesystem& fs,
-                                           const Released& released) {
+/// Gives a reference to an open inode back, and cleans up after the last one. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline void leave_open_inode(simt::AnyWarp auto warp, Filesystem& fs,
+                                                   uint32_t index) {
+  warp.sync();
+  Released released{0, 0, 0};
+  if (warp.thread_rank() == 0) released = release_open_inode(fs, index);
+  released.words = warp.shfl(released.words, 0);
+  released.count = warp.shfl(released.count, 0);
+  released.removed_ino = warp.shfl(released.removed_ino, 0);
   if (released.words != 0) {
     auto* const words = reinterpret_cast<uint32_t*>(released.words);
     warp.sync();
@@ -229,7 +235,7 @@ GOFS_NOINLINE GOFS_HD inline void clean_up(simt::AnyWarp auto warp, Filesystem& 
 GOFS_HD inline int close(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
   warp.sync();
   int error = 0;
-  detail::Released released{0, 0, 0};
+  uint32_t index = 0;
   if (warp.thread_rank() == 0) {
     Descriptor* descriptor = find_descriptor(fs, fd);
     uint32_t expected = kDescriptorOpen;
@@ -239,15 +245,12 @@ GOFS_HD inline int close(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
                                       simt::memory_order_relaxed)) {
       error = -EBADF;
     } else {
-      released = detail::release_open_inode(fs, descriptor->open_inode);
+      index = descriptor->open_inode;
       simt::store_release(descriptor->state, uint32_t{kDescriptorFree});
     }
   }
   error = warp.shfl(error, 0);
-  released.words = warp.shfl(released.words, 0);
-  released.count = warp.shfl(released.count, 0);
-  released.removed_ino = warp.shfl(released.removed_ino, 0);
-  detail::clean_up(warp, fs, released);
+  if (error == 0) detail::leave_open_inode(warp, fs, warp.shfl(index, 0));
   return error;
 }
 

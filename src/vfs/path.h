@@ -6,6 +6,7 @@
 // directory.
 #pragma once
 
+#include "f2fs/victims.h"
 #include "vfs/access_list.h"
 
 namespace gofs::vfs {
@@ -80,6 +81,20 @@ GOFS_HD inline int check_link(simt::AnyWarp auto warp, Filesystem& fs, const f2f
                            {f2fs::Structure::kSymlink, 0, link.ino, link.size_bytes});
 }
 
+/// Reads a piece of what a link holds. Nobody has it locked, so where it lies is held. Collective,
+/// uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int read_link_piece(simt::AnyWarp auto warp, Filesystem& fs,
+                                                 const f2fs::Inode& link,
+                                                 const f2fs::Piece& piece) {
+  const bool holds = warp.thread_rank() == 0 && fs.writer != nullptr && !link.has_inline_data();
+  if (holds) f2fs::hold_places(*fs.writer);
+  warp.sync();
+  const int error = f2fs::read_pieces(warp, fs.volume, fs.pool, 1u, link, piece);
+  warp.sync();
+  if (holds) f2fs::let_go_places(*fs.writer);
+  return simt::first_error(warp, error);
+}
+
 /// Reads the target of `link` into `block`, a whole spare block. Takes no further spare block: who
 /// holds some must not wait for more. Collective, uniform. The number of bytes or a negative errno.
 GOFS_HD inline int64_t read_link_block(simt::AnyWarp auto warp, Filesystem& fs,
@@ -89,7 +104,7 @@ GOFS_HD inline int64_t read_link_block(simt::AnyWarp auto warp, Filesystem& fs,
   const auto bytes = static_cast<uint32_t>(link.size_bytes);
   const f2fs::Piece piece{0, link.has_inline_data() ? bytes : kBlockBytes,
                           reinterpret_cast<uint8_t*>(block)};
-  error = simt::first_error(warp, f2fs::read_pieces(warp, fs.volume, fs.pool, 1u, link, piece));
+  error = read_link_piece(warp, fs, link, piece);
   return error < 0 ? error : int64_t{bytes};
 }
 
@@ -104,7 +119,7 @@ GOFS_HD inline int64_t read_link(simt::AnyWarp auto warp, Filesystem& fs, const 
   const f2fs::Piece piece{0, static_cast<uint32_t>(simt::min(capacity, link.size_bytes)),
                           reinterpret_cast<uint8_t*>(buffer)};
   if (piece.bytes == 0) return 0;
-  error = simt::first_error(warp, f2fs::read_pieces(warp, fs.volume, fs.pool, 1u, link, piece));
+  error = detail::read_link_piece(warp, fs, link, piece);
   return error < 0 ? error : int64_t{piece.bytes};
 }
 

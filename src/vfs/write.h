@@ -10,6 +10,7 @@
 
 #include "f2fs/truncate.h"
 #include "vfs/change_attributes.h"
+#include "vfs/make_space.h"
 #include "vfs/read.h"
 
 namespace gofs::vfs {
@@ -167,6 +168,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_locked(simt::AnyWarp auto warp, Files
 GOFS_NOINLINE GOFS_HD inline int64_t write_open(simt::AnyWarp auto warp, Filesystem& fs,
                                                 OpenInode& open, const WriteSource& source,
                                                 bool append, uint64_t& offset) {
+  make_space(warp, fs, source.bytes);
   RangeHold hold{};
   const int locked = lock_to_write(warp, fs, open, source.bytes, append, offset, hold);
   if (locked < 0) return locked;

@@ -26,6 +26,7 @@ enum class Body : uint32_t {
   kWideRead,      // bench.h     by blocks and grids
   kBatch,         // batch.h
   kInodes,        // inodes.h    an inode a lane
+  kClean,         // clean.h
   kUnmount,       // mount.h     one warp
 };
 

@@ -130,6 +130,10 @@ GOFS_HD inline void hash_body(simt::AnyWarp auto warp, uint32_t warp_index, uint
   HashLane& lane = lanes_of_warp[rank];
   uint8_t* const buffer = buffers_of_warp + uint64_t{rank} * params.chunk_bytes;
 
+  // Files are read without their locks.
+  f2fs::Writer* const holder = rank == 0 ? params.fs->writer : nullptr;
+  if (holder != nullptr) f2fs::hold_places(*holder);
+  warp.sync();
   lane.inode = f2fs::Inode{};  // lanes that never get a file are looked at as well
   bool exhausted = rank >= params.lanes_per_warp;
   bool busy = false;
@@ -163,7 +167,7 @@ GOFS_HD inline void hash_body(simt::AnyWarp auto warp, uint32_t warp_index, uint
       warp.sync();
     }
     if (!warp.any(busy)) {
-      if (warp.all(exhausted)) return;
+      if (warp.all(exhausted)) break;
       continue;
     }
     if (busy) lane.error = 0;
@@ -194,6 +198,8 @@ GOFS_HD inline void hash_body(simt::AnyWarp auto warp, uint32_t warp_index, uint
     }
     warp.sync();
   }
+  warp.sync();
+  if (holder != nullptr) f2fs::let_go_places(*holder);
 }
 
 }  // namespace gofs::work

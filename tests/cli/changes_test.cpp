@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gofs chmod, chown and touch: what they understand, and what is there afterwards.
+// gofs chmod, chown, touch and gc: what they understand, and what is there afterwards.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -103,6 +103,22 @@ TEST_F(ChangesTest, touch_sets_times) {
   expect_fine("touch", {"-h", "-t", "-7", "/link"});
   EXPECT_EQ(stat_of("/link").modified.seconds, -7);
   EXPECT_EQ(run("touch", {"-t", "yesterday", "/odd"}).status, 2);
+}
+
+TEST_F(ChangesTest, gc_says_what_it_has_done) {
+  // Each leaves nodes behind that were written elsewhere since.
+  expect_fine("chmod", {"-R", "u+rw", "/data"});
+  expect_fine("touch", {"/odd"});
+  const std::string before = run_gofs({"sum", copy_.path(), "-r"}).out;
+  const Answer answer = run("gc", {"--emptiest-first"});
+  EXPECT_EQ(answer.status, 0) << answer.err;
+  EXPECT_TRUE(answer.out.starts_with("emptied ")) << answer.out;
+  EXPECT_NE(answer.out.find("free segments: "), std::string::npos) << answer.out;
+  EXPECT_EQ(answer.err, "");
+  EXPECT_EQ(run_gofs({"sum", copy_.path(), "-r"}).out, before);
+  const Answer json = run("gc", {"--json", "--segments", "1"});
+  EXPECT_NE(json.out.find("\"write_amplification\""), std::string::npos) << json.out;
+  EXPECT_EQ(run("gc", {"--segments", "none"}).status, 2);
 }
 
 TEST_F(ChangesTest, what_fails_is_told_and_the_rest_is_done) {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Telling the SSD which segments are free, so that it need not keep what was there (Dataset
+// Management). Only behind the checkpoint that made them free, and before anybody may take one: a
+// few at a time, since operations wait meanwhile; the others' turn comes with later checkpoints.
+#pragma once
+
+#include "f2fs/writer.h"
+
+namespace gofs::f2fs::detail {
+
+/// Segments that one checkpoint gives back: 32 MiB.
+inline constexpr uint32_t kDiscardedAtOnce = 16;
+
+/// Lists free segments that the SSD has not been told of, as ranges for one command. Their number.
+/// One lane.
+GOFS_HD inline uint32_t gather_freed(const Volume& volume, const Writer& writer,
+                                     format::nvme::DatasetRange* ranges) {
+  const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
+  const uint32_t shift = kBlockShift - volume.device->lba_shift;
+  uint32_t count = 0;
+  for (uint32_t word = 0; word < words; ++word) {
+    uint32_t fresh =
+        simt::load_relaxed(writer.free_map[word]) & ~simt::load_relaxed(writer.discarded[word]);
+    for (; fresh != 0; fresh &= fresh - 1) {
+      if (count == kDiscardedAtOnce) return count;
+      const uint64_t block = volume.geometry.block_of(32 * word + simt::lowest_bit(fresh), 0);
+      ranges[count++] = {0, format::kBlocksPerSegment << shift, block << shift};
+    }
+  }
+  return count;
+}
+
+/// Gives segments that have become free back to the SSD. Collective, behind the closed gate, after
+/// find_free_segments(). It is advice: where it fails, nothing is lost but room on the SSD.
+GOFS_NOINLINE GOFS_HD inline void discard_freed(simt::AnyWarp auto warp, Volume& volume,
+                                                Writer& writer) {
+  nvme::Device& device = *volume.device;
+  if (writer.discard == 0 || device.dataset_management == 0) return;
+  auto* const ranges = reinterpret_cast<format::nvme::DatasetRange*>(writer.pages);
+  const bool leader = warp.thread_rank() == 0;
+  uint32_t count = leader ? gather_freed(volume, writer, ranges) : 0;
+  count = warp.shfl(count, 0);
+  warp.sync();
+  if (count == 0) return;
+  nvme::Command command{};
+  command.opcode = format::nvme::IoOpcode::kDatasetManagement;
+  command.lba_count = count;
+  command.buffer = ranges;
+  command.bytes = count * static_cast<uint32_t>(sizeof(format::nvme::DatasetRange));
+  const nvme::CommandStatus status =
+      nvme::execute(warp, device, nvme::pick_queue(device), 1u, command);
+  if (leader && status == 0) {
+    const uint32_t shift = kBlockShift - device.lba_shift;
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto block = static_cast<uint32_t>(ranges[i].lba >> shift);
+      set_segment_bit(writer.discarded, volume.geometry.segno_of(block));
+    }
+  }
+  warp.sync();
+}
+
+}  // namespace gofs::f2fs::detail

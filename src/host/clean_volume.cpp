@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cleaning a mounted volume: rounds by many warps, each followed by a checkpoint.
+#include "host/volume_state.h"
+#include "work/clean.h"
+
+namespace gofs::host {
+
+Expected<CleaningReport> VolumeState::collect_garbage(const CleaningOptions& options) {
+  if (options_.read_only) return explain(-EROFS, spec_.text);
+  constexpr uint32_t kSegmentsARound = 64;  // emptied between two checkpoints
+  SharedArray<work::CleanParams> params(backend_->shared_memory(), 1);
+  work::CleanParams& clean = params[0];
+  const auto begin = [&] {
+    clean = {};
+    clean.fs = filesystem();
+    return run(work::Body::kClean, {1, backend_->warp_width()}, params.data());
+  };
+  if (!begin()) return explain(-EIO, spec_.text);
+  const uint64_t segments =
+      backend_->memory().read_object(&filesystem()->volume.geometry).main_segments;
+  const f2fs::CleaningCounts before = clean.counts;
+  CleaningReport report;
+  report.free_segments_before = clean.free_segments;
+
+  uint64_t left = options.segments_max != 0 ? options.segments_max : segments;
+  int error = 0;
+  // Each round empties segments, and none is emptied twice but for what others write.
+  for (uint64_t round = 0; left != 0 && round <= segments; ++round) {
+    clean = {};
+    clean.fs = filesystem();
+    clean.step = work::CleanStep::kRound;
+    clean.victims = {
+        options.emptiest_first ? f2fs::VictimPolicy::kGreedy : f2fs::VictimPolicy::kCostBenefit,
+        vfs::kWorthCleaning};
+    clean.segments_max = static_cast<uint32_t>(std::min<uint64_t>(left, kSegmentsARound));
+    if (!run(work::Body::kClean, {f2fs::kCleaners, backend_->warp_width()}, params.data())) {
+      return explain(-EIO, spec_.text);
+    }
+    if (clean.error < 0) error = clean.error;
+    left -= std::min<uint64_t>(left, clean.segments);
+    const bool done = clean.segments == 0;
+    if (auto synced = sync(); !synced) return synced.error();
+    if (done) break;
+  }
+  if (!begin()) return explain(-EIO, spec_.text);
+  report.free_segments = clean.free_segments;
+  report.segments = clean.counts.segments - before.segments;
+  report.data_blocks = clean.counts.data_blocks - before.data_blocks;
+  report.directory_blocks = clean.counts.directory_blocks - before.directory_blocks;
+  report.node_blocks = clean.counts.node_blocks - before.node_blocks;
+  report.left_blocks = clean.counts.left_blocks - before.left_blocks;
+  if (error < 0) return explain(error, spec_.text);
+  return report;
+}
+
+}  // namespace gofs::host
