@@ -94,7 +94,7 @@ TEST_P(WriteTogetherTest, parts_become_one_write) {
   for (const char* path : {"/inline", "/blocks"}) {
     std::string model;
     const int fd = open_file(path, kOpenReadWrite);
-    for (uint32_t step = 0; step < 24; ++step) {
+    for (uint32_t step = 0; step < 16; ++step) {
       std::vector<std::string> texts(random() % 6);
       std::string all;
       for (std::string& text : texts) {
