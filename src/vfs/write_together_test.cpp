@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kSharers = 3;
 
-VolumeRigOptions with_faults() {
+VolumeRigOptions rig_with_a_fault() {
   VolumeRigOptions options;
   options.ssd.fault_capacity = 1;
   return options;
@@ -38,7 +38,7 @@ class WriteTogetherTest : public ChangesTest {
                 TestImage::must(builder.add_file(builder.root(), spec));
               }
             },
-            with_faults()) {}
+            rig_with_a_fault()) {}
   /// What `call(crew)` says to all warps of a crew, which is the same.
   template <typename Call>
   int64_t together(Call call) {
