@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "vfs/batch_list.h"
+#include "ssd/power_cut.h"
 #include "vfs/changes_for_test.hpp"
 
 namespace gofs::vfs {
@@ -22,9 +22,11 @@ namespace {
 
 constexpr uint32_t kMakers = 3;
 
-VolumeRigOptions with_a_fault() {
+VolumeRigOptions with_a_fault_and_a_log() {
   VolumeRigOptions options;
   options.ssd.fault_capacity = 1;
+  options.ssd.logged_commands = 4096;
+  options.ssd.logged_bytes = 16 << 20;
   return options;
 }
 
@@ -65,7 +67,7 @@ class BatchCreateTest : public ChangesTest {
               TestImage::must(
                   builder.add_directory(builder.root(), "mine", {.mode = 0755}, {}, nullptr));
             },
-            with_a_fault()) {}
+            with_a_fault_and_a_log()) {}
 
   /// A batch descriptor or a negative errno.
   int create(const std::string& path, const Wanted& wanted, uint32_t permissions = 0640,
@@ -340,6 +342,65 @@ TEST_P(BatchCreateTest, a_disk_that_fails_leaves_whole_files) {
     end(bd);
   }
   mount_again();
+}
+
+TEST_P(BatchCreateTest, a_power_cut_leaves_whole_files_or_none) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  std::mt19937 random(static_cast<uint32_t>(printed_seed()));
+  const std::vector<uint8_t> before(image_.data(), image_.data() + image_.bytes());
+  const Wanted first = many(random, 60);
+  Wanted second;
+  for (uint32_t i = 0; i < 40; ++i) second.add(random, "second-" + std::to_string(i), 9000);
+  const int one = create("/d", first);
+  ASSERT_GE(one, 0);
+  ASSERT_EQ(writing_->checkpoint(false), 0);
+  const auto trace = [&] {
+    return ssd::read_trace(writing_->rig().arena().space(), writing_->rig().controller());
+  };
+  const uint32_t first_event = trace().events;
+  ASSERT_GE(create("/mine", second), 0);
+  ASSERT_EQ(writing_->checkpoint(false), 0);
+  const ssd::WriteTrace log = trace();
+  TestImage left(before);
+  uint32_t looks = 0;
+  std::set<uint32_t> counts;
+  // A part of them, and all of the last ones, among which the checkpoint becomes valid.
+  for (uint32_t event = first_event; event <= log.events;
+       event += event + 8 < log.events ? 1 + static_cast<uint32_t>(random() % 8) : 1) {
+    ssd::PowerCut(log, event).apply({left.data(), left.bytes()}, 512, [&](uint32_t, uint64_t) {
+      return random() % 2 == 0;
+    });
+    f2fs::WritingRig reading(left, 1);
+    Filesystem& after = reading.rig().fs();
+    uint32_t found = 0;
+    const auto look = [&](const std::string& path, const std::string& wanted, bool must) {
+      run_alone(1, [&](const simt::Warp& warp) {
+        const int fd = open_existing(warp, after, path.c_str(), kOpenReadOnly);
+        if (fd == -ENOENT && !must) return;
+        ASSERT_GE(fd, 0) << path << " after event " << event;
+        ++found;
+        std::string bytes(wanted.size() + 1, '\0');
+        const int64_t got = pread(warp, after, fd, bytes.data(), bytes.size(), 0);
+        ASSERT_EQ(got, static_cast<int64_t>(wanted.size())) << path << " after event " << event;
+        bytes.resize(wanted.size());
+        EXPECT_TRUE(bytes == wanted) << path << " after event " << event;
+        EXPECT_EQ(close(warp, after, fd), 0);
+      });
+    };
+    for (size_t i = 0; i < first.names.size(); i += 7) {
+      look("/d/" + first.names[i], first.content(i), true);
+    }
+    found = 0;
+    for (size_t i = 0; i < second.names.size(); ++i) {
+      look("/mine/" + second.names[i], second.content(i), false);
+    }
+    counts.insert(found);
+    if (looks++ % 8 == 0) {
+      EXPECT_TRUE(f2fs::fsck_likes(left, true)) << event;
+    }
+    f2fs::put_back(left, before, log);
+  }
+  EXPECT_GE(counts.size(), 2u) << "none at first, and some later";
 }
 
 // Others make and look up names in the same directory meanwhile.

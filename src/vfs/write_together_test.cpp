@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kSharers = 3;
 
-VolumeRigOptions with_faults() {
+VolumeRigOptions rig_with_a_fault() {
   VolumeRigOptions options;
   options.ssd.fault_capacity = 1;
   return options;
@@ -38,7 +38,7 @@ class WriteTogetherTest : public ChangesTest {
                 TestImage::must(builder.add_file(builder.root(), spec));
               }
             },
-            with_faults()) {}
+            rig_with_a_fault()) {}
   /// What `call(crew)` says to all warps of a crew, which is the same.
   template <typename Call>
   int64_t together(Call call) {
@@ -94,7 +94,7 @@ TEST_P(WriteTogetherTest, parts_become_one_write) {
   for (const char* path : {"/inline", "/blocks"}) {
     std::string model;
     const int fd = open_file(path, kOpenReadWrite);
-    for (uint32_t step = 0; step < 24; ++step) {
+    for (uint32_t step = 0; step < 16; ++step) {
       std::vector<std::string> texts(random() % 6);
       std::string all;
       for (std::string& text : texts) {
