@@ -156,6 +156,7 @@ TEST_F(VolumeWritingTest, many_threads_change_many_files) {
 TEST_F(VolumeWritingTest, collecting_garbage_frees_segments_and_leaves_files_as_they_are) {
   Volume volume = mount(kReading);
   EXPECT_EQ(error_of(volume.collect_garbage()), EROFS);
+  EXPECT_TRUE(volume.unmount());
   volume = mount(kWriting);
   const int fd = volume.open("/large", 2).value();
   std::string model(volume.fstat(fd).value().size_bytes, '\0');
