@@ -38,15 +38,18 @@ struct CleaningCounts {
 /// What cleaning (victims.h) has to remember.
 struct Cleaning {
   // A bit for each main segment:
-  uint32_t* victims;        // somebody moves blocks out of it
-  uint32_t* held;           // blocks were moved out of it since no place was held
-  uint32_t* stuck;          // it has blocks that could not be moved: not worth another try
-  uint8_t* pages;           // kCleaners blocks, for summaries of victims
-  uint32_t* page_locks;     // one each
-  uint32_t free_wanted;     // segments; 0: who writes does not clean
-  uint32_t lock;            // of who cleans because there is too little room for him
-  uint64_t nothing_gained;  // checkpoint after which cleaning was of no use
-  CleaningCounts counts;    // since the volume was mounted
+  uint32_t* victims;     // somebody moves blocks out of it
+  uint32_t* held;        // blocks were moved out of it since no place was held
+  uint32_t* stuck;       // it has blocks that could not be moved: not worth another try
+  uint8_t* pages;        // kCleaners blocks, for summaries of victims
+  uint32_t* page_locks;  // one each
+  uint32_t free_wanted;  // segments; 0: who writes does not clean
+  uint32_t lock;         // of who cleans because there is too little room for him
+  // Who could not make room enough has left so many segments free, at that checkpoint: there is no
+  // sense in another try before some of them are used, or another checkpoint is made.
+  uint32_t retry_below;
+  uint64_t tried;
+  CleaningCounts counts;  // since the volume was mounted
   // Readers who keep where blocks lie, and have no lock: blocks that were moved from there are not
   // to be written over. (Blocks that are written or freed are their own affair.)
   alignas(128) uint32_t places_held;

@@ -32,10 +32,11 @@ GOFS_HD inline bool has_plenty(const Filesystem& fs, uint64_t more) {
   return simt::load_relaxed(writer.free_count) >= low + more;
 }
 
-/// Whether cleaning was of no use since the last checkpoint. One lane.
-GOFS_HD inline bool is_in_vain(const Filesystem& fs) {
-  return simt::load_relaxed(fs.writer->cleaning.nothing_gained) ==
-         simt::load_relaxed(fs.volume.checkpoint_version) + 1;
+/// Whether cleaning would do no more than when it was tried last. One lane.
+GOFS_HD inline bool is_in_vain(const Filesystem& fs, uint32_t free) {
+  const f2fs::Cleaning& cleaning = fs.writer->cleaning;
+  return simt::load_relaxed(cleaning.tried) == simt::load_relaxed(fs.volume.checkpoint_version) &&
+         free >= simt::load_relaxed(cleaning.retry_below);
 }
 
 /// Cleans for `wanted` free segments. Collective, by who has the lock.
@@ -45,11 +46,11 @@ GOFS_NOINLINE GOFS_HD inline void clean_for(simt::AnyWarp auto warp, Filesystem&
   const uint32_t before = warp.shfl(simt::load_relaxed(writer.free_count), 0);
   if (before >= wanted) return;
   const CleanWish wish{{f2fs::VictimPolicy::kGreedy, kWorthCleaning}, wanted, wanted};
-  const int error = clean_segments(warp, fs, wish).error;
+  (void)clean_segments(warp, fs, wish);
   if (warp.thread_rank() == 0) {
-    const bool gained = error == 0 && simt::load_relaxed(writer.free_count) > before;
-    simt::store_relaxed(writer.cleaning.nothing_gained,
-                        gained ? 0 : simt::load_relaxed(fs.volume.checkpoint_version) + 1);
+    const uint32_t free = simt::load_relaxed(writer.free_count);
+    simt::store_relaxed(writer.cleaning.retry_below, free);
+    simt::store_relaxed(writer.cleaning.tried, simt::load_relaxed(fs.volume.checkpoint_version));
   }
   warp.sync();
 }
@@ -66,7 +67,7 @@ GOFS_NOINLINE GOFS_HD inline void wait_for_space(simt::AnyWarp auto warp, Filesy
     uint32_t go_on = 0;
     if (leader) {
       const uint32_t free = simt::load_relaxed(writer.free_count);
-      go_on = free >= wanted || is_in_vain(fs) ? 1 : 0;
+      go_on = free >= wanted || is_in_vain(fs, free) ? 1 : 0;
       locked = go_on == 0 && simt::try_lock(writer.cleaning.lock) ? 1 : 0;
       if (locked == 0 && free > f2fs::detail::segments_for_checkpoint(fs.volume)) go_on = 1;
     }
