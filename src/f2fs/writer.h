@@ -22,6 +22,13 @@ struct alignas(128) Log {
   uint32_t alloc_type;  // format::AllocType
 };
 
+/// The chain of nodes that fsync writes to the log of warm nodes (chain.h).
+struct alignas(128) Chain {
+  uint32_t issued;   // portions that have their places; under the lock of the log
+  uint32_t written;  // of them are on the disk, in order
+  uint32_t broken;   // what comes now would not be found after a crash: only a checkpoint helps
+};
+
 /// Blocks that a warp packs before it writes them together.
 inline constexpr uint32_t kWriterPages = 32;
 
@@ -41,6 +48,8 @@ struct Writer {
   uint8_t* pages;                   // kWriterPages blocks, for who makes a checkpoint
   uint32_t* xattr_locks;            // as volume.xattr_locks
   OrphanTable orphans;
+  Chain chain;
+  uint32_t* gone;    // kGoneWords (gone.h)
   uint32_t changed;  // 0: no operation has begun since the last checkpoint
   int failed;        // a negative errno: whether the last checkpoint was made is not known
 };

@@ -377,6 +377,8 @@ Expected<void> Volume::fremovexattr(int fd, const std::string& name) {
 }
 
 Expected<void> Volume::sync() { return state_->sync(); }
+Expected<void> Volume::fsync(int fd) { return state_->fsync(fd); }
+Expected<void> Volume::fdatasync(int fd) { return state_->fsync(fd); }
 Expected<void> Volume::unmount() { return state_->unmount(); }
 
 VolumeInfo Volume::info() const { return state_->info(); }

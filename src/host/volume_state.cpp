@@ -310,6 +310,12 @@ Expected<void> VolumeState::sync() {
   return sync_media();
 }
 
+Expected<void> VolumeState::fsync(int descriptor) {
+  const Answer answer = call({.kind = work::CallKind::kFsync, .descriptor = descriptor});
+  if (answer.result < 0) return explain(answer.result, descriptor_name(descriptor));
+  return sync_media();
+}
+
 Expected<void> VolumeState::unmount() {
   if (!up_.exchange(false)) return {};
   Expected<void> result;

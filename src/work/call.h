@@ -47,6 +47,7 @@ enum class CallKind : uint32_t {
   kTruncate,      // path, bytes (the size)
   kFtruncate,     // descriptor, bytes (the size)
   kSync,
+  kFsync,  // descriptor
   // -> bytes written
   kPwrite,  // descriptor, buffer, bytes, offset
   kWrite,   // descriptor, buffer, bytes
@@ -120,6 +121,8 @@ GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, CallParams& call)
       return vfs::ftruncate(warp, fs, call.descriptor, call.bytes);
     case CallKind::kSync:
       return vfs::sync(warp, fs);
+    case CallKind::kFsync:
+      return vfs::fsync(warp, fs, call.descriptor);
     case CallKind::kPwrite:
       return vfs::pwrite(warp, fs, call.descriptor, call.buffer, call.bytes,
                          static_cast<uint64_t>(call.offset));
