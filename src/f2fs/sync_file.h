@@ -184,7 +184,12 @@ GOFS_NOINLINE GOFS_HD inline int sync_through_chain(simt::AnyWarp auto warp, Vol
   int error = plan_sync(warp, volume, writer, ino, state, marks);
   if (error < 0) return error;
   bool some = false;
-  error = sync_all_nodes(warp, volume, writer, ino, state, some);
+  const bool below = state.indirect || state.nids[0] != 0 || state.nids[1] != 0;
+  if (below && warp.any(may_be_gone(writer, gone_inline_data(ino)))) {
+    // Recovery refuses other nodes of a file as long as it knows it with its data in the inode.
+    error = sync_nodes(warp, volume, writer, 1u, ino, some);
+  }
+  if (error == 0) error = sync_all_nodes(warp, volume, writer, ino, state, some);
   // They count only if a marked inode comes after them.
   if (error == 0 && some) error = keep_inode(warp, volume, ino);
   if (error < 0) return error;

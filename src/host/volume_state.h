@@ -188,6 +188,7 @@ class VolumeState {
   std::vector<Finding> findings_;  // taken from the log, each once, the latest last
   uint32_t lost_reports_ = 0;      // as the log had it when it was told
   bool told_unclean_ = false;
+  int64_t recovered_nodes_ = 0;  // when it was mounted, until warnings() has told
 
   std::mutex buffers_mutex_;
   std::vector<RegisteredBuffer> buffers_;

@@ -39,6 +39,8 @@ class FsyncTest : public ::testing::TestWithParam<uint32_t> {
         writing_(image_, width()) {
     EXPECT_EQ(writing_.begin().error, 0);
     fs().writer = &writing_.writer();
+    // Until then there is no chain.
+    EXPECT_EQ(writing_.checkpoint(false), 0);
   }
   uint32_t width() const { return GetParam(); }
   Filesystem& fs() { return writing_.rig().fs(); }
