@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Recovery of what fsync has made durable after the last checkpoint: "roll-forward". The chain of
-// nodes (chain.h, read_chain.h) is gone through twice: once to learn which files it makes durable,
-// and up to which node, then to take these nodes over, in order. They end up in memory as if the
+// nodes (chain.h, read_chain.h) is gone through several times: to see where it leads, to make the
+// inodes that are new, to learn which files it makes durable and up to which node, and then to take
+// these nodes over, in order. They end up in memory as if the
 // files had just been changed; a checkpoint makes them part of the volume. Until then nothing is
 // written over that the last checkpoint or the chain needs, so a crash on the way does no harm.
 //
@@ -10,6 +11,7 @@
 // time.
 #pragma once
 
+#include "f2fs/make_inode.h"
 #include "f2fs/operation.h"
 #include "f2fs/recover_inode.h"
 #include "f2fs/write_checkpoint.h"
@@ -30,6 +32,12 @@ struct ChainPart {
 
   GOFS_HD bool has(uint32_t ino) const { return ino % parts == part; }
 };
+
+/// Whether a node of the chain is an inode with a name that the last checkpoint may not have.
+GOFS_HD inline bool brings_name(const format::NodeBlock& node) {
+  const uint32_t marks = format::kNodeFsync | format::kNodeDentry;
+  return node.footer.nid == node.footer.ino && (node.footer.flag & marks) == marks;
+}
 
 /// The place of `ino` in the table, or the free one where it would be; kRecoveredFiles if there is
 /// none. One lane.
@@ -62,8 +70,8 @@ GOFS_HD int for_each_in_chain(simt::AnyWarp auto warp, Volume& volume, Writer& w
   return 0;
 }
 
-/// Enters a marked node in the table. Collective, uniform. 0; 1: the table is full; or a negative
-/// errno.
+/// Enters a marked node in the table, if its file is there. Collective, uniform. 0; 1: the table is
+/// full; or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int note_marked(simt::AnyWarp auto warp, Volume& volume,
                                              Writer& writer, uint32_t block,
                                              const format::NodeBlock& node) {
@@ -71,18 +79,16 @@ GOFS_NOINLINE GOFS_HD inline int note_marked(simt::AnyWarp auto warp, Volume& vo
   NatRecord record{};
   int error = simt::first_error(warp, look_up_nat(warp, volume, warp.ballot(true), ino, record));
   if (error < 0) return error;
-  const bool known = record.block != format::kNullAddr;
-  if (known && record.ino != ino) return -EUCLEAN;
-  const bool named = node.footer.nid == ino && (node.footer.flag & format::kNodeDentry) != 0;
+  if (record.block == format::kNullAddr || record.ino != ino) return 0;
   if (warp.thread_rank() == 0) {
     const uint32_t index = find_recovered(writer.recovered, ino);
     if (index == kRecoveredFiles) {
       error = 1;
-    } else if (RecoveredFile& file = writer.recovered[index];
-               file.ino != 0 || known || named) {  // else nothing leads to it
-      if (file.ino == 0) file = {ino, 0, 0, known};
+    } else {
+      RecoveredFile& file = writer.recovered[index];
+      file.ino = ino;
       file.last_block = block;
-      if (named) file.named_block = block;
+      if (brings_name(node)) file.named_block = block;
     }
   }
   warp.sync();
@@ -118,6 +124,26 @@ GOFS_NOINLINE GOFS_HD inline int make_room_to_recover(simt::AnyWarp auto warp, V
   if (error == 0) error = write_dirty_nodes(warp, volume, writer);
   if (error < 0) return error;
   return fits() ? 0 : -ENOBUFS;
+}
+
+/// Makes the inodes that the last checkpoint does not have, before any nid is taken for something
+/// else. Collective, uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int make_missing_inodes(simt::AnyWarp auto warp, Volume& volume,
+                                                     Writer& writer, uint32_t length,
+                                                     uint32_t& where) {
+  return for_each_in_chain(
+      warp, volume, writer, length, [&](uint32_t block, const format::NodeBlock& node) {
+        if (!brings_name(node)) return 0;
+        where = block;
+        const uint32_t ino = node.footer.ino;
+        NatRecord record{};
+        int error =
+            simt::first_error(warp, look_up_nat(warp, volume, warp.ballot(true), ino, record));
+        if (error < 0) return error;
+        if (record.block != format::kNullAddr) return record.ino == ino ? 0 : -EUCLEAN;
+        error = make_room_to_recover(warp, volume, writer, kPagesToMakeInode);
+        return error < 0 ? error : make_recovered_inode(warp, volume, ino, node);
+      });
 }
 
 /// What recovery works with.
@@ -169,13 +195,6 @@ GOFS_NOINLINE GOFS_HD inline int recover_step(simt::AnyWarp auto warp, Volume& v
   if (file.last_block == 0) return 0;  // that is done
   int error = make_room_to_recover(warp, volume, writer, kPagesToRecoverNode);
   if (error < 0) return error;
-  if (!file.known) {
-    error = read_uniform(warp, volume, file.named_block, recovery.page);
-    if (error < 0) return error;
-    const auto& inode = *reinterpret_cast<const format::NodeBlock*>(recovery.page);
-    error = make_recovered_inode(warp, volume, ino, inode);
-    if (error < 0) return error;
-  }
   error = recover_node(warp, volume, writer, node, recovery);
   if (error == 0 && block == file.named_block) error = recover_name(warp, volume, writer, node);
   if (error == 0 && block == file.last_block) {
@@ -183,10 +202,7 @@ GOFS_NOINLINE GOFS_HD inline int recover_step(simt::AnyWarp auto warp, Volume& v
       return make_room_to_recover(warp, volume, writer, kPagesToTruncate);
     });
   }
-  if (warp.thread_rank() == 0) {
-    entry.known = true;
-    if (block == file.last_block) entry.last_block = 0;
-  }
+  if (warp.thread_rank() == 0 && block == file.last_block) entry.last_block = 0;
   warp.sync();
   return error;
 }
@@ -197,6 +213,8 @@ GOFS_NOINLINE GOFS_HD inline int recover_chain(simt::AnyWarp auto warp, Volume& 
   auto* const summary = reinterpret_cast<format::SummaryBlock*>(volume.scratch);
   Recovery recovery{{summary, format::kNullSegno, false}, volume.scratch + kBlockBytes};
   ChainPart part{length, 0, 1};
+  const int made = make_missing_inodes(warp, volume, writer, length, where);
+  if (made < 0) return made;
   while (part.part < part.parts) {
     where = first_of_chain(volume);
     int error = collect_files(warp, volume, writer, part);

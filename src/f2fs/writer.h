@@ -34,7 +34,6 @@ struct RecoveredFile {
   uint32_t ino;          // 0: no file
   uint32_t last_block;   // of the chain's last marked node of it; 0 when that was taken over
   uint32_t named_block;  // of its last inode that brings its name, or 0
-  uint32_t known;        // its inode is there
 };
 inline constexpr uint32_t kRecoveredFiles = 1024;
 
