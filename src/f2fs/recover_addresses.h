@@ -51,13 +51,12 @@ GOFS_NOINLINE GOFS_HD inline int open_summary(simt::AnyWarp auto warp, Volume& v
   int error = store_summary(warp, volume, draft);
   if (error < 0) return error;
   warp.sync();
-  if (empty) {
-    auto* const words = reinterpret_cast<uint32_t*>(draft.block);
-    for (uint32_t i = warp.thread_rank(); i < kBlockBytes / 4; i += warp.size()) words[i] = 0;
-    if (warp.thread_rank() == 0) segment.type = format::kWarmData;
-  } else {
-    error = read_uniform(warp, volume, volume.geometry.summary_block(segno),
-                         reinterpret_cast<uint8_t*>(draft.block));
+  // What it says of blocks that were free at the last checkpoint means nothing, all else stays.
+  error = read_uniform(warp, volume, volume.geometry.summary_block(segno),
+                       reinterpret_cast<uint8_t*>(draft.block));
+  if (error == 0 && warp.thread_rank() == 0) {
+    draft.block->footer.entry_type = format::kSummaryData;
+    if (format::is_node_log(type)) segment.type = format::kWarmData;
   }
   draft.segno = error == 0 ? segno : uint32_t{format::kNullSegno};
   warp.sync();

@@ -141,6 +141,9 @@ GOFS_NOINLINE GOFS_HD inline int make_missing_inodes(simt::AnyWarp auto warp, Vo
             simt::first_error(warp, look_up_nat(warp, volume, warp.ballot(true), ino, record));
         if (error < 0) return error;
         if (record.block != format::kNullAddr) return record.ino == ino ? 0 : -EUCLEAN;
+        // Of others, no single one is made durable.
+        const uint32_t type = node.inode.i_mode & format::kModeTypeMask;
+        if (type != format::kModeRegular) return -EUCLEAN;
         error = make_room_to_recover(warp, volume, writer, kPagesToMakeInode);
         return error < 0 ? error : make_recovered_inode(warp, volume, ino, node);
       });

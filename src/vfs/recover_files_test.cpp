@@ -334,5 +334,80 @@ TEST_P(RecoverFilesTest, a_cut_during_recovery_is_recovered_from) {
   }
 }
 
+TEST_P(RecoverFilesTest, a_chain_that_cannot_be_is_refused_and_nothing_has_changed) {
+  sync_one("/first");  // with a checkpoint
+  write_file("/dir/new", 0, 20'000);
+  sync_one("/dir/new");
+  write_file("/long", 4'100'000, 2'000'000);
+  sync_one("/long");
+  rig_.reset();
+  const std::vector<uint8_t> crashed(image_.data(), image_.data() + image_.bytes());
+  std::vector<uint32_t> blocks;
+  {
+    RecoveringRig rig(image_, 1);
+    const f2fs::Volume& volume = rig.fs().volume;
+    uint32_t block = f2fs::detail::first_of_chain(volume);
+    const auto node = [&] { return reinterpret_cast<format::NodeBlock*>(image_.block(block)); };
+    for (; f2fs::detail::belongs_to_chain(volume, *node()); block = node()->footer.next_blkaddr) {
+      blocks.push_back(block);
+    }
+  }
+  ASSERT_EQ(blocks.size(), 3u);  // the new file; a node below an inode, the inode
+  const auto result_of = [&](const std::function<void(format::NodeBlock*)>& damage,
+                             uint32_t which) {
+    std::copy(crashed.begin(), crashed.end(), image_.data());
+    damage(reinterpret_cast<format::NodeBlock*>(image_.block(blocks[which])));
+    RecoveringRig rig(image_, width());
+    const int64_t result = rig.recover();
+    EXPECT_EQ(f2fs::count_findings(*rig.fs().volume.corruptions) != 0, result == -EUCLEAN);
+    return result;
+  };
+  using Node = format::NodeBlock;
+  EXPECT_EQ(result_of([](Node*) {}, 0), 3);
+  const uint32_t root_block = image_.nat_entry(format::kRootIno).block_addr;
+  const std::vector<std::pair<uint32_t, std::function<void(Node*)>>> damages = {
+      {2, [&](Node* node) { node->footer.next_blkaddr = blocks[0]; }},
+      {2, [&](Node* node) { node->footer.next_blkaddr = blocks[2]; }},
+      {0, [&](Node* node) { node->footer.next_blkaddr = root_block; }},
+      {0, [](Node* node) { node->inode.i_addr[3] = 1; }},
+      {0, [&](Node* node) { node->inode.i_addr[3] = root_block; }},
+      {0, [](Node* node) { node->inode.i_addr[3] = node->inode.i_addr[2].value(); }},
+      {1, [](Node* node) { node->direct.addr[1000] = 0x7fffffff; }},
+      {1, [](Node* node) { node->footer.flag = format::kNodeCold | 0x0ffffff0; }},
+      {0, [](Node* node) { node->inode.i_pino = 0x00ffffff; }},
+      {0, [](Node* node) { node->inode.i_pino = node->footer.ino.value(); }},
+      {0, [](Node* node) { node->inode.i_namelen = 0; }},
+      {0, [](Node* node) { node->inode.i_namelen = 256; }},
+      {0, [](Node* node) { node->inode.i_name[1] = '/'; }},
+      {0, [](Node* node) { node->inode.i_mode = format::kModeDirectory | 0755; }},
+      {2, [](Node* node) { node->inode.i_mode = format::kModeSymlink | 0777; }},
+      {2, [](Node* node) { node->inode.i_inline = format::kInlineData; }},
+      {2, [](Node* node) { node->inode.i_size = ~uint64_t{0}; }},
+  };
+  for (size_t i = 0; i < damages.size(); ++i) {
+    const auto& [which, damage] = damages[i];
+    const int64_t result = result_of(damage, which);
+    const bool ends = i == 2;  // what is no part of it
+    EXPECT_EQ(result, ends ? 1 : -EUCLEAN) << i;
+    if (ends) continue;
+    RecoveringRig reading(image_, 1);
+    EXPECT_EQ(reading.contents("/first"), "") << "the last checkpoint is there";
+    EXPECT_EQ(reading.contents("/dir/new"), std::nullopt);
+  }
+  // Anything else: it ends, and does not fall over.
+  for (uint32_t turn = 0; turn < (width() == 1 ? 60u : 10u); ++turn) {
+    (void)result_of(
+        [&](Node* node) {
+          auto* const words = reinterpret_cast<format::le32*>(node);
+          for (uint32_t k = 0; k < 1 + turn % 3; ++k) {
+            const auto value = static_cast<uint32_t>(random_());
+            words[random_() % (random_() % 2 == 0 ? 100 : 1021)] =
+                random_() % 3 == 0 ? value % 20'000 : value;
+          }
+        },
+        turn % 3);
+  }
+}
+
 }  // namespace
 }  // namespace gofs::vfs
