@@ -36,11 +36,16 @@ class FsyncTest : public ::testing::TestWithParam<uint32_t> {
           add("blocks", false, 30'000);
           TestImage::must(builder.add_directory(builder.root(), "dir", {}, {}, nullptr));
         }),
-        writing_(image_, width()) {
+        writing_(image_, width(), with_faults()) {
     EXPECT_EQ(writing_.begin().error, 0);
     fs().writer = &writing_.writer();
     // Until then there is no chain.
     EXPECT_EQ(writing_.checkpoint(false), 0);
+  }
+  static VolumeRigOptions with_faults() {
+    VolumeRigOptions options;
+    options.ssd.fault_capacity = 1;
+    return options;
   }
   uint32_t width() const { return GetParam(); }
   Filesystem& fs() { return writing_.rig().fs(); }
@@ -204,6 +209,35 @@ TEST_P(FsyncTest, synchronous_writes_are_in_the_chain) {
   EXPECT_EQ(sync_fd(-1), -EBADF);
   EXPECT_EQ(sync_fd(open_file("/inline", kOpenPath)), -EBADF);
   EXPECT_EQ(sync_fd(open_file("/inline", kOpenReadOnly)), 0);
+  expect_sound();
+}
+
+TEST_P(FsyncTest, a_disk_that_fails_says_so_and_the_next_one_makes_it_good) {
+  const int fd = open_file("/blocks", kOpenReadWrite);
+  ASSERT_EQ(write_at(fd, std::string(5000, 'x'), 8 << 20), 5000);
+  EXPECT_EQ(sync_fd(fd), 0);
+  struct Failure {
+    format::nvme::IoOpcode opcode;
+    uint32_t skip;
+    uint32_t checkpoints;  // that it takes to make it good
+  };
+  // A node below the inode, the inode, the flush between them.
+  for (const Failure& failure : {Failure{format::nvme::IoOpcode::kWrite, 0, 1},
+                                 Failure{format::nvme::IoOpcode::kWrite, 1, 1},
+                                 Failure{format::nvme::IoOpcode::kFlush, 0, 0}}) {
+    ASSERT_EQ(write_at(fd, std::string(5000, 'y'), 8 << 20), 5000);
+    ssd::FaultRule rule;
+    rule.opcode_mask = 1u << static_cast<uint32_t>(failure.opcode);
+    rule.skip = failure.skip;
+    rule.count = 1;
+    rule.status = format::nvme::kWriteFault;
+    writing_.rig().add_fault(rule);
+    EXPECT_EQ(sync_fd(fd), -EIO);
+    writing_.rig().clear_faults();
+    const uint64_t before = version();
+    EXPECT_EQ(sync_fd(fd), 0);
+    EXPECT_EQ(version(), before + failure.checkpoints);
+  }
   expect_sound();
 }
 
