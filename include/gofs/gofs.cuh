@@ -751,6 +751,20 @@ __device__ int sync(const Group& group, VolumeHandle vol) {
       vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::sync(warp, *vol); }));
 }
 
+/// The same for one file: its contents, its attributes and, if it is new, its name are on the SSD
+/// when this returns 0; of a directory, as sync(). Also for descriptors that are open for reading.
+template <typename Group>
+__device__ int fsync(const Group& group, VolumeHandle vol, int fd) {
+  return static_cast<int>(device_detail::scope(group).once(
+      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fsync(warp, *vol, fd); }));
+}
+
+/// The contents, and what is needed to read them: as fsync().
+template <typename Group>
+__device__ int fdatasync(const Group& group, VolumeHandle vol, int fd) {
+  return fsync(group, vol, fd);
+}
+
 /// Empties up to `segments_max` segments that are only partly in use, so that what is written later
 /// lies in a row; see vfs::collect_garbage. How many were tried, or a negative errno. One warp of
 /// the group works; several groups may do so at a time.

@@ -239,6 +239,11 @@ class Volume {
   /// Makes all changes that have returned durable, in the image as well. After an error they are
   /// still in memory, and the image is as it was after the last success.
   Expected<void> sync();
+  /// The same for one file: its contents, its attributes and, if it is new, its name; of a
+  /// directory, as sync(). Also for descriptors that are open for reading.
+  Expected<void> fsync(int fd);
+  /// The contents, and what is needed to read them.
+  Expected<void> fdatasync(int fd);
   /// sync(), and gives the image back: calls answer ENODEV from then on. Kernels that use the
   /// volume have ended.
   Expected<void> unmount();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Blocks of the main area: taking them from a log, giving them back. A block is taken that nothing
-// uses now and that the last checkpoint does not refer to either, so a crash finds what it left.
+// uses now or has used since the last checkpoint, which does not refer to it either: a crash finds
+// what the checkpoint, and fsync after it, left.
 //
 // A log writes a free segment from its beginning to its end (LFS). Only where no segment is free it
 // goes on in the holes of one that is partly used (SSR). When a log leaves a segment, the segment's
@@ -19,7 +20,7 @@ namespace detail {
 
 /// Blocks of word `i` of a segment's map that may be written to.
 GOFS_HD inline uint32_t writable(const SegmentInfo& segment, uint32_t i) {
-  return ~(simt::load_relaxed(segment.valid[i]) | segment.committed[i]);
+  return ~(simt::load_relaxed(segment.valid[i]) | simt::load_relaxed(segment.committed[i]));
 }
 
 /// The same of what lies in word `i` from block `from` on; `from` is not after the word.
@@ -181,8 +182,7 @@ GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume&
 }  // namespace detail
 
 /// Gives back the block of each lane in `lanes`. Nobody refers to it; it may be written to after
-/// the next checkpoint, or at once if it was taken since the last one. One that was free already is
-/// reported. Collective.
+/// the next checkpoint. One that was free already is reported. Collective.
 GOFS_HD inline void free_blocks(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                                 uint32_t lanes, uint32_t block) {
   if ((lanes >> warp.thread_rank() & 1u) != 0) {
@@ -202,27 +202,38 @@ GOFS_HD inline void free_blocks(simt::AnyWarp auto warp, Volume& volume, Writer&
   warp.sync();
 }
 
-/// Takes a block for each lane in `lanes` from `log`, in order of rank; `summary` says who will
-/// point to it. Collective. 0 and `block`, or on all lanes a negative errno, with nothing taken:
-/// -ENOSPC, -EBUSY (the log was held for kLogTimeoutNs), what the device says.
-GOFS_NOINLINE GOFS_HD inline int allocate_blocks(simt::AnyWarp auto warp, Volume& volume,
-                                                 Writer& writer, uint32_t lanes, uint32_t log,
-                                                 const format::SummaryEntry& summary,
-                                                 uint32_t& block) {
-  const uint32_t rank = warp.thread_rank();
-  Log& mine = writer.logs[log];
+namespace detail {
+
+/// Takes the lock of a log. Collective, uniform. 0, or -EBUSY: it was held for kLogTimeoutNs.
+GOFS_NOINLINE GOFS_HD inline int lock_log(simt::AnyWarp auto warp, Log& log) {
   const simt::Deadline deadline = simt::Deadline::after_ns(kLogTimeoutNs);
   simt::Backoff backoff;
   uint32_t held = 0;
   for (;;) {
-    if (rank == 0) held = simt::try_lock(mine.lock) ? 1 : 0;
+    if (warp.thread_rank() == 0) held = simt::try_lock(log.lock) ? 1 : 0;
     held = warp.shfl(held, 0);
     if (held != 0) break;
     if (warp.any(deadline.passed())) return -EBUSY;
     backoff.pause();
   }
   warp.sync();
+  return 0;
+}
 
+/// Collective.
+GOFS_HD inline void unlock_log(simt::AnyWarp auto warp, Log& log) {
+  warp.sync();
+  if (warp.thread_rank() == 0) simt::unlock(log.lock);
+  warp.sync();
+}
+
+/// As allocate_blocks(), by who holds the log.
+GOFS_NOINLINE GOFS_HD inline int allocate_held(simt::AnyWarp auto warp, Volume& volume,
+                                               Writer& writer, uint32_t lanes, uint32_t log,
+                                               const format::SummaryEntry& summary,
+                                               uint32_t& block) {
+  const uint32_t rank = warp.thread_rank();
+  Log& mine = writer.logs[log];
   uint32_t left = lanes;
   uint32_t first_here = format::kBlocksPerSegment;  // of our blocks in the log's segment
   int error = 0;
@@ -235,11 +246,10 @@ GOFS_NOINLINE GOFS_HD inline int allocate_blocks(simt::AnyWarp auto warp, Volume
     uint32_t seen = 0;
     uint32_t offset = format::kBlocksPerSegment;
     for (uint32_t i = mine.next / 32; i < kMapWords && seen < wanted; ++i) {
-      const uint32_t word =
-          warp.shfl(rank == 0 ? detail::writable_from(segment, i, mine.next) : 0, 0);
+      const uint32_t word = warp.shfl(rank == 0 ? writable_from(segment, i, mine.next) : 0, 0);
       const uint32_t here = simt::popcount(word);
       if (number >= seen && number < seen + here) {
-        offset = 32 * i + detail::nth_bit(word, number - seen);
+        offset = 32 * i + nth_bit(word, number - seen);
       }
       seen += here;
     }
@@ -248,6 +258,9 @@ GOFS_NOINLINE GOFS_HD inline int allocate_blocks(simt::AnyWarp auto warp, Volume
     const uint32_t takers = warp.ballot(got);
     if (got) {
       simt::AtomicRef<uint32_t>(segment.valid[offset / 32])
+          .fetch_or(1u << offset % 32, simt::memory_order_relaxed);
+      // What fsync has written may refer to it after a crash, also when it was given back.
+      simt::AtomicRef<uint32_t>(segment.committed[offset / 32])
           .fetch_or(1u << offset % 32, simt::memory_order_relaxed);
       writer.summaries[log].entries[offset] = summary;
       block = volume.geometry.block_of(mine.segno, offset);
@@ -262,23 +275,45 @@ GOFS_NOINLINE GOFS_HD inline int allocate_blocks(simt::AnyWarp auto warp, Volume
         simt::AtomicRef<uint32_t>(segment.valid_count)
             .fetch_add(simt::popcount(takers), simt::memory_order_relaxed);
         mark_dirty(writer.segments, mine.segno);
-        mine.next = detail::next_writable(segment, last + 1);
+        mine.next = next_writable(segment, last + 1);
       }
       full = mine.next >= format::kBlocksPerSegment || takers == 0 ? 1 : 0;
     }
     // At once, also when all have theirs: a checkpoint wants to know a block that comes next.
     if (warp.shfl(full, 0) != 0) {
-      error = detail::change_segment(warp, volume, writer, log);
+      error = change_segment(warp, volume, writer, log);
       if (error == 0) first_here = format::kBlocksPerSegment;
     }
   }
   if (error < 0) {
-    free_blocks(warp, volume, writer, lanes & ~left, block);
+    const uint32_t taken = lanes & ~left;
+    if ((taken >> rank & 1u) != 0) {
+      // Nobody has written it.
+      const uint32_t offset = volume.geometry.offset_in_segment(block);
+      SegmentInfo& segment = writer.segments.segments[volume.geometry.segno_of(block)];
+      simt::AtomicRef<uint32_t>(segment.committed[offset / 32])
+          .fetch_and(~(1u << offset % 32), simt::memory_order_relaxed);
+    }
+    free_blocks(warp, volume, writer, taken, block);
     if (rank == 0) mine.next = simt::min(mine.next, first_here);
   }
-  warp.sync();
-  if (rank == 0) simt::unlock(mine.lock);
-  warp.sync();
+  return error;
+}
+
+}  // namespace detail
+
+/// Takes a block for each lane in `lanes` from `log`, in order of rank; `summary` says who will
+/// point to it. Collective. 0 and `block`, or on all lanes a negative errno, with nothing taken:
+/// -ENOSPC, -EBUSY (the log was held for kLogTimeoutNs), what the device says.
+GOFS_NOINLINE GOFS_HD inline int allocate_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                                 Writer& writer, uint32_t lanes, uint32_t log,
+                                                 const format::SummaryEntry& summary,
+                                                 uint32_t& block) {
+  Log& mine = writer.logs[log];
+  int error = detail::lock_log(warp, mine);
+  if (error < 0) return error;
+  error = detail::allocate_held(warp, volume, writer, lanes, log, summary, block);
+  detail::unlock_log(warp, mine);
   return error;
 }
 

@@ -231,6 +231,9 @@ GOFS_NOINLINE GOFS_HD inline int remove_entry(simt::AnyWarp auto warp, Volume& v
   EntryPlace place{};
   int error = detail::find_place(warp, volume, directory, name.bytes, name.length, place);
   if (error < 0) return error;
+  if (warp.thread_rank() == 0) {
+    note_gone(writer, gone_name(directory.ino, format::name_hash(name.bytes, name.length)));
+  }
   bool empty = false;
   error = detail::change_entry(warp, volume, directory, place, now,
                                [&](const detail::DentrySpace& space) {

@@ -94,6 +94,7 @@ GOFS_NOINLINE GOFS_HD inline int move_out_inline(simt::AnyWarp auto warp, Volume
                                                  Inode& inode) {
   const bool leader = warp.thread_rank() == 0;
   const uint32_t blocks = inode.size_bytes == 0 ? 0 : 1;
+  if (leader) note_gone(writer, gone_inline_data(inode.ino));
   NatRecord node{};
   const int known = look_up_nat(warp, volume, 1u, inode.ino, node);
   int error = simt::first_error(warp, leader ? known : 0);

@@ -7,6 +7,7 @@
 
 #include "f2fs/allocate.h"
 #include "f2fs/change_pages.h"
+#include "f2fs/gone.h"
 
 namespace gofs::f2fs {
 
@@ -20,6 +21,7 @@ GOFS_HD inline bool count_blocks(Volume& volume, uint64_t count) {
     if (seen + count > volume.user_block_count) return false;
   } while (!used.compare_exchange_weak(seen, seen + count, simt::memory_order_relaxed,
                                        simt::memory_order_relaxed));
+  simt::add_relaxed(volume.newly_counted, count);
   return true;
 }
 
@@ -68,6 +70,7 @@ GOFS_NOINLINE GOFS_HD inline int remove_nodes(simt::AnyWarp auto warp, Volume& v
     if (is_inode) simt::add_relaxed(volume.valid_inode_count, ~0u);
     // Before anybody has its number again.
     if (is_inode) remove_orphan(writer.orphans, nid);
+    note_gone(writer, gone_nid(nid));
   }
   const int forgotten =
       forget_pages(warp, volume, warp.ballot(removed), page_key(PageKind::kNode, nid));

@@ -12,13 +12,16 @@ namespace gofs::f2fs {
 
 namespace detail {
 
-/// Moves one block a lane between `block` and `buffer`. Collective.
+/// Moves one block a lane between `block` and `buffer`; what is written `durably` is so when this
+/// returns. Collective.
 GOFS_HD inline int move_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
-                               format::nvme::IoOpcode opcode, uint32_t block, void* buffer) {
+                               format::nvme::IoOpcode opcode, uint32_t block, void* buffer,
+                               bool durably) {
   nvme::Device& device = *volume.device;
   const uint32_t shift = kBlockShift - device.lba_shift;
   nvme::Command command{};
   command.opcode = opcode;
+  command.force_unit_access = durably;
   command.lba = uint64_t{block} << shift;
   command.lba_count = 1u << shift;
   command.buffer = buffer;
@@ -32,7 +35,8 @@ GOFS_HD inline int move_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t
 /// in `lanes` returns 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int read_blocks(simt::AnyWarp auto warp, Volume& volume,
                                              uint32_t lanes, uint32_t block, void* buffer) {
-  return detail::move_blocks(warp, volume, lanes, format::nvme::IoOpcode::kRead, block, buffer);
+  return detail::move_blocks(warp, volume, lanes, format::nvme::IoOpcode::kRead, block, buffer,
+                             false);
 }
 
 /// Writes one block a lane at `block` from `buffer`, which is block-aligned. Collective. Each lane
@@ -40,7 +44,15 @@ GOFS_NOINLINE GOFS_HD inline int read_blocks(simt::AnyWarp auto warp, Volume& vo
 GOFS_NOINLINE GOFS_HD inline int write_blocks(simt::AnyWarp auto warp, Volume& volume,
                                               uint32_t lanes, uint32_t block, const void* buffer) {
   return detail::move_blocks(warp, volume, lanes, format::nvme::IoOpcode::kWrite, block,
-                             const_cast<void*>(buffer));
+                             const_cast<void*>(buffer), false);
+}
+
+/// The same, and durable when it returns 0, without any flush. What else was written is not.
+GOFS_NOINLINE GOFS_HD inline int write_blocks_durably(simt::AnyWarp auto warp, Volume& volume,
+                                                      uint32_t lanes, uint32_t block,
+                                                      const void* buffer) {
+  return detail::move_blocks(warp, volume, lanes, format::nvme::IoOpcode::kWrite, block,
+                             const_cast<void*>(buffer), true);
 }
 
 /// Makes durable all that was written by commands which have returned. Collective, uniform. 0 or a

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The segment information table in memory, of a volume that is written to: which blocks of each
-// main segment hold something now, and which did at the last checkpoint. What did must not be
-// written over before the next one, or a crash would find it changed.
+// main segment hold something now, and which did at the last checkpoint or were taken since. Those
+// must not be written over before the next one, or a crash would find them changed.
 //
 // Each SIT block has two places on disk. Its current copy is what the last checkpoint refers to; a
 // checkpoint writes what has changed to the other one and then refers to that.

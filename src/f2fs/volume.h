@@ -54,6 +54,7 @@ struct Volume {
   const uint8_t* sit_bitmap;
   uint64_t user_block_count;
   uint64_t valid_block_count;
+  uint64_t newly_counted;  // blocks counted since the last checkpoint, also those that went again
   uint32_t reserved_segments;
   uint32_t overprovision_segments;
   uint32_t free_segments;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "f2fs/discard.h"
+#include "f2fs/gone.h"
 #include "f2fs/write_directories.h"
 
 namespace gofs::f2fs {
@@ -219,6 +220,7 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
   const uint32_t words =
       static_cast<uint32_t>(simt::divide_up(volume.geometry.sit_blocks_used(), 32));
   for (uint32_t i = rank; i < words; i += width) writer.segments.dirty[i] = 0;
+  for (uint32_t i = rank; i < kGoneWords; i += width) writer.gone[i] = 0;
   find_free_segments(warp, volume, writer);
   if (rank == 0) {
     const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(writer.checkpoint);
@@ -227,6 +229,8 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
     volume.checkpoint_pack = 1 - volume.checkpoint_pack;
     volume.free_segments = checkpoint.free_segment_count;
     volume.sit_journal_count = 0;
+    volume.newly_counted = 0;
+    writer.chain = Chain{};
     simt::store_relaxed(writer.changed, 0u);
   }
   warp.sync();
@@ -237,6 +241,8 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
 GOFS_NOINLINE GOFS_HD inline int write_all(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                                            bool unmounting) {
   if (simt::load_relaxed(writer.failed) < 0) return -EROFS;
+  // Should this fail, nodes lie in the log that belong to no chain.
+  if (warp.thread_rank() == 0) simt::store_relaxed(writer.chain.broken, 1u);
   int error = write_dirty_directories(warp, volume, writer);
   if (error == 0) error = write_dirty_nodes(warp, volume, writer);
   if (error < 0) return error;

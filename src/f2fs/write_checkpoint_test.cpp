@@ -130,17 +130,6 @@ TEST_P(WriteCheckpointTest, volumes_that_cannot_be_written_to_are_refused) {
     EXPECT_LT(result.error, 0);
     return result.problem;
   };
-  const auto flags = [](uint32_t on, uint32_t off) {
-    return [on, off](TestImage& image) {
-      for (uint32_t pack = 0; pack < 2; ++pack) {
-        format::Checkpoint& checkpoint = image.checkpoint(pack);
-        checkpoint.ckpt_flags = (checkpoint.ckpt_flags | on) & ~off;
-        image.seal_checkpoint(pack);
-      }
-    };
-  };
-  EXPECT_EQ(problem_of(fill_for_checkpoint, flags(0, format::kCheckpointUmount)),
-            WriteProblem::kUnclean);
   EXPECT_EQ(problem_of(fill_for_checkpoint,
                        [](TestImage& image) {
                          image.superblock(0).feature =

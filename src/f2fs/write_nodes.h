@@ -30,11 +30,14 @@ GOFS_HD inline uint64_t node_version(const Volume& volume) {
   return version;
 }
 
-/// Makes `node` what is to be written: footer first, since an inode's sum covers it. One lane.
-GOFS_HD inline void seal_node(const Volume& volume, format::NodeBlock& node) {
-  node.footer.flag = node.footer.flag & ~uint32_t{format::kNodeFsync | format::kNodeDentry};
+/// Makes `node` what is to be written, with `marks` (format::NodeFlag) and the place of the next
+/// node of a chain: footer first, since an inode's sum covers it. One lane.
+GOFS_HD inline void seal_node(const Volume& volume, format::NodeBlock& node, uint32_t marks,
+                              uint32_t next_block) {
+  const uint32_t kept = node.footer.flag & ~uint32_t{format::kNodeFsync | format::kNodeDentry};
+  node.footer.flag = kept | marks;
   node.footer.cp_ver = node_version(volume);
-  node.footer.next_blkaddr = format::kNullAddr;  // no chain: a checkpoint follows
+  node.footer.next_blkaddr = next_block;
   if (node.footer.nid == node.footer.ino && volume.has_feature(format::kFeatureInodeChecksum) &&
       format::has_extra_field(node.inode, format::kExtraChecksumEnd)) {
     const uint32_t sum = format::inode_checksum(volume.checksum_seed, node);
@@ -104,7 +107,9 @@ GOFS_NOINLINE GOFS_HD inline int write_nodes(simt::AnyWarp auto warp, Volume& vo
   const int allocated =
       allocate_nodes(warp, volume, writer, known, mine ? log_of_node(*node) : 0, summary, block);
   if (allocated < 0) return error < 0 ? error : allocated;
-  if ((known >> warp.thread_rank() & 1u) != 0) seal_node(volume, *node);
+  if ((known >> warp.thread_rank() & 1u) != 0) {
+    seal_node(volume, *node, 0, format::kNullAddr);  // no chain: a checkpoint follows
+  }
   warp.sync();
   const int written = write_blocks(warp, volume, known, block, node);
   if (mine && error == 0) error = written;

@@ -277,6 +277,7 @@ TEST_P(WriteTest, a_disk_without_free_blocks_has_some_after_a_checkpoint) {
       free_blocks(warp, writing.volume(), writing.writer(), 1u, taken.back());
     }
   });
+  ASSERT_EQ(writing.checkpoint(false), 0);
   std::vector<uint8_t> bytes(kLeft / 3 * 2 * kBlockBytes);
   uint32_t refused = 0;
   for (uint32_t turn = 0; turn < 4; ++turn) {

@@ -55,6 +55,21 @@ struct Cleaning {
   alignas(128) uint32_t places_held;
 };
 
+/// The chain of nodes that fsync writes to the log of warm nodes (chain.h).
+struct alignas(128) Chain {
+  uint32_t issued;   // portions that have their places; under the lock of the log
+  uint32_t written;  // of them are on the disk, in order
+  uint32_t broken;   // what comes now would not be found after a crash: only a checkpoint helps
+};
+
+/// A file that fsync has made durable after the last checkpoint (recover_files.h).
+struct RecoveredFile {
+  uint32_t ino;          // 0: no file
+  uint32_t last_block;   // of the chain's last marked node of it; 0 when that was taken over
+  uint32_t named_block;  // of its last inode that brings its name, or 0
+};
+inline constexpr uint32_t kRecoveredFiles = 1024;
+
 /// Blocks that a warp packs before it writes them together.
 inline constexpr uint32_t kWriterPages = 32;
 
@@ -79,20 +94,23 @@ struct Writer {
   uint64_t began_ns;    // begin_writing()
   uint32_t* discarded;  // a bit for each main segment that was free when the SSD was told last
   uint32_t discard;     // segments that become free are given back to the SSD
-  uint32_t changed;     // 0: no operation has begun since the last checkpoint
-  int failed;           // a negative errno: whether the last checkpoint was made is not known
+  Chain chain;
+  uint32_t* gone;            // kGoneWords (gone.h)
+  RecoveredFile* recovered;  // kRecoveredFiles, for who recovers them
+  uint32_t changed;          // 0: no operation has begun since the last checkpoint
+  int failed;                // a negative errno: whether the last checkpoint was made is not known
 };
 
 enum class WriteProblem : uint32_t {
   kNone,
   kDevice,      // value: errno of a read
-  kUnclean,     // not unmounted cleanly; value: checkpoint flags
   kFeature,     // value: features that cannot be written yet
   kSegments,    // the SIT contradicts itself; the log of corruptions says where
   kCurrentLog,  // value: log whose segment cannot be one
   kNat,         // its journal names nodes that cannot be; the log of corruptions says which
   kOrphans,     // their list in the checkpoint cannot be one; the log of corruptions says where
   kRecovery,    // orphans could not be freed; value: how many are left
+  kChain,       // what fsync has made durable after the checkpoint could not be taken over
 };
 
 struct WriteResult {
@@ -144,13 +162,43 @@ GOFS_NOINLINE GOFS_HD inline int load_compact_summaries(simt::AnyWarp auto warp,
   return 0;
 }
 
+/// The summary of a node log that the pack does not have, from the nodes themselves. Collective,
+/// uniform.
+GOFS_NOINLINE GOFS_HD inline int rebuild_node_summary(simt::AnyWarp auto warp, Volume& volume,
+                                                      Writer& writer, uint32_t log) {
+  const uint32_t width = simt::min(warp.size(), kWriterPages);
+  const uint32_t rank = warp.thread_rank();
+  const uint32_t segno = writer.logs[log].segno;
+  const SegmentInfo& segment = writer.segments.segments[segno];
+  uint8_t* const page = writer.pages + uint64_t{rank} * kBlockBytes;
+  for (uint32_t first = 0; first < format::kBlocksPerSegment; first += width) {
+    const uint32_t offset = first + rank;
+    const bool mine = rank < width && offset < format::kBlocksPerSegment &&
+                      (segment.valid[offset / 32] >> offset % 32 & 1u) != 0;
+    const uint32_t lanes = warp.ballot(mine);
+    if (lanes == 0) continue;
+    const int read =
+        read_blocks(warp, volume, lanes, volume.geometry.block_of(segno, offset), page);
+    const int error = simt::first_error(warp, mine ? read : 0);
+    if (error < 0) return error;
+    if (mine) {
+      const auto& node = *reinterpret_cast<const format::NodeBlock*>(page);
+      writer.summaries[log].entries[offset].nid = uint32_t{node.footer.nid};
+    }
+  }
+  warp.sync();
+  return 0;
+}
+
 /// The summaries of the six logs, as the checkpoint pack has them. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int load_summaries(simt::AnyWarp auto warp, Volume& volume,
                                                 Writer& writer) {
   const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(volume.checkpoint_blocks);
   const uint32_t base = volume.geometry.pack_block(volume.checkpoint_pack);
   const bool compact = checkpoint.has(format::kCheckpointCompactSummary);
-  for (uint32_t log = compact ? format::kDataLogCount : 0; log < format::kLogCount; ++log) {
+  const bool nodes = format::has_node_summaries(checkpoint);
+  const uint32_t end = nodes ? format::kLogCount : format::kDataLogCount;
+  for (uint32_t log = compact ? format::kDataLogCount : 0; log < end; ++log) {
     const uint32_t block = base + format::summary_block_in_pack(checkpoint, log);
     const int error =
         read_uniform(warp, volume, block, reinterpret_cast<uint8_t*>(&writer.summaries[log]));
@@ -159,6 +207,10 @@ GOFS_NOINLINE GOFS_HD inline int load_summaries(simt::AnyWarp auto warp, Volume&
   if (compact) {
     const int error =
         load_compact_summaries(warp, volume, writer, base + checkpoint.cp_pack_start_sum);
+    if (error < 0) return error;
+  }
+  for (uint32_t log = end; log < format::kLogCount; ++log) {
+    const int error = rebuild_node_summary(warp, volume, writer, log);
     if (error < 0) return error;
   }
   if (warp.thread_rank() == 0) {
@@ -276,16 +328,13 @@ GOFS_HD inline uint32_t wrong_log(const Writer& writer) {
 }  // namespace detail
 
 /// Makes a mounted volume one that can be written to: reads the SIT, the summaries of the logs, and
-/// the list of orphans, which recover_orphans() frees afterwards. Collective, by one warp, before
-/// any other use of `writer`. Uniform answer; -EROFS for a volume that can only be read.
+/// the list of orphans, which recover_orphans() frees afterwards. Before anything else is changed
+/// comes recover_files(), also where the volume was unmounted cleanly. Collective, by one warp,
+/// before any other use of `writer`. Uniform answer; -EROFS for a volume that can only be read.
 GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, Volume& volume,
                                                        Writer& writer) {
   const uint32_t unsupported = volume.geometry.feature & detail::kFeaturesReadOnly;
   if (unsupported != 0) return {WriteProblem::kFeature, -EROFS, unsupported};
-  // There may be something that was written after the checkpoint.
-  if (!volume.cleanly_unmounted()) {
-    return {WriteProblem::kUnclean, -EROFS, volume.checkpoint_flags};
-  }
   int error = load_segments(warp, volume, writer.segments, 0, 1);
   if (error == 0) error = take_sit_journal(warp, volume, writer.segments);
   if (error == -EUCLEAN) return {WriteProblem::kSegments, error, 0};
@@ -319,7 +368,11 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   for (uint32_t i = warp.thread_rank(); i < words; i += warp.size()) {
     writer.discarded[i] = writer.free_map[i];
   }
-  if (warp.thread_rank() == 0) volume.xattr_locks = writer.xattr_locks;
+  if (warp.thread_rank() == 0) {
+    volume.xattr_locks = writer.xattr_locks;
+    // Parts of a former chain may lie where one of ours would go, and would be taken for its own.
+    writer.chain.broken = 1;
+  }
   warp.sync();
   return {WriteProblem::kNone, 0, 0};
 }

@@ -3,7 +3,7 @@
 // Host side: places what a writer needs in a backend's memory, for a volume of known geometry.
 #pragma once
 
-#include "f2fs/writer.h"
+#include "f2fs/gone.h"
 #include "f2fs/xattr_lock.h"
 #include "simt/memory.h"
 
@@ -40,6 +40,8 @@ class WriterMemory {
     writer.checkpoint = own_.take<uint8_t>((1 + uint64_t{geometry.cp_payload}) * kBlockBytes);
     writer.pages = own_.take<uint8_t>(uint64_t{kWriterPages} * kBlockBytes);
     writer.xattr_locks = own_.take<uint32_t>(kXattrLocks);
+    writer.recovered = own_.take<RecoveredFile>(kRecoveredFiles);
+    writer.gone = own_.take<uint32_t>(kGoneWords);
     const uint32_t lines = orphan_lines(geometry.nid_count());
     writer.orphans.words = own_.take<uint32_t>(uint64_t{lines} * kWordsPerOrphanLine);
     writer.orphans.lines = own_.take<uint32_t>(simt::divide_up(lines, 32));

@@ -216,8 +216,6 @@ std::string describe(const f2fs::WriteResult& result) {
       return "ready for writing";
     case WriteProblem::kDevice:
       return fmt::format("what writing needs cannot be read: {}", errno_words(result.error));
-    case WriteProblem::kUnclean:
-      return "not cleanly unmounted: it can only be read";
     case WriteProblem::kFeature:
       return fmt::format("the volume uses what can only be read: {}",
                          joined(feature_names(static_cast<uint32_t>(result.value))));
@@ -232,6 +230,9 @@ std::string describe(const f2fs::WriteResult& result) {
       return "the checkpoint's list of orphans is damaged: the volume can only be read";
     case WriteProblem::kRecovery:
       return fmt::format("{} unlinked files could not be freed: {}", result.value,
+                         errno_words(result.error));
+    case WriteProblem::kChain:
+      return fmt::format("what fsync has written since the last checkpoint cannot be recovered: {}",
                          errno_words(result.error));
   }
   return fmt::format("unknown problem {}", static_cast<uint32_t>(result.problem));

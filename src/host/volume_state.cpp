@@ -294,6 +294,7 @@ Expected<void> VolumeState::begin_writing() {
   memory.write_object(&filesystem()->realtime_offset_ns,
                       realtime_ns - static_cast<int64_t>(params[0].now_ns));
   const f2fs::WriteResult& result = params[0].result;
+  recovered_nodes_ = simt::max<int64_t>(params[0].recovered, 0);
   if (result.error == 0) return {};
   std::string words = describe(result);
   for (const f2fs::Corruption& corruption : take_corruptions())
@@ -313,6 +314,12 @@ Expected<void> VolumeState::sync_media() {
 Expected<void> VolumeState::sync() {
   const Answer answer = call({.kind = work::CallKind::kSync});
   if (answer.result < 0) return explain(answer.result, spec_.text);
+  return sync_media();
+}
+
+Expected<void> VolumeState::fsync(int descriptor) {
+  const Answer answer = call({.kind = work::CallKind::kFsync, .descriptor = descriptor});
+  if (answer.result < 0) return explain(answer.result, descriptor_name(descriptor));
   return sync_media();
 }
 
@@ -605,9 +612,14 @@ std::vector<std::string> VolumeState::warnings() {
   const bool clean = info().clean;
   const auto corruptions = take_corruptions();
   const std::lock_guard lock(findings_mutex_);
-  if (!clean && !std::exchange(told_unclean_, true)) {
+  if (options_.read_only && !clean && !std::exchange(told_unclean_, true)) {
     sentences.emplace_back(
         "not cleanly unmounted: read as of its last checkpoint; later changes are not seen");
+  }
+  if (recovered_nodes_ != 0) {
+    sentences.push_back(fmt::format(
+        "not cleanly unmounted: what fsync had made durable was recovered from {} nodes",
+        std::exchange(recovered_nodes_, 0)));
   }
   for (const f2fs::Corruption& corruption : corruptions) {
     sentences.push_back("damaged: " + describe(corruption));

@@ -117,6 +117,8 @@ class VolumeState {
 
   /// Makes what calls and kernels have done durable, in the image as well.
   Expected<void> sync();
+  /// Of one file.
+  Expected<void> fsync(int descriptor);
   /// The same, and afterwards calls answer ENODEV. Kernels that use the volume have ended.
   Expected<void> unmount();
 
@@ -192,6 +194,7 @@ class VolumeState {
   std::vector<Finding> findings_;  // taken from the log, each once, the latest last
   uint32_t lost_reports_ = 0;      // as the log had it when it was told
   bool told_unclean_ = false;
+  int64_t recovered_nodes_ = 0;  // when it was mounted, until warnings() has told
 
   std::mutex buffers_mutex_;
   std::vector<RegisteredBuffer> buffers_;

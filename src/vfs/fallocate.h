@@ -174,7 +174,7 @@ GOFS_NOINLINE GOFS_HD inline int fallocate(simt::AnyWarp auto warp, Filesystem& 
   error = (mode & kFallocatePunchHole) != 0 ? detail::punch_range(warp, fs, open.inode, range)
                                             : detail::allocate_range(warp, fs, open.inode, range);
   unlock_exclusive(warp, open.lock, hold);
-  return error < 0 ? error : detail::sync_if_asked(warp, fs, descriptor->flags);
+  return error < 0 ? error : detail::sync_if_asked(warp, fs, *descriptor);
 }
 
 }  // namespace gofs::vfs

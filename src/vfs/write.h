@@ -2,7 +2,8 @@
 //
 // Writing open files, and setting their sizes. All functions are collective with uniform arguments
 // and answers, by one warp; a write goes a block a lane, in rounds, each of them an operation
-// (f2fs/operation.h). Seen by others when the call returns, durable after sync().
+// (f2fs/operation.h). Seen by others when the call returns, durable after sync(), or fsync() of the
+// file (fsync.h).
 //
 // Who writes has for himself what f2fs/write.h asks for: whole blocks; from the block of the end on
 // where the file grows; all of a file that is, or could be, in its inode.
@@ -10,6 +11,7 @@
 
 #include "f2fs/truncate.h"
 #include "vfs/change_attributes.h"
+#include "vfs/fsync.h"
 #include "vfs/make_space.h"
 #include "vfs/read.h"
 
@@ -219,8 +221,10 @@ GOFS_NOINLINE GOFS_HD inline int resize_open(simt::AnyWarp auto warp, Filesystem
 }
 
 /// After what `descriptor` was opened for is done: makes it durable if it was opened so.
-GOFS_HD inline int sync_if_asked(simt::AnyWarp auto warp, Filesystem& fs, uint32_t flags) {
-  return (flags & kOpenDataSync) != 0 ? sync(warp, fs) : 0;
+GOFS_HD inline int sync_if_asked(simt::AnyWarp auto warp, Filesystem& fs,
+                                 const Descriptor& descriptor) {
+  if ((descriptor.flags & kOpenDataSync) == 0) return 0;
+  return sync_inode(warp, fs, fs.open_inodes[descriptor.open_inode].inode.ino);
 }
 
 }  // namespace detail
@@ -241,7 +245,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t pwritev(simt::AnyWarp auto warp, Filesystem
   const bool append = (descriptor->flags & kOpenAppend) != 0;
   const int64_t result = detail::write_open(warp, fs, fs.open_inodes[descriptor->open_inode],
                                             {parts, count, bytes}, append, offset);
-  const int synced = result > 0 ? detail::sync_if_asked(warp, fs, descriptor->flags) : 0;
+  const int synced = result > 0 ? detail::sync_if_asked(warp, fs, *descriptor) : 0;
   return synced < 0 ? synced : result;
 }
 
@@ -274,7 +278,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t writev(simt::AnyWarp auto warp, Filesystem&
   if (append && result > 0 && warp.thread_rank() == 0) {
     simt::store_relaxed(descriptor->position, offset + static_cast<uint64_t>(result));
   }
-  const int synced = result > 0 ? detail::sync_if_asked(warp, fs, descriptor->flags) : 0;
+  const int synced = result > 0 ? detail::sync_if_asked(warp, fs, *descriptor) : 0;
   return synced < 0 ? synced : result;
 }
 
@@ -293,7 +297,7 @@ GOFS_NOINLINE GOFS_HD inline int ftruncate(simt::AnyWarp auto warp, Filesystem& 
   if (descriptor == nullptr) return -EBADF;
   if (!may_write(descriptor->flags) || size > kOffsetMax) return -EINVAL;
   const int error = detail::resize_open(warp, fs, fs.open_inodes[descriptor->open_inode], size);
-  return error < 0 ? error : detail::sync_if_asked(warp, fs, descriptor->flags);
+  return error < 0 ? error : detail::sync_if_asked(warp, fs, *descriptor);
 }
 
 /// truncate(2) of what `path` names.

@@ -114,7 +114,7 @@ GOFS_HD int64_t write_open_together(const Crew& crew, Filesystem& fs, SharedWrit
     if (moves_position && append && result > 0 && warp.thread_rank() == 0) {
       simt::store_relaxed(descriptor->position, shared.offset + static_cast<uint64_t>(result));
     }
-    const int synced = result > 0 ? sync_if_asked(warp, fs, descriptor->flags) : 0;
+    const int synced = result > 0 ? sync_if_asked(warp, fs, *descriptor) : 0;
     if (synced < 0) result = synced;
     if (warp.thread_rank() == 0) shared.result = result;
   }

@@ -53,6 +53,7 @@ enum class CallKind : uint32_t {
   kFtruncate,     // descriptor, bytes (the size)
   kFallocate,     // descriptor, flags (the mode), offset, bytes
   kSync,
+  kFsync,  // descriptor
   // -> bytes written
   kPwrite,  // descriptor, buffer, bytes, offset
   kWrite,   // descriptor, buffer, bytes
@@ -135,6 +136,8 @@ GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, CallParams& call)
                             static_cast<uint64_t>(call.offset), call.bytes);
     case CallKind::kSync:
       return vfs::sync(warp, fs);
+    case CallKind::kFsync:
+      return vfs::fsync(warp, fs, call.descriptor);
     case CallKind::kPwrite:
       return vfs::pwrite(warp, fs, call.descriptor, call.buffer, call.bytes,
                          static_cast<uint64_t>(call.offset));

@@ -4,6 +4,7 @@
 // warp.
 #pragma once
 
+#include "f2fs/recover_files.h"
 #include "f2fs/recover_orphans.h"
 #include "nvme/bring_up.h"
 #include "nvme/shut_down.h"
@@ -37,7 +38,8 @@ struct BeginWritingParams {
   vfs::Filesystem* fs;  // mounted; `writer` is set if this succeeds
   f2fs::Writer* writer;
   f2fs::WriteResult result;
-  uint64_t now_ns;  // simt::now_ns() at the end
+  int64_t recovered;  // nodes that fsync had written after the last checkpoint
+  uint64_t now_ns;    // simt::now_ns() at the end
 };
 
 GOFS_HD inline void begin_writing_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
@@ -45,6 +47,11 @@ GOFS_HD inline void begin_writing_body(simt::AnyWarp auto warp, uint32_t warp_in
   if (warp_index != 0) return;
   vfs::Filesystem& fs = *params.fs;
   f2fs::WriteResult result = f2fs::begin_writing(warp, fs.volume, *params.writer);
+  int64_t recovered = 0;
+  if (result.error == 0) {
+    recovered = f2fs::recover_files(warp, fs.volume, *params.writer);
+    if (recovered < 0) result = {f2fs::WriteProblem::kChain, static_cast<int>(recovered), 0};
+  }
   if (result.error == 0) {
     const int error = f2fs::recover_orphans(warp, fs.volume, *params.writer, fs.pool);
     const uint32_t left = warp.shfl(simt::load_relaxed(params.writer->orphans.count), 0);
@@ -53,6 +60,7 @@ GOFS_HD inline void begin_writing_body(simt::AnyWarp auto warp, uint32_t warp_in
   if (warp.thread_rank() == 0) {
     if (result.error == 0) fs.writer = params.writer;
     params.result = result;
+    params.recovered = recovered;
     params.now_ns = simt::now_ns();
   }
 }

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The chain: nodes that are written to the log of warm nodes between two checkpoints, each naming
+// the block where the next one will be. Recovery after a crash follows it from where the log was at
+// the last checkpoint (recover_chain.h) and ends at the first block that was not written. So each
+// portion gets its place and its ticket under the lock of the log, and counts as durable when all
+// portions before it do. Portions are written side by side, each durable as it comes back.
+//
+// A portion that fails, or a checkpoint that fails, breaks the chain: until a checkpoint has been
+// made, nothing that is appended would be found.
+#pragma once
+
+#include "f2fs/write_checkpoint.h"
+
+namespace gofs::f2fs {
+
+namespace detail {
+
+GOFS_HD inline void break_chain(Writer& writer) { simt::store_relaxed(writer.chain.broken, 1u); }
+
+/// Whether `count` more nodes may go to the log now, so that a checkpoint can still be made
+/// afterwards, also one that recovery makes. One lane, which holds the log.
+GOFS_HD inline bool has_room_for_chain(const Volume& volume, const Writer& writer, uint32_t count) {
+  const Log& log = writer.logs[format::kWarmNode];
+  if (log.alloc_type == format::kAllocLfs && log.next + count < format::kBlocksPerSegment) {
+    return true;
+  }
+  return more_free_than(volume, writer, segments_for_checkpoint(volume) + format::kLogCount);
+}
+
+/// Where a portion of the chain goes.
+struct ChainPlace {
+  uint32_t block;
+  uint32_t next_block;
+  uint32_t ticket;
+};
+
+/// Takes a place for the node of each lane in `lanes`, in order of rank. Collective, uniform. 0, or
+/// a negative errno and there is none; -EAGAIN: only a checkpoint helps.
+GOFS_NOINLINE GOFS_HD inline int allocate_in_chain(simt::AnyWarp auto warp, Volume& volume,
+                                                   Writer& writer, uint32_t lanes,
+                                                   const format::SummaryEntry& summary,
+                                                   ChainPlace& place) {
+  Log& log = writer.logs[format::kWarmNode];
+  int error = lock_log(warp, log);
+  if (error < 0) return error;
+  const bool leader = warp.thread_rank() == 0;
+  const bool room = leader && has_room_for_chain(volume, writer, simt::popcount(lanes));
+  if (!warp.any(room)) {
+    unlock_log(warp, log);
+    return -EAGAIN;
+  }
+  error = allocate_held(warp, volume, writer, lanes, format::kWarmNode, summary, place.block);
+  uint32_t next = 0;
+  if (leader) {
+    next = volume.geometry.block_of(simt::load_relaxed(log.segno), log.next);
+    if (error == 0) place.ticket = writer.chain.issued++;
+    // The log may have gone on in another segment, which nothing points to.
+    if (error < 0) break_chain(writer);
+  }
+  next = warp.shfl(next, 0);
+  place.ticket = warp.shfl(place.ticket, 0);
+  const uint32_t behind =
+      lanes & ~simt::ranks_below(warp.thread_rank()) & ~(1u << warp.thread_rank());
+  const uint32_t follower = behind == 0 ? warp.thread_rank() : simt::lowest_bit(behind);
+  const uint32_t following = warp.shfl(place.block, follower);
+  place.next_block = behind == 0 ? next : following;
+  unlock_log(warp, log);
+  return error;
+}
+
+/// Waits until the portions before `ticket` are on the disk. Collective, uniform. 0, or -EAGAIN:
+/// the chain is broken, only a checkpoint helps.
+GOFS_NOINLINE GOFS_HD inline int wait_for_chain(simt::AnyWarp auto warp, Writer& writer,
+                                                uint32_t ticket) {
+  Chain& chain = writer.chain;
+  const simt::Deadline deadline = simt::Deadline::after_ns(kLogTimeoutNs);
+  simt::Backoff backoff;
+  for (;;) {
+    uint32_t state = 0;
+    if (warp.thread_rank() == 0) {
+      // Each counts himself after those before him, so this covers all of them. [L1]
+      if (static_cast<int32_t>(simt::load_acquire(chain.written) - ticket) >= 0) state = 1;
+      if (simt::load_relaxed(chain.broken) != 0) state = 2;
+    }
+    state = warp.shfl(state, 0);
+    if (state != 0) return state == 1 ? 0 : -EAGAIN;
+    if (warp.any(deadline.passed())) {
+      if (warp.thread_rank() == 0) break_chain(writer);
+      return -EAGAIN;
+    }
+    backoff.pause();
+  }
+}
+
+/// Says that the portion `ticket` is on the disk, after those before it. Collective, uniform. As
+/// wait_for_chain().
+GOFS_HD inline int finish_in_chain(simt::AnyWarp auto warp, Writer& writer, uint32_t ticket) {
+  const int error = wait_for_chain(warp, writer, ticket);
+  if (error == 0 && warp.thread_rank() == 0) {
+    simt::store_release(writer.chain.written, ticket + 1);  // [L1]
+  }
+  return error;
+}
+
+/// Writes the nodes in the frames of `lanes`, which the caller has taken under `key`, to the chain,
+/// with `marks`, and gives the frames back. Collective, uniform, inside the gate. 0; or a negative
+/// errno, and the nodes are dirty still, but for -EAGAIN: only a checkpoint makes durable what is
+/// in memory.
+GOFS_NOINLINE GOFS_HD inline int append_to_chain(simt::AnyWarp auto warp, Volume& volume,
+                                                 Writer& writer, uint32_t lanes, uint32_t frame,
+                                                 uint64_t key, uint32_t marks) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  auto* const node =
+      mine ? reinterpret_cast<format::NodeBlock*>(volume.cache.page(frame)) : nullptr;
+  const uint32_t nid = id_of(key);
+  NatRecord record{};
+  const int looked_up = look_up_nat(warp, volume, lanes, nid, record);
+  int error = simt::first_error(warp, mine ? looked_up : 0);
+  const bool is_new = record.block == format::kNewAddr;
+  if (error == 0 && warp.any(mine && !is_new && !volume.is_main_block(record.block))) {
+    error = -EUCLEAN;
+    if (mine && !is_new && !volume.is_main_block(record.block)) {
+      (void)report(*volume.corruptions, {Structure::kNatEntry, 0, nid, record.block});
+    }
+  }
+  format::SummaryEntry summary{};
+  summary.nid = nid;
+  summary.version = record.version;
+  ChainPlace place{};
+  if (error == 0) error = allocate_in_chain(warp, volume, writer, lanes, summary, place);
+  if (error < 0) {
+    if (mine) give_back_frame(volume.cache, frame, true);
+    return error;
+  }
+  if (mine) seal_node(volume, *node, marks, place.next_block);
+  warp.sync();
+  const int written = write_blocks_durably(warp, volume, lanes, place.block, node);
+  const int entered = change_nat(warp, volume, warp.ballot(mine && written == 0), nid,
+                                 [&](format::NatEntry& entry) { entry.block_addr = place.block; });
+  const int failed = mine ? (written < 0 ? written : entered) : 0;
+  // Of the two blocks, the one that counts is kept.
+  free_blocks(warp, volume, writer, warp.ballot(mine && (failed < 0 || !is_new)),
+              failed == 0 ? record.block : place.block);
+  if (mine) {
+    if (failed == 0) clean_frame(volume.cache, frame, key);
+    give_back_frame(volume.cache, frame, failed < 0);
+  }
+  error = simt::first_error(warp, failed);
+  if (error < 0) {
+    if (warp.thread_rank() == 0) break_chain(writer);
+    return error;
+  }
+  return finish_in_chain(warp, writer, place.ticket);
+}
+
+}  // namespace detail
+
+}  // namespace gofs::f2fs

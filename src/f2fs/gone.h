@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the last checkpoint may have and the volume no longer: names, numbers of nodes, attributes
+// in a node of their own, data in an inode. Recovery after a crash starts from that checkpoint, so
+// a file that takes the place of something gone is not made durable by fsync's nodes alone: it
+// would meet the former one. This is a set of hashes, which forgets nothing before the next
+// checkpoint and may know more than there was: that costs a checkpoint and nothing else.
+#pragma once
+
+#include "f2fs/writer.h"
+
+namespace gofs::f2fs {
+
+inline constexpr uint32_t kGoneWords = 1024;
+
+GOFS_HD constexpr uint64_t gone_name(uint32_t directory_ino, uint32_t hash) {
+  return uint64_t{directory_ino} << 32 | hash;
+}
+/// No directory has this number.
+GOFS_HD constexpr uint64_t gone_nid(uint32_t nid) { return gone_name(0xffffffff, nid); }
+GOFS_HD constexpr uint64_t gone_xattrs(uint32_t ino) { return gone_name(0xfffffffe, ino); }
+GOFS_HD constexpr uint64_t gone_inline_data(uint32_t ino) { return gone_name(0xfffffffd, ino); }
+
+namespace detail {
+
+GOFS_HD constexpr uint32_t gone_bit(uint64_t key) {
+  constexpr uint64_t kOdd = 0x9E3779B97F4A7C15ull;
+  uint64_t hash = key * kOdd;
+  hash = (hash ^ hash >> 32) * kOdd;
+  return static_cast<uint32_t>(hash >> 40) % (32 * kGoneWords);
+}
+
+}  // namespace detail
+
+/// Notes that `key` is gone. Any lane, inside the gate.
+GOFS_HD inline void note_gone(Writer& writer, uint64_t key) {
+  const uint32_t bit = detail::gone_bit(key);
+  uint32_t& word = writer.gone[bit / 32];
+  if ((simt::load_relaxed(word) >> bit % 32 & 1u) != 0) return;
+  simt::AtomicRef<uint32_t>(word).fetch_or(1u << bit % 32, simt::memory_order_relaxed);
+}
+
+/// Whether `key` may be gone since the last checkpoint. Inside the gate.
+GOFS_HD inline bool may_be_gone(const Writer& writer, uint64_t key) {
+  const uint32_t bit = detail::gone_bit(key);
+  return (simt::load_relaxed(writer.gone[bit / 32]) >> bit % 32 & 1u) != 0;
+}
+
+}  // namespace gofs::f2fs

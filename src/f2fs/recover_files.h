@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recovery of what fsync has made durable after the last checkpoint: "roll-forward". The chain of
+// nodes (chain.h, read_chain.h) is gone through several times: to see where it leads, to make the
+// inodes that are new, to learn which files it makes durable and up to which node, and then to take
+// these nodes over, in order. They end up in memory as if the files had just been changed; a
+// checkpoint makes them part of the volume. Until then nothing is written over that the last
+// checkpoint or the chain needs, so a crash on the way does no harm.
+//
+// The files are kept in a small table. Where there are more, that is done for a part of them at a
+// time.
+#pragma once
+
+#include "f2fs/make_inode.h"
+#include "f2fs/operation.h"
+#include "f2fs/recover_inode.h"
+#include "f2fs/write_checkpoint.h"
+
+namespace gofs::f2fs {
+
+namespace detail {
+
+/// Pages that one node of the chain changes at most: the file's inode, its nodes and blocks of the
+/// NAT down to the addresses; its attributes; a name, another file's links.
+inline constexpr uint32_t kPagesToRecoverNode = 2 + pages_to_grow(1) + 3 + pages_to_grow(1) + 2;
+
+/// Which files of the chain: those whose number is `part` modulo `parts`.
+struct ChainPart {
+  uint32_t length;  // nodes of the chain
+  uint32_t part;
+  uint32_t parts;
+
+  GOFS_HD bool has(uint32_t ino) const { return ino % parts == part; }
+};
+
+/// Whether a node of the chain is an inode with a name that the last checkpoint may not have.
+GOFS_HD inline bool brings_name(const format::NodeBlock& node) {
+  const uint32_t marks = format::kNodeFsync | format::kNodeDentry;
+  return node.footer.nid == node.footer.ino && (node.footer.flag & marks) == marks;
+}
+
+/// The place of `ino` in the table, or the free one where it would be; kRecoveredFiles if there is
+/// none. One lane.
+GOFS_HD inline uint32_t find_recovered(const RecoveredFile* table, uint32_t ino) {
+  const uint32_t home = ino * 0x9E3779B1u;
+  for (uint32_t step = 0; step < kRecoveredFiles; ++step) {
+    const uint32_t index = (home + step) % kRecoveredFiles;
+    if (table[index].ino == ino || table[index].ino == 0) return index;
+  }
+  return kRecoveredFiles;
+}
+
+/// Calls `visit(block, node)`, collectively, with all nodes of the chain in order, until it answers
+/// other than 0. Collective, uniform.
+template <typename Visit>
+GOFS_HD int for_each_in_chain(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                              uint32_t length, Visit visit) {
+  ChainReader reader{};
+  uint32_t block = first_of_chain(volume);
+  for (uint32_t i = 0; i < length; ++i) {
+    const format::NodeBlock* node = nullptr;
+    int error = read_chain_node(warp, volume, writer, reader, block, node);
+    if (error == 0 && node == nullptr) error = -EUCLEAN;  // it was there
+    if (error < 0) return error;
+    const uint32_t next = node->footer.next_blkaddr;
+    error = visit(block, *node);
+    if (error != 0) return error;
+    block = next;
+  }
+  return 0;
+}
+
+/// Enters a marked node in the table, if its file is there. Collective, uniform. 0; 1: the table is
+/// full; or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int note_marked(simt::AnyWarp auto warp, Volume& volume,
+                                             Writer& writer, uint32_t block,
+                                             const format::NodeBlock& node) {
+  const uint32_t ino = node.footer.ino;
+  NatRecord record{};
+  int error = simt::first_error(warp, look_up_nat(warp, volume, warp.ballot(true), ino, record));
+  if (error < 0) return error;
+  if (record.block == format::kNullAddr || record.ino != ino) return 0;
+  if (warp.thread_rank() == 0) {
+    const uint32_t index = find_recovered(writer.recovered, ino);
+    if (index == kRecoveredFiles) {
+      error = 1;
+    } else {
+      RecoveredFile& file = writer.recovered[index];
+      file.ino = ino;
+      file.last_block = block;
+      if (brings_name(node)) file.named_block = block;
+    }
+  }
+  warp.sync();
+  return warp.shfl(error, 0);
+}
+
+/// Fills the table with a part of the files. As note_marked().
+GOFS_HD inline int collect_files(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                 const ChainPart& part) {
+  for (uint32_t i = warp.thread_rank(); i < kRecoveredFiles; i += warp.size()) {
+    writer.recovered[i] = RecoveredFile{};
+  }
+  warp.sync();
+  return for_each_in_chain(
+      warp, volume, writer, part.length, [&](uint32_t block, const format::NodeBlock& node) {
+        const bool marked = (node.footer.flag & format::kNodeFsync) != 0;
+        return marked && part.has(node.footer.ino) ? note_marked(warp, volume, writer, block, node)
+                                                   : 0;
+      });
+}
+
+/// Sees to it that a step may change `pages` pages, without a checkpoint: writes what has changed
+/// to where nothing leads before the next one. Collective, uniform. 0 or a negative errno;
+/// -ENOBUFS: the cache is too small.
+GOFS_NOINLINE GOFS_HD inline int make_room_to_recover(simt::AnyWarp auto warp, Volume& volume,
+                                                      Writer& writer, uint32_t pages) {
+  const PageCache& cache = volume.cache;
+  const auto fits = [&] {
+    return warp.shfl(simt::load_relaxed(cache.dirty), 0) + pages <= dirty_pages_max(cache);
+  };
+  if (fits()) return 0;
+  int error = write_dirty_directories(warp, volume, writer);
+  if (error == 0) error = write_dirty_nodes(warp, volume, writer);
+  if (error < 0) return error;
+  return fits() ? 0 : -ENOBUFS;
+}
+
+/// Makes the inodes that the last checkpoint does not have, before any nid is taken for something
+/// else. Collective, uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int make_missing_inodes(simt::AnyWarp auto warp, Volume& volume,
+                                                     Writer& writer, uint32_t length,
+                                                     uint32_t& where) {
+  return for_each_in_chain(
+      warp, volume, writer, length, [&](uint32_t block, const format::NodeBlock& node) {
+        if (!brings_name(node)) return 0;
+        where = block;
+        const uint32_t ino = node.footer.ino;
+        NatRecord record{};
+        int error =
+            simt::first_error(warp, look_up_nat(warp, volume, warp.ballot(true), ino, record));
+        if (error < 0) return error;
+        if (record.block != format::kNullAddr) return record.ino == ino ? 0 : -EUCLEAN;
+        // Of others, no single one is made durable.
+        const uint32_t type = node.inode.i_mode & format::kModeTypeMask;
+        if (type != format::kModeRegular) return -EUCLEAN;
+        error = make_room_to_recover(warp, volume, writer, kPagesToMakeInode);
+        return error < 0 ? error : make_recovered_inode(warp, volume, ino, node);
+      });
+}
+
+/// What recovery works with.
+struct Recovery {
+  SummaryDraft draft;
+  uint8_t* page;
+};
+
+/// Takes over one node of the chain for its file. Collective, uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int recover_node(simt::AnyWarp auto warp, Volume& volume,
+                                              Writer& writer, const format::NodeBlock& node,
+                                              Recovery& recovery) {
+  const uint32_t ino = node.footer.ino;
+  if (node.footer.nid == ino) {
+    bool taken = true;
+    const int changed = change_nodes(warp, volume, 1u, ino, ino, [&](format::NodeBlock& to) {
+      taken = take_inode(volume, node, to);
+    });
+    const int error = simt::first_error(warp, warp.thread_rank() == 0 ? changed : 0);
+    if (error < 0) return error;
+    if (!warp.all(taken)) return -EUCLEAN;
+  }
+  Inode inode{};
+  int error = simt::first_error(warp, load_inodes(warp, volume, warp.ballot(true), ino, inode));
+  if (error < 0) return error;
+  if (node.footer.node_offset() == format::kXattrNodeOffset) {
+    return recover_xattr_node(warp, volume, writer, inode, node);
+  }
+  if (!inode.is_regular()) return node.footer.nid == ino ? 0 : -EUCLEAN;
+  if (inode.has_inline_data()) {
+    if (addresses_of(volume, node).count == 0) return 0;
+    // Its data has moved out; the inode that says so comes later.
+    error = drop_inline_data(warp, volume, inode);
+    if (error < 0) return error;
+  }
+  return recover_addresses(warp, volume, writer, inode, node, recovery.draft);
+}
+
+/// Takes over the node at `block`, if it belongs to a file of the table. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int recover_step(simt::AnyWarp auto warp, Volume& volume,
+                                              Writer& writer, uint32_t block,
+                                              const format::NodeBlock& node, Recovery& recovery) {
+  const uint32_t ino = node.footer.ino;
+  const uint32_t index = find_recovered(writer.recovered, ino);
+  if (index == kRecoveredFiles || writer.recovered[index].ino == 0) return 0;
+  RecoveredFile& entry = writer.recovered[index];
+  const RecoveredFile file = entry;
+  warp.sync();                         // all lanes have read it
+  if (file.last_block == 0) return 0;  // that is done
+  int error = make_room_to_recover(warp, volume, writer, kPagesToRecoverNode);
+  if (error < 0) return error;
+  error = recover_node(warp, volume, writer, node, recovery);
+  if (error == 0 && block == file.named_block) error = recover_name(warp, volume, writer, node);
+  if (error == 0 && block == file.last_block) {
+    error = cut_recovered(warp, volume, writer, ino, recovery.page, [&] {
+      return make_room_to_recover(warp, volume, writer, kPagesToTruncate);
+    });
+  }
+  if (warp.thread_rank() == 0 && block == file.last_block) entry.last_block = 0;
+  warp.sync();
+  return error;
+}
+
+/// Takes over all files of the chain. Collective, uniform; `where` is a block where that failed.
+GOFS_NOINLINE GOFS_HD inline int recover_chain(simt::AnyWarp auto warp, Volume& volume,
+                                               Writer& writer, uint32_t length, uint32_t& where) {
+  auto* const summary = reinterpret_cast<format::SummaryBlock*>(volume.scratch);
+  Recovery recovery{{summary, format::kNullSegno, false}, volume.scratch + kBlockBytes};
+  ChainPart part{length, 0, 1};
+  const int made = make_missing_inodes(warp, volume, writer, length, where);
+  if (made < 0) return made;
+  while (part.part < part.parts) {
+    where = first_of_chain(volume);
+    int error = collect_files(warp, volume, writer, part);
+    if (error == 1) {
+      // What was done before is done again, which comes to the same.
+      part = {length, 0, 2 * part.parts};
+      continue;
+    }
+    if (error == 0) {
+      error = for_each_in_chain(warp, volume, writer, length,
+                                [&](uint32_t block, const format::NodeBlock& node) {
+                                  where = block;
+                                  if (!part.has(node.footer.ino)) return 0;
+                                  return recover_step(warp, volume, writer, block, node, recovery);
+                                });
+    }
+    if (error < 0) return error;
+    ++part.part;
+  }
+  return store_summary(warp, volume, recovery.draft);
+}
+
+}  // namespace detail
+
+/// Makes what fsync has made durable since the last checkpoint part of the volume, after
+/// begin_writing() and before anybody else uses the volume, with a checkpoint if there is anything.
+/// Collective, by one warp with no operation under way. Uniform answer: how many nodes there were,
+/// or a negative errno: -EUCLEAN (reported), -ENOBUFS (the cache is much smaller than that of who
+/// wrote them), -ENOSPC, -EOPNOTSUPP, what the device says; the volume is then not to be written
+/// to, and on the disk as it was.
+GOFS_NOINLINE GOFS_HD inline int64_t recover_files(simt::AnyWarp auto warp, Volume& volume,
+                                                   Writer& writer) {
+  uint32_t length = 0;
+  int error = detail::survey_chain(warp, volume, writer, length);
+  if (error < 0 || length == 0) return error;
+  uint32_t where = 0;
+  error = detail::recover_chain(warp, volume, writer, length, where);
+  if (error == 0 && warp.any(volume.valid_block_count > volume.user_block_count)) error = -ENOSPC;
+  if (error == -EUCLEAN) {
+    return report_once(warp, *volume.corruptions, {Structure::kNode, where, length, 0});
+  }
+  if (error == 0) error = write_checkpoint(warp, volume, writer, false);
+  return error < 0 ? error : int64_t{length};
+}
+
+}  // namespace gofs::f2fs

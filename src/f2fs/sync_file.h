@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Making one file durable without a checkpoint: its nodes that have changed go to the chain
+// (chain.h), the inode last and marked, between a flush for its data and the end of all that was
+// appended before. Where recovery could not put the file back from that, there is a checkpoint
+// instead; which files these are is what Linux's f2fs goes by.
+#pragma once
+
+#include "f2fs/chain.h"
+#include "f2fs/operation.h"
+#include "format/name_hash.h"
+
+namespace gofs::f2fs {
+
+/// Pages that sync_file() changes: of the NAT, where a page of a node gets clean for each of them.
+inline constexpr uint32_t kPagesToSyncFile = 2;
+
+namespace detail {
+
+/// What an inode says of how it can be made durable.
+struct SyncState {
+  uint64_t cp_ver;
+  uint32_t flag;  // of the footer
+  uint32_t parent_ino;
+  uint32_t name_hash;
+  uint32_t nids[2];  // the nodes with addresses right under the inode
+  bool checkpoint;   // only a checkpoint does
+  bool indirect;     // it has nodes below others
+};
+
+/// One lane.
+GOFS_HD inline void note_sync_state(const format::NodeBlock& node, SyncState& state) {
+  const format::Inode& inode = node.inode;
+  state.cp_ver = node.footer.cp_ver;
+  state.flag = node.footer.flag;
+  state.parent_ino = inode.i_pino;
+  const uint32_t length = simt::min<uint32_t>(inode.i_namelen, format::kNameBytesMax);
+  state.name_hash = format::name_hash(reinterpret_cast<const char*>(inode.i_name), length);
+  state.nids[0] = inode.i_nid[0];
+  state.nids[1] = inode.i_nid[1];
+  state.indirect = inode.i_nid[2] != 0 || inode.i_nid[3] != 0 || inode.i_nid[4] != 0;
+  state.checkpoint = (inode.i_mode & format::kModeTypeMask) != format::kModeRegular ||
+                     inode.i_links != 1 || (inode.i_advise & format::kAdviseLostPino) != 0 ||
+                     (inode.i_flags & format::kFlagCompressed) != 0;
+}
+
+/// Whether the last checkpoint does not have this inode: nothing but the chain has written it.
+GOFS_HD inline bool is_unknown_to_checkpoint(const Volume& volume, const SyncState& state,
+                                             const NatRecord& record) {
+  if (record.block == format::kNewAddr) return true;
+  return (state.flag & format::kNodeDentry) != 0 && state.cp_ver == node_version(volume);
+}
+
+/// Finds out how `ino` can be made durable. Collective, uniform. 0 or a negative errno; -EAGAIN:
+/// only by a checkpoint. `marks`: those of its inode.
+GOFS_NOINLINE GOFS_HD inline int plan_sync(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                           uint32_t ino, SyncState& state, uint32_t& marks) {
+  const uint32_t lanes = warp.ballot(true);
+  int error = simt::first_error(
+      warp, with_nodes(warp, volume, lanes, ino, ino,
+                       [&](const format::NodeBlock& node) { note_sync_state(node, state); }));
+  if (error < 0) return error;
+  const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(volume.checkpoint_blocks);
+  // Recovery counts what was made before it finds what went.
+  const uint64_t counted = checkpoint.valid_block_count + simt::load_relaxed(volume.newly_counted);
+  const bool broken = simt::load_relaxed(writer.chain.broken) != 0;
+  if (warp.any(state.checkpoint || broken || counted > volume.user_block_count ||
+               may_be_gone(writer, gone_xattrs(ino)))) {
+    return -EAGAIN;
+  }
+  NatRecord record{};
+  error = simt::first_error(warp, look_up_nat(warp, volume, lanes, ino, record));
+  if (error < 0) return error;
+  marks = format::kNodeFsync;
+  if (!is_unknown_to_checkpoint(volume, state, record)) return 0;
+  marks |= format::kNodeDentry;
+  // Recovery enters its name: in a directory that it knows, where it knows no such name, under a
+  // number that it knows to be free.
+  NatRecord parent{};
+  error = simt::first_error(warp, look_up_nat(warp, volume, lanes, state.parent_ino, parent));
+  if (error < 0) return error;
+  const bool met = parent.block == format::kNewAddr || parent.block == format::kNullAddr ||
+                   may_be_gone(writer, gone_nid(ino)) ||
+                   may_be_gone(writer, gone_name(state.parent_ino, state.name_hash));
+  return warp.any(met) ? -EAGAIN : 0;
+}
+
+/// Takes the dirty page `key` of each lane that wants one for that lane alone. Collective, by who
+/// has the file's pages but for readers and writers, who let go soon. False: somebody did not.
+GOFS_NOINLINE GOFS_HD inline bool take_dirty_pages(simt::AnyWarp auto warp, PageCache& cache,
+                                                   bool wanted, uint64_t key, uint32_t& frame,
+                                                   bool& taken) {
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  simt::Backoff backoff;
+  taken = false;
+  for (;;) {
+    if (wanted && !taken) {
+      frame = find_frame(cache, key);
+      uint64_t held = 0;
+      wanted = frame != kNoFrame && is_dirty_page(cache, frame, kind_of(key), held) && held == key;
+      if (wanted) taken = take_frame(cache, frame, key);
+    }
+    if (warp.all(taken == wanted)) return true;
+    if (warp.any(deadline.passed())) {
+      if (taken) give_back_frame(cache, frame, true);
+      warp.sync();
+      return false;
+    }
+    backoff.pause();
+  }
+}
+
+/// Appends those of the nodes `nid`, one a lane, that are dirty and hold addresses. Collective,
+/// uniform; `some` becomes true where there were any.
+GOFS_NOINLINE GOFS_HD inline int sync_nodes(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                            uint32_t lanes, uint32_t nid, bool& some) {
+  const bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
+  const uint64_t key = page_key(PageKind::kNode, nid);
+  uint32_t frame = kNoFrame;
+  bool taken = false;
+  if (!take_dirty_pages(warp, volume.cache, wanted, key, frame, taken)) return -EBUSY;
+  const uint32_t writing = warp.ballot(taken);
+  if (writing == 0) return 0;
+  some = true;
+  return append_to_chain(warp, volume, writer, writing, frame, key, 0);
+}
+
+/// The nids of the pages in the frames of the lanes where those are changed nodes of `ino` with
+/// addresses; else 0. Collective, uniform answer: false where somebody kept one.
+GOFS_NOINLINE GOFS_HD inline bool find_sync_nodes(simt::AnyWarp auto warp, Volume& volume,
+                                                  uint32_t frame, uint32_t ino, uint32_t& nid) {
+  const PageCache& cache = volume.cache;
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  simt::Backoff backoff;
+  nid = 0;
+  bool waiting = true;
+  for (;;) {
+    uint64_t key = 0;
+    if (waiting) waiting = is_dirty_page(cache, frame, PageKind::kNode, key);
+    // Who changes the page now lets go of it; what others have changed before is not to be missed.
+    if (waiting && pin_frame(cache, frame, key)) {
+      const auto& node = *reinterpret_cast<const format::NodeBlock*>(cache.page(frame));
+      const uint32_t offset = node.footer.node_offset();
+      const bool direct = !format::is_indirect_node(offset) && offset != format::kXattrNodeOffset;
+      if (node.footer.ino == ino && id_of(key) != ino && direct) nid = id_of(key);
+      unpin(cache, frame);
+      waiting = false;
+    }
+    if (!warp.any(waiting)) return true;
+    if (warp.any(deadline.passed())) return false;
+    backoff.pause();
+  }
+}
+
+/// Appends the changed nodes of `ino` but its inode; its attributes are not among them, or there
+/// would be a checkpoint. Collective, uniform; 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int sync_all_nodes(simt::AnyWarp auto warp, Volume& volume,
+                                                Writer& writer, uint32_t ino,
+                                                const SyncState& state, bool& some) {
+  if (!state.indirect) {
+    // Few, and known.
+    for (const uint32_t nid : state.nids) {
+      const int error = nid == 0 ? 0 : sync_nodes(warp, volume, writer, 1u, nid, some);
+      if (error < 0) return error;
+    }
+    return 0;
+  }
+  for (uint32_t first = 0; first < volume.cache.frame_count(); first += warp.size()) {
+    uint32_t nid = 0;
+    if (!find_sync_nodes(warp, volume, first + warp.thread_rank(), ino, nid)) return -EBUSY;
+    const uint32_t lanes = warp.ballot(nid != 0);
+    if (lanes == 0) continue;
+    const int error = sync_nodes(warp, volume, writer, lanes, nid, some);
+    if (error < 0) return error;
+  }
+  return 0;
+}
+
+/// As sync_file(), inside the gate. -EAGAIN: only a checkpoint does.
+GOFS_NOINLINE GOFS_HD inline int sync_through_chain(simt::AnyWarp auto warp, Volume& volume,
+                                                    Writer& writer, uint32_t ino) {
+  SyncState state{};
+  uint32_t marks = 0;
+  int error = plan_sync(warp, volume, writer, ino, state, marks);
+  if (error < 0) return error;
+  bool some = false;
+  const bool below = state.indirect || state.nids[0] != 0 || state.nids[1] != 0;
+  if (below && warp.any(may_be_gone(writer, gone_inline_data(ino)))) {
+    // Recovery refuses other nodes of a file as long as it knows it with its data in the inode.
+    error = sync_nodes(warp, volume, writer, 1u, ino, some);
+  }
+  if (error == 0) error = sync_all_nodes(warp, volume, writer, ino, state, some);
+  // They count only if a marked inode comes after them.
+  if (error == 0 && some) error = keep_inode(warp, volume, ino);
+  if (error < 0) return error;
+  const uint64_t key = page_key(PageKind::kNode, ino);
+  const bool leader = warp.thread_rank() == 0;
+  uint32_t frame = kNoFrame;
+  bool taken = false;
+  if (!take_dirty_pages(warp, volume.cache, leader, key, frame, taken)) return -EBUSY;
+  if (!warp.any(taken)) {
+    // Others may have appended it, and not be done.
+    const uint32_t issued = warp.shfl(simt::load_relaxed(writer.chain.issued), 0);
+    return wait_for_chain(warp, writer, issued);
+  }
+  // The addresses in all of these nodes are those of blocks that were written before: they must not
+  // be found without them.
+  error = flush_device(warp, volume);
+  if (error < 0) {
+    if (taken) give_back_frame(volume.cache, frame, true);
+    return error;
+  }
+  return append_to_chain(warp, volume, writer, 1u, frame, key, marks);
+}
+
+}  // namespace detail
+
+/// Makes the file `ino` durable with all that was done to it before: contents, size and attributes,
+/// and its name, if it is new. Collective, uniform, by one warp with no operation under way; the
+/// caller keeps others away that do this with the same file, and writers may go on. 0 or a negative
+/// errno: -EROFS (no checkpoint can be made any more), -EBUSY, -EUCLEAN, what the device says; what
+/// was done is then in memory still.
+GOFS_NOINLINE GOFS_HD inline int sync_file(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                           uint32_t ino) {
+  // As it is when nobody has changed anything, and nothing else is to be said here than there.
+  if (warp.shfl(simt::load_relaxed(writer.changed), 0) == 0) return 0;
+  Operation operation{};
+  int error = begin_operation(warp, volume, writer, kPagesToSyncFile, operation);
+  if (error < 0) return error;
+  error = detail::sync_through_chain(warp, volume, writer, ino);
+  end_operation(warp, writer, operation);
+  return error == -EAGAIN ? sync_volume(warp, volume, writer, false) : error;
+}
+
+}  // namespace gofs::f2fs

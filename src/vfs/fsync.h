@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fsync and fdatasync: one file made durable (f2fs/sync_file.h). Collective with uniform arguments
+// and answers, by one warp.
+#pragma once
+
+#include "f2fs/sync_file.h"
+#include "vfs/change.h"
+#include "vfs/open_files.h"
+
+namespace gofs::vfs {
+
+namespace detail {
+
+/// Makes the file `ino` durable. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int sync_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino) {
+  if (fs.writer == nullptr) return 0;
+  int error = lock_inode(warp, fs, ino);
+  if (error < 0) return error;
+  error = f2fs::sync_file(warp, fs.volume, *fs.writer, ino);
+  unlock_inode(warp, fs, ino);
+  return error;
+}
+
+}  // namespace detail
+
+/// fsync(2): all that was done to the file before is durable when this returns 0, and its name, if
+/// it is new; of a directory all of its names, since the whole volume is then made durable. Also
+/// for descriptors that are open for reading. Negative errno: -EBADF, -EIO, -EROFS (an earlier
+/// checkpoint failed in its last step: nothing becomes durable any more), -EBUSY, -EUCLEAN.
+GOFS_NOINLINE GOFS_HD inline int fsync(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
+  const Descriptor* const descriptor = find_file(fs, fd);
+  if (descriptor == nullptr) return -EBADF;
+  return detail::sync_inode(warp, fs, fs.open_inodes[descriptor->open_inode].inode.ino);
+}
+
+/// fdatasync(2): the contents, and what is needed to read them. Those are in the same nodes as all
+/// else, so this is fsync().
+GOFS_HD inline int fdatasync(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
+  return fsync(warp, fs, fd);
+}
+
+}  // namespace gofs::vfs

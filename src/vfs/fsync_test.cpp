@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fsync: what it writes and what it leaves to checkpoints.
+#include "vfs/fsync.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "f2fs/writing_for_test.hpp"
+#include "vfs/make_file.h"
+#include "vfs/open.h"
+#include "vfs/set_xattr.h"
+#include "vfs/vfs_for_test.hpp"
+
+namespace gofs::vfs {
+namespace {
+
+class FsyncTest : public ::testing::TestWithParam<uint32_t> {
+ protected:
+  FsyncTest()
+      : image_([](image::ImageBuilder& builder) {
+          const auto add = [&](const char* name, bool inlined, uint64_t bytes) {
+            image::FileSpec spec;
+            spec.name = name;
+            spec.attributes = {.mode = 0666, .uid = 0, .gid = 0};
+            spec.inline_data = inlined;
+            spec.size_bytes = bytes;
+            TestImage::must(builder.add_file(builder.root(), spec));
+          };
+          add("inline", true, 10);
+          add("blocks", false, 30'000);
+          TestImage::must(builder.add_directory(builder.root(), "dir", {}, {}, nullptr));
+        }),
+        writing_(image_, width(), with_faults()) {
+    EXPECT_EQ(writing_.begin().error, 0);
+    fs().writer = &writing_.writer();
+    // Until then there is no chain.
+    EXPECT_EQ(writing_.checkpoint(false), 0);
+  }
+  static VolumeRigOptions with_faults() {
+    VolumeRigOptions options;
+    options.ssd.fault_capacity = 1;
+    return options;
+  }
+  uint32_t width() const { return GetParam(); }
+  Filesystem& fs() { return writing_.rig().fs(); }
+  f2fs::Volume& volume() { return writing_.volume(); }
+  template <typename Body>
+  int64_t alone(Body body) {
+    int64_t answer = 0;
+    run_alone(width(), [&](const simt::Warp& warp) {
+      const int64_t mine = body(warp);
+      if (warp.thread_rank() == 0) answer = mine;
+    });
+    return answer;
+  }
+  int open_file(const char* path, uint32_t flags) {
+    return static_cast<int>(
+        alone([&](const simt::Warp& warp) { return open(warp, fs(), path, flags, 0644); }));
+  }
+  int64_t write_at(int fd, const std::string& bytes, uint64_t offset) {
+    return alone([&](const simt::Warp& warp) {
+      return pwrite(warp, fs(), fd, bytes.data(), bytes.size(), offset);
+    });
+  }
+  int64_t sync_fd(int fd) {
+    return alone([&](const simt::Warp& warp) { return fsync(warp, fs(), fd); });
+  }
+  uint32_t ino_of(int fd) { return fs().open_inodes[fs().descriptors[fd].open_inode].inode.ino; }
+  uint64_t version() { return volume().checkpoint_version; }
+
+  /// What recovery would find on the disk now.
+  std::vector<const format::NodeBlock*> chain() {
+    const auto& checkpoint =
+        *reinterpret_cast<const format::Checkpoint*>(volume().checkpoint_blocks);
+    uint32_t block = volume().geometry.block_of(checkpoint.cur_segno(format::kWarmNode),
+                                                checkpoint.cur_blkoff(format::kWarmNode));
+    std::vector<const format::NodeBlock*> nodes;
+    while (volume().is_main_block(block) && nodes.size() < 10'000) {
+      const auto* const node = reinterpret_cast<const format::NodeBlock*>(image_.block(block));
+      if (node->footer.cp_ver != f2fs::detail::node_version(volume())) break;
+      nodes.push_back(node);
+      block = node->footer.next_blkaddr;
+    }
+    return nodes;
+  }
+  void expect_sound() {
+    EXPECT_EQ(f2fs::count_findings(*volume().corruptions), 0u);
+    EXPECT_EQ(writing_.writer().reserved, 0u);
+    ASSERT_EQ(writing_.checkpoint(true), 0);
+    EXPECT_TRUE(f2fs::fsck_likes(image_));
+  }
+
+  TestImage image_;
+  f2fs::WritingRig writing_;
+};
+GOFS_AT_BOTH_WIDTHS(FsyncTest);
+
+TEST_P(FsyncTest, nodes_go_to_the_chain_and_no_checkpoint_is_made) {
+  const uint64_t before = version();
+  const int fd = open_file("/blocks", kOpenReadWrite);
+  EXPECT_EQ(sync_fd(fd), 0) << "nothing has changed";
+  EXPECT_TRUE(chain().empty());
+  ASSERT_EQ(write_at(fd, std::string(5000, 'x'), 4090), 5000);
+  EXPECT_EQ(sync_fd(fd), 0);
+  ASSERT_EQ(chain().size(), 1u);
+  EXPECT_EQ(chain()[0]->footer.ino, ino_of(fd));
+  EXPECT_EQ(chain()[0]->footer.flag.value(), format::kNodeCold | format::kNodeFsync);
+  EXPECT_EQ(sync_fd(fd), 0);
+  EXPECT_EQ(chain().size(), 1u) << "it was durable";
+  // Nodes below the inode come before it.
+  ASSERT_EQ(write_at(fd, std::string(5000, 'y'), 8 << 20), 5000);
+  ASSERT_EQ(write_at(fd, std::string(5000, 'z'), 24 << 20), 5000);
+  EXPECT_EQ(sync_fd(fd), 0);
+  const auto nodes = chain();
+  ASSERT_EQ(nodes.size(), 4u);
+  EXPECT_EQ(nodes[1]->footer.ino, ino_of(fd));
+  EXPECT_EQ(nodes[1]->footer.flag.value() & format::kNodeFsync, 0u);
+  EXPECT_EQ(nodes[3]->footer.nid, ino_of(fd));
+  EXPECT_NE(nodes[3]->footer.flag.value() & format::kNodeFsync, 0u);
+  EXPECT_EQ(version(), before);
+  EXPECT_TRUE(f2fs::fsck_likes(image_)) << "with a chain that it does not follow";
+  expect_sound();
+}
+
+TEST_P(FsyncTest, a_new_file_brings_its_name) {
+  const uint64_t before = version();
+  const int fd = open_file("/dir/new", kOpenReadWrite | kOpenCreate);
+  ASSERT_EQ(write_at(fd, "hello", 0), 5);
+  for (uint32_t turn = 0; turn < 2; ++turn) {
+    EXPECT_EQ(sync_fd(fd), 0);
+    ASSERT_EQ(chain().size(), turn + 1);
+    EXPECT_EQ(chain().back()->footer.flag.value(),
+              format::kNodeCold | format::kNodeFsync | format::kNodeDentry);
+    ASSERT_EQ(write_at(fd, std::string(9000, 'n'), 0), 9000);
+  }
+  EXPECT_EQ(version(), before);
+  ASSERT_EQ(writing_.checkpoint(false), 0);
+  EXPECT_TRUE(chain().empty());
+  ASSERT_EQ(write_at(fd, "hello", 0), 5);
+  EXPECT_EQ(sync_fd(fd), 0);
+  ASSERT_EQ(chain().size(), 1u);
+  EXPECT_EQ(chain()[0]->footer.flag.value() & format::kNodeDentry, 0u);
+  expect_sound();
+}
+
+TEST_P(FsyncTest, what_recovery_could_not_put_back_takes_a_checkpoint) {
+  const auto expect_checkpoint = [&](const char* what, int fd) {
+    const uint64_t before = version();
+    EXPECT_EQ(sync_fd(fd), 0) << what;
+    EXPECT_EQ(version(), before + 1) << what;
+    EXPECT_TRUE(chain().empty()) << what;
+  };
+  const auto must = [&](int64_t result) { ASSERT_EQ(result, 0); };
+  const int blocks = open_file("/blocks", kOpenReadWrite);
+  must(alone([&](const simt::Warp& warp) { return mkdir(warp, fs(), "/made", 0755); }));
+  const int in_new = open_file("/made/file", kOpenReadWrite | kOpenCreate);
+  expect_checkpoint("in a directory that is new", in_new);
+  must(alone([&](const simt::Warp& warp) { return mkdir(warp, fs(), "/other", 0755); }));
+  expect_checkpoint("a directory", open_file("/", kOpenReadOnly | kOpenDirectory));
+  const std::string value(3000, 'v');
+  const auto set = [&](uint64_t bytes) {
+    return alone([&](const simt::Warp& warp) {
+      return fsetxattr(warp, fs(), blocks, "user.large", value.data(), bytes, 0);
+    });
+  };
+  must(set(3000));
+  expect_checkpoint("attributes in a node", blocks);
+  must(set(10));
+  expect_checkpoint("attributes that were in a node", blocks);
+  must(alone([&](const simt::Warp& warp) { return link(warp, fs(), "/blocks", "/again"); }));
+  expect_checkpoint("two names", blocks);
+  // A name that the last checkpoint has, of another file.
+  const f2fs::TimeStamp now = time_now(fs());
+  const auto remove_name = [&](const simt::Warp& warp) {
+    return detail::change_inode(
+        warp, fs(), format::kRootIno, 8, [](const f2fs::Inode&) { return 0; },
+        [&](f2fs::Inode& root) {
+          uint32_t links = 0;
+          const int counted =
+              f2fs::change_links(warp, volume(), 1u, ino_of(blocks), -1, now, links);
+          EXPECT_EQ(counted, 0);
+          return f2fs::remove_entry(warp, volume(), *fs().writer, root, {"again", 5}, now);
+        });
+  };
+  must(alone(remove_name));
+  const int again = open_file("/again", kOpenReadWrite | kOpenCreate);
+  expect_checkpoint("a name that was another's", again);
+  const uint64_t before = version();
+  const int fresh = open_file("/fresh", kOpenReadWrite | kOpenCreate);
+  EXPECT_EQ(sync_fd(fresh), 0);
+  EXPECT_EQ(version(), before);
+  expect_sound();
+}
+
+TEST_P(FsyncTest, synchronous_writes_are_in_the_chain) {
+  const uint64_t before = version();
+  const int fd = open_file("/inline", kOpenWriteOnly | kOpenDataSync);
+  for (uint32_t i = 1; i <= 5; ++i) {
+    ASSERT_EQ(write_at(fd, "line", 4 * i), 4);
+    EXPECT_EQ(chain().size(), i);
+  }
+  EXPECT_EQ(version(), before);
+  EXPECT_EQ(sync_fd(-1), -EBADF);
+  EXPECT_EQ(sync_fd(open_file("/inline", kOpenPath)), -EBADF);
+  EXPECT_EQ(sync_fd(open_file("/inline", kOpenReadOnly)), 0);
+  expect_sound();
+}
+
+TEST_P(FsyncTest, a_disk_that_fails_says_so_and_the_next_one_makes_it_good) {
+  const int fd = open_file("/blocks", kOpenReadWrite);
+  ASSERT_EQ(write_at(fd, std::string(5000, 'x'), 8 << 20), 5000);
+  EXPECT_EQ(sync_fd(fd), 0);
+  struct Failure {
+    format::nvme::IoOpcode opcode;
+    uint32_t skip;
+    uint32_t checkpoints;  // that it takes to make it good
+  };
+  // A node below the inode, the inode, the flush between them.
+  for (const Failure& failure : {Failure{format::nvme::IoOpcode::kWrite, 0, 1},
+                                 Failure{format::nvme::IoOpcode::kWrite, 1, 1},
+                                 Failure{format::nvme::IoOpcode::kFlush, 0, 0}}) {
+    ASSERT_EQ(write_at(fd, std::string(5000, 'y'), 8 << 20), 5000);
+    ssd::FaultRule rule;
+    rule.opcode_mask = 1u << static_cast<uint32_t>(failure.opcode);
+    rule.skip = failure.skip;
+    rule.count = 1;
+    rule.status = format::nvme::kWriteFault;
+    writing_.rig().add_fault(rule);
+    EXPECT_EQ(sync_fd(fd), -EIO);
+    writing_.rig().clear_faults();
+    const uint64_t before = version();
+    EXPECT_EQ(sync_fd(fd), 0);
+    EXPECT_EQ(version(), before + failure.checkpoints);
+  }
+  expect_sound();
+}
+
+TEST_P(FsyncTest, many_at_once_make_one_chain) {
+  const uint32_t warps = width() == 1 ? 8 : 3;
+  std::vector<int> fds;
+  for (uint32_t i = 0; i < warps; ++i) {
+    fds.push_back(open_file(("/dir/f" + std::to_string(i)).c_str(), kOpenReadWrite | kOpenCreate));
+    ASSERT_GE(fds.back(), 0);
+  }
+  const int shared = open_file("/blocks", kOpenReadWrite);
+  testing::run_crowd({warps, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    const std::string mine(6000, static_cast<char>('a' + index));
+    for (uint32_t turn = 0; turn < 12; ++turn) {
+      const int fd = turn % 3 == 2 ? shared : fds[index];
+      EXPECT_EQ(pwrite(warp, fs(), fd, mine.data(), mine.size(), 6000 * (turn + index)), 6000);
+      EXPECT_EQ(fsync(warp, fs(), fd), 0);
+      if (index == 0 && turn % 5 == 4) {
+        EXPECT_EQ(sync(warp, fs()), 0);
+      }
+    }
+  });
+  EXPECT_EQ(writing_.writer().chain.broken, 0u);
+  EXPECT_EQ(writing_.writer().chain.issued, writing_.writer().chain.written);
+  expect_sound();
+}
+
+}  // namespace
+}  // namespace gofs::vfs
