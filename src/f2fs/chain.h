@@ -25,7 +25,8 @@ GOFS_HD inline bool has_room_for_chain(const Volume& volume, const Writer& write
   if (log.alloc_type == format::kAllocLfs && log.next + count < format::kBlocksPerSegment) {
     return true;
   }
-  return more_free_than(volume, writer, segments_for_checkpoint(volume) + format::kLogCount);
+  return simt::load_relaxed(writer.free_count) >
+         segments_for_checkpoint(volume) + format::kLogCount;
 }
 
 /// Where a portion of the chain goes.
