@@ -17,8 +17,8 @@ namespace {
 constexpr bool kRecoversUnclean = false;
 
 constexpr uint64_t kVolumeBytes = uint64_t{64} << 20;
-constexpr uint64_t kLogBytes = uint64_t{192} << 20;
-constexpr uint64_t kRecoveryLogBytes = uint64_t{16} << 20;
+constexpr uint64_t kLogBytes = uint64_t{48} << 20;
+constexpr uint64_t kRecoveryLogBytes = uint64_t{6} << 20;
 constexpr uint64_t kSectorBytes = 512;
 constexpr const char* kAfterwards = "/made after the crash";
 
