@@ -130,10 +130,11 @@ GOFS_NOINLINE GOFS_HD inline int move_directory_blocks(simt::AnyWarp auto warp, 
                                                        uint32_t ino, uint32_t lanes, uint64_t index,
                                                        const f2fs::BlockOwner& owner,
                                                        uint32_t& moved) {
-  int error = lock_inode(warp, fs, ino);
-  if (error < 0) return error;
+  // Not for long: somebody may have the directory for himself and wait for us.
+  const simt::Deadline deadline = simt::Deadline::after_ns(kCleanLockNs);
+  if (!wait_for_lock(warp, fs.inode_locks[ino & fs.inode_lock_mask], deadline)) return -EAGAIN;
   f2fs::Inode directory{};
-  error = find_inode(warp, fs, ino, directory);
+  int error = find_inode(warp, fs, ino, directory);
   // Under the lock nobody removes it.
   const bool moves =
       directory.is_directory() && directory.links != 0 && !directory.has_inline_dentries();

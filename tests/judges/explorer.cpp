@@ -13,12 +13,9 @@ namespace gofs::judges {
 
 namespace {
 
-/// Whether a volume that was not unmounted can be written to, because mounting recovers it.
-constexpr bool kRecoversUnclean = false;
-
 constexpr uint64_t kVolumeBytes = uint64_t{64} << 20;
-constexpr uint64_t kLogBytes = uint64_t{192} << 20;
-constexpr uint64_t kRecoveryLogBytes = uint64_t{16} << 20;
+constexpr uint64_t kLogBytes = uint64_t{48} << 20;
+constexpr uint64_t kRecoveryLogBytes = uint64_t{6} << 20;
 constexpr uint64_t kSectorBytes = 512;
 constexpr const char* kAfterwards = "/made after the crash";
 
@@ -169,16 +166,10 @@ class Explorer {
   /// What is wrong with the image, or nothing. Afterwards it may be another; `trace` hears what was
   /// written while it was mounted, if it could be.
   std::string check(uint32_t moment, bool judged, ssd::WriteTrace* trace) {
-    bool clean = false;
     {
       Session session(disk_.data(), disk_.bytes(), {.writable = false, .width = options_.width});
       if (session.mounted() != 0) {
         return fmt::format("it cannot be mounted: error {}", session.mounted());
-      }
-      clean = session.was_clean();
-      if (!kRecoversUnclean) {
-        std::string problem = compare(session, moment);
-        if (!problem.empty()) return problem;
       }
     }
     if (judged) {
@@ -186,7 +177,7 @@ class Explorer {
       std::string problem = disk_.complaints(true);
       if (!problem.empty()) return problem;
     }
-    return clean || kRecoversUnclean ? write(moment, judged, trace) : std::string();
+    return write(moment, judged, trace);
   }
 
   std::string compare(Session& session, uint32_t moment) {

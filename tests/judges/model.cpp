@@ -124,6 +124,11 @@ std::string Model::path_of(uint32_t id) const {
 }
 
 int Model::resolve(const std::string& path, bool follow, uint32_t& id) const {
+  Place missing;
+  return walk(path, follow, id, missing);
+}
+
+int Model::walk(const std::string& path, bool follow, uint32_t& id, Place& missing) const {
   if (path.empty()) return -ENOENT;
   if (path.size() >= vfs::kPathBytesMax) return -ENAMETOOLONG;
   std::string rest = path;
@@ -148,7 +153,10 @@ int Model::resolve(const std::string& path, bool follow, uint32_t& id) const {
       next = here.names.begin()->first;
     } else {
       const auto found = here.entries.find(name);
-      if (found == here.entries.end()) return -ENOENT;
+      if (found == here.entries.end()) {
+        if (rest.empty()) missing = {id, name};
+        return -ENOENT;
+      }
       next = found->second;
     }
     const Object& object = objects_.at(next);
@@ -208,12 +216,17 @@ int Model::open(const std::string& path, uint32_t flags, uint32_t mode, uint32_t
   const bool creates = (flags & vfs::kOpenCreate) != 0;
   const bool exclusive = creates && (flags & vfs::kOpenExclusive) != 0;
   if (creates && (flags & vfs::kOpenDirectory) != 0) return -EINVAL;
-  int error = resolve(path, (flags & vfs::kOpenNoFollow) == 0 && !exclusive, id);
+  Place missing;
+  int error = walk(path, (flags & vfs::kOpenNoFollow) == 0 && !exclusive, id, missing);
   if (error == 0 && exclusive) return -EEXIST;
   if (error == -ENOENT && creates) {
     Place place;
     error = find_free(path, place);
-    if (error == -EEXIST && !exclusive) return -ENOENT;  // a link to nowhere is not followed
+    if (error == -EEXIST && !exclusive) {  // a link to nowhere: made is what it leads to
+      if (missing.name.empty()) return -ENOENT;
+      place = missing;
+      error = 0;
+    }
     if (error < 0) return error;
     Object file;
     file.mode = format::kModeRegular | (mode & format::kModePermissionMask);

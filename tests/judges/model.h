@@ -107,6 +107,8 @@ class Model {
     uint32_t directory = 0;
     std::string name;  // empty: the root's
   };
+  /// resolve(); `missing` is where the last name would be that is not there.
+  int walk(const std::string& path, bool follow, uint32_t& id, Place& missing) const;
   int find_parent(const std::string& path, Place& place) const;
   int find_free(const std::string& path, Place& place) const;
   int check_rename(const Place& from, const Place& to, uint32_t flags) const;

@@ -17,7 +17,8 @@ namespace gofs::judges {
 
 namespace {
 
-constexpr uint32_t kLoggedCommands = 1u << 17;
+/// Of the log: most commands write a block or more.
+constexpr uint64_t kBytesPerCommand = 2048;
 
 /// The lanes of one warp, on the caller's thread.
 template <typename Work>
@@ -34,7 +35,7 @@ ssd::VirtualSsdConfig ssd_config(const SessionOptions& options) {
   config.queue_entries_max = 256;
   config.queue_pairs_max = 4;
   if (options.log_bytes != 0) {
-    config.logged_commands = kLoggedCommands;
+    config.logged_commands = static_cast<uint32_t>(options.log_bytes / kBytesPerCommand);
     config.logged_bytes = options.log_bytes;
   }
   return config;

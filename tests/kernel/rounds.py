@@ -4,8 +4,8 @@
 
 Each round: gofs changes the volume (put, mkdir, ln, mv, rm, truncate, chmod, chown, touch), and
 fsck.f2fs looks at it; the kernel mounts it, writes down all that it finds, changes it in its own
-way and unmounts; fsck.f2fs looks again. What the kernel found must be what gofs was given and what gofs
-reads; what it left must be what gofs then reads. `N passed, N failed` is the last line.
+way and unmounts; fsck.f2fs looks again. What the kernel found must be what gofs was given and what
+gofs reads; what it left must be what gofs then reads. `N passed, N failed` is the last line.
 """
 
 import argparse
