@@ -646,9 +646,11 @@ TEST_P(WriteTest, addresses_are_entered_for_all_lanes_or_none) {
     if (rank + 1 == warp.size()) place.nid = inos[6];
     InodeUpdate update = update_of_times({77, 77});
     update.blocks = 5;
-    EXPECT_EQ(detail::enter_blocks(warp, volume, warp.ballot(true), file.inode, rank, place,
-                                   volume.geometry.main_blkaddr + rank, update),
-              -EUCLEAN);
+    EXPECT_EQ(
+        detail::enter_addresses(warp, volume, warp.ballot(true), file.inode, rank, place,
+                                volume.geometry.main_blkaddr + rank,
+                                [&] { return update_inode(warp, volume, file.inode, update); }),
+        -EUCLEAN);
   });
   EXPECT_NE(file.inode.modified.seconds, 77);
   EXPECT_TRUE(file_is(writing, width(), file.inode, file.model));
