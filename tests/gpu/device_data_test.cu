@@ -3,25 +3,17 @@
 // Writing by whole blocks and grids from kernels, many files at once, room and holes. What they did
 // is looked at with the CPU backend once the volume was unmounted.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "fresh_volume.h"
 #include "gofs/gofs.cuh"
 #include "gofs/volume.hpp"
-#include "host/image/image_builder.h"
-#include "host/image/image_target.h"
 
 namespace {
-
-using gofs::image::Status;
-
-#define CHECK_CUDA(call) ASSERT_EQ(call, cudaSuccess) << cudaGetErrorString(cudaGetLastError())
 
 constexpr uint32_t kBlocks = 4;
 constexpr uint32_t kThreads = 96;
@@ -113,35 +105,15 @@ __global__ void grid_kernel(Work work) {
 
 class DeviceData : public testing::Test {
  protected:
-  DeviceData() {
-    const int descriptor = mkstemp(image_.data());
-    EXPECT_GE(descriptor, 0);
-    close(descriptor);
-    const auto must = [](const Status& status) { EXPECT_TRUE(status.ok()) << status.message; };
-    std::unique_ptr<gofs::image::ImageTarget> target;
-    must(gofs::image::open_file_target(image_, uint64_t{512} << 20, &target));
-    gofs::image::VolumeOptions options;
-    options.seed = 1;
-    options.time_s = 1'700'000'000;
-    options.overwrite = true;
-    options.flush = false;
-    std::unique_ptr<gofs::image::ImageBuilder> builder;
-    must(gofs::image::ImageBuilder::create(*target, options, &builder));
-    for (const char* const name : {"many", "later"}) {
-      must(builder->add_directory(builder->root(), name, {.mode = 0755}, {}, nullptr));
-    }
-    must(builder->finish());
-  }
   ~DeviceData() override {
-    unlink(image_.c_str());
-    for (void* const memory : taken_) cudaFree(memory);
+    for (void* const memory : taken_) cudaFreeHost(memory);
   }
 
   /// Memory that both sides reach, until the test is over.
   template <typename T>
   T* shared(size_t count) {
     void* memory = nullptr;
-    EXPECT_EQ(cudaMallocManaged(&memory, count * sizeof(T)), cudaSuccess);
+    EXPECT_EQ(cudaMallocHost(&memory, count * sizeof(T)), cudaSuccess);
     taken_.push_back(memory);
     return static_cast<T*>(memory);
   }
@@ -153,8 +125,14 @@ class DeviceData : public testing::Test {
   static std::string name_of(uint32_t index) { return "file-" + std::to_string(index); }
 
   /// A sanitizer takes a hundred times as long.
-  const uint32_t files_ = std::getenv("GOFS_UNDER_SANITIZER") != nullptr ? 60 : kFilesMax;
-  std::string image_ = "/tmp/gofs-data-XXXXXX";
+  const uint32_t files_ = gofs_gpu_test::under_sanitizer() ? 60 : kFilesMax;
+  const gofs_gpu_test::FreshVolume image_{
+      512, [](gofs::image::ImageBuilder& builder) {
+        for (const char* const name : {"many", "later"}) {
+          gofs_gpu_test::must(
+              builder.add_directory(builder.root(), name, {.mode = 0755}, {}, nullptr));
+        }
+      }};
   std::vector<void*> taken_;
 };
 
@@ -181,7 +159,7 @@ TEST_F(DeviceData, what_blocks_and_grids_write_is_there_after_unmounting) {
   }
   int64_t* const results = shared<int64_t>(16 * kBlocks);
   {
-    auto volume = gofs::Volume::mount(image_, {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image_.path(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     Work work{volume->device(), pattern, paths, names, data, offsets, sizes, files_, results};
     block_kernel<<<kBlocks, kThreads>>>(work);
@@ -205,7 +183,7 @@ TEST_F(DeviceData, what_blocks_and_grids_write_is_there_after_unmounting) {
     for (const std::string& warning : volume->warnings()) ADD_FAILURE() << warning;
   }
 
-  auto volume = gofs::Volume::mount(image_, {.backend = "cpu"}).value();
+  auto volume = gofs::Volume::mount(image_.path(), {.backend = "cpu"}).value();
   EXPECT_TRUE(volume.info().clean);
   std::vector<uint8_t> bytes(kGridFileBytes + 1);
   const auto read = [&](const std::string& path) {

@@ -3,24 +3,16 @@
 // Names that come, go and change from kernels, while other groups look them up. What is left is
 // looked at with the CPU backend once the volume was unmounted.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "fresh_volume.h"
 #include "gofs/gofs.cuh"
 #include "gofs/volume.hpp"
-#include "host/image/image_builder.h"
-#include "host/image/image_target.h"
 
 namespace {
-
-using gofs::image::Status;
-
-#define CHECK_CUDA(call) ASSERT_EQ(call, cudaSuccess) << cudaGetErrorString(cudaGetLastError())
 
 constexpr uint32_t kPathBytes = 24;
 
@@ -111,30 +103,13 @@ __global__ void churn_kernel(gofs::VolumeHandle vol, Scratch* scratch, Outcome* 
 
 class DeviceNames : public testing::TestWithParam<bool> {
  protected:
-  DeviceNames() {
-    const int descriptor = mkstemp(image_.data());
-    EXPECT_GE(descriptor, 0);
-    close(descriptor);
-    const auto must = [](const Status& status) { EXPECT_TRUE(status.ok()) << status.message; };
-    std::unique_ptr<gofs::image::ImageTarget> target;
-    must(gofs::image::open_file_target(image_, uint64_t{128} << 20, &target));
-    gofs::image::VolumeOptions options;
-    options.seed = 1;
-    options.overwrite = true;
-    options.flush = false;
-    std::unique_ptr<gofs::image::ImageBuilder> builder;
-    must(gofs::image::ImageBuilder::create(*target, options, &builder));
-    must(builder->finish());
-  }
-  ~DeviceNames() override { unlink(image_.c_str()); }
-
-  std::string image_ = "/tmp/gofs-names-XXXXXX";
+  const gofs_gpu_test::FreshVolume image_{128, [](gofs::image::ImageBuilder&) {}};
 };
 
 TEST_P(DeviceNames, what_is_renamed_and_removed_beside_lookups_ends_as_it_should) {
   constexpr uint32_t kBlocks = 4;
   constexpr uint32_t kThreads = 64;
-  const uint32_t turns = std::getenv("GOFS_UNDER_SANITIZER") != nullptr ? 1 : 12;
+  const uint32_t turns = gofs_gpu_test::under_sanitizer() ? 1 : 12;
   Scratch* scratch = nullptr;
   Outcome* outcome = nullptr;
   CHECK_CUDA(cudaMalloc(&scratch, kBlocks * kThreads * sizeof(Scratch)));
@@ -142,7 +117,7 @@ TEST_P(DeviceNames, what_is_renamed_and_removed_beside_lookups_ends_as_it_should
   CHECK_CUDA(cudaMemset(outcome, 0, sizeof(Outcome)));
   uint64_t used_before = 0;
   {
-    auto volume = gofs::Volume::mount(image_, {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image_.path(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     ASSERT_TRUE(volume->mkdir("/d", 0755));
     const auto fd = volume->open("/d/shared", gofs::kOpenCreate | gofs::kOpenWriteOnly, 0644);
@@ -166,7 +141,7 @@ TEST_P(DeviceNames, what_is_renamed_and_removed_beside_lookups_ends_as_it_should
   cudaFree(scratch);
   cudaFree(outcome);
 
-  auto volume = gofs::Volume::mount(image_, {.backend = "cpu"}).value();
+  auto volume = gofs::Volume::mount(image_.path(), {.backend = "cpu"}).value();
   EXPECT_TRUE(volume.info().clean);
   EXPECT_EQ(volume.statfs().value().files_used, used_before);
   EXPECT_EQ(volume.stat("/d/shared").value().size_bytes, 4u);

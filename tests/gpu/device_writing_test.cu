@@ -3,26 +3,18 @@
 // Changing a volume from kernels: many groups at once, with checkpoints beside them. What they did
 // is looked at with the CPU backend once the volume was unmounted.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "fresh_volume.h"
 #include "gofs/gofs.cuh"
 #include "gofs/volume.hpp"
-#include "host/image/image_builder.h"
-#include "host/image/image_target.h"
 
 namespace {
-
-using gofs::image::Status;
-
-#define CHECK_CUDA(call) ASSERT_EQ(call, cudaSuccess) << cudaGetErrorString(cudaGetLastError())
 
 constexpr uint32_t kFilesMax = 600;
 constexpr uint32_t kValueBytes = 1500;  // more than an inode has room for
@@ -113,30 +105,6 @@ __global__ void make_kernel(gofs::VolumeHandle vol, const uint8_t* pattern, char
 
 class DeviceWriting : public testing::TestWithParam<bool> {
  protected:
-  DeviceWriting() {
-    const int descriptor = mkstemp(image_.data());
-    EXPECT_GE(descriptor, 0);
-    close(descriptor);
-    const auto must = [](const Status& status) { EXPECT_TRUE(status.ok()) << status.message; };
-    std::unique_ptr<gofs::image::ImageTarget> target;
-    must(gofs::image::open_file_target(image_, uint64_t{128} << 20, &target));
-    gofs::image::VolumeOptions options;
-    options.seed = 1;
-    options.time_s = 1'700'000'000;
-    options.overwrite = true;
-    options.flush = false;
-    std::unique_ptr<gofs::image::ImageBuilder> builder;
-    must(gofs::image::ImageBuilder::create(*target, options, &builder));
-    for (uint32_t i = 0; i < files_; ++i) {
-      gofs::image::FileSpec spec;
-      spec.name = path_of(i).substr(1);
-      spec.inline_xattr = true;
-      must(builder->add_file(builder->root(), spec));
-    }
-    must(builder->finish());
-  }
-  ~DeviceWriting() override { unlink(image_.c_str()); }
-
   static std::string path_of(uint32_t index) {
     char path[16];
     std::snprintf(path, sizeof(path), "/f%03u", index);
@@ -144,8 +112,16 @@ class DeviceWriting : public testing::TestWithParam<bool> {
   }
 
   /// A sanitizer takes a hundred times as long.
-  const uint32_t files_ = std::getenv("GOFS_UNDER_SANITIZER") != nullptr ? 40 : kFilesMax;
-  std::string image_ = "/tmp/gofs-writing-XXXXXX";
+  const uint32_t files_ = gofs_gpu_test::under_sanitizer() ? 40 : kFilesMax;
+  const gofs_gpu_test::FreshVolume image_{
+      128, [this](gofs::image::ImageBuilder& builder) {
+        for (uint32_t i = 0; i < files_; ++i) {
+          gofs::image::FileSpec spec;
+          spec.name = path_of(i).substr(1);
+          spec.inline_xattr = true;
+          gofs_gpu_test::must(builder.add_file(builder.root(), spec));
+        }
+      }};
 };
 
 TEST_P(DeviceWriting, what_kernels_change_is_there_after_unmounting) {
@@ -162,7 +138,7 @@ TEST_P(DeviceWriting, what_kernels_change_is_there_after_unmounting) {
   CHECK_CUDA(cudaMalloc(&errors, files_ * sizeof(int)));
   CHECK_CUDA(cudaMemcpy(device_value, value.data(), kValueBytes, cudaMemcpyHostToDevice));
   {
-    auto volume = gofs::Volume::mount(image_, {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image_.path(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     change_kernel<<<kBlocks, kThreads>>>(volume->device(), device_value, paths, errors, files_,
                                          by_threads);
@@ -181,7 +157,7 @@ TEST_P(DeviceWriting, what_kernels_change_is_there_after_unmounting) {
   cudaFree(paths);
   cudaFree(errors);
 
-  auto volume = gofs::Volume::mount(image_, {.backend = "cpu"}).value();
+  auto volume = gofs::Volume::mount(image_.path(), {.backend = "cpu"}).value();
   EXPECT_TRUE(volume.info().clean);
   for (uint32_t i = 0; i < files_; ++i) {
     const std::string path = path_of(i);
@@ -210,7 +186,7 @@ TEST_P(DeviceWriting, files_that_kernels_make_are_there_with_all_their_bytes) {
   CHECK_CUDA(cudaMalloc(&errors, files_ * sizeof(int)));
   CHECK_CUDA(cudaMemcpy(device_pattern, pattern.data(), pattern.size(), cudaMemcpyHostToDevice));
   {
-    auto volume = gofs::Volume::mount(image_, {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image_.path(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     make_kernel<<<kBlocks, kThreads>>>(volume->device(), device_pattern, paths, errors, files_,
                                        GetParam());
@@ -228,7 +204,7 @@ TEST_P(DeviceWriting, files_that_kernels_make_are_there_with_all_their_bytes) {
   cudaFree(paths);
   cudaFree(errors);
 
-  auto volume = gofs::Volume::mount(image_, {.backend = "cpu"}).value();
+  auto volume = gofs::Volume::mount(image_.path(), {.backend = "cpu"}).value();
   std::vector<uint8_t> bytes(pattern.size());
   for (uint32_t i = 0; i < files_; ++i) {
     std::string path = path_of(i);
