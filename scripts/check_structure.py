@@ -162,8 +162,9 @@ def check_extensions(tree):
         for number, quoted, name in tree.includes(path):
             if quoted and name.endswith(forbidden.get(suffix, ())):
                 yield f"{path}:{number}: {path.suffix} includes {name}"
-        if path.suffix == ".cu" and not is_test_code(path) and path.parts[1:2] != ("gpu",):
-            yield f"{path}:1: .cu outside src/gpu"
+        ours = path.parts[0] == "bench" or path.parts[1:2] == ("gpu",)
+        if path.suffix == ".cu" and not is_test_code(path) and not ours:
+            yield f"{path}:1: .cu outside src/gpu and bench"
         if path.suffix in (".h", ".hpp", ".cuh"):
             head = "\n".join(tree.lines(path)[:60])
             if "#pragma once" not in head:
