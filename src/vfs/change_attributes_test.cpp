@@ -4,18 +4,8 @@
 // what else changes with it, and that it is there after a checkpoint and a new mount.
 #include "vfs/change_attributes.h"
 
-#include <gtest/gtest.h>
-
-#include <cerrno>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "f2fs/writing_for_test.hpp"
-#include "vfs/metadata.h"
-#include "vfs/open.h"
 #include "vfs/set_xattr.h"
-#include "vfs/vfs_for_test.hpp"
+#include "vfs/writing_vfs_for_test.hpp"
 
 namespace gofs::vfs {
 namespace {
@@ -35,10 +25,10 @@ std::string access_list() {
       28);
 }
 
-class ChangeAttributesTest : public ::testing::TestWithParam<uint32_t> {
+class ChangeAttributesTest : public WritingVfsTest {
  protected:
   ChangeAttributesTest()
-      : image_([](image::ImageBuilder& builder) {
+      : WritingVfsTest([](image::ImageBuilder& builder) {
           const auto add = [&](const char* name, uint16_t mode, bool listed) {
             image::FileSpec spec;
             spec.name = name;
@@ -52,47 +42,7 @@ class ChangeAttributesTest : public ::testing::TestWithParam<uint32_t> {
           add("run", 06755, false);
           add("listed", 0660, true);
           TestImage::must(builder.add_symlink(builder.root(), "link", "f", {}));
-        }),
-        writing_(std::make_unique<f2fs::WritingRig>(image_, width())) {
-    begin();
-  }
-  uint32_t width() const { return GetParam(); }
-  Filesystem& fs() { return writing_->rig().fs(); }
-
-  void begin() {
-    EXPECT_EQ(writing_->begin().error, 0);
-    fs().writer = &writing_->writer();
-    fs().realtime_offset_ns = 2'000'000'000'000'000'000 - static_cast<int64_t>(simt::now_ns());
-  }
-  void mount_again() {
-    EXPECT_EQ(writing_->checkpoint(true), 0);
-    writing_.reset();
-    EXPECT_TRUE(f2fs::fsck_likes(image_));
-    writing_ = std::make_unique<f2fs::WritingRig>(image_, width());
-    begin();
-  }
-
-  /// `body(warp)` as a user; what it answers, which all lanes do alike.
-  template <typename Body>
-  int64_t as(const Credentials& user, Body body) {
-    fs().credentials = user;
-    int64_t answer = 0;
-    run_alone(width(), [&](const simt::Warp& warp) {
-      const int64_t mine = body(warp);
-      if (warp.thread_rank() == 0) answer = mine;
-    });
-    return answer;
-  }
-  Stat stat_of_path(const char* path) {
-    Stat result{};
-    as(who(0, 0), [&](const simt::Warp& warp) {
-      Stat mine{};
-      EXPECT_EQ(stat(warp, fs(), path, LastLink::kKeep, mine), 0);
-      if (warp.thread_rank() == 0) result = mine;
-      return 0;
-    });
-    return result;
-  }
+        }) {}
   uint32_t mode_of(const char* path) {
     return stat_of_path(path).mode & format::kModePermissionMask;
   }
@@ -130,9 +80,6 @@ class ChangeAttributesTest : public ::testing::TestWithParam<uint32_t> {
     value.resize(static_cast<size_t>(bytes));
     return value;
   }
-
-  TestImage image_;
-  std::unique_ptr<f2fs::WritingRig> writing_;
 };
 GOFS_AT_BOTH_WIDTHS(ChangeAttributesTest);
 

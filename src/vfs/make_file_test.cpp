@@ -4,27 +4,17 @@
 // directory and in many.
 #include "vfs/make_file.h"
 
-#include <gtest/gtest.h>
-
-#include <cerrno>
 #include <cstdio>
-#include <memory>
-#include <set>
-#include <string>
-#include <vector>
 
-#include "f2fs/writing_for_test.hpp"
-#include "vfs/metadata.h"
-#include "vfs/open.h"
-#include "vfs/vfs_for_test.hpp"
+#include "vfs/writing_vfs_for_test.hpp"
 
 namespace gofs::vfs {
 namespace {
 
-class MakeFileTest : public ::testing::TestWithParam<uint32_t> {
+class MakeFileTest : public WritingVfsTest {
  protected:
   MakeFileTest()
-      : image_([](image::ImageBuilder& builder) {
+      : WritingVfsTest([](image::ImageBuilder& builder) {
           image::FileSpec spec;
           spec.name = "f";
           spec.attributes = {.mode = 0644, .uid = 7, .gid = 70};
@@ -34,34 +24,7 @@ class MakeFileTest : public ::testing::TestWithParam<uint32_t> {
           TestImage::must(builder.add_directory(builder.root(), "d", {.mode = 0755}, {}, nullptr));
           TestImage::must(builder.add_symlink(builder.root(), "to_d", "d", {}));
           TestImage::must(builder.add_symlink(builder.root(), "nowhere", "gone", {}, true));
-        }),
-        writing_(std::make_unique<f2fs::WritingRig>(image_, width())) {
-    begin();
-  }
-  uint32_t width() const { return GetParam(); }
-  Filesystem& fs() { return writing_->rig().fs(); }
-  void begin() {
-    EXPECT_EQ(writing_->begin().error, 0);
-    fs().writer = &writing_->writer();
-    fs().realtime_offset_ns = 2'000'000'000'000'000'000 - static_cast<int64_t>(simt::now_ns());
-  }
-  void mount_again() {
-    EXPECT_EQ(writing_->checkpoint(true), 0);
-    writing_.reset();
-    EXPECT_TRUE(f2fs::fsck_likes(image_));
-    writing_ = std::make_unique<f2fs::WritingRig>(image_, width());
-    begin();
-  }
-  template <typename Body>
-  int64_t as(const Credentials& user, Body body) {
-    fs().credentials = user;
-    int64_t answer = 0;
-    run_alone(width(), [&](const simt::Warp& warp) {
-      const int64_t mine = body(warp);
-      if (warp.thread_rank() == 0) answer = mine;
-    });
-    return answer;
-  }
+        }) {}
   int64_t mkdir_as(const Credentials& user, const char* path, uint32_t mode = 0755) {
     return as(user, [&](const simt::Warp& warp) { return mkdir(warp, fs(), path, mode); });
   }
@@ -82,41 +45,6 @@ class MakeFileTest : public ::testing::TestWithParam<uint32_t> {
       return fd < 0 ? fd : close(warp, fs(), fd);
     });
   }
-  Stat stat_of_path(const char* path) {
-    Stat result{};
-    as(who(0, 0), [&](const simt::Warp& warp) {
-      Stat mine{};
-      EXPECT_EQ(stat(warp, fs(), path, LastLink::kKeep, mine), 0) << path;
-      if (warp.thread_rank() == 0) result = mine;
-      return 0;
-    });
-    return result;
-  }
-  std::set<std::string> names_in(const char* path) {
-    std::set<std::string> names;
-    std::vector<f2fs::NamedEntry> entries(64);
-    as(who(0, 0), [&](const simt::Warp& warp) {
-      const int fd = opendir(warp, fs(), path);
-      EXPECT_GE(fd, 0);
-      for (;;) {
-        const int64_t count = readdir(warp, fs(), fd, entries.data(), 64);
-        EXPECT_GE(count, 0);
-        if (count <= 0) break;
-        if (warp.thread_rank() == 0) {
-          for (int64_t i = 0; i < count; ++i) {
-            const f2fs::NamedEntry& entry = entries[static_cast<size_t>(i)];
-            EXPECT_TRUE(names.emplace(entry.name, entry.name_length).second);
-          }
-        }
-        warp.sync();
-      }
-      return close(warp, fs(), fd);
-    });
-    return names;
-  }
-
-  TestImage image_;
-  std::unique_ptr<f2fs::WritingRig> writing_;
 };
 GOFS_AT_BOTH_WIDTHS(MakeFileTest);
 

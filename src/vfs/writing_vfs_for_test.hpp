@@ -3,57 +3,25 @@
 // For tests only: a volume mounted for writing, changed through paths by users of all kinds.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cerrno>
-#include <memory>
 #include <set>
-#include <string>
 #include <vector>
 
-#include "f2fs/writing_for_test.hpp"
-#include "vfs/metadata.h"
-#include "vfs/open.h"
-#include "vfs/vfs_for_test.hpp"
+#include "vfs/changes_for_test.hpp"
 
 namespace gofs::vfs {
 
 /// Parameter: lanes of a warp.
-class WritingVfsTest : public ::testing::TestWithParam<uint32_t> {
+class WritingVfsTest : public ChangesTest {
  protected:
-  template <typename Fill>
-  explicit WritingVfsTest(Fill fill)
-      : image_(fill), writing_(std::make_unique<f2fs::WritingRig>(image_, width())) {
-    begin();
-  }
-
-  uint32_t width() const { return GetParam(); }
-  Filesystem& fs() { return writing_->rig().fs(); }
+  using ChangesTest::ChangesTest;
   f2fs::Volume& volume() { return fs().volume; }
-
-  void begin() {
-    EXPECT_EQ(writing_->begin().error, 0);
-    fs().writer = &writing_->writer();
-    fs().realtime_offset_ns = 2'000'000'000'000'000'000 - static_cast<int64_t>(simt::now_ns());
-  }
-  void mount_again() {
-    EXPECT_EQ(writing_->checkpoint(true), 0);
-    writing_.reset();
-    EXPECT_TRUE(f2fs::fsck_likes(image_));
-    writing_ = std::make_unique<f2fs::WritingRig>(image_, width());
-    begin();
-  }
 
   /// What `body(warp)` answers when `user` calls it.
   template <typename Body>
   int64_t as(const Credentials& user, Body body) {
     fs().credentials = user;
-    int64_t answer = 0;
-    run_alone(width(), [&](const simt::Warp& warp) {
-      const int64_t mine = body(warp);
-      if (warp.thread_rank() == 0) answer = mine;
-    });
-    return answer;
+    return alone(body);
   }
   template <typename Body>
   int64_t as_root(Body body) {
@@ -96,14 +64,8 @@ class WritingVfsTest : public ::testing::TestWithParam<uint32_t> {
     });
   }
   Stat stat_of_path(const char* path) {
-    Stat result{};
-    as_root([&](const simt::Warp& warp) {
-      Stat mine{};
-      EXPECT_EQ(stat(warp, fs(), path, LastLink::kKeep, mine), 0) << path;
-      if (warp.thread_rank() == 0) result = mine;
-      return 0;
-    });
-    return result;
+    fs().credentials = who(0, 0);
+    return ChangesTest::stat_of_path(path);
   }
   std::set<std::string> names_in(const char* path) {
     std::set<std::string> names;
@@ -131,9 +93,6 @@ class WritingVfsTest : public ::testing::TestWithParam<uint32_t> {
   std::vector<uint64_t> used() {
     return {volume().valid_block_count, volume().valid_node_count, volume().valid_inode_count};
   }
-
-  TestImage image_;
-  std::unique_ptr<f2fs::WritingRig> writing_;
 
  private:
   char letter_ = 0;
