@@ -66,7 +66,12 @@ GOFS_HD inline int open_or_create(simt::AnyWarp auto warp, Filesystem& fs, const
     if (fd != -ENOENT) break;
     fd = create_behind_link(warp, fs, path, flags, permissions);
     if (fd == -EEXIST) fd = open_existing(warp, fs, path, flags);
-    if (warp.any(deadline.passed())) break;  // else somebody has removed it again
+    if (fd != -ENOENT || warp.any(deadline.passed())) break;
+    // The link leads into a directory that is not there; or somebody has removed the name again.
+    f2fs::Inode link{};
+    const int found =
+        walking(warp, fs, [&] { return resolve(warp, fs, path, LastLink::kKeep, link); });
+    if (found != -ENOENT) break;
   }
   return fd;
 }
