@@ -235,7 +235,7 @@ def gpu_bench(stage):
 # name -> (function, time limit in seconds)
 STAGES = {
     "structure": (structure, 300),
-    "cpu-asan": (cpu_asan, 2400),
+    "cpu-asan": (cpu_asan, 3000),
     "cpu-tsan": (cpu_tsan, 1800),
     "cuda": (cuda, 1800),
     "fuzz": (fuzz, 1500 + 16 * FUZZ_SECONDS),

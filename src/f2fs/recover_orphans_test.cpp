@@ -315,7 +315,7 @@ TEST_P(RecoverOrphansTest, a_checkpoint_that_fails_leaves_the_list_before) {
       ASSERT_EQ(writing.begin().error, 0);
       Counts left{};
       const std::vector<uint32_t> inos = unlink_all(writing, left);
-      if (opcodes == kWritten && width() == 1 && skip == 3) skip = 1000;
+      if (opcodes == kWritten && width() == 1 && skip == 3) skip = 1024;
       ssd::FaultRule rule;
       rule.opcode_mask = opcodes;
       rule.skip = skip;

@@ -229,7 +229,8 @@ TEST_P(RecoveryTest, repeated_completions_are_counted_and_ignored) {
 TEST_P(RecoveryTest, completions_out_of_order_find_their_commands) {
   // A ring goes on for less than a lap behind a command that is held.
   for (const uint32_t depth : {13u, 64u}) {
-    SsdRig rig(faulty(depth, kDayMs));
+    // Should they ever wait for each other, a minute says so.
+    SsdRig rig(faulty(depth, 60'000));
     rig.bring_up_ready();
     // The readers of LBAs 1 to 3 are overtaken by one to three others; the others go on until those
     // have what they want.

@@ -90,7 +90,10 @@ GOFS_HD inline uint64_t leave_record(simt::AnyWarp auto warp, VirtualController&
         record.status |= PendingRecord::kTwice;
         break;
       case FaultAction::kHold:
-        hold_until = simt::load_relaxed(queue.posted) + fault->hold_commands;
+        // Later ones may have been posted while we were at it: they count, since a ring ends a lap
+        // behind this command, and perhaps no more come.
+        hold_until = simt::min(simt::load_relaxed(queue.posted), place.total(claim.depth)) +
+                     fault->hold_commands;
         break;
       case FaultAction::kLose:
         turn = PendingRecord::turn_posted(place.lap());
