@@ -109,13 +109,13 @@ TEST_F(ChangesTest, gc_says_what_it_has_done) {
   // Each leaves nodes behind that were written elsewhere since.
   expect_fine("chmod", {"-R", "u+rw", "/data"});
   expect_fine("touch", {"/odd"});
-  const std::string before = run_gofs({"sum", copy_.path(), "-r"}).out;
+  const std::string before = run_gofs({"sum", copy_.path(), "/data", "-r"}).out;
   const Answer answer = run("gc", {"--emptiest-first"});
   EXPECT_EQ(answer.status, 0) << answer.err;
   EXPECT_TRUE(answer.out.starts_with("emptied ")) << answer.out;
   EXPECT_NE(answer.out.find("free segments: "), std::string::npos) << answer.out;
   EXPECT_EQ(answer.err, "");
-  EXPECT_EQ(run_gofs({"sum", copy_.path(), "-r"}).out, before);
+  EXPECT_EQ(run_gofs({"sum", copy_.path(), "/data", "-r"}).out, before);
   const Answer json = run("gc", {"--json", "--segments", "1"});
   EXPECT_NE(json.out.find("\"write_amplification\""), std::string::npos) << json.out;
   EXPECT_EQ(run("gc", {"--segments", "none"}).status, 2);
