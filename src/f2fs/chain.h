@@ -55,7 +55,8 @@ GOFS_NOINLINE GOFS_HD inline int allocate_in_chain(simt::AnyWarp auto warp, Volu
   uint32_t next = 0;
   if (leader) {
     next = volume.geometry.block_of(simt::load_relaxed(log.segno), log.next);
-    if (error == 0) place.ticket = writer.chain.issued++;
+    // Others look at the count without the lock.
+    if (error == 0) place.ticket = simt::add_relaxed(writer.chain.issued, 1u);
     // The log may have gone on in another segment, which nothing points to.
     if (error < 0) break_chain(writer);
   }
