@@ -2,7 +2,7 @@
 //
 // The chain: nodes that are written to the log of warm nodes between two checkpoints, each naming
 // the block where the next one will be. Recovery after a crash follows it from where the log was at
-// the last checkpoint (recover_chain.h) and ends at the first block that was not written. So each
+// the last checkpoint (read_chain.h) and ends at the first block that was not written. So each
 // portion gets its place and its ticket under the lock of the log, and counts as durable when all
 // portions before it do. Portions are written side by side, each durable as it comes back.
 //

@@ -137,28 +137,6 @@ GOFS_NOINLINE GOFS_HD inline int drop_former_claim(simt::AnyWarp auto warp, Volu
   return 0;
 }
 
-/// The first file block of the node with this offset; false where no file has such a node.
-GOFS_HD inline bool first_index_of_node(uint32_t node_offset, uint32_t slot_count,
-                                        uint64_t& index) {
-  constexpr uint64_t kN = format::kNodeSlots;
-  uint64_t node = 0;  // its number among the nodes with addresses
-  if (node_offset < format::kIndirect1Offset) {
-    node = node_offset - uint64_t{1};
-  } else if (node_offset < format::kIndirect2Offset) {
-    node = 2 + node_offset - format::kIndirect1Offset - 1;
-  } else if (node_offset < format::kDoubleIndirectOffset) {
-    node = 2 + kN + node_offset - format::kIndirect2Offset - 1;
-  } else {
-    const uint64_t below = node_offset - format::kDoubleIndirectOffset - 1;
-    node = 2 + 2 * kN + below / (kN + 1) * kN + below % (kN + 1) - 1;
-  }
-  index = slot_count + node * kN;
-  uint32_t offsets[4] = {};
-  uint32_t node_offsets[4] = {};
-  const int depth = format::node_path(index, slot_count, offsets, node_offsets);
-  return depth > 0 && node_offsets[depth] == node_offset;
-}
-
 /// The node of `inode` that takes the addresses of the chain's `node`, made where it is missing;
 /// nid 0: neither is there anything to take. Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int find_target(simt::AnyWarp auto warp, Volume& volume,
@@ -169,8 +147,9 @@ GOFS_NOINLINE GOFS_HD inline int find_target(simt::AnyWarp auto warp, Volume& vo
     place = {inode.ino, addresses.first_word, 0, 0};
     return 0;
   }
-  uint64_t index = 0;
-  if (!first_index_of_node(node.footer.node_offset(), inode.slot_count, index)) return -EUCLEAN;
+  const uint32_t offset = node.footer.node_offset();  // 0 is that of an inode alone
+  const uint64_t index = format::first_block_of_node(offset, inode.slot_count);
+  if (offset == 0 || index == format::kNoFileBlock) return -EUCLEAN;
   bool any = false;
   const auto* const words = reinterpret_cast<const format::le32*>(&node);
   for (uint32_t i = warp.thread_rank(); i < format::kNodeSlots; i += warp.size()) {
@@ -194,10 +173,6 @@ struct WordChange {
   uint32_t address;
 };
 
-GOFS_HD inline bool is_stored(const Volume& volume, uint32_t address) {
-  return volume.is_main_block(address);
-}
-
 /// Reads what stands in the lanes' words. Collective, uniform.
 GOFS_HD inline int load_words(simt::AnyWarp auto warp, Volume& volume, uint32_t nid, uint32_t ino,
                               uint32_t word, bool mine, uint32_t& value) {
@@ -211,7 +186,7 @@ GOFS_HD inline int load_words(simt::AnyWarp auto warp, Volume& volume, uint32_t 
 GOFS_HD inline int drop_former_claims(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                                       const WordChange& change, SummaryDraft& draft, bool& some) {
   bool met = false;
-  if (change.address != change.old_address && is_stored(volume, change.address)) {
+  if (change.address != change.old_address && volume.is_main_block(change.address)) {
     const uint32_t offset = volume.geometry.offset_in_segment(change.address);
     const SegmentInfo& segment = writer.segments.segments[volume.geometry.segno_of(change.address)];
     met = (simt::load_relaxed(segment.valid[offset / 32]) >> offset % 32 & 1u) != 0;
@@ -235,7 +210,7 @@ GOFS_NOINLINE GOFS_HD inline int take_words(simt::AnyWarp auto warp, Volume& vol
   const bool mine = change.address != change.old_address;
   const uint32_t lanes = warp.ballot(mine);
   if (lanes == 0) return 0;
-  const uint32_t claims = warp.ballot(mine && is_stored(volume, change.address));
+  const uint32_t claims = warp.ballot(mine && volume.is_main_block(change.address));
   int error = claim_blocks(warp, volume, writer, claims, change.address, entry, draft);
   if (error < 0) return error;
   const int changed =
@@ -256,7 +231,7 @@ GOFS_NOINLINE GOFS_HD inline int take_words(simt::AnyWarp auto warp, Volume& vol
       simt::add_relaxed(volume.valid_block_count, static_cast<uint64_t>(difference));
     }
   }
-  free_blocks(warp, volume, writer, warp.ballot(mine && is_stored(volume, change.old_address)),
+  free_blocks(warp, volume, writer, warp.ballot(mine && volume.is_main_block(change.old_address)),
               change.old_address);
   return 0;
 }
@@ -281,7 +256,7 @@ GOFS_NOINLINE GOFS_HD inline int recover_addresses(simt::AnyWarp auto warp, Volu
     WordChange change{};
     change.address = mine ? wanted[slot] : uint32_t{format::kNullAddr};
     const bool known = change.address == format::kNullAddr || change.address == format::kNewAddr ||
-                       is_stored(volume, change.address);
+                       volume.is_main_block(change.address);
     if (warp.any(change.address == format::kCompressAddr)) return -EOPNOTSUPP;
     if (!warp.all(known)) return -EUCLEAN;
     format::SummaryEntry entry{};

@@ -74,15 +74,7 @@ GOFS_HD inline int check_new_name(const char* name, f2fs::EntryName& entry) {
 /// for nothing but the device. Collective, uniform. 0 or -EBUSY.
 GOFS_HD inline int lock_entries(simt::AnyWarp auto warp, Filesystem& fs, Batch& batch) {
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
-  simt::Backoff backoff;
-  for (;;) {
-    const uint32_t taken = warp.thread_rank() == 0 && simt::try_lock(batch.entries) ? 1 : 0;
-    if (warp.shfl(taken, 0) != 0) break;
-    if (warp.any(deadline.passed())) return -EBUSY;
-    backoff.pause();
-  }
-  warp.sync();
-  return 0;
+  return wait_for_lock(warp, batch.entries, deadline) ? 0 : -EBUSY;
 }
 
 /// Collective.

@@ -31,25 +31,31 @@ GOFS_HD inline bool owns(const Credentials& who, const f2fs::Inode& inode) {
   return who.uid == 0 || who.uid == inode.uid;
 }
 
-/// Makes `change()` an operation of at most `pages` pages, and where the volume has no block for it
-/// although it has some for users, once more after a checkpoint: only that makes room of what was
-/// freed. Collective, uniform; `change` then leaves all as it was, or can go on where it was. 0 or
-/// a negative errno: that of `change`, -EROFS, -EBUSY, -ENOBUFS (the cache is too small), what the
-/// device says.
-template <typename Change>
-GOFS_HD int operate(simt::AnyWarp auto warp, Filesystem& fs, uint32_t pages, Change change) {
+/// Makes `change()` an operation of at most `pages` pages, and where it has no block for it, and
+/// `may_help()`, once more after a checkpoint: only that makes room of what was freed. Collective,
+/// uniform; `change` then leaves all as it was, or can go on where it was. 0 or a negative errno:
+/// that of `change`, -EROFS, -EBUSY, -ENOBUFS (the cache is too small), what the device says.
+template <typename Change, typename MayHelp>
+GOFS_HD int operate_or_sync(simt::AnyWarp auto warp, Filesystem& fs, uint32_t pages, Change change,
+                            MayHelp may_help) {
   for (uint32_t attempt = 0;; ++attempt) {
     f2fs::Operation operation{};
     int error = f2fs::begin_operation(warp, fs.volume, *fs.writer, pages, operation);
     if (error < 0) return error;
     error = change();
     f2fs::end_operation(warp, *fs.writer, operation);
-    const bool has_room =
-        simt::load_relaxed(fs.volume.valid_block_count) < fs.volume.user_block_count;
-    if (error != -ENOSPC || attempt != 0 || !warp.any(has_room)) return error;
+    if (error != -ENOSPC || attempt != 0 || !warp.any(may_help())) return error;
     const int synced = f2fs::sync_volume(warp, fs.volume, *fs.writer, false);
     if (synced < 0) return synced;
   }
+}
+
+/// The same for who needs room that users have: no checkpoint helps him where there is none.
+template <typename Change>
+GOFS_HD int operate(simt::AnyWarp auto warp, Filesystem& fs, uint32_t pages, Change change) {
+  return operate_or_sync(warp, fs, pages, change, [&] {
+    return simt::load_relaxed(fs.volume.valid_block_count) < fs.volume.user_block_count;
+  });
 }
 
 /// Asks `allow(const Inode&)`, collectively, and if it returns 0 calls `apply(Inode&)` within an

@@ -91,16 +91,7 @@ GOFS_HD inline uint32_t first_lanes(uint32_t lanes, uint32_t count) {
 template <typename Change>
 GOFS_HD int operate_cleaning(simt::AnyWarp auto warp, Filesystem& fs, uint32_t pages,
                              Change change) {
-  for (uint32_t attempt = 0;; ++attempt) {
-    f2fs::Operation operation{};
-    int error = f2fs::begin_operation(warp, fs.volume, *fs.writer, pages, operation);
-    if (error < 0) return error;
-    error = change();
-    f2fs::end_operation(warp, *fs.writer, operation);
-    if (error != -ENOSPC || attempt != 0) return error;
-    error = f2fs::sync_volume(warp, fs.volume, *fs.writer, false);
-    if (error < 0) return error;
-  }
+  return operate_or_sync(warp, fs, pages, change, [] { return true; });
 }
 
 /// Moves the blocks of a file that `file` has open, one a lane. Collective, uniform answer: 0 or a

@@ -105,37 +105,40 @@ GOFS_NOINLINE GOFS_HD inline int remove_path(simt::AnyWarp auto warp, Filesystem
   return error;
 }
 
+/// What a name that nobody can remove answers: of `.`, `..`, or the root.
+GOFS_HD inline int refuse_no_name(const f2fs::EntryName& name, bool is_directory) {
+  if (!is_directory) return -EISDIR;
+  if (name.length == 0) return -EBUSY;
+  return name.length == 1 ? -EINVAL : -ENOTEMPTY;
+}
+
+/// unlink() and rmdir(). Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int remove(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
+                                        bool is_directory) {
+  uint32_t gone = 0;
+  const int error = walking(warp, fs, [&]() -> int {
+    ParentPath at{};
+    const int found = resolve_parent(warp, fs, path, at);
+    if (found < 0) return found;
+    if (is_no_name(at.name)) return refuse_no_name(at.name, is_directory);
+    return remove_path(warp, fs, at, is_directory, gone);
+  });
+  if (gone != 0) let_go(warp, fs, gone);
+  return error;
+}
+
 }  // namespace detail
 
 /// unlink(2): takes away a name of what is no directory. -ENOENT, -EISDIR, -ENOTDIR, -EACCES,
 /// -EPERM, -EROFS, -EBUSY, and what resolve() and detail::operate() say.
-GOFS_NOINLINE GOFS_HD inline int unlink(simt::AnyWarp auto warp, Filesystem& fs, const char* path) {
-  uint32_t gone = 0;
-  const int error = walking(warp, fs, [&]() -> int {
-    ParentPath at{};
-    const int found = resolve_parent(warp, fs, path, at);
-    if (found < 0) return found;
-    if (is_no_name(at.name)) return -EISDIR;
-    return detail::remove_path(warp, fs, at, false, gone);
-  });
-  if (gone != 0) detail::let_go(warp, fs, gone);
-  return error;
+GOFS_HD inline int unlink(simt::AnyWarp auto warp, Filesystem& fs, const char* path) {
+  return detail::remove(warp, fs, path, false);
 }
 
 /// rmdir(2): removes an empty directory. -ENOTEMPTY, -ENOTDIR, -EINVAL (its last name is `.`),
 /// -EBUSY (the root), and as unlink().
-GOFS_NOINLINE GOFS_HD inline int rmdir(simt::AnyWarp auto warp, Filesystem& fs, const char* path) {
-  uint32_t gone = 0;
-  const int error = walking(warp, fs, [&]() -> int {
-    ParentPath at{};
-    const int found = resolve_parent(warp, fs, path, at);
-    if (found < 0) return found;
-    if (at.name.length == 0) return -EBUSY;
-    if (is_no_name(at.name)) return at.name.length == 1 ? -EINVAL : -ENOTEMPTY;
-    return detail::remove_path(warp, fs, at, true, gone);
-  });
-  if (gone != 0) detail::let_go(warp, fs, gone);
-  return error;
+GOFS_HD inline int rmdir(simt::AnyWarp auto warp, Filesystem& fs, const char* path) {
+  return detail::remove(warp, fs, path, true);
 }
 
 }  // namespace gofs::vfs

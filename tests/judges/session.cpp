@@ -107,7 +107,6 @@ Session::Session(uint8_t* image, uint64_t bytes, const SessionOptions& options)
   mount_error_ = mounting.volume.error;
   if (mounting.device.step != nvme::BringUpStep::kDone) mount_error_ = -EIO;
   if (mount_error_ != 0) return;
-  was_clean_ = fs.volume.cleanly_unmounted();
   if (!options.writable) return;
   parts_->writer = std::make_unique<f2fs::WriterMemory>(parts_->memory, fs.volume.geometry);
   work::BeginWritingParams beginning{};

@@ -44,8 +44,6 @@ class Session {
   int mounted() const { return mount_error_; }
   /// Of one that was to be written to: whether it can be.
   const f2fs::WriteResult& begun() const { return begun_; }
-  /// Whether who wrote last unmounted it.
-  bool was_clean() const { return was_clean_; }
   /// How many findings of damage there were since it was mounted.
   uint32_t findings() const;
 
@@ -99,7 +97,6 @@ class Session {
   std::unique_ptr<Parts> parts_;
   int mount_error_ = 0;
   f2fs::WriteResult begun_{};
-  bool was_clean_ = false;
   bool up_ = false;
 };
 
