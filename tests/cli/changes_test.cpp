@@ -11,31 +11,12 @@
 namespace gofs::cli_test {
 namespace {
 
-class ChangesTest : public testing::Test {
+class ChangesTest : public CopyTest {
  protected:
-  ChangesTest() {
-    EXPECT_EQ(image::run_tool("cp " + host::sample_volume().path() + " " + copy_.path()).exit_code,
-              0);
-  }
-  ~ChangesTest() override { EXPECT_TRUE(image::fsck_is_clean(copy_.path())); }
-
-  Answer run(const std::string& command, const std::vector<std::string>& words) {
-    std::vector<std::string> all = {command, copy_.path()};
-    all.insert(all.end(), words.begin(), words.end());
-    return run_gofs(all);
-  }
-  /// What nobody complains about.
-  void expect_fine(const std::string& command, const std::vector<std::string>& words) {
-    const Answer answer = run(command, words);
-    EXPECT_EQ(answer.status, 0) << answer.err;
-    EXPECT_EQ(answer.out + answer.err, "");
-  }
   Stat stat_of(const std::string& path) {
     return Volume::mount(copy_.path(), {.backend = "cpu"}).value().lstat(path).value();
   }
   uint32_t mode_of(const std::string& path) { return stat_of(path).mode & 07777; }
-
-  const image::TemporaryPath copy_;
 };
 
 TEST_F(ChangesTest, chmod_understands_what_chmod_does) {

@@ -12,32 +12,14 @@
 namespace gofs::cli_test {
 namespace {
 
-class NamesTest : public testing::Test {
+class NamesTest : public CopyTest {
  protected:
-  NamesTest() {
-    EXPECT_EQ(image::run_tool("cp " + host::sample_volume().path() + " " + copy_.path()).exit_code,
-              0);
-  }
-  ~NamesTest() override { EXPECT_TRUE(image::fsck_is_clean(copy_.path())); }
-
-  Answer run(const std::string& command, const std::vector<std::string>& words) {
-    std::vector<std::string> all = {command, copy_.path()};
-    all.insert(all.end(), words.begin(), words.end());
-    return run_gofs(all);
-  }
-  void expect_fine(const std::string& command, const std::vector<std::string>& words) {
-    const Answer answer = run(command, words);
-    EXPECT_EQ(answer.status, 0) << answer.err;
-    EXPECT_EQ(answer.out + answer.err, "");
-  }
   bool is_there(const std::string& path) {
     return Volume::mount(copy_.path(), {.backend = "cpu"}).value().lstat(path).has_value();
   }
   uint64_t ino_of(const std::string& path) {
     return Volume::mount(copy_.path(), {.backend = "cpu"}).value().lstat(path).value().ino;
   }
-
-  const image::TemporaryPath copy_;
 };
 
 TEST_F(NamesTest, rm_removes_files_and_with_r_whole_trees) {

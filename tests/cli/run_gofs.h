@@ -105,4 +105,28 @@ inline const host::SampleVolume& sample() {
   return volume;
 }
 
+/// Tests that change a copy of the sample volume, which fsck.f2fs looks at afterwards.
+class CopyTest : public testing::Test {
+ protected:
+  CopyTest() {
+    EXPECT_EQ(image::run_tool("cp " + host::sample_volume().path() + " " + copy_.path()).exit_code,
+              0);
+  }
+  ~CopyTest() override { EXPECT_TRUE(image::fsck_is_clean(copy_.path())); }
+
+  Answer run(const std::string& command, const std::vector<std::string>& words) {
+    std::vector<std::string> all = {command, copy_.path()};
+    all.insert(all.end(), words.begin(), words.end());
+    return run_gofs(all);
+  }
+  /// What nobody complains about.
+  void expect_fine(const std::string& command, const std::vector<std::string>& words) {
+    const Answer answer = run(command, words);
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    EXPECT_EQ(answer.out + answer.err, "");
+  }
+
+  const image::TemporaryPath copy_;
+};
+
 }  // namespace gofs::cli_test
