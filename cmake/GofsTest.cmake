@@ -85,11 +85,7 @@ function(gofs_add_test name)
   endif()
 
   add_executable(${name} ${sources})
-  if(GOFS_SANITIZE)
-    # Nearly all of the file system is templates: files compiled together share what they use of
-    # them, which halves the time. So names in a folder's tests must differ.
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
-  endif()
+  gofs_compile_together(${name})
   if(GOFS_SANITIZE STREQUAL "thread" AND arg_SERIAL)
     list(JOIN arg_SERIAL ":" serial)
     list(APPEND arg_ARGS "--gtest_filter=-${serial}")

@@ -4,6 +4,7 @@
 # Configures and builds one preset, then points build/gofs at the command.
 # usage: build.sh [PRESET|auto] [TARGET...]
 # auto (the default): cuda when scripts/nvcc.sh finds a compiler for it, else cpu.
+# With GOFS_FAST_DEVICE_CODE=ON in the environment, device code is compiled fast and runs slowly.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,7 +24,8 @@ if ! command -v ninja > /dev/null; then
 fi
 
 mkdir -p build
-cmake --preset "$preset" "${generator[@]}" -Wno-dev > "build/configure-$preset.log" 2>&1 ||
+cmake --preset "$preset" "${generator[@]}" -Wno-dev \
+  -DGOFS_FAST_DEVICE_CODE="${GOFS_FAST_DEVICE_CODE:-OFF}" > "build/configure-$preset.log" 2>&1 ||
   { cat "build/configure-$preset.log" >&2; exit 1; }
 cmake --build "build/$preset" -j "$(nproc)" ${1:+--target "$@"} -- "${keep_going[@]}"
 

@@ -27,23 +27,21 @@
 namespace gofs::cli {
 namespace {
 
-constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
-
-class HostFile {
+class TargetFile {
  public:
   /// Made anew or emptied. A symbolic link in its place is not followed: it may come from the
   /// volume.
-  explicit HostFile(const std::string& path)
+  explicit TargetFile(const std::string& path)
       : path_(path),
         descriptor_(
             ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)) {
     if (descriptor_ < 0) fail_with_errno(path);
   }
-  ~HostFile() {
+  ~TargetFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
-  HostFile(const HostFile&) = delete;
-  HostFile& operator=(const HostFile&) = delete;
+  TargetFile(const TargetFile&) = delete;
+  TargetFile& operator=(const TargetFile&) = delete;
 
   void write(const uint8_t* data, uint64_t bytes, uint64_t offset) {
     while (bytes != 0) {
@@ -67,10 +65,10 @@ class HostFile {
   int descriptor_;
 };
 
-class Copier {
+class Getter {
  public:
-  Copier(Session& session, Volume& volume, host::Tree& tree)
-      : session_(session), volume_(volume), tree_(tree), chunk_(kChunkBytes) {}
+  Getter(Session& session, Volume& volume, host::Tree& tree)
+      : session_(session), volume_(volume), tree_(tree), chunk_(kCopyChunkBytes) {}
 
   /// Copies one object, but not what is in a directory.
   void copy(const host::TreeEntry& entry, const std::string& host_path) {
@@ -139,7 +137,7 @@ class Copier {
       int fd;
       ~Closer() { tree.close(fd); }
     } closer{tree_, fd};
-    HostFile file(host_path);
+    TargetFile file(host_path);
     const uint64_t size = entry.stat->size_bytes;
     uint64_t offset = 0;
     while (offset < size) {
@@ -160,9 +158,9 @@ class Copier {
     return take_object(found);
   }
 
-  void copy_range(int fd, HostFile& file, uint64_t begin, uint64_t end) {
+  void copy_range(int fd, TargetFile& file, uint64_t begin, uint64_t end) {
     while (begin < end) {
-      const uint64_t wanted = std::min(end - begin, kChunkBytes);
+      const uint64_t wanted = std::min(end - begin, kCopyChunkBytes);
       const uint64_t got = take_object(volume_.pread(fd, chunk_.data(), wanted, begin));
       if (got == 0) return;
       file.write(chunk_.data(), got, begin);
@@ -243,12 +241,12 @@ void run_get(Session& session, const GetOptions& options) {
   if (directory && !options.recursive) throw Failure{options.path + ": is a directory (use -r)"};
   const std::string target = target_path(options.host_path, top.entry.name);
 
-  Copier copier(session, volume, tree);
+  Getter getter(session, volume, tree);
   if (!directory) {
     Progress progress(1, top.stat->size_bytes);
-    copier.show(&progress);
-    copier.copy(top, target);
-    copier.show(nullptr);
+    getter.show(&progress);
+    getter.copy(top, target);
+    getter.show(nullptr);
     return;
   }
   // The whole list first: progress needs the sums, and a walk that goes on meanwhile would keep
@@ -265,14 +263,14 @@ void run_get(Session& session, const GetOptions& options) {
   tree.walk(top, {.recursive = true, .link_targets = true, .xattrs = true}, visitor);
 
   Progress progress(entries.size(), bytes);
-  copier.show(&progress);
-  copier.copy(top, target);
+  getter.show(&progress);
+  getter.copy(top, target);
   const size_t below = top.path.size() + (top.path == "/" ? 0 : 1);
   for (const host::TreeEntry& entry : entries) {
-    copier.copy(entry, host::joined_path(target, entry.path.substr(below)));
+    getter.copy(entry, host::joined_path(target, entry.path.substr(below)));
   }
-  copier.finish();
-  copier.show(nullptr);
+  getter.finish();
+  getter.show(nullptr);
 }
 
 }  // namespace gofs::cli

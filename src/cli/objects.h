@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdint>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -13,6 +14,9 @@
 #include "host/messages.h"
 
 namespace gofs::cli {
+
+/// What is copied in one step.
+inline constexpr uint64_t kCopyChunkBytes = uint64_t{4} << 20;
 
 /// Wrong with this object; the next may still be copied.
 struct ObjectFailure {

@@ -26,8 +26,6 @@
 namespace gofs::cli {
 namespace {
 
-constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
-
 /// An object of the host and where it is to go.
 struct Source {
   std::string host_path;
@@ -35,15 +33,15 @@ struct Source {
   struct stat status;
 };
 
-class HostFile {
+class SourceFile {
  public:
-  explicit HostFile(const std::string& path)
+  explicit SourceFile(const std::string& path)
       : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) {
     if (descriptor_ < 0) fail_with_errno(path);
   }
-  ~HostFile() { ::close(descriptor_); }
-  HostFile(const HostFile&) = delete;
-  HostFile& operator=(const HostFile&) = delete;
+  ~SourceFile() { ::close(descriptor_); }
+  SourceFile(const SourceFile&) = delete;
+  SourceFile& operator=(const SourceFile&) = delete;
 
   /// Bytes read; 0 at the end.
   uint64_t read(uint8_t* to, uint64_t bytes, uint64_t offset) {
@@ -66,10 +64,10 @@ class HostFile {
   const int descriptor_;
 };
 
-class Copier {
+class Putter {
  public:
-  Copier(Session& session, Volume& volume, Progress& progress)
-      : session_(session), volume_(volume), progress_(progress), chunk_(kChunkBytes) {}
+  Putter(Session& session, Volume& volume, Progress& progress)
+      : session_(session), volume_(volume), progress_(progress), chunk_(kCopyChunkBytes) {}
 
   void copy(const Source& source) {
     try {
@@ -128,7 +126,7 @@ class Copier {
   }
 
   void copy_file(const Source& source) {
-    HostFile file(source.host_path);
+    SourceFile file(source.host_path);
     const int fd =
         take_object(volume_.open(source.path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600));
     const struct Closer {
@@ -148,9 +146,9 @@ class Copier {
     take_object(volume_.ftruncate(fd, size));
   }
 
-  void copy_range(HostFile& file, int fd, uint64_t begin, uint64_t end) {
+  void copy_range(SourceFile& file, int fd, uint64_t begin, uint64_t end) {
     while (begin < end) {
-      const uint64_t got = file.read(chunk_.data(), std::min(end - begin, kChunkBytes), begin);
+      const uint64_t got = file.read(chunk_.data(), std::min(end - begin, kCopyChunkBytes), begin);
       if (got == 0) return;  // it has become shorter
       for (uint64_t done = 0; done < got;) {
         done += take_object(volume_.pwrite(fd, chunk_.data() + done, got - done, begin + done));
@@ -271,9 +269,9 @@ void run_put(Session& session, const PutOptions& options) {
   }
   {
     Progress progress(gatherer.sources.size(), gatherer.bytes);
-    Copier copier(session, volume, progress);
-    for (const Source& source : gatherer.sources) copier.copy(source);
-    copier.finish();
+    Putter putter(session, volume, progress);
+    for (const Source& source : gatherer.sources) putter.copy(source);
+    putter.finish();
   }
   take(volume.unmount());
 }

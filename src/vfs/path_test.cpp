@@ -20,7 +20,7 @@ namespace gofs::vfs {
 namespace {
 
 constexpr uint32_t kUser = 1000;
-constexpr uint32_t kGroup = 2000;
+constexpr uint32_t kUsersGroup = 2000;
 
 image::Attributes attributes(uint16_t mode, uint32_t uid = 0, uint32_t gid = 0) {
   image::Attributes result;
@@ -96,16 +96,16 @@ struct SharedTree {
     }
     must(builder.add_special(root, "pipe", format::kModeFifo, {}, attributes(0666)));
 
-    const image::Directory locked = directory(root, "locked", 0700, kUser, kGroup);
+    const image::Directory locked = directory(root, "locked", 0700, kUser, kUsersGroup);
     file(locked, "f", 0666);
     link(root, "into_locked", "locked/f");
-    const image::Directory walk = directory(root, "walk", 0711, kUser, kGroup);  // no listing
-    file(walk, "f", 0604, kUser, kGroup);
-    const image::Directory list = directory(root, "list", 0744, kUser, kGroup);  // no walking
+    const image::Directory walk = directory(root, "walk", 0711, kUser, kUsersGroup);  // no listing
+    file(walk, "f", 0604, kUser, kUsersGroup);
+    const image::Directory list = directory(root, "list", 0744, kUser, kUsersGroup);  // no walking
     file(list, "f", 0666);
-    const image::Directory group = directory(root, "group", 0070, kUser, kGroup);
-    file(group, "f", 0040, kUser, kGroup);
-    const image::Directory others = directory(root, "others", 0705, kUser, kGroup);
+    const image::Directory group = directory(root, "group", 0070, kUser, kUsersGroup);
+    file(group, "f", 0040, kUser, kUsersGroup);
+    const image::Directory others = directory(root, "others", 0705, kUser, kUsersGroup);
     file(others, "f", 0666);
   }
 };
@@ -291,8 +291,8 @@ TEST_P(PathTest, every_directory_on_the_way_must_be_searchable) {
       {"/group/f", true, false, true, true, false},  // the owner's bits are the owner's only ones
       {"/others/f", true, true, false, false, true},
   };
-  const Credentials users[] = {who(0, 0), who(kUser, 1), who(1001, kGroup),
-                               who(1002, 5, {7, 8, kGroup}), who(1003, 1, {5, 6})};
+  const Credentials users[] = {who(0, 0), who(kUser, 1), who(1001, kUsersGroup),
+                               who(1002, 5, {7, 8, kUsersGroup}), who(1003, 1, {5, 6})};
   for (uint32_t user = 0; user < 5; ++user) {
     mount(users[user]);
     for (const Case& one : cases) {
@@ -312,9 +312,9 @@ TEST_P(PathTest, every_directory_on_the_way_must_be_searchable) {
 TEST_P(PathTest, access_bits_of_owner_group_and_others) {
   f2fs::Inode inode{};
   inode.uid = kUser;
-  inode.gid = kGroup;
-  const Credentials owner = who(kUser, kGroup);
-  const Credentials member = who(1, 3, {4, kGroup});
+  inode.gid = kUsersGroup;
+  const Credentials owner = who(kUser, kUsersGroup);
+  const Credentials member = who(1, 3, {4, kUsersGroup});
   const Credentials other = who(2, 3);
   const Credentials root = who(0, 0);
   for (uint32_t mode = 0; mode < 0777; mode += 7) {

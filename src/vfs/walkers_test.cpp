@@ -16,7 +16,7 @@
 namespace gofs::vfs {
 namespace {
 
-constexpr uint64_t kLongNs = 30'000'000'000;
+constexpr uint64_t kWalkersTimeoutNs = 30'000'000'000;
 
 class WalkersTest : public ::testing::TestWithParam<uint32_t> {
  protected:
@@ -27,14 +27,14 @@ GOFS_AT_BOTH_WIDTHS(WalkersTest);
 
 TEST_P(WalkersTest, who_waits_is_not_kept_by_who_comes_later) {
   run_alone(width(), [&](const simt::Warp& warp) {
-    EXPECT_EQ(wait_for_walkers(warp, *walkers_, kLongNs), 0);
+    EXPECT_EQ(wait_for_walkers(warp, *walkers_, kWalkersTimeoutNs), 0);
     const WalkPass first = enter_walk(warp, *walkers_);
     EXPECT_EQ(wait_for_walkers(warp, *walkers_, 1'000'000), -EBUSY) << "one is walking";
     const WalkPass second = enter_walk(warp, *walkers_);
     leave_walk(warp, *walkers_, first);
     EXPECT_EQ(wait_for_walkers(warp, *walkers_, 1'000'000), -EBUSY) << "the other still is";
     leave_walk(warp, *walkers_, second);
-    EXPECT_EQ(wait_for_walkers(warp, *walkers_, kLongNs), 0);
+    EXPECT_EQ(wait_for_walkers(warp, *walkers_, kWalkersTimeoutNs), 0);
   });
 }
 
@@ -61,7 +61,7 @@ TEST_P(WalkersTest, nobody_sees_what_is_freed) {
           old = simt::AtomicRef<uint32_t>(place).exchange(thing, simt::memory_order_acq_rel);
         }
         old = warp.shfl(old, 0);
-        if (wait_for_walkers(warp, *walkers_, kLongNs) < 0) ++wrong;
+        if (wait_for_walkers(warp, *walkers_, kWalkersTimeoutNs) < 0) ++wrong;
         // A plain store: ThreadSanitizer sees a reader that should have been waited for.
         if (old != 0 && warp.thread_rank() == 0) things[old - 1].value = 0;
         continue;

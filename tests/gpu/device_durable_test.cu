@@ -18,7 +18,7 @@ constexpr uint32_t kFileBytes = 40'000;
 constexpr uint32_t kGroups = 8;  // warps; the last one collects garbage
 
 /// "/fN" of a group.
-__host__ __device__ void name_file(char* path, uint32_t group) {
+__host__ __device__ void name_group(char* path, uint32_t group) {
   path[0] = '/';
   path[1] = 'f';
   path[2] = static_cast<char>('0' + group);
@@ -49,7 +49,7 @@ __global__ void durable_kernel(gofs::VolumeHandle vol, const uint8_t* bytes, cha
   const uint32_t group = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   char* const path = paths + 4 * group;
   const bool leader = threadIdx.x % 32 == 0;
-  if (leader) name_file(path, group);
+  if (leader) name_group(path, group);
   __syncwarp();
   int error = 0;
   if (group + 1 == kGroups) {
@@ -95,7 +95,7 @@ TEST(DeviceDurable, files_are_made_durable_beside_the_collection_of_garbage) {
   auto volume = gofs::Volume::mount(image.path(), {.backend = "cpu"}).value();
   for (uint32_t group = 0; group + 1 < kGroups; ++group) {
     char path[4];
-    name_file(path, group);
+    name_group(path, group);
     std::vector<uint8_t> bytes(kFileBytes + 1);
     const int fd = volume.open(path).value();
     ASSERT_EQ(volume.pread(fd, bytes.data(), bytes.size(), 0).value(), kFileBytes) << path;

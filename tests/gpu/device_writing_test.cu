@@ -16,11 +16,11 @@
 
 namespace {
 
-constexpr uint32_t kFilesMax = 600;
+constexpr uint32_t kNewFilesMax = 600;
 constexpr uint32_t kValueBytes = 1500;  // more than an inode has room for
 
 /// "/fNNN" at `path`.
-__device__ void name_file(char* path, uint32_t index) {
+__device__ void name_new_file(char* path, uint32_t index) {
   path[0] = '/';
   path[1] = 'f';
   path[2] = static_cast<char>('0' + index / 100);
@@ -52,7 +52,7 @@ __global__ void change_kernel(gofs::VolumeHandle vol, const char* value, char* p
   const uint32_t unit = by_threads ? 1 : 32;
   char* const path = paths + 8 * (thread / unit);
   for (uint32_t index = thread / unit; index < files; index += threads / unit) {
-    if (by_threads || threadIdx.x % 32 == 0) name_file(path, index);
+    if (by_threads || threadIdx.x % 32 == 0) name_new_file(path, index);
     if (!by_threads) __syncwarp();
     const int error = by_threads ? change_file(gofs::this_thread(), vol, path, index, value)
                                  : change_file(gofs::this_warp(), vol, path, index, value);
@@ -92,7 +92,7 @@ __global__ void make_kernel(gofs::VolumeHandle vol, const uint8_t* pattern, char
   char* const path = paths + 8 * (thread / unit);
   for (uint32_t index = thread / unit; index < files; index += threads / unit) {
     if (leader) {
-      name_file(path, index);
+      name_new_file(path, index);
       path[1] = 'n';
     }
     if (!by_threads) __syncwarp();
@@ -112,7 +112,7 @@ class DeviceWriting : public testing::TestWithParam<bool> {
   }
 
   /// A sanitizer takes a hundred times as long.
-  const uint32_t files_ = gofs_gpu_test::under_sanitizer() ? 40 : kFilesMax;
+  const uint32_t files_ = gofs_gpu_test::under_sanitizer() ? 40 : kNewFilesMax;
   const gofs_gpu_test::FreshVolume image_{
       128, [this](gofs::image::ImageBuilder& builder) {
         for (uint32_t i = 0; i < files_; ++i) {
@@ -176,7 +176,7 @@ TEST_P(DeviceWriting, what_kernels_change_is_there_after_unmounting) {
 TEST_P(DeviceWriting, files_that_kernels_make_are_there_with_all_their_bytes) {
   constexpr uint32_t kBlocks = 4;
   constexpr uint32_t kThreads = 64;
-  std::vector<uint8_t> pattern(new_file_bytes(4) + 5 * kFilesMax);
+  std::vector<uint8_t> pattern(new_file_bytes(4) + 5 * kNewFilesMax);
   for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = static_cast<uint8_t>(i * 31 + i / 251);
   uint8_t* device_pattern = nullptr;
   char* paths = nullptr;
