@@ -183,6 +183,7 @@ struct CleanRound {
   uint32_t segments;  // victims
   uint32_t blocks;    // that they had free, or were moved out of them: the room gained
   uint32_t pending;   // segments that were empty already and wait for a checkpoint
+  bool full;          // it ended early: there is no room to move to before that checkpoint
   int error;          // the first
 };
 
@@ -196,7 +197,7 @@ GOFS_NOINLINE GOFS_HD inline CleanRound clean_round(simt::AnyWarp auto warp, Fil
   uint8_t* const summary = detail::take_cleaner(warp, writer.cleaning);
   if (summary == nullptr) return round;
   const uint32_t enough = gain * format::kBlocksPerSegment;
-  while (round.segments < segments_max && round.blocks < enough) {
+  while (round.segments < segments_max && round.blocks < enough && !round.full) {
     uint32_t segno = 0;
     const f2fs::SegmentCensus census = f2fs::choose_victims(warp, fs.volume, writer, wish, segno);
     if (round.segments == 0) round.pending = census.pending;
@@ -213,7 +214,7 @@ GOFS_NOINLINE GOFS_HD inline CleanRound clean_round(simt::AnyWarp auto warp, Fil
       victim.segno = warp.shfl(segno, lane);
       victim.summary = summary;
       const uint32_t in_use = warp.shfl(valid, lane);
-      if (round.segments == segments_max || round.blocks >= enough) {
+      if (round.segments == segments_max || round.blocks >= enough || round.full) {
         if (warp.thread_rank() == 0) f2fs::spare_victim(writer, victim.segno);
         continue;
       }
@@ -225,7 +226,8 @@ GOFS_NOINLINE GOFS_HD inline CleanRound clean_round(simt::AnyWarp auto warp, Fil
       }
       ++round.segments;
       if (victim.left == 0) round.blocks += format::kBlocksPerSegment - in_use;
-      if (round.error == 0) round.error = victim.error;
+      round.full = victim.error == -ENOSPC;
+      if (round.error == 0 && !round.full) round.error = victim.error;
     }
     warp.sync();
   }
