@@ -51,7 +51,12 @@ struct MountOptions {
   uint64_t lock_timeout_ns = 0;     // until a range lock is given up; 30 s
   uint32_t descriptors = 0;         // files open at once; 4,096
   uint32_t clean_percent = 0;       // of the segments: who writes cleans where fewer are free; 5
-  bool discard = true;              // tell the SSD which segments are free, if it wants to know
+  // What the volume does by itself, from a thread of this process. On a GPU it runs as kernels, so
+  // it waits where kernels of the program leave no room for others.
+  uint64_t checkpoint_period_ns = 0;  // a checkpoint after each, if anything has changed; 0: none
+  uint32_t idle_clean_percent = 0;    // of the segments: where fewer are free, and the SSD had
+                                      // nothing to do for a period (1 s if 0), some are cleaned
+  bool discard = true;                // tell the SSD which segments are free, if it wants to know
 };
 
 /// What collect_garbage() may do.

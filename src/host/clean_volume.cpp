@@ -39,9 +39,11 @@ Expected<CleaningReport> VolumeState::collect_garbage(const CleaningOptions& opt
     }
     if (clean.error < 0) error = clean.error;
     left -= std::min<uint64_t>(left, clean.segments);
-    const bool done = clean.segments == 0;
+    const uint32_t free_before = free_segments();
     if (auto synced = sync(); !synced) return synced.error();
-    if (done) break;
+    // Where there is no room to empty one wholly, another round fares no better.
+    const bool stuck = clean.blocks == 0 && free_segments() <= free_before;
+    if (clean.segments == 0 || stuck) break;
   }
   if (!begin()) return explain(-EIO, spec_.text);
   report.free_segments = clean.free_segments;

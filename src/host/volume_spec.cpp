@@ -128,8 +128,12 @@ std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view
     const auto time_ns = parse_duration_ns(value);
     if (!time_ns || *time_ns == 0) return "wants a time such as 5s or 250ms";
     spec.command_timeout_ns = *time_ns;
+  } else if (name == "checkpoint") {
+    const auto time_ns = parse_duration_ns(value);
+    if (!time_ns || *time_ns == 0) return "wants a time such as 30s or 500ms";
+    spec.checkpoint_period_ns = *time_ns;
   } else {
-    return "is no option (model, queues, depth, lba, media, mdts, cache, timeout)";
+    return "is no option (model, queues, depth, lba, media, mdts, cache, timeout, checkpoint)";
   }
   return {};
 }

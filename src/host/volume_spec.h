@@ -10,7 +10,8 @@
 //   a.img+b.img                          a stripe over several SSDs
 //
 // Options: model=NAME[,SETTING=NUMBER...] (ssd/virtual_ssd.h says which), queues=N, depth=N,
-// lba=512|4096, media=file|hbm, mdts=SIZE, cache=SIZE, timeout=TIME. SIZE takes K, M, G or T
+// lba=512|4096, media=file|hbm, mdts=SIZE, cache=SIZE, timeout=TIME, checkpoint=TIME (from one to
+// the next, where something has changed). SIZE takes K, M, G or T
 // (powers of 1,024), TIME takes s, ms or us (s if it has none).
 //
 // Where a path ends: at a `?`, a `+` or the end. Of several possible places the one counts that
@@ -44,6 +45,7 @@ struct VolumeSpec {
   std::optional<uint64_t> transfer_bytes_max;  // a power of two of at least 4 KiB
   std::optional<uint64_t> cache_bytes;
   std::optional<uint64_t> command_timeout_ns;
+  std::optional<uint64_t> checkpoint_period_ns;
 };
 
 /// The SSDs that `text` names, one or several (a stripe). Errors: EINVAL, with words that name the

@@ -17,6 +17,7 @@
 
 #include "host/backends.h"
 #include "host/messages.h"
+#include "host/upkeep.h"
 
 namespace gofs::host {
 
@@ -263,6 +264,7 @@ Expected<std::unique_ptr<VolumeState>> VolumeState::mount(const std::string& spe
     if (auto result = state->bring_up(kind); !result) return result.error();
     if (kind == MountKind::kVolume && !options.read_only) {
       if (auto result = state->begin_writing(); !result) return result.error();
+      state->begin_upkeep();
     }
     return state;
   } catch (const std::bad_alloc&) {
@@ -306,6 +308,36 @@ Expected<void> VolumeState::begin_writing() {
 
 VolumeState::~VolumeState() { (void)unmount(); }
 
+void VolumeState::begin_upkeep() {
+  constexpr uint64_t kIdlePeriodNs = 1'000'000'000;
+  const uint64_t period_ns = spec_.checkpoint_period_ns.value_or(options_.checkpoint_period_ns);
+  const uint64_t percent = std::min<uint64_t>(options_.idle_clean_percent, 100);
+  if (period_ns == 0 && percent == 0) return;
+  const auto geometry = backend_->memory().read_object(&filesystem()->volume.geometry);
+  upkeep_ = std::make_unique<Upkeep>(*this, period_ns != 0 ? period_ns : kIdlePeriodNs,
+                                     static_cast<uint32_t>(geometry.main_segments * percent / 100));
+}
+
+bool VolumeState::has_changed() const {
+  return read_shared(*backend_, &writer_->writer()->changed) != 0;
+}
+
+uint32_t VolumeState::free_segments() const {
+  return read_shared(*backend_, &writer_->writer()->free_count);
+}
+
+uint64_t VolumeState::commands_issued() const {
+  const nvme::Device& device = *queues_->device();
+  simt::MemorySpace& memory = backend_->memory();
+  const nvme::QueuePair* const queues = memory.read_object(&device.io);
+  const uint32_t count = memory.read_object(&device.io_queue_count);
+  uint64_t commands = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    commands += read_shared(*backend_, &queues[i].next_ticket);
+  }
+  return commands;
+}
+
 Expected<void> VolumeState::sync_media() {
   const std::string problem = media_->sync();
   return problem.empty() ? Expected<void>() : make_error(EIO, spec_.text, problem);
@@ -324,6 +356,7 @@ Expected<void> VolumeState::fsync(int descriptor) {
 }
 
 Expected<void> VolumeState::unmount() {
+  upkeep_.reset();
   if (!up_.exchange(false)) return {};
   Expected<void> result;
   try {

@@ -27,6 +27,8 @@
 
 namespace gofs::host {
 
+class Upkeep;
+
 enum class MountKind {
   kVolume,
   kDeviceOnly,  // the SSD alone, for raw commands
@@ -122,6 +124,13 @@ class VolumeState {
   /// The same, and afterwards calls answer ENODEV. Kernels that use the volume have ended.
   Expected<void> unmount();
 
+  /// Whether an operation has begun since the last checkpoint.
+  bool has_changed() const;
+  /// Segments of the main area that nothing lies in, now.
+  uint32_t free_segments() const;
+  /// Commands that the SSD's I/O queues have been given so far.
+  uint64_t commands_issued() const;
+
   /// An error about `subject` (a path, or what else the message shall begin with), with all that is
   /// known about its cause. `ino` is the inode at fault, if known: of several findings of damage
   /// its own is then told.
@@ -155,6 +164,7 @@ class VolumeState {
   void create_device();
   Expected<void> bring_up(MountKind kind);
   Expected<void> begin_writing();
+  void begin_upkeep();
   Expected<void> sync_media();
 
   std::unique_ptr<CallSlot> take_slot();
@@ -179,7 +189,8 @@ class VolumeState {
   std::unique_ptr<Queues> queues_;
   std::unique_ptr<vfs::FilesystemMemory> filesystem_;
   std::unique_ptr<f2fs::WriterMemory> writer_;
-  std::atomic<bool> up_{false};  // the controller is enabled
+  std::unique_ptr<Upkeep> upkeep_;  // goes before all else is unmounted
+  std::atomic<bool> up_{false};     // the controller is enabled
 
   std::mutex run_mutex_;  // one launch at a time on a GPU
   std::string backend_failure_;

@@ -2,10 +2,12 @@
 //
 // Changing a volume through the host API: what is there after a new mount, what fsck.f2fs thinks of
 // it, and who may mount it meanwhile.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -243,6 +245,65 @@ TEST_F(VolumeWritingTest, collecting_garbage_leaves_files_as_they_are) {
   const int again = volume.open("/large").value();
   EXPECT_EQ(volume.pread(again, found.data(), found.size(), 0).value(), model.size());
   EXPECT_TRUE(found == model);
+}
+
+// Copies of the image are what a power cut would leave.
+class UpkeepTest : public VolumeWritingTest {
+ protected:
+  /// Until what `look` wants to see is in a copy of the image, mounted.
+  template <typename Look>
+  bool comes_to_be(Look look) {
+    for (uint32_t turn = 0; turn < 1000; ++turn) {
+      const image::TemporaryPath cut;
+      const auto copied = image::run_tool("cp " + copy_.path() + " " + cut.path());
+      EXPECT_EQ(copied.exit_code, 0) << copied.output;
+      auto volume = Volume::mount(cut.path(), kReading);
+      if (volume && look(*volume)) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return false;
+  }
+};
+
+TEST_F(UpkeepTest, what_has_changed_is_durable_after_a_while) {
+  MountOptions options = kWriting;
+  options.checkpoint_period_ns = 50'000'000;
+  Volume volume = mount(options);
+  EXPECT_TRUE(volume.mkdir("/new", 0700));
+  EXPECT_TRUE(comes_to_be([](Volume& cut) { return cut.stat("/new").has_value(); }));
+  EXPECT_TRUE(volume.mkdir("/newer", 0700));
+  EXPECT_TRUE(comes_to_be([](Volume& cut) { return cut.stat("/newer").has_value(); }));
+  EXPECT_TRUE(volume.unmount());
+  expect_sound();
+}
+
+TEST_F(UpkeepTest, segments_are_cleaned_while_nothing_happens) {
+  const auto made = image::run_tool("truncate -s 0 " + copy_.path() + " && truncate -s 200M " +
+                                    copy_.path() + " && mkfs.f2fs -q -f " + copy_.path());
+  ASSERT_EQ(made.exit_code, 0) << made.output;
+  MountOptions options = kWriting;
+  uint32_t free_segments = 0;
+  {
+    Volume volume = mount(options);
+    // Blocks of two files in turn, and then one of the two goes: its segments are half empty.
+    const int staying = volume.open("/staying", O_WRONLY | O_CREAT, 0600).value();
+    const int going = volume.open("/going", O_WRONLY | O_CREAT, 0600).value();
+    const std::string bytes(4096, 'a');
+    for (uint64_t offset = 0; offset < uint64_t{5} << 20; offset += bytes.size()) {
+      ASSERT_EQ(error_of(volume.pwrite(staying, bytes.data(), bytes.size(), offset)), 0);
+      ASSERT_EQ(error_of(volume.pwrite(going, bytes.data(), bytes.size(), offset)), 0);
+    }
+    EXPECT_TRUE(volume.close(going));
+    EXPECT_TRUE(volume.unlink("/going"));
+    EXPECT_TRUE(volume.unmount());
+    free_segments = mount(kReading).info().free_segments;
+  }
+  options.checkpoint_period_ns = 50'000'000;
+  options.idle_clean_percent = 100;
+  Volume volume = mount(options);
+  EXPECT_TRUE(comes_to_be([&](Volume& cut) { return cut.info().free_segments > free_segments; }));
+  EXPECT_TRUE(volume.unmount());
+  expect_sound();
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a mounted volume does by itself: a checkpoint from time to time, and cleaning while nothing
+// else happens.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+namespace gofs::host {
+
+class VolumeState;
+
+/// Begins with the object and ends with it, after the step that is under way. It stops by itself
+/// at the first step that fails: then sync() and unmount() fail too, and say why.
+class Upkeep {
+ public:
+  /// Each period (ns, not 0) a checkpoint, if anything has changed since the last one. Where no
+  /// command went to the SSD for a whole period, and fewer than `idle_free_segments` are free, some
+  /// segments are emptied, old ones first.
+  Upkeep(VolumeState& volume, uint64_t period_ns, uint32_t idle_free_segments);
+  ~Upkeep();
+  Upkeep(const Upkeep&) = delete;
+  Upkeep& operator=(const Upkeep&) = delete;
+
+ private:
+  void work();
+  bool step();
+
+  VolumeState& volume_;
+  const uint64_t period_ns_;
+  const uint32_t idle_free_segments_;
+  uint64_t commands_ = 0;  // that the SSD had been given at the end of the last step
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool ending_ = false;
+  std::thread thread_;  // the last: it uses all of the above
+};
+
+}  // namespace gofs::host
