@@ -42,22 +42,37 @@ GOFS_HD inline uint32_t nth_bit(uint32_t word, uint32_t n) {
   return simt::lowest_bit(word);
 }
 
-/// A segment of the log's class with the most room, for want of a free one. One lane.
-GOFS_HD inline uint32_t find_partly_used(const Volume& volume, const Writer& writer, uint32_t log) {
-  uint32_t best = format::kNullSegno;
+/// A segment of the log's class with the most room, for want of a free one; kNullSegno if there is
+/// none. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline uint32_t find_partly_used(simt::AnyWarp auto warp,
+                                                       const Volume& volume, const Writer& writer,
+                                                       uint32_t log) {
+  uint32_t segno = format::kNullSegno;
   uint32_t most = 0;
-  for (uint32_t segno = 0; segno < volume.geometry.main_segments; ++segno) {
-    const SegmentInfo& segment = writer.segments.segments[segno];
+  for (uint32_t i = warp.thread_rank(); i < volume.geometry.main_segments; i += warp.size()) {
+    const SegmentInfo& segment = writer.segments.segments[i];
+    const uint32_t valid = simt::load_relaxed(segment.valid_count);
+    if (valid == 0 || format::kBlocksPerSegment - valid <= most) continue;
     const uint32_t type = simt::load_relaxed(segment.type);
     if (format::is_node_log(type) != format::is_node_log(log)) continue;
-    if (simt::load_relaxed(segment.valid_count) == 0 || is_written_to(writer, segno)) continue;
-    if (is_cleaned(writer, segno)) continue;
+    if (is_written_to(writer, i) || is_cleaned(writer, i)) continue;
     uint32_t room = 0;
-    for (uint32_t i = 0; i < kMapWords; ++i) room += simt::popcount(writable(segment, i));
+    for (uint32_t word = 0; word < kMapWords; ++word) {
+      room += simt::popcount(writable(segment, word));
+    }
     if (room > most) {
       most = room;
-      best = segno;
+      segno = i;
     }
+  }
+  uint32_t best = format::kNullSegno;
+  uint32_t most_of_all = 0;
+  for (uint32_t rank = 0; rank < warp.size(); ++rank) {
+    const uint32_t theirs = warp.shfl(most, rank);
+    const uint32_t found = warp.shfl(segno, rank);
+    if (theirs <= most_of_all) continue;
+    most_of_all = theirs;
+    best = found;
   }
   return best;
 }
@@ -98,24 +113,26 @@ GOFS_NOINLINE GOFS_HD inline int choose_segment(simt::AnyWarp auto warp, Volume&
     next.segno = next.rest.segno;
     if (next.segno != format::kNullSegno) return 0;
   }
-  next.alloc_type = format::kAllocSsr;
-  if (leader) {
-    segno = take_free_segment(volume, writer, log);
-    if (segno != format::kNullSegno) {
-      next.alloc_type = format::kAllocLfs;
-    } else {
-      // Under a lock, which nobody holds for long: two logs must not choose the same.
-      simt::Backoff backoff;
-      while (!simt::try_lock(writer.choice_lock)) backoff.pause();
-      segno = find_partly_used(volume, writer, log);
-      if (segno != format::kNullSegno) simt::store_relaxed(writer.logs[log].segno, segno);
-      simt::unlock(writer.choice_lock);
-    }
-  }
+  if (leader) segno = take_free_segment(volume, writer, log);
   next.segno = warp.shfl(segno, 0);
-  next.alloc_type = warp.shfl(next.alloc_type, 0);
+  if (next.segno != format::kNullSegno) return 0;
+  // Under a lock, which nobody holds for long: two logs must not choose the same.
+  if (leader) {
+    simt::Backoff backoff;
+    while (!simt::try_lock(writer.choice_lock)) backoff.pause();
+  }
   warp.sync();
-  if (next.segno == format::kNullSegno || next.alloc_type == format::kAllocLfs) return 0;
+  next.segno = find_partly_used(warp, volume, writer, log);
+  next.alloc_type = format::kAllocSsr;
+  warp.sync();
+  if (leader) {
+    if (next.segno != format::kNullSegno) {
+      simt::store_relaxed(writer.logs[log].segno, next.segno);
+    }
+    simt::unlock(writer.choice_lock);
+  }
+  warp.sync();
+  if (next.segno == format::kNullSegno) return 0;
   return read_uniform(warp, volume, volume.geometry.summary_block(next.segno),
                       reinterpret_cast<uint8_t*>(&writer.incoming[log]));
 }

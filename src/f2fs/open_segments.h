@@ -127,7 +127,6 @@ GOFS_NOINLINE GOFS_HD inline int close_full(simt::AnyWarp auto warp, Volume& vol
                                            &writer.open_summaries[index]));
   if (error < 0) return error;
   if (warp.thread_rank() == 0) {
-    // First, so that it is always one or the other to who wants to take it over.
     simt::store_relaxed(open.place, kNoOpenPlace);
     forget_open(volume, writer, segno);
   }
