@@ -4,17 +4,16 @@
 // uses now or has used since the last checkpoint, which does not refer to it either: a crash finds
 // what the checkpoint, and fsync after it, left.
 //
-// A log writes a free segment from its beginning to its end (LFS). Only where no segment is free it
-// goes on in the holes of one that is partly used (SSR). When a log leaves a segment, the segment's
-// summary goes to the SSA; until then it is in memory, and in checkpoint packs.
+// File data that is neither hot nor cold goes to open segments (open_segments.h), all else, and
+// what finds no room there, to the six logs. A log writes a free segment from its beginning to its
+// end (LFS); where few are free, it takes over what is left of an open one. Only where there is
+// none it goes on in the holes of one that is partly used (SSR). When a log leaves a segment, the
+// segment's summary goes to the SSA; until then it is in memory, and in checkpoint packs.
 #pragma once
 
-#include "f2fs/writer.h"
+#include "f2fs/open_segments.h"
 
 namespace gofs::f2fs {
-
-/// How long a caller waits for a log, whose holder may be writing a summary.
-inline constexpr uint64_t kLogTimeoutNs = 30'000'000'000;
 
 namespace detail {
 
@@ -43,69 +42,39 @@ GOFS_HD inline uint32_t nth_bit(uint32_t word, uint32_t n) {
   return simt::lowest_bit(word);
 }
 
-/// Free segments that data leaves to checkpoints: one that could not write the nodes and the blocks
-/// of directories that have changed would never come, and without it no block that was given back
-/// could be had again.
-GOFS_HD inline uint32_t segments_for_checkpoint(const Volume& volume) {
-  const uint32_t frames = volume.cache.frame_count();
-  const uint32_t nodes = simt::min(frames, simt::load_relaxed(volume.valid_node_count));
-  // Of directories no more than may be dirty at a time (operation.h).
-  const uint64_t others = simt::load_relaxed(volume.valid_block_count) - nodes;
-  const uint64_t pages = nodes + simt::min<uint64_t>(frames / 3, others);
-  return format::kLogCount - format::kDataLogCount +
-         static_cast<uint32_t>(simt::divide_up(pages, format::kBlocksPerSegment));
-}
-
-/// Takes a free segment for a log; kNullSegno if there is none for it. One lane.
-GOFS_HD inline uint32_t take_free_segment(const Volume& volume, Writer& writer, uint32_t log) {
-  const bool is_data =
-      !format::is_node_log(log) && simt::load_relaxed(writer.writing_directories) == 0;
-  if (is_data && simt::load_relaxed(writer.free_count) <= segments_for_checkpoint(volume)) {
-    return format::kNullSegno;
-  }
-  const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
-  const uint32_t start = simt::load_relaxed(writer.free_hint);
-  for (uint32_t step = 0; step < words; ++step) {
-    const uint32_t index = (start + step) % words;
-    simt::AtomicRef<uint32_t> word(writer.free_map[index]);
-    for (uint32_t seen = word.load(simt::memory_order_relaxed); seen != 0;
-         seen = word.load(simt::memory_order_relaxed)) {
-      const uint32_t bit = simt::lowest_bit(seen);
-      if ((word.fetch_and(~(1u << bit), simt::memory_order_acquire) >> bit & 1u) != 0) {
-        simt::store_relaxed(writer.free_hint, index);
-        simt::add_relaxed(writer.free_count, ~0u);
-        clear_segment_bit(writer.discarded, 32 * index + bit);
-        return 32 * index + bit;
-      }
-    }
-  }
-  return format::kNullSegno;
-}
-
-/// A segment of the log's class with the most room, for want of a free one. One lane.
-GOFS_HD inline uint32_t find_partly_used(const Volume& volume, const Writer& writer, uint32_t log) {
-  uint32_t best = format::kNullSegno;
+/// A segment of the log's class with the most room, for want of a free one; kNullSegno if there is
+/// none. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline uint32_t find_partly_used(simt::AnyWarp auto warp,
+                                                       const Volume& volume, const Writer& writer,
+                                                       uint32_t log) {
+  uint32_t segno = format::kNullSegno;
   uint32_t most = 0;
-  for (uint32_t segno = 0; segno < volume.geometry.main_segments; ++segno) {
-    const SegmentInfo& segment = writer.segments.segments[segno];
+  for (uint32_t i = warp.thread_rank(); i < volume.geometry.main_segments; i += warp.size()) {
+    const SegmentInfo& segment = writer.segments.segments[i];
+    const uint32_t valid = simt::load_relaxed(segment.valid_count);
+    if (valid == 0 || format::kBlocksPerSegment - valid <= most) continue;
     const uint32_t type = simt::load_relaxed(segment.type);
     if (format::is_node_log(type) != format::is_node_log(log)) continue;
-    if (simt::load_relaxed(segment.valid_count) == 0 || is_log_segment(writer, segno)) continue;
-    if (is_cleaned(writer, segno)) continue;
+    if (is_written_to(writer, i) || is_cleaned(writer, i)) continue;
     uint32_t room = 0;
-    for (uint32_t i = 0; i < kMapWords; ++i) room += simt::popcount(writable(segment, i));
+    for (uint32_t word = 0; word < kMapWords; ++word) {
+      room += simt::popcount(writable(segment, word));
+    }
     if (room > most) {
       most = room;
-      best = segno;
+      segno = i;
     }
   }
+  uint32_t best = format::kNullSegno;
+  uint32_t most_of_all = 0;
+  for (uint32_t rank = 0; rank < warp.size(); ++rank) {
+    const uint32_t theirs = warp.shfl(most, rank);
+    const uint32_t found = warp.shfl(segno, rank);
+    if (theirs <= most_of_all) continue;
+    most_of_all = theirs;
+    best = found;
+  }
   return best;
-}
-
-/// Seconds for which the volume has been mounted, in all its mounts: the time of segments' ages.
-GOFS_HD inline uint64_t elapsed_seconds(const Volume& volume, const Writer& writer) {
-  constexpr uint64_t kSecondNs = 1'000'000'000;
-  return volume.elapsed_seconds + (simt::now_ns() - writer.began_ns) / kSecondNs;
 }
 
 /// Sets the age of a segment that a log leaves: what the log found there has the age that it had,
@@ -116,6 +85,56 @@ GOFS_HD inline void set_age(const Volume& volume, Writer& writer, const Log& log
   const uint64_t old = simt::min(log.found, format::kBlocksPerSegment);
   const uint64_t mtime = simt::min(simt::load_relaxed(segment.mtime), now);
   simt::store_relaxed(segment.mtime, now - (now - mtime) * old / format::kBlocksPerSegment);
+}
+
+/// Where a log goes on.
+struct NextSegment {
+  OpenRest rest;        // of an open segment, or its segno is kNullSegno
+  uint32_t segno;       // kNullSegno: nowhere
+  uint32_t alloc_type;  // format::AllocType
+};
+
+/// Chooses a segment for a log, with the summary of what is there in writer.incoming. One that is
+/// partly used is the log's at once, so that nobody else chooses it. Collective, uniform, by who
+/// holds the log. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int choose_segment(simt::AnyWarp auto warp, Volume& volume,
+                                                Writer& writer, uint32_t log, NextSegment& next) {
+  const bool leader = warp.thread_rank() == 0;
+  const bool is_data = !format::is_node_log(log);
+  const uint32_t free = simt::load_relaxed(writer.free_count);
+  const bool shares = log == format::kWarmData && free <= few_segments(volume, writer);
+  uint32_t segno = format::kNullSegno;
+  if (leader && !shares) segno = take_free_segment(volume, writer, log);
+  next = {{format::kNullSegno, 0, 0}, warp.shfl(segno, 0), format::kAllocLfs};
+  if (next.segno != format::kNullSegno) return 0;
+  if (is_data) {
+    const int error = begin_adoption(warp, writer, writer.incoming[log], next.rest);
+    if (error < 0) return error;
+    next.segno = next.rest.segno;
+    if (next.segno != format::kNullSegno) return 0;
+  }
+  if (leader) segno = take_free_segment(volume, writer, log);
+  next.segno = warp.shfl(segno, 0);
+  if (next.segno != format::kNullSegno) return 0;
+  // Under a lock, which nobody holds for long: two logs must not choose the same.
+  if (leader) {
+    simt::Backoff backoff;
+    while (!simt::try_lock(writer.choice_lock)) backoff.pause();
+  }
+  warp.sync();
+  next.segno = find_partly_used(warp, volume, writer, log);
+  next.alloc_type = format::kAllocSsr;
+  warp.sync();
+  if (leader) {
+    if (next.segno != format::kNullSegno) {
+      simt::store_relaxed(writer.logs[log].segno, next.segno);
+    }
+    simt::unlock(writer.choice_lock);
+  }
+  warp.sync();
+  if (next.segno == format::kNullSegno) return 0;
+  return read_uniform(warp, volume, volume.geometry.summary_block(next.segno),
+                      reinterpret_cast<uint8_t*>(&writer.incoming[log]));
 }
 
 /// Leaves the log's segment, which is full, for another one. Collective, uniform; the caller holds
@@ -129,51 +148,34 @@ GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume&
       warp, write_blocks(warp, volume, 1u, volume.geometry.summary_block(mine.segno), &summary));
   if (error < 0) return error;
   const uint32_t full = mine.segno;
-  uint32_t segno = format::kNullSegno;
-  uint32_t alloc_type = format::kAllocLfs;
+  NextSegment next{};
   warp.sync();
-  if (leader) {
-    segno = take_free_segment(volume, writer, log);
-    if (segno == format::kNullSegno) {
-      // Under a lock, which nobody holds for long: two logs must not choose the same.
-      simt::Backoff backoff;
-      while (!simt::try_lock(writer.choice_lock)) backoff.pause();
-      segno = find_partly_used(volume, writer, log);
-      alloc_type = format::kAllocSsr;
-      if (segno != format::kNullSegno) simt::store_relaxed(mine.segno, segno);
-      simt::unlock(writer.choice_lock);
-    }
+  error = choose_segment(warp, volume, writer, log, next);
+  if (error < 0) {
+    if (leader) simt::store_relaxed(mine.segno, full);
+    warp.sync();
+    return error;
   }
-  segno = warp.shfl(segno, 0);
-  alloc_type = warp.shfl(alloc_type, 0);
-  warp.sync();
-  if (segno == format::kNullSegno) return -ENOSPC;
-  format::SummaryBlock& next = writer.incoming[log];
-  if (alloc_type == format::kAllocSsr) {
-    error = read_uniform(warp, volume, volume.geometry.summary_block(segno),
-                         reinterpret_cast<uint8_t*>(&next));
-    if (error < 0) {
-      if (leader) simt::store_relaxed(mine.segno, full);
-      warp.sync();
-      return error;
-    }
-  }
+  if (next.segno == format::kNullSegno) return -ENOSPC;
+  const bool adopted = next.rest.segno != format::kNullSegno;
+  const bool used = adopted || next.alloc_type == format::kAllocSsr;
   for (uint32_t i = warp.thread_rank(); i < format::kBlocksPerSegment; i += warp.size()) {
-    summary.entries[i] = alloc_type == format::kAllocSsr ? next.entries[i] : format::SummaryEntry{};
+    summary.entries[i] = used ? writer.incoming[log].entries[i] : format::SummaryEntry{};
   }
   if (leader) {
-    // `segno` may be the log's own already, which others then know.
+    // It may be the log's own already, which others then know.
     Log left = mine;
     left.segno = full;
     set_age(volume, writer, left);
     mark_dirty(writer.segments, full);
-    SegmentInfo& segment = writer.segments.segments[segno];
+    SegmentInfo& segment = writer.segments.segments[next.segno];
     simt::store_relaxed(segment.type, log);
     mine.found = simt::load_relaxed(segment.valid_count);
-    mine.next = next_writable(segment, 0);
-    mine.alloc_type = alloc_type;
-    simt::store_relaxed(mine.segno, segno);
-    mark_dirty(writer.segments, segno);
+    mine.next = next_writable(segment, adopted ? next.rest.next : 0);
+    mine.alloc_type = next.alloc_type;
+    simt::store_relaxed(mine.segno, next.segno);
+    mark_dirty(writer.segments, next.segno);
+    if (adopted) finish_adoption(volume, writer, next.rest);
   }
   warp.sync();
   return 0;
@@ -225,6 +227,19 @@ GOFS_HD inline void unlock_log(simt::AnyWarp auto warp, Log& log) {
   warp.sync();
   if (warp.thread_rank() == 0) simt::unlock(log.lock);
   warp.sync();
+}
+
+/// Gives back the block of each lane in `lanes`, which nobody has written: it may be had again at
+/// once. Collective.
+GOFS_NOINLINE GOFS_HD inline void give_back_unused(simt::AnyWarp auto warp, Volume& volume,
+                                                   Writer& writer, uint32_t lanes, uint32_t block) {
+  if ((lanes >> warp.thread_rank() & 1u) != 0) {
+    const uint32_t offset = volume.geometry.offset_in_segment(block);
+    SegmentInfo& segment = writer.segments.segments[volume.geometry.segno_of(block)];
+    simt::AtomicRef<uint32_t>(segment.committed[offset / 32])
+        .fetch_and(~(1u << offset % 32), simt::memory_order_relaxed);
+  }
+  free_blocks(warp, volume, writer, lanes, block);
 }
 
 /// As allocate_blocks(), by who holds the log.
@@ -286,15 +301,7 @@ GOFS_NOINLINE GOFS_HD inline int allocate_held(simt::AnyWarp auto warp, Volume& 
     }
   }
   if (error < 0) {
-    const uint32_t taken = lanes & ~left;
-    if ((taken >> rank & 1u) != 0) {
-      // Nobody has written it.
-      const uint32_t offset = volume.geometry.offset_in_segment(block);
-      SegmentInfo& segment = writer.segments.segments[volume.geometry.segno_of(block)];
-      simt::AtomicRef<uint32_t>(segment.committed[offset / 32])
-          .fetch_and(~(1u << offset % 32), simt::memory_order_relaxed);
-    }
-    free_blocks(warp, volume, writer, taken, block);
+    give_back_unused(warp, volume, writer, lanes & ~left, block);
     if (rank == 0) mine.next = simt::min(mine.next, first_here);
   }
   return error;
@@ -302,18 +309,29 @@ GOFS_NOINLINE GOFS_HD inline int allocate_held(simt::AnyWarp auto warp, Volume& 
 
 }  // namespace detail
 
-/// Takes a block for each lane in `lanes` from `log`, in order of rank; `summary` says who will
-/// point to it. Collective. 0 and `block`, or on all lanes a negative errno, with nothing taken:
-/// -ENOSPC, -EBUSY (the log was held for kLogTimeoutNs), what the device says.
+/// Takes a block for each lane in `lanes`, in order of rank, for the contents that `log` is for;
+/// `summary` says who will point to it. Collective. 0 and `block`, or on all lanes a negative
+/// errno, with nothing taken: -ENOSPC, -EBUSY (somebody kept a log for kLogTimeoutNs), what the
+/// device says.
 GOFS_NOINLINE GOFS_HD inline int allocate_blocks(simt::AnyWarp auto warp, Volume& volume,
                                                  Writer& writer, uint32_t lanes, uint32_t log,
                                                  const format::SummaryEntry& summary,
                                                  uint32_t& block) {
-  Log& mine = writer.logs[log];
-  int error = detail::lock_log(warp, mine);
-  if (error < 0) return error;
-  error = detail::allocate_held(warp, volume, writer, lanes, log, summary, block);
-  detail::unlock_log(warp, mine);
+  uint32_t left = lanes;
+  int error = 0;
+  if (log == format::kWarmData) {
+    error = detail::allocate_open(warp, volume, writer, lanes, summary, block, left);
+    if (error == 0 && left == 0) return 0;
+  }
+  if (error == 0) {
+    Log& mine = writer.logs[log];
+    error = detail::lock_log(warp, mine);
+    if (error == 0) {
+      error = detail::allocate_held(warp, volume, writer, left, log, summary, block);
+      detail::unlock_log(warp, mine);
+    }
+  }
+  if (error < 0) detail::give_back_unused(warp, volume, writer, lanes & ~left, block);
   return error;
 }
 

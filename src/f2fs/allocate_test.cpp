@@ -28,6 +28,13 @@ void fill_a_little(image::ImageBuilder& builder) {
   TestImage::must(builder.add_file(builder.root(), file));
 }
 
+/// Without open segments, which open_segments_test.cpp is about.
+WriterOptions only_logs() {
+  WriterOptions options;
+  options.open_segments = 0;
+  return options;
+}
+
 class AllocateTest : public ::testing::TestWithParam<uint32_t> {
  protected:
   AllocateTest() { EXPECT_EQ(writing_.begin().error, 0); }
@@ -96,7 +103,7 @@ class AllocateTest : public ::testing::TestWithParam<uint32_t> {
   }
 
   TestImage image_{fill_a_little};
-  WritingRig writing_{image_, GetParam()};
+  WritingRig writing_{image_, GetParam(), {}, only_logs()};
 };
 
 INSTANTIATE_TEST_SUITE_P(width, AllocateTest, ::testing::Values(1u, 4u));
@@ -193,7 +200,7 @@ TEST_P(AllocateTest, a_log_that_cannot_be_moved_gives_nothing) {
   testing::VolumeRigOptions options;
   options.ssd.fault_capacity = 1;
   TestImage image(fill_a_little);
-  WritingRig writing(image, width(), options);
+  WritingRig writing(image, width(), options, only_logs());
   ASSERT_EQ(writing.begin().error, 0);
   ssd::FaultRule rule;
   rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);

@@ -13,24 +13,32 @@
 
 namespace gofs::f2fs {
 
-/// The log whose segment this is, or kLogCount.
-inline uint32_t log_in(const Writer& writer, uint32_t segno) {
+/// The open segment of processor 0, or of another one.
+inline uint32_t open_segment(const Writer& writer, uint32_t index = 0) {
+  return detail::segment_of_place(writer.open[index].place);
+}
+
+/// The summary of a segment that is written to, or null.
+inline const format::SummaryBlock* summary_in_memory(const Writer& writer, uint32_t segno) {
   for (uint32_t log = 0; log < format::kLogCount; ++log) {
-    if (writer.logs[log].segno == segno) return log;
+    if (writer.logs[log].segno == segno) return &writer.summaries[log];
   }
-  return format::kLogCount;
+  for (uint32_t i = 0; i < writer.open_count; ++i) {
+    if (open_segment(writer, i) == segno) return &writer.open_summaries[i];
+  }
+  return nullptr;
 }
 
 /// Calls `look(warp, lanes, owner)` collectively with the owners of all blocks that are in use in a
-/// segment, of the SSA's summary or, of a log's segment, the one in memory.
+/// segment, of the SSA's summary or, of one that is written to, the one in memory.
 template <typename Look>
 void for_owners(const simt::Warp& warp, WritingRig& writing, uint32_t segno, Look look) {
   SpareBlocks<1> spare{};
   ASSERT_TRUE(take_spares(warp, writing.rig().fs().pool, kFrameTimeoutNs, spare));
   uint8_t* const page = spare.blocks[0];
-  const uint32_t log = log_in(writing.writer(), segno);
-  if (log != format::kLogCount) {
-    if (warp.thread_rank() == 0) std::memcpy(page, &writing.writer().summaries[log], kBlockBytes);
+  const format::SummaryBlock* const newer = summary_in_memory(writing.writer(), segno);
+  if (newer != nullptr) {
+    if (warp.thread_rank() == 0) std::memcpy(page, newer, kBlockBytes);
     warp.sync();
   } else {
     ASSERT_EQ(load_owners(warp, writing.volume(), writing.writer(), segno, page), 0) << segno;

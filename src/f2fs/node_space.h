@@ -21,7 +21,7 @@ GOFS_HD inline bool count_blocks(Volume& volume, uint64_t count) {
     if (seen + count > volume.user_block_count) return false;
   } while (!used.compare_exchange_weak(seen, seen + count, simt::memory_order_relaxed,
                                        simt::memory_order_relaxed));
-  simt::add_relaxed(volume.newly_counted, count);
+  simt::count_relaxed(volume.newly_counted, count);
   return true;
 }
 

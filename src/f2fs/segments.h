@@ -74,15 +74,16 @@ GOFS_HD inline void pack_segment(const SegmentInfo& segment, format::SitEntry& e
 
 }  // namespace detail
 
+GOFS_HD inline bool is_dirty(const SegmentTable& table, uint32_t sit_block) {
+  return (simt::load_relaxed(table.dirty[sit_block / 32]) >> sit_block % 32 & 1u) != 0;
+}
+
 /// Says that a segment's entry is to be written at the next checkpoint. One lane.
 GOFS_HD inline void mark_dirty(const SegmentTable& table, uint32_t segno) {
   const uint32_t index = segno / format::kSitEntriesPerBlock;
+  if (is_dirty(table, index)) return;  // most often: one word is of 1,760 segments
   simt::AtomicRef<uint32_t>(table.dirty[index / 32])
       .fetch_or(1u << index % 32, simt::memory_order_relaxed);
-}
-
-GOFS_HD inline bool is_dirty(const SegmentTable& table, uint32_t sit_block) {
-  return (simt::load_relaxed(table.dirty[sit_block / 32]) >> sit_block % 32 & 1u) != 0;
 }
 
 /// Reads the SIT. Collective; warps 0 to `warp_count` - 1 do it together and then synchronise. The

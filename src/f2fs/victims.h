@@ -61,7 +61,7 @@ GOFS_HD inline uint64_t victim_worth(const SegmentInfo& segment, uint32_t valid,
 GOFS_HD inline bool claim_victim(Writer& writer, uint32_t segno) {
   simt::Backoff backoff;
   while (!simt::try_lock(writer.choice_lock)) backoff.pause();
-  const bool mine = !segment_bit(writer.cleaning.victims, segno) && !is_log_segment(writer, segno);
+  const bool mine = !segment_bit(writer.cleaning.victims, segno) && !is_written_to(writer, segno);
   if (mine) set_segment_bit(writer.cleaning.victims, segno);
   simt::unlock(writer.choice_lock);
   return mine;
@@ -71,7 +71,7 @@ GOFS_HD inline bool claim_victim(Writer& writer, uint32_t segno) {
 GOFS_HD inline bool may_be_victim(const Writer& writer, uint32_t segno, uint32_t valid,
                                   const VictimWish& wish) {
   return valid != 0 && valid <= wish.most_valid && !segment_bit(writer.cleaning.victims, segno) &&
-         !segment_bit(writer.cleaning.stuck, segno) && !is_log_segment(writer, segno);
+         !segment_bit(writer.cleaning.stuck, segno) && !is_written_to(writer, segno);
 }
 
 }  // namespace detail
@@ -103,7 +103,7 @@ GOFS_NOINLINE GOFS_HD inline SegmentCensus choose_victims(simt::AnyWarp auto war
     const SegmentInfo& segment = writer.segments.segments[i];
     const uint32_t valid = simt::load_relaxed(segment.valid_count);
     if (valid == 0 && !detail::segment_bit(writer.free_map, i)) {
-      pending += detail::is_log_segment(writer, i) ? 0 : 1;
+      pending += detail::is_written_to(writer, i) ? 0 : 1;
     }
     if (!detail::may_be_victim(writer, i, valid, wish)) continue;
     const uint64_t worth = detail::victim_worth(segment, valid, wish.policy, now);

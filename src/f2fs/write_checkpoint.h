@@ -124,7 +124,7 @@ GOFS_HD inline void fill_checkpoint(const Volume& volume, const Writer& writer, 
   uint32_t free_segments = 0;
   for (uint32_t segno = 0; segno < volume.geometry.main_segments; ++segno) {
     const bool empty = writer.segments.segments[segno].valid_count == 0;
-    if (empty && !is_log_segment(writer, segno)) ++free_segments;
+    if (empty && !is_current_segment(writer, segno)) ++free_segments;
   }
   checkpoint.free_segment_count = free_segments;
   for (uint32_t log = 0; log < format::kLogCount; ++log) {
@@ -245,6 +245,7 @@ GOFS_NOINLINE GOFS_HD inline int write_all(simt::AnyWarp auto warp, Volume& volu
   if (warp.thread_rank() == 0) simt::store_relaxed(writer.chain.broken, 1u);
   int error = write_dirty_directories(warp, volume, writer);
   if (error == 0) error = write_dirty_nodes(warp, volume, writer);
+  if (error == 0) error = save_open_segments(warp, volume, writer);
   if (error < 0) return error;
   const uint64_t bytes = (1 + uint64_t{volume.geometry.cp_payload}) * kBlockBytes;
   for (uint64_t i = warp.thread_rank(); i < bytes; i += warp.size()) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a volume that is written to has in memory beside what a reader needs: the segment table, the
-// six logs with their summaries, and the checkpoint that is being made. begin_writing() fills it;
-// write_checkpoint.h makes checkpoints from it. Memory is laid out by the host
-// (writer_layout.h) when the volume's size is known, that is after mount().
+// six logs and the open segments with their summaries, and the checkpoint that is being made.
+// begin_writing() fills it; write_checkpoint.h makes checkpoints from it. Memory is laid out by the
+// host (writer_layout.h) when the volume's size is known, that is after mount().
 #pragma once
 
 #include "f2fs/change_pages.h"
@@ -22,6 +22,18 @@ struct alignas(128) Log {
   uint32_t alloc_type;  // format::AllocType
   uint32_t found;       // blocks in use there when the log came
 };
+
+/// A segment that the warps of some processors write from its beginning to its end, without a lock
+/// (open_segments.h).
+struct alignas(128) OpenSegment {
+  uint64_t place;    // segment << 32 | the next block there; at or past its end: full [A1]
+  uint32_t entered;  // blocks of it whose entries stand in the summary [A2]
+  uint32_t saved;    // of them, when the summary was last written to the SSA
+  uint32_t lock;     // of who gives it another segment
+};
+/// The place of one that has no segment.
+inline constexpr uint64_t kNoOpenPlace =
+    uint64_t{format::kNullSegno} << 32 | format::kBlocksPerSegment;
 
 /// Warps that may clean at a time.
 inline constexpr uint32_t kCleaners = 32;
@@ -81,7 +93,11 @@ struct Writer {
   uint32_t free_hint;  // word of free_map where a search begins
   uint32_t free_count;  // bits of free_map
   Log logs[format::kLogCount];
-  uint32_t choice_lock;          // of the choice of a partly used segment
+  OpenSegment* open;  // open_count: processors take turns
+  uint32_t open_count;
+  uint32_t* open_map;                    // a bit for each main segment: it is one of `open`
+  format::SummaryBlock* open_summaries;  // of them
+  uint32_t choice_lock;                  // of the choice of a partly used segment
   uint32_t writing_directories;  // a checkpoint does: what data logs give out now is not for data
   uint32_t next_nid;             // where a search for a free nid begins
   format::SummaryBlock* summaries;  // of the logs' segments
@@ -254,13 +270,6 @@ GOFS_NOINLINE GOFS_HD inline int take_nat_journal(simt::AnyWarp auto warp, Volum
   return error;
 }
 
-GOFS_HD inline bool is_log_segment(const Writer& writer, uint32_t segno) {
-  for (const Log& log : writer.logs) {
-    if (simt::load_relaxed(log.segno) == segno) return true;
-  }
-  return false;
-}
-
 GOFS_HD inline bool segment_bit(const uint32_t* map, uint32_t segno) {
   return (simt::load_relaxed(map[segno / 32]) >> segno % 32 & 1u) != 0;
 }
@@ -272,9 +281,28 @@ GOFS_HD inline void clear_segment_bit(uint32_t* map, uint32_t segno) {
       .fetch_and(~(1u << segno % 32), simt::memory_order_relaxed);
 }
 
+/// Whether a log is in a segment: a checkpoint names it.
+GOFS_HD inline bool is_current_segment(const Writer& writer, uint32_t segno) {
+  for (const Log& log : writer.logs) {
+    if (simt::load_relaxed(log.segno) == segno) return true;
+  }
+  return false;
+}
+
+/// Whether a log is in a segment, or it is open: what it holds is about to become more.
+GOFS_HD inline bool is_written_to(const Writer& writer, uint32_t segno) {
+  return segment_bit(writer.open_map, segno) || is_current_segment(writer, segno);
+}
+
 /// Whether nothing is to be written to the holes of a segment, since it is being emptied.
 GOFS_HD inline bool is_cleaned(const Writer& writer, uint32_t segno) {
   return segment_bit(writer.cleaning.victims, segno) || segment_bit(writer.cleaning.held, segno);
+}
+
+/// Seconds for which the volume has been mounted, in all its mounts: the time of segments' ages.
+GOFS_HD inline uint64_t elapsed_seconds(const Volume& volume, const Writer& writer) {
+  constexpr uint64_t kSecondNs = 1'000'000'000;
+  return volume.elapsed_seconds + (simt::now_ns() - writer.began_ns) / kSecondNs;
 }
 
 /// Fills in which segments are free. Collective; nobody takes any meanwhile.
@@ -299,7 +327,7 @@ GOFS_HD inline void find_free_segments(simt::AnyWarp auto warp, const Volume& vo
       uint32_t committed = 0;
       for (uint32_t i = 0; i < kMapWords; ++i) committed |= segment.committed[i];
       const bool free = segment.valid_count == 0 && committed == 0;
-      const bool taken = is_log_segment(writer, segno) || is_cleaned(writer, segno);
+      const bool taken = is_written_to(writer, segno) || is_cleaned(writer, segno);
       if (free && !taken) bits |= 1u << segno % 32;
     }
     simt::store_relaxed(writer.free_map[word], bits);
@@ -348,6 +376,7 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
       writer.logs[log] = {0, segno, checkpoint.cur_blkoff(log), checkpoint.alloc_type[log],
                           writer.segments.segments[segno].valid_count};
     }
+    for (uint32_t i = 0; i < writer.open_count; ++i) writer.open[i].place = kNoOpenPlace;
     writer.began_ns = simt::now_ns();
     wrong = detail::wrong_log(writer);
   }

@@ -3,18 +3,32 @@
 // Host side: places what a writer needs in a backend's memory, for a volume of known geometry.
 #pragma once
 
+#include <algorithm>
+
 #include "f2fs/gone.h"
 #include "f2fs/xattr_lock.h"
 #include "simt/memory.h"
 
 namespace gofs::f2fs {
 
+/// As many open segments as suit the volume's size.
+inline constexpr uint32_t kOpenByVolume = ~0u;
+
+/// One for each kSegmentsPerOpen of the volume: always one, and not more than there are processors.
+inline uint32_t open_segments_for(const format::Geometry& geometry) {
+  constexpr uint32_t kOpenSegmentsMax = 256;
+  constexpr uint32_t kSegmentsPerOpen = 32;
+  return std::clamp(geometry.main_segments / kSegmentsPerOpen, 1u, kOpenSegmentsMax);
+}
+
 struct WriterOptions {
-  uint32_t free_segments = 0;  // who writes cleans where fewer are free; 0: nobody does
-  bool discard = false;        // segments that become free are given back to the SSD
+  uint32_t free_segments = 0;              // who writes cleans where fewer are free; 0: nobody does
+  bool discard = false;                    // segments that become free are given back to the SSD
+  uint32_t open_segments = kOpenByVolume;  // how many
 };
 
-/// The memory of one writer: about 150 bytes for each main segment, a bit for each nid. Frees it
+/// The memory of one writer: about 150 bytes for each main segment, a block for each open
+/// one, a bit for each nid. Frees it
 /// when it goes; nobody writes to the volume any more.
 class WriterMemory {
  public:
@@ -37,6 +51,11 @@ class WriterMemory {
     writer.discard = options.discard ? 1 : 0;
     writer.summaries = own_.take<format::SummaryBlock>(format::kLogCount);
     writer.incoming = own_.take<format::SummaryBlock>(format::kLogCount);
+    writer.open_count = options.open_segments == kOpenByVolume ? open_segments_for(geometry)
+                                                               : options.open_segments;
+    writer.open = own_.take<OpenSegment>(writer.open_count);
+    writer.open_map = own_.take<uint32_t>(segment_words);
+    writer.open_summaries = own_.take<format::SummaryBlock>(writer.open_count);
     writer.checkpoint = own_.take<uint8_t>((1 + uint64_t{geometry.cp_payload}) * kBlockBytes);
     writer.pages = own_.take<uint8_t>(uint64_t{kWriterPages} * kBlockBytes);
     writer.xattr_locks = own_.take<uint32_t>(kXattrLocks);

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Open segments: where file data goes that is neither hot nor cold. The warps of a processor (a
+// GPU's multiprocessor, a CPU's worker) have one of their own, free when they got it, and take all
+// the blocks that a warp needs with one atomic addition: no lock. So what one warp writes lies in
+// runs, and processors keep out of each other's way. Who finds it full gives it another segment;
+// others of its processor go on in a neighbour's meanwhile.
+//
+// They are an addition to the six logs, which F2FS knows and a checkpoint names. To a checkpoint,
+// an open segment is an ordinary one that is partly used: its summary is in the SSA before the
+// checkpoint refers to its blocks. It stays open afterwards, and is written on behind what the
+// checkpoint has. Where few segments are free, none is opened, and data goes to the log, which
+// takes over what is left of the open ones (allocate.h).
+#pragma once
+
+#include "f2fs/free_segments.h"
+
+namespace gofs::f2fs {
+
+/// How long a caller waits for a log, whose holder may be writing a summary, or for others to enter
+/// what they have taken.
+inline constexpr uint64_t kLogTimeoutNs = 30'000'000'000;
+
+namespace detail {
+
+/// How often a warp looks for blocks in open segments before it goes to the log.
+inline constexpr uint32_t kOpenTries = 8;
+
+GOFS_HD constexpr uint32_t segment_of_place(uint64_t place) {
+  return static_cast<uint32_t>(place >> 32);
+}
+GOFS_HD constexpr uint32_t next_of_place(uint64_t place) { return static_cast<uint32_t>(place); }
+GOFS_HD constexpr bool is_full(uint64_t place) {
+  return next_of_place(place) >= format::kBlocksPerSegment;
+}
+
+/// Says that `count` blocks from `first` on, at least one, hold something. Collective.
+GOFS_HD inline void mark_blocks(simt::AnyWarp auto warp, SegmentInfo& segment, uint32_t first,
+                                uint32_t count) {
+  const uint32_t end = first + count;
+  for (uint32_t i = first / 32 + warp.thread_rank(); 32 * i < end; i += warp.size()) {
+    const uint32_t from = simt::max(first, 32 * i) % 32;
+    const uint32_t here = simt::min(end - 32 * i, 32u);
+    const uint32_t bits = ~0u << from & ~0u >> (32 - here);
+    simt::AtomicRef<uint32_t>(segment.valid[i]).fetch_or(bits, simt::memory_order_relaxed);
+    simt::AtomicRef<uint32_t>(segment.committed[i]).fetch_or(bits, simt::memory_order_relaxed);
+  }
+}
+
+/// Takes blocks for as many of `lanes` as the open segment has, in order of rank: those lanes, with
+/// `block`. Collective.
+GOFS_NOINLINE GOFS_HD inline uint32_t take_open_blocks(simt::AnyWarp auto warp,
+                                                       const Volume& volume, Writer& writer,
+                                                       uint32_t index, uint32_t lanes,
+                                                       const format::SummaryEntry& summary,
+                                                       uint32_t& block) {
+  OpenSegment& open = writer.open[index];
+  const uint32_t rank = warp.thread_rank();
+  const uint32_t wanted = simt::popcount(lanes);
+  uint64_t place = 0;
+  if (rank == 0) {
+    place = simt::load_relaxed(open.place);
+    // Not where it is full, or the count would grow for as long as it stays so. [A1]
+    if (!is_full(place)) {
+      place = simt::AtomicRef<uint64_t>(open.place).fetch_add(wanted, simt::memory_order_acquire);
+    }
+  }
+  place = warp.shfl(place, 0);
+  if (is_full(place)) return 0;
+  warp.sync();  // what the leader acquired, all may write to
+  const uint32_t segno = segment_of_place(place);
+  const uint32_t first = next_of_place(place);
+  const uint32_t count = simt::min(wanted, format::kBlocksPerSegment - first);
+  SegmentInfo& segment = writer.segments.segments[segno];
+  mark_blocks(warp, segment, first, count);
+  const uint32_t number = simt::popcount(lanes & simt::ranks_below(rank));
+  const bool got = (lanes >> rank & 1u) != 0 && number < count;
+  if (got) {
+    writer.open_summaries[index].entries[first + number] = summary;
+    block = volume.geometry.block_of(segno, first + number);
+  }
+  warp.sync();
+  if (rank == 0) {
+    simt::add_relaxed(segment.valid_count, count);
+    mark_dirty(writer.segments, segno);
+    simt::AtomicRef<uint32_t>(open.entered).fetch_add(count, simt::memory_order_release);  // [A2]
+  }
+  return warp.ballot(got);
+}
+
+/// Waits until all `taken` blocks of an open segment, of which nobody takes more, stand in its
+/// summary: no longer than others need for that. Collective, uniform. 0 or -EBUSY.
+GOFS_NOINLINE GOFS_HD inline int wait_for_entries(simt::AnyWarp auto warp, const OpenSegment& open,
+                                                  uint32_t taken) {
+  const simt::Deadline deadline = simt::Deadline::after_ns(kLogTimeoutNs);
+  simt::Backoff backoff;
+  for (;;) {
+    uint32_t all = 0;
+    if (warp.thread_rank() == 0) all = simt::load_acquire(open.entered) == taken ? 1 : 0;  // [A2]
+    if (warp.shfl(all, 0) != 0) break;
+    if (warp.any(deadline.passed())) return -EBUSY;
+    backoff.pause();
+  }
+  warp.sync();
+  return 0;
+}
+
+/// The open segment has become an ordinary one: its summary is in the SSA, or a log's. One lane, by
+/// who has its lock.
+GOFS_HD inline void forget_open(const Volume& volume, Writer& writer, uint32_t segno) {
+  simt::store_relaxed(writer.segments.segments[segno].mtime, elapsed_seconds(volume, writer));
+  mark_dirty(writer.segments, segno);
+  clear_segment_bit(writer.open_map, segno);
+}
+
+/// Makes a full segment an ordinary one. Collective, uniform, by who has the lock. 0 or a negative
+/// errno of the device, and it is open still.
+GOFS_NOINLINE GOFS_HD inline int close_full(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                            uint32_t index) {
+  OpenSegment& open = writer.open[index];
+  const uint32_t segno = segment_of_place(warp.shfl(simt::load_relaxed(open.place), 0));
+  if (segno == format::kNullSegno) return 0;
+  int error = wait_for_entries(warp, open, format::kBlocksPerSegment);
+  if (error < 0) return error;
+  error =
+      simt::first_error(warp, write_blocks(warp, volume, 1u, volume.geometry.summary_block(segno),
+                                           &writer.open_summaries[index]));
+  if (error < 0) return error;
+  if (warp.thread_rank() == 0) {
+    simt::store_relaxed(open.place, kNoOpenPlace);
+    forget_open(volume, writer, segno);
+  }
+  warp.sync();
+  return 0;
+}
+
+/// Opens a free segment in place of one that is full. Collective, uniform, by who has the lock. 0,
+/// -ENOSPC: few are free; or another negative errno.
+GOFS_NOINLINE GOFS_HD inline int open_another(simt::AnyWarp auto warp, Volume& volume,
+                                              Writer& writer, uint32_t index) {
+  const int error = close_full(warp, volume, writer, index);
+  if (error < 0) return error;
+  uint32_t segno = format::kNullSegno;
+  const bool leader = warp.thread_rank() == 0;
+  if (leader && simt::load_relaxed(writer.free_count) > few_segments(volume, writer)) {
+    segno = take_free_segment(volume, writer, format::kWarmData);
+    if (segno != format::kNullSegno) set_segment_bit(writer.open_map, segno);
+  }
+  segno = warp.shfl(segno, 0);
+  if (segno == format::kNullSegno) return -ENOSPC;
+  format::SummaryBlock& summary = writer.open_summaries[index];
+  auto* const words = reinterpret_cast<uint32_t*>(&summary);
+  for (uint32_t i = warp.thread_rank(); i < kBlockBytes / 4; i += warp.size()) words[i] = 0;
+  warp.sync();
+  if (leader) {
+    summary.footer.entry_type = format::kSummaryData;
+    simt::store_relaxed(writer.segments.segments[segno].type, uint32_t{format::kWarmData});
+    OpenSegment& open = writer.open[index];
+    open.saved = 0;
+    simt::store_relaxed(open.entered, 0u);
+    simt::store_release(open.place, uint64_t{segno} << 32);  // [A1]
+  }
+  warp.sync();
+  return 0;
+}
+
+/// What is to be done with an open segment that had too few blocks.
+enum class OpenTurn : uint32_t {
+  kAgain,  // it has changed
+  kOpen,   // the caller has its lock
+  kBusy,   // somebody else has
+  kNone,   // few segments are free
+};
+
+/// One lane.
+GOFS_HD inline OpenTurn turn_at(const Volume& volume, Writer& writer, OpenSegment& open) {
+  const uint64_t place = simt::load_relaxed(open.place);
+  if (!is_full(place)) return OpenTurn::kAgain;
+  if (segment_of_place(place) == format::kNullSegno &&
+      simt::load_relaxed(writer.free_count) <= few_segments(volume, writer)) {
+    return OpenTurn::kNone;
+  }
+  if (!simt::try_lock(open.lock)) return OpenTurn::kBusy;
+  if (is_full(simt::load_relaxed(open.place))) return OpenTurn::kOpen;
+  simt::unlock(open.lock);
+  return OpenTurn::kAgain;
+}
+
+/// Takes a block for each lane of `lanes` from open segments; `left` are those for which there was
+/// none. Collective, uniform. 0 or a negative errno of the device.
+GOFS_NOINLINE GOFS_HD inline int allocate_open(simt::AnyWarp auto warp, Volume& volume,
+                                               Writer& writer, uint32_t lanes,
+                                               const format::SummaryEntry& summary, uint32_t& block,
+                                               uint32_t& left) {
+  left = lanes;
+  if (writer.open_count == 0) return 0;
+  uint32_t index = warp.shfl(simt::processor_id(), 0) % writer.open_count;
+  for (uint32_t tries = 0; tries < kOpenTries; ++tries) {
+    left &= ~take_open_blocks(warp, volume, writer, index, left, summary, block);
+    if (left == 0) return 0;
+    OpenSegment& open = writer.open[index];
+    auto turn = static_cast<uint32_t>(OpenTurn::kAgain);
+    if (warp.thread_rank() == 0) turn = static_cast<uint32_t>(turn_at(volume, writer, open));
+    turn = warp.shfl(turn, 0);
+    if (turn == static_cast<uint32_t>(OpenTurn::kNone)) return 0;
+    if (turn == static_cast<uint32_t>(OpenTurn::kBusy)) index = (index + 1) % writer.open_count;
+    if (turn != static_cast<uint32_t>(OpenTurn::kOpen)) continue;
+    warp.sync();
+    const int error = open_another(warp, volume, writer, index);
+    warp.sync();
+    if (warp.thread_rank() == 0) simt::unlock(open.lock);
+    if (error < 0) return error == -ENOSPC ? 0 : error;
+  }
+  return 0;
+}
+
+/// What a log takes over.
+struct OpenRest {
+  uint32_t segno;  // kNullSegno: there is none
+  uint32_t next;
+  uint32_t index;
+};
+
+/// Takes what is left of an open segment from its owner: nobody gets blocks of it any more until
+/// finish_adoption(). Its summary goes to `summary`. Collective, uniform. 0 or -EBUSY.
+GOFS_NOINLINE GOFS_HD inline int begin_adoption(simt::AnyWarp auto warp, Writer& writer,
+                                                format::SummaryBlock& summary, OpenRest& rest) {
+  uint64_t place = kNoOpenPlace;
+  uint32_t index = 0;
+  if (warp.thread_rank() == 0) {
+    for (; index < writer.open_count; ++index) {
+      OpenSegment& open = writer.open[index];
+      uint64_t seen = simt::load_relaxed(open.place);
+      if (is_full(seen) || !simt::try_lock(open.lock)) continue;
+      simt::AtomicRef<uint64_t> word(open.place);
+      while (!is_full(seen) &&
+             !word.compare_exchange_weak(seen, kNoOpenPlace, simt::memory_order_relaxed,
+                                         simt::memory_order_relaxed)) {
+      }
+      place = seen;
+      if (!is_full(place)) break;
+      simt::unlock(open.lock);
+    }
+  }
+  place = warp.shfl(place, 0);
+  rest.index = warp.shfl(index, 0);
+  rest.next = next_of_place(place);
+  rest.segno = is_full(place) ? uint32_t{format::kNullSegno} : segment_of_place(place);
+  if (rest.segno == format::kNullSegno) return 0;
+  warp.sync();
+  OpenSegment& open = writer.open[rest.index];
+  const int error = wait_for_entries(warp, open, rest.next);
+  if (error < 0) {
+    if (warp.thread_rank() == 0) {
+      simt::store_release(open.place, place);  // [A1]
+      simt::unlock(open.lock);
+    }
+    return error;
+  }
+  const format::SummaryBlock& from = writer.open_summaries[rest.index];
+  for (uint32_t i = warp.thread_rank(); i < format::kBlocksPerSegment; i += warp.size()) {
+    summary.entries[i] = from.entries[i];
+  }
+  warp.sync();
+  return 0;
+}
+
+/// The log is there. One lane.
+GOFS_HD inline void finish_adoption(const Volume& volume, Writer& writer, const OpenRest& rest) {
+  forget_open(volume, writer, rest.segno);
+  simt::unlock(writer.open[rest.index].lock);
+}
+
+/// Brings the SSA up to date with the open segments, for a checkpoint, and makes those that are
+/// full ordinary ones. Collective, uniform, behind the closed gate. 0 or a negative errno of the
+/// device.
+GOFS_NOINLINE GOFS_HD inline int save_open_segments(simt::AnyWarp auto warp, Volume& volume,
+                                                    Writer& writer) {
+  for (uint32_t first = 0; first < writer.open_count; first += warp.size()) {
+    const uint32_t index = first + warp.thread_rank();
+    OpenSegment* const open = index < writer.open_count ? &writer.open[index] : nullptr;
+    const uint64_t place = open != nullptr ? simt::load_relaxed(open->place) : kNoOpenPlace;
+    const uint32_t segno = segment_of_place(place);
+    const uint32_t entered = open != nullptr ? simt::load_relaxed(open->entered) : 0;
+    const bool is_open = segno != format::kNullSegno;
+    const bool changed = is_open && entered != open->saved;
+    const uint32_t lanes = warp.ballot(changed);
+    int error = 0;
+    if (lanes != 0) {
+      const int written =
+          write_blocks(warp, volume, lanes, is_open ? volume.geometry.summary_block(segno) : 0,
+                       is_open ? &writer.open_summaries[index] : nullptr);
+      if (changed) error = written;
+    }
+    if (is_open && error == 0) {
+      open->saved = entered;
+      if (is_full(place)) {
+        simt::store_relaxed(open->place, kNoOpenPlace);
+        forget_open(volume, writer, segno);
+      }
+    }
+    error = simt::first_error(warp, error);
+    if (error < 0) return error;
+  }
+  warp.sync();
+  return 0;
+}
+
+}  // namespace detail
+
+}  // namespace gofs::f2fs

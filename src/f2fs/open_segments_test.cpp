@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Open segments: processors take blocks of their own without getting in each other's way, also
+// while checkpoints are made; summaries are in the SSA before a checkpoint refers to what they are
+// about; and a volume that gets full is used to its last block, however many segments had been
+// open.
+#include "f2fs/open_segments.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "f2fs/victims.h"
+#include "f2fs/writing_for_test.hpp"
+
+namespace gofs::f2fs {
+namespace {
+
+using gofs::testing::run_alone;
+using gofs::testing::run_crowd;
+using gofs::testing::TestImage;
+using gofs::testing::VolumeRigOptions;
+
+constexpr uint32_t kOpenForTest = 3;
+constexpr uint64_t kOpenVolumeBytes = uint64_t{128} << 20;
+
+void fill_one_file(image::ImageBuilder& builder) {
+  image::FileSpec file;
+  file.name = "file";
+  file.size_bytes = 3'000'000;
+  file.content = image::pattern_content(1);
+  TestImage::must(builder.add_file(builder.root(), file));
+}
+
+WriterOptions open_segments(uint32_t count) {
+  WriterOptions options;
+  options.open_segments = count;
+  return options;
+}
+
+VolumeRigOptions with_a_fault() {
+  VolumeRigOptions options;
+  options.ssd.fault_capacity = 1;
+  return options;
+}
+
+/// A block, and what its summary is to say.
+struct TakenBlock {
+  uint32_t block;
+  uint32_t nid;
+  uint16_t slot;
+};
+
+class OpenSegmentsTest : public ::testing::TestWithParam<uint32_t> {
+ protected:
+  OpenSegmentsTest() { EXPECT_EQ(writing_.begin().error, 0); }
+  uint32_t width() const { return GetParam(); }
+  Volume& volume() { return writing_.volume(); }
+  Writer& writer() { return writing_.writer(); }
+  SegmentInfo& segment_of(uint32_t block) {
+    return writer().segments.segments[volume().geometry.segno_of(block)];
+  }
+  uint64_t valid_blocks() {
+    uint64_t sum = 0;
+    for (uint32_t segno = 0; segno < volume().geometry.main_segments; ++segno) {
+      const SegmentInfo& segment = writer().segments.segments[segno];
+      uint32_t bits = 0;
+      for (const uint32_t word : segment.valid) bits += simt::popcount(word);
+      EXPECT_EQ(bits, segment.valid_count) << segno;
+      sum += bits;
+    }
+    return sum;
+  }
+  uint32_t open_at(uint32_t index) { return detail::segment_of_place(writer().open[index].place); }
+
+  /// Takes blocks as `warps` warps on as many processors, `calls` times or until there are none.
+  /// Each warp's are in the order in which it got them.
+  std::vector<std::vector<TakenBlock>> take(uint32_t warps, uint32_t calls, int* error = nullptr) {
+    std::vector<std::vector<std::vector<TakenBlock>>> taken(
+        warps, std::vector<std::vector<TakenBlock>>(width()));
+    std::atomic<int> failed{0};
+    run_crowd({warps, width()}, [&](const simt::Warp& warp, uint32_t index) {
+      for (uint32_t call = 0; call < calls; ++call) {
+        GatePass pass{};
+        ASSERT_EQ(enter_gate(warp, writer().gate, pass), 0);
+        const uint32_t nid = 1000 + index;
+        format::SummaryEntry summary{};
+        summary.nid = nid;
+        summary.ofs_in_node = static_cast<uint16_t>(call % 900);
+        uint32_t block = 0;
+        const int result = allocate_blocks(warp, volume(), writer(), warp.ballot(true),
+                                           format::kWarmData, summary, block);
+        leave_gate(warp, writer().gate, pass);
+        if (result < 0) {
+          failed = result;
+          break;
+        }
+        taken[index][warp.thread_rank()].push_back({block, nid, static_cast<uint16_t>(call % 900)});
+      }
+    });
+    if (error != nullptr) *error = failed;
+    EXPECT_TRUE(error != nullptr || failed == 0);
+    std::vector<std::vector<TakenBlock>> of_warps(warps);
+    for (uint32_t i = 0; i < warps; ++i) {
+      for (size_t call = 0; call < taken[i][0].size(); ++call) {
+        for (const auto& lane : taken[i]) of_warps[i].push_back(lane.at(call));
+      }
+    }
+    return of_warps;
+  }
+  static std::vector<TakenBlock> all_of(const std::vector<std::vector<TakenBlock>>& of_warps) {
+    std::vector<TakenBlock> all;
+    for (const auto& blocks : of_warps) all.insert(all.end(), blocks.begin(), blocks.end());
+    return all;
+  }
+  void expect_unique(const std::vector<TakenBlock>& blocks) {
+    std::set<uint32_t> seen;
+    for (const TakenBlock& taken : blocks) EXPECT_TRUE(seen.insert(taken.block).second);
+  }
+  static uint32_t breaks_in(const std::vector<TakenBlock>& blocks) {
+    uint32_t breaks = 0;
+    for (size_t i = 1; i < blocks.size(); ++i) breaks += blocks[i].block != blocks[i - 1].block + 1;
+    return breaks;
+  }
+  /// What the SSA on the disk says of blocks, where it is that of no log.
+  void expect_in_ssa(const std::vector<TakenBlock>& blocks) {
+    for (const TakenBlock& taken : blocks) {
+      const uint32_t segno = volume().geometry.segno_of(taken.block);
+      if (detail::is_current_segment(writer(), segno)) continue;
+      const auto& summary = *reinterpret_cast<const format::SummaryBlock*>(
+          image_.block(volume().geometry.summary_block(segno)));
+      const format::SummaryEntry& entry =
+          summary.entries[volume().geometry.offset_in_segment(taken.block)];
+      ASSERT_EQ(uint32_t{entry.nid}, taken.nid) << taken.block;
+      ASSERT_EQ(uint32_t{entry.ofs_in_node}, taken.slot) << taken.block;
+      ASSERT_EQ(summary.footer.entry_type, format::kSummaryData);
+    }
+  }
+  void release(const std::vector<TakenBlock>& blocks) {
+    run_alone(1, [&](const simt::Warp& warp) {
+      for (const TakenBlock& taken : blocks) {
+        free_blocks(warp, volume(), writer(), 1u, taken.block);
+      }
+    });
+  }
+  void expect_nothing_left() {
+    ASSERT_EQ(writing_.checkpoint(true), 0);
+    EXPECT_TRUE(fsck_likes(image_));
+  }
+
+  TestImage image_{fill_one_file, 0, kOpenVolumeBytes};
+  WritingRig writing_{image_, GetParam(), with_a_fault(), open_segments(kOpenForTest)};
+};
+GOFS_AT_BOTH_WIDTHS(OpenSegmentsTest);
+
+TEST_P(OpenSegmentsTest, each_processor_writes_runs_of_its_own) {
+  const uint64_t before = valid_blocks();
+  const auto of_warps = take(kOpenForTest, 1200 / width());
+  const std::vector<TakenBlock> all = all_of(of_warps);
+  expect_unique(all);
+  EXPECT_EQ(valid_blocks(), before + all.size());
+  for (const auto& blocks : of_warps) {
+    EXPECT_LE(breaks_in(blocks), 1200 / format::kBlocksPerSegment) << "one for each segment";
+    for (const TakenBlock& taken : blocks) {
+      const SegmentInfo& segment = segment_of(taken.block);
+      EXPECT_EQ(segment.type, uint32_t{format::kWarmData});
+      const uint32_t offset = volume().geometry.offset_in_segment(taken.block);
+      EXPECT_TRUE((segment.valid[offset / 32] >> offset % 32 & 1u) != 0);
+      EXPECT_TRUE((segment.committed[offset / 32] >> offset % 32 & 1u) != 0);
+    }
+  }
+  release(all);
+  expect_nothing_left();
+}
+
+TEST_P(OpenSegmentsTest, many_warps_share_and_checkpoints_come_in_between) {
+  const uint64_t before = valid_blocks();
+  std::mutex mutex;
+  std::vector<TakenBlock> all;
+  const uint32_t warps = width() == 1 ? 10 : 4;
+  run_crowd({warps + 1, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    if (index == warps) {
+      for (uint32_t i = 0; i < 5; ++i) {
+        EXPECT_EQ(write_checkpoint(warp, volume(), writer(), false), 0);
+      }
+      return;
+    }
+    for (uint32_t turn = 0; turn < 800 / width(); ++turn) {
+      GatePass pass{};
+      ASSERT_EQ(enter_gate(warp, writer().gate, pass), 0);
+      // Not always all lanes.
+      const uint32_t lanes = warp.ballot((warp.thread_rank() + turn) % 3 != 0 || warp.size() == 1);
+      format::SummaryEntry summary{};
+      summary.nid = 1000 + index;
+      summary.ofs_in_node = static_cast<uint16_t>(turn);
+      uint32_t block = 0;
+      EXPECT_EQ(allocate_blocks(warp, volume(), writer(), lanes, format::kWarmData, summary, block),
+                0);
+      // Some are given back at once.
+      const uint32_t back = warp.ballot(turn % 5 == 0) & lanes;
+      if (back != 0) free_blocks(warp, volume(), writer(), back, block);
+      leave_gate(warp, writer().gate, pass);
+      if (((lanes & ~back) >> warp.thread_rank() & 1u) != 0) {
+        const std::lock_guard lock(mutex);
+        all.push_back({block, 1000 + index, static_cast<uint16_t>(turn)});
+      }
+    }
+  });
+  expect_unique(all);
+  EXPECT_EQ(valid_blocks(), before + all.size());
+  ASSERT_EQ(writing_.checkpoint(false), 0);
+  expect_in_ssa(all);
+  release(all);
+  expect_nothing_left();
+}
+
+TEST_P(OpenSegmentsTest, a_segment_stays_open_over_a_checkpoint_which_has_its_summary) {
+  std::vector<TakenBlock> first = all_of(take(kOpenForTest, 10));
+  const std::vector<uint32_t> open = {open_at(0), open_at(1), open_at(2)};
+  ASSERT_EQ(writing_.checkpoint(false), 0);
+  expect_in_ssa(first);
+  for (const uint32_t segno : open) {
+    EXPECT_EQ(writer().segments.segments[segno].valid_count, 10 * width());
+    EXPECT_FALSE(detail::segment_bit(writer().free_map, segno));
+  }
+  const auto second = take(kOpenForTest, 10);
+  for (uint32_t i = 0; i < kOpenForTest; ++i) {
+    EXPECT_EQ(open_at(i), open[i]);
+    EXPECT_EQ(second[i][0].block, volume().geometry.block_of(open[i], 10 * width()));
+  }
+  const std::vector<TakenBlock> more = all_of(second);
+  ASSERT_EQ(writing_.checkpoint(false), 0);
+  expect_in_ssa(first);
+  expect_in_ssa(more);
+  release(first);
+  release(more);
+  expect_nothing_left();
+}
+
+TEST_P(OpenSegmentsTest, an_open_segment_is_nobody_elses_also_when_it_is_empty) {
+  std::vector<TakenBlock> all = all_of(take(kOpenForTest, 10));
+  release(all_of(take(1, 10)));
+  release(all);
+  all.clear();
+  const std::vector<uint32_t> open = {open_at(0), open_at(1), open_at(2)};
+  ASSERT_EQ(writing_.checkpoint(false), 0);
+  const std::vector<TakenBlock> some = all_of(take(2, 1));
+  const auto is_open = [&](uint32_t segno) {
+    return std::find(open.begin(), open.end(), segno) != open.end();
+  };
+  run_alone(width(), [&](const simt::Warp& warp) {
+    // No victim of who cleans.
+    for (uint32_t lanes = 1; lanes != 0;) {
+      uint32_t segno = 0;
+      const VictimWish wish{VictimPolicy::kGreedy, format::kBlocksPerSegment - 1};
+      lanes = choose_victims(warp, volume(), writer(), wish, segno).lanes;
+      EXPECT_FALSE((lanes >> warp.thread_rank() & 1u) != 0 && is_open(segno)) << segno;
+    }
+    // And not the place where another log goes, free or partly used.
+    for (uint32_t log : {format::kHotData, format::kColdData, format::kWarmNode}) {
+      for (uint32_t call = 0; call < 2 * format::kBlocksPerSegment / warp.size(); ++call) {
+        uint32_t block = 0;
+        ASSERT_EQ(allocate_blocks(warp, volume(), writer(), warp.ballot(true), log,
+                                  format::SummaryEntry{}, block),
+                  0);
+        ASSERT_FALSE(is_open(volume().geometry.segno_of(block)));
+        free_blocks(warp, volume(), writer(), warp.ballot(true), block);
+      }
+    }
+  });
+  const std::vector<TakenBlock> more = all_of(take(1, 1));
+  EXPECT_EQ(volume().geometry.segno_of(more[0].block), open[0]);
+  release(some);
+  release(more);
+  expect_nothing_left();
+}
+
+TEST_P(OpenSegmentsTest, a_full_volume_gives_all_it_has) {
+  const uint64_t before = valid_blocks();
+  std::vector<TakenBlock> all = all_of(take(kOpenForTest, 20));
+  int error = 0;
+  // Processors that have no segment of their own, too.
+  for (const uint32_t warps : {kOpenForTest + 2, 1u}) {
+    const std::vector<TakenBlock> more = all_of(take(warps, ~0u, &error));
+    EXPECT_EQ(error, -ENOSPC);
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  expect_unique(all);
+  EXPECT_EQ(valid_blocks(), before + all.size());
+  for (uint32_t i = 0; i < kOpenForTest; ++i) {
+    EXPECT_TRUE(detail::is_full(writer().open[i].place)) << i;
+  }
+  // But for the other logs' segments, what checkpoints may need, and blocks that a call could not
+  // have, all.
+  const uint64_t size = uint64_t{volume().geometry.main_segments} * format::kBlocksPerSegment;
+  const uint64_t kept = format::kLogCount + detail::segments_for_checkpoint(volume());
+  EXPECT_GT(valid_blocks(), size - kept * format::kBlocksPerSegment);
+  // Holes are used after a checkpoint.
+  std::vector<TakenBlock> holes;
+  for (size_t i = 0; i < all.size(); i += 3) holes.push_back(all[i]);
+  release(holes);
+  ASSERT_EQ(writing_.checkpoint(false), 0);
+  const std::vector<TakenBlock> again = all_of(take(2, ~0u, &error));
+  EXPECT_GE(again.size() + width() * format::kLogCount, holes.size() / 2);
+  std::set<uint32_t> mine;
+  for (const TakenBlock& taken : all) mine.insert(taken.block);
+  for (const TakenBlock& hole : holes) mine.erase(hole.block);
+  for (const TakenBlock& taken : again) EXPECT_TRUE(mine.insert(taken.block).second);
+  std::vector<TakenBlock> left;
+  for (const uint32_t block : mine) left.push_back({block, 0, 0});
+  release(left);
+  expect_nothing_left();
+}
+
+TEST_P(OpenSegmentsTest, where_few_are_free_the_log_goes_on_behind_what_another_has_written) {
+  std::vector<TakenBlock> all = all_of(take(kOpenForTest, 20));
+  const std::vector<uint32_t> open = {open_at(0), open_at(1), open_at(2)};
+  const uint32_t free = writer().free_count;
+  writer().free_count = detail::few_segments(volume(), writer());
+  // A processor that shares the first one: to its end, the log's rest, and then the second one's.
+  const uint32_t log_left = format::kBlocksPerSegment - writer().logs[format::kWarmData].next;
+  const uint32_t calls = (format::kBlocksPerSegment - 20 * width() + log_left) / width() + 2;
+  const std::vector<TakenBlock> more = all_of(take(1, calls));
+  writer().free_count = free;
+  all.insert(all.end(), more.begin(), more.end());
+  EXPECT_EQ(open_at(1), uint32_t{format::kNullSegno});
+  EXPECT_EQ(writer().logs[format::kWarmData].segno, open[1]);
+  EXPECT_EQ(writer().logs[format::kWarmData].alloc_type, uint32_t{format::kAllocLfs});
+  EXPECT_EQ(volume().geometry.segno_of(more.back().block), open[1]);
+  EXPECT_FALSE(detail::segment_bit(writer().open_map, open[1]));
+  EXPECT_EQ(open_at(2), open[2]);
+  expect_unique(all);
+  // The log has the summary of all of it.
+  const format::SummaryBlock& summary = writer().summaries[format::kWarmData];
+  for (const TakenBlock& taken : all) {
+    if (volume().geometry.segno_of(taken.block) != open[1]) continue;
+    const format::SummaryEntry& entry =
+        summary.entries[volume().geometry.offset_in_segment(taken.block)];
+    EXPECT_EQ(uint32_t{entry.nid}, taken.nid);
+  }
+  release(all);
+  expect_nothing_left();
+}
+
+TEST_P(OpenSegmentsTest, one_whose_summary_cannot_be_written_gives_nothing) {
+  const uint64_t before = valid_blocks();
+  std::vector<TakenBlock> all = all_of(take(1, (format::kBlocksPerSegment - 2) / width()));
+  uint32_t odd = 0;
+  run_alone(1, [&](const simt::Warp& warp) {
+    format::SummaryEntry summary{};
+    summary.nid = 1000;
+    EXPECT_EQ(allocate_blocks(warp, volume(), writer(), 1u, format::kWarmData, summary, odd), 0);
+  });
+  all.push_back({odd, 1000, 0});
+  ssd::FaultRule rule;
+  rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);
+  rule.status = format::nvme::kWriteFault;
+  writing_.rig().add_fault(rule);
+  int error = 0;
+  const std::vector<TakenBlock> rest = all_of(take(1, 10, &error));
+  EXPECT_EQ(error, -EIO);
+  // All that a call wants, or nothing: three blocks are not given to four lanes.
+  EXPECT_EQ(rest.size(), width() == 1 ? 1u : 0u);
+  all.insert(all.end(), rest.begin(), rest.end());
+  EXPECT_EQ(valid_blocks(), before + all.size());
+  EXPECT_EQ(writing_.checkpoint(false), -EIO);
+  writing_.rig().clear_faults();
+  const std::vector<TakenBlock> more = all_of(take(1, 10));
+  EXPECT_NE(volume().geometry.segno_of(more[0].block), volume().geometry.segno_of(all[0].block));
+  all.insert(all.end(), more.begin(), more.end());
+  ASSERT_EQ(writing_.checkpoint(false), 0);
+  expect_in_ssa(all);
+  release(all);
+  expect_nothing_left();
+}
+
+TEST(OpenSegments, there_is_one_for_each_part_of_the_volume) {
+  format::Geometry geometry{};
+  geometry.main_segments = 24;
+  EXPECT_EQ(open_segments_for(geometry), 1u);
+  geometry.main_segments = 1000;
+  EXPECT_EQ(open_segments_for(geometry), 31u);
+  geometry.main_segments = 500'000;
+  EXPECT_EQ(open_segments_for(geometry), 256u);
+}
+
+}  // namespace
+}  // namespace gofs::f2fs
