@@ -302,12 +302,14 @@ GOFS_NOINLINE GOFS_HD inline int add_to_new_blocks(simt::AnyWarp auto warp, Volu
 }  // namespace detail
 
 /// Adds the entry of each lane in `lanes`, in up to pages_to_add_entries() pages. `directory` is
-/// brought up to date. Collective. Per lane 0 or a negative errno, without an entry: -EEXIST;
-/// -EAGAIN (it takes more than how.levels_max levels); -ENOSPC (of the volume, or no hash level is
-/// left), -EFBIG, -EBUSY, -EUCLEAN, what the device says.
+/// brought up to date. Room is looked for unless the lanes have found some, all of them.
+/// Collective. Per lane 0 or a negative errno, without an entry: -EEXIST; -EAGAIN (it takes more
+/// than how.levels_max levels); -ENOSPC (of the volume, or no hash level is left), -EFBIG, -EBUSY,
+/// -EUCLEAN, what the device says.
 GOFS_NOINLINE GOFS_HD inline int add_entries(simt::AnyWarp auto warp, Volume& volume,
                                              Writer& writer, Inode& directory, uint32_t lanes,
-                                             const NewEntry& mine, Adding& how) {
+                                             const NewEntry& mine, Adding& how,
+                                             DirectoryRoom room = {}) {
   const uint32_t rank = warp.thread_rank();
   int result = 0;
   bool wanted = (lanes >> rank & 1u) != 0;
@@ -326,13 +328,14 @@ GOFS_NOINLINE GOFS_HD inline int add_entries(simt::AnyWarp auto warp, Volume& vo
       }
       continue;
     }
-    DirectoryRoom room{};
-    const int found = find_rooms(warp, volume, directory, left, mine, how.levels_max, room);
-    if (wanted && found < 0) {
-      result = found;
-      wanted = false;
+    if (!first || !room.found) {
+      const int found = find_rooms(warp, volume, directory, left, mine, how.levels_max, room);
+      if (wanted && found < 0) {
+        result = found;
+        wanted = false;
+      }
+      if (!warp.any(wanted)) return result;
     }
-    if (!warp.any(wanted)) return result;
     const bool filling = wanted && !room.is_hole;
     const bool deeper = warp.any(filling && room.level >= directory.dir_depth);
     error = detail::note_adding(warp, volume, directory, deeper, how);
@@ -356,14 +359,16 @@ GOFS_NOINLINE GOFS_HD inline int add_entries(simt::AnyWarp auto warp, Volume& vo
 }
 
 /// Adds one entry, by who has the directory for himself. Changes up to pages_to_add_entry() pages.
-/// Collective, uniform. 0 or a negative errno, with all names as they were: as add_entries().
+/// Where find_free_name() has found room it goes there. Collective, uniform. 0 or a negative errno,
+/// with all names as they were: as add_entries().
 GOFS_NOINLINE GOFS_HD inline int add_entry(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                                            Inode& directory, const EntryName& name,
-                                           const DirectoryEntry& entry, const TimeStamp& now) {
+                                           const DirectoryEntry& entry, const TimeStamp& now,
+                                           const DirectoryRoom& room = {}) {
   GOFS_ASSERT(name.length != 0 && name.length <= format::kNameBytesMax);
   const NewEntry mine{name, format::name_hash(name.bytes, name.length), entry};
   Adding how{now, levels_to_add(directory), nullptr, false};
-  const int error = add_entries(warp, volume, writer, directory, 1u, mine, how);
+  const int error = add_entries(warp, volume, writer, directory, 1u, mine, how, room);
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }
 

@@ -19,6 +19,7 @@ struct NewEntry {
 
 /// Room for an entry.
 struct DirectoryRoom {
+  bool found;      // or it is still to be looked for
   uint64_t index;  // block of the directory
   uint32_t level;
   bool is_hole;  // the block is to be made
@@ -155,11 +156,30 @@ GOFS_NOINLINE GOFS_HD inline int find_rooms(simt::AnyWarp auto warp, Volume& vol
       result = error;
       settled = true;
     } else if (roomy != 0 && !settled && result != 0) {
-      room = {index, level, (holes >> helper & 1u) != 0};
+      room = {true, index, level, (holes >> helper & 1u) != 0};
       result = 0;
     }
   }
   return wanted ? result : 0;
+}
+
+/// Whether a name can be made in `directory`, which is the caller's alone but for readers, and
+/// where, if it needs to be looked for. Collective, uniform. 0, -EEXIST, or another negative errno
+/// as find_rooms() without regard to room.
+GOFS_NOINLINE GOFS_HD inline int find_free_name(simt::AnyWarp auto warp, Volume& volume,
+                                                const Inode& directory, const EntryName& name,
+                                                DirectoryRoom& room) {
+  room = {};
+  if (directory.has_inline_dentries()) {
+    DirectoryEntry entry{};
+    const int error = find_entry(warp, volume, directory, name.bytes, name.length, entry);
+    return error == 0 ? -EEXIST : error == -ENOENT ? 0 : error;
+  }
+  const NewEntry mine{name, format::name_hash(name.bytes, name.length), {}};
+  int error = find_rooms(warp, volume, directory, 1u, mine, format::kDirDepthMax, room);
+  error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+  room.found = warp.shfl(room.found ? 1u : 0u, 0) != 0 && error == 0;
+  return error == -ENOSPC ? 0 : error;
 }
 
 }  // namespace gofs::f2fs

@@ -160,9 +160,10 @@ GOFS_NOINLINE GOFS_HD inline void create_one_by_one(simt::AnyWarp auto warp, Fil
       if (now < 0) return now;
       f2fs::Inode directory{};
       now = load_uniform(warp, fs, batch.directory_ino, directory);
-      if (now == 0) now = find_free_name(warp, fs, directory, name);
+      f2fs::DirectoryRoom room{};
+      if (now == 0) now = f2fs::find_free_name(warp, fs.volume, directory, name, room);
       if (now == 0) {
-        now = make_and_enter(warp, fs, directory, name, {mode, {}, nullptr, 0}, ino);
+        now = make_and_enter(warp, fs, directory, name, room, {mode, {}, nullptr, 0}, ino);
       }
       if (now == 0) now = load_uniform(warp, fs, ino, made);
       f2fs::unlock_growth(warp, &batch.growth);
