@@ -43,26 +43,8 @@ GOFS_HD inline uint32_t candidate_count(uint32_t levels) {
   return levels <= kNarrow ? 2 * levels : 2 * kNarrow + 4 * (levels - kNarrow);
 }
 
-/// Whether an area has an entry of that name. One lane.
-GOFS_HD inline bool has_entry(const DentryView& view, const NewEntry& sought) {
-  const uint32_t length = sought.name.length;
-  for (uint32_t first = 0; first < view.area.slot_count; first += 32) {
-    const uint32_t rest = view.area.slot_count - first;
-    uint32_t used = used_slots(view, first / 32) & (rest < 32 ? (1u << rest) - 1 : ~0u);
-    for (; used != 0; used &= used - 1) {
-      const uint32_t slot = first + simt::lowest_bit(used);
-      const format::Dentry& dentry = view.dentry(slot);
-      if (dentry.hash_code != sought.hash || dentry.name_len != length ||
-          !view.area.name_fits(slot, length)) {
-        continue;
-      }
-      const char* const theirs = view.name(slot);
-      uint32_t same = 0;
-      while (same < length && theirs[same] == sought.name.bytes[same]) ++same;
-      if (same == length) return true;
-    }
-  }
-  return false;
+GOFS_HD inline SoughtName sought_name(const NewEntry& entry) {
+  return {entry.name.bytes, entry.name.length, entry.hash};
 }
 
 /// What a lane finds in one block.
@@ -91,7 +73,7 @@ GOFS_NOINLINE GOFS_HD inline Candidate look_at_candidates(simt::AnyWarp auto war
   const int read = with_directory_blocks(
       warp, volume, warp.ballot(exists), directory, found.index, span, [&](const uint8_t* page) {
         const DentryView view = block_view(page);
-        found.has_name = has_entry(view, sought);
+        found.has_name = has_entry(view, sought_name(sought));
         found.has_room = !found.has_name &&
                          find_free_slots(view, format::name_slots(sought.name.length)) != kNoSlot;
       });

@@ -20,7 +20,7 @@ GOFS_NOINLINE GOFS_HD inline int add_inline_entries(simt::AnyWarp auto warp, Vol
   const int error =
       change_nodes(warp, volume, lanes, directory.ino, directory.ino, [&](format::NodeBlock& node) {
         const DentryView view = inline_view(node, directory);
-        if (has_entry(view, mine)) {
+        if (has_entry(view, sought_name(mine))) {
           result = -EEXIST;
           return;
         }

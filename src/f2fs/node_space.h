@@ -28,12 +28,12 @@ GOFS_HD inline bool count_blocks(Volume& volume, uint64_t count) {
 /// Free places of block `index` of the NAT for the lanes that are `wanted`, one each, for nodes of
 /// the file `ino` (0: of their own). True, and `nid`, on those that get one. Collective, with the
 /// page for the warp alone.
-GOFS_HD inline bool claim_nids(simt::AnyWarp auto warp, const Volume& volume, Writer& writer,
+GOFS_HD inline bool claim_nids(simt::AnyWarp auto warp, const Volume& volume, NidCursor& cursor,
                                format::NatBlock& nat, uint32_t index, uint32_t ino, bool wanted,
                                uint32_t& nid) {
   const uint32_t rank = warp.thread_rank();
   const uint32_t first = index * format::kNatEntriesPerBlock;
-  const uint32_t hint = warp.shfl(simt::load_relaxed(writer.next_nid), 0);
+  const uint32_t hint = warp.shfl(simt::load_relaxed(cursor.next), 0);
   const uint32_t wanting = warp.ballot(wanted);
   const uint32_t number = simt::popcount(wanting & simt::ranks_below(rank));
   const uint32_t count = simt::popcount(wanting);
@@ -45,16 +45,16 @@ GOFS_HD inline bool claim_nids(simt::AnyWarp auto warp, const Volume& volume, Wr
     const bool usable = place < format::kNatEntriesPerBlock && first + place >= format::kRootIno &&
                         first + place < volume.geometry.nid_count();
     const uint32_t free = warp.ballot(usable && nat.entries[place].block_addr == format::kNullAddr);
+    warp.sync();  // all have looked
     if (wanted && number >= got && number < got + simt::popcount(free)) {
       const uint32_t taken = i + simt::nth_bit(free, number - got);
       nid = first + taken;
       nat.entries[taken].ino = ino == 0 ? nid : ino;
       nat.entries[taken].block_addr = format::kNewAddr;
       mine = true;
-      if (number == count - 1) simt::store_relaxed(writer.next_nid, nid + 1);
+      if (number == count - 1) simt::store_relaxed(cursor.next, nid + 1);
     }
     got += simt::popcount(free);
-    warp.sync();
   }
   return mine;
 }
@@ -108,7 +108,8 @@ GOFS_NOINLINE GOFS_HD inline int take_nids(simt::AnyWarp auto warp, Volume& volu
   };
   count_nodes(count);
   const uint32_t blocks = volume.geometry.nid_count() / format::kNatEntriesPerBlock;
-  uint32_t index = warp.shfl(simt::load_relaxed(writer.next_nid), 0) / format::kNatEntriesPerBlock;
+  NidCursor& cursor = writer.nid_cursors[warp.shfl(simt::processor_id() % kNidCursors, 0)];
+  uint32_t index = warp.shfl(simt::load_relaxed(cursor.next), 0) / format::kNatEntriesPerBlock;
   bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
   int error = 0;
   // Once more than there are: in the first one the search may have begun in the middle.
@@ -117,7 +118,7 @@ GOFS_NOINLINE GOFS_HD inline int take_nids(simt::AnyWarp auto warp, Volume& volu
     bool found = false;
     error = simt::first_error(
         warp, change_nat_block(warp, volume, index, [&](format::NatBlock& nat) {
-          found = detail::claim_nids(warp, volume, writer, nat, index, ino, wanted, nid);
+          found = detail::claim_nids(warp, volume, cursor, nat, index, ino, wanted, nid);
           return found;
         }));
     if (found) wanted = false;

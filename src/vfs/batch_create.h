@@ -34,10 +34,11 @@ struct BatchCreation {
 
 namespace detail {
 
-/// Pages that one operation changes for `count` files: their inodes, and what entering them takes.
-GOFS_HD inline uint32_t pages_to_create(const f2fs::Inode& directory, uint32_t count) {
-  return f2fs::kPagesToMakeInode * count +
-         f2fs::pages_to_add_entries(directory, count, f2fs::levels_to_add(directory));
+/// Pages that one operation changes for `count` files: their inodes, and what entering them in so
+/// many levels takes.
+GOFS_HD inline uint32_t pages_to_create(const f2fs::Inode& directory, uint32_t count,
+                                        uint32_t levels) {
+  return f2fs::kPagesToMakeInode * count + f2fs::pages_to_add_entries(directory, count, levels);
 }
 
 /// Files of a group at least, where there are so many: with 16 KiB each they fill 32 lanes.
@@ -78,16 +79,16 @@ GOFS_HD inline int check_new_name(const char* name, f2fs::EntryName& entry) {
   return is_no_name(entry) ? -EEXIST : 0;
 }
 
-/// Makes the files of `lanes`, within an operation. Collective. Uniform answer: 0, or -ENOSPC where
-/// some are pending still.
+/// Makes the files of `lanes`, within an operation that has room for so many levels of the
+/// directory. Collective. Uniform answer: 0, or -ENOSPC where some are pending still.
 GOFS_NOINLINE GOFS_HD inline int create_pending(simt::AnyWarp auto warp, Filesystem& fs,
                                                 Batch& batch, f2fs::Inode& directory,
-                                                uint32_t lanes, const BatchCreation& creation,
-                                                Creation& mine) {
+                                                uint32_t levels, uint32_t lanes,
+                                                const BatchCreation& creation, Creation& mine) {
   const uint32_t rank = warp.thread_rank();
   const bool pending = (lanes >> rank & 1u) != 0;
   f2fs::Volume& volume = fs.volume;
-  f2fs::Adding how{time_now(fs), f2fs::levels_to_add(directory), &batch.growth, false};
+  f2fs::Adding how{time_now(fs), levels, &batch.growth, false};
   f2fs::NewInode wanted{};
   wanted.mode = static_cast<uint16_t>(
       format::kModeRegular | (creation.permissions & uint32_t{format::kModePermissionMask}));
@@ -126,9 +127,12 @@ GOFS_NOINLINE GOFS_HD inline void create_lanes(simt::AnyWarp auto warp, Filesyst
     const uint32_t turn = single ? pending & (~pending + 1) : pending;
     int error = f2fs::catch_up(warp, fs.volume, directory, &batch.growth);
     if (error == 0) {
-      error = operate(warp, fs, pages_to_create(directory, simt::popcount(turn)), [&] {
+      const uint32_t levels = f2fs::levels_to_add(directory);
+      const uint32_t pages = pages_to_create(directory, simt::popcount(turn), levels);
+      error = operate(warp, fs, pages, [&] {
         const uint32_t left = warp.ballot(mine.status == Creation::kPending) & turn;
-        return left == 0 ? 0 : create_pending(warp, fs, batch, directory, left, creation, mine);
+        return left == 0 ? 0
+                         : create_pending(warp, fs, batch, directory, levels, left, creation, mine);
       });
     }
     if (error == 0) continue;
