@@ -67,7 +67,7 @@ GOFS_HD inline DirectoryGrowth growth_of(const Inode& directory) {
 GOFS_NOINLINE GOFS_HD inline int catch_up(simt::AnyWarp auto warp, Volume& volume, Inode& directory,
                                           const DirectoryGrowth* growth) {
   if (growth == nullptr) return 0;
-  const uint32_t depth = warp.shfl(simt::load_acquire(growth->depth), 0);
+  const uint32_t depth = warp.shfl(simt::load_acquire(growth->depth), 0);  // [D1]
   warp.sync();
   if (depth == 0) return 0;
   if (directory.has_inline_dentries()) {
@@ -104,7 +104,7 @@ GOFS_HD inline void tell_depth(simt::AnyWarp auto warp, const Inode& directory,
   warp.sync();
   if (growth == nullptr || warp.thread_rank() != 0) return;
   simt::AtomicRef<uint32_t>(growth->depth)
-      .fetch_max(directory.dir_depth, simt::memory_order_acq_rel);
+      .fetch_max(directory.dir_depth, simt::memory_order_acq_rel);  // [D1]
 }
 
 /// Adds entries to the inode while they are there. As add_entries(), and -EAGAIN for lanes whose
