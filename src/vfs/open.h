@@ -71,9 +71,9 @@ GOFS_HD inline int open_or_create(simt::AnyWarp auto warp, Filesystem& fs, const
     fd = open_or_create_once(warp, fs, path, flags, permissions);
   }
   if (fd != -ENOENT) return fd;
-  // A slash behind the name says that it is a directory's.
+  // A slash behind the name says that it is a directory's; or what was there has just gone.
   fd = create(warp, fs, path, flags, permissions);
-  return fd == -EEXIST ? -ENOENT : fd;
+  return fd == -EEXIST ? open_existing(warp, fs, path, flags) : fd;
 }
 
 }  // namespace detail
