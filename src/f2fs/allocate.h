@@ -36,12 +36,6 @@ GOFS_HD inline uint32_t next_writable(const SegmentInfo& segment, uint32_t from)
   return format::kBlocksPerSegment;
 }
 
-/// The `n`-th bit of `word`, counted from 0; it has more than n.
-GOFS_HD inline uint32_t nth_bit(uint32_t word, uint32_t n) {
-  for (; n != 0; --n) word &= word - 1;
-  return simt::lowest_bit(word);
-}
-
 /// A segment of the log's class with the most room, for want of a free one; kNullSegno if there is
 /// none. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline uint32_t find_partly_used(simt::AnyWarp auto warp,
@@ -264,7 +258,7 @@ GOFS_NOINLINE GOFS_HD inline int allocate_held(simt::AnyWarp auto warp, Volume& 
       const uint32_t word = warp.shfl(rank == 0 ? writable_from(segment, i, mine.next) : 0, 0);
       const uint32_t here = simt::popcount(word);
       if (number >= seen && number < seen + here) {
-        offset = 32 * i + nth_bit(word, number - seen);
+        offset = 32 * i + simt::nth_bit(word, number - seen);
       }
       seen += here;
     }

@@ -29,6 +29,49 @@ GOFS_HD int find_or_load(simt::AnyWarp auto warp, const PageCache& cache, bool w
 
 }  // namespace detail
 
+namespace detail {
+
+/// Takes the page of the `key` of each lane in `lanes`, one for all lanes that want the same one,
+/// and calls `change(taken, page, same)` collectively: on lanes that are not `taken` for nothing,
+/// on the others with the page that the lanes `same` have for themselves. It says whether it has
+/// changed anything. As change_pages().
+template <typename Load, typename Change>
+GOFS_HD int take_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint64_t key,
+                       Load load, Change change) {
+  PageCache& cache = volume.cache;
+  const uint32_t rank = warp.thread_rank();
+  bool wanted = (lanes >> rank & 1u) != 0;
+  int result = 0;
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  simt::Backoff backoff;
+  for (;;) {
+    const uint32_t left = warp.ballot(wanted);
+    if (left == 0) return result;
+    uint32_t frame = kNoFrame;
+    const int found = find_or_load(warp, cache, wanted, key, load, frame);
+    if (wanted && found < 0) {
+      result = found;
+      wanted = false;
+    }
+    const uint32_t same = warp.match_any(wanted ? key : uint64_t{rank});
+    const uint32_t leader = simt::lowest_bit(same);
+    const bool takes = wanted && leader == rank && frame != kNoFrame;
+    if (!takes || !take_frame(cache, frame, key)) frame = kNoFrame;
+    warp.sync();  // What the leader acquired, its lanes may change.
+    const uint32_t shared_frame = warp.shfl(frame, leader);
+    const bool taken = wanted && shared_frame != kNoFrame;
+    const bool changed = change(taken, taken ? cache.page(shared_frame) : nullptr, same);
+    if (taken) wanted = false;
+    const bool any_changed = (warp.ballot(changed) & same) != 0;
+    warp.sync();  // All are done before it is given back.
+    if (frame != kNoFrame) give_back_frame(cache, frame, any_changed);
+    if (warp.any(wanted && deadline.passed())) return wanted ? -EBUSY : result;
+    if (warp.ballot(wanted) == left) backoff.pause();
+  }
+}
+
+}  // namespace detail
+
 /// Calls `use(uint8_t* page)` on each lane in `lanes` with the page of its `key`, which nobody else
 /// looks at or changes meanwhile; lanes with the same page take turns, in order of rank. `use` says
 /// whether it has changed anything.
@@ -37,66 +80,29 @@ GOFS_HD int find_or_load(simt::AnyWarp auto warp, const PageCache& cache, bool w
 template <typename Load, typename Use>
 GOFS_HD int change_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint64_t key,
                          Load load, Use use) {
-  PageCache& cache = volume.cache;
-  const uint32_t rank = warp.thread_rank();
-  bool wanted = (lanes >> rank & 1u) != 0;
-  int result = 0;
-  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
-  simt::Backoff backoff;
-  for (;;) {
-    const uint32_t left = warp.ballot(wanted);
-    if (left == 0) return result;
-    uint32_t frame = kNoFrame;
-    const int found = detail::find_or_load(warp, cache, wanted, key, load, frame);
-    if (wanted && found < 0) {
-      result = found;
-      wanted = false;
-    }
-    const uint32_t same = warp.match_any(wanted ? key : uint64_t{rank});
-    if (wanted && simt::lowest_bit(same) == rank && frame != kNoFrame &&
-        take_frame(cache, frame, key)) {
-      give_back_frame(cache, frame, use(cache.page(frame)));
-      wanted = false;
-    }
-    if (warp.any(wanted && deadline.passed())) return wanted ? -EBUSY : result;
-    if (warp.ballot(wanted) == left) backoff.pause();
-  }
+  return detail::take_pages(
+      warp, volume, lanes, key, load, [&](bool taken, uint8_t* page, uint32_t same) {
+        const uint32_t users = warp.ballot(taken);
+        const uint32_t before =
+            simt::popcount(users & same & simt::ranks_below(warp.thread_rank()));
+        bool changed = false;
+        for (uint32_t turn = 0; warp.any(taken && turn <= before); ++turn) {
+          if (taken && turn == before) changed = use(page);
+          warp.sync();  // the next one sees it
+        }
+        return changed;
+      });
 }
 
 /// As change_pages(), but lanes with the same page change it together, each of them other bytes:
-/// `use(uint8_t* page)` is called on all of them while nobody else looks.
+/// `use(uint8_t* page)` is called on all of them while nobody else looks. If every lane of the warp
+/// asks for the same key, `use` is collective.
 template <typename Load, typename Use>
 GOFS_HD int change_pages_together(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
                                   uint64_t key, Load load, Use use) {
-  PageCache& cache = volume.cache;
-  const uint32_t rank = warp.thread_rank();
-  bool wanted = (lanes >> rank & 1u) != 0;
-  int result = 0;
-  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
-  simt::Backoff backoff;
-  for (;;) {
-    const uint32_t left = warp.ballot(wanted);
-    if (left == 0) return result;
-    uint32_t frame = kNoFrame;
-    const int found = detail::find_or_load(warp, cache, wanted, key, load, frame);
-    if (wanted && found < 0) {
-      result = found;
-      wanted = false;
-    }
-    const uint32_t leader = simt::lowest_bit(warp.match_any(wanted ? key : uint64_t{rank}));
-    const bool takes = wanted && leader == rank && frame != kNoFrame;
-    if (!takes || !take_frame(cache, frame, key)) frame = kNoFrame;
-    warp.sync();  // What the leader acquired, its lanes may change.
-    const uint32_t shared_frame = warp.shfl(frame, leader);
-    if (wanted && shared_frame != kNoFrame) {
-      use(cache.page(shared_frame));
-      wanted = false;
-    }
-    warp.sync();  // All are done before it is given back.
-    if (frame != kNoFrame) give_back_frame(cache, frame, true);
-    if (warp.any(wanted && deadline.passed())) return wanted ? -EBUSY : result;
-    if (warp.ballot(wanted) == left) backoff.pause();
-  }
+  return detail::take_pages(
+      warp, volume, lanes, key, load,
+      [&](bool taken, uint8_t* page, uint32_t) { return taken && use(page); });
 }
 
 /// Empties the frame of each lane's `key`, if it has one. The key's page has no place on disk any
@@ -127,17 +133,24 @@ GOFS_NOINLINE GOFS_HD inline int forget_pages(simt::AnyWarp auto warp, Volume& v
   }
 }
 
-/// Calls `use(format::NatBlock&)` on each lane in `lanes` with block `index` of the NAT, to change
-/// it; `use` says whether it has. Collective as change_pages is.
+namespace detail {
+
+/// Brings block `index` of the NAT of each lane in `lanes` into memory.
+GOFS_HD inline int fetch_nat_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                                    uint32_t index) {
+  return with_nat_entries(warp, volume, lanes, index * format::kNatEntriesPerBlock,
+                          [](const format::NatEntry&) {});
+}
+
+}  // namespace detail
+
+/// Calls `use(format::NatBlock&)`, collectively, with block `index` of the NAT for the warp to
+/// change it; it says whether the lane has. Collective, `index` uniform. 0 or a negative errno.
 template <typename Use>
-GOFS_HD int change_nat_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
-                              uint32_t index, Use use) {
-  return change_pages(
-      warp, volume, lanes, page_key(PageKind::kNat, index),
-      [&](uint32_t missing) {
-        return with_nat_entries(warp, volume, missing, index * format::kNatEntriesPerBlock,
-                                [](const format::NatEntry&) {});
-      },
+GOFS_HD int change_nat_block(simt::AnyWarp auto warp, Volume& volume, uint32_t index, Use use) {
+  return change_pages_together(
+      warp, volume, warp.ballot(true), page_key(PageKind::kNat, index),
+      [&](uint32_t missing) { return detail::fetch_nat_blocks(warp, volume, missing, index); },
       [&](uint8_t* page) { return use(*reinterpret_cast<format::NatBlock*>(page)); });
 }
 
@@ -147,11 +160,14 @@ GOFS_HD int change_nat_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t 
 template <typename Use>
 GOFS_HD int change_nat(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
                        Use use) {
-  return change_nat_blocks(warp, volume, lanes, nid / format::kNatEntriesPerBlock,
-                           [&](format::NatBlock& nat) {
-                             use(nat.entries[nid % format::kNatEntriesPerBlock]);
-                             return true;
-                           });
+  const uint32_t index = nid / format::kNatEntriesPerBlock;
+  return change_pages(
+      warp, volume, lanes, page_key(PageKind::kNat, index),
+      [&](uint32_t missing) { return detail::fetch_nat_blocks(warp, volume, missing, index); },
+      [&](uint8_t* page) {
+        use(reinterpret_cast<format::NatBlock*>(page)->entries[nid % format::kNatEntriesPerBlock]);
+        return true;
+      });
 }
 
 namespace detail {
@@ -199,6 +215,7 @@ GOFS_HD int change_nodes_together(simt::AnyWarp auto warp, Volume& volume, uint3
         auto& node = *reinterpret_cast<format::NodeBlock*>(page);
         belongs = detail::belongs_to(node, ino);
         if (belongs) use(node);
+        return belongs;
       });
   return detail::check_belonged(volume, error, belongs, nid, ino);
 }

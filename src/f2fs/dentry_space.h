@@ -37,12 +37,6 @@ GOFS_HD inline DentrySpace inline_space(format::NodeBlock& node, const Inode& in
           format::inline_dentry_area(inode.inline_bytes)};
 }
 
-/// Word `i` of an area's bitmap; slots past its end are used. Areas begin on a word.
-GOFS_HD inline uint32_t used_slots(const DentryView& view, uint32_t i) {
-  const uint32_t rest = view.area.slot_count - 32 * i;
-  return format::load_u32(view.base + 4 * i) | (rest < 32 ? ~0u << rest : 0u);
-}
-
 /// The first of `count` (at most 32) unused slots in a row, or kNoSlot.
 GOFS_HD inline uint32_t find_free_slots(const DentryView& view, uint32_t count) {
   uint32_t run = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Directories: their entries, and finding one by its name. The lanes of a warp look at the
-// candidate blocks of many hash levels at once, then search each block together, slot by slot.
+// candidate blocks of many hash levels at once, a block each.
 // Listing is in listing.h.
 #pragma once
 
@@ -36,6 +36,41 @@ struct DentryView {
     return reinterpret_cast<const char*>(base + area.name_at(slot));
   }
 };
+
+/// Word `i` of an area's bitmap; slots past its end are used. Areas begin on a word.
+GOFS_HD inline uint32_t used_slots(const DentryView& view, uint32_t i) {
+  const uint32_t rest = view.area.slot_count - 32 * i;
+  return format::load_u32(view.base + 4 * i) | (rest < 32 ? ~0u << rest : 0u);
+}
+
+/// What is looked for.
+struct SoughtName {
+  const char* name;
+  uint32_t length;
+  uint32_t hash;
+};
+
+/// Whether an area has an entry of that name. One lane.
+GOFS_HD inline bool has_entry(const DentryView& view, const SoughtName& sought) {
+  const uint32_t length = sought.length;
+  for (uint32_t first = 0; first < view.area.slot_count; first += 32) {
+    const uint32_t rest = view.area.slot_count - first;
+    uint32_t used = used_slots(view, first / 32) & (rest < 32 ? (1u << rest) - 1 : ~0u);
+    for (; used != 0; used &= used - 1) {
+      const uint32_t slot = first + simt::lowest_bit(used);
+      const format::Dentry& dentry = view.dentry(slot);
+      if (dentry.hash_code != sought.hash || dentry.name_len != length ||
+          !view.area.name_fits(slot, length)) {
+        continue;
+      }
+      const char* const theirs = view.name(slot);
+      uint32_t same = 0;
+      while (same < length && theirs[same] == sought.name[same]) ++same;
+      if (same == length) return true;
+    }
+  }
+  return false;
+}
 
 /// Searches one area for a name with the whole warp. All lanes get the answer.
 GOFS_NOINLINE GOFS_HD inline bool search_area(simt::AnyWarp auto warp, const DentryView& view,
@@ -103,13 +138,6 @@ GOFS_NOINLINE GOFS_HD inline int reload_moved(simt::AnyWarp auto warp, Volume& v
   return report_once(warp, *volume.corruptions, {Structure::kDirectory, 0, directory.ino, 0});
 }
 
-/// What is looked for.
-struct SoughtName {
-  const char* name;
-  uint32_t length;
-  uint32_t hash;
-};
-
 /// The blocks where an entry of some hash may stand: those of one bucket in each level, in order of
 /// level.
 struct Candidates {
@@ -156,9 +184,12 @@ GOFS_NOINLINE GOFS_HD inline int find_in_blocks(simt::AnyWarp auto warp, Volume&
     uint32_t present = warp.ballot(candidate);
     uint64_t span = 1;
     if ((present & (present - 1)) != 0) {
-      // Fetch them side by side, then search one after another.
-      const int fetched = fetch_directory_blocks(warp, volume, present, directory, index, span);
-      present = warp.ballot(candidate && fetched == 0);
+      // Each lane looks through its own, then all of them at the one that has the name.
+      bool has_name = false;
+      const int fetched = with_directory_blocks(
+          warp, volume, present, directory, index, span,
+          [&](const uint8_t* page) { has_name = has_entry(block_view(page), sought); });
+      present = warp.ballot(has_name);
       error = simt::first_error(warp, candidate && fetched != -ENOENT ? fetched : 0);
     }
     for (uint32_t left = present; left != 0 && !hit; left &= left - 1) {

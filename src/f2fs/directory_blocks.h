@@ -39,64 +39,74 @@ GOFS_HD inline int find_address(simt::AnyWarp auto warp, Volume& volume, const I
   return simt::first_error(warp, error);
 }
 
-/// Makes the node dirty that holds the address of block `index`. The inode is not looked at: who
-/// changes a directory changes its times. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int mark_holder(simt::AnyWarp auto warp, Volume& volume,
-                                             const Inode& directory, uint64_t index) {
-  if (index < directory.slot_count) return 0;
-  AddressPlace at{};
-  int error = find_address(warp, volume, directory, index, at);
-  if (error < 0) return error;
-  if (at.nid == 0) {
-    return report_once(warp, *volume.corruptions, {Structure::kDirectory, 0, directory.ino, index});
+/// Makes the node dirty that holds the address of block `index` of each lane in `lanes`. The inode
+/// is not looked at: who changes a directory changes its times. Collective. Per lane 0 or a
+/// negative errno.
+GOFS_NOINLINE GOFS_HD inline int mark_holders(simt::AnyWarp auto warp, Volume& volume,
+                                              uint32_t lanes, const Inode& directory,
+                                              uint64_t index) {
+  const uint32_t rank = warp.thread_rank();
+  const bool mine = (lanes >> rank & 1u) != 0 && index >= directory.slot_count;
+  const uint32_t looking = warp.ballot(mine);
+  if (looking == 0) return 0;
+  BlockPlace place{};
+  LastNode last{};
+  int error = walk_nodes(warp, volume, looking, directory, index, place, last, SupplyNothing{});
+  if (mine && error == 0 && last.nid == 0) {
+    error = report(*volume.corruptions, {Structure::kDirectory, 0, directory.ino, index});
   }
-  error = change_nodes(warp, volume, 1u, at.nid, directory.ino, [](format::NodeBlock&) {});
-  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+  const bool found = mine && error == 0;
+  const uint32_t marking =
+      warp.ballot(found && !is_kept(volume.cache, page_key(PageKind::kNode, last.nid)));
+  const int marked =
+      change_nodes(warp, volume, marking, last.nid, directory.ino, [](format::NodeBlock&) {});
+  return (marking >> rank & 1u) != 0 ? marked : error;
 }
 
-/// Calls `use(uint8_t* page)` on one lane with block `index`, which exists, to change it.
-/// Collective, uniform. The caller has made the block's holder dirty.
+/// Calls `use(uint8_t* page)` on each lane in `lanes` with block `index`, which exists, to change
+/// it; it says whether it has. Collective as change_pages is. The caller has made the block's
+/// holder dirty.
 template <typename Use>
-GOFS_HD int change_directory_block(simt::AnyWarp auto warp, Volume& volume, const Inode& directory,
-                                   uint64_t index, Use use) {
-  const int error = change_pages(
-      warp, volume, 1u, directory_key(directory.ino, index),
+GOFS_HD int change_directory_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                                    const Inode& directory, uint64_t index, Use use) {
+  return change_pages(
+      warp, volume, lanes, directory_key(directory.ino, index),
       [&](uint32_t missing) {
         uint64_t span = 0;
         return fetch_directory_blocks(warp, volume, missing, directory, index, span);
       },
-      [&](uint8_t* page) {
-        use(page);
-        return true;
-      });
-  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+      use);
 }
 
-/// Makes the page of a new block. Calls `make(format::NodeBlock& holder, uint8_t* page)` on one
-/// lane with the node `nid` and the page, zeros, while nobody else sees either, so that readers
-/// find what moves from one to the other. Collective, uniform. 0 or a negative errno: nothing has
-/// changed then.
+/// Makes the page of a new block for each lane in `lanes`, each another one. Calls
+/// `make(format::NodeBlock& holder, uint8_t* page)` with the node `nid` and the page, zeros, while
+/// nobody else sees either, so that readers find what moves from one to the other. Collective,
+/// `make` is not. Per lane 0 or a negative errno: nothing has changed then.
 template <typename Make>
-GOFS_HD int make_directory_page(simt::AnyWarp auto warp, Volume& volume, uint32_t nid, uint32_t ino,
-                                uint64_t index, Make make) {
+GOFS_HD int make_directory_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                                 uint32_t nid, uint32_t ino, uint64_t index, Make make) {
   const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
   simt::Backoff backoff;
   PageCache& cache = volume.cache;
+  bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
+  int result = 0;
   for (;;) {
     bool made = false;
-    int error = change_nodes(warp, volume, 1u, nid, ino, [&](format::NodeBlock& holder) {
-      // Not waited for here, since the holder's page is taken.
-      const uint32_t frame = claim_frame(cache, directory_key(ino, index));
-      if (frame == kNoFrame) return;
-      auto* const words = reinterpret_cast<uint32_t*>(cache.page(frame));
-      for (uint32_t i = 0; i < kBlockBytes / 4; ++i) words[i] = 0;
-      make(holder, cache.page(frame));
-      give_back_frame(cache, frame, true);
-      made = true;
-    });
-    error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
-    if (error < 0 || warp.any(made)) return error;
-    if (warp.any(deadline.passed())) return -EBUSY;
+    const int error =
+        change_nodes(warp, volume, warp.ballot(wanted), nid, ino, [&](format::NodeBlock& holder) {
+          // Not waited for here, since the holder's page is taken.
+          const uint32_t frame = claim_frame(cache, directory_key(ino, index));
+          if (frame == kNoFrame) return;
+          auto* const words = reinterpret_cast<uint32_t*>(cache.page(frame));
+          for (uint32_t i = 0; i < kBlockBytes / 4; ++i) words[i] = 0;
+          make(holder, cache.page(frame));
+          give_back_frame(cache, frame, true);
+          made = true;
+        });
+    if (wanted && error < 0) result = error;
+    if (made || error < 0) wanted = false;
+    if (!warp.any(wanted)) return result;
+    if (warp.any(deadline.passed())) return wanted ? -EBUSY : result;
     backoff.pause();
   }
 }

@@ -1,58 +1,167 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a new entry goes in a directory with hash levels: level by level, block by block of its
+// Where new entries go in a directory with hash levels: level by level, block by block of its
 // bucket, to the first place with enough unused slots in a row. A block that does not exist yet is
-// all room. The lanes of a warp look at the candidates of many levels at once.
+// all room. The blocks where the names of a whole group may stand are dealt to all lanes, each of
+// which looks through its own, for the name and for room at once.
 #pragma once
 
 #include "f2fs/dentry_space.h"
 
 namespace gofs::f2fs {
 
-/// Room for an entry.
-struct DirectoryRoom {
-  uint64_t index;  // block of the directory
-  uint32_t slot;
-  uint32_t depth;  // levels that the directory needs for it
-  bool is_hole;    // the block is to be made
+/// An entry that is to be made, one a lane.
+struct NewEntry {
+  EntryName name;
+  uint32_t hash;  // format::name_hash() of it
+  DirectoryEntry entry;
 };
 
-/// Finds room for an entry of `slots` slots. Collective, uniform. 0 or a negative errno: -ENOSPC
-/// (no level is left), those of with_directory_blocks where a block cannot be read that would come
-/// first.
-GOFS_NOINLINE GOFS_HD inline int find_room(simt::AnyWarp auto warp, Volume& volume,
-                                           const Inode& directory, uint32_t hash, uint32_t slots,
-                                           DirectoryRoom& room) {
+/// Room for an entry.
+struct DirectoryRoom {
+  bool found;      // or it is still to be looked for
+  uint64_t index;  // block of the directory
+  uint32_t level;
+  bool is_hole;  // the block is to be made
+};
+
+namespace detail {
+
+/// The `number`-th of the blocks where an entry of `hash` may stand, and its level.
+GOFS_HD inline uint64_t candidate_block(uint32_t hash, uint32_t dir_level, uint32_t number,
+                                        uint32_t& level) {
+  constexpr uint32_t kNarrow = 31;  // levels with buckets of two blocks
+  const bool narrow = number < 2 * kNarrow;
+  level = narrow ? number / 2 : kNarrow + (number - 2 * kNarrow) / 4;
+  const uint32_t in_bucket = narrow ? number % 2 : (number - 2 * kNarrow) % 4;
+  return format::dir_bucket_start(level, dir_level, hash) + in_bucket;
+}
+
+/// Blocks where an entry may stand in the first `levels` levels.
+GOFS_HD inline uint32_t candidate_count(uint32_t levels) {
+  constexpr uint32_t kNarrow = 31;
+  return levels <= kNarrow ? 2 * levels : 2 * kNarrow + 4 * (levels - kNarrow);
+}
+
+GOFS_HD inline SoughtName sought_name(const NewEntry& entry) {
+  return {entry.name.bytes, entry.name.length, entry.hash};
+}
+
+/// What a lane finds in one block.
+struct Candidate {
+  uint64_t index;
+  uint32_t level;
+  bool has_name;
+  bool has_room;
+  bool is_hole;
+  int error;
+};
+
+/// Looks at candidate `number` of each lane in `lanes`, for the entry `sought`; room counts below
+/// `levels_max` only. Collective.
+GOFS_NOINLINE GOFS_HD inline Candidate look_at_candidates(simt::AnyWarp auto warp, Volume& volume,
+                                                          const Inode& directory, uint32_t lanes,
+                                                          uint32_t number, const NewEntry& sought,
+                                                          uint32_t levels_max) {
   const uint64_t blocks_max =
       simt::min(kDirectoryBlocksMax, format::file_blocks_max(directory.slot_count));
-  // One level more than there are: nothing stands there yet.
-  detail::Candidates candidates{
-      hash, directory.dir_level,
-      simt::min(directory.dir_depth, uint32_t{format::kDirDepthMax - 1}) + 1};
-  while (candidates.more()) {
-    uint64_t index = 0;
-    uint32_t level = 0;
-    const bool candidate = candidates.next(warp, index, level) && index < blocks_max;
-    const bool exists = candidate && index < directory.size_blocks();
-    uint64_t span = 1;
-    uint32_t slot = 0;
-    const int read = with_directory_blocks(
-        warp, volume, warp.ballot(exists), directory, index, span, [&](const uint8_t* page) {
-          slot = detail::find_free_slots(detail::block_view(page), slots);
-        });
-    const bool is_hole = !exists || read == -ENOENT;
-    const bool failed = exists && read < 0 && !is_hole;
-    const uint32_t settled = warp.ballot(candidate && (failed || slot != detail::kNoSlot));
-    if (settled == 0) continue;
-    const uint32_t first = simt::lowest_bit(settled);
-    if (warp.shfl(failed ? 1u : 0u, first) != 0) return warp.shfl(read, first);
-    room.index = warp.shfl(index, first);
-    room.slot = warp.shfl(slot, first);
-    room.depth = simt::max(directory.dir_depth, warp.shfl(level, first) + 1);
-    room.is_hole = warp.shfl(is_hole ? 1u : 0u, first) != 0;
-    return 0;
+  Candidate found{};
+  found.index = candidate_block(sought.hash, directory.dir_level, number, found.level);
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0 && found.index < blocks_max;
+  const bool exists = mine && found.index < directory.size_blocks();
+  uint64_t span = 1;
+  const int read = with_directory_blocks(
+      warp, volume, warp.ballot(exists), directory, found.index, span, [&](const uint8_t* page) {
+        const DentryView view = block_view(page);
+        found.has_name = has_entry(view, sought_name(sought));
+        found.has_room = !found.has_name &&
+                         find_free_slots(view, format::name_slots(sought.name.length)) != kNoSlot;
+      });
+  found.is_hole = mine && (!exists || read == -ENOENT);
+  found.has_room = (found.has_room || found.is_hole) && found.level < levels_max;
+  found.error = exists && !found.is_hole ? read : 0;
+  return found;
+}
+
+}  // namespace detail
+
+/// Levels that a directory may have once an entry was added: one more than there are.
+GOFS_HD inline uint32_t levels_to_add(const Inode& directory) {
+  return simt::min(directory.dir_depth, uint32_t{format::kDirDepthMax - 1}) + 1;
+}
+
+/// Finds room for the new entry of each lane in `lanes` in the first `levels_max` levels of a
+/// directory with entries in blocks; where entries of one hash are added, nobody else adds any
+/// meanwhile. Collective. Per lane 0 and `room`, or a negative errno: -EEXIST (the name is there),
+/// -EAGAIN (it takes more levels), -ENOSPC (no level is left), those of with_directory_blocks where
+/// a block cannot be read.
+GOFS_NOINLINE GOFS_HD inline int find_rooms(simt::AnyWarp auto warp, Volume& volume,
+                                            const Inode& directory, uint32_t lanes,
+                                            const NewEntry& mine, uint32_t levels_max,
+                                            DirectoryRoom& room) {
+  const uint32_t rank = warp.thread_rank();
+  const bool wanted = (lanes >> rank & 1u) != 0;
+  const uint32_t each = detail::candidate_count(levels_to_add(directory));
+  const uint32_t begin = simt::popcount(lanes & simt::ranks_below(rank)) * each;
+  const uint32_t total = simt::popcount(lanes) * each;
+  int result = levels_max < format::kDirDepthMax ? -EAGAIN : -ENOSPC;
+  bool settled = false;  // found the name, or what could not be read
+  for (uint32_t first = 0; first < total; first += warp.size()) {
+    const uint32_t item = first + rank;
+    const uint32_t owner = item < total ? simt::nth_bit(lanes, item / each) : rank;
+    NewEntry sought{};
+    sought.name.bytes = reinterpret_cast<const char*>(
+        warp.shfl(reinterpret_cast<uint64_t>(mine.name.bytes), owner));
+    sought.name.length = warp.shfl(mine.name.length, owner);
+    sought.hash = warp.shfl(mine.hash, owner);
+    const detail::Candidate found = detail::look_at_candidates(
+        warp, volume, directory, warp.ballot(item < total), item % each, sought, levels_max);
+    // The lanes that have looked for this one.
+    const uint32_t from = simt::min(simt::max(begin, first) - first, warp.size());
+    const uint32_t to =
+        begin + each > first ? simt::min(begin + each - first, warp.size()) : uint32_t{0};
+    const uint32_t helpers =
+        wanted && from < to ? (to < 32 ? simt::ranks_below(to) : ~0u) & ~simt::ranks_below(from)
+                            : 0u;
+    const uint32_t named = warp.ballot(found.has_name) & helpers;
+    const uint32_t failed = warp.ballot(found.error < 0) & helpers;
+    const uint32_t roomy = warp.ballot(found.has_room) & helpers;
+    const uint32_t holes = warp.ballot(found.is_hole);
+    const int error = warp.shfl(found.error, failed != 0 ? simt::lowest_bit(failed) : rank);
+    const uint32_t helper = roomy != 0 ? simt::lowest_bit(roomy) : rank;
+    const uint64_t index = warp.shfl(found.index, helper);
+    const uint32_t level = warp.shfl(found.level, helper);
+    if (named != 0) {
+      result = -EEXIST;
+      settled = true;
+    } else if (failed != 0 && !settled) {
+      result = error;
+      settled = true;
+    } else if (roomy != 0 && !settled && result != 0) {
+      room = {true, index, level, (holes >> helper & 1u) != 0};
+      result = 0;
+    }
   }
-  return -ENOSPC;
+  return wanted ? result : 0;
+}
+
+/// Whether a name can be made in `directory`, which is the caller's alone but for readers, and
+/// where, if it needs to be looked for. Collective, uniform. 0, -EEXIST, or another negative errno
+/// as find_rooms() without regard to room.
+GOFS_NOINLINE GOFS_HD inline int find_free_name(simt::AnyWarp auto warp, Volume& volume,
+                                                const Inode& directory, const EntryName& name,
+                                                DirectoryRoom& room) {
+  room = {};
+  if (directory.has_inline_dentries()) {
+    DirectoryEntry entry{};
+    const int error = find_entry(warp, volume, directory, name.bytes, name.length, entry);
+    return error == 0 ? -EEXIST : error == -ENOENT ? 0 : error;
+  }
+  const NewEntry mine{name, format::name_hash(name.bytes, name.length), {}};
+  int error = find_rooms(warp, volume, directory, 1u, mine, format::kDirDepthMax, room);
+  error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+  room.found = warp.shfl(room.found ? 1u : 0u, 0) != 0 && error == 0;
+  return error == -ENOSPC ? 0 : error;
 }
 
 }  // namespace gofs::f2fs

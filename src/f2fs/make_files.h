@@ -37,7 +37,15 @@ GOFS_HD inline void fill_contents(const Volume& volume, const NewContents& conte
   } else if (contents.bytes != 0) {
     inode.i_inline = static_cast<uint8_t>(inode.i_inline | format::kInlineDataExist);
     auto* const area = reinterpret_cast<uint8_t*>(&node) + new_inode_layout(volume).inline_offset;
-    for (uint32_t i = 0; i < contents.bytes; ++i) area[i] = contents.source[i];
+    const auto bytes = static_cast<uint32_t>(contents.bytes);
+    uint32_t done = 0;
+    if (reinterpret_cast<uintptr_t>(contents.source) % 4 == 0) {
+      for (; done + 4 <= bytes; done += 4) {
+        *reinterpret_cast<uint32_t*>(area + done) =
+            *reinterpret_cast<const uint32_t*>(contents.source + done);
+      }
+    }
+    for (; done < bytes; ++done) area[done] = contents.source[done];
   }
 }
 

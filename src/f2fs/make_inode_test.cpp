@@ -388,7 +388,7 @@ TEST_P(MakeInodeTest, what_an_inode_held_is_free_again) {
   EXPECT_EQ(volume.valid_node_count, nodes);
   EXPECT_EQ(names_of(writing, format::kRootIno).size(), 0u);
   // Its number may be another's now, who must not meet its pages.
-  writing.writer().next_nid = ino;
+  writing.writer().nid_cursors[0].next = ino;
   EXPECT_EQ(make_alone(writing, format::kRootIno, {"e", format::kModeDirectory | 0700}), ino);
   EXPECT_EQ(names_of(writing, ino).size(), 0u);
   for (uint32_t i = 0; i < 40; ++i) {
@@ -415,7 +415,7 @@ TEST_P(MakeInodeTest, a_removed_directory_has_no_names_whoever_has_its_number) {
     EXPECT_EQ(before.has_inline_dentries(), names == 3);
     for (const auto& [name, file] : files) EXPECT_EQ(remove_alone(writing, ino, name, file), 0);
     EXPECT_EQ(remove_alone(writing, format::kRootIno, "d", ino), 0);
-    writing.writer().next_nid = ino;
+    writing.writer().nid_cursors[0].next = ino;
     EXPECT_EQ(make_alone(writing, format::kRootIno, {"f" + std::to_string(names)}), ino);
     run_alone(width(), [&](const simt::Warp& warp) {
       for (const auto& [name, file] : files) {

@@ -47,7 +47,9 @@ GOFS_NOINLINE GOFS_HD inline int move_directory_block(simt::AnyWarp auto warp, V
   error = change_nodes(warp, volume, 1u, at.nid, directory.ino, [](format::NodeBlock&) {});
   error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
   if (error < 0) return error;
-  return detail::change_directory_block(warp, volume, directory, index, [](uint8_t*) {});
+  error = detail::change_directory_blocks(warp, volume, 1u, directory, index,
+                                          [](uint8_t*) { return true; });
+  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }
 
 }  // namespace gofs::f2fs

@@ -25,24 +25,38 @@ GOFS_HD inline bool count_blocks(Volume& volume, uint64_t count) {
   return true;
 }
 
-/// Enters a node of the file `ino` (0: of its own) in a free place of block `index` of the NAT.
-/// False if there is none. One lane, with the page for itself.
-GOFS_HD inline bool claim_nid(Volume& volume, Writer& writer, format::NatBlock& nat, uint32_t index,
-                              uint32_t ino, uint32_t& nid) {
-  const uint32_t hint = simt::load_relaxed(writer.next_nid);
+/// Free places of block `index` of the NAT for the lanes that are `wanted`, one each, for nodes of
+/// the file `ino` (0: of their own). True, and `nid`, on those that get one. Collective, with the
+/// page for the warp alone.
+GOFS_HD inline bool claim_nids(simt::AnyWarp auto warp, const Volume& volume, NidCursor& cursor,
+                               format::NatBlock& nat, uint32_t index, uint32_t ino, bool wanted,
+                               uint32_t& nid) {
+  const uint32_t rank = warp.thread_rank();
   const uint32_t first = index * format::kNatEntriesPerBlock;
-  const uint32_t from = hint / format::kNatEntriesPerBlock == index ? hint - first : 0;
-  for (uint32_t i = from; i < format::kNatEntriesPerBlock; ++i) {
-    nid = first + i;
-    format::NatEntry& entry = nat.entries[i];
-    if (nid < format::kRootIno || nid >= volume.geometry.nid_count()) continue;
-    if (entry.block_addr != format::kNullAddr) continue;
-    entry.ino = ino == 0 ? nid : ino;
-    entry.block_addr = format::kNewAddr;
-    simt::store_relaxed(writer.next_nid, nid + 1);
-    return true;
+  const uint32_t hint = warp.shfl(simt::load_relaxed(cursor.next), 0);
+  const uint32_t wanting = warp.ballot(wanted);
+  const uint32_t number = simt::popcount(wanting & simt::ranks_below(rank));
+  const uint32_t count = simt::popcount(wanting);
+  uint32_t got = 0;  // by all lanes
+  bool mine = false;
+  uint32_t i = hint / format::kNatEntriesPerBlock == index ? hint - first : 0;
+  for (; i < format::kNatEntriesPerBlock && got < count; i += warp.size()) {
+    const uint32_t place = i + rank;
+    const bool usable = place < format::kNatEntriesPerBlock && first + place >= format::kRootIno &&
+                        first + place < volume.geometry.nid_count();
+    const uint32_t free = warp.ballot(usable && nat.entries[place].block_addr == format::kNullAddr);
+    warp.sync();  // all have looked
+    if (wanted && number >= got && number < got + simt::popcount(free)) {
+      const uint32_t taken = i + simt::nth_bit(free, number - got);
+      nid = first + taken;
+      nat.entries[taken].ino = ino == 0 ? nid : ino;
+      nat.entries[taken].block_addr = format::kNewAddr;
+      mine = true;
+      if (number == count - 1) simt::store_relaxed(cursor.next, nid + 1);
+    }
+    got += simt::popcount(free);
   }
-  return false;
+  return mine;
 }
 
 }  // namespace detail
@@ -78,30 +92,35 @@ GOFS_NOINLINE GOFS_HD inline int remove_nodes(simt::AnyWarp auto warp, Volume& v
 }
 
 /// Takes a free nid and counts a block for each lane in `lanes`: for a node of the file `ino`, or,
-/// where that is 0, for the inode of a new file. Collective. 0 and `nid`, or on all lanes a
-/// negative errno, with nothing taken: -ENOSPC, what the device says.
+/// where that is 0 (on all of them or none), for the inode of a new file. Collective. 0 and `nid`,
+/// or on all lanes a negative errno, with nothing taken: -ENOSPC, what the device says.
 GOFS_NOINLINE GOFS_HD inline int take_nids(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                                            uint32_t lanes, uint32_t ino, uint32_t& nid) {
-  const uint32_t rank = warp.thread_rank();
-  const bool leader = rank == 0;
+  const bool leader = warp.thread_rank() == 0;
   const uint32_t count = simt::popcount(lanes);
+  if (count == 0) return 0;
   if (!warp.any(leader && detail::count_blocks(volume, count))) return -ENOSPC;
-  if (leader) simt::add_relaxed(volume.valid_node_count, count);
-  if ((lanes >> rank & 1u) != 0 && ino == 0) simt::add_relaxed(volume.valid_inode_count, 1u);
+  const bool are_inodes = warp.shfl(ino, simt::lowest_bit(lanes)) == 0;
+  const auto count_nodes = [&](uint32_t nodes) {
+    if (!leader) return;
+    simt::add_relaxed(volume.valid_node_count, nodes);
+    if (are_inodes) simt::add_relaxed(volume.valid_inode_count, nodes);
+  };
+  count_nodes(count);
   const uint32_t blocks = volume.geometry.nid_count() / format::kNatEntriesPerBlock;
-  uint32_t index = warp.shfl(simt::load_relaxed(writer.next_nid), 0) / format::kNatEntriesPerBlock;
-  bool wanted = (lanes >> rank & 1u) != 0;
+  NidCursor& cursor = writer.nid_cursors[warp.shfl(simt::processor_id() % kNidCursors, 0)];
+  uint32_t index = warp.shfl(simt::load_relaxed(cursor.next), 0) / format::kNatEntriesPerBlock;
+  bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
   int error = 0;
   // Once more than there are: in the first one the search may have begun in the middle.
   for (uint32_t looked_at = 0; warp.any(wanted) && looked_at <= blocks && error == 0; ++looked_at) {
     if (index >= blocks) index = 0;
     bool found = false;
-    const int changed =
-        change_nat_blocks(warp, volume, warp.ballot(wanted), index, [&](format::NatBlock& nat) {
-          found = detail::claim_nid(volume, writer, nat, index, ino, nid);
+    error = simt::first_error(
+        warp, change_nat_block(warp, volume, index, [&](format::NatBlock& nat) {
+          found = detail::claim_nids(warp, volume, cursor, nat, index, ino, wanted, nid);
           return found;
-        });
-    error = simt::first_error(warp, wanted ? changed : 0);
+        }));
     if (found) wanted = false;
     ++index;
   }
@@ -110,9 +129,8 @@ GOFS_NOINLINE GOFS_HD inline int take_nids(simt::AnyWarp auto warp, Volume& volu
   (void)remove_nodes(warp, volume, writer, lanes & ~missing, nid);
   if (leader) {
     simt::add_relaxed(volume.valid_block_count, ~uint64_t{simt::popcount(missing)} + 1);
-    simt::add_relaxed(volume.valid_node_count, ~simt::popcount(missing) + 1);
   }
-  if (wanted && ino == 0) simt::add_relaxed(volume.valid_inode_count, ~0u);
+  count_nodes(~simt::popcount(missing) + 1);
   return error < 0 ? error : -ENOSPC;
 }
 
@@ -129,9 +147,12 @@ GOFS_HD int make_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
   for (;;) {
     const uint32_t frame =
         waiting ? claim_frame(cache, page_key(PageKind::kNode, nid)) : uint32_t{kNoFrame};
+    warp.sync();  // What each lane acquired, all lanes clear.
+    for (uint32_t left = warp.ballot(frame != kNoFrame); left != 0; left &= left - 1) {
+      simt::zero_bytes(warp, cache.page(warp.shfl(frame, simt::lowest_bit(left))), kBlockBytes);
+    }
+    warp.sync();
     if (frame != kNoFrame) {
-      auto* const words = reinterpret_cast<uint32_t*>(cache.page(frame));
-      for (uint32_t i = 0; i < kBlockBytes / 4; ++i) words[i] = 0;
       auto& node = *reinterpret_cast<format::NodeBlock*>(cache.page(frame));
       node.footer.nid = nid;
       node.footer.ino = ino;

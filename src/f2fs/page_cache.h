@@ -308,6 +308,14 @@ GOFS_HD inline bool is_dirty_page(const PageCache& cache, uint32_t frame, PageKi
   return kind_of(key) == kind && (simt::load_relaxed(cache.state(frame)) & kFrameDirty) != 0;
 }
 
+/// Whether the page `key` is in memory and newer than the disk: it then stays until who looks, and
+/// is inside the gate, goes out.
+GOFS_HD inline bool is_kept(const PageCache& cache, uint64_t key) {
+  const uint32_t frame = find_frame(cache, key);
+  return frame != kNoFrame && (simt::load_acquire(cache.state(frame)) & kFrameDirty) != 0 &&
+         simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]) == key;
+}
+
 /// How often a page of the set of `key` was written or given up. If this is the same before its
 /// place on disk is looked up and after a frame was claimed for it, it still lies there. [C3]
 GOFS_HD inline uint32_t cleaned_count(const PageCache& cache, uint64_t key) {

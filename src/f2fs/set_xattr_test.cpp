@@ -324,7 +324,7 @@ TEST_P(SetXattrTest, the_search_for_a_nid_goes_on_at_the_beginning) {
   Volume& volume = writing.volume();
   const uint32_t nids = volume.geometry.nid_count();
   const uint32_t before = volume.valid_node_count;
-  writing.writer().next_nid = nids - 2;
+  writing.writer().nid_cursors[0].next = nids - 2;
   std::map<uint32_t, uint32_t> taken;
   const auto take = [&](int wanted) {
     std::vector<uint32_t> mine(width());

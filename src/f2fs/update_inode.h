@@ -69,15 +69,8 @@ GOFS_NOINLINE GOFS_HD inline int update_inode(simt::AnyWarp auto warp, Volume& v
 /// Sees to it that the page of inode `ino` stays in memory until the caller leaves the gate: what
 /// he changes there later cannot fail for the disk. Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int keep_inode(simt::AnyWarp auto warp, Volume& volume, uint32_t ino) {
-  const PageCache& cache = volume.cache;
-  const uint64_t key = page_key(PageKind::kNode, ino);
-  bool kept = false;
-  if (warp.thread_rank() == 0) {
-    const uint32_t frame = find_frame(cache, key);
-    // What is dirty stays, under its key.
-    kept = frame != kNoFrame && (simt::load_acquire(cache.state(frame)) & kFrameDirty) != 0 &&
-           simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]) == key;
-  }
+  const bool kept =
+      warp.thread_rank() == 0 && is_kept(volume.cache, page_key(PageKind::kNode, ino));
   if (warp.any(kept)) return 0;
   const int error = change_nodes(warp, volume, 1u, ino, ino,
                                  [](format::NodeBlock& node) { node.inode.i_ext.len = 0; });

@@ -119,7 +119,7 @@ GOFS_HD inline void fill_checkpoint(const Volume& volume, const Writer& writer, 
   checkpoint.valid_block_count = volume.valid_block_count;
   checkpoint.valid_node_count = volume.valid_node_count;
   checkpoint.valid_inode_count = volume.valid_inode_count;
-  checkpoint.next_free_nid = writer.next_nid;
+  checkpoint.next_free_nid = writer.nid_cursors[0].next;
   checkpoint.elapsed_time = elapsed_seconds(volume, writer);
   uint32_t free_segments = 0;
   for (uint32_t segno = 0; segno < volume.geometry.main_segments; ++segno) {

@@ -35,6 +35,13 @@ struct alignas(128) OpenSegment {
 inline constexpr uint64_t kNoOpenPlace =
     uint64_t{format::kNullSegno} << 32 | format::kBlocksPerSegment;
 
+/// Where processors search for free nids, each in a part of the NAT of its own as long as there is
+/// some: who takes one has its block for himself.
+struct alignas(64) NidCursor {
+  uint32_t next;  // nid where the next search begins
+};
+inline constexpr uint32_t kNidCursors = 32;
+
 /// Warps that may clean at a time.
 inline constexpr uint32_t kCleaners = 32;
 
@@ -99,7 +106,7 @@ struct Writer {
   format::SummaryBlock* open_summaries;  // of them
   uint32_t choice_lock;                  // of the choice of a partly used segment
   uint32_t writing_directories;  // a checkpoint does: what data logs give out now is not for data
-  uint32_t next_nid;             // where a search for a free nid begins
+  NidCursor nid_cursors[kNidCursors];
   format::SummaryBlock* summaries;  // of the logs' segments
   format::SummaryBlock* incoming;   // of segments that logs are about to go on in
   uint8_t* checkpoint;              // as volume.checkpoint_blocks: the next one, while it is made
@@ -338,6 +345,17 @@ GOFS_HD inline void find_free_segments(simt::AnyWarp auto warp, const Volume& vo
   warp.sync();
 }
 
+/// Sets the places where searches for free nids begin. One lane.
+GOFS_HD inline void spread_cursors(const Volume& volume, Writer& writer, uint32_t first) {
+  const uint32_t nids = volume.geometry.nid_count();
+  const uint32_t blocks = nids / format::kNatEntriesPerBlock;
+  const uint32_t apart = simt::max(blocks / kNidCursors, 1u) * format::kNatEntriesPerBlock;
+  for (uint32_t i = 0; i < kNidCursors; ++i) {
+    writer.nid_cursors[i].next =
+        static_cast<uint32_t>((first + uint64_t{i} * apart) % simt::max(nids, 1u));
+  }
+}
+
 /// The first log whose segment cannot be its own, or kLogCount. One lane.
 GOFS_HD inline uint32_t wrong_log(const Writer& writer) {
   for (uint32_t log = 0; log < format::kLogCount; ++log) {
@@ -370,7 +388,7 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   uint32_t wrong = format::kLogCount;
   if (warp.thread_rank() == 0) {
     const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(volume.checkpoint_blocks);
-    writer.next_nid = checkpoint.next_free_nid;
+    detail::spread_cursors(volume, writer, checkpoint.next_free_nid);
     for (uint32_t log = 0; log < format::kLogCount; ++log) {
       const uint32_t segno = checkpoint.cur_segno(log);
       writer.logs[log] = {0, segno, checkpoint.cur_blkoff(log), checkpoint.alloc_type[log],

@@ -177,6 +177,12 @@ GOFS_HD inline uint32_t lowest_bit(uint32_t bits) {
 #endif
 }
 
+/// Index of the `n`-th set bit of `bits`, counted from 0; it has more than n.
+GOFS_HD inline uint32_t nth_bit(uint32_t bits, uint32_t n) {
+  for (; n != 0; --n) bits &= bits - 1;
+  return lowest_bit(bits);
+}
+
 /// Number of zero bits above the highest set bit; `bits` is not zero.
 GOFS_HD inline uint32_t leading_zeros(uint32_t bits) {
 #if GOFS_ON_GPU

@@ -18,6 +18,7 @@
 // batch_create.h makes files as a batch, batch_write.h writes those of one.
 #pragma once
 
+#include "f2fs/add_entries.h"
 #include "f2fs/victims.h"
 #include "vfs/by_number.h"
 #include "vfs/read.h"
@@ -53,13 +54,14 @@ struct alignas(64) Batch {
   uint32_t count;  // listing a directory may lower it, which gives the rest of the room to others
   uint32_t room;   // what `count` was at the beginning
   uint32_t directory_ino;
-  int error;             // of the batch as a whole
-  uint32_t entries;      // a lock, of who enters names of files that are made (batch_create.h)
+  int error;                     // of the batch as a whole
+  f2fs::DirectoryGrowth growth;  // of who enters names of files that are made (batch_names.h)
   f2fs::Writer* holder;  // where it is counted as one that keeps places; null: it keeps none
 };
 
 inline constexpr uint32_t kBatchesMax = 64;
 inline constexpr uint32_t kBatchPartsMax = 1024;  // of a directory, each listed by one warp
+inline constexpr uint32_t kNameLocks = 16384;     // as many as names that many warps have in hand
 
 /// What survey_batch found in one part of a directory, in order of its entries.
 struct BatchPart {
@@ -72,7 +74,8 @@ struct BatchTable {
   uint32_t lock;
   uint32_t capacity;  // files of all batches together
   BatchFile* files;
-  BatchPart* parts;  // scratch, kBatchPartsMax for each batch: 12 KiB
+  BatchPart* parts;      // scratch, kBatchPartsMax for each batch: 12 KiB
+  uint32_t* name_locks;  // kNameLocks, of names that are being entered, by their hashes
   Batch batches[kBatchesMax];
 };
 
@@ -111,7 +114,7 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
       batch.first = static_cast<uint32_t>(first);
       batch.count = batch.room = count;
       batch.error = 0;
-      batch.entries = 0;
+      batch.growth = {};
       batch.holder = nullptr;
       simt::store_release(batch.taken, 1u);
       return free_batch;

@@ -7,16 +7,15 @@
 //   create_batch     many warps   the files
 //   end_creation     one warp     lets the directory go
 //
-// Each warp makes groups of files, a file a lane, with their contents (f2fs/make_files.h), which is
-// what takes the time and goes side by side, and enters their names, which one warp after the other
-// does.
+// Each warp makes groups of files, a file a lane, with their contents (f2fs/make_files.h), and then
+// enters their names (batch_names.h).
 //
 // A file whose contents need more addresses than an inode has, or that inherits an access list, is
 // made empty, and written then as batch_write.h does.
 #pragma once
 
-#include "f2fs/change_directory.h"
 #include "f2fs/make_files.h"
+#include "vfs/batch_names.h"
 #include "vfs/batch_write.h"
 #include "vfs/make_file.h"
 
@@ -35,16 +34,25 @@ struct BatchCreation {
 
 namespace detail {
 
-/// Files that one operation makes at most: with 16 KiB each they fill a warp's 32 lanes.
-inline constexpr uint32_t kFilesPerCreation = 8;
-/// Pages that it changes for each of them: the inode, and what entering it takes in a large
-/// directory.
-inline constexpr uint32_t kPagesPerCreation = f2fs::kPagesToMakeInode + 1 + f2fs::pages_to_grow(1);
+/// Pages that one operation changes for `count` files: their inodes, and what entering them in so
+/// many levels takes.
+GOFS_HD inline uint32_t pages_to_create(const f2fs::Inode& directory, uint32_t count,
+                                        uint32_t levels) {
+  return f2fs::kPagesToMakeInode * count + f2fs::pages_to_add_entries(directory, count, levels);
+}
 
-/// How many files a group has, so that one operation of many side by side has room in the cache.
-GOFS_HD inline uint32_t files_per_creation(simt::AnyWarp auto warp, const Filesystem& fs) {
-  const uint32_t room = f2fs::detail::dirty_pages_max(fs.volume.cache) / (2 * kPagesPerCreation);
-  return simt::max(1u, simt::min(simt::min(warp.size(), kFilesPerCreation), room));
+/// Files of a group at least, where there are so many: with 16 KiB each they fill 32 lanes.
+inline constexpr uint32_t kFilesPerCreation = 8;
+
+/// How many files of `count` a group has: a file a lane, but so few that every warp has some, and
+/// that one operation of several side by side has room in the cache.
+GOFS_HD inline uint32_t files_per_creation(simt::AnyWarp auto warp, const Filesystem& fs,
+                                           uint32_t count, uint32_t warp_count) {
+  constexpr uint32_t kPagesMax = f2fs::kPagesToMakeInode + 1 + 2 * 3;  // for each of many
+  const uint32_t room = f2fs::detail::dirty_pages_max(fs.volume.cache) / (2 * kPagesMax);
+  const auto share = static_cast<uint32_t>(simt::divide_up(count, warp_count));
+  return simt::max(1u,
+                   simt::min(simt::min(warp.size(), simt::max(share, kFilesPerCreation)), room));
 }
 
 /// A lane's file, while it is made.
@@ -52,6 +60,7 @@ struct Creation {
   f2fs::EntryName name;
   f2fs::NewContents contents;
   uint32_t ino;
+  uint32_t generation;
   int status;  // 0, a negative errno, or kPending
 
   static constexpr int kPending = 1;
@@ -70,94 +79,62 @@ GOFS_HD inline int check_new_name(const char* name, f2fs::EntryName& entry) {
   return is_no_name(entry) ? -EEXIST : 0;
 }
 
-/// Takes the word that those who enter names of the batch share, inside the gate: who has it waits
-/// for nothing but the device. Collective, uniform. 0 or -EBUSY.
-GOFS_HD inline int lock_entries(simt::AnyWarp auto warp, Filesystem& fs, Batch& batch) {
-  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
-  return wait_for_lock(warp, batch.entries, deadline) ? 0 : -EBUSY;
-}
-
-/// Collective.
-GOFS_HD inline void unlock_entries(simt::AnyWarp auto warp, Batch& batch) {
-  warp.sync();
-  if (warp.thread_rank() == 0) simt::unlock(batch.entries);
-}
-
-/// Enters the new files of `lanes`, one after the other. Collective. Per lane 0 or a negative
-/// errno.
-GOFS_NOINLINE GOFS_HD inline int enter_files(simt::AnyWarp auto warp, Filesystem& fs, Batch& batch,
-                                             uint32_t lanes, const Creation& mine,
-                                             const f2fs::TimeStamp& now) {
-  int answer = lock_entries(warp, fs, batch);
-  if (answer < 0) return answer;
-  f2fs::Inode directory{};
-  answer = load_uniform(warp, fs, batch.directory_ino, directory);
-  for (uint32_t left = answer == 0 ? lanes : 0; left != 0; left &= left - 1) {
-    const uint32_t owner = simt::lowest_bit(left);
-    const uint64_t text = warp.shfl(reinterpret_cast<uint64_t>(mine.name.bytes), owner);
-    const f2fs::EntryName name{reinterpret_cast<const char*>(text),
-                               warp.shfl(mine.name.length, owner)};
-    const uint32_t ino = warp.shfl(mine.ino, owner);
-    int error = find_free_name(warp, fs, directory, name);
-    if (error == 0) {
-      error = f2fs::add_entry(warp, fs.volume, *fs.writer, directory, name,
-                              {ino, format::kTypeRegular}, now);
-    }
-    if (warp.thread_rank() == owner) answer = error;
-  }
-  unlock_entries(warp, batch);
-  return answer;
-}
-
-/// Makes the files of the lanes that are pending, within an operation. Collective. Uniform answer:
-/// 0, or -ENOSPC where some are pending still.
+/// Makes the files of `lanes`, within an operation that has room for so many levels of the
+/// directory. Collective. Uniform answer: 0, or -ENOSPC where some are pending still.
 GOFS_NOINLINE GOFS_HD inline int create_pending(simt::AnyWarp auto warp, Filesystem& fs,
-                                                Batch& batch, uint32_t lanes,
+                                                Batch& batch, f2fs::Inode& directory,
+                                                uint32_t levels, uint32_t lanes,
                                                 const BatchCreation& creation, Creation& mine) {
   const uint32_t rank = warp.thread_rank();
   const bool pending = (lanes >> rank & 1u) != 0;
   f2fs::Volume& volume = fs.volume;
-  f2fs::Inode directory{};
-  const int loaded = load_uniform(warp, fs, batch.directory_ino, directory);
-  if (loaded < 0) {
-    if (pending) mine.status = loaded;
-    return 0;
-  }
+  f2fs::Adding how{time_now(fs), levels, &batch.growth, false};
   f2fs::NewInode wanted{};
   wanted.mode = static_cast<uint16_t>(
       format::kModeRegular | (creation.permissions & uint32_t{format::kModePermissionMask}));
   wanted.name = mine.name;
-  wanted.now = time_now(fs);
-  wanted.generation = new_generation(wanted.now);
+  wanted.now = how.now;
+  wanted.generation = mine.generation = new_generation(how.now);
   inherit(fs.credentials, directory, wanted);
   int error = f2fs::make_files(warp, volume, *fs.writer, fs.pool, lanes, directory, wanted,
                                mine.contents, mine.ino);
   const uint32_t made = warp.ballot(pending && error == 0);
   if (made != 0) {
-    const int entered = enter_files(warp, fs, batch, made, mine, wanted.now);
+    f2fs::NewEntry entry{mine.name, 0, {mine.ino, format::kTypeRegular}};
+    if ((made >> rank & 1u) != 0) {
+      entry.hash = format::name_hash(mine.name.bytes, mine.name.length);
+    }
+    const int entered = enter_names(warp, fs, directory, made, entry, how);
     if (pending && error == 0) error = entered;
     const uint32_t failed = warp.ballot((made >> rank & 1u) != 0 && error < 0);
     if (failed != 0) {
       f2fs::unmake_files(warp, volume, *fs.writer, failed, mine.ino, mine.contents.bytes);
     }
   }
-  if (pending && error != -ENOSPC) mine.status = error;
+  // Those that take another level of the directory have it in the next operation.
+  if (pending && error != -ENOSPC && error != -EAGAIN) mine.status = error;
   return warp.any(pending && error == -ENOSPC) ? -ENOSPC : 0;
 }
 
 /// Makes the files of all lanes that are pending. Collective; their status says how it went.
 GOFS_NOINLINE GOFS_HD inline void create_lanes(simt::AnyWarp auto warp, Filesystem& fs,
-                                               Batch& batch, const BatchCreation& creation,
-                                               Creation& mine) {
+                                               Batch& batch, f2fs::Inode& directory,
+                                               const BatchCreation& creation, Creation& mine) {
   bool single = false;  // for want of room: perhaps there is some for each alone
   for (;;) {
     const uint32_t pending = warp.ballot(mine.status == Creation::kPending);
     if (pending == 0) return;
     const uint32_t turn = single ? pending & (~pending + 1) : pending;
-    const int error = operate(warp, fs, kPagesPerCreation * simt::popcount(turn), [&] {
-      const uint32_t left = warp.ballot(mine.status == Creation::kPending) & turn;
-      return left == 0 ? 0 : create_pending(warp, fs, batch, left, creation, mine);
-    });
+    int error = f2fs::catch_up(warp, fs.volume, directory, &batch.growth);
+    if (error == 0) {
+      const uint32_t levels = f2fs::levels_to_add(directory);
+      const uint32_t pages = pages_to_create(directory, simt::popcount(turn), levels);
+      error = operate(warp, fs, pages, [&] {
+        const uint32_t left = warp.ballot(mine.status == Creation::kPending) & turn;
+        return left == 0 ? 0
+                         : create_pending(warp, fs, batch, directory, levels, left, creation, mine);
+      });
+    }
     if (error == 0) continue;
     if (error == -ENOSPC && !single && (turn & (turn - 1)) != 0) {
       single = true;
@@ -181,43 +158,47 @@ GOFS_NOINLINE GOFS_HD inline void create_one_by_one(simt::AnyWarp auto warp, Fil
     const f2fs::EntryName name{reinterpret_cast<const char*>(text),
                                warp.shfl(mine.name.length, owner)};
     uint32_t ino = 0;
-    const int error = operate(warp, fs, kPagesToMakeFile + kPagesPerCreation, [&] {
-      const int locked = lock_entries(warp, fs, batch);
-      if (locked < 0) return locked;
+    f2fs::Inode made{};
+    const int error = operate(warp, fs, kPagesToMakeFile + f2fs::kPagesToAddEntryMax, [&] {
+      int now = f2fs::lock_growth(warp, &batch.growth);
+      if (now < 0) return now;
       f2fs::Inode directory{};
-      int made = load_uniform(warp, fs, batch.directory_ino, directory);
-      if (made == 0) made = find_free_name(warp, fs, directory, name);
-      if (made == 0) {
-        made = make_and_enter(warp, fs, directory, name, {mode, {}, nullptr, 0}, ino);
+      now = load_uniform(warp, fs, batch.directory_ino, directory);
+      f2fs::DirectoryRoom room{};
+      if (now == 0) now = f2fs::find_free_name(warp, fs.volume, directory, name, room);
+      if (now == 0) {
+        now = make_and_enter(warp, fs, directory, name, room, {mode, {}, nullptr, 0}, ino);
       }
-      unlock_entries(warp, batch);
-      return made;
+      if (now == 0) now = load_uniform(warp, fs, ino, made);
+      f2fs::unlock_growth(warp, &batch.growth);
+      return now;
     });
     if (warp.thread_rank() == owner) {
       mine.status = error;
       mine.ino = ino;
+      mine.generation = made.generation;
     }
   }
 }
 
 /// Whether new files of the directory inherit an access list. Collective, uniform. 1, 0, or a
 /// negative errno.
-GOFS_HD inline int inherits_acl(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino) {
-  f2fs::Inode directory{};
-  int error = load_uniform(warp, fs, ino, directory);
-  if (error < 0) return error;
+GOFS_HD inline int inherits_acl(simt::AnyWarp auto warp, Filesystem& fs,
+                                const f2fs::Inode& directory) {
   InheritedAcl inherited{};
   uint16_t mode = 0;
-  error = load_inherited(warp, fs, directory, mode, inherited);
+  const int error = load_inherited(warp, fs, directory, mode, inherited);
   const int inherits = inherited.count != 0 ? 1 : 0;
   give_back_inherited(warp, fs, inherited);
   return error < 0 ? error : inherits;
 }
 
-/// Makes `group` files of the batch from `first` on. Collective. Errors are per file.
+/// Makes `group` files of the batch from `first` on. `inherits` is what inherits_acl() says.
+/// Collective. Errors are per file.
 GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesystem& fs,
-                                               Batch& batch, const BatchCreation& creation,
-                                               uint32_t first, uint32_t group, int inherits) {
+                                               Batch& batch, f2fs::Inode& directory,
+                                               const BatchCreation& creation, uint32_t first,
+                                               uint32_t group, int inherits) {
   const uint32_t rank = warp.thread_rank();
   const uint32_t index = first + rank;
   const bool mine = rank < group && index < creation.count;
@@ -235,18 +216,15 @@ GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesyst
     if (inherits < 0) file.status = inherits;
   }
   if (inherits == 0) {
-    create_lanes(warp, fs, batch, creation, file);
+    create_lanes(warp, fs, batch, directory, creation, file);
   } else {
     create_one_by_one(warp, fs, batch, creation, file);
   }
-  f2fs::Inode inode{};
-  const uint32_t made = warp.ballot(mine && file.status == 0);
-  const int loaded = f2fs::load_inodes(warp, fs.volume, made, file.ino, inode);
   if (mine) {
     BatchFile entry{};
-    entry.error = file.status == 0 ? loaded : file.status;
+    entry.error = file.status;
     entry.ino = file.status == 0 ? file.ino : 0;
-    entry.generation = inode.generation;
+    entry.generation = file.generation;
     entry.created = true;
     entry.size_bytes = file.contents.bytes;
     entry.kind = BatchFileKind::kGeneral;
@@ -291,6 +269,10 @@ GOFS_NOINLINE GOFS_HD inline int begin_creation(simt::AnyWarp auto warp, Filesys
     const int bd =
         error < 0 ? error : detail::take_batch(warp, *fs.batches, ino, creation.count, nullptr);
     if (bd < 0) unlock_inode(warp, fs, ino);
+    if (bd >= 0 && warp.thread_rank() == 0) {
+      fs.batches->batches[bd].growth = f2fs::growth_of(directory);
+    }
+    warp.sync();
     return bd;
   });
 }
@@ -303,10 +285,12 @@ GOFS_NOINLINE GOFS_HD inline int begin_creation(simt::AnyWarp auto warp, Filesys
 GOFS_NOINLINE GOFS_HD inline void create_batch(simt::AnyWarp auto warp, Filesystem& fs,
                                                Batch& batch, const BatchCreation& creation,
                                                uint32_t warp_index, uint32_t warp_count) {
-  const uint32_t group = detail::files_per_creation(warp, fs);
-  const int inherits = detail::inherits_acl(warp, fs, batch.directory_ino);
+  const uint32_t group = detail::files_per_creation(warp, fs, creation.count, warp_count);
+  f2fs::Inode directory{};
+  const int error = detail::load_uniform(warp, fs, batch.directory_ino, directory);
+  const int inherits = error < 0 ? error : detail::inherits_acl(warp, fs, directory);
   for (uint32_t first = warp_index * group; first < creation.count; first += warp_count * group) {
-    detail::create_group(warp, fs, batch, creation, first, group, inherits);
+    detail::create_group(warp, fs, batch, directory, creation, first, group, inherits);
   }
 }
 

@@ -20,8 +20,8 @@ namespace gofs::vfs {
 class ChangesTest : public ::testing::TestWithParam<uint32_t> {
  protected:
   explicit ChangesTest(const TestImage::Fill& fill, const VolumeRigOptions& options = {},
-                       uint32_t feature = 0)
-      : image_(fill, feature), options_(options) {
+                       uint32_t feature = 0, uint64_t volume_bytes = testing::kSmallVolumeBytes)
+      : image_(fill, feature, volume_bytes), options_(options) {
     begin();
   }
 

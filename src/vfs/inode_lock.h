@@ -7,41 +7,21 @@
 // waits for none, or a checkpoint, which waits for him, would wait for ever.
 #pragma once
 
+#include "simt/warp_lock.h"
 #include "vfs/filesystem.h"
 
 namespace gofs::vfs {
-
-namespace detail {
-
-/// Collective, uniform. False: others had it until `deadline`.
-GOFS_HD inline bool wait_for_lock(simt::AnyWarp auto warp, uint32_t& word,
-                                  const simt::Deadline& deadline) {
-  simt::Backoff backoff;
-  for (;;) {
-    uint32_t taken = 0;
-    if (warp.thread_rank() == 0) taken = simt::try_lock(word) ? 1 : 0;
-    if (warp.shfl(taken, 0) != 0) break;
-    if (warp.any(deadline.passed())) return false;
-    backoff.pause();
-  }
-  warp.sync();
-  return true;
-}
-
-}  // namespace detail
 
 /// Takes the lock of `ino` for the calling warp, which holds none. Collective, uniform. 0 or
 /// -EBUSY: others had it for fs.lock_timeout_ns.
 GOFS_HD inline int lock_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino) {
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
-  return detail::wait_for_lock(warp, fs.inode_locks[ino & fs.inode_lock_mask], deadline) ? 0
-                                                                                         : -EBUSY;
+  return simt::wait_for_lock(warp, fs.inode_locks[ino & fs.inode_lock_mask], deadline) ? 0 : -EBUSY;
 }
 
 /// Collective.
 GOFS_HD inline void unlock_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino) {
-  warp.sync();
-  if (warp.thread_rank() == 0) simt::unlock(fs.inode_locks[ino & fs.inode_lock_mask]);
+  simt::release_lock(warp, fs.inode_locks[ino & fs.inode_lock_mask]);
 }
 
 /// The locks of up to four inodes, of which some may share one.
@@ -79,7 +59,7 @@ GOFS_NOINLINE GOFS_HD inline int lock_inodes(simt::AnyWarp auto warp, Filesystem
                                              InodeLocks& locks) {
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   for (uint32_t i = 0; i < locks.count; ++i) {
-    if (detail::wait_for_lock(warp, fs.inode_locks[locks.places[i]], deadline)) continue;
+    if (simt::wait_for_lock(warp, fs.inode_locks[locks.places[i]], deadline)) continue;
     locks.count = i;
     unlock_inodes(warp, fs, locks);
     locks.count = 0;

@@ -65,6 +65,7 @@ class FilesystemMemory {
     batches.capacity = simt::max(options.batch_files, 1u);
     batches.files = own_.take<BatchFile>(batches.capacity);
     batches.parts = own_.take<BatchPart>(kBatchesMax * kBatchPartsMax);
+    batches.name_locks = own_.take<uint32_t>(kNameLocks);
     fs.batches = own_.take<BatchTable>(1);
     memory.write_object(fs.batches, batches);
     fs.maps.unit_count = static_cast<uint32_t>(

@@ -25,18 +25,10 @@ struct NewFile {
 
 namespace detail {
 
-/// 0 if there is no such name in `directory`, -EEXIST, or a negative errno. Collective, uniform.
-GOFS_HD inline int find_free_name(simt::AnyWarp auto warp, Filesystem& fs,
-                                  const f2fs::Inode& directory, const f2fs::EntryName& name) {
-  f2fs::DirectoryEntry entry{};
-  const int error = f2fs::find_entry(warp, fs.volume, directory, name.bytes, name.length, entry);
-  return error == 0 ? -EEXIST : error == -ENOENT ? 0 : error;
-}
-
 /// Has the directory of `parent`, and `existing` unless it is 0, for itself, makes sure that the
-/// name is free and may be made, and calls `make(f2fs::Inode& directory)` within an operation of
-/// `pages` pages and those for the entry. Collective, uniform, while walking. 0 or a negative
-/// errno: -EEXIST before anything else.
+/// name is free and may be made, and calls `make(f2fs::Inode& directory, const f2fs::DirectoryRoom&
+/// room)` within an operation of `pages` pages and those for the entry. Collective, uniform, while
+/// walking. 0 or a negative errno: -EEXIST before anything else.
 template <typename Make>
 GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
                       uint32_t existing, uint32_t pages, Make make) {
@@ -47,12 +39,13 @@ GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath&
   if (error < 0) return error;
   f2fs::Inode directory{};
   error = load_uniform(warp, fs, parent.ino, directory);
-  if (error == 0) error = find_free_name(warp, fs, directory, parent.name);
+  f2fs::DirectoryRoom room{};
+  if (error == 0) error = f2fs::find_free_name(warp, fs.volume, directory, parent.name, room);
   if (error == 0) error = may_change_names(warp, fs, directory);
   if (error == 0 && fs.writer == nullptr) error = -EROFS;
   if (error == 0) {
     const uint32_t all = pages + f2fs::pages_to_add_entry(directory);
-    error = operate(warp, fs, all, [&] { return make(directory); });
+    error = operate(warp, fs, all, [&] { return make(directory, room); });
   }
   unlock_inodes(warp, fs, locks);
   return error;
@@ -94,6 +87,7 @@ inline constexpr uint32_t kPagesToMakeFile = f2fs::kPagesToMakeInode + f2fs::kXa
 /// Makes the inode and enters it, within an operation. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesystem& fs,
                                                 f2fs::Inode& directory, const f2fs::EntryName& name,
+                                                const f2fs::DirectoryRoom& room,
                                                 const NewFile& file, uint32_t& ino) {
   f2fs::Volume& volume = fs.volume;
   f2fs::Writer& writer = *fs.writer;
@@ -134,7 +128,7 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
   }
   if (error == 0) {
     error = f2fs::add_entry(warp, volume, writer, directory, name,
-                            {ino, format::file_type_of_mode(file.mode)}, wanted.now);
+                            {ino, format::file_type_of_mode(file.mode)}, wanted.now, room);
     if (error < 0 && counted) {
       (void)count_links(warp, volume, directory.ino, -1, wanted.now);
     }
@@ -146,9 +140,10 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
 /// Collective, uniform.
 GOFS_HD inline int make_file_at(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
                                 const NewFile& file, uint32_t& ino) {
-  return make_name(warp, fs, parent, 0, kPagesToMakeFile, [&](f2fs::Inode& directory) {
-    return make_and_enter(warp, fs, directory, parent.name, file, ino);
-  });
+  return make_name(warp, fs, parent, 0, kPagesToMakeFile,
+                   [&](f2fs::Inode& directory, const f2fs::DirectoryRoom& room) {
+                     return make_and_enter(warp, fs, directory, parent.name, room, file, ino);
+                   });
 }
 
 /// Makes what `path` is to name. Collective, uniform. 0 or a negative errno.
@@ -207,12 +202,13 @@ namespace detail {
 /// Enters one more name of `inode`, which was loaded, within an operation. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int enter_link(simt::AnyWarp auto warp, Filesystem& fs,
                                             f2fs::Inode& directory, const f2fs::EntryName& name,
+                                            const f2fs::DirectoryRoom& room,
                                             const f2fs::Inode& inode) {
   const f2fs::TimeStamp now = time_now(fs);
   const int counted = count_links(warp, fs.volume, inode.ino, 1, now);
   if (counted < 0) return counted;
   const int added = f2fs::add_entry(warp, fs.volume, *fs.writer, directory, name,
-                                    {inode.ino, format::file_type_of_mode(inode.mode)}, now);
+                                    {inode.ino, format::file_type_of_mode(inode.mode)}, now, room);
   if (added < 0) (void)count_links(warp, fs.volume, inode.ino, -1, now);
   return added;
 }
@@ -232,14 +228,15 @@ GOFS_NOINLINE GOFS_HD inline int link(simt::AnyWarp auto warp, Filesystem& fs, c
     if (error < 0) return error;
     if (is_no_name(parent.name)) return -EEXIST;
     if (parent.slash_behind) return -ENOENT;
-    return detail::make_name(warp, fs, parent, inode.ino, 1, [&](f2fs::Inode& directory) -> int {
+    const auto make = [&](f2fs::Inode& directory, const f2fs::DirectoryRoom& room) -> int {
       if (inode.is_directory() || detail::is_frozen(inode)) return -EPERM;
       // As it is now: its last name may have gone.
       const int loaded = detail::load_uniform(warp, fs, inode.ino, inode);
       if (loaded < 0) return loaded;
       if (inode.links == 0) return -ENOENT;
-      return detail::enter_link(warp, fs, directory, parent.name, inode);
-    });
+      return detail::enter_link(warp, fs, directory, parent.name, room, inode);
+    };
+    return detail::make_name(warp, fs, parent, inode.ino, 1, make);
   });
 }
 

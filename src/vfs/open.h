@@ -17,10 +17,8 @@ GOFS_NOINLINE GOFS_HD inline int create_at(simt::AnyWarp auto warp, Filesystem& 
                                            uint32_t permissions) {
   const auto mode = static_cast<uint16_t>(format::kModeRegular |
                                           (permissions & uint32_t{format::kModePermissionMask}));
-  uint32_t ino = 0;
-  int error = make_file_at(warp, fs, parent, {mode, {}, nullptr, 0}, ino);
-  f2fs::Inode inode{};
-  if (error == 0) error = load_uniform(warp, fs, ino, inode);
+  f2fs::Inode inode{};  // open_checked() loads it, since nobody can have it open yet
+  const int error = make_file_at(warp, fs, parent, {mode, {}, nullptr, 0}, inode.ino);
   return error < 0 ? error : open_checked(warp, fs, inode, flags);
 }
 
@@ -37,15 +35,24 @@ GOFS_NOINLINE GOFS_HD inline int create(simt::AnyWarp auto warp, Filesystem& fs,
   });
 }
 
-/// create_at() of what the symbolic link leads to that `path` names. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int create_behind_link(simt::AnyWarp auto warp, Filesystem& fs,
-                                                    const char* path, uint32_t flags,
-                                                    uint32_t permissions) {
+/// Opens what `path` names, or makes it where nothing is there. Collective, uniform. As
+/// create_at(); -EEXIST also where what was found has gone since.
+GOFS_NOINLINE GOFS_HD inline int open_or_create_once(simt::AnyWarp auto warp, Filesystem& fs,
+                                                     const char* path, uint32_t flags,
+                                                     uint32_t permissions) {
+  const bool no_follow = (flags & kOpenNoFollow) != 0;
   return walking(warp, fs, [&]() -> int {
     char text[format::kNameBytesMax];
     ParentPath parent{};
-    const int error = resolve_missing(warp, fs, path, text, parent);
-    return error < 0 ? error : create_at(warp, fs, parent, flags, permissions);
+    f2fs::Inode inode{};
+    const int error = resolve_or_place(
+        warp, fs, path, no_follow ? LastLink::kKeep : LastLink::kFollow, inode, text, parent);
+    if (error == -ENOENT && parent.ino != 0) {
+      return create_at(warp, fs, parent, flags, permissions);
+    }
+    if (error < 0) return error;
+    const int fd = open_found(warp, fs, inode, flags);
+    return fd == -ENOENT ? -EEXIST : fd;
   });
 }
 
@@ -55,25 +62,18 @@ GOFS_HD inline int open_or_create(simt::AnyWarp auto warp, Filesystem& fs, const
   if ((flags & kOpenCreate) == 0) return open_existing(warp, fs, path, flags);
   if ((flags & kOpenDirectory) != 0) return -EINVAL;
   make_space(warp, fs, 0);
-  const bool exclusive = (flags & kOpenExclusive) != 0;
+  if ((flags & kOpenExclusive) != 0) return create(warp, fs, path, flags, permissions);
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
-  int fd = exclusive ? -ENOENT : open_existing(warp, fs, path, flags);
-  while (fd == -ENOENT) {
-    fd = create(warp, fs, path, flags, permissions);
-    if (fd != -EEXIST || exclusive) break;
-    // Another was faster; or the name is a link to nowhere.
-    fd = open_existing(warp, fs, path, flags);
-    if (fd != -ENOENT) break;
-    fd = create_behind_link(warp, fs, path, flags, permissions);
-    if (fd == -EEXIST) fd = open_existing(warp, fs, path, flags);
-    if (fd != -ENOENT || warp.any(deadline.passed())) break;
-    // The link leads into a directory that is not there; or somebody has removed the name again.
-    f2fs::Inode link{};
-    const int found =
-        walking(warp, fs, [&] { return resolve(warp, fs, path, LastLink::kKeep, link); });
-    if (found != -ENOENT) break;
+  int fd = -EEXIST;
+  // Others may make and remove it meanwhile.
+  while (fd == -EEXIST) {
+    if (warp.any(deadline.passed())) return -EBUSY;
+    fd = open_or_create_once(warp, fs, path, flags, permissions);
   }
-  return fd;
+  if (fd != -ENOENT) return fd;
+  // A slash behind the name says that it is a directory's; or what was there has just gone.
+  fd = create(warp, fs, path, flags, permissions);
+  return fd == -EEXIST ? open_existing(warp, fs, path, flags) : fd;
 }
 
 }  // namespace detail

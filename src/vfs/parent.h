@@ -42,25 +42,27 @@ GOFS_NOINLINE GOFS_HD inline int resolve_parent(simt::AnyWarp auto warp, Filesys
   return inode.is_directory() ? f2fs::check_supported(inode) : -ENOTDIR;
 }
 
-/// Where the last of the symbolic links that `path` ends with leads, if nothing is there: the
-/// directory, and the name, which is put into `text`. Collective, uniform. 0, -EEXIST where
-/// something is there, or a negative errno, as resolve().
-GOFS_NOINLINE GOFS_HD inline int resolve_missing(simt::AnyWarp auto warp, Filesystem& fs,
-                                                 const char* path,
-                                                 char (&text)[format::kNameBytesMax],
-                                                 ParentPath& parent) {
+/// Finds what `path` names, or, where that could be made, the place for it: the directory that its
+/// last name belongs to, or that of the symbolic link that it ends with, and the name, which is put
+/// into `text`. Collective, uniform. As resolve(); with -ENOENT `parent.ino` is not 0 if there is
+/// such a place.
+GOFS_NOINLINE GOFS_HD inline int resolve_or_place(simt::AnyWarp auto warp, Filesystem& fs,
+                                                  const char* path, LastLink last_link,
+                                                  f2fs::Inode& inode,
+                                                  char (&text)[format::kNameBytesMax],
+                                                  ParentPath& parent) {
+  parent = {};
   const int length = detail::path_length(warp, path);
   if (length <= 0) return length == 0 ? -ENOENT : length;
-  f2fs::Inode inode{};
   detail::Walk walk{path, static_cast<uint32_t>(length), 0, false, {}, nullptr, 0};
-  const int error = detail::walk_path(warp, fs, walk, LastLink::kFollow, inode);
-  // Each lane its own, before the block goes that the name may lie in.
-  for (uint32_t i = 0; i < walk.missing_length; ++i) text[i] = walk.missing[i];
+  const int error = detail::find_path(warp, fs, walk, last_link, inode);
+  if (error == -ENOENT && walk.missing != nullptr) {
+    // Each lane its own, before the block goes that the name may lie in.
+    for (uint32_t i = 0; i < walk.missing_length; ++i) text[i] = walk.missing[i];
+    parent = {inode.ino, {text, walk.missing_length}, false};
+  }
   if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);
-  if (error == 0) return -EEXIST;
-  if (error != -ENOENT || walk.missing == nullptr) return error;
-  parent = {inode.ino, {text, walk.missing_length}, false};
-  return 0;
+  return error;
 }
 
 }  // namespace gofs::vfs

@@ -225,16 +225,12 @@ GOFS_NOINLINE GOFS_HD inline int walk_path(simt::AnyWarp auto warp, Filesystem& 
   return error;
 }
 
-}  // namespace detail
-
-/// Finds the inode that `path` (NUL-terminated) names. Collective, uniform; 0 or a negative errno:
-/// -ENOENT, -ENOTDIR, -EACCES, -ELOOP, -ENAMETOOLONG, -EUCLEAN, or a device's.
-GOFS_NOINLINE GOFS_HD inline int resolve(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
-                                         LastLink last_link, f2fs::Inode& inode) {
-  const int length = detail::path_length(warp, path);
-  if (length < 0) return length;
-  if (length == 0) return -ENOENT;
-  const auto path_bytes = static_cast<uint32_t>(length);
+/// Finds what a walk that has not begun leads to, in the path table first. Collective, uniform. As
+/// resolve(), with the walk's spare blocks given back by the caller.
+GOFS_NOINLINE GOFS_HD inline int find_path(simt::AnyWarp auto warp, Filesystem& fs, Walk& walk,
+                                           LastLink last_link, f2fs::Inode& inode) {
+  const char* const path = walk.rest;
+  const uint32_t path_bytes = walk.rest_length;
   const bool follow = last_link == LastLink::kFollow;
   const uint32_t hash = path_hash(path, path_bytes);
   NameTarget known{};
@@ -242,16 +238,27 @@ GOFS_NOINLINE GOFS_HD inline int resolve(simt::AnyWarp auto warp, Filesystem& fs
   const uint32_t generation = warp.shfl(simt::load_acquire(fs.path_generation), 0);  // [V6]
   uint64_t seen = 0;
   if (follow && fs.paths.find(warp, generation, hash, path, path_bytes, known, seen)) {
-    return detail::load_uniform(warp, fs, known.ino, inode);
+    return load_uniform(warp, fs, known.ino, inode);
   }
-
-  detail::Walk walk{path, path_bytes, 0, false, {}, nullptr, 0};
-  const int error = detail::walk_path(warp, fs, walk, last_link, inode);
-  if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);
+  const int error = walk_path(warp, fs, walk, last_link, inode);
   if (error == 0 && follow) {
     fs.paths.insert(warp, generation, hash, path, path_bytes,
                     NameTarget{inode.ino, format::file_type_of_mode(inode.mode)}, seen);
   }
+  return error;
+}
+
+}  // namespace detail
+
+/// Finds the inode that `path` (NUL-terminated) names. Collective, uniform; 0 or a negative errno:
+/// -ENOENT, -ENOTDIR, -EACCES, -ELOOP, -ENAMETOOLONG, -EUCLEAN, or a device's.
+GOFS_NOINLINE GOFS_HD inline int resolve(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
+                                         LastLink last_link, f2fs::Inode& inode) {
+  const int length = detail::path_length(warp, path);
+  if (length <= 0) return length == 0 ? -ENOENT : length;
+  detail::Walk walk{path, static_cast<uint32_t>(length), 0, false, {}, nullptr, 0};
+  const int error = detail::find_path(warp, fs, walk, last_link, inode);
+  if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);
   return error;
 }
 

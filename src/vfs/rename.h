@@ -254,7 +254,7 @@ GOFS_NOINLINE GOFS_HD inline int rename_walking(simt::AnyWarp auto warp, Filesys
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   for (bool alone = false;; alone = true) {
     // Where a directory goes elsewhere, one at a time: two could go into each other.
-    if (alone && !wait_for_lock(warp, fs.rename_lock, deadline)) return -EBUSY;
+    if (alone && !simt::wait_for_lock(warp, fs.rename_lock, deadline)) return -EBUSY;
     InodeLocks locks{};
     error = lock_named(warp, fs, pair.from, &pair.to, locks);
     const bool moves = pair.from.inode.is_directory() || pair.to.inode.is_directory();

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Entries that come to a directory, those of a whole group of names at once. Readers look names up
+// meanwhile: they see an entry wholly or not at all, and what stays they find.
+//
+// Callers are inside the gate (operation.h) and have the directory for themselves but for readers;
+// or several warps have it, which share a DirectoryGrowth: then nobody else adds an entry of the
+// same hash meanwhile. They find room side by side, and each block is changed by one at a time; who
+// finds it full then looks for room once more. What is changed is seen at once and durable after
+// the next checkpoint.
+#pragma once
+
+#include "f2fs/inline_entries.h"
+#include "simt/warp_lock.h"
+
+namespace gofs::f2fs {
+
+/// What warps share that add entries to one directory.
+struct DirectoryGrowth {
+  uint32_t lock;   // of who makes blocks of the directory, or changes entries in its inode
+  uint32_t depth;  // hash levels that hold entries; 0 while they are in the inode
+};
+
+/// How entries are added.
+struct Adding {
+  TimeStamp now;
+  uint32_t levels_max;      // hash levels that there is room for in the operation
+  DirectoryGrowth* growth;  // null: the directory is the warp's alone
+  bool noted;               // the directory's times are `now` already
+};
+
+/// Nodes that hold the addresses of a directory's blocks in so many levels, at most; the inode is
+/// not counted.
+GOFS_HD inline uint64_t directory_nodes(const Inode& directory, uint32_t levels) {
+  const uint64_t blocks =
+      simt::min(format::dir_level_start(levels, directory.dir_level), kDirectoryBlocksMax);
+  if (blocks <= directory.slot_count) return 0;
+  const uint64_t direct = simt::divide_up(blocks - directory.slot_count, format::kNodeSlots);
+  if (direct <= 2) return direct;
+  // And the nodes above them.
+  return direct + simt::divide_up(direct, format::kNodeSlots) + 2;
+}
+
+/// Pages that add_entries() changes at most for `count` entries in `levels` levels: the inode, a
+/// block for each, one that entries move to out of the inode, and nodes, which may be new and in
+/// the NAT.
+GOFS_HD inline uint32_t pages_to_add_entries(const Inode& directory, uint32_t count,
+                                             uint32_t levels) {
+  const auto nodes = static_cast<uint32_t>(
+      simt::min<uint64_t>(directory_nodes(directory, levels), 3 * uint64_t{count}));
+  return 1 + count + (directory.has_inline_dentries() ? 1 : 0) + 2 * nodes;
+}
+
+/// The same for add_entry(); kPagesToAddEntryMax, whatever the directory.
+inline constexpr uint32_t kPagesToAddEntryMax = 1 + 1 + 1 + 2 * 3;
+GOFS_HD inline uint32_t pages_to_add_entry(const Inode& directory) {
+  return pages_to_add_entries(directory, 1, levels_to_add(directory));
+}
+
+/// The growth of a directory that was loaded by who has it.
+GOFS_HD inline DirectoryGrowth growth_of(const Inode& directory) {
+  return {0, directory.has_inline_dentries() ? 0 : simt::max(directory.dir_depth, 1u)};
+}
+
+/// Learns how far others have grown the directory. Blocks that they may have made count as being
+/// there. Collective, uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int catch_up(simt::AnyWarp auto warp, Volume& volume, Inode& directory,
+                                          const DirectoryGrowth* growth) {
+  if (growth == nullptr) return 0;
+  const uint32_t depth = warp.shfl(simt::load_acquire(growth->depth), 0);  // [D1]
+  warp.sync();
+  if (depth == 0) return 0;
+  if (directory.has_inline_dentries()) {
+    const int error = simt::first_error(
+        warp, load_inodes(warp, volume, warp.ballot(true), directory.ino, directory));
+    if (error < 0) return error;
+  }
+  directory.dir_depth = simt::max(directory.dir_depth, depth);
+  directory.size_bytes =
+      simt::max(directory.size_bytes,
+                format::dir_level_start(directory.dir_depth, directory.dir_level) * kBlockBytes);
+  return 0;
+}
+
+/// Has the growth of a directory for the warp. Collective, uniform. 0 or -EBUSY.
+GOFS_HD inline int lock_growth(simt::AnyWarp auto warp, DirectoryGrowth* growth) {
+  if (growth == nullptr) return 0;
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  return simt::wait_for_lock(warp, growth->lock, deadline) ? 0 : -EBUSY;
+}
+GOFS_HD inline void unlock_growth(simt::AnyWarp auto warp, DirectoryGrowth* growth) {
+  if (growth != nullptr) simt::release_lock(warp, growth->lock);
+}
+
+namespace detail {
+
+GOFS_HD inline void note_modified(Inode& directory, const TimeStamp& now) {
+  directory.modified = directory.changed = now;
+}
+
+/// Lets others know how deep the directory is now. Collective.
+GOFS_HD inline void tell_depth(simt::AnyWarp auto warp, const Inode& directory,
+                               DirectoryGrowth* growth) {
+  warp.sync();
+  if (growth == nullptr || warp.thread_rank() != 0) return;
+  simt::AtomicRef<uint32_t>(growth->depth)
+      .fetch_max(directory.dir_depth, simt::memory_order_acq_rel);  // [D1]
+}
+
+/// Adds entries to the inode while they are there. As add_entries(), and -EAGAIN for lanes whose
+/// entries go to blocks.
+GOFS_NOINLINE GOFS_HD inline int add_while_inline(simt::AnyWarp auto warp, Volume& volume,
+                                                  Inode& directory, uint32_t lanes,
+                                                  const NewEntry& mine, const Adding& how) {
+  const bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
+  int error = lock_growth(warp, how.growth);
+  if (error < 0) return error;
+  int result = wanted ? -EAGAIN : 0;
+  error = catch_up(warp, volume, directory, how.growth);
+  if (error == 0 && directory.has_inline_dentries()) {
+    result = add_inline_entries(warp, volume, lanes, directory, mine, how.now);
+    if (warp.any(wanted && result == 0)) note_modified(directory, how.now);
+    if (warp.any(wanted && result == -EAGAIN)) {
+      error = convert_inline_directory(warp, volume, directory);
+      if (error == 0) tell_depth(warp, directory, how.growth);
+    }
+  }
+  unlock_growth(warp, how.growth);
+  return wanted && result == -EAGAIN && error < 0 ? error : result;
+}
+
+/// Sets the directory's times, and its depth where an entry goes to a block behind it. Collective,
+/// uniform.
+GOFS_NOINLINE GOFS_HD inline int note_adding(simt::AnyWarp auto warp, Volume& volume,
+                                             Inode& directory, bool deeper, Adding& how) {
+  if (how.noted && !deeper) return 0;
+  const uint32_t depth = directory.dir_depth + (deeper ? 1 : 0);
+  const int error = change_inode(warp, volume, directory.ino, [&](format::Inode& inode) {
+    if (inode.i_current_depth < depth) inode.i_current_depth = depth;
+    set_modified(inode, how.now);
+  });
+  if (error < 0) return error;
+  how.noted = true;
+  directory.dir_depth = depth;
+  note_modified(directory, how.now);
+  if (deeper) tell_depth(warp, directory, how.growth);
+  return 0;
+}
+
+/// Puts entries into blocks that exist. Collective. Per lane 0, -EAGAIN (the block is full by now),
+/// or another negative errno.
+GOFS_NOINLINE GOFS_HD inline int add_to_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                               const Inode& directory, uint32_t lanes,
+                                               const NewEntry& mine, const DirectoryRoom& room) {
+  const uint32_t rank = warp.thread_rank();
+  const bool filling = (lanes >> rank & 1u) != 0;
+  // What has changed since the last checkpoint is kept, with the node that holds its address.
+  const bool kept = filling && is_kept(volume.cache, directory_key(directory.ino, room.index));
+  const uint32_t marking = warp.ballot(filling && !kept);
+  int error = marking == 0 ? 0 : mark_holders(warp, volume, marking, directory, room.index);
+  const uint32_t ready = warp.ballot(filling && error == 0);
+  bool full = false;
+  const int changed =
+      change_directory_blocks(warp, volume, ready, directory, room.index, [&](uint8_t* page) {
+        const uint32_t slot =
+            find_free_slots(block_view(page), format::name_slots(mine.name.length));
+        full = slot == kNoSlot;
+        if (!full) put_entry(block_space(page), slot, mine.name, mine.entry);
+        return !full;
+      });
+  if (error == 0) error = changed;
+  return error == 0 && full ? -EAGAIN : error;
+}
+
+/// Finds where the addresses of new blocks stand. Collective, by who has the growth. Per lane of
+/// `lanes` 0, -EAGAIN (the block is there by now) or another negative errno.
+GOFS_NOINLINE GOFS_HD inline int place_new_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                                  Writer& writer, const Inode& directory,
+                                                  uint32_t lanes, uint64_t index,
+                                                  AddressPlace& at) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const bool there =
+      mine && find_frame(volume.cache, directory_key(directory.ino, index)) != kNoFrame;
+  const int error =
+      grow_nodes(warp, volume, writer, warp.ballot(mine && !there), directory, index, at);
+  if (!mine || there) return mine ? -EAGAIN : 0;
+  if (error < 0 || at.address == format::kNullAddr || at.address == format::kNewAddr) return error;
+  if (index < directory.size_blocks()) return -EAGAIN;
+  return report(*volume.corruptions, {Structure::kDirectory, at.address, directory.ino, index});
+}
+
+/// Counts a block for each lane in `lanes`, or as many as there are. Collective. Per lane whether
+/// it has one.
+GOFS_HD inline bool count_directory_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                           uint32_t lanes) {
+  const uint32_t count = simt::popcount(lanes);
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  if (count == 0) return false;
+  if (warp.any(warp.thread_rank() == 0 && count_blocks(volume, count))) return mine;
+  return mine && count > 1 && count_blocks(volume, 1);
+}
+
+/// Adds to the inode of a directory what its new blocks change there, and to `directory`.
+/// Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int enlarge_directory(simt::AnyWarp auto warp, Volume& volume,
+                                                   Inode& directory, int64_t blocks,
+                                                   uint64_t size_bytes, uint32_t depth,
+                                                   const TimeStamp& now) {
+  uint64_t block_count = 0;
+  uint64_t size = 0;
+  uint32_t levels = 0;
+  const int error = change_inode(warp, volume, directory.ino, [&](format::Inode& inode) {
+    inode.i_blocks = inode.i_blocks + static_cast<uint64_t>(blocks);
+    if (inode.i_size < size_bytes) inode.i_size = size_bytes;
+    if (inode.i_current_depth < depth) inode.i_current_depth = depth;
+    set_modified(inode, now);
+    block_count = inode.i_blocks;
+    size = inode.i_size;
+    levels = inode.i_current_depth;
+  });
+  if (error < 0) return error;
+  directory.block_count = warp.shfl(block_count, 0);
+  directory.size_bytes = warp.shfl(size, 0);
+  directory.dir_depth = warp.shfl(levels, 0);
+  note_modified(directory, now);
+  return 0;
+}
+
+/// Makes blocks whose places were found, each with an entry. Collective, by who has the growth. Per
+/// lane of `lanes` 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int make_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                             Inode& directory, uint32_t lanes, const NewEntry& mine,
+                                             const DirectoryRoom& room, const AddressPlace& at,
+                                             const Adding& how) {
+  const uint32_t rank = warp.thread_rank();
+  // A block may be reserved already, and is counted then.
+  const uint32_t uncounted =
+      warp.ballot((lanes >> rank & 1u) != 0 && at.address == format::kNullAddr);
+  const uint32_t counted = warp.ballot(count_directory_blocks(warp, volume, uncounted));
+  int result = ((uncounted & ~counted) >> rank & 1u) != 0 ? -ENOSPC : 0;
+  const uint32_t making = lanes & (~uncounted | counted);
+  uint64_t blocks = 0;  // the directory shall have at least
+  uint32_t levels = 0;
+  for (uint32_t left = making; left != 0; left &= left - 1) {
+    const uint32_t lane = simt::lowest_bit(left);
+    blocks = simt::max(blocks, warp.shfl(room.index, lane) + 1);
+    levels = simt::max(levels, warp.shfl(room.level, lane) + 1);
+  }
+  if (making == 0) return result;
+  // The inode first: it stays in memory then, and to set it right again does not need the disk.
+  const int enlarged = enlarge_directory(warp, volume, directory, simt::popcount(counted),
+                                         blocks * kBlockBytes, levels, how.now);
+  const int made =
+      enlarged < 0
+          ? enlarged
+          : make_directory_pages(warp, volume, making, at.nid, directory.ino, room.index,
+                                 [&](format::NodeBlock& holder, uint8_t* page) {
+                                   put_entry(block_space(page), 0, mine.name, mine.entry);
+                                   format::store_u32(reinterpret_cast<uint32_t*>(&holder) + at.word,
+                                                     format::kNewAddr);
+                                 });
+  if ((making >> rank & 1u) != 0) result = made;
+  const uint32_t unmade = simt::popcount(warp.ballot(made < 0) & counted);
+  if (unmade != 0 && rank == 0) {
+    simt::add_relaxed(volume.valid_block_count, ~uint64_t{unmade} + 1);
+  }
+  if (unmade != 0 && enlarged == 0) {
+    (void)enlarge_directory(warp, volume, directory, -int64_t{unmade}, 0, 0, how.now);
+  }
+  return result;
+}
+
+/// Puts entries into blocks that are made for them. Collective. Per lane of `lanes` 0, -EAGAIN (the
+/// block is there by now), or another negative errno.
+GOFS_NOINLINE GOFS_HD inline int add_to_new_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                                   Writer& writer, Inode& directory, uint32_t lanes,
+                                                   const NewEntry& mine, const DirectoryRoom& room,
+                                                   const Adding& how) {
+  const uint32_t rank = warp.thread_rank();
+  const bool wanted = (lanes >> rank & 1u) != 0;
+  int error = lock_growth(warp, how.growth);
+  if (error < 0) return wanted ? error : 0;
+  error = catch_up(warp, volume, directory, how.growth);
+  const uint64_t key = wanted ? directory_key(directory.ino, room.index) : uint64_t{rank};
+  const uint32_t maker = simt::lowest_bit(warp.match_any(key));
+  const bool makes = wanted && maker == rank && error == 0;
+  int result = wanted && error == 0 ? -EAGAIN : error;
+  AddressPlace at{};
+  const int placed =
+      place_new_blocks(warp, volume, writer, directory, warp.ballot(makes), room.index, at);
+  if (makes) result = placed;
+  const uint32_t making = warp.ballot(makes && placed == 0);
+  if (making != 0) {
+    const int made = make_blocks(warp, volume, directory, making, mine, room, at, how);
+    if ((making >> rank & 1u) != 0) result = made;
+    tell_depth(warp, directory, how.growth);
+  }
+  unlock_growth(warp, how.growth);
+  return wanted ? result : 0;
+}
+
+}  // namespace detail
+
+/// Adds the entry of each lane in `lanes`, in up to pages_to_add_entries() pages. `directory` is
+/// brought up to date. Room is looked for unless the lanes have found some, all of them.
+/// Collective. Per lane 0 or a negative errno, without an entry: -EEXIST; -EAGAIN (it takes more
+/// than how.levels_max levels); -ENOSPC (of the volume, or no hash level is left), -EFBIG, -EBUSY,
+/// -EUCLEAN, what the device says.
+GOFS_NOINLINE GOFS_HD inline int add_entries(simt::AnyWarp auto warp, Volume& volume,
+                                             Writer& writer, Inode& directory, uint32_t lanes,
+                                             const NewEntry& mine, Adding& how,
+                                             DirectoryRoom room = {}) {
+  const uint32_t rank = warp.thread_rank();
+  int result = 0;
+  bool wanted = (lanes >> rank & 1u) != 0;
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  for (bool first = true;; first = false) {
+    const uint32_t left = warp.ballot(wanted);
+    if (left == 0) return result;
+    if (!first && warp.any(deadline.passed())) return wanted ? -EBUSY : result;
+    int error = catch_up(warp, volume, directory, how.growth);
+    if (error < 0) return wanted ? error : result;
+    if (directory.has_inline_dentries()) {
+      const int added = detail::add_while_inline(warp, volume, directory, left, mine, how);
+      if (wanted && added != -EAGAIN) {
+        result = added;
+        wanted = false;
+      }
+      continue;
+    }
+    if (!first || !room.found) {
+      const int found = find_rooms(warp, volume, directory, left, mine, how.levels_max, room);
+      if (wanted && found < 0) {
+        result = found;
+        wanted = false;
+      }
+      if (!warp.any(wanted)) return result;
+    }
+    const bool filling = wanted && !room.is_hole;
+    const bool deeper = warp.any(filling && room.level >= directory.dir_depth);
+    error = detail::note_adding(warp, volume, directory, deeper, how);
+    if (error < 0) return wanted ? error : result;
+    const uint32_t to_blocks = warp.ballot(filling);
+    const uint32_t to_holes = warp.ballot(wanted && room.is_hole);
+    int added = 0;
+    if (to_blocks != 0) {
+      added = detail::add_to_blocks(warp, volume, directory, to_blocks, mine, room);
+    }
+    if (to_holes != 0) {
+      const int made =
+          detail::add_to_new_blocks(warp, volume, writer, directory, to_holes, mine, room, how);
+      if (wanted && room.is_hole) added = made;
+    }
+    if (wanted && added != -EAGAIN) {
+      result = added;
+      wanted = false;
+    }
+  }
+}
+
+/// Adds one entry, by who has the directory for himself. Changes up to pages_to_add_entry() pages.
+/// Where find_free_name() has found room it goes there. Collective, uniform. 0 or a negative errno,
+/// with all names as they were: as add_entries().
+GOFS_NOINLINE GOFS_HD inline int add_entry(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                           Inode& directory, const EntryName& name,
+                                           const DirectoryEntry& entry, const TimeStamp& now,
+                                           const DirectoryRoom& room = {}) {
+  GOFS_ASSERT(name.length != 0 && name.length <= format::kNameBytesMax);
+  const NewEntry mine{name, format::name_hash(name.bytes, name.length), entry};
+  Adding how{now, levels_to_add(directory), nullptr, false};
+  const int error = add_entries(warp, volume, writer, directory, 1u, mine, how, room);
+  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+}
+
+}  // namespace gofs::f2fs
