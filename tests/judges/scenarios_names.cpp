@@ -8,10 +8,6 @@ namespace gofs::judges {
 
 namespace {
 
-std::string numbered(const std::string& name, uint32_t number) {
-  return name + std::to_string(number);
-}
-
 void mkdir_deep(Actor& actor) {
   std::string path;
   for (uint32_t i = 0; i < 24; ++i) {
