@@ -17,6 +17,10 @@ using Compare = std::function<std::string(const FoundTree& tree)>;
 /// What is wrong with what a session shows, or nothing.
 std::string look_at(Session& session, const Compare& compare);
 
+/// Makes a directory, which is not among what is compared. 0, also where there is no room for it or
+/// it is there, or a negative errno.
+int make_something(Session& session);
+
 /// Whether the volume can be changed and unmounted; what this made before may be there. What is
 /// wrong, or nothing.
 std::string go_on(Session& session);

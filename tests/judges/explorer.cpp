@@ -18,7 +18,7 @@ constexpr uint64_t kLogBytes = uint64_t{48} << 20;
 constexpr uint64_t kRecoveryLogBytes = uint64_t{6} << 20;
 constexpr uint64_t kSectorBytes = 512;
 /// So that memory which sessions do not touch is not even cleared.
-constexpr int kSmallAllocationBytes = 1 << 18;
+constexpr int kSmallAllocationBytes = 1 << 15;
 
 /// A number that depends on all of its arguments.
 uint64_t mix(uint64_t a, uint64_t b) {
@@ -58,9 +58,8 @@ Recording record(const Scenario& scenario, const ExplorerOptions& options) {
   recording.history->add(leaving, model, {});
   recording.trace = session.trace();
   for (ssd::LoggedCommand& command : recording.trace.commands) {
-    if (!options.flushes_lie) break;
-    command.durable = 0;
-    if (command.kind == ssd::LoggedKind::kFlush) command.ended = 0;
+    const bool lie = options.flushes_lie && command.kind == ssd::LoggedKind::kFlush;
+    if (lie) command.ended = 0;
   }
   return recording;
 }
@@ -111,7 +110,8 @@ class Explorer {
     std::vector<uint32_t> moments = moments_of(recording_.trace);
     if (options_.cut) moments = {*options_.cut};
     const size_t most = options_.cuts_max == 0 ? moments.size() : options_.cuts_max;
-    const size_t step = std::max<size_t>(1, moments.size() / most);
+    const size_t step =
+        options_.cut ? 1 : std::max<size_t>(scenario_.cut_every, moments.size() / most);
     for (size_t i = 0; i < moments.size(); i += step) {
       ++result_.cuts;
       const ssd::PowerCut cut(recording_.trace, moments[i]);

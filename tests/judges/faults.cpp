@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "aftermath.h"
 
@@ -45,16 +46,15 @@ class FaultExplorer {
   FaultsResult run() {
     for (const Kind& kind : kKinds) {
       if (options_.kind && *options_.kind != kind.name) continue;
-      // Nothing is hit, only counted.
-      uint64_t commands = run_with({kind.name, kind.opcode_mask, 0}, 0);
-      uint64_t first = 0;
       if (options_.command) {
-        first = *options_.command;
-        commands = first + 1;
+        run_with(kind, *options_.command);
+        continue;
       }
+      // Nothing is hit, only counted.
+      const uint64_t commands = run_with({kind.name, kind.opcode_mask, 0}, 0);
       const uint64_t most = options_.commands_max == 0 ? commands : options_.commands_max;
       const uint64_t step = std::max<uint64_t>(1, commands / std::max<uint64_t>(most, 1));
-      for (uint64_t command = first; command < commands; command += step) {
+      for (uint64_t command = step / 2; command < commands; command += step) {
         run_with(kind, command);
         if (result_.failures.size() >= options_.failures_max) return result_;
       }
@@ -101,10 +101,13 @@ class FaultExplorer {
     return commands;
   }
 
-  /// The volume that met the fault.
+  /// The volume that met the fault, and is used on.
   static std::string look_on(Session& session, const History& history) {
-    const std::string problem = look_at(
+    std::string problem = look_at(
         session, [&](const FoundTree& tree) { return history.difference_at_the_end(true, tree); });
+    const int made = problem.empty() ? make_something(session) : 0;
+    const bool fine = made == 0 || made == -EIO || made == -EROFS;
+    if (!fine) problem = fmt::format("mkdir answers {}", made);
     return problem.empty() ? problem : "while it is still mounted: " + problem;
   }
 

@@ -79,24 +79,23 @@ class History::Recovered {
     // A file without a name is gone, whatever is in it.
     if (synced.names.empty()) return true;
     Versions& versions = versions_of(point.id);
-    const bool is_new = versions.empty();
-    if (!is_new) {
-      const Object& there = *versions.back();
-      const bool named = std::includes(there.names.begin(), there.names.end(), synced.names.begin(),
-                                       synced.names.end());
+    const Object* const there = versions.empty() ? nullptr : versions.back();
+    // Several at once may be on their way to it.
+    const Versions taken =
+        point.must ? Versions{&synced} : history_.versions_at(point.operation, point.id);
+    versions.clear();
+    for (const Object* version : taken) {
+      Object& object = own_.emplace_back(*version);
+      versions.push_back(&object);
+      if (there == nullptr) continue;
       // The names are still those of the checkpoint.
-      Object& object = own_.emplace_back(synced);
-      object.names = there.names;
-      object.links = there.links;
-      if (!named) return false;
-      if (history_.operations_[point.operation].kind == OperationKind::kGradual && !point.must) {
-        versions.push_back(&object);
-      } else {
-        versions = {&object};
-      }
-      return true;
+      object.names = there->names;
+      object.links = there->links;
     }
-    versions = {&own_.emplace_back(synced)};
+    if (there != nullptr) {
+      return std::includes(there->names.begin(), there->names.end(), synced.names.begin(),
+                           synced.names.end());
+    }
     return std::all_of(synced.names.begin(), synced.names.end(),
                        [&](const auto& name) { return enter(name.first, name.second, point); });
   }

@@ -31,6 +31,7 @@ struct Scenario {
   void (*prepare)(Actor& actor) = nullptr;
   uint32_t cache_pages = 512;  // few: checkpoints come by themselves
   bool repeatable = true;      // false: threads take turns as they like
+  uint32_t cut_every = 1;      // of very many writes, so many share a cut
 };
 
 std::span<const Scenario> file_scenarios();

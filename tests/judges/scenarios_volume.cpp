@@ -194,7 +194,7 @@ void clean(Actor& actor) {
 /// Who writes has to clean first, more than once.
 void write_when_ragged(Actor& actor) {
   actor.sync();
-  for (uint32_t i = 0; i < 40; ++i) {
+  for (uint32_t i = 0; i < 14; ++i) {
     const int fd = actor.open(numbered("/new", i), kNewFile);
     actor.pwrite(fd, 0, actor.bytes(40 * kBlock));
     if (i % 2 == 0) actor.fsync(fd);
@@ -283,10 +283,13 @@ constexpr Scenario kVolume[] = {
     {"overwrite_when_full", overwrite_when_full, nearly_full},
     {"overwrite_and_fsync_when_full", overwrite_and_fsync_when_full, nearly_full},
     {"collect_garbage", clean, half_empty},
-    {"write_when_ragged", write_when_ragged, ragged_and_full},
+    {.name = "write_when_ragged",
+     .run = write_when_ragged,
+     .prepare = ragged_and_full,
+     .cut_every = 5},
     {"batches", batches},
-    {"large_batch", large_batch},
-    {"batch_of_large_files", batch_of_large_files},
+    {.name = "large_batch", .run = large_batch, .cut_every = 4},
+    {.name = "batch_of_large_files", .run = batch_of_large_files, .cut_every = 5},
     {"write_batches", write_batches, a_batch},
     {"large_orphans", large_orphans},
     {"large_orphans_little_memory", large_orphans, nullptr, 64},
