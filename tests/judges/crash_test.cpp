@@ -16,7 +16,7 @@ namespace {
 class CrashTest : public ::testing::TestWithParam<Scenario> {};
 
 INSTANTIATE_TEST_SUITE_P(All, CrashTest, ::testing::ValuesIn(all_scenarios()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& one) { return std::string(one.param.name); });
 
 TEST_P(CrashTest, leaves_what_was_promised) {
   GOFS_NEED_TOOL("fsck.f2fs");
