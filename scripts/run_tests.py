@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -200,6 +201,10 @@ def kernel(stage):
     if stage.build("auto", "gofs"):
         stage.script(["scripts/kernel_judge.sh", "--small"])
         stage.script(["scripts/kernel_rounds.sh"])
+        # The preset in which its library is built anyway.
+        if stage.build("cpu-asan", "gofs_crash"):
+            program = [*fixed_addresses(), str(ROOT / "build/cpu-asan/tests/judges/gofs_crash")]
+            stage.script(["scripts/kernel_crashes.sh", "--gofs-crash", shlex.join(program)])
 
 
 def gpu_build(stage):

@@ -116,7 +116,20 @@ std::string describe(nvme::CommandStatus status) {
 }
 
 std::string describe(const nvme::FailedCommand& failed) {
-  return fmt::format("{} at LBA {}", describe(failed.status), failed.lba);
+  using format::nvme::IoOpcode;
+  const std::string status = describe(failed.status);
+  switch (failed.opcode) {
+    case IoOpcode::kFlush:
+      return status + " of a Flush";
+    case IoOpcode::kDatasetManagement:
+      return status + " of a Dataset Management";
+    case IoOpcode::kWrite:
+      return fmt::format("{} of a Write at LBA {}", status, failed.lba);
+    case IoOpcode::kRead:
+      return fmt::format("{} of a Read at LBA {}", status, failed.lba);
+    default:
+      return fmt::format("{} at LBA {}", status, failed.lba);
+  }
 }
 
 std::string describe(const nvme::BringUpResult& result) {

@@ -260,11 +260,12 @@ TEST(VolumeErrors, a_read_that_the_ssd_fails_tells_what_the_ssd_said) {
   ssd::FaultTable::Entry entry{};
   ssd::FaultTable faults{1, 1, &entry};
   for (const auto& [status, words] :
-       {std::pair{format::nvme::kUnrecoveredReadError,
-                  "/odd: Input/output error: Unrecovered Read Error (status 0x281) at LBA "},
+       {std::pair{
+            format::nvme::kUnrecoveredReadError,
+            "/odd: Input/output error: Unrecovered Read Error (status 0x281) of a Read at LBA "},
         std::pair{format::nvme::kNamespaceNotReady,
-                  "/odd: Resource temporarily unavailable: Namespace Not Ready (status 0x82) at "
-                  "LBA "}}) {
+                  "/odd: Resource temporarily unavailable: Namespace Not Ready (status 0x82) of "
+                  "a Read at LBA "}}) {
     entry.rule.status = status;
     controller.faults = &faults;
     const auto failed = volume.pread(fd, &byte, 1, 4096);

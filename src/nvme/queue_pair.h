@@ -50,18 +50,25 @@ static_assert(sizeof(Slot) == 32);
 /// A command that failed, for messages.
 struct FailedCommand {
   CommandStatus status;
+  format::nvme::IoOpcode opcode;
   uint64_t lba;
 
   /// As one word, so that several may be noted at once and the last one stands. 0 is none.
   GOFS_HD constexpr uint64_t packed() const {
-    return uint64_t{status} << kLbaBits | (lba & ((uint64_t{1} << kLbaBits) - 1));
+    const uint64_t code = static_cast<uint64_t>(opcode) & kOpcodeMask;
+    return (uint64_t{status} << kOpcodeBits | code) << kLbaBits | (lba & kLbaMask);
   }
   GOFS_HD static constexpr FailedCommand unpacked(uint64_t word) {
-    return {static_cast<CommandStatus>(word >> kLbaBits), word & ((uint64_t{1} << kLbaBits) - 1)};
+    const uint64_t code = word >> kLbaBits & kOpcodeMask;
+    return {static_cast<CommandStatus>(word >> (kLbaBits + kOpcodeBits)),
+            static_cast<format::nvme::IoOpcode>(code), word & kLbaMask};
   }
 
  private:
-  static constexpr uint32_t kLbaBits = 47;  // 64 PiB; a verdict takes 17
+  static constexpr uint32_t kOpcodeBits = 4;
+  static constexpr uint32_t kLbaBits = 43;  // 4 PiB; a verdict takes 17
+  static constexpr uint64_t kOpcodeMask = (1u << kOpcodeBits) - 1;
+  static constexpr uint64_t kLbaMask = (uint64_t{1} << kLbaBits) - 1;
 };
 
 struct QueuePair {
@@ -189,7 +196,8 @@ GOFS_HD inline bool is_rung(const QueuePair& queue, const RingPosition& position
 GOFS_HD inline void note_failure(const QueuePair& queue, uint32_t index, CommandStatus status) {
   if (queue.last_failure == nullptr) return;
   const format::nvme::SubmissionEntry& entry = queue.submission[index];
-  const FailedCommand failed{status, uint64_t{entry.cdw11} << 32 | entry.cdw10};
+  const FailedCommand failed{status, static_cast<format::nvme::IoOpcode>(entry.opcode),
+                             uint64_t{entry.cdw11} << 32 | entry.cdw10};
   simt::store_relaxed(*queue.last_failure, failed.packed());
 }
 

@@ -311,6 +311,24 @@ TEST_P(BatchCreateTest, a_full_volume_makes_as_many_as_fit) {
   EXPECT_EQ(names_of("/mine"), made);
 }
 
+TEST_P(BatchCreateTest, a_file_that_was_written_in_part_has_the_error_of_the_disk) {
+  std::mt19937 random(static_cast<uint32_t>(printed_seed()));
+  Wanted wanted;
+  wanted.add(random, "f", 300'000);
+  const int bd = create("/d", wanted, 0640, false);
+  ASSERT_GE(bd, 0);
+  ssd::FaultRule rule;
+  rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);
+  rule.skip = 3;
+  rule.status = format::nvme::kWriteFault;
+  writing_->rig().add_fault(rule);
+  const uint64_t written = write_all(bd, wanted);
+  writing_->rig().clear_faults();
+  EXPECT_LT(written, 300'000u);
+  EXPECT_EQ(file(bd, 0).error, -EIO);
+  end(bd);
+}
+
 TEST_P(BatchCreateTest, a_disk_that_fails_leaves_whole_files) {
   std::mt19937 random(static_cast<uint32_t>(printed_seed()));
   for (const uint32_t passed : {0u, 5u, 20u}) {

@@ -45,21 +45,21 @@ GOFS_NOINLINE GOFS_HD inline uint64_t write_batch_file(simt::AnyWarp auto warp, 
   const int fd = open_batch_file(warp, fs, file);
   int64_t written = fd;
   uint64_t size = file.size_bytes;
+  uint64_t done = 0;
   if (fd >= 0) {
-    written = pwrite(warp, fs, fd, source, bytes, 0);
+    // What made a write a short one, the next one says.
+    do {
+      written = pwrite(warp, fs, fd, source + done, bytes - done, done);
+      if (written > 0) done += static_cast<uint64_t>(written);
+    } while (written > 0 && done < bytes);
     const OpenInode& open = fs.open_inodes[fs.descriptors[fd].open_inode];
     size = simt::load_relaxed(open.inode.size_bytes);
     (void)close(warp, fs, fd);
   }
-  const uint64_t done = written < 0 ? 0 : static_cast<uint64_t>(written);
   if (warp.thread_rank() == 0) {
     entry.kind = BatchFileKind::kGeneral;  // its blocks lie elsewhere now
     entry.size_bytes = size;
-    if (written < 0) {
-      entry.error = static_cast<int>(written);
-    } else if (done < bytes) {
-      entry.error = -ENOSPC;
-    }
+    if (written < 0) entry.error = static_cast<int>(written);
   }
   warp.sync();
   return done;
@@ -69,8 +69,8 @@ GOFS_NOINLINE GOFS_HD inline uint64_t write_batch_file(simt::AnyWarp auto warp, 
 
 /// Writes the first bytes[i] bytes of each file i of the batch from `buffer + offsets[i]`; longer
 /// files keep the rest. Collective; warps 0 to `warp_count` - 1 do it together. Returns the bytes
-/// that this warp has written; a file's error is left in its entry, -ENOSPC also where the SSD gave
-/// out after some of its bytes. Nobody reads the batch meanwhile.
+/// that this warp has written; a file's error is left in its entry, also where some of its bytes
+/// were written before. Nobody reads the batch meanwhile.
 GOFS_NOINLINE GOFS_HD inline uint64_t write_batch(simt::AnyWarp auto warp, Filesystem& fs,
                                                   BatchTable& table, Batch& batch,
                                                   const uint8_t* buffer, const uint64_t* offsets,

@@ -3,35 +3,56 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
 
 #include "simt/workers.h"
+#include "vfs/fallocate.h"
 
 namespace gofs::judges {
 
+namespace {
+
+/// A file of more is made without its contents by batch_create: they need more addresses than an
+/// inode has.
+constexpr size_t kBytesWithoutNodes = 873 * size_t{kBlockBytes};
+
+}  // namespace
+
 /// Makes the call, lets the model make it (which may depend on the answer), and notes both.
-int64_t Actor::act(const std::string& what, OperationKind kind, const Call& call,
+int64_t Actor::act(const std::string& what, const Terms& terms, const Call& call,
                    const Expect& expect) {
-  LoggedOperation operation{what, kind, session_.moment(), 0};
+  LoggedOperation operation{what, terms.kind, session_.moment(), 0, terms.synced};
   const int64_t answer = call();
   const int64_t wanted = expect(answer);
   operation.ended = session_.moment();
-  if (answer != wanted) {
+  const bool failed = answer != wanted;
+  if (failed && !(faults_ && (answer == -EIO || answer == -EROFS))) {
     throw std::runtime_error(
         fmt::format("{} answers {}{}{} instead of {}", what, answer, answer < 0 ? " " : "",
                     answer < 0 ? std::strerror(static_cast<int>(-answer)) : "", wanted));
   }
   const std::set<uint32_t> touched = model_.take_touched();
-  const std::string problem = observe(session_, model_, touched);
-  if (!problem.empty()) throw std::runtime_error(what + ": " + problem);
-  if (history_ != nullptr) history_->add(operation, model_, touched);
+  std::string problem;
+  if (failed) {
+    operation.ended = kNeverEnded;
+  } else {
+    problem = observe(session_, model_, touched);
+  }
+  const bool hit = failed || (faults_ && problem.find(std::strerror(EIO)) != std::string::npos);
+  if (!hit && !problem.empty()) throw std::runtime_error(what + ": " + problem);
+  for (const uint32_t id : touched) {
+    if (hit) model_.at(id).times_known = false;
+  }
+  if (history_ != nullptr) history_->add(operation, model_, touched, terms.on_the_way);
+  if (hit) throw Faulted(fmt::format("{}: {}", what, failed ? std::strerror(EIO) : problem));
   return answer;
 }
 
 bool Actor::act_if_room(const std::string& what, const Call& call, const Call& expect) {
-  return act(what, OperationKind::kAtOnce, call,
+  return act(what, {}, call,
              [&](int64_t answer) { return answer == -ENOSPC ? answer : expect(); }) == 0;
 }
 
@@ -40,11 +61,11 @@ int Actor::open(const std::string& path, uint32_t flags, uint32_t mode) {
   const bool empties = (flags & vfs::kOpenTruncate) != 0;
   const auto answer = act(
       fmt::format("open {} {:o}", path, flags),
-      empties ? OperationKind::kGradual : OperationKind::kAtOnce,
+      {empties ? OperationKind::kGradual : OperationKind::kAtOnce},
       [&] { return session_.open(path, flags, mode); },
       [&](int64_t fd) {
         const int error = model_.open(path, flags, mode, id);
-        return error < 0 ? error : fd;
+        return error < 0 ? error : std::max<int64_t>(fd, 0);
       });
   const int fd = static_cast<int>(answer);
   files_[fd] = {id, flags};
@@ -53,7 +74,14 @@ int Actor::open(const std::string& path, uint32_t flags, uint32_t mode) {
 
 void Actor::close(int fd) {
   files_.erase(fd);
-  if (session_.close(fd) != 0) throw std::runtime_error("close failed");
+  const int answer = session_.close(fd);
+  if (answer == -EIO && faults_) throw Faulted("close");
+  if (answer != 0) throw std::runtime_error("close failed");
+}
+
+std::set<uint32_t> Actor::synced_by_writing(const OpenFile& file) const {
+  if ((file.flags & vfs::kOpenDataSync) == 0) return {};
+  return {file.id};
 }
 
 uint64_t Actor::pwrite(int fd, uint64_t offset, std::string_view bytes) {
@@ -62,21 +90,21 @@ uint64_t Actor::pwrite(int fd, uint64_t offset, std::string_view bytes) {
   const bool one_block = offset / kBlockBytes == (offset + bytes.size() - 1) / kBlockBytes;
   const auto answer = act(
       fmt::format("write {} +{}", offset, bytes.size()),
-      one_block ? OperationKind::kAtOnce : OperationKind::kGradual,
+      {one_block ? OperationKind::kAtOnce : OperationKind::kGradual, synced_by_writing(file)},
       [&] { return session_.pwrite(fd, bytes, offset); },
       [&](int64_t written) -> int64_t {
         if (written == -ENOSPC) return written;
         const bool some = written > 0 && static_cast<uint64_t>(written) <= bytes.size();
-        if (!some) return static_cast<int64_t>(bytes.size());
-        model_.write(file.id, offset, bytes.substr(0, static_cast<size_t>(written)));
-        return written;
+        const auto done = some ? static_cast<size_t>(written) : bytes.size();
+        model_.write(file.id, offset, bytes.substr(0, done));
+        return static_cast<int64_t>(done);
       });
   return answer < 0 ? 0 : static_cast<uint64_t>(answer);
 }
 
 void Actor::ftruncate(int fd, uint64_t size) {
   act(
-      fmt::format("ftruncate to {}", size), OperationKind::kGradual,
+      fmt::format("ftruncate to {}", size), {OperationKind::kGradual},
       [&] { return session_.ftruncate(fd, size); },
       [&](int64_t) {
         model_.resize(files_.at(fd).id, size);
@@ -86,7 +114,7 @@ void Actor::ftruncate(int fd, uint64_t size) {
 
 void Actor::truncate(const std::string& path, uint64_t size) {
   act(
-      fmt::format("truncate {} to {}", path, size), OperationKind::kGradual,
+      fmt::format("truncate {} to {}", path, size), {OperationKind::kGradual},
       [&] { return session_.truncate(path, size); },
       [&](int64_t) { return model_.truncate(path, size); });
 }
@@ -121,33 +149,31 @@ bool Actor::link(const std::string& existing, const std::string& path) {
 
 void Actor::unlink(const std::string& path) {
   act(
-      "unlink " + path, OperationKind::kAtOnce, [&] { return session_.unlink(path); },
+      "unlink " + path, {}, [&] { return session_.unlink(path); },
       [&](int64_t) { return model_.unlink(path); });
 }
 
 void Actor::rmdir(const std::string& path) {
   act(
-      "rmdir " + path, OperationKind::kAtOnce, [&] { return session_.rmdir(path); },
+      "rmdir " + path, {}, [&] { return session_.rmdir(path); },
       [&](int64_t) { return model_.rmdir(path); });
 }
 
 void Actor::rename(const std::string& from, const std::string& to, uint32_t flags) {
   act(
-      "rename " + from + " " + to, OperationKind::kAtOnce,
-      [&] { return session_.rename(from, to, flags); },
+      "rename " + from + " " + to, {}, [&] { return session_.rename(from, to, flags); },
       [&](int64_t) { return model_.rename(from, to, flags); });
 }
 
 void Actor::chmod(const std::string& path, uint32_t mode) {
   act(
-      fmt::format("chmod {} {:o}", path, mode), OperationKind::kAtOnce,
-      [&] { return session_.chmod(path, mode); },
+      fmt::format("chmod {} {:o}", path, mode), {}, [&] { return session_.chmod(path, mode); },
       [&](int64_t) { return model_.chmod(path, mode); });
 }
 
 void Actor::chown(const std::string& path, uint32_t uid, uint32_t gid) {
   act(
-      fmt::format("chown {} {}:{}", path, uid, gid), OperationKind::kAtOnce,
+      fmt::format("chown {} {}:{}", path, uid, gid), {},
       [&] { return session_.chown(path, uid, gid); },
       [&](int64_t) { return model_.chown(path, uid, gid); });
 }
@@ -155,29 +181,110 @@ void Actor::chown(const std::string& path, uint32_t uid, uint32_t gid) {
 void Actor::utimens(const std::string& path, const f2fs::TimeStamp& accessed,
                     const f2fs::TimeStamp& modified) {
   act(
-      "utimens " + path, OperationKind::kAtOnce,
-      [&] { return session_.utimens(path, accessed, modified); },
+      "utimens " + path, {}, [&] { return session_.utimens(path, accessed, modified); },
       [&](int64_t) { return model_.utimens(path); });
 }
 
 void Actor::setxattr(const std::string& path, const std::string& name, const std::string& value,
                      uint32_t flags) {
   act(
-      "setxattr " + path + " " + name, OperationKind::kAtOnce,
+      "setxattr " + path + " " + name, {},
       [&] { return session_.setxattr(path, name, value, flags); },
       [&](int64_t) { return model_.setxattr(path, name, value, flags); });
 }
 
 void Actor::removexattr(const std::string& path, const std::string& name) {
   act(
-      "removexattr " + path + " " + name, OperationKind::kAtOnce,
-      [&] { return session_.removexattr(path, name); },
+      "removexattr " + path + " " + name, {}, [&] { return session_.removexattr(path, name); },
       [&](int64_t) { return model_.removexattr(path, name); });
 }
 
 void Actor::sync() {
   act(
-      "sync", OperationKind::kMakesSafe, [&] { return session_.sync(); },
+      "sync", {OperationKind::kMakesSafe}, [&] { return session_.sync(); },
+      [](int64_t) { return 0; });
+}
+
+void Actor::fsync(int fd) {
+  const uint32_t id = files_.at(fd).id;
+  act(
+      "fsync " + model_.path_of(id), {OperationKind::kAtOnce, {id}},
+      [&] { return session_.fsync(fd); }, [](int64_t) { return 0; });
+}
+
+void Actor::fsync_directory(const std::string& path) {
+  act(
+      "fsync " + path, {OperationKind::kMakesSafe},
+      [&] {
+        const int fd = session_.open(path, vfs::kOpenReadOnly | vfs::kOpenDirectory);
+        if (fd < 0) return fd;
+        const int answer = session_.fsync(fd);
+        (void)session_.close(fd);
+        return answer;
+      },
+      [](int64_t) { return 0; });
+}
+
+void Actor::fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) {
+  const uint32_t id = files_.at(fd).id;
+  act(
+      fmt::format("fallocate {:#x} {} +{}", mode, offset, bytes), {OperationKind::kGradual},
+      [&] { return session_.fallocate(fd, mode, offset, bytes); },
+      [&](int64_t answer) -> int64_t {
+        if (answer == -ENOSPC) return answer;
+        const uint64_t end = offset + bytes;
+        uint64_t size = model_.at(id).content.size();
+        const bool zeroes = (mode & (vfs::kFallocatePunchHole | vfs::kFallocateZeroRange)) != 0;
+        if (zeroes && offset < size) {
+          model_.write(id, offset, std::string(std::min(end, size) - offset, '\0'));
+        }
+        if ((mode & vfs::kFallocateKeepSize) == 0) size = std::max(size, end);
+        model_.resize(id, size);
+        return 0;
+      });
+}
+
+void Actor::batch_create(const std::string& directory, const std::vector<std::string>& names,
+                         const std::vector<std::string>& contents) {
+  Terms terms{OperationKind::kGradual};
+  act(
+      fmt::format("batch_create {} files in {}", names.size(), directory), terms,
+      [&] { return session_.batch_create(directory, names, contents); },
+      [&](int64_t) {
+        for (size_t i = 0; i < names.size(); ++i) {
+          uint32_t id = 0;
+          const int error = model_.open(directory + "/" + names[i],
+                                        vfs::kOpenCreate | vfs::kOpenExclusive, 0644, id);
+          if (error < 0) return error;
+          if (contents[i].size() > kBytesWithoutNodes) {
+            terms.on_the_way.emplace_back(id, model_.at(id));
+            terms.on_the_way.back().second.times_known = false;
+          }
+          model_.write(id, 0, contents[i]);
+        }
+        return 0;
+      });
+}
+
+void Actor::batch_write(const std::string& directory, const std::vector<std::string>& names,
+                        const std::vector<std::string>& contents) {
+  act(
+      fmt::format("batch_write {} files in {}", names.size(), directory), {OperationKind::kGradual},
+      [&] { return session_.batch_write(directory, names, contents); },
+      [&](int64_t) {
+        for (size_t i = 0; i < names.size(); ++i) {
+          uint32_t id = 0;
+          const int error = model_.resolve(directory + "/" + names[i], false, id);
+          if (error < 0) return error;
+          model_.write(id, 0, contents[i]);
+        }
+        return 0;
+      });
+}
+
+void Actor::collect_garbage() {
+  act(
+      "collect_garbage", {OperationKind::kMakesSafe}, [&] { return session_.collect_garbage(); },
       [](int64_t) { return 0; });
 }
 
@@ -189,9 +296,11 @@ void Actor::put(const std::string& path, std::string_view bytes) {
 
 void Actor::together(const std::string& what, uint32_t teams,
                      const std::function<void(uint32_t team)>& work,
-                     const std::function<void()>& note) {
+                     const std::function<void()>& note, const std::vector<int>& synced) {
+  Terms terms{OperationKind::kGradual};
+  for (const int fd : synced) terms.synced.insert(id_of(fd));
   act(
-      what, OperationKind::kGradual,
+      what, terms,
       [&] {
         simt::run_workers(teams, [&](const simt::Warp&, uint32_t team) { work(team); });
         return 0;

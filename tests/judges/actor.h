@@ -8,8 +8,11 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "history.h"
 #include "model.h"
@@ -17,11 +20,21 @@
 
 namespace gofs::judges {
 
+/// An operation, or the look at what it did, met the fault that was planned.
+class Faulted : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 class Actor {
  public:
   /// All of them outlive it. `history` may be null: nothing is noted.
   Actor(Session& session, Model& model, History* history, uint64_t seed)
       : session_(session), model_(model), history_(history), random_(seed) {}
+
+  /// From now on operations may fail with EIO. The first that does ends the scenario with Faulted;
+  /// it is noted as one that never ended.
+  void expect_faults() { faults_ = true; }
 
   int open(const std::string& path, uint32_t flags, uint32_t mode = 0644);
   void close(int fd);
@@ -47,13 +60,26 @@ class Actor {
                 uint32_t flags = 0);
   void removexattr(const std::string& path, const std::string& name);
   void sync();
+  void fsync(int fd);
+  /// fsync of a directory.
+  void fsync_directory(const std::string& path);
+  void fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes);
+  /// New files of one directory, `contents[i]` in each; those that need nodes are made empty first.
+  void batch_create(const std::string& directory, const std::vector<std::string>& names,
+                    const std::vector<std::string>& contents);
+  /// Writes to the beginning of files that are there.
+  void batch_write(const std::string& directory, const std::vector<std::string>& names,
+                   const std::vector<std::string>& contents);
+  void collect_garbage();
 
   /// A file with contents, made, written and closed.
   void put(const std::string& path, std::string_view bytes);
   /// Several teams of the volume at once, on open files: `work(team)` makes calls of the session
-  /// alone; then `note()` tells the model what they have done together.
+  /// alone; then `note()` tells the model what they have done together. `synced`: descriptors of
+  /// files that are durable then.
   void together(const std::string& what, uint32_t teams,
-                const std::function<void(uint32_t team)>& work, const std::function<void()>& note);
+                const std::function<void(uint32_t team)>& work, const std::function<void()>& note,
+                const std::vector<int>& synced = {});
 
   /// Bytes that no other call of this gives.
   std::string bytes(size_t count);
@@ -69,7 +95,14 @@ class Actor {
   };
   using Call = std::function<int64_t()>;
   using Expect = std::function<int64_t(int64_t answer)>;
-  int64_t act(const std::string& what, OperationKind kind, const Call& call, const Expect& expect);
+  /// What an operation is beside its call.
+  struct Terms {
+    OperationKind kind = OperationKind::kAtOnce;
+    std::set<uint32_t> synced = {};
+    OnTheWay on_the_way = {};
+  };
+  int64_t act(const std::string& what, const Terms& terms, const Call& call, const Expect& expect);
+  std::set<uint32_t> synced_by_writing(const OpenFile& file) const;
   bool act_if_room(const std::string& what, const Call& call, const Call& expect);
 
   Session& session_;
@@ -78,6 +111,7 @@ class Actor {
   std::mt19937_64 random_;
   std::map<int, OpenFile> files_;
   uint64_t stamp_ = 0;
+  bool faults_ = false;
 };
 
 }  // namespace gofs::judges

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The crash explorer, with some of the cuts of each scenario; `gofs_crash --all` takes all of them.
+// The crash explorer, with some of the cuts of each scenario; `gofs_crash --all` takes all of them,
+// and `gofs_crash --all --faults` all commands that can fail.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "explorer.h"
+#include "faults.h"
 #include "host/image/fsck_for_test.h"
 
 namespace gofs::judges {
@@ -14,18 +16,29 @@ namespace {
 class CrashTest : public ::testing::TestWithParam<Scenario> {};
 
 INSTANTIATE_TEST_SUITE_P(All, CrashTest, ::testing::ValuesIn(all_scenarios()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& one) { return std::string(one.param.name); });
 
 TEST_P(CrashTest, leaves_what_was_promised) {
   GOFS_NEED_TOOL("fsck.f2fs");
   ExplorerOptions options;
-  options.cuts_max = 10;
+  options.cuts_max = 5;
   options.subsets = 3;
+  options.depth = 1;
   options.fsck_every = 3;
   const ExplorerResult result = explore(GetParam(), options);
   for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
   EXPECT_GT(result.images, 0u);
   EXPECT_GT(result.judged, 0u);
+}
+
+TEST_P(CrashTest, keeps_what_was_promised_when_commands_fail) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  FaultsOptions options;
+  options.commands_max = 1;
+  options.fsck_every = 3;
+  const FaultsResult result = explore_faults(GetParam(), options);
+  for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
+  EXPECT_EQ(result.runs != 0, GetParam().repeatable);
 }
 
 const Scenario& scenario_named(const std::string& name) {
@@ -39,7 +52,7 @@ TEST(CrashExplorer, runs_wide_warps) {
   ExplorerOptions options;
   options.width = 4;
   options.cuts_max = 10;
-  for (const char* name : {"overwrite_parts", "truncate_down", "trees"}) {
+  for (const char* name : {"overwrite_parts", "trees", "fsync_truncate_node_levels", "batches"}) {
     const ExplorerResult result = explore(scenario_named(name), options);
     for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
   }
@@ -50,7 +63,8 @@ TEST(CrashExplorer, finds_what_a_lying_ssd_loses) {
   ExplorerOptions options;
   options.flushes_lie = true;
   options.fsck_every = 0;
-  for (const char* name : {"create", "overwrite", "many_inodes"}) {
+  for (const char* name :
+       {"create", "overwrite", "many_inodes", "fsync_overwrite", "fsync_create"}) {
     EXPECT_FALSE(explore(scenario_named(name), options).failures.empty()) << name;
   }
 }

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <stdexcept>
 #include <system_error>
 
@@ -33,6 +34,18 @@ std::string temporary_path() {
   return path;
 }
 
+/// Most of an empty volume is zeros, and needs no room.
+template <typename Visit>
+void for_each_page_in_use(std::span<const uint8_t> volume, Visit visit) {
+  constexpr size_t kPage = 4096;
+  for (size_t at = 0; at < volume.size(); at += kPage) {
+    const auto page = volume.subspan(at, std::min(kPage, volume.size() - at));
+    if (std::any_of(page.begin(), page.end(), [](uint8_t byte) { return byte != 0; })) {
+      visit(at, page.size());
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<uint8_t> make_empty_volume(uint64_t bytes) {
@@ -40,10 +53,19 @@ std::vector<uint8_t> make_empty_volume(uint64_t bytes) {
   std::filesystem::resize_file(file.path(), bytes);
   const auto made = image::run_tool("mkfs.f2fs -q '" + file.path() + "'");
   if (made.exit_code != 0) throw std::runtime_error("mkfs.f2fs: " + made.output);
-  std::vector<uint8_t> volume(bytes);
-  std::ifstream(file.path(), std::ios::binary)
-      .read(reinterpret_cast<char*>(volume.data()), static_cast<std::streamsize>(bytes));
+  return load_volume(file.path());
+}
+
+std::vector<uint8_t> load_volume(const std::string& path) {
+  std::vector<uint8_t> volume(std::filesystem::file_size(path));
+  std::ifstream(path, std::ios::binary)
+      .read(reinterpret_cast<char*>(volume.data()), static_cast<std::streamsize>(volume.size()));
   return volume;
+}
+
+std::string complaints_of(const std::string& path) {
+  const auto verdict = image::fsck_is_clean(path);
+  return verdict ? std::string() : verdict.message();
 }
 
 Disk::Disk(const std::vector<uint8_t>& base) : base_(base), path_(temporary_path()) {
@@ -56,15 +78,9 @@ Disk::Disk(const std::vector<uint8_t>& base) : base_(base), path_(temporary_path
   ::close(fd);
   if (memory == MAP_FAILED) fail(path_);
   data_ = static_cast<uint8_t*>(memory);
-  // Most of an empty volume is zeros, and needs no room.
-  constexpr size_t kPage = 4096;
-  for (size_t at = 0; at < base.size(); at += kPage) {
-    const auto begin = base.begin() + static_cast<ptrdiff_t>(at);
-    const auto end = begin + static_cast<ptrdiff_t>(std::min(kPage, base.size() - at));
-    if (std::any_of(begin, end, [](uint8_t byte) { return byte != 0; })) {
-      std::copy(begin, end, data_ + at);
-    }
-  }
+  for_each_page_in_use(base, [&](size_t at, size_t bytes) {
+    std::copy_n(base.begin() + static_cast<ptrdiff_t>(at), bytes, data_ + at);
+  });
 }
 
 Disk::~Disk() {
@@ -80,8 +96,13 @@ void Disk::put_back(const ssd::WriteTrace& trace) {
 }
 
 void Disk::save(const std::string& path) const {
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(data_), static_cast<std::streamsize>(base_.size()));
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  for_each_page_in_use({data_, base_.size()}, [&](size_t at, size_t bytes) {
+    file.seekp(static_cast<std::streamoff>(at));
+    file.write(reinterpret_cast<const char*>(data_ + at), static_cast<std::streamsize>(bytes));
+  });
+  file.close();
+  std::filesystem::resize_file(path, base_.size());
 }
 
 std::string Disk::complaints(bool torn) const {

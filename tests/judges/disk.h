@@ -15,6 +15,11 @@ namespace gofs::judges {
 /// An empty volume. Throws std::runtime_error.
 std::vector<uint8_t> make_empty_volume(uint64_t bytes);
 
+std::vector<uint8_t> load_volume(const std::string& path);
+
+/// What fsck.f2fs complains about, or nothing.
+std::string complaints_of(const std::string& path);
+
 /// An image that begins as a copy of another and can be made that again. A file in memory.
 class Disk {
  public:

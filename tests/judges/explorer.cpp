@@ -2,22 +2,23 @@
 #include "explorer.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <deque>
 #include <stdexcept>
 
-#include "disk.h"
+#include "aftermath.h"
 
 namespace gofs::judges {
 
 namespace {
 
-constexpr uint64_t kVolumeBytes = uint64_t{64} << 20;
 constexpr uint64_t kLogBytes = uint64_t{48} << 20;
 constexpr uint64_t kRecoveryLogBytes = uint64_t{6} << 20;
 constexpr uint64_t kSectorBytes = 512;
-constexpr const char* kAfterwards = "/made after the crash";
+/// So that memory which sessions do not touch is not even cleared.
+constexpr int kSmallAllocationBytes = 1 << 15;
 
 /// A number that depends on all of its arguments.
 uint64_t mix(uint64_t a, uint64_t b) {
@@ -31,7 +32,7 @@ uint64_t mix(uint64_t a, uint64_t b) {
 struct Recording {
   std::vector<uint8_t> base;  // what was there before
   ssd::WriteTrace trace;
-  std::unique_ptr<History> history;
+  std::shared_ptr<History> history;
 };
 
 void demand(bool condition, const std::string& what) {
@@ -40,24 +41,15 @@ void demand(bool condition, const std::string& what) {
 
 Recording record(const Scenario& scenario, const ExplorerOptions& options) {
   Recording recording;
-  recording.base = make_empty_volume(kVolumeBytes);
-  std::vector<uint8_t> work = recording.base;
-  SessionOptions mount;
-  mount.width = options.width;
-  mount.cache_pages = scenario.cache_pages;
-  Model model;
-  if (scenario.prepare != nullptr) {
-    Session session(work.data(), work.size(), mount);
-    demand(session.mounted() == 0 && session.begun().error == 0, "cannot mount a new volume");
-    Actor actor(session, model, nullptr, options.seed);
-    scenario.prepare(actor);
-    demand(session.unmount() == 0, "cannot unmount what was prepared");
-    recording.base = work;
-  }
+  Prepared prepared = prepare(scenario, options.seed, options.width);
+  recording.base = prepared.volume;
+  std::vector<uint8_t>& work = prepared.volume;
+  Model& model = prepared.model;
+  SessionOptions& mount = prepared.mount;
   mount.log_bytes = kLogBytes;
   Session session(work.data(), work.size(), mount);
   demand(session.mounted() == 0 && session.begun().error == 0, "cannot mount what was prepared");
-  recording.history = std::make_unique<History>(model);
+  recording.history = std::make_shared<History>(model);
   Actor actor(session, model, recording.history.get(), mix(options.seed, 1));
   scenario.run(actor);
   LoggedOperation leaving{"unmount", OperationKind::kMakesSafe, session.moment(), 0};
@@ -66,9 +58,8 @@ Recording record(const Scenario& scenario, const ExplorerOptions& options) {
   recording.history->add(leaving, model, {});
   recording.trace = session.trace();
   for (ssd::LoggedCommand& command : recording.trace.commands) {
-    if (!options.flushes_lie) break;
-    command.durable = 0;
-    if (command.kind == ssd::LoggedKind::kFlush) command.ended = 0;
+    const bool lie = options.flushes_lie && command.kind == ssd::LoggedKind::kFlush;
+    if (lie) command.ended = 0;
   }
   return recording;
 }
@@ -108,7 +99,9 @@ class Explorer {
       : scenario_(scenario),
         options_(options),
         recording_(record(scenario, options)),
-        disk_(recording_.base) {}
+        disk_(recording_.base) {
+    mallopt(M_MMAP_THRESHOLD, kSmallAllocationBytes);
+  }
 
   ExplorerResult run() {
     for (const ssd::LoggedCommand& command : recording_.trace.commands) {
@@ -117,7 +110,8 @@ class Explorer {
     std::vector<uint32_t> moments = moments_of(recording_.trace);
     if (options_.cut) moments = {*options_.cut};
     const size_t most = options_.cuts_max == 0 ? moments.size() : options_.cuts_max;
-    const size_t step = std::max<size_t>(1, moments.size() / most);
+    const size_t step =
+        options_.cut ? 1 : std::max<size_t>(scenario_.cut_every, moments.size() / most);
     for (size_t i = 0; i < moments.size(); i += step) {
       ++result_.cuts;
       const ssd::PowerCut cut(recording_.trace, moments[i]);
@@ -125,7 +119,7 @@ class Explorer {
       const uint32_t subsets = cut.unsafe().empty() ? 1 : options_.subsets;
       for (uint32_t subset = 0; subset < subsets; ++subset) {
         if (options_.subset) subset = *options_.subset;
-        look_at(moments[i], cut, subset);
+        look_at(moments[i], subset);
         if (result_.failures.size() >= options_.failures_max) return result_;
         if (options_.subset) break;
       }
@@ -133,106 +127,119 @@ class Explorer {
     return result_;
   }
 
+  std::vector<ExportedImage> export_to(const std::string& folder) {
+    std::vector<ExportedImage> images;
+    const std::vector<uint32_t> moments = moments_of(recording_.trace);
+    for (uint32_t i = 0; i < options_.cuts_max; ++i) {
+      const uint32_t moment = moments[(2 * i + 1) * moments.size() / (2 * options_.cuts_max)];
+      const uint32_t subset = i % options_.subsets;
+      const ssd::PowerCut cut(recording_.trace, moment);
+      cut.apply({disk_.data(), disk_.bytes()}, unit_bytes(),
+                survivors(options_.seed, moment, subset));
+      const std::string name = fmt::format("{}-{}-{}", scenario_.name, moment, subset);
+      images.push_back({folder + "/" + name + ".img", name, moment, recording_.history});
+      disk_.save(images.back().path);
+      disk_.put_back(recording_.trace);
+    }
+    return images;
+  }
+
  private:
-  void look_at(uint32_t moment, const ssd::PowerCut& cut, uint32_t subset) {
-    const auto survives = survivors(options_.seed, moment, subset);
-    cut.apply({disk_.data(), disk_.bytes()}, kSectorBytes, survives);
-    if (!options_.save.empty()) disk_.save(options_.save);
+  /// A cut, and what of the writes it left.
+  struct Layer {
+    const ssd::WriteTrace& trace;
+    ssd::PowerCut cut;
+    uint64_t unit_bytes;
+    ssd::PowerCut::Survives survives;
+  };
+
+  /// What is written wholly or not at all: fsync counts on blocks.
+  uint64_t unit_bytes() const {
+    return recording_.history->has_synced_files() ? uint64_t{kBlockBytes} : kSectorBytes;
+  }
+
+  void look_at(uint32_t moment, uint32_t subset) {
+    std::vector<Layer> layers;
+    layers.push_back({recording_.trace, ssd::PowerCut(recording_.trace, moment), unit_bytes(),
+                      survivors(options_.seed, moment, subset)});
     const bool judged = options_.fsck_every != 0 && result_.images % options_.fsck_every == 0;
     ++result_.images;
     ssd::WriteTrace mounted;
-    std::string problem = check(moment, judged, &mounted);
-    disk_.put_back(mounted);
-    disk_.put_back(recording_.trace);
-    // While that image was mounted, or what it wrote at its end.
-    for (uint32_t i = 0; problem.empty() && i < options_.nested && mounted.events != 0; ++i) {
-      const uint64_t luck = mix(mix(options_.seed, moment), mix(subset, i));
-      const auto again = static_cast<uint32_t>(luck % (mounted.events + 1));
-      cut.apply({disk_.data(), disk_.bytes()}, kSectorBytes, survives);
-      ssd::PowerCut(mounted, again)
-          .apply({disk_.data(), disk_.bytes()}, kSectorBytes,
-                 survivors(luck, again, static_cast<uint32_t>(luck >> 32) % options_.subsets));
-      ++result_.nested;
-      ssd::WriteTrace second;
-      problem = check(moment, judged, &second);
-      if (!problem.empty()) problem = fmt::format("a cut in the mount after it: {}", problem);
-      disk_.put_back(second);
-      disk_.put_back(mounted);
-      disk_.put_back(recording_.trace);
+    std::string problem = check(moment, layers, judged, &mounted);
+    for (uint32_t i = 0; problem.empty() && i < options_.nested; ++i) {
+      problem = cut_mounts(moment, layers, mix(mix(options_.seed, moment), mix(subset, i)), judged,
+                           mounted);
     }
     if (!problem.empty()) fail(moment, subset, problem);
   }
 
-  /// What is wrong with the image, or nothing. Afterwards it may be another; `trace` hears what was
-  /// written while it was mounted, if it could be.
-  std::string check(uint32_t moment, bool judged, ssd::WriteTrace* trace) {
-    {
-      Session session(disk_.data(), disk_.bytes(), {.writable = false, .width = options_.width});
-      if (session.mounted() != 0) {
-        return fmt::format("it cannot be mounted: error {}", session.mounted());
-      }
+  /// Cuts the mount of an image, and the mount of what that leaves, and so on. What is wrong with
+  /// one of them, or nothing.
+  std::string cut_mounts(uint32_t moment, std::vector<Layer> layers, uint64_t luck, bool judged,
+                         const ssd::WriteTrace& first) {
+    std::deque<ssd::WriteTrace> traces{first};
+    for (uint32_t depth = 1; depth <= options_.depth; ++depth) {
+      luck = mix(luck, depth);
+      const ssd::WriteTrace& mounted = traces.back();
+      const auto again = static_cast<uint32_t>(luck % (mounted.events + 1));
+      const auto subset = static_cast<uint32_t>(luck >> 32) % options_.subsets;
+      layers.push_back(
+          {mounted, ssd::PowerCut(mounted, again), kSectorBytes, survivors(luck, again, subset)});
+      ++result_.nested;
+      ssd::WriteTrace next;
+      const std::string problem = check(moment, layers, judged, &next);
+      if (!problem.empty()) return fmt::format("{} cuts in mounts after it: {}", depth, problem);
+      traces.push_back(std::move(next));
     }
-    if (judged) {
+    return {};
+  }
+
+  /// What is wrong with the image that the layers leave, or nothing. Afterwards the disk is what it
+  /// was; `trace` hears what was written while the image was mounted.
+  std::string check(uint32_t moment, const std::vector<Layer>& layers, bool judged,
+                    ssd::WriteTrace* trace) {
+    for (const Layer& layer : layers) {
+      layer.cut.apply({disk_.data(), disk_.bytes()}, layer.unit_bytes, layer.survives);
+    }
+    if (!options_.save.empty()) disk_.save(options_.save);
+    std::string problem = judged && layers.size() == 1 ? judge_as_it_is() : "";
+    if (problem.empty()) {
+      ++result_.written;
+      SessionOptions mount;
+      mount.width = options_.width;
+      mount.log_bytes = kRecoveryLogBytes;
+      problem = mount_and_look(
+          disk_, mount,
+          [&](const FoundTree& tree) { return recording_.history->difference_after(moment, tree); },
+          trace);
+    }
+    if (problem.empty() && judged) {
       ++result_.judged;
-      std::string problem = disk_.complaints(true);
-      if (!problem.empty()) return problem;
+      problem = disk_.complaints(false);
     }
-    return write(moment, judged, trace);
-  }
-
-  std::string compare(Session& session, uint32_t moment) {
-    FoundTree tree;
-    std::string problem = read_tree(session, "/", tree);
-    if (problem.empty()) set_aside_what_we_made(tree);
-    if (problem.empty()) problem = recording_.history->difference_after(moment, tree);
-    if (problem.empty() && session.findings() != 0) problem = "damage was found";
+    disk_.put_back(*trace);
+    for (const Layer& layer : layers) disk_.put_back(layer.trace);
     return problem;
   }
 
-  /// What an earlier mount of the image has made may be there.
-  static void set_aside_what_we_made(FoundTree& tree) {
-    FoundObject& root = tree.objects.at(tree.root);
-    const auto entry = root.entries.find(kAfterwards + 1);
-    if (entry == root.entries.end()) return;
-    tree.objects.erase(entry->second);
-    root.entries.erase(entry);
-    --root.stat.links;
-    tree.root_has_its_times = false;
-  }
-
-  /// Mounts the image for writing, and goes on with it.
-  std::string write(uint32_t moment, bool judged, ssd::WriteTrace* trace) {
-    ++result_.written;
-    SessionOptions mount;
-    mount.width = options_.width;
-    mount.log_bytes = kRecoveryLogBytes;
-    Session session(disk_.data(), disk_.bytes(), mount);
-    if (session.mounted() != 0 || session.begun().error != 0) {
-      return fmt::format("it cannot be written to: problem {}, error {}",
-                         static_cast<int>(session.begun().problem), session.begun().error);
+  /// Before anybody has recovered it.
+  std::string judge_as_it_is() {
+    Session session(disk_.data(), disk_.bytes(), {.writable = false, .width = options_.width});
+    if (session.mounted() != 0) {
+      return fmt::format("it cannot be mounted: error {}", session.mounted());
     }
-    std::string problem = compare(session, moment);
-    if (problem.empty()) problem = go_on(session);
-    (void)session.unmount();
-    if (problem.empty() && judged) problem = disk_.complaints(false);
-    *trace = session.trace();
-    return problem;
-  }
-
-  static std::string go_on(Session& session) {
-    const int made = session.mkdir(kAfterwards, 0700);
-    // A full volume has no room for it; and it is there where the mount that made it was cut.
-    const bool fine = made == 0 || made == -ENOSPC || made == -EEXIST;
-    if (!fine) return fmt::format("mkdir afterwards answers {}", made);
-    const int left = session.unmount();
-    return left == 0 ? std::string() : fmt::format("unmounting answers {}", left);
+    ++result_.judged;
+    return disk_.complaints(true);
   }
 
   void fail(uint32_t moment, uint32_t subset, const std::string& problem) {
     const auto [safe, last] = recording_.history->window(moment);
     std::string command = fmt::format(
-        "gofs_crash --scenario {} --seed {} --width {} --cut {} --subset {} --nested {}",
-        scenario_.name, options_.seed, options_.width, moment, subset, options_.nested);
+        "gofs_crash --scenario {} --seed {} --width {} --cut {} --subset {} --subsets {} --nested "
+        "{} "
+        "--depth {}",
+        scenario_.name, options_.seed, options_.width, moment, subset, options_.subsets,
+        options_.nested, options_.depth);
     if (!scenario_.repeatable) command += "  (threads take turns as they like: not each time)";
     result_.failures.push_back(
         fmt::format("{}: cut at {}, subset {}, during \"{}\": {}\n  replay: {}", scenario_.name,
@@ -250,6 +257,24 @@ class Explorer {
 
 ExplorerResult explore(const Scenario& scenario, const ExplorerOptions& options) {
   return Explorer(scenario, options).run();
+}
+
+std::vector<ExportedImage> export_images(const Scenario& scenario, const ExplorerOptions& options,
+                                         const std::string& folder) {
+  return Explorer(scenario, options).export_to(folder);
+}
+
+std::string judge_recovered(const ExportedImage& image) {
+  std::vector<uint8_t> volume = load_volume(image.path);
+  Session session(volume.data(), volume.size(), {.writable = false});
+  if (session.mounted() != 0) {
+    return fmt::format("{}: it cannot be mounted: error {}", image.cut, session.mounted());
+  }
+  std::string problem = look_at(session, [&](const FoundTree& tree) {
+    return image.history->difference_after(image.moment, tree);
+  });
+  if (problem.empty()) problem = complaints_of(image.path);
+  return problem.empty() ? problem : image.cut + ": " + problem;
 }
 
 }  // namespace gofs::judges

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct ExplorerOptions {
   uint32_t cuts_max = 0;    // so many, evenly spread; 0: all
   uint32_t fsck_every = 1;  // of the images, how many fsck.f2fs looks at; 0: none
   uint32_t nested = 1;      // cuts while an image is mounted again, each at random
+  uint32_t depth = 2;       // of each of those, so many one in the other
   uint32_t failures_max = 3;
   bool flushes_lie = false;  // as if the SSD had ignored them: then there must be failures
   // Of a failure that is to be seen again.
@@ -32,8 +34,8 @@ struct ExplorerOptions {
 struct ExplorerResult {
   uint64_t writes = 0;   // that the scenario made
   uint64_t cuts = 0;     // moments
-  uint64_t images = 0;   // mounted for reading and compared with the model
-  uint64_t written = 0;  // of those, mounted for writing as well
+  uint64_t images = 0;   // that these cuts left
+  uint64_t written = 0;  // mounted for writing and compared with the history, nested ones too
   uint64_t nested = 0;   // images of cuts while another was mounted
   uint64_t judged = 0;   // by fsck.f2fs
   std::vector<std::string> failures;
@@ -41,5 +43,20 @@ struct ExplorerResult {
 
 /// Throws std::runtime_error where the scenario itself goes wrong.
 ExplorerResult explore(const Scenario& scenario, const ExplorerOptions& options);
+
+/// An image for somebody else to recover.
+struct ExportedImage {
+  std::string path;
+  std::string cut;  // which it is, in words
+  uint32_t moment;
+  std::shared_ptr<const History> history;
+};
+
+/// Leaves images of `cuts_max` cuts of a scenario in `folder`, each a file. Throws as explore().
+std::vector<ExportedImage> export_images(const Scenario& scenario, const ExplorerOptions& options,
+                                         const std::string& folder);
+
+/// What is wrong with the image that somebody has recovered, or nothing.
+std::string judge_recovered(const ExportedImage& image);
 
 }  // namespace gofs::judges

@@ -2,6 +2,8 @@
 #include "history.h"
 
 #include <algorithm>
+#include <deque>
+#include <functional>
 
 namespace gofs::judges {
 
@@ -11,11 +13,16 @@ History::History(const Model& start) {
 }
 
 void History::add(const LoggedOperation& operation, const Model& model,
-                  const std::set<uint32_t>& touched) {
+                  const std::set<uint32_t>& touched, const OnTheWay& on_the_way) {
   operations_.push_back(operation);
-  for (const uint32_t id : touched) {
-    versions_[id].emplace_back(operations_.size() - 1, model.at(id));
-  }
+  const size_t number = operations_.size() - 1;
+  for (const auto& [id, object] : on_the_way) versions_[id].emplace_back(number, object);
+  for (const uint32_t id : touched) versions_[id].emplace_back(number, model.at(id));
+}
+
+bool History::has_synced_files() const {
+  return std::any_of(operations_.begin(), operations_.end(),
+                     [](const LoggedOperation& one) { return !one.synced.empty(); });
 }
 
 std::pair<size_t, size_t> History::window(uint32_t moment) const {
@@ -44,18 +51,144 @@ Versions History::versions_at(size_t operation, uint32_t id) const {
   return versions;
 }
 
-std::string History::difference_after(uint32_t moment, const FoundTree& tree) const {
-  const auto [safe, last] = window(moment);
+/// When that operation had ended; null: not there yet.
+const Object* History::object_at(size_t operation, uint32_t id) const {
+  const Versions versions = versions_at(operation, id);
+  return versions.empty() ? nullptr : versions.back();
+}
+
+std::vector<History::SyncPoint> History::sync_points(size_t base, size_t last,
+                                                     uint32_t moment) const {
+  std::vector<SyncPoint> points;
+  for (size_t i = base + 1; i <= last; ++i) {
+    for (const uint32_t id : operations_[i].synced) {
+      points.push_back({i, id, operations_[i].ended <= moment});
+    }
+  }
+  return points;
+}
+
+/// What a mount makes of a checkpoint and the files that were synced after it.
+class History::Recovered {
+ public:
+  Recovered(const History& history, size_t base) : history_(history), base_(base) {}
+
+  /// Puts a file to what it was when it was synced. False: that takes a later checkpoint.
+  bool take(const SyncPoint& point) {
+    const Object& synced = *history_.object_at(point.operation, point.id);
+    // A file without a name is gone, whatever is in it.
+    if (synced.names.empty()) return true;
+    Versions& versions = versions_of(point.id);
+    const Object* const there = versions.empty() ? nullptr : versions.back();
+    // Several at once may be on their way to it.
+    const Versions taken =
+        point.must ? Versions{&synced} : history_.versions_at(point.operation, point.id);
+    versions.clear();
+    for (const Object* version : taken) {
+      Object& object = own_.emplace_back(*version);
+      versions.push_back(&object);
+      if (there == nullptr) continue;
+      // The names are still those of the checkpoint.
+      object.names = there->names;
+      object.links = there->links;
+    }
+    if (there != nullptr) {
+      return std::includes(there->names.begin(), there->names.end(), synced.names.begin(),
+                           synced.names.end());
+    }
+    return std::all_of(synced.names.begin(), synced.names.end(),
+                       [&](const auto& name) { return enter(name.first, name.second, point); });
+  }
+
+  Versions operator()(uint32_t id) { return versions_of(id); }
+
+ private:
+  Versions& versions_of(uint32_t id) {
+    const auto [place, fresh] = versions_.try_emplace(id);
+    if (fresh) place->second = history_.versions_at(base_, id);
+    return place->second;
+  }
+
+  /// Gives a new file its name.
+  bool enter(uint32_t directory, const std::string& name, const SyncPoint& point) {
+    Versions& versions = versions_of(directory);
+    if (versions.empty()) return false;
+    Versions changed;
+    for (const Object* version : versions) {
+      Object& object = own_.emplace_back(*version);
+      const auto [entry, fresh] = object.entries.try_emplace(name, point.id);
+      if (!fresh && entry->second != point.id && !gives_way(entry->second, point)) return false;
+      entry->second = point.id;
+      object.times_known = false;
+      changed.push_back(&object);
+    }
+    versions = changed;
+    return true;
+  }
+
+  /// Whether what had the name was new as well, and removed before the point.
+  bool gives_way(uint32_t id, const SyncPoint& point) {
+    return history_.versions_at(base_, id).empty() &&
+           history_.object_at(point.operation, id)->names.empty();
+  }
+
+  const History& history_;
+  const size_t base_;
+  std::map<uint32_t, Versions> versions_;
+  std::deque<Object> own_;
+};
+
+/// With the state after `base` as the checkpoint. Files that were being synced may have been, or
+/// not: each choice is tried.
+std::string History::difference_on(size_t base, size_t last, uint32_t moment,
+                                   const FoundTree& tree) const {
+  const std::vector<SyncPoint> points = sync_points(base, last, moment);
+  const auto open = std::count_if(points.begin(), points.end(),
+                                  [](const SyncPoint& point) { return !point.must; });
+  std::string problem;
+  for (uint32_t choice = 0; choice < 1u << open; ++choice) {
+    Recovered recovered(*this, base);
+    uint32_t left = choice;
+    bool possible = true;
+    for (const SyncPoint& point : points) {
+      bool taken = point.must;
+      if (!taken) {
+        taken = (left & 1) != 0;
+        left >>= 1;
+      }
+      if (taken && possible) possible = recovered.take(point);
+    }
+    const std::string found = possible ? difference(tree, Model::kRoot, std::ref(recovered))
+                                       : "a name that was synced is not in it";
+    if (found.empty()) return {};
+    if (problem.empty()) problem = found;
+  }
+  return problem;
+}
+
+std::string History::difference_between(size_t safe, size_t last, uint32_t moment,
+                                        const FoundTree& tree) const {
   std::string problem;
   for (size_t i = last + 1; i-- > safe;) {
-    const std::string found =
-        difference(tree, Model::kRoot, [&, i = i](uint32_t id) { return versions_at(i, id); });
+    const std::string found = difference_on(i, last, moment, tree);
     if (found.empty()) return {};
     if (i == last || i == safe) {
       problem += "\n  after " + std::to_string(i) + " (" + operations_[i].what + "): " + found;
     }
   }
   return "this is no state that there was:" + problem;
+}
+
+std::string History::difference_after(uint32_t moment, const FoundTree& tree) const {
+  const auto [safe, last] = window(moment);
+  return difference_between(safe, last, moment, tree);
+}
+
+std::string History::difference_at_the_end(bool kept, const FoundTree& tree) const {
+  constexpr uint32_t kMoment = kNeverEnded - 1;
+  const auto [safe, last] = window(kMoment);
+  const bool failed = operations_[last].ended == kNeverEnded;
+  return difference_between(kept ? last - (failed ? 1 : 0) : safe, last, kMoment, tree);
 }
 
 }  // namespace gofs::judges

@@ -9,13 +9,6 @@ namespace gofs::judges {
 
 namespace {
 
-constexpr uint32_t kNewFile = vfs::kOpenReadWrite | vfs::kOpenCreate;
-constexpr uint64_t kBlock = kBlockBytes;
-// Where each level of a file's tree begins, in blocks, with inline attributes in the inode.
-constexpr uint64_t kDirectNode = 873;
-constexpr uint64_t kIndirectNode = kDirectNode + 2 * 1018;
-constexpr uint64_t kDoubleIndirectNode = kIndirectNode + 2 * 1018 * 1018;
-
 void create(Actor& actor) {
   for (uint32_t i = 0; i < 16; ++i) {
     actor.put("/small" + std::to_string(i), actor.bytes(100 + 300 * i));

@@ -8,10 +8,6 @@ namespace gofs::judges {
 
 namespace {
 
-std::string numbered(const std::string& name, uint32_t number) {
-  return name + std::to_string(number);
-}
-
 void mkdir_deep(Actor& actor) {
   std::string path;
   for (uint32_t i = 0; i < 24; ++i) {
@@ -237,7 +233,7 @@ void directory_churn(Actor& actor) {
 constexpr Scenario kNames[] = {
     {"mkdir_deep", mkdir_deep},
     {"mkdir_wide", mkdir_wide},
-    {"directory_growth", directory_growth},
+    {.name = "directory_growth", .run = directory_growth, .cut_every = 4},
     {"long_names", long_names},
     {"symlinks", symlinks},
     {"hard_links", hard_links},
@@ -254,7 +250,7 @@ constexpr Scenario kNames[] = {
     {"replace_a_file", replace_a_file, some_directories},
     {"rename_directories", rename_directories, some_directories},
     {"exchange_names", exchange_names, some_directories},
-    {"directory_churn", directory_churn},
+    {.name = "directory_churn", .run = directory_churn, .cut_every = 4},
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scenarios about the volume as a whole: checkpoints, what is full, what goes on for long. Those of
-// fsync and of garbage collection belong here.
+// Scenarios about the volume as a whole: checkpoints, what is full, cleaning, batches, what goes on
+// for long.
 #include <algorithm>
 
 #include "scenario.h"
@@ -9,9 +9,6 @@
 namespace gofs::judges {
 
 namespace {
-
-constexpr uint32_t kNewFile = vfs::kOpenReadWrite | vfs::kOpenCreate;
-constexpr uint64_t kBlock = kBlockBytes;
 
 void nothing_at_all(Actor&) {}
 
@@ -153,6 +150,125 @@ void overwrite_when_full(Actor& actor) {
   actor.close(fd);
 }
 
+void overwrite_and_fsync_when_full(Actor& actor) {
+  const int fd = actor.open("/filling", vfs::kOpenReadWrite);
+  const int other = actor.open("/other", kNewFile);
+  actor.sync();
+  for (uint32_t i = 0; i < 30; ++i) {
+    actor.pwrite(fd, actor.below(500) * kBlock, actor.bytes(2 * kBlock));
+    actor.pwrite(other, 0, actor.bytes(kBlock));
+    actor.fsync(i % 3 == 0 ? fd : other);
+  }
+  actor.close(fd);
+  actor.close(other);
+}
+
+/// Segments of which a part is in use: small files between large ones, most of which are gone.
+void ragged(Actor& actor, uint64_t spare, uint32_t keep_one_of) {
+  actor.mkdir("/old");
+  uint32_t files = 0;
+  for (; actor.session().statfs().blocks_free > spare; ++files) {
+    actor.put(numbered("/old/file", files), actor.bytes((files % 3 == 0 ? 3 : 40) * kBlock));
+  }
+  for (uint32_t i = 0; i < files; ++i) {
+    if (i % keep_one_of != 0) actor.unlink(numbered("/old/file", i));
+  }
+}
+
+void half_empty(Actor& actor) { ragged(actor, 3000, 3); }
+void ragged_and_full(Actor& actor) { ragged(actor, 100, 5); }
+
+void clean(Actor& actor) {
+  actor.put("/new", actor.bytes(9 * kBlock));
+  actor.collect_garbage();
+  const int fd = actor.open("/old/file3", vfs::kOpenReadWrite);
+  actor.pwrite(fd, kBlock, actor.bytes(kBlock));
+  actor.fsync(fd);
+  actor.unlink("/old/file6");
+  actor.collect_garbage();
+  actor.pwrite(fd, 0, actor.bytes(3 * kBlock));
+  actor.fsync(fd);
+  actor.close(fd);
+}
+
+/// Who writes has to clean first, more than once.
+void write_when_ragged(Actor& actor) {
+  actor.sync();
+  for (uint32_t i = 0; i < 14; ++i) {
+    const int fd = actor.open(numbered("/new", i), kNewFile);
+    actor.pwrite(fd, 0, actor.bytes(40 * kBlock));
+    if (i % 2 == 0) actor.fsync(fd);
+    actor.close(fd);
+    if (i % 9 == 8) actor.unlink(numbered("/new", i - 1));
+  }
+}
+
+std::vector<std::string> numbered_names(const std::string& name, uint32_t count) {
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < count; ++i) names.push_back(numbered(name, i));
+  return names;
+}
+
+void batches(Actor& actor) {
+  actor.mkdir("/batch");
+  actor.sync();
+  for (uint32_t round = 0; round < 3; ++round) {
+    const auto names = numbered_names(numbered("round", round) + " file", 40);
+    std::vector<std::string> contents;
+    for (uint32_t i = 0; i < names.size(); ++i) contents.push_back(actor.bytes(i % 9 * 1500));
+    actor.batch_create("/batch", names, contents);
+    const int fd = actor.open("/batch/" + names[7], vfs::kOpenReadWrite);
+    actor.fsync(fd);
+    actor.close(fd);
+    if (round == 1) actor.sync();
+  }
+}
+
+void large_batch(Actor& actor) {
+  const auto names = numbered_names("a file of a batch ", 400);
+  std::vector<std::string> contents;
+  for (uint32_t i = 0; i < names.size(); ++i) contents.push_back(actor.bytes(i % 4 * 900));
+  actor.batch_create("/", names, contents);
+}
+
+/// Files whose contents need nodes: made empty, then written.
+void batch_of_large_files(Actor& actor) {
+  std::vector<std::string> contents;
+  for (const uint64_t blocks : {3, 900, 1, 1000}) contents.push_back(actor.bytes(blocks * kBlock));
+  actor.batch_create("/", numbered_names("large", 4), contents);
+}
+
+void a_batch(Actor& actor) {
+  actor.batch_create("/", numbered_names("file", 12),
+                     std::vector<std::string>(12, actor.bytes(6 * kBlock)));
+}
+
+void write_batches(Actor& actor) {
+  for (uint32_t round = 0; round < 3; ++round) {
+    std::vector<std::string> contents;
+    for (uint32_t i = 0; i < 12; ++i) contents.push_back(actor.bytes((1 + i % 3) * kBlock + i));
+    actor.batch_write("/", numbered_names("file", 12), contents);
+    const int fd = actor.open(numbered("/file", round), vfs::kOpenReadOnly);
+    actor.fsync(fd);
+    actor.close(fd);
+  }
+}
+
+/// A crash leaves them to be freed by who mounts, in portions.
+void large_orphans(Actor& actor) {
+  std::vector<int> fds;
+  for (uint32_t i = 0; i < 3; ++i) {
+    fds.push_back(actor.open(numbered("/large", i), kNewFile));
+    for (uint32_t k = 0; k < 4; ++k) {
+      actor.pwrite(fds[i], (kDirectNode + 1018 * k) * kBlock, actor.bytes(3 * kBlock));
+    }
+  }
+  for (uint32_t i = 0; i < 3; ++i) actor.unlink(numbered("/large", i));
+  actor.sync();
+  actor.put("/new", actor.bytes(5000));
+  for (const int fd : fds) actor.close(fd);
+}
+
 constexpr Scenario kVolume[] = {
     {"nothing_at_all", nothing_at_all},
     {"syncs_of_nothing", syncs_of_nothing},
@@ -165,18 +281,22 @@ constexpr Scenario kVolume[] = {
     {"anything_in_little_memory", anything, grown_old, 64},
     {"fill_the_rest", fill_the_rest, nearly_full},
     {"overwrite_when_full", overwrite_when_full, nearly_full},
+    {"overwrite_and_fsync_when_full", overwrite_and_fsync_when_full, nearly_full},
+    {"collect_garbage", clean, half_empty},
+    {.name = "write_when_ragged",
+     .run = write_when_ragged,
+     .prepare = ragged_and_full,
+     .cut_every = 5},
+    {"batches", batches},
+    {.name = "large_batch", .run = large_batch, .cut_every = 4},
+    {.name = "batch_of_large_files", .run = batch_of_large_files, .cut_every = 5},
+    {"write_batches", write_batches, a_batch},
+    {"large_orphans", large_orphans},
+    {"large_orphans_little_memory", large_orphans, nullptr, 64},
 };
 
 }  // namespace
 
 std::span<const Scenario> volume_scenarios() { return kVolume; }
-
-std::vector<Scenario> all_scenarios() {
-  std::vector<Scenario> all;
-  for (const auto& some : {file_scenarios(), name_scenarios(), volume_scenarios()}) {
-    all.insert(all.end(), some.begin(), some.end());
-  }
-  return all;
-}
 
 }  // namespace gofs::judges

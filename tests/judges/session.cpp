@@ -10,7 +10,9 @@
 #include "ssd/virtual_ssd.h"
 #include "testing/teams.hpp"
 #include "vfs/layout.h"
+#include "work/batch.h"
 #include "work/call.h"
+#include "work/clean.h"
 #include "work/mount.h"
 
 namespace gofs::judges {
@@ -34,6 +36,7 @@ ssd::VirtualSsdConfig ssd_config(const SessionOptions& options) {
   ssd::VirtualSsdConfig config;
   config.queue_entries_max = 256;
   config.queue_pairs_max = 4;
+  config.fault_capacity = options.faults ? 1 : 0;
   if (options.log_bytes != 0) {
     config.logged_commands = static_cast<uint32_t>(options.log_bytes / kBytesPerCommand);
     config.logged_bytes = options.log_bytes;
@@ -59,7 +62,7 @@ vfs::FilesystemOptions filesystem_options(const SessionOptions& options) {
   tables.operations = 64;
   tables.dentry_entries = 256;
   tables.path_entries = 64;
-  tables.batch_files = 64;
+  tables.batch_files = 512;
   tables.map_bytes = 64 * 4096;
   return tables;
 }
@@ -214,6 +217,16 @@ int Session::ftruncate(int fd, uint64_t size) {
   return answer(params);
 }
 
+int Session::fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) {
+  work::CallParams params = about(work::CallKind::kFallocate, fd);
+  params.flags = mode;
+  params.offset = static_cast<int64_t>(offset);
+  params.bytes = bytes;
+  return answer(params);
+}
+
+int Session::fsync(int fd) { return answer(about(work::CallKind::kFsync, fd)); }
+
 int Session::truncate(const std::string& path, uint64_t size) {
   work::CallParams params = about(work::CallKind::kTruncate, &path);
   params.bytes = size;
@@ -294,6 +307,106 @@ int Session::removexattr(const std::string& path, const std::string& name) {
   return answer(params);
 }
 
+namespace {
+
+/// Names and contents as batches take them.
+struct BatchArrays {
+  BatchArrays(const std::vector<std::string>& names_given, const std::vector<std::string>& contents)
+      : errors(names_given.size()) {
+    for (const std::string& name : names_given) names.push_back(name.c_str());
+    for (const std::string& content : contents) {
+      offsets.push_back(buffer.size());
+      sizes.push_back(content.size());
+      buffer.insert(buffer.end(), content.begin(), content.end());
+      buffer.resize(simt::align_up(buffer.size(), size_t{4}));
+    }
+    buffer.push_back(0);
+  }
+  void give(work::BatchParams& params) {
+    params.names = names.data();
+    params.count = static_cast<uint32_t>(names.size());
+    params.buffer = buffer.data();
+    params.offsets = offsets.data();
+    params.sizes = sizes.data();
+    params.errors = errors.data();
+  }
+
+  std::vector<const char*> names;
+  std::vector<uint8_t> buffer;
+  std::vector<uint64_t> offsets;
+  std::vector<uint64_t> sizes;
+  std::vector<int> errors;
+};
+
+}  // namespace
+
+int Session::batch_step(work::BatchParams& params) {
+  params.fs = &parts_->fs();
+  run_warp(options_.width, [&](const simt::Warp& warp) { work::batch_body(warp, 0, 1, params); });
+  return static_cast<int>(params.result);
+}
+
+int Session::batch_create(const std::string& directory, const std::vector<std::string>& names,
+                          const std::vector<std::string>& contents) {
+  BatchArrays arrays(names, contents);
+  work::BatchParams params{};
+  params.step = work::BatchStep::kCreate;
+  params.path = directory.c_str();
+  params.permissions = 0644;
+  arrays.give(params);
+  const int error = batch_step(params);
+  if (error < 0) return error;
+  for (const int one : arrays.errors) {
+    if (one < 0) return one;
+  }
+  return 0;
+}
+
+int Session::batch_write(const std::string& directory, const std::vector<std::string>& names,
+                         const std::vector<std::string>& contents) {
+  BatchArrays arrays(names, contents);
+  work::BatchParams params{};
+  params.step = work::BatchStep::kBegin;
+  params.path = directory.c_str();
+  arrays.give(params);
+  const int bd = batch_step(params);
+  if (bd < 0) return bd;
+  params.descriptor = bd;
+  for (const work::BatchStep step :
+       {work::BatchStep::kFind, work::BatchStep::kLoad, work::BatchStep::kWrite}) {
+    params.step = step;
+    params.result = 0;
+    batch_step(params);
+  }
+  uint64_t wanted = 0;
+  for (const std::string& content : contents) wanted += content.size();
+  const int error = params.bytes == wanted ? 0 : -EIO;
+  params.step = work::BatchStep::kEnd;
+  const int ended = batch_step(params);
+  return error < 0 ? error : ended;
+}
+
+int Session::collect_garbage() {
+  work::CleanParams clean{};
+  clean.fs = &parts_->fs();
+  const auto run = [&] {
+    run_warp(options_.width, [&](const simt::Warp& warp) { work::clean_body(warp, 0, 1, clean); });
+  };
+  run();
+  for (uint32_t round = 0; round < parts_->fs().volume.geometry.main_segments; ++round) {
+    clean = {};
+    clean.fs = &parts_->fs();
+    clean.step = work::CleanStep::kRound;
+    clean.victims = {f2fs::VictimPolicy::kGreedy, vfs::kWorthCleaning};
+    clean.segments_max = 4;
+    run();
+    if (clean.error < 0) return clean.error;
+    const int error = sync();
+    if (error < 0 || clean.segments == 0) return error;
+  }
+  return 0;
+}
+
 int Session::sync() { return answer(about(work::CallKind::kSync)); }
 
 int Session::stat(const std::string& path, vfs::Stat& out) {
@@ -363,6 +476,15 @@ int Session::xattrs(const std::string& path, Xattrs& values) {
 }
 
 vfs::FilesystemStat Session::statfs() { return vfs::statfs(parts_->fs()); }
+
+void Session::plan_fault(const ssd::FaultRule& rule) {
+  ssd::clear_faults(parts_->memory, parts_->controller);
+  ssd::add_fault(parts_->memory, parts_->controller, rule);
+}
+
+uint64_t Session::fault_matches() {
+  return parts_->controller.controller->faults->entries[0].matches;
+}
 
 uint32_t Session::moment() {
   ssd::WriteLog* const log = parts_->controller.controller->write_log;

@@ -14,12 +14,14 @@
 #include <vector>
 
 #include "f2fs/writer.h"
+#include "ssd/fault.h"
 #include "ssd/power_cut.h"
 #include "vfs/metadata.h"
 
 namespace gofs::work {
+struct BatchParams;
 struct CallParams;
-}
+}  // namespace gofs::work
 
 namespace gofs::judges {
 
@@ -29,6 +31,7 @@ struct SessionOptions {
   uint32_t cache_pages = 512;  // metadata blocks in memory
   uint64_t log_bytes = 0;      // not 0: the SSD keeps what is written, up to as much
   uint32_t descriptors = 64;
+  bool faults = false;  // one can be planned
 };
 
 class Session {
@@ -54,6 +57,8 @@ class Session {
   int64_t write(int fd, std::string_view bytes);
   int64_t lseek(int fd, int64_t offset, int whence);
   int ftruncate(int fd, uint64_t size);
+  int fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes);
+  int fsync(int fd);
   int truncate(const std::string& path, uint64_t size);
   int mkdir(const std::string& path, uint32_t mode);
   int mknod(const std::string& path, uint32_t mode, uint32_t major, uint32_t minor);
@@ -78,6 +83,15 @@ class Session {
   using Xattrs = std::map<std::string, std::string>;
   int xattrs(const std::string& path, Xattrs& values);
 
+  /// Makes files with contents, by one warp. 0, or the first error, of a file or all.
+  int batch_create(const std::string& directory, const std::vector<std::string>& names,
+                   const std::vector<std::string>& contents);
+  /// Writes to the beginning of files. As batch_create().
+  int batch_write(const std::string& directory, const std::vector<std::string>& names,
+                  const std::vector<std::string>& contents);
+  /// As host::VolumeState does it, by one warp: rounds, and a checkpoint behind each.
+  int collect_garbage();
+
   int sync();
   /// As work::unmount_body() does: what was written is durable then.
   int unmount();
@@ -86,12 +100,18 @@ class Session {
   uint32_t moment();
   ssd::WriteTrace trace();
 
+  /// From now on; replaces the one before.
+  void plan_fault(const ssd::FaultRule& rule);
+  /// Commands that the planned fault was about, hit or not.
+  uint64_t fault_matches();
+
   vfs::FilesystemStat statfs();
 
  private:
   struct Parts;
   int64_t perform(work::CallParams& params);
   int answer(work::CallParams params);
+  int batch_step(work::BatchParams& params);
 
   const SessionOptions options_;
   std::unique_ptr<Parts> parts_;

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A volume after trouble: it is mounted for writing, compared with what it may hold, and goes on.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "disk.h"
+#include "found_tree.h"
+
+namespace gofs::judges {
+
+/// What is wrong with a tree, or nothing.
+using Compare = std::function<std::string(const FoundTree& tree)>;
+
+/// What is wrong with what a session shows, or nothing.
+std::string look_at(Session& session, const Compare& compare);
+
+/// Makes a directory, which is not among what is compared. 0, also where there is no room for it or
+/// it is there, or a negative errno.
+int make_something(Session& session);
+
+/// Whether the volume can be changed and unmounted; what this made before may be there. What is
+/// wrong, or nothing.
+std::string go_on(Session& session);
+
+/// Mounts the image for writing, does both of the above, and unmounts; `trace`, if the options ask
+/// for a log, hears what was written.
+std::string mount_and_look(Disk& disk, const SessionOptions& options, const Compare& compare,
+                           ssd::WriteTrace* trace);
+
+}  // namespace gofs::judges

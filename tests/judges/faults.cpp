@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "faults.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "aftermath.h"
+
+namespace gofs::judges {
+
+namespace {
+
+constexpr uint64_t kLogBytes = uint64_t{48} << 20;
+constexpr uint64_t kRecoveryLogBytes = uint64_t{6} << 20;
+constexpr uint64_t kForGood = ~uint64_t{0};
+
+constexpr uint32_t mask_of(format::nvme::IoOpcode opcode) {
+  return 1u << static_cast<uint32_t>(opcode);
+}
+
+/// What may fail, and how often.
+struct Kind {
+  const char* name;
+  uint32_t opcode_mask;
+  uint64_t count;
+};
+constexpr Kind kKinds[] = {
+    {"write", mask_of(format::nvme::IoOpcode::kWrite), 1},
+    {"writes", mask_of(format::nvme::IoOpcode::kWrite), kForGood},
+    {"read", mask_of(format::nvme::IoOpcode::kRead), 1},
+    {"reads", mask_of(format::nvme::IoOpcode::kRead), kForGood},
+    {"flush", mask_of(format::nvme::IoOpcode::kFlush), 1},
+    {"all", ~0u, kForGood},
+};
+
+class FaultExplorer {
+ public:
+  FaultExplorer(const Scenario& scenario, const FaultsOptions& options)
+      : scenario_(scenario),
+        options_(options),
+        prepared_(prepare(scenario, options.seed, options.width)),
+        disk_(prepared_.volume) {}
+
+  FaultsResult run() {
+    for (const Kind& kind : kKinds) {
+      if (options_.kind && *options_.kind != kind.name) continue;
+      if (options_.command) {
+        run_with(kind, *options_.command);
+        continue;
+      }
+      // Nothing is hit, only counted.
+      const uint64_t commands = run_with({kind.name, kind.opcode_mask, 0}, 0);
+      const uint64_t most = options_.commands_max == 0 ? commands : options_.commands_max;
+      const uint64_t step = std::max<uint64_t>(1, commands / std::max<uint64_t>(most, 1));
+      for (uint64_t command = step / 2; command < commands; command += step) {
+        run_with(kind, command);
+        if (result_.failures.size() >= options_.failures_max) return result_;
+      }
+    }
+    return result_;
+  }
+
+ private:
+  /// Answers how many commands there were of the kind.
+  uint64_t run_with(const Kind& kind, uint64_t command) {
+    ++result_.runs;
+    Model model = prepared_.model;
+    History history(model);
+    ssd::WriteTrace trace;
+    uint64_t commands = 0;
+    bool kept = false;
+    std::string stopped = "nothing failed";
+    std::string problem;
+    {
+      SessionOptions mount = prepared_.mount;
+      mount.log_bytes = kLogBytes;
+      mount.faults = true;
+      Session session(disk_.data(), disk_.bytes(), mount);
+      Actor actor(session, model, &history, options_.seed);
+      actor.expect_faults();
+      session.plan_fault({.opcode_mask = kind.opcode_mask, .skip = command, .count = kind.count});
+      try {
+        scenario_.run(actor);
+      } catch (const Faulted& fault) {
+        ++result_.errors;
+        stopped = fault.what();
+      } catch (const std::exception& wrong) {
+        problem = wrong.what();
+      }
+      commands = session.fault_matches();
+      if (problem.empty() && kind.count != kForGood) problem = look_on(session, history);
+      kept = session.unmount() == 0;
+      result_.kept += kept ? 1 : 0;
+      trace = session.trace();
+    }
+    if (problem.empty()) problem = judge(history, kept);
+    disk_.put_back(trace);
+    if (!problem.empty()) fail(kind, command, stopped, problem);
+    return commands;
+  }
+
+  /// The volume that met the fault, and is used on.
+  static std::string look_on(Session& session, const History& history) {
+    std::string problem = look_at(
+        session, [&](const FoundTree& tree) { return history.difference_at_the_end(true, tree); });
+    const int made = problem.empty() ? make_something(session) : 0;
+    const bool fine = made == 0 || made == -EIO || made == -EROFS;
+    if (!fine) problem = fmt::format("mkdir answers {}", made);
+    return problem.empty() ? problem : "while it is still mounted: " + problem;
+  }
+
+  /// The volume afterwards, with a device that is well again.
+  std::string judge(const History& history, bool kept) {
+    if (!options_.save.empty()) disk_.save(options_.save);
+    const bool judged = options_.fsck_every != 0 && result_.runs % options_.fsck_every == 0;
+    SessionOptions mount;
+    mount.width = options_.width;
+    mount.log_bytes = kRecoveryLogBytes;
+    ssd::WriteTrace trace;
+    std::string problem = mount_and_look(
+        disk_, mount,
+        [&](const FoundTree& tree) { return history.difference_at_the_end(kept, tree); }, &trace);
+    if (problem.empty() && judged) problem = disk_.complaints(false);
+    disk_.put_back(trace);
+    return problem.empty() || !kept ? problem : "unmounted well, but " + problem;
+  }
+
+  void fail(const Kind& kind, uint64_t command, const std::string& stopped,
+            const std::string& problem) {
+    result_.failures.push_back(fmt::format(
+        "{}: {} {} failed, stopped by \"{}\": {}\n  replay: gofs_crash --faults --scenario {} "
+        "--seed {} --width {} --kind {} --command {}",
+        scenario_.name, kind.name, command, stopped, problem, scenario_.name, options_.seed,
+        options_.width, kind.name, command));
+  }
+
+  const Scenario& scenario_;
+  const FaultsOptions& options_;
+  const Prepared prepared_;
+  Disk disk_;
+  FaultsResult result_;
+};
+
+}  // namespace
+
+FaultsResult explore_faults(const Scenario& scenario, const FaultsOptions& options) {
+  // Threads would end at different places.
+  if (!scenario.repeatable) return {};
+  return FaultExplorer(scenario, options).run();
+}
+
+}  // namespace gofs::judges

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenario.h"
+
+#include <stdexcept>
+
+#include "disk.h"
+
+namespace gofs::judges {
+
+namespace {
+
+constexpr uint64_t kVolumeBytes = uint64_t{64} << 20;
+
+}  // namespace
+
+std::vector<Scenario> all_scenarios() {
+  std::vector<Scenario> all;
+  for (const auto& some : {file_scenarios(), name_scenarios(), volume_scenarios(),
+                           fsync_scenarios(), fsync_name_scenarios()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+Prepared prepare(const Scenario& scenario, uint64_t seed, uint32_t width) {
+  Prepared prepared;
+  prepared.volume = make_empty_volume(kVolumeBytes);
+  prepared.mount.width = width;
+  prepared.mount.cache_pages = scenario.cache_pages;
+  if (scenario.prepare == nullptr) return prepared;
+  Session session(prepared.volume.data(), prepared.volume.size(), prepared.mount);
+  if (session.mounted() != 0 || session.begun().error != 0) {
+    throw std::runtime_error("cannot mount a new volume");
+  }
+  Actor actor(session, prepared.model, nullptr, seed);
+  scenario.prepare(actor);
+  if (session.unmount() != 0) throw std::runtime_error("cannot unmount what was prepared");
+  return prepared;
+}
+
+}  // namespace gofs::judges
