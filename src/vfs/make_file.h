@@ -28,15 +28,17 @@ namespace detail {
 /// 0 if there is no such name in `directory`, -EEXIST, or a negative errno. Collective, uniform.
 GOFS_HD inline int find_free_name(simt::AnyWarp auto warp, Filesystem& fs,
                                   const f2fs::Inode& directory, const f2fs::EntryName& name) {
+  int error = check_name(name);
+  if (error < 0) return error;
   f2fs::DirectoryEntry entry{};
-  const int error = f2fs::find_entry(warp, fs.volume, directory, name.bytes, name.length, entry);
+  error = f2fs::find_entry(warp, fs.volume, directory, name.bytes, name.length, entry);
   return error == 0 ? -EEXIST : error == -ENOENT ? 0 : error;
 }
 
 /// Has the directory of `parent`, and `existing` unless it is 0, for itself, makes sure that the
 /// name is free and may be made, and calls `make(f2fs::Inode& directory)` within an operation of
 /// `pages` pages and those for the entry. Collective, uniform, while walking. 0 or a negative
-/// errno: -EEXIST before anything else.
+/// errno, in Linux's order: -EEXIST before all that forbids to make it.
 template <typename Make>
 GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
                       uint32_t existing, uint32_t pages, Make make) {
@@ -48,8 +50,9 @@ GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath&
   f2fs::Inode directory{};
   error = load_uniform(warp, fs, parent.ino, directory);
   if (error == 0) error = find_free_name(warp, fs, directory, parent.name);
-  if (error == 0) error = may_change_names(warp, fs, directory);
+  if (error == 0 && parent.slash_behind) error = -ENOENT;
   if (error == 0 && fs.writer == nullptr) error = -EROFS;
+  if (error == 0) error = may_change_names(warp, fs, directory);
   if (error == 0) {
     const uint32_t all = pages + f2fs::pages_to_add_entry(directory);
     error = operate(warp, fs, all, [&] { return make(directory); });
@@ -146,7 +149,10 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
 /// Collective, uniform.
 GOFS_HD inline int make_file_at(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
                                 const NewFile& file, uint32_t& ino) {
-  return make_name(warp, fs, parent, 0, kPagesToMakeFile, [&](f2fs::Inode& directory) {
+  const uint32_t type = file.mode & format::kModeTypeMask;
+  const bool is_device = type == format::kModeCharDevice || type == format::kModeBlockDevice;
+  return make_name(warp, fs, parent, 0, kPagesToMakeFile, [&](f2fs::Inode& directory) -> int {
+    if (is_device && fs.credentials.uid != 0) return -EPERM;
     return make_and_enter(warp, fs, directory, parent.name, file, ino);
   });
 }
@@ -161,7 +167,7 @@ GOFS_NOINLINE GOFS_HD inline int make_file(simt::AnyWarp auto warp, Filesystem& 
     if (error < 0) return error;
     if (is_no_name(parent.name)) return -EEXIST;
     const bool is_directory = (file.mode & format::kModeTypeMask) == format::kModeDirectory;
-    if (parent.slash_behind && !is_directory) return -ENOENT;
+    if (is_directory) parent.slash_behind = false;
     uint32_t ino = 0;
     return make_file_at(warp, fs, parent, file, ino);
   });
@@ -182,8 +188,6 @@ GOFS_HD inline int mkdir(simt::AnyWarp auto warp, Filesystem& fs, const char* pa
 GOFS_HD inline int mknod(simt::AnyWarp auto warp, Filesystem& fs, const char* path, uint32_t mode,
                          const format::DeviceNumber& device) {
   const uint32_t type = mode & format::kModeTypeMask;
-  const bool is_device = type == format::kModeCharDevice || type == format::kModeBlockDevice;
-  if (is_device && fs.credentials.uid != 0) return -EPERM;
   if (type == format::kModeDirectory) return -EPERM;
   if (type == format::kModeSymlink || mode > UINT16_MAX) return -EINVAL;
   const uint32_t regular = type == 0 ? uint32_t{format::kModeRegular} : 0;
@@ -231,7 +235,6 @@ GOFS_NOINLINE GOFS_HD inline int link(simt::AnyWarp auto warp, Filesystem& fs, c
     if (error == 0) error = resolve_parent(warp, fs, path, parent);
     if (error < 0) return error;
     if (is_no_name(parent.name)) return -EEXIST;
-    if (parent.slash_behind) return -ENOENT;
     return detail::make_name(warp, fs, parent, inode.ino, 1, [&](f2fs::Inode& directory) -> int {
       if (inode.is_directory() || detail::is_frozen(inode)) return -EPERM;
       // As it is now: its last name may have gone.

@@ -32,7 +32,6 @@ GOFS_NOINLINE GOFS_HD inline int create(simt::AnyWarp auto warp, Filesystem& fs,
     const int error = resolve_parent(warp, fs, path, parent);
     if (error < 0) return error;
     if (is_no_name(parent.name)) return -EEXIST;
-    if (parent.slash_behind) return -EISDIR;
     return create_at(warp, fs, parent, flags, permissions);
   });
 }
@@ -49,22 +48,40 @@ GOFS_NOINLINE GOFS_HD inline int create_behind_link(simt::AnyWarp auto warp, Fil
   });
 }
 
-/// Opens what is there, or makes it. Collective, uniform.
+/// No file is made by a name with a slash behind it: -EISDIR, whatever is there. Collective,
+/// uniform.
+GOFS_NOINLINE GOFS_HD inline int check_no_slash(simt::AnyWarp auto warp, Filesystem& fs,
+                                                const char* path) {
+  const int length = path_length(warp, path);
+  if (length <= 1 || path[length - 1] != '/') return 0;
+  return walking(warp, fs, [&]() -> int {
+    ParentPath parent{};
+    const int error = resolve_parent(warp, fs, path, parent);
+    return error == 0 && !is_no_name(parent.name) ? -EISDIR : error;
+  });
+}
+
+/// Opens what is there, or makes it: `made` says which. Collective, uniform.
 GOFS_HD inline int open_or_create(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
-                                  uint32_t flags, uint32_t permissions) {
+                                  uint32_t flags, uint32_t permissions, bool& made) {
+  made = false;
   if ((flags & kOpenCreate) == 0) return open_existing(warp, fs, path, flags);
   if ((flags & kOpenDirectory) != 0) return -EINVAL;
+  const int named = check_no_slash(warp, fs, path);
+  if (named < 0) return named;
   make_space(warp, fs, 0);
   const bool exclusive = (flags & kOpenExclusive) != 0;
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   int fd = exclusive ? -ENOENT : open_existing(warp, fs, path, flags);
   while (fd == -ENOENT) {
     fd = create(warp, fs, path, flags, permissions);
+    made = fd >= 0;
     if (fd != -EEXIST || exclusive) break;
     // Another was faster; or the name is a link to nowhere.
     fd = open_existing(warp, fs, path, flags);
     if (fd != -ENOENT) break;
     fd = create_behind_link(warp, fs, path, flags, permissions);
+    made = fd >= 0;
     if (fd == -EEXIST) fd = open_existing(warp, fs, path, flags);
     if (fd != -ENOENT || warp.any(deadline.passed())) break;
     // The link leads into a directory that is not there; or somebody has removed the name again.
@@ -86,8 +103,9 @@ GOFS_NOINLINE GOFS_HD inline int open(simt::AnyWarp auto warp, Filesystem& fs, c
                                       uint32_t flags, uint32_t permissions = 0) {
   if (!detail::flags_known(flags)) return -EINVAL;
   if ((flags & kOpenPath) != 0) flags &= ~(kOpenCreate | kOpenExclusive | kOpenTruncate);
-  const int fd = detail::open_or_create(warp, fs, path, flags, permissions);
-  if (fd < 0 || (flags & kOpenTruncate) == 0) return fd;
+  bool made = false;
+  const int fd = detail::open_or_create(warp, fs, path, flags, permissions, made);
+  if (fd < 0 || made || (flags & kOpenTruncate) == 0) return fd;
   const int error = detail::resize_open(warp, fs, fs.open_inodes[fs.descriptors[fd].open_inode], 0);
   if (error == 0) return fd;
   (void)close(warp, fs, fd);

@@ -157,7 +157,7 @@ void Actor::utimens(const std::string& path, const f2fs::TimeStamp& accessed,
   act(
       "utimens " + path, OperationKind::kAtOnce,
       [&] { return session_.utimens(path, accessed, modified); },
-      [&](int64_t) { return model_.utimens(path); });
+      [&](int64_t) { return model_.utimens(path, accessed, modified); });
 }
 
 void Actor::setxattr(const std::string& path, const std::string& name, const std::string& value,

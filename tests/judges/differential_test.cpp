@@ -38,7 +38,7 @@ TEST(DifferentialTest, several_threads_do_what_their_models_do) {
   GOFS_NEED_TOOL("fsck.f2fs");
   DifferentialOptions options;
   options.operations = 3000;
-  options.threads = 4;
+  options.variation.threads = 4;
   options.check_every = 200;
   options.checks_per_mount = 2;
   expect_no_difference(options);
@@ -48,8 +48,8 @@ TEST(DifferentialTest, little_memory_makes_no_difference) {
   GOFS_NEED_TOOL("fsck.f2fs");
   DifferentialOptions options;
   options.operations = 1500;
-  options.threads = 2;
-  options.cache_pages = 128;
+  options.variation.threads = 2;
+  options.variation.cache_pages = 128;
   expect_no_difference(options);
 }
 
@@ -57,8 +57,8 @@ TEST(DifferentialTest, wide_warps_do_what_the_model_does) {
   GOFS_NEED_TOOL("fsck.f2fs");
   DifferentialOptions options;
   options.operations = 600;
-  options.width = 4;
-  options.threads = 2;
+  options.variation.width = 4;
+  options.variation.threads = 2;
   expect_no_difference(options);
 }
 

@@ -33,29 +33,27 @@ std::string temporary_path() {
   return path;
 }
 
+void make_volume(const std::string& path, uint64_t bytes, const std::string& options) {
+  std::filesystem::resize_file(path, bytes);
+  const auto made = image::run_tool("mkfs.f2fs -q " + options + " '" + path + "'");
+  if (made.exit_code != 0) throw std::runtime_error("mkfs.f2fs: " + made.output);
+}
+
 }  // namespace
 
 std::vector<uint8_t> make_empty_volume(uint64_t bytes) {
   const image::TemporaryPath file;
-  std::filesystem::resize_file(file.path(), bytes);
-  const auto made = image::run_tool("mkfs.f2fs -q '" + file.path() + "'");
-  if (made.exit_code != 0) throw std::runtime_error("mkfs.f2fs: " + made.output);
+  make_volume(file.path(), bytes, "");
   std::vector<uint8_t> volume(bytes);
   std::ifstream(file.path(), std::ios::binary)
       .read(reinterpret_cast<char*>(volume.data()), static_cast<std::streamsize>(bytes));
   return volume;
 }
 
-Disk::Disk(const std::vector<uint8_t>& base) : base_(base), path_(temporary_path()) {
-  const int fd = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) fail(path_);
-  void* memory = MAP_FAILED;
-  if (::ftruncate(fd, static_cast<off_t>(base.size())) == 0) {
-    memory = ::mmap(nullptr, base.size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  }
-  ::close(fd);
-  if (memory == MAP_FAILED) fail(path_);
-  data_ = static_cast<uint8_t*>(memory);
+Disk::Disk(const std::vector<uint8_t>& base)
+    : base_(&base), bytes_(base.size()), path_(temporary_path()) {
+  std::filesystem::resize_file(path_, bytes_);
+  map();
   // Most of an empty volume is zeros, and needs no room.
   constexpr size_t kPage = 4096;
   for (size_t at = 0; at < base.size(); at += kPage) {
@@ -67,21 +65,36 @@ Disk::Disk(const std::vector<uint8_t>& base) : base_(base), path_(temporary_path
   }
 }
 
+Disk::Disk(uint64_t bytes, const std::string& mkfs_options)
+    : bytes_(bytes), path_(temporary_path()) {
+  make_volume(path_, bytes, mkfs_options);
+  map();
+}
+
+void Disk::map() {
+  const int fd = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) fail(path_);
+  void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ::close(fd);
+  if (memory == MAP_FAILED) fail(path_);
+  data_ = static_cast<uint8_t*>(memory);
+}
+
 Disk::~Disk() {
-  ::munmap(data_, base_.size());
+  ::munmap(data_, bytes_);
   ::unlink(path_.c_str());
 }
 
 void Disk::put_back(const ssd::WriteTrace& trace) {
   for (const ssd::LoggedCommand& command : trace.commands) {
-    std::copy_n(base_.begin() + static_cast<ptrdiff_t>(command.offset), command.bytes,
+    std::copy_n(base_->begin() + static_cast<ptrdiff_t>(command.offset), command.bytes,
                 data_ + command.offset);
   }
 }
 
 void Disk::save(const std::string& path) const {
   std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(data_), static_cast<std::streamsize>(base_.size()));
+      .write(reinterpret_cast<const char*>(data_), static_cast<std::streamsize>(bytes_));
 }
 
 std::string Disk::complaints(bool torn) const {
