@@ -193,6 +193,11 @@ GOFS_HD inline bool is_time(const f2fs::TimeStamp& time) {
          time.nanoseconds == kTimeOmit;
 }
 
+/// Where nothing is to change, Linux does not even look at the path or the descriptor.
+GOFS_HD inline bool keeps_times(const f2fs::TimeStamp& accessed, const f2fs::TimeStamp& modified) {
+  return accessed.nanoseconds == kTimeOmit && modified.nanoseconds == kTimeOmit;
+}
+
 /// Whether the caller may set these times: his own, anybody may who may write.
 GOFS_HD inline int may_set_times(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& inode,
                                  bool present) {
@@ -208,7 +213,6 @@ GOFS_NOINLINE GOFS_HD inline int change_times(simt::AnyWarp auto warp, Filesyste
                                               const f2fs::TimeStamp& accessed,
                                               const f2fs::TimeStamp& modified) {
   if (!is_time(accessed) || !is_time(modified)) return -EINVAL;
-  if (accessed.nanoseconds == kTimeOmit && modified.nanoseconds == kTimeOmit) return 0;
   const bool present = accessed.nanoseconds == kTimeNow && modified.nanoseconds == kTimeNow;
   return change_inode(
       warp, fs, ino, 1,
@@ -279,8 +283,7 @@ GOFS_HD inline int fchown(simt::AnyWarp auto warp, Filesystem& fs, int fd, uint3
 GOFS_HD inline int utimens(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                            LastLink last_link, const f2fs::TimeStamp& accessed,
                            const f2fs::TimeStamp& modified) {
-  // Linux does not even look at the path.
-  if (accessed.nanoseconds == kTimeOmit && modified.nanoseconds == kTimeOmit) return 0;
+  if (detail::keeps_times(accessed, modified)) return 0;
   return detail::change_path(warp, fs, path, last_link, [&](uint32_t ino) {
     return detail::change_times(warp, fs, ino, accessed, modified);
   });
@@ -289,6 +292,7 @@ GOFS_HD inline int utimens(simt::AnyWarp auto warp, Filesystem& fs, const char* 
 /// futimens(3).
 GOFS_HD inline int futimens(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                             const f2fs::TimeStamp& accessed, const f2fs::TimeStamp& modified) {
+  if (detail::keeps_times(accessed, modified)) return 0;
   return detail::change_open(fs, fd, [&](uint32_t ino) {
     return detail::change_times(warp, fs, ino, accessed, modified);
   });

@@ -37,7 +37,7 @@ Variation some_variation(uint64_t seed) {
       "",
       "",
       "-O extra_attr,inode_checksum",
-      "-O extra_attr,inode_checksum,flexible_inline_xattr,inode_crtime,project_quota,sb_checksum",
+      "-O extra_attr,inode_checksum,flexible_inline_xattr,inode_crtime,sb_checksum",
       "-O extra_attr,flexible_inline_xattr -O inode_crtime",
       "-O lost_found,sb_checksum",
       "-i",
@@ -52,6 +52,7 @@ Variation some_variation(uint64_t seed) {
   Variation one;
   one.volume_bytes = one_of(kMebibytes) << 20;
   one.mkfs_options = one_of(kMkfs);
+  if (one.mkfs_options.starts_with("-s")) one.volume_bytes += uint64_t{64} << 20;  // or too few
   one.threads = one_of(kThreads);
   one.width = one_of(kWidths);
   one.cache_pages = one_of(kCachePages);
@@ -213,7 +214,8 @@ DifferentialResult judge_model(const DifferentialOptions& options) {
     Walker walker(seed, 0, options.variation.strangers);
     try {
       walker.enter(calls);
-      for (uint64_t i = 1; i <= kPerDirectory; ++i) {
+      const uint64_t left = options.operations - result.operations;
+      for (uint64_t i = 1; i <= std::min(kPerDirectory, left); ++i) {
         walker.step();
         if (i % options.check_every == 0) walker.check();
       }
