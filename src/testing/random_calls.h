@@ -3,7 +3,7 @@
 // For tests only: random calls by many warps at once, on a GPU or on the CPU, each warp in a
 // directory of its own and now and then in one that they share. What a warp does follows from its
 // seed alone, and what each call has answered is noted, so that the host can do the same on a model
-// afterwards (tests/judges/random_calls_judge.h).
+// afterwards (tests/judges/random_calls_judge.hpp).
 #pragma once
 
 #include "vfs/fsync.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "../judges/random_calls_judge.h"
+#include "../judges/random_calls_judge.hpp"
 #include "fresh_volume.h"
 
 namespace {

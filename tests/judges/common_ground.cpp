@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kHome = "/common";
 constexpr const char* kBase = "/common/base";
 constexpr const char* kLog = "/common/log";
-constexpr size_t kRecordBytes = 90;
+constexpr size_t kRecordBytes = 64;  // none lies in two blocks, of which one finds no room
 
 std::string name_of(uint32_t number) { return fmt::format("{}/name{}", kHome, number); }
 

@@ -129,6 +129,10 @@ Object& Model::touch(uint32_t id, uint32_t times) {
   return object;
 }
 
+void Model::forget_times() {
+  for (auto& [id, object] : objects_) object.times_known = false;
+}
+
 std::string Model::path_of(uint32_t id) const {
   std::string path;
   for (uint32_t at = id; at != kRoot;) {

@@ -117,6 +117,8 @@ class Model {
   Object& at(uint32_t id) { return objects_.at(id); }
   /// A path of an object, or words about one that has no name any more.
   std::string path_of(uint32_t id) const;
+  /// What the times are is to be found out again.
+  void forget_times();
   /// Drops an object without names, that nobody has open.
   void drop(uint32_t id) { objects_.erase(id); }
 

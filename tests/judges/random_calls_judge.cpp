@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "random_calls_judge.h"
+#include "random_calls_judge.hpp"
 
 #include <cerrno>
 #include <set>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "host/image/fsck_for_test.h"
-#include "random_calls_judge.h"
+#include "random_calls_judge.hpp"
 #include "simt/workers.h"
 
 namespace gofs::judges {

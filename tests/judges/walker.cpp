@@ -172,7 +172,7 @@ void Walker::differ(const std::string& what) const {
 }
 
 /// Makes the call and lets the model make it, which hears the answer where that is not to be
-/// foreseen. A full volume changes nothing.
+/// foreseen. A full volume changes nothing but times.
 int64_t Walker::both(const std::string& what, const Call& call, const Expect& expect) {
   const bool stranger = who_.uid != 0;
   // Linux's clock for time stamps may stand still for 10 ms.
@@ -183,6 +183,7 @@ int64_t Walker::both(const std::string& what, const Call& call, const Expect& ex
   if (stranger) calls_->become({});
   if (answer == -ENOSPC) {
     ++full_;
+    model_.forget_times();
     return answer;
   }
   model_.become(who_);
