@@ -29,7 +29,7 @@ VolumeRigOptions with_cache(uint32_t pages) {
   return options;
 }
 
-uint32_t hash_of(const std::string& name) {
+uint32_t hash_of_entry(const std::string& name) {
   return format::name_hash(name.data(), static_cast<uint32_t>(name.size()));
 }
 
@@ -163,7 +163,7 @@ TEST_P(BatchNamesTest, long_names_of_one_bucket) {
   for (uint32_t i = 0; names.size() < 90; ++i) {
     std::string name = std::to_string(i);
     name.resize(255, 'x');
-    if (hash_of(name) % 1024 == 77) names.push_back(name);
+    if (hash_of_entry(name) % 1024 == 77) names.push_back(name);
   }
   for (const int error : enter("/d", names)) EXPECT_EQ(error, 0);
   for (const int error : enter("/d", names)) EXPECT_EQ(error, -EEXIST);
@@ -175,7 +175,7 @@ TEST_P(BatchNamesTest, different_names_of_one_hash) {
       {"h6313", "h6331"}, {"h41169", "h41565"}, {"h33359", "h66547"}, {"h91367", "h112823"}};
   std::vector<std::string> names;
   for (const auto& [one, other] : pairs) {
-    ASSERT_EQ(hash_of(one), hash_of(other));
+    ASSERT_EQ(hash_of_entry(one), hash_of_entry(other));
     names.insert(names.end(), {one, other, other});
   }
   const std::vector<int> errors = enter("/d", names);

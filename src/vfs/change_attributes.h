@@ -133,15 +133,26 @@ GOFS_NOINLINE GOFS_HD inline int change_mode(simt::AnyWarp auto warp, Filesystem
   return error;
 }
 
-/// Whether the caller may give the file to `uid` and `gid`.
+/// Bits of the mode that let others act as the file's owner or his group, and that go with a change
+/// of what it holds or of whose it is.
+GOFS_HD inline uint32_t powers_of(const Credentials& who, const f2fs::Inode& inode) {
+  if (inode.is_directory()) return 0;
+  const bool stranger = who.uid != 0 && !who.in_group(inode.gid);
+  const bool group = (inode.mode & kGroupExecutes) != 0 || stranger;
+  return inode.mode & (kSetUserId | (group ? uint32_t{kSetGroupId} : 0));
+}
+
+/// Whether the caller may give the file to `uid` and `gid`. To neither anybody may, as long as the
+/// mode stays.
 GOFS_HD inline int may_give(const Credentials& who, const f2fs::Inode& inode, uint32_t uid,
                             uint32_t gid) {
   if (is_frozen(inode)) return -EPERM;
   if (who.uid == 0) return 0;
-  const bool keeps_user = uid == kKeepId || (uid == inode.uid && who.uid == inode.uid);
-  const bool keeps_group = gid == kKeepId;
-  const bool own_group = who.uid == inode.uid && (gid == inode.gid || who.in_group(gid));
-  return keeps_user && (keeps_group || own_group) ? 0 : -EPERM;
+  const bool owner = who.uid == inode.uid;
+  const bool keeps_user = uid == kKeepId || (uid == inode.uid && owner);
+  const bool own_group = owner && (gid == inode.gid || who.in_group(gid));
+  const bool keeps_mode = owner || powers_of(who, inode) == 0;
+  return keeps_user && (gid == kKeepId || own_group) && keeps_mode ? 0 : -EPERM;
 }
 
 /// chown(2) of an inode.
@@ -159,9 +170,12 @@ GOFS_NOINLINE GOFS_HD inline int change_owner(simt::AnyWarp auto warp, Filesyste
         if (gid != kKeepId) change.mask |= f2fs::kSetGid;
         // Whoever runs it from now on shall not become the new owner.
         if (!inode.is_directory()) {
-          uint32_t mode = inode.mode & format::kModePermissionMask & ~uint32_t{kSetUserId};
-          const bool stranger = fs.credentials.uid != 0 && !fs.credentials.in_group(inode.gid);
-          if ((mode & kGroupExecutes) != 0 || stranger) mode &= ~uint32_t{kSetGroupId};
+          const uint32_t powers = powers_of(fs.credentials, inode);
+          uint32_t mode = inode.mode & format::kModePermissionMask & ~powers;
+          const uint32_t group = gid != kKeepId ? gid : inode.gid;
+          if (powers != 0 && fs.credentials.uid != 0 && !fs.credentials.in_group(group)) {
+            mode &= ~uint32_t{kSetGroupId};
+          }
           change.permissions = static_cast<uint16_t>(mode);
           change.mask |= f2fs::kSetPermissions;
           const int dropped = drop_capability(warp, fs, inode, change.changed);
@@ -179,6 +193,11 @@ GOFS_HD inline bool is_time(const f2fs::TimeStamp& time) {
          time.nanoseconds == kTimeOmit;
 }
 
+/// Where nothing is to change, Linux does not even look at the path or the descriptor.
+GOFS_HD inline bool keeps_times(const f2fs::TimeStamp& accessed, const f2fs::TimeStamp& modified) {
+  return accessed.nanoseconds == kTimeOmit && modified.nanoseconds == kTimeOmit;
+}
+
 /// Whether the caller may set these times: his own, anybody may who may write.
 GOFS_HD inline int may_set_times(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& inode,
                                  bool present) {
@@ -194,7 +213,6 @@ GOFS_NOINLINE GOFS_HD inline int change_times(simt::AnyWarp auto warp, Filesyste
                                               const f2fs::TimeStamp& accessed,
                                               const f2fs::TimeStamp& modified) {
   if (!is_time(accessed) || !is_time(modified)) return -EINVAL;
-  if (accessed.nanoseconds == kTimeOmit && modified.nanoseconds == kTimeOmit) return 0;
   const bool present = accessed.nanoseconds == kTimeNow && modified.nanoseconds == kTimeNow;
   return change_inode(
       warp, fs, ino, 1,
@@ -265,6 +283,7 @@ GOFS_HD inline int fchown(simt::AnyWarp auto warp, Filesystem& fs, int fd, uint3
 GOFS_HD inline int utimens(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                            LastLink last_link, const f2fs::TimeStamp& accessed,
                            const f2fs::TimeStamp& modified) {
+  if (detail::keeps_times(accessed, modified)) return 0;
   return detail::change_path(warp, fs, path, last_link, [&](uint32_t ino) {
     return detail::change_times(warp, fs, ino, accessed, modified);
   });
@@ -273,6 +292,7 @@ GOFS_HD inline int utimens(simt::AnyWarp auto warp, Filesystem& fs, const char* 
 /// futimens(3).
 GOFS_HD inline int futimens(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                             const f2fs::TimeStamp& accessed, const f2fs::TimeStamp& modified) {
+  if (detail::keeps_times(accessed, modified)) return 0;
   return detail::change_open(fs, fd, [&](uint32_t ino) {
     return detail::change_times(warp, fs, ino, accessed, modified);
   });

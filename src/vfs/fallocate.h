@@ -132,8 +132,12 @@ GOFS_NOINLINE GOFS_HD inline int punch_range(simt::AnyWarp auto warp, Filesystem
   for (bool first = true; error == 0 && (first || from < range.end); first = false) {
     error = operate(warp, fs, f2fs::kPagesToPunch + 1, [&] {
       const f2fs::TimeStamp now = time_now(fs);
-      const int dropped = first ? drop_powers(warp, fs, inode.ino, now) : 0;
-      if (dropped < 0) return dropped;
+      int begun = first ? drop_powers(warp, fs, inode.ino, now) : 0;
+      // Also where nothing is there.
+      if (first && begun == 0) {
+        begun = f2fs::update_inode(warp, fs.volume, inode, f2fs::update_of_times(now));
+      }
+      if (begun < 0) return begun;
       return f2fs::punch_hole(warp, fs.volume, *fs.writer, fs.pool, inode, from, range.end, now);
     });
   }

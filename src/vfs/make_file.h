@@ -28,7 +28,7 @@ namespace detail {
 /// Has the directory of `parent`, and `existing` unless it is 0, for itself, makes sure that the
 /// name is free and may be made, and calls `make(f2fs::Inode& directory, const f2fs::DirectoryRoom&
 /// room)` within an operation of `pages` pages and those for the entry. Collective, uniform, while
-/// walking. 0 or a negative errno: -EEXIST before anything else.
+/// walking. 0 or a negative errno, in Linux's order: -EEXIST before all that forbids to make it.
 template <typename Make>
 GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
                       uint32_t existing, uint32_t pages, Make make) {
@@ -39,10 +39,12 @@ GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath&
   if (error < 0) return error;
   f2fs::Inode directory{};
   error = load_uniform(warp, fs, parent.ino, directory);
+  if (error == 0) error = check_name(parent.name);
   f2fs::DirectoryRoom room{};
   if (error == 0) error = f2fs::find_free_name(warp, fs.volume, directory, parent.name, room);
-  if (error == 0) error = may_change_names(warp, fs, directory);
+  if (error == 0 && parent.slash_behind) error = -ENOENT;
   if (error == 0 && fs.writer == nullptr) error = -EROFS;
+  if (error == 0) error = may_change_names(warp, fs, directory);
   if (error == 0) {
     const uint32_t all = pages + f2fs::pages_to_add_entry(directory);
     error = operate(warp, fs, all, [&] { return make(directory, room); });
@@ -140,10 +142,13 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
 /// Collective, uniform.
 GOFS_HD inline int make_file_at(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
                                 const NewFile& file, uint32_t& ino) {
-  return make_name(warp, fs, parent, 0, kPagesToMakeFile,
-                   [&](f2fs::Inode& directory, const f2fs::DirectoryRoom& room) {
-                     return make_and_enter(warp, fs, directory, parent.name, room, file, ino);
-                   });
+  const uint32_t type = file.mode & format::kModeTypeMask;
+  const bool is_device = type == format::kModeCharDevice || type == format::kModeBlockDevice;
+  const auto make = [&](f2fs::Inode& directory, const f2fs::DirectoryRoom& room) -> int {
+    if (is_device && fs.credentials.uid != 0) return -EPERM;
+    return make_and_enter(warp, fs, directory, parent.name, room, file, ino);
+  };
+  return make_name(warp, fs, parent, 0, kPagesToMakeFile, make);
 }
 
 /// Makes what `path` is to name. Collective, uniform. 0 or a negative errno.
@@ -156,7 +161,7 @@ GOFS_NOINLINE GOFS_HD inline int make_file(simt::AnyWarp auto warp, Filesystem& 
     if (error < 0) return error;
     if (is_no_name(parent.name)) return -EEXIST;
     const bool is_directory = (file.mode & format::kModeTypeMask) == format::kModeDirectory;
-    if (parent.slash_behind && !is_directory) return -ENOENT;
+    if (is_directory) parent.slash_behind = false;
     uint32_t ino = 0;
     return make_file_at(warp, fs, parent, file, ino);
   });
@@ -177,8 +182,6 @@ GOFS_HD inline int mkdir(simt::AnyWarp auto warp, Filesystem& fs, const char* pa
 GOFS_HD inline int mknod(simt::AnyWarp auto warp, Filesystem& fs, const char* path, uint32_t mode,
                          const format::DeviceNumber& device) {
   const uint32_t type = mode & format::kModeTypeMask;
-  const bool is_device = type == format::kModeCharDevice || type == format::kModeBlockDevice;
-  if (is_device && fs.credentials.uid != 0) return -EPERM;
   if (type == format::kModeDirectory) return -EPERM;
   if (type == format::kModeSymlink || mode > UINT16_MAX) return -EINVAL;
   const uint32_t regular = type == 0 ? uint32_t{format::kModeRegular} : 0;
@@ -227,7 +230,6 @@ GOFS_NOINLINE GOFS_HD inline int link(simt::AnyWarp auto warp, Filesystem& fs, c
     if (error == 0) error = resolve_parent(warp, fs, path, parent);
     if (error < 0) return error;
     if (is_no_name(parent.name)) return -EEXIST;
-    if (parent.slash_behind) return -ENOENT;
     const auto make = [&](f2fs::Inode& directory, const f2fs::DirectoryRoom& room) -> int {
       if (inode.is_directory() || detail::is_frozen(inode)) return -EPERM;
       // As it is now: its last name may have gone.

@@ -94,13 +94,14 @@ GOFS_HD inline int fstat(simt::AnyWarp auto warp, Filesystem& fs, int fd, Stat& 
 GOFS_HD inline int access(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                           uint32_t wanted) {
   if (wanted > (kMayRead | kMayWrite | kMayExecute)) return -EINVAL;
-  const int granted = walking(warp, fs, [&]() -> int {
+  return walking(warp, fs, [&]() -> int {
     f2fs::Inode inode{};
     const int error = resolve(warp, fs, path, LastLink::kFollow, inode);
-    return error < 0 ? error : check_permission(warp, fs, inode, wanted);
+    if (error < 0) return error;
+    const bool special = !inode.is_directory() && !inode.is_regular();
+    if ((wanted & kMayWrite) != 0 && !special && fs.writer == nullptr) return -EROFS;
+    return check_permission(warp, fs, inode, wanted);
   });
-  if (granted == 0 && (wanted & kMayWrite) != 0 && fs.writer == nullptr) return -EROFS;
-  return granted;
 }
 
 /// Bytes of the target, cut at `capacity`, without a terminator; or a negative errno.

@@ -26,6 +26,8 @@ GOFS_NOINLINE GOFS_HD inline int find_named(simt::AnyWarp auto warp, Filesystem&
   int error = load_uniform(warp, fs, named.at.ino, named.directory);
   if (error < 0) return error;
   if (named.directory.links == 0) return -ENOENT;
+  error = check_name(named.at.name);
+  if (error < 0) return error;
   error = f2fs::find_entry(warp, fs.volume, named.directory, named.at.name.bytes,
                            named.at.name.length, named.entry);
   if (error == -ENOENT) named.entry = {};
@@ -39,9 +41,15 @@ GOFS_NOINLINE GOFS_HD inline int lock_named(simt::AnyWarp auto warp, Filesystem&
                                             NamedInode& first, NamedInode* second,
                                             InodeLocks& locks) {
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  // Where the first leads to nothing, nobody asks about the second.
+  const auto look = [&] {
+    if (second != nullptr) second->entry = {};
+    const int error = find_named(warp, fs, first);
+    if (error < 0 || second == nullptr || first.entry.ino == 0) return error;
+    return find_named(warp, fs, *second);
+  };
   for (;;) {
-    int error = find_named(warp, fs, first);
-    if (error == 0 && second != nullptr) error = find_named(warp, fs, *second);
+    int error = look();
     locks = {};
     if (error < 0) return error;
     const uint32_t seen[2] = {first.entry.ino, second != nullptr ? second->entry.ino : 0};
@@ -52,8 +60,7 @@ GOFS_NOINLINE GOFS_HD inline int lock_named(simt::AnyWarp auto warp, Filesystem&
     error = lock_inodes(warp, fs, locks);
     if (error < 0) return error;
     // Others may have been at the names until now.
-    error = find_named(warp, fs, first);
-    if (error == 0 && second != nullptr) error = find_named(warp, fs, *second);
+    error = look();
     const bool same =
         first.entry.ino == seen[0] && (second == nullptr || second->entry.ino == seen[1]);
     if (error == 0 && same && seen[0] != 0) {

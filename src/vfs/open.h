@@ -30,7 +30,6 @@ GOFS_NOINLINE GOFS_HD inline int create(simt::AnyWarp auto warp, Filesystem& fs,
     const int error = resolve_parent(warp, fs, path, parent);
     if (error < 0) return error;
     if (is_no_name(parent.name)) return -EEXIST;
-    if (parent.slash_behind) return -EISDIR;
     return create_at(warp, fs, parent, flags, permissions);
   });
 }
@@ -39,7 +38,7 @@ GOFS_NOINLINE GOFS_HD inline int create(simt::AnyWarp auto warp, Filesystem& fs,
 /// create_at(); -EEXIST also where what was found has gone since.
 GOFS_NOINLINE GOFS_HD inline int open_or_create_once(simt::AnyWarp auto warp, Filesystem& fs,
                                                      const char* path, uint32_t flags,
-                                                     uint32_t permissions) {
+                                                     uint32_t permissions, bool& made) {
   const bool no_follow = (flags & kOpenNoFollow) != 0;
   return walking(warp, fs, [&]() -> int {
     char text[format::kNameBytesMax];
@@ -48,7 +47,9 @@ GOFS_NOINLINE GOFS_HD inline int open_or_create_once(simt::AnyWarp auto warp, Fi
     const int error = resolve_or_place(
         warp, fs, path, no_follow ? LastLink::kKeep : LastLink::kFollow, inode, text, parent);
     if (error == -ENOENT && parent.ino != 0) {
-      return create_at(warp, fs, parent, flags, permissions);
+      const int created = create_at(warp, fs, parent, flags, permissions);
+      made = created >= 0;
+      return created;
     }
     if (error < 0) return error;
     const int fd = open_found(warp, fs, inode, flags);
@@ -56,23 +57,44 @@ GOFS_NOINLINE GOFS_HD inline int open_or_create_once(simt::AnyWarp auto warp, Fi
   });
 }
 
-/// Opens what is there, or makes it. Collective, uniform.
+/// No file is made by a name with a slash behind it: -EISDIR, whatever is there. Collective,
+/// uniform.
+GOFS_NOINLINE GOFS_HD inline int check_no_slash(simt::AnyWarp auto warp, Filesystem& fs,
+                                                const char* path) {
+  const int length = path_length(warp, path);
+  if (length <= 1 || path[length - 1] != '/') return 0;
+  return walking(warp, fs, [&]() -> int {
+    ParentPath parent{};
+    const int error = resolve_parent(warp, fs, path, parent);
+    return error == 0 && !is_no_name(parent.name) ? -EISDIR : error;
+  });
+}
+
+/// Opens what is there, or makes it: `made` says which. Collective, uniform.
 GOFS_HD inline int open_or_create(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
-                                  uint32_t flags, uint32_t permissions) {
+                                  uint32_t flags, uint32_t permissions, bool& made) {
+  made = false;
   if ((flags & kOpenCreate) == 0) return open_existing(warp, fs, path, flags);
   if ((flags & kOpenDirectory) != 0) return -EINVAL;
+  const int named = check_no_slash(warp, fs, path);
+  if (named < 0) return named;
   make_space(warp, fs, 0);
-  if ((flags & kOpenExclusive) != 0) return create(warp, fs, path, flags, permissions);
+  if ((flags & kOpenExclusive) != 0) {
+    const int created = create(warp, fs, path, flags, permissions);
+    made = created >= 0;
+    return created;
+  }
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   int fd = -EEXIST;
   // Others may make and remove it meanwhile.
   while (fd == -EEXIST) {
     if (warp.any(deadline.passed())) return -EBUSY;
-    fd = open_or_create_once(warp, fs, path, flags, permissions);
+    fd = open_or_create_once(warp, fs, path, flags, permissions, made);
   }
   if (fd != -ENOENT) return fd;
-  // A slash behind the name says that it is a directory's; or what was there has just gone.
+  // What was there has just gone.
   fd = create(warp, fs, path, flags, permissions);
+  made = fd >= 0;
   return fd == -EEXIST ? open_existing(warp, fs, path, flags) : fd;
 }
 
@@ -86,8 +108,9 @@ GOFS_NOINLINE GOFS_HD inline int open(simt::AnyWarp auto warp, Filesystem& fs, c
                                       uint32_t flags, uint32_t permissions = 0) {
   if (!detail::flags_known(flags)) return -EINVAL;
   if ((flags & kOpenPath) != 0) flags &= ~(kOpenCreate | kOpenExclusive | kOpenTruncate);
-  const int fd = detail::open_or_create(warp, fs, path, flags, permissions);
-  if (fd < 0 || (flags & kOpenTruncate) == 0) return fd;
+  bool made = false;
+  const int fd = detail::open_or_create(warp, fs, path, flags, permissions, made);
+  if (fd < 0 || made || (flags & kOpenTruncate) == 0) return fd;
   const int error = detail::resize_open(warp, fs, fs.open_inodes[fs.descriptors[fd].open_inode], 0);
   if (error == 0) return fd;
   (void)close(warp, fs, fd);

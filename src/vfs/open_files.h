@@ -114,12 +114,13 @@ GOFS_HD inline int check_open(simt::AnyWarp auto warp, Filesystem& fs, const f2f
     if (inode.is_directory() && (writes || (flags & kOpenCreate) != 0)) return -EISDIR;
     const uint32_t wanted =
         (may_read(flags) ? uint32_t{kMayRead} : 0) | (writes ? uint32_t{kMayWrite} : 0);
+    const bool special = !inode.is_directory() && !inode.is_regular();
+    if (writes && !special && fs.writer == nullptr) return -EROFS;
     int error = check_permission(warp, fs, inode, wanted);
     if (error < 0) return error;
-    if (writes && fs.writer == nullptr) return -EROFS;
     error = check_frozen(inode, flags);
     if (error < 0) return error;
-    if (!inode.is_directory() && !inode.is_regular()) return -ENXIO;  // device nodes have no driver
+    if (special) return -ENXIO;  // nobody drives a device here
     error = f2fs::check_supported(inode);
     if (error < 0) return error;
   }

@@ -21,7 +21,13 @@ GOFS_HD inline bool is_no_name(const f2fs::EntryName& name) {
   return name.length == 0 || dot || dotdot;
 }
 
-/// Collective, uniform. 0 or a negative errno, as resolve().
+/// Whether a directory can have a name of this length.
+GOFS_HD inline int check_name(const f2fs::EntryName& name) {
+  return name.length > format::kNameBytesMax ? -ENAMETOOLONG : 0;
+}
+
+/// Collective, uniform. 0 or a negative errno, as resolve(). Whoever looks the name up sees whether
+/// it is too long (check_name()).
 GOFS_NOINLINE GOFS_HD inline int resolve_parent(simt::AnyWarp auto warp, Filesystem& fs,
                                                 const char* path, ParentPath& parent) {
   const int length = detail::path_length(warp, path);
@@ -32,14 +38,15 @@ GOFS_NOINLINE GOFS_HD inline int resolve_parent(simt::AnyWarp auto warp, Filesys
   while (begin != 0 && path[begin - 1] != '/') --begin;
   parent.name = {path + begin, end - begin};
   parent.slash_behind = end != static_cast<uint32_t>(length);
-  if (parent.name.length > format::kNameBytesMax) return -ENAMETOOLONG;
   f2fs::Inode inode{};
   detail::Walk walk{path, begin, 0, false, {}, nullptr, 0};
   const int error = detail::walk_path(warp, fs, walk, LastLink::kFollow, inode);
   if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);
   if (error < 0) return error;
   parent.ino = inode.ino;
-  return inode.is_directory() ? f2fs::check_supported(inode) : -ENOTDIR;
+  if (!inode.is_directory()) return -ENOTDIR;
+  const int searched = check_permission(warp, fs, inode, kMayExecute);
+  return searched < 0 ? searched : f2fs::check_supported(inode);
 }
 
 /// Finds what `path` names, or, where that could be made, the place for it: the directory that its

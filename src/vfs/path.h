@@ -194,10 +194,10 @@ GOFS_NOINLINE GOFS_HD inline int walk_path(simt::AnyWarp auto warp, Filesystem& 
     if (!inode.is_directory()) return -ENOTDIR;
     uint32_t length = 0;
     while (length < walk.rest_length && walk.rest[length] != '/') ++length;
-    if (length > format::kNameBytesMax) return -ENAMETOOLONG;
     error = check_search(warp, fs, inode, walk);
     if (error == 0) error = f2fs::check_supported(inode);
     if (error < 0) return error;
+    if (length > format::kNameBytesMax) return -ENAMETOOLONG;
 
     const char* name = walk.rest;
     const bool last = length == walk.rest_length;

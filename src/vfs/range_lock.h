@@ -102,7 +102,7 @@ GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock
     const uint64_t other = waiting ? ticket - distance : ticket;
     const RangeEntry& entry = lock.ring[other % kRangeRingEntries];
     backoff.reset();
-    while (warp.any(waiting)) {
+    for (;;) {
       if (waiting) {
         const uint32_t state = simt::load_acquire(entry.state);  // [V2]
         const auto behind = static_cast<int32_t>(state - detail::held_state(other));
@@ -115,6 +115,7 @@ GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock
           if (!conflict) waiting = false;
         }  // else: its owner has yet to write it
       }
+      if (!warp.any(waiting)) break;
       if (warp.any(waiting && deadline.passed())) return withdraw();
       backoff.pause();
     }

@@ -209,13 +209,13 @@ TEST_P(RemoveFileTest, a_number_whose_file_has_gone_is_stale) {
 // Some make and remove the same few names, others look them up, open and read them: they find what
 // was there, never damage, and never another file's contents.
 TEST_P(RemoveFileTest, lookups_beside_removals_find_all_or_nothing) {
-  constexpr uint32_t kNames = 6;
+  constexpr uint32_t kComingAndGoing = 6;
   const uint32_t turns = width() == 1 ? 120 : 25;
   std::atomic<uint32_t> wrong{0};
   std::atomic<uint32_t> found{0};
   std::atomic<uint32_t> missed{0};
   std::vector<std::string> texts;
-  for (uint32_t i = 0; i < kNames; ++i) {
+  for (uint32_t i = 0; i < kComingAndGoing; ++i) {
     texts.emplace_back(i % 2 == 0 ? 300 : 9000, static_cast<char>('a' + i));
   }
   std::vector<std::string> buffers(4, std::string(9000, ' '));
@@ -223,7 +223,7 @@ TEST_P(RemoveFileTest, lookups_beside_removals_find_all_or_nothing) {
   run_crowd({4, width()}, [&](const simt::Warp& warp, uint32_t index) {
     std::string& buffer = buffers[index];
     for (uint32_t turn = 0; turn < turns; ++turn) {
-      const uint32_t name = (turn * 5 + index) % kNames;
+      const uint32_t name = (turn * 5 + index) % kComingAndGoing;
       const std::string& text = texts[name];
       char path[64];
       std::snprintf(path, sizeof(path), name % 3 == 0 ? "/d/sub%u/x" : "/d/x%u", name);

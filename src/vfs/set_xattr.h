@@ -109,9 +109,7 @@ GOFS_NOINLINE GOFS_HD inline int change_xattr(simt::AnyWarp auto warp, Filesyste
   XattrName whole{};
   XattrName rest{};
   uint32_t index = 0;
-  if ((value.flags & ~(kXattrCreate | kXattrReplace)) != 0) return -EINVAL;
   int error = measure_name(warp, name, whole);
-  if (error == 0 && value.count > kXattrValueBytesMax) error = -E2BIG;
   if (error == 0) error = parse_name(whole, index, rest);
   if (error < 0) return error;
   if (index == format::kXattrAclAccess || index == format::kXattrAclDefault) {
@@ -139,6 +137,34 @@ GOFS_HD inline XattrValue given(const void* value, uint64_t bytes, uint32_t flag
   return {value != nullptr ? value : "", value != nullptr ? bytes : 0, flags};
 }
 
+/// What is wrong with a call, whatever it is about. Collective, uniform.
+GOFS_HD inline int check_xattr_call(simt::AnyWarp auto warp, const char* name,
+                                    const XattrValue& value) {
+  XattrName whole{};
+  if ((value.flags & ~(kXattrCreate | kXattrReplace)) != 0) return -EINVAL;
+  const int error = measure_name(warp, name, whole);
+  return error == 0 && value.count > kXattrValueBytesMax ? -E2BIG : error;
+}
+
+/// Of an inode that `path` names.
+GOFS_NOINLINE GOFS_HD inline int change_xattr_at(simt::AnyWarp auto warp, Filesystem& fs,
+                                                 const char* path, LastLink last_link,
+                                                 const char* name, const XattrValue& value) {
+  const int error = check_xattr_call(warp, name, value);
+  if (error < 0) return error;
+  return change_path(warp, fs, path, last_link,
+                     [&](uint32_t ino) { return change_xattr(warp, fs, ino, name, value); });
+}
+
+/// Of an inode that is open.
+GOFS_NOINLINE GOFS_HD inline int change_open_xattr(simt::AnyWarp auto warp, Filesystem& fs, int fd,
+                                                   const char* name, const XattrValue& value) {
+  const int error = check_xattr_call(warp, name, value);
+  if (error < 0) return error;
+  return change_open(fs, fd,
+                     [&](uint32_t ino) { return change_xattr(warp, fs, ino, name, value); });
+}
+
 }  // namespace detail
 
 /// setxattr(2), with LastLink::kKeep lsetxattr(2): `bytes` bytes of `value`, in memory that the
@@ -147,32 +173,25 @@ GOFS_HD inline XattrValue given(const void* value, uint64_t bytes, uint32_t flag
 GOFS_HD inline int setxattr(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                             LastLink last_link, const char* name, const void* value, uint64_t bytes,
                             uint32_t flags) {
-  return detail::change_path(warp, fs, path, last_link, [&](uint32_t ino) {
-    return detail::change_xattr(warp, fs, ino, name, detail::given(value, bytes, flags));
-  });
+  return detail::change_xattr_at(warp, fs, path, last_link, name,
+                                 detail::given(value, bytes, flags));
 }
 
 /// fsetxattr(2).
 GOFS_HD inline int fsetxattr(simt::AnyWarp auto warp, Filesystem& fs, int fd, const char* name,
                              const void* value, uint64_t bytes, uint32_t flags) {
-  return detail::change_open(fs, fd, [&](uint32_t ino) {
-    return detail::change_xattr(warp, fs, ino, name, detail::given(value, bytes, flags));
-  });
+  return detail::change_open_xattr(warp, fs, fd, name, detail::given(value, bytes, flags));
 }
 
 /// removexattr(2), with LastLink::kKeep lremovexattr(2). As setxattr().
 GOFS_HD inline int removexattr(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                LastLink last_link, const char* name) {
-  return detail::change_path(warp, fs, path, last_link, [&](uint32_t ino) {
-    return detail::change_xattr(warp, fs, ino, name, {nullptr, 0, 0});
-  });
+  return detail::change_xattr_at(warp, fs, path, last_link, name, {nullptr, 0, 0});
 }
 
 /// fremovexattr(2).
 GOFS_HD inline int fremovexattr(simt::AnyWarp auto warp, Filesystem& fs, int fd, const char* name) {
-  return detail::change_open(fs, fd, [&](uint32_t ino) {
-    return detail::change_xattr(warp, fs, ino, name, {nullptr, 0, 0});
-  });
+  return detail::change_open_xattr(warp, fs, fd, name, {nullptr, 0, 0});
 }
 
 }  // namespace gofs::vfs

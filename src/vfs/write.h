@@ -70,8 +70,7 @@ GOFS_NOINLINE GOFS_HD inline int drop_powers(simt::AnyWarp auto warp, Filesystem
   f2fs::Inode inode{};
   const int error = load_uniform(warp, fs, ino, inode);
   if (error < 0) return error;
-  uint32_t powers = inode.mode & kSetUserId;
-  if ((inode.mode & kGroupExecutes) != 0) powers |= inode.mode & kSetGroupId;
+  const uint32_t powers = powers_of(fs.credentials, inode);
   if (powers == 0) return 0;
   f2fs::AttributeChange change{};
   change.mask = f2fs::kSetPermissions;
@@ -304,8 +303,14 @@ GOFS_NOINLINE GOFS_HD inline int ftruncate(simt::AnyWarp auto warp, Filesystem& 
 GOFS_NOINLINE GOFS_HD inline int truncate(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                           uint64_t size) {
   if (size > kOffsetMax) return -EINVAL;
-  const int fd = open_existing(warp, fs, path, kOpenWriteOnly);
-  if (fd < 0) return fd == -ENXIO ? -EINVAL : fd;
+  const int fd = walking(warp, fs, [&]() -> int {
+    f2fs::Inode inode{};
+    const int error = resolve(warp, fs, path, LastLink::kFollow, inode);
+    if (error < 0) return error;
+    if (inode.is_directory()) return -EISDIR;
+    return inode.is_regular() ? detail::open_found(warp, fs, inode, kOpenWriteOnly) : -EINVAL;
+  });
+  if (fd < 0) return fd;
   const int error = ftruncate(warp, fs, fd, size);
   (void)close(warp, fs, fd);
   return error;

@@ -19,6 +19,21 @@ namespace {
 /// inode has.
 constexpr size_t kBytesWithoutNodes = 873 * size_t{kBlockBytes};
 
+std::vector<BatchItem> batch_items(const std::vector<std::string>& names,
+                                   const std::vector<std::string>& contents) {
+  std::vector<BatchItem> items;
+  for (size_t i = 0; i < names.size(); ++i) items.push_back({names[i], contents[i], 0});
+  return items;
+}
+
+/// The first error of them, or what the whole batch has answered.
+int answer_of(int answer, const std::vector<BatchItem>& items) {
+  for (const BatchItem& item : items) {
+    if (answer == 0) answer = item.error;
+  }
+  return answer;
+}
+
 }  // namespace
 
 /// Makes the call, lets the model make it (which may depend on the answer), and notes both.
@@ -182,7 +197,7 @@ void Actor::utimens(const std::string& path, const f2fs::TimeStamp& accessed,
                     const f2fs::TimeStamp& modified) {
   act(
       "utimens " + path, {}, [&] { return session_.utimens(path, accessed, modified); },
-      [&](int64_t) { return model_.utimens(path); });
+      [&](int64_t) { return model_.utimens(path, accessed, modified); });
 }
 
 void Actor::setxattr(const std::string& path, const std::string& name, const std::string& value,
@@ -249,7 +264,10 @@ void Actor::batch_create(const std::string& directory, const std::vector<std::st
   Terms terms{OperationKind::kGradual};
   act(
       fmt::format("batch_create {} files in {}", names.size(), directory), terms,
-      [&] { return session_.batch_create(directory, names, contents); },
+      [&] {
+        std::vector<BatchItem> items = batch_items(names, contents);
+        return answer_of(session_.create_batch(directory, 0644, items), items);
+      },
       [&](int64_t) {
         for (size_t i = 0; i < names.size(); ++i) {
           uint32_t id = 0;
@@ -270,7 +288,10 @@ void Actor::batch_write(const std::string& directory, const std::vector<std::str
                         const std::vector<std::string>& contents) {
   act(
       fmt::format("batch_write {} files in {}", names.size(), directory), {OperationKind::kGradual},
-      [&] { return session_.batch_write(directory, names, contents); },
+      [&] {
+        std::vector<BatchItem> items = batch_items(names, contents);
+        return answer_of(session_.write_batch(directory, items), items);
+      },
       [&](int64_t) {
         for (size_t i = 0; i < names.size(); ++i) {
           uint32_t id = 0;
@@ -284,7 +305,18 @@ void Actor::batch_write(const std::string& directory, const std::vector<std::str
 
 void Actor::collect_garbage() {
   act(
-      "collect_garbage", {OperationKind::kMakesSafe}, [&] { return session_.collect_garbage(); },
+      "collect_garbage", {OperationKind::kMakesSafe},
+      [&] {
+        // As host::VolumeState does it: rounds, and a checkpoint behind each.
+        constexpr uint32_t kSegmentsARound = 4;
+        int error = 0;
+        uint32_t emptied = 1;
+        for (uint32_t round = 0; error == 0 && emptied != 0 && round < 256; ++round) {
+          error = session_.collect_garbage(kSegmentsARound, &emptied);
+          if (error == 0) error = session_.sync();
+        }
+        return error;
+      },
       [](int64_t) { return 0; });
 }
 

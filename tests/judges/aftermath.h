@@ -8,6 +8,7 @@
 
 #include "disk.h"
 #include "found_tree.h"
+#include "session.h"
 
 namespace gofs::judges {
 

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kHome = "/common";
 constexpr const char* kBase = "/common/base";
 constexpr const char* kLog = "/common/log";
-constexpr size_t kRecordBytes = 90;
+constexpr size_t kRecordBytes = 64;  // none lies in two blocks, of which one finds no room
 
 std::string name_of(uint32_t number) { return fmt::format("{}/name{}", kHome, number); }
 
@@ -109,7 +109,7 @@ void CommonGround::look(Session& session, uint64_t luck) {
   }
   std::array<bool, kNames> there{};
   for (uint32_t i = 0; i < kNames; ++i) there[i] = made_[i].load(std::memory_order_acquire) != 0;
-  Session::Names names;
+  Calls::Names names;
   const int answer = session.list(kHome, names);
   demand(answer == 0, fmt::format("{}: readdir answers {}", kHome, answer));
   for (uint32_t i = 0; i < kNames; ++i) {
@@ -119,7 +119,7 @@ void CommonGround::look(Session& session, uint64_t luck) {
 }
 
 void CommonGround::check(Session& session) {
-  Session::Names names;
+  Calls::Names names;
   demand(session.list(kHome, names) == 0, "the common directory cannot be read");
   uint32_t wanted = 2;
   vfs::Stat stat{};

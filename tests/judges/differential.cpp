@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <random>
 
 #include "common_ground.h"
 #include "disk.h"
+#include "host_calls.h"
 #include "simt/workers.h"
 #include "walker.h"
 
@@ -18,16 +20,58 @@ namespace gofs::judges {
 
 namespace {
 
-constexpr uint64_t kVolumeBytes = uint64_t{160} << 20;
 constexpr uint64_t kSharedEvery = 8;  // steps of a thread: one of the common directory
+
+void count(const Walker& walker, DifferentialResult& result) {
+  result.operations += walker.operations();
+  result.refused += walker.refused();
+  result.full += walker.full();
+  result.counts.resize(walker.counts().size());
+  for (size_t i = 0; i < result.counts.size(); ++i) result.counts[i] += walker.counts()[i];
+}
+
+/// Small and large of each, by a seed.
+Variation some_variation(uint64_t seed) {
+  constexpr uint64_t kMebibytes[] = {64, 64, 100, 160, 160, 512, 3000};
+  constexpr const char* kMkfs[] = {
+      "",
+      "",
+      "-O extra_attr,inode_checksum",
+      "-O extra_attr,inode_checksum,flexible_inline_xattr,inode_crtime,sb_checksum",
+      "-O extra_attr,flexible_inline_xattr -O inode_crtime",
+      "-O lost_found,sb_checksum",
+      "-i",
+      "-s 2 -O extra_attr,inode_crtime,inode_checksum",
+  };
+  constexpr uint32_t kThreads[] = {1, 1, 1, 2, 3, 5};
+  constexpr uint32_t kWidths[] = {1, 1, 1, 1, 2, 3, 8};
+  constexpr uint32_t kCachePages[] = {96, 128, 256, 512, 4096};
+  constexpr uint32_t kDepths[] = {4, 16, 64};
+  std::mt19937_64 random(seed * 7919 + 1);
+  const auto one_of = [&](const auto& choices) { return choices[random() % std::size(choices)]; };
+  Variation one;
+  one.volume_bytes = one_of(kMebibytes) << 20;
+  one.mkfs_options = one_of(kMkfs);
+  if (one.mkfs_options.starts_with("-s")) one.volume_bytes += uint64_t{64} << 20;  // or too few
+  one.threads = one_of(kThreads);
+  one.width = one_of(kWidths);
+  one.cache_pages = one_of(kCachePages);
+  one.lba_shift = random() % 3 == 0 ? 12 : 9;
+  one.queue_depth = one_of(kDepths);
+  return one;
+}
 
 /// What the threads do on one volume, from mkfs.f2fs on.
 class Volume {
  public:
-  Volume(const DifferentialOptions& options, const std::vector<uint8_t>& empty, uint64_t seed)
-      : options_(options), disk_(empty), common_(options.threads) {
-    for (uint32_t i = 0; i < options.threads; ++i) {
-      walkers_.push_back(std::make_unique<Walker>(seed, i));
+  Volume(const DifferentialOptions& options, const Variation& variation, uint64_t seed)
+      : options_(options),
+        variation_(variation),
+        disk_(variation.volume_bytes, variation.mkfs_options),
+        common_(variation.threads) {
+    const bool strangers = variation.strangers && variation.threads == 1;
+    for (uint32_t i = 0; i < variation.threads; ++i) {
+      walkers_.push_back(std::make_unique<Walker>(seed, i, strangers));
       luck_.emplace_back(seed * 77 + i);
     }
   }
@@ -43,10 +87,11 @@ class Volume {
       common_.check(*session);
       unmount(*session);
       // What is on the disk, without what was in memory.
-      session = mount();
+      session = mount(false);
       for (auto& walker : walkers_) {
         walker->enter(*session);
         walker->check();
+        walker->check_read_only();
       }
       common_.check(*session);
       unmount(*session);
@@ -55,18 +100,17 @@ class Volume {
   }
 
   void count(DifferentialResult& result) const {
-    for (const auto& walker : walkers_) {
-      result.operations += walker->operations();
-      result.refused += walker->refused();
-      result.full += walker->full();
-    }
+    for (const auto& walker : walkers_) judges::count(*walker, result);
   }
 
  private:
-  std::unique_ptr<Session> mount() {
+  std::unique_ptr<Session> mount(bool writable = true) {
     SessionOptions mounting;
-    mounting.width = options_.width;
-    mounting.cache_pages = options_.cache_pages;
+    mounting.writable = writable;
+    mounting.width = variation_.width;
+    mounting.cache_pages = variation_.cache_pages;
+    mounting.lba_shift = variation_.lba_shift;
+    mounting.queue_depth = variation_.queue_depth;
     auto session = std::make_unique<Session>(disk_.data(), disk_.bytes(), mounting);
     if (session->mounted() != 0 || session->begun().error != 0) {
       throw Difference(fmt::format("the volume cannot be mounted: {}, {}", session->mounted(),
@@ -87,7 +131,7 @@ class Volume {
     std::mutex mutex;
     std::string first;
     std::atomic<bool> over{false};
-    simt::run_workers(options_.threads, [&](const simt::Warp&, uint32_t thread) {
+    simt::run_workers(variation_.threads, [&](const simt::Warp&, uint32_t thread) {
       try {
         run_thread(session, thread, operations, over);
       } catch (const std::exception& problem) {
@@ -111,42 +155,82 @@ class Volume {
   }
 
   const DifferentialOptions& options_;
+  const Variation variation_;
   Disk disk_;
   CommonGround common_;
   std::vector<std::unique_ptr<Walker>> walkers_;
   std::vector<std::mt19937_64> luck_;
 };
 
+void report(const DifferentialOptions& options, const DifferentialResult& result, uint64_t seed,
+            const std::string& words) {
+  if (!options.progress) return;
+  fmt::print("{} (seed {}: {}): {} operations, {} refused, {} without room, {} mounts\n",
+             result.volumes, seed, words, result.operations, result.refused, result.full,
+             result.mounts);
+  std::fflush(stdout);
+}
+
 }  // namespace
+
+std::string Variation::words() const {
+  return fmt::format(
+      "--threads {} --width {} --cache-pages {} --queue-depth {} --lba {} --mebibytes {}{}{}",
+      threads, width, cache_pages, queue_depth, 1u << lba_shift, volume_bytes >> 20,
+      mkfs_options.empty() ? "" : " --mkfs='" + mkfs_options + "'", strangers ? "" : " --one-user");
+}
 
 DifferentialResult run_differential(const DifferentialOptions& options) {
   DifferentialResult result;
-  const std::vector<uint8_t> empty = make_empty_volume(kVolumeBytes);
   const uint64_t per_thread =
       uint64_t{options.check_every} * options.checks_per_mount * options.mounts_per_volume;
   // Each volume's seed is the one that begins with it.
   for (uint64_t seed = options.seed; result.operations < options.operations; ++seed) {
-    const uint64_t left = (options.operations - result.operations - 1) / options.threads + 1;
-    Volume volume(options, empty, seed);
+    const Variation variation = options.vary ? some_variation(seed) : options.variation;
+    const uint64_t left = (options.operations - result.operations - 1) / variation.threads + 1;
+    Volume volume(options, variation, seed);
     try {
       volume.run(std::min(per_thread, left), result);
       volume.count(result);
     } catch (const Difference& difference) {
       volume.count(result);
-      result.difference = fmt::format(
-          "{}\nreplay: gofs_differential --seed {} --threads {} --width {} --operations {} "
-          "--cache-pages {}{}",
-          difference.what(), seed, options.threads, options.width, per_thread * options.threads,
-          options.cache_pages, options.threads > 1 ? "  (threads take turns as they like)" : "");
+      result.difference =
+          fmt::format("{}\nreplay: gofs_differential --seed {} --operations {} {}{}",
+                      difference.what(), seed, per_thread * variation.threads, variation.words(),
+                      variation.threads > 1 ? "  (threads take turns as they like)" : "");
       return result;
     }
     ++result.volumes;
-    if (options.progress) {
-      fmt::print("volume {} (seed {}): {} operations, {} refused, {} without room, {} mounts\n",
-                 result.volumes, seed, result.operations, result.refused, result.full,
-                 result.mounts);
-      std::fflush(stdout);
+    report(options, result, seed, variation.words());
+  }
+  return result;
+}
+
+DifferentialResult judge_model(const DifferentialOptions& options) {
+  constexpr uint64_t kPerDirectory = 6000;
+  DifferentialResult result;
+  HostCalls calls;
+  for (uint64_t seed = options.seed; result.operations < options.operations; ++seed) {
+    Walker walker(seed, 0, options.variation.strangers);
+    try {
+      walker.enter(calls);
+      const uint64_t left = options.operations - result.operations;
+      for (uint64_t i = 1; i <= std::min(kPerDirectory, left); ++i) {
+        walker.step();
+        if (i % options.check_every == 0) walker.check();
+      }
+      walker.leave();
+      walker.check();
+      count(walker, result);
+    } catch (const Difference& difference) {
+      count(walker, result);
+      result.difference =
+          fmt::format("{}\nreplay: gofs_differential --model --seed {}", difference.what(), seed);
+      return result;
     }
+    std::filesystem::remove_all("/thread0");
+    ++result.volumes;
+    report(options, result, seed, "tmpfs");
   }
   return result;
 }

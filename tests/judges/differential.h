@@ -8,19 +8,33 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace gofs::judges {
+
+/// What a volume is, and how it is mounted.
+struct Variation {
+  uint64_t volume_bytes = uint64_t{160} << 20;
+  std::string mkfs_options;
+  uint32_t threads = 1;
+  uint32_t width = 1;  // lanes of a warp
+  uint32_t cache_pages = 512;
+  uint32_t lba_shift = 9;
+  uint32_t queue_depth = 64;
+  bool strangers = true;  // calls by several users, where there is one thread
+
+  std::string words() const;
+};
 
 struct DifferentialOptions {
   uint64_t seed = 1;
   uint64_t operations = 100'000;  // of all threads together
-  uint32_t threads = 1;
-  uint32_t width = 1;              // lanes of a warp
+  Variation variation;
+  bool vary = false;               // each volume has another, which goes by its seed
   uint32_t check_every = 300;      // operations of one thread
   uint32_t checks_per_mount = 4;   // then it is mounted again
   uint32_t mounts_per_volume = 5;  // then there is a new one
-  uint32_t cache_pages = 512;
-  bool progress = false;  // a line for each volume
+  bool progress = false;           // a line for each volume
 };
 
 struct DifferentialResult {
@@ -29,9 +43,14 @@ struct DifferentialResult {
   uint64_t full = 0;     // and ENOSPC, which the model does not foresee
   uint64_t mounts = 0;
   uint64_t volumes = 0;
-  std::string difference;  // the first one, and how to see it again
+  std::vector<uint64_t> counts;  // by kind: Walker::operations_table()
+  std::string difference;        // the first one, and how to see it again
 };
 
 DifferentialResult run_differential(const DifferentialOptions& options);
+
+/// The same calls of a tmpfs of Linux, by user 0 and others: whether the model is right. The
+/// process sees nothing but that tmpfs from then on. Throws std::system_error where it may not.
+DifferentialResult judge_model(const DifferentialOptions& options);
 
 }  // namespace gofs::judges

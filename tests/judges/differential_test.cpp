@@ -4,9 +4,13 @@
 #include "differential.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <functional>
 #include <random>
+#include <system_error>
 
 #include "disk.h"
 #include "host/image/fsck_for_test.h"
@@ -38,9 +42,20 @@ TEST(DifferentialTest, several_threads_do_what_their_models_do) {
   GOFS_NEED_TOOL("fsck.f2fs");
   DifferentialOptions options;
   options.operations = 3000;
-  options.threads = 4;
+  options.variation.threads = 4;
   options.check_every = 200;
   options.checks_per_mount = 2;
+  expect_no_difference(options);
+}
+
+TEST(DifferentialTest, volumes_of_all_kinds_make_no_difference) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  DifferentialOptions options;
+  options.operations = 3000;
+  options.vary = true;
+  options.check_every = 200;
+  options.checks_per_mount = 2;
+  options.mounts_per_volume = 1;
   expect_no_difference(options);
 }
 
@@ -48,8 +63,8 @@ TEST(DifferentialTest, little_memory_makes_no_difference) {
   GOFS_NEED_TOOL("fsck.f2fs");
   DifferentialOptions options;
   options.operations = 1500;
-  options.threads = 2;
-  options.cache_pages = 128;
+  options.variation.threads = 2;
+  options.variation.cache_pages = 128;
   expect_no_difference(options);
 }
 
@@ -57,9 +72,36 @@ TEST(DifferentialTest, wide_warps_do_what_the_model_does) {
   GOFS_NEED_TOOL("fsck.f2fs");
   DifferentialOptions options;
   options.operations = 600;
-  options.width = 4;
-  options.threads = 2;
+  options.variation.width = 4;
+  options.variation.threads = 2;
   expect_no_difference(options);
+}
+
+// The model itself: the same calls of a tmpfs, in a process that sees nothing else from then on.
+TEST(DifferentialTest, the_model_does_what_linux_does) {
+  constexpr int kMayNot = 77;
+  const uint64_t seed = some_seed();
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    try {
+      DifferentialOptions options;
+      options.seed = seed;
+      options.operations = 3000;
+      const DifferentialResult result = judge_model(options);
+      std::fprintf(stderr, "%s\n", result.difference.c_str());
+      _exit(result.difference.empty() ? 0 : 1);
+    } catch (const std::system_error&) {
+      _exit(kMayNot);
+    }
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kMayNot) {
+    GTEST_SKIP() << "SKIPPED: this user may not mount a tmpfs";
+  }
+  EXPECT_EQ(status, 0);
 }
 
 // The judge itself: whatever is changed behind the model's back has to be seen.

@@ -46,13 +46,17 @@ void for_each_page_in_use(std::span<const uint8_t> volume, Visit visit) {
   }
 }
 
+void make_volume(const std::string& path, uint64_t bytes, const std::string& options) {
+  std::filesystem::resize_file(path, bytes);
+  const auto made = image::run_tool("mkfs.f2fs -q " + options + " '" + path + "'");
+  if (made.exit_code != 0) throw std::runtime_error("mkfs.f2fs: " + made.output);
+}
+
 }  // namespace
 
 std::vector<uint8_t> make_empty_volume(uint64_t bytes) {
   const image::TemporaryPath file;
-  std::filesystem::resize_file(file.path(), bytes);
-  const auto made = image::run_tool("mkfs.f2fs -q '" + file.path() + "'");
-  if (made.exit_code != 0) throw std::runtime_error("mkfs.f2fs: " + made.output);
+  make_volume(file.path(), bytes, "");
   return load_volume(file.path());
 }
 
@@ -68,41 +72,50 @@ std::string complaints_of(const std::string& path) {
   return verdict ? std::string() : verdict.message();
 }
 
-Disk::Disk(const std::vector<uint8_t>& base) : base_(base), path_(temporary_path()) {
-  const int fd = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) fail(path_);
-  void* memory = MAP_FAILED;
-  if (::ftruncate(fd, static_cast<off_t>(base.size())) == 0) {
-    memory = ::mmap(nullptr, base.size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  }
-  ::close(fd);
-  if (memory == MAP_FAILED) fail(path_);
-  data_ = static_cast<uint8_t*>(memory);
+Disk::Disk(const std::vector<uint8_t>& base)
+    : base_(&base), bytes_(base.size()), path_(temporary_path()) {
+  std::filesystem::resize_file(path_, bytes_);
+  map();
   for_each_page_in_use(base, [&](size_t at, size_t bytes) {
     std::copy_n(base.begin() + static_cast<ptrdiff_t>(at), bytes, data_ + at);
   });
 }
 
+Disk::Disk(uint64_t bytes, const std::string& mkfs_options)
+    : bytes_(bytes), path_(temporary_path()) {
+  make_volume(path_, bytes, mkfs_options);
+  map();
+}
+
+void Disk::map() {
+  const int fd = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) fail(path_);
+  void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ::close(fd);
+  if (memory == MAP_FAILED) fail(path_);
+  data_ = static_cast<uint8_t*>(memory);
+}
+
 Disk::~Disk() {
-  ::munmap(data_, base_.size());
+  ::munmap(data_, bytes_);
   ::unlink(path_.c_str());
 }
 
 void Disk::put_back(const ssd::WriteTrace& trace) {
   for (const ssd::LoggedCommand& command : trace.commands) {
-    std::copy_n(base_.begin() + static_cast<ptrdiff_t>(command.offset), command.bytes,
+    std::copy_n(base_->begin() + static_cast<ptrdiff_t>(command.offset), command.bytes,
                 data_ + command.offset);
   }
 }
 
 void Disk::save(const std::string& path) const {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  for_each_page_in_use({data_, base_.size()}, [&](size_t at, size_t bytes) {
+  for_each_page_in_use({data_, bytes_}, [&](size_t at, size_t bytes) {
     file.seekp(static_cast<std::streamoff>(at));
     file.write(reinterpret_cast<const char*>(data_ + at), static_cast<std::streamsize>(bytes));
   });
   file.close();
-  std::filesystem::resize_file(path, base_.size());
+  std::filesystem::resize_file(path, bytes_);
 }
 
 std::string Disk::complaints(bool torn) const {

@@ -25,23 +25,28 @@ class Disk {
  public:
   /// `base` outlives it.
   explicit Disk(const std::vector<uint8_t>& base);
+  /// What mkfs.f2fs makes with these options. Throws std::runtime_error.
+  Disk(uint64_t bytes, const std::string& mkfs_options);
   ~Disk();
   Disk(const Disk&) = delete;
   Disk& operator=(const Disk&) = delete;
 
   uint8_t* data() { return data_; }
-  uint64_t bytes() const { return base_.size(); }
-  /// Undoes what the commands of a trace did, whatever of it took place.
+  uint64_t bytes() const { return bytes_; }
+  /// Undoes what the commands of a trace did, whatever of it took place. Of a copy.
   void put_back(const ssd::WriteTrace& trace);
-  std::vector<uint8_t> copy() const { return {data_, data_ + base_.size()}; }
+  std::vector<uint8_t> copy() const { return {data_, data_ + bytes_}; }
   void save(const std::string& path) const;
 
   /// What fsck.f2fs complains about, or nothing. `torn`: one checkpoint may be half written.
   std::string complaints(bool torn) const;
 
  private:
-  const std::vector<uint8_t>& base_;
-  std::string path_;
+  void map();
+
+  const std::vector<uint8_t>* const base_ = nullptr;
+  const uint64_t bytes_;
+  const std::string path_;
   uint8_t* data_ = nullptr;
 };
 

@@ -19,8 +19,7 @@ std::string failed(const std::string& path, const char* call, int64_t error) {
 }
 
 /// Holes are left out, so that large files cost no more than they hold.
-std::string read_content(Session& session, const std::string& path, uint64_t size,
-                         Content& content) {
+std::string read_content(Calls& session, const std::string& path, uint64_t size, Content& content) {
   content.resize(size);
   if (size == 0) return {};
   const int fd = session.open(path, vfs::kOpenReadOnly);
@@ -50,7 +49,7 @@ std::string read_content(Session& session, const std::string& path, uint64_t siz
   return problem;
 }
 
-std::string read_object(Session& session, FoundObject& object) {
+std::string read_object(Calls& session, FoundObject& object) {
   const std::string& path = object.path;
   int error = session.xattrs(path, object.xattrs);
   if (error < 0) return failed(path, "listxattr", error);
@@ -70,9 +69,9 @@ std::string name_in(const std::string& directory, const std::string& name) {
 }
 
 /// A directory's entries; those that were not met before are added to `open`.
-std::string read_entries(Session& session, FoundTree& tree, FoundObject& directory,
+std::string read_entries(Calls& session, FoundTree& tree, FoundObject& directory,
                          std::vector<uint32_t>& open) {
-  Session::Names names;
+  Calls::Names names;
   const int error = session.list(directory.path, names);
   if (error < 0) return failed(directory.path, "readdir", error);
   for (const auto& [name, entry] : names) {
@@ -275,7 +274,7 @@ class Comparison {
 
 }  // namespace
 
-std::string read_tree(Session& session, const std::string& path, FoundTree& tree) {
+std::string read_tree(Calls& session, const std::string& path, FoundTree& tree) {
   FoundObject root;
   root.path = path;
   const int error = session.stat(path, root.stat);
@@ -299,7 +298,42 @@ std::string difference(const FoundTree& tree, uint32_t root, const VersionsOf& v
   return Comparison(tree, versions_of).run(root);
 }
 
-std::string observe(Session& session, Model& model, const std::set<uint32_t>& touched) {
+namespace {
+
+/// What the last call has set to the present is later than what was there, as far as the clock has
+/// moved on; all else is as it was.
+std::string observe_times(bool is_f2fs, bool clock_moved, const std::string& path,
+                          const vfs::Stat& stat, Object& object) {
+  const auto nanoseconds = [](const f2fs::TimeStamp& time) {
+    return time.seconds * 1'000'000'000 + time.nanoseconds;
+  };
+  const int64_t last = nanoseconds(object.changed);
+  std::string problem;
+  const auto look = [&](const char* what, uint32_t bit, const f2fs::TimeStamp& got,
+                        f2fs::TimeStamp& known) {
+    const bool renewed = ((object.renewed | (is_f2fs ? object.renewed_by_f2fs : 0)) & bit) != 0;
+    const bool as_it_was = nanoseconds(got) == nanoseconds(known);
+    const bool later = clock_moved ? nanoseconds(got) > last : nanoseconds(got) >= last;
+    const bool either = !is_f2fs && (object.renewed_by_f2fs & bit) != 0;
+    if (object.times_known && !(renewed ? later : as_it_was || (either && later))) {
+      problem = fmt::format("{}: {} at {}, before at {}, changed at {}", path, what,
+                            nanoseconds(got), nanoseconds(known), last);
+    }
+    known = got;
+  };
+  look("accessed", kAccessed, stat.accessed, object.accessed);
+  look("modified", kModified, stat.modified, object.modified);
+  look("changed", kChanged, stat.changed, object.changed);
+  object.times_known = true;
+  object.renewed = 0;
+  object.renewed_by_f2fs = 0;
+  return problem;
+}
+
+}  // namespace
+
+std::string observe(Calls& session, Model& model, const std::set<uint32_t>& touched,
+                    bool clock_moved) {
   for (const uint32_t id : touched) {
     Object& object = model.at(id);
     if (id != Model::kRoot && object.names.empty()) continue;  // it cannot be looked at
@@ -317,10 +351,8 @@ std::string observe(Session& session, Model& model, const std::set<uint32_t>& to
       return fmt::format("{}: {} bytes instead of {}", path, stat.size_bytes,
                          object.content.size());
     }
-    object.times_known = true;
-    object.accessed = stat.accessed;
-    object.modified = stat.modified;
-    object.changed = stat.changed;
+    const std::string problem = observe_times(session.is_gofs(), clock_moved, path, stat, object);
+    if (!problem.empty()) return problem;
   }
   return {};
 }

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "calls.h"
 #include "model.h"
-#include "session.h"
 
 namespace gofs::judges {
 
@@ -31,7 +31,7 @@ struct FoundTree {
 };
 
 /// Reads what lies below the directory `path`. What could not be read, or nothing.
-std::string read_tree(Session& session, const std::string& path, FoundTree& tree);
+std::string read_tree(Calls& session, const std::string& path, FoundTree& tree);
 
 /// What an object may be: one of these, or, of several, a mixture: each attribute, name and block
 /// of contents as one of them has it.
@@ -44,7 +44,8 @@ using VersionsOf = std::function<Versions(uint32_t id)>;
 std::string difference(const FoundTree& tree, uint32_t root, const VersionsOf& versions_of);
 
 /// Compares what has changed in a model with the volume, and takes the times from there. How they
-/// differ, or nothing.
-std::string observe(Session& session, Model& model, const std::set<uint32_t>& touched);
+/// differ, or nothing. `clock_moved`: since the last call, so that times differ too.
+std::string observe(Calls& session, Model& model, const std::set<uint32_t>& touched,
+                    bool clock_moved = true);
 
 }  // namespace gofs::judges

@@ -34,6 +34,7 @@ void run_warp(uint32_t width, const Work& work) {
 
 ssd::VirtualSsdConfig ssd_config(const SessionOptions& options) {
   ssd::VirtualSsdConfig config;
+  config.lba_shift = options.lba_shift;
   config.queue_entries_max = 256;
   config.queue_pairs_max = 4;
   config.fault_capacity = options.faults ? 1 : 0;
@@ -44,10 +45,10 @@ ssd::VirtualSsdConfig ssd_config(const SessionOptions& options) {
   return config;
 }
 
-nvme::DeviceOptions device_options() {
+nvme::DeviceOptions device_options(const SessionOptions& wanted) {
   nvme::DeviceOptions options;
   options.io_queues = 2;
-  options.queue_depth = 64;
+  options.queue_depth = wanted.queue_depth;
   options.admin_depth = 16;
   // A machine that has other things to do.
   options.command_timeout_ns = options.admin_timeout_ns = 60'000'000'000;
@@ -57,7 +58,7 @@ nvme::DeviceOptions device_options() {
 vfs::FilesystemOptions filesystem_options(const SessionOptions& options) {
   vfs::FilesystemOptions tables;
   tables.cache_pages = options.cache_pages;
-  tables.pool_pages = 128;
+  tables.pool_pages = options.spare_blocks;
   tables.descriptors = options.descriptors;
   tables.operations = 64;
   tables.dentry_entries = 256;
@@ -74,12 +75,12 @@ struct Session::Parts {
   Parts(uint8_t* image, uint64_t bytes, const SessionOptions& options)
       : controller(
             ssd::create_virtual_controller(memory, ssd_config(options), media(image, bytes))),
-        device(nvme::create_device(memory, controller, device_options())),
+        device(nvme::create_device(memory, controller, device_options(options))),
         tables(
             std::make_unique<vfs::FilesystemMemory>(memory, device, filesystem_options(options))) {}
   ~Parts() {
     tables.reset();
-    nvme::destroy_device(memory, device, device_options().io_queues);
+    nvme::destroy_device(memory, device, device_options({}).io_queues);
     ssd::destroy_virtual_controller(memory, controller);
   }
   Parts(const Parts&) = delete;
@@ -136,6 +137,16 @@ int Session::unmount() {
   return leaving.written != 0 ? leaving.written : leaving.result;
 }
 
+void Session::become(const Who& who) {
+  vfs::Filesystem& fs = parts_->fs();
+  vfs::Credentials credentials{};
+  credentials.uid = who.uid;
+  credentials.gid = who.gid;
+  for (const uint32_t group : who.groups) credentials.groups[credentials.group_count++] = group;
+  fs.credentials = credentials;
+  vfs::forget_paths(fs);  // what is known of them holds for who went there
+}
+
 uint32_t Session::findings() const {
   return f2fs::count_findings(*parts_->fs().volume.corruptions);
 }
@@ -154,6 +165,14 @@ work::CallParams about(work::CallKind kind, const std::string* path = nullptr) {
 work::CallParams about(work::CallKind kind, int fd) {
   work::CallParams params = about(kind);
   params.descriptor = fd;
+  return params;
+}
+
+/// A call about a path or, of another kind, about what is open.
+work::CallParams about(work::CallKind by_path, work::CallKind by_descriptor, const About& what) {
+  if (what.is_open()) return about(by_descriptor, what.fd);
+  work::CallParams params = about(by_path, &what.path);
+  params.keep_link = !what.follow;
   return params;
 }
 
@@ -198,6 +217,50 @@ int64_t Session::pwrite(int fd, std::string_view bytes, uint64_t offset) {
   return perform(params);
 }
 
+int64_t Session::read(int fd, void* buffer, uint64_t bytes) {
+  work::CallParams params = about(work::CallKind::kAdvance, fd);
+  params.offset = static_cast<int64_t>(bytes);
+  const int64_t offset = perform(params);
+  return offset < 0 ? offset : pread(fd, buffer, bytes, static_cast<uint64_t>(offset));
+}
+
+/// A call that host programs have no way to.
+template <typename Call>
+int64_t Session::on_warp(const Call& call) {
+  int64_t result = 0;
+  run_warp(options_.width, [&](const simt::Warp& warp) {
+    const int64_t mine = call(warp);
+    if (warp.thread_rank() == 0) result = mine;
+  });
+  return result;
+}
+
+namespace {
+
+std::vector<vfs::IoVector> vectors(const Calls::Buffers& parts) {
+  std::vector<vfs::IoVector> made;
+  for (const std::string_view part : parts) {
+    made.push_back({const_cast<char*>(part.data()), part.size()});
+  }
+  return made;
+}
+
+}  // namespace
+
+int64_t Session::pwritev(int fd, const Buffers& parts, uint64_t offset) {
+  const std::vector<vfs::IoVector> all = vectors(parts);
+  return on_warp([&](const simt::Warp& warp) {
+    return vfs::pwritev(warp, parts_->fs(), fd, all.data(), static_cast<int>(all.size()), offset);
+  });
+}
+
+int64_t Session::writev(int fd, const Buffers& parts) {
+  const std::vector<vfs::IoVector> all = vectors(parts);
+  return on_warp([&](const simt::Warp& warp) {
+    return vfs::writev(warp, parts_->fs(), fd, all.data(), static_cast<int>(all.size()));
+  });
+}
+
 int64_t Session::write(int fd, std::string_view bytes) {
   work::CallParams params = about(work::CallKind::kWrite, fd);
   give(params, bytes);
@@ -217,19 +280,17 @@ int Session::ftruncate(int fd, uint64_t size) {
   return answer(params);
 }
 
+int Session::truncate(const std::string& path, uint64_t size) {
+  work::CallParams params = about(work::CallKind::kTruncate, &path);
+  params.bytes = size;
+  return answer(params);
+}
+
 int Session::fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) {
   work::CallParams params = about(work::CallKind::kFallocate, fd);
   params.flags = mode;
   params.offset = static_cast<int64_t>(offset);
   params.bytes = bytes;
-  return answer(params);
-}
-
-int Session::fsync(int fd) { return answer(about(work::CallKind::kFsync, fd)); }
-
-int Session::truncate(const std::string& path, uint64_t size) {
-  work::CallParams params = about(work::CallKind::kTruncate, &path);
-  params.bytes = size;
   return answer(params);
 }
 
@@ -271,149 +332,73 @@ int Session::rename(const std::string& from, const std::string& to, uint32_t fla
   return answer(params);
 }
 
-int Session::chmod(const std::string& path, uint32_t mode) {
-  work::CallParams params = about(work::CallKind::kChmod, &path);
+int Session::chmod(const About& what, uint32_t mode) {
+  work::CallParams params = about(work::CallKind::kChmod, work::CallKind::kFchmod, what);
   params.mode = mode;
   return answer(params);
 }
 
-int Session::chown(const std::string& path, uint32_t uid, uint32_t gid) {
-  work::CallParams params = about(work::CallKind::kChown, &path);
+int Session::chown(const About& what, uint32_t uid, uint32_t gid) {
+  work::CallParams params = about(work::CallKind::kChown, work::CallKind::kFchown, what);
   params.uid = uid;
   params.gid = gid;
   return answer(params);
 }
 
-int Session::utimens(const std::string& path, const f2fs::TimeStamp& accessed,
+int Session::utimens(const About& what, const f2fs::TimeStamp& accessed,
                      const f2fs::TimeStamp& modified) {
-  work::CallParams params = about(work::CallKind::kUtimens, &path);
+  work::CallParams params = about(work::CallKind::kUtimens, work::CallKind::kFutimens, what);
   params.accessed = accessed;
   params.modified = modified;
   return answer(params);
 }
 
-int Session::setxattr(const std::string& path, const std::string& name, const std::string& value,
+int Session::setxattr(const About& what, const std::string& name, const std::string& value,
                       uint32_t flags) {
-  work::CallParams params = about(work::CallKind::kSetxattr, &path);
+  work::CallParams params = about(work::CallKind::kSetxattr, work::CallKind::kFsetxattr, what);
   params.name = name.c_str();
   give(params, value);
   params.flags = flags;
   return answer(params);
 }
 
-int Session::removexattr(const std::string& path, const std::string& name) {
-  work::CallParams params = about(work::CallKind::kRemovexattr, &path);
+int Session::removexattr(const About& what, const std::string& name) {
+  work::CallParams params =
+      about(work::CallKind::kRemovexattr, work::CallKind::kFremovexattr, what);
   params.name = name.c_str();
   return answer(params);
 }
 
-namespace {
-
-/// Names and contents as batches take them.
-struct BatchArrays {
-  BatchArrays(const std::vector<std::string>& names_given, const std::vector<std::string>& contents)
-      : errors(names_given.size()) {
-    for (const std::string& name : names_given) names.push_back(name.c_str());
-    for (const std::string& content : contents) {
-      offsets.push_back(buffer.size());
-      sizes.push_back(content.size());
-      buffer.insert(buffer.end(), content.begin(), content.end());
-      buffer.resize(simt::align_up(buffer.size(), size_t{4}));
-    }
-    buffer.push_back(0);
-  }
-  void give(work::BatchParams& params) {
-    params.names = names.data();
-    params.count = static_cast<uint32_t>(names.size());
-    params.buffer = buffer.data();
-    params.offsets = offsets.data();
-    params.sizes = sizes.data();
-    params.errors = errors.data();
-  }
-
-  std::vector<const char*> names;
-  std::vector<uint8_t> buffer;
-  std::vector<uint64_t> offsets;
-  std::vector<uint64_t> sizes;
-  std::vector<int> errors;
-};
-
-}  // namespace
-
-int Session::batch_step(work::BatchParams& params) {
-  params.fs = &parts_->fs();
-  run_warp(options_.width, [&](const simt::Warp& warp) { work::batch_body(warp, 0, 1, params); });
-  return static_cast<int>(params.result);
+int64_t Session::getxattr(const About& what, const std::string& name, void* value, uint64_t bytes) {
+  work::CallParams params = about(work::CallKind::kGetxattr, work::CallKind::kFgetxattr, what);
+  params.name = name.c_str();
+  params.buffer = value;
+  params.bytes = bytes;
+  return perform(params);
 }
 
-int Session::batch_create(const std::string& directory, const std::vector<std::string>& names,
-                          const std::vector<std::string>& contents) {
-  BatchArrays arrays(names, contents);
-  work::BatchParams params{};
-  params.step = work::BatchStep::kCreate;
-  params.path = directory.c_str();
-  params.permissions = 0644;
-  arrays.give(params);
-  const int error = batch_step(params);
-  if (error < 0) return error;
-  for (const int one : arrays.errors) {
-    if (one < 0) return one;
-  }
-  return 0;
-}
-
-int Session::batch_write(const std::string& directory, const std::vector<std::string>& names,
-                         const std::vector<std::string>& contents) {
-  BatchArrays arrays(names, contents);
-  work::BatchParams params{};
-  params.step = work::BatchStep::kBegin;
-  params.path = directory.c_str();
-  arrays.give(params);
-  const int bd = batch_step(params);
-  if (bd < 0) return bd;
-  params.descriptor = bd;
-  for (const work::BatchStep step :
-       {work::BatchStep::kFind, work::BatchStep::kLoad, work::BatchStep::kWrite}) {
-    params.step = step;
-    params.result = 0;
-    batch_step(params);
-  }
-  uint64_t wanted = 0;
-  for (const std::string& content : contents) wanted += content.size();
-  const int error = params.bytes == wanted ? 0 : -EIO;
-  params.step = work::BatchStep::kEnd;
-  const int ended = batch_step(params);
-  return error < 0 ? error : ended;
-}
-
-int Session::collect_garbage() {
-  work::CleanParams clean{};
-  clean.fs = &parts_->fs();
-  const auto run = [&] {
-    run_warp(options_.width, [&](const simt::Warp& warp) { work::clean_body(warp, 0, 1, clean); });
-  };
-  run();
-  for (uint32_t round = 0; round < parts_->fs().volume.geometry.main_segments; ++round) {
-    clean = {};
-    clean.fs = &parts_->fs();
-    clean.step = work::CleanStep::kRound;
-    clean.victims = {f2fs::VictimPolicy::kGreedy, vfs::kWorthCleaning};
-    clean.segments_max = 4;
-    run();
-    if (clean.error < 0) return clean.error;
-    const int error = sync();
-    if (error < 0 || clean.segments == 0) return error;
-  }
-  return 0;
+int64_t Session::listxattr(const About& what, char* list, uint64_t bytes) {
+  work::CallParams params = about(work::CallKind::kListxattr, work::CallKind::kFlistxattr, what);
+  params.buffer = list;
+  params.bytes = bytes;
+  return perform(params);
 }
 
 int Session::sync() { return answer(about(work::CallKind::kSync)); }
 
-int Session::stat(const std::string& path, vfs::Stat& out) {
-  work::CallParams params = about(work::CallKind::kStat, &path);
+int Session::fsync(int fd) { return answer(about(work::CallKind::kFsync, fd)); }
+
+int Session::stat(const About& what, vfs::Stat& out) {
+  work::CallParams params = about(work::CallKind::kStat, work::CallKind::kFstat, what);
   const auto error = static_cast<int>(perform(params));
   if (error == 0) out = params.stat;
   return error;
+}
+
+int Session::access(const std::string& path, uint32_t wanted) {
+  work::CallParams params = about(work::CallKind::kAccess, &path);
+  params.flags = wanted;
+  return answer(params);
 }
 
 int Session::readlink(const std::string& path, std::string& target) {
@@ -450,32 +435,129 @@ int Session::list(const std::string& path, Names& names) {
   return twice ? -EEXIST : 0;
 }
 
-int Session::xattrs(const std::string& path, Xattrs& values) {
-  values.clear();
-  work::CallParams params = about(work::CallKind::kListxattr, &path);
-  int64_t bytes = perform(params);  // how many there are
-  if (bytes <= 0) return static_cast<int>(bytes);
-  std::string list(vfs::kXattrListBytesMax, '\0');
-  params.buffer = list.data();
-  params.bytes = list.size();
-  bytes = perform(params);
-  if (bytes < 0) return static_cast<int>(bytes);
-  std::string value(vfs::kXattrListBytesMax, '\0');
-  for (size_t at = 0; at < static_cast<size_t>(bytes);) {
-    const std::string name = list.c_str() + at;
-    at += name.size() + 1;
-    params = about(work::CallKind::kGetxattr, &path);
-    params.name = name.c_str();
-    params.buffer = value.data();
-    params.bytes = value.size();
-    const int64_t got = perform(params);
-    if (got < 0) return static_cast<int>(got);
-    values[name] = value.substr(0, static_cast<size_t>(got));
+/// A step of a batch, by one warp.
+int64_t Session::perform(work::BatchParams& params) {
+  params.fs = &parts_->fs();
+  run_warp(options_.width, [&](const simt::Warp& warp) { work::batch_body(warp, 0, 1, params); });
+  return params.result;
+}
+
+namespace {
+
+/// What the items of a batch are, as the calls take them.
+struct BatchArrays {
+  explicit BatchArrays(const std::vector<BatchItem>& items) {
+    uint64_t all = 0;
+    for (const BatchItem& item : items) {
+      names.push_back(item.name.c_str());
+      offsets.push_back(all);
+      sizes.push_back(item.bytes.size());
+      all += simt::align_up(item.bytes.size(), uint64_t{kBlockBytes});
+    }
+    buffer.resize(all);
+    for (size_t i = 0; i < items.size(); ++i) {
+      std::copy(items[i].bytes.begin(), items[i].bytes.end(),
+                buffer.begin() + static_cast<ptrdiff_t>(offsets[i]));
+    }
   }
-  return 0;
+
+  std::vector<const char*> names;
+  std::vector<uint64_t> offsets;
+  std::vector<uint64_t> sizes;
+  std::vector<uint8_t> buffer;
+};
+
+}  // namespace
+
+int Session::create_batch(const std::string& directory, uint32_t mode,
+                          std::vector<BatchItem>& items) {
+  BatchArrays arrays(items);
+  std::vector<int> errors(items.size());
+  work::BatchParams params{};
+  params.step = work::BatchStep::kCreate;
+  params.path = directory.c_str();
+  params.names = arrays.names.data();
+  params.count = static_cast<uint32_t>(items.size());
+  params.permissions = mode;
+  params.buffer = arrays.buffer.data();
+  params.offsets = arrays.offsets.data();
+  params.sizes = arrays.sizes.data();
+  params.errors = errors.data();
+  const auto made = static_cast<int>(perform(params));
+  for (size_t i = 0; i < items.size(); ++i) items[i].error = made < 0 ? made : errors[i];
+  return made;
+}
+
+/// Opens the files as a batch, has `work(params, files)` done with it, and closes it.
+template <typename Work>
+int Session::with_batch(const std::string& directory, std::vector<BatchItem>& items,
+                        const Work& work) {
+  const BatchArrays arrays(items);
+  work::BatchParams params{};
+  params.path = directory.c_str();
+  params.names = arrays.names.data();
+  params.count = static_cast<uint32_t>(items.size());
+  params.descriptor = static_cast<int>(perform(params));
+  if (params.descriptor < 0) return params.descriptor;
+  for (const auto step : {work::BatchStep::kFind, work::BatchStep::kLoad}) {
+    params.step = step;
+    perform(params);
+  }
+  vfs::BatchTable& table = *parts_->fs().batches;
+  vfs::BatchFile* const files = table.files + table.batches[params.descriptor].first;
+  work(params, files);
+  for (size_t i = 0; i < items.size(); ++i) items[i].error = files[i].error;
+  params.step = work::BatchStep::kEnd;
+  return static_cast<int>(perform(params));
+}
+
+int Session::read_batch(const std::string& directory, std::vector<BatchItem>& items) {
+  return with_batch(directory, items, [&](work::BatchParams& params, const vfs::BatchFile* files) {
+    for (size_t i = 0; i < items.size(); ++i) {
+      items[i].bytes.assign(files[i].error < 0 ? 0 : files[i].size_bytes, '\xee');
+    }
+    BatchArrays arrays(items);
+    params.step = work::BatchStep::kRead;
+    params.buffer = arrays.buffer.data();
+    params.offsets = arrays.offsets.data();
+    perform(params);
+    for (size_t i = 0; i < items.size(); ++i) {
+      const auto from = arrays.buffer.begin() + static_cast<ptrdiff_t>(arrays.offsets[i]);
+      std::copy_n(from, items[i].bytes.size(), items[i].bytes.begin());
+    }
+  });
+}
+
+int Session::write_batch(const std::string& directory, std::vector<BatchItem>& items) {
+  return with_batch(directory, items, [&](work::BatchParams& params, const vfs::BatchFile*) {
+    BatchArrays arrays(items);
+    params.step = work::BatchStep::kWrite;
+    params.buffer = arrays.buffer.data();
+    params.offsets = arrays.offsets.data();
+    params.sizes = arrays.sizes.data();
+    perform(params);
+  });
+}
+
+int Session::collect_garbage(uint32_t segments, uint32_t* emptied) {
+  work::CleanParams params{};
+  params.fs = &parts_->fs();
+  params.step = work::CleanStep::kRound;
+  params.victims = {f2fs::VictimPolicy::kCostBenefit, vfs::kWorthCleaning};
+  params.segments_max = segments;
+  run_warp(options_.width, [&](const simt::Warp& warp) { work::clean_body(warp, 0, 1, params); });
+  if (emptied != nullptr) *emptied = params.segments;
+  return params.error;
 }
 
 vfs::FilesystemStat Session::statfs() { return vfs::statfs(parts_->fs()); }
+
+uint32_t Session::moment() {
+  ssd::WriteLog* const log = parts_->controller.controller->write_log;
+  if (log == nullptr) return 0;
+  ssd::end_posted(*log);
+  return simt::load_relaxed(log->events);
+}
 
 void Session::plan_fault(const ssd::FaultRule& rule) {
   ssd::clear_faults(parts_->memory, parts_->controller);
@@ -484,13 +566,6 @@ void Session::plan_fault(const ssd::FaultRule& rule) {
 
 uint64_t Session::fault_matches() {
   return parts_->controller.controller->faults->entries[0].matches;
-}
-
-uint32_t Session::moment() {
-  ssd::WriteLog* const log = parts_->controller.controller->write_log;
-  if (log == nullptr) return 0;
-  ssd::end_posted(*log);
-  return simt::load_relaxed(log->events);
 }
 
 ssd::WriteTrace Session::trace() { return ssd::read_trace(parts_->memory, parts_->controller); }

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A volume in memory, mounted by the CPU backend's bodies, and calls on it by host code. All
-// functions but those that mount and unmount may be called from several threads. Answers are those
-// of vfs/: a result or a negative errno.
+// functions but become() and those that mount and unmount may be called from several threads.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "calls.h"
 #include "f2fs/writer.h"
 #include "ssd/fault.h"
 #include "ssd/power_cut.h"
-#include "vfs/metadata.h"
 
 namespace gofs::work {
 struct BatchParams;
@@ -31,15 +28,18 @@ struct SessionOptions {
   uint32_t cache_pages = 512;  // metadata blocks in memory
   uint64_t log_bytes = 0;      // not 0: the SSD keeps what is written, up to as much
   uint32_t descriptors = 64;
+  uint32_t lba_shift = 9;  // the SSD's blocks: 512 bytes, or 12 for 4096
+  uint32_t queue_depth = 64;
+  uint32_t spare_blocks = 128;
   bool faults = false;  // one can be planned
 };
 
-class Session {
+class Session : public Calls {
  public:
   /// Mounts the image, which is the caller's and outlives this. mounted() and begun() say how it
   /// went.
   Session(uint8_t* image, uint64_t bytes, const SessionOptions& options);
-  ~Session();
+  ~Session() override;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -50,49 +50,55 @@ class Session {
   /// How many findings of damage there were since it was mounted.
   uint32_t findings() const;
 
-  int open(const std::string& path, uint32_t flags, uint32_t mode = 0644);
-  int close(int fd);
-  int64_t pread(int fd, void* buffer, uint64_t bytes, uint64_t offset);
-  int64_t pwrite(int fd, std::string_view bytes, uint64_t offset);
-  int64_t write(int fd, std::string_view bytes);
-  int64_t lseek(int fd, int64_t offset, int whence);
-  int ftruncate(int fd, uint64_t size);
-  int fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes);
-  int fsync(int fd);
-  int truncate(const std::string& path, uint64_t size);
-  int mkdir(const std::string& path, uint32_t mode);
-  int mknod(const std::string& path, uint32_t mode, uint32_t major, uint32_t minor);
-  int symlink(const std::string& target, const std::string& path);
-  int link(const std::string& existing, const std::string& path);
-  int unlink(const std::string& path);
-  int rmdir(const std::string& path);
-  int rename(const std::string& from, const std::string& to, uint32_t flags);
-  int chmod(const std::string& path, uint32_t mode);
-  // From here on, a link at the end of a path stands for itself.
-  int chown(const std::string& path, uint32_t uid, uint32_t gid);
-  int utimens(const std::string& path, const f2fs::TimeStamp& accessed,
-              const f2fs::TimeStamp& modified);
-  int setxattr(const std::string& path, const std::string& name, const std::string& value,
-               uint32_t flags);
-  int removexattr(const std::string& path, const std::string& name);
-  int stat(const std::string& path, vfs::Stat& out);
-  int readlink(const std::string& path, std::string& target);
-  /// Name -> (ino, type). -EEXIST where a name comes twice.
-  using Names = std::map<std::string, std::pair<uint32_t, uint8_t>>;
-  int list(const std::string& path, Names& names);
-  using Xattrs = std::map<std::string, std::string>;
-  int xattrs(const std::string& path, Xattrs& values);
+  bool is_gofs() const override { return true; }
+  void become(const Who& who) override;
 
-  /// Makes files with contents, by one warp. 0, or the first error, of a file or all.
-  int batch_create(const std::string& directory, const std::vector<std::string>& names,
-                   const std::vector<std::string>& contents);
-  /// Writes to the beginning of files. As batch_create().
-  int batch_write(const std::string& directory, const std::vector<std::string>& names,
-                  const std::vector<std::string>& contents);
-  /// As host::VolumeState does it, by one warp: rounds, and a checkpoint behind each.
-  int collect_garbage();
+  using Calls::open;
+  int open(const std::string& path, uint32_t flags, uint32_t mode) override;
+  int close(int fd) override;
+  int64_t pread(int fd, void* buffer, uint64_t bytes, uint64_t offset) override;
+  int64_t read(int fd, void* buffer, uint64_t bytes) override;
+  int64_t pwrite(int fd, std::string_view bytes, uint64_t offset) override;
+  int64_t write(int fd, std::string_view bytes) override;
+  int64_t pwritev(int fd, const Buffers& parts, uint64_t offset) override;
+  int64_t writev(int fd, const Buffers& parts) override;
+  int64_t lseek(int fd, int64_t offset, int whence) override;
+  int ftruncate(int fd, uint64_t size) override;
+  int truncate(const std::string& path, uint64_t size) override;
+  int fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) override;
+  int fsync(int fd) override;
+  int sync() override;
+  int mkdir(const std::string& path, uint32_t mode) override;
+  int mknod(const std::string& path, uint32_t mode, uint32_t major, uint32_t minor) override;
+  int symlink(const std::string& target, const std::string& path) override;
+  int link(const std::string& existing, const std::string& path) override;
+  int unlink(const std::string& path) override;
+  int rmdir(const std::string& path) override;
+  int rename(const std::string& from, const std::string& to, uint32_t flags) override;
+  int chmod(const About& about, uint32_t mode) override;
+  int chown(const About& about, uint32_t uid, uint32_t gid) override;
+  int utimens(const About& about, const f2fs::TimeStamp& accessed,
+              const f2fs::TimeStamp& modified) override;
+  int setxattr(const About& about, const std::string& name, const std::string& value,
+               uint32_t flags) override;
+  int removexattr(const About& about, const std::string& name) override;
+  int64_t getxattr(const About& about, const std::string& name, void* value,
+                   uint64_t bytes) override;
+  int64_t listxattr(const About& about, char* list, uint64_t bytes) override;
+  int stat(const About& about, vfs::Stat& out) override;
+  int access(const std::string& path, uint32_t wanted) override;
+  int readlink(const std::string& path, std::string& target) override;
+  int list(const std::string& path, Names& names) override;
 
-  int sync();
+  // What only GoFS has.
+  /// New files of a directory, with their contents; each has its error.
+  int create_batch(const std::string& directory, uint32_t mode, std::vector<BatchItem>& items);
+  /// Files of a directory by their names, all of them at once: read, or written to from their
+  /// beginning on.
+  int read_batch(const std::string& directory, std::vector<BatchItem>& items);
+  int write_batch(const std::string& directory, std::vector<BatchItem>& items);
+  /// Empties up to `segments` segments; `emptied`, if it is not null, is told how many were tried.
+  int collect_garbage(uint32_t segments, uint32_t* emptied = nullptr);
   /// As work::unmount_body() does: what was written is durable then.
   int unmount();
 
@@ -100,18 +106,22 @@ class Session {
   uint32_t moment();
   ssd::WriteTrace trace();
 
+  vfs::FilesystemStat statfs();
+
   /// From now on; replaces the one before.
   void plan_fault(const ssd::FaultRule& rule);
   /// Commands that the planned fault was about, hit or not.
   uint64_t fault_matches();
 
-  vfs::FilesystemStat statfs();
-
  private:
   struct Parts;
   int64_t perform(work::CallParams& params);
+  int64_t perform(work::BatchParams& params);
+  template <typename Call>
+  int64_t on_warp(const Call& call);
+  template <typename Work>
+  int with_batch(const std::string& directory, std::vector<BatchItem>& items, const Work& work);
   int answer(work::CallParams params);
-  int batch_step(work::BatchParams& params);
 
   const SessionOptions options_;
   std::unique_ptr<Parts> parts_;
