@@ -48,17 +48,7 @@ class AllocateTest : public ::testing::TestWithParam<uint32_t> {
     const uint32_t offset = volume().geometry.offset_in_segment(block);
     return (segment_of(block).valid[offset / 32] >> offset % 32 & 1u) != 0;
   }
-  uint64_t valid_blocks() {
-    uint64_t sum = 0;
-    for (uint32_t segno = 0; segno < volume().geometry.main_segments; ++segno) {
-      const SegmentInfo& segment = writer().segments.segments[segno];
-      uint32_t bits = 0;
-      for (const uint32_t word : segment.valid) bits += simt::popcount(word);
-      EXPECT_EQ(bits, segment.valid_count) << segno;
-      sum += bits;
-    }
-    return sum;
-  }
+  uint64_t valid_blocks() { return writing_.valid_blocks(); }
 
   /// Calls by all lanes, at most `calls`, until one fails: the blocks, in the order of the calls.
   std::vector<uint32_t> allocate(uint32_t log, uint32_t calls, int* error) {

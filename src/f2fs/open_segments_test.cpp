@@ -64,17 +64,7 @@ class OpenSegmentsTest : public ::testing::TestWithParam<uint32_t> {
   SegmentInfo& segment_of(uint32_t block) {
     return writer().segments.segments[volume().geometry.segno_of(block)];
   }
-  uint64_t valid_blocks() {
-    uint64_t sum = 0;
-    for (uint32_t segno = 0; segno < volume().geometry.main_segments; ++segno) {
-      const SegmentInfo& segment = writer().segments.segments[segno];
-      uint32_t bits = 0;
-      for (const uint32_t word : segment.valid) bits += simt::popcount(word);
-      EXPECT_EQ(bits, segment.valid_count) << segno;
-      sum += bits;
-    }
-    return sum;
-  }
+  uint64_t valid_blocks() { return writing_.valid_blocks(); }
   uint32_t open_at(uint32_t index) { return detail::segment_of_place(writer().open[index].place); }
 
   /// Takes blocks as `warps` warps on as many processors, `calls` times or until there are none.

@@ -43,6 +43,18 @@ class WritingRig {
   testing::VolumeRig& rig() { return rig_; }
   Volume& volume() { return rig_.volume(); }
   Writer& writer() { return *memory_->writer(); }
+  /// Blocks of the main area that hold something: of each segment as many as it counts.
+  uint64_t valid_blocks() {
+    uint64_t sum = 0;
+    for (uint32_t segno = 0; segno < volume().geometry.main_segments; ++segno) {
+      const SegmentInfo& segment = writer().segments.segments[segno];
+      uint32_t bits = 0;
+      for (const uint32_t word : segment.valid) bits += simt::popcount(word);
+      EXPECT_EQ(bits, segment.valid_count) << segno;
+      sum += bits;
+    }
+    return sum;
+  }
 
  private:
   testing::VolumeRig rig_;

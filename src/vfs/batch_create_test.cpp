@@ -111,25 +111,6 @@ class BatchCreateTest : public ChangesTest {
   void end(int bd) {
     EXPECT_EQ(alone([&](const simt::Warp& warp) { return end_batch(warp, *fs().batches, bd); }), 0);
   }
-  std::set<std::string> names_of(const std::string& path) {
-    std::set<std::string> names;
-    std::vector<f2fs::NamedEntry> entries(64);
-    alone([&](const simt::Warp& warp) {
-      const int fd = opendir(warp, fs(), path.c_str());
-      for (;;) {
-        const int64_t count = readdir(warp, fs(), fd, entries.data(), 64);
-        EXPECT_GE(count, 0);
-        if (count <= 0) break;
-        for (int64_t i = 0; warp.thread_rank() == 0 && i < count; ++i) {
-          const f2fs::NamedEntry& entry = entries[static_cast<size_t>(i)];
-          EXPECT_TRUE(names.emplace(entry.name, entry.name_length).second);
-        }
-        warp.sync();
-      }
-      return close(warp, fs(), fd);
-    });
-    return names;
-  }
   /// 0 to 5 blocks and a bit, inline or not.
   static Wanted many(std::mt19937& random, uint32_t count) {
     Wanted wanted;

@@ -70,32 +70,11 @@ class BatchNamesTest : public ChangesTest {
               0);
     return errors;
   }
-  std::multiset<std::string> listed(const std::string& path) {
-    std::multiset<std::string> names;
-    std::vector<f2fs::NamedEntry> entries(64);
-    alone([&](const simt::Warp& warp) {
-      const int fd = opendir(warp, fs(), path.c_str());
-      for (;;) {
-        const int64_t count = readdir(warp, fs(), fd, entries.data(), 64);
-        EXPECT_GE(count, 0);
-        if (count <= 0) break;
-        for (int64_t i = 0; warp.thread_rank() == 0 && i < count; ++i) {
-          const f2fs::NamedEntry& entry = entries[static_cast<size_t>(i)];
-          names.emplace(entry.name, entry.name_length);
-        }
-        warp.sync();
-      }
-      return close(warp, fs(), fd);
-    });
-    return names;
-  }
   /// The directory has just these names, by listing and by looking them up, and so it has after
   /// another mount.
   void expect_names(const std::string& path, const std::set<std::string>& wanted) {
     for (uint32_t mounts = 0; mounts < 2; ++mounts) {
-      const std::multiset<std::string> found = listed(path);
-      EXPECT_EQ(found.size(), wanted.size());
-      EXPECT_TRUE(std::equal(found.begin(), found.end(), wanted.begin(), wanted.end()));
+      EXPECT_TRUE(names_of(path) == wanted);
       uint32_t missing = 0;
       alone([&](const simt::Warp& warp) {
         for (const std::string& name : wanted) {

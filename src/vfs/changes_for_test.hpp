@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "f2fs/writing_for_test.hpp"
 #include "vfs/metadata.h"
@@ -63,6 +65,26 @@ class ChangesTest : public ::testing::TestWithParam<uint32_t> {
     return alone([&](const simt::Warp& warp) {
       return pwrite(warp, fs(), fd, bytes.data(), bytes.size(), offset);
     });
+  }
+  /// What a directory lists, each name once.
+  std::set<std::string> names_of(const std::string& path) {
+    std::set<std::string> names;
+    std::vector<f2fs::NamedEntry> entries(64);
+    alone([&](const simt::Warp& warp) {
+      const int fd = opendir(warp, fs(), path.c_str());
+      for (;;) {
+        const int64_t count = readdir(warp, fs(), fd, entries.data(), 64);
+        EXPECT_GE(count, 0);
+        if (count <= 0) break;
+        for (int64_t i = 0; warp.thread_rank() == 0 && i < count; ++i) {
+          const f2fs::NamedEntry& entry = entries[static_cast<size_t>(i)];
+          EXPECT_TRUE(names.emplace(entry.name, entry.name_length).second);
+        }
+        warp.sync();
+      }
+      return close(warp, fs(), fd);
+    });
+    return names;
   }
   std::string contents(const std::string& path) {
     const int fd = open_file(path, kOpenReadOnly);
