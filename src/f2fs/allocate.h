@@ -120,11 +120,14 @@ GOFS_NOINLINE GOFS_HD inline int choose_segment(simt::AnyWarp auto warp, Volume&
   next.alloc_type = format::kAllocSsr;
   warp.sync();
   if (leader) {
-    if (next.segno != format::kNullSegno) {
-      simt::store_relaxed(writer.logs[log].segno, next.segno);
+    segno = next.segno;
+    if (segno != format::kNullSegno && !has_been_left(writer, segno)) segno = format::kNullSegno;
+    if (segno != format::kNullSegno) {
+      simt::store_release(writer.logs[log].segno, segno);  // [A3]
     }
     simt::unlock(writer.choice_lock);
   }
+  next.segno = warp.shfl(segno, 0);
   warp.sync();
   if (next.segno == format::kNullSegno) return 0;
   return read_uniform(warp, volume, volume.geometry.summary_block(next.segno),
@@ -167,7 +170,7 @@ GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume&
     mine.found = simt::load_relaxed(segment.valid_count);
     mine.next = next_writable(segment, adopted ? next.rest.next : 0);
     mine.alloc_type = next.alloc_type;
-    simt::store_relaxed(mine.segno, next.segno);
+    simt::store_release(mine.segno, next.segno);  // [A3]
     mark_dirty(writer.segments, next.segno);
     if (adopted) finish_adoption(volume, writer, next.rest);
   }

@@ -110,7 +110,8 @@ GOFS_NOINLINE GOFS_HD inline int wait_for_entries(simt::AnyWarp auto warp, const
 GOFS_HD inline void forget_open(const Volume& volume, Writer& writer, uint32_t segno) {
   simt::store_relaxed(writer.segments.segments[segno].mtime, elapsed_seconds(volume, writer));
   mark_dirty(writer.segments, segno);
-  clear_segment_bit(writer.open_map, segno);
+  simt::AtomicRef<uint32_t>(writer.open_map[segno / 32])
+      .fetch_and(~(1u << segno % 32), simt::memory_order_release);  // [A3]
 }
 
 /// Makes a full segment an ordinary one. Collective, uniform, by who has the lock. 0 or a negative

@@ -61,7 +61,7 @@ GOFS_HD inline uint64_t victim_worth(const SegmentInfo& segment, uint32_t valid,
 GOFS_HD inline bool claim_victim(Writer& writer, uint32_t segno) {
   simt::Backoff backoff;
   while (!simt::try_lock(writer.choice_lock)) backoff.pause();
-  const bool mine = !segment_bit(writer.cleaning.victims, segno) && !is_written_to(writer, segno);
+  const bool mine = !segment_bit(writer.cleaning.victims, segno) && has_been_left(writer, segno);
   if (mine) set_segment_bit(writer.cleaning.victims, segno);
   simt::unlock(writer.choice_lock);
   return mine;

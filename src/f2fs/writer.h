@@ -301,6 +301,16 @@ GOFS_HD inline bool is_written_to(const Writer& writer, uint32_t segno) {
   return segment_bit(writer.open_map, segno) || is_current_segment(writer, segno);
 }
 
+/// Whether who wrote to a segment has left it: its summary in the SSA can be read then. One lane.
+GOFS_HD inline bool has_been_left(const Writer& writer, uint32_t segno) {
+  // The logs afterwards: one that takes over an open segment is there before that is not open. [A3]
+  if ((simt::load_acquire(writer.open_map[segno / 32]) >> segno % 32 & 1u) != 0) return false;
+  for (const Log& log : writer.logs) {
+    if (simt::load_acquire(log.segno) == segno) return false;  // [A3]
+  }
+  return true;
+}
+
 /// Whether nothing is to be written to the holes of a segment, since it is being emptied.
 GOFS_HD inline bool is_cleaned(const Writer& writer, uint32_t segno) {
   return segment_bit(writer.cleaning.victims, segno) || segment_bit(writer.cleaning.held, segno);
