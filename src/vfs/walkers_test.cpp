@@ -48,7 +48,11 @@ TEST_P(WalkersTest, nobody_sees_what_is_freed) {
     uint32_t value;
   };
   std::vector<Thing> things(kPlaces * 2 * 400, Thing{kGood});
-  std::vector<uint32_t> places(kPlaces);  // index of a thing, plus 1
+  // Index of a thing, plus 1. Each has one from the beginning: readers may be done before anybody
+  // has exchanged any.
+  const auto last = static_cast<uint32_t>(things.size());
+  std::vector<uint32_t> places{last, last - 1, last - 2};
+  ASSERT_EQ(places.size(), kPlaces);
   std::atomic<uint32_t> wrong{0};
   std::atomic<uint32_t> seen{0};
   run_crowd({4, width()}, [&](const simt::Warp& warp, uint32_t index) {
