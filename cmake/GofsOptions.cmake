@@ -42,7 +42,7 @@ function(gofs_optimize)
 endfunction()
 
 # gofs_compile_together(TARGET...): nearly all of the file system is templates, and files compiled
-# together share what they use of them, which takes a third of the time. So it is done where a build
+# together share what they use of them, which saves a third of the time. So it is done where a build
 # is there to be tested; names in a folder's files must differ.
 function(gofs_compile_together)
   foreach(target IN LISTS ARGN)

@@ -150,8 +150,7 @@ GOFS_NOINLINE GOFS_HD inline int open_another(simt::AnyWarp auto warp, Volume& v
   segno = warp.shfl(segno, 0);
   if (segno == format::kNullSegno) return -ENOSPC;
   format::SummaryBlock& summary = writer.open_summaries[index];
-  auto* const words = reinterpret_cast<uint32_t*>(&summary);
-  for (uint32_t i = warp.thread_rank(); i < kBlockBytes / 4; i += warp.size()) words[i] = 0;
+  simt::zero_bytes(warp, &summary, kBlockBytes);
   warp.sync();
   if (leader) {
     summary.footer.entry_type = format::kSummaryData;

@@ -10,27 +10,29 @@ namespace gofs::vfs {
 
 namespace detail {
 
-/// Makes a regular file and opens it, whatever its permissions. Collective, uniform. A descriptor,
-/// or a negative errno: -EEXIST where something is there.
+/// Makes a regular file and opens it, whatever its permissions. Collective, uniform. A descriptor
+/// (`made` then), or a negative errno: -EEXIST where something is there.
 GOFS_NOINLINE GOFS_HD inline int create_at(simt::AnyWarp auto warp, Filesystem& fs,
                                            const ParentPath& parent, uint32_t flags,
-                                           uint32_t permissions) {
+                                           uint32_t permissions, bool& made) {
   const auto mode = static_cast<uint16_t>(format::kModeRegular |
                                           (permissions & uint32_t{format::kModePermissionMask}));
   f2fs::Inode inode{};  // open_checked() loads it, since nobody can have it open yet
   const int error = make_file_at(warp, fs, parent, {mode, {}, nullptr, 0}, inode.ino);
-  return error < 0 ? error : open_checked(warp, fs, inode, flags);
+  const int fd = error < 0 ? error : open_checked(warp, fs, inode, flags);
+  made = fd >= 0;
+  return fd;
 }
 
 /// create_at() of what `path` is to name. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int create(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
-                                        uint32_t flags, uint32_t permissions) {
+                                        uint32_t flags, uint32_t permissions, bool& made) {
   return walking(warp, fs, [&]() -> int {
     ParentPath parent{};
     const int error = resolve_parent(warp, fs, path, parent);
     if (error < 0) return error;
     if (is_no_name(parent.name)) return -EEXIST;
-    return create_at(warp, fs, parent, flags, permissions);
+    return create_at(warp, fs, parent, flags, permissions, made);
   });
 }
 
@@ -47,9 +49,7 @@ GOFS_NOINLINE GOFS_HD inline int open_or_create_once(simt::AnyWarp auto warp, Fi
     const int error = resolve_or_place(
         warp, fs, path, no_follow ? LastLink::kKeep : LastLink::kFollow, inode, text, parent);
     if (error == -ENOENT && parent.ino != 0) {
-      const int created = create_at(warp, fs, parent, flags, permissions);
-      made = created >= 0;
-      return created;
+      return create_at(warp, fs, parent, flags, permissions, made);
     }
     if (error < 0) return error;
     const int fd = open_found(warp, fs, inode, flags);
@@ -79,11 +79,7 @@ GOFS_HD inline int open_or_create(simt::AnyWarp auto warp, Filesystem& fs, const
   const int named = check_no_slash(warp, fs, path);
   if (named < 0) return named;
   make_space(warp, fs, 0);
-  if ((flags & kOpenExclusive) != 0) {
-    const int created = create(warp, fs, path, flags, permissions);
-    made = created >= 0;
-    return created;
-  }
+  if ((flags & kOpenExclusive) != 0) return create(warp, fs, path, flags, permissions, made);
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   int fd = -EEXIST;
   // Others may make and remove it meanwhile.
@@ -93,8 +89,7 @@ GOFS_HD inline int open_or_create(simt::AnyWarp auto warp, Filesystem& fs, const
   }
   if (fd != -ENOENT) return fd;
   // What was there has just gone.
-  fd = create(warp, fs, path, flags, permissions);
-  made = fd >= 0;
+  fd = create(warp, fs, path, flags, permissions, made);
   return fd == -EEXIST ? open_existing(warp, fs, path, flags) : fd;
 }
 
