@@ -73,23 +73,19 @@ GOFS_HD inline void open_gate(simt::AnyWarp auto warp, Gate& gate) {
   if (warp.thread_rank() == 0) simt::store_release(gate.closed, 0u);  // [G3]
 }
 
-/// Closes the gate and waits until nobody is inside. Collective. 0 or -EBUSY: another has closed
-/// it, or somebody was inside, for kGateTimeoutNs; it is then not the caller's.
-GOFS_NOINLINE GOFS_HD inline int close_gate(simt::AnyWarp auto warp, Gate& gate) {
+/// Closes the gate, unless somebody else has: -EAGAIN at once. Then waits until nobody is inside.
+/// Collective, uniform. 0; or -EBUSY, somebody was inside for kGateTimeoutNs; it is open then.
+GOFS_NOINLINE GOFS_HD inline int try_close_gate(simt::AnyWarp auto warp, Gate& gate) {
+  uint32_t closed = 0;
+  if (warp.thread_rank() == 0 && simt::load_relaxed(gate.closed) == 0) {
+    uint32_t open = 0;
+    closed = simt::AtomicRef<uint32_t>(gate.closed)
+                 .compare_exchange_strong(open, 1u, simt::memory_order_seq_cst,
+                                          simt::memory_order_relaxed);  // [G1] [G3]
+  }
+  if (warp.shfl(closed, 0) == 0) return -EAGAIN;
   const simt::Deadline deadline = simt::Deadline::after_ns(kGateTimeoutNs);
   simt::Backoff backoff;
-  for (;;) {
-    uint32_t closed = 0;
-    if (warp.thread_rank() == 0) {
-      uint32_t open = 0;
-      closed = simt::AtomicRef<uint32_t>(gate.closed)
-                   .compare_exchange_strong(open, 1u, simt::memory_order_seq_cst,
-                                            simt::memory_order_relaxed);  // [G1] [G3]
-    }
-    if (warp.shfl(closed, 0) != 0) break;
-    if (warp.any(deadline.passed())) return -EBUSY;
-    backoff.pause();
-  }
   for (;;) {
     bool inside = false;
     for (uint32_t side = warp.thread_rank(); side < Gate::kSides; side += warp.size()) {
@@ -107,6 +103,19 @@ GOFS_NOINLINE GOFS_HD inline int close_gate(simt::AnyWarp auto warp, Gate& gate)
   }
   warp.sync();
   return 0;
+}
+
+/// Closes the gate and waits until nobody is inside. Collective, uniform. 0 or -EBUSY: another has
+/// closed it, or somebody was inside, for kGateTimeoutNs; it is then not the caller's.
+GOFS_NOINLINE GOFS_HD inline int close_gate(simt::AnyWarp auto warp, Gate& gate) {
+  const simt::Deadline deadline = simt::Deadline::after_ns(kGateTimeoutNs);
+  simt::Backoff backoff;
+  for (;;) {
+    const int error = try_close_gate(warp, gate);
+    if (error != -EAGAIN) return error;
+    if (warp.any(deadline.passed())) return -EBUSY;
+    backoff.pause();
+  }
 }
 
 }  // namespace gofs::f2fs

@@ -21,25 +21,85 @@ namespace detail {
 /// made, and something is to be left for readers.
 GOFS_HD inline uint32_t dirty_pages_max(const PageCache& cache) { return cache.frame_count() / 3; }
 
+/// Whether there is room for `pages` more, of which operations have already taken `reserved`.
+GOFS_HD inline bool has_room(const PageCache& cache, uint32_t reserved, uint32_t pages) {
+  return simt::load_relaxed(cache.dirty) + reserved + pages <= dirty_pages_max(cache);
+}
+
 /// Takes room for `pages` more dirty pages. One lane.
 GOFS_HD inline bool reserve_pages(const Volume& volume, Writer& writer, uint32_t pages) {
-  const uint32_t reserved = simt::add_relaxed(writer.reserved, pages) + pages;
-  if (simt::load_relaxed(volume.cache.dirty) + reserved <= dirty_pages_max(volume.cache)) {
-    return true;
-  }
+  // A look first: what those who do not get it add for a moment, others would miss.
+  if (!has_room(volume.cache, simt::load_relaxed(writer.reserved), pages)) return false;
+  const uint32_t before = simt::add_relaxed(writer.reserved, pages);
+  if (has_room(volume.cache, before, pages)) return true;
   simt::add_relaxed(writer.reserved, ~pages + 1);
   return false;
 }
 
-/// Makes a checkpoint, unless another has made one while we waited. Collective, uniform.
+/// Goes into the gate with room for `pages` pages, which the caller may have already. Collective,
+/// uniform. 0; or, outside and without room: -EAGAIN (there is too little), -EROFS (no checkpoint
+/// can be made any more), -EBUSY.
+GOFS_NOINLINE GOFS_HD inline int enter_with_room(simt::AnyWarp auto warp, Volume& volume,
+                                                 Writer& writer, uint32_t pages, bool has_it,
+                                                 GatePass& pass) {
+  const bool leader = warp.thread_rank() == 0;
+  int entered = enter_gate(warp, writer.gate, pass);
+  const bool inside = entered == 0;
+  if (inside && leader) {
+    if (simt::load_relaxed(writer.failed) < 0) {
+      entered = -EROFS;
+    } else if (!has_it && !reserve_pages(volume, writer, pages)) {
+      entered = -EAGAIN;
+    } else if (simt::load_relaxed(writer.changed) == 0) {
+      simt::store_relaxed(writer.changed, 1u);
+    }
+  }
+  entered = warp.shfl(entered, 0);
+  if (entered == 0) return 0;
+  if (has_it && leader) simt::add_relaxed(writer.reserved, ~pages + 1);
+  if (inside) leave_gate(warp, writer.gate, pass);
+  return entered;
+}
+
+/// How long an operation waits for others to end, which have taken more than they come to change,
+/// before it keeps them out to have its turn.
+inline constexpr uint64_t kRoomTimeoutNs = 100'000'000;
+
+/// Takes room for `pages` pages, behind the closed gate: by a checkpoint, where too many are dirty.
+/// Collective, uniform, outside. 0; -EAGAIN: there may be room now; or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int make_room(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                                            uint32_t pages) {
-  int error = close_gate(warp, writer.gate);
-  if (error < 0) return error;
-  const uint32_t dirty = warp.shfl(simt::load_relaxed(volume.cache.dirty), 0);
-  if (dirty + pages > dirty_pages_max(volume.cache)) {
+  const simt::Deadline patience = simt::Deadline::after_ns(kRoomTimeoutNs);
+  const simt::Deadline deadline = simt::Deadline::after_ns(kGateTimeoutNs);
+  simt::Backoff backoff;
+  for (;;) {
+    // What one lane sees: it changes meanwhile.
+    uint32_t dirty = 0;
+    uint32_t reserved = 0;
+    if (warp.thread_rank() == 0) {
+      dirty = has_room(volume.cache, 0, pages) ? 0 : 1;
+      reserved = has_room(volume.cache, simt::load_relaxed(writer.reserved), pages) ? 0 : 1;
+    }
+    dirty = warp.shfl(dirty, 0);
+    reserved = warp.shfl(reserved, 0);
+    if (dirty == 0 && reserved == 0) return -EAGAIN;
+    if (dirty != 0 || warp.any(patience.passed())) {
+      const int closed = try_close_gate(warp, writer.gate);
+      if (closed == 0) break;
+      if (closed != -EAGAIN) return closed;
+    }
+    if (warp.any(deadline.passed())) return -EBUSY;
+    backoff.pause();
+  }
+  int error = 0;
+  if (warp.any(warp.thread_rank() == 0 && !has_room(volume.cache, 0, pages))) {
     error = write_all(warp, volume, writer, false);
   }
+  // What others have now is theirs alike: they closed the gate before, and are about to go in.
+  if (error == 0 && warp.thread_rank() == 0) {
+    error = reserve_pages(volume, writer, pages) ? 0 : -EAGAIN;
+  }
+  error = warp.shfl(error, 0);
   open_gate(warp, writer.gate);
   return error;
 }
@@ -55,24 +115,14 @@ GOFS_NOINLINE GOFS_HD inline int begin_operation(simt::AnyWarp auto warp, Volume
   if (pages > detail::dirty_pages_max(volume.cache)) return -ENOBUFS;
   operation.pages = pages;
   const simt::Deadline deadline = simt::Deadline::after_ns(kGateTimeoutNs);
+  bool has_it = false;
   for (;;) {
-    int error = enter_gate(warp, writer.gate, operation.pass);
-    if (error < 0) return error;
-    uint32_t reserved = 0;
-    uint32_t failed = 0;
-    if (warp.thread_rank() == 0) {
-      failed = simt::load_relaxed(writer.failed) < 0 ? 1 : 0;
-      reserved = failed == 0 && detail::reserve_pages(volume, writer, pages) ? 1 : 0;
-      if (reserved != 0 && simt::load_relaxed(writer.changed) == 0) {
-        simt::store_relaxed(writer.changed, 1u);
-      }
-    }
-    if (warp.shfl(reserved, 0) != 0) return 0;
-    leave_gate(warp, writer.gate, operation.pass);
-    if (warp.shfl(failed, 0) != 0) return -EROFS;
+    int error = detail::enter_with_room(warp, volume, writer, pages, has_it, operation.pass);
+    if (error != -EAGAIN) return error;
     error = detail::make_room(warp, volume, writer, pages);
-    if (error < 0) return error;
-    if (warp.any(deadline.passed())) return -EBUSY;
+    if (error < 0 && error != -EAGAIN) return error;
+    has_it = error == 0;
+    if (!has_it && warp.any(deadline.passed())) return -EBUSY;
   }
 }
 
