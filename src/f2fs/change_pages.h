@@ -155,13 +155,13 @@ GOFS_HD int change_nat_block(simt::AnyWarp auto warp, Volume& volume, uint32_t i
 }
 
 /// Calls `use(format::NatEntry&)` on each lane in `lanes` with the entry of its `nid`, which is in
-/// range, to change it. Collective as change_pages is. The journal is not asked: it is empty once
-/// the volume is written to.
+/// range and no other lane's, to change it. Collective as change_pages is. The journal is not
+/// asked: it is empty once the volume is written to.
 template <typename Use>
 GOFS_HD int change_nat(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
                        Use use) {
   const uint32_t index = nid / format::kNatEntriesPerBlock;
-  return change_pages(
+  return change_pages_together(
       warp, volume, lanes, page_key(PageKind::kNat, index),
       [&](uint32_t missing) { return detail::fetch_nat_blocks(warp, volume, missing, index); },
       [&](uint8_t* page) {

@@ -33,9 +33,11 @@ struct GatePass {
   uint32_t side;
 };
 
-/// Goes in. Collective, one pass for the warp. 0 or -EBUSY (the gate was closed for
+/// Goes in. Collective, one pass for the warp. As long as it is closed, `meanwhile()` is called,
+/// collectively, which says whether it has done anything. 0 or -EBUSY (the gate was closed for
 /// kGateTimeoutNs).
-GOFS_NOINLINE GOFS_HD inline int enter_gate(simt::AnyWarp auto warp, Gate& gate, GatePass& pass) {
+template <typename Meanwhile>
+GOFS_HD int enter_gate(simt::AnyWarp auto warp, Gate& gate, GatePass& pass, Meanwhile meanwhile) {
   const simt::Deadline deadline = simt::Deadline::after_ns(kGateTimeoutNs);
   simt::Backoff backoff;
   pass.side = warp.shfl(simt::processor_id() % Gate::kSides, 0);
@@ -51,10 +53,13 @@ GOFS_NOINLINE GOFS_HD inline int enter_gate(simt::AnyWarp auto warp, Gate& gate,
     }
     if (warp.shfl(entered, 0) != 0) break;
     if (warp.any(deadline.passed())) return -EBUSY;
-    backoff.pause();
+    if (!meanwhile()) backoff.pause();
   }
   warp.sync();
   return 0;
+}
+GOFS_HD inline int enter_gate(simt::AnyWarp auto warp, Gate& gate, GatePass& pass) {
+  return enter_gate(warp, gate, pass, [] { return false; });
 }
 
 /// Goes out. Collective.
@@ -105,17 +110,22 @@ GOFS_NOINLINE GOFS_HD inline int try_close_gate(simt::AnyWarp auto warp, Gate& g
   return 0;
 }
 
-/// Closes the gate and waits until nobody is inside. Collective, uniform. 0 or -EBUSY: another has
-/// closed it, or somebody was inside, for kGateTimeoutNs; it is then not the caller's.
-GOFS_NOINLINE GOFS_HD inline int close_gate(simt::AnyWarp auto warp, Gate& gate) {
+/// Closes the gate and waits until nobody is inside; `meanwhile()` as in enter_gate(). Collective,
+/// uniform. 0 or -EBUSY: another has closed it, or somebody was inside, for kGateTimeoutNs; it is
+/// then not the caller's.
+template <typename Meanwhile>
+GOFS_HD int close_gate(simt::AnyWarp auto warp, Gate& gate, Meanwhile meanwhile) {
   const simt::Deadline deadline = simt::Deadline::after_ns(kGateTimeoutNs);
   simt::Backoff backoff;
   for (;;) {
     const int error = try_close_gate(warp, gate);
     if (error != -EAGAIN) return error;
     if (warp.any(deadline.passed())) return -EBUSY;
-    backoff.pause();
+    if (!meanwhile()) backoff.pause();
   }
+}
+GOFS_HD inline int close_gate(simt::AnyWarp auto warp, Gate& gate) {
+  return close_gate(warp, gate, [] { return false; });
 }
 
 }  // namespace gofs::f2fs

@@ -43,7 +43,8 @@ GOFS_NOINLINE GOFS_HD inline int enter_with_room(simt::AnyWarp auto warp, Volume
                                                  Writer& writer, uint32_t pages, bool has_it,
                                                  GatePass& pass) {
   const bool leader = warp.thread_rank() == 0;
-  int entered = enter_gate(warp, writer.gate, pass);
+  int entered =
+      enter_gate(warp, writer.gate, pass, [&] { return help_writing(warp, volume, writer); });
   const bool inside = entered == 0;
   if (inside && leader) {
     if (simt::load_relaxed(writer.failed) < 0) {
@@ -89,7 +90,7 @@ GOFS_NOINLINE GOFS_HD inline int make_room(simt::AnyWarp auto warp, Volume& volu
       if (closed != -EAGAIN) return closed;
     }
     if (warp.any(deadline.passed())) return -EBUSY;
-    backoff.pause();
+    if (!help_writing(warp, volume, writer)) backoff.pause();
   }
   int error = 0;
   if (warp.any(warp.thread_rank() == 0 && !has_room(volume.cache, 0, pages))) {

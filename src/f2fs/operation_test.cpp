@@ -151,5 +151,59 @@ TEST_P(OperationTest, a_disk_that_fails_refuses_it_before_it_begins) {
   for (const uint32_t ino : inos) EXPECT_EQ(owner_of(writing, ino), 77u);
 }
 
+TEST_P(OperationTest, who_finds_room_taken_by_others_waits_and_nothing_is_written) {
+  TestImage image(fill_with_many);
+  WritingRig writing(image, width(), small_cache());
+  ASSERT_EQ(writing.begin().error, 0);
+  const uint64_t version = writing.volume().checkpoint_version;
+  constexpr uint32_t kMost = kCachePages / 3;
+  constexpr uint32_t kWarps = 5;
+  std::atomic<uint32_t> inside{0};
+  std::atomic<uint32_t> together{0};
+  run_crowd({kWarps, width()}, [&](const simt::Warp& warp, uint32_t) {
+    for (uint32_t turn = 0; turn < 20; ++turn) {
+      Operation operation{};
+      // Two have room, and a third has not.
+      EXPECT_EQ(begin_operation(warp, writing.volume(), writing.writer(), kMost / 2, operation), 0);
+      if (warp.thread_rank() == 0) {
+        const uint32_t now = ++inside;
+        for (uint32_t seen = together; seen < now && !together.compare_exchange_weak(seen, now);) {
+        }
+      }
+      simt::Backoff().pause();
+      warp.sync();
+      if (warp.thread_rank() == 0) --inside;
+      end_operation(warp, writing.writer(), operation);
+    }
+  });
+  EXPECT_LE(together, 2u);
+  EXPECT_EQ(writing.writer().reserved, 0u);
+  EXPECT_EQ(writing.volume().checkpoint_version, version);
+}
+
+// It would never find so much free at once as long as small ones come and go.
+TEST_P(OperationTest, one_that_needs_all_the_room_gets_its_turn) {
+  TestImage image(fill_with_many);
+  WritingRig writing(image, width(), small_cache());
+  ASSERT_EQ(writing.begin().error, 0);
+  std::atomic<bool> ended{false};
+  run_crowd({4, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    Operation operation{};
+    if (index == 0) {
+      EXPECT_EQ(
+          begin_operation(warp, writing.volume(), writing.writer(), kCachePages / 3, operation), 0);
+      end_operation(warp, writing.writer(), operation);
+      if (warp.thread_rank() == 0) ended = true;
+      return;
+    }
+    while (!warp.any(ended)) {
+      EXPECT_EQ(begin_operation(warp, writing.volume(), writing.writer(), 2, operation), 0);
+      simt::Backoff().pause();
+      end_operation(warp, writing.writer(), operation);
+    }
+  });
+  EXPECT_EQ(writing.writer().reserved, 0u);
+}
+
 }  // namespace
 }  // namespace gofs::f2fs

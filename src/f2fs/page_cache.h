@@ -33,6 +33,7 @@ inline constexpr uint32_t kNoFrame = 0xffffffffu;
 
 /// What a key's page is; the upper bits of the key, so that no key is a small number.
 enum class PageKind : uint64_t { kNone = 0, kNode = 1, kBlock = 2, kNat = 3, kDirectory = 4 };
+inline constexpr uint32_t kPageKinds = 5;
 
 inline constexpr uint32_t kPageKindShift = 61;
 inline constexpr uint32_t kDirectoryIndexBits = 29;
@@ -76,10 +77,16 @@ static_assert(sizeof(FrameSet) == 128);
 struct PageCache {
   FrameSet* sets;
   uint8_t* pages;
-  uint32_t set_mask;            // number of sets - 1; a power of two of sets
+  uint32_t* dirty_maps;  // kPageKinds of map_words(): a bit for each frame whose page is dirty
+  uint32_t set_mask;     // number of sets - 1; a power of two of sets
   alignas(128) uint32_t dirty;  // pages that are newer than the disk
 
   GOFS_HD uint32_t frame_count() const { return (set_mask + 1) * kWays; }
+  GOFS_HD uint32_t map_words() const { return (frame_count() + 31) / 32; }
+  /// The word of a map of dirty pages that frames 32 * `word` to 32 * `word` + 31 are in.
+  GOFS_HD uint32_t& dirty_word(PageKind kind, uint32_t word) const {
+    return dirty_maps[static_cast<uint64_t>(kind) * map_words() + word];
+  }
   GOFS_HD uint8_t* page(uint32_t frame) const {
     return pages + static_cast<uint64_t>(frame) * kBlockBytes;
   }
@@ -255,14 +262,30 @@ GOFS_HD inline bool take_frame(const PageCache& cache, uint32_t frame, uint64_t 
   return false;
 }
 
+namespace detail {
+
+/// Notes whether the page `key` in `frame`, which the caller has for himself, is dirty.
+GOFS_HD inline void note_dirty(PageCache& cache, uint32_t frame, uint64_t key, bool dirty) {
+  simt::AtomicRef<uint32_t> word(cache.dirty_word(kind_of(key), frame / 32));
+  const uint32_t bit = 1u << frame % 32;
+  if (dirty) {
+    word.fetch_or(bit, simt::memory_order_relaxed);
+  } else {
+    word.fetch_and(~bit, simt::memory_order_relaxed);
+  }
+  simt::add_relaxed(cache.dirty, dirty ? 1u : ~0u);
+}
+
+}  // namespace detail
+
 /// The dirty page `key` in `frame` was written as it is; the caller keeps others from changing it.
 GOFS_HD inline void clean_frame(PageCache& cache, uint32_t frame, uint64_t key) {
   // Before the page may go: who misses it then learns that he may have looked too early where it
   // lies. [C3]
   simt::AtomicRef<uint32_t>(cache.sets[cache.set_of(key)].cleaned)
       .fetch_add(1, simt::memory_order_release);
+  detail::note_dirty(cache, frame, key, false);
   simt::AtomicRef<uint32_t>(cache.state(frame)).fetch_and(~kFrameDirty, simt::memory_order_release);
-  simt::add_relaxed(cache.dirty, ~0u);
 }
 
 /// Gives a frame back to everybody that take_frame() or claim_frame() took. `changed`: its page is
@@ -271,7 +294,10 @@ GOFS_HD inline void give_back_frame(PageCache& cache, uint32_t frame, bool chang
   if (changed) {
     const uint32_t before = simt::AtomicRef<uint32_t>(cache.state(frame))
                                 .fetch_or(kFrameDirty, simt::memory_order_relaxed);
-    if ((before & kFrameDirty) == 0) simt::add_relaxed(cache.dirty, 1u);
+    if ((before & kFrameDirty) == 0) {
+      const uint64_t key = simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]);
+      detail::note_dirty(cache, frame, key, true);
+    }
   }
   publish_frame(cache, frame);
   unpin(cache, frame);
@@ -282,7 +308,10 @@ GOFS_HD inline void forget_frame(PageCache& cache, uint32_t frame) {
   const uint32_t before =
       simt::AtomicRef<uint32_t>(cache.state(frame))
           .fetch_and(~(kFrameDirty | kFrameReferenced), simt::memory_order_relaxed);
-  if ((before & kFrameDirty) != 0) simt::add_relaxed(cache.dirty, ~0u);
+  if ((before & kFrameDirty) != 0) {
+    const uint64_t key = simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]);
+    detail::note_dirty(cache, frame, key, false);
+  }
   abandon_frame(cache, frame);
 }
 

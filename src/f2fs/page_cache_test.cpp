@@ -29,6 +29,8 @@ class CacheOwner {
     cache_.sets = reinterpret_cast<FrameSet*>(arena_.bytes(sets * sizeof(FrameSet)));
     cache_.pages = arena_.bytes(uint64_t{frames} * kBlockBytes);
     cache_.set_mask = sets - 1;
+    cache_.dirty_maps = reinterpret_cast<uint32_t*>(
+        arena_.bytes(kPageKinds * cache_.map_words() * sizeof(uint32_t)));
   }
   PageCache& operator*() { return cache_; }
 

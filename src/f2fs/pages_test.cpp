@@ -34,6 +34,8 @@ class CachedSsd {
         reinterpret_cast<FrameSet*>(rig_.arena().bytes(frames / kWays * sizeof(FrameSet)));
     volume_->cache.pages = rig_.arena().bytes(uint64_t{frames} * kBlockBytes);
     volume_->cache.set_mask = frames / kWays - 1;
+    volume_->cache.dirty_maps = reinterpret_cast<uint32_t*>(
+        rig_.arena().bytes(kPageKinds * volume_->cache.map_words() * sizeof(uint32_t)));
   }
 
   SsdRig& rig() { return rig_; }

@@ -120,8 +120,7 @@ GOFS_NOINLINE GOFS_HD inline int make_room_to_recover(simt::AnyWarp auto warp, V
     return warp.shfl(simt::load_relaxed(cache.dirty), 0) + pages <= dirty_pages_max(cache);
   };
   if (fits()) return 0;
-  int error = write_dirty_directories(warp, volume, writer);
-  if (error == 0) error = write_dirty_nodes(warp, volume, writer);
+  int error = write_dirty_pages(warp, volume, writer);
   if (error < 0) return error;
   return fits() ? 0 : -ENOBUFS;
 }

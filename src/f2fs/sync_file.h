@@ -165,15 +165,16 @@ GOFS_NOINLINE GOFS_HD inline int sync_all_nodes(simt::AnyWarp auto warp, Volume&
     }
     return 0;
   }
-  for (uint32_t first = 0; first < volume.cache.frame_count(); first += warp.size()) {
-    uint32_t nid = 0;
-    if (!find_sync_nodes(warp, volume, first + warp.thread_rank(), ino, nid)) return -EBUSY;
-    const uint32_t lanes = warp.ballot(nid != 0);
-    if (lanes == 0) continue;
-    const int error = sync_nodes(warp, volume, writer, lanes, nid, some);
-    if (error < 0) return error;
-  }
-  return 0;
+  const PageCache& cache = volume.cache;
+  return for_dirty_pages(
+      warp, cache, PageKind::kNode, whole_map(cache),
+      [&](uint32_t lanes, uint32_t frame, uint64_t) {
+        const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+        uint32_t nid = 0;
+        if (!find_sync_nodes(warp, volume, mine ? frame : kNoFrame, ino, nid)) return -EBUSY;
+        const uint32_t writing = warp.ballot(nid != 0);
+        return writing == 0 ? 0 : sync_nodes(warp, volume, writer, writing, nid, some);
+      });
 }
 
 /// As sync_file(), inside the gate. -EAGAIN: only a checkpoint does.

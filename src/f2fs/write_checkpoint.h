@@ -12,7 +12,7 @@
 
 #include "f2fs/discard.h"
 #include "f2fs/gone.h"
-#include "f2fs/write_directories.h"
+#include "f2fs/write_pages.h"
 
 namespace gofs::f2fs {
 
@@ -76,37 +76,32 @@ GOFS_NOINLINE GOFS_HD inline int write_nat(simt::AnyWarp auto warp, Volume& volu
                                            Writer& writer) {
   const PageCache& cache = volume.cache;
   uint8_t* const bitmap = next_bitmap(volume, writer, volume.nat_bitmap);
-  for (uint32_t first = 0; first < cache.frame_count(); first += warp.size()) {
-    const uint32_t frame = first + warp.thread_rank();
-    uint64_t key = 0;
-    const bool mine = is_dirty_page(cache, frame, PageKind::kNat, key);
+  const auto write = [&](uint32_t lanes, uint32_t frame, uint64_t key) {
+    const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
     const uint32_t index = id_of(key);
     uint32_t block = 0;
     if (mine) {
       const bool other = !nat_version(volume, index);
       block = volume.geometry.nat_block(index, other);
     }
-    const uint32_t lanes = warp.ballot(mine);
     for (uint32_t left = lanes; left != 0; left &= left - 1) {
       const uint32_t flipped = warp.shfl(index, simt::lowest_bit(left));
       if (warp.thread_rank() == 0) flip(bitmap, flipped);
     }
-    if (lanes == 0) continue;
     const int written =
         write_blocks(warp, volume, lanes, block, mine ? cache.page(frame) : nullptr);
-    const int error = simt::first_error(warp, mine ? written : 0);
-    if (error < 0) return error;
-  }
-  return 0;
+    return simt::first_error(warp, mine ? written : 0);
+  };
+  return for_dirty_pages(warp, cache, PageKind::kNat, whole_map(cache), write);
 }
 
 /// What write_nat() has written is no newer than the disk. Collective.
 GOFS_HD inline void clean_nat(simt::AnyWarp auto warp, PageCache& cache) {
-  for (uint32_t first = 0; first < cache.frame_count(); first += warp.size()) {
-    const uint32_t frame = first + warp.thread_rank();
-    uint64_t key = 0;
-    if (is_dirty_page(cache, frame, PageKind::kNat, key)) clean_frame(cache, frame, key);
-  }
+  const auto clean = [&](uint32_t lanes, uint32_t frame, uint64_t key) {
+    if ((lanes >> warp.thread_rank() & 1u) != 0) clean_frame(cache, frame, key);
+    return 0;
+  };
+  (void)for_dirty_pages(warp, cache, PageKind::kNat, whole_map(cache), clean);
   warp.sync();
 }
 
@@ -243,8 +238,7 @@ GOFS_NOINLINE GOFS_HD inline int write_all(simt::AnyWarp auto warp, Volume& volu
   if (simt::load_relaxed(writer.failed) < 0) return -EROFS;
   // Should this fail, nodes lie in the log that belong to no chain.
   if (warp.thread_rank() == 0) simt::store_relaxed(writer.chain.broken, 1u);
-  int error = write_dirty_directories(warp, volume, writer);
-  if (error == 0) error = write_dirty_nodes(warp, volume, writer);
+  int error = write_dirty_pages(warp, volume, writer);
   if (error == 0) error = save_open_segments(warp, volume, writer);
   if (error < 0) return error;
   const uint64_t bytes = (1 + uint64_t{volume.geometry.cp_payload}) * kBlockBytes;
@@ -274,7 +268,7 @@ GOFS_NOINLINE GOFS_HD inline int write_all(simt::AnyWarp auto warp, Volume& volu
 /// other checkpoint can be made (-EROFS), and what the disk holds is one of the two.
 GOFS_NOINLINE GOFS_HD inline int write_checkpoint(simt::AnyWarp auto warp, Volume& volume,
                                                   Writer& writer, bool unmounting) {
-  int error = close_gate(warp, writer.gate);
+  int error = close_gate(warp, writer.gate, [&] { return help_writing(warp, volume, writer); });
   if (error < 0) return error;
   error = detail::write_all(warp, volume, writer, unmounting);
   open_gate(warp, writer.gate);

@@ -73,46 +73,31 @@ GOFS_NOINLINE GOFS_HD inline int write_directory_pages(simt::AnyWarp auto warp, 
   return mine ? error : 0;
 }
 
-/// As write_dirty_directories().
-GOFS_NOINLINE GOFS_HD inline int write_all_directories(simt::AnyWarp auto warp, Volume& volume,
-                                                       Writer& writer) {
-  PageCache& cache = volume.cache;
-  for (uint32_t first = 0; first < cache.frame_count(); first += warp.size()) {
-    const uint32_t frame = first + warp.thread_rank();
-    uint64_t key = 0;
-    const bool mine = is_dirty_page(cache, frame, PageKind::kDirectory, key);
-    const uint32_t lanes = warp.ballot(mine);
-    if (lanes == 0) continue;
-    // Before the pages are taken, since this may have to wait for others.
-    DirectoryBlock old{};
-    int error = look_up_directory_blocks(warp, volume, lanes, key, old);
-    error = simt::first_error(warp, mine ? error : 0);
-    if (error < 0) return error;
-    if (!take_frames(warp, cache, mine, frame, key)) return -EBUSY;
-    const int written =
-        write_directory_pages(warp, volume, writer, lanes, frame, directory_of(key), old);
-    if (mine) {
-      if (written == 0) clean_frame(cache, frame, key);
-      give_back_frame(cache, frame, written < 0);
-    }
-    error = simt::first_error(warp, mine ? written : 0);
-    if (error < 0) return error;
-  }
-  return 0;
-}
-
 }  // namespace detail
 
-/// Writes all pages of directories that have changed. Collective, by one warp; nobody else changes
-/// anything. Uniform answer: 0 or a negative errno, after which those that were not written are
-/// still dirty.
-GOFS_HD inline int write_dirty_directories(simt::AnyWarp auto warp, Volume& volume,
-                                           Writer& writer) {
-  const bool leader = warp.thread_rank() == 0;
-  if (leader) simt::store_relaxed(writer.writing_directories, 1u);
-  const int error = detail::write_all_directories(warp, volume, writer);
-  if (leader) simt::store_relaxed(writer.writing_directories, 0u);
-  return error;
+/// Writes the pages of directories in `range` that have changed. Collective, by one warp; others
+/// may write other ranges, and nobody changes anything else. Uniform answer: 0 or a negative errno,
+/// after which those that were not written are still dirty.
+GOFS_NOINLINE GOFS_HD inline int write_dirty_directories(simt::AnyWarp auto warp, Volume& volume,
+                                                         Writer& writer, const MapRange& range) {
+  PageCache& cache = volume.cache;
+  return for_dirty_pages(
+      warp, cache, PageKind::kDirectory, range, [&](uint32_t lanes, uint32_t frame, uint64_t key) {
+        const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+        // Before the pages are taken, since this may have to wait for others.
+        detail::DirectoryBlock old{};
+        int error = detail::look_up_directory_blocks(warp, volume, lanes, key, old);
+        error = simt::first_error(warp, mine ? error : 0);
+        if (error < 0) return error;
+        if (!detail::take_frames(warp, cache, mine, frame, key)) return -EBUSY;
+        const int written = detail::write_directory_pages(warp, volume, writer, lanes, frame,
+                                                          directory_of(key), old);
+        if (mine) {
+          if (written == 0) clean_frame(cache, frame, key);
+          give_back_frame(cache, frame, written < 0);
+        }
+        return simt::first_error(warp, mine ? written : 0);
+      });
 }
 
 }  // namespace gofs::f2fs

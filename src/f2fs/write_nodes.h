@@ -7,6 +7,7 @@
 
 #include "f2fs/allocate.h"
 #include "f2fs/change_pages.h"
+#include "f2fs/dirty_pages.h"
 
 namespace gofs::f2fs {
 
@@ -126,27 +127,23 @@ GOFS_NOINLINE GOFS_HD inline int write_nodes(simt::AnyWarp auto warp, Volume& vo
 
 }  // namespace detail
 
-/// Writes all nodes that have changed. Collective, by one warp; nobody else changes anything.
-/// Uniform answer: 0 or a negative errno, after which those that were not written are still dirty.
+/// Writes the nodes in `range` that have changed. Collective, by one warp; others may write other
+/// ranges, and nobody changes anything else. Uniform answer: 0 or a negative errno, after which
+/// those that were not written are still dirty.
 GOFS_NOINLINE GOFS_HD inline int write_dirty_nodes(simt::AnyWarp auto warp, Volume& volume,
-                                                   Writer& writer) {
+                                                   Writer& writer, const MapRange& range) {
   PageCache& cache = volume.cache;
-  for (uint32_t first = 0; first < cache.frame_count(); first += warp.size()) {
-    const uint32_t frame = first + warp.thread_rank();
-    uint64_t key = 0;
-    const bool mine = is_dirty_page(cache, frame, PageKind::kNode, key);
-    const uint32_t lanes = warp.ballot(mine);
-    if (lanes == 0) continue;
-    if (!detail::take_frames(warp, cache, mine, frame, key)) return -EBUSY;
-    const int error = detail::write_nodes(warp, volume, writer, lanes, frame);
-    if (mine) {
-      if (error == 0) clean_frame(cache, frame, key);
-      give_back_frame(cache, frame, error < 0);
-    }
-    const int first_error = simt::first_error(warp, mine ? error : 0);
-    if (first_error < 0) return first_error;
-  }
-  return 0;
+  return for_dirty_pages(
+      warp, cache, PageKind::kNode, range, [&](uint32_t lanes, uint32_t frame, uint64_t key) {
+        const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+        if (!detail::take_frames(warp, cache, mine, frame, key)) return -EBUSY;
+        const int error = detail::write_nodes(warp, volume, writer, lanes, frame);
+        if (mine) {
+          if (error == 0) clean_frame(cache, frame, key);
+          give_back_frame(cache, frame, error < 0);
+        }
+        return simt::first_error(warp, mine ? error : 0);
+      });
 }
 
 }  // namespace gofs::f2fs

@@ -81,6 +81,13 @@ struct alignas(128) Chain {
   uint32_t broken;   // what comes now would not be found after a crash: only a checkpoint helps
 };
 
+/// Warps that write changed pages together (write_pages.h).
+struct WritingCrew {
+  alignas(128) uint64_t task;  // what is handed out: PageKind << 32 | the next portion of it [K1]
+  uint32_t written;            // portions of it [K2]
+  int error;                   // 0 or that of one which failed
+};
+
 /// A file that fsync has made durable after the last checkpoint (recover_files.h).
 struct RecoveredFile {
   uint32_t ino;          // 0: no file
@@ -118,6 +125,7 @@ struct Writer {
   uint32_t* discarded;  // a bit for each main segment that was free when the SSD was told last
   uint32_t discard;     // segments that become free are given back to the SSD
   Chain chain;
+  WritingCrew crew;
   uint32_t* gone;            // kGoneWords (gone.h)
   RecoveredFile* recovered;  // kRecoveredFiles, for who recovers them
   uint32_t changed;          // 0: no operation has begun since the last checkpoint
@@ -254,23 +262,21 @@ GOFS_NOINLINE GOFS_HD inline int load_summaries(simt::AnyWarp auto warp, Volume&
 GOFS_NOINLINE GOFS_HD inline int take_nat_journal(simt::AnyWarp auto warp, Volume& volume) {
   const uint32_t count = volume.nat_journal_count;
   int error = 0;
-  for (uint32_t first = 0; first < count; first += warp.size()) {
-    const uint32_t i = first + warp.thread_rank();
-    const bool mine = i < count;
-    const JournaledNat journaled = mine ? volume.nat_journal[i] : JournaledNat{};
-    const bool in_range = journaled.nid < volume.geometry.nid_count();
-    if (!in_range) {
-      error = report(*volume.corruptions, {Structure::kNatEntry, 0, journaled.nid, i});
+  // One after the other: a journal may name a node twice.
+  for (uint32_t i = 0; i < count && error == 0; ++i) {
+    const JournaledNat journaled = volume.nat_journal[i];
+    if (journaled.nid >= volume.geometry.nid_count()) {
+      error = report_once(warp, *volume.corruptions, {Structure::kNatEntry, 0, journaled.nid, i});
+      break;
     }
-    const int entered = change_nat(warp, volume, warp.ballot(mine && in_range), journaled.nid,
-                                   [&](format::NatEntry& entry) {
-                                     entry.version = journaled.record.version;
-                                     entry.ino = journaled.record.ino;
-                                     entry.block_addr = journaled.record.block;
-                                   });
-    if (mine && in_range && entered < 0) error = entered;
+    const int entered =
+        change_nat(warp, volume, 1u, journaled.nid, [&](format::NatEntry& entry) {
+          entry.version = journaled.record.version;
+          entry.ino = journaled.record.ino;
+          entry.block_addr = journaled.record.block;
+        });
+    error = simt::first_error(warp, warp.thread_rank() == 0 ? entered : 0);
   }
-  error = simt::first_error(warp, error);
   warp.sync();  // all lanes have read it
   if (error == 0 && warp.thread_rank() == 0) volume.nat_journal_count = 0;
   warp.sync();

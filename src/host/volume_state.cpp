@@ -343,6 +343,11 @@ Expected<void> VolumeState::sync_media() {
   return problem.empty() ? Expected<void>() : make_error(EIO, spec_.text, problem);
 }
 
+/// Warps that make a checkpoint together. On a CPU starting them costs more than they save.
+work::Grid VolumeState::checkpoint_grid() const {
+  return backend_->is_host() ? work::Grid{1, 1} : work::Grid{32, 64};
+}
+
 Expected<void> VolumeState::sync() {
   const Answer answer = call({.kind = work::CallKind::kSync});
   if (answer.result < 0) return explain(answer.result, spec_.text);
@@ -365,7 +370,7 @@ Expected<void> VolumeState::unmount() {
     params[0].written = -EIO;
     // A controller that does not finish its shutdown takes nothing with it: what counts was
     // flushed.
-    const bool ran = run(work::Body::kUnmount, {1, backend_->warp_width()}, params.data());
+    const bool ran = run(work::Body::kUnmount, checkpoint_grid(), params.data());
     if (!options_.read_only) {
       const bool written = ran && params[0].written == 0;
       result = written ? sync_media() : explain(params[0].written, spec_.text);
@@ -477,7 +482,9 @@ VolumeState::Answer VolumeState::call(const Request& request) {
     }
   }
   const work::Grid one_warp{1, backend_->warp_width()};
-  const bool ran = run(work::Body::kCall, one_warp, slot->params.data());
+  const bool ran =
+      run(work::Body::kCall, request.kind == work::CallKind::kSync ? checkpoint_grid() : one_warp,
+          slot->params.data());
   answer = Answer{ran ? params.result : -EIO, params.stat, params.statfs};
   if (!direct && request.buffer != nullptr && answer.result > 0) {
     const uint64_t unit = request.kind == work::CallKind::kReaddir ? sizeof(f2fs::NamedEntry) : 1;

@@ -165,6 +165,7 @@ class VolumeState {
   Expected<void> bring_up(MountKind kind);
   Expected<void> begin_writing();
   void begin_upkeep();
+  work::Grid checkpoint_grid() const;
   Expected<void> sync_media();
 
   std::unique_ptr<CallSlot> take_slot();

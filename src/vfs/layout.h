@@ -36,6 +36,8 @@ class FilesystemMemory {
     fs.volume.cache.sets = own_.take<f2fs::FrameSet>(sets);
     fs.volume.cache.pages = own_.take<uint8_t>(uint64_t{sets} * f2fs::kWays * kBlockBytes);
     fs.volume.cache.set_mask = sets - 1;
+    fs.volume.cache.dirty_maps =
+        own_.take<uint32_t>(uint64_t{f2fs::kPageKinds} * fs.volume.cache.map_words());
     fs.volume.corruptions = own_.take<f2fs::CorruptionLog>(1);
     fs.volume.checkpoint_blocks =
         own_.take<uint8_t>(uint64_t{f2fs::kCheckpointBlocksMax} * kBlockBytes);

@@ -19,7 +19,7 @@ namespace gofs::work {
 enum class Body : uint32_t {
   kMount,         // mount.h     one warp
   kBeginWriting,  // mount.h     one warp, after kMount
-  kCall,          // call.h      one warp
+  kCall,          // call.h      one warp, and others that help it with a checkpoint
   kHashFiles,     // hash.h      a file a lane
   kRawRead,       // bench.h     commands, no file system
   kFileRead,      // bench.h     the same through the file API
@@ -27,7 +27,7 @@ enum class Body : uint32_t {
   kBatch,         // batch.h
   kInodes,        // inodes.h    an inode a lane
   kClean,         // clean.h
-  kUnmount,       // mount.h     one warp
+  kUnmount,       // mount.h     the same
 };
 
 /// How many threads work. A CPU takes fewer when it has fewer cores.

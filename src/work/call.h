@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One file system call on behalf of a host program: arguments and result in memory that both sides
-// see. By one warp.
+// see. By one warp; others help where it makes a checkpoint.
 #pragma once
 
 #include "vfs/async.h"
@@ -10,6 +10,7 @@
 #include "vfs/open.h"
 #include "vfs/rename.h"
 #include "vfs/set_xattr.h"
+#include "work/help.h"
 
 namespace gofs::work {
 
@@ -78,6 +79,7 @@ struct CallParams {
   uint64_t bytes;
   int64_t offset;
   int64_t result;  // as each kind says, or a negative errno
+  uint32_t ended;  // 0 before; not 0: no checkpoint is made any more
   vfs::Stat stat;
   vfs::FilesystemStat statfs;
 };
@@ -197,7 +199,7 @@ GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, CallParams& call, vfs::S
 
 GOFS_HD inline void call_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                               CallParams& call) {
-  if (warp_index != 0) return;
+  if (warp_index != 0) return help_until(warp, *call.fs, call.ended);
   vfs::Stat stat{};
   vfs::FilesystemStat statfs{};
   const int64_t result = perform(warp, call, stat, statfs);
@@ -206,6 +208,7 @@ GOFS_HD inline void call_body(simt::AnyWarp auto warp, uint32_t warp_index, uint
     call.stat = stat;
     call.statfs = statfs;
     call.result = result;
+    simt::store_relaxed(call.ended, 1u);
   }
 }
 

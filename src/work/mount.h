@@ -8,7 +8,7 @@
 #include "f2fs/recover_orphans.h"
 #include "nvme/bring_up.h"
 #include "nvme/shut_down.h"
-#include "vfs/change.h"
+#include "work/help.h"
 
 namespace gofs::work {
 
@@ -67,18 +67,24 @@ GOFS_HD inline void begin_writing_body(simt::AnyWarp auto warp, uint32_t warp_in
 
 struct UnmountParams {
   vfs::Filesystem* fs;
-  int written;  // 0, or a negative errno: what was done since the last checkpoint is not on the
-                // disk
-  int result;   // 0, or a negative errno: the controller did not finish its shutdown
+  uint32_t ended;  // not 0: the checkpoint is made
+  int written;     // 0, or a negative errno: what was done since the last checkpoint is not on the
+                   // disk
+  int result;      // 0, or a negative errno: the controller did not finish its shutdown
 };
 
-/// Afterwards the device touches no memory any more. Nobody else uses the file system.
+/// Afterwards the device touches no memory any more. Nobody else uses the file system. By one warp;
+/// others help it.
 GOFS_HD inline void unmount_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                  UnmountParams& params) {
-  if (warp_index != 0) return;
   vfs::Filesystem& fs = *params.fs;
+  if (warp_index != 0) {
+    if (fs.writer != nullptr) help_until(warp, fs, params.ended);
+    return;
+  }
   const int written =
       fs.writer == nullptr ? 0 : f2fs::sync_volume(warp, fs.volume, *fs.writer, true);
+  if (warp.thread_rank() == 0) simt::store_relaxed(params.ended, 1u);
   const int result = nvme::shut_down(warp, *fs.volume.device);
   if (warp.thread_rank() == 0) {
     params.written = written;

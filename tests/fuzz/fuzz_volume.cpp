@@ -71,6 +71,8 @@ void FuzzVolume::drop_pages() {
   const f2fs::PageCache& cache = fresh_.volume.cache;
   std::memset(static_cast<void*>(cache.sets), 0,
               (uint64_t{cache.set_mask} + 1) * sizeof(f2fs::FrameSet));
+  std::memset(cache.dirty_maps, 0,
+              uint64_t{f2fs::kPageKinds} * cache.map_words() * sizeof(uint32_t));
 }
 
 /// Makes everything as it was before the first mount, but for what lies in unused pages.
