@@ -17,14 +17,15 @@ namespace gofs::f2fs {
 
 /// What warps share that add entries to one directory.
 struct DirectoryGrowth {
-  uint32_t lock;   // of who makes blocks of the directory, or changes entries in its inode
-  uint32_t depth;  // hash levels that hold entries; 0 while they are in the inode
+  uint32_t lock;    // of who makes blocks of the directory, or changes entries in its inode
+  uint32_t depth;   // hash levels that hold entries; 0 while they are in the inode
+  uint32_t spread;  // levels over which the new entries are spread
 };
 
 /// How entries are added.
 struct Adding {
   TimeStamp now;
-  uint32_t levels_max;      // hash levels that there is room for in the operation
+  RoomLevels levels;        // hash levels that there is room for in the operation
   DirectoryGrowth* growth;  // null: the directory is the warp's alone
   bool noted;               // the directory's times are `now` already
 };
@@ -57,9 +58,10 @@ GOFS_HD inline uint32_t pages_to_add_entry(const Inode& directory) {
   return pages_to_add_entries(directory, 1, levels_to_add(directory));
 }
 
-/// The growth of a directory that was loaded by who has it.
-GOFS_HD inline DirectoryGrowth growth_of(const Inode& directory) {
-  return {0, directory.has_inline_dentries() ? 0 : simt::max(directory.dir_depth, 1u)};
+/// The growth of a directory that was loaded by who has it, and that gets `count` entries.
+GOFS_HD inline DirectoryGrowth growth_of(const Inode& directory, uint32_t count) {
+  return {0, directory.has_inline_dentries() ? 0 : simt::max(directory.dir_depth, 1u),
+          levels_to_spread(directory, count)};
 }
 
 /// Learns how far others have grown the directory. Blocks that they may have made count as being
@@ -129,12 +131,23 @@ GOFS_NOINLINE GOFS_HD inline int add_while_inline(simt::AnyWarp auto warp, Volum
   return wanted && result == -EAGAIN && error < 0 ? error : result;
 }
 
-/// Sets the directory's times, and its depth where an entry goes to a block behind it. Collective,
-/// uniform.
+/// The levels that a directory needs to have the rooms of `lanes`. Collective, uniform.
+GOFS_HD inline uint32_t levels_of(simt::AnyWarp auto warp, uint32_t lanes,
+                                  const DirectoryRoom& room) {
+  uint32_t levels = 0;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    levels = simt::max(levels, warp.shfl(room.level, simt::lowest_bit(lanes)) + 1);
+  }
+  return levels;
+}
+
+/// Sets the directory's times, and its depth where entries go to a level behind it, of the first
+/// `depth` ones. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int note_adding(simt::AnyWarp auto warp, Volume& volume,
-                                             Inode& directory, bool deeper, Adding& how) {
+                                             Inode& directory, uint32_t depth, Adding& how) {
+  const bool deeper = depth > directory.dir_depth;
   if (how.noted && !deeper) return 0;
-  const uint32_t depth = directory.dir_depth + (deeper ? 1 : 0);
+  depth = simt::max(depth, directory.dir_depth);
   const int error = change_inode(warp, volume, directory.ino, [&](format::Inode& inode) {
     if (inode.i_current_depth < depth) inode.i_current_depth = depth;
     set_modified(inode, how.now);
@@ -239,12 +252,10 @@ GOFS_NOINLINE GOFS_HD inline int make_blocks(simt::AnyWarp auto warp, Volume& vo
   const uint32_t counted = warp.ballot(count_directory_blocks(warp, volume, uncounted));
   int result = ((uncounted & ~counted) >> rank & 1u) != 0 ? -ENOSPC : 0;
   const uint32_t making = lanes & (~uncounted | counted);
+  const uint32_t levels = levels_of(warp, making, room);
   uint64_t blocks = 0;  // the directory shall have at least
-  uint32_t levels = 0;
   for (uint32_t left = making; left != 0; left &= left - 1) {
-    const uint32_t lane = simt::lowest_bit(left);
-    blocks = simt::max(blocks, warp.shfl(room.index, lane) + 1);
-    levels = simt::max(levels, warp.shfl(room.level, lane) + 1);
+    blocks = simt::max(blocks, warp.shfl(room.index, simt::lowest_bit(left)) + 1);
   }
   if (making == 0) return result;
   // The inode first: it stays in memory then, and to set it right again does not need the disk.
@@ -278,6 +289,10 @@ GOFS_NOINLINE GOFS_HD inline int add_to_new_blocks(simt::AnyWarp auto warp, Volu
                                                    const Adding& how) {
   const uint32_t rank = warp.thread_rank();
   const bool wanted = (lanes >> rank & 1u) != 0;
+  // Others have made them all by now: nothing is to be waited for.
+  const bool there =
+      wanted && find_frame(volume.cache, directory_key(directory.ino, room.index)) != kNoFrame;
+  if (warp.all(there == wanted)) return wanted ? -EAGAIN : 0;
   int error = lock_growth(warp, how.growth);
   if (error < 0) return wanted ? error : 0;
   error = catch_up(warp, volume, directory, how.growth);
@@ -304,7 +319,7 @@ GOFS_NOINLINE GOFS_HD inline int add_to_new_blocks(simt::AnyWarp auto warp, Volu
 /// Adds the entry of each lane in `lanes`, in up to pages_to_add_entries() pages. `directory` is
 /// brought up to date. Room is looked for unless the lanes have found some, all of them.
 /// Collective. Per lane 0 or a negative errno, without an entry: -EEXIST; -EAGAIN (it takes more
-/// than how.levels_max levels); -ENOSPC (of the volume, or no hash level is left), -EFBIG, -EBUSY,
+/// than how.levels); -ENOSPC (of the volume, or no hash level is left), -EFBIG, -EBUSY,
 /// -EUCLEAN, what the device says.
 GOFS_NOINLINE GOFS_HD inline int add_entries(simt::AnyWarp auto warp, Volume& volume,
                                              Writer& writer, Inode& directory, uint32_t lanes,
@@ -329,7 +344,7 @@ GOFS_NOINLINE GOFS_HD inline int add_entries(simt::AnyWarp auto warp, Volume& vo
       continue;
     }
     if (!first || !room.found) {
-      const int found = find_rooms(warp, volume, directory, left, mine, how.levels_max, room);
+      const int found = find_rooms(warp, volume, directory, left, mine, how.levels, room);
       if (wanted && found < 0) {
         result = found;
         wanted = false;
@@ -337,8 +352,8 @@ GOFS_NOINLINE GOFS_HD inline int add_entries(simt::AnyWarp auto warp, Volume& vo
       if (!warp.any(wanted)) return result;
     }
     const bool filling = wanted && !room.is_hole;
-    const bool deeper = warp.any(filling && room.level >= directory.dir_depth);
-    error = detail::note_adding(warp, volume, directory, deeper, how);
+    const uint32_t depth = detail::levels_of(warp, warp.ballot(filling), room);
+    error = detail::note_adding(warp, volume, directory, depth, how);
     if (error < 0) return wanted ? error : result;
     const uint32_t to_blocks = warp.ballot(filling);
     const uint32_t to_holes = warp.ballot(wanted && room.is_hole);
@@ -367,7 +382,7 @@ GOFS_NOINLINE GOFS_HD inline int add_entry(simt::AnyWarp auto warp, Volume& volu
                                            const DirectoryRoom& room = {}) {
   GOFS_ASSERT(name.length != 0 && name.length <= format::kNameBytesMax);
   const NewEntry mine{name, format::name_hash(name.bytes, name.length), entry};
-  Adding how{now, levels_to_add(directory), nullptr, false};
+  Adding how{now, {levels_to_add(directory), 0}, nullptr, false};
   const int error = add_entries(warp, volume, writer, directory, 1u, mine, how, room);
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }

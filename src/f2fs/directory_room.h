@@ -2,8 +2,10 @@
 //
 // Where new entries go in a directory with hash levels: level by level, block by block of its
 // bucket, to the first place with enough unused slots in a row. A block that does not exist yet is
-// all room. The blocks where the names of a whole group may stand are dealt to all lanes, each of
-// which looks through its own, for the name and for room at once.
+// all room. Of many entries that come at once, only some begin at the first level: those who add
+// them side by side would fill one block together, and then look for the next. The blocks where the
+// names of a whole group may stand are dealt to all lanes, each of which looks through its own, for
+// the name and for room at once.
 #pragma once
 
 #include "f2fs/dentry_space.h"
@@ -15,6 +17,12 @@ struct NewEntry {
   EntryName name;
   uint32_t hash;  // format::name_hash() of it
   DirectoryEntry entry;
+};
+
+/// Where in a directory entries look for room.
+struct RoomLevels {
+  uint32_t end;     // below this level
+  uint32_t spread;  // levels over which they are spread; 0: all begin at the first
 };
 
 /// Room for an entry.
@@ -47,6 +55,11 @@ GOFS_HD inline SoughtName sought_name(const NewEntry& entry) {
   return {entry.name.bytes, entry.name.length, entry.hash};
 }
 
+/// Entries that fit in the first `levels` levels, if each takes one slot.
+GOFS_HD inline uint64_t slots_in_levels(uint32_t levels, uint32_t dir_level) {
+  return format::dir_level_start(levels, dir_level) * format::kDentrySlotsPerBlock;
+}
+
 /// What a lane finds in one block.
 struct Candidate {
   uint64_t index;
@@ -57,12 +70,22 @@ struct Candidate {
   int error;
 };
 
-/// Looks at candidate `number` of each lane in `lanes`, for the entry `sought`; room counts below
-/// `levels_max` only. Collective.
+/// Where an entry of `hash` begins to look for room, if entries are spread over so many levels: in
+/// the last one for half of the hashes, in the one before for a quarter, and so on, as the levels
+/// have blocks.
+GOFS_HD inline uint32_t spread_level(uint32_t hash, uint32_t levels) {
+  if (levels == 0) return 0;
+  constexpr uint32_t kBucketBits = 16;  // buckets go by the lowest
+  const uint32_t before_last = simt::lowest_bit(hash >> kBucketBits | 1u << kBucketBits);
+  return levels - 1 - simt::min(before_last, levels - 1);
+}
+
+/// Looks at candidate `number` of each lane in `lanes`, for the entry `sought`; room counts in
+/// `levels` only. Collective.
 GOFS_NOINLINE GOFS_HD inline Candidate look_at_candidates(simt::AnyWarp auto warp, Volume& volume,
                                                           const Inode& directory, uint32_t lanes,
                                                           uint32_t number, const NewEntry& sought,
-                                                          uint32_t levels_max) {
+                                                          const RoomLevels& levels) {
   const uint64_t blocks_max =
       simt::min(kDirectoryBlocksMax, format::file_blocks_max(directory.slot_count));
   Candidate found{};
@@ -78,7 +101,8 @@ GOFS_NOINLINE GOFS_HD inline Candidate look_at_candidates(simt::AnyWarp auto war
                          find_free_slots(view, format::name_slots(sought.name.length)) != kNoSlot;
       });
   found.is_hole = mine && (!exists || read == -ENOENT);
-  found.has_room = (found.has_room || found.is_hole) && found.level < levels_max;
+  found.has_room = (found.has_room || found.is_hole) && found.level < levels.end &&
+                   found.level >= spread_level(sought.hash, levels.spread);
   found.error = exists && !found.is_hole ? read : 0;
   return found;
 }
@@ -90,21 +114,32 @@ GOFS_HD inline uint32_t levels_to_add(const Inode& directory) {
   return simt::min(directory.dir_depth, uint32_t{format::kDirDepthMax - 1}) + 1;
 }
 
-/// Finds room for the new entry of each lane in `lanes` in the first `levels_max` levels of a
-/// directory with entries in blocks; where entries of one hash are added, nobody else adds any
-/// meanwhile. Collective. Per lane 0 and `room`, or a negative errno: -EEXIST (the name is there),
-/// -EAGAIN (it takes more levels), -ENOSPC (no level is left), those of with_directory_blocks where
-/// a block cannot be read.
+/// Levels over which `count` entries that come at once are spread: as many as they fill by four
+/// fifths, or those that there are.
+GOFS_HD inline uint32_t levels_to_spread(const Inode& directory, uint64_t count) {
+  uint32_t levels = simt::max(directory.dir_depth, 1u);
+  while (levels < format::kDirDepthMax &&
+         4 * detail::slots_in_levels(levels, directory.dir_level) < 5 * count) {
+    ++levels;
+  }
+  return levels;
+}
+
+/// Finds room for the new entry of each lane in `lanes` in `levels` of a directory with entries in
+/// blocks, behind the last of them only where they are spread so far; where entries of one hash are
+/// added, nobody else adds any meanwhile. Collective. Per lane 0 and `room`, or a negative errno:
+/// -EEXIST (the name is there), -EAGAIN (it takes more levels), -ENOSPC (no level is left), those
+/// of with_directory_blocks where a block cannot be read.
 GOFS_NOINLINE GOFS_HD inline int find_rooms(simt::AnyWarp auto warp, Volume& volume,
                                             const Inode& directory, uint32_t lanes,
-                                            const NewEntry& mine, uint32_t levels_max,
+                                            const NewEntry& mine, const RoomLevels& levels,
                                             DirectoryRoom& room) {
   const uint32_t rank = warp.thread_rank();
   const bool wanted = (lanes >> rank & 1u) != 0;
-  const uint32_t each = detail::candidate_count(levels_to_add(directory));
+  const uint32_t each = detail::candidate_count(simt::max(levels_to_add(directory), levels.spread));
   const uint32_t begin = simt::popcount(lanes & simt::ranks_below(rank)) * each;
   const uint32_t total = simt::popcount(lanes) * each;
-  int result = levels_max < format::kDirDepthMax ? -EAGAIN : -ENOSPC;
+  int result = levels.end < format::kDirDepthMax ? -EAGAIN : -ENOSPC;
   bool settled = false;  // found the name, or what could not be read
   for (uint32_t first = 0; first < total; first += warp.size()) {
     const uint32_t item = first + rank;
@@ -115,7 +150,7 @@ GOFS_NOINLINE GOFS_HD inline int find_rooms(simt::AnyWarp auto warp, Volume& vol
     sought.name.length = warp.shfl(mine.name.length, owner);
     sought.hash = warp.shfl(mine.hash, owner);
     const detail::Candidate found = detail::look_at_candidates(
-        warp, volume, directory, warp.ballot(item < total), item % each, sought, levels_max);
+        warp, volume, directory, warp.ballot(item < total), item % each, sought, levels);
     // The lanes that have looked for this one.
     const uint32_t from = simt::min(simt::max(begin, first) - first, warp.size());
     const uint32_t to =
@@ -158,7 +193,7 @@ GOFS_NOINLINE GOFS_HD inline int find_free_name(simt::AnyWarp auto warp, Volume&
     return error == 0 ? -EEXIST : error == -ENOENT ? 0 : error;
   }
   const NewEntry mine{name, format::name_hash(name.bytes, name.length), {}};
-  int error = find_rooms(warp, volume, directory, 1u, mine, format::kDirDepthMax, room);
+  int error = find_rooms(warp, volume, directory, 1u, mine, {format::kDirDepthMax, 0}, room);
   error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
   room.found = warp.shfl(room.found ? 1u : 0u, 0) != 0 && error == 0;
   return error == -ENOSPC ? 0 : error;

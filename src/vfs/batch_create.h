@@ -83,7 +83,7 @@ GOFS_HD inline int check_new_name(const char* name, f2fs::EntryName& entry) {
 /// directory. Collective. Uniform answer: 0, or -ENOSPC where some are pending still.
 GOFS_NOINLINE GOFS_HD inline int create_pending(simt::AnyWarp auto warp, Filesystem& fs,
                                                 Batch& batch, f2fs::Inode& directory,
-                                                uint32_t levels, uint32_t lanes,
+                                                const f2fs::RoomLevels& levels, uint32_t lanes,
                                                 const BatchCreation& creation, Creation& mine) {
   const uint32_t rank = warp.thread_rank();
   const bool pending = (lanes >> rank & 1u) != 0;
@@ -127,8 +127,9 @@ GOFS_NOINLINE GOFS_HD inline void create_lanes(simt::AnyWarp auto warp, Filesyst
     const uint32_t turn = single ? pending & (~pending + 1) : pending;
     int error = f2fs::catch_up(warp, fs.volume, directory, &batch.growth);
     if (error == 0) {
-      const uint32_t levels = f2fs::levels_to_add(directory);
-      const uint32_t pages = pages_to_create(directory, simt::popcount(turn), levels);
+      const f2fs::RoomLevels levels{simt::max(f2fs::levels_to_add(directory), batch.growth.spread),
+                                    batch.growth.spread};
+      const uint32_t pages = pages_to_create(directory, simt::popcount(turn), levels.end);
       error = operate(warp, fs, pages, [&] {
         const uint32_t left = warp.ballot(mine.status == Creation::kPending) & turn;
         return left == 0 ? 0
@@ -270,7 +271,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_creation(simt::AnyWarp auto warp, Filesys
         error < 0 ? error : detail::take_batch(warp, *fs.batches, ino, creation.count, nullptr);
     if (bd < 0) unlock_inode(warp, fs, ino);
     if (bd >= 0 && warp.thread_rank() == 0) {
-      fs.batches->batches[bd].growth = f2fs::growth_of(directory);
+      fs.batches->batches[bd].growth = f2fs::growth_of(directory, creation.count);
     }
     warp.sync();
     return bd;
