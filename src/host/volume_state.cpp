@@ -99,6 +99,14 @@ uint32_t take_from_log(work::Backend& backend, f2fs::CorruptionLog* log, f2fs::C
   return f2fs::take_findings(copy, taken);
 }
 
+/// A third of the cache may be dirty: the more there is, the fewer checkpoints make thousands of
+/// warps wait. The volume has to keep room for those pages, so a small one has a small cache.
+uint64_t default_cache_bytes(bool is_host, uint64_t ssd_bytes) {
+  constexpr uint64_t kLeast = uint64_t{64} << 20;
+  constexpr uint64_t kMost = uint64_t{1} << 30;
+  return is_host ? kLeast : std::clamp(ssd_bytes / 64, kLeast, kMost);
+}
+
 uint8_t mdts_of(uint64_t transfer_bytes_max) {
   return static_cast<uint8_t>(std::countr_zero(transfer_bytes_max / kBlockBytes));
 }
@@ -202,11 +210,11 @@ void VolumeState::create_device() {
   queues_ = std::make_unique<Queues>(memory, ssd_->ref(), device_options_);
 
   vfs::FilesystemOptions options;
-  const uint64_t cache_bytes = spec_.cache_bytes.value_or(options_.cache_bytes);
-  if (cache_bytes != 0) {
-    options.cache_pages =
-        static_cast<uint32_t>(std::min<uint64_t>(cache_bytes / kBlockBytes, uint64_t{1} << 30));
-  }
+  uint64_t cache_bytes = spec_.cache_bytes.value_or(options_.cache_bytes);
+  if (cache_bytes == 0)
+    cache_bytes = default_cache_bytes(backend_->is_host(), media_->media().bytes);
+  options.cache_pages =
+      static_cast<uint32_t>(std::min<uint64_t>(cache_bytes / kBlockBytes, uint64_t{1} << 30));
   if (options_.lock_timeout_ns != 0) options.lock_timeout_ns = options_.lock_timeout_ns;
   if (options_.descriptors != 0) options.descriptors = options_.descriptors;
   options.credentials.uid = options_.uid;
