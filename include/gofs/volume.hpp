@@ -242,6 +242,12 @@ class Volume {
   /// itself: the segments that are sound are emptied all the same.
   Expected<CleaningReport> collect_garbage(const CleaningOptions& options = {});
 
+  /// What all cleaning since the volume was mounted has done: by collect_garbage(), by those who
+  /// wrote and found too little room, and while nothing else happened. The segments that are free
+  /// are those of now; how many were free before is not told. All 0 where the volume is mounted for
+  /// reading. Counts go on while others write.
+  CleaningReport cleaning_totals() const;
+
   /// Makes all changes that have returned durable, in the image as well. After an error they are
   /// still in memory, and the image is as it was after the last success.
   Expected<void> sync();

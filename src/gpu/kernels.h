@@ -13,4 +13,9 @@ namespace gofs::gpu {
 /// memory that the GPU reaches; `grid` has whole warps.
 cudaError_t launch(work::Body body, const work::Grid& grid, void* params, cudaStream_t stream);
 
+/// The same for the bodies that measure writing: most of their code is for single lanes, which no
+/// other body needs, and takes the compiler as long as all others.
+cudaError_t launch_write_bench(work::Body body, const work::Grid& grid, void* params,
+                               cudaStream_t stream);
+
 }  // namespace gofs::gpu

@@ -4,69 +4,32 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "host/bench_actors.h"
 #include "work/batch.h"
 
 namespace gofs::host {
 
 namespace {
 
-/// Frees memory of the backend when it goes.
-class BackendArray {
- public:
-  BackendArray(simt::MemorySpace& memory, uint64_t bytes)
-      : memory_(memory), data_(memory.allocate(bytes)) {}
-  ~BackendArray() { memory_.release(data_); }
-  BackendArray(const BackendArray&) = delete;
-  BackendArray& operator=(const BackendArray&) = delete;
-  uint8_t* data() const { return static_cast<uint8_t*>(data_); }
-
- private:
-  simt::MemorySpace& memory_;
-  void* data_;
-};
-
 constexpr uint64_t kRawReadersMax = 1 << 20;
 
 Error bad_argument(const std::string& message) { return Error{EINVAL, message}; }
 
-/// Who reads, and a grid that holds them.
-struct Readers {
-  uint32_t count;  // lanes, warps, blocks or grids: each has a read outstanding
-  uint32_t warps;
-  uint32_t lanes_per_warp;
-  work::Grid grid;
-};
-
-Readers plan_readers(const work::Backend& backend, const ReadPlan& plan) {
+Actors plan_readers(const work::Backend& backend, const ReadPlan& plan) {
+  if (plan.scope == work::ReadScope::kThread) return actors_by_lane(backend, plan.outstanding);
+  if (plan.scope == work::ReadScope::kWarp) return actors_by_warp(backend, plan.outstanding);
   const uint32_t width = backend.warp_width();
   const work::Grid full = backend.full_grid();
-  if (plan.scope == work::ReadScope::kBlock || plan.scope == work::ReadScope::kGrid) {
-    const bool one = plan.scope == work::ReadScope::kGrid;
-    const uint32_t blocks = one ? full.blocks : std::clamp(plan.outstanding, 1u, full.blocks);
-    return {one ? 1 : blocks,
-            blocks * full.threads_per_block / width,
-            width,
-            {blocks, full.threads_per_block, one}};
-  }
-  if (backend.is_host()) {
-    const uint32_t threads =
-        std::clamp(plan.outstanding, 1u, std::max(1u, full.blocks * full.threads_per_block));
-    return {threads, threads, 1, {threads, 1}};
-  }
-  const bool by_warp = plan.scope == work::ReadScope::kWarp;
-  const uint32_t lanes = by_warp ? width : std::min(plan.outstanding, width);
-  const uint32_t warps =
-      by_warp ? plan.outstanding : static_cast<uint32_t>(simt::divide_up(plan.outstanding, width));
-  // Few warps are spread over the processors.
-  const uint32_t per_block = warps <= 512 ? 1 : 4;
-  return {by_warp ? warps : warps * lanes,
-          warps,
-          lanes,
-          {static_cast<uint32_t>(simt::divide_up(warps, per_block)), per_block * width}};
+  const bool one = plan.scope == work::ReadScope::kGrid;
+  const uint32_t blocks = one ? full.blocks : std::clamp(plan.outstanding, 1u, full.blocks);
+  return {one ? 1 : blocks,
+          blocks * full.threads_per_block / width,
+          width,
+          {blocks, full.threads_per_block, one}};
 }
 
 Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const ReadPlan& plan,
-                                   const Readers& readers, uint32_t operations_each,
+                                   const Actors& readers, uint32_t operations_each,
                                    uint8_t* buffers, work::BenchParams params) {
   SharedArray<work::BenchParams> shared(volume.backend().shared_memory(), 1);
   params.fs = volume.filesystem();
@@ -103,7 +66,7 @@ Expected<ReadMeasurement> measure(VolumeState& volume, work::Body body, const Re
   if (params.span_bytes < plan.block_bytes) {
     return bad_argument("the range is smaller than one block");
   }
-  const Readers readers = plan_readers(volume.backend(), plan);
+  const Actors readers = plan_readers(volume.backend(), plan);
   const uint64_t round_bytes = uint64_t{readers.count} * plan.block_bytes;
   params.rounds = static_cast<uint32_t>(std::max<uint64_t>(plan.buffer_bytes / round_bytes, 1));
   const BackendArray buffers(volume.backend().memory(), round_bytes * params.rounds);

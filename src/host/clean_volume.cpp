@@ -6,6 +6,22 @@
 
 namespace gofs::host {
 
+CleaningReport VolumeState::cleaning_totals() const {
+  CleaningReport report;
+  if (options_.read_only) return report;
+  const f2fs::CleaningCounts& counts = writer_->writer()->cleaning.counts;
+  const auto read = [this](const uint64_t& word) {
+    return backend_->is_host() ? simt::load_relaxed(word) : backend_->memory().read_object(&word);
+  };
+  report.segments = read(counts.segments);
+  report.data_blocks = read(counts.data_blocks);
+  report.directory_blocks = read(counts.directory_blocks);
+  report.node_blocks = read(counts.node_blocks);
+  report.left_blocks = read(counts.left_blocks);
+  report.free_segments = free_segments();
+  return report;
+}
+
 Expected<CleaningReport> VolumeState::collect_garbage(const CleaningOptions& options) {
   if (options_.read_only) return explain(-EROFS, spec_.text);
   constexpr uint32_t kSegmentsARound = 64;  // emptied between two checkpoints

@@ -13,6 +13,8 @@
 #include "ssd/media_host.h"
 #include "work/batch.h"
 #include "work/bench.h"
+#include "work/bench_names.h"
+#include "work/bench_pauses.h"
 #include "work/call.h"
 #include "work/clean.h"
 #include "work/hash.h"
@@ -42,6 +44,14 @@ void run_body(const simt::Warp& warp, uint32_t index, uint32_t count, work::Body
       return file_read_body(warp, index, count, *static_cast<BenchParams*>(params));
     case Body::kWideRead:
       return wide_read_body(warp, index, count, *static_cast<BenchParams*>(params));
+    case Body::kRawWrite:
+      return raw_write_body(warp, index, count, *static_cast<WriteParams*>(params));
+    case Body::kFileWrite:
+      return file_write_body(warp, index, count, *static_cast<WriteParams*>(params));
+    case Body::kWriteAndSync:
+      return write_and_sync_body(warp, index, count, *static_cast<WriteAndSyncParams*>(params));
+    case Body::kNames:
+      return names_body(warp, index, count, *static_cast<NamesParams*>(params));
     case Body::kBatch:
       return batch_body(warp, index, count, *static_cast<BatchParams*>(params));
     case Body::kInodes:

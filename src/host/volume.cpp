@@ -408,6 +408,8 @@ Expected<void> Volume::fremovexattr(int fd, const std::string& name) {
                 nullptr);
 }
 
+CleaningReport Volume::cleaning_totals() const { return state_->cleaning_totals(); }
+
 Expected<CleaningReport> Volume::collect_garbage(const CleaningOptions& options) {
   return state_->collect_garbage(options);
 }

@@ -346,6 +346,10 @@ uint64_t VolumeState::commands_issued() const {
   return commands;
 }
 
+ssd::VirtualSsdCounters VolumeState::ssd_counters() const {
+  return ssd::read_counters(backend_->memory(), ssd_->ref());
+}
+
 Expected<void> VolumeState::sync_media() {
   const std::string problem = media_->sync();
   return problem.empty() ? Expected<void>() : make_error(EIO, spec_.text, problem);

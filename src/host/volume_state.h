@@ -114,6 +114,8 @@ class VolumeState {
   };
   Answer call(const Request& request);
 
+  /// As Volume::cleaning_totals().
+  CleaningReport cleaning_totals() const;
   /// As Volume::collect_garbage().
   Expected<CleaningReport> collect_garbage(const CleaningOptions& options);
 
@@ -130,6 +132,8 @@ class VolumeState {
   uint32_t free_segments() const;
   /// Commands that the SSD's I/O queues have been given so far.
   uint64_t commands_issued() const;
+  /// What the SSD has counted since it was made. Nobody gives it commands meanwhile.
+  ssd::VirtualSsdCounters ssd_counters() const;
 
   /// An error about `subject` (a path, or what else the message shall begin with), with all that is
   /// known about its cause. `ino` is the inode at fault, if known: of several findings of damage

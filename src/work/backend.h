@@ -24,6 +24,10 @@ enum class Body : uint32_t {
   kRawRead,       // bench.h     commands, no file system
   kFileRead,      // bench.h     the same through the file API
   kWideRead,      // bench.h     by blocks and grids
+  kRawWrite,      // bench_writes.h
+  kFileWrite,     // bench_writes.h
+  kWriteAndSync,  // bench_pauses.h
+  kNames,         // bench_names.h
   kBatch,         // batch.h
   kInodes,        // inodes.h    an inode a lane
   kClean,         // clean.h

@@ -88,7 +88,14 @@ GOFS_HD inline void batch_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
     simt::AtomicRef<uint64_t>(params.first_ns)
         .fetch_min(simt::now_ns(), simt::memory_order_relaxed);
   }
-  if (params.step == BatchStep::kCreate) return create_step(warp, warp_index, warp_count, params);
+  if (params.step == BatchStep::kCreate) {
+    create_step(warp, warp_index, warp_count, params);
+    if (leader) {
+      simt::AtomicRef<uint64_t>(params.last_ns)
+          .fetch_max(simt::now_ns(), simt::memory_order_relaxed);
+    }
+    return;
+  }
   if (params.step == BatchStep::kBegin) {
     if (warp_index != 0) return;
     const int bd = vfs::begin_batch(warp, fs, table, params.path, params.count);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Measurements of making and removing names: one by one by many warps, each in a directory of its
+// own, and many files as a batch. All answers are checked, and of what was made a part is looked
+// at.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "gofs/expected.hpp"
+#include "host/bench_actors.h"
+#include "host/volume_state.h"
+#include "work/bench_names.h"
+
+namespace gofs::host {
+
+struct NamesMeasurement {
+  uint32_t warps = 0;  // what the backend could give
+  uint64_t names = 0;
+  double make_seconds = 0;
+  double remove_seconds = 0;  // 0: they were not removed
+
+  double made_per_second() const { return rate(make_seconds); }
+  double removed_per_second() const { return rate(remove_seconds); }
+
+ private:
+  double rate(double seconds) const {
+    return seconds > 0 ? static_cast<double>(names) / seconds : 0;
+  }
+};
+
+/// Files and directories made one by one.
+class NamesBench {
+ public:
+  /// For up to `warps_max` warps, and files of up to `file_bytes_max` bytes.
+  NamesBench(VolumeState& volume, uint32_t warps_max, uint32_t file_bytes_max);
+
+  /// Each warp makes its home, a directory in the root. First of all, and once.
+  Expected<NamesMeasurement> make_homes();
+  /// Each of `warps` warps makes names for `seconds`, at most `names_max` in all (but one each),
+  /// then removes them. `file_bytes`: what each file holds, whole blocks.
+  Expected<NamesMeasurement> make_and_remove(work::NameKind kind, uint32_t warps,
+                                             uint32_t file_bytes, double seconds,
+                                             uint64_t names_max);
+
+ private:
+  Expected<double> step(work::NameStep step, const Actors& actors, work::NamesParams params,
+                        uint64_t& names);
+  work::NamesParams params_of(work::NameKind kind, uint32_t file_bytes);
+
+  VolumeState& volume_;
+  const Actors all_;
+  const uint32_t file_bytes_max_;
+  const BackendArray paths_;
+  const BackendArray buffers_;
+  const BackendArray done_;
+  uint64_t runs_ = 0;
+};
+
+struct BatchCreation {
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  double seconds = 0;
+};
+
+/// Makes `files` files of `file_bytes` bytes (whole blocks, or 0) in the new directory `directory`,
+/// as one batch. Their contents are in memory of the backend before. Some are read back.
+Expected<BatchCreation> measure_batch_creation(VolumeState& volume, const std::string& directory,
+                                               uint32_t files, uint32_t file_bytes);
+
+}  // namespace gofs::host
