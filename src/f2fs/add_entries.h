@@ -20,6 +20,7 @@ struct DirectoryGrowth {
   uint32_t lock;    // of who makes blocks of the directory, or changes entries in its inode
   uint32_t depth;   // hash levels that hold entries; 0 while they are in the inode
   uint32_t spread;  // levels over which the new entries are spread
+  uint64_t noted;   // time that the directory's inode has, nanoseconds since 1970
 };
 
 /// How entries are added.
@@ -61,7 +62,7 @@ GOFS_HD inline uint32_t pages_to_add_entry(const Inode& directory) {
 /// The growth of a directory that was loaded by who has it, and that gets `count` entries.
 GOFS_HD inline DirectoryGrowth growth_of(const Inode& directory, uint32_t count) {
   return {0, directory.has_inline_dentries() ? 0 : simt::max(directory.dir_depth, 1u),
-          levels_to_spread(directory, count)};
+          levels_to_spread(directory, count), 0};
 }
 
 /// Learns how far others have grown the directory. Blocks that they may have made count as being
@@ -84,11 +85,22 @@ GOFS_NOINLINE GOFS_HD inline int catch_up(simt::AnyWarp auto warp, Volume& volum
   return 0;
 }
 
-/// Has the growth of a directory for the warp. Collective, uniform. 0 or -EBUSY.
-GOFS_HD inline int lock_growth(simt::AnyWarp auto warp, DirectoryGrowth* growth) {
+/// Has the growth of a directory for the warp, unless `is_needless()`, which is asked collectively
+/// and answers uniformly. Collective, uniform. 0, -EAGAIN (it is needless), or -EBUSY.
+template <typename IsNeedless>
+GOFS_HD int lock_growth(simt::AnyWarp auto warp, DirectoryGrowth* growth, IsNeedless is_needless) {
   if (growth == nullptr) return 0;
   const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
-  return simt::wait_for_lock(warp, growth->lock, deadline) ? 0 : -EBUSY;
+  simt::Backoff backoff;
+  while (!is_needless()) {
+    if (simt::try_lock_for_warp(warp, growth->lock)) return 0;
+    if (warp.any(deadline.passed())) return -EBUSY;
+    backoff.pause();
+  }
+  return -EAGAIN;
+}
+GOFS_HD inline int lock_growth(simt::AnyWarp auto warp, DirectoryGrowth* growth) {
+  return lock_growth(warp, growth, [] { return false; });
 }
 GOFS_HD inline void unlock_growth(simt::AnyWarp auto warp, DirectoryGrowth* growth) {
   if (growth != nullptr) simt::release_lock(warp, growth->lock);
@@ -141,12 +153,29 @@ GOFS_HD inline uint32_t levels_of(simt::AnyWarp auto warp, uint32_t lanes,
   return levels;
 }
 
+/// Whether another warp that adds entries has set, or is setting, the directory's times to those of
+/// `how`; if not, the caller is to. Collective, uniform.
+GOFS_HD inline bool is_noted(simt::AnyWarp auto warp, const Adding& how) {
+  if (how.growth == nullptr) return false;
+  constexpr uint64_t kSecondNs = 1'000'000'000;
+  const uint64_t now = static_cast<uint64_t>(how.now.seconds) * kSecondNs + how.now.nanoseconds;
+  uint64_t before = 0;
+  if (warp.thread_rank() == 0) {
+    before = simt::load_relaxed(how.growth->noted);
+    if (before < now) {
+      before =
+          simt::AtomicRef<uint64_t>(how.growth->noted).fetch_max(now, simt::memory_order_relaxed);
+    }
+  }
+  return warp.shfl(before, 0) >= now;
+}
+
 /// Sets the directory's times, and its depth where entries go to a level behind it, of the first
 /// `depth` ones. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int note_adding(simt::AnyWarp auto warp, Volume& volume,
                                              Inode& directory, uint32_t depth, Adding& how) {
   const bool deeper = depth > directory.dir_depth;
-  if (how.noted && !deeper) return 0;
+  if ((how.noted || is_noted(warp, how)) && !deeper) return 0;
   depth = simt::max(depth, directory.dir_depth);
   const int error = change_inode(warp, volume, directory.ino, [&](format::Inode& inode) {
     if (inode.i_current_depth < depth) inode.i_current_depth = depth;
@@ -289,11 +318,13 @@ GOFS_NOINLINE GOFS_HD inline int add_to_new_blocks(simt::AnyWarp auto warp, Volu
                                                    const Adding& how) {
   const uint32_t rank = warp.thread_rank();
   const bool wanted = (lanes >> rank & 1u) != 0;
-  // Others have made them all by now: nothing is to be waited for.
-  const bool there =
-      wanted && find_frame(volume.cache, directory_key(directory.ino, room.index)) != kNoFrame;
-  if (warp.all(there == wanted)) return wanted ? -EAGAIN : 0;
-  int error = lock_growth(warp, how.growth);
+  // Where others have made them all meanwhile, nothing is to be waited for.
+  const auto all_there = [&] {
+    const bool there =
+        wanted && find_frame(volume.cache, directory_key(directory.ino, room.index)) != kNoFrame;
+    return warp.all(there == wanted);
+  };
+  int error = lock_growth(warp, how.growth, all_there);
   if (error < 0) return wanted ? error : 0;
   error = catch_up(warp, volume, directory, how.growth);
   const uint64_t key = wanted ? directory_key(directory.ino, room.index) : uint64_t{rank};

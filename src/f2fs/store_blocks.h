@@ -162,12 +162,12 @@ GOFS_HD int enter_addresses(simt::AnyWarp auto warp, Volume& volume, uint32_t la
   return error;
 }
 
-/// Writes the new blocks, which were taken, and enters them. Collective, uniform answer; where it
-/// is an error, nobody refers to them.
+/// Writes the new blocks, which were taken, and enters them; where `update` is null, the inode says
+/// what it should. Collective, uniform answer; where it is an error, nobody refers to them.
 GOFS_HD inline int fill_new_blocks(simt::AnyWarp auto warp, Volume& volume, const PagePool& pool,
                                    uint32_t lanes, Inode& inode, const WritePiece& piece,
                                    const AddressPlace& place, uint32_t block,
-                                   const InodeUpdate& update) {
+                                   const InodeUpdate* update) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   const uint64_t index = piece.offset >> kBlockShift;
   // What lies behind the end of a file is not part of it.
@@ -180,8 +180,9 @@ GOFS_HD inline int fill_new_blocks(simt::AnyWarp auto warp, Volume& volume, cons
   const int written = write_new_blocks(warp, volume, pool, lanes, where, piece);
   const int error = simt::first_error(warp, mine ? written : 0);
   if (error < 0) return error;
-  return enter_addresses(warp, volume, lanes, inode, index, place, block,
-                         [&] { return update_inode(warp, volume, inode, update); });
+  return enter_addresses(warp, volume, lanes, inode, index, place, block, [&] {
+    return update == nullptr ? 0 : update_inode(warp, volume, inode, *update);
+  });
 }
 
 }  // namespace detail
@@ -201,7 +202,8 @@ GOFS_NOINLINE GOFS_HD inline int store_pieces(simt::AnyWarp auto warp, Volume& v
                                               InodeUpdate update) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   const bool leader = warp.thread_rank() == 0;
-  int error = keep_inode(warp, volume, inode.ino);
+  const int noted = is_up_to_date(warp, volume, inode, update);
+  int error = noted == 0 ? keep_inode(warp, volume, inode.ino) : simt::min(noted, 0);
   if (error < 0) return error;
   AddressPlace place{};
   const int grown =
@@ -214,6 +216,8 @@ GOFS_NOINLINE GOFS_HD inline int store_pieces(simt::AnyWarp auto warp, Volume& v
   if (error < 0) return error;
 
   const uint32_t holes = simt::popcount(warp.ballot(mine && place.address == format::kNullAddr));
+  if (holes != 0 && noted != 0) error = keep_inode(warp, volume, inode.ino);
+  if (error < 0) return error;
   if (holes != 0 && !warp.any(leader && detail::count_blocks(volume, holes))) return -ENOSPC;
   update.blocks += holes;
   format::SummaryEntry summary{};
@@ -223,7 +227,8 @@ GOFS_NOINLINE GOFS_HD inline int store_pieces(simt::AnyWarp auto warp, Volume& v
   uint32_t block = 0;
   error = allocate_blocks(warp, volume, writer, lanes, log_of_data(inode), summary, block);
   if (error == 0) {
-    error = detail::fill_new_blocks(warp, volume, pool, lanes, inode, piece, place, block, update);
+    error = detail::fill_new_blocks(warp, volume, pool, lanes, inode, piece, place, block,
+                                    noted != 0 && holes == 0 ? nullptr : &update);
     if (error < 0) free_blocks(warp, volume, writer, lanes, block);
   }
   if (error < 0) {

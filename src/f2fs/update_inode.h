@@ -39,6 +39,25 @@ GOFS_HD inline void refresh_inode(const format::Inode& raw, Inode& inode) {
 
 }  // namespace detail
 
+/// Whether the inode says already what `update` would make it say: of many that write to one file,
+/// only the first in each moment has something to change there, and the others just look.
+/// Collective, uniform, inside the gate. 1, 0, or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int is_up_to_date(simt::AnyWarp auto warp, Volume& volume,
+                                               const Inode& inode, const InodeUpdate& update) {
+  if (update.blocks != 0) return 0;
+  bool same = false;
+  const int error =
+      with_nodes(warp, volume, 1u, inode.ino, inode.ino, [&](const format::NodeBlock& node) {
+        const format::Inode& raw = node.inode;
+        const uint64_t size = raw.i_size;
+        same = size >= update.size_least && size <= update.size_most && raw.i_ext.len == 0 &&
+               raw.i_mtime == update.now.seconds && raw.i_mtime_nsec == update.now.nanoseconds &&
+               raw.i_ctime == update.now.seconds && raw.i_ctime_nsec == update.now.nanoseconds;
+      });
+  const int failed = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+  return failed < 0 ? failed : static_cast<int>(warp.shfl(same ? 1u : 0u, 0));
+}
+
 /// Changes the page of `inode` and `inode` itself, which is one object for all lanes.
 /// `also(format::Inode&)` may change more. Collective, uniform, inside the gate; `also` is called
 /// by one lane. 0 or a negative errno.

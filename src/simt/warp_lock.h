@@ -9,17 +9,22 @@
 
 namespace gofs::simt {
 
+/// Takes `word` for the warp if it is free. Collective, uniform.
+GOFS_HD inline bool try_lock_for_warp(AnyWarp auto warp, uint32_t& word) {
+  uint32_t taken = 0;
+  if (warp.thread_rank() == 0) taken = try_lock(word) ? 1 : 0;
+  taken = warp.shfl(taken, 0);
+  warp.sync();
+  return taken != 0;
+}
+
 /// Takes `word` for the warp. Collective, uniform. False: others had it until `deadline`.
 GOFS_HD inline bool wait_for_lock(AnyWarp auto warp, uint32_t& word, const Deadline& deadline) {
   Backoff backoff;
-  for (;;) {
-    uint32_t taken = 0;
-    if (warp.thread_rank() == 0) taken = try_lock(word) ? 1 : 0;
-    if (warp.shfl(taken, 0) != 0) break;
+  while (!try_lock_for_warp(warp, word)) {
     if (warp.any(deadline.passed())) return false;
     backoff.pause();
   }
-  warp.sync();
   return true;
 }
 
