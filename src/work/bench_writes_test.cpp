@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The writes that the benchmark measures: each lands where it should, and one that did not is found
+// out.
+#include "work/bench_writes.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "vfs/changes_for_test.hpp"
+#include "work/bench_pauses.h"
+
+namespace gofs::work {
+namespace {
+
+constexpr uint32_t kWriters = 2;  // warps
+constexpr uint32_t kTurns = 5;    // writes of each lane or warp
+constexpr uint64_t kFileBlocks = 32;
+constexpr uint64_t kLongNs = 60'000'000'000;
+
+class WriteBodiesTest : public vfs::ChangesTest {
+ protected:
+  WriteBodiesTest() : ChangesTest([](image::ImageBuilder&) {}) {}
+
+  /// Files of their own for the warps, or one.
+  void open_files(uint32_t count, uint32_t flags) {
+    descriptors_.clear();
+    for (uint32_t i = 0; i < count; ++i) {
+      const std::string path = "/file" + std::to_string(i);
+      const int fd = open_file(path, vfs::kOpenReadWrite | vfs::kOpenCreate | flags);
+      ASSERT_GE(fd, 0);
+      descriptors_.push_back(fd);
+      if ((flags & vfs::kOpenAppend) != 0) continue;
+      const std::string zeros(kFileBlocks * kBlockBytes, '\0');
+      ASSERT_EQ(pwrite_file(fd, zeros, 0), static_cast<int64_t>(zeros.size()));
+    }
+  }
+  void close_files() {
+    for (const int fd : descriptors_) EXPECT_EQ(close_file(fd), 0);
+  }
+
+  WriteParams params_of(WritePattern pattern, WriteScope scope) {
+    WriteParams params{};
+    params.fs = &fs();
+    params.pattern = pattern;
+    params.scope = scope;
+    params.warps = kWriters;
+    params.lanes_per_warp = scope == WriteScope::kWarp ? 1 : width();
+    params.operations = kTurns;
+    params.time_ns = kLongNs;
+    params.block_bytes = kBlockBytes;
+    params.span_bytes = kFileBlocks * kBlockBytes;
+    params.descriptors = descriptors_.data();
+    params.files = static_cast<uint32_t>(descriptors_.size());
+    params.run = ++run_;
+    const uint64_t actors = detail::actor_count(params);
+    buffers_.assign(actors * kBlockBytes / sizeof(uint64_t), 0);
+    done_.assign(actors, 0);
+    params.buffers = reinterpret_cast<uint8_t*>(buffers_.data());
+    params.done = done_.data();
+    params.first_ns = ~uint64_t{0};
+    return params;
+  }
+  template <typename Body>
+  static void run(WriteParams& params, uint32_t width, Body body) {
+    testing::run_crowd({kWriters, width}, [&](const simt::Warp& warp, uint32_t index) {
+      body(warp, index, kWriters, params);
+    });
+  }
+  void run_files(WriteParams& params) {
+    run(params, width(),
+        [](const simt::Warp& warp, uint32_t index, uint32_t count, WriteParams& shared) {
+          file_write_body(warp, index, count, shared);
+        });
+  }
+  /// Blocks that are not what they should be.
+  uint64_t wrong_after(WriteParams params) {
+    params.step = WriteStep::kCheck;
+    run_files(params);
+    EXPECT_EQ(params.error, 0);
+    return params.wrong;
+  }
+
+  std::vector<int> descriptors_;
+  std::vector<uint64_t> buffers_;
+  std::vector<uint32_t> done_;
+  uint64_t run_ = 0;
+};
+
+GOFS_AT_BOTH_WIDTHS(WriteBodiesTest);
+
+TEST_P(WriteBodiesTest, every_write_is_where_it_should_be) {
+  for (const uint32_t files : {1u, kWriters}) {
+    open_files(files, 0);
+    for (const WriteScope scope : {WriteScope::kThread, WriteScope::kWarp}) {
+      for (const WritePattern pattern : {WritePattern::kSequential, WritePattern::kRandom}) {
+        WriteParams params = params_of(pattern, scope);
+        run_files(params);
+        EXPECT_EQ(params.error, 0);
+        EXPECT_EQ(params.writes, kTurns * detail::actor_count(params));
+        EXPECT_GT(params.longest_ns, 0u);
+        EXPECT_LT(params.first_ns, params.last_ns);
+        EXPECT_EQ(wrong_after(params), 0u);
+      }
+    }
+    close_files();
+  }
+  mount_again();
+}
+
+TEST_P(WriteBodiesTest, what_another_wrote_over_is_found_out) {
+  open_files(kWriters, 0);
+  WriteParams params = params_of(WritePattern::kSequential, WriteScope::kThread);
+  run_files(params);
+  ASSERT_EQ(wrong_after(params), 0u);
+  const std::string zeros(kFileBlocks * kBlockBytes, '\0');
+  ASSERT_GT(pwrite_file(descriptors_[1], zeros, 0), 0);
+  EXPECT_EQ(wrong_after(params), uint64_t{width()});  // the last write of each lane of one warp
+  // Nor does what an earlier run wrote pass for this one's.
+  WriteParams later = params;
+  later.run = ++run_;
+  EXPECT_EQ(wrong_after(later), uint64_t{kWriters} * width());
+  close_files();
+}
+
+TEST_P(WriteBodiesTest, appended_files_have_all_that_was_appended) {
+  for (const WriteScope scope : {WriteScope::kThread, WriteScope::kWarp}) {
+    open_files(kWriters, vfs::kOpenAppend | vfs::kOpenTruncate);
+    WriteParams params = params_of(WritePattern::kAppend, scope);
+    run_files(params);
+    EXPECT_EQ(params.error, 0);
+    EXPECT_EQ(params.writes, kTurns * detail::actor_count(params));
+    EXPECT_EQ(wrong_after(params), 0u);
+    ASSERT_EQ(pwrite_file(descriptors_[0], "x", 0), 1);
+    EXPECT_EQ(wrong_after(params), 1u);  // its size
+    close_files();
+  }
+}
+
+TEST_P(WriteBodiesTest, raw_writes_stay_in_their_range) {
+  constexpr uint64_t kGuard = 0x5555555555555555;
+  const format::Geometry& geometry = fs().volume.geometry;
+  const uint32_t segment = geometry.main_segments - 1;  // in which nothing lies
+  ASSERT_EQ(fs().writer->segments.segments[segment].valid_count, 0u);
+  const uint32_t first = geometry.main_blkaddr + segment * format::kBlocksPerSegment;
+  for (const uint64_t block : {uint64_t{first}, first + kFileBlocks + 1}) {
+    std::memset(image_.block(static_cast<uint32_t>(block)), 0x55, kBlockBytes);
+  }
+  WriteParams params = params_of(WritePattern::kRandom, WriteScope::kThread);
+  params.files = 0;
+  params.start_byte = (uint64_t{first} + 1) * kBlockBytes;
+  const auto run_raw = [](const simt::Warp& warp, uint32_t index, uint32_t count,
+                          WriteParams& shared) { raw_write_body(warp, index, count, shared); };
+  run(params, width(), run_raw);
+  EXPECT_EQ(params.error, 0);
+  EXPECT_EQ(params.writes, kTurns * detail::actor_count(params));
+  WriteParams check = params;
+  check.step = WriteStep::kCheck;
+  run(check, width(), run_raw);
+  EXPECT_EQ(check.error, 0);
+  EXPECT_EQ(check.wrong, 0u);
+  EXPECT_EQ(format::load_u64(image_.block(first) + kBlockBytes - 8), kGuard);
+  EXPECT_EQ(format::load_u64(image_.block(first + 1 + kFileBlocks)), kGuard);
+  for (uint32_t i = 0; i < kFileBlocks; ++i) {
+    std::memset(image_.block(first + 1 + i), 0, kBlockBytes);
+  }
+  run(check, width(), run_raw);
+  EXPECT_EQ(check.wrong, detail::actor_count(params));
+}
+
+TEST_P(WriteBodiesTest, checkpoints_are_made_beside_writers) {
+  open_files(kWriters, 0);
+  uint32_t stop = 0;
+  WriteAndSyncParams params{};
+  params.writes = params_of(WritePattern::kRandom, WriteScope::kWarp);
+  params.writes.operations = UINT32_MAX;  // until they are told
+  params.writes.stop = &stop;
+  params.syncs = 3;
+  params.gap_ns = 2'000'000;
+  const uint64_t version = fs().volume.checkpoint_version;
+  testing::run_crowd({kWriters + 1, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    write_and_sync_body(warp, index, kWriters + 1, params);
+  });
+  EXPECT_EQ(params.error, 0);
+  EXPECT_EQ(params.writes.error, 0);
+  EXPECT_EQ(params.syncs_done, 3u);
+  EXPECT_GE(fs().volume.checkpoint_version, version + 3);
+  EXPECT_GT(params.dirty_pages, 0u);
+  EXPECT_GE(params.sync_ns, params.sync_longest_ns);
+  EXPECT_GE(params.writes.writes, uint64_t{kWriters});
+  params.writes.stop = nullptr;
+  EXPECT_EQ(wrong_after(params.writes), 0u);
+  close_files();
+  mount_again();
+}
+
+}  // namespace
+}  // namespace gofs::work
