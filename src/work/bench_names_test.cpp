@@ -29,8 +29,9 @@ class NamesBodyTest : public vfs::ChangesTest {
     EXPECT_EQ(step(NameKind::kHome, NameStep::kMake, 1).error, 0);
   }
 
-  NamesParams step(NameKind kind, NameStep step, uint32_t each = kEach) {
-    NamesParams params{};
+  NamesResults step(NameKind kind, NameStep step, uint32_t each = kEach) {
+    NamesJob job{};
+    NamesParams& params = job.params;
     params.fs = &fs();
     params.step = step;
     params.kind = kind;
@@ -42,16 +43,15 @@ class NamesBodyTest : public vfs::ChangesTest {
     params.paths = paths_.data();
     params.buffers = reinterpret_cast<uint8_t*>(buffers_.data());
     params.done = done_.data();
-    params.first_ns = ~uint64_t{0};
     testing::run_crowd({kMakers, width()}, [&](const simt::Warp& warp, uint32_t index) {
-      names_body(warp, index, kMakers, params);
+      names_body(warp, index, kMakers, job);
     });
-    return params;
+    return job.results;
   }
-  void expect_good(const NamesParams& params, uint64_t names) {
-    EXPECT_EQ(params.error, 0);
-    EXPECT_EQ(params.wrong, 0u);
-    EXPECT_EQ(params.names, names);
+  void expect_good(const NamesResults& results, uint64_t names) {
+    EXPECT_EQ(results.error, 0);
+    EXPECT_EQ(results.wrong, 0u);
+    EXPECT_EQ(results.names, names);
   }
 
   std::vector<char> paths_;

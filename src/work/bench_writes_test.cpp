@@ -60,27 +60,40 @@ class WriteBodiesTest : public vfs::ChangesTest {
     done_.assign(actors, 0);
     params.buffers = reinterpret_cast<uint8_t*>(buffers_.data());
     params.done = done_.data();
-    params.first_ns = ~uint64_t{0};
     return params;
   }
   template <typename Body>
-  static void run(WriteParams& params, uint32_t width, Body body) {
-    testing::run_crowd({kWriters, width}, [&](const simt::Warp& warp, uint32_t index) {
-      body(warp, index, kWriters, params);
+  WriteResults run(const WriteParams& params, Body body) const {
+    WriteJob job{params, {}};
+    testing::run_crowd({kWriters, width()}, [&](const simt::Warp& warp, uint32_t index) {
+      body(warp, index, kWriters, job);
+    });
+    return job.results;
+  }
+  WriteResults run_files(const WriteParams& params) const {
+    return run(params, [](const simt::Warp& warp, uint32_t index, uint32_t count, WriteJob& job) {
+      file_write_body(warp, index, count, job);
     });
   }
-  void run_files(WriteParams& params) {
-    run(params, width(),
-        [](const simt::Warp& warp, uint32_t index, uint32_t count, WriteParams& shared) {
-          file_write_body(warp, index, count, shared);
-        });
+  WriteResults run_raw(const WriteParams& params) const {
+    return run(params, [](const simt::Warp& warp, uint32_t index, uint32_t count, WriteJob& job) {
+      raw_write_body(warp, index, count, job);
+    });
+  }
+  /// Writes, all of which succeed.
+  void write_files(const WriteParams& params) const {
+    const WriteResults results = run_files(params);
+    EXPECT_EQ(results.error, 0);
+    EXPECT_EQ(results.writes, kTurns * detail::actor_count(params));
+    EXPECT_GT(results.longest_ns, 0u);
+    EXPECT_LT(results.first_ns, results.last_ns);
   }
   /// Blocks that are not what they should be.
-  uint64_t wrong_after(WriteParams params) {
+  uint64_t wrong_after(WriteParams params) const {
     params.step = WriteStep::kCheck;
-    run_files(params);
-    EXPECT_EQ(params.error, 0);
-    return params.wrong;
+    const WriteResults results = run_files(params);
+    EXPECT_EQ(results.error, 0);
+    return results.wrong;
   }
 
   std::vector<int> descriptors_;
@@ -96,12 +109,8 @@ TEST_P(WriteBodiesTest, every_write_is_where_it_should_be) {
     open_files(files, 0);
     for (const WriteScope scope : {WriteScope::kThread, WriteScope::kWarp}) {
       for (const WritePattern pattern : {WritePattern::kSequential, WritePattern::kRandom}) {
-        WriteParams params = params_of(pattern, scope);
-        run_files(params);
-        EXPECT_EQ(params.error, 0);
-        EXPECT_EQ(params.writes, kTurns * detail::actor_count(params));
-        EXPECT_GT(params.longest_ns, 0u);
-        EXPECT_LT(params.first_ns, params.last_ns);
+        const WriteParams params = params_of(pattern, scope);
+        write_files(params);
         EXPECT_EQ(wrong_after(params), 0u);
       }
     }
@@ -112,8 +121,8 @@ TEST_P(WriteBodiesTest, every_write_is_where_it_should_be) {
 
 TEST_P(WriteBodiesTest, what_another_wrote_over_is_found_out) {
   open_files(kWriters, 0);
-  WriteParams params = params_of(WritePattern::kSequential, WriteScope::kThread);
-  run_files(params);
+  const WriteParams params = params_of(WritePattern::kSequential, WriteScope::kThread);
+  write_files(params);
   ASSERT_EQ(wrong_after(params), 0u);
   const std::string zeros(kFileBlocks * kBlockBytes, '\0');
   ASSERT_GT(pwrite_file(descriptors_[1], zeros, 0), 0);
@@ -128,10 +137,8 @@ TEST_P(WriteBodiesTest, what_another_wrote_over_is_found_out) {
 TEST_P(WriteBodiesTest, appended_files_have_all_that_was_appended) {
   for (const WriteScope scope : {WriteScope::kThread, WriteScope::kWarp}) {
     open_files(kWriters, vfs::kOpenAppend | vfs::kOpenTruncate);
-    WriteParams params = params_of(WritePattern::kAppend, scope);
-    run_files(params);
-    EXPECT_EQ(params.error, 0);
-    EXPECT_EQ(params.writes, kTurns * detail::actor_count(params));
+    const WriteParams params = params_of(WritePattern::kAppend, scope);
+    write_files(params);
     EXPECT_EQ(wrong_after(params), 0u);
     ASSERT_EQ(pwrite_file(descriptors_[0], "x", 0), 1);
     EXPECT_EQ(wrong_after(params), 1u);  // its size
@@ -151,32 +158,29 @@ TEST_P(WriteBodiesTest, raw_writes_stay_in_their_range) {
   WriteParams params = params_of(WritePattern::kRandom, WriteScope::kThread);
   params.files = 0;
   params.start_byte = (uint64_t{first} + 1) * kBlockBytes;
-  const auto run_raw = [](const simt::Warp& warp, uint32_t index, uint32_t count,
-                          WriteParams& shared) { raw_write_body(warp, index, count, shared); };
-  run(params, width(), run_raw);
-  EXPECT_EQ(params.error, 0);
-  EXPECT_EQ(params.writes, kTurns * detail::actor_count(params));
-  WriteParams check = params;
-  check.step = WriteStep::kCheck;
-  run(check, width(), run_raw);
-  EXPECT_EQ(check.error, 0);
-  EXPECT_EQ(check.wrong, 0u);
+  const WriteResults written = run_raw(params);
+  EXPECT_EQ(written.error, 0);
+  EXPECT_EQ(written.writes, kTurns * detail::actor_count(params));
+  params.step = WriteStep::kCheck;
+  const WriteResults checked = run_raw(params);
+  EXPECT_EQ(checked.error, 0);
+  EXPECT_EQ(checked.wrong, 0u);
   EXPECT_EQ(format::load_u64(image_.block(first) + kBlockBytes - 8), kGuard);
   EXPECT_EQ(format::load_u64(image_.block(first + 1 + kFileBlocks)), kGuard);
   for (uint32_t i = 0; i < kFileBlocks; ++i) {
     std::memset(image_.block(first + 1 + i), 0, kBlockBytes);
   }
-  run(check, width(), run_raw);
-  EXPECT_EQ(check.wrong, detail::actor_count(params));
+  EXPECT_EQ(run_raw(params).wrong, detail::actor_count(params));
 }
 
 TEST_P(WriteBodiesTest, checkpoints_are_made_beside_writers) {
   open_files(kWriters, 0);
   uint32_t stop = 0;
   WriteAndSyncParams params{};
-  params.writes = params_of(WritePattern::kRandom, WriteScope::kWarp);
-  params.writes.operations = UINT32_MAX;  // until they are told
-  params.writes.stop = &stop;
+  WriteParams& writes = params.writes.params;
+  writes = params_of(WritePattern::kRandom, WriteScope::kWarp);
+  writes.operations = UINT32_MAX;  // until they are told
+  writes.stop = &stop;
   params.syncs = 3;
   params.gap_ns = 2'000'000;
   const uint64_t version = fs().volume.checkpoint_version;
@@ -184,14 +188,14 @@ TEST_P(WriteBodiesTest, checkpoints_are_made_beside_writers) {
     write_and_sync_body(warp, index, kWriters + 1, params);
   });
   EXPECT_EQ(params.error, 0);
-  EXPECT_EQ(params.writes.error, 0);
+  EXPECT_EQ(params.writes.results.error, 0);
   EXPECT_EQ(params.syncs_done, 3u);
   EXPECT_GE(fs().volume.checkpoint_version, version + 3);
   EXPECT_GT(params.dirty_pages, 0u);
   EXPECT_GE(params.sync_ns, params.sync_longest_ns);
-  EXPECT_GE(params.writes.writes, uint64_t{kWriters});
-  params.writes.stop = nullptr;
-  EXPECT_EQ(wrong_after(params.writes), 0u);
+  EXPECT_GE(params.writes.results.writes, uint64_t{kWriters});
+  writes.stop = nullptr;
+  EXPECT_EQ(wrong_after(writes), 0u);
   close_files();
   mount_again();
 }
