@@ -17,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kFilesMax = 64;  // each has a warp that writes
-constexpr double kSecondsMax = 4;   // then it ends, however little was written
+constexpr double kSecondsMax = 3;   // then it ends, however little was written
 constexpr uint32_t kTimesOverwritten = 2;
 constexpr uint32_t kPortions = 16;
 

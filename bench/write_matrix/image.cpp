@@ -32,6 +32,7 @@ std::unique_ptr<host::VolumeState> mount_image(const Options& options, const std
   mount.read_only = false;
   mount.queues = 64;
   mount.queue_depth = 1024;
+  mount.lock_timeout_ns = 10'000'000'000;  // so that what hangs does not take all the time
   const std::string spec = fmt::format("{}?model={}&cache={}", path, model, cache_bytes);
   auto volume = host::VolumeState::mount(spec, mount, host::MountKind::kVolume);
   if (!volume) throw std::runtime_error(volume.error().message);

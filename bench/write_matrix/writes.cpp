@@ -148,12 +148,13 @@ class Writes {
     plan.scope = scope;
     plan.outstanding = outstanding;
     plan.seconds = bench_.options.seconds;
-    WritePlan file_plan = plan;
-    file_plan.bytes_max = kBytesMax;
-    const auto raw = take("raw " + what, host::measure_raw_writes(volume_, plan, raw_start_,
+    WritePlan raw_plan = plan;
+    raw_plan.seconds /= 2;  // it varies less
+    plan.bytes_max = kBytesMax;
+    const auto raw = take("raw " + what, host::measure_raw_writes(volume_, raw_plan, raw_start_,
                                                                   bench_.options.span_bytes));
     if (pattern == WritePattern::kAppend && !take(what, files.resize(0))) return;
-    const auto file = take(what, host::measure_file_writes(volume_, file_plan, files));
+    const auto file = take(what, host::measure_file_writes(volume_, plan, files));
     make_room();
     if (!raw || !file) return;
     const double ratio = file->writes_per_second() / raw->writes_per_second();

@@ -13,13 +13,13 @@ cudaError_t launch_write_bench(work::Body body, const work::Grid& grid, void* pa
   using namespace work;
   switch (body) {
     case Body::kRawWrite:
-      return launch_body<WriteParams, raw_write_body>(grid, params, stream);
+      return launch_body<WriteJob, raw_write_body>(grid, params, stream);
     case Body::kFileWrite:
-      return launch_body<WriteParams, file_write_body>(grid, params, stream);
+      return launch_body<WriteJob, file_write_body>(grid, params, stream);
     case Body::kWriteAndSync:
       return launch_body<WriteAndSyncParams, write_and_sync_body>(grid, params, stream);
     case Body::kNames:
-      return launch_body<NamesParams, names_body>(grid, params, stream);
+      return launch_body<NamesJob, names_body>(grid, params, stream);
     default:
       return cudaErrorInvalidValue;
   }

@@ -45,13 +45,12 @@ work::NamesParams NamesBench::params_of(work::NameKind kind, uint32_t file_bytes
 /// Seconds; `names` becomes how many were made or removed.
 Expected<double> NamesBench::step(work::NameStep step, const Actors& actors,
                                   work::NamesParams params, uint64_t& names) {
-  SharedArray<work::NamesParams> shared(volume_.backend().shared_memory(), 1);
-  work::NamesParams& done = shared[0];
-  done = params;
-  done.step = step;
-  done.warps = actors.warps;
-  done.first_ns = ~uint64_t{0};
-  if (!volume_.run(work::Body::kNames, actors.grid, &done)) {
+  SharedArray<work::NamesJob> shared(volume_.backend().shared_memory(), 1);
+  params.step = step;
+  params.warps = actors.warps;
+  shared[0] = {params, {}};
+  const work::NamesResults& done = shared[0].results;
+  if (!volume_.run(work::Body::kNames, actors.grid, &shared[0])) {
     return volume_.explain(-EIO, kNamesSubject);
   }
   if (done.error != 0) return volume_.explain(done.error, kNamesSubject);

@@ -38,25 +38,19 @@ Actors plan_writers(const work::Backend& backend, const WritePlan& plan) {
   return actors;
 }
 
-void clear_results(work::WriteParams& params) {
-  params.first_ns = ~uint64_t{0};
-  params.last_ns = params.writes = params.longest_ns = params.wrong = 0;
-  params.error = 0;
-}
-
 Error wrong_blocks(uint64_t wrong, uint64_t of) {
   return make_error(EIO, kSubject,
                     fmt::format("{} of {} blocks do not hold what was written", wrong, of));
 }
 
-WriteMeasurement measured(const work::WriteParams& params, uint32_t outstanding) {
+WriteMeasurement measured(const work::WriteJob& job, uint32_t outstanding) {
   WriteMeasurement result;
   result.outstanding = outstanding;
-  result.block_bytes = params.block_bytes;
-  result.writes = params.writes;
-  result.longest_ns = params.longest_ns;
-  if (params.last_ns > params.first_ns) {
-    result.seconds = static_cast<double>(params.last_ns - params.first_ns) * 1e-9;
+  result.block_bytes = job.params.block_bytes;
+  result.writes = job.results.writes;
+  result.longest_ns = job.results.longest_ns;
+  if (job.results.last_ns > job.results.first_ns) {
+    result.seconds = static_cast<double>(job.results.last_ns - job.results.first_ns) * 1e-9;
   }
   return result;
 }
@@ -64,14 +58,13 @@ WriteMeasurement measured(const work::WriteParams& params, uint32_t outstanding)
 /// One launch.
 Expected<WriteMeasurement> run_writes(VolumeState& volume, work::Body body, const Actors& actors,
                                       const work::WriteParams& params) {
-  SharedArray<work::WriteParams> shared(volume.backend().shared_memory(), 1);
-  shared[0] = params;
-  clear_results(shared[0]);
+  SharedArray<work::WriteJob> shared(volume.backend().shared_memory(), 1);
+  shared[0] = {params, {}};
   if (!volume.run(body, actors.grid, &shared[0])) return volume.explain(-EIO, kSubject);
-  const work::WriteParams& done = shared[0];
+  const work::WriteResults& done = shared[0].results;
   if (done.error != 0) return volume.explain(done.error, kSubject);
   if (done.wrong != 0) return wrong_blocks(done.wrong, actors.count);
-  return measured(done, actors.count);
+  return measured(shared[0], actors.count);
 }
 
 /// Parameters of a plan, but for the files or the range. Members are those who share a file or the
@@ -176,13 +169,12 @@ Expected<PauseMeasurement> measure_pauses(VolumeState& volume, const WritePlan& 
   params->stop = memory.stop.as<uint32_t>();
   SharedArray<work::WriteAndSyncParams> shared(volume.backend().shared_memory(), 1);
   work::WriteAndSyncParams& done = shared[0];
-  done.writes = *params;
-  clear_results(done.writes);
+  done.writes = {*params, {}};
   done.syncs = syncs;
   done.gap_ns = static_cast<uint64_t>(plan.seconds * 1e9 / (syncs + 1));
   if (!volume.run(work::Body::kWriteAndSync, grid, &done)) return volume.explain(-EIO, kSubject);
   if (done.error != 0) return volume.explain(done.error, kSubject);
-  if (done.writes.error != 0) return volume.explain(done.writes.error, kSubject);
+  if (done.writes.results.error != 0) return volume.explain(done.writes.results.error, kSubject);
   params->step = work::WriteStep::kCheck;
   const auto checked = run_writes(volume, work::Body::kFileWrite, actors, *params);
   if (!checked) return checked.error();

@@ -45,13 +45,13 @@ void run_body(const simt::Warp& warp, uint32_t index, uint32_t count, work::Body
     case Body::kWideRead:
       return wide_read_body(warp, index, count, *static_cast<BenchParams*>(params));
     case Body::kRawWrite:
-      return raw_write_body(warp, index, count, *static_cast<WriteParams*>(params));
+      return raw_write_body(warp, index, count, *static_cast<WriteJob*>(params));
     case Body::kFileWrite:
-      return file_write_body(warp, index, count, *static_cast<WriteParams*>(params));
+      return file_write_body(warp, index, count, *static_cast<WriteJob*>(params));
     case Body::kWriteAndSync:
       return write_and_sync_body(warp, index, count, *static_cast<WriteAndSyncParams*>(params));
     case Body::kNames:
-      return names_body(warp, index, count, *static_cast<NamesParams*>(params));
+      return names_body(warp, index, count, *static_cast<NamesJob*>(params));
     case Body::kBatch:
       return batch_body(warp, index, count, *static_cast<BatchParams*>(params));
     case Body::kInodes:

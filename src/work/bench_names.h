@@ -36,13 +36,19 @@ struct NamesParams {
   char* paths;       // kNamePathBytes for each warp
   uint8_t* buffers;  // file_bytes for each warp
   uint32_t* done;    // made by each warp
+};
 
-  // Results; the caller sets first_ns to ~0 and all others to 0.
-  uint64_t first_ns;
-  uint64_t last_ns;
-  uint64_t names;
-  uint64_t wrong;
-  int error;
+struct NamesResults {
+  uint64_t first_ns = ~uint64_t{0};  // as in WriteResults
+  uint64_t last_ns = 0;
+  uint64_t names = 0;  // made or removed
+  uint64_t wrong = 0;  // that are not as they should be
+  int error = 0;
+};
+
+struct NamesJob {
+  NamesParams params;
+  NamesResults results;
 };
 
 inline constexpr uint32_t kNamePathBytes = 32;
@@ -143,14 +149,15 @@ GOFS_HD inline int look_at(simt::AnyWarp auto warp, const NamesParams& params, u
 }  // namespace detail
 
 GOFS_HD inline void names_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
-                               NamesParams& shared) {
-  const NamesParams params = shared;
+                               NamesJob& job) {
+  const NamesParams params = job.params;
+  NamesResults& results = job.results;
   if (warp_index >= params.warps) return;
   const bool leader = warp.thread_rank() == 0;
   uint64_t now_ns = warp.shfl(simt::now_ns(), 0);
   const uint64_t end_ns = now_ns + params.time_ns;
   if (leader) {
-    simt::AtomicRef<uint64_t>(shared.first_ns).fetch_min(now_ns, simt::memory_order_relaxed);
+    simt::AtomicRef<uint64_t>(results.first_ns).fetch_min(now_ns, simt::memory_order_relaxed);
   }
   const uint32_t made = warp.shfl(params.done[warp_index], 0);
   uint32_t done = 0;
@@ -187,10 +194,10 @@ GOFS_HD inline void names_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
   }
   warp.sync();
   if (!leader) return;
-  simt::AtomicRef<uint64_t>(shared.last_ns).fetch_max(simt::now_ns(), simt::memory_order_relaxed);
-  simt::add_relaxed(shared.names, uint64_t{done});
-  simt::add_relaxed(shared.wrong, uint64_t{wrong});
-  if (error != 0) simt::store_relaxed(shared.error, error);
+  simt::AtomicRef<uint64_t>(results.last_ns).fetch_max(simt::now_ns(), simt::memory_order_relaxed);
+  simt::add_relaxed(results.names, uint64_t{done});
+  simt::add_relaxed(results.wrong, uint64_t{wrong});
+  if (error != 0) simt::store_relaxed(results.error, error);
 }
 
 }  // namespace gofs::work

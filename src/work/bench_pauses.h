@@ -9,7 +9,7 @@
 namespace gofs::work {
 
 struct WriteAndSyncParams {
-  WriteParams writes;  // of warps 1 to writes.warps, at warp scope; with `stop`, 0 before
+  WriteJob writes;  // of warps 1 to params.warps, at warp scope; with `stop`, 0 before
   uint32_t syncs;
   uint64_t gap_ns;  // before, between and after them: then `stop` is set
   // Results; zero before.
@@ -32,14 +32,14 @@ GOFS_HD inline void wait_until(simt::AnyWarp auto warp, uint64_t end_ns) {
 
 }  // namespace detail
 
-/// By writes.warps + 1 warps that run at the same time.
+/// By writes.params.warps + 1 warps that run at the same time.
 GOFS_HD inline void write_and_sync_body(simt::AnyWarp auto warp, uint32_t warp_index,
                                         uint32_t warp_count, WriteAndSyncParams& shared) {
   if (warp_index != 0) {
     file_write_body(warp, warp_index - 1, warp_count - 1, shared.writes);
     return;
   }
-  vfs::Filesystem& fs = *shared.writes.fs;
+  vfs::Filesystem& fs = *shared.writes.params.fs;
   const bool leader = warp.thread_rank() == 0;
   const uint32_t syncs = shared.syncs;
   const uint64_t gap_ns = shared.gap_ns;
@@ -60,7 +60,7 @@ GOFS_HD inline void write_and_sync_body(simt::AnyWarp auto warp, uint32_t warp_i
     next_ns = warp.shfl(end_ns, 0) + gap_ns;
   }
   detail::wait_until(warp, next_ns);
-  if (leader) simt::store_relaxed(*shared.writes.stop, 1u);
+  if (leader) simt::store_relaxed(*shared.writes.params.stop, 1u);
 }
 
 }  // namespace gofs::work

@@ -42,14 +42,21 @@ struct WriteParams {
   uint8_t* buffers;        // block_bytes for each actor
   uint32_t* done;          // writes of each actor
   uint32_t* stop;          // not null: who finds it not 0 begins no more
+};
 
-  // Results; the caller sets first_ns to ~0 and all others to 0.
-  uint64_t first_ns;  // start of the earliest and end of the latest warp, on the backend's clock
-  uint64_t last_ns;
-  uint64_t writes;
-  uint64_t longest_ns;  // of one write
-  uint64_t wrong;       // kCheck: blocks that did not hold what was written last
-  int error;            // of some actor that failed
+struct WriteResults {
+  uint64_t first_ns = ~uint64_t{0};  // start of the earliest and end of the latest warp, on the
+  uint64_t last_ns = 0;              // backend's clock
+  uint64_t writes = 0;
+  uint64_t longest_ns = 0;  // of one write
+  uint64_t wrong = 0;       // kCheck: blocks that did not hold what was written last
+  int error = 0;            // of some actor that failed
+};
+
+/// What a launch is given, and what it leaves.
+struct WriteJob {
+  WriteParams params;
+  WriteResults results;
 };
 
 /// What a written block says about itself.
@@ -167,15 +174,15 @@ class WriteClock {
   uint64_t end_ns_;
 };
 
-GOFS_HD inline void begin_writes(simt::AnyWarp auto warp, WriteParams& shared) {
+GOFS_HD inline void begin_writes(simt::AnyWarp auto warp, WriteResults& results) {
   if (warp.thread_rank() == 0) {
-    simt::AtomicRef<uint64_t>(shared.first_ns)
+    simt::AtomicRef<uint64_t>(results.first_ns)
         .fetch_min(simt::now_ns(), simt::memory_order_relaxed);
   }
   warp.sync();
 }
 
-GOFS_HD inline void end_writes(simt::AnyWarp auto warp, WriteParams& shared,
+GOFS_HD inline void end_writes(simt::AnyWarp auto warp, WriteResults& results,
                                const WriteTally& tally) {
   warp.sync();
   const uint64_t writes = simt::reduce_add(warp, uint64_t{tally.writes});
@@ -186,11 +193,11 @@ GOFS_HD inline void end_writes(simt::AnyWarp auto warp, WriteParams& shared,
     longest_ns = simt::max(longest_ns, warp.shfl(tally.longest_ns, lane));
   }
   if (warp.thread_rank() != 0) return;
-  simt::AtomicRef<uint64_t>(shared.last_ns).fetch_max(simt::now_ns(), simt::memory_order_relaxed);
-  simt::AtomicRef<uint64_t>(shared.longest_ns).fetch_max(longest_ns, simt::memory_order_relaxed);
-  simt::add_relaxed(shared.writes, writes);
-  simt::add_relaxed(shared.wrong, wrong);
-  if (error != 0) simt::store_relaxed(shared.error, error);
+  simt::AtomicRef<uint64_t>(results.last_ns).fetch_max(simt::now_ns(), simt::memory_order_relaxed);
+  simt::AtomicRef<uint64_t>(results.longest_ns).fetch_max(longest_ns, simt::memory_order_relaxed);
+  simt::add_relaxed(results.writes, writes);
+  simt::add_relaxed(results.wrong, wrong);
+  if (error != 0) simt::store_relaxed(results.error, error);
 }
 
 /// All writes of one actor, which is `group`: a warp, or a lane alone. Collective.
@@ -285,15 +292,15 @@ GOFS_HD inline int run_raw(simt::AnyWarp auto warp, const WriteParams& params,
 
 /// Raw commands, one a lane, no file system.
 GOFS_HD inline void raw_write_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
-                                   WriteParams& shared) {
-  const WriteParams params = shared;  // a GPU would fetch them from the host again and again
+                                   WriteJob& job) {
+  const WriteParams params = job.params;  // a GPU would fetch them from the host again and again
   if (warp_index >= params.warps) return;
   nvme::QueuePair& queue = nvme::pick_queue(*params.fs->volume.device);
   const bool active = warp.thread_rank() < params.lanes_per_warp;
   const detail::WriteActor actor =
       detail::write_actor(params, warp_index, active ? warp.thread_rank() : 0);
   detail::WriteTally tally;
-  detail::begin_writes(warp, shared);
+  detail::begin_writes(warp, job.results);
   if (params.step == WriteStep::kWrite) {
     const uint32_t lanes = warp.ballot(active);
     detail::WriteClock clock(params);
@@ -317,19 +324,19 @@ GOFS_HD inline void raw_write_body(simt::AnyWarp auto warp, uint32_t warp_index,
       ++tally.wrong;
     }
   }
-  detail::end_writes(warp, shared, tally);
+  detail::end_writes(warp, job.results, tally);
 }
 
 /// The same writes through open files.
 GOFS_HD inline void file_write_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
-                                    WriteParams& shared) {
-  const WriteParams params = shared;
+                                    WriteJob& job) {
+  const WriteParams params = job.params;
   if (warp_index >= params.warps) return;
   const uint32_t lane = warp.thread_rank();
   const bool leads = lane < params.lanes_per_warp;  // an actor; at warp scope that is lane 0
   const detail::WriteActor actor = detail::write_actor(params, warp_index, leads ? lane : 0);
   detail::WriteTally tally;
-  detail::begin_writes(warp, shared);
+  detail::begin_writes(warp, job.results);
   if (params.step == WriteStep::kCheck) {
     detail::check_file(warp, warp_index, params, tally);
   } else {
@@ -340,7 +347,7 @@ GOFS_HD inline void file_write_body(simt::AnyWarp auto warp, uint32_t warp_index
     }
     if (leads) params.done[actor.number] = tally.writes;
   }
-  detail::end_writes(warp, shared, tally);
+  detail::end_writes(warp, job.results, tally);
 }
 
 }  // namespace gofs::work
