@@ -34,6 +34,7 @@
 #include "vfs/read_together.h"
 #include "vfs/rename.h"
 #include "vfs/set_xattr.h"
+#include "vfs/write_lanes.h"
 #include "vfs/write_together.h"
 
 namespace gofs {
@@ -122,7 +123,12 @@ class ThisThread {
   }
   __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
                              uint64_t offset) const {
-    return vfs::pwritev(simt::PartialWarp::single(), *vol, fd, parts, count, offset);
+    if (count != 1) {
+      return vfs::pwritev(simt::PartialWarp::single(), *vol, fd, parts, count, offset);
+    }
+    // Threads of a warp that happen to write together share their operations.
+    return vfs::pwrite_lanes(simt::PartialWarp::current(), *vol,
+                             {fd, parts->base, parts->bytes, offset});
   }
   __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
     return vfs::writev(simt::PartialWarp::single(), *vol, fd, parts, count);

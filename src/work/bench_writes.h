@@ -10,7 +10,7 @@
 
 #include "vfs/metadata.h"
 #include "vfs/read.h"
-#include "vfs/write.h"
+#include "vfs/write_lanes.h"
 #include "work/bench.h"
 
 namespace gofs::work {
@@ -200,6 +200,17 @@ GOFS_HD inline void end_writes(simt::AnyWarp auto warp, WriteResults& results,
   if (error != 0) simt::store_relaxed(results.error, error);
 }
 
+/// pwrite by a warp, or by a thread as the device API does it: those of a warp that write together
+/// share their operations.
+GOFS_HD inline int64_t write_at_scope(simt::Warp warp, vfs::Filesystem& fs,
+                                      const vfs::WriteRequest& request) {
+  return vfs::pwrite(warp, fs, request.fd, request.buffer, request.bytes, request.offset);
+}
+GOFS_HD inline int64_t write_at_scope(simt::PartialWarp, vfs::Filesystem& fs,
+                                      const vfs::WriteRequest& request) {
+  return vfs::pwrite_lanes(simt::PartialWarp::current(), fs, request);
+}
+
 /// All writes of one actor, which is `group`: a warp, or a lane alone. Collective.
 GOFS_HD inline void write_file(simt::AnyWarp auto group, const WriteParams& params,
                                const WriteActor& actor, WriteTally& tally) {
@@ -211,9 +222,9 @@ GOFS_HD inline void write_file(simt::AnyWarp auto group, const WriteParams& para
     if (leader) put_stamp(actor.buffer, params.block_bytes, stamp);
     group.sync();
     const bool append = params.pattern == WritePattern::kAppend;
-    const int64_t put =
-        vfs::pwrite(group, *params.fs, actor.descriptor, actor.buffer, params.block_bytes,
-                    append ? 0 : stamp.block * params.block_bytes);
+    const int64_t put = write_at_scope(group, *params.fs,
+                                       {actor.descriptor, actor.buffer, params.block_bytes,
+                                        append ? 0 : stamp.block * params.block_bytes});
     int error = put == params.block_bytes ? 0 : put < 0 ? static_cast<int>(put) : -EIO;
     if (error == 0 && params.sync_each != 0)
       error = vfs::fsync(group, *params.fs, actor.descriptor);

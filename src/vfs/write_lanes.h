@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writing by threads that each have a request of their own, as pread_lanes() is for reading. Lanes
+// that write different blocks of one file, within what it has, are one operation: one lock from the
+// first of the blocks to the last, one look at the nodes, and commands that go out together. All
+// others take their turns, each with the whole warp at work.
+#pragma once
+
+#include "vfs/write.h"
+
+namespace gofs::vfs {
+
+/// What one thread wants to be written.
+struct WriteRequest {
+  int fd;
+  const void* buffer;
+  uint64_t bytes;
+  uint64_t offset;
+};
+
+namespace detail {
+
+/// Whether a request can be one of several in an operation: part of one block that the file, which
+/// keeps its contents in blocks, has.
+GOFS_HD inline bool is_within(const f2fs::Inode& inode, const WriteRequest& request) {
+  const uint64_t size = simt::load_relaxed(inode.size_bytes);
+  const uint64_t room = kBlockBytes - (request.offset & (kBlockBytes - 1));
+  return size > inode.inline_bytes && request.bytes != 0 && request.bytes <= room &&
+         request.offset < size && request.bytes <= size - request.offset;
+}
+
+/// From the beginning of the first block of `lanes` to the end of the last, on every lane.
+/// Collective.
+GOFS_HD inline ByteRange blocks_between(simt::AnyWarp auto warp, uint32_t lanes, uint64_t offset) {
+  uint64_t first = ~uint64_t{0};
+  uint64_t last = 0;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const uint64_t block = warp.shfl(offset, simt::lowest_bit(lanes)) >> kBlockShift;
+    first = simt::min(first, block);
+    last = simt::max(last, block);
+  }
+  return {first << kBlockShift, (last - first + 1) << kBlockShift};
+}
+
+/// Writes the requests of `lanes`, each of another block of the open file, together. Collective,
+/// uniform. 0; -EAGAIN: the file has become another, or they are to be written one by one; or
+/// another negative errno, of one of them.
+GOFS_NOINLINE GOFS_HD inline int write_lanes_of_file(simt::AnyWarp auto warp, Filesystem& fs,
+                                                     OpenInode& open, uint32_t lanes,
+                                                     const WriteRequest& request) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  make_space(warp, fs, uint64_t{simt::popcount(lanes)} * kBlockBytes);
+  const ByteRange range = blocks_between(warp, lanes, request.offset);
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  RangeHold hold{};
+  int error = lock_exclusive(warp, open.lock, range, deadline, hold);
+  if (error < 0) return error;
+  if (warp.any(mine && !is_within(open.inode, request))) error = -EAGAIN;
+  if (error == 0) {
+    const bool near = range.bytes <= uint64_t{format::kNodeSlots} << kBlockShift;
+    const uint32_t pages =
+        kPagesToBeginWrite +
+        (near ? f2fs::kPagesToWriteRun : f2fs::pages_to_write(simt::popcount(lanes)));
+    const f2fs::WritePiece piece{request.offset, static_cast<uint32_t>(request.bytes),
+                                 static_cast<const uint8_t*>(request.buffer)};
+    const uint64_t end = f2fs::detail::furthest_end(warp, lanes, piece);
+    error = operate(warp, fs, pages, [&] {
+      const f2fs::TimeStamp now = time_now(fs);
+      const int begun = begin_write(warp, fs, open.inode, range.offset, end, now);
+      if (begun < 0) return begun;
+      return f2fs::write_pieces(warp, fs.volume, *fs.writer, fs.pool, lanes, open.inode, piece,
+                                now);
+    });
+  }
+  unlock_exclusive(warp, open.lock, hold);
+  return error;
+}
+
+/// Those of `lanes` that can be written together, if there are several: no two of them in one
+/// block. Collective, uniform; `open` is what all of them have open.
+GOFS_HD inline uint32_t lanes_to_write_together(simt::AnyWarp auto warp, const OpenInode& open,
+                                                uint32_t lanes, bool append,
+                                                const WriteRequest& request) {
+  const uint32_t rank = warp.thread_rank();
+  const bool mine = (lanes >> rank & 1u) != 0;
+  const bool fits = mine && !append && is_within(open.inode, request);
+  // No block has a number that great.
+  const uint64_t key = fits ? request.offset >> kBlockShift : ~uint64_t{0} - rank;
+  const bool first = simt::lowest_bit(warp.match_any(key)) == rank;
+  const uint32_t together = warp.ballot(fits && first);
+  return simt::popcount(together) > 1 ? together : 0;
+}
+
+/// The request of lane `owner`, by the whole warp. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int64_t write_for(simt::AnyWarp auto warp, Filesystem& fs,
+                                               uint32_t owner, const WriteRequest& request) {
+  const auto* const buffer =
+      reinterpret_cast<const void*>(warp.shfl(reinterpret_cast<uint64_t>(request.buffer), owner));
+  return pwrite(warp, fs, warp.shfl(request.fd, owner), buffer, warp.shfl(request.bytes, owner),
+                warp.shfl(request.offset, owner));
+}
+
+}  // namespace detail
+
+/// pwrite by each lane for itself: descriptors, buffers and ranges may all differ. Collective. Per
+/// lane bytes written or a negative errno, as pwrite(). Of lanes that write to the same bytes, any
+/// may be the last.
+GOFS_NOINLINE GOFS_HD inline int64_t pwrite_lanes(simt::AnyWarp auto warp, Filesystem& fs,
+                                                  const WriteRequest& request) {
+  const uint32_t rank = warp.thread_rank();
+  int64_t result = 0;
+  for (uint32_t left = warp.ballot(true); left != 0;) {
+    const uint32_t owner = simt::lowest_bit(left);
+    const int fd = warp.shfl(request.fd, owner);
+    const uint32_t same = warp.ballot((left >> rank & 1u) != 0 && request.fd == fd);
+    const Descriptor* const descriptor =
+        (same & (same - 1)) != 0 ? detail::find_writable(fs, fd) : nullptr;
+    uint32_t together = 0;
+    if (descriptor != nullptr && fs.writer != nullptr) {
+      OpenInode& open = fs.open_inodes[descriptor->open_inode];
+      const bool append = (descriptor->flags & kOpenAppend) != 0;
+      together = detail::lanes_to_write_together(warp, open, same, append, request);
+      int error = -EAGAIN;
+      if (together != 0) error = detail::write_lanes_of_file(warp, fs, open, together, request);
+      if (error == 0) error = detail::sync_if_asked(warp, fs, *descriptor);
+      // Which of them failed nobody knows; each then learns it for itself.
+      if (error < 0) together = 0;
+      if ((together >> rank & 1u) != 0) result = static_cast<int64_t>(request.bytes);
+    }
+    if (together == 0) {
+      const int64_t written = detail::write_for(warp, fs, owner, request);
+      if (rank == owner) result = written;
+      together = 1u << owner;
+    }
+    left &= ~together;
+  }
+  return result;
+}
+
+}  // namespace gofs::vfs

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes that the lanes of a warp ask for, each for itself: against a model, whatever mixture of
+// files, blocks, ends and bad descriptors they are, from several warps, and where the disk fails.
+#include "vfs/write_lanes.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "vfs/changes_for_test.hpp"
+
+namespace gofs::vfs {
+namespace {
+
+constexpr uint64_t kLaneBlocks = 200;
+
+class WriteLanesTest : public ChangesTest {
+ protected:
+  WriteLanesTest()
+      : ChangesTest(
+            [](image::ImageBuilder& builder) {
+              image::FileSpec spec;
+              spec.name = "large";
+              spec.size_bytes = kLaneBlocks * kBlockBytes;
+              spec.content = image::pattern_content(3);
+              TestImage::must(builder.add_file(builder.root(), spec));
+              spec.name = "other";
+              TestImage::must(builder.add_file(builder.root(), spec));
+              spec.name = "small";
+              spec.size_bytes = 100;
+              spec.inline_data = true;
+              TestImage::must(builder.add_file(builder.root(), spec));
+            },
+            with_faults()) {}
+  static VolumeRigOptions with_faults() {
+    VolumeRigOptions options;
+    options.ssd.fault_capacity = 1;
+    return options;
+  }
+  /// Calls pwrite_lanes() with a request a lane. Their answers.
+  std::vector<int64_t> write_all(const std::vector<WriteRequest>& requests) {
+    std::vector<int64_t> answers(requests.size());
+    run_alone(width(), [&](const simt::Warp& warp) {
+      const uint32_t rank = warp.thread_rank();
+      answers[rank] = pwrite_lanes(warp, fs(), requests[rank]);
+    });
+    return answers;
+  }
+};
+GOFS_AT_BOTH_WIDTHS(WriteLanesTest);
+
+TEST_P(WriteLanesTest, any_mixture_agrees_with_a_model) {
+  std::mt19937 random(static_cast<uint32_t>(printed_seed()));
+  const std::vector<std::string> paths = {"/large", "/other", "/small"};
+  std::vector<std::string> models;
+  std::vector<int> descriptors;
+  for (const std::string& path : paths) {
+    models.push_back(contents(path));
+    descriptors.push_back(open_file(path, kOpenReadWrite));
+    ASSERT_GE(descriptors.back(), 0);
+  }
+  const int reading = open_file("/large", kOpenReadOnly);
+  for (uint32_t step = 0; step < 300; ++step) {
+    std::vector<std::string> bytes(width());
+    std::vector<WriteRequest> requests(width());
+    std::vector<int64_t> wanted(width());
+    const uint64_t run = random() % (kLaneBlocks + 4);
+    const bool in_a_row = random() % 2 == 0;
+    for (uint32_t lane = 0; lane < width(); ++lane) {
+      const size_t which = in_a_row ? 0 : random() % paths.size();
+      // Each lane other bytes, though not always another block.
+      const uint64_t part = kBlockBytes / 4;
+      uint64_t offset = (run + lane) * kBlockBytes;
+      uint64_t count = kBlockBytes;
+      if (!in_a_row) {
+        const uint64_t block = which == 2 ? 0 : random() % (kLaneBlocks / width()) * width() + lane;
+        offset = block * kBlockBytes + random() % part;
+        count = random() % 5 == 0 ? 0 : 1 + random() % (which == 2 ? 20 : 2 * part);
+        if (which == 2) offset = lane * 25;
+      }
+      bytes[lane].assign(count, static_cast<char>('a' + (step + lane) % 26));
+      requests[lane] = {descriptors[which], bytes[lane].data(), count, offset};
+      wanted[lane] = static_cast<int64_t>(count);
+      if (random() % 20 == 0) {
+        requests[lane].fd = random() % 2 == 0 ? reading : 1000;
+        wanted[lane] = -EBADF;
+      } else if (count != 0) {
+        std::string& model = models[which];
+        if (model.size() < offset + count) model.resize(offset + count);
+        model.replace(offset, count, bytes[lane]);
+      }
+    }
+    EXPECT_EQ(write_all(requests), wanted) << "step " << step;
+    if (step % 50 != 49) continue;
+    for (size_t i = 0; i < paths.size(); ++i) {
+      EXPECT_TRUE(contents(paths[i]) == models[i]) << paths[i] << " after step " << step;
+    }
+  }
+  mount_again();
+  for (size_t i = 0; i < paths.size(); ++i) EXPECT_TRUE(contents(paths[i]) == models[i]);
+}
+
+TEST_P(WriteLanesTest, neighbours_go_out_in_one_command) {
+  const int fd = open_file("/large", kOpenReadWrite);
+  const std::string bytes(uint64_t{width()} * kBlockBytes, 'n');
+  std::vector<WriteRequest> requests(width());
+  for (uint32_t lane = 0; lane < width(); ++lane) {
+    requests[lane] = {fd, bytes.data() + lane * kBlockBytes, kBlockBytes, lane * kBlockBytes};
+  }
+  write_all(requests);  // whatever is done once
+  const uint64_t before = writing_->rig().counters().write_commands;
+  EXPECT_EQ(write_all(requests), std::vector<int64_t>(width(), kBlockBytes));
+  EXPECT_EQ(writing_->rig().counters().write_commands, before + 1);
+  EXPECT_EQ(contents("/large").substr(0, bytes.size()), bytes);
+}
+
+TEST_P(WriteLanesTest, of_writes_to_one_block_none_is_lost) {
+  const int fd = open_file("/large", kOpenReadWrite);
+  std::string model = contents("/large");
+  std::vector<std::string> bytes(width());
+  std::vector<WriteRequest> requests(width());
+  for (uint32_t lane = 0; lane < width(); ++lane) {
+    bytes[lane].assign(100, static_cast<char>('A' + lane));
+    const uint64_t offset = 7 * kBlockBytes + lane * 100;
+    requests[lane] = {fd, bytes[lane].data(), 100, offset};
+    model.replace(offset, 100, bytes[lane]);
+  }
+  EXPECT_EQ(write_all(requests), std::vector<int64_t>(width(), 100));
+  EXPECT_TRUE(contents("/large") == model);
+}
+
+TEST_P(WriteLanesTest, appends_follow_each_other) {
+  const int fd = open_file("/small", kOpenWriteOnly | kOpenAppend);
+  const std::string before = contents("/small");
+  std::vector<std::string> bytes(width());
+  std::vector<WriteRequest> requests(width());
+  for (uint32_t lane = 0; lane < width(); ++lane) {
+    bytes[lane].assign(3000, static_cast<char>('A' + lane));
+    requests[lane] = {fd, bytes[lane].data(), 3000, 0};
+  }
+  EXPECT_EQ(write_all(requests), std::vector<int64_t>(width(), 3000));
+  const std::string after = contents("/small");
+  ASSERT_EQ(after.size(), before.size() + 3000 * width());
+  for (uint32_t lane = 0; lane < width(); ++lane) {
+    EXPECT_NE(after.find(bytes[lane], before.size()), std::string::npos) << lane;
+  }
+}
+
+TEST_P(WriteLanesTest, a_disk_that_fails_is_told_to_those_it_fails_for) {
+  const int fd = open_file("/large", kOpenReadWrite);
+  std::string model = contents("/large");
+  ssd::FaultRule rule;
+  rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);
+  rule.status = format::nvme::kWriteFault;
+  rule.count = 2;
+  writing_->rig().add_fault(rule);
+  std::vector<std::string> bytes(width());
+  std::vector<WriteRequest> requests(width());
+  for (uint32_t lane = 0; lane < width(); ++lane) {
+    bytes[lane].assign(kBlockBytes, static_cast<char>('A' + lane));
+    requests[lane] = {fd, bytes[lane].data(), kBlockBytes, 2 * lane * kBlockBytes};
+  }
+  const std::vector<int64_t> answers = write_all(requests);
+  uint32_t failed = 0;
+  for (uint32_t lane = 0; lane < width(); ++lane) {
+    if (answers[lane] == -EIO) {
+      ++failed;
+      continue;
+    }
+    EXPECT_EQ(answers[lane], kBlockBytes) << lane;
+    model.replace(2 * lane * kBlockBytes, kBlockBytes, bytes[lane]);
+  }
+  EXPECT_LE(failed, 2u);
+  if (width() == 1) {
+    EXPECT_EQ(failed, 1u);
+  }
+  writing_->rig().clear_faults();
+  EXPECT_TRUE(contents("/large") == model);
+  mount_again();
+  EXPECT_TRUE(contents("/large") == model);
+}
+
+TEST_P(WriteLanesTest, warps_write_one_file_side_by_side) {
+  constexpr uint32_t kWarps = 4;
+  const int fd = open_file("/large", kOpenReadWrite);
+  const std::string before = contents("/large");
+  const uint64_t each = kLaneBlocks / (kWarps * width());
+  std::vector<std::string> blocks(kWarps * width());
+  testing::run_crowd({kWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    const uint32_t number = index * width() + warp.thread_rank();
+    blocks[number].assign(kBlockBytes, static_cast<char>('a' + number));
+    for (uint64_t i = 0; i < each; ++i) {
+      const uint64_t block = i * kWarps * width() + number;
+      EXPECT_EQ(
+          pwrite_lanes(warp, fs(), {fd, blocks[number].data(), kBlockBytes, block * kBlockBytes}),
+          int64_t{kBlockBytes});
+    }
+  });
+  std::string model = before;
+  for (uint64_t block = 0; block < each * kWarps * width(); ++block) {
+    model.replace(block * kBlockBytes, kBlockBytes, blocks[block % (kWarps * width())]);
+  }
+  EXPECT_TRUE(contents("/large") == model);
+  mount_again();
+  EXPECT_TRUE(contents("/large") == model);
+}
+
+}  // namespace
+}  // namespace gofs::vfs
