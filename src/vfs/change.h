@@ -11,15 +11,11 @@
 
 namespace gofs::vfs {
 
-/// Time stamps are multiples of this, as Linux's are of its ticks: what is changed again within one
-/// need not say so again.
-inline constexpr int64_t kTimeGranularityNs = 1'000'000;
-
 /// The time as the host's clock has it, for time stamps.
 GOFS_HD inline f2fs::TimeStamp time_now(const Filesystem& fs) {
   constexpr int64_t kSecondNs = 1'000'000'000;
   const int64_t exact = static_cast<int64_t>(simt::now_ns()) + fs.realtime_offset_ns;
-  const int64_t now = exact - exact % kTimeGranularityNs;
+  const int64_t now = exact - exact % fs.time_granularity_ns;
   return {now / kSecondNs, static_cast<uint32_t>(now % kSecondNs)};
 }
 

@@ -108,13 +108,14 @@ struct Filesystem {
   uint32_t operation_count;  // a power of two
   alignas(128) uint32_t operation_cursor;
 
-  f2fs::Writer* writer;        // null: mounted for reading
-  int64_t realtime_offset_ns;  // nanoseconds since 1970 less simt::now_ns()
-  uint32_t* inode_locks;       // inode_lock.h
-  uint32_t inode_lock_mask;    // their number - 1, a power of two
-  uint32_t path_generation;    // of what `paths` knows: names, links and permissions have changed
-  uint32_t rename_lock;        // of who moves a directory elsewhere (rename.h)
-  Walkers walkers;             // where the volume is written to
+  f2fs::Writer* writer;         // null: mounted for reading
+  int64_t realtime_offset_ns;   // nanoseconds since 1970 less simt::now_ns()
+  int64_t time_granularity_ns;  // time stamps are multiples of this
+  uint32_t* inode_locks;        // inode_lock.h
+  uint32_t inode_lock_mask;     // their number - 1, a power of two
+  uint32_t path_generation;     // of what `paths` knows: names, links and permissions have changed
+  uint32_t rename_lock;         // of who moves a directory elsewhere (rename.h)
+  Walkers walkers;              // where the volume is written to
 
   BatchTable* batches;
   alignas(128) MapArena maps;

@@ -20,6 +20,9 @@ struct FilesystemOptions {
   uint32_t batch_files = 262144;  // of all open batches together, 40 bytes each
   uint64_t map_bytes = 64 << 20;  // block maps of open files, 1/1024 of the files' size
   uint64_t lock_timeout_ns = 30'000'000'000;
+  // Time stamps are multiples of this, as Linux's are of its ticks: what is changed again within
+  // one need not say so again.
+  int64_t time_granularity_ns = 1'000'000;
   Credentials credentials{};  // user 0
 };
 
@@ -75,6 +78,7 @@ class FilesystemMemory {
     fs.maps.words = own_.take<uint32_t>(uint64_t{fs.maps.unit_count} * MapArena::kUnitWords);
     fs.maps.used = own_.take<uint32_t>(fs.maps.unit_count / 32);
     fs.lock_timeout_ns = options.lock_timeout_ns;
+    fs.time_granularity_ns = options.time_granularity_ns;
     filesystem_ = own_.take<Filesystem>(1);
     memory.write_object(filesystem_, fs);
   }

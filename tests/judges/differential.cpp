@@ -47,6 +47,7 @@ Variation some_variation(uint64_t seed) {
   constexpr uint32_t kWidths[] = {1, 1, 1, 1, 2, 3, 8};
   constexpr uint32_t kCachePages[] = {96, 128, 256, 512, 4096};
   constexpr uint32_t kDepths[] = {4, 16, 64};
+  constexpr int64_t kGranularities[] = {1, 1, 1'000'000, 1'000'000'000};
   std::mt19937_64 random(seed * 7919 + 1);
   const auto one_of = [&](const auto& choices) { return choices[random() % std::size(choices)]; };
   Variation one;
@@ -58,6 +59,7 @@ Variation some_variation(uint64_t seed) {
   one.cache_pages = one_of(kCachePages);
   one.lba_shift = random() % 3 == 0 ? 12 : 9;
   one.queue_depth = one_of(kDepths);
+  one.time_granularity_ns = one_of(kGranularities);
   return one;
 }
 
@@ -111,6 +113,7 @@ class Volume {
     mounting.cache_pages = variation_.cache_pages;
     mounting.lba_shift = variation_.lba_shift;
     mounting.queue_depth = variation_.queue_depth;
+    mounting.time_granularity_ns = variation_.time_granularity_ns;
     auto session = std::make_unique<Session>(disk_.data(), disk_.bytes(), mounting);
     if (session->mounted() != 0 || session->begun().error != 0) {
       throw Difference(fmt::format("the volume cannot be mounted: {}, {}", session->mounted(),
@@ -175,9 +178,11 @@ void report(const DifferentialOptions& options, const DifferentialResult& result
 
 std::string Variation::words() const {
   return fmt::format(
-      "--threads {} --width {} --cache-pages {} --queue-depth {} --lba {} --mebibytes {}{}{}",
-      threads, width, cache_pages, queue_depth, 1u << lba_shift, volume_bytes >> 20,
-      mkfs_options.empty() ? "" : " --mkfs='" + mkfs_options + "'", strangers ? "" : " --one-user");
+      "--threads {} --width {} --cache-pages {} --queue-depth {} --granularity {} --lba {} "
+      "--mebibytes {}{}{}",
+      threads, width, cache_pages, queue_depth, time_granularity_ns, 1u << lba_shift,
+      volume_bytes >> 20, mkfs_options.empty() ? "" : " --mkfs='" + mkfs_options + "'",
+      strangers ? "" : " --one-user");
 }
 
 DifferentialResult run_differential(const DifferentialOptions& options) {

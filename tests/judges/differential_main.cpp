@@ -30,6 +30,9 @@ int main(int argc, char** argv) {
   app.add_option("--cache-pages", variation.cache_pages, "metadata blocks in memory")
       ->capture_default_str();
   app.add_option("--queue-depth", variation.queue_depth)->capture_default_str();
+  app.add_option("--granularity", variation.time_granularity_ns, "of time stamps, nanoseconds")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   app.add_option("--lba", lba_bytes, "bytes")
       ->capture_default_str()
       ->check(CLI::IsMember({512, 4096}));

@@ -64,6 +64,7 @@ vfs::FilesystemOptions filesystem_options(const SessionOptions& options) {
   tables.dentry_entries = 256;
   tables.path_entries = 64;
   tables.batch_files = 512;
+  tables.time_granularity_ns = options.time_granularity_ns;
   tables.map_bytes = 64 * 4096;
   return tables;
 }

@@ -31,6 +31,7 @@ struct SessionOptions {
   uint32_t lba_shift = 9;  // the SSD's blocks: 512 bytes, or 12 for 4096
   uint32_t queue_depth = 64;
   uint32_t spare_blocks = 128;
+  int64_t time_granularity_ns = 1;
   bool faults = false;  // one can be planned
 };
 
@@ -51,6 +52,8 @@ class Session : public Calls {
   uint32_t findings() const;
 
   bool is_gofs() const override { return true; }
+  /// Whether what is changed later has a later time.
+  bool clock_is_exact() const { return options_.time_granularity_ns == 1; }
   void become(const Who& who) override;
 
   using Calls::open;

@@ -195,7 +195,8 @@ int64_t Walker::both(const std::string& what, const Call& call, const Expect& ex
   if (answer < 0) ++refused_;
   std::set<uint32_t> touched = model_.take_touched();
   touched.erase(Model::kRoot);
-  const std::string problem = observe(*calls_, model_, touched, gofs_ != nullptr || waits);
+  const bool exact = gofs_ != nullptr ? gofs_->clock_is_exact() : waits;
+  const std::string problem = observe(*calls_, model_, touched, exact);
   if (!problem.empty()) differ(fmt::format("after {}: {}", what, problem));
   for (const uint32_t id : touched) drop_if_gone(id);
   return answer;
