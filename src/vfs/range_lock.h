@@ -7,6 +7,10 @@
 //
 // One word decides between the two: it counts readers outside the ring and writers that want it
 // used.
+//
+// A write that stays under way when its call has returned (async_write.h) does not keep an entry of
+// the ring, since who comes a lap later would wait for that: it keeps its range in a table of its
+// own, which everybody looks through after his turn in the ring.
 #pragma once
 
 #include "simt/atomic.h"
@@ -15,6 +19,8 @@
 namespace gofs::vfs {
 
 inline constexpr uint32_t kRangeRingEntries = 64;
+/// Ranges of one file that writes under way may keep at a time.
+inline constexpr uint32_t kKeptRanges = 64;
 
 struct ByteRange {
   uint64_t offset;
@@ -28,10 +34,20 @@ struct RangeEntry {
   uint32_t exclusive;
 };
 
+struct KeptRange {
+  uint64_t offset;
+  uint64_t bytes;
+  uint32_t state;  // 1: somebody keeps it [V10]
+  uint32_t unused;
+};
+
 struct alignas(128) RangeLock {
   uint64_t gate;  // readers outside the ring in the low half, writers in the high half [V5]
   uint64_t next_ticket;
+  uint32_t kept_count;  // of `kept` [V10]
+  uint32_t unused;
   RangeEntry ring[kRangeRingEntries];
+  KeptRange kept[kKeptRanges];
 };
 
 /// What unlock needs to know.
@@ -58,10 +74,41 @@ GOFS_HD inline bool overlap(const ByteRange& a, uint64_t offset, uint64_t bytes)
 
 }  // namespace detail
 
-/// Appends `range` to the ring and waits for its turn: for earlier entries that overlap it and, if
-/// it is exclusive, for the readers outside the ring, who came earlier than any entry that is still
-/// waited for. Collective, uniform. 0, or -ETIMEDOUT when an earlier holder did not let go before
-/// the deadline; then nothing is held.
+namespace detail {
+
+/// Whether somebody keeps a part of `range` there. What he has done is seen where it is not so.
+GOFS_HD inline bool is_kept_here(const KeptRange& entry, const ByteRange& range) {
+  // All three, since the next one who keeps something here may be writing them: his offset must
+  // not be seen without what the one before him has done. [V10]
+  return simt::load_acquire(entry.state) != 0 &&
+         overlap(range, simt::load_acquire(entry.offset), simt::load_acquire(entry.bytes));
+}
+
+/// Waits until nobody keeps a part of `range`. Collective, uniform, by who has had his turn in the
+/// ring: so nobody comes to keep a part meanwhile. False where the deadline has passed.
+GOFS_NOINLINE GOFS_HD inline bool wait_for_kept(simt::AnyWarp auto warp, const RangeLock& lock,
+                                                const ByteRange& range,
+                                                const simt::Deadline& deadline) {
+  simt::Backoff backoff;
+  for (uint32_t first = 0; first < kKeptRanges; first += warp.size()) {
+    const uint32_t index = first + warp.thread_rank();
+    bool waiting = index < kKeptRanges;
+    for (;;) {
+      waiting = waiting && is_kept_here(lock.kept[index], range);
+      if (!warp.any(waiting)) break;
+      if (warp.any(deadline.passed())) return false;
+      backoff.pause();
+    }
+  }
+  return true;
+}
+
+}  // namespace detail
+
+/// Appends `range` to the ring and waits for its turn: for earlier entries that overlap it, then
+/// for those who keep parts of it, and, if it is exclusive, for the readers outside the ring, who
+/// came earlier than any entry that is still waited for. Collective, uniform. 0, or -ETIMEDOUT when
+/// an earlier holder did not let go before the deadline; then nothing is held.
 GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock& lock,
                                               const ByteRange& range, bool exclusive,
                                               const simt::Deadline& deadline, RangeHold& hold) {
@@ -119,6 +166,11 @@ GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock
       if (warp.any(waiting && deadline.passed())) return withdraw();
       backoff.pause();
     }
+  }
+  // Who keeps a range has entered it here before he left the ring.
+  if (warp.any(simt::load_acquire(lock.kept_count) != 0) &&  // [V10]
+      !detail::wait_for_kept(warp, lock, range, deadline)) {
+    return withdraw();
   }
   warp.sync();
   return 0;
@@ -187,6 +239,51 @@ GOFS_HD inline void unlock_exclusive(simt::AnyWarp auto warp, RangeLock& lock,
   simt::store_release(lock.ring[hold.ticket % kRangeRingEntries].state,
                       detail::free_state(hold.ticket));  // [V2]
   simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter, simt::memory_order_release);
+}
+
+/// Keeps a range that is held for writing after its entry of the ring was given back, as this does:
+/// until unlock_kept(). Collective, uniform; `hold` is over then. False, and it is not, where
+/// kKeptRanges are kept already.
+GOFS_NOINLINE GOFS_HD inline bool keep_exclusive(simt::AnyWarp auto warp, RangeLock& lock,
+                                                 const RangeHold& hold, uint32_t& kept) {
+  kept = kKeptRanges;
+  RangeEntry& mine = lock.ring[hold.ticket % kRangeRingEntries];
+  warp.sync();
+  if (warp.thread_rank() == 0) {
+    for (uint32_t i = 0; i < kKeptRanges; ++i) {
+      KeptRange& entry = lock.kept[(hold.ticket + i) % kKeptRanges];
+      if (!simt::try_lock(entry.state)) continue;
+      simt::store_release(entry.offset, simt::load_relaxed(mine.offset));  // [V10]
+      simt::store_release(entry.bytes, simt::load_relaxed(mine.bytes));
+      simt::add_relaxed(lock.kept_count, 1u);
+      simt::store_release(mine.state, detail::free_state(hold.ticket));  // [V2]
+      kept = static_cast<uint32_t>((hold.ticket + i) % kKeptRanges);
+      break;
+    }
+  }
+  kept = warp.shfl(kept, 0);
+  warp.sync();
+  return kept != kKeptRanges;
+}
+
+GOFS_HD inline void unlock_kept(simt::AnyWarp auto warp, RangeLock& lock, uint32_t kept) {
+  warp.sync();
+  if (warp.thread_rank() != 0) return;
+  simt::unlock(lock.kept[kept].state);  // [V10]
+  simt::AtomicRef<uint32_t>(lock.kept_count).fetch_sub(1, simt::memory_order_release);
+  simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter, simt::memory_order_release);
+}
+
+/// Whether somebody keeps a part of `range` now: who need not have it had better not wait for him.
+/// Collective, uniform.
+GOFS_HD inline bool is_kept(simt::AnyWarp auto warp, const RangeLock& lock,
+                            const ByteRange& range) {
+  if (!warp.any(simt::load_acquire(lock.kept_count) != 0)) return false;  // [V10]
+  bool found = false;
+  for (uint32_t i = warp.thread_rank(); i < kKeptRanges; i += warp.size()) {
+    found = found || detail::is_kept_here(lock.kept[i], range);
+  }
+  return warp.any(found);
 }
 
 }  // namespace gofs::vfs
