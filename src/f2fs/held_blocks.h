@@ -14,9 +14,11 @@ namespace gofs::f2fs {
 
 inline constexpr uint32_t kNoHeldBlocks = ~0u;
 
-/// Takes a place in the table. One lane. Its number, or kNoHeldBlocks where none is free.
+/// Takes a place in the table. One lane. Its number, or kNoHeldBlocks where none was found that is
+/// free.
 GOFS_HD inline uint32_t take_held(Writer& writer) {
-  for (uint32_t tries = simt::min(writer.held_count, 64u); tries != 0; --tries) {
+  constexpr uint32_t kTries = 256;
+  for (uint32_t tries = simt::min(writer.held_count, kTries); tries != 0; --tries) {
     const uint32_t index = simt::add_relaxed(writer.held_cursor, 1u) % writer.held_count;
     if (simt::try_lock(writer.held[index].taken)) return index;
   }

@@ -11,6 +11,26 @@
 
 namespace gofs::vfs {
 
+/// Waits for the operation of `ticket` and ends it. Collective, uniform. Bytes read or written, or
+/// a negative errno. Of a read: if any command failed nothing is said about the buffer. Of a write:
+/// see async_write.h; its new contents are seen from now on. -EINVAL for a ticket that was waited
+/// for before.
+GOFS_NOINLINE GOFS_HD inline int64_t wait(simt::AnyWarp auto warp, Filesystem& fs,
+                                          const Ticket& ticket) {
+  if (ticket.operation == Ticket::kNoOperation) return ticket.result;
+  Operation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
+  if (!warp.all(detail::is_current(operation, ticket))) return -EINVAL;
+  bool lost = false;
+  int64_t result = detail::await_commands(warp, fs, operation, ticket, lost);
+  if (operation.write.held != f2fs::kNoHeldBlocks) {
+    result = detail::end_async_write(warp, fs, operation.write, result, lost);
+  } else if (warp.thread_rank() == 0 && !lost && fs.writer != nullptr) {
+    f2fs::let_go_places(*fs.writer);
+  }
+  detail::give_back_operation(warp, fs, ticket, lost);
+  return result;
+}
+
 /// Starts a pread by one warp. Collective, uniform. A ticket, with a negative errno that of pread,
 /// or -EAGAIN when too many operations are under way.
 GOFS_NOINLINE GOFS_HD inline Ticket pread_async(simt::AnyWarp auto warp, Filesystem& fs, int fd,
@@ -32,27 +52,8 @@ GOFS_NOINLINE GOFS_HD inline Ticket pread_async(simt::AnyWarp auto warp, Filesys
                                          bytes, offset, 0, 1, &operation->mailbox);
   ticket.result = io_outcome(bytes, failure);
   detail::end_start(warp, *operation);
-  return ticket;
-}
-
-/// Waits for the operation of `ticket` and ends it. Collective, uniform. Bytes read or written, or
-/// a negative errno. Of a read: if any command failed nothing is said about the buffer. Of a write:
-/// see async_write.h; its new contents are seen from now on. -EINVAL for a ticket that was waited
-/// for before.
-GOFS_NOINLINE GOFS_HD inline int64_t wait(simt::AnyWarp auto warp, Filesystem& fs,
-                                          const Ticket& ticket) {
-  if (ticket.operation == Ticket::kNoOperation) return ticket.result;
-  Operation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
-  if (!warp.all(detail::is_current(operation, ticket))) return -EINVAL;
-  bool lost = false;
-  int64_t result = detail::await_commands(warp, fs, operation, ticket, lost);
-  if (operation.write.held != f2fs::kNoHeldBlocks) {
-    result = detail::end_async_write(warp, fs, operation.write, result, lost);
-  } else if (warp.thread_rank() == 0 && !lost && fs.writer != nullptr) {
-    f2fs::let_go_places(*fs.writer);
-  }
-  detail::give_back_operation(warp, fs, ticket, lost);
-  return result;
+  if (ticket.result >= 0) return ticket;
+  return {wait(warp, fs, ticket), Ticket::kNoOperation, 0, 0};
 }
 
 }  // namespace gofs::vfs

@@ -103,22 +103,22 @@ GOFS_NOINLINE GOFS_HD inline int enter_blocks(simt::AnyWarp auto warp, Filesyste
 }
 
 /// Gives back what a write held, all of which was entered where `entered`. Collective, uniform.
-/// False: nobody can, and it is nobody's any more.
-GOFS_HD inline bool let_go_held(simt::AnyWarp auto warp, Filesystem& fs, f2fs::HeldBlocks& held,
+/// Where no operation can be begun any more, it stays held.
+GOFS_HD inline void let_go_held(simt::AnyWarp auto warp, Filesystem& fs, f2fs::HeldBlocks& held,
                                 bool entered) {
-  if (!entered) {
+  const uint32_t count = warp.shfl(simt::load_relaxed(held.count), 0);
+  if (!entered && count != 0) {
     const int error = operate(warp, fs, 1, [&] {
       f2fs::drop_held(warp, fs.volume, *fs.writer, held);
       return 0;
     });
-    if (error < 0) return false;
+    if (error < 0) return;
   }
   warp.sync();
   if (warp.thread_rank() == 0) {
     simt::store_relaxed(held.count, 0u);
     f2fs::give_back_held(held);
   }
-  return true;
 }
 
 /// The end of a write whose commands have come to `result`. Collective, uniform. Bytes written, or
@@ -134,7 +134,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t end_async_write(simt::AnyWarp auto warp, Fi
       const int error = enter_blocks(warp, fs, open.inode, held, write.first);
       if (error < 0) result = error;
     }
-    (void)let_go_held(warp, fs, held, result >= 0);
+    let_go_held(warp, fs, held, result >= 0);
   }
   unlock_kept(warp, open.lock, write.kept);
   if (result > 0 && write.durable != 0) {
@@ -254,10 +254,12 @@ GOFS_NOINLINE GOFS_HD inline Ticket pwrite_async(simt::AnyWarp auto warp, Filesy
                                         static_cast<const uint8_t*>(buffer), offset, end, started);
   }
   detail::end_start(warp, *operation);
-  if (started) return ticket;
-  // All that there was to do is done.
-  result = detail::end_async_write(warp, fs, operation->write, ticket.result, false);
-  detail::give_back_operation(warp, fs, ticket, false);
+  if (started && ticket.result >= 0) return ticket;
+  // All that there was to do is done, or has come to nothing.
+  bool lost = false;
+  if (started) ticket.result = detail::await_commands(warp, fs, *operation, ticket, lost);
+  result = detail::end_async_write(warp, fs, operation->write, ticket.result, lost);
+  detail::give_back_operation(warp, fs, ticket, lost);
   return refuse(result);
 }
 

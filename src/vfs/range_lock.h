@@ -9,8 +9,10 @@
 // used.
 //
 // A write that stays under way when its call has returned (async_write.h) does not keep an entry of
-// the ring, since who comes a lap later would wait for that: it keeps its range in a table of its
-// own, which everybody looks through after his turn in the ring.
+// the ring, since who comes a lap later waits for that, and may be the one who is to end the write:
+// it keeps its range in a table of its own, through which everybody looks after his turn. Who finds
+// a part of his range there leaves the ring as well, waits, and queues up anew: it may be
+// overtaken.
 #pragma once
 
 #include "simt/atomic.h"
@@ -72,10 +74,6 @@ GOFS_HD inline bool overlap(const ByteRange& a, uint64_t offset, uint64_t bytes)
   return a.offset < offset + bytes && offset < a.offset + a.bytes;
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// Whether somebody keeps a part of `range` there. What he has done is seen where it is not so.
 GOFS_HD inline bool is_kept_here(const KeptRange& entry, const ByteRange& range) {
   // All three, since the next one who keeps something here may be writing them: his offset must
@@ -84,34 +82,30 @@ GOFS_HD inline bool is_kept_here(const KeptRange& entry, const ByteRange& range)
          overlap(range, simt::load_acquire(entry.offset), simt::load_acquire(entry.bytes));
 }
 
-/// Waits until nobody keeps a part of `range`. Collective, uniform, by who has had his turn in the
-/// ring: so nobody comes to keep a part meanwhile. False where the deadline has passed.
-GOFS_NOINLINE GOFS_HD inline bool wait_for_kept(simt::AnyWarp auto warp, const RangeLock& lock,
-                                                const ByteRange& range,
-                                                const simt::Deadline& deadline) {
-  simt::Backoff backoff;
-  for (uint32_t first = 0; first < kKeptRanges; first += warp.size()) {
-    const uint32_t index = first + warp.thread_rank();
-    bool waiting = index < kKeptRanges;
-    for (;;) {
-      waiting = waiting && is_kept_here(lock.kept[index], range);
-      if (!warp.any(waiting)) break;
-      if (warp.any(deadline.passed())) return false;
-      backoff.pause();
-    }
-  }
-  return true;
-}
-
 }  // namespace detail
 
-/// Appends `range` to the ring and waits for its turn: for earlier entries that overlap it, then
-/// for those who keep parts of it, and, if it is exclusive, for the readers outside the ring, who
-/// came earlier than any entry that is still waited for. Collective, uniform. 0, or -ETIMEDOUT when
-/// an earlier holder did not let go before the deadline; then nothing is held.
-GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock& lock,
-                                              const ByteRange& range, bool exclusive,
-                                              const simt::Deadline& deadline, RangeHold& hold) {
+/// Whether somebody keeps a part of `range` now: who need not have it had better not wait for him.
+/// Collective, uniform; for sure by who holds the range in the ring, since nobody comes to keep a
+/// part of it then.
+GOFS_HD inline bool is_kept(simt::AnyWarp auto warp, const RangeLock& lock,
+                            const ByteRange& range) {
+  if (!warp.any(simt::load_acquire(lock.kept_count) != 0)) return false;  // [V10]
+  bool found = false;
+  for (uint32_t i = warp.thread_rank(); i < kKeptRanges; i += warp.size()) {
+    found = found || detail::is_kept_here(lock.kept[i], range);
+  }
+  return warp.any(found);
+}
+
+namespace detail {
+
+/// Appends `range` to the ring and waits for its turn: for earlier entries that overlap it and, if
+/// it is exclusive, for the readers outside the ring, who came earlier than any entry that is still
+/// waited for. Collective, uniform. 0, or -ETIMEDOUT when an earlier holder did not let go before
+/// the deadline; then nothing is held.
+GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& lock,
+                                           const ByteRange& range, bool exclusive,
+                                           const simt::Deadline& deadline, RangeHold& hold) {
   const bool leader = warp.thread_rank() == 0;
   uint64_t ticket = 0;
   if (leader) ticket = simt::add_relaxed(lock.next_ticket, uint64_t{1});
@@ -167,10 +161,38 @@ GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock
       backoff.pause();
     }
   }
-  // Who keeps a range has entered it here before he left the ring.
-  if (warp.any(simt::load_acquire(lock.kept_count) != 0) &&  // [V10]
-      !detail::wait_for_kept(warp, lock, range, deadline)) {
-    return withdraw();
+  warp.sync();
+  return 0;
+}
+
+/// Leaves the ring. Collective.
+GOFS_HD inline void leave_ring(simt::AnyWarp auto warp, RangeLock& lock, const RangeHold& hold) {
+  warp.sync();
+  if (warp.thread_rank() == 0) {
+    simt::store_release(lock.ring[hold.ticket % kRangeRingEntries].state,
+                        free_state(hold.ticket));  // [V2]
+  }
+}
+
+}  // namespace detail
+
+/// Holds `range` in the ring when its turn has come and nobody keeps a part of it. Collective,
+/// uniform. 0, or -ETIMEDOUT when somebody did not let go before the deadline; then nothing is
+/// held.
+GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock& lock,
+                                              const ByteRange& range, bool exclusive,
+                                              const simt::Deadline& deadline, RangeHold& hold) {
+  simt::Backoff backoff;
+  for (;;) {
+    const int error = detail::take_turn(warp, lock, range, exclusive, deadline, hold);
+    if (error < 0) return error;
+    // Who keeps a range has entered it before he left the ring.
+    if (!is_kept(warp, lock, range)) break;
+    detail::leave_ring(warp, lock, hold);
+    while (is_kept(warp, lock, range)) {
+      if (warp.any(deadline.passed())) return -ETIMEDOUT;
+      backoff.pause();
+    }
   }
   warp.sync();
   return 0;
@@ -206,11 +228,7 @@ GOFS_HD inline int lock_shared(simt::AnyWarp auto warp, RangeLock& lock, const B
 
 GOFS_HD inline void unlock_shared(simt::AnyWarp auto warp, RangeLock& lock, const RangeHold& hold) {
   if (!hold.in_ring) return leave_readers(warp, lock);
-  warp.sync();
-  if (warp.thread_rank() == 0) {
-    simt::store_release(lock.ring[hold.ticket % kRangeRingEntries].state,
-                        detail::free_state(hold.ticket));  // [V2]
-  }
+  detail::leave_ring(warp, lock, hold);
 }
 
 /// Holds `range` for writing. Collective, uniform.
@@ -272,18 +290,6 @@ GOFS_HD inline void unlock_kept(simt::AnyWarp auto warp, RangeLock& lock, uint32
   simt::unlock(lock.kept[kept].state);  // [V10]
   simt::AtomicRef<uint32_t>(lock.kept_count).fetch_sub(1, simt::memory_order_release);
   simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter, simt::memory_order_release);
-}
-
-/// Whether somebody keeps a part of `range` now: who need not have it had better not wait for him.
-/// Collective, uniform.
-GOFS_HD inline bool is_kept(simt::AnyWarp auto warp, const RangeLock& lock,
-                            const ByteRange& range) {
-  if (!warp.any(simt::load_acquire(lock.kept_count) != 0)) return false;  // [V10]
-  bool found = false;
-  for (uint32_t i = warp.thread_rank(); i < kKeptRanges; i += warp.size()) {
-    found = found || detail::is_kept_here(lock.kept[i], range);
-  }
-  return warp.any(found);
 }
 
 }  // namespace gofs::vfs

@@ -2,7 +2,8 @@
 //
 // What asynchronous reads and writes have in common: an operation that is started now and waited
 // for later, known to the caller by a ticket. A ticket must be waited for exactly once, by anybody
-// to whom it was handed; its buffer belongs to the device until then.
+// to whom it was handed; its buffer belongs to the device until then. One with a negative `result`
+// need not be: nothing is under way.
 #pragma once
 
 #include "f2fs/held_blocks.h"
