@@ -3,8 +3,9 @@
 // Writes that are started now and waited for later. Whole blocks that the device can take from the
 // caller's buffer, at most f2fs::kHeldBlocks, are left under way; what else there is, in front of
 // them or behind, is written before the call returns. So nothing is left under way of a file whose
-// data is in its inode, of a source that is not aligned to 4 bytes as the blocks are, and of a
-// write behind the old end that does not end with a block.
+// data is in its inode, of a source that is not aligned to 4 bytes as the blocks are, of a write
+// behind the old end that does not end with a block, and where as many are under way as there is
+// room for, kKeptRanges in a file.
 //
 // Blocks under way are new ones that nobody refers to (f2fs/store_later.h). wait() waits for the
 // device and then enters them: the file has its new contents and size from that moment on, for
@@ -209,41 +210,45 @@ GOFS_NOINLINE GOFS_HD inline int64_t start_parts(simt::AnyWarp auto warp, Filesy
 }  // namespace detail
 
 /// Starts a pwrite by one warp. Collective, uniform. A ticket, with a negative errno that of
-/// pwrite, or -EAGAIN when too many operations are under way, or kKeptRanges writes of the file. A
-/// descriptor that was opened to append writes at the end as it is when the write starts; one that
-/// was opened with kOpenDataSync has it durable when wait() returns. wait() returns the bytes
-/// written; or, where a command failed, -EIO or another negative errno, and the blocks under way
-/// are as they were. The descriptor may be closed before that. Up to 1 MiB goes in one ticket; of
-/// more, that much is left under way.
+/// pwrite, or -EAGAIN when too many operations are under way. A descriptor that was opened to
+/// append writes at the end as it is when the write starts; one that was opened with kOpenDataSync
+/// has it durable when wait() returns. wait() returns the bytes written; or, where a command
+/// failed, -EIO or another negative errno, and the blocks under way are as they were. The
+/// descriptor may be closed before that. Up to 1 MiB goes in one ticket; of more, that much is left
+/// under way.
 GOFS_NOINLINE GOFS_HD inline Ticket pwrite_async(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                                  const void* buffer, uint64_t bytes,
                                                  uint64_t offset) {
   const Ticket nothing{0, Ticket::kNoOperation, 0, 0};
-  const auto refuse = [&](int64_t result) {
+  const auto done = [&](int64_t result) {
     Ticket ticket = nothing;
     ticket.result = result;
     return ticket;
   };
   const Descriptor* const descriptor = detail::find_writable(fs, fd);
-  if (descriptor == nullptr) return refuse(-EBADF);
-  if (offset > kOffsetMax || bytes > kOffsetMax - offset) return refuse(-EINVAL);
+  if (descriptor == nullptr) return done(-EBADF);
+  if (offset > kOffsetMax || bytes > kOffsetMax - offset) return done(-EINVAL);
   if (bytes == 0) return nothing;
   OpenInode& open = fs.open_inodes[descriptor->open_inode];
   Ticket ticket = nothing;
   const nvme::Route route = nvme::pick_route(*fs.volume.device);
   Operation* const operation = detail::take_operation(warp, fs, route, ticket);
-  if (operation == nullptr) return refuse(-EAGAIN);
+  if (operation == nullptr) return done(-EAGAIN);
   make_space(warp, fs, bytes);
   const bool append = (descriptor->flags & kOpenAppend) != 0;
   RangeHold hold{};
   int64_t result = detail::lock_to_write(warp, fs, open, bytes, append, offset, hold);
   if (result == 0 && !detail::begin_async_write(warp, fs, *descriptor, hold, *operation)) {
-    unlock_exclusive(warp, open.lock, hold);
-    result = -EAGAIN;
+    const IoVector part = detail::one_part(buffer, bytes);
+    result = detail::write_and_unlock(warp, fs, open, {&part, 1, bytes}, offset, hold);
+    const int synced = result > 0 ? detail::sync_if_asked(warp, fs, *descriptor) : 0;
+    if (synced < 0) result = synced;
+    detail::give_back_operation(warp, fs, ticket, false);
+    return done(result);
   }
   if (result < 0) {
     detail::give_back_operation(warp, fs, ticket, false);
-    return refuse(result);
+    return done(result);
   }
   const uint64_t most = f2fs::detail::file_bytes_max(open.inode);
   bool started = false;
@@ -260,7 +265,7 @@ GOFS_NOINLINE GOFS_HD inline Ticket pwrite_async(simt::AnyWarp auto warp, Filesy
   if (started) ticket.result = detail::await_commands(warp, fs, *operation, ticket, lost);
   result = detail::end_async_write(warp, fs, operation->write, ticket.result, lost);
   detail::give_back_operation(warp, fs, ticket, lost);
-  return refuse(result);
+  return done(result);
 }
 
 }  // namespace gofs::vfs
