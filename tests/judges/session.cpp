@@ -103,6 +103,7 @@ struct Session::Parts {
   struct Started {
     std::string bytes;
     vfs::Ticket ticket{};
+    bool ended = false;
   };
   std::deque<Started> started;
 };
@@ -274,7 +275,8 @@ int64_t Session::write(int fd, std::string_view bytes) {
 }
 
 int Session::start_pwrite(int fd, std::string_view bytes, uint64_t offset) {
-  Parts::Started& mine = parts_->started.emplace_back(Parts::Started{std::string(bytes)});
+  constexpr vfs::Ticket nothing{0, vfs::Ticket::kNoOperation, 0, 0};
+  Parts::Started& mine = parts_->started.emplace_back(Parts::Started{std::string(bytes), nothing});
   const int64_t result = on_warp([&](const simt::Warp& warp) {
     const vfs::Ticket ticket =
         vfs::pwrite_async(warp, parts_->fs(), fd, mine.bytes.data(), mine.bytes.size(), offset);
@@ -285,9 +287,19 @@ int Session::start_pwrite(int fd, std::string_view bytes, uint64_t offset) {
 }
 
 int64_t Session::wait(int started) {
-  return on_warp([&](const simt::Warp& warp) {
-    return vfs::wait(warp, parts_->fs(), parts_->started[static_cast<size_t>(started)].ticket);
-  });
+  Parts::Started& mine = parts_->started[static_cast<size_t>(started)];
+  mine.ended = true;
+  return on_warp(
+      [&](const simt::Warp& warp) { return vfs::wait(warp, parts_->fs(), mine.ticket); });
+}
+
+void Session::give_up_writes() {
+  for (size_t i = 0; i < parts_->started.size(); ++i) {
+    Parts::Started& one = parts_->started[i];
+    if (one.ended || one.ticket.operation == vfs::Ticket::kNoOperation) continue;
+    one.ticket.result = -ECANCELED;
+    (void)wait(static_cast<int>(i));
+  }
 }
 
 int64_t Session::lseek(int fd, int64_t offset, int whence) {

@@ -101,6 +101,8 @@ class Session : public Calls {
   /// kept until the session ends.
   int start_pwrite(int fd, std::string_view bytes, uint64_t offset);
   int64_t wait(int started);
+  /// Ends those that nobody has waited for, as if they had failed.
+  void give_up_writes();
   /// Empties up to `segments` segments; `emptied`, if it is not null, is told how many were tried.
   int collect_garbage(uint32_t segments, uint32_t* emptied = nullptr);
   /// As work::unmount_body() does: what was written is durable then.
