@@ -212,10 +212,12 @@ GOFS_NOINLINE GOFS_HD inline int64_t start_parts(simt::AnyWarp auto warp, Filesy
 /// Starts a pwrite by one warp. Collective, uniform. A ticket, with a negative errno that of
 /// pwrite, or -EAGAIN when too many operations are under way. A descriptor that was opened to
 /// append writes at the end as it is when the write starts; one that was opened with kOpenDataSync
-/// has it durable when wait() returns. wait() returns the bytes written; or, where a command
-/// failed, -EIO or another negative errno, and the blocks under way are as they were. The
-/// descriptor may be closed before that. Up to 1 MiB goes in one ticket; of more, that much is left
-/// under way.
+/// has it durable when wait() returns. The descriptor may be closed before that.
+///
+/// wait() returns the bytes written; or, where a command failed, -EIO or another negative errno,
+/// and the blocks under way are as they were. Only where a node of the file cannot be read any
+/// more, or somebody keeps one (-EBUSY), some of them may be new ones. Of more than 1 MiB, that
+/// much is left under way.
 GOFS_NOINLINE GOFS_HD inline Ticket pwrite_async(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                                  const void* buffer, uint64_t bytes,
                                                  uint64_t offset) {
