@@ -58,8 +58,8 @@ struct OneWarp {
   __device__ void sync() const { __syncwarp(); }
 };
 
-template <typename Scope>
-__device__ void fill_part(const Scope& scope, uint8_t* buffer, uint32_t group, uint64_t from) {
+template <typename Caller>
+__device__ void fill_part(const Caller& scope, uint8_t* buffer, uint32_t group, uint64_t from) {
   for (uint64_t i = scope.rank(); i < kPartBytes; i += scope.size()) {
     buffer[i] = byte_of(group, from + i);
   }
@@ -67,8 +67,8 @@ __device__ void fill_part(const Scope& scope, uint8_t* buffer, uint32_t group, u
 }
 
 /// Writes kGroupBytes of `group` at `offset`, two parts under way at a time.
-template <typename Scope>
-__device__ int64_t write_parts_later(const Scope& scope, const AsyncWork& work, int fd,
+template <typename Caller>
+__device__ int64_t write_parts_later(const Caller& scope, const AsyncWork& work, int fd,
                                      uint32_t group, uint64_t offset) {
   uint8_t* const buffers = work.buffers + group * 2 * kPartBytes;
   gofs::Ticket tickets[2] = {};
@@ -95,8 +95,8 @@ __device__ int64_t write_parts_later(const Scope& scope, const AsyncWork& work, 
 }
 
 /// The same with a file of its own that grows, and an end that is no block's.
-template <typename Scope>
-__device__ int64_t write_own_file(const Scope& scope, const AsyncWork& work, uint32_t group) {
+template <typename Caller>
+__device__ int64_t write_own_file(const Caller& scope, const AsyncWork& work, uint32_t group) {
   char* const path = work.paths + 8 * group;
   uint8_t* const buffer = work.buffers + group * 2 * kPartBytes;
   if (scope.rank() == 0) name_async(path, group);
@@ -116,8 +116,8 @@ __device__ int64_t write_own_file(const Scope& scope, const AsyncWork& work, uin
   return 0;
 }
 
-template <typename Scope>
-__device__ void write_all_later(const Scope& scope, const AsyncWork& work, uint32_t group) {
+template <typename Caller>
+__device__ void write_all_later(const Caller& scope, const AsyncWork& work, uint32_t group) {
   int64_t error = write_parts_later(scope, work, work.shared, group, uint64_t{group} * kGroupBytes);
   if (error == 0) error = write_own_file(scope, work, group);
   if (error == 0 && group % 16 == 0) error = gofs::sync(scope.group, work.vol);
@@ -125,8 +125,8 @@ __device__ void write_all_later(const Scope& scope, const AsyncWork& work, uint3
 }
 
 /// Reads its part of the shared file, asynchronously as well.
-template <typename Scope>
-__device__ void read_all_later(const Scope& scope, const AsyncWork& work, uint32_t group) {
+template <typename Caller>
+__device__ void read_all_later(const Caller& scope, const AsyncWork& work, uint32_t group) {
   uint8_t* const buffer = work.buffers + group * 2 * kPartBytes;
   int64_t error = 0;
   for (uint32_t part = 0; part < kParts && error == 0; ++part) {
