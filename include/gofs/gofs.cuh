@@ -376,7 +376,32 @@ __device__ Ticket pread_async(const Group& group, VolumeHandle vol, int fd, void
   return vfs::pread_async(scope.async_warp(), *vol, fd, buffer, bytes, offset);
 }
 
-/// Waits for a ticket; what pread would have returned. By the scope that started it.
+/// Starts a pwrite by a thread or a warp and returns at once; see vfs/async_write.h. Whole blocks,
+/// up to 1 MiB of them, are left under way, if `buffer` has them aligned to 4 bytes; what else
+/// there is, is written before this returns. The file has its new contents and size when the ticket
+/// was waited for, and its former ones until then, also after a crash. `buffer` is not to be
+/// changed before that, and who reads or writes the same blocks waits, or hears -ETIMEDOUT. -EAGAIN
+/// in the ticket when too many are under way, on the volume or, 64, in the file: wait for one and
+/// try again. Of writes behind the end of a file there is one at a time: several fill a file that
+/// was made as long first (ftruncate, fallocate).
+template <typename Group>
+__device__ Ticket pwrite_async(const Group& group, VolumeHandle vol, int fd, const void* buffer,
+                               uint64_t bytes, uint64_t offset) {
+  const auto& scope = device_detail::scope(group);
+  static_assert(std::remove_reference_t<decltype(scope)>::kOneWarp,
+                "asynchronous writes are started by a thread or a warp");
+  return vfs::pwrite_async(scope.async_warp(), *vol, fd, buffer, bytes, offset);
+}
+
+/// Whether the SSD is done with a ticket, which is to be waited for all the same. By the scope that
+/// started it.
+template <typename Group>
+__device__ bool poll(const Group& group, VolumeHandle vol, const Ticket& ticket) {
+  return vfs::poll(device_detail::scope(group).async_warp(), *vol, ticket);
+}
+
+/// Waits for a ticket; what pread or pwrite would have returned. Once for each ticket, by a scope
+/// like the one that started it; one with a negative result need not be waited for.
 template <typename Group>
 __device__ int64_t wait(const Group& group, VolumeHandle vol, const Ticket& ticket) {
   return vfs::wait(device_detail::scope(group).async_warp(), *vol, ticket);

@@ -45,6 +45,7 @@ GOFS_NOINLINE GOFS_HD inline int open_summary(simt::AnyWarp auto warp, Volume& v
   SegmentInfo& segment = writer.segments.segments[segno];
   const bool empty = segment.valid_count == 0;
   const uint32_t type = log != format::kLogCount ? log : segment.type;
+  warp.sync();  // all lanes have looked, before one of them claims a block there
   if (format::is_node_log(type) && (log != format::kLogCount || !empty)) return -EUCLEAN;
   summary = log != format::kLogCount ? &writer.summaries[log] : draft.block;
   if (log != format::kLogCount || draft.segno == segno) return 0;

@@ -162,6 +162,36 @@ GOFS_HD int enter_addresses(simt::AnyWarp auto warp, Volume& volume, uint32_t la
   return error;
 }
 
+/// Takes a new block for file block `index` of each lane, with the nodes that are missing; `place`
+/// is where its address goes. `holes` of the lanes have no block there yet; those are counted.
+/// Collective, inside the gate. Uniform answer: 0, or a negative errno, and no block is taken.
+GOFS_NOINLINE GOFS_HD inline int take_new_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                                 Writer& writer, uint32_t lanes, const Inode& inode,
+                                                 uint64_t index, AddressPlace& place,
+                                                 uint32_t& holes, uint32_t& block) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const bool leader = warp.thread_rank() == 0;
+  const int grown = grow_nodes(warp, volume, writer, lanes, inode, index, place);
+  int error = simt::first_error(warp, mine ? grown : 0);
+  if (error < 0) return error;
+  NatRecord node{};
+  const int known = look_up_nat(warp, volume, lanes, place.nid, node);
+  error = simt::first_error(warp, mine ? known : 0);
+  if (error < 0) return error;
+
+  holes = simt::popcount(warp.ballot(mine && place.address == format::kNullAddr));
+  if (holes != 0 && !warp.any(leader && count_blocks(volume, holes))) return -ENOSPC;
+  format::SummaryEntry summary{};
+  summary.nid = place.nid;
+  summary.version = node.version;
+  summary.ofs_in_node = static_cast<uint16_t>(place.slot);
+  error = allocate_blocks(warp, volume, writer, lanes, log_of_data(inode), summary, block);
+  if (error < 0 && leader) {
+    simt::add_relaxed(volume.valid_block_count, ~uint64_t{holes} + 1);
+  }
+  return error;
+}
+
 /// Writes the new blocks, which were taken, and enters them; where `update` is null, the inode says
 /// what it should. Collective, uniform answer; where it is an error, nobody refers to them.
 GOFS_HD inline int fill_new_blocks(simt::AnyWarp auto warp, Volume& volume, const PagePool& pool,
@@ -201,38 +231,27 @@ GOFS_NOINLINE GOFS_HD inline int store_pieces(simt::AnyWarp auto warp, Volume& v
                                               Inode& inode, const WritePiece& piece,
                                               InodeUpdate update) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  const bool leader = warp.thread_rank() == 0;
   const int noted = is_up_to_date(warp, volume, inode, update);
   int error = noted == 0 ? keep_inode(warp, volume, inode.ino) : simt::min(noted, 0);
   if (error < 0) return error;
   AddressPlace place{};
-  const int grown =
-      grow_nodes(warp, volume, writer, lanes, inode, piece.offset >> kBlockShift, place);
-  error = simt::first_error(warp, mine ? grown : 0);
-  if (error < 0) return error;
-  NatRecord node{};
-  const int known = look_up_nat(warp, volume, lanes, place.nid, node);
-  error = simt::first_error(warp, mine ? known : 0);
-  if (error < 0) return error;
-
-  const uint32_t holes = simt::popcount(warp.ballot(mine && place.address == format::kNullAddr));
-  if (holes != 0 && noted != 0) error = keep_inode(warp, volume, inode.ino);
-  if (error < 0) return error;
-  if (holes != 0 && !warp.any(leader && detail::count_blocks(volume, holes))) return -ENOSPC;
-  update.blocks += holes;
-  format::SummaryEntry summary{};
-  summary.nid = place.nid;
-  summary.version = node.version;
-  summary.ofs_in_node = static_cast<uint16_t>(place.slot);
+  uint32_t holes = 0;
   uint32_t block = 0;
-  error = allocate_blocks(warp, volume, writer, lanes, log_of_data(inode), summary, block);
+  error = detail::take_new_blocks(warp, volume, writer, lanes, inode, piece.offset >> kBlockShift,
+                                  place, holes, block);
+  if (error < 0) return error;
+  update.blocks += holes;
+  const bool updates = noted == 0 || holes != 0;
+  if (updates && noted != 0) error = keep_inode(warp, volume, inode.ino);
   if (error == 0) {
     error = detail::fill_new_blocks(warp, volume, pool, lanes, inode, piece, place, block,
-                                    noted != 0 && holes == 0 ? nullptr : &update);
-    if (error < 0) free_blocks(warp, volume, writer, lanes, block);
+                                    updates ? &update : nullptr);
   }
   if (error < 0) {
-    if (leader) simt::add_relaxed(volume.valid_block_count, ~uint64_t{holes} + 1);
+    free_blocks(warp, volume, writer, lanes, block);
+    if (warp.thread_rank() == 0) {
+      simt::add_relaxed(volume.valid_block_count, ~uint64_t{holes} + 1);
+    }
     return error;
   }
   free_blocks(warp, volume, writer, warp.ballot(mine && volume.is_main_block(place.address)),

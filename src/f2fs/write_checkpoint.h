@@ -7,11 +7,12 @@
 // valid: SIT and NAT blocks go to their other copies, the pack to the other pack, its closing block
 // last and alone. The pack lists the orphans (orphans.h). A flush before that block makes all it
 // vouches for durable, a flush after it the checkpoint itself. What fails on the way leaves memory
-// and disk at the last checkpoint.
+// and disk at the last checkpoint. Blocks of writes under way (held_blocks.h) are not in it.
 #pragma once
 
 #include "f2fs/discard.h"
 #include "f2fs/gone.h"
+#include "f2fs/held_blocks.h"
 #include "f2fs/write_pages.h"
 
 namespace gofs::f2fs {
@@ -111,7 +112,7 @@ GOFS_HD inline void fill_checkpoint(const Volume& volume, const Writer& writer, 
   const uint32_t kept = format::kCheckpointLargeNatBitmap | format::kCheckpointFsck |
                         format::kCheckpointError | format::kCheckpointQuotaNeedFsck;
   checkpoint.checkpoint_ver = volume.checkpoint_version + 1;
-  checkpoint.valid_block_count = volume.valid_block_count;
+  checkpoint.valid_block_count = volume.valid_block_count - writer.promised_blocks;
   checkpoint.valid_node_count = volume.valid_node_count;
   checkpoint.valid_inode_count = volume.valid_inode_count;
   checkpoint.next_free_nid = writer.nid_cursors[0].next;
@@ -216,6 +217,7 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
       static_cast<uint32_t>(simt::divide_up(volume.geometry.sit_blocks_used(), 32));
   for (uint32_t i = rank; i < words; i += width) writer.segments.dirty[i] = 0;
   for (uint32_t i = rank; i < kGoneWords; i += width) writer.gone[i] = 0;
+  keep_held(warp, volume, writer);
   find_free_segments(warp, volume, writer);
   if (rank == 0) {
     const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(writer.checkpoint);
@@ -224,7 +226,7 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
     volume.checkpoint_pack = 1 - volume.checkpoint_pack;
     volume.free_segments = checkpoint.free_segment_count;
     volume.sit_journal_count = 0;
-    volume.newly_counted = 0;
+    volume.newly_counted = writer.promised_blocks;
     writer.chain = Chain{};
     simt::store_relaxed(writer.changed, 0u);
   }

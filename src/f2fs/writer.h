@@ -96,6 +96,19 @@ struct RecoveredFile {
 };
 inline constexpr uint32_t kRecoveredFiles = 1024;
 
+/// Blocks that one write under way may hold (held_blocks.h): 1 MiB.
+inline constexpr uint32_t kHeldBlocks = 256;
+
+/// Blocks that were taken for contents which are on their way to the SSD, and that nothing refers
+/// to as long as they may not have come there.
+struct HeldBlocks {
+  uint32_t taken;   // somebody's
+  uint32_t count;   // of `blocks`; changed inside the gate, but for what goes to 0 as all are used
+  uint32_t places;  // of them will be the first at their places in the file
+  uint32_t unused;
+  uint32_t blocks[kHeldBlocks];
+};
+
 /// Blocks that a warp packs before it writes them together.
 inline constexpr uint32_t kWriterPages = 32;
 
@@ -121,6 +134,12 @@ struct Writer {
   uint32_t* xattr_locks;            // as volume.xattr_locks
   OrphanTable orphans;
   Cleaning cleaning;
+  HeldBlocks* held;  // held_count
+  uint32_t held_count;
+  uint32_t held_cursor;  // where a search for a free one begins
+  // Counted in volume.valid_block_count so that there is room for them, and not used yet: the sum
+  // of `places` of all that are held.
+  uint64_t promised_blocks;
   uint64_t began_ns;    // begin_writing()
   uint32_t* discarded;  // a bit for each main segment that was free when the SSD was told last
   uint32_t discard;     // segments that become free are given back to the SSD

@@ -25,11 +25,12 @@ struct WriterOptions {
   uint32_t free_segments = 0;              // who writes cleans where fewer are free; 0: nobody does
   bool discard = false;                    // segments that become free are given back to the SSD
   uint32_t open_segments = kOpenByVolume;  // how many
+  uint32_t held_writes = 2048;             // asynchronous writes under way, 1 KiB each
 };
 
-/// The memory of one writer: about 150 bytes for each main segment, a block for each open
-/// one, a bit for each nid. Frees it
-/// when it goes; nobody writes to the volume any more.
+/// The memory of one writer: about 150 bytes for each main segment, a block for each open one, a
+/// bit for each nid, a kilobyte for each write under way. Frees it when it goes; nobody writes to
+/// the volume any more.
 class WriterMemory {
  public:
   /// Throws std::bad_alloc.
@@ -49,6 +50,8 @@ class WriterMemory {
     writer.cleaning.page_locks = own_.take<uint32_t>(kCleaners);
     writer.cleaning.free_wanted = options.free_segments;
     writer.discard = options.discard ? 1 : 0;
+    writer.held_count = std::max(options.held_writes, 1u);
+    writer.held = own_.take<HeldBlocks>(writer.held_count);
     writer.summaries = own_.take<format::SummaryBlock>(format::kLogCount);
     writer.incoming = own_.take<format::SummaryBlock>(format::kLogCount);
     writer.open_count = options.open_segments == kOpenByVolume ? open_segments_for(geometry)

@@ -101,9 +101,12 @@ GOFS_NOINLINE GOFS_HD inline int move_file_blocks(simt::AnyWarp auto warp, Files
                                                   uint64_t index, const f2fs::BlockOwner& owner,
                                                   uint32_t& moved) {
   OpenInode& open = fs.open_inodes[file.index];
+  const ByteRange range = range_of_blocks(warp, lanes, index);
+  // By a write that the cleaner himself may have under way.
+  if (is_kept(warp, open.lock, range)) return -EAGAIN;
   RangeHold hold{};
   const simt::Deadline deadline = simt::Deadline::after_ns(kCleanLockNs);
-  int error = lock_exclusive(warp, open.lock, range_of_blocks(warp, lanes, index), deadline, hold);
+  int error = lock_exclusive(warp, open.lock, range, deadline, hold);
   if (error < 0) return error;
   const bool moves = !open.inode.has_inline_data();
   if (warp.all(moves)) {

@@ -19,7 +19,7 @@ namespace gofs::vfs {
 /// An inode that somebody has open. Several descriptors share it.
 struct alignas(128) OpenInode {
   uint32_t ino;         // 0: free
-  uint32_t references;  // descriptors
+  uint32_t references;  // descriptors, and writes under way
   uint32_t removed;     // 1: no name leads to it; it goes with the last reference
   f2fs::Inode inode;
   RangeLock lock;
@@ -51,11 +51,21 @@ struct alignas(32) Descriptor {
   uint64_t unused2;
 };
 
+/// What ending an asynchronous write needs (async_write.h).
+struct PendingWrite {
+  uint32_t held;        // number of its blocks (held_blocks.h); f2fs::kNoHeldBlocks: it is a read
+  uint32_t open_inode;  // index, of which it is a user
+  uint32_t kept;        // the range that it keeps there
+  uint32_t durable;     // 1: it is to be durable when it ends
+  uint64_t first;       // the file block of its first block
+};
+
 /// Where an asynchronous operation reports.
 struct alignas(32) Operation {
   uint32_t taken;
   uint32_t generation;
   nvme::Mailbox mailbox;
+  PendingWrite write;
 };
 
 struct BatchTable;  // batch.h

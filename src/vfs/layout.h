@@ -14,7 +14,7 @@ struct FilesystemOptions {
   uint32_t cache_pages = 16384;  // metadata blocks in memory; at least 64
   uint32_t pool_pages = 4096;    // spare blocks; at least 32
   uint32_t descriptors = 4096;
-  uint32_t operations = 16384;  // asynchronous reads under way
+  uint32_t operations = 16384;  // asynchronous reads and writes under way
   uint32_t dentry_entries = 65536;
   uint32_t path_entries = 16384;
   uint32_t batch_files = 262144;  // of all open batches together, 40 bytes each

@@ -7,6 +7,12 @@
 //
 // One word decides between the two: it counts readers outside the ring and writers that want it
 // used.
+//
+// A write that stays under way when its call has returned (async_write.h) does not keep an entry of
+// the ring, since who comes a lap later waits for that, and may be the one who is to end the write:
+// it keeps its range in a table of its own, through which everybody looks after his turn. Who finds
+// a part of his range there leaves the ring as well, waits, and queues up anew: it may be
+// overtaken.
 #pragma once
 
 #include "simt/atomic.h"
@@ -15,6 +21,8 @@
 namespace gofs::vfs {
 
 inline constexpr uint32_t kRangeRingEntries = 64;
+/// Ranges of one file that writes under way may keep at a time.
+inline constexpr uint32_t kKeptRanges = 64;
 
 struct ByteRange {
   uint64_t offset;
@@ -28,10 +36,20 @@ struct RangeEntry {
   uint32_t exclusive;
 };
 
+struct KeptRange {
+  uint64_t offset;
+  uint64_t bytes;
+  uint32_t state;  // 1: somebody keeps it [V10]
+  uint32_t unused;
+};
+
 struct alignas(128) RangeLock {
   uint64_t gate;  // readers outside the ring in the low half, writers in the high half [V5]
   uint64_t next_ticket;
+  uint32_t kept_count;  // of `kept` [V10]
+  uint32_t unused;
   RangeEntry ring[kRangeRingEntries];
+  KeptRange kept[kKeptRanges];
 };
 
 /// What unlock needs to know.
@@ -56,15 +74,38 @@ GOFS_HD inline bool overlap(const ByteRange& a, uint64_t offset, uint64_t bytes)
   return a.offset < offset + bytes && offset < a.offset + a.bytes;
 }
 
+/// Whether somebody keeps a part of `range` there. What he has done is seen where it is not so.
+GOFS_HD inline bool is_kept_here(const KeptRange& entry, const ByteRange& range) {
+  // All three, since the next one who keeps something here may be writing them: his offset must
+  // not be seen without what the one before him has done. [V10]
+  return simt::load_acquire(entry.state) != 0 &&
+         overlap(range, simt::load_acquire(entry.offset), simt::load_acquire(entry.bytes));
+}
+
 }  // namespace detail
+
+/// Whether somebody keeps a part of `range` now: who need not have it had better not wait for him.
+/// Collective, uniform; for sure by who holds the range in the ring, since nobody comes to keep a
+/// part of it then.
+GOFS_HD inline bool is_kept(simt::AnyWarp auto warp, const RangeLock& lock,
+                            const ByteRange& range) {
+  if (!warp.any(simt::load_acquire(lock.kept_count) != 0)) return false;  // [V10]
+  bool found = false;
+  for (uint32_t i = warp.thread_rank(); i < kKeptRanges; i += warp.size()) {
+    found = found || detail::is_kept_here(lock.kept[i], range);
+  }
+  return warp.any(found);
+}
+
+namespace detail {
 
 /// Appends `range` to the ring and waits for its turn: for earlier entries that overlap it and, if
 /// it is exclusive, for the readers outside the ring, who came earlier than any entry that is still
 /// waited for. Collective, uniform. 0, or -ETIMEDOUT when an earlier holder did not let go before
 /// the deadline; then nothing is held.
-GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock& lock,
-                                              const ByteRange& range, bool exclusive,
-                                              const simt::Deadline& deadline, RangeHold& hold) {
+GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& lock,
+                                           const ByteRange& range, bool exclusive,
+                                           const simt::Deadline& deadline, RangeHold& hold) {
   const bool leader = warp.thread_rank() == 0;
   uint64_t ticket = 0;
   if (leader) ticket = simt::add_relaxed(lock.next_ticket, uint64_t{1});
@@ -124,6 +165,39 @@ GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock
   return 0;
 }
 
+/// Leaves the ring. Collective.
+GOFS_HD inline void leave_ring(simt::AnyWarp auto warp, RangeLock& lock, const RangeHold& hold) {
+  warp.sync();
+  if (warp.thread_rank() == 0) {
+    simt::store_release(lock.ring[hold.ticket % kRangeRingEntries].state,
+                        free_state(hold.ticket));  // [V2]
+  }
+}
+
+}  // namespace detail
+
+/// Holds `range` in the ring when its turn has come and nobody keeps a part of it. Collective,
+/// uniform. 0, or -ETIMEDOUT when somebody did not let go before the deadline; then nothing is
+/// held.
+GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock& lock,
+                                              const ByteRange& range, bool exclusive,
+                                              const simt::Deadline& deadline, RangeHold& hold) {
+  simt::Backoff backoff;
+  for (;;) {
+    const int error = detail::take_turn(warp, lock, range, exclusive, deadline, hold);
+    if (error < 0) return error;
+    // Who keeps a range has entered it before he left the ring.
+    if (!is_kept(warp, lock, range)) break;
+    detail::leave_ring(warp, lock, hold);
+    while (is_kept(warp, lock, range)) {
+      if (warp.any(deadline.passed())) return -ETIMEDOUT;
+      backoff.pause();
+    }
+  }
+  warp.sync();
+  return 0;
+}
+
 /// Lets the readers outside the ring go on without this warp, which is one of them. Collective.
 GOFS_HD inline void leave_readers(simt::AnyWarp auto warp, RangeLock& lock) {
   warp.sync();
@@ -154,11 +228,7 @@ GOFS_HD inline int lock_shared(simt::AnyWarp auto warp, RangeLock& lock, const B
 
 GOFS_HD inline void unlock_shared(simt::AnyWarp auto warp, RangeLock& lock, const RangeHold& hold) {
   if (!hold.in_ring) return leave_readers(warp, lock);
-  warp.sync();
-  if (warp.thread_rank() == 0) {
-    simt::store_release(lock.ring[hold.ticket % kRangeRingEntries].state,
-                        detail::free_state(hold.ticket));  // [V2]
-  }
+  detail::leave_ring(warp, lock, hold);
 }
 
 /// Holds `range` for writing. Collective, uniform.
@@ -186,6 +256,39 @@ GOFS_HD inline void unlock_exclusive(simt::AnyWarp auto warp, RangeLock& lock,
   if (warp.thread_rank() != 0) return;
   simt::store_release(lock.ring[hold.ticket % kRangeRingEntries].state,
                       detail::free_state(hold.ticket));  // [V2]
+  simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter, simt::memory_order_release);
+}
+
+/// Keeps a range that is held for writing after its entry of the ring was given back, as this does:
+/// until unlock_kept(). Collective, uniform; `hold` is over then. False, and it is not, where
+/// kKeptRanges are kept already.
+GOFS_NOINLINE GOFS_HD inline bool keep_exclusive(simt::AnyWarp auto warp, RangeLock& lock,
+                                                 const RangeHold& hold, uint32_t& kept) {
+  kept = kKeptRanges;
+  RangeEntry& mine = lock.ring[hold.ticket % kRangeRingEntries];
+  warp.sync();
+  if (warp.thread_rank() == 0) {
+    for (uint32_t i = 0; i < kKeptRanges; ++i) {
+      KeptRange& entry = lock.kept[(hold.ticket + i) % kKeptRanges];
+      if (!simt::try_lock(entry.state)) continue;
+      simt::store_release(entry.offset, simt::load_relaxed(mine.offset));  // [V10]
+      simt::store_release(entry.bytes, simt::load_relaxed(mine.bytes));
+      simt::add_relaxed(lock.kept_count, 1u);
+      simt::store_release(mine.state, detail::free_state(hold.ticket));  // [V2]
+      kept = static_cast<uint32_t>((hold.ticket + i) % kKeptRanges);
+      break;
+    }
+  }
+  kept = warp.shfl(kept, 0);
+  warp.sync();
+  return kept != kKeptRanges;
+}
+
+GOFS_HD inline void unlock_kept(simt::AnyWarp auto warp, RangeLock& lock, uint32_t kept) {
+  warp.sync();
+  if (warp.thread_rank() != 0) return;
+  simt::unlock(lock.kept[kept].state);  // [V10]
+  simt::AtomicRef<uint32_t>(lock.kept_count).fetch_sub(1, simt::memory_order_release);
   simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter, simt::memory_order_release);
 }
 

@@ -37,6 +37,7 @@ std::unique_ptr<RangeLock> make_lock(uint64_t first_ticket = 0) {
 /// Nobody holds anything: an exclusive lock of everything is granted at once.
 void expect_free(RangeLock& lock) {
   EXPECT_EQ(lock.gate, 0u);
+  EXPECT_EQ(lock.kept_count, 0u);
   RangeHold hold{};
   ASSERT_EQ(lock_exclusive(simt::Warp(), lock, {0, ~uint64_t{0} >> 1}, Deadline::after_ns(kShortNs),
                            hold),
@@ -229,10 +230,97 @@ TEST_P(RangeLockTest, a_request_that_gave_up_is_in_nobodys_way) {
   expect_free(*lock);
 }
 
+TEST_P(RangeLockTest, a_range_that_is_kept_excludes_who_overlaps_and_takes_no_entry) {
+  const auto lock = make_lock();
+  const auto keep = [&](const ByteRange& range) {
+    uint32_t kept = kKeptRanges;
+    RangeHold hold{};
+    EXPECT_EQ(exclusive(*lock, range, kShortNs, hold), 0);
+    run_alone(width(), [&](const simt::Warp& warp) {
+      uint32_t mine = 0;
+      EXPECT_TRUE(keep_exclusive(warp, *lock, hold, mine));
+      if (warp.thread_rank() == 0) kept = mine;
+    });
+    return kept;
+  };
+  const uint32_t first = keep({100, 50});
+  const uint32_t second = keep({500, 1});
+  EXPECT_NE(first, second);
+  RangeHold hold{};
+  // More often than there are entries.
+  for (uint32_t i = 0; i < kRangeRingEntries + 5; ++i) {
+    ASSERT_EQ(exclusive(*lock, {0, 100}, kShortNs, hold), 0) << i;
+    release_exclusive(*lock, hold);
+    ASSERT_EQ(shared(*lock, {150, 350}, kShortNs, hold), 0) << i;
+    EXPECT_TRUE(hold.in_ring);
+    release_shared(*lock, hold);
+    EXPECT_EQ(exclusive(*lock, {149, 1}, 0, hold), -ETIMEDOUT);
+    EXPECT_EQ(shared(*lock, {90, 20}, 0, hold), -ETIMEDOUT);
+  }
+  EXPECT_EQ(shared(*lock, {400, 1000}, kShortNs, hold), -ETIMEDOUT);
+  const auto is_there = [&](const ByteRange& range) {
+    bool answer = false;
+    run_alone(width(), [&](const simt::Warp& warp) {
+      const bool mine = is_kept(warp, *lock, range);
+      if (warp.thread_rank() == 0) answer = mine;
+    });
+    return answer;
+  };
+  EXPECT_TRUE(is_there({0, 101}));
+  EXPECT_FALSE(is_there({0, 100}));
+  const auto let_go = [&](uint32_t kept) {
+    run_alone(width(), [&](const simt::Warp& warp) { unlock_kept(warp, *lock, kept); });
+  };
+  let_go(second);
+  EXPECT_EQ(shared(*lock, {400, 1000}, kShortNs, hold), 0);
+  release_shared(*lock, hold);
+  let_go(first);
+  expect_free(*lock);
+  // As many as there is room for; who finds none has his entry still.
+  std::vector<uint32_t> all;
+  for (uint32_t i = 0; i < kKeptRanges; ++i) all.push_back(keep({i, 1}));
+  ASSERT_EQ(exclusive(*lock, {1000, 1}, kShortNs, hold), 0);
+  run_alone(width(), [&](const simt::Warp& warp) {
+    uint32_t kept = 0;
+    EXPECT_FALSE(keep_exclusive(warp, *lock, hold, kept));
+  });
+  release_exclusive(*lock, hold);
+  for (const uint32_t kept : all) let_go(kept);
+  expect_free(*lock);
+}
+
+// Who waits for a range that is kept must not be in the way of the one who keeps it and goes around
+// the ring before he lets it go.
+TEST_P(RangeLockTest, who_keeps_a_range_goes_on_while_others_wait_for_it) {
+  const auto lock = make_lock();
+  uint32_t kept = kKeptRanges;
+  RangeHold hold{};
+  ASSERT_EQ(exclusive(*lock, {0, 10}, kShortNs, hold), 0);
+  run_alone(width(), [&](const simt::Warp& warp) {
+    uint32_t mine = 0;
+    ASSERT_TRUE(keep_exclusive(warp, *lock, hold, mine));
+    if (warp.thread_rank() == 0) kept = mine;
+  });
+  std::thread waiter([&] {
+    RangeHold its{};
+    EXPECT_EQ(shared(*lock, {5, 1}, kLongNs, its), 0);
+    release_shared(*lock, its);
+  });
+  wait_for_ticket(*lock, 1);
+  for (uint32_t i = 0; i < 2 * kRangeRingEntries; ++i) {
+    ASSERT_EQ(exclusive(*lock, {20, 1}, kLongNs, hold), 0);
+    release_exclusive(*lock, hold);
+  }
+  run_alone(width(), [&](const simt::Warp& warp) { unlock_kept(warp, *lock, kept); });
+  waiter.join();
+  expect_free(*lock);
+}
+
 struct Storm {
   uint32_t readers;
   uint32_t writers;
   uint32_t turns;
+  bool keeps = false;  // writers leave the ring, most often
 };
 
 /// Writers fill ranges of a row of words with a number of their own, readers look whether every
@@ -258,6 +346,10 @@ void run_storm(RangeLock& lock, uint32_t width, const Storm& storm, uint64_t see
       }
       // Each lane its words, as the data of a read is dealt.
       const uint64_t stamp = uint64_t{index} << 32 | turn;
+      uint32_t kept = kKeptRanges;
+      if (writes && storm.keeps && turn % 3 != 0 && !keep_exclusive(warp, lock, hold, kept)) {
+        ++wrong;
+      }
       const uint64_t first = offset + warp.thread_rank();
       for (uint64_t i = first; i < offset + bytes; i += warp.size()) {
         if (writes) words[i] = stamp;
@@ -271,6 +363,10 @@ void run_storm(RangeLock& lock, uint32_t width, const Storm& storm, uint64_t see
       simt::Backoff().pause();
       for (uint64_t i = first; i < offset + bytes; i += warp.size()) seen ^= words[i];
       if (seen != 0) ++wrong;
+      if (kept != kKeptRanges) {
+        unlock_kept(warp, lock, kept);
+        continue;
+      }
       writes ? unlock_exclusive(warp, lock, hold) : unlock_shared(warp, lock, hold);
     }
   });
@@ -280,6 +376,13 @@ void run_storm(RangeLock& lock, uint32_t width, const Storm& storm, uint64_t see
 TEST_P(RangeLockTest, readers_and_writers_exclude_each_other) {
   const auto lock = make_lock();
   run_storm(*lock, width(), narrow() ? Storm{5, 3, 150} : Storm{2, 2, 25}, printed_seed());
+  expect_free(*lock);
+}
+
+TEST_P(RangeLockTest, readers_and_who_keeps_ranges_exclude_each_other) {
+  const auto lock = make_lock();
+  run_storm(*lock, width(), narrow() ? Storm{5, 3, 150, true} : Storm{2, 2, 25, true},
+            printed_seed());
   expect_free(*lock);
 }
 

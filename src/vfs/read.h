@@ -166,6 +166,20 @@ struct ReadRequest {
 
 namespace detail {
 
+/// From the first to the last byte that one of `lanes`, which are not none, asks for. Collective,
+/// uniform.
+GOFS_HD inline ByteRange range_of_lanes(simt::AnyWarp auto warp, uint32_t lanes, uint64_t offset,
+                                        uint64_t bytes) {
+  uint64_t first = ~uint64_t{0};
+  uint64_t end = 0;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const uint64_t theirs = warp.shfl(offset, simt::lowest_bit(lanes));
+    first = simt::min(first, theirs);
+    end = simt::max(end, theirs + warp.shfl(bytes, simt::lowest_bit(lanes)));
+  }
+  return {first, end - first};
+}
+
 /// pread_lanes where the lanes' files differ, or some of them cannot be read: every file is locked
 /// for all of its lanes, then all is read together.
 GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto warp, Filesystem& fs,
@@ -184,8 +198,9 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto war
     const uint64_t theirs = warp.shfl(file, owner);
     const uint32_t same = warp.ballot(active && file == theirs);
     RangeHold taken{};
-    const int locked = lock_shared(warp, reinterpret_cast<OpenInode*>(theirs)->lock,
-                                   ByteRange{0, kOffsetMax}, deadline, taken);
+    const ByteRange range = range_of_lanes(warp, same, request.offset, bytes);
+    const int locked =
+        lock_shared(warp, reinterpret_cast<OpenInode*>(theirs)->lock, range, deadline, taken);
     if ((same >> rank & 1u) != 0) {
       hold = taken;
       if (locked < 0) {
@@ -244,8 +259,8 @@ GOFS_HD inline uint32_t block_within_reach(const f2fs::Inode& inode, const ReadR
 /// pread by each lane for itself: descriptors, buffers and ranges may all differ. Collective. Per
 /// lane bytes read or a negative errno.
 ///
-/// One hold serves all lanes of a file, over its whole length: readers do not exclude each other,
-/// and a writer of any part waits for no more than this warp's round trip.
+/// One hold serves all lanes of a file, from the first byte to the last: readers do not exclude
+/// each other, and a writer of any part waits for no more than this warp's round trip.
 ///
 /// The straight way, which is meant to cost little beside the command itself, is for lanes that
 /// read one file that nobody writes, each a range that the device can put in place and whose block

@@ -164,6 +164,20 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_locked(simt::AnyWarp auto warp, Files
   return static_cast<int64_t>(done);
 }
 
+/// Writes at `offset` what `hold` holds the range for, and lets it go. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int64_t write_and_unlock(simt::AnyWarp auto warp, Filesystem& fs,
+                                                      OpenInode& open, const WriteSource& source,
+                                                      uint64_t offset, const RangeHold& hold) {
+  const uint64_t most = f2fs::detail::file_bytes_max(open.inode);
+  int64_t result = -EFBIG;
+  if (offset < most) {
+    result =
+        write_locked(warp, fs, open.inode, source, simt::min(source.bytes, most - offset), offset);
+  }
+  unlock_exclusive(warp, open.lock, hold);
+  return result;
+}
+
 /// Writes at `offset`, or where `append`, at the end, which `offset` then becomes. Collective,
 /// uniform.
 GOFS_NOINLINE GOFS_HD inline int64_t write_open(simt::AnyWarp auto warp, Filesystem& fs,
@@ -173,14 +187,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_open(simt::AnyWarp auto warp, Filesys
   RangeHold hold{};
   const int locked = lock_to_write(warp, fs, open, source.bytes, append, offset, hold);
   if (locked < 0) return locked;
-  const uint64_t most = f2fs::detail::file_bytes_max(open.inode);
-  int64_t result = -EFBIG;
-  if (offset < most) {
-    result =
-        write_locked(warp, fs, open.inode, source, simt::min(source.bytes, most - offset), offset);
-  }
-  unlock_exclusive(warp, open.lock, hold);
-  return result;
+  return write_and_unlock(warp, fs, open, source, offset, hold);
 }
 
 /// Makes a file shorter that the caller has for himself from there on, whose powers are gone.

@@ -117,6 +117,30 @@ uint64_t Actor::pwrite(int fd, uint64_t offset, std::string_view bytes) {
   return answer < 0 ? 0 : static_cast<uint64_t>(answer);
 }
 
+int Actor::start_pwrite(int fd, uint64_t offset, std::string_view bytes) {
+  const OpenFile& file = files_.at(fd);
+  if ((file.flags & vfs::kOpenAppend) != 0) offset = model_.at(file.id).content.size();
+  const auto started = act(
+      fmt::format("start to write {} +{}", offset, bytes.size()), {},
+      [&] { return session_.start_pwrite(fd, bytes, offset); },
+      [](int64_t answer) { return std::max<int64_t>(answer, 0); });
+  started_[static_cast<int>(started)] = {file, offset, std::string(bytes)};
+  return static_cast<int>(started);
+}
+
+void Actor::wait(int started) {
+  const StartedWrite write = started_.at(started);
+  started_.erase(started);
+  act(
+      fmt::format("wait for {} +{}", write.offset, write.bytes.size()),
+      {OperationKind::kGradual, synced_by_writing(write.file)},
+      [&] { return session_.wait(started); },
+      [&](int64_t) {
+        model_.write(write.file.id, write.offset, write.bytes);
+        return static_cast<int64_t>(write.bytes.size());
+      });
+}
+
 void Actor::ftruncate(int fd, uint64_t size) {
   act(
       fmt::format("ftruncate to {}", size), {OperationKind::kGradual},

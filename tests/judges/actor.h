@@ -41,6 +41,10 @@ class Actor {
   /// At `offset`, or at the end where the descriptor appends. Bytes written: fewer than given only
   /// where the volume is full.
   uint64_t pwrite(int fd, uint64_t offset, std::string_view bytes);
+  /// Starts to write whole blocks, which changes nothing; a number for wait(), after which it has
+  /// happened. One that is not waited for never does.
+  int start_pwrite(int fd, uint64_t offset, std::string_view bytes);
+  void wait(int started);
   void ftruncate(int fd, uint64_t size);
   void truncate(const std::string& path, uint64_t size);
   /// False: the volume is full.
@@ -109,7 +113,13 @@ class Actor {
   Model& model_;
   History* const history_;
   std::mt19937_64 random_;
+  struct StartedWrite {
+    OpenFile file;
+    uint64_t offset;
+    std::string bytes;
+  };
   std::map<int, OpenFile> files_;
+  std::map<int, StartedWrite> started_;
   uint64_t stamp_ = 0;
   bool faults_ = false;
 };

@@ -103,6 +103,7 @@ class FaultExplorer {
 
   /// The volume that met the fault, and is used on.
   static std::string look_on(Session& session, const History& history) {
+    session.give_up_writes();  // their ranges are locked
     std::string problem = look_at(
         session, [&](const FoundTree& tree) { return history.difference_at_the_end(true, tree); });
     const int made = problem.empty() ? make_something(session) : 0;

@@ -233,6 +233,57 @@ void two_teams_with_files_of_their_own(Actor& actor) {
   actor.close(fds[1]);
 }
 
+/// Some are under way while others are waited for, durable, or synced.
+void write_later(Actor& actor) {
+  const int fd = actor.open("/file", vfs::kOpenReadWrite);
+  const int other = actor.open("/other", kNewFile | vfs::kOpenAppend);
+  for (uint32_t i = 0; i < 4; ++i) {
+    const int first = actor.start_pwrite(fd, (2 + i) * kBlock, actor.bytes(5 * kBlock));
+    const int second = actor.start_pwrite(fd, (20 + 9 * i) * kBlock, actor.bytes(6 * kBlock));
+    const int third = actor.start_pwrite(other, 0, actor.bytes((1 + i) * kBlock));
+    if (i != 2) actor.sync();
+    actor.wait(second);
+    if (i % 2 == 1) actor.fsync(fd);
+    actor.pwrite(fd, 15 * kBlock, actor.bytes(kBlock));
+    actor.wait(third);
+    if (i != 3) actor.sync();
+    actor.wait(first);
+  }
+  actor.fsync(other);
+  actor.close(fd);
+  actor.close(other);
+}
+
+/// Far apart, with nodes that are missing; the last two are never waited for.
+void write_later_or_never(Actor& actor) {
+  const int fd = actor.open("/deep", kNewFile);
+  for (const uint64_t block : {uint64_t{3}, kDirectNode - 1, kIndirectNode + 1017}) {
+    const int started = actor.start_pwrite(fd, block * kBlock, actor.bytes(3 * kBlock));
+    actor.put(numbered("/beside", static_cast<uint32_t>(block)), actor.bytes(kBlock));
+    actor.sync();
+    actor.wait(started);
+  }
+  actor.start_pwrite(fd, 3 * kBlock, actor.bytes(2 * kBlock));
+  actor.start_pwrite(fd, (kIndirectNode + 5000) * kBlock, actor.bytes(2 * kBlock));
+  actor.close(fd);
+  actor.put("/last", actor.bytes(kBlock));
+  actor.sync();
+  actor.put("/very_last", actor.bytes(kBlock));
+}
+
+void write_later_and_durably(Actor& actor) {
+  actor.sync();
+  const int fd = actor.open("/file", vfs::kOpenReadWrite | vfs::kOpenDataSync);
+  for (uint32_t i = 0; i < 6; ++i) {
+    const int first = actor.start_pwrite(fd, 3 * i * kBlock, actor.bytes(2 * kBlock));
+    const int second = actor.start_pwrite(fd, (38 + 2 * i) * kBlock, actor.bytes(3 * kBlock));
+    if (i == 3) actor.sync();
+    actor.wait(i % 2 == 0 ? first : second);
+    actor.wait(i % 2 == 0 ? second : first);
+  }
+  actor.close(fd);
+}
+
 constexpr Scenario kFiles[] = {
     {"create", create},
     {"append", append},
@@ -249,6 +300,9 @@ constexpr Scenario kFiles[] = {
     {"all_node_levels", all_node_levels},
     {"large_file", large_file},
     {"two_descriptors", two_descriptors, one_file_of_40_blocks},
+    {"write_later", write_later, one_file_of_40_blocks},
+    {"write_later_or_never", write_later_or_never},
+    {"write_later_and_durably", write_later_and_durably, one_file_of_40_blocks},
     {.name = "two_teams_append", .run = two_teams_append, .repeatable = false},
     {.name = "two_teams_with_files_of_their_own",
      .run = two_teams_with_files_of_their_own,

@@ -191,6 +191,23 @@ void clean(Actor& actor) {
   actor.close(fd);
 }
 
+/// What is under way stays where it is going.
+void clean_beside_writes(Actor& actor) {
+  const int fd = actor.open("/old/file3", vfs::kOpenReadWrite);
+  const int first = actor.start_pwrite(fd, 0, actor.bytes(2 * kBlock));
+  actor.collect_garbage();
+  const int fresh = actor.open("/new", kNewFile);
+  const int second = actor.start_pwrite(fresh, 0, actor.bytes(20 * kBlock));
+  actor.unlink("/old/file6");
+  actor.collect_garbage();
+  actor.wait(second);
+  actor.collect_garbage();
+  actor.wait(first);
+  actor.fsync(fd);
+  actor.close(fd);
+  actor.close(fresh);
+}
+
 /// Who writes has to clean first, more than once.
 void write_when_ragged(Actor& actor) {
   actor.sync();
@@ -283,6 +300,7 @@ constexpr Scenario kVolume[] = {
     {"overwrite_when_full", overwrite_when_full, nearly_full},
     {"overwrite_and_fsync_when_full", overwrite_and_fsync_when_full, nearly_full},
     {"collect_garbage", clean, half_empty},
+    {"clean_beside_writes", clean_beside_writes, half_empty},
     {.name = "write_when_ragged",
      .run = write_when_ragged,
      .prepare = ragged_and_full,

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
 
 #include "f2fs/writer_layout.h"
 #include "nvme/layout.h"
@@ -100,6 +101,12 @@ struct Session::Parts {
   nvme::Device* const device;
   std::unique_ptr<vfs::FilesystemMemory> tables;
   std::unique_ptr<f2fs::WriterMemory> writer;
+  struct Started {
+    std::string bytes;
+    vfs::Ticket ticket{};
+    bool ended = false;
+  };
+  std::deque<Started> started;
 };
 
 Session::Session(uint8_t* image, uint64_t bytes, const SessionOptions& options)
@@ -266,6 +273,34 @@ int64_t Session::write(int fd, std::string_view bytes) {
   work::CallParams params = about(work::CallKind::kWrite, fd);
   give(params, bytes);
   return perform(params);
+}
+
+int Session::start_pwrite(int fd, std::string_view bytes, uint64_t offset) {
+  constexpr vfs::Ticket nothing{0, vfs::Ticket::kNoOperation, 0, 0};
+  Parts::Started& mine = parts_->started.emplace_back(Parts::Started{std::string(bytes), nothing});
+  const int64_t result = on_warp([&](const simt::Warp& warp) {
+    const vfs::Ticket ticket =
+        vfs::pwrite_async(warp, parts_->fs(), fd, mine.bytes.data(), mine.bytes.size(), offset);
+    if (warp.thread_rank() == 0) mine.ticket = ticket;
+    return ticket.result;
+  });
+  return result < 0 ? static_cast<int>(result) : static_cast<int>(parts_->started.size()) - 1;
+}
+
+int64_t Session::wait(int started) {
+  Parts::Started& mine = parts_->started[static_cast<size_t>(started)];
+  mine.ended = true;
+  return on_warp(
+      [&](const simt::Warp& warp) { return vfs::wait(warp, parts_->fs(), mine.ticket); });
+}
+
+void Session::give_up_writes() {
+  for (size_t i = 0; i < parts_->started.size(); ++i) {
+    Parts::Started& one = parts_->started[i];
+    if (one.ended || one.ticket.operation == vfs::Ticket::kNoOperation) continue;
+    one.ticket.result = -ECANCELED;
+    (void)wait(static_cast<int>(i));
+  }
 }
 
 int64_t Session::lseek(int fd, int64_t offset, int whence) {

@@ -100,6 +100,12 @@ class Session : public Calls {
   /// beginning on.
   int read_batch(const std::string& directory, std::vector<BatchItem>& items);
   int write_batch(const std::string& directory, std::vector<BatchItem>& items);
+  /// An asynchronous write of whole blocks: a number for wait(), or a negative errno. The bytes are
+  /// kept until the session ends.
+  int start_pwrite(int fd, std::string_view bytes, uint64_t offset);
+  int64_t wait(int started);
+  /// Ends those that nobody has waited for, as if they had failed.
+  void give_up_writes();
   /// Empties up to `segments` segments; `emptied`, if it is not null, is told how many were tried.
   int collect_garbage(uint32_t segments, uint32_t* emptied = nullptr);
   /// As work::unmount_body() does: what was written is durable then.
