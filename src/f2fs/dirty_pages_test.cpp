@@ -9,8 +9,8 @@
 #include <map>
 #include <vector>
 
-#include "testing/ssd_rig.hpp"
 #include "testing/crowd.hpp"
+#include "testing/ssd_rig.hpp"
 
 namespace gofs::f2fs {
 namespace {

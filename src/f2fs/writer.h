@@ -288,12 +288,11 @@ GOFS_NOINLINE GOFS_HD inline int take_nat_journal(simt::AnyWarp auto warp, Volum
       error = report_once(warp, *volume.corruptions, {Structure::kNatEntry, 0, journaled.nid, i});
       break;
     }
-    const int entered =
-        change_nat(warp, volume, 1u, journaled.nid, [&](format::NatEntry& entry) {
-          entry.version = journaled.record.version;
-          entry.ino = journaled.record.ino;
-          entry.block_addr = journaled.record.block;
-        });
+    const int entered = change_nat(warp, volume, 1u, journaled.nid, [&](format::NatEntry& entry) {
+      entry.version = journaled.record.version;
+      entry.ino = journaled.record.ino;
+      entry.block_addr = journaled.record.block;
+    });
     error = simt::first_error(warp, warp.thread_rank() == 0 ? entered : 0);
   }
   warp.sync();  // all lanes have read it

@@ -20,6 +20,10 @@ struct WriteRequest {
 
 namespace detail {
 
+/// How long lanes wait together for their blocks, and those between them, before each waits for its
+/// own: others may keep one of them, or even a lane itself (async_write.h).
+inline constexpr uint64_t kTogetherPatienceNs = 2'000'000;
+
 /// Whether a request can be one of several in an operation: part of one block that the file, which
 /// keeps its contents in blocks, has.
 GOFS_HD inline bool is_within(const f2fs::Inode& inode, const WriteRequest& request) {
@@ -51,9 +55,10 @@ GOFS_NOINLINE GOFS_HD inline int write_lanes_of_file(simt::AnyWarp auto warp, Fi
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   make_space(warp, fs, uint64_t{simt::popcount(lanes)} * kBlockBytes);
   const ByteRange range = blocks_between(warp, lanes, request.offset);
-  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  const simt::Deadline patience =
+      simt::Deadline::after_ns(simt::min(fs.lock_timeout_ns, kTogetherPatienceNs));
   RangeHold hold{};
-  int error = lock_exclusive(warp, open.lock, range, deadline, hold);
+  int error = lock_exclusive(warp, open.lock, range, patience, hold);
   if (error < 0) return error;
   if (warp.any(mine && !is_within(open.inode, request))) error = -EAGAIN;
   if (error == 0) {
