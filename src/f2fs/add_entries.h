@@ -5,7 +5,7 @@
 //
 // Callers are inside the gate (operation.h) and have the directory for themselves but for readers;
 // or several warps have it, which share a DirectoryGrowth: then nobody else adds an entry of the
-// same hash meanwhile. They find room side by side, and each block is changed by one at a time; who
+// same name meanwhile. They find room side by side, and each block is changed by one at a time; who
 // finds it full then looks for room once more. What is changed is seen at once and durable after
 // the next checkpoint.
 #pragma once
@@ -158,16 +158,18 @@ GOFS_HD inline uint32_t levels_of(simt::AnyWarp auto warp, uint32_t lanes,
 GOFS_HD inline bool is_noted(simt::AnyWarp auto warp, const Adding& how) {
   if (how.growth == nullptr) return false;
   constexpr uint64_t kSecondNs = 1'000'000'000;
-  const uint64_t now = static_cast<uint64_t>(how.now.seconds) * kSecondNs + how.now.nanoseconds;
-  uint64_t before = 0;
+  uint32_t noted = 0;
+  // By one lane: another may have looked at the clock later.
   if (warp.thread_rank() == 0) {
-    before = simt::load_relaxed(how.growth->noted);
+    const uint64_t now = static_cast<uint64_t>(how.now.seconds) * kSecondNs + how.now.nanoseconds;
+    uint64_t before = simt::load_relaxed(how.growth->noted);
     if (before < now) {
       before =
           simt::AtomicRef<uint64_t>(how.growth->noted).fetch_max(now, simt::memory_order_relaxed);
     }
+    noted = before >= now ? 1 : 0;
   }
-  return warp.shfl(before, 0) >= now;
+  return warp.shfl(noted, 0) != 0;
 }
 
 /// Sets the directory's times, and its depth where entries go to a level behind it, of the first

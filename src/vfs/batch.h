@@ -61,7 +61,6 @@ struct alignas(64) Batch {
 
 inline constexpr uint32_t kBatchesMax = 64;
 inline constexpr uint32_t kBatchPartsMax = 1024;  // of a directory, each listed by one warp
-inline constexpr uint32_t kNameLocks = 16384;     // as many as names that many warps have in hand
 
 /// What survey_batch found in one part of a directory, in order of its entries.
 struct BatchPart {
@@ -75,7 +74,7 @@ struct BatchTable {
   uint32_t capacity;  // files of all batches together
   BatchFile* files;
   BatchPart* parts;      // scratch, kBatchPartsMax for each batch: 12 KiB
-  uint32_t* name_locks;  // kNameLocks, of names that are being entered, by their hashes
+  uint32_t* name_slots;  // kNameSlotsPerFile for each of `files` (batch_names.h)
   Batch batches[kBatchesMax];
 };
 

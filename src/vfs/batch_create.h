@@ -8,7 +8,8 @@
 //   end_creation     one warp     lets the directory go
 //
 // Each warp makes groups of files, a file a lane, with their contents (f2fs/make_files.h), and then
-// enters their names (batch_names.h).
+// enters their names (f2fs/add_entries.h). A name that comes more than once is the file's that
+// claims it first (batch_names.h).
 //
 // A file whose contents need more addresses than an inode has, or that inherits an access list, is
 // made empty, and written then as batch_write.h does.
@@ -58,6 +59,7 @@ GOFS_HD inline uint32_t files_per_creation(simt::AnyWarp auto warp, const Filesy
 /// A lane's file, while it is made.
 struct Creation {
   f2fs::EntryName name;
+  uint32_t hash;  // format::name_hash() of it
   f2fs::NewContents contents;
   uint32_t ino;
   uint32_t generation;
@@ -100,11 +102,8 @@ GOFS_NOINLINE GOFS_HD inline int create_pending(simt::AnyWarp auto warp, Filesys
                                mine.contents, mine.ino);
   const uint32_t made = warp.ballot(pending && error == 0);
   if (made != 0) {
-    f2fs::NewEntry entry{mine.name, 0, {mine.ino, format::kTypeRegular}};
-    if ((made >> rank & 1u) != 0) {
-      entry.hash = format::name_hash(mine.name.bytes, mine.name.length);
-    }
-    const int entered = enter_names(warp, fs, directory, made, entry, how);
+    const f2fs::NewEntry entry{mine.name, mine.hash, {mine.ino, format::kTypeRegular}};
+    const int entered = f2fs::add_entries(warp, volume, *fs.writer, directory, made, entry, how);
     if (pending && error == 0) error = entered;
     const uint32_t failed = warp.ballot((made >> rank & 1u) != 0 && error < 0);
     if (failed != 0) {
@@ -207,7 +206,12 @@ GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesyst
   bool later = false;  // to be written when it was made
   if (mine) {
     file.status = check_new_name(creation.names[index], file.name);
-    if (file.status == 0) file.status = Creation::kPending;
+    if (file.status == 0) {
+      file.hash = format::name_hash(file.name.bytes, file.name.length);
+      const bool claimed =
+          claim_name(*fs.batches, batch, creation.names, index, file.name, file.hash);
+      file.status = claimed ? Creation::kPending : -EEXIST;
+    }
     if (creation.buffer != nullptr) {
       file.contents = {creation.buffer + creation.offsets[index], creation.bytes[index]};
     }
@@ -274,15 +278,17 @@ GOFS_NOINLINE GOFS_HD inline int begin_creation(simt::AnyWarp auto warp, Filesys
       fs.batches->batches[bd].growth = f2fs::growth_of(directory, creation.count);
     }
     warp.sync();
+    if (bd >= 0) detail::clear_names(warp, *fs.batches, fs.batches->batches[bd]);
     return bd;
   });
 }
 
 /// Makes the files. Collective; warps 0 to `warp_count` - 1 do it together, with the same
-/// arguments. A file that cannot be made has its error in its BatchFile: -EEXIST, -ENOENT (no
-/// name), -EINVAL (a name with a slash), -ENAMETOOLONG, -ENOSPC, what the device says. What comes
-/// with contents is there wholly or not at all, also after a crash, if it fits in the addresses of
-/// an inode (some 3.6 MiB). Seen by others at once, durable after sync().
+/// arguments. A file that cannot be made has its error in its BatchFile: -EEXIST (the name is
+/// there, or another file of the batch has it), -ENOENT (no name), -EINVAL (a name with a slash),
+/// -ENAMETOOLONG, -ENOSPC, what the device says. What comes with contents is there wholly or not at
+/// all, also after a crash, if it fits in the addresses of an inode (some 3.6 MiB). Seen by others
+/// at once, durable after sync().
 GOFS_NOINLINE GOFS_HD inline void create_batch(simt::AnyWarp auto warp, Filesystem& fs,
                                                Batch& batch, const BatchCreation& creation,
                                                uint32_t warp_index, uint32_t warp_count) {

@@ -1,45 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Entering the names of files that a batch has made (batch_create.h). The batch has the directory
-// for itself, and its warps enter names side by side: a warp has those names of its group locked
-// that it enters at a time, by their hashes, so nobody enters the same name meanwhile. Where they
-// stand is f2fs/add_entries.h's affair.
+// Names that come more than once in a batch of new files (batch_create.h): whoever claims one first
+// makes it. The batch has the directory for itself, so nobody else enters any of them, and its
+// warps need not wait for each other: each batch has a table of its names, by their hashes, with
+// open addressing.
 #pragma once
 
 #include "vfs/batch.h"
 
 namespace gofs::vfs::detail {
 
-/// Enters the name of each lane in `lanes`. Collective, inside the gate. Per lane 0 or a negative
-/// errno: those of add_entries(), of the first of several files with one name that is not -EEXIST.
-GOFS_NOINLINE GOFS_HD inline int enter_names(simt::AnyWarp auto warp, Filesystem& fs,
-                                             f2fs::Inode& directory, uint32_t lanes,
-                                             const f2fs::NewEntry& mine, f2fs::Adding& how) {
-  bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
-  int result = 0;
-  static_assert((kNameLocks & (kNameLocks - 1)) == 0);
-  uint32_t& lock = fs.batches->name_locks[(mine.hash ^ directory.ino) & (kNameLocks - 1)];
-  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
-  simt::Backoff backoff;
-  while (warp.any(wanted)) {
-    // Who does not get his is not waited for: nobody waits for a name while he has one.
-    const bool held = wanted && simt::try_lock(lock);
-    const uint32_t round = warp.ballot(held);
-    if (round == 0) {
-      if (warp.any(deadline.passed())) return wanted ? -EBUSY : result;
-      backoff.pause();
-      continue;
-    }
-    warp.sync();  // all lanes look at what one of them acquired
-    const int added = f2fs::add_entries(warp, fs.volume, *fs.writer, directory, round, mine, how);
-    warp.sync();
-    if (held) {
-      simt::unlock(lock);
-      result = added;
-      wanted = false;
-    }
+/// Places of a batch's table for each of its files.
+inline constexpr uint32_t kNameSlotsPerFile = 2;
+
+/// Begins with no name claimed. Collective, before any other warp claims one.
+GOFS_HD inline void clear_names(simt::AnyWarp auto warp, const BatchTable& table,
+                                const Batch& batch) {
+  uint32_t* const slots = table.name_slots + uint64_t{kNameSlotsPerFile} * batch.first;
+  for (uint32_t i = warp.thread_rank(); i < kNameSlotsPerFile * batch.count; i += warp.size()) {
+    simt::store_relaxed(slots[i], 0u);
   }
-  return result;
+  warp.sync();
+}
+
+/// Whether `text`, which ends with a NUL, is `name`.
+GOFS_HD inline bool is_name(const char* text, const f2fs::EntryName& name) {
+  for (uint32_t i = 0; i < name.length; ++i) {
+    if (text[i] != name.bytes[i]) return false;
+  }
+  return text[name.length] == '\0';
+}
+
+/// Claims the name of file `index` of the batch, one of `names`. One lane. False: another file of
+/// the batch has claimed it.
+GOFS_HD inline bool claim_name(const BatchTable& table, const Batch& batch,
+                               const char* const* names, uint32_t index,
+                               const f2fs::EntryName& name, uint32_t hash) {
+  uint32_t* const slots = table.name_slots + uint64_t{kNameSlotsPerFile} * batch.first;
+  const uint32_t count = kNameSlotsPerFile * batch.count;
+  // There are more places than names.
+  for (uint32_t slot = hash % count;; slot = slot + 1 < count ? slot + 1 : 0) {
+    uint32_t seen = 0;
+    // Nothing is passed on but the number: the names were there before.
+    if (simt::AtomicRef<uint32_t>(slots[slot])
+            .compare_exchange_strong(seen, index + 1, simt::memory_order_relaxed,
+                                     simt::memory_order_relaxed)) {
+      return true;
+    }
+    if (is_name(names[seen - 1], name)) return false;
+  }
 }
 
 }  // namespace gofs::vfs::detail

@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "nvme/layout.h"
-#include "vfs/batch.h"
+#include "vfs/batch_names.h"
 
 namespace gofs::vfs {
 
@@ -70,7 +70,8 @@ class FilesystemMemory {
     batches.capacity = simt::max(options.batch_files, 1u);
     batches.files = own_.take<BatchFile>(batches.capacity);
     batches.parts = own_.take<BatchPart>(kBatchesMax * kBatchPartsMax);
-    batches.name_locks = own_.take<uint32_t>(kNameLocks);
+    batches.name_slots =
+        own_.take<uint32_t>(uint64_t{detail::kNameSlotsPerFile} * batches.capacity);
     fs.batches = own_.take<BatchTable>(1);
     memory.write_object(fs.batches, batches);
     fs.maps.unit_count = static_cast<uint32_t>(
