@@ -126,10 +126,10 @@ GOFS_HD inline uint32_t levels_to_spread(const Inode& directory, uint64_t count)
 }
 
 /// Finds room for the new entry of each lane in `lanes` in `levels` of a directory with entries in
-/// blocks, behind the last of them only where they are spread so far; where an entry of one name is
-/// added, nobody else adds another meanwhile. Collective. Per lane 0 and `room`, or a negative errno:
-/// -EEXIST (the name is there), -EAGAIN (it takes more levels), -ENOSPC (no level is left), those
-/// of with_directory_blocks where a block cannot be read.
+/// blocks, behind the last of them only where they are spread so far; nobody else adds an entry of
+/// one of the names meanwhile. Collective. Per lane 0 and `room`, or a negative errno: -EEXIST (the
+/// name is there), -EAGAIN (it takes more levels), -ENOSPC (no level is left), those of
+/// with_directory_blocks where a block cannot be read.
 GOFS_NOINLINE GOFS_HD inline int find_rooms(simt::AnyWarp auto warp, Volume& volume,
                                             const Inode& directory, uint32_t lanes,
                                             const NewEntry& mine, const RoomLevels& levels,
