@@ -62,11 +62,19 @@ GOFS_NOINLINE GOFS_HD inline int enter_with_room(simt::AnyWarp auto warp, Volume
   return entered;
 }
 
+/// Whether a checkpoint is due where there is no room for `pages` more: it alone makes some, or so
+/// much is dirty that few operations would have room at a time. They reserve more than they come to
+/// change, so those that share the rest would become fewer and fewer.
+GOFS_HD inline bool is_crowded(const PageCache& cache, uint32_t pages) {
+  const uint32_t dirty = simt::load_relaxed(cache.dirty);
+  return dirty + pages > dirty_pages_max(cache) || 2 * dirty >= dirty_pages_max(cache);
+}
+
 /// How long an operation waits for others to end, which have taken more than they come to change,
 /// before it keeps them out to have its turn.
 inline constexpr uint64_t kRoomTimeoutNs = 100'000'000;
 
-/// Takes room for `pages` pages, behind the closed gate: by a checkpoint, where too many are dirty.
+/// Takes room for `pages` pages, behind the closed gate: by a checkpoint, where one is due.
 /// Collective, uniform, outside. 0; -EAGAIN: there may be room now; or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int make_room(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                                            uint32_t pages) {
@@ -75,16 +83,16 @@ GOFS_NOINLINE GOFS_HD inline int make_room(simt::AnyWarp auto warp, Volume& volu
   simt::Backoff backoff;
   for (;;) {
     // What one lane sees: it changes meanwhile.
-    uint32_t dirty = 0;
-    uint32_t reserved = 0;
+    uint32_t room = 0;
+    uint32_t crowded = 0;
     if (warp.thread_rank() == 0) {
-      dirty = has_room(volume.cache, 0, pages) ? 0 : 1;
-      reserved = has_room(volume.cache, simt::load_relaxed(writer.reserved), pages) ? 0 : 1;
+      room = has_room(volume.cache, simt::load_relaxed(writer.reserved), pages) ? 1 : 0;
+      crowded = is_crowded(volume.cache, pages) ? 1 : 0;
     }
-    dirty = warp.shfl(dirty, 0);
-    reserved = warp.shfl(reserved, 0);
-    if (dirty == 0 && reserved == 0) return -EAGAIN;
-    if (dirty != 0 || warp.any(patience.passed())) {
+    room = warp.shfl(room, 0);
+    crowded = warp.shfl(crowded, 0);
+    if (room != 0) return -EAGAIN;
+    if (crowded != 0 || warp.any(patience.passed())) {
       const int closed = try_close_gate(warp, writer.gate);
       if (closed == 0) break;
       if (closed != -EAGAIN) return closed;
@@ -93,7 +101,7 @@ GOFS_NOINLINE GOFS_HD inline int make_room(simt::AnyWarp auto warp, Volume& volu
     if (!help_writing(warp, volume, writer)) backoff.pause();
   }
   int error = 0;
-  if (warp.any(warp.thread_rank() == 0 && !has_room(volume.cache, 0, pages))) {
+  if (warp.any(warp.thread_rank() == 0 && is_crowded(volume.cache, pages))) {
     error = write_all(warp, volume, writer, false);
   }
   // What others have now is theirs alike: they closed the gate before, and are about to go in.

@@ -181,6 +181,41 @@ TEST_P(OperationTest, who_finds_room_taken_by_others_waits_and_nothing_is_writte
   EXPECT_EQ(writing.volume().checkpoint_version, version);
 }
 
+// What is left would do for one at a time only.
+TEST_P(OperationTest, who_finds_half_of_it_dirty_and_the_rest_taken_makes_a_checkpoint) {
+  TestImage image(fill_with_many);
+  const std::vector<uint32_t> inos = inodes_of(image);
+  WritingRig writing(image, width(), small_cache());
+  ASSERT_EQ(writing.begin().error, 0);
+  constexpr uint32_t kMost = kCachePages / 3;
+  run_alone(width(), [&](const simt::Warp& warp) {
+    for (uint32_t first = 0; first <= kMost / 2; first += warp.size()) {
+      EXPECT_EQ(chown_some(warp, writing, inos, first, 5), 0);
+    }
+  });
+  const uint64_t version = writing.volume().checkpoint_version;
+  ASSERT_GE(writing.volume().cache.dirty, kMost / 2);
+  const uint32_t rest = kMost - writing.volume().cache.dirty;
+  std::atomic<bool> inside{false};
+  run_crowd({2, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    Operation operation{};
+    if (index == 0) {
+      EXPECT_EQ(begin_operation(warp, writing.volume(), writing.writer(), rest, operation), 0);
+      if (warp.thread_rank() == 0) inside = true;
+      while (!warp.any(simt::load_relaxed(writing.writer().gate.closed) != 0)) {
+        simt::Backoff().pause();
+      }
+    } else {
+      while (!warp.any(inside)) simt::Backoff().pause();
+      EXPECT_EQ(begin_operation(warp, writing.volume(), writing.writer(), 2, operation), 0);
+    }
+    end_operation(warp, writing.writer(), operation);
+  });
+  EXPECT_EQ(writing.volume().checkpoint_version, version + 1);
+  EXPECT_EQ(writing.volume().cache.dirty, 0u);
+  EXPECT_EQ(writing.writer().reserved, 0u);
+}
+
 // It would never find so much free at once as long as small ones come and go.
 TEST_P(OperationTest, one_that_needs_all_the_room_gets_its_turn) {
   TestImage image(fill_with_many);
