@@ -111,6 +111,7 @@ class TestImage {
 /// Small tables, so that what happens when they are full happens in tests.
 inline vfs::FilesystemOptions small_tables() {
   vfs::FilesystemOptions options;
+  options.time_granularity_ns = 1;
   options.cache_pages = 256;
   options.pool_pages = 64;
   options.descriptors = 64;
