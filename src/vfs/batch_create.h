@@ -63,9 +63,11 @@ struct Creation {
   f2fs::NewContents contents;
   uint32_t ino;
   uint32_t generation;
-  int status;  // 0, a negative errno, or kPending
+  uint32_t* slot;  // in the table of the batch's names, where it has claimed its own
+  int status;      // 0, a negative errno, kPending, or kClaimed
 
   static constexpr int kPending = 1;
+  static constexpr int kClaimed = 2;  // another file of the batch has claimed the name
 };
 
 /// Whether this can be the name of a new file. One lane.
@@ -193,6 +195,51 @@ GOFS_HD inline int inherits_acl(simt::AnyWarp auto warp, Filesystem& fs,
   return error < 0 ? error : inherits;
 }
 
+/// Claims the names of lanes that have none, and answers those whose name another file has got.
+/// Per lane.
+GOFS_HD inline void claim_or_answer(const Filesystem& fs, const Batch& batch,
+                                    const BatchCreation& creation, uint32_t index, Creation& file) {
+  if (file.status != Creation::kClaimed) return;
+  const NameClaim claim =
+      claim_name(*fs.batches, batch, creation.names, index, file.name, file.hash);
+  if (claim.seen == 0) {
+    file.slot = claim.slot;
+    file.status = Creation::kPending;
+  } else if ((claim.seen & kNameMade) != 0) {
+    file.status = -EEXIST;
+  }
+}
+
+/// Makes the files of all lanes that are not answered yet, those first whose names nobody else has.
+/// `inherits` is what inherits_acl() says. Collective; their status says how it went.
+GOFS_NOINLINE GOFS_HD inline void create_claimed(simt::AnyWarp auto warp, Filesystem& fs,
+                                                 Batch& batch, f2fs::Inode& directory,
+                                                 const BatchCreation& creation, uint32_t index,
+                                                 int inherits, Creation& file) {
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  simt::Backoff backoff;
+  for (;;) {
+    claim_or_answer(fs, batch, creation, index, file);
+    const bool mine = file.status == Creation::kPending;
+    if (!warp.any(mine || file.status == Creation::kClaimed)) return;
+    if (!warp.any(mine)) {
+      // Others are about to make theirs, and do not wait for us: ours are settled.
+      if (warp.any(deadline.passed())) {
+        if (file.status == Creation::kClaimed) file.status = -EBUSY;
+        return;
+      }
+      backoff.pause();
+      continue;
+    }
+    if (inherits == 0) {
+      create_lanes(warp, fs, batch, directory, creation, file);
+    } else {
+      create_one_by_one(warp, fs, batch, creation, file);
+    }
+    if (mine) settle_name(file.slot, index, file.status == 0 || file.status == -EEXIST);
+  }
+}
+
 /// Makes `group` files of the batch from `first` on. `inherits` is what inherits_acl() says.
 /// Collective. Errors are per file.
 GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesystem& fs,
@@ -208,9 +255,7 @@ GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesyst
     file.status = check_new_name(creation.names[index], file.name);
     if (file.status == 0) {
       file.hash = format::name_hash(file.name.bytes, file.name.length);
-      const bool claimed =
-          claim_name(*fs.batches, batch, creation.names, index, file.name, file.hash);
-      file.status = claimed ? Creation::kPending : -EEXIST;
+      file.status = Creation::kClaimed;
     }
     if (creation.buffer != nullptr) {
       file.contents = {creation.buffer + creation.offsets[index], creation.bytes[index]};
@@ -220,11 +265,7 @@ GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesyst
     if (later) file.contents = {};
     if (inherits < 0) file.status = inherits;
   }
-  if (inherits == 0) {
-    create_lanes(warp, fs, batch, directory, creation, file);
-  } else {
-    create_one_by_one(warp, fs, batch, creation, file);
-  }
+  create_claimed(warp, fs, batch, directory, creation, index, inherits, file);
   if (mine) {
     BatchFile entry{};
     entry.error = file.status;

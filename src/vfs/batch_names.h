@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Names that come more than once in a batch of new files (batch_create.h): whoever claims one first
-// makes it. The batch has the directory for itself, so nobody else enters any of them, and its
-// warps need not wait for each other: each batch has a table of its names, by their hashes, with
-// open addressing.
+// makes it, and where he cannot, the next one. The batch has the directory for itself, so nobody
+// else enters any of them, and its warps need not wait for each other: each batch has a table of
+// its names, by their hashes, with open addressing.
 #pragma once
 
 #include "vfs/batch.h"
@@ -31,24 +31,41 @@ GOFS_HD inline bool is_name(const char* text, const f2fs::EntryName& name) {
   return text[name.length] == '\0';
 }
 
-/// Claims the name of file `index` of the batch, one of `names`. One lane. False: another file of
-/// the batch has claimed it.
-GOFS_HD inline bool claim_name(const BatchTable& table, const Batch& batch,
-                               const char* const* names, uint32_t index,
-                               const f2fs::EntryName& name, uint32_t hash) {
+/// What a place of the table says: the number of a file, one more than its index, and what has
+/// become of its name.
+inline constexpr uint32_t kNameMade = 1u << 31;  // the directory has it
+inline constexpr uint32_t kNameFailed = ~0u;     // its file could not be made; any name may follow
+
+/// Where a name has its place in the table of a batch, and whose it is.
+struct NameClaim {
+  uint32_t* slot;
+  uint32_t seen;  // what was there; 0: the caller has claimed it
+};
+
+/// Claims the name of file `index` of the batch, one of `names`, unless another file has. One lane.
+GOFS_HD inline NameClaim claim_name(const BatchTable& table, const Batch& batch,
+                                    const char* const* names, uint32_t index,
+                                    const f2fs::EntryName& name, uint32_t hash) {
   uint32_t* const slots = table.name_slots + uint64_t{kNameSlotsPerFile} * batch.first;
   const uint32_t count = kNameSlotsPerFile * batch.count;
-  // There are more places than names.
+  // There are more places than claims: who fails does not claim again.
   for (uint32_t slot = hash % count;; slot = slot + 1 < count ? slot + 1 : 0) {
     uint32_t seen = 0;
     // Nothing is passed on but the number: the names were there before.
     if (simt::AtomicRef<uint32_t>(slots[slot])
             .compare_exchange_strong(seen, index + 1, simt::memory_order_relaxed,
                                      simt::memory_order_relaxed)) {
-      return true;
+      return {&slots[slot], 0};
     }
-    if (is_name(names[seen - 1], name)) return false;
+    if (seen != kNameFailed && is_name(names[(seen & ~kNameMade) - 1], name)) {
+      return {&slots[slot], seen};
+    }
   }
+}
+
+/// Lets others know what has become of a name that the caller has claimed. One lane.
+GOFS_HD inline void settle_name(uint32_t* slot, uint32_t index, bool made) {
+  simt::store_relaxed(*slot, made ? (index + 1) | kNameMade : kNameFailed);
 }
 
 }  // namespace gofs::vfs::detail
