@@ -188,6 +188,35 @@ TEST_P(BatchNamesTest, on_a_full_volume_those_that_fit) {
   expect_names("/d", made);
 }
 
+// Each name comes three times, and there is no room for all: whoever is told that his is there
+// finds it, and the others that there was none.
+TEST_P(BatchNamesTest, of_a_name_without_room_none_is_said_to_be_there) {
+  std::vector<std::string> names = numbered("n", 0, 300);
+  const std::vector<std::string> once = names;
+  for (uint32_t i = 0; i < 2; ++i) names.insert(names.end(), once.begin(), once.end());
+  std::shuffle(names.begin() + 150, names.end(),
+               std::mt19937(static_cast<uint32_t>(printed_seed())));
+  const uint64_t before = fs().volume.user_block_count;
+  fs().volume.user_block_count = fs().volume.valid_block_count + 200;
+  const std::vector<int> errors = enter("/d", names);
+  fs().volume.user_block_count = before;
+  std::map<std::string, std::multiset<int>> answers;
+  for (size_t i = 0; i < names.size(); ++i) answers[names[i]].insert(errors[i]);
+  std::set<std::string> made;
+  for (const auto& [name, said] : answers) {
+    if (said.count(0) == 0) {
+      EXPECT_EQ(said.count(-ENOSPC), 3u) << name;
+      continue;
+    }
+    EXPECT_EQ(said.count(0), 1u) << name;
+    EXPECT_EQ(said.count(-EEXIST) + said.count(-ENOSPC), 2u) << name;
+    made.insert(name);
+  }
+  EXPECT_GT(made.size(), 50u);
+  EXPECT_LT(made.size(), 300u);
+  expect_names("/d", made);
+}
+
 class BatchNamesInSmallCacheTest : public BatchNamesTest {
  protected:
   BatchNamesInSmallCacheTest() : BatchNamesTest(64) {}
