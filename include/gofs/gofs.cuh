@@ -381,9 +381,9 @@ __device__ Ticket pread_async(const Group& group, VolumeHandle vol, int fd, void
 /// there is, is written before this returns. The file has its new contents and size when the ticket
 /// was waited for, and its former ones until then, also after a crash. `buffer` is not to be
 /// changed before that, and who reads or writes the same blocks waits, or hears -ETIMEDOUT. -EAGAIN
-/// in the ticket when too many are under way, on the volume or, 64, in the file: wait for one and
-/// try again. Of writes behind the end of a file there is one at a time: several fill a file that
-/// was made as long first (ftruncate, fallocate).
+/// in the ticket when too many operations are under way: wait for one and try again; where 64
+/// writes of the file are, this one is done at once. Of writes behind the end of a file there is
+/// one at a time: several fill a file that was made as long first (ftruncate, fallocate).
 template <typename Group>
 __device__ Ticket pwrite_async(const Group& group, VolumeHandle vol, int fd, const void* buffer,
                                uint64_t bytes, uint64_t offset) {

@@ -69,14 +69,7 @@ GOFS_NOINLINE GOFS_HD inline int enter_cleaned(simt::AnyWarp auto warp, Filesyst
 
 /// The blocks from the first to the last of `lanes`, as a range of bytes. Collective, uniform.
 GOFS_HD inline ByteRange range_of_blocks(simt::AnyWarp auto warp, uint32_t lanes, uint64_t index) {
-  uint64_t first = ~uint64_t{0};
-  uint64_t last = 0;
-  for (; lanes != 0; lanes &= lanes - 1) {
-    const uint64_t theirs = warp.shfl(index, simt::lowest_bit(lanes));
-    first = simt::min(first, theirs);
-    last = simt::max(last, theirs);
-  }
-  return {first << kBlockShift, (last - first + 1) << kBlockShift};
+  return range_of_lanes(warp, lanes, index << kBlockShift, kBlockBytes);
 }
 
 /// The first `count` of `lanes`.

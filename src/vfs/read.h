@@ -166,20 +166,6 @@ struct ReadRequest {
 
 namespace detail {
 
-/// From the first to the last byte that one of `lanes`, which are not none, asks for. Collective,
-/// uniform.
-GOFS_HD inline ByteRange range_of_lanes(simt::AnyWarp auto warp, uint32_t lanes, uint64_t offset,
-                                        uint64_t bytes) {
-  uint64_t first = ~uint64_t{0};
-  uint64_t end = 0;
-  for (; lanes != 0; lanes &= lanes - 1) {
-    const uint64_t theirs = warp.shfl(offset, simt::lowest_bit(lanes));
-    first = simt::min(first, theirs);
-    end = simt::max(end, theirs + warp.shfl(bytes, simt::lowest_bit(lanes)));
-  }
-  return {first, end - first};
-}
-
 /// pread_lanes where the lanes' files differ, or some of them cannot be read: every file is locked
 /// for all of its lanes, then all is read together.
 GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto warp, Filesystem& fs,

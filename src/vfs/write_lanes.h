@@ -33,19 +33,6 @@ GOFS_HD inline bool is_within(const f2fs::Inode& inode, const WriteRequest& requ
          request.offset < size && request.bytes <= size - request.offset;
 }
 
-/// From the beginning of the first block of `lanes` to the end of the last, on every lane.
-/// Collective.
-GOFS_HD inline ByteRange blocks_between(simt::AnyWarp auto warp, uint32_t lanes, uint64_t offset) {
-  uint64_t first = ~uint64_t{0};
-  uint64_t last = 0;
-  for (; lanes != 0; lanes &= lanes - 1) {
-    const uint64_t block = warp.shfl(offset, simt::lowest_bit(lanes)) >> kBlockShift;
-    first = simt::min(first, block);
-    last = simt::max(last, block);
-  }
-  return {first << kBlockShift, (last - first + 1) << kBlockShift};
-}
-
 /// Writes the requests of `lanes`, each of another block of the open file, together. Collective,
 /// uniform. 0; -EAGAIN: the file has become another, or they are to be written one by one; or
 /// another negative errno, of one of them.
@@ -54,7 +41,10 @@ GOFS_NOINLINE GOFS_HD inline int write_lanes_of_file(simt::AnyWarp auto warp, Fi
                                                      const WriteRequest& request) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   make_space(warp, fs, uint64_t{simt::popcount(lanes)} * kBlockBytes);
-  const ByteRange range = blocks_between(warp, lanes, request.offset);
+  const ByteRange bytes = range_of_lanes(warp, lanes, request.offset, request.bytes);
+  const uint64_t end = bytes.offset + bytes.bytes;
+  const uint64_t begin = bytes.offset & ~uint64_t{kBlockBytes - 1};
+  const ByteRange range{begin, simt::align_up(end, uint64_t{kBlockBytes}) - begin};
   const simt::Deadline patience =
       simt::Deadline::after_ns(simt::min(fs.lock_timeout_ns, kTogetherPatienceNs));
   RangeHold hold{};
@@ -68,7 +58,6 @@ GOFS_NOINLINE GOFS_HD inline int write_lanes_of_file(simt::AnyWarp auto warp, Fi
         (near ? f2fs::kPagesToWriteRun : f2fs::pages_to_write(simt::popcount(lanes)));
     const f2fs::WritePiece piece{request.offset, static_cast<uint32_t>(request.bytes),
                                  static_cast<const uint8_t*>(request.buffer)};
-    const uint64_t end = f2fs::detail::furthest_end(warp, lanes, piece);
     error = operate(warp, fs, pages, [&] {
       const f2fs::TimeStamp now = time_now(fs);
       const int begun = begin_write(warp, fs, open.inode, range.offset, end, now);
