@@ -103,7 +103,7 @@ GOFS_HD inline void reset_records(simt::AnyWarp auto warp, SubmissionQueue& queu
     queue.oldest = start.word;
     simt::store_relaxed(queue.scan_offset, 0u);
     queue.reported_head = static_cast<uint16_t>(start.index());
-    simt::store_relaxed(queue.posted, uint64_t{0});
+    simt::store_relaxed(queue.posted, start.total(depth));
     simt::store_relaxed(queue.next_due_ns, kNever);
   }
   warp.sync();

@@ -103,7 +103,7 @@ struct alignas(128) SubmissionQueue {
   bool pass_held;            // of the pass: a record waits for others to be posted
   uint64_t pass_soonest_ns;  // the least time that it found
   uint64_t pass_posted;      // `posted` when it began
-  uint64_t posted;           // relaxed
+  uint64_t posted;           // completions since lap 0, as RingPlace::total() counts; relaxed
 
   // Statistics since creation of the controller; relaxed.
   alignas(128) uint64_t read_commands;
