@@ -451,7 +451,7 @@ TEST_P(ChangeDirectoryTest, warps_change_directories_of_their_own) {
 TEST_P(ChangeDirectoryTest, a_write_that_fails_leaves_the_checkpoint_before) {
   TestImage sound(fill_with_directories);
   const Inos inos = inos_in(sound);
-  const std::vector<uint8_t> contents(sound.data(), sound.data() + sound.bytes());
+  const TestImage contents(sound);
   uint32_t failures = 0;
   for (uint32_t skip = 0;; skip += width() == 1 ? 3 : 29) {
     TestImage image(contents);
@@ -498,7 +498,7 @@ TEST_P(ChangeDirectoryTest, a_power_cut_leaves_the_names_of_a_checkpoint) {
   GOFS_NEED_TOOL("fsck.f2fs");
   TestImage image(fill_with_directories);
   const Inos inos = inos_in(image);
-  const std::vector<uint8_t> before(image.data(), image.data() + image.bytes());
+  const TestImage before(image);
   VolumeRigOptions options;
   options.ssd.logged_commands = 4096;
   options.ssd.logged_bytes = 16 << 20;

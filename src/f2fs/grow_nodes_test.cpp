@@ -227,7 +227,7 @@ TEST_P(GrowNodesTest, a_disk_that_fails_leaves_nothing_half_done) {
   GOFS_NEED_TOOL("fsck.f2fs");
   const std::vector<uint64_t> blocks = blocks_of_all_levels();
   TestImage sound(fill_with_empty_files);
-  const std::vector<uint8_t> contents(sound.data(), sound.data() + sound.bytes());
+  const TestImage contents(sound);
   const std::vector<uint32_t> inos = inodes_of(sound);
   VolumeRigOptions options;
   options.ssd.fault_capacity = 1;

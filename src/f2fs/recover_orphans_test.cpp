@@ -224,9 +224,6 @@ class RecoverOrphansTest : public ::testing::TestWithParam<uint32_t> {
       end_operation(warp, writing.writer(), operation);
     });
   }
-  static std::vector<uint8_t> bytes_of(TestImage& image) {
-    return {image.data(), image.data() + image.bytes()};
-  }
 };
 GOFS_AT_BOTH_WIDTHS(RecoverOrphansTest);
 
@@ -291,19 +288,19 @@ TEST_P(RecoverOrphansTest, reading_leaves_them) {
   TestImage image(fill_all_kinds);
   Counts left{};
   const std::vector<uint32_t> inos = leave_orphans(image, left);
-  const std::vector<uint8_t> before = bytes_of(image);
+  const TestImage before(image);
   {
     WritingRig reading(image, width());
     EXPECT_EQ(names_of(reading, format::kRootIno).size(), 9u);
     for (const uint32_t ino : inos) EXPECT_EQ(load_alone(reading, ino).links, 0u);
   }
-  EXPECT_TRUE(std::equal(before.begin(), before.end(), image.data()));
+  EXPECT_TRUE(before.file() == image.file());
 }
 
 TEST_P(RecoverOrphansTest, a_checkpoint_that_fails_leaves_the_list_before) {
   GOFS_NEED_TOOL("fsck.f2fs");
   TestImage made(fill_with_gone(width() == 1 ? 1030 : 3));
-  const std::vector<uint8_t> contents = bytes_of(made);
+  const TestImage contents(made);
   constexpr uint32_t kWritten = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);
   constexpr uint32_t kFlushed = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kFlush);
   for (const uint32_t opcodes : {kWritten, kFlushed}) {
@@ -348,7 +345,7 @@ TEST_P(RecoverOrphansTest, a_checkpoint_that_fails_leaves_the_list_before) {
 TEST_P(RecoverOrphansTest, a_power_cut_leaves_a_list_that_is_right) {
   GOFS_NEED_TOOL("fsck.f2fs");
   TestImage image(fill_with_gone(width() == 1 ? 1025 : 5));
-  const std::vector<uint8_t> before = bytes_of(image);
+  const TestImage before(image);
   VolumeRigOptions options = roomy_cache();
   options.ssd.logged_commands = 8192;
   options.ssd.logged_bytes = 64 << 20;
@@ -387,7 +384,7 @@ TEST_P(RecoverOrphansTest, recovery_that_is_cut_off_is_done_again) {
   TestImage image(fill_far_apart);
   Counts left{};
   const std::vector<uint32_t> inos = leave_orphans(image, left);
-  const std::vector<uint8_t> before = bytes_of(image);
+  const TestImage before(image);
   VolumeRigOptions options;
   options.filesystem.cache_pages = kTightPages;
   options.ssd.logged_commands = 8192;
@@ -413,7 +410,7 @@ TEST_P(RecoverOrphansTest, recovery_that_is_cut_off_is_done_again) {
     EXPECT_TRUE(fsck_likes(cut_off, true)) << event;
     // One that was made on the way is not that of an unmount, and is only read for now.
     if (listed == inos && repeated < 6) {
-      TestImage again(bytes_of(cut_off));
+      TestImage again(cut_off);
       WritingRig mounted(again, width());
       if (mounted.begin().error == 0) {
         ++repeated;
@@ -434,7 +431,7 @@ TEST_P(RecoverOrphansTest, a_disk_that_cannot_be_read_stops_it_and_it_goes_on_la
   Counts left{};
   const std::vector<uint32_t> inos = leave_orphans(image, left);
   uint32_t failures = 0;
-  const std::vector<uint8_t> before = bytes_of(image);
+  const TestImage before(image);
   for (uint32_t skip = 0;; skip += width() == 1 ? 1 : 5) {
     TestImage again(before);
     WritingRig writing(again, width(), roomy_cache());
@@ -473,7 +470,7 @@ TEST_P(RecoverOrphansTest, a_disk_that_cannot_be_written_stops_it_and_it_goes_on
   TestImage image(fill_far_apart);
   Counts left{};
   (void)leave_orphans(image, left);
-  const std::vector<uint8_t> before = bytes_of(image);
+  const TestImage before(image);
   VolumeRigOptions options = roomy_cache();
   options.filesystem.cache_pages = kTightPages;
   uint32_t failures = 0;
@@ -584,7 +581,7 @@ TEST_P(RecoverOrphansTest, one_that_contradicts_itself_frees_nothing_of_others_a
     }
   }
   const std::vector<uint32_t> inos = leave_orphans(made, left);
-  const std::vector<uint8_t> contents = bytes_of(made);
+  const TestImage contents(made);
   const uint32_t with_xattrs = names.at("gone xattr").first;
   const uint32_t sparse = names.at("gone sparse").first;
   using Damage = std::function<void(format::NodeBlock&)>;

@@ -243,7 +243,7 @@ TEST_P(SetXattrTest, checkpoints_beside_operations_hold_whole_operations) {
   GOFS_NEED_TOOL("fsck.f2fs");
   TestImage image(fill_with_owners);
   const std::vector<uint32_t> inos = inodes_of(image);
-  const std::vector<uint8_t> before(image.data(), image.data() + image.bytes());
+  const TestImage before(image);
   VolumeRigOptions options;
   options.ssd.logged_commands = 8192;
   options.ssd.logged_bytes = 32 << 20;

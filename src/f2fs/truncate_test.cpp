@@ -266,7 +266,7 @@ TEST_P(TruncateTest, a_command_that_fails_leaves_a_sound_file) {
     scatter(writing, scattered);
     ASSERT_EQ(writing.checkpoint(true), 0);
   }
-  const std::vector<uint8_t> contents(sound.data(), sound.data() + sound.bytes());
+  const TestImage contents(sound);
   for (const uint64_t size : {uint64_t{0}, uint64_t{700 * kBlockBytes + 60}}) {
     uint32_t failures = 0;
     // Failed commands are many; the first ones and every third.
@@ -310,7 +310,7 @@ TEST_P(TruncateTest, a_power_cut_leaves_a_sound_file_of_some_size) {
   GOFS_NEED_TOOL("fsck.f2fs");
   TestImage image(fill_with_written);
   const std::vector<uint32_t> inos = inodes_of(image);
-  const std::vector<uint8_t> before(image.data(), image.data() + image.bytes());
+  const TestImage before(image);
   VolumeRigOptions options;
   options.ssd.logged_commands = 8192;
   options.ssd.logged_bytes = 64 << 20;
@@ -420,7 +420,7 @@ TEST_P(TruncateTest, special_files_and_inline_directories_have_nothing_to_free) 
 TEST_P(TruncateTest, trees_that_cannot_be_are_refused_and_never_walked_in_circles) {
   TestImage image(fill_with_written);
   const std::vector<uint32_t> inos = inodes_of(image);
-  const std::vector<uint8_t> contents(image.data(), image.data() + image.bytes());
+  const TestImage contents(image);
   using Damage = void (*)(format::NodeBlock& inode, uint32_t other);
   const Damage damages[] = {
       [](format::NodeBlock& inode, uint32_t) { inode.inode.i_nid[4] = uint32_t{inode.footer.nid}; },

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <vector>
@@ -22,24 +21,20 @@ using gofs::testing::TestImage;
 using gofs::testing::VolumeRig;
 using gofs::testing::VolumeRigOptions;
 
-/// A volume of mkfs.f2fs, which uses both journals; then sload.f2fs may put some files there.
-std::vector<uint8_t> made_by_tools(const std::string& options, bool with_files) {
-  const image::TemporaryPath file;
-  const std::string folder = file.path() + ".d";
-  std::string command =
-      "truncate -s 64M '" + file.path() + "' && mkfs.f2fs -f " + options + " '" + file.path() + "'";
-  if (with_files) {
-    command += " && mkdir '" + folder + "' && seq 200000 > '" + folder +
-               "/numbers' && echo one > '" + folder + "/one' && sload.f2fs -f '" + folder + "' '" +
-               file.path() + "' && rm -r '" + folder + "'";
-  }
-  const image::ToolAnswer made = image::run_tool(command);
-  EXPECT_EQ(made.exit_code, 0) << made.output;
-  std::vector<uint8_t> bytes(testing::kSmallVolumeBytes);
-  std::ifstream in(file.path(), std::ios::binary);
-  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  EXPECT_TRUE(in.good());
-  return bytes;
+/// Makes a volume with mkfs.f2fs, which uses both journals; then sload.f2fs may put some files
+/// there.
+std::function<void(const std::string&)> made_by_tools(const std::string& options, bool with_files) {
+  return [=](const std::string& path) {
+    std::string command = "mkfs.f2fs -f " + options + " '" + path + "'";
+    if (with_files) {
+      command +=
+          " && folder=$(mktemp -d) && seq 200000 > $folder/numbers && echo one > $folder/one"
+          " && sload.f2fs -f $folder '" +
+          path + "' && rm -r $folder";
+    }
+    const image::ToolAnswer made = image::run_tool(command);
+    EXPECT_EQ(made.exit_code, 0) << made.output;
+  };
 }
 
 void fill_for_checkpoint(image::ImageBuilder& builder) {
@@ -154,7 +149,7 @@ TEST_P(WriteCheckpointTest, volumes_that_cannot_be_written_to_are_refused) {
 
 TEST_P(WriteCheckpointTest, a_write_that_fails_leaves_the_checkpoint_before) {
   GOFS_NEED_TOOL("sload.f2fs");
-  const std::vector<uint8_t> contents = made_by_tools("", false);
+  const TestImage contents(made_by_tools("", false));
   constexpr uint32_t kWrites = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);
   constexpr uint32_t kFlushes = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kFlush);
   for (const uint32_t opcodes : {kWrites, kFlushes}) {
@@ -192,7 +187,7 @@ TEST_P(WriteCheckpointTest, a_write_that_fails_leaves_the_checkpoint_before) {
 
 TEST_P(WriteCheckpointTest, a_power_cut_leaves_this_checkpoint_or_the_one_before) {
   GOFS_NEED_TOOL("sload.f2fs");
-  const std::vector<uint8_t> before = made_by_tools("", false);
+  const TestImage before(made_by_tools("", false));
   TestImage image(before);
   const uint64_t version = version_of(image);
   VolumeRigOptions options;

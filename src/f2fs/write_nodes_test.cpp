@@ -221,7 +221,7 @@ TEST_P(WriteNodesTest, readers_see_no_older_state_beside_checkpoints) {
 TEST_P(WriteNodesTest, a_write_that_fails_leaves_the_checkpoint_before) {
   TestImage sound(fill_with_files);
   const std::vector<uint32_t> inos = inodes_of(sound);
-  const std::vector<uint8_t> contents(sound.data(), sound.data() + sound.bytes());
+  const TestImage contents(sound);
   uint32_t failures = 0;
   for (uint32_t skip = 0;; skip += 7) {
     TestImage image(contents);
@@ -256,7 +256,7 @@ TEST_P(WriteNodesTest, a_write_that_fails_leaves_the_checkpoint_before) {
 TEST_P(WriteNodesTest, a_power_cut_leaves_all_changes_of_a_checkpoint_or_none) {
   TestImage image(fill_with_files);
   const std::vector<uint32_t> inos = inodes_of(image);
-  const std::vector<uint8_t> before(image.data(), image.data() + image.bytes());
+  const TestImage before(image);
   constexpr uint32_t kRounds = 2;
   VolumeRigOptions options;
   options.ssd.logged_commands = 4096;

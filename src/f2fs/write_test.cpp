@@ -443,7 +443,7 @@ TEST_P(WriteTest, a_command_that_fails_leaves_the_file_as_it_was) {
   GOFS_NEED_TOOL("fsck.f2fs");
   TestImage sound(fill_with_written);
   const std::vector<uint32_t> inos = inodes_of(sound);
-  const std::vector<uint8_t> contents(sound.data(), sound.data() + sound.bytes());
+  const TestImage contents(sound);
   VolumeRigOptions options;
   options.ssd.fault_capacity = 1;
   struct Case {
@@ -507,7 +507,7 @@ TEST_P(WriteTest, a_power_cut_leaves_what_the_last_checkpoint_had) {
   GOFS_NEED_TOOL("fsck.f2fs");
   TestImage image(fill_with_written);
   const std::vector<uint32_t> inos = inodes_of(image);
-  const std::vector<uint8_t> before(image.data(), image.data() + image.bytes());
+  const TestImage before(image);
   VolumeRigOptions options;
   options.ssd.logged_commands = 8192;
   options.ssd.logged_bytes = 64 << 20;
@@ -567,7 +567,7 @@ TEST_P(WriteTest, checkpoints_beside_writes_hold_whole_writes) {
   GOFS_NEED_TOOL("fsck.f2fs");
   TestImage image(fill_with_written);
   const std::vector<uint32_t> inos = inodes_of(image);
-  const std::vector<uint8_t> before(image.data(), image.data() + image.bytes());
+  const TestImage before(image);
   VolumeRigOptions options;
   options.ssd.logged_commands = 8192;
   options.ssd.logged_bytes = 64 << 20;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <vector>
 
@@ -74,21 +73,16 @@ inline std::vector<uint32_t> inodes_of(testing::TestImage& image) {
 }
 
 /// Makes `image` again what it was `before` the commands of a trace.
-inline void put_back(testing::TestImage& image, const std::vector<uint8_t>& before,
+inline void put_back(testing::TestImage& image, const testing::TestImage& before,
                      const ssd::WriteTrace& trace) {
   for (const ssd::LoggedCommand& command : trace.commands) {
-    std::copy_n(before.begin() + static_cast<ptrdiff_t>(command.offset), command.bytes,
-                image.data() + command.offset);
+    image.file().assign(before.file(), command.offset, command.bytes);
   }
 }
 
 /// `torn`: one of the packs may be half written, which fsck mentions.
-inline ::testing::AssertionResult fsck_likes(testing::TestImage& image, bool torn = false) {
-  const image::TemporaryPath file;
-  std::ofstream(file.path(), std::ios::binary)
-      .write(reinterpret_cast<const char*>(image.data()),
-             static_cast<std::streamsize>(image.bytes()));
-  return image::fsck_is_clean(file.path(), torn ? "Invalid CP CRC" : "");
+inline ::testing::AssertionResult fsck_likes(const testing::TestImage& image, bool torn = false) {
+  return image::fsck_is_clean(image.file().path(), torn ? "Invalid CP CRC" : "");
 }
 
 }  // namespace gofs::f2fs

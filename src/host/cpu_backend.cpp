@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "simt/host_memory.h"
 #include "simt/workers.h"
 #include "ssd/media_host.h"
 #include "work/batch.h"

@@ -2,8 +2,6 @@
 //
 // Copies of every alignment, by warps of one thread and by teams, and the memory they move in. The
 // arrays have guard bytes on both sides, so that a byte too many is seen.
-#include "simt/memory.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 
 #include "simt/copy.h"
 #include "simt/copy_two.h"
+#include "simt/host_memory.h"
 #include "testing/teams.hpp"
 
 namespace gofs::simt {
@@ -131,7 +130,8 @@ TEST_P(CopyTest, what_was_copied_is_visible_to_the_team_after_sync) {
 
 TEST(HostMemorySpaceTest, gives_zeroed_blocks_at_block_boundaries) {
   HostMemorySpace space;
-  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{100'000}}) {
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{100'000},
+                             size_t{1} << 20, (size_t{1} << 20) + 5}) {
     auto* const memory = static_cast<uint8_t*>(space.allocate(bytes));
     ASSERT_NE(memory, nullptr);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % kBlockBytes, 0u);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "simt/host_memory.h"
 #include "ssd/virtual_ssd.h"
 
 namespace gofs::ssd {

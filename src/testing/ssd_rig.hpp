@@ -14,6 +14,7 @@
 #include "host/image/pattern.h"
 #include "nvme/bring_up.h"
 #include "nvme/layout.h"
+#include "simt/host_memory.h"
 #include "ssd/virtual_ssd.h"
 #include "testing/crowd.hpp"
 

@@ -16,6 +16,7 @@
 
 #include "host/image/image_builder.h"
 #include "host/image/image_target.h"
+#include "testing/image_file.h"
 #include "testing/ssd_rig.hpp"
 #include "vfs/layout.h"
 
@@ -30,38 +31,43 @@ class TestImage {
 
   explicit TestImage(const Fill& fill, uint32_t feature = 0,
                      uint64_t volume_bytes = kSmallVolumeBytes)
-      : volume_bytes_(volume_bytes), memory_(arena_.bytes(volume_bytes)) {
+      : file_(volume_bytes) {
     image::VolumeOptions options;
     options.feature = feature;
     options.label = "test";
     options.seed = 1;
     options.time_s = 1'700'000'000;
     options.flush = false;
-    const auto target = image::make_memory_target(memory_, volume_bytes);
+    std::unique_ptr<image::ImageTarget> target;
+    must(image::open_fd_target(file_.fd(), volume_bytes, &target));
     std::unique_ptr<image::ImageBuilder> builder;
     must(image::ImageBuilder::create(*target, options, &builder));
     fill(*builder);
     must(builder->finish());
     geometry_ = format::geometry_of(superblock(0));
   }
-  /// A copy of an image that somebody else has made.
-  explicit TestImage(const std::vector<uint8_t>& contents)
-      : volume_bytes_(contents.size()), memory_(arena_.bytes(contents.size())) {
-    std::memcpy(memory_, contents.data(), contents.size());
+  /// What somebody else makes of the zeros at `path`.
+  explicit TestImage(const std::function<void(const std::string& path)>& make,
+                     uint64_t volume_bytes = kSmallVolumeBytes)
+      : file_(volume_bytes) {
+    make(file_.path());
     geometry_ = format::geometry_of(superblock(0));
   }
-  TestImage(const TestImage&) = delete;
+  /// A copy. Nobody writes to `other` meanwhile.
+  explicit TestImage(const TestImage& other) = default;
   TestImage& operator=(const TestImage&) = delete;
 
-  uint8_t* data() { return memory_; }
-  uint64_t bytes() const { return volume_bytes_; }
+  ImageFile& file() { return file_; }
+  const ImageFile& file() const { return file_; }
+  uint8_t* data() { return file_.data(); }
+  uint64_t bytes() const { return file_.bytes(); }
   const format::Geometry& geometry() const { return geometry_; }
   /// For readers that share nothing with the library.
   std::unique_ptr<image::ImageTarget> target() {
-    return image::make_memory_target(memory_, volume_bytes_);
+    return image::make_memory_target(data(), bytes());
   }
 
-  uint8_t* block(uint32_t index) { return memory_ + uint64_t{index} * kBlockBytes; }
+  uint8_t* block(uint32_t index) { return data() + uint64_t{index} * kBlockBytes; }
   format::Superblock& superblock(uint32_t copy) {
     return *reinterpret_cast<format::Superblock*>(block(copy) + format::kSuperOffset);
   }
@@ -102,9 +108,7 @@ class TestImage {
   }
 
  private:
-  TestArena arena_;
-  const uint64_t volume_bytes_;
-  uint8_t* const memory_;
+  ImageFile file_;
   format::Geometry geometry_{};
 };
 

@@ -152,7 +152,7 @@ class AsyncWriteTest : public ::testing::TestWithParam<uint32_t> {
   }
   /// What the image that a crash would leave now holds, mounted for reading.
   std::string after_crash(const char* path) {
-    TestImage left(std::vector<uint8_t>(image_.data(), image_.data() + image_.bytes()));
+    TestImage left(image_);
     EXPECT_TRUE(f2fs::fsck_likes(left));
     f2fs::WritingRig rig(left, width());
     std::string bytes(4 * kTicketBytes, '\0');
@@ -257,7 +257,7 @@ TEST_P(AsyncWriteTest, a_power_cut_leaves_old_or_new_contents) {
   const int fd = open_file("/blocks", kOpenReadWrite);
   ASSERT_EQ(write_now(fd, old, 0), static_cast<int64_t>(old.size()));
   mount_again();
-  const std::vector<uint8_t> before(image_.data(), image_.data() + image_.bytes());
+  const TestImage before(image_);
   begin();  // with a new log
   const int again = open_file("/blocks", kOpenReadWrite);
   const Ticket ticket = start_write(again, fresh, 0);

@@ -346,7 +346,7 @@ TEST_P(BatchCreateTest, a_disk_that_fails_leaves_whole_files) {
 TEST_P(BatchCreateTest, a_power_cut_leaves_whole_files_or_none) {
   GOFS_NEED_TOOL("fsck.f2fs");
   std::mt19937 random(static_cast<uint32_t>(printed_seed()));
-  const std::vector<uint8_t> before(image_.data(), image_.data() + image_.bytes());
+  const TestImage before(image_);
   const Wanted first = many(random, 60);
   Wanted second;
   for (uint32_t i = 0; i < 40; ++i) second.add(random, "second-" + std::to_string(i), 9000);

@@ -373,7 +373,7 @@ TEST_P(CleanTest, a_power_cut_while_cleaning_loses_nothing) {
   options_.ssd.logged_bytes = 64 << 20;
   ASSERT_EQ(writing_->checkpoint(true), 0);
   writing_.reset();
-  const std::vector<uint8_t> before(image_.data(), image_.data() + image_.bytes());
+  const TestImage before(image_);
   mount();
   const auto trace = [&] {
     return ssd::read_trace(writing_->rig().arena().space(), writing_->rig().controller());

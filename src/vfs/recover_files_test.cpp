@@ -131,8 +131,7 @@ struct Promise {
 
 class RecoverFilesTest : public ::testing::TestWithParam<uint32_t> {
  protected:
-  RecoverFilesTest() : image_(fill_to_recover), before_(image_.bytes()) {
-    std::copy_n(image_.data(), image_.bytes(), before_.begin());
+  RecoverFilesTest() : image_(fill_to_recover), before_(image_) {
     rig_ = std::make_unique<RecoveringRig>(image_, width(), logging());
     for (const char* path : {"/inline", "/blocks", "/long"}) {
       model_[path] = *rig_->contents(path);
@@ -230,14 +229,14 @@ class RecoverFilesTest : public ::testing::TestWithParam<uint32_t> {
           EXPECT_TRUE(f2fs::fsck_likes(left, true));
         }
       }
-      std::copy(before_.begin(), before_.end(), left.data());
+      left.file().assign(before_.file());
       if (HasFailure()) return;
     }
     EXPECT_GT(recovered, cuts / 4);
   }
 
   TestImage image_;
-  std::vector<uint8_t> before_;
+  const TestImage before_;
   std::unique_ptr<RecoveringRig> rig_;
   std::map<std::string, int> fds_;
   std::map<std::string, std::string> model_;
@@ -319,7 +318,7 @@ TEST_P(RecoverFilesTest, a_cut_during_recovery_is_recovered_from) {
   ssd::PowerCut(trace, trace.events)
       .apply({crashed.data(), crashed.bytes()}, kBlockBytes,
              [](uint32_t, uint64_t) { return false; });
-  const std::vector<uint8_t> contents(crashed.data(), crashed.data() + crashed.bytes());
+  const TestImage contents(crashed);
   ssd::WriteTrace second;
   {
     RecoveringRig rig(crashed, width(), logging());
@@ -343,7 +342,7 @@ TEST_P(RecoverFilesTest, a_cut_during_recovery_is_recovered_from) {
       EXPECT_TRUE(f2fs::fsck_likes(left, true));
     }
     f2fs::put_back(left, contents, second);
-    std::copy(contents.begin(), contents.end(), left.data());
+    left.file().assign(contents.file());
   }
 }
 
@@ -354,7 +353,7 @@ TEST_P(RecoverFilesTest, a_chain_that_cannot_be_is_refused_and_nothing_has_chang
   write_file("/long", 4'100'000, 2'000'000);
   sync_one("/long");
   rig_.reset();
-  const std::vector<uint8_t> crashed(image_.data(), image_.data() + image_.bytes());
+  const TestImage crashed(image_);
   std::vector<uint32_t> blocks;
   {
     RecoveringRig rig(image_, 1);
@@ -368,7 +367,7 @@ TEST_P(RecoverFilesTest, a_chain_that_cannot_be_is_refused_and_nothing_has_chang
   ASSERT_EQ(blocks.size(), 3u);  // the new file; a node below an inode, the inode
   const auto result_of = [&](const std::function<void(format::NodeBlock*)>& damage,
                              uint32_t which) {
-    std::copy(crashed.begin(), crashed.end(), image_.data());
+    image_.file().assign(crashed.file());
     damage(reinterpret_cast<format::NodeBlock*>(image_.block(blocks[which])));
     RecoveringRig rig(image_, width());
     const int64_t result = rig.recover();

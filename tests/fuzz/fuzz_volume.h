@@ -10,7 +10,7 @@
 #include <string>
 
 #include "edit.h"
-#include "simt/memory.h"
+#include "simt/host_memory.h"
 #include "ssd/virtual_ssd.h"
 #include "vfs/layout.h"
 #include "volume_walker.h"

@@ -45,8 +45,8 @@ std::string go_on(Session& session) {
   return left == 0 ? std::string() : fmt::format("unmounting answers {}", left);
 }
 
-std::string mount_and_look(Disk& disk, const SessionOptions& options, const Compare& compare,
-                           ssd::WriteTrace* trace) {
+std::string mount_and_look(testing::ImageFile& disk, const SessionOptions& options,
+                           const Compare& compare, ssd::WriteTrace* trace) {
   Session session(disk.data(), disk.bytes(), options);
   std::string problem;
   if (session.mounted() != 0 || session.begun().error != 0) {

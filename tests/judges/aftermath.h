@@ -6,9 +6,9 @@
 #include <functional>
 #include <string>
 
-#include "disk.h"
 #include "found_tree.h"
 #include "session.h"
+#include "testing/image_file.h"
 
 namespace gofs::judges {
 
@@ -28,7 +28,7 @@ std::string go_on(Session& session);
 
 /// Mounts the image for writing, does both of the above, and unmounts; `trace`, if the options ask
 /// for a log, hears what was written.
-std::string mount_and_look(Disk& disk, const SessionOptions& options, const Compare& compare,
-                           ssd::WriteTrace* trace);
+std::string mount_and_look(testing::ImageFile& disk, const SessionOptions& options,
+                           const Compare& compare, ssd::WriteTrace* trace);
 
 }  // namespace gofs::judges

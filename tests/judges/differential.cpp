@@ -69,7 +69,7 @@ class Volume {
   Volume(const DifferentialOptions& options, const Variation& variation, uint64_t seed)
       : options_(options),
         variation_(variation),
-        disk_(variation.volume_bytes, variation.mkfs_options),
+        disk_(make_empty_volume(variation.volume_bytes, variation.mkfs_options)),
         common_(variation.threads) {
     const bool strangers = variation.strangers && variation.threads == 1;
     for (uint32_t i = 0; i < variation.threads; ++i) {
@@ -126,7 +126,7 @@ class Volume {
     if (session.findings() != 0) throw Difference("damage was found");
     const int left = session.unmount();
     if (left != 0) throw Difference(fmt::format("unmounting answers {}", left));
-    const std::string complaints = disk_.complaints(false);
+    const std::string complaints = complaints_of(disk_.path());
     if (!complaints.empty()) throw Difference(complaints);
   }
 
@@ -159,7 +159,7 @@ class Volume {
 
   const DifferentialOptions& options_;
   const Variation variation_;
-  Disk disk_;
+  testing::ImageFile disk_;
   CommonGround common_;
   std::vector<std::unique_ptr<Walker>> walkers_;
   std::vector<std::mt19937_64> luck_;

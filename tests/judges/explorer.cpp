@@ -2,13 +2,13 @@
 #include "explorer.h"
 
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <deque>
 #include <stdexcept>
 
 #include "aftermath.h"
+#include "disk.h"
 
 namespace gofs::judges {
 
@@ -17,8 +17,6 @@ namespace {
 constexpr uint64_t kLogBytes = uint64_t{48} << 20;
 constexpr uint64_t kRecoveryLogBytes = uint64_t{6} << 20;
 constexpr uint64_t kSectorBytes = 512;
-/// So that memory which sessions do not touch is not even cleared.
-constexpr int kSmallAllocationBytes = 1 << 15;
 
 /// A number that depends on all of its arguments.
 uint64_t mix(uint64_t a, uint64_t b) {
@@ -30,7 +28,7 @@ uint64_t mix(uint64_t a, uint64_t b) {
 
 /// A scenario that was done once.
 struct Recording {
-  std::vector<uint8_t> base;  // what was there before
+  testing::ImageFile base;  // what was there before
   ssd::WriteTrace trace;
   std::shared_ptr<History> history;
 };
@@ -40,14 +38,13 @@ void demand(bool condition, const std::string& what) {
 }
 
 Recording record(const Scenario& scenario, const ExplorerOptions& options) {
-  Recording recording;
   Prepared prepared = prepare(scenario, options.seed, options.width);
-  recording.base = prepared.volume;
-  std::vector<uint8_t>& work = prepared.volume;
+  testing::ImageFile& work = prepared.volume;
+  Recording recording{testing::ImageFile(work), {}, {}};
   Model& model = prepared.model;
   SessionOptions& mount = prepared.mount;
   mount.log_bytes = kLogBytes;
-  Session session(work.data(), work.size(), mount);
+  Session session(work.data(), work.bytes(), mount);
   demand(session.mounted() == 0 && session.begun().error == 0, "cannot mount what was prepared");
   recording.history = std::make_shared<History>(model);
   Actor actor(session, model, recording.history.get(), mix(options.seed, 1));
@@ -99,9 +96,7 @@ class Explorer {
       : scenario_(scenario),
         options_(options),
         recording_(record(scenario, options)),
-        disk_(recording_.base) {
-    mallopt(M_MMAP_THRESHOLD, kSmallAllocationBytes);
-  }
+        disk_(recording_.base) {}
 
   ExplorerResult run() {
     for (const ssd::LoggedCommand& command : recording_.trace.commands) {
@@ -139,7 +134,7 @@ class Explorer {
       const std::string name = fmt::format("{}-{}-{}", scenario_.name, moment, subset);
       images.push_back({folder + "/" + name + ".img", name, moment, recording_.history});
       disk_.save(images.back().path);
-      disk_.put_back(recording_.trace);
+      put_back(disk_, recording_.base, recording_.trace);
     }
     return images;
   }
@@ -215,10 +210,10 @@ class Explorer {
     }
     if (problem.empty() && judged) {
       ++result_.judged;
-      problem = disk_.complaints(false);
+      problem = complaints_of(disk_.path());
     }
-    disk_.put_back(*trace);
-    for (const Layer& layer : layers) disk_.put_back(layer.trace);
+    put_back(disk_, recording_.base, *trace);
+    for (const Layer& layer : layers) put_back(disk_, recording_.base, layer.trace);
     return problem;
   }
 
@@ -229,7 +224,7 @@ class Explorer {
       return fmt::format("it cannot be mounted: error {}", session.mounted());
     }
     ++result_.judged;
-    return disk_.complaints(true);
+    return complaints_of(disk_.path(), true);
   }
 
   void fail(uint32_t moment, uint32_t subset, const std::string& problem) {
@@ -249,7 +244,7 @@ class Explorer {
   const Scenario& scenario_;
   const ExplorerOptions& options_;
   const Recording recording_;
-  Disk disk_;
+  testing::ImageFile disk_;  // a copy of what was there before
   ExplorerResult result_;
 };
 
@@ -265,8 +260,8 @@ std::vector<ExportedImage> export_images(const Scenario& scenario, const Explore
 }
 
 std::string judge_recovered(const ExportedImage& image) {
-  std::vector<uint8_t> volume = load_volume(image.path);
-  Session session(volume.data(), volume.size(), {.writable = false});
+  testing::ImageFile volume = load_volume(image.path);
+  Session session(volume.data(), volume.bytes(), {.writable = false});
   if (session.mounted() != 0) {
     return fmt::format("{}: it cannot be mounted: error {}", image.cut, session.mounted());
   }

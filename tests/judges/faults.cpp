@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "aftermath.h"
+#include "disk.h"
 
 namespace gofs::judges {
 
@@ -96,7 +97,7 @@ class FaultExplorer {
       trace = session.trace();
     }
     if (problem.empty()) problem = judge(history, kept);
-    disk_.put_back(trace);
+    put_back(disk_, prepared_.volume, trace);
     if (!problem.empty()) fail(kind, command, stopped, problem);
     return commands;
   }
@@ -123,8 +124,8 @@ class FaultExplorer {
     std::string problem = mount_and_look(
         disk_, mount,
         [&](const FoundTree& tree) { return history.difference_at_the_end(kept, tree); }, &trace);
-    if (problem.empty() && judged) problem = disk_.complaints(false);
-    disk_.put_back(trace);
+    if (problem.empty() && judged) problem = complaints_of(disk_.path());
+    put_back(disk_, prepared_.volume, trace);
     return problem.empty() || !kept ? problem : "unmounted well, but " + problem;
   }
 
@@ -140,7 +141,7 @@ class FaultExplorer {
   const Scenario& scenario_;
   const FaultsOptions& options_;
   const Prepared prepared_;
-  Disk disk_;
+  testing::ImageFile disk_;  // a copy of what was prepared
   FaultsResult result_;
 };
 

@@ -25,7 +25,7 @@ std::string read_content(Calls& session, const std::string& path, uint64_t size,
   const int fd = session.open(path, vfs::kOpenReadOnly);
   if (fd < 0) return failed(path, "open", fd);
   std::string problem;
-  std::string buffer(kReadBytes, '\0');
+  std::string buffer(std::min(kReadBytes, size), '\0');
   for (uint64_t at = 0; at < size && problem.empty();) {
     const int64_t data = session.lseek(fd, static_cast<int64_t>(at), vfs::kSeekData);
     if (data == -ENXIO) break;

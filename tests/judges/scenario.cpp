@@ -23,12 +23,11 @@ std::vector<Scenario> all_scenarios() {
 }
 
 Prepared prepare(const Scenario& scenario, uint64_t seed, uint32_t width) {
-  Prepared prepared;
-  prepared.volume = make_empty_volume(kVolumeBytes);
+  Prepared prepared{make_empty_volume(kVolumeBytes), {}, {}};
   prepared.mount.width = width;
   prepared.mount.cache_pages = scenario.cache_pages;
   if (scenario.prepare == nullptr) return prepared;
-  Session session(prepared.volume.data(), prepared.volume.size(), prepared.mount);
+  Session session(prepared.volume.data(), prepared.volume.bytes(), prepared.mount);
   if (session.mounted() != 0 || session.begun().error != 0) {
     throw std::runtime_error("cannot mount a new volume");
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "actor.h"
+#include "testing/image_file.h"
 
 namespace gofs::judges {
 
@@ -44,7 +45,7 @@ std::vector<Scenario> all_scenarios();
 
 /// What a scenario begins with.
 struct Prepared {
-  std::vector<uint8_t> volume;
+  testing::ImageFile volume;
   Model model;
   SessionOptions mount;  // as the scenario wants it
 };

@@ -8,6 +8,7 @@
 
 #include "f2fs/writer_layout.h"
 #include "nvme/layout.h"
+#include "simt/host_memory.h"
 #include "ssd/virtual_ssd.h"
 #include "testing/teams.hpp"
 #include "vfs/layout.h"
