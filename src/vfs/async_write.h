@@ -195,16 +195,19 @@ GOFS_NOINLINE GOFS_HD inline int64_t start_parts(simt::AnyWarp auto warp, Filesy
   IoFailure failure = write_now(offset, parts.later);
   if (failure.error != 0) return io_outcome(before, failure);
   if (parts.count() == 0) return static_cast<int64_t>(before);
-  const IoFailure behind = write_now(parts.later_end, end);
-  const uint64_t bytes = behind.error != 0 ? parts.later_end - offset : end - offset;
   if (warp.thread_rank() == 0) operation.write.first = parts.later >> kBlockShift;
   warp.sync();
   failure = start_blocks(warp, fs, inode, route, operation, source + before,
                          parts.later >> kBlockShift, parts.count());
   const f2fs::HeldBlocks& held = fs.writer->held[operation.write.held];
   started = warp.shfl(simt::load_relaxed(held.count), 0) != 0;
-  if (failure.error != 0) failure.at += before;
-  return io_outcome(bytes, failure);
+  if (failure.error != 0) {
+    failure.at += before;
+    return io_outcome(end - offset, failure);
+  }
+  // Not before them: what a write that finds no room for them says is not written, is not.
+  failure = write_now(parts.later_end, end);
+  return static_cast<int64_t>((failure.error != 0 ? parts.later_end : end) - offset);
 }
 
 }  // namespace detail

@@ -616,6 +616,11 @@ TEST_P(AsyncWriteTest, a_full_volume_refuses_and_keeps_what_it_promised) {
   EXPECT_EQ(size_of("/blocks"), written);
   EXPECT_LE(volume().valid_block_count, volume().user_block_count);
   EXPECT_EQ(wait_for(early), static_cast<int64_t>(promised.size()));
+  // Nothing of a write that has no room for its blocks: not its end either, which has a block.
+  const std::string over_the_end(76 * kBlockBytes + 4'000'001 % kBlockBytes, 'e');
+  EXPECT_EQ(start_write(other, over_the_end, 900 * kBlockBytes).result, -ENOSPC);
+  EXPECT_TRUE(contents_of("/other").substr(900 * kBlockBytes) ==
+              std::string(4'000'000 - 900 * kBlockBytes, '\0') + "o");
   checkpoint();
   const auto full = used();
   EXPECT_EQ(full.first, full.second);
