@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <deque>
+#include <mutex>
 
 #include "f2fs/writer_layout.h"
 #include "nvme/layout.h"
@@ -104,9 +105,20 @@ struct Session::Parts {
   std::unique_ptr<f2fs::WriterMemory> writer;
   struct Started {
     std::string bytes;
-    vfs::Ticket ticket{};
+    vfs::Ticket ticket{0, vfs::Ticket::kNoOperation, 0, 0};
     bool ended = false;
   };
+  Started& start(std::string bytes, size_t& number) {
+    const std::lock_guard lock(starting);
+    number = started.size();
+    return started.emplace_back(Started{std::move(bytes)});
+  }
+  Started& started_as(size_t number) {
+    const std::lock_guard lock(starting);
+    return started[number];
+  }
+
+  std::mutex starting;
   std::deque<Started> started;
 };
 
@@ -277,22 +289,24 @@ int64_t Session::write(int fd, std::string_view bytes) {
 }
 
 int Session::start_pwrite(int fd, std::string_view bytes, uint64_t offset) {
-  constexpr vfs::Ticket nothing{0, vfs::Ticket::kNoOperation, 0, 0};
-  Parts::Started& mine = parts_->started.emplace_back(Parts::Started{std::string(bytes), nothing});
+  size_t number = 0;
+  Parts::Started& mine = parts_->start(std::string(bytes), number);
   const int64_t result = on_warp([&](const simt::Warp& warp) {
     const vfs::Ticket ticket =
         vfs::pwrite_async(warp, parts_->fs(), fd, mine.bytes.data(), mine.bytes.size(), offset);
     if (warp.thread_rank() == 0) mine.ticket = ticket;
     return ticket.result;
   });
-  return result < 0 ? static_cast<int>(result) : static_cast<int>(parts_->started.size()) - 1;
+  return static_cast<int>(result < 0 ? result : static_cast<int64_t>(number));
 }
 
 int64_t Session::wait(int started) {
-  Parts::Started& mine = parts_->started[static_cast<size_t>(started)];
+  Parts::Started& mine = parts_->started_as(static_cast<size_t>(started));
   mine.ended = true;
-  return on_warp(
-      [&](const simt::Warp& warp) { return vfs::wait(warp, parts_->fs(), mine.ticket); });
+  const int64_t written =
+      on_warp([&](const simt::Warp& warp) { return vfs::wait(warp, parts_->fs(), mine.ticket); });
+  mine.bytes = {};  // nobody reads them any more
+  return written;
 }
 
 void Session::give_up_writes() {

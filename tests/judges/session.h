@@ -101,7 +101,7 @@ class Session : public Calls {
   int read_batch(const std::string& directory, std::vector<BatchItem>& items);
   int write_batch(const std::string& directory, std::vector<BatchItem>& items);
   /// An asynchronous write of whole blocks: a number for wait(), or a negative errno. The bytes are
-  /// kept until the session ends.
+  /// kept until somebody has waited, or the session ends.
   int start_pwrite(int fd, std::string_view bytes, uint64_t offset);
   int64_t wait(int started);
   /// Ends those that nobody has waited for, as if they had failed.

@@ -62,6 +62,7 @@ std::span<const Walker::Operation> Walker::operations_table() {
       {"access", 3, &Walker::access},
       {"readlink", 3, &Walker::readlink},
       {"readdir", 2, &Walker::readdir},
+      {"pwrite_async", 3, &Walker::pwrite_async, true},
       {"batch_create", 2, &Walker::create_batch, true},
       {"batch_read", 2, &Walker::read_batch, true},
       {"batch_write", 2, &Walker::write_batch, true},

@@ -75,6 +75,7 @@ class Walker {
   void write();
   void pwritev();
   void writev();
+  void pwrite_async();
   void pread();
   void read();
   void lseek();

@@ -150,6 +150,66 @@ void Walker::write() {
   if (file != nullptr && file->position < 4 * kFileBytesMost) write_to(*file, Way::kAtPosition);
 }
 
+/// Some writes of one file at once, each of other blocks, waited for in any order.
+void Walker::pwrite_async() {
+  OpenFile* const file = some_open();
+  if (file == nullptr) return;
+  struct Write {
+    uint64_t offset;
+    std::string data;
+    int64_t result;
+  };
+  std::vector<Write> writes;
+  const bool append = (file->flags & vfs::kOpenAppend) != 0;
+  const uint64_t size = model_.at(file->id).content.size();
+  if (append && size > 4 * kFileBytesMost) return;
+  uint64_t offset = append ? size : some_offset(size);
+  // Two that make the file longer would wait for each other.
+  do {
+    if (!append && one_in(2)) offset -= offset % kBlockBytes;
+    const uint64_t count = one_in(2) ? (1 + below(9)) * kBlockBytes : 1 + below(40'000);
+    writes.push_back({offset, bytes(count), 0});
+    offset =
+        (offset + count + kBlockBytes - 1) / kBlockBytes * kBlockBytes + below(3 * kBlockBytes);
+  } while (offset < size && !append && !one_in(3));
+
+  const bool may = vfs::may_write(file->flags) && (file->flags & vfs::kOpenPath) == 0;
+  both(
+      fmt::format("{} times pwrite_async from {} on of {}", writes.size(), writes[0].offset,
+                  model_.path_of(file->id)),
+      [&] {
+        std::vector<Write*> started;
+        for (Write& one : writes) {
+          one.result = gofs_->start_pwrite(file->fd, one.data, one.offset);
+          if (one.result >= 0) started.push_back(&one);
+        }
+        std::shuffle(started.begin(), started.end(), random_);
+        for (Write* one : started) one->result = gofs_->wait(static_cast<int>(one->result));
+        int64_t written = 0;
+        for (const Write& one : writes) written += std::max<int64_t>(one.result, 0);
+        return written == 0 ? writes[0].result : written;
+      },
+      [&](int64_t answer) -> int64_t {
+        if (!may) return -EBADF;
+        bool full = false;
+        int64_t written = 0;
+        for (const Write& one : writes) {
+          const auto wanted = static_cast<int64_t>(one.data.size());
+          const bool has_room = one.result != -ENOSPC && (one.result <= 0 || one.result >= wanted);
+          const int64_t count = has_room ? wanted : std::max<int64_t>(one.result, 0);
+          full = full || !has_room;
+          if (count == 0) continue;
+          model_.write(file->id, one.offset, std::string_view(one.data).substr(0, count));
+          written += count;
+        }
+        if (full) {
+          ++full_;
+          model_.forget_times();
+        }
+        return written == 0 ? answer : written;
+      });
+}
+
 void Walker::pwritev() {
   if (OpenFile* const file = some_open()) write_to(*file, Way::kPartsAt);
 }
