@@ -13,6 +13,9 @@
 
 namespace gofs::bench {
 
+/// How many warps measure what many do at once.
+inline constexpr uint32_t kWarpsMax = 1024;
+
 struct Options {
   std::string folder;
   std::string backend = "auto";

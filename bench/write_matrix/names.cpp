@@ -17,7 +17,6 @@ using host::NamesMeasurement;
 using work::NameKind;
 
 constexpr uint32_t kFileBytes = 16 << 10;
-constexpr uint32_t kWarpsMax = 1024;
 
 std::string named(const Bench& bench, const std::string& what) { return bench.model + ", " + what; }
 

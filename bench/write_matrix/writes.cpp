@@ -17,7 +17,6 @@ using work::WritePattern;
 using work::WriteScope;
 
 constexpr uint32_t kOutstanding[] = {1, 32, 1024, 32768};
-constexpr uint32_t kWarpsMax = 1024;
 /// A measurement stops there, so that what it leaves behind fits on the volume.
 constexpr uint64_t kBytesMax = uint64_t{512} << 20;
 

@@ -12,6 +12,10 @@
 
 namespace gofs::judges {
 
+/// How much an SSD keeps of what is written to it, in a scenario and afterwards.
+inline constexpr uint64_t kScenarioLogBytes = uint64_t{48} << 20;
+inline constexpr uint64_t kRecoveryLogBytes = uint64_t{6} << 20;
+
 /// What is wrong with a tree, or nothing.
 using Compare = std::function<std::string(const FoundTree& tree)>;
 

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kHome = "/common";
 constexpr const char* kBase = "/common/base";
 constexpr const char* kLog = "/common/log";
-constexpr size_t kRecordBytes = 64;  // none lies in two blocks, of which one finds no room
+constexpr size_t kLogRecordBytes = 64;  // none lies in two blocks, of which one finds no room
 
 std::string name_of(uint32_t number) { return fmt::format("{}/name{}", kHome, number); }
 
@@ -82,7 +82,7 @@ void CommonGround::make_link(Session& session, uint32_t thread) {
 
 std::string CommonGround::record(uint32_t thread, uint32_t number) const {
   std::string text = fmt::format("thread {} number {} ", thread, number);
-  text.resize(kRecordBytes, static_cast<char>('a' + (thread + number) % 26));
+  text.resize(kLogRecordBytes, static_cast<char>('a' + (thread + number) % 26));
   return text;
 }
 
@@ -92,7 +92,7 @@ void CommonGround::append(Session& session, uint32_t thread) {
   const int64_t written = session.write(fd, record(thread, records_[thread].count));
   demand(session.close(fd) == 0, "close fails");
   if (written == -ENOSPC) return;
-  demand(written == int64_t{kRecordBytes}, fmt::format("{}: write answers {}", kLog, written));
+  demand(written == int64_t{kLogRecordBytes}, fmt::format("{}: write answers {}", kLog, written));
   ++records_[thread].count;
 }
 
@@ -158,11 +158,11 @@ void CommonGround::check_log(Session& session) const {
   const int64_t got = session.pread(fd, log.data(), log.size(), 0);
   (void)session.close(fd);
   demand(got == static_cast<int64_t>(log.size()), "the log cannot be read");
-  for (size_t at = 0; at < log.size(); at += kRecordBytes) {
+  for (size_t at = 0; at < log.size(); at += kLogRecordBytes) {
     bool known = false;
     for (uint32_t thread = 0; thread < next.size() && !known; ++thread) {
       known = next[thread] < records_[thread].count &&
-              log.compare(at, kRecordBytes, record(thread, next[thread])) == 0;
+              log.compare(at, kLogRecordBytes, record(thread, next[thread])) == 0;
       if (known) ++next[thread];
     }
     demand(known, fmt::format("{}: what is at byte {} is no record", kLog, at));

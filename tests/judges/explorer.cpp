@@ -14,8 +14,6 @@ namespace gofs::judges {
 
 namespace {
 
-constexpr uint64_t kLogBytes = uint64_t{48} << 20;
-constexpr uint64_t kRecoveryLogBytes = uint64_t{6} << 20;
 constexpr uint64_t kSectorBytes = 512;
 
 /// A number that depends on all of its arguments.
@@ -33,24 +31,22 @@ struct Recording {
   std::shared_ptr<History> history;
 };
 
-void demand(bool condition, const std::string& what) {
-  if (!condition) throw std::runtime_error(what);
-}
-
 Recording record(const Scenario& scenario, const ExplorerOptions& options) {
   Prepared prepared = prepare(scenario, options.seed, options.width);
   testing::ImageFile& work = prepared.volume;
   Recording recording{testing::ImageFile(work), {}, {}};
   Model& model = prepared.model;
   SessionOptions& mount = prepared.mount;
-  mount.log_bytes = kLogBytes;
+  mount.log_bytes = kScenarioLogBytes;
   Session session(work.data(), work.bytes(), mount);
-  demand(session.mounted() == 0 && session.begun().error == 0, "cannot mount what was prepared");
+  if (session.mounted() != 0 || session.begun().error != 0) {
+    throw std::runtime_error("cannot mount what was prepared");
+  }
   recording.history = std::make_shared<History>(model);
   Actor actor(session, model, recording.history.get(), mix(options.seed, 1));
   scenario.run(actor);
   LoggedOperation leaving{"unmount", OperationKind::kMakesSafe, session.moment(), 0};
-  demand(session.unmount() == 0, "cannot unmount");
+  if (session.unmount() != 0) throw std::runtime_error("cannot unmount");
   leaving.ended = session.moment();
   recording.history->add(leaving, model, {});
   recording.trace = session.trace();

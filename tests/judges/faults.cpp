@@ -13,8 +13,6 @@ namespace gofs::judges {
 
 namespace {
 
-constexpr uint64_t kLogBytes = uint64_t{48} << 20;
-constexpr uint64_t kRecoveryLogBytes = uint64_t{6} << 20;
 constexpr uint64_t kForGood = ~uint64_t{0};
 
 constexpr uint32_t mask_of(format::nvme::IoOpcode opcode) {
@@ -76,7 +74,7 @@ class FaultExplorer {
     std::string problem;
     {
       SessionOptions mount = prepared_.mount;
-      mount.log_bytes = kLogBytes;
+      mount.log_bytes = kScenarioLogBytes;
       mount.faults = true;
       Session session(disk_.data(), disk_.bytes(), mount);
       Actor actor(session, model, &history, options_.seed);

@@ -36,7 +36,7 @@ f2fs::TimeStamp stamp_of(const timespec& time) {
   return {time.tv_sec, static_cast<uint32_t>(time.tv_nsec)};
 }
 
-std::vector<iovec> vectors(const Calls::Buffers& parts) {
+std::vector<iovec> iovecs(const Calls::Buffers& parts) {
   std::vector<iovec> made;
   for (const std::string_view part : parts) {
     made.push_back({const_cast<char*>(part.data()), part.size()});
@@ -102,13 +102,13 @@ int64_t HostCalls::write(int fd, std::string_view bytes) {
 }
 
 int64_t HostCalls::pwritev(int fd, const Buffers& parts, uint64_t offset) {
-  const std::vector<iovec> all = vectors(parts);
+  const std::vector<iovec> all = iovecs(parts);
   return answer(
       ::pwritev(fd, all.data(), static_cast<int>(all.size()), static_cast<off_t>(offset)));
 }
 
 int64_t HostCalls::writev(int fd, const Buffers& parts) {
-  const std::vector<iovec> all = vectors(parts);
+  const std::vector<iovec> all = iovecs(parts);
   return answer(::writev(fd, all.data(), static_cast<int>(all.size())));
 }
 
