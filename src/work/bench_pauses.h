@@ -11,7 +11,7 @@ namespace gofs::work {
 struct WriteAndSyncParams {
   WriteJob writes;  // of warps 1 to params.warps, at warp scope; with `stop`, 0 before
   uint32_t syncs;
-  uint64_t gap_ns;  // before, between and after them: then `stop` is set
+  uint64_t gap_ns;  // at least, before, between and after them: then `stop` is set
   // Results; zero before.
   uint32_t syncs_done;
   uint32_t dirty_pages;  // most before a checkpoint
@@ -26,6 +26,20 @@ namespace detail {
 GOFS_HD inline void wait_until(simt::AnyWarp auto warp, uint64_t end_ns) {
   if (warp.thread_rank() == 0) {
     for (simt::Backoff backoff; simt::now_ns() < end_ns;) backoff.pause();
+  }
+  warp.sync();
+}
+
+/// Waits until there is something for a checkpoint to write, or until writers are thought to have
+/// stopped. Collective.
+GOFS_HD inline void wait_for_changes(simt::AnyWarp auto warp, const vfs::Filesystem& fs) {
+  constexpr uint64_t kPatienceNs = 10'000'000'000;
+  if (warp.thread_rank() == 0) {
+    const simt::Deadline deadline = simt::Deadline::after_ns(kPatienceNs);
+    for (simt::Backoff backoff; simt::load_relaxed(fs.volume.cache.dirty) == 0;) {
+      if (deadline.passed()) break;
+      backoff.pause();
+    }
   }
   warp.sync();
 }
@@ -46,6 +60,7 @@ GOFS_HD inline void write_and_sync_body(simt::AnyWarp auto warp, uint32_t warp_i
   uint64_t next_ns = warp.shfl(simt::now_ns(), 0) + gap_ns;
   for (uint32_t i = 0; i < syncs; ++i) {
     detail::wait_until(warp, next_ns);
+    detail::wait_for_changes(warp, fs);
     const uint32_t dirty = simt::load_relaxed(fs.volume.cache.dirty);
     const uint64_t begin_ns = simt::now_ns();
     const int error = vfs::sync(warp, fs);

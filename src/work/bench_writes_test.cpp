@@ -190,9 +190,7 @@ TEST_P(WriteBodiesTest, checkpoints_are_made_beside_writers) {
   EXPECT_EQ(params.error, 0);
   EXPECT_EQ(params.writes.results.error, 0);
   EXPECT_EQ(params.syncs_done, 3u);
-  // One at least: between the others a busy machine may leave the writers no time to change
-  // anything.
-  EXPECT_GT(fs().volume.checkpoint_version, version);
+  EXPECT_GE(fs().volume.checkpoint_version, version + 3);
   EXPECT_GT(params.dirty_pages, 0u);
   EXPECT_GE(params.sync_ns, params.sync_longest_ns);
   EXPECT_GE(params.writes.results.writes, uint64_t{kWriters});
