@@ -451,10 +451,9 @@ TEST_P(ChangeDirectoryTest, warps_change_directories_of_their_own) {
 TEST_P(ChangeDirectoryTest, a_write_that_fails_leaves_the_checkpoint_before) {
   TestImage sound(fill_with_directories);
   const Inos inos = inos_in(sound);
-  const TestImage contents(sound);
   uint32_t failures = 0;
   for (uint32_t skip = 0;; skip += width() == 1 ? 3 : 29) {
-    TestImage image(contents);
+    TestImage image(sound);
     VolumeRigOptions options;
     options.ssd.fault_capacity = 1;
     options.filesystem.cache_pages = kRoomyCache;

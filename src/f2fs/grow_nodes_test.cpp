@@ -227,13 +227,12 @@ TEST_P(GrowNodesTest, a_disk_that_fails_leaves_nothing_half_done) {
   GOFS_NEED_TOOL("fsck.f2fs");
   const std::vector<uint64_t> blocks = blocks_of_all_levels();
   TestImage sound(fill_with_empty_files);
-  const TestImage contents(sound);
   const std::vector<uint32_t> inos = inodes_of(sound);
   VolumeRigOptions options;
   options.ssd.fault_capacity = 1;
   uint32_t failures = 0;
   for (uint32_t skip = 0;; ++skip) {
-    TestImage image(contents);
+    TestImage image(sound);
     WritingRig writing(image, width(), options);
     ASSERT_EQ(writing.begin().error, 0);
     EXPECT_EQ(grow_alone(writing, inos[1], {blocks[3], blocks[7]}), 0);

@@ -300,14 +300,13 @@ TEST_P(RecoverOrphansTest, reading_leaves_them) {
 TEST_P(RecoverOrphansTest, a_checkpoint_that_fails_leaves_the_list_before) {
   GOFS_NEED_TOOL("fsck.f2fs");
   TestImage made(fill_with_gone(width() == 1 ? 1030 : 3));
-  const TestImage contents(made);
   constexpr uint32_t kWritten = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);
   constexpr uint32_t kFlushed = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kFlush);
   for (const uint32_t opcodes : {kWritten, kFlushed}) {
     uint32_t failures = 0;
     // The nodes are written first, many alike; the pack comes last.
     for (uint32_t skip = 0;; ++skip) {
-      TestImage image(contents);
+      TestImage image(made);
       WritingRig writing(image, width(), roomy_cache());
       ASSERT_EQ(writing.begin().error, 0);
       Counts left{};
@@ -581,7 +580,6 @@ TEST_P(RecoverOrphansTest, one_that_contradicts_itself_frees_nothing_of_others_a
     }
   }
   const std::vector<uint32_t> inos = leave_orphans(made, left);
-  const TestImage contents(made);
   const uint32_t with_xattrs = names.at("gone xattr").first;
   const uint32_t sparse = names.at("gone sparse").first;
   using Damage = std::function<void(format::NodeBlock&)>;
@@ -600,7 +598,7 @@ TEST_P(RecoverOrphansTest, one_that_contradicts_itself_frees_nothing_of_others_a
   };
   for (size_t i = 0; i < damages.size(); ++i) {
     SCOPED_TRACE(i);
-    TestImage image(contents);
+    TestImage image(made);
     const auto& [ino, damage] = damages[i];
     uint32_t where = 0;
     {

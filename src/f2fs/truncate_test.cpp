@@ -266,12 +266,11 @@ TEST_P(TruncateTest, a_command_that_fails_leaves_a_sound_file) {
     scatter(writing, scattered);
     ASSERT_EQ(writing.checkpoint(true), 0);
   }
-  const TestImage contents(sound);
   for (const uint64_t size : {uint64_t{0}, uint64_t{700 * kBlockBytes + 60}}) {
     uint32_t failures = 0;
     // Failed commands are many; the first ones and every third.
     for (uint32_t skip = 0;; skip += skip < 8 ? 1 : 3) {
-      TestImage image(contents);
+      TestImage image(sound);
       WritingRig writing(image, width(), options);
       ASSERT_EQ(writing.begin().error, 0);
       OpenFileModel file;

@@ -221,10 +221,9 @@ TEST_P(WriteNodesTest, readers_see_no_older_state_beside_checkpoints) {
 TEST_P(WriteNodesTest, a_write_that_fails_leaves_the_checkpoint_before) {
   TestImage sound(fill_with_files);
   const std::vector<uint32_t> inos = inodes_of(sound);
-  const TestImage contents(sound);
   uint32_t failures = 0;
   for (uint32_t skip = 0;; skip += 7) {
-    TestImage image(contents);
+    TestImage image(sound);
     VolumeRigOptions options;
     options.ssd.fault_capacity = 1;
     WritingRig writing(image, width(), options);

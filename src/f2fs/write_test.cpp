@@ -443,7 +443,6 @@ TEST_P(WriteTest, a_command_that_fails_leaves_the_file_as_it_was) {
   GOFS_NEED_TOOL("fsck.f2fs");
   TestImage sound(fill_with_written);
   const std::vector<uint32_t> inos = inodes_of(sound);
-  const TestImage contents(sound);
   VolumeRigOptions options;
   options.ssd.fault_capacity = 1;
   struct Case {
@@ -455,7 +454,7 @@ TEST_P(WriteTest, a_command_that_fails_leaves_the_file_as_it_was) {
                           Case{4, 922 * 4096 + 1, 6000}, Case{5, 6 * 4096 + 1, 8000}}) {
     uint32_t failures = 0;
     for (uint32_t skip = 0;; ++skip) {
-      TestImage image(contents);
+      TestImage image(sound);
       WritingRig writing(image, width(), options);
       ASSERT_EQ(writing.begin().error, 0);
       std::vector<OpenFileModel> files(written_files().size());

@@ -341,7 +341,6 @@ TEST_P(RecoverFilesTest, a_cut_during_recovery_is_recovered_from) {
     if (event % 4 == 0) {
       EXPECT_TRUE(f2fs::fsck_likes(left, true));
     }
-    f2fs::put_back(left, contents, second);
     left.file().assign(contents.file());
   }
 }
