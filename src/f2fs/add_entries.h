@@ -21,6 +21,9 @@ struct DirectoryGrowth {
   uint32_t depth;   // hash levels that hold entries; 0 while they are in the inode
   uint32_t spread;  // levels over which the new entries are spread
   uint64_t noted;   // time that the directory's inode has, nanoseconds since 1970
+  /// Blocks that were there before: no other holds one of the new names, unless these warps have
+  /// entered it.
+  uint64_t old_blocks;
 };
 
 /// How entries are added.
@@ -53,6 +56,13 @@ GOFS_HD inline uint32_t pages_to_add_entries(const Inode& directory, uint32_t co
   return 1 + count + (directory.has_inline_dentries() ? 1 : 0) + 2 * nodes;
 }
 
+/// The same for any number of entries, as long as they stand in so many levels.
+GOFS_HD inline uint64_t pages_of_levels(const Inode& directory, uint32_t levels) {
+  const uint64_t blocks =
+      simt::min(format::dir_level_start(levels, directory.dir_level), kDirectoryBlocksMax);
+  return 1 + blocks + 2 * directory_nodes(directory, levels);
+}
+
 /// The same for add_entry(); kPagesToAddEntryMax, whatever the directory.
 inline constexpr uint32_t kPagesToAddEntryMax = 1 + 1 + 1 + 2 * 3;
 GOFS_HD inline uint32_t pages_to_add_entry(const Inode& directory) {
@@ -62,7 +72,7 @@ GOFS_HD inline uint32_t pages_to_add_entry(const Inode& directory) {
 /// The growth of a directory that was loaded by who has it, and that gets `count` entries.
 GOFS_HD inline DirectoryGrowth growth_of(const Inode& directory, uint32_t count) {
   return {0, directory.has_inline_dentries() ? 0 : simt::max(directory.dir_depth, 1u),
-          levels_to_spread(directory, count), 0};
+          levels_to_spread(directory, count), 0, simt::max<uint64_t>(directory.size_blocks(), 1)};
 }
 
 /// Learns how far others have grown the directory. Blocks that they may have made count as being
@@ -415,7 +425,7 @@ GOFS_NOINLINE GOFS_HD inline int add_entry(simt::AnyWarp auto warp, Volume& volu
                                            const DirectoryRoom& room = {}) {
   GOFS_ASSERT(name.length != 0 && name.length <= format::kNameBytesMax);
   const NewEntry mine{name, format::name_hash(name.bytes, name.length), entry};
-  Adding how{now, {levels_to_add(directory), 0}, nullptr, false};
+  Adding how{now, room_in_levels(levels_to_add(directory)), nullptr, false};
   const int error = add_entries(warp, volume, writer, directory, 1u, mine, how, room);
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }

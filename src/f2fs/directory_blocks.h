@@ -40,8 +40,9 @@ GOFS_HD inline int find_address(simt::AnyWarp auto warp, Volume& volume, const I
 }
 
 /// Makes the node dirty that holds the address of block `index` of each lane in `lanes`. The inode
-/// is not looked at: who changes a directory changes its times. Collective. Per lane 0 or a
-/// negative errno.
+/// is not looked at: who changes a directory changes its times. The node stays as it is, so others
+/// may look at it meanwhile; of a directory, only checkpoints write any. Collective. Per lane 0 or
+/// a negative errno.
 GOFS_NOINLINE GOFS_HD inline int mark_holders(simt::AnyWarp auto warp, Volume& volume,
                                               uint32_t lanes, const Inode& directory,
                                               uint64_t index) {
@@ -58,8 +59,10 @@ GOFS_NOINLINE GOFS_HD inline int mark_holders(simt::AnyWarp auto warp, Volume& v
   const bool found = mine && error == 0;
   const uint32_t marking =
       warp.ballot(found && !is_kept(volume.cache, page_key(PageKind::kNode, last.nid)));
+  PageCache& cache = volume.cache;
   const int marked =
-      change_nodes(warp, volume, marking, last.nid, directory.ino, [](format::NodeBlock&) {});
+      with_nodes(warp, volume, marking, last.nid, directory.ino,
+                 [&](const format::NodeBlock& node) { mark_dirty(cache, cache.frame_of(&node)); });
   return (marking >> rank & 1u) != 0 ? marked : error;
 }
 

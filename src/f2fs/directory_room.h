@@ -19,11 +19,14 @@ struct NewEntry {
   DirectoryEntry entry;
 };
 
-/// Where in a directory entries look for room.
+/// Where in a directory entries look for room, and for their names.
 struct RoomLevels {
-  uint32_t end;     // below this level
-  uint32_t spread;  // levels over which they are spread; 0: all begin at the first
+  uint32_t end;        // below this level
+  uint32_t spread;     // levels over which they are spread; 0: all begin at the first
+  uint64_t named_end;  // from this block on, none holds one of the names
 };
+/// That of a single entry: anywhere.
+GOFS_HD constexpr RoomLevels room_in_levels(uint32_t end) { return {end, 0, ~uint64_t{0}}; }
 
 /// Room for an entry.
 struct DirectoryRoom {
@@ -90,19 +93,22 @@ GOFS_NOINLINE GOFS_HD inline Candidate look_at_candidates(simt::AnyWarp auto war
       simt::min(kDirectoryBlocksMax, format::file_blocks_max(directory.slot_count));
   Candidate found{};
   found.index = candidate_block(sought.hash, directory.dir_level, number, found.level);
-  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0 && found.index < blocks_max;
+  const bool may_be_named = found.index < levels.named_end;
+  const bool has_level =
+      found.level < levels.end && found.level >= spread_level(sought.hash, levels.spread);
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0 && found.index < blocks_max &&
+                    (may_be_named || has_level);
   const bool exists = mine && found.index < directory.size_blocks();
   uint64_t span = 1;
   const int read = with_directory_blocks(
       warp, volume, warp.ballot(exists), directory, found.index, span, [&](const uint8_t* page) {
         const DentryView view = block_view(page);
-        found.has_name = has_entry(view, sought_name(sought));
-        found.has_room = !found.has_name &&
+        found.has_name = may_be_named && has_entry(view, sought_name(sought));
+        found.has_room = !found.has_name && has_level &&
                          find_free_slots(view, format::name_slots(sought.name.length)) != kNoSlot;
       });
   found.is_hole = mine && (!exists || read == -ENOENT);
-  found.has_room = (found.has_room || found.is_hole) && found.level < levels.end &&
-                   found.level >= spread_level(sought.hash, levels.spread);
+  found.has_room = found.has_room || (found.is_hole && has_level);
   found.error = exists && !found.is_hole ? read : 0;
   return found;
 }
@@ -193,7 +199,8 @@ GOFS_NOINLINE GOFS_HD inline int find_free_name(simt::AnyWarp auto warp, Volume&
     return error == 0 ? -EEXIST : error == -ENOENT ? 0 : error;
   }
   const NewEntry mine{name, format::name_hash(name.bytes, name.length), {}};
-  int error = find_rooms(warp, volume, directory, 1u, mine, {format::kDirDepthMax, 0}, room);
+  int error =
+      find_rooms(warp, volume, directory, 1u, mine, room_in_levels(format::kDirDepthMax), room);
   error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
   room.found = warp.shfl(room.found ? 1u : 0u, 0) != 0 && error == 0;
   return error == -ENOSPC ? 0 : error;

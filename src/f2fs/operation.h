@@ -26,13 +26,18 @@ GOFS_HD inline bool has_room(const PageCache& cache, uint32_t reserved, uint32_t
   return simt::load_relaxed(cache.dirty) + reserved + pages <= dirty_pages_max(cache);
 }
 
+/// Gives back what reserve_pages() took. One lane.
+GOFS_HD inline void give_back_pages(Writer& writer, uint32_t pages) {
+  simt::add_relaxed(writer.reserved, ~pages + 1);
+}
+
 /// Takes room for `pages` more dirty pages. One lane.
 GOFS_HD inline bool reserve_pages(const Volume& volume, Writer& writer, uint32_t pages) {
   // A look first: what those who do not get it add for a moment, others would miss.
   if (!has_room(volume.cache, simt::load_relaxed(writer.reserved), pages)) return false;
   const uint32_t before = simt::add_relaxed(writer.reserved, pages);
   if (has_room(volume.cache, before, pages)) return true;
-  simt::add_relaxed(writer.reserved, ~pages + 1);
+  give_back_pages(writer, pages);
   return false;
 }
 
@@ -57,7 +62,7 @@ GOFS_NOINLINE GOFS_HD inline int enter_with_room(simt::AnyWarp auto warp, Volume
   }
   entered = warp.shfl(entered, 0);
   if (entered == 0) return 0;
-  if (has_it && leader) simt::add_relaxed(writer.reserved, ~pages + 1);
+  if (has_it && leader) give_back_pages(writer, pages);
   if (inside) leave_gate(warp, writer.gate, pass);
   return entered;
 }
@@ -139,7 +144,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_operation(simt::AnyWarp auto warp, Volume
 /// Collective.
 GOFS_HD inline void end_operation(simt::AnyWarp auto warp, Writer& writer,
                                   const Operation& operation) {
-  if (warp.thread_rank() == 0) simt::add_relaxed(writer.reserved, ~operation.pages + 1);
+  if (warp.thread_rank() == 0) detail::give_back_pages(writer, operation.pages);
   leave_gate(warp, writer.gate, operation.pass);
 }
 

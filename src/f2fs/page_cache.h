@@ -90,6 +90,10 @@ struct PageCache {
   GOFS_HD uint8_t* page(uint32_t frame) const {
     return pages + static_cast<uint64_t>(frame) * kBlockBytes;
   }
+  /// The frame whose page that is.
+  GOFS_HD uint32_t frame_of(const void* page) const {
+    return static_cast<uint32_t>((static_cast<const uint8_t*>(page) - pages) / kBlockBytes);
+  }
   GOFS_HD uint32_t& state(uint32_t frame) const {
     return sets[frame / kWays].states[frame % kWays];
   }
@@ -288,17 +292,20 @@ GOFS_HD inline void clean_frame(PageCache& cache, uint32_t frame, uint64_t key) 
   simt::AtomicRef<uint32_t>(cache.state(frame)).fetch_and(~kFrameDirty, simt::memory_order_release);
 }
 
+/// The valid page in `frame`, which the caller has pinned or for himself, counts as newer than the
+/// disk from now on. Nobody writes it to the disk meanwhile.
+GOFS_HD inline void mark_dirty(PageCache& cache, uint32_t frame) {
+  const uint32_t before = simt::AtomicRef<uint32_t>(cache.state(frame))
+                              .fetch_or(kFrameDirty, simt::memory_order_relaxed);
+  if ((before & kFrameDirty) != 0) return;
+  const uint64_t key = simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]);
+  detail::note_dirty(cache, frame, key, true);
+}
+
 /// Gives a frame back to everybody that take_frame() or claim_frame() took. `changed`: its page is
 /// newer than the disk.
 GOFS_HD inline void give_back_frame(PageCache& cache, uint32_t frame, bool changed) {
-  if (changed) {
-    const uint32_t before = simt::AtomicRef<uint32_t>(cache.state(frame))
-                                .fetch_or(kFrameDirty, simt::memory_order_relaxed);
-    if ((before & kFrameDirty) == 0) {
-      const uint64_t key = simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]);
-      detail::note_dirty(cache, frame, key, true);
-    }
-  }
+  if (changed) mark_dirty(cache, frame);
   publish_frame(cache, frame);
   unpin(cache, frame);
 }

@@ -56,6 +56,9 @@ struct alignas(64) Batch {
   uint32_t directory_ino;
   int error;                     // of the batch as a whole
   f2fs::DirectoryGrowth growth;  // of who enters names of files that are made (batch_names.h)
+  /// Pages that are reserved for names in so many levels of the directory, whoever enters them.
+  uint32_t entry_pages;
+  uint32_t entry_levels;
   f2fs::Writer* holder;  // where it is counted as one that keeps places; null: it keeps none
 };
 
@@ -114,6 +117,7 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
       batch.count = batch.room = count;
       batch.error = 0;
       batch.growth = {};
+      batch.entry_pages = batch.entry_levels = 0;
       batch.holder = nullptr;
       simt::store_release(batch.taken, 1u);
       return free_batch;

@@ -36,10 +36,26 @@ struct BatchCreation {
 namespace detail {
 
 /// Pages that one operation changes for `count` files: their inodes, and what entering them in so
-/// many levels takes.
-GOFS_HD inline uint32_t pages_to_create(const f2fs::Inode& directory, uint32_t count,
-                                        uint32_t levels) {
-  return f2fs::kPagesToMakeInode * count + f2fs::pages_to_add_entries(directory, count, levels);
+/// many levels takes, unless the batch has room for that.
+GOFS_HD inline uint32_t pages_to_create(const Batch& batch, const f2fs::Inode& directory,
+                                        uint32_t count, uint32_t levels) {
+  const uint32_t inodes = f2fs::kPagesToMakeInode * count;
+  if (levels <= batch.entry_levels) return inodes;
+  return inodes + f2fs::pages_to_add_entries(directory, count, levels);
+}
+
+/// Takes room for the pages of all levels that the new names are likely to come to, if that is a
+/// small part of what there is: each group would take room for the same ones again. One lane.
+GOFS_HD inline void reserve_entries(const Filesystem& fs, Batch& batch,
+                                    const f2fs::Inode& directory) {
+  const uint32_t levels =
+      simt::min(simt::max(batch.growth.spread, directory.dir_depth) + 1, format::kDirDepthMax);
+  const uint64_t pages = f2fs::pages_of_levels(directory, levels);
+  if (pages > f2fs::detail::dirty_pages_max(fs.volume.cache) / 8) return;
+  const auto taken = static_cast<uint32_t>(pages);
+  if (!f2fs::detail::reserve_pages(fs.volume, *fs.writer, taken)) return;
+  batch.entry_pages = taken;
+  batch.entry_levels = levels;
 }
 
 /// Files of a group at least, where there are so many: with 16 KiB each they fill 32 lanes.
@@ -129,8 +145,8 @@ GOFS_NOINLINE GOFS_HD inline void create_lanes(simt::AnyWarp auto warp, Filesyst
     int error = f2fs::catch_up(warp, fs.volume, directory, &batch.growth);
     if (error == 0) {
       const f2fs::RoomLevels levels{simt::max(f2fs::levels_to_add(directory), batch.growth.spread),
-                                    batch.growth.spread};
-      const uint32_t pages = pages_to_create(directory, simt::popcount(turn), levels.end);
+                                    batch.growth.spread, batch.growth.old_blocks};
+      const uint32_t pages = pages_to_create(batch, directory, simt::popcount(turn), levels.end);
       error = operate(warp, fs, pages, [&] {
         const uint32_t left = warp.ballot(mine.status == Creation::kPending) & turn;
         return left == 0 ? 0
@@ -316,7 +332,9 @@ GOFS_NOINLINE GOFS_HD inline int begin_creation(simt::AnyWarp auto warp, Filesys
         error < 0 ? error : detail::take_batch(warp, *fs.batches, ino, creation.count, nullptr);
     if (bd < 0) unlock_inode(warp, fs, ino);
     if (bd >= 0 && warp.thread_rank() == 0) {
-      fs.batches->batches[bd].growth = f2fs::growth_of(directory, creation.count);
+      Batch& batch = fs.batches->batches[bd];
+      batch.growth = f2fs::growth_of(directory, creation.count);
+      detail::reserve_entries(fs, batch, directory);
     }
     warp.sync();
     if (bd >= 0) detail::clear_names(warp, *fs.batches, fs.batches->batches[bd]);
@@ -344,6 +362,7 @@ GOFS_NOINLINE GOFS_HD inline void create_batch(simt::AnyWarp auto warp, Filesyst
 
 /// Lets the directory of a batch go whose files were made. Collective, by one warp.
 GOFS_HD inline void end_creation(simt::AnyWarp auto warp, Filesystem& fs, const Batch& batch) {
+  if (warp.thread_rank() == 0) f2fs::detail::give_back_pages(*fs.writer, batch.entry_pages);
   unlock_inode(warp, fs, batch.directory_ino);
 }
 
