@@ -46,6 +46,8 @@ struct Inode {
   /// Null: nothing is kept.
   uint32_t* block_map;
   uint64_t block_map_blocks;
+  /// Of an open file: the lock of who sets its times (update_inode.h).
+  uint32_t updating;
 
   GOFS_HD bool is_directory() const {
     return (mode & format::kModeTypeMask) == format::kModeDirectory;

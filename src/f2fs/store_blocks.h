@@ -211,7 +211,7 @@ GOFS_HD inline int fill_new_blocks(simt::AnyWarp auto warp, Volume& volume, cons
   const int error = simt::first_error(warp, mine ? written : 0);
   if (error < 0) return error;
   return enter_addresses(warp, volume, lanes, inode, index, place, block, [&] {
-    return update == nullptr ? 0 : update_inode(warp, volume, inode, *update);
+    return update == nullptr ? 0 : bring_up_to_date(warp, volume, inode, *update);
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "f2fs/change_pages.h"
 #include "f2fs/inode.h"
+#include "simt/warp_lock.h"
 
 namespace gofs::f2fs {
 
@@ -37,6 +38,15 @@ GOFS_HD inline void refresh_inode(const format::Inode& raw, Inode& inode) {
   if (inode.inline_flags != raw.i_inline) inode.inline_flags = raw.i_inline;
 }
 
+/// Whether `raw` was changed with its contents at `now`, or since: of those who write at the same
+/// time some are late with what they took for now, and the others' times stay.
+GOFS_HD inline bool is_modified_since(const format::Inode& raw, const TimeStamp& now) {
+  const bool together = raw.i_mtime == raw.i_ctime && raw.i_mtime_nsec == raw.i_ctime_nsec;
+  const int64_t ahead = static_cast<int64_t>(raw.i_ctime.value()) - now.seconds;
+  // Seconds ahead is another clock.
+  return together && (ahead == 1 || (ahead == 0 && raw.i_ctime_nsec >= now.nanoseconds));
+}
+
 }  // namespace detail
 
 /// Whether the inode says already what `update` would make it say: of many that write to one file,
@@ -51,8 +61,7 @@ GOFS_NOINLINE GOFS_HD inline int is_up_to_date(simt::AnyWarp auto warp, Volume& 
         const format::Inode& raw = node.inode;
         const uint64_t size = raw.i_size;
         same = size >= update.size_least && size <= update.size_most && raw.i_ext.len == 0 &&
-               raw.i_mtime == update.now.seconds && raw.i_mtime_nsec == update.now.nanoseconds &&
-               raw.i_ctime == update.now.seconds && raw.i_ctime_nsec == update.now.nanoseconds;
+               detail::is_modified_since(raw, update.now);
       });
   const int failed = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
   return failed < 0 ? failed : static_cast<int>(warp.shfl(same ? 1u : 0u, 0));
@@ -83,6 +92,29 @@ GOFS_HD int update_inode(simt::AnyWarp auto warp, Volume& volume, Inode& inode,
 GOFS_NOINLINE GOFS_HD inline int update_inode(simt::AnyWarp auto warp, Volume& volume, Inode& inode,
                                               const InodeUpdate& update) {
   return update_inode(warp, volume, inode, update, [](format::Inode&) {});
+}
+
+/// update_inode() where it is not up to date. Of many that write to one file, one at a time takes
+/// its page to set the times, and the others find it done. Collective, uniform, inside the gate. As
+/// update_inode().
+GOFS_NOINLINE GOFS_HD inline int bring_up_to_date(simt::AnyWarp auto warp, Volume& volume,
+                                                  Inode& inode, const InodeUpdate& update) {
+  if (update.blocks != 0) return update_inode(warp, volume, inode, update);
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  simt::Backoff backoff;
+  for (;;) {
+    // Who looks has the page pinned, and keeps the other one waiting.
+    if (!warp.any(simt::load_relaxed(inode.updating) != 0)) {
+      const int same = is_up_to_date(warp, volume, inode, update);
+      if (same != 0) return simt::min(same, 0);
+      if (simt::try_lock_for_warp(warp, inode.updating)) break;
+    }
+    if (warp.any(deadline.passed())) return -EBUSY;
+    backoff.pause();
+  }
+  const int error = update_inode(warp, volume, inode, update);
+  simt::release_lock(warp, inode.updating);
+  return error;
 }
 
 /// Sees to it that the page of inode `ino` stays in memory until the caller leaves the gate: what

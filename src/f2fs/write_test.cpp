@@ -579,9 +579,9 @@ TEST_P(WriteTest, checkpoints_beside_writes_hold_whole_writes) {
   const uint64_t first_block = 923 - width() / 2;
   const uint64_t bytes = uint64_t{width()} * kBlockBytes;
   for (uint32_t index = 0; index < kWarps; ++index) {
-    const std::vector<uint8_t> data(bytes, uint8_t{100});
+    const std::vector<uint8_t> data(bytes, uint8_t{0});
     ASSERT_EQ(write_alone(writing, width(), files[4 + index].inode, first_block * kBlockBytes, data,
-                          {1, 100}),
+                          {1, 0}),
               0);
   }
   ASSERT_EQ(writing.checkpoint(false), 0);

@@ -35,6 +35,12 @@ struct OpenInodeSet {
   uint32_t closings;   // how often one of them was closed by the last who had it open
 };
 
+/// Those who write one of the blocks that share it (block_queue.h).
+struct BlockQueue {
+  uint32_t next;     // ticket of who comes next; wraps around
+  uint32_t serving;  // of whose turn it is
+};
+
 /// Descriptor states. A descriptor number may be used again at once after close.
 enum DescriptorState : uint32_t {
   kDescriptorFree = 0,
@@ -121,6 +127,8 @@ struct Filesystem {
   f2fs::Writer* writer;         // null: mounted for reading
   int64_t realtime_offset_ns;   // nanoseconds since 1970 less simt::now_ns()
   int64_t time_granularity_ns;  // time stamps are multiples of this
+  BlockQueue* block_queues;     // block_queue.h
+  uint32_t block_queue_mask;    // their number - 1, a power of two
   uint32_t* inode_locks;        // inode_lock.h
   uint32_t inode_lock_mask;     // their number - 1, a power of two
   uint32_t path_generation;     // of what `paths` knows: names, links and permissions have changed

@@ -66,6 +66,10 @@ class FilesystemMemory {
     constexpr uint32_t kInodeLocks = 4096;
     fs.inode_locks = own_.take<uint32_t>(kInodeLocks);
     fs.inode_lock_mask = kInodeLocks - 1;
+    // Some for each of the 32,768 blocks that a GPU's threads write at a time.
+    constexpr uint32_t kBlockQueues = 65536;
+    fs.block_queues = own_.take<BlockQueue>(kBlockQueues);
+    fs.block_queue_mask = kBlockQueues - 1;
     BatchTable batches{};
     batches.capacity = simt::max(options.batch_files, 1u);
     batches.files = own_.take<BatchFile>(batches.capacity);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who may touch which bytes of a file at once. Readers of a file that nobody writes only count
-// themselves: one atomic a warp. As soon as there is a writer, everybody appends his range to a
-// ring and waits for the earlier entries that overlap it, compared 32 at a time; a later request
-// never overtakes an earlier one that it overlaps (GoFS, SOSP'25, section 3.3).
+// themselves: one atomic a warp. So do those who write single blocks of a file that nobody reads,
+// and queue up for each block then (block_queue.h). As soon as the two meet, or somebody writes
+// more at once, everybody appends his range to a ring and waits for the earlier entries that
+// overlap it, compared 32 at a time; a later request never overtakes an earlier one that it
+// overlaps (GoFS, SOSP'25, section 3.3).
 //
-// One word decides between the two: it counts readers outside the ring and writers that want it
-// used.
+// One word decides between these: it counts readers and writers of single blocks outside the ring,
+// and writers that want it used.
 //
 // A write that stays under way when its call has returned (async_write.h) does not keep an entry of
 // the ring, since who comes a lap later waits for that, and may be the one who is to end the write:
@@ -58,10 +60,10 @@ struct KeptRange {
 };
 
 struct alignas(128) RangeLock {
-  uint64_t gate;  // readers outside the ring in the low half, writers in the high half [V5]
+  uint64_t gate;  // 21 bits of readers outside the ring, 21 of block writers, 22 of writers [V5]
   uint64_t next_ticket;
-  uint32_t kept_count;  // of `kept` [V10]
-  uint32_t unused;
+  uint32_t kept_count;    // of `kept` [V10]
+  uint32_t ring_readers;  // readers in the ring, and those who want to be there [V11]
   RangeEntry ring[kRangeRingEntries];
   KeptRange kept[kKeptRanges];
 };
@@ -74,7 +76,10 @@ struct RangeHold {
 
 namespace detail {
 
-inline constexpr uint64_t kOneWriter = uint64_t{1} << 32;
+inline constexpr uint64_t kOneBlockWriter = uint64_t{1} << 21;
+inline constexpr uint64_t kOneWriter = uint64_t{1} << 42;
+inline constexpr uint64_t kAllReaders = kOneBlockWriter - 1;
+inline constexpr uint64_t kAllBlockWriters = kOneWriter - kOneBlockWriter;
 
 /// The state word of a ring entry before `ticket` has it, in its hands, and after it has let go,
 /// which is what the next lap's user waits for.
@@ -113,10 +118,10 @@ GOFS_HD inline bool is_kept(simt::AnyWarp auto warp, const RangeLock& lock,
 
 namespace detail {
 
-/// Appends `range` to the ring and waits for its turn: for earlier entries that overlap it and, if
-/// it is exclusive, for the readers outside the ring, who came earlier than any entry that is still
-/// waited for. Collective, uniform. 0, or -ETIMEDOUT when an earlier holder did not let go before
-/// the deadline; then nothing is held.
+/// Appends `range` to the ring and waits for its turn: for earlier entries that overlap it, for the
+/// writers of single blocks and, if it is exclusive, for the readers outside the ring, who came
+/// earlier than any entry that is still waited for. Collective, uniform. 0, or -ETIMEDOUT when an
+/// earlier holder did not let go before the deadline; then nothing is held.
 GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& lock,
                                            const ByteRange& range, bool exclusive,
                                            const simt::Deadline& deadline, RangeHold& hold) {
@@ -144,9 +149,11 @@ GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& l
     if (leader) simt::store_release(mine.state, detail::free_state(ticket));
     return -ETIMEDOUT;
   };
-  // Readers that came before us outside the ring are waited for wherever they read. Our entry
-  // stands already: who comes now queues up behind it.
-  while (exclusive && warp.any(static_cast<uint32_t>(simt::load_acquire(lock.gate)) != 0)) {
+  // Who came before us and stays outside the ring is waited for wherever he reads or writes. Our
+  // entry stands already: who comes now queues up behind it.
+  const uint64_t outside = exclusive ? kAllReaders | kAllBlockWriters : kAllBlockWriters;
+  simt::AtomicRef<uint64_t> gate(lock.gate);
+  while (warp.any((gate.load(simt::memory_order_seq_cst) & outside) != 0)) {  // [V5] [V11]
     if (warp.any(deadline.passed())) return withdraw();
     backoff.pause();
   }
@@ -218,31 +225,82 @@ GOFS_HD inline void leave_readers(simt::AnyWarp auto warp, RangeLock& lock) {
   if (warp.thread_rank() == 0) simt::count_release(lock.gate, ~uint64_t{0});  // [V5]
 }
 
-/// Joins the readers outside the ring, who hold the whole file, unless there is a writer.
+/// The same for who writes single blocks. What he has written is seen by who comes next.
+GOFS_HD inline void leave_block_writers(simt::AnyWarp auto warp, RangeLock& lock) {
+  warp.sync();
+  if (warp.thread_rank() == 0) {
+    simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneBlockWriter,
+                                                   simt::memory_order_release);  // [V5]
+  }
+}
+
+/// Joins the readers outside the ring, who hold the whole file, unless somebody writes it.
 /// Collective, uniform.
 GOFS_HD inline bool try_join_readers(simt::AnyWarp auto warp, RangeLock& lock) {
-  uint32_t writers = 0;
+  uint32_t written = 0;
   if (warp.thread_rank() == 0) {
     const uint64_t gate =
         simt::AtomicRef<uint64_t>(lock.gate).fetch_add(1, simt::memory_order_acquire);
-    writers = static_cast<uint32_t>(gate / detail::kOneWriter);
+    written = gate > detail::kAllReaders ? 1 : 0;
   }
-  const bool joined = warp.shfl(writers, 0) == 0;
+  const bool joined = warp.shfl(written, 0) == 0;
   warp.sync();
   if (!joined) leave_readers(warp, lock);
   return joined;
 }
 
+/// Joins those who write single blocks outside the ring, and queue up for each of them: unless
+/// somebody reads the file, or writes it otherwise. Collective, uniform.
+GOFS_HD inline bool try_join_block_writers(simt::AnyWarp auto warp, RangeLock& lock) {
+  uint32_t met = 0;
+  if (warp.thread_rank() == 0) {
+    // Readers in the ring write their word before they look at ours, so one of us sees the other,
+    // in one order for all. [V11]
+    const uint64_t gate = simt::AtomicRef<uint64_t>(lock.gate).fetch_add(
+        detail::kOneBlockWriter, simt::memory_order_seq_cst);
+    const uint32_t readers =
+        simt::AtomicRef<uint32_t>(lock.ring_readers).load(simt::memory_order_seq_cst);
+    met = (gate & ~detail::kAllBlockWriters) != 0 || readers != 0 ? 1 : 0;
+  }
+  const bool joined = warp.shfl(met, 0) == 0;
+  warp.sync();
+  if (!joined) leave_block_writers(warp, lock);
+  return joined;
+}
+
+namespace detail {
+
+/// The reader in the ring has let go, or gives up. Collective.
+GOFS_HD inline void leave_ring_readers(simt::AnyWarp auto warp, RangeLock& lock) {
+  if (warp.thread_rank() != 0) return;
+  simt::AtomicRef<uint32_t>(lock.ring_readers).fetch_sub(1, simt::memory_order_release);  // [V11]
+}
+
+/// lock_in_ring() for a reader, who keeps the writers of single blocks away as long as he is there.
+GOFS_NOINLINE GOFS_HD inline int read_in_ring(simt::AnyWarp auto warp, RangeLock& lock,
+                                              const ByteRange& range,
+                                              const simt::Deadline& deadline, RangeHold& hold) {
+  if (warp.thread_rank() == 0) {
+    simt::AtomicRef<uint32_t>(lock.ring_readers).fetch_add(1, simt::memory_order_seq_cst);  // [V11]
+  }
+  const int error = lock_in_ring(warp, lock, range, false, deadline, hold);
+  if (error < 0) leave_ring_readers(warp, lock);
+  return error;
+}
+
+}  // namespace detail
+
 /// Holds `range` for reading. Collective, uniform. As lock_in_ring.
 GOFS_HD inline int lock_shared(simt::AnyWarp auto warp, RangeLock& lock, const ByteRange& range,
                                const simt::Deadline& deadline, RangeHold& hold) {
   hold = RangeHold{0, false};
-  return try_join_readers(warp, lock) ? 0 : lock_in_ring(warp, lock, range, false, deadline, hold);
+  return try_join_readers(warp, lock) ? 0 : detail::read_in_ring(warp, lock, range, deadline, hold);
 }
 
 GOFS_HD inline void unlock_shared(simt::AnyWarp auto warp, RangeLock& lock, const RangeHold& hold) {
   if (!hold.in_ring) return leave_readers(warp, lock);
   detail::leave_ring(warp, lock, hold);
+  detail::leave_ring_readers(warp, lock);
 }
 
 /// Holds `range` for writing. Collective, uniform.

@@ -14,6 +14,7 @@
 
 #include "host/image/pattern.h"
 #include "simt/clock.h"
+#include "vfs/block_queue.h"
 #include "vfs/vfs_for_test.hpp"
 
 namespace gofs::vfs {
@@ -37,6 +38,7 @@ std::unique_ptr<RangeLock> make_lock(uint64_t first_ticket = 0) {
 /// Nobody holds anything: an exclusive lock of everything is granted at once.
 void expect_free(RangeLock& lock) {
   EXPECT_EQ(lock.gate, 0u);
+  EXPECT_EQ(lock.ring_readers, 0u);
   EXPECT_EQ(lock.kept_count, 0u);
   RangeHold hold{};
   ASSERT_EQ(lock_exclusive(simt::Warp(), lock, {0, ~uint64_t{0} >> 1}, Deadline::after_ns(kShortNs),
@@ -320,21 +322,73 @@ struct Storm {
   uint32_t readers;
   uint32_t writers;
   uint32_t turns;
-  bool keeps = false;  // writers leave the ring, most often
+  bool keeps = false;          // writers leave the ring, most often
+  uint32_t block_writers = 0;  // who fill single words, one a lane
 };
+
+constexpr uint32_t kStormWords = 64;
+using StormQueues = std::vector<BlockQueue>;
+
+/// Holds `word` for the lane where it is its turn, and calls `fill()` then. Collective. False:
+/// somebody reads, or writes otherwise.
+template <typename Fill>
+bool fill_queued(const simt::Warp& warp, RangeLock& lock, BlockQueue& queue, Fill fill) {
+  if (!try_join_block_writers(warp, lock)) return false;
+  const uint32_t ticket = detail::queue_up(queue);
+  bool waiting = true;
+  while (warp.any(waiting)) {
+    const bool served = waiting && detail::is_served(queue, ticket);
+    if (served) fill();
+    if (served) detail::serve_next(queue, ticket);
+    if (served) waiting = false;
+    simt::Backoff().pause();
+  }
+  leave_block_writers(warp, lock);
+  return true;
+}
+
+/// Each lane fills a word of its own, again and again.
+void fill_words(const simt::Warp& warp, RangeLock& lock, StormQueues& queues,
+                std::vector<uint64_t>& words, uint32_t index, uint32_t turns, uint64_t seed,
+                std::atomic<uint32_t>& wrong) {
+  for (uint32_t turn = 0; turn < turns; ++turn) {
+    const uint64_t first = image::pattern_word(seed + index, turn);
+    const uint64_t word = (first + uint64_t{warp.thread_rank()} * 5) % kStormWords;
+    const uint64_t stamp = uint64_t{index} << 32 | turn;
+    const auto fill = [&] {
+      words[word] = stamp;
+      simt::Backoff().pause();
+      if (words[word] != stamp) ++wrong;
+    };
+    // Half as many queues as words: two words share one.
+    if (fill_queued(warp, lock, queues[word % queues.size()], fill)) continue;
+    for (uint32_t lane = 0; lane < warp.size(); ++lane) {
+      RangeHold hold{};
+      const ByteRange range{warp.shfl(word, lane), 1};
+      if (lock_exclusive(warp, lock, range, Deadline::after_ns(kLongNs), hold) != 0) ++wrong;
+      if (warp.thread_rank() == lane) fill();
+      unlock_exclusive(warp, lock, hold);
+    }
+  }
+}
 
 /// Writers fill ranges of a row of words with a number of their own, readers look whether every
 /// word they hold is what the last writer left, and whether it stays.
 void run_storm(RangeLock& lock, uint32_t width, const Storm& storm, uint64_t seed) {
-  constexpr uint32_t kWords = 64;
-  std::vector<uint64_t> words(kWords);
+  std::vector<uint64_t> words(kStormWords);
+  StormQueues queues(kStormWords / 2);
   std::atomic<uint32_t> wrong{0};
-  run_crowd({storm.readers + storm.writers, width}, [&](const simt::Warp& warp, uint32_t index) {
+  const uint32_t others = storm.readers + storm.writers;
+  run_crowd({others + storm.block_writers, width}, [&](const simt::Warp& warp, uint32_t index) {
+    if (index >= others) {
+      fill_words(warp, lock, queues, words, index, 4 * storm.turns, seed, wrong);
+      return;
+    }
     const bool writes = index < storm.writers;
     for (uint32_t turn = 0; turn < storm.turns; ++turn) {
       const uint64_t random = image::pattern_word(seed + index, turn);
-      const uint64_t offset = random % kWords;
-      const uint64_t bytes = (random >> 8) % (kWords - offset) + 1;
+      const uint64_t offset = random % kStormWords;
+      const uint64_t bytes = (random >> 8) % (kStormWords - offset) + 1;
       const ByteRange range{offset, bytes};
       const Deadline deadline = Deadline::after_ns(kLongNs);
       RangeHold hold{};
@@ -390,6 +444,58 @@ TEST_P(RangeLockTest, writers_exclude_each_other) {
   const auto lock = make_lock();
   run_storm(*lock, width(), narrow() ? Storm{0, 8, 120} : Storm{0, 3, 25}, printed_seed());
   expect_free(*lock);
+}
+
+TEST_P(RangeLockTest, who_writes_single_blocks_excludes_who_writes_the_same) {
+  const auto lock = make_lock();
+  run_storm(*lock, width(), narrow() ? Storm{0, 0, 100, false, 6} : Storm{0, 0, 20, false, 4},
+            printed_seed());
+  EXPECT_EQ(lock->next_ticket, 0u);  // none of them needed the ring
+  expect_free(*lock);
+}
+
+TEST_P(RangeLockTest, who_writes_single_blocks_and_all_others_exclude_each_other) {
+  const auto lock = make_lock();
+  run_storm(*lock, width(), narrow() ? Storm{3, 1, 100, false, 4} : Storm{2, 1, 20, false, 2},
+            printed_seed());
+  expect_free(*lock);
+}
+
+TEST_P(RangeLockTest, who_writes_single_blocks_and_readers_exclude_each_other) {
+  const auto lock = make_lock();
+  run_storm(*lock, width(), narrow() ? Storm{3, 0, 150, false, 4} : Storm{2, 0, 25, false, 2},
+            printed_seed());
+  expect_free(*lock);
+}
+
+// Neither do they overtake who waits for them, reader or writer.
+TEST_P(RangeLockTest, who_writes_single_blocks_does_not_overtake_who_waits) {
+  for (const bool reads : {false, true}) {
+    const auto lock = make_lock();
+    run_alone(width(),
+              [&](const simt::Warp& warp) { EXPECT_TRUE(try_join_block_writers(warp, *lock)); });
+    RangeHold mine{};
+    EXPECT_EQ(
+        reads ? shared(*lock, {0, 10}, kShortNs, mine) : exclusive(*lock, {0, 1}, kShortNs, mine),
+        -ETIMEDOUT);
+    std::thread waiter([&] {
+      RangeHold its{};
+      EXPECT_EQ(
+          reads ? shared(*lock, {0, 10}, kLongNs, its) : exclusive(*lock, {0, 1}, kLongNs, its), 0);
+      reads ? release_shared(*lock, its) : release_exclusive(*lock, its);
+    });
+    wait_for_ticket(*lock, 1);
+    run_alone(width(), [&](const simt::Warp& warp) {
+      EXPECT_FALSE(try_join_block_writers(warp, *lock));
+      leave_block_writers(warp, *lock);
+    });
+    waiter.join();
+    expect_free(*lock);
+    run_alone(width(), [&](const simt::Warp& warp) {
+      EXPECT_TRUE(try_join_block_writers(warp, *lock));
+      leave_block_writers(warp, *lock);
+    });
+  }
 }
 
 TEST_P(RangeLockTest, states_run_over_the_end_of_32_bits) {

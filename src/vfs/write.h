@@ -10,10 +10,10 @@
 #pragma once
 
 #include "f2fs/truncate.h"
-#include "vfs/change_attributes.h"
 #include "vfs/fsync.h"
 #include "vfs/make_space.h"
 #include "vfs/read.h"
+#include "vfs/write_blocks.h"
 
 namespace gofs::vfs {
 
@@ -61,36 +61,6 @@ GOFS_NOINLINE GOFS_HD inline int lock_to_write(simt::AnyWarp auto warp, Filesyst
   if (error == 0) (void)needed();
   return error;
 }
-
-/// Takes from a file what would let others run it as somebody else, since its contents are about to
-/// change, unless user 0 changes them. Collective, uniform, inside the gate.
-GOFS_NOINLINE GOFS_HD inline int drop_powers(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
-                                             const f2fs::TimeStamp& now) {
-  if (fs.credentials.uid == 0) return 0;
-  f2fs::Inode inode{};
-  const int error = load_uniform(warp, fs, ino, inode);
-  if (error < 0) return error;
-  const uint32_t powers = powers_of(fs.credentials, inode);
-  if (powers == 0) return 0;
-  f2fs::AttributeChange change{};
-  change.mask = f2fs::kSetPermissions;
-  change.permissions = static_cast<uint16_t>(inode.mode & format::kModePermissionMask & ~powers);
-  change.changed = now;
-  return apply_change(warp, fs, ino, change);
-}
-
-/// The first operation of a write of [offset, end), or what comes first in it. Collective, uniform,
-/// inside the gate. 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int begin_write(simt::AnyWarp auto warp, Filesystem& fs,
-                                             f2fs::Inode& inode, uint64_t offset, uint64_t end,
-                                             const f2fs::TimeStamp& now) {
-  const int error = drop_powers(warp, fs, inode.ino, now);
-  if (error < 0) return error;
-  return f2fs::prepare_write(warp, fs.volume, *fs.writer, fs.pool, inode, offset, end, now);
-}
-
-/// Pages that begin_write() changes at most.
-inline constexpr uint32_t kPagesToBeginWrite = f2fs::kPagesToPrepareWrite + 1;
 
 /// A write of `bytes` (not 0) at `offset`, which is locked, or the share in it of one of several
 /// warps: rounds of a block a lane, each an operation; every `warp_count`-th, from `warp_index` on.
@@ -178,12 +148,29 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_and_unlock(simt::AnyWarp auto warp, F
   return result;
 }
 
+/// Writes a part of one block that the file has, without the ring. Collective, uniform. Bytes
+/// written, or a negative errno: -EAGAIN, it takes the ring.
+GOFS_NOINLINE GOFS_HD inline int64_t write_one_block(simt::AnyWarp auto warp, Filesystem& fs,
+                                                     OpenInode& open, const IoVector& part,
+                                                     uint64_t offset) {
+  const f2fs::WritePiece piece{offset, static_cast<uint32_t>(part.bytes),
+                               static_cast<const uint8_t*>(part.base)};
+  uint32_t written = 0;
+  const int error = write_queued(warp, fs, open, 1u, piece, written);
+  return error < 0 ? error : static_cast<int64_t>(part.bytes);
+}
+
 /// Writes at `offset`, or where `append`, at the end, which `offset` then becomes. Collective,
 /// uniform.
 GOFS_NOINLINE GOFS_HD inline int64_t write_open(simt::AnyWarp auto warp, Filesystem& fs,
                                                 OpenInode& open, const WriteSource& source,
                                                 bool append, uint64_t& offset) {
   make_space(warp, fs, source.bytes);
+  if (!append && source.count == 1 &&
+      warp.any(warp.thread_rank() == 0 && is_within(open.inode, offset, source.bytes))) {
+    const int64_t written = write_one_block(warp, fs, open, source.parts[0], offset);
+    if (written != -EAGAIN) return written;
+  }
   RangeHold hold{};
   const int locked = lock_to_write(warp, fs, open, source.bytes, append, offset, hold);
   if (locked < 0) return locked;

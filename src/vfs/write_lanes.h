@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writing by threads that each have a request of their own, as pread_lanes() is for reading. Lanes
-// that write different blocks of one file, within what it has, are one operation: one lock from the
-// first of the blocks to the last, one look at the nodes, and commands that go out together. All
-// others take their turns, each with the whole warp at work.
+// that write different blocks of one file, within what it has, do so together (write_blocks.h), or
+// with one lock from the first of the blocks to the last where somebody else reads the file or
+// writes more of it. All others take their turns, each with the whole warp at work.
 #pragma once
 
 #include "vfs/write.h"
@@ -24,23 +24,18 @@ namespace detail {
 /// own: others may keep one of them, or even a lane itself (async_write.h).
 inline constexpr uint64_t kTogetherPatienceNs = 2'000'000;
 
-/// Whether a request can be one of several in an operation: part of one block that the file, which
-/// keeps its contents in blocks, has.
-GOFS_HD inline bool is_within(const f2fs::Inode& inode, const WriteRequest& request) {
-  const uint64_t size = simt::load_relaxed(inode.size_bytes);
-  const uint64_t room = kBlockBytes - (request.offset & (kBlockBytes - 1));
-  return size > inode.inline_bytes && request.bytes != 0 && request.bytes <= room &&
-         request.offset < size && request.bytes <= size - request.offset;
+GOFS_HD inline f2fs::WritePiece piece_of(const WriteRequest& request) {
+  return {request.offset, static_cast<uint32_t>(request.bytes),
+          static_cast<const uint8_t*>(request.buffer)};
 }
 
-/// Writes the requests of `lanes`, each of another block of the open file, together. Collective,
-/// uniform. 0; -EAGAIN: the file has become another, or they are to be written one by one; or
-/// another negative errno, of one of them.
-GOFS_NOINLINE GOFS_HD inline int write_lanes_of_file(simt::AnyWarp auto warp, Filesystem& fs,
-                                                     OpenInode& open, uint32_t lanes,
-                                                     const WriteRequest& request) {
+/// Writes the requests of `lanes`, each of another block of the open file, by the ring: from the
+/// first of the blocks to the last. Collective, uniform. 0; -EAGAIN: the file has become another,
+/// or they are to be written one by one; or another negative errno, of one of them.
+GOFS_NOINLINE GOFS_HD inline int write_in_ring(simt::AnyWarp auto warp, Filesystem& fs,
+                                               OpenInode& open, uint32_t lanes,
+                                               const WriteRequest& request) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  make_space(warp, fs, uint64_t{simt::popcount(lanes)} * kBlockBytes);
   const ByteRange bytes = range_of_lanes(warp, lanes, request.offset, request.bytes);
   const uint64_t end = bytes.offset + bytes.bytes;
   const uint64_t begin = bytes.offset & ~uint64_t{kBlockBytes - 1};
@@ -50,24 +45,22 @@ GOFS_NOINLINE GOFS_HD inline int write_lanes_of_file(simt::AnyWarp auto warp, Fi
   RangeHold hold{};
   int error = lock_exclusive(warp, open.lock, range, patience, hold);
   if (error < 0) return error;
-  if (warp.any(mine && !is_within(open.inode, request))) error = -EAGAIN;
-  if (error == 0) {
-    const bool near = range.bytes <= uint64_t{format::kNodeSlots} << kBlockShift;
-    const uint32_t pages =
-        kPagesToBeginWrite +
-        (near ? f2fs::kPagesToWriteRun : f2fs::pages_to_write(simt::popcount(lanes)));
-    const f2fs::WritePiece piece{request.offset, static_cast<uint32_t>(request.bytes),
-                                 static_cast<const uint8_t*>(request.buffer)};
-    error = operate(warp, fs, pages, [&] {
-      const f2fs::TimeStamp now = time_now(fs);
-      const int begun = begin_write(warp, fs, open.inode, range.offset, end, now);
-      if (begun < 0) return begun;
-      return f2fs::write_pieces(warp, fs.volume, *fs.writer, fs.pool, lanes, open.inode, piece,
-                                now);
-    });
-  }
+  if (warp.any(mine && !is_within(open.inode, request.offset, request.bytes))) error = -EAGAIN;
+  if (error == 0) error = write_block_pieces(warp, fs, open.inode, lanes, piece_of(request));
   unlock_exclusive(warp, open.lock, hold);
   return error;
+}
+
+/// Writes the requests of `lanes`, each of another block of the open file, together. Collective,
+/// uniform: those that were written.
+GOFS_NOINLINE GOFS_HD inline uint32_t write_lanes_of_file(simt::AnyWarp auto warp, Filesystem& fs,
+                                                          OpenInode& open, uint32_t lanes,
+                                                          const WriteRequest& request) {
+  make_space(warp, fs, uint64_t{simt::popcount(lanes)} * kBlockBytes);
+  uint32_t written = 0;
+  const int error = write_queued(warp, fs, open, lanes, piece_of(request), written);
+  if (error != -EAGAIN || written != 0) return written;
+  return write_in_ring(warp, fs, open, lanes, request) == 0 ? lanes : 0;
 }
 
 /// Those of `lanes` that can be written together, if there are several: no two of them in one
@@ -77,7 +70,7 @@ GOFS_HD inline uint32_t lanes_to_write_together(simt::AnyWarp auto warp, const O
                                                 const WriteRequest& request) {
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
-  const bool fits = mine && !append && is_within(open.inode, request);
+  const bool fits = mine && !append && is_within(open.inode, request.offset, request.bytes);
   // No block has a number that great.
   const uint64_t key = fits ? request.offset >> kBlockShift : ~uint64_t{0} - rank;
   const bool first = simt::lowest_bit(warp.match_any(key)) == rank;
@@ -114,11 +107,11 @@ GOFS_NOINLINE GOFS_HD inline int64_t pwrite_lanes(simt::AnyWarp auto warp, Files
       OpenInode& open = fs.open_inodes[descriptor->open_inode];
       const bool append = (descriptor->flags & kOpenAppend) != 0;
       together = detail::lanes_to_write_together(warp, open, same, append, request);
-      int error = -EAGAIN;
-      if (together != 0) error = detail::write_lanes_of_file(warp, fs, open, together, request);
-      if (error == 0) error = detail::sync_if_asked(warp, fs, *descriptor);
+      if (together != 0) {
+        together = detail::write_lanes_of_file(warp, fs, open, together, request);
+      }
       // Which of them failed nobody knows; each then learns it for itself.
-      if (error < 0) together = 0;
+      if (together != 0 && detail::sync_if_asked(warp, fs, *descriptor) < 0) together = 0;
       if ((together >> rank & 1u) != 0) result = static_cast<int64_t>(request.bytes);
     }
     if (together == 0) {

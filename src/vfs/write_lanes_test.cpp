@@ -209,5 +209,55 @@ TEST_P(WriteLanesTest, warps_write_one_file_side_by_side) {
   EXPECT_TRUE(contents("/large") == model);
 }
 
+// Each block is always what one write has left there, whoever else writes it or reads it, and
+// however much at once.
+TEST_P(WriteLanesTest, blocks_that_many_write_are_whole) {
+  constexpr uint32_t kWarps = 4;
+  constexpr uint64_t kHotBlocks = 6;
+  const uint32_t turns = width() == 1 ? 120 : 40;
+  const int fd = open_file("/large", kOpenReadWrite);
+  {
+    const std::string even(kHotBlocks * kBlockBytes, 'x');
+    ASSERT_EQ(pwrite_file(fd, even, 0), static_cast<int64_t>(even.size()));
+  }
+  const uint64_t seed = printed_seed();
+  std::vector<std::string> buffers(kWarps * width(), std::string(3 * kBlockBytes, '\0'));
+  testing::run_crowd({kWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    const uint32_t number = index * width() + warp.thread_rank();
+    std::string& own = buffers[number];
+    for (uint32_t turn = 0; turn < turns; ++turn) {
+      const uint64_t random = warp.shfl(image::pattern_word(seed + index, turn), 0);
+      if (index == 0 && turn % 4 == 0) {
+        // Three blocks at once, by the warp.
+        std::string& all = buffers[index * width()];
+        if (warp.thread_rank() == 0)
+          all.assign(3 * kBlockBytes, static_cast<char>('A' + turn % 26));
+        warp.sync();
+        const uint64_t at = random % (kHotBlocks - 2) * kBlockBytes;
+        EXPECT_EQ(pwrite(warp, fs(), fd, all.data(), 3 * kBlockBytes, at),
+                  3 * int64_t{kBlockBytes});
+      } else if (index == 1 && turn % 3 == 0) {
+        const uint64_t at = (random + warp.thread_rank()) % kHotBlocks * kBlockBytes;
+        EXPECT_EQ(pread_lanes(warp, fs(), {fd, own.data(), kBlockBytes, at}), int64_t{kBlockBytes});
+        EXPECT_EQ(own.find_first_not_of(own[0], 0), kBlockBytes) << turn;
+      } else {
+        own.assign(kBlockBytes, static_cast<char>('a' + (turn + number) % 26));
+        own.append(2 * kBlockBytes, '\0');
+        const uint64_t at = (random >> 8 * (warp.thread_rank() % 4)) % kHotBlocks * kBlockBytes;
+        EXPECT_EQ(pwrite_lanes(warp, fs(), {fd, own.data(), kBlockBytes, at}),
+                  int64_t{kBlockBytes});
+      }
+    }
+  });
+  const std::string after = contents("/large");
+  for (uint64_t block = 0; block < kHotBlocks; ++block) {
+    const std::string one = after.substr(block * kBlockBytes, kBlockBytes);
+    EXPECT_EQ(one, std::string(kBlockBytes, one[0])) << block;
+  }
+  const std::string model = after;
+  mount_again();
+  EXPECT_TRUE(contents("/large") == model);
+}
+
 }  // namespace
 }  // namespace gofs::vfs

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who writes single blocks of a file and has joined those who do (range_lock.h) queues up for each
+// of them: first come, first served. Blocks of all files share a table of queues by their numbers;
+// two in one queue only wait for each other without need.
+//
+// A warp may stand in many queues, one a lane. So that nobody waits for somebody who waits for him,
+// it waits for none of them with a block in its hands: it writes those whose turn it is, gives them
+// back, and then looks after the others.
+#pragma once
+
+#include "vfs/filesystem.h"
+
+namespace gofs::vfs::detail {
+
+/// The queue of block `index` of the file `ino`. Blocks that follow each other have different ones.
+GOFS_HD inline BlockQueue& queue_of_block(const Filesystem& fs, uint32_t ino, uint64_t index) {
+  const auto place = static_cast<uint32_t>(index) + ino * 0x9E3779B1u;
+  return fs.block_queues[place & fs.block_queue_mask];
+}
+
+/// Queues up. By one lane: its ticket. Nobody can give one back: who is before it, and his device,
+/// have deadlines of their own.
+GOFS_HD inline uint32_t queue_up(BlockQueue& queue) { return simt::add_relaxed(queue.next, 1u); }
+
+/// Whether it is the turn of `ticket`: what was written before is seen then.
+GOFS_HD inline bool is_served(const BlockQueue& queue, uint32_t ticket) {
+  return simt::load_acquire(queue.serving) == ticket;  // [V12]
+}
+
+/// Lets the next one have his turn.
+GOFS_HD inline void serve_next(BlockQueue& queue, uint32_t ticket) {
+  simt::store_release(queue.serving, ticket + 1);  // [V12]
+}
+
+}  // namespace gofs::vfs::detail

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writing single blocks that a file has, one a lane, as many warps do at once with one file: none
+// of them waits for another but for who writes the same block (block_queue.h). The blocks whose
+// turn it is are one operation: one look at the nodes, and commands that go out together.
+#pragma once
+
+#include "f2fs/write.h"
+#include "vfs/block_queue.h"
+#include "vfs/change_attributes.h"
+
+namespace gofs::vfs::detail {
+
+/// Takes from a file what would let others run it as somebody else, since its contents are about to
+/// change, unless user 0 changes them. Collective, uniform, inside the gate.
+GOFS_NOINLINE GOFS_HD inline int drop_powers(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
+                                             const f2fs::TimeStamp& now) {
+  if (fs.credentials.uid == 0) return 0;
+  f2fs::Inode inode{};
+  const int error = load_uniform(warp, fs, ino, inode);
+  if (error < 0) return error;
+  const uint32_t powers = powers_of(fs.credentials, inode);
+  if (powers == 0) return 0;
+  f2fs::AttributeChange change{};
+  change.mask = f2fs::kSetPermissions;
+  change.permissions = static_cast<uint16_t>(inode.mode & format::kModePermissionMask & ~powers);
+  change.changed = now;
+  return apply_change(warp, fs, ino, change);
+}
+
+/// The first operation of a write of [offset, end), or what comes first in it. Collective, uniform,
+/// inside the gate. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int begin_write(simt::AnyWarp auto warp, Filesystem& fs,
+                                             f2fs::Inode& inode, uint64_t offset, uint64_t end,
+                                             const f2fs::TimeStamp& now) {
+  const int error = drop_powers(warp, fs, inode.ino, now);
+  if (error < 0) return error;
+  return f2fs::prepare_write(warp, fs.volume, *fs.writer, fs.pool, inode, offset, end, now);
+}
+
+/// Pages that begin_write() changes at most.
+inline constexpr uint32_t kPagesToBeginWrite = f2fs::kPagesToPrepareWrite + 1;
+
+/// Whether a write of `bytes` at `offset` is part of one block that the file, which keeps its
+/// contents in blocks, has.
+GOFS_HD inline bool is_within(const f2fs::Inode& inode, uint64_t offset, uint64_t bytes) {
+  const uint64_t size = simt::load_relaxed(inode.size_bytes);
+  const uint64_t room = kBlockBytes - (offset & (kBlockBytes - 1));
+  return size > inode.inline_bytes && bytes != 0 && bytes <= room && offset < size &&
+         bytes <= size - offset;
+}
+
+/// Writes pieces of blocks that the file has, each of another block and one a lane, as one
+/// operation; the caller has these blocks for himself. Collective, uniform. 0 or a negative errno,
+/// of one of them.
+GOFS_NOINLINE GOFS_HD inline int write_block_pieces(simt::AnyWarp auto warp, Filesystem& fs,
+                                                    f2fs::Inode& inode, uint32_t lanes,
+                                                    const f2fs::WritePiece& piece) {
+  const ByteRange range = range_of_lanes(warp, lanes, piece.offset, piece.bytes);
+  const uint64_t first = range.offset & ~uint64_t{kBlockBytes - 1};
+  const uint64_t end = range.offset + range.bytes;
+  const bool near = end - first <= uint64_t{format::kNodeSlots} << kBlockShift;
+  const uint32_t pages = kPagesToBeginWrite + (near ? f2fs::kPagesToWriteRun
+                                                    : f2fs::pages_to_write(simt::popcount(lanes)));
+  return operate(warp, fs, pages, [&] {
+    const f2fs::TimeStamp now = time_now(fs);
+    const int begun = begin_write(warp, fs, inode, range.offset, end, now);
+    if (begun < 0) return begun;
+    return f2fs::write_pieces(warp, fs.volume, *fs.writer, fs.pool, lanes, inode, piece, now);
+  });
+}
+
+/// Writes the piece of each of `lanes`, each of another block of the open file, those first whose
+/// turn comes first. Collective. Uniform answer: 0, or a negative errno of some of them, and
+/// `written` are those that were written; -EAGAIN: none of them, since somebody reads the file or
+/// writes more of it, or it has become another.
+GOFS_NOINLINE GOFS_HD inline int write_queued(simt::AnyWarp auto warp, Filesystem& fs,
+                                              OpenInode& open, uint32_t lanes,
+                                              const f2fs::WritePiece& piece, uint32_t& written) {
+  written = 0;
+  if (!try_join_block_writers(warp, open.lock)) return -EAGAIN;
+  // Nobody changes the size from here on.
+  bool waiting = (lanes >> warp.thread_rank() & 1u) != 0;
+  if (warp.any(waiting && !is_within(open.inode, piece.offset, piece.bytes))) {
+    leave_block_writers(warp, open.lock);
+    return -EAGAIN;
+  }
+  BlockQueue& queue = queue_of_block(fs, open.inode.ino, piece.offset >> kBlockShift);
+  const uint32_t ticket = waiting ? queue_up(queue) : 0;
+  int error = 0;
+  simt::Backoff backoff;
+  for (uint32_t left = lanes; left != 0;) {
+    const bool served = waiting && is_served(queue, ticket);
+    const uint32_t turn = warp.ballot(served);
+    if (turn == 0) {
+      backoff.pause();
+      continue;
+    }
+    warp.sync();  // what each lane has seen, all may use
+    const int failed = write_block_pieces(warp, fs, open.inode, turn, piece);
+    warp.sync();
+    if (served) serve_next(queue, ticket);
+    waiting = waiting && !served;
+    left &= ~turn;
+    if (failed == 0) written |= turn;
+    if (error == 0) error = failed;
+    backoff.reset();
+  }
+  leave_block_writers(warp, open.lock);
+  return error;
+}
+
+}  // namespace gofs::vfs::detail
