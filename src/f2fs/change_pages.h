@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Changing metadata in memory. A page is changed by one lane that has it for itself, so readers see
-// it before or after and never between; afterwards it is dirty and stays in memory until a
-// checkpoint has written it. Changes that belong together are made inside the gate (gate.h), which
-// keeps checkpoints away.
+// it before or after and never between, but for single words in nodes (store_addresses());
+// afterwards it is dirty and stays in memory until a checkpoint has written it. Changes that belong
+// together are made inside the gate (gate.h), which keeps checkpoints away.
 #pragma once
 
 #include "f2fs/node.h"
@@ -218,6 +218,23 @@ GOFS_HD int change_nodes_together(simt::AnyWarp auto warp, Volume& volume, uint3
         return belongs;
       });
   return detail::check_belonged(volume, error, belongs, nid, ino);
+}
+
+/// Stores `address` in word `word` of the node `nid` of each lane in `lanes`, which belongs to the
+/// file `ino`; no two mean the same word. Others may look at the node meanwhile, and store other
+/// words: of many that write to one file nobody has to have the node for himself. Nobody writes the
+/// node to the disk meanwhile, since who does that takes it. Collective as with_nodes is; per lane
+/// 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int store_addresses(simt::AnyWarp auto warp, Volume& volume,
+                                                 uint32_t lanes, uint32_t nid, uint32_t ino,
+                                                 uint32_t word, uint32_t address) {
+  PageCache& cache = volume.cache;
+  return with_nodes(warp, volume, lanes, nid, ino, [&](const format::NodeBlock& node) {
+    const uint32_t frame = cache.frame_of(&node);
+    auto* const words = reinterpret_cast<uint32_t*>(cache.page(frame));
+    simt::store_relaxed(words[word], address);
+    mark_dirty(cache, frame);
+  });
 }
 
 }  // namespace gofs::f2fs

@@ -27,15 +27,21 @@ struct AddressRun {
   }
 };
 
-/// Copies the node of a run to `page`. Collective, uniform. 0 or a negative errno.
-GOFS_HD inline int copy_node(simt::AnyWarp auto warp, Volume& volume, const Inode& inode,
-                             const AddressRun& run, uint8_t* page) {
+/// Copies the addresses of a run, which are the caller's, to where they stand in `page`.
+/// Collective, uniform. 0 or a negative errno.
+GOFS_HD inline int copy_addresses(simt::AnyWarp auto warp, Volume& volume, const Inode& inode,
+                                  const AddressRun& run, uint8_t* page) {
   bool in_place = true;
-  const int read = with_nodes(warp, volume, warp.ballot(true), run.nid, inode.ino,
-                              [&](const format::NodeBlock& node) {
-                                in_place = node.footer.node_offset() == run.node_offset;
-                                simt::copy_bytes(warp, page, &node, kBlockBytes);
-                              });
+  const int read = with_nodes(
+      warp, volume, warp.ballot(true), run.nid, inode.ino, [&](const format::NodeBlock& node) {
+        in_place = node.footer.node_offset() == run.node_offset;
+        auto* const to = reinterpret_cast<uint32_t*>(page);
+        const auto* const from = reinterpret_cast<const uint32_t*>(&node);
+        const uint32_t end = run.first_word + run.count;
+        for (uint32_t i = run.first_word + warp.thread_rank(); i < end; i += warp.size()) {
+          to[i] = from[i];
+        }
+      });
   const int error = simt::first_error(warp, read);
   warp.sync();
   if (error < 0 || warp.all(in_place)) return error;
@@ -109,7 +115,7 @@ GOFS_NOINLINE GOFS_HD inline int clear_run(simt::AnyWarp auto warp, Volume& volu
                                            Inode& inode, const AddressRun& run, uint8_t* page,
                                            const TimeStamp& now) {
   uint32_t used = 0;
-  int error = copy_node(warp, volume, inode, run, page);
+  int error = copy_addresses(warp, volume, inode, run, page);
   if (error == 0) error = count_addresses(warp, volume, writer, page, run, used);
   if (error < 0 || used == 0) return error;
   error = count_blocks_of(warp, volume, inode, -int64_t{used}, now);
@@ -150,7 +156,7 @@ GOFS_NOINLINE GOFS_HD inline int remove_run(simt::AnyWarp auto warp, Volume& vol
                                             const NidWord& parent, uint8_t* page,
                                             const TimeStamp& now) {
   uint32_t used = 0;
-  int error = copy_node(warp, volume, inode, run, page);
+  int error = copy_addresses(warp, volume, inode, run, page);
   if (error == 0) error = count_addresses(warp, volume, writer, page, run, used);
   if (error < 0) return error;
   const int64_t blocks = int64_t{used} + 1;

@@ -46,9 +46,9 @@ GOFS_NOINLINE GOFS_HD inline int locate_blocks(simt::AnyWarp auto warp, Volume& 
       find_nodes(warp, volume, left(), owner.nid, record.ino, [&](const format::NodeBlock& node) {
         first = format::first_block_of_node(node.footer.node_offset(), inode.slot_count);
         if (owner.nid != record.ino) {
-          address = format::load_u32(&node.direct.addr[owner.slot]);
+          address = load_address(&node.direct.addr[owner.slot]);
         } else if (owner.slot < inode.slot_count) {
-          address = format::load_u32(&node.inode.i_addr[inode.extra_words + owner.slot]);
+          address = load_address(&node.inode.i_addr[inode.extra_words + owner.slot]);
         }
       });
   if (mine && error == 0) error = read;

@@ -93,11 +93,11 @@ GOFS_NOINLINE GOFS_HD int walk_nodes(simt::AnyWarp auto warp, Volume& volume, ui
     const int read =
         with_nodes(warp, volume, going, nid, inode.ino, [&](const format::NodeBlock& node) {
           if (level == 0) {
-            next = depth == 0 ? format::load_u32(&node.inode.i_addr[inode.extra_words + offsets[0]])
+            next = depth == 0 ? load_address(&node.inode.i_addr[inode.extra_words + offsets[0]])
                               : format::load_u32(&node.inode.i_nid[offsets[0]]);
           } else {
             // Direct and indirect nodes are both arrays of words.
-            next = format::load_u32(&node.direct.addr[offsets[level]]);
+            next = load_address(&node.direct.addr[offsets[level]]);
             in_place = node.footer.node_offset() == node_offsets[level];
           }
         });
@@ -144,8 +144,8 @@ GOFS_NOINLINE GOFS_HD int walk_nodes(simt::AnyWarp auto warp, Volume& volume, ui
 
 /// Enters all addresses of the node `last` into the block map of `inode`, the whole warp working on
 /// one lane's node after the other: whoever asked for one block of it will ask for others. It may
-/// be changed by who writes other blocks of the file: he enters an address in the map after he has
-/// had the node's page for himself, so what we enter while we look at the page does not come later.
+/// be changed by who writes other blocks of the file: he enters an address in the map after the one
+/// in the node, and we only what nobody knows yet, so what he enters stays.
 GOFS_NOINLINE GOFS_HD inline void fill_block_maps(simt::AnyWarp auto warp, Volume& volume,
                                                   uint32_t lanes, const Inode& inode,
                                                   const LastNode& last) {
@@ -165,12 +165,15 @@ GOFS_NOINLINE GOFS_HD inline void fill_block_maps(simt::AnyWarp auto warp, Volum
     (void)with_nodes(warp, volume, all, nid, ino, [&](const format::NodeBlock& node) {
       const auto* words = reinterpret_cast<const uint32_t*>(&node) + first_word;
       for (uint32_t i = warp.thread_rank(); i < count; i += warp.size()) {
-        const uint32_t word = format::load_u32(words + i);
+        if (simt::load_relaxed(map[first_index + i]) != 0) continue;
+        const uint32_t word = load_address(words + i);
         // What makes no sense stays unknown: whoever asks for it learns of it.
         const bool hole = word == format::kNullAddr || word == format::kNewAddr;
-        if (hole || volume.is_main_block(word)) {
-          simt::store_relaxed(map[first_index + i], hole ? kMappedHole : word);
-        }
+        if (!hole && !volume.is_main_block(word)) continue;
+        uint32_t unknown = 0;
+        simt::AtomicRef<uint32_t>(map[first_index + i])
+            .compare_exchange_strong(unknown, hole ? kMappedHole : word, simt::memory_order_relaxed,
+                                     simt::memory_order_relaxed);
       }
     });
     left &= ~warp.ballot(mine && last.nid == nid);

@@ -7,6 +7,11 @@
 
 namespace gofs::f2fs {
 
+/// Blocks of the NAT, of each of which there are two copies.
+GOFS_HD inline uint32_t nat_blocks(const Volume& volume) {
+  return volume.geometry.nid_count() / format::kNatEntriesPerBlock;
+}
+
 /// Which copy of block `index` of the NAT is current. A checkpoint may change that at any time, so
 /// it is read as one word; the bitmap lies on a word, and counts from the most significant bit of
 /// each byte.
@@ -63,6 +68,12 @@ GOFS_NOINLINE GOFS_HD inline int look_up_nat(simt::AnyWarp auto warp, Volume& vo
     if ((rest >> warp.thread_rank() & 1u) != 0) result = read;
   }
   return result;
+}
+
+/// An address in a node, at a multiple of 4 bytes. Those who write other blocks of the file may be
+/// entering theirs (store_addresses() of change_pages.h): each is a whole answer in itself.
+GOFS_HD inline uint32_t load_address(const void* word) {
+  return simt::load_relaxed(*static_cast<const uint32_t*>(word));
 }
 
 namespace detail {

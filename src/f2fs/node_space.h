@@ -107,7 +107,7 @@ GOFS_NOINLINE GOFS_HD inline int take_nids(simt::AnyWarp auto warp, Volume& volu
     if (are_inodes) simt::add_relaxed(volume.valid_inode_count, nodes);
   };
   count_nodes(count);
-  const uint32_t blocks = volume.geometry.nid_count() / format::kNatEntriesPerBlock;
+  const uint32_t blocks = nat_blocks(volume);
   NidCursor& cursor = writer.nid_cursors[warp.shfl(simt::processor_id() % kNidCursors, 0)];
   uint32_t index = warp.shfl(simt::load_relaxed(cursor.next), 0) / format::kNatEntriesPerBlock;
   bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;

@@ -18,12 +18,15 @@ struct Operation {
 namespace detail {
 
 /// Pages that may be dirty between checkpoints. Each may make a page of the NAT dirty while one is
-/// made, and something is to be left for readers.
-GOFS_HD inline uint32_t dirty_pages_max(const PageCache& cache) { return cache.frame_count() / 3; }
+/// made, if there are so many, and something is to be left for readers.
+GOFS_HD inline uint32_t dirty_pages_max(const Volume& volume) {
+  const uint32_t third = volume.cache.frame_count() / 3;
+  return nat_blocks(volume) < third ? volume.cache.frame_count() / 2 : third;
+}
 
 /// Whether there is room for `pages` more, of which operations have already taken `reserved`.
-GOFS_HD inline bool has_room(const PageCache& cache, uint32_t reserved, uint32_t pages) {
-  return simt::load_relaxed(cache.dirty) + reserved + pages <= dirty_pages_max(cache);
+GOFS_HD inline bool has_room(const Volume& volume, uint32_t reserved, uint32_t pages) {
+  return simt::load_relaxed(volume.cache.dirty) + reserved + pages <= dirty_pages_max(volume);
 }
 
 /// Gives back what reserve_pages() took. One lane.
@@ -34,9 +37,9 @@ GOFS_HD inline void give_back_pages(Writer& writer, uint32_t pages) {
 /// Takes room for `pages` more dirty pages. One lane.
 GOFS_HD inline bool reserve_pages(const Volume& volume, Writer& writer, uint32_t pages) {
   // A look first: what those who do not get it add for a moment, others would miss.
-  if (!has_room(volume.cache, simt::load_relaxed(writer.reserved), pages)) return false;
+  if (!has_room(volume, simt::load_relaxed(writer.reserved), pages)) return false;
   const uint32_t before = simt::add_relaxed(writer.reserved, pages);
-  if (has_room(volume.cache, before, pages)) return true;
+  if (has_room(volume, before, pages)) return true;
   give_back_pages(writer, pages);
   return false;
 }
@@ -70,9 +73,9 @@ GOFS_NOINLINE GOFS_HD inline int enter_with_room(simt::AnyWarp auto warp, Volume
 /// Whether a checkpoint is due where there is no room for `pages` more: it alone makes some, or so
 /// much is dirty that few operations would have room at a time. They reserve more than they come to
 /// change, so those that share the rest would become fewer and fewer.
-GOFS_HD inline bool is_crowded(const PageCache& cache, uint32_t pages) {
-  const uint32_t dirty = simt::load_relaxed(cache.dirty);
-  return dirty + pages > dirty_pages_max(cache) || 2 * dirty >= dirty_pages_max(cache);
+GOFS_HD inline bool is_crowded(const Volume& volume, uint32_t pages) {
+  const uint32_t dirty = simt::load_relaxed(volume.cache.dirty);
+  return dirty + pages > dirty_pages_max(volume) || 2 * dirty >= dirty_pages_max(volume);
 }
 
 /// How long an operation waits for others to end, which have taken more than they come to change,
@@ -91,8 +94,8 @@ GOFS_NOINLINE GOFS_HD inline int make_room(simt::AnyWarp auto warp, Volume& volu
     uint32_t room = 0;
     uint32_t crowded = 0;
     if (warp.thread_rank() == 0) {
-      room = has_room(volume.cache, simt::load_relaxed(writer.reserved), pages) ? 1 : 0;
-      crowded = is_crowded(volume.cache, pages) ? 1 : 0;
+      room = has_room(volume, simt::load_relaxed(writer.reserved), pages) ? 1 : 0;
+      crowded = is_crowded(volume, pages) ? 1 : 0;
     }
     room = warp.shfl(room, 0);
     crowded = warp.shfl(crowded, 0);
@@ -106,7 +109,7 @@ GOFS_NOINLINE GOFS_HD inline int make_room(simt::AnyWarp auto warp, Volume& volu
     if (!help_writing(warp, volume, writer)) backoff.pause();
   }
   int error = 0;
-  if (warp.any(warp.thread_rank() == 0 && is_crowded(volume.cache, pages))) {
+  if (warp.any(warp.thread_rank() == 0 && is_crowded(volume, pages))) {
     error = write_all(warp, volume, writer, false);
   }
   // What others have now is theirs alike: they closed the gate before, and are about to go in.
@@ -126,7 +129,7 @@ GOFS_NOINLINE GOFS_HD inline int make_room(simt::AnyWarp auto warp, Volume& volu
 GOFS_NOINLINE GOFS_HD inline int begin_operation(simt::AnyWarp auto warp, Volume& volume,
                                                  Writer& writer, uint32_t pages,
                                                  Operation& operation) {
-  if (pages > detail::dirty_pages_max(volume.cache)) return -ENOBUFS;
+  if (pages > detail::dirty_pages_max(volume)) return -ENOBUFS;
   operation.pages = pages;
   const simt::Deadline deadline = simt::Deadline::after_ns(kGateTimeoutNs);
   bool has_it = false;

@@ -295,8 +295,9 @@ GOFS_HD inline void clean_frame(PageCache& cache, uint32_t frame, uint64_t key) 
 /// The valid page in `frame`, which the caller has pinned or for himself, counts as newer than the
 /// disk from now on. Nobody writes it to the disk meanwhile.
 GOFS_HD inline void mark_dirty(PageCache& cache, uint32_t frame) {
-  const uint32_t before = simt::AtomicRef<uint32_t>(cache.state(frame))
-                              .fetch_or(kFrameDirty, simt::memory_order_relaxed);
+  simt::AtomicRef<uint32_t> state(cache.state(frame));
+  if ((state.load(simt::memory_order_relaxed) & kFrameDirty) != 0) return;
+  const uint32_t before = state.fetch_or(kFrameDirty, simt::memory_order_relaxed);
   if ((before & kFrameDirty) != 0) return;
   const uint64_t key = simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]);
   detail::note_dirty(cache, frame, key, true);

@@ -27,7 +27,7 @@ GOFS_NOINLINE GOFS_HD inline int reserve_run(simt::AnyWarp auto warp, Volume& vo
                                              Reserve which, uint8_t* page, const TimeStamp& now) {
   const bool leader = warp.thread_rank() == 0;
   uint32_t used = 0;
-  int error = copy_node(warp, volume, inode, run, page);
+  int error = copy_addresses(warp, volume, inode, run, page);
   if (error == 0) error = count_addresses(warp, volume, writer, page, run, used);
   const uint32_t added = run.count - used;
   if (error < 0 || (added == 0 && which == Reserve::kHoles)) return error;

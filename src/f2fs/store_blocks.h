@@ -131,11 +131,9 @@ GOFS_NOINLINE GOFS_HD inline int write_new_blocks(simt::AnyWarp auto warp, Volum
 GOFS_NOINLINE GOFS_HD inline int put_addresses(simt::AnyWarp auto warp, Volume& volume,
                                                uint32_t lanes, const Inode& inode, uint64_t index,
                                                const AddressPlace& place, uint32_t address) {
-  const int changed = change_nodes_together(
-      warp, volume, lanes, place.nid, inode.ino, [&](format::NodeBlock& node) {
-        reinterpret_cast<format::le32*>(&node)[place.word] = address;
-      });
-  // After the page was ours: see fill_block_maps().
+  const int changed =
+      store_addresses(warp, volume, lanes, place.nid, inode.ino, place.word, address);
+  // After it stands in the node: see fill_block_maps().
   if ((lanes >> warp.thread_rank() & 1u) != 0 && changed == 0 && index < inode.block_map_blocks &&
       inode.block_map != nullptr) {
     const bool hole = address == format::kNullAddr || address == format::kNewAddr;

@@ -56,9 +56,9 @@ struct alignas(64) Batch {
   uint32_t directory_ino;
   int error;                     // of the batch as a whole
   f2fs::DirectoryGrowth growth;  // of who enters names of files that are made (batch_names.h)
-  /// Pages that are reserved for names in so many levels of the directory, whoever enters them.
-  uint32_t entry_pages;
-  uint32_t entry_levels;
+  uint32_t reserved;             // pages, for what all who make files change (batch_create.h):
+  uint32_t entry_levels;         // so many levels of the directory,
+  bool has_nat;                  // and the NAT
   f2fs::Writer* holder;  // where it is counted as one that keeps places; null: it keeps none
 };
 
@@ -117,7 +117,8 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
       batch.count = batch.room = count;
       batch.error = 0;
       batch.growth = {};
-      batch.entry_pages = batch.entry_levels = 0;
+      batch.reserved = batch.entry_levels = 0;
+      batch.has_nat = false;
       batch.holder = nullptr;
       simt::store_release(batch.taken, 1u);
       return free_batch;
@@ -239,7 +240,7 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(simt::AnyWarp auto warp, Filesystem
       bool simple = !inode.has_inline_data() && blocks <= inode.slot_count;
       uint32_t run = 0;
       for (uint32_t i = 0; i < blocks && simple; ++i) {
-        const uint32_t block = format::load_u32(&node.inode.i_addr[inode.extra_words + i]);
+        const uint32_t block = f2fs::load_address(&node.inode.i_addr[inode.extra_words + i]);
         simple = fs.volume.is_main_block(block);
         auto& current = loaded.runs[run];
         if (current.count != 0 && current.block + current.count != block) {

@@ -35,27 +35,34 @@ struct BatchCreation {
 
 namespace detail {
 
-/// Pages that one operation changes for `count` files: their inodes, and what entering them in so
-/// many levels takes, unless the batch has room for that.
+/// Pages that one operation changes for `count` files: their inodes, pages of the NAT, and what
+/// entering them in so many levels takes, as far as the batch has no room for these.
 GOFS_HD inline uint32_t pages_to_create(const Batch& batch, const f2fs::Inode& directory,
                                         uint32_t count, uint32_t levels) {
-  const uint32_t inodes = f2fs::kPagesToMakeInode * count;
+  const uint32_t inodes = (batch.has_nat ? 1 : f2fs::kPagesToMakeInode) * count;
   if (levels <= batch.entry_levels) return inodes;
   return inodes + f2fs::pages_to_add_entries(directory, count, levels);
 }
 
-/// Takes room for the pages of all levels that the new names are likely to come to, if that is a
-/// small part of what there is: each group would take room for the same ones again. One lane.
-GOFS_HD inline void reserve_entries(const Filesystem& fs, Batch& batch,
-                                    const f2fs::Inode& directory) {
+/// Takes room for pages that all groups are likely to change, if these are a small part of what
+/// there is: each group would take room for the same ones again. One lane.
+GOFS_HD inline bool reserve_for_all(const Filesystem& fs, Batch& batch, uint64_t pages) {
+  if (pages > f2fs::detail::dirty_pages_max(fs.volume) / 8) return false;
+  const auto taken = static_cast<uint32_t>(pages);
+  if (!f2fs::detail::reserve_pages(fs.volume, *fs.writer, taken)) return false;
+  batch.reserved += taken;
+  return true;
+}
+
+/// That of all levels that the new names are likely to come to, and that of the NAT. One lane.
+GOFS_HD inline void reserve_shared_pages(const Filesystem& fs, Batch& batch,
+                                         const f2fs::Inode& directory) {
   const uint32_t levels =
       simt::min(simt::max(batch.growth.spread, directory.dir_depth) + 1, format::kDirDepthMax);
-  const uint64_t pages = f2fs::pages_of_levels(directory, levels);
-  if (pages > f2fs::detail::dirty_pages_max(fs.volume.cache) / 8) return;
-  const auto taken = static_cast<uint32_t>(pages);
-  if (!f2fs::detail::reserve_pages(fs.volume, *fs.writer, taken)) return;
-  batch.entry_pages = taken;
-  batch.entry_levels = levels;
+  if (reserve_for_all(fs, batch, f2fs::pages_of_levels(directory, levels))) {
+    batch.entry_levels = levels;
+  }
+  batch.has_nat = reserve_for_all(fs, batch, f2fs::nat_blocks(fs.volume));
 }
 
 /// Files of a group at least, where there are so many: with 16 KiB each they fill 32 lanes.
@@ -66,7 +73,7 @@ inline constexpr uint32_t kFilesPerCreation = 8;
 GOFS_HD inline uint32_t files_per_creation(simt::AnyWarp auto warp, const Filesystem& fs,
                                            uint32_t count, uint32_t warp_count) {
   constexpr uint32_t kPagesMax = f2fs::kPagesToMakeInode + 1 + 2 * 3;  // for each of many
-  const uint32_t room = f2fs::detail::dirty_pages_max(fs.volume.cache) / (2 * kPagesMax);
+  const uint32_t room = f2fs::detail::dirty_pages_max(fs.volume) / (2 * kPagesMax);
   const auto share = static_cast<uint32_t>(simt::divide_up(count, warp_count));
   return simt::max(1u,
                    simt::min(simt::min(warp.size(), simt::max(share, kFilesPerCreation)), room));
@@ -334,7 +341,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_creation(simt::AnyWarp auto warp, Filesys
     if (bd >= 0 && warp.thread_rank() == 0) {
       Batch& batch = fs.batches->batches[bd];
       batch.growth = f2fs::growth_of(directory, creation.count);
-      detail::reserve_entries(fs, batch, directory);
+      detail::reserve_shared_pages(fs, batch, directory);
     }
     warp.sync();
     if (bd >= 0) detail::clear_names(warp, *fs.batches, fs.batches->batches[bd]);
@@ -362,7 +369,7 @@ GOFS_NOINLINE GOFS_HD inline void create_batch(simt::AnyWarp auto warp, Filesyst
 
 /// Lets the directory of a batch go whose files were made. Collective, by one warp.
 GOFS_HD inline void end_creation(simt::AnyWarp auto warp, Filesystem& fs, const Batch& batch) {
-  if (warp.thread_rank() == 0) f2fs::detail::give_back_pages(*fs.writer, batch.entry_pages);
+  if (warp.thread_rank() == 0) f2fs::detail::give_back_pages(*fs.writer, batch.reserved);
   unlock_inode(warp, fs, batch.directory_ino);
 }
 

@@ -101,7 +101,7 @@ GOFS_NOINLINE GOFS_HD inline void clean_data(simt::AnyWarp auto warp, Filesystem
   uint32_t todo = warp.ballot(mine && located == 0 && may_be_moved(found.inode));
   count_left(warp, fs, victim, lanes & ~todo, owner);
   // As many at once as there may be pages changed.
-  const uint32_t most = f2fs::detail::dirty_pages_max(fs.volume.cache) / 4;
+  const uint32_t most = f2fs::detail::dirty_pages_max(fs.volume) / 4;
   while (todo != 0) {
     const uint32_t lane = simt::lowest_bit(todo);
     const uint32_t ino = warp.shfl(found.inode.ino, lane);
