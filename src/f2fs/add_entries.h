@@ -69,10 +69,12 @@ GOFS_HD inline uint32_t pages_to_add_entry(const Inode& directory) {
   return pages_to_add_entries(directory, 1, levels_to_add(directory));
 }
 
-/// The growth of a directory that was loaded by who has it, and that gets `count` entries.
-GOFS_HD inline DirectoryGrowth growth_of(const Inode& directory, uint32_t count) {
+/// The growth of a directory that was loaded by who has it, and that gets `count` entries; whether
+/// it `is_empty`.
+GOFS_HD inline DirectoryGrowth growth_of(const Inode& directory, uint32_t count, bool is_empty) {
   return {0, directory.has_inline_dentries() ? 0 : simt::max(directory.dir_depth, 1u),
-          levels_to_spread(directory, count), 0, simt::max<uint64_t>(directory.size_blocks(), 1)};
+          levels_to_spread(directory, count), 0,
+          is_empty ? 0 : simt::max<uint64_t>(directory.size_blocks(), 1)};
 }
 
 /// Learns how far others have grown the directory. Blocks that they may have made count as being
@@ -280,8 +282,8 @@ GOFS_NOINLINE GOFS_HD inline int enlarge_directory(simt::AnyWarp auto warp, Volu
   return 0;
 }
 
-/// Makes blocks whose places were found, each with an entry. Collective, by who has the growth. Per
-/// lane of `lanes` 0 or a negative errno.
+/// Makes blocks whose places were found, each with an entry, if it has a name. Collective, by who
+/// has the growth. Per lane of `lanes` 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int make_blocks(simt::AnyWarp auto warp, Volume& volume,
                                              Inode& directory, uint32_t lanes, const NewEntry& mine,
                                              const DirectoryRoom& room, const AddressPlace& at,
@@ -307,7 +309,9 @@ GOFS_NOINLINE GOFS_HD inline int make_blocks(simt::AnyWarp auto warp, Volume& vo
           ? enlarged
           : make_directory_pages(warp, volume, making, at.nid, directory.ino, room.index,
                                  [&](format::NodeBlock& holder, uint8_t* page) {
-                                   put_entry(block_space(page), 0, mine.name, mine.entry);
+                                   if (mine.name.length != 0) {
+                                     put_entry(block_space(page), 0, mine.name, mine.entry);
+                                   }
                                    format::store_u32(reinterpret_cast<uint32_t*>(&holder) + at.word,
                                                      format::kNewAddr);
                                  });
@@ -386,7 +390,11 @@ GOFS_NOINLINE GOFS_HD inline int add_entries(simt::AnyWarp auto warp, Volume& vo
       }
       continue;
     }
-    if (!first || !room.found) {
+    if (first && !room.found && how.levels.named_end == 0) {
+      room = guess_room(volume, directory, mine, how.levels);
+    }
+    // The whole warp looks, if one of them has to.
+    if (!first || warp.any(wanted && !room.found)) {
       const int found = find_rooms(warp, volume, directory, left, mine, how.levels, room);
       if (wanted && found < 0) {
         result = found;

@@ -186,6 +186,21 @@ GOFS_NOINLINE GOFS_HD inline int find_rooms(simt::AnyWarp auto warp, Volume& vol
   return wanted ? result : 0;
 }
 
+/// Room where an entry whose name is known not to be there is likely to have some: in the level
+/// where it begins to look, if that block is in memory, of which the caller makes sure no further.
+/// One lane.
+GOFS_HD inline DirectoryRoom guess_room(const Volume& volume, const Inode& directory,
+                                        const NewEntry& entry, const RoomLevels& levels) {
+  DirectoryRoom room{};
+  room.level = detail::spread_level(entry.hash, levels.spread);
+  // Bits that do not say which bucket, so that its blocks fill alike.
+  const uint32_t in_bucket = (entry.hash >> 30) % format::dir_bucket_blocks(room.level);
+  room.index = format::dir_bucket_start(room.level, directory.dir_level, entry.hash) + in_bucket;
+  room.found = room.level < levels.end && room.index < kDirectoryBlocksMax &&
+               find_frame(volume.cache, directory_key(directory.ino, room.index)) != kNoFrame;
+  return room;
+}
+
 /// Whether a name can be made in `directory`, which is the caller's alone but for readers, and
 /// where, if it needs to be looked for. Collective, uniform. 0, -EEXIST, or another negative errno
 /// as find_rooms() without regard to room.

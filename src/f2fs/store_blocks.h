@@ -219,8 +219,8 @@ GOFS_HD inline int fill_new_blocks(simt::AnyWarp auto warp, Volume& volume, cons
 /// inode what `update` says. Collective, inside the gate; the caller has these blocks of the file
 /// for himself, and no spare blocks. `inode` is one object for all lanes, without inline contents.
 /// Bytes of the blocks that are not in a piece stay, those behind the end of the file become zeros.
-/// Uniform answer: 0, or a negative errno, and the file is as it was but for nodes without
-/// addresses: those of grow_nodes(), -ENOSPC. Pages: pages_to_grow() or kPagesToGrowRun.
+/// Uniform answer: 0, or a negative errno, and the file is as it was but for its times and nodes
+/// without addresses: those of grow_nodes(), -ENOSPC. Pages: pages_to_grow() or kPagesToGrowRun.
 ///
 /// -ENOSPC may also mean that no block can be had before the next checkpoint, since the last one
 /// refers to those that were given back; volume.valid_block_count tells.
@@ -229,7 +229,12 @@ GOFS_NOINLINE GOFS_HD inline int store_pieces(simt::AnyWarp auto warp, Volume& v
                                               Inode& inode, const WritePiece& piece,
                                               InodeUpdate update) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  const int noted = is_up_to_date(warp, volume, inode, update);
+  int noted = is_up_to_date(warp, volume, inode, update);
+  // Times go first where they are all, so that who writes beside us finds them set when he is done.
+  const bool times_only = update.size_least <= simt::load_relaxed(inode.size_bytes);
+  if (noted == 0 && !warp.any(!times_only)) {
+    noted = try_to_update(warp, volume, inode, update_of_times(update.now));
+  }
   int error = noted == 0 ? keep_inode(warp, volume, inode.ino) : simt::min(noted, 0);
   if (error < 0) return error;
   AddressPlace place{};

@@ -94,6 +94,16 @@ GOFS_NOINLINE GOFS_HD inline int update_inode(simt::AnyWarp auto warp, Volume& v
   return update_inode(warp, volume, inode, update, [](format::Inode&) {});
 }
 
+/// update_inode() of times alone, unless somebody else is about to do it. Collective, uniform,
+/// inside the gate. 1 if it was done, 0 if not, or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int try_to_update(simt::AnyWarp auto warp, Volume& volume,
+                                               Inode& inode, const InodeUpdate& update) {
+  if (!simt::try_lock_for_warp(warp, inode.updating)) return 0;
+  const int error = update_inode(warp, volume, inode, update);
+  simt::release_lock(warp, inode.updating);
+  return error < 0 ? error : 1;
+}
+
 /// update_inode() where it is not up to date. Of many that write to one file, one at a time takes
 /// its page to set the times, and the others find it done. Collective, uniform, inside the gate. As
 /// update_inode().
@@ -105,16 +115,13 @@ GOFS_NOINLINE GOFS_HD inline int bring_up_to_date(simt::AnyWarp auto warp, Volum
   for (;;) {
     // Who looks has the page pinned, and keeps the other one waiting.
     if (!warp.any(simt::load_relaxed(inode.updating) != 0)) {
-      const int same = is_up_to_date(warp, volume, inode, update);
-      if (same != 0) return simt::min(same, 0);
-      if (simt::try_lock_for_warp(warp, inode.updating)) break;
+      int done = is_up_to_date(warp, volume, inode, update);
+      if (done == 0) done = try_to_update(warp, volume, inode, update);
+      if (done != 0) return simt::min(done, 0);
     }
     if (warp.any(deadline.passed())) return -EBUSY;
     backoff.pause();
   }
-  const int error = update_inode(warp, volume, inode, update);
-  simt::release_lock(warp, inode.updating);
-  return error;
 }
 
 /// Sees to it that the page of inode `ino` stays in memory until the caller leaves the gate: what

@@ -15,7 +15,9 @@
 // made empty, and written then as batch_write.h does.
 #pragma once
 
+#include "f2fs/empty_directory.h"
 #include "f2fs/make_files.h"
+#include "f2fs/make_levels.h"
 #include "vfs/batch_names.h"
 #include "vfs/batch_write.h"
 #include "vfs/make_file.h"
@@ -309,6 +311,33 @@ GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesyst
   }
 }
 
+/// What entering the names of a new batch begins with, by who has the directory. Collective,
+/// uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int begin_growth(simt::AnyWarp auto warp, Filesystem& fs, Batch& batch,
+                                              f2fs::Inode& directory, uint32_t count) {
+  const int empty =
+      directory.has_inline_dentries() ? f2fs::is_empty_directory(warp, fs.volume, directory) : 0;
+  if (empty < 0) return empty;
+  if (warp.thread_rank() == 0) {
+    batch.growth = f2fs::growth_of(directory, count, empty != 0);
+    reserve_shared_pages(fs, batch, directory);
+  }
+  warp.sync();
+  const uint32_t levels = batch.growth.spread;
+  if (levels <= simt::max(directory.dir_depth, 1u) || levels > batch.entry_levels) return 0;
+  // The directory's levels may become wider when its entries leave the inode, or narrower.
+  for (uint64_t first = f2fs::first_new_block(directory);
+       first < format::dir_level_start(levels, directory.dir_level); first += warp.size()) {
+    const int error = operate(warp, fs, 0, [&] {
+      const f2fs::Adding how{time_now(fs), f2fs::room_in_levels(levels), &batch.growth, false};
+      return f2fs::make_blocks_ahead(warp, fs.volume, *fs.writer, directory, first, how);
+    });
+    // Those that are missing come with their names, or are told with them.
+    if (error < 0) break;
+  }
+  return 0;
+}
+
 }  // namespace detail
 
 /// Opens a batch for the files of `creation` and has their directory for itself. Collective,
@@ -335,16 +364,16 @@ GOFS_NOINLINE GOFS_HD inline int begin_creation(simt::AnyWarp auto warp, Filesys
     if (error < 0) return error;
     error = detail::load_uniform(warp, fs, ino, directory);
     if (error == 0) error = detail::may_change_names(warp, fs, directory);
-    const int bd =
+    int bd =
         error < 0 ? error : detail::take_batch(warp, *fs.batches, ino, creation.count, nullptr);
-    if (bd < 0) unlock_inode(warp, fs, ino);
-    if (bd >= 0 && warp.thread_rank() == 0) {
+    if (bd >= 0) {
       Batch& batch = fs.batches->batches[bd];
-      batch.growth = f2fs::growth_of(directory, creation.count);
-      detail::reserve_shared_pages(fs, batch, directory);
+      detail::clear_names(warp, *fs.batches, batch);
+      error = detail::begin_growth(warp, fs, batch, directory, creation.count);
+      if (error < 0) (void)end_batch(warp, *fs.batches, bd);
+      if (error < 0) bd = error;
     }
-    warp.sync();
-    if (bd >= 0) detail::clear_names(warp, *fs.batches, fs.batches->batches[bd]);
+    if (bd < 0) unlock_inode(warp, fs, ino);
     return bd;
   });
 }
