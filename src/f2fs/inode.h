@@ -73,6 +73,12 @@ GOFS_HD inline TimeStamp time_stamp(int64_t seconds, uint32_t nanoseconds) {
   return TimeStamp{seconds, nanoseconds};
 }
 
+/// The count of blocks of an inode in memory.
+GOFS_HD inline const uint64_t& count_word(const format::Inode& raw) {
+  static_assert(offsetof(format::Inode, i_blocks) % sizeof(uint64_t) == 0);
+  return *reinterpret_cast<const uint64_t*>(&raw.i_blocks);
+}
+
 /// Whether the room for attributes in an inode was never used: not even the header is there, and
 /// nothing that could be an entry. Linux keeps such room in nearly every inode.
 GOFS_HD inline bool inline_xattrs_unused(const format::NodeBlock& block,
@@ -100,7 +106,7 @@ GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::Node
   inode.gid = format::load_u32(&raw.i_gid);
   inode.links = format::load_u32(&raw.i_links);
   inode.size_bytes = format::load_u64(&raw.i_size);
-  inode.block_count = format::load_u64(&raw.i_blocks);
+  inode.block_count = simt::load_relaxed(count_word(raw));  // see add_to_block_count()
   inode.accessed = time_stamp(static_cast<int64_t>(format::load_u64(&raw.i_atime)),
                               format::load_u32(&raw.i_atime_nsec));
   inode.changed = time_stamp(static_cast<int64_t>(format::load_u64(&raw.i_ctime)),
@@ -134,8 +140,8 @@ GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::Node
   inode.inline_xattr_bytes = inline_xattrs ? static_cast<uint16_t>(layout.xattr_bytes) : 0;
   const uint32_t slot = layout.word_of_slot(0);
   inode.device = format::decode_device(
-      format::load_u32(&raw.i_addr[slot]),
-      slot + 1 < format::kInodeSlots ? format::load_u32(&raw.i_addr[slot + 1]) : 0);
+      load_address(&raw.i_addr[slot]),
+      slot + 1 < format::kInodeSlots ? load_address(&raw.i_addr[slot + 1]) : 0);
 
   const bool typed = format::file_type_of_mode(inode.mode) != format::kTypeUnknown;
   const bool inline_fits =

@@ -94,6 +94,27 @@ GOFS_NOINLINE GOFS_HD inline int update_inode(simt::AnyWarp auto warp, Volume& v
   return update_inode(warp, volume, inode, update, [](format::Inode&) {});
 }
 
+/// Adds `blocks` > 0 to those that the inode counts, there and in `inode`, which is one object for
+/// all lanes. Others may look at the page meanwhile, and add as well. Collective, uniform, inside
+/// the gate, by who has called keep_inode(). 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int add_to_block_count(simt::AnyWarp auto warp, Volume& volume,
+                                                    Inode& inode, int64_t blocks) {
+  PageCache& cache = volume.cache;
+  const int error =
+      with_nodes(warp, volume, 1u, inode.ino, inode.ino, [&](const format::NodeBlock& node) {
+        const uint32_t frame = cache.frame_of(&node);
+        auto& page = *reinterpret_cast<format::NodeBlock*>(cache.page(frame));
+        const auto more = static_cast<uint64_t>(blocks);
+        const uint64_t before =
+            simt::add_relaxed(const_cast<uint64_t&>(detail::count_word(page.inode)), more);
+        // The page also counts nodes that were made, and others may have added since.
+        simt::AtomicRef<uint64_t>(inode.block_count)
+            .fetch_max(before + more, simt::memory_order_relaxed);
+        mark_dirty(cache, frame);
+      });
+  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+}
+
 /// update_inode() of times alone, unless somebody else is about to do it. Collective, uniform,
 /// inside the gate. 1 if it was done, 0 if not, or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int try_to_update(simt::AnyWarp auto warp, Volume& volume,
@@ -104,12 +125,16 @@ GOFS_NOINLINE GOFS_HD inline int try_to_update(simt::AnyWarp auto warp, Volume& 
   return error < 0 ? error : 1;
 }
 
-/// update_inode() where it is not up to date. Of many that write to one file, one at a time takes
-/// its page to set the times, and the others find it done. Collective, uniform, inside the gate. As
-/// update_inode().
+/// update_inode() where it is not up to date. Of many that write to one file without making it
+/// longer, one at a time takes its page to set the times, and the others find it done; those who
+/// only add blocks do not take it. Collective, uniform, inside the gate, by who has called
+/// keep_inode(). As update_inode().
 GOFS_NOINLINE GOFS_HD inline int bring_up_to_date(simt::AnyWarp auto warp, Volume& volume,
-                                                  Inode& inode, const InodeUpdate& update) {
-  if (update.blocks != 0) return update_inode(warp, volume, inode, update);
+                                                  Inode& inode, InodeUpdate update) {
+  const uint64_t size = warp.shfl(simt::load_relaxed(inode.size_bytes), 0);
+  if (update.size_least > size) return update_inode(warp, volume, inode, update);
+  const int64_t blocks = update.blocks;
+  update.blocks = 0;
   const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
   simt::Backoff backoff;
   for (;;) {
@@ -117,11 +142,13 @@ GOFS_NOINLINE GOFS_HD inline int bring_up_to_date(simt::AnyWarp auto warp, Volum
     if (!warp.any(simt::load_relaxed(inode.updating) != 0)) {
       int done = is_up_to_date(warp, volume, inode, update);
       if (done == 0) done = try_to_update(warp, volume, inode, update);
-      if (done != 0) return simt::min(done, 0);
+      if (done < 0) return done;
+      if (done != 0) break;
     }
     if (warp.any(deadline.passed())) return -EBUSY;
     backoff.pause();
   }
+  return blocks == 0 ? 0 : add_to_block_count(warp, volume, inode, blocks);
 }
 
 /// Sees to it that the page of inode `ino` stays in memory until the caller leaves the gate: what
