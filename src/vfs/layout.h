@@ -22,7 +22,7 @@ struct FilesystemOptions {
   uint64_t lock_timeout_ns = 30'000'000'000;
   // Time stamps are multiples of this, as Linux's are of its ticks: what is changed again within
   // one need not say so again.
-  int64_t time_granularity_ns = 1'000'000;
+  int64_t time_granularity_ns = 4'000'000;
   Credentials credentials{};  // user 0
 };
 
