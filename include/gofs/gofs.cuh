@@ -790,10 +790,12 @@ __device__ int fsync(const Group& group, VolumeHandle vol, int fd) {
       vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fsync(warp, *vol, fd); }));
 }
 
-/// The contents, and what is needed to read them: as fsync().
+/// fsync(), but for the times of the last change where they are all that has changed in the inode:
+/// of a file in which blocks are overwritten it is then not written.
 template <typename Group>
 __device__ int fdatasync(const Group& group, VolumeHandle vol, int fd) {
-  return fsync(group, vol, fd);
+  return static_cast<int>(device_detail::scope(group).once(
+      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fdatasync(warp, *vol, fd); }));
 }
 
 /// Empties up to `segments_max` segments that are only partly in use, so that what is written later

@@ -254,7 +254,8 @@ class Volume {
   /// The same for one file: its contents, its attributes and, if it is new, its name; of a
   /// directory, as sync(). Also for descriptors that are open for reading.
   Expected<void> fsync(int fd);
-  /// The contents, and what is needed to read them.
+  /// fsync(), but for the times of the last change where they are all that has changed in the
+  /// inode.
   Expected<void> fdatasync(int fd);
   /// sync(), and gives the image back: calls answer ENODEV from then on. Kernels that use the
   /// volume have ended.

@@ -50,6 +50,8 @@ GOFS_NOINLINE GOFS_HD inline int change_attributes(simt::AnyWarp auto warp, Volu
     }
     inode.i_ctime = change.changed.seconds;
     inode.i_ctime_nsec = change.changed.nanoseconds;
+    return (change.mask & ~uint32_t{kSetAccessed | kSetModified}) == 0 ? PageChange::kTimes
+                                                                       : PageChange::kContents;
   });
 }
 

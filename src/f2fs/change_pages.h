@@ -6,6 +6,8 @@
 // together are made inside the gate (gate.h), which keeps checkpoints away.
 #pragma once
 
+#include <type_traits>
+
 #include "f2fs/node.h"
 
 namespace gofs::f2fs {
@@ -33,8 +35,8 @@ namespace detail {
 
 /// Takes the page of the `key` of each lane in `lanes`, one for all lanes that want the same one,
 /// and calls `change(taken, page, same)` collectively: on lanes that are not `taken` for nothing,
-/// on the others with the page that the lanes `same` have for themselves. It says whether it has
-/// changed anything. As change_pages().
+/// on the others with the page that the lanes `same` have for themselves. It answers what it has
+/// changed, as a PageChange. As change_pages().
 template <typename Load, typename Change>
 GOFS_HD int take_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint64_t key,
                        Load load, Change change) {
@@ -60,11 +62,13 @@ GOFS_HD int take_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
     warp.sync();  // What the leader acquired, its lanes may change.
     const uint32_t shared_frame = warp.shfl(frame, leader);
     const bool taken = wanted && shared_frame != kNoFrame;
-    const bool changed = change(taken, taken ? cache.page(shared_frame) : nullptr, same);
+    const PageChange mine = change(taken, taken ? cache.page(shared_frame) : nullptr, same);
     if (taken) wanted = false;
-    const bool any_changed = (warp.ballot(changed) & same) != 0;
+    PageChange all = PageChange::kNothing;
+    if ((warp.ballot(mine == PageChange::kTimes) & same) != 0) all = PageChange::kTimes;
+    if ((warp.ballot(mine == PageChange::kContents) & same) != 0) all = PageChange::kContents;
     warp.sync();  // All are done before it is given back.
-    if (frame != kNoFrame) give_back_frame(cache, frame, any_changed);
+    if (frame != kNoFrame) give_back_frame(cache, frame, all);
     if (warp.any(wanted && deadline.passed())) return wanted ? -EBUSY : result;
     if (warp.ballot(wanted) == left) backoff.pause();
   }
@@ -74,7 +78,7 @@ GOFS_HD int take_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
 
 /// Calls `use(uint8_t* page)` on each lane in `lanes` with the page of its `key`, which nobody else
 /// looks at or changes meanwhile; lanes with the same page take turns, in order of rank. `use` says
-/// whether it has changed anything.
+/// whether it has changed anything, or what (PageChange).
 /// `load(lanes)` brings the pages into memory, as with_pages() does. Collective, `use` is not, and
 /// waits for nothing. Per lane 0 or a negative errno; `use` was called if and only if it is 0.
 template <typename Load, typename Use>
@@ -85,12 +89,12 @@ GOFS_HD int change_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes
         const uint32_t users = warp.ballot(taken);
         const uint32_t before =
             simt::popcount(users & same & simt::ranks_below(warp.thread_rank()));
-        bool changed = false;
+        PageChange change = PageChange::kNothing;
         for (uint32_t turn = 0; warp.any(taken && turn <= before); ++turn) {
-          if (taken && turn == before) changed = use(page);
+          if (taken && turn == before) change = as_change(use(page));
           warp.sync();  // the next one sees it
         }
-        return changed;
+        return change;
       });
 }
 
@@ -100,9 +104,10 @@ GOFS_HD int change_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes
 template <typename Load, typename Use>
 GOFS_HD int change_pages_together(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
                                   uint64_t key, Load load, Use use) {
-  return detail::take_pages(
-      warp, volume, lanes, key, load,
-      [&](bool taken, uint8_t* page, uint32_t) { return taken && use(page); });
+  return detail::take_pages(warp, volume, lanes, key, load,
+                            [&](bool taken, uint8_t* page, uint32_t) {
+                              return taken ? as_change(use(page)) : PageChange::kNothing;
+                            });
 }
 
 /// Empties the frame of each lane's `key`, if it has one. The key's page has no place on disk any
@@ -172,6 +177,17 @@ GOFS_HD int change_nat(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
 
 namespace detail {
 
+/// What `use(object)` answers, if it is a PageChange; else it has changed whatever it could.
+template <typename Use, typename Object>
+GOFS_HD PageChange change_by(Use& use, Object& object) {
+  if constexpr (std::is_same_v<decltype(use(object)), PageChange>) {
+    return use(object);
+  } else {
+    use(object);
+    return PageChange::kContents;
+  }
+}
+
 /// The answer of who has changed a node, or has met one of another file than he said.
 GOFS_HD inline int check_belonged(Volume& volume, int error, bool belongs, uint32_t nid,
                                   uint32_t ino) {
@@ -182,7 +198,8 @@ GOFS_HD inline int check_belonged(Volume& volume, int error, bool belongs, uint3
 }  // namespace detail
 
 /// Calls `use(format::NodeBlock&)` on each lane in `lanes` with its node, which belongs to the file
-/// `ino`, to change it. Collective as change_pages is; errors are those of with_nodes.
+/// `ino`, to change it; it may answer what it has changed (PageChange). Collective as change_pages
+/// is; errors are those of with_nodes.
 template <typename Use>
 GOFS_HD int change_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
                          uint32_t ino, Use use) {
@@ -195,8 +212,7 @@ GOFS_HD int change_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes
       [&](uint8_t* page) {
         auto& node = *reinterpret_cast<format::NodeBlock*>(page);
         belongs = detail::belongs_to(node, ino);
-        if (belongs) use(node);
-        return belongs;
+        return belongs ? detail::change_by(use, node) : PageChange::kNothing;
       });
   return detail::check_belonged(volume, error, belongs, nid, ino);
 }
@@ -214,8 +230,7 @@ GOFS_HD int change_nodes_together(simt::AnyWarp auto warp, Volume& volume, uint3
       [&](uint8_t* page) {
         auto& node = *reinterpret_cast<format::NodeBlock*>(page);
         belongs = detail::belongs_to(node, ino);
-        if (belongs) use(node);
-        return belongs;
+        return belongs ? detail::change_by(use, node) : PageChange::kNothing;
       });
   return detail::check_belonged(volume, error, belongs, nid, ino);
 }

@@ -15,7 +15,8 @@
 // Who changes a page takes it for himself: it is loading again, under the same key, until he
 // publishes it. While others look at the page he says that he wants it, and who comes to look then
 // gives way, though not for ever, should nobody come for it. A changed page is dirty and stays
-// until it is written. Where all frames of a set are dirty, its pages go to the sets after it.
+// until it is written. Where all frames of a set are dirty, its pages go to the sets after it. Of a
+// dirty page that is not urgent only times are newer than the disk: fdatasync can leave it.
 #pragma once
 
 #include "simt/atomic.h"
@@ -29,7 +30,16 @@ inline constexpr uint32_t kFrameLoading = 1u << 21;
 inline constexpr uint32_t kFrameReferenced = 1u << 22;
 inline constexpr uint32_t kFrameDirty = 1u << 23;
 inline constexpr uint32_t kFrameWanted = 1u << 24;
+inline constexpr uint32_t kFrameUrgent = 1u << 25;
 inline constexpr uint32_t kNoFrame = 0xffffffffu;
+
+/// What somebody has changed in a page.
+enum class PageChange : uint32_t { kNothing, kTimes, kContents };
+/// `true`: whatever it was.
+GOFS_HD constexpr PageChange as_change(bool changed) {
+  return changed ? PageChange::kContents : PageChange::kNothing;
+}
+GOFS_HD constexpr PageChange as_change(PageChange change) { return change; }
 
 /// What a key's page is; the upper bits of the key, so that no key is a small number.
 enum class PageKind : uint64_t { kNone = 0, kNode = 1, kBlock = 2, kNat = 3, kDirectory = 4 };
@@ -289,33 +299,40 @@ GOFS_HD inline void clean_frame(PageCache& cache, uint32_t frame, uint64_t key) 
   simt::AtomicRef<uint32_t>(cache.sets[cache.set_of(key)].cleaned)
       .fetch_add(1, simt::memory_order_release);
   detail::note_dirty(cache, frame, key, false);
-  simt::AtomicRef<uint32_t>(cache.state(frame)).fetch_and(~kFrameDirty, simt::memory_order_release);
+  simt::AtomicRef<uint32_t>(cache.state(frame))
+      .fetch_and(~(kFrameDirty | kFrameUrgent), simt::memory_order_release);
 }
 
 /// The valid page in `frame`, which the caller has pinned or for himself, counts as newer than the
-/// disk from now on. Nobody writes it to the disk meanwhile.
-GOFS_HD inline void mark_dirty(PageCache& cache, uint32_t frame) {
+/// disk from now on. Nobody writes it to the disk meanwhile. `change` is not kNothing.
+GOFS_HD inline void mark_dirty(PageCache& cache, uint32_t frame,
+                               PageChange change = PageChange::kContents) {
+  const uint32_t bits =
+      kFrameDirty | (change == PageChange::kContents ? uint32_t{kFrameUrgent} : 0);
   simt::AtomicRef<uint32_t> state(cache.state(frame));
-  if ((state.load(simt::memory_order_relaxed) & kFrameDirty) != 0) return;
-  const uint32_t before = state.fetch_or(kFrameDirty, simt::memory_order_relaxed);
+  if ((state.load(simt::memory_order_relaxed) & bits) == bits) return;
+  const uint32_t before = state.fetch_or(bits, simt::memory_order_relaxed);
   if ((before & kFrameDirty) != 0) return;
   const uint64_t key = simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]);
   detail::note_dirty(cache, frame, key, true);
 }
 
-/// Gives a frame back to everybody that take_frame() or claim_frame() took. `changed`: its page is
-/// newer than the disk.
-GOFS_HD inline void give_back_frame(PageCache& cache, uint32_t frame, bool changed) {
-  if (changed) mark_dirty(cache, frame);
+/// Gives a frame back to everybody that take_frame() or claim_frame() took. Where `change` says so,
+/// its page is newer than the disk.
+GOFS_HD inline void give_back_frame(PageCache& cache, uint32_t frame, PageChange change) {
+  if (change != PageChange::kNothing) mark_dirty(cache, frame, change);
   publish_frame(cache, frame);
   unpin(cache, frame);
+}
+GOFS_HD inline void give_back_frame(PageCache& cache, uint32_t frame, bool changed) {
+  give_back_frame(cache, frame, as_change(changed));
 }
 
 /// Empties a frame that take_frame() took, whatever its page holds.
 GOFS_HD inline void forget_frame(PageCache& cache, uint32_t frame) {
   const uint32_t before =
       simt::AtomicRef<uint32_t>(cache.state(frame))
-          .fetch_and(~(kFrameDirty | kFrameReferenced), simt::memory_order_relaxed);
+          .fetch_and(~(kFrameDirty | kFrameUrgent | kFrameReferenced), simt::memory_order_relaxed);
   if ((before & kFrameDirty) != 0) {
     const uint64_t key = simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]);
     detail::note_dirty(cache, frame, key, false);
@@ -350,6 +367,15 @@ GOFS_HD inline bool is_dirty_page(const PageCache& cache, uint32_t frame, PageKi
 GOFS_HD inline bool is_kept(const PageCache& cache, uint64_t key) {
   const uint32_t frame = find_frame(cache, key);
   return frame != kNoFrame && (simt::load_acquire(cache.state(frame)) & kFrameDirty) != 0 &&
+         simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]) == key;
+}
+
+/// Whether more than times of the page `key` is newer than the disk; `false` also where it is not
+/// in memory. A look only, as is_kept().
+GOFS_HD inline bool is_urgent(const PageCache& cache, uint64_t key) {
+  const uint32_t frame = find_frame(cache, key);
+  constexpr uint32_t kBoth = kFrameDirty | kFrameUrgent;
+  return frame != kNoFrame && (simt::load_acquire(cache.state(frame)) & kBoth) == kBoth &&
          simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]) == key;
 }
 

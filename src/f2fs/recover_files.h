@@ -178,7 +178,10 @@ GOFS_NOINLINE GOFS_HD inline int recover_node(simt::AnyWarp auto warp, Volume& v
     error = drop_inline_data(warp, volume, inode);
     if (error < 0) return error;
   }
-  return recover_addresses(warp, volume, writer, inode, node, recovery.draft);
+  error = recover_addresses(warp, volume, writer, inode, node, recovery.draft);
+  if (error < 0 || node.footer.nid == ino) return error;
+  // The inode may not be in the chain, and Linux would read through its hint.
+  return change_inode(warp, volume, ino, [](format::Inode& raw) { raw.i_ext.len = 0; });
 }
 
 /// Takes over the node at `block`, if it belongs to a file of the table. Collective, uniform.

@@ -4,6 +4,10 @@
 // (chain.h), the inode last and marked, between a flush for its data and the end of all that was
 // appended before. Where recovery could not put the file back from that, there is a checkpoint
 // instead; which files these are is what Linux's f2fs goes by.
+//
+// Whoever asks for the contents alone leaves an inode of which only times have changed: then each
+// of the nodes below it is marked and comes after the flush. Who owns a file and who may read it
+// counts as contents, as it does for Linux.
 #pragma once
 
 #include "f2fs/chain.h"
@@ -14,6 +18,12 @@ namespace gofs::f2fs {
 
 /// Pages that sync_file() changes: of the NAT, where a page of a node gets clean for each of them.
 inline constexpr uint32_t kPagesToSyncFile = 2;
+
+/// What sync_file() makes durable.
+enum class SyncScope : uint32_t {
+  kAll,
+  kContents,  // all but times of the last change
+};
 
 namespace detail {
 
@@ -110,10 +120,12 @@ GOFS_NOINLINE GOFS_HD inline bool take_dirty_pages(simt::AnyWarp auto warp, Page
   }
 }
 
-/// Appends those of the nodes `nid`, one a lane, that are dirty and hold addresses. Collective,
-/// uniform; `some` becomes true where there were any.
+/// Appends those of the nodes `nid`, one a lane, that are dirty, with `marks`: if there are any,
+/// they count without an inode after them. Collective, uniform; `some` becomes true where there
+/// were any.
 GOFS_NOINLINE GOFS_HD inline int sync_nodes(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                            uint32_t lanes, uint32_t nid, bool& some) {
+                                            uint32_t lanes, uint32_t nid, uint32_t marks,
+                                            bool& some) {
   const bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
   const uint64_t key = page_key(PageKind::kNode, nid);
   uint32_t frame = kNoFrame;
@@ -121,8 +133,15 @@ GOFS_NOINLINE GOFS_HD inline int sync_nodes(simt::AnyWarp auto warp, Volume& vol
   if (!take_dirty_pages(warp, volume.cache, wanted, key, frame, taken)) return -EBUSY;
   const uint32_t writing = warp.ballot(taken);
   if (writing == 0) return 0;
+  // The addresses in nodes are those of blocks that were written before: they must not be found
+  // without them.
+  const int error = marks == 0 ? 0 : flush_device(warp, volume);
+  if (error < 0) {
+    if (taken) give_back_frame(volume.cache, frame, true);
+    return error;
+  }
   some = true;
-  return append_to_chain(warp, volume, writer, writing, frame, key, 0);
+  return append_to_chain(warp, volume, writer, writing, frame, key, marks);
 }
 
 /// The nids of the pages in the frames of the lanes where those are changed nodes of `ino` with
@@ -156,11 +175,12 @@ GOFS_NOINLINE GOFS_HD inline bool find_sync_nodes(simt::AnyWarp auto warp, Volum
 /// would be a checkpoint. Collective, uniform; 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int sync_all_nodes(simt::AnyWarp auto warp, Volume& volume,
                                                 Writer& writer, uint32_t ino,
-                                                const SyncState& state, bool& some) {
+                                                const SyncState& state, uint32_t marks,
+                                                bool& some) {
   if (!state.indirect) {
     // Few, and known.
     for (const uint32_t nid : state.nids) {
-      const int error = nid == 0 ? 0 : sync_nodes(warp, volume, writer, 1u, nid, some);
+      const int error = nid == 0 ? 0 : sync_nodes(warp, volume, writer, 1u, nid, marks, some);
       if (error < 0) return error;
     }
     return 0;
@@ -173,40 +193,66 @@ GOFS_NOINLINE GOFS_HD inline int sync_all_nodes(simt::AnyWarp auto warp, Volume&
         uint32_t nid = 0;
         if (!find_sync_nodes(warp, volume, mine ? frame : kNoFrame, ino, nid)) return -EBUSY;
         const uint32_t writing = warp.ballot(nid != 0);
-        return writing == 0 ? 0 : sync_nodes(warp, volume, writer, writing, nid, some);
+        return writing == 0 ? 0 : sync_nodes(warp, volume, writer, writing, nid, marks, some);
       });
+}
+
+/// Waits for what others have appended. Collective, uniform, as wait_for_chain().
+GOFS_HD inline int wait_for_others(simt::AnyWarp auto warp, Writer& writer) {
+  return wait_for_chain(warp, writer, warp.shfl(simt::load_relaxed(writer.chain.issued), 0));
+}
+
+/// Sees to it that the inode `ino` is written by whoever makes the file durable next, whatever he
+/// asks for. Collective, uniform. 0 or a negative errno.
+GOFS_HD inline int make_inode_urgent(simt::AnyWarp auto warp, Volume& volume, uint32_t ino) {
+  const int error = change_nodes(warp, volume, 1u, ino, ino, [](format::NodeBlock&) {});
+  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+}
+
+/// Appends the nodes below the inode, which comes after them. Collective, uniform; 0 or a negative
+/// errno, and the inode is to be written in any case.
+GOFS_NOINLINE GOFS_HD inline int sync_below_inode(simt::AnyWarp auto warp, Volume& volume,
+                                                  Writer& writer, uint32_t ino,
+                                                  const SyncState& state) {
+  bool some = false;
+  int error = 0;
+  const bool below = state.indirect || state.nids[0] != 0 || state.nids[1] != 0;
+  if (below && warp.any(may_be_gone(writer, gone_inline_data(ino)))) {
+    // Recovery refuses other nodes of a file as long as it knows it with its data in the inode.
+    error = sync_nodes(warp, volume, writer, 1u, ino, 0, some);
+  }
+  if (error == 0) error = sync_all_nodes(warp, volume, writer, ino, state, 0, some);
+  if (!some) return error;
+  // They count only if a marked inode comes after them, now or another time.
+  const int urgent = make_inode_urgent(warp, volume, ino);
+  if (urgent < 0 && warp.thread_rank() == 0) break_chain(writer);
+  return error < 0 ? error : urgent;
 }
 
 /// As sync_file(), inside the gate. -EAGAIN: only a checkpoint does.
 GOFS_NOINLINE GOFS_HD inline int sync_through_chain(simt::AnyWarp auto warp, Volume& volume,
-                                                    Writer& writer, uint32_t ino) {
+                                                    Writer& writer, uint32_t ino, SyncScope scope) {
   SyncState state{};
   uint32_t marks = 0;
   int error = plan_sync(warp, volume, writer, ino, state, marks);
   if (error < 0) return error;
-  bool some = false;
-  const bool below = state.indirect || state.nids[0] != 0 || state.nids[1] != 0;
-  if (below && warp.any(may_be_gone(writer, gone_inline_data(ino)))) {
-    // Recovery refuses other nodes of a file as long as it knows it with its data in the inode.
-    error = sync_nodes(warp, volume, writer, 1u, ino, some);
-  }
-  if (error == 0) error = sync_all_nodes(warp, volume, writer, ino, state, some);
-  // They count only if a marked inode comes after them.
-  if (error == 0 && some) error = keep_inode(warp, volume, ino);
-  if (error < 0) return error;
   const uint64_t key = page_key(PageKind::kNode, ino);
+  // What one lane sees: writers go on.
+  const bool urgent = warp.thread_rank() == 0 && is_urgent(volume.cache, key);
+  if (scope == SyncScope::kContents && !warp.any(urgent)) {
+    bool some = false;
+    error = sync_all_nodes(warp, volume, writer, ino, state, format::kNodeFsync, some);
+    return error < 0 ? error : wait_for_others(warp, writer);
+  }
+  error = sync_below_inode(warp, volume, writer, ino, state);
+  if (error < 0) return error;
   const bool leader = warp.thread_rank() == 0;
   uint32_t frame = kNoFrame;
   bool taken = false;
   if (!take_dirty_pages(warp, volume.cache, leader, key, frame, taken)) return -EBUSY;
-  if (!warp.any(taken)) {
-    // Others may have appended it, and not be done.
-    const uint32_t issued = warp.shfl(simt::load_relaxed(writer.chain.issued), 0);
-    return wait_for_chain(warp, writer, issued);
-  }
-  // The addresses in all of these nodes are those of blocks that were written before: they must not
-  // be found without them.
-  error = flush_device(warp, volume);
+  // Others may have appended it, and not be done.
+  if (!warp.any(taken)) return wait_for_others(warp, writer);
+  error = flush_device(warp, volume);  // as sync_nodes() does
   if (error < 0) {
     if (taken) give_back_frame(volume.cache, frame, true);
     return error;
@@ -217,18 +263,18 @@ GOFS_NOINLINE GOFS_HD inline int sync_through_chain(simt::AnyWarp auto warp, Vol
 }  // namespace detail
 
 /// Makes the file `ino` durable with all that was done to it before: contents, size and attributes,
-/// and its name, if it is new. Collective, uniform, by one warp with no operation under way; the
-/// caller keeps others away that do this with the same file, and writers may go on. 0 or a negative
-/// errno: -EROFS (no checkpoint can be made any more), -EBUSY, -EUCLEAN, what the device says; what
-/// was done is then in memory still.
+/// and its name, if it is new; times as `scope` says. Collective, uniform, by one warp with no
+/// operation under way; the caller keeps others away that do this with the same file, and writers
+/// may go on. 0 or a negative errno: -EROFS (no checkpoint can be made any more), -EBUSY, -EUCLEAN,
+/// what the device says; what was done is then in memory still.
 GOFS_NOINLINE GOFS_HD inline int sync_file(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                           uint32_t ino) {
+                                           uint32_t ino, SyncScope scope = SyncScope::kAll) {
   // As it is when nobody has changed anything, and nothing else is to be said here than there.
   if (warp.shfl(simt::load_relaxed(writer.changed), 0) == 0) return 0;
   Operation operation{};
   int error = begin_operation(warp, volume, writer, kPagesToSyncFile, operation);
   if (error < 0) return error;
-  error = detail::sync_through_chain(warp, volume, writer, ino);
+  error = detail::sync_through_chain(warp, volume, writer, ino, scope);
   end_operation(warp, writer, operation);
   return error == -EAGAIN ? sync_volume(warp, volume, writer, false) : error;
 }

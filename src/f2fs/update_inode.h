@@ -68,14 +68,16 @@ GOFS_NOINLINE GOFS_HD inline int is_up_to_date(simt::AnyWarp auto warp, Volume& 
 }
 
 /// Changes the page of `inode` and `inode` itself, which is one object for all lanes.
-/// `also(format::Inode&)` may change more. Collective, uniform, inside the gate; `also` is called
-/// by one lane. 0 or a negative errno.
+/// `also(format::Inode&)` may change more, and say what (PageChange). Collective, uniform, inside
+/// the gate; `also` is called by one lane. 0 or a negative errno.
 template <typename Also>
 GOFS_HD int update_inode(simt::AnyWarp auto warp, Volume& volume, Inode& inode,
                          const InodeUpdate& update, Also also) {
   const int error =
       change_nodes(warp, volume, 1u, inode.ino, inode.ino, [&](format::NodeBlock& node) {
         format::Inode& raw = node.inode;
+        const uint64_t size = raw.i_size;
+        const bool hinted = raw.i_ext.len != 0;
         raw.i_ext.len = 0;  // Linux would read through a hint that is out of date
         raw.i_blocks = raw.i_blocks + static_cast<uint64_t>(update.blocks);
         raw.i_size = simt::min(simt::max(raw.i_size.value(), update.size_least), update.size_most);
@@ -83,15 +85,18 @@ GOFS_HD int update_inode(simt::AnyWarp auto warp, Volume& volume, Inode& inode,
         raw.i_mtime_nsec = update.now.nanoseconds;
         raw.i_ctime = update.now.seconds;
         raw.i_ctime_nsec = update.now.nanoseconds;
-        also(raw);
+        const PageChange more = detail::change_by(also, raw);
         detail::refresh_inode(raw, inode);
+        const bool same = size == raw.i_size && update.blocks == 0 && !hinted;
+        return same ? more : PageChange::kContents;
       });
   warp.sync();  // the other lanes may look at it
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }
 GOFS_NOINLINE GOFS_HD inline int update_inode(simt::AnyWarp auto warp, Volume& volume, Inode& inode,
                                               const InodeUpdate& update) {
-  return update_inode(warp, volume, inode, update, [](format::Inode&) {});
+  return update_inode(warp, volume, inode, update,
+                      [](format::Inode&) { return PageChange::kTimes; });
 }
 
 /// Adds `blocks` > 0 to those that the inode counts, there and in `inode`, which is one object for
@@ -157,8 +162,11 @@ GOFS_NOINLINE GOFS_HD inline int keep_inode(simt::AnyWarp auto warp, Volume& vol
   const bool kept =
       warp.thread_rank() == 0 && is_kept(volume.cache, page_key(PageKind::kNode, ino));
   if (warp.any(kept)) return 0;
-  const int error = change_nodes(warp, volume, 1u, ino, ino,
-                                 [](format::NodeBlock& node) { node.inode.i_ext.len = 0; });
+  const int error = change_nodes(warp, volume, 1u, ino, ino, [](format::NodeBlock& node) {
+    const bool hinted = node.inode.i_ext.len != 0;
+    node.inode.i_ext.len = 0;
+    return hinted ? PageChange::kContents : PageChange::kTimes;
+  });
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }
 

@@ -415,8 +415,8 @@ Expected<CleaningReport> Volume::collect_garbage(const CleaningOptions& options)
 }
 
 Expected<void> Volume::sync() { return state_->sync(); }
-Expected<void> Volume::fsync(int fd) { return state_->fsync(fd); }
-Expected<void> Volume::fdatasync(int fd) { return state_->fsync(fd); }
+Expected<void> Volume::fsync(int fd) { return state_->fsync(work::CallKind::kFsync, fd); }
+Expected<void> Volume::fdatasync(int fd) { return state_->fsync(work::CallKind::kFdatasync, fd); }
 Expected<void> Volume::unmount() { return state_->unmount(); }
 
 VolumeInfo Volume::info() const { return state_->info(); }

@@ -366,8 +366,8 @@ Expected<void> VolumeState::sync() {
   return sync_media();
 }
 
-Expected<void> VolumeState::fsync(int descriptor) {
-  const Answer answer = call({.kind = work::CallKind::kFsync, .descriptor = descriptor});
+Expected<void> VolumeState::fsync(work::CallKind kind, int descriptor) {
+  const Answer answer = call({.kind = kind, .descriptor = descriptor});
   if (answer.result < 0) return explain(answer.result, descriptor_name(descriptor));
   return sync_media();
 }

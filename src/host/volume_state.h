@@ -122,7 +122,8 @@ class VolumeState {
   /// Makes what calls and kernels have done durable, in the image as well.
   Expected<void> sync();
   /// Of one file.
-  Expected<void> fsync(int descriptor);
+  /// `kind`: kFsync or kFdatasync.
+  Expected<void> fsync(work::CallKind kind, int descriptor);
   /// The same, and afterwards calls answer ENODEV. Kernels that use the volume have ended.
   Expected<void> unmount();
 

@@ -138,8 +138,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t end_async_write(simt::AnyWarp auto warp, Fi
     let_go_held(warp, fs, held, result >= 0);
   }
   unlock_kept(warp, open.lock, write.kept);
-  if (result > 0 && write.durable != 0) {
-    const int synced = sync_inode(warp, fs, open.inode.ino);
+  if (result > 0 && (write.flags & kOpenDataSync) != 0) {
+    const int synced = sync_inode(warp, fs, open.inode.ino, scope_of_flags(write.flags));
     if (synced < 0) result = synced;
   }
   leave_open_inode(warp, fs, write.open_inode);
@@ -151,8 +151,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t end_async_write(simt::AnyWarp auto warp, Fi
 GOFS_NOINLINE GOFS_HD inline bool begin_async_write(simt::AnyWarp auto warp, Filesystem& fs,
                                                     const Descriptor& descriptor,
                                                     const RangeHold& hold, Operation& operation) {
-  PendingWrite write{f2fs::kNoHeldBlocks, descriptor.open_inode, 0,
-                     (descriptor.flags & kOpenDataSync) != 0 ? 1u : 0u, 0};
+  PendingWrite write{f2fs::kNoHeldBlocks, descriptor.open_inode, 0, descriptor.flags, 0};
   const bool leader = warp.thread_rank() == 0;
   if (leader) write.held = f2fs::take_held(*fs.writer);
   write.held = warp.shfl(write.held, 0);

@@ -62,7 +62,7 @@ struct PendingWrite {
   uint32_t held;        // number of its blocks (held_blocks.h); f2fs::kNoHeldBlocks: it is a read
   uint32_t open_inode;  // index, of which it is a user
   uint32_t kept;        // the range that it keeps there
-  uint32_t durable;     // 1: it is to be durable when it ends
+  uint32_t flags;       // of the descriptor: whether it is to be durable when it ends
   uint64_t first;       // the file block of its first block
 };
 

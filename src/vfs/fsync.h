@@ -13,13 +13,27 @@ namespace gofs::vfs {
 namespace detail {
 
 /// Makes the file `ino` durable. 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int sync_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino) {
+GOFS_NOINLINE GOFS_HD inline int sync_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
+                                            f2fs::SyncScope scope) {
   if (fs.writer == nullptr) return 0;
   int error = lock_inode(warp, fs, ino);
   if (error < 0) return error;
-  error = f2fs::sync_file(warp, fs.volume, *fs.writer, ino);
+  error = f2fs::sync_file(warp, fs.volume, *fs.writer, ino, scope);
   unlock_inode(warp, fs, ino);
   return error;
+}
+
+/// What a write through a descriptor with these flags, which have kOpenDataSync, makes durable.
+GOFS_HD constexpr f2fs::SyncScope scope_of_flags(uint32_t flags) {
+  return (flags & kOpenSync) == kOpenSync ? f2fs::SyncScope::kAll : f2fs::SyncScope::kContents;
+}
+
+/// fsync() and fdatasync().
+GOFS_NOINLINE GOFS_HD inline int sync_descriptor(simt::AnyWarp auto warp, Filesystem& fs, int fd,
+                                                 f2fs::SyncScope scope) {
+  const Descriptor* const descriptor = find_file(fs, fd);
+  if (descriptor == nullptr) return -EBADF;
+  return sync_inode(warp, fs, fs.open_inodes[descriptor->open_inode].inode.ino, scope);
 }
 
 }  // namespace detail
@@ -28,16 +42,14 @@ GOFS_NOINLINE GOFS_HD inline int sync_inode(simt::AnyWarp auto warp, Filesystem&
 /// it is new; of a directory all of its names, since the whole volume is then made durable. Also
 /// for descriptors that are open for reading. Negative errno: -EBADF, -EIO, -EROFS (an earlier
 /// checkpoint failed in its last step: nothing becomes durable any more), -EBUSY, -EUCLEAN.
-GOFS_NOINLINE GOFS_HD inline int fsync(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
-  const Descriptor* const descriptor = find_file(fs, fd);
-  if (descriptor == nullptr) return -EBADF;
-  return detail::sync_inode(warp, fs, fs.open_inodes[descriptor->open_inode].inode.ino);
+GOFS_HD inline int fsync(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
+  return detail::sync_descriptor(warp, fs, fd, f2fs::SyncScope::kAll);
 }
 
-/// fdatasync(2): the contents, and what is needed to read them. Those are in the same nodes as all
-/// else, so this is fsync().
+/// fdatasync(2): fsync(), but for the times of the last change where nothing else of the inode has
+/// changed since it was durable: that of a file in which blocks are overwritten is not written.
 GOFS_HD inline int fdatasync(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
-  return fsync(warp, fs, fd);
+  return detail::sync_descriptor(warp, fs, fd, f2fs::SyncScope::kContents);
 }
 
 }  // namespace gofs::vfs

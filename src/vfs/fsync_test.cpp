@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "f2fs/writing_for_test.hpp"
+#include "vfs/change_attributes.h"
 #include "vfs/make_file.h"
 #include "vfs/open.h"
 #include "vfs/set_xattr.h"
@@ -71,6 +72,9 @@ class FsyncTest : public ::testing::TestWithParam<uint32_t> {
   int64_t sync_fd(int fd) {
     return alone([&](const simt::Warp& warp) { return fsync(warp, fs(), fd); });
   }
+  int64_t sync_data(int fd) {
+    return alone([&](const simt::Warp& warp) { return fdatasync(warp, fs(), fd); });
+  }
   uint32_t ino_of(int fd) { return fs().open_inodes[fs().descriptors[fd].open_inode].inode.ino; }
   uint64_t version() { return volume().checkpoint_version; }
 
@@ -125,6 +129,93 @@ TEST_P(FsyncTest, nodes_go_to_the_chain_and_no_checkpoint_is_made) {
   EXPECT_NE(nodes[3]->footer.flag.value() & format::kNodeFsync, 0u);
   EXPECT_EQ(version(), before);
   EXPECT_TRUE(f2fs::fsck_likes(image_)) << "with a chain that it does not follow";
+  expect_sound();
+}
+
+TEST_P(FsyncTest, fdatasync_leaves_an_inode_of_which_only_times_have_changed) {
+  const uint64_t before = version();
+  const int fd = open_file("/blocks", kOpenReadWrite);
+  const auto expect_chain = [&](const char* what, size_t nodes, bool ends_with_inode) {
+    ASSERT_EQ(chain().size(), nodes) << what;
+    const auto& footer = chain().back()->footer;
+    EXPECT_EQ(footer.nid == ino_of(fd), ends_with_inode) << what;
+    EXPECT_EQ(footer.ino, ino_of(fd)) << what;
+    EXPECT_NE(footer.flag.value() & format::kNodeFsync, 0u) << what;
+  };
+  const auto set_times = [&](int64_t seconds) {
+    EXPECT_EQ(alone([&](const simt::Warp& warp) {
+                const f2fs::TimeStamp at{seconds, 0};
+                return futimens(warp, fs(), fd, at, at);
+              }),
+              0);
+  };
+  ASSERT_EQ(write_at(fd, std::string(5000, 'x'), 8 << 20), 5000);
+  EXPECT_EQ(sync_data(fd), 0);
+  expect_chain("it is longer, and has a node below its inode", 2, true);
+  ASSERT_EQ(write_at(fd, std::string(5000, 'y'), 8 << 20), 5000);
+  EXPECT_EQ(sync_data(fd), 0);
+  expect_chain("addresses below the inode", 3, false);
+  set_times(1000);
+  EXPECT_EQ(sync_data(fd), 0);
+  expect_chain("times alone", 3, false);
+  EXPECT_EQ(sync_fd(fd), 0);
+  expect_chain("fsync takes them", 4, true);
+  set_times(2000);
+  EXPECT_EQ(alone([&](const simt::Warp& warp) { return fchmod(warp, fs(), fd, 0600); }), 0);
+  EXPECT_EQ(sync_data(fd), 0);
+  expect_chain("who may read it", 5, true);
+  ASSERT_EQ(write_at(fd, std::string(5000, 'z'), 0), 5000);
+  EXPECT_EQ(sync_data(fd), 0);
+  expect_chain("addresses in the inode", 6, true);
+  EXPECT_EQ(alone([&](const simt::Warp& warp) { return ftruncate(warp, fs(), fd, 9 << 20); }), 0);
+  EXPECT_EQ(sync_data(fd), 0);
+  expect_chain("its size, and zeros behind the former end", 8, true);
+  // Every write: without the inode, and with it.
+  const int contents = open_file("/blocks", kOpenWriteOnly | kOpenDataSync);
+  ASSERT_EQ(write_at(contents, std::string(5000, 'a'), 8 << 20), 5000);
+  expect_chain("a write that ends with fdatasync", 9, false);
+  const int all = open_file("/blocks", kOpenWriteOnly | kOpenSync);
+  ASSERT_EQ(write_at(all, std::string(5000, 'b'), 8 << 20), 5000);
+  expect_chain("a write that ends with fsync", 11, true);
+  EXPECT_EQ(version(), before);
+  EXPECT_EQ(sync_data(-1), -EBADF);
+  expect_sound();
+}
+
+TEST_P(FsyncTest, fdatasync_of_a_new_file_brings_its_name) {
+  const int fd = open_file("/dir/new", kOpenReadWrite | kOpenCreate);
+  EXPECT_EQ(sync_data(fd), 0);
+  ASSERT_EQ(chain().size(), 1u);
+  EXPECT_NE(chain()[0]->footer.flag.value() & format::kNodeDentry, 0u);
+  expect_sound();
+}
+
+TEST_P(FsyncTest, nodes_that_are_not_marked_get_their_inode_at_the_next_fdatasync) {
+  const int fd = open_file("/blocks", kOpenReadWrite);
+  ASSERT_EQ(write_at(fd, std::string(5000, 'x'), 8 << 20), 5000);
+  EXPECT_EQ(sync_fd(fd), 0);
+  ASSERT_EQ(write_at(fd, std::string(5000, 'y'), 8 << 20), 5000);
+  ssd::FaultRule rule;
+  rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kFlush);
+  rule.count = 1;
+  rule.status = format::nvme::kWriteFault;
+  writing_.rig().add_fault(rule);
+  EXPECT_EQ(sync_fd(fd), -EIO);
+  writing_.rig().clear_faults();
+  ASSERT_EQ(chain().size(), 3u) << "the node below the inode";
+  EXPECT_EQ(chain().back()->footer.flag.value() & format::kNodeFsync, 0u);
+  EXPECT_EQ(sync_data(fd), 0);
+  ASSERT_EQ(chain().size(), 4u);
+  EXPECT_EQ(chain().back()->footer.nid, ino_of(fd));
+  EXPECT_NE(chain().back()->footer.flag.value() & format::kNodeFsync, 0u);
+  // The flush comes before a node that is marked.
+  ASSERT_EQ(write_at(fd, std::string(5000, 'z'), 8 << 20), 5000);
+  writing_.rig().add_fault(rule);
+  EXPECT_EQ(sync_data(fd), -EIO);
+  writing_.rig().clear_faults();
+  EXPECT_EQ(chain().size(), 4u);
+  EXPECT_EQ(sync_data(fd), 0);
+  EXPECT_EQ(chain().size(), 5u);
   expect_sound();
 }
 
@@ -254,7 +345,7 @@ TEST_P(FsyncTest, many_at_once_make_one_chain) {
     for (uint32_t turn = 0; turn < 12; ++turn) {
       const int fd = turn % 3 == 2 ? shared : fds[index];
       EXPECT_EQ(pwrite(warp, fs(), fd, mine.data(), mine.size(), 6000 * (turn + index)), 6000);
-      EXPECT_EQ(fsync(warp, fs(), fd), 0);
+      EXPECT_EQ(turn % 4 == 1 ? fdatasync(warp, fs(), fd) : fsync(warp, fs(), fd), 0);
       if (index == 0 && turn % 5 == 4) {
         EXPECT_EQ(sync(warp, fs()), 0);
       }

@@ -19,10 +19,10 @@ inline constexpr uint32_t kOpenCreate = 0100;
 inline constexpr uint32_t kOpenExclusive = 0200;
 inline constexpr uint32_t kOpenTruncate = 01000;
 inline constexpr uint32_t kOpenAppend = 02000;
-inline constexpr uint32_t kOpenDataSync = 010000;  // every write is durable when it returns
+inline constexpr uint32_t kOpenDataSync = 010000;  // every write ends with fdatasync()
 inline constexpr uint32_t kOpenDirectory = 0200000;
 inline constexpr uint32_t kOpenNoFollow = 0400000;
-inline constexpr uint32_t kOpenSync = 04000000 | kOpenDataSync;
+inline constexpr uint32_t kOpenSync = 04000000 | kOpenDataSync;  // with fsync()
 inline constexpr uint32_t kOpenPath = 010000000;
 inline constexpr uint32_t kOpenFlagsKnown =
     kOpenAccessMask | kOpenCreate | kOpenExclusive | kOpenTruncate | kOpenAppend | kOpenDirectory |

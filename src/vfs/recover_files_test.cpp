@@ -171,10 +171,14 @@ class RecoverFilesTest : public ::testing::TestWithParam<uint32_t> {
               0);
     model_[path].resize(size);
   }
-  void sync_one(const std::string& path) {
+  /// `contents_alone`: with fdatasync.
+  void sync_one(const std::string& path, bool contents_alone = false) {
     const int fd = descriptor(path);
     const uint32_t began = rig_->events();
-    EXPECT_EQ(rig_->alone([&](const simt::Warp& warp) { return fsync(warp, fs(), fd); }), 0);
+    EXPECT_EQ(rig_->alone([&](const simt::Warp& warp) {
+      return contents_alone ? fdatasync(warp, fs(), fd) : fsync(warp, fs(), fd);
+    }),
+              0);
     promises_[path].push_back({began, rig_->events(), model_[path]});
     // Should it have taken a checkpoint, that has the others as well.
     for (auto& [other, contents] : model_) {
@@ -275,6 +279,42 @@ TEST_P(RecoverFilesTest, what_was_synced_is_there_after_any_cut) {
   cut_everywhere(width() == 1 ? 5 : 9, 4);
 }
 
+TEST_P(RecoverFilesTest, nodes_without_their_inode_are_there_after_any_cut) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  write_file("/dir/new", 13'000'000, 70'000);
+  sync_all();
+  for (const uint64_t at : {5'500'000, 4'100'000, 5'500'000}) {
+    write_file("/long", at, 20'000);
+    sync_one("/long", true);
+    write_file("/dir/new", 13'001'000 + at % 50'000, 9000);
+    sync_one("/dir/new", true);
+    write_file("/dir/fresh", 9'000'000, 20'000);
+    sync_one("/dir/fresh", true);
+  }
+  write_file("/long", 5'500'000, 20'000);
+  sync_one("/long");
+  cut_everywhere(width() == 1 ? 2 : 5, 4);
+}
+
+TEST_P(RecoverFilesTest, a_hint_of_an_inode_that_is_not_in_the_chain_goes) {
+  write_file("/long", 0, 10);
+  sync_all();
+  write_file("/long", 5'500'000, 20'000);
+  sync_one("/long", true);
+  const uint32_t ino = fs().open_inodes[fs().descriptors[descriptor("/long")].open_inode].inode.ino;
+  rig_.reset();
+  // As Linux leaves it: it writes through it.
+  auto* const left =
+      reinterpret_cast<format::NodeBlock*>(image_.block(image_.nat_entry(ino).block_addr));
+  left->inode.i_ext.len = 100;
+  RecoveringRig rig(image_, width());
+  EXPECT_EQ(rig.recover(), 1);
+  const auto* const now =
+      reinterpret_cast<format::NodeBlock*>(image_.block(image_.nat_entry(ino).block_addr));
+  EXPECT_NE(now, left);
+  EXPECT_EQ(now->inode.i_ext.len, 0u);
+}
+
 TEST_P(RecoverFilesTest, any_sequence_keeps_what_was_synced) {
   GOFS_NEED_TOOL("fsck.f2fs");
   random_.seed(static_cast<uint32_t>(printed_seed()));
@@ -290,7 +330,7 @@ TEST_P(RecoverFilesTest, any_sequence_keeps_what_was_synced) {
       case 1:
       case 2:
       case 3:
-        sync_one(path);
+        sync_one(path, random_() % 2 == 0);
         break;
       case 4:
         if (random_() % 4 == 0) sync_all();

@@ -217,7 +217,8 @@ GOFS_NOINLINE GOFS_HD inline int resize_open(simt::AnyWarp auto warp, Filesystem
 GOFS_HD inline int sync_if_asked(simt::AnyWarp auto warp, Filesystem& fs,
                                  const Descriptor& descriptor) {
   if ((descriptor.flags & kOpenDataSync) == 0) return 0;
-  return sync_inode(warp, fs, fs.open_inodes[descriptor.open_inode].inode.ino);
+  return sync_inode(warp, fs, fs.open_inodes[descriptor.open_inode].inode.ino,
+                    scope_of_flags(descriptor.flags));
 }
 
 }  // namespace detail

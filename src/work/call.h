@@ -54,7 +54,8 @@ enum class CallKind : uint32_t {
   kFtruncate,     // descriptor, bytes (the size)
   kFallocate,     // descriptor, flags (the mode), offset, bytes
   kSync,
-  kFsync,  // descriptor
+  kFsync,      // descriptor
+  kFdatasync,  // descriptor
   // -> bytes written
   kPwrite,  // descriptor, buffer, bytes, offset
   kWrite,   // descriptor, buffer, bytes
@@ -140,6 +141,8 @@ GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, CallParams& call)
       return vfs::sync(warp, fs);
     case CallKind::kFsync:
       return vfs::fsync(warp, fs, call.descriptor);
+    case CallKind::kFdatasync:
+      return vfs::fdatasync(warp, fs, call.descriptor);
     case CallKind::kPwrite:
       return vfs::pwrite(warp, fs, call.descriptor, call.buffer, call.bytes,
                          static_cast<uint64_t>(call.offset));

@@ -39,7 +39,8 @@ int answer_of(int answer, const std::vector<BatchItem>& items) {
 /// Makes the call, lets the model make it (which may depend on the answer), and notes both.
 int64_t Actor::act(const std::string& what, const Terms& terms, const Call& call,
                    const Expect& expect) {
-  LoggedOperation operation{what, terms.kind, session_.moment(), 0, terms.synced};
+  LoggedOperation operation{what, terms.kind,   session_.moment(),
+                            0,    terms.synced, terms.synced_contents};
   const int64_t answer = call();
   const int64_t wanted = expect(answer);
   operation.ended = session_.moment();
@@ -94,9 +95,15 @@ void Actor::close(int fd) {
   if (answer != 0) throw std::runtime_error("close failed");
 }
 
-std::set<uint32_t> Actor::synced_by_writing(const OpenFile& file) const {
-  if ((file.flags & vfs::kOpenDataSync) == 0) return {};
-  return {file.id};
+/// Those of a write.
+Actor::Terms Actor::terms_of_writing(const OpenFile& file, OperationKind kind) {
+  Terms terms{kind};
+  if ((file.flags & vfs::kOpenSync) == vfs::kOpenSync) {
+    terms.synced = {file.id};
+  } else if ((file.flags & vfs::kOpenDataSync) != 0) {
+    terms.synced_contents = {file.id};
+  }
+  return terms;
 }
 
 uint64_t Actor::pwrite(int fd, uint64_t offset, std::string_view bytes) {
@@ -105,7 +112,7 @@ uint64_t Actor::pwrite(int fd, uint64_t offset, std::string_view bytes) {
   const bool one_block = offset / kBlockBytes == (offset + bytes.size() - 1) / kBlockBytes;
   const auto answer = act(
       fmt::format("write {} +{}", offset, bytes.size()),
-      {one_block ? OperationKind::kAtOnce : OperationKind::kGradual, synced_by_writing(file)},
+      terms_of_writing(file, one_block ? OperationKind::kAtOnce : OperationKind::kGradual),
       [&] { return session_.pwrite(fd, bytes, offset); },
       [&](int64_t written) -> int64_t {
         if (written == -ENOSPC) return written;
@@ -133,8 +140,7 @@ void Actor::wait(int started) {
   started_.erase(started);
   act(
       fmt::format("wait for {} +{}", write.offset, write.bytes.size()),
-      {OperationKind::kGradual, synced_by_writing(write.file)},
-      [&] { return session_.wait(started); },
+      terms_of_writing(write.file, OperationKind::kGradual), [&] { return session_.wait(started); },
       [&](int64_t) {
         model_.write(write.file.id, write.offset, write.bytes);
         return static_cast<int64_t>(write.bytes.size());
@@ -251,6 +257,13 @@ void Actor::fsync(int fd) {
       [&] { return session_.fsync(fd); }, [](int64_t) { return 0; });
 }
 
+void Actor::fdatasync(int fd) {
+  const uint32_t id = files_.at(fd).id;
+  act(
+      "fdatasync " + model_.path_of(id), {OperationKind::kAtOnce, {}, {id}},
+      [&] { return session_.fdatasync(fd); }, [](int64_t) { return 0; });
+}
+
 void Actor::fsync_directory(const std::string& path) {
   act(
       "fsync " + path, {OperationKind::kMakesSafe},
@@ -354,7 +367,11 @@ void Actor::together(const std::string& what, uint32_t teams,
                      const std::function<void(uint32_t team)>& work,
                      const std::function<void()>& note, const std::vector<int>& synced) {
   Terms terms{OperationKind::kGradual};
-  for (const int fd : synced) terms.synced.insert(id_of(fd));
+  for (const int fd : synced) {
+    const OpenFile& file = files_.at(fd);
+    const bool contents = (file.flags & vfs::kOpenSync) == vfs::kOpenDataSync;
+    (contents ? terms.synced_contents : terms.synced).insert(file.id);
+  }
   act(
       what, terms,
       [&] {

@@ -65,6 +65,7 @@ class Actor {
   void removexattr(const std::string& path, const std::string& name);
   void sync();
   void fsync(int fd);
+  void fdatasync(int fd);
   /// fsync of a directory.
   void fsync_directory(const std::string& path);
   void fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes);
@@ -80,7 +81,7 @@ class Actor {
   void put(const std::string& path, std::string_view bytes);
   /// Several teams of the volume at once, on open files: `work(team)` makes calls of the session
   /// alone; then `note()` tells the model what they have done together. `synced`: descriptors of
-  /// files that are durable then.
+  /// files that are durable then, with their times unless they were opened with kOpenDataSync.
   void together(const std::string& what, uint32_t teams,
                 const std::function<void(uint32_t team)>& work, const std::function<void()>& note,
                 const std::vector<int>& synced = {});
@@ -103,10 +104,11 @@ class Actor {
   struct Terms {
     OperationKind kind = OperationKind::kAtOnce;
     std::set<uint32_t> synced = {};
+    std::set<uint32_t> synced_contents = {};
     OnTheWay on_the_way = {};
   };
   int64_t act(const std::string& what, const Terms& terms, const Call& call, const Expect& expect);
-  std::set<uint32_t> synced_by_writing(const OpenFile& file) const;
+  static Terms terms_of_writing(const OpenFile& file, OperationKind kind);
   bool act_if_room(const std::string& what, const Call& call, const Call& expect);
 
   Session& session_;

@@ -76,6 +76,7 @@ class Calls {
   virtual int truncate(const std::string& path, uint64_t size) = 0;
   virtual int fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) = 0;
   virtual int fsync(int fd) = 0;
+  virtual int fdatasync(int fd) = 0;
   virtual int sync() = 0;
 
   virtual int mkdir(const std::string& path, uint32_t mode) = 0;

@@ -21,8 +21,9 @@ void History::add(const LoggedOperation& operation, const Model& model,
 }
 
 bool History::has_synced_files() const {
-  return std::any_of(operations_.begin(), operations_.end(),
-                     [](const LoggedOperation& one) { return !one.synced.empty(); });
+  return std::any_of(operations_.begin(), operations_.end(), [](const LoggedOperation& one) {
+    return !one.synced.empty() || !one.synced_contents.empty();
+  });
 }
 
 std::pair<size_t, size_t> History::window(uint32_t moment) const {
@@ -61,9 +62,10 @@ std::vector<History::SyncPoint> History::sync_points(size_t base, size_t last,
                                                      uint32_t moment) const {
   std::vector<SyncPoint> points;
   for (size_t i = base + 1; i <= last; ++i) {
-    for (const uint32_t id : operations_[i].synced) {
-      points.push_back({i, id, operations_[i].ended <= moment});
-    }
+    const LoggedOperation& one = operations_[i];
+    const bool must = one.ended <= moment;
+    for (const uint32_t id : one.synced) points.push_back({i, id, must, true});
+    for (const uint32_t id : one.synced_contents) points.push_back({i, id, must, false});
   }
   return points;
 }
@@ -87,6 +89,7 @@ class History::Recovered {
     for (const Object* version : taken) {
       Object& object = own_.emplace_back(*version);
       versions.push_back(&object);
+      if (!point.times) object.times_known = false;
       if (there == nullptr) continue;
       // The names are still those of the checkpoint.
       object.names = there->names;

@@ -30,6 +30,8 @@ struct LoggedOperation {
   uint32_t ended = 0;  // it had returned
   /// Objects that are durable when it has ended, with all that was done to them before.
   std::set<uint32_t> synced = {};
+  /// The same, but for their times.
+  std::set<uint32_t> synced_contents = {};
 };
 
 inline constexpr uint32_t kNeverEnded = ~0u;
@@ -62,7 +64,8 @@ class History {
   struct SyncPoint {
     size_t operation;
     uint32_t id;
-    bool must;  // that operation had returned
+    bool must;   // that operation had returned
+    bool times;  // those too
   };
   class Recovered;
 

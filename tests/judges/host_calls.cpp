@@ -131,6 +131,8 @@ int HostCalls::fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes)
 
 int HostCalls::fsync(int fd) { return whole(::fsync(fd)); }
 
+int HostCalls::fdatasync(int fd) { return whole(::fdatasync(fd)); }
+
 int HostCalls::sync() { return 0; }
 
 int HostCalls::mkdir(const std::string& path, uint32_t mode) {

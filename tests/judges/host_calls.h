@@ -30,6 +30,7 @@ class HostCalls : public Calls {
   int truncate(const std::string& path, uint64_t size) override;
   int fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) override;
   int fsync(int fd) override;
+  int fdatasync(int fd) override;
   int sync() override;
   int mkdir(const std::string& path, uint32_t mode) override;
   int mknod(const std::string& path, uint32_t mode, uint32_t major, uint32_t minor) override;

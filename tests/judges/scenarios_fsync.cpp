@@ -328,6 +328,49 @@ void data_sync_writes(Actor& actor) {
   actor.close(fd);
 }
 
+/// Overwriting needs no inode, all else does; both in turns.
+void sync_contents(Actor& actor) {
+  const int fd = open_after_sync(actor, "/deep");
+  constexpr uint64_t kPlaces[] = {kDirectNode, kDirectNode + 1018, kIndirectNode, 1,
+                                  kIndirectNode + 5000};
+  for (uint32_t i = 0; i < 16; ++i) {
+    const uint64_t block = kPlaces[i % 5] + i / 8;
+    if (i == 6) actor.chmod("/deep", 0600);
+    if (i == 9) actor.utimens("/deep", {1'000'000'000, 1}, {1'100'000'000, 2});
+    actor.pwrite(fd, block * kBlock + 100 * i, actor.bytes(i % 4 == 1 ? 2 * kBlock : 500));
+    if (i == 11) actor.ftruncate(fd, (kIndirectNode + 2000) * kBlock);
+    if (i % 4 == 3) {
+      actor.fsync(fd);
+    } else {
+      actor.fdatasync(fd);
+    }
+    if (i == 12) actor.fdatasync(fd);
+  }
+  actor.close(fd);
+}
+
+void sync_contents_of_new_files(Actor& actor) {
+  begin(actor);
+  for (uint32_t i = 0; i < 4; ++i) {
+    const int fd = actor.open(numbered("/new", i), kNewFile);
+    actor.fdatasync(fd);
+    actor.pwrite(fd, i * kDirectNode * kBlock, actor.bytes(3 * kBlock));
+    if (i % 2 == 0) actor.fdatasync(fd);
+    actor.pwrite(fd, (i * kDirectNode + 1) * kBlock, actor.bytes(kBlock));
+    actor.fdatasync(fd);
+    actor.close(fd);
+  }
+}
+
+void deep_data_sync_writes(Actor& actor) {
+  const int fd = open_after_sync(actor, "/deep", vfs::kOpenDataSync);
+  for (uint32_t i = 0; i < 8; ++i) {
+    actor.pwrite(fd, (i % 3 == 0 ? kIndirectNode : kDirectNode) * kBlock + 10 * i,
+                 actor.bytes(1 + actor.below(3 * kBlock)));
+  }
+  actor.close(fd);
+}
+
 void sync_writes_to_new_files(Actor& actor) {
   begin(actor);
   for (uint32_t i = 0; i < 6; ++i) {
@@ -409,6 +452,9 @@ constexpr Scenario kFsync[] = {
     {"fsync_between_checkpoints", between_checkpoints, a_file},
     {.name = "fsync_long_chain", .run = long_chain, .prepare = a_file, .cut_every = 8},
     {"data_sync_writes", data_sync_writes, a_file},
+    {"fdatasync", sync_contents, a_deep_file},
+    {"fdatasync_create", sync_contents_of_new_files},
+    {"deep_data_sync_writes", deep_data_sync_writes, a_deep_file},
     {"sync_writes_to_new_files", sync_writes_to_new_files},
     {.name = "teams_fsync", .run = teams_fsync, .repeatable = false},
     {.name = "teams_write_in_sync", .run = teams_write_in_sync, .repeatable = false},

@@ -439,6 +439,8 @@ int Session::sync() { return answer(about(work::CallKind::kSync)); }
 
 int Session::fsync(int fd) { return answer(about(work::CallKind::kFsync, fd)); }
 
+int Session::fdatasync(int fd) { return answer(about(work::CallKind::kFdatasync, fd)); }
+
 int Session::stat(const About& what, vfs::Stat& out) {
   work::CallParams params = about(work::CallKind::kStat, work::CallKind::kFstat, what);
   const auto error = static_cast<int>(perform(params));

@@ -373,9 +373,10 @@ void Walker::fallocate() {
 void Walker::fsync() {
   const OpenFile* const file = some_open();
   if (file == nullptr) return;
-  both(
-      "fsync " + model_.path_of(file->id), [&] { return calls_->fsync(file->fd); },
-      [&](int64_t) { return (file->flags & vfs::kOpenPath) != 0 ? -EBADF : 0; });
+  const bool contents = one_in(2);
+  both((contents ? "fdatasync " : "fsync ") + model_.path_of(file->id),
+       [&] { return contents ? calls_->fdatasync(file->fd) : calls_->fsync(file->fd); },
+       [&](int64_t) { return (file->flags & vfs::kOpenPath) != 0 ? -EBADF : 0; });
 }
 
 void Walker::sync() {
