@@ -6,13 +6,14 @@
 #pragma once
 
 #include "f2fs/dentry_space.h"
+#include "f2fs/gone.h"
 #include "f2fs/node_space.h"
 
 namespace gofs::f2fs {
 
 /// Adds `change` to the link count of the inode of each lane in `lanes`, and gives what it is then.
-/// Collective. Per lane 0 or a negative errno; -EUCLEAN (reported) where there are not so many.
-/// Pages: one a lane.
+/// For a new name of what had one before, the caller notes gone_names(). Collective. Per lane 0 or
+/// a negative errno; -EUCLEAN (reported) where there are not so many. Pages: one a lane.
 GOFS_NOINLINE GOFS_HD inline int change_links(simt::AnyWarp auto warp, Volume& volume,
                                               uint32_t lanes, uint32_t ino, int32_t change,
                                               const TimeStamp& now, uint32_t& links) {
@@ -26,7 +27,7 @@ GOFS_NOINLINE GOFS_HD inline int change_links(simt::AnyWarp auto warp, Volume& v
     links = static_cast<uint32_t>(next);
     inode.i_links = links;
     const bool directory = (inode.i_mode & format::kModeTypeMask) == format::kModeDirectory;
-    // Which of several names stays, nobody knows here: recovery must not go by the one noted.
+    // Which of several names stays, nobody knows here: nobody is to go by the one noted.
     if (!directory && change > 0) {
       inode.i_advise = static_cast<uint8_t>(inode.i_advise | format::kAdviseLostPino);
     }
@@ -42,9 +43,11 @@ GOFS_NOINLINE GOFS_HD inline int change_links(simt::AnyWarp auto warp, Volume& v
 /// Notes in the inode of each lane in `lanes` that `name` in the directory `parent_ino` leads to
 /// it. The `..` of a directory is changed by set_entry(). Collective. Per lane 0 or a negative
 /// errno. Pages: one a lane.
-GOFS_NOINLINE GOFS_HD inline int set_parent(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
-                                            uint32_t ino, uint32_t parent_ino,
+GOFS_NOINLINE GOFS_HD inline int set_parent(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                            uint32_t lanes, uint32_t ino, uint32_t parent_ino,
                                             const EntryName& name, const TimeStamp& now) {
+  // Until the next checkpoint the old name stands on disk: recovery must not add the new one.
+  if ((lanes >> warp.thread_rank() & 1u) != 0) note_gone(writer, gone_names(ino));
   return change_nodes(warp, volume, lanes, ino, ino, [&](format::NodeBlock& node) {
     format::Inode& inode = node.inode;
     inode.i_pino = parent_ino;
@@ -52,9 +55,11 @@ GOFS_NOINLINE GOFS_HD inline int set_parent(simt::AnyWarp auto warp, Volume& vol
     for (uint32_t i = 0; i < format::kNameBytesMax; ++i) {
       inode.i_name[i] = i < name.length ? static_cast<uint8_t>(name.bytes[i]) : uint8_t{0};
     }
-    // Until the next checkpoint the old name stands on disk: recovery must not add the new one.
+    // An only name is known again. Nothing on disk says so before it has the name as well.
     if ((inode.i_mode & format::kModeTypeMask) != format::kModeDirectory) {
-      inode.i_advise = static_cast<uint8_t>(inode.i_advise | format::kAdviseLostPino);
+      const uint32_t others = inode.i_advise & ~uint32_t{format::kAdviseLostPino};
+      const uint32_t lost = inode.i_links == 1 ? 0 : uint32_t{format::kAdviseLostPino};
+      inode.i_advise = static_cast<uint8_t>(others | lost);
     }
     inode.i_ctime = now.seconds;
     inode.i_ctime_nsec = now.nanoseconds;

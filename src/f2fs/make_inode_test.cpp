@@ -159,7 +159,8 @@ class MakeInodeTest : public ::testing::TestWithParam<uint32_t> {
       Inode source = load_for_test(warp, volume, from_ino);
       EXPECT_EQ(remove_entry(warp, volume, writing.writer(), source, entry_name(from), kTestNow),
                 0);
-      EXPECT_EQ(set_parent(warp, volume, 1u, ino, to_ino, entry_name(to), kTestNow), 0);
+      EXPECT_EQ(
+          set_parent(warp, volume, writing.writer(), 1u, ino, to_ino, entry_name(to), kTestNow), 0);
       if (inode.is_directory() && from_ino != to_ino) {
         uint32_t links = 0;
         EXPECT_EQ(
@@ -517,12 +518,22 @@ TEST_P(MakeInodeTest, links_are_counted_and_names_noted) {
   EXPECT_EQ(count_findings(*volume.corruptions), 1u);
   const auto other = static_cast<uint32_t>(make_alone(writing, format::kRootIno, {"g"}));
   EXPECT_EQ(load_alone(writing, other).advise & format::kAdviseLostPino, 0);
-  run_alone(width(), [&](const simt::Warp& warp) {
-    EXPECT_EQ(set_parent(warp, volume, 1u, other, 99, {"other", 5}, kTestNow), 0);
-  });
-  const Inode renamed = load_alone(writing, other);
-  EXPECT_NE(renamed.advise & format::kAdviseLostPino, 0);
-  EXPECT_EQ(renamed.parent_ino, 99u);
+  const auto give_name = [&](uint32_t to) {
+    run_alone(width(), [&](const simt::Warp& warp) {
+      EXPECT_EQ(set_parent(warp, volume, writing.writer(), 1u, to, 99, {"other", 5}, kTestNow), 0);
+    });
+    const Inode renamed = load_alone(writing, to);
+    EXPECT_EQ(renamed.parent_ino, 99u);
+    EXPECT_TRUE(may_be_gone(writing.writer(), gone_names(to)));
+    return renamed;
+  };
+  EXPECT_FALSE(may_be_gone(writing.writer(), gone_names(other)));
+  EXPECT_EQ(give_name(other).advise & format::kAdviseLostPino, 0) << "its only name";
+  EXPECT_EQ(give_name(ino).advise & format::kAdviseLostPino, 0) << "known again";
+  EXPECT_EQ(change(1, 0), 2u);
+  EXPECT_NE(give_name(ino).advise & format::kAdviseLostPino, 0) << "one of two";
+  EXPECT_EQ(writing.checkpoint(false), 0);
+  EXPECT_FALSE(may_be_gone(writing.writer(), gone_names(ino)));
 }
 
 }  // namespace

@@ -147,8 +147,8 @@ GOFS_NOINLINE GOFS_HD inline int store_draft(simt::AnyWarp auto warp, Volume& vo
   const bool had_node = inode.xattr_nid != 0;
   uint32_t nid = inode.xattr_nid;
   int error = 0;
-  // Recovery after a crash does not follow: only a checkpoint makes this durable.
-  if (leader && (needs_node || had_node)) note_gone(writer, gone_xattrs(inode.ino));
+  // Recovery after a crash would find it again.
+  if (leader && had_node && !needs_node) note_gone(writer, gone_xattrs(inode.ino));
   const auto fill = [&](format::NodeBlock& node) {
     for (uint32_t i = 0; i < format::kXattrNodeBytes; ++i) {
       node.xattrs[i] = xattrs.parts.blocks[1][i];

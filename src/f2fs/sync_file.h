@@ -34,8 +34,9 @@ struct SyncState {
   uint32_t parent_ino;
   uint32_t name_hash;
   uint32_t nids[2];  // the nodes with addresses right under the inode
-  bool checkpoint;   // only a checkpoint does
-  bool indirect;     // it has nodes below others
+  uint32_t xattr_nid;
+  bool checkpoint;  // only a checkpoint does
+  bool indirect;    // it has nodes below others
 };
 
 /// One lane.
@@ -49,9 +50,9 @@ GOFS_HD inline void note_sync_state(const format::NodeBlock& node, SyncState& st
   state.nids[0] = inode.i_nid[0];
   state.nids[1] = inode.i_nid[1];
   state.indirect = inode.i_nid[2] != 0 || inode.i_nid[3] != 0 || inode.i_nid[4] != 0;
+  state.xattr_nid = inode.i_xattr_nid;
   state.checkpoint = (inode.i_mode & format::kModeTypeMask) != format::kModeRegular ||
-                     inode.i_links != 1 || (inode.i_advise & format::kAdviseLostPino) != 0 ||
-                     (inode.i_flags & format::kFlagCompressed) != 0;
+                     inode.i_links == 0 || (inode.i_flags & format::kFlagCompressed) != 0;
 }
 
 /// Whether the last checkpoint does not have this inode: nothing but the chain has written it.
@@ -75,7 +76,7 @@ GOFS_NOINLINE GOFS_HD inline int plan_sync(simt::AnyWarp auto warp, Volume& volu
   const uint64_t counted = checkpoint.valid_block_count + simt::load_relaxed(volume.newly_counted);
   const bool broken = simt::load_relaxed(writer.chain.broken) != 0;
   if (warp.any(state.checkpoint || broken || counted > volume.user_block_count ||
-               may_be_gone(writer, gone_xattrs(ino)))) {
+               may_be_gone(writer, gone_xattrs(ino)) || may_be_gone(writer, gone_names(ino)))) {
     return -EAGAIN;
   }
   NatRecord record{};
@@ -171,8 +172,8 @@ GOFS_NOINLINE GOFS_HD inline bool find_sync_nodes(simt::AnyWarp auto warp, Volum
   }
 }
 
-/// Appends the changed nodes of `ino` but its inode; its attributes are not among them, or there
-/// would be a checkpoint. Collective, uniform; 0 or a negative errno.
+/// Appends the changed nodes of `ino` that hold addresses, but its inode. Collective, uniform; 0 or
+/// a negative errno.
 GOFS_NOINLINE GOFS_HD inline int sync_all_nodes(simt::AnyWarp auto warp, Volume& volume,
                                                 Writer& writer, uint32_t ino,
                                                 const SyncState& state, uint32_t marks,
@@ -220,6 +221,9 @@ GOFS_NOINLINE GOFS_HD inline int sync_below_inode(simt::AnyWarp auto warp, Volum
   if (below && warp.any(may_be_gone(writer, gone_inline_data(ino)))) {
     // Recovery refuses other nodes of a file as long as it knows it with its data in the inode.
     error = sync_nodes(warp, volume, writer, 1u, ino, 0, some);
+  }
+  if (error == 0 && state.xattr_nid != 0) {
+    error = sync_nodes(warp, volume, writer, 1u, state.xattr_nid, 0, some);
   }
   if (error == 0) error = sync_all_nodes(warp, volume, writer, ino, state, 0, some);
   if (!some) return error;

@@ -15,6 +15,7 @@
 #include "vfs/change_attributes.h"
 #include "vfs/make_file.h"
 #include "vfs/open.h"
+#include "vfs/rename.h"
 #include "vfs/set_xattr.h"
 #include "vfs/vfs_for_test.hpp"
 
@@ -255,17 +256,15 @@ TEST_P(FsyncTest, what_recovery_could_not_put_back_takes_a_checkpoint) {
   must(alone([&](const simt::Warp& warp) { return mkdir(warp, fs(), "/other", 0755); }));
   expect_checkpoint("a directory", open_file("/", kOpenReadOnly | kOpenDirectory));
   const std::string value(3000, 'v');
-  const auto set = [&](uint64_t bytes) {
-    return alone([&](const simt::Warp& warp) {
-      return fsetxattr(warp, fs(), blocks, "user.large", value.data(), bytes, 0);
-    });
-  };
-  must(set(3000));
-  expect_checkpoint("attributes in a node", blocks);
-  must(set(10));
+  must(alone([&](const simt::Warp& warp) {
+    return fsetxattr(warp, fs(), blocks, "user.large", value.data(), value.size(), 0);
+  }));
+  EXPECT_EQ(sync_fd(blocks), 0);
+  must(alone(
+      [&](const simt::Warp& warp) { return fremovexattr(warp, fs(), blocks, "user.large"); }));
   expect_checkpoint("attributes that were in a node", blocks);
   must(alone([&](const simt::Warp& warp) { return link(warp, fs(), "/blocks", "/again"); }));
-  expect_checkpoint("two names", blocks);
+  expect_checkpoint("another name", blocks);
   // A name that the last checkpoint has, of another file.
   const f2fs::TimeStamp now = time_now(fs());
   const auto remove_name = [&](const simt::Warp& warp) {
@@ -285,6 +284,65 @@ TEST_P(FsyncTest, what_recovery_could_not_put_back_takes_a_checkpoint) {
   const uint64_t before = version();
   const int fresh = open_file("/fresh", kOpenReadWrite | kOpenCreate);
   EXPECT_EQ(sync_fd(fresh), 0);
+  EXPECT_EQ(version(), before);
+  expect_sound();
+}
+
+TEST_P(FsyncTest, a_name_that_is_durable_takes_no_checkpoint_any_more) {
+  const int fd = open_file("/blocks", kOpenReadWrite);
+  const auto expect_no_checkpoint = [&](const char* what) {
+    const uint64_t before = version();
+    const size_t nodes = chain().size();
+    ASSERT_EQ(write_at(fd, what, 0), static_cast<int64_t>(std::string(what).size()));
+    EXPECT_EQ(sync_fd(fd), 0) << what;
+    EXPECT_EQ(version(), before) << what;
+    EXPECT_EQ(chain().size(), nodes + 1) << what;
+  };
+  const auto expect_checkpoint = [&](const char* what) {
+    const uint64_t before = version();
+    EXPECT_EQ(sync_fd(fd), 0) << what;
+    EXPECT_EQ(version(), before + 1) << what;
+  };
+  const auto move = [&](const char* from, const char* to) {
+    EXPECT_EQ(alone([&](const simt::Warp& warp) { return rename(warp, fs(), from, to); }), 0);
+  };
+  move("/blocks", "/moved");
+  expect_checkpoint("renamed");
+  expect_no_checkpoint("renamed before");
+  move("/moved", "/dir/moved");
+  ASSERT_EQ(writing_.checkpoint(false), 0);
+  expect_no_checkpoint("renamed before another's checkpoint");
+  EXPECT_EQ(
+      alone([&](const simt::Warp& warp) { return link(warp, fs(), "/dir/moved", "/second"); }), 0);
+  expect_checkpoint("linked");
+  expect_no_checkpoint("two names");
+  EXPECT_EQ(alone([&](const simt::Warp& warp) { return unlink(warp, fs(), "/dir/moved"); }), 0);
+  expect_no_checkpoint("one of two, and not the one that the inode knows");
+  move("/second", "/only");
+  expect_checkpoint("renamed again");
+  expect_no_checkpoint("and again before");
+  EXPECT_EQ(chain().back()->inode.i_advise & format::kAdviseLostPino, 0u);
+  EXPECT_EQ(alone([&](const simt::Warp& warp) { return unlink(warp, fs(), "/only"); }), 0);
+  expect_checkpoint("no name");
+  expect_sound();
+}
+
+TEST_P(FsyncTest, attributes_in_a_node_come_before_their_inode) {
+  const uint64_t before = version();
+  const int fd = open_file("/blocks", kOpenReadWrite);
+  const std::string value(3000, 'v');
+  for (uint32_t turn = 1; turn <= 2; ++turn) {
+    EXPECT_EQ(alone([&](const simt::Warp& warp) {
+                return fsetxattr(warp, fs(), fd, "user.large", value.data(), 2998 + turn, 0);
+              }),
+              0);
+    EXPECT_EQ(turn == 1 ? sync_fd(fd) : sync_data(fd), 0);
+    ASSERT_EQ(chain().size(), 2 * turn);
+    const auto& node = chain()[2 * turn - 2]->footer;
+    EXPECT_EQ(node.node_offset(), format::kXattrNodeOffset);
+    EXPECT_EQ(node.flag.value() & format::kNodeFsync, 0u);
+    EXPECT_EQ(chain().back()->footer.nid, ino_of(fd));
+  }
   EXPECT_EQ(version(), before);
   expect_sound();
 }

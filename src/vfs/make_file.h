@@ -208,6 +208,7 @@ GOFS_NOINLINE GOFS_HD inline int enter_link(simt::AnyWarp auto warp, Filesystem&
                                             const f2fs::DirectoryRoom& room,
                                             const f2fs::Inode& inode) {
   const f2fs::TimeStamp now = time_now(fs);
+  if (warp.thread_rank() == 0) f2fs::note_gone(*fs.writer, f2fs::gone_names(inode.ino));
   const int counted = count_links(warp, fs.volume, inode.ino, 1, now);
   if (counted < 0) return counted;
   const int added = f2fs::add_entry(warp, fs.volume, *fs.writer, directory, name,

@@ -41,7 +41,8 @@ GOFS_NOINLINE GOFS_HD inline int settle(simt::AnyWarp auto warp, Filesystem& fs,
         f2fs::set_entry(warp, fs.volume, inode, {"..", 2}, {at.ino, format::kTypeDirectory}, now);
     if (error < 0) return error;
   }
-  const int error = f2fs::set_parent(warp, fs.volume, 1u, inode.ino, at.ino, at.name, now);
+  const int error =
+      f2fs::set_parent(warp, fs.volume, *fs.writer, 1u, inode.ino, at.ino, at.name, now);
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }
 

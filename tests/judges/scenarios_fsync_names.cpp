@@ -118,6 +118,31 @@ void link_then_fsync(Actor& actor) {
   }
 }
 
+/// Names that the last checkpoint has take none.
+void names_that_are_durable(Actor& actor) {
+  begin(actor);
+  for (uint32_t i = 0; i < 4; ++i) {
+    const std::string now = numbered("/b/now", i);
+    actor.rename(numbered("/a/file", i), now);
+    if (i % 2 == 0) actor.link(now, numbered("/a/second", i));
+  }
+  change_and_fsync(actor, "/b/now0");
+  for (uint32_t i = 0; i < 4; ++i) {
+    const std::string now = numbered("/b/now", i);
+    change_and_fsync(actor, now, 50 * i);
+    if (i == 0) actor.unlink(now);
+    if (i == 2) actor.unlink("/a/second2");
+    if (i % 2 == 1) actor.rename(now, numbered("/a/back", i));
+    change_and_fsync(actor, i == 0 ? "/a/second0" : i == 2 ? now : numbered("/a/back", i), 3000);
+    change_and_fsync(actor, i == 0 ? "/a/second0" : i == 2 ? now : numbered("/a/back", i), 90);
+  }
+  actor.link("/a/second0", "/b/third");
+  actor.unlink("/a/second0");
+  change_and_fsync(actor, "/b/third", 5000);
+  change_and_fsync(actor, "/b/third", 10);
+  put_and_fsync(actor, "/a/second0", 200);
+}
+
 /// One of two names goes, and the file that keeps the other is synced.
 void unlink_another_name(Actor& actor) {
   for (uint32_t i = 0; i < 4; ++i) actor.link(numbered("/a/file", i), numbered("/b/link", i));
@@ -281,6 +306,7 @@ constexpr Scenario kNames[] = {
     {"fsync_and_exchange", exchange, some_files},
     {"fsync_without_replacing", without_replacing, some_files},
     {"link_then_fsync", link_then_fsync, some_files},
+    {"fsync_names_that_are_durable", names_that_are_durable, some_files},
     {"fsync_unlink_another_name", unlink_another_name, some_files},
     {"unlink_synced_files", unlink_synced_files, some_files},
     {"fsync_recreate", recreate, some_files},
