@@ -8,8 +8,14 @@
 //
 // A portion that fails, or a checkpoint that fails, breaks the chain: until a checkpoint has been
 // made, nothing that is appended would be found.
+//
+// Before the first checkpoint of a mount there may be parts of another chain that began at the same
+// place: of portions written side by side the first may be lost in a crash and later ones not, and
+// a node that names the block of such a one would lead recovery to it. So who appends then reads
+// the blocks that he is about to take, and the one after them.
 #pragma once
 
+#include "f2fs/read_chain.h"
 #include "f2fs/write_checkpoint.h"
 
 namespace gofs::f2fs {
@@ -29,6 +35,37 @@ GOFS_HD inline bool has_room_for_chain(const Volume& volume, const Writer& write
          segments_for_checkpoint(volume) + format::kLogCount;
 }
 
+/// Whether none of the next `count` blocks of the log, and of the one behind them, is a node that
+/// recovery would take for one of the chain; before the first checkpoint, the log has to stay where
+/// it is for that. Collective, uniform, by who holds the log.
+GOFS_NOINLINE GOFS_HD inline bool has_clear_way(simt::AnyWarp auto warp, Volume& volume,
+                                                Writer& writer, uint32_t count) {
+  Chain& chain = writer.chain;
+  if (chain.follows_another == 0) return true;
+  const Log& log = writer.logs[format::kWarmNode];
+  const uint32_t first = log.next;
+  uint32_t end = simt::max(chain.clear_end, first);
+  warp.sync();  // all lanes have looked
+  if (log.alloc_type != format::kAllocLfs || first + count >= format::kBlocksPerSegment) {
+    return false;
+  }
+  const uint32_t rank = warp.thread_rank();
+  uint8_t* const page = writer.pages + uint64_t{rank % kWriterPages} * kBlockBytes;
+  for (bool met = false; end <= first + count && !met;) {
+    const bool mine = rank < kWriterPages && end + rank < format::kBlocksPerSegment;
+    const uint32_t block = volume.geometry.block_of(log.segno, end + rank);
+    const int read = read_blocks(warp, volume, warp.ballot(mine), block, page);
+    const auto& node = *reinterpret_cast<const format::NodeBlock*>(page);
+    const uint32_t others = warp.ballot(mine && (read < 0 || belongs_to_chain(volume, node)));
+    met = others != 0;
+    end += met ? simt::lowest_bit(others) : simt::min(warp.size(), kWriterPages);
+  }
+  warp.sync();
+  if (rank == 0) chain.clear_end = simt::min(end, format::kBlocksPerSegment);
+  warp.sync();
+  return end > first + count;
+}
+
 /// Where a portion of the chain goes.
 struct ChainPlace {
   uint32_t block;
@@ -46,8 +83,9 @@ GOFS_NOINLINE GOFS_HD inline int allocate_in_chain(simt::AnyWarp auto warp, Volu
   int error = lock_log(warp, log);
   if (error < 0) return error;
   const bool leader = warp.thread_rank() == 0;
-  const bool room = leader && has_room_for_chain(volume, writer, simt::popcount(lanes));
-  if (!warp.any(room)) {
+  const uint32_t count = simt::popcount(lanes);
+  const bool room = leader && has_room_for_chain(volume, writer, count);
+  if (!warp.any(room) || !has_clear_way(warp, volume, writer, count)) {
     unlock_log(warp, log);
     return -EAGAIN;
   }

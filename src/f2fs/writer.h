@@ -79,6 +79,9 @@ struct alignas(128) Chain {
   uint32_t issued;   // portions that have their places; under the lock of the log
   uint32_t written;  // of them are on the disk, in order
   uint32_t broken;   // what comes now would not be found after a crash: only a checkpoint helps
+  // Until the first checkpoint, parts of a former chain may lie where this one goes:
+  uint32_t follows_another;
+  uint32_t clear_end;  // up to this block of the log's segment none does; under the lock of the log
 };
 
 /// Warps that write changed pages together (write_pages.h).
@@ -451,8 +454,8 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   }
   if (warp.thread_rank() == 0) {
     volume.xattr_locks = writer.xattr_locks;
-    // Parts of a former chain may lie where one of ours would go, and would be taken for its own.
-    writer.chain.broken = 1;
+    writer.chain = Chain{};
+    writer.chain.follows_another = 1;
   }
   warp.sync();
   return {WriteProblem::kNone, 0, 0};

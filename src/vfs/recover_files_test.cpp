@@ -344,7 +344,8 @@ TEST_P(RecoverFilesTest, any_sequence_keeps_what_was_synced) {
 
 TEST_P(RecoverFilesTest, a_cut_during_recovery_is_recovered_from) {
   GOFS_NEED_TOOL("fsck.f2fs");
-  sync_one("/first");  // with a checkpoint
+  sync_one("/first");
+  sync_all();
   write_file("/dir/new", 0, 20'000);
   sync_one("/dir/new");
   write_file("/long", 4'100'000, 2'000'000);
@@ -386,7 +387,8 @@ TEST_P(RecoverFilesTest, a_cut_during_recovery_is_recovered_from) {
 }
 
 TEST_P(RecoverFilesTest, a_chain_that_cannot_be_is_refused_and_nothing_has_changed) {
-  sync_one("/first");  // with a checkpoint
+  sync_one("/first");
+  sync_all();
   write_file("/dir/new", 0, 20'000);
   sync_one("/dir/new");
   write_file("/long", 4'100'000, 2'000'000);

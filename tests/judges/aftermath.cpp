@@ -10,16 +10,31 @@ namespace gofs::judges {
 namespace {
 
 constexpr const char* kAfterwards = "/made after the crash";
+constexpr const char* kSyncedAfterwards = "/synced after the crash";
 
 /// What an earlier mount of the image has made may be there.
 void set_aside_what_we_made(FoundTree& tree) {
   FoundObject& root = tree.objects.at(tree.root);
-  const auto entry = root.entries.find(kAfterwards + 1);
-  if (entry == root.entries.end()) return;
-  tree.objects.erase(entry->second);
-  root.entries.erase(entry);
-  --root.stat.links;
-  tree.root_has_its_times = false;
+  for (const char* path : {kAfterwards, kSyncedAfterwards}) {
+    const auto entry = root.entries.find(path + 1);
+    if (entry == root.entries.end()) continue;
+    if (path == kAfterwards) --root.stat.links;
+    tree.objects.erase(entry->second);
+    root.entries.erase(entry);
+    tree.root_has_its_times = false;
+  }
+}
+
+/// A file that is made durable right after the mount, where the nodes go that were lost.
+int sync_something(Session& session) {
+  const int fd = session.open(kSyncedAfterwards, vfs::kOpenReadWrite | vfs::kOpenCreate);
+  if (fd < 0) return fd == -ENOSPC ? 0 : fd;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const int64_t written = session.pwrite(fd, std::string(5000, 'a'), i * 3000);
+    int error = written < 0 ? static_cast<int>(written) : session.fsync(fd);
+    if (error < 0 && error != -ENOSPC) return error;
+  }
+  return session.close(fd);
 }
 
 }  // namespace
@@ -38,7 +53,9 @@ int make_something(Session& session) {
   return made == -ENOSPC || made == -EEXIST ? 0 : made;
 }
 
-std::string go_on(Session& session) {
+std::string go_on(Session& session, bool syncs) {
+  const int synced = syncs ? sync_something(session) : 0;
+  if (synced != 0) return fmt::format("fsync afterwards answers {}", synced);
   const int made = make_something(session);
   if (made != 0) return fmt::format("mkdir afterwards answers {}", made);
   const int left = session.unmount();
@@ -46,7 +63,7 @@ std::string go_on(Session& session) {
 }
 
 std::string mount_and_look(testing::ImageFile& disk, const SessionOptions& options,
-                           const Compare& compare, ssd::WriteTrace* trace) {
+                           const Compare& compare, bool syncs, ssd::WriteTrace* trace) {
   Session session(disk.data(), disk.bytes(), options);
   std::string problem;
   if (session.mounted() != 0 || session.begun().error != 0) {
@@ -55,7 +72,7 @@ std::string mount_and_look(testing::ImageFile& disk, const SessionOptions& optio
                     static_cast<int>(session.begun().problem), session.begun().error);
   }
   if (problem.empty()) problem = look_at(session, compare);
-  if (problem.empty()) problem = go_on(session);
+  if (problem.empty()) problem = go_on(session, syncs);
   (void)session.unmount();
   if (trace != nullptr) *trace = session.trace();
   return problem;

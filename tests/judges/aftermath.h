@@ -26,13 +26,13 @@ std::string look_at(Session& session, const Compare& compare);
 /// it is there, or a negative errno.
 int make_something(Session& session);
 
-/// Whether the volume can be changed and unmounted; what this made before may be there. What is
-/// wrong, or nothing.
-std::string go_on(Session& session);
+/// Whether the volume can be changed and unmounted, where `syncs` with a file that is made durable
+/// before; what this made before may be there. What is wrong, or nothing.
+std::string go_on(Session& session, bool syncs);
 
 /// Mounts the image for writing, does both of the above, and unmounts; `trace`, if the options ask
 /// for a log, hears what was written.
 std::string mount_and_look(testing::ImageFile& disk, const SessionOptions& options,
-                           const Compare& compare, ssd::WriteTrace* trace);
+                           const Compare& compare, bool syncs, ssd::WriteTrace* trace);
 
 }  // namespace gofs::judges

@@ -125,7 +125,7 @@ class Explorer {
       const uint32_t moment = moments[(2 * i + 1) * moments.size() / (2 * options_.cuts_max)];
       const uint32_t subset = i % options_.subsets;
       const ssd::PowerCut cut(recording_.trace, moment);
-      cut.apply({disk_.data(), disk_.bytes()}, unit_bytes(),
+      cut.apply({disk_.data(), disk_.bytes()}, unit_bytes(recording_.history->has_synced_files()),
                 survivors(options_.seed, moment, subset));
       const std::string name = fmt::format("{}-{}-{}", scenario_.name, moment, subset);
       images.push_back({folder + "/" + name + ".img", name, moment, recording_.history});
@@ -145,13 +145,15 @@ class Explorer {
   };
 
   /// What is written wholly or not at all: fsync counts on blocks.
-  uint64_t unit_bytes() const {
-    return recording_.history->has_synced_files() ? uint64_t{kBlockBytes} : kSectorBytes;
-  }
+  static uint64_t unit_bytes(bool syncs) { return syncs ? uint64_t{kBlockBytes} : kSectorBytes; }
+
+  /// Whether a file is synced after a cut, too: every other time, so that recovery sees sectors.
+  static bool syncs_after(uint32_t moment) { return moment % 2 != 0; }
 
   void look_at(uint32_t moment, uint32_t subset) {
     std::vector<Layer> layers;
-    layers.push_back({recording_.trace, ssd::PowerCut(recording_.trace, moment), unit_bytes(),
+    layers.push_back({recording_.trace, ssd::PowerCut(recording_.trace, moment),
+                      unit_bytes(recording_.history->has_synced_files()),
                       survivors(options_.seed, moment, subset)});
     const bool judged = options_.fsck_every != 0 && result_.images % options_.fsck_every == 0;
     ++result_.images;
@@ -174,8 +176,8 @@ class Explorer {
       const ssd::WriteTrace& mounted = traces.back();
       const auto again = static_cast<uint32_t>(luck % (mounted.events + 1));
       const auto subset = static_cast<uint32_t>(luck >> 32) % options_.subsets;
-      layers.push_back(
-          {mounted, ssd::PowerCut(mounted, again), kSectorBytes, survivors(luck, again, subset)});
+      layers.push_back({mounted, ssd::PowerCut(mounted, again), unit_bytes(syncs_after(moment)),
+                        survivors(luck, again, subset)});
       ++result_.nested;
       ssd::WriteTrace next;
       const std::string problem = check(moment, layers, judged, &next);
@@ -202,7 +204,7 @@ class Explorer {
       problem = mount_and_look(
           disk_, mount,
           [&](const FoundTree& tree) { return recording_.history->difference_after(moment, tree); },
-          trace);
+          syncs_after(moment), trace);
     }
     if (problem.empty() && judged) {
       ++result_.judged;

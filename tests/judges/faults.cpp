@@ -121,7 +121,8 @@ class FaultExplorer {
     ssd::WriteTrace trace;
     std::string problem = mount_and_look(
         disk_, mount,
-        [&](const FoundTree& tree) { return history.difference_at_the_end(kept, tree); }, &trace);
+        [&](const FoundTree& tree) { return history.difference_at_the_end(kept, tree); }, true,
+        &trace);
     if (problem.empty() && judged) problem = complaints_of(disk_.path());
     put_back(disk_, prepared_.volume, trace);
     return problem.empty() || !kept ? problem : "unmounted well, but " + problem;

@@ -10,7 +10,7 @@ namespace gofs::judges {
 
 namespace {
 
-/// The first fsync after a mount makes a checkpoint; what is to be told of are those after it.
+/// What is told of comes after a checkpoint of this mount.
 void begin(Actor& actor) {
   actor.put("/beginning", "");
   actor.sync();

@@ -17,7 +17,7 @@ void some_files(Actor& actor) {
   }
 }
 
-/// After a checkpoint, which the first fsync would make.
+/// After a checkpoint of this mount.
 void begin(Actor& actor) {
   actor.put("/beginning", "");
   actor.sync();
