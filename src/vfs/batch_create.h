@@ -265,6 +265,31 @@ GOFS_NOINLINE GOFS_HD inline void create_claimed(simt::AnyWarp auto warp, Filesy
   }
 }
 
+/// Writes what a file that was made empty is to hold. That is part of making it, so what a write
+/// takes from its mode is given back. Collective, uniform; errors are left in the entry.
+GOFS_NOINLINE GOFS_HD inline void write_new_file(simt::AnyWarp auto warp, Filesystem& fs,
+                                                 BatchFile& entry, const uint8_t* source,
+                                                 uint64_t bytes) {
+  f2fs::Inode inode{};
+  const uint32_t ino = entry.ino;
+  int error = load_uniform(warp, fs, ino, inode);
+  const uint32_t powers = error == 0 ? powers_of(fs.credentials, inode) : 0;
+  (void)write_batch_file(warp, fs, entry, source, bytes);
+  if (error == 0 && powers != 0 && fs.credentials.uid != 0) {
+    error = operate(warp, fs, 1, [&] {
+      f2fs::AttributeChange change{};
+      const int loaded = load_uniform(warp, fs, ino, inode);
+      change.mask = f2fs::kSetPermissions;
+      change.permissions =
+          static_cast<uint16_t>((inode.mode & format::kModePermissionMask) | powers);
+      change.changed = time_now(fs);
+      return loaded < 0 ? loaded : apply_change(warp, fs, ino, change);
+    });
+  }
+  if (error < 0 && warp.thread_rank() == 0 && entry.error == 0) entry.error = error;
+  warp.sync();
+}
+
 /// Makes `group` files of the batch from `first` on. `inherits` is what inherits_acl() says.
 /// Collective. Errors are per file.
 GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesystem& fs,
@@ -306,8 +331,8 @@ GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesyst
        left &= left - 1) {
     const uint32_t which = first + simt::lowest_bit(left);
     if (creation.buffer == nullptr || creation.bytes[which] == 0) continue;
-    (void)write_batch_file(warp, fs, fs.batches->files[batch.first + which],
-                           creation.buffer + creation.offsets[which], creation.bytes[which]);
+    write_new_file(warp, fs, fs.batches->files[batch.first + which],
+                   creation.buffer + creation.offsets[which], creation.bytes[which]);
   }
 }
 

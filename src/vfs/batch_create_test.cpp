@@ -16,6 +16,7 @@
 
 #include "ssd/power_cut.h"
 #include "vfs/changes_for_test.hpp"
+#include "vfs/set_xattr.h"
 
 namespace gofs::vfs {
 namespace {
@@ -190,6 +191,41 @@ TEST_P(BatchCreateTest, files_that_were_made_empty_are_written_later) {
     EXPECT_EQ(stat_of_path(path).uid, 9u);
     EXPECT_EQ(stat_of_path(path).gid, 70u);
   }
+}
+
+TEST_P(BatchCreateTest, writing_new_files_takes_nothing_from_their_mode) {
+  std::mt19937 random(3);
+  Wanted wanted;
+  wanted.add(random, "small", 100);
+  wanted.add(random, "large", 930 * kBlockBytes);
+  const auto create_all = [&] {
+    fs().credentials = who(9, 0);
+    const int bd = create("/d", wanted, 06750);
+    fs().credentials = who(0, 0);
+    ASSERT_GE(bd, 0);
+    for (size_t i = 0; i < wanted.names.size(); ++i) {
+      EXPECT_EQ(file(bd, i).error, 0);
+      const std::string path = "/d/" + wanted.names[i];
+      EXPECT_EQ(stat_of_path(path).mode & format::kModePermissionMask, 06750u) << path;
+      EXPECT_TRUE(contents(path) == wanted.content(i)) << path;
+    }
+    end(bd);
+  };
+  create_all();
+  // Owner, one of a group, mask, all others: new files are made one by one.
+  std::string list("\2\0\0\0", 4);
+  for (const uint32_t entry : {0x70001u, 0x70004u, 0x70010u, 0x70020u}) {
+    for (const uint32_t word : {entry, ~0u}) {
+      for (uint32_t i = 0; i < 4; ++i) list += static_cast<char>(word >> 8 * i);
+    }
+  }
+  EXPECT_EQ(alone([&](const simt::Warp& warp) {
+              return setxattr(warp, fs(), "/d", LastLink::kFollow, "system.posix_acl_default",
+                              list.data(), list.size(), 0);
+            }),
+            0);
+  wanted.names = {"small2", "large2"};
+  create_all();
 }
 
 TEST_P(BatchCreateTest, files_that_were_there_are_written_by_who_may) {
