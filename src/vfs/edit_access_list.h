@@ -86,8 +86,13 @@ GOFS_HD inline bool follows(uint32_t before, uint32_t tag, bool named) {
   }
 }
 
+GOFS_HD constexpr bool is_known_tag(uint32_t tag) {
+  return has_id(tag) || tag == format::kAclOwner || tag == format::kAclGroupOwner ||
+         tag == format::kAclMask || tag == format::kAclOther;
+}
+
 /// Takes apart the value that a program has given. 0; -EINVAL, or -EOPNOTSUPP for another version.
-/// A list without entries is none.
+/// A list without entries is none; another one still has to be checked (check_given_acl()).
 GOFS_HD inline int parse_given_acl(const void* value, uint64_t bytes, GivenAcl& acl,
                                    AclSummary& summary) {
   acl = {static_cast<const uint8_t*>(value), 0};
@@ -98,15 +103,24 @@ GOFS_HD inline int parse_given_acl(const void* value, uint64_t bytes, GivenAcl& 
   const uint64_t rest = bytes - GivenAcl::kVersionBytes;
   if (rest % sizeof(format::AclEntry) != 0) return -EINVAL;
   acl.count = static_cast<uint32_t>(rest / sizeof(format::AclEntry));
+  for (uint32_t i = 0; i < acl.count; ++i) {
+    const AclEntry entry = acl.entry(i);
+    if (!is_known_tag(entry.tag)) return -EINVAL;
+    if (has_id(entry.tag) && entry.id == AclEntry::kNoId) return -EINVAL;
+    add_to_summary(entry, summary);
+  }
+  return 0;
+}
+
+/// Whether the entries, if there are any, make a list. 0 or -EINVAL.
+GOFS_HD inline int check_given_acl(const GivenAcl& acl) {
   uint32_t before = 0;
   bool named = false;
   for (uint32_t i = 0; i < acl.count; ++i) {
     const AclEntry entry = acl.entry(i);
     if (entry.permissions > 7 || !follows(before, entry.tag, named)) return -EINVAL;
-    if (has_id(entry.tag) && entry.id == AclEntry::kNoId) return -EINVAL;
     named = named || has_id(entry.tag);
     before = entry.tag;
-    add_to_summary(entry, summary);
   }
   return acl.count == 0 || before == format::kAclOther ? 0 : -EINVAL;
 }

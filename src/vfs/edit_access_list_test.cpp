@@ -123,6 +123,38 @@ TEST_P(EditAccessListTest, a_list_and_the_mode_say_the_same) {
   mount_again();
 }
 
+TEST_P(EditAccessListTest, what_is_asked_first_answers) {
+  const Credentials stranger = who(8, 80);
+  const std::string sound = given_list({{1, 7}, {4, 7}, {32, 7}});
+  const std::string wrong = given_list({{1, 7}, {32, 7}});
+  const std::string no_list = sound + "x";
+  // Whether it can be taken apart, the kind of file, whose it is, whether it is a list.
+  EXPECT_EQ(set(stranger, "/f", kDefault, no_list), -EINVAL);
+  EXPECT_EQ(set(stranger, "/f", kDefault, wrong), -EACCES);
+  EXPECT_EQ(set(stranger, "/f", kDefault, ""), 0);
+  EXPECT_EQ(set(stranger, "/f", kAccess, wrong), -EPERM);
+  EXPECT_EQ(set(stranger, "/d", kDefault, wrong), -EPERM);
+  EXPECT_EQ(set(stranger, "/d", kDefault, ""), -EPERM);
+  EXPECT_EQ(set(stranger, "/link", kDefault, wrong, LastLink::kKeep), -EOPNOTSUPP);
+  EXPECT_EQ(set(who(7, 70), "/d", kDefault, wrong), -EINVAL);
+}
+
+TEST_P(EditAccessListTest, a_list_that_was_not_there_goes_and_the_inode_changes) {
+  const auto changed_by = [&](const char* path, const char* name) {
+    const f2fs::TimeStamp before = stat_of_path(path).changed;
+    fs().realtime_offset_ns += 1'000'000'000;
+    EXPECT_EQ(set(who(0, 0), path, name, ""), 0);
+    return stat_of_path(path).changed.seconds - before.seconds;
+  };
+  EXPECT_GE(changed_by("/d", kDefault), 1);
+  EXPECT_GE(changed_by("/d", kAccess), 1);
+  EXPECT_GE(changed_by("/f", kAccess), 1);
+  const f2fs::TimeStamp before = stat_of_path("/f").changed;
+  fs().realtime_offset_ns += 1'000'000'000;
+  EXPECT_EQ(set(who(0, 0), "/f", kDefault, ""), 0);
+  EXPECT_EQ(stat_of_path("/f").changed.seconds, before.seconds) << "a file has none";
+}
+
 TEST_P(EditAccessListTest, what_contradicts_itself_is_refused) {
   const Credentials owner = who(7, 70);
   const std::vector<std::vector<AclOf>> wrong = {

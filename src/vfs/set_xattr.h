@@ -62,23 +62,25 @@ GOFS_NOINLINE GOFS_HD inline int set_acl(simt::AnyWarp auto warp, Filesystem& fs
                                          const AclSummary& summary) {
   const f2fs::TimeStamp now = time_now(fs);
   const bool access = index == format::kXattrAclAccess;
+  if (!access && !inode.is_directory()) return 0;  // there is none that could go
   GivenAcl kept = acl;
   if (access && !summary.extended) kept.count = 0;
   // One that was not there may go.
-  const int error =
-      kept.count == 0 && !f2fs::may_have_xattrs(inode)
-          ? 0
-          : f2fs::edit_xattrs(warp, fs.volume, *fs.writer, fs.pool, inode, now,
-                              [&](f2fs::detail::XattrDraft& draft) {
-                                return replace_acl(warp, fs.volume, index, kept, summary, draft);
-                              });
-  if (error < 0 || !access || acl.count == 0) return error;
+  if (kept.count != 0 || f2fs::may_have_xattrs(inode)) {
+    const int error = f2fs::edit_xattrs(
+        warp, fs.volume, *fs.writer, fs.pool, inode, now, [&](f2fs::detail::XattrDraft& draft) {
+          return replace_acl(warp, fs.volume, index, kept, summary, draft);
+        });
+    if (error < 0) return error;
+  }
   f2fs::AttributeChange change{};
-  change.mask = f2fs::kSetPermissions;
   change.changed = now;
-  uint32_t mode = (inode.mode & uint32_t{format::kModePermissionMask} & ~0777u) | summary.mode;
-  if (fs.credentials.uid != 0 && !fs.credentials.in_group(inode.gid)) mode &= ~kSetGroupId;
-  change.permissions = static_cast<uint16_t>(mode);
+  if (access && acl.count != 0) {
+    change.mask = f2fs::kSetPermissions;
+    uint32_t mode = (inode.mode & uint32_t{format::kModePermissionMask} & ~0777u) | summary.mode;
+    if (fs.credentials.uid != 0 && !fs.credentials.in_group(inode.gid)) mode &= ~kSetGroupId;
+    change.permissions = static_cast<uint16_t>(mode);
+  }
   return apply_change(warp, fs, inode.ino, change);
 }
 
@@ -86,6 +88,7 @@ GOFS_NOINLINE GOFS_HD inline int set_acl(simt::AnyWarp auto warp, Filesystem& fs
 GOFS_NOINLINE GOFS_HD inline int change_acl_xattr(simt::AnyWarp auto warp, Filesystem& fs,
                                                   uint32_t ino, uint32_t index,
                                                   const XattrValue& value) {
+  if (fs.writer == nullptr) return -EROFS;
   GivenAcl acl{};
   AclSummary summary{};
   int error = value.bytes == nullptr ? 0 : parse_given_acl(value.bytes, value.count, acl, summary);
@@ -93,10 +96,12 @@ GOFS_NOINLINE GOFS_HD inline int change_acl_xattr(simt::AnyWarp auto warp, Files
   error = change_inode(
       warp, fs, ino, f2fs::kXattrPages,
       [&](const f2fs::Inode& inode) -> int {
+        if (is_frozen(inode)) return -EPERM;
         if (inode.is_symlink()) return -EOPNOTSUPP;
-        if (is_frozen(inode) || !owns(fs.credentials, inode)) return -EPERM;
-        const bool misplaced = index == format::kXattrAclDefault && !inode.is_directory();
-        return misplaced && acl.count != 0 ? -EACCES : 0;
+        if (index == format::kXattrAclDefault && !inode.is_directory()) {
+          return acl.count != 0 ? -EACCES : 0;
+        }
+        return owns(fs.credentials, inode) ? check_given_acl(acl) : -EPERM;
       },
       [&](f2fs::Inode& inode) { return set_acl(warp, fs, inode, index, acl, summary); });
   if (error == 0 && warp.thread_rank() == 0) forget_paths(fs);
