@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "access_list.h"
+
 namespace gofs::judges {
 
 namespace {
@@ -15,6 +17,14 @@ constexpr uint32_t kGroupExecutes = 010;
 constexpr uint32_t kSticky = 01000;
 
 bool is_no_name(const std::string& name) { return name.empty() || name == "." || name == ".."; }
+
+/// The list that an object has under that name; without entries if it has none.
+AccessList list_of(const Object& object, const std::string& name) {
+  AccessList list;
+  const auto found = object.xattrs.find(name);
+  if (found != object.xattrs.end()) (void)AccessList::parse(found->second, list);
+  return list;
+}
 
 bool all_zero(const std::string& bytes) {
   return bytes.find_first_not_of('\0') == std::string::npos;
@@ -150,7 +160,11 @@ int Model::permits(const Object& object, uint32_t wanted) const {
     const bool runs = object.is_directory() || (object.mode & 0111) != 0;
     return (wanted & vfs::kMayExecute) != 0 && !runs ? -EACCES : 0;
   }
-  const uint32_t shift = who_.uid == object.uid ? 6 : who_.in_group(object.gid) ? 3 : 0;
+  const bool owner = who_.uid == object.uid;
+  if (!owner && (object.mode & 070) != 0 && object.xattrs.count(kAccessList) != 0) {
+    return list_of(object, kAccessList).permits(who_, object.gid, wanted);
+  }
+  const uint32_t shift = owner ? 6 : who_.in_group(object.gid) ? 3 : 0;
   return (wanted & ~(object.mode >> shift)) != 0 ? -EACCES : 0;
 }
 
@@ -252,6 +266,16 @@ int Model::find_old(const Place& place, uint32_t& id) const {
   return 0;
 }
 
+/// What a new object has of the default list of its directory.
+void Model::inherit_lists(const Object& directory, Object& object) {
+  AccessList list = list_of(directory, kDefaultList);
+  if (list.entries.empty() || object.is_symlink()) return;
+  if (object.is_directory()) object.xattrs[kDefaultList] = list.value();
+  list.set_mode(list.mode() & object.mode);
+  object.mode = (object.mode & ~0777u) | list.mode();
+  if (list.is_extended()) object.xattrs[kAccessList] = list.value();
+}
+
 uint32_t Model::enter(const Place& place, Object object) {
   const uint32_t id = next_id_++;
   Object& directory = touch(place.directory, kModified | kChanged);
@@ -266,6 +290,7 @@ uint32_t Model::enter(const Place& place, Object object) {
   } else if (inherits && (object.mode & kGroupExecutes) != 0 && !in_group(directory.gid)) {
     object.mode &= ~kSetGroupId;
   }
+  inherit_lists(directory, object);
   directory.entries[place.name] = id;
   objects_[id] = std::move(object);
   touched_.insert(id);
@@ -560,6 +585,11 @@ int Model::chmod(const About& about, uint32_t mode) {
   Object& object = touch(id);
   object.mode = object.type() | (mode & format::kModePermissionMask);
   if (!in_group(object.gid)) object.mode &= ~kSetGroupId;
+  AccessList list = list_of(object, kAccessList);
+  if (!list.entries.empty()) {
+    list.set_mode(mode);
+    object.xattrs[kAccessList] = list.value();
+  }
   return 0;
 }
 
@@ -628,12 +658,37 @@ int Model::may_change_xattr(const Object& object, const std::string& name) const
   return permits(object, vfs::kMayWrite);
 }
 
+/// Sets a list, or where `value` is empty, removes it.
+int Model::change_list(uint32_t id, const std::string& name, const std::string& value) {
+  AccessList list;
+  int error = AccessList::parse(value, list);
+  if (error < 0) return error;
+  const Object& before = objects_.at(id);
+  const bool some = !list.entries.empty();
+  if (before.is_symlink()) return -EOPNOTSUPP;
+  if (name == kDefaultList && !before.is_directory()) return some ? -EACCES : 0;
+  if (!owns(before)) return -EPERM;
+  if (some) error = list.check();
+  if (error < 0) return error;
+  Object& object = touch(id);
+  if (some && (name == kDefaultList || list.is_extended())) {
+    object.xattrs[name] = list.value();
+  } else {
+    object.xattrs.erase(name);
+  }
+  if (!some || name == kDefaultList) return 0;
+  object.mode = (object.mode & ~0777u) | list.mode();
+  if (!in_group(object.gid)) object.mode &= ~kSetGroupId;
+  return 0;
+}
+
 int Model::setxattr(const About& about, const std::string& name, const std::string& value,
                     uint32_t flags) {
   if (flags > (vfs::kXattrCreate | vfs::kXattrReplace)) return -EINVAL;
   if (name.empty() || name.size() > vfs::kXattrNameBytesMax) return -ERANGE;
   uint32_t id = 0;
   int error = resolve(about, id);
+  if (error == 0 && is_list(name)) return change_list(id, name, value);
   if (error == 0) error = may_change_xattr(objects_.at(id), name);
   if (error < 0) return error;
   const bool there = objects_.at(id).xattrs.count(name) != 0;
@@ -647,6 +702,7 @@ int Model::removexattr(const About& about, const std::string& name) {
   if (name.empty() || name.size() > vfs::kXattrNameBytesMax) return -ERANGE;
   uint32_t id = 0;
   int error = resolve(about, id);
+  if (error == 0 && is_list(name)) return change_list(id, name, "");
   if (error == 0) error = may_change_xattr(objects_.at(id), name);
   if (error < 0) return error;
   if (objects_.at(id).xattrs.count(name) == 0) return -ENODATA;
@@ -660,6 +716,7 @@ int Model::getxattr(const About& about, const std::string& name) const {
   int error = resolve(about, id);
   if (error < 0) return error;
   const Object& object = objects_.at(id);
+  if (is_list(name) && object.is_symlink()) return -EOPNOTSUPP;
   if (name.starts_with("trusted.") && who_.uid != 0) return -ENODATA;
   if (name.starts_with("user.")) {
     if (!object.is_regular() && !object.is_directory()) return -ENODATA;

@@ -141,6 +141,8 @@ class Model {
   int may_rename(const Place& from, const Place& to, uint32_t flags) const;
   int may_remove(const Place& place, bool directory) const;
   int may_change_xattr(const Object& object, const std::string& name) const;
+  int change_list(uint32_t id, const std::string& name, const std::string& value);
+  static void inherit_lists(const Object& directory, Object& object);
   int permits(const Object& object, uint32_t wanted) const;
   int permits_names(uint32_t directory) const;
   bool owns(const Object& object) const { return who_.uid == 0 || who_.uid == object.uid; }

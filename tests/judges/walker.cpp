@@ -56,6 +56,7 @@ std::span<const Walker::Operation> Walker::operations_table() {
       {"chown", 4, &Walker::chown},
       {"utimens", 4, &Walker::utimens},
       {"setxattr", 6, &Walker::setxattr},
+      {"setxattr of an access list", 6, &Walker::set_list},
       {"getxattr", 3, &Walker::getxattr},
       {"removexattr", 3, &Walker::removexattr},
       {"stat", 5, &Walker::stat},

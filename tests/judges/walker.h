@@ -106,6 +106,7 @@ class Walker {
   void chown();
   void utimens();
   void setxattr();
+  void set_list();
   void getxattr();
   void removexattr();
 
@@ -128,6 +129,9 @@ class Walker {
   const OpenFile* find_open(const About& about) const;
   bool is_path_only(const About& about) const;
   uint32_t some_mode();
+  std::string some_list();
+  std::string some_xattr_of(uint32_t id);
+  size_t xattr_bytes(const About& about) const;
   std::string bytes(size_t count);
   uint64_t some_offset(uint64_t size);
   OpenFile* some_open();
@@ -136,6 +140,7 @@ class Walker {
   void compare_read(const std::string& what, const OpenFile& file, uint64_t offset,
                     const std::string& buffer, const Call& call);
   std::vector<BatchItem> some_items(uint32_t directory, std::vector<uint32_t>& ids);
+  int part_written(const std::string& path, const std::string& bytes, std::string& part);
   void drop_if_gone(uint32_t id);
 
   const std::string home_;

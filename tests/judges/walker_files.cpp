@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "access_list.h"
 #include "walker.h"
 
 namespace gofs::judges {
@@ -384,6 +385,22 @@ void Walker::sync() {
       "sync", [&] { return calls_->sync(); }, [](int64_t) { return 0; });
 }
 
+/// Of `bytes` that found no room, those that are at the beginning of a file: its rounds come one
+/// after the other. 0, or a negative errno: there is none.
+int Walker::part_written(const std::string& path, const std::string& bytes, std::string& part) {
+  part.assign(bytes.size(), '\0');
+  const int fd = calls_->open(path, vfs::kOpenReadOnly);
+  if (fd < 0) return fd;
+  const int64_t read = calls_->pread(fd, part.data(), part.size(), 0);
+  (void)calls_->close(fd);
+  part.resize(read < 0 ? 0 : static_cast<size_t>(read));
+  const auto same = std::mismatch(part.begin(), part.end(), bytes.begin());
+  auto count = static_cast<size_t>(same.first - part.begin());
+  if (count < bytes.size()) count -= count % kBlockBytes;
+  part.resize(count);
+  return 0;
+}
+
 void Walker::create_batch() {
   const std::string directory = one_in(12) ? some_path() : decorated(some_directory());
   const uint32_t mode = some_mode();
@@ -404,11 +421,18 @@ void Walker::create_batch() {
         if (error < 0 || answer < 0) return error;
         // Of several with one name any may be the first.
         for (const BatchItem& item : items) {
-          if (item.error != 0) continue;
+          std::string bytes = item.bytes;
+          // Where lists are inherited, files are made first and written then.
+          const bool in_part =
+              item.error == -ENOSPC && !item.name.empty() &&
+              model_.at(parent).entries.count(item.name) == 0 &&
+              part_written(model_.path_of(parent) + "/" + item.name, item.bytes, bytes) == 0;
+          if (in_part && model_.at(parent).xattrs.count(kDefaultList) == 0) return -EILSEQ;
+          if (item.error != 0 && !in_part) continue;
           if (model_.at(parent).entries.count(item.name) != 0) return -EILSEQ;
           uint32_t id = 0;
           model_.make_file(parent, item.name, mode, id);
-          model_.at(id).content.write(0, item.bytes);  // nothing is taken from its mode
+          model_.at(id).content.write(0, bytes);  // nothing is taken from its mode
         }
         for (const BatchItem& item : items) {
           const std::string& name = item.name;
@@ -478,17 +502,11 @@ void Walker::write_batch() {
         for (size_t i = 0; i < items.size(); ++i) {
           const bool regular = model_.at(ids[i]).is_regular();
           if (items[i].error == -ENOSPC && regular) {
-            // What was written of it: rounds from the beginning on.
             ++full_;
-            std::string got(items[i].bytes.size(), '\0');
-            const int fd = calls_->open(path + "/" + items[i].name, vfs::kOpenReadOnly);
-            const int64_t read = calls_->pread(fd, got.data(), got.size(), 0);
-            (void)calls_->close(fd);
-            got.resize(read < 0 ? 0 : static_cast<size_t>(read));
-            const auto same = std::mismatch(got.begin(), got.end(), items[i].bytes.begin());
-            auto count = static_cast<uint64_t>(same.first - got.begin());
-            if (count < items[i].bytes.size()) count -= count % kBlockBytes;
-            model_.write(ids[i], 0, std::string_view(items[i].bytes).substr(0, count));
+            std::string part;
+            const int found = part_written(path + "/" + items[i].name, items[i].bytes, part);
+            if (found < 0) return found;
+            model_.write(ids[i], 0, part);
             continue;
           }
           if ((items[i].error == 0) != regular) return items[i].error - 1000;
