@@ -31,7 +31,8 @@ KERNEL_VOLUME = "kernel"
 # Scenarios, and cuts of each. The long run has all scenarios with fsync.
 SHORT = (("fsync_create", "fsync_overwrite", "fsync_holes", "fsync_truncate_node_levels",
           "fsync_inline_data", "fsync_reserve", "fsync_recreate", "fsync_small_xattrs",
-          "rename_then_fsync"), 2)
+          "fsync_large_xattrs", "fsync_right_after_the_mount", "fdatasync", "rename_then_fsync",
+          "fsync_names_that_are_durable"), 2)
 LONG_CUTS = 8
 # One of the two checkpoints may not be there yet, or be half written.
 KERNEL_HARMLESS = re.compile(r"recover|invalid crc|checkpoint: version")
