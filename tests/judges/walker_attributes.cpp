@@ -151,9 +151,9 @@ void Walker::set_list() {
 
 /// A name of an attribute, mostly one that is there.
 std::string Walker::some_xattr_of(uint32_t id) {
-  constexpr const char* kNames[] = {"user.none", kAccessList, kDefaultList};
+  constexpr const char* kAsked[] = {"user.none", kAccessList, kDefaultList};
   const auto& xattrs = model_.at(id).xattrs;
-  if (xattrs.empty() || one_in(5)) return one_of(kNames);
+  if (xattrs.empty() || one_in(5)) return one_of(kAsked);
   return std::next(xattrs.begin(), static_cast<ptrdiff_t>(below(xattrs.size())))->first;
 }
 
