@@ -4,10 +4,12 @@
 // meanwhile: they see an entry wholly or not at all, and what stays they find.
 //
 // Callers are inside the gate (operation.h) and have the directory for themselves but for readers;
-// or several warps have it, which share a DirectoryGrowth: then nobody else adds an entry of the
-// same name meanwhile. They find room side by side, and each block is changed by one at a time; who
-// finds it full then looks for room once more. What is changed is seen at once and durable after
-// the next checkpoint.
+// or several warps have it, all of which add entries, and nobody else one of the same name
+// meanwhile. They find room side by side, and each block is changed by one at a time; who finds it
+// full then looks for room once more. A lock that they share is for making blocks. How far the
+// others have come, the warps of a batch tell each other in a DirectoryGrowth; those that have
+// nothing else in common see it in the directory's inode. What is changed is seen at once and
+// durable after the next checkpoint.
 #pragma once
 
 #include "f2fs/inline_entries.h"
@@ -15,9 +17,9 @@
 
 namespace gofs::f2fs {
 
-/// What warps share that add entries to one directory.
+/// What the warps of a batch share that add entries to one directory.
 struct DirectoryGrowth {
-  uint32_t lock;    // of who makes blocks of the directory, or changes entries in its inode
+  uint32_t lock;    // Adding::lock
   uint32_t depth;   // hash levels that hold entries; 0 while they are in the inode
   uint32_t spread;  // levels over which the new entries are spread
   uint64_t noted;   // time that the directory's inode has, nanoseconds since 1970
@@ -29,8 +31,10 @@ struct DirectoryGrowth {
 /// How entries are added.
 struct Adding {
   TimeStamp now;
-  RoomLevels levels;        // hash levels that there is room for in the operation
-  DirectoryGrowth* growth;  // null: the directory is the warp's alone
+  RoomLevels levels;  // hash levels that there is room for in the operation
+  uint32_t* lock;  // of who makes blocks of the directory, or changes entries in its inode; other
+                   // directories may have the same. null: the directory is the warp's alone
+  DirectoryGrowth* growth;  // where there is a lock; null: others are no batch
   bool noted;               // the directory's times are `now` already
 };
 
@@ -69,6 +73,16 @@ GOFS_HD inline uint32_t pages_to_add_entry(const Inode& directory) {
   return pages_to_add_entries(directory, 1, levels_to_add(directory));
 }
 
+/// Hash levels that an entry may come to without more pages than these.
+GOFS_HD inline uint32_t levels_to_reach(const Inode& directory) {
+  const uint32_t pages = pages_to_add_entry(directory);
+  uint32_t levels = levels_to_add(directory);
+  while (levels < format::kDirDepthMax && pages_to_add_entries(directory, 1, levels + 1) == pages) {
+    ++levels;
+  }
+  return levels;
+}
+
 /// The growth of a directory that was loaded by who has it, and that gets `count` entries; whether
 /// it `is_empty`.
 GOFS_HD inline DirectoryGrowth growth_of(const Inode& directory, uint32_t count, bool is_empty) {
@@ -77,17 +91,21 @@ GOFS_HD inline DirectoryGrowth growth_of(const Inode& directory, uint32_t count,
           is_empty ? 0 : simt::max<uint64_t>(directory.size_blocks(), 1)};
 }
 
-/// Learns how far others have grown the directory. Blocks that they may have made count as being
-/// there. Collective, uniform. 0 or a negative errno.
+/// Loads a directory as it is now. Collective, uniform. 0 or a negative errno.
+GOFS_HD inline int load_again(simt::AnyWarp auto warp, Volume& volume, Inode& directory) {
+  return simt::first_error(warp,
+                           load_inodes(warp, volume, warp.ballot(true), directory.ino, directory));
+}
+
+/// Learns how far others of a batch have grown the directory. Blocks that they may have made count
+/// as being there. Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int catch_up(simt::AnyWarp auto warp, Volume& volume, Inode& directory,
-                                          const DirectoryGrowth* growth) {
-  if (growth == nullptr) return 0;
-  const uint32_t depth = warp.shfl(simt::load_acquire(growth->depth), 0);  // [D1]
+                                          const DirectoryGrowth& growth) {
+  const uint32_t depth = warp.shfl(simt::load_acquire(growth.depth), 0);  // [D1]
   warp.sync();
   if (depth == 0) return 0;
   if (directory.has_inline_dentries()) {
-    const int error = simt::first_error(
-        warp, load_inodes(warp, volume, warp.ballot(true), directory.ino, directory));
+    const int error = load_again(warp, volume, directory);
     if (error < 0) return error;
   }
   directory.dir_depth = simt::max(directory.dir_depth, depth);
@@ -96,26 +114,33 @@ GOFS_NOINLINE GOFS_HD inline int catch_up(simt::AnyWarp auto warp, Volume& volum
                 format::dir_level_start(directory.dir_depth, directory.dir_level) * kBlockBytes);
   return 0;
 }
+/// The same for whoever others are.
+GOFS_HD inline int catch_up(simt::AnyWarp auto warp, Volume& volume, Inode& directory,
+                            const Adding& how) {
+  if (how.growth != nullptr) return catch_up(warp, volume, directory, *how.growth);
+  return how.lock == nullptr ? 0 : load_again(warp, volume, directory);
+}
 
-/// Has the growth of a directory for the warp, unless `is_needless()`, which is asked collectively
-/// and answers uniformly. Collective, uniform. 0, -EAGAIN (it is needless), or -EBUSY.
+/// Has the lock of those who add entries (Adding::lock) for the warp, unless `is_needless()`, which
+/// is asked collectively and answers uniformly. Collective, uniform. 0, -EAGAIN (it is needless),
+/// or -EBUSY.
 template <typename IsNeedless>
-GOFS_HD int lock_growth(simt::AnyWarp auto warp, DirectoryGrowth* growth, IsNeedless is_needless) {
-  if (growth == nullptr) return 0;
+GOFS_HD int lock_growth(simt::AnyWarp auto warp, uint32_t* lock, IsNeedless is_needless) {
+  if (lock == nullptr) return 0;
   const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
   simt::Backoff backoff;
   while (!is_needless()) {
-    if (simt::try_lock_for_warp(warp, growth->lock)) return 0;
+    if (simt::try_lock_for_warp(warp, *lock)) return 0;
     if (warp.any(deadline.passed())) return -EBUSY;
     backoff.pause();
   }
   return -EAGAIN;
 }
-GOFS_HD inline int lock_growth(simt::AnyWarp auto warp, DirectoryGrowth* growth) {
-  return lock_growth(warp, growth, [] { return false; });
+GOFS_HD inline int lock_growth(simt::AnyWarp auto warp, uint32_t* lock) {
+  return lock_growth(warp, lock, [] { return false; });
 }
-GOFS_HD inline void unlock_growth(simt::AnyWarp auto warp, DirectoryGrowth* growth) {
-  if (growth != nullptr) simt::release_lock(warp, growth->lock);
+GOFS_HD inline void unlock_growth(simt::AnyWarp auto warp, uint32_t* lock) {
+  if (lock != nullptr) simt::release_lock(warp, *lock);
 }
 
 namespace detail {
@@ -124,7 +149,7 @@ GOFS_HD inline void note_modified(Inode& directory, const TimeStamp& now) {
   directory.modified = directory.changed = now;
 }
 
-/// Lets others know how deep the directory is now. Collective.
+/// Lets others of a batch know how deep the directory is now. Collective.
 GOFS_HD inline void tell_depth(simt::AnyWarp auto warp, const Inode& directory,
                                DirectoryGrowth* growth) {
   warp.sync();
@@ -139,10 +164,10 @@ GOFS_NOINLINE GOFS_HD inline int add_while_inline(simt::AnyWarp auto warp, Volum
                                                   Inode& directory, uint32_t lanes,
                                                   const NewEntry& mine, const Adding& how) {
   const bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
-  int error = lock_growth(warp, how.growth);
+  int error = lock_growth(warp, how.lock);
   if (error < 0) return error;
   int result = wanted ? -EAGAIN : 0;
-  error = catch_up(warp, volume, directory, how.growth);
+  error = catch_up(warp, volume, directory, how);
   if (error == 0 && directory.has_inline_dentries()) {
     result = add_inline_entries(warp, volume, lanes, directory, mine, how.now);
     if (warp.any(wanted && result == 0)) note_modified(directory, how.now);
@@ -151,7 +176,7 @@ GOFS_NOINLINE GOFS_HD inline int add_while_inline(simt::AnyWarp auto warp, Volum
       if (error == 0) tell_depth(warp, directory, how.growth);
     }
   }
-  unlock_growth(warp, how.growth);
+  unlock_growth(warp, how.lock);
   return wanted && result == -EAGAIN && error < 0 ? error : result;
 }
 
@@ -165,10 +190,23 @@ GOFS_HD inline uint32_t levels_of(simt::AnyWarp auto warp, uint32_t lanes,
   return levels;
 }
 
-/// Whether another warp that adds entries has set, or is setting, the directory's times to those of
-/// `how`; if not, the caller is to. Collective, uniform.
-GOFS_HD inline bool is_noted(simt::AnyWarp auto warp, const Adding& how) {
-  if (how.growth == nullptr) return false;
+/// Whether the directory, as it was just loaded, has the times of who adds an entry now, and is
+/// going to be written with them.
+GOFS_HD inline bool has_times(const PageCache& cache, const Inode& directory,
+                              const TimeStamp& now) {
+  return is_modified_since(directory.modified, directory.changed, now) &&
+         is_kept(cache, page_key(PageKind::kNode, directory.ino));
+}
+
+/// Whether another warp that adds entries has set the directory's times to those of `how`, or, of
+/// one batch, is setting them; if not, the caller is to. Collective, uniform.
+GOFS_HD inline bool is_noted(simt::AnyWarp auto warp, const PageCache& cache,
+                             const Inode& directory, const Adding& how) {
+  if (how.lock == nullptr) return false;
+  if (how.growth == nullptr) {
+    const bool has = warp.thread_rank() == 0 && has_times(cache, directory, how.now);
+    return warp.shfl(has ? 1u : 0u, 0) != 0;
+  }
   constexpr uint64_t kSecondNs = 1'000'000'000;
   uint32_t noted = 0;
   // By one lane: another may have looked at the clock later.
@@ -189,11 +227,11 @@ GOFS_HD inline bool is_noted(simt::AnyWarp auto warp, const Adding& how) {
 GOFS_NOINLINE GOFS_HD inline int note_adding(simt::AnyWarp auto warp, Volume& volume,
                                              Inode& directory, uint32_t depth, Adding& how) {
   const bool deeper = depth > directory.dir_depth;
-  if ((how.noted || is_noted(warp, how)) && !deeper) return 0;
+  if ((how.noted || is_noted(warp, volume.cache, directory, how)) && !deeper) return 0;
   depth = simt::max(depth, directory.dir_depth);
   const int error = change_inode(warp, volume, directory.ino, [&](format::Inode& inode) {
     if (inode.i_current_depth < depth) inode.i_current_depth = depth;
-    set_modified(inode, how.now);
+    set_added(inode, how.now);
   });
   if (error < 0) return error;
   how.noted = true;
@@ -269,7 +307,7 @@ GOFS_NOINLINE GOFS_HD inline int enlarge_directory(simt::AnyWarp auto warp, Volu
     inode.i_blocks = inode.i_blocks + static_cast<uint64_t>(blocks);
     if (inode.i_size < size_bytes) inode.i_size = size_bytes;
     if (inode.i_current_depth < depth) inode.i_current_depth = depth;
-    set_modified(inode, now);
+    set_added(inode, now);
     block_count = inode.i_blocks;
     size = inode.i_size;
     levels = inode.i_current_depth;
@@ -340,9 +378,9 @@ GOFS_NOINLINE GOFS_HD inline int add_to_new_blocks(simt::AnyWarp auto warp, Volu
         wanted && find_frame(volume.cache, directory_key(directory.ino, room.index)) != kNoFrame;
     return warp.all(there == wanted);
   };
-  int error = lock_growth(warp, how.growth, all_there);
+  int error = lock_growth(warp, how.lock, all_there);
   if (error < 0) return wanted ? error : 0;
-  error = catch_up(warp, volume, directory, how.growth);
+  error = catch_up(warp, volume, directory, how);
   const uint64_t key = wanted ? directory_key(directory.ino, room.index) : uint64_t{rank};
   const uint32_t maker = simt::lowest_bit(warp.match_any(key));
   const bool makes = wanted && maker == rank && error == 0;
@@ -357,7 +395,7 @@ GOFS_NOINLINE GOFS_HD inline int add_to_new_blocks(simt::AnyWarp auto warp, Volu
     if ((making >> rank & 1u) != 0) result = made;
     tell_depth(warp, directory, how.growth);
   }
-  unlock_growth(warp, how.growth);
+  unlock_growth(warp, how.lock);
   return wanted ? result : 0;
 }
 
@@ -380,7 +418,7 @@ GOFS_NOINLINE GOFS_HD inline int add_entries(simt::AnyWarp auto warp, Volume& vo
     const uint32_t left = warp.ballot(wanted);
     if (left == 0) return result;
     if (!first && warp.any(deadline.passed())) return wanted ? -EBUSY : result;
-    int error = catch_up(warp, volume, directory, how.growth);
+    int error = catch_up(warp, volume, directory, how);
     if (error < 0) return wanted ? error : result;
     if (directory.has_inline_dentries()) {
       const int added = detail::add_while_inline(warp, volume, directory, left, mine, how);
@@ -424,17 +462,25 @@ GOFS_NOINLINE GOFS_HD inline int add_entries(simt::AnyWarp auto warp, Volume& vo
   }
 }
 
-/// Adds one entry, by who has the directory for himself. Changes up to pages_to_add_entry() pages.
-/// Where find_free_name() has found room it goes there. Collective, uniform. 0 or a negative errno,
-/// with all names as they were: as add_entries().
+/// The way of one entry into its directory.
+struct EntryWay {
+  DirectoryRoom room;  // that find_free_name() has found
+  uint32_t levels;  // that pages_to_add_entry() is for, or levels_to_reach(); 0: this directory's
+  uint32_t* lock;   // Adding::lock
+};
+
+/// Adds one entry. Changes up to pages_to_add_entry() pages. Collective, uniform. 0 or a negative
+/// errno, with all names as they were: as add_entries(); who has the directory for himself is never
+/// told -EAGAIN.
 GOFS_NOINLINE GOFS_HD inline int add_entry(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                                            Inode& directory, const EntryName& name,
                                            const DirectoryEntry& entry, const TimeStamp& now,
-                                           const DirectoryRoom& room = {}) {
+                                           const EntryWay& way = {}) {
   GOFS_ASSERT(name.length != 0 && name.length <= format::kNameBytesMax);
   const NewEntry mine{name, format::name_hash(name.bytes, name.length), entry};
-  Adding how{now, room_in_levels(levels_to_add(directory)), nullptr, false};
-  const int error = add_entries(warp, volume, writer, directory, 1u, mine, how, room);
+  const uint32_t levels = way.levels != 0 ? way.levels : levels_to_add(directory);
+  Adding how{now, room_in_levels(levels), way.lock, nullptr, false};
+  const int error = add_entries(warp, volume, writer, directory, 1u, mine, how, way.room);
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }
 

@@ -9,6 +9,7 @@
 
 #include "f2fs/directory_pages.h"
 #include "f2fs/grow_nodes.h"
+#include "f2fs/update_inode.h"
 
 namespace gofs::f2fs::detail {
 
@@ -25,6 +26,11 @@ GOFS_HD inline void set_modified(format::Inode& inode, const TimeStamp& now) {
   inode.i_mtime_nsec = now.nanoseconds;
   inode.i_ctime = now.seconds;
   inode.i_ctime_nsec = now.nanoseconds;
+}
+
+/// Sets the times of a directory that gets an entry.
+GOFS_HD inline void set_added(format::Inode& inode, const TimeStamp& now) {
+  if (!is_modified_since(inode, now)) set_modified(inode, now);
 }
 
 /// Looks up where the address of block `index` stands; nid 0: nowhere. Collective, uniform.

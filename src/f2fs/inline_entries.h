@@ -3,7 +3,8 @@
 // Entries that come to a directory whose entries are in its inode, and their way to a block when
 // there is no more room. Readers find what stays, also while it moves.
 //
-// Callers are inside the gate and have the directory for themselves but for readers.
+// Callers are inside the gate and have the directory for themselves but for readers; or the lock of
+// those who have it together (add_entries.h).
 #pragma once
 
 #include "f2fs/directory_blocks.h"
@@ -30,7 +31,7 @@ GOFS_NOINLINE GOFS_HD inline int add_inline_entries(simt::AnyWarp auto warp, Vol
           return;
         }
         put_entry(inline_space(node, directory), slot, mine.name, mine.entry);
-        set_modified(node.inode, now);
+        set_added(node.inode, now);
       });
   return error < 0 ? error : result;
 }

@@ -5,7 +5,7 @@
 // locked that they change.
 #pragma once
 
-#include "f2fs/dentry_space.h"
+#include "f2fs/directory_blocks.h"
 #include "f2fs/gone.h"
 #include "f2fs/node_space.h"
 
@@ -38,6 +38,27 @@ GOFS_NOINLINE GOFS_HD inline int change_links(simt::AnyWarp auto warp, Volume& v
     return report(*volume.corruptions, {Structure::kInode, 0, ino, links});
   }
   return error;
+}
+
+/// Adds `change` to the links of a directory in which another one is made, and sets its times.
+/// Collective, uniform. As change_links().
+GOFS_NOINLINE GOFS_HD inline int count_made_directory(simt::AnyWarp auto warp, Volume& volume,
+                                                      uint32_t ino, int32_t change,
+                                                      const TimeStamp& now) {
+  uint32_t links = 0;
+  bool possible = true;
+  const int error = detail::change_inode(warp, volume, ino, [&](format::Inode& inode) {
+    links = inode.i_links;
+    const int64_t next = int64_t{links} + change;
+    possible = next >= 0 && next <= INT64_C(0xffffffff);
+    if (!possible) return;
+    inode.i_links = static_cast<uint32_t>(next);
+    detail::set_added(inode, now);
+  });
+  if (error < 0 || warp.all(possible)) return error;
+  const bool leader = warp.thread_rank() == 0;
+  return simt::first_error(
+      warp, leader ? report(*volume.corruptions, {Structure::kInode, 0, ino, links}) : 0);
 }
 
 /// Notes in the inode of each lane in `lanes` that `name` in the directory `parent_ino` leads to

@@ -38,13 +38,19 @@ GOFS_HD inline void refresh_inode(const format::Inode& raw, Inode& inode) {
   if (inode.inline_flags != raw.i_inline) inode.inline_flags = raw.i_inline;
 }
 
-/// Whether `raw` was changed with its contents at `now`, or since: of those who write at the same
-/// time some are late with what they took for now, and the others' times stay.
-GOFS_HD inline bool is_modified_since(const format::Inode& raw, const TimeStamp& now) {
-  const bool together = raw.i_mtime == raw.i_ctime && raw.i_mtime_nsec == raw.i_ctime_nsec;
-  const int64_t ahead = static_cast<int64_t>(raw.i_ctime.value()) - now.seconds;
+/// Whether an inode with these times was changed with its contents at `now`, or since: of those who
+/// write at the same time some are late with what they took for now, and the others' times stay.
+GOFS_HD inline bool is_modified_since(const TimeStamp& modified, const TimeStamp& changed,
+                                      const TimeStamp& now) {
+  const bool together =
+      modified.seconds == changed.seconds && modified.nanoseconds == changed.nanoseconds;
+  const int64_t ahead = changed.seconds - now.seconds;
   // Seconds ahead is another clock.
-  return together && (ahead == 1 || (ahead == 0 && raw.i_ctime_nsec >= now.nanoseconds));
+  return together && (ahead == 1 || (ahead == 0 && changed.nanoseconds >= now.nanoseconds));
+}
+GOFS_HD inline bool is_modified_since(const format::Inode& raw, const TimeStamp& now) {
+  return is_modified_since({static_cast<int64_t>(raw.i_mtime.value()), raw.i_mtime_nsec},
+                           {static_cast<int64_t>(raw.i_ctime.value()), raw.i_ctime_nsec}, now);
 }
 
 }  // namespace detail

@@ -117,7 +117,7 @@ GOFS_NOINLINE GOFS_HD inline int create_pending(simt::AnyWarp auto warp, Filesys
   const uint32_t rank = warp.thread_rank();
   const bool pending = (lanes >> rank & 1u) != 0;
   f2fs::Volume& volume = fs.volume;
-  f2fs::Adding how{time_now(fs), levels, &batch.growth, false};
+  f2fs::Adding how{time_now(fs), levels, &batch.growth.lock, &batch.growth, false};
   f2fs::NewInode wanted{};
   wanted.mode = static_cast<uint16_t>(
       format::kModeRegular | (creation.permissions & uint32_t{format::kModePermissionMask}));
@@ -151,7 +151,7 @@ GOFS_NOINLINE GOFS_HD inline void create_lanes(simt::AnyWarp auto warp, Filesyst
     const uint32_t pending = warp.ballot(mine.status == Creation::kPending);
     if (pending == 0) return;
     const uint32_t turn = single ? pending & (~pending + 1) : pending;
-    int error = f2fs::catch_up(warp, fs.volume, directory, &batch.growth);
+    int error = f2fs::catch_up(warp, fs.volume, directory, batch.growth);
     if (error == 0) {
       const f2fs::RoomLevels levels{simt::max(f2fs::levels_to_add(directory), batch.growth.spread),
                                     batch.growth.spread, batch.growth.old_blocks};
@@ -187,17 +187,17 @@ GOFS_NOINLINE GOFS_HD inline void create_one_by_one(simt::AnyWarp auto warp, Fil
     uint32_t ino = 0;
     f2fs::Inode made{};
     const int error = operate(warp, fs, kPagesToMakeFile + f2fs::kPagesToAddEntryMax, [&] {
-      int now = f2fs::lock_growth(warp, &batch.growth);
+      int now = f2fs::lock_growth(warp, &batch.growth.lock);
       if (now < 0) return now;
       f2fs::Inode directory{};
       now = load_uniform(warp, fs, batch.directory_ino, directory);
-      f2fs::DirectoryRoom room{};
-      if (now == 0) now = f2fs::find_free_name(warp, fs.volume, directory, name, room);
+      f2fs::EntryWay way{};
+      if (now == 0) now = f2fs::find_free_name(warp, fs.volume, directory, name, way.room);
       if (now == 0) {
-        now = make_and_enter(warp, fs, directory, name, room, {mode, {}, nullptr, 0}, ino);
+        now = make_and_enter(warp, fs, directory, name, way, {mode, {}, nullptr, 0}, ino);
       }
       if (now == 0) now = load_uniform(warp, fs, ino, made);
-      f2fs::unlock_growth(warp, &batch.growth);
+      f2fs::unlock_growth(warp, &batch.growth.lock);
       return now;
     });
     if (warp.thread_rank() == owner) {
@@ -354,7 +354,8 @@ GOFS_NOINLINE GOFS_HD inline int begin_growth(simt::AnyWarp auto warp, Filesyste
   for (uint64_t first = f2fs::first_new_block(directory);
        first < format::dir_level_start(levels, directory.dir_level); first += warp.size()) {
     const int error = operate(warp, fs, 0, [&] {
-      const f2fs::Adding how{time_now(fs), f2fs::room_in_levels(levels), &batch.growth, false};
+      const f2fs::Adding how{time_now(fs), f2fs::room_in_levels(levels), &batch.growth.lock,
+                             &batch.growth, false};
       return f2fs::make_blocks_ahead(warp, fs.volume, *fs.writer, directory, first, how);
     });
     // Those that are missing come with their names, or are told with them.

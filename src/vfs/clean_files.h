@@ -119,8 +119,7 @@ GOFS_NOINLINE GOFS_HD inline int move_directory_blocks(simt::AnyWarp auto warp, 
                                                        uint32_t& moved) {
   // Not for long: somebody may have the directory for himself and wait for us.
   const simt::Deadline deadline = simt::Deadline::after_ns(kCleanLockNs);
-  if (!simt::wait_for_lock(warp, fs.inode_locks[ino & fs.inode_lock_mask], deadline))
-    return -EAGAIN;
+  if (lock_inode(warp, fs, ino, deadline) < 0) return -EAGAIN;
   f2fs::Inode directory{};
   int error = find_inode(warp, fs, ino, directory);
   // Under the lock nobody removes it.

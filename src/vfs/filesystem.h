@@ -8,6 +8,7 @@
 #include "f2fs/read.h"
 #include "f2fs/writer.h"
 #include "simt/crew.h"
+#include "simt/shared_lock.h"
 #include "vfs/credentials.h"
 #include "vfs/map_arena.h"
 #include "vfs/name_cache.h"
@@ -76,6 +77,12 @@ struct alignas(32) Operation {
 
 struct BatchTable;  // batch.h
 
+/// What inodes share by their numbers (inode_lock.h).
+struct InodeLock {
+  simt::SharedLock users;  // alone who changes the inode; together those who add names to it
+  uint32_t growth;         // of who of these makes blocks of a directory (f2fs/add_entries.h)
+};
+
 /// What the warps of a block or grid tell each other about the read under way (read_together.h), in
 /// memory that all of them reach. It needs no first value.
 struct SharedRead {
@@ -129,8 +136,10 @@ struct Filesystem {
   int64_t time_granularity_ns;  // time stamps are multiples of this
   BlockQueue* block_queues;     // block_queue.h
   uint32_t block_queue_mask;    // their number - 1, a power of two
-  uint32_t* inode_locks;        // inode_lock.h
+  InodeLock* inode_locks;       // inode_lock.h
   uint32_t inode_lock_mask;     // their number - 1, a power of two
+  uint32_t name_lock_mask;      // the same of these, at most 65,535
+  uint32_t* name_locks;         // inode_lock.h
   uint32_t path_generation;     // of what `paths` knows: names, links and permissions have changed
   uint32_t rename_lock;         // of who moves a directory elsewhere (rename.h)
   Walkers walkers;              // where the volume is written to

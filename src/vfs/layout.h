@@ -64,8 +64,12 @@ class FilesystemMemory {
     fs.operation_count = std::bit_ceil(simt::max(options.operations, 1u));
     fs.operations = own_.take<Operation>(fs.operation_count);
     constexpr uint32_t kInodeLocks = 4096;
-    fs.inode_locks = own_.take<uint32_t>(kInodeLocks);
+    fs.inode_locks = own_.take<InodeLock>(kInodeLocks);
     fs.inode_lock_mask = kInodeLocks - 1;
+    // Many for each warp there may be: names that share one are made one after the other.
+    constexpr uint32_t kNameLocks = 16384;
+    fs.name_locks = own_.take<uint32_t>(kNameLocks);
+    fs.name_lock_mask = kNameLocks - 1;
     // Some for each of the 32,768 blocks that a GPU's threads write at a time.
     constexpr uint32_t kBlockQueues = 65536;
     fs.block_queues = own_.take<BlockQueue>(kBlockQueues);

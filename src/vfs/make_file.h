@@ -25,32 +25,52 @@ struct NewFile {
 
 namespace detail {
 
-/// Has the directory of `parent`, and `existing` unless it is 0, for itself, makes sure that the
-/// name is free and may be made, and calls `make(f2fs::Inode& directory, const f2fs::DirectoryRoom&
-/// room)` within an operation of `pages` pages and those for the entry. Collective, uniform, while
-/// walking. 0 or a negative errno, in Linux's order: -EEXIST before all that forbids to make it.
+/// Makes a name that the caller has for himself, as make_name() does. -EAGAIN: others have added so
+/// many to the directory meanwhile that it takes more pages.
 template <typename Make>
-GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
-                      uint32_t existing, uint32_t pages, Make make) {
-  InodeLocks locks{};
-  locks.add(fs, parent.ino);
-  locks.add(fs, existing);
-  int error = lock_inodes(warp, fs, locks);
-  if (error < 0) return error;
+GOFS_HD int make_locked_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
+                             uint32_t pages, Make make) {
   f2fs::Inode directory{};
-  error = load_uniform(warp, fs, parent.ino, directory);
-  if (error == 0) error = check_name(parent.name);
-  f2fs::DirectoryRoom room{};
-  if (error == 0) error = f2fs::find_free_name(warp, fs.volume, directory, parent.name, room);
+  int error = load_uniform(warp, fs, parent.ino, directory);
+  f2fs::EntryWay way{};
+  if (error == 0) error = f2fs::find_free_name(warp, fs.volume, directory, parent.name, way.room);
   if (error == 0 && parent.slash_behind) error = -ENOENT;
   if (error == 0 && fs.writer == nullptr) error = -EROFS;
   if (error == 0) error = may_change_names(warp, fs, directory);
-  if (error == 0) {
-    const uint32_t all = pages + f2fs::pages_to_add_entry(directory);
-    error = operate(warp, fs, all, [&] { return make(directory, room); });
+  if (error < 0) return error;
+  way.levels = f2fs::levels_to_reach(directory);
+  way.lock = &inode_lock(fs, parent.ino).growth;
+  const uint32_t all = pages + f2fs::pages_to_add_entry(directory);
+  return operate(warp, fs, all, [&] { return make(directory, way); });
+}
+
+/// Has the directory of `parent` together with others that make names in it, the name for itself,
+/// and `existing`, unless it is 0, too; makes sure that the name is free and may be made, and calls
+/// `make(f2fs::Inode& directory, const f2fs::EntryWay& way)` within an operation of `pages` pages
+/// and those for the entry. Collective, uniform, while walking. 0 or a negative errno, in Linux's
+/// order: -EEXIST before all that forbids to make it.
+template <typename Make>
+GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
+                      uint32_t existing, uint32_t pages, Make make) {
+  int error = check_name(parent.name);
+  if (error < 0) return error;
+  InodeLocks locks{};
+  locks.add_shared(fs, parent.ino);
+  locks.add(fs, existing);
+  error = lock_inodes(warp, fs, locks);
+  if (error < 0) return error;
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  uint32_t& name =
+      name_lock(fs, parent.ino, format::name_hash(parent.name.bytes, parent.name.length));
+  error = -EBUSY;
+  if (simt::wait_for_lock(warp, name, deadline)) {
+    do {
+      error = make_locked_name(warp, fs, parent, pages, make);
+    } while (error == -EAGAIN && !warp.any(deadline.passed()));
+    simt::release_lock(warp, name);
   }
   unlock_inodes(warp, fs, locks);
-  return error;
+  return error == -EAGAIN ? -EBUSY : error;
 }
 
 /// Owner and permissions of what is made in `directory`.
@@ -89,8 +109,8 @@ inline constexpr uint32_t kPagesToMakeFile = f2fs::kPagesToMakeInode + f2fs::kXa
 /// Makes the inode and enters it, within an operation. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesystem& fs,
                                                 f2fs::Inode& directory, const f2fs::EntryName& name,
-                                                const f2fs::DirectoryRoom& room,
-                                                const NewFile& file, uint32_t& ino) {
+                                                const f2fs::EntryWay& way, const NewFile& file,
+                                                uint32_t& ino) {
   f2fs::Volume& volume = fs.volume;
   f2fs::Writer& writer = *fs.writer;
   f2fs::NewInode wanted{};
@@ -125,14 +145,14 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
   if (made < 0) return made;
   bool counted = false;
   if (error == 0 && is_directory) {
-    error = count_links(warp, volume, directory.ino, 1, wanted.now);
+    error = f2fs::count_made_directory(warp, volume, directory.ino, 1, wanted.now);
     counted = error == 0;
   }
   if (error == 0) {
     error = f2fs::add_entry(warp, volume, writer, directory, name,
-                            {ino, format::file_type_of_mode(file.mode)}, wanted.now, room);
+                            {ino, format::file_type_of_mode(file.mode)}, wanted.now, way);
     if (error < 0 && counted) {
-      (void)count_links(warp, volume, directory.ino, -1, wanted.now);
+      (void)f2fs::count_made_directory(warp, volume, directory.ino, -1, wanted.now);
     }
   }
   if (error < 0) unmake_file(warp, fs, ino, contents);
@@ -144,9 +164,9 @@ GOFS_HD inline int make_file_at(simt::AnyWarp auto warp, Filesystem& fs, const P
                                 const NewFile& file, uint32_t& ino) {
   const uint32_t type = file.mode & format::kModeTypeMask;
   const bool is_device = type == format::kModeCharDevice || type == format::kModeBlockDevice;
-  const auto make = [&](f2fs::Inode& directory, const f2fs::DirectoryRoom& room) -> int {
+  const auto make = [&](f2fs::Inode& directory, const f2fs::EntryWay& way) -> int {
     if (is_device && fs.credentials.uid != 0) return -EPERM;
-    return make_and_enter(warp, fs, directory, parent.name, room, file, ino);
+    return make_and_enter(warp, fs, directory, parent.name, way, file, ino);
   };
   return make_name(warp, fs, parent, 0, kPagesToMakeFile, make);
 }
@@ -205,14 +225,13 @@ namespace detail {
 /// Enters one more name of `inode`, which was loaded, within an operation. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int enter_link(simt::AnyWarp auto warp, Filesystem& fs,
                                             f2fs::Inode& directory, const f2fs::EntryName& name,
-                                            const f2fs::DirectoryRoom& room,
-                                            const f2fs::Inode& inode) {
+                                            const f2fs::EntryWay& way, const f2fs::Inode& inode) {
   const f2fs::TimeStamp now = time_now(fs);
   if (warp.thread_rank() == 0) f2fs::note_gone(*fs.writer, f2fs::gone_names(inode.ino));
   const int counted = count_links(warp, fs.volume, inode.ino, 1, now);
   if (counted < 0) return counted;
   const int added = f2fs::add_entry(warp, fs.volume, *fs.writer, directory, name,
-                                    {inode.ino, format::file_type_of_mode(inode.mode)}, now, room);
+                                    {inode.ino, format::file_type_of_mode(inode.mode)}, now, way);
   if (added < 0) (void)count_links(warp, fs.volume, inode.ino, -1, now);
   return added;
 }
@@ -231,13 +250,13 @@ GOFS_NOINLINE GOFS_HD inline int link(simt::AnyWarp auto warp, Filesystem& fs, c
     if (error == 0) error = resolve_parent(warp, fs, path, parent);
     if (error < 0) return error;
     if (is_no_name(parent.name)) return -EEXIST;
-    const auto make = [&](f2fs::Inode& directory, const f2fs::DirectoryRoom& room) -> int {
+    const auto make = [&](f2fs::Inode& directory, const f2fs::EntryWay& way) -> int {
       if (inode.is_directory() || detail::is_frozen(inode)) return -EPERM;
       // As it is now: its last name may have gone.
       const int loaded = detail::load_uniform(warp, fs, inode.ino, inode);
       if (loaded < 0) return loaded;
       if (inode.links == 0) return -ENOENT;
-      return detail::enter_link(warp, fs, directory, parent.name, room, inode);
+      return detail::enter_link(warp, fs, directory, parent.name, way, inode);
     };
     return detail::make_name(warp, fs, parent, inode.ino, 1, make);
   });
