@@ -14,7 +14,9 @@ namespace gofs::bench {
 namespace {
 
 using host::NamesMeasurement;
+using host::NamesPlan;
 using work::NameKind;
+using work::NamePlace;
 
 constexpr uint32_t kFileBytes = 16 << 10;
 
@@ -36,15 +38,13 @@ std::optional<double> raw_rate(const Bench& bench, uint32_t outstanding, uint64_
   return raw->bytes_per_second();
 }
 
-void measure_kind(const Bench& bench, host::NamesBench& names, NameKind kind, uint32_t file_bytes,
-                  uint32_t warps) {
-  const std::string noun = kind == NameKind::kDirectory ? "directories"
-                           : file_bytes == 0            ? "empty files"
-                                                        : "16 KiB files";
-  const auto done =
-      bench.report.take(named(bench, fmt::format("{} by {} warps", noun, warps)),
-                        names.make_and_remove(kind, warps, file_bytes, bench.options.seconds,
-                                              bench.options.batch_files));
+void measure_plan(const Bench& bench, host::NamesBench& names, const NamesPlan& plan) {
+  const std::string what = plan.kind == NameKind::kDirectory ? "directories"
+                           : plan.file_bytes == 0            ? "empty files"
+                                                             : "16 KiB files";
+  const std::string noun = what + (plan.place == NamePlace::kFirstHome ? " in one directory" : "");
+  const auto done = bench.report.take(named(bench, fmt::format("{} by {} warps", noun, plan.warps)),
+                                      names.make_and_remove(plan));
   (void)bench.report.take(named(bench, "checkpoint"), host::time_checkpoint(bench.volume));
   if (!done) return;
   Row row = {{"bench", "names"},
@@ -55,8 +55,8 @@ void measure_kind(const Bench& bench, host::NamesBench& names, NameKind kind, ui
              {"made_per_s", done->made_per_second()},
              {"removed_per_s", done->removed_per_second()}};
   std::string beside;
-  if (file_bytes != 0) {
-    const double rate = done->made_per_second() * file_bytes;
+  if (plan.file_bytes != 0) {
+    const double rate = done->made_per_second() * plan.file_bytes;
     const auto raw = raw_rate(bench, done->warps, ~uint64_t{0});
     if (!raw) return;
     row["bytes_per_s"] = rate;
@@ -121,18 +121,24 @@ void measure_names(const Bench& bench) {
                     {"warps", homes->warps},
                     {"names", homes->names},
                     {"made_per_s", homes->made_per_second()}});
-  struct Kind {
-    NameKind kind;
-    uint32_t file_bytes;
-  };
-  for (const Kind kind : {Kind{NameKind::kFile, 0}, Kind{NameKind::kFile, kFileBytes},
-                          Kind{NameKind::kDirectory, 0}}) {
+  using enum NameKind;
+  using enum NamePlace;
+  const double seconds = bench.options.seconds;
+  const uint64_t many = bench.options.batch_files;
+  // Of one directory they are removed one after the other, which takes the longest.
+  const uint64_t some = std::min<uint64_t>(many, 32'768);
+  for (NamesPlan plan : {NamesPlan{kFile, kOwnHome, 0, 0, seconds, many},
+                         NamesPlan{kFile, kOwnHome, 0, kFileBytes, seconds, many},
+                         NamesPlan{kDirectory, kOwnHome, 0, 0, seconds, many},
+                         NamesPlan{kFile, kFirstHome, 0, 0, seconds, some},
+                         NamesPlan{kDirectory, kFirstHome, 0, 0, seconds, some}}) {
     uint32_t last = 0;
     for (const uint32_t warps : {1u, 32u, kWarpsMax}) {
       const uint32_t actors = host::actors_by_warp(bench.volume.backend(), warps).count;
       if (actors == last) continue;
       last = actors;
-      measure_kind(bench, names, kind.kind, kind.file_bytes, warps);
+      plan.warps = warps;
+      measure_plan(bench, names, plan);
     }
   }
 }

@@ -76,18 +76,17 @@ Expected<NamesMeasurement> NamesBench::make_homes() {
   return result;
 }
 
-Expected<NamesMeasurement> NamesBench::make_and_remove(work::NameKind kind, uint32_t warps,
-                                                       uint32_t file_bytes, double seconds,
-                                                       uint64_t names_max) {
-  const Actors actors = actors_by_warp(volume_.backend(), std::min(warps, all_.warps));
-  if (file_bytes > file_bytes_max_ || file_bytes % kBlockBytes != 0) {
+Expected<NamesMeasurement> NamesBench::make_and_remove(const NamesPlan& plan) {
+  const Actors actors = actors_by_warp(volume_.backend(), std::min(plan.warps, all_.warps));
+  if (plan.file_bytes > file_bytes_max_ || plan.file_bytes % kBlockBytes != 0) {
     return make_error(EINVAL, kNamesSubject, "files of another size");
   }
-  work::NamesParams params = params_of(kind, file_bytes);
+  work::NamesParams params = params_of(plan.kind, plan.file_bytes);
+  params.place = plan.place;
   constexpr uint64_t kNamesOfWarpMax = 1'000'000;  // six digits
-  params.operations =
-      static_cast<uint32_t>(std::clamp<uint64_t>(names_max / actors.warps, 1, kNamesOfWarpMax));
-  params.time_ns = static_cast<uint64_t>(seconds * 1e9);
+  params.operations = static_cast<uint32_t>(
+      std::clamp<uint64_t>(plan.names_max / actors.warps, 1, kNamesOfWarpMax));
+  params.time_ns = static_cast<uint64_t>(plan.seconds * 1e9);
   NamesMeasurement result;
   result.warps = actors.warps;
   const auto made = step(work::NameStep::kMake, actors, params, result.names);

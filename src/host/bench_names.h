@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measurements of making and removing names: one by one by many warps, each in a directory of its
-// own, and many files as a batch. All answers are checked, and of what was made a part is looked
-// at.
+// own or all in one, and many files as a batch. All answers are checked, and of what was made a
+// part is looked at.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,16 @@ struct NamesMeasurement {
   }
 };
 
+/// What is made one by one, and where.
+struct NamesPlan {
+  work::NameKind kind = work::NameKind::kFile;
+  work::NamePlace place = work::NamePlace::kOwnHome;
+  uint32_t warps = 1;
+  uint32_t file_bytes = 0;  // that each file holds, whole blocks
+  double seconds = 0;       // each warp makes one at least
+  uint64_t names_max = 1;   // in all, but one by each warp
+};
+
 /// Files and directories made one by one.
 class NamesBench {
  public:
@@ -38,11 +48,8 @@ class NamesBench {
 
   /// Each warp makes its home, a directory in the root. First of all, and once.
   Expected<NamesMeasurement> make_homes();
-  /// Each of `warps` warps makes names for `seconds`, at most `names_max` in all (but one each),
-  /// then removes them. `file_bytes`: what each file holds, whole blocks.
-  Expected<NamesMeasurement> make_and_remove(work::NameKind kind, uint32_t warps,
-                                             uint32_t file_bytes, double seconds,
-                                             uint64_t names_max);
+  /// Each warp makes names, then removes them.
+  Expected<NamesMeasurement> make_and_remove(const NamesPlan& plan);
 
  private:
   Expected<double> step(work::NameStep step, const Actors& actors, work::NamesParams params,

@@ -140,15 +140,18 @@ TEST_F(WriteMeasurementTest, names_are_made_and_removed_in_batches_and_one_by_on
   constexpr uint32_t kBytes = 8192;
   NamesBench names(*volume_, 2, kBytes);
   ASSERT_TRUE(names.make_homes());
-  for (const auto kind : {work::NameKind::kFile, work::NameKind::kDirectory}) {
-    const uint32_t bytes = kind == work::NameKind::kFile ? kBytes : 0;
-    const auto done = names.make_and_remove(kind, 2, bytes, 0.005, 100);
+  using enum work::NameKind;
+  using enum work::NamePlace;
+  for (const NamesPlan& plan : {NamesPlan{kFile, kOwnHome, 2, kBytes, 0.005, 100},
+                                NamesPlan{kDirectory, kOwnHome, 2, 0, 0.005, 100},
+                                NamesPlan{kFile, kFirstHome, 2, 0, 0.005, 100}}) {
+    const auto done = names.make_and_remove(plan);
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_GE(done->names, done->warps);
     EXPECT_LE(done->names, 100u);
     EXPECT_GT(done->remove_seconds, 0);
   }
-  EXPECT_EQ(names.make_and_remove(work::NameKind::kFile, 2, 2 * kBytes, 0, 1).error().code, EINVAL);
+  EXPECT_EQ(names.make_and_remove({kFile, kOwnHome, 2, 2 * kBytes, 0, 1}).error().code, EINVAL);
   for (const uint32_t bytes : {0u, kBytes}) {
     const std::string directory = "/batch" + std::to_string(bytes);
     const auto batch = measure_batch_creation(*volume_, directory, 300, bytes);

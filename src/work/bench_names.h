@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the benchmark of names runs on the backend: warps that make files and directories one by
-// one, each in a directory of its own, and remove them.
+// one, each in a directory of its own or all in one, and remove them.
 #pragma once
 
 #include "vfs/make_file.h"
@@ -18,6 +18,10 @@ enum class NameStep : uint32_t {
   kRemove,  // all that were made
   kGone,    // the last one is not there
 };
+enum class NamePlace : uint32_t {
+  kOwnHome,    // each warp in its own directory
+  kFirstHome,  // all in that of the first warp
+};
 enum class NameKind : uint32_t {
   kHome,       // the warps' own directories, which are all in the root: one each
   kDirectory,  // in them
@@ -28,6 +32,7 @@ struct NamesParams {
   vfs::Filesystem* fs;
   NameStep step;
   NameKind kind;
+  NamePlace place;
   uint32_t warps;
   uint32_t operations;  // of each warp, at most
   uint64_t time_ns;
@@ -55,15 +60,18 @@ inline constexpr uint32_t kNamePathBytes = 32;
 
 namespace detail {
 
-GOFS_HD inline char* put_number(char* text, char letter, uint32_t number) {
+GOFS_HD inline char* put_number(char* text, uint32_t number) {
   constexpr uint32_t kDigits = 6;
-  *text++ = '/';
-  *text++ = letter;
   for (uint32_t i = 0; i < kDigits; ++i, number /= 10) {
     text[kDigits - 1 - i] = static_cast<char>('0' + number % 10);
   }
   text[kDigits] = '\0';
   return text + kDigits;
+}
+GOFS_HD inline char* put_name(char* text, char letter, uint32_t number) {
+  *text++ = '/';
+  *text++ = letter;
+  return put_number(text, number);
 }
 
 /// Collective: the path of the warp's `number`-th name.
@@ -72,9 +80,14 @@ GOFS_HD inline const char* name_path(simt::AnyWarp auto warp, const NamesParams&
   char* const path = params.paths + uint64_t{warp_index} * kNamePathBytes;
   warp.sync();
   if (warp.thread_rank() == 0) {
-    char* const end = put_number(path, 'w', warp_index);
-    if (params.kind == NameKind::kDirectory) put_number(end, 'd', number);
-    if (params.kind == NameKind::kFile) put_number(end, 'f', number);
+    const char letter = params.kind == NameKind::kDirectory ? 'd' : 'f';
+    const bool together = params.place == NamePlace::kFirstHome;
+    char* const home = put_name(path, 'w', together ? 0 : warp_index);
+    if (params.kind != NameKind::kHome && together) {
+      put_number(put_name(home, letter, warp_index), number);
+    } else if (params.kind != NameKind::kHome) {
+      put_name(home, letter, number);
+    }
   }
   warp.sync();
   return path;

@@ -29,12 +29,14 @@ class NamesBodyTest : public vfs::ChangesTest {
     EXPECT_EQ(step(NameKind::kHome, NameStep::kMake, 1).error, 0);
   }
 
-  NamesResults step(NameKind kind, NameStep step, uint32_t each = kEach) {
+  NamesResults step(NameKind kind, NameStep step, uint32_t each = kEach,
+                    NamePlace place = NamePlace::kOwnHome) {
     NamesJob job{};
     NamesParams& params = job.params;
     params.fs = &fs();
     params.step = step;
     params.kind = kind;
+    params.place = place;
     params.warps = kMakers;
     params.operations = each;
     params.time_ns = 60'000'000'000;
@@ -73,6 +75,22 @@ TEST_P(NamesBodyTest, names_are_made_and_removed) {
     expect_good(step(kind, NameStep::kRemove), kMakers * kEach);
     EXPECT_EQ(names_of("/w000001"), Names{});
     expect_good(step(kind, NameStep::kGone), 0);
+  }
+  mount_again();
+}
+
+TEST_P(NamesBodyTest, all_of_them_may_be_in_one_directory) {
+  const NamePlace place = NamePlace::kFirstHome;
+  for (const NameKind kind : {NameKind::kFile, NameKind::kDirectory}) {
+    expect_good(step(kind, NameStep::kMake, 2, place), kMakers * 2);
+    const std::string letter = kind == NameKind::kFile ? "f" : "d";
+    EXPECT_EQ(names_of("/w000000"),
+              (std::set<std::string>{letter + "000000000000", letter + "000000000001",
+                                     letter + "000001000000", letter + "000001000001"}));
+    EXPECT_TRUE(names_of("/w000001").empty());
+    expect_good(step(kind, NameStep::kCheck, 2, place), 0);
+    expect_good(step(kind, NameStep::kRemove, 2, place), kMakers * 2);
+    expect_good(step(kind, NameStep::kGone, 2, place), 0);
   }
   mount_again();
 }
