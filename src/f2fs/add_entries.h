@@ -440,6 +440,7 @@ GOFS_NOINLINE GOFS_HD inline int add_entries(simt::AnyWarp auto warp, Volume& vo
       }
       if (!warp.any(wanted)) return result;
     }
+    how.levels.named_end = 0;  // their names were looked for, and nobody else enters them
     const bool filling = wanted && !room.is_hole;
     const uint32_t depth = detail::levels_of(warp, warp.ballot(filling), room);
     error = detail::note_adding(warp, volume, directory, depth, how);

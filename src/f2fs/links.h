@@ -5,6 +5,7 @@
 // locked that they change.
 #pragma once
 
+#include "f2fs/dentry_space.h"
 #include "f2fs/directory_blocks.h"
 #include "f2fs/gone.h"
 #include "f2fs/node_space.h"
