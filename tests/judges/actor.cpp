@@ -62,6 +62,7 @@ int64_t Actor::act(const std::string& what, const Terms& terms, const Call& call
   for (const uint32_t id : touched) {
     if (hit) model_.at(id).times_known = false;
   }
+  if (hit && terms.times_go_first) operation.kind = OperationKind::kGradual;
   if (history_ != nullptr) history_->add(operation, model_, touched, terms.on_the_way);
   if (hit) throw Faulted(fmt::format("{}: {}", what, failed ? std::strerror(EIO) : problem));
   return answer;
@@ -98,6 +99,7 @@ void Actor::close(int fd) {
 /// Those of a write.
 Actor::Terms Actor::terms_of_writing(const OpenFile& file, OperationKind kind) {
   Terms terms{kind};
+  terms.times_go_first = true;
   if ((file.flags & vfs::kOpenSync) == vfs::kOpenSync) {
     terms.synced = {file.id};
   } else if ((file.flags & vfs::kOpenDataSync) != 0) {

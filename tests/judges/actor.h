@@ -106,6 +106,7 @@ class Actor {
     std::set<uint32_t> synced = {};
     std::set<uint32_t> synced_contents = {};
     OnTheWay on_the_way = {};
+    bool times_go_first = false;  // one that fails may have set them
   };
   int64_t act(const std::string& what, const Terms& terms, const Call& call, const Expect& expect);
   static Terms terms_of_writing(const OpenFile& file, OperationKind kind);
