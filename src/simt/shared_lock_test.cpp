@@ -190,13 +190,13 @@ TEST_P(SharedLockTest, who_waits_to_share_it_gets_his_turn) {
 // up before they have it.
 TEST_P(SharedLockTest, nobody_is_beside_one_who_has_it_alone) {
   constexpr uint32_t kWarps = 6;
-  constexpr uint32_t kRounds = 400;
+  constexpr uint32_t kTurnsEach = 400;
   std::vector<uint64_t> words(kWarps);
   std::vector<uint64_t> added(kWarps);
   uint64_t added_to_all = 0;
   run_crowd({kWarps, width()}, [&](const Warp& warp, uint32_t index) {
     const bool leader = warp.thread_rank() == 0;
-    for (uint32_t round = 0; round < kRounds; ++round) {
+    for (uint32_t round = 0; round < kTurnsEach; ++round) {
       const Deadline deadline = Deadline::after_ns(round % 3 == 0 ? 0 : kLongNs);
       if ((round + index) % 5 == 0) {
         if (!lock_alone(warp, lock_, deadline)) continue;

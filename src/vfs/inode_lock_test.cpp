@@ -13,13 +13,13 @@
 namespace gofs::vfs {
 namespace {
 
-constexpr uint32_t kPlaces = 8;
+constexpr uint32_t kLockPlaces = 8;
 
 class InodeLockTest : public ::testing::TestWithParam<uint32_t> {
  protected:
-  InodeLockTest() : table_(kPlaces) {
+  InodeLockTest() : table_(kLockPlaces) {
     fs_.inode_locks = table_.data();
-    fs_.inode_lock_mask = kPlaces - 1;
+    fs_.inode_lock_mask = kLockPlaces - 1;
     fs_.lock_timeout_ns = 1'000'000;
   }
   int lock(InodeLocks& locks) {
@@ -41,9 +41,9 @@ class InodeLockTest : public ::testing::TestWithParam<uint32_t> {
   /// Whether somebody could have each of them alone at once.
   bool all_free() {
     bool free = true;
-    for (uint32_t place = 0; place < kPlaces; ++place) {
+    for (uint32_t place = 0; place < kLockPlaces; ++place) {
       InodeLocks one{};
-      one.add(fs_, place + kPlaces);
+      one.add(fs_, place + kLockPlaces);
       if (lock(one) == 0) {
         unlock(one);
       } else {

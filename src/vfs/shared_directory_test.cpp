@@ -15,7 +15,7 @@
 namespace gofs::vfs {
 namespace {
 
-constexpr uint32_t kWarps = 6;
+constexpr uint32_t kAddingWarps = 6;
 
 struct PathText {
   char bytes[64];
@@ -82,7 +82,7 @@ class SharedDirectoryTest : public WritingVfsTest {
 GOFS_AT_BOTH_WIDTHS(SharedDirectoryTest);
 
 void SharedDirectoryTest::make_all_kinds(uint32_t each) {
-  run_crowd({kWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
+  run_crowd({kAddingWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
     EXPECT_EQ(mkdir(warp, fs(), path_of("/e/%u", index).bytes, 0755), 0);
     for (uint32_t i = 0; i < each; ++i) {
       EXPECT_EQ(make(warp, i, path_of("/d/name-%u-%u", index, i).bytes), 0);
@@ -92,8 +92,8 @@ void SharedDirectoryTest::make_all_kinds(uint32_t each) {
   });
   mount_again();
   const std::set<std::string> names = names_in("/d");
-  EXPECT_EQ(names.size(), kWarps * each);
-  for (uint32_t index = 0; index < kWarps; ++index) {
+  EXPECT_EQ(names.size(), kAddingWarps * each);
+  for (uint32_t index = 0; index < kAddingWarps; ++index) {
     for (uint32_t i = 0; i < each; ++i) {
       EXPECT_EQ(names.count(path_of("name-%u-%u", index, i).bytes), 1u);
     }
@@ -101,8 +101,8 @@ void SharedDirectoryTest::make_all_kinds(uint32_t each) {
   }
   uint32_t links = 0;
   for (uint32_t i = 3; i < each; i += 5) links += i % 4 == 0 ? 2 : 1;
-  EXPECT_EQ(stat_of_path("/d").links, 2 + kWarps * (each / 5));
-  EXPECT_EQ(stat_of_path("/f").links, 1 + kWarps * links);
+  EXPECT_EQ(stat_of_path("/d").links, 2 + kAddingWarps * (each / 5));
+  EXPECT_EQ(stat_of_path("/f").links, 1 + kAddingWarps * links);
 }
 
 // It begins with its entries in the inode, and ends with several hash levels.
@@ -116,12 +116,12 @@ TEST_P(SharedDirectoryTest, they_are_there_where_all_share_their_locks) {
 }
 
 TEST_P(SharedDirectoryTest, of_several_who_make_a_name_one_does) {
-  constexpr uint32_t kNames = 80;
-  std::vector<uint32_t> made(kNames);
-  std::vector<uint64_t> inos(kNames * kWarps);
-  run_crowd({kWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
+  constexpr uint32_t kWantedNames = 80;
+  std::vector<uint32_t> made(kWantedNames);
+  std::vector<uint64_t> inos(kWantedNames * kAddingWarps);
+  run_crowd({kAddingWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
     const bool leader = warp.thread_rank() == 0;
-    for (uint32_t i = 0; i < kNames; ++i) {
+    for (uint32_t i = 0; i < kWantedNames; ++i) {
       const PathText path = path_of("/d/same-%u", i);
       const int error = make(warp, i + index, path.bytes);
       EXPECT_TRUE(error == 0 || error == -EEXIST) << error;
@@ -132,29 +132,29 @@ TEST_P(SharedDirectoryTest, of_several_who_make_a_name_one_does) {
       EXPECT_GE(fd, 0);
       Stat stat{};
       EXPECT_EQ(fstat(warp, fs(), fd, stat), 0);
-      if (leader) inos[i * kWarps + index] = stat.ino;
+      if (leader) inos[i * kAddingWarps + index] = stat.ino;
       EXPECT_EQ(close(warp, fs(), fd), 0);
     }
   });
-  for (uint32_t i = 0; i < kNames; ++i) {
+  for (uint32_t i = 0; i < kWantedNames; ++i) {
     EXPECT_EQ(made[i], 1u) << i;
-    for (uint32_t index = 1; index < kWarps; ++index) {
-      EXPECT_EQ(inos[i * kWarps + index], inos[i * kWarps]) << i;
+    for (uint32_t index = 1; index < kAddingWarps; ++index) {
+      EXPECT_EQ(inos[i * kAddingWarps + index], inos[i * kAddingWarps]) << i;
     }
   }
   mount_again();
-  EXPECT_EQ(names_in("/d").size(), 2 * kNames);
+  EXPECT_EQ(names_in("/d").size(), 2 * kWantedNames);
 }
 
 /// Some warps make names in /d, others remove or rename theirs, one changes its permissions and
 /// its times, and one looks for names that stay.
 void SharedDirectoryTest::come_and_go(uint32_t rounds) {
   constexpr uint32_t kStaying = 20;
-  constexpr uint32_t kMakers = 3;
+  constexpr uint32_t kNewcomers = 3;
   for (uint32_t i = 0; i < kStaying; ++i) put_file(path_of("/d/stays-%u", i).bytes, 0, 's');
-  std::atomic<uint32_t> makers_left = kMakers;
-  run_crowd({kMakers + 4, width()}, [&](const simt::Warp& warp, uint32_t index) {
-    if (index < kMakers) {
+  std::atomic<uint32_t> makers_left = kNewcomers;
+  run_crowd({kNewcomers + 4, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    if (index < kNewcomers) {
       for (uint32_t i = 0; i < rounds; ++i) {
         EXPECT_EQ(make(warp, i, path_of("/d/new-%u-%u", index, i).bytes), 0);
       }
@@ -164,14 +164,14 @@ void SharedDirectoryTest::come_and_go(uint32_t rounds) {
     for (uint32_t i = 0; warp.any(makers_left.load() != 0); ++i) {
       const PathText other = path_of("/d/other-%u", index);
       const PathText moved = path_of(i % 2 == 0 ? "/d/moved-%u" : "/e/moved-%u", index);
-      if (index == kMakers) {
+      if (index == kNewcomers) {
         EXPECT_EQ(create(warp, other.bytes), 0);
         EXPECT_EQ(unlink(warp, fs(), other.bytes), 0);
-      } else if (index == kMakers + 1) {
+      } else if (index == kNewcomers + 1) {
         EXPECT_EQ(mkdir(warp, fs(), other.bytes, 0755), 0);
         EXPECT_EQ(rename(warp, fs(), other.bytes, moved.bytes), 0);
         EXPECT_EQ(rmdir(warp, fs(), moved.bytes), 0);
-      } else if (index == kMakers + 2) {
+      } else if (index == kNewcomers + 2) {
         const f2fs::TimeStamp time{1'000, 0};
         EXPECT_EQ(chmod(warp, fs(), "/d", i % 2 == 0 ? 0755 : 0711), 0);
         EXPECT_EQ(utimens(warp, fs(), "/d", LastLink::kFollow, time, time), 0);
@@ -183,9 +183,9 @@ void SharedDirectoryTest::come_and_go(uint32_t rounds) {
     }
   });
   mount_again();
-  EXPECT_EQ(names_in("/d").size(), kStaying + kMakers * rounds);
+  EXPECT_EQ(names_in("/d").size(), kStaying + kNewcomers * rounds);
   EXPECT_TRUE(names_in("/e").empty());
-  EXPECT_EQ(stat_of_path("/d").links, 2 + kMakers * ((rounds + 4) / 5));
+  EXPECT_EQ(stat_of_path("/d").links, 2 + kNewcomers * ((rounds + 4) / 5));
 }
 
 TEST_P(SharedDirectoryTest, names_come_while_others_go) { come_and_go(width() == 1 ? 150 : 60); }
@@ -201,7 +201,7 @@ TEST_P(SharedDirectoryTest, a_volume_that_fills_up_has_what_was_made) {
   volume().user_block_count = volume().valid_block_count + 60;
   std::atomic<uint32_t> made = 0;
   std::atomic<uint32_t> made_directories = 0;
-  run_crowd({kWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
+  run_crowd({kAddingWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
     // With names that soon fill a block.
     constexpr const char* kForm = "/d/a-name-that-takes-eight-slots-of-eight-bytes-%06u-%06u";
     for (uint32_t i = 0; i < 30; ++i) {
@@ -215,7 +215,7 @@ TEST_P(SharedDirectoryTest, a_volume_that_fills_up_has_what_was_made) {
   EXPECT_LE(volume().valid_block_count, volume().user_block_count);
   volume().user_block_count = before;
   mount_again();
-  EXPECT_LT(made.load(), kWarps * 30u);
+  EXPECT_LT(made.load(), kAddingWarps * 30u);
   EXPECT_EQ(names_in("/d").size(), made.load());
   EXPECT_EQ(stat_of_path("/d").links, 2 + made_directories.load());
 }
@@ -223,7 +223,7 @@ TEST_P(SharedDirectoryTest, a_volume_that_fills_up_has_what_was_made) {
 // Whoever has made a name finds the directory changed then or later; a time that somebody has set
 // goes, though it may be one to come.
 TEST_P(SharedDirectoryTest, its_times_are_those_of_the_last_name) {
-  run_crowd({kWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
+  run_crowd({kAddingWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
     for (uint32_t i = 0; i < 60; ++i) {
       const f2fs::TimeStamp before = time_now(fs());
       EXPECT_EQ(make(warp, i, path_of("/d/%u-%u", index, i).bytes), 0);
