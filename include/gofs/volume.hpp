@@ -49,7 +49,7 @@ struct MountOptions {
   uint32_t queues = 0;              // NVMe I/O queue pairs; 16
   uint32_t queue_depth = 0;         // entries in each; 1,024
   uint64_t command_timeout_ns = 0;  // until an NVMe command counts as lost; 5 s
-  uint64_t lock_timeout_ns = 0;     // until a range lock is given up; 30 s
+  uint64_t lock_timeout_ns = 0;     // until the lock of a file or directory is given up; 30 s
   uint32_t descriptors = 0;         // files open at once; 4,096
   uint32_t clean_percent = 0;       // of the segments: who writes cleans where fewer are free; 5
   // What the volume does by itself, from a thread of this process. On a GPU it runs as kernels, so

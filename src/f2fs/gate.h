@@ -14,9 +14,9 @@
 
 namespace gofs::f2fs {
 
-/// How long a caller waits at the gate. Operations wait for the device inside, and a checkpoint
-/// writes all that has changed.
-inline constexpr uint64_t kGateTimeoutNs = 120'000'000'000;
+/// How long a caller waits at the gate. Operations wait for the device and for each other inside,
+/// and a checkpoint writes all that has changed.
+inline constexpr uint64_t kGateTimeoutNs = 480'000'000'000;
 
 struct Gate {
   struct alignas(128) Side {

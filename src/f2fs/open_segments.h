@@ -19,7 +19,7 @@ namespace gofs::f2fs {
 
 /// How long a caller waits for a log, whose holder may be writing a summary, or for others to enter
 /// what they have taken.
-inline constexpr uint64_t kLogTimeoutNs = 30'000'000'000;
+inline constexpr uint64_t kLogTimeoutNs = 120'000'000'000;
 
 namespace detail {
 

@@ -77,7 +77,9 @@ struct Volume {
   }
 };
 
-/// How long a caller waits for room in the page cache, which others give back within microseconds.
-inline constexpr uint64_t kFrameTimeoutNs = 30'000'000'000;
+/// How long a caller waits for a page, or for room in the page cache. Others give them back within
+/// microseconds, or when a command has ended: lost ones, which have a time limit of 5 s, are
+/// recovered first.
+inline constexpr uint64_t kFrameTimeoutNs = 120'000'000'000;
 
 }  // namespace gofs::f2fs

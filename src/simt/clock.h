@@ -78,24 +78,36 @@ inline void pause_host_thread() {
 }
 #endif
 
-/// One turn of a polling loop. Doubles its pause on the GPU up to a bound; gives the core away on
-/// the CPU, since a two-core machine must make progress.
+/// One turn of a polling loop; gives the core away on the CPU, since a two-core machine must make
+/// progress. On the GPU pauses double up to a bound that delays an SSD's answer little. Who waits
+/// longer than SSDs take waits for another thread, maybe of this warp: that one gets only the turns
+/// which the others of its warp leave, so pauses grow again, with the time that was waited.
 class Backoff {
  public:
   GOFS_HD void pause() {
 #if GOFS_ON_GPU
-    __nanosleep(pause_ns_);
-    if (pause_ns_ < kPauseNsMax) pause_ns_ *= 2;
+    __nanosleep(kPauseNsMin << doublings());
+    ++turns_;
 #else
     pause_host_thread();
 #endif
   }
-  GOFS_HD void reset() { pause_ns_ = kPauseNsMin; }
+  GOFS_HD void reset() { turns_ = 0; }
 
  private:
   static constexpr uint32_t kPauseNsMin = 16;
-  static constexpr uint32_t kPauseNsMax = 256;
-  uint32_t pause_ns_ = kPauseNsMin;
+  static constexpr uint32_t kFirstDoublings = 4;   // to 256 ns, one a turn
+  static constexpr uint32_t kTurnsOfThose = 2048;  // which take about a millisecond
+  static constexpr uint32_t kTurnsToDoubleAgain = 64;
+  static constexpr uint32_t kDoublingsMax = 15;  // to half a millisecond
+
+  GOFS_HD uint32_t doublings() const {
+    if (turns_ < kFirstDoublings) return turns_;
+    if (turns_ < kTurnsOfThose) return kFirstDoublings;
+    return min(kFirstDoublings + (turns_ - kTurnsOfThose) / kTurnsToDoubleAgain, kDoublingsMax);
+  }
+
+  uint32_t turns_ = 0;
 };
 
 }  // namespace gofs::simt
