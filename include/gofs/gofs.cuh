@@ -131,7 +131,8 @@ class ThisThread {
                              {fd, parts->base, parts->bytes, offset});
   }
   __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
-    return vfs::writev(simt::PartialWarp::single(), *vol, fd, parts, count);
+    if (count != 1) return vfs::writev(simt::PartialWarp::single(), *vol, fd, parts, count);
+    return vfs::write_lanes(simt::PartialWarp::current(), *vol, {fd, parts->base, parts->bytes, 0});
   }
   /// Calls `work(warp, index, count)` with every warp of the group; sum of the answers.
   template <typename Work>

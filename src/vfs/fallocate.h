@@ -172,7 +172,7 @@ GOFS_NOINLINE GOFS_HD inline int fallocate(simt::AnyWarp auto warp, Filesystem& 
     return -EFBIG;
   }
   RangeHold hold{};
-  int error = detail::lock_to_write(warp, fs, open, bytes, false, offset, hold);
+  int error = detail::lock_to_write(warp, open, bytes, false, fs.lock_timeout_ns, offset, hold);
   if (error < 0) return error;
   const detail::FallocateRange range{mode, offset, offset + bytes};
   error = (mode & kFallocatePunchHole) != 0 ? detail::punch_range(warp, fs, open.inode, range)

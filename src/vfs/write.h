@@ -41,11 +41,11 @@ GOFS_HD inline bool covers(const ByteRange& outer, const ByteRange& inner) {
 }
 
 /// Locks what a write of `bytes` at `offset` needs; where `append`, `offset` becomes the file's
-/// end. Collective, uniform. 0 or -ETIMEDOUT.
-GOFS_NOINLINE GOFS_HD inline int lock_to_write(simt::AnyWarp auto warp, Filesystem& fs,
-                                               OpenInode& open, uint64_t bytes, bool append,
+/// end. Collective, uniform. 0, or -ETIMEDOUT after `patience_ns`.
+GOFS_NOINLINE GOFS_HD inline int lock_to_write(simt::AnyWarp auto warp, OpenInode& open,
+                                               uint64_t bytes, bool append, uint64_t patience_ns,
                                                uint64_t& offset, RangeHold& hold) {
-  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  const simt::Deadline deadline = simt::Deadline::after_ns(patience_ns);
   const auto needed = [&] {
     // What one lane sees: the size may be changing.
     if (append) offset = warp.shfl(simt::load_relaxed(open.inode.size_bytes), 0);
@@ -172,7 +172,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_open(simt::AnyWarp auto warp, Filesys
     if (written != -EAGAIN) return written;
   }
   RangeHold hold{};
-  const int locked = lock_to_write(warp, fs, open, source.bytes, append, offset, hold);
+  const int locked =
+      lock_to_write(warp, open, source.bytes, append, fs.lock_timeout_ns, offset, hold);
   if (locked < 0) return locked;
   return write_and_unlock(warp, fs, open, source, offset, hold);
 }
@@ -223,24 +224,44 @@ GOFS_HD inline int sync_if_asked(simt::AnyWarp auto warp, Filesystem& fs,
 
 }  // namespace detail
 
-/// pwritev(2): bytes written, less than asked only where the volume or the SSD gave out in between;
-/// or a negative errno: -EBADF, -EINVAL (also more than kIoVectorsMax parts), -EFBIG, -ENOSPC,
-/// -EROFS, -EIO, -EUCLEAN, -EOPNOTSUPP, -EBUSY, -ETIMEDOUT (somebody else kept the range). A
-/// descriptor that was opened to append writes at the end, wherever `offset` is. Zero copy where
-/// the parts are aligned to 4 bytes and their ranges to blocks.
-GOFS_NOINLINE GOFS_HD inline int64_t pwritev(simt::AnyWarp auto warp, Filesystem& fs, int fd,
-                                             const IoVector* parts, int count, uint64_t offset) {
-  const Descriptor* const descriptor = detail::find_writable(fs, fd);
+namespace detail {
+
+/// pwritev(); `offset` becomes the place of a write that appends.
+GOFS_NOINLINE GOFS_HD inline int64_t write_at(simt::AnyWarp auto warp, Filesystem& fs, int fd,
+                                              const IoVector* parts, int count, uint64_t& offset) {
+  const Descriptor* const descriptor = find_writable(fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const int64_t total = total_bytes(parts, count);
   if (total <= 0) return offset > kOffsetMax ? -EINVAL : total;
   const auto bytes = static_cast<uint64_t>(total);
   if (offset > kOffsetMax || bytes > kOffsetMax - offset) return -EINVAL;
   const bool append = (descriptor->flags & kOpenAppend) != 0;
-  const int64_t result = detail::write_open(warp, fs, fs.open_inodes[descriptor->open_inode],
-                                            {parts, count, bytes}, append, offset);
-  const int synced = result > 0 ? detail::sync_if_asked(warp, fs, *descriptor) : 0;
+  const int64_t result = write_open(warp, fs, fs.open_inodes[descriptor->open_inode],
+                                    {parts, count, bytes}, append, offset);
+  const int synced = result > 0 ? sync_if_asked(warp, fs, *descriptor) : 0;
   return synced < 0 ? synced : result;
+}
+
+/// Moves the position of `descriptor` past a write() of `bytes` by one lane, which goes to `offset`
+/// then, so that those who write at the same time get ranges of their own; one that appends is told
+/// its place later. 0 or -EFBIG.
+GOFS_HD inline int take_position(Descriptor& descriptor, uint64_t bytes, uint64_t& offset) {
+  offset = 0;
+  if ((descriptor.flags & kOpenAppend) != 0) return 0;
+  offset = simt::add_relaxed(descriptor.position, bytes);
+  return offset > kOffsetMax || bytes > kOffsetMax - offset ? -EFBIG : 0;
+}
+
+}  // namespace detail
+
+/// pwritev(2): bytes written, less than asked only where the volume or the SSD gave out in between;
+/// or a negative errno: -EBADF, -EINVAL (also more than kIoVectorsMax parts), -EFBIG, -ENOSPC,
+/// -EROFS, -EIO, -EUCLEAN, -EOPNOTSUPP, -EBUSY, -ETIMEDOUT (somebody else kept the range). A
+/// descriptor that was opened to append writes at the end, wherever `offset` is. Zero copy where
+/// the parts are aligned to 4 bytes and their ranges to blocks.
+GOFS_HD inline int64_t pwritev(simt::AnyWarp auto warp, Filesystem& fs, int fd,
+                               const IoVector* parts, int count, uint64_t offset) {
+  return detail::write_at(warp, fs, fd, parts, count, offset);
 }
 
 /// pwrite(2): pwritev() of one part.
@@ -258,22 +279,20 @@ GOFS_NOINLINE GOFS_HD inline int64_t writev(simt::AnyWarp auto warp, Filesystem&
   if (descriptor == nullptr) return -EBADF;
   const int64_t total = total_bytes(parts, count);
   if (total <= 0) return total;
-  const auto bytes = static_cast<uint64_t>(total);
-  const bool append = (descriptor->flags & kOpenAppend) != 0;
   uint64_t offset = 0;
-  if (!append) {
-    warp.sync();
-    if (warp.thread_rank() == 0) offset = simt::add_relaxed(descriptor->position, bytes);
-    offset = warp.shfl(offset, 0);
-    if (offset > kOffsetMax || bytes > kOffsetMax - offset) return -EFBIG;
+  warp.sync();
+  int error = 0;
+  if (warp.thread_rank() == 0) {
+    error = detail::take_position(*descriptor, static_cast<uint64_t>(total), offset);
   }
-  const int64_t result = detail::write_open(warp, fs, fs.open_inodes[descriptor->open_inode],
-                                            {parts, count, bytes}, append, offset);
-  if (append && result > 0 && warp.thread_rank() == 0) {
+  error = warp.shfl(error, 0);
+  if (error < 0) return error;
+  offset = warp.shfl(offset, 0);
+  const int64_t result = detail::write_at(warp, fs, fd, parts, count, offset);
+  if ((descriptor->flags & kOpenAppend) != 0 && result > 0 && warp.thread_rank() == 0) {
     simt::store_relaxed(descriptor->position, offset + static_cast<uint64_t>(result));
   }
-  const int synced = result > 0 ? detail::sync_if_asked(warp, fs, *descriptor) : 0;
-  return synced < 0 ? synced : result;
+  return result;
 }
 
 /// write(2): writev() of one part.

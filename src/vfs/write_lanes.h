@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writing by threads that each have a request of their own, as pread_lanes() is for reading. Lanes
-// that write different blocks of one file, within what it has, do so together (write_blocks.h), or
-// with one lock from the first of the blocks to the last where somebody else reads the file or
-// writes more of it. All others take their turns, each with the whole warp at work.
+// that write different blocks of one file do so together, in one operation: within what the file
+// has, beside others who do that (write_blocks.h); behind its end, at its end, or where somebody
+// reads the file or writes more of it, with one lock for all of them. All others take their turns,
+// each with the whole warp at work.
 #pragma once
 
 #include "vfs/write.h"
@@ -15,7 +16,7 @@ struct WriteRequest {
   int fd;
   const void* buffer;
   uint64_t bytes;
-  uint64_t offset;
+  uint64_t offset;  // of one that appends: where it went, in the end
 };
 
 namespace detail {
@@ -29,24 +30,65 @@ GOFS_HD inline f2fs::WritePiece piece_of(const WriteRequest& request) {
           static_cast<const uint8_t*>(request.buffer)};
 }
 
-/// Writes the requests of `lanes`, each of another block of the open file, by the ring: from the
-/// first of the blocks to the last. Collective, uniform. 0; -EAGAIN: the file has become another,
-/// or they are to be written one by one; or another negative errno, of one of them.
-GOFS_NOINLINE GOFS_HD inline int write_in_ring(simt::AnyWarp auto warp, Filesystem& fs,
-                                               OpenInode& open, uint32_t lanes,
-                                               const WriteRequest& request) {
+/// Whether a write of `bytes` at `offset` is part of one block that the file has or can have.
+GOFS_HD inline bool is_block_piece(const f2fs::Inode& inode, uint64_t offset, uint64_t bytes) {
+  const uint64_t room = kBlockBytes - (offset & (kBlockBytes - 1));
+  return bytes != 0 && bytes <= room && offset < f2fs::detail::file_bytes_max(inode);
+}
+
+/// Those of `lanes` that can be written together, if there are several: no two of them in one
+/// block. Of those that append, all that are a block, where the file ends with one. Collective,
+/// uniform; `open` is what all of them have open.
+GOFS_HD inline uint32_t lanes_to_write_together(simt::AnyWarp auto warp, const OpenInode& open,
+                                                uint32_t lanes, bool append,
+                                                const WriteRequest& request) {
+  const uint32_t rank = warp.thread_rank();
+  const bool mine = (lanes >> rank & 1u) != 0;
+  const uint64_t size = simt::load_relaxed(open.inode.size_bytes);
+  const bool fits = mine && (append ? request.bytes == kBlockBytes && size % kBlockBytes == 0
+                                    : is_block_piece(open.inode, request.offset, request.bytes));
+  // No block has a number that great.
+  const uint64_t key = fits && !append ? request.offset >> kBlockShift : ~uint64_t{0} - rank;
+  const bool first = simt::lowest_bit(warp.match_any(key)) == rank;
+  const uint32_t together = warp.ballot(fits && first);
+  return simt::popcount(together) > 1 ? together : 0;
+}
+
+/// Where the pieces of `lanes` begin that lie in the block of the file's end or behind it; 0: there
+/// are none. Collective, uniform, with the size locked.
+GOFS_HD inline uint64_t where_file_grows(simt::AnyWarp auto warp, const f2fs::Inode& inode,
+                                         uint32_t lanes, const WriteRequest& request) {
+  const uint64_t end_block = simt::load_relaxed(inode.size_bytes) >> kBlockShift;
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  const ByteRange bytes = range_of_lanes(warp, lanes, request.offset, request.bytes);
-  const uint64_t end = bytes.offset + bytes.bytes;
-  const uint64_t begin = bytes.offset & ~uint64_t{kBlockBytes - 1};
-  const ByteRange range{begin, simt::align_up(end, uint64_t{kBlockBytes}) - begin};
-  const simt::Deadline patience =
-      simt::Deadline::after_ns(simt::min(fs.lock_timeout_ns, kTogetherPatienceNs));
+  const uint32_t growing = warp.ballot(mine && request.offset >> kBlockShift >= end_block);
+  if (growing == 0) return 0;
+  return range_of_lanes(warp, growing, request.offset, request.bytes).offset;
+}
+
+/// Writes the requests of `lanes`, as lanes_to_write_together() has found them, with one lock from
+/// the first of their blocks to the last, or to the end of the file where it grows. Collective,
+/// uniform. 0; -EAGAIN: the file has become another; or another negative errno, of one of them, and
+/// none is written.
+GOFS_NOINLINE GOFS_HD inline int write_in_ring(simt::AnyWarp auto warp, Filesystem& fs,
+                                               OpenInode& open, uint32_t lanes, bool append,
+                                               WriteRequest& request) {
+  const uint32_t rank = warp.thread_rank();
+  const bool mine = (lanes >> rank & 1u) != 0;
+  ByteRange range{0, uint64_t{simt::popcount(lanes)} * kBlockBytes};
+  if (!append) range = range_of_lanes(warp, lanes, request.offset, request.bytes);
   RangeHold hold{};
-  int error = lock_exclusive(warp, open.lock, range, patience, hold);
+  int error = lock_to_write(warp, open, range.bytes, append,
+                            simt::min(fs.lock_timeout_ns, kTogetherPatienceNs), range.offset, hold);
   if (error < 0) return error;
-  if (warp.any(mine && !is_within(open.inode, request.offset, request.bytes))) error = -EAGAIN;
-  if (error == 0) error = write_block_pieces(warp, fs, open.inode, lanes, piece_of(request));
+  if (append && mine) {
+    const uint32_t before = lanes & ((1u << rank) - 1);
+    request.offset = range.offset + uint64_t{simt::popcount(before)} * kBlockBytes;
+  }
+  if (warp.any(mine && !is_block_piece(open.inode, request.offset, request.bytes))) error = -EAGAIN;
+  if (error == 0) {
+    error = write_block_pieces(warp, fs, open.inode, lanes, piece_of(request),
+                               where_file_grows(warp, open.inode, lanes, request));
+  }
   unlock_exclusive(warp, open.lock, hold);
   return error;
 }
@@ -55,73 +97,106 @@ GOFS_NOINLINE GOFS_HD inline int write_in_ring(simt::AnyWarp auto warp, Filesyst
 /// uniform: those that were written.
 GOFS_NOINLINE GOFS_HD inline uint32_t write_lanes_of_file(simt::AnyWarp auto warp, Filesystem& fs,
                                                           OpenInode& open, uint32_t lanes,
-                                                          const WriteRequest& request) {
+                                                          bool append, WriteRequest& request) {
   make_space(warp, fs, uint64_t{simt::popcount(lanes)} * kBlockBytes);
-  uint32_t written = 0;
-  const int error = write_queued(warp, fs, open, lanes, piece_of(request), written);
-  if (error != -EAGAIN || written != 0) return written;
-  return write_in_ring(warp, fs, open, lanes, request) == 0 ? lanes : 0;
-}
-
-/// Those of `lanes` that can be written together, if there are several: no two of them in one
-/// block. Collective, uniform; `open` is what all of them have open.
-GOFS_HD inline uint32_t lanes_to_write_together(simt::AnyWarp auto warp, const OpenInode& open,
-                                                uint32_t lanes, bool append,
-                                                const WriteRequest& request) {
-  const uint32_t rank = warp.thread_rank();
-  const bool mine = (lanes >> rank & 1u) != 0;
-  const bool fits = mine && !append && is_within(open.inode, request.offset, request.bytes);
-  // No block has a number that great.
-  const uint64_t key = fits ? request.offset >> kBlockShift : ~uint64_t{0} - rank;
-  const bool first = simt::lowest_bit(warp.match_any(key)) == rank;
-  const uint32_t together = warp.ballot(fits && first);
-  return simt::popcount(together) > 1 ? together : 0;
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const bool grows = mine && !is_within(open.inode, request.offset, request.bytes);
+  if (!append && !warp.any(grows)) {
+    uint32_t written = 0;
+    const int error = write_queued(warp, fs, open, lanes, piece_of(request), written);
+    if (error != -EAGAIN || written != 0) return written;
+  }
+  return write_in_ring(warp, fs, open, lanes, append, request) == 0 ? lanes : 0;
 }
 
 /// The request of lane `owner`, by the whole warp. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int64_t write_for(simt::AnyWarp auto warp, Filesystem& fs,
-                                               uint32_t owner, const WriteRequest& request) {
-  const auto* const buffer =
-      reinterpret_cast<const void*>(warp.shfl(reinterpret_cast<uint64_t>(request.buffer), owner));
-  return pwrite(warp, fs, warp.shfl(request.fd, owner), buffer, warp.shfl(request.bytes, owner),
-                warp.shfl(request.offset, owner));
+                                               uint32_t owner, WriteRequest& request) {
+  const auto buffer = warp.shfl(reinterpret_cast<uint64_t>(request.buffer), owner);
+  const IoVector part =
+      one_part(reinterpret_cast<const void*>(buffer), warp.shfl(request.bytes, owner));
+  uint64_t offset = warp.shfl(request.offset, owner);
+  const int64_t result = write_at(warp, fs, warp.shfl(request.fd, owner), &part, 1, offset);
+  if (warp.thread_rank() == owner) request.offset = offset;
+  return result;
 }
 
-}  // namespace detail
-
-/// pwrite by each lane for itself: descriptors, buffers and ranges may all differ. Collective. Per
-/// lane bytes written or a negative errno, as pwrite(). Of lanes that write to the same bytes, any
-/// may be the last.
-GOFS_NOINLINE GOFS_HD inline int64_t pwrite_lanes(simt::AnyWarp auto warp, Filesystem& fs,
-                                                  const WriteRequest& request) {
+/// The requests of `lanes`. Collective. Per lane bytes written or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int64_t write_requests(simt::AnyWarp auto warp, Filesystem& fs,
+                                                    uint32_t lanes, WriteRequest& request) {
   const uint32_t rank = warp.thread_rank();
   int64_t result = 0;
-  for (uint32_t left = warp.ballot(true); left != 0;) {
+  for (uint32_t left = lanes; left != 0;) {
     const uint32_t owner = simt::lowest_bit(left);
     const int fd = warp.shfl(request.fd, owner);
     const uint32_t same = warp.ballot((left >> rank & 1u) != 0 && request.fd == fd);
-    const Descriptor* const descriptor =
-        (same & (same - 1)) != 0 ? detail::find_writable(fs, fd) : nullptr;
+    const Descriptor* const descriptor = (same & (same - 1)) != 0 ? find_writable(fs, fd) : nullptr;
     uint32_t together = 0;
     if (descriptor != nullptr && fs.writer != nullptr) {
       OpenInode& open = fs.open_inodes[descriptor->open_inode];
       const bool append = (descriptor->flags & kOpenAppend) != 0;
-      together = detail::lanes_to_write_together(warp, open, same, append, request);
-      if (together != 0) {
-        together = detail::write_lanes_of_file(warp, fs, open, together, request);
-      }
+      together = lanes_to_write_together(warp, open, same, append, request);
       // Which of them failed nobody knows; each then learns it for itself.
-      if (together != 0 && detail::sync_if_asked(warp, fs, *descriptor) < 0) together = 0;
-      if ((together >> rank & 1u) != 0) result = static_cast<int64_t>(request.bytes);
+      if (together != 0) {
+        together = write_lanes_of_file(warp, fs, open, together, append, request);
+      }
+      const int synced = together != 0 ? sync_if_asked(warp, fs, *descriptor) : 0;
+      if ((together >> rank & 1u) != 0) {
+        result = synced < 0 ? synced : static_cast<int64_t>(request.bytes);
+      }
     }
     if (together == 0) {
-      const int64_t written = detail::write_for(warp, fs, owner, request);
+      const int64_t written = write_for(warp, fs, owner, request);
       if (rank == owner) result = written;
       together = 1u << owner;
     }
     left &= ~together;
   }
   return result;
+}
+
+/// After write() by `lanes`, which appended: the position of each descriptor is behind what went
+/// furthest. Collective.
+GOFS_HD inline void move_positions(simt::AnyWarp auto warp, Filesystem& fs, uint32_t lanes, int fd,
+                                   uint64_t end) {
+  for (uint32_t left = lanes; left != 0;) {
+    const uint32_t owner = simt::lowest_bit(left);
+    const int theirs = warp.shfl(fd, owner);
+    const uint32_t same = warp.ballot((left >> warp.thread_rank() & 1u) != 0 && fd == theirs);
+    uint64_t furthest = 0;
+    for (uint32_t rest = same; rest != 0; rest &= rest - 1) {
+      furthest = simt::max(furthest, warp.shfl(end, simt::lowest_bit(rest)));
+    }
+    Descriptor* const descriptor = find_writable(fs, fd);
+    if (warp.thread_rank() == owner && descriptor != nullptr) {
+      simt::store_relaxed(descriptor->position, furthest);
+    }
+    left &= ~same;
+  }
+}
+
+}  // namespace detail
+
+/// pwrite by each lane for itself: descriptors, buffers and ranges may all differ. Collective. Per
+/// lane bytes written or a negative errno, as pwrite(). Of lanes that write to the same bytes, any
+/// may be the last; of lanes that append, any the first.
+GOFS_HD inline int64_t pwrite_lanes(simt::AnyWarp auto warp, Filesystem& fs, WriteRequest request) {
+  return detail::write_requests(warp, fs, warp.ballot(true), request);
+}
+
+/// write by each lane for itself, wherever `request.offset` is. Collective. Per lane bytes written
+/// or a negative errno, as write().
+GOFS_NOINLINE GOFS_HD inline int64_t write_lanes(simt::AnyWarp auto warp, Filesystem& fs,
+                                                 WriteRequest request) {
+  Descriptor* const descriptor = detail::find_writable(fs, request.fd);
+  int error = descriptor == nullptr ? -EBADF : request.bytes > kOffsetMax ? -EINVAL : 0;
+  if (error == 0) error = detail::take_position(*descriptor, request.bytes, request.offset);
+  const uint32_t lanes = warp.ballot(error == 0);
+  const int64_t result = detail::write_requests(warp, fs, lanes, request);
+  const bool appended = error == 0 && result > 0 && (descriptor->flags & kOpenAppend) != 0;
+  const uint64_t end = request.offset + static_cast<uint64_t>(simt::max<int64_t>(result, 0));
+  detail::move_positions(warp, fs, warp.ballot(appended), request.fd, end);
+  return error < 0 ? error : result;
 }
 
 }  // namespace gofs::vfs

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <random>
 #include <string>
@@ -49,6 +50,21 @@ class WriteLanesTest : public ChangesTest {
       answers[rank] = pwrite_lanes(warp, fs(), requests[rank]);
     });
     return answers;
+  }
+  /// Leaves bytes behind the end of a file, where it ends within a block.
+  void spoil_behind_end(int fd, uint64_t size) {
+    f2fs::Volume& volume = fs().volume;
+    std::vector<uint8_t> bytes(kBlockBytes);
+    run_alone(1, [&](const simt::Warp& warp) {
+      const f2fs::Inode& inode = fs().open_inodes[find_file(fs(), fd)->open_inode].inode;
+      f2fs::BlockPlace place{};
+      if (size % kBlockBytes == 0 || inode.has_inline_data()) return;
+      ASSERT_EQ(f2fs::map_blocks(warp, volume, 1u, inode, size / kBlockBytes, place), 0);
+      if (!volume.is_main_block(place.block)) return;
+      ASSERT_EQ(f2fs::read_blocks(warp, volume, 1u, place.block, bytes.data()), 0);
+      std::fill(bytes.begin() + static_cast<int64_t>(size % kBlockBytes), bytes.end(), 0xEE);
+      ASSERT_EQ(f2fs::write_blocks(warp, volume, 1u, place.block, bytes.data()), 0);
+    });
   }
 };
 GOFS_AT_BOTH_WIDTHS(WriteLanesTest);
@@ -148,6 +164,104 @@ TEST_P(WriteLanesTest, appends_follow_each_other) {
   for (uint32_t lane = 0; lane < width(); ++lane) {
     EXPECT_NE(after.find(bytes[lane], before.size()), std::string::npos) << lane;
   }
+}
+
+TEST_P(WriteLanesTest, blocks_that_lanes_append_go_out_in_one_command) {
+  const int fd = open_file("/large", kOpenReadWrite | kOpenAppend);
+  const std::string before = contents("/large");
+  std::string bytes;
+  std::vector<WriteRequest> requests(width());
+  for (uint32_t lane = 0; lane < width(); ++lane) {
+    bytes.append(kBlockBytes, static_cast<char>('A' + lane));
+  }
+  for (uint32_t lane = 0; lane < width(); ++lane) {
+    requests[lane] = {fd, bytes.data() + lane * kBlockBytes, kBlockBytes, 0};
+  }
+  write_all(requests);  // whatever is done once
+  const uint64_t commands = writing_->rig().counters().write_commands;
+  EXPECT_EQ(write_all(requests), std::vector<int64_t>(width(), kBlockBytes));
+  EXPECT_EQ(writing_->rig().counters().write_commands, commands + 1);
+  mount_again();
+  EXPECT_TRUE(contents("/large") == before + bytes + bytes);
+}
+
+// What lies behind the end of a file, in its last block as well, does not come back.
+TEST_P(WriteLanesTest, a_file_grows_by_blocks_anywhere_behind_its_end) {
+  std::mt19937 random(static_cast<uint32_t>(printed_seed()));
+  const int fd = open_file("/other", kOpenReadWrite);
+  std::string model = contents("/other");
+  for (uint32_t step = 0; step < 150; ++step) {
+    const uint64_t size = random() % 4 == 0 ? random() % 200 : random() % (40 * kBlockBytes);
+    run_alone(1, [&](const simt::Warp& warp) { EXPECT_EQ(ftruncate(warp, fs(), fd, size), 0); });
+    model.resize(size);
+    spoil_behind_end(fd, size);
+    const uint64_t first = size / kBlockBytes + random() % 4;
+    std::vector<std::string> bytes(width());
+    std::vector<WriteRequest> requests(width());
+    std::vector<int64_t> wanted(width());
+    for (uint32_t lane = 0; lane < width(); ++lane) {
+      const uint64_t back = random() % 3 == 0 ? simt::min<uint64_t>(first, 3) : 0;
+      const uint64_t block = first - back + (random() % 2 == 0 ? lane : 3 * lane);
+      const uint64_t from = random() % 2 == 0 ? 0 : random() % kBlockBytes;
+      const uint64_t count = 1 + random() % (kBlockBytes - from);
+      // Of lanes that meet in a block, all write the same.
+      bytes[lane].assign(count, static_cast<char>('a' + block % 26));
+      requests[lane] = {fd, bytes[lane].data(), count, block * kBlockBytes + from};
+      wanted[lane] = static_cast<int64_t>(count);
+      model.resize(std::max<size_t>(model.size(), requests[lane].offset + count));
+      model.replace(requests[lane].offset, count, bytes[lane]);
+    }
+    EXPECT_EQ(write_all(requests), wanted) << "step " << step;
+    ASSERT_TRUE(contents("/other") == model) << "step " << step;
+  }
+  mount_again();
+  EXPECT_TRUE(contents("/other") == model);
+}
+
+/// The blocks of a file from `offset` on, in the order of their contents.
+std::vector<std::string> sorted_blocks(const std::string& contents, uint64_t offset,
+                                       uint64_t count) {
+  std::vector<std::string> blocks;
+  for (uint64_t i = 0; i < count; ++i) {
+    blocks.push_back(contents.substr(offset + i * kBlockBytes, kBlockBytes));
+  }
+  std::sort(blocks.begin(), blocks.end());
+  return blocks;
+}
+
+TEST_P(WriteLanesTest, each_write_at_a_position_has_a_range_of_its_own) {
+  const int appending = open_file("/other", kOpenWriteOnly | kOpenAppend);
+  const int from_start = open_file("/large", kOpenWriteOnly);
+  const std::string other = contents("/other");
+  std::vector<std::string> appended;
+  std::vector<std::string> overwritten;
+  std::vector<std::string> bytes(width());
+  for (uint32_t round = 0; round < 3; ++round) {
+    for (uint32_t lane = 0; lane < width(); ++lane) {
+      bytes[lane].assign(kBlockBytes, static_cast<char>(1 + round * width() + lane));
+      if (lane % 5 != 4) ((lane + round) % 2 == 0 ? appended : overwritten).push_back(bytes[lane]);
+    }
+    run_alone(width(), [&](const simt::Warp& warp) {
+      const uint32_t lane = warp.thread_rank();
+      const int fd = lane % 5 == 4 ? 1000 : (lane + round) % 2 == 0 ? appending : from_start;
+      EXPECT_EQ(write_lanes(warp, fs(), {fd, bytes[lane].data(), kBlockBytes, 0}),
+                fd == 1000 ? -EBADF : int64_t{kBlockBytes})
+          << lane;
+    });
+    run_alone(1, [&](const simt::Warp& warp) {
+      EXPECT_EQ(lseek(warp, fs(), from_start, 0, kSeekCurrent),
+                static_cast<int64_t>(overwritten.size() * kBlockBytes));
+      if (!appended.empty()) {
+        EXPECT_EQ(lseek(warp, fs(), appending, 0, kSeekCurrent),
+                  static_cast<int64_t>(other.size() + appended.size() * kBlockBytes));
+      }
+    });
+  }
+  std::sort(appended.begin(), appended.end());
+  std::sort(overwritten.begin(), overwritten.end());
+  EXPECT_EQ(contents("/other").size(), other.size() + appended.size() * kBlockBytes);
+  EXPECT_TRUE(sorted_blocks(contents("/other"), other.size(), appended.size()) == appended);
+  EXPECT_TRUE(sorted_blocks(contents("/large"), 0, overwritten.size()) == overwritten);
 }
 
 TEST_P(WriteLanesTest, a_disk_that_fails_is_told_to_those_it_fails_for) {
