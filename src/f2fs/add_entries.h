@@ -3,13 +3,13 @@
 // Entries that come to a directory, those of a whole group of names at once. Readers look names up
 // meanwhile: they see an entry wholly or not at all, and what stays they find.
 //
-// Callers are inside the gate (operation.h) and have the directory for themselves but for readers;
-// or several warps have it, all of which add entries, and nobody else one of the same name
-// meanwhile. They find room side by side, and each block is changed by one at a time; who finds it
-// full then looks for room once more. A lock that they share is for making blocks. How far the
-// others have come, the warps of a batch tell each other in a DirectoryGrowth; those that have
-// nothing else in common see it in the directory's inode. What is changed is seen at once and
-// durable after the next checkpoint.
+// Callers are inside the gate (operation.h) and have the directory for themselves but for
+// readers; or several warps have it, all of which add entries or remove some
+// (change_directory.h), and nobody else one of the same name meanwhile. They find room side by
+// side, and each block is changed by one at a time; who finds it full then looks for room once
+// more. A lock that they share is for making blocks. How far the others have come, the warps of a
+// batch tell each other in a DirectoryGrowth; those that have nothing else in common see it in
+// the directory's inode. What is changed is seen at once and durable after the next checkpoint.
 #pragma once
 
 #include "f2fs/inline_entries.h"
@@ -198,8 +198,8 @@ GOFS_HD inline bool has_times(const PageCache& cache, const Inode& directory,
          is_kept(cache, page_key(PageKind::kNode, directory.ino));
 }
 
-/// Whether another warp that adds entries has set the directory's times to those of `how`, or, of
-/// one batch, is setting them; if not, the caller is to. Collective, uniform.
+/// Whether another warp that changes entries has set the directory's times to those of `how`, or,
+/// of one batch, is setting them; if not, the caller is to. Collective, uniform.
 GOFS_HD inline bool is_noted(simt::AnyWarp auto warp, const PageCache& cache,
                              const Inode& directory, const Adding& how) {
   if (how.lock == nullptr) return false;

@@ -4,8 +4,10 @@
 // look names up meanwhile: they see an entry wholly or not at all, and one that stays they find.
 //
 // Callers are inside the gate (operation.h), have the directory for themselves but for readers, and
-// have loaded `directory` since; it is brought up to date. What is changed is seen at once and
-// durable after the next checkpoint. All is collective and uniform.
+// have loaded `directory` since; it is brought up to date. Or several warps have it, all of which
+// add entries or remove them, each under a name that it has for itself: they share the lock of
+// those who add (Adding::lock), and leave blocks that have become empty. What is changed is seen at
+// once and durable after the next checkpoint. All is collective and uniform.
 #pragma once
 
 #include "f2fs/add_entries.h"
@@ -18,59 +20,112 @@ inline constexpr uint32_t kPagesToChangeEntry = 3;
 
 namespace detail {
 
-/// Changes an entry where it stands: `use(const DentrySpace&)`, on one lane.
+/// Changes an entry where it stands: `use(const DentrySpace&)`, on one lane. Where others have the
+/// directory as well, `lock` is theirs, and an entry in the inode is changed by who has it.
 template <typename Use>
 GOFS_HD int change_entry(simt::AnyWarp auto warp, Volume& volume, Inode& directory,
-                         const EntryPlace& place, const TimeStamp& now, Use use) {
-  int error = 0;
+                         const EntryPlace& place, const TimeStamp& now, uint32_t* lock, Use use) {
   if (place.in_inode) {
-    error =
-        change_nodes(warp, volume, 1u, directory.ino, directory.ino, [&](format::NodeBlock& node) {
-          use(inline_space(node, directory));
-          set_modified(node.inode, now);
-        });
-    error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
-  } else {
+    const int error = change_inode(warp, volume, directory.ino, [&](format::Inode& inode) {
+      use(inline_space(*reinterpret_cast<format::NodeBlock*>(&inode), directory));
+      set_modified(inode, now);
+    });
+    if (error == 0) note_modified(directory, now);
+    return error;
+  }
+  const bool kept =
+      warp.thread_rank() == 0 && is_kept(volume.cache, directory_key(directory.ino, place.index));
+  int error = 0;
+  if (!warp.any(kept)) {
     error = mark_holders(warp, volume, 1u, directory, place.index);
     error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
-    if (error == 0) {
-      error = change_inode(warp, volume, directory.ino,
-                           [&](format::Inode& inode) { set_modified(inode, now); });
-    }
-    if (error == 0) {
-      error = change_directory_blocks(warp, volume, 1u, directory, place.index, [&](uint8_t* page) {
-        use(block_space(page));
-        return true;
-      });
-      error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
-    }
   }
-  if (error == 0) note_modified(directory, now);
-  return error;
+  if (error == 0 && lock != nullptr) error = load_again(warp, volume, directory);
+  if (error == 0) {
+    Adding how{now, {}, lock, nullptr, false};
+    error = note_adding(warp, volume, directory, 0, how);
+  }
+  if (error < 0) return error;
+  error = change_directory_blocks(warp, volume, 1u, directory, place.index, [&](uint8_t* page) {
+    use(block_space(page));
+    return true;
+  });
+  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }
 
 }  // namespace detail
 
-/// Removes an entry. A block that is empty then goes, if that can be. Changes up to
+/// A block that remove_shared_entry() has left without entries.
+struct EmptiedBlock {
+  bool is_empty;
+  uint64_t index;  // in the directory
+};
+
+/// Removes an entry, also beside others (`lock` is then not null, see above). Changes up to
 /// kPagesToChangeEntry pages. 0 or a negative errno: -ENOENT, -EBUSY, -EUCLEAN, what the device
-/// says.
+/// says. What it leaves empty, drop_if_empty() can drop.
+GOFS_NOINLINE GOFS_HD inline int remove_shared_entry(simt::AnyWarp auto warp, Volume& volume,
+                                                     Writer& writer, Inode& directory,
+                                                     const EntryName& name, const TimeStamp& now,
+                                                     uint32_t* lock, EmptiedBlock& emptied) {
+  emptied = {};
+  EntryPlace place{};
+  int error = detail::find_place(warp, volume, directory, name.bytes, name.length, place);
+  // Who has the lock sees whether others have moved the entries out of the inode.
+  const bool locked = error == 0 && place.in_inode && lock != nullptr;
+  if (locked) {
+    error = lock_growth(warp, lock);
+    if (error < 0) return error;
+    error = load_again(warp, volume, directory);
+    if (error == 0) {
+      error = detail::find_place(warp, volume, directory, name.bytes, name.length, place);
+    }
+  }
+  if (error == 0) {
+    if (warp.thread_rank() == 0) {
+      note_gone(writer, gone_name(directory.ino, format::name_hash(name.bytes, name.length)));
+    }
+    bool empty = false;
+    error = detail::change_entry(warp, volume, directory, place, now, lock,
+                                 [&](const detail::DentrySpace& space) {
+                                   detail::clear_entry(space, place.slot, name.length);
+                                   empty = !detail::any_used_slot({space.base, space.area}, 0);
+                                 });
+    emptied = {error == 0 && !place.in_inode && warp.any(empty), place.index};
+  }
+  if (locked) unlock_growth(warp, lock);
+  return error;
+}
+
+/// Drops block `index` of the directory, which the caller has for himself, if it has no entries.
+/// Changes up to kPagesToChangeEntry pages. 0 or a negative errno, and it stays.
+GOFS_NOINLINE GOFS_HD inline int drop_if_empty(simt::AnyWarp auto warp, Volume& volume,
+                                               Writer& writer, Inode& directory, uint64_t index) {
+  if (directory.has_inline_dentries() || index >= directory.size_blocks()) return 0;
+  AddressPlace at{};
+  int error = detail::find_address(warp, volume, directory, index, at);
+  if (error < 0 || at.nid == 0 || at.address == format::kNullAddr) return error;
+  bool empty = false;
+  error =
+      detail::change_directory_blocks(warp, volume, 1u, directory, index, [&](const uint8_t* page) {
+        empty = !detail::any_used_slot(detail::block_view(page), 0);
+        return false;
+      });
+  error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+  if (error < 0 || !warp.any(empty)) return error;
+  return detail::drop_directory_block(warp, volume, writer, directory, index);
+}
+
+/// Removes an entry of a directory that the caller has for himself. A block that is empty then
+/// goes, if that can be. As remove_shared_entry().
 GOFS_NOINLINE GOFS_HD inline int remove_entry(simt::AnyWarp auto warp, Volume& volume,
                                               Writer& writer, Inode& directory,
                                               const EntryName& name, const TimeStamp& now) {
-  EntryPlace place{};
-  int error = detail::find_place(warp, volume, directory, name.bytes, name.length, place);
-  if (error < 0) return error;
-  if (warp.thread_rank() == 0) {
-    note_gone(writer, gone_name(directory.ino, format::name_hash(name.bytes, name.length)));
-  }
-  bool empty = false;
-  error = detail::change_entry(warp, volume, directory, place, now,
-                               [&](const detail::DentrySpace& space) {
-                                 detail::clear_entry(space, place.slot, name.length);
-                                 empty = !detail::any_used_slot({space.base, space.area}, 0);
-                               });
-  if (error == 0 && !place.in_inode && warp.any(empty)) {
-    (void)detail::drop_directory_block(warp, volume, writer, directory, place.index);
+  EmptiedBlock emptied{};
+  const int error =
+      remove_shared_entry(warp, volume, writer, directory, name, now, nullptr, emptied);
+  if (error == 0 && emptied.is_empty) {
+    (void)detail::drop_directory_block(warp, volume, writer, directory, emptied.index);
   }
   return error;
 }
@@ -82,7 +137,7 @@ GOFS_NOINLINE GOFS_HD inline int set_entry(simt::AnyWarp auto warp, Volume& volu
   EntryPlace place{};
   const int error = detail::find_place(warp, volume, directory, name.bytes, name.length, place);
   if (error < 0) return error;
-  return detail::change_entry(warp, volume, directory, place, now,
+  return detail::change_entry(warp, volume, directory, place, now, nullptr,
                               [&](const detail::DentrySpace& space) {
                                 format::Dentry& dentry = space.dentry(place.slot);
                                 dentry.ino = entry.ino;

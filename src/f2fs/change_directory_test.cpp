@@ -132,6 +132,30 @@ class ChangeDirectoryTest : public ::testing::TestWithParam<uint32_t> {
     end_operation(warp, writing.writer(), operation);
     return error;
   }
+  /// Removes a name beside others, by who has loaded the directory as `directory`.
+  static int unlink_shared(const simt::Warp& warp, WritingRig& writing, Inode& directory,
+                           const std::string& name, uint32_t target, uint32_t& lock,
+                           EmptiedBlock& emptied) {
+    Operation operation{};
+    int error = begin_operation(warp, writing.volume(), writing.writer(), kPagesToChangeEntry + 1,
+                                operation);
+    if (error < 0) return error;
+    error = remove_shared_entry(warp, writing.volume(), writing.writer(), directory,
+                                entry_name(name), kTestNow, &lock, emptied);
+    if (error == 0) count(warp, writing, target, -1);
+    end_operation(warp, writing.writer(), operation);
+    return error;
+  }
+  static int drop_empty(const simt::Warp& warp, WritingRig& writing, uint32_t ino, uint64_t index) {
+    Operation operation{};
+    int error =
+        begin_operation(warp, writing.volume(), writing.writer(), kPagesToChangeEntry, operation);
+    if (error < 0) return error;
+    Inode directory = load_for_test(warp, writing.volume(), ino);
+    error = drop_if_empty(warp, writing.volume(), writing.writer(), directory, index);
+    end_operation(warp, writing.writer(), operation);
+    return error;
+  }
   static int relink(const simt::Warp& warp, WritingRig& writing, uint32_t ino,
                     const std::string& name, uint32_t from, uint32_t to) {
     Operation operation{};
@@ -425,6 +449,67 @@ TEST_P(ChangeDirectoryTest, who_loaded_a_directory_before_finds_what_stayed) {
     });
   }
   EXPECT_EQ(count_findings(*writing.volume().corruptions), 0u);
+}
+
+// Others may have made it deeper, or moved its entries out of the inode. A block that has become
+// empty stays until somebody has the directory for himself, and then only if it is still empty.
+TEST_P(ChangeDirectoryTest, who_removes_beside_others_leaves_empty_blocks) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  TestImage image(fill_with_directories);
+  const Inos inos = inos_in(image);
+  WritingRig writing(image, width());
+  ASSERT_EQ(writing.begin().error, 0);
+  for (const uint32_t ino : inos.directories) {
+    NamesOf model;
+    add_numbered(writing, inos, ino, "stays", 3, model);
+    Inode before = load_alone(writing, ino);
+    const std::string prefix(200, 'n');
+    add_numbered(writing, inos, ino, prefix, 30, model);
+    uint32_t lock = 0;
+    run_alone(width(), [&](const simt::Warp& warp) {
+      EmptiedBlock emptied{};
+      const uint32_t target = model.at("stays1").first;
+      Inode directory = before;
+      EXPECT_EQ(unlink_shared(warp, writing, directory, "stays1", target, lock, emptied), 0);
+      EXPECT_EQ(unlink_shared(warp, writing, directory, "stays1", target, lock, emptied), -ENOENT);
+    });
+    model.erase("stays1");
+    expect_names(writing, ino, model);
+
+    // All that go leave as many blocks as there were.
+    const uint64_t blocks = load_alone(writing, ino).block_count;
+    std::vector<uint64_t> empty;
+    std::string again;
+    for (const auto& [name, entry] : NamesOf(model)) {
+      if (name[0] != 'n') continue;
+      run_alone(width(), [&](const simt::Warp& warp) {
+        EmptiedBlock emptied{};
+        Inode directory = load_for_test(warp, writing.volume(), ino);
+        EXPECT_EQ(unlink_shared(warp, writing, directory, name, entry.first, lock, emptied), 0);
+        if (emptied.is_empty && warp.thread_rank() == 0) empty.push_back(emptied.index);
+      });
+      model.erase(name);
+      again = name;
+    }
+    EXPECT_EQ(lock, 0u);
+    EXPECT_EQ(load_alone(writing, ino).block_count, blocks);
+    ASSERT_FALSE(empty.empty());
+    // One of them gets an entry again.
+    run_alone(width(), [&](const simt::Warp& warp) {
+      EXPECT_EQ(link(warp, writing, ino, again, inos.targets[0]), 0);
+    });
+    model[again] = {inos.targets[0], format::kTypeRegular};
+    const uint64_t used = load_alone(writing, ino).block_count;
+    run_alone(width(), [&](const simt::Warp& warp) {
+      for (const uint64_t index : empty) EXPECT_EQ(drop_empty(warp, writing, ino, index), 0);
+      for (const uint64_t index : empty) EXPECT_EQ(drop_empty(warp, writing, ino, index), 0);
+      EXPECT_EQ(drop_empty(warp, writing, ino, uint64_t{1} << 28), 0);
+    });
+    EXPECT_LT(load_alone(writing, ino).block_count, used);
+    expect_names(writing, ino, model);
+  }
+  ASSERT_EQ(writing.checkpoint(true), 0);
+  EXPECT_TRUE(fsck_likes(image));
 }
 
 // Several directories at once, each changed by one warp.

@@ -241,7 +241,8 @@ GOFS_NOINLINE GOFS_HD inline Ticket pwrite_async(simt::AnyWarp auto warp, Filesy
   make_space(warp, fs, bytes);
   const bool append = (descriptor->flags & kOpenAppend) != 0;
   RangeHold hold{};
-  int64_t result = detail::lock_to_write(warp, open, bytes, append, fs.lock_timeout_ns, offset, hold);
+  int64_t result =
+      detail::lock_to_write(warp, open, bytes, append, fs.lock_timeout_ns, offset, hold);
   if (result == 0 && !detail::begin_async_write(warp, fs, *descriptor, hold, *operation)) {
     const IoVector part = detail::one_part(buffer, bytes);
     result = detail::write_and_unlock(warp, fs, open, {&part, 1, bytes}, offset, hold);

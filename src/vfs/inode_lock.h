@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who changes an inode has it for himself: a table of locks that inodes share by their numbers. Of
-// a directory, those who add names to it have it together: none is removed or led elsewhere
-// meanwhile, and its attributes stay. So that a name is made only once, who adds it has the name
-// for himself, too: another table of locks, by directory and name. Readers do not ask for any.
+// a directory, those who add names to it or remove some have it together: none is led elsewhere
+// meanwhile, no block goes, and its attributes stay. Each has the name for himself, too: another
+// table of locks, by directory and name. Readers do not ask for any.
 //
 // The order is: locks of inodes, by their places in the table; that of one name; the gate of
 // operations (f2fs/operation.h). Who is inside the gate waits for none of them, or a checkpoint,

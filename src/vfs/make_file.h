@@ -60,8 +60,7 @@ GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath&
   error = lock_inodes(warp, fs, locks);
   if (error < 0) return error;
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
-  uint32_t& name =
-      name_lock(fs, parent.ino, format::name_hash(parent.name.bytes, parent.name.length));
+  uint32_t& name = name_lock(fs, parent);
   error = -EBUSY;
   if (simt::wait_for_lock(warp, name, deadline)) {
     do {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Names that are about to change, with the directories that hold them and the inodes that they lead
-// to, all of them locked.
+// to, all of them locked (inode_lock.h).
 #pragma once
 
 #include "f2fs/links.h"
@@ -17,6 +17,11 @@ struct NamedInode {
   f2fs::DirectoryEntry entry;  // ino 0: there is none
   f2fs::Inode inode;           // where there is
 };
+
+/// The lock of the name `at`.
+GOFS_HD inline uint32_t& name_lock(const Filesystem& fs, const ParentPath& at) {
+  return vfs::name_lock(fs, at.ino, format::name_hash(at.name.bytes, at.name.length));
+}
 
 /// Looks a name up as its directory is now. Collective, uniform. 0, also where it is not there, or
 /// a negative errno: -ENOENT where the directory was removed.
@@ -34,40 +39,75 @@ GOFS_NOINLINE GOFS_HD inline int find_named(simt::AnyWarp auto warp, Filesystem&
   return error == -ENOENT ? 0 : error;
 }
 
-/// Locks the directories of one name, or of two (`second` is not null), and what the names lead to,
-/// and loads both. Collective, uniform; the caller walks (walking()) and holds no lock. 0 or a
-/// negative errno, with nothing locked.
-GOFS_NOINLINE GOFS_HD inline int lock_named(simt::AnyWarp auto warp, Filesystem& fs,
-                                            NamedInode& first, NamedInode* second,
-                                            InodeLocks& locks) {
+/// Locks a name, its directory together with others who make names there or remove them, and what
+/// the name leads to, and loads both. Collective, uniform; the caller walks (walking()) and holds
+/// no lock. 0 or a negative errno, with nothing locked. unlock_name() gives all of it back.
+GOFS_NOINLINE GOFS_HD inline int lock_name(simt::AnyWarp auto warp, Filesystem& fs,
+                                           NamedInode& named, InodeLocks& locks) {
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  uint32_t& name = name_lock(fs, named.at);
+  for (;;) {
+    int error = find_named(warp, fs, named);
+    locks = {};
+    if (error < 0) return error;
+    const uint32_t seen = named.entry.ino;
+    locks.add_shared(fs, named.at.ino);
+    locks.add(fs, seen);
+    error = lock_inodes(warp, fs, locks);
+    if (error < 0) return error;
+    const bool locked = simt::wait_for_lock(warp, name, deadline);
+    // Others may have been at the name until now.
+    error = locked ? find_named(warp, fs, named) : -EBUSY;
+    const bool same = error == 0 && named.entry.ino == seen;
+    if (same && seen != 0) error = load_uniform(warp, fs, seen, named.inode);
+    if (error == 0 && same) return 0;
+    if (locked) simt::release_lock(warp, name);
+    unlock_inodes(warp, fs, locks);
+    locks = {};
+    if (error < 0) return error;
+    if (warp.any(deadline.passed())) return -EBUSY;
+  }
+}
+
+/// Gives back what lock_name() took. Collective.
+GOFS_HD inline void unlock_name(simt::AnyWarp auto warp, Filesystem& fs, const NamedInode& named,
+                                const InodeLocks& locks) {
+  simt::release_lock(warp, name_lock(fs, named.at));
+  unlock_inodes(warp, fs, locks);
+}
+
+/// Locks the directories of two names for the caller alone, and what the names lead to, and loads
+/// both. Collective, uniform; the caller walks (walking()) and holds no lock. 0 or a negative
+/// errno, with nothing locked.
+GOFS_NOINLINE GOFS_HD inline int lock_two_names(simt::AnyWarp auto warp, Filesystem& fs,
+                                                NamedInode& first, NamedInode& second,
+                                                InodeLocks& locks) {
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   // Where the first leads to nothing, nobody asks about the second.
   const auto look = [&] {
-    if (second != nullptr) second->entry = {};
+    second.entry = {};
     const int error = find_named(warp, fs, first);
-    if (error < 0 || second == nullptr || first.entry.ino == 0) return error;
-    return find_named(warp, fs, *second);
+    return error < 0 || first.entry.ino == 0 ? error : find_named(warp, fs, second);
   };
   for (;;) {
     int error = look();
     locks = {};
     if (error < 0) return error;
-    const uint32_t seen[2] = {first.entry.ino, second != nullptr ? second->entry.ino : 0};
+    const uint32_t seen[2] = {first.entry.ino, second.entry.ino};
     locks.add(fs, first.at.ino);
     locks.add(fs, seen[0]);
-    if (second != nullptr) locks.add(fs, second->at.ino);
+    locks.add(fs, second.at.ino);
     locks.add(fs, seen[1]);
     error = lock_inodes(warp, fs, locks);
     if (error < 0) return error;
     // Others may have been at the names until now.
     error = look();
-    const bool same =
-        first.entry.ino == seen[0] && (second == nullptr || second->entry.ino == seen[1]);
+    const bool same = first.entry.ino == seen[0] && second.entry.ino == seen[1];
     if (error == 0 && same && seen[0] != 0) {
       error = load_uniform(warp, fs, seen[0], first.inode);
     }
     if (error == 0 && same && seen[1] != 0) {
-      error = load_uniform(warp, fs, seen[1], second->inode);
+      error = load_uniform(warp, fs, seen[1], second.inode);
     }
     if (error == 0 && same) return 0;
     unlock_inodes(warp, fs, locks);

@@ -30,7 +30,9 @@ GOFS_HD inline bool loses_last_name(const f2fs::Inode& inode) {
 GOFS_NOINLINE GOFS_HD inline void restore_links(simt::AnyWarp auto warp, Filesystem& fs,
                                                 const f2fs::Inode& inode, uint32_t parent_ino,
                                                 const f2fs::TimeStamp& now) {
-  if (inode.is_directory()) (void)count_links(warp, fs.volume, parent_ino, 1, now);
+  if (inode.is_directory()) {
+    (void)f2fs::count_made_directory(warp, fs.volume, parent_ino, 1, now);
+  }
   (void)count_links(warp, fs.volume, inode.ino, links_of_name(inode), now);
   if (loses_last_name(inode) && warp.thread_rank() == 0) {
     f2fs::remove_orphan(fs.writer->orphans, inode.ino);
@@ -51,7 +53,7 @@ GOFS_NOINLINE GOFS_HD inline int drop_links(simt::AnyWarp auto warp, Filesystem&
   if (error < 0) return error;
   error = count_links(warp, fs.volume, inode.ino, -links_of_name(inode), now);
   if (error == 0 && inode.is_directory()) {
-    error = count_links(warp, fs.volume, parent_ino, -1, now);
+    error = f2fs::count_made_directory(warp, fs.volume, parent_ino, -1, now);
     if (error < 0) (void)count_links(warp, fs.volume, inode.ino, links_of_name(inode), now);
   }
   if (error < 0 && last && warp.thread_rank() == 0) f2fs::remove_orphan(orphans, inode.ino);
@@ -61,13 +63,28 @@ GOFS_NOINLINE GOFS_HD inline int drop_links(simt::AnyWarp auto warp, Filesystem&
 /// Takes away the name that stands in `named`, within an operation. Collective, uniform. 0 or a
 /// negative errno, with everything as it was.
 GOFS_NOINLINE GOFS_HD inline int remove_named(simt::AnyWarp auto warp, Filesystem& fs,
-                                              NamedInode& named) {
+                                              NamedInode& named, f2fs::EmptiedBlock& emptied) {
   const f2fs::TimeStamp now = time_now(fs);
   int error = drop_links(warp, fs, named.inode, named.at.ino, now);
   if (error < 0) return error;
-  error = f2fs::remove_entry(warp, fs.volume, *fs.writer, named.directory, named.at.name, now);
+  error = f2fs::remove_shared_entry(warp, fs.volume, *fs.writer, named.directory, named.at.name,
+                                    now, &inode_lock(fs, named.at.ino).growth, emptied);
   if (error < 0) restore_links(warp, fs, named.inode, named.at.ino, now);
   return error;
+}
+
+/// Drops a block of a directory that has lost its last entry, unless it has others by now.
+/// Collective; the caller walks and holds no lock. Where that cannot be, it stays.
+GOFS_NOINLINE GOFS_HD inline void drop_emptied_block(simt::AnyWarp auto warp, Filesystem& fs,
+                                                     uint32_t directory_ino, uint64_t index) {
+  if (lock_inode(warp, fs, directory_ino) < 0) return;
+  f2fs::Inode directory{};
+  if (load_uniform(warp, fs, directory_ino, directory) == 0 && directory.links != 0) {
+    (void)operate(warp, fs, f2fs::kPagesToChangeEntry, [&] {
+      return f2fs::drop_if_empty(warp, fs.volume, *fs.writer, directory, index);
+    });
+  }
+  unlock_inode(warp, fs, directory_ino);
 }
 
 /// Removes the last name of `path`; `gone` is the inode that then has none, or 0. Collective,
@@ -79,8 +96,9 @@ GOFS_NOINLINE GOFS_HD inline int remove_path(simt::AnyWarp auto warp, Filesystem
   NamedInode named{};
   named.at = at;
   InodeLocks locks{};
-  int error = lock_named(warp, fs, named, nullptr, locks);
+  int error = lock_name(warp, fs, named, locks);
   if (error < 0) return error;
+  f2fs::EmptiedBlock emptied{};
   if (named.entry.ino == 0) error = -ENOENT;
   if (error == 0 && at.slash_behind && !is_directory) {
     error = named.inode.is_directory() ? -EISDIR : -ENOTDIR;
@@ -92,7 +110,7 @@ GOFS_NOINLINE GOFS_HD inline int remove_path(simt::AnyWarp auto warp, Filesystem
   }
   if (error == 0) {
     error = operate(warp, fs, f2fs::kPagesToChangeEntry + 2,
-                    [&] { return remove_named(warp, fs, named); });
+                    [&] { return remove_named(warp, fs, named, emptied); });
   }
   if (error == 0) {
     if (loses_last_name(named.inode)) gone = named.inode.ino;
@@ -101,7 +119,8 @@ GOFS_NOINLINE GOFS_HD inline int remove_path(simt::AnyWarp auto warp, Filesystem
       forget_paths(fs);
     }
   }
-  unlock_inodes(warp, fs, locks);
+  unlock_name(warp, fs, named, locks);
+  if (error == 0 && emptied.is_empty) drop_emptied_block(warp, fs, at.ino, emptied.index);
   return error;
 }
 

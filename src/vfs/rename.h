@@ -257,7 +257,7 @@ GOFS_NOINLINE GOFS_HD inline int rename_walking(simt::AnyWarp auto warp, Filesys
     // Where a directory goes elsewhere, one at a time: two could go into each other.
     if (alone && !simt::wait_for_lock(warp, fs.rename_lock, deadline)) return -EBUSY;
     InodeLocks locks{};
-    error = lock_named(warp, fs, pair.from, &pair.to, locks);
+    error = lock_two_names(warp, fs, pair.from, pair.to, locks);
     const bool moves = pair.from.inode.is_directory() || pair.to.inode.is_directory();
     const bool retries = error == 0 && moves && !pair.same_directory() && !alone;
     if (error == 0 && !retries) error = rename_locked(warp, fs, pair, flags, gone);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many make names in one directory at once: all that they were told to be there is there, once, of
-// several who make the same name one does, beside others that remove, rename and look, and on a
-// volume that fills up. Directories and names may share their locks.
+// Many make and remove names in one directory at once: all that they were told to be there is
+// there, once, and nothing else; of several who make or remove the same name one does; beside
+// others that rename and look, and on a volume that fills up. Directories and names may share their
+// locks.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -75,6 +76,13 @@ class SharedDirectoryTest : public WritingVfsTest {
         return create(warp, path);
     }
   }
+  /// Removes what make() has made.
+  int unmake(const simt::Warp& warp, uint32_t kind, const char* path) {
+    return kind % 5 == 0 ? rmdir(warp, fs(), path) : unlink(warp, fs(), path);
+  }
+  /// Each warp makes `each` names of all kinds in /d, then as many new ones while it removes those,
+  /// then removes all.
+  void make_and_remove(uint32_t each);
   /// Each warp makes `each` names of all kinds in /d, and as many in its own directory.
   void make_all_kinds(uint32_t each);
   void come_and_go(uint32_t rounds);
@@ -144,6 +152,74 @@ TEST_P(SharedDirectoryTest, of_several_who_make_a_name_one_does) {
   }
   mount_again();
   EXPECT_EQ(names_in("/d").size(), 2 * kWantedNames);
+}
+
+void SharedDirectoryTest::make_and_remove(uint32_t each) {
+  const uint64_t used_before = volume().valid_block_count;
+  const auto all = [&](const auto& work) {
+    run_crowd({kAddingWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
+      for (uint32_t i = 0; i < each; ++i) EXPECT_EQ(work(warp, index, i), 0) << index << " " << i;
+    });
+  };
+  all([&](const simt::Warp& warp, uint32_t index, uint32_t i) {
+    return make(warp, i, path_of("/d/name-%u-%u", index, i).bytes);
+  });
+  EXPECT_EQ(names_in("/d").size(), kAddingWarps * each);
+  all([&](const simt::Warp& warp, uint32_t index, uint32_t i) {
+    const int error = unmake(warp, i, path_of("/d/name-%u-%u", index, i).bytes);
+    return error != 0 ? error : make(warp, i + 1, path_of("/d/next-%u-%u", index, i).bytes);
+  });
+  mount_again();
+  const std::set<std::string> names = names_in("/d");
+  EXPECT_EQ(names.size(), kAddingWarps * each);
+  for (const std::string& name : names) EXPECT_EQ(name.substr(0, 5), "next-");
+  EXPECT_EQ(stat_of_path("/d").links, 2 + kAddingWarps * (each / 5));
+  EXPECT_EQ(stat_of_path("/f").links, 1 + kAddingWarps * (each / 5));
+  all([&](const simt::Warp& warp, uint32_t index, uint32_t i) {
+    return unmake(warp, i + 1, path_of("/d/next-%u-%u", index, i).bytes);
+  });
+  EXPECT_TRUE(names_in("/d").empty());
+  EXPECT_EQ(stat_of_path("/d").links, 2u);
+  EXPECT_EQ(stat_of_path("/f").links, 1u);
+  // With the last entry of a block goes the block; one has those of the directory itself.
+  EXPECT_EQ(stat_of_path("/d").blocks_512, uint64_t{kBlockBytes} / 512);
+  EXPECT_LE(volume().valid_block_count, used_before + 1);
+  mount_again();
+}
+
+// Entries leave the inode meanwhile, and levels come.
+TEST_P(SharedDirectoryTest, names_come_and_go_side_by_side) {
+  make_and_remove(width() == 1 ? 240 : 100);
+}
+
+TEST_P(SharedDirectoryTest, they_come_and_go_where_all_share_their_locks) {
+  share_all_locks();
+  make_and_remove(60);
+}
+
+// Few names, which everybody makes and removes all the time.
+TEST_P(SharedDirectoryTest, each_name_is_there_as_often_as_it_was_made_and_not_removed) {
+  constexpr uint32_t kWantedNames = 7;
+  const uint32_t rounds = width() == 1 ? 300 : 120;
+  const uint64_t seed = printed_seed();
+  std::vector<int32_t> there(kWantedNames);
+  run_crowd({kAddingWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    for (uint32_t i = 0; i < rounds; ++i) {
+      const uint64_t random = image::pattern_word(seed + index, i);
+      const auto number = static_cast<uint32_t>(random % kWantedNames);
+      const PathText path = path_of("/d/same-%u", number);
+      const bool makes = (random >> 32) % 2 == 0;
+      const uint32_t kind = number == 0 ? 0 : 1 + number % 4;
+      const int error = makes ? make(warp, kind, path.bytes) : unmake(warp, kind, path.bytes);
+      EXPECT_TRUE(error == 0 || error == (makes ? -EEXIST : -ENOENT)) << error;
+      if (error == 0 && warp.thread_rank() == 0) simt::add_relaxed(there[number], makes ? 1 : -1);
+    }
+  });
+  mount_again();
+  const std::set<std::string> names = names_in("/d");
+  for (uint32_t number = 0; number < kWantedNames; ++number) {
+    EXPECT_EQ(there[number], static_cast<int32_t>(names.count(path_of("same-%u", number).bytes)));
+  }
 }
 
 /// Some warps make names in /d, others remove or rename theirs, one changes its permissions and

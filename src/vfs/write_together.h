@@ -24,7 +24,8 @@ GOFS_NOINLINE GOFS_HD inline void begin_write_together(simt::AnyWarp auto warp, 
   OpenInode& open = fs.open_inodes[descriptor->open_inode];
   const bool append = (descriptor->flags & kOpenAppend) != 0;
   make_space(warp, fs, bytes);
-  int error = lock_to_write(warp, open, bytes, append, fs.lock_timeout_ns, begun.offset, begun.hold);
+  int error =
+      lock_to_write(warp, open, bytes, append, fs.lock_timeout_ns, begun.offset, begun.hold);
   if (error == 0) {
     f2fs::Inode& inode = open.inode;
     begun.size_before = warp.shfl(simt::load_relaxed(inode.size_bytes), 0);
