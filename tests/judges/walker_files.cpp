@@ -419,12 +419,17 @@ void Walker::create_batch() {
         uint32_t parent = 0;
         const int error = model_.check_directory(directory, parent);
         if (error < 0 || answer < 0) return error;
-        // Of several with one name any may be the first.
+        // Of several with one name any may be the one that is made.
+        const auto others_made = [&](const std::string& name) {
+          return std::any_of(items.begin(), items.end(), [&](const BatchItem& other) {
+            return other.error == 0 && other.name == name;
+          });
+        };
         for (const BatchItem& item : items) {
           std::string bytes = item.bytes;
           // Where lists are inherited, files are made first and written then.
           const bool in_part =
-              item.error == -ENOSPC && !item.name.empty() &&
+              item.error == -ENOSPC && !item.name.empty() && !others_made(item.name) &&
               model_.at(parent).entries.count(item.name) == 0 &&
               part_written(model_.path_of(parent) + "/" + item.name, item.bytes, bytes) == 0;
           if (in_part && model_.at(parent).xattrs.count(kDefaultList) == 0) return -EILSEQ;
@@ -443,7 +448,10 @@ void Walker::create_batch() {
           if (name.size() > format::kNameBytesMax) wanted = -ENAMETOOLONG;
           const bool there = model_.at(parent).entries.count(name) != 0;
           const bool taken = wanted == 0 && there && item.error == -EEXIST;
-          if (item.error == -ENOSPC) ++full_;
+          if (item.error == -ENOSPC) {
+            ++full_;
+            model_.forget_times();
+          }
           if (item.error != wanted && !taken && item.error != -ENOSPC) return -EILSEQ;
         }
         return 0;
@@ -503,6 +511,7 @@ void Walker::write_batch() {
           const bool regular = model_.at(ids[i]).is_regular();
           if (items[i].error == -ENOSPC && regular) {
             ++full_;
+            model_.forget_times();
             std::string part;
             const int found = part_written(path + "/" + items[i].name, items[i].bytes, part);
             if (found < 0) return found;
