@@ -79,9 +79,9 @@ inline void pause_host_thread() {
 #endif
 
 /// One turn of a polling loop; gives the core away on the CPU, since a two-core machine must make
-/// progress. On the GPU pauses double up to a bound that delays an SSD's answer little. Who waits
-/// longer than SSDs take waits for another thread, maybe of this warp: that one gets only the turns
-/// which the others of its warp leave, so pauses grow again, with the time that was waited.
+/// progress. On the GPU pauses double up to a bound that delays an SSD's answer little. Threads of
+/// a warp that have diverged may wait for each other, and who is waited for gets only the turns
+/// that the others leave him: their pauses grow again, to a part of the time that they have waited.
 class Backoff {
  public:
   GOFS_HD void pause() {
@@ -96,16 +96,18 @@ class Backoff {
 
  private:
   static constexpr uint32_t kPauseNsMin = 16;
-  static constexpr uint32_t kFirstDoublings = 4;   // to 256 ns, one a turn
-  static constexpr uint32_t kTurnsOfThose = 2048;  // which take about a millisecond
-  static constexpr uint32_t kTurnsToDoubleAgain = 64;
-  static constexpr uint32_t kDoublingsMax = 15;  // to half a millisecond
+  static constexpr uint32_t kFirstDoublings = 4;  // to 256 ns, one a turn
+  static constexpr uint32_t kTurnsOfThose = 256;  // which take about 0.1 ms
+  static constexpr uint32_t kTurnsToDoubleAgain = 16;
+  static constexpr uint32_t kDoublingsMax = 12;  // to 64 us
 
-  GOFS_HD uint32_t doublings() const {
+#if GOFS_ON_GPU
+  __device__ uint32_t doublings() const {
     if (turns_ < kFirstDoublings) return turns_;
-    if (turns_ < kTurnsOfThose) return kFirstDoublings;
+    if (turns_ < kTurnsOfThose || __activemask() == 0xffffffffu) return kFirstDoublings;
     return min(kFirstDoublings + (turns_ - kTurnsOfThose) / kTurnsToDoubleAgain, kDoublingsMax);
   }
+#endif
 
   uint32_t turns_ = 0;
 };

@@ -22,9 +22,8 @@ struct WriteRequest {
 namespace detail {
 
 /// How long lanes wait together for their blocks, and those between them, before each waits for its
-/// own: others may keep one of them, or even a lane itself (async_write.h).
+/// own, where a lane itself may keep some of them (async_write.h).
 inline constexpr uint64_t kTogetherPatienceNs = 2'000'000;
-
 GOFS_HD inline f2fs::WritePiece piece_of(const WriteRequest& request) {
   return {request.offset, static_cast<uint32_t>(request.bytes),
           static_cast<const uint8_t*>(request.buffer)};
@@ -67,18 +66,17 @@ GOFS_HD inline uint64_t where_file_grows(simt::AnyWarp auto warp, const f2fs::In
 
 /// Writes the requests of `lanes`, as lanes_to_write_together() has found them, with one lock from
 /// the first of their blocks to the last, or to the end of the file where it grows. Collective,
-/// uniform. 0; -EAGAIN: the file has become another; or another negative errno, of one of them, and
-/// none is written.
+/// uniform. 0; -EAGAIN: the file has become another; -ETIMEDOUT; or another negative errno, of one
+/// of them, and none is written.
 GOFS_NOINLINE GOFS_HD inline int write_in_ring(simt::AnyWarp auto warp, Filesystem& fs,
                                                OpenInode& open, uint32_t lanes, bool append,
-                                               WriteRequest& request) {
+                                               uint64_t patience_ns, WriteRequest& request) {
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
   ByteRange range{0, uint64_t{simt::popcount(lanes)} * kBlockBytes};
   if (!append) range = range_of_lanes(warp, lanes, request.offset, request.bytes);
   RangeHold hold{};
-  int error = lock_to_write(warp, open, range.bytes, append,
-                            simt::min(fs.lock_timeout_ns, kTogetherPatienceNs), range.offset, hold);
+  int error = lock_to_write(warp, open, range.bytes, append, patience_ns, range.offset, hold);
   if (error < 0) return error;
   if (append && mine) {
     const uint32_t before = lanes & ((1u << rank) - 1);
@@ -94,19 +92,27 @@ GOFS_NOINLINE GOFS_HD inline int write_in_ring(simt::AnyWarp auto warp, Filesyst
 }
 
 /// Writes the requests of `lanes`, each of another block of the open file, together. Collective,
-/// uniform: those that were written.
+/// uniform: those that are done, with `error`, which is 0 or what all of them are told.
 GOFS_NOINLINE GOFS_HD inline uint32_t write_lanes_of_file(simt::AnyWarp auto warp, Filesystem& fs,
                                                           OpenInode& open, uint32_t lanes,
-                                                          bool append, WriteRequest& request) {
+                                                          bool append, WriteRequest& request,
+                                                          int& error) {
+  error = 0;
   make_space(warp, fs, uint64_t{simt::popcount(lanes)} * kBlockBytes);
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   const bool grows = mine && !is_within(open.inode, request.offset, request.bytes);
   if (!append && !warp.any(grows)) {
     uint32_t written = 0;
-    const int error = write_queued(warp, fs, open, lanes, piece_of(request), written);
-    if (error != -EAGAIN || written != 0) return written;
+    const int queued = write_queued(warp, fs, open, lanes, piece_of(request), written);
+    if (queued != -EAGAIN || written != 0) return written;
   }
-  return write_in_ring(warp, fs, open, lanes, append, request) == 0 ? lanes : 0;
+  const bool kept = warp.any(simt::load_relaxed(open.lock.kept_count) != 0);
+  const uint64_t patience_ns =
+      kept ? simt::min(fs.lock_timeout_ns, kTogetherPatienceNs) : fs.lock_timeout_ns;
+  const int written = write_in_ring(warp, fs, open, lanes, append, patience_ns, request);
+  // Who has waited that long need not wait again, each for himself.
+  if (written == -ETIMEDOUT && !kept) error = written;
+  return written == 0 || error < 0 ? lanes : 0;
 }
 
 /// The request of lane `owner`, by the whole warp. Collective, uniform.
@@ -136,13 +142,14 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_requests(simt::AnyWarp auto warp, Fil
       OpenInode& open = fs.open_inodes[descriptor->open_inode];
       const bool append = (descriptor->flags & kOpenAppend) != 0;
       together = lanes_to_write_together(warp, open, same, append, request);
+      int error = 0;
       // Which of them failed nobody knows; each then learns it for itself.
       if (together != 0) {
-        together = write_lanes_of_file(warp, fs, open, together, append, request);
+        together = write_lanes_of_file(warp, fs, open, together, append, request, error);
       }
-      const int synced = together != 0 ? sync_if_asked(warp, fs, *descriptor) : 0;
+      if (together != 0 && error == 0) error = sync_if_asked(warp, fs, *descriptor);
       if ((together >> rank & 1u) != 0) {
-        result = synced < 0 ? synced : static_cast<int64_t>(request.bytes);
+        result = error < 0 ? error : static_cast<int64_t>(request.bytes);
       }
     }
     if (together == 0) {
