@@ -22,7 +22,6 @@ struct DirectoryGrowth {
   uint32_t lock;    // Adding::lock
   uint32_t depth;   // hash levels that hold entries; 0 while they are in the inode
   uint32_t spread;  // levels over which the new entries are spread
-  uint64_t noted;   // time that the directory's inode has, nanoseconds since 1970
   /// Blocks that were there before: no other holds one of the new names, unless these warps have
   /// entered it.
   uint64_t old_blocks;
@@ -35,7 +34,6 @@ struct Adding {
   uint32_t* lock;  // of who makes blocks of the directory, or changes entries in its inode; other
                    // directories may have the same. null: the directory is the warp's alone
   DirectoryGrowth* growth;  // where there is a lock; null: others are no batch
-  bool noted;               // the directory's times are `now` already
 };
 
 /// Nodes that hold the addresses of a directory's blocks in so many levels, at most; the inode is
@@ -87,7 +85,7 @@ GOFS_HD inline uint32_t levels_to_reach(const Inode& directory) {
 /// it `is_empty`.
 GOFS_HD inline DirectoryGrowth growth_of(const Inode& directory, uint32_t count, bool is_empty) {
   return {0, directory.has_inline_dentries() ? 0 : simt::max(directory.dir_depth, 1u),
-          levels_to_spread(directory, count), 0,
+          levels_to_spread(directory, count),
           is_empty ? 0 : simt::max<uint64_t>(directory.size_blocks(), 1)};
 }
 
@@ -198,43 +196,48 @@ GOFS_HD inline bool has_times(const PageCache& cache, const Inode& directory,
          is_kept(cache, page_key(PageKind::kNode, directory.ino));
 }
 
-/// Whether another warp that changes entries has set the directory's times to those of `how`, or,
-/// of one batch, is setting them; if not, the caller is to. Collective, uniform.
-GOFS_HD inline bool is_noted(simt::AnyWarp auto warp, const PageCache& cache,
-                             const Inode& directory, const Adding& how) {
-  if (how.lock == nullptr) return false;
-  if (how.growth == nullptr) {
-    const bool has = warp.thread_rank() == 0 && has_times(cache, directory, how.now);
-    return warp.shfl(has ? 1u : 0u, 0) != 0;
-  }
-  constexpr uint64_t kSecondNs = 1'000'000'000;
-  uint32_t noted = 0;
-  // By one lane: another may have looked at the clock later.
-  if (warp.thread_rank() == 0) {
-    const uint64_t now = static_cast<uint64_t>(how.now.seconds) * kSecondNs + how.now.nanoseconds;
-    uint64_t before = simt::load_relaxed(how.growth->noted);
-    if (before < now) {
-      before =
-          simt::AtomicRef<uint64_t>(how.growth->noted).fetch_max(now, simt::memory_order_relaxed);
-    }
-    noted = before >= now ? 1 : 0;
-  }
-  return warp.shfl(noted, 0) != 0;
+/// Loads the times of a directory as they are now. Collective, uniform. 0 or a negative errno.
+GOFS_HD inline int load_times(simt::AnyWarp auto warp, Volume& volume, Inode& directory) {
+  const int error =
+      with_nodes(warp, volume, warp.ballot(true), directory.ino, directory.ino,
+                 [&](const format::NodeBlock& node) {
+                   directory.modified = {static_cast<int64_t>(node.inode.i_mtime.value()),
+                                         node.inode.i_mtime_nsec};
+                   directory.changed = {static_cast<int64_t>(node.inode.i_ctime.value()),
+                                        node.inode.i_ctime_nsec};
+                 });
+  return simt::first_error(warp, error);
+}
+
+/// Whether the directory has the times of who changes entries of it now, since one of many who do
+/// so has set them for all; if not, the caller is to. Collective, uniform. 1, 0, or a negative
+/// errno.
+GOFS_NOINLINE GOFS_HD inline int is_noted(simt::AnyWarp auto warp, Volume& volume, Inode& directory,
+                                          const Adding& how) {
+  if (how.lock == nullptr) return 0;
+  const auto has = [&] {
+    const bool seen = warp.thread_rank() == 0 && has_times(volume.cache, directory, how.now);
+    return warp.shfl(seen ? 1u : 0u, 0) != 0;
+  };
+  if (has()) return 1;
+  const int error = load_times(warp, volume, directory);
+  return error < 0 ? error : static_cast<int>(has());
 }
 
 /// Sets the directory's times, and its depth where entries go to a level behind it, of the first
 /// `depth` ones. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int note_adding(simt::AnyWarp auto warp, Volume& volume,
-                                             Inode& directory, uint32_t depth, Adding& how) {
+GOFS_NOINLINE GOFS_HD inline int note_entry_change(simt::AnyWarp auto warp, Volume& volume,
+                                                   Inode& directory, uint32_t depth,
+                                                   const Adding& how) {
   const bool deeper = depth > directory.dir_depth;
-  if ((how.noted || is_noted(warp, volume.cache, directory, how)) && !deeper) return 0;
+  const int noted = deeper ? 0 : is_noted(warp, volume, directory, how);
+  if (noted != 0) return simt::min(noted, 0);
   depth = simt::max(depth, directory.dir_depth);
   const int error = change_inode(warp, volume, directory.ino, [&](format::Inode& inode) {
     if (inode.i_current_depth < depth) inode.i_current_depth = depth;
-    set_added(inode, how.now);
+    renew_times(inode, how.now);
   });
   if (error < 0) return error;
-  how.noted = true;
   directory.dir_depth = depth;
   note_modified(directory, how.now);
   if (deeper) tell_depth(warp, directory, how.growth);
@@ -307,7 +310,7 @@ GOFS_NOINLINE GOFS_HD inline int enlarge_directory(simt::AnyWarp auto warp, Volu
     inode.i_blocks = inode.i_blocks + static_cast<uint64_t>(blocks);
     if (inode.i_size < size_bytes) inode.i_size = size_bytes;
     if (inode.i_current_depth < depth) inode.i_current_depth = depth;
-    set_added(inode, now);
+    renew_times(inode, now);
     block_count = inode.i_blocks;
     size = inode.i_size;
     levels = inode.i_current_depth;
@@ -443,7 +446,7 @@ GOFS_NOINLINE GOFS_HD inline int add_entries(simt::AnyWarp auto warp, Volume& vo
     how.levels.named_end = 0;  // their names were looked for, and nobody else enters them
     const bool filling = wanted && !room.is_hole;
     const uint32_t depth = detail::levels_of(warp, warp.ballot(filling), room);
-    error = detail::note_adding(warp, volume, directory, depth, how);
+    error = detail::note_entry_change(warp, volume, directory, depth, how);
     if (error < 0) return wanted ? error : result;
     const uint32_t to_blocks = warp.ballot(filling);
     const uint32_t to_holes = warp.ballot(wanted && room.is_hole);
@@ -480,7 +483,7 @@ GOFS_NOINLINE GOFS_HD inline int add_entry(simt::AnyWarp auto warp, Volume& volu
   GOFS_ASSERT(name.length != 0 && name.length <= format::kNameBytesMax);
   const NewEntry mine{name, format::name_hash(name.bytes, name.length), entry};
   const uint32_t levels = way.levels != 0 ? way.levels : levels_to_add(directory);
-  Adding how{now, room_in_levels(levels), way.lock, nullptr, false};
+  Adding how{now, room_in_levels(levels), way.lock, nullptr};
   const int error = add_entries(warp, volume, writer, directory, 1u, mine, how, way.room);
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }

@@ -40,11 +40,7 @@ GOFS_HD int change_entry(simt::AnyWarp auto warp, Volume& volume, Inode& directo
     error = mark_holders(warp, volume, 1u, directory, place.index);
     error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
   }
-  if (error == 0 && lock != nullptr) error = load_again(warp, volume, directory);
-  if (error == 0) {
-    Adding how{now, {}, lock, nullptr, false};
-    error = note_adding(warp, volume, directory, 0, how);
-  }
+  if (error == 0) error = note_entry_change(warp, volume, directory, 0, {now, {}, lock, nullptr});
   if (error < 0) return error;
   error = change_directory_blocks(warp, volume, 1u, directory, place.index, [&](uint8_t* page) {
     use(block_space(page));

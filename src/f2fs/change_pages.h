@@ -235,20 +235,29 @@ GOFS_HD int change_nodes_together(simt::AnyWarp auto warp, Volume& volume, uint3
   return detail::check_belonged(volume, error, belongs, nid, ino);
 }
 
-/// Stores `address` in word `word` of the node `nid` of each lane in `lanes`, which belongs to the
-/// file `ino`; no two mean the same word. Others may look at the node meanwhile, and store other
-/// words: of many that write to one file nobody has to have the node for himself. Nobody writes the
-/// node to the disk meanwhile, since who does that takes it. Collective as with_nodes is; per lane
-/// 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int store_addresses(simt::AnyWarp auto warp, Volume& volume,
-                                                 uint32_t lanes, uint32_t nid, uint32_t ino,
-                                                 uint32_t word, uint32_t address) {
+/// Calls `use(format::NodeBlock&)` on each lane in `lanes` with its node `nid`, which belongs to
+/// the file `ino`, to change words of it, each by one atomic access. Others may look at the node
+/// meanwhile, and change words as well: of many that change one file nobody has to have the node
+/// for himself. Nobody writes it to the disk meanwhile, since who does that takes it. Collective as
+/// with_nodes is; per lane 0 or a negative errno.
+template <typename Use>
+GOFS_HD int change_words(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
+                         uint32_t ino, Use use) {
   PageCache& cache = volume.cache;
   return with_nodes(warp, volume, lanes, nid, ino, [&](const format::NodeBlock& node) {
     const uint32_t frame = cache.frame_of(&node);
-    auto* const words = reinterpret_cast<uint32_t*>(cache.page(frame));
-    simt::store_relaxed(words[word], address);
+    use(*reinterpret_cast<format::NodeBlock*>(cache.page(frame)));
     mark_dirty(cache, frame);
+  });
+}
+
+/// Stores `address` in word `word` of the node `nid` of each lane in `lanes`, which belongs to the
+/// file `ino`; no two mean the same word. As change_words().
+GOFS_NOINLINE GOFS_HD inline int store_addresses(simt::AnyWarp auto warp, Volume& volume,
+                                                 uint32_t lanes, uint32_t nid, uint32_t ino,
+                                                 uint32_t word, uint32_t address) {
+  return change_words(warp, volume, lanes, nid, ino, [&](format::NodeBlock& node) {
+    simt::store_relaxed(reinterpret_cast<uint32_t*>(&node)[word], address);
   });
 }
 

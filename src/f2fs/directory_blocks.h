@@ -28,8 +28,8 @@ GOFS_HD inline void set_modified(format::Inode& inode, const TimeStamp& now) {
   inode.i_ctime_nsec = now.nanoseconds;
 }
 
-/// Sets the times of a directory that gets an entry.
-GOFS_HD inline void set_added(format::Inode& inode, const TimeStamp& now) {
+/// Sets the times of a directory whose entries change, unless others have, now or later.
+GOFS_HD inline void renew_times(format::Inode& inode, const TimeStamp& now) {
   if (!is_modified_since(inode, now)) set_modified(inode, now);
 }
 
@@ -65,10 +65,8 @@ GOFS_NOINLINE GOFS_HD inline int mark_holders(simt::AnyWarp auto warp, Volume& v
   const bool found = mine && error == 0;
   const uint32_t marking =
       warp.ballot(found && !is_kept(volume.cache, page_key(PageKind::kNode, last.nid)));
-  PageCache& cache = volume.cache;
   const int marked =
-      with_nodes(warp, volume, marking, last.nid, directory.ino,
-                 [&](const format::NodeBlock& node) { mark_dirty(cache, cache.frame_of(&node)); });
+      change_words(warp, volume, marking, last.nid, directory.ino, [](const format::NodeBlock&) {});
   return (marking >> rank & 1u) != 0 ? marked : error;
 }
 

@@ -31,7 +31,7 @@ GOFS_NOINLINE GOFS_HD inline int add_inline_entries(simt::AnyWarp auto warp, Vol
           return;
         }
         put_entry(inline_space(node, directory), slot, mine.name, mine.entry);
-        set_added(node.inode, now);
+        renew_times(node.inode, now);
       });
   return error < 0 ? error : result;
 }

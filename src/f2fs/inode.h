@@ -73,10 +73,21 @@ GOFS_HD inline TimeStamp time_stamp(int64_t seconds, uint32_t nanoseconds) {
   return TimeStamp{seconds, nanoseconds};
 }
 
-/// The count of blocks of an inode in memory.
-GOFS_HD inline const uint64_t& count_word(const format::Inode& raw) {
+/// Counts of an inode in memory that several may change at once, see change_words(): of its blocks,
+/// and of its links.
+GOFS_HD inline uint64_t& blocks_word(format::Inode& raw) {
   static_assert(offsetof(format::Inode, i_blocks) % sizeof(uint64_t) == 0);
+  return *reinterpret_cast<uint64_t*>(&raw.i_blocks);
+}
+GOFS_HD inline const uint64_t& blocks_word(const format::Inode& raw) {
   return *reinterpret_cast<const uint64_t*>(&raw.i_blocks);
+}
+GOFS_HD inline uint32_t& links_word(format::Inode& raw) {
+  static_assert(offsetof(format::Inode, i_links) % sizeof(uint32_t) == 0);
+  return *reinterpret_cast<uint32_t*>(&raw.i_links);
+}
+GOFS_HD inline const uint32_t& links_word(const format::Inode& raw) {
+  return *reinterpret_cast<const uint32_t*>(&raw.i_links);
 }
 
 /// Whether the room for attributes in an inode was never used: not even the header is there, and
@@ -104,9 +115,9 @@ GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::Node
   inode.inline_flags = raw.i_inline;
   inode.uid = format::load_u32(&raw.i_uid);
   inode.gid = format::load_u32(&raw.i_gid);
-  inode.links = format::load_u32(&raw.i_links);
+  inode.links = simt::load_relaxed(links_word(raw));
   inode.size_bytes = format::load_u64(&raw.i_size);
-  inode.block_count = simt::load_relaxed(count_word(raw));  // see add_to_block_count()
+  inode.block_count = simt::load_relaxed(blocks_word(raw));
   inode.accessed = time_stamp(static_cast<int64_t>(format::load_u64(&raw.i_atime)),
                               format::load_u32(&raw.i_atime_nsec));
   inode.changed = time_stamp(static_cast<int64_t>(format::load_u64(&raw.i_ctime)),

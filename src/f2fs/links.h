@@ -41,25 +41,28 @@ GOFS_NOINLINE GOFS_HD inline int change_links(simt::AnyWarp auto warp, Volume& v
   return error;
 }
 
-/// Adds `change` to the links of a directory in which another one is made, and sets its times.
-/// Collective, uniform. As change_links().
-GOFS_NOINLINE GOFS_HD inline int count_made_directory(simt::AnyWarp auto warp, Volume& volume,
-                                                      uint32_t ino, int32_t change,
-                                                      const TimeStamp& now) {
+/// Adds `change` to the links of a directory in which another one is made, or from which one goes;
+/// its times are set with the entry. Others may do so meanwhile. Collective, uniform. As
+/// change_links().
+GOFS_NOINLINE GOFS_HD inline int count_subdirectory(simt::AnyWarp auto warp, Volume& volume,
+                                                    uint32_t ino, int32_t change) {
   uint32_t links = 0;
   bool possible = true;
-  const int error = detail::change_inode(warp, volume, ino, [&](format::Inode& inode) {
-    links = inode.i_links;
-    const int64_t next = int64_t{links} + change;
-    possible = next >= 0 && next <= INT64_C(0xffffffff);
-    if (!possible) return;
-    inode.i_links = static_cast<uint32_t>(next);
-    detail::set_added(inode, now);
+  int error = change_words(warp, volume, 1u, ino, ino, [&](format::NodeBlock& node) {
+    simt::AtomicRef<uint32_t> word(detail::links_word(node.inode));
+    links = word.load(simt::memory_order_relaxed);
+    int64_t next = 0;
+    do {
+      next = int64_t{links} + change;
+      possible = next >= 0 && next <= INT64_C(0xffffffff);
+    } while (possible &&
+             !word.compare_exchange_strong(links, static_cast<uint32_t>(next),
+                                           simt::memory_order_relaxed, simt::memory_order_relaxed));
   });
-  if (error < 0 || warp.all(possible)) return error;
-  const bool leader = warp.thread_rank() == 0;
-  return simt::first_error(
-      warp, leader ? report(*volume.corruptions, {Structure::kInode, 0, ino, links}) : 0);
+  if (error == 0 && !possible) {
+    error = report(*volume.corruptions, {Structure::kInode, 0, ino, links});
+  }
+  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }
 
 /// Notes in the inode of each lane in `lanes` that `name` in the directory `parent_ino` leads to

@@ -110,18 +110,13 @@ GOFS_NOINLINE GOFS_HD inline int update_inode(simt::AnyWarp auto warp, Volume& v
 /// the gate, by who has called keep_inode(). 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int add_to_block_count(simt::AnyWarp auto warp, Volume& volume,
                                                     Inode& inode, int64_t blocks) {
-  PageCache& cache = volume.cache;
   const int error =
-      with_nodes(warp, volume, 1u, inode.ino, inode.ino, [&](const format::NodeBlock& node) {
-        const uint32_t frame = cache.frame_of(&node);
-        auto& page = *reinterpret_cast<format::NodeBlock*>(cache.page(frame));
+      change_words(warp, volume, 1u, inode.ino, inode.ino, [&](format::NodeBlock& node) {
         const auto more = static_cast<uint64_t>(blocks);
-        const uint64_t before =
-            simt::add_relaxed(const_cast<uint64_t&>(detail::count_word(page.inode)), more);
+        const uint64_t before = simt::add_relaxed(detail::blocks_word(node.inode), more);
         // The page also counts nodes that were made, and others may have added since.
         simt::AtomicRef<uint64_t>(inode.block_count)
             .fetch_max(before + more, simt::memory_order_relaxed);
-        mark_dirty(cache, frame);
       });
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }

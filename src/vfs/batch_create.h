@@ -117,7 +117,7 @@ GOFS_NOINLINE GOFS_HD inline int create_pending(simt::AnyWarp auto warp, Filesys
   const uint32_t rank = warp.thread_rank();
   const bool pending = (lanes >> rank & 1u) != 0;
   f2fs::Volume& volume = fs.volume;
-  f2fs::Adding how{time_now(fs), levels, &batch.growth.lock, &batch.growth, false};
+  f2fs::Adding how{time_now(fs), levels, &batch.growth.lock, &batch.growth};
   f2fs::NewInode wanted{};
   wanted.mode = static_cast<uint16_t>(
       format::kModeRegular | (creation.permissions & uint32_t{format::kModePermissionMask}));
@@ -355,7 +355,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_growth(simt::AnyWarp auto warp, Filesyste
        first < format::dir_level_start(levels, directory.dir_level); first += warp.size()) {
     const int error = operate(warp, fs, 0, [&] {
       const f2fs::Adding how{time_now(fs), f2fs::room_in_levels(levels), &batch.growth.lock,
-                             &batch.growth, false};
+                             &batch.growth};
       return f2fs::make_blocks_ahead(warp, fs.volume, *fs.writer, directory, first, how);
     });
     // Those that are missing come with their names, or are told with them.

@@ -144,14 +144,14 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
   if (made < 0) return made;
   bool counted = false;
   if (error == 0 && is_directory) {
-    error = f2fs::count_made_directory(warp, volume, directory.ino, 1, wanted.now);
+    error = f2fs::count_subdirectory(warp, volume, directory.ino, 1);
     counted = error == 0;
   }
   if (error == 0) {
     error = f2fs::add_entry(warp, volume, writer, directory, name,
                             {ino, format::file_type_of_mode(file.mode)}, wanted.now, way);
     if (error < 0 && counted) {
-      (void)f2fs::count_made_directory(warp, volume, directory.ino, -1, wanted.now);
+      (void)f2fs::count_subdirectory(warp, volume, directory.ino, -1);
     }
   }
   if (error < 0) unmake_file(warp, fs, ino, contents);

@@ -31,7 +31,7 @@ GOFS_NOINLINE GOFS_HD inline void restore_links(simt::AnyWarp auto warp, Filesys
                                                 const f2fs::Inode& inode, uint32_t parent_ino,
                                                 const f2fs::TimeStamp& now) {
   if (inode.is_directory()) {
-    (void)f2fs::count_made_directory(warp, fs.volume, parent_ino, 1, now);
+    (void)f2fs::count_subdirectory(warp, fs.volume, parent_ino, 1);
   }
   (void)count_links(warp, fs.volume, inode.ino, links_of_name(inode), now);
   if (loses_last_name(inode) && warp.thread_rank() == 0) {
@@ -53,7 +53,7 @@ GOFS_NOINLINE GOFS_HD inline int drop_links(simt::AnyWarp auto warp, Filesystem&
   if (error < 0) return error;
   error = count_links(warp, fs.volume, inode.ino, -links_of_name(inode), now);
   if (error == 0 && inode.is_directory()) {
-    error = f2fs::count_made_directory(warp, fs.volume, parent_ino, -1, now);
+    error = f2fs::count_subdirectory(warp, fs.volume, parent_ino, -1);
     if (error < 0) (void)count_links(warp, fs.volume, inode.ino, links_of_name(inode), now);
   }
   if (error < 0 && last && warp.thread_rank() == 0) f2fs::remove_orphan(orphans, inode.ino);
