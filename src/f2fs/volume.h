@@ -8,6 +8,7 @@
 #include "f2fs/page_cache.h"
 #include "format/f2fs.h"
 #include "nvme/execute.h"
+#include "simt/shared_lock.h"
 
 namespace gofs::f2fs {
 
@@ -39,7 +40,7 @@ struct Volume {
   CorruptionLog* corruptions;
   uint8_t* checkpoint_blocks;  // kCheckpointBlocksMax blocks: the chosen checkpoint and its payload
   uint8_t* scratch;            // two blocks, for mount alone
-  uint32_t* xattr_locks;       // kXattrLocks words (xattr_lock.h); null: nobody writes
+  simt::SharedLock* xattr_locks;  // kXattrLocks (xattr_lock.h); null: nobody writes
 
   format::Geometry geometry;
   uint32_t checksum_seed;  // of inode checksums

@@ -134,7 +134,7 @@ struct Writer {
   format::SummaryBlock* incoming;   // of segments that logs are about to go on in
   uint8_t* checkpoint;              // as volume.checkpoint_blocks: the next one, while it is made
   uint8_t* pages;                   // kWriterPages blocks, for who makes a checkpoint
-  uint32_t* xattr_locks;            // as volume.xattr_locks
+  simt::SharedLock* xattr_locks;    // as volume.xattr_locks
   OrphanTable orphans;
   Cleaning cleaning;
   HeldBlocks* held;  // held_count

@@ -61,7 +61,7 @@ class WriterMemory {
     writer.open_summaries = own_.take<format::SummaryBlock>(writer.open_count);
     writer.checkpoint = own_.take<uint8_t>((1 + uint64_t{geometry.cp_payload}) * kBlockBytes);
     writer.pages = own_.take<uint8_t>(uint64_t{kWriterPages} * kBlockBytes);
-    writer.xattr_locks = own_.take<uint32_t>(kXattrLocks);
+    writer.xattr_locks = own_.take<simt::SharedLock>(kXattrLocks);
     writer.recovered = own_.take<RecoveredFile>(kRecoveredFiles);
     writer.gone = own_.take<uint32_t>(kGoneWords);
     const uint32_t lines = orphan_lines(geometry.nid_count());
