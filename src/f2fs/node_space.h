@@ -13,14 +13,25 @@ namespace gofs::f2fs {
 
 namespace detail {
 
+/// Where the volume has so many blocks more, nobody looks at once whether his are among them.
+inline constexpr uint64_t kPlentyOfBlocks = 1u << 18;
+
 /// Counts `count` more blocks as used, if the volume has them for users. One lane.
 GOFS_HD inline bool count_blocks(Volume& volume, uint64_t count) {
   simt::AtomicRef<uint64_t> used(volume.valid_block_count);
   uint64_t seen = used.load(simt::memory_order_relaxed);
-  do {
+  bool counted = false;
+  // By one addition: of many who compare and exchange, one gets on at a time.
+  if (seen + count + kPlentyOfBlocks <= volume.user_block_count) {
+    seen = used.fetch_add(count, simt::memory_order_relaxed);
+    counted = seen + count <= volume.user_block_count;
+    if (!counted) seen = used.fetch_sub(count, simt::memory_order_relaxed) - count;
+  }
+  while (!counted) {
     if (seen + count > volume.user_block_count) return false;
-  } while (!used.compare_exchange_weak(seen, seen + count, simt::memory_order_relaxed,
-                                       simt::memory_order_relaxed));
+    counted = used.compare_exchange_weak(seen, seen + count, simt::memory_order_relaxed,
+                                         simt::memory_order_relaxed);
+  }
   simt::count_relaxed(volume.newly_counted, count);
   return true;
 }
