@@ -79,7 +79,7 @@ struct BatchTable;  // batch.h
 
 /// What inodes share by their numbers (inode_lock.h).
 struct InodeLock {
-  simt::SharedLock users;  // alone who changes the inode; together those who add names to it
+  simt::SharedLock users;  // alone who changes the inode; together those who add or remove names
   uint32_t growth;         // of who of these makes blocks of a directory (f2fs/add_entries.h)
 };
 
