@@ -79,7 +79,7 @@ GOFS_NOINLINE GOFS_HD inline int write_in_ring(simt::AnyWarp auto warp, Filesyst
   int error = lock_to_write(warp, open, range.bytes, append, patience_ns, range.offset, hold);
   if (error < 0) return error;
   if (append && mine) {
-    const uint32_t before = lanes & ((1u << rank) - 1);
+    const uint32_t before = lanes & simt::ranks_below(rank);
     request.offset = range.offset + uint64_t{simt::popcount(before)} * kBlockBytes;
   }
   if (warp.any(mine && !is_block_piece(open.inode, request.offset, request.bytes))) error = -EAGAIN;
