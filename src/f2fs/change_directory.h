@@ -65,17 +65,14 @@ GOFS_NOINLINE GOFS_HD inline int remove_shared_entry(simt::AnyWarp auto warp, Vo
                                                      const EntryName& name, const TimeStamp& now,
                                                      uint32_t* lock, EmptiedBlock& emptied) {
   emptied = {};
-  EntryPlace place{};
-  int error = detail::find_place(warp, volume, directory, name.bytes, name.length, place);
   // Who has the lock sees whether others have moved the entries out of the inode.
-  const bool locked = error == 0 && place.in_inode && lock != nullptr;
-  if (locked) {
-    error = lock_growth(warp, lock);
-    if (error < 0) return error;
-    error = load_again(warp, volume, directory);
-    if (error == 0) {
-      error = detail::find_place(warp, volume, directory, name.bytes, name.length, place);
-    }
+  const bool locked = lock != nullptr && directory.has_inline_dentries();
+  int error = locked ? lock_growth(warp, lock) : 0;
+  if (error < 0) return error;
+  if (locked) error = load_again(warp, volume, directory);
+  EntryPlace place{};
+  if (error == 0) {
+    error = detail::find_place(warp, volume, directory, name.bytes, name.length, place);
   }
   if (error == 0) {
     if (warp.thread_rank() == 0) {
