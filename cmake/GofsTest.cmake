@@ -5,9 +5,10 @@
 #   One GoogleTest binary and one ctest entry, or with SHARDS several, NAME_0 and so on, which share
 #   its cases and run side by side. SERIAL names cases, as --gtest_filter does, that take
 #   their time and in which nothing happens side by side: ThreadSanitizer is spared them. Labels:
-#     cpu       (default for .cpp) runs anywhere;
+#     cpu       (default for .cpp) runs anywhere: built in every preset but cuda and fuzz;
 #     tsan      also built and run in preset cpu-tsan, which builds nothing else;
-#     gpu       (default for .cu) needs a GPU: built in preset cuda, run by `make gpu-check`;
+#     gpu       (default for .cu) built in preset cuda, run on a GPU by `make gpu-check`; with cpu:
+#               in both;
 #     sanitize  with gpu: also run under compute-sanitizer;
 #     kernel    needs the QEMU guest; run by its own stage of `make test`;
 #     long      left out of `make test`.
@@ -54,25 +55,21 @@ function(gofs_add_test name)
     message(FATAL_ERROR "gofs_add_test(${name}): no sources")
   endif()
 
-  set(is_cuda FALSE)
-  if("${sources}" MATCHES "\\.cu(;|$)")
-    set(is_cuda TRUE)
-  endif()
   set(labels ${arg_LABELS})
-  if(is_cuda AND NOT "gpu" IN_LIST labels)
-    list(APPEND labels gpu)
-  elseif(NOT is_cuda AND NOT "gpu" IN_LIST labels)
-    list(APPEND labels cpu)
+  if(NOT "gpu" IN_LIST labels AND NOT "cpu" IN_LIST labels)
+    if("${sources}" MATCHES "\\.cu(;|$)")
+      list(APPEND labels gpu)
+    else()
+      list(APPEND labels cpu)
+    endif()
   endif()
 
   # Which preset builds which test: each test is compiled only where it is run.
-  if(NOT GOFS_TESTS)
-    return()
-  elseif("gpu" IN_LIST labels)
-    if(NOT GOFS_CUDA)
-      return()
-    endif()
-  elseif(GOFS_CUDA OR GOFS_FUZZ)
+  set(backend cpu)
+  if(GOFS_CUDA)
+    set(backend gpu)
+  endif()
+  if(NOT GOFS_TESTS OR GOFS_FUZZ OR NOT backend IN_LIST labels)
     return()
   elseif(GOFS_SANITIZE STREQUAL "thread" AND NOT "tsan" IN_LIST labels)
     return()

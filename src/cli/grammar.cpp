@@ -121,8 +121,8 @@ void add_put(CLI::App& app, Session& session) {
   const auto options = on_command(command, session, run_put);
   add_volume_options(command, session);
   command
-      .add_option("HOSTPATH ... PATH", options->paths,
-                  "Files of the host, and where they go: a name, or a directory that exists")
+      .add_option("HOSTPATHS", options->paths,
+                  "Files of the host and, last, where they go: a name, or a directory that exists")
       ->required()
       ->expected(2, 1 << 20)
       ->type_name("");
@@ -166,8 +166,8 @@ void add_mv(CLI::App& app, Session& session) {
   const auto options = on_command(command, session, run_mv);
   add_volume_options(command, session);
   command
-      .add_option("PATH ... TO", options->paths,
-                  "What is to be moved, and its new name or the directory it goes to")
+      .add_option("PATHS", options->paths,
+                  "What is to be moved and, last, its new name or the directory it goes to")
       ->required()
       ->expected(2, 1 << 20)
       ->type_name("");

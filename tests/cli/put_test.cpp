@@ -18,7 +18,7 @@ class PutTest : public testing::Test {
     EXPECT_EQ(run_gofs({"mkfs", volume_.path(), "--size", "128M", "-f"}).status, 0);
   }
   ~PutTest() override {
-    EXPECT_TRUE(image::fsck_is_clean(volume_.path()));
+    expect_sound(volume_.path());
     image::run_tool("chmod -R u+rwx " + at("") + "; rm -r " + at(""));
   }
   std::string at(const std::string& name) const { return std::string(folder_) + "/" + name; }

@@ -105,6 +105,13 @@ inline const host::SampleVolume& sample() {
   return volume;
 }
 
+/// Expects fsck.f2fs to find nothing, where it is installed: a machine that is there for its GPU
+/// may have none.
+inline void expect_sound(const std::string& volume) {
+  if (!image::tool_exists("fsck.f2fs")) return;
+  EXPECT_TRUE(image::fsck_is_clean(volume));
+}
+
 /// Tests that change a copy of the sample volume, which fsck.f2fs looks at afterwards.
 class CopyTest : public testing::Test {
  protected:
@@ -112,7 +119,7 @@ class CopyTest : public testing::Test {
     EXPECT_EQ(image::run_tool("cp " + host::sample_volume().path() + " " + copy_.path()).exit_code,
               0);
   }
-  ~CopyTest() override { EXPECT_TRUE(image::fsck_is_clean(copy_.path())); }
+  ~CopyTest() override { expect_sound(copy_.path()); }
 
   Answer run(const std::string& command, const std::vector<std::string>& words) {
     std::vector<std::string> all = {command, copy_.path()};
