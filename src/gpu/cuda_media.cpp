@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/copy_stream.h"
 #include "gpu/cuda_error.h"
 #include "ssd/media_host.h"
 
@@ -38,12 +39,12 @@ class Allocation {
   }
 
   /// Empty, or why not.
-  std::string take(uint64_t bytes, bool on_device) {
+  std::string take(CopyStream& copies, uint64_t bytes, bool on_device) {
     on_device_ = on_device;
     cudaError_t error =
         on_device ? cudaMalloc(&memory_, bytes)
                   : cudaHostAlloc(&memory_, bytes, cudaHostAllocMapped | cudaHostAllocPortable);
-    if (error == cudaSuccess && on_device) error = cudaMemset(memory_, 0, bytes);
+    if (error == cudaSuccess && on_device) error = copies.zero(memory_, bytes);
     if (error == cudaSuccess && !on_device) std::memset(memory_, 0, bytes);
     return cuda_error_text(error, on_device ? "memory on the GPU" : "pinned memory");
   }
@@ -80,12 +81,11 @@ class CudaMedia final : public work::LoadedMedia {
     if (media_.marks == nullptr || !sync_error_.empty()) return sync_error_;
     const uint32_t epoch = epoch_++;
     std::vector<uint32_t> marks(simt::divide_up(media_.bytes, uint64_t{1} << ssd::kMarkShift));
-    std::string error = cuda_error_text(
-        cudaMemcpy(&media_.marks->epoch, &epoch_, sizeof(epoch_), cudaMemcpyHostToDevice), "copy");
-    if (error.empty()) error = copy_to_host(marks.data(), mark_words_, marks.size());
+    std::string error = copy(&media_.marks->epoch, &epoch_, 1);
+    if (error.empty()) error = copy(marks.data(), mark_words_, marks.size());
     std::vector<uint64_t> chunks(
         media_.is_chunked() ? simt::divide_up(media_.bytes, ssd::kChunkBytes) : 0);
-    if (error.empty()) error = copy_to_host(chunks.data(), media_.chunks, chunks.size());
+    if (error.empty()) error = copy(chunks.data(), media_.chunks, chunks.size());
     for (uint64_t unit = 0; unit < marks.size() && error.empty(); ++unit) {
       if (marks[unit] != 0 && marks[unit] + 1 >= epoch) error = write_back(unit, chunks);
     }
@@ -106,8 +106,7 @@ class CudaMedia final : public work::LoadedMedia {
     if (!error.empty()) return error;
     media_.marks = reinterpret_cast<ssd::ChangeMarks*>(allocations_.back().get());
     const ssd::ChangeMarks marks{epoch_, mark_words_};
-    return cuda_error_text(cudaMemcpy(media_.marks, &marks, sizeof(marks), cudaMemcpyHostToDevice),
-                           "copy");
+    return copy(media_.marks, &marks, 1);
   }
 
   std::string make_contiguous(uint64_t bytes, bool on_device) {
@@ -163,9 +162,7 @@ class CudaMedia final : public work::LoadedMedia {
     if (error.empty()) error = add(count * sizeof(uint64_t), true);
     if (!error.empty()) return error;
     media_.chunks = reinterpret_cast<uint64_t*>(allocations_.back().get());
-    error = cuda_error_text(
-        cudaMemcpy(media_.chunks, table.data(), count * sizeof(uint64_t), cudaMemcpyHostToDevice),
-        "chunk table");
+    error = copy(media_.chunks, table.data(), count);
     if (error.empty() && spares != 0) {
       error = add_spares(slab + (needed << ssd::kChunkShift), spares);
     }
@@ -176,7 +173,7 @@ class CudaMedia final : public work::LoadedMedia {
 
  private:
   std::string add(uint64_t bytes, bool on_device) {
-    return allocations_.emplace_back().take(bytes, on_device);
+    return allocations_.emplace_back().take(copies_, bytes, on_device);
   }
 
   /// Makes `count` zeroed chunks from `first` on the pool for places that have none.
@@ -190,19 +187,17 @@ class CudaMedia final : public work::LoadedMedia {
     if (!error.empty()) return error;
     const ssd::ChunkPool pool{count,
                               reinterpret_cast<ssd::ChunkPool::Entry*>(allocations_.back().get())};
-    error = cuda_error_text(cudaMemcpy(pool.entries, entries.data(), bytes, cudaMemcpyHostToDevice),
-                            "copy");
+    error = copy(pool.entries, entries.data(), count);
     if (error.empty()) error = add(sizeof(pool), true);
     if (!error.empty()) return error;
     media_.pool = reinterpret_cast<ssd::ChunkPool*>(allocations_.back().get());
-    return cuda_error_text(cudaMemcpy(media_.pool, &pool, sizeof(pool), cudaMemcpyHostToDevice),
-                           "copy");
+    return copy(media_.pool, &pool, 1);
   }
 
   template <typename T>
-  static std::string copy_to_host(T* to, const T* from, size_t count) {
+  std::string copy(T* to, const T* from, size_t count) {
     if (count == 0) return {};
-    return cuda_error_text(cudaMemcpy(to, from, count * sizeof(T), cudaMemcpyDeviceToHost), "copy");
+    return cuda_error_text(copies_.copy(to, from, count * sizeof(T)), "copy");
   }
 
   /// Writes one unit to the file.
@@ -217,7 +212,7 @@ class CudaMedia final : public work::LoadedMedia {
     }
     if (on_device_) {
       staging_.resize(simt::max<size_t>(staging_.size(), left));
-      std::string error = copy_to_host(staging_.data(), from, left);
+      std::string error = copy(staging_.data(), from, left);
       if (!error.empty()) return error;
       from = staging_.data();
     }
@@ -261,8 +256,7 @@ class CudaMedia final : public work::LoadedMedia {
       if (got <= 0)
         return std::string("reading: ") + (got < 0 ? strerror(errno) : "file too short");
       if (on_device_) {
-        std::string error = cuda_error_text(
-            cudaMemcpy(target, to, static_cast<size_t>(got), cudaMemcpyHostToDevice), "copy");
+        std::string error = copy(target, to, static_cast<size_t>(got));
         if (!error.empty()) return error;
       }
       offset += static_cast<uint64_t>(got);
@@ -272,6 +266,7 @@ class CudaMedia final : public work::LoadedMedia {
     return {};
   }
 
+  CopyStream copies_;
   ssd::Media media_;
   bool on_device_ = false;
   std::vector<Allocation> allocations_;

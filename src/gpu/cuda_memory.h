@@ -9,6 +9,7 @@
 #include <new>
 #include <unordered_map>
 
+#include "gpu/copy_stream.h"
 #include "simt/memory.h"
 
 namespace gofs::gpu {
@@ -20,7 +21,7 @@ class DeviceMemorySpace final : public simt::MemorySpace {
     void* whole = nullptr;
     const size_t padded = bytes + kBlockBytes;
     if (cudaMalloc(&whole, padded) != cudaSuccess) throw std::bad_alloc();
-    if (cudaMemset(whole, 0, padded) != cudaSuccess) {
+    if (copies_.zero(whole, padded) != cudaSuccess) {
       cudaFree(whole);
       throw std::bad_alloc();
     }
@@ -36,13 +37,14 @@ class DeviceMemorySpace final : public simt::MemorySpace {
     whole_.erase(found);
   }
   void write(void* target, const void* host_source, size_t bytes) override {
-    cudaMemcpy(target, host_source, bytes, cudaMemcpyHostToDevice);
+    copies_.copy(target, host_source, bytes);
   }
   void read(void* host_target, const void* source, size_t bytes) override {
-    cudaMemcpy(host_target, source, bytes, cudaMemcpyDeviceToHost);
+    copies_.copy(host_target, source, bytes);
   }
 
  private:
+  CopyStream copies_;
   std::unordered_map<void*, void*> whole_;  // what cudaMalloc gave for each allocation
 };
 

@@ -17,9 +17,10 @@ namespace gofs::simt {
 class MemorySpace {
  public:
   virtual ~MemorySpace() = default;
-  /// Zeroed memory aligned to a block. Throws std::bad_alloc.
+  /// Zeroed memory aligned to a block, as whatever runs afterwards sees it. Throws std::bad_alloc.
   virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* memory) = 0;
+  /// Whatever runs afterwards sees what was written.
   virtual void write(void* target, const void* host_source, size_t bytes) = 0;
   virtual void read(void* host_target, const void* source, size_t bytes) = 0;
 

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The host fills the GPU's memory: kernels in any stream see all of it, and none is waited for.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "fresh_volume.h"
+#include "gpu/cuda_backend.h"
+#include "simt/clock.h"
+
+namespace {
+
+__global__ void set_words(uint32_t* words, uint64_t count, uint64_t stride) {
+  for (uint64_t i = 0; i < count; i += stride) words[i] = 1;
+  words[count - 1] = 1;
+}
+
+__global__ void add_words(const uint32_t* words, uint32_t count, uint32_t* sum) {
+  uint32_t added = 0;
+  for (uint32_t i = 0; i < count; ++i) added += words[i];
+  *sum = added;
+}
+
+/// Says whether the host has set `flag`, as soon as it has, or in `timeout_ns`.
+__global__ void await_flag(const volatile uint32_t* flag, uint64_t timeout_ns, uint32_t* seen) {
+  const auto deadline = gofs::simt::Deadline::after_ns(timeout_ns);
+  while (*flag == 0 && !deadline.passed()) {
+  }
+  *seen = *flag;
+}
+
+class DeviceMemoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string error;
+    backend_ = gofs::gpu::make_cuda_backend(error);
+    ASSERT_NE(backend_, nullptr) << error;
+    CHECK_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  }
+  void TearDown() override {
+    if (stream_ != nullptr) CHECK_CUDA(cudaStreamDestroy(stream_));
+  }
+  gofs::simt::MemorySpace& memory() { return backend_->memory(); }
+
+  std::unique_ptr<gofs::work::Backend> backend_;
+  cudaStream_t stream_ = nullptr;
+};
+
+TEST_F(DeviceMemoryTest, is_zeroed_before_a_kernel_gets_it) {
+  const uint64_t bytes = uint64_t{gofs_gpu_test::under_sanitizer() ? 64u : 1024u} << 20;
+  const uint64_t count = bytes / sizeof(uint32_t);
+  const uint64_t stride = count / 64;
+  for (int round = 0; round < 3; ++round) {
+    auto* const words = memory().allocate_array<uint32_t>(count);
+    set_words<<<1, 1, 0, stream_>>>(words, count, stride);
+    CHECK_CUDA(cudaStreamSynchronize(stream_));
+    CHECK_CUDA(cudaDeviceSynchronize());
+    for (uint64_t i = 0; i < count; i += stride) {
+      ASSERT_EQ(memory().read_object(words + i), 1u) << "byte " << i * sizeof(uint32_t);
+    }
+    EXPECT_EQ(memory().read_object(words + count - 1), 1u);
+    EXPECT_EQ(memory().read_object(words + count / 2 + 1), 0u);
+    memory().release(words);
+  }
+}
+
+TEST_F(DeviceMemoryTest, is_written_before_a_kernel_reads_it) {
+  constexpr uint32_t kCount = 10'000;  // little enough for CUDA to put it off
+  auto* const words = memory().allocate_array<uint32_t>(kCount);
+  auto* const sum = memory().allocate_array<uint32_t>(1);
+  for (uint32_t value = 1; value <= 20; ++value) {
+    const std::vector<uint32_t> source(kCount, value);
+    memory().write(words, source.data(), kCount * sizeof(uint32_t));
+    add_words<<<1, 1, 0, stream_>>>(words, kCount, sum);
+    CHECK_CUDA(cudaStreamSynchronize(stream_));
+    EXPECT_EQ(memory().read_object(sum), kCount * value);
+  }
+  memory().release(sum);
+  memory().release(words);
+}
+
+TEST_F(DeviceMemoryTest, is_filled_while_a_kernel_runs_in_the_default_stream) {
+  constexpr uint64_t kTimeoutNs = 5'000'000'000;
+  auto* const flag = backend_->shared_memory().allocate_array<uint32_t>(1);
+  auto* const seen = backend_->shared_memory().allocate_array<uint32_t>(1);
+  auto* const words = memory().allocate_array<uint32_t>(1000);
+  await_flag<<<1, 1>>>(flag, kTimeoutNs, seen);
+  CHECK_CUDA(cudaGetLastError());
+  const std::vector<uint32_t> source(1000, 7);
+  memory().write(words, source.data(), source.size() * sizeof(uint32_t));
+  EXPECT_EQ(memory().read_object(words + 999), 7u);
+  *static_cast<volatile uint32_t*>(flag) = 1;
+  CHECK_CUDA(cudaDeviceSynchronize());
+  EXPECT_EQ(*seen, 1u) << "the host has waited for the kernel";
+  memory().release(words);
+  backend_->shared_memory().release(seen);
+  backend_->shared_memory().release(flag);
+}
+
+}  // namespace
