@@ -215,6 +215,18 @@ def gpu_tests(stage):
     stage.ctest("cuda", "-L", "gpu", jobs=1, env={"CUDA_MODULE_LOADING": "EAGER"})
 
 
+def gpu_main_job(stage):
+    """The main job where its tools are, which a machine that is there for its GPU may lack."""
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    tools = ("mkfs.f2fs", "fsck.f2fs", "cpio")
+    missing = [tool for tool in tools if shutil.which(tool, path=path) is None]
+    if missing:
+        stage.skipped += 1
+        stage.notes.append("not installed: " + ", ".join(missing))
+        return
+    main_job(stage)
+
+
 def gpu_sanitize(stage):
     """memcheck and racecheck over the binaries labelled sanitize; each run counts as one case."""
     sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
@@ -251,6 +263,7 @@ STAGES = {
     "kernel": (kernel, 2100),
     "gpu-build": (gpu_build, 540),
     "gpu-tests": (gpu_tests, 420),
+    "gpu-main-job": (gpu_main_job, 300),
     "gpu-sanitize": (gpu_sanitize, 1200),
     "gpu-bench": (gpu_bench, 540),
 }
@@ -258,7 +271,7 @@ STAGES = {
 # core busy, and the fuzzer is mostly compiling.
 SUITES = {
     "test": ["structure", "cpu-asan", "cpu-tsan", "cuda", "main-job", "fuzz+kernel"],
-    "gpu-check": ["gpu-build", "gpu-tests", "gpu-sanitize"],
+    "gpu-check": ["gpu-build", "gpu-tests", "gpu-main-job", "gpu-sanitize"],
     "gpu-bench": ["gpu-build", "gpu-bench"],
 }
 
