@@ -129,8 +129,9 @@ class VolumeState;
 
 class Volume {
  public:
-  /// `spec` is an image, a block device or ram:SIZE, with options after a `?`; see
-  /// host/volume_spec.h. Errors name what is missing, malformed or not supported.
+  /// `spec` is an image, a block device or ram:SIZE, or several with a `+` between them for a
+  /// volume that is striped over them, with options after a `?`; see host/volume_spec.h. Errors
+  /// name what is missing, malformed or not supported.
   static Expected<Volume> mount(const std::string& spec, const MountOptions& options = {});
 
   Volume(Volume&&) noexcept;

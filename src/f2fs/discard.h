@@ -17,7 +17,7 @@ inline constexpr uint32_t kDiscardedAtOnce = 16;
 GOFS_HD inline uint32_t gather_freed(const Volume& volume, const Writer& writer,
                                      format::nvme::DatasetRange* ranges) {
   const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
-  const uint32_t shift = kBlockShift - volume.device->lba_shift;
+  const uint32_t shift = kBlockShift - volume.array.lba_shift;
   uint32_t count = 0;
   for (uint32_t word = 0; word < words; ++word) {
     uint32_t fresh =
@@ -35,23 +35,17 @@ GOFS_HD inline uint32_t gather_freed(const Volume& volume, const Writer& writer,
 /// find_free_segments(). It is advice: where it fails, nothing is lost but room on the SSD.
 GOFS_NOINLINE GOFS_HD inline void discard_freed(simt::AnyWarp auto warp, Volume& volume,
                                                 Writer& writer) {
-  nvme::Device& device = *volume.device;
-  if (writer.discard == 0 || device.dataset_management == 0) return;
+  nvme::Array& array = volume.array;
+  if (writer.discard == 0 || array.dataset_management == 0) return;
   auto* const ranges = reinterpret_cast<format::nvme::DatasetRange*>(writer.pages);
   const bool leader = warp.thread_rank() == 0;
   uint32_t count = leader ? gather_freed(volume, writer, ranges) : 0;
   count = warp.shfl(count, 0);
   warp.sync();
   if (count == 0) return;
-  nvme::Command command{};
-  command.opcode = format::nvme::IoOpcode::kDatasetManagement;
-  command.lba_count = count;
-  command.buffer = ranges;
-  command.bytes = count * static_cast<uint32_t>(sizeof(format::nvme::DatasetRange));
-  const nvme::CommandStatus status =
-      nvme::execute(warp, device, nvme::pick_queue(device), 1u, command);
-  if (leader && status == 0) {
-    const uint32_t shift = kBlockShift - device.lba_shift;
+  const int error = nvme::deallocate(warp, array, ranges, count, ranges + kDiscardedAtOnce);
+  if (leader && error == 0) {
+    const uint32_t shift = kBlockShift - array.lba_shift;
     for (uint32_t i = 0; i < count; ++i) {
       const auto block = static_cast<uint32_t>(ranges[i].lba >> shift);
       set_segment_bit(writer.discarded, volume.geometry.segno_of(block));

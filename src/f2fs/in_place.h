@@ -35,10 +35,11 @@ GOFS_HD inline int move_in_place(simt::AnyWarp auto warp, const nvme::Route& rou
     const bool left_whole = warp.shfl(whole ? 1u : 0u, left) != 0;
     const bool next_block = warp.shfl(part.block, left) + 1 == part.block;
     const bool next_buffer = warp.shfl(buffer, left) + kBlockBytes == buffer;
-    const bool follows = left_whole && next_block && next_buffer;
+    const bool same_ssd = (part.block & route.array.chunk_mask) != 0;
+    const bool follows = left_whole && next_block && next_buffer && same_ssd;
     heads = warp.ballot(!(whole && follows && rank != 0));
     head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
-    const uint32_t run_max = route.device.transfer_bytes_max / kBlockBytes;
+    const uint32_t run_max = route.array.transfer_bytes_max / kBlockBytes;
     heads = warp.ballot((rank - head) % run_max == 0);
     head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
     const uint32_t later = heads & ~(simt::ranks_below(rank) | 1u << rank);
@@ -54,10 +55,9 @@ GOFS_HD inline int move_in_place(simt::AnyWarp auto warp, const nvme::Route& rou
   command.buffer = part.buffer;
   const uint32_t submitters = lanes & heads;
   if (mailbox != nullptr) {
-    return nvme::start(warp, route.device, route.queue, submitters, command, *mailbox);
+    return nvme::start(warp, route, submitters, command, *mailbox);
   }
-  const nvme::CommandStatus status =
-      nvme::execute(warp, route.device, route.queue, submitters, command);
+  const nvme::CommandStatus status = nvme::execute(warp, route, submitters, command);
   return nvme::to_errno(warp.shfl(status, head));
 }
 

@@ -138,8 +138,8 @@ GOFS_HD inline MountResult take_superblock(Volume& volume, const uint8_t* block)
   if (unsupported != 0) return refused(MountProblem::kFeature, -EOPNOTSUPP, unsupported);
   if (super.devs[0].path[0] != 0) return refused(MountProblem::kMultiDevice, -EOPNOTSUPP, 0);
   volume.geometry = format::geometry_of(super);
-  const nvme::Device& device = *volume.device;
-  const uint64_t device_blocks = device.lba_count >> (kBlockShift - device.lba_shift);
+  const nvme::Array& array = volume.array;
+  const uint64_t device_blocks = array.lba_count >> (kBlockShift - array.lba_shift);
   if (volume.geometry.main_end() > device_blocks) {
     return refused(MountProblem::kDeviceTooSmall, -EINVAL, volume.geometry.main_end());
   }
@@ -245,7 +245,7 @@ GOFS_HD inline MountResult take_journals(Volume& volume, const format::NatJourna
 
 }  // namespace detail
 
-/// Mounts the volume on `volume.device`, which has been brought up. Collective, by one warp, before
+/// Mounts the volume on `volume.array`, which has been brought up. Collective, by one warp, before
 /// any other use. Uniform answer. A volume that was not unmounted cleanly is mounted at its last
 /// checkpoint; cleanly_unmounted() tells.
 GOFS_NOINLINE GOFS_HD inline MountResult mount(simt::AnyWarp auto warp, Volume& volume) {

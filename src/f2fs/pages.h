@@ -17,8 +17,8 @@ namespace detail {
 GOFS_HD inline int move_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
                                format::nvme::IoOpcode opcode, uint32_t block, void* buffer,
                                bool durably) {
-  nvme::Device& device = *volume.device;
-  const uint32_t shift = kBlockShift - device.lba_shift;
+  const nvme::Route route = nvme::pick_route(volume.array);
+  const uint32_t shift = kBlockShift - route.lba_shift;
   nvme::Command command{};
   command.opcode = opcode;
   command.force_unit_access = durably;
@@ -26,7 +26,7 @@ GOFS_HD inline int move_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t
   command.lba_count = 1u << shift;
   command.buffer = buffer;
   command.bytes = kBlockBytes;
-  return nvme::to_errno(nvme::execute(warp, device, nvme::pick_queue(device), lanes, command));
+  return nvme::to_errno(nvme::execute(warp, route, lanes, command));
 }
 
 }  // namespace detail
@@ -58,12 +58,7 @@ GOFS_NOINLINE GOFS_HD inline int write_blocks_durably(simt::AnyWarp auto warp, V
 /// Makes durable all that was written by commands which have returned. Collective, uniform. 0 or a
 /// negative errno.
 GOFS_NOINLINE GOFS_HD inline int flush_device(simt::AnyWarp auto warp, Volume& volume) {
-  nvme::Device& device = *volume.device;
-  nvme::Command command{};
-  command.opcode = format::nvme::IoOpcode::kFlush;
-  const nvme::CommandStatus status =
-      nvme::execute(warp, device, nvme::pick_queue(device), 1u, command);
-  return simt::first_error(warp, warp.thread_rank() == 0 ? nvme::to_errno(status) : 0);
+  return nvme::flush(warp, volume.array);
 }
 
 /// How often who looks for a page gives way to who wants to change it.

@@ -29,7 +29,7 @@ class CachedSsd {
       : rig_(options(fault_capacity)), volume_(std::make_unique<Volume>()) {
     rig_.bring_up_ready();
     std::memset(static_cast<void*>(volume_.get()), 0, sizeof(Volume));
-    volume_->device = &rig_.device();
+    volume_->array = nvme::array_of(rig_.device());
     volume_->cache.sets =
         reinterpret_cast<FrameSet*>(rig_.arena().bytes(frames / kWays * sizeof(FrameSet)));
     volume_->cache.pages = rig_.arena().bytes(uint64_t{frames} * kBlockBytes);

@@ -36,8 +36,8 @@ GOFS_HD inline void zero_ranges(simt::AnyWarp auto warp, uint32_t lanes, const P
 GOFS_NOINLINE GOFS_HD inline int read_bounced(simt::AnyWarp auto warp, Volume& volume,
                                               const PagePool& pool, uint32_t lanes, uint32_t block,
                                               const Piece& piece) {
-  nvme::Device& device = *volume.device;
-  const uint32_t lba_bytes = device.lba_bytes();
+  const nvme::Route route = nvme::pick_route(volume.array);
+  const uint32_t lba_bytes = route.array.lba_bytes();
   const uint32_t in_block = static_cast<uint32_t>(piece.offset & (kBlockBytes - 1));
   const uint32_t first = in_block / lba_bytes;
   const uint32_t last = (in_block + piece.bytes - 1) / lba_bytes;
@@ -55,12 +55,11 @@ GOFS_NOINLINE GOFS_HD inline int read_bounced(simt::AnyWarp auto warp, Volume& v
     }
     nvme::Command command{};
     command.opcode = format::nvme::IoOpcode::kRead;
-    command.lba = (uint64_t{block} << (kBlockShift - device.lba_shift)) + first;
+    command.lba = (uint64_t{block} << (kBlockShift - route.lba_shift)) + first;
     command.lba_count = last - first + 1;
     command.buffer = page;
     command.bytes = command.lba_count * lba_bytes;
-    const nvme::CommandStatus status =
-        nvme::execute(warp, device, nvme::pick_queue(device), holders, command);
+    const nvme::CommandStatus status = nvme::execute(warp, route, holders, command);
     warp.sync();
     uint32_t arrived = warp.ballot(page != nullptr && status == 0);
     for (; arrived != 0; arrived &= arrived - 1) {
@@ -100,14 +99,14 @@ GOFS_NOINLINE GOFS_HD inline int read_stored(simt::AnyWarp auto warp, Volume& vo
                                              const Piece& piece, nvme::Mailbox* mailbox = nullptr) {
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
-  const uint32_t lba_mask = volume.device->lba_bytes() - 1;
+  const uint32_t lba_mask = volume.array.lba_bytes() - 1;
   const bool addressable = ((piece.offset | piece.bytes) & lba_mask) == 0 &&
                            (reinterpret_cast<uint64_t>(piece.target) & 3) == 0;
   const uint32_t in_place = warp.ballot(mine && addressable);
   const uint32_t bounced = lanes & ~in_place;
   int result = 0;
   if (in_place != 0) {
-    const int read = detail::read_in_place(warp, nvme::pick_route(*volume.device), in_place, block,
+    const int read = detail::read_in_place(warp, nvme::pick_route(volume.array), in_place, block,
                                            piece, mailbox);
     if ((in_place >> rank & 1u) != 0) result = read;
   }

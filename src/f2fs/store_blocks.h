@@ -114,9 +114,9 @@ GOFS_NOINLINE GOFS_HD inline int write_new_blocks(simt::AnyWarp auto warp, Volum
   int result = 0;
   warp.sync();  // each lane has filled its own buffer
   if (direct != 0) {
-    const int written = move_in_place(
-        warp, nvme::pick_route(*volume.device), direct, format::nvme::IoOpcode::kWrite,
-        {where.block, 0, piece.bytes, const_cast<uint8_t*>(piece.source)}, nullptr);
+    const int written =
+        move_in_place(warp, nvme::pick_route(volume.array), direct, format::nvme::IoOpcode::kWrite,
+                      {where.block, 0, piece.bytes, const_cast<uint8_t*>(piece.source)}, nullptr);
     if ((direct >> rank & 1u) != 0) result = written;
   }
   if (bounced != 0) {

@@ -7,7 +7,7 @@
 #include "f2fs/corruption.h"
 #include "f2fs/page_cache.h"
 #include "format/f2fs.h"
-#include "nvme/execute.h"
+#include "nvme/array.h"
 #include "simt/shared_lock.h"
 
 namespace gofs::f2fs {
@@ -35,7 +35,7 @@ inline constexpr uint32_t kCheckpointBlocksMax = format::kBlocksPerSegment - 2;
 inline constexpr uint32_t kLabelBytes = 512 * 3 + 1;
 
 struct Volume {
-  nvme::Device* device;
+  nvme::Array array;
   PageCache cache;
   CorruptionLog* corruptions;
   uint8_t* checkpoint_blocks;  // kCheckpointBlocksMax blocks: the chosen checkpoint and its payload

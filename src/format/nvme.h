@@ -201,6 +201,7 @@ struct IdentifyNamespace {
 static_assert(sizeof(IdentifyNamespace) == 4096 && offsetof(IdentifyNamespace, lbaf) == 128);
 
 /// One range of a Dataset Management command.
+inline constexpr uint32_t kDatasetRangesMax = 256;
 struct DatasetRange {
   uint32_t context_attributes;
   uint32_t lba_count;

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "host/bench_actors.h"
+#include "host/messages.h"
 #include "work/batch.h"
 
 namespace gofs::host {
@@ -98,6 +99,10 @@ Expected<ReadMeasurement> measure_raw(VolumeState& volume, const ReadPlan& plan,
   // What does not fit into one command is several, on as many lanes.
   const uint32_t command_bytes = std::min(plan.block_bytes, volume.info().transfer_bytes_max);
   const uint64_t commands = command_bytes == 0 ? 1 : plan.block_bytes / command_bytes;
+  if (command_bytes != 0 && !volume.is_within_chunks(start_byte, command_bytes)) {
+    return make_error(EINVAL, volume.spec().text,
+                      "raw reads of this size do not fit into the chunks of the stripe");
+  }
   const uint64_t readers = plan_readers(volume.backend(), plan).count;
   raw.block_bytes = command_bytes;
   raw.outstanding = static_cast<uint32_t>(std::min(readers * commands, kRawReadersMax));

@@ -131,6 +131,10 @@ Expected<work::WriteParams> file_params(VolumeState& volume, const WritePlan& pl
 
 Expected<WriteMeasurement> measure_raw_writes(VolumeState& volume, const WritePlan& plan,
                                               uint64_t start_byte, uint64_t span_bytes) {
+  if (plan.block_bytes != 0 && !volume.is_within_chunks(start_byte, plan.block_bytes)) {
+    return make_error(EINVAL, volume.spec().text,
+                      "raw writes of this size do not fit into the chunks of the stripe");
+  }
   const Actors actors = actors_by_lane(volume.backend(), plan.outstanding);
   const WriteMemory memory(volume.backend().memory(), actors, plan.block_bytes);
   WritePlan raw = plan;

@@ -132,8 +132,15 @@ std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view
     const auto time_ns = parse_duration_ns(value);
     if (!time_ns || *time_ns == 0) return "wants a time such as 30s or 500ms";
     spec.checkpoint_period_ns = *time_ns;
+  } else if (name == "stripe") {
+    const auto size = parse_size(value);
+    if (!size || *size < kBlockBytes || *size > uint64_t{1} << 30 || !std::has_single_bit(*size)) {
+      return "wants a power of two from 4K to 1G";
+    }
+    spec.stripe_bytes = *size;
   } else {
-    return "is no option (model, queues, depth, lba, media, mdts, cache, timeout, checkpoint)";
+    return "is no option (model, queues, depth, lba, media, mdts, cache, timeout, checkpoint, "
+           "stripe)";
   }
   return {};
 }
@@ -228,20 +235,31 @@ Expected<std::vector<VolumeSpec>> parse_volume_specs(
     return Error{EINVAL, "a volume's name holds a NUL byte"};
   }
   std::string_view rest = text;
+  std::vector<size_t> bare;  // those without options
   for (;;) {
     VolumeSpec spec;
     const size_t end = path_end(rest, exists);
     if (auto result = set_path(text, rest.substr(0, end), spec); !result) return result.error();
     std::string_view after = rest.substr(end);
-    if (after.starts_with('?')) {
+    const bool has_options = after.starts_with('?');
+    if (has_options) {
       after.remove_prefix(1);
       if (auto result = take_options(text, after, spec); !result) return result.error();
     }
     spec.text = rest.substr(0, rest.size() - after.size());
+    if (!has_options) bare.push_back(specs.size());
     specs.push_back(std::move(spec));
-    if (after.empty()) return specs;
+    if (after.empty()) break;
     rest = after.substr(1);  // a `+`
   }
+  for (const size_t index : bare) {
+    VolumeSpec filled = specs.back();
+    filled.text = std::move(specs[index].text);
+    filled.path = std::move(specs[index].path);
+    filled.memory_bytes = specs[index].memory_bytes;
+    specs[index] = std::move(filled);
+  }
+  return specs;
 }
 
 Expected<std::vector<VolumeSpec>> parse_volume_specs(std::string_view text) {

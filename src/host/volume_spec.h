@@ -7,12 +7,13 @@
 //   ram:64M                              memory, all zero
 //   file:a%3Fb%2Bc.img                   an image whose name has a ? or a + (%XX is a byte)
 //   vol.img?model=990pro&queues=16       options of the virtual SSD and of the mount
-//   a.img+b.img                          a stripe over several SSDs
+//   a.img+b.img?stripe=64K               a stripe over several SSDs (stripe_members.h)
 //
 // Options: model=NAME[,SETTING=NUMBER...] (ssd/virtual_ssd.h says which), queues=N, depth=N,
 // lba=512|4096, media=file|hbm, mdts=SIZE, cache=SIZE, timeout=TIME, checkpoint=TIME (from one to
-// the next, where something has changed). SIZE takes K, M, G or T
-// (powers of 1,024), TIME takes s, ms or us (s if it has none).
+// the next, where something has changed), stripe=SIZE (of a chunk). SIZE takes K, M, G or T (powers
+// of 1,024), TIME takes s, ms or us (s if it has none). Of several SSDs those without options have
+// the last one's, and what is not about an SSD is the last one's as well.
 //
 // Where a path ends: at a `?`, a `+` or the end. Of several possible places the one counts that
 // makes the path the longest name of an existing file, and if none exists, the first. So a name
@@ -46,10 +47,11 @@ struct VolumeSpec {
   std::optional<uint64_t> cache_bytes;
   std::optional<uint64_t> command_timeout_ns;
   std::optional<uint64_t> checkpoint_period_ns;
+  std::optional<uint64_t> stripe_bytes;  // a power of two of at least 4 KiB
 };
 
-/// The SSDs that `text` names, one or several (a stripe). Errors: EINVAL, with words that name the
-/// option. `exists` says whether a path names a file.
+/// The SSDs that `text` names, one or several (a stripe), each with its options. Errors: EINVAL,
+/// with words that name the option. `exists` says whether a path names a file.
 Expected<std::vector<VolumeSpec>> parse_volume_specs(
     std::string_view text, const std::function<bool(const std::string&)>& exists);
 

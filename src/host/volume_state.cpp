@@ -17,6 +17,7 @@
 
 #include "host/backends.h"
 #include "host/messages.h"
+#include "host/stripe_members.h"
 #include "host/upkeep.h"
 
 namespace gofs::host {
@@ -162,8 +163,9 @@ struct VolumeState::CallSlot {
   SharedArray<uint8_t> staging;
 };
 
-VolumeState::VolumeState(VolumeSpec spec, const MountOptions& options)
-    : spec_(std::move(spec)), options_(options) {
+VolumeState::VolumeState(VolumeSpec whole, std::vector<VolumeSpec> members,
+                         const format::Stripe& stripe, const MountOptions& options)
+    : spec_(std::move(whole)), members_(std::move(members)), stripe_(stripe), options_(options) {
   const auto chosen = [](const auto& in_spec, auto in_options, auto usual) {
     if (in_spec) return static_cast<decltype(usual)>(*in_spec);
     return in_options != 0 ? static_cast<decltype(usual)>(in_options) : usual;
@@ -183,36 +185,45 @@ Expected<void> VolumeState::open_backend() {
 }
 
 Expected<void> VolumeState::load_media() {
-  work::MediaRequest request;
-  request.path = spec_.path;
-  request.bytes = spec_.memory_bytes;
-  request.device_memory = spec_.device_memory;
-  request.writable = !options_.read_only;
-  std::string error;
-  media_ = backend_->load_media(request, error);
-  if (media_ == nullptr) {
-    const bool named = !spec_.path.empty() && error.starts_with(spec_.path + ": ");
-    const bool busy = error.ends_with(errno_words(EBUSY));
-    return Error{busy ? EBUSY : EIO, named ? error : spec_.text + ": " + error};
+  for (const VolumeSpec& member : members_) {
+    work::MediaRequest request;
+    request.path = member.path;
+    request.bytes = member.memory_bytes;
+    request.device_memory = member.device_memory;
+    request.writable = !options_.read_only;
+    std::string error;
+    media_.push_back(backend_->load_media(request, error));
+    if (media_.back() == nullptr) {
+      const bool named = !member.path.empty() && error.starts_with(member.path + ": ");
+      const bool busy = error.ends_with(errno_words(EBUSY));
+      return Error{busy ? EBUSY : EIO, named ? error : member.text + ": " + error};
+    }
   }
   return {};
 }
 
-void VolumeState::create_device() {
-  ssd::VirtualSsdConfig config;
-  config.lba_shift = static_cast<uint32_t>(std::countr_zero(spec_.lba_bytes));
-  config.queue_pairs_max = device_options_.io_queues;
-  config.queue_entries_max = std::max(device_options_.queue_depth, device_options_.admin_depth);
-  if (spec_.transfer_bytes_max) config.mdts = mdts_of(*spec_.transfer_bytes_max);
-  config.model = spec_.model;
+void VolumeState::create_devices() {
   simt::MemorySpace& memory = backend_->memory();
-  ssd_ = std::make_unique<Ssd>(memory, config, media_->media());
-  queues_ = std::make_unique<Queues>(memory, ssd_->ref(), device_options_);
+  nvme::Array array{};
+  array.stripe = stripe_;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const VolumeSpec& member = members_[i];
+    ssd::VirtualSsdConfig config;
+    config.lba_shift = static_cast<uint32_t>(std::countr_zero(member.lba_bytes));
+    config.queue_pairs_max = device_options_.io_queues;
+    config.queue_entries_max = std::max(device_options_.queue_depth, device_options_.admin_depth);
+    if (member.transfer_bytes_max) config.mdts = mdts_of(*member.transfer_bytes_max);
+    config.model = member.model;
+    ssds_.push_back(std::make_unique<Ssd>(memory, config, media_[i]->media()));
+    queues_.push_back(std::make_unique<Queues>(memory, ssds_[i]->ref(), device_options_));
+    array.devices[array.count++] = queues_[i]->device();
+    bytes += media_[i]->media().bytes;
+  }
 
   vfs::FilesystemOptions options;
   uint64_t cache_bytes = spec_.cache_bytes.value_or(options_.cache_bytes);
-  if (cache_bytes == 0)
-    cache_bytes = default_cache_bytes(backend_->is_host(), media_->media().bytes);
+  if (cache_bytes == 0) cache_bytes = default_cache_bytes(backend_->is_host(), bytes);
   options.cache_pages =
       static_cast<uint32_t>(std::min<uint64_t>(cache_bytes / kBlockBytes, uint64_t{1} << 30));
   if (options_.lock_timeout_ns != 0) options.lock_timeout_ns = options_.lock_timeout_ns;
@@ -221,7 +232,7 @@ void VolumeState::create_device() {
   options.credentials.gid = options_.gid;
   options.credentials.group_count = static_cast<uint32_t>(options_.groups.size());
   std::copy(options_.groups.begin(), options_.groups.end(), options.credentials.groups);
-  filesystem_ = std::make_unique<vfs::FilesystemMemory>(memory, queues_->device(), options);
+  filesystem_ = std::make_unique<vfs::FilesystemMemory>(memory, array, options);
 }
 
 Expected<void> VolumeState::bring_up(MountKind kind) {
@@ -232,7 +243,7 @@ Expected<void> VolumeState::bring_up(MountKind kind) {
   const work::Grid one_warp{1, backend_->warp_width()};
   if (!run(work::Body::kMount, one_warp, params.data())) return explain(-EIO, spec_.text);
   if (params[0].device.step != nvme::BringUpStep::kDone) {
-    return make_error(EIO, spec_.text, describe(params[0].device));
+    return make_error(EIO, members_[params[0].failed_device].text, describe(params[0].device));
   }
   const f2fs::MountResult& result = params[0].volume;
   if (kind == MountKind::kVolume && result.error != 0) {
@@ -252,23 +263,29 @@ Expected<std::unique_ptr<VolumeState>> VolumeState::mount(const std::string& spe
                                                           MountKind kind) {
   auto specs = parse_volume_specs(spec);
   if (!specs) return specs.error();
-  if (specs->size() > 1) {
-    return make_error(EOPNOTSUPP, spec, "a stripe over several SSDs is not supported yet");
-  }
   if (options.groups.size() > vfs::Credentials::kGroupsMax) {
     return make_error(EINVAL, spec,
                       fmt::format("more than {} groups", vfs::Credentials::kGroupsMax));
   }
-  VolumeSpec& one = specs->front();
-  if (!one.path.empty()) {
+  for (const VolumeSpec& one : *specs) {
+    if (one.path.empty()) continue;
     if (auto checked = check_image(one); !checked) return checked.error();
   }
   // Errors are returned, not thrown: what the layers below throw at mounting ends here.
   try {
-    std::unique_ptr<VolumeState> state(new VolumeState(std::move(one), options));
+    VolumeSpec whole = specs->back();
+    whole.text = spec;
+    format::Stripe stripe{.disks = 1, .chunk_shift = 0, .disk_bytes = 0, .start_bytes = {}};
+    if (specs->size() > 1) {
+      auto arranged = arrange_stripe(*specs);
+      if (!arranged) return arranged.error();
+      stripe = *arranged;
+    }
+    std::unique_ptr<VolumeState> state(
+        new VolumeState(std::move(whole), std::move(*specs), stripe, options));
     if (auto result = state->open_backend(); !result) return result.error();
     if (auto result = state->load_media(); !result) return result.error();
-    state->create_device();
+    state->create_devices();
     if (auto result = state->bring_up(kind); !result) return result.error();
     if (kind == MountKind::kVolume && !options.read_only) {
       if (auto result = state->begin_writing(); !result) return result.error();
@@ -335,24 +352,42 @@ uint32_t VolumeState::free_segments() const {
 }
 
 uint64_t VolumeState::commands_issued() const {
-  const nvme::Device& device = *queues_->device();
   simt::MemorySpace& memory = backend_->memory();
-  const nvme::QueuePair* const queues = memory.read_object(&device.io);
-  const uint32_t count = memory.read_object(&device.io_queue_count);
   uint64_t commands = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    commands += read_shared(*backend_, &queues[i].next_ticket);
+  for (const auto& one : queues_) {
+    const nvme::Device& device = *one->device();
+    const nvme::QueuePair* const queues = memory.read_object(&device.io);
+    const uint32_t count = memory.read_object(&device.io_queue_count);
+    for (uint32_t i = 0; i < count; ++i) {
+      commands += read_shared(*backend_, &queues[i].next_ticket);
+    }
   }
   return commands;
 }
 
 ssd::VirtualSsdCounters VolumeState::ssd_counters() const {
-  return ssd::read_counters(backend_->memory(), ssd_->ref());
+  ssd::VirtualSsdCounters sum;
+  for (const auto& one : ssds_) {
+    const auto counters = ssd::read_counters(backend_->memory(), one->ref());
+    sum.read_commands += counters.read_commands;
+    sum.write_commands += counters.write_commands;
+    sum.blocks_read += counters.blocks_read;
+    sum.blocks_written += counters.blocks_written;
+    sum.errors += counters.errors;
+    sum.invalid_doorbells += counters.invalid_doorbells;
+    sum.flush_requests += counters.flush_requests;
+    sum.virtual_now_ns = std::max(sum.virtual_now_ns, counters.virtual_now_ns);
+  }
+  return sum;
 }
 
 Expected<void> VolumeState::sync_media() {
-  const std::string problem = media_->sync();
-  return problem.empty() ? Expected<void>() : make_error(EIO, spec_.text, problem);
+  Expected<void> result;
+  for (size_t i = 0; i < media_.size(); ++i) {
+    const std::string problem = media_[i]->sync();
+    if (!problem.empty() && result) result = make_error(EIO, members_[i].text, problem);
+  }
+  return result;
 }
 
 /// Warps that make a checkpoint together. On a CPU starting them costs more than they save.
@@ -391,7 +426,7 @@ Expected<void> VolumeState::unmount() {
     // Freed all the same; the virtual controller does nothing unless it is stepped.
     if (!options_.read_only) result = make_error(ENOMEM, spec_.text, "not unmounted");
   }
-  media_.reset();  // nobody steps the controller any more
+  media_.clear();  // nobody steps the controller any more
   return result;
 }
 
@@ -590,13 +625,21 @@ std::string VolumeState::unsupported_part(const std::string& path) {
 }
 
 /// What the SSD said to the last command that it failed, if `code` came of that. Else empty.
+/// `words` about one of the SSDs, with its name where there are several.
+std::string VolumeState::on_ssd(size_t index, const std::string& words) const {
+  return members_.size() == 1 ? words : members_[index].text + ": " + words;
+}
+
 std::string VolumeState::last_failure(int code) {
   const bool from_ssd =
       code == EIO || code == ETIMEDOUT || code == ENOSPC || code == ENODEV || code == EAGAIN;
   if (!from_ssd) return {};
-  const uint64_t word = read_shared(*backend_, &queues_->device()->last_failure);
-  const auto failed = nvme::FailedCommand::unpacked(word);
-  return nvme::to_errno(failed.status) == -code ? describe(failed) : std::string();
+  for (size_t i = 0; i < queues_.size(); ++i) {
+    const uint64_t word = read_shared(*backend_, &queues_[i]->device()->last_failure);
+    const auto failed = nvme::FailedCommand::unpacked(word);
+    if (nvme::to_errno(failed.status) == -code) return on_ssd(i, describe(failed));
+  }
+  return {};
 }
 
 Error VolumeState::explain(int64_t negative_errno, const std::string& subject, uint64_t ino) {
@@ -616,9 +659,10 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& subject, u
     if (!words.empty()) return make_error(code, subject, words);
   }
   if (code == EIO || code == ETIMEDOUT || code == EBUSY) {
-    if (read_shared(*backend_, &queues_->device()->failure) != nvme::kWorking) {
-      return make_error(code, subject,
-                        errno_words(code) + " (the SSD has failed: its controller is disabled)");
+    for (size_t i = 0; i < queues_.size(); ++i) {
+      if (read_shared(*backend_, &queues_[i]->device()->failure) == nvme::kWorking) continue;
+      const std::string words = on_ssd(i, "the SSD has failed: its controller is disabled");
+      return make_error(code, subject, errno_words(code) + " (" + words + ")");
     }
   }
   const std::string cause = last_failure(code);
@@ -631,17 +675,22 @@ VolumeInfo VolumeState::info() const {
   // Only what no warp changes: others may be at work.
   const auto read = [&memory](const auto& field) { return memory.read_object(&field); };
   const auto volume = read(filesystem()->volume);
-  const nvme::Device& device = *queues_->device();
+  const nvme::Array& array = volume.array;
+  const nvme::Device& device = *queues_.front()->device();
   VolumeInfo info;
   info.spec = spec_.text;
   info.backend = backend_->name();
   info.backend_detail = backend_->description();
-  info.ssd = "virtual NVMe SSD, model " + spec_.model_name;
-  info.lba_bytes = 1u << read(device.lba_shift);
-  info.ssd_bytes = read(device.lba_count) * info.lba_bytes;
+  info.ssd = "virtual NVMe SSD, model " + members_.front().model_name;
+  if (members_.size() > 1) {
+    info.ssd = fmt::format("{} virtual NVMe SSDs, model {}, chunks of {} KiB", members_.size(),
+                           members_.front().model_name, 1u << (stripe_.chunk_shift - 10));
+  }
+  info.lba_bytes = array.lba_bytes();
+  info.ssd_bytes = array.lba_count * info.lba_bytes;
   info.queues = read(device.io_queue_count);
   info.queue_depth = read(read(device.io)->shape).depth;
-  info.transfer_bytes_max = read(device.transfer_bytes_max);
+  info.transfer_bytes_max = array.transfer_bytes_max;
   info.label = utf8_of_label(volume.label);
   info.uuid = uuid_text(volume.uuid);
   const auto* const writer = reinterpret_cast<const char*>(volume.writer);

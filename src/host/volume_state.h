@@ -131,9 +131,16 @@ class VolumeState {
   bool has_changed() const;
   /// Segments of the main area that nothing lies in, now.
   uint32_t free_segments() const;
-  /// Commands that the SSD's I/O queues have been given so far.
+  /// Commands that the SSDs' I/O queues have been given so far.
   uint64_t commands_issued() const;
-  /// What the SSD has counted since it was made. Nobody gives it commands meanwhile.
+  /// Whether raw commands of `bytes` each, which lie in a row from `start` on, do not go from one
+  /// SSD of a stripe to the next.
+  bool is_within_chunks(uint64_t start, uint64_t bytes) const {
+    const uint64_t mask = (uint64_t{1} << stripe_.chunk_shift) - 1;
+    return stripe_.disks == 1 || ((start & mask) % bytes == 0 && (mask + 1) % bytes == 0);
+  }
+  /// What the SSDs have counted together since they were made. Nobody gives them commands
+  /// meanwhile.
   ssd::VirtualSsdCounters ssd_counters() const;
 
   /// An error about `subject` (a path, or what else the message shall begin with), with all that is
@@ -163,10 +170,12 @@ class VolumeState {
   class Ssd;
   class Queues;
 
-  VolumeState(VolumeSpec spec, const MountOptions& options);
+  /// `whole` has the text of all, and the options that are not about one SSD.
+  VolumeState(VolumeSpec whole, std::vector<VolumeSpec> members, const format::Stripe& stripe,
+              const MountOptions& options);
   Expected<void> open_backend();
   Expected<void> load_media();
-  void create_device();
+  void create_devices();
   Expected<void> bring_up(MountKind kind);
   Expected<void> begin_writing();
   void begin_upkeep();
@@ -183,16 +192,19 @@ class VolumeState {
   size_t collect_findings();
   std::string damage_met(uint64_t ino);
   std::string unsupported_part(const std::string& path);
+  std::string on_ssd(size_t index, const std::string& words) const;
   std::string last_failure(int code);
 
   const VolumeSpec spec_;
+  const std::vector<VolumeSpec> members_;  // the SSDs, in the order of the stripe
+  const format::Stripe stripe_;
   const MountOptions options_;
   nvme::DeviceOptions device_options_;
   // In the order in which they stand on each other; the last goes first.
   std::unique_ptr<work::Backend> backend_;
-  std::unique_ptr<work::LoadedMedia> media_;
-  std::unique_ptr<Ssd> ssd_;
-  std::unique_ptr<Queues> queues_;
+  std::vector<std::unique_ptr<work::LoadedMedia>> media_;  // of each SSD, and so on
+  std::vector<std::unique_ptr<Ssd>> ssds_;
+  std::vector<std::unique_ptr<Queues>> queues_;
   std::unique_ptr<vfs::FilesystemMemory> filesystem_;
   std::unique_ptr<f2fs::WriterMemory> writer_;
   std::unique_ptr<Upkeep> upkeep_;  // goes before all else is unmounted

@@ -256,7 +256,8 @@ TEST(VolumeErrors, a_read_that_the_ssd_fails_tells_what_the_ssd_said) {
   char byte = 0;
   ASSERT_EQ(volume.pread(fd, &byte, 1, 0).value(), 1u);
 
-  ssd::VirtualController& controller = *volume.device()->volume.device->controller.controller;
+  ssd::VirtualController& controller =
+      *volume.device()->volume.array.devices[0]->controller.controller;
   ssd::FaultTable::Entry entry{};
   ssd::FaultTable faults{1, 1, &entry};
   for (const auto& [status, words] :
@@ -582,7 +583,7 @@ TEST_F(BadImage, an_unclean_volume_mounts_with_a_warning) {
 
 TEST_F(BadImage, requests_that_cannot_be_met) {
   const std::string image = host::sample_volume().path();
-  EXPECT_EQ(code_of(Volume::mount(image + "+" + image, kOnCpu)), EOPNOTSUPP);
+  EXPECT_EQ(code_of(Volume::mount(image + "+" + image, kOnCpu)), EINVAL);
   EXPECT_EQ(code_of(Volume::mount(image + "?media=hbm", kOnCpu)), EIO);
   EXPECT_EQ(code_of(Volume::mount(image + "?queues=9999", kOnCpu)), EINVAL);
   EXPECT_EQ(code_of(Volume::mount("ram:1M", kOnCpu)), EINVAL);

@@ -21,6 +21,7 @@ enum class BringUpStep : uint32_t {
   kNumberOfQueues,
   kCreateCompletionQueue,
   kCreateSubmissionQueue,
+  kCapacity,  // of several: too small for its part of the volume
 };
 
 struct BringUpResult {
@@ -199,13 +200,17 @@ inline const char* step_name(BringUpStep step) {
     case BringUpStep::kIdentifyNamespace:
       return "Identify Namespace failed";
     case BringUpStep::kNamespaceFormat:
-      return "its namespace has LBAs that are not of 512 to 4096 bytes, or have metadata";
+      return "its namespace has LBAs that are not of 512 to 4096 bytes, not those of the other "
+             "SSDs, "
+             "or have metadata";
     case BringUpStep::kNumberOfQueues:
       return "Set Features (Number of Queues) failed";
     case BringUpStep::kCreateCompletionQueue:
       return "Create I/O Completion Queue failed";
     case BringUpStep::kCreateSubmissionQueue:
       return "Create I/O Submission Queue failed";
+    case BringUpStep::kCapacity:
+      return "it is too small for its part of the volume";
   }
   return "an unknown step failed";
 }

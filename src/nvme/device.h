@@ -45,17 +45,6 @@ GOFS_HD inline QueuePair& pick_queue(const Device& device) {
   return device.io[simt::processor_id() % device.io_queue_count];
 }
 
-/// Where a warp sends its commands, looked up once.
-struct Route {
-  Device& device;
-  QueuePair& queue;
-  uint32_t lba_shift;
-};
-
-GOFS_HD inline Route pick_route(Device& device) {
-  return {device, pick_queue(device), device.lba_shift};
-}
-
 /// Lets the device and the queue get on: called by everyone who waits. Collective.
 GOFS_NOINLINE GOFS_HD inline void progress(simt::AnyWarp auto warp, Device& device,
                                            QueuePair& queue) {

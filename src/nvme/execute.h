@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commands run to their end, one a lane: execute() is what the file system calls for data and
-// metadata alike. Below it: submit (submit.h), the four moves (queue_pair.h), the wire
-// (format/nvme.h).
+// Commands of one device run to their end, one a lane. The file system, for data and metadata
+// alike, calls execute() of array.h, which ends here. Below it: submit (submit.h), the four moves
+// (queue_pair.h), the wire (format/nvme.h).
 #pragma once
 
 #include "nvme/submit.h"
@@ -72,7 +72,7 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus execute(simt::AnyWarp auto warp, Devi
 }
 
 /// Starts the command of each lane in `lanes`; they report to `mailbox`, one for all. Collective.
-/// 0, or -EIO when the device has failed.
+/// 0, or -EIO when the device has failed; the mailbox counts those alone that were started before.
 GOFS_NOINLINE GOFS_HD inline int start(simt::AnyWarp auto warp, Device& device, QueuePair& queue,
                                        uint32_t lanes, const Command& command, Mailbox& mailbox) {
   while (lanes != 0) {
@@ -83,7 +83,11 @@ GOFS_NOINLINE GOFS_HD inline int start(simt::AnyWarp auto warp, Device& device, 
     warp.sync();
     Token token;
     const int error = submit(warp, device, queue, portion, command, &mailbox, token);
-    if (error < 0) return error;
+    if (error == 0) continue;
+    if (warp.thread_rank() == 0) {
+      simt::add_relaxed(mailbox.remaining, ~simt::popcount(portion) + 1);
+    }
+    return error;
   }
   return 0;
 }

@@ -142,10 +142,10 @@ class VolumeRig {
     media.bytes = image.bytes();
     controller_ = ssd::create_virtual_controller(arena_.space(), options.ssd, media);
     device_ = nvme::create_device(arena_.space(), controller_, options.device);
-    memory_ = make_memory(options.filesystem);
     uint8_t* const page = arena_.bytes(kBlockBytes);
     const nvme::BringUpResult ready = nvme::bring_up(simt::Warp(), *device_, page);
     EXPECT_EQ(ready.step, nvme::BringUpStep::kDone) << nvme::step_name(ready.step);
+    memory_ = make_memory(options.filesystem);
   }
   VolumeRig(const VolumeRig&) = delete;
   VolumeRig& operator=(const VolumeRig&) = delete;
@@ -197,7 +197,8 @@ class VolumeRig {
 
  private:
   std::unique_ptr<vfs::FilesystemMemory> make_memory(const vfs::FilesystemOptions& options) {
-    return std::make_unique<vfs::FilesystemMemory>(arena_.space(), device_, options);
+    return std::make_unique<vfs::FilesystemMemory>(arena_.space(), nvme::array_of(*device_),
+                                                   options);
   }
 
   const VolumeRigOptions options_;

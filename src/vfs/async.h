@@ -40,7 +40,7 @@ GOFS_NOINLINE GOFS_HD inline Ticket pread_async(simt::AnyWarp auto warp, Filesys
   ticket.result = begin_read(fs, fd, offset, bytes, open);
   bytes = warp.shfl(bytes, 0);  // the file may be growing
   if (ticket.result < 0 || bytes == 0) return ticket;
-  const nvme::Route route = nvme::pick_route(*fs.volume.device);
+  const nvme::Route route = nvme::pick_route(fs.volume.array);
   Operation* const operation = detail::take_operation(warp, fs, route, ticket);
   if (operation == nullptr) {
     ticket.result = -EAGAIN;

@@ -235,7 +235,7 @@ GOFS_NOINLINE GOFS_HD inline Ticket pwrite_async(simt::AnyWarp auto warp, Filesy
   if (bytes == 0) return nothing;
   OpenInode& open = fs.open_inodes[descriptor->open_inode];
   Ticket ticket = nothing;
-  const nvme::Route route = nvme::pick_route(*fs.volume.device);
+  const nvme::Route route = nvme::pick_route(fs.volume.array);
   Operation* const operation = detail::take_operation(warp, fs, route, ticket);
   if (operation == nullptr) return done(-EAGAIN);
   make_space(warp, fs, bytes);

@@ -29,12 +29,12 @@ struct FilesystemOptions {
 /// The memory of one file system. Frees it when it goes; nobody uses the file system any more.
 class FilesystemMemory {
  public:
-  /// Throws std::bad_alloc.
-  FilesystemMemory(simt::MemorySpace& memory, nvme::Device* device,
+  /// `array` names the devices, which need not have been brought up. Throws std::bad_alloc.
+  FilesystemMemory(simt::MemorySpace& memory, const nvme::Array& array,
                    const FilesystemOptions& options)
       : own_(memory) {
     Filesystem fs{};
-    fs.volume.device = device;
+    fs.volume.array = array;
     const uint32_t sets = std::bit_ceil(simt::max(options.cache_pages, 64u)) / f2fs::kWays;
     fs.volume.cache.sets = own_.take<f2fs::FrameSet>(sets);
     fs.volume.cache.pages = own_.take<uint8_t>(uint64_t{sets} * f2fs::kWays * kBlockBytes);

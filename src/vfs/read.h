@@ -258,7 +258,7 @@ GOFS_HD inline int64_t pread_lanes(simt::AnyWarp auto warp, Filesystem& fs,
   if (asking == 0) return detail::pread_lanes_of_files(warp, fs, request);
   const int fd = warp.shfl(request.fd, simt::lowest_bit(asking));
   OpenInode* const open = find_file_inode(fs, fd);
-  const nvme::Route route = nvme::pick_route(*fs.volume.device);
+  const nvme::Route route = nvme::pick_route(fs.volume.array);
   if (!warp.all(open != nullptr && (!asks || request.fd == fd)) ||
       !try_join_readers(warp, open->lock)) {
     return detail::pread_lanes_of_files(warp, fs, request);

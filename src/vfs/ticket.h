@@ -16,7 +16,7 @@ struct Ticket {
   int64_t result;      // bytes that will have been moved, if all goes well; or a negative errno
   uint32_t operation;  // index; kNoOperation: nothing is under way
   uint32_t generation;
-  uint32_t queue;  // index of the I/O queue pair
+  uint32_t queue;  // index of the I/O queue pairs
 
   static constexpr uint32_t kNoOperation = 0xffffffffu;
 };
@@ -48,7 +48,7 @@ GOFS_NOINLINE GOFS_HD inline Operation* take_operation(simt::AnyWarp auto warp, 
   warp.sync();
   ticket.operation = index;
   ticket.generation = warp.shfl(generation, 0);
-  ticket.queue = static_cast<uint32_t>(&route.queue - fs.volume.device->io);
+  ticket.queue = static_cast<uint32_t>(&route.queue - fs.volume.array.devices[0]->io);
   return &fs.operations[index];
 }
 
@@ -83,14 +83,13 @@ GOFS_HD inline bool is_current(const Operation& operation, const Ticket& ticket)
 /// device get on. Collective, uniform.
 GOFS_HD inline bool poll(simt::AnyWarp auto warp, Filesystem& fs, const Ticket& ticket) {
   if (ticket.operation == Ticket::kNoOperation) return true;
-  nvme::Device& device = *fs.volume.device;
   const Operation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
   const auto ended = [&] {
     return !detail::is_current(operation, ticket) ||
            simt::load_acquire(operation.mailbox.remaining) == 0;
   };
   if (warp.all(ended())) return true;
-  nvme::progress(warp, device, device.io[ticket.queue]);
+  nvme::progress(warp, fs.volume.array, ticket.queue);
   return warp.all(ended());
 }
 
@@ -101,14 +100,14 @@ namespace detail {
 GOFS_NOINLINE GOFS_HD inline int64_t await_commands(simt::AnyWarp auto warp, Filesystem& fs,
                                                     Operation& operation, const Ticket& ticket,
                                                     bool& lost) {
-  nvme::Device& device = *fs.volume.device;
-  nvme::QueuePair& queue = device.io[ticket.queue];
-  const simt::Deadline deadline = simt::Deadline::after_ns(device.limits.command_timeout_ns);
+  nvme::Array& array = fs.volume.array;
+  const uint64_t timeout_ns = array.devices[0]->limits.command_timeout_ns;
+  const simt::Deadline deadline = simt::Deadline::after_ns(timeout_ns);
   simt::Backoff backoff;
   while (!poll(warp, fs, ticket)) {
-    if (warp.any(nvme::device_failed(device))) break;
+    if (nvme::is_lost(warp, array, ticket.queue, operation.mailbox)) break;
     if (warp.any(deadline.passed())) {
-      nvme::recover_mailbox(warp, device, queue, operation.mailbox);
+      nvme::recover_mailbox(warp, array, ticket.queue, operation.mailbox);
       break;
     }
     backoff.pause();

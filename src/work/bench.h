@@ -109,8 +109,7 @@ GOFS_HD inline void raw_read_body(simt::AnyWarp auto warp, uint32_t warp_index, 
                                   BenchParams& shared) {
   const BenchParams params = shared;  // a GPU would fetch them from the host again and again
   if (warp_index >= params.warps) return;
-  nvme::Device& device = *params.fs->volume.device;
-  nvme::QueuePair& queue = nvme::pick_queue(device);
+  const nvme::Route route = nvme::pick_route(params.fs->volume.array);
   const bool active = warp.thread_rank() < params.lanes_per_warp;
   const uint32_t lanes = warp.ballot(active);
   const uint64_t actor = uint64_t{warp_index} * params.lanes_per_warp + warp.thread_rank();
@@ -125,11 +124,11 @@ GOFS_HD inline void raw_read_body(simt::AnyWarp auto warp, uint32_t warp_index, 
     round = round + 1 < params.rounds ? round + 1 : 0;
     nvme::Command command{};
     command.opcode = format::nvme::IoOpcode::kRead;
-    command.lba = (params.start_byte + position) >> device.lba_shift;
-    command.lba_count = params.block_bytes >> device.lba_shift;
+    command.lba = (params.start_byte + position) >> route.lba_shift;
+    command.lba_count = params.block_bytes >> route.lba_shift;
     command.buffer = buffer;
     command.bytes = params.block_bytes;
-    const nvme::CommandStatus status = nvme::execute(warp, device, queue, lanes, command);
+    const nvme::CommandStatus status = nvme::execute(warp, route, lanes, command);
     if (active && status != 0) tally.error = nvme::to_errno(status);
     if (active) tally.count(params, position, buffer, params.block_bytes);
     if (warp.any(tally.error != 0)) break;

@@ -285,16 +285,15 @@ GOFS_HD inline void check_file(simt::AnyWarp auto warp, uint32_t warp_index,
 
 /// Runs a command for each lane of `lanes`. Collective. 0 or a negative errno of this lane's.
 GOFS_HD inline int run_raw(simt::AnyWarp auto warp, const WriteParams& params,
-                           nvme::QueuePair& queue, uint32_t lanes, format::nvme::IoOpcode opcode,
+                           const nvme::Route& route, uint32_t lanes, format::nvme::IoOpcode opcode,
                            uint64_t block, uint8_t* buffer) {
-  nvme::Device& device = *params.fs->volume.device;
   nvme::Command command{};
   command.opcode = opcode;
-  command.lba = (params.start_byte + block * params.block_bytes) >> device.lba_shift;
-  command.lba_count = params.block_bytes >> device.lba_shift;
+  command.lba = (params.start_byte + block * params.block_bytes) >> route.lba_shift;
+  command.lba_count = params.block_bytes >> route.lba_shift;
   command.buffer = buffer;
   command.bytes = params.block_bytes;
-  const nvme::CommandStatus status = nvme::execute(warp, device, queue, lanes, command);
+  const nvme::CommandStatus status = nvme::execute(warp, route, lanes, command);
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   return mine && status != 0 ? nvme::to_errno(status) : 0;
 }
@@ -306,7 +305,7 @@ GOFS_HD inline void raw_write_body(simt::AnyWarp auto warp, uint32_t warp_index,
                                    WriteJob& job) {
   const WriteParams params = job.params;  // a GPU would fetch them from the host again and again
   if (warp_index >= params.warps) return;
-  nvme::QueuePair& queue = nvme::pick_queue(*params.fs->volume.device);
+  const nvme::Route route = nvme::pick_route(params.fs->volume.array);
   const bool active = warp.thread_rank() < params.lanes_per_warp;
   const detail::WriteActor actor =
       detail::write_actor(params, warp_index, active ? warp.thread_rank() : 0);
@@ -319,7 +318,7 @@ GOFS_HD inline void raw_write_body(simt::AnyWarp auto warp, uint32_t warp_index,
       if (operation != 0 && warp.shfl(clock.over() ? 1u : 0u, 0) != 0) break;
       const WriteStamp stamp = detail::stamp_of(params, actor, operation);
       if (active) put_stamp(actor.buffer, params.block_bytes, stamp);
-      tally.error = detail::run_raw(warp, params, queue, lanes, format::nvme::IoOpcode::kWrite,
+      tally.error = detail::run_raw(warp, params, route, lanes, format::nvme::IoOpcode::kWrite,
                                     stamp.block, actor.buffer);
       if (warp.any(tally.error != 0)) break;
       if (active) clock.note(tally);
@@ -329,7 +328,7 @@ GOFS_HD inline void raw_write_body(simt::AnyWarp auto warp, uint32_t warp_index,
     const uint32_t done = active ? params.done[actor.number] : 0;
     WriteStamp wanted{};
     if (done != 0) wanted = detail::stamp_of(params, actor, done - 1);
-    tally.error = detail::run_raw(warp, params, queue, warp.ballot(done != 0),
+    tally.error = detail::run_raw(warp, params, route, warp.ballot(done != 0),
                                   format::nvme::IoOpcode::kRead, wanted.block, actor.buffer);
     if (done != 0 && tally.error == 0 && !has_stamp(actor.buffer, params.block_bytes, wanted)) {
       ++tally.wrong;

@@ -6,8 +6,6 @@
 
 #include "f2fs/recover_files.h"
 #include "f2fs/recover_orphans.h"
-#include "nvme/bring_up.h"
-#include "nvme/shut_down.h"
 #include "work/help.h"
 
 namespace gofs::work {
@@ -16,6 +14,7 @@ struct MountParams {
   vfs::Filesystem* fs;
   bool device_only;  // raw commands, no volume
   nvme::BringUpResult device;
+  uint32_t failed_device;  // which one did not come up
   f2fs::MountResult volume;
 };
 
@@ -23,13 +22,15 @@ GOFS_HD inline void mount_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
                                MountParams& params) {
   if (warp_index != 0) return;
   f2fs::Volume& volume = params.fs->volume;
-  const nvme::BringUpResult device = nvme::bring_up(warp, *volume.device, volume.scratch);
+  uint32_t failed = 0;
+  const nvme::BringUpResult device = nvme::bring_up(warp, volume.array, volume.scratch, failed);
   f2fs::MountResult mounted{};
   if (device.step == nvme::BringUpStep::kDone && !params.device_only) {
     mounted = f2fs::mount(warp, volume);
   }
   if (warp.thread_rank() == 0) {
     params.device = device;
+    params.failed_device = failed;
     params.volume = mounted;
   }
 }
@@ -85,7 +86,7 @@ GOFS_HD inline void unmount_body(simt::AnyWarp auto warp, uint32_t warp_index, u
   const int written =
       fs.writer == nullptr ? 0 : f2fs::sync_volume(warp, fs.volume, *fs.writer, true);
   if (warp.thread_rank() == 0) simt::store_relaxed(params.ended, 1u);
-  const int result = nvme::shut_down(warp, *fs.volume.device);
+  const int result = nvme::shut_down(warp, fs.volume.array);
   if (warp.thread_rank() == 0) {
     params.written = written;
     params.result = result;

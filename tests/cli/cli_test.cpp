@@ -89,9 +89,8 @@ TEST(Failures, are_one_line_with_the_path_and_status_1) {
   expect_failure({"info", image + "?speed=1"},
                  image +
                      "?speed=1: 'speed' is no option (model, queues, depth, lba, media, mdts, "
-                     "cache, timeout, checkpoint)");
-  expect_failure({"ls", image + "+" + image},
-                 image + "+" + image + ": a stripe over several SSDs is not supported yet");
+                     "cache, timeout, checkpoint, stripe)");
+  expect_failure({"ls", image + "+" + image}, image + ": named twice");
 }
 
 TEST(Info, describes_the_volume) {

@@ -50,11 +50,12 @@ FuzzVolume::FuzzVolume(uint8_t* image, uint64_t bytes, const FuzzVolumeOptions& 
   sizes_.path_entries = 16;
   sizes_.batch_files = 160;
   sizes_.map_bytes = options.map_bytes;
-  filesystem_ = std::make_unique<vfs::FilesystemMemory>(memory_, device_, sizes_);
+  filesystem_ = std::make_unique<vfs::FilesystemMemory>(memory_, nvme::array_of(*device_), sizes_);
   walk_memory_ = std::make_unique<WalkMemory>(memory_, options.warp_width);
   fresh_ = memory_.read_object(filesystem_->filesystem());
   // The device comes up by one lane: nothing of the image is looked at.
-  const auto up = nvme::bring_up(simt::Warp(), *device_, fresh_.volume.scratch);
+  uint32_t failed = 0;
+  const auto up = nvme::bring_up(simt::Warp(), fresh_.volume.array, fresh_.volume.scratch, failed);
   GOFS_ASSERT(up.step == nvme::BringUpStep::kDone);
 }
 
@@ -98,7 +99,7 @@ void FuzzVolume::reset(uint64_t device_bytes) {
   std::memset(fs.volume.checkpoint_blocks, 0xA5, 4 * kBlockBytes);
   std::memset(fs.volume.cache.pages, 0xA5, uint64_t{fs.volume.cache.frame_count()} * kBlockBytes);
   const uint64_t lba_count = device_bytes >> options_.lba_shift;
-  device_->lba_count = lba_count;
+  device_->lba_count = fs.volume.array.lba_count = lba_count;
   controller_.controller->lba_count = lba_count;
 }
 

@@ -80,8 +80,8 @@ struct Session::Parts {
       : controller(
             ssd::create_virtual_controller(memory, ssd_config(options), media(image, bytes))),
         device(nvme::create_device(memory, controller, device_options(options))),
-        tables(
-            std::make_unique<vfs::FilesystemMemory>(memory, device, filesystem_options(options))) {}
+        tables(std::make_unique<vfs::FilesystemMemory>(memory, nvme::array_of(*device),
+                                                       filesystem_options(options))) {}
   ~Parts() {
     tables.reset();
     nvme::destroy_device(memory, device, device_options({}).io_queues);

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/stripe_members.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "format/md.h"
+#include "host/messages.h"
+
+namespace gofs::host {
+
+namespace {
+
+/// What there is of one member.
+struct Member {
+  VolumeSpec spec;
+  std::pair<dev_t, ino_t> file;  // which it is
+  uint64_t bytes = 0;
+  std::optional<format::MdSuperblock> super;
+  uint32_t role = 0;  // of super: its place in the array
+};
+
+std::string name_of(const Member& member) {
+  return member.spec.path.empty() ? member.spec.text : member.spec.path;
+}
+
+Error fault(int code, const Member& member, const std::string& words) {
+  return make_error(code, name_of(member), words);
+}
+
+/// Finds the size of an image or device, and md's superblock if it has one.
+Expected<void> look_at(Member& member) {
+  if (member.spec.path.empty()) {
+    member.bytes = member.spec.memory_bytes;
+    return {};
+  }
+  const int descriptor = ::open(member.spec.path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return make_error(errno, member.spec.path);
+  struct stat status {};
+  ssize_t got = 0;
+  format::MdSuperblock super;
+  int error = ::fstat(descriptor, &status) == 0 ? 0 : errno;
+  member.file = {status.st_dev, status.st_ino};
+  member.bytes = static_cast<uint64_t>(status.st_size);
+  if (error == 0 && S_ISBLK(status.st_mode) &&
+      ::ioctl(descriptor, BLKGETSIZE64, &member.bytes) != 0) {
+    error = errno;
+  }
+  if (error == 0) {
+    got = ::pread(descriptor, &super, sizeof(super), format::kMdSuperblockOffset);
+    if (got < 0) error = errno;
+  }
+  ::close(descriptor);
+  if (error != 0) return make_error(error, member.spec.path);
+  if (got == sizeof(super) && super.magic == format::kMdMagic) member.super = super;
+  return {};
+}
+
+/// Whether a member's superblock is sound and one that we can follow; finds its place.
+Expected<void> check_super(Member& member, size_t count) {
+  const format::MdSuperblock& super = *member.super;
+  if (super.major_version != 1 ||
+      super.super_offset != format::kMdSuperblockOffset >> format::kMdSectorShift) {
+    return fault(EOPNOTSUPP, member, "its md superblock is not of version 1.2");
+  }
+  if (super.max_dev > format::kMdRolesMax || format::md_checksum(super) != super.sb_csum) {
+    return fault(EUCLEAN, member, "damaged: its md superblock has a wrong checksum");
+  }
+  if (super.level != 0) {
+    return fault(EOPNOTSUPP, member,
+                 fmt::format("a disk of an md array of RAID level {}: only level 0 is supported",
+                             static_cast<int32_t>(super.level.value())));
+  }
+  const uint32_t unknown = super.feature_map & ~format::kMdFeatureRaid0Layout;
+  if (unknown != 0) {
+    return fault(EOPNOTSUPP, member,
+                 fmt::format("its md array has features {:#x}, which are not supported", unknown));
+  }
+  if (super.raid_disks != count) {
+    return fault(EINVAL, member,
+                 fmt::format("a disk of an md array of {} disks, and {} are given",
+                             super.raid_disks.value(), count));
+  }
+  const uint64_t chunk_bytes = uint64_t{super.chunk_sectors} << format::kMdSectorShift;
+  if (!std::has_single_bit(chunk_bytes) || chunk_bytes < kBlockBytes) {
+    return fault(EOPNOTSUPP, member,
+                 fmt::format("its md array has chunks of {} bytes: powers of two from 4K on are "
+                             "supported",
+                             chunk_bytes));
+  }
+  const uint64_t sectors = member.bytes >> format::kMdSectorShift;
+  if (super.data_offset > sectors || super.data_size > sectors - super.data_offset ||
+      (super.data_offset & 7) != 0) {
+    return fault(EUCLEAN, member, "damaged: its md superblock names data that is not there");
+  }
+  if (super.dev_number >= super.max_dev || super.dev_roles[super.dev_number] >= count) {
+    return fault(EUCLEAN, member, "damaged: its md superblock gives it no place in the array");
+  }
+  member.role = super.dev_roles[super.dev_number];
+  return {};
+}
+
+/// Members that all have md's superblock, in any order.
+Expected<format::Stripe> arrange_array(std::vector<Member>& members) {
+  for (Member& member : members) {
+    if (auto checked = check_super(member, members.size()); !checked) return checked.error();
+  }
+  std::sort(members.begin(), members.end(),
+            [](const Member& a, const Member& b) { return a.role < b.role; });
+  const format::MdSuperblock& first = *members.front().super;
+  format::Stripe stripe{};
+  stripe.disks = static_cast<uint32_t>(members.size());
+  const uint64_t chunk_bytes = uint64_t{first.chunk_sectors} << format::kMdSectorShift;
+  stripe.chunk_shift = static_cast<uint32_t>(std::countr_zero(chunk_bytes));
+  for (uint32_t disk = 0; disk < stripe.disks; ++disk) {
+    const Member& member = members[disk];
+    const format::MdSuperblock& super = *member.super;
+    if (std::memcmp(super.set_uuid, first.set_uuid, sizeof(first.set_uuid)) != 0) {
+      return fault(EINVAL, member, "a disk of another md array than " + name_of(members.front()));
+    }
+    if (member.role != disk) {
+      return fault(EINVAL, member,
+                   fmt::format("disk {} of its md array, as another one that is given, or disk {} "
+                               "is missing",
+                               member.role, disk));
+    }
+    if (super.chunk_sectors != first.chunk_sectors) {
+      return fault(EUCLEAN, member, "damaged: its md superblock has chunks of another size");
+    }
+    const uint64_t data_bytes = uint64_t{super.data_size} << format::kMdSectorShift;
+    const uint64_t whole = data_bytes >> stripe.chunk_shift << stripe.chunk_shift;
+    if (disk == 0) stripe.disk_bytes = whole;
+    if (whole != stripe.disk_bytes) {
+      return fault(EOPNOTSUPP, member,
+                   "of another size than " + name_of(members.front()) + ", which is not supported");
+    }
+    stripe.start_bytes[disk] = uint64_t{super.data_offset} << format::kMdSectorShift;
+  }
+  return stripe;
+}
+
+/// Members of which none has md's superblock.
+Expected<format::Stripe> arrange_plain(const std::vector<Member>& members, uint64_t chunk_bytes) {
+  format::Stripe stripe{};
+  stripe.disks = static_cast<uint32_t>(members.size());
+  stripe.chunk_shift = static_cast<uint32_t>(std::countr_zero(chunk_bytes));
+  for (const Member& member : members) {
+    const uint64_t whole = member.bytes >> stripe.chunk_shift << stripe.chunk_shift;
+    if (&member == &members.front()) stripe.disk_bytes = whole;
+    if (whole == 0) return fault(EINVAL, member, "smaller than a chunk of the stripe");
+    if (whole != stripe.disk_bytes) {
+      return fault(EOPNOTSUPP, member,
+                   "of another size than " + name_of(members.front()) + ", which is not supported");
+    }
+  }
+  return stripe;
+}
+
+}  // namespace
+
+Expected<format::Stripe> arrange_stripe(std::vector<VolumeSpec>& specs) {
+  if (specs.size() > format::kStripeDisksMax) {
+    return make_error(EINVAL, specs.back().text,
+                      fmt::format("more than {} SSDs", format::kStripeDisksMax));
+  }
+  std::vector<Member> members;
+  const std::optional<uint64_t> wanted = specs.back().stripe_bytes;
+  for (VolumeSpec& spec : specs) {
+    Member& member = members.emplace_back();
+    member.spec = std::move(spec);
+    if (auto looked = look_at(member); !looked) return looked.error();
+    for (const Member& other : members) {
+      if (&other == &member || member.spec.path.empty() || other.spec.path.empty()) continue;
+      if (other.file == member.file) return fault(EINVAL, member, "named twice");
+    }
+  }
+  const auto has_super = [](const Member& member) { return member.super.has_value(); };
+  const bool is_array = std::any_of(members.begin(), members.end(), has_super);
+  const auto bare = std::find_if_not(members.begin(), members.end(), has_super);
+  if (is_array && bare != members.end()) {
+    return fault(EINVAL, *bare, "has no md superblock, as others of the stripe have");
+  }
+  auto stripe = is_array ? arrange_array(members)
+                         : arrange_plain(members, wanted.value_or(kStripeBytesUsual));
+  if (!stripe) return stripe.error();
+  if (wanted && *wanted != uint64_t{1} << stripe->chunk_shift) {
+    return fault(EINVAL, members.front(),
+                 fmt::format("its md array has chunks of {} bytes, not of {}",
+                             uint64_t{1} << stripe->chunk_shift, *wanted));
+  }
+  for (size_t i = 0; i < members.size(); ++i) specs[i] = std::move(members[i].spec);
+  return stripe;
+}
+
+}  // namespace gofs::host

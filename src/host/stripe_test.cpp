@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A volume over several SSDs, with md's superblocks and without: what was one image reads the same
+// when it is dealt out, what is written comes back together as one that fsck.f2fs likes, and
+// members that do not belong together are refused by name.
+#include "format/stripe.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format/md.h"
+#include "gofs/volume.hpp"
+#include "host/image/fsck_for_test.h"
+#include "host/volume_for_test.h"
+
+namespace gofs {
+namespace {
+
+const MountOptions kStripeReading{.backend = "cpu"};
+const MountOptions kStripeWriting{.backend = "cpu", .read_only = false};
+
+/// The sample volume on several images.
+class Striped {
+ public:
+  Striped(uint32_t disks, uint32_t chunk_shift, bool is_array) {
+    std::ifstream file(host::sample_volume().path(), std::ios::binary);
+    std::vector<char> whole((std::istreambuf_iterator<char>(file)), {});
+    bytes_ = whole.size();
+    const uint64_t chunk = uint64_t{1} << chunk_shift;
+    stripe_ = {disks, chunk_shift, (bytes_ / disks + chunk) >> chunk_shift << chunk_shift, {}};
+    whole.resize(format::stripe_bytes(stripe_));
+    for (uint32_t disk = 0; disk < disks; ++disk) {
+      stripe_.start_bytes[disk] = is_array ? uint64_t{4096} * (4 + disk) : 0;
+      members_.push_back(std::make_unique<image::TemporaryPath>());
+      std::vector<char> bytes(stripe_.start_bytes[disk] + stripe_.disk_bytes);
+      for (uint64_t at = uint64_t{disk} << chunk_shift; at < whole.size(); at += disks * chunk) {
+        const auto place = format::place_in_stripe(stripe_, at);
+        std::memcpy(bytes.data() + place.offset, whole.data() + at, chunk);
+      }
+      write(disk, 0, bytes.data(), bytes.size());
+      if (is_array) write_super(disk, [](format::MdSuperblock&) {});
+    }
+  }
+
+  std::string path(uint32_t disk) const { return members_[disk]->path(); }
+  std::string spec(const std::vector<uint32_t>& order, const std::string& options = "") const {
+    std::string text;
+    for (const uint32_t disk : order) text += (text.empty() ? "" : "+") + path(disk);
+    return text + options;
+  }
+  const format::Stripe& stripe() const { return stripe_; }
+
+  void write(uint32_t disk, uint64_t offset, const void* bytes, size_t count) const {
+    const int file = ::open(path(disk).c_str(), O_WRONLY);
+    EXPECT_EQ(::pwrite(file, bytes, count, static_cast<off_t>(offset)),
+              static_cast<ssize_t>(count));
+    ::close(file);
+  }
+  /// The superblock of a member as mdadm would make it, but for what `spoil` does to it.
+  void write_super(uint32_t disk, const std::function<void(format::MdSuperblock&)>& spoil,
+                   bool mends_checksum = true) const {
+    auto super = std::make_unique<format::MdSuperblock>();
+    std::memset(static_cast<void*>(super.get()), 0, sizeof(*super));
+    super->magic = format::kMdMagic;
+    super->major_version = 1;
+    super->set_uuid[0] = 0x5e;
+    super->chunk_sectors = 1u << (stripe_.chunk_shift - 9);
+    super->raid_disks = stripe_.disks;
+    super->data_offset = stripe_.start_bytes[disk] >> 9;
+    super->data_size = stripe_.disk_bytes >> 9;
+    super->super_offset = 8;
+    super->dev_number = disk + 2;  // numbers are not places
+    super->max_dev = 16;
+    for (uint32_t i = 0; i < 16; ++i) {
+      const bool is_member = i >= 2 && i < 2 + stripe_.disks;
+      super->dev_roles[i] = static_cast<uint16_t>(is_member ? i - 2 : format::kMdRoleSpare);
+    }
+    spoil(*super);
+    super->sb_csum = format::md_checksum(*super) ^ (mends_checksum ? 0 : 1);
+    write(disk, format::kMdSuperblockOffset, super.get(), sizeof(*super));
+  }
+
+  /// What the members hold, as one image.
+  void gather(const std::string& to) const {
+    std::vector<std::vector<char>> disks;
+    for (const auto& member : members_) {
+      std::ifstream file(member->path(), std::ios::binary);
+      disks.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    }
+    std::ofstream file(to, std::ios::binary);
+    const uint64_t chunk = uint64_t{1} << stripe_.chunk_shift;
+    for (uint64_t at = 0; at < bytes_; at += chunk) {
+      const auto place = format::place_in_stripe(stripe_, at);
+      file.write(disks[place.disk].data() + place.offset,
+                 static_cast<std::streamsize>(std::min(chunk, bytes_ - at)));
+    }
+  }
+
+ private:
+  uint64_t bytes_ = 0;
+  format::Stripe stripe_{};
+  std::vector<std::unique_ptr<image::TemporaryPath>> members_;
+};
+
+void expect_whole(Volume& volume) {
+  for (const auto& [path, sample] : host::sample_volume().files()) {
+    const uint64_t bytes = std::min<uint64_t>(sample.size_bytes, 12 << 20);
+    const int fd = volume.open(path).value();
+    std::vector<uint8_t> got(bytes + 1);
+    const auto read = volume.pread(fd, got.data(), bytes, 0);
+    ASSERT_TRUE(read) << read.error().message;
+    ASSERT_EQ(*read, bytes);
+    EXPECT_TRUE(host::sample_volume().has(path, got.data(), bytes, 0));
+    EXPECT_TRUE(volume.close(fd));
+  }
+}
+
+Error error_of_mount(const std::string& spec) {
+  const auto volume = Volume::mount(spec, kStripeReading);
+  return volume ? Error{0, "mounted"} : volume.error();
+}
+
+TEST(StripeMount, images_are_read_in_the_order_in_which_they_are_named) {
+  for (const uint32_t disks : {2u, 3u, 8u}) {
+    for (const uint32_t chunk_shift : {12u, 16u, 19u}) {
+      const Striped striped(disks, chunk_shift, false);
+      std::vector<uint32_t> order;
+      for (uint32_t disk = 0; disk < disks; ++disk) order.push_back(disk);
+      const std::string options = "?stripe=" + std::to_string(4u << (chunk_shift - 12)) + "K";
+      Volume volume = Volume::mount(striped.spec(order, options), kStripeReading).value();
+      EXPECT_EQ(volume.info().ssd_bytes, format::stripe_bytes(striped.stripe()));
+      expect_whole(volume);
+    }
+  }
+}
+
+TEST(StripeMount, half_a_mebibyte_is_usual) {
+  const Striped striped(2, 19, false);
+  Volume volume = Volume::mount(striped.spec({0, 1}), kStripeReading).value();
+  EXPECT_NE(volume.info().ssd.find("2 virtual NVMe SSDs"), std::string::npos) << volume.info().ssd;
+  EXPECT_NE(volume.info().ssd.find("chunks of 512 KiB"), std::string::npos) << volume.info().ssd;
+  expect_whole(volume);
+  EXPECT_EQ(error_of_mount(striped.spec({1, 0})).code, EINVAL);  // no superblock there
+}
+
+TEST(StripeMount, an_array_says_itself_how_it_lies) {
+  const Striped striped(3, 14, true);
+  for (const std::vector<uint32_t>& order :
+       {std::vector<uint32_t>{0, 1, 2}, {2, 0, 1}, {1, 2, 0}}) {
+    Volume volume = Volume::mount(striped.spec(order), kStripeReading).value();
+    expect_whole(volume);
+  }
+  EXPECT_TRUE(Volume::mount(striped.spec({0, 1, 2}, "?stripe=16K"), kStripeReading));
+}
+
+TEST(StripeMount, what_is_written_comes_back_as_one_sound_volume) {
+  for (const bool is_array : {false, true}) {
+    const Striped striped(3, 15, is_array);
+    const std::string spec = striped.spec({0, 1, 2}, "?stripe=32K&lba=4096");
+    std::vector<uint8_t> text((uint64_t{3} << 20) + 777);
+    image::fill_pattern(99, 0, text.data(), text.size());
+    {
+      Volume volume = Volume::mount(spec, kStripeWriting).value();
+      EXPECT_TRUE(volume.unlink("/large"));
+      const int fd = volume.open("/fresh", O_RDWR | O_CREAT, 0644).value();
+      ASSERT_EQ(volume.pwrite(fd, text.data(), text.size(), 0).value(), text.size());
+      EXPECT_TRUE(volume.fsync(fd));
+      ASSERT_EQ(volume.pwrite(fd, "over", 4, 40'000).value(), 4u);
+      std::memcpy(text.data() + 40'000, "over", 4);
+      EXPECT_TRUE(volume.mkdir("/made", 0755));
+      EXPECT_TRUE(volume.rename("/data/file0007", "/made/seven"));
+      EXPECT_TRUE(volume.sync());
+      EXPECT_TRUE(volume.unmount());
+    }
+    const image::TemporaryPath one;
+    striped.gather(one.path());
+    EXPECT_TRUE(image::fsck_is_clean(one.path()));
+    for (const std::string& again : {spec, one.path()}) {
+      Volume volume = Volume::mount(again, kStripeReading).value();
+      const int fd = volume.open("/fresh").value();
+      std::vector<uint8_t> got(text.size());
+      ASSERT_EQ(volume.pread(fd, got.data(), got.size(), 0).value(), got.size());
+      EXPECT_EQ(got, text);
+      EXPECT_TRUE(volume.stat("/made/seven"));
+      EXPECT_EQ(volume.stat("/large").error().code, ENOENT);
+    }
+  }
+}
+
+TEST(StripeMount, a_failing_ssd_is_named_and_the_others_go_on) {
+  const Striped striped(2, 12, false);
+  Volume volume =
+      Volume::mount(striped.spec({0, 1}, "?stripe=4K&model=p5800x"), kStripeReading).value();
+  const int fd = volume.open("/large").value();
+  std::vector<uint8_t> block(4096);
+  ASSERT_TRUE(volume.pread(fd, block.data(), block.size(), 0));
+  auto& controller = *volume.device()->volume.array.devices[1]->controller.controller;
+  ssd::FaultTable::Entry entry{};
+  entry.rule.status = format::nvme::kUnrecoveredReadError;
+  ssd::FaultTable faults{1, 1, &entry};
+  controller.faults = &faults;
+  uint32_t failed = 0;
+  uint32_t read = 0;
+  for (uint64_t at = 0; at < 64 * 4096; at += 4096) {
+    const auto got = volume.pread(fd, block.data(), block.size(), at);
+    if (got) {
+      ++read;
+      continue;
+    }
+    ++failed;
+    EXPECT_EQ(got.error().code, EIO);
+    EXPECT_NE(got.error().message.find(striped.path(1) + "?"), std::string::npos)
+        << got.error().message;
+  }
+  controller.faults = nullptr;
+  EXPECT_GE(failed, 20u);
+  EXPECT_GE(read, 20u);
+}
+
+TEST(StripeMount, members_that_do_not_belong_together_are_named) {
+  const Striped striped(3, 14, true);
+  const std::string all = striped.spec({0, 1, 2});
+  const auto spoiled = [&](const std::function<void(format::MdSuperblock&)>& spoil,
+                           bool mends_checksum = true) {
+    striped.write_super(1, spoil, mends_checksum);
+    const Error error = error_of_mount(all);
+    striped.write_super(1, [](format::MdSuperblock&) {});
+    return error;
+  };
+  const struct {
+    Error error;
+    int code;
+    std::string message;
+  } cases[] = {
+      {error_of_mount(striped.spec({0, 1})), EINVAL, "an md array of 3 disks, and 2 are given"},
+      {error_of_mount(striped.spec({0, 1, 1})), EINVAL, striped.path(1) + ": named twice"},
+      {spoiled([](auto& super) { super.dev_number = 4; }), EINVAL, "or disk 1 is missing"},
+      {error_of_mount(striped.spec({0, 1, 2}, "?stripe=64K")), EINVAL, "chunks of 16384 bytes"},
+      {error_of_mount(striped.spec({0, 1}) + "+" + host::sample_volume().path()), EINVAL,
+       host::sample_volume().path() + ": has no md superblock"},
+      {error_of_mount(striped.spec({0, 1, 2}, "") + "+ram:1M+ram:1M+ram:1M+ram:1M+ram:1M+ram:1M"),
+       EINVAL, "more than 8 SSDs"},
+      {spoiled([](auto&) {}, false), EUCLEAN, striped.path(1) + ": damaged: its md superblock"},
+      {spoiled([](auto& super) { super.max_dev = 3000; }, false), EUCLEAN, "wrong checksum"},
+      {spoiled([](auto& super) { super.level = 5; }), EOPNOTSUPP, "RAID level 5"},
+      {spoiled([](auto& super) { super.level = 0xffffffff; }), EOPNOTSUPP, "RAID level -1"},
+      {spoiled([](auto& super) { super.feature_map = 4; }), EOPNOTSUPP, "features 0x4"},
+      {spoiled([](auto& super) { super.set_uuid[3] = 1; }), EINVAL, "another md array"},
+      {spoiled([](auto& super) { super.super_offset = 0; }), EOPNOTSUPP, "not of version 1.2"},
+      {spoiled([](auto& super) { super.chunk_sectors = 48; }), EOPNOTSUPP, "chunks of 24576"},
+      {spoiled([](auto& super) { super.chunk_sectors = 64; }), EUCLEAN, "chunks of another size"},
+      {spoiled([](auto& super) { super.data_size = super.data_size - 64; }), EOPNOTSUPP,
+       "of another size than " + striped.path(0)},
+      {spoiled([](auto& super) { super.data_offset = uint64_t{1} << 40; }), EUCLEAN,
+       "names data that is not there"},
+      {spoiled([](auto& super) { super.dev_number = 0; }), EUCLEAN, "no place in the array"},
+  };
+  for (const auto& one : cases) {
+    EXPECT_EQ(one.error.code, one.code) << one.error.message << " instead of " << one.message;
+    EXPECT_NE(one.error.message.find(one.message), std::string::npos)
+        << one.error.message << " instead of " << one.message;
+  }
+  EXPECT_EQ(error_of_mount(all).code, 0);
+  EXPECT_EQ(error_of_mount("ram:64M+ram:63M").code, EOPNOTSUPP);
+  EXPECT_EQ(error_of_mount("ram:64K+ram:64K").code, EINVAL);
+}
+
+}  // namespace
+}  // namespace gofs
