@@ -54,11 +54,11 @@ KERNEL_METAPACKAGES = ("linux-image-amd64", "linux-image-virtual", "linux-image-
 # image are optional: a kernel may have them built in, or not at all.
 MODULES_REQUIRED = ("virtio_pci", "virtio_blk", "f2fs")
 MODULES_OPTIONAL = ("crc32_generic", "quota_v2", "sha256_generic", "sha512_generic", "hmac", "cbc",
-                    "ecb", "xts", "cts")
+                    "ecb", "xts", "cts", "raid0")
 # Where those live inside the package; the rest of it (drivers, sound, ...) is not unpacked.
 MODULE_FOLDERS = ("kernel/arch/x86/crypto/", "kernel/crypto/", "kernel/drivers/block/",
-                  "kernel/drivers/virtio/", "kernel/fs/f2fs/", "kernel/fs/quota/", "kernel/lib/",
-                  "kernel/fs/unicode/")
+                  "kernel/drivers/md/", "kernel/drivers/virtio/", "kernel/fs/f2fs/",
+                  "kernel/fs/quota/", "kernel/fs/unicode/", "kernel/lib/")
 
 MAX_DISKS = 28  # free slots on the q35 root bus, less one for the results
 OUT_DISK_BYTES = 4 << 30  # sparse: costs only what the guest writes

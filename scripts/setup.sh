@@ -64,6 +64,7 @@ if [ "$purpose" != run ]; then
   need clang-format-16 clang-format-16
   # The kernel judge: a Debian kernel in a QEMU guest.
   need qemu-system-x86 qemu-system-x86_64
+  need mdadm mdadm
   need busybox-static /bin/busybox
   need kmod modinfo depmod
   need xz-utils xz

@@ -8,7 +8,9 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/text.h"
+#include "host/image/striped_volume.h"
 #include "host/messages.h"
+#include "host/stripe_members.h"
 #include "host/volume_spec.h"
 
 namespace gofs::cli {
@@ -27,23 +29,59 @@ uint32_t feature_bits(const std::vector<std::string>& names) {
   return bits;
 }
 
+/// `words`, after the name of what they are about where they do not begin with a path.
+std::string with_name(const std::string& name, const std::string& words) {
+  const std::string path = words.substr(0, words.find(": "));
+  const bool named = path.size() < words.size() && name.find(path) != std::string::npos;
+  return named ? words : name + ": " + words;
+}
+
+/// Over several images: on the md array that they are, or one that is made of them.
+image::Status make_striped(const std::string& text, std::vector<host::VolumeSpec> specs,
+                           uint64_t size_bytes, const image::VolumeOptions& volume) {
+  const uint64_t chunk_bytes = specs.back().stripe_bytes.value_or(host::kStripeBytesUsual);
+  std::vector<std::string> paths;
+  const auto name_all = [&] {
+    paths.clear();
+    for (const host::VolumeSpec& spec : specs) paths.push_back(spec.path);
+  };
+  if (!host::has_md_superblock(specs)) {
+    if (specs.size() > format::kStripeDisksMax) {
+      throw Failure{fmt::format("{}: more than {} SSDs", text, format::kStripeDisksMax)};
+    }
+    name_all();
+    return image::make_array_volume(paths, size_bytes, chunk_bytes, volume);
+  }
+  const format::Stripe stripe = take(host::arrange_stripe(specs));
+  if (size_bytes != 0 && size_bytes != format::stripe_bytes(stripe)) {
+    throw Failure{fmt::format("{}: an md array of {} bytes, whose size cannot be changed", text,
+                              format::stripe_bytes(stripe))};
+  }
+  name_all();
+  return image::make_volume_on_array(paths, stripe, volume);
+}
+
 }  // namespace
 
 void run_mkfs(Session& session, const MkfsOptions& options) {
   auto specs = take(host::parse_volume_specs(session.volume));
-  if (specs.size() != 1 || specs.front().path.empty()) {
+  for (const host::VolumeSpec& spec : specs) {
+    if (!spec.path.empty()) continue;
     throw Failure{session.volume + ": only an image or a device can be made a volume"};
   }
   image::VolumeOptions volume;
   volume.label = options.label;
   volume.feature = feature_bits(options.features);
   volume.overwrite = options.force;
+  if (specs.size() > 1) {
+    const image::Status striped =
+        make_striped(session.volume, std::move(specs), options.size_bytes, volume);
+    if (!striped.ok()) throw Failure{with_name(session.volume, striped.message)};
+    return;
+  }
   const std::string& path = specs.front().path;
   const image::Status status = image::make_volume(path, options.size_bytes, volume);
-  if (!status.ok()) {
-    const bool named = status.message.starts_with(path + ": ");
-    throw Failure{named ? status.message : path + ": " + status.message};
-  }
+  if (!status.ok()) throw Failure{with_name(path, status.message)};
 }
 
 }  // namespace gofs::cli

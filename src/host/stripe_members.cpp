@@ -203,4 +203,12 @@ Expected<format::Stripe> arrange_stripe(std::vector<VolumeSpec>& specs) {
   return stripe;
 }
 
+bool has_md_superblock(const std::vector<VolumeSpec>& members) {
+  return std::any_of(members.begin(), members.end(), [](const VolumeSpec& spec) {
+    Member member;
+    member.spec = spec;
+    return look_at(member) && member.super.has_value();
+  });
+}
+
 }  // namespace gofs::host

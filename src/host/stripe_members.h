@@ -20,4 +20,7 @@ inline constexpr uint64_t kStripeBytesUsual = 512 << 10;
 /// them says, with words that name the member at fault.
 Expected<format::Stripe> arrange_stripe(std::vector<VolumeSpec>& members);
 
+/// Whether one of the members, which may be missing, has md's superblock.
+bool has_md_superblock(const std::vector<VolumeSpec>& members);
+
 }  // namespace gofs::host

@@ -296,6 +296,43 @@ TEST(Mkfs, makes_volumes_and_spares_those_that_are_there) {
   expect_failure({"mkfs", "ram:64M"}, "ram:64M: only an image or a device can be made a volume");
 }
 
+TEST(Mkfs, several_images_become_an_md_array_and_stay_one) {
+  const image::TemporaryPath folder;
+  const auto at = [&](const std::string& name) { return folder.path() + name; };
+  const std::string spec = at("a") + "+" + at("b") + "+" + at("c");
+  const auto read_at = [&](const std::string& name, uint64_t offset, size_t count) {
+    return read_file(at(name)).substr(offset, count);
+  };
+  expect_failure({"mkfs", spec, "--size", "1M"}, spec + ": too small: volumes have 64 MiB or more");
+  EXPECT_NE(::access(at("a").c_str(), F_OK), 0) << "what was made for nothing stays";
+  gofs_says({"mkfs", spec + "?stripe=64K", "--size", "100M", "-l", "dealt"});
+  const Json info = Json::parse(gofs_says({"info", spec, "--json"}));
+  EXPECT_EQ(info["label"], "dealt");
+  EXPECT_EQ(info["ssd"]["bytes"], 3 * ((uint64_t{100} << 20) / (3 * 65536) + 1) * 65536);
+  const std::string uuid = read_at("a", 4096 + 16, 16);
+  for (const char* name : {"a", "b", "c"}) {
+    EXPECT_EQ(read_at(name, 4096 + 16, 16), uuid) << "one array";
+    if (!image::tool_exists("mdadm")) continue;
+    const image::ToolAnswer said = image::run_tool("mdadm --examine " + at(name));
+    EXPECT_EQ(said.exit_code, 0);
+    for (const char* words : {"Version : 1.2", "Raid Level : raid0", "Raid Devices : 3",
+                              "Chunk Size : 64K", "State : clean", "- correct"}) {
+      EXPECT_NE(said.output.find(words), std::string::npos) << words << ":\n" << said.output;
+    }
+  }
+  // In another order it is the same array, and a volume that is there is spared.
+  const std::string turned = at("c") + "+" + at("a") + "+" + at("b");
+  expect_failure({"mkfs", turned}, turned + ": it already holds an F2FS volume");
+  gofs_says({"put", turned, gofs_path(), "/gofs"});
+  const std::string sum = gofs_says({"sum", spec, "/gofs"});
+  EXPECT_EQ(sum.substr(0, 64), image::run_tool("sha256sum " + gofs_path()).output.substr(0, 64));
+  EXPECT_EQ(run_gofs({"mkfs", turned, "-f", "--size", "1G"}).status, 1);
+  gofs_says({"mkfs", turned, "-f"});
+  EXPECT_EQ(gofs_says({"ls", spec}), "");
+  EXPECT_EQ(read_at("b", 4096 + 16, 16), uuid) << "another array";
+  for (const char* name : {"a", "b", "c"}) ::unlink(at(name).c_str());
+}
+
 TEST(Doctor, says_what_runs_here) {
   const std::string text = gofs_says({"doctor"});
   EXPECT_EQ(text.find("cpu backend    yes"), 0u) << text;

@@ -6,6 +6,9 @@ Each round: gofs changes the volume (put, mkdir, ln, mv, rm, truncate, chmod, ch
 fsck.f2fs looks at it; the kernel mounts it, writes down all that it finds, changes it in its own
 way and unmounts; fsck.f2fs looks again. What the kernel found must be what gofs was given and what
 gofs reads; what it left must be what gofs then reads. `N passed, N failed` is the last line.
+
+With --disks the volume lies on several: an md array of RAID level 0 that gofs makes and the kernel
+assembles, with mdadm's opinion of its superblocks.
 """
 
 import argparse
@@ -29,6 +32,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 WORK = ROOT / "build" / "kernel"
 VOLUME_BYTES = 256 << 20
+CHUNK_BYTES = 64 << 10
+ARRAY_START_BYTES = 1 << 20  # of the volume on each disk
 WHOLE_MAX = 64 << 20  # the kernel hashes files up to this size
 SIZES = (0, 1, 700, 3400, 3500, 4095, 4096, 4097, 9000, 40_000, 100_000, 1_000_000)
 
@@ -138,16 +143,59 @@ def make_tree(top, seed):
 class Volume:
     """The volume, and the host's tree of what gofs has put into it."""
 
-    def __init__(self, gofs, backend, work):
+    def __init__(self, gofs, backend, work, disks):
         self.gofs = compare.Gofs(gofs, backend)
-        self.image = work / "volume.img"
         self.host = work / "host"
-        with open(self.image, "wb") as file:
-            file.truncate(VOLUME_BYTES)
-        images.must_run(["mkfs.f2fs", "-q", self.image])
+        self.whole = work / "volume.img"  # as fsck.f2fs wants it
+        if disks == 1:
+            self.disks = [self.whole]
+            with open(self.whole, "wb") as file:
+                file.truncate(VOLUME_BYTES)
+            images.must_run(["mkfs.f2fs", "-q", self.whole])
+            return
+        self.disks = [work / f"disk{i}.img" for i in range(disks)]
+        for disk in self.disks:
+            disk.unlink(missing_ok=True)
+        self.gofs.must("mkfs", f"{self.spec()}?stripe={CHUNK_BYTES}", "--size", str(VOLUME_BYTES))
+
+    def spec(self):
+        return "+".join(str(disk) for disk in self.disks)
+
+    def copied(self, work):
+        """The name of a copy of it."""
+        copies = [work / f"before{i}.img" for i in range(len(self.disks))]
+        for disk, copy in zip(self.disks, copies):
+            images.sparse_copy(disk, copy)
+        return "+".join(str(copy) for copy in copies)
+
+    def gather(self):
+        """The volume in one file."""
+        if len(self.disks) == 1:
+            return self.whole
+        with open(self.whole, "wb") as whole:
+            parts = [open(disk, "rb") for disk in self.disks]
+            for part in parts:
+                part.seek(ARRAY_START_BYTES)
+            while chunk := parts[0].read(CHUNK_BYTES):
+                whole.write(chunk)
+                for part in parts[1:]:
+                    whole.write(part.read(CHUNK_BYTES))
+            for part in parts:
+                part.close()
+        return self.whole
+
+    def check_superblocks(self, counter):
+        """mdadm's opinion, where the volume is an array."""
+        for number, disk in enumerate(self.disks if len(self.disks) > 1 else ()):
+            said = images.must_run(["mdadm", "--examine", disk]).decode()
+            for word in ("Version : 1.2", "Raid Level : raid0", "State : clean", "- correct",
+                         f"Raid Devices : {len(self.disks)}", f"Active device {number}",
+                         f"Chunk Size : {CHUNK_BYTES >> 10}K"):
+                counter.check(f"mdadm --examine {disk.name}", "" if word in said else
+                              f"it does not say '{word}': {said}")
 
     def do(self, command, *words):
-        self.gofs.must(command, str(self.image), *[str(word) for word in words])
+        self.gofs.must(command, self.spec(), *[str(word) for word in words])
 
     def write(self, number):
         """A new tree, and changes of it by each of gofs's commands."""
@@ -252,10 +300,15 @@ def check_given(counter, host, name, manifest):
 # ---- the rounds ----------------------------------------------------------------------------------
 
 
-def guest_script(number):
+def guest_script(number, disks):
+    assemble = "disk=/disk/volume0\n"
+    if disks > 1:
+        members = " ".join(f"/disk/volume{i}" for i in reversed(range(disks)))
+        assemble = f"disk=/dev/md0\n/judge assemble $disk {members}\n"
     return images.PRELUDE + f"""
 set -e
-disk=/disk/volume mnt=/mnt/volume round={number}
+{assemble}
+mnt=/mnt/volume round={number}
 mkdir -p $mnt
 mount_it ro,noatime
 /judge manifest $mnt /o/found {WHOLE_MAX}
@@ -279,8 +332,8 @@ def compare_whole(counter, what, volume, image, manifest):
     counter.failed += comparison.failed
 
 
-def check_fsck(counter, who, image):
-    counter.check(f"fsck.f2fs after {who}", "; ".join(images.fsck(image))[:500])
+def check_fsck(counter, who, volume):
+    counter.check(f"fsck.f2fs after {who}", "; ".join(images.fsck(volume.gather()))[:500])
 
 
 def play(number, volume, kernel, program, work, counter):
@@ -289,18 +342,18 @@ def play(number, volume, kernel, program, work, counter):
     if number > 1:
         volume.write_what_the_kernel_made(number - 1)
     volume.write(number)
-    check_fsck(counter, "gofs", volume.image)
-    before = work / "before.img"
-    images.sparse_copy(volume.image, before)
+    check_fsck(counter, "gofs", volume)
+    before = volume.copied(work)
     out = work / "guest"
-    seconds = kernel_guest.boot(kernel, guest_script(number), [("volume", volume.image)],
+    disks = [(f"volume{i}", disk) for i, disk in enumerate(volume.disks)]
+    seconds = kernel_guest.boot(kernel, guest_script(number, len(disks)), disks,
                                 {"judge": program.read_bytes()}, out, timeout_s=400)
     for line in images.check_kernel_log((out / "dmesg").read_text(errors="replace")):
         counter.check("the kernel's log", line)
     check_given(counter, volume.host, f"tree{number}", out / "found")
     compare_whole(counter, "what gofs wrote, as the kernel finds it", volume, before, out / "found")
-    check_fsck(counter, "the kernel", volume.image)
-    compare_whole(counter, "what the kernel left, as gofs reads it", volume, volume.image,
+    check_fsck(counter, "the kernel", volume)
+    compare_whole(counter, "what the kernel left, as gofs reads it", volume, volume.spec(),
                   out / "left")
     say(f"  {time.monotonic() - started:.1f} s, {seconds:.1f} of them in the guest")
 
@@ -313,6 +366,7 @@ def main():
                         help="the command under test (default: $GOFS, or build/gofs)")
     parser.add_argument("--backend", default="", help="passed on to gofs: cpu or cuda")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--disks", type=int, default=1, help="that the volume is striped over")
     args = parser.parse_args()
     counter = Counter()
     work = WORK / "rounds"
@@ -324,7 +378,8 @@ def main():
         with images.only_one(work):
             for old in ("host", "guest"):
                 shutil.rmtree(work / old, ignore_errors=True)
-            volume = Volume(args.gofs, args.backend, work)
+            volume = Volume(args.gofs, args.backend, work, args.disks)
+            volume.check_superblocks(counter)
             for number in range(1, args.rounds + 1):
                 play(number, volume, kernel, program, work, counter)
     except (GuestError, compare.ProtocolError, OSError, ValueError,

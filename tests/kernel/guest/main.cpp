@@ -4,9 +4,16 @@
 //   judge scene NAME DIR SEED SCALE   makes things on the file system mounted at DIR (scenes.h)
 //   judge manifest DIR OUT WHOLE_MAX  writes down what the kernel says about all of it (manifest.h)
 //   judge versions DEVICE             the versions of the two checkpoint packs, as the device has
-//   them judge sha256 FILE
+//                                     them
+//   judge assemble DEVICE DISK...     makes the disks of an md array that array, as mdadm does
+//   judge sha256 FILE
 // It is linked statically: the guest has no libraries.
+#include <linux/major.h>
+#include <linux/raid/md_u.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -68,6 +75,26 @@ int print_versions(const char* device) {
   return 0;
 }
 
+/// The kernel reads the disks' superblocks of version 1.2 itself.
+int assemble_array(const char* device, char** disks, int count) {
+  (void)::mknod(device, S_IFBLK | 0600, ::makedev(MD_MAJOR, 0));  // perhaps it is there
+  const Fd array = open_or_die(device, O_RDWR);
+  mdu_array_info_t info{};
+  info.major_version = 1;
+  info.minor_version = 2;
+  check(::ioctl(array.get(), SET_ARRAY_INFO, &info), "SET_ARRAY_INFO");
+  for (int i = 0; i < count; ++i) {
+    struct stat about {};
+    check(::stat(disks[i], &about), std::string("stat ") + disks[i]);
+    mdu_disk_info_t disk{};
+    disk.major = static_cast<int>(::major(about.st_rdev));
+    disk.minor = static_cast<int>(::minor(about.st_rdev));
+    check(::ioctl(array.get(), ADD_NEW_DISK, &disk), std::string("ADD_NEW_DISK ") + disks[i]);
+  }
+  check(::ioctl(array.get(), RUN_ARRAY, nullptr), "RUN_ARRAY");
+  return 0;
+}
+
 int print_sha256(const char* path) {
   const Fd file = open_or_die(path, O_RDONLY);
   Sha256 hash;
@@ -92,8 +119,9 @@ int run(int count, char** words) {
     return 0;
   }
   if (verb == "versions" && count == 3) return print_versions(words[2]);
+  if (verb == "assemble" && count > 3) return assemble_array(words[2], words + 3, count - 3);
   if (verb == "sha256" && count == 3) return print_sha256(words[2]);
-  std::fprintf(stderr, "usage: judge scene|manifest|versions|sha256 ... (see main.cpp)\n");
+  std::fprintf(stderr, "usage: judge scene|manifest|versions|assemble|sha256 ... (see main.cpp)\n");
   return 2;
 }
 
