@@ -826,7 +826,9 @@ __device__ int64_t readdir(const Group& group, VolumeHandle vol, int fd, NamedEn
 /// `path`), or with no names all regular files, at most `count`, in the order of readdir. All warps
 /// of the group share the work and synchronise between its steps. A batch descriptor, or a negative
 /// errno, for a directory of which a part cannot be listed too. A file that cannot be opened has
-/// its error in batch_file() and is left out of reads.
+/// its error in batch_file() and is left out of reads. Of a file that is written or removed
+/// meanwhile, reads of the batch give what was there before or after, or an error; the room that
+/// such changes give up on the volume comes back after batch_close().
 template <typename Group>
 __device__ int batch_open(const Group& group, VolumeHandle vol, const char* path,
                           const char* const* names, uint32_t count) {

@@ -7,10 +7,12 @@
 // is.
 //
 // A victim belongs to the warp that has chosen it until release_victim(). Nothing is written to its
-// holes meanwhile, nor afterwards, until a checkpoint at which nobody holds a place (hold_places).
+// holes meanwhile, nor afterwards, until a checkpoint at which nobody holds a place
+// (held_places.h).
 #pragma once
 
 #include "f2fs/allocate.h"
+#include "f2fs/held_places.h"
 
 namespace gofs::f2fs {
 
@@ -29,17 +31,6 @@ struct SegmentCensus {
   uint32_t pending;  // empty ones that only a checkpoint makes free
   uint32_t lanes;    // that have got a victim
 };
-
-/// Says that the caller keeps where blocks lie and will read there without a lock, until
-/// let_go_places(). Before it looks them up. One lane.
-GOFS_HD inline void hold_places(Writer& writer) {
-  // Either the next checkpoint sees us, or we see all that was moved before it. [C4]
-  simt::AtomicRef<uint32_t>(writer.cleaning.places_held).fetch_add(1, simt::memory_order_acquire);
-}
-GOFS_HD inline void let_go_places(Writer& writer) {
-  simt::AtomicRef<uint32_t>(writer.cleaning.places_held)
-      .fetch_sub(1, simt::memory_order_release);  // [C4]
-}
 
 namespace detail {
 

@@ -7,7 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "f2fs/change_directory.h"
@@ -255,6 +258,81 @@ TEST_P(VictimsTest, what_was_moved_is_there_and_its_segment_free) {
   expect_right_owners(*writing_, width());
   mount_again();
   expect_files(*writing_, width(), files_);
+}
+
+// Blocks that were overwritten may hold what a reader without a lock is about to read.
+TEST_P(VictimsTest, nothing_is_written_over_what_was_given_up_while_a_place_is_held) {
+  std::mt19937_64 random(printed_seed());
+  write_blocks_of(0, 0, 60, random);
+  ASSERT_EQ(writing_->checkpoint(false), 0);
+  const auto place_of = [&](uint64_t index) {
+    uint32_t address = 0;
+    run_alone(width(), [&](const simt::Warp& warp) {
+      BlockPlace place{};
+      EXPECT_EQ(map_blocks(warp, volume(), 1u, files_[0].inode, index, place), 0);
+      if (warp.thread_rank() == 0) address = place.block;
+    });
+    return address;
+  };
+  const auto is_writable = [&](uint32_t block) {
+    const uint32_t offset = volume().geometry.offset_in_segment(block);
+    const SegmentInfo& info = segment(volume().geometry.segno_of(block));
+    return (detail::writable(info, offset / 32) >> offset % 32 & 1u) != 0;
+  };
+  const uint32_t first = place_of(5);
+  hold_places(writer());
+  write_blocks_of(0, 5, 1, random);
+  ASSERT_NE(place_of(5), first);
+  ASSERT_EQ(writing_->checkpoint(false), 0);
+  EXPECT_FALSE(is_writable(first)) << "somebody may be reading it";
+  // Also not at a checkpoint that has nothing to do with it.
+  const uint32_t second = place_of(40);
+  write_blocks_of(0, 40, 1, random);
+  ASSERT_EQ(writing_->checkpoint(false), 0);
+  EXPECT_FALSE(is_writable(first));
+  EXPECT_FALSE(is_writable(second));
+  let_go_places(writer());
+  EXPECT_FALSE(is_writable(first)) << "before a checkpoint";
+  write_blocks_of(0, 50, 1, random);
+  ASSERT_EQ(writing_->checkpoint(false), 0);
+  EXPECT_TRUE(is_writable(first));
+  EXPECT_TRUE(is_writable(second));
+  expect_files(*writing_, width(), files_);
+  mount_again();
+  expect_files(*writing_, width(), files_);
+}
+
+// Readers that follow each other so closely that there is always one must not keep a full volume
+// from getting its room back.
+TEST_P(VictimsTest, where_few_segments_are_free_a_checkpoint_waits_for_readers) {
+  std::mt19937_64 random(printed_seed());
+  write_blocks_of(0, 0, 60, random);
+  std::atomic<bool> ended{false};
+  std::atomic<uint32_t> turns{0};
+  const auto read = [&] {
+    while (!ended) {
+      hold_places(writer());
+      ++turns;
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+      let_go_places(writer());
+    }
+  };
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 3; ++i) readers.emplace_back(read);
+  while (turns < 10) std::this_thread::yield();
+  writer().free_count = 0;
+  ASSERT_EQ(writing_->checkpoint(false), 0);
+  EXPECT_EQ(writer().cleaning.keeps, 0u);
+  EXPECT_EQ(writer().cleaning.places_wanted, 0u);
+  ended = true;
+  for (std::thread& reader : readers) reader.join();
+  // One that stays does not stop it.
+  hold_places(writer());
+  write_blocks_of(0, 5, 1, random);
+  writer().free_count = 0;
+  ASSERT_EQ(writing_->checkpoint(false), 0);
+  EXPECT_EQ(writer().cleaning.keeps, 1u);
+  let_go_places(writer());
 }
 
 TEST_P(VictimsTest, nodes_and_directories_are_moved_by_a_checkpoint) {

@@ -13,6 +13,7 @@
 #include "f2fs/discard.h"
 #include "f2fs/gone.h"
 #include "f2fs/held_blocks.h"
+#include "f2fs/held_places.h"
 #include "f2fs/write_pages.h"
 
 namespace gofs::f2fs {
@@ -207,10 +208,14 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
   const auto* const from = reinterpret_cast<const uint32_t*>(writer.checkpoint);
   auto* const to = reinterpret_cast<uint32_t*>(volume.checkpoint_blocks);
   for (uint64_t i = rank; i < checkpoint_words; i += width) simt::store_relaxed(to[i], from[i]);
+  const bool held = are_places_held(warp, volume, writer);
+  const bool all = warp.shfl(writer.cleaning.keeps, 0) != 0;
   for (uint32_t segno = rank; segno < volume.geometry.main_segments; segno += width) {
-    if (!is_dirty(writer.segments, segno / format::kSitEntriesPerBlock)) continue;
+    if (!all && !is_dirty(writer.segments, segno / format::kSitEntriesPerBlock)) continue;
     SegmentInfo& segment = writer.segments.segments[segno];
-    for (uint32_t i = 0; i < kMapWords; ++i) segment.committed[i] = segment.valid[i];
+    for (uint32_t i = 0; i < kMapWords; ++i) {
+      segment.committed[i] = segment.valid[i] | (held ? segment.committed[i] : 0);
+    }
   }
   warp.sync();
   const uint32_t words =
@@ -218,8 +223,9 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
   for (uint32_t i = rank; i < words; i += width) writer.segments.dirty[i] = 0;
   for (uint32_t i = rank; i < kGoneWords; i += width) writer.gone[i] = 0;
   keep_held(warp, volume, writer);
-  find_free_segments(warp, volume, writer);
+  find_free_segments(warp, volume, writer, held);
   if (rank == 0) {
+    writer.cleaning.keeps = held ? 1 : 0;
     const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(writer.checkpoint);
     simt::store_relaxed(volume.checkpoint_version, checkpoint.checkpoint_ver.value());
     volume.checkpoint_flags = checkpoint.ckpt_flags;

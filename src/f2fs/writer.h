@@ -68,10 +68,10 @@ struct Cleaning {
   // sense in another try before some of them are used, or another checkpoint is made.
   uint32_t retry_below;
   uint64_t tried;
-  CleaningCounts counts;  // since the volume was mounted
-  // Readers who keep where blocks lie, and have no lock: blocks that were moved from there are not
-  // to be written over. (Blocks that are written or freed are their own affair.)
-  alignas(128) uint32_t places_held;
+  CleaningCounts counts;   // since the volume was mounted
+  uint32_t keeps;          // not 0: the last checkpoint has not let go what was given up before it
+  uint32_t places_wanted;  // not 0: a checkpoint waits for it that nobody holds a place
+  alignas(128) uint32_t places_held;  // by so many readers (held_places.h)
 };
 
 /// The chain of nodes that fsync writes to the log of warm nodes (chain.h).
@@ -349,19 +349,12 @@ GOFS_HD inline uint64_t elapsed_seconds(const Volume& volume, const Writer& writ
   return volume.elapsed_seconds + (simt::now_ns() - writer.began_ns) / kSecondNs;
 }
 
-/// Fills in which segments are free. Collective; nobody takes any meanwhile.
+/// Fills in which segments are free; those out of which blocks were moved are not where `held`:
+/// somebody holds places. Collective; nobody takes any meanwhile.
 GOFS_HD inline void find_free_segments(simt::AnyWarp auto warp, const Volume& volume,
-                                       Writer& writer) {
+                                       Writer& writer, bool held = false) {
   const uint32_t segments = volume.geometry.main_segments;
   const auto words = static_cast<uint32_t>(simt::divide_up(segments, 32));
-  // Changed, though by nothing, so that it is one after the other with who holds a place from now
-  // on; who held one until now has read what was there. [C4]
-  uint32_t holders = 0;
-  if (warp.thread_rank() == 0) {
-    holders = simt::AtomicRef<uint32_t>(writer.cleaning.places_held)
-                  .fetch_add(0, simt::memory_order_acq_rel);
-  }
-  const bool held = warp.shfl(holders, 0) != 0;
   uint32_t count = 0;
   for (uint32_t word = warp.thread_rank(); word < words; word += warp.size()) {
     uint32_t bits = 0;

@@ -28,7 +28,7 @@ using gofs::testing::SsdRigOptions;
 constexpr uint32_t kChunkShift = 14;
 constexpr uint32_t kChunkBlocks = 1u << (kChunkShift - kBlockShift);
 constexpr uint64_t kDiskBytes = uint64_t{1} << 20;
-constexpr uint64_t kMillisecond = 1'000'000;
+constexpr uint64_t kArrayMillisecondNs = 1'000'000;
 
 struct RigsOptions {
   uint32_t disks = 3;
@@ -257,8 +257,8 @@ TEST_P(ArrayTest, an_error_is_told_to_who_asked_that_disk) {
 TEST_P(ArrayTest, one_that_falls_silent_fails_alone) {
   ArrayRigs rigs({.disks = 3});
   rigs.bring_up_ready(width());
-  rigs.rig(2).device().limits = {50 * kMillisecond, 50 * kMillisecond};
-  rigs.rig(0).device().limits.command_timeout_ns = 50 * kMillisecond;  // which all wait for
+  rigs.rig(2).device().limits = {50 * kArrayMillisecondNs, 50 * kArrayMillisecondNs};
+  rigs.rig(0).device().limits.command_timeout_ns = 50 * kArrayMillisecondNs;  // which all wait for
   rigs.rig(2).device().controller.controller = nullptr;
   const auto memory = buffers(rigs, width(), kBlockBytes);
   Mailbox mailbox{};

@@ -133,14 +133,15 @@ GOFS_HD inline int take_batch(simt::AnyWarp auto warp, BatchTable& table, uint32
                               uint32_t count, f2fs::Writer* holder) {
   int bd = 0;
   if (warp.thread_rank() == 0) {
+    if (holder != nullptr) f2fs::hold_places(*holder);
     lock_table(table.lock);
     bd = place_batch(table, count);
     if (bd >= 0) {
       table.batches[bd].directory_ino = directory_ino;
       table.batches[bd].holder = holder;
-      if (holder != nullptr) f2fs::hold_places(*holder);
     }
     simt::unlock(table.lock);
+    if (bd < 0 && holder != nullptr) f2fs::let_go_places(*holder);
   }
   bd = warp.shfl(bd, 0);
   warp.sync();

@@ -132,8 +132,6 @@ GOFS_HD inline void hash_body(simt::AnyWarp auto warp, uint32_t warp_index, uint
 
   // Files are read without their locks.
   f2fs::Writer* const holder = rank == 0 ? params.fs->writer : nullptr;
-  if (holder != nullptr) f2fs::hold_places(*holder);
-  warp.sync();
   lane.inode = f2fs::Inode{};  // lanes that never get a file are looked at as well
   bool exhausted = rank >= params.lanes_per_warp;
   bool busy = false;
@@ -171,10 +169,12 @@ GOFS_HD inline void hash_body(simt::AnyWarp auto warp, uint32_t warp_index, uint
       continue;
     }
     if (busy) lane.error = 0;
+    if (holder != nullptr) f2fs::hold_places(*holder);
     const uint32_t bytes =
         busy ? static_cast<uint32_t>(simt::min<uint64_t>(params.chunk_bytes, size - offset)) : 0;
     warp.sync();
     detail::read_chunks(warp, params, lanes_of_warp, buffers_of_warp, offset, bytes);
+    if (holder != nullptr) f2fs::let_go_places(*holder);
 
     if (busy) {
       const int32_t error = simt::load_relaxed(lane.error);
@@ -198,8 +198,6 @@ GOFS_HD inline void hash_body(simt::AnyWarp auto warp, uint32_t warp_index, uint
     }
     warp.sync();
   }
-  warp.sync();
-  if (holder != nullptr) f2fs::let_go_places(*holder);
 }
 
 }  // namespace gofs::work
