@@ -225,6 +225,17 @@ TEST(StripeMount, a_failing_ssd_is_named_and_the_others_go_on) {
   controller.faults = nullptr;
   EXPECT_GE(failed, 20u);
   EXPECT_GE(read, 20u);
+  // Now the other one: it is named, though this one has failed before.
+  auto& other = *volume.device()->volume.array.devices[0]->controller.controller;
+  other.faults = &faults;
+  for (uint64_t at = 0; at < 64 * 4096; at += 4096) {
+    const auto got = volume.pread(fd, block.data(), block.size(), at);
+    if (got) continue;
+    EXPECT_NE(got.error().message.find(striped.path(0) + ": Unrec"), std::string::npos)
+        << got.error().message;
+    EXPECT_EQ(got.error().message.find(striped.path(1) + "?"), std::string::npos);
+  }
+  other.faults = nullptr;
 }
 
 TEST(StripeMount, members_that_do_not_belong_together_are_named) {

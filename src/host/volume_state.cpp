@@ -634,12 +634,18 @@ std::string VolumeState::last_failure(int code) {
   const bool from_ssd =
       code == EIO || code == ETIMEDOUT || code == ENOSPC || code == ENODEV || code == EAGAIN;
   if (!from_ssd) return {};
+  // Of several SSDs rather one that has failed since somebody was told of it.
+  const std::lock_guard lock(findings_mutex_);
+  told_failures_.resize(queues_.size());
+  std::string words;
   for (size_t i = 0; i < queues_.size(); ++i) {
     const uint64_t word = read_shared(*backend_, &queues_[i]->device()->last_failure);
     const auto failed = nvme::FailedCommand::unpacked(word);
-    if (nvme::to_errno(failed.status) == -code) return on_ssd(i, describe(failed));
+    if (nvme::to_errno(failed.status) != -code) continue;
+    const bool is_new = word != std::exchange(told_failures_[i], word);
+    if (words.empty() || is_new) words = on_ssd(i, describe(failed));
   }
-  return {};
+  return words;
 }
 
 Error VolumeState::explain(int64_t negative_errno, const std::string& subject, uint64_t ino) {

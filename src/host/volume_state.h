@@ -220,8 +220,9 @@ class VolumeState {
   std::unordered_map<int, std::string> descriptor_names_;
 
   std::mutex findings_mutex_;
-  std::vector<Finding> findings_;  // taken from the log, each once, the latest last
-  uint32_t lost_reports_ = 0;      // as the log had it when it was told
+  std::vector<uint64_t> told_failures_;  // of each SSD, the last that somebody was told of
+  std::vector<Finding> findings_;        // taken from the log, each once, the latest last
+  uint32_t lost_reports_ = 0;            // as the log had it when it was told
   bool told_unclean_ = false;
   int64_t recovered_nodes_ = 0;  // when it was mounted, until warnings() has told
 

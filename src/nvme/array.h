@@ -320,6 +320,7 @@ GOFS_HD inline uint32_t deal_ranges(const Array& array, uint32_t disk,
 GOFS_NOINLINE GOFS_HD inline int deallocate(simt::AnyWarp auto warp, Array& array,
                                             format::nvme::DatasetRange* ranges, uint32_t count,
                                             format::nvme::DatasetRange* spare) {
+  GOFS_ASSERT(count != 0 && count <= format::nvme::kDatasetRangesMax);
   int error = 0;
   for (uint32_t disk = 0; disk < array.count && error == 0; ++disk) {
     uint32_t here = count;
