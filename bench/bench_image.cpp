@@ -2,9 +2,11 @@
 //
 // Makes the volume that the benchmarks read, without f2fs-tools: one large file, one large file in
 // scattered runs, and a directory of many small ones. Every 4 KiB block of a large file begins with
-// its index in the file, so that a read of the wrong block is found out.
+// its index in the file, so that a read of the wrong block is found out. On several images, with a
+// + between them, the volume is striped over an md array of them.
 //
-// usage: gofs_bench_image IMAGE [LARGE_MIB [SMALL_COUNT [SMALL_BYTES]]]
+// usage: gofs_bench_image IMAGE[+IMAGE...] [LARGE_MIB [SMALL_COUNT [SMALL_BYTES]]]
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,11 +15,32 @@
 
 #include "host/image/image_builder.h"
 #include "host/image/mkfs.h"
+#include "host/image/striped_volume.h"
 
 namespace {
 
 using gofs::image::ImageBuilder;
 using gofs::image::Status;
+
+/// The place of the volume; `disks` are those that it lies on, if it is striped.
+Status open_target(const std::string& images, uint64_t bytes,
+                   const gofs::image::VolumeOptions& options,
+                   std::vector<std::unique_ptr<gofs::image::ImageTarget>>* disks,
+                   std::unique_ptr<gofs::image::ImageTarget>* target) {
+  std::vector<std::string> paths;
+  for (size_t at = 0; at <= images.size();) {
+    const size_t end = std::min(images.find('+', at), images.size());
+    paths.push_back(images.substr(at, end - at));
+    at = end + 1;
+  }
+  if (paths.size() == 1) return open_volume_target(paths[0], bytes, options, target);
+  constexpr uint64_t kChunkBytes = 512 << 10;
+  gofs::format::Stripe stripe{};
+  GOFS_RETURN_IF_FAILED(
+      gofs::image::make_array(paths, bytes, kChunkBytes, options, disks, &stripe));
+  *target = gofs::image::make_striped_target(*disks, stripe);
+  return {};
+}
 
 Status build(const std::string& path, uint64_t large_bytes, uint32_t small_count,
              uint32_t small_bytes) {
@@ -29,8 +52,9 @@ Status build(const std::string& path, uint64_t large_bytes, uint32_t small_count
   options.seed = 1;
   options.overwrite = true;
   options.flush = false;
+  std::vector<std::unique_ptr<gofs::image::ImageTarget>> disks;
   std::unique_ptr<gofs::image::ImageTarget> target;
-  GOFS_RETURN_IF_FAILED(open_volume_target(path, volume_bytes, options, &target));
+  GOFS_RETURN_IF_FAILED(open_target(path, volume_bytes, options, &disks, &target));
   std::unique_ptr<ImageBuilder> builder;
   GOFS_RETURN_IF_FAILED(ImageBuilder::create(*target, options, &builder));
 
@@ -73,7 +97,8 @@ Status build(const std::string& path, uint64_t large_bytes, uint32_t small_count
 
 int main(int argc, char** argv) {
   if (argc < 2 || argc > 5) {
-    std::fprintf(stderr, "usage: %s IMAGE [LARGE_MIB [SMALL_COUNT [SMALL_BYTES]]]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s IMAGE[+IMAGE...] [LARGE_MIB [SMALL_COUNT [SMALL_BYTES]]]\n",
+                 argv[0]);
     return 2;
   }
   const uint64_t large_mib = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 4096;

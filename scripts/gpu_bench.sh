@@ -9,6 +9,7 @@
 # usage: gpu_bench.sh
 #   OUT            folder for the log (default build/gpu-bench), and write_matrix.jsonl beside it
 #   GOFS_MODELS    models, in order (default: none hbm 990pro p5800x; hbm is only read)
+#   GOFS_SSDS      over how many SSDs a volume is striped, several numbers (default: 8)
 #   GOFS_SECONDS   of each single measurement (default 0.2)
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -41,6 +42,20 @@ for model in ${GOFS_MODELS:-none hbm 990pro p5800x}; do
   fi
 done
 rm -f "$scratch/bench.img"
+# The same volume, striped over several SSDs.
+for ssds in ${GOFS_SSDS:-8}; do
+  images=$(seq -f "$scratch/bench%g.img" -s + 1 "$ssds")
+  timeout 120 build/cuda/bench/gofs_bench_image "$images" 4096 100000 16384 || exit 1
+  for model in ${GOFS_MODELS:-none p5800x}; do
+    if timeout 200 build/cuda/bench/gofs_read_matrix "$images" cuda "${GOFS_SECONDS:-0.2}" \
+      "$model" 2>&1 | tee -a "$log"; then
+      passed=$((passed + 1))
+    else
+      failed=$((failed + 1))
+    fi
+  done
+  rm -f "$scratch"/bench*.img
+done
 # What is written goes back to the image: to memory, where there is room, so that it takes no time.
 fast=$(mktemp -d -p /dev/shm 2> /dev/null || mktemp -d)
 trap 'rm -rf "$scratch" "$fast"' EXIT

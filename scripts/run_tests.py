@@ -266,7 +266,7 @@ STAGES = {
     "gpu-tests": (gpu_tests, 420),
     "gpu-main-job": (gpu_main_job, 300),
     "gpu-sanitize": (gpu_sanitize, 1200),
-    "gpu-bench": (gpu_bench, 540),
+    "gpu-bench": (gpu_bench, 590),
 }
 # A suite's stages run one after another; a name with a + is two side by side: a guest keeps one
 # core busy, and the fuzzer is mostly compiling.

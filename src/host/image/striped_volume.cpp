@@ -143,34 +143,28 @@ Status open_all(const std::vector<std::string>& paths, uint64_t bytes_each, Targ
   return {};
 }
 
-Status make_array(const std::vector<std::string>& paths, uint64_t size_bytes, uint64_t chunk_bytes,
-                  const VolumeOptions& options) {
-  Targets disks;
-  GOFS_RETURN_IF_FAILED(open_all(paths, 0, disks));
-  format::Stripe stripe{};
-  GOFS_RETURN_IF_FAILED(plan_stripe(disks, paths, size_bytes, chunk_bytes, stripe));
-  GOFS_RETURN_IF_FAILED(check_request(format::stripe_bytes(stripe), options));
-  if (!options.overwrite) {
-    for (size_t disk = 0; disk < disks.size(); ++disk) {
-      Status status = refuse_existing_volume(*disks[disk]);
-      if (!status.ok()) return Status::failure(status.error, paths[disk] + ": " + status.message);
-    }
-  }
-  if (size_bytes != 0) {
-    GOFS_RETURN_IF_FAILED(open_all(paths, kArrayStartBytes + stripe.disk_bytes, disks));
-  }
-  GOFS_RETURN_IF_FAILED(write_superblocks(disks, stripe));
-  StripedTarget whole(disks, stripe);
-  VolumeOptions fresh = options;
-  fresh.overwrite = true;  // what an older array has left there is no volume
-  return make_volume(whole, fresh);
-}
-
 }  // namespace
 
 std::unique_ptr<ImageTarget> make_striped_target(const Targets& disks,
                                                  const format::Stripe& stripe) {
   return std::make_unique<StripedTarget>(disks, stripe);
+}
+
+Status make_array(const std::vector<std::string>& paths, uint64_t size_bytes, uint64_t chunk_bytes,
+                  const VolumeOptions& options, Targets* disks, format::Stripe* stripe) {
+  GOFS_RETURN_IF_FAILED(open_all(paths, 0, *disks));
+  GOFS_RETURN_IF_FAILED(plan_stripe(*disks, paths, size_bytes, chunk_bytes, *stripe));
+  GOFS_RETURN_IF_FAILED(check_request(format::stripe_bytes(*stripe), options));
+  if (!options.overwrite) {
+    for (size_t disk = 0; disk < disks->size(); ++disk) {
+      Status status = refuse_existing_volume(*(*disks)[disk]);
+      if (!status.ok()) return Status::failure(status.error, paths[disk] + ": " + status.message);
+    }
+  }
+  if (size_bytes != 0) {
+    GOFS_RETURN_IF_FAILED(open_all(paths, kArrayStartBytes + stripe->disk_bytes, *disks));
+  }
+  return write_superblocks(*disks, *stripe);
 }
 
 Status make_array_volume(const std::vector<std::string>& paths, uint64_t size_bytes,
@@ -180,7 +174,15 @@ Status make_array_volume(const std::vector<std::string>& paths, uint64_t size_by
     struct stat about {};
     if (stat(path.c_str(), &about) != 0 && errno == ENOENT) missing.push_back(path);
   }
-  Status status = make_array(paths, size_bytes, chunk_bytes, options);
+  Targets disks;
+  format::Stripe stripe{};
+  Status status = make_array(paths, size_bytes, chunk_bytes, options, &disks, &stripe);
+  if (status.ok()) {
+    StripedTarget whole(disks, stripe);
+    VolumeOptions fresh = options;
+    fresh.overwrite = true;  // what an older array has left there is no volume
+    status = make_volume(whole, fresh);
+  }
   if (!status.ok()) {
     for (const std::string& path : missing) unlink(path.c_str());
   }

@@ -22,10 +22,16 @@ inline constexpr uint64_t kArrayStartBytes = 1 << 20;
 std::unique_ptr<ImageTarget> make_striped_target(
     const std::vector<std::unique_ptr<ImageTarget>>& disks, const format::Stripe& stripe);
 
-/// Makes files or devices, two or more, an md array, and a volume on it; files that are missing are
-/// made. `size_bytes` is that of the volume, rounded up to whole chunks on all disks; 0 takes the
-/// files as large as they are. Errors: those of make_volume(), EEXIST also for a volume on one of
-/// them; EINVAL for files of different sizes. What is refused is refused before a file is changed.
+/// Makes files or devices, two or more, an md array with room for a volume; files that are missing
+/// are made. `size_bytes` is that of the volume, rounded up to whole chunks on all disks; 0 takes
+/// the files as large as they are. Errors: those of make_volume(), EEXIST also for a volume on one
+/// of them; EINVAL for files of different sizes. What is refused is refused before a file is
+/// changed.
+Status make_array(const std::vector<std::string>& paths, uint64_t size_bytes, uint64_t chunk_bytes,
+                  const VolumeOptions& options, std::vector<std::unique_ptr<ImageTarget>>* disks,
+                  format::Stripe* stripe);
+
+/// The same, and a volume on it. Where that fails, files that were missing are removed again.
 Status make_array_volume(const std::vector<std::string>& paths, uint64_t size_bytes,
                          uint64_t chunk_bytes, const VolumeOptions& options);
 
