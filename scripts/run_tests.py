@@ -201,7 +201,8 @@ def kernel(stage):
     if stage.build("auto", "gofs"):
         stage.script(["scripts/kernel_judge.sh", "--small"])
         stage.script(["scripts/kernel_rounds.sh"])
-        stage.script(["scripts/kernel_rounds.sh", "--disks", "3", "--rounds", "1"])
+        stage.script(["scripts/kernel_rounds.sh", "--disks", "2", "--rounds", "1"])
+        stage.script(["scripts/kernel_rounds.sh", "--disks", "3", "--rounds", "1", "--mdadm"])
         # The preset in which its library is built anyway.
         if stage.build("cpu-asan", "gofs_crash"):
             program = [*fixed_addresses(), str(ROOT / "build/cpu-asan/tests/judges/gofs_crash")]

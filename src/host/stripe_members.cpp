@@ -99,8 +99,10 @@ Expected<void> check_super(Member& member, size_t count) {
                              "supported",
                              chunk_bytes));
   }
+  // Whole chunks count; behind the last one of a file there may be less than was said.
   const uint64_t sectors = member.bytes >> format::kMdSectorShift;
-  if (super.data_offset > sectors || super.data_size > sectors - super.data_offset ||
+  const uint64_t used = super.data_size / super.chunk_sectors * super.chunk_sectors;
+  if (super.data_offset > sectors || used > sectors - super.data_offset ||
       (super.data_offset & 7) != 0) {
     return fault(EUCLEAN, member, "damaged: its md superblock names data that is not there");
   }

@@ -86,7 +86,7 @@ class Striped {
       super->dev_roles[i] = static_cast<uint16_t>(is_member ? i - 2 : format::kMdRoleSpare);
     }
     spoil(*super);
-    super->sb_csum = format::md_checksum(*super) ^ (mends_checksum ? 0 : 1);
+    if (mends_checksum) super->sb_csum = format::md_checksum(*super);
     write(disk, format::kMdSuperblockOffset, super.get(), sizeof(*super));
   }
 

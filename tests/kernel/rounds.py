@@ -8,7 +8,8 @@ way and unmounts; fsck.f2fs looks again. What the kernel found must be what gofs
 gofs reads; what it left must be what gofs then reads. `N passed, N failed` is the last line.
 
 With --disks the volume lies on several: an md array of RAID level 0 that gofs makes and the kernel
-assembles, with mdadm's opinion of its superblocks.
+assembles, with mdadm's opinion of its superblocks. With --mdadm it is mdadm, in a guest of its own,
+that makes the array, and gofs only the volume on it.
 """
 
 import argparse
@@ -16,9 +17,11 @@ import hashlib
 import os
 import pathlib
 import random
+import re
 import shutil
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import time
@@ -33,7 +36,6 @@ ROOT = HERE.parent.parent
 WORK = ROOT / "build" / "kernel"
 VOLUME_BYTES = 256 << 20
 CHUNK_BYTES = 64 << 10
-ARRAY_START_BYTES = 1 << 20  # of the volume on each disk
 WHOLE_MAX = 64 << 20  # the kernel hashes files up to this size
 SIZES = (0, 1, 700, 3400, 3500, 4095, 4096, 4097, 9000, 40_000, 100_000, 1_000_000)
 
@@ -143,7 +145,8 @@ def make_tree(top, seed):
 class Volume:
     """The volume, and the host's tree of what gofs has put into it."""
 
-    def __init__(self, gofs, backend, work, disks):
+    def __init__(self, gofs, backend, work, disks, kernel=None):
+        """`kernel`: in whose guest mdadm makes the array; None: gofs makes it."""
         self.gofs = compare.Gofs(gofs, backend)
         self.host = work / "host"
         self.whole = work / "volume.img"  # as fsck.f2fs wants it
@@ -156,7 +159,20 @@ class Volume:
         self.disks = [work / f"disk{i}.img" for i in range(disks)]
         for disk in self.disks:
             disk.unlink(missing_ok=True)
-        self.gofs.must("mkfs", f"{self.spec()}?stripe={CHUNK_BYTES}", "--size", str(VOLUME_BYTES))
+        if kernel is None:
+            self.gofs.must("mkfs", f"{self.spec()}?stripe={CHUNK_BYTES}", "--size",
+                           str(VOLUME_BYTES))
+        else:
+            for disk in self.disks:
+                with open(disk, "wb") as file:
+                    file.truncate(VOLUME_BYTES // disks + (8 << 20))
+            make_array(kernel, self.disks, work / "guest")
+            self.gofs.must("mkfs", self.spec())
+        # Where the volume lies on each disk, as the superblock says in sectors.
+        superblock = self.disks[0].read_bytes()[4096:8192]
+        start, sectors = struct.unpack_from("<QQ", superblock, 128)
+        self.start = start * 512
+        self.chunks = sectors * 512 // CHUNK_BYTES
 
     def spec(self):
         return "+".join(str(disk) for disk in self.disks)
@@ -175,10 +191,9 @@ class Volume:
         with open(self.whole, "wb") as whole:
             parts = [open(disk, "rb") for disk in self.disks]
             for part in parts:
-                part.seek(ARRAY_START_BYTES)
-            while chunk := parts[0].read(CHUNK_BYTES):
-                whole.write(chunk)
-                for part in parts[1:]:
+                part.seek(self.start)
+            for _ in range(self.chunks):
+                for part in parts:
                     whole.write(part.read(CHUNK_BYTES))
             for part in parts:
                 part.close()
@@ -241,6 +256,27 @@ class Volume:
         self.do("mv", f"{made}/copied", f"/tree{number}/moved/copied")
         self.do("rm", f"{made}/hard", f"{made}/a/file11", f"{made}/fifo")
         self.do("rm", "-r", f"/tree{number}/many")
+
+
+def make_array(kernel, disks, out):
+    """Has mdadm make an array of the disks, in a guest."""
+    program = pathlib.Path("/usr/sbin/mdadm")
+    files = {"usr/sbin/mdadm": program.read_bytes()}
+    for path in re.findall(r"/\S+", images.must_run(["ldd", program]).decode()):
+        files[path.lstrip("/")] = pathlib.Path(path).read_bytes()
+    names = [f"disk{i}" for i in range(len(disks))]
+    script = f"""
+set -e
+chmod 755 /usr/sbin/mdadm
+mkdir -p /run/mdadm
+chmod 755 $(find / -name 'ld-linux*' -type f)
+export MDADM_NO_UDEV=1
+mknod /dev/md0 b 9 0 2>/dev/null || true
+/usr/sbin/mdadm --create /dev/md0 --run --level=0 --metadata=1.2 --chunk={CHUNK_BYTES >> 10} \
+  --raid-devices={len(disks)} {" ".join("/disk/" + name for name in names)}
+/usr/sbin/mdadm --stop /dev/md0
+"""
+    kernel_guest.boot(kernel, script, list(zip(names, disks)), files, out)
 
 
 def describe(path):
@@ -367,6 +403,7 @@ def main():
     parser.add_argument("--backend", default="", help="passed on to gofs: cpu or cuda")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--disks", type=int, default=1, help="that the volume is striped over")
+    parser.add_argument("--mdadm", action="store_true", help="makes the array")
     args = parser.parse_args()
     counter = Counter()
     work = WORK / "rounds"
@@ -378,7 +415,8 @@ def main():
         with images.only_one(work):
             for old in ("host", "guest"):
                 shutil.rmtree(work / old, ignore_errors=True)
-            volume = Volume(args.gofs, args.backend, work, args.disks)
+            volume = Volume(args.gofs, args.backend, work, args.disks,
+                            kernel if args.mdadm else None)
             volume.check_superblocks(counter)
             for number in range(1, args.rounds + 1):
                 play(number, volume, kernel, program, work, counter)
