@@ -13,7 +13,6 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,8 +32,7 @@ const MountOptions kStripeWriting{.backend = "cpu", .read_only = false};
 class Striped {
  public:
   Striped(uint32_t disks, uint32_t chunk_shift, bool is_array) {
-    std::ifstream file(host::sample_volume().path(), std::ios::binary);
-    std::vector<char> whole((std::istreambuf_iterator<char>(file)), {});
+    std::vector<char> whole = bytes_of(host::sample_volume().path());
     bytes_ = whole.size();
     const uint64_t chunk = uint64_t{1} << chunk_shift;
     stripe_ = {disks, chunk_shift, (bytes_ / disks + chunk) >> chunk_shift << chunk_shift, {}};
@@ -93,10 +91,7 @@ class Striped {
   /// What the members hold, as one image.
   void gather(const std::string& to) const {
     std::vector<std::vector<char>> disks;
-    for (const auto& member : members_) {
-      std::ifstream file(member->path(), std::ios::binary);
-      disks.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-    }
+    for (const auto& member : members_) disks.push_back(bytes_of(member->path()));
     std::ofstream file(to, std::ios::binary);
     const uint64_t chunk = uint64_t{1} << stripe_.chunk_shift;
     for (uint64_t at = 0; at < bytes_; at += chunk) {
@@ -107,6 +102,14 @@ class Striped {
   }
 
  private:
+  static std::vector<char> bytes_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    std::vector<char> bytes(static_cast<size_t>(file.tellg()));
+    file.seekg(0);
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return bytes;
+  }
+
   uint64_t bytes_ = 0;
   format::Stripe stripe_{};
   std::vector<std::unique_ptr<image::TemporaryPath>> members_;
@@ -131,16 +134,14 @@ Error error_of_mount(const std::string& spec) {
 }
 
 TEST(StripeMount, images_are_read_in_the_order_in_which_they_are_named) {
-  for (const uint32_t disks : {2u, 3u, 8u}) {
-    for (const uint32_t chunk_shift : {12u, 16u, 19u}) {
-      const Striped striped(disks, chunk_shift, false);
-      std::vector<uint32_t> order;
-      for (uint32_t disk = 0; disk < disks; ++disk) order.push_back(disk);
-      const std::string options = "?stripe=" + std::to_string(4u << (chunk_shift - 12)) + "K";
-      Volume volume = Volume::mount(striped.spec(order, options), kStripeReading).value();
-      EXPECT_EQ(volume.info().ssd_bytes, format::stripe_bytes(striped.stripe()));
-      expect_whole(volume);
-    }
+  for (const auto& [disks, chunk_shift] : {std::pair{2u, 12u}, {3u, 19u}, {8u, 16u}}) {
+    const Striped striped(disks, chunk_shift, false);
+    std::vector<uint32_t> order;
+    for (uint32_t disk = 0; disk < disks; ++disk) order.push_back(disk);
+    const std::string options = "?stripe=" + std::to_string(4u << (chunk_shift - 12)) + "K";
+    Volume volume = Volume::mount(striped.spec(order, options), kStripeReading).value();
+    EXPECT_EQ(volume.info().ssd_bytes, format::stripe_bytes(striped.stripe()));
+    expect_whole(volume);
   }
 }
 
@@ -155,8 +156,7 @@ TEST(StripeMount, half_a_mebibyte_is_usual) {
 
 TEST(StripeMount, an_array_says_itself_how_it_lies) {
   const Striped striped(3, 14, true);
-  for (const std::vector<uint32_t>& order :
-       {std::vector<uint32_t>{0, 1, 2}, {2, 0, 1}, {1, 2, 0}}) {
+  for (const std::vector<uint32_t>& order : {std::vector<uint32_t>{2, 0, 1}, {1, 2, 0}}) {
     Volume volume = Volume::mount(striped.spec(order), kStripeReading).value();
     expect_whole(volume);
   }
