@@ -32,21 +32,12 @@ failed=0
   echo "volume   4 GiB file in one piece, 4 GiB file in scattered blocks, 100,000 files of 16 KiB"
   echo
 } | tee "$log"
-timeout 120 build/cuda/bench/gofs_bench_image "$scratch/bench.img" 4096 100000 16384 || exit 1
-for model in ${GOFS_MODELS:-none hbm 990pro p5800x}; do
-  if timeout 200 build/cuda/bench/gofs_read_matrix "$scratch/bench.img" cuda \
-    "${GOFS_SECONDS:-0.2}" "$model" 2>&1 | tee -a "$log"; then
-    passed=$((passed + 1))
-  else
-    failed=$((failed + 1))
-  fi
-done
-rm -f "$scratch/bench.img"
-# The same volume, striped over several SSDs.
-for ssds in ${GOFS_SSDS:-8}; do
-  images=$(seq -f "$scratch/bench%g.img" -s + 1 "$ssds")
+# measure_reads IMAGES MODEL...: makes the volume and reads it; several images are joined by +.
+measure_reads() {
+  local images=$1 model
+  shift
   timeout 120 build/cuda/bench/gofs_bench_image "$images" 4096 100000 16384 || exit 1
-  for model in ${GOFS_MODELS:-none p5800x}; do
+  for model in "$@"; do
     if timeout 200 build/cuda/bench/gofs_read_matrix "$images" cuda "${GOFS_SECONDS:-0.2}" \
       "$model" 2>&1 | tee -a "$log"; then
       passed=$((passed + 1))
@@ -55,6 +46,11 @@ for ssds in ${GOFS_SSDS:-8}; do
     fi
   done
   rm -f "$scratch"/bench*.img
+}
+measure_reads "$scratch/bench.img" ${GOFS_MODELS:-none hbm 990pro p5800x}
+# The same volume, striped over several SSDs.
+for ssds in ${GOFS_SSDS:-8}; do
+  measure_reads "$(seq -f "$scratch/bench%g.img" -s + 1 "$ssds")" ${GOFS_MODELS:-none p5800x}
 done
 # What is written goes back to the image: to memory, where there is room, so that it takes no time.
 fast=$(mktemp -d -p /dev/shm 2> /dev/null || mktemp -d)

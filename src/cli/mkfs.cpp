@@ -36,29 +36,25 @@ std::string with_name(const std::string& name, const std::string& words) {
   return named ? words : name + ": " + words;
 }
 
+std::vector<std::string> paths_of(const std::vector<host::VolumeSpec>& specs) {
+  std::vector<std::string> paths;
+  for (const host::VolumeSpec& spec : specs) paths.push_back(spec.path);
+  return paths;
+}
+
 /// Over several images: on the md array that they are, or one that is made of them.
 image::Status make_striped(const std::string& text, std::vector<host::VolumeSpec> specs,
                            uint64_t size_bytes, const image::VolumeOptions& volume) {
-  const uint64_t chunk_bytes = specs.back().stripe_bytes.value_or(host::kStripeBytesUsual);
-  std::vector<std::string> paths;
-  const auto name_all = [&] {
-    paths.clear();
-    for (const host::VolumeSpec& spec : specs) paths.push_back(spec.path);
-  };
   if (!host::has_md_superblock(specs)) {
-    if (specs.size() > format::kStripeDisksMax) {
-      throw Failure{fmt::format("{}: more than {} SSDs", text, format::kStripeDisksMax)};
-    }
-    name_all();
-    return image::make_array_volume(paths, size_bytes, chunk_bytes, volume);
+    const uint64_t chunk_bytes = specs.back().stripe_bytes.value_or(host::kStripeBytesUsual);
+    return image::make_array_volume(paths_of(specs), size_bytes, chunk_bytes, volume);
   }
   const format::Stripe stripe = take(host::arrange_stripe(specs));
   if (size_bytes != 0 && size_bytes != format::stripe_bytes(stripe)) {
     throw Failure{fmt::format("{}: an md array of {} bytes, whose size cannot be changed", text,
                               format::stripe_bytes(stripe))};
   }
-  name_all();
-  return image::make_volume_on_array(paths, stripe, volume);
+  return image::make_volume_on_array(paths_of(specs), stripe, volume);
 }
 
 }  // namespace

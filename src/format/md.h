@@ -17,7 +17,6 @@ inline constexpr uint32_t kMdSuperblockOffset = 4096;  // bytes from the beginni
 inline constexpr uint32_t kMdSectorShift = 9;          // sizes and places are in 512 bytes
 inline constexpr uint32_t kMdRolesMax = 1920;          // what is left of 4 KiB
 inline constexpr uint32_t kMdRoleSpare = 0xffff;
-inline constexpr uint32_t kMdRoleFaulty = 0xfffe;
 
 /// Features that say how an array is laid out at RAID level 0: `layout` counts.
 inline constexpr uint32_t kMdFeatureRaid0Layout = 4096;

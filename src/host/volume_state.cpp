@@ -624,12 +624,12 @@ std::string VolumeState::unsupported_part(const std::string& path) {
   }
 }
 
-/// What the SSD said to the last command that it failed, if `code` came of that. Else empty.
 /// `words` about one of the SSDs, with its name where there are several.
 std::string VolumeState::on_ssd(size_t index, const std::string& words) const {
   return members_.size() == 1 ? words : members_[index].text + ": " + words;
 }
 
+/// What an SSD said to the last command that it failed, if `code` came of that. Else empty.
 std::string VolumeState::last_failure(int code) {
   const bool from_ssd =
       code == EIO || code == ETIMEDOUT || code == ENOSPC || code == ENODEV || code == EAGAIN;

@@ -115,6 +115,19 @@ class ArrayTest : public ::testing::TestWithParam<uint32_t> {
     for (uint32_t i = 0; i < count; ++i) all.push_back(rigs.arena().bytes(bytes));
     return all;
   }
+  /// Reads the first blocks, each lane into its `buffer`: EIO of those on disk `bad`, no error of
+  /// others. Collective.
+  static void expect_reads(const simt::Warp& warp, ArrayRigs& rigs, uint32_t blocks,
+                           uint8_t* buffer, uint32_t bad) {
+    const Route route = pick_route(rigs.array());
+    for (uint32_t first = 0; first < blocks; first += warp.size()) {
+      const uint32_t block = first + warp.thread_rank();
+      const CommandStatus status =
+          execute(warp, route, all_lanes(warp), rigs.command(IoOpcode::kRead, block, 1, buffer));
+      const bool faulty = block / kChunkBlocks % rigs.array().count == bad;
+      EXPECT_EQ(to_errno(status), faulty ? -EIO : 0) << block;
+    }
+  }
 };
 
 TEST_P(ArrayTest, its_limits_are_those_of_all) {
@@ -241,15 +254,7 @@ TEST_P(ArrayTest, an_error_is_told_to_who_asked_that_disk) {
   rigs.rig(1).add_fault(rule);
   const auto memory = buffers(rigs, width(), kBlockBytes);
   run_alone(width(), [&](const simt::Warp& warp) {
-    const uint32_t rank = warp.thread_rank();
-    const Route route = pick_route(rigs.array());
-    for (uint32_t first = 0; first < 3 * kChunkBlocks; first += warp.size()) {
-      const uint32_t block = first + rank;
-      const CommandStatus status = execute(warp, route, all_lanes(warp),
-                                           rigs.command(IoOpcode::kRead, block, 1, memory[rank]));
-      const bool faulty = block / kChunkBlocks % 3 == 1;
-      EXPECT_EQ(to_errno(status), faulty ? -EIO : 0) << block;
-    }
+    expect_reads(warp, rigs, 3 * kChunkBlocks, memory[warp.thread_rank()], 1);
   });
   EXPECT_EQ(rigs.rig(1).device().failure, uint32_t{kWorking});
 }
@@ -265,13 +270,7 @@ TEST_P(ArrayTest, one_that_falls_silent_fails_alone) {
   run_alone(width(), [&](const simt::Warp& warp) {
     const uint32_t rank = warp.thread_rank();
     const Route route = pick_route(rigs.array());
-    for (uint32_t first = 0; first < 6 * kChunkBlocks; first += warp.size()) {
-      const uint32_t block = first + rank;
-      const CommandStatus status = execute(warp, route, all_lanes(warp),
-                                           rigs.command(IoOpcode::kRead, block, 1, memory[rank]));
-      const bool silent = block / kChunkBlocks % 3 == 2;
-      EXPECT_EQ(to_errno(status), silent ? -EIO : 0) << block;
-    }
+    expect_reads(warp, rigs, 6 * kChunkBlocks, memory[rank], 2);
     // Those that report to a mailbox: the others come, and it is known that these do not.
     (void)start(warp, route, all_lanes(warp),
                 rigs.command(IoOpcode::kRead, rank * kChunkBlocks % rigs.blocks(), 1, memory[rank]),

@@ -169,8 +169,9 @@ class Volume:
             make_array(kernel, self.disks, work / "guest")
             self.gofs.must("mkfs", self.spec())
         # Where the volume lies on each disk, as the superblock says in sectors.
-        superblock = self.disks[0].read_bytes()[4096:8192]
-        start, sectors = struct.unpack_from("<QQ", superblock, 128)
+        with open(self.disks[0], "rb") as file:
+            file.seek(4096 + 128)
+            start, sectors = struct.unpack("<QQ", file.read(16))
         self.start = start * 512
         self.chunks = sectors * 512 // CHUNK_BYTES
 

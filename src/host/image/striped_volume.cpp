@@ -152,6 +152,10 @@ std::unique_ptr<ImageTarget> make_striped_target(const Targets& disks,
 
 Status make_array(const std::vector<std::string>& paths, uint64_t size_bytes, uint64_t chunk_bytes,
                   const VolumeOptions& options, Targets* disks, format::Stripe* stripe) {
+  if (paths.size() > format::kStripeDisksMax) {
+    return Status::failure(-EINVAL,
+                           "more than " + std::to_string(format::kStripeDisksMax) + " SSDs");
+  }
   GOFS_RETURN_IF_FAILED(open_all(paths, 0, *disks));
   GOFS_RETURN_IF_FAILED(plan_stripe(*disks, paths, size_bytes, chunk_bytes, *stripe));
   GOFS_RETURN_IF_FAILED(check_request(format::stripe_bytes(*stripe), options));

@@ -25,8 +25,8 @@ std::unique_ptr<ImageTarget> make_striped_target(
 /// Makes files or devices, two or more, an md array with room for a volume; files that are missing
 /// are made. `size_bytes` is that of the volume, rounded up to whole chunks on all disks; 0 takes
 /// the files as large as they are. Errors: those of make_volume(), EEXIST also for a volume on one
-/// of them; EINVAL for files of different sizes. What is refused is refused before a file is
-/// changed.
+/// of them; EINVAL for files of different sizes, or more than kStripeDisksMax. What is refused is
+/// refused before a file is changed.
 Status make_array(const std::vector<std::string>& paths, uint64_t size_bytes, uint64_t chunk_bytes,
                   const VolumeOptions& options, std::vector<std::unique_ptr<ImageTarget>>* disks,
                   format::Stripe* stripe);
