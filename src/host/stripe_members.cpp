@@ -113,6 +113,16 @@ Expected<void> check_super(Member& member, size_t count) {
   return {};
 }
 
+/// What each member has for the volume, `bytes` cut down to whole chunks: as much as the first.
+Expected<void> settle_size(const Member& member, const Member& first, uint64_t bytes,
+                           format::Stripe& stripe) {
+  const uint64_t whole = bytes >> stripe.chunk_shift << stripe.chunk_shift;
+  if (&member == &first) stripe.disk_bytes = whole;
+  if (whole == stripe.disk_bytes) return {};
+  return fault(EOPNOTSUPP, member,
+               "of another size than " + name_of(first) + ", which is not supported");
+}
+
 /// Members that all have md's superblock, in any order.
 Expected<format::Stripe> arrange_array(std::vector<Member>& members) {
   for (Member& member : members) {
@@ -141,12 +151,8 @@ Expected<format::Stripe> arrange_array(std::vector<Member>& members) {
       return fault(EUCLEAN, member, "damaged: its md superblock has chunks of another size");
     }
     const uint64_t data_bytes = uint64_t{super.data_size} << format::kMdSectorShift;
-    const uint64_t whole = data_bytes >> stripe.chunk_shift << stripe.chunk_shift;
-    if (disk == 0) stripe.disk_bytes = whole;
-    if (whole != stripe.disk_bytes) {
-      return fault(EOPNOTSUPP, member,
-                   "of another size than " + name_of(members.front()) + ", which is not supported");
-    }
+    auto settled = settle_size(member, members.front(), data_bytes, stripe);
+    if (!settled) return settled.error();
     stripe.start_bytes[disk] = uint64_t{super.data_offset} << format::kMdSectorShift;
   }
   return stripe;
@@ -158,13 +164,11 @@ Expected<format::Stripe> arrange_plain(const std::vector<Member>& members, uint6
   stripe.disks = static_cast<uint32_t>(members.size());
   stripe.chunk_shift = static_cast<uint32_t>(std::countr_zero(chunk_bytes));
   for (const Member& member : members) {
-    const uint64_t whole = member.bytes >> stripe.chunk_shift << stripe.chunk_shift;
-    if (&member == &members.front()) stripe.disk_bytes = whole;
-    if (whole == 0) return fault(EINVAL, member, "smaller than a chunk of the stripe");
-    if (whole != stripe.disk_bytes) {
-      return fault(EOPNOTSUPP, member,
-                   "of another size than " + name_of(members.front()) + ", which is not supported");
+    if (member.bytes >> stripe.chunk_shift == 0) {
+      return fault(EINVAL, member, "smaller than a chunk of the stripe");
     }
+    auto settled = settle_size(member, members.front(), member.bytes, stripe);
+    if (!settled) return settled.error();
   }
   return stripe;
 }
