@@ -198,14 +198,11 @@ GOFS_HD inline bool has_times(const PageCache& cache, const Inode& directory,
 
 /// Loads the times of a directory as they are now. Collective, uniform. 0 or a negative errno.
 GOFS_HD inline int load_times(simt::AnyWarp auto warp, Volume& volume, Inode& directory) {
-  const int error =
-      with_nodes(warp, volume, warp.ballot(true), directory.ino, directory.ino,
-                 [&](const format::NodeBlock& node) {
-                   directory.modified = {static_cast<int64_t>(node.inode.i_mtime.value()),
-                                         node.inode.i_mtime_nsec};
-                   directory.changed = {static_cast<int64_t>(node.inode.i_ctime.value()),
-                                        node.inode.i_ctime_nsec};
-                 });
+  const int error = with_nodes(warp, volume, warp.ballot(true), directory.ino, directory.ino,
+                               [&](const format::NodeBlock& node) {
+                                 directory.modified = modified_of(node.inode);
+                                 directory.changed = changed_of(node.inode);
+                               });
   return simt::first_error(warp, error);
 }
 

@@ -236,18 +236,20 @@ GOFS_HD int change_nodes_together(simt::AnyWarp auto warp, Volume& volume, uint3
 }
 
 /// Calls `use(format::NodeBlock&)` on each lane in `lanes` with its node `nid`, which belongs to
-/// the file `ino`, to change words of it, each by one atomic access. Others may look at the node
-/// meanwhile, and change words as well: of many that change one file nobody has to have the node
-/// for himself. Nobody writes it to the disk meanwhile, since who does that takes it. Collective as
-/// with_nodes is; per lane 0 or a negative errno.
+/// the file `ino`, to change words of it, each by one atomic access; it may answer what it has
+/// changed (PageChange). Others may look at the node meanwhile, and change words as well: of many
+/// that change one file nobody has to have the node for himself. Nobody writes it to the disk
+/// meanwhile, since who does that takes it. Collective as with_nodes is; per lane 0 or a negative
+/// errno.
 template <typename Use>
 GOFS_HD int change_words(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
                          uint32_t ino, Use use) {
   PageCache& cache = volume.cache;
   return with_nodes(warp, volume, lanes, nid, ino, [&](const format::NodeBlock& node) {
     const uint32_t frame = cache.frame_of(&node);
-    use(*reinterpret_cast<format::NodeBlock*>(cache.page(frame)));
-    mark_dirty(cache, frame);
+    auto& own = *reinterpret_cast<format::NodeBlock*>(cache.page(frame));
+    const PageChange change = detail::change_by(use, own);
+    if (change != PageChange::kNothing) mark_dirty(cache, frame, change);
   });
 }
 

@@ -73,8 +73,8 @@ GOFS_HD inline TimeStamp time_stamp(int64_t seconds, uint32_t nanoseconds) {
   return TimeStamp{seconds, nanoseconds};
 }
 
-/// Counts of an inode in memory that several may change at once, see change_words(): of its blocks,
-/// and of its links.
+/// Words of an inode in memory that are changed beside who looks, see change_words(): counts of its
+/// blocks and of its links, and the nanoseconds of its times.
 GOFS_HD inline uint64_t& blocks_word(format::Inode& raw) {
   static_assert(offsetof(format::Inode, i_blocks) % sizeof(uint64_t) == 0);
   return *reinterpret_cast<uint64_t*>(&raw.i_blocks);
@@ -88,6 +88,24 @@ GOFS_HD inline uint32_t& links_word(format::Inode& raw) {
 }
 GOFS_HD inline const uint32_t& links_word(const format::Inode& raw) {
   return *reinterpret_cast<const uint32_t*>(&raw.i_links);
+}
+
+GOFS_HD inline uint32_t& mtime_nsec_word(format::Inode& raw) {
+  static_assert(offsetof(format::Inode, i_mtime_nsec) % sizeof(uint32_t) == 0);
+  return *reinterpret_cast<uint32_t*>(&raw.i_mtime_nsec);
+}
+GOFS_HD inline uint32_t& ctime_nsec_word(format::Inode& raw) {
+  static_assert(offsetof(format::Inode, i_ctime_nsec) % sizeof(uint32_t) == 0);
+  return *reinterpret_cast<uint32_t*>(&raw.i_ctime_nsec);
+}
+/// The times of the contents, and of the inode.
+GOFS_HD inline TimeStamp modified_of(const format::Inode& raw) {
+  return {static_cast<int64_t>(format::load_u64(&raw.i_mtime)),
+          simt::load_relaxed(*reinterpret_cast<const uint32_t*>(&raw.i_mtime_nsec))};
+}
+GOFS_HD inline TimeStamp changed_of(const format::Inode& raw) {
+  return {static_cast<int64_t>(format::load_u64(&raw.i_ctime)),
+          simt::load_relaxed(*reinterpret_cast<const uint32_t*>(&raw.i_ctime_nsec))};
 }
 
 /// Whether the room for attributes in an inode was never used: not even the header is there, and
@@ -120,10 +138,8 @@ GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::Node
   inode.block_count = simt::load_relaxed(blocks_word(raw));
   inode.accessed = time_stamp(static_cast<int64_t>(format::load_u64(&raw.i_atime)),
                               format::load_u32(&raw.i_atime_nsec));
-  inode.changed = time_stamp(static_cast<int64_t>(format::load_u64(&raw.i_ctime)),
-                             format::load_u32(&raw.i_ctime_nsec));
-  inode.modified = time_stamp(static_cast<int64_t>(format::load_u64(&raw.i_mtime)),
-                              format::load_u32(&raw.i_mtime_nsec));
+  inode.changed = changed_of(raw);
+  inode.modified = modified_of(raw);
   inode.created = TimeStamp{};
   inode.project_id = 0;
   if (volume.has_feature(format::kFeatureInodeCrtime) &&

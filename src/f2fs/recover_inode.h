@@ -159,7 +159,7 @@ GOFS_NOINLINE GOFS_HD inline int recover_name(simt::AnyWarp auto warp, Volume& v
     sound = name.bytes[i] != 0 && name.bytes[i] != '/';
   }
   if (!sound || parent >= volume.geometry.nid_count() || parent == ino) return -EUCLEAN;
-  const TimeStamp now{raw.i_mtime, raw.i_mtime_nsec};
+  const TimeStamp now = modified_of(raw);
   Inode directory{};
   int error =
       simt::first_error(warp, load_inodes(warp, volume, warp.ballot(true), parent, directory));

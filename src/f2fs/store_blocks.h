@@ -229,7 +229,7 @@ GOFS_NOINLINE GOFS_HD inline int store_pieces(simt::AnyWarp auto warp, Volume& v
                                               Inode& inode, const WritePiece& piece,
                                               InodeUpdate update) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  int noted = is_up_to_date(warp, volume, inode, update);
+  int noted = note_times(warp, volume, inode, update);
   // Times go first where they are all, so that who writes beside us finds them set when he is done.
   const bool times_only = update.size_least <= simt::load_relaxed(inode.size_bytes);
   if (noted == 0 && !warp.any(!times_only)) {

@@ -49,28 +49,52 @@ GOFS_HD inline bool is_modified_since(const TimeStamp& modified, const TimeStamp
   return together && (ahead == 1 || (ahead == 0 && changed.nanoseconds >= now.nanoseconds));
 }
 GOFS_HD inline bool is_modified_since(const format::Inode& raw, const TimeStamp& now) {
-  return is_modified_since({static_cast<int64_t>(raw.i_mtime.value()), raw.i_mtime_nsec},
-                           {static_cast<int64_t>(raw.i_ctime.value()), raw.i_ctime_nsec}, now);
+  return is_modified_since(modified_of(raw), changed_of(raw), now);
+}
+
+/// Whether `update` leaves everything in the inode as it is but its times.
+GOFS_HD inline bool is_of_times(const format::Inode& raw, const InodeUpdate& update) {
+  const uint64_t size = raw.i_size;
+  return update.blocks == 0 && size >= update.size_least && size <= update.size_most &&
+         raw.i_ext.len == 0;
+}
+
+/// Sets the times of an inode that have the seconds of `now` already. Others may look at the page
+/// meanwhile: they find one of the times old, or both. By who has `inode.updating`.
+GOFS_HD inline PageChange set_nanoseconds(format::Inode& raw, Inode& inode, const TimeStamp& now) {
+  if (is_modified_since(raw, now)) return PageChange::kNothing;
+  simt::store_relaxed(mtime_nsec_word(raw), now.nanoseconds);
+  simt::store_relaxed(ctime_nsec_word(raw), now.nanoseconds);
+  simt::store_relaxed(inode.modified.nanoseconds, now.nanoseconds);
+  simt::store_relaxed(inode.changed.nanoseconds, now.nanoseconds);
+  return PageChange::kTimes;
 }
 
 }  // namespace detail
 
-/// Whether the inode says already what `update` would make it say: of many that write to one file,
-/// only the first in each moment has something to change there, and the others just look.
-/// Collective, uniform, inside the gate. 1, 0, or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int is_up_to_date(simt::AnyWarp auto warp, Volume& volume,
-                                               const Inode& inode, const InodeUpdate& update) {
+/// Sees to it that the inode says what `update` would make it say, where nobody has to have its
+/// page for himself for that: it says so already, since of many that write to one file only the
+/// first in each moment has something to change, or only nanoseconds are to be set. Collective,
+/// uniform, inside the gate. 1 if it is so, 0 if not, or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int note_times(simt::AnyWarp auto warp, Volume& volume, Inode& inode,
+                                            const InodeUpdate& update) {
   if (update.blocks != 0) return 0;
-  bool same = false;
+  bool noted = false;
   const int error =
-      with_nodes(warp, volume, 1u, inode.ino, inode.ino, [&](const format::NodeBlock& node) {
-        const format::Inode& raw = node.inode;
-        const uint64_t size = raw.i_size;
-        same = size >= update.size_least && size <= update.size_most && raw.i_ext.len == 0 &&
-               detail::is_modified_since(raw, update.now);
+      change_words(warp, volume, 1u, inode.ino, inode.ino, [&](format::NodeBlock& node) {
+        format::Inode& raw = node.inode;
+        if (!detail::is_of_times(raw, update)) return PageChange::kNothing;
+        noted = detail::is_modified_since(raw, update.now);
+        const bool same_second =
+            raw.i_mtime.value() == update.now.seconds && raw.i_ctime.value() == update.now.seconds;
+        if (noted || !same_second || !simt::try_lock(inode.updating)) return PageChange::kNothing;
+        noted = true;
+        const PageChange change = detail::set_nanoseconds(raw, inode, update.now);
+        simt::unlock(inode.updating);
+        return change;
       });
   const int failed = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
-  return failed < 0 ? failed : static_cast<int>(warp.shfl(same ? 1u : 0u, 0));
+  return failed < 0 ? failed : static_cast<int>(warp.shfl(noted ? 1u : 0u, 0));
 }
 
 /// Changes the page of `inode` and `inode` itself, which is one object for all lanes.
@@ -146,7 +170,7 @@ GOFS_NOINLINE GOFS_HD inline int bring_up_to_date(simt::AnyWarp auto warp, Volum
   for (;;) {
     // Who looks has the page pinned, and keeps the other one waiting.
     if (!warp.any(simt::load_relaxed(inode.updating) != 0)) {
-      int done = is_up_to_date(warp, volume, inode, update);
+      int done = note_times(warp, volume, inode, update);
       if (done == 0) done = try_to_update(warp, volume, inode, update);
       if (done < 0) return done;
       if (done != 0) break;

@@ -110,6 +110,40 @@ TEST_P(WriteTest, whole_blocks_are_written_from_where_they_are_and_lie_in_a_row)
   });
 }
 
+// Of many warps that write to one file somebody always looks at its inode: times that stay within
+// their second do not wait until nobody does.
+TEST_P(WriteTest, nanoseconds_are_set_beside_those_who_look_at_the_inode) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  TestImage image(fill_with_written);
+  const std::vector<uint32_t> inos = inodes_of(image);
+  {
+    WritingRig writing(image, width());
+    ASSERT_EQ(writing.begin().error, 0);
+    Inode inode = load_inode(writing, inos[1]);
+    const std::vector<uint8_t> bytes(kBlockBytes, 0x5a);
+    ASSERT_EQ(write_alone(writing, width(), inode, 0, bytes, {2'000'000'000, 5}), 0);
+    ASSERT_EQ(writing.checkpoint(false), 0);
+    PageCache& cache = writing.volume().cache;
+    const uint64_t key = page_key(PageKind::kNode, inode.ino);
+    const uint32_t frame = find_frame(cache, key);
+    ASSERT_TRUE(frame != kNoFrame && pin_frame(cache, frame, key));
+    ASSERT_EQ(write_alone(writing, width(), inode, 0, bytes, {2'000'000'000, 4'000'000}), 0);
+    EXPECT_EQ(inode.modified.nanoseconds, 4'000'000u);
+    // Somebody who is late with what he took for now.
+    ASSERT_EQ(write_alone(writing, width(), inode, 0, bytes, {2'000'000'000, 3'000'000}), 0);
+    EXPECT_EQ(inode.changed.nanoseconds, 4'000'000u);
+    unpin(cache, frame);
+    ASSERT_EQ(writing.checkpoint(true), 0);
+  }
+  EXPECT_TRUE(fsck_likes(image));
+  WritingRig again(image, 1);
+  const Inode inode = load_inode(again, inos[1]);
+  for (const TimeStamp& time : {inode.modified, inode.changed}) {
+    EXPECT_EQ(time.seconds, 2'000'000'000);
+    EXPECT_EQ(time.nanoseconds, 4'000'000u);
+  }
+}
+
 TEST_P(WriteTest, what_lies_behind_the_end_of_a_file_does_not_come_back) {
   GOFS_NEED_TOOL("fsck.f2fs");
   const uint64_t sizes[] = {700, 3000, 40 * 4096 + 123};
