@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "host/bench_writes.h"
 #include "host/messages.h"
 #include "work/batch.h"
 
@@ -95,6 +96,9 @@ Expected<NamesMeasurement> NamesBench::make_and_remove(const NamesPlan& plan) {
   uint64_t count = 0;
   const auto checked = step(work::NameStep::kCheck, actors, params, count);
   if (!checked) return checked.error();
+  // Else one that making the names has made due would fall into removing them.
+  const auto checkpoint = time_checkpoint(volume_);
+  if (!checkpoint) return checkpoint.error();
   const auto removed = step(work::NameStep::kRemove, actors, params, count);
   if (!removed) return removed.error();
   if (count != result.names) {

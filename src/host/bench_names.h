@@ -48,7 +48,7 @@ class NamesBench {
 
   /// Each warp makes its home, a directory in the root. First of all, and once.
   Expected<NamesMeasurement> make_homes();
-  /// Each warp makes names, then removes them.
+  /// Each warp makes names, then, after a checkpoint, removes them.
   Expected<NamesMeasurement> make_and_remove(const NamesPlan& plan);
 
  private:
