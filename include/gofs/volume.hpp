@@ -57,6 +57,8 @@ struct MountOptions {
   uint64_t checkpoint_period_ns = 0;  // a checkpoint after each, if anything has changed; 0: none
   uint32_t idle_clean_percent = 0;    // of the segments: where fewer are free, and the SSD had
                                       // nothing to do for a period (1 s if 0), some are cleaned
+  uint64_t clock_period_ns = 0;       // how often the clock of time stamps is set by the host's; 10
+                                      // minutes
   bool discard = true;                // tell the SSD which segments are free, if it wants to know
 };
 
@@ -75,6 +77,14 @@ struct CleaningReport {
   uint64_t left_blocks = 0;  // in segments that could not be emptied
   uint64_t free_segments_before = 0;
   uint64_t free_segments = 0;
+};
+
+/// How the clock of a mounted volume, by which warps set time stamps, goes with the host's.
+struct ClockReport {
+  uint64_t looks = 0;     // at both clocks, so far; 0 where the volume is read only
+  uint64_t error_ns = 0;  // of the last look, at most
+  int64_t late_ns = 0;    // how far time stamps had come to be late by then; below 0: early
+  double drift_ppm = 0;   // how much faster the host's clock goes, which is made up for
 };
 
 /// What mount() found.
@@ -248,6 +258,9 @@ class Volume {
   /// are those of now; how many were free before is not told. All 0 where the volume is mounted for
   /// reading. Counts go on while others write.
   CleaningReport cleaning_totals() const;
+
+  /// How exact time stamps are.
+  ClockReport clock() const;
 
   /// Makes all changes that have returned durable, in the image as well. After an error they are
   /// still in memory, and the image is as it was after the last success.

@@ -11,6 +11,7 @@
 #include "cli/program.h"
 #include "cli/text.h"
 #include "host/backends.h"
+#include "host/clock_keeper.h"
 #include "host/volume_state.h"
 
 namespace gofs::cli {
@@ -22,12 +23,17 @@ struct Finding {
   std::string detail;
 };
 
-/// Brings a small SSD up on the backend: all of it but a volume.
-std::string try_backend(const std::string& name) {
+/// Brings a small SSD up on the backend: all of it but a volume. What is wrong, or nothing, and
+/// then how exactly its clock is known.
+std::string try_backend(const std::string& name, uint64_t& clock_error_ns) {
   MountOptions options;
   options.backend = name;
   const auto state = host::VolumeState::mount("ram:16M", options, host::MountKind::kDeviceOnly);
-  return state ? std::string() : state.error().message;
+  if (!state) return state.error().message;
+  const auto clocks = host::sample_clocks(**state);
+  if (!clocks) return clocks.error().message;
+  clock_error_ns = clocks->error_ns;
+  return {};
 }
 
 Finding look_at_backend(const std::string& name) {
@@ -45,8 +51,12 @@ Finding look_at_backend(const std::string& name) {
       return {title, false, detail + ", but 64 MiB of memory cannot be pinned"};
     }
   }
-  const std::string problem = try_backend(name);
-  return {title, problem.empty(), problem.empty() ? detail : problem};
+  uint64_t clock_error_ns = 0;
+  const std::string problem = try_backend(name, clock_error_ns);
+  if (!problem.empty()) return {title, false, problem};
+  detail +=
+      fmt::format(", its clock is known to {:.1f} us", static_cast<double>(clock_error_ns) * 1e-3);
+  return {title, true, detail};
 }
 
 /// Whether all of the programs are there; the first line that one says of itself.

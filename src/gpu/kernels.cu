@@ -8,6 +8,7 @@
 #include "work/bench.h"
 #include "work/call.h"
 #include "work/clean.h"
+#include "work/clock.h"
 #include "work/hash.h"
 #include "work/inodes.h"
 #include "work/mount.h"
@@ -42,6 +43,8 @@ cudaError_t launch(work::Body body, const work::Grid& grid, void* params, cudaSt
       return launch_body<InodesParams, inodes_body>(grid, params, stream);
     case Body::kClean:
       return launch_body<CleanParams, clean_body>(grid, params, stream);
+    case Body::kClock:
+      return launch_body<ClockParams, clock_body>(grid, params, stream);
     case Body::kUnmount:
       return launch_body<UnmountParams, unmount_body>(grid, params, stream);
   }

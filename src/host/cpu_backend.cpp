@@ -18,6 +18,7 @@
 #include "work/bench_pauses.h"
 #include "work/call.h"
 #include "work/clean.h"
+#include "work/clock.h"
 #include "work/hash.h"
 #include "work/inodes.h"
 #include "work/mount.h"
@@ -59,6 +60,8 @@ void run_body(const simt::Warp& warp, uint32_t index, uint32_t count, work::Body
       return inodes_body(warp, index, count, *static_cast<InodesParams*>(params));
     case Body::kClean:
       return clean_body(warp, index, count, *static_cast<CleanParams*>(params));
+    case Body::kClock:
+      return clock_body(warp, index, count, *static_cast<ClockParams*>(params));
     case Body::kUnmount:
       return unmount_body(warp, index, count, *static_cast<UnmountParams*>(params));
   }

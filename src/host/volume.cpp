@@ -410,6 +410,8 @@ Expected<void> Volume::fremovexattr(int fd, const std::string& name) {
 
 CleaningReport Volume::cleaning_totals() const { return state_->cleaning_totals(); }
 
+ClockReport Volume::clock() const { return state_->clock(); }
+
 Expected<CleaningReport> Volume::collect_garbage(const CleaningOptions& options) {
   return state_->collect_garbage(options);
 }

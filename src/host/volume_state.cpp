@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <exception>
 #include <new>
 #include <utility>
 
 #include "host/backends.h"
+#include "host/clock_keeper.h"
 #include "host/messages.h"
 #include "host/stripe_members.h"
 #include "host/upkeep.h"
@@ -315,20 +315,26 @@ Expected<void> VolumeState::begin_writing() {
   params[0].writer = writer_->writer();
   const work::Grid one_warp{1, backend_->warp_width()};
   if (!run(work::Body::kBeginWriting, one_warp, params.data())) return explain(-EIO, spec_.text);
-  const int64_t realtime_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                  std::chrono::system_clock::now().time_since_epoch())
-                                  .count();
-  memory.write_object(&filesystem()->realtime_offset_ns,
-                      realtime_ns - static_cast<int64_t>(params[0].now_ns));
   const f2fs::WriteResult& result = params[0].result;
   recovered_nodes_ = simt::max<int64_t>(params[0].recovered, 0);
-  if (result.error == 0) return {};
+  if (result.error == 0) return begin_clock();
   std::string words = describe(result);
   for (const f2fs::Corruption& corruption : take_corruptions())
     words += "; " + describe(corruption);
   const std::string cause = last_failure(std::abs(result.error));
   if (!cause.empty()) words += ": " + cause;
   return make_error(result.error, spec_.text, words);
+}
+
+Expected<void> VolumeState::begin_clock() {
+  constexpr uint64_t kClockPeriodNs = 600'000'000'000;  // as in the GoFS paper
+  const uint64_t period_ns = options_.clock_period_ns;
+  clock_ = std::make_unique<ClockKeeper>(*this, period_ns != 0 ? period_ns : kClockPeriodNs);
+  return clock_->beginning();
+}
+
+ClockReport VolumeState::clock() const {
+  return clock_ == nullptr ? ClockReport{} : clock_->report();
 }
 
 VolumeState::~VolumeState() { (void)unmount(); }
@@ -409,6 +415,7 @@ Expected<void> VolumeState::fsync(work::CallKind kind, int descriptor) {
 
 Expected<void> VolumeState::unmount() {
   upkeep_.reset();
+  clock_.reset();
   if (!up_.exchange(false)) return {};
   Expected<void> result;
   try {

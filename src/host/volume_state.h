@@ -27,6 +27,7 @@
 
 namespace gofs::host {
 
+class ClockKeeper;
 class Upkeep;
 
 enum class MountKind {
@@ -116,6 +117,8 @@ class VolumeState {
 
   /// As Volume::cleaning_totals().
   CleaningReport cleaning_totals() const;
+  /// As Volume::clock().
+  ClockReport clock() const;
   /// As Volume::collect_garbage().
   Expected<CleaningReport> collect_garbage(const CleaningOptions& options);
 
@@ -178,6 +181,7 @@ class VolumeState {
   void create_devices();
   Expected<void> bring_up(MountKind kind);
   Expected<void> begin_writing();
+  Expected<void> begin_clock();
   void begin_upkeep();
   work::Grid checkpoint_grid() const;
   Expected<void> sync_media();
@@ -207,8 +211,10 @@ class VolumeState {
   std::vector<std::unique_ptr<Queues>> queues_;
   std::unique_ptr<vfs::FilesystemMemory> filesystem_;
   std::unique_ptr<f2fs::WriterMemory> writer_;
-  std::unique_ptr<Upkeep> upkeep_;  // goes before all else is unmounted
-  std::atomic<bool> up_{false};     // the controller is enabled
+  // These go before all else is unmounted.
+  std::unique_ptr<Upkeep> upkeep_;
+  std::unique_ptr<ClockKeeper> clock_;
+  std::atomic<bool> up_{false};  // the controller is enabled
 
   std::mutex run_mutex_;  // one launch at a time on a GPU
   std::string backend_failure_;

@@ -14,7 +14,7 @@ namespace gofs::vfs {
 /// The time as the host's clock has it, for time stamps.
 GOFS_HD inline f2fs::TimeStamp time_now(const Filesystem& fs) {
   constexpr int64_t kSecondNs = 1'000'000'000;
-  const int64_t exact = static_cast<int64_t>(simt::now_ns()) + fs.realtime_offset_ns;
+  const int64_t exact = realtime_now(fs.clock);
   const int64_t now = exact - exact % fs.time_granularity_ns;
   return {now / kSecondNs, static_cast<uint32_t>(now % kSecondNs)};
 }

@@ -33,7 +33,7 @@ class ChangesTest : public ::testing::TestWithParam<uint32_t> {
     writing_ = std::make_unique<f2fs::WritingRig>(image_, width(), options_);
     EXPECT_EQ(writing_->begin().error, 0);
     fs().writer = &writing_->writer();
-    fs().realtime_offset_ns = 2'000'000'000'000'000'000 - static_cast<int64_t>(simt::now_ns());
+    fs().clock = {{{simt::now_ns(), 2'000'000'000'000'000'000, 0}, {}}, 0};
   }
   void unmount() {
     EXPECT_EQ(writing_->checkpoint(true), 0);

@@ -142,7 +142,7 @@ TEST_P(EditAccessListTest, what_is_asked_first_answers) {
 TEST_P(EditAccessListTest, a_list_that_was_not_there_goes_and_the_inode_changes) {
   const auto changed_by = [&](const char* path, const char* name) {
     const f2fs::TimeStamp before = stat_of_path(path).changed;
-    fs().realtime_offset_ns += 1'000'000'000;
+    fs().clock.lines[0].realtime_ns += 1'000'000'000;
     EXPECT_EQ(set(who(0, 0), path, name, ""), 0);
     return stat_of_path(path).changed.seconds - before.seconds;
   };
@@ -150,7 +150,7 @@ TEST_P(EditAccessListTest, a_list_that_was_not_there_goes_and_the_inode_changes)
   EXPECT_GE(changed_by("/d", kAccess), 1);
   EXPECT_GE(changed_by("/f", kAccess), 1);
   const f2fs::TimeStamp before = stat_of_path("/f").changed;
-  fs().realtime_offset_ns += 1'000'000'000;
+  fs().clock.lines[0].realtime_ns += 1'000'000'000;
   EXPECT_EQ(set(who(0, 0), "/f", kDefault, ""), 0);
   EXPECT_EQ(stat_of_path("/f").changed.seconds, before.seconds) << "a file has none";
 }

@@ -13,6 +13,7 @@
 #include "vfs/map_arena.h"
 #include "vfs/name_cache.h"
 #include "vfs/range_lock.h"
+#include "vfs/real_clock.h"
 #include "vfs/walkers.h"
 
 namespace gofs::vfs {
@@ -132,7 +133,7 @@ struct Filesystem {
   alignas(128) uint32_t operation_cursor;
 
   f2fs::Writer* writer;         // null: mounted for reading
-  int64_t realtime_offset_ns;   // nanoseconds since 1970 less simt::now_ns()
+  RealClock clock;              // of time stamps, where the volume is written to
   int64_t time_granularity_ns;  // time stamps are multiples of this
   BlockQueue* block_queues;     // block_queue.h
   uint32_t block_queue_mask;    // their number - 1, a power of two

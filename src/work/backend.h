@@ -31,6 +31,7 @@ enum class Body : uint32_t {
   kBatch,         // batch.h
   kInodes,        // inodes.h    an inode a lane
   kClean,         // clean.h
+  kClock,         // clock.h     one warp
   kUnmount,       // mount.h     the same
 };
 

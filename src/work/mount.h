@@ -40,7 +40,6 @@ struct BeginWritingParams {
   f2fs::Writer* writer;
   f2fs::WriteResult result;
   int64_t recovered;  // nodes that fsync had written after the last checkpoint
-  uint64_t now_ns;    // simt::now_ns() at the end
 };
 
 GOFS_HD inline void begin_writing_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
@@ -62,7 +61,6 @@ GOFS_HD inline void begin_writing_body(simt::AnyWarp auto warp, uint32_t warp_in
     if (result.error == 0) fs.writer = params.writer;
     params.result = result;
     params.recovered = recovered;
-    params.now_ns = simt::now_ns();
   }
 }
 

@@ -143,7 +143,7 @@ Session::Session(uint8_t* image, uint64_t bytes, const SessionOptions& options)
   const int64_t realtime_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                   std::chrono::system_clock::now().time_since_epoch())
                                   .count();
-  fs.realtime_offset_ns = realtime_ns - static_cast<int64_t>(beginning.now_ns);
+  fs.clock = {{{simt::now_ns(), realtime_ns, 0}, {}}, 0};
 }
 
 Session::~Session() { (void)unmount(); }

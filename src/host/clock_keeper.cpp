@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/clock_keeper.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "host/messages.h"
+#include "host/volume_state.h"
+#include "work/clock.h"
+
+namespace gofs::host {
+namespace {
+
+constexpr const char* kClockSubject = "the backend's clock";
+constexpr uint32_t kQuestions = 32;
+
+int64_t realtime_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+/// Asks until the warp that answers has `ended`, or all is asked. The answer that took least. Where
+/// the warp `shares_cores` with this thread, it gets its turn.
+std::optional<ClockSample> ask(work::ClockParams& params, const std::atomic<bool>& ended,
+                               bool shares_cores) {
+  std::optional<ClockSample> best;
+  for (uint32_t question = 1; question <= params.questions; ++question) {
+    const int64_t before = realtime_ns();
+    simt::store_system_release(params.asked, question);
+    while (simt::load_system_acquire(params.answered) < question) {
+      if (ended.load()) return best;
+      if (shares_cores) std::this_thread::yield();
+    }
+    const int64_t took = realtime_ns() - before;
+    if (took < 0) continue;  // somebody has set the clock
+    const auto error_ns = static_cast<uint64_t>(took + 1) / 2;
+    if (!best || error_ns < best->error_ns) {
+      best = ClockSample{params.now_ns, before + took / 2, error_ns};
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Expected<ClockSample> sample_clocks(VolumeState& volume) {
+  work::Backend& backend = volume.backend();
+  SharedArray<work::ClockParams> params(backend.shared_memory(), 1);
+  params[0].step = work::ClockStep::kAnswer;
+  params[0].questions = kQuestions;
+  std::atomic<bool> ended = false;
+  bool ran = false;
+  std::thread answering([&] {
+    ran = volume.run(work::Body::kClock, {1, backend.warp_width()}, params.data());
+    ended.store(true);
+  });
+  const auto best = ask(params[0], ended, backend.is_host());
+  answering.join();
+  if (!ran) return volume.explain(-EIO, kClockSubject);
+  if (!best) return make_error(ETIMEDOUT, kClockSubject, "no answer");
+  return *best;
+}
+
+ClockKeeper::ClockKeeper(VolumeState& volume, uint64_t period_ns)
+    : volume_(volume), period_ns_(period_ns), beginning_(step()) {
+  if (beginning_) thread_ = std::thread([this] { work(); });
+}
+
+ClockKeeper::~ClockKeeper() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  ended_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+ClockReport ClockKeeper::report() const {
+  const std::lock_guard lock(mutex_);
+  return report_;
+}
+
+void ClockKeeper::work() {
+  using namespace std::chrono_literals;
+  const std::chrono::nanoseconds period(period_ns_);
+  std::chrono::nanoseconds soon = 10s;
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!ended_.wait_for(lock, std::min(period, soon), [this] { return ending_; })) {
+    lock.unlock();
+    const bool going_on = step().has_value();
+    lock.lock();
+    if (!going_on) return;
+    soon = soon < period ? soon * 6 : period;
+  }
+}
+
+Expected<void> ClockKeeper::step() {
+  const auto sample = sample_clocks(volume_);
+  if (!sample) return sample.error();
+  const int64_t late_ns = estimate_.add(*sample);
+  work::Backend& backend = volume_.backend();
+  SharedArray<work::ClockParams> params(backend.shared_memory(), 1);
+  params[0].fs = volume_.filesystem();
+  params[0].step = work::ClockStep::kDraw;
+  params[0].line = estimate_.line();
+  if (!volume_.run(work::Body::kClock, {1, backend.warp_width()}, params.data())) {
+    return volume_.explain(-EIO, kClockSubject);
+  }
+  const std::lock_guard lock(mutex_);
+  ++report_.looks;
+  report_.error_ns = sample->error_ns;
+  report_.late_ns = late_ns;
+  report_.drift_ppm = std::ldexp(static_cast<double>(params[0].line.gain) * 1e6,
+                                 -static_cast<int>(vfs::kClockGainShift));
+  return {};
+}
+
+}  // namespace gofs::host
