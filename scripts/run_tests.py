@@ -254,6 +254,11 @@ def gpu_bench(stage):
     stage.script(["scripts/gpu_bench.sh"])
 
 
+def gpu_micro(stage):
+    if stage.build("cuda", "gofs"):
+        stage.script(["scripts/gpu_micro.sh"])
+
+
 # name -> (function, time limit in seconds)
 STAGES = {
     "structure": (structure, 300),
@@ -268,6 +273,7 @@ STAGES = {
     "gpu-main-job": (gpu_main_job, 300),
     "gpu-sanitize": (gpu_sanitize, 1200),
     "gpu-bench": (gpu_bench, 590),
+    "gpu-micro": (gpu_micro, 1800),
 }
 # A suite's stages run one after another; a name with a + is two side by side: a guest keeps one
 # core busy, and the fuzzer is mostly compiling.

@@ -160,6 +160,16 @@ struct BenchOptions {
 };
 void run_bench(Session& session, const BenchOptions& options);
 
+struct MicroOptions {
+  std::string folder = "/dev/shm";
+  std::vector<std::string> models = {"none"};
+  std::vector<std::string> sweeps;  // all, if not given
+  uint32_t runs = 5;
+  double seconds = 0.1;
+  bool small = false;
+};
+void run_bench_micro(Session& session, const MicroOptions& options);
+
 void run_doctor(Session& session);
 
 }  // namespace gofs::cli

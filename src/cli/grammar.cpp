@@ -18,19 +18,23 @@
 namespace gofs::cli {
 namespace {
 
-void add_volume_argument(CLI::App& command, Session& session) {
-  command.add_option("VOL", session.volume, "Volume: an image or a device, with ?OPTIONS")
+CLI::Option* add_volume_argument(CLI::App& command, Session& session) {
+  return command.add_option("VOL", session.volume, "Volume: an image or a device, with ?OPTIONS")
       ->required()
       ->type_name("");
+}
+
+void add_backend_option(CLI::App& command, Session& session) {
+  command
+      .add_option("--backend", session.backend, "Where file system code runs: auto, cpu or cuda")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->type_name("NAME");
 }
 
 /// VOL and --backend.
 void add_volume_options(CLI::App& command, Session& session) {
   add_volume_argument(command, session);
-  command
-      .add_option("--backend", session.backend, "Where file system code runs: auto, cpu or cuda")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->type_name("NAME");
+  add_backend_option(command, session);
 }
 
 void add_json_option(CLI::App& command, Session& session) {
@@ -291,10 +295,47 @@ void add_gc(CLI::App& app, Session& session) {
   add_json_option(command, session);
 }
 
+void add_bench_micro(CLI::App& bench, Session& session) {
+  CLI::App& command = *bench.add_subcommand(
+      "micro", "Measure reads and writes beside raw commands, on volumes of its own");
+  const auto options = on_command(command, session, run_bench_micro);
+  add_backend_option(command, session);
+  command
+      .add_option("--folder", options->folder,
+                  "Where the images lie meanwhile, some 20 GiB; /dev/shm if not given")
+      ->check(CLI::ExistingDirectory)
+      ->type_name("HOSTPATH");
+  command
+      .add_option("--models", options->models,
+                  "Timing models of the SSDs, or hbm; none if not given")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  command
+      .add_option("--sweeps", options->sweeps, "Axes: outstanding, size, blocks, ssds, files; all")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"outstanding", "size", "blocks", "ssds", "files"}))
+      ->type_name("NAME,...");
+  command.add_option("--runs", options->runs, "Of each point, of which the median counts")
+      ->check(CLI::Range(1u, 1000u))
+      ->type_name("N");
+  command.add_option("--seconds", options->seconds, "How long each run takes")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->type_name("S");
+  command.add_flag("--small", options->small, "Few points and bytes: to see that all of it works");
+  add_json_option(command, session);
+}
+
 void add_bench(CLI::App& app, Session& session) {
   CLI::App& command = *app.add_subcommand("bench", "Measure reads: raw commands and the file API");
-  const auto options = on_command(command, session, run_bench);
-  add_volume_options(command, session);
+  const auto options = std::make_shared<BenchOptions>();
+  add_volume_argument(command, session)->required(false);  // `micro` makes its own
+  add_backend_option(command, session);
+  add_bench_micro(command, session);
+  command.callback([&command, &session, options] {
+    if (command.got_subcommand("micro")) return;
+    if (session.volume.empty()) throw CLI::RequiredError("VOL");
+    run_bench(session, *options);
+  });
   command
       .add_option("KIND", options->kinds,
                   "What to measure: raw, file, files (raw file if not given)")

@@ -17,7 +17,9 @@ constexpr uint64_t kRawReadersMax = 1 << 20;
 Error bad_argument(const std::string& message) { return Error{EINVAL, message}; }
 
 Actors plan_readers(const work::Backend& backend, const ReadPlan& plan) {
-  if (plan.scope == work::ReadScope::kThread) return actors_by_lane(backend, plan.outstanding);
+  if (plan.scope == work::ReadScope::kThread) {
+    return actors_by_lane(backend, plan.outstanding, plan.threads_per_block);
+  }
   if (plan.scope == work::ReadScope::kWarp) return actors_by_warp(backend, plan.outstanding);
   const uint32_t width = backend.warp_width();
   const work::Grid full = backend.full_grid();

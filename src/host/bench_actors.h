@@ -48,9 +48,10 @@ inline work::Grid grid_of_warps(uint32_t warps, uint32_t width) {
 
 }  // namespace detail
 
-/// Each a lane: as many as wanted, in whole warps where they are more than one. A CPU has no more
-/// than it has threads.
-inline Actors actors_by_lane(const work::Backend& backend, uint32_t wanted) {
+/// Each a lane: as many as wanted, in whole warps where they are more than one, and in blocks of
+/// `threads_per_block`, or where that is 0 of few. A CPU has no more than it has threads.
+inline Actors actors_by_lane(const work::Backend& backend, uint32_t wanted,
+                             uint32_t threads_per_block = 0) {
   const uint32_t width = backend.warp_width();
   if (backend.is_host()) {
     const work::Grid full = backend.full_grid();
@@ -60,7 +61,11 @@ inline Actors actors_by_lane(const work::Backend& backend, uint32_t wanted) {
   }
   const uint32_t lanes = std::min(wanted, width);
   const auto warps = static_cast<uint32_t>(simt::divide_up(wanted, width));
-  return {warps * lanes, warps, lanes, detail::grid_of_warps(warps, width)};
+  if (threads_per_block == 0) {
+    return {warps * lanes, warps, lanes, detail::grid_of_warps(warps, width)};
+  }
+  const uint64_t blocks = simt::divide_up(uint64_t{warps} * width, threads_per_block);
+  return {warps * lanes, warps, lanes, {static_cast<uint32_t>(blocks), threads_per_block}};
 }
 
 /// Each a warp.

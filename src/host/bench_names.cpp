@@ -169,7 +169,7 @@ struct BatchContents {
 /// Whether the file is what the batch was to make.
 Expected<bool> is_as_in_batch(VolumeState& volume, const std::string& directory, uint32_t index,
                               uint32_t file_bytes) {
-  const std::string path = directory + "/" + batch_name(index);
+  const std::string path = batch_path(directory, index);
   const auto opened = volume.call({.kind = work::CallKind::kOpen, .path = &path});
   if (opened.result < 0) return volume.explain(opened.result, path);
   const auto descriptor = static_cast<int>(opened.result);
@@ -188,6 +188,10 @@ Expected<bool> is_as_in_batch(VolumeState& volume, const std::string& directory,
 }
 
 }  // namespace
+
+std::string batch_path(const std::string& directory, uint32_t index) {
+  return directory + "/" + batch_name(index);
+}
 
 Expected<BatchCreation> measure_batch_creation(VolumeState& volume, const std::string& directory,
                                                uint32_t files, uint32_t file_bytes) {
@@ -221,14 +225,14 @@ Expected<BatchCreation> measure_batch_creation(VolumeState& volume, const std::s
   std::vector<int> errors(files);
   volume.backend().memory().read(errors.data(), contents.errors.data(), files * sizeof(int));
   for (uint32_t i = 0; i < files; ++i) {
-    if (errors[i] != 0) return volume.explain(errors[i], directory + "/" + batch_name(i));
+    if (errors[i] != 0) return volume.explain(errors[i], batch_path(directory, i));
   }
   constexpr uint32_t kSamples = 64;
   for (uint32_t i = 0; i < std::min(kSamples, files); ++i) {
     const auto index = static_cast<uint32_t>(uint64_t{i} * (files - 1) / kSamples);
     const auto right = is_as_in_batch(volume, directory, index, file_bytes);
     if (!right) return right.error();
-    if (!*right) return make_error(EIO, directory + "/" + batch_name(index), "wrong contents");
+    if (!*right) return make_error(EIO, batch_path(directory, index), "wrong contents");
   }
   return BatchCreation{files, uint64_t{files} * file_bytes,
                        seconds_between(job.first_ns, job.last_ns)};

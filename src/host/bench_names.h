@@ -75,5 +75,7 @@ struct BatchCreation {
 /// as one batch. Their contents are in memory of the backend before. Some are read back.
 Expected<BatchCreation> measure_batch_creation(VolumeState& volume, const std::string& directory,
                                                uint32_t files, uint32_t file_bytes);
+/// Where the file `index` of such a batch is.
+std::string batch_path(const std::string& directory, uint32_t index);
 
 }  // namespace gofs::host

@@ -32,7 +32,9 @@ struct WriteMemory {
 };
 
 Actors plan_writers(const work::Backend& backend, const WritePlan& plan) {
-  if (plan.scope == work::WriteScope::kThread) return actors_by_lane(backend, plan.outstanding);
+  if (plan.scope == work::WriteScope::kThread) {
+    return actors_by_lane(backend, plan.outstanding, plan.threads_per_block);
+  }
   Actors actors = actors_by_warp(backend, plan.outstanding);
   actors.lanes_per_warp = 1;  // that count as actors
   return actors;
@@ -131,14 +133,17 @@ Expected<work::WriteParams> file_params(VolumeState& volume, const WritePlan& pl
 
 Expected<WriteMeasurement> measure_raw_writes(VolumeState& volume, const WritePlan& plan,
                                               uint64_t start_byte, uint64_t span_bytes) {
-  if (plan.block_bytes != 0 && !volume.is_within_chunks(start_byte, plan.block_bytes)) {
+  WritePlan raw = plan;
+  raw.scope = work::WriteScope::kThread;
+  // What does not fit into one command is several, on as many lanes.
+  raw.block_bytes = std::min(plan.block_bytes, volume.info().transfer_bytes_max);
+  if (raw.block_bytes != 0) raw.outstanding *= plan.block_bytes / raw.block_bytes;
+  if (raw.block_bytes != 0 && !volume.is_within_chunks(start_byte, raw.block_bytes)) {
     return make_error(EINVAL, volume.spec().text,
                       "raw writes of this size do not fit into the chunks of the stripe");
   }
-  const Actors actors = actors_by_lane(volume.backend(), plan.outstanding);
-  const WriteMemory memory(volume.backend().memory(), actors, plan.block_bytes);
-  WritePlan raw = plan;
-  raw.scope = work::WriteScope::kThread;
+  const Actors actors = plan_writers(volume.backend(), raw);
+  const WriteMemory memory(volume.backend().memory(), actors, raw.block_bytes);
   if (raw.pattern == work::WritePattern::kAppend) raw.pattern = work::WritePattern::kSequential;
   auto params = params_of(volume, raw, actors, span_bytes, actors.count, memory);
   if (!params) return params.error();

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "host/volume_state.h"
 #include "run_gofs.h"
@@ -63,6 +65,9 @@ TEST(Usage, wrong_words_end_with_2) {
       {"bench", image, "--threads", "0"},
       {"bench", image, "--scope", "world"},
       {"bench", image, "--block-size", "100"},
+      {"bench"},
+      {"bench", "micro", "--sweeps", "up"},
+      {"bench", "micro", "--folder", "/nonexistent"},
       {"mkfs", image, "--size", "1.5G"},
   };
   for (const auto& words : cases) {
@@ -372,6 +377,29 @@ TEST(Bench, measures_raw_file_and_files) {
             std::string::npos);
   expect_failure({"bench", sample().path(), "file", "--file", "/tiny"},
                  "/tiny: smaller than one block");
+}
+
+TEST(Bench, micro_prints_an_object_a_line) {
+  const std::string text =
+      gofs_says({"bench", "micro", "--small", "--sweeps", "outstanding,files", "--runs", "1",
+                 "--seconds", "0.001", "--folder", ::testing::TempDir(), "--json"});
+  std::istringstream lines(text);
+  std::set<std::string> works;
+  uint32_t volumes = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const Json row = Json::parse(line);
+    if (row["bench"] == "micro volume") {
+      ++volumes;
+      EXPECT_EQ(row["queue_depth"], 1024);
+      continue;
+    }
+    works.insert(row["sweep"].get<std::string>() + " " + row["work"].get<std::string>());
+    EXPECT_GT(row["raw_bytes_per_s"]["median"].get<double>(), 0);
+    EXPECT_GT(row["file_bytes_per_s"]["median"].get<double>(), 0);
+  }
+  EXPECT_EQ(volumes, 1u);
+  EXPECT_EQ(works, (std::set<std::string>{"files read", "files write", "outstanding read",
+                                          "outstanding write"}));
 }
 
 TEST(Bench, every_scope_reads_the_same) {

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Draws what `gofs bench micro --json` printed: a PNG for each axis and kind of work.
+
+Each point is the median of its runs, its bar their spread. Lines are solid for the file API and
+dashed for raw NVMe commands, a colour for each model. Needs matplotlib (Debian package
+python3-matplotlib).
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import sys
+
+# What a sweep moves along, and how the axis is called.
+AXES = {
+    "outstanding": ("outstanding", "threads, each with one operation under way"),
+    "size": ("bytes", "bytes of an operation"),
+    "blocks": ("outstanding", "threads, 256 in a block"),
+    "ssds": ("ssds", "SSDs"),
+    "files": ("outstanding", "files of a batch"),
+}
+
+
+def load(path):
+    """The rows of a file, and what it says of the machine."""
+    machine = None
+    rows = []
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError as problem:
+                raise SystemExit(f"{path}:{number}: not JSON: {problem}") from problem
+            if entry.get("bench") == "micro volume" and machine is None:
+                machine = entry
+            if entry.get("bench") == "micro":
+                rows.append(entry)
+    if not rows:
+        raise SystemExit(f"{path}: no rows of `gofs bench micro --json`")
+    return machine, rows
+
+
+def draw(pyplot, title, axis, rows, target):
+    """One picture: rates of raw commands and of files."""
+    key, label = axis
+    figure, axes = pyplot.subplots(figsize=(7, 4.5))
+    models = sorted({row["model"] for row in rows})
+    for number, model in enumerate(models):
+        points = sorted((row for row in rows if row["model"] == model), key=lambda row: row[key])
+        places = [row[key] for row in points]
+        for kind, style in (("raw", "--"), ("file", "-")):
+            rates = [row[f"{kind}_bytes_per_s"] for row in points]
+            median = [rate["median"] / 1e9 for rate in rates]
+            below = [(rate["median"] - rate["least"]) / 1e9 for rate in rates]
+            above = [(rate["most"] - rate["median"]) / 1e9 for rate in rates]
+            axes.errorbar(places, median, yerr=[below, above], fmt=style, marker="o", capsize=3,
+                          color=f"C{number}", label=f"{model}, {kind}")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sorted({row[key] for row in rows}),
+                    labels=[str(place) for place in sorted({row[key] for row in rows})],
+                    rotation=45)
+    axes.minorticks_off()
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(label)
+    axes.set_ylabel("GB/s")
+    axes.set_title(title, fontsize=9)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(target, dpi=130)
+    pyplot.close(figure)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", metavar="FILE", help="what `gofs bench micro --json` printed")
+    parser.add_argument("folder", metavar="FOLDER", type=pathlib.Path, help="where pictures go")
+    options = parser.parse_args()
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        raise SystemExit("matplotlib is missing (Debian package python3-matplotlib)") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    machine, rows = load(options.results)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    pictures = collections.defaultdict(list)
+    for row in rows:
+        pictures[row["sweep"], row["work"], row["pattern"]].append(row)
+    where = machine["backend_detail"] if machine else ""
+    for (sweep, work, pattern), some in pictures.items():
+        target = options.folder / f"{sweep}_{work}_{pattern}.png"
+        draw(pyplot, f"{work}, {pattern} by {sweep}: {where}", AXES[sweep], some, target)
+        print(target)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

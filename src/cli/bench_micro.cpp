@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofs bench micro: the paper's microbenchmarks on volumes of its own (host/bench_suite.h). Prints
+// a table, a row when it is measured; with --json an object a line instead, the first of which says
+// on what. bench/plot_micro.py draws these.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/text.h"
+#include "host/bench_suite.h"
+
+namespace gofs::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+host::SuiteOptions suite_options(const Session& session, const MicroOptions& options) {
+  host::SuiteOptions suite;
+  suite.folder = options.folder;
+  suite.backend = session.backend;
+  suite.models = options.models;
+  suite.runs = options.runs;
+  suite.seconds = options.seconds;
+  suite.small = options.small;
+  if (options.sweeps.empty()) return suite;
+  const std::vector<host::Sweep> all = std::move(suite.sweeps);
+  suite.sweeps.clear();
+  for (const host::Sweep sweep : all) {
+    for (const std::string& name : options.sweeps) {
+      if (name == host::name_of(sweep)) suite.sweeps.push_back(sweep);
+    }
+  }
+  return suite;
+}
+
+void show_machine(const Session& session, const MicroOptions& options,
+                  const host::VolumeState& volume, bool first) {
+  const VolumeInfo info = volume.info();
+  if (session.json) {
+    print(Json{{"bench", "micro volume"},
+               {"backend", info.backend},
+               {"backend_detail", info.backend_detail},
+               {"ssd", info.ssd},
+               {"model", volume.spec().model_name},
+               {"lba_bytes", info.lba_bytes},
+               {"queues", info.queues},
+               {"queue_depth", info.queue_depth},
+               {"runs", options.runs},
+               {"seconds", options.seconds}}
+              .dump() +
+          "\n");
+    flush_output();
+    return;
+  }
+  if (first) {
+    print(
+        fmt::format("backend {}: {}\n{} queue pairs of {} entries, LBAs of {} bytes; {} runs of "
+                    "{} s each: median, least and most\n",
+                    info.backend, info.backend_detail, info.queues, info.queue_depth,
+                    info.lba_bytes, options.runs, options.seconds));
+    print(fmt::format("{:<12} {:<8} {:<6} {:<10} {:>4} {:>8} {:>8} {:>26} {:>26} {:>6}\n", "sweep",
+                      "model", "work", "pattern", "SSDs", "threads", "bytes", "raw GB/s",
+                      "file GB/s", "ratio"));
+  }
+  flush_output();
+}
+
+std::string spread_text(const host::Spread& spread) {
+  return fmt::format("{:.4g} ({:.4g} to {:.4g})", spread.median / 1e9, spread.least / 1e9,
+                     spread.most / 1e9);
+}
+
+Json spread_json(const host::Spread& spread) {
+  return {{"median", spread.median}, {"least", spread.least}, {"most", spread.most}};
+}
+
+void show_row(const Session& session, const host::SuiteRow& row) {
+  const host::SuitePoint& point = row.point;
+  const char* const work = point.work == host::SuiteWork::kRead ? "read" : "write";
+  const char* const pattern = point.sweep == host::Sweep::kFiles ? "files"
+                              : point.random                     ? "random"
+                                                                 : "sequential";
+  if (session.json) {
+    print(Json{{"bench", "micro"},
+               {"sweep", host::name_of(point.sweep)},
+               {"model", point.model},
+               {"work", work},
+               {"pattern", pattern},
+               {"ssds", point.ssds},
+               {"outstanding", row.outstanding},
+               {"threads_per_block", point.threads_per_block},
+               {"bytes", point.bytes},
+               {"raw_bytes_per_s", spread_json(row.raw)},
+               {"file_bytes_per_s", spread_json(row.file)},
+               {"ratio", row.ratio()}}
+              .dump() +
+          "\n");
+  } else {
+    print(fmt::format("{:<12} {:<8} {:<6} {:<10} {:>4} {:>8} {:>8} {:>26} {:>26} {:>6.3f}\n",
+                      host::name_of(point.sweep), point.model, work, pattern, point.ssds,
+                      row.outstanding, point.bytes, spread_text(row.raw), spread_text(row.file),
+                      row.ratio()));
+  }
+  flush_output();
+}
+
+}  // namespace
+
+void run_bench_micro(Session& session, const MicroOptions& options) {
+  bool first = true;
+  host::SuiteSinks sinks;
+  sinks.volume = [&](const host::VolumeState& volume) {
+    show_machine(session, options, volume, first);
+    first = false;
+  };
+  sinks.row = [&](const host::SuiteRow& row) { show_row(session, row); };
+  if (auto done = host::run_suite(suite_options(session, options), sinks); !done) {
+    throw Failure{done.error().message};
+  }
+}
+
+}  // namespace gofs::cli

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/bench_suite.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "host/bench.h"
+#include "host/bench_names.h"
+#include "host/bench_writes.h"
+#include "host/messages.h"
+
+namespace gofs::host {
+namespace {
+
+constexpr const char* kSuiteSubject = "bench suite";
+constexpr uint32_t kThreadsPerBlock = 256;
+/// Memory for what is under way at a time.
+constexpr uint64_t kUnderWayBytes = uint64_t{256} << 20;
+
+/// How much there is to it, as a whole and in small.
+struct Scale {
+  BenchContents contents;
+  uint64_t written_bytes;    // of all files that are written over
+  uint32_t written_files;    // of that many, and once more
+  uint32_t coarse_files;     // of that many, for large writes
+  uint64_t write_run_bytes;  // most that one run writes
+  std::vector<uint32_t> outstanding;
+  std::vector<uint32_t> sizes;
+  std::vector<uint32_t> blocks;
+  std::vector<uint32_t> ssds;
+  uint32_t many;  // outstanding where that is not the axis
+};
+
+Scale scale_of(const SuiteOptions& options) {
+  constexpr uint64_t kMiB = 1 << 20;
+  Scale scale;
+  if (options.small) {
+    scale.contents = {16 * kMiB, false, 64, 16'384, 128 * kMiB, 16 * kMiB};
+    scale.written_bytes = 16 * kMiB;
+    scale.written_files = 16;
+    scale.coarse_files = 2;
+    scale.write_run_bytes = 4 * kMiB;
+    scale.outstanding = {1, 2};
+    scale.sizes = {512, 4096, 65'536};
+    scale.blocks = {1};
+    scale.ssds = {1, 3};
+    scale.many = 2;
+    return scale;
+  }
+  scale.contents = {4096 * kMiB, false, 100'000, 16'384, 6144 * kMiB, 2048 * kMiB};
+  scale.written_bytes = 1024 * kMiB;
+  scale.written_files = 2'048;
+  scale.coarse_files = 32;
+  scale.write_run_bytes = 512 * kMiB;
+  scale.outstanding = {1, 32, 256, 1'024, 8'192, 32'768};
+  scale.sizes = {512, 4096, 16'384, 65'536, 262'144, 1'048'576};
+  scale.blocks = {1, 4, 16, 33, 66, 132, 198, 256};
+  scale.ssds = {1, 2, 4, 8};
+  scale.many = 32'768;
+  return scale;
+}
+
+Spread spread_of(std::vector<double> rates) {
+  std::sort(rates.begin(), rates.end());
+  return {rates[rates.size() / 2], rates.front(), rates.back()};
+}
+
+Error wrong_bytes(const std::string& what, uint64_t count) {
+  return make_error(EIO, kSuiteSubject,
+                    fmt::format("{}: {} blocks are not those that were asked for", what, count));
+}
+
+/// The images of one volume; removed with the object.
+class Images {
+ public:
+  Images(const std::string& folder, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      paths_.push_back(fmt::format("{}/gofs-bench-{}-{}.img", folder, ::getpid(), i));
+    }
+  }
+  ~Images() {
+    for (const std::string& path : paths_) (void)::unlink(path.c_str());
+  }
+  Images(const Images&) = delete;
+  Images& operator=(const Images&) = delete;
+  const std::vector<std::string>& paths() const { return paths_; }
+
+ private:
+  std::vector<std::string> paths_;
+};
+
+/// The points of one mounted volume.
+class VolumeSuite {
+ public:
+  VolumeSuite(const SuiteOptions& options, const Scale& scale, const SuiteSinks& sinks,
+              std::string model, uint32_t ssds)
+      : options_(options), scale_(scale), sinks_(sinks), model_(std::move(model)), ssds_(ssds) {}
+
+  Expected<void> run() {
+    const Images images(options_.folder, ssds_);
+    const auto made = make_bench_volume(images.paths(), scale_.contents);
+    if (!made) return made.error();
+    raw_start_ = *made;
+    if (auto mounted = mount(images); !mounted) return mounted;
+    sinks_.volume(*volume_);
+    if (auto prepared = prepare(); !prepared) return prepared;
+    for (const Sweep sweep : options_.sweeps) {
+      if (auto done = run_sweep(sweep); !done) return done;
+    }
+    written_.clear();
+    return volume_->unmount();
+  }
+
+ private:
+  Expected<void> mount(const Images& images) {
+    MountOptions mount;
+    mount.backend = options_.backend;
+    mount.read_only = false;
+    mount.queues = 64;
+    mount.queue_depth = 1024;
+    mount.cache_bytes = options_.small ? 0 : uint64_t{1} << 30;
+    mount.descriptors = scale_.written_files + scale_.coarse_files + 64;
+    const bool hbm = model_ == "hbm";
+    const std::string spec =
+        fmt::format("{}?{}", fmt::join(images.paths(), "+"), hbm ? "media=hbm" : "model=" + model_);
+    auto volume = VolumeState::mount(spec, mount, MountKind::kVolume);
+    if (!volume) return volume.error();
+    volume_ = std::move(*volume);
+    const auto fs = volume_->backend().memory().read_object(volume_->filesystem());
+    main_start_ = uint64_t{fs.volume.geometry.main_blkaddr} * kBlockBytes;
+    return {};
+  }
+
+  Expected<void> prepare() {
+    const std::string large = "/large";
+    const auto opened = volume_->call({.kind = work::CallKind::kOpen, .path = &large});
+    if (opened.result < 0) return volume_->explain(opened.result, large);
+    large_ = static_cast<int>(opened.result);
+    for (const uint32_t count : {scale_.written_files, scale_.coarse_files}) {
+      auto files = BenchFiles::make(*volume_, fmt::format("/written{}", count), count, false);
+      if (!files) return files.error();
+      written_.push_back(std::move(*files));
+    }
+    return fill();
+  }
+
+  Expected<void> fill() {
+    for (const auto& files : written_) {
+      if (auto sized = files->resize(scale_.written_bytes / files->count()); !sized) return sized;
+      const auto filled = files->fill();
+      if (!filled) return filled.error();
+    }
+    return checkpoint();
+  }
+  Expected<void> checkpoint() {
+    const auto seconds = time_checkpoint(*volume_);
+    return seconds ? Expected<void>() : seconds.error();
+  }
+
+  Expected<void> run_sweep(Sweep sweep) {
+    if (sweep == Sweep::kSsds) return run_points(sweep, {true}, {scale_.many}, {4096}, 0);
+    if (ssds_ != 1) return {};  // the others are of one SSD
+    if (sweep == Sweep::kFiles) return run_files();
+    if (sweep == Sweep::kSize) return run_points(sweep, {true, false}, {1'024}, scale_.sizes, 0);
+    if (sweep == Sweep::kOutstanding) {
+      return run_points(sweep, {true, false}, scale_.outstanding, {4096}, 0);
+    }
+    if (volume_->backend().is_host()) return {};  // which has no thread blocks
+    std::vector<uint32_t> threads;
+    for (const uint32_t blocks : scale_.blocks) threads.push_back(blocks * kThreadsPerBlock);
+    return run_points(sweep, {true}, threads, {4096}, kThreadsPerBlock);
+  }
+
+  Expected<void> run_points(Sweep sweep, const std::vector<bool>& random,
+                            const std::vector<uint32_t>& outstanding,
+                            const std::vector<uint32_t>& sizes, uint32_t threads_per_block) {
+    for (const SuiteWork work : {SuiteWork::kRead, SuiteWork::kWrite}) {
+      for (const bool any_place : random) {
+        for (const uint32_t bytes : sizes) {
+          if (work == SuiteWork::kWrite && bytes % kBlockBytes != 0) continue;
+          for (const uint32_t wanted : outstanding) {
+            const auto most = static_cast<uint32_t>(kUnderWayBytes / bytes);
+            const SuitePoint point{
+                sweep, model_, work, any_place, ssds_, std::min(wanted, most), threads_per_block,
+                bytes};
+            if (auto done = run_point(point); !done) return done;
+          }
+        }
+      }
+    }
+    return {};
+  }
+
+  Expected<void> run_point(const SuitePoint& point) {
+    SuiteRow row{point, 0, {}, {}};
+    std::vector<double> raw;
+    std::vector<double> file;
+    for (uint32_t i = 0; i < std::max(options_.runs, 1u); ++i) {
+      const auto rates =
+          point.work == SuiteWork::kRead ? read_once(point, row) : write_once(point, row);
+      if (!rates) return rates.error();
+      raw.push_back(rates->first);
+      file.push_back(rates->second);
+    }
+    row.raw = spread_of(raw);
+    row.file = spread_of(file);
+    sinks_.row(row);
+    return {};
+  }
+
+  using Rates = std::pair<double, double>;  // of raw commands and of files
+
+  Expected<Rates> read_once(const SuitePoint& point, SuiteRow& row) {
+    ReadPlan plan;
+    plan.pattern = point.random ? work::Pattern::kRandom : work::Pattern::kSequential;
+    plan.outstanding = point.outstanding;
+    plan.threads_per_block = point.threads_per_block;
+    plan.block_bytes = point.bytes;
+    plan.seconds = options_.seconds;
+    const uint64_t span = scale_.contents.large_bytes;
+    const auto raw = measure_raw(*volume_, plan, main_start_, span);
+    if (!raw) return raw.error();
+    plan.check_stamps = true;
+    const auto file = measure_file(*volume_, plan, large_, span);
+    if (!file) return file.error();
+    if (file->wrong_stamps != 0) return wrong_bytes("/large", file->wrong_stamps);
+    row.outstanding = file->outstanding;
+    return Rates{raw->bytes_per_second(), file->bytes_per_second()};
+  }
+
+  Expected<Rates> write_once(const SuitePoint& point, SuiteRow& row) {
+    if (auto room = make_room(); !room) return room.error();
+    WritePlan plan;
+    plan.pattern = point.random ? work::WritePattern::kRandom : work::WritePattern::kSequential;
+    plan.outstanding = point.outstanding;
+    plan.threads_per_block = point.threads_per_block;
+    plan.block_bytes = point.bytes;
+    plan.seconds = options_.seconds;
+    plan.bytes_max = scale_.write_run_bytes;
+    const auto raw = measure_raw_writes(*volume_, plan, raw_start_, scale_.contents.raw_bytes);
+    if (!raw) return raw.error();
+    const BenchFiles& files = *written_[point.sweep == Sweep::kSize ? 1 : 0];
+    const auto file = measure_file_writes(*volume_, plan, files);
+    if (!file) return file.error();
+    row.outstanding = file->outstanding;
+    return Rates{raw->bytes_per_second(), file->bytes_per_second()};
+  }
+
+  /// Overwriting leaves segments partly empty: they are emptied before anybody has to clean, who
+  /// would be measured.
+  Expected<void> make_room() {
+    if (auto done = checkpoint(); !done) return done;
+    if (volume_->free_segments() >= volume_->info().main_segments / 4) return {};
+    for (const auto& files : written_) {
+      if (auto emptied = files->resize(0); !emptied) return emptied;
+    }
+    if (auto done = checkpoint(); !done) return done;
+    return fill();
+  }
+
+  Expected<void> run_files() {
+    const uint32_t files = scale_.contents.small_count;
+    const uint32_t bytes = scale_.contents.small_bytes;
+    for (const SuiteWork work : {SuiteWork::kRead, SuiteWork::kWrite}) {
+      const SuitePoint point{Sweep::kFiles, model_, work, false, ssds_, files, 0, bytes};
+      SuiteRow row{point, files, {}, {}};
+      std::vector<double> raw;
+      std::vector<double> batch;
+      for (uint32_t i = 0; i < std::max(options_.runs, 1u); ++i) {
+        const auto rates =
+            work == SuiteWork::kRead ? read_batch(files, bytes) : create_batch(files, bytes, i);
+        if (!rates) return rates.error();
+        raw.push_back(rates->first);
+        batch.push_back(rates->second);
+      }
+      row.raw = spread_of(raw);
+      row.file = spread_of(batch);
+      sinks_.row(row);
+    }
+    return {};
+  }
+
+  /// Raw commands that do the same: so many, from a standstill, each to a place of its own.
+  static constexpr uint32_t kBatchOutstanding = 16'384;
+
+  Expected<Rates> read_batch(uint32_t files, uint32_t bytes) {
+    ReadPlan plan;
+    plan.outstanding = std::min(kBatchOutstanding, files);
+    plan.block_bytes = bytes;
+    plan.operations = files;
+    plan.buffer_bytes = uint64_t{files} * bytes;
+    const auto raw = measure_raw(*volume_, plan, main_start_, plan.buffer_bytes);
+    if (!raw) return raw.error();
+    const auto batch = measure_batch(*volume_, "/small", files, 1);
+    if (!batch) return batch.error();
+    if (batch->failed_files != 0 || batch->files != files) {
+      return make_error(
+          EIO, "/small",
+          fmt::format("{} of {} files read", batch->files - batch->failed_files, files));
+    }
+    return Rates{raw->bytes_per_second(), static_cast<double>(batch->bytes) / batch->read_seconds};
+  }
+
+  Expected<Rates> create_batch(uint32_t files, uint32_t bytes, uint32_t run) {
+    WritePlan plan;
+    plan.pattern = work::WritePattern::kSequential;
+    plan.outstanding = std::min(kBatchOutstanding, files);
+    plan.block_bytes = bytes;
+    plan.bytes_max = uint64_t{files} * bytes;
+    plan.seconds = 60;
+    const auto raw = measure_raw_writes(*volume_, plan, raw_start_, scale_.contents.raw_bytes);
+    if (!raw) return raw.error();
+    const std::string directory = fmt::format("/batch{}", run);
+    const auto batch = measure_batch_creation(*volume_, directory, files, bytes);
+    if (!batch) return batch.error();
+    if (auto done = checkpoint(); !done) return done.error();
+    if (auto removed = remove_batch(directory, files); !removed) return removed.error();
+    return Rates{raw->bytes_per_second(), static_cast<double>(batch->bytes) / batch->seconds};
+  }
+
+  /// The next run is to have as much room.
+  Expected<void> remove_batch(const std::string& directory, uint32_t files) {
+    for (uint32_t i = 0; i < files; ++i) {
+      const std::string path = batch_path(directory, i);
+      const auto removed = volume_->call({.kind = work::CallKind::kUnlink, .path = &path});
+      if (removed.result < 0) return volume_->explain(removed.result, path);
+    }
+    return checkpoint();
+  }
+
+  const SuiteOptions& options_;
+  const Scale& scale_;
+  const SuiteSinks& sinks_;
+  const std::string model_;
+  const uint32_t ssds_;
+  uint64_t raw_start_ = 0;   // where raw writes go,
+  uint64_t main_start_ = 0;  // and where raw reads come from: among them /large
+  std::unique_ptr<VolumeState> volume_;
+  int large_ = -1;
+  std::vector<std::unique_ptr<BenchFiles>> written_;  // go before the volume
+};
+
+}  // namespace
+
+const char* name_of(Sweep sweep) {
+  switch (sweep) {
+    case Sweep::kOutstanding:
+      return "outstanding";
+    case Sweep::kSize:
+      return "size";
+    case Sweep::kBlocks:
+      return "blocks";
+    case Sweep::kSsds:
+      return "ssds";
+    case Sweep::kFiles:
+      break;
+  }
+  return "files";
+}
+
+Expected<void> run_suite(const SuiteOptions& options, const SuiteSinks& sinks) {
+  const Scale scale = scale_of(options);
+  const bool by_ssds =
+      std::find(options.sweeps.begin(), options.sweeps.end(), Sweep::kSsds) != options.sweeps.end();
+  const std::vector<uint32_t> counts = by_ssds ? scale.ssds : std::vector<uint32_t>{1};
+  for (const std::string& model : options.models) {
+    for (const uint32_t ssds : counts) {
+      VolumeSuite suite(options, scale, sinks, model, ssds);
+      if (auto done = suite.run(); !done) return done;
+    }
+  }
+  return {};
+}
+
+}  // namespace gofs::host

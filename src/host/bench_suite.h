@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The microbenchmarks of the GoFS paper (SOSP '25, Figures 10 and 11) on virtual SSDs: reads and
+// writes through the file API, each beside raw NVMe commands that take turns with it on the same
+// queues, along one axis at a time. Every block that is read says where it belongs, and what each
+// writer wrote last is read back: a wrong byte ends the suite.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gofs/expected.hpp"
+#include "host/bench_volume.h"
+#include "host/volume_state.h"
+
+namespace gofs::host {
+
+/// The axes.
+enum class Sweep : uint32_t {
+  kOutstanding,  // how many threads read or write at a time
+  kSize,         // bytes of an operation
+  kBlocks,       // thread blocks of 256 threads; on a GPU
+  kSsds,         // over how many SSDs the volume is striped
+  kFiles,        // many small files in a batch
+};
+inline constexpr uint32_t kSweeps = 5;
+/// "outstanding", "size", "blocks", "ssds", "files".
+const char* name_of(Sweep sweep);
+
+struct SuiteOptions {
+  std::string folder;  // takes the images meanwhile, some GiB
+  std::string backend = "auto";
+  std::vector<std::string> models = {"none"};
+  std::vector<Sweep> sweeps = {Sweep::kOutstanding, Sweep::kSize, Sweep::kBlocks, Sweep::kSsds,
+                               Sweep::kFiles};
+  uint32_t runs = 5;     // of each point
+  double seconds = 0.1;  // of each run
+  bool small = false;    // few bytes, few points: to see that all of it works
+};
+
+/// What is measured.
+enum class SuiteWork : uint32_t { kRead, kWrite };
+struct SuitePoint {
+  Sweep sweep;
+  std::string model;
+  SuiteWork work;
+  bool random;
+  uint32_t ssds;
+  uint32_t outstanding;        // threads, or files of a batch
+  uint32_t threads_per_block;  // 0: few, so that they are spread over the processors
+  uint32_t bytes;              // of an operation, or of a file
+};
+
+/// Rates of the runs, in bytes a second.
+struct Spread {
+  double median = 0;
+  double least = 0;
+  double most = 0;
+};
+
+struct SuiteRow {
+  SuitePoint point;
+  uint32_t outstanding;  // that the backend could give
+  Spread raw;
+  Spread file;
+  double ratio() const { return raw.median > 0 ? file.median / raw.median : 0; }
+};
+
+struct SuiteSinks {
+  std::function<void(const VolumeState&)> volume;  // mounted anew, about to be measured
+  std::function<void(const SuiteRow&)> row;
+};
+
+/// Runs the suite. The first error ends it: EIO also for wrong bytes.
+Expected<void> run_suite(const SuiteOptions& options, const SuiteSinks& sinks);
+
+}  // namespace gofs::host

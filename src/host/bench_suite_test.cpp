@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The suite of microbenchmarks in small: all of its axes measure something, and wrong bytes end it.
+#include "host/bench_suite.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "host/volume_for_test.h"
+
+namespace gofs::host {
+namespace {
+
+SuiteOptions small_suite(const std::string& folder) {
+  SuiteOptions options;
+  options.folder = folder;
+  options.backend = "cpu";
+  options.runs = 2;
+  options.seconds = 0.001;
+  options.small = true;
+  return options;
+}
+
+class BenchSuiteTest : public ::testing::Test {
+ protected:
+  BenchSuiteTest() { std::filesystem::create_directories(folder_); }
+  ~BenchSuiteTest() override { std::filesystem::remove_all(folder_); }
+  const std::string folder_ = ::testing::TempDir() + "gofs-suite-" + std::to_string(::getpid());
+};
+
+TEST_F(BenchSuiteTest, every_axis_measures_something) {
+  SuiteSinks sinks;
+  uint32_t volumes = 0;
+  std::set<std::string> kinds;
+  sinks.volume = [&](const VolumeState&) { ++volumes; };
+  sinks.row = [&](const SuiteRow& row) {
+    const SuitePoint& point = row.point;
+    kinds.insert(std::string(name_of(point.sweep)) +
+                 (point.work == SuiteWork::kRead ? " read" : " write"));
+    for (const Spread& spread : {row.raw, row.file}) {
+      EXPECT_GT(spread.least, 0);
+      EXPECT_LE(spread.least, spread.median);
+      EXPECT_LE(spread.median, spread.most);
+    }
+    EXPECT_GE(row.outstanding, 1u);
+    EXPECT_TRUE(point.ssds == 1 || point.sweep == Sweep::kSsds);
+  };
+  const auto done = run_suite(small_suite(folder_), sinks);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(volumes, 2u);
+  // A CPU has no thread blocks.
+  EXPECT_EQ(kinds, (std::set<std::string>{"outstanding read", "outstanding write", "size read",
+                                          "size write", "ssds read", "ssds write", "files read",
+                                          "files write"}));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "images stay behind";
+}
+
+/// Changes the index at the beginning of each block that has one, which says 0x5a behind it.
+uint32_t spoil_indices(const std::string& image) {
+  const int file = ::open(image.c_str(), O_RDWR | O_CLOEXEC);
+  uint32_t spoiled = 0;
+  uint64_t words[2];
+  for (off_t at = 0; ::pread(file, words, sizeof(words), at) == sizeof(words); at += kBlockBytes) {
+    if (words[1] != 0x5a5a5a5a5a5a5a5a) continue;
+    words[0] ^= 1;
+    if (::pwrite(file, words, sizeof(words[0]), at) == sizeof(words[0])) ++spoiled;
+  }
+  (void)::close(file);
+  return spoiled;
+}
+
+TEST_F(BenchSuiteTest, wrong_bytes_end_it) {
+  SuiteOptions options = small_suite(folder_);
+  options.sweeps = {Sweep::kOutstanding};
+  SuiteSinks sinks;
+  uint32_t rows = 0;
+  sinks.volume = [](const VolumeState& volume) {
+    EXPECT_GT(spoil_indices(volume.spec().path), 0u);
+  };
+  sinks.row = [&](const SuiteRow&) { ++rows; };
+  const auto done = run_suite(options, sinks);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, EIO);
+  EXPECT_NE(done.error().message.find("not those that were asked for"), std::string::npos);
+  EXPECT_EQ(rows, 0u);
+}
+
+TEST_F(BenchSuiteTest, what_is_missing_is_named) {
+  SuiteOptions options = small_suite(folder_ + "/none");
+  const SuiteSinks sinks{[](const VolumeState&) {}, [](const SuiteRow&) {}};
+  auto done = run_suite(options, sinks);
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find(options.folder), std::string::npos);
+  options.folder = folder_;
+  options.models = {"floppy"};
+  done = run_suite(options, sinks);
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find("floppy"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gofs::host
