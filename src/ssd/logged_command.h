@@ -37,6 +37,7 @@ GOFS_NOINLINE GOFS_HD inline void log_commands(simt::AnyWarp auto warp,
   warp.sync();
   const RingPlace place = claim.first.plus(warp.thread_rank(), claim.depth);
   LoggedCommand entry{};
+  entry.disk = controller.log_disk;
   entry.durable = command.durable ? 1 : 0;
   entry.offset = command.lba << controller.lba_shift;
   entry.record = command.fails() ? nullptr : &queue.records[place.index()];

@@ -35,17 +35,19 @@ PowerCut::PowerCut(const WriteTrace& trace, uint32_t event) : trace_(trace) {
   const auto ended = [event](const LoggedCommand& command) {
     return command.ended != 0 && command.ended <= event;
   };
-  uint32_t flushed = 0;  // what ended up to this event is safe
+  std::vector<uint32_t> flushed;  // of each disk: what ended there up to this event is safe
   for (const LoggedCommand& command : trace.commands) {
+    if (command.disk >= flushed.size()) flushed.resize(command.disk + 1);
     if (command.kind == LoggedKind::kFlush && ended(command)) {
-      flushed = std::max(flushed, command.began);
+      flushed[command.disk] = std::max(flushed[command.disk], command.began);
     }
   }
   for (uint32_t number = 0; number < trace.commands.size(); ++number) {
     const LoggedCommand& command = trace.commands[number];
     Fate fate = Fate::kNotBegun;
     if (command.kind != LoggedKind::kFlush && command.began <= event) {
-      const bool safe = ended(command) && (command.durable != 0 || command.ended <= flushed);
+      const bool safe =
+          ended(command) && (command.durable != 0 || command.ended <= flushed[command.disk]);
       fate = safe ? Fate::kSafe : Fate::kUnsafe;
       if (!safe) unsafe_.push_back(number);
     }
@@ -53,11 +55,11 @@ PowerCut::PowerCut(const WriteTrace& trace, uint32_t event) : trace_(trace) {
   }
 }
 
-void PowerCut::apply(std::span<uint8_t> media, uint64_t unit_bytes,
-                     const Survives& survives) const {
+void PowerCut::apply(std::span<uint8_t> media, uint64_t unit_bytes, const Survives& survives,
+                     uint32_t disk) const {
   for (uint32_t number = 0; number < trace_.commands.size(); ++number) {
-    if (fates_[number] == Fate::kNotBegun) continue;
     const LoggedCommand& command = trace_.commands[number];
+    if (fates_[number] == Fate::kNotBegun || command.disk != disk) continue;
     for (uint64_t at = 0; at < command.bytes; at += unit_bytes) {
       if (fates_[number] == Fate::kUnsafe && !survives(number, at / unit_bytes)) continue;
       const uint64_t bytes = std::min(unit_bytes, command.bytes - at);

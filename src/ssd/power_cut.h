@@ -23,8 +23,9 @@ struct WriteTrace {
   uint32_t events = 0;  // numbered from 1
 };
 
-/// What the controller has logged since it was made. Nobody steps it meanwhile. Throws
-/// std::logic_error if it was made without a log, std::length_error if the log ran over.
+/// What the controller, and those that log there as well, have logged since it was made. All of
+/// them are there still, and nobody steps them meanwhile. Throws std::logic_error if it was made
+/// without a log, std::length_error if the log ran over.
 WriteTrace read_trace(simt::MemorySpace& memory, ControllerRef ref);
 
 class PowerCut {
@@ -38,9 +39,10 @@ class PowerCut {
   /// Whether a unit of an unsafe write is kept; `unit` counts from the write's first.
   using Survives = std::function<bool(uint32_t command, uint64_t unit)>;
 
-  /// Makes `media`, which holds what was there when the log began, what is there after the cut. A
-  /// unit (an LBA, or several) is written whole or not at all.
-  void apply(std::span<uint8_t> media, uint64_t unit_bytes, const Survives& survives) const;
+  /// Makes `media` of disk `disk`, which holds what was there when the log began, what is there
+  /// after the cut. A unit (an LBA, or several) is written whole or not at all.
+  void apply(std::span<uint8_t> media, uint64_t unit_bytes, const Survives& survives,
+             uint32_t disk = 0) const;
 
  private:
   enum class Fate : uint8_t { kNotBegun, kUnsafe, kSafe };

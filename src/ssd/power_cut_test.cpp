@@ -124,6 +124,69 @@ TEST_F(PowerCuts, what_was_flushed_stays) {
   EXPECT_EQ(after_cut(cut, [](uint32_t, uint64_t unit) { return unit == 1; }), wanted) << "torn";
 }
 
+// A cut between two SSDs' commands finds both at that moment, and a flush of one saves nothing of
+// the other.
+TEST_F(PowerCuts, of_disks_that_keep_one_log_each_has_its_own_flushes) {
+  MemoryMedia other_media(memory_.space(), uint64_t{kCutBlocks} * kLbaBytes);
+  VirtualSsdConfig config;
+  config.queue_pairs_max = 2;
+  config.log_of = driver_.ref();
+  config.log_disk = 1;
+  TestDriver other(config, other_media.media());
+  other.enable_ready();
+  TestQueue queue = other.create_pair(1, 16);
+  const auto after = [](const PowerCut& cut, uint32_t disk) {
+    std::vector<uint8_t> media(size_t{kCutBlocks} * kLbaBytes);
+    cut.apply(media, kLbaBytes, none, disk);
+    return blocks_of(media);
+  };
+  write(3, 1, 1);
+  EXPECT_EQ(other.run(queue, write_entry(4, 1, 2)), kSuccess);
+  flush();
+  const uint32_t between = trace().events;
+  EXPECT_EQ(other.run(queue, TestDriver::io_entry(IoOpcode::kFlush)), kSuccess);
+  const WriteTrace done = trace();
+  ASSERT_EQ(done.commands.size(), 4u);
+  Blocks mine{};
+  mine[3] = mark(1, 3);
+  Blocks others{};
+  others[4] = mark(2, 4);
+  EXPECT_EQ(after(PowerCut(done, 0), 0), Blocks{});
+  EXPECT_EQ(after(PowerCut(done, between), 0), mine);
+  EXPECT_EQ(after(PowerCut(done, between), 1), Blocks{});
+  EXPECT_EQ(after(PowerCut(done, done.events), 1), others);
+}
+
+// The host waits for one SSD's flush before it goes on with the next: no cut lies the other way.
+TEST_F(PowerCuts, of_disks_that_keep_one_log_one_begins_after_the_other_has_ended) {
+  MemoryMedia other_media(memory_.space(), uint64_t{kCutBlocks} * kLbaBytes);
+  VirtualSsdConfig config;
+  config.queue_pairs_max = 2;
+  config.log_of = driver_.ref();
+  config.log_disk = 1;
+  TestDriver other(config, other_media.media());
+  other.enable_ready();
+  TestQueue queue = other.create_pair(1, 16);
+  flush();
+  EXPECT_EQ(other.run(queue, write_entry(4, 1, 2)), kSuccess);
+  const WriteTrace done = trace();
+  ASSERT_EQ(done.commands.size(), 2u);
+  EXPECT_EQ(done.commands[1].disk, 1u);
+  EXPECT_LT(done.commands[0].ended, done.commands[1].began);
+}
+
+TEST_F(PowerCuts, an_ssd_that_has_no_log_cannot_lend_it) {
+  VirtualSsdConfig config;
+  TestDriver without(config, media_.media());
+  config.log_disk = 1;
+  EXPECT_THROW(TestDriver(config, media_.media()), std::invalid_argument);
+  config.log_of = without.ref();
+  EXPECT_THROW(TestDriver(config, media_.media()), std::invalid_argument);
+  config.log_of = driver_.ref();
+  config.logged_commands = 1;
+  EXPECT_THROW(TestDriver(config, media_.media()), std::invalid_argument);
+}
+
 TEST_F(PowerCuts, forced_writes_protect_themselves_alone) {
   write(0, 1, 1);
   write(1, 1, 2, true);

@@ -44,6 +44,9 @@ void check(const VirtualSsdConfig& config, const Media& media) {
   require(capacity != 0, "the media is smaller than one LBA");
   require(capacity <= media.bytes, "the capacity is larger than the media");
   require(capacity % (uint64_t{1} << config.lba_shift) == 0, "the capacity is not whole LBAs");
+  const bool borrows = config.log_of.controller != nullptr;
+  require(borrows == (config.log_disk != 0), "who logs elsewhere is not disk 0 there");
+  require(!borrows || config.logged_commands == 0, "there is one log for what is written");
 }
 
 /// Fixed-width text of Identify data: padded with spaces, not terminated.
@@ -157,7 +160,8 @@ ControllerRef create_virtual_controller(simt::MemorySpace& memory, const Virtual
   controller.lba_count = lba_count;
   controller.transfer_bytes_max = config.mdts == 0 ? 0 : kBlockBytes << config.mdts;
   // A Flush that calls the host takes long, and must not hold up what was submitted after it.
-  const bool logs = config.logged_commands != 0;
+  const bool borrows = config.log_of.controller != nullptr;
+  const bool logs = config.logged_commands != 0 || borrows;
   const bool pending = modelled || faults || logs || config.virtual_clock || media.sync != nullptr;
   controller.mode = pending ? CompletionMode::kPending : CompletionMode::kDirect;
   controller.volatile_cache_present = config.volatile_write_cache;
@@ -177,7 +181,11 @@ ControllerRef create_virtual_controller(simt::MemorySpace& memory, const Virtual
                            layout.allocate<FaultTable::Entry>(config.fault_capacity)};
     memory.write_object(controller.faults, table);
   }
-  if (logs) {
+  if (borrows) {
+    controller.write_log = memory.read_object(config.log_of.controller).write_log;
+    controller.log_disk = config.log_disk;
+    require(controller.write_log != nullptr, "the SSD that is to lend its log has none");
+  } else if (logs) {
     WriteLog log{};
     log.commands = layout.allocate<LoggedCommand>(config.logged_commands);
     log.data = layout.allocate<uint8_t>(std::max<uint64_t>(config.logged_bytes, 1));
@@ -217,7 +225,7 @@ void destroy_virtual_controller(simt::MemorySpace& memory, ControllerRef ref) {
     memory.release(memory.read_object(controller.faults).entries);
     memory.release(controller.faults);
   }
-  if (controller.write_log != nullptr) {
+  if (controller.write_log != nullptr && controller.log_disk == 0) {
     const WriteLog log = memory.read_object(controller.write_log);
     memory.release(log.commands);
     memory.release(log.data);

@@ -26,6 +26,10 @@ struct VirtualSsdConfig {
   bool volatile_write_cache = true;
   uint32_t logged_commands = 0;  // room for them in the write log (power_cut.h); 0: none is kept
   uint64_t logged_bytes = 0;     // room for what they wrote
+  // Instead of a log of its own: that of an SSD which was made with one, and is destroyed later.
+  // There this one is disk `log_disk`, from 1.
+  ControllerRef log_of{};
+  uint32_t log_disk = 0;
 };
 
 /// Lays the controller out in `memory`, disabled. The media stays the caller's. Throws

@@ -8,6 +8,9 @@
 // began. Commands on the same blocks at the same time may be logged in either order, as they may be
 // carried out. A controller with a log has CompletionMode::kPending, so that only the way that has
 // the time anyway asks for it.
+//
+// Controllers of one volume keep one log together, so that what happens on all of them has one
+// order and a cut finds them at one moment. A flush is about its own disk.
 #pragma once
 
 #include "ssd/queue_state.h"
@@ -18,6 +21,7 @@ enum class LoggedKind : uint32_t { kWrite, kZeroes, kFlush };
 
 struct LoggedCommand {
   LoggedKind kind;
+  uint32_t disk;     // of those that keep the log
   uint32_t durable;  // not 0: what it wrote is safe when it has ended (FUA, or no volatile cache)
   uint64_t offset;   // on the media, bytes
   uint64_t bytes;    // 0: a flush
@@ -58,6 +62,7 @@ GOFS_HD inline uint32_t begin_logged(WriteLog& log, LoggedCommand command) {
   LoggedCommand& entry = log.commands[number];
   // Not the whole of it: others look at `began` and `ended` meanwhile, which are 0 from the start.
   entry.kind = command.kind;
+  entry.disk = command.disk;
   entry.durable = command.durable;
   entry.offset = command.offset;
   entry.bytes = command.bytes;
