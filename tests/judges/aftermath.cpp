@@ -62,9 +62,9 @@ std::string go_on(Session& session, bool syncs) {
   return left == 0 ? std::string() : fmt::format("unmounting answers {}", left);
 }
 
-std::string mount_and_look(testing::ImageFile& disk, const SessionOptions& options,
-                           const Compare& compare, bool syncs, ssd::WriteTrace* trace) {
-  Session session(disk.data(), disk.bytes(), options);
+std::string mount_and_look(Disks& disks, const SessionOptions& options, const Compare& compare,
+                           bool syncs, ssd::WriteTrace* trace) {
+  Session session(disks, options);
   std::string problem;
   if (session.mounted() != 0 || session.begun().error != 0) {
     problem =

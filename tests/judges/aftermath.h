@@ -8,7 +8,6 @@
 
 #include "found_tree.h"
 #include "session.h"
-#include "testing/image_file.h"
 
 namespace gofs::judges {
 
@@ -30,9 +29,9 @@ int make_something(Session& session);
 /// before; what this made before may be there. What is wrong, or nothing.
 std::string go_on(Session& session, bool syncs);
 
-/// Mounts the image for writing, does both of the above, and unmounts; `trace`, if the options ask
+/// Mounts the volume for writing, does both of the above, and unmounts; `trace`, if the options ask
 /// for a log, hears what was written.
-std::string mount_and_look(testing::ImageFile& disk, const SessionOptions& options,
-                           const Compare& compare, bool syncs, ssd::WriteTrace* trace);
+std::string mount_and_look(Disks& disks, const SessionOptions& options, const Compare& compare,
+                           bool syncs, ssd::WriteTrace* trace);
 
 }  // namespace gofs::judges

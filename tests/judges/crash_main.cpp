@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -78,6 +79,14 @@ bool run_recovery_by(const std::string& command, const std::vector<Scenario>& sc
   return failed == 0 && !images.empty();
 }
 
+/// What is wrong with a chunk's size, or nothing.
+std::string refuse_chunk(const std::string& text) {
+  uint64_t bytes = 0;
+  const bool fine = CLI::detail::lexical_cast(text, bytes) && bytes >= kBlockBytes &&
+                    std::has_single_bit(bytes) && bytes <= uint64_t{1} << 30;
+  return fine ? std::string() : text + " is not a power of two from 4096 on";
+}
+
 int main_of(int argc, char** argv) {
   ExplorerOptions options;
   std::vector<std::string> names;
@@ -94,6 +103,12 @@ int main_of(int argc, char** argv) {
   app.add_option("--seed", options.seed, "of what is written and of what survives")
       ->capture_default_str();
   app.add_option("--width", options.width, "lanes of a warp")->capture_default_str();
+  app.add_option("--disks", options.striping.disks, "SSDs over which the volume is striped")
+      ->check(CLI::Range(1u, format::kStripeDisksMax))
+      ->capture_default_str();
+  app.add_option("--chunk", options.striping.chunk_bytes, "bytes of a chunk of the stripe")
+      ->check(CLI::Validator(refuse_chunk, "POWER OF TWO >= 4096"))
+      ->capture_default_str();
   app.add_option("--subsets", options.subsets, "images of each cut: all, none, random ones")
       ->capture_default_str();
   app.add_option("--cuts", options.cuts_max, "at most so many; 0: all")->capture_default_str();
@@ -115,10 +130,12 @@ int main_of(int argc, char** argv) {
   app.add_option("--commands", faults.commands_max, "that fail, of each kind at most; 0: all");
   app.add_option("--kind", faults.kind, "write, writes, read, reads, flush or all");
   app.add_option("--command", faults.command, "this one only");
+  app.add_option("--on-disk", faults.disk, "of this SSD, from 0")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
   faults.seed = options.seed;
   faults.width = options.width;
+  faults.striping = options.striping;
   faults.fsck_every = options.fsck_every;
   faults.save = options.save;
   std::vector<Scenario> wanted;

@@ -58,14 +58,53 @@ TEST(CrashExplorer, runs_wide_warps) {
   }
 }
 
+constexpr Striping kStripings[] = {
+    {.disks = 3, .chunk_bytes = 4096}, {.disks = 2, .chunk_bytes = 16384}, {.disks = 8}};
+
+// Power goes out for all SSDs at once, but what they had not flushed is lost one by one.
+TEST(CrashExplorer, cuts_the_power_of_several_ssds) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  for (const Striping& striping : kStripings) {
+    ExplorerOptions options;
+    options.striping = striping;
+    options.cuts_max = 4;
+    options.subsets = 3;
+    options.depth = 1;
+    options.fsck_every = 4;
+    for (const char* name : {"trees", "unlink_files", "fsync_create", "batches"}) {
+      const ExplorerResult result = explore(scenario_named(name), options);
+      for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
+      EXPECT_GT(result.judged, 0u);
+    }
+  }
+}
+
+TEST(CrashExplorer, has_one_of_several_ssds_fail) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  for (const Striping& striping : kStripings) {
+    FaultsOptions options;
+    options.striping = striping;
+    options.commands_max = 2;
+    options.fsck_every = 3;
+    for (const char* name : {"trees", "fsync_create"}) {
+      const FaultsResult result = explore_faults(scenario_named(name), options);
+      for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
+      EXPECT_GT(result.errors, 0u);
+    }
+  }
+}
+
 // An SSD that ignores flushes loses what was promised, and the explorer has to see it.
 TEST(CrashExplorer, finds_what_a_lying_ssd_loses) {
   ExplorerOptions options;
   options.flushes_lie = true;
   options.fsck_every = 0;
-  for (const char* name :
-       {"create", "overwrite", "many_inodes", "fsync_overwrite", "fsync_create"}) {
-    EXPECT_FALSE(explore(scenario_named(name), options).failures.empty()) << name;
+  for (const uint32_t disks : {1u, 3u}) {  // of three, one lies
+    options.striping.disks = disks;
+    for (const char* name :
+         {"create", "overwrite", "many_inodes", "fsync_overwrite", "fsync_create"}) {
+      EXPECT_FALSE(explore(scenario_named(name), options).failures.empty()) << name;
+    }
   }
 }
 

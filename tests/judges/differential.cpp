@@ -69,7 +69,7 @@ class Volume {
   Volume(const DifferentialOptions& options, const Variation& variation, uint64_t seed)
       : options_(options),
         variation_(variation),
-        disk_(make_empty_volume(variation.volume_bytes, variation.mkfs_options)),
+        disks_(make_empty_volume(variation.volume_bytes, variation.mkfs_options)),
         common_(variation.threads) {
     const bool strangers = variation.strangers && variation.threads == 1;
     for (uint32_t i = 0; i < variation.threads; ++i) {
@@ -114,7 +114,7 @@ class Volume {
     mounting.lba_shift = variation_.lba_shift;
     mounting.queue_depth = variation_.queue_depth;
     mounting.time_granularity_ns = variation_.time_granularity_ns;
-    auto session = std::make_unique<Session>(disk_.data(), disk_.bytes(), mounting);
+    auto session = std::make_unique<Session>(disks_, mounting);
     if (session->mounted() != 0 || session->begun().error != 0) {
       throw Difference(fmt::format("the volume cannot be mounted: {}, {}", session->mounted(),
                                    session->begun().error));
@@ -126,7 +126,7 @@ class Volume {
     if (session.findings() != 0) throw Difference("damage was found");
     const int left = session.unmount();
     if (left != 0) throw Difference(fmt::format("unmounting answers {}", left));
-    const std::string complaints = complaints_of(disk_.path());
+    const std::string complaints = complaints_of(disks_);
     if (!complaints.empty()) throw Difference(complaints);
   }
 
@@ -159,7 +159,7 @@ class Volume {
 
   const DifferentialOptions& options_;
   const Variation variation_;
-  testing::ImageFile disk_;
+  Disks disks_;
   CommonGround common_;
   std::vector<std::unique_ptr<Walker>> walkers_;
   std::vector<std::mt19937_64> luck_;

@@ -107,7 +107,7 @@ TEST(DifferentialTest, the_model_does_what_linux_does) {
 // The judge itself: whatever is changed behind the model's back has to be seen.
 TEST(DifferentialTest, what_the_model_did_not_do_is_a_difference) {
   GOFS_NEED_TOOL("mkfs.f2fs");
-  const testing::ImageFile empty = make_empty_volume(uint64_t{64} << 20);
+  const Disks empty(make_empty_volume(uint64_t{64} << 20));
   const std::function<int(Session&)> changes[] = {
       [](Session& session) { return session.chmod("/thread0", 0123); },
       [](Session& session) { return session.chown("/thread0/file", 5, 6); },
@@ -125,8 +125,8 @@ TEST(DifferentialTest, what_the_model_did_not_do_is_a_difference) {
       },
   };
   for (const auto& change : changes) {
-    testing::ImageFile disk(empty);
-    Session session(disk.data(), disk.bytes(), {});
+    Disks disks(empty);
+    Session session(disks, {});
     Walker walker(1, 0);
     walker.enter(session);
     walker.put_file("file", "abcdef");

@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "aftermath.h"
-#include "disk.h"
 
 namespace gofs::judges {
 
@@ -26,19 +25,18 @@ uint64_t mix(uint64_t a, uint64_t b) {
 
 /// A scenario that was done once.
 struct Recording {
-  testing::ImageFile base;  // what was there before
+  Disks base;  // what was there before
   ssd::WriteTrace trace;
   std::shared_ptr<History> history;
 };
 
 Recording record(const Scenario& scenario, const ExplorerOptions& options) {
-  Prepared prepared = prepare(scenario, options.seed, options.width);
-  testing::ImageFile& work = prepared.volume;
-  Recording recording{testing::ImageFile(work), {}, {}};
+  Prepared prepared = prepare(scenario, options.seed, options.width, options.striping);
+  Recording recording{prepared.disks, {}, {}};
   Model& model = prepared.model;
   SessionOptions& mount = prepared.mount;
   mount.log_bytes = kScenarioLogBytes;
-  Session session(work.data(), work.bytes(), mount);
+  Session session(prepared.disks, mount);
   if (session.mounted() != 0 || session.begun().error != 0) {
     throw std::runtime_error("cannot mount what was prepared");
   }
@@ -51,8 +49,9 @@ Recording record(const Scenario& scenario, const ExplorerOptions& options) {
   recording.history->add(leaving, model, {});
   recording.trace = session.trace();
   for (ssd::LoggedCommand& command : recording.trace.commands) {
-    const bool lie = options.flushes_lie && command.kind == ssd::LoggedKind::kFlush;
-    if (lie) command.ended = 0;
+    const bool last = command.disk + 1 == options.striping.disks;
+    const bool flush = command.kind == ssd::LoggedKind::kFlush;
+    if (options.flushes_lie && last && flush) command.ended = 0;
   }
   return recording;
 }
@@ -92,7 +91,7 @@ class Explorer {
       : scenario_(scenario),
         options_(options),
         recording_(record(scenario, options)),
-        disk_(recording_.base) {}
+        disks_(recording_.base) {}
 
   ExplorerResult run() {
     for (const ssd::LoggedCommand& command : recording_.trace.commands) {
@@ -125,12 +124,12 @@ class Explorer {
       const uint32_t moment = moments[(2 * i + 1) * moments.size() / (2 * options_.cuts_max)];
       const uint32_t subset = i % options_.subsets;
       const ssd::PowerCut cut(recording_.trace, moment);
-      cut.apply({disk_.data(), disk_.bytes()}, unit_bytes(recording_.history->has_synced_files()),
+      cut_power(disks_, cut, unit_bytes(recording_.history->has_synced_files()),
                 survivors(options_.seed, moment, subset));
       const std::string name = fmt::format("{}-{}-{}", scenario_.name, moment, subset);
       images.push_back({folder + "/" + name + ".img", name, moment, recording_.history});
-      disk_.save(images.back().path);
-      put_back(disk_, recording_.base, recording_.trace);
+      disks_.joined().save(images.back().path);
+      put_back(disks_, recording_.base, recording_.trace);
     }
     return images;
   }
@@ -187,14 +186,14 @@ class Explorer {
     return {};
   }
 
-  /// What is wrong with the image that the layers leave, or nothing. Afterwards the disk is what it
-  /// was; `trace` hears what was written while the image was mounted.
+  /// What is wrong with the image that the layers leave, or nothing. Afterwards the disks are what
+  /// they were; `trace` hears what was written while the image was mounted.
   std::string check(uint32_t moment, const std::vector<Layer>& layers, bool judged,
                     ssd::WriteTrace* trace) {
     for (const Layer& layer : layers) {
-      layer.cut.apply({disk_.data(), disk_.bytes()}, layer.unit_bytes, layer.survives);
+      cut_power(disks_, layer.cut, layer.unit_bytes, layer.survives);
     }
-    if (!options_.save.empty()) disk_.save(options_.save);
+    if (!options_.save.empty()) disks_.joined().save(options_.save);
     std::string problem = judged && layers.size() == 1 ? judge_as_it_is() : "";
     if (problem.empty()) {
       ++result_.written;
@@ -202,37 +201,36 @@ class Explorer {
       mount.width = options_.width;
       mount.log_bytes = kRecoveryLogBytes;
       problem = mount_and_look(
-          disk_, mount,
+          disks_, mount,
           [&](const FoundTree& tree) { return recording_.history->difference_after(moment, tree); },
           syncs_after(moment), trace);
     }
     if (problem.empty() && judged) {
       ++result_.judged;
-      problem = complaints_of(disk_.path());
+      problem = complaints_of(disks_);
     }
-    put_back(disk_, recording_.base, *trace);
-    for (const Layer& layer : layers) put_back(disk_, recording_.base, layer.trace);
+    put_back(disks_, recording_.base, *trace);
+    for (const Layer& layer : layers) put_back(disks_, recording_.base, layer.trace);
     return problem;
   }
 
   /// Before anybody has recovered it.
   std::string judge_as_it_is() {
-    Session session(disk_.data(), disk_.bytes(), {.writable = false, .width = options_.width});
+    Session session(disks_, {.writable = false, .width = options_.width});
     if (session.mounted() != 0) {
       return fmt::format("it cannot be mounted: error {}", session.mounted());
     }
     ++result_.judged;
-    return complaints_of(disk_.path(), true);
+    return complaints_of(disks_, true);
   }
 
   void fail(uint32_t moment, uint32_t subset, const std::string& problem) {
     const auto [safe, last] = recording_.history->window(moment);
     std::string command = fmt::format(
-        "gofs_crash --scenario {} --seed {} --width {} --cut {} --subset {} --subsets {} --nested "
-        "{} "
-        "--depth {}",
-        scenario_.name, options_.seed, options_.width, moment, subset, options_.subsets,
-        options_.nested, options_.depth);
+        "gofs_crash --scenario {} --seed {} --width {}{} --cut {} --subset {} --subsets {} "
+        "--nested {} --depth {}",
+        scenario_.name, options_.seed, options_.width, options_.striping.options(), moment, subset,
+        options_.subsets, options_.nested, options_.depth);
     if (!scenario_.repeatable) command += "  (threads take turns as they like: not each time)";
     result_.failures.push_back(
         fmt::format("{}: cut at {}, subset {}, during \"{}\": {}\n  replay: {}", scenario_.name,
@@ -242,7 +240,7 @@ class Explorer {
   const Scenario& scenario_;
   const ExplorerOptions& options_;
   const Recording recording_;
-  testing::ImageFile disk_;  // a copy of what was there before
+  Disks disks_;  // a copy of what was there before
   ExplorerResult result_;
 };
 
@@ -258,15 +256,15 @@ std::vector<ExportedImage> export_images(const Scenario& scenario, const Explore
 }
 
 std::string judge_recovered(const ExportedImage& image) {
-  testing::ImageFile volume = load_volume(image.path);
-  Session session(volume.data(), volume.bytes(), {.writable = false});
+  Disks volume(load_volume(image.path));
+  Session session(volume, {.writable = false});
   if (session.mounted() != 0) {
     return fmt::format("{}: it cannot be mounted: error {}", image.cut, session.mounted());
   }
   std::string problem = look_at(session, [&](const FoundTree& tree) {
     return image.history->difference_after(image.moment, tree);
   });
-  if (problem.empty()) problem = complaints_of(image.path);
+  if (problem.empty()) problem = complaints_of(volume);
   return problem.empty() ? problem : image.cut + ": " + problem;
 }
 

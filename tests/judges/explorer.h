@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The crash explorer: does a scenario on an SSD that keeps what is written, and then looks at what
+// The crash explorer: does a scenario on SSDs that keep what is written, and then looks at what
 // each power cut could have left: after every single write, with all, none or any part of what was
-// not flushed.
+// not flushed. Where the volume is striped, power fails for all SSDs at once, and what one has
+// flushed saves nothing on the others.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,15 @@ namespace gofs::judges {
 
 struct ExplorerOptions {
   uint64_t seed = 1;
-  uint32_t width = 1;       // lanes of a warp
+  uint32_t width = 1;  // lanes of a warp
+  Striping striping;
   uint32_t subsets = 4;     // of the writes that are not safe, for each cut: all, none, random ones
   uint32_t cuts_max = 0;    // so many, evenly spread; 0: all
   uint32_t fsck_every = 1;  // of the images, how many fsck.f2fs looks at; 0: none
   uint32_t nested = 1;      // cuts while an image is mounted again, each at random
   uint32_t depth = 2;       // of each of those, so many one in the other
   uint32_t failures_max = 3;
-  bool flushes_lie = false;  // as if the SSD had ignored them: then there must be failures
+  bool flushes_lie = false;  // as if the last SSD had ignored them: then there must be failures
   // Of a failure that is to be seen again.
   std::optional<uint32_t> cut;
   std::optional<uint32_t> subset;

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <numeric>
 
 #include "aftermath.h"
-#include "disk.h"
 
 namespace gofs::judges {
 
@@ -39,22 +39,23 @@ class FaultExplorer {
   FaultExplorer(const Scenario& scenario, const FaultsOptions& options)
       : scenario_(scenario),
         options_(options),
-        prepared_(prepare(scenario, options.seed, options.width)),
-        disk_(prepared_.volume) {}
+        prepared_(prepare(scenario, options.seed, options.width, options.striping)),
+        disks_(prepared_.disks) {}
 
   FaultsResult run() {
     for (const Kind& kind : kKinds) {
       if (options_.kind && *options_.kind != kind.name) continue;
       if (options_.command) {
-        run_with(kind, *options_.command);
+        run_with(kind, {options_.disk, *options_.command});
         continue;
       }
       // Nothing is hit, only counted.
-      const uint64_t commands = run_with({kind.name, kind.opcode_mask, 0}, 0);
+      const std::vector<uint64_t> counts = run_with({kind.name, kind.opcode_mask, 0}, {});
+      const uint64_t commands = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
       const uint64_t most = options_.commands_max == 0 ? commands : options_.commands_max;
       const uint64_t step = std::max<uint64_t>(1, commands / std::max<uint64_t>(most, 1));
       for (uint64_t command = step / 2; command < commands; command += step) {
-        run_with(kind, command);
+        run_with(kind, place_of(command, counts));
         if (result_.failures.size() >= options_.failures_max) return result_;
       }
     }
@@ -62,13 +63,24 @@ class FaultExplorer {
   }
 
  private:
-  /// Answers how many commands there were of the kind.
-  uint64_t run_with(const Kind& kind, uint64_t command) {
+  struct Place {
+    uint32_t disk = 0;
+    uint64_t command = 0;  // of the kind, on that disk
+  };
+  /// Where one of all commands is, counted a disk after the other.
+  static Place place_of(uint64_t command, const std::vector<uint64_t>& counts) {
+    Place place{0, command};
+    for (; place.command >= counts[place.disk]; ++place.disk) place.command -= counts[place.disk];
+    return place;
+  }
+
+  /// Answers how many commands of the kind each disk got.
+  std::vector<uint64_t> run_with(const Kind& kind, const Place& place) {
     ++result_.runs;
     Model model = prepared_.model;
     History history(model);
     ssd::WriteTrace trace;
-    uint64_t commands = 0;
+    std::vector<uint64_t> commands;
     bool kept = false;
     std::string stopped = "nothing failed";
     std::string problem;
@@ -76,10 +88,12 @@ class FaultExplorer {
       SessionOptions mount = prepared_.mount;
       mount.log_bytes = kScenarioLogBytes;
       mount.faults = true;
-      Session session(disk_.data(), disk_.bytes(), mount);
+      Session session(disks_, mount);
       Actor actor(session, model, &history, options_.seed);
       actor.expect_faults();
-      session.plan_fault({.opcode_mask = kind.opcode_mask, .skip = command, .count = kind.count});
+      session.plan_fault(
+          place.disk,
+          {.opcode_mask = kind.opcode_mask, .skip = place.command, .count = kind.count});
       try {
         scenario_.run(actor);
       } catch (const Faulted& fault) {
@@ -95,8 +109,8 @@ class FaultExplorer {
       trace = session.trace();
     }
     if (problem.empty()) problem = judge(history, kept);
-    put_back(disk_, prepared_.volume, trace);
-    if (!problem.empty()) fail(kind, command, stopped, problem);
+    put_back(disks_, prepared_.disks, trace);
+    if (!problem.empty()) fail(kind, place, stopped, problem);
     return commands;
   }
 
@@ -111,36 +125,37 @@ class FaultExplorer {
     return problem.empty() ? problem : "while it is still mounted: " + problem;
   }
 
-  /// The volume afterwards, with a device that is well again.
+  /// The volume afterwards, with devices that are well again.
   std::string judge(const History& history, bool kept) {
-    if (!options_.save.empty()) disk_.save(options_.save);
+    if (!options_.save.empty()) disks_.joined().save(options_.save);
     const bool judged = options_.fsck_every != 0 && result_.runs % options_.fsck_every == 0;
     SessionOptions mount;
     mount.width = options_.width;
     mount.log_bytes = kRecoveryLogBytes;
     ssd::WriteTrace trace;
     std::string problem = mount_and_look(
-        disk_, mount,
+        disks_, mount,
         [&](const FoundTree& tree) { return history.difference_at_the_end(kept, tree); }, true,
         &trace);
-    if (problem.empty() && judged) problem = complaints_of(disk_.path());
-    put_back(disk_, prepared_.volume, trace);
+    if (problem.empty() && judged) problem = complaints_of(disks_);
+    put_back(disks_, prepared_.disks, trace);
     return problem.empty() || !kept ? problem : "unmounted well, but " + problem;
   }
 
-  void fail(const Kind& kind, uint64_t command, const std::string& stopped,
+  void fail(const Kind& kind, const Place& place, const std::string& stopped,
             const std::string& problem) {
     result_.failures.push_back(fmt::format(
-        "{}: {} {} failed, stopped by \"{}\": {}\n  replay: gofs_crash --faults --scenario {} "
-        "--seed {} --width {} --kind {} --command {}",
-        scenario_.name, kind.name, command, stopped, problem, scenario_.name, options_.seed,
-        options_.width, kind.name, command));
+        "{}: {} {} of disk {} failed, stopped by \"{}\": {}\n  replay: gofs_crash --faults "
+        "--scenario {} --seed {} --width {}{} --kind {} --on-disk {} --command {}",
+        scenario_.name, kind.name, place.command, place.disk, stopped, problem, scenario_.name,
+        options_.seed, options_.width, options_.striping.options(), kind.name, place.disk,
+        place.command));
   }
 
   const Scenario& scenario_;
   const FaultsOptions& options_;
   const Prepared prepared_;
-  testing::ImageFile disk_;  // a copy of what was prepared
+  Disks disks_;  // a copy of what was prepared
   FaultsResult result_;
 };
 

@@ -3,8 +3,6 @@
 
 #include <stdexcept>
 
-#include "disk.h"
-
 namespace gofs::judges {
 
 namespace {
@@ -22,12 +20,13 @@ std::vector<Scenario> all_scenarios() {
   return all;
 }
 
-Prepared prepare(const Scenario& scenario, uint64_t seed, uint32_t width) {
-  Prepared prepared{make_empty_volume(kVolumeBytes), {}, {}};
+Prepared prepare(const Scenario& scenario, uint64_t seed, uint32_t width,
+                 const Striping& striping) {
+  Prepared prepared{Disks(make_empty_volume(kVolumeBytes), striping), {}, {}};
   prepared.mount.width = width;
   prepared.mount.cache_pages = scenario.cache_pages;
   if (scenario.prepare == nullptr) return prepared;
-  Session session(prepared.volume.data(), prepared.volume.bytes(), prepared.mount);
+  Session session(prepared.disks, prepared.mount);
   if (session.mounted() != 0 || session.begun().error != 0) {
     throw std::runtime_error("cannot mount a new volume");
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "actor.h"
-#include "testing/image_file.h"
+#include "disk.h"
 
 namespace gofs::judges {
 
@@ -45,11 +45,11 @@ std::vector<Scenario> all_scenarios();
 
 /// What a scenario begins with.
 struct Prepared {
-  testing::ImageFile volume;
+  Disks disks;
   Model model;
   SessionOptions mount;  // as the scenario wants it
 };
 /// Throws std::runtime_error.
-Prepared prepare(const Scenario& scenario, uint64_t seed, uint32_t width);
+Prepared prepare(const Scenario& scenario, uint64_t seed, uint32_t width, const Striping& striping);
 
 }  // namespace gofs::judges

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "f2fs/writer_layout.h"
+#include "nvme/array.h"
 #include "nvme/layout.h"
 #include "simt/host_memory.h"
 #include "ssd/virtual_ssd.h"
@@ -35,13 +36,18 @@ void run_warp(uint32_t width, const Work& work) {
   }
 }
 
-ssd::VirtualSsdConfig ssd_config(const SessionOptions& options) {
+/// `first`: the SSD that keeps the log for all, or nothing if this is to be it.
+ssd::VirtualSsdConfig ssd_config(const SessionOptions& options, uint32_t disk,
+                                 const ssd::ControllerRef* first) {
   ssd::VirtualSsdConfig config;
   config.lba_shift = options.lba_shift;
   config.queue_entries_max = 256;
   config.queue_pairs_max = 4;
   config.fault_capacity = options.faults ? 1 : 0;
-  if (options.log_bytes != 0) {
+  if (options.log_bytes != 0 && first != nullptr) {
+    config.log_of = *first;
+    config.log_disk = disk;
+  } else if (options.log_bytes != 0) {
     config.logged_commands = static_cast<uint32_t>(options.log_bytes / kBytesPerCommand);
     config.logged_bytes = options.log_bytes;
   }
@@ -76,31 +82,36 @@ vfs::FilesystemOptions filesystem_options(const SessionOptions& options) {
 
 /// In the order in which they stand on each other.
 struct Session::Parts {
-  Parts(uint8_t* image, uint64_t bytes, const SessionOptions& options)
-      : controller(
-            ssd::create_virtual_controller(memory, ssd_config(options), media(image, bytes))),
-        device(nvme::create_device(memory, controller, device_options(options))),
-        tables(std::make_unique<vfs::FilesystemMemory>(memory, nvme::array_of(*device),
-                                                       filesystem_options(options))) {}
+  Parts(Disks& disks, const SessionOptions& options) {
+    nvme::Array array{};
+    array.stripe = disks.stripe();
+    for (uint32_t disk = 0; disk < disks.count(); ++disk) {
+      ssd::Media media;
+      media.base = disks[disk].data();
+      media.bytes = disks[disk].bytes();
+      const auto* const first = disk == 0 ? nullptr : &controllers.front();
+      controllers.push_back(
+          ssd::create_virtual_controller(memory, ssd_config(options, disk, first), media));
+      devices.push_back(nvme::create_device(memory, controllers.back(), device_options(options)));
+      array.devices[array.count++] = devices.back();
+    }
+    tables = std::make_unique<vfs::FilesystemMemory>(memory, array, filesystem_options(options));
+  }
   ~Parts() {
     tables.reset();
-    nvme::destroy_device(memory, device, device_options({}).io_queues);
-    ssd::destroy_virtual_controller(memory, controller);
+    for (; !controllers.empty(); controllers.pop_back(), devices.pop_back()) {
+      nvme::destroy_device(memory, devices.back(), device_options({}).io_queues);
+      ssd::destroy_virtual_controller(memory, controllers.back());
+    }
   }
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
-  static ssd::Media media(uint8_t* image, uint64_t bytes) {
-    ssd::Media media;
-    media.base = image;
-    media.bytes = bytes;
-    return media;
-  }
   vfs::Filesystem& fs() { return *tables->filesystem(); }
 
   simt::HostMemorySpace memory;
-  const ssd::ControllerRef controller;
-  nvme::Device* const device;
+  std::vector<ssd::ControllerRef> controllers;
+  std::vector<nvme::Device*> devices;
   std::unique_ptr<vfs::FilesystemMemory> tables;
   std::unique_ptr<f2fs::WriterMemory> writer;
   struct Started {
@@ -122,8 +133,8 @@ struct Session::Parts {
   std::deque<Started> started;
 };
 
-Session::Session(uint8_t* image, uint64_t bytes, const SessionOptions& options)
-    : options_(options), parts_(std::make_unique<Parts>(image, bytes, options)) {
+Session::Session(Disks& disks, const SessionOptions& options)
+    : options_(options), parts_(std::make_unique<Parts>(disks, options)) {
   vfs::Filesystem& fs = parts_->fs();
   work::MountParams mounting{};
   mounting.fs = &fs;
@@ -606,21 +617,31 @@ int Session::collect_garbage(uint32_t segments, uint32_t* emptied) {
 vfs::FilesystemStat Session::statfs() { return vfs::statfs(parts_->fs()); }
 
 uint32_t Session::moment() {
-  ssd::WriteLog* const log = parts_->controller.controller->write_log;
+  ssd::WriteLog* const log = parts_->controllers.front().controller->write_log;
   if (log == nullptr) return 0;
   ssd::end_posted(*log);
   return simt::load_relaxed(log->events);
 }
 
-void Session::plan_fault(const ssd::FaultRule& rule) {
-  ssd::clear_faults(parts_->memory, parts_->controller);
-  ssd::add_fault(parts_->memory, parts_->controller, rule);
+void Session::plan_fault(uint32_t disk, const ssd::FaultRule& rule) {
+  ssd::FaultRule only_counts = rule;
+  only_counts.count = 0;
+  for (uint32_t each = 0; each < parts_->controllers.size(); ++each) {
+    ssd::clear_faults(parts_->memory, parts_->controllers[each]);
+    ssd::add_fault(parts_->memory, parts_->controllers[each], each == disk ? rule : only_counts);
+  }
 }
 
-uint64_t Session::fault_matches() {
-  return parts_->controller.controller->faults->entries[0].matches;
+std::vector<uint64_t> Session::fault_matches() {
+  std::vector<uint64_t> matches;
+  for (const ssd::ControllerRef& one : parts_->controllers) {
+    matches.push_back(one.controller->faults->entries[0].matches);
+  }
+  return matches;
 }
 
-ssd::WriteTrace Session::trace() { return ssd::read_trace(parts_->memory, parts_->controller); }
+ssd::WriteTrace Session::trace() {
+  return ssd::read_trace(parts_->memory, parts_->controllers.front());
+}
 
 }  // namespace gofs::judges

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A volume in memory, mounted by the CPU backend's bodies, and calls on it by host code. All
-// functions but become() and those that mount and unmount may be called from several threads.
+// A volume in memory, on one SSD or several, mounted by the CPU backend's bodies, and calls on it
+// by host code. All functions but become() and those that mount and unmount may be called from
+// several threads.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,9 @@
 #include <vector>
 
 #include "calls.h"
+#include "disk.h"
 #include "f2fs/writer.h"
 #include "ssd/fault.h"
-#include "ssd/power_cut.h"
 
 namespace gofs::work {
 struct BatchParams;
@@ -26,20 +27,20 @@ struct SessionOptions {
   bool writable = true;
   uint32_t width = 1;          // lanes of a warp
   uint32_t cache_pages = 512;  // metadata blocks in memory
-  uint64_t log_bytes = 0;      // not 0: the SSD keeps what is written, up to as much
+  uint64_t log_bytes = 0;      // not 0: the SSDs keep what is written, up to as much
   uint32_t descriptors = 64;
   uint32_t lba_shift = 9;  // the SSD's blocks: 512 bytes, or 12 for 4096
   uint32_t queue_depth = 64;
   uint32_t spare_blocks = 128;
   int64_t time_granularity_ns = 1;
-  bool faults = false;  // one can be planned
+  bool faults = false;  // can be planned
 };
 
 class Session : public Calls {
  public:
-  /// Mounts the image, which is the caller's and outlives this. mounted() and begun() say how it
-  /// went.
-  Session(uint8_t* image, uint64_t bytes, const SessionOptions& options);
+  /// Mounts what the disks hold, which are the caller's and outlive this. mounted() and begun() say
+  /// how it went.
+  Session(Disks& disks, const SessionOptions& options);
   ~Session() override;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -112,16 +113,17 @@ class Session : public Calls {
   /// As work::unmount_body() does: what was written is durable then.
   int unmount();
 
-  /// A moment of the log, if there is one: all commands that have ended have done so by then.
+  /// A moment of the log, if there is one: all commands that have ended have done so by then, on
+  /// all disks.
   uint32_t moment();
   ssd::WriteTrace trace();
 
   vfs::FilesystemStat statfs();
 
-  /// From now on; replaces the one before.
-  void plan_fault(const ssd::FaultRule& rule);
-  /// Commands that the planned fault was about, hit or not.
-  uint64_t fault_matches();
+  /// From now on, of one disk; replaces what was planned before.
+  void plan_fault(uint32_t disk, const ssd::FaultRule& rule);
+  /// How many commands each disk got of the kind that the planned fault is about, hit or not.
+  std::vector<uint64_t> fault_matches();
 
  private:
   struct Parts;
