@@ -144,7 +144,10 @@ Session::Session(Disks& disks, const SessionOptions& options)
   if (mounting.device.step != nvme::BringUpStep::kDone) mount_error_ = -EIO;
   if (mount_error_ != 0) return;
   if (!options.writable) return;
-  parts_->writer = std::make_unique<f2fs::WriterMemory>(parts_->memory, fs.volume.geometry);
+  f2fs::WriterOptions writing;
+  writing.discard = true;  // as where nobody asks for anything else
+  parts_->writer =
+      std::make_unique<f2fs::WriterMemory>(parts_->memory, fs.volume.geometry, writing);
   work::BeginWritingParams beginning{};
   beginning.fs = &fs;
   beginning.writer = parts_->writer->writer();
