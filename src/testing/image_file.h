@@ -59,6 +59,18 @@ class ImageFile {
   void assign(const ImageFile& other, uint64_t offset, uint64_t bytes) {
     std::memcpy(data_ + offset, other.data_ + offset, bytes);
   }
+  /// Calls `work(offset, bytes)` for each part that is not a hole. Throws std::system_error.
+  template <typename Work>
+  void for_each_part(const Work& work) const {
+    const auto end = static_cast<off_t>(bytes_);
+    for (off_t at = 0; at < end;) {
+      const off_t begin = lseek(fd_, at, SEEK_DATA);
+      if (begin < 0 && errno == ENXIO) return;  // nothing but a hole is left
+      if (begin < 0) fail("lseek");
+      at = std::min(end, lseek(fd_, begin, SEEK_HOLE));
+      work(static_cast<uint64_t>(begin), static_cast<uint64_t>(at - begin));
+    }
+  }
   /// Makes a file of it at `path`, with the same holes. Throws std::system_error.
   void save(const std::string& path) const {
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -90,18 +102,14 @@ class ImageFile {
   }
   /// Writes what is not a hole into a file that is nothing else.
   void copy_to(int file) const {
-    const auto end = static_cast<off_t>(bytes_);
-    for (off_t at = 0; at < end;) {
-      const off_t begin = lseek(fd_, at, SEEK_DATA);
-      if (begin < 0 && errno == ENXIO) return;  // nothing but a hole is left
-      if (begin < 0) fail("lseek");
-      at = std::min(end, lseek(fd_, begin, SEEK_HOLE));
-      for (off_t done = begin; done < at;) {
-        const ssize_t written = pwrite(file, data_ + done, static_cast<size_t>(at - done), done);
+    for_each_part([&](uint64_t offset, uint64_t bytes) {
+      for (uint64_t done = offset; done < offset + bytes;) {
+        const ssize_t written =
+            pwrite(file, data_ + done, offset + bytes - done, static_cast<off_t>(done));
         if (written <= 0) fail("pwrite");
-        done += written;
+        done += static_cast<uint64_t>(written);
       }
-    }
+    });
   }
 
   uint64_t bytes_;

@@ -52,7 +52,11 @@ Disks::Disks(testing::ImageFile volume, const Striping& striping) : volume_bytes
     members_.emplace_back(stripe_.start_bytes[disk] + stripe_.disk_bytes);
   }
   on_members(members_, stripe_, [&](image::ImageTarget& whole) {
-    return whole.write(0, volume.data(), volume.bytes());
+    image::Status status;
+    volume.for_each_part([&](uint64_t offset, uint64_t bytes) {
+      if (status.ok()) status = whole.write(offset, volume.data() + offset, bytes);
+    });
+    return status;
   });
 }
 
