@@ -128,7 +128,7 @@ int main_of(int argc, char** argv) {
   app.add_option("--images", folder, "that folder, which is there");
   app.add_flag("--faults", with_faults, "let commands fail, instead of power");
   app.add_option("--commands", faults.commands_max, "that fail, of each kind at most; 0: all");
-  app.add_option("--kind", faults.kind, "write, writes, read, reads, flush or all");
+  app.add_option("--kind", faults.kind, "write, writes, read, reads, flush, all or death");
   app.add_option("--command", faults.command, "this one only");
   app.add_option("--on-disk", faults.disk, "of this SSD, from 0")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
@@ -145,6 +145,10 @@ int main_of(int argc, char** argv) {
     if (all || named) wanted.push_back(scenario);
   }
   if (list) return 0;
+  if (faults.disk >= options.striping.disks) {
+    fmt::print(stderr, "--on-disk {}: there are {}\n", faults.disk, options.striping.disks);
+    return 1;
+  }
   if (!recovery.empty()) return run_recovery_by(recovery, wanted, options, folder) ? 0 : 1;
   uint32_t passed = 0;
   uint32_t failed = 0;

@@ -111,6 +111,7 @@ TEST(CrashExplorer, finds_what_a_lying_ssd_loses) {
 // What is drawn from a seed is drawn again.
 TEST(CrashExplorer, repeats_a_cut) {
   ExplorerOptions options;
+  options.striping = {.disks = 2, .chunk_bytes = 8192};
   options.flushes_lie = true;
   options.fsck_every = 0;
   options.failures_max = 1;

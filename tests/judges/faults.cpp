@@ -24,6 +24,7 @@ struct Kind {
   const char* name;
   uint32_t opcode_mask;
   uint64_t count;
+  ssd::FaultAction action = ssd::FaultAction::kStatus;
 };
 constexpr Kind kKinds[] = {
     {"write", mask_of(format::nvme::IoOpcode::kWrite), 1},
@@ -32,7 +33,11 @@ constexpr Kind kKinds[] = {
     {"reads", mask_of(format::nvme::IoOpcode::kRead), kForGood},
     {"flush", mask_of(format::nvme::IoOpcode::kFlush), 1},
     {"all", ~0u, kForGood},
+    {"death", ~0u, kForGood, ssd::FaultAction::kFatal},
 };
+
+/// How long it takes to find out that an SSD is dead: long enough for what one thread asks for.
+constexpr uint64_t kDeadAfterNs = 50'000'000;
 
 class FaultExplorer {
  public:
@@ -88,12 +93,14 @@ class FaultExplorer {
       SessionOptions mount = prepared_.mount;
       mount.log_bytes = kScenarioLogBytes;
       mount.faults = true;
+      if (kind.action == ssd::FaultAction::kFatal) mount.timeout_ns = kDeadAfterNs;
       Session session(disks_, mount);
       Actor actor(session, model, &history, options_.seed);
       actor.expect_faults();
-      session.plan_fault(
-          place.disk,
-          {.opcode_mask = kind.opcode_mask, .skip = place.command, .count = kind.count});
+      session.plan_fault(place.disk, {.opcode_mask = kind.opcode_mask,
+                                      .skip = place.command,
+                                      .count = kind.count,
+                                      .action = kind.action});
       try {
         scenario_.run(actor);
       } catch (const Faulted& fault) {

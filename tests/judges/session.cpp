@@ -59,8 +59,7 @@ nvme::DeviceOptions device_options(const SessionOptions& wanted) {
   options.io_queues = 2;
   options.queue_depth = wanted.queue_depth;
   options.admin_depth = 16;
-  // A machine that has other things to do.
-  options.command_timeout_ns = options.admin_timeout_ns = 60'000'000'000;
+  options.command_timeout_ns = options.admin_timeout_ns = wanted.timeout_ns;
   return options;
 }
 

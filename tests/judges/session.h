@@ -32,6 +32,7 @@ struct SessionOptions {
   uint32_t lba_shift = 9;  // the SSD's blocks: 512 bytes, or 12 for 4096
   uint32_t queue_depth = 64;
   uint32_t spare_blocks = 128;
+  uint64_t timeout_ns = 60'000'000'000;  // of a command: the machine has other things to do
   int64_t time_granularity_ns = 1;
   bool faults = false;  // can be planned
 };
