@@ -20,6 +20,7 @@
 #include "format/md.h"
 #include "gofs/volume.hpp"
 #include "host/image/fsck_for_test.h"
+#include "host/image/striped_volume.h"
 #include "host/volume_for_test.h"
 
 namespace gofs {
@@ -90,15 +91,13 @@ class Striped {
 
   /// What the members hold, as one image.
   void gather(const std::string& to) const {
-    std::vector<std::vector<char>> disks;
-    for (const auto& member : members_) disks.push_back(bytes_of(member->path()));
-    std::ofstream file(to, std::ios::binary);
-    const uint64_t chunk = uint64_t{1} << stripe_.chunk_shift;
-    for (uint64_t at = 0; at < bytes_; at += chunk) {
-      const auto place = format::place_in_stripe(stripe_, at);
-      file.write(disks[place.disk].data() + place.offset,
-                 static_cast<std::streamsize>(std::min(chunk, bytes_ - at)));
+    std::vector<std::unique_ptr<image::ImageTarget>> disks;
+    for (const auto& member : members_) {
+      ASSERT_TRUE(image::open_file_target(member->path(), 0, &disks.emplace_back()).ok());
     }
+    std::vector<char> whole(bytes_);
+    ASSERT_TRUE(image::make_striped_target(disks, stripe_)->read(0, whole.data(), bytes_).ok());
+    std::ofstream(to, std::ios::binary).write(whole.data(), static_cast<std::streamsize>(bytes_));
   }
 
  private:
