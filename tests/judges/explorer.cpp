@@ -69,19 +69,25 @@ std::vector<uint32_t> moments_of(const ssd::WriteTrace& trace) {
   return moments;
 }
 
-/// Subset 0 keeps all that is not safe, 1 nothing; the others go by their number.
-ssd::PowerCut::Survives survivors(uint64_t seed, uint32_t moment, uint32_t subset) {
+/// Subset 0 keeps all that is not safe, 1 nothing; the others go by their number. The trace, of so
+/// many disks, outlives the answer.
+ssd::PowerCut::Survives survivors(const ssd::WriteTrace& trace, uint32_t disks, uint64_t seed,
+                                  uint32_t moment, uint32_t subset) {
   if (subset < 2) return [subset](uint32_t, uint64_t) { return subset == 0; };
   const uint64_t luck = mix(mix(seed, moment), subset);
-  switch (luck % 4) {
+  switch (luck % (disks == 1 ? 4 : 5)) {
     case 0:  // each sector by itself
       return [luck](uint32_t command, uint64_t unit) { return mix(luck + command, unit) % 2 == 0; };
     case 1:  // most writes
       return [luck](uint32_t command, uint64_t) { return mix(luck, command) % 8 != 0; };
     case 2:  // few writes
       return [luck](uint32_t command, uint64_t) { return mix(luck, command) % 8 == 0; };
-    default:  // whole writes
+    case 3:  // whole writes
       return [luck](uint32_t command, uint64_t) { return mix(luck, command) % 2 == 0; };
+    default:  // all that some of the disks have
+      return [luck, &trace](uint32_t command, uint64_t) {
+        return mix(luck, trace.commands[command].disk) % 2 == 0;
+      };
   }
 }
 
@@ -125,7 +131,7 @@ class Explorer {
       const uint32_t subset = i % options_.subsets;
       const ssd::PowerCut cut(recording_.trace, moment);
       cut_power(disks_, cut, unit_bytes(recording_.history->has_synced_files()),
-                survivors(options_.seed, moment, subset));
+                survivors(recording_.trace, disks_.count(), options_.seed, moment, subset));
       const std::string name = fmt::format("{}-{}-{}", scenario_.name, moment, subset);
       images.push_back({folder + "/" + name + ".img", name, moment, recording_.history});
       disks_.joined().save(images.back().path);
@@ -153,7 +159,7 @@ class Explorer {
     std::vector<Layer> layers;
     layers.push_back({recording_.trace, ssd::PowerCut(recording_.trace, moment),
                       unit_bytes(recording_.history->has_synced_files()),
-                      survivors(options_.seed, moment, subset)});
+                      survivors(recording_.trace, disks_.count(), options_.seed, moment, subset)});
     const bool judged = options_.fsck_every != 0 && result_.images % options_.fsck_every == 0;
     ++result_.images;
     ssd::WriteTrace mounted;
@@ -176,7 +182,7 @@ class Explorer {
       const auto again = static_cast<uint32_t>(luck % (mounted.events + 1));
       const auto subset = static_cast<uint32_t>(luck >> 32) % options_.subsets;
       layers.push_back({mounted, ssd::PowerCut(mounted, again), unit_bytes(syncs_after(moment)),
-                        survivors(luck, again, subset)});
+                        survivors(mounted, disks_.count(), luck, again, subset)});
       ++result_.nested;
       ssd::WriteTrace next;
       const std::string problem = check(moment, layers, judged, &next);
