@@ -37,39 +37,46 @@ class WriterMemory {
   WriterMemory(simt::MemorySpace& memory, const format::Geometry& geometry,
                const WriterOptions& options = {})
       : own_(memory) {
+    using simt::MemoryPart;
     Writer writer{};
-    writer.segments.segments = own_.take<SegmentInfo>(geometry.main_segments);
-    writer.segments.dirty = own_.take<uint32_t>(simt::divide_up(geometry.sit_blocks_used(), 32));
+    writer.segments.segments =
+        own_.take<SegmentInfo>(geometry.main_segments, MemoryPart::kSegments);
+    writer.segments.dirty =
+        own_.take<uint32_t>(simt::divide_up(geometry.sit_blocks_used(), 32), MemoryPart::kSegments);
     const uint64_t segment_words = simt::divide_up(geometry.main_segments, 32);
-    writer.free_map = own_.take<uint32_t>(segment_words);
-    writer.discarded = own_.take<uint32_t>(segment_words);
-    writer.cleaning.victims = own_.take<uint32_t>(segment_words);
-    writer.cleaning.held = own_.take<uint32_t>(segment_words);
-    writer.cleaning.stuck = own_.take<uint32_t>(segment_words);
-    writer.cleaning.pages = own_.take<uint8_t>(uint64_t{kCleaners} * kBlockBytes);
-    writer.cleaning.page_locks = own_.take<uint32_t>(kCleaners);
+    writer.free_map = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
+    writer.discarded = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
+    writer.cleaning.victims = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
+    writer.cleaning.held = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
+    writer.cleaning.stuck = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
+    writer.cleaning.pages =
+        own_.take<uint8_t>(uint64_t{kCleaners} * kBlockBytes, MemoryPart::kWriter);
+    writer.cleaning.page_locks = own_.take<uint32_t>(kCleaners, MemoryPart::kWriter);
     writer.cleaning.free_wanted = options.free_segments;
     writer.discard = options.discard ? 1 : 0;
     writer.held_count = std::max(options.held_writes, 1u);
-    writer.held = own_.take<HeldBlocks>(writer.held_count);
-    writer.summaries = own_.take<format::SummaryBlock>(format::kLogCount);
-    writer.incoming = own_.take<format::SummaryBlock>(format::kLogCount);
+    writer.held = own_.take<HeldBlocks>(writer.held_count, MemoryPart::kWriter);
+    writer.summaries = own_.take<format::SummaryBlock>(format::kLogCount, MemoryPart::kSegments);
+    writer.incoming = own_.take<format::SummaryBlock>(format::kLogCount, MemoryPart::kSegments);
     writer.open_count = options.open_segments == kOpenByVolume ? open_segments_for(geometry)
                                                                : options.open_segments;
-    writer.open = own_.take<OpenSegment>(writer.open_count);
-    writer.open_map = own_.take<uint32_t>(segment_words);
-    writer.open_summaries = own_.take<format::SummaryBlock>(writer.open_count);
-    writer.checkpoint = own_.take<uint8_t>((1 + uint64_t{geometry.cp_payload}) * kBlockBytes);
-    writer.pages = own_.take<uint8_t>(uint64_t{kWriterPages} * kBlockBytes);
-    writer.xattr_locks = own_.take<simt::SharedLock>(kXattrLocks);
-    writer.recovered = own_.take<RecoveredFile>(kRecoveredFiles);
-    writer.gone = own_.take<uint32_t>(kGoneWords);
+    writer.open = own_.take<OpenSegment>(writer.open_count, MemoryPart::kSegments);
+    writer.open_map = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
+    writer.open_summaries =
+        own_.take<format::SummaryBlock>(writer.open_count, MemoryPart::kSegments);
+    writer.checkpoint = own_.take<uint8_t>((1 + uint64_t{geometry.cp_payload}) * kBlockBytes,
+                                           MemoryPart::kCheckpoint);
+    writer.pages = own_.take<uint8_t>(uint64_t{kWriterPages} * kBlockBytes, MemoryPart::kWriter);
+    writer.xattr_locks = own_.take<simt::SharedLock>(kXattrLocks, MemoryPart::kWriter);
+    writer.recovered = own_.take<RecoveredFile>(kRecoveredFiles, MemoryPart::kWriter);
+    writer.gone = own_.take<uint32_t>(kGoneWords, MemoryPart::kWriter);
     const uint32_t lines = orphan_lines(geometry.nid_count());
-    writer.orphans.words = own_.take<uint32_t>(uint64_t{lines} * kWordsPerOrphanLine);
-    writer.orphans.lines = own_.take<uint32_t>(simt::divide_up(lines, 32));
+    writer.orphans.words =
+        own_.take<uint32_t>(uint64_t{lines} * kWordsPerOrphanLine, MemoryPart::kWriter);
+    writer.orphans.lines = own_.take<uint32_t>(simt::divide_up(lines, 32), MemoryPart::kWriter);
     writer.orphans.ino_count = geometry.nid_count();
     writer.orphans.most = orphans_max(geometry.cp_payload);
-    writer_ = own_.take<Writer>(1);
+    writer_ = own_.take<Writer>(1, MemoryPart::kWriter);
     memory.write_object(writer_, writer);
   }
 

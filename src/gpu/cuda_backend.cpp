@@ -41,7 +41,7 @@ class CudaBackend final : public work::Backend {
 
   std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
                                                 std::string& error) override {
-    return load_cuda_media(request, error);
+    return load_cuda_media({memory_, shared_memory_}, request, error);
   }
 
   bool run(work::Body body, const work::Grid& grid, void* params) override {

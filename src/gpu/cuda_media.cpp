@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -21,39 +22,6 @@
 namespace gofs::gpu {
 
 namespace {
-
-/// Memory of one kind, zeroed, freed when it goes.
-class Allocation {
- public:
-  Allocation() = default;
-  Allocation(Allocation&& other) noexcept
-      : memory_(std::exchange(other.memory_, nullptr)), on_device_(other.on_device_) {}
-  Allocation& operator=(Allocation&&) = delete;
-  ~Allocation() {
-    if (memory_ == nullptr) return;
-    if (on_device_) {
-      cudaFree(memory_);
-    } else {
-      cudaFreeHost(memory_);
-    }
-  }
-
-  /// Empty, or why not.
-  std::string take(CopyStream& copies, uint64_t bytes, bool on_device) {
-    on_device_ = on_device;
-    cudaError_t error =
-        on_device ? cudaMalloc(&memory_, bytes)
-                  : cudaHostAlloc(&memory_, bytes, cudaHostAllocMapped | cudaHostAllocPortable);
-    if (error == cudaSuccess && on_device) error = copies.zero(memory_, bytes);
-    if (error == cudaSuccess && !on_device) std::memset(memory_, 0, bytes);
-    return cuda_error_text(error, on_device ? "memory on the GPU" : "pinned memory");
-  }
-  uint8_t* get() const { return static_cast<uint8_t*>(memory_); }
-
- private:
-  void* memory_ = nullptr;
-  bool on_device_ = false;
-};
 
 /// Closes a file when it goes.
 struct FileDescriptor {
@@ -72,6 +40,8 @@ struct FileDescriptor {
 
 class CudaMedia final : public work::LoadedMedia {
  public:
+  explicit CudaMedia(const MediaMemory& memory) : on_gpu_(memory.device), pinned_(memory.pinned) {}
+
   const ssd::Media& media() const override { return media_; }
 
   /// Writes what has changed to the file. A kernel may be writing: it marks a unit before it
@@ -101,10 +71,10 @@ class CudaMedia final : public work::LoadedMedia {
     const uint64_t units = simt::divide_up(media_.bytes, uint64_t{1} << ssd::kMarkShift);
     std::string error = add(units * sizeof(uint32_t), true);
     if (!error.empty()) return error;
-    mark_words_ = reinterpret_cast<uint32_t*>(allocations_.back().get());
+    mark_words_ = reinterpret_cast<uint32_t*>(newest_);
     error = add(sizeof(ssd::ChangeMarks), true);
     if (!error.empty()) return error;
-    media_.marks = reinterpret_cast<ssd::ChangeMarks*>(allocations_.back().get());
+    media_.marks = reinterpret_cast<ssd::ChangeMarks*>(newest_);
     const ssd::ChangeMarks marks{epoch_, mark_words_};
     return copy(media_.marks, &marks, 1);
   }
@@ -113,7 +83,7 @@ class CudaMedia final : public work::LoadedMedia {
     media_.bytes = bytes;
     on_device_ = on_device;
     std::string error = add(bytes, on_device);
-    if (error.empty()) media_.base = allocations_.back().get();
+    if (error.empty()) media_.base = newest_;
     return error;
   }
 
@@ -143,7 +113,7 @@ class CudaMedia final : public work::LoadedMedia {
       error = add(simt::max(needed + spares, uint64_t{1}) << ssd::kChunkShift, on_device);
     }
     if (!error.empty()) return error;
-    const uint8_t* slab = allocations_.back().get();
+    const uint8_t* slab = newest_;
     for (uint64_t& entry : table) {
       if (entry != 0) entry = reinterpret_cast<uint64_t>(slab + ((entry - 1) << ssd::kChunkShift));
     }
@@ -161,7 +131,7 @@ class CudaMedia final : public work::LoadedMedia {
     });
     if (error.empty()) error = add(count * sizeof(uint64_t), true);
     if (!error.empty()) return error;
-    media_.chunks = reinterpret_cast<uint64_t*>(allocations_.back().get());
+    media_.chunks = reinterpret_cast<uint64_t*>(newest_);
     error = copy(media_.chunks, table.data(), count);
     if (error.empty() && spares != 0) {
       error = add_spares(slab + (needed << ssd::kChunkShift), spares);
@@ -172,8 +142,17 @@ class CudaMedia final : public work::LoadedMedia {
   void set_read_only() { media_.read_only = true; }
 
  private:
+  /// Takes zeroed memory: `newest_`. Empty, or why not.
   std::string add(uint64_t bytes, bool on_device) {
-    return allocations_.emplace_back().take(copies_, bytes, on_device);
+    try {
+      simt::Allocations& memory = on_device ? on_gpu_ : pinned_;
+      newest_ = memory.take<uint8_t>(bytes, simt::MemoryPart::kMedia);
+    } catch (const std::bad_alloc&) {
+      const cudaError_t error = cudaGetLastError();
+      return cuda_error_text(error != cudaSuccess ? error : cudaErrorMemoryAllocation,
+                             on_device ? "memory on the GPU" : "pinned memory");
+    }
+    return {};
   }
 
   /// Makes `count` zeroed chunks from `first` on the pool for places that have none.
@@ -185,12 +164,11 @@ class CudaMedia final : public work::LoadedMedia {
     const size_t bytes = count * sizeof(ssd::ChunkPool::Entry);
     std::string error = add(bytes, true);
     if (!error.empty()) return error;
-    const ssd::ChunkPool pool{count,
-                              reinterpret_cast<ssd::ChunkPool::Entry*>(allocations_.back().get())};
+    const ssd::ChunkPool pool{count, reinterpret_cast<ssd::ChunkPool::Entry*>(newest_)};
     error = copy(pool.entries, entries.data(), count);
     if (error.empty()) error = add(sizeof(pool), true);
     if (!error.empty()) return error;
-    media_.pool = reinterpret_cast<ssd::ChunkPool*>(allocations_.back().get());
+    media_.pool = reinterpret_cast<ssd::ChunkPool*>(newest_);
     return copy(media_.pool, &pool, 1);
   }
 
@@ -269,7 +247,9 @@ class CudaMedia final : public work::LoadedMedia {
   CopyStream copies_;
   ssd::Media media_;
   bool on_device_ = false;
-  std::vector<Allocation> allocations_;
+  simt::Allocations on_gpu_;
+  simt::Allocations pinned_;
+  uint8_t* newest_ = nullptr;  // of these
   std::vector<uint8_t> staging_;
   FileDescriptor file_;  // of a writable image
   uint32_t epoch_ = 1;
@@ -279,9 +259,10 @@ class CudaMedia final : public work::LoadedMedia {
 
 }  // namespace
 
-std::unique_ptr<work::LoadedMedia> load_cuda_media(const work::MediaRequest& request,
+std::unique_ptr<work::LoadedMedia> load_cuda_media(const MediaMemory& memory,
+                                                   const work::MediaRequest& request,
                                                    std::string& error) {
-  auto loaded = std::make_unique<CudaMedia>();
+  auto loaded = std::make_unique<CudaMedia>(memory);
   if (request.path.empty()) {
     error = loaded->make_contiguous(request.bytes, request.device_memory);
     return error.empty() ? std::move(loaded) : nullptr;

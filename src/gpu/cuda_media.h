@@ -10,9 +10,16 @@
 
 namespace gofs::gpu {
 
+/// The backend's two memories.
+struct MediaMemory {
+  simt::MemorySpace& device;
+  simt::MemorySpace& pinned;
+};
+
 /// Loads an image, or makes empty memory. Of a sparse image only the parts that hold data are kept,
 /// so that a volume of 1 TiB costs what is in it. Null on failure, `error` then says why.
-std::unique_ptr<work::LoadedMedia> load_cuda_media(const work::MediaRequest& request,
+std::unique_ptr<work::LoadedMedia> load_cuda_media(const MediaMemory& memory,
+                                                   const work::MediaRequest& request,
                                                    std::string& error);
 
 }  // namespace gofs::gpu

@@ -6,6 +6,8 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
+#include <cstring>
 #include <new>
 #include <unordered_map>
 
@@ -16,26 +18,7 @@ namespace gofs::gpu {
 
 class DeviceMemorySpace final : public simt::MemorySpace {
  public:
-  void* allocate(size_t bytes) override {
-    // cudaMalloc aligns to 256 bytes; NVMe queues begin on a page.
-    void* whole = nullptr;
-    const size_t padded = bytes + kBlockBytes;
-    if (cudaMalloc(&whole, padded) != cudaSuccess) throw std::bad_alloc();
-    if (copies_.zero(whole, padded) != cudaSuccess) {
-      cudaFree(whole);
-      throw std::bad_alloc();
-    }
-    void* const aligned =
-        reinterpret_cast<void*>(simt::align_up(reinterpret_cast<uint64_t>(whole), kBlockBytes));
-    whole_[aligned] = whole;
-    return aligned;
-  }
-  void release(void* memory) override {
-    const auto found = whole_.find(memory);
-    if (found == whole_.end()) return;
-    cudaFree(found->second);
-    whole_.erase(found);
-  }
+  uint64_t bytes_taken() const override { return bytes_taken_.load(std::memory_order_relaxed); }
   void write(void* target, const void* host_source, size_t bytes) override {
     copies_.copy(target, host_source, bytes);
   }
@@ -43,29 +26,75 @@ class DeviceMemorySpace final : public simt::MemorySpace {
     copies_.copy(host_target, source, bytes);
   }
 
+ protected:
+  Taken take(size_t bytes) override {
+    // cudaMalloc aligns to 256 bytes; NVMe queues begin on a page.
+    if (bytes > SIZE_MAX - kBlockBytes) throw std::bad_alloc();
+    Whole whole{nullptr, bytes + kBlockBytes};
+    if (cudaMalloc(&whole.begin, whole.bytes) != cudaSuccess) throw std::bad_alloc();
+    if (copies_.zero(whole.begin, whole.bytes) != cudaSuccess) {
+      cudaFree(whole.begin);
+      throw std::bad_alloc();
+    }
+    void* const aligned = reinterpret_cast<void*>(
+        simt::align_up(reinterpret_cast<uint64_t>(whole.begin), kBlockBytes));
+    whole_[aligned] = whole;
+    bytes_taken_.fetch_add(whole.bytes, std::memory_order_relaxed);
+    return {aligned, whole.bytes};
+  }
+  void give_back(void* memory) override {
+    const auto found = whole_.find(memory);
+    if (found == whole_.end()) return;
+    bytes_taken_.fetch_sub(found->second.bytes, std::memory_order_relaxed);
+    cudaFree(found->second.begin);
+    whole_.erase(found);
+  }
+
  private:
+  /// What cudaMalloc gave.
+  struct Whole {
+    void* begin;
+    uint64_t bytes;
+  };
+
   CopyStream copies_;
-  std::unordered_map<void*, void*> whole_;  // what cudaMalloc gave for each allocation
+  std::unordered_map<void*, Whole> whole_;  // of each allocation
+  std::atomic<uint64_t> bytes_taken_{0};
 };
 
 class PinnedMemorySpace final : public simt::MemorySpace {
  public:
-  void* allocate(size_t bytes) override {
-    void* memory = nullptr;
-    if (cudaHostAlloc(&memory, bytes == 0 ? 1 : bytes,
-                      cudaHostAllocMapped | cudaHostAllocPortable) != cudaSuccess) {
-      throw std::bad_alloc();
-    }
-    std::memset(memory, 0, bytes);
-    return memory;
-  }
-  void release(void* memory) override { cudaFreeHost(memory); }
+  uint64_t bytes_taken() const override { return bytes_taken_.load(std::memory_order_relaxed); }
   void write(void* target, const void* host_source, size_t bytes) override {
     std::memcpy(target, host_source, bytes);
   }
   void read(void* host_target, const void* source, size_t bytes) override {
     std::memcpy(host_target, source, bytes);
   }
+
+ protected:
+  Taken take(size_t bytes) override {
+    void* memory = nullptr;
+    if (bytes == 0) bytes = 1;
+    if (cudaHostAlloc(&memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable) != cudaSuccess) {
+      throw std::bad_alloc();
+    }
+    std::memset(memory, 0, bytes);
+    sizes_[memory] = bytes;
+    bytes_taken_.fetch_add(bytes, std::memory_order_relaxed);
+    return {memory, bytes};
+  }
+  void give_back(void* memory) override {
+    const auto found = sizes_.find(memory);
+    if (found == sizes_.end()) return;
+    bytes_taken_.fetch_sub(found->second, std::memory_order_relaxed);
+    cudaFreeHost(memory);
+    sizes_.erase(found);
+  }
+
+ private:
+  std::unordered_map<void*, uint64_t> sizes_;
+  std::atomic<uint64_t> bytes_taken_{0};
 };
 
 }  // namespace gofs::gpu

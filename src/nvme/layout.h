@@ -19,12 +19,14 @@ struct DeviceOptions {
 
 namespace detail {
 
+inline constexpr auto kQueueMemory = simt::MemoryPart::kQueues;
+
 inline QueuePair make_queue(simt::MemorySpace& memory, uint32_t qid, uint32_t depth) {
   QueuePair queue{};
-  queue.submission = memory.allocate_array<format::nvme::SubmissionEntry>(depth);
-  queue.completion = memory.allocate_array<format::nvme::CompletionEntry>(depth);
-  queue.slots = memory.allocate_array<Slot>(depth);
-  queue.prp_lists = memory.allocate_array<PrpList>(depth);
+  queue.submission = memory.allocate_array<format::nvme::SubmissionEntry>(depth, kQueueMemory);
+  queue.completion = memory.allocate_array<format::nvme::CompletionEntry>(depth, kQueueMemory);
+  queue.slots = memory.allocate_array<Slot>(depth, kQueueMemory);
+  queue.prp_lists = memory.allocate_array<PrpList>(depth, kQueueMemory);
   queue.shape = RingShape::of(depth);
   queue.qid = qid;
   return queue;
@@ -45,15 +47,15 @@ inline Device* create_device(simt::MemorySpace& memory, const ssd::ControllerRef
   GOFS_ASSERT(options.io_queues >= 1 && options.io_queues <= kIoQueuesMax);
   GOFS_ASSERT(options.queue_depth >= 2 && options.queue_depth <= 65536);
   GOFS_ASSERT(options.admin_depth >= 2 && options.admin_depth <= 4096);
-  auto* placed = memory.allocate_array<Device>(1);
+  auto* placed = memory.allocate_array<Device>(1, detail::kQueueMemory);
   Device device{};
   device.controller = controller;
   device.limits = Limits{options.command_timeout_ns, options.admin_timeout_ns};
   device.nsid = options.nsid;
   device.io_queue_count = options.io_queues;
-  device.admin = memory.allocate_array<QueuePair>(1);
+  device.admin = memory.allocate_array<QueuePair>(1, detail::kQueueMemory);
   memory.write_object(device.admin, detail::make_queue(memory, 0, options.admin_depth));
-  device.io = memory.allocate_array<QueuePair>(options.io_queues);
+  device.io = memory.allocate_array<QueuePair>(options.io_queues, detail::kQueueMemory);
   for (uint32_t i = 0; i < options.io_queues; ++i) {
     QueuePair queue = detail::make_queue(memory, i + 1, options.queue_depth);
     queue.last_failure = &placed->last_failure;

@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -21,8 +22,26 @@ namespace gofs::simt {
 /// reserve. AddressSanitizer reports who goes beyond the end of an arena.
 class HostMemorySpace final : public MemorySpace {
  public:
-  void* allocate(size_t bytes) override {
-    // In front of the aligned memory is what release() wants to know.
+  uint64_t bytes_taken() const override { return bytes_taken_.load(std::memory_order_relaxed); }
+  void write(void* target, const void* host_source, size_t bytes) override {
+    std::memcpy(target, host_source, bytes);
+  }
+  void read(void* host_target, const void* source, size_t bytes) override {
+    // A word is read as one: warps may be at it.
+    if (bytes == 8 && reinterpret_cast<uintptr_t>(source) % 8 == 0) {
+      const uint64_t word = load_relaxed(*static_cast<const uint64_t*>(source));
+      std::memcpy(host_target, &word, bytes);
+    } else if (bytes == 4 && reinterpret_cast<uintptr_t>(source) % 4 == 0) {
+      const uint32_t word = load_relaxed(*static_cast<const uint32_t*>(source));
+      std::memcpy(host_target, &word, bytes);
+    } else {
+      std::memcpy(host_target, source, bytes);
+    }
+  }
+
+ protected:
+  Taken take(size_t bytes) override {
+    // In front of the aligned memory is what give_back() wants to know.
     constexpr size_t kSlack = 2 * kBlockBytes;
     if (bytes > SIZE_MAX - kSlack) throw std::bad_alloc();
     Block block{nullptr, bytes + kSlack, bytes + kSlack >= kMappedBytes};
@@ -39,33 +58,19 @@ class HostMemorySpace final : public MemorySpace {
     auto* const memory = reinterpret_cast<uint8_t*>(aligned);
     std::memcpy(memory - sizeof(Block), &block, sizeof(Block));
     forbid_access(memory + bytes, begin + block.bytes - (aligned + bytes));
-    return memory;
+    bytes_taken_.fetch_add(block.bytes, std::memory_order_relaxed);
+    return {memory, block.bytes};
   }
-  void release(void* memory) override {
-    if (memory == nullptr) return;
+  void give_back(void* memory) override {
     Block block;
     std::memcpy(&block, static_cast<uint8_t*>(memory) - sizeof(Block), sizeof(Block));
+    bytes_taken_.fetch_sub(block.bytes, std::memory_order_relaxed);
     if (!block.mapped) {
       std::free(block.begin);
       return;
     }
     allow_access(block.begin, block.bytes);  // to whoever is mapped there next
     ::munmap(block.begin, block.bytes);
-  }
-  void write(void* target, const void* host_source, size_t bytes) override {
-    std::memcpy(target, host_source, bytes);
-  }
-  void read(void* host_target, const void* source, size_t bytes) override {
-    // A word is read as one: warps may be at it.
-    if (bytes == 8 && reinterpret_cast<uintptr_t>(source) % 8 == 0) {
-      const uint64_t word = load_relaxed(*static_cast<const uint64_t*>(source));
-      std::memcpy(host_target, &word, bytes);
-    } else if (bytes == 4 && reinterpret_cast<uintptr_t>(source) % 4 == 0) {
-      const uint32_t word = load_relaxed(*static_cast<const uint32_t*>(source));
-      std::memcpy(host_target, &word, bytes);
-    } else {
-      std::memcpy(host_target, source, bytes);
-    }
   }
 
  private:
@@ -88,6 +93,8 @@ class HostMemorySpace final : public MemorySpace {
     ASAN_UNPOISON_MEMORY_REGION(begin, bytes);
 #endif
   }
+
+  std::atomic<uint64_t> bytes_taken_{0};
 };
 
 }  // namespace gofs::simt

@@ -4,31 +4,79 @@
 // through write(); it never dereferences what allocate() gave it, which may be GPU memory.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <new>
 #include <type_traits>
+#include <unordered_map>
 #include <vector>
 
+#include "simt/memory_part.h"
 #include "simt/platform.h"
 
 namespace gofs::simt {
 
+/// Bytes of each MemoryPart.
+using MemoryBytes = std::array<uint64_t, kMemoryParts>;
+
+/// Allocates from several threads; what for is kept with each allocation.
 class MemorySpace {
  public:
   virtual ~MemorySpace() = default;
   /// Zeroed memory aligned to a block, as whatever runs afterwards sees it. Throws std::bad_alloc.
-  virtual void* allocate(size_t bytes) = 0;
-  virtual void release(void* memory) = 0;
+  void* allocate(size_t bytes, MemoryPart part = MemoryPart::kCalls) {
+    const std::lock_guard lock(mutex_);
+    const Taken taken = take(bytes);
+    try {
+      records_.emplace(taken.memory, Record{part, part, taken.bytes, 0});
+    } catch (...) {
+      give_back(taken.memory);
+      throw;
+    }
+    bytes_[index_of(part)] += taken.bytes;
+    return taken.memory;
+  }
+  /// Nothing happens where it is null.
+  void release(void* memory) {
+    if (memory == nullptr) return;
+    const std::lock_guard lock(mutex_);
+    const auto found = records_.find(memory);
+    GOFS_ASSERT(found != records_.end());
+    const Record& record = found->second;
+    bytes_[index_of(record.part)] -= record.bytes - record.other_bytes;
+    bytes_[index_of(record.other)] -= record.other_bytes;
+    records_.erase(found);
+    give_back(memory);
+  }
+  /// Counts `bytes` of `memory`, which allocate() gave, as another part's: an array may hold what
+  /// belongs to two. Once for each.
+  void count_as(void* memory, MemoryPart other, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    Record& record = records_.at(memory);
+    record.other = other;
+    record.other_bytes = bytes;
+    bytes_[index_of(record.part)] -= bytes;
+    bytes_[index_of(other)] += bytes;
+  }
+  /// What is allocated now, with what the allocator adds to be aligned.
+  MemoryBytes bytes_by_part() const {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+  /// The same in all, by the allocator's own account.
+  virtual uint64_t bytes_taken() const = 0;
+
   /// Whatever runs afterwards sees what was written.
   virtual void write(void* target, const void* host_source, size_t bytes) = 0;
   virtual void read(void* host_target, const void* source, size_t bytes) = 0;
 
   template <typename T>
-  T* allocate_array(size_t count) {
+  T* allocate_array(size_t count, MemoryPart part = MemoryPart::kCalls) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kBlockBytes);
     if (count > SIZE_MAX / sizeof(T)) throw std::bad_alloc();
-    return static_cast<T*>(allocate(count * sizeof(T)));
+    return static_cast<T*>(allocate(count * sizeof(T), part));
   }
   template <typename T>
   void write_object(T* target, const T& value) {
@@ -42,6 +90,28 @@ class MemorySpace {
     read(&value, source, sizeof(T));
     return value;
   }
+
+ protected:
+  struct Taken {
+    void* memory;
+    uint64_t bytes;  // all that it costs
+  };
+  /// One at a time.
+  virtual Taken take(size_t bytes) = 0;
+  virtual void give_back(void* memory) = 0;
+
+ private:
+  struct Record {
+    MemoryPart part;
+    MemoryPart other;  // whose `other_bytes` of `bytes` are
+    uint64_t bytes;
+    uint64_t other_bytes;
+  };
+  static size_t index_of(MemoryPart part) { return static_cast<size_t>(part); }
+
+  mutable std::mutex mutex_;
+  std::unordered_map<void*, Record> records_;
+  MemoryBytes bytes_{};
 };
 
 /// Arrays in one memory space that go together, also when the last of them cannot be had.
@@ -56,9 +126,9 @@ class Allocations {
 
   /// Zeroed. Throws std::bad_alloc.
   template <typename T>
-  T* take(uint64_t count) {
+  T* take(uint64_t count, MemoryPart part) {
     allocations_.push_back(nullptr);
-    T* const array = memory_.allocate_array<T>(count);
+    T* const array = memory_.allocate_array<T>(count, part);
     allocations_.back() = array;
     return array;
   }

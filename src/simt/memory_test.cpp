@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "simt/copy.h"
@@ -148,6 +149,53 @@ TEST(HostMemorySpaceTest, refuses_sizes_that_overflow) {
   EXPECT_THROW(space.allocate(SIZE_MAX - kBlockBytes), std::bad_alloc);
   // The product would be eight bytes.
   EXPECT_THROW(space.allocate_array<uint64_t>((SIZE_MAX >> 3) + 2), std::bad_alloc);
+}
+
+uint64_t bytes_of(const MemorySpace& space, MemoryPart part) {
+  return space.bytes_by_part()[static_cast<size_t>(part)];
+}
+
+uint64_t bytes_of_all_parts(const MemorySpace& space) {
+  const MemoryBytes bytes = space.bytes_by_part();
+  return std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
+}
+
+TEST(MemoryPartsTest, each_part_has_what_was_taken_for_it) {
+  HostMemorySpace space;
+  EXPECT_EQ(space.bytes_taken(), 0u);
+  void* const queue = space.allocate(5000, MemoryPart::kQueues);
+  {
+    Allocations own(space);
+    own.take<uint64_t>(100'000, MemoryPart::kNames);  // a mapping of its own
+    own.take<uint8_t>(1, MemoryPart::kNames);
+    EXPECT_GE(bytes_of(space, MemoryPart::kNames), 800'001u);
+    EXPECT_LE(bytes_of(space, MemoryPart::kNames), 800'001u + 4 * kBlockBytes);
+    EXPECT_GE(bytes_of(space, MemoryPart::kQueues), 5000u);
+    EXPECT_EQ(bytes_of_all_parts(space), space.bytes_taken());
+  }
+  EXPECT_EQ(bytes_of(space, MemoryPart::kNames), 0u);
+  EXPECT_EQ(bytes_of_all_parts(space), space.bytes_taken());
+  space.release(queue);
+  EXPECT_EQ(space.bytes_taken(), 0u);
+  EXPECT_EQ(bytes_of_all_parts(space), 0u);
+}
+
+TEST(MemoryPartsTest, an_array_may_belong_to_two) {
+  HostMemorySpace space;
+  void* const memory = space.allocate(10'000, MemoryPart::kOpenInodes);
+  const uint64_t all = space.bytes_taken();
+  space.count_as(memory, MemoryPart::kRangeLocks, 9000);
+  EXPECT_EQ(bytes_of(space, MemoryPart::kRangeLocks), 9000u);
+  EXPECT_EQ(bytes_of(space, MemoryPart::kOpenInodes), all - 9000);
+  space.release(memory);
+  EXPECT_EQ(bytes_of_all_parts(space), 0u);
+}
+
+TEST(MemoryPartsTest, what_could_not_be_had_is_not_counted) {
+  HostMemorySpace space;
+  EXPECT_THROW(space.allocate(SIZE_MAX / 2, MemoryPart::kBatches), std::bad_alloc);
+  EXPECT_EQ(bytes_of_all_parts(space), 0u);
+  EXPECT_EQ(space.bytes_taken(), 0u);
 }
 
 TEST(HostMemorySpaceTest, objects_come_back_as_they_were_written) {

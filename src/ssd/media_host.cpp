@@ -18,6 +18,8 @@ namespace gofs::ssd {
 
 namespace {
 
+constexpr auto kMedia = simt::MemoryPart::kMedia;
+
 [[noreturn]] void fail(int error, const std::string& what) {
   throw std::system_error(error, std::generic_category(), what);
 }
@@ -62,7 +64,7 @@ FileKind kind_of(int descriptor, const std::string& path) {
 }  // namespace
 
 MemoryMedia::MemoryMedia(simt::MemorySpace& memory, uint64_t bytes)
-    : memory_(memory), base_(memory.allocate_array<uint8_t>(bytes)), bytes_(bytes) {}
+    : memory_(memory), base_(memory.allocate_array<uint8_t>(bytes, kMedia)), bytes_(bytes) {}
 
 MemoryMedia::~MemoryMedia() { memory_.release(base_); }
 
@@ -140,13 +142,13 @@ void SparseMedia::add_spare(void* chunk) {
 
 Media SparseMedia::media(bool read_only) {
   if (table_at_ == nullptr) {
-    pool_at_ = memory_.allocate_array<ChunkPool>(1);
-    entries_at_ = memory_.allocate_array<ChunkPool::Entry>(spares_.size());
+    pool_at_ = memory_.allocate_array<ChunkPool>(1, kMedia);
+    entries_at_ = memory_.allocate_array<ChunkPool::Entry>(spares_.size(), kMedia);
     if (!spares_.empty()) {
       memory_.write(entries_at_, spares_.data(), spares_.size() * sizeof(ChunkPool::Entry));
     }
     memory_.write_object(pool_at_, ChunkPool{spares_.size(), entries_at_});
-    table_at_ = memory_.allocate_array<uint64_t>(chunks_.size());
+    table_at_ = memory_.allocate_array<uint64_t>(chunks_.size(), kMedia);
     memory_.write(table_at_, chunks_.data(), chunks_.size() * sizeof(uint64_t));
   }
   Media media;

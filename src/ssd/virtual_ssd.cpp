@@ -110,7 +110,7 @@ class Layout {
   template <typename T>
   T* allocate(size_t count) {
     static_assert(std::is_trivially_copyable_v<T>);
-    void* const block = memory_.allocate(count * sizeof(T));
+    void* const block = memory_.allocate(count * sizeof(T), simt::MemoryPart::kController);
     *std::find(std::begin(blocks_), std::end(blocks_), nullptr) = block;
     return static_cast<T*>(block);
   }

@@ -33,62 +33,70 @@ class FilesystemMemory {
   FilesystemMemory(simt::MemorySpace& memory, const nvme::Array& array,
                    const FilesystemOptions& options)
       : own_(memory) {
+    using simt::MemoryPart;
     Filesystem fs{};
     fs.volume.array = array;
     const uint32_t sets = std::bit_ceil(simt::max(options.cache_pages, 64u)) / f2fs::kWays;
-    fs.volume.cache.sets = own_.take<f2fs::FrameSet>(sets);
-    fs.volume.cache.pages = own_.take<uint8_t>(uint64_t{sets} * f2fs::kWays * kBlockBytes);
+    fs.volume.cache.sets = own_.take<f2fs::FrameSet>(sets, MemoryPart::kPageCache);
+    fs.volume.cache.pages =
+        own_.take<uint8_t>(uint64_t{sets} * f2fs::kWays * kBlockBytes, MemoryPart::kPageCache);
     fs.volume.cache.set_mask = sets - 1;
-    fs.volume.cache.dirty_maps =
-        own_.take<uint32_t>(uint64_t{f2fs::kPageKinds} * fs.volume.cache.map_words());
-    fs.volume.corruptions = own_.take<f2fs::CorruptionLog>(1);
-    fs.volume.checkpoint_blocks =
-        own_.take<uint8_t>(uint64_t{f2fs::kCheckpointBlocksMax} * kBlockBytes);
-    fs.volume.scratch = own_.take<uint8_t>(2 * kBlockBytes);
+    fs.volume.cache.dirty_maps = own_.take<uint32_t>(
+        uint64_t{f2fs::kPageKinds} * fs.volume.cache.map_words(), MemoryPart::kPageCache);
+    fs.volume.corruptions = own_.take<f2fs::CorruptionLog>(1, MemoryPart::kVolume);
+    fs.volume.checkpoint_blocks = own_.take<uint8_t>(
+        uint64_t{f2fs::kCheckpointBlocksMax} * kBlockBytes, MemoryPart::kCheckpoint);
+    fs.volume.scratch = own_.take<uint8_t>(2 * kBlockBytes, MemoryPart::kVolume);
     fs.pool.count = std::bit_ceil(simt::max(options.pool_pages, 32u));
-    fs.pool.pages = own_.take<uint8_t>(uint64_t{fs.pool.count} * kBlockBytes);
-    fs.pool.locks = own_.take<uint32_t>(fs.pool.count);
+    fs.pool.pages =
+        own_.take<uint8_t>(uint64_t{fs.pool.count} * kBlockBytes, MemoryPart::kSpareBlocks);
+    fs.pool.locks = own_.take<uint32_t>(fs.pool.count, MemoryPart::kSpareBlocks);
     fs.credentials = options.credentials;
     fs.dentries.mask = std::bit_ceil(simt::max(options.dentry_entries, 1u)) - 1;
-    fs.dentries.entries = own_.take<DentryTable::Entry>(uint64_t{fs.dentries.mask} + 1);
+    fs.dentries.entries =
+        own_.take<DentryTable::Entry>(uint64_t{fs.dentries.mask} + 1, MemoryPart::kNames);
     fs.paths.mask = std::bit_ceil(simt::max(options.path_entries, 1u)) - 1;
-    fs.paths.entries = own_.take<PathTable::Entry>(uint64_t{fs.paths.mask} + 1);
+    fs.paths.entries = own_.take<PathTable::Entry>(uint64_t{fs.paths.mask} + 1, MemoryPart::kNames);
     fs.descriptor_count = simt::max(options.descriptors, 1u);
-    fs.descriptors = own_.take<Descriptor>(fs.descriptor_count);
+    fs.descriptors = own_.take<Descriptor>(fs.descriptor_count, MemoryPart::kDescriptors);
     // Twice as many as can be open, so that few find their set full.
     const uint32_t inode_sets =
         std::bit_ceil(simt::max(2 * fs.descriptor_count, kOpenInodeWays)) / kOpenInodeWays;
-    fs.open_inodes = own_.take<OpenInode>(uint64_t{inode_sets} * kOpenInodeWays);
-    fs.open_inode_sets = own_.take<OpenInodeSet>(inode_sets);
+    fs.open_inodes =
+        own_.take<OpenInode>(uint64_t{inode_sets} * kOpenInodeWays, MemoryPart::kOpenInodes);
+    memory.count_as(fs.open_inodes, MemoryPart::kRangeLocks,
+                    uint64_t{inode_sets} * kOpenInodeWays * sizeof(RangeLock));
+    fs.open_inode_sets = own_.take<OpenInodeSet>(inode_sets, MemoryPart::kOpenInodes);
     fs.open_inode_set_mask = inode_sets - 1;
     fs.operation_count = std::bit_ceil(simt::max(options.operations, 1u));
-    fs.operations = own_.take<Operation>(fs.operation_count);
+    fs.operations = own_.take<Operation>(fs.operation_count, MemoryPart::kOperations);
     constexpr uint32_t kInodeLocks = 4096;
-    fs.inode_locks = own_.take<InodeLock>(kInodeLocks);
+    fs.inode_locks = own_.take<InodeLock>(kInodeLocks, MemoryPart::kLocks);
     fs.inode_lock_mask = kInodeLocks - 1;
     // Many for each warp there may be: names that share one are made one after the other.
     constexpr uint32_t kNameLocks = 16384;
-    fs.name_locks = own_.take<uint32_t>(kNameLocks);
+    fs.name_locks = own_.take<uint32_t>(kNameLocks, MemoryPart::kLocks);
     fs.name_lock_mask = kNameLocks - 1;
     // Some for each of the 32,768 blocks that a GPU's threads write at a time.
     constexpr uint32_t kBlockQueues = 65536;
-    fs.block_queues = own_.take<BlockQueue>(kBlockQueues);
+    fs.block_queues = own_.take<BlockQueue>(kBlockQueues, MemoryPart::kLocks);
     fs.block_queue_mask = kBlockQueues - 1;
     BatchTable batches{};
     batches.capacity = simt::max(options.batch_files, 1u);
-    batches.files = own_.take<BatchFile>(batches.capacity);
-    batches.parts = own_.take<BatchPart>(kBatchesMax * kBatchPartsMax);
-    batches.name_slots =
-        own_.take<uint32_t>(uint64_t{detail::kNameSlotsPerFile} * batches.capacity);
-    fs.batches = own_.take<BatchTable>(1);
+    batches.files = own_.take<BatchFile>(batches.capacity, MemoryPart::kBatches);
+    batches.parts = own_.take<BatchPart>(kBatchesMax * kBatchPartsMax, MemoryPart::kBatches);
+    batches.name_slots = own_.take<uint32_t>(uint64_t{detail::kNameSlotsPerFile} * batches.capacity,
+                                             MemoryPart::kBatches);
+    fs.batches = own_.take<BatchTable>(1, MemoryPart::kBatches);
     memory.write_object(fs.batches, batches);
     fs.maps.unit_count = static_cast<uint32_t>(
         simt::align_up(MapArena::units_for(options.map_bytes / sizeof(uint32_t)), 32));
-    fs.maps.words = own_.take<uint32_t>(uint64_t{fs.maps.unit_count} * MapArena::kUnitWords);
-    fs.maps.used = own_.take<uint32_t>(fs.maps.unit_count / 32);
+    fs.maps.words = own_.take<uint32_t>(uint64_t{fs.maps.unit_count} * MapArena::kUnitWords,
+                                        MemoryPart::kBlockMaps);
+    fs.maps.used = own_.take<uint32_t>(fs.maps.unit_count / 32, MemoryPart::kBlockMaps);
     fs.lock_timeout_ns = options.lock_timeout_ns;
     fs.time_granularity_ns = options.time_granularity_ns;
-    filesystem_ = own_.take<Filesystem>(1);
+    filesystem_ = own_.take<Filesystem>(1, MemoryPart::kVolume);
     memory.write_object(filesystem_, fs);
   }
 
