@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -112,6 +113,32 @@ struct VolumeInfo {
   uint32_t checkpoint_pack = 0;  // 0 or 1
   uint32_t checkpoint_flags = 0;
   bool clean = false;  // unmounted properly by whoever wrote last
+};
+
+/// What one part of a mounted volume takes of memory; all in bytes.
+struct MemoryPartReport {
+  std::string name;                  // as `gofs info` has it: "page_cache"
+  bool of_ssd = false;               // a virtual SSD's own, and not the file system's
+  uint64_t device_bytes = 0;         // allocated in the backend's memory
+  uint64_t host_bytes = 0;           // on a GPU: allocated in pinned memory of the host
+  std::optional<uint64_t> in_use{};  // of these, where it can be told
+
+  uint64_t bytes() const { return device_bytes + host_bytes; }
+};
+
+/// Metadata blocks of one kind in the page cache.
+struct CachedPages {
+  std::string kind;          // "nodes", "directories", "nat" or "others"
+  uint64_t bytes = 0;        // in memory
+  uint64_t dirty_bytes = 0;  // of these: newer than the disk
+};
+
+/// What a mounted volume takes of memory. The parts have all that the backend has allocated.
+struct MemoryReport {
+  std::vector<MemoryPartReport> parts;
+  std::vector<CachedPages> cached;
+  uint64_t filesystem_bytes = 0;  // sum of the parts, but for the virtual SSD's
+  uint64_t ssd_bytes = 0;         // sum of these
 };
 
 /// As readdir gives it. The name may hold any bytes but '/' and NUL.
@@ -276,6 +303,11 @@ class Volume {
   Expected<void> unmount();
 
   VolumeInfo info() const;
+  /// What the volume takes of memory, and how much of that is in use now: counted when it is asked
+  /// for, by going through the tables, which takes some milliseconds. What others change meanwhile
+  /// may be counted or not. Buffers of kernels are not the volume's; an image that the CPU backend
+  /// has mapped is a file and no memory.
+  Expected<MemoryReport> memory();
   /// What the user should know although it stopped nothing: an unclean volume, damage that was met.
   /// Sentences; those that were given before are not repeated.
   std::vector<std::string> warnings();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gofs info VOL: what mounting found.
+// gofs info VOL: what mounting found, and what it takes of memory.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -18,7 +20,24 @@ using Json = nlohmann::ordered_json;
 /// For what should be UTF-8 but was written by others.
 std::string printable(const std::string& text) { return is_utf8(text) ? text : escaped(text); }
 
-void print_json(const VolumeInfo& info, const FilesystemStat& stat) {
+Json json_of(const MemoryReport& memory) {
+  Json parts;
+  for (const MemoryPartReport& part : memory.parts) {
+    Json& entry = parts[part.name];
+    entry = {{"device", part.device_bytes}, {"host", part.host_bytes}};
+    if (part.in_use) entry["in_use"] = *part.in_use;
+  }
+  Json cached;
+  for (const CachedPages& pages : memory.cached) {
+    cached[pages.kind] = {{"in_use", pages.bytes}, {"dirty", pages.dirty_bytes}};
+  }
+  return {{"filesystem", memory.filesystem_bytes},
+          {"ssd", memory.ssd_bytes},
+          {"parts", parts},
+          {"cached", cached}};
+}
+
+void print_json(const VolumeInfo& info, const FilesystemStat& stat, const MemoryReport& memory) {
   Json object;
   object["volume"] = printable(info.spec);
   object["label"] = info.label;
@@ -41,10 +60,39 @@ void print_json(const VolumeInfo& info, const FilesystemStat& stat) {
       {"description", info.ssd},         {"bytes", info.ssd_bytes},
       {"lba_bytes", info.lba_bytes},     {"queues", info.queues},
       {"queue_depth", info.queue_depth}, {"transfer_bytes_max", info.transfer_bytes_max}};
+  object["memory"] = json_of(memory);
   print(object.dump(2) + "\n");
 }
 
-void print_table(const VolumeInfo& info, const FilesystemStat& stat) {
+/// "1.2 MiB in use", and of the page cache what that is.
+std::string use_text(const MemoryPartReport& part, const MemoryReport& memory) {
+  if (!part.in_use) return {};
+  std::string text = fmt::format(", {} in use", size_text(*part.in_use));
+  if (part.name != "page_cache") return text;
+  uint64_t dirty = 0;
+  const char* before = ": ";
+  for (const CachedPages& pages : memory.cached) {
+    text += fmt::format("{}{} {}", std::exchange(before, ", "), pages.kind, size_text(pages.bytes));
+    dirty += pages.dirty_bytes;
+  }
+  return text + fmt::format("; {} not on the SSD yet", size_text(dirty));
+}
+
+void print_memory(const MemoryReport& memory) {
+  print(fmt::format("{:<12} {}, and {} of the virtual SSD\n", "memory",
+                    size_text(memory.filesystem_bytes), size_text(memory.ssd_bytes)));
+  for (const MemoryPartReport& part : memory.parts) {
+    if (part.bytes() == 0) continue;
+    std::string name = part.name;
+    std::replace(name.begin(), name.end(), '_', ' ');
+    const std::string where =
+        part.host_bytes == 0 ? "" : fmt::format(" ({} pinned)", size_text(part.host_bytes));
+    print(fmt::format("  {:<14} {}{}{}\n", name, size_text(part.bytes()), where,
+                      use_text(part, memory)));
+  }
+}
+
+void print_table(const VolumeInfo& info, const FilesystemStat& stat, const MemoryReport& memory) {
   const auto row = [](const char* name, const std::string& value) {
     print(fmt::format("{:<12} {}\n", name, escaped(value)));
   };
@@ -72,6 +120,7 @@ void print_table(const VolumeInfo& info, const FilesystemStat& stat) {
       fmt::format("{}, {}, LBAs of {} bytes", info.ssd, size_text(info.ssd_bytes), info.lba_bytes));
   row("queues", fmt::format("{} pairs of {} entries, commands of up to {}", info.queues,
                             info.queue_depth, size_text(info.transfer_bytes_max)));
+  print_memory(memory);
 }
 
 }  // namespace
@@ -80,7 +129,8 @@ void run_info(Session& session) {
   Volume volume = mount_volume(session);
   const VolumeInfo info = volume.info();
   const FilesystemStat stat = take(volume.statfs());
-  session.json ? print_json(info, stat) : print_table(info, stat);
+  const MemoryReport memory = take(volume.memory());
+  session.json ? print_json(info, stat, memory) : print_table(info, stat, memory);
 }
 
 }  // namespace gofs::cli

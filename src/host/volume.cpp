@@ -422,6 +422,7 @@ Expected<void> Volume::fdatasync(int fd) { return state_->fsync(work::CallKind::
 Expected<void> Volume::unmount() { return state_->unmount(); }
 
 VolumeInfo Volume::info() const { return state_->info(); }
+Expected<MemoryReport> Volume::memory() { return state_->memory(); }
 std::vector<std::string> Volume::warnings() { return state_->warnings(); }
 
 Expected<BufferHandle> Volume::register_buffer(void* memory, uint64_t bytes) {

@@ -158,6 +158,8 @@ class VolumeState {
   std::vector<f2fs::Corruption> take_corruptions();
 
   VolumeInfo info() const;
+  /// As Volume::memory().
+  Expected<MemoryReport> memory();
   std::vector<std::string> warnings();
 
   Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes);

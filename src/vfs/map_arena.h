@@ -7,6 +7,7 @@
 
 #include "simt/atomic.h"
 #include "simt/clock.h"
+#include "simt/warp.h"
 
 namespace gofs::vfs {
 
@@ -59,6 +60,15 @@ struct MapArena {
     mark(static_cast<uint32_t>(static_cast<uint64_t>(memory - words) / kUnitWords),
          units_for(count), false);
     simt::unlock(lock);
+  }
+
+  /// Bytes that are somebody's. By one lane.
+  GOFS_HD uint64_t bytes_used() {
+    lock_arena();
+    uint64_t units = 0;
+    for (uint32_t i = 0; i < unit_count / 32; ++i) units += simt::popcount(used[i]);
+    simt::unlock(lock);
+    return units * kUnitWords * sizeof(uint32_t);
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "vfs/async.h"
 #include "vfs/fallocate.h"
+#include "vfs/memory_use.h"
 #include "vfs/metadata.h"
 #include "vfs/open.h"
 #include "vfs/rename.h"
@@ -26,6 +27,7 @@ enum class CallKind : uint32_t {
   kLseek,      // descriptor, offset, flags (vfs::Whence) -> position
   kAdvance,    // descriptor, offset (how far) -> the position, which moves on from there
   kStatfs,     // -> statfs
+  kMemory,     // buffer of a vfs::MemoryUse, bytes -> its size
   kOpenInode,  // offset (an ino), flags -> descriptor
   // Extended attributes: -> bytes of the value or of the list; with 0 `bytes` how many there are.
   kGetxattr,    // path, keep_link, name, buffer, bytes
@@ -153,6 +155,15 @@ GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, CallParams& call)
   }
 }
 
+/// kMemory. Not inlined: its tables would be part of every call's frame.
+GOFS_NOINLINE GOFS_HD inline int64_t tell_memory(simt::AnyWarp auto warp, CallParams& call) {
+  vfs::MemoryUse use;
+  if (call.bytes < sizeof(use)) return -EINVAL;
+  vfs::count_memory(warp, *call.fs, use);
+  if (warp.thread_rank() == 0) *static_cast<vfs::MemoryUse*>(call.buffer) = use;
+  return sizeof(use);
+}
+
 GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, CallParams& call, vfs::Stat& stat,
                                vfs::FilesystemStat& statfs) {
   vfs::Filesystem& fs = *call.fs;
@@ -184,6 +195,8 @@ GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, CallParams& call, vfs::S
     case CallKind::kStatfs:
       statfs = vfs::statfs(fs);
       return 0;
+    case CallKind::kMemory:
+      return tell_memory(warp, call);
     case CallKind::kOpenInode:
       if (call.offset < 0 || call.offset > UINT32_MAX) return -EINVAL;
       return vfs::open_inode(warp, fs, static_cast<uint32_t>(call.offset), call.flags);

@@ -109,6 +109,28 @@ TEST(Info, describes_the_volume) {
   EXPECT_EQ(object["space"]["block_bytes"], 4096);
 }
 
+TEST(Info, tells_what_memory_is_for) {
+  const std::string text = gofs_says({"info", sample().path() + "?cache=32M"});
+  EXPECT_NE(text.find("\nmemory       "), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  page cache     32."), std::string::npos) << text;
+  EXPECT_NE(text.find(" in use: nodes "), std::string::npos) << text;
+  const Json memory =
+      Json::parse(gofs_says({"info", sample().path() + "?cache=32M", "--json"}))["memory"];
+  uint64_t filesystem = 0;
+  uint64_t ssd = 0;
+  for (const auto& [name, part] : memory["parts"].items()) {
+    const uint64_t bytes = part["device"].get<uint64_t>() + part["host"].get<uint64_t>();
+    (name.starts_with("ssd_") ? ssd : filesystem) += bytes;
+  }
+  EXPECT_EQ(memory["filesystem"], filesystem);
+  EXPECT_EQ(memory["ssd"], ssd);
+  EXPECT_GE(memory["parts"]["page_cache"]["device"].get<uint64_t>(), uint64_t{32} << 20);
+  EXPECT_EQ(memory["parts"]["descriptors"]["in_use"], 0);
+  EXPECT_FALSE(memory["parts"]["queues"].contains("in_use"));
+  EXPECT_GT(memory["cached"]["nodes"]["in_use"], 0);
+  EXPECT_EQ(memory["cached"]["nodes"]["dirty"], 0);
+}
+
 TEST(Ls, lists_names_in_order_and_escapes_them) {
   EXPECT_EQ(lines_of(gofs_says({"ls", sample().path()})),
             (std::vector<std::string>{"again", "bad\\xff", "block", "dangling", "data", "device",

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "fresh_volume.h"
+#include "gofs/volume.hpp"
 #include "gpu/cuda_backend.h"
+#include "host/volume_state.h"
 #include "simt/clock.h"
 
 namespace {
@@ -98,6 +100,38 @@ TEST_F(DeviceMemoryTest, is_filled_while_a_kernel_runs_in_the_default_stream) {
   memory().release(words);
   backend_->shared_memory().release(seen);
   backend_->shared_memory().release(flag);
+}
+
+// Both memories: the GPU's has the tables, the host's what is stored on the SSD and the calls.
+TEST_F(DeviceMemoryTest, of_a_volume_is_told_by_part) {
+  const gofs_gpu_test::FreshVolume image(64, [](gofs::image::ImageBuilder&) {});
+  size_t free_before = 0;
+  size_t free_now = 0;
+  size_t all = 0;
+  CHECK_CUDA(cudaMemGetInfo(&free_before, &all));
+  auto volume = gofs::Volume::mount(image.path(), {.backend = "cuda"});
+  ASSERT_TRUE(volume) << volume.error().message;
+  CHECK_CUDA(cudaMemGetInfo(&free_now, &all));
+  const auto report = volume->memory();
+  ASSERT_TRUE(report) << report.error().message;
+  uint64_t on_gpu = 0;
+  uint64_t on_host = 0;
+  for (const gofs::MemoryPartReport& part : report->parts) {
+    on_gpu += part.device_bytes;
+    on_host += part.host_bytes;
+    EXPECT_LE(part.in_use.value_or(0), part.bytes()) << part.name;
+    if (part.name == "page_cache") EXPECT_GE(part.device_bytes, uint64_t{64} << 20);
+    if (part.name == "page_cache") EXPECT_GT(*part.in_use, 0u);
+    if (part.name == "ssd_media") EXPECT_GE(part.host_bytes, uint64_t{64} << 20);
+    if (part.name == "calls") EXPECT_GT(part.host_bytes, 0u);
+  }
+  gofs::work::Backend& backend = volume->state().backend();
+  EXPECT_EQ(on_gpu, backend.memory().bytes_taken());
+  EXPECT_EQ(on_host, backend.shared_memory().bytes_taken());
+  EXPECT_EQ(on_gpu + on_host, report->filesystem_bytes + report->ssd_bytes);
+  // Small allocations come out of what the driver has already.
+  constexpr uint64_t kSlackBytes = uint64_t{8} << 20;
+  EXPECT_GE(free_before - free_now + kSlackBytes, on_gpu);
 }
 
 }  // namespace
