@@ -147,6 +147,37 @@ TEST_P(MemoryUseTest, what_is_taken_for_a_moment_counts) {
   EXPECT_EQ(part_of(after, MemoryPart::kOperations), 0u);
 }
 
+TEST_P(MemoryUseTest, others_go_on_while_it_is_counted) {
+  constexpr int kRounds = 30;
+  run_crowd({3, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    for (int round = 0; round < kRounds; ++round) {
+      if (index == 0) {
+        MemoryUse mine;
+        count_memory(warp, fs(), mine);
+        EXPECT_LE(part_of(mine, MemoryPart::kDescriptors), sizeof(Descriptor));
+        EXPECT_LE(part_of(mine, MemoryPart::kBlockMaps), 2 * 4096u);
+      } else if (index == 1) {
+        const int fd = open(warp, fs(), "/set/f0", kOpenReadOnly);
+        EXPECT_GE(fd, 0);
+        uint8_t bytes[16];
+        EXPECT_EQ(pread(warp, fs(), fd, bytes, sizeof(bytes), 4096), 16);
+        EXPECT_EQ(close(warp, fs(), fd), 0);
+      } else {
+        BatchTable& table = *fs().batches;
+        const int bd = begin_batch(warp, fs(), table, "/set", 100);
+        EXPECT_GE(bd, 0);
+        Batch& batch = table.batches[bd];
+        survey_batch(warp, fs(), table, batch, 0, 1);
+        warp.sync();
+        EXPECT_EQ(list_batch(warp, fs(), table, batch, 0, 1), 0);
+        warp.sync();
+        load_batch(warp, fs(), table, batch, 0, 1);
+        EXPECT_EQ(end_batch(warp, table, bd), 0);
+      }
+    }
+  });
+}
+
 // The GoFS of SOSP'25 takes 278 MB for as many. Everything that was not in use before counts, with
 // what the page cache has kept of the files' inodes, and nothing is allocated.
 TEST(ManyOpenFiles, a_batch_of_65536_files_takes_at_most_16_mib) {
