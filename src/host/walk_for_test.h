@@ -55,7 +55,7 @@ inline void make_many_files(const std::string& path, const ManyFiles& many) {
 }
 
 /// What a walk has met.
-struct Walked {
+struct WalkOfTree {
   uint64_t directories = 0;
   uint64_t files = 0;
   uint64_t ino_sum = 0;     // of the files, as readdir gives them
@@ -65,8 +65,8 @@ struct Walked {
 };
 
 /// Lists each directory below the root, and asks for the stat of each name in it.
-inline Walked walk_by_names(Volume& volume) {
-  Walked walked;
+inline WalkOfTree walk_by_names(Volume& volume) {
+  WalkOfTree walked;
   const auto failed = [&walked](const auto& result) {
     if (!result && walked.problem.empty()) walked.problem = result.error().message;
     return !result;

@@ -35,7 +35,7 @@ TEST(LongWalk, ten_million_files_within_256_mib) {
   const double made_s = seconds_since(start);
   Volume volume = Volume::mount(image.path() + "?cache=64M", {.backend = "cpu"}).value();
   start = std::chrono::steady_clock::now();
-  const host::Walked walked = host::walk_by_names(volume);
+  const host::WalkOfTree walked = host::walk_by_names(volume);
   const double walked_s = seconds_since(start);
   EXPECT_EQ(walked.problem, "");
   EXPECT_EQ(walked.directories, many.directories);

@@ -28,7 +28,7 @@ TEST(ManyFilesWalk, a_small_page_cache_is_enough_for_100000_files) {
   options.cache_bytes = kCacheBytes;
   Volume volume = Volume::mount(image.path(), options).value();
   const MemoryReport before = volume.memory().value();
-  const host::Walked walked = host::walk_by_names(volume);
+  const host::WalkOfTree walked = host::walk_by_names(volume);
   EXPECT_EQ(walked.problem, "");
   EXPECT_EQ(walked.directories, kMany.directories);
   EXPECT_EQ(walked.files, kMany.count());
