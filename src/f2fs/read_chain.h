@@ -137,7 +137,7 @@ GOFS_NOINLINE GOFS_HD inline int survey_chain(simt::AnyWarp auto warp, Volume& v
   warp.sync();
   if (warp.thread_rank() == 0) move_logs_aside(writer);
   warp.sync();
-  find_free_segments(warp, volume, writer);
+  find_free_segments(warp, volume, writer, false, true);
   // A log at the end of its segment has no next block.
   for (uint32_t log = 0; log < format::kLogCount; ++log) {
     if (writer.logs[log].next < format::kBlocksPerSegment) continue;

@@ -86,6 +86,29 @@ GOFS_HD inline void mark_dirty(const SegmentTable& table, uint32_t segno) {
       .fetch_or(1u << index % 32, simt::memory_order_relaxed);
 }
 
+/// Calls `visit(segno)`, on one lane, for each segment whose entry is to be written, and for those
+/// beside it in its SIT block. Collective; nobody changes any meanwhile.
+template <typename Visit>
+GOFS_HD void for_dirty_segments(simt::AnyWarp auto warp, const Volume& volume,
+                                const SegmentTable& table, Visit visit) {
+  const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.sit_blocks_used(), 32));
+  for (uint32_t first_word = 0; first_word < words; first_word += warp.size()) {
+    const uint32_t word = first_word + warp.thread_rank();
+    const uint32_t mine = word < words ? simt::load_relaxed(table.dirty[word]) : 0;
+    for (uint32_t left = warp.ballot(mine != 0); left != 0; left &= left - 1) {
+      const uint32_t lane = simt::lowest_bit(left);
+      for (uint32_t bits = warp.shfl(mine, lane); bits != 0; bits &= bits - 1) {
+        const uint32_t sit_block = 32 * (first_word + lane) + simt::lowest_bit(bits);
+        const uint32_t first = sit_block * format::kSitEntriesPerBlock;
+        const uint32_t end =
+            simt::min(first + format::kSitEntriesPerBlock, volume.geometry.main_segments);
+        for (uint32_t i = first + warp.thread_rank(); i < end; i += warp.size()) visit(i);
+      }
+    }
+  }
+  warp.sync();
+}
+
 /// Reads the SIT. Collective; warps 0 to `warp_count` - 1 do it together and then synchronise. The
 /// journal is not asked (take_sit_journal). Returns 0 or a negative errno, for all lanes alike.
 GOFS_NOINLINE GOFS_HD inline int load_segments(simt::AnyWarp auto warp, Volume& volume,

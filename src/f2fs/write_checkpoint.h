@@ -107,8 +107,9 @@ GOFS_HD inline void clean_nat(simt::AnyWarp auto warp, PageCache& cache) {
   warp.sync();
 }
 
-/// Fills in the head of the next checkpoint. One lane.
-GOFS_HD inline void fill_checkpoint(const Volume& volume, const Writer& writer, bool unmounting) {
+/// Fills in the head of the next checkpoint; so many segments hold nothing. One lane.
+GOFS_HD inline void fill_checkpoint(const Volume& volume, const Writer& writer,
+                                    uint32_t empty_segments, bool unmounting) {
   auto& checkpoint = *reinterpret_cast<format::Checkpoint*>(writer.checkpoint);
   const uint32_t kept = format::kCheckpointLargeNatBitmap | format::kCheckpointFsck |
                         format::kCheckpointError | format::kCheckpointQuotaNeedFsck;
@@ -118,10 +119,9 @@ GOFS_HD inline void fill_checkpoint(const Volume& volume, const Writer& writer, 
   checkpoint.valid_inode_count = volume.valid_inode_count;
   checkpoint.next_free_nid = writer.nid_cursors[0].next;
   checkpoint.elapsed_time = elapsed_seconds(volume, writer);
-  uint32_t free_segments = 0;
-  for (uint32_t segno = 0; segno < volume.geometry.main_segments; ++segno) {
-    const bool empty = writer.segments.segments[segno].valid_count == 0;
-    if (empty && !is_current_segment(writer, segno)) ++free_segments;
+  uint32_t free_segments = empty_segments;
+  for (const Log& log : writer.logs) {
+    if (segment_bit(writer.empty_map, log.segno)) --free_segments;
   }
   checkpoint.free_segment_count = free_segments;
   for (uint32_t log = 0; log < format::kLogCount; ++log) {
@@ -209,21 +209,24 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Volu
   auto* const to = reinterpret_cast<uint32_t*>(volume.checkpoint_blocks);
   for (uint64_t i = rank; i < checkpoint_words; i += width) simt::store_relaxed(to[i], from[i]);
   const bool held = are_places_held(warp, volume, writer);
-  const bool all = warp.shfl(writer.cleaning.keeps, 0) != 0;
-  for (uint32_t segno = rank; segno < volume.geometry.main_segments; segno += width) {
-    if (!all && !is_dirty(writer.segments, segno / format::kSitEntriesPerBlock)) continue;
+  const auto commit = [&](uint32_t segno) {
     SegmentInfo& segment = writer.segments.segments[segno];
     for (uint32_t i = 0; i < kMapWords; ++i) {
       segment.committed[i] = segment.valid[i] | (held ? segment.committed[i] : 0);
     }
+  };
+  if (warp.shfl(writer.cleaning.keeps, 0) == 0) {
+    for_dirty_segments(warp, volume, writer.segments, commit);
+  } else {
+    for (uint32_t i = rank; i < volume.geometry.main_segments; i += width) commit(i);
+    warp.sync();
   }
-  warp.sync();
   const uint32_t words =
       static_cast<uint32_t>(simt::divide_up(volume.geometry.sit_blocks_used(), 32));
   for (uint32_t i = rank; i < words; i += width) writer.segments.dirty[i] = 0;
   for (uint32_t i = rank; i < kGoneWords; i += width) writer.gone[i] = 0;
   keep_held(warp, volume, writer);
-  find_free_segments(warp, volume, writer, held);
+  find_free_segments(warp, volume, writer, held, false);
   if (rank == 0) {
     writer.cleaning.keeps = held ? 1 : 0;
     const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(writer.checkpoint);
@@ -257,7 +260,8 @@ GOFS_NOINLINE GOFS_HD inline int write_all(simt::AnyWarp auto warp, Volume& volu
   error = write_sit(warp, volume, writer);
   if (error == 0) error = write_nat(warp, volume, writer);
   if (error < 0) return error;
-  if (warp.thread_rank() == 0) fill_checkpoint(volume, writer, unmounting);
+  const uint32_t empty_segments = count_empty_segments(warp, volume, writer);
+  if (warp.thread_rank() == 0) fill_checkpoint(volume, writer, empty_segments, unmounting);
   warp.sync();
   error = write_pack(warp, volume, writer);
   if (error < 0) return error;

@@ -119,6 +119,7 @@ struct Writer {
   Gate gate;                       // operations go in, a checkpoint closes it
   alignas(128) uint32_t reserved;  // pages that the operations inside may still change
   SegmentTable segments;
+  uint32_t* empty_map;  // a bit for each main segment: it held nothing at the last checkpoint
   uint32_t* free_map;  // a bit for each main segment: free now and at the last checkpoint, no log's
   uint32_t free_hint;  // word of free_map where a search begins
   uint32_t free_count;  // bits of free_map
@@ -349,23 +350,45 @@ GOFS_HD inline uint64_t elapsed_seconds(const Volume& volume, const Writer& writ
   return volume.elapsed_seconds + (simt::now_ns() - writer.began_ns) / kSecondNs;
 }
 
-/// Fills in which segments are free; those out of which blocks were moved are not where `held`:
-/// somebody holds places. Collective; nobody takes any meanwhile.
+/// Notes whether a segment holds nothing. One lane, for each segment at most one.
+GOFS_HD inline void note_empty(Writer& writer, uint32_t segno) {
+  const bool empty = writer.segments.segments[segno].valid_count == 0;
+  if (empty == segment_bit(writer.empty_map, segno)) return;
+  empty ? set_segment_bit(writer.empty_map, segno) : clear_segment_bit(writer.empty_map, segno);
+}
+
+/// Brings `empty_map` up to date with what has changed since the last checkpoint, which says so in
+/// the SIT: on a volume of 1 TiB that is little beside its half a million segments. How many
+/// segments hold nothing. Collective, behind the closed gate.
+GOFS_NOINLINE GOFS_HD inline uint32_t count_empty_segments(simt::AnyWarp auto warp,
+                                                           const Volume& volume, Writer& writer) {
+  for_dirty_segments(warp, volume, writer.segments,
+                     [&](uint32_t segno) { note_empty(writer, segno); });
+  const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
+  uint32_t count = 0;
+  for (uint32_t i = warp.thread_rank(); i < words; i += warp.size()) {
+    count += simt::popcount(simt::load_relaxed(writer.empty_map[i]));
+  }
+  return simt::reduce_add(warp, count);
+}
+
+/// Fills in which segments are free, of those that `empty_map` has; those out of which blocks were
+/// moved are not where `held`: somebody holds places. Those that were free stay so, unless `anew`.
+/// Collective; nobody takes any meanwhile.
 GOFS_HD inline void find_free_segments(simt::AnyWarp auto warp, const Volume& volume,
-                                       Writer& writer, bool held = false) {
-  const uint32_t segments = volume.geometry.main_segments;
-  const auto words = static_cast<uint32_t>(simt::divide_up(segments, 32));
+                                       Writer& writer, bool held, bool anew) {
+  const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
   uint32_t count = 0;
   for (uint32_t word = warp.thread_rank(); word < words; word += warp.size()) {
-    uint32_t bits = 0;
     if (!held) simt::store_relaxed(writer.cleaning.held[word], 0u);
-    for (uint32_t segno = 32 * word; segno < simt::min(32 * word + 32, segments); ++segno) {
-      const SegmentInfo& segment = writer.segments.segments[segno];
+    const uint32_t empty = simt::load_relaxed(writer.empty_map[word]);
+    uint32_t bits = anew ? 0 : empty & simt::load_relaxed(writer.free_map[word]);
+    for (uint32_t left = empty & ~bits; left != 0; left &= left - 1) {
+      const uint32_t segno = 32 * word + simt::lowest_bit(left);
       uint32_t committed = 0;
-      for (uint32_t i = 0; i < kMapWords; ++i) committed |= segment.committed[i];
-      const bool free = segment.valid_count == 0 && committed == 0;
+      for (const uint32_t blocks : writer.segments.segments[segno].committed) committed |= blocks;
       const bool taken = is_written_to(writer, segno) || is_cleaned(writer, segno);
-      if (free && !taken) bits |= 1u << segno % 32;
+      if (committed == 0 && !taken) bits |= left & ~(left - 1);
     }
     simt::store_relaxed(writer.free_map[word], bits);
     count += simt::popcount(bits);
@@ -439,7 +462,11 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   error = detail::load_orphans(warp, volume, writer.orphans, writer.pages);
   if (error == -EUCLEAN) return {WriteProblem::kOrphans, error, 0};
   if (error < 0) return {WriteProblem::kDevice, error, 0};
-  detail::find_free_segments(warp, volume, writer);
+  for (uint32_t i = warp.thread_rank(); i < volume.geometry.main_segments; i += warp.size()) {
+    detail::note_empty(writer, i);
+  }
+  warp.sync();
+  detail::find_free_segments(warp, volume, writer, false, true);
   // Of what was free before nobody knows whether the SSD has been told.
   const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
   for (uint32_t i = warp.thread_rank(); i < words; i += warp.size()) {

@@ -44,6 +44,7 @@ class WriterMemory {
     writer.segments.dirty =
         own_.take<uint32_t>(simt::divide_up(geometry.sit_blocks_used(), 32), MemoryPart::kSegments);
     const uint64_t segment_words = simt::divide_up(geometry.main_segments, 32);
+    writer.empty_map = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
     writer.free_map = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
     writer.discarded = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
     writer.cleaning.victims = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);

@@ -37,7 +37,24 @@ class WritingRig {
       const int mine = write_checkpoint(warp, volume(), writer(), unmounting);
       if (warp.thread_rank() == 0) result = mine;
     });
+    if (unmounting && result == 0) expect_segment_maps();
     return result;
+  }
+  /// The maps of segments, which checkpoints bring up to date, say what there is.
+  void expect_segment_maps() {
+    uint32_t free_segments = 0;
+    for (uint32_t segno = 0; segno < volume().geometry.main_segments; ++segno) {
+      const SegmentInfo& segment = writer().segments.segments[segno];
+      const bool empty = segment.valid_count == 0;
+      EXPECT_EQ(detail::segment_bit(writer().empty_map, segno), empty) << segno;
+      uint32_t committed = 0;
+      for (const uint32_t word : segment.committed) committed |= word;
+      const bool free = empty && committed == 0 && !detail::is_written_to(writer(), segno) &&
+                        !detail::is_cleaned(writer(), segno);
+      EXPECT_EQ(detail::segment_bit(writer().free_map, segno), free) << segno;
+      free_segments += free ? 1 : 0;
+    }
+    EXPECT_EQ(writer().free_count, free_segments);
   }
   testing::VolumeRig& rig() { return rig_; }
   Volume& volume() { return rig_.volume(); }
