@@ -10,6 +10,7 @@
 #include "simt/crew.h"
 #include "simt/shared_lock.h"
 #include "vfs/credentials.h"
+#include "vfs/descriptor_numbers.h"
 #include "vfs/map_arena.h"
 #include "vfs/name_cache.h"
 #include "vfs/range_lock.h"
@@ -44,11 +45,7 @@ struct BlockQueue {
 };
 
 /// Descriptor states. A descriptor number may be used again at once after close.
-enum DescriptorState : uint32_t {
-  kDescriptorFree = 0,
-  kDescriptorOpening = 1,
-  kDescriptorOpen = 2
-};
+enum DescriptorState : uint32_t { kDescriptorClosed = 0, kDescriptorOpen = 1 };
 
 struct alignas(32) Descriptor {
   uint32_t state;
@@ -127,6 +124,7 @@ struct Filesystem {
 
   Descriptor* descriptors;
   uint32_t descriptor_count;
+  DescriptorNumbers descriptor_numbers;
 
   Operation* operations;
   uint32_t operation_count;  // a power of two

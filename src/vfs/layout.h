@@ -3,6 +3,7 @@
 // Host side: places a file system's tables in a backend's memory. mount fills them, over there.
 #pragma once
 
+#include <array>
 #include <bit>
 
 #include "nvme/layout.h"
@@ -59,6 +60,7 @@ class FilesystemMemory {
     fs.paths.entries = own_.take<PathTable::Entry>(uint64_t{fs.paths.mask} + 1, MemoryPart::kNames);
     fs.descriptor_count = simt::max(options.descriptors, 1u);
     fs.descriptors = own_.take<Descriptor>(fs.descriptor_count, MemoryPart::kDescriptors);
+    fs.descriptor_numbers = make_numbers(memory, fs.descriptor_count);
     // Twice as many as can be open, so that few find their set full.
     const uint32_t inode_sets =
         std::bit_ceil(simt::max(2 * fs.descriptor_count, kOpenInodeWays)) / kOpenInodeWays;
@@ -103,6 +105,19 @@ class FilesystemMemory {
   Filesystem* filesystem() const { return filesystem_; }
 
  private:
+  DescriptorNumbers make_numbers(simt::MemorySpace& memory, uint32_t count) {
+    DescriptorNumbers numbers{};
+    numbers.words = static_cast<uint32_t>(simt::divide_up(count, 32));
+    numbers.taken = own_.take<uint32_t>(numbers.words, simt::MemoryPart::kDescriptors);
+    memory.write_object(&numbers.taken[numbers.words - 1], numbers_beyond(count));
+    numbers.cursors = own_.take<uint32_t>(kNumberCursors, simt::MemoryPart::kDescriptors);
+    // Neighbours begin far from each other.
+    std::array<uint32_t, kNumberCursors> starts{};
+    for (uint32_t i = 0; i < kNumberCursors; ++i) starts[i] = i * 67 % numbers.words;
+    memory.write(numbers.cursors, starts.data(), sizeof(starts));
+    return numbers;
+  }
+
   simt::Allocations own_;
   Filesystem* filesystem_ = nullptr;
 };

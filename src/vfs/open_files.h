@@ -37,27 +37,6 @@ GOFS_HD constexpr bool may_write(uint32_t flags) {
   return (flags & kOpenAccessMask) != kOpenReadOnly;
 }
 
-namespace detail {
-
-/// Reserves a descriptor number, lowest free first from a start that differs between processors. By
-/// one lane. -EMFILE when all are in use.
-GOFS_HD inline int reserve_descriptor(Filesystem& fs) {
-  const uint32_t start = simt::processor_id() * 67u % fs.descriptor_count;
-  for (uint32_t k = 0; k < fs.descriptor_count; ++k) {
-    const uint32_t index = (start + k) % fs.descriptor_count;
-    uint32_t& state = fs.descriptors[index].state;
-    if (simt::load_relaxed(state) != kDescriptorFree) continue;
-    uint32_t expected = kDescriptorFree;
-    if (simt::AtomicRef<uint32_t>(state).compare_exchange_strong(
-            expected, kDescriptorOpening, simt::memory_order_acquire, simt::memory_order_relaxed)) {
-      return static_cast<int>(index);
-    }
-  }
-  return -EMFILE;
-}
-
-}  // namespace detail
-
 /// The open descriptor `fd`, or null (EBADF).
 GOFS_HD inline Descriptor* find_descriptor(const Filesystem& fs, int fd) {
   if (fd < 0 || static_cast<uint32_t>(fd) >= fs.descriptor_count) return nullptr;
@@ -130,14 +109,14 @@ GOFS_HD inline int check_open(simt::AnyWarp auto warp, Filesystem& fs, const f2f
 /// A descriptor for an inode, by one lane: as acquire_open_inode() says, or -EMFILE.
 GOFS_HD inline int take_descriptor(Filesystem& fs, const f2fs::Inode& inode, uint32_t flags,
                                    SeenClosings* seen) {
-  const int fd = reserve_descriptor(fs);
+  const int fd = take_number(fs.descriptor_numbers);
   if (fd < 0) return fd;
-  Descriptor& descriptor = fs.descriptors[fd];
   const int open_inode = acquire_open_inode(fs, inode, seen);
   if (open_inode < 0) {
-    simt::store_release(descriptor.state, uint32_t{kDescriptorFree});
+    give_back_number(fs.descriptor_numbers, static_cast<uint32_t>(fd));
     return open_inode;
   }
+  Descriptor& descriptor = fs.descriptors[fd];
   simt::store_relaxed(descriptor.open_inode, static_cast<uint32_t>(open_inode));
   simt::store_relaxed(descriptor.flags, flags);
   simt::store_relaxed(descriptor.position, uint64_t{0});
@@ -242,12 +221,12 @@ GOFS_HD inline int close(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
     uint32_t expected = kDescriptorOpen;
     if (descriptor == nullptr ||
         !simt::AtomicRef<uint32_t>(descriptor->state)
-             .compare_exchange_strong(expected, kDescriptorOpening, simt::memory_order_acquire,
+             .compare_exchange_strong(expected, kDescriptorClosed, simt::memory_order_acquire,
                                       simt::memory_order_relaxed)) {
       error = -EBADF;
     } else {
       index = descriptor->open_inode;
-      simt::store_release(descriptor->state, uint32_t{kDescriptorFree});
+      give_back_number(fs.descriptor_numbers, static_cast<uint32_t>(fd));
     }
   }
   error = warp.shfl(error, 0);

@@ -51,7 +51,11 @@ class OpenFilesTest : public ::testing::TestWithParam<uint32_t> {
       EXPECT_EQ(fs().open_inode_sets[i].elsewhere, 0u) << i;
     }
     for (uint32_t i = 0; i < kDescriptors; ++i) {
-      EXPECT_EQ(fs().descriptors[i].state, uint32_t{kDescriptorFree}) << i;
+      EXPECT_EQ(fs().descriptors[i].state, uint32_t{kDescriptorClosed}) << i;
+    }
+    const DescriptorNumbers& numbers = fs().descriptor_numbers;
+    for (uint32_t i = 0; i < numbers.words; ++i) {
+      EXPECT_EQ(numbers.taken[i], i + 1 < numbers.words ? 0 : numbers_beyond(kDescriptors)) << i;
     }
     for (uint32_t i = 0; i < fs().maps.unit_count / 32; ++i) EXPECT_EQ(fs().maps.used[i], 0u);
   }

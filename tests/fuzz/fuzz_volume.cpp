@@ -88,6 +88,9 @@ void FuzzVolume::reset(uint64_t device_bytes) {
   *fs.volume.corruptions = f2fs::CorruptionLog{};
   // What a finding has left behind is no finding again.
   std::memset(static_cast<void*>(fs.descriptors), 0, fs.descriptor_count * sizeof(vfs::Descriptor));
+  const vfs::DescriptorNumbers& numbers = fs.descriptor_numbers;
+  std::memset(numbers.taken, 0, numbers.words * sizeof(uint32_t));
+  numbers.taken[numbers.words - 1] = vfs::numbers_beyond(fs.descriptor_count);
   for (uint32_t i = 0; i < (fs.open_inode_set_mask + 1) * vfs::kOpenInodeWays; ++i) {
     fs.open_inodes[i] = vfs::OpenInode{};
   }
@@ -117,7 +120,10 @@ std::string FuzzVolume::find_leftovers() const {
     if (fs.pool.locks[i] != 0) return "a spare block was not given back";
   }
   for (uint32_t i = 0; i < fs.descriptor_count; ++i) {
-    if (fs.descriptors[i].state != vfs::kDescriptorFree) return "a descriptor is open";
+    const uint32_t taken = fs.descriptor_numbers.taken[i / 32] >> i % 32 & 1u;
+    if (fs.descriptors[i].state != vfs::kDescriptorClosed || taken != 0) {
+      return "a descriptor is open";
+    }
   }
   for (uint32_t i = 0; i < (fs.open_inode_set_mask + 1) * vfs::kOpenInodeWays; ++i) {
     const vfs::OpenInode& open = fs.open_inodes[i];
