@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -17,17 +19,42 @@ namespace gofs::judges {
 
 namespace {
 
-/// Calls `work(target)` with the members as one volume.
-template <typename Work>
-void on_members(std::vector<testing::ImageFile>& members, const format::Stripe& stripe,
-                const Work& work) {
+/// Writes what is not a hole of the volume to the members.
+void deal_out(const testing::ImageFile& volume, const format::Stripe& stripe,
+              std::vector<testing::ImageFile>& members) {
   std::vector<std::unique_ptr<image::ImageTarget>> targets;
   for (testing::ImageFile& member : members) {
     targets.push_back(image::make_memory_target(member.data(), member.bytes()));
   }
   const auto whole = image::make_striped_target(targets, stripe);
-  const image::Status status = work(*whole);
+  image::Status status;
+  volume.for_each_part([&](uint64_t offset, uint64_t bytes) {
+    if (status.ok()) status = whole->write(offset, volume.data() + offset, bytes);
+  });
   if (!status.ok()) throw std::runtime_error("striping: " + status.message);
+}
+
+/// Copies what is not a hole of a member to where it lies in the volume: to read a large volume
+/// through its stripe would fill all of its holes.
+void join(const testing::ImageFile& member, const format::Stripe& stripe, uint32_t disk,
+          testing::ImageFile& volume) {
+  const uint64_t chunk_bytes = uint64_t{1} << stripe.chunk_shift;
+  member.for_each_part([&](uint64_t offset, uint64_t bytes) {
+    const uint64_t end = offset + bytes;
+    for (uint64_t at = std::max(offset, stripe.start_bytes[disk]); at < end;) {
+      const uint64_t there = at - stripe.start_bytes[disk];
+      const uint64_t within = there % chunk_bytes;
+      const uint64_t chunk = there / chunk_bytes * stripe.disks + disk;
+      const uint64_t place = chunk * chunk_bytes + within;
+      const uint64_t part = std::min(end - at, chunk_bytes - within);
+      // The last round may go on behind the volume.
+      if (place < volume.bytes()) {
+        std::memcpy(volume.data() + place, member.data() + at,
+                    std::min(part, volume.bytes() - place));
+      }
+      at += part;
+    }
+  });
 }
 
 }  // namespace
@@ -51,21 +78,15 @@ Disks::Disks(testing::ImageFile volume, const Striping& striping) : volume_bytes
     stripe_.start_bytes[disk] = (disk + 1) * uint64_t{2 * kBlockBytes};
     members_.emplace_back(stripe_.start_bytes[disk] + stripe_.disk_bytes);
   }
-  on_members(members_, stripe_, [&](image::ImageTarget& whole) {
-    image::Status status;
-    volume.for_each_part([&](uint64_t offset, uint64_t bytes) {
-      if (status.ok()) status = whole.write(offset, volume.data() + offset, bytes);
-    });
-    return status;
-  });
+  deal_out(volume, stripe_, members_);
 }
 
 const testing::ImageFile& Disks::joined() {
   if (members_.size() == 1) return members_.front();
-  if (!joined_) joined_.emplace(volume_bytes_);
-  on_members(members_, stripe_, [&](image::ImageTarget& whole) {
-    return whole.read(0, joined_->data(), volume_bytes_);
-  });
+  joined_.emplace(volume_bytes_);
+  for (uint32_t disk = 0; disk < stripe_.disks; ++disk) {
+    join(members_[disk], stripe_, disk, *joined_);
+  }
   return *joined_;
 }
 

@@ -20,7 +20,7 @@ struct Striping {
   uint32_t disks = 1;                  // up to format::kStripeDisksMax
   uint64_t chunk_bytes = kBlockBytes;  // a power of two, at least a block
 
-  /// As gofs_crash takes it, behind a space; nothing for one SSD.
+  /// As add_striping_options() has it, behind a space; nothing for one SSD.
   std::string options() const;
 };
 
@@ -36,7 +36,7 @@ class Disks {
   const testing::ImageFile& operator[](uint32_t disk) const { return members_[disk]; }
 
   /// The volume as one image: with one SSD what it holds, with several a copy of what they hold at
-  /// this moment, which is good until the next call. Throws as the constructor.
+  /// this moment, with its holes, which is good until the next call. Throws std::system_error.
   const testing::ImageFile& joined();
 
  private:
