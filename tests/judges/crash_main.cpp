@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +12,7 @@
 
 #include "explorer.h"
 #include "faults.h"
+#include "striping_options.hpp"
 
 namespace gofs::judges {
 namespace {
@@ -79,14 +79,6 @@ bool run_recovery_by(const std::string& command, const std::vector<Scenario>& sc
   return failed == 0 && !images.empty();
 }
 
-/// What is wrong with a chunk's size, or nothing.
-std::string refuse_chunk(const std::string& text) {
-  uint64_t bytes = 0;
-  const bool fine = CLI::detail::lexical_cast(text, bytes) && bytes >= kBlockBytes &&
-                    std::has_single_bit(bytes) && bytes <= uint64_t{1} << 30;
-  return fine ? std::string() : text + " is not a power of two from 4096 on";
-}
-
 int main_of(int argc, char** argv) {
   ExplorerOptions options;
   std::vector<std::string> names;
@@ -103,12 +95,7 @@ int main_of(int argc, char** argv) {
   app.add_option("--seed", options.seed, "of what is written and of what survives")
       ->capture_default_str();
   app.add_option("--width", options.width, "lanes of a warp")->capture_default_str();
-  app.add_option("--disks", options.striping.disks, "SSDs over which the volume is striped")
-      ->check(CLI::Range(1u, format::kStripeDisksMax))
-      ->capture_default_str();
-  app.add_option("--chunk", options.striping.chunk_bytes, "bytes of a chunk of the stripe")
-      ->check(CLI::Validator(refuse_chunk, "POWER OF TWO >= 4096"))
-      ->capture_default_str();
+  add_striping_options(app, options.striping);
   app.add_option("--subsets", options.subsets, "images of each cut: all, none, random ones")
       ->capture_default_str();
   app.add_option("--cuts", options.cuts_max, "at most so many; 0: all")->capture_default_str();

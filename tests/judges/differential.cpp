@@ -11,7 +11,6 @@
 #include <random>
 
 #include "common_ground.h"
-#include "disk.h"
 #include "host_calls.h"
 #include "simt/workers.h"
 #include "walker.h"
@@ -47,6 +46,8 @@ Variation some_variation(uint64_t seed) {
   constexpr uint32_t kWidths[] = {1, 1, 1, 1, 2, 3, 8};
   constexpr uint32_t kCachePages[] = {96, 128, 256, 512, 4096};
   constexpr uint32_t kDepths[] = {4, 16, 64};
+  constexpr uint32_t kDisks[] = {1, 1, 1, 1, 1, 1, 2, 3, 5, 8};
+  constexpr uint64_t kChunks[] = {4096, 4096, 8192, 65536, 1 << 20};
   constexpr int64_t kGranularities[] = {1, 1, 1'000'000, 1'000'000'000};
   std::mt19937_64 random(seed * 7919 + 1);
   const auto one_of = [&](const auto& choices) { return choices[random() % std::size(choices)]; };
@@ -60,6 +61,8 @@ Variation some_variation(uint64_t seed) {
   one.lba_shift = random() % 3 == 0 ? 12 : 9;
   one.queue_depth = one_of(kDepths);
   one.time_granularity_ns = one_of(kGranularities);
+  one.striping.disks = one_of(kDisks);
+  one.striping.chunk_bytes = one_of(kChunks);
   return one;
 }
 
@@ -69,7 +72,8 @@ class Volume {
   Volume(const DifferentialOptions& options, const Variation& variation, uint64_t seed)
       : options_(options),
         variation_(variation),
-        disks_(make_empty_volume(variation.volume_bytes, variation.mkfs_options)),
+        disks_(make_empty_volume(variation.volume_bytes, variation.mkfs_options),
+               variation.striping),
         common_(variation.threads) {
     const bool strangers = variation.strangers && variation.threads == 1;
     for (uint32_t i = 0; i < variation.threads; ++i) {
@@ -179,10 +183,10 @@ void report(const DifferentialOptions& options, const DifferentialResult& result
 std::string Variation::words() const {
   return fmt::format(
       "--threads {} --width {} --cache-pages {} --queue-depth {} --granularity {} --lba {} "
-      "--mebibytes {}{}{}",
+      "--mebibytes {}{}{}{}",
       threads, width, cache_pages, queue_depth, time_granularity_ns, 1u << lba_shift,
       volume_bytes >> 20, mkfs_options.empty() ? "" : " --mkfs='" + mkfs_options + "'",
-      strangers ? "" : " --one-user");
+      striping.options(), strangers ? "" : " --one-user");
 }
 
 DifferentialResult run_differential(const DifferentialOptions& options) {

@@ -10,12 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "disk.h"
+
 namespace gofs::judges {
 
 /// What a volume is, and how it is mounted.
 struct Variation {
   uint64_t volume_bytes = uint64_t{160} << 20;
   std::string mkfs_options;
+  Striping striping;
   uint32_t threads = 1;
   uint32_t width = 1;  // lanes of a warp
   uint32_t cache_pages = 512;

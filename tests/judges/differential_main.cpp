@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "differential.h"
+#include "striping_options.hpp"
 #include "walker.h"
 
 int main(int argc, char** argv) {
@@ -38,6 +39,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({512, 4096}));
   app.add_option("--mebibytes", mebibytes, "of the volume")->capture_default_str();
   app.add_option("--mkfs", variation.mkfs_options, "options of mkfs.f2fs");
+  gofs::judges::add_striping_options(app, variation.striping);
   app.add_flag("--one-user", one_user, "all calls by user 0");
   app.add_flag("--vary", options.vary, "all of these by the seed of each volume");
   app.add_flag("--model", judges_model, "compare the model with a tmpfs of Linux; as user 0");

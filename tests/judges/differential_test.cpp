@@ -68,6 +68,17 @@ TEST(DifferentialTest, little_memory_makes_no_difference) {
   expect_no_difference(options);
 }
 
+TEST(DifferentialTest, striped_volumes_do_what_the_model_does) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  DifferentialOptions options;
+  options.operations = 1200;
+  options.variation.threads = 2;
+  options.variation.striping = {.disks = 3, .chunk_bytes = 8192};
+  options.check_every = 200;
+  options.checks_per_mount = 2;
+  expect_no_difference(options);
+}
+
 TEST(DifferentialTest, wide_warps_do_what_the_model_does) {
   GOFS_NEED_TOOL("fsck.f2fs");
   DifferentialOptions options;
