@@ -3,9 +3,10 @@
 """Lets the Linux kernel recover from crashes of GoFS, and GoFS from crashes of the kernel.
 
 gofs_crash makes images of power cuts in scenarios with fsync; the kernel mounts and unmounts each;
-gofs_crash compares what is there then with what was promised, and fsck.f2fs looks at it. In the
-same guest the kernel writes a volume, syncs some files, and the guest ends: gofs must recover these
-files.
+gofs_crash compares what is there then with what was promised, and fsck.f2fs looks at it. Some are
+of volumes that were striped over three SSDs when the power failed, joined for the kernel. In the
+first guest the kernel writes a volume, syncs some files, and the guest ends: gofs must recover
+these files.
 `N passed, N failed` is the last line.
 """
 
@@ -34,6 +35,9 @@ SHORT = (("fsync_create", "fsync_overwrite", "fsync_holes", "fsync_truncate_node
           "fsync_large_xattrs", "fsync_right_after_the_mount", "fdatasync", "rename_then_fsync",
           "fsync_names_that_are_durable"), 2)
 LONG_CUTS = 8
+# Of the scenarios, one in so many again on a striped volume.
+STRIPED_EVERY = 3
+STRIPED = ["--disks", "3", "--chunk", "8192"]
 # One of the two checkpoints may not be there yet, or be half written.
 KERNEL_HARMLESS = re.compile(r"recover|invalid crc|checkpoint: version")
 
@@ -66,10 +70,13 @@ def say(text):
 
 
 def recover(folder):
-    """All images in the folder, mounted and unmounted by the kernel; each guest takes some."""
+    """All images in the folder, mounted and unmounted by the kernel; each guest takes some.
+
+    Where the kernel's own volume is there, the first guest crashes with it mounted.
+    """
     kernel = kernel_guest.prepare(WORK / "guest")
     rest = sorted(path for path in folder.glob("*.img") if path.stem != KERNEL_VOLUME)
-    first = True
+    first = (folder / (KERNEL_VOLUME + ".img")).exists()
     while rest:
         some, rest = rest[:kernel_guest.MAX_DISKS - 1], rest[kernel_guest.MAX_DISKS - 1:]
         disks = [(str(i), path) for i, path in enumerate(some)]
@@ -88,6 +95,21 @@ def recover(folder):
         if wrong:
             raise GuestError("the kernel says: " + "; ".join(wrong[:5]))
         first = False
+
+
+def recover_cuts(gofs_crash, names, options, folder):
+    """Cuts of these scenarios, which the kernel recovers in `folder`: (passed, failed)."""
+    command = [*gofs_crash, *options, "--images", folder,
+               "--recovered-by", f"'{sys.executable}' '{__file__}' --recover"]
+    for name in names:
+        command += ["--scenario", name]
+    result = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, timeout=3600, check=False)
+    print(result.stdout.decode(errors="replace"), end="", flush=True)
+    said = re.search(rb"(\d+) images recovered, (\d+) of them wrong", result.stdout)
+    if not said:
+        raise GuestError(f"gofs_crash ended with {result.returncode}")
+    return int(said[1]) - int(said[2]), int(said[2])
 
 
 def check_kernel_volume(gofs, folder):
@@ -132,8 +154,9 @@ def main():
         with images.only_one(work):
             for old in work.glob("*.img"):
                 old.unlink()
-            for old in ("guest", "guest-more"):
+            for old in ("guest", "guest-more", "striped"):
                 shutil.rmtree(work / old, ignore_errors=True)
+            (work / "striped").mkdir()
             with open(work / (KERNEL_VOLUME + ".img"), "wb") as file:
                 file.truncate(KERNEL_VOLUME_BYTES)
             images.must_run(["mkfs.f2fs", "-q", work / (KERNEL_VOLUME + ".img")])
@@ -142,21 +165,16 @@ def main():
             if args.long:
                 listed = images.must_run([*gofs_crash, "--list"]).decode().split()
                 names, cuts = [name for name in listed if "sync" in name], LONG_CUTS
-            command = [*gofs_crash, "--cuts", str(cuts), "--seed", args.seed, "--images", work,
-                       "--recovered-by", f"'{sys.executable}' '{__file__}' --recover"]
-            for name in names:
-                command += ["--scenario", name]
-            result = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL,
-                                    stdout=subprocess.PIPE, timeout=3600, check=False)
-            print(result.stdout.decode(errors="replace"), end="", flush=True)
-            said = re.search(rb"(\d+) images recovered, (\d+) of them wrong", result.stdout)
-            if not said:
-                raise GuestError(f"gofs_crash ended with {result.returncode}")
-            passed, failed = check_kernel_volume(compare.Gofs(args.gofs), work)
-            failed += int(said[2])
-            passed += int(said[1]) - int(said[2])
+            options = ["--cuts", str(cuts), "--seed", args.seed]
+            results = [
+                recover_cuts(gofs_crash, names, options, work),
+                recover_cuts(gofs_crash, names[::STRIPED_EVERY], options + STRIPED,
+                             work / "striped"),
+                check_kernel_volume(compare.Gofs(args.gofs), work),
+            ]
+            passed, failed = (sum(counts) for counts in zip(*results))
             if failed == 0:
-                for image in work.glob("*.img"):
+                for image in work.rglob("*.img"):
                     image.unlink()
     except (GuestError, compare.ProtocolError, OSError, ValueError,
             subprocess.SubprocessError) as error:
