@@ -39,7 +39,7 @@ GOFS_HD inline int move_in_place(simt::AnyWarp auto warp, const nvme::Route& rou
     const bool follows = left_whole && next_block && next_buffer && same_ssd;
     heads = warp.ballot(!(whole && follows && rank != 0));
     head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
-    const uint32_t run_max = route.array.transfer_bytes_max / kBlockBytes;
+    const uint32_t run_max = route.array.run_bytes_max / kBlockBytes;
     heads = warp.ballot((rank - head) % run_max == 0);
     head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
     const uint32_t later = heads & ~(simt::ranks_below(rank) | 1u << rank);

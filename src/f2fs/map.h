@@ -59,13 +59,11 @@ struct SupplyNothing {
   GOFS_HD int operator()(uint32_t, const MissingNode&, uint32_t&) const { return 0; }
 };
 
-/// Walks down the tree of nodes. As map_blocks, for lanes whose block map does not have the answer.
-/// `supply(lanes, missing, nid)` is called collectively for lanes that miss a node and may give its
-/// nid, or a negative errno; where it leaves 0, a subtree of holes begins.
+/// walk_nodes() of all lanes, level by level.
 template <typename Supply>
-GOFS_NOINLINE GOFS_HD int walk_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
-                                     const Inode& inode, uint64_t index, BlockPlace& place,
-                                     LastNode& last, Supply supply) {
+GOFS_NOINLINE GOFS_HD int walk_together(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                                        const Inode& inode, uint64_t index, BlockPlace& place,
+                                        LastNode& last, Supply supply) {
   const uint32_t rank = warp.thread_rank();
   bool active = (lanes >> rank & 1u) != 0;
   int result = 0;
@@ -140,6 +138,41 @@ GOFS_NOINLINE GOFS_HD int walk_nodes(simt::AnyWarp auto warp, Volume& volume, ui
   }
   place.block = block;
   return result;
+}
+
+/// walk_nodes() of one lane after the other.
+template <typename Supply>
+GOFS_NOINLINE GOFS_HD int walk_singly(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                                      const Inode& inode, uint64_t index, BlockPlace& place,
+                                      LastNode& last, Supply supply) {
+  int result = 0;
+  place = BlockPlace{format::kNullAddr, 1};
+  last = LastNode{};
+  for (uint32_t left = lanes; left != 0; left &= left - 1) {
+    const uint32_t lane = simt::lowest_bit(left);
+    BlockPlace found{};
+    LastNode holder{};
+    const int error = walk_together(warp, volume, 1u << lane, inode, index, found, holder, supply);
+    if (warp.thread_rank() == lane) {
+      place = found;
+      last = holder;
+      result = error;
+    }
+  }
+  warp.sync();
+  return result;
+}
+
+/// Walks down the tree of nodes. As map_blocks, for lanes whose block map does not have the answer.
+/// `supply(lanes, missing, nid)` is called collectively for lanes that miss a node and may give its
+/// nid, or a negative errno; where it leaves 0, a subtree of holes begins.
+template <typename Supply>
+GOFS_HD int walk_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, const Inode& inode,
+                       uint64_t index, BlockPlace& place, LastNode& last, Supply supply) {
+  if (volume.cache.single_walks != 0) {
+    return walk_singly(warp, volume, lanes, inode, index, place, last, supply);
+  }
+  return walk_together(warp, volume, lanes, inode, index, place, last, supply);
 }
 
 /// Enters all addresses of the node `last` into the block map of `inode`, the whole warp working on

@@ -87,8 +87,10 @@ static_assert(sizeof(FrameSet) == 128);
 struct PageCache {
   FrameSet* sets;
   uint8_t* pages;
-  uint32_t* dirty_maps;  // kPageKinds of map_words(): a bit for each frame whose page is dirty
-  uint32_t set_mask;     // number of sets - 1; a power of two of sets
+  uint32_t* dirty_maps;   // kPageKinds of map_words(): a bit for each frame whose page is dirty
+  uint32_t set_mask;      // number of sets - 1; a power of two of sets
+  uint32_t single_walks;  // not 0: lanes walk the tree of nodes one after the other (map.h), for
+                          // which they load this line
   alignas(128) uint32_t dirty;  // pages that are newer than the disk
 
   GOFS_HD uint32_t frame_count() const { return (set_mask + 1) * kWays; }

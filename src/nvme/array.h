@@ -17,8 +17,10 @@ struct Array {
   uint32_t count;  // of devices
   uint32_t lba_shift;
   uint32_t transfer_bytes_max;
-  uint32_t chunk_mask;  // `block & chunk_mask` is 0 where blocks of another device may begin
+  uint32_t run_bytes_max;  // of blocks in a row that become one command
+  uint32_t chunk_mask;     // `block & chunk_mask` is 0 where blocks of another device may begin
   uint32_t dataset_management;  // whether all of them take such commands
+  uint32_t single_blocks;       // set before they are brought up: each block has its own command
   uint64_t lba_count;           // of the volume
   Device* devices[format::kStripeDisksMax];
   format::Stripe stripe;
@@ -39,6 +41,11 @@ GOFS_HD inline Route pick_route(Array& array) {
   return {array, device, pick_queue(device), array.lba_shift};
 }
 
+/// Sets how many blocks become one command; the limits of the devices are known.
+GOFS_HD inline void limit_runs(Array& array) {
+  array.run_bytes_max = array.single_blocks != 0 ? kBlockBytes : array.transfer_bytes_max;
+}
+
 /// What all devices of the array, which have been brought up, come to: its LBAs and limits, and as
 /// many queues of each. One lane. kDone; kNamespaceFormat: their LBAs differ; kCapacity: one has no
 /// room for its part.
@@ -49,6 +56,7 @@ GOFS_HD inline BringUpStep take_limits(Array& array) {
   array.transfer_bytes_max = first.transfer_bytes_max;
   array.dataset_management = first.dataset_management;
   array.chunk_mask = ~0u;
+  limit_runs(array);
   if (array.count == 1) return BringUpStep::kDone;
   const format::Stripe& stripe = array.stripe;
   array.lba_count = format::stripe_bytes(stripe) >> first.lba_shift;
@@ -66,6 +74,7 @@ GOFS_HD inline BringUpStep take_limits(Array& array) {
     array.dataset_management &= device.dataset_management;
     queues = simt::min(queues, device.io_queue_count);
   }
+  limit_runs(array);
   for (uint32_t disk = 0; disk < array.count; ++disk) {
     array.devices[disk]->io_queue_count = queues;
   }

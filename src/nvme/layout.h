@@ -15,6 +15,7 @@ struct DeviceOptions {
   uint32_t nsid = 1;
   uint64_t command_timeout_ns = 5'000'000'000;
   uint64_t admin_timeout_ns = 2'000'000'000;
+  bool single_doorbells = false;  // one for each I/O command, instead of for all in a row
 };
 
 namespace detail {
@@ -59,6 +60,7 @@ inline Device* create_device(simt::MemorySpace& memory, const ssd::ControllerRef
   for (uint32_t i = 0; i < options.io_queues; ++i) {
     QueuePair queue = detail::make_queue(memory, i + 1, options.queue_depth);
     queue.last_failure = &placed->last_failure;
+    queue.single_doorbells = options.single_doorbells ? 1 : 0;
     memory.write_object(device.io + i, queue);
   }
   memory.write_object(placed, device);

@@ -83,6 +83,7 @@ struct QueuePair {
   RingShape shape;
   uint32_t slot_bits;  // cid = slot | lap << slot_bits
   uint32_t qid;
+  uint32_t single_doorbells;  // not 0: one for each command
 
   // Words that different warps write, each on a line of its own.
   alignas(128) uint64_t next_ticket;
@@ -150,6 +151,16 @@ GOFS_HD inline void publish(QueuePair& queue, const Token& token,
   simt::store_release(slot.issued, token.position.lap + 1);  // [N2] entry and mailbox are written
 }
 
+/// Rings a doorbell for each of the entries [before, tail) but the last. One lane, by who has the
+/// tail's lock.
+GOFS_HD inline void ring_singly(QueuePair& queue, uint64_t before, uint64_t tail) {
+  for (uint64_t ticket = before + 1; ticket < tail; ++ticket) {
+    ++queue.doorbells;
+    simt::store_system_release(*queue.submission_doorbell,
+                               queue.shape.position(ticket).index);  // [N4]
+  }
+}
+
 /// Moves the tail over all consecutive issued entries and rings the doorbell once; does nothing if
 /// another warp is at it. Collective.
 GOFS_HD inline void ring(simt::AnyWarp auto warp, QueuePair& queue) {
@@ -175,6 +186,7 @@ GOFS_HD inline void ring(simt::AnyWarp auto warp, QueuePair& queue) {
   if (leader) {
     if (tail != before) {
       simt::store_relaxed(queue.tail, tail);
+      if (queue.single_doorbells != 0) ring_singly(queue, before, tail);
       ++queue.doorbells;
       // [N4] The entries are in memory before the device can learn of them.
       simt::store_system_release(*queue.submission_doorbell, position.index);

@@ -5,8 +5,10 @@
 
 #include <array>
 #include <bit>
+#include <vector>
 
 #include "nvme/layout.h"
+#include "vfs/ablations.h"
 #include "vfs/batch_names.h"
 
 namespace gofs::vfs {
@@ -25,6 +27,7 @@ struct FilesystemOptions {
   // one need not say so again.
   int64_t time_granularity_ns = 4'000'000;
   Credentials credentials{};  // user 0
+  uint32_t ablations = 0;     // those of Ablation that are about the file system's tables
 };
 
 /// The memory of one file system. Frees it when it goes; nobody uses the file system any more.
@@ -37,11 +40,14 @@ class FilesystemMemory {
     using simt::MemoryPart;
     Filesystem fs{};
     fs.volume.array = array;
+    fs.volume.array.single_blocks = (options.ablations & kAblateMergedBlocks) != 0 ? 1 : 0;
+    nvme::limit_runs(fs.volume.array);
     const uint32_t sets = std::bit_ceil(simt::max(options.cache_pages, 64u)) / f2fs::kWays;
     fs.volume.cache.sets = own_.take<f2fs::FrameSet>(sets, MemoryPart::kPageCache);
     fs.volume.cache.pages =
         own_.take<uint8_t>(uint64_t{sets} * f2fs::kWays * kBlockBytes, MemoryPart::kPageCache);
     fs.volume.cache.set_mask = sets - 1;
+    fs.volume.cache.single_walks = (options.ablations & kAblateLevelWalks) != 0 ? 1 : 0;
     fs.volume.cache.dirty_maps = own_.take<uint32_t>(
         uint64_t{f2fs::kPageKinds} * fs.volume.cache.map_words(), MemoryPart::kPageCache);
     fs.volume.corruptions = own_.take<f2fs::CorruptionLog>(1, MemoryPart::kVolume);
@@ -68,6 +74,14 @@ class FilesystemMemory {
         own_.take<OpenInode>(uint64_t{inode_sets} * kOpenInodeWays, MemoryPart::kOpenInodes);
     memory.count_as(fs.open_inodes, MemoryPart::kRangeLocks,
                     uint64_t{inode_sets} * kOpenInodeWays * sizeof(RangeLock));
+    if ((options.ablations & kAblateRangeLocks) != 0) {
+      std::vector<OpenInode> set(kOpenInodeWays);
+      for (OpenInode& open : set) hold_whole_files(open.lock);
+      for (uint32_t i = 0; i < inode_sets; ++i) {
+        memory.write(fs.open_inodes + uint64_t{i} * kOpenInodeWays, set.data(),
+                     set.size() * sizeof(OpenInode));
+      }
+    }
     fs.open_inode_sets = own_.take<OpenInodeSet>(inode_sets, MemoryPart::kOpenInodes);
     fs.open_inode_set_mask = inode_sets - 1;
     fs.operation_count = std::bit_ceil(simt::max(options.operations, 1u));
@@ -91,8 +105,9 @@ class FilesystemMemory {
                                              MemoryPart::kBatches);
     fs.batches = own_.take<BatchTable>(1, MemoryPart::kBatches);
     memory.write_object(fs.batches, batches);
-    fs.maps.unit_count = static_cast<uint32_t>(
-        simt::align_up(MapArena::units_for(options.map_bytes / sizeof(uint32_t)), 32));
+    const bool has_maps = (options.ablations & kAblateBlockMaps) == 0;
+    const uint64_t map_words = has_maps ? options.map_bytes / sizeof(uint32_t) : 0;
+    fs.maps.unit_count = static_cast<uint32_t>(simt::align_up(MapArena::units_for(map_words), 32));
     fs.maps.words = own_.take<uint32_t>(uint64_t{fs.maps.unit_count} * MapArena::kUnitWords,
                                         MemoryPart::kBlockMaps);
     fs.maps.used = own_.take<uint32_t>(fs.maps.unit_count / 32, MemoryPart::kBlockMaps);

@@ -15,6 +15,10 @@
 // it keeps its range in a table of its own, through which everybody looks after his turn. Who finds
 // a part of his range there leaves the ring as well, waits, and queues up anew: it may be
 // overtaken.
+//
+// A lock may be set up as one for the whole file (hold_whole_files): to it any two ranges overlap.
+// Ranges that are kept are what they are there too, since who keeps one may go on writing elsewhere
+// before he ends it.
 #pragma once
 
 #include "simt/atomic.h"
@@ -64,6 +68,8 @@ struct alignas(128) RangeLock {
   uint64_t next_ticket;
   uint32_t kept_count;    // of `kept` [V10]
   uint32_t ring_readers;  // readers in the ring, and those who want to be there [V11]
+  uint32_t whole_file;    // not 0: ranges in the ring overlap wherever they lie
+  uint32_t unused;
   RangeEntry ring[kRangeRingEntries];
   KeptRange kept[kKeptRanges];
 };
@@ -103,6 +109,13 @@ GOFS_HD inline bool is_kept_here(const KeptRange& entry, const ByteRange& range)
 
 }  // namespace detail
 
+/// Makes a lock that nobody uses yet one for the whole file. A writer who never leaves keeps all
+/// others in the ring, so those outside of it have nothing more to look at.
+GOFS_HD inline void hold_whole_files(RangeLock& lock) {
+  lock.gate = detail::kOneWriter;
+  lock.whole_file = 1;
+}
+
 /// Whether somebody keeps a part of `range` now: who need not have it had better not wait for him.
 /// Collective, uniform; for sure by who holds the range in the ring, since nobody comes to keep a
 /// part of it then.
@@ -126,6 +139,7 @@ GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& l
                                            const ByteRange& range, bool exclusive,
                                            const simt::Deadline& deadline, RangeHold& hold) {
   const bool leader = warp.thread_rank() == 0;
+  const bool whole = lock.whole_file != 0;
   uint64_t ticket = 0;
   if (leader) ticket = simt::add_relaxed(lock.next_ticket, uint64_t{1});
   ticket = warp.shfl(ticket, 0);
@@ -172,8 +186,8 @@ GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& l
           waiting = false;  // it has let go
         } else if (behind == 0) {
           const bool conflict = (exclusive || simt::load_relaxed(entry.exclusive) != 0) &&
-                                detail::overlap(range, simt::load_relaxed(entry.offset),
-                                                simt::load_relaxed(entry.bytes));
+                                (whole || detail::overlap(range, simt::load_relaxed(entry.offset),
+                                                          simt::load_relaxed(entry.bytes)));
           if (!conflict) waiting = false;
         }  // else: its owner has yet to write it
       }

@@ -35,9 +35,17 @@ std::unique_ptr<RangeLock> make_lock(uint64_t first_ticket = 0) {
   return lock;
 }
 
+/// The same as one for the whole file.
+std::unique_ptr<RangeLock> make_whole_lock() {
+  auto lock = make_lock();
+  hold_whole_files(*lock);
+  return lock;
+}
+
 /// Nobody holds anything: an exclusive lock of everything is granted at once.
 void expect_free(RangeLock& lock) {
-  EXPECT_EQ(lock.gate, 0u);
+  const uint64_t gate = lock.whole_file != 0 ? detail::kOneWriter : 0;
+  EXPECT_EQ(lock.gate, gate);
   EXPECT_EQ(lock.ring_readers, 0u);
   EXPECT_EQ(lock.kept_count, 0u);
   RangeHold hold{};
@@ -45,7 +53,7 @@ void expect_free(RangeLock& lock) {
                            hold),
             0);
   unlock_exclusive(simt::Warp(), lock, hold);
-  EXPECT_EQ(lock.gate, 0u);
+  EXPECT_EQ(lock.gate, gate);
 }
 
 class RangeLockTest : public ::testing::TestWithParam<uint32_t> {
@@ -134,6 +142,46 @@ TEST_P(RangeLockTest, a_writer_excludes_who_overlaps_and_nobody_else) {
     }
   }
   release_exclusive(*lock, writer);
+  expect_free(*lock);
+}
+
+TEST_P(RangeLockTest, ranges_of_a_lock_of_the_whole_file_overlap_wherever_they_lie) {
+  const auto lock = make_whole_lock();
+  RangeHold a{};
+  RangeHold b{};
+  RangeHold refused{};
+  ASSERT_EQ(exclusive(*lock, {100, 50}, kShortNs, a), 0);
+  EXPECT_EQ(exclusive(*lock, {0, 10}, kShortNs, refused), -ETIMEDOUT);
+  EXPECT_EQ(shared(*lock, {1000, 1}, kShortNs, refused), -ETIMEDOUT);
+  release_exclusive(*lock, a);
+  // Readers are in the ring, together.
+  ASSERT_EQ(shared(*lock, {0, 10}, kShortNs, a), 0);
+  ASSERT_EQ(shared(*lock, {0, 10}, kShortNs, b), 0);
+  EXPECT_TRUE(a.in_ring);
+  EXPECT_EQ(exclusive(*lock, {1000, 1}, kShortNs, refused), -ETIMEDOUT);
+  release_shared(*lock, a);
+  release_shared(*lock, b);
+  run_alone(width(), [&](const simt::Warp& warp) {
+    EXPECT_FALSE(try_join_readers(warp, *lock));
+    EXPECT_FALSE(try_join_block_writers(warp, *lock));
+  });
+  expect_free(*lock);
+}
+
+TEST_P(RangeLockTest, who_keeps_a_range_of_a_whole_file_goes_on_elsewhere) {
+  const auto lock = make_whole_lock();
+  RangeHold hold{};
+  uint32_t kept = kKeptRanges;
+  ASSERT_EQ(exclusive(*lock, {0, 10}, kShortNs, hold), 0);
+  run_alone(width(), [&](const simt::Warp& warp) {
+    uint32_t mine = 0;
+    ASSERT_TRUE(keep_exclusive(warp, *lock, hold, mine));
+    if (warp.thread_rank() == 0) kept = mine;
+  });
+  ASSERT_EQ(exclusive(*lock, {20, 1}, kShortNs, hold), 0);
+  release_exclusive(*lock, hold);
+  EXPECT_EQ(shared(*lock, {5, 1}, kShortNs, hold), -ETIMEDOUT);
+  run_alone(width(), [&](const simt::Warp& warp) { unlock_kept(warp, *lock, kept); });
   expect_free(*lock);
 }
 
@@ -469,6 +517,13 @@ TEST_P(RangeLockTest, who_writes_single_blocks_and_readers_exclude_each_other) {
 }
 
 // Neither do they overtake who waits for them, reader or writer.
+TEST_P(RangeLockTest, all_who_share_a_lock_of_the_whole_file_exclude_each_other) {
+  const auto lock = make_whole_lock();
+  run_storm(*lock, width(), narrow() ? Storm{3, 2, 100, true, 3} : Storm{2, 1, 20, true, 1},
+            printed_seed());
+  expect_free(*lock);
+}
+
 TEST_P(RangeLockTest, who_writes_single_blocks_does_not_overtake_who_waits) {
   for (const bool reads : {false, true}) {
     const auto lock = make_lock();
