@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "gofs/expected.hpp"
+#include "vfs/ablations.h"
 #include "vfs/metadata.h"
 #include "vfs/rename.h"
 #include "vfs/set_xattr.h"
@@ -28,7 +29,14 @@
 namespace gofs {
 
 using f2fs::TimeStamp;
+using vfs::Ablation;
 using vfs::FilesystemStat;
+using vfs::kAblateBlockMaps;
+using vfs::kAblateLevelWalks;
+using vfs::kAblateMergedBlocks;
+using vfs::kAblateOpenSegments;
+using vfs::kAblateRangeLocks;
+using vfs::kAblateSharedDoorbells;
 using vfs::kKeepId;
 using vfs::kRenameExchange;
 using vfs::kRenameNoReplace;
@@ -61,6 +69,7 @@ struct MountOptions {
   uint64_t clock_period_ns = 0;       // how often the clock of time stamps is set by the host's; 10
                                       // minutes
   bool discard = true;                // tell the SSD which segments are free, if it wants to know
+  uint32_t ablations = 0;             // bits of Ablation: what to do without, to see what it brings
 };
 
 /// What collect_garbage() may do.
@@ -99,6 +108,7 @@ struct VolumeInfo {
   uint32_t queues = 0;
   uint32_t queue_depth = 0;
   uint32_t transfer_bytes_max = 0;
+  std::vector<std::string> ablations;  // what the mount does without, as a spec names it
 
   std::string label;  // UTF-8
   std::string uuid;

@@ -10,6 +10,7 @@
 #include <exception>
 #include <limits>
 
+#include "host/ablations.h"
 #include "nvme/device.h"
 #include "ssd/virtual_ssd.h"
 
@@ -138,9 +139,11 @@ std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view
       return "wants a power of two from 4K to 1G";
     }
     spec.stripe_bytes = *size;
+  } else if (name == "ablate") {
+    return parse_ablations(value, spec.ablations.emplace());
   } else {
     return "is no option (model, queues, depth, lba, media, mdts, cache, timeout, checkpoint, "
-           "stripe)";
+           "stripe, ablate)";
   }
   return {};
 }

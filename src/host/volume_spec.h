@@ -11,7 +11,8 @@
 //
 // Options: model=NAME[,SETTING=NUMBER...] (ssd/virtual_ssd.h says which), queues=N, depth=N,
 // lba=512|4096, media=file|hbm, mdts=SIZE, cache=SIZE, timeout=TIME, checkpoint=TIME (from one to
-// the next, where something has changed), stripe=SIZE (of a chunk). SIZE takes K, M, G or T (powers
+// the next, where something has changed), stripe=SIZE (of a chunk), ablate=NAME[,NAME...] (what the
+// mount does without, vfs/ablations.h). SIZE takes K, M, G or T (powers
 // of 1,024), TIME takes s, ms or us (s if it has none). Of several SSDs those without options have
 // the last one's, and what is not about an SSD is the last one's as well.
 //
@@ -48,6 +49,7 @@ struct VolumeSpec {
   std::optional<uint64_t> command_timeout_ns;
   std::optional<uint64_t> checkpoint_period_ns;
   std::optional<uint64_t> stripe_bytes;  // a power of two of at least 4 KiB
+  std::optional<uint32_t> ablations;     // of vfs::Ablation
 };
 
 /// The SSDs that `text` names, one or several (a stripe), each with its options. Errors: EINVAL,

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <set>
 
+#include "host/ablations.h"
+
 namespace gofs::host {
 namespace {
 
@@ -44,7 +46,7 @@ TEST(VolumeSpec, a_path_alone_has_the_defaults) {
 TEST(VolumeSpec, every_option_is_understood) {
   const VolumeSpec spec = parse_one(
       "v?model=990pro,iops=5&queues=16&depth=64&lba=4096&media=hbm&mdts=128K&cache=1M&timeout="
-      "20ms&checkpoint=30s");
+      "20ms&checkpoint=30s&ablate=one-log,no-maps");
   EXPECT_EQ(spec.path, "v");
   EXPECT_EQ(spec.model_name, "990pro,iops=5");
   EXPECT_EQ(spec.model.iops, 5u);
@@ -57,6 +59,24 @@ TEST(VolumeSpec, every_option_is_understood) {
   EXPECT_EQ(spec.cache_bytes, 1048576u);
   EXPECT_EQ(spec.command_timeout_ns, 20000000u);
   EXPECT_EQ(spec.checkpoint_period_ns, 30'000'000'000u);
+  EXPECT_EQ(spec.ablations, vfs::kAblateOpenSegments | vfs::kAblateBlockMaps);
+}
+
+TEST(VolumeSpec, what_a_mount_does_without_is_named) {
+  const std::vector<std::string> names = ablation_names(~0u);
+  ASSERT_EQ(names.size(), vfs::kAblations);
+  std::string all;
+  for (uint32_t bit = 0; bit < vfs::kAblations; ++bit) {
+    EXPECT_EQ(parse_one("v?ablate=" + names[bit]).ablations, 1u << bit);
+    EXPECT_EQ(ablation_names(1u << bit), std::vector<std::string>{names[bit]});
+    all += (bit == 0 ? "" : ",") + names[bit];
+  }
+  EXPECT_EQ(parse_one("v?ablate=" + all).ablations, vfs::kAblationsKnown);
+  EXPECT_FALSE(parse_one("v?queues=1").ablations);
+  // Of a stripe what the last one says.
+  const auto specs = parse("a+b?ablate=one-log");
+  ASSERT_TRUE(specs);
+  EXPECT_EQ(specs->back().ablations, uint32_t{vfs::kAblateOpenSegments});
 }
 
 TEST(VolumeSpec, memory_has_a_size) {
@@ -139,6 +159,9 @@ TEST(VolumeSpec, bad_specs_are_refused_with_words_that_name_the_fault) {
       {"a?timeout=99999999999999999s", "'timeout'"},
       {"a?checkpoint=0", "'checkpoint'"},
       {"a?checkpoint=often", "'checkpoint'"},
+      {"a?ablate=", "knows no ''"},
+      {"a?ablate=gravity", "knows no 'gravity' (inode-lock, one-log"},
+      {"a?ablate=one-log,", "knows no ''"},
       {"a?model=floppy", "floppy"},
       {"a?model=990pro,iops=x", "iops"},
       {"a?model=", "'model'"},

@@ -14,6 +14,7 @@
 #include <new>
 #include <utility>
 
+#include "host/ablations.h"
 #include "host/backends.h"
 #include "host/clock_keeper.h"
 #include "host/messages.h"
@@ -175,6 +176,7 @@ VolumeState::VolumeState(VolumeSpec whole, std::vector<VolumeSpec> members,
       chosen(spec_.queue_depth, options.queue_depth, device_options_.queue_depth);
   device_options_.command_timeout_ns = chosen(spec_.command_timeout_ns, options.command_timeout_ns,
                                               device_options_.command_timeout_ns);
+  device_options_.single_doorbells = (ablations() & kAblateSharedDoorbells) != 0;
 }
 
 Expected<void> VolumeState::open_backend() {
@@ -228,6 +230,7 @@ void VolumeState::create_devices() {
       static_cast<uint32_t>(std::min<uint64_t>(cache_bytes / kBlockBytes, uint64_t{1} << 30));
   if (options_.lock_timeout_ns != 0) options.lock_timeout_ns = options_.lock_timeout_ns;
   if (options_.descriptors != 0) options.descriptors = options_.descriptors;
+  options.ablations = ablations();
   options.credentials.uid = options_.uid;
   options.credentials.gid = options_.gid;
   options.credentials.group_count = static_cast<uint32_t>(options_.groups.size());
@@ -266,6 +269,9 @@ Expected<std::unique_ptr<VolumeState>> VolumeState::mount(const std::string& spe
   if (options.groups.size() > vfs::Credentials::kGroupsMax) {
     return make_error(EINVAL, spec,
                       fmt::format("more than {} groups", vfs::Credentials::kGroupsMax));
+  }
+  if ((options.ablations & ~vfs::kAblationsKnown) != 0) {
+    return make_error(EINVAL, spec, "ablations that are not known");
   }
   for (const VolumeSpec& one : *specs) {
     if (one.path.empty()) continue;
@@ -309,6 +315,7 @@ Expected<void> VolumeState::begin_writing() {
   writer_options.free_segments = static_cast<uint32_t>(
       std::clamp<uint64_t>(geometry.main_segments * percent / 100, 1, geometry.main_segments));
   writer_options.discard = options_.discard;
+  if ((ablations() & kAblateOpenSegments) != 0) writer_options.open_segments = 0;
   writer_ = std::make_unique<f2fs::WriterMemory>(memory, geometry, writer_options);
   SharedArray<work::BeginWritingParams> params(backend_->shared_memory(), 1);
   params[0].fs = filesystem();
@@ -704,6 +711,7 @@ VolumeInfo VolumeState::info() const {
   info.queues = read(device.io_queue_count);
   info.queue_depth = read(read(device.io)->shape).depth;
   info.transfer_bytes_max = array.transfer_bytes_max;
+  info.ablations = ablation_names(ablations());
   info.label = utf8_of_label(volume.label);
   info.uuid = uuid_text(volume.uuid);
   const auto* const writer = reinterpret_cast<const char*>(volume.writer);

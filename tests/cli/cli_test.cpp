@@ -94,7 +94,11 @@ TEST(Failures, are_one_line_with_the_path_and_status_1) {
   expect_failure({"info", image + "?speed=1"},
                  image +
                      "?speed=1: 'speed' is no option (model, queues, depth, lba, media, mdts, "
-                     "cache, timeout, checkpoint, stripe)");
+                     "cache, timeout, checkpoint, stripe, ablate)");
+  expect_failure({"info", image + "?ablate=gravity"},
+                 image +
+                     "?ablate=gravity: 'ablate' knows no 'gravity' (inode-lock, one-log, "
+                     "single-blocks, single-doorbells, single-walks, no-maps)");
   expect_failure({"ls", image + "+" + image}, image + ": named twice");
 }
 
@@ -106,6 +110,10 @@ TEST(Info, describes_the_volume) {
   EXPECT_EQ(object["label"], "sämple");
   EXPECT_EQ(object["clean"], true);
   EXPECT_EQ(object["ssd"]["lba_bytes"], 512);
+  EXPECT_EQ(text.find("ablations"), std::string::npos);
+  EXPECT_NE(gofs_says({"info", sample().path() + "?ablate=one-log,no-maps"})
+                .find("\nablations    one-log no-maps\n"),
+            std::string::npos);
   EXPECT_EQ(object["space"]["block_bytes"], 4096);
 }
 
