@@ -3,8 +3,9 @@
 """Draws what `gofs bench micro --json` printed: a PNG for each axis and kind of work.
 
 Each point is the median of its runs, its bar their spread. Lines are solid for the file API and
-dashed for raw NVMe commands, a colour for each model. Needs matplotlib (Debian package
-python3-matplotlib).
+dashed for raw NVMe commands, a colour for each model. Of ablations one PNG has pairs of bars for
+each model, as usual and ablated, with a dashed line for raw commands. Needs matplotlib (Debian
+package python3-matplotlib).
 """
 
 import argparse
@@ -75,6 +76,40 @@ def draw(pyplot, title, axis, rows, target):
     pyplot.close(figure)
 
 
+def draw_ablations(pyplot, title, rows, target):
+    """One picture: for each ablation and kind of work, bars in pairs."""
+    kinds = list(dict.fromkeys((row["ablation"], row["work"]) for row in rows))
+    models = sorted({row["model"] for row in rows})
+    columns = min(len(kinds), 4)
+    lines = -(-len(kinds) // columns)
+    figure, grid = pyplot.subplots(lines, columns, figsize=(3 * columns, 2.8 * lines + 0.4),
+                                   squeeze=False)
+    for axes in grid.flat[len(kinds):]:
+        axes.set_visible(False)
+    for axes, (ablation, work) in zip(grid.flat, kinds):
+        for row in rows:
+            if (row["ablation"], row["work"]) != (ablation, work):
+                continue
+            place = models.index(row["model"]) + (0.2 if row["ablated"] else -0.2)
+            rate = row["file_bytes_per_s"]
+            spread = [[(rate["median"] - rate["least"]) / 1e9],
+                      [(rate["most"] - rate["median"]) / 1e9]]
+            axes.bar(place, rate["median"] / 1e9, 0.36, yerr=spread, capsize=3,
+                     color="C1" if row["ablated"] else "C0")
+            axes.plot([place - 0.18, place + 0.18], [row["raw_bytes_per_s"]["median"] / 1e9] * 2,
+                      color="black", linestyle="--", linewidth=1)
+        axes.set_title(f"{ablation}, {work}", fontsize=9)
+        axes.set_xticks(range(len(models)), labels=models, fontsize=8)
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3, axis="y")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("GB/s")
+    figure.suptitle(title, fontsize=9)
+    figure.tight_layout()
+    figure.savefig(target, dpi=130)
+    pyplot.close(figure)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -90,9 +125,15 @@ def main():
     machine, rows = load(options.results)
     options.folder.mkdir(parents=True, exist_ok=True)
     pictures = collections.defaultdict(list)
+    ablations = [row for row in rows if row["sweep"] == "ablations"]
     for row in rows:
-        pictures[row["sweep"], row["work"], row["pattern"]].append(row)
+        if row["sweep"] in AXES:
+            pictures[row["sweep"], row["work"], row["pattern"]].append(row)
     where = machine["backend_detail"] if machine else ""
+    if ablations:
+        target = options.folder / "ablations.png"
+        draw_ablations(pyplot, f"usual (left) and ablated (right): {where}", ablations, target)
+        print(target)
     for (sweep, work, pattern), some in pictures.items():
         target = options.folder / f"{sweep}_{work}_{pattern}.png"
         draw(pyplot, f"{work}, {pattern} by {sweep}: {where}", AXES[sweep], some, target)

@@ -7,7 +7,7 @@
 # usage: gpu_micro.sh
 #   OUT           folder for the results (default build/gpu-micro)
 #   GOFS_MODELS   models, in order (default: none p5800x)
-#   GOFS_SWEEPS   axes, separated by commas (default: all)
+#   GOFS_SWEEPS   axes, separated by commas (default: all), or ablations
 #   GOFS_RUNS     of each point (default 5)
 #   GOFS_SECONDS  of each run (default 0.1)
 set -uo pipefail

@@ -26,9 +26,9 @@ host::SuiteOptions suite_options(const Session& session, const MicroOptions& opt
   suite.seconds = options.seconds;
   suite.small = options.small;
   if (options.sweeps.empty()) return suite;
-  const std::vector<host::Sweep> all = std::move(suite.sweeps);
   suite.sweeps.clear();
-  for (const host::Sweep sweep : all) {
+  for (uint32_t number = 0; number < host::kSweeps; ++number) {
+    const auto sweep = static_cast<host::Sweep>(number);
     for (const std::string& name : options.sweeps) {
       if (name == host::name_of(sweep)) suite.sweeps.push_back(sweep);
     }
@@ -48,6 +48,7 @@ void show_machine(const Session& session, const MicroOptions& options,
                {"lba_bytes", info.lba_bytes},
                {"queues", info.queues},
                {"queue_depth", info.queue_depth},
+               {"ablations", info.ablations},
                {"runs", options.runs},
                {"seconds", options.seconds}}
               .dump() +
@@ -77,32 +78,54 @@ Json spread_json(const host::Spread& spread) {
   return {{"median", spread.median}, {"least", spread.least}, {"most", spread.most}};
 }
 
+const char* name_of(host::SuiteActors actors) {
+  switch (actors) {
+    case host::SuiteActors::kThreads:
+      return "threads";
+    case host::SuiteActors::kWarps:
+      return "warps";
+    case host::SuiteActors::kWarpsOfAFile:
+      return "warps of a file";
+    case host::SuiteActors::kFiles:
+      break;
+  }
+  return "files";
+}
+
 void show_row(const Session& session, const host::SuiteRow& row) {
   const host::SuitePoint& point = row.point;
   const char* const work = point.work == host::SuiteWork::kRead ? "read" : "write";
-  const char* const pattern = point.sweep == host::Sweep::kFiles ? "files"
-                              : point.random                     ? "random"
-                                                                 : "sequential";
+  const char* const pattern = point.actors == host::SuiteActors::kFiles ? "files"
+                              : point.random                            ? "random"
+                                                                        : "sequential";
   if (session.json) {
-    print(Json{{"bench", "micro"},
-               {"sweep", host::name_of(point.sweep)},
-               {"model", point.model},
-               {"work", work},
-               {"pattern", pattern},
-               {"ssds", point.ssds},
-               {"outstanding", row.outstanding},
-               {"threads_per_block", point.threads_per_block},
-               {"bytes", point.bytes},
-               {"raw_bytes_per_s", spread_json(row.raw)},
-               {"file_bytes_per_s", spread_json(row.file)},
-               {"ratio", row.ratio()}}
-              .dump() +
-          "\n");
+    Json object{{"bench", "micro"},
+                {"sweep", host::name_of(point.sweep)},
+                {"model", point.model},
+                {"work", work},
+                {"pattern", pattern},
+                {"ssds", point.ssds},
+                {"outstanding", row.outstanding},
+                {"threads_per_block", point.threads_per_block},
+                {"bytes", point.bytes},
+                {"raw_bytes_per_s", spread_json(row.raw)},
+                {"file_bytes_per_s", spread_json(row.file)},
+                {"ratio", row.ratio()}};
+    if (point.sweep == host::Sweep::kAblations) {
+      object["ablation"] = point.ablation;
+      object["ablated"] = point.ablated;
+      object["actors"] = name_of(point.actors);
+    }
+    print(object.dump() + "\n");
   } else {
-    print(fmt::format("{:<12} {:<8} {:<6} {:<10} {:>4} {:>8} {:>8} {:>26} {:>26} {:>6.3f}\n",
+    const std::string ablation =
+        point.ablation.empty()
+            ? ""
+            : fmt::format("  {} {}", point.ablated ? "with" : "without", point.ablation);
+    print(fmt::format("{:<12} {:<8} {:<6} {:<10} {:>4} {:>8} {:>8} {:>26} {:>26} {:>6.3f}{}\n",
                       host::name_of(point.sweep), point.model, work, pattern, point.ssds,
                       row.outstanding, point.bytes, spread_text(row.raw), spread_text(row.file),
-                      row.ratio()));
+                      row.ratio(), ablation));
   }
   flush_output();
 }

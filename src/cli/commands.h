@@ -163,7 +163,7 @@ void run_bench(Session& session, const BenchOptions& options);
 struct MicroOptions {
   std::string folder = "/dev/shm";
   std::vector<std::string> models = {"none"};
-  std::vector<std::string> sweeps;  // all, if not given
+  std::vector<std::string> sweeps;  // all axes, if not given
   uint32_t runs = 5;
   double seconds = 0.1;
   bool small = false;

@@ -311,9 +311,10 @@ void add_bench_micro(CLI::App& bench, Session& session) {
       ->delimiter(',')
       ->type_name("NAME,...");
   command
-      .add_option("--sweeps", options->sweeps, "Axes: outstanding, size, blocks, ssds, files; all")
+      .add_option("--sweeps", options->sweeps,
+                  "Axes: outstanding, size, blocks, ssds, files, all if not given; or ablations")
       ->delimiter(',')
-      ->check(CLI::IsMember({"outstanding", "size", "blocks", "ssds", "files"}))
+      ->check(CLI::IsMember({"outstanding", "size", "blocks", "ssds", "files", "ablations"}))
       ->type_name("NAME,...");
   command.add_option("--runs", options->runs, "Of each point, of which the median counts")
       ->check(CLI::Range(1u, 1000u))

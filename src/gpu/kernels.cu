@@ -6,6 +6,7 @@
 #include "gpu/launch_body.cuh"
 #include "work/batch.h"
 #include "work/bench.h"
+#include "work/bench_files.h"
 #include "work/call.h"
 #include "work/clean.h"
 #include "work/clock.h"
@@ -39,6 +40,8 @@ cudaError_t launch(work::Body body, const work::Grid& grid, void* params, cudaSt
       return launch_write_bench(body, grid, params, stream);
     case Body::kBatch:
       return launch_body<BatchParams, batch_body>(grid, params, stream);
+    case Body::kFiles:
+      return launch_body<FilesParams, files_body>(grid, params, stream);
     case Body::kInodes:
       return launch_body<InodesParams, inodes_body>(grid, params, stream);
     case Body::kClean:

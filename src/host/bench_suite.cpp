@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <memory>
 
+#include "host/ablations.h"
 #include "host/bench.h"
+#include "host/bench_files.h"
 #include "host/bench_names.h"
 #include "host/bench_writes.h"
 #include "host/messages.h"
@@ -32,7 +34,8 @@ struct Scale {
   std::vector<uint32_t> sizes;
   std::vector<uint32_t> blocks;
   std::vector<uint32_t> ssds;
-  uint32_t many;  // outstanding where that is not the axis
+  uint32_t some;  // outstanding where that is not the axis,
+  uint32_t many;  // and where it is to be as much as there can be
 };
 
 Scale scale_of(const SuiteOptions& options) {
@@ -48,6 +51,7 @@ Scale scale_of(const SuiteOptions& options) {
     scale.sizes = {512, 4096, 65'536};
     scale.blocks = {1};
     scale.ssds = {1, 3};
+    scale.some = 2;
     scale.many = 2;
     return scale;
   }
@@ -60,8 +64,49 @@ Scale scale_of(const SuiteOptions& options) {
   scale.sizes = {512, 4096, 16'384, 65'536, 262'144, 1'048'576};
   scale.blocks = {1, 4, 16, 33, 66, 132, 198, 256};
   scale.ssds = {1, 2, 4, 8};
+  scale.some = 1'024;
   scale.many = 32'768;
   return scale;
+}
+
+/// What is measured twice, and what the mount does without then.
+struct Comparison {
+  uint32_t usual;
+  uint32_t ablated;
+  SuiteWork work;
+  SuiteActors actors;
+  bool random;
+  bool many;  // outstanding
+
+  std::string name() const {
+    return ablated == usual ? "one-by-one" : ablation_names(ablated & ~usual).front();
+  }
+};
+
+constexpr Comparison kComparisons[] = {
+    {0, kAblateRangeLocks, SuiteWork::kRead, SuiteActors::kThreads, true, false},
+    {0, kAblateRangeLocks, SuiteWork::kWrite, SuiteActors::kWarpsOfAFile, true, false},
+    {0, kAblateOpenSegments, SuiteWork::kWrite, SuiteActors::kWarps, true, false},
+    {0, kAblateMergedBlocks, SuiteWork::kRead, SuiteActors::kThreads, false, true},
+    {0, kAblateSharedDoorbells, SuiteWork::kRead, SuiteActors::kThreads, true, true},
+    {0, kAblateBlockMaps, SuiteWork::kRead, SuiteActors::kThreads, true, false},
+    // Where blocks are in the map, nobody walks.
+    {kAblateBlockMaps, kAblateBlockMaps | kAblateLevelWalks, SuiteWork::kRead,
+     SuiteActors::kThreads, true, false},
+    {0, 0, SuiteWork::kRead, SuiteActors::kFiles, false, false},
+};
+
+/// Each once, in the order in which they are compared.
+std::vector<uint32_t> compared_mounts() {
+  std::vector<uint32_t> mounts;
+  for (const Comparison& one : kComparisons) {
+    for (const uint32_t ablations : {one.usual, one.ablated}) {
+      if (std::find(mounts.begin(), mounts.end(), ablations) == mounts.end()) {
+        mounts.push_back(ablations);
+      }
+    }
+  }
+  return mounts;
 }
 
 Spread spread_of(std::vector<double> rates) {
@@ -93,12 +138,17 @@ class Images {
   std::vector<std::string> paths_;
 };
 
-/// The points of one mounted volume.
+/// The points of one mounted volume: of all axes, or where it is for `ablations`, of these.
 class VolumeSuite {
  public:
   VolumeSuite(const SuiteOptions& options, const Scale& scale, const SuiteSinks& sinks,
-              std::string model, uint32_t ssds)
-      : options_(options), scale_(scale), sinks_(sinks), model_(std::move(model)), ssds_(ssds) {}
+              std::string model, uint32_t ssds, std::optional<uint32_t> ablations = {})
+      : options_(options),
+        scale_(scale),
+        sinks_(sinks),
+        model_(std::move(model)),
+        ssds_(ssds),
+        ablations_(ablations) {}
 
   Expected<void> run() {
     const Images images(options_.folder, ssds_);
@@ -108,9 +158,8 @@ class VolumeSuite {
     if (auto mounted = mount(images); !mounted) return mounted;
     sinks_.volume(*volume_);
     if (auto prepared = prepare(); !prepared) return prepared;
-    for (const Sweep sweep : options_.sweeps) {
-      if (auto done = run_sweep(sweep); !done) return done;
-    }
+    auto done = ablations_ ? run_comparisons(*ablations_) : run_sweeps();
+    if (!done) return done;
     written_.clear();
     return volume_->unmount();
   }
@@ -124,6 +173,8 @@ class VolumeSuite {
     mount.queue_depth = 1024;
     mount.cache_bytes = options_.small ? 0 : uint64_t{1} << 30;
     mount.descriptors = scale_.written_files + scale_.coarse_files + 64;
+    if (ablations_) mount.descriptors += 2 * scale_.some;  // of files that are opened one by one
+    mount.ablations = ablations_.value_or(0);
     const bool hbm = model_ == "hbm";
     const std::string spec =
         fmt::format("{}?{}", fmt::join(images.paths(), "+"), hbm ? "media=hbm" : "model=" + model_);
@@ -140,7 +191,8 @@ class VolumeSuite {
     const auto opened = volume_->call({.kind = work::CallKind::kOpen, .path = &large});
     if (opened.result < 0) return volume_->explain(opened.result, large);
     large_ = static_cast<int>(opened.result);
-    for (const uint32_t count : {scale_.written_files, scale_.coarse_files}) {
+    const uint32_t others = ablations_ ? 1 : scale_.coarse_files;
+    for (const uint32_t count : {scale_.written_files, others}) {
       auto files = BenchFiles::make(*volume_, fmt::format("/written{}", count), count, false);
       if (!files) return files.error();
       written_.push_back(std::move(*files));
@@ -159,6 +211,14 @@ class VolumeSuite {
   Expected<void> checkpoint() {
     const auto seconds = time_checkpoint(*volume_);
     return seconds ? Expected<void>() : seconds.error();
+  }
+
+  Expected<void> run_sweeps() {
+    for (const Sweep sweep : options_.sweeps) {
+      if (sweep == Sweep::kAblations) continue;  // have volumes of their own
+      if (auto done = run_sweep(sweep); !done) return done;
+    }
+    return {};
   }
 
   Expected<void> run_sweep(Sweep sweep) {
@@ -196,12 +256,21 @@ class VolumeSuite {
   }
 
   Expected<void> run_point(const SuitePoint& point) {
-    SuiteRow row{point, 0, {}, {}};
+    return run_row(point, [&](SuiteRow& row, uint32_t) {
+      return point.work == SuiteWork::kRead ? read_once(point, row) : write_once(point, row);
+    });
+  }
+
+  using Rates = std::pair<double, double>;  // of raw commands and of files
+
+  /// `measure(row, run)` of each run.
+  template <typename Measure>
+  Expected<void> run_row(const SuitePoint& point, Measure measure) {
+    SuiteRow row{point, point.outstanding, {}, {}};
     std::vector<double> raw;
     std::vector<double> file;
     for (uint32_t i = 0; i < std::max(options_.runs, 1u); ++i) {
-      const auto rates =
-          point.work == SuiteWork::kRead ? read_once(point, row) : write_once(point, row);
+      const Expected<Rates> rates = measure(row, i);
       if (!rates) return rates.error();
       raw.push_back(rates->first);
       file.push_back(rates->second);
@@ -212,7 +281,37 @@ class VolumeSuite {
     return {};
   }
 
-  using Rates = std::pair<double, double>;  // of raw commands and of files
+  /// What this mount is to be compared at.
+  Expected<void> run_comparisons(uint32_t mounted) {
+    for (const Comparison& one : kComparisons) {
+      for (const bool ablated : {false, true}) {
+        if ((ablated ? one.ablated : one.usual) != mounted) continue;
+        SuitePoint point{Sweep::kAblations,
+                         model_,
+                         one.work,
+                         one.random,
+                         ssds_,
+                         one.many ? scale_.many : scale_.some,
+                         0,
+                         kBlockBytes,
+                         one.actors,
+                         one.name(),
+                         ablated};
+        auto done = one.actors == SuiteActors::kFiles ? compare_files(point) : run_point(point);
+        if (!done) return done;
+      }
+    }
+    return {};
+  }
+
+  Expected<void> compare_files(SuitePoint& point) {
+    const uint32_t files = scale_.contents.small_count;
+    point.outstanding = files;
+    point.bytes = scale_.contents.small_bytes;
+    return run_row(point, [&](SuiteRow&, uint32_t) {
+      return read_files(files, point.bytes, point.ablated ? Opening::kOneByOne : Opening::kBatch);
+    });
+  }
 
   Expected<Rates> read_once(const SuitePoint& point, SuiteRow& row) {
     ReadPlan plan;
@@ -236,6 +335,8 @@ class VolumeSuite {
     if (auto room = make_room(); !room) return room.error();
     WritePlan plan;
     plan.pattern = point.random ? work::WritePattern::kRandom : work::WritePattern::kSequential;
+    const bool by_threads = point.actors == SuiteActors::kThreads;
+    plan.scope = by_threads ? work::WriteScope::kThread : work::WriteScope::kWarp;
     plan.outstanding = point.outstanding;
     plan.threads_per_block = point.threads_per_block;
     plan.block_bytes = point.bytes;
@@ -243,7 +344,8 @@ class VolumeSuite {
     plan.bytes_max = scale_.write_run_bytes;
     const auto raw = measure_raw_writes(*volume_, plan, raw_start_, scale_.contents.raw_bytes);
     if (!raw) return raw.error();
-    const BenchFiles& files = *written_[point.sweep == Sweep::kSize ? 1 : 0];
+    const bool few = point.sweep == Sweep::kSize || point.actors == SuiteActors::kWarpsOfAFile;
+    const BenchFiles& files = *written_[few ? 1 : 0];
     const auto file = measure_file_writes(*volume_, plan, files);
     if (!file) return file.error();
     row.outstanding = file->outstanding;
@@ -266,20 +368,13 @@ class VolumeSuite {
     const uint32_t files = scale_.contents.small_count;
     const uint32_t bytes = scale_.contents.small_bytes;
     for (const SuiteWork work : {SuiteWork::kRead, SuiteWork::kWrite}) {
-      const SuitePoint point{Sweep::kFiles, model_, work, false, ssds_, files, 0, bytes};
-      SuiteRow row{point, files, {}, {}};
-      std::vector<double> raw;
-      std::vector<double> batch;
-      for (uint32_t i = 0; i < std::max(options_.runs, 1u); ++i) {
-        const auto rates =
-            work == SuiteWork::kRead ? read_batch(files, bytes) : create_batch(files, bytes, i);
-        if (!rates) return rates.error();
-        raw.push_back(rates->first);
-        batch.push_back(rates->second);
-      }
-      row.raw = spread_of(raw);
-      row.file = spread_of(batch);
-      sinks_.row(row);
+      const SuitePoint point{Sweep::kFiles,      model_, work, false, ssds_, files, 0, bytes,
+                             SuiteActors::kFiles};
+      auto done = run_row(point, [&](SuiteRow&, uint32_t run) {
+        return work == SuiteWork::kRead ? read_files(files, bytes, Opening::kBefore)
+                                        : create_batch(files, bytes, run);
+      });
+      if (!done) return done;
     }
     return {};
   }
@@ -287,7 +382,14 @@ class VolumeSuite {
   /// Raw commands that do the same: so many, from a standstill, each to a place of its own.
   static constexpr uint32_t kBatchOutstanding = 16'384;
 
-  Expected<Rates> read_batch(uint32_t files, uint32_t bytes) {
+  /// When files that are read are opened.
+  enum class Opening : uint32_t {
+    kBefore,    // as a batch, and that does not count
+    kBatch,     // as a batch
+    kOneByOne,  // each by who reads it, and closes it
+  };
+
+  Expected<Rates> read_files(uint32_t files, uint32_t bytes, Opening opening) {
     ReadPlan plan;
     plan.outstanding = std::min(kBatchOutstanding, files);
     plan.block_bytes = bytes;
@@ -295,6 +397,13 @@ class VolumeSuite {
     plan.buffer_bytes = uint64_t{files} * bytes;
     const auto raw = measure_raw(*volume_, plan, main_start_, plan.buffer_bytes);
     if (!raw) return raw.error();
+    if (opening == Opening::kOneByOne) {
+      std::vector<std::string> paths;
+      for (uint32_t i = 0; i < files; ++i) paths.push_back(small_file_path(i));
+      const auto singly = measure_files_one_by_one(*volume_, paths, bytes, scale_.some);
+      if (!singly) return singly.error();
+      return Rates{raw->bytes_per_second(), singly->bytes_per_second()};
+    }
     const auto batch = measure_batch(*volume_, "/small", files, 1);
     if (!batch) return batch.error();
     if (batch->failed_files != 0 || batch->files != files) {
@@ -302,7 +411,10 @@ class VolumeSuite {
           EIO, "/small",
           fmt::format("{} of {} files read", batch->files - batch->failed_files, files));
     }
-    return Rates{raw->bytes_per_second(), static_cast<double>(batch->bytes) / batch->read_seconds};
+    const double before =
+        opening == Opening::kBatch ? batch->list_seconds + batch->load_seconds : 0;
+    return Rates{raw->bytes_per_second(),
+                 static_cast<double>(batch->bytes) / (before + batch->read_seconds)};
   }
 
   Expected<Rates> create_batch(uint32_t files, uint32_t bytes, uint32_t run) {
@@ -337,6 +449,7 @@ class VolumeSuite {
   const SuiteSinks& sinks_;
   const std::string model_;
   const uint32_t ssds_;
+  const std::optional<uint32_t> ablations_;
   uint64_t raw_start_ = 0;   // where raw writes go,
   uint64_t main_start_ = 0;  // and where raw reads come from: among them /large
   std::unique_ptr<VolumeState> volume_;
@@ -357,17 +470,27 @@ const char* name_of(Sweep sweep) {
     case Sweep::kSsds:
       return "ssds";
     case Sweep::kFiles:
+      return "files";
+    case Sweep::kAblations:
       break;
   }
-  return "files";
+  return "ablations";
 }
 
 Expected<void> run_suite(const SuiteOptions& options, const SuiteSinks& sinks) {
   const Scale scale = scale_of(options);
   const bool by_ssds =
       std::find(options.sweeps.begin(), options.sweeps.end(), Sweep::kSsds) != options.sweeps.end();
-  const std::vector<uint32_t> counts = by_ssds ? scale.ssds : std::vector<uint32_t>{1};
+  const auto ablations =
+      std::count(options.sweeps.begin(), options.sweeps.end(), Sweep::kAblations);
+  std::vector<uint32_t> counts = by_ssds ? scale.ssds : std::vector<uint32_t>{1};
+  if (static_cast<size_t>(ablations) == options.sweeps.size()) counts.clear();
+  const std::vector<uint32_t> mounts = ablations != 0 ? compared_mounts() : std::vector<uint32_t>{};
   for (const std::string& model : options.models) {
+    for (const uint32_t mounted : mounts) {
+      VolumeSuite suite(options, scale, sinks, model, 1, mounted);
+      if (auto done = suite.run(); !done) return done;
+    }
     for (const uint32_t ssds : counts) {
       VolumeSuite suite(options, scale, sinks, model, ssds);
       if (auto done = suite.run(); !done) return done;

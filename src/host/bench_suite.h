@@ -4,6 +4,9 @@
 // writes through the file API, each beside raw NVMe commands that take turns with it on the same
 // queues, along one axis at a time. Every block that is read says where it belongs, and what each
 // writer wrote last is read back: a wrong byte ends the suite.
+//
+// And ablations: each mechanism that a mount can do without (vfs/ablations.h), with it and without
+// it, at what it is there for; and files one by one, beside a batch of them.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +28,10 @@ enum class Sweep : uint32_t {
   kBlocks,       // thread blocks of 256 threads; on a GPU
   kSsds,         // over how many SSDs the volume is striped
   kFiles,        // many small files in a batch
+  kAblations,    // no axis
 };
-inline constexpr uint32_t kSweeps = 5;
-/// "outstanding", "size", "blocks", "ssds", "files".
+inline constexpr uint32_t kSweeps = 6;
+/// "outstanding", "size", "blocks", "ssds", "files", "ablations".
 const char* name_of(Sweep sweep);
 
 struct SuiteOptions {
@@ -35,14 +39,20 @@ struct SuiteOptions {
   std::string backend = "auto";
   std::vector<std::string> models = {"none"};
   std::vector<Sweep> sweeps = {Sweep::kOutstanding, Sweep::kSize, Sweep::kBlocks, Sweep::kSsds,
-                               Sweep::kFiles};
-  uint32_t runs = 5;     // of each point
-  double seconds = 0.1;  // of each run
-  bool small = false;    // few bytes, few points: to see that all of it works
+                               Sweep::kFiles};  // ablations take as many volumes again
+  uint32_t runs = 5;                            // of each point
+  double seconds = 0.1;                         // of each run
+  bool small = false;  // few bytes, few points: to see that all of it works
 };
 
 /// What is measured.
 enum class SuiteWork : uint32_t { kRead, kWrite };
+enum class SuiteActors : uint32_t {
+  kThreads,       // write to a file for each of their warps, or read one
+  kWarps,         // write to a file each
+  kWarpsOfAFile,  // write to one file
+  kFiles,         // there are none that count: files are read or made
+};
 struct SuitePoint {
   Sweep sweep;
   std::string model;
@@ -52,6 +62,10 @@ struct SuitePoint {
   uint32_t outstanding;        // threads, or files of a batch
   uint32_t threads_per_block;  // 0: few, so that they are spread over the processors
   uint32_t bytes;              // of an operation, or of a file
+  SuiteActors actors = SuiteActors::kThreads;
+  /// Of ablations: "one-by-one" for files, else the name that a spec has for what is done without.
+  std::string ablation{};
+  bool ablated = false;  // it is done without; else the row is there to compare with
 };
 
 /// Rates of the runs, in bytes a second.

@@ -7,10 +7,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "host/volume_for_test.h"
 
@@ -58,6 +60,43 @@ TEST_F(BenchSuiteTest, every_axis_measures_something) {
   EXPECT_EQ(kinds, (std::set<std::string>{"outstanding read", "outstanding write", "size read",
                                           "size write", "ssds read", "ssds write", "files read",
                                           "files write"}));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "images stay behind";
+}
+
+TEST_F(BenchSuiteTest, each_ablation_is_measured_with_and_without) {
+  SuiteOptions options = small_suite(folder_);
+  options.sweeps = {Sweep::kAblations};
+  options.runs = 1;
+  std::set<std::vector<std::string>> mounts;
+  std::vector<std::string> mounted;
+  std::set<std::string> rows;
+  SuiteSinks sinks;
+  sinks.volume = [&](const VolumeState& volume) {
+    mounted = volume.info().ablations;
+    EXPECT_TRUE(mounts.insert(mounted).second);
+  };
+  sinks.row = [&](const SuiteRow& row) {
+    const SuitePoint& point = row.point;
+    EXPECT_EQ(point.sweep, Sweep::kAblations);
+    EXPECT_GT(row.raw.least, 0);
+    EXPECT_GT(row.file.least, 0);
+    const bool is_mounted =
+        std::find(mounted.begin(), mounted.end(), point.ablation) != mounted.end();
+    EXPECT_EQ(is_mounted, point.ablated && point.ablation != "one-by-one") << point.ablation;
+    const char* const work = point.work == SuiteWork::kRead ? " read" : " write";
+    rows.insert(point.ablation + work + (point.ablated ? " with" : ""));
+  };
+  const auto done = run_suite(options, sinks);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(mounts.size(), 7u);
+  std::set<std::string> wanted;
+  for (const char* const name :
+       {"inode-lock read", "inode-lock write", "one-log write", "single-blocks read",
+        "single-doorbells read", "no-maps read", "single-walks read", "one-by-one read"}) {
+    wanted.insert(name);
+    wanted.insert(std::string(name) + " with");
+  }
+  EXPECT_EQ(rows, wanted);
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "images stay behind";
 }
 

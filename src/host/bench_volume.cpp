@@ -41,6 +41,8 @@ class FirstPart final : public ImageTarget {
   uint64_t bytes_;
 };
 
+std::string small_file_name(uint32_t index) { return fmt::format("file{:07}", index); }
+
 int fill_with_indices(uint64_t offset, void* to, size_t bytes) {
   auto* const out = static_cast<uint8_t*>(to);
   std::memset(out, 0x5a, bytes);
@@ -70,7 +72,7 @@ Status fill(ImageTarget& target, const image::VolumeOptions& options,
   image::Directory small;
   GOFS_RETURN_IF_FAILED(builder->add_directory(builder->root(), "small", {}, {}, &small));
   for (uint32_t i = 0; i < contents.small_count; ++i) {
-    const std::string name = fmt::format("file{:07}", i);
+    const std::string name = small_file_name(i);
     image::FileSpec file;
     file.name = name;
     file.size_bytes = contents.small_bytes;
@@ -121,5 +123,7 @@ Expected<uint64_t> make_bench_volume(const std::vector<std::string>& images,
   if (!made.ok()) return Error{-made.error, made.message};
   return volume_bytes;
 }
+
+std::string small_file_path(uint32_t index) { return "/small/" + small_file_name(index); }
 
 }  // namespace gofs::host

@@ -28,4 +28,7 @@ struct BenchContents {
 Expected<uint64_t> make_bench_volume(const std::vector<std::string>& images,
                                      const BenchContents& contents);
 
+/// Of the `index`-th of the small files.
+std::string small_file_path(uint32_t index);
+
 }  // namespace gofs::host

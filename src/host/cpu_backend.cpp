@@ -14,6 +14,7 @@
 #include "ssd/media_host.h"
 #include "work/batch.h"
 #include "work/bench.h"
+#include "work/bench_files.h"
 #include "work/bench_names.h"
 #include "work/bench_pauses.h"
 #include "work/call.h"
@@ -56,6 +57,8 @@ void run_body(const simt::Warp& warp, uint32_t index, uint32_t count, work::Body
       return names_body(warp, index, count, *static_cast<NamesJob*>(params));
     case Body::kBatch:
       return batch_body(warp, index, count, *static_cast<BatchParams*>(params));
+    case Body::kFiles:
+      return files_body(warp, index, count, *static_cast<FilesParams*>(params));
     case Body::kInodes:
       return inodes_body(warp, index, count, *static_cast<InodesParams*>(params));
     case Body::kClean:

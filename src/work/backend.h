@@ -29,6 +29,7 @@ enum class Body : uint32_t {
   kWriteAndSync,  // bench_pauses.h
   kNames,         // bench_names.h
   kBatch,         // batch.h
+  kFiles,         // bench_files.h  a file a warp
   kInodes,        // inodes.h    an inode a lane
   kClean,         // clean.h
   kClock,         // clock.h     one warp

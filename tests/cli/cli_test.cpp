@@ -432,6 +432,27 @@ TEST(Bench, micro_prints_an_object_a_line) {
                                           "outstanding write"}));
 }
 
+TEST(Bench, micro_names_what_it_does_without) {
+  const std::string text =
+      gofs_says({"bench", "micro", "--small", "--sweeps", "ablations", "--runs", "1", "--seconds",
+                 "0.001", "--folder", ::testing::TempDir(), "--json"});
+  std::istringstream lines(text);
+  std::map<std::string, int> rows;
+  std::set<std::string> mounts;
+  for (std::string line; std::getline(lines, line);) {
+    const Json row = Json::parse(line);
+    if (row["bench"] == "micro volume") {
+      mounts.insert(row["ablations"].dump());
+      continue;
+    }
+    EXPECT_EQ(row["sweep"], "ablations");
+    rows[row["ablation"].get<std::string>()] += row["ablated"].get<bool>() ? 1 : -1;
+  }
+  EXPECT_TRUE(mounts.count(R"(["single-walks","no-maps"])")) << text;
+  EXPECT_EQ(rows.size(), 7u);
+  for (const auto& [name, balance] : rows) EXPECT_EQ(balance, 0) << name;
+}
+
 TEST(Bench, every_scope_reads_the_same) {
   // As many reads of a sequential pattern read the same blocks, whoever makes them.
   std::map<std::string, Json> rows;
