@@ -214,6 +214,25 @@ TEST_P(AblationsTest, warps_that_share_a_file_find_what_they_wrote) {
   }
 }
 
+TEST_P(AblationsTest, lanes_read_several_files_whatever_their_order) {
+  AblatedVolume volume(image_, GetParam(), 4);
+  Filesystem& fs = volume.fs();
+  const int files[] = {volume.open_file("/common", kOpenReadOnly),
+                       volume.open_file("/deep", kOpenReadOnly)};
+  const std::string wanted[] = {volume.contents("/common", kBlockBytes),
+                                volume.contents("/deep", kBlockBytes)};
+  constexpr uint32_t kWarps = 40;
+  testing::run_crowd({kWarps, 4}, [&](const simt::Warp& warp, uint32_t index) {
+    const uint32_t which = (warp.thread_rank() + index) % 2;
+    std::string found(kBlockBytes, '\1');
+    for (uint32_t turn = 0; turn < 4; ++turn) {
+      EXPECT_EQ(pread_lanes(warp, fs, {files[which], found.data(), kBlockBytes, 0}),
+                int64_t{kBlockBytes});
+      EXPECT_TRUE(found == wanted[which]) << which;
+    }
+  });
+}
+
 TEST_P(AblationsTest, the_volume_does_without) {
   AblatedVolume volume(image_, GetParam(), 4);
   Filesystem& fs = volume.fs();

@@ -166,6 +166,22 @@ struct ReadRequest {
 
 namespace detail {
 
+/// The lane of `waiting` whose file is to be locked next. Where all are locked in their rings
+/// (hold_whole_files), it is that of the lowest address: a place in a ring is waited for without a
+/// deadline, so nobody may wait for who waits for him elsewhere. Collective, uniform.
+GOFS_HD inline uint32_t next_to_lock(simt::AnyWarp auto warp, uint32_t waiting, uint64_t file) {
+  uint32_t next = simt::lowest_bit(waiting);
+  uint64_t least = warp.shfl(file, next);
+  if (reinterpret_cast<const OpenInode*>(least)->lock.whole_file == 0) return next;
+  for (uint32_t rest = waiting & (waiting - 1); rest != 0; rest &= rest - 1) {
+    const uint32_t lane = simt::lowest_bit(rest);
+    const uint64_t other = warp.shfl(file, lane);
+    if (other < least) next = lane;
+    least = simt::min(least, other);
+  }
+  return next;
+}
+
 /// pread_lanes where the lanes' files differ, or some of them cannot be read: every file is locked
 /// for all of its lanes, then all is read together.
 GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto warp, Filesystem& fs,
@@ -180,7 +196,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto war
   uint32_t waiting = warp.ballot(active);
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   while (waiting != 0) {
-    const uint32_t owner = simt::lowest_bit(waiting);
+    const uint32_t owner = next_to_lock(warp, waiting, file);
     const uint64_t theirs = warp.shfl(file, owner);
     const uint32_t same = warp.ballot(active && file == theirs);
     RangeHold taken{};
