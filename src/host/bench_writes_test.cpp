@@ -22,7 +22,7 @@ constexpr uint64_t kRawBytes = uint64_t{4} << 20;
 constexpr uint32_t kOwnFiles = 4;
 constexpr uint64_t kOwnBytes = 64 << 12;
 
-class WriteMeasurementTest : public testing::Test {
+class WriteMeasurementTest : public ::testing::Test {
  protected:
   WriteMeasurementTest() {
     image::VolumeOptions options;

@@ -126,13 +126,13 @@ class SampleVolume {
   const std::map<std::string, SampleFile>& files() const { return files_; }
 
   /// Whether `bytes` are those of the file at `offset`.
-  testing::AssertionResult has(const std::string& file, const void* bytes, uint64_t count,
-                               uint64_t offset) const {
+  ::testing::AssertionResult has(const std::string& file, const void* bytes, uint64_t count,
+                                 uint64_t offset) const {
     const std::vector<uint8_t> expected = content(file, offset, count);
     const auto* const got = static_cast<const uint8_t*>(bytes);
     const auto wrong = std::mismatch(expected.begin(), expected.end(), got);
-    if (wrong.first == expected.end()) return testing::AssertionSuccess();
-    return testing::AssertionFailure()
+    if (wrong.first == expected.end()) return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure()
            << file << ": byte " << offset + static_cast<uint64_t>(wrong.first - expected.begin())
            << " is " << int{*wrong.second} << " instead of " << int{*wrong.first};
   }

@@ -27,7 +27,7 @@ using host::SampleVolume;
 
 const MountOptions kOnCpu{.backend = "cpu"};
 
-class VolumeTest : public testing::Test {
+class VolumeTest : public ::testing::Test {
  protected:
   VolumeTest() : volume_(Volume::mount(host::sample_volume().path(), kOnCpu).value()) {}
   Volume volume_;
@@ -391,7 +391,7 @@ TEST(VolumeOptions, odd_geometries_read_the_same) {
 
 // --- What cannot be mounted. ---------------------------------------------------------------------
 
-class BadImage : public testing::Test {
+class BadImage : public ::testing::Test {
  protected:
   /// A copy of the sample that a test may spoil.
   void copy_sample() {

@@ -35,7 +35,7 @@ std::string data_path(uint32_t index) {
   return path;
 }
 
-class VolumeWritingTest : public testing::Test {
+class VolumeWritingTest : public ::testing::Test {
  protected:
   VolumeWritingTest() {
     const auto copied = image::run_tool("cp " + host::sample_volume().path() + " " + copy_.path());

@@ -14,8 +14,7 @@ namespace gofs::vfs {
 /// Bits of MountOptions::ablations; a spec has them by name (`?ablate=inode-lock,one-log`).
 enum Ablation : uint32_t {
   /// `inode-lock`: who reads or writes a file has all of it, readers together, writers alone, by
-  /// the
-  /// ring of its range lock; nobody reads or writes single blocks outside of that.
+  /// the ring of its range lock; nobody reads or writes single blocks outside of that.
   kAblateRangeLocks = 1u << 0,
   /// `one-log`: data of files goes to the log for it, as of all processors, instead of a segment of
   /// each.
