@@ -166,24 +166,18 @@ struct ReadRequest {
 
 namespace detail {
 
-/// The lane of `waiting` whose file is to be locked next. Where all are locked in their rings
-/// (hold_whole_files), it is that of the lowest address: a place in a ring is waited for without a
-/// deadline, so nobody may wait for who waits for him elsewhere. Collective, uniform.
-GOFS_HD inline uint32_t next_to_lock(simt::AnyWarp auto warp, uint32_t waiting, uint64_t file) {
-  uint32_t next = simt::lowest_bit(waiting);
-  uint64_t least = warp.shfl(file, next);
-  if (reinterpret_cast<const OpenInode*>(least)->lock.whole_file == 0) return next;
-  for (uint32_t rest = waiting & (waiting - 1); rest != 0; rest &= rest - 1) {
-    const uint32_t lane = simt::lowest_bit(rest);
-    const uint64_t other = warp.shfl(file, lane);
-    if (other < least) next = lane;
-    least = simt::min(least, other);
+/// How many lanes of `lanes` have a file at a lower address than this lane's. Collective.
+GOFS_HD inline uint32_t lanes_before(simt::AnyWarp auto warp, uint32_t lanes, uint64_t file) {
+  uint32_t before = 0;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    if (warp.shfl(file, simt::lowest_bit(lanes)) < file) ++before;
   }
-  return next;
+  return before;
 }
 
 /// pread_lanes where the lanes' files differ, or some of them cannot be read: every file is locked
-/// for all of its lanes, then all is read together.
+/// for all of its lanes, then all is read together. All warps lock files in one order: a place in a
+/// ring is waited for until somebody leaves it, who must not wait for a place that we have.
 GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto warp, Filesystem& fs,
                                                           const ReadRequest& request) {
   const uint32_t rank = warp.thread_rank();
@@ -193,12 +187,13 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto war
   bool active = result == 0 && bytes != 0;
   const uint64_t file = active ? reinterpret_cast<uint64_t>(open) : uint64_t{rank};
   RangeHold hold{};
-  uint32_t waiting = warp.ballot(active);
+  const uint32_t wanted = warp.ballot(active);
+  const uint32_t before = lanes_before(warp, wanted, file);
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
-  while (waiting != 0) {
-    const uint32_t owner = next_to_lock(warp, waiting, file);
-    const uint64_t theirs = warp.shfl(file, owner);
-    const uint32_t same = warp.ballot(active && file == theirs);
+  for (uint32_t done = 0; done < simt::popcount(wanted);) {
+    const bool next = (wanted >> rank & 1u) != 0 && before == done;
+    const uint32_t same = warp.ballot(next);
+    const uint64_t theirs = warp.shfl(file, simt::lowest_bit(same));
     RangeHold taken{};
     const ByteRange range = range_of_lanes(warp, same, request.offset, bytes);
     const int locked =
@@ -210,7 +205,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto war
         active = false;
       }
     }
-    waiting &= ~same;
+    done += simt::popcount(same);
   }
   const bool locked = active;
   if (active) bytes = bytes_before_end(*open, request.offset, bytes);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -374,6 +375,41 @@ TEST_P(ReadTest, a_writer_who_does_not_let_go_is_waited_for_until_the_deadline) 
 }
 
 // --- Tickets. ------------------------------------------------------------------------------------
+
+// Else two warps, each with a place in the ring that the other one wants, wait for ever.
+TEST_P(ReadTest, lanes_lock_their_files_in_one_order_whichever_is_whose) {
+  if (width() < 2) return;  // a lane reads one file
+  const int fds[] = {open_file("/block"), open_file("/odd")};
+  const auto lock_of = [&](int fd) {
+    return &fs().open_inodes[fs().descriptors[fd].open_inode].lock;
+  };
+  RangeLock* const first = std::min(lock_of(fds[0]), lock_of(fds[1]));
+  RangeLock* const second = std::max(lock_of(fds[0]), lock_of(fds[1]));
+  std::vector<uint8_t> bytes(kBlockBytes * width());
+  for (const uint32_t turned : {0u, 1u}) {
+    std::atomic<bool> held{false};
+    run_crowd({2, width()}, [&](const simt::Warp& warp, uint32_t index) {
+      if (index == 0) {
+        RangeHold hold{};
+        const auto deadline = simt::Deadline::after_ns(10'000'000'000);
+        EXPECT_EQ(lock_exclusive(warp, *first, {0, kOffsetMax}, deadline, hold), 0);
+        held = true;
+        while (!warp.any(simt::load_relaxed(first->ring_readers) != 0)) simt::Backoff().pause();
+        warp.sync();
+        // The reader waits for us there, and has nothing elsewhere.
+        EXPECT_EQ(simt::load_relaxed(second->gate), 0u);
+        EXPECT_EQ(simt::load_relaxed(second->next_ticket), 0u);
+        unlock_exclusive(warp, *first, hold);
+        return;
+      }
+      while (!held) simt::Backoff().pause();
+      warp.sync();
+      const uint32_t lane = warp.thread_rank();
+      const int fd = fds[(lane + turned) % 2];
+      EXPECT_EQ(pread_lanes(warp, fs(), {fd, &bytes[lane * kBlockBytes], 100, 0}), 100);
+    });
+  }
+}
 
 TEST_P(ReadTest, more_reads_under_way_than_there_are_operations_are_refused) {
   const int fd = open_file("/scattered");
