@@ -7,6 +7,7 @@
 #include <csignal>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <set>
 #include <sstream>
 
@@ -358,14 +359,18 @@ TEST(Mkfs, several_images_become_an_md_array_and_stay_one) {
   // In another order it is the same array, and a volume that is there is spared.
   const std::string turned = at("c") + "+" + at("a") + "+" + at("b");
   expect_failure({"mkfs", turned}, turned + ": it already holds an F2FS volume");
-  gofs_says({"put", turned, gofs_path(), "/gofs"});
-  const std::string sum = gofs_says({"sum", spec, "/gofs"});
-  EXPECT_EQ(sum.substr(0, 64), image::run_tool("sha256sum " + gofs_path()).output.substr(0, 64));
+  std::mt19937_64 random(1);
+  std::string bytes(3'000'001, '\0');  // on all of them many times, and not to the end of a block
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  std::ofstream(at("put"), std::ios::binary) << bytes;
+  gofs_says({"put", turned, at("put"), "/put"});
+  const std::string sum = gofs_says({"sum", spec, "/put"});
+  EXPECT_EQ(sum.substr(0, 64), image::run_tool("sha256sum " + at("put")).output.substr(0, 64));
   EXPECT_EQ(run_gofs({"mkfs", turned, "-f", "--size", "1G"}).status, 1);
   gofs_says({"mkfs", turned, "-f"});
   EXPECT_EQ(gofs_says({"ls", spec}), "");
   EXPECT_EQ(read_at("b", 4096 + 16, 16), uuid) << "another array";
-  for (const char* name : {"a", "b", "c"}) ::unlink(at(name).c_str());
+  for (const char* name : {"a", "b", "c", "put"}) ::unlink(at(name).c_str());
 }
 
 TEST(Doctor, says_what_runs_here) {
