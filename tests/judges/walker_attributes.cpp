@@ -131,8 +131,10 @@ void Walker::set_list() {
   const std::string value = some_list();
   const auto flags = static_cast<uint32_t>(one_in(20) ? below(5) : 0);
   const bool removes = value.empty() || one_in(12);
-  // Where a list is removed, tmpfs asks for the group as if one were set.
-  if (gofs_ == nullptr && removes && who_.uid != 0 && !is_default) return;
+  // Where a list is removed, as by one without entries, tmpfs asks for the group as if one were
+  // set.
+  const bool empties = removes || value.size() == AccessList{}.value().size();
+  if (gofs_ == nullptr && empties && who_.uid != 0 && !is_default) return;
   if (value.size() + name.size() + xattr_bytes(about) > kXattrBytesMost) return;
   both(
       fmt::format("{} {} {}, {} bytes, flags {}", removes ? "removexattr" : "setxattr",
