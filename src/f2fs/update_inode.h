@@ -52,11 +52,10 @@ GOFS_HD inline bool is_modified_since(const format::Inode& raw, const TimeStamp&
   return is_modified_since(modified_of(raw), changed_of(raw), now);
 }
 
-/// Whether `update` leaves everything in the inode as it is but its times.
+/// Whether `update`, which adds no blocks, leaves everything in the inode as it is but its times.
 GOFS_HD inline bool is_of_times(const format::Inode& raw, const InodeUpdate& update) {
   const uint64_t size = raw.i_size;
-  return update.blocks == 0 && size >= update.size_least && size <= update.size_most &&
-         raw.i_ext.len == 0;
+  return size >= update.size_least && size <= update.size_most && raw.i_ext.len == 0;
 }
 
 /// Sets the times of an inode that have the seconds of `now` already. Others may look at the page

@@ -124,27 +124,45 @@ TEST_F(PowerCuts, what_was_flushed_stays) {
   EXPECT_EQ(after_cut(cut, [](uint32_t, uint64_t unit) { return unit == 1; }), wanted) << "torn";
 }
 
+/// A second SSD, which logs into the first one's log.
+class OtherDisk {
+ public:
+  OtherDisk(simt::MemorySpace& memory, ControllerRef first)
+      : media_(memory, uint64_t{kCutBlocks} * kLbaBytes),
+        driver_(config_of(first), media_.media()) {
+    driver_.enable_ready();
+    queue_ = driver_.create_pair(1, 16);
+  }
+  auto run(const SubmissionEntry& entry) { return driver_.run(queue_, entry); }
+
+ private:
+  static VirtualSsdConfig config_of(ControllerRef first) {
+    VirtualSsdConfig config;
+    config.queue_pairs_max = 2;
+    config.log_of = first;
+    config.log_disk = 1;
+    return config;
+  }
+
+  MemoryMedia media_;
+  TestDriver driver_;
+  TestQueue queue_;
+};
+
 // A cut between two SSDs' commands finds both at that moment, and a flush of one saves nothing of
 // the other.
 TEST_F(PowerCuts, of_disks_that_keep_one_log_each_has_its_own_flushes) {
-  MemoryMedia other_media(memory_.space(), uint64_t{kCutBlocks} * kLbaBytes);
-  VirtualSsdConfig config;
-  config.queue_pairs_max = 2;
-  config.log_of = driver_.ref();
-  config.log_disk = 1;
-  TestDriver other(config, other_media.media());
-  other.enable_ready();
-  TestQueue queue = other.create_pair(1, 16);
+  OtherDisk other(memory_.space(), driver_.ref());
   const auto after = [](const PowerCut& cut, uint32_t disk) {
     std::vector<uint8_t> media(size_t{kCutBlocks} * kLbaBytes);
     cut.apply(media, kLbaBytes, none, disk);
     return blocks_of(media);
   };
   write(3, 1, 1);
-  EXPECT_EQ(other.run(queue, write_entry(4, 1, 2)), kSuccess);
+  EXPECT_EQ(other.run(write_entry(4, 1, 2)), kSuccess);
   flush();
   const uint32_t between = trace().events;
-  EXPECT_EQ(other.run(queue, TestDriver::io_entry(IoOpcode::kFlush)), kSuccess);
+  EXPECT_EQ(other.run(TestDriver::io_entry(IoOpcode::kFlush)), kSuccess);
   const WriteTrace done = trace();
   ASSERT_EQ(done.commands.size(), 4u);
   Blocks mine{};
@@ -159,16 +177,9 @@ TEST_F(PowerCuts, of_disks_that_keep_one_log_each_has_its_own_flushes) {
 
 // The host waits for one SSD's flush before it goes on with the next: no cut lies the other way.
 TEST_F(PowerCuts, of_disks_that_keep_one_log_one_begins_after_the_other_has_ended) {
-  MemoryMedia other_media(memory_.space(), uint64_t{kCutBlocks} * kLbaBytes);
-  VirtualSsdConfig config;
-  config.queue_pairs_max = 2;
-  config.log_of = driver_.ref();
-  config.log_disk = 1;
-  TestDriver other(config, other_media.media());
-  other.enable_ready();
-  TestQueue queue = other.create_pair(1, 16);
+  OtherDisk other(memory_.space(), driver_.ref());
   flush();
-  EXPECT_EQ(other.run(queue, write_entry(4, 1, 2)), kSuccess);
+  EXPECT_EQ(other.run(write_entry(4, 1, 2)), kSuccess);
   const WriteTrace done = trace();
   ASSERT_EQ(done.commands.size(), 2u);
   EXPECT_EQ(done.commands[1].disk, 1u);
