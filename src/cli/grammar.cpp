@@ -405,6 +405,8 @@ int run(int argument_count, char** arguments) {
   app.footer(
       "VOL is an image, a block device or ram:SIZE, with options after a question mark:\n"
       "  vol.img?model=990pro&queues=16&depth=1024&lba=512&cache=256M&timeout=5s\n"
+      "  vol.img?spare=64G                      a large sparse image that is to be filled on a "
+      "GPU\n"
       "  vol.img?ablate=one-log,single-blocks   without mechanisms, to see what they bring\n"
       "Exit status: 0, 1 when something failed, 2 for wrong usage.");
   add_info(app, session);

@@ -302,10 +302,8 @@ std::unique_ptr<work::LoadedMedia> load_cuda_media(const MediaMemory& memory,
     error = loaded->make_contiguous(bytes, request.device_memory);
     if (error.empty()) error = loaded->load_contiguous(file.fd);
   } else {
-    // What can be written to a larger volume's holes until it is mounted again.
-    constexpr uint64_t kSpareBytes = uint64_t{4} << 30;
     error = loaded->load_chunks(file.fd, bytes, request.device_memory,
-                                request.writable ? kSpareBytes >> ssd::kChunkShift : 0);
+                                request.writable ? request.spare_bytes >> ssd::kChunkShift : 0);
   }
   if (!request.writable) {
     loaded->set_read_only();

@@ -176,8 +176,9 @@ class VolumeSuite {
     if (ablations_) mount.descriptors += 2 * scale_.some;  // of files that are opened one by one
     mount.ablations = ablations_.value_or(0);
     const bool hbm = model_ == "hbm";
-    const std::string spec =
-        fmt::format("{}?{}", fmt::join(images.paths(), "+"), hbm ? "media=hbm" : "model=" + model_);
+    // All of the volume can be written, and is in the end.
+    const std::string spec = fmt::format("{}?spare=1T&{}", fmt::join(images.paths(), "+"),
+                                         hbm ? "media=hbm" : "model=" + model_);
     auto volume = VolumeState::mount(spec, mount, MountKind::kVolume);
     if (!volume) return volume.error();
     volume_ = std::move(*volume);

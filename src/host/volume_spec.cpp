@@ -113,6 +113,10 @@ std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view
   } else if (name == "media") {
     if (value != "file" && value != "hbm") return "wants file or hbm";
     spec.device_memory = value == "hbm";
+  } else if (name == "spare") {
+    const auto size = parse_size(value);
+    if (!size || *size > uint64_t{1} << 40) return "wants a size up to 1T";
+    spec.spare_bytes = *size;
   } else if (name == "mdts") {
     const auto size = parse_size(value);
     if (!size || *size < kBlockBytes || *size > kTransferBytesMax || !std::has_single_bit(*size)) {
@@ -142,8 +146,8 @@ std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view
   } else if (name == "ablate") {
     return parse_ablations(value, spec.ablations.emplace());
   } else {
-    return "is no option (model, queues, depth, lba, media, mdts, cache, timeout, checkpoint, "
-           "stripe, ablate)";
+    return "is no option (model, queues, depth, lba, media, spare, mdts, cache, timeout, "
+           "checkpoint, stripe, ablate)";
   }
   return {};
 }

@@ -10,11 +10,12 @@
 //   a.img+b.img?stripe=64K               a stripe over several SSDs (stripe_members.h)
 //
 // Options: model=NAME[,SETTING=NUMBER...] (ssd/virtual_ssd.h says which), queues=N, depth=N,
-// lba=512|4096, media=file|hbm, mdts=SIZE, cache=SIZE, timeout=TIME, checkpoint=TIME (from one to
-// the next, where something has changed), stripe=SIZE (of a chunk), ablate=NAME[,NAME...] (what the
-// mount does without, vfs/ablations.h). SIZE takes K, M, G or T (powers
-// of 1,024), TIME takes s, ms or us (s if it has none). Of several SSDs those without options have
-// the last one's, and what is not about an SSD is the last one's as well.
+// lba=512|4096, media=file|hbm, spare=SIZE (what can be written to holes of a sparse image of more
+// than 8 GiB, which a GPU keeps in memory; 4G), mdts=SIZE, cache=SIZE, timeout=TIME,
+// checkpoint=TIME (from one to the next, where something has changed), stripe=SIZE (of a chunk),
+// ablate=NAME[,NAME...] (what the mount does without, vfs/ablations.h). SIZE takes K, M, G or T
+// (powers of 1,024), TIME takes s, ms or us (s if it has none). Of several SSDs those without
+// options have the last one's, and what is not about an SSD is the last one's as well.
 //
 // Where a path ends: at a `?`, a `+` or the end. Of several possible places the one counts that
 // makes the path the longest name of an existing file, and if none exists, the first. So a name
@@ -39,6 +40,7 @@ struct VolumeSpec {
   std::string path;  // empty: memory
   uint64_t memory_bytes = 0;
   bool device_memory = false;  // media=hbm
+  std::optional<uint64_t> spare_bytes;
   std::string model_name = "none";
   ssd::TimingModel model;
   uint32_t lba_bytes = 512;

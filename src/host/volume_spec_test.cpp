@@ -45,8 +45,8 @@ TEST(VolumeSpec, a_path_alone_has_the_defaults) {
 
 TEST(VolumeSpec, every_option_is_understood) {
   const VolumeSpec spec = parse_one(
-      "v?model=990pro,iops=5&queues=16&depth=64&lba=4096&media=hbm&mdts=128K&cache=1M&timeout="
-      "20ms&checkpoint=30s&ablate=one-log,no-maps");
+      "v?model=990pro,iops=5&queues=16&depth=64&lba=4096&media=hbm&spare=3G&mdts=128K&cache=1M&"
+      "timeout=20ms&checkpoint=30s&ablate=one-log,no-maps");
   EXPECT_EQ(spec.path, "v");
   EXPECT_EQ(spec.model_name, "990pro,iops=5");
   EXPECT_EQ(spec.model.iops, 5u);
@@ -55,6 +55,7 @@ TEST(VolumeSpec, every_option_is_understood) {
   EXPECT_EQ(spec.queue_depth, 64u);
   EXPECT_EQ(spec.lba_bytes, 4096u);
   EXPECT_TRUE(spec.device_memory);
+  EXPECT_EQ(spec.spare_bytes, uint64_t{3} << 30);
   EXPECT_EQ(spec.transfer_bytes_max, 131072u);
   EXPECT_EQ(spec.cache_bytes, 1048576u);
   EXPECT_EQ(spec.command_timeout_ns, 20000000u);
@@ -151,6 +152,7 @@ TEST(VolumeSpec, bad_specs_are_refused_with_words_that_name_the_fault) {
       {"a?media=tape", "'media'"},
       {"a?mdts=5000", "'mdts'"},
       {"a?mdts=2K", "'mdts'"},
+      {"a?spare=2T", "'spare'"},
       {"a?mdts=512M", "'mdts'"},
       {"a?cache=1", "'cache'"},
       {"a?cache=2T", "'cache'"},

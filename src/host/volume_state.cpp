@@ -193,6 +193,7 @@ Expected<void> VolumeState::load_media() {
     request.bytes = member.memory_bytes;
     request.device_memory = member.device_memory;
     request.writable = !options_.read_only;
+    request.spare_bytes = member.spare_bytes.value_or(request.spare_bytes);
     std::string error;
     media_.push_back(backend_->load_media(request, error));
     if (media_.back() == nullptr) {

@@ -59,6 +59,8 @@ struct MediaRequest {
   uint64_t bytes = 0;  // of memory; 0 with a path: the file's size
   bool writable = false;
   bool device_memory = false;  // media=hbm: in the GPU's own memory
+  /// What can be written to the holes of an image that is kept in memory without them.
+  uint64_t spare_bytes = uint64_t{4} << 30;
 };
 
 class Backend {
