@@ -41,9 +41,10 @@ GOFS_HD int enter_gate(simt::AnyWarp auto warp, Gate& gate, GatePass& pass, Mean
   const simt::Deadline deadline = simt::Deadline::after_ns(kGateTimeoutNs);
   simt::Backoff backoff;
   pass.side = warp.shfl(simt::processor_id() % Gate::kSides, 0);
-  for (;;) {
+  for (bool first = true;; first = false) {
     uint32_t entered = 0;
-    if (warp.thread_rank() == 0 && simt::load_relaxed(gate.closed) == 0) {
+    // Who has found it closed only looks.
+    if (warp.thread_rank() == 0 && (first || simt::load_relaxed(gate.closed) == 0)) {
       // Each side writes its own word before it looks at the other's, in one order for all: either
       // we see that the gate is closed, or who closes it sees us. [G1]
       simt::AtomicRef<uint32_t> inside(gate.sides[pass.side].inside);

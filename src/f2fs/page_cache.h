@@ -119,10 +119,14 @@ namespace detail {
 
 GOFS_HD inline uint32_t find_in_set(const PageCache& cache, uint32_t index, uint64_t key) {
   const FrameSet& set = cache.sets[index];
+  // All are loaded before one is looked at: a GPU would wait for each of them.
+  uint64_t keys[kWays];
+  for (uint32_t way = 0; way < kWays; ++way) keys[way] = simt::load_relaxed(set.keys[way]);
+  uint32_t found = kNoFrame;
   for (uint32_t way = 0; way < kWays; ++way) {
-    if (simt::load_relaxed(set.keys[way]) == key) return index * kWays + way;
+    if (keys[way] == key) found = index * kWays + way;
   }
-  return kNoFrame;
+  return found;
 }
 
 GOFS_NOINLINE GOFS_HD inline uint32_t find_elsewhere(const PageCache& cache, uint32_t home,

@@ -26,15 +26,6 @@ GOFS_HD inline bool has_addresses(const Inode& inode) {
   return typed && !inode.has_inline_data() && !inode.has_inline_dentries();
 }
 
-/// The largest value of any lane, on every lane. Collective.
-GOFS_HD inline uint32_t largest_of(simt::AnyWarp auto warp, uint32_t value) {
-  uint32_t largest = 0;
-  for (uint32_t rank = 0; rank < warp.size(); ++rank) {
-    largest = simt::max(largest, warp.shfl(value, rank));
-  }
-  return largest;
-}
-
 /// The last node of a tree: one with addresses, or an indirect one without children.
 struct LastOfTree {
   AddressRun run;
@@ -66,7 +57,7 @@ GOFS_NOINLINE GOFS_HD inline int find_last_nid(simt::AnyWarp auto warp, Volume& 
     return report_once(warp, *volume.corruptions,
                        {Structure::kNodeFooter, 0, words.nid, words.node_offset});
   }
-  place = largest_of(warp, last);
+  place = simt::reduce_max(warp, last);
   const uint32_t owner = warp.ballot(place != 0 && last == place);
   nid = owner == 0 ? 0 : warp.shfl(nid, simt::lowest_bit(owner));
   return 0;

@@ -28,10 +28,13 @@ GOFS_HD inline uint64_t file_bytes_max(const Inode& inode) {
 
 /// Whether the contents of a file can be changed, up to `end_bytes`: 0 or a negative errno.
 GOFS_HD inline int check_change(const Writer& writer, const Inode& inode, uint64_t end_bytes) {
-  if (simt::load_relaxed(writer.failed) < 0) return -EROFS;  // nothing becomes durable any more
+  // Loaded together: a GPU would wait for one after the other.
+  const int failed = simt::load_relaxed(writer.failed);
   const int supported = check_supported(inode);
+  const bool fits = end_bytes <= file_bytes_max(inode);
+  if (failed < 0) return -EROFS;  // nothing becomes durable any more
   if (supported < 0) return supported;
-  return end_bytes > file_bytes_max(inode) ? -EFBIG : 0;
+  return fits ? 0 : -EFBIG;
 }
 
 /// Clears `bytes` bytes at `offset`, within one block, where that block is stored. Collective,
@@ -50,11 +53,8 @@ GOFS_NOINLINE GOFS_HD inline int clear_in_block(simt::AnyWarp auto warp, Volume&
 /// The end of the piece that reaches furthest, on every lane. Collective.
 GOFS_HD inline uint64_t furthest_end(simt::AnyWarp auto warp, uint32_t lanes,
                                      const WritePiece& piece) {
-  uint64_t furthest = 0;
-  for (; lanes != 0; lanes &= lanes - 1) {
-    furthest = simt::max(furthest, warp.shfl(piece.offset + piece.bytes, simt::lowest_bit(lanes)));
-  }
-  return furthest;
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  return simt::reduce_max(warp, mine ? piece.offset + piece.bytes : uint64_t{0});
 }
 
 }  // namespace detail

@@ -195,17 +195,36 @@ GOFS_HD inline uint32_t leading_zeros(uint32_t bits) {
 /// The bits of ranks below `rank`.
 GOFS_HD constexpr uint32_t ranks_below(uint32_t rank) { return (1u << rank) - 1; }
 
+/// The values of the group put together by `both(T, T)`, in any order, on every lane. Collective;
+/// `both` is not.
+template <typename T, typename Both>
+GOFS_HD T reduce(AnyWarp auto warp, T value, Both both) {
+  const uint32_t size = warp.size();
+  if ((size & (size - 1)) == 0) {
+    for (uint32_t k = 1; k < size; k *= 2) {
+      value = both(value, warp.shfl(value, warp.thread_rank() ^ k));
+    }
+    return value;
+  }
+  T all = warp.shfl(value, 0);
+  for (uint32_t rank = 1; rank < size; ++rank) all = both(all, warp.shfl(value, rank));
+  return all;
+}
+
 /// Sum over the group, on every lane. Collective.
 template <typename T>
 GOFS_HD T reduce_add(AnyWarp auto warp, T value) {
-  const uint32_t size = warp.size();
-  if ((size & (size - 1)) == 0) {
-    for (uint32_t k = 1; k < size; k *= 2) value += warp.shfl(value, warp.thread_rank() ^ k);
-    return value;
-  }
-  T sum = 0;
-  for (uint32_t rank = 0; rank < size; ++rank) sum += warp.shfl(value, rank);
-  return sum;
+  return reduce(warp, value, [](T a, T b) { return a + b; });
+}
+
+/// The largest value of the group, and the smallest, on every lane. Collective.
+template <typename T>
+GOFS_HD T reduce_max(AnyWarp auto warp, T value) {
+  return reduce(warp, value, [](T a, T b) { return simt::max(a, b); });
+}
+template <typename T>
+GOFS_HD T reduce_min(AnyWarp auto warp, T value) {
+  return reduce(warp, value, [](T a, T b) { return simt::min(a, b); });
 }
 
 /// Sum over the lanes of lower rank; `total` becomes that of all lanes. Collective.

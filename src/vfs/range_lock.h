@@ -39,13 +39,9 @@ struct ByteRange {
 /// uniform.
 GOFS_HD inline ByteRange range_of_lanes(simt::AnyWarp auto warp, uint32_t lanes, uint64_t offset,
                                         uint64_t bytes) {
-  uint64_t first = ~uint64_t{0};
-  uint64_t end = 0;
-  for (; lanes != 0; lanes &= lanes - 1) {
-    const uint64_t theirs = warp.shfl(offset, simt::lowest_bit(lanes));
-    first = simt::min(first, theirs);
-    end = simt::max(end, theirs + warp.shfl(bytes, simt::lowest_bit(lanes)));
-  }
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const uint64_t first = simt::reduce_min(warp, mine ? offset : ~uint64_t{0});
+  const uint64_t end = simt::reduce_max(warp, mine ? offset + bytes : 0);
   return {first, end - first};
 }
 
