@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <chrono>
+
 #include "gpu/cuda_error.h"
 #include "gpu/cuda_media.h"
 #include "gpu/cuda_memory.h"
@@ -16,12 +18,16 @@ class CudaBackend final : public work::Backend {
  public:
   explicit CudaBackend(const cudaDeviceProp& properties) : properties_(properties) {}
   ~CudaBackend() override {
+    if (done_ != nullptr) cudaEventDestroy(done_);
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
 
   std::string open() {
-    return cuda_error_text(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
-                           "cudaStreamCreate");
+    const std::string error = cuda_error_text(
+        cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    if (!error.empty()) return error;
+    constexpr unsigned int kFlags = cudaEventBlockingSync | cudaEventDisableTiming;
+    return cuda_error_text(cudaEventCreateWithFlags(&done_, kFlags), "cudaEventCreate");
   }
 
   const char* name() const override { return "cuda"; }
@@ -46,14 +52,30 @@ class CudaBackend final : public work::Backend {
 
   bool run(work::Body body, const work::Grid& grid, void* params) override {
     error_ = cuda_error_text(launch(body, grid, params, stream_), "kernel launch");
-    if (error_.empty()) error_ = cuda_error_text(cudaStreamSynchronize(stream_), "kernel");
+    if (error_.empty()) error_ = cuda_error_text(wait(), "kernel");
     return error_.empty();
   }
   const std::string& error() const override { return error_; }
 
  private:
+  /// Waits for what was launched: a short kernel's end is looked for, for a long one's the thread
+  /// sleeps, so that file I/O takes none of the host's time.
+  cudaError_t wait() {
+    constexpr std::chrono::microseconds kLookFor{100};
+    const auto patience = std::chrono::steady_clock::now() + kLookFor;
+    cudaError_t state = cudaErrorNotReady;
+    while (state == cudaErrorNotReady && std::chrono::steady_clock::now() < patience) {
+      state = cudaStreamQuery(stream_);
+    }
+    if (state != cudaErrorNotReady) return state;
+    (void)cudaGetLastError();  // which says the same
+    state = cudaEventRecord(done_, stream_);
+    return state == cudaSuccess ? cudaEventSynchronize(done_) : state;
+  }
+
   cudaDeviceProp properties_;
   cudaStream_t stream_ = nullptr;
+  cudaEvent_t done_ = nullptr;
   DeviceMemorySpace memory_;
   PinnedMemorySpace shared_memory_;
   std::string error_;
