@@ -209,20 +209,20 @@ inline FileModel model_of_written(size_t i) {
   return model;
 }
 
-/// A file under test: its open inode, with a block map or without, and its model.
+/// A file under test: its open inode, with maps or without, and its model.
 struct OpenFileModel {
   Inode inode;
   FileModel model;
-  std::vector<uint32_t> map;
+  std::vector<uint64_t> map;  // words, two at a time
 };
 
-/// Opens a file anew, with a block map of its first blocks if `mapped`.
+/// Opens a file anew, with maps of its first blocks, those of three nodes, if `mapped`.
 inline void reopen_file(WritingRig& writing, uint32_t ino, bool mapped, OpenFileModel& file) {
   file.inode = load_inode(writing, ino);
   if (!mapped) return;
-  file.map.assign(500, 0);
-  file.inode.block_map = file.map.data();
-  file.inode.block_map_blocks = file.map.size();
+  constexpr uint64_t kBlocks = 2'500;
+  file.map.assign(map_words(kBlocks, file.inode.slot_count) / 2, 0);
+  set_maps(file.inode, reinterpret_cast<uint32_t*>(file.map.data()), kBlocks);
 }
 /// All files of an image that nobody has written to.
 inline std::vector<OpenFileModel> open_files(WritingRig& writing,

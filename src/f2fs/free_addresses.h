@@ -5,7 +5,7 @@
 // addresses after they are gone from where others look.
 #pragma once
 
-#include "f2fs/map.h"
+#include "f2fs/leaf_map.h"
 #include "f2fs/node_space.h"
 #include "f2fs/page_pool.h"
 #include "f2fs/update_inode.h"
@@ -160,6 +160,7 @@ GOFS_NOINLINE GOFS_HD inline int remove_run(simt::AnyWarp auto warp, Volume& vol
   if (error == 0) error = count_addresses(warp, volume, writer, page, run, used);
   if (error < 0) return error;
   const int64_t blocks = int64_t{used} + 1;
+  if (run.count != 0 && warp.thread_rank() == 0) forget_leaf(inode, run.first_index);
   error = count_blocks_of(warp, volume, inode, -blocks, now);
   if (error < 0) return error;
   error = set_nid(warp, volume, inode, parent, 0);

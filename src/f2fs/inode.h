@@ -46,8 +46,12 @@ struct Inode {
   /// Null: nothing is kept.
   uint32_t* block_map;
   uint64_t block_map_blocks;
-  /// Of an open file: the lock of who sets its times (update_inode.h).
+  uint64_t* leaf_map;  // and the nodes with their addresses (leaf_map.h),
+  uint64_t last_leaf;  // and also the last one that was met
+  /// Of an open file: the lock of who sets its times (update_inode.h), and what both were when they
+  /// were last set to the same, in nanoseconds since 1970; 0: to be looked up.
   uint32_t updating;
+  int64_t noted_ns;
 
   GOFS_HD bool is_directory() const {
     return (mode & format::kModeTypeMask) == format::kModeDirectory;
@@ -73,8 +77,15 @@ GOFS_HD inline TimeStamp time_stamp(int64_t seconds, uint32_t nanoseconds) {
   return TimeStamp{seconds, nanoseconds};
 }
 
-/// Words of an inode in memory that are changed beside who looks, see change_words(): counts of its
-/// blocks and of its links, and the nanoseconds of its times.
+/// Words of an inode in memory that are changed beside who looks, see change_words(): its size,
+/// counts of its blocks and of its links, and the nanoseconds of its times.
+GOFS_HD inline uint64_t& size_word(format::Inode& raw) {
+  static_assert(offsetof(format::Inode, i_size) % sizeof(uint64_t) == 0);
+  return *reinterpret_cast<uint64_t*>(&raw.i_size);
+}
+GOFS_HD inline const uint64_t& size_word(const format::Inode& raw) {
+  return *reinterpret_cast<const uint64_t*>(&raw.i_size);
+}
 GOFS_HD inline uint64_t& blocks_word(format::Inode& raw) {
   static_assert(offsetof(format::Inode, i_blocks) % sizeof(uint64_t) == 0);
   return *reinterpret_cast<uint64_t*>(&raw.i_blocks);
@@ -128,13 +139,16 @@ GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::Node
   inode.ino = ino;
   inode.block_map = nullptr;
   inode.block_map_blocks = 0;
+  inode.leaf_map = nullptr;
+  inode.last_leaf = 0;
+  inode.noted_ns = 0;
   inode.mode = format::load_u16(&raw.i_mode);
   inode.advise = raw.i_advise;
   inode.inline_flags = raw.i_inline;
   inode.uid = format::load_u32(&raw.i_uid);
   inode.gid = format::load_u32(&raw.i_gid);
   inode.links = simt::load_relaxed(links_word(raw));
-  inode.size_bytes = format::load_u64(&raw.i_size);
+  inode.size_bytes = simt::load_relaxed(size_word(raw));
   inode.block_count = simt::load_relaxed(blocks_word(raw));
   inode.accessed = time_stamp(static_cast<int64_t>(format::load_u64(&raw.i_atime)),
                               format::load_u32(&raw.i_atime_nsec));

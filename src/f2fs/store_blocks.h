@@ -7,6 +7,7 @@
 
 #include "f2fs/grow_nodes.h"
 #include "f2fs/in_place.h"
+#include "f2fs/leaf_map.h"
 #include "f2fs/page_pool.h"
 #include "f2fs/update_inode.h"
 #include "simt/copy.h"
@@ -160,15 +161,45 @@ GOFS_HD int enter_addresses(simt::AnyWarp auto warp, Volume& volume, uint32_t la
   return error;
 }
 
-/// Takes a new block for file block `index` of each lane, with the nodes that are missing; `place`
-/// is where its address goes. `holes` of the lanes have no block there yet; those are counted.
-/// Collective, inside the gate. Uniform answer: 0, or a negative errno, and no block is taken.
-GOFS_NOINLINE GOFS_HD inline int take_new_blocks(simt::AnyWarp auto warp, Volume& volume,
-                                                 Writer& writer, uint32_t lanes, const Inode& inode,
-                                                 uint64_t index, AddressPlace& place,
-                                                 uint32_t& holes, uint32_t& block) {
+/// Finds where the address of file block `index` of each lane stands, and which it is, where the
+/// nodes of all of them are known. Collective, inside the gate. Uniform answer: false, they are to
+/// be looked for.
+GOFS_NOINLINE GOFS_HD inline bool find_known_places(simt::AnyWarp auto warp, Volume& volume,
+                                                    uint32_t lanes, const Inode& inode,
+                                                    uint64_t index, AddressPlace& place,
+                                                    uint8_t& version) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  const bool leader = warp.thread_rank() == 0;
+  const bool mapped = mine && inode.block_map != nullptr && index < inode.block_map_blocks;
+  const Leaf leaf = find_leaf(inode, index);
+  uint32_t address = mapped ? simt::load_relaxed(inode.block_map[index]) : 0;
+  if (!warp.all(!mine || leaf.nid != 0)) return false;
+  constexpr uint32_t kFirstAddressWord = offsetof(format::Inode, i_addr) / 4;
+  const auto slot = static_cast<uint32_t>(index - first_of_leaf(leaf.number, inode.slot_count));
+  place = {leaf.nid, (leaf.number == 0 ? kFirstAddressWord + inode.extra_words : 0) + slot, slot,
+           address};
+  version = leaf.version;
+  // A hole may be reserved, or not.
+  const uint32_t asking = warp.ballot(mine && (address == 0 || address == kMappedHole));
+  if (asking == 0) return true;
+  const int read =
+      with_nodes(warp, volume, asking, leaf.nid, inode.ino, [&](const format::NodeBlock& node) {
+        address = load_address(reinterpret_cast<const uint32_t*>(&node) + place.word);
+      });
+  place.address = address;
+  const bool sound =
+      address == format::kNullAddr || address == format::kNewAddr || volume.is_main_block(address);
+  return warp.all(!mine || (read == 0 && sound));
+}
+
+/// Finds where the address of file block `index` of each lane stands, and the `version` of that
+/// node, making the nodes that are missing. Collective, inside the gate. Uniform answer: 0 or a
+/// negative errno.
+GOFS_NOINLINE GOFS_HD inline int find_places(simt::AnyWarp auto warp, Volume& volume,
+                                             Writer& writer, uint32_t lanes, Inode& inode,
+                                             uint64_t index, AddressPlace& place,
+                                             uint8_t& version) {
+  if (find_known_places(warp, volume, lanes, inode, index, place, version)) return 0;
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   const int grown = grow_nodes(warp, volume, writer, lanes, inode, index, place);
   int error = simt::first_error(warp, mine ? grown : 0);
   if (error < 0) return error;
@@ -176,12 +207,30 @@ GOFS_NOINLINE GOFS_HD inline int take_new_blocks(simt::AnyWarp auto warp, Volume
   const int known = look_up_nat(warp, volume, lanes, place.nid, node);
   error = simt::first_error(warp, mine ? known : 0);
   if (error < 0) return error;
+  version = node.version;
+  const auto number = static_cast<uint32_t>(leaf_number(index, inode.slot_count));
+  keep_leaves(warp, volume, lanes, inode, index, {place.nid, version, number}, place.slot,
+              place.word - place.slot);
+  return 0;
+}
 
+/// Takes a new block for file block `index` of each lane, with the nodes that are missing; `place`
+/// is where its address goes. `holes` of the lanes have no block there yet; those are counted.
+/// Collective, inside the gate. Uniform answer: 0, or a negative errno, and no block is taken.
+GOFS_NOINLINE GOFS_HD inline int take_new_blocks(simt::AnyWarp auto warp, Volume& volume,
+                                                 Writer& writer, uint32_t lanes, Inode& inode,
+                                                 uint64_t index, AddressPlace& place,
+                                                 uint32_t& holes, uint32_t& block) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const bool leader = warp.thread_rank() == 0;
+  uint8_t version = 0;
+  int error = find_places(warp, volume, writer, lanes, inode, index, place, version);
+  if (error < 0) return error;
   holes = simt::popcount(warp.ballot(mine && place.address == format::kNullAddr));
   if (holes != 0 && !warp.any(leader && count_blocks(volume, holes))) return -ENOSPC;
   format::SummaryEntry summary{};
   summary.nid = place.nid;
-  summary.version = node.version;
+  summary.version = version;
   summary.ofs_in_node = static_cast<uint16_t>(place.slot);
   error = allocate_blocks(warp, volume, writer, lanes, log_of_data(inode), summary, block);
   if (error < 0 && leader) {

@@ -17,7 +17,7 @@ namespace gofs::f2fs {
 /// Uniform answer: 0, or a negative errno as of store_pieces(), and nothing more is held. Pages:
 /// kPagesToGrowRun.
 GOFS_NOINLINE GOFS_HD inline int take_to_store(simt::AnyWarp auto warp, Volume& volume,
-                                               Writer& writer, uint32_t lanes, const Inode& inode,
+                                               Writer& writer, uint32_t lanes, Inode& inode,
                                                uint64_t index, HeldBlocks& held, uint32_t& block) {
   AddressPlace place{};
   uint32_t places = 0;

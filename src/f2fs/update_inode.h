@@ -24,7 +24,21 @@ GOFS_HD constexpr InodeUpdate update_of_times(const TimeStamp& now) {
   return InodeUpdate{0, 0, ~uint64_t{0}, now};
 }
 
+/// `time` in nanoseconds since 1970.
+GOFS_HD constexpr int64_t nanoseconds_of(const TimeStamp& time) {
+  return time.seconds * 1'000'000'000 + time.nanoseconds;
+}
+
 namespace detail {
+
+/// Whether both times were set to `now`, or by who was a little quicker: then nobody has to look at
+/// the page.
+GOFS_HD inline bool is_noted(const Inode& inode, const TimeStamp& now) {
+  constexpr int64_t kQuickerNs = 1'000'000'000;
+  const int64_t noted = simt::load_relaxed(inode.noted_ns);
+  const int64_t ahead = noted - nanoseconds_of(now);
+  return noted != 0 && ahead >= 0 && ahead < kQuickerNs;
+}
 
 /// Brings `inode` up to date. By who has the page for himself. Others look at the words meanwhile;
 /// what kind of inline contents there are changes only for who has the file for himself.
@@ -54,7 +68,7 @@ GOFS_HD inline bool is_modified_since(const format::Inode& raw, const TimeStamp&
 
 /// Whether `update`, which adds no blocks, leaves everything in the inode as it is but its times.
 GOFS_HD inline bool is_of_times(const format::Inode& raw, const InodeUpdate& update) {
-  const uint64_t size = raw.i_size;
+  const uint64_t size = simt::load_relaxed(size_word(raw));
   return size >= update.size_least && size <= update.size_most && raw.i_ext.len == 0;
 }
 
@@ -69,6 +83,14 @@ GOFS_HD inline PageChange set_nanoseconds(format::Inode& raw, Inode& inode, cons
   return PageChange::kTimes;
 }
 
+/// Adds `blocks` to those that the inode counts, and `inode` says. One lane.
+GOFS_HD inline void count_in_words(format::Inode& raw, Inode& inode, int64_t blocks) {
+  const auto more = static_cast<uint64_t>(blocks);
+  const uint64_t before = simt::add_relaxed(blocks_word(raw), more);
+  // The page also counts nodes that were made, and others may have added since.
+  simt::AtomicRef<uint64_t>(inode.block_count).fetch_max(before + more, simt::memory_order_relaxed);
+}
+
 }  // namespace detail
 
 /// Sees to it that the inode says what `update` would make it say, where nobody has to have its
@@ -77,18 +99,26 @@ GOFS_HD inline PageChange set_nanoseconds(format::Inode& raw, Inode& inode, cons
 /// uniform, inside the gate. 1 if it is so, 0 if not, or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int note_times(simt::AnyWarp auto warp, Volume& volume, Inode& inode,
                                             const InodeUpdate& update) {
-  if (update.blocks != 0) return 0;
-  bool noted = false;
+  const uint64_t size = warp.shfl(simt::load_relaxed(inode.size_bytes), 0);
+  if (update.blocks != 0 || update.size_least > size) return 0;
+  bool noted = warp.thread_rank() == 0 && detail::is_noted(inode, update.now);
+  if (warp.any(noted)) return 1;
   const int error =
       change_words(warp, volume, 1u, inode.ino, inode.ino, [&](format::NodeBlock& node) {
         format::Inode& raw = node.inode;
         if (!detail::is_of_times(raw, update)) return PageChange::kNothing;
         noted = detail::is_modified_since(raw, update.now);
+        // By who has the page pinned: who sets other times forgets it after that.
+        const auto note = [&] {
+          simt::store_relaxed(inode.noted_ns, nanoseconds_of(detail::modified_of(raw)));
+        };
+        if (noted) note();
         const bool same_second =
             raw.i_mtime.value() == update.now.seconds && raw.i_ctime.value() == update.now.seconds;
         if (noted || !same_second || !simt::try_lock(inode.updating)) return PageChange::kNothing;
         noted = true;
         const PageChange change = detail::set_nanoseconds(raw, inode, update.now);
+        note();
         simt::unlock(inode.updating);
         return change;
       });
@@ -133,15 +163,40 @@ GOFS_NOINLINE GOFS_HD inline int update_inode(simt::AnyWarp auto warp, Volume& v
 /// the gate, by who has called keep_inode(). 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int add_to_block_count(simt::AnyWarp auto warp, Volume& volume,
                                                     Inode& inode, int64_t blocks) {
+  const int error = change_words(
+      warp, volume, 1u, inode.ino, inode.ino,
+      [&](format::NodeBlock& node) { detail::count_in_words(node.inode, inode, blocks); });
+  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+}
+
+/// update_inode() of a file that becomes longer, by who has its end for himself or shares it with
+/// others who do this, where its times have the seconds of `update.now` already: then nobody has to
+/// have its page for himself. Collective, uniform, inside the gate. 1 if it was done, 0 if not, or
+/// a negative errno.
+GOFS_NOINLINE GOFS_HD inline int try_to_lengthen(simt::AnyWarp auto warp, Volume& volume,
+                                                 Inode& inode, const InodeUpdate& update) {
+  bool done = false;
   const int error =
       change_words(warp, volume, 1u, inode.ino, inode.ino, [&](format::NodeBlock& node) {
-        const auto more = static_cast<uint64_t>(blocks);
-        const uint64_t before = simt::add_relaxed(detail::blocks_word(node.inode), more);
-        // The page also counts nodes that were made, and others may have added since.
-        simt::AtomicRef<uint64_t>(inode.block_count)
-            .fetch_max(before + more, simt::memory_order_relaxed);
+        format::Inode& raw = node.inode;
+        const bool same_second =
+            raw.i_mtime.value() == update.now.seconds && raw.i_ctime.value() == update.now.seconds;
+        if (!same_second || raw.i_ext.len != 0 || !simt::try_lock(inode.updating)) {
+          return PageChange::kNothing;
+        }
+        done = true;
+        detail::count_in_words(raw, inode, update.blocks);
+        // Several warps may share one write.
+        const uint64_t size = simt::load_relaxed(detail::size_word(raw));
+        const uint64_t longer = simt::max(size, update.size_least);
+        simt::store_relaxed(detail::size_word(raw), longer);
+        simt::store_relaxed(inode.size_bytes, longer);
+        (void)detail::set_nanoseconds(raw, inode, update.now);
+        simt::unlock(inode.updating);
+        return PageChange::kContents;
       });
-  return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+  const int failed = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+  return failed < 0 ? failed : static_cast<int>(warp.shfl(done ? 1u : 0u, 0));
 }
 
 /// update_inode() of times alone, unless somebody else is about to do it. Collective, uniform,
@@ -161,7 +216,11 @@ GOFS_NOINLINE GOFS_HD inline int try_to_update(simt::AnyWarp auto warp, Volume& 
 GOFS_NOINLINE GOFS_HD inline int bring_up_to_date(simt::AnyWarp auto warp, Volume& volume,
                                                   Inode& inode, InodeUpdate update) {
   const uint64_t size = warp.shfl(simt::load_relaxed(inode.size_bytes), 0);
-  if (update.size_least > size) return update_inode(warp, volume, inode, update);
+  if (update.size_least > size) {
+    const int longer = try_to_lengthen(warp, volume, inode, update);
+    if (longer != 0) return simt::min(longer, 0);
+    return update_inode(warp, volume, inode, update);
+  }
   const int64_t blocks = update.blocks;
   update.blocks = 0;
   const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);

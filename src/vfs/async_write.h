@@ -54,10 +54,9 @@ GOFS_HD inline WriteParts divide_write(const uint8_t* source, uint64_t offset, u
 /// block a lane, in rounds. Collective, uniform. Where, in bytes from the first block on, it could
 /// not go on.
 GOFS_NOINLINE GOFS_HD inline IoFailure start_blocks(simt::AnyWarp auto warp, Filesystem& fs,
-                                                    const f2fs::Inode& inode,
-                                                    const nvme::Route& route, Operation& operation,
-                                                    const uint8_t* source, uint64_t first,
-                                                    uint32_t count) {
+                                                    f2fs::Inode& inode, const nvme::Route& route,
+                                                    Operation& operation, const uint8_t* source,
+                                                    uint64_t first, uint32_t count) {
   f2fs::HeldBlocks& held = fs.writer->held[operation.write.held];
   for (uint32_t done = 0; done < count; done += warp.size()) {
     const uint32_t number = done + warp.thread_rank();

@@ -224,7 +224,9 @@ GOFS_NOINLINE GOFS_HD inline int change_times(simt::AnyWarp auto warp, Filesyste
         change.modified = modified.nanoseconds == kTimeNow ? change.changed : modified;
         if (accessed.nanoseconds != kTimeOmit) change.mask |= f2fs::kSetAccessed;
         if (modified.nanoseconds != kTimeOmit) change.mask |= f2fs::kSetModified;
-        return apply_change(warp, fs, ino, change);
+        const int error = apply_change(warp, fs, ino, change);
+        if (warp.thread_rank() == 0) forget_noted_times(fs, ino);
+        return error;
       });
 }
 

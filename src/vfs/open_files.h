@@ -199,11 +199,7 @@ GOFS_NOINLINE GOFS_HD inline void leave_open_inode(simt::AnyWarp auto warp, File
   released.count = warp.shfl(released.count, 0);
   released.removed_ino = warp.shfl(released.removed_ino, 0);
   if (released.words != 0) {
-    auto* const words = reinterpret_cast<uint32_t*>(released.words);
-    warp.sync();
-    simt::zero_bytes(warp, words, released.count * sizeof(uint32_t));
-    warp.sync();
-    if (warp.thread_rank() == 0) fs.maps.release(words, released.count);
+    release_maps(warp, fs, reinterpret_cast<uint32_t*>(released.words), released.count);
   }
   if (released.removed_ino != 0) free_removed(warp, fs, released.removed_ino);
 }

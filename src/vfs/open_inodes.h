@@ -9,6 +9,7 @@
 // than descriptors, so one is always found.
 #pragma once
 
+#include "f2fs/leaf_map.h"
 #include "vfs/filesystem.h"
 
 namespace gofs::vfs::detail {
@@ -53,6 +54,19 @@ struct SeenClosings {
   uint32_t count;
 };
 
+/// Memory for the maps of a file of `blocks` blocks; null where it has no use for them, or there is
+/// none. By one lane.
+GOFS_HD inline uint32_t* allocate_maps(Filesystem& fs, const f2fs::Inode& inode, uint64_t blocks) {
+  // A file that claims more blocks than the volume has is mostly holes: clearing a map of that size
+  // would cost more than it gains.
+  const format::Geometry& geometry = fs.volume.geometry;
+  if (!inode.is_regular() || inode.has_inline_data() ||
+      blocks > geometry.main_end() - geometry.main_blkaddr) {
+    return nullptr;
+  }
+  return fs.maps.allocate(f2fs::map_words(blocks, inode.slot_count));
+}
+
 /// Finds or makes the open inode of `inode.ino` and counts a reference. By one lane. Index,
 /// -ENFILE, or -EAGAIN, and then `seen` is known: the inode is not open, and who had it open last
 /// may have changed it since `inode` was loaded, which is to be done again. Without `seen` it is as
@@ -73,15 +87,8 @@ GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode,
     open.references = 1;
     open.removed = 0;
     open.inode = inode;
-    // A file that claims more blocks than the volume has is mostly holes: clearing a map of that
-    // size would cost more than it gains.
     const uint64_t blocks = inode.size_blocks();
-    const format::Geometry& geometry = fs.volume.geometry;
-    if (inode.is_regular() && !inode.has_inline_data() &&
-        blocks <= geometry.main_end() - geometry.main_blkaddr) {
-      open.inode.block_map = fs.maps.allocate(blocks);
-      open.inode.block_map_blocks = open.inode.block_map == nullptr ? 0 : blocks;
-    }
+    f2fs::set_maps(open.inode, allocate_maps(fs, inode, blocks), blocks);
   }
   simt::unlock(set.lock);
   return index >= 0 || index == -EAGAIN ? index : -ENFILE;
@@ -96,9 +103,61 @@ GOFS_HD inline void share_open_inode(Filesystem& fs, uint32_t index) {
   simt::unlock(set.lock);
 }
 
+/// The times of `ino`, which may be open, have been set to something: who writes to it sets them
+/// again, even if he did so in the same moment before. By one lane.
+GOFS_HD inline void forget_noted_times(Filesystem& fs, uint32_t ino) {
+  const uint32_t home = home_of(fs, ino);
+  uint32_t& lock = fs.open_inode_sets[home].lock;
+  lock_table(lock);
+  const int index = find_open_inode(fs, home, ino);
+  if (index >= 0) simt::store_relaxed(fs.open_inodes[index].inode.noted_ns, int64_t{0});
+  simt::unlock(lock);
+}
+
+/// Gives memory of maps back. Collective, uniform; nobody looks at it any more.
+GOFS_HD inline void release_maps(simt::AnyWarp auto warp, Filesystem& fs, uint32_t* words,
+                                 uint64_t count) {
+  warp.sync();
+  simt::zero_bytes(warp, words, count * sizeof(uint32_t));
+  warp.sync();
+  if (warp.thread_rank() == 0) fs.maps.release(words, count);
+}
+
+/// Has a file that has become longer keep maps of all of it, if there is room for them. Collective,
+/// uniform, by who has the whole file for himself.
+GOFS_NOINLINE GOFS_HD inline void lengthen_maps(simt::AnyWarp auto warp, Filesystem& fs,
+                                                OpenInode& open) {
+  f2fs::Inode& inode = open.inode;
+  const uint64_t blocks = inode.size_blocks();
+  const uint64_t before = inode.block_map_blocks;
+  if (blocks <= before) return;
+  uint64_t address = 0;
+  if (warp.thread_rank() == 0) {
+    address = reinterpret_cast<uint64_t>(allocate_maps(fs, inode, blocks));
+  }
+  address = warp.shfl(address, 0);
+  if (address == 0) return;
+  uint32_t* const former = inode.block_map;
+  const uint64_t former_words = f2fs::words_of_maps(inode);
+  const uint64_t former_leaves =
+      former == nullptr ? 0 : f2fs::leaf_number(before - 1, inode.slot_count) + 1;
+  f2fs::Inode longer = inode;
+  f2fs::set_maps(longer, reinterpret_cast<uint32_t*>(address), blocks);
+  for (uint64_t i = warp.thread_rank(); i < before; i += warp.size()) {
+    longer.block_map[i] = former[i];
+  }
+  for (uint64_t i = warp.thread_rank(); i < former_leaves; i += warp.size()) {
+    longer.leaf_map[i] = inode.leaf_map[i];
+  }
+  warp.sync();
+  if (warp.thread_rank() == 0) f2fs::set_maps(inode, longer.block_map, blocks);
+  if (former != nullptr) release_maps(warp, fs, former, former_words);
+  warp.sync();
+}
+
 /// What the last reference to an inode leaves behind.
 struct Released {
-  uint64_t words;  // of its block map, address
+  uint64_t words;  // of its maps, address
   uint64_t count;
   uint32_t removed_ino;  // to be freed; 0: it has names
 };
@@ -114,7 +173,7 @@ GOFS_HD inline Released release_open_inode(Filesystem& fs, uint32_t index) {
   if (--open.references == 0) {
     ++set.closings;
     released.words = reinterpret_cast<uint64_t>(open.inode.block_map);
-    released.count = open.inode.block_map_blocks;
+    released.count = f2fs::words_of_maps(open.inode);
     if (open.removed != 0) released.removed_ino = open.inode.ino;
     if (index / kOpenInodeWays != home) --set.elsewhere;
     simt::store_release(open.ino, 0u);  // [V4]

@@ -50,13 +50,16 @@ GOFS_HD inline bool is_within(const f2fs::Inode& inode, uint64_t offset, uint64_
          bytes <= size - offset;
 }
 
+/// Where pieces of blocks lie in a file.
+enum class Where { kWithin, kAnywhere };  // what the file has in blocks, or not said
+
 /// Writes pieces of blocks, each of another block and one a lane, as one operation; the caller has
 /// for himself what f2fs/write.h asks for. A file that grows has none of them between its end, or
 /// the block of its end, and `grows_from`. Collective, uniform. 0 or a negative errno, of one of
 /// them, and none is written.
 GOFS_NOINLINE GOFS_HD inline int write_block_pieces(simt::AnyWarp auto warp, Filesystem& fs,
                                                     f2fs::Inode& inode, uint32_t lanes,
-                                                    const f2fs::WritePiece& piece,
+                                                    const f2fs::WritePiece& piece, Where where,
                                                     uint64_t grows_from) {
   const ByteRange range = range_of_lanes(warp, lanes, piece.offset, piece.bytes);
   const uint64_t first = range.offset & ~uint64_t{kBlockBytes - 1};
@@ -66,7 +69,8 @@ GOFS_NOINLINE GOFS_HD inline int write_block_pieces(simt::AnyWarp auto warp, Fil
                                                     : f2fs::pages_to_write(simt::popcount(lanes)));
   return operate(warp, fs, pages, [&] {
     const f2fs::TimeStamp now = time_now(fs);
-    const int begun = begin_write(warp, fs, inode, grows_from, end, now);
+    const int begun = where == Where::kWithin ? drop_powers(warp, fs, inode.ino, now)
+                                              : begin_write(warp, fs, inode, grows_from, end, now);
     if (begun < 0) return begun;
     return f2fs::write_pieces(warp, fs.volume, *fs.writer, fs.pool, lanes, inode, piece, now);
   });
@@ -99,7 +103,7 @@ GOFS_NOINLINE GOFS_HD inline int write_queued(simt::AnyWarp auto warp, Filesyste
       continue;
     }
     warp.sync();  // what each lane has seen, all may use
-    const int failed = write_block_pieces(warp, fs, open.inode, turn, piece, 0);
+    const int failed = write_block_pieces(warp, fs, open.inode, turn, piece, Where::kWithin, 0);
     warp.sync();
     if (served) serve_next(queue, ticket);
     waiting = waiting && !served;

@@ -84,7 +84,7 @@ GOFS_NOINLINE GOFS_HD inline int write_in_ring(simt::AnyWarp auto warp, Filesyst
   }
   if (warp.any(mine && !is_block_piece(open.inode, request.offset, request.bytes))) error = -EAGAIN;
   if (error == 0) {
-    error = write_block_pieces(warp, fs, open.inode, lanes, piece_of(request),
+    error = write_block_pieces(warp, fs, open.inode, lanes, piece_of(request), Where::kAnywhere,
                                where_file_grows(warp, open.inode, lanes, request));
   }
   unlock_exclusive(warp, open.lock, hold);
