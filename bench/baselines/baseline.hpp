@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What all baselines have in common: they are asked to keep so many 4 KiB reads or writes under
+// way, and say how many they did. One that finds wrong bytes answers with an error.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "gofs/expected.hpp"
+
+namespace gofs::bench {
+
+struct Point {
+  bool writes;
+  bool random;  // else sequential
+  uint32_t outstanding;
+
+  friend bool operator==(const Point&, const Point&) = default;
+};
+
+/// One run.
+struct Sample {
+  uint32_t outstanding = 0;  // what the baseline could give: who issues and waits
+  uint32_t in_flight = 0;    // how many of them have a request under way at a time
+  uint64_t operations = 0;
+  double seconds = 0;
+  double cores = 0;  // of the host that were busy, on average
+
+  double per_second() const { return seconds > 0 ? static_cast<double>(operations) / seconds : 0; }
+};
+
+class Baseline {
+ public:
+  virtual ~Baseline() = default;
+  virtual std::string name() const = 0;
+  /// What a reader of its rows has to know; may be empty.
+  virtual std::string note() const { return {}; }
+  virtual Expected<Sample> measure(const Point& point) = 0;
+};
+
+/// Processor time of this process, from its construction on.
+class CpuMeter {
+ public:
+  CpuMeter() : cpu_seconds_(cpu_now()), start_(std::chrono::steady_clock::now()) {}
+
+  /// Cores that were busy since then, on average.
+  double cores() const {
+    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start_;
+    return wall.count() > 0 ? (cpu_now() - cpu_seconds_) / wall.count() : 0;
+  }
+
+ private:
+  static double seconds_of(const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  }
+  static double cpu_now() {
+    rusage usage{};
+    (void)::getrusage(RUSAGE_SELF, &usage);
+    return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+  }
+
+  const double cpu_seconds_;
+  const std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace gofs::bench

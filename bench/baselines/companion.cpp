@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "companion.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "host/messages.h"
+#include "host_load.hpp"
+#include "slots.hpp"
+
+namespace gofs::bench {
+namespace {
+
+constexpr const char* kCompanionSubject = "companion";
+
+}  // namespace
+
+Expected<Sample> Companion::measure(const Point& point) {
+  if (auto opened = open(point.writes); !opened) return opened.error();
+  auto sample = point.writes ? write(point) : count_.run(point, seconds_, [&](uint64_t operations) {
+    return read(point, operations);
+  });
+  if (!sample) return sample;
+  return in_flight(*sample);
+}
+
+/// The file of the point, if it is not open yet.
+Expected<void> Companion::open(bool writes) {
+  if (map_ != nullptr && map_writes_ == writes) return {};
+  simt::MemorySpace& memory = device_.backend().memory();
+  const host::BenchFiles& written = volume_.in_place();
+  const int descriptor = writes ? memory.read_object(written.descriptors()) : volume_.large();
+  const uint64_t bytes = writes ? written.bytes_each() : volume_.large_bytes();
+  auto map = BlockMap::make(device_, volume_.state(), descriptor, bytes);
+  if (!map) return map.error();
+  map_ = std::move(*map);
+  map_writes_ = writes;
+  return {};
+}
+
+/// Those who wait for the lock of their warp have no request under way.
+Sample Companion::in_flight(Sample sample) const {
+  const uint32_t width = device_.backend().warp_width();
+  if (lock_ == WarpLock::kHeld) {
+    sample.in_flight = static_cast<uint32_t>(simt::divide_up(sample.outstanding, width));
+  }
+  return sample;
+}
+
+work::BenchParams Companion::read_params(const Point& point, const host::Actors& actors,
+                                         uint64_t operations) const {
+  const uint64_t each = simt::divide_up(operations, actors.count);
+  work::BenchParams params{};
+  params.fs = volume_.state().filesystem();
+  params.pattern = point.random ? work::Pattern::kRandom : work::Pattern::kSequential;
+  params.warps = actors.warps;
+  params.lanes_per_warp = actors.lanes_per_warp;
+  params.operations = static_cast<uint32_t>(std::min<uint64_t>(each, UINT32_MAX));
+  params.block_bytes = kBlockBytes;
+  params.span_bytes = volume_.large_bytes();
+  params.seed = host::ReadPlan().seed;
+  params.stamp_check = 1;
+  params.first_ns = ~uint64_t{0};
+  return params;
+}
+
+Expected<host::ReadMeasurement> Companion::read(const Point& point, uint64_t operations) {
+  work::Backend& backend = device_.backend();
+  const host::Actors actors = host::actors_by_lane(backend, point.outstanding);
+  const host::BackendArray buffers(backend.memory(), uint64_t{actors.count} * kBlockBytes);
+  host::SharedArray<CompanionRead> shared(backend.shared_memory(), 1);
+  shared[0] = {read_params(point, actors, operations), map_->blocks(), warp_lock()};
+  work::BenchParams& done = shared[0].bench;
+  done.buffers = buffers.data();
+  if (!device_.run(Kernel::kCompanionRead, actors.grid, &shared[0])) {
+    return host::make_error(EIO, kCompanionSubject, device_.error());
+  }
+  if (done.error != 0) return volume_.state().explain(done.error, kCompanionSubject);
+  if (done.wrong_stamps != 0) return wrong_blocks(done.wrong_stamps, "of /large by its map");
+  host::ReadMeasurement result;
+  result.outstanding = actors.count;
+  result.block_bytes = kBlockBytes;
+  result.operations = uint64_t{actors.count} * done.operations;
+  result.bytes = done.bytes;
+  result.seconds = static_cast<double>(done.last_ns - done.first_ns) * 1e-9;
+  return result;
+}
+
+work::WriteParams Companion::write_params(const Point& point, const host::Actors& actors) const {
+  const host::BenchFiles& file = volume_.in_place();
+  const host::WritePlan plan = write_plan(point, seconds_, file.bytes_each());
+  const uint64_t each = plan.bytes_max / kBlockBytes / actors.count;
+  work::WriteParams params{};
+  params.fs = volume_.state().filesystem();
+  params.pattern = plan.pattern;
+  params.warps = actors.warps;
+  params.lanes_per_warp = actors.lanes_per_warp;
+  params.operations = static_cast<uint32_t>(std::clamp<uint64_t>(each, 1, UINT32_MAX));
+  params.time_ns = static_cast<uint64_t>(plan.seconds * 1e9);
+  params.block_bytes = kBlockBytes;
+  params.span_bytes = file.bytes_each();
+  params.descriptors = file.descriptors();
+  params.files = 1;
+  params.run = next_stamp_run();
+  return params;
+}
+
+Expected<Sample> Companion::write(const Point& point) {
+  work::Backend& backend = device_.backend();
+  const host::Actors actors = host::actors_by_lane(backend, point.outstanding);
+  const host::BackendArray buffers(backend.memory(), uint64_t{actors.count} * kBlockBytes);
+  const host::BackendArray counts(backend.memory(), uint64_t{actors.count} * sizeof(uint32_t));
+  work::WriteParams params = write_params(point, actors);
+  params.buffers = buffers.data();
+  params.done = counts.as<uint32_t>();
+  host::SharedArray<CompanionWrite> shared(backend.shared_memory(), 1);
+  shared[0] = {{params, {}}, map_->blocks(), warp_lock()};
+  const CpuMeter meter;
+  if (!device_.run(Kernel::kCompanionWrite, actors.grid, &shared[0])) {
+    return host::make_error(EIO, kCompanionSubject, device_.error());
+  }
+  const double cores = meter.cores();
+  const work::WriteResults& done = shared[0].job.results;
+  if (done.error != 0) return volume_.state().explain(done.error, kCompanionSubject);
+  if (auto checked = check_writes(params, actors); !checked) return checked.error();
+  const double seconds = static_cast<double>(done.last_ns - done.first_ns) * 1e-9;
+  return Sample{actors.count, actors.count, done.writes, seconds, cores};
+}
+
+/// The file system, which knows nothing of the map, reads what each lane wrote last.
+Expected<void> Companion::check_writes(const work::WriteParams& params,
+                                       const host::Actors& actors) {
+  host::SharedArray<work::WriteJob> job(device_.backend().shared_memory(), 1);
+  job[0] = {params, {}};
+  job[0].params.step = work::WriteStep::kCheck;
+  if (!volume_.state().run(work::Body::kFileWrite, actors.grid, &job[0])) {
+    return volume_.state().explain(-EIO, kCompanionSubject);
+  }
+  const work::WriteResults& found = job[0].results;
+  if (found.error != 0) return volume_.state().explain(found.error, kCompanionSubject);
+  if (found.wrong != 0) return wrong_blocks(found.wrong, "that were written in place");
+  return {};
+}
+
+}  // namespace gofs::bench

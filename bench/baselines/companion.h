@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a companion file system does on the GPU: it looks a block up in the file's map, which its
+// host made, and issues the NVMe command. Either the requests of a warp take turns under a lock of
+// the warp, each until it is done, or all lanes go on together.
+#pragma once
+
+#include "work/bench_writes.h"
+
+namespace gofs::bench {
+
+struct CompanionRead {
+  work::BenchParams bench;  // block_bytes is 4096; no start_byte, descriptor, rounds
+  const uint64_t* map;
+  uint32_t warp_lock;  // not 0: one request of a warp at a time
+};
+
+struct CompanionWrite {
+  work::WriteJob job;  // as of a write to one file by threads
+  const uint64_t* map;
+  uint32_t warp_lock;
+};
+
+namespace detail {
+
+/// Runs the 4 KiB command of each lane in `lanes`. Collective. 0 or a negative errno of this
+/// lane's.
+GOFS_HD inline int run_mapped(simt::AnyWarp auto warp, const nvme::Route& route, uint32_t lanes,
+                              bool warp_lock, const nvme::Command& command) {
+  nvme::CommandStatus status = 0;
+  while (lanes != 0) {
+    const uint32_t turn = warp_lock ? lanes & (~lanes + 1) : lanes;
+    const nvme::CommandStatus result = nvme::execute(warp, route, turn, command);
+    if ((turn >> warp.thread_rank() & 1u) != 0) status = result;
+    lanes &= ~turn;
+  }
+  return status == 0 ? 0 : nvme::to_errno(status);
+}
+
+GOFS_HD inline nvme::Command mapped_command(const nvme::Route& route, format::nvme::IoOpcode opcode,
+                                            uint64_t block, uint8_t* buffer) {
+  const uint32_t shift = kBlockShift - route.lba_shift;
+  nvme::Command command{};
+  command.opcode = opcode;
+  command.lba = block << shift;
+  command.lba_count = 1u << shift;
+  command.buffer = buffer;
+  command.bytes = kBlockBytes;
+  return command;
+}
+
+}  // namespace detail
+
+/// Reads of single blocks, one a lane.
+GOFS_HD inline void companion_read_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
+                                        CompanionRead& shared) {
+  const CompanionRead companion = shared;
+  const work::BenchParams& params = companion.bench;
+  if (warp_index >= params.warps) return;
+  const nvme::Route route = nvme::pick_route(params.fs->volume.array);
+  const bool active = warp.thread_rank() < params.lanes_per_warp;
+  const uint32_t lanes = warp.ballot(active);
+  const uint64_t actor = uint64_t{warp_index} * params.lanes_per_warp + warp.thread_rank();
+  const uint64_t actors = uint64_t{params.warps} * params.lanes_per_warp;
+  uint8_t* const buffer = active ? params.buffers + actor * kBlockBytes : nullptr;
+  work::detail::Tally tally;
+  work::detail::begin_bench(warp, shared.bench);
+  for (uint32_t operation = 0; operation < params.operations; ++operation) {
+    const uint64_t position = work::detail::read_position(params, actor, actors, operation);
+    const uint64_t block = active ? companion.map[position / kBlockBytes] : 0;
+    const int error = detail::run_mapped(
+        warp, route, lanes, companion.warp_lock != 0,
+        detail::mapped_command(route, format::nvme::IoOpcode::kRead, block, buffer));
+    if (active && error != 0) tally.error = error;
+    if (active && error == 0) tally.count(params, position, buffer, kBlockBytes);
+    if (warp.any(tally.error != 0)) break;
+  }
+  work::detail::end_bench(warp, shared.bench, tally);
+}
+
+/// Writes of single blocks in place, one a lane, each to blocks of its own.
+GOFS_HD inline void companion_write_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
+                                         CompanionWrite& shared) {
+  const CompanionWrite companion = shared;
+  const work::WriteParams& params = companion.job.params;
+  if (warp_index >= params.warps) return;
+  const nvme::Route route = nvme::pick_route(params.fs->volume.array);
+  const bool active = warp.thread_rank() < params.lanes_per_warp;
+  const uint32_t lanes = warp.ballot(active);
+  const work::detail::WriteActor actor =
+      work::detail::write_actor(params, warp_index, active ? warp.thread_rank() : 0);
+  work::detail::WriteTally tally;
+  work::detail::begin_writes(warp, shared.job.results);
+  work::detail::WriteClock clock(params);
+  for (uint32_t operation = 0; operation < params.operations; ++operation) {
+    if (operation != 0 && warp.shfl(clock.over() ? 1u : 0u, 0) != 0) break;
+    const work::WriteStamp stamp = work::detail::stamp_of(params, actor, operation);
+    if (active) work::put_stamp(actor.buffer, kBlockBytes, stamp);
+    const uint64_t block = active ? companion.map[stamp.block] : 0;
+    tally.error = detail::run_mapped(
+        warp, route, lanes, companion.warp_lock != 0,
+        detail::mapped_command(route, format::nvme::IoOpcode::kWrite, block, actor.buffer));
+    if (warp.any(tally.error != 0)) break;
+    if (active) clock.note(tally);
+  }
+  if (active) params.done[actor.number] = tally.writes;
+  work::detail::end_writes(warp, shared.job.results, tally);
+}
+
+}  // namespace gofs::bench

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "host/messages.h"
+#include "simt/platform.h"
+#include "storage.hpp"
+
+namespace gofs::bench {
+namespace {
+
+/// An open file.
+class OpenFile {
+ public:
+  OpenFile(const std::string& path, int flags)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
+  ~OpenFile() {
+    if (fd_ >= 0) (void)::close(fd_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+int outcome(ssize_t moved, uint64_t bytes) {
+  if (moved < 0) return -errno;
+  return static_cast<uint64_t>(moved) == bytes ? 0 : -EIO;
+}
+
+class FileStorage final : public Storage {
+ public:
+  explicit FileStorage(const StampedFile& file) : file_(file), open_(file.path(), O_RDWR) {}
+  bool is_open() const { return open_.fd() >= 0; }
+
+  std::string describe() const override { return "a file"; }
+  uint64_t read_bytes() const override { return file_.bytes(); }
+  uint64_t written_bytes() const override { return file_.bytes(); }
+  int read(void* buffer, uint64_t bytes, uint64_t offset) override {
+    return outcome(::pread(open_.fd(), buffer, bytes, static_cast<off_t>(offset)), bytes);
+  }
+  int write(const void* buffer, uint64_t bytes, uint64_t offset) override {
+    return outcome(::pwrite(open_.fd(), buffer, bytes, static_cast<off_t>(offset)), bytes);
+  }
+  int read_back(void* buffer, uint64_t bytes, uint64_t offset) override {
+    return read(buffer, bytes, offset);
+  }
+
+ private:
+  const StampedFile& file_;
+  const OpenFile open_;
+};
+
+int fill_file(int fd, uint64_t bytes) {
+  constexpr uint64_t kFilledBytes = uint64_t{4} << 20;
+  std::vector<uint8_t> piece(std::min(bytes, kFilledBytes), 0x5a);
+  for (uint64_t at = 0; at < bytes; at += piece.size()) {
+    const uint64_t length = std::min<uint64_t>(piece.size(), bytes - at);
+    for (uint64_t in_piece = 0; in_piece < length; in_piece += kBlockBytes) {
+      const uint64_t index = (at + in_piece) / kBlockBytes;
+      std::memcpy(piece.data() + in_piece, &index, sizeof(index));
+    }
+    const int error = outcome(::pwrite(fd, piece.data(), length, static_cast<off_t>(at)), length);
+    if (error != 0) return error;
+  }
+  return ::fsync(fd) == 0 ? 0 : -errno;
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<StampedFile>> StampedFile::make(const std::string& path, uint64_t bytes) {
+  const OpenFile file(path, O_RDWR | O_CREAT | O_EXCL);
+  if (file.fd() < 0) return host::make_error(errno, path);
+  std::unique_ptr<StampedFile> made(new StampedFile(path, bytes));
+  const int error = fill_file(file.fd(), bytes);
+  if (error != 0) return host::make_error(error, path);
+  return made;
+}
+
+StampedFile::~StampedFile() { (void)::unlink(path_.c_str()); }
+
+Expected<std::unique_ptr<Storage>> open_file_storage(const StampedFile& file) {
+  auto storage = std::make_unique<FileStorage>(file);
+  if (!storage->is_open()) return host::make_error(errno, file.path());
+  return std::unique_ptr<Storage>(std::move(storage));
+}
+
+}  // namespace gofs::bench

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Host threads as the device: a thread is a warp of one lane, a copy is one of memory.
+#include <cstring>
+#include <exception>
+
+#include "run_kernel.hpp"
+#include "simt/workers.h"
+
+namespace gofs::bench {
+namespace {
+
+class HostCopies final : public Copies {
+ public:
+  void begin(void* target, const void* source, uint64_t bytes) override {
+    std::memcpy(target, source, bytes);
+  }
+  int finish() override { return 0; }
+};
+
+class HostDevice final : public Device {
+ public:
+  explicit HostDevice(work::Backend& backend) : backend_(backend) {}
+
+  bool run(Kernel kernel, const work::Grid& grid, void* params) override {
+    const uint32_t count = grid.blocks * grid.threads_per_block;
+    try {
+      simt::run_workers(count, [&](const simt::Warp& warp, uint32_t index) {
+        run_kernel(warp, index, count, kernel, params);
+      });
+    } catch (const std::exception& problem) {
+      error_ = std::string("threads could not be started: ") + problem.what();
+      return false;
+    }
+    return true;
+  }
+  std::unique_ptr<Copies> make_copies() override { return std::make_unique<HostCopies>(); }
+  const std::string& error() const override { return error_; }
+  work::Backend& backend() override { return backend_; }
+
+ private:
+  work::Backend& backend_;
+  std::string error_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_host_device(work::Backend& backend) {
+  return std::make_unique<HostDevice>(backend);
+}
+
+}  // namespace gofs::bench

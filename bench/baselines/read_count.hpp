@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How many reads fill the time of a run, as a first try at each point says: device code counts its
+// reads, and looks at no clock between them. The try warms up what there is to warm up, too.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "baseline.hpp"
+#include "host/bench.h"
+#include "host/bench_writes.h"
+
+namespace gofs::bench {
+
+class ReadCount {
+ public:
+  /// `measure(operations)` reads so often. Its measurement, with the processor time of the host.
+  template <typename Measure>
+  Expected<Sample> run(const Point& point, double seconds, Measure measure) {
+    if (!point_ || !(*point_ == point)) {
+      const auto tried = measure(uint64_t{point.outstanding} * kTries);
+      if (!tried) return tried.error();
+      const double wanted = tried->operations_per_second() * seconds;
+      operations_ = std::max(static_cast<uint64_t>(wanted), uint64_t{4} * point.outstanding);
+      point_ = point;
+    }
+    const CpuMeter meter;
+    const Expected<host::ReadMeasurement> done = measure(operations_);
+    if (!done) return done.error();
+    return Sample{done->outstanding, done->outstanding, done->operations, done->seconds,
+                  meter.cores()};
+  }
+
+ private:
+  static constexpr uint64_t kTries = 16;  // of each lane
+
+  std::optional<Point> point_;
+  uint64_t operations_ = 0;
+};
+
+/// The plan of such a run, and of a run of writes.
+inline host::ReadPlan read_plan(const Point& point, uint64_t operations) {
+  host::ReadPlan plan;
+  plan.pattern = point.random ? work::Pattern::kRandom : work::Pattern::kSequential;
+  plan.outstanding = point.outstanding;
+  plan.operations = operations;
+  return plan;
+}
+
+inline host::WritePlan write_plan(const Point& point, double seconds, uint64_t written_bytes) {
+  host::WritePlan plan;
+  plan.pattern = point.random ? work::WritePattern::kRandom : work::WritePattern::kSequential;
+  plan.outstanding = point.outstanding;
+  plan.seconds = seconds;
+  plan.bytes_max = written_bytes / 2;
+  return plan;
+}
+
+inline Sample sample_of(const host::WriteMeasurement& done, const CpuMeter& meter) {
+  return {done.outstanding, done.outstanding, done.writes, done.seconds, meter.cores()};
+}
+
+}  // namespace gofs::bench

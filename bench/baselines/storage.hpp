@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What host threads serve requests from: a file of the host, or files of a GoFS volume that is
+// mounted on host threads, behind a virtual SSD with its timing model. Each block of what is read
+// begins with its index in the file, and stays so when it is written.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "gofs/expected.hpp"
+
+namespace gofs::bench {
+
+class BenchVolume;
+
+class Storage {
+ public:
+  virtual ~Storage() = default;
+  virtual std::string describe() const = 0;
+  /// Of what is read and of what is written.
+  virtual uint64_t read_bytes() const = 0;
+  virtual uint64_t written_bytes() const = 0;
+  /// Whole blocks. From several threads, each with a simt::host_worker of its own. 0 or a negative
+  /// errno; -EIO for less than was asked for.
+  virtual int read(void* buffer, uint64_t bytes, uint64_t offset) = 0;
+  virtual int write(const void* buffer, uint64_t bytes, uint64_t offset) = 0;
+  /// From what was written.
+  virtual int read_back(void* buffer, uint64_t bytes, uint64_t offset) = 0;
+  /// Before a run of writes, alone.
+  virtual Expected<void> make_room() { return {}; }
+};
+
+/// A file of `bytes` that is read and written; removed with the object.
+class StampedFile {
+ public:
+  /// With the index of each block at its beginning, on the disk.
+  static Expected<std::unique_ptr<StampedFile>> make(const std::string& path, uint64_t bytes);
+  ~StampedFile();
+  StampedFile(const StampedFile&) = delete;
+  StampedFile& operator=(const StampedFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  StampedFile(std::string path, uint64_t bytes) : path_(std::move(path)), bytes_(bytes) {}
+
+  const std::string path_;
+  const uint64_t bytes_;
+};
+
+/// `file` and `volume` outlive it.
+Expected<std::unique_ptr<Storage>> open_file_storage(const StampedFile& file);
+std::unique_ptr<Storage> make_volume_storage(BenchVolume& volume);
+
+}  // namespace gofs::bench

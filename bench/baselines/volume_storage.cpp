@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The host threads do what GPU threads do otherwise: the file system's own code, and the controller
+// of the virtual SSD while they wait for it.
+#include <cerrno>
+
+#include "bench_volume.hpp"
+#include "storage.hpp"
+#include "vfs/read.h"
+#include "vfs/write.h"
+
+namespace gofs::bench {
+namespace {
+
+int outcome_of(int64_t moved, uint64_t bytes) {
+  if (moved < 0) return static_cast<int>(moved);
+  return static_cast<uint64_t>(moved) == bytes ? 0 : -EIO;
+}
+
+class VolumeStorage final : public Storage {
+ public:
+  explicit VolumeStorage(BenchVolume& volume)
+      : volume_(volume),
+        fs_(*volume.state().filesystem()),
+        written_(*volume.written().descriptors()) {}
+
+  std::string describe() const override { return "GoFS on host threads"; }
+  uint64_t read_bytes() const override { return volume_.large_bytes(); }
+  uint64_t written_bytes() const override { return volume_.written().bytes_each(); }
+  int read(void* buffer, uint64_t bytes, uint64_t offset) override {
+    return outcome_of(vfs::pread(simt::Warp(), fs_, volume_.large(), buffer, bytes, offset), bytes);
+  }
+  int write(const void* buffer, uint64_t bytes, uint64_t offset) override {
+    return outcome_of(vfs::pwrite(simt::Warp(), fs_, written_, buffer, bytes, offset), bytes);
+  }
+  int read_back(void* buffer, uint64_t bytes, uint64_t offset) override {
+    return outcome_of(vfs::pread(simt::Warp(), fs_, written_, buffer, bytes, offset), bytes);
+  }
+  Expected<void> make_room() override { return volume_.make_room(); }
+
+ private:
+  BenchVolume& volume_;
+  vfs::Filesystem& fs_;
+  const int written_;
+};
+
+}  // namespace
+
+std::unique_ptr<Storage> make_volume_storage(BenchVolume& volume) {
+  return std::make_unique<VolumeStorage>(volume);
+}
+
+}  // namespace gofs::bench

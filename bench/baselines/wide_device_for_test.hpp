@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A device whose warps have several lanes, as a GPU's have, on host threads.
+#pragma once
+
+#include "run_kernel.hpp"
+#include "testing/teams.hpp"
+
+namespace gofs::bench {
+
+/// What the baselines ask a backend for, of one that has wide warps; the rest is the CPU's.
+class WideBackend final : public work::Backend {
+ public:
+  static constexpr uint32_t kWidth = 8;
+
+  explicit WideBackend(work::Backend& cpu) : cpu_(cpu) {}
+  const char* name() const override { return "wide"; }
+  std::string description() const override { return "wide warps on host threads"; }
+  uint32_t warp_width() const override { return kWidth; }
+  work::Grid full_grid() const override { return {2, kWidth}; }
+  simt::MemorySpace& memory() override { return cpu_.memory(); }
+  simt::MemorySpace& shared_memory() override { return cpu_.shared_memory(); }
+  std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
+                                                std::string& error) override {
+    return cpu_.load_media(request, error);
+  }
+  bool run(work::Body body, const work::Grid& grid, void* params) override {
+    return cpu_.run(body, grid, params);
+  }
+  const std::string& error() const override { return cpu_.error(); }
+
+ private:
+  work::Backend& cpu_;
+};
+
+class WideDevice final : public Device {
+ public:
+  explicit WideDevice(work::Backend& cpu) : backend_(cpu), copies_(make_host_device(cpu)) {}
+
+  bool run(Kernel kernel, const work::Grid& grid, void* params) override {
+    const uint32_t warps = grid.blocks * grid.threads_per_block / WideBackend::kWidth;
+    testing::run_teams(warps, WideBackend::kWidth, [&](const simt::Warp& warp, uint32_t index) {
+      run_kernel(warp, index, warps, kernel, params);
+    });
+    return true;
+  }
+  std::unique_ptr<Copies> make_copies() override { return copies_->make_copies(); }
+  const std::string& error() const override { return copies_->error(); }
+  work::Backend& backend() override { return backend_; }
+
+ private:
+  WideBackend backend_;
+  const std::unique_ptr<Device> copies_;
+};
+
+}  // namespace gofs::bench
