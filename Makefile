@@ -3,10 +3,10 @@
 # `make run` and `make test` do everything on a fresh Debian or Ubuntu machine, set-up included.
 # A line `target: ## text` is what `make help` prints.
 .DEFAULT_GOAL := help
-.PHONY: help run test build fuzz gpu-check gpu-bench gpu-micro format tidy setup clean
+.PHONY: help run test build fuzz gpu-check gpu-bench gpu-micro gpu-baselines format tidy setup clean
 
 help: ## print this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 
 run: ## the main job: make a volume, read every file with GoFS, compare, report speed
 	@scripts/setup.sh run
@@ -33,6 +33,9 @@ gpu-bench: ## GPU measurements; needs a GPU and a CUDA toolkit, no network
 
 gpu-micro: ## the paper's microbenchmarks, along each axis; needs what gpu-bench needs
 	@scripts/run_tests.py gpu-micro
+
+gpu-baselines: ## GoFS beside stand-ins for other systems; needs what gpu-bench needs
+	@scripts/run_tests.py gpu-baselines
 
 format: ## rewrite our sources with clang-format
 	@scripts/setup.sh test

@@ -259,6 +259,11 @@ def gpu_micro(stage):
         stage.script(["scripts/gpu_micro.sh"])
 
 
+def gpu_baselines(stage):
+    if stage.build("cuda", "gofs_baselines"):
+        stage.script(["scripts/gpu_baselines.sh"])
+
+
 # name -> (function, time limit in seconds)
 STAGES = {
     "structure": (structure, 300),
@@ -274,6 +279,7 @@ STAGES = {
     "gpu-sanitize": (gpu_sanitize, 1200),
     "gpu-bench": (gpu_bench, 590),
     "gpu-micro": (gpu_micro, 1800),
+    "gpu-baselines": (gpu_baselines, 1800),
 }
 # A suite's stages run one after another; a name with a + is two side by side: a guest keeps one
 # core busy, and the fuzzer is mostly compiling.
