@@ -68,7 +68,8 @@ class ScalingVolume {
     mount.read_only = false;
     mount.descriptors = descriptors;
     mount.cache_bytes = 512 * kMiB;
-    mount_seconds_ = seconds_of([&] { volume_ = must(Volume::mount(path_ + "?spare=16G", mount)); });
+    mount_seconds_ =
+        seconds_of([&] { volume_ = must(Volume::mount(path_ + "?spare=16G", mount)); });
   }
   ~ScalingVolume() {
     volume_.reset();

@@ -64,7 +64,7 @@ Expected<void> BenchVolume::mount(const std::string& backend, const std::string&
   mount.queues = 64;
   mount.queue_depth = 1024;
   const std::string spec =
-      model == "hbm" ? image_ + "?media=hbm" : fmt::format("{}?model={}", image_, model);
+      fmt::format("{}?spare=1T&{}", image_, model == "hbm" ? "media=hbm" : "model=" + model);
   auto state = host::VolumeState::mount(spec, mount, host::MountKind::kVolume);
   if (!state) return state.error();
   state_ = std::move(*state);

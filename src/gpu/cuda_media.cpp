@@ -298,7 +298,8 @@ std::unique_ptr<work::LoadedMedia> load_cuda_media(const MediaMemory& memory,
   // Contiguous memory takes no look-up, so it is used where it costs little more than the data.
   const uint64_t data_bytes = static_cast<uint64_t>(status.st_blocks) * 512;
   const uint64_t contiguous_max = uint64_t{1} << (request.writable ? 33 : 30);
-  if (bytes <= contiguous_max || data_bytes >= bytes / 2) {
+  const bool all_wanted = request.writable && request.spare_bytes >= bytes;
+  if (bytes <= contiguous_max || data_bytes >= bytes / 2 || all_wanted) {
     error = loaded->make_contiguous(bytes, request.device_memory);
     if (error.empty()) error = loaded->load_contiguous(file.fd);
   } else {
