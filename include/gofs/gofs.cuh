@@ -20,7 +20,9 @@
 // Results are negative errnos or what POSIX says, the same for every thread of the group. When a
 // call returns, what it read is visible to the whole group. Paths are NUL-terminated, absolute, in
 // memory that the GPU reaches. Compile with -rdc=true: without it every kernel gets its own copy of
-// the file system, which takes the compiler minutes.
+// the file system, which takes the compiler minutes. Kernels with blocks of more than 256 threads
+// also need -maxrregcount=64: else whatever calls GoFS has some 220 registers a thread
+// (scripts/device_report.py lists them).
 #pragma once
 
 #include <cooperative_groups.h>
