@@ -186,8 +186,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t start_parts(simt::AnyWarp auto warp, Filesy
   if (!inode.has_inline_data()) parts = divide_write(source, offset, end, size);
   const auto write_now = [&](uint64_t from, uint64_t to) -> IoFailure {
     if (from >= to) return {kOffsetMax, 0};
-    return write_striped(warp, fs, inode,
-                         {source + (from - offset), to - from, from, 0, 1, uint64_t{0}});
+    return write_striped(warp, fs, inode, source + (from - offset),
+                         {to - from, from, 0, 1, uint64_t{0}});
   };
   const uint64_t before = parts.later - offset;
   IoFailure failure = write_now(offset, parts.later);

@@ -65,7 +65,6 @@ GOFS_NOINLINE GOFS_HD inline int lock_to_write(simt::AnyWarp auto warp, OpenInod
 /// A write of `bytes` (not 0) at `offset`, which is locked, or the share in it of one of several
 /// warps: rounds of a block a lane, each an operation; every `warp_count`-th, from `warp_index` on.
 struct WriteShare {
-  const uint8_t* source;
   uint64_t bytes;
   uint64_t offset;
   uint32_t warp_index;
@@ -73,9 +72,12 @@ struct WriteShare {
   uint64_t begins_to;  // not 0: with begin_write() up to there, which nobody has called yet
 };
 
-/// Collective, uniform. Where, in bytes from `offset` on, it could not go on.
-GOFS_NOINLINE GOFS_HD inline IoFailure write_striped(simt::AnyWarp auto warp, Filesystem& fs,
-                                                     f2fs::Inode& inode, const WriteShare& share) {
+/// Writes a share of what `source_of(from)` says that the bytes from `from` on are, in the file, up
+/// to the end of their block. Collective, uniform; `source_of` is called collectively. Where, in
+/// bytes from `offset` on, it could not go on.
+template <typename SourceOf>
+GOFS_HD IoFailure write_rounds(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode,
+                               const WriteShare& share, SourceOf source_of) {
   constexpr uint32_t kPages = kPagesToBeginWrite + f2fs::kPagesToWriteRun;
   const uint64_t end = share.offset + share.bytes;
   const uint64_t step = uint64_t{share.warp_count} * warp.size();
@@ -87,7 +89,7 @@ GOFS_NOINLINE GOFS_HD inline IoFailure write_striped(simt::AnyWarp auto warp, Fi
     const uint64_t to = simt::min(end, (block + 1) << kBlockShift);
     const bool mine = from < to;
     const f2fs::WritePiece piece{from, mine ? static_cast<uint32_t>(to - from) : 0,
-                                 share.source + (from - share.offset)};
+                                 source_of(from)};
     const int error = operate(warp, fs, kPages, [&] {
       const f2fs::TimeStamp now = time_now(fs);
       const int begun =
@@ -100,6 +102,14 @@ GOFS_NOINLINE GOFS_HD inline IoFailure write_striped(simt::AnyWarp auto warp, Fi
     begins_to = 0;
   }
   return {kOffsetMax, 0};
+}
+
+/// The same from `source` on.
+GOFS_NOINLINE GOFS_HD inline IoFailure write_striped(simt::AnyWarp auto warp, Filesystem& fs,
+                                                     f2fs::Inode& inode, const uint8_t* source,
+                                                     const WriteShare& share) {
+  return write_rounds(warp, fs, inode, share,
+                      [&](uint64_t from) { return source + (from - share.offset); });
 }
 
 /// Where the bytes of a write come from: parts in a row.
@@ -123,8 +133,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_locked(simt::AnyWarp auto warp, Files
     const uint64_t part = simt::min(source.parts[i].bytes, bytes - done);
     if (part == 0) continue;
     const auto* const from = static_cast<const uint8_t*>(source.parts[i].base);
-    IoFailure failed = write_striped(
-        warp, fs, inode, {from, part, offset + done, 0, 1, done == 0 ? offset + bytes : 0});
+    IoFailure failed = write_striped(warp, fs, inode, from,
+                                     {part, offset + done, 0, 1, done == 0 ? offset + bytes : 0});
     if (failed.error != 0) {
       failed.at += done;
       return io_outcome(bytes, failed);

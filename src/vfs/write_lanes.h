@@ -3,8 +3,8 @@
 // Writing by threads that each have a request of their own, as pread_lanes() is for reading. Lanes
 // that write different blocks of one file do so together, in one operation: within what the file
 // has, beside others who do that (write_blocks.h); behind its end, at its end, or where somebody
-// reads the file or writes more of it, with one lock for all of them. All others take their turns,
-// each with the whole warp at work.
+// reads the file or writes more of it, with one lock for all of them. So do those whose requests of
+// several blocks follow each other. All others take their turns, each with the whole warp at work.
 #pragma once
 
 #include "vfs/write.h"
@@ -115,6 +115,98 @@ GOFS_NOINLINE GOFS_HD inline uint32_t write_lanes_of_file(simt::AnyWarp auto war
   return written == 0 || error < 0 ? lanes : 0;
 }
 
+/// From that size on a request by itself has a block for each lane.
+GOFS_HD constexpr uint64_t row_request_bytes_max(uint32_t lanes) {
+  return uint64_t{lanes} * kBlockBytes;
+}
+
+/// Those of `lanes`, from the first on, whose requests follow each other from block to block, if
+/// there are several: a row. Of those that append, as many as are whole blocks, and the next.
+/// Collective, uniform.
+GOFS_HD inline uint32_t lanes_in_a_row(simt::AnyWarp auto warp, uint32_t lanes, bool append,
+                                       const WriteRequest& request) {
+  const uint32_t rank = warp.thread_rank();
+  const bool mine = (lanes >> rank & 1u) != 0;
+  const uint32_t before = lanes & simt::ranks_below(rank);
+  const uint32_t left = before == 0 ? rank : 31 - simt::leading_zeros(before);
+  const uint64_t end = append ? request.bytes : request.offset + request.bytes;
+  const uint64_t left_end = warp.shfl(end, left);
+  const bool follows =
+      before == 0 || (left_end % kBlockBytes == 0 && (append || request.offset == left_end));
+  const bool fits = request.bytes != 0 && request.bytes < row_request_bytes_max(warp.size());
+  const uint32_t others = warp.ballot(mine && !(follows && fits));
+  const uint32_t row = others == 0 ? lanes : lanes & simt::ranks_below(simt::lowest_bit(others));
+  return (row & (row - 1)) == 0 ? 0 : row;
+}
+
+/// Writes the requests of `row`, as lanes_in_a_row() has found them, as one: with one lock, and a
+/// block a lane at a time, where those of one request would leave most lanes without. Collective;
+/// `result` of each lane: bytes written, or a negative errno. Uniform answer: false, and nothing is
+/// written, since the file does not end with a block, cannot have them all, or has asynchronous
+/// writes under way, which the lanes themselves may have started.
+GOFS_NOINLINE GOFS_HD inline bool write_row(simt::AnyWarp auto warp, Filesystem& fs,
+                                            OpenInode& open, uint32_t row, bool append,
+                                            WriteRequest& request, int64_t& result) {
+  if (warp.any(simt::load_relaxed(open.lock.kept_count) != 0)) return false;
+  const bool mine = (row >> warp.thread_rank() & 1u) != 0;
+  uint64_t total = 0;
+  const uint64_t before = simt::sum_before(warp, mine ? request.bytes : 0, total);
+  uint64_t offset = warp.shfl(request.offset, simt::lowest_bit(row));
+  RangeHold hold{};
+  const int locked = lock_to_write(warp, open, total, append, fs.lock_timeout_ns, offset, hold);
+  if (locked < 0) {
+    if (mine) result = locked;
+    return true;
+  }
+  const uint64_t most = f2fs::detail::file_bytes_max(open.inode);
+  if ((append && offset % kBlockBytes != 0) || offset > most || total > most - offset) {
+    unlock_exclusive(warp, open.lock, hold);
+    return false;
+  }
+  const uint64_t start = offset + before;
+  const auto source_of = [&](uint64_t from) {
+    const uint8_t* source = nullptr;
+    for (uint32_t left = row; left != 0; left &= left - 1) {
+      const uint32_t lane = simt::lowest_bit(left);
+      const uint64_t theirs = warp.shfl(start, lane);
+      const uint64_t bytes = warp.shfl(request.bytes, lane);
+      const uint64_t buffer = warp.shfl(reinterpret_cast<uint64_t>(request.buffer), lane);
+      if (from >= theirs && from - theirs < bytes) {
+        source = reinterpret_cast<const uint8_t*>(buffer) + (from - theirs);
+      }
+    }
+    return source;
+  };
+  const IoFailure failed =
+      write_rounds(warp, fs, open.inode, {total, offset, 0, 1, offset + total}, source_of);
+  unlock_exclusive(warp, open.lock, hold);
+  if (!mine) return true;
+  request.offset = start;
+  const uint64_t good = failed.at - simt::min(failed.at, before);
+  result = failed.error == 0 || good != 0 ? static_cast<int64_t>(simt::min(request.bytes, good))
+                                          : failed.error;
+  return true;
+}
+
+/// write_row() of those of `lanes`, which have all opened `descriptor`, that are in a row: those
+/// lanes. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline uint32_t write_if_in_a_row(simt::AnyWarp auto warp, Filesystem& fs,
+                                                        const Descriptor& descriptor,
+                                                        uint32_t lanes, WriteRequest& request,
+                                                        int64_t& result) {
+  const bool append = (descriptor.flags & kOpenAppend) != 0;
+  const uint32_t row = lanes_in_a_row(warp, lanes, append, request);
+  if (row == 0) return 0;
+  const bool mine = (row >> warp.thread_rank() & 1u) != 0;
+  make_space(warp, fs, simt::reduce_add(warp, mine ? request.bytes : 0));
+  OpenInode& open = fs.open_inodes[descriptor.open_inode];
+  if (!write_row(warp, fs, open, row, append, request, result)) return 0;
+  const bool written = mine && result > 0;
+  const int synced = warp.any(written) ? sync_if_asked(warp, fs, descriptor) : 0;
+  if (written && synced < 0) result = synced;
+  return row;
+}
+
 /// The request of lane `owner`, by the whole warp. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int64_t write_for(simt::AnyWarp auto warp, Filesystem& fs,
                                                uint32_t owner, WriteRequest& request) {
@@ -151,6 +243,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_requests(simt::AnyWarp auto warp, Fil
       if ((together >> rank & 1u) != 0) {
         result = error < 0 ? error : static_cast<int64_t>(request.bytes);
       }
+      if (together == 0) together = write_if_in_a_row(warp, fs, *descriptor, same, request, result);
     }
     if (together == 0) {
       const int64_t written = write_for(warp, fs, owner, request);

@@ -185,6 +185,136 @@ TEST_P(WriteLanesTest, blocks_that_lanes_append_go_out_in_one_command) {
   EXPECT_TRUE(contents("/large") == before + bytes + bytes);
 }
 
+TEST_P(WriteLanesTest, rows_of_several_blocks_go_out_together) {
+  constexpr uint64_t kEach = 3;
+  const int fd = open_file("/large", kOpenReadWrite);
+  std::string bytes;
+  std::vector<WriteRequest> requests(width());
+  for (uint32_t lane = 0; lane < width(); ++lane) {
+    bytes.append(kEach * kBlockBytes, static_cast<char>('A' + lane));
+  }
+  for (uint32_t lane = 0; lane < width(); ++lane) {
+    const uint64_t offset = lane * kEach * kBlockBytes;
+    requests[lane] = {fd, bytes.data() + offset, kEach * kBlockBytes, offset};
+  }
+  write_all(requests);  // whatever is done once
+  const uint64_t commands = writing_->rig().counters().write_commands;
+  EXPECT_EQ(write_all(requests), std::vector<int64_t>(width(), kEach * kBlockBytes));
+  EXPECT_EQ(writing_->rig().counters().write_commands, commands + kEach);
+  EXPECT_TRUE(contents("/large").substr(0, bytes.size()) == bytes);
+}
+
+TEST_P(WriteLanesTest, rows_agree_with_a_model) {
+  std::mt19937 random(static_cast<uint32_t>(printed_seed()));
+  const int fds[] = {open_file("/large", kOpenReadWrite),
+                     open_file("/other", kOpenReadWrite | kOpenAppend)};
+  std::string models[] = {contents("/large"), contents("/other")};
+  for (uint32_t step = 0; step < 200; ++step) {
+    const bool append = random() % 2 == 0;
+    std::string& model = models[append ? 1 : 0];
+    const bool aligned = random() % 4 != 0;
+    const bool blind = append && random() % 2 == 0;  // to where the file ends
+    uint64_t at = append ? model.size() : random() % (kLaneBlocks * kBlockBytes);
+    if (!append && aligned) at &= ~uint64_t{kBlockBytes - 1};
+    // The next one may begin elsewhere, or within a block, or be too large to be in a row.
+    std::vector<std::string> bytes(width());
+    std::vector<WriteRequest> requests(width());
+    std::vector<int64_t> wanted(width());
+    for (uint32_t lane = 0; lane < width(); ++lane) {
+      const uint64_t in_block = blind ? 0 : at % kBlockBytes;
+      const uint64_t to_block = in_block == 0 ? 0 : kBlockBytes - in_block;
+      uint64_t count = to_block + random() % 4 * kBlockBytes;
+      if (random() % 8 == 0) count += random() % kBlockBytes;
+      if (random() % 16 == 0) count += uint64_t{width()} * kBlockBytes;
+      bytes[lane].assign(count, static_cast<char>('a' + (step + lane) % 26));
+      requests[lane] = {fds[append ? 1 : 0], bytes[lane].data(), count, append ? 0 : at};
+      wanted[lane] = static_cast<int64_t>(count);
+      if (random() % 16 == 0) {
+        requests[lane].fd = 1000;
+        wanted[lane] = -EBADF;
+        continue;
+      }
+      if (!append) {
+        model.resize(std::max<size_t>(model.size(), at + count));
+        model.replace(at, count, bytes[lane]);
+      }
+      at += count + (random() % 8 == 0 ? kBlockBytes : 0);
+    }
+    EXPECT_EQ(write_all(requests), wanted) << "step " << step;
+    if (append) {
+      // In any order; each of them whole.
+      const std::string after = contents("/other");
+      std::vector<std::string> left;
+      uint64_t total = 0;
+      for (uint32_t lane = 0; lane < width(); ++lane) {
+        if (wanted[lane] <= 0) continue;
+        total += bytes[lane].size();
+        left.push_back(bytes[lane]);
+      }
+      ASSERT_EQ(after.size(), model.size() + total) << "step " << step;
+      for (uint64_t from = model.size(); from < after.size();) {
+        const auto found = std::find_if(left.begin(), left.end(), [&](const std::string& one) {
+          return after.compare(from, one.size(), one) == 0;
+        });
+        ASSERT_NE(found, left.end()) << "step " << step;
+        from += found->size();
+        left.erase(found);
+      }
+      model = after;
+    } else if (step % 8 == 0) {
+      ASSERT_TRUE(contents("/large") == model) << "step " << step;
+    }
+    if (model.size() > 3 * kLaneBlocks * kBlockBytes) {
+      const uint64_t size = random() % (kLaneBlocks * kBlockBytes);
+      run_alone(1, [&](const simt::Warp& warp) {
+        EXPECT_EQ(ftruncate(warp, fs(), fds[append ? 1 : 0], size), 0);
+      });
+      model.resize(size);
+    }
+  }
+  mount_again();
+  EXPECT_TRUE(contents("/large") == models[0]);
+  EXPECT_TRUE(contents("/other") == models[1]);
+}
+
+TEST_P(WriteLanesTest, of_a_row_on_a_failing_disk_each_lane_learns_what_is_there) {
+  constexpr uint64_t kEach = 3;
+  const int fd = open_file("/large", kOpenReadWrite);
+  std::string model = contents("/large");
+  for (uint64_t commands = 0; commands < (width() == 1 ? kEach : 2 * kEach); ++commands) {
+    ssd::FaultRule rule;
+    rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);
+    rule.status = format::nvme::kWriteFault;
+    rule.skip = commands;
+    writing_->rig().add_fault(rule);
+    std::vector<std::string> bytes(width());
+    std::vector<WriteRequest> requests(width());
+    for (uint32_t lane = 0; lane < width(); ++lane) {
+      bytes[lane].assign(kEach * kBlockBytes, static_cast<char>('A' + lane + commands));
+      requests[lane] = {fd, bytes[lane].data(), bytes[lane].size(),
+                        lane * kEach * kBlockBytes + 100};
+      if (lane != 0) requests[lane].offset -= 100;
+    }
+    requests[0].bytes -= 100;
+    const std::vector<int64_t> answers = write_all(requests);
+    bool failed = false;
+    for (uint32_t lane = 0; lane < width(); ++lane) {
+      failed = failed || answers[lane] != static_cast<int64_t>(requests[lane].bytes);
+      if (answers[lane] <= 0) {
+        EXPECT_EQ(answers[lane], -EIO) << lane;
+        continue;
+      }
+      const auto good = static_cast<uint64_t>(answers[lane]);
+      model.replace(requests[lane].offset, good, bytes[lane].substr(0, good));
+    }
+    EXPECT_TRUE(failed) << commands;
+    writing_->rig().clear_faults();
+    EXPECT_TRUE(contents("/large") == model) << commands;
+  }
+  mount_again();
+  EXPECT_TRUE(contents("/large") == model);
+}
+
 // What lies behind the end of a file, in its last block as well, does not come back.
 TEST_P(WriteLanesTest, a_file_grows_by_blocks_anywhere_behind_its_end) {
   std::mt19937 random(static_cast<uint32_t>(printed_seed()));

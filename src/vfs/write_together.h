@@ -82,9 +82,8 @@ GOFS_HD void write_parts(const Crew& crew, Filesystem& fs, SharedWrite& shared,
     if (part == 0) continue;
     if (crew.index() < sharers) {
       const auto* const from = static_cast<const uint8_t*>(source.parts[i].base);
-      IoFailure failed =
-          write_striped(warp, fs, shared.open->inode,
-                        {from, part, shared.offset + done, crew.index(), sharers, 0});
+      IoFailure failed = write_striped(warp, fs, shared.open->inode, from,
+                                       {part, shared.offset + done, crew.index(), sharers, 0});
       failed.at += done;
       if (failed.error != 0 && warp.thread_rank() == 0) {
         simt::AtomicRef<uint64_t>(shared.failure)
