@@ -37,14 +37,14 @@ GOFS_HD constexpr uint64_t map_words(uint64_t blocks, uint32_t slot_count) {
   return simt::align_up(blocks, uint64_t{2}) + 2 * (leaf_number(blocks - 1, slot_count) + 1);
 }
 
-/// Has `inode` keep what becomes known of `blocks` file blocks in `words`, map_words() of zeros on
-/// a multiple of 8; null: nothing is kept.
+/// Has `inode`, which has kept nothing, keep what becomes known of `blocks` file blocks in `words`,
+/// map_words() of zeros on a multiple of 8; null: nothing is kept. By one lane; who reads the file
+/// without a lock meanwhile (pread_async) finds the block map, or does not.
 GOFS_HD inline void set_maps(Inode& inode, uint32_t* words, uint64_t blocks) {
-  inode.block_map = words;
-  inode.block_map_blocks = words == nullptr ? 0 : blocks;
-  inode.leaf_map = words == nullptr
-                       ? nullptr
-                       : reinterpret_cast<uint64_t*>(words + simt::align_up(blocks, uint64_t{2}));
+  if (words == nullptr) return;
+  inode.block_map_blocks = blocks;
+  inode.leaf_map = reinterpret_cast<uint64_t*>(words + simt::align_up(blocks, uint64_t{2}));
+  simt::store_release(inode.block_map, words);  // [F3]
 }
 
 /// The words that set_maps() gave to it.

@@ -220,8 +220,9 @@ GOFS_NOINLINE GOFS_HD inline void fill_block_maps(simt::AnyWarp auto warp, Volum
 GOFS_HD inline int map_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
                               const Inode& inode, uint64_t index, BlockPlace& place) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  const bool kept = mine && inode.block_map != nullptr && index < inode.block_map_blocks;
-  const uint32_t known = kept ? simt::load_relaxed(inode.block_map[index]) : 0;
+  const uint32_t* const map = simt::load_acquire(inode.block_map);  // [F3]
+  const bool kept = mine && map != nullptr && index < inode.block_map_blocks;
+  const uint32_t known = kept ? simt::load_relaxed(map[index]) : 0;
   place = BlockPlace{known == detail::kMappedHole ? format::kNullAddr : known, 1};
   const uint32_t unknown = warp.ballot(mine && known == 0);
   if (unknown == 0) return 0;

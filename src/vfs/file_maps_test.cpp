@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What open files keep of where their blocks and the nodes with their addresses lie: it is right
-// after all that changes them, and a file that becomes longer keeps it of all of it.
+// after all that changes them, and a file that was empty keeps it from when it is longer.
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
+#include "vfs/async.h"
 #include "vfs/changes_for_test.hpp"
 #include "vfs/write.h"
 
@@ -64,6 +66,8 @@ class FileMapsTest : public ChangesTest {
               }),
               0);
   }
+  std::string buffers_[2];  // of warps
+
   void expect_no_maps_in_use() {
     for (uint32_t i = 0; i < fs().maps.unit_count / 32; ++i) EXPECT_EQ(fs().maps.used[i], 0u);
   }
@@ -101,30 +105,65 @@ TEST_P(FileMapsTest, nodes_are_known_from_the_first_write_until_they_go) {
   EXPECT_TRUE(contents("/long") == model);
 }
 
-TEST_P(FileMapsTest, a_file_that_becomes_longer_keeps_maps_of_all_of_it) {
+TEST_P(FileMapsTest, a_file_that_becomes_longer_keeps_maps_from_then_on) {
   const int fd = open_file("/new", kOpenReadWrite | kOpenCreate);
   EXPECT_EQ(inode_of(fd).block_map, nullptr);
-  resize(fd, 10);
-  EXPECT_EQ(inode_of(fd).block_map_blocks, 10u);
-  write_block(fd, 3, 'x');
-  const uint32_t block = inode_of(fd).block_map[3];
-  EXPECT_TRUE(fs().volume.is_main_block(block));
   resize(fd, kBlocks);
   EXPECT_EQ(inode_of(fd).block_map_blocks, kBlocks);
-  EXPECT_EQ(inode_of(fd).block_map[3], block);
+  write_block(fd, 3, 'x');
+  EXPECT_TRUE(fs().volume.is_main_block(inode_of(fd).block_map[3]));
   expect_right(fd, 3);
   write_block(fd, 2'900, 'y');
   expect_right(fd, 2'900);
-  // Shorter and longer again: what is there is large enough.
+  // They stay, whatever becomes of the file.
   const uint32_t* const map = inode_of(fd).block_map;
   resize(fd, 4);
-  resize(fd, 2'000);
+  resize(fd, 2 * kBlocks);
   EXPECT_EQ(inode_of(fd).block_map, map);
-  std::string model(2'000 * kBlockBytes, '\0');
+  EXPECT_EQ(inode_of(fd).block_map_blocks, kBlocks);
+  write_block(fd, 2 * kBlocks - 1, 'z');
+  expect_right(fd, 2 * kBlocks - 1);
+  std::string model(2 * kBlocks * kBlockBytes, '\0');
   model.replace(3 * kBlockBytes, kBlockBytes, std::string(kBlockBytes, 'x'));
+  model.replace((2 * kBlocks - 1) * kBlockBytes, kBlockBytes, std::string(kBlockBytes, 'z'));
   EXPECT_TRUE(contents("/new") == model);
   EXPECT_EQ(close_file(fd), 0);
   expect_no_maps_in_use();
+}
+
+// Who reads without a lock meets maps that are made meanwhile.
+TEST_P(FileMapsTest, asynchronous_reads_go_on_while_a_file_gets_maps) {
+  constexpr uint64_t kRounds = 20;
+  constexpr uint64_t kLonger = 1'000;
+  std::vector<int> fds;
+  for (uint64_t i = 0; i < kRounds; ++i) {
+    fds.push_back(open_file("/async" + std::to_string(i), kOpenReadWrite | kOpenCreate));
+    for (uint64_t block = 0; block < 4; ++block) {
+      const std::string bytes(kBlockBytes, static_cast<char>('a' + block));
+      ASSERT_EQ(pwrite_file(fds.back(), bytes, block * kBlockBytes), int64_t{kBlockBytes});
+    }
+    ASSERT_EQ(inode_of(fds.back()).block_map, nullptr);
+  }
+  testing::run_crowd({2, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    std::string& found = buffers_[index];
+    if (warp.thread_rank() == 0) found.assign(4 * kBlockBytes, '\0');
+    warp.sync();
+    for (const int fd : fds) {
+      if (index == 0) {
+        EXPECT_EQ(ftruncate(warp, fs(), fd, kLonger * kBlockBytes), 0);
+        continue;
+      }
+      for (uint32_t turn = 0; turn < 10; ++turn) {
+        const Ticket ticket = pread_async(warp, fs(), fd, found.data(), 4 * kBlockBytes, 0);
+        EXPECT_EQ(wait(warp, fs(), ticket), int64_t{4 * kBlockBytes});
+        for (uint64_t block = 0; block < 4; ++block) {
+          EXPECT_EQ(found[block * kBlockBytes], static_cast<char>('a' + block));
+        }
+        warp.sync();
+      }
+    }
+  });
+  for (const int fd : fds) EXPECT_EQ(inode_of(fd).block_map_blocks, kLonger);
 }
 
 TEST_P(FileMapsTest, who_appends_knows_the_last_node) {

@@ -123,36 +123,13 @@ GOFS_HD inline void release_maps(simt::AnyWarp auto warp, Filesystem& fs, uint32
   if (warp.thread_rank() == 0) fs.maps.release(words, count);
 }
 
-/// Has a file that has become longer keep maps of all of it, if there is room for them. Collective,
-/// uniform, by who has the whole file for himself.
-GOFS_NOINLINE GOFS_HD inline void lengthen_maps(simt::AnyWarp auto warp, Filesystem& fs,
-                                                OpenInode& open) {
-  f2fs::Inode& inode = open.inode;
+/// Has a file that was empty when it was opened, or in its inode, and has become longer, keep maps
+/// from now on, if there is room for them. By one lane of who has the whole file for himself. They
+/// stay as long as the file is open: pread_async looks at them without a lock.
+GOFS_HD inline void begin_maps(Filesystem& fs, f2fs::Inode& inode) {
+  if (inode.block_map != nullptr) return;
   const uint64_t blocks = inode.size_blocks();
-  const uint64_t before = inode.block_map_blocks;
-  if (blocks <= before) return;
-  uint64_t address = 0;
-  if (warp.thread_rank() == 0) {
-    address = reinterpret_cast<uint64_t>(allocate_maps(fs, inode, blocks));
-  }
-  address = warp.shfl(address, 0);
-  if (address == 0) return;
-  uint32_t* const former = inode.block_map;
-  const uint64_t former_words = f2fs::words_of_maps(inode);
-  const uint64_t former_leaves =
-      former == nullptr ? 0 : f2fs::leaf_number(before - 1, inode.slot_count) + 1;
-  f2fs::Inode longer = inode;
-  f2fs::set_maps(longer, reinterpret_cast<uint32_t*>(address), blocks);
-  for (uint64_t i = warp.thread_rank(); i < before; i += warp.size()) {
-    longer.block_map[i] = former[i];
-  }
-  for (uint64_t i = warp.thread_rank(); i < former_leaves; i += warp.size()) {
-    longer.leaf_map[i] = inode.leaf_map[i];
-  }
-  warp.sync();
-  if (warp.thread_rank() == 0) f2fs::set_maps(inode, longer.block_map, blocks);
-  if (former != nullptr) release_maps(warp, fs, former, former_words);
-  warp.sync();
+  f2fs::set_maps(inode, allocate_maps(fs, inode, blocks), blocks);
 }
 
 /// What the last reference to an inode leaves behind.

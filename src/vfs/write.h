@@ -220,7 +220,7 @@ GOFS_NOINLINE GOFS_HD inline int resize_open(simt::AnyWarp auto warp, Filesystem
       return f2fs::truncate_file(warp, fs.volume, *fs.writer, fs.pool, open.inode, size, now, more);
     });
   }
-  if (error == 0) lengthen_maps(warp, fs, open);
+  if (error == 0 && warp.thread_rank() == 0) begin_maps(fs, open.inode);
   unlock_exclusive(warp, open.lock, hold);
   return error;
 }
