@@ -234,7 +234,7 @@ TEST_P(WriteLanesTest, rows_agree_with_a_model) {
         wanted[lane] = -EBADF;
         continue;
       }
-      if (!append) {
+      if (!append && count != 0) {
         model.resize(std::max<size_t>(model.size(), at + count));
         model.replace(at, count, bytes[lane]);
       }
