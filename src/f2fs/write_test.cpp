@@ -61,7 +61,7 @@ TEST_P(WriteTest, any_writes_agree_with_a_model) {
         const uint64_t offset = random_offset(random, file.model.size());
         const std::vector<uint8_t> bytes =
             random_bytes(random, 1 + random() % (turn % 3 == 0 ? 30'000 : 600));
-        const uint64_t seconds = 2'000'000'000 + turn;
+        const uint64_t seconds = 2'000'000'000 + 1'000 * mounts + turn;
         ASSERT_EQ(write_alone(writing, width(), file.inode, offset, bytes,
                               {static_cast<int64_t>(seconds), turn}),
                   0);
