@@ -37,8 +37,7 @@ GOFS_HD inline void give_back_pages(Writer& writer, uint32_t pages) {
 /// Takes room for `pages` more dirty pages. One lane.
 GOFS_HD inline bool reserve_pages(const Volume& volume, Writer& writer, uint32_t pages) {
   // A look first: what those who do not get it add for a moment, others would miss.
-  const uint32_t seen = simt::load_relaxed(writer.reserved);
-  if (!has_room(volume, seen, pages)) return false;
+  if (!has_room(volume, simt::load_relaxed(writer.reserved), pages)) return false;
   const uint32_t before = simt::add_relaxed(writer.reserved, pages);
   if (has_room(volume, before, pages)) return true;
   give_back_pages(writer, pages);
@@ -59,11 +58,9 @@ GOFS_NOINLINE GOFS_HD inline int enter_with_room(simt::AnyWarp auto warp, Volume
     // Loaded together: a GPU would wait for one after the other.
     const int failed = simt::load_relaxed(writer.failed);
     const uint32_t changed = simt::load_relaxed(writer.changed);
-    const bool reserved = has_it || reserve_pages(volume, writer, pages);
     if (failed < 0) {
       entered = -EROFS;
-      if (reserved && !has_it) give_back_pages(writer, pages);
-    } else if (!reserved) {
+    } else if (!has_it && !reserve_pages(volume, writer, pages)) {
       entered = -EAGAIN;
     } else if (changed == 0) {
       simt::store_relaxed(writer.changed, 1u);

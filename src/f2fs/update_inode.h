@@ -72,6 +72,11 @@ GOFS_HD inline bool is_of_times(const format::Inode& raw, const InodeUpdate& upd
   return size >= update.size_least && size <= update.size_most && raw.i_ext.len == 0;
 }
 
+/// Whether both times of an inode have the seconds of `now`, so that only words are to be set.
+GOFS_HD inline bool has_seconds_of(const format::Inode& raw, const TimeStamp& now) {
+  return raw.i_mtime.value() == now.seconds && raw.i_ctime.value() == now.seconds;
+}
+
 /// Sets the times of an inode that have the seconds of `now` already. Others may look at the page
 /// meanwhile: they find one of the times old, or both. By who has `inode.updating`.
 GOFS_HD inline PageChange set_nanoseconds(format::Inode& raw, Inode& inode, const TimeStamp& now) {
@@ -81,6 +86,12 @@ GOFS_HD inline PageChange set_nanoseconds(format::Inode& raw, Inode& inode, cons
   simt::store_relaxed(inode.modified.nanoseconds, now.nanoseconds);
   simt::store_relaxed(inode.changed.nanoseconds, now.nanoseconds);
   return PageChange::kTimes;
+}
+
+/// 1 if lane 0 has done it, 0 if not, or its negative errno. Collective, uniform.
+GOFS_HD inline int done_by_leader(simt::AnyWarp auto warp, int error, bool done) {
+  const int failed = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
+  return failed < 0 ? failed : static_cast<int>(warp.shfl(done ? 1u : 0u, 0));
 }
 
 /// Adds `blocks` to those that the inode counts, and `inode` says. One lane.
@@ -113,17 +124,16 @@ GOFS_NOINLINE GOFS_HD inline int note_times(simt::AnyWarp auto warp, Volume& vol
           simt::store_relaxed(inode.noted_ns, nanoseconds_of(detail::modified_of(raw)));
         };
         if (noted) note();
-        const bool same_second =
-            raw.i_mtime.value() == update.now.seconds && raw.i_ctime.value() == update.now.seconds;
-        if (noted || !same_second || !simt::try_lock(inode.updating)) return PageChange::kNothing;
+        if (noted || !detail::has_seconds_of(raw, update.now) || !simt::try_lock(inode.updating)) {
+          return PageChange::kNothing;
+        }
         noted = true;
         const PageChange change = detail::set_nanoseconds(raw, inode, update.now);
         note();
         simt::unlock(inode.updating);
         return change;
       });
-  const int failed = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
-  return failed < 0 ? failed : static_cast<int>(warp.shfl(noted ? 1u : 0u, 0));
+  return detail::done_by_leader(warp, error, noted);
 }
 
 /// Changes the page of `inode` and `inode` itself, which is one object for all lanes.
@@ -179,9 +189,8 @@ GOFS_NOINLINE GOFS_HD inline int try_to_lengthen(simt::AnyWarp auto warp, Volume
   const int error =
       change_words(warp, volume, 1u, inode.ino, inode.ino, [&](format::NodeBlock& node) {
         format::Inode& raw = node.inode;
-        const bool same_second =
-            raw.i_mtime.value() == update.now.seconds && raw.i_ctime.value() == update.now.seconds;
-        if (!same_second || raw.i_ext.len != 0 || !simt::try_lock(inode.updating)) {
+        if (!detail::has_seconds_of(raw, update.now) || raw.i_ext.len != 0 ||
+            !simt::try_lock(inode.updating)) {
           return PageChange::kNothing;
         }
         done = true;
@@ -195,8 +204,7 @@ GOFS_NOINLINE GOFS_HD inline int try_to_lengthen(simt::AnyWarp auto warp, Volume
         simt::unlock(inode.updating);
         return PageChange::kContents;
       });
-  const int failed = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
-  return failed < 0 ? failed : static_cast<int>(warp.shfl(done ? 1u : 0u, 0));
+  return detail::done_by_leader(warp, error, done);
 }
 
 /// update_inode() of times alone, unless somebody else is about to do it. Collective, uniform,
