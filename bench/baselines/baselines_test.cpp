@@ -2,7 +2,6 @@
 //
 // The baselines in small, on host threads: all of them measure something, wrong bytes end them, and
 // nobody waits for ever.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,26 +13,13 @@
 
 #include "basic.hpp"
 #include "host/backends.h"
+#include "host/spoiled_image_for_test.h"
 #include "rpc.hpp"
 #include "slots.hpp"
 #include "suite.hpp"
 
 namespace gofs::bench {
 namespace {
-
-/// Changes the index at the beginning of each block that has one, which says 0x5a behind it.
-uint32_t spoil_indices(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  uint32_t spoiled = 0;
-  uint64_t words[2];
-  for (off_t at = 0; ::pread(file, words, sizeof(words), at) == sizeof(words); at += kBlockBytes) {
-    if (words[1] != 0x5a5a5a5a5a5a5a5a) continue;
-    words[0] ^= 1;
-    if (::pwrite(file, words, sizeof(words[0]), at) == sizeof(words[0])) ++spoiled;
-  }
-  (void)::close(file);
-  return spoiled;
-}
 
 class BaselinesTest : public ::testing::Test {
  protected:
@@ -109,7 +95,7 @@ TEST_F(BaselinesTest, who_is_at_his_maximum_has_no_more_rows) {
 TEST_F(BaselinesTest, wrong_bytes_end_it) {
   options_.works = {"read"};
   options_.patterns = {"random"};
-  sinks_.ready = [](const std::string& path) { EXPECT_GT(spoil_indices(path), 0u); };
+  sinks_.ready = [](const std::string& path) { EXPECT_GT(host::spoil_indices(path), 0u); };
   for (const char* const model : {"none", "file"}) {
     options_.models = {model};
     for (const char* const name : {"gofs", "companion", "companion-lanes", "rpc", "basic"}) {

@@ -24,6 +24,13 @@ class WideWarpsTest : public ::testing::Test {
   WideWarpsTest() { std::filesystem::create_directories(folder_); }
   ~WideWarpsTest() override { std::filesystem::remove_all(folder_); }
 
+  Expected<std::unique_ptr<BenchVolume>> make_volume() const {
+    Options options;
+    options.folder = folder_;
+    options.large_bytes = 2 * kMiB;
+    return BenchVolume::make(options, "cpu", "none", {});
+  }
+
   const std::string folder_ = ::testing::TempDir() + "gofs-wide-" + std::to_string(::getpid());
   std::string why_;
   const std::unique_ptr<work::Backend> cpu_ = host::make_backend("cpu", why_);
@@ -31,10 +38,7 @@ class WideWarpsTest : public ::testing::Test {
 };
 
 TEST_F(WideWarpsTest, a_companion_reads_and_writes_with_and_without_the_lock) {
-  Options options;
-  options.folder = folder_;
-  options.large_bytes = 2 * kMiB;
-  const auto volume = BenchVolume::make(options, "cpu", "none", {});
+  const auto volume = make_volume();
   ASSERT_TRUE(volume) << volume.error().message;
   WideDevice device((*volume)->state().backend());
   const uint64_t before = (*volume)->state().commands_issued();
@@ -56,10 +60,7 @@ TEST_F(WideWarpsTest, a_companion_reads_and_writes_with_and_without_the_lock) {
 }
 
 TEST_F(WideWarpsTest, a_map_has_the_files_blocks_and_no_holes) {
-  Options options;
-  options.folder = folder_;
-  options.large_bytes = 2 * kMiB;
-  const auto volume = BenchVolume::make(options, "cpu", "none", {});
+  const auto volume = make_volume();
   ASSERT_TRUE(volume) << volume.error().message;
   WideDevice device((*volume)->state().backend());
   const uint64_t count = (*volume)->large_bytes() / kBlockBytes;

@@ -3,7 +3,6 @@
 // The suite of microbenchmarks in small: all of its axes measure something, and wrong bytes end it.
 #include "host/bench_suite.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "host/spoiled_image_for_test.h"
 #include "host/volume_for_test.h"
 
 namespace gofs::host {
@@ -98,20 +98,6 @@ TEST_F(BenchSuiteTest, each_ablation_is_measured_with_and_without) {
   }
   EXPECT_EQ(rows, wanted);
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "images stay behind";
-}
-
-/// Changes the index at the beginning of each block that has one, which says 0x5a behind it.
-uint32_t spoil_indices(const std::string& image) {
-  const int file = ::open(image.c_str(), O_RDWR | O_CLOEXEC);
-  uint32_t spoiled = 0;
-  uint64_t words[2];
-  for (off_t at = 0; ::pread(file, words, sizeof(words), at) == sizeof(words); at += kBlockBytes) {
-    if (words[1] != 0x5a5a5a5a5a5a5a5a) continue;
-    words[0] ^= 1;
-    if (::pwrite(file, words, sizeof(words[0]), at) == sizeof(words[0])) ++spoiled;
-  }
-  (void)::close(file);
-  return spoiled;
 }
 
 TEST_F(BenchSuiteTest, wrong_bytes_end_it) {
