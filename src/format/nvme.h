@@ -140,6 +140,8 @@ inline constexpr uint32_t kCstsReady = 1u << 0;
 inline constexpr uint32_t kCstsFatal = 1u << 1;
 inline constexpr uint32_t kCstsShutdownMask = 3u << 2;
 inline constexpr uint32_t kCstsShutdownComplete = 2u << 2;
+// What a register of a device that is not there any more reads as.
+inline constexpr uint32_t kRegisterGone = 0xffffffff;
 
 /// Identify Controller, the fields that this project reads or a controller must fill.
 struct IdentifyController {

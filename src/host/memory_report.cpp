@@ -32,6 +32,7 @@ constexpr std::array<NamedPart, simt::kMemoryParts> kNamedParts = {{
     {MemoryPart::kLocks, "locks"},
     {MemoryPart::kWriter, "writer"},
     {MemoryPart::kQueues, "queues"},
+    {MemoryPart::kStaging, "staging"},
     {MemoryPart::kVolume, "volume"},
     {MemoryPart::kCalls, "calls"},
     {MemoryPart::kController, "ssd_controller"},

@@ -90,14 +90,13 @@ GOFS_HD inline Array array_of(Device& device) {
   return array;
 }
 
-/// Brings all devices up. `page` is a scratch block. Collective, by one warp, before any other use.
-/// On failure all of them are left disabled; `failed` is the one at fault.
-GOFS_HD inline BringUpResult bring_up(simt::AnyWarp auto warp, Array& array, void* page,
-                                      uint32_t& failed) {
+/// Brings all devices up. Collective, by one warp, before any other use. On failure all of them are
+/// left disabled; `failed` is the one at fault.
+GOFS_HD inline BringUpResult bring_up(simt::AnyWarp auto warp, Array& array, uint32_t& failed) {
   BringUpResult result{BringUpStep::kDone, 0};
   uint32_t disk = 0;
   for (; disk < array.count && result.step == BringUpStep::kDone; ++disk) {
-    result = bring_up(warp, *array.devices[disk], page);
+    result = bring_up(warp, *array.devices[disk]);
   }
   failed = disk - 1;
   if (result.step == BringUpStep::kDone) {

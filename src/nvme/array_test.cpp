@@ -58,11 +58,10 @@ class ArrayRigs {
   }
 
   BringUpResult bring_up(uint32_t width, uint32_t& failed) {
-    uint8_t* const page = rigs_[0]->arena().bytes(kBlockBytes);
     BringUpResult result{};
     run_alone(width, [&](const simt::Warp& warp) {
       uint32_t which = 0;
-      const BringUpResult mine = nvme::bring_up(warp, array_, page, which);
+      const BringUpResult mine = nvme::bring_up(warp, array_, which);
       if (warp.thread_rank() != 0) return;
       result = mine;
       failed = which;

@@ -12,6 +12,7 @@ namespace gofs::nvme {
 /// Where bring_up stopped; step_name() has words for it.
 enum class BringUpStep : uint32_t {
   kDone,
+  kGone,          // its registers read as all ones
   kCapabilities,  // no NVM command set, or 4 KiB pages not supported
   kDisable,       // CSTS.RDY stayed 1
   kEnable,        // CSTS.RDY stayed 0, or CSTS.CFS
@@ -40,6 +41,7 @@ GOFS_HD inline bool wait_ready(simt::AnyWarp auto warp, Device& device, bool rea
   for (;;) {
     device.controller.step(warp, 0);
     const uint32_t status = warp.shfl(simt::load_system_acquire(registers.csts), 0);
+    if (status == format::nvme::kRegisterGone) return false;
     if ((status & format::nvme::kCstsFatal) != 0 && ready) return false;
     if (((status & format::nvme::kCstsReady) != 0) == ready) return true;
     if (warp.any(deadline.passed())) return false;
@@ -88,13 +90,14 @@ GOFS_HD inline void reset_queue(const Device& device, QueuePair& queue, uint32_t
 
 namespace detail {
 
-GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(simt::AnyWarp auto warp, Device& device,
-                                                        void* page) {
+GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(simt::AnyWarp auto warp, Device& device) {
+  uint8_t* const page = device.page;
   using format::nvme::IdentifyController;
   using format::nvme::IdentifyNamespace;
   const bool leader = warp.thread_rank() == 0;
   auto& registers = device.controller.registers();
   const uint64_t cap = warp.shfl(simt::load_system_relaxed(registers.cap), 0);
+  if (static_cast<uint32_t>(cap) == format::nvme::kRegisterGone) return {BringUpStep::kGone, 0};
   const uint64_t ready_timeout_ns =
       ((cap >> format::nvme::kCapTimeoutShift & 0xff) + 1) * 500000000;
   if ((cap >> format::nvme::kCapNvmCommandSetShift & 1) == 0 || (cap >> 48 & 0xf) != 0) {
@@ -127,11 +130,15 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(simt::AnyWarp auto warp,
   CommandStatus status = detail::identify(warp, device, 0, format::nvme::kIdentifyController, page);
   if (status != 0) return {BringUpStep::kIdentifyController, status};
   warp.sync();
-  const auto& controller = *static_cast<const IdentifyController*>(page);
+  const auto& controller = *reinterpret_cast<const IdentifyController*>(page);
   if (leader) {
     const uint32_t mdts = controller.mdts;
     const uint64_t limit = mdts == 0 || mdts > 16 ? kPrpBytesMax : uint64_t{kBlockBytes} << mdts;
     device.transfer_bytes_max = static_cast<uint32_t>(simt::min<uint64_t>(limit, kPrpBytesMax));
+    const ssd::Staging& staging = device.io[0].staging;
+    if (staging.areas != nullptr) {
+      device.transfer_bytes_max = simt::min(device.transfer_bytes_max, staging.area_bytes);
+    }
     device.volatile_write_cache = controller.vwc & 1;
     device.dataset_management = controller.oncs >> 2 & 1;
   }
@@ -140,7 +147,7 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(simt::AnyWarp auto warp,
   status = detail::identify(warp, device, device.nsid, format::nvme::kIdentifyNamespace, page);
   if (status != 0) return {BringUpStep::kIdentifyNamespace, status};
   warp.sync();
-  const auto& space = *static_cast<const IdentifyNamespace*>(page);
+  const auto& space = *reinterpret_cast<const IdentifyNamespace*>(page);
   const format::nvme::LbaFormat lba = space.lbaf[space.flbas & 0xf];
   if (lba.lba_shift < 9 || lba.lba_shift > kBlockShift || lba.metadata_bytes != 0) {
     return {BringUpStep::kNamespaceFormat, 0};
@@ -176,10 +183,10 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(simt::AnyWarp auto warp,
 
 }  // namespace detail
 
-/// Brings the device up. `page` is a scratch block. Collective, by one warp, before any other use;
-/// the memory of the queues is zero. On failure the device is left disabled, and as failed.
-GOFS_HD inline BringUpResult bring_up(simt::AnyWarp auto warp, Device& device, void* page) {
-  const BringUpResult result = detail::try_bring_up(warp, device, page);
+/// Brings the device up. Collective, by one warp, before any other use; the memory of the queues is
+/// zero. On failure the device is left disabled, and as failed.
+GOFS_HD inline BringUpResult bring_up(simt::AnyWarp auto warp, Device& device) {
+  const BringUpResult result = detail::try_bring_up(warp, device);
   if (result.step != BringUpStep::kDone) fail_device(warp, device);
   return result;
 }
@@ -189,6 +196,8 @@ inline const char* step_name(BringUpStep step) {
   switch (step) {
     case BringUpStep::kDone:
       return "it is ready";
+    case BringUpStep::kGone:
+      return "nothing answers: its registers read as all ones";
     case BringUpStep::kCapabilities:
       return "it lacks the NVM command set or pages of 4 KiB";
     case BringUpStep::kDisable:

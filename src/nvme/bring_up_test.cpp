@@ -123,9 +123,8 @@ TEST_P(BringUpTest, a_controller_that_is_in_use_is_reset_first) {
   // Another driver takes it over, with queues of its own.
   Device* const other =
       create_device(rig.arena().space(), rig.controller(), SsdRigOptions().device);
-  uint8_t* const page = rig.arena().bytes(kBlockBytes);
   run_alone(width(), [&](const simt::Warp& warp) {
-    EXPECT_EQ(bring_up(warp, *other, page).step, BringUpStep::kDone);
+    EXPECT_EQ(bring_up(warp, *other).step, BringUpStep::kDone);
     alignas(4) uint8_t buffer[512];
     EXPECT_EQ(execute(warp, *other, other->io[0], all_lanes(warp), rig.read(9, 1, buffer)), 0u);
     EXPECT_TRUE(rig.holds(buffer, 9, 1));

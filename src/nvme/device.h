@@ -31,6 +31,7 @@ struct Device {
   uint32_t io_queue_count;
   uint32_t volatile_write_cache;
   uint32_t dataset_management;  // whether the controller takes such commands
+  uint8_t* page;                // a block that it reaches, for the data of admin commands
   QueuePair* admin;
   QueuePair* io;                  // io_queue_count of them
   alignas(128) uint32_t failure;  // a Failure
@@ -80,7 +81,8 @@ GOFS_HD inline format::nvme::SubmissionEntry make_entry(const Device& device, Qu
   }
   if (command.bytes != 0) {
     PrpList& list = queue.prp_lists[token.position.index];
-    describe_buffer(entry, device.controller.dma_address(command.buffer), command.bytes, list,
+    void* const data = queue.staging.place_of(token.position.index, command.buffer);
+    describe_buffer(entry, device.controller.dma_address(data), command.bytes, list,
                     device.controller.dma_address(&list));
   }
   return entry;

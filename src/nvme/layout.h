@@ -16,67 +16,102 @@ struct DeviceOptions {
   uint64_t command_timeout_ns = 5'000'000'000;
   uint64_t admin_timeout_ns = 2'000'000'000;
   bool single_doorbells = false;  // one for each I/O command, instead of for all in a row
+  // Of the staging area of each I/O queue entry, a multiple of 4 KiB; 0: there are none, since the
+  // controller reaches all memory.
+  uint32_t staging_bytes = 0;
+};
+
+/// Where a device lies.
+struct DeviceMemory {
+  simt::MemorySpace& state;  // what warps alone use
+  simt::MemorySpace& dma;    // what the controller uses as well
+
+  /// One that reaches all memory.
+  DeviceMemory(simt::MemorySpace& both) : state(both), dma(both) {}
+  DeviceMemory(simt::MemorySpace& own, simt::MemorySpace& reached) : state(own), dma(reached) {}
 };
 
 namespace detail {
 
 inline constexpr auto kQueueMemory = simt::MemoryPart::kQueues;
 
-inline QueuePair make_queue(simt::MemorySpace& memory, uint32_t qid, uint32_t depth) {
+inline QueuePair make_queue(const DeviceMemory& memory, uint32_t qid, uint32_t depth) {
   QueuePair queue{};
-  queue.submission = memory.allocate_array<format::nvme::SubmissionEntry>(depth, kQueueMemory);
-  queue.completion = memory.allocate_array<format::nvme::CompletionEntry>(depth, kQueueMemory);
-  queue.slots = memory.allocate_array<Slot>(depth, kQueueMemory);
-  queue.prp_lists = memory.allocate_array<PrpList>(depth, kQueueMemory);
+  queue.submission = memory.dma.allocate_array<format::nvme::SubmissionEntry>(depth, kQueueMemory);
+  queue.completion = memory.dma.allocate_array<format::nvme::CompletionEntry>(depth, kQueueMemory);
+  queue.slots = memory.state.allocate_array<Slot>(depth, kQueueMemory);
+  queue.prp_lists = memory.dma.allocate_array<PrpList>(depth, kQueueMemory);
   queue.shape = RingShape::of(depth);
   queue.qid = qid;
   return queue;
 }
 
-inline void release_queue(simt::MemorySpace& memory, const QueuePair& queue) {
-  memory.release(queue.submission);
-  memory.release(queue.completion);
-  memory.release(queue.slots);
-  memory.release(queue.prp_lists);
+inline ssd::Staging make_staging(const DeviceMemory& memory, uint32_t depth, uint32_t area_bytes,
+                                 const uint32_t* failure) {
+  if (area_bytes == 0) return {};
+  GOFS_ASSERT(area_bytes % kBlockBytes == 0);
+  ssd::Staging staging{};
+  staging.areas = static_cast<uint8_t*>(
+      memory.dma.allocate(uint64_t{depth} * area_bytes, simt::MemoryPart::kStaging));
+  staging.buffers =
+      memory.state.allocate_array<ssd::StagedBuffer>(depth, simt::MemoryPart::kStaging);
+  staging.area_bytes = area_bytes;
+  staging.failure = failure;
+  return staging;
+}
+
+inline void release_queue(const DeviceMemory& memory, const QueuePair& queue) {
+  memory.dma.release(queue.submission);
+  memory.dma.release(queue.completion);
+  memory.state.release(queue.slots);
+  memory.dma.release(queue.prp_lists);
+  memory.dma.release(queue.staging.areas);
+  memory.state.release(queue.staging.buffers);
 }
 
 }  // namespace detail
 
 /// Allocates a device for `controller`. Throws std::bad_alloc; the options are in range.
-inline Device* create_device(simt::MemorySpace& memory, const ssd::ControllerRef& controller,
+inline Device* create_device(const DeviceMemory& memory, const ssd::ControllerRef& controller,
                              const DeviceOptions& options) {
   GOFS_ASSERT(options.io_queues >= 1 && options.io_queues <= kIoQueuesMax);
   GOFS_ASSERT(options.queue_depth >= 2 && options.queue_depth <= 65536);
   GOFS_ASSERT(options.admin_depth >= 2 && options.admin_depth <= 4096);
-  auto* placed = memory.allocate_array<Device>(1, detail::kQueueMemory);
+  simt::MemorySpace& state = memory.state;
+  auto* placed = state.allocate_array<Device>(1, detail::kQueueMemory);
   Device device{};
   device.controller = controller;
   device.limits = Limits{options.command_timeout_ns, options.admin_timeout_ns};
   device.nsid = options.nsid;
   device.io_queue_count = options.io_queues;
-  device.admin = memory.allocate_array<QueuePair>(1, detail::kQueueMemory);
-  memory.write_object(device.admin, detail::make_queue(memory, 0, options.admin_depth));
-  device.io = memory.allocate_array<QueuePair>(options.io_queues, detail::kQueueMemory);
+  device.page = static_cast<uint8_t*>(memory.dma.allocate(kBlockBytes, detail::kQueueMemory));
+  device.admin = state.allocate_array<QueuePair>(1, detail::kQueueMemory);
+  state.write_object(device.admin, detail::make_queue(memory, 0, options.admin_depth));
+  device.io = state.allocate_array<QueuePair>(options.io_queues, detail::kQueueMemory);
   for (uint32_t i = 0; i < options.io_queues; ++i) {
     QueuePair queue = detail::make_queue(memory, i + 1, options.queue_depth);
     queue.last_failure = &placed->last_failure;
+    queue.staging =
+        detail::make_staging(memory, options.queue_depth, options.staging_bytes, &placed->failure);
     queue.single_doorbells = options.single_doorbells ? 1 : 0;
-    memory.write_object(device.io + i, queue);
+    state.write_object(device.io + i, queue);
   }
-  memory.write_object(placed, device);
+  state.write_object(placed, device);
   return placed;
 }
 
 /// Frees what create_device took; `io_queues` is its option. The controller no longer uses it.
-inline void destroy_device(simt::MemorySpace& memory, Device* placed, uint32_t io_queues) {
-  const Device device = memory.read_object(placed);
-  detail::release_queue(memory, memory.read_object(device.admin));
+inline void destroy_device(const DeviceMemory& memory, Device* placed, uint32_t io_queues) {
+  simt::MemorySpace& state = memory.state;
+  const Device device = state.read_object(placed);
+  detail::release_queue(memory, state.read_object(device.admin));
   for (uint32_t i = 0; i < io_queues; ++i) {
-    detail::release_queue(memory, memory.read_object(device.io + i));
+    detail::release_queue(memory, state.read_object(device.io + i));
   }
-  memory.release(device.admin);
-  memory.release(device.io);
-  memory.release(placed);
+  memory.dma.release(device.page);
+  state.release(device.admin);
+  state.release(device.io);
+  state.release(placed);
 }
 
 }  // namespace gofs::nvme

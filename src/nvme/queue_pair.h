@@ -18,7 +18,7 @@
 // a mailbox. A warp that waits for admission must not hold unretired slots; execute() sees to it.
 //
 // Sources: BaM (tickets and turns), AGILE (cid = slot, windows of 32 completions); see
-// docs/memory_model.md for the pairs [N1] to [N4].
+// docs/memory_model.md for the pairs [N1] to [N6].
 #pragma once
 
 #include "format/nvme.h"
@@ -28,6 +28,7 @@
 #include "simt/atomic.h"
 #include "simt/warp.h"
 #include "ssd/controller_ref.h"
+#include "ssd/staging.h"
 
 namespace gofs::nvme {
 
@@ -80,6 +81,7 @@ struct QueuePair {
   uint32_t* submission_doorbell;
   uint32_t* completion_doorbell;
   uint64_t* last_failure;  // the device's; null: not to be noted
+  ssd::Staging staging;
   RingShape shape;
   uint32_t slot_bits;  // cid = slot | lap << slot_bits
   uint32_t qid;
@@ -213,41 +215,56 @@ GOFS_HD inline void note_failure(const QueuePair& queue, uint32_t index, Command
   simt::store_relaxed(*queue.last_failure, failed.packed());
 }
 
+/// The slot that a completion names.
+GOFS_HD inline uint32_t slot_of(const QueuePair& queue, uint16_t cid) {
+  return cid & ((1u << queue.slot_bits) - 1);
+}
+
+/// Whether the command that a completion names is under way. By the holder of the head lock.
+GOFS_HD inline bool is_outstanding(const QueuePair& queue, uint16_t cid) {
+  const uint32_t index = slot_of(queue, cid);
+  if (index >= queue.depth()) return false;
+  const Slot& slot = queue.slots[index];
+  const uint32_t lap = simt::load_relaxed(slot.lap);
+  return simt::load_acquire(slot.issued) == lap + 1 &&
+         static_cast<uint32_t>(simt::load_relaxed(slot.done) >> 32) != lap + 1 &&
+         static_cast<uint16_t>(index | lap << queue.slot_bits) == cid;
+}
+
 /// Hands one completion to its slot. Called by the holder of the head lock, a lane an entry.
 GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status, uint32_t dw0) {
-  const uint32_t index = cid & ((1u << queue.slot_bits) - 1);
-  if (index < queue.depth()) {
-    Slot& slot = queue.slots[index];
-    const uint32_t lap = simt::load_relaxed(slot.lap);
-    const bool outstanding =
-        simt::load_acquire(slot.issued) == lap + 1 &&
-        static_cast<uint32_t>(simt::load_relaxed(slot.done) >> 32) != lap + 1 &&
-        static_cast<uint16_t>(index | lap << queue.slot_bits) == cid;
-    if (outstanding) {
-      if (status != 0) {
-        simt::add_relaxed(queue.failed, uint64_t{1});
-        // We abort only what is late: that is what the caller should hear.
-        if ((status & format::nvme::kStatusCodeMask) == format::nvme::kAbortRequested) {
-          status = kStatusTimedOut;
-        }
-        note_failure(queue, index, status);
-      }
-      Mailbox* const address = simt::load_relaxed(slot.mailbox);
-      if (address == nullptr) {
-        slot.dw0 = dw0;
-        simt::store_release(slot.done, uint64_t{lap + 1} << 32 | status);  // [N3]
-        return;
-      }
-      Mailbox& mailbox = *address;
-      simt::store_relaxed(slot.done, uint64_t{lap + 1} << 32 | status);
-      if (status != 0) simt::store_relaxed(mailbox.status, status);
-      simt::AtomicRef<uint32_t>(mailbox.remaining)
-          .fetch_sub(1, simt::memory_order_release);  // [N3]
-      simt::store_release(slot.lap, lap + 1);         // [N1]
-      return;
-    }
+  if (!is_outstanding(queue, cid)) {
+    simt::add_relaxed(queue.spurious, uint64_t{1});
+    return;
   }
-  simt::add_relaxed(queue.spurious, uint64_t{1});
+  const uint32_t index = slot_of(queue, cid);
+  Slot& slot = queue.slots[index];
+  const uint32_t lap = simt::load_relaxed(slot.lap);
+  if (status != 0) {
+    simt::add_relaxed(queue.failed, uint64_t{1});
+    // We abort only what is late: that is what the caller should hear.
+    if ((status & format::nvme::kStatusCodeMask) == format::nvme::kAbortRequested) {
+      status = kStatusTimedOut;
+    }
+    note_failure(queue, index, status);
+  }
+  Mailbox* const address = simt::load_relaxed(slot.mailbox);
+  if (address == nullptr) {
+    slot.dw0 = dw0;
+    simt::store_release(slot.done, uint64_t{lap + 1} << 32 | status);  // [N3]
+    return;
+  }
+  Mailbox& mailbox = *address;
+  simt::store_relaxed(slot.done, uint64_t{lap + 1} << 32 | status);
+  if (status != 0) simt::store_relaxed(mailbox.status, status);
+  simt::AtomicRef<uint32_t>(mailbox.remaining).fetch_sub(1, simt::memory_order_release);  // [N3]
+  simt::store_release(slot.lap, lap + 1);                                                 // [N1]
+}
+
+/// Whether what the device has read must not be handed on any more, as those who wait for it are
+/// told so [N5]. By the holder of the head lock.
+GOFS_HD inline bool withholds(const QueuePair& queue) {
+  return queue.staging.areas != nullptr && simt::load_relaxed(*queue.staging.failure) != 0;
 }
 
 /// The last word of an entry: the cid in the low half, phase tag and status in the high half. The
@@ -266,6 +283,10 @@ GOFS_HD inline void reap(simt::AnyWarp auto warp, QueuePair& queue) {
     const RingPosition next = queue.shape.position(simt::load_relaxed(queue.head));
     const uint32_t word = simt::load_system_relaxed(last_word(queue.completion[next.index]));
     locked = (word >> 16 & 1u) != (next.lap & 1u) && simt::try_lock(queue.head_lock) ? 1 : 0;
+  }
+  if (locked != 0 && withholds(queue)) {
+    simt::unlock(queue.head_lock);
+    locked = 0;
   }
   if (warp.shfl(locked, 0) == 0) return;
   warp.sync();
@@ -286,6 +307,12 @@ GOFS_HD inline void reap(simt::AnyWarp auto warp, QueuePair& queue) {
     // A device that repeats itself within one window must not be believed twice.
     const uint32_t key = warp.thread_rank() < count ? cid : 0x10000u + warp.thread_rank();
     const bool first = count <= 1 || simt::lowest_bit(warp.match_any(key)) == warp.thread_rank();
+    if (queue.staging.areas != nullptr) {
+      const bool good = warp.thread_rank() < count && first && status >> 1 == 0;
+      const uint32_t lanes = warp.ballot(good && is_outstanding(queue, cid));
+      ssd::unstage(warp, queue.staging, lanes, slot_of(queue, cid));
+      warp.sync();
+    }
     if (warp.thread_rank() < count) {
       if (first) {
         deliver(queue, cid, status >> 1, entry.dw0);

@@ -32,14 +32,27 @@ GOFS_NOINLINE GOFS_HD inline void fail_device(simt::AnyWarp auto warp, Device& d
   simt::Backoff backoff;
   for (;;) {
     device.controller.step(warp, 0);
-    const bool done =
-        first ? (simt::load_system_acquire(registers.csts) & format::nvme::kCstsReady) == 0
-              : device_failed(device);
+    bool done = false;
+    if (first) {
+      const uint32_t status = simt::load_system_acquire(registers.csts);
+      done = (status & format::nvme::kCstsReady) == 0 || status == format::nvme::kRegisterGone;
+    } else {
+      done = device_failed(device);
+    }
     if (warp.all(done) || warp.any(deadline.passed())) break;
     backoff.pause();
   }
   warp.sync();
-  if (first && leader) simt::store_release(device.failure, uint32_t{kFailed});  // [N5]
+  if (!first || !leader) return;
+  // Who hands on data that came through staging memory holds a queue's lock, and looks at `failure`
+  // with it: who comes after us does not begin.
+  for (uint32_t i = 0; i < device.io_queue_count; ++i) {
+    QueuePair& queue = device.io[i];
+    if (queue.staging.areas == nullptr) continue;
+    while (!simt::try_lock(queue.head_lock)) backoff.pause();
+    simt::unlock(queue.head_lock);
+  }
+  simt::store_release(device.failure, uint32_t{kFailed});  // [N5]
 }
 
 /// Runs one admin command. Collective, `entry` uniform but for the cid, which is filled in. `dw0`

@@ -79,6 +79,14 @@ GOFS_NOINLINE GOFS_HD inline int submit(simt::AnyWarp auto warp, Device& device,
     }
     backoff.pause();
   }
+  if (queue.staging.areas != nullptr) {
+    const bool reached = device.controller.reaches(command.buffer, command.bytes);
+    const ssd::StagedBuffer data{
+        command.bytes == 0 || reached ? nullptr : static_cast<uint8_t*>(command.buffer),
+        command.bytes, command.opcode == format::nvme::IoOpcode::kRead ? 1u : 0u};
+    ssd::stage(warp, queue.staging, lanes, token.position.index, data);
+    warp.sync();
+  }
   if (mine) publish(queue, token, make_entry(device, queue, token, command), mailbox);
   warp.sync();
   ring(warp, queue);

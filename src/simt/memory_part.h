@@ -23,12 +23,13 @@ enum class MemoryPart : uint32_t {
   kLocks,        // of inodes, names and blocks
   kWriter,       // orphans, and what checkpoints, fsync and cleaning keep
   kQueues,       // NVMe queue pairs
+  kStaging,      // on the way between a physical SSD and memory that it does not reach
   kVolume,       // the volume itself, and the log of damage
   kCalls,        // arguments and buffers of host programs' calls and of measurements
   kController,   // the virtual SSD's controller
   kMedia,        // what is stored on it
 };
-inline constexpr uint32_t kMemoryParts = 18;
+inline constexpr uint32_t kMemoryParts = 19;
 
 /// A virtual SSD's own: a physical one would not take it.
 constexpr bool is_of_ssd(MemoryPart part) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the driver sees of an SSD: its registers, and step(), which lets a virtual controller do
-// some of its work on the caller's time. A physical SSD works by itself; its step() does nothing.
-// The layers above cannot tell which they have.
+// What the driver sees of an SSD: its registers, the addresses that it knows memory by, and step(),
+// which lets a virtual controller do some of its work on the caller's time. A physical SSD works by
+// itself; its step() does nothing. The layers above cannot tell which they have.
 #pragma once
 
 #include "format/nvme.h"
 #include "simt/atomic.h"
 #include "simt/warp.h"
+#include "ssd/dma_map.h"
 #include "ssd/virtual_controller.h"
 
 namespace gofs::ssd {
@@ -16,6 +17,7 @@ namespace gofs::ssd {
 struct ControllerRef {
   uint8_t* bar;                   // BAR 0: Registers, doorbells from 0x1000
   VirtualController* controller;  // null: a physical device behind `bar`
+  const DmaMap* dma;              // null: it reaches all memory, by its users' pointers
 
   GOFS_HD format::nvme::Registers& registers() const {
     return *reinterpret_cast<format::nvme::Registers*>(bar);
@@ -34,9 +36,19 @@ struct ControllerRef {
     if (controller != nullptr) ssd::step(warp, *controller, qid);
   }
 
-  /// The address that a PRP entry holds for memory that the caller sees at `pointer`.
-  GOFS_HD uint64_t dma_address(const void* pointer) const {
-    return reinterpret_cast<uint64_t>(pointer);
+  /// Whether the controller can read and write `bytes` at `memory`.
+  GOFS_HD bool reaches(const void* memory, uint64_t bytes) const {
+    uint64_t unused = 0;
+    return dma == nullptr || dma->find(memory, bytes, unused);
+  }
+
+  /// The address that a PRP entry holds for memory that it reaches.
+  GOFS_HD uint64_t dma_address(const void* memory) const {
+    if (dma == nullptr) return reinterpret_cast<uint64_t>(memory);
+    uint64_t address = 0;
+    const bool found = dma->find(memory, 1, address);
+    GOFS_ASSERT(found);
+    return address;
   }
 };
 

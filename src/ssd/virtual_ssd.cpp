@@ -212,7 +212,7 @@ ControllerRef create_virtual_controller(simt::MemorySpace& memory, const Virtual
   }
   memory.write_object(reinterpret_cast<Registers*>(controller.bar), make_registers(config));
   layout.keep();
-  return ControllerRef{controller.bar, controller_at};
+  return ControllerRef{controller.bar, controller_at, nullptr};
 }
 
 void destroy_virtual_controller(simt::MemorySpace& memory, ControllerRef ref) {

@@ -17,6 +17,7 @@
 #include "simt/host_memory.h"
 #include "ssd/virtual_ssd.h"
 #include "testing/crowd.hpp"
+#include "testing/twice_mapped.hpp"
 
 namespace gofs::testing {
 
@@ -51,6 +52,14 @@ struct SsdRigOptions {
     device.command_timeout_ns = device.admin_timeout_ns = 60'000'000'000;
   }
 
+  /// The controller reaches `dma_bytes` of memory alone, where the queues are.
+  void go_through_staging(uint32_t area_bytes) {
+    device.staging_bytes = area_bytes;
+    const uint64_t entries = uint64_t{device.io_queues} * device.queue_depth;
+    dma_bytes = (uint64_t{2} << 20) + entries * (area_bytes + 2 * kBlockBytes);
+  }
+
+  uint64_t dma_bytes = 0;  // 0: it reaches all of it
   uint64_t media_bytes = uint64_t{4} << 20;
   uint64_t pattern_seed = 1;
   ssd::VirtualSsdConfig ssd;
@@ -66,20 +75,26 @@ class SsdRig {
     image::fill_pattern(options.pattern_seed, 0, media.base, options.media_bytes);
     media_ = media.base;
     controller_ = ssd::create_virtual_controller(arena_.space(), options.ssd, media);
-    device_ = nvme::create_device(arena_.space(), controller_, options.device);
-    page_ = arena_.bytes(kBlockBytes);
+    if (options.dma_bytes != 0) {
+      reached_ = std::make_unique<TwiceMapped>(options.dma_bytes);
+      dma_memory_ = std::make_unique<ssd::DmaMemory>(*reached_);
+      dma_map_.ranges[0] = reached_->range();
+      dma_map_.count = 1;
+      controller_.dma = &dma_map_;
+    }
+    device_ = nvme::create_device(device_memory(), controller_, options.device);
   }
   SsdRig(const SsdRig&) = delete;
   SsdRig& operator=(const SsdRig&) = delete;
   ~SsdRig() {
-    nvme::destroy_device(arena_.space(), device_, options_.device.io_queues);
+    nvme::destroy_device(device_memory(), device_, options_.device.io_queues);
     ssd::destroy_virtual_controller(arena_.space(), controller_);
   }
 
   nvme::BringUpResult bring_up(uint32_t width = 1) {
     nvme::BringUpResult result{};
     run_alone(width, [&](const simt::Warp& warp) {
-      const nvme::BringUpResult mine = nvme::bring_up(warp, *device_, page_);
+      const nvme::BringUpResult mine = nvme::bring_up(warp, *device_);
       if (warp.thread_rank() == 0) result = mine;
     });
     return result;
@@ -116,13 +131,23 @@ class SsdRig {
     return std::memcmp(buffer, wanted.data(), wanted.size()) == 0;
   }
 
+  /// What is mapped for the controller; where it is not all memory.
+  ssd::DmaMap& dma_map() { return dma_map_; }
+
  private:
+  nvme::DeviceMemory device_memory() {
+    if (dma_memory_ == nullptr) return {arena_.space()};
+    return {arena_.space(), *dma_memory_};
+  }
+
   const SsdRigOptions options_;
   TestArena arena_;
+  std::unique_ptr<TwiceMapped> reached_;
+  std::unique_ptr<ssd::DmaMemory> dma_memory_;
+  ssd::DmaMap dma_map_{};
   uint8_t* media_;
   ssd::ControllerRef controller_{};
   nvme::Device* device_ = nullptr;
-  uint8_t* page_;
 };
 
 }  // namespace gofs::testing

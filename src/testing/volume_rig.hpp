@@ -142,8 +142,7 @@ class VolumeRig {
     media.bytes = image.bytes();
     controller_ = ssd::create_virtual_controller(arena_.space(), options.ssd, media);
     device_ = nvme::create_device(arena_.space(), controller_, options.device);
-    uint8_t* const page = arena_.bytes(kBlockBytes);
-    const nvme::BringUpResult ready = nvme::bring_up(simt::Warp(), *device_, page);
+    const nvme::BringUpResult ready = nvme::bring_up(simt::Warp(), *device_);
     EXPECT_EQ(ready.step, nvme::BringUpStep::kDone) << nvme::step_name(ready.step);
     memory_ = make_memory(options.filesystem);
   }

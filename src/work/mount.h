@@ -23,7 +23,7 @@ GOFS_HD inline void mount_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
   if (warp_index != 0) return;
   f2fs::Volume& volume = params.fs->volume;
   uint32_t failed = 0;
-  const nvme::BringUpResult device = nvme::bring_up(warp, volume.array, volume.scratch, failed);
+  const nvme::BringUpResult device = nvme::bring_up(warp, volume.array, failed);
   f2fs::MountResult mounted{};
   if (device.step == nvme::BringUpStep::kDone && !params.device_only) {
     mounted = f2fs::mount(warp, volume);

@@ -55,7 +55,7 @@ FuzzVolume::FuzzVolume(uint8_t* image, uint64_t bytes, const FuzzVolumeOptions& 
   fresh_ = memory_.read_object(filesystem_->filesystem());
   // The device comes up by one lane: nothing of the image is looked at.
   uint32_t failed = 0;
-  const auto up = nvme::bring_up(simt::Warp(), fresh_.volume.array, fresh_.volume.scratch, failed);
+  const auto up = nvme::bring_up(simt::Warp(), fresh_.volume.array, failed);
   GOFS_ASSERT(up.step == nvme::BringUpStep::kDone);
 }
 

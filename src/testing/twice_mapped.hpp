@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory that its users and a controller see at different addresses, as with a physical SSD behind
+// an IOMMU: a file in memory, mapped twice.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ssd/dma_map.h"
+#include "ssd/dma_memory.h"
+
+namespace gofs::testing {
+
+class TwiceMapped final : public ssd::MemorySource {
+ public:
+  explicit TwiceMapped(uint64_t bytes) : bytes_(bytes) {
+    const int file = ::memfd_create("twice_mapped", MFD_CLOEXEC);
+    EXPECT_EQ(::ftruncate(file, static_cast<off_t>(bytes)), 0);
+    base_ = map(file);
+    other_ = map(file);
+    ::close(file);
+  }
+  TwiceMapped(const TwiceMapped&) = delete;
+  TwiceMapped& operator=(const TwiceMapped&) = delete;
+  ~TwiceMapped() override {
+    ::munmap(base_, bytes_);
+    ::munmap(other_, bytes_);
+  }
+
+  uint8_t* base() const override { return static_cast<uint8_t*>(base_); }
+  uint64_t bytes() const override { return bytes_; }
+  std::string description() const override { return "memory that is mapped twice"; }
+  ssd::DmaRange range() const {
+    const auto begin = reinterpret_cast<uint64_t>(base_);
+    return {begin, begin + bytes_, reinterpret_cast<uint64_t>(other_)};
+  }
+
+ private:
+  void* map(int file) const {
+    void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    EXPECT_NE(memory, MAP_FAILED);
+    return memory;
+  }
+
+  const uint64_t bytes_;
+  void* base_;
+  void* other_;
+};
+
+}  // namespace gofs::testing
