@@ -45,6 +45,24 @@ class CudaBackend final : public work::Backend {
   simt::MemorySpace& memory() override { return memory_; }
   simt::MemorySpace& shared_memory() override { return shared_memory_; }
 
+  std::string reach(void* begin, uint64_t bytes, work::HostRange what) override {
+    const bool registers = what == work::HostRange::kRegisters;
+    const unsigned int flags = cudaHostRegisterMapped | cudaHostRegisterPortable |
+                               (registers ? cudaHostRegisterIoMemory : cudaHostRegisterDefault);
+    std::string error = cuda_error_text(cudaHostRegister(begin, bytes, flags), "cudaHostRegister");
+    if (!error.empty()) {
+      (void)cudaGetLastError();  // which says the same
+      return error;
+    }
+    void* device = nullptr;
+    error =
+        cuda_error_text(cudaHostGetDevicePointer(&device, begin, 0), "cudaHostGetDevicePointer");
+    if (error.empty() && device != begin) error = "the GPU has another address for it";
+    if (!error.empty()) forget(begin);
+    return error;
+  }
+  void forget(void* begin) override { (void)cudaHostUnregister(begin); }
+
   std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
                                                 std::string& error) override {
     return load_cuda_media({memory_, shared_memory_}, request, error);

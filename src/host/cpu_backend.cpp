@@ -125,6 +125,9 @@ class CpuBackend final : public work::Backend {
   simt::MemorySpace& memory() override { return memory_; }
   simt::MemorySpace& shared_memory() override { return memory_; }
 
+  std::string reach(void*, uint64_t, work::HostRange) override { return {}; }
+  void forget(void*) override {}
+
   std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
                                                 std::string& error) override {
     if (request.device_memory) {

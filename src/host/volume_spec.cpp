@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "host/ablations.h"
+#include "host/providers.h"
 #include "nvme/device.h"
 #include "ssd/virtual_ssd.h"
 
@@ -74,6 +75,7 @@ size_t path_end(std::string_view text, const std::function<bool(const std::strin
   constexpr std::string_view kEnds = "?+";
   const size_t first = std::min(text.find_first_of(kEnds), text.size());
   if (text.starts_with(kMemoryPrefix) || text.starts_with(kFilePrefix)) return first;
+  if (!provider_of(text).empty()) return first;
   size_t end = text.size();
   while (end != first) {
     if (exists(std::string(text.substr(0, end)))) return end;
@@ -93,9 +95,46 @@ std::string set_bounded(std::string_view value, uint64_t low, uint64_t high,
   return {};
 }
 
+/// Whether an option is about virtual SSDs alone.
+bool is_of_virtual(std::string_view name) {
+  return name == "model" || name == "lba" || name == "media" || name == "spare";
+}
+
+/// One of a physical SSD alone. Empty, or what is wrong with it; `known` is false for others.
+std::string set_physical_option(VolumeSpec& spec, std::string_view name, std::string_view value,
+                                bool& known) {
+  constexpr uint64_t kStagingBytesMax = nvme::kPrpBytesMax;
+  const bool is_place = value == "host" || value == "gpu" || value.find('/') != value.npos;
+  known = true;
+  if (name == "doorbell") {
+    if (value != "auto" && value != "gpu" && value != "cpu") return "wants gpu, cpu or auto";
+    spec.doorbells = value == "auto"  ? Doorbells::kAuto
+                     : value == "gpu" ? Doorbells::kGpu
+                                      : Doorbells::kCpu;
+  } else if (name == "data") {
+    if (!is_place) return "wants host, gpu or a file's path";
+    spec.data_place = value;
+  } else if (name == "queues" && is_place) {
+    spec.queue_place = value;
+  } else if (name == "staging") {
+    const auto size = parse_size(value);
+    if (!size || *size == 0 || *size % kBlockBytes != 0 || *size > kStagingBytesMax) {
+      return "wants a multiple of 4K up to 256K";
+    }
+    spec.staging_bytes = static_cast<uint32_t>(*size);
+  } else {
+    known = false;
+  }
+  return {};
+}
+
 /// Sets one option. Empty, or what is wrong with it.
 std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view value) {
   constexpr uint64_t kTransferBytesMax = uint64_t{kBlockBytes} << 16;
+  bool known = false;
+  std::string wrong = set_physical_option(spec, name, value, known);
+  if (known) return spec.is_physical() ? wrong : "is about a physical SSD";
+  if (spec.is_physical() && is_of_virtual(name)) return "is about a virtual SSD";
   if (name == "model") {
     try {
       spec.model = ssd::parse_timing_model(value);
@@ -147,7 +186,7 @@ std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view
     return parse_ablations(value, spec.ablations.emplace());
   } else {
     return "is no option (model, queues, depth, lba, media, spare, mdts, cache, timeout, "
-           "checkpoint, stripe, ablate)";
+           "checkpoint, stripe, ablate; of a physical SSD doorbell, data, staging)";
   }
   return {};
 }
@@ -172,7 +211,23 @@ Expected<void> take_options(std::string_view whole, std::string_view& text, Volu
   }
 }
 
+/// A physical SSD's address, and the namespace that may follow it.
+Expected<void> set_address(std::string_view whole, std::string_view text, VolumeSpec& spec) {
+  const size_t slash = std::min(text.find('/'), text.size());
+  spec.address = text.substr(0, slash);
+  if (spec.address.empty()) return invalid(whole, "no device is named");
+  if (slash == text.size()) return {};
+  const auto nsid = parse_number(text.substr(slash + 1));
+  if (!nsid || *nsid == 0 || *nsid >= 0xffffffff) {
+    return invalid(whole, "wants the number of a namespace after the /, from 1");
+  }
+  spec.nsid = static_cast<uint32_t>(*nsid);
+  return {};
+}
+
 Expected<void> set_path(std::string_view whole, std::string_view path, VolumeSpec& spec) {
+  spec.provider = provider_of(path);
+  if (spec.is_physical()) return set_address(whole, path.substr(spec.provider.size() + 1), spec);
   if (path.starts_with(kMemoryPrefix)) {
     const auto size = parse_size(path.substr(kMemoryPrefix.size()));
     if (!size || *size == 0) {
@@ -192,6 +247,9 @@ Expected<void> set_path(std::string_view whole, std::string_view path, VolumeSpe
   }
   return {};
 }
+
+/// Completions and data to two memories have no order between them.
+bool spec_is_split(const VolumeSpec& spec) { return spec.queue_place != spec.data_place; }
 
 }  // namespace
 
@@ -256,6 +314,9 @@ Expected<std::vector<VolumeSpec>> parse_volume_specs(
     spec.text = rest.substr(0, rest.size() - after.size());
     if (!has_options) bare.push_back(specs.size());
     specs.push_back(std::move(spec));
+    if (spec_is_split(specs.back())) {
+      return invalid(text, "queues and data lie in the same memory: both options, or none");
+    }
     if (after.empty()) break;
     rest = after.substr(1);  // a `+`
   }
@@ -264,6 +325,9 @@ Expected<std::vector<VolumeSpec>> parse_volume_specs(
     filled.text = std::move(specs[index].text);
     filled.path = std::move(specs[index].path);
     filled.memory_bytes = specs[index].memory_bytes;
+    filled.provider = std::move(specs[index].provider);
+    filled.address = std::move(specs[index].address);
+    filled.nsid = specs[index].nsid;
     specs[index] = std::move(filled);
   }
   return specs;

@@ -8,12 +8,18 @@
 //   file:a%3Fb%2Bc.img                   an image whose name has a ? or a + (%XX is a byte)
 //   vol.img?model=990pro&queues=16       options of the virtual SSD and of the mount
 //   a.img+b.img?stripe=64K               a stripe over several SSDs (stripe_members.h)
+//   vfio:0000:65:00.0                    a physical SSD, bound to vfio-pci (docs/operating.md)
+//   vfio:0000:65:00.0/2?doorbell=cpu     its second namespace
 //
 // Options: model=NAME[,SETTING=NUMBER...] (ssd/virtual_ssd.h says which), queues=N, depth=N,
 // lba=512|4096, media=file|hbm, spare=SIZE (what can be written to holes of a sparse image of more
 // than 8 GiB, which a GPU keeps in memory; 4G), mdts=SIZE, cache=SIZE, timeout=TIME,
 // checkpoint=TIME (from one to the next, where something has changed), stripe=SIZE (of a chunk),
-// ablate=NAME[,NAME...] (what the mount does without, vfs/ablations.h). SIZE takes K, M, G or T
+// ablate=NAME[,NAME...] (what the mount does without, vfs/ablations.h). Of a physical SSD:
+// doorbell=gpu|cpu|auto (who writes its registers: the warps, a thread of the host, or what works),
+// queues=PLACE and data=PLACE (both the same: host, gpu, or a file such as the BAR of another
+// device), staging=SIZE (of each queue entry, for buffers that the SSD does not reach; 32K); it has
+// queues of 128 entries where depth=N does not say otherwise. SIZE takes K, M, G or T
 // (powers of 1,024), TIME takes s, ms or us (s if it has none). Of several SSDs those without
 // options have the last one's, and what is not about an SSD is the last one's as well.
 //
@@ -35,9 +41,23 @@
 
 namespace gofs::host {
 
+/// Who writes a physical SSD's registers.
+enum class Doorbells : uint32_t {
+  kAuto,  // the warps, where that works
+  kGpu,   // the warps
+  kCpu,   // a thread of the host
+};
+
 struct VolumeSpec {
-  std::string text;  // as it was given
-  std::string path;  // empty: memory
+  std::string text;      // as it was given
+  std::string path;      // of an image or block device
+  std::string provider;  // of a physical SSD ("vfio"); empty, as `path` is: memory
+  std::string address;   // of a physical SSD ("0000:65:00.0")
+  uint32_t nsid = 1;
+  Doorbells doorbells = Doorbells::kAuto;
+  std::string queue_place = "host";
+  std::string data_place = "host";
+  std::optional<uint32_t> staging_bytes;  // a multiple of 4 KiB
   uint64_t memory_bytes = 0;
   bool device_memory = false;  // media=hbm
   std::optional<uint64_t> spare_bytes;
@@ -52,6 +72,8 @@ struct VolumeSpec {
   std::optional<uint64_t> checkpoint_period_ns;
   std::optional<uint64_t> stripe_bytes;  // a power of two of at least 4 KiB
   std::optional<uint32_t> ablations;     // of vfs::Ablation
+
+  bool is_physical() const { return !provider.empty(); }
 };
 
 /// The SSDs that `text` names, one or several (a stripe), each with its options. Errors: EINVAL,

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "host/ablations.h"
+#include "host/attached_ssd.h"
 #include "host/backends.h"
 #include "host/clock_keeper.h"
 #include "host/messages.h"
@@ -109,42 +110,22 @@ uint64_t default_cache_bytes(bool is_host, uint64_t ssd_bytes) {
   return is_host ? kLeast : std::clamp(ssd_bytes / 64, kLeast, kMost);
 }
 
-uint8_t mdts_of(uint64_t transfer_bytes_max) {
-  return static_cast<uint8_t>(std::countr_zero(transfer_bytes_max / kBlockBytes));
-}
-
 }  // namespace
-
-/// The virtual controller.
-class VolumeState::Ssd {
- public:
-  Ssd(simt::MemorySpace& memory, const ssd::VirtualSsdConfig& config, const ssd::Media& media)
-      : memory_(memory), ref_(ssd::create_virtual_controller(memory, config, media)) {}
-  ~Ssd() { ssd::destroy_virtual_controller(memory_, ref_); }
-  Ssd(const Ssd&) = delete;
-  Ssd& operator=(const Ssd&) = delete;
-  const ssd::ControllerRef& ref() const { return ref_; }
-
- private:
-  simt::MemorySpace& memory_;
-  const ssd::ControllerRef ref_;
-};
 
 /// The driver's queues.
 class VolumeState::Queues {
  public:
-  Queues(simt::MemorySpace& memory, const ssd::ControllerRef& controller,
-         const nvme::DeviceOptions& options)
-      : memory_(memory),
+  Queues(AttachedSsd& ssd, const nvme::DeviceOptions& options)
+      : memory_(ssd.device_memory()),
         io_queues_(options.io_queues),
-        device_(nvme::create_device(memory, controller, options)) {}
+        device_(nvme::create_device(memory_, ssd.controller(), options)) {}
   ~Queues() { nvme::destroy_device(memory_, device_, io_queues_); }
   Queues(const Queues&) = delete;
   Queues& operator=(const Queues&) = delete;
   nvme::Device* device() const { return device_; }
 
  private:
-  simt::MemorySpace& memory_;
+  const nvme::DeviceMemory memory_;
   const uint32_t io_queues_;
   nvme::Device* const device_;
 };
@@ -172,6 +153,9 @@ VolumeState::VolumeState(VolumeSpec whole, std::vector<VolumeSpec> members,
     return in_options != 0 ? static_cast<decltype(usual)>(in_options) : usual;
   };
   device_options_.io_queues = chosen(spec_.queues, options.queues, device_options_.io_queues);
+  // An entry of a physical SSD's queue takes a staging area.
+  constexpr uint32_t kPhysicalDepth = 128;
+  if (spec_.is_physical()) device_options_.queue_depth = kPhysicalDepth;
   device_options_.queue_depth =
       chosen(spec_.queue_depth, options.queue_depth, device_options_.queue_depth);
   device_options_.command_timeout_ns = chosen(spec_.command_timeout_ns, options.command_timeout_ns,
@@ -186,42 +170,24 @@ Expected<void> VolumeState::open_backend() {
   return {};
 }
 
-Expected<void> VolumeState::load_media() {
+Expected<void> VolumeState::attach_ssds() {
   for (const VolumeSpec& member : members_) {
-    work::MediaRequest request;
-    request.path = member.path;
-    request.bytes = member.memory_bytes;
-    request.device_memory = member.device_memory;
-    request.writable = !options_.read_only;
-    request.spare_bytes = member.spare_bytes.value_or(request.spare_bytes);
-    std::string error;
-    media_.push_back(backend_->load_media(request, error));
-    if (media_.back() == nullptr) {
-      const bool named = !member.path.empty() && error.starts_with(member.path + ": ");
-      const bool busy = error.ends_with(errno_words(EBUSY));
-      return Error{busy ? EBUSY : EIO, named ? error : member.text + ": " + error};
-    }
+    nvme::DeviceOptions options = device_options_;
+    auto ssd = attach_ssd(*backend_, member, !options_.read_only, options);
+    if (!ssd) return ssd.error();
+    ssds_.push_back(std::move(*ssd));
+    queues_.push_back(std::make_unique<Queues>(*ssds_.back(), options));
   }
   return {};
 }
 
-void VolumeState::create_devices() {
-  simt::MemorySpace& memory = backend_->memory();
+void VolumeState::create_filesystem() {
   nvme::Array array{};
   array.stripe = stripe_;
   uint64_t bytes = 0;
-  for (size_t i = 0; i < members_.size(); ++i) {
-    const VolumeSpec& member = members_[i];
-    ssd::VirtualSsdConfig config;
-    config.lba_shift = static_cast<uint32_t>(std::countr_zero(member.lba_bytes));
-    config.queue_pairs_max = device_options_.io_queues;
-    config.queue_entries_max = std::max(device_options_.queue_depth, device_options_.admin_depth);
-    if (member.transfer_bytes_max) config.mdts = mdts_of(*member.transfer_bytes_max);
-    config.model = member.model;
-    ssds_.push_back(std::make_unique<Ssd>(memory, config, media_[i]->media()));
-    queues_.push_back(std::make_unique<Queues>(memory, ssds_[i]->ref(), device_options_));
+  for (size_t i = 0; i < ssds_.size(); ++i) {
     array.devices[array.count++] = queues_[i]->device();
-    bytes += media_[i]->media().bytes;
+    bytes += ssds_[i]->bytes();
   }
 
   vfs::FilesystemOptions options;
@@ -236,7 +202,7 @@ void VolumeState::create_devices() {
   options.credentials.gid = options_.gid;
   options.credentials.group_count = static_cast<uint32_t>(options_.groups.size());
   std::copy(options_.groups.begin(), options_.groups.end(), options.credentials.groups);
-  filesystem_ = std::make_unique<vfs::FilesystemMemory>(memory, array, options);
+  filesystem_ = std::make_unique<vfs::FilesystemMemory>(backend_->memory(), array, options);
 }
 
 Expected<void> VolumeState::bring_up(MountKind kind) {
@@ -249,6 +215,7 @@ Expected<void> VolumeState::bring_up(MountKind kind) {
   if (params[0].device.step != nvme::BringUpStep::kDone) {
     return make_error(EIO, members_[params[0].failed_device].text, describe(params[0].device));
   }
+  came_up_ = true;
   const f2fs::MountResult& result = params[0].volume;
   if (kind == MountKind::kVolume && result.error != 0) {
     std::string words = describe(result);
@@ -280,30 +247,52 @@ Expected<std::unique_ptr<VolumeState>> VolumeState::mount(const std::string& spe
   }
   // Errors are returned, not thrown: what the layers below throw at mounting ends here.
   try {
-    VolumeSpec whole = specs->back();
-    whole.text = spec;
     format::Stripe stripe{.disks = 1, .chunk_shift = 0, .disk_bytes = 0, .start_bytes = {}};
     if (specs->size() > 1) {
       auto arranged = arrange_stripe(*specs);
       if (!arranged) return arranged.error();
       stripe = *arranged;
     }
-    std::unique_ptr<VolumeState> state(
-        new VolumeState(std::move(whole), std::move(*specs), stripe, options));
-    if (auto result = state->open_backend(); !result) return result.error();
-    if (auto result = state->load_media(); !result) return result.error();
-    state->create_devices();
-    if (auto result = state->bring_up(kind); !result) return result.error();
-    if (kind == MountKind::kVolume && !options.read_only) {
-      if (auto result = state->begin_writing(); !result) return result.error();
-      state->begin_upkeep();
+    const auto make = [&] {
+      VolumeSpec whole = specs->back();
+      whole.text = spec;
+      return std::unique_ptr<VolumeState>(
+          new VolumeState(std::move(whole), *specs, stripe, options));
+    };
+    std::unique_ptr<VolumeState> state = make();
+    auto up = state->come_up(kind);
+    if (!up && state->tries_doorbells()) {
+      // The GPU's stores may not arrive: then a thread of the host writes the registers.
+      for (VolumeSpec& one : *specs) one.doorbells = Doorbells::kCpu;
+      state.reset();
+      state = make();
+      up = state->come_up(kind);
     }
+    if (!up) return up.error();
     return state;
   } catch (const std::bad_alloc&) {
     return make_error(ENOMEM, spec, "not enough memory to mount the volume");
   } catch (const std::exception& problem) {
     return make_error(EINVAL, spec, problem.what());
   }
+}
+
+/// All of mounting, by the host and by warps.
+Expected<void> VolumeState::come_up(MountKind kind) {
+  if (auto result = open_backend(); !result) return result;
+  if (auto result = attach_ssds(); !result) return result;
+  create_filesystem();
+  if (auto result = bring_up(kind); !result) return result;
+  if (kind != MountKind::kVolume || options_.read_only) return {};
+  if (auto result = begin_writing(); !result) return result;
+  begin_upkeep();
+  return {};
+}
+
+/// Whether an SSD failed to come up whose registers the GPU was tried to write.
+bool VolumeState::tries_doorbells() const {
+  return !came_up_ && std::any_of(ssds_.begin(), ssds_.end(),
+                                  [](const auto& one) { return one->tries_doorbells(); });
 }
 
 /// Reads what only a writer wants to know, and sets the file system's clock.
@@ -382,7 +371,7 @@ uint64_t VolumeState::commands_issued() const {
 ssd::VirtualSsdCounters VolumeState::ssd_counters() const {
   ssd::VirtualSsdCounters sum;
   for (const auto& one : ssds_) {
-    const auto counters = ssd::read_counters(backend_->memory(), one->ref());
+    const auto counters = one->counters();
     sum.read_commands += counters.read_commands;
     sum.write_commands += counters.write_commands;
     sum.blocks_read += counters.blocks_read;
@@ -397,8 +386,8 @@ ssd::VirtualSsdCounters VolumeState::ssd_counters() const {
 
 Expected<void> VolumeState::sync_media() {
   Expected<void> result;
-  for (size_t i = 0; i < media_.size(); ++i) {
-    const std::string problem = media_[i]->sync();
+  for (size_t i = 0; i < ssds_.size(); ++i) {
+    const std::string problem = ssds_[i]->sync();
     if (!problem.empty() && result) result = make_error(EIO, members_[i].text, problem);
   }
   return result;
@@ -441,7 +430,7 @@ Expected<void> VolumeState::unmount() {
     // Freed all the same; the virtual controller does nothing unless it is stepped.
     if (!options_.read_only) result = make_error(ENOMEM, spec_.text, "not unmounted");
   }
-  media_.clear();  // nobody steps the controller any more
+  for (const auto& one : ssds_) one->detach();
   return result;
 }
 
@@ -702,10 +691,11 @@ VolumeInfo VolumeState::info() const {
   info.spec = spec_.text;
   info.backend = backend_->name();
   info.backend_detail = backend_->description();
-  info.ssd = "virtual NVMe SSD, model " + members_.front().model_name;
+  const AttachedSsd& ssd = *ssds_.front();
+  info.ssd = ssd.kind() + ", " + ssd.details();
   if (members_.size() > 1) {
-    info.ssd = fmt::format("{} virtual NVMe SSDs, model {}, chunks of {} KiB", members_.size(),
-                           members_.front().model_name, 1u << (stripe_.chunk_shift - 10));
+    info.ssd = fmt::format("{} {}s, {}, chunks of {} KiB", members_.size(), ssd.kind(),
+                           ssd.details(), 1u << (stripe_.chunk_shift - 10));
   }
   info.lba_bytes = array.lba_bytes();
   info.ssd_bytes = array.lba_count * info.lba_bytes;
@@ -765,6 +755,7 @@ Expected<BufferHandle> VolumeState::register_buffer(void* memory, uint64_t bytes
       return make_error(EEXIST, "register_buffer", "overlaps a buffer that is registered");
     }
   }
+  for (const auto& one : ssds_) one->map_buffer(memory, bytes);
   buffers_.push_back({next_buffer_id_, begin, begin + bytes});
   return BufferHandle{next_buffer_id_++};
 }
@@ -775,6 +766,7 @@ Expected<void> VolumeState::unregister_buffer(BufferHandle buffer) {
       std::find_if(buffers_.begin(), buffers_.end(),
                    [&](const RegisteredBuffer& other) { return other.id == buffer.id; });
   if (found == buffers_.end()) return make_error(EINVAL, "unregister_buffer", "no such buffer");
+  for (const auto& one : ssds_) one->unmap_buffer(reinterpret_cast<void*>(found->begin));
   buffers_.erase(found);
   return {};
 }

@@ -27,6 +27,7 @@
 
 namespace gofs::host {
 
+class AttachedSsd;
 class ClockKeeper;
 class Upkeep;
 
@@ -172,15 +173,16 @@ class VolumeState {
     uintptr_t begin;
     uintptr_t end;
   };
-  class Ssd;
   class Queues;
 
   /// `whole` has the text of all, and the options that are not about one SSD.
   VolumeState(VolumeSpec whole, std::vector<VolumeSpec> members, const format::Stripe& stripe,
               const MountOptions& options);
+  Expected<void> come_up(MountKind kind);
+  bool tries_doorbells() const;
   Expected<void> open_backend();
-  Expected<void> load_media();
-  void create_devices();
+  Expected<void> attach_ssds();
+  void create_filesystem();
   Expected<void> bring_up(MountKind kind);
   Expected<void> begin_writing();
   Expected<void> begin_clock();
@@ -209,15 +211,15 @@ class VolumeState {
   nvme::DeviceOptions device_options_;
   // In the order in which they stand on each other; the last goes first.
   std::unique_ptr<work::Backend> backend_;
-  std::vector<std::unique_ptr<work::LoadedMedia>> media_;  // of each SSD, and so on
-  std::vector<std::unique_ptr<Ssd>> ssds_;
-  std::vector<std::unique_ptr<Queues>> queues_;
+  std::vector<std::unique_ptr<AttachedSsd>> ssds_;
+  std::vector<std::unique_ptr<Queues>> queues_;  // of each SSD
   std::unique_ptr<vfs::FilesystemMemory> filesystem_;
   std::unique_ptr<f2fs::WriterMemory> writer_;
   // These go before all else is unmounted.
   std::unique_ptr<Upkeep> upkeep_;
   std::unique_ptr<ClockKeeper> clock_;
   std::atomic<bool> up_{false};  // the controller is enabled
+  bool came_up_ = false;         // all SSDs
 
   std::mutex run_mutex_;  // one launch at a time on a GPU
   std::string backend_failure_;

@@ -63,6 +63,12 @@ struct MediaRequest {
   uint64_t spare_bytes = uint64_t{4} << 30;
 };
 
+/// What memory of the host is, for Backend::reach().
+enum class HostRange {
+  kMemory,
+  kRegisters,  // of a device, mapped; nothing may be cached
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -80,6 +86,11 @@ class Backend {
   /// Memory that host code and the backend's warps both use by the same pointers: arguments,
   /// results, buffers of host programs.
   virtual simt::MemorySpace& shared_memory() = 0;
+  /// From now on warps use `bytes` at `begin`, which were mapped into this process, by the same
+  /// pointers as the host, until forget(). Empty, or why they cannot.
+  virtual std::string reach(void* begin, uint64_t bytes, HostRange what) = 0;
+  /// As reach() had it.
+  virtual void forget(void* begin) = 0;
   /// Null on failure, `error` then says why.
   virtual std::unique_ptr<LoadedMedia> load_media(const MediaRequest& request,
                                                   std::string& error) = 0;

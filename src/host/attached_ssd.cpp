@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/attached_ssd.h"
+
+#include <cerrno>
+#include <system_error>
+
+#include "host/attached_physical.h"
+#include "host/attached_virtual.h"
+#include "host/messages.h"
+
+namespace gofs::host {
+
+namespace {
+
+using Attached = Expected<std::unique_ptr<AttachedSsd>>;
+
+Attached attach_virtual(work::Backend& backend, const VolumeSpec& spec, bool writable,
+                        const nvme::DeviceOptions& options) {
+  work::MediaRequest request;
+  request.path = spec.path;
+  request.bytes = spec.memory_bytes;
+  request.device_memory = spec.device_memory;
+  request.writable = writable;
+  request.spare_bytes = spec.spare_bytes.value_or(request.spare_bytes);
+  std::string error;
+  std::unique_ptr<work::LoadedMedia> media = backend.load_media(request, error);
+  if (media == nullptr) {
+    const bool named = !spec.path.empty() && error.starts_with(spec.path + ": ");
+    const bool busy = error.ends_with(errno_words(EBUSY));
+    return Error{busy ? EBUSY : EIO, named ? error : spec.text + ": " + error};
+  }
+  std::unique_ptr<AttachedSsd> ssd =
+      std::make_unique<VirtualSsd>(backend, spec, std::move(media), options);
+  return ssd;
+}
+
+Attached attach_physical(work::Backend& backend, const VolumeSpec& spec,
+                         nvme::DeviceOptions& options) {
+  constexpr uint32_t kStagingBytes = 32 << 10;
+  options.nsid = spec.nsid;
+  options.staging_bytes = spec.staging_bytes.value_or(kStagingBytes);
+  try {
+    std::unique_ptr<AttachedSsd> ssd = std::make_unique<PhysicalSsd>(backend, spec, options);
+    return ssd;
+  } catch (const std::system_error& problem) {
+    return Error{problem.code().value(), spec.text + ": " + problem.what()};
+  }
+}
+
+}  // namespace
+
+Attached attach_ssd(work::Backend& backend, const VolumeSpec& spec, bool writable,
+                    nvme::DeviceOptions& options) {
+  return spec.is_physical() ? attach_physical(backend, spec, options)
+                            : attach_virtual(backend, spec, writable, options);
+}
+
+}  // namespace gofs::host
