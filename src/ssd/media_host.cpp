@@ -14,6 +14,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "ssd/descriptor.h"
+
 namespace gofs::ssd {
 
 namespace {
@@ -23,27 +25,6 @@ constexpr auto kMedia = simt::MemoryPart::kMedia;
 [[noreturn]] void fail(int error, const std::string& what) {
   throw std::system_error(error, std::generic_category(), what);
 }
-
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags) : value_(::open(path.c_str(), flags | O_CLOEXEC)) {
-    if (value_ < 0) fail(errno, path);
-  }
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-  int release() {
-    const int value = value_;
-    value_ = -1;
-    return value;
-  }
-
- private:
-  int value_;
-};
 
 struct FileKind {
   bool regular;
@@ -84,7 +65,8 @@ void claim_image(int descriptor, const std::string& path, FileAccess access) {
 
 FileMedia::FileMedia(const std::string& path, FileAccess access) : access_(access) {
   const bool writes = access == FileAccess::kReadWrite;
-  Descriptor file(path, writes ? O_RDWR : O_RDONLY);
+  Descriptor file = Descriptor::open(path, writes ? O_RDWR : O_RDONLY);
+  if (!file.is_open()) fail(errno, path);
   bytes_ = kind_of(file.get(), path).bytes;
   claim_image(file.get(), path, access);
   if (bytes_ == 0) fail(EINVAL, path + ": the image is empty");
@@ -167,7 +149,8 @@ void* SparseMedia::chunk(uint64_t index) {
 
 uint64_t for_each_data_extent(const std::string& path,
                               const std::function<void(uint64_t offset, uint64_t bytes)>& visit) {
-  const Descriptor file(path, O_RDONLY);
+  const Descriptor file = Descriptor::open(path, O_RDONLY);
+  if (!file.is_open()) fail(errno, path);
   const FileKind kind = kind_of(file.get(), path);
   uint64_t at = 0;
   while (at < kind.bytes) {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory of the host for a physical controller: a memfd, because CUDA and VFIO both take such
+// memory (they refuse what cudaHostAlloc gave), and because another process can map it too. Huge
+// pages save entries in the IOMMU's tables and its TLB: 1 instead of 512 for 2 MiB. It is the
+// controller's transport that pins the pages; locking them here as well would count them twice
+// against RLIMIT_MEMLOCK.
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "ssd/mapped_memory.h"
+
+namespace gofs::ssd {
+
+namespace {
+
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+constexpr uint64_t kPageBytes = 4096;
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older C libraries lack
+
+/// Has every page in its place now. False with errno where there is no memory for one: with huge
+/// pages the first access would end the process with SIGBUS.
+bool fill(void* base, uint64_t bytes) {
+  if (::madvise(base, bytes, kPopulateWrite) == 0) return true;
+  if (errno != EINVAL) return false;
+  // Linux before 5.14.
+  auto* const memory = static_cast<volatile uint8_t*>(base);
+  for (uint64_t offset = 0; offset < bytes; offset += kPageBytes) memory[offset] = 0;
+  return true;
+}
+
+/// Null with errno where that kind of memory cannot be had.
+std::unique_ptr<MemorySource> try_memory(uint64_t bytes, unsigned kind, const std::string& what) {
+  Descriptor file(::memfd_create("gofs-dma", MFD_CLOEXEC | kind));
+  if (!file.is_open() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return nullptr;
+  void* const base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (base == MAP_FAILED) return nullptr;
+  const std::string size = std::to_string(bytes >> 20) + " MiB of host memory in ";
+  auto memory = std::make_unique<MappedMemory>(base, bytes, size + what, Descriptor());
+  // A child of this process has no business with what a controller works on.
+  ::madvise(base, bytes, MADV_DONTFORK);
+  const bool filled = fill(base, bytes);
+  const int error = errno;
+  if (filled) return memory;
+  memory.reset();
+  errno = error;
+  return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<MemorySource> make_host_memory(uint64_t bytes) {
+  const uint64_t whole = (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  if (whole == 0 || whole < bytes) {
+    throw std::system_error(EINVAL, std::generic_category(), "memory for an SSD");
+  }
+  auto memory = try_memory(whole, MFD_HUGETLB | MFD_HUGE_2MB, "huge pages");
+  if (memory == nullptr) memory = try_memory(whole, 0, "ordinary pages");
+  if (memory == nullptr) {
+    const int error = errno;
+    throw std::system_error(error, std::generic_category(),
+                            std::to_string(whole >> 20) + " MiB of host memory for an SSD");
+  }
+  return memory;
+}
+
+}  // namespace gofs::ssd
