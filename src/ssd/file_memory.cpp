@@ -11,19 +11,13 @@
 #include <cerrno>
 #include <memory>
 #include <string>
-#include <system_error>
 
 #include "ssd/mapped_memory.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::ssd {
 
 namespace {
-
-constexpr uint64_t kPageBytes = 4096;
-
-[[noreturn]] void fail(int error, const std::string& what) {
-  throw std::system_error(error, std::generic_category(), what);
-}
 
 bool is_memory(const struct statfs& system) {
   return system.f_type == SYSFS_MAGIC || system.f_type == TMPFS_MAGIC ||
@@ -34,16 +28,16 @@ bool is_memory(const struct statfs& system) {
 uint64_t checked_bytes(int file, const std::string& path) {
   struct stat status;
   struct statfs system;
-  if (::fstat(file, &status) != 0 || ::fstatfs(file, &system) != 0) fail(errno, path);
+  if (::fstat(file, &status) != 0 || ::fstatfs(file, &system) != 0) fail_with(errno, path);
   if (!S_ISREG(status.st_mode) || !is_memory(system)) {
-    fail(EINVAL, path +
-                     " cannot be memory for an SSD: it is neither the resource file of a PCI "
-                     "device nor a file in tmpfs or hugetlbfs");
+    fail_with(EINVAL, path +
+                          " cannot be memory for an SSD: it is neither the resource file of a PCI "
+                          "device nor a file in tmpfs or hugetlbfs");
   }
   const auto bytes = static_cast<uint64_t>(status.st_size);
-  if (bytes == 0 || bytes % kPageBytes != 0) {
-    fail(EINVAL, path + " cannot be memory for an SSD: it has " + std::to_string(bytes) +
-                     " bytes, which is no multiple of 4096");
+  if (bytes == 0 || bytes % kDmaPageBytes != 0) {
+    fail_with(EINVAL, path + " cannot be memory for an SSD: it has " + std::to_string(bytes) +
+                          " bytes, which is no multiple of 4096");
   }
   return bytes;
 }
@@ -60,20 +54,20 @@ bool clear(uint8_t* base, uint64_t bytes) {
 
 std::unique_ptr<MemorySource> make_file_memory(const std::string& path) {
   Descriptor file = Descriptor::open(path, O_RDWR);
-  if (!file.is_open()) fail(errno, path);
+  if (!file.is_open()) fail_with(errno, path);
   const uint64_t bytes = checked_bytes(file.get(), path);
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) fail(errno, path + ": in use");
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) fail_with(errno, path + ": in use");
   void* const base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (base == MAP_FAILED) fail(errno, path + ": cannot be mapped");
+  if (base == MAP_FAILED) fail_with(errno, path + ": cannot be mapped");
   ::madvise(base, bytes, MADV_DONTFORK);
   auto memory = std::make_unique<MappedMemory>(
       base, bytes, std::to_string(bytes >> 10) + " KiB of " + path, std::move(file));
   if (!clear(memory->base(), bytes)) {
     const std::string folder = path.substr(0, path.rfind('/') + 1);
-    fail(EIO, path +
-                  " does not keep what is stored there; a PCI device may have to be enabled "
-                  "first: echo 1 > " +
-                  folder + "enable");
+    fail_with(EIO, path +
+                       " does not keep what is stored there; a PCI device may have to be enabled "
+                       "first: echo 1 > " +
+                       folder + "enable");
   }
   return memory;
 }

@@ -12,16 +12,15 @@
 #include <cerrno>
 #include <memory>
 #include <string>
-#include <system_error>
 
 #include "ssd/mapped_memory.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::ssd {
 
 namespace {
 
 constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
-constexpr uint64_t kPageBytes = 4096;
 constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older C libraries lack
 
 /// Has every page in its place now. False with errno where there is no memory for one: with huge
@@ -31,7 +30,7 @@ bool fill(void* base, uint64_t bytes) {
   if (errno != EINVAL) return false;
   // Linux before 5.14.
   auto* const memory = static_cast<volatile uint8_t*>(base);
-  for (uint64_t offset = 0; offset < bytes; offset += kPageBytes) memory[offset] = 0;
+  for (uint64_t offset = 0; offset < bytes; offset += kDmaPageBytes) memory[offset] = 0;
   return true;
 }
 
@@ -58,14 +57,13 @@ std::unique_ptr<MemorySource> try_memory(uint64_t bytes, unsigned kind, const st
 std::unique_ptr<MemorySource> make_host_memory(uint64_t bytes) {
   const uint64_t whole = (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
   if (whole == 0 || whole < bytes) {
-    throw std::system_error(EINVAL, std::generic_category(), "memory for an SSD");
+    fail_with(EINVAL, "memory for an SSD: " + std::to_string(bytes) + " bytes");
   }
   auto memory = try_memory(whole, MFD_HUGETLB | MFD_HUGE_2MB, "huge pages");
   if (memory == nullptr) memory = try_memory(whole, 0, "ordinary pages");
   if (memory == nullptr) {
     const int error = errno;
-    throw std::system_error(error, std::generic_category(),
-                            std::to_string(whole >> 20) + " MiB of host memory for an SSD");
+    fail_with(error, std::to_string(whole >> 20) + " MiB of host memory for an SSD");
   }
   return memory;
 }

@@ -15,6 +15,9 @@
 
 namespace gofs::ssd {
 
+/// What memory for a controller is a multiple of.
+inline constexpr uint64_t kDmaPageBytes = 4096;
+
 class MappedMemory final : public MemorySource {
  public:
   /// Takes the mapping over. `file` stays open as long as this lives, and with it a lock on it.

@@ -12,19 +12,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <stdexcept>
-#include <system_error>
 
 #include "ssd/descriptor.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::ssd {
 
 namespace {
 
 constexpr auto kMedia = simt::MemoryPart::kMedia;
-
-[[noreturn]] void fail(int error, const std::string& what) {
-  throw std::system_error(error, std::generic_category(), what);
-}
 
 struct FileKind {
   bool regular;
@@ -33,12 +29,13 @@ struct FileKind {
 
 FileKind kind_of(int descriptor, const std::string& path) {
   struct stat status;
-  if (::fstat(descriptor, &status) != 0) fail(errno, path);
+  if (::fstat(descriptor, &status) != 0) fail_with(errno, path);
   if (S_ISREG(status.st_mode)) return {true, static_cast<uint64_t>(status.st_size)};
-  if (S_ISDIR(status.st_mode)) fail(EISDIR, path);
-  if (!S_ISBLK(status.st_mode)) fail(ENODEV, path + ": neither a regular file nor a block device");
+  if (S_ISDIR(status.st_mode)) fail_with(EISDIR, path);
+  if (!S_ISBLK(status.st_mode))
+    fail_with(ENODEV, path + ": neither a regular file nor a block device");
   uint64_t bytes = 0;
-  if (::ioctl(descriptor, BLKGETSIZE64, &bytes) != 0) fail(errno, path);
+  if (::ioctl(descriptor, BLKGETSIZE64, &bytes) != 0) fail_with(errno, path);
   return {false, bytes};
 }
 
@@ -59,20 +56,20 @@ Media MemoryMedia::media() const {
 void claim_image(int descriptor, const std::string& path, FileAccess access) {
   const int kind = access == FileAccess::kReadWrite ? LOCK_EX : LOCK_SH;
   if (::flock(descriptor, kind | LOCK_NB) == 0) return;
-  if (errno != EWOULDBLOCK) fail(errno, path);
-  fail(EBUSY, path + (kind == LOCK_EX ? ": in use" : ": mounted for writing"));
+  if (errno != EWOULDBLOCK) fail_with(errno, path);
+  fail_with(EBUSY, path + (kind == LOCK_EX ? ": in use" : ": mounted for writing"));
 }
 
 FileMedia::FileMedia(const std::string& path, FileAccess access) : access_(access) {
   const bool writes = access == FileAccess::kReadWrite;
   Descriptor file = Descriptor::open(path, writes ? O_RDWR : O_RDONLY);
-  if (!file.is_open()) fail(errno, path);
+  if (!file.is_open()) fail_with(errno, path);
   bytes_ = kind_of(file.get(), path).bytes;
   claim_image(file.get(), path, access);
-  if (bytes_ == 0) fail(EINVAL, path + ": the image is empty");
+  if (bytes_ == 0) fail_with(EINVAL, path + ": the image is empty");
   base_ = ::mmap(nullptr, bytes_, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
                  file.get(), 0);
-  if (base_ == MAP_FAILED) fail(errno, path + ": cannot map the image");
+  if (base_ == MAP_FAILED) fail_with(errno, path + ": cannot map the image");
   descriptor_ = file.release();
 }
 
@@ -150,7 +147,7 @@ void* SparseMedia::chunk(uint64_t index) {
 uint64_t for_each_data_extent(const std::string& path,
                               const std::function<void(uint64_t offset, uint64_t bytes)>& visit) {
   const Descriptor file = Descriptor::open(path, O_RDONLY);
-  if (!file.is_open()) fail(errno, path);
+  if (!file.is_open()) fail_with(errno, path);
   const FileKind kind = kind_of(file.get(), path);
   uint64_t at = 0;
   while (at < kind.bytes) {
@@ -158,12 +155,12 @@ uint64_t for_each_data_extent(const std::string& path,
     if (data < 0) {
       // Nothing but a hole up to the end, or no way to tell.
       if (kind.regular && errno == ENXIO) break;
-      if (kind.regular && errno != EINVAL && errno != ENOTSUP) fail(errno, path);
+      if (kind.regular && errno != EINVAL && errno != ENOTSUP) fail_with(errno, path);
       visit(at, kind.bytes - at);
       break;
     }
     const off_t hole = ::lseek(file.get(), data, SEEK_HOLE);
-    if (hole < 0) fail(errno, path);
+    if (hole < 0) fail_with(errno, path);
     // The file may have grown meanwhile.
     at = std::min(static_cast<uint64_t>(hole), kind.bytes);
     if (static_cast<uint64_t>(data) < at) {

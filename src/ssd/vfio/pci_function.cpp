@@ -5,8 +5,9 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <system_error>
+#include <cstdlib>
 
+#include "ssd/system_failure.h"
 #include "ssd/vfio/system_files.h"
 
 namespace gofs::ssd::vfio {
@@ -109,8 +110,7 @@ PciFunction read_pci_function(const std::string& root, std::string_view address)
   function.folder = root + kDevices + *full;
   const std::string folder = function.folder + "/";
   if (!file_exists(function.folder)) {
-    throw std::system_error(ENODEV, std::generic_category(),
-                            *full + ": there is no such PCI function; 'lspci -D' lists them");
+    fail_with(ENODEV, *full + ": there is no such PCI function; 'lspci -D' lists them");
   }
   function.class_code = number_or_zero(folder + "class");
   function.vendor = number_or_zero(folder + "vendor");
