@@ -55,10 +55,13 @@ KERNEL_METAPACKAGES = ("linux-image-amd64", "linux-image-virtual", "linux-image-
 MODULES_REQUIRED = ("virtio_pci", "virtio_blk", "f2fs")
 MODULES_OPTIONAL = ("crc32_generic", "quota_v2", "sha256_generic", "sha512_generic", "hmac", "cbc",
                     "ecb", "xts", "cts", "raid0")
+# Sets of modules that are carried, and loaded when a script says `load_modules NAME`.
+MODULE_SETS = {"physical": ("nvme", "vfio_iommu_type1", "vfio_pci")}
 # Where those live inside the package; the rest of it (drivers, sound, ...) is not unpacked.
-MODULE_FOLDERS = ("kernel/arch/x86/crypto/", "kernel/crypto/", "kernel/drivers/block/",
-                  "kernel/drivers/md/", "kernel/drivers/virtio/", "kernel/fs/f2fs/",
-                  "kernel/fs/quota/", "kernel/fs/unicode/", "kernel/lib/")
+MODULE_FOLDERS = ("kernel/arch/x86/crypto/", "kernel/block/", "kernel/crypto/",
+                  "kernel/drivers/block/", "kernel/drivers/md/", "kernel/drivers/nvme/",
+                  "kernel/drivers/vfio/", "kernel/drivers/virtio/", "kernel/fs/f2fs/",
+                  "kernel/fs/quota/", "kernel/fs/unicode/", "kernel/lib/", "kernel/virt/lib/")
 
 MAX_DISKS = 28  # free slots on the q35 root bus, less one for the results
 OUT_DISK_BYTES = 4 << 30  # sparse: costs only what the guest writes
@@ -68,6 +71,14 @@ OUT_DISK_BYTES = 4 << 30  # sparse: costs only what the guest writes
 PATIENCE = "no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1"
 BOOT_TRIES = 2
 READY = "guest: ready"
+
+# In front of every script.
+PRELUDE = r"""load_modules() {
+  for module in $(cat /modules/$1); do
+    insmod /modules/$module || return
+  done
+}
+"""
 
 INIT = r"""#!/bin/busybox sh
 /bin/busybox --install -s /bin
@@ -231,17 +242,17 @@ def module_bytes(path):
     return path.read_bytes()
 
 
-def load_order(folder):
-    """The modules to load, [(name, bytes)], dependencies first (from each module's .modinfo)."""
+def load_orders(folder):
+    """Lists of modules to load, {"order": [(name, bytes)], and each of MODULE_SETS: those that
+    "order" lacks}, dependencies first (from each module's .modinfo)."""
     files = {module_name(p.name): p for p in (folder / "modules").rglob("*.ko*")}
     builtin_list = folder / "modules" / "modules.builtin"
     builtin = set()
     if builtin_list.exists():
         builtin = {module_name(line) for line in builtin_list.read_text().split()}
-    order = []
     seen = set()
 
-    def visit(name, required):
+    def visit(name, required, order):
         if name in seen:
             return
         seen.add(name)
@@ -253,15 +264,20 @@ def load_order(folder):
         depends = re.search(rb"\0depends=([^\0]*)\0", data)
         for other in (depends.group(1).decode().split(",") if depends else []):
             if other:
-                visit(other.replace("-", "_"), True)
+                visit(other.replace("-", "_"), True, order)
         order.append((name, data))
 
+    orders = {"order": []}
     # Optional ones first: f2fs asks for crc32 when it is loaded.
     for name in MODULES_OPTIONAL:
-        visit(name, False)
+        visit(name, False, orders["order"])
     for name in MODULES_REQUIRED:
-        visit(name, True)
-    return order
+        visit(name, True, orders["order"])
+    for key, names in MODULE_SETS.items():
+        orders[key] = []
+        for name in names:
+            visit(name, True, orders[key])
+    return orders
 
 
 def static_busybox():
@@ -275,7 +291,7 @@ def static_busybox():
 
 def recipe_stamp():
     """Changes when what goes into the initramfs changes."""
-    recipe = repr((INIT, MODULES_REQUIRED, MODULES_OPTIONAL, MODULE_FOLDERS))
+    recipe = repr((INIT, MODULES_REQUIRED, MODULES_OPTIONAL, MODULE_SETS, MODULE_FOLDERS))
     return hashlib.sha256(recipe.encode()).hexdigest()[:16]
 
 
@@ -304,10 +320,11 @@ def prepare(cache=DEFAULT_CACHE, refresh=False):
         base = Cpio()
         base.file("init", INIT.encode())
         base.file("bin/busybox", static_busybox())
-        order = load_order(work)
-        for name, data in order:
-            base.file(f"modules/{name}.ko", data, 0o644)
-        base.file("modules/order", "\n".join(f"{name}.ko" for name, _ in order).encode(), 0o644)
+        for key, order in load_orders(work).items():
+            for name, data in order:
+                base.file(f"modules/{name}.ko", data, 0o644)
+            base.file(f"modules/{key}", "\n".join(f"{name}.ko" for name, _ in order).encode(),
+                      0o644)
         (cache / "initrd.gz").write_bytes(gzip.compress(base.finish(), 6, mtime=0))
         shutil.move(str(images[0]), cache / images[0].name)
     stamp.write_text(f"{recipe_stamp()} {release}\n")
@@ -340,10 +357,12 @@ def run_to_end(command, console, timeout_s):
                 process.wait(30)
 
 
-def boot(kernel, script, disks=(), files=None, out=None, timeout_s=300, memory_mib=2048, cpus=2):
+def boot(kernel, script, disks=(), files=None, out=None, timeout_s=300, memory_mib=2048, cpus=2,
+         machine="q35", devices=(), kernel_options=""):
     """Boots the guest, runs `script` (text) and unpacks what it left in /o into the folder `out`.
 
-    disks: [(serial, path)], at most MAX_DISKS; files: {path in the guest: bytes}.
+    disks: [(serial, path)], at most MAX_DISKS; files: {path in the guest: bytes}; devices: further
+    arguments for QEMU, before those of the disks.
     Raises GuestError when the guest did not get to its end in time or the script failed.
     """
     disks = list(disks)
@@ -353,7 +372,7 @@ def boot(kernel, script, disks=(), files=None, out=None, timeout_s=300, memory_m
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     overlay = Cpio()
-    overlay.file("guest/run.sh", script.encode())
+    overlay.file("guest/run.sh", (PRELUDE + script).encode())
     for name, data in (files or {}).items():
         overlay.file(name, data)
     console = out / "console.log"
@@ -367,10 +386,12 @@ def boot(kernel, script, disks=(), files=None, out=None, timeout_s=300, memory_m
         with open(out_disk, "wb") as file:
             file.truncate(OUT_DISK_BYTES)
         command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max",
-                   "-machine", "q35", "-m", str(memory_mib), "-smp", str(cpus), "-nodefaults",
+                   "-machine", machine, "-m", str(memory_mib), "-smp", str(cpus), "-nodefaults",
                    "-display", "none", "-serial", "stdio", "-no-reboot",
                    "-kernel", str(kernel.vmlinuz), "-initrd", str(initrd),
-                   "-append", "console=ttyS0 quiet panic=-1 oops=panic " + PATIENCE]
+                   "-append",
+                   f"console=ttyS0 quiet panic=-1 oops=panic {PATIENCE} {kernel_options}",
+                   *devices]
         for index, (serial, path) in enumerate([*disks, ("gofs-out", out_disk)]):
             # cache=unsafe: a guest's flush need not reach the host's disk, the image is a test's.
             command += ["-drive", f"if=none,id=d{index},file={path},format=raw,cache=unsafe,"

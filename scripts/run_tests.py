@@ -209,6 +209,12 @@ def kernel(stage):
             stage.script(["scripts/kernel_crashes.sh", "--gofs-crash", shlex.join(program)])
 
 
+def physical(stage):
+    # Small, and without CUDA's libraries: it travels into the guest.
+    if stage.build("cpu", "gofs_vfio_selftest"):
+        stage.script(["scripts/physical_judge.sh"])
+
+
 def gpu_build(stage):
     stage.build("cuda")
 
@@ -273,6 +279,7 @@ STAGES = {
     "fuzz": (fuzz, 1500 + 16 * FUZZ_SECONDS),
     "main-job": (main_job, 1200),
     "kernel": (kernel, 2100),
+    "physical": (physical, 900),
     "gpu-build": (gpu_build, 540),
     "gpu-tests": (gpu_tests, 420),
     "gpu-main-job": (gpu_main_job, 300),
@@ -284,7 +291,8 @@ STAGES = {
 # A suite's stages run one after another; a name with a + is two side by side: a guest keeps one
 # core busy, and the fuzzer is mostly compiling.
 SUITES = {
-    "test": ["structure", "cpu-asan", "cpu-tsan", "cuda", "main-job", "fuzz+kernel"],
+    "test": ["structure", "cpu-asan", "cpu-tsan", "cuda", "main-job", "fuzz+kernel",
+             "physical"],
     "gpu-check": ["gpu-build", "gpu-tests", "gpu-main-job", "gpu-sanitize"],
     "gpu-bench": ["gpu-build", "gpu-bench"],
 }

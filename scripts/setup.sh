@@ -62,13 +62,14 @@ if [ "$purpose" != run ]; then
   need clang-16 clang++-16
   need libclang-rt-16-dev /usr/lib/llvm-16/lib/clang/16/lib/linux/libclang_rt.fuzzer-x86_64.a
   need clang-format-16 clang-format-16
-  # The kernel judge: a Debian kernel in a QEMU guest.
+  # The kernel judge and the tests of physical SSDs: a Debian kernel in a QEMU guest.
   need qemu-system-x86 qemu-system-x86_64
   need mdadm mdadm
   need busybox-static /bin/busybox
   need kmod modinfo depmod
   need xz-utils xz
   need zstd zstd
+  need libc-bin ldd
 fi
 [ "$purpose" = tidy ] && need clang-tidy-16 clang-tidy-16
 
