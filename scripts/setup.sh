@@ -62,7 +62,8 @@ if [ "$purpose" != run ]; then
   need clang-16 clang++-16
   need libclang-rt-16-dev /usr/lib/llvm-16/lib/clang/16/lib/linux/libclang_rt.fuzzer-x86_64.a
   need clang-format-16 clang-format-16
-  # The kernel judge and the tests of physical SSDs: a Debian kernel in a QEMU guest.
+  # The kernel judge and the tests of physical SSDs: a Debian kernel in a QEMU guest, and QEMU's
+  # NVMe controller without one.
   need qemu-system-x86 qemu-system-x86_64
   need mdadm mdadm
   need busybox-static /bin/busybox

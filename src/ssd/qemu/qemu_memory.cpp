@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ssd/qemu/qemu_memory.h"
+
+namespace gofs::ssd {
+
+QemuMemory::QemuMemory(QemuMachine& machine, uint64_t bytes)
+    : ram_(machine.ram()),
+      bytes_((bytes + GuestRam::kPageBytes - 1) / GuestRam::kPageBytes * GuestRam::kPageBytes),
+      base_(ram_.take(bytes_)) {}
+
+QemuMemory::~QemuMemory() { ram_.give_back(base_); }
+
+std::string QemuMemory::description() const {
+  return std::to_string(bytes_ >> 10) + " KiB of a QEMU machine's memory";
+}
+
+}  // namespace gofs::ssd
