@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A QEMU machine with an empty disk, for one test. QEMU is the one in PATH, or GOFS_QEMU says
-// which; tests are skipped where there is none.
+// A QEMU machine with an empty disk, for one test. QEMU is the one in PATH, or the one in the
+// folder GOFS_QEMU_BUNDLE; tests are skipped where there is none.
 #pragma once
 
 #include <fcntl.h>
@@ -16,9 +16,12 @@
 
 namespace gofs::ssd {
 
-inline std::string qemu_for_test() {
-  const char* const named = std::getenv("GOFS_QEMU");
-  return named == nullptr ? QemuOptions{}.binary : named;
+/// Options that say which QEMU it is, and no more.
+inline QemuOptions qemu_for_test() {
+  QemuOptions options;
+  const char* const folder = std::getenv("GOFS_QEMU_BUNDLE");
+  if (folder != nullptr) use_qemu_bundle(options, folder);
+  return options;
 }
 
 class QemuTest : public ::testing::Test {
@@ -26,8 +29,9 @@ class QemuTest : public ::testing::Test {
   static constexpr uint64_t kDiskBytes = uint64_t{16} << 20;
 
   void SetUp() override {
-    if (find_program(qemu_for_test()).empty()) {
-      GTEST_SKIP() << "no " << qemu_for_test() << ": scripts/setup.sh test installs it";
+    const std::string binary = qemu_for_test().binary;
+    if (find_program(binary).empty()) {
+      GTEST_SKIP() << "no " << binary << ": scripts/setup.sh test installs it";
     }
   }
 
@@ -42,8 +46,7 @@ class QemuTest : public ::testing::Test {
     return disk;
   }
   static QemuOptions options(const QemuDisk& disk) {
-    QemuOptions options;
-    options.binary = qemu_for_test();
+    QemuOptions options = qemu_for_test();
     options.ram_bytes = uint64_t{32} << 20;
     options.disks = {disk};
     return options;

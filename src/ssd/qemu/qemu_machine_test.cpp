@@ -28,7 +28,8 @@ TEST_F(QemuMachineTest, shares_its_memory_both_ways) {
   QemuMemory memory(machine, 100);
   EXPECT_EQ(memory.bytes(), 4096u);
   EXPECT_EQ(memory.description(), "4 KiB of a QEMU machine's memory");
-  const uint64_t address = machine.ram().guest_address(memory.base(), 4096).value();
+  const uint64_t address = machine.ram().guest_address(memory.base(), 4096).value_or(0);
+  ASSERT_EQ(address, GuestRam::kReservedBytes);
   const uint64_t stored = 0x0123456789abcdef;
   std::memcpy(memory.base() + 8, &stored, sizeof(stored));
   EXPECT_EQ(machine.qtest().readq(address + 8), stored);

@@ -43,6 +43,13 @@ std::string controller(const QemuDisk& disk, const std::string& node, size_t ind
 
 }  // namespace
 
+void use_qemu_bundle(QemuOptions& options, const std::string& folder) {
+  options.binary = folder + "/qemu-system-x86_64";
+  options.environment = {"LD_LIBRARY_PATH=" + folder + "/lib",
+                         "QEMU_MODULE_DIR=" + folder + "/modules"};
+  options.firmware_folder = folder + "/firmware";
+}
+
 std::vector<std::string> qemu_arguments(const QemuOptions& options, const QemuFiles& files) {
   if (options.disks.empty() || options.disks.size() > kQemuDisksMax) {
     throw_errno(EINVAL, "a QEMU machine has 1 to " + std::to_string(kQemuDisksMax) +

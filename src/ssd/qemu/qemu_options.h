@@ -32,14 +32,16 @@ struct QemuOptions {
   std::vector<QemuDisk> disks;
   uint64_t ram_bytes = uint64_t{256} << 20;
 
-  // Where QEMU is not installed but lies in a folder with all it needs, LD_LIBRARY_PATH and
-  // QEMU_MODULE_DIR tell it so.
   std::string binary = "qemu-system-x86_64";  // path, or a name that PATH knows
   std::vector<std::string> environment;       // "NAME=value": added to this process's
   std::string firmware_folder;                // -L; empty: QEMU's own
 };
 
 inline constexpr size_t kQemuDisksMax = 16;
+
+/// Sets binary, environment and firmware folder to those of a QEMU that is not installed, but lies
+/// in `folder` with all it needs: scripts/qemu_bundle.sh.
+void use_qemu_bundle(QemuOptions& options, const std::string& folder);
 
 /// Files of one machine.
 struct QemuFiles {
