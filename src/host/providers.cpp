@@ -6,12 +6,31 @@
 #include <system_error>
 #include <utility>
 
+#include "ssd/vfio/vfio_transport.h"
+
 namespace gofs::host {
 
 namespace {
 
+/// Memory at the place that the options name.
+std::unique_ptr<ssd::MemorySource> make_memory(const VolumeSpec& spec, uint64_t bytes) {
+  if (spec.data_place == "host") return ssd::make_host_memory(bytes);
+  if (spec.data_place == "gpu") {
+    throw std::system_error(EOPNOTSUPP, std::generic_category(),
+                            "queues and data in a GPU's memory: not built yet");
+  }
+  return ssd::make_file_memory(spec.data_place);
+}
+
+OpenedSsd open_vfio(const VolumeSpec& spec, uint64_t bytes) {
+  OpenedSsd opened;
+  opened.memory = make_memory(spec, bytes);
+  opened.transport = std::make_unique<ssd::vfio::VfioTransport>(spec.address);
+  return opened;
+}
+
 std::map<std::string, Provider>& providers() {
-  static std::map<std::string, Provider> all;
+  static std::map<std::string, Provider> all = {{"vfio", open_vfio}};
   return all;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 
 #include "simt/atomic.h"
 
@@ -57,6 +58,15 @@ RegisterRelay::~RegisterRelay() {
 }
 
 void RegisterRelay::run() {
+  try {
+    relay();
+  } catch (const std::exception&) {
+    // A device that cannot be reached is as good as gone; the driver's deadlines do the rest.
+    simt::store_system_release(copy().csts, format::nvme::kRegisterGone);
+  }
+}
+
+void RegisterRelay::relay() {
   Clock::time_point last_doorbell = Clock::now();
   Clock::time_point last_status = last_doorbell;
   while (!ends_) {

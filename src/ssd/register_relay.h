@@ -36,6 +36,7 @@ class RegisterRelay {
     return reinterpret_cast<uint32_t*>(copy_ + format::nvme::kDoorbellOffset);
   }
   void run();
+  void relay();
   bool relay_doorbells();
   void relay_configuration();
   void relay_status();
