@@ -22,11 +22,11 @@ class TemporaryPath {
     const char* folder = std::getenv("TMPDIR");
     path_ = std::string(folder != nullptr ? folder : "/tmp") + "/gofs-image-XXXXXX";
     const int fd = mkstemp(path_.data());
-    if (fd >= 0) close(fd);
+    if (fd >= 0) ::close(fd);
   }
   TemporaryPath(const TemporaryPath&) = delete;
   TemporaryPath& operator=(const TemporaryPath&) = delete;
-  ~TemporaryPath() { unlink(path_.c_str()); }
+  ~TemporaryPath() { ::unlink(path_.c_str()); }
   const std::string& path() const { return path_; }
 
  private:

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels on an NVMe controller that is not ours: QEMU's, over qtest, with a thread of the host
+// that relays doorbells (tests/physical/). Threads write blocks, read them back through buffers in
+// the GPU's memory and compare them there; afterwards fsck.f2fs judges the image.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "../physical/qemu_provider.h"
+#include "fresh_volume.h"
+#include "gofs/gofs.cuh"
+#include "gofs/volume.hpp"
+#include "host/image/fsck_for_test.h"
+#include "host/volume_state.h"
+#include "ssd/qemu/machine_for_test.h"
+
+namespace {
+
+constexpr uint32_t kBlocks = 8;
+constexpr uint32_t kThreads = 256;
+constexpr uint32_t kWarps = kBlocks * kThreads / 32;
+constexpr uint32_t kBlockBytes = 4096;
+constexpr uint32_t kTurns = 8;  // of a round, a block a thread each
+constexpr uint32_t kRounds = 4;
+
+struct Verdict {
+  uint32_t errors;  // calls that failed
+  int first_error;
+  uint32_t wrong;  // words that were not what was written
+};
+
+/// What word `index` of a block holds.
+__device__ uint64_t word_of(uint32_t warp, uint64_t block, uint32_t round, uint32_t index) {
+  return (uint64_t{warp} << 48 | block << 24 | uint64_t{round} << 16 | index) *
+         0x9e3779b97f4a7c15ull;
+}
+
+__device__ void judge(Verdict* verdict, int64_t result, int64_t wanted) {
+  if (result == wanted) return;
+  atomicAdd(&verdict->errors, 1u);
+  atomicCAS(&verdict->first_error, 0, static_cast<int>(result));
+}
+
+/// Each warp has a file; its threads write and read a block each, at the same time.
+__global__ void physical_kernel(gofs::VolumeHandle vol, uint64_t* buffers, char* paths,
+                                Verdict* verdict) {
+  constexpr uint32_t kWords = kBlockBytes / 8;
+  const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const uint32_t group = thread / 32;
+  const uint32_t lane = thread % 32;
+  uint64_t* const words = buffers + uint64_t{thread} * kWords;
+  char* const path = paths + 8 * group;
+  if (lane == 0) {
+    path[0] = '/';
+    path[1] = static_cast<char>('A' + group / 16);
+    path[2] = static_cast<char>('A' + group % 16);
+    path[3] = '\0';
+  }
+  __syncwarp();
+  const int fd =
+      gofs::open(gofs::this_warp(), vol, path, gofs::kOpenCreate | gofs::kOpenReadWrite, 0644);
+  if (lane == 0) judge(verdict, fd >= 0 ? 0 : fd, 0);
+  if (fd < 0) return;
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    for (uint32_t turn = 0; turn < kTurns; ++turn) {
+      const uint64_t block = turn * 32 + lane;
+      for (uint32_t i = 0; i < kWords; ++i) words[i] = word_of(group, block, round, i);
+      __syncwarp();
+      judge(verdict,
+            gofs::pwrite(gofs::this_thread(), vol, fd, words, kBlockBytes, block * kBlockBytes),
+            kBlockBytes);
+    }
+    __syncwarp();
+    const int synced = gofs::fsync(gofs::this_warp(), vol, fd);
+    if (lane == 0) judge(verdict, synced, 0);
+    for (uint32_t turn = 0; turn < kTurns; ++turn) {
+      // Another lane's block than the one that it wrote.
+      const uint64_t block = (kTurns - 1 - turn) * 32 + (lane * 7 + round) % 32;
+      for (uint32_t i = 0; i < kWords; ++i) words[i] = 0;
+      judge(verdict,
+            gofs::pread(gofs::this_thread(), vol, fd, words, kBlockBytes, block * kBlockBytes),
+            kBlockBytes);
+      for (uint32_t i = 0; i < kWords; ++i) {
+        if (words[i] != word_of(group, block, round, i)) atomicAdd(&verdict->wrong, 1u);
+      }
+    }
+    __syncwarp();
+  }
+  const int closed = gofs::close(gofs::this_warp(), vol, fd);
+  if (lane == 0) judge(verdict, closed, 0);
+}
+
+TEST(DevicePhysical, kernels_run_the_file_system_on_a_controller_that_is_not_ours) {
+  const gofs::ssd::QemuOptions installed = gofs::ssd::qemu_for_test();
+  if (gofs::ssd::find_program(installed.binary).empty()) {
+    GTEST_SKIP() << "no " << installed.binary << ": GOFS_QEMU_BUNDLE names a folder with it";
+  }
+  if (gofs_gpu_test::under_sanitizer()) GTEST_SKIP() << "takes too long under a sanitizer";
+  const gofs_gpu_test::FreshVolume image{512, [](gofs::image::ImageBuilder&) {}};
+  gofs::ssd::QemuOptions machine = installed;
+  machine.ram_bytes = uint64_t{256} << 20;
+  machine.disks = {gofs::ssd::QemuDisk{}};
+  machine.disks[0].image = image.path();
+  machine.disks[0].lba_bytes = 4096;
+
+  uint64_t* buffers = nullptr;
+  char* paths = nullptr;
+  Verdict* verdict = nullptr;
+  CHECK_CUDA(cudaMalloc(&buffers, uint64_t{kWarps} * 32 * kBlockBytes));
+  CHECK_CUDA(cudaMalloc(&paths, 8 * kWarps));
+  CHECK_CUDA(cudaMalloc(&verdict, sizeof(Verdict)));
+  CHECK_CUDA(cudaMemset(verdict, 0, sizeof(Verdict)));
+  {
+    gofs::tests::QemuVolumes qemu(machine);
+    auto volume = gofs::Volume::mount("qemu:0?depth=64", {.backend = "cuda", .read_only = false});
+    ASSERT_TRUE(volume) << volume.error().message;
+    const auto begin = std::chrono::steady_clock::now();
+    physical_kernel<<<kBlocks, kThreads>>>(volume->device(), buffers, paths, verdict);
+    CHECK_CUDA(cudaDeviceSynchronize());
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    const uint64_t commands = volume->state().commands_issued();
+    EXPECT_GE(commands, 100'000u);
+    std::printf("%llu commands in %.2f s, %s\n", static_cast<unsigned long long>(commands),
+                seconds.count(), volume->info().ssd.c_str());
+    const auto unmounted = volume->unmount();
+    EXPECT_TRUE(unmounted) << unmounted.error().message;
+  }
+  Verdict found{};
+  CHECK_CUDA(cudaMemcpy(&found, verdict, sizeof(found), cudaMemcpyDeviceToHost));
+  EXPECT_EQ(found.errors, 0u) << found.first_error;
+  EXPECT_EQ(found.wrong, 0u);
+  cudaFree(buffers);
+  cudaFree(paths);
+  cudaFree(verdict);
+  if (gofs::image::tool_exists("fsck.f2fs")) {
+    EXPECT_TRUE(gofs::image::fsck_is_clean(image.path()));
+  }
+  // And as our own controller has it.
+  const auto volume = gofs::Volume::mount(image.path(), {.backend = "cpu"});
+  ASSERT_TRUE(volume) << volume.error().message;
+}
+
+}  // namespace
