@@ -105,7 +105,7 @@ void PhysicalSsd::detach() {
   relay_.reset();
   if (registers_ != nullptr) backend_.forget(std::exchange(registers_, nullptr));
   opened_.transport.reset();  // it stops the controller, which then reaches nothing any more
-  if (opened_.memory == nullptr) return;
+  if (std::exchange(memory_reached_, false)) backend_.forget(opened_.memory->base());
   backend_.shared_memory().release(std::exchange(copy_, nullptr));
 }
 

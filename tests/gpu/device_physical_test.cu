@@ -27,7 +27,7 @@ constexpr uint32_t kThreads = 256;
 constexpr uint32_t kWarps = kBlocks * kThreads / 32;
 constexpr uint32_t kBlockBytes = 4096;
 constexpr uint32_t kTurns = 8;  // of a round, a block a thread each
-constexpr uint32_t kRounds = 4;
+constexpr uint32_t kRounds = 6;
 
 struct Verdict {
   uint32_t errors;  // calls that failed
