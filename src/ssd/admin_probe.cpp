@@ -2,13 +2,13 @@
 #include "ssd/admin_probe.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <thread>
 
+#include "simt/atomic.h"
 #include "ssd/system_failure.h"
 
 namespace gofs::ssd {
@@ -69,7 +69,7 @@ void AdminProbe::wait_ready(bool ready) {
   const auto deadline = steady_clock::now() + milliseconds(ready_timeout_ms_);
   for (;;) {
     const uint32_t status = transport_.read_register(offsetof(nvme::Registers, csts));
-    if (status == ~uint32_t{0}) fail_with(EIO, transport_.name() + ": it is gone");
+    if (status == nvme::kRegisterGone) fail_with(EIO, transport_.name() + ": it is gone");
     if (ready && (status & nvme::kCstsFatal) != 0) {
       fail_with(EIO, transport_.name() + ": it reports a fatal error (CSTS.CFS)");
     }
@@ -83,19 +83,18 @@ void AdminProbe::wait_ready(bool ready) {
 }
 
 nvme::CompletionEntry AdminProbe::take_completion() {
-  const uint8_t* const slot =
-      memory_ + kAdminPageBytes + uint64_t{next_} * sizeof(nvme::CompletionEntry);
-  const auto* const status =
-      reinterpret_cast<const volatile uint16_t*>(slot + offsetof(nvme::CompletionEntry, status));
+  uint8_t* const slot = memory_ + kAdminPageBytes + uint64_t{next_} * sizeof(nvme::CompletionEntry);
+  // The word with the phase, which the controller writes last.
+  auto& last = *reinterpret_cast<uint32_t*>(slot + offsetof(nvme::CompletionEntry, cid));
   const auto deadline = steady_clock::now() + milliseconds(kCommandTimeoutMs);
-  while ((*status & 1) != phase_) {
+  while ((simt::load_system_acquire(last) >> 16 & 1) != phase_) {
     if (steady_clock::now() > deadline) {
       fail_with(ETIMEDOUT, transport_.name() + ": it does not answer an admin command");
     }
-    // Nothing but waiting; a virtual controller works when its registers are read.
-    transport_.read_register(offsetof(nvme::Registers, csts));
+    if (transport_.read_register(offsetof(nvme::Registers, csts)) == nvme::kRegisterGone) {
+      fail_with(EIO, transport_.name() + ": it is gone");
+    }
   }
-  std::atomic_thread_fence(std::memory_order_acquire);
   nvme::CompletionEntry completion{};
   std::memcpy(&completion, slot, sizeof completion);
   return completion;

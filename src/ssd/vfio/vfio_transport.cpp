@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <system_error>
 #include <thread>
 
 #include "format/nvme.h"
+#include "simt/atomic.h"
 #include "ssd/system_failure.h"
 
 namespace gofs::ssd::vfio {
@@ -179,7 +179,7 @@ bool VfioTransport::stop_controller() {
     write_register(kConfiguration, configuration & ~nvme::kCcEnable);
   }
   while ((read_register(kStatus) & nvme::kCstsReady) != 0) {
-    if (read_register(kStatus) == ~uint32_t{0}) return true;
+    if (read_register(kStatus) == nvme::kRegisterGone) return true;
     if (steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(milliseconds(1));
   }
@@ -187,17 +187,15 @@ bool VfioTransport::stop_controller() {
 }
 
 uint32_t VfioTransport::read_register(uint32_t offset) {
-  const uint32_t value = *reinterpret_cast<const volatile uint32_t*>(bar_ + offset);
   // What was read decides what is read of memory afterwards.
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return value;
+  return simt::load_system_acquire(*reinterpret_cast<uint32_t*>(bar_ + offset));
 }
 
 void VfioTransport::write_register(uint32_t offset, uint32_t value) {
   // Stores to memory are seen by the device before this one; a full fence, because some memory
   // (another device's BAR) is mapped write-combining.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  *reinterpret_cast<volatile uint32_t*>(bar_ + offset) = value;
+  __sync_synchronize();
+  simt::store_system_release(*reinterpret_cast<uint32_t*>(bar_ + offset), value);
 }
 
 uint64_t VfioTransport::map(void* memory, uint64_t bytes) {
