@@ -210,8 +210,8 @@ def kernel(stage):
 
 
 def physical(stage):
-    # Small, and without CUDA's libraries: it travels into the guest.
-    if stage.build("cpu", "gofs_vfio_selftest"):
+    # Without CUDA's libraries, since it travels into the guest.
+    if stage.build("auto", "gofs") and stage.build("cpu", "gofs_vfio_selftest"):
         stage.script(["scripts/physical_judge.sh"])
 
 

@@ -170,6 +170,9 @@ struct MicroOptions {
 };
 void run_bench_micro(Session& session, const MicroOptions& options);
 
-void run_doctor(Session& session);
+struct DoctorOptions {
+  std::string address;  // of a PCI function; empty: the machine
+};
+void run_doctor(Session& session, const DoctorOptions& options);
 
 }  // namespace gofs::cli

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gofs doctor: says, a line each, what this machine can run, and why not what it cannot.
+// gofs doctor: says, a line each, what this machine can run, and why not what it cannot. With the
+// address of an SSD: the same of that one (doctor_ssd.cpp).
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <new>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/finding.h"
 #include "cli/output.h"
 #include "cli/program.h"
 #include "cli/text.h"
@@ -16,12 +19,6 @@
 
 namespace gofs::cli {
 namespace {
-
-struct Finding {
-  std::string name;
-  bool ok;
-  std::string detail;
-};
 
 /// Brings a small SSD up on the backend: all of it but a volume. What is wrong, or nothing, and
 /// then how exactly its clock is known.
@@ -36,11 +33,11 @@ std::string try_backend(const std::string& name, uint64_t& clock_error_ns) {
   return {};
 }
 
-Finding look_at_backend(const std::string& name) {
+Finding look_at_backend(const std::string& name, bool needed) {
   const std::string title = name + " backend";
   std::string error;
   const auto backend = host::make_backend(name, error);
-  if (backend == nullptr) return {title, false, error};
+  if (backend == nullptr) return {title, false, error, needed};
   std::string detail = backend->description();
   if (!backend->is_host()) {
     constexpr size_t kPinnedBytes = size_t{64} << 20;
@@ -48,12 +45,12 @@ Finding look_at_backend(const std::string& name) {
       backend->shared_memory().release(backend->shared_memory().allocate(kPinnedBytes));
       detail += ", pinned memory available";
     } catch (const std::bad_alloc&) {
-      return {title, false, detail + ", but 64 MiB of memory cannot be pinned"};
+      return {title, false, detail + ", but 64 MiB of memory cannot be pinned", needed};
     }
   }
   uint64_t clock_error_ns = 0;
   const std::string problem = try_backend(name, clock_error_ns);
-  if (!problem.empty()) return {title, false, problem};
+  if (!problem.empty()) return {title, false, problem, needed};
   detail +=
       fmt::format(", its clock is known to {:.1f} us", static_cast<double>(clock_error_ns) * 1e-3);
   return {title, true, detail};
@@ -82,11 +79,11 @@ Finding look_for(const std::string& title, const std::vector<std::string>& progr
   return {title, true, version.empty() ? "found" : version};
 }
 
-std::vector<Finding> examine() {
+std::vector<Finding> examine(const std::string& root) {
   return {
-      look_at_backend("cpu"),
-      look_at_backend("cuda"),
-      {"physical SSD", false, "not supported yet: volumes lie on a virtual NVMe SSD"},
+      look_at_backend("cpu", true),
+      look_at_backend("cuda", false),
+      look_for_ssds(root),
       look_for("f2fs-tools", {"mkfs.f2fs", "fsck.f2fs", "sload.f2fs"}, "-V",
                "Debian package f2fs-tools", "by 'gofs check' and the tests"),
       look_for("kernel judge", {"qemu-system-x86_64", "busybox", "modinfo", "xz"}, "--version",
@@ -99,8 +96,12 @@ std::vector<Finding> examine() {
 
 }  // namespace
 
-void run_doctor(Session& session) {
-  const std::vector<Finding> findings = examine();
+void run_doctor(Session& session, const DoctorOptions& options) {
+  // For tests: a folder with the sys/, proc/ and dev/ of another machine.
+  const char* const folder = std::getenv("GOFS_SYSTEM_ROOT");
+  const std::string root = folder != nullptr ? folder : "";
+  const std::vector<Finding> findings =
+      options.address.empty() ? examine(root) : examine_ssd(root, options.address);
   nlohmann::ordered_json list;
   for (const Finding& finding : findings) {
     list.push_back(
@@ -110,7 +111,9 @@ void run_doctor(Session& session) {
                       escaped(finding.detail)));
   }
   if (session.json) print(list.dump(2) + "\n");
-  if (!findings.front().ok) session.exit_status = kExitFailure;
+  for (const Finding& finding : findings) {
+    if (finding.needed && !finding.ok) session.exit_status = kExitFailure;
+  }
 }
 
 }  // namespace gofs::cli

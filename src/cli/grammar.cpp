@@ -385,8 +385,12 @@ void add_bench(CLI::App& app, Session& session) {
 
 void add_doctor(CLI::App& app, Session& session) {
   CLI::App& command = *app.add_subcommand("doctor", "Say what this machine can run");
+  const auto options = on_command(command, session, run_doctor);
+  command
+      .add_option("ADDRESS", options->address,
+                  "Of an NVMe SSD (0000:65:00.0): what it lacks to be a volume")
+      ->type_name("");
   add_json_option(command, session);
-  command.callback([&session] { run_doctor(session); });
 }
 
 int fail_usage(const std::string& reason) {

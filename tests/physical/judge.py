@@ -36,9 +36,25 @@ kernel_writes() {
 check the_kernel_writes_a_file kernel_writes
 """
 
+DOCTOR = r"""
+# Says so of the SSD: a line of `gofs doctor` that begins with $1 and has $2 in it.
+diagnosed() { /gofs doctor $ssd | tee /tmp/doctor | grep "^$1" | grep -e "$2" || {
+  cat /tmp/doctor; false; } }
+mount -t f2fs $disk $mnt
+check doctor_leaves_a_mounted_disk_to_linux diagnosed 'vfio-pci  *no' 'in use'
+umount $mnt
+check doctor_says_how_to_bind_it diagnosed 'vfio-pci  *no' 'drivers_probe'
+"""
+
+DOCTOR_BOUND = r"""
+check doctor_asks_the_controller diagnosed 'controller  *yes' ' 16 I/O queues'
+check doctor_asks_the_namespace diagnosed 'namespace  *yes  *256.0 MiB' '4096 (in use)'
+check doctor_finds_nothing_missing sh -c "/gofs doctor $ssd"
+check doctor_counts_huge_pages diagnosed 'huge pages  *no' '64 of 2 MiB are free'
+"""
+
 SELF_TEST = r"""
 check the_controller_is_bound_to_vfio to_vfio
-chmod 755 /selftest
 /selftest $ssd $peer > /tmp/selftest 2>&1
 code=$?
 cat /tmp/selftest
@@ -114,7 +130,8 @@ def judge(args, work, counter):
     image = work / "ssd.img"
     make_image(image)
     files = guest.with_libraries(args.selftest, "selftest")
-    script = "".join([KERNEL_WRITES, SELF_TEST, KILLED, GIVEN_BACK, END])
+    files.update(guest.with_libraries(args.gofs, "gofs"))
+    script = "".join([KERNEL_WRITES, DOCTOR, SELF_TEST, DOCTOR_BOUND, KILLED, GIVEN_BACK, END])
     out = work / "guest"
     seconds = guest.boot(kernel, script, image, files, out, args.timeout)
     counter.read(out / "results")
@@ -133,6 +150,7 @@ def main():
     parser = argparse.ArgumentParser(
         prog="physical_judge.sh",
         description="Drive QEMU's NVMe controller by VFIO, in a guest with an IOMMU.")
+    parser.add_argument("--gofs", default=os.environ.get("GOFS", str(ROOT / "build" / "gofs")))
     parser.add_argument("--selftest", default=os.environ.get(
         "GOFS_SELFTEST", str(ROOT / "build/cpu/tests/physical/gofs_vfio_selftest")))
     parser.add_argument("--timeout", type=int, default=600, metavar="SECONDS")
