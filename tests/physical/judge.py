@@ -10,6 +10,7 @@ there. fsck.f2fs looks last, on the host. `N passed, N failed` is the last line.
 import argparse
 import os
 import pathlib
+import random
 import subprocess
 import sys
 
@@ -23,6 +24,7 @@ from kernel_guest import GuestError  # noqa: E402
 
 WORK = ROOT / "build" / "kernel"
 IMAGE_BYTES = 256 << 20
+STRAY = "7ff000000"  # the address that the self-test makes up
 TOOLS = {"mkfs.f2fs": "f2fs-tools", "fsck.f2fs": "f2fs-tools", "ldd": "libc-bin"}
 
 # ---- the steps, each a part of the script that the guest runs ------------------------------------
@@ -53,18 +55,97 @@ check doctor_finds_nothing_missing sh -c "/gofs doctor $ssd"
 check doctor_counts_huge_pages diagnosed 'huge pages  *no' '64 of 2 MiB are free'
 """
 
-SELF_TEST = r"""
+SELF_TEST = rf"""
 check the_controller_is_bound_to_vfio to_vfio
 /selftest $ssd $peer > /tmp/selftest 2>&1
 code=$?
 cat /tmp/selftest
 grep -E '^(PASS|FAIL) ' /tmp/selftest >> /o/results
 check the_self_test_ends test $code -le 1
-# 0x7ff000000 is the address that one of the tests makes up.
 sleep 0.5
 check a_stray_access_is_a_fault_of_the_iommu sh -c \
-  "dmesg | grep -E 'DMAR: .*Write.* device \[00:04\.0\].* fault addr (0x)?7ff000000'"
+  "dmesg | grep -E 'DMAR: .*Write.* device \[00:04\.0\].* fault addr (0x)?{STRAY}'"
 """
+
+GOFS = r"""
+vol="vfio:$ssd"
+in_peer="vfio:$ssd?queues=4&queues=$peer&data=$peer"
+make_files() {
+  mkdir -p /tmp/in/many
+  for i in $(seq 40); do
+    dd if=/dev/urandom of=/tmp/in/many/$i bs=$((i * 613)) count=1 2>/dev/null
+  done
+  dd if=/dev/urandom of=/tmp/in/large bs=64k count=200 2>/dev/null
+  : > /tmp/in/empty
+  (cd /tmp && find in -type f -exec sha256sum {} + | sort -k 2) > /tmp/in.sums
+}
+# Whether the volume $1 holds in the directory $2 what was made.
+holds() {
+  /gofs sum "$1" -r $2 | sed "s|  $2/|  in/|" | sort -k 2 > /tmp/found.sums
+  diff /tmp/in.sums /tmp/found.sums
+}
+# Puts all of it into a new directory, and reads it in another way.
+round_trip() { /gofs mkdir "$1" $3 && /gofs put "$1" -r /tmp/in $3 && holds "$2" $3/in; }
+comes_back() {
+  rm -rf /tmp/back
+  /gofs get "$1" -r $2 /tmp/back && diff -r /tmp/in /tmp/back
+}
+reads_kernel() {
+  /gofs sum "$1" /kernel | cut -d' ' -f1 > /tmp/a
+  cut -d' ' -f1 /tmp/sum | cmp - /tmp/a
+}
+make_files
+check gofs_reads_what_the_kernel_wrote reads_kernel "$vol"
+check gofs_reads_it_with_all_in_a_peers_bar reads_kernel "$in_peer"
+check gofs_reads_it_with_a_relay reads_kernel "$vol?doorbell=cpu"
+check gofs_writes_through_host_memory round_trip "$vol" "$vol" /host
+check gofs_writes_through_a_peers_bar round_trip "$in_peer" "$vol" /peer
+check gofs_writes_through_a_relay round_trip "$vol?doorbell=cpu&queues=2&depth=16" "$in_peer" /relay
+check gofs_gives_back_what_it_was_given comes_back "$in_peer" /host/in
+check gofs_has_its_queues_there sh -c "/gofs info '$in_peer' | grep \"KiB of $peer\""
+check gofs_names_the_ssd sh -c "/gofs info $vol | grep 'ssd  *NVMe SSD, $vol'"
+check a_namespace_that_is_not_there_is_refused sh -c "! /gofs info $vol/9"
+"""
+
+
+def gofs_killed(parts):
+    """gofs is killed while it writes, after these parts of the time that it takes; each time it had
+    put a file there before, and ended."""
+    return r"""
+now() { cut -d' ' -f1 /proc/uptime; }
+put_all() { /gofs mkdir "$1" $2 && /gofs put "$1" -r /tmp/in $2; }
+killed_gofs() {
+  local i=0 began=$(now) way pause
+  put_all "$vol" /killed0 || return 1
+  local whole=$(awk "BEGIN { print $(now) - $began }")
+  for part in """ + " ".join(f"{part:.3f}" for part in parts) + r"""; do
+    i=$((i + 1))
+    /gofs put "$vol" /tmp/in/many/$i /done$i || return 1
+    case $((i % 3)) in 0) way="$in_peer" ;; *) way="$vol" ;; esac
+    pause=$(awk "BEGIN { print $whole * $part }")
+    put_all "$way" /killed$i &
+    sleep $pause
+    # The program, not the shell that waits for it.
+    killall -9 gofs && killed=$((killed + 1)) && echo "killed after $pause s of $whole s"
+    wait
+  done
+}
+# What ended well is there, whatever was killed afterwards.
+done_is_there() {
+  local i=0
+  for pause in $(seq """ + str(len(parts)) + r"""); do
+    i=$((i + 1))
+    sum=$(/gofs sum "$vol" /done$i | cut -d' ' -f1)
+    [ "$sum" = "$(sha256sum < /tmp/in/many/$i | cut -d' ' -f1)" ] || return 1
+  done
+  holds "$vol" /host/in && holds "$vol" /peer/in
+}
+killed=0
+check gofs_is_killed_while_it_writes killed_gofs
+check most_were_killed_before_they_ended test $((2 * killed)) -ge """ + str(len(parts)) + r"""
+check what_was_finished_before_is_there done_is_there
+"""
+
 
 KILLED = r"""
 killed() {
@@ -82,10 +163,17 @@ check a_process_that_is_killed_leaves_the_ssd_usable killed
 
 GIVEN_BACK = r"""
 check the_controller_is_given_back to_nvme
-kernel_reads() {
-  mount -t f2fs $disk $mnt && sha256sum -c /tmp/sum && umount $mnt
+mount_again() { mount -t f2fs $disk $mnt; }
+check the_kernel_mounts_it mount_again
+check the_kernel_finds_its_file_again sha256sum -c /tmp/sum
+for place in host peer relay; do
+  check the_kernel_finds_what_gofs_wrote_by_$place diff -r /tmp/in $mnt/$place/in
+done
+finished() {
+  for file in $mnt/done*; do cmp $file /tmp/in/many/${file#$mnt/done} || return 1; done
 }
-check the_kernel_finds_its_file_again kernel_reads
+check the_kernel_finds_what_was_finished finished
+check the_kernel_lets_it_go umount $mnt
 """
 
 END = "dmesg > /o/dmesg.log; true\n"
@@ -131,14 +219,20 @@ def judge(args, work, counter):
     make_image(image)
     files = guest.with_libraries(args.selftest, "selftest")
     files.update(guest.with_libraries(args.gofs, "gofs"))
-    script = "".join([KERNEL_WRITES, DOCTOR, SELF_TEST, DOCTOR_BOUND, KILLED, GIVEN_BACK, END])
+    luck = random.Random(args.seed)
+    parts = [luck.uniform(0.02, 0.98) for _ in range(args.kills)]
+    script = "".join([KERNEL_WRITES, DOCTOR, SELF_TEST, DOCTOR_BOUND, KILLED, GOFS,
+                      gofs_killed(parts), GIVEN_BACK, END])
     out = work / "guest"
     seconds = guest.boot(kernel, script, image, files, out, args.timeout)
     counter.read(out / "results")
     if counter.failed:
         say(kernel_guest.tail(out / "script.log", 60))
-    for complaint in images.check_kernel_log((out / "dmesg.log").read_text(errors="replace")):
+    dmesg = (out / "dmesg.log").read_text(errors="replace")
+    for complaint in images.check_kernel_log(dmesg):
         counter.add(False, "the kernel said: " + complaint)
+    faults = [line for line in dmesg.splitlines() if "fault addr" in line and STRAY not in line]
+    counter.add(not faults, "the IOMMU had to stop the SSD: " + "; ".join(faults))
     complaints = images.fsck(image)
     counter.add(not complaints, "fsck.f2fs: " + "; ".join(complaints))
     say(f"physical: kernel {kernel.release}, {seconds:.1f} s from start to power-off")
@@ -153,9 +247,13 @@ def main():
     parser.add_argument("--gofs", default=os.environ.get("GOFS", str(ROOT / "build" / "gofs")))
     parser.add_argument("--selftest", default=os.environ.get(
         "GOFS_SELFTEST", str(ROOT / "build/cpu/tests/physical/gofs_vfio_selftest")))
+    parser.add_argument("--kills", type=int, default=8, metavar="N",
+                        help="how often gofs is killed while it writes")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--timeout", type=int, default=600, metavar="SECONDS")
     args = parser.parse_args()
     counter = Counter()
+    say(f"physical: --seed {args.seed}")
     try:
         kernel_guest.require_tools({**kernel_guest.TOOLS, **TOOLS})
         work = WORK / "physical"
