@@ -9,6 +9,7 @@
 #include <sys/vfs.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -42,6 +43,15 @@ uint64_t checked_bytes(int file, const std::string& path) {
   return bytes;
 }
 
+/// A device that a driver has uses its memory itself: what lies in a GPU's BAR is the GPU's.
+void refuse_driven(const std::string& path) {
+  std::error_code error;
+  const auto driver = std::filesystem::path(path).parent_path() / "driver";
+  const auto name = std::filesystem::read_symlink(driver, error).filename().string();
+  if (!name.empty())
+    fail_with(EBUSY, path + " belongs to a device that the driver " + name + " has");
+}
+
 /// By words, since a BAR need not take wider accesses. False if they do not stay zero.
 bool clear(uint8_t* base, uint64_t bytes) {
   auto* const words = reinterpret_cast<volatile uint64_t*>(base);
@@ -56,6 +66,7 @@ std::unique_ptr<MemorySource> make_file_memory(const std::string& path) {
   Descriptor file = Descriptor::open(path, O_RDWR);
   if (!file.is_open()) fail_with(errno, path);
   const uint64_t bytes = checked_bytes(file.get(), path);
+  refuse_driven(path);
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) fail_with(errno, path + ": in use");
   void* const base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (base == MAP_FAILED) fail_with(errno, path + ": cannot be mapped");

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <system_error>
@@ -108,6 +110,18 @@ TEST(FileMemory, a_file_on_a_disk_is_refused_and_kept) {
   }
   std::ifstream file(path);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), text);
+}
+
+TEST(FileMemory, memory_of_a_device_that_a_driver_has_is_refused) {
+  std::string folder = "/dev/shm/gofs-device-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) GTEST_SKIP() << "no /dev/shm";
+  std::ofstream(folder + "/resource1") << std::string(4096, 'x');
+  std::filesystem::create_symlink("../../../bus/pci/drivers/nvidia", folder + "/driver");
+  EXPECT_NE(refusal_of(folder + "/resource1", EBUSY).find("the driver nvidia has"),
+            std::string::npos);
+  std::filesystem::remove(folder + "/driver");
+  EXPECT_EQ(make_file_memory(folder + "/resource1")->bytes(), 4096u);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(FileMemory, what_is_not_there_or_of_no_use_is_refused_with_its_path) {
