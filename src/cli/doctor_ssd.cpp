@@ -123,7 +123,7 @@ Finding look_at_huge_pages(const std::string& root) {
   const std::string text = fmt::format("{} of 2 MiB are free", free);
   if (free >= kHugePagesMin) return {"huge pages", true, text};
   return {"huge pages", false,
-          fmt::format("{}, ordinary ones serve instead: echo 1024 > {}nr_hugepages", text, folder)};
+          fmt::format("{}, ordinary ones serve instead: echo 256 > {}nr_hugepages", text, folder)};
 }
 
 Finding look_at_locked_memory() {
