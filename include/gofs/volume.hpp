@@ -322,10 +322,15 @@ class Volume {
   /// Sentences; those that were given before are not repeated.
   std::vector<std::string> warnings();
 
-  /// Announces memory for reads from kernels. A virtual SSD reaches whatever a kernel reaches, so
-  /// that this only keeps account; a physical one will need it. The range must not be registered
-  /// yet.
+  /// Lets an SSD read and write memory of the program by itself, from now on until
+  /// unregister_buffer(). A virtual SSD reaches whatever a kernel reaches, so that this only keeps
+  /// account. With a physical one, data of other memory is copied through staging memory, and so is
+  /// this where the SSD cannot reach it: memory of the host at multiples of 4 KiB can be, but for
+  /// what cudaHostAlloc gave; memory of a GPU at multiples of 64 KiB where the volume has its queues
+  /// there (queues=gpu&data=gpu), and the program must not free it before. The first 255 of a mount.
+  /// EINVAL for no memory; EEXIST where a part of it is registered.
   Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes);
+  /// No call uses the buffer any more. EINVAL: it is not registered.
   Expected<void> unregister_buffer(BufferHandle buffer);
 
   /// For parts of GoFS above this API.

@@ -8,6 +8,7 @@
 #include "gpu/cuda_error.h"
 #include "gpu/cuda_media.h"
 #include "gpu/cuda_memory.h"
+#include "gpu/device_source.h"
 #include "gpu/kernels.h"
 
 namespace gofs::gpu {
@@ -62,6 +63,12 @@ class CudaBackend final : public work::Backend {
     return error;
   }
   void forget(void* begin) override { (void)cudaHostUnregister(begin); }
+  std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t bytes) override {
+    return gpu::make_device_source(bytes);
+  }
+  std::unique_ptr<ssd::MemorySource> view_device_memory(void* memory, uint64_t bytes) override {
+    return gpu::view_device_memory(memory, bytes);
+  }
 
   std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
                                                 std::string& error) override {

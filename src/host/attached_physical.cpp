@@ -28,13 +28,15 @@ uint64_t dma_bytes(const nvme::DeviceOptions& options) {
          options.io_queues * of_queue(options.queue_depth, options.staging_bytes);
 }
 
+bool is_of_gpu(const ssd::MemorySource& memory) { return memory.warp_base() != memory.base(); }
+
 }  // namespace
 
 PhysicalSsd::PhysicalSsd(work::Backend& backend, const VolumeSpec& spec,
                          const nvme::DeviceOptions& options)
     : backend_(backend),
       name_(spec.provider + ":" + spec.address),
-      opened_(open_physical(spec, dma_bytes(options))) {
+      opened_(open_physical(spec, dma_bytes(options), backend)) {
   memory_description_ = opened_.memory->description();
   try {
     reach_memory();
@@ -53,11 +55,13 @@ PhysicalSsd::~PhysicalSsd() {
 
 void PhysicalSsd::reach_memory() {
   ssd::MemorySource& memory = *opened_.memory;
-  const std::string problem =
-      backend_.reach(memory.base(), memory.bytes(), work::HostRange::kMemory);
-  if (!problem.empty()) fail(EIO, name_ + ": its memory: " + problem);
-  memory_reached_ = true;
-  const auto begin = reinterpret_cast<uint64_t>(memory.base());
+  if (!is_of_gpu(memory)) {
+    const std::string problem =
+        backend_.reach(memory.base(), memory.bytes(), work::HostRange::kMemory);
+    if (!problem.empty()) fail(EIO, name_ + ": its memory: " + problem);
+    memory_reached_ = true;
+  }
+  const auto begin = reinterpret_cast<uint64_t>(memory.warp_base());
   map_.ranges[0] = {begin, begin + memory.bytes(),
                     opened_.transport->map(memory.base(), memory.bytes())};
   map_.count = 1;
@@ -105,6 +109,7 @@ void PhysicalSsd::detach() {
   relay_.reset();
   if (registers_ != nullptr) backend_.forget(std::exchange(registers_, nullptr));
   opened_.transport.reset();  // it stops the controller, which then reaches nothing any more
+  views_.clear();
   if (std::exchange(memory_reached_, false)) backend_.forget(opened_.memory->base());
   backend_.shared_memory().release(std::exchange(copy_, nullptr));
 }
@@ -127,9 +132,17 @@ bool PhysicalSsd::map_buffer(void* memory, uint64_t bytes) {
   if (map_.count == ssd::DmaMap::kRangesMax || opened_.transport == nullptr) return false;
   ssd::DmaRange& range = map_.ranges[map_.count];
   try {
-    range = {begin, begin + bytes, opened_.transport->map(memory, bytes)};
+    // Where all is to be in the GPU's memory, so are buffers: VFIO maps what the host sees of them.
+    std::unique_ptr<ssd::MemorySource> view;
+    void* seen = memory;
+    if (is_of_gpu(*opened_.memory)) {
+      view = backend_.view_device_memory(memory, bytes);
+      seen = view->base();
+    }
+    range = {begin, begin + bytes, opened_.transport->map(seen, bytes)};
+    if (view != nullptr) views_[begin] = std::move(view);
   } catch (const std::system_error&) {
-    return false;  // a GPU's memory, for one
+    return false;  // it goes through staging
   }
   backend_.memory().write_object(&placed_->ranges[map_.count], range);
   publish(placed_->count, ++map_.count);  // [N6]
@@ -146,6 +159,7 @@ void PhysicalSsd::unmap_buffer(void* memory) {
     range.end = begin;
     publish(placed_->ranges[i].end, range.end);
     if (opened_.transport != nullptr) opened_.transport->unmap(range.address, bytes);
+    views_.erase(begin);
   }
 }
 

@@ -4,9 +4,9 @@
 // that it reaches, with a map of it for the driver.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 
 #include "host/attached_ssd.h"
@@ -48,6 +48,7 @@ class PhysicalSsd final : public AttachedSsd {
   std::string memory_description_;
   bool tries_doorbells_ = false;
   bool memory_reached_ = false;
+  std::map<uint64_t, std::unique_ptr<ssd::MemorySource>> views_;  // of buffers, by their address
   std::unique_ptr<ssd::DmaMemory> dma_memory_;
   std::mutex map_mutex_;
   ssd::DmaMap map_{};              // what the warps' copy says

@@ -4,9 +4,11 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <fstream>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "simt/host_memory.h"
@@ -127,6 +129,8 @@ class CpuBackend final : public work::Backend {
 
   std::string reach(void*, uint64_t, work::HostRange) override { return {}; }
   void forget(void*) override {}
+  std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t) override { has_no_gpu(); }
+  std::unique_ptr<ssd::MemorySource> view_device_memory(void*, uint64_t) override { has_no_gpu(); }
 
   std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
                                                 std::string& error) override {
@@ -167,6 +171,11 @@ class CpuBackend final : public work::Backend {
   const std::string& error() const override { return error_; }
 
  private:
+  [[noreturn]] static void has_no_gpu() {
+    throw std::system_error(EOPNOTSUPP, std::generic_category(),
+                            "the CPU backend has no GPU's memory");
+  }
+
   const uint32_t workers_max_;
   simt::HostMemorySpace memory_;
   std::mutex error_mutex_;

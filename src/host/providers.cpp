@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/providers.h"
 
-#include <cerrno>
 #include <map>
-#include <system_error>
 #include <utility>
 
 #include "ssd/vfio/vfio_transport.h"
@@ -13,18 +11,16 @@ namespace gofs::host {
 namespace {
 
 /// Memory at the place that the options name.
-std::unique_ptr<ssd::MemorySource> make_memory(const VolumeSpec& spec, uint64_t bytes) {
+std::unique_ptr<ssd::MemorySource> make_memory(const VolumeSpec& spec, uint64_t bytes,
+                                               work::Backend& backend) {
   if (spec.data_place == "host") return ssd::make_host_memory(bytes);
-  if (spec.data_place == "gpu") {
-    throw std::system_error(EOPNOTSUPP, std::generic_category(),
-                            "queues and data in a GPU's memory: not built yet");
-  }
+  if (spec.data_place == "gpu") return backend.make_device_source(bytes);
   return ssd::make_file_memory(spec.data_place);
 }
 
-OpenedSsd open_vfio(const VolumeSpec& spec, uint64_t bytes) {
+OpenedSsd open_vfio(const VolumeSpec& spec, uint64_t bytes, work::Backend& backend) {
   OpenedSsd opened;
-  opened.memory = make_memory(spec, bytes);
+  opened.memory = make_memory(spec, bytes, backend);
   opened.transport = std::make_unique<ssd::vfio::VfioTransport>(spec.address);
   return opened;
 }
@@ -47,8 +43,8 @@ std::string provider_of(std::string_view text) {
   return providers().contains(name) ? name : std::string();
 }
 
-OpenedSsd open_physical(const VolumeSpec& spec, uint64_t bytes) {
-  return providers().at(spec.provider)(spec, bytes);
+OpenedSsd open_physical(const VolumeSpec& spec, uint64_t bytes, work::Backend& backend) {
+  return providers().at(spec.provider)(spec, bytes, backend);
 }
 
 }  // namespace gofs::host

@@ -12,6 +12,7 @@
 #include "host/volume_spec.h"
 #include "ssd/memory_source.h"
 #include "ssd/transport.h"
+#include "work/backend.h"
 
 namespace gofs::host {
 
@@ -21,8 +22,10 @@ struct OpenedSsd {
   std::unique_ptr<ssd::Transport> transport;
 };
 
-/// Opens what `spec` names, with `bytes` of memory for queues and data. Throws std::system_error.
-using Provider = std::function<OpenedSsd(const VolumeSpec& spec, uint64_t bytes)>;
+/// Opens what `spec` names, with `bytes` of memory for queues and data that the backend's warps can
+/// reach. Throws std::system_error.
+using Provider =
+    std::function<OpenedSsd(const VolumeSpec& spec, uint64_t bytes, work::Backend& backend)>;
 
 /// Not while others use volumes.
 void add_provider(const std::string& name, Provider provider);
@@ -31,6 +34,6 @@ void add_provider(const std::string& name, Provider provider);
 std::string provider_of(std::string_view text);
 
 /// As Provider; `spec` is a physical SSD.
-OpenedSsd open_physical(const VolumeSpec& spec, uint64_t bytes);
+OpenedSsd open_physical(const VolumeSpec& spec, uint64_t bytes, work::Backend& backend);
 
 }  // namespace gofs::host

@@ -3,7 +3,8 @@
 // What happens when a command does not complete in time: the controller is asked to abort it. If it
 // cannot (it does not know the command, or has no time for aborts), the command gets as much time
 // again, since it may be under way; after that its completion is taken for lost and the slot is
-// given back. If the controller does not even answer, it is disabled, so that it touches no memory
+// given back, if the controller is certain to be done with it, and else the controller is disabled.
+// If the controller does not even answer, it is disabled, so that it touches no memory
 // any more, and every waiter fails.
 #pragma once
 
@@ -190,7 +191,8 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus settle(simt::AnyWarp auto warp, Devic
                    never)) {
     return status;
   }
-  if (warp.any(aborted || device_failed(device))) {
+  // Who is given up may still be written to, unless the controller is known to be done with him.
+  if (warp.any(aborted || device_failed(device)) || !device.controller.lets_go_of_lost_commands()) {
     fail_device(warp, device);
     return kStatusDeviceFailed;
   }

@@ -69,8 +69,8 @@ TEST_P(StagingTest, what_was_written_is_read_whatever_the_buffers) {
         const uint64_t chosen = image::pattern_word(who, turn);
         uint8_t* source = own.data() + (chosen & 1) * 4;
         uint8_t* target = own.data() + kAreaBytes;
-        if ((chosen & 2) != 0) source = mapped.base() + uint64_t{who} * 2 * kAreaBytes;
-        if ((chosen & 4) != 0) target = mapped.base() + (uint64_t{who} * 2 + 1) * kAreaBytes;
+        if ((chosen & 2) != 0) source = mapped.warp_base() + uint64_t{who} * 2 * kAreaBytes;
+        if ((chosen & 4) != 0) target = mapped.warp_base() + (uint64_t{who} * 2 + 1) * kAreaBytes;
         const uint32_t count = static_cast<uint32_t>(chosen >> 8) % (kLbas - 1) + 1;
         image::fill_pattern(chosen, 0, source, uint64_t{count} * 512);
         std::memset(target, 0xa5, uint64_t{count} * 512);

@@ -36,6 +36,10 @@ struct ControllerRef {
     if (controller != nullptr) ssd::step(warp, *controller, qid);
   }
 
+  /// Whether a command that the controller did not abort, and that did not complete either, is done
+  /// with memory all the same. Ours is, when it answers the abort; of others nobody knows.
+  GOFS_HD bool lets_go_of_lost_commands() const { return controller != nullptr; }
+
   /// Whether the controller can read and write `bytes` at `memory`.
   GOFS_HD bool reaches(const void* memory, uint64_t bytes) const {
     uint64_t unused = 0;

@@ -8,17 +8,18 @@
 
 namespace gofs::ssd {
 
-DmaMemory::DmaMemory(MemorySource& source) : base_(source.base()) {
+DmaMemory::DmaMemory(MemorySource& source) : base_(source.warp_base()), host_base_(source.base()) {
   const uint64_t bytes = source.bytes() / kBlockBytes * kBlockBytes;
   if (bytes != 0) free_.emplace(0, bytes);
 }
 
 void DmaMemory::write(void* target, const void* host_source, size_t bytes) {
-  std::memcpy(target, host_source, bytes);
+  std::memcpy(host_address(target), host_source, bytes);
+  __sync_synchronize();  // another device's BAR combines writes
 }
 
 void DmaMemory::read(void* host_target, const void* source, size_t bytes) {
-  std::memcpy(host_target, source, bytes);
+  std::memcpy(host_target, host_address(source), bytes);
 }
 
 simt::MemorySpace::Taken DmaMemory::take(size_t bytes) {
@@ -32,7 +33,8 @@ simt::MemorySpace::Taken DmaMemory::take(size_t bytes) {
   free_.erase(found);
   if (size != wanted) free_.emplace(offset + wanted, size - wanted);
   bytes_taken_.fetch_add(wanted, std::memory_order_relaxed);
-  std::memset(base_ + offset, 0, wanted);
+  std::memset(host_base_ + offset, 0, wanted);
+  __sync_synchronize();
   return {base_ + offset, wanted};
 }
 

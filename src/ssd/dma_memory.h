@@ -12,8 +12,7 @@
 
 namespace gofs::ssd {
 
-/// First fit, in blocks of 4 KiB. The memory is reached by the host and by warps through the same
-/// pointers.
+/// First fit, in blocks of 4 KiB. Pointers are those of warps.
 class DmaMemory final : public simt::MemorySpace {
  public:
   /// `source` outlives it.
@@ -27,7 +26,13 @@ class DmaMemory final : public simt::MemorySpace {
   void give_back(void* memory) override;
 
  private:
+  /// Where the host sees it.
+  uint8_t* host_address(const void* memory) const {
+    return host_base_ + (static_cast<const uint8_t*>(memory) - base_);
+  }
+
   uint8_t* const base_;
+  uint8_t* const host_base_;
   std::map<uint64_t, uint64_t> free_;   // bytes of each free range, by its offset
   std::map<uint64_t, uint64_t> taken_;  // and of each that is not
   std::atomic<uint64_t> bytes_taken_{0};

@@ -16,7 +16,10 @@ namespace gofs::ssd {
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
+  /// Where the host sees it, and what is mapped for the controller.
   virtual uint8_t* base() const = 0;
+  /// Where warps see it: of a GPU's memory not where the host does.
+  virtual uint8_t* warp_base() const { return base(); }
   virtual uint64_t bytes() const = 0;
   /// For people: "64 MiB of host memory in huge pages".
   virtual std::string description() const = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that its users and a controller see at different addresses, as with a physical SSD behind
-// an IOMMU: a file in memory, mapped twice.
+// Memory that the host, warps and a controller see at different addresses, as with a GPU's memory
+// and a physical SSD behind an IOMMU: a file in memory, mapped for each of them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,6 +19,7 @@ class TwiceMapped final : public ssd::MemorySource {
     const int file = ::memfd_create("twice_mapped", MFD_CLOEXEC);
     EXPECT_EQ(::ftruncate(file, static_cast<off_t>(bytes)), 0);
     base_ = map(file);
+    warps_ = map(file);
     other_ = map(file);
     ::close(file);
   }
@@ -26,14 +27,16 @@ class TwiceMapped final : public ssd::MemorySource {
   TwiceMapped& operator=(const TwiceMapped&) = delete;
   ~TwiceMapped() override {
     ::munmap(base_, bytes_);
+    ::munmap(warps_, bytes_);
     ::munmap(other_, bytes_);
   }
 
   uint8_t* base() const override { return static_cast<uint8_t*>(base_); }
+  uint8_t* warp_base() const override { return static_cast<uint8_t*>(warps_); }
   uint64_t bytes() const override { return bytes_; }
-  std::string description() const override { return "memory that is mapped twice"; }
+  std::string description() const override { return "memory that is mapped several times"; }
   ssd::DmaRange range() const {
-    const auto begin = reinterpret_cast<uint64_t>(base_);
+    const auto begin = reinterpret_cast<uint64_t>(warps_);
     return {begin, begin + bytes_, reinterpret_cast<uint64_t>(other_)};
   }
 
@@ -46,7 +49,8 @@ class TwiceMapped final : public ssd::MemorySource {
 
   const uint64_t bytes_;
   void* base_;
-  void* other_;
+  void* warps_;
+  void* other_;  // the controller's
 };
 
 }  // namespace gofs::testing

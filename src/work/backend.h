@@ -11,6 +11,7 @@
 
 #include "simt/memory.h"
 #include "ssd/media.h"
+#include "ssd/memory_source.h"
 
 namespace gofs::work {
 
@@ -91,6 +92,10 @@ class Backend {
   virtual std::string reach(void* begin, uint64_t bytes, HostRange what) = 0;
   /// As reach() had it.
   virtual void forget(void* begin) = 0;
+  /// Memory of its own for an SSD to read and write by itself, or a view of some that a program
+  /// has. Throws std::system_error, which says what that lacks.
+  virtual std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t bytes) = 0;
+  virtual std::unique_ptr<ssd::MemorySource> view_device_memory(void* memory, uint64_t bytes) = 0;
   /// Null on failure, `error` then says why.
   virtual std::unique_ptr<LoadedMedia> load_media(const MediaRequest& request,
                                                   std::string& error) = 0;

@@ -10,12 +10,14 @@
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "../physical/qemu_provider.h"
 #include "fresh_volume.h"
 #include "gofs/gofs.cuh"
 #include "gofs/volume.hpp"
+#include "gpu/device_source.h"
 #include "host/image/fsck_for_test.h"
 #include "host/volume_state.h"
 #include "ssd/qemu/machine_for_test.h"
@@ -144,6 +146,41 @@ TEST(DevicePhysical, kernels_run_the_file_system_on_a_controller_that_is_not_our
   // And as our own controller has it.
   const auto volume = gofs::Volume::mount(image.path(), {.backend = "cpu"});
   ASSERT_TRUE(volume) << volume.error().message;
+}
+
+__global__ void count_up(uint32_t* words, uint32_t count) {
+  for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) words[i] += i;
+}
+
+// Where the driver or gdrdrv maps the GPU's memory, both sides see the same of it; elsewhere the
+// message names what is missing.
+TEST(DevicePhysical, memory_of_the_gpu_is_seen_from_outside_or_it_is_said_why_not) {
+  constexpr uint32_t kWords = 65536;
+  try {
+    const auto source = gofs::gpu::make_device_source(kWords * sizeof(uint32_t));
+    auto* const seen = reinterpret_cast<volatile uint32_t*>(source->base());
+    for (uint32_t i = 0; i < kWords; ++i) ASSERT_EQ(seen[i], 0u);
+    for (uint32_t i = 0; i < kWords; ++i) seen[i] = 3 * i;
+    __sync_synchronize();
+    count_up<<<1, 256>>>(reinterpret_cast<uint32_t*>(source->warp_base()), kWords);
+    CHECK_CUDA(cudaDeviceSynchronize());
+    for (uint32_t i = 0; i < kWords; ++i) ASSERT_EQ(seen[i], 4 * i);
+    std::printf("%s\n", source->description().c_str());
+  } catch (const std::system_error& problem) {
+    std::printf("%s\n", problem.what());
+    EXPECT_EQ(problem.code().value(), EOPNOTSUPP);
+    EXPECT_NE(std::string(problem.what()).find("dma-buf"), std::string::npos);
+    EXPECT_NE(std::string(problem.what()).find("gdr"), std::string::npos);
+  }
+}
+
+TEST(DevicePhysical, views_of_the_gpus_memory_are_of_whole_pages) {
+  void* memory = nullptr;
+  CHECK_CUDA(cudaMalloc(&memory, 1 << 20));
+  EXPECT_THROW((void)gofs::gpu::view_device_memory(static_cast<uint8_t*>(memory) + 512, 65536),
+               std::system_error);
+  EXPECT_THROW((void)gofs::gpu::view_device_memory(memory, 4096), std::system_error);
+  cudaFree(memory);
 }
 
 }  // namespace
