@@ -108,6 +108,38 @@ check a_namespace_that_is_not_there_is_refused sh -c "! /gofs info $vol/9"
 """
 
 
+# A user who is not root, with and without what docs/operating.md says that he needs.
+USER = r"""
+mkdir -p /etc
+echo nobody:x:65534:65534::/:/bin/sh > /etc/passwd
+group=/dev/vfio/$(basename "$(readlink $pci/iommu_group)")
+# With $1 KiB of locked memory, or "unlimited".
+as_user() {
+  local limit=$1
+  shift
+  (ulimit -l $limit && su -s /bin/sh nobody -c "$*")
+}
+# What fails must say $1.
+fails_with() {
+  local words=$1
+  shift
+  "$@" > /tmp/refused 2>&1 && return 1
+  cat /tmp/refused
+  grep -q -e "$words" /tmp/refused
+}
+diagnosed_to_user() { as_user 64 /gofs doctor $ssd | grep "^$1" | grep -e "$2"; }
+chmod 666 /dev/vfio/vfio
+check a_user_without_the_group_is_told fails_with "chown USER $group" \
+  as_user unlimited /gofs info "$vol"
+check doctor_tells_the_user diagnosed_to_user 'VFIO access  *no' "chown USER $group"
+chown nobody $group
+check a_user_without_locked_memory_is_told fails_with 'now 64 KiB.*ulimit -l unlimited' \
+  as_user 64 /gofs info "$vol"
+check doctor_tells_the_user_of_locked_memory diagnosed_to_user 'locked memory  *no' '64.0 KiB'
+check a_user_with_both_mounts_it as_user unlimited /gofs sum "$vol" /kernel
+"""
+
+
 def gofs_killed(parts):
     """gofs is killed while it writes, after these parts of the time that it takes; each time it had
     put a file there before, and ended."""
@@ -221,7 +253,7 @@ def judge(args, work, counter):
     files.update(guest.with_libraries(args.gofs, "gofs"))
     luck = random.Random(args.seed)
     parts = [luck.uniform(0.02, 0.98) for _ in range(args.kills)]
-    script = "".join([KERNEL_WRITES, DOCTOR, SELF_TEST, DOCTOR_BOUND, KILLED, GOFS,
+    script = "".join([KERNEL_WRITES, DOCTOR, SELF_TEST, DOCTOR_BOUND, KILLED, GOFS, USER,
                       gofs_killed(parts), GIVEN_BACK, END])
     out = work / "guest"
     seconds = guest.boot(kernel, script, image, files, out, args.timeout)
