@@ -92,10 +92,12 @@ TEST(Failures, are_one_line_with_the_path_and_status_1) {
   expect_failure({"cat", image, "/loop"}, "/loop: Too many levels of symbolic links");
   expect_failure({"sum", image, "/data"}, "/data: is a directory (use -r)");
   expect_failure({"sum", image, "/fifo"}, "/fifo: not a regular file");
-  expect_failure({"info", image + "?speed=1"},
-                 image +
-                     "?speed=1: 'speed' is no option (model, queues, depth, lba, media, spare, "
-                     "mdts, cache, timeout, checkpoint, stripe, ablate)");
+  expect_failure(
+      {"info", image + "?speed=1"},
+      image +
+          "?speed=1: 'speed' is no option (model, queues, depth, lba, media, spare, "
+          "mdts, cache, timeout, checkpoint, stripe, ablate; of a physical SSD doorbell, data, "
+          "staging)");
   expect_failure({"info", image + "?ablate=gravity"},
                  image +
                      "?ablate=gravity: 'ablate' knows no 'gravity' (inode-lock, one-log, "
