@@ -326,9 +326,9 @@ class Volume {
   /// unregister_buffer(). A virtual SSD reaches whatever a kernel reaches, so that this only keeps
   /// account. With a physical one, data of other memory is copied through staging memory, and so is
   /// this where the SSD cannot reach it: memory of the host at multiples of 4 KiB can be, but for
-  /// what cudaHostAlloc gave; memory of a GPU at multiples of 64 KiB where the volume has its queues
-  /// there (queues=gpu&data=gpu), and the program must not free it before. The first 255 of a mount.
-  /// EINVAL for no memory; EEXIST where a part of it is registered.
+  /// what cudaHostAlloc gave; memory of a GPU at multiples of 64 KiB where the volume has its
+  /// queues there (queues=gpu&data=gpu), and the program must not free it before. The first 255 of
+  /// a mount. EINVAL for no memory; EEXIST where a part of it is registered.
   Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes);
   /// No call uses the buffer any more. EINVAL: it is not registered.
   Expected<void> unregister_buffer(BufferHandle buffer);

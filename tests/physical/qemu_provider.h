@@ -20,7 +20,8 @@ namespace gofs::tests {
 class QemuVolumes {
  public:
   explicit QemuVolumes(const ssd::QemuOptions& options) : machine_(options) {
-    host::add_provider("qemu", [this](const host::VolumeSpec& spec, uint64_t bytes, work::Backend&) {
+    host::add_provider("qemu", [this](const host::VolumeSpec& spec, uint64_t bytes,
+                                      work::Backend&) {
       host::OpenedSsd opened;
       opened.memory = std::make_unique<ssd::QemuMemory>(machine_, bytes);
       opened.transport = std::make_unique<ssd::QtestTransport>(machine_, std::stoul(spec.address));
