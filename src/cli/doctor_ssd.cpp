@@ -10,6 +10,7 @@
 
 #include "cli/finding.h"
 #include "cli/text.h"
+#include "host/volume_state.h"
 #include "ssd/admin_probe.h"
 #include "ssd/memory_source.h"
 #include "ssd/vfio/block_devices.h"
@@ -250,6 +251,14 @@ std::vector<Finding> look_at_controller(const std::string& root, const PciFuncti
   }
 }
 
+/// Brings the SSD up by warps that write its registers themselves: all admin commands of a mount.
+Finding try_doorbells(const PciFunction& ssd) {
+  const std::string spec = "vfio:" + ssd.address + "?doorbell=gpu&queues=1";
+  const auto state = host::VolumeState::mount(spec, {}, host::MountKind::kDeviceOnly);
+  if (state) return {"doorbells", true, (*state)->info().ssd};
+  return {"doorbells", false, state.error().message + ": use doorbell=cpu"};
+}
+
 }  // namespace
 
 std::vector<Finding> examine_ssd(const std::string& root, const std::string& address) {
@@ -268,7 +277,9 @@ std::vector<Finding> examine_ssd(const std::string& root, const std::string& add
   append(look_at_gpus(root, ssd));
   const bool possible = std::all_of(findings.begin(), findings.end(),
                                     [](const Finding& one) { return one.ok || !one.needed; });
-  if (possible) append(look_at_controller(root, ssd));
+  if (!possible) return findings;
+  append(look_at_controller(root, ssd));
+  if (findings.back().ok) append({try_doorbells(ssd)});
   return findings;
 }
 

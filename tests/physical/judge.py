@@ -51,6 +51,7 @@ check doctor_says_how_to_bind_it diagnosed 'vfio-pci  *no' 'drivers_probe'
 DOCTOR_BOUND = r"""
 check doctor_asks_the_controller diagnosed 'controller  *yes' ' 16 I/O queues'
 check doctor_asks_the_namespace diagnosed 'namespace  *yes  *256.0 MiB' '4096 (in use)'
+check doctor_tries_its_doorbells diagnosed 'doorbells  *yes' 'those who wait'
 check doctor_finds_nothing_missing sh -c "/gofs doctor $ssd"
 check doctor_counts_huge_pages diagnosed 'huge pages  *no' '64 of 2 MiB are free'
 """
