@@ -87,10 +87,15 @@ enum : Status {
   kInvalidNamespace = 0x00b,
   kCommandSequenceError = 0x00c,
   kInvalidPrpOffset = 0x013,
+  kSanitizeFailed = 0x01c,
+  kSanitizeInProgress = 0x01d,
   kNamespaceWriteProtected = 0x020,
+  kCommandInterrupted = 0x021,
   kLbaOutOfRange = 0x080,
   kCapacityExceeded = 0x081,
   kNamespaceNotReady = 0x082,
+  kReservationConflict = 0x083,
+  kFormatInProgress = 0x084,
   kCompletionQueueInvalid = 0x100,  // command specific
   kInvalidQueueIdentifier = 0x101,
   kInvalidQueueSize = 0x102,
@@ -156,7 +161,9 @@ struct IdentifyController {
   uint8_t mdts;  // maximum data transfer: 2^mdts memory pages, 0: no limit
   uint16_t controller_id;
   uint32_t version;
-  uint8_t unused1[172];
+  uint32_t rtd3r;
+  uint32_t rtd3e;  // how long a shutdown usually takes, in us; 0: not said
+  uint8_t unused1[164];
   uint16_t oacs;
   uint8_t acl;  // abort command limit - 1
   uint8_t aerl;
@@ -178,6 +185,7 @@ struct IdentifyController {
   uint8_t unused3[3566];
 };
 static_assert(sizeof(IdentifyController) == 4096 && offsetof(IdentifyController, mdts) == 77 &&
+              offsetof(IdentifyController, rtd3e) == 88 &&
               offsetof(IdentifyController, oacs) == 256 &&
               offsetof(IdentifyController, sqes) == 512 &&
               offsetof(IdentifyController, vwc) == 525);
@@ -194,11 +202,11 @@ struct IdentifyNamespace {
   uint64_t ncap;
   uint64_t nuse;
   uint8_t nsfeat;
-  uint8_t nlbaf;
-  uint8_t flbas;  // bits 0..3: index of the LBA format in use
+  uint8_t nlbaf;  // LBA formats - 1
+  uint8_t flbas;  // bits 0..3, and with more than 16 formats 5..6 above: index of the one in use
   uint8_t unused1[101];
-  LbaFormat lbaf[16];
-  uint8_t unused2[3904];
+  LbaFormat lbaf[64];
+  uint8_t unused2[3712];
 };
 static_assert(sizeof(IdentifyNamespace) == 4096 && offsetof(IdentifyNamespace, lbaf) == 128);
 

@@ -13,12 +13,14 @@ namespace gofs::nvme {
 enum class BringUpStep : uint32_t {
   kDone,
   kGone,          // its registers read as all ones
-  kCapabilities,  // no NVM command set, or 4 KiB pages not supported
+  kCapabilities,  // no NVM command set, 4 KiB pages not supported, or no queue of two entries
   kDisable,       // CSTS.RDY stayed 1
   kEnable,        // CSTS.RDY stayed 0, or CSTS.CFS
   kIdentifyController,
   kIdentifyNamespace,
+  kNoNamespace,      // it is not active
   kNamespaceFormat,  // LBA size other than 512 to 4096 bytes, or metadata in the LBA
+  kNamespaceSize,    // of 8 EiB or more
   kNumberOfQueues,
   kCreateCompletionQueue,
   kCreateSubmissionQueue,
@@ -74,6 +76,16 @@ GOFS_HD inline CommandStatus create_queue(simt::AnyWarp auto warp, Device& devic
   return execute_admin(warp, device, entry, unused);
 }
 
+/// The LBA format in use. Its index goes beyond 15 only where there are as many.
+GOFS_HD inline format::nvme::LbaFormat lba_format(const format::nvme::IdentifyNamespace& space) {
+  const uint32_t low = space.flbas & 0xfu;
+  const uint32_t high = space.nlbaf > 15 ? space.flbas >> 5 & 3u : 0;
+  return space.lbaf[low | high << 4];
+}
+
+/// A shutdown gets as long as the controller says that it usually takes, but no longer than this.
+inline constexpr uint64_t kShutdownMaxNs = 60'000'000'000;
+
 }  // namespace detail
 
 /// Gives a queue its shape, doorbells and empty rings. Called by one lane.
@@ -100,9 +112,15 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(simt::AnyWarp auto warp,
   if (static_cast<uint32_t>(cap) == format::nvme::kRegisterGone) return {BringUpStep::kGone, 0};
   const uint64_t ready_timeout_ns =
       ((cap >> format::nvme::kCapTimeoutShift & 0xff) + 1) * 500000000;
-  if ((cap >> format::nvme::kCapNvmCommandSetShift & 1) == 0 || (cap >> 48 & 0xf) != 0) {
+  if ((cap >> format::nvme::kCapNvmCommandSetShift & 1) == 0 || (cap >> 48 & 0xf) != 0 ||
+      (cap & 0xffff) == 0) {
     return {BringUpStep::kCapabilities, 0};
   }
+  if (leader) device.limits.stop_timeout_ns = ready_timeout_ns;
+  // CC.EN may not go back to 0 before a controller that is being enabled has come up, or failed.
+  const bool enabled =
+      (warp.shfl(simt::load_system_relaxed(registers.cc), 0) & format::nvme::kCcEnable) != 0;
+  if (enabled) (void)detail::wait_ready(warp, device, true, ready_timeout_ns);
   if (leader) {
     device.doorbell_stride = static_cast<uint32_t>(cap >> format::nvme::kCapStrideShift & 0xf);
     simt::store_system_relaxed(registers.cc, 0u);
@@ -139,6 +157,8 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(simt::AnyWarp auto warp,
     if (staging.areas != nullptr) {
       device.transfer_bytes_max = simt::min(device.transfer_bytes_max, staging.area_bytes);
     }
+    device.limits.shutdown_timeout_ns =
+        simt::min(uint64_t{controller.rtd3e} * 1000, detail::kShutdownMaxNs);
     device.volatile_write_cache = controller.vwc & 1;
     device.dataset_management = controller.oncs >> 2 & 1;
   }
@@ -148,10 +168,14 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(simt::AnyWarp auto warp,
   if (status != 0) return {BringUpStep::kIdentifyNamespace, status};
   warp.sync();
   const auto& space = *reinterpret_cast<const IdentifyNamespace*>(page);
-  const format::nvme::LbaFormat lba = space.lbaf[space.flbas & 0xf];
+  // One that is not active is answered with zeros.
+  if (space.nsze == 0) return {BringUpStep::kNoNamespace, 0};
+  const format::nvme::LbaFormat lba = detail::lba_format(space);
   if (lba.lba_shift < 9 || lba.lba_shift > kBlockShift || lba.metadata_bytes != 0) {
     return {BringUpStep::kNamespaceFormat, 0};
   }
+  // Sizes in bytes are to fit into a signed word.
+  if (space.nsze > uint64_t{INT64_MAX} >> lba.lba_shift) return {BringUpStep::kNamespaceSize, 0};
   if (leader) {
     device.lba_shift = lba.lba_shift;
     device.lba_count = space.nsze;
@@ -199,7 +223,7 @@ inline const char* step_name(BringUpStep step) {
     case BringUpStep::kGone:
       return "nothing answers: its registers read as all ones";
     case BringUpStep::kCapabilities:
-      return "it lacks the NVM command set or pages of 4 KiB";
+      return "it lacks the NVM command set, pages of 4 KiB, or queues of two entries";
     case BringUpStep::kDisable:
       return "it did not stop when disabled (CSTS.RDY stayed 1)";
     case BringUpStep::kEnable:
@@ -208,10 +232,14 @@ inline const char* step_name(BringUpStep step) {
       return "Identify Controller failed";
     case BringUpStep::kIdentifyNamespace:
       return "Identify Namespace failed";
+    case BringUpStep::kNoNamespace:
+      return "it has no active namespace of this number";
     case BringUpStep::kNamespaceFormat:
       return "its namespace has LBAs that are not of 512 to 4096 bytes, not those of the other "
              "SSDs, "
              "or have metadata";
+    case BringUpStep::kNamespaceSize:
+      return "its namespace is larger than an SSD can be";
     case BringUpStep::kNumberOfQueues:
       return "Set Features (Number of Queues) failed";
     case BringUpStep::kCreateCompletionQueue:

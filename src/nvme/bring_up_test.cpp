@@ -7,7 +7,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <string>
+#include <thread>
 
 #include "nvme/execute.h"
 #include "nvme/shut_down.h"
@@ -143,9 +147,52 @@ TEST_P(BringUpTest, a_namespace_that_does_not_exist_is_refused) {
   EXPECT_EQ(read_one(rig), kStatusDeviceFailed);
 }
 
+TEST_P(BringUpTest, a_namespace_that_is_not_active_is_refused) {
+  SsdRig rig{SsdRigOptions()};
+  std::memset(static_cast<void*>(rig.controller().controller->identify_namespace), 0, 4096);
+  EXPECT_EQ(rig.bring_up(width()).step, BringUpStep::kNoNamespace);
+  expect_disabled(rig);
+}
+
+TEST_P(BringUpTest, lba_formats_are_found_by_their_whole_index) {
+  struct Case {
+    uint8_t nlbaf;
+    uint8_t flbas;
+    BringUpStep step;
+    uint32_t lba_shift;
+  };
+  // Formats 1 and 17 differ; 2 has metadata. The index has no upper bits where formats are few.
+  for (const Case& one :
+       {Case{1, 0x01, BringUpStep::kDone, 12}, Case{20, 0x21, BringUpStep::kDone, 9},
+        Case{15, 0x21, BringUpStep::kDone, 12}, Case{3, 0x02, BringUpStep::kNamespaceFormat, 0},
+        Case{3, 0x03, BringUpStep::kNamespaceFormat, 0}}) {
+    SsdRig rig{SsdRigOptions()};
+    auto& space = *rig.controller().controller->identify_namespace;
+    space.nlbaf = one.nlbaf;
+    space.flbas = one.flbas;
+    space.lbaf[1] = {0, 12, 0};
+    space.lbaf[17] = {0, 9, 0};
+    space.lbaf[2] = {8, 12, 0};
+    space.lbaf[3] = {0, 0, 0};
+    EXPECT_EQ(rig.bring_up(width()).step, one.step) << uint32_t{one.flbas};
+    if (one.step == BringUpStep::kDone) {
+      EXPECT_EQ(rig.device().lba_shift, one.lba_shift);
+    }
+  }
+}
+
+TEST_P(BringUpTest, a_size_that_no_ssd_has_is_refused) {
+  SsdRig rig{SsdRigOptions()};
+  auto& space = *rig.controller().controller->identify_namespace;
+  space.nsze = uint64_t{1} << 54;  // times 512: 8 EiB
+  EXPECT_EQ(rig.bring_up(width()).step, BringUpStep::kNamespaceSize);
+  expect_disabled(rig);
+}
+
 TEST_P(BringUpTest, capabilities_that_are_missing_are_named) {
   for (const uint64_t change : {uint64_t{1} << format::nvme::kCapNvmCommandSetShift,  // cleared
-                                uint64_t{1} << 48}) {                                 // MPSMIN set
+                                uint64_t{1} << 48,                                    // MPSMIN set
+                                uint64_t{1023}}) {  // MQES cleared
     SsdRig rig{SsdRigOptions()};
     rig.controller().registers().cap ^= change;
     EXPECT_EQ(rig.bring_up(width()).step, BringUpStep::kCapabilities);
@@ -247,10 +294,125 @@ TEST_P(BringUpTest, shut_down_of_a_dead_controller_ends_and_says_so) {
   SsdRig rig{SsdRigOptions()};
   rig.bring_up_ready(width());
   rig.device().limits.admin_timeout_ns = kShortNs;
+  rig.device().limits.stop_timeout_ns = kShortNs;
   rig.device().controller.controller = nullptr;
   run_alone(width(),
             [&](const simt::Warp& warp) { EXPECT_EQ(shut_down(warp, rig.device()), -ETIMEDOUT); });
   EXPECT_EQ(read_one(rig), kStatusDeviceFailed);
+}
+
+/// A controller that the test plays: nobody steps the virtual one, and a thread does to the
+/// registers what it likes.
+class PlayedController {
+ public:
+  using Registers = format::nvme::Registers;
+  PlayedController(SsdRig& rig, const std::function<void(Registers&)>& play) {
+    rig.device().controller.controller = nullptr;
+    thread_ = std::jthread([&registers = rig.controller().registers(), play, this] {
+      while (!ends_) {
+        play(registers);
+        std::this_thread::yield();
+      }
+    });
+  }
+  ~PlayedController() { ends_ = true; }
+  PlayedController(const PlayedController&) = delete;
+  PlayedController& operator=(const PlayedController&) = delete;
+
+ private:
+  std::atomic<bool> ends_{false};
+  std::jthread thread_;
+};
+
+/// True from `pause` after the first call on.
+class Later {
+ public:
+  explicit Later(std::chrono::milliseconds pause) : pause_(pause) {}
+  bool operator()() {
+    const auto now = std::chrono::steady_clock::now();
+    if (begin_ == std::chrono::steady_clock::time_point()) begin_ = now;
+    return now - begin_ > pause_;
+  }
+
+ private:
+  std::chrono::milliseconds pause_;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+TEST_P(BringUpTest, a_shutdown_gets_the_time_that_the_controller_names) {
+  SsdRigOptions options;
+  SsdRig rig(options);
+  rig.controller().controller->identify_controller->rtd3e = 20'000'000;
+  rig.bring_up_ready(width());
+  EXPECT_EQ(rig.device().limits.shutdown_timeout_ns, 20'000'000'000u);
+  rig.device().limits.admin_timeout_ns = kShortNs;
+  Later done(std::chrono::milliseconds(400));
+  PlayedController slow(rig, [&done](format::nvme::Registers& registers) {
+    using namespace format::nvme;
+    const uint32_t configuration = simt::load_system_acquire(registers.cc);
+    if ((configuration & kCcEnable) == 0) {
+      simt::store_system_release(registers.csts, 0u);
+    } else if ((configuration & kCcShutdownMask) != 0 && done()) {
+      simt::store_system_release(registers.csts, kCstsReady | kCstsShutdownComplete);
+    }
+  });
+  run_alone(width(), [&](const simt::Warp& warp) { EXPECT_EQ(shut_down(warp, rig.device()), 0); });
+  expect_disabled(rig);
+}
+
+TEST_P(BringUpTest, the_time_for_a_shutdown_is_bounded) {
+  SsdRig rig{SsdRigOptions()};
+  rig.controller().controller->identify_controller->rtd3e = ~0u;
+  rig.bring_up_ready(width());
+  EXPECT_EQ(rig.device().limits.shutdown_timeout_ns, 60'000'000'000u);
+}
+
+// Until CSTS.RDY is 0 it may write to memory, which nobody may have back before.
+TEST_P(BringUpTest, a_device_has_failed_when_its_controller_has_stopped) {
+  SsdRig rig{SsdRigOptions()};
+  rig.bring_up_ready(width());
+  rig.device().limits.admin_timeout_ns = kShortNs;
+  EXPECT_EQ(rig.device().limits.stop_timeout_ns, 10'500'000'000u);  // CAP.TO
+  Later done(std::chrono::milliseconds(400));
+  PlayedController slow(rig, [&done](format::nvme::Registers& registers) {
+    const bool enabled = (simt::load_system_acquire(registers.cc) & format::nvme::kCcEnable) != 0;
+    if (!enabled && done()) simt::store_system_release(registers.csts, 0u);
+  });
+  run_crowd({3, width()}, [&](const simt::Warp& warp, uint32_t) {
+    fail_device(warp, rig.device());
+    EXPECT_TRUE(device_failed(rig.device()));
+    EXPECT_EQ(simt::load_system_acquire(rig.controller().registers().csts), 0u);
+  });
+}
+
+// As the standard has it: CC.EN goes from 1 to 0 only when CSTS.RDY is 1.
+TEST_P(BringUpTest, a_controller_that_is_being_enabled_is_not_disabled_before_it_is_ready) {
+  SsdRigOptions options;
+  options.device.admin_timeout_ns = kShortNs;
+  SsdRig rig(options);
+  auto& registers = rig.controller().registers();
+  registers.cap &= ~(uint64_t{0xff} << format::nvme::kCapTimeoutShift);  // half a second
+  registers.cc = format::nvme::kCcEnable;
+  std::atomic<bool> early{false};
+  Later up(std::chrono::milliseconds(100));
+  {
+    // It comes up, stops once, and does nothing more.
+    PlayedController slow(rig, [&](format::nvme::Registers& played) {
+      using namespace format::nvme;
+      const bool enabled = (simt::load_system_acquire(played.cc) & kCcEnable) != 0;
+      const bool ready = simt::load_system_relaxed(played.csts) != 0;
+      if (!up()) {
+        if (!enabled) early = true;
+      } else if (!enabled) {
+        simt::store_system_release(played.csts, 0u);
+        simt::store_system_release(played.reserved, 1u);
+      } else if (!ready && simt::load_system_relaxed(played.reserved) == 0) {
+        simt::store_system_release(played.csts, kCstsReady);
+      }
+    });
+    EXPECT_EQ(rig.bring_up(width()).step, BringUpStep::kEnable);
+  }
+  EXPECT_FALSE(early);
 }
 
 TEST(BringUpStepTest, every_step_has_a_name) {

@@ -18,6 +18,9 @@ enum Failure : uint32_t { kWorking = 0, kFailing = 1, kFailed = 2 };
 struct Limits {
   uint64_t command_timeout_ns;  // from submission to completion
   uint64_t admin_timeout_ns;
+  // As the controller says; bring_up() finds out. At least admin_timeout_ns is waited for.
+  uint64_t stop_timeout_ns = 0;  // until CSTS.RDY is 0
+  uint64_t shutdown_timeout_ns = 0;
 };
 
 struct Device {

@@ -81,7 +81,7 @@ inline Device* create_device(const DeviceMemory& memory, const ssd::ControllerRe
   auto* placed = state.allocate_array<Device>(1, detail::kQueueMemory);
   Device device{};
   device.controller = controller;
-  device.limits = Limits{options.command_timeout_ns, options.admin_timeout_ns};
+  device.limits = Limits{options.command_timeout_ns, options.admin_timeout_ns, 0, 0};
   device.nsid = options.nsid;
   device.io_queue_count = options.io_queues;
   device.page = static_cast<uint8_t*>(memory.dma.allocate(kBlockBytes, detail::kQueueMemory));

@@ -231,6 +231,13 @@ GOFS_HD inline bool is_outstanding(const QueuePair& queue, uint16_t cid) {
          static_cast<uint16_t>(index | lap << queue.slot_bits) == cid;
 }
 
+/// The status field in the upper half of an entry's last word. Success has no other bits: a
+/// controller may set More with it, to say that a log page has something about the command.
+GOFS_HD inline CommandStatus status_in(uint32_t last_word) {
+  const CommandStatus status = last_word >> 17;
+  return (status & format::nvme::kStatusCodeMask) == 0 ? 0 : status;
+}
+
 /// Hands one completion to its slot. Called by the holder of the head lock, a lane an entry.
 GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status, uint32_t dw0) {
   if (!is_outstanding(queue, cid)) {
@@ -300,22 +307,22 @@ GOFS_HD inline void reap(simt::AnyWarp auto warp, QueuePair& queue) {
     // The phase tag of lap 0 is 1, of lap 1 it is 0, and so on. [N4]
     const uint32_t word = simt::load_system_acquire(last_word(entry));
     const auto cid = static_cast<uint16_t>(word);
-    const uint32_t status = word >> 16;
-    const bool posted = warp.thread_rank() < width && (status & 1u) != (mine.lap & 1u);
+    const CommandStatus status = status_in(word);
+    const bool posted = warp.thread_rank() < width && (word >> 16 & 1u) != (mine.lap & 1u);
     const uint32_t missing = warp.ballot(!posted);
     const uint32_t count = missing == 0 ? width : simt::lowest_bit(missing);
     // A device that repeats itself within one window must not be believed twice.
     const uint32_t key = warp.thread_rank() < count ? cid : 0x10000u + warp.thread_rank();
     const bool first = count <= 1 || simt::lowest_bit(warp.match_any(key)) == warp.thread_rank();
     if (queue.staging.areas != nullptr) {
-      const bool good = warp.thread_rank() < count && first && status >> 1 == 0;
+      const bool good = warp.thread_rank() < count && first && status == 0;
       const uint32_t lanes = warp.ballot(good && is_outstanding(queue, cid));
       ssd::unstage(warp, queue.staging, lanes, slot_of(queue, cid));
       warp.sync();
     }
     if (warp.thread_rank() < count) {
       if (first) {
-        deliver(queue, cid, status >> 1, entry.dw0);
+        deliver(queue, cid, status, entry.dw0);
       } else {
         simt::add_relaxed(queue.spurious, uint64_t{1});
       }

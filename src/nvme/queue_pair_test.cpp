@@ -294,6 +294,22 @@ TEST(QueuePairTest, status_keeps_do_not_retry_and_is_decoded) {
   EXPECT_STREQ(status_name(status), "LBA Out of Range");
 }
 
+// "More": a log page has something about the command.
+TEST(QueuePairTest, success_is_success_whatever_bits_stand_beside_it) {
+  constexpr uint32_t kMore = 0x2000;
+  for (const uint32_t status : {kMore, kMore | format::nvme::kDoNotRetry}) {
+    Ends ends(4);
+    QueuePair& queue = ends.queue();
+    const Token token = submit_one(queue);
+    ends.post(queue.cid_of(token.position), status);
+    reap(simt::Warp(), queue);
+    CommandStatus found = kStatusTimedOut;
+    ASSERT_TRUE(completed(queue, token, found));
+    EXPECT_EQ(found, 0u);
+    EXPECT_EQ(queue.failed, 0u);
+  }
+}
+
 TEST(StatusTest, everything_but_success_is_an_errno_and_has_a_name) {
   EXPECT_EQ(to_errno(0), 0);
   for (CommandStatus status = 1; status < 0x8000; ++status) {

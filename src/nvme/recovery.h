@@ -13,8 +13,9 @@
 namespace gofs::nvme {
 
 /// Declares the device dead. CC.EN = 0 stops its DMA; waits for CSTS.RDY = 0 as long as admin
-/// commands may take. Where another warp is at it, waits for that one: nobody may give a buffer
-/// back to its owner before the controller has let go of it. Collective.
+/// commands may take, and as long as the controller says that it may (CAP.TO). Where another warp
+/// is at it, waits for that one: nobody may give a buffer back to its owner before the controller
+/// has let go of it. Collective.
 GOFS_NOINLINE GOFS_HD inline void fail_device(simt::AnyWarp auto warp, Device& device) {
   const bool leader = warp.thread_rank() == 0;
   uint32_t mine = 0;
@@ -28,8 +29,8 @@ GOFS_NOINLINE GOFS_HD inline void fail_device(simt::AnyWarp auto warp, Device& d
   auto& registers = device.controller.registers();
   if (first && leader) simt::store_system_release(registers.cc, 0u);
   // The others began to wait later; they get longer so that the first can tell them.
-  const simt::Deadline deadline =
-      simt::Deadline::after_ns((first ? 1 : 2) * device.limits.admin_timeout_ns);
+  const uint64_t stop_ns = simt::max(device.limits.admin_timeout_ns, device.limits.stop_timeout_ns);
+  const simt::Deadline deadline = simt::Deadline::after_ns((first ? 1 : 2) * stop_ns);
   simt::Backoff backoff;
   for (;;) {
     device.controller.step(warp, 0);
@@ -44,16 +45,18 @@ GOFS_NOINLINE GOFS_HD inline void fail_device(simt::AnyWarp auto warp, Device& d
     backoff.pause();
   }
   warp.sync();
-  if (!first || !leader) return;
-  // Who hands on data that came through staging memory holds a queue's lock, and looks at `failure`
-  // with it: who comes after us does not begin.
-  for (uint32_t i = 0; i < device.io_queue_count; ++i) {
-    QueuePair& queue = device.io[i];
-    if (queue.staging.areas == nullptr) continue;
-    while (!simt::try_lock(queue.head_lock)) backoff.pause();
-    simt::unlock(queue.head_lock);
+  if (first && leader) {
+    // Who hands on data that came through staging memory holds a queue's lock, and looks at
+    // `failure` with it: who comes after us does not begin.
+    for (uint32_t i = 0; i < device.io_queue_count; ++i) {
+      QueuePair& queue = device.io[i];
+      if (queue.staging.areas == nullptr) continue;
+      while (!simt::try_lock(queue.head_lock)) backoff.pause();
+      simt::unlock(queue.head_lock);
+    }
+    simt::store_release(device.failure, uint32_t{kFailed});  // [N5]
   }
-  simt::store_release(device.failure, uint32_t{kFailed});  // [N5]
+  warp.sync();  // no lane gives its buffer back before
 }
 
 /// Runs one admin command. Collective, `entry` uniform but for the cid, which is filled in. `dw0`

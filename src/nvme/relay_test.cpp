@@ -27,7 +27,9 @@ class RelayTest : public ::testing::TestWithParam<uint32_t> {
  protected:
   void SetUp() override {
     options_.device.io_queues = 3;
+    prepare();
     rig_.emplace(options_);
+    spoil();
     transport_.emplace(rig_->controller(), options_.device.io_queues);
     uint8_t* const copy = rig_->arena().bytes(ssd::RegisterRelay::copy_bytes(3));
     relay_.emplace(*transport_, copy, 3);
@@ -38,6 +40,8 @@ class RelayTest : public ::testing::TestWithParam<uint32_t> {
     stop();
     destroy_device(rig_->arena().space(), device_, options_.device.io_queues);
   }
+  virtual void prepare() {}
+  virtual void spoil() {}
   void stop() {
     relay_.reset();
     transport_.reset();
@@ -119,6 +123,38 @@ TEST_P(RelayTest, who_waits_for_a_device_that_is_pulled_out_is_told_in_time) {
   transport_->remove();
   EXPECT_EQ(read_much(3), 4u * width() * 3);
   EXPECT_EQ(device_->failure, static_cast<uint32_t>(kFailed));
+}
+
+/// A controller whose completions of what touches LBA 8100 get lost.
+class LossyRelayTest : public RelayTest {
+ protected:
+  void prepare() override { options_.ssd.fault_capacity = 1; }
+  void spoil() override {
+    ssd::FaultRule rule;
+    rule.lba_first = rule.lba_last = 8100;
+    rule.action = ssd::FaultAction::kLose;
+    rig_->add_fault(rule);
+  }
+};
+
+GOFS_AT_BOTH_WIDTHS(LossyRelayTest);
+
+// A physical controller that does not abort a command may be at work on it: nobody gets his buffer
+// back before it is stopped.
+TEST_P(LossyRelayTest, a_command_of_which_nothing_is_heard_ends_with_the_device) {
+  ASSERT_EQ(bring_device_up(), BringUpStep::kDone);
+  device_->limits.command_timeout_ns = 200'000'000;
+  run_alone(width(), [&](const simt::Warp& warp) {
+    std::vector<uint8_t> buffer(512);
+    EXPECT_EQ(execute(warp, *device_, device_->io[0], all_lanes(warp),
+                      rig_->read(8100, 1, buffer.data())),
+              kStatusDeviceFailed);
+  });
+  EXPECT_EQ(device_->failure, static_cast<uint32_t>(kFailed));
+  EXPECT_GE(device_->timeouts, 1u);
+  EXPECT_EQ(
+      transport_->read_register(offsetof(format::nvme::Registers, csts)) & format::nvme::kCstsReady,
+      0u);
 }
 
 }  // namespace

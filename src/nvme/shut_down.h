@@ -21,7 +21,8 @@ GOFS_HD inline int shut_down(simt::AnyWarp auto warp, Device& device) {
                                                  format::nvme::kCcShutdownNormal);
   }
   warp.sync();
-  const simt::Deadline deadline = simt::Deadline::after_ns(device.limits.admin_timeout_ns);
+  const simt::Deadline deadline = simt::Deadline::after_ns(
+      simt::max(device.limits.admin_timeout_ns, device.limits.shutdown_timeout_ns));
   simt::Backoff backoff;
   int result = 0;
   for (;;) {

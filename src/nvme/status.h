@@ -71,12 +71,24 @@ inline const char* status_name(CommandStatus status) {
       return "Invalid Namespace or Format";
     case kInvalidPrpOffset:
       return "PRP Offset Invalid";
+    case kSanitizeFailed:
+      return "Sanitize Failed";
+    case kSanitizeInProgress:
+      return "Sanitize In Progress";
+    case kNamespaceWriteProtected:
+      return "Namespace is Write Protected";
+    case kCommandInterrupted:
+      return "Command Interrupted";
     case kLbaOutOfRange:
       return "LBA Out of Range";
     case kCapacityExceeded:
       return "Capacity Exceeded";
     case kNamespaceNotReady:
       return "Namespace Not Ready";
+    case kReservationConflict:
+      return "Reservation Conflict";
+    case kFormatInProgress:
+      return "Format In Progress";
     case kCompletionQueueInvalid:
       return "Completion Queue Invalid";
     case kInvalidQueueIdentifier:

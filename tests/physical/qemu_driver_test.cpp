@@ -509,6 +509,14 @@ TEST_F(QemuDriverTest, a_number_that_no_namespace_may_have_is_refused) {
   EXPECT_EQ(to_errno(result.status), -ENODEV);
 }
 
+// QEMU has room for 256, and answers zeros for those that are not there.
+TEST_F(QemuDriverTest, a_namespace_that_is_not_active_is_refused) {
+  QemuRigOptions options = with_disk();
+  options.device.nsid = 2;
+  QemuRig rig(options);
+  EXPECT_EQ(rig.bring_up().step, BringUpStep::kNoNamespace);
+}
+
 // As when the SSD is pulled out. All who wait are told, and whoever comes later.
 TEST_F(QemuDriverTest, who_waits_for_a_qemu_that_is_killed_is_told_in_time) {
   for (const uint32_t width : {1u, 4u}) {
