@@ -16,18 +16,6 @@ namespace {
   throw std::system_error(code, std::generic_category(), words);
 }
 
-/// What a device with these options takes of memory that the controller reaches.
-uint64_t dma_bytes(const nvme::DeviceOptions& options) {
-  const auto blocks = [](uint64_t bytes) { return simt::align_up(bytes, kBlockBytes); };
-  const auto of_queue = [&](uint64_t depth, uint64_t area_bytes) {
-    return blocks(depth * sizeof(format::nvme::SubmissionEntry)) +
-           blocks(depth * sizeof(format::nvme::CompletionEntry)) +
-           blocks(depth * sizeof(nvme::PrpList)) + depth * area_bytes;
-  };
-  return of_queue(options.admin_depth, 0) + kBlockBytes +
-         options.io_queues * of_queue(options.queue_depth, options.staging_bytes);
-}
-
 bool is_of_gpu(const ssd::MemorySource& memory) { return memory.warp_base() != memory.base(); }
 
 }  // namespace
@@ -36,7 +24,7 @@ PhysicalSsd::PhysicalSsd(work::Backend& backend, const VolumeSpec& spec,
                          const nvme::DeviceOptions& options)
     : backend_(backend),
       name_(spec.provider + ":" + spec.address),
-      opened_(open_physical(spec, dma_bytes(options), backend)) {
+      opened_(open_physical(spec, nvme::dma_bytes(options), backend)) {
   memory_description_ = opened_.memory->description();
   try {
     reach_memory();

@@ -17,6 +17,7 @@
 
 #include "format/md.h"
 #include "host/messages.h"
+#include "host/probe_ssd.h"
 
 namespace gofs::host {
 
@@ -27,6 +28,7 @@ struct Member {
   VolumeSpec spec;
   std::pair<dev_t, ino_t> file;  // which it is
   uint64_t bytes = 0;
+  uint32_t lba_bytes = 0;  // of a physical SSD
   std::optional<format::MdSuperblock> super;
   uint32_t role = 0;  // of super: its place in the array
 };
@@ -39,8 +41,23 @@ Error fault(int code, const Member& member, const std::string& words) {
   return make_error(code, name_of(member), words);
 }
 
-/// Finds the size of an image or device, and md's superblock if it has one.
+/// As look_at().
+Expected<void> look_at_physical(Member& member) {
+  auto probed = probe_ssd(member.spec, format::kMdSuperblockOffset);
+  if (!probed) return probed.error();
+  member.bytes = probed->bytes;
+  member.lba_bytes = probed->lba_bytes;
+  static_assert(sizeof(format::MdSuperblock) <= kBlockBytes);
+  format::MdSuperblock super;
+  if (probed->block.size() < sizeof(super)) return {};
+  std::memcpy(static_cast<void*>(&super), probed->block.data(), sizeof(super));
+  if (super.magic == format::kMdMagic) member.super = super;
+  return {};
+}
+
+/// Finds the size of an image, device or SSD, and md's superblock if it has one.
 Expected<void> look_at(Member& member) {
+  if (member.spec.is_physical()) return look_at_physical(member);
   if (member.spec.path.empty()) {
     member.bytes = member.spec.memory_bytes;
     return {};
@@ -173,6 +190,40 @@ Expected<format::Stripe> arrange_plain(const std::vector<Member>& members, uint6
   return stripe;
 }
 
+/// Physical SSDs alone, or none; and each once. Before anybody asks them.
+Expected<void> check_kinds(const std::vector<VolumeSpec>& specs) {
+  for (size_t i = 1; i < specs.size(); ++i) {
+    const VolumeSpec& spec = specs[i];
+    if (spec.is_physical() != specs.front().is_physical()) {
+      return make_error(
+          EINVAL, spec.text,
+          fmt::format("{} a physical SSD, unlike {}: a stripe is over SSDs of one kind",
+                      spec.is_physical() ? "is" : "is not", specs.front().text));
+    }
+    for (size_t other = 0; spec.is_physical() && other < i; ++other) {
+      if (specs[other].provider != spec.provider || specs[other].address != spec.address) continue;
+      return make_error(EINVAL, spec.text,
+                        specs[other].nsid == spec.nsid
+                            ? "named twice"
+                            : "another namespace of it is named too: each is to be of an SSD of "
+                              "its own");
+    }
+  }
+  return {};
+}
+
+/// Physical SSDs have the LBAs that they have.
+Expected<void> check_lbas(const std::vector<Member>& members) {
+  const Member& first = members.front();
+  for (const Member& member : members) {
+    if (member.lba_bytes == first.lba_bytes) continue;
+    return fault(EOPNOTSUPP, member,
+                 fmt::format("has LBAs of {} bytes, and {} of {}, which is not supported",
+                             member.lba_bytes, name_of(first), first.lba_bytes));
+  }
+  return {};
+}
+
 }  // namespace
 
 Expected<format::Stripe> arrange_stripe(std::vector<VolumeSpec>& specs) {
@@ -180,6 +231,7 @@ Expected<format::Stripe> arrange_stripe(std::vector<VolumeSpec>& specs) {
     return make_error(EINVAL, specs.back().text,
                       fmt::format("more than {} SSDs", format::kStripeDisksMax));
   }
+  if (auto checked = check_kinds(specs); !checked) return checked.error();
   std::vector<Member> members;
   const std::optional<uint64_t> wanted = specs.back().stripe_bytes;
   for (VolumeSpec& spec : specs) {
@@ -191,6 +243,7 @@ Expected<format::Stripe> arrange_stripe(std::vector<VolumeSpec>& specs) {
       if (other.file == member.file) return fault(EINVAL, member, "named twice");
     }
   }
+  if (auto checked = check_lbas(members); !checked) return checked.error();
   const auto has_super = [](const Member& member) { return member.super.has_value(); };
   const bool is_array = std::any_of(members.begin(), members.end(), has_super);
   const auto bare = std::find_if_not(members.begin(), members.end(), has_super);

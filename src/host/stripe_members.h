@@ -3,7 +3,8 @@
 // How several SSDs make one volume. Where they carry the superblocks of a Linux md array, these say
 // so: RAID level 0 with metadata 1.2 and disks of one size, which mdadm assembles and Linux mounts.
 // Where none does, or it is memory, the volume is striped from their beginnings, in the order in
-// which they are named, as `mdadm --build` does.
+// which they are named, as `mdadm --build` does. Physical SSDs are asked one after the other,
+// before they are attached to the volume.
 #pragma once
 
 #include <vector>

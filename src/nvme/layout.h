@@ -71,6 +71,18 @@ inline void release_queue(const DeviceMemory& memory, const QueuePair& queue) {
 
 }  // namespace detail
 
+/// What a device with these options takes of memory that the controller reaches.
+inline uint64_t dma_bytes(const DeviceOptions& options) {
+  const auto blocks = [](uint64_t bytes) { return simt::align_up(bytes, kBlockBytes); };
+  const auto of_queue = [&](uint64_t depth, uint64_t area_bytes) {
+    return blocks(depth * sizeof(format::nvme::SubmissionEntry)) +
+           blocks(depth * sizeof(format::nvme::CompletionEntry)) + blocks(depth * sizeof(PrpList)) +
+           depth * area_bytes;
+  };
+  return of_queue(options.admin_depth, 0) + kBlockBytes +
+         options.io_queues * of_queue(options.queue_depth, options.staging_bytes);
+}
+
 /// Allocates a device for `controller`. Throws std::bad_alloc; the options are in range.
 inline Device* create_device(const DeviceMemory& memory, const ssd::ControllerRef& controller,
                              const DeviceOptions& options) {
