@@ -17,6 +17,9 @@ namespace {
 /// The image or device that fsck.f2fs is to open.
 std::string path_of_volume(const std::string& text) {
   auto specs = take(host::parse_volume_specs(text));
+  if (specs.front().is_physical()) {
+    throw Failure{text + ": give the SSD back to Linux and run fsck.f2fs on its disk"};
+  }
   if (specs.size() != 1 || specs.front().path.empty()) {
     throw Failure{text + ": only an image or a device can be checked"};
   }

@@ -63,6 +63,9 @@ void run_mkfs(Session& session, const MkfsOptions& options) {
   auto specs = take(host::parse_volume_specs(session.volume));
   for (const host::VolumeSpec& spec : specs) {
     if (!spec.path.empty()) continue;
+    if (spec.is_physical()) {
+      throw Failure{spec.text + ": give the SSD back to Linux and run mkfs.f2fs on its disk"};
+    }
     throw Failure{session.volume + ": only an image or a device can be made a volume"};
   }
   image::VolumeOptions volume;

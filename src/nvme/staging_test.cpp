@@ -20,11 +20,11 @@ namespace {
 
 using format::nvme::IoOpcode;
 using gofs::testing::all_lanes;
+using gofs::testing::MappedApart;
 using gofs::testing::run_alone;
 using gofs::testing::run_crowd;
 using gofs::testing::SsdRig;
 using gofs::testing::SsdRigOptions;
-using gofs::testing::TwiceMapped;
 
 constexpr uint32_t kAreaBytes = 16384;
 
@@ -57,7 +57,7 @@ TEST_P(StagingTest, what_was_written_is_read_whatever_the_buffers) {
   for (const uint32_t depth : {2u, 3u, 64u}) {
     SsdRig rig(staged(depth));
     rig.bring_up_ready(width());
-    TwiceMapped mapped(uint64_t{kWarps} * 4 * 2 * kAreaBytes);
+    MappedApart mapped(uint64_t{kWarps} * 4 * 2 * kAreaBytes);
     rig.dma_map().ranges[1] = mapped.range();
     simt::store_system_release(rig.dma_map().count, 2u);
     std::atomic<uint32_t> wrong{0};
@@ -200,7 +200,7 @@ TEST(DmaMapTest, finds_what_lies_in_one_range_as_a_whole) {
 }
 
 TEST(DmaMemoryTest, gives_out_what_it_has_and_takes_it_back) {
-  TwiceMapped source(16 * kBlockBytes);
+  MappedApart source(16 * kBlockBytes);
   ssd::DmaMemory memory(source);
   std::vector<void*> blocks;
   for (int i = 0; i < 16; ++i) {

@@ -17,7 +17,7 @@
 #include "simt/host_memory.h"
 #include "ssd/virtual_ssd.h"
 #include "testing/crowd.hpp"
-#include "testing/twice_mapped.hpp"
+#include "testing/mapped_apart.hpp"
 
 namespace gofs::testing {
 
@@ -76,7 +76,7 @@ class SsdRig {
     media_ = media.base;
     controller_ = ssd::create_virtual_controller(arena_.space(), options.ssd, media);
     if (options.dma_bytes != 0) {
-      reached_ = std::make_unique<TwiceMapped>(options.dma_bytes);
+      reached_ = std::make_unique<MappedApart>(options.dma_bytes);
       dma_memory_ = std::make_unique<ssd::DmaMemory>(*reached_);
       dma_map_.ranges[0] = reached_->range();
       dma_map_.count = 1;
@@ -142,7 +142,7 @@ class SsdRig {
 
   const SsdRigOptions options_;
   TestArena arena_;
-  std::unique_ptr<TwiceMapped> reached_;
+  std::unique_ptr<MappedApart> reached_;
   std::unique_ptr<ssd::DmaMemory> dma_memory_;
   ssd::DmaMap dma_map_{};
   uint8_t* media_;

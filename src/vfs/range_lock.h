@@ -62,6 +62,7 @@ struct KeptRange {
 struct alignas(128) RangeLock {
   uint64_t gate;  // 21 bits of readers outside the ring, 21 of block writers, 22 of writers [V5]
   uint64_t next_ticket;
+  uint64_t left;          // tickets that have let go [V2]
   uint32_t kept_count;    // of `kept` [V10]
   uint32_t ring_readers;  // readers in the ring, and those who want to be there [V11]
   uint32_t whole_file;    // not 0: ranges in the ring overlap wherever they lie
@@ -93,6 +94,19 @@ GOFS_HD constexpr uint32_t free_state(uint64_t ticket) { return ready_state(tick
 
 GOFS_HD inline bool overlap(const ByteRange& a, uint64_t offset, uint64_t bytes) {
   return a.offset < offset + bytes && offset < a.offset + a.bytes;
+}
+
+/// Gives the ring entry of `ticket` to the next lap's user. One lane.
+GOFS_HD inline void let_go(RangeLock& lock, uint64_t ticket) {
+  simt::store_release(lock.ring[ticket % kRangeRingEntries].state, free_state(ticket));  // [V2]
+  simt::AtomicRef<uint64_t>(lock.left).fetch_add(1, simt::memory_order_release);         // [V2]
+}
+
+/// Whether all tickets before `ticket` have let go, as far as two words tell: not where a later one
+/// has been given out, which may have let go as well. What they have done is seen then. One lane.
+GOFS_HD inline bool has_ring_alone(const RangeLock& lock, uint64_t ticket) {
+  return simt::load_acquire(lock.left) == ticket &&  // [V2]
+         simt::load_relaxed(lock.next_ticket) == ticket + 1;
 }
 
 /// Whether somebody keeps a part of `range` there. What he has done is seen where it is not so.
@@ -156,7 +170,7 @@ GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& l
   hold = RangeHold{ticket, true};
   const auto withdraw = [&] {
     warp.sync();
-    if (leader) simt::store_release(mine.state, detail::free_state(ticket));
+    if (leader) let_go(lock, ticket);
     return -ETIMEDOUT;
   };
   // Who came before us and stays outside the ring is waited for wherever he reads or writes. Our
@@ -166,6 +180,12 @@ GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& l
   while (warp.any((gate.load(simt::memory_order_seq_cst) & outside) != 0)) {  // [V5] [V11]
     if (warp.any(deadline.passed())) return withdraw();
     backoff.pause();
+  }
+  // Who writes a file by himself need not look at each.
+  const uint32_t alone = leader && has_ring_alone(lock, ticket) ? 1 : 0;
+  if (warp.shfl(alone, 0) != 0) {
+    warp.sync();
+    return 0;
   }
   // All earlier tickets that can still be in the ring, a lane each.
   for (uint32_t back = 1; back < kRangeRingEntries; back += warp.size()) {
@@ -199,10 +219,7 @@ GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& l
 /// Leaves the ring. Collective.
 GOFS_HD inline void leave_ring(simt::AnyWarp auto warp, RangeLock& lock, const RangeHold& hold) {
   warp.sync();
-  if (warp.thread_rank() == 0) {
-    simt::store_release(lock.ring[hold.ticket % kRangeRingEntries].state,
-                        free_state(hold.ticket));  // [V2]
-  }
+  if (warp.thread_rank() == 0) let_go(lock, hold.ticket);
 }
 
 }  // namespace detail
@@ -336,8 +353,7 @@ GOFS_HD inline void unlock_exclusive(simt::AnyWarp auto warp, RangeLock& lock,
                                      const RangeHold& hold) {
   warp.sync();
   if (warp.thread_rank() != 0) return;
-  simt::store_release(lock.ring[hold.ticket % kRangeRingEntries].state,
-                      detail::free_state(hold.ticket));  // [V2]
+  detail::let_go(lock, hold.ticket);
   simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter, simt::memory_order_release);
 }
 
@@ -356,7 +372,7 @@ GOFS_NOINLINE GOFS_HD inline bool keep_exclusive(simt::AnyWarp auto warp, RangeL
       simt::store_release(entry.offset, simt::load_relaxed(mine.offset));  // [V10]
       simt::store_release(entry.bytes, simt::load_relaxed(mine.bytes));
       simt::add_relaxed(lock.kept_count, 1u);
-      simt::store_release(mine.state, detail::free_state(hold.ticket));  // [V2]
+      detail::let_go(lock, hold.ticket);
       kept = static_cast<uint32_t>((hold.ticket + i) % kKeptRanges);
       break;
     }

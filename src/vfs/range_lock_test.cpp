@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -30,7 +31,7 @@ std::unique_ptr<RangeLock> make_lock(uint64_t first_ticket = 0) {
   EXPECT_EQ(first_ticket % kRangeRingEntries, 0u);
   auto lock = std::make_unique<RangeLock>();
   std::memset(static_cast<void*>(lock.get()), 0, sizeof(RangeLock));
-  lock->next_ticket = first_ticket;
+  lock->next_ticket = lock->left = first_ticket;
   for (RangeEntry& entry : lock->ring) entry.state = detail::ready_state(first_ticket);
   return lock;
 }
@@ -551,6 +552,72 @@ TEST_P(RangeLockTest, who_writes_single_blocks_does_not_overtake_who_waits) {
       leave_block_writers(warp, *lock);
     });
   }
+}
+
+// A writer who comes when others have let go of as many entries as stood before his own is not
+// alone where these were not those.
+TEST_P(RangeLockTest, entries_that_come_later_do_not_count_as_let_go) {
+  const auto lock = make_lock();
+  RangeHold first{};
+  ASSERT_EQ(exclusive(*lock, {0, 100}, kShortNs, first), 0);
+  // As if somebody read outside of the ring: the next writer stands there before he looks around.
+  simt::AtomicRef<uint64_t>(lock->gate).fetch_add(1);
+  std::atomic<bool> granted{false};
+  std::thread second([&] {
+    RangeHold hold{};
+    EXPECT_EQ(exclusive(*lock, {50, 10}, kLongNs, hold), 0);
+    granted = true;
+    release_exclusive(*lock, hold);
+  });
+  wait_for_ticket(*lock, 1);
+  RangeHold third{};
+  ASSERT_EQ(shared(*lock, {200, 10}, kLongNs, third), 0);
+  release_shared(*lock, third);
+  EXPECT_EQ(lock->left, 1u);
+  simt::AtomicRef<uint64_t>(lock->gate).fetch_sub(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(granted);
+  release_exclusive(*lock, first);
+  second.join();
+  expect_free(*lock);
+}
+
+// ThreadSanitizer sees whether a reader in the ring has handed the bytes over: nothing else stands
+// between him and the writer here.
+TEST_P(RangeLockTest, a_writer_who_is_alone_comes_after_those_who_were_there) {
+  const auto lock = make_lock();
+  uint64_t word = 0;
+  std::atomic<uint32_t> step{0};
+  const auto wait_for = [&](uint32_t wanted) {
+    while (step.load(std::memory_order_relaxed) != wanted) simt::Backoff().pause();
+  };
+  std::thread writer([&] {
+    wait_for(4);
+    RangeHold hold{};
+    EXPECT_EQ(exclusive(*lock, {0, 100}, kLongNs, hold), 0);
+    word = 1;
+    release_exclusive(*lock, hold);
+  });
+  std::thread reader([&] {
+    wait_for(1);
+    RangeHold hold{};
+    EXPECT_EQ(shared(*lock, {0, 100}, kLongNs, hold), 0);
+    EXPECT_TRUE(hold.in_ring);
+    EXPECT_EQ(word, 0u);
+    step.store(2, std::memory_order_relaxed);
+    wait_for(3);
+    release_shared(*lock, hold);
+    step.store(4, std::memory_order_relaxed);
+  });
+  RangeHold first{};
+  ASSERT_EQ(exclusive(*lock, {200, 100}, kShortNs, first), 0);
+  step.store(1, std::memory_order_relaxed);
+  wait_for(2);
+  release_exclusive(*lock, first);
+  step.store(3, std::memory_order_relaxed);
+  writer.join();
+  reader.join();
+  expect_free(*lock);
 }
 
 TEST_P(RangeLockTest, states_run_over_the_end_of_32_bits) {

@@ -167,6 +167,46 @@ TEST_F(QemuVolumeTest, the_volume_says_what_it_is_on) {
   EXPECT_EQ(info.transfer_bytes_max, 32768u);
 }
 
+// Memory of the machine itself can be mapped, and the controller then works on it; other memory
+// cannot, and goes through staging as before.
+TEST_F(QemuVolumeTest, buffers_may_be_registered_whatever_the_controller_reaches) {
+  make_volume();
+  QemuVolumes qemu(machine());
+  auto volume = mount("qemu:0?staging=4K");
+  ASSERT_TRUE(volume) << volume.error().message;
+  constexpr uint64_t kBytes = uint64_t{1} << 20;
+  const ssd::QemuMemory reached(qemu.machine(), kBytes);
+  std::vector<uint8_t> other(kBytes + kBlockBytes);
+  auto* const aligned = reinterpret_cast<uint8_t*>(
+      simt::align_up(reinterpret_cast<uint64_t>(other.data()), kBlockBytes));
+  const auto fd = volume->open("/file", O_CREAT | O_RDWR, 0644);
+  ASSERT_TRUE(fd) << fd.error().message;
+  for (uint8_t* const memory : {reached.base(), aligned}) {
+    for (const bool registered : {false, true, false}) {
+      std::optional<BufferHandle> handle;
+      if (registered) {
+        auto made = volume->register_buffer(memory, kBytes);
+        ASSERT_TRUE(made) << made.error().message;
+        EXPECT_FALSE(volume->register_buffer(memory + 4096, 4096));
+        handle = *made;
+      }
+      const uint64_t seed = registered ? 3 : 4;
+      image::fill_pattern(seed, 0, memory, kBytes);
+      ASSERT_TRUE(volume->pwrite(*fd, memory, kBytes, 0));
+      std::fill(memory, memory + kBytes, 0);
+      const auto got = volume->pread(*fd, memory, kBytes, 0);
+      ASSERT_TRUE(got) << got.error().message;
+      EXPECT_EQ(*got, kBytes);
+      std::vector<uint8_t> wanted(kBytes);
+      image::fill_pattern(seed, 0, wanted.data(), kBytes);
+      EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), memory));
+      if (handle) {
+        EXPECT_TRUE(volume->unregister_buffer(*handle));
+      }
+    }
+  }
+}
+
 TEST_F(QemuVolumeTest, registers_that_cannot_be_mapped_are_not_the_gpus) {
   make_volume();
   QemuVolumes qemu(machine());

@@ -13,19 +13,19 @@
 
 namespace gofs::testing {
 
-class TwiceMapped final : public ssd::MemorySource {
+class MappedApart final : public ssd::MemorySource {
  public:
-  explicit TwiceMapped(uint64_t bytes) : bytes_(bytes) {
-    const int file = ::memfd_create("twice_mapped", MFD_CLOEXEC);
+  explicit MappedApart(uint64_t bytes) : bytes_(bytes) {
+    const int file = ::memfd_create("mapped_apart", MFD_CLOEXEC);
     EXPECT_EQ(::ftruncate(file, static_cast<off_t>(bytes)), 0);
     base_ = map(file);
     warps_ = map(file);
     other_ = map(file);
     ::close(file);
   }
-  TwiceMapped(const TwiceMapped&) = delete;
-  TwiceMapped& operator=(const TwiceMapped&) = delete;
-  ~TwiceMapped() override {
+  MappedApart(const MappedApart&) = delete;
+  MappedApart& operator=(const MappedApart&) = delete;
+  ~MappedApart() override {
     ::munmap(base_, bytes_);
     ::munmap(warps_, bytes_);
     ::munmap(other_, bytes_);
