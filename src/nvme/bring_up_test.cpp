@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -347,7 +348,7 @@ TEST_P(BringUpTest, a_shutdown_gets_the_time_that_the_controller_names) {
   EXPECT_EQ(rig.device().limits.shutdown_timeout_ns, 20'000'000'000u);
   rig.device().limits.admin_timeout_ns = kShortNs;
   Later done(std::chrono::milliseconds(400));
-  PlayedController slow(rig, [&done](format::nvme::Registers& registers) {
+  auto slow = std::make_unique<PlayedController>(rig, [&done](format::nvme::Registers& registers) {
     using namespace format::nvme;
     const uint32_t configuration = simt::load_system_acquire(registers.cc);
     if ((configuration & kCcEnable) == 0) {
@@ -357,6 +358,7 @@ TEST_P(BringUpTest, a_shutdown_gets_the_time_that_the_controller_names) {
     }
   });
   run_alone(width(), [&](const simt::Warp& warp) { EXPECT_EQ(shut_down(warp, rig.device()), 0); });
+  slow.reset();
   expect_disabled(rig);
 }
 
