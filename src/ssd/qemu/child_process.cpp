@@ -14,8 +14,8 @@
 #include <string_view>
 #include <thread>
 
+#include "ssd/descriptor.h"
 #include "ssd/qemu/errors.h"
-#include "ssd/qemu/file_descriptor.h"
 
 namespace gofs::ssd {
 
@@ -95,12 +95,12 @@ ChildProcess::ChildProcess(const ChildCommand& command) {
     throw_errno(ENOENT, command.program + (named ? ": no such program in PATH"
                                                  : ": no such file that may be executed"));
   }
-  const FileDescriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const Descriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!nothing.is_open()) throw_errno(errno, "/dev/null");
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno(errno, "cannot make a pipe");
-  const FileDescriptor complaint(ends[0]);
-  FileDescriptor complaint_writer(ends[1]);
+  const Descriptor complaint(ends[0]);
+  Descriptor complaint_writer(ends[1]);
 
   std::vector<std::string> arguments = command.arguments;
   arguments.insert(arguments.begin(), program);
@@ -117,7 +117,7 @@ ChildProcess::ChildProcess(const ChildCommand& command) {
   id_ = ::fork();
   if (id_ == 0) become_program(launch);
   if (id_ < 0) throw_errno(errno, program + ": cannot fork");
-  complaint_writer = FileDescriptor();
+  complaint_writer = Descriptor();
   // exec closes the other end, and only then is there an end to read.
   int error = 0;
   ssize_t count = 0;

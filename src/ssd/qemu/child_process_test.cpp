@@ -14,8 +14,8 @@
 #include <sstream>
 #include <thread>
 
+#include "ssd/descriptor.h"
 #include "ssd/qemu/errors_for_test.h"
-#include "ssd/qemu/file_descriptor.h"
 #include "ssd/qemu/scratch_folder.h"
 
 namespace gofs::ssd {
@@ -38,7 +38,7 @@ class ChildProcessTest : public ::testing::Test {
 
 TEST_F(ChildProcessTest, gets_arguments_and_environment_and_prints_into_a_file) {
   const std::string path = folder_.file("output");
-  const FileDescriptor output(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const Descriptor output(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   ChildProcess child({"sh",
                       {"-c", "echo \"$1 $GOFS_WORD\"; echo trouble >&2; exit 3", "sh", "a  b"},
                       {"GOFS_WORD=word"},
@@ -50,7 +50,7 @@ TEST_F(ChildProcessTest, gets_arguments_and_environment_and_prints_into_a_file) 
 
 TEST_F(ChildProcessTest, an_environment_of_its_own_takes_the_place_of_ours) {
   const std::string path = folder_.file("output");
-  const FileDescriptor output(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const Descriptor output(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   ChildProcess child({"/bin/sh", {"-c", "echo $PATH; echo $PATHS"}, {"PATH=/x"}, output.get()});
   wait_for_end(child);
   EXPECT_EQ(content(path), "/x\n\n");

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "simt/platform.h"
+#include "ssd/descriptor.h"
 #include "ssd/qemu/errors.h"
-#include "ssd/qemu/file_descriptor.h"
 
 namespace gofs::ssd {
 
@@ -24,7 +24,7 @@ GuestRam::GuestRam(const std::string& path, uint64_t bytes) : bytes_(bytes) {
     throw_errno(EINVAL, "a machine's memory has 2 MiB to 2 GiB, in whole MiB, and not " +
                             std::to_string(bytes) + " bytes");
   }
-  const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.is_open()) throw_errno(errno, path);
   // Memory that turns out to be missing when it is used is SIGBUS, here or in QEMU.
   const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));

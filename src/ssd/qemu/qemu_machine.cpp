@@ -52,7 +52,7 @@ void QemuMachine::start(const QemuOptions& options, const std::string& parent) {
   const std::string output = folder.file("output");
   ram_ = std::make_unique<GuestRam>(files.ram, options.ram_bytes);
   write_firmware(files.firmware);
-  output_ = FileDescriptor(::open(output.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  output_ = Descriptor(::open(output.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!output_.is_open()) throw_errno(errno, output);
   process_ = std::make_unique<ChildProcess>(ChildCommand{
       options.binary, qemu_arguments(options, files), options.environment, output_.get()});

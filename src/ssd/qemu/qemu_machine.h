@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "ssd/descriptor.h"
 #include "ssd/qemu/child_process.h"
-#include "ssd/qemu/file_descriptor.h"
 #include "ssd/qemu/guest_ram.h"
 #include "ssd/qemu/pci_config.h"
 #include "ssd/qemu/qemu_options.h"
@@ -47,7 +47,7 @@ class QemuMachine {
 
   std::string binary_;
   std::unique_ptr<GuestRam> ram_;
-  FileDescriptor output_;
+  Descriptor output_;
   std::unique_ptr<ChildProcess> process_;
   std::unique_ptr<QtestClient> qtest_;
   std::unique_ptr<PciConfig> pci_;

@@ -28,7 +28,7 @@ constexpr size_t kAnswerBytesMax = 4096;
 
 constexpr std::string_view kInterruptNews = "IRQ ";
 
-FileDescriptor connect_to(const std::string& path) {
+Descriptor connect_to(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
@@ -36,7 +36,7 @@ FileDescriptor connect_to(const std::string& path) {
                                   std::to_string(sizeof(address.sun_path) - 1) + " bytes");
   }
   std::memcpy(address.sun_path, path.data(), path.size());
-  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) throw_errno(errno, "qtest: cannot make a socket");
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     throw_errno(errno, "qtest socket " + path + ": cannot connect to QEMU");

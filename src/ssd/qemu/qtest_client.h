@@ -19,7 +19,7 @@
 #include <mutex>
 #include <string>
 
-#include "ssd/qemu/file_descriptor.h"
+#include "ssd/descriptor.h"
 
 namespace gofs::ssd {
 
@@ -68,7 +68,7 @@ class QtestClient {
 
   const std::chrono::milliseconds answer_timeout_;
   std::mutex mutex_;
-  FileDescriptor socket_;
+  Descriptor socket_;
   std::atomic<bool> gone_{false};
   std::string received_;             // and not looked at yet
   std::deque<std::string> pending_;  // requests without answer so far, oldest first

@@ -31,7 +31,7 @@ class FakeServer {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, path.data(), path.size());
-    listener_ = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    listener_ = Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
               0);
     EXPECT_EQ(::listen(listener_.get(), 1), 0);
@@ -46,7 +46,7 @@ class FakeServer {
 
  private:
   void serve() {
-    const FileDescriptor client(::accept(listener_.get(), nullptr, nullptr));
+    const Descriptor client(::accept(listener_.get(), nullptr, nullptr));
     std::string received;
     char byte = 0;
     while (client.is_open() && ::recv(client.get(), &byte, 1, 0) == 1) {
@@ -62,7 +62,7 @@ class FakeServer {
   }
 
   Answer answer_;
-  FileDescriptor listener_;
+  Descriptor listener_;
   std::thread thread_;
 };
 
