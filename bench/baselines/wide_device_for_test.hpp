@@ -20,6 +20,16 @@ class WideBackend final : public work::Backend {
   work::Grid full_grid() const override { return {2, kWidth}; }
   simt::MemorySpace& memory() override { return cpu_.memory(); }
   simt::MemorySpace& shared_memory() override { return cpu_.shared_memory(); }
+  std::string reach(void* begin, uint64_t bytes, work::HostRange what) override {
+    return cpu_.reach(begin, bytes, what);
+  }
+  void forget(void* begin) override { cpu_.forget(begin); }
+  std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t bytes) override {
+    return cpu_.make_device_source(bytes);
+  }
+  std::unique_ptr<ssd::MemorySource> view_device_memory(void* memory, uint64_t bytes) override {
+    return cpu_.view_device_memory(memory, bytes);
+  }
   std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
                                                 std::string& error) override {
     return cpu_.load_media(request, error);
