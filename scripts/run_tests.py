@@ -210,8 +210,7 @@ def kernel(stage):
 
 
 def physical(stage):
-    # Without CUDA's libraries, since it travels into the guest.
-    if stage.build("auto", "gofs") and stage.build("cpu", "gofs_vfio_selftest"):
+    if stage.build("auto", "gofs", "gofs_vfio_selftest", "qemu_volume_test"):
         stage.script(["scripts/physical_judge.sh"])
 
 

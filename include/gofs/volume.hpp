@@ -54,9 +54,10 @@ struct MountOptions {
   uint32_t gid = 0;
   std::vector<uint32_t> groups{};   // supplementary ones, at most 64
   uint64_t cache_bytes = 0;         // memory for metadata blocks; 64 MiB, and on a GPU a 64th of
-                                    // the SSD up to 1 GiB: a third of it may be newer than the SSD
+                                    // a virtual SSD up to 1 GiB: a third of it may be newer than
+                                    // the SSD
   uint32_t queues = 0;              // NVMe I/O queue pairs; 16
-  uint32_t queue_depth = 0;         // entries in each; 1,024
+  uint32_t queue_depth = 0;         // entries in each; 1,024, of a physical SSD 128
   uint64_t command_timeout_ns = 0;  // until an NVMe command counts as lost; 5 s
   uint64_t lock_timeout_ns = 0;     // until the lock of a file or directory is given up; 30 s
   uint32_t descriptors = 0;         // files open at once; 4,096

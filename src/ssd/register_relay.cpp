@@ -15,9 +15,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using format::nvme::Registers;
 
-/// How long it looks again at once after the last doorbell, and how long it sleeps then.
+/// How long it looks again at once after the last doorbell; how long it sleeps then, and once
+/// nothing has come for a while.
 constexpr std::chrono::microseconds kLooksFor{200};
 constexpr std::chrono::microseconds kSleeps{50};
+constexpr std::chrono::milliseconds kIdleFrom{20};
+constexpr std::chrono::milliseconds kIdleSleeps{1};
 /// How often the device is asked how it is while nothing changes.
 constexpr std::chrono::milliseconds kStatusPeriod{10};
 
@@ -78,7 +81,9 @@ void RegisterRelay::relay() {
       relay_status();
       last_status = now;
     }
-    if (now - last_doorbell > kLooksFor) {
+    if (now - last_doorbell > kIdleFrom) {
+      std::this_thread::sleep_for(kIdleSleeps);
+    } else if (now - last_doorbell > kLooksFor) {
       std::this_thread::sleep_for(kSleeps);
     } else {
       std::this_thread::yield();

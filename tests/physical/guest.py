@@ -18,7 +18,8 @@ from kernel_guest import GuestError  # noqa: E402
 
 SSD = "0000:00:04.0"
 PEER = "0000:00:05.0"
-SERIAL = "gofs-ssd"
+QTEST_SSD = "0000:00:06.0"  # what was written to it without a guest
+STRIPE = ("0000:00:07.0", "0000:00:08.0")
 PEER_MIB = 64
 HUGE_PAGES = 64  # of 2 MiB
 
@@ -36,17 +37,30 @@ load_modules physical || exit 1
 echo {HUGE_PAGES} > /proc/sys/vm/nr_hugepages
 echo 1 > /sys/bus/pci/devices/{PEER}/enable
 driver() {{ basename "$(readlink $pci/driver)"; }}
+# The disk that the kernel has of the function $1, once it appears.
+disk_of() {{
+  for i in $(seq 100); do
+    for found in /sys/bus/pci/devices/$1/nvme/nvme*/nvme*n1; do
+      [ -e $found ] && [ -e /dev/${{found##*/}} ] && echo /dev/${{found##*/}} && return
+    done
+    sleep 0.1
+  done
+  return 1
+}}
 # Whether the file appears within ten seconds.
 appears() {{
   for i in $(seq 100); do [ -e $1 ] && return; sleep 0.1; done
   return 1
 }}
-to_vfio() {{
-  echo vfio-pci > $pci/driver_override
-  [ -e $pci/driver ] && echo $ssd > $pci/driver/unbind
-  echo $ssd > /sys/bus/pci/drivers_probe
-  [ "$(driver)" = vfio-pci ]
+# The function $1.
+bind_to_vfio() {{
+  local function=/sys/bus/pci/devices/$1
+  echo vfio-pci > $function/driver_override
+  [ -e $function/driver ] && echo $1 > $function/driver/unbind
+  echo $1 > /sys/bus/pci/drivers_probe
+  [ "$(basename "$(readlink $function/driver)")" = vfio-pci ]
 }}
+to_vfio() {{ bind_to_vfio $ssd; }}
 to_nvme() {{
   echo > $pci/driver_override
   [ -e $pci/driver ] && echo $ssd > $pci/driver/unbind
@@ -70,15 +84,19 @@ check() {{
 """
 
 
-def devices(image):
-    """QEMU's arguments for the SSD, whose contents are `image`, and the rest of the machine."""
-    return ["-device", "intel-iommu,intremap=on",
-            "-drive", f"if=none,id=ssd,file={image},format=raw,cache=unsafe,discard=unmap,"
+def devices(images):
+    """QEMU's arguments for SSDs, {PCI address: (image, bytes of an LBA)}, and the rest of the
+    machine."""
+    arguments = ["-device", "intel-iommu,intremap=on",
+                 "-object", f"memory-backend-ram,id=peer,size={PEER_MIB}M,share=on",
+                 "-device", f"ivshmem-plain,memdev=peer,addr={slot(PEER)}"]
+    for number, (address, (image, lba)) in enumerate(images.items()):
+        arguments += [
+            "-drive", f"if=none,id=ssd{number},file={image},format=raw,cache=unsafe,discard=unmap,"
             "detect-zeroes=unmap",
-            "-device", f"nvme,serial={SERIAL},drive=ssd,addr={slot(SSD)},max_ioqpairs=16,mdts=7,"
-            "logical_block_size=4096,physical_block_size=4096",
-            "-object", f"memory-backend-ram,id=peer,size={PEER_MIB}M,share=on",
-            "-device", f"ivshmem-plain,memdev=peer,addr={slot(PEER)}"]
+            "-device", f"nvme,serial=gofs-ssd{number},drive=ssd{number},addr={slot(address)},"
+            f"max_ioqpairs=16,mdts=7,logical_block_size={lba},physical_block_size={lba}"]
+    return arguments
 
 
 def slot(address):
@@ -103,8 +121,8 @@ def with_libraries(program, name):
     return files
 
 
-def boot(kernel, script, image, files, out, timeout_s):
-    """Boots the machine once; the seconds that it ran."""
+def boot(kernel, script, images, files, out, timeout_s):
+    """Boots the machine once, with SSDs as devices() has them; the seconds that it ran."""
     return kernel_guest.boot(kernel, PRELUDE + script, [], files, out, timeout_s=timeout_s,
-                             machine=MACHINE, devices=devices(image),
+                             machine=MACHINE, devices=devices(images),
                              kernel_options=KERNEL_OPTIONS)

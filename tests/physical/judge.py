@@ -8,9 +8,12 @@ there. fsck.f2fs looks last, on the host. `N passed, N failed` is the last line.
 """
 
 import argparse
+import contextlib
+import hashlib
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 
@@ -24,6 +27,8 @@ from kernel_guest import GuestError  # noqa: E402
 
 WORK = ROOT / "build" / "kernel"
 IMAGE_BYTES = 256 << 20
+STRIPE_CHUNK = 64 << 10
+STRIPE_BYTES = 96 << 20  # of each SSD
 STRAY = "7ff000000"  # the address that the self-test makes up
 TOOLS = {"mkfs.f2fs": "f2fs-tools", "fsck.f2fs": "f2fs-tools", "ldd": "libc-bin"}
 
@@ -36,6 +41,23 @@ kernel_writes() {
     umount $mnt
 }
 check the_kernel_writes_a_file kernel_writes
+"""
+
+QTEST = rf"""
+reads_qtest() {{
+  mount -t f2fs "$(disk_of {guest.QTEST_SSD})" $mnt && (cd $mnt && sha256sum -c /qtest.sums) &&
+    umount $mnt
+}}
+check the_kernel_reads_what_gofs_wrote_over_qtest reads_qtest
+"""
+
+STRIPED = rf"""
+striped="vfio:{guest.STRIPE[0]}+vfio:{guest.STRIPE[1]}?stripe={STRIPE_CHUNK >> 10}K"
+check the_stripes_first_ssd_is_bound bind_to_vfio {guest.STRIPE[0]}
+check the_stripes_second_ssd_is_bound bind_to_vfio {guest.STRIPE[1]}
+check gofs_writes_to_a_stripe round_trip "$striped" "$striped&depth=16" /striped
+check a_stripe_says_that_it_is_one sh -c "/gofs info '$striped' | grep 'ssd  *2 NVMe SSDs'"
+check one_ssd_alone_is_no_volume sh -c "! /gofs info vfio:{guest.STRIPE[1]}"
 """
 
 DOCTOR = r"""
@@ -219,11 +241,47 @@ def say(text):
     print(text, flush=True)
 
 
-def make_image(path):
+def built(program):
+    """A program of this folder, of the preset that build/gofs belongs to."""
+    preset = (ROOT / "build" / "gofs").resolve().parents[2]
+    return str(preset / "tests" / "physical" / program)
+
+
+def make_image(path, size=IMAGE_BYTES):
     path.unlink(missing_ok=True)
     with open(path, "wb") as file:
-        file.truncate(IMAGE_BYTES)
+        file.truncate(size)
     images.must_run(["mkfs.f2fs", "-q", "-w", "4096", path])
+
+
+def write_over_qtest(program, folder):
+    """An image that GoFS wrote on QEMU's controller without a guest, and the sums of its files."""
+    shutil.rmtree(folder, ignore_errors=True)
+    run = subprocess.run(
+        [program, "--gtest_filter=*files_survive_a_remount_with_lbas_of_512_bytes"],
+        env={**os.environ, "GOFS_KEEP_IMAGE": str(folder)}, stdin=subprocess.DEVNULL, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
+    files = sorted(path for path in folder.glob("data/*") if path.is_file())
+    if run.returncode != 0 or not files:
+        raise GuestError(f"{program} left no image: {run.stdout[-2000:]}")
+    sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  data/{path.name}\n"
+                   for path in files)
+    return folder / "image", sums.encode()
+
+
+def deal_out(whole, parts):
+    """A volume's image as the SSDs of a stripe have it, chunk after chunk in turn."""
+    with open(whole, "rb") as source, contextlib.ExitStack() as stack:
+        targets = [stack.enter_context(open(part, "wb")) for part in parts]
+        for number in range(len(parts) * STRIPE_BYTES // STRIPE_CHUNK):
+            targets[number % len(parts)].write(source.read(STRIPE_CHUNK))
+
+
+def join(parts, whole):
+    with open(whole, "wb") as target, contextlib.ExitStack() as stack:
+        sources = [stack.enter_context(open(part, "rb")) for part in parts]
+        for number in range(len(parts) * STRIPE_BYTES // STRIPE_CHUNK):
+            target.write(sources[number % len(parts)].read(STRIPE_CHUNK))
 
 
 class Counter:
@@ -250,14 +308,22 @@ def judge(args, work, counter):
     kernel = kernel_guest.prepare(WORK / "guest")
     image = work / "ssd.img"
     make_image(image)
+    whole = work / "striped.img"
+    make_image(whole, 2 * STRIPE_BYTES)
+    striped = [work / f"striped{number}.img" for number in range(2)]
+    deal_out(whole, striped)
+    over_qtest, sums = write_over_qtest(args.qtest, work / "qtest")
     files = guest.with_libraries(args.selftest, "selftest")
     files.update(guest.with_libraries(args.gofs, "gofs"))
     luck = random.Random(args.seed)
     parts = [luck.uniform(0.02, 0.98) for _ in range(args.kills)]
-    script = "".join([KERNEL_WRITES, DOCTOR, SELF_TEST, DOCTOR_BOUND, KILLED, GOFS, USER,
-                      gofs_killed(parts), GIVEN_BACK, END])
+    files["qtest.sums"] = sums
+    script = "".join([KERNEL_WRITES, QTEST, DOCTOR, SELF_TEST, DOCTOR_BOUND, KILLED, GOFS, STRIPED,
+                      USER, gofs_killed(parts), GIVEN_BACK, END])
     out = work / "guest"
-    seconds = guest.boot(kernel, script, image, files, out, args.timeout)
+    ssds = {guest.SSD: (image, 4096), guest.QTEST_SSD: (over_qtest, 512),
+            **{address: (part, 4096) for address, part in zip(guest.STRIPE, striped)}}
+    seconds = guest.boot(kernel, script, ssds, files, out, args.timeout)
     counter.read(out / "results")
     if counter.failed:
         say(kernel_guest.tail(out / "script.log", 60))
@@ -266,11 +332,14 @@ def judge(args, work, counter):
         counter.add(False, "the kernel said: " + complaint)
     faults = [line for line in dmesg.splitlines() if "fault addr" in line and STRAY not in line]
     counter.add(not faults, "the IOMMU had to stop the SSD: " + "; ".join(faults))
-    complaints = images.fsck(image)
-    counter.add(not complaints, "fsck.f2fs: " + "; ".join(complaints))
+    join(striped, whole)
+    for one in (image, over_qtest, whole):
+        complaints = images.fsck(one)
+        counter.add(not complaints, f"fsck.f2fs of {one.name}: " + "; ".join(complaints))
     say(f"physical: kernel {kernel.release}, {seconds:.1f} s from start to power-off")
     if counter.failed == 0:
-        image.unlink()
+        for one in (image, over_qtest, whole, *striped):
+            one.unlink()
 
 
 def main():
@@ -278,8 +347,10 @@ def main():
         prog="physical_judge.sh",
         description="Drive QEMU's NVMe controller by VFIO, in a guest with an IOMMU.")
     parser.add_argument("--gofs", default=os.environ.get("GOFS", str(ROOT / "build" / "gofs")))
-    parser.add_argument("--selftest", default=os.environ.get(
-        "GOFS_SELFTEST", str(ROOT / "build/cpu/tests/physical/gofs_vfio_selftest")))
+    parser.add_argument("--selftest", default=built("gofs_vfio_selftest"),
+                        help="a program for the guest (vfio_selftest.cpp)")
+    parser.add_argument("--qtest", default=built("qemu_volume_test"),
+                        help="writes a volume on QEMU's controller without a guest")
     parser.add_argument("--kills", type=int, default=8, metavar="N",
                         help="how often gofs is killed while it writes")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))

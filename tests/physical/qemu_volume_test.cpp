@@ -3,12 +3,16 @@
 // The whole file system on an NVMe controller that is not ours: QEMU's, reached over qtest, with a
 // thread that relays the registers, and a part of QEMU's memory for queues and data. What was
 // written is read again after a remount, by our own virtual SSD from the image, and judged by
-// fsck.f2fs. On a GPU where there is one.
+// fsck.f2fs. On a GPU where there is one. GOFS_KEEP_IMAGE names a new folder that gets the image of
+// the first test, and its files beside it, for others to judge (judge.py).
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <thread>
@@ -113,7 +117,22 @@ class QemuVolumeTest : public ::testing::Test {
     expect_files(const_cast<Volume&>(*volume), files);
     EXPECT_TRUE(image::fsck_is_clean(image_.path()));
   }
-  void write_and_judge(const ssd::QemuOptions& options, const std::string& spec, uint32_t count) {
+  /// For others to judge.
+  void keep_image(const std::vector<WrittenFile>& files) {
+    const char* const folder = std::getenv("GOFS_KEEP_IMAGE");
+    if (folder == nullptr) return;
+    const std::filesystem::path kept(folder);
+    std::filesystem::create_directories(kept / "data");
+    std::filesystem::copy_file(image_.path(), kept / "image");
+    for (const WrittenFile& file : files) {
+      const std::vector<uint8_t> bytes = contents_of(file);
+      std::ofstream(kept / file.path.substr(1), std::ios::binary)
+          .write(reinterpret_cast<const char*>(bytes.data()),
+                 static_cast<std::streamsize>(bytes.size()));
+    }
+  }
+  void write_and_judge(const ssd::QemuOptions& options, const std::string& spec, uint32_t count,
+                       bool keep = false) {
     std::vector<WrittenFile> files;
     {
       QemuVolumes qemu(options);
@@ -128,6 +147,7 @@ class QemuVolumeTest : public ::testing::Test {
       expect_files(*volume, files);
     }
     judge_image(files);
+    if (keep) keep_image(files);
   }
 
   image::TemporaryPath image_;
@@ -135,7 +155,7 @@ class QemuVolumeTest : public ::testing::Test {
 
 TEST_F(QemuVolumeTest, files_survive_a_remount_with_lbas_of_512_bytes) {
   make_volume();
-  write_and_judge(machine(), "qemu:0", 40);
+  write_and_judge(machine(), "qemu:0", 40, true);
 }
 
 TEST_F(QemuVolumeTest, files_survive_a_remount_with_lbas_of_4096_bytes) {
