@@ -412,6 +412,8 @@ int run(int argument_count, char** arguments) {
       "  vol.img?spare=64G                      a large sparse image that is to be filled on a "
       "GPU\n"
       "  vol.img?ablate=one-log,single-blocks   without mechanisms, to see what they bring\n"
+      "  vfio:0000:65:00.0                      an NVMe SSD that is bound to vfio-pci: see "
+      "gofs doctor ADDRESS\n"
       "Exit status: 0, 1 when something failed, 2 for wrong usage.");
   add_info(app, session);
   add_ls(app, session);

@@ -48,14 +48,7 @@ class RelayTest : public ::testing::TestWithParam<uint32_t> {
   }
 
   uint32_t width() const { return GetParam(); }
-  BringUpStep bring_device_up() {
-    BringUpStep step = BringUpStep::kDone;
-    run_alone(width(), [&](const simt::Warp& warp) {
-      const BringUpResult result = bring_up(warp, *device_);
-      if (warp.thread_rank() == 0) step = result.step;
-    });
-    return step;
-  }
+  BringUpStep bring_device_up() { return gofs::testing::bring_up_alone(width(), *device_).step; }
   /// Reads with every warp; how many commands failed. Wrong bytes fail the test.
   uint32_t read_much(uint32_t turns) {
     std::atomic<uint32_t> failed{0};
@@ -116,10 +109,10 @@ TEST_P(RelayTest, a_device_that_is_gone_is_said_to_be) {
 }
 
 TEST_P(RelayTest, who_waits_for_a_device_that_is_pulled_out_is_told_in_time) {
-  device_->limits.command_timeout_ns = 100'000'000;
-  device_->limits.admin_timeout_ns = 100'000'000;
   ASSERT_EQ(bring_device_up(), BringUpStep::kDone);
   EXPECT_EQ(read_much(5), 0u);
+  device_->limits.command_timeout_ns = 100'000'000;
+  device_->limits.admin_timeout_ns = 100'000'000;
   transport_->remove();
   EXPECT_EQ(read_much(3), 4u * width() * 3);
   EXPECT_EQ(device_->failure, static_cast<uint32_t>(kFailed));

@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "host/image/pattern.h"
-#include "nvme/bring_up.h"
 #include "nvme/layout.h"
 #include "simt/host_memory.h"
 #include "ssd/virtual_ssd.h"
-#include "testing/crowd.hpp"
+#include "testing/bring_up.hpp"
 #include "testing/mapped_apart.hpp"
 
 namespace gofs::testing {
@@ -91,19 +90,8 @@ class SsdRig {
     ssd::destroy_virtual_controller(arena_.space(), controller_);
   }
 
-  nvme::BringUpResult bring_up(uint32_t width = 1) {
-    nvme::BringUpResult result{};
-    run_alone(width, [&](const simt::Warp& warp) {
-      const nvme::BringUpResult mine = nvme::bring_up(warp, *device_);
-      if (warp.thread_rank() == 0) result = mine;
-    });
-    return result;
-  }
-  void bring_up_ready(uint32_t width = 1) {
-    const nvme::BringUpResult result = bring_up(width);
-    ASSERT_EQ(result.step, nvme::BringUpStep::kDone)
-        << nvme::step_name(result.step) << ", " << nvme::status_name(result.status);
-  }
+  nvme::BringUpResult bring_up(uint32_t width = 1) { return bring_up_alone(width, *device_); }
+  void bring_up_ready(uint32_t width = 1) { expect_up(bring_up(width)); }
 
   void add_fault(const ssd::FaultRule& rule) { ssd::add_fault(arena_.space(), controller_, rule); }
   void clear_faults() { ssd::clear_faults(arena_.space(), controller_); }

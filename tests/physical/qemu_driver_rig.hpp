@@ -20,7 +20,7 @@
 #include "ssd/qemu/qemu_memory.h"
 #include "ssd/qemu/qtest_transport.h"
 #include "ssd/register_relay.h"
-#include "testing/crowd.hpp"
+#include "testing/bring_up.hpp"
 
 namespace gofs::tests {
 
@@ -63,18 +63,9 @@ class QemuRig {
   }
 
   nvme::BringUpResult bring_up(uint32_t width = 1) {
-    nvme::BringUpResult result{};
-    testing::run_alone(width, [&](const simt::Warp& warp) {
-      const nvme::BringUpResult mine = nvme::bring_up(warp, *device_);
-      if (warp.thread_rank() == 0) result = mine;
-    });
-    return result;
+    return testing::bring_up_alone(width, *device_);
   }
-  void bring_up_ready(uint32_t width = 1) {
-    const nvme::BringUpResult result = bring_up(width);
-    ASSERT_EQ(result.step, nvme::BringUpStep::kDone)
-        << nvme::step_name(result.step) << ", " << nvme::status_name(result.status);
-  }
+  void bring_up_ready(uint32_t width = 1) { testing::expect_up(bring_up(width)); }
 
   ssd::QemuMachine& machine() { return machine_; }
   ssd::Transport& transport() { return *transport_; }

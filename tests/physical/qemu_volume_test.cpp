@@ -260,7 +260,7 @@ TEST_F(QemuVolumeTest, what_was_synced_is_there_after_the_device_has_vanished) {
   std::vector<WrittenFile> files;
   {
     QemuVolumes qemu(machine());
-    auto volume = mount("qemu:0?timeout=500ms");
+    auto volume = mount("qemu:0?timeout=3s");
     ASSERT_TRUE(volume) << volume.error().message;
     files = write_files(*volume, 2, 14);
     std::thread killer([&] {

@@ -98,8 +98,8 @@ void QtestClient::post(std::string request) {
   const std::lock_guard lock(mutex_);
   const Deadline deadline = Clock::now() + answer_timeout_;
   // What is there already is looked at for free.
-  while (!gone() && !pending_.empty() && (has_line() || receive(Clock::now()))) {
-    if (has_line()) take_answer(deadline);
+  while (!gone() && !pending_.empty() && (has_answer() || receive(Clock::now()))) {
+    if (has_answer()) take_answer(deadline);
   }
   while (!gone() && pending_.size() >= kPendingMax) take_answer(deadline);
   send_request(std::move(request), deadline);
@@ -124,25 +124,29 @@ void QtestClient::send_request(std::string request, Deadline deadline) {
 }
 
 uint64_t QtestClient::take_answer(Deadline deadline) {
+  while (!has_answer()) {
+    if (received_.size() > kAnswerBytesMax) give_up(pending_.front());
+    if (!receive(deadline)) give_up(pending_.front());
+    if (gone()) return 0;
+  }
+  const size_t length = received_.find('\n');
+  const std::string line = received_.substr(0, length);
+  received_.erase(0, length + 1);
+  const std::string asked = std::move(pending_.front());
+  pending_.pop_front();
+  uint64_t value = 0;
+  if (!parse_answer(line, value)) {
+    throw_errno(EPROTO, "qtest: QEMU answered " + in_quotes(line) + " to " + in_quotes(asked));
+  }
+  return value;
+}
+
+bool QtestClient::has_answer() {
   for (;;) {
     const size_t length = received_.find('\n');
-    if (length == std::string::npos) {
-      if (received_.size() > kAnswerBytesMax) give_up(pending_.front());
-      if (!receive(deadline)) give_up(pending_.front());
-      if (gone()) return 0;
-      continue;
-    }
-    const std::string line = received_.substr(0, length);
+    if (length == std::string::npos) return false;
+    if (!std::string_view(received_).starts_with(kInterruptNews)) return true;
     received_.erase(0, length + 1);
-    // These come at any time, and are no answer.
-    if (std::string_view(line).starts_with(kInterruptNews)) continue;
-    const std::string asked = std::move(pending_.front());
-    pending_.pop_front();
-    uint64_t value = 0;
-    if (!parse_answer(line, value)) {
-      throw_errno(EPROTO, "qtest: QEMU answered " + in_quotes(line) + " to " + in_quotes(asked));
-    }
-    return value;
   }
 }
 

@@ -58,7 +58,9 @@ class QtestClient {
   void send_request(std::string request, Deadline deadline);
   /// The value in the next answer; 0 if it has none.
   uint64_t take_answer(Deadline deadline);
-  bool has_line() const { return received_.find('\n') != std::string::npos; }
+  /// Whether a whole answer has been received. News of interrupts, which come at any time and are
+  /// no answer, are dropped on the way.
+  bool has_answer();
   /// False: nothing came in time. True: something came, or QEMU is gone.
   bool receive(Deadline deadline);
   /// False: not in time.

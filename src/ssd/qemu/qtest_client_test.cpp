@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -96,17 +97,23 @@ TEST_F(QtestClientTest, asks_in_the_words_of_the_protocol) {
 }
 
 TEST_F(QtestClientTest, interrupts_and_parts_of_lines_are_no_answers) {
-  FakeServer server(path(), [](const std::string& request) -> std::string {
+  const auto answer = [](const std::string& request) -> std::string {
     if (request == "writel 0x0 0x1") return "IRQ raise 3\nO";
     if (request == "writel 0x4 0x1") return "K\nIRQ lower 3\nOK\nIRQ raise 3";
     if (request == "readl 0x8") return "\nIRQ lower 3\nOK 0x7\nIRQ raise 4\n";
     return "OK 0x9\n";
-  });
-  QtestClient client(path());
-  client.writel(0, 1);
-  client.writel(4, 1);
-  EXPECT_EQ(client.readl(8), 7u);
-  EXPECT_EQ(client.readl(12), 9u);
+  };
+  // With a pause, what has come of the answer so far is there when the next request is made.
+  for (const milliseconds pause : {milliseconds(0), milliseconds(30)}) {
+    FakeServer server(path() + std::to_string(pause.count()), answer);
+    QtestClient client(path() + std::to_string(pause.count()));
+    client.writel(0, 1);
+    std::this_thread::sleep_for(pause);
+    client.writel(4, 1);
+    std::this_thread::sleep_for(pause);
+    EXPECT_EQ(client.readl(8), 7u);
+    EXPECT_EQ(client.readl(12), 9u);
+  }
 }
 
 TEST_F(QtestClientTest, an_answer_other_than_ok_is_told_with_its_request) {
