@@ -24,26 +24,26 @@
 
 namespace {
 
-constexpr uint32_t kBlocks = 8;
-constexpr uint32_t kThreads = 256;
-constexpr uint32_t kWarps = kBlocks * kThreads / 32;
-constexpr uint32_t kBlockBytes = 4096;
-constexpr uint32_t kTurns = 8;  // of a round, a block a thread each
-constexpr uint32_t kRounds = 6;
+constexpr uint32_t kPhysicalBlocks = 8;
+constexpr uint32_t kPhysicalThreads = 256;
+constexpr uint32_t kPhysicalWarps = kPhysicalBlocks * kPhysicalThreads / 32;
+constexpr uint32_t kPhysicalBlockBytes = 4096;
+constexpr uint32_t kPhysicalTurns = 8;  // of a round, a block a thread each
+constexpr uint32_t kPhysicalRounds = 6;
 
-struct Verdict {
+struct PhysicalVerdict {
   uint32_t errors;  // calls that failed
   int first_error;
   uint32_t wrong;  // words that were not what was written
 };
 
 /// What word `index` of a block holds.
-__device__ uint64_t word_of(uint32_t warp, uint64_t block, uint32_t round, uint32_t index) {
+__device__ uint64_t physical_word(uint32_t warp, uint64_t block, uint32_t round, uint32_t index) {
   return (uint64_t{warp} << 48 | block << 24 | uint64_t{round} << 16 | index) *
          0x9e3779b97f4a7c15ull;
 }
 
-__device__ void judge(Verdict* verdict, int64_t result, int64_t wanted) {
+__device__ void judge_physical(PhysicalVerdict* verdict, int64_t result, int64_t wanted) {
   if (result == wanted) return;
   atomicAdd(&verdict->errors, 1u);
   atomicCAS(&verdict->first_error, 0, static_cast<int>(result));
@@ -51,8 +51,8 @@ __device__ void judge(Verdict* verdict, int64_t result, int64_t wanted) {
 
 /// Each warp has a file; its threads write and read a block each, at the same time.
 __global__ void physical_kernel(gofs::VolumeHandle vol, uint64_t* buffers, char* paths,
-                                Verdict* verdict) {
-  constexpr uint32_t kWords = kBlockBytes / 8;
+                                PhysicalVerdict* verdict) {
+  constexpr uint32_t kWords = kPhysicalBlockBytes / 8;
   const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
   const uint32_t group = thread / 32;
   const uint32_t lane = thread % 32;
@@ -67,35 +67,37 @@ __global__ void physical_kernel(gofs::VolumeHandle vol, uint64_t* buffers, char*
   __syncwarp();
   const int fd =
       gofs::open(gofs::this_warp(), vol, path, gofs::kOpenCreate | gofs::kOpenReadWrite, 0644);
-  if (lane == 0) judge(verdict, fd >= 0 ? 0 : fd, 0);
+  if (lane == 0) judge_physical(verdict, fd >= 0 ? 0 : fd, 0);
   if (fd < 0) return;
-  for (uint32_t round = 0; round < kRounds; ++round) {
-    for (uint32_t turn = 0; turn < kTurns; ++turn) {
+  for (uint32_t round = 0; round < kPhysicalRounds; ++round) {
+    for (uint32_t turn = 0; turn < kPhysicalTurns; ++turn) {
       const uint64_t block = turn * 32 + lane;
-      for (uint32_t i = 0; i < kWords; ++i) words[i] = word_of(group, block, round, i);
+      for (uint32_t i = 0; i < kWords; ++i) words[i] = physical_word(group, block, round, i);
       __syncwarp();
-      judge(verdict,
-            gofs::pwrite(gofs::this_thread(), vol, fd, words, kBlockBytes, block * kBlockBytes),
-            kBlockBytes);
+      judge_physical(verdict,
+                     gofs::pwrite(gofs::this_thread(), vol, fd, words, kPhysicalBlockBytes,
+                                  block * kPhysicalBlockBytes),
+                     kPhysicalBlockBytes);
     }
     __syncwarp();
     const int synced = gofs::fsync(gofs::this_warp(), vol, fd);
-    if (lane == 0) judge(verdict, synced, 0);
-    for (uint32_t turn = 0; turn < kTurns; ++turn) {
+    if (lane == 0) judge_physical(verdict, synced, 0);
+    for (uint32_t turn = 0; turn < kPhysicalTurns; ++turn) {
       // Another lane's block than the one that it wrote.
-      const uint64_t block = (kTurns - 1 - turn) * 32 + (lane * 7 + round) % 32;
+      const uint64_t block = (kPhysicalTurns - 1 - turn) * 32 + (lane * 7 + round) % 32;
       for (uint32_t i = 0; i < kWords; ++i) words[i] = 0;
-      judge(verdict,
-            gofs::pread(gofs::this_thread(), vol, fd, words, kBlockBytes, block * kBlockBytes),
-            kBlockBytes);
+      judge_physical(verdict,
+                     gofs::pread(gofs::this_thread(), vol, fd, words, kPhysicalBlockBytes,
+                                 block * kPhysicalBlockBytes),
+                     kPhysicalBlockBytes);
       for (uint32_t i = 0; i < kWords; ++i) {
-        if (words[i] != word_of(group, block, round, i)) atomicAdd(&verdict->wrong, 1u);
+        if (words[i] != physical_word(group, block, round, i)) atomicAdd(&verdict->wrong, 1u);
       }
     }
     __syncwarp();
   }
   const int closed = gofs::close(gofs::this_warp(), vol, fd);
-  if (lane == 0) judge(verdict, closed, 0);
+  if (lane == 0) judge_physical(verdict, closed, 0);
 }
 
 TEST(DevicePhysical, kernels_run_the_file_system_on_a_controller_that_is_not_ours) {
@@ -113,17 +115,18 @@ TEST(DevicePhysical, kernels_run_the_file_system_on_a_controller_that_is_not_our
 
   uint64_t* buffers = nullptr;
   char* paths = nullptr;
-  Verdict* verdict = nullptr;
-  CHECK_CUDA(cudaMalloc(&buffers, uint64_t{kWarps} * 32 * kBlockBytes));
-  CHECK_CUDA(cudaMalloc(&paths, 8 * kWarps));
-  CHECK_CUDA(cudaMalloc(&verdict, sizeof(Verdict)));
-  CHECK_CUDA(cudaMemset(verdict, 0, sizeof(Verdict)));
+  PhysicalVerdict* verdict = nullptr;
+  CHECK_CUDA(cudaMalloc(&buffers, uint64_t{kPhysicalWarps} * 32 * kPhysicalBlockBytes));
+  CHECK_CUDA(cudaMalloc(&paths, 8 * kPhysicalWarps));
+  CHECK_CUDA(cudaMalloc(&verdict, sizeof(PhysicalVerdict)));
+  CHECK_CUDA(cudaMemset(verdict, 0, sizeof(PhysicalVerdict)));
   {
     gofs::tests::QemuVolumes qemu(machine);
     auto volume = gofs::Volume::mount("qemu:0?depth=64", {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     const auto begin = std::chrono::steady_clock::now();
-    physical_kernel<<<kBlocks, kThreads>>>(volume->device(), buffers, paths, verdict);
+    physical_kernel<<<kPhysicalBlocks, kPhysicalThreads>>>(volume->device(), buffers, paths,
+                                                           verdict);
     CHECK_CUDA(cudaDeviceSynchronize());
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     const uint64_t commands = volume->state().commands_issued();
@@ -133,7 +136,7 @@ TEST(DevicePhysical, kernels_run_the_file_system_on_a_controller_that_is_not_our
     const auto unmounted = volume->unmount();
     EXPECT_TRUE(unmounted) << unmounted.error().message;
   }
-  Verdict found{};
+  PhysicalVerdict found{};
   CHECK_CUDA(cudaMemcpy(&found, verdict, sizeof(found), cudaMemcpyDeviceToHost));
   EXPECT_EQ(found.errors, 0u) << found.first_error;
   EXPECT_EQ(found.wrong, 0u);
