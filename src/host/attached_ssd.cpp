@@ -37,7 +37,9 @@ Attached attach_virtual(work::Backend& backend, const VolumeSpec& spec, bool wri
 Attached attach_physical(work::Backend& backend, const VolumeSpec& spec,
                          nvme::DeviceOptions& options) {
   constexpr uint32_t kStagingBytes = 32 << 10;
+  constexpr uint64_t kAdminTimeoutNs = 10'000'000'000;  // it may be busy with itself after a reset
   options.nsid = spec.nsid;
+  options.admin_timeout_ns = kAdminTimeoutNs;
   options.staging_bytes = spec.staging_bytes.value_or(kStagingBytes);
   try {
     std::unique_ptr<AttachedSsd> ssd = std::make_unique<PhysicalSsd>(backend, spec, options);
