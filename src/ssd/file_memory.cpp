@@ -52,6 +52,13 @@ void refuse_driven(const std::string& path) {
     fail_with(EBUSY, path + " belongs to a device that the driver " + name + " has");
 }
 
+/// A file of sysfs that maps a BAR so that a processor combines its stores: one may still hold an
+/// entry back when another, which has seen that it is written, rings the doorbell.
+void refuse_combining(const std::string& path) {
+  if (path.ends_with("_wc"))
+    fail_with(EINVAL, path + " combines stores: use " + path.substr(0, path.size() - 3));
+}
+
 /// By words, since a BAR need not take wider accesses. False if they do not stay zero.
 bool clear(uint8_t* base, uint64_t bytes) {
   auto* const words = reinterpret_cast<volatile uint64_t*>(base);
@@ -67,6 +74,7 @@ std::unique_ptr<MemorySource> make_file_memory(const std::string& path) {
   if (!file.is_open()) fail_with(errno, path);
   const uint64_t bytes = checked_bytes(file.get(), path);
   refuse_driven(path);
+  refuse_combining(path);
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) fail_with(errno, path + ": in use");
   void* const base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (base == MAP_FAILED) fail_with(errno, path + ": cannot be mapped");

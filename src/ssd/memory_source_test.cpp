@@ -121,6 +121,9 @@ TEST(FileMemory, memory_of_a_device_that_a_driver_has_is_refused) {
             std::string::npos);
   std::filesystem::remove(folder + "/driver");
   EXPECT_EQ(make_file_memory(folder + "/resource1")->bytes(), 4096u);
+  std::ofstream(folder + "/resource1_wc") << std::string(4096, 'x');
+  EXPECT_NE(refusal_of(folder + "/resource1_wc", EINVAL).find("use " + folder + "/resource1"),
+            std::string::npos);
   std::filesystem::remove_all(folder);
 }
 
