@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <system_error>
 
 #include "cli/finding.h"
 #include "cli/text.h"
 #include "host/volume_state.h"
+#include "nvme/bring_up.h"
 #include "ssd/admin_probe.h"
 #include "ssd/memory_source.h"
 #include "ssd/vfio/block_devices.h"
@@ -205,22 +207,18 @@ std::string padded_text(const char (&text)[kLength]) {
 
 Finding describe_namespace(ssd::AdminProbe& probe) {
   const IdentifyNamespace space = probe.identify_namespace(1);
-  const uint32_t in_use = space.flbas & 0xf;
+  const uint32_t in_use = nvme::lba_format_in_use(space);
   std::string formats;
-  bool usable = false;
-  for (uint32_t i = 0; i <= std::min<uint32_t>(space.nlbaf, 15); ++i) {
+  for (uint32_t i = 0; i <= std::min<uint32_t>(space.nlbaf, std::size(space.lbaf) - 1); ++i) {
     const auto& lba = space.lbaf[i];
     if (lba.lba_shift == 0 || lba.lba_shift > 31) continue;
     formats += fmt::format("{}{}{}{}", formats.empty() ? "" : ", ", 1u << lba.lba_shift,
                            lba.metadata_bytes != 0 ? fmt::format("+{}", lba.metadata_bytes) : "",
                            i == in_use ? " (in use)" : "");
-    if (i == in_use) {
-      usable = lba.lba_shift >= 9 && lba.lba_shift <= 12 && lba.metadata_bytes == 0;
-    }
   }
   const uint64_t bytes = space.nsze << (space.lbaf[in_use].lba_shift & 31);
   const std::string text = fmt::format("{}, LBAs of {} bytes", size_text(bytes), formats);
-  if (usable) return {"namespace", true, text, true};
+  if (nvme::is_usable(space.lbaf[in_use])) return {"namespace", true, text, true};
   return {"namespace", false,
           text +
               ": GoFS takes 512 to 4096 without metadata; 'nvme format' while Linux has the SSD "

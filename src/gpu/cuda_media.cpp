@@ -17,26 +17,12 @@
 
 #include "gpu/copy_stream.h"
 #include "gpu/cuda_error.h"
+#include "ssd/descriptor.h"
 #include "ssd/media_host.h"
 
 namespace gofs::gpu {
 
 namespace {
-
-/// Closes a file when it goes.
-struct FileDescriptor {
-  FileDescriptor() = default;
-  explicit FileDescriptor(int descriptor) : fd(descriptor) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd(std::exchange(other.fd, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(fd, other.fd);
-    return *this;
-  }
-  ~FileDescriptor() {
-    if (fd >= 0) close(fd);
-  }
-  int fd = -1;
-};
 
 class CudaMedia final : public work::LoadedMedia {
  public:
@@ -59,14 +45,14 @@ class CudaMedia final : public work::LoadedMedia {
     for (uint64_t unit = 0; unit < marks.size() && error.empty(); ++unit) {
       if (marks[unit] != 0 && marks[unit] + 1 >= epoch) error = write_back(unit, chunks);
     }
-    if (error.empty() && fdatasync(file_.fd) != 0) error = strerror(errno);
+    if (error.empty() && fdatasync(file_.get()) != 0) error = strerror(errno);
     // What was lost is not known any more.
     sync_error_ = error;
     return error;
   }
 
   /// Keeps the file for sync(), and marks what changes from now on.
-  std::string make_writable(FileDescriptor file) {
+  std::string make_writable(ssd::Descriptor file) {
     file_ = std::move(file);
     const uint64_t units = simt::divide_up(media_.bytes, uint64_t{1} << ssd::kMarkShift);
     std::string error = add(units * sizeof(uint32_t), true);
@@ -195,7 +181,7 @@ class CudaMedia final : public work::LoadedMedia {
       from = staging_.data();
     }
     while (left != 0) {
-      const ssize_t put = pwrite(file_.fd, from, left, static_cast<off_t>(offset));
+      const ssize_t put = pwrite(file_.get(), from, left, static_cast<off_t>(offset));
       if (put <= 0) return std::string("writing: ") + strerror(put < 0 ? errno : EIO);
       from += put;
       offset += static_cast<uint64_t>(put);
@@ -251,7 +237,7 @@ class CudaMedia final : public work::LoadedMedia {
   simt::Allocations pinned_;
   uint8_t* newest_ = nullptr;  // of these
   std::vector<uint8_t> staging_;
-  FileDescriptor file_;  // of a writable image
+  ssd::Descriptor file_;  // of a writable image
   uint32_t epoch_ = 1;
   uint32_t* mark_words_ = nullptr;
   std::string sync_error_;
@@ -267,15 +253,15 @@ std::unique_ptr<work::LoadedMedia> load_cuda_media(const MediaMemory& memory,
     error = loaded->make_contiguous(request.bytes, request.device_memory);
     return error.empty() ? std::move(loaded) : nullptr;
   }
-  FileDescriptor file(
+  ssd::Descriptor file(
       ::open(request.path.c_str(), (request.writable ? O_RDWR : O_RDONLY) | O_CLOEXEC));
   struct stat status {};
-  if (file.fd < 0 || fstat(file.fd, &status) < 0) {
+  if (!file.is_open() || fstat(file.get(), &status) < 0) {
     error = strerror(errno);
     return nullptr;
   }
   uint64_t bytes = static_cast<uint64_t>(status.st_size);
-  if (S_ISBLK(status.st_mode) && ioctl(file.fd, BLKGETSIZE64, &bytes) < 0) {
+  if (S_ISBLK(status.st_mode) && ioctl(file.get(), BLKGETSIZE64, &bytes) < 0) {
     error = strerror(errno);
     return nullptr;
   }
@@ -284,7 +270,7 @@ std::unique_ptr<work::LoadedMedia> load_cuda_media(const MediaMemory& memory,
     return nullptr;
   }
   try {
-    ssd::claim_image(file.fd, request.path,
+    ssd::claim_image(file.get(), request.path,
                      request.writable ? ssd::FileAccess::kReadWrite : ssd::FileAccess::kReadOnly);
   } catch (const std::system_error& problem) {
     error = problem.what();
@@ -301,9 +287,9 @@ std::unique_ptr<work::LoadedMedia> load_cuda_media(const MediaMemory& memory,
   const bool all_wanted = request.writable && request.spare_bytes >= bytes;
   if (bytes <= contiguous_max || data_bytes >= bytes / 2 || all_wanted) {
     error = loaded->make_contiguous(bytes, request.device_memory);
-    if (error.empty()) error = loaded->load_contiguous(file.fd);
+    if (error.empty()) error = loaded->load_contiguous(file.get());
   } else {
-    error = loaded->load_chunks(file.fd, bytes, request.device_memory,
+    error = loaded->load_chunks(file.get(), bytes, request.device_memory,
                                 request.writable ? request.spare_bytes >> ssd::kChunkShift : 0);
   }
   if (!request.writable) {

@@ -5,20 +5,16 @@
 
 #include <cerrno>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "gpu/cuda_error.h"
 #include "gpu/device_view.h"
 #include "simt/platform.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::gpu {
 
 namespace {
-
-[[noreturn]] void fail(int code, const std::string& words) {
-  throw std::system_error(code, std::generic_category(), words);
-}
 
 /// What an SSD has written must be visible to the GPU's threads once they have seen the completion:
 /// there is nobody who could flush in between.
@@ -31,7 +27,8 @@ void require_ordered_writes() {
           cudaSuccess ||
       ordering < cudaGPUDirectRDMAWritesOrderingOwner) {
     (void)cudaGetLastError();
-    fail(EOPNOTSUPP, "this GPU's threads do not see an SSD's writes to its memory in order");
+    ssd::fail_with(EOPNOTSUPP,
+                   "this GPU's threads do not see an SSD's writes to its memory in order");
   }
 }
 
@@ -74,13 +71,13 @@ std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t bytes) {
   void* owned = nullptr;
   if (cudaMalloc(&owned, whole + kPage) != cudaSuccess) {
     (void)cudaGetLastError();
-    fail(ENOMEM, std::to_string(whole >> 10) + " KiB of the GPU's memory for an SSD");
+    ssd::fail_with(ENOMEM, std::to_string(whole >> 10) + " KiB of the GPU's memory for an SSD");
   }
   void* const begin =
       reinterpret_cast<void*>(simt::align_up(reinterpret_cast<uint64_t>(owned), kPage));
   auto source = std::make_unique<DeviceSource>(begin, whole, owned);
   const std::string error = cuda_error_text(cudaMemset(begin, 0, whole), "cudaMemset");
-  if (!error.empty()) fail(EIO, error);
+  if (!error.empty()) ssd::fail_with(EIO, error);
   source->open();
   return source;
 }
@@ -88,7 +85,7 @@ std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t bytes) {
 std::unique_ptr<ssd::MemorySource> view_device_memory(void* device, uint64_t bytes) {
   constexpr uint64_t kPage = DeviceView::kPageBytes;
   if (reinterpret_cast<uint64_t>(device) % kPage != 0 || bytes % kPage != 0 || bytes == 0) {
-    fail(EINVAL, "a GPU's memory is mapped by multiples of 64 KiB");
+    ssd::fail_with(EINVAL, "a GPU's memory is mapped by multiples of 64 KiB");
   }
   auto source = std::make_unique<DeviceSource>(device, bytes, nullptr);
   source->open();

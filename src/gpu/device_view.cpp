@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "gpu/cuda_error.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::gpu {
 
@@ -151,9 +151,8 @@ std::unique_ptr<DeviceView> DeviceView::make(void* device, uint64_t bytes) {
   std::unique_ptr<DeviceView> view = try_dma_buf(device, bytes, no_dma_buf);
   if (view == nullptr) view = try_gdr(device, bytes, no_gdr);
   if (view == nullptr) {
-    throw std::system_error(
-        EOPNOTSUPP, std::generic_category(),
-        "a GPU's memory cannot be mapped for an SSD: " + no_dma_buf + "; " + no_gdr);
+    ssd::fail_with(EOPNOTSUPP,
+                   "a GPU's memory cannot be mapped for an SSD: " + no_dma_buf + "; " + no_gdr);
   }
   return view;
 }

@@ -8,13 +8,11 @@
 #include <system_error>
 #include <utility>
 
+#include "ssd/system_failure.h"
+
 namespace gofs::host {
 
 namespace {
-
-[[noreturn]] void fail(int code, const std::string& words) {
-  throw std::system_error(code, std::generic_category(), words);
-}
 
 bool is_of_gpu(const ssd::MemorySource& memory) { return memory.warp_base() != memory.base(); }
 
@@ -46,7 +44,7 @@ void PhysicalSsd::reach_memory() {
   if (!is_of_gpu(memory)) {
     const std::string problem =
         backend_.reach(memory.base(), memory.bytes(), work::HostRange::kMemory);
-    if (!problem.empty()) fail(EIO, name_ + ": its memory: " + problem);
+    if (!problem.empty()) ssd::fail_with(EIO, name_ + ": its memory: " + problem);
     memory_reached_ = true;
   }
   const auto begin = reinterpret_cast<uint64_t>(memory.warp_base());
@@ -75,10 +73,11 @@ void PhysicalSsd::reach_registers(Doorbells doorbells, uint32_t io_queues) {
       tries_doorbells_ = doorbells == Doorbells::kAuto && !backend_.is_host();
       return;
     }
-    if (doorbells == Doorbells::kGpu) fail(EIO, name_ + ": its registers: " + problem);
+    if (doorbells == Doorbells::kGpu) ssd::fail_with(EIO, name_ + ": its registers: " + problem);
   }
   if (doorbells == Doorbells::kGpu) {
-    fail(EOPNOTSUPP, name_ + ": its registers cannot be mapped, which doorbell=gpu needs");
+    ssd::fail_with(EOPNOTSUPP,
+                   name_ + ": its registers cannot be mapped, which doorbell=gpu needs");
   }
   copy_ = static_cast<uint8_t*>(backend_.shared_memory().allocate(
       ssd::RegisterRelay::copy_bytes(io_queues), simt::MemoryPart::kQueues));

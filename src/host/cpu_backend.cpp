@@ -14,6 +14,7 @@
 #include "simt/host_memory.h"
 #include "simt/workers.h"
 #include "ssd/media_host.h"
+#include "ssd/system_failure.h"
 #include "work/batch.h"
 #include "work/bench.h"
 #include "work/bench_files.h"
@@ -172,8 +173,7 @@ class CpuBackend final : public work::Backend {
 
  private:
   [[noreturn]] static void has_no_gpu() {
-    throw std::system_error(EOPNOTSUPP, std::generic_category(),
-                            "the CPU backend has no GPU's memory");
+    ssd::fail_with(EOPNOTSUPP, "the CPU backend has no GPU's memory");
   }
 
   const uint32_t workers_max_;

@@ -32,6 +32,18 @@ struct BringUpResult {
   CommandStatus status;
 };
 
+/// Which LBA format is in use. The index goes beyond 15 only where there are as many.
+GOFS_HD inline uint32_t lba_format_in_use(const format::nvme::IdentifyNamespace& space) {
+  const uint32_t low = space.flbas & 0xfu;
+  const uint32_t high = space.nlbaf > 15 ? space.flbas >> 5 & 3u : 0;
+  return low | high << 4;
+}
+
+/// LBAs of 512 to 4,096 bytes without metadata.
+GOFS_HD inline bool is_usable(const format::nvme::LbaFormat& lba) {
+  return lba.lba_shift >= 9 && lba.lba_shift <= kBlockShift && lba.metadata_bytes == 0;
+}
+
 namespace detail {
 
 /// Waits until CSTS.RDY is `ready`. Collective.
@@ -74,13 +86,6 @@ GOFS_HD inline CommandStatus create_queue(simt::AnyWarp auto warp, Device& devic
   entry.cdw11 = 1u | (submission ? queue.qid << 16 : 0u);  // physically contiguous; no interrupts
   uint32_t unused = 0;
   return execute_admin(warp, device, entry, unused);
-}
-
-/// The LBA format in use. Its index goes beyond 15 only where there are as many.
-GOFS_HD inline format::nvme::LbaFormat lba_format(const format::nvme::IdentifyNamespace& space) {
-  const uint32_t low = space.flbas & 0xfu;
-  const uint32_t high = space.nlbaf > 15 ? space.flbas >> 5 & 3u : 0;
-  return space.lbaf[low | high << 4];
 }
 
 /// A shutdown gets as long as the controller says that it usually takes, but no longer than this.
@@ -170,10 +175,8 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(simt::AnyWarp auto warp,
   const auto& space = *reinterpret_cast<const IdentifyNamespace*>(page);
   // One that is not active is answered with zeros.
   if (space.nsze == 0) return {BringUpStep::kNoNamespace, 0};
-  const format::nvme::LbaFormat lba = detail::lba_format(space);
-  if (lba.lba_shift < 9 || lba.lba_shift > kBlockShift || lba.metadata_bytes != 0) {
-    return {BringUpStep::kNamespaceFormat, 0};
-  }
+  const format::nvme::LbaFormat lba = space.lbaf[lba_format_in_use(space)];
+  if (!is_usable(lba)) return {BringUpStep::kNamespaceFormat, 0};
   // Sizes in bytes are to fit into a signed word.
   if (space.nsze > uint64_t{INT64_MAX} >> lba.lba_shift) return {BringUpStep::kNamespaceSize, 0};
   if (leader) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "simt/atomic.h"
+#include "ssd/stop_controller.h"
 #include "ssd/system_failure.h"
 
 namespace gofs::ssd {
@@ -27,7 +28,7 @@ constexpr uint32_t kReadyUnitMs = 500;  // of CAP.TO
 
 AdminProbe::AdminProbe(Transport& transport, uint8_t* memory, uint64_t address)
     : transport_(transport), memory_(memory), address_(address) {
-  const uint64_t cap = capabilities();
+  const uint64_t cap = transport.read_wide(offsetof(nvme::Registers, cap));
   if ((cap >> nvme::kCapNvmCommandSetShift & 1) == 0) {
     fail_with(ENOTSUP, transport_.name() + ": it lacks the NVM command set");
   }
@@ -38,14 +39,10 @@ AdminProbe::AdminProbe(Transport& transport, uint8_t* memory, uint64_t address)
   std::memset(memory_, 0, kMemoryBytes);
   const uint64_t completions = address_ + kAdminPageBytes;
   transport_.write_register(offsetof(nvme::Registers, aqa), (kDepth - 1) << 16 | (kDepth - 1));
-  transport_.write_register(offsetof(nvme::Registers, asq), static_cast<uint32_t>(address_));
-  transport_.write_register(offsetof(nvme::Registers, asq) + 4,
-                            static_cast<uint32_t>(address_ >> 32));
-  transport_.write_register(offsetof(nvme::Registers, acq), static_cast<uint32_t>(completions));
-  transport_.write_register(offsetof(nvme::Registers, acq) + 4,
-                            static_cast<uint32_t>(completions >> 32));
+  transport_.write_wide(offsetof(nvme::Registers, asq), address_);
+  transport_.write_wide(offsetof(nvme::Registers, acq), completions);
   transport_.write_register(offsetof(nvme::Registers, cc), nvme::kCcEntrySizes | nvme::kCcEnable);
-  wait_ready(true);
+  wait_ready();
 }
 
 AdminProbe::~AdminProbe() {
@@ -56,27 +53,23 @@ AdminProbe::~AdminProbe() {
   }
 }
 
-uint64_t AdminProbe::capabilities() {
-  return transport_.read_register(0) | uint64_t{transport_.read_register(4)} << 32;
-}
-
 void AdminProbe::disable() {
-  transport_.write_register(offsetof(nvme::Registers, cc), 0);
-  wait_ready(false);
+  if (!stop_controller(transport_)) {
+    fail_with(ETIMEDOUT, transport_.name() + ": it does not stop being ready");
+  }
 }
 
-void AdminProbe::wait_ready(bool ready) {
+void AdminProbe::wait_ready() {
   const auto deadline = steady_clock::now() + milliseconds(ready_timeout_ms_);
   for (;;) {
     const uint32_t status = transport_.read_register(offsetof(nvme::Registers, csts));
     if (status == nvme::kRegisterGone) fail_with(EIO, transport_.name() + ": it is gone");
-    if (ready && (status & nvme::kCstsFatal) != 0) {
+    if ((status & nvme::kCstsFatal) != 0) {
       fail_with(EIO, transport_.name() + ": it reports a fatal error (CSTS.CFS)");
     }
-    if (((status & nvme::kCstsReady) != 0) == ready) return;
+    if ((status & nvme::kCstsReady) != 0) return;
     if (steady_clock::now() > deadline) {
-      fail_with(ETIMEDOUT, transport_.name() + (ready ? ": it does not become ready"
-                                                      : ": it does not stop being ready"));
+      fail_with(ETIMEDOUT, transport_.name() + ": it does not become ready");
     }
     std::this_thread::sleep_for(milliseconds(1));
   }

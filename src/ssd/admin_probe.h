@@ -39,9 +39,8 @@ class AdminProbe {
  private:
   static constexpr uint32_t kDepth = 8;
 
-  uint64_t capabilities();
   void disable();
-  void wait_ready(bool ready);
+  void wait_ready();
   void identify(uint32_t nsid, uint32_t what, void* result);
   format::nvme::CompletionEntry take_completion();
 

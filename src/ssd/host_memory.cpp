@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "simt/platform.h"
 #include "ssd/mapped_memory.h"
 #include "ssd/system_failure.h"
 
@@ -55,7 +56,7 @@ std::unique_ptr<MemorySource> try_memory(uint64_t bytes, unsigned kind, const st
 }  // namespace
 
 std::unique_ptr<MemorySource> make_host_memory(uint64_t bytes) {
-  const uint64_t whole = (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  const uint64_t whole = simt::align_up(bytes, kHugePageBytes);
   if (whole == 0 || whole < bytes) {
     fail_with(EINVAL, "memory for an SSD: " + std::to_string(bytes) + " bytes");
   }

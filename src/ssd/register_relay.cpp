@@ -24,16 +24,6 @@ constexpr std::chrono::milliseconds kIdleSleeps{1};
 /// How often the device is asked how it is while nothing changes.
 constexpr std::chrono::milliseconds kStatusPeriod{10};
 
-uint64_t read_wide(Transport& transport, uint32_t offset) {
-  const uint64_t low = transport.read_register(offset);
-  return low | uint64_t{transport.read_register(offset + 4)} << 32;
-}
-
-void write_wide(Transport& transport, uint32_t offset, uint64_t value) {
-  transport.write_register(offset, static_cast<uint32_t>(value));
-  transport.write_register(offset + 4, static_cast<uint32_t>(value >> 32));
-}
-
 }  // namespace
 
 uint64_t RegisterRelay::copy_bytes(uint32_t io_queues) {
@@ -43,7 +33,7 @@ uint64_t RegisterRelay::copy_bytes(uint32_t io_queues) {
 RegisterRelay::RegisterRelay(Transport& transport, uint8_t* copy, uint32_t io_queues)
     : transport_(transport), copy_(copy), passed_(size_t{2} * (io_queues + 1)) {
   using namespace format::nvme;
-  const uint64_t capabilities = read_wide(transport, offsetof(Registers, cap));
+  const uint64_t capabilities = transport.read_wide(offsetof(Registers, cap));
   stride_shift_ = 2 + static_cast<uint32_t>(capabilities >> kCapStrideShift & 0xf);
   this->copy().cap = static_cast<uint32_t>(capabilities) == kRegisterGone
                          ? capabilities
@@ -121,8 +111,8 @@ void RegisterRelay::relay_configuration() {
       simt::store_system_relaxed(doorbells()[index], 0u);
     }
     transport_.write_register(offsetof(Registers, aqa), simt::load_system_relaxed(copy().aqa));
-    write_wide(transport_, offsetof(Registers, asq), simt::load_system_relaxed(copy().asq));
-    write_wide(transport_, offsetof(Registers, acq), simt::load_system_relaxed(copy().acq));
+    transport_.write_wide(offsetof(Registers, asq), simt::load_system_relaxed(copy().asq));
+    transport_.write_wide(offsetof(Registers, acq), simt::load_system_relaxed(copy().acq));
   }
   transport_.write_register(offsetof(Registers, cc), configuration);
   configuration_ = configuration;

@@ -30,6 +30,15 @@ class Transport {
   virtual uint32_t read_register(uint32_t offset) = 0;
   /// The device sees what was stored to mapped memory before.
   virtual void write_register(uint32_t offset, uint32_t value) = 0;
+  /// Those of 64 bits, as two, the lower half first.
+  uint64_t read_wide(uint32_t offset) {
+    const uint64_t low = read_register(offset);
+    return low | uint64_t{read_register(offset + 4)} << 32;
+  }
+  void write_wide(uint32_t offset, uint64_t value) {
+    write_register(offset, static_cast<uint32_t>(value));
+    write_register(offset + 4, static_cast<uint32_t>(value >> 32));
+  }
 
   /// From now on the controller reaches `bytes` at `memory`, both multiples of 4 KiB, by a range of
   /// addresses of its own, whose first is returned. The memory stays where it is until unmap().

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-#include "../physical/qemu_provider.h"
+#include "../physical/qemu_provider.hpp"
 #include "fresh_volume.h"
 #include "gofs/gofs.cuh"
 #include "gofs/volume.hpp"
@@ -101,13 +101,10 @@ __global__ void physical_kernel(gofs::VolumeHandle vol, uint64_t* buffers, char*
 }
 
 TEST(DevicePhysical, kernels_run_the_file_system_on_a_controller_that_is_not_ours) {
-  const gofs::ssd::QemuOptions installed = gofs::ssd::qemu_for_test();
-  if (gofs::ssd::find_program(installed.binary).empty()) {
-    GTEST_SKIP() << "no " << installed.binary << ": GOFS_QEMU_BUNDLE names a folder with it";
-  }
+  GOFS_NEED_QEMU();
   if (gofs_gpu_test::under_sanitizer()) GTEST_SKIP() << "takes too long under a sanitizer";
   const gofs_gpu_test::FreshVolume image{512, [](gofs::image::ImageBuilder&) {}};
-  gofs::ssd::QemuOptions machine = installed;
+  gofs::ssd::QemuOptions machine = gofs::ssd::qemu_for_test();
   machine.ram_bytes = uint64_t{256} << 20;
   machine.disks = {gofs::ssd::QemuDisk{}};
   machine.disks[0].image = image.path();

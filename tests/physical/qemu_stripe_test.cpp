@@ -12,7 +12,7 @@
 
 #include "host/probe_ssd.h"
 #include "host/striped_for_test.h"
-#include "qemu_provider.h"
+#include "qemu_provider.hpp"
 #include "ssd/qemu/machine_for_test.h"
 
 namespace gofs::tests {
@@ -26,12 +26,7 @@ const char* const kSmallQueues = "queues=2&depth=16";
 
 class QemuStripeTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const std::string binary = ssd::qemu_for_test().binary;
-    if (ssd::find_program(binary).empty()) {
-      GTEST_SKIP() << "no " << binary << ": scripts/setup.sh test installs it";
-    }
-  }
+  void SetUp() override { GOFS_NEED_QEMU(); }
 
   static ssd::QemuOptions machine(const Striped& striped) {
     ssd::QemuOptions options = ssd::qemu_for_test();
@@ -48,12 +43,6 @@ class QemuStripeTest : public ::testing::Test {
       text += (text.empty() ? "qemu:" : "+qemu:") + std::to_string(disk);
     }
     return text + "?" + (chunk.empty() ? "" : "stripe=" + chunk + "&") + kSmallQueues;
-  }
-  static Expected<Volume> mount(const std::string& spec, bool read_only) {
-    MountOptions options;
-    options.read_only = read_only;
-    options.cache_bytes = uint64_t{16} << 20;
-    return Volume::mount(spec, options);
   }
   static Error error_of_mount(const std::string& spec) {
     const auto volume = mount(spec, true);

@@ -21,7 +21,7 @@
 #include "gofs/volume.hpp"
 #include "host/image/fsck_for_test.h"
 #include "host/image/pattern.h"
-#include "qemu_provider.h"
+#include "qemu_provider.hpp"
 #include "ssd/qemu/machine_for_test.h"
 
 namespace gofs::tests {
@@ -44,10 +44,7 @@ std::vector<uint8_t> contents_of(const WrittenFile& file) {
 class QemuVolumeTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const std::string binary = ssd::qemu_for_test().binary;
-    if (ssd::find_program(binary).empty()) {
-      GTEST_SKIP() << "no " << binary << ": scripts/setup.sh test installs it";
-    }
+    GOFS_NEED_QEMU();
     if (!image::tool_exists("mkfs.f2fs")) GTEST_SKIP() << "no mkfs.f2fs";
     ASSERT_EQ(::truncate(image_.path().c_str(), kVolumeBytes), 0);
   }
@@ -62,12 +59,6 @@ class QemuVolumeTest : public ::testing::Test {
     options.disks = {ssd::QemuDisk{}};
     options.disks[0].image = image_.path();
     return options;
-  }
-  static Expected<Volume> mount(const std::string& spec, bool read_only = false) {
-    MountOptions options;
-    options.read_only = read_only;
-    options.cache_bytes = uint64_t{16} << 20;
-    return Volume::mount(spec, options);
   }
 
   /// Makes `count` files of all sizes by `threads` threads.

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "ssd/descriptor.h"
-#include "ssd/qemu/errors.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::ssd {
 
@@ -92,13 +92,13 @@ ChildProcess::ChildProcess(const ChildCommand& command) {
   const std::string program = find_program(command.program);
   if (program.empty()) {
     const bool named = command.program.find('/') == std::string::npos;
-    throw_errno(ENOENT, command.program + (named ? ": no such program in PATH"
-                                                 : ": no such file that may be executed"));
+    fail_with(ENOENT, command.program + (named ? ": no such program in PATH"
+                                               : ": no such file that may be executed"));
   }
   const Descriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  if (!nothing.is_open()) throw_errno(errno, "/dev/null");
+  if (!nothing.is_open()) fail_with(errno, "/dev/null");
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno(errno, "cannot make a pipe");
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail_with(errno, "cannot make a pipe");
   const Descriptor complaint(ends[0]);
   Descriptor complaint_writer(ends[1]);
 
@@ -116,7 +116,7 @@ ChildProcess::ChildProcess(const ChildCommand& command) {
                       ::getpid()};
   id_ = ::fork();
   if (id_ == 0) become_program(launch);
-  if (id_ < 0) throw_errno(errno, program + ": cannot fork");
+  if (id_ < 0) fail_with(errno, program + ": cannot fork");
   complaint_writer = Descriptor();
   // exec closes the other end, and only then is there an end to read.
   int error = 0;
@@ -126,7 +126,7 @@ ChildProcess::ChildProcess(const ChildCommand& command) {
   } while (count < 0 && errno == EINTR);
   if (count != 0) {
     kill();
-    throw_errno(count < 0 ? errno : error, program + ": cannot start it");
+    fail_with(count < 0 ? errno : error, program + ": cannot start it");
   }
 }
 

@@ -9,7 +9,7 @@
 
 #include "simt/platform.h"
 #include "ssd/descriptor.h"
-#include "ssd/qemu/errors.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::ssd {
 
@@ -21,19 +21,19 @@ constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 
 GuestRam::GuestRam(const std::string& path, uint64_t bytes) : bytes_(bytes) {
   if (bytes <= kReservedBytes || bytes > kBytesMax || bytes % kMebibyte != 0) {
-    throw_errno(EINVAL, "a machine's memory has 2 MiB to 2 GiB, in whole MiB, and not " +
-                            std::to_string(bytes) + " bytes");
+    fail_with(EINVAL, "a machine's memory has 2 MiB to 2 GiB, in whole MiB, and not " +
+                          std::to_string(bytes) + " bytes");
   }
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file.is_open()) throw_errno(errno, path);
+  if (!file.is_open()) fail_with(errno, path);
   // Memory that turns out to be missing when it is used is SIGBUS, here or in QEMU.
   const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
   if (error != 0) {
-    throw_errno(error, path + ": no room for the machine's memory of " +
-                           std::to_string(bytes / kMebibyte) + " MiB");
+    fail_with(error, path + ": no room for the machine's memory of " +
+                         std::to_string(bytes / kMebibyte) + " MiB");
   }
   void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (mapped == MAP_FAILED) throw_errno(errno, path + ": cannot map the machine's memory");
+  if (mapped == MAP_FAILED) fail_with(errno, path + ": cannot map the machine's memory");
   base_ = static_cast<uint8_t*>(mapped);
 }
 
@@ -50,9 +50,9 @@ std::optional<uint64_t> GuestRam::guest_address(const void* memory, uint64_t byt
 
 uint8_t* GuestRam::take(uint64_t bytes) {
   if (bytes == 0 || bytes > bytes_) {
-    throw_errno(EINVAL, "a range of " + std::to_string(bytes) + " bytes of a machine's memory");
+    fail_with(EINVAL, "a range of " + std::to_string(bytes) + " bytes of a machine's memory");
   }
-  bytes = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  bytes = simt::align_up(bytes, kPageBytes);
   uint64_t offset = kReservedBytes;
   {
     const std::lock_guard lock(mutex_);
@@ -61,8 +61,8 @@ uint8_t* GuestRam::take(uint64_t bytes) {
       offset = end;
     }
     if (bytes > bytes_ - offset) {
-      throw_errno(ENOMEM, "the machine's memory of " + std::to_string(bytes_ / kMebibyte) +
-                              " MiB has no range of " + std::to_string(bytes) + " bytes left");
+      fail_with(ENOMEM, "the machine's memory of " + std::to_string(bytes_ / kMebibyte) +
+                            " MiB has no range of " + std::to_string(bytes) + " bytes left");
     }
     taken_.emplace(offset, offset + bytes);
   }

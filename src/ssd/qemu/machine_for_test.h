@@ -24,16 +24,17 @@ inline QemuOptions qemu_for_test() {
   return options;
 }
 
+/// Begins what needs it.
+#define GOFS_NEED_QEMU()                                                      \
+  if (::gofs::ssd::find_program(::gofs::ssd::qemu_for_test().binary).empty()) \
+  GTEST_SKIP() << "no " << ::gofs::ssd::qemu_for_test().binary                \
+               << ": scripts/setup.sh test installs it, or GOFS_QEMU_BUNDLE names a folder"
+
 class QemuTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kDiskBytes = uint64_t{16} << 20;
 
-  void SetUp() override {
-    const std::string binary = qemu_for_test().binary;
-    if (find_program(binary).empty()) {
-      GTEST_SKIP() << "no " << binary << ": scripts/setup.sh test installs it";
-    }
-  }
+  void SetUp() override { GOFS_NEED_QEMU(); }
 
   /// A new image of zeros.
   QemuDisk disk() {

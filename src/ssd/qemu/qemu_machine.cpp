@@ -9,8 +9,9 @@
 #include <fstream>
 #include <thread>
 
-#include "ssd/qemu/errors.h"
+#include "ssd/qemu/hexadecimal.h"
 #include "ssd/qemu/scratch_folder.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::ssd {
 
@@ -28,7 +29,7 @@ void write_firmware(const std::string& path) {
   std::ofstream file(path, std::ios::binary);
   file << std::string(kFirmwareBytes, kHaltInstruction);
   file.close();
-  if (!file) throw_errno(EIO, path + ": cannot write the firmware");
+  if (!file) fail_with(EIO, path + ": cannot write the firmware");
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ void QemuMachine::start(const QemuOptions& options, const std::string& parent) {
   ram_ = std::make_unique<GuestRam>(files.ram, options.ram_bytes);
   write_firmware(files.firmware);
   output_ = Descriptor(::open(output.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!output_.is_open()) throw_errno(errno, output);
+  if (!output_.is_open()) fail_with(errno, output);
   process_ = std::make_unique<ChildProcess>(ChildCommand{
       options.binary, qemu_arguments(options, files), options.environment, output_.get()});
   connect(files.socket);
@@ -61,9 +62,9 @@ void QemuMachine::start(const QemuOptions& options, const std::string& parent) {
   // QEMU answers when the machine is made. It has opened all of its files by then, so that their
   // folder can go.
   const uint32_t instructions = qtest_->readl(kResetVector);
-  if (qtest_->gone()) throw_errno(ENODEV, description_of_end());
+  if (qtest_->gone()) fail_with(ENODEV, description_of_end());
   if (instructions != kFourHalts) {
-    throw_errno(EPROTO, "QEMU's firmware is not ours: " + hexadecimal(instructions));
+    fail_with(EPROTO, "QEMU's firmware is not ours: " + hexadecimal(instructions));
   }
 }
 
@@ -77,9 +78,9 @@ void QemuMachine::connect(const std::string& socket) {
     } catch (const std::system_error& error) {
       const int code = error.code().value();
       if (code != ENOENT && code != ECONNREFUSED) throw;
-      if (!running) throw_errno(ENODEV, description_of_end());
+      if (!running) fail_with(ENODEV, description_of_end());
       if (std::chrono::steady_clock::now() >= deadline) {
-        throw_errno(ETIMEDOUT, "QEMU has not come up in 60 s: " + messages());
+        fail_with(ETIMEDOUT, "QEMU has not come up in 60 s: " + messages());
       }
     }
     std::this_thread::sleep_for(kConnectPause);

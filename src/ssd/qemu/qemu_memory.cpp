@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ssd/qemu/qemu_memory.h"
 
+#include "simt/platform.h"
+
 namespace gofs::ssd {
 
 QemuMemory::QemuMemory(QemuMachine& machine, uint64_t bytes)
     : ram_(machine.ram()),
-      bytes_((bytes + GuestRam::kPageBytes - 1) / GuestRam::kPageBytes * GuestRam::kPageBytes),
+      bytes_(simt::align_up(bytes, GuestRam::kPageBytes)),
       base_(ram_.take(bytes_)) {}
 
 QemuMemory::~QemuMemory() { ram_.give_back(base_); }

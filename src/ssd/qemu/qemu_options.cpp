@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ssd/qemu/qemu_options.h"
 
-#include "ssd/qemu/errors.h"
+#include "ssd/qemu/hexadecimal.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::ssd {
 
@@ -52,8 +53,8 @@ void use_qemu_bundle(QemuOptions& options, const std::string& folder) {
 
 std::vector<std::string> qemu_arguments(const QemuOptions& options, const QemuFiles& files) {
   if (options.disks.empty() || options.disks.size() > kQemuDisksMax) {
-    throw_errno(EINVAL, "a QEMU machine has 1 to " + std::to_string(kQemuDisksMax) +
-                            " disks, and not " + std::to_string(options.disks.size()));
+    fail_with(EINVAL, "a QEMU machine has 1 to " + std::to_string(kQemuDisksMax) +
+                          " disks, and not " + std::to_string(options.disks.size()));
   }
   std::vector<std::string> arguments = {
       "-nodefaults", "-display", "none", "-no-user-config",

@@ -12,7 +12,8 @@
 #include <string_view>
 #include <utility>
 
-#include "ssd/qemu/errors.h"
+#include "ssd/qemu/hexadecimal.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::ssd {
 
@@ -32,14 +33,14 @@ Descriptor connect_to(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
-    throw_errno(ENAMETOOLONG, "qtest socket " + path + ": a socket's path has at most " +
-                                  std::to_string(sizeof(address.sun_path) - 1) + " bytes");
+    fail_with(ENAMETOOLONG, "qtest socket " + path + ": a socket's path has at most " +
+                                std::to_string(sizeof(address.sun_path) - 1) + " bytes");
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket.is_open()) throw_errno(errno, "qtest: cannot make a socket");
+  if (!socket.is_open()) fail_with(errno, "qtest: cannot make a socket");
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    throw_errno(errno, "qtest socket " + path + ": cannot connect to QEMU");
+    fail_with(errno, "qtest socket " + path + ": cannot connect to QEMU");
   }
   return socket;
 }
@@ -136,7 +137,7 @@ uint64_t QtestClient::take_answer(Deadline deadline) {
   pending_.pop_front();
   uint64_t value = 0;
   if (!parse_answer(line, value)) {
-    throw_errno(EPROTO, "qtest: QEMU answered " + in_quotes(line) + " to " + in_quotes(asked));
+    fail_with(EPROTO, "qtest: QEMU answered " + in_quotes(line) + " to " + in_quotes(asked));
   }
   return value;
 }
@@ -169,7 +170,7 @@ bool QtestClient::wait_until_ready(short events, Deadline deadline) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     const int ready = ::poll(&wanted, 1, static_cast<int>(std::max<int64_t>(left, 0)));
     if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) throw_errno(errno, "qtest: cannot wait for QEMU");
+    if (ready < 0 && errno != EINTR) fail_with(errno, "qtest: cannot wait for QEMU");
     if (left <= 0) return false;
   }
 }
@@ -180,7 +181,7 @@ void QtestClient::give_up(const std::string& asked) {
   if (!received_.empty()) text += ", only " + in_quotes(received_.substr(0, 80));
   // An answer that comes later would be taken for the next one's.
   become_gone();
-  throw_errno(ETIMEDOUT, text);
+  fail_with(ETIMEDOUT, text);
 }
 
 void QtestClient::become_gone() {

@@ -2,19 +2,16 @@
 #include "ssd/qemu/qtest_transport.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <thread>
 
-#include "format/nvme.h"
 #include "simt/platform.h"
-#include "ssd/qemu/errors.h"
+#include "ssd/qemu/hexadecimal.h"
+#include "ssd/stop_controller.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::ssd {
 
 namespace {
-
-using format::nvme::Registers;
 
 // Each device has a window of its own for BAR 0, between the machine's memory (GuestRam) and what
 // q35 has from 0xfec00000 on.
@@ -26,9 +23,6 @@ static_assert(kFirstWindow >= GuestRam::kBytesMax &&
 // BAR 0, bits 0..3: memory, and 64 bits wide. NVMe wants both.
 constexpr uint32_t kBarFlags = 0xf;
 constexpr uint32_t kBarMemory64 = 0x4;
-
-constexpr std::chrono::milliseconds kReadyUnit{500};  // of CAP.TO
-constexpr std::chrono::milliseconds kReadyPause{1};
 
 std::string name_of_device(uint32_t device) {
   char text[32];
@@ -46,7 +40,7 @@ QtestTransport::QtestTransport(QemuMachine& machine, size_t disk)
 
 QtestTransport::~QtestTransport() {
   try {
-    disable();
+    stop_controller(*this);
     set_command(kPciNoInterruptLine);
   } catch (const std::system_error&) {
     // A QEMU that hangs is killed with its machine, before the memory goes.
@@ -61,9 +55,9 @@ uint32_t QtestTransport::find_controller(size_t disk) {
     if (machine_.pci().read({device, kPciClass}) >> 8 != kPciClassNvme) continue;
     if (found++ == disk) return device;
   }
-  if (machine_.qtest().gone()) throw_errno(ENODEV, "QEMU is gone: " + machine_.messages());
-  throw_errno(ENODEV, "the QEMU machine has " + std::to_string(found) +
-                          " NVMe controllers, and none with the number " + std::to_string(disk));
+  if (machine_.qtest().gone()) fail_with(ENODEV, "QEMU is gone: " + machine_.messages());
+  fail_with(ENODEV, "the QEMU machine has " + std::to_string(found) +
+                        " NVMe controllers, and none with the number " + std::to_string(disk));
 }
 
 void QtestTransport::place_bar() {
@@ -77,11 +71,11 @@ void QtestTransport::place_bar() {
   const uint32_t low_mask = pci.read(low);
   const uint64_t mask = uint64_t{pci.read(high)} << 32 | (low_mask & ~kBarFlags);
   bar_bytes_ = ~mask + 1;
-  if (machine_.qtest().gone()) throw_errno(ENODEV, name_ + ": QEMU is gone");
+  if (machine_.qtest().gone()) fail_with(ENODEV, name_ + ": QEMU is gone");
   if ((low_mask & kBarFlags & ~8u) != kBarMemory64 || bar_bytes_ < 2 * GuestRam::kPageBytes ||
       bar_bytes_ > kWindowBytes) {
-    throw_errno(ENOTSUP, name_ + ": BAR 0 is not of 8 KiB to 16 MiB, or not of 64-bit memory: " +
-                             hexadecimal(mask | (low_mask & kBarFlags)));
+    fail_with(ENOTSUP, name_ + ": BAR 0 is not of 8 KiB to 16 MiB, or not of 64-bit memory: " +
+                           hexadecimal(mask | (low_mask & kBarFlags)));
   }
   bar_address_ = kFirstWindow + device_ * kWindowBytes;
   pci.write(low, static_cast<uint32_t>(bar_address_));
@@ -92,18 +86,6 @@ void QtestTransport::set_command(uint32_t flags) {
   // The upper half is the status, whose bits are cleared by ones.
   machine_.pci().write({device_, kPciCommand}, flags);
   machine_.pci().read({device_, kPciCommand});  // which waits until it is done
-}
-
-void QtestTransport::disable() {
-  const uint32_t cap_low = read_register(offsetof(Registers, cap));
-  const auto timeout = kReadyUnit * ((cap_low >> format::nvme::kCapTimeoutShift & 0xff) + 1);
-  write_register(offsetof(Registers, cc), 0);
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (!machine_.qtest().gone() &&
-         (read_register(offsetof(Registers, csts)) & format::nvme::kCstsReady) != 0 &&
-         std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(kReadyPause);
-  }
 }
 
 uint32_t QtestTransport::read_register(uint32_t offset) {
@@ -119,16 +101,15 @@ void QtestTransport::write_register(uint32_t offset, uint32_t value) {
 uint64_t QtestTransport::map(void* memory, uint64_t bytes) {
   const std::optional<uint64_t> address = machine_.ram().guest_address(memory, bytes);
   if (!address) {
-    throw_errno(EINVAL, name_ + " reaches no memory but its machine's, and " +
-                            hexadecimal(reinterpret_cast<uintptr_t>(memory)) + " to " +
-                            hexadecimal(reinterpret_cast<uintptr_t>(memory) + bytes) +
-                            " is not all in it: use QemuMemory");
+    fail_with(EINVAL, name_ + " reaches no memory but its machine's, and " +
+                          hexadecimal(reinterpret_cast<uintptr_t>(memory)) + " to " +
+                          hexadecimal(reinterpret_cast<uintptr_t>(memory) + bytes) +
+                          " is not all in it: use QemuMemory");
   }
   if (*address % GuestRam::kPageBytes != 0 || bytes % GuestRam::kPageBytes != 0 || bytes == 0) {
-    throw_errno(EINVAL, name_ +
-                            ": memory to be mapped begins and ends at a multiple of 4 KiB, and " +
-                            hexadecimal(bytes) + " bytes at " +
-                            hexadecimal(reinterpret_cast<uintptr_t>(memory)) + " do not");
+    fail_with(EINVAL, name_ + ": memory to be mapped begins and ends at a multiple of 4 KiB, and " +
+                          hexadecimal(bytes) + " bytes at " +
+                          hexadecimal(reinterpret_cast<uintptr_t>(memory)) + " do not");
   }
   mapped_.emplace(*address, bytes);
   return *address;

@@ -43,7 +43,6 @@ class QtestTransport final : public Transport {
   uint32_t find_controller(size_t disk);
   void place_bar();
   void set_command(uint32_t flags);
-  void disable();
 
   QemuMachine& machine_;
   uint32_t device_;  // on PCI bus 0

@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <system_error>
 
-#include "ssd/qemu/errors.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::ssd {
 
 ScratchFolder::ScratchFolder(const std::string& parent) : path_(parent + "/gofs-qemu-XXXXXX") {
-  if (::mkdtemp(path_.data()) == nullptr) throw_errno(errno, path_ + ": cannot make a folder");
+  if (::mkdtemp(path_.data()) == nullptr) fail_with(errno, path_ + ": cannot make a folder");
 }
 
 ScratchFolder::~ScratchFolder() {

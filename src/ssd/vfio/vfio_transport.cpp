@@ -9,12 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <system_error>
-#include <thread>
 
 #include "format/nvme.h"
 #include "simt/atomic.h"
+#include "ssd/stop_controller.h"
 #include "ssd/system_failure.h"
 
 namespace gofs::ssd::vfio {
@@ -24,8 +23,6 @@ namespace {
 namespace nvme = format::nvme;
 
 constexpr uint64_t kRegisterPageBytes = 4096;
-// As many doorbells as a driver could want: 1,024 pairs and the admin queue's.
-constexpr uint64_t kDoorbellsTouched = 2 * 1025;
 
 /// The function, if VFIO can be asked for it. Better said here than by what an ioctl returns.
 PciFunction checked_function(const std::string& root, const std::string& address) {
@@ -62,10 +59,6 @@ vfio_region_info region_of(const Descriptor& device, uint32_t index, const std::
   return info;
 }
 
-uint64_t capabilities_of(VfioTransport& transport) {
-  return transport.read_register(0) | uint64_t{transport.read_register(4)} << 32;
-}
-
 }  // namespace
 
 VfioTransport::VfioTransport(const std::string& address, const std::string& root)
@@ -78,15 +71,14 @@ VfioTransport::VfioTransport(const std::string& address, const std::string& root
   set_command_bits(PCI_COMMAND_MEMORY | PCI_COMMAND_INTX_DISABLE, PCI_COMMAND_MASTER);
   map_bar();
   try {
-    if (capabilities_of(*this) == ~uint64_t{0}) {
+    if (read_register(0) == nvme::kRegisterGone) {
       fail_with(EIO, name() + ": its registers read as all ones: it is gone, or without power");
     }
-    if (!stop_controller()) {
+    if (!stop_controller(*this)) {
       fail_with(ETIMEDOUT, name() +
                                ": it does not stop (CSTS.RDY stays 1); switch the machine off and "
                                "on");
     }
-    touch_doorbells();
     set_command_bits(PCI_COMMAND_MASTER, 0);
   } catch (...) {
     close_bar();
@@ -97,7 +89,7 @@ VfioTransport::VfioTransport(const std::string& address, const std::string& root
 VfioTransport::~VfioTransport() {
   // No access of the device may find the memory gone: first it stops, then it may not, then it
   // cannot.
-  stop_controller();
+  stop_controller(*this);
   try {
     set_command_bits(0, PCI_COMMAND_MASTER);
     for (const IovaRange& range : mapped_) {
@@ -142,16 +134,6 @@ void VfioTransport::close_bar() {
   bar_ = nullptr;
 }
 
-void VfioTransport::touch_doorbells() {
-  // VFIO enters a page into the page table when it is first used, and CUDA registers only what it
-  // finds there.
-  const uint64_t stride_shift = capabilities_of(*this) >> nvme::kCapStrideShift & 0xf;
-  const uint64_t end =
-      std::min(bar_bytes_, nvme::kDoorbellOffset + (kDoorbellsTouched * 4 << stride_shift));
-  for (uint64_t at = 0; at < end; at += kRegisterPageBytes)
-    read_register(static_cast<uint32_t>(at));
-}
-
 void VfioTransport::set_command_bits(uint16_t set, uint16_t clear) {
   uint16_t command = 0;
   const auto offset = static_cast<off_t>(config_offset_ + PCI_COMMAND);
@@ -162,28 +144,6 @@ void VfioTransport::set_command_bits(uint16_t set, uint16_t clear) {
   if (::pwrite(device_.get(), &command, sizeof command, offset) != ssize_t{sizeof command}) {
     fail_with(errno, name() + ": its PCI configuration space cannot be written");
   }
-}
-
-bool VfioTransport::stop_controller() {
-  using std::chrono::milliseconds;
-  using std::chrono::steady_clock;
-  constexpr uint32_t kConfiguration = offsetof(nvme::Registers, cc);
-  constexpr uint32_t kStatus = offsetof(nvme::Registers, csts);
-  const uint64_t capabilities = capabilities_of(*this);
-  if (capabilities == ~uint64_t{0}) return true;  // gone: it does nothing any more
-  // In units of 500 ms; as if there were one more, since a controller may say 0.
-  const auto units = (capabilities >> nvme::kCapTimeoutShift & 0xff) + 1;
-  const auto deadline = steady_clock::now() + milliseconds(500 * units);
-  const uint32_t configuration = read_register(kConfiguration);
-  if ((configuration & nvme::kCcEnable) != 0) {
-    write_register(kConfiguration, configuration & ~nvme::kCcEnable);
-  }
-  while ((read_register(kStatus) & nvme::kCstsReady) != 0) {
-    if (read_register(kStatus) == nvme::kRegisterGone) return true;
-    if (steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  return true;
 }
 
 uint32_t VfioTransport::read_register(uint32_t offset) {

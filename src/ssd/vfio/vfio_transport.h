@@ -39,9 +39,7 @@ class VfioTransport final : public Transport {
  private:
   void reset_device();
   void map_bar();
-  void touch_doorbells();
   void set_command_bits(uint16_t set, uint16_t clear);
-  bool stop_controller();
   void close_bar();
 
   PciFunction function_;

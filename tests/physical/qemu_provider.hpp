@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "gofs/volume.hpp"
 #include "host/providers.h"
 #include "ssd/qemu/qemu_machine.h"
 #include "ssd/qemu/qemu_memory.h"
@@ -36,5 +37,13 @@ class QemuVolumes {
  private:
   ssd::QemuMachine machine_;
 };
+
+/// With a cache that suits a small volume.
+inline Expected<Volume> mount(const std::string& spec, bool read_only = false) {
+  MountOptions options;
+  options.read_only = read_only;
+  options.cache_bytes = uint64_t{16} << 20;
+  return Volume::mount(spec, options);
+}
 
 }  // namespace gofs::tests
