@@ -54,7 +54,8 @@ class Warp {
   static constexpr uint32_t kAllLanes = 0xffffffffu;
 };
 
-/// Some lanes of a hardware warp.
+/// Some lanes of a hardware warp. Most often they follow each other: all of them, or one; then a
+/// rank is a lane's number less the first one's.
 class PartialWarp {
  public:
   /// The lanes that are here now. Each divergent part gets a group of its own.
@@ -63,10 +64,12 @@ class PartialWarp {
   __device__ static PartialWarp single() { return PartialWarp(1u << lane_id()); }
   /// `mask` has at least one lane.
   __device__ explicit PartialWarp(uint32_t mask)
-      : mask_(mask), rank_(__popc(mask & ((1u << lane_id()) - 1))) {}
+      : mask_(mask),
+        rank_(static_cast<uint32_t>(__popc(mask & ((1u << lane_id()) - 1)))),
+        first_(first_of_row(mask)) {}
 
   __device__ uint32_t size() const { return static_cast<uint32_t>(__popc(mask_)); }
-  __device__ uint32_t thread_rank() const { return static_cast<uint32_t>(rank_); }
+  __device__ uint32_t thread_rank() const { return rank_; }
   __device__ void sync() const { __syncwarp(mask_); }
   __device__ bool any(bool predicate) const { return __any_sync(mask_, predicate); }
   __device__ bool all(bool predicate) const { return __all_sync(mask_, predicate); }
@@ -76,7 +79,7 @@ class PartialWarp {
   template <typename T>
   __device__ T shfl(T value, uint32_t rank) const {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-    return __shfl_sync(mask_, value, static_cast<int>(__fns(mask_, 0, static_cast<int>(rank) + 1)));
+    return __shfl_sync(mask_, value, static_cast<int>(lane_of(rank)));
   }
   template <typename T>
   __device__ uint32_t match_any(T value) const {
@@ -84,17 +87,36 @@ class PartialWarp {
   }
 
  private:
+  static constexpr uint32_t kScattered = 32;
+
+  /// The lane of rank 0, if all lanes of `mask` follow each other, else kScattered.
+  __device__ static uint32_t first_of_row(uint32_t mask) {
+    const auto first = static_cast<uint32_t>(__ffs(static_cast<int>(mask)) - 1);
+    const uint32_t row = mask >> first;
+    return (row & (row + 1)) == 0 ? first : kScattered;
+  }
+  __device__ uint32_t lane_of(uint32_t rank) const {
+    return first_ != kScattered ? first_ + rank : scattered_lane(mask_, rank);
+  }
   __device__ uint32_t to_ranks(uint32_t lanes) const {
+    return first_ != kScattered ? lanes >> first_ : scattered_ranks(mask_, lanes);
+  }
+
+  // Not inlined: collectives are everywhere, and their code is to stay small.
+  GOFS_NOINLINE __device__ static uint32_t scattered_lane(uint32_t mask, uint32_t rank) {
+    return __fns(mask, 0, static_cast<int>(rank) + 1);
+  }
+  GOFS_NOINLINE __device__ static uint32_t scattered_ranks(uint32_t mask, uint32_t lanes) {
     uint32_t ranks = 0;
-    uint32_t left = mask_;
-    for (uint32_t rank = 0; left != 0; ++rank, left &= left - 1) {
-      ranks |= ((lanes >> (__ffs(static_cast<int>(left)) - 1)) & 1u) << rank;
+    for (uint32_t rank = 0; mask != 0; ++rank, mask &= mask - 1) {
+      ranks |= ((lanes >> (__ffs(static_cast<int>(mask)) - 1)) & 1u) << rank;
     }
     return ranks;
   }
 
   uint32_t mask_;
-  int rank_;
+  uint32_t rank_;
+  uint32_t first_;
 };
 
 #else
