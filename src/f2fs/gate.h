@@ -20,12 +20,13 @@ inline constexpr uint64_t kGateTimeoutNs = 480'000'000'000;
 
 struct Gate {
   struct alignas(128) Side {
-    uint32_t inside;
+    uint32_t inside;  // how many, and kShut
   };
   static constexpr uint32_t kSides = 64;
+  static constexpr uint32_t kShut = 1u << 31;
 
   Side sides[kSides];
-  alignas(128) uint32_t closed;
+  alignas(128) uint32_t closed;  // not 0: by somebody, who shuts all sides
 };
 
 /// The part of the gate that the caller went through.
@@ -41,16 +42,18 @@ GOFS_HD int enter_gate(simt::AnyWarp auto warp, Gate& gate, GatePass& pass, Mean
   const simt::Deadline deadline = simt::Deadline::after_ns(kGateTimeoutNs);
   simt::Backoff backoff;
   pass.side = warp.shfl(simt::processor_id() % Gate::kSides, 0);
+  uint32_t& inside = gate.sides[pass.side].inside;
   for (bool first = true;; first = false) {
     uint32_t entered = 0;
-    // Who has found it closed only looks.
-    if (warp.thread_rank() == 0 && (first || simt::load_relaxed(gate.closed) == 0)) {
-      // Each side writes its own word before it looks at the other's, in one order for all: either
-      // we see that the gate is closed, or who closes it sees us. [G1]
-      simt::AtomicRef<uint32_t> inside(gate.sides[pass.side].inside);
-      inside.fetch_add(1, simt::memory_order_seq_cst);
-      entered = simt::AtomicRef<uint32_t>(gate.closed).load(simt::memory_order_seq_cst) == 0;
-      if (entered == 0) inside.fetch_sub(1, simt::memory_order_relaxed);
+    // Who has found it shut only looks.
+    if (warp.thread_rank() == 0 && (first || (simt::load_relaxed(inside) & Gate::kShut) == 0)) {
+      // Acquire: what was changed behind the closed gate is seen. [G3]
+      const uint32_t before =
+          simt::AtomicRef<uint32_t>(inside).fetch_add(1, simt::memory_order_acquire);  // [G1]
+      entered = (before & Gate::kShut) == 0 ? 1 : 0;
+      if (entered == 0) {
+        simt::AtomicRef<uint32_t>(inside).fetch_sub(1, simt::memory_order_relaxed);
+      }
     }
     if (warp.shfl(entered, 0) != 0) break;
     if (warp.any(deadline.passed())) return -EBUSY;
@@ -76,31 +79,48 @@ GOFS_HD inline void leave_gate(simt::AnyWarp auto warp, Gate& gate, const GatePa
 /// Opens the gate that the caller has closed. Collective.
 GOFS_HD inline void open_gate(simt::AnyWarp auto warp, Gate& gate) {
   warp.sync();
+  for (uint32_t side = warp.thread_rank(); side < Gate::kSides; side += warp.size()) {
+    simt::AtomicRef<uint32_t>(gate.sides[side].inside)
+        .fetch_and(~Gate::kShut, simt::memory_order_release);  // [G3]
+  }
+  warp.sync();
   if (warp.thread_rank() == 0) simt::store_release(gate.closed, 0u);  // [G3]
 }
+
+namespace detail {
+
+/// Shuts all sides. From then on nobody goes in whom is_empty() does not see. Collective.
+GOFS_HD inline void shut_sides(simt::AnyWarp auto warp, Gate& gate) {
+  for (uint32_t side = warp.thread_rank(); side < Gate::kSides; side += warp.size()) {
+    simt::AtomicRef<uint32_t>(gate.sides[side].inside)
+        .fetch_or(Gate::kShut, simt::memory_order_relaxed);  // [G1]
+  }
+  warp.sync();
+}
+
+/// Whether nobody is inside a gate whose sides are shut. Collective, uniform.
+GOFS_HD inline bool is_empty(simt::AnyWarp auto warp, const Gate& gate) {
+  bool inside = false;
+  for (uint32_t side = warp.thread_rank(); side < Gate::kSides; side += warp.size()) {
+    const uint32_t word = simt::load_acquire(gate.sides[side].inside);  // [G1] [G2]
+    inside = inside || word != Gate::kShut;
+  }
+  return !warp.any(inside);
+}
+
+}  // namespace detail
 
 /// Closes the gate, unless somebody else has: -EAGAIN at once. Then waits until nobody is inside.
 /// Collective, uniform. 0; or -EBUSY, somebody was inside for kGateTimeoutNs; it is open then.
 GOFS_NOINLINE GOFS_HD inline int try_close_gate(simt::AnyWarp auto warp, Gate& gate) {
   uint32_t closed = 0;
-  if (warp.thread_rank() == 0 && simt::load_relaxed(gate.closed) == 0) {
-    uint32_t open = 0;
-    closed = simt::AtomicRef<uint32_t>(gate.closed)
-                 .compare_exchange_strong(open, 1u, simt::memory_order_seq_cst,
-                                          simt::memory_order_relaxed);  // [G1] [G3]
-  }
+  if (warp.thread_rank() == 0) closed = simt::try_lock(gate.closed) ? 1 : 0;  // [G3]
   if (warp.shfl(closed, 0) == 0) return -EAGAIN;
+  warp.sync();
+  detail::shut_sides(warp, gate);
   const simt::Deadline deadline = simt::Deadline::after_ns(kGateTimeoutNs);
   simt::Backoff backoff;
-  for (;;) {
-    bool inside = false;
-    for (uint32_t side = warp.thread_rank(); side < Gate::kSides; side += warp.size()) {
-      inside =
-          inside ||
-          simt::AtomicRef<uint32_t>(gate.sides[side].inside).load(simt::memory_order_seq_cst) !=
-              0;  // [G1] [G2]
-    }
-    if (!warp.any(inside)) break;
+  while (!detail::is_empty(warp, gate)) {
     if (warp.any(deadline.passed())) {
       open_gate(warp, gate);
       return -EBUSY;

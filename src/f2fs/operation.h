@@ -24,9 +24,21 @@ GOFS_HD inline uint32_t dirty_pages_max(const Volume& volume) {
   return nat_blocks(volume) < third ? volume.cache.frame_count() / 2 : third;
 }
 
-/// Whether there is room for `pages` more, of which operations have already taken `reserved`.
-GOFS_HD inline bool has_room(const Volume& volume, uint32_t reserved, uint32_t pages) {
-  return simt::load_relaxed(volume.cache.dirty) + reserved + pages <= dirty_pages_max(volume);
+/// What there was of dirty pages and of room for more that operations had taken, at a look.
+struct RoomSeen {
+  uint32_t dirty;
+  uint32_t reserved;
+  uint32_t most;  // of both
+
+  GOFS_HD constexpr bool is_enough(uint32_t pages) const {
+    return dirty + reserved + pages <= most;
+  }
+};
+
+/// One lane.
+GOFS_HD inline RoomSeen look_for_room(const Volume& volume, const Writer& writer) {
+  return {simt::load_relaxed(volume.cache.dirty), simt::load_relaxed(writer.reserved),
+          dirty_pages_max(volume)};
 }
 
 /// Gives back what reserve_pages() took. One lane.
@@ -34,14 +46,19 @@ GOFS_HD inline void give_back_pages(Writer& writer, uint32_t pages) {
   simt::add_relaxed(writer.reserved, ~pages + 1);
 }
 
-/// Takes room for `pages` more dirty pages. One lane.
-GOFS_HD inline bool reserve_pages(const Volume& volume, Writer& writer, uint32_t pages) {
-  // A look first: what those who do not get it add for a moment, others would miss.
-  if (!has_room(volume, simt::load_relaxed(writer.reserved), pages)) return false;
+/// Takes room for `pages` more dirty pages, if `seen` says that there is some: what those who do
+/// not get it add for a moment, others would miss. One lane.
+GOFS_HD inline bool reserve_pages(const Volume& volume, Writer& writer, uint32_t pages,
+                                  const RoomSeen& seen) {
+  if (!seen.is_enough(pages)) return false;
   const uint32_t before = simt::add_relaxed(writer.reserved, pages);
-  if (has_room(volume, before, pages)) return true;
+  const uint32_t dirty = simt::load_relaxed(volume.cache.dirty);
+  if (RoomSeen{dirty, before, seen.most}.is_enough(pages)) return true;
   give_back_pages(writer, pages);
   return false;
+}
+GOFS_HD inline bool reserve_pages(const Volume& volume, Writer& writer, uint32_t pages) {
+  return reserve_pages(volume, writer, pages, look_for_room(volume, writer));
 }
 
 /// Goes into the gate with room for `pages` pages, which the caller may have already. Collective,
@@ -58,9 +75,10 @@ GOFS_NOINLINE GOFS_HD inline int enter_with_room(simt::AnyWarp auto warp, Volume
     // Loaded together: a GPU would wait for one after the other.
     const int failed = simt::load_relaxed(writer.failed);
     const uint32_t changed = simt::load_relaxed(writer.changed);
+    const RoomSeen seen = look_for_room(volume, writer);
     if (failed < 0) {
       entered = -EROFS;
-    } else if (!has_it && !reserve_pages(volume, writer, pages)) {
+    } else if (!has_it && !reserve_pages(volume, writer, pages, seen)) {
       entered = -EAGAIN;
     } else if (changed == 0) {
       simt::store_relaxed(writer.changed, 1u);
@@ -97,7 +115,7 @@ GOFS_NOINLINE GOFS_HD inline int make_room(simt::AnyWarp auto warp, Volume& volu
     uint32_t room = 0;
     uint32_t crowded = 0;
     if (warp.thread_rank() == 0) {
-      room = has_room(volume, simt::load_relaxed(writer.reserved), pages) ? 1 : 0;
+      room = look_for_room(volume, writer).is_enough(pages) ? 1 : 0;
       crowded = is_crowded(volume, pages) ? 1 : 0;
     }
     room = warp.shfl(room, 0);

@@ -115,7 +115,9 @@ GOFS_HD inline int collect_files(simt::AnyWarp auto warp, Volume& volume, Writer
 /// -ENOBUFS: the cache is too small.
 GOFS_NOINLINE GOFS_HD inline int make_room_to_recover(simt::AnyWarp auto warp, Volume& volume,
                                                       Writer& writer, uint32_t pages) {
-  const auto fits = [&] { return warp.any(warp.thread_rank() == 0 && has_room(volume, 0, pages)); };
+  const auto fits = [&] {
+    return warp.any(warp.thread_rank() == 0 && look_for_room(volume, writer).is_enough(pages));
+  };
   if (fits()) return 0;
   int error = write_dirty_pages(warp, volume, writer);
   if (error < 0) return error;

@@ -106,6 +106,56 @@ GOFS_HD void store_system_release_both(T& first, T first_value, U& second, U sec
 #endif
 }
 
+/// Several releases by one thread at the price of one on a GPU, whose fence is what costs: store()
+/// and add() hand over what was done before this was made. (ThreadSanitizer knows no fences; there
+/// each of them releases.)
+class Release {
+ public:
+  GOFS_HD Release() {
+#if GOFS_ON_GPU
+    cuda::atomic_thread_fence(memory_order_release, cuda::thread_scope_device);
+#endif
+  }
+
+  template <typename T>
+  GOFS_HD void store(T& word, T value) const {
+    AtomicRef<T>(word).store(value, kOrder);
+  }
+  template <typename T>
+  GOFS_HD void add(T& word, T value) const {
+    AtomicRef<T>(word).fetch_add(value, kOrder);
+  }
+
+ private:
+#if GOFS_ON_GPU
+  static constexpr auto kOrder = memory_order_relaxed;
+#else
+  static constexpr auto kOrder = memory_order_release;
+#endif
+};
+
+/// What add_and_look() has found.
+template <typename T, typename U>
+struct Looked {
+  T before;
+  U other;
+};
+
+/// Adds to `mine`, then loads `other`. Of two who each add to the word that the other looks at, one
+/// at least sees what the other has added: sequentially consistent, which costs a GPU one fence
+/// where two such accesses would cost two. What either word's writer has released is acquired.
+template <typename T, typename U>
+GOFS_HD Looked<T, U> add_and_look(T& mine, T value, const U& other) {
+#if GOFS_ON_GPU
+  const T before = AtomicRef<T>(mine).fetch_add(value, memory_order_relaxed);
+  cuda::atomic_thread_fence(memory_order_seq_cst, cuda::thread_scope_device);
+  return {before, load_acquire(other)};
+#else
+  const T before = AtomicRef<T>(mine).fetch_add(value, memory_order_seq_cst);
+  return {before, AtomicRef<U>(const_cast<U&>(other)).load(memory_order_seq_cst)};
+#endif
+}
+
 /// A lock that is only ever tried: whoever fails goes on with something useful and comes back.
 /// Zero is free. Held across no wait.
 GOFS_HD inline bool try_lock(uint32_t& lock) {

@@ -29,8 +29,8 @@ GOFS_HD inline bool is_served(const BlockQueue& queue, uint32_t ticket) {
 }
 
 /// Lets the next one have his turn.
-GOFS_HD inline void serve_next(BlockQueue& queue, uint32_t ticket) {
-  simt::store_release(queue.serving, ticket + 1);  // [V12]
+GOFS_HD inline void serve_next(const simt::Release& release, BlockQueue& queue, uint32_t ticket) {
+  release.store(queue.serving, ticket + 1);  // [V12]
 }
 
 }  // namespace gofs::vfs::detail

@@ -252,13 +252,15 @@ GOFS_HD inline void leave_readers(simt::AnyWarp auto warp, RangeLock& lock) {
   if (warp.thread_rank() == 0) simt::count_release(lock.gate, ~uint64_t{0});  // [V5]
 }
 
-/// The same for who writes single blocks. What he has written is seen by who comes next.
+/// The same for who writes single blocks. What the warp had written before `release` is seen by who
+/// comes next; it has synchronised then.
+GOFS_HD inline void leave_block_writers(simt::AnyWarp auto warp, RangeLock& lock,
+                                        const simt::Release& release) {
+  if (warp.thread_rank() == 0) release.add(lock.gate, ~detail::kOneBlockWriter + 1);  // [V5]
+}
 GOFS_HD inline void leave_block_writers(simt::AnyWarp auto warp, RangeLock& lock) {
   warp.sync();
-  if (warp.thread_rank() == 0) {
-    simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneBlockWriter,
-                                                   simt::memory_order_release);  // [V5]
-  }
+  leave_block_writers(warp, lock, simt::Release());
 }
 
 /// Joins the readers outside the ring, who hold the whole file, unless somebody writes it.
@@ -283,10 +285,8 @@ GOFS_HD inline bool try_join_block_writers(simt::AnyWarp auto warp, RangeLock& l
   if (warp.thread_rank() == 0) {
     // Readers in the ring write their word before they look at ours, so one of us sees the other,
     // in one order for all. [V11]
-    const uint64_t gate = simt::AtomicRef<uint64_t>(lock.gate).fetch_add(
-        detail::kOneBlockWriter, simt::memory_order_seq_cst);
-    const uint32_t readers =
-        simt::AtomicRef<uint32_t>(lock.ring_readers).load(simt::memory_order_seq_cst);
+    const auto [gate, readers] =
+        simt::add_and_look(lock.gate, detail::kOneBlockWriter, lock.ring_readers);
     met = (gate & ~detail::kAllBlockWriters) != 0 || readers != 0 ? 1 : 0;
   }
   const bool joined = warp.shfl(met, 0) == 0;

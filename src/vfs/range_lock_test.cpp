@@ -388,7 +388,7 @@ bool fill_queued(const simt::Warp& warp, RangeLock& lock, BlockQueue& queue, Fil
   while (warp.any(waiting)) {
     const bool served = waiting && detail::is_served(queue, ticket);
     if (served) fill();
-    if (served) detail::serve_next(queue, ticket);
+    if (served) detail::serve_next(simt::Release(), queue, ticket);
     if (served) waiting = false;
     simt::Backoff().pause();
   }

@@ -4,7 +4,7 @@
 // they are on their way from it to its inode. So who removes a name frees the inode only when all
 // who were walking at that time have finished; who comes later does not find the name any more.
 //
-// Walkers are counted in two phases, by processors as in the gate of operations (f2fs/gate.h). Who
+// Walkers are counted in two phases, by processors as at the gate of operations (f2fs/gate.h). Who
 // waits for them lets newcomers count in the other phase, and waits until nobody is left in this
 // one. (Read-copy update; the two phases are those of its sleepable form.)
 //
@@ -43,13 +43,11 @@ GOFS_NOINLINE GOFS_HD inline WalkPass enter_walk(simt::AnyWarp auto warp, Walker
     pass.side = simt::processor_id() % Walkers::kSides;
     pass.phase = simt::load_relaxed(walkers.phase);
     for (;;) {
-      simt::AtomicRef<uint32_t> inside(walkers.sides[pass.side].inside[pass.phase]);
-      // As at the gate: either we see the other phase, or who changed it sees us. [V7]
-      inside.fetch_add(1, simt::memory_order_seq_cst);
-      const uint32_t now =
-          simt::AtomicRef<uint32_t>(walkers.phase).load(simt::memory_order_seq_cst);
+      uint32_t& inside = walkers.sides[pass.side].inside[pass.phase];
+      // Either we see the other phase, or who changed it sees us. [V7]
+      const uint32_t now = simt::add_and_look(inside, 1u, walkers.phase).other;
       if (now == pass.phase) break;
-      inside.fetch_sub(1, simt::memory_order_relaxed);
+      simt::add_relaxed(inside, ~0u);
       pass.phase = now;
     }
   }

@@ -11,11 +11,9 @@
 
 namespace gofs::vfs::detail {
 
-/// Takes from a file what would let others run it as somebody else, since its contents are about to
-/// change, unless user 0 changes them. Collective, uniform, inside the gate.
-GOFS_NOINLINE GOFS_HD inline int drop_powers(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
-                                             const f2fs::TimeStamp& now) {
-  if (fs.credentials.uid == 0) return 0;
+/// drop_powers() of who is not user 0.
+GOFS_NOINLINE GOFS_HD inline int drop_powers_of_user(simt::AnyWarp auto warp, Filesystem& fs,
+                                                     uint32_t ino, const f2fs::TimeStamp& now) {
   f2fs::Inode inode{};
   const int error = load_uniform(warp, fs, ino, inode);
   if (error < 0) return error;
@@ -26,6 +24,13 @@ GOFS_NOINLINE GOFS_HD inline int drop_powers(simt::AnyWarp auto warp, Filesystem
   change.permissions = static_cast<uint16_t>(inode.mode & format::kModePermissionMask & ~powers);
   change.changed = now;
   return apply_change(warp, fs, ino, change);
+}
+
+/// Takes from a file what would let others run it as somebody else, since its contents are about to
+/// change, unless user 0 changes them. Collective, uniform, inside the gate.
+GOFS_HD inline int drop_powers(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
+                               const f2fs::TimeStamp& now) {
+  return fs.credentials.uid == 0 ? 0 : drop_powers_of_user(warp, fs, ino, now);
 }
 
 /// The first operation of a write of [offset, end), or what comes first in it. Collective, uniform,
@@ -76,10 +81,10 @@ GOFS_NOINLINE GOFS_HD inline int write_block_pieces(simt::AnyWarp auto warp, Fil
   });
 }
 
-/// Writes the piece of each of `lanes`, each of another block of the open file, those first whose
-/// turn comes first. Collective. Uniform answer: 0, or a negative errno of some of them, and
-/// `written` are those that were written; -EAGAIN: none of them, since somebody reads the file or
-/// writes more of it, or it has become another.
+/// Writes the piece of each of `lanes`, at least one, each of another block of the open file, those
+/// first whose turn comes first. Collective. Uniform answer: 0, or a negative errno of some of
+/// them, and `written` are those that were written; -EAGAIN: none of them, since somebody reads the
+/// file or writes more of it, or it has become another.
 GOFS_NOINLINE GOFS_HD inline int write_queued(simt::AnyWarp auto warp, Filesystem& fs,
                                               OpenInode& open, uint32_t lanes,
                                               const f2fs::WritePiece& piece, uint32_t& written) {
@@ -95,7 +100,7 @@ GOFS_NOINLINE GOFS_HD inline int write_queued(simt::AnyWarp auto warp, Filesyste
   const uint32_t ticket = waiting ? queue_up(queue) : 0;
   int error = 0;
   simt::Backoff backoff;
-  for (uint32_t left = lanes; left != 0;) {
+  for (uint32_t left = lanes;;) {
     const bool served = waiting && is_served(queue, ticket);
     const uint32_t turn = warp.ballot(served);
     if (turn == 0) {
@@ -104,16 +109,19 @@ GOFS_NOINLINE GOFS_HD inline int write_queued(simt::AnyWarp auto warp, Filesyste
     }
     warp.sync();  // what each lane has seen, all may use
     const int failed = write_block_pieces(warp, fs, open.inode, turn, piece, Where::kWithin, 0);
-    warp.sync();
-    if (served) serve_next(queue, ticket);
-    waiting = waiting && !served;
-    left &= ~turn;
     if (failed == 0) written |= turn;
     if (error == 0) error = failed;
+    left &= ~turn;
+    warp.sync();
+    const simt::Release release;
+    if (served) serve_next(release, queue, ticket);
+    if (left == 0) {
+      leave_block_writers(warp, open.lock, release);
+      return error;
+    }
+    waiting = waiting && !served;
     backoff.reset();
   }
-  leave_block_writers(warp, open.lock);
-  return error;
 }
 
 }  // namespace gofs::vfs::detail
