@@ -60,7 +60,6 @@ work::BenchParams Companion::read_params(const Point& point, const host::Actors&
   params.span_bytes = volume_.large_bytes();
   params.seed = host::ReadPlan().seed;
   params.stamp_check = 1;
-  params.first_ns = ~uint64_t{0};
   return params;
 }
 
@@ -69,18 +68,19 @@ Expected<host::ReadMeasurement> Companion::read(const Point& point, uint64_t ope
   const host::Actors actors = host::actors_by_lane(backend, point.outstanding);
   const host::BackendArray buffers(backend.memory(), uint64_t{actors.count} * kBlockBytes);
   host::SharedArray<CompanionRead> shared(backend.shared_memory(), 1);
-  shared[0] = {read_params(point, actors, operations), map_->blocks(), warp_lock()};
-  work::BenchParams& done = shared[0].bench;
-  done.buffers = buffers.data();
+  shared[0] = {{read_params(point, actors, operations), {}}, map_->blocks(), warp_lock()};
+  work::BenchParams& params = shared[0].job.params;
+  params.buffers = buffers.data();
   if (!device_.run(Kernel::kCompanionRead, actors.grid, &shared[0])) {
     return host::make_error(EIO, kCompanionSubject, device_.error());
   }
+  const work::BenchResults& done = shared[0].job.results;
   if (done.error != 0) return volume_.state().explain(done.error, kCompanionSubject);
   if (done.wrong_stamps != 0) return wrong_blocks(done.wrong_stamps, "of /large by its map");
   host::ReadMeasurement result;
   result.outstanding = actors.count;
   result.block_bytes = kBlockBytes;
-  result.operations = uint64_t{actors.count} * done.operations;
+  result.operations = uint64_t{actors.count} * params.operations;
   result.bytes = done.bytes;
   result.seconds = static_cast<double>(done.last_ns - done.first_ns) * 1e-9;
   return result;

@@ -10,7 +10,7 @@
 namespace gofs::bench {
 
 struct CompanionRead {
-  work::BenchParams bench;  // block_bytes is 4096; no start_byte, descriptor, rounds
+  work::BenchJob job;  // block_bytes is 4096; no start_byte, descriptor, rounds
   const uint64_t* map;
   uint32_t warp_lock;  // not 0: one request of a warp at a time
 };
@@ -54,8 +54,9 @@ GOFS_HD inline nvme::Command mapped_command(const nvme::Route& route, format::nv
 /// Reads of single blocks, one a lane.
 GOFS_HD inline void companion_read_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                         CompanionRead& shared) {
-  const CompanionRead companion = shared;
-  const work::BenchParams& params = companion.bench;
+  const work::BenchParams params = shared.job.params;
+  const uint64_t* const map = shared.map;
+  const bool warp_lock = shared.warp_lock != 0;
   if (warp_index >= params.warps) return;
   const nvme::Route route = nvme::pick_route(params.fs->volume.array);
   const bool active = warp.thread_rank() < params.lanes_per_warp;
@@ -64,25 +65,26 @@ GOFS_HD inline void companion_read_body(simt::AnyWarp auto warp, uint32_t warp_i
   const uint64_t actors = uint64_t{params.warps} * params.lanes_per_warp;
   uint8_t* const buffer = active ? params.buffers + actor * kBlockBytes : nullptr;
   work::detail::Tally tally;
-  work::detail::begin_bench(warp, shared.bench);
+  work::detail::begin_bench(warp, shared.job.results);
   for (uint32_t operation = 0; operation < params.operations; ++operation) {
     const uint64_t position = work::detail::read_position(params, actor, actors, operation);
-    const uint64_t block = active ? companion.map[position / kBlockBytes] : 0;
+    const uint64_t block = active ? map[position / kBlockBytes] : 0;
     const int error = detail::run_mapped(
-        warp, route, lanes, companion.warp_lock != 0,
+        warp, route, lanes, warp_lock,
         detail::mapped_command(route, format::nvme::IoOpcode::kRead, block, buffer));
     if (active && error != 0) tally.error = error;
     if (active && error == 0) tally.count(params, position, buffer, kBlockBytes);
     if (warp.any(tally.error != 0)) break;
   }
-  work::detail::end_bench(warp, shared.bench, tally);
+  work::detail::end_bench(warp, shared.job.results, tally);
 }
 
 /// Writes of single blocks in place, one a lane, each to blocks of its own.
 GOFS_HD inline void companion_write_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                          CompanionWrite& shared) {
-  const CompanionWrite companion = shared;
-  const work::WriteParams& params = companion.job.params;
+  const work::WriteParams params = shared.job.params;
+  const uint64_t* const map = shared.map;
+  const bool warp_lock = shared.warp_lock != 0;
   if (warp_index >= params.warps) return;
   const nvme::Route route = nvme::pick_route(params.fs->volume.array);
   const bool active = warp.thread_rank() < params.lanes_per_warp;
@@ -96,9 +98,9 @@ GOFS_HD inline void companion_write_body(simt::AnyWarp auto warp, uint32_t warp_
     if (operation != 0 && warp.shfl(clock.over() ? 1u : 0u, 0) != 0) break;
     const work::WriteStamp stamp = work::detail::stamp_of(params, actor, operation);
     if (active) work::put_stamp(actor.buffer, kBlockBytes, stamp);
-    const uint64_t block = active ? companion.map[stamp.block] : 0;
+    const uint64_t block = active ? map[stamp.block] : 0;
     tally.error = detail::run_mapped(
-        warp, route, lanes, companion.warp_lock != 0,
+        warp, route, lanes, warp_lock,
         detail::mapped_command(route, format::nvme::IoOpcode::kWrite, block, actor.buffer));
     if (warp.any(tally.error != 0)) break;
     if (active) clock.note(tally);

@@ -20,7 +20,7 @@ cudaError_t launch_kernel(Kernel kernel, const work::Grid& grid, void* params,
     case Kernel::kCompanionWrite:
       return gpu::launch_body<CompanionWrite, companion_write_body>(grid, params, stream);
     case Kernel::kRpc:
-      return gpu::launch_body<RpcParams, rpc_body>(grid, params, stream);
+      return gpu::launch_body<RpcJob, rpc_body>(grid, params, stream);
     case Kernel::kStampSlots:
       return gpu::launch_body<SlotParams, stamp_slots_body>(grid, params, stream);
     case Kernel::kCheckSlots:

@@ -24,12 +24,12 @@ struct RpcMemory {
         requests(backend.shared_memory(), lanes),
         replies(backend.shared_memory(), lanes),
         last(backend.shared_memory(), lanes),
-        params(backend.shared_memory(), 1) {}
+        job(backend.shared_memory(), 1) {}
   host::BackendArray buffers;
   host::SharedArray<RpcRequest> requests;
   host::SharedArray<RpcReply> replies;
   host::SharedArray<uint64_t> last;
-  host::SharedArray<RpcParams> params;
+  host::SharedArray<RpcJob> job;
 };
 
 RpcParams rpc_params(const Point& point, const Storage& storage, const host::Actors& actors,
@@ -43,7 +43,6 @@ RpcParams rpc_params(const Point& point, const Storage& storage, const host::Act
   params.bench.span_bytes = point.writes ? storage.written_bytes() : storage.read_bytes();
   params.bench.stamp_check = 1;
   params.bench.buffers = memory.buffers.data();
-  params.bench.first_ns = ~uint64_t{0};
   params.queue = {memory.requests.data(), memory.replies.data(), actors.count, options.timeout_ns};
   params.time_ns = static_cast<uint64_t>(options.seconds * 1e9);
   params.writes = point.writes ? 1 : 0;
@@ -73,18 +72,18 @@ Expected<Sample> Rpc::measure(const Point& point) {
 Expected<Sample> Rpc::run(const Point& point) {
   const host::Actors actors = host::actors_by_lane(device_.backend(), point.outstanding);
   const RpcMemory memory(device_.backend(), actors.count);
-  RpcParams& params = memory.params[0];
-  params = rpc_params(point, storage_, actors, memory, options_);
+  RpcJob& job = memory.job[0];
+  job = {rpc_params(point, storage_, actors, memory, options_), {}};
   Sample sample;
   {
-    const RpcServer server(device_, storage_, params.queue, options_.servers);
+    const RpcServer server(device_, storage_, job.params.queue, options_.servers);
     const CpuMeter meter;
-    if (!device_.run(Kernel::kRpc, actors.grid, &params)) {
+    if (!device_.run(Kernel::kRpc, actors.grid, &job)) {
       return host::make_error(EIO, kRpcSubject, device_.error());
     }
     sample.cores = meter.cores();
   }
-  const work::BenchParams& done = params.bench;
+  const work::BenchResults& done = job.results;
   if (done.error == -EBADMSG) return wrong_blocks(1, "that a host thread got");
   if (done.error != 0) return host::make_error(done.error, kRpcSubject);
   if (done.wrong_stamps != 0) return wrong_blocks(done.wrong_stamps, "in the device's memory");
@@ -93,7 +92,7 @@ Expected<Sample> Rpc::run(const Point& point) {
   sample.operations = done.bytes / kBlockBytes;
   sample.seconds = static_cast<double>(done.last_ns - done.first_ns) * 1e-9;
   if (point.writes) {
-    if (auto checked = check_file(params, actors.count); !checked) return checked.error();
+    if (auto checked = check_file(job.params, actors.count); !checked) return checked.error();
   }
   return sample;
 }

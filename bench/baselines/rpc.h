@@ -45,6 +45,11 @@ struct RpcParams {
   uint64_t* last;    // of each lane the block that it read or wrote last
 };
 
+struct RpcJob {
+  RpcParams params;
+  work::BenchResults results;
+};
+
 namespace detail {
 
 /// Waits for the reply to each lane's request `number`. Collective. 0 or a negative errno of this
@@ -69,9 +74,8 @@ GOFS_HD inline int wait_for_reply(simt::AnyWarp auto warp, const RpcQueue& queue
 }  // namespace detail
 
 /// One block a lane at a time, for a given time.
-GOFS_HD inline void rpc_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
-                             RpcParams& shared) {
-  const RpcParams rpc = shared;
+GOFS_HD inline void rpc_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t, RpcJob& job) {
+  const RpcParams rpc = job.params;
   const work::BenchParams& params = rpc.bench;
   if (warp_index >= params.warps) return;
   const bool active = warp.thread_rank() < params.lanes_per_warp;
@@ -79,7 +83,7 @@ GOFS_HD inline void rpc_body(simt::AnyWarp auto warp, uint32_t warp_index, uint3
   const uint64_t lanes = uint64_t{params.warps} * params.lanes_per_warp;
   uint8_t* const buffer = params.buffers + uint64_t{lane} * kBlockBytes;
   work::detail::Tally tally;
-  work::detail::begin_bench(warp, shared.bench);
+  work::detail::begin_bench(warp, job.results);
   const uint64_t end_ns = simt::now_ns() + rpc.time_ns;
   uint64_t position = 0;
   for (uint32_t operation = 0; operation < params.operations; ++operation) {
@@ -100,7 +104,7 @@ GOFS_HD inline void rpc_body(simt::AnyWarp auto warp, uint32_t warp_index, uint3
     if (warp.any(tally.error != 0)) break;
   }
   if (active) rpc.last[lane] = position / kBlockBytes;
-  work::detail::end_bench(warp, shared.bench, tally);
+  work::detail::end_bench(warp, job.results, tally);
 }
 
 }  // namespace gofs::bench

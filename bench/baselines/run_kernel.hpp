@@ -21,7 +21,7 @@ inline void run_kernel(const simt::Warp& warp, uint32_t index, uint32_t count, K
     case Kernel::kCompanionWrite:
       return companion_write_body(warp, index, count, *static_cast<CompanionWrite*>(params));
     case Kernel::kRpc:
-      return rpc_body(warp, index, count, *static_cast<RpcParams*>(params));
+      return rpc_body(warp, index, count, *static_cast<RpcJob*>(params));
     case Kernel::kStampSlots:
       return stamp_slots_body(warp, index, count, *static_cast<SlotParams*>(params));
     case Kernel::kCheckSlots:

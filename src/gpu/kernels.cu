@@ -28,11 +28,11 @@ cudaError_t launch(work::Body body, const work::Grid& grid, void* params, cudaSt
     case Body::kHashFiles:
       return launch_body<HashParams, hash_body>(grid, params, stream);
     case Body::kRawRead:
-      return launch_body<BenchParams, raw_read_body>(grid, params, stream);
+      return launch_body<BenchJob, raw_read_body>(grid, params, stream);
     case Body::kFileRead:
-      return launch_body<BenchParams, file_read_body>(grid, params, stream);
+      return launch_body<BenchJob, file_read_body>(grid, params, stream);
     case Body::kWideRead:
-      return launch_body<BenchParams, wide_read_body>(grid, params, stream);
+      return launch_body<BenchJob, wide_read_body>(grid, params, stream);
     case Body::kRawWrite:
     case Body::kFileWrite:
     case Body::kWriteAndSync:

@@ -34,7 +34,7 @@ Actors plan_readers(const work::Backend& backend, const ReadPlan& plan) {
 Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const ReadPlan& plan,
                                    const Actors& readers, uint32_t operations_each,
                                    uint8_t* buffers, work::BenchParams params) {
-  SharedArray<work::BenchParams> shared(volume.backend().shared_memory(), 1);
+  SharedArray<work::BenchJob> shared(volume.backend().shared_memory(), 1);
   params.fs = volume.filesystem();
   params.pattern = plan.pattern;
   params.scope = plan.scope;
@@ -45,10 +45,9 @@ Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const R
   params.seed = plan.seed;
   params.stamp_check = plan.check_stamps ? 1 : 0;
   params.buffers = buffers;
-  params.first_ns = ~uint64_t{0};
-  shared[0] = params;
+  shared[0] = {params, {}};
   if (!volume.run(body, readers.grid, &shared[0])) return volume.explain(-EIO, "bench");
-  const work::BenchParams& done = shared[0];
+  const work::BenchResults& done = shared[0].results;
   if (done.error != 0) return volume.explain(done.error, "bench");
   ReadMeasurement result;
   result.outstanding = readers.count;

@@ -45,11 +45,11 @@ void run_body(const simt::Warp& warp, uint32_t index, uint32_t count, work::Body
     case Body::kHashFiles:
       return hash_body(warp, index, count, *static_cast<HashParams*>(params));
     case Body::kRawRead:
-      return raw_read_body(warp, index, count, *static_cast<BenchParams*>(params));
+      return raw_read_body(warp, index, count, *static_cast<BenchJob*>(params));
     case Body::kFileRead:
-      return file_read_body(warp, index, count, *static_cast<BenchParams*>(params));
+      return file_read_body(warp, index, count, *static_cast<BenchJob*>(params));
     case Body::kWideRead:
-      return wide_read_body(warp, index, count, *static_cast<BenchParams*>(params));
+      return wide_read_body(warp, index, count, *static_cast<BenchJob*>(params));
     case Body::kRawWrite:
       return raw_write_body(warp, index, count, *static_cast<WriteJob*>(params));
     case Body::kFileWrite:

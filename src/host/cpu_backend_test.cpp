@@ -87,22 +87,23 @@ TEST(DeviceOnly, raw_commands_read_memory) {
   VolumeState& volume = **state;
   constexpr uint32_t kReads = 1000;
   const auto backend = make_cpu_backend(4);
-  SharedArray<work::BenchParams> params(volume.backend().shared_memory(), 1);
+  SharedArray<work::BenchJob> job(volume.backend().shared_memory(), 1);
   SharedArray<uint8_t> buffers(volume.backend().memory(), 4 * 4096);
-  work::BenchParams& job = params[0];
-  job.fs = volume.filesystem();
-  job.warps = 4;
-  job.lanes_per_warp = 1;
-  job.operations = kReads;
-  job.block_bytes = 4096;
-  job.span_bytes = 4 << 20;
-  job.first_ns = ~uint64_t{0};
-  job.buffers = buffers.data();
-  ASSERT_TRUE(backend->run(work::Body::kRawRead, {4, 1}, params.data()));
-  EXPECT_EQ(job.error, 0);
-  EXPECT_EQ(job.bytes, uint64_t{4} * kReads * 4096);
-  EXPECT_EQ(job.checksum, 0u);
-  EXPECT_LT(job.first_ns, job.last_ns);
+  job[0] = {};
+  work::BenchParams& params = job[0].params;
+  params.fs = volume.filesystem();
+  params.warps = 4;
+  params.lanes_per_warp = 1;
+  params.operations = kReads;
+  params.block_bytes = 4096;
+  params.span_bytes = 4 << 20;
+  params.buffers = buffers.data();
+  ASSERT_TRUE(backend->run(work::Body::kRawRead, {4, 1}, job.data()));
+  const work::BenchResults& done = job[0].results;
+  EXPECT_EQ(done.error, 0);
+  EXPECT_EQ(done.bytes, uint64_t{4} * kReads * 4096);
+  EXPECT_EQ(done.checksum, 0u);
+  EXPECT_LT(done.first_ns, done.last_ns);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ struct BatchParams {
   simt::MeetingPoint point;  // of the warps of kCreate
   int64_t result;
   uint64_t bytes;     // kRead and kWrite add to it
-  uint64_t first_ns;  // as in BenchParams
+  uint64_t first_ns;  // as in BenchResults
   uint64_t last_ns;
 };
 

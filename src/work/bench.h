@@ -27,14 +27,23 @@ struct BenchParams {
   uint32_t stamp_check;  // not 0: each 4 KiB block begins with its index in the file (or range)
   uint8_t* buffers;      // block_bytes for each lane (warp, block, grid)
   uint32_t rounds;       // raw: so many times as many buffers, which a lane uses in turn; 0 is 1
+};
 
-  // Results.
-  uint64_t first_ns;  // start of the earliest and end of the latest warp, on the backend's clock;
-  uint64_t last_ns;   // the caller sets ~0 and 0
-  uint64_t bytes;
-  uint64_t checksum;  // sum of the first words of all blocks read: what was not read cannot match
-  uint64_t wrong_stamps;
-  int error;  // of some lane that failed
+struct BenchResults {
+  uint64_t first_ns = ~uint64_t{0};  // start of the earliest and end of the latest warp, on the
+  uint64_t last_ns = 0;              // backend's clock
+  uint64_t bytes = 0;
+  uint64_t checksum = 0;  // sum of the first words of all blocks read: what was not read cannot
+                          // match
+  uint64_t wrong_stamps = 0;
+  int error = 0;  // of some lane that failed
+};
+
+/// What a launch is given, and what it leaves: apart, since warps copy the parameters while others
+/// have results already.
+struct BenchJob {
+  BenchParams params;
+  BenchResults results;
 };
 
 namespace detail {
@@ -80,34 +89,34 @@ struct Tally {
   }
 };
 
-GOFS_HD inline void begin_bench(simt::AnyWarp auto warp, BenchParams& params) {
+GOFS_HD inline void begin_bench(simt::AnyWarp auto warp, BenchResults& results) {
   if (warp.thread_rank() == 0) {
-    simt::AtomicRef<uint64_t>(params.first_ns)
+    simt::AtomicRef<uint64_t>(results.first_ns)
         .fetch_min(simt::now_ns(), simt::memory_order_relaxed);
   }
   warp.sync();
 }
 
-GOFS_HD inline void end_bench(simt::AnyWarp auto warp, BenchParams& params, const Tally& tally) {
+GOFS_HD inline void end_bench(simt::AnyWarp auto warp, BenchResults& results, const Tally& tally) {
   warp.sync();
   const uint64_t bytes = simt::reduce_add(warp, tally.bytes);
   const uint64_t checksum = simt::reduce_add(warp, tally.checksum);
   const uint64_t wrong_stamps = simt::reduce_add(warp, tally.wrong_stamps);
   const int error = simt::first_error(warp, tally.error);
   if (warp.thread_rank() != 0) return;
-  simt::AtomicRef<uint64_t>(params.last_ns).fetch_max(simt::now_ns(), simt::memory_order_relaxed);
-  simt::add_relaxed(params.bytes, bytes);
-  simt::add_relaxed(params.checksum, checksum);
-  simt::add_relaxed(params.wrong_stamps, wrong_stamps);
-  if (error != 0) simt::store_relaxed(params.error, error);
+  simt::AtomicRef<uint64_t>(results.last_ns).fetch_max(simt::now_ns(), simt::memory_order_relaxed);
+  simt::add_relaxed(results.bytes, bytes);
+  simt::add_relaxed(results.checksum, checksum);
+  simt::add_relaxed(results.wrong_stamps, wrong_stamps);
+  if (error != 0) simt::store_relaxed(results.error, error);
 }
 
 }  // namespace detail
 
 /// Raw commands, one a lane, no file system.
 GOFS_HD inline void raw_read_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
-                                  BenchParams& shared) {
-  const BenchParams params = shared;  // a GPU would fetch them from the host again and again
+                                  BenchJob& job) {
+  const BenchParams params = job.params;  // a GPU would fetch them from the host again and again
   if (warp_index >= params.warps) return;
   const nvme::Route route = nvme::pick_route(params.fs->volume.array);
   const bool active = warp.thread_rank() < params.lanes_per_warp;
@@ -116,7 +125,7 @@ GOFS_HD inline void raw_read_body(simt::AnyWarp auto warp, uint32_t warp_index, 
   const uint64_t actors = uint64_t{params.warps} * params.lanes_per_warp;
   uint32_t round = 0;
   detail::Tally tally;
-  detail::begin_bench(warp, shared);
+  detail::begin_bench(warp, job.results);
   for (uint32_t operation = 0; operation < params.operations; ++operation) {
     const uint64_t position = detail::read_position(params, actor, actors, operation);
     uint8_t* const buffer =
@@ -133,17 +142,17 @@ GOFS_HD inline void raw_read_body(simt::AnyWarp auto warp, uint32_t warp_index, 
     if (active) tally.count(params, position, buffer, params.block_bytes);
     if (warp.any(tally.error != 0)) break;
   }
-  detail::end_bench(warp, shared, tally);
+  detail::end_bench(warp, job.results, tally);
 }
 
 /// The same reads of an open file.
 GOFS_HD inline void file_read_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
-                                   BenchParams& shared) {
-  const BenchParams params = shared;
+                                   BenchJob& job) {
+  const BenchParams params = job.params;
   if (warp_index >= params.warps) return;
   vfs::Filesystem& fs = *params.fs;
   detail::Tally tally;
-  detail::begin_bench(warp, shared);
+  detail::begin_bench(warp, job.results);
   if (params.scope == ReadScope::kThread) {
     const bool active = warp.thread_rank() < params.lanes_per_warp;
     const uint64_t actor = uint64_t{warp_index} * params.lanes_per_warp + warp.thread_rank();
@@ -175,7 +184,7 @@ GOFS_HD inline void file_read_body(simt::AnyWarp auto warp, uint32_t warp_index,
       if (warp.any(tally.error != 0)) break;
     }
   }
-  detail::end_bench(warp, shared, tally);
+  detail::end_bench(warp, job.results, tally);
 }
 
 namespace detail {
@@ -211,10 +220,10 @@ GOFS_HD void read_wide(const Crew& crew, vfs::SharedRead& meeting, const BenchPa
 
 /// The same reads of an open file by whole blocks or by the whole grid, whose warps share each.
 GOFS_HD inline void wide_read_body(simt::AnyWarp auto warp, uint32_t warp_index,
-                                   uint32_t warp_count, BenchParams& shared) {
-  const BenchParams params = shared;
+                                   uint32_t warp_count, BenchJob& job) {
+  const BenchParams params = job.params;
   detail::Tally tally;
-  detail::begin_bench(warp, shared);
+  detail::begin_bench(warp, job.results);
   if (params.scope == ReadScope::kGrid) {
     vfs::GridMeeting& meeting = params.fs->grid;
     const simt::GridCrew grid(warp, warp_index, warp_count, meeting.point);
@@ -225,7 +234,7 @@ GOFS_HD inline void wide_read_body(simt::AnyWarp auto warp, uint32_t warp_index,
     detail::read_wide(block, meeting, params, warp_index / block.count(),
                       warp_count / block.count(), tally);
   }
-  detail::end_bench(warp, shared, tally);
+  detail::end_bench(warp, job.results, tally);
 }
 
 }  // namespace gofs::work
