@@ -10,6 +10,8 @@
 #   GOFS_MODELS         models, in order (default: none p5800x 990pro)
 #   GOFS_RUNS           of each point (default 3)
 #   GOFS_SECONDS        of each run (default 0.05)
+#   GOFS_CONTROLLER_WARPS  that play the SSD's controller beside raw, gofs and the companions
+#                       (default 0)
 #   GOFS_CUFILE_FOLDER  on ext4 or xfs, takes cufile's file (default: $OUT, else an ext4 on a loop
 #                       device in memory, where root can make one)
 set -uo pipefail
@@ -67,7 +69,8 @@ measure() {
   local limit_s=$1
   shift
   if timeout "$limit_s" build/cuda/bench/baselines/gofs_baselines --backend cuda \
-    --folder "$scratch" --runs "${GOFS_RUNS:-3}" --seconds "${GOFS_SECONDS:-0.05}" --json "$@" |
+    --folder "$scratch" --runs "${GOFS_RUNS:-3}" --seconds "${GOFS_SECONDS:-0.05}" \
+    --controller-warps "${GOFS_CONTROLLER_WARPS:-0}" --json "$@" |
     tee -a "$out/baselines.jsonl"; then
     passed=$((passed + 1))
   else

@@ -10,6 +10,8 @@
 #   GOFS_SWEEPS   axes, separated by commas (default: all), or ablations
 #   GOFS_RUNS     of each point (default 5)
 #   GOFS_SECONDS  of each run (default 0.1)
+#   GOFS_CONTROLLER_WARPS  that play the SSDs' controllers beside those that read or write
+#                 (default 0)
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${OUT:-build/gpu-micro}
@@ -24,6 +26,7 @@ failed=0
 for model in ${GOFS_MODELS:-none p5800x}; do
   if build/cuda/src/cli/gofs bench micro --backend cuda --folder "$scratch" --models "$model" \
     --runs "${GOFS_RUNS:-5}" --seconds "${GOFS_SECONDS:-0.1}" \
+    --controller-warps "${GOFS_CONTROLLER_WARPS:-0}" \
     ${GOFS_SWEEPS:+--sweeps "$GOFS_SWEEPS"} --json | tee -a "$out/micro.jsonl"; then
     passed=$((passed + 1))
   else

@@ -39,6 +39,8 @@ class Baseline {
   virtual std::string name() const = 0;
   /// What a reader of its rows has to know; may be empty.
   virtual std::string note() const { return {}; }
+  /// Beside its own warps (work/controller_warps.h).
+  virtual uint32_t controller_warps() const { return 0; }
   virtual Expected<Sample> measure(const Point& point) = 0;
 };
 

@@ -81,6 +81,22 @@ TEST_F(BaselinesTest, all_of_them_measure_reads_and_writes) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "images stay behind";
 }
 
+TEST_F(BaselinesTest, controller_warps_are_beside_those_that_give_commands) {
+  options_.models = {"p5800x"};
+  options_.controller_warps = 2;
+  options_.outstanding = {1, 2};
+  ASSERT_EQ(refusal(), "");
+  std::set<std::string> with;
+  std::set<std::string> without;
+  for (const Row& row : rows_) {
+    EXPECT_GT(row.per_second.least, 0) << row.name;
+    (row.controller_warps == 2 ? with : without).insert(row.name);
+    EXPECT_TRUE(row.controller_warps == 2 || row.controller_warps == 0);
+  }
+  EXPECT_EQ(with, (std::set<std::string>{"raw", "gofs", "companion", "companion-lanes"}));
+  EXPECT_EQ(without, (std::set<std::string>{"rpc", "basic"}));
+}
+
 TEST_F(BaselinesTest, who_is_at_his_maximum_has_no_more_rows) {
   options_.only = {"basic"};
   options_.models = {"file"};
@@ -122,6 +138,9 @@ TEST_F(BaselinesTest, what_makes_no_sense_is_refused) {
   options_.outstanding = {4096};
   EXPECT_NE(refusal().find("512 blocks"), std::string::npos);
   options_.outstanding = {1};
+  options_.controller_warps = 1025;
+  EXPECT_NE(refusal().find("1024 controller warps"), std::string::npos);
+  options_.controller_warps = 0;
   options_.folder = folder_ + "/none";
   EXPECT_NE(refusal().find("/none"), std::string::npos);
 }

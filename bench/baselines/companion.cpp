@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "host/controller_launch.h"
 #include "host/messages.h"
 #include "host_load.hpp"
 #include "slots.hpp"
@@ -17,9 +18,10 @@ constexpr const char* kCompanionSubject = "companion";
 
 Expected<Sample> Companion::measure(const Point& point) {
   if (auto opened = open(point.writes); !opened) return opened.error();
-  auto sample = point.writes ? write(point) : count_.run(point, seconds_, [&](uint64_t operations) {
-    return read(point, operations);
-  });
+  auto sample =
+      point.writes ? write(point) : count_.run(point, load_.seconds, [&](uint64_t operations) {
+        return read(point, operations);
+      });
   if (!sample) return sample;
   return in_flight(*sample);
 }
@@ -71,7 +73,9 @@ Expected<host::ReadMeasurement> Companion::read(const Point& point, uint64_t ope
   shared[0] = {{read_params(point, actors, operations), {}}, map_->blocks(), warp_lock()};
   work::BenchParams& params = shared[0].job.params;
   params.buffers = buffers.data();
-  if (!device_.run(Kernel::kCompanionRead, actors.grid, &shared[0])) {
+  const host::ControllerLaunch launch(backend, actors, load_.controller_warps);
+  params.controllers = launch.warps();
+  if (!device_.run(Kernel::kCompanionRead, launch.grid(), &shared[0])) {
     return host::make_error(EIO, kCompanionSubject, device_.error());
   }
   const work::BenchResults& done = shared[0].job.results;
@@ -88,7 +92,7 @@ Expected<host::ReadMeasurement> Companion::read(const Point& point, uint64_t ope
 
 work::WriteParams Companion::write_params(const Point& point, const host::Actors& actors) const {
   const host::BenchFiles& file = volume_.in_place();
-  const host::WritePlan plan = write_plan(point, seconds_, file.bytes_each());
+  const host::WritePlan plan = write_plan(point, load_, file.bytes_each());
   const uint64_t each = plan.bytes_max / kBlockBytes / actors.count;
   work::WriteParams params{};
   params.fs = volume_.state().filesystem();
@@ -115,8 +119,10 @@ Expected<Sample> Companion::write(const Point& point) {
   params.done = counts.as<uint32_t>();
   host::SharedArray<CompanionWrite> shared(backend.shared_memory(), 1);
   shared[0] = {{params, {}}, map_->blocks(), warp_lock()};
+  const host::ControllerLaunch launch(backend, actors, load_.controller_warps);
+  shared[0].job.params.controllers = launch.warps();
   const CpuMeter meter;
-  if (!device_.run(Kernel::kCompanionWrite, actors.grid, &shared[0])) {
+  if (!device_.run(Kernel::kCompanionWrite, launch.grid(), &shared[0])) {
     return host::make_error(EIO, kCompanionSubject, device_.error());
   }
   const double cores = meter.cores();

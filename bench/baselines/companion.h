@@ -57,7 +57,11 @@ GOFS_HD inline void companion_read_body(simt::AnyWarp auto warp, uint32_t warp_i
   const work::BenchParams params = shared.job.params;
   const uint64_t* const map = shared.map;
   const bool warp_lock = shared.warp_lock != 0;
-  if (warp_index >= params.warps) return;
+  if (warp_index >= params.warps) {
+    work::play_controller(warp, warp_index, params.warps, params.controllers,
+                          params.fs->volume.array);
+    return;
+  }
   const nvme::Route route = nvme::pick_route(params.fs->volume.array);
   const bool active = warp.thread_rank() < params.lanes_per_warp;
   const uint32_t lanes = warp.ballot(active);
@@ -77,6 +81,7 @@ GOFS_HD inline void companion_read_body(simt::AnyWarp auto warp, uint32_t warp_i
     if (warp.any(tally.error != 0)) break;
   }
   work::detail::end_bench(warp, shared.job.results, tally);
+  work::leave_controllers(warp, params.controllers);
 }
 
 /// Writes of single blocks in place, one a lane, each to blocks of its own.
@@ -85,7 +90,11 @@ GOFS_HD inline void companion_write_body(simt::AnyWarp auto warp, uint32_t warp_
   const work::WriteParams params = shared.job.params;
   const uint64_t* const map = shared.map;
   const bool warp_lock = shared.warp_lock != 0;
-  if (warp_index >= params.warps) return;
+  if (warp_index >= params.warps) {
+    work::play_controller(warp, warp_index, params.warps, params.controllers,
+                          params.fs->volume.array);
+    return;
+  }
   const nvme::Route route = nvme::pick_route(params.fs->volume.array);
   const bool active = warp.thread_rank() < params.lanes_per_warp;
   const uint32_t lanes = warp.ballot(active);
@@ -107,6 +116,7 @@ GOFS_HD inline void companion_write_body(simt::AnyWarp auto warp, uint32_t warp_
   }
   if (active) params.done[actor.number] = tally.writes;
   work::detail::end_writes(warp, shared.job.results, tally);
+  work::leave_controllers(warp, params.controllers);
 }
 
 }  // namespace gofs::bench

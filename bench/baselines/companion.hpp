@@ -21,8 +21,8 @@ enum class WarpLock : uint32_t {
 class Companion final : public Baseline {
  public:
   /// `device` is the one of the volume's backend.
-  Companion(Device& device, BenchVolume& volume, WarpLock lock, double seconds)
-      : device_(device), volume_(volume), lock_(lock), seconds_(seconds) {}
+  Companion(Device& device, BenchVolume& volume, WarpLock lock, const DeviceLoad& load)
+      : device_(device), volume_(volume), lock_(lock), load_(load) {}
 
   std::string name() const override {
     return lock_ == WarpLock::kHeld ? "companion" : "companion-lanes";
@@ -30,6 +30,7 @@ class Companion final : public Baseline {
   std::string note() const override {
     return lock_ == WarpLock::kHeld ? "one request of a warp at a time" : "no lock of the warp";
   }
+  uint32_t controller_warps() const override { return load_.controller_warps; }
   Expected<Sample> measure(const Point& point) override;
 
  private:
@@ -46,7 +47,7 @@ class Companion final : public Baseline {
   Device& device_;
   BenchVolume& volume_;
   const WarpLock lock_;
-  const double seconds_;
+  const DeviceLoad load_;
   ReadCount count_;
   std::unique_ptr<BlockMap> map_;  // of the file that is open: one at a time
   bool map_writes_ = false;        // it is the one that is written

@@ -11,16 +11,17 @@ namespace gofs::bench {
 
 class GofsFiles final : public Baseline {
  public:
-  GofsFiles(BenchVolume& volume, double seconds) : volume_(volume), seconds_(seconds) {}
+  GofsFiles(BenchVolume& volume, const DeviceLoad& load) : volume_(volume), load_(load) {}
 
   std::string name() const override { return "gofs"; }
+  uint32_t controller_warps() const override { return load_.controller_warps; }
   Expected<Sample> measure(const Point& point) override;
 
  private:
   Expected<host::ReadMeasurement> read(const Point& point, uint64_t operations);
 
   BenchVolume& volume_;
-  const double seconds_;
+  const DeviceLoad load_;
   ReadCount count_;
 };
 

@@ -51,6 +51,11 @@ void add_options(CLI::App& app, Options& options, uint64_t& large_mib) {
   app.add_option("--large-mib", large_mib, "Size of the file; 4096 if not given")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20))
       ->type_name("MIB");
+  app.add_option(
+         "--controller-warps", options.controller_warps,
+         "Warps that play the virtual SSD's controller and do nothing else, beside those of "
+         "raw, gofs and the companions; 0 if not given")
+      ->type_name("N");
   app.add_option("--threads", options.threads_max, "Host threads of basic and cufile, at most")
       ->check(CLI::Range(1u, 4096u))
       ->type_name("N");

@@ -24,6 +24,7 @@ struct Options {
   uint32_t runs = 3;                   // of each point
   double seconds = 0.1;                // of each run
   uint64_t large_bytes = 4096 * kMiB;  // of the file that is read
+  uint32_t controller_warps = 0;       // beside raw, gofs and the companions
   uint32_t threads_max = 64;           // host threads of basic and cufile
   uint32_t servers = 0;                // host threads of rpc; 0: as many as the machine has cores
   std::string cufile_folder;           // on a disk's file system; empty: no cufile

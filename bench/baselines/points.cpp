@@ -34,6 +34,7 @@ Row row_of(Series& series, const std::string& model, const Point& point) {
           {rate, samples.front().per_second(), samples.back().per_second()},
           rate > 0 ? median.outstanding * 1e6 / rate : 0,
           cores,
+          series.baseline->controller_warps(),
           series.baseline->note()};
 }
 

@@ -49,7 +49,8 @@ void Printer::machine(const VolumeInfo& info) {
                   {"large_bytes", options_.large_bytes},
                   {"written_bytes", options_.written_bytes()},
                   {"runs", options_.runs},
-                  {"seconds", options_.seconds}}
+                  {"seconds", options_.seconds},
+                  {"controller_warps", options_.controller_warps}}
                  .dump());
     return;
   }
@@ -57,8 +58,10 @@ void Printer::machine(const VolumeInfo& info) {
                        info.backend_detail, info.ssd, info.queues, info.queue_depth));
   if (!first_) return;
   first_ = false;
-  put_line(fmt::format("{} runs of {} s each: median, least and most; {} bytes an operation",
-                       options_.runs, options_.seconds, kBlockBytes));
+  put_line(
+      fmt::format("{} runs of {} s each: median, least and most; {} bytes an operation; "
+                  "{} controller warps beside raw, gofs and the companions",
+                  options_.runs, options_.seconds, kBlockBytes, options_.controller_warps));
   put_line(fmt::format("{:<16} {:<8} {:<5} {:<10} {:>7} {:>7} {:>32} {:>7} {:>10} {:>6}  {}",
                        "name", "model", "work", "pattern", "outst.", "flight", "1000/s", "GB/s",
                        "us", "cores", "note"));
@@ -79,6 +82,7 @@ void Printer::row(const Row& row) const {
                   {"bytes_per_s", spread_json(rate, kBlockBytes)},
                   {"latency_us", row.latency_us},
                   {"cores", row.cores},
+                  {"controller_warps", row.controller_warps},
                   {"note", row.note}}
                  .dump());
     return;

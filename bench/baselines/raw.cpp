@@ -7,14 +7,14 @@ Expected<Sample> Raw::measure(const Point& point) {
   if (point.writes) {
     const uint64_t bytes = volume_.written().bytes_each();
     const CpuMeter meter;
-    const auto done = host::measure_raw_writes(volume_.state(), write_plan(point, seconds_, bytes),
+    const auto done = host::measure_raw_writes(volume_.state(), write_plan(point, load_, bytes),
                                                volume_.raw_start(), bytes);
     if (!done) return done.error();
     return sample_of(*done, meter);
   }
-  return count_.run(point, seconds_, [&](uint64_t operations) {
-    return host::measure_raw(volume_.state(), read_plan(point, operations), volume_.main_start(),
-                             volume_.large_bytes());
+  return count_.run(point, load_.seconds, [&](uint64_t operations) {
+    return host::measure_raw(volume_.state(), read_plan(point, load_, operations),
+                             volume_.main_start(), volume_.large_bytes());
   });
 }
 

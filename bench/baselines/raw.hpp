@@ -11,14 +11,15 @@ namespace gofs::bench {
 
 class Raw final : public Baseline {
  public:
-  Raw(BenchVolume& volume, double seconds) : volume_(volume), seconds_(seconds) {}
+  Raw(BenchVolume& volume, const DeviceLoad& load) : volume_(volume), load_(load) {}
 
   std::string name() const override { return "raw"; }
+  uint32_t controller_warps() const override { return load_.controller_warps; }
   Expected<Sample> measure(const Point& point) override;
 
  private:
   BenchVolume& volume_;
-  const double seconds_;
+  const DeviceLoad load_;
   ReadCount count_;
 };
 

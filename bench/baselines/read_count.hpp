@@ -13,6 +13,12 @@
 
 namespace gofs::bench {
 
+/// How baselines run that are all device code.
+struct DeviceLoad {
+  double seconds;                 // of a run
+  uint32_t controller_warps = 0;  // work/controller_warps.h
+};
+
 class ReadCount {
  public:
   /// `measure(operations)` reads so often. Its measurement, with the processor time of the host.
@@ -40,19 +46,22 @@ class ReadCount {
 };
 
 /// The plan of such a run, and of a run of writes.
-inline host::ReadPlan read_plan(const Point& point, uint64_t operations) {
+inline host::ReadPlan read_plan(const Point& point, const DeviceLoad& load, uint64_t operations) {
   host::ReadPlan plan;
   plan.pattern = point.random ? work::Pattern::kRandom : work::Pattern::kSequential;
   plan.outstanding = point.outstanding;
   plan.operations = operations;
+  plan.controller_warps = load.controller_warps;
   return plan;
 }
 
-inline host::WritePlan write_plan(const Point& point, double seconds, uint64_t written_bytes) {
+inline host::WritePlan write_plan(const Point& point, const DeviceLoad& load,
+                                  uint64_t written_bytes) {
   host::WritePlan plan;
   plan.pattern = point.random ? work::WritePattern::kRandom : work::WritePattern::kSequential;
   plan.outstanding = point.outstanding;
-  plan.seconds = seconds;
+  plan.seconds = load.seconds;
+  plan.controller_warps = load.controller_warps;
   plan.bytes_max = written_bytes / 2;
   return plan;
 }

@@ -15,6 +15,7 @@
 #include "cufile.hpp"
 #include "gofs_files.hpp"
 #include "host/backends.h"
+#include "host/controller_launch.h"
 #include "host/messages.h"
 #include "points.hpp"
 #include "raw.hpp"
@@ -38,6 +39,9 @@ Expected<void> check(const Options& options) {
   }
   if (options.large_bytes == 0 || options.large_bytes % kMiB != 0) {
     return bad_option("the large file is to have whole MiB");
+  }
+  if (options.controller_warps > host::kControllerWarpsMax) {
+    return bad_option(fmt::format("at most {} controller warps", host::kControllerWarpsMax));
   }
   const uint64_t blocks = options.written_bytes() / kBlockBytes;
   for (const uint32_t outstanding : options.outstanding) {
@@ -100,10 +104,11 @@ class Suite {
     std::string why;
     const auto device = make_device((*volume)->state().backend(), why);
     if (device == nullptr) return host::make_error(ENODEV, kSuite, why);
-    Raw raw(**volume, options_.seconds);
-    GofsFiles files(**volume, options_.seconds);
-    Companion locked(*device, **volume, WarpLock::kHeld, options_.seconds);
-    Companion lanes(*device, **volume, WarpLock::kNone, options_.seconds);
+    const DeviceLoad load{options_.seconds, options_.controller_warps};
+    Raw raw(**volume, load);
+    GofsFiles files(**volume, load);
+    Companion locked(*device, **volume, WarpLock::kHeld, load);
+    Companion lanes(*device, **volume, WarpLock::kNone, load);
     return run_wanted(model, {&raw, &files, &locked, &lanes});
   }
 
@@ -135,7 +140,7 @@ class Suite {
     const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
     const RpcOptions calls{options_.seconds, options_.servers != 0 ? options_.servers : cores};
     Rpc rpc(*device, storage, calls);
-    Basic basic(*device, storage, load());
+    Basic basic(*device, storage, host_load());
     return run_wanted(model, {&rpc, &basic});
   }
 
@@ -162,7 +167,7 @@ class Suite {
     for (size_t i = 0; i < models.size(); ++i) {
       const std::string& model = options_.models[i];
       if (models[i].is_none() && model != kFileModel) continue;  // which would be the same
-      Cufile cufile(*device, *open, models[i], load());
+      Cufile cufile(*device, *open, models[i], host_load());
       if (auto done = run_wanted(model, {&cufile}); !done) return done;
     }
     return {};
@@ -176,7 +181,7 @@ class Suite {
     return run_points(options_, model, group, sinks_);
   }
 
-  HostLoad load() const { return {options_.seconds, options_.threads_max}; }
+  HostLoad host_load() const { return {options_.seconds, options_.threads_max}; }
 
   static std::string file_path(const std::string& folder) {
     return fmt::format("{}/gofs-baselines-{}.file", folder, ::getpid());

@@ -29,6 +29,7 @@ struct Row {
   Spread per_second;  // operations
   double latency_us;  // mean of one, as who issues it sees it, in the median run
   double cores;       // median of what each run kept busy of the host
+  uint32_t controller_warps;
   std::string note;
 };
 

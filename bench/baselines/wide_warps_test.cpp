@@ -43,7 +43,7 @@ TEST_F(WideWarpsTest, a_companion_reads_and_writes_with_and_without_the_lock) {
   WideDevice device((*volume)->state().backend());
   const uint64_t before = (*volume)->state().commands_issued();
   for (const WarpLock lock : {WarpLock::kNone, WarpLock::kHeld}) {
-    Companion companion(device, **volume, lock, 0.001);
+    Companion companion(device, **volume, lock, {0.001});
     for (const bool writes : {false, true}) {
       // Whole warps, and one that is not.
       for (const uint32_t outstanding : {16u, 3u}) {
@@ -57,6 +57,22 @@ TEST_F(WideWarpsTest, a_companion_reads_and_writes_with_and_without_the_lock) {
     }
   }
   EXPECT_GT((*volume)->state().commands_issued(), before);
+}
+
+TEST_F(WideWarpsTest, a_companion_has_controller_warps_beside_it) {
+  const auto volume = make_volume();
+  ASSERT_TRUE(volume) << volume.error().message;
+  WideDevice device((*volume)->state().backend());
+  for (const WarpLock lock : {WarpLock::kNone, WarpLock::kHeld}) {
+    Companion companion(device, **volume, lock, {0.001, 3});
+    EXPECT_EQ(companion.controller_warps(), 3u);
+    for (const bool writes : {false, true}) {
+      const auto sample = companion.measure({writes, true, 16});
+      ASSERT_TRUE(sample) << sample.error().message;
+      EXPECT_GT(sample->operations, 0u);
+      EXPECT_EQ(sample->outstanding, 16u);
+    }
+  }
 }
 
 TEST_F(WideWarpsTest, a_map_has_the_files_blocks_and_no_holes) {

@@ -24,6 +24,7 @@ host::SuiteOptions suite_options(const Session& session, const MicroOptions& opt
   suite.models = options.models;
   suite.runs = options.runs;
   suite.seconds = options.seconds;
+  suite.controller_warps = options.controller_warps;
   suite.small = options.small;
   if (options.sweeps.empty()) return suite;
   suite.sweeps.clear();
@@ -50,7 +51,8 @@ void show_machine(const Session& session, const MicroOptions& options,
                {"queue_depth", info.queue_depth},
                {"ablations", info.ablations},
                {"runs", options.runs},
-               {"seconds", options.seconds}}
+               {"seconds", options.seconds},
+               {"controller_warps", options.controller_warps}}
               .dump() +
           "\n");
     flush_output();
@@ -58,10 +60,10 @@ void show_machine(const Session& session, const MicroOptions& options,
   }
   if (first) {
     print(
-        fmt::format("backend {}: {}\n{} queue pairs of {} entries, LBAs of {} bytes; {} runs of "
-                    "{} s each: median, least and most\n",
+        fmt::format("backend {}: {}\n{} queue pairs of {} entries, LBAs of {} bytes, {} controller "
+                    "warps; {} runs of {} s each: median, least and most\n",
                     info.backend, info.backend_detail, info.queues, info.queue_depth,
-                    info.lba_bytes, options.runs, options.seconds));
+                    info.lba_bytes, options.controller_warps, options.runs, options.seconds));
     print(fmt::format("{:<12} {:<8} {:<6} {:<10} {:>4} {:>8} {:>8} {:>26} {:>26} {:>6}\n", "sweep",
                       "model", "work", "pattern", "SSDs", "threads", "bytes", "raw GB/s",
                       "file GB/s", "ratio"));
@@ -108,6 +110,7 @@ void show_row(const Session& session, const host::SuiteRow& row) {
                 {"outstanding", row.outstanding},
                 {"threads_per_block", point.threads_per_block},
                 {"bytes", point.bytes},
+                {"controller_warps", row.controller_warps},
                 {"raw_bytes_per_s", spread_json(row.raw)},
                 {"file_bytes_per_s", spread_json(row.file)},
                 {"ratio", row.ratio()}};

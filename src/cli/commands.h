@@ -166,6 +166,7 @@ struct MicroOptions {
   std::vector<std::string> sweeps;  // all axes, if not given
   uint32_t runs = 5;
   double seconds = 0.1;
+  uint32_t controller_warps = 0;
   bool small = false;
 };
 void run_bench_micro(Session& session, const MicroOptions& options);

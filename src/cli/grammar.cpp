@@ -322,6 +322,11 @@ void add_bench_micro(CLI::App& bench, Session& session) {
   command.add_option("--seconds", options->seconds, "How long each run takes")
       ->check(CLI::Range(0.001, 3600.0))
       ->type_name("S");
+  command
+      .add_option("--controller-warps", options->controller_warps,
+                  "Warps that play the virtual SSDs' controllers and do nothing else, beside those "
+                  "that read or write; 0 if not given")
+      ->type_name("N");
   command.add_flag("--small", options->small, "Few points and bytes: to see that all of it works");
   add_json_option(command, session);
 }

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "host/bench_actors.h"
+#include "host/controller_launch.h"
 #include "host/messages.h"
 #include "work/batch.h"
 
@@ -45,8 +46,11 @@ Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const R
   params.seed = plan.seed;
   params.stamp_check = plan.check_stamps ? 1 : 0;
   params.buffers = buffers;
+  const bool wide = body == work::Body::kWideRead;
+  const ControllerLaunch launch(volume.backend(), readers, wide ? 0 : plan.controller_warps);
+  params.controllers = launch.warps();
   shared[0] = {params, {}};
-  if (!volume.run(body, readers.grid, &shared[0])) return volume.explain(-EIO, "bench");
+  if (!volume.run(body, launch.grid(), &shared[0])) return volume.explain(-EIO, "bench");
   const work::BenchResults& done = shared[0].results;
   if (done.error != 0) return volume.explain(done.error, "bench");
   ReadMeasurement result;

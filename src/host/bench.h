@@ -27,6 +27,7 @@ struct ReadPlan {
   bool check_stamps = false;  // each 4 KiB block of the file begins with its index
   /// Raw: memory that the reads go round in, where that is to be more than a block for each reader.
   uint64_t buffer_bytes = 0;
+  uint32_t controller_warps = 0;  // beside readers that are threads or warps
 };
 
 struct ReadMeasurement {

@@ -13,6 +13,7 @@
 #include "host/bench_files.h"
 #include "host/bench_names.h"
 #include "host/bench_writes.h"
+#include "host/controller_launch.h"
 #include "host/messages.h"
 
 namespace gofs::host {
@@ -321,6 +322,7 @@ class VolumeSuite {
     plan.threads_per_block = point.threads_per_block;
     plan.block_bytes = point.bytes;
     plan.seconds = options_.seconds;
+    plan.controller_warps = row.controller_warps = options_.controller_warps;
     const uint64_t span = scale_.contents.large_bytes;
     const auto raw = measure_raw(*volume_, plan, main_start_, span);
     if (!raw) return raw.error();
@@ -343,6 +345,7 @@ class VolumeSuite {
     plan.block_bytes = point.bytes;
     plan.seconds = options_.seconds;
     plan.bytes_max = scale_.write_run_bytes;
+    plan.controller_warps = row.controller_warps = options_.controller_warps;
     const auto raw = measure_raw_writes(*volume_, plan, raw_start_, scale_.contents.raw_bytes);
     if (!raw) return raw.error();
     const bool few = point.sweep == Sweep::kSize || point.actors == SuiteActors::kWarpsOfAFile;
@@ -479,6 +482,10 @@ const char* name_of(Sweep sweep) {
 }
 
 Expected<void> run_suite(const SuiteOptions& options, const SuiteSinks& sinks) {
+  if (options.controller_warps > kControllerWarpsMax) {
+    return make_error(EINVAL, kSuiteSubject,
+                      fmt::format("at most {} controller warps", kControllerWarpsMax));
+  }
   const Scale scale = scale_of(options);
   const bool by_ssds =
       std::find(options.sweeps.begin(), options.sweeps.end(), Sweep::kSsds) != options.sweeps.end();

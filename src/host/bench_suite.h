@@ -42,7 +42,8 @@ struct SuiteOptions {
                                Sweep::kFiles};  // ablations take as many volumes again
   uint32_t runs = 5;                            // of each point
   double seconds = 0.1;                         // of each run
-  bool small = false;  // few bytes, few points: to see that all of it works
+  uint32_t controller_warps = 0;  // work/controller_warps.h; none for files of a batch
+  bool small = false;             // few bytes, few points: to see that all of it works
 };
 
 /// What is measured.
@@ -80,6 +81,7 @@ struct SuiteRow {
   uint32_t outstanding;  // that the backend could give
   Spread raw;
   Spread file;
+  uint32_t controller_warps = 0;
   double ratio() const { return raw.median > 0 ? file.median / raw.median : 0; }
 };
 
@@ -88,7 +90,8 @@ struct SuiteSinks {
   std::function<void(const SuiteRow&)> row;
 };
 
-/// Runs the suite. The first error ends it: EIO also for wrong bytes.
+/// Runs the suite. The first error ends it: EIO also for wrong bytes; EINVAL: more controller warps
+/// than kControllerWarpsMax.
 Expected<void> run_suite(const SuiteOptions& options, const SuiteSinks& sinks);
 
 }  // namespace gofs::host

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "host/controller_launch.h"
 #include "host/spoiled_image_for_test.h"
 #include "host/volume_for_test.h"
 
@@ -61,6 +62,30 @@ TEST_F(BenchSuiteTest, every_axis_measures_something) {
                                           "size write", "ssds read", "ssds write", "files read",
                                           "files write"}));
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "images stay behind";
+}
+
+TEST_F(BenchSuiteTest, controller_warps_are_beside_reads_and_writes) {
+  SuiteOptions options = small_suite(folder_);
+  options.sweeps = {Sweep::kOutstanding, Sweep::kSsds, Sweep::kFiles};
+  options.runs = 1;
+  options.models = {"p5800x"};
+  options.controller_warps = 2;
+  uint32_t rows = 0;
+  SuiteSinks sinks;
+  sinks.volume = [](const VolumeState&) {};
+  sinks.row = [&](const SuiteRow& row) {
+    ++rows;
+    EXPECT_GT(row.raw.least, 0);
+    EXPECT_GT(row.file.least, 0);
+    EXPECT_EQ(row.controller_warps, row.point.sweep == Sweep::kFiles ? 0u : 2u);
+  };
+  const auto done = run_suite(options, sinks);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_GT(rows, 0u);
+  options.controller_warps = kControllerWarpsMax + 1;
+  const auto refused = run_suite(options, sinks);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, EINVAL);
 }
 
 TEST_F(BenchSuiteTest, each_ablation_is_measured_with_and_without) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "host/controller_launch.h"
 #include "host/messages.h"
 
 namespace gofs::host {
@@ -59,10 +60,12 @@ WriteMeasurement measured(const work::WriteJob& job, uint32_t outstanding) {
 
 /// One launch.
 Expected<WriteMeasurement> run_writes(VolumeState& volume, work::Body body, const Actors& actors,
-                                      const work::WriteParams& params) {
+                                      const work::WriteParams& params, uint32_t controller_warps) {
   SharedArray<work::WriteJob> shared(volume.backend().shared_memory(), 1);
+  const ControllerLaunch launch(volume.backend(), actors, controller_warps);
   shared[0] = {params, {}};
-  if (!volume.run(body, actors.grid, &shared[0])) return volume.explain(-EIO, kSubject);
+  shared[0].params.controllers = launch.warps();
+  if (!volume.run(body, launch.grid(), &shared[0])) return volume.explain(-EIO, kSubject);
   const work::WriteResults& done = shared[0].results;
   if (done.error != 0) return volume.explain(done.error, kSubject);
   if (done.wrong != 0) return wrong_blocks(done.wrong, actors.count);
@@ -100,11 +103,12 @@ Expected<work::WriteParams> params_of(VolumeState& volume, const WritePlan& plan
 
 /// Writes, then looks.
 Expected<WriteMeasurement> write_and_check(VolumeState& volume, work::Body body,
-                                           const Actors& actors, work::WriteParams params) {
-  auto result = run_writes(volume, body, actors, params);
+                                           const Actors& actors, work::WriteParams params,
+                                           uint32_t controller_warps) {
+  auto result = run_writes(volume, body, actors, params, controller_warps);
   if (!result) return result;
   params.step = work::WriteStep::kCheck;
-  const auto checked = run_writes(volume, body, actors, params);
+  const auto checked = run_writes(volume, body, actors, params, 0);
   if (!checked) return checked;
   return result;
 }
@@ -148,7 +152,7 @@ Expected<WriteMeasurement> measure_raw_writes(VolumeState& volume, const WritePl
   auto params = params_of(volume, raw, actors, span_bytes, actors.count, memory);
   if (!params) return params.error();
   params->start_byte = start_byte;
-  return write_and_check(volume, work::Body::kRawWrite, actors, *params);
+  return write_and_check(volume, work::Body::kRawWrite, actors, *params, plan.controller_warps);
 }
 
 Expected<WriteMeasurement> measure_file_writes(VolumeState& volume, const WritePlan& plan,
@@ -157,7 +161,7 @@ Expected<WriteMeasurement> measure_file_writes(VolumeState& volume, const WriteP
   const WriteMemory memory(volume.backend().memory(), actors, plan.block_bytes);
   const auto params = file_params(volume, plan, actors, files, 0, files.count(), memory);
   if (!params) return params.error();
-  return write_and_check(volume, work::Body::kFileWrite, actors, *params);
+  return write_and_check(volume, work::Body::kFileWrite, actors, *params, plan.controller_warps);
 }
 
 Expected<PauseMeasurement> measure_pauses(VolumeState& volume, const WritePlan& plan,
@@ -185,7 +189,7 @@ Expected<PauseMeasurement> measure_pauses(VolumeState& volume, const WritePlan& 
   if (done.error != 0) return volume.explain(done.error, kSubject);
   if (done.writes.results.error != 0) return volume.explain(done.writes.results.error, kSubject);
   params->step = work::WriteStep::kCheck;
-  const auto checked = run_writes(volume, work::Body::kFileWrite, actors, *params);
+  const auto checked = run_writes(volume, work::Body::kFileWrite, actors, *params, 0);
   if (!checked) return checked.error();
   PauseMeasurement result;
   result.writes = measured(done.writes, actors.count);
@@ -271,7 +275,7 @@ Expected<WriteMeasurement> BenchFiles::fill(uint32_t warps) {
     auto params = file_params(volume_, plan, actors, *this, first, files, memory);
     if (!params) return params.error();
     params->operations = static_cast<uint32_t>(pieces / members);
-    const auto written = write_and_check(volume_, work::Body::kFileWrite, actors, *params);
+    const auto written = write_and_check(volume_, work::Body::kFileWrite, actors, *params, 0);
     if (!written) return written;
     all.outstanding = std::max(all.outstanding, written->outstanding);
     all.block_bytes = plan.block_bytes;

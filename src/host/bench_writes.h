@@ -27,6 +27,7 @@ struct WritePlan {
   double seconds = 0.2;
   uint64_t bytes_max = ~uint64_t{0};  // in all; but each writes once
   bool sync_each = false;             // fsync after each write
+  uint32_t controller_warps = 0;      // beside the writers
 };
 
 struct WriteMeasurement {

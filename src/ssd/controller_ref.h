@@ -30,10 +30,16 @@ struct ControllerRef {
                                        (index << (2 + stride_exponent)));
   }
 
-  /// Collective. Advances the device: takes new commands of queue `qid`, moves their data, posts
-  /// the completions that are due. Returns without waiting for anything.
-  GOFS_HD void step(simt::AnyWarp auto warp, uint32_t qid) const {
-    if (controller != nullptr) ssd::step(warp, *controller, qid);
+  /// Collective, uniform. Advances the device: takes new commands of queue `qid`, moves their data,
+  /// posts the completions that are due. Returns without waiting for anything; true if that was a
+  /// command of an I/O queue.
+  GOFS_HD bool step(simt::AnyWarp auto warp, uint32_t qid) const {
+    return controller != nullptr && ssd::step(warp, *controller, qid);
+  }
+
+  /// Whether step() of I/O queue `qid` is likely to find something. One lane.
+  GOFS_HD bool has_work(uint32_t qid) const {
+    return controller != nullptr && ssd::has_work(*controller, qid);
   }
 
   /// Whether a command that the controller did not abort, and that did not complete either, is done

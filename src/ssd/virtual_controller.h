@@ -189,24 +189,40 @@ GOFS_HD inline void advance_virtual_clock(simt::AnyWarp auto warp, VirtualContro
 }  // namespace detail
 
 /// Advances the controller: takes new commands of queue `qid`, moves their data, posts the
-/// completions that are due; for queue 0 also acts on the registers. Collective. Does a bounded
-/// amount of work and waits for nothing.
-GOFS_NOINLINE GOFS_HD inline void step(simt::AnyWarp auto warp, VirtualController& controller,
+/// completions that are due; for queue 0 also acts on the registers. Collective, uniform. Does a
+/// bounded amount of work and waits for nothing. Whether it took or posted a command of an I/O
+/// queue.
+GOFS_NOINLINE GOFS_HD inline bool step(simt::AnyWarp auto warp, VirtualController& controller,
                                        uint32_t qid) {
   if (qid == 0) {
     step_admin(warp, controller);
-    return;
+    return false;
   }
-  if (qid > controller.queue_limit) return;
+  if (qid > controller.queue_limit) return false;
   SubmissionQueue& queue = controller.submission_queue(qid);
   const Claim claim = detail::fetch_and_execute(warp, controller, queue, qid);
-  if (claim.mode == CompletionMode::kDirect) return;
+  if (claim.mode == CompletionMode::kDirect) return claim.count != 0;
   uint64_t now_ns = 0;
   if (warp.thread_rank() == 0) now_ns = controller.now_ns();
   const uint32_t posted = post_due(warp, controller, qid, warp.shfl(now_ns, 0));
   if (controller.virtual_clock && claim.count == 0 && posted == 0) {
     detail::advance_virtual_clock(warp, controller, queue);
   }
+  return claim.count != 0 || posted != 0;
+}
+
+/// Whether step() of I/O queue `qid` is likely to find something: commands that nobody has taken,
+/// or a completion that is due. One lane; changes nothing, and what it says may be over already.
+GOFS_HD inline bool has_work(VirtualController& controller, uint32_t qid) {
+  if (qid > controller.queue_limit) return false;
+  SubmissionQueue& queue = controller.submission_queue(qid);
+  const RingPlace claimed{simt::load_relaxed(queue.claimed)};
+  const uint32_t tail = simt::load_system_relaxed(controller.submission_doorbell(qid));
+  const uint64_t next_due_ns = simt::load_relaxed(queue.next_due_ns);
+  const uint32_t scan_offset = simt::load_relaxed(queue.scan_offset);
+  if (claimed.closed()) return false;
+  if (claimed.index() != tail || scan_offset != 0) return true;
+  return next_due_ns != kNever && next_due_ns <= controller.now_ns();
 }
 
 }  // namespace gofs::ssd

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "vfs/read_together.h"
+#include "work/controller_warps.h"
 
 namespace gofs::work {
 
@@ -27,6 +28,7 @@ struct BenchParams {
   uint32_t stamp_check;  // not 0: each 4 KiB block begins with its index in the file (or range)
   uint8_t* buffers;      // block_bytes for each lane (warp, block, grid)
   uint32_t rounds;       // raw: so many times as many buffers, which a lane uses in turn; 0 is 1
+  ControllerWarps controllers;  // beside the others; none of reads by blocks and grids
 };
 
 struct BenchResults {
@@ -117,7 +119,10 @@ GOFS_HD inline void end_bench(simt::AnyWarp auto warp, BenchResults& results, co
 GOFS_HD inline void raw_read_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                   BenchJob& job) {
   const BenchParams params = job.params;  // a GPU would fetch them from the host again and again
-  if (warp_index >= params.warps) return;
+  if (warp_index >= params.warps) {
+    play_controller(warp, warp_index, params.warps, params.controllers, params.fs->volume.array);
+    return;
+  }
   const nvme::Route route = nvme::pick_route(params.fs->volume.array);
   const bool active = warp.thread_rank() < params.lanes_per_warp;
   const uint32_t lanes = warp.ballot(active);
@@ -143,14 +148,18 @@ GOFS_HD inline void raw_read_body(simt::AnyWarp auto warp, uint32_t warp_index, 
     if (warp.any(tally.error != 0)) break;
   }
   detail::end_bench(warp, job.results, tally);
+  leave_controllers(warp, params.controllers);
 }
 
 /// The same reads of an open file.
 GOFS_HD inline void file_read_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                    BenchJob& job) {
   const BenchParams params = job.params;
-  if (warp_index >= params.warps) return;
   vfs::Filesystem& fs = *params.fs;
+  if (warp_index >= params.warps) {
+    play_controller(warp, warp_index, params.warps, params.controllers, fs.volume.array);
+    return;
+  }
   detail::Tally tally;
   detail::begin_bench(warp, job.results);
   if (params.scope == ReadScope::kThread) {
@@ -185,6 +194,7 @@ GOFS_HD inline void file_read_body(simt::AnyWarp auto warp, uint32_t warp_index,
     }
   }
   detail::end_bench(warp, job.results, tally);
+  leave_controllers(warp, params.controllers);
 }
 
 namespace detail {

@@ -42,6 +42,7 @@ struct WriteParams {
   uint8_t* buffers;        // block_bytes for each actor
   uint32_t* done;          // writes of each actor
   uint32_t* stop;          // not null: who finds it not 0 begins no more
+  ControllerWarps controllers;  // beside the others
 };
 
 struct WriteResults {
@@ -304,7 +305,10 @@ GOFS_HD inline int run_raw(simt::AnyWarp auto warp, const WriteParams& params,
 GOFS_HD inline void raw_write_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                    WriteJob& job) {
   const WriteParams params = job.params;  // a GPU would fetch them from the host again and again
-  if (warp_index >= params.warps) return;
+  if (warp_index >= params.warps) {
+    play_controller(warp, warp_index, params.warps, params.controllers, params.fs->volume.array);
+    return;
+  }
   const nvme::Route route = nvme::pick_route(params.fs->volume.array);
   const bool active = warp.thread_rank() < params.lanes_per_warp;
   const detail::WriteActor actor =
@@ -335,13 +339,17 @@ GOFS_HD inline void raw_write_body(simt::AnyWarp auto warp, uint32_t warp_index,
     }
   }
   detail::end_writes(warp, job.results, tally);
+  leave_controllers(warp, params.controllers);
 }
 
 /// The same writes through open files.
 GOFS_HD inline void file_write_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                     WriteJob& job) {
   const WriteParams params = job.params;
-  if (warp_index >= params.warps) return;
+  if (warp_index >= params.warps) {
+    play_controller(warp, warp_index, params.warps, params.controllers, params.fs->volume.array);
+    return;
+  }
   const uint32_t lane = warp.thread_rank();
   const bool leads = lane < params.lanes_per_warp;  // an actor; at warp scope that is lane 0
   const detail::WriteActor actor = detail::write_actor(params, warp_index, leads ? lane : 0);
@@ -358,6 +366,7 @@ GOFS_HD inline void file_write_body(simt::AnyWarp auto warp, uint32_t warp_index
     if (leads) params.done[actor.number] = tally.writes;
   }
   detail::end_writes(warp, job.results, tally);
+  leave_controllers(warp, params.controllers);
 }
 
 }  // namespace gofs::work

@@ -69,6 +69,7 @@ TEST(Usage, wrong_words_end_with_2) {
       {"bench"},
       {"bench", "micro", "--sweeps", "up"},
       {"bench", "micro", "--folder", "/nonexistent"},
+      {"bench", "micro", "--controller-warps", "-1"},
       {"mkfs", image, "--size", "1.5G"},
   };
   for (const auto& words : cases) {
@@ -417,9 +418,9 @@ TEST(Bench, measures_raw_file_and_files) {
 }
 
 TEST(Bench, micro_prints_an_object_a_line) {
-  const std::string text =
-      gofs_says({"bench", "micro", "--small", "--sweeps", "outstanding,files", "--runs", "1",
-                 "--seconds", "0.001", "--folder", ::testing::TempDir(), "--json"});
+  const std::string text = gofs_says({"bench", "micro", "--small", "--sweeps", "outstanding,files",
+                                      "--runs", "1", "--seconds", "0.001", "--controller-warps",
+                                      "1", "--folder", ::testing::TempDir(), "--json"});
   std::istringstream lines(text);
   std::set<std::string> works;
   uint32_t volumes = 0;
@@ -428,8 +429,10 @@ TEST(Bench, micro_prints_an_object_a_line) {
     if (row["bench"] == "micro volume") {
       ++volumes;
       EXPECT_EQ(row["queue_depth"], 1024);
+      EXPECT_EQ(row["controller_warps"], 1);
       continue;
     }
+    EXPECT_EQ(row["controller_warps"], row["sweep"] == "files" ? 0 : 1);
     works.insert(row["sweep"].get<std::string>() + " " + row["work"].get<std::string>());
     EXPECT_GT(row["raw_bytes_per_s"]["median"].get<double>(), 0);
     EXPECT_GT(row["file_bytes_per_s"]["median"].get<double>(), 0);
