@@ -6,6 +6,7 @@
 
 #include "host/controller_launch.h"
 #include "host/messages.h"
+#include "host/run_job.h"
 #include "host_load.hpp"
 #include "slots.hpp"
 
@@ -69,16 +70,18 @@ Expected<host::ReadMeasurement> Companion::read(const Point& point, uint64_t ope
   work::Backend& backend = device_.backend();
   const host::Actors actors = host::actors_by_lane(backend, point.outstanding);
   const host::BackendArray buffers(backend.memory(), uint64_t{actors.count} * kBlockBytes);
-  host::SharedArray<CompanionRead> shared(backend.shared_memory(), 1);
-  shared[0] = {{read_params(point, actors, operations), {}}, map_->blocks(), warp_lock()};
-  work::BenchParams& params = shared[0].job.params;
+  CompanionRead companion{
+      {read_params(point, actors, operations), {}}, map_->blocks(), warp_lock()};
+  work::BenchParams& params = companion.job.params;
   params.buffers = buffers.data();
   const host::ControllerLaunch launch(backend, actors, load_.controller_warps);
   params.controllers = launch.warps();
-  if (!device_.run(Kernel::kCompanionRead, launch.grid(), &shared[0])) {
+  if (!host::run_in(backend.memory(), companion, [&](CompanionRead* placed) {
+        return device_.run(Kernel::kCompanionRead, launch.grid(), placed);
+      })) {
     return host::make_error(EIO, kCompanionSubject, device_.error());
   }
-  const work::BenchResults& done = shared[0].job.results;
+  const work::BenchResults& done = companion.job.results;
   if (done.error != 0) return volume_.state().explain(done.error, kCompanionSubject);
   if (done.wrong_stamps != 0) return wrong_blocks(done.wrong_stamps, "of /large by its map");
   host::ReadMeasurement result;
@@ -117,16 +120,17 @@ Expected<Sample> Companion::write(const Point& point) {
   work::WriteParams params = write_params(point, actors);
   params.buffers = buffers.data();
   params.done = counts.as<uint32_t>();
-  host::SharedArray<CompanionWrite> shared(backend.shared_memory(), 1);
-  shared[0] = {{params, {}}, map_->blocks(), warp_lock()};
+  CompanionWrite companion{{params, {}}, map_->blocks(), warp_lock()};
   const host::ControllerLaunch launch(backend, actors, load_.controller_warps);
-  shared[0].job.params.controllers = launch.warps();
+  companion.job.params.controllers = launch.warps();
   const CpuMeter meter;
-  if (!device_.run(Kernel::kCompanionWrite, launch.grid(), &shared[0])) {
+  if (!host::run_in(backend.memory(), companion, [&](CompanionWrite* placed) {
+        return device_.run(Kernel::kCompanionWrite, launch.grid(), placed);
+      })) {
     return host::make_error(EIO, kCompanionSubject, device_.error());
   }
   const double cores = meter.cores();
-  const work::WriteResults& done = shared[0].job.results;
+  const work::WriteResults& done = companion.job.results;
   if (done.error != 0) return volume_.state().explain(done.error, kCompanionSubject);
   if (auto checked = check_writes(params, actors); !checked) return checked.error();
   const double seconds = static_cast<double>(done.last_ns - done.first_ns) * 1e-9;
@@ -136,13 +140,12 @@ Expected<Sample> Companion::write(const Point& point) {
 /// The file system, which knows nothing of the map, reads what each lane wrote last.
 Expected<void> Companion::check_writes(const work::WriteParams& params,
                                        const host::Actors& actors) {
-  host::SharedArray<work::WriteJob> job(device_.backend().shared_memory(), 1);
-  job[0] = {params, {}};
-  job[0].params.step = work::WriteStep::kCheck;
-  if (!volume_.state().run(work::Body::kFileWrite, actors.grid, &job[0])) {
+  work::WriteJob job{params, {}};
+  job.params.step = work::WriteStep::kCheck;
+  if (!host::run_job(volume_.state(), work::Body::kFileWrite, actors.grid, job)) {
     return volume_.state().explain(-EIO, kCompanionSubject);
   }
-  const work::WriteResults& found = job[0].results;
+  const work::WriteResults& found = job.results;
   if (found.error != 0) return volume_.state().explain(found.error, kCompanionSubject);
   if (found.wrong != 0) return wrong_blocks(found.wrong, "that were written in place");
   return {};

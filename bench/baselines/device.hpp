@@ -37,7 +37,7 @@ class Copies {
 class Device {
  public:
   virtual ~Device() = default;
-  /// Runs a body on `grid` and waits for it, asleep. `params` lies in the backend's shared memory.
+  /// Runs a body on `grid` and waits for it, asleep. `params` lies in the backend's memory.
   /// False on failure: error() says what.
   virtual bool run(Kernel kernel, const work::Grid& grid, void* params) = 0;
   /// Null on failure.

@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "host/messages.h"
+#include "host/run_job.h"
 #include "host_load.hpp"
 #include "rpc_server.hpp"
 #include "slots.hpp"
@@ -23,13 +24,11 @@ struct RpcMemory {
       : buffers(backend.memory(), uint64_t{lanes} * kBlockBytes),
         requests(backend.shared_memory(), lanes),
         replies(backend.shared_memory(), lanes),
-        last(backend.shared_memory(), lanes),
-        job(backend.shared_memory(), 1) {}
+        last(backend.shared_memory(), lanes) {}
   host::BackendArray buffers;
   host::SharedArray<RpcRequest> requests;
   host::SharedArray<RpcReply> replies;
   host::SharedArray<uint64_t> last;
-  host::SharedArray<RpcJob> job;
 };
 
 RpcParams rpc_params(const Point& point, const Storage& storage, const host::Actors& actors,
@@ -72,13 +71,14 @@ Expected<Sample> Rpc::measure(const Point& point) {
 Expected<Sample> Rpc::run(const Point& point) {
   const host::Actors actors = host::actors_by_lane(device_.backend(), point.outstanding);
   const RpcMemory memory(device_.backend(), actors.count);
-  RpcJob& job = memory.job[0];
-  job = {rpc_params(point, storage_, actors, memory, options_), {}};
+  RpcJob job{rpc_params(point, storage_, actors, memory, options_), {}};
   Sample sample;
   {
     const RpcServer server(device_, storage_, job.params.queue, options_.servers);
     const CpuMeter meter;
-    if (!device_.run(Kernel::kRpc, actors.grid, &job)) {
+    if (!host::run_in(device_.backend().memory(), job, [&](RpcJob* placed) {
+          return device_.run(Kernel::kRpc, actors.grid, placed);
+        })) {
       return host::make_error(EIO, kRpcSubject, device_.error());
     }
     sample.cores = meter.cores();

@@ -7,6 +7,7 @@
 #include "host/bench_actors.h"
 #include "host/controller_launch.h"
 #include "host/messages.h"
+#include "host/run_job.h"
 #include "work/batch.h"
 
 namespace gofs::host {
@@ -35,7 +36,6 @@ Actors plan_readers(const work::Backend& backend, const ReadPlan& plan) {
 Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const ReadPlan& plan,
                                    const Actors& readers, uint32_t operations_each,
                                    uint8_t* buffers, work::BenchParams params) {
-  SharedArray<work::BenchJob> shared(volume.backend().shared_memory(), 1);
   params.fs = volume.filesystem();
   params.pattern = plan.pattern;
   params.scope = plan.scope;
@@ -49,9 +49,9 @@ Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const R
   const bool wide = body == work::Body::kWideRead;
   const ControllerLaunch launch(volume.backend(), readers, wide ? 0 : plan.controller_warps);
   params.controllers = launch.warps();
-  shared[0] = {params, {}};
-  if (!volume.run(body, launch.grid(), &shared[0])) return volume.explain(-EIO, "bench");
-  const work::BenchResults& done = shared[0].results;
+  work::BenchJob job{params, {}};
+  if (!run_job(volume, body, launch.grid(), job)) return volume.explain(-EIO, "bench");
+  const work::BenchResults& done = job.results;
   if (done.error != 0) return volume.explain(done.error, "bench");
   ReadMeasurement result;
   result.outstanding = readers.count;
@@ -143,11 +143,10 @@ class BatchRun {
   BatchRun(VolumeState& volume, const std::string& directory)
       : volume_(volume),
         directory_(directory),
-        params_(volume.backend().shared_memory(), 1),
         path_(volume.backend().shared_memory(), directory.size() + 1) {
     std::copy(directory.begin(), directory.end(), path_.data());
-    params_[0].fs = volume.filesystem();
-    params_[0].path = path_.data();
+    params_.fs = volume.filesystem();
+    params_.path = path_.data();
   }
   ~BatchRun() {
     if (open_) (void)step(work::BatchStep::kEnd, true);
@@ -155,35 +154,34 @@ class BatchRun {
   BatchRun(const BatchRun&) = delete;
   BatchRun& operator=(const BatchRun&) = delete;
 
-  work::BatchParams& params() { return params_[0]; }
+  work::BatchParams& params() { return params_; }
 
   /// Seconds that the step took.
   Expected<double> step(work::BatchStep what, bool one_warp) {
-    work::BatchParams& params = params_[0];
-    params.step = what;
-    params.first_ns = ~uint64_t{0};
-    params.last_ns = 0;
-    params.result = 0;
+    params_.step = what;
+    params_.first_ns = ~uint64_t{0};
+    params_.last_ns = 0;
+    params_.result = 0;
     const work::Backend& backend = volume_.backend();
     const work::Grid grid = one_warp ? work::Grid{1, backend.warp_width()} : backend.full_grid();
-    if (!volume_.run(work::Body::kBatch, grid, &params)) {
+    if (!run_job(volume_, work::Body::kBatch, grid, params_)) {
       return volume_.explain(-EIO, directory_);
     }
-    if (params.result < 0) return volume_.explain(params.result, directory_);
+    if (params_.result < 0) return volume_.explain(params_.result, directory_);
     if (what == work::BatchStep::kBegin) {
-      params.descriptor = static_cast<int>(params.result);
+      params_.descriptor = static_cast<int>(params_.result);
       open_ = true;
     }
     if (what == work::BatchStep::kEnd) open_ = false;
-    return params.last_ns <= params.first_ns
+    return params_.last_ns <= params_.first_ns
                ? 0.0
-               : static_cast<double>(params.last_ns - params.first_ns) * 1e-9;
+               : static_cast<double>(params_.last_ns - params_.first_ns) * 1e-9;
   }
 
  private:
   VolumeState& volume_;
   const std::string directory_;
-  SharedArray<work::BatchParams> params_;
+  work::BatchParams params_{};
   SharedArray<char> path_;
   bool open_ = false;
 };

@@ -8,6 +8,7 @@
 
 #include "host/bench_actors.h"
 #include "host/messages.h"
+#include "host/run_job.h"
 #include "work/bench_files.h"
 
 namespace gofs::host {
@@ -28,9 +29,7 @@ Expected<FilesMeasurement> measure_files_one_by_one(VolumeState& volume,
   memory.write(placed.data(), text.data(), text.size());
   const BackendArray buffers(memory, std::max<uint64_t>(paths.size() * uint64_t{file_bytes}, 1));
   const Actors actors = actors_by_warp(volume.backend(), warps);
-  SharedArray<work::FilesParams> params(volume.backend().shared_memory(), 1);
-  work::FilesParams& job = params[0];
-  job = {};
+  work::FilesParams job{};
   job.fs = volume.filesystem();
   job.paths = placed.as<char>();
   job.count = static_cast<uint32_t>(paths.size());
@@ -38,7 +37,7 @@ Expected<FilesMeasurement> measure_files_one_by_one(VolumeState& volume,
   job.file_bytes = file_bytes;
   job.buffers = buffers.data();
   job.first_ns = ~uint64_t{0};
-  if (!volume.run(work::Body::kFiles, actors.grid, &job)) {
+  if (!run_job(volume, work::Body::kFiles, actors.grid, job)) {
     return volume.explain(-EIO, kFilesSubject);
   }
   if (job.error != 0) return volume.explain(job.error, kFilesSubject);

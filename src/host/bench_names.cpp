@@ -9,6 +9,7 @@
 
 #include "host/bench_writes.h"
 #include "host/messages.h"
+#include "host/run_job.h"
 #include "work/batch.h"
 
 namespace gofs::host {
@@ -46,14 +47,13 @@ work::NamesParams NamesBench::params_of(work::NameKind kind, uint32_t file_bytes
 /// Seconds; `names` becomes how many were made or removed.
 Expected<double> NamesBench::step(work::NameStep step, const Actors& actors,
                                   work::NamesParams params, uint64_t& names) {
-  SharedArray<work::NamesJob> shared(volume_.backend().shared_memory(), 1);
   params.step = step;
   params.warps = actors.warps;
-  shared[0] = {params, {}};
-  const work::NamesResults& done = shared[0].results;
-  if (!volume_.run(work::Body::kNames, actors.grid, &shared[0])) {
+  work::NamesJob job{params, {}};
+  if (!run_job(volume_, work::Body::kNames, actors.grid, job)) {
     return volume_.explain(-EIO, kNamesSubject);
   }
+  const work::NamesResults& done = job.results;
   if (done.error != 0) return volume_.explain(done.error, kNamesSubject);
   if (done.wrong != 0) {
     return make_error(EIO, kNamesSubject,
@@ -203,10 +203,9 @@ Expected<BatchCreation> measure_batch_creation(VolumeState& volume, const std::s
   if (mkdir.result < 0) return volume.explain(mkdir.result, directory);
   const BatchContents contents(volume, files, file_bytes);
   simt::MemorySpace& shared = volume.backend().shared_memory();
-  SharedArray<work::BatchParams> params(shared, 1);
   const SharedArray<char> path(shared, directory.size() + 1);
   std::memcpy(path.data(), directory.c_str(), directory.size() + 1);
-  work::BatchParams& job = params[0];
+  work::BatchParams job{};
   job.fs = volume.filesystem();
   job.step = work::BatchStep::kCreate;
   job.path = path.data();
@@ -220,7 +219,7 @@ Expected<BatchCreation> measure_batch_creation(VolumeState& volume, const std::s
   job.first_ns = ~uint64_t{0};
   work::Grid grid = volume.backend().full_grid();
   grid.cooperative = true;
-  if (!volume.run(work::Body::kBatch, grid, &job)) return volume.explain(-EIO, directory);
+  if (!run_job(volume, work::Body::kBatch, grid, job)) return volume.explain(-EIO, directory);
   if (job.result < 0) return volume.explain(job.result, directory);
   std::vector<int> errors(files);
   volume.backend().memory().read(errors.data(), contents.errors.data(), files * sizeof(int));

@@ -9,6 +9,7 @@
 
 #include "host/controller_launch.h"
 #include "host/messages.h"
+#include "host/run_job.h"
 
 namespace gofs::host {
 
@@ -61,15 +62,14 @@ WriteMeasurement measured(const work::WriteJob& job, uint32_t outstanding) {
 /// One launch.
 Expected<WriteMeasurement> run_writes(VolumeState& volume, work::Body body, const Actors& actors,
                                       const work::WriteParams& params, uint32_t controller_warps) {
-  SharedArray<work::WriteJob> shared(volume.backend().shared_memory(), 1);
   const ControllerLaunch launch(volume.backend(), actors, controller_warps);
-  shared[0] = {params, {}};
-  shared[0].params.controllers = launch.warps();
-  if (!volume.run(body, launch.grid(), &shared[0])) return volume.explain(-EIO, kSubject);
-  const work::WriteResults& done = shared[0].results;
+  work::WriteJob job{params, {}};
+  job.params.controllers = launch.warps();
+  if (!run_job(volume, body, launch.grid(), job)) return volume.explain(-EIO, kSubject);
+  const work::WriteResults& done = job.results;
   if (done.error != 0) return volume.explain(done.error, kSubject);
   if (done.wrong != 0) return wrong_blocks(done.wrong, actors.count);
-  return measured(shared[0], actors.count);
+  return measured(job, actors.count);
 }
 
 /// Parameters of a plan, but for the files or the range. Members are those who share a file or the
@@ -180,12 +180,12 @@ Expected<PauseMeasurement> measure_pauses(VolumeState& volume, const WritePlan& 
   constexpr uint64_t kWritersTimeNs = 60'000'000'000;  // they are told to stop long before
   params->time_ns = kWritersTimeNs;
   params->stop = memory.stop.as<uint32_t>();
-  SharedArray<work::WriteAndSyncParams> shared(volume.backend().shared_memory(), 1);
-  work::WriteAndSyncParams& done = shared[0];
+  work::WriteAndSyncParams done{};
   done.writes = {*params, {}};
   done.syncs = syncs;
   done.gap_ns = static_cast<uint64_t>(plan.seconds * 1e9 / (syncs + 1));
-  if (!volume.run(work::Body::kWriteAndSync, grid, &done)) return volume.explain(-EIO, kSubject);
+  if (!run_job(volume, work::Body::kWriteAndSync, grid, done))
+    return volume.explain(-EIO, kSubject);
   if (done.error != 0) return volume.explain(done.error, kSubject);
   if (done.writes.results.error != 0) return volume.explain(done.writes.results.error, kSubject);
   params->step = work::WriteStep::kCheck;

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "host/messages.h"
+#include "host/run_job.h"
 #include "work/batch.h"
 
 namespace gofs::host {
@@ -36,8 +37,7 @@ bool may_be_name(const std::string& name) { return name.find('\0') == std::strin
 struct Portion {
   Portion(simt::MemorySpace& shared, const std::string& directory,
           const std::vector<NewFile>& files, size_t first, size_t end)
-      : params(shared, 1),
-        path(shared, directory.size() + 1),
+      : path(shared, directory.size() + 1),
         texts(shared, text_bytes(files, first, end)),
         names(shared, end - first),
         offsets(shared, end - first),
@@ -60,7 +60,6 @@ struct Portion {
     }
   }
 
-  SharedArray<work::BatchParams> params;
   SharedArray<char> path;
   SharedArray<char> texts;
   SharedArray<const char*> names;
@@ -96,7 +95,7 @@ Expected<std::vector<int>> create_files(VolumeState& volume, const std::string& 
     for (size_t first = 0; first < files.size();) {
       const size_t end = portion_end(files, first);
       const Portion portion(volume.backend().shared_memory(), path, files, first, end);
-      work::BatchParams& job = portion.params[0];
+      work::BatchParams job{};
       job.fs = volume.filesystem();
       job.step = work::BatchStep::kCreate;
       job.path = portion.path.data();
@@ -107,7 +106,7 @@ Expected<std::vector<int>> create_files(VolumeState& volume, const std::string& 
       job.offsets = portion.offsets.data();
       job.sizes = portion.sizes.data();
       job.errors = portion.errors.data();
-      const bool ran = volume.run(work::Body::kBatch, grid, &job);
+      const bool ran = run_job(volume, work::Body::kBatch, grid, job);
       const int64_t result = ran ? job.result : -EIO;
       if (result < 0 && first == 0) return volume.explain(result, path);
       for (size_t i = first; i < end; ++i) {

@@ -83,7 +83,7 @@ class VolumeState {
   /// False once it was unmounted.
   bool is_up() const { return up_; }
 
-  /// Runs `body`; `params` lies in shared memory. False: the backend has failed, explain(-EIO) says
+  /// Runs `body`; `params` lies in the backend's memory, its own or shared. False: the backend has failed, explain(-EIO) says
   /// how.
   bool run(work::Body body, const work::Grid& grid, void* params);
 

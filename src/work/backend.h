@@ -99,8 +99,8 @@ class Backend {
   /// Null on failure, `error` then says why.
   virtual std::unique_ptr<LoadedMedia> load_media(const MediaRequest& request,
                                                   std::string& error) = 0;
-  /// Runs `body` on `grid` and waits for it. `params` lies in shared memory. False on failure:
-  /// error() says what; a GPU that has failed stays so.
+  /// Runs `body` on `grid` and waits for it. `params` lies in memory() or shared_memory(). False on
+  /// failure: error() says what; a GPU that has failed stays so.
   virtual bool run(Body body, const Grid& grid, void* params) = 0;
   virtual const std::string& error() const = 0;
 };
