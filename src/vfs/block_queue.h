@@ -6,17 +6,22 @@
 //
 // A warp may stand in many queues, one a lane. So that nobody waits for somebody who waits for him,
 // it waits for none of them with a block in its hands: it writes those whose turn it is, gives them
-// back, and then looks after the others.
+// back, and then looks after the others. Who needs several blocks at a time waits with some in his
+// hands, but only for queues that lie behind theirs in the table (block_span.h).
 #pragma once
 
 #include "vfs/filesystem.h"
 
 namespace gofs::vfs::detail {
 
-/// The queue of block `index` of the file `ino`. Blocks that follow each other have different ones.
+/// Where in the table the queue of block `index` of the file `ino` is. Blocks that follow each
+/// other have queues that do so, and behind the last comes the first.
+GOFS_HD inline uint32_t place_of_queue(const Filesystem& fs, uint32_t ino, uint64_t index) {
+  return (static_cast<uint32_t>(index) + ino * 0x9E3779B1u) & fs.block_queue_mask;
+}
+
 GOFS_HD inline BlockQueue& queue_of_block(const Filesystem& fs, uint32_t ino, uint64_t index) {
-  const auto place = static_cast<uint32_t>(index) + ino * 0x9E3779B1u;
-  return fs.block_queues[place & fs.block_queue_mask];
+  return fs.block_queues[place_of_queue(fs, ino, index)];
 }
 
 /// Queues up. By one lane: its ticket. Nobody can give one back: who is before it, and his device,

@@ -4,10 +4,11 @@
 // that write different blocks of one file do so together, in one operation: within what the file
 // has, beside others who do that (write_blocks.h); behind its end, at its end, or where somebody
 // reads the file or writes more of it, with one lock for all of them. So do those whose requests of
-// several blocks follow each other. All others take their turns, each with the whole warp at work.
+// several blocks follow each other, and those whose requests of some blocks lie anywhere within
+// what the file has (write_spans.h). All others take their turns, each with the whole warp at work.
 #pragma once
 
-#include "vfs/write.h"
+#include "vfs/write_spans.h"
 
 namespace gofs::vfs {
 
@@ -188,23 +189,37 @@ GOFS_NOINLINE GOFS_HD inline bool write_row(simt::AnyWarp auto warp, Filesystem&
   return true;
 }
 
-/// write_row() of those of `lanes`, which have all opened `descriptor`, that are in a row: those
-/// lanes. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline uint32_t write_if_in_a_row(simt::AnyWarp auto warp, Filesystem& fs,
-                                                        const Descriptor& descriptor,
-                                                        uint32_t lanes, WriteRequest& request,
-                                                        int64_t& result) {
-  const bool append = (descriptor.flags & kOpenAppend) != 0;
-  const uint32_t row = lanes_in_a_row(warp, lanes, append, request);
-  if (row == 0) return 0;
-  const bool mine = (row >> warp.thread_rank() & 1u) != 0;
-  make_space(warp, fs, simt::reduce_add(warp, mine ? request.bytes : 0));
+/// Those of `lanes` that write_spans() takes.
+GOFS_HD inline uint32_t lanes_with_spans(simt::AnyWarp auto warp, const f2fs::Inode& inode,
+                                         uint32_t lanes, bool append, const SpanRequest& request) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  return warp.ballot(mine && !append && is_span(inode, request));
+}
+
+/// Writes those of `lanes`, which have all opened `descriptor`, that are in a row, or those whose
+/// requests are spans, whichever are more: those lanes. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline uint32_t write_rows_or_spans(simt::AnyWarp auto warp, Filesystem& fs,
+                                                          const Descriptor& descriptor,
+                                                          uint32_t lanes, WriteRequest& request,
+                                                          int64_t& result) {
   OpenInode& open = fs.open_inodes[descriptor.open_inode];
-  if (!write_row(warp, fs, open, row, append, request, result)) return 0;
+  const bool append = (descriptor.flags & kOpenAppend) != 0;
+  const SpanRequest span{request.offset, request.bytes,
+                         static_cast<const uint8_t*>(request.buffer)};
+  const uint32_t row = lanes_in_a_row(warp, lanes, append, request);
+  const uint32_t spans = lanes_with_spans(warp, open.inode, lanes, append, span);
+  const bool in_a_row = simt::popcount(row) >= simt::popcount(spans);
+  const uint32_t those = in_a_row ? row : spans;
+  if ((those & (those - 1)) == 0) return 0;
+  const bool mine = (those >> warp.thread_rank() & 1u) != 0;
+  make_space(warp, fs, simt::reduce_add(warp, mine ? request.bytes : 0));
+  const bool done = in_a_row ? write_row(warp, fs, open, row, append, request, result)
+                             : write_spans(warp, fs, open, spans, span, result);
+  if (!done) return 0;
   const bool written = mine && result > 0;
   const int synced = warp.any(written) ? sync_if_asked(warp, fs, descriptor) : 0;
   if (written && synced < 0) result = synced;
-  return row;
+  return those;
 }
 
 /// The request of lane `owner`, by the whole warp. Collective, uniform.
@@ -243,7 +258,9 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_requests(simt::AnyWarp auto warp, Fil
       if ((together >> rank & 1u) != 0) {
         result = error < 0 ? error : static_cast<int64_t>(request.bytes);
       }
-      if (together == 0) together = write_if_in_a_row(warp, fs, *descriptor, same, request, result);
+      if (together == 0) {
+        together = write_rows_or_spans(warp, fs, *descriptor, same, request, result);
+      }
     }
     if (together == 0) {
       const int64_t written = write_for(warp, fs, owner, request);
