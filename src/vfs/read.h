@@ -5,6 +5,7 @@
 // their own. The scopes of the public API (gofs.cuh) are made of these two.
 #pragma once
 
+#include "f2fs/read_run.h"
 #include "vfs/open_files.h"
 
 namespace gofs::vfs {
@@ -128,22 +129,25 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread(simt::AnyWarp auto warp, Filesystem& 
 }
 
 /// Reads a range of its own file for each lane in `lanes`: `bytes` (not 0) at `offset`, within the
-/// file. Collective. Per lane bytes read, or a negative errno if there were none; `failure` is the
-/// errno that ended it, or 0 when all was read.
+/// file, as many blocks at a time as lie in a row. Collective. Per lane bytes read, or a negative
+/// errno if there were none; `failure` is the errno that ended it, or 0 when all was read.
 GOFS_HD inline int64_t read_lanes(simt::AnyWarp auto warp, Filesystem& fs, uint32_t lanes,
                                   const f2fs::Inode& inode, uint8_t* target, uint64_t bytes,
                                   uint64_t offset, int& failure) {
   bool active = (lanes >> warp.thread_rank() & 1u) != 0;
+  bool runs = true;  // until one cannot be read: then block by block, to where it cannot
   failure = 0;
   int64_t result = 0;
   uint64_t done = 0;
   while (warp.any(active)) {
-    const f2fs::Piece piece{offset + done,
-                            active ? detail::piece_bytes(offset + done, bytes - done) : 0,
-                            target + done};
+    const uint64_t left = active ? bytes - done : 0;
+    const uint32_t first = active ? detail::piece_bytes(offset + done, left) : 0;
+    f2fs::Piece piece{offset + done, first, target + done};
     const int error =
-        f2fs::read_pieces(warp, fs.volume, fs.pool, warp.ballot(active), inode, piece);
-    if (active && error < 0) {
+        f2fs::read_runs(warp, fs.volume, fs.pool, warp.ballot(active), inode, runs, left, piece);
+    if (active && error < 0 && piece.bytes > first) {
+      runs = false;
+    } else if (active && error < 0) {
       failure = error;
       if (done == 0) result = error;
       active = false;
@@ -173,6 +177,18 @@ GOFS_HD inline uint32_t lanes_before(simt::AnyWarp auto warp, uint32_t lanes, ui
     if (warp.shfl(file, simt::lowest_bit(lanes)) < file) ++before;
   }
   return before;
+}
+
+/// Reads the request of each lane that is `active`, cut to `bytes` (not 0), of its own file `open`,
+/// which is locked. Collective. Per lane bytes read, or a negative errno.
+GOFS_HD inline int64_t read_requests(simt::AnyWarp auto warp, Filesystem& fs, bool active,
+                                     const OpenInode* open, const ReadRequest& request,
+                                     uint64_t bytes) {
+  // A lane that reads nothing has no file; any inode will do for it.
+  const f2fs::Inode& inode = active ? open->inode : fs.open_inodes[0].inode;
+  int failure = 0;  // the caller hears of it when he asks for the rest
+  return read_lanes(warp, fs, warp.ballot(active), inode, static_cast<uint8_t*>(request.buffer),
+                    bytes, request.offset, failure);
 }
 
 /// pread_lanes where the lanes' files differ, or some of them cannot be read: every file is locked
@@ -214,12 +230,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto war
     active = false;
   }
 
-  // A lane that reads nothing has no file; any inode will do for it.
-  const f2fs::Inode& inode = active ? open->inode : fs.open_inodes[0].inode;
-  int failure = 0;  // the caller hears of it when he asks for the rest
-  const int64_t read =
-      read_lanes(warp, fs, warp.ballot(active), inode, static_cast<uint8_t*>(request.buffer), bytes,
-                 request.offset, failure);
+  const int64_t read = read_requests(warp, fs, active, open, request, bytes);
   if (active) result = read;
 
   uint32_t holding = warp.ballot(locked);
@@ -231,6 +242,20 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto war
     holding &= ~warp.ballot(locked && file == theirs);
   }
   return result;
+}
+
+/// pread_lanes of one file, whose readers the warp has joined and leaves. Lanes that ask for
+/// nothing may have another one.
+GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_joined(simt::AnyWarp auto warp, Filesystem& fs,
+                                                        RangeLock& lock,
+                                                        const ReadRequest& request) {
+  OpenInode* open = nullptr;
+  uint64_t bytes = request.bytes;
+  const int error = begin_read(fs, request.fd, request.offset, bytes, open);
+  const bool active = error == 0 && bytes != 0;
+  const int64_t read = read_requests(warp, fs, active, open, request, bytes);
+  leave_readers(warp, lock);
+  return active ? read : error;
 }
 
 /// Where the request's block lies, if the device can put it in place and the file's map knows it;
@@ -277,8 +302,7 @@ GOFS_HD inline int64_t pread_lanes(simt::AnyWarp auto warp, Filesystem& fs,
   const uint64_t lba_mask = (uint64_t{1} << route.lba_shift) - 1;
   const uint32_t block = detail::block_within_reach(open->inode, request, lba_mask);
   if (!warp.all(!asks || block != 0)) {
-    leave_readers(warp, open->lock);
-    return detail::pread_lanes_of_files(warp, fs, request);
+    return detail::pread_lanes_joined(warp, fs, open->lock, request);
   }
   const f2fs::Piece piece{request.offset, static_cast<uint32_t>(request.bytes),
                           static_cast<uint8_t*>(request.buffer)};

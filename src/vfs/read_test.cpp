@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ const std::vector<File>& files() {
       // Data, a hole, data, a hole, data that ends within its block.
       {"holes", 9 * 4096 + 1000, false, {{0, 2}, {5, 1}, {9, 1}}},
       {"hole", 3 * 4096 + 5, false, {{3, 1}}},
+      {"runs", 400 * 4096 + 512, false, {}, 100},
       {"scattered", 70 * 4096 + 513, false, {}, 1},
   };
   return list;
@@ -237,6 +239,172 @@ TEST_P(ReadTest, what_was_started_is_there_after_wait) {
     });
     return got;
   });
+}
+
+// --- Runs of blocks. -----------------------------------------------------------------------------
+
+class ReadRunsTest : public ReadTest {
+ protected:
+  /// Opens /runs and looks at all of it, so that its map is known.
+  void open_runs() {
+    fd_ = open_file("/runs");
+    std::vector<uint8_t> bytes(kRunsBytes);
+    run_alone(width(), [&](const simt::Warp& warp) {
+      EXPECT_EQ(pread(warp, fs(), fd_, bytes.data(), kRunsBytes, 0), int64_t{kRunsBytes});
+    });
+  }
+  f2fs::Inode& inode() { return fs().open_inodes[fs().descriptors[fd_].open_inode].inode; }
+  /// Reads as many bytes a lane, each `apart` bytes behind the one before it, which are there, to
+  /// buffers `shift` bytes past an address for the device. Commands that it took.
+  uint64_t read_apart(uint64_t offset, uint64_t bytes, uint64_t apart, uint64_t shift = 0) {
+    std::vector<std::vector<uint8_t>> found(width(),
+                                            std::vector<uint8_t>(shift + bytes + 1, kGuard));
+    const uint64_t before = rig_->counters().read_commands;
+    run_alone(width(), [&](const simt::Warp& warp) {
+      const uint32_t lane = warp.thread_rank();
+      EXPECT_EQ(
+          pread_lanes(warp, fs(), {fd_, found[lane].data() + shift, bytes, offset + lane * apart}),
+          static_cast<int64_t>(bytes));
+    });
+    for (uint32_t lane = 0; lane < width(); ++lane) {
+      EXPECT_EQ(found[lane].back(), kGuard);
+      found[lane].pop_back();
+      found[lane].erase(found[lane].begin(), found[lane].begin() + static_cast<int64_t>(shift));
+      EXPECT_TRUE(found[lane] == content(*runs(), offset + lane * apart, bytes)) << lane;
+    }
+    return rig_->counters().read_commands - before;
+  }
+  static const File* runs() {
+    const auto found = std::find_if(files().begin(), files().end(), [](const File& file) {
+      return file.name == std::string("runs");
+    });
+    return &*found;
+  }
+  static constexpr uint64_t kRunsBytes = 400 * 4096 + 512;
+  int fd_ = -1;
+};
+GOFS_AT_BOTH_WIDTHS(ReadRunsTest);
+
+TEST_P(ReadRunsTest, what_lies_in_a_row_is_one_command_of_each_lane) {
+  open_runs();
+  constexpr uint64_t kBlock = kBlockBytes;
+  EXPECT_EQ(read_apart(10 * kBlock, 4 * kBlock, 20 * kBlock), width());
+  EXPECT_EQ(read_apart(0, 30 * kBlock, 22 * kBlock), width());
+  // From the middle of a block to the middle of one, in LBAs.
+  EXPECT_EQ(read_apart(512, 6 * kBlock, 20 * kBlock), width());
+  // From there on they lie elsewhere.
+  uint64_t row = 1;
+  while (inode().block_map[row] == inode().block_map[0] + row) ++row;
+  ASSERT_LT(row, 300u);
+  EXPECT_EQ(read_apart((row - 1) * kBlock, 2 * kBlock, 0), 2 * width());
+  EXPECT_EQ(read_apart((row - 50) * kBlock, 80 * kBlock, 0), 2 * width());
+  // The device moves no more at a time.
+  const uint64_t most = rig_->volume().array.run_bytes_max;
+  ASSERT_LT(most, row * kBlock);
+  ASSERT_GT(2 * most, row * kBlock);
+  EXPECT_EQ(read_apart(0, row * kBlock, 0), 2 * width());
+  EXPECT_EQ(read_apart(0, most, 0), width());
+  EXPECT_EQ(read_apart(kBlock / 2, most, 0), 2 * width());
+  // The end of an LBA is copied.
+  EXPECT_EQ(read_apart(0, 3 * kBlock + 5, 20 * kBlock), 2 * width());
+}
+
+TEST_P(ReadRunsTest, what_has_to_be_single_blocks_is) {
+  open_runs();
+  rig_->volume().array.run_bytes_max = kBlockBytes;
+  EXPECT_EQ(read_apart(0, 4 * kBlockBytes, 5 * kBlockBytes), 4 * width());
+  EXPECT_EQ(read_apart(1024, 4 * kBlockBytes, 7 * kBlockBytes), 5 * width());
+}
+
+// A run may go to an address that is a multiple of 4.
+TEST_P(ReadRunsTest, what_cannot_go_where_it_is_wanted_is_copied_block_by_block) {
+  open_runs();
+  EXPECT_EQ(read_apart(0, 4 * kBlockBytes, 5 * kBlockBytes, 4), width());
+  EXPECT_EQ(read_apart(0, 4 * kBlockBytes, 5 * kBlockBytes, 2), 4 * width());
+  EXPECT_EQ(read_apart(100, 4 * kBlockBytes, 5 * kBlockBytes, 2), 5 * width());
+}
+
+// What lies behind the words of a map is another file's.
+TEST_P(ReadRunsTest, a_run_goes_no_further_than_the_map) {
+  open_runs();
+  const uint64_t whole = inode().block_map_blocks;
+  uint64_t row = 1;
+  while (inode().block_map[row] == inode().block_map[0] + row) ++row;
+  const uint32_t behind = inode().block_map[row];
+  inode().block_map_blocks = row;
+  inode().block_map[row] = inode().block_map[row - 1] + 1;
+  read_apart((row - 2) * kBlockBytes, 4 * kBlockBytes, 0);
+  inode().block_map[row] = behind;
+  inode().block_map_blocks = whole;
+}
+
+TEST_P(ReadRunsTest, a_run_ends_where_another_ssd_begins) {
+  open_runs();
+  rig_->volume().array.chunk_mask = 7;
+  const uint32_t first = inode().block_map[0];
+  const uint64_t to_chunk = 8 - first % 8;
+  EXPECT_EQ(read_apart(0, (to_chunk + 1) * kBlockBytes, 0), 2 * width());
+  EXPECT_EQ(read_apart(to_chunk * kBlockBytes, 8 * kBlockBytes, 0), width());
+  EXPECT_EQ(read_apart(to_chunk * kBlockBytes, 24 * kBlockBytes, 0), 3 * width());
+}
+
+TEST_P(ReadRunsTest, a_run_that_cannot_be_read_ends_where_its_block_lies) {
+  open_runs();
+  constexpr uint64_t kBad = 37;
+  rig_->add_fault(VolumeRig::reads_of_block(inode().block_map[kBad], 9, ssd::FaultAction::kStatus));
+  std::vector<std::vector<uint8_t>> found(width(), std::vector<uint8_t>(20 * kBlockBytes, kGuard));
+  run_alone(width(), [&](const simt::Warp& warp) {
+    // Another number of blocks before it; one lane does not come to it, the last begins with it.
+    const uint32_t lane = warp.thread_rank();
+    const uint64_t before = lane == 0 ? 21 : lane + 1 == warp.size() ? 0 : 3 * lane;
+    const uint64_t offset = (kBad - before) * kBlockBytes;
+    const int64_t got =
+        pread_lanes(warp, fs(), {fd_, found[lane].data(), 20 * kBlockBytes, offset});
+    const auto wanted = static_cast<int64_t>(std::min<uint64_t>(before, 20) * kBlockBytes);
+    EXPECT_EQ(got, wanted == 0 ? -EIO : wanted) << lane;
+    if (got < 0) return;
+    found[lane].resize(static_cast<size_t>(wanted));
+    EXPECT_TRUE(found[lane] == content(*runs(), offset, found[lane].size())) << lane;
+  });
+}
+
+TEST_P(ReadRunsTest, any_mixture_of_requests_is_answered) {
+  std::mt19937 random(static_cast<uint32_t>(testing::printed_seed()));
+  std::vector<int> fds;
+  for (const File& file : files()) fds.push_back(open_file(std::string("/") + file.name));
+  rig_->volume().array.chunk_mask = 31;
+  std::vector<std::vector<uint8_t>> found(width());
+  for (uint32_t step = 0; step < 400; ++step) {
+    std::vector<ReadRequest> requests(width());
+    std::vector<std::vector<uint8_t>> wanted(width());
+    std::vector<int64_t> answers(width());
+    const size_t all = random() % files().size();
+    const bool one_file = random() % 2 == 0;
+    for (uint32_t lane = 0; lane < width(); ++lane) {
+      const size_t which = one_file ? all : random() % files().size();
+      const File& file = files()[which];
+      const uint64_t unit = std::array{1u, 4u, 512u, 4096u}[random() % 4];
+      const uint64_t bytes = random() % (random() % 3 == 0 ? 700'000 : 40'000) / unit * unit;
+      const uint64_t offset = random() % (file.bytes + 5000) / unit * unit;
+      const uint32_t shift = std::array{0u, 0u, 4u, 1u}[random() % 4];
+      found[lane].assign(bytes + shift + 1, kGuard);
+      requests[lane] = {fds[which], found[lane].data() + shift, bytes, offset};
+      wanted[lane] = content(file, offset, bytes);
+    }
+    run_alone(width(), [&](const simt::Warp& warp) {
+      const uint32_t lane = warp.thread_rank();
+      answers[lane] = pread_lanes(warp, fs(), requests[lane]);
+    });
+    for (uint32_t lane = 0; lane < width(); ++lane) {
+      ASSERT_EQ(answers[lane], static_cast<int64_t>(wanted[lane].size())) << "step " << step;
+      const auto* const got = static_cast<const uint8_t*>(requests[lane].buffer);
+      ASSERT_TRUE(std::equal(wanted[lane].begin(), wanted[lane].end(), got)) << "step " << step;
+      ASSERT_EQ(found[lane].back(), kGuard) << "step " << step;
+    }
+  }
+  for (const int fd : fds) {
+    EXPECT_EQ(fs().open_inodes[fs().descriptors[fd].open_inode].lock.gate, 0u);
+  }
 }
 
 // --- Refusals. -----------------------------------------------------------------------------------

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading runs of blocks, one a lane, each with a single command of its own. What is larger than a
+// block usually lies in a row, and the file's block map says so: a lane that asked for one block
+// after the other would wait for each of them.
+#pragma once
+
+#include "f2fs/read.h"
+
+namespace gofs::f2fs {
+
+namespace detail {
+
+/// How many of `count` blocks from `index` on, of which the map knows the first as `block` and at
+/// least as many words, follow each other on one SSD.
+GOFS_HD inline uint32_t blocks_in_a_row(const uint32_t* map, uint64_t index, uint32_t block,
+                                        uint32_t count, uint32_t chunk_mask) {
+  constexpr uint32_t kAtOnce = 8;  // loads under way: one after the other, they take 0.3 us each
+  for (uint32_t first = 1; first < count; first += kAtOnce) {
+    uint32_t words[kAtOnce];
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      words[i] = simt::load_relaxed(map[index + simt::min(first + i, count - 1)]);
+    }
+    for (uint32_t i = 0; i < kAtOnce && first + i < count; ++i) {
+      const uint32_t next = block + first + i;
+      if (words[i] != next || (next & chunk_mask) == 0) return first + i;
+    }
+  }
+  return count;
+}
+
+/// A run that one command can put in place.
+struct Run {
+  uint32_t block;  // where it begins
+  uint32_t bytes;  // 0: there is none
+};
+
+/// The longest run from `offset` on, of `bytes` (not 0) at most, as far as the file's map knows. It
+/// ends at the end of a block, or with `bytes`.
+GOFS_HD inline Run find_run(const nvme::Array& array, const Inode& inode, uint64_t offset,
+                            uint64_t bytes, const uint8_t* target) {
+  const uint32_t lba_mask = array.lba_bytes() - 1;
+  const uint64_t index = offset >> kBlockShift;
+  const uint32_t* const map = simt::load_acquire(inode.block_map);  // [F3]
+  if (inode.has_inline_data() || map == nullptr || index >= inode.block_map_blocks ||
+      (offset & lba_mask) != 0 || (reinterpret_cast<uint64_t>(target) & 3) != 0) {
+    return {0, 0};
+  }
+  const uint32_t block = simt::load_relaxed(map[index]);
+  if (block == 0 || block == kMappedHole) return {0, 0};
+  const auto in_block = static_cast<uint32_t>(offset & (kBlockBytes - 1));
+  const uint64_t span = simt::min<uint64_t>(in_block + bytes, array.run_bytes_max);
+  const auto count = static_cast<uint32_t>(
+      simt::min(simt::divide_up(span, kBlockBytes), inode.block_map_blocks - index));
+  const uint32_t row = blocks_in_a_row(map, index, block, count, array.chunk_mask);
+  // A part of an LBA at the end is not the device's to put in place, nor then is its block.
+  const uint64_t end = simt::min<uint64_t>(in_block + bytes, uint64_t{row} * kBlockBytes);
+  const uint64_t whole = (end & lba_mask) == 0 ? end : end & ~uint64_t{kBlockBytes - 1};
+  return {block, whole > in_block ? static_cast<uint32_t>(whole - in_block) : 0};
+}
+
+}  // namespace detail
+
+/// As read_pieces(), but where `runs` and blocks of the piece's file behind it lie in a row, of the
+/// `bytes` from its beginning on, they are read with the first, and `piece.bytes` says how many
+/// bytes it became. A run that cannot be read may be readable in part.
+GOFS_NOINLINE GOFS_HD inline int read_runs(simt::AnyWarp auto warp, Volume& volume,
+                                           const PagePool& pool, uint32_t lanes, const Inode& inode,
+                                           bool runs, uint64_t bytes, Piece& piece) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const nvme::Route route = nvme::pick_route(volume.array);
+  detail::Run run{0, 0};
+  if (mine && runs && bytes > piece.bytes) {
+    run = detail::find_run(route.array, inode, piece.offset, bytes, piece.target);
+  }
+  // One block, or a part of one, has its place among those of the other lanes.
+  const bool longer = run.bytes > piece.bytes;
+  const uint32_t running = warp.ballot(longer);
+  const uint32_t others = lanes & ~running;
+  int result = 0;
+  if (running != 0) {
+    nvme::Command command{};
+    command.opcode = format::nvme::IoOpcode::kRead;
+    command.lba = (uint64_t{run.block} << (kBlockShift - route.lba_shift)) +
+                  ((piece.offset & (kBlockBytes - 1)) >> route.lba_shift);
+    command.lba_count = run.bytes >> route.lba_shift;
+    command.buffer = piece.target;
+    command.bytes = run.bytes;
+    const nvme::CommandStatus status = nvme::execute(warp, route, running, command);
+    if (longer) {
+      piece.bytes = run.bytes;
+      result = nvme::to_errno(status);
+    }
+  }
+  if (others != 0) {
+    const int read = read_pieces(warp, volume, pool, others, inode, piece);
+    if ((others >> warp.thread_rank() & 1u) != 0) result = read;
+  }
+  warp.sync();
+  return result;
+}
+
+}  // namespace gofs::f2fs
