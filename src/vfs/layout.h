@@ -10,6 +10,7 @@
 #include "nvme/layout.h"
 #include "vfs/ablations.h"
 #include "vfs/batch_names.h"
+#include "vfs/block_span.h"
 
 namespace gofs::vfs {
 
@@ -93,8 +94,10 @@ class FilesystemMemory {
     constexpr uint32_t kNameLocks = 16384;
     fs.name_locks = own_.take<uint32_t>(kNameLocks, MemoryPart::kLocks);
     fs.name_lock_mask = kNameLocks - 1;
-    // Some for each of the 32,768 blocks that a GPU's threads write at a time.
-    constexpr uint32_t kBlockQueues = 65536;
+    // Some for each of the 32,768 blocks that a GPU's threads write at a time. Who needs several in
+    // a row meets others sooner: of 1,024 threads with 16 blocks each, one in eight.
+    constexpr uint32_t kBlockQueues = 262'144;
+    static_assert(kBlockQueues >= detail::kSpanBlocksMax);
     fs.block_queues = own_.take<BlockQueue>(kBlockQueues, MemoryPart::kLocks);
     fs.block_queue_mask = kBlockQueues - 1;
     BatchTable batches{};

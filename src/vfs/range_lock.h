@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who may touch which bytes of a file at once. Readers of a file that nobody writes only count
-// themselves: one atomic a warp. So do those who write single blocks of a file that nobody reads,
-// and queue up for each block then (block_queue.h). As soon as the two meet, or somebody writes
-// more at once, everybody appends his range to a ring and waits for the earlier entries that
-// overlap it, compared 32 at a time; a later request never overtakes an earlier one that it
-// overlaps (GoFS, SOSP'25, section 3.3).
+// themselves: one atomic a warp. So do those who write single blocks, or a few, of a file that
+// nobody reads, and queue up for each block then (block_queue.h, block_span.h). As soon as the two
+// meet, or somebody writes more at once, everybody appends his range to a ring and waits for the
+// earlier entries that overlap it, compared 32 at a time; a later request never overtakes an
+// earlier one that it overlaps (GoFS, SOSP'25, section 3.3).
 //
 // One word decides between these: it counts readers and writers of single blocks outside the ring,
 // and writers that want it used.
