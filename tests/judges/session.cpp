@@ -14,6 +14,7 @@
 #include "ssd/virtual_ssd.h"
 #include "testing/teams.hpp"
 #include "vfs/layout.h"
+#include "vfs/write_lanes.h"
 #include "work/batch.h"
 #include "work/call.h"
 #include "work/clean.h"
@@ -299,6 +300,32 @@ int64_t Session::write(int fd, std::string_view bytes) {
   work::CallParams params = about(work::CallKind::kWrite, fd);
   give(params, bytes);
   return perform(params);
+}
+
+/// `call(warp, request)` of each request; a lane without one has one of nothing.
+template <typename Call>
+void Session::on_lanes(std::vector<LaneRequest>& requests, const Call& call) {
+  for (size_t first = 0; first < requests.size(); first += options_.width) {
+    run_warp(options_.width, [&](const simt::Warp& warp) {
+      const size_t number = first + warp.thread_rank();
+      LaneRequest nothing;
+      LaneRequest& mine = number < requests.size() ? requests[number] : nothing;
+      mine.result = call(warp, mine);
+    });
+  }
+}
+
+void Session::pwrite_lanes(int fd, std::vector<LaneRequest>& requests) {
+  on_lanes(requests, [&](const simt::Warp& warp, LaneRequest& one) {
+    return vfs::pwrite_lanes(warp, parts_->fs(),
+                             {fd, one.data.data(), one.data.size(), one.offset});
+  });
+}
+
+void Session::pread_lanes(int fd, std::vector<LaneRequest>& requests) {
+  on_lanes(requests, [&](const simt::Warp& warp, LaneRequest& one) {
+    return vfs::pread_lanes(warp, parts_->fs(), {fd, one.data.data(), one.data.size(), one.offset});
+  });
 }
 
 int Session::start_pwrite(int fd, std::string_view bytes, uint64_t offset) {

@@ -37,6 +37,13 @@ struct SessionOptions {
   bool faults = false;  // can be planned
 };
 
+/// What one lane asks for, and its answer. A read has as many bytes as are asked for.
+struct LaneRequest {
+  uint64_t offset = 0;
+  std::string data;
+  int64_t result = 0;
+};
+
 class Session : public Calls {
  public:
   /// Mounts what the disks hold, which are the caller's and outlive this. mounted() and begun() say
@@ -103,6 +110,9 @@ class Session : public Calls {
   /// beginning on.
   int read_batch(const std::string& directory, std::vector<BatchItem>& items);
   int write_batch(const std::string& directory, std::vector<BatchItem>& items);
+  /// Requests of lanes, as many at a time as a warp has.
+  void pwrite_lanes(int fd, std::vector<LaneRequest>& requests);
+  void pread_lanes(int fd, std::vector<LaneRequest>& requests);
   /// An asynchronous write of whole blocks: a number for wait(), or a negative errno. The bytes are
   /// kept until somebody has waited, or the session ends.
   int start_pwrite(int fd, std::string_view bytes, uint64_t offset);
@@ -132,6 +142,8 @@ class Session : public Calls {
   int64_t perform(work::BatchParams& params);
   template <typename Call>
   int64_t on_warp(const Call& call);
+  template <typename Call>
+  void on_lanes(std::vector<LaneRequest>& requests, const Call& call);
   template <typename Work>
   int with_batch(const std::string& directory, std::vector<BatchItem>& items, const Work& work);
   int answer(work::CallParams params);

@@ -64,6 +64,8 @@ std::span<const Walker::Operation> Walker::operations_table() {
       {"readlink", 3, &Walker::readlink},
       {"readdir", 2, &Walker::readdir},
       {"pwrite_async", 3, &Walker::pwrite_async, true},
+      {"pwrite by lanes", 5, &Walker::pwrite_lanes, true},
+      {"pread by lanes", 3, &Walker::pread_lanes, true},
       {"batch_create", 2, &Walker::create_batch, true},
       {"batch_read", 2, &Walker::read_batch, true},
       {"batch_write", 2, &Walker::write_batch, true},

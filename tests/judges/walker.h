@@ -89,6 +89,9 @@ class Walker {
   void write_batch();
   void collect_garbage();
   void sync();
+  // walker_lanes.cpp
+  void pwrite_lanes();
+  void pread_lanes();
   // walker_names.cpp
   void mkdir();
   void mknod();
