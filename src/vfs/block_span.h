@@ -58,10 +58,11 @@ GOFS_NOINLINE GOFS_HD inline void go_on(simt::AnyWarp auto warp, const Filesyste
 }
 
 /// Lets those who come next have all blocks of a span that its lane has.
-GOFS_HD inline void give_back(const Filesystem& fs, uint32_t ino, const BlockSpan& span) {
+GOFS_HD inline void give_back(const simt::Release& release, const Filesystem& fs, uint32_t ino,
+                              const BlockSpan& span) {
   for (uint32_t turn = 0; turn < span.count; ++turn) {
     BlockQueue& queue = queue_of_span(fs, ino, span, turn);
-    serve_next(queue, simt::load_relaxed(queue.serving));  // which is this lane's ticket
+    serve_next(release, queue, simt::load_relaxed(queue.serving));  // which is this lane's ticket
   }
 }
 

@@ -107,10 +107,10 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_held_spans(simt::AnyWarp auto warp, F
   return result;
 }
 
-/// Writes the requests of `lanes`, each of which is_span(), those first whose blocks can be had
-/// first. Collective; `result` of each of them: bytes written, or a negative errno. Uniform answer:
-/// false, and nothing is written, since somebody reads the file or writes it otherwise, or it has
-/// become another.
+/// Writes the requests of `lanes`, at least one, each of which is_span(), those first whose blocks
+/// can be had first. Collective; `result` of each of them: bytes written, or a negative errno.
+/// Uniform answer: false, and nothing is written, since somebody reads the file or writes it
+/// otherwise, or it has become another.
 GOFS_NOINLINE GOFS_HD inline bool write_spans(simt::AnyWarp auto warp, Filesystem& fs,
                                               OpenInode& open, uint32_t lanes,
                                               const SpanRequest& request, int64_t& result) {
@@ -128,7 +128,7 @@ GOFS_NOINLINE GOFS_HD inline bool write_spans(simt::AnyWarp auto warp, Filesyste
     queue_up(fs, ino, span);
   }
   simt::Backoff backoff;
-  for (uint32_t left = lanes; left != 0;) {
+  for (uint32_t left = lanes;;) {
     go_on(warp, fs, ino, span);
     const bool served = waiting && has_all(span);
     const uint32_t turn = warp.ballot(served);
@@ -138,17 +138,20 @@ GOFS_NOINLINE GOFS_HD inline bool write_spans(simt::AnyWarp auto warp, Filesyste
     }
     warp.sync();  // what each lane has seen, all may use
     const int64_t written = write_held_spans(warp, fs, open.inode, turn, request);
+    left &= ~turn;
     warp.sync();
+    const simt::Release release;
     if (served) {
       result = written;
-      give_back(fs, ino, span);
+      give_back(release, fs, ino, span);
       waiting = false;
     }
-    left &= ~turn;
+    if (left == 0) {
+      leave_block_writers(warp, open.lock, release);
+      return true;
+    }
     backoff.reset();
   }
-  leave_block_writers(warp, open.lock);
-  return true;
 }
 
 }  // namespace gofs::vfs::detail
