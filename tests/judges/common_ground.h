@@ -37,8 +37,12 @@ class CommonGround {
   std::string record(uint32_t thread, uint32_t number) const;
   void check_log(Session& session) const;
 
+  /// What has become of a link. A full volume may have had no room for its name, or the other one.
+  enum class Link : uint8_t { kNone, kFirstName, kOtherName };
+
   std::array<std::atomic<uint32_t>, kNames> made_{};  // how often each was made
-  std::atomic<uint32_t> links_{0};
+  std::atomic<uint32_t> links_{0};                    // numbers that were taken
+  std::array<std::atomic<Link>, kLinksMost> linked_{};
   struct alignas(64) Records {
     uint32_t count = 0;
   };
