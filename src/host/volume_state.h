@@ -83,8 +83,8 @@ class VolumeState {
   /// False once it was unmounted.
   bool is_up() const { return up_; }
 
-  /// Runs `body`; `params` lies in the backend's memory, its own or shared. False: the backend has failed, explain(-EIO) says
-  /// how.
+  /// Runs `body`; `params` lies in the backend's memory, its own or shared. False: the backend has
+  /// failed, explain(-EIO) says how.
   bool run(work::Body body, const work::Grid& grid, void* params);
 
   /// What a call is about. Pointers are the host's own.
