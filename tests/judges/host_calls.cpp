@@ -44,6 +44,18 @@ std::vector<iovec> iovecs(const Calls::Buffers& parts) {
   return made;
 }
 
+/// Whether Linux may refuse to open what somebody else has put there, as a protection of its own:
+/// in a sticky directory that all may write to, with O_CREAT. What it protects can be set for files
+/// and FIFOs, but it does so for symbolic links as well (may_create_in_sticky()).
+bool is_protected_link(const std::string& path) {
+  struct stat link {};
+  struct stat home {};
+  const std::string directory = path.substr(0, path.rfind('/') + 1);
+  return ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode) &&
+         ::stat(directory.c_str(), &home) == 0 && (home.st_mode & S_ISVTX) != 0 &&
+         (home.st_mode & S_IWOTH) != 0;
+}
+
 int at_flags(const About& about) { return about.follow ? 0 : AT_SYMLINK_NOFOLLOW; }
 
 }  // namespace
@@ -80,7 +92,11 @@ int HostCalls::open(const std::string& path, uint32_t flags, uint32_t mode) {
       return ::faccessat(AT_FDCWD, path.c_str(), wanted, AT_EACCESS) < 0 ? -errno : -ENXIO;
     }
   }
-  return whole(::open(path.c_str(), static_cast<int>(flags) | O_NONBLOCK | O_CLOEXEC, mode));
+  const int fd =
+      whole(::open(path.c_str(), static_cast<int>(flags) | O_NONBLOCK | O_CLOEXEC, mode));
+  const bool refused = fd == -EACCES && !is_new && (flags & vfs::kOpenCreate) != 0 &&
+                       (flags & vfs::kOpenNoFollow) != 0 && is_protected_link(path);
+  return refused ? -ELOOP : fd;  // as POSIX has it
 }
 
 int HostCalls::close(int fd) { return whole(::close(fd)); }
