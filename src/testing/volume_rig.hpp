@@ -133,6 +133,13 @@ struct VolumeRigOptions {
   vfs::FilesystemOptions filesystem = small_tables();
 };
 
+/// Those of a rig whose SSD can be given a fault.
+inline VolumeRigOptions with_a_fault() {
+  VolumeRigOptions options;
+  options.ssd.fault_capacity = 1;
+  return options;
+}
+
 /// An image in an SSD, with a device and one or more mounted file systems on it.
 class VolumeRig {
  public:

@@ -38,14 +38,9 @@ class FsyncTest : public ::testing::TestWithParam<uint32_t> {
           add("blocks", false, 30'000);
           TestImage::must(builder.add_directory(builder.root(), "dir", {}, {}, nullptr));
         }),
-        writing_(image_, width(), with_faults()) {
+        writing_(image_, width(), testing::with_a_fault()) {
     EXPECT_EQ(writing_.begin().error, 0);
     fs().writer = &writing_.writer();
-  }
-  static VolumeRigOptions with_faults() {
-    VolumeRigOptions options;
-    options.ssd.fault_capacity = 1;
-    return options;
   }
   uint32_t width() const { return GetParam(); }
   Filesystem& fs() { return writing_.rig().fs(); }

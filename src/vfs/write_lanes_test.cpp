@@ -36,12 +36,7 @@ class WriteLanesTest : public ChangesTest {
               spec.inline_data = true;
               TestImage::must(builder.add_file(builder.root(), spec));
             },
-            with_faults()) {}
-  static VolumeRigOptions with_faults() {
-    VolumeRigOptions options;
-    options.ssd.fault_capacity = 1;
-    return options;
-  }
+            testing::with_a_fault()) {}
   /// Calls pwrite_lanes() with a request a lane. Their answers.
   std::vector<int64_t> write_all(const std::vector<WriteRequest>& requests) {
     std::vector<int64_t> answers(requests.size());

@@ -39,12 +39,7 @@ class WriteSpansTest : public ChangesTest {
                 TestImage::must(builder.add_file(builder.root(), spec));
               }
             },
-            with_faults()) {}
-  static VolumeRigOptions with_faults() {
-    VolumeRigOptions options;
-    options.ssd.fault_capacity = 1;
-    return options;
-  }
+            testing::with_a_fault()) {}
   std::vector<int64_t> write_all(const std::vector<WriteRequest>& requests) {
     std::vector<int64_t> answers(requests.size());
     run_alone(width(), [&](const simt::Warp& warp) {

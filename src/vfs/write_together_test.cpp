@@ -19,12 +19,6 @@ namespace {
 
 constexpr uint32_t kSharers = 3;
 
-VolumeRigOptions rig_with_a_fault() {
-  VolumeRigOptions options;
-  options.ssd.fault_capacity = 1;
-  return options;
-}
-
 class WriteTogetherTest : public ChangesTest {
  protected:
   WriteTogetherTest()
@@ -38,7 +32,7 @@ class WriteTogetherTest : public ChangesTest {
                 TestImage::must(builder.add_file(builder.root(), spec));
               }
             },
-            rig_with_a_fault()) {}
+            testing::with_a_fault()) {}
   /// What `call(crew)` says to all warps of a crew, which is the same.
   template <typename Call>
   int64_t together(Call call) {
