@@ -8,8 +8,8 @@
 
 namespace gofs::work {
 
-/// How long the warp waits for the next question.
-inline constexpr uint64_t kClockTurnNs = 20'000'000;
+/// How long the warp waits for the next question, which the host may be kept from asking at once.
+inline constexpr uint64_t kClockTurnNs = 5'000'000'000;
 
 enum class ClockStep : uint32_t { kAnswer, kDraw };
 
