@@ -7,11 +7,13 @@
 // readers; or several warps have it, all of which add entries or remove some
 // (change_directory.h), and nobody else one of the same name meanwhile. They find room side by
 // side, and each block is changed by one at a time; who finds it full then looks for room once
-// more. A lock that they share is for making blocks. How far the others have come, the warps of a
-// batch tell each other in a DirectoryGrowth; those that have nothing else in common see it in
-// the directory's inode. What is changed is seen at once and durable after the next checkpoint.
+// more. Locks that they share are for making blocks and for setting times. How far the others have
+// come, the warps of a batch tell each other in a DirectoryGrowth; those that have nothing else in
+// common see it in the directory's inode. What is changed is seen at once and durable after the
+// next checkpoint.
 #pragma once
 
+#include "f2fs/directory_locks.h"
 #include "f2fs/inline_entries.h"
 #include "simt/warp_lock.h"
 
@@ -19,9 +21,9 @@ namespace gofs::f2fs {
 
 /// What the warps of a batch share that add entries to one directory.
 struct DirectoryGrowth {
-  uint32_t lock;    // Adding::lock
-  uint32_t depth;   // hash levels that hold entries; 0 while they are in the inode
-  uint32_t spread;  // levels over which the new entries are spread
+  DirectoryLocks locks;  // Adding::locks
+  uint32_t depth;        // hash levels that hold entries; 0 while they are in the inode
+  uint32_t spread;       // levels over which the new entries are spread
   /// Blocks that were there before: no other holds one of the new names, unless these warps have
   /// entered it.
   uint64_t old_blocks;
@@ -30,10 +32,9 @@ struct DirectoryGrowth {
 /// How entries are added.
 struct Adding {
   TimeStamp now;
-  RoomLevels levels;  // hash levels that there is room for in the operation
-  uint32_t* lock;  // of who makes blocks of the directory, or changes entries in its inode; other
-                   // directories may have the same. null: the directory is the warp's alone
-  DirectoryGrowth* growth;  // where there is a lock; null: others are no batch
+  RoomLevels levels;        // hash levels that there is room for in the operation
+  DirectoryLocks* locks;    // null: the directory is the warp's alone
+  DirectoryGrowth* growth;  // where there are locks; null: others are no batch
 };
 
 /// Nodes that hold the addresses of a directory's blocks in so many levels, at most; the inode is
@@ -65,16 +66,17 @@ GOFS_HD inline uint64_t pages_of_levels(const Inode& directory, uint32_t levels)
   return 1 + blocks + 2 * directory_nodes(directory, levels);
 }
 
-/// The same for add_entry(); kPagesToAddEntryMax, whatever the directory.
+/// The same for add_entry(), where entries are spread over so many levels; kPagesToAddEntryMax,
+/// whatever the directory.
 inline constexpr uint32_t kPagesToAddEntryMax = 1 + 1 + 1 + 2 * 3;
-GOFS_HD inline uint32_t pages_to_add_entry(const Inode& directory) {
-  return pages_to_add_entries(directory, 1, levels_to_add(directory));
+GOFS_HD inline uint32_t pages_to_add_entry(const Inode& directory, uint32_t spread = 0) {
+  return pages_to_add_entries(directory, 1, simt::max(levels_to_add(directory), spread));
 }
 
 /// Hash levels that an entry may come to without more pages than these.
-GOFS_HD inline uint32_t levels_to_reach(const Inode& directory) {
-  const uint32_t pages = pages_to_add_entry(directory);
-  uint32_t levels = levels_to_add(directory);
+GOFS_HD inline uint32_t levels_to_reach(const Inode& directory, uint32_t spread = 0) {
+  const uint32_t pages = pages_to_add_entry(directory, spread);
+  uint32_t levels = simt::max(levels_to_add(directory), spread);
   while (levels < format::kDirDepthMax && pages_to_add_entries(directory, 1, levels + 1) == pages) {
     ++levels;
   }
@@ -84,7 +86,8 @@ GOFS_HD inline uint32_t levels_to_reach(const Inode& directory) {
 /// The growth of a directory that was loaded by who has it, and that gets `count` entries; whether
 /// it `is_empty`.
 GOFS_HD inline DirectoryGrowth growth_of(const Inode& directory, uint32_t count, bool is_empty) {
-  return {0, directory.has_inline_dentries() ? 0 : simt::max(directory.dir_depth, 1u),
+  return {{},
+          directory.has_inline_dentries() ? 0 : simt::max(directory.dir_depth, 1u),
           levels_to_spread(directory, count),
           is_empty ? 0 : simt::max<uint64_t>(directory.size_blocks(), 1)};
 }
@@ -116,29 +119,29 @@ GOFS_NOINLINE GOFS_HD inline int catch_up(simt::AnyWarp auto warp, Volume& volum
 GOFS_HD inline int catch_up(simt::AnyWarp auto warp, Volume& volume, Inode& directory,
                             const Adding& how) {
   if (how.growth != nullptr) return catch_up(warp, volume, directory, *how.growth);
-  return how.lock == nullptr ? 0 : load_again(warp, volume, directory);
+  return how.locks == nullptr ? 0 : load_again(warp, volume, directory);
 }
 
-/// Has the lock of those who add entries (Adding::lock) for the warp, unless `is_needless()`, which
-/// is asked collectively and answers uniformly. Collective, uniform. 0, -EAGAIN (it is needless),
-/// or -EBUSY.
+/// Has the growth of the directory (Adding::locks) for the warp, unless `is_needless()`, which is
+/// asked collectively and answers uniformly. Collective, uniform. 0, -EAGAIN (it is needless), or
+/// -EBUSY.
 template <typename IsNeedless>
-GOFS_HD int lock_growth(simt::AnyWarp auto warp, uint32_t* lock, IsNeedless is_needless) {
-  if (lock == nullptr) return 0;
+GOFS_HD int lock_growth(simt::AnyWarp auto warp, DirectoryLocks* locks, IsNeedless is_needless) {
+  if (locks == nullptr) return 0;
   const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
   simt::Backoff backoff;
   while (!is_needless()) {
-    if (simt::try_lock_for_warp(warp, *lock)) return 0;
+    if (simt::try_lock_for_warp(warp, locks->growth)) return 0;
     if (warp.any(deadline.passed())) return -EBUSY;
     backoff.pause();
   }
   return -EAGAIN;
 }
-GOFS_HD inline int lock_growth(simt::AnyWarp auto warp, uint32_t* lock) {
-  return lock_growth(warp, lock, [] { return false; });
+GOFS_HD inline int lock_growth(simt::AnyWarp auto warp, DirectoryLocks* locks) {
+  return lock_growth(warp, locks, [] { return false; });
 }
-GOFS_HD inline void unlock_growth(simt::AnyWarp auto warp, uint32_t* lock) {
-  if (lock != nullptr) simt::release_lock(warp, *lock);
+GOFS_HD inline void unlock_growth(simt::AnyWarp auto warp, DirectoryLocks* locks) {
+  if (locks != nullptr) simt::release_lock(warp, locks->growth);
 }
 
 namespace detail {
@@ -162,7 +165,7 @@ GOFS_NOINLINE GOFS_HD inline int add_while_inline(simt::AnyWarp auto warp, Volum
                                                   Inode& directory, uint32_t lanes,
                                                   const NewEntry& mine, const Adding& how) {
   const bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
-  int error = lock_growth(warp, how.lock);
+  int error = lock_growth(warp, how.locks);
   if (error < 0) return error;
   int result = wanted ? -EAGAIN : 0;
   error = catch_up(warp, volume, directory, how);
@@ -174,7 +177,7 @@ GOFS_NOINLINE GOFS_HD inline int add_while_inline(simt::AnyWarp auto warp, Volum
       if (error == 0) tell_depth(warp, directory, how.growth);
     }
   }
-  unlock_growth(warp, how.lock);
+  unlock_growth(warp, how.locks);
   return wanted && result == -EAGAIN && error < 0 ? error : result;
 }
 
@@ -207,13 +210,11 @@ GOFS_HD inline int load_times(simt::AnyWarp auto warp, Volume& volume, Inode& di
 }
 
 /// Whether the directory has the times of who changes entries of it now, since one of many who do
-/// so has set them for all; if not, the caller is to. Collective, uniform. 1, 0, or a negative
-/// errno.
+/// so has set them for all; if not, somebody is to. Collective, uniform. 1, 0, or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int is_noted(simt::AnyWarp auto warp, Volume& volume, Inode& directory,
-                                          const Adding& how) {
-  if (how.lock == nullptr) return 0;
+                                          const TimeStamp& now) {
   const auto has = [&] {
-    const bool seen = warp.thread_rank() == 0 && has_times(volume.cache, directory, how.now);
+    const bool seen = warp.thread_rank() == 0 && has_times(volume.cache, directory, now);
     return warp.shfl(seen ? 1u : 0u, 0) != 0;
   };
   if (has()) return 1;
@@ -221,24 +222,68 @@ GOFS_NOINLINE GOFS_HD inline int is_noted(simt::AnyWarp auto warp, Volume& volum
   return error < 0 ? error : static_cast<int>(has());
 }
 
-/// Sets the directory's times, and its depth where entries go to a level behind it, of the first
-/// `depth` ones. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int note_entry_change(simt::AnyWarp auto warp, Volume& volume,
-                                                   Inode& directory, uint32_t depth,
-                                                   const Adding& how) {
-  const bool deeper = depth > directory.dir_depth;
-  const int noted = deeper ? 0 : is_noted(warp, volume, directory, how);
-  if (noted != 0) return simt::min(noted, 0);
-  depth = simt::max(depth, directory.dir_depth);
+/// Sets the directory's times, and its depth where that is less than `depth`. Collective, uniform.
+/// 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int set_times_and_depth(simt::AnyWarp auto warp, Volume& volume,
+                                                     Inode& directory, uint32_t depth,
+                                                     const TimeStamp& now) {
   const int error = change_inode(warp, volume, directory.ino, [&](format::Inode& inode) {
     if (inode.i_current_depth < depth) inode.i_current_depth = depth;
-    renew_times(inode, how.now);
+    renew_times(inode, now);
   });
   if (error < 0) return error;
   directory.dir_depth = depth;
-  note_modified(directory, how.now);
-  if (deeper) tell_depth(warp, directory, how.growth);
+  note_modified(directory, now);
   return 0;
+}
+
+/// Sets the directory's times, by who has the lock for that. Where they have the seconds of `now`
+/// already, others may look at its page meanwhile. Collective, uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int set_shared_times(simt::AnyWarp auto warp, Volume& volume,
+                                                  Inode& directory, const TimeStamp& now) {
+  bool done = false;
+  const int error =
+      change_words(warp, volume, 1u, directory.ino, directory.ino, [&](format::NodeBlock& node) {
+        if (!has_seconds_of(node.inode, now)) return PageChange::kNothing;
+        done = true;
+        (void)set_nanoseconds(node.inode, directory, now);
+        return PageChange::kTimes;  // it is to be written, whoever set them
+      });
+  const int set = done_by_leader(warp, error, done);
+  if (set == 0) return set_times_and_depth(warp, volume, directory, directory.dir_depth, now);
+  return simt::min(set, 0);
+}
+
+/// Sets the directory's times, and its depth where entries go to a level behind it, of the first
+/// `depth` ones. Of many who change entries in one moment, one sets the times, and the others find
+/// them set. Collective, uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int note_entry_change(simt::AnyWarp auto warp, Volume& volume,
+                                                   Inode& directory, uint32_t depth,
+                                                   const Adding& how) {
+  if (depth > directory.dir_depth) {
+    const int error = set_times_and_depth(warp, volume, directory, depth, how.now);
+    if (error == 0) tell_depth(warp, directory, how.growth);
+    return error;
+  }
+  if (how.locks == nullptr) {
+    return set_times_and_depth(warp, volume, directory, directory.dir_depth, how.now);
+  }
+  uint32_t& lock = how.locks->times;
+  const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
+  for (simt::Backoff backoff;;) {
+    // Who looks has the page pinned, and keeps the one waiting who sets them.
+    if (!warp.any(simt::load_relaxed(lock) != 0)) {
+      const int noted = is_noted(warp, volume, directory, how.now);
+      if (noted != 0) return simt::min(noted, 0);
+      if (simt::try_lock_for_warp(warp, lock)) {
+        const int error = set_shared_times(warp, volume, directory, how.now);
+        simt::release_lock(warp, lock);
+        return error;
+      }
+    }
+    if (warp.any(deadline.passed())) return -EBUSY;
+    backoff.pause();
+  }
 }
 
 /// Puts entries into blocks that exist. Collective. Per lane 0, -EAGAIN (the block is full by now),
@@ -378,7 +423,7 @@ GOFS_NOINLINE GOFS_HD inline int add_to_new_blocks(simt::AnyWarp auto warp, Volu
         wanted && find_frame(volume.cache, directory_key(directory.ino, room.index)) != kNoFrame;
     return warp.all(there == wanted);
   };
-  int error = lock_growth(warp, how.lock, all_there);
+  int error = lock_growth(warp, how.locks, all_there);
   if (error < 0) return wanted ? error : 0;
   error = catch_up(warp, volume, directory, how);
   const uint64_t key = wanted ? directory_key(directory.ino, room.index) : uint64_t{rank};
@@ -395,7 +440,7 @@ GOFS_NOINLINE GOFS_HD inline int add_to_new_blocks(simt::AnyWarp auto warp, Volu
     if ((making >> rank & 1u) != 0) result = made;
     tell_depth(warp, directory, how.growth);
   }
-  unlock_growth(warp, how.lock);
+  unlock_growth(warp, how.locks);
   return wanted ? result : 0;
 }
 
@@ -467,7 +512,8 @@ GOFS_NOINLINE GOFS_HD inline int add_entries(simt::AnyWarp auto warp, Volume& vo
 struct EntryWay {
   DirectoryRoom room;  // that find_free_name() has found
   uint32_t levels;  // that pages_to_add_entry() is for, or levels_to_reach(); 0: this directory's
-  uint32_t* lock;   // Adding::lock
+  uint32_t spread;  // levels over which entries are spread, which those levels are for, too
+  DirectoryLocks* locks;  // Adding::locks
 };
 
 /// Adds one entry. Changes up to pages_to_add_entry() pages. Collective, uniform. 0 or a negative
@@ -480,7 +526,7 @@ GOFS_NOINLINE GOFS_HD inline int add_entry(simt::AnyWarp auto warp, Volume& volu
   GOFS_ASSERT(name.length != 0 && name.length <= format::kNameBytesMax);
   const NewEntry mine{name, format::name_hash(name.bytes, name.length), entry};
   const uint32_t levels = way.levels != 0 ? way.levels : levels_to_add(directory);
-  Adding how{now, room_in_levels(levels), way.lock, nullptr};
+  Adding how{now, room_in_levels(levels, way.spread), way.locks, nullptr};
   const int error = add_entries(warp, volume, writer, directory, 1u, mine, how, way.room);
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }

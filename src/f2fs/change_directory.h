@@ -5,9 +5,9 @@
 //
 // Callers are inside the gate (operation.h), have the directory for themselves but for readers, and
 // have loaded `directory` since; it is brought up to date. Or several warps have it, all of which
-// add entries or remove them, each under a name that it has for itself: they share the lock of
-// those who add (Adding::lock), and leave blocks that have become empty. What is changed is seen at
-// once and durable after the next checkpoint. All is collective and uniform.
+// add entries or remove them, each under a name that it has for itself: they share the locks
+// of those who add (Adding::locks), and leave blocks that have become empty. What is changed is
+// seen at once and durable after the next checkpoint. All is collective and uniform.
 #pragma once
 
 #include "f2fs/add_entries.h"
@@ -21,10 +21,11 @@ inline constexpr uint32_t kPagesToChangeEntry = 3;
 namespace detail {
 
 /// Changes an entry where it stands: `use(const DentrySpace&)`, on one lane. Where others have the
-/// directory as well, `lock` is theirs, and an entry in the inode is changed by who has it.
+/// directory as well, `locks` are theirs, and an entry in the inode is changed by who has it.
 template <typename Use>
 GOFS_HD int change_entry(simt::AnyWarp auto warp, Volume& volume, Inode& directory,
-                         const EntryPlace& place, const TimeStamp& now, uint32_t* lock, Use use) {
+                         const EntryPlace& place, const TimeStamp& now, DirectoryLocks* locks,
+                         Use use) {
   if (place.in_inode) {
     const int error = change_inode(warp, volume, directory.ino, [&](format::Inode& inode) {
       use(inline_space(*reinterpret_cast<format::NodeBlock*>(&inode), directory));
@@ -40,7 +41,7 @@ GOFS_HD int change_entry(simt::AnyWarp auto warp, Volume& volume, Inode& directo
     error = mark_holders(warp, volume, 1u, directory, place.index);
     error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
   }
-  if (error == 0) error = note_entry_change(warp, volume, directory, 0, {now, {}, lock, nullptr});
+  if (error == 0) error = note_entry_change(warp, volume, directory, 0, {now, {}, locks, nullptr});
   if (error < 0) return error;
   error = change_directory_blocks(warp, volume, 1u, directory, place.index, [&](uint8_t* page) {
     use(block_space(page));
@@ -57,17 +58,17 @@ struct EmptiedBlock {
   uint64_t index;  // in the directory
 };
 
-/// Removes an entry, also beside others (`lock` is then not null, see above). Changes up to
+/// Removes an entry, also beside others (`locks` is then not null, see above). Changes up to
 /// kPagesToChangeEntry pages. 0 or a negative errno: -ENOENT, -EBUSY, -EUCLEAN, what the device
 /// says. What it leaves empty, drop_if_empty() can drop.
 GOFS_NOINLINE GOFS_HD inline int remove_shared_entry(simt::AnyWarp auto warp, Volume& volume,
                                                      Writer& writer, Inode& directory,
                                                      const EntryName& name, const TimeStamp& now,
-                                                     uint32_t* lock, EmptiedBlock& emptied) {
+                                                     DirectoryLocks* locks, EmptiedBlock& emptied) {
   emptied = {};
   // Who has the lock sees whether others have moved the entries out of the inode.
-  const bool locked = lock != nullptr && directory.has_inline_dentries();
-  int error = locked ? lock_growth(warp, lock) : 0;
+  const bool locked = locks != nullptr && directory.has_inline_dentries();
+  int error = locked ? lock_growth(warp, locks) : 0;
   if (error < 0) return error;
   if (locked) error = load_again(warp, volume, directory);
   EntryPlace place{};
@@ -79,14 +80,14 @@ GOFS_NOINLINE GOFS_HD inline int remove_shared_entry(simt::AnyWarp auto warp, Vo
       note_gone(writer, gone_name(directory.ino, format::name_hash(name.bytes, name.length)));
     }
     bool empty = false;
-    error = detail::change_entry(warp, volume, directory, place, now, lock,
+    error = detail::change_entry(warp, volume, directory, place, now, locks,
                                  [&](const detail::DentrySpace& space) {
                                    detail::clear_entry(space, place.slot, name.length);
                                    empty = !detail::any_used_slot({space.base, space.area}, 0);
                                  });
     emptied = {error == 0 && !place.in_inode && warp.any(empty), place.index};
   }
-  if (locked) unlock_growth(warp, lock);
+  if (locked) unlock_growth(warp, locks);
   return error;
 }
 

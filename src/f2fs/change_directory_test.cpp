@@ -134,14 +134,14 @@ class ChangeDirectoryTest : public ::testing::TestWithParam<uint32_t> {
   }
   /// Removes a name beside others, by who has loaded the directory as `directory`.
   static int unlink_shared(const simt::Warp& warp, WritingRig& writing, Inode& directory,
-                           const std::string& name, uint32_t target, uint32_t& lock,
+                           const std::string& name, uint32_t target, DirectoryLocks& locks,
                            EmptiedBlock& emptied) {
     Operation operation{};
     int error = begin_operation(warp, writing.volume(), writing.writer(), kPagesToChangeEntry + 1,
                                 operation);
     if (error < 0) return error;
     error = remove_shared_entry(warp, writing.volume(), writing.writer(), directory,
-                                entry_name(name), kTestNow, &lock, emptied);
+                                entry_name(name), kTestNow, &locks, emptied);
     if (error == 0) count(warp, writing, target, -1);
     end_operation(warp, writing.writer(), operation);
     return error;
@@ -465,13 +465,13 @@ TEST_P(ChangeDirectoryTest, who_removes_beside_others_leaves_empty_blocks) {
     Inode before = load_alone(writing, ino);
     const std::string prefix(200, 'n');
     add_numbered(writing, inos, ino, prefix, 30, model);
-    uint32_t lock = 0;
+    DirectoryLocks locks{};
     run_alone(width(), [&](const simt::Warp& warp) {
       EmptiedBlock emptied{};
       const uint32_t target = model.at("stays1").first;
       Inode directory = before;
-      EXPECT_EQ(unlink_shared(warp, writing, directory, "stays1", target, lock, emptied), 0);
-      EXPECT_EQ(unlink_shared(warp, writing, directory, "stays1", target, lock, emptied), -ENOENT);
+      EXPECT_EQ(unlink_shared(warp, writing, directory, "stays1", target, locks, emptied), 0);
+      EXPECT_EQ(unlink_shared(warp, writing, directory, "stays1", target, locks, emptied), -ENOENT);
     });
     model.erase("stays1");
     expect_names(writing, ino, model);
@@ -485,13 +485,14 @@ TEST_P(ChangeDirectoryTest, who_removes_beside_others_leaves_empty_blocks) {
       run_alone(width(), [&](const simt::Warp& warp) {
         EmptiedBlock emptied{};
         Inode directory = load_for_test(warp, writing.volume(), ino);
-        EXPECT_EQ(unlink_shared(warp, writing, directory, name, entry.first, lock, emptied), 0);
+        EXPECT_EQ(unlink_shared(warp, writing, directory, name, entry.first, locks, emptied), 0);
         if (emptied.is_empty && warp.thread_rank() == 0) empty.push_back(emptied.index);
       });
       model.erase(name);
       again = name;
     }
-    EXPECT_EQ(lock, 0u);
+    EXPECT_EQ(locks.growth, 0u);
+    EXPECT_EQ(locks.times, 0u);
     EXPECT_EQ(load_alone(writing, ino).block_count, blocks);
     ASSERT_FALSE(empty.empty());
     // One of them gets an entry again.

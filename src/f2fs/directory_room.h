@@ -25,8 +25,10 @@ struct RoomLevels {
   uint32_t spread;     // levels over which they are spread; 0: all begin at the first
   uint64_t named_end;  // from this block on, none holds one of the names
 };
-/// That of a single entry: anywhere.
-GOFS_HD constexpr RoomLevels room_in_levels(uint32_t end) { return {end, 0, ~uint64_t{0}}; }
+/// Those of a single entry.
+GOFS_HD constexpr RoomLevels room_in_levels(uint32_t end, uint32_t spread = 0) {
+  return {end, spread, ~uint64_t{0}};
+}
 
 /// Room for an entry.
 struct DirectoryRoom {
@@ -120,15 +122,27 @@ GOFS_HD inline uint32_t levels_to_add(const Inode& directory) {
   return simt::min(directory.dir_depth, uint32_t{format::kDirDepthMax - 1}) + 1;
 }
 
-/// Levels over which `count` entries that come at once are spread: as many as they fill by four
-/// fifths, or those that there are.
-GOFS_HD inline uint32_t levels_to_spread(const Inode& directory, uint64_t count) {
-  uint32_t levels = simt::max(directory.dir_depth, 1u);
+/// Levels, at least `levels`, that so many slots fill by four fifths at most.
+GOFS_HD inline uint32_t levels_for_slots(const Inode& directory, uint64_t slots, uint32_t levels) {
   while (levels < format::kDirDepthMax &&
-         4 * detail::slots_in_levels(levels, directory.dir_level) < 5 * count) {
+         4 * detail::slots_in_levels(levels, directory.dir_level) < 5 * slots) {
     ++levels;
   }
   return levels;
+}
+
+/// Levels over which `count` entries that come at once are spread: as many as they fill, or those
+/// that there are.
+GOFS_HD inline uint32_t levels_to_spread(const Inode& directory, uint64_t count) {
+  return levels_for_slots(directory, count, simt::max(directory.dir_depth, 1u));
+}
+
+/// Levels over which the entries of `makers` are spread that come one by one, each when his last
+/// one is there: few, so that they fill blocks, but not all of them the same few blocks, which each
+/// changes alone.
+GOFS_HD inline uint32_t levels_for_makers(const Inode& directory, uint32_t makers) {
+  constexpr uint32_t kSlotsOfEach = 8;
+  return levels_for_slots(directory, uint64_t{makers} * kSlotsOfEach, 1);
 }
 
 /// Finds room for the new entry of each lane in `lanes` in `levels` of a directory with entries in
@@ -201,12 +215,12 @@ GOFS_HD inline DirectoryRoom guess_room(const Volume& volume, const Inode& direc
   return room;
 }
 
-/// Whether a name can be made in `directory`, which is the caller's alone but for readers, and
-/// where, if it needs to be looked for. Collective, uniform. 0, -EEXIST, or another negative errno
-/// as find_rooms() without regard to room.
+/// Whether a name can be made in `directory`, where nobody else makes it, and where, if it needs to
+/// be looked for, with entries spread over so many levels. Collective, uniform. 0, -EEXIST, or
+/// another negative errno as find_rooms() without regard to room.
 GOFS_NOINLINE GOFS_HD inline int find_free_name(simt::AnyWarp auto warp, Volume& volume,
                                                 const Inode& directory, const EntryName& name,
-                                                DirectoryRoom& room) {
+                                                uint32_t spread, DirectoryRoom& room) {
   room = {};
   if (directory.has_inline_dentries()) {
     DirectoryEntry entry{};
@@ -214,8 +228,8 @@ GOFS_NOINLINE GOFS_HD inline int find_free_name(simt::AnyWarp auto warp, Volume&
     return error == 0 ? -EEXIST : error == -ENOENT ? 0 : error;
   }
   const NewEntry mine{name, format::name_hash(name.bytes, name.length), {}};
-  int error =
-      find_rooms(warp, volume, directory, 1u, mine, room_in_levels(format::kDirDepthMax), room);
+  const RoomLevels levels = room_in_levels(format::kDirDepthMax, spread);
+  int error = find_rooms(warp, volume, directory, 1u, mine, levels, room);
   error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
   room.found = warp.shfl(room.found ? 1u : 0u, 0) != 0 && error == 0;
   return error == -ENOSPC ? 0 : error;

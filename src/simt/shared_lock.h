@@ -63,6 +63,14 @@ GOFS_HD bool attempt_until(AnyWarp auto warp, const Deadline& deadline, Attempt 
 
 }  // namespace detail
 
+/// How many share the lock, those who wait to share it included. A look only, by one lane.
+GOFS_HD inline uint32_t count_sharers(const SharedLock& lock) {
+  const uint32_t out = load_relaxed(lock.out);
+  const uint32_t count = detail::sharers_of(load_relaxed(lock.in)) - out;
+  // Who looks in between may find more that have left than have come.
+  return count <= uint32_t{INT32_MAX} ? count : 0;
+}
+
 /// Shares the lock. Collective, uniform. False: another had it alone until `deadline`; then it is
 /// not shared.
 GOFS_HD inline bool lock_shared(AnyWarp auto warp, SharedLock& lock, const Deadline& deadline) {

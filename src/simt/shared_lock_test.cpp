@@ -59,10 +59,13 @@ class SharedLockTest : public ::testing::TestWithParam<uint32_t> {
 GOFS_AT_BOTH_WIDTHS(SharedLockTest);
 
 TEST_P(SharedLockTest, is_shared_by_many_or_one_has_it) {
+  EXPECT_EQ(count_sharers(lock_), 0u);
   EXPECT_TRUE(share(0));
   EXPECT_TRUE(share(0));
+  EXPECT_EQ(count_sharers(lock_), 2u);
   EXPECT_FALSE(have_alone(kShortNs));
   leave_shared();
+  EXPECT_EQ(count_sharers(lock_), 1u);
   EXPECT_FALSE(have_alone(kShortNs));
   leave_shared();
   EXPECT_TRUE(have_alone(0));

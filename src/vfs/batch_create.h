@@ -117,7 +117,7 @@ GOFS_NOINLINE GOFS_HD inline int create_pending(simt::AnyWarp auto warp, Filesys
   const uint32_t rank = warp.thread_rank();
   const bool pending = (lanes >> rank & 1u) != 0;
   f2fs::Volume& volume = fs.volume;
-  f2fs::Adding how{time_now(fs), levels, &batch.growth.lock, &batch.growth};
+  f2fs::Adding how{time_now(fs), levels, &batch.growth.locks, &batch.growth};
   f2fs::NewInode wanted{};
   wanted.mode = static_cast<uint16_t>(
       format::kModeRegular | (creation.permissions & uint32_t{format::kModePermissionMask}));
@@ -187,17 +187,17 @@ GOFS_NOINLINE GOFS_HD inline void create_one_by_one(simt::AnyWarp auto warp, Fil
     uint32_t ino = 0;
     f2fs::Inode made{};
     const int error = operate(warp, fs, kPagesToMakeFile + f2fs::kPagesToAddEntryMax, [&] {
-      int now = f2fs::lock_growth(warp, &batch.growth.lock);
+      int now = f2fs::lock_growth(warp, &batch.growth.locks);
       if (now < 0) return now;
       f2fs::Inode directory{};
       now = load_uniform(warp, fs, batch.directory_ino, directory);
       f2fs::EntryWay way{};
-      if (now == 0) now = f2fs::find_free_name(warp, fs.volume, directory, name, way.room);
+      if (now == 0) now = f2fs::find_free_name(warp, fs.volume, directory, name, 0, way.room);
       if (now == 0) {
         now = make_and_enter(warp, fs, directory, name, way, {mode, {}, nullptr, 0}, ino);
       }
       if (now == 0) now = load_uniform(warp, fs, ino, made);
-      f2fs::unlock_growth(warp, &batch.growth.lock);
+      f2fs::unlock_growth(warp, &batch.growth.locks);
       return now;
     });
     if (warp.thread_rank() == owner) {
@@ -354,7 +354,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_growth(simt::AnyWarp auto warp, Filesyste
   for (uint64_t first = f2fs::first_new_block(directory);
        first < format::dir_level_start(levels, directory.dir_level); first += warp.size()) {
     const int error = operate(warp, fs, 0, [&] {
-      const f2fs::Adding how{time_now(fs), f2fs::room_in_levels(levels), &batch.growth.lock,
+      const f2fs::Adding how{time_now(fs), f2fs::room_in_levels(levels), &batch.growth.locks,
                              &batch.growth};
       return f2fs::make_blocks_ahead(warp, fs.volume, *fs.writer, directory, first, how);
     });

@@ -4,6 +4,7 @@
 // Lives in the backend's memory; the host lays it out (layout.h).
 #pragma once
 
+#include "f2fs/directory_locks.h"
 #include "f2fs/listing.h"
 #include "f2fs/read.h"
 #include "f2fs/writer.h"
@@ -78,7 +79,7 @@ struct BatchTable;  // batch.h
 /// What inodes share by their numbers (inode_lock.h).
 struct InodeLock {
   simt::SharedLock users;  // alone who changes the inode; together those who add or remove names
-  uint32_t growth;         // of who of these makes blocks of a directory (f2fs/add_entries.h)
+  f2fs::DirectoryLocks entries;  // of these, who makes blocks of a directory, or sets its times
 };
 
 /// What the warps of a block or grid tell each other about the read under way (read_together.h), in

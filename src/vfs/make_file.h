@@ -33,14 +33,18 @@ GOFS_HD int make_locked_name(simt::AnyWarp auto warp, Filesystem& fs, const Pare
   f2fs::Inode directory{};
   int error = load_uniform(warp, fs, parent.ino, directory);
   f2fs::EntryWay way{};
-  if (error == 0) error = f2fs::find_free_name(warp, fs.volume, directory, parent.name, way.room);
+  InodeLock& lock = inode_lock(fs, parent.ino);
+  way.locks = &lock.entries;
+  way.spread = f2fs::levels_for_makers(directory, warp.shfl(simt::count_sharers(lock.users), 0));
+  if (error == 0) {
+    error = f2fs::find_free_name(warp, fs.volume, directory, parent.name, way.spread, way.room);
+  }
   if (error == 0 && parent.slash_behind) error = -ENOENT;
   if (error == 0 && fs.writer == nullptr) error = -EROFS;
   if (error == 0) error = may_change_names(warp, fs, directory);
   if (error < 0) return error;
-  way.levels = f2fs::levels_to_reach(directory);
-  way.lock = &inode_lock(fs, parent.ino).growth;
-  const uint32_t all = pages + f2fs::pages_to_add_entry(directory);
+  way.levels = f2fs::levels_to_reach(directory, way.spread);
+  const uint32_t all = pages + f2fs::pages_to_add_entry(directory, way.spread);
   return operate(warp, fs, all, [&] { return make(directory, way); });
 }
 

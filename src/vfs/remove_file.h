@@ -68,7 +68,7 @@ GOFS_NOINLINE GOFS_HD inline int remove_named(simt::AnyWarp auto warp, Filesyste
   int error = drop_links(warp, fs, named.inode, named.at.ino, now);
   if (error < 0) return error;
   error = f2fs::remove_shared_entry(warp, fs.volume, *fs.writer, named.directory, named.at.name,
-                                    now, &inode_lock(fs, named.at.ino).growth, emptied);
+                                    now, &inode_lock(fs, named.at.ino).entries, emptied);
   if (error < 0) restore_links(warp, fs, named.inode, named.at.ino, now);
   return error;
 }

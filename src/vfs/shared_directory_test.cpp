@@ -118,6 +118,41 @@ TEST_P(SharedDirectoryTest, all_names_that_many_make_at_once_are_there) {
   make_all_kinds(width() == 1 ? 240 : 100);
 }
 
+// Blocks of several levels take the names, and not the first ones alone.
+TEST_P(SharedDirectoryTest, names_of_many_makers_are_spread_over_levels) {
+  constexpr uint32_t kOthers = 1'000;
+  constexpr uint32_t kEach = 30;
+  simt::SharedLock& users = inode_lock(fs(), stat_of_path("/d").ino).users;
+  run_alone(1, [&](const simt::Warp& warp) {
+    for (uint32_t i = 0; i < kOthers; ++i) {
+      EXPECT_TRUE(simt::lock_shared(warp, users, simt::Deadline::after_ns(0)));
+    }
+  });
+  run_crowd({kAddingWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    for (uint32_t i = 0; i < kEach; ++i) {
+      EXPECT_EQ(make(warp, i, path_of("/d/name-%u-%u", index, i).bytes), 0);
+    }
+  });
+  run_alone(1, [&](const simt::Warp& warp) {
+    for (uint32_t i = 0; i < kOthers; ++i) simt::unlock_shared(warp, users);
+  });
+  EXPECT_EQ(simt::count_sharers(users), 0u);
+  // Two blocks would have room for all of them.
+  constexpr uint32_t kLevels = 5;
+  EXPECT_GT(stat_of_path("/d").size_bytes,
+            format::dir_level_start(kLevels - 1, 0) * uint64_t{kBlockBytes});
+  mount_again();
+  EXPECT_EQ(names_in("/d").size(), kAddingWarps * kEach);
+  run_crowd({kAddingWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    for (uint32_t i = 0; i < kEach; ++i) {
+      const PathText path = path_of("/d/name-%u-%u", index, i);
+      EXPECT_EQ(make(warp, i, path.bytes), -EEXIST);
+      EXPECT_EQ(unmake(warp, i, path.bytes), 0);
+    }
+  });
+  EXPECT_TRUE(names_in("/d").empty());
+}
+
 TEST_P(SharedDirectoryTest, they_are_there_where_all_share_their_locks) {
   share_all_locks();
   make_all_kinds(60);
