@@ -152,6 +152,80 @@ TEST_P(DeviceNames, what_is_renamed_and_removed_beside_lookups_ends_as_it_should
   EXPECT_TRUE(volume.warnings().empty());
 }
 
+/// Each warp makes names in "/d", of four the second a directory, and removes each third one.
+__global__ void crowd_kernel(gofs::VolumeHandle vol, Scratch* scratch, Outcome* outcome,
+                             uint32_t names) {
+  const auto warp = gofs::this_warp();
+  const uint32_t index = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  char* const path = scratch[index].own;
+  int worst = 0;
+  for (uint32_t number = 0; number < names; ++number) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) {
+      name_own(path, static_cast<char>('a' + number), index % 1000);
+      path[7] = static_cast<char>('0' + index / 1000);
+      path[8] = '\0';
+    }
+    __syncwarp();
+    const bool is_directory = number % 4 == 1;
+    const int made =
+        is_directory ? gofs::mkdir(warp, vol, path, 0755)
+                     : gofs::open(warp, vol, path, gofs::kOpenCreate | gofs::kOpenExclusive, 0644);
+    int error = made < 0 || is_directory ? made : gofs::close(warp, vol, made);
+    if (error == 0 && number % 3 == 2) {
+      error = is_directory ? gofs::rmdir(warp, vol, path) : gofs::unlink(warp, vol, path);
+    }
+    if (worst == 0) worst = error;
+  }
+  if (threadIdx.x % 32 == 0 && worst != 0) atomicCAS(&outcome->worst, 0, worst);
+}
+
 INSTANTIATE_TEST_SUITE_P(ByThreads, DeviceNames, testing::Bool());
+
+class CrowdedDirectory : public testing::Test {
+ protected:
+  const gofs_gpu_test::FreshVolume image_{128, [](gofs::image::ImageBuilder&) {}};
+};
+
+// So many that names begin at several hash levels.
+TEST_F(CrowdedDirectory, all_that_a_crowd_makes_in_one_directory_is_there) {
+  const uint32_t warps = gofs_gpu_test::under_sanitizer() ? 128 : 1024;
+  const uint32_t names = gofs_gpu_test::under_sanitizer() ? 2 : 6;
+  constexpr uint32_t kWarpsOfBlock = 8;
+  Scratch* scratch = nullptr;
+  Outcome* outcome = nullptr;
+  CHECK_CUDA(cudaMalloc(&scratch, warps * sizeof(Scratch)));
+  CHECK_CUDA(cudaMalloc(&outcome, sizeof(Outcome)));
+  CHECK_CUDA(cudaMemset(outcome, 0, sizeof(Outcome)));
+  {
+    auto volume = gofs::Volume::mount(image_.path(), {.backend = "cuda", .read_only = false});
+    ASSERT_TRUE(volume) << volume.error().message;
+    ASSERT_TRUE(volume->mkdir("/d", 0755));
+    crowd_kernel<<<warps / kWarpsOfBlock, kWarpsOfBlock * 32>>>(volume->device(), scratch, outcome,
+                                                                names);
+    CHECK_CUDA(cudaGetLastError());
+    CHECK_CUDA(cudaDeviceSynchronize());
+    Outcome got{};
+    CHECK_CUDA(cudaMemcpy(&got, outcome, sizeof(got), cudaMemcpyDeviceToHost));
+    EXPECT_EQ(got.worst, 0);
+    const auto unmounted = volume->unmount();
+    ASSERT_TRUE(unmounted) << unmounted.error().message;
+    for (const std::string& warning : volume->warnings()) ADD_FAILURE() << warning;
+  }
+  cudaFree(scratch);
+  cudaFree(outcome);
+
+  auto volume = gofs::Volume::mount(image_.path(), {.backend = "cpu"}).value();
+  const int fd = volume.opendir("/d").value();
+  uint64_t found = 0;
+  for (;;) {
+    const auto entries = volume.readdir(fd).value();
+    if (entries.empty()) break;
+    found += entries.size();
+  }
+  EXPECT_EQ(found, uint64_t{warps} * (names - names / 3));
+  EXPECT_EQ(volume.stat("/d").value().links, 2 + warps);  // the sixth is removed
+  EXPECT_TRUE(volume.warnings().empty());
+}
 
 }  // namespace
