@@ -122,7 +122,8 @@ TEST_P(SharedDirectoryTest, all_names_that_many_make_at_once_are_there) {
 TEST_P(SharedDirectoryTest, names_of_many_makers_are_spread_over_levels) {
   constexpr uint32_t kOthers = 1'000;
   constexpr uint32_t kEach = 30;
-  simt::SharedLock& users = inode_lock(fs(), stat_of_path("/d").ino).users;
+  const auto ino = static_cast<uint32_t>(stat_of_path("/d").ino);
+  simt::SharedLock& users = inode_lock(fs(), ino).users;
   run_alone(1, [&](const simt::Warp& warp) {
     for (uint32_t i = 0; i < kOthers; ++i) {
       EXPECT_TRUE(simt::lock_shared(warp, users, simt::Deadline::after_ns(0)));
