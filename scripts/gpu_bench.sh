@@ -33,28 +33,27 @@ failed=0
   echo "volume   4 GiB file in one piece, 4 GiB file in scattered blocks, 100,000 files of 16 KiB"
   echo
 } | tee "$log"
+# measure SECONDS COMMAND...: runs it for so long at most, into the log, and counts it.
+measure() {
+  if timeout "$@" 2>&1 | tee -a "$log"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+  fi
+}
 # measure_reads IMAGES MODEL...: makes the volume and reads it; several images are joined by +.
 measure_reads() {
   local images=$1 model
   shift
   timeout 120 build/cuda/bench/gofs_bench_image "$images" 4096 100000 16384 || exit 1
   for model in "$@"; do
-    if timeout 200 build/cuda/bench/gofs_read_matrix "$images" cuda "${GOFS_SECONDS:-0.2}" \
-      "$model" 2>&1 | tee -a "$log"; then
-      passed=$((passed + 1))
-    else
-      failed=$((failed + 1))
-    fi
+    measure 200 build/cuda/bench/gofs_read_matrix "$images" cuda "${GOFS_SECONDS:-0.2}" "$model"
     # The software's own ceiling: LBAs in the GPU's memory, which the model does not slow down.
     [ "$model" = hbm ] || continue
     echo | tee -a "$log"
-    if timeout 100 build/cuda/src/cli/gofs bench "$images?media=hbm&queues=64&depth=1024" raw file \
+    measure 100 build/cuda/src/cli/gofs bench "$images?media=hbm&queues=64&depth=1024" raw file \
       --backend cuda --file /large --pattern rand --block-size 512 --threads 131072 \
-      --seconds "${GOFS_SECONDS:-0.2}" 2>&1 | tee -a "$log"; then
-      passed=$((passed + 1))
-    else
-      failed=$((failed + 1))
-    fi
+      --seconds "${GOFS_SECONDS:-0.2}"
   done
   rm -f "$scratch"/bench*.img
 }
