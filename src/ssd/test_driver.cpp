@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "simt/clock.h"
+
 namespace gofs::ssd {
 
 using namespace format::nvme;
@@ -111,13 +113,16 @@ std::optional<CompletionEntry> TestDriver::take(TestQueue& queue) {
 }
 
 CompletionEntry TestDriver::wait(TestQueue& queue) {
-  constexpr uint32_t kStepsMax = 1000;
-  for (uint32_t i = 0; i < kStepsMax; ++i) {
+  // Not a number of steps: a thread that another step waits for may not run for milliseconds.
+  const simt::Deadline deadline = simt::Deadline::after_ns(60'000'000'000);
+  simt::Backoff backoff;
+  while (!deadline.passed()) {
     if (const auto entry = take(queue)) {
       ring_completion(queue);
       return *entry;
     }
     step(queue.qid);
+    backoff.pause();
   }
   ADD_FAILURE() << "no completion in queue " << queue.qid;
   return {};
