@@ -174,6 +174,7 @@ GOFS_NOINLINE GOFS_HD inline int remove_run(simt::AnyWarp auto warp, Volume& vol
     (void)count_blocks_of(warp, volume, inode, blocks, now);
     return error;
   }
+  if (run.count != 0 && warp.thread_rank() == 0) note_gone(writer, gone_leaf(inode.ino));
   give_back_run(warp, volume, writer, inode, page, run, used);
   return 0;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the last checkpoint may have and the volume no longer: names, numbers of nodes, nodes with
-// attributes, data in an inode; and inodes that have got a name since. Recovery after a crash
-// starts from that checkpoint, so a file that takes the place of something gone is not made durable
-// by fsync's nodes alone: it would meet the former one; nor is a name that comes to one that was
-// there. This is a set of hashes, which forgets nothing before the next
-// checkpoint and may know more than there was: that costs a checkpoint and nothing else.
+// attributes or addresses, data in an inode; and inodes that have got a name since. Recovery after
+// a crash starts from that checkpoint, so a file that takes the place of something gone is not made
+// durable by fsync's nodes alone: it would meet the former one; nor is a name that comes to one
+// that was there. This is a set of hashes, which forgets nothing before the next checkpoint and may
+// know more than there was: that costs a checkpoint and nothing else.
 #pragma once
 
 #include "f2fs/writer.h"
@@ -22,6 +22,8 @@ GOFS_HD constexpr uint64_t gone_nid(uint32_t nid) { return gone_name(0xffffffff,
 /// The node with attributes of `ino`.
 GOFS_HD constexpr uint64_t gone_xattrs(uint32_t ino) { return gone_name(0xfffffffe, ino); }
 GOFS_HD constexpr uint64_t gone_inline_data(uint32_t ino) { return gone_name(0xfffffffd, ino); }
+/// A node of `ino` with the addresses of blocks.
+GOFS_HD constexpr uint64_t gone_leaf(uint32_t ino) { return gone_name(0xfffffffb, ino); }
 /// That `ino` had the names that it has, or more.
 GOFS_HD constexpr uint64_t gone_names(uint32_t ino) { return gone_name(0xfffffffc, ino); }
 

@@ -233,6 +233,18 @@ GOFS_NOINLINE GOFS_HD inline int sync_below_inode(simt::AnyWarp auto warp, Volum
   return error < 0 ? error : urgent;
 }
 
+/// Whether the last checkpoint may have nodes with addresses that the file has lost, where recovery
+/// would find them again: it takes none away but those behind the file's end. One lane, with the
+/// inode's page for itself.
+GOFS_HD inline bool may_meet_lost_leaf(const Volume& volume, const Writer& writer,
+                                       const format::NodeBlock& node) {
+  const format::Inode& inode = node.inode;
+  const uint32_t slots = format::inode_layout(inode, volume.geometry.feature).slot_count;
+  const bool beyond = inode.i_size > uint64_t{slots} << kBlockShift ||
+                      (inode.i_advise & format::kAdviseKeepSize) != 0;
+  return beyond && may_be_gone(writer, gone_leaf(node.footer.ino));
+}
+
 /// As sync_file(), inside the gate. -EAGAIN: only a checkpoint does.
 GOFS_NOINLINE GOFS_HD inline int sync_through_chain(simt::AnyWarp auto warp, Volume& volume,
                                                     Writer& writer, uint32_t ino, SyncScope scope) {
@@ -256,7 +268,12 @@ GOFS_NOINLINE GOFS_HD inline int sync_through_chain(simt::AnyWarp auto warp, Vol
   if (!take_dirty_pages(warp, volume.cache, leader, key, frame, taken)) return -EBUSY;
   // Others may have appended it, and not be done.
   if (!warp.any(taken)) return wait_for_others(warp, writer);
-  error = flush_device(warp, volume);  // as sync_nodes() does
+  const bool lost =
+      taken &&
+      may_meet_lost_leaf(volume, writer,
+                         *reinterpret_cast<const format::NodeBlock*>(volume.cache.page(frame)));
+  // As sync_nodes() does.
+  error = warp.any(lost) ? -EAGAIN : flush_device(warp, volume);
   if (error < 0) {
     if (taken) give_back_frame(volume.cache, frame, true);
     return error;

@@ -335,11 +335,31 @@ TEST_P(RecoverFilesTest, any_sequence_keeps_what_was_synced) {
       case 4:
         if (random_() % 4 == 0) sync_all();
         break;
-      default:
-        write_file(path, random_() % range, 1 + random_() % 40'000);
+      default: {
+        const uint64_t offset = random_() % range;  // one after the other, with any compiler
+        write_file(path, offset, 1 + random_() % 40'000);
+      }
     }
   }
   cut_everywhere(width() == 1 ? 9 : 17, 6);
+}
+
+TEST_P(RecoverFilesTest, a_file_that_was_cut_and_grew_again_has_nothing_of_before) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  sync_all();
+  // A hole where the checkpoint has nodes, of several heights.
+  for (const uint64_t left : {uint64_t{47'390}, uint64_t{0}, uint64_t{4'200'000}}) {
+    cut_file("/long", left);
+    cut_file("/long", 7'900'000);
+    sync_one("/long");
+    for (uint32_t i = 0; i < 3; ++i) {
+      write_file("/long", 5'000'000 + i * 8192, 20'000);
+      sync_one("/long", true);
+      write_file("/long", 7'950'000 + i * 10'000, 10'000);
+      sync_one("/long");
+    }
+  }
+  cut_everywhere(width() == 1 ? 3 : 7, 10);
 }
 
 TEST_P(RecoverFilesTest, a_cut_during_recovery_is_recovered_from) {

@@ -179,6 +179,21 @@ void truncate_node_levels(Actor& actor) {
   actor.close(fd);
 }
 
+/// Nodes go, and holes come where they were.
+void truncate_and_grow(Actor& actor) {
+  const int fd = open_after_sync(actor, "/deep");
+  for (const uint64_t block :
+       {kDoubleIndirectNode, kIndirectNode + 1017, kDirectNode + 1, uint64_t{1}}) {
+    actor.ftruncate(fd, block * kBlock + 10);
+    if (block % 2 == 0) actor.fsync(fd);
+    actor.ftruncate(fd, (kDoubleIndirectNode + 10) * kBlock);
+    actor.fsync(fd);
+    actor.pwrite(fd, (kIndirectNode + 3) * kBlock, actor.bytes(kBlock));
+    actor.fsync(fd);
+  }
+  actor.close(fd);
+}
+
 void truncate_there_and_back(Actor& actor) {
   const int fd = open_after_sync(actor, "/file");
   for (uint32_t i = 0; i < 8; ++i) {
@@ -439,6 +454,7 @@ constexpr Scenario kFsync[] = {
     {"fsync_truncate_down", truncate_down, a_file},
     {"fsync_truncate_up", truncate_up, small_files},
     {"fsync_truncate_node_levels", truncate_node_levels, a_deep_file},
+    {"fsync_truncate_and_grow", truncate_and_grow, a_deep_file},
     {"fsync_truncate_there_and_back", truncate_there_and_back, a_file},
     {"fsync_empty_and_write", empty_and_write, a_file},
     {"fsync_punch_holes", punch_holes, a_file},
