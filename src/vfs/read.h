@@ -184,11 +184,14 @@ GOFS_HD inline uint32_t lanes_before(simt::AnyWarp auto warp, uint32_t lanes, ui
 GOFS_HD inline int64_t read_requests(simt::AnyWarp auto warp, Filesystem& fs, bool active,
                                      const OpenInode* open, const ReadRequest& request,
                                      uint64_t bytes) {
-  // A lane that reads nothing has no file; any inode will do for it.
-  const f2fs::Inode& inode = active ? open->inode : fs.open_inodes[0].inode;
+  const uint32_t lanes = warp.ballot(active);
+  if (lanes == 0) return 0;
+  // A lane that reads nothing has no file; any will do for it that nobody else changes now.
+  const uint64_t some = warp.shfl(reinterpret_cast<uint64_t>(open), simt::lowest_bit(lanes));
+  const f2fs::Inode& inode = (active ? open : reinterpret_cast<const OpenInode*>(some))->inode;
   int failure = 0;  // the caller hears of it when he asks for the rest
-  return read_lanes(warp, fs, warp.ballot(active), inode, static_cast<uint8_t*>(request.buffer),
-                    bytes, request.offset, failure);
+  return read_lanes(warp, fs, lanes, inode, static_cast<uint8_t*>(request.buffer), bytes,
+                    request.offset, failure);
 }
 
 /// pread_lanes where the lanes' files differ, or some of them cannot be read: every file is locked
