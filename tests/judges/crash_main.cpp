@@ -83,6 +83,7 @@ int main_of(int argc, char** argv) {
   ExplorerOptions options;
   std::vector<std::string> names;
   FaultsOptions faults;
+  uint64_t seeds = 1;
   bool all = false;
   bool with_faults = false;
   std::string recovery;
@@ -93,6 +94,9 @@ int main_of(int argc, char** argv) {
   app.add_flag("--list", list, "print their names");
   app.add_option("--scenario", names, "these");
   app.add_option("--seed", options.seed, "of what is written and of what survives")
+      ->capture_default_str();
+  app.add_option("--seeds", seeds, "so many, from that one on: scenarios drawn at random differ")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--width", options.width, "lanes of a warp")->capture_default_str();
   add_striping_options(app, options.striping);
@@ -120,7 +124,6 @@ int main_of(int argc, char** argv) {
   app.add_option("--on-disk", faults.disk, "of this SSD, from 0")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
-  faults.seed = options.seed;
   faults.width = options.width;
   faults.striping = options.striping;
   faults.fsck_every = options.fsck_every;
@@ -139,9 +142,13 @@ int main_of(int argc, char** argv) {
   if (!recovery.empty()) return run_recovery_by(recovery, wanted, options, folder) ? 0 : 1;
   uint32_t passed = 0;
   uint32_t failed = 0;
-  for (const Scenario& scenario : wanted) {
-    const bool well = with_faults ? run_faults(scenario, faults) : run(scenario, options);
-    ++(well ? passed : failed);
+  for (const uint64_t last = options.seed + seeds - 1; options.seed <= last; ++options.seed) {
+    if (seeds != 1) fmt::print("seed {}\n", options.seed);
+    faults.seed = options.seed;
+    for (const Scenario& scenario : wanted) {
+      const bool well = with_faults ? run_faults(scenario, faults) : run(scenario, options);
+      ++(well ? passed : failed);
+    }
   }
   fmt::print("{} passed, {} failed\n", passed, failed);
   return failed == 0 && passed != 0 ? 0 : 1;

@@ -14,7 +14,7 @@ constexpr uint64_t kVolumeBytes = uint64_t{64} << 20;
 std::vector<Scenario> all_scenarios() {
   std::vector<Scenario> all;
   for (const auto& some : {file_scenarios(), name_scenarios(), volume_scenarios(),
-                           fsync_scenarios(), fsync_name_scenarios()}) {
+                           fsync_scenarios(), fsync_name_scenarios(), random_scenarios()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -40,6 +40,7 @@ std::span<const Scenario> name_scenarios();
 std::span<const Scenario> volume_scenarios();
 std::span<const Scenario> fsync_scenarios();
 std::span<const Scenario> fsync_name_scenarios();
+std::span<const Scenario> random_scenarios();
 
 std::vector<Scenario> all_scenarios();
 
