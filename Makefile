@@ -3,7 +3,7 @@
 # `make run` and `make test` do everything on a fresh Debian or Ubuntu machine, set-up included.
 # A line `target: ## text` is what `make help` prints.
 .DEFAULT_GOAL := help
-.PHONY: help run test build fuzz gpu-check gpu-bench gpu-micro gpu-baselines format tidy setup clean
+.PHONY: help run test build fuzz gpu-check gpu-bench format tidy setup clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -28,14 +28,8 @@ fuzz: ## fuzz for SECONDS (default 300) per target
 gpu-check: ## GPU tests and compute-sanitizer; needs a GPU and a CUDA toolkit, no network
 	@scripts/run_tests.py gpu-check
 
-gpu-bench: ## GPU measurements; needs a GPU and a CUDA toolkit, no network
-	@scripts/run_tests.py gpu-bench
-
-gpu-micro: ## the paper's microbenchmarks, along each axis; needs what gpu-bench needs
-	@scripts/run_tests.py gpu-micro
-
-gpu-baselines: ## GoFS beside stand-ins for other systems; needs what gpu-bench needs
-	@scripts/run_tests.py gpu-baselines
+gpu-bench: ## GPU measurements; needs a GPU and a CUDA toolkit, no network; PARTS=micro picks one
+	@$(if $(PARTS),GOFS_PARTS="$(PARTS)") scripts/run_tests.py gpu-bench
 
 format: ## rewrite our sources with clang-format
 	@scripts/setup.sh test

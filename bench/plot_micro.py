@@ -19,6 +19,8 @@ AXES = {
     "outstanding": ("outstanding", "threads, each with one operation under way"),
     "size": ("bytes", "bytes of an operation"),
     "blocks": ("outstanding", "threads, 256 in a block"),
+    "lanes": ("lanes_per_warp", "threads of each warp that have an operation under way"),
+    "lbas": ("outstanding", "threads, each with one LBA under way"),
     "ssds": ("ssds", "SSDs"),
     "files": ("outstanding", "files of a batch"),
 }
@@ -45,13 +47,19 @@ def load(path):
     return machine, rows
 
 
+def line_of(row):
+    """Which line of its picture a row belongs to."""
+    if row["sweep"] == "lanes":
+        return f"{row['model']}, {row['outstanding']} outstanding"
+    return row["model"]
+
+
 def draw(pyplot, title, axis, rows, target):
     """One picture: rates of raw commands and of files."""
     key, label = axis
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
-    models = sorted({row["model"] for row in rows})
-    for number, model in enumerate(models):
-        points = sorted((row for row in rows if row["model"] == model), key=lambda row: row[key])
+    for number, line in enumerate(sorted({line_of(row) for row in rows})):
+        points = sorted((row for row in rows if line_of(row) == line), key=lambda row: row[key])
         places = [row[key] for row in points]
         for kind, style in (("raw", "--"), ("file", "-")):
             rates = [row[f"{kind}_bytes_per_s"] for row in points]
@@ -59,7 +67,7 @@ def draw(pyplot, title, axis, rows, target):
             below = [(rate["median"] - rate["least"]) / 1e9 for rate in rates]
             above = [(rate["most"] - rate["median"]) / 1e9 for rate in rates]
             axes.errorbar(places, median, yerr=[below, above], fmt=style, marker="o", capsize=3,
-                          color=f"C{number}", label=f"{model}, {kind}")
+                          color=f"C{number}", label=f"{line}, {kind}")
     axes.set_xscale("log", base=2)
     axes.set_xticks(sorted({row[key] for row in rows}),
                     labels=[str(place) for place in sorted({row[key] for row in rows})],

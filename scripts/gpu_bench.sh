@@ -1,82 +1,136 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What `make gpu-bench` measures, after it has built preset cuda: reads through the file API beside
-# raw NVMe commands, and 100,000 files in a batch, on virtual SSDs of several models; then the same
-# for writing, and how fast files are made, synced and removed. No network, no f2fs-tools. Prints
-# machine, driver and date, the tables, then `N passed, N failed`: one for each model that was read
-# without a wrong block, one for reads of single LBAs from hbm, and one for each model that was
-# written.
+# What `make gpu-bench` measures, after it has built what it takes: on virtual SSDs of several
+# models, in three parts,
+#   micro      reads and writes through the file API beside raw NVMe commands, along several axes
+#              (`gofs bench micro`)
+#   writes     appends, fsync, checkpoints, names, batches of new files, and cleaning, beside raw
+#              commands where there are any (gofs_write_matrix)
+#   baselines  GoFS beside stand-ins for other systems (bench/baselines/README.md)
+# No network, no f2fs-tools. Prints machine, driver and date, the rows, what was wanted beside what
+# was reached (bench/targets.py), then `N passed, N failed`: one for each model of each part, one
+# for the host's baselines on a file that no model slows down, and one for cufile. A row that
+# misses its target does not fail; wrong bytes do.
 # usage: gpu_bench.sh
-#   OUT            folder for the log (default build/gpu-bench), and write_matrix.jsonl beside it
-#   GOFS_MODELS    models, in order (default: none hbm 990pro p5800x; hbm is only read)
-#   GOFS_SSDS      over how many SSDs a volume is striped, several numbers (default: 8)
-#   GOFS_SECONDS   of each single measurement (default 0.2)
+#   OUT            folder for the results (default build/gpu-bench): gpu_bench.txt, targets.txt, a
+#                  JSON object a line in micro.jsonl, writes.jsonl and baselines.jsonl, and where
+#                  matplotlib is, pictures
+#   GOFS_PARTS     parts, in order (default: all)
+#   GOFS_MODELS    models, in order (default: what each part is about)
+#   GOFS_SWEEPS    axes of micro, separated by commas, or ablations (default: what each model is
+#                  about)
+#   GOFS_RUNS      of each point of micro and baselines (default 3)
+#   GOFS_SECONDS   of each run (default 0.04)
+#   GOFS_CONTROLLER_WARPS  that play the SSDs' controllers beside those that read or write
+#                  (default 0)
+#   GOFS_CUFILE_FOLDER     see bench/baselines/with_cufile_folder.sh
+#   GOFS_BUILD     where it was built (default build/cuda)
+#   GOFS_SMALL     if set: few points and bytes, on the CPU backend, to see that all of it works
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${OUT:-build/gpu-bench}
 mkdir -p "$out"
 log=$out/gpu_bench.txt
-scratch=$(mktemp -d)
+# Images lie in memory, where there is room, so that writing them back takes no time.
+scratch=$(mktemp -d -p /dev/shm 2> /dev/null || mktemp -d)
+[ "$(df --output=avail -BG "$scratch" | tr -dc 0-9)" -gt 24 ] ||
+  { rm -rf "$scratch"; scratch=$(mktemp -d); }
 trap 'rm -rf "$scratch"' EXIT
 export CUDA_MODULE_LOADING=EAGER
+export CUFILE_LOGFILE_PATH=$scratch/cufile.log
+runs=${GOFS_RUNS:-3}
+seconds=${GOFS_SECONDS:-0.04}
+controller_warps=${GOFS_CONTROLLER_WARPS:-0}
+built=${GOFS_BUILD:-build/cuda}
+backend=cuda
+outstanding=1,4,16,32,256,1024,32768
+small_micro=() small_writes=() small_baselines=()
+if [ -n "${GOFS_SMALL:-}" ]; then
+  backend=cpu
+  outstanding=1,32
+  small_micro=(--small)
+  small_writes=(--image 512M --span 16M --files 4 --batch 64 --cache 4M --clean-image 128M
+    --clean-cache 1M)
+  small_baselines=(--large-mib 16)
+fi
 
 passed=0
 failed=0
+# measure ROWS COMMAND...: its rows go to the file ROWS, and everything to the log.
+measure() {
+  local rows=$out/$1 began=$SECONDS
+  shift
+  echo "-- $*" >> "$log"
+  if "$@" 2> >(tee -a "$log" >&2) | tee -a "$rows" "$log"; then
+    passed=$((passed + 1))
+  else
+    echo "failed: $*" | tee -a "$log"
+    failed=$((failed + 1))
+  fi
+  echo "-- $((SECONDS - began)) s" | tee -a "$log"
+}
+
+# What a model is measured along: with a model the rates are those of an SSD, and say less.
+sweeps_of() {
+  case ${GOFS_SWEEPS:-}:$1 in
+    :hbm) echo lbas ;;
+    :none) echo outstanding,size,blocks,lanes,ssds,files ;;
+    :990pro) echo outstanding,files ;;
+    :*) echo outstanding,lanes,ssds,files ;;
+    *) echo "$GOFS_SWEEPS" ;;
+  esac
+}
+
+measure_micro() {
+  : > "$out/micro.jsonl"
+  for model in ${GOFS_MODELS:-p5800x none hbm 990pro}; do
+    measure micro.jsonl "$built/src/cli/gofs" bench micro --backend "$backend" \
+      --folder "$scratch" --models "$model" --sweeps "$(sweeps_of "$model")" --runs "$runs" \
+      --seconds "$seconds" --controller-warps "$controller_warps" "${small_micro[@]}" --json
+  done
+}
+
+measure_writes() {
+  : > "$out/writes.jsonl"
+  for model in ${GOFS_MODELS:-none p5800x}; do
+    [ "$model" = hbm ] || measure writes.jsonl "$built/bench/write_matrix/gofs_write_matrix" \
+      "$scratch" --backend "$backend" --models "$model" --seconds "$seconds" \
+      "${small_writes[@]}" --json
+  done
+}
+
+measure_baselines() {
+  local models=${GOFS_MODELS:-p5800x none}
+  : > "$out/baselines.jsonl"
+  set -- "$built/bench/baselines/gofs_baselines" --backend "$backend" --folder "$scratch" \
+    --runs "$runs" --seconds "$seconds" --controller-warps "$controller_warps" --pattern random \
+    --outstanding "$outstanding" "${small_baselines[@]}" --json
+  for model in $models file; do
+    measure baselines.jsonl "$@" --models "$model" \
+      --only raw,gofs,companion,companion-lanes,rpc,basic
+  done
+  measure baselines.jsonl bench/baselines/with_cufile_folder.sh "$scratch" \
+    "$@" --models "${models// /,},file" --only cufile
+}
+
 {
   echo "date     $(date -u +%Y-%m-%d)"
-  gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader)
-  echo "machine  $(nproc) cores, $gpu"
+  gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2> /dev/null)
+  echo "machine  $(nproc) cores, ${gpu:-no GPU}"
   echo "commit   $(git rev-parse --short HEAD 2> /dev/null || echo unknown)"
   nvcc_version=$("$(scripts/nvcc.sh)" --version 2> /dev/null | sed -n 's/^Cuda.*release //p')
   echo "nvcc     $nvcc_version"
-  echo "volume   4 GiB file in one piece, 4 GiB file in scattered blocks, 100,000 files of 16 KiB"
-  echo
+  echo "knobs    $runs runs of $seconds s, $controller_warps controller warps, ${scratch%/*}"
 } | tee "$log"
-# measure SECONDS COMMAND...: runs it for so long at most, into the log, and counts it.
-measure() {
-  if timeout "$@" 2>&1 | tee -a "$log"; then
-    passed=$((passed + 1))
-  else
-    failed=$((failed + 1))
-  fi
-}
-# measure_reads IMAGES MODEL...: makes the volume and reads it; several images are joined by +.
-measure_reads() {
-  local images=$1 model
-  shift
-  timeout 120 build/cuda/bench/gofs_bench_image "$images" 4096 100000 16384 || exit 1
-  for model in "$@"; do
-    measure 200 build/cuda/bench/gofs_read_matrix "$images" cuda "${GOFS_SECONDS:-0.2}" "$model"
-    # The software's own ceiling: LBAs in the GPU's memory, which the model does not slow down.
-    [ "$model" = hbm ] || continue
-    echo | tee -a "$log"
-    measure 100 build/cuda/src/cli/gofs bench "$images?media=hbm&queues=64&depth=1024" raw file \
-      --backend cuda --file /large --pattern rand --block-size 512 --threads 131072 \
-      --seconds "${GOFS_SECONDS:-0.2}"
-  done
-  rm -f "$scratch"/bench*.img
-}
-measure_reads "$scratch/bench.img" ${GOFS_MODELS:-none hbm 990pro p5800x}
-# The same volume, striped over several SSDs.
-for ssds in ${GOFS_SSDS:-8}; do
-  measure_reads "$(seq -f "$scratch/bench%g.img" -s + 1 "$ssds")" ${GOFS_MODELS:-none p5800x}
+for part in ${GOFS_PARTS:-micro baselines writes}; do
+  "measure_$part" || failed=$((failed + 1))
+  # After each part, so that a run that is cut short has said what it knows.
+  bench/targets.py "$out"/*.jsonl > "$out/targets.txt" || failed=$((failed + 1))
 done
-# What is written goes back to the image: to memory, where there is room, so that it takes no time.
-fast=$(mktemp -d -p /dev/shm 2> /dev/null || mktemp -d)
-trap 'rm -rf "$scratch" "$fast"' EXIT
-[ "$(df --output=avail -BG "$fast" | tr -dc 0-9)" -gt 10 ] || { rm -rf "$fast"; fast=$scratch; }
-: > "$out/write_matrix.jsonl"
-for model in ${GOFS_MODELS:-none 990pro p5800x}; do
-  [ "$model" = hbm ] && continue
-  # The rows for machines go to a file of their own; those for people to the log.
-  if { timeout 300 build/cuda/bench/write_matrix/gofs_write_matrix "$fast" --json \
-    --models "$model" --seconds "${GOFS_SECONDS:-0.2}" \
-    3>&1 >> "$out/write_matrix.jsonl" 2>&3; } | tee -a "$log"; then
-    passed=$((passed + 1))
-  else
-    failed=$((failed + 1))
-  fi
-done
+if [ -s "$out/micro.jsonl" ] && python3 -c 'import matplotlib' 2> /dev/null; then
+  bench/plot_micro.py "$out/micro.jsonl" "$out" | tee -a "$log"
+fi
+tee -a "$log" < "$out/targets.txt"
 echo "$passed passed, $failed failed" | tee -a "$log"
 [ "$failed" = 0 ]

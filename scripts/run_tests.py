@@ -256,17 +256,8 @@ def gpu_sanitize(stage):
 
 
 def gpu_bench(stage):
-    stage.script(["scripts/gpu_bench.sh"])
-
-
-def gpu_micro(stage):
-    if stage.build("cuda", "gofs"):
-        stage.script(["scripts/gpu_micro.sh"])
-
-
-def gpu_baselines(stage):
-    if stage.build("cuda", "gofs_baselines"):
-        stage.script(["scripts/gpu_baselines.sh"])
+    if stage.build("cuda", "gofs", "gofs_baselines", "gofs_write_matrix"):
+        stage.script(["scripts/gpu_bench.sh"])
 
 
 # name -> (function, time limit in seconds)
@@ -283,9 +274,7 @@ STAGES = {
     "gpu-tests": (gpu_tests, 420),
     "gpu-main-job": (gpu_main_job, 300),
     "gpu-sanitize": (gpu_sanitize, 1200),
-    "gpu-bench": (gpu_bench, 590),
-    "gpu-micro": (gpu_micro, 1800),
-    "gpu-baselines": (gpu_baselines, 1800),
+    "gpu-bench": (gpu_bench, 3600),
 }
 # A suite's stages run one after another; a name with a + is two side by side: a guest keeps one
 # core busy, and the fuzzer is mostly compiling.
@@ -293,7 +282,6 @@ SUITES = {
     "test": ["structure", "cpu-asan", "cpu-tsan", "cuda", "main-job", "fuzz+kernel",
              "physical"],
     "gpu-check": ["gpu-build", "gpu-tests", "gpu-main-job", "gpu-sanitize"],
-    "gpu-bench": ["gpu-build", "gpu-bench"],
 }
 
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "gofs/expected.hpp"
+#include "host/bench_actors.h"
 
 namespace gofs::bench {
 
@@ -18,6 +19,7 @@ struct Point {
   bool writes;
   bool random;  // else sequential
   uint32_t outstanding;
+  host::Layout layout{};  // of those who issue them, where that are threads of a GPU
 
   friend bool operator==(const Point&, const Point&) = default;
 };
@@ -39,6 +41,8 @@ class Baseline {
   virtual std::string name() const = 0;
   /// What a reader of its rows has to know; may be empty.
   virtual std::string note() const { return {}; }
+  /// Whether they are, so that their layout matters.
+  virtual bool has_layout() const { return false; }
   /// Beside its own warps (work/controller_warps.h).
   virtual uint32_t controller_warps() const { return 0; }
   virtual Expected<Sample> measure(const Point& point) = 0;

@@ -24,7 +24,7 @@ Expected<Sample> Companion::measure(const Point& point) {
         return read(point, operations);
       });
   if (!sample) return sample;
-  return in_flight(*sample);
+  return in_flight(*sample, point);
 }
 
 /// The file of the point, if it is not open yet.
@@ -42,10 +42,10 @@ Expected<void> Companion::open(bool writes) {
 }
 
 /// Those who wait for the lock of their warp have no request under way.
-Sample Companion::in_flight(Sample sample) const {
-  const uint32_t width = device_.backend().warp_width();
+Sample Companion::in_flight(Sample sample, const Point& point) const {
   if (lock_ == WarpLock::kHeld) {
-    sample.in_flight = static_cast<uint32_t>(simt::divide_up(sample.outstanding, width));
+    sample.in_flight =
+        host::actors_by_lane(device_.backend(), point.outstanding, point.layout).warps;
   }
   return sample;
 }
@@ -68,7 +68,7 @@ work::BenchParams Companion::read_params(const Point& point, const host::Actors&
 
 Expected<host::ReadMeasurement> Companion::read(const Point& point, uint64_t operations) {
   work::Backend& backend = device_.backend();
-  const host::Actors actors = host::actors_by_lane(backend, point.outstanding);
+  const host::Actors actors = host::actors_by_lane(backend, point.outstanding, point.layout);
   const host::BackendArray buffers(backend.memory(), uint64_t{actors.count} * kBlockBytes);
   CompanionRead companion{
       {read_params(point, actors, operations), {}}, map_->blocks(), warp_lock()};
@@ -114,7 +114,7 @@ work::WriteParams Companion::write_params(const Point& point, const host::Actors
 
 Expected<Sample> Companion::write(const Point& point) {
   work::Backend& backend = device_.backend();
-  const host::Actors actors = host::actors_by_lane(backend, point.outstanding);
+  const host::Actors actors = host::actors_by_lane(backend, point.outstanding, point.layout);
   const host::BackendArray buffers(backend.memory(), uint64_t{actors.count} * kBlockBytes);
   const host::BackendArray counts(backend.memory(), uint64_t{actors.count} * sizeof(uint32_t));
   work::WriteParams params = write_params(point, actors);

@@ -30,6 +30,7 @@ class Companion final : public Baseline {
   std::string note() const override {
     return lock_ == WarpLock::kHeld ? "one request of a warp at a time" : "no lock of the warp";
   }
+  bool has_layout() const override { return !device_.backend().is_host(); }
   uint32_t controller_warps() const override { return load_.controller_warps; }
   Expected<Sample> measure(const Point& point) override;
 
@@ -42,7 +43,7 @@ class Companion final : public Baseline {
   Expected<host::ReadMeasurement> read(const Point& point, uint64_t operations);
   Expected<Sample> write(const Point& point);
   Expected<void> check_writes(const work::WriteParams& params, const host::Actors& actors);
-  Sample in_flight(Sample sample) const;
+  Sample in_flight(Sample sample, const Point& point) const;
 
   Device& device_;
   BenchVolume& volume_;

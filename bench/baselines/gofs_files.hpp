@@ -14,6 +14,7 @@ class GofsFiles final : public Baseline {
   GofsFiles(BenchVolume& volume, const DeviceLoad& load) : volume_(volume), load_(load) {}
 
   std::string name() const override { return "gofs"; }
+  bool has_layout() const override { return !volume_.state().backend().is_host(); }
   uint32_t controller_warps() const override { return load_.controller_warps; }
   Expected<Sample> measure(const Point& point) override;
 

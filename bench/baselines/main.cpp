@@ -38,6 +38,12 @@ void add_options(CLI::App& app, Options& options, uint64_t& large_mib) {
       ->delimiter(',')
       ->check(CLI::Range(1u, 1u << 20))
       ->type_name("N,...");
+  app.add_option("--lanes-per-warp", options.lanes_per_warp,
+                 "How many threads of each warp of a GPU issue requests, of at most 1,024 warps; "
+                 "0: all; 0,1 if not given")
+      ->delimiter(',')
+      ->check(CLI::Range(0u, 32u))
+      ->type_name("N,...");
   add_choices(app, "--work", options.works, "read, write; both if not given");
   add_choices(app, "--pattern", options.patterns, "random, sequential; both if not given");
   add_choices(app, "--only", options.only,

@@ -17,6 +17,7 @@ struct Options {
   std::string backend = "auto";     // where device code runs, and whose memory gets the data
   std::vector<std::string> models = {"none", "file"};  // the last one is kFileModel
   std::vector<uint32_t> outstanding = {1, 4, 16, 32, 256, 1'024, 8'192, 32'768};
+  std::vector<uint32_t> lanes_per_warp = {0, 1};  // of a GPU's threads; 0: whole warps, first
   std::vector<std::string> works = {"read", "write"};
   std::vector<std::string> patterns = {"random", "sequential"};
   std::vector<std::string> only = {"raw", "gofs",  "companion", "companion-lanes",

@@ -46,6 +46,14 @@ Error in_words(const Error& error, const Series& series, const std::string& mode
                       point.outstanding, error.message)};
 }
 
+/// Few are spread over many warps; where they are more, there are warps enough.
+constexpr uint32_t kSpreadWarpsMax = 1'024;
+
+/// Whether so many lie otherwise with `lanes` in each warp than in whole ones.
+bool lie_otherwise(uint32_t outstanding, uint32_t lanes) {
+  return outstanding > lanes && simt::divide_up(outstanding, lanes) <= kSpreadWarpsMax;
+}
+
 /// Measures those of the group that can give more than at the points before; the others leave it.
 Expected<void> run_point(const Options& options, const std::string& model, const Point& point,
                          std::vector<Series>& group, const Sinks& sinks) {
@@ -77,11 +85,16 @@ Expected<void> run_points(const Options& options, const std::string& model,
                           const std::vector<Baseline*>& group, const Sinks& sinks) {
   for (const std::string& work : options.works) {
     for (const std::string& pattern : options.patterns) {
-      std::vector<Series> series;
-      for (Baseline* const baseline : group) series.push_back({baseline});
-      for (const uint32_t outstanding : options.outstanding) {
-        const Point point{work == "write", pattern == "random", outstanding};
-        if (auto done = run_point(options, model, point, series, sinks); !done) return done;
+      for (const uint32_t lanes : options.lanes_per_warp) {
+        std::vector<Series> series;
+        for (Baseline* const baseline : group) {
+          if (lanes == 0 || baseline->has_layout()) series.push_back({baseline});
+        }
+        for (const uint32_t outstanding : options.outstanding) {
+          if (lanes != 0 && !lie_otherwise(outstanding, lanes)) continue;
+          const Point point{work == "write", pattern == "random", outstanding, {lanes, 0}};
+          if (auto done = run_point(options, model, point, series, sinks); !done) return done;
+        }
       }
     }
   }

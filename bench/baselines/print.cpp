@@ -62,9 +62,9 @@ void Printer::machine(const VolumeInfo& info) {
       fmt::format("{} runs of {} s each: median, least and most; {} bytes an operation; "
                   "{} controller warps beside raw, gofs and the companions",
                   options_.runs, options_.seconds, kBlockBytes, options_.controller_warps));
-  put_line(fmt::format("{:<16} {:<8} {:<5} {:<10} {:>7} {:>7} {:>32} {:>7} {:>10} {:>6}  {}",
-                       "name", "model", "work", "pattern", "outst.", "flight", "1000/s", "GB/s",
-                       "us", "cores", "note"));
+  put_line(fmt::format("{:<16} {:<8} {:<5} {:<10} {:>7} {:>7} {:>5} {:>32} {:>7} {:>10} {:>6}  {}",
+                       "name", "model", "work", "pattern", "outst.", "flight", "lanes", "1000/s",
+                       "GB/s", "us", "cores", "note"));
 }
 
 void Printer::row(const Row& row) const {
@@ -77,6 +77,7 @@ void Printer::row(const Row& row) const {
                   {"pattern", pattern_of(row.point)},
                   {"outstanding", row.outstanding},
                   {"in_flight", row.in_flight},
+                  {"lanes_per_warp", row.point.layout.lanes_per_warp},
                   {"bytes", kBlockBytes},
                   {"ops_per_s", spread_json(rate, 1)},
                   {"bytes_per_s", spread_json(rate, kBlockBytes)},
@@ -89,9 +90,11 @@ void Printer::row(const Row& row) const {
   }
   const std::string rates = fmt::format("{:.5g} ({:.5g} to {:.5g})", rate.median / 1e3,
                                         rate.least / 1e3, rate.most / 1e3);
+  const uint32_t lanes = row.point.layout.lanes_per_warp;
   put_line(fmt::format(
-      "{:<16} {:<8} {:<5} {:<10} {:>7} {:>7} {:>32} {:>7.3f} {:>10.2f} {:>6.2f}  {}", row.name,
-      row.model, work_of(row.point), pattern_of(row.point), row.outstanding, row.in_flight, rates,
+      "{:<16} {:<8} {:<5} {:<10} {:>7} {:>7} {:>5} {:>32} {:>7.3f} {:>10.2f} {:>6.2f}  {}",
+      row.name, row.model, work_of(row.point), pattern_of(row.point), row.outstanding,
+      row.in_flight, lanes == 0 ? "all" : std::to_string(lanes), rates,
       rate.median * kBlockBytes / 1e9, row.latency_us, row.cores, row.note));
 }
 

@@ -50,6 +50,7 @@ inline host::ReadPlan read_plan(const Point& point, const DeviceLoad& load, uint
   host::ReadPlan plan;
   plan.pattern = point.random ? work::Pattern::kRandom : work::Pattern::kSequential;
   plan.outstanding = point.outstanding;
+  plan.layout = point.layout;
   plan.operations = operations;
   plan.controller_warps = load.controller_warps;
   return plan;
@@ -60,6 +61,7 @@ inline host::WritePlan write_plan(const Point& point, const DeviceLoad& load,
   host::WritePlan plan;
   plan.pattern = point.random ? work::WritePattern::kRandom : work::WritePattern::kSequential;
   plan.outstanding = point.outstanding;
+  plan.layout = point.layout;
   plan.seconds = load.seconds;
   plan.controller_warps = load.controller_warps;
   plan.bytes_max = written_bytes / 2;

@@ -69,7 +69,8 @@ Expected<Sample> Rpc::measure(const Point& point) {
 }
 
 Expected<Sample> Rpc::run(const Point& point) {
-  const host::Actors actors = host::actors_by_lane(device_.backend(), point.outstanding);
+  const host::Actors actors =
+      host::actors_by_lane(device_.backend(), point.outstanding, point.layout);
   const RpcMemory memory(device_.backend(), actors.count);
   RpcJob job{rpc_params(point, storage_, actors, memory, options_), {}};
   Sample sample;

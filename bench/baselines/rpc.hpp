@@ -23,6 +23,7 @@ class Rpc final : public Baseline {
 
   std::string name() const override { return "rpc"; }
   std::string note() const override;
+  bool has_layout() const override { return !device_.backend().is_host(); }
   /// ETIMEDOUT: nobody served a request in time.
   Expected<Sample> measure(const Point& point) override;
 

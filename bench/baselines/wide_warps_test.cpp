@@ -45,14 +45,19 @@ TEST_F(WideWarpsTest, a_companion_reads_and_writes_with_and_without_the_lock) {
   for (const WarpLock lock : {WarpLock::kNone, WarpLock::kHeld}) {
     Companion companion(device, **volume, lock, {0.001});
     for (const bool writes : {false, true}) {
-      // Whole warps, and one that is not.
-      for (const uint32_t outstanding : {16u, 3u}) {
-        const auto sample = companion.measure({writes, true, outstanding});
+      struct Case {
+        uint32_t outstanding;
+        uint32_t lanes_per_warp;
+        uint32_t warps;
+      };
+      // Whole warps, one that is not, and warps of few threads each.
+      for (const Case& one : {Case{16, 0, 2}, Case{3, 0, 1}, Case{16, 4, 4}, Case{3, 1, 3}}) {
+        const auto sample =
+            companion.measure({writes, true, one.outstanding, {one.lanes_per_warp, 0}});
         ASSERT_TRUE(sample) << sample.error().message;
         EXPECT_GT(sample->operations, 0u);
-        EXPECT_EQ(sample->outstanding, outstanding);
-        const uint32_t warps = outstanding == 3 ? 1 : 2;
-        EXPECT_EQ(sample->in_flight, lock == WarpLock::kHeld ? warps : outstanding);
+        EXPECT_EQ(sample->outstanding, one.outstanding);
+        EXPECT_EQ(sample->in_flight, lock == WarpLock::kHeld ? one.warps : one.outstanding);
       }
     }
   }

@@ -64,9 +64,9 @@ void show_machine(const Session& session, const MicroOptions& options,
                     "warps; {} runs of {} s each: median, least and most\n",
                     info.backend, info.backend_detail, info.queues, info.queue_depth,
                     info.lba_bytes, options.controller_warps, options.runs, options.seconds));
-    print(fmt::format("{:<12} {:<8} {:<6} {:<10} {:>4} {:>8} {:>8} {:>26} {:>26} {:>6}\n", "sweep",
-                      "model", "work", "pattern", "SSDs", "threads", "bytes", "raw GB/s",
-                      "file GB/s", "ratio"));
+    print(fmt::format("{:<12} {:<8} {:<6} {:<10} {:>4} {:>8} {:>5} {:>8} {:>26} {:>26} {:>6}\n",
+                      "sweep", "model", "work", "pattern", "SSDs", "threads", "lanes", "bytes",
+                      "raw GB/s", "file GB/s", "ratio"));
   }
   flush_output();
 }
@@ -108,7 +108,8 @@ void show_row(const Session& session, const host::SuiteRow& row) {
                 {"pattern", pattern},
                 {"ssds", point.ssds},
                 {"outstanding", row.outstanding},
-                {"threads_per_block", point.threads_per_block},
+                {"threads_per_block", point.layout.threads_per_block},
+                {"lanes_per_warp", point.layout.lanes_per_warp},
                 {"bytes", point.bytes},
                 {"controller_warps", row.controller_warps},
                 {"raw_bytes_per_s", spread_json(row.raw)},
@@ -125,10 +126,12 @@ void show_row(const Session& session, const host::SuiteRow& row) {
         point.ablation.empty()
             ? ""
             : fmt::format("  {} {}", point.ablated ? "with" : "without", point.ablation);
-    print(fmt::format("{:<12} {:<8} {:<6} {:<10} {:>4} {:>8} {:>8} {:>26} {:>26} {:>6.3f}{}\n",
-                      host::name_of(point.sweep), point.model, work, pattern, point.ssds,
-                      row.outstanding, point.bytes, spread_text(row.raw), spread_text(row.file),
-                      row.ratio(), ablation));
+    const uint32_t lanes = point.layout.lanes_per_warp;
+    print(
+        fmt::format("{:<12} {:<8} {:<6} {:<10} {:>4} {:>8} {:>5} {:>8} {:>26} {:>26} {:>6.3f}{}\n",
+                    host::name_of(point.sweep), point.model, work, pattern, point.ssds,
+                    row.outstanding, lanes == 0 ? "all" : std::to_string(lanes), point.bytes,
+                    spread_text(row.raw), spread_text(row.file), row.ratio(), ablation));
   }
   flush_output();
 }

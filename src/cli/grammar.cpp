@@ -312,9 +312,11 @@ void add_bench_micro(CLI::App& bench, Session& session) {
       ->type_name("NAME,...");
   command
       .add_option("--sweeps", options->sweeps,
-                  "Axes: outstanding, size, blocks, ssds, files, all if not given; or ablations")
+                  "Axes: outstanding, size, blocks, lanes, lbas, ssds, files, all if not given; or "
+                  "ablations")
       ->delimiter(',')
-      ->check(CLI::IsMember({"outstanding", "size", "blocks", "ssds", "files", "ablations"}))
+      ->check(CLI::IsMember(
+          {"outstanding", "size", "blocks", "lanes", "lbas", "ssds", "files", "ablations"}))
       ->type_name("NAME,...");
   command.add_option("--runs", options->runs, "Of each point, of which the median counts")
       ->check(CLI::Range(1u, 1000u))

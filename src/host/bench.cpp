@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "host/bench_actors.h"
 #include "host/controller_launch.h"
 #include "host/messages.h"
 #include "host/run_job.h"
@@ -20,7 +19,7 @@ Error bad_argument(const std::string& message) { return Error{EINVAL, message}; 
 
 Actors plan_readers(const work::Backend& backend, const ReadPlan& plan) {
   if (plan.scope == work::ReadScope::kThread) {
-    return actors_by_lane(backend, plan.outstanding, plan.threads_per_block);
+    return actors_by_lane(backend, plan.outstanding, plan.layout);
   }
   if (plan.scope == work::ReadScope::kWarp) return actors_by_warp(backend, plan.outstanding);
   const uint32_t width = backend.warp_width();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gofs/expected.hpp"
+#include "host/bench_actors.h"
 #include "host/volume_state.h"
 #include "work/bench.h"
 
@@ -19,7 +20,7 @@ struct ReadPlan {
   work::Pattern pattern = work::Pattern::kRandom;
   work::ReadScope scope = work::ReadScope::kThread;
   uint32_t outstanding = 1024;  // lanes (warps, blocks) that read at the same time; one grid does
-  uint32_t threads_per_block = 0;  // of readers that are threads; 0: few
+  Layout layout{};              // of readers that are threads
   uint32_t block_bytes = 4096;
   uint64_t operations = 0;  // in all; 0: as many as fill `seconds` at the rate of a first try
   double seconds = 1.0;

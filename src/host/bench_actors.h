@@ -38,6 +38,14 @@ struct Actors {
   work::Grid grid;
 };
 
+/// How threads that read or write lie in a grid.
+struct Layout {
+  uint32_t lanes_per_warp = 0;     // of them in each warp; 0: whole warps
+  uint32_t threads_per_block = 0;  // 0: few, so that they are spread over the processors
+
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
 namespace detail {
 
 inline work::Grid grid_of_warps(uint32_t warps, uint32_t width) {
@@ -48,10 +56,10 @@ inline work::Grid grid_of_warps(uint32_t warps, uint32_t width) {
 
 }  // namespace detail
 
-/// Each a lane: as many as wanted, in whole warps where they are more than one, and in blocks of
-/// `threads_per_block`, or where that is 0 of few. A CPU has no more than it has threads.
+/// Each a lane: as many as wanted, but all warps have as many of them where they are in several. A
+/// CPU has no more than it has threads.
 inline Actors actors_by_lane(const work::Backend& backend, uint32_t wanted,
-                             uint32_t threads_per_block = 0) {
+                             const Layout& layout = {}) {
   const uint32_t width = backend.warp_width();
   if (backend.is_host()) {
     const work::Grid full = backend.full_grid();
@@ -59,13 +67,14 @@ inline Actors actors_by_lane(const work::Backend& backend, uint32_t wanted,
         std::clamp(wanted, 1u, std::max(1u, full.blocks * full.threads_per_block));
     return {threads, threads, 1, {threads, 1}};
   }
-  const uint32_t lanes = std::min(wanted, width);
-  const auto warps = static_cast<uint32_t>(simt::divide_up(wanted, width));
-  if (threads_per_block == 0) {
+  const uint32_t most = layout.lanes_per_warp == 0 ? width : std::min(layout.lanes_per_warp, width);
+  const uint32_t lanes = std::min(wanted, most);
+  const auto warps = static_cast<uint32_t>(simt::divide_up(wanted, most));
+  if (layout.threads_per_block == 0) {
     return {warps * lanes, warps, lanes, detail::grid_of_warps(warps, width)};
   }
-  const uint64_t blocks = simt::divide_up(uint64_t{warps} * width, threads_per_block);
-  return {warps * lanes, warps, lanes, {static_cast<uint32_t>(blocks), threads_per_block}};
+  const uint64_t blocks = simt::divide_up(uint64_t{warps} * width, layout.threads_per_block);
+  return {warps * lanes, warps, lanes, {static_cast<uint32_t>(blocks), layout.threads_per_block}};
 }
 
 /// Each a warp.

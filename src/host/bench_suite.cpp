@@ -34,6 +34,9 @@ struct Scale {
   std::vector<uint32_t> outstanding;
   std::vector<uint32_t> sizes;
   std::vector<uint32_t> blocks;
+  std::vector<uint32_t> lanes;     // in each warp,
+  std::vector<uint32_t> in_lanes;  // and how many there are of them
+  std::vector<uint32_t> lbas;      // outstanding
   std::vector<uint32_t> ssds;
   uint32_t some;  // outstanding where that is not the axis,
   uint32_t many;  // and where it is to be as much as there can be
@@ -43,7 +46,7 @@ Scale scale_of(const SuiteOptions& options) {
   constexpr uint64_t kMiB = 1 << 20;
   Scale scale;
   if (options.small) {
-    scale.contents = {16 * kMiB, false, 64, 16'384, 128 * kMiB, 16 * kMiB};
+    scale.contents = {16 * kMiB, 64, 16'384, 128 * kMiB, 16 * kMiB};
     scale.written_bytes = 16 * kMiB;
     scale.written_files = 16;
     scale.coarse_files = 2;
@@ -51,12 +54,15 @@ Scale scale_of(const SuiteOptions& options) {
     scale.outstanding = {1, 2};
     scale.sizes = {512, 4096, 65'536};
     scale.blocks = {1};
+    scale.lanes = {1, 2};
+    scale.in_lanes = {2};
+    scale.lbas = {2};
     scale.ssds = {1, 3};
     scale.some = 2;
     scale.many = 2;
     return scale;
   }
-  scale.contents = {4096 * kMiB, false, 100'000, 16'384, 6144 * kMiB, 2048 * kMiB};
+  scale.contents = {4096 * kMiB, 100'000, 16'384, 6144 * kMiB, 2048 * kMiB};
   scale.written_bytes = 1024 * kMiB;
   scale.written_files = 2'048;
   scale.coarse_files = 32;
@@ -64,6 +70,9 @@ Scale scale_of(const SuiteOptions& options) {
   scale.outstanding = {1, 32, 256, 1'024, 8'192, 32'768};
   scale.sizes = {512, 4096, 16'384, 65'536, 262'144, 1'048'576};
   scale.blocks = {1, 4, 16, 33, 66, 132, 198, 256};
+  scale.lanes = {1, 2, 4, 8, 16, 32};
+  scale.in_lanes = {32, 1'024};
+  scale.lbas = {1'024, 8'192, 32'768, 131'072};
   scale.ssds = {1, 2, 4, 8};
   scale.some = 1'024;
   scale.many = 32'768;
@@ -224,31 +233,79 @@ class VolumeSuite {
   }
 
   Expected<void> run_sweep(Sweep sweep) {
-    if (sweep == Sweep::kSsds) return run_points(sweep, {true}, {scale_.many}, {4096}, 0);
-    if (ssds_ != 1) return {};  // the others are of one SSD
-    if (sweep == Sweep::kFiles) return run_files();
-    if (sweep == Sweep::kSize) return run_points(sweep, {true, false}, {1'024}, scale_.sizes, 0);
-    if (sweep == Sweep::kOutstanding) {
-      return run_points(sweep, {true, false}, scale_.outstanding, {4096}, 0);
+    Axis axis{sweep};
+    if (sweep == Sweep::kSsds) {
+      axis.outstanding = {scale_.many};
+      return run_points(axis);
     }
-    if (volume_->backend().is_host()) return {};  // which has no thread blocks
-    std::vector<uint32_t> threads;
-    for (const uint32_t blocks : scale_.blocks) threads.push_back(blocks * kThreadsPerBlock);
-    return run_points(sweep, {true}, threads, {4096}, kThreadsPerBlock);
+    if (ssds_ != 1) return {};  // the others are of one SSD
+    switch (sweep) {
+      case Sweep::kFiles:
+        return run_files();
+      case Sweep::kSize:
+        axis.random = {true, false};
+        axis.outstanding = {1'024};
+        axis.sizes = scale_.sizes;
+        return run_points(axis);
+      case Sweep::kOutstanding:
+        axis.random = {true, false};
+        axis.outstanding = scale_.outstanding;
+        return run_points(axis);
+      case Sweep::kLbas:
+        axis.outstanding = scale_.lbas;
+        axis.sizes = {volume_->info().lba_bytes};
+        return run_points(axis);
+      case Sweep::kBlocks:
+        return run_blocks();
+      case Sweep::kLanes:
+        return run_lanes();
+      case Sweep::kSsds:
+      case Sweep::kAblations:
+        break;
+    }
+    return {};
   }
 
-  Expected<void> run_points(Sweep sweep, const std::vector<bool>& random,
-                            const std::vector<uint32_t>& outstanding,
-                            const std::vector<uint32_t>& sizes, uint32_t threads_per_block) {
+  Expected<void> run_blocks() {
+    if (volume_->backend().is_host()) return {};  // which has no thread blocks
+    Axis axis{Sweep::kBlocks};
+    axis.layout.threads_per_block = kThreadsPerBlock;
+    for (const uint32_t blocks : scale_.blocks) {
+      axis.outstanding.push_back(blocks * kThreadsPerBlock);
+    }
+    return run_points(axis);
+  }
+
+  Expected<void> run_lanes() {
+    if (volume_->backend().is_host()) return {};  // whose warps are threads
+    Axis axis{Sweep::kLanes};
+    axis.outstanding = scale_.in_lanes;
+    for (const uint32_t lanes : scale_.lanes) {
+      axis.layout.lanes_per_warp = lanes;
+      if (auto done = run_points(axis); !done) return done;
+    }
+    return {};
+  }
+
+  /// Points of a sweep: all that can be combined of these. Writes are of whole blocks.
+  struct Axis {
+    Sweep sweep;
+    std::vector<bool> random{true};
+    std::vector<uint32_t> outstanding{};
+    std::vector<uint32_t> sizes{static_cast<uint32_t>(kBlockBytes)};
+    Layout layout{};
+  };
+
+  Expected<void> run_points(const Axis& axis) {
     for (const SuiteWork work : {SuiteWork::kRead, SuiteWork::kWrite}) {
-      for (const bool any_place : random) {
-        for (const uint32_t bytes : sizes) {
+      for (const bool any_place : axis.random) {
+        for (const uint32_t bytes : axis.sizes) {
           if (work == SuiteWork::kWrite && bytes % kBlockBytes != 0) continue;
-          for (const uint32_t wanted : outstanding) {
+          for (const uint32_t wanted : axis.outstanding) {
             const auto most = static_cast<uint32_t>(kUnderWayBytes / bytes);
-            const SuitePoint point{
-                sweep, model_, work, any_place, ssds_, std::min(wanted, most), threads_per_block,
-                bytes};
+            const SuitePoint point{axis.sweep,  model_, work,
+                                   any_place,   ssds_,  std::min(wanted, most),
+                                   axis.layout, bytes};
             if (auto done = run_point(point); !done) return done;
           }
         }
@@ -294,7 +351,7 @@ class VolumeSuite {
                          one.random,
                          ssds_,
                          one.many ? scale_.many : scale_.some,
-                         0,
+                         {},
                          kBlockBytes,
                          one.actors,
                          one.name(),
@@ -319,7 +376,7 @@ class VolumeSuite {
     ReadPlan plan;
     plan.pattern = point.random ? work::Pattern::kRandom : work::Pattern::kSequential;
     plan.outstanding = point.outstanding;
-    plan.threads_per_block = point.threads_per_block;
+    plan.layout = point.layout;
     plan.block_bytes = point.bytes;
     plan.seconds = options_.seconds;
     plan.controller_warps = row.controller_warps = options_.controller_warps;
@@ -341,7 +398,7 @@ class VolumeSuite {
     const bool by_threads = point.actors == SuiteActors::kThreads;
     plan.scope = by_threads ? work::WriteScope::kThread : work::WriteScope::kWarp;
     plan.outstanding = point.outstanding;
-    plan.threads_per_block = point.threads_per_block;
+    plan.layout = point.layout;
     plan.block_bytes = point.bytes;
     plan.seconds = options_.seconds;
     plan.bytes_max = scale_.write_run_bytes;
@@ -372,7 +429,7 @@ class VolumeSuite {
     const uint32_t files = scale_.contents.small_count;
     const uint32_t bytes = scale_.contents.small_bytes;
     for (const SuiteWork work : {SuiteWork::kRead, SuiteWork::kWrite}) {
-      const SuitePoint point{Sweep::kFiles,      model_, work, false, ssds_, files, 0, bytes,
+      const SuitePoint point{Sweep::kFiles,      model_, work, false, ssds_, files, {}, bytes,
                              SuiteActors::kFiles};
       auto done = run_row(point, [&](SuiteRow&, uint32_t run) {
         return work == SuiteWork::kRead ? read_files(files, bytes, Opening::kBefore)
@@ -471,6 +528,10 @@ const char* name_of(Sweep sweep) {
       return "size";
     case Sweep::kBlocks:
       return "blocks";
+    case Sweep::kLanes:
+      return "lanes";
+    case Sweep::kLbas:
+      return "lbas";
     case Sweep::kSsds:
       return "ssds";
     case Sweep::kFiles:

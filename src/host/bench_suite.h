@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "gofs/expected.hpp"
+#include "host/bench_actors.h"
 #include "host/bench_volume.h"
 #include "host/volume_state.h"
 
@@ -26,22 +27,25 @@ enum class Sweep : uint32_t {
   kOutstanding,  // how many threads read or write at a time
   kSize,         // bytes of an operation
   kBlocks,       // thread blocks of 256 threads; on a GPU
+  kLanes,        // how few of a warp's threads read or write, of so many in all; on a GPU
+  kLbas,         // threads that read single LBAs
   kSsds,         // over how many SSDs the volume is striped
   kFiles,        // many small files in a batch
   kAblations,    // no axis
 };
-inline constexpr uint32_t kSweeps = 6;
-/// "outstanding", "size", "blocks", "ssds", "files", "ablations".
+inline constexpr uint32_t kSweeps = 8;
+/// "outstanding", "size", "blocks", "lanes", "lbas", "ssds", "files", "ablations".
 const char* name_of(Sweep sweep);
 
 struct SuiteOptions {
   std::string folder;  // takes the images meanwhile, some GiB
   std::string backend = "auto";
   std::vector<std::string> models = {"none"};
-  std::vector<Sweep> sweeps = {Sweep::kOutstanding, Sweep::kSize, Sweep::kBlocks, Sweep::kSsds,
-                               Sweep::kFiles};  // ablations take as many volumes again
-  uint32_t runs = 5;                            // of each point
-  double seconds = 0.1;                         // of each run
+  // Ablations take as many volumes again.
+  std::vector<Sweep> sweeps = {Sweep::kOutstanding, Sweep::kSize, Sweep::kBlocks, Sweep::kLanes,
+                               Sweep::kLbas,        Sweep::kSsds, Sweep::kFiles};
+  uint32_t runs = 5;              // of each point
+  double seconds = 0.1;           // of each run
   uint32_t controller_warps = 0;  // work/controller_warps.h; none for files of a batch
   bool small = false;             // few bytes, few points: to see that all of it works
 };
@@ -60,9 +64,9 @@ struct SuitePoint {
   SuiteWork work;
   bool random;
   uint32_t ssds;
-  uint32_t outstanding;        // threads, or files of a batch
-  uint32_t threads_per_block;  // 0: few, so that they are spread over the processors
-  uint32_t bytes;              // of an operation, or of a file
+  uint32_t outstanding;  // threads, or files of a batch
+  Layout layout;
+  uint32_t bytes;  // of an operation, or of a file
   SuiteActors actors = SuiteActors::kThreads;
   /// Of ablations: "one-by-one" for files, else the name that a spec has for what is done without.
   std::string ablation{};

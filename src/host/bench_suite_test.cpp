@@ -57,10 +57,10 @@ TEST_F(BenchSuiteTest, every_axis_measures_something) {
   const auto done = run_suite(small_suite(folder_), sinks);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(volumes, 2u);
-  // A CPU has no thread blocks.
+  // A CPU has neither thread blocks nor lanes.
   EXPECT_EQ(kinds, (std::set<std::string>{"outstanding read", "outstanding write", "size read",
-                                          "size write", "ssds read", "ssds write", "files read",
-                                          "files write"}));
+                                          "size write", "lbas read", "ssds read", "ssds write",
+                                          "files read", "files write"}));
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "images stay behind";
 }
 

@@ -62,13 +62,6 @@ Status fill(ImageTarget& target, const image::VolumeOptions& options,
   large.size_bytes = contents.large_bytes;
   large.content = fill_with_indices;
   GOFS_RETURN_IF_FAILED(builder->add_file(builder->root(), large));
-  if (contents.scattered) {
-    large.name = "scattered";
-    image::FileLayout layout;
-    layout.run_blocks = 1;
-    layout.shuffle = true;
-    GOFS_RETURN_IF_FAILED(builder->add_file(builder->root(), large, layout));
-  }
   image::Directory small;
   GOFS_RETURN_IF_FAILED(builder->add_directory(builder->root(), "small", {}, {}, &small));
   for (uint32_t i = 0; i < contents.small_count; ++i) {
@@ -88,8 +81,7 @@ uint64_t volume_bytes_of(const BenchContents& contents) {
   constexpr uint64_t kNodesOfFile = 3;
   const uint64_t small =
       contents.small_count * (contents.small_bytes / kBlockBytes + kNodesOfFile) * kBlockBytes;
-  const uint64_t large = (contents.scattered ? 2 : 1) * contents.large_bytes;
-  const uint64_t data = large + small + contents.spare_bytes;
+  const uint64_t data = contents.large_bytes + small + contents.spare_bytes;
   return simt::align_up(data / 4 * 5 + kTableBytes, kSegmentBytes);
 }
 

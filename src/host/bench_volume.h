@@ -16,7 +16,6 @@ namespace gofs::host {
 struct BenchContents {
   /// Of /large, in one piece; every 4 KiB block begins with its index in the file.
   uint64_t large_bytes = uint64_t{4} << 30;
-  bool scattered = false;  // /scattered, the same in single blocks in random order
   uint32_t small_count = 100'000;
   uint32_t small_bytes = 16'384;  // of each file in /small
   uint64_t spare_bytes = 0;       // that stay free for files to come

@@ -35,7 +35,7 @@ struct WriteMemory {
 
 Actors plan_writers(const work::Backend& backend, const WritePlan& plan) {
   if (plan.scope == work::WriteScope::kThread) {
-    return actors_by_lane(backend, plan.outstanding, plan.threads_per_block);
+    return actors_by_lane(backend, plan.outstanding, plan.layout);
   }
   Actors actors = actors_by_warp(backend, plan.outstanding);
   actors.lanes_per_warp = 1;  // that count as actors

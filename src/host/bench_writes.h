@@ -22,7 +22,7 @@ struct WritePlan {
   work::WritePattern pattern = work::WritePattern::kRandom;
   work::WriteScope scope = work::WriteScope::kThread;  // raw writes are always by threads
   uint32_t outstanding = 1024;                         // threads or warps that write at a time
-  uint32_t threads_per_block = 0;                      // of writers that are threads; 0: few
+  Layout layout{};                                     // of writers that are threads
   uint32_t block_bytes = 4096;                         // of one write; whole blocks
   double seconds = 0.2;
   uint64_t bytes_max = ~uint64_t{0};  // in all; but each writes once

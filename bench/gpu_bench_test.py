@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `make gpu-bench` leaves, in small and on the CPU backend. usage: gpu_bench_test.py BUILD"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = "build/cpu"
+
+
+class GpuBenchTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.out = pathlib.Path(folder.name)
+
+    def run_bench(self, **knobs):
+        """Its exit status, and the lines that it printed."""
+        knobs = {"GOFS_BUILD": BUILD, "GOFS_SMALL": "1", "GOFS_RUNS": "1", "GOFS_SECONDS": "0.002",
+                 # libcufile is in no build for the CPU; so root mounts nothing.
+                 "GOFS_CUFILE_FOLDER": str(self.out), "OUT": str(self.out), **knobs}
+        done = subprocess.run(["scripts/gpu_bench.sh"], check=False, cwd=ROOT, text=True,
+                              env={**os.environ, **knobs}, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout.splitlines()
+
+    def rows(self, name):
+        return [json.loads(line) for line in (self.out / name).read_text().splitlines()]
+
+    def test_every_part_leaves_rows_and_is_held_against_its_targets(self):
+        status, lines = self.run_bench(GOFS_MODELS="p5800x")
+        self.assertEqual((status, lines[-1]), (0, "5 passed, 0 failed"), "\n".join(lines))
+        self.assertEqual({row["sweep"] for row in self.rows("micro.jsonl") if "sweep" in row},
+                         {"outstanding", "ssds", "files"})
+        self.assertLessEqual({"write", "fsync", "pause", "names", "batch_create", "clean"},
+                             {row["bench"] for row in self.rows("writes.jsonl")})
+        self.assertEqual({row["name"] for row in self.rows("baselines.jsonl")
+                          if "ops_per_s" in row},
+                         {"raw", "gofs", "companion", "companion-lanes", "rpc", "basic"})
+        targets = (self.out / "targets.txt").read_text().splitlines()
+        measured = [line for line in targets if line.startswith(("reached", "missed"))]
+        for words in ("reads by threads", "4 KiB appends", "1 to 16 outstanding"):
+            self.assertTrue([line for line in measured if words in line], "\n".join(targets))
+        log = (self.out / "gpu_bench.txt").read_text()
+        self.assertIn("\n".join(targets), log)
+
+    def test_one_part_is_measured_alone(self):
+        status, lines = self.run_bench(GOFS_PARTS="micro", GOFS_MODELS="none", GOFS_SWEEPS="lbas")
+        self.assertEqual((status, lines[-1]), (0, "1 passed, 0 failed"), "\n".join(lines))
+        self.assertFalse((self.out / "writes.jsonl").exists())
+
+    def test_what_fails_is_counted(self):
+        status, lines = self.run_bench(GOFS_PARTS="micro", GOFS_MODELS="floppy none",
+                                       GOFS_SWEEPS="lbas")
+        self.assertEqual((status, lines[-1]), (1, "1 passed, 1 failed"), "\n".join(lines))
+        self.assertTrue([line for line in lines if line.startswith("failed: ")])
+        status, lines = self.run_bench(GOFS_PARTS="nothing")
+        self.assertEqual((status, lines[-1]), (1, "0 passed, 1 failed"), "\n".join(lines))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        BUILD = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What targets.py says of rows that reach a target, miss it, or are not there."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = pathlib.Path(__file__).with_name("targets.py")
+
+
+def micro(**changed):
+    row = {"bench": "micro", "sweep": "outstanding", "model": "none", "work": "read",
+           "pattern": "random", "ssds": 1, "outstanding": 1, "lanes_per_warp": 0, "bytes": 4096,
+           "raw_bytes_per_s": {"median": 4096 / 20e-6},
+           "file_bytes_per_s": {"median": 4096 / 21e-6}, "ratio": 20 / 21}
+    return {**row, **changed}
+
+
+def baseline(name, ops, **changed):
+    row = {"bench": "baseline", "name": name, "model": "p5800x", "work": "read",
+           "pattern": "random", "outstanding": 32, "lanes_per_warp": 0,
+           "ops_per_s": {"median": ops}, "cores": 0.01}
+    return {**row, **changed}
+
+
+class TargetsTest(unittest.TestCase):
+    def say(self, *rows, extra=""):
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            file.write("\n".join([json.dumps(row) for row in rows] + [extra]))
+            file.flush()
+            return subprocess.run([sys.executable, PROGRAM, file.name], check=False, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def lines(self, words, *rows):
+        done = self.say(*rows)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [line for line in done.stdout.splitlines() if words in line]
+
+    def test_nothing_is_not_reached(self):
+        done = self.say(micro(sweep="size", bytes=16384))
+        self.assertEqual(done.returncode, 0)
+        for line in done.stdout.splitlines():
+            self.assertTrue(line.startswith("not measured"), line)
+
+    def test_each_point_counts(self):
+        line, = self.lines("4 KiB reads by threads", micro(ratio=0.98), micro(ratio=0.97))
+        self.assertTrue(line.startswith("reached"), line)
+        self.assertIn("2 of 2", line)
+        line, = self.lines("4 KiB reads by threads", micro(ratio=0.98), micro(ratio=0.96))
+        self.assertTrue(line.startswith("missed"), line)
+        self.assertIn("1 of 2; worst 0.96, none random read, 1 outstanding", line)
+
+    def test_time_has_a_most(self):
+        line, = self.lines("a lone 4 KiB read", micro())
+        self.assertTrue(line.startswith("reached"), line)
+        slow = micro(file_bytes_per_s={"median": 4096 / 23e-6})
+        line, = self.lines("a lone 4 KiB read", micro(), slow)
+        self.assertTrue(line.startswith("missed"), line)
+        self.assertIn("worst 3.00 us", line)
+
+    def test_eight_ssds(self):
+        rows = [micro(sweep="ssds", ssds=8, outstanding=32768,
+                      file_bytes_per_s={"median": ops * 4096}) for ops in (11.7e6, 11.9e6)]
+        line, = self.lines("11.8 M random", *rows)
+        self.assertTrue(line.startswith("missed"), line)
+        line, = self.lines("11.8 M random", rows[1])
+        self.assertTrue(line.startswith("reached"), line)
+
+    def test_the_ceiling_is_the_best_of_its_points(self):
+        rows = [micro(sweep="lbas", model="hbm", bytes=512, file_bytes_per_s={"median": ops * 512})
+                for ops in (20e6, 150e6)]
+        line, = self.lines("reads of 512 bytes", *rows)
+        self.assertTrue(line.startswith("reached"), line)
+        line, = self.lines("reads of 512 bytes", rows[0])
+        self.assertTrue(line.startswith("missed"), line)
+
+    def test_stripes_scale_until_the_link_is_full(self):
+        def stripe(ssds, bytes_per_s, raw):
+            return micro(sweep="ssds", model="p5800x", ssds=ssds,
+                         file_bytes_per_s={"median": bytes_per_s}, raw_bytes_per_s={"median": raw})
+        rows = [stripe(1, 6e9, 6e9), stripe(2, 11.9e9, 12e9), stripe(8, 40e9, 47e9)]
+        line, = self.lines("scale >= 0.95", *rows)
+        self.assertTrue(line.startswith("reached"), line)
+        line, = self.lines("scale >= 0.95", *rows, stripe(4, 20e9, 24e9))
+        self.assertTrue(line.startswith("missed"), line)
+
+    def test_others_have_their_best_layout_and_their_best_point(self):
+        rows = [baseline("gofs", 200e3), baseline("gofs", 900e3, lanes_per_warp=1),
+                baseline("basic", 500e3)]
+        line, = self.lines("ahead of basic", *rows)
+        self.assertTrue(line.startswith("reached"), line)
+        # It has no more threads than that, and is measured no further.
+        line, = self.lines("ahead of basic", *rows, baseline("gofs", 400e3, outstanding=256))
+        self.assertTrue(line.startswith("missed"), line)
+        line, = self.lines("ahead of companion:", *rows, baseline("companion", 950e3))
+        self.assertTrue(line.startswith("missed"), line)
+
+    def test_few_outstanding_are_compared_by_time(self):
+        few = {"outstanding": 16}
+        rows = [baseline("gofs", 100e3, **few), baseline("basic", 119e3, **few)]
+        line, = self.lines("1 to 16 outstanding", *rows)
+        self.assertTrue(line.startswith("reached"), line)
+        line, = self.lines("1 to 16 outstanding", *rows, baseline("rpc", 121e3, **few))
+        self.assertTrue(line.startswith("missed"), line)
+        self.assertIn("rpc", line)
+
+    def test_a_row_cut_short_is_left_out_and_a_strange_one_refused(self):
+        done = self.say(micro(ratio=0.98), extra='{"bench":"mic')
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("not JSON", done.stderr)
+        self.assertIn("reached", done.stdout)
+        done = self.say({"bench": "micro"})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("not what it should be", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
