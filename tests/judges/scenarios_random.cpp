@@ -136,9 +136,12 @@ class RandomCalls {
 
   void change(int fd) {
     constexpr uint32_t kPunch = vfs::kFallocatePunchHole | vfs::kFallocateKeepSize;
-    constexpr uint32_t kModes[] = {kPunch, kPunch, vfs::kFallocateZeroRange,
+    constexpr uint32_t kModes[] = {kPunch,
+                                   kPunch,
+                                   vfs::kFallocateZeroRange,
                                    vfs::kFallocateZeroRange | vfs::kFallocateKeepSize,
-                                   vfs::kFallocateKeepSize, 0};
+                                   vfs::kFallocateKeepSize,
+                                   0};
     const uint64_t offset = some_offset();
     switch (actor_.below(8)) {
       case 0:
