@@ -1,7 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/changes.h"
 
+#include <fcntl.h>
+
+#include <cerrno>
+
 namespace gofs::cli {
+namespace {
+
+/// Also where a symbolic link leads to nothing.
+bool is_missing(Volume& volume, const std::string& path) {
+  const auto stat = volume.stat(path);
+  return !stat && stat.error().code == ENOENT;
+}
+
+Expected<void> create_file(Volume& volume, const std::string& path) {
+  const auto fd = volume.open(path, O_WRONLY | O_CREAT, 0644);
+  return fd ? volume.close(*fd) : fd.error();
+}
+
+}  // namespace
 
 void change_paths(Session& session, const ChangeOptions& options,
                   const std::function<Change(Volume& volume)>& change_of) {
@@ -12,6 +30,13 @@ void change_paths(Session& session, const ChangeOptions& options,
     report(session, change(path, stat));
   };
   for (const std::string& path : options.paths) {
+    if (options.missing != Missing::kRefuse && is_missing(volume, path)) {
+      if (options.missing == Missing::kLeave) continue;
+      if (const auto created = create_file(volume, path); !created) {
+        report(session, created);
+        continue;
+      }
+    }
     const auto found = tree.find(path, false);
     if (!found) {
       report(session, found.error().message);

@@ -11,9 +11,17 @@
 
 namespace gofs::cli {
 
+/// What becomes of a path that names nothing.
+enum class Missing {
+  kRefuse,
+  kCreate,  // a regular file is made
+  kLeave,   // it is passed over
+};
+
 struct ChangeOptions {
   std::vector<std::string> paths;
   bool recursive = false;
+  Missing missing = Missing::kRefuse;  // other than this, symbolic links are followed
 };
 
 /// A change of what `path` names; `stat` is of that itself. The first of its errors that is told

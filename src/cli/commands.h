@@ -102,7 +102,7 @@ struct MvOptions {
 void run_mv(Session& session, const MvOptions& options);
 
 struct TruncateOptions {
-  std::vector<std::string> paths;
+  std::string path;
   uint64_t size_bytes = 0;
 };
 void run_truncate(Session& session, const TruncateOptions& options);
@@ -132,6 +132,7 @@ struct TouchOptions {
   bool accessed = false;
   bool modified = false;  // neither or both: both
   ChangeOptions change;
+  bool no_create = false;
   bool no_dereference = false;
 };
 void run_touch(Session& session, const TouchOptions& options);

@@ -192,11 +192,13 @@ void add_ln(CLI::App& app, Session& session) {
 }
 
 void add_truncate(CLI::App& app, Session& session) {
-  CLI::App& command = *app.add_subcommand("truncate", "Set the size of files");
+  CLI::App& command = *app.add_subcommand("truncate", "Set the size of a file");
   const auto options = on_command(command, session, run_truncate);
   add_volume_options(command, session);
-  command.add_option("PATH", options->paths, "Files")->required()->type_name("");
-  add_size_option(command, "-s,--size", options->size_bytes, "Their new size")->required();
+  command.add_option("PATH", options->path, "The file")->required()->type_name("");
+  add_size_option(command, "SIZE", options->size_bytes, "Its new size, as in 4096, 64K or 1G")
+      ->required()
+      ->type_name("");
 }
 
 void add_sum(CLI::App& app, Session& session) {
@@ -269,7 +271,8 @@ void add_chown(CLI::App& app, Session& session) {
 }
 
 void add_touch(CLI::App& app, Session& session) {
-  CLI::App& command = *app.add_subcommand("touch", "Set the times of files");
+  CLI::App& command =
+      *app.add_subcommand("touch", "Set the times of files, and make those that are missing");
   const auto options = on_command(command, session, run_touch);
   add_volume_options(command, session);
   add_change_options(command, options->change);
@@ -279,6 +282,8 @@ void add_touch(CLI::App& app, Session& session) {
       .add_option("-t,--time", options->time, "Seconds since 1970, as in 1700000000.5; else now")
       ->check(understood(parse_time, "time"))
       ->type_name("SECONDS");
+  command.add_flag("-c,--no-create", options->no_create,
+                   "Pass over what is missing, which -h and -R refuse");
   add_link_option(command, options->no_dereference);
 }
 

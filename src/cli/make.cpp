@@ -42,9 +42,7 @@ void run_ln(Session& session, const LnOptions& options) {
 
 void run_truncate(Session& session, const TruncateOptions& options) {
   Volume volume = mount_volume(session, Access::kReadWrite);
-  for (const std::string& path : options.paths) {
-    report(session, volume.truncate(path, options.size_bytes));
-  }
+  report(session, volume.truncate(options.path, options.size_bytes));
   take(volume.unmount());
 }
 

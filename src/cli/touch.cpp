@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gofs touch VOL PATH...: sets the times of files that are there.
+// gofs touch VOL PATH...: sets the times of files, and makes those that are missing.
 #include <charconv>
 #include <cmath>
 
@@ -30,11 +30,13 @@ void run_touch(Session& session, const TouchOptions& options) {
   const bool both = options.accessed == options.modified;
   const TimeStamp accessed = both || options.accessed ? time : omit;
   const TimeStamp modified = both || options.modified ? time : omit;
-  change_paths(session, options.change, [&](Volume& volume) -> Change {
+  ChangeOptions change = options.change;
+  const bool of_links = options.no_dereference || change.recursive;
+  if (!of_links) change.missing = options.no_create ? Missing::kLeave : Missing::kCreate;
+  change_paths(session, change, [&](Volume& volume) -> Change {
     return [&](const std::string& path, const Stat&) {
-      return options.no_dereference || options.change.recursive
-                 ? volume.lutimens(path, accessed, modified)
-                 : volume.utimens(path, accessed, modified);
+      return of_links ? volume.lutimens(path, accessed, modified)
+                      : volume.utimens(path, accessed, modified);
     };
   });
 }

@@ -86,6 +86,24 @@ TEST_F(ChangesTest, touch_sets_times) {
   EXPECT_EQ(run("touch", {"-t", "yesterday", "/odd"}).status, 2);
 }
 
+TEST_F(ChangesTest, touch_makes_what_is_missing) {
+  expect_fine("touch", {"-t", "77", "/new", "/odd"});
+  EXPECT_EQ(stat_of("/new").size_bytes, 0u);
+  EXPECT_EQ(stat_of("/new").mode, 0100644u);
+  EXPECT_EQ(stat_of("/new").modified.seconds, 77);
+  expect_fine("ln", {"-s", "made", "/leads"});
+  for (const char* option : {"-h", "-R"}) {
+    EXPECT_EQ(run("touch", {option, "/none"}).err, "gofs: /none: No such file or directory\n");
+  }
+  expect_fine("touch", {"-c", "/leads", "/none"});
+  EXPECT_EQ(run_gofs({"stat", copy_.path(), "/none"}).status, 1);
+  EXPECT_EQ(run_gofs({"stat", copy_.path(), "/made"}).status, 1);
+  expect_fine("touch", {"/leads", "/"});
+  EXPECT_EQ(stat_of("/made").mode, 0100644u);
+  EXPECT_EQ(run("touch", {"/none/new"}).err, "gofs: /none/new: No such file or directory\n");
+  EXPECT_EQ(run("touch", {"/new/"}).err, "gofs: /new/: Not a directory\n");
+}
+
 TEST_F(ChangesTest, gc_says_what_it_has_done) {
   // Each leaves nodes behind that were written elsewhere since.
   expect_fine("chmod", {"-R", "u+rw", "/data"});

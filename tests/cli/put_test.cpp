@@ -100,12 +100,16 @@ TEST_F(PutTest, links_and_sizes) {
   expect_fine({"put", at("one"), "/one"});
   expect_fine({"ln", "/one", "/two"});
   expect_fine({"ln", "-s", "one", "/three"});
-  expect_fine({"truncate", "-s", "4", "/one"});
+  expect_fine({"truncate", "/one", "4"});
   EXPECT_EQ(run_gofs({"cat", volume_.path(), "/three"}).out, "1234");
-  expect_fine({"truncate", "-s", "1G", "/two"});
+  expect_fine({"truncate", "/two", "1G"});
   EXPECT_EQ(mounted().stat("/one").value().size_bytes, uint64_t{1} << 30);
   EXPECT_EQ(mounted().stat("/one").value().links, 2u);
   EXPECT_EQ(run_gofs({"truncate", volume_.path(), "/one"}).status, 2);
+  EXPECT_EQ(run_gofs({"truncate", volume_.path(), "/one", "large"}).status, 2);
+  EXPECT_EQ(run_gofs({"truncate", volume_.path(), "/one", "16T"}).err,
+            "gofs: /one: File too large\n");
+  EXPECT_EQ(run_gofs({"truncate", volume_.path(), "/none", "1"}).status, 1);
   EXPECT_EQ(run_gofs({"ln", volume_.path(), "/none", "/x"}).status, 1);
 }
 

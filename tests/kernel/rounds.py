@@ -229,7 +229,7 @@ class Volume:
         os.symlink("over there", top / "made/soft")
         for file, size in (("size1000000", 123_456), ("sparse", 3_000_000), ("size3500", 9_999_999),
                            ("many/n300", 10)):
-            self.do("truncate", "-s", size, f"/{name}/{file}")
+            self.do("truncate", f"/{name}/{file}", size)
             os.truncate(top / file, size)
         self.do("rm", "-r", f"/{name}/d3")
         shutil.rmtree(top / "d3")
@@ -247,8 +247,8 @@ class Volume:
     def write_what_the_kernel_made(self, number):
         """Files that the kernel wrote in the round before."""
         made = f"/kernel{number}"
-        self.do("truncate", "-s", 100_000, f"{made}/large")
-        self.do("truncate", "-s", 50_000, f"{made}/a/file7")
+        self.do("truncate", f"{made}/large", 100_000)
+        self.do("truncate", f"{made}/a/file7", 50_000)
         self.do("chmod", "600", f"{made}/a/file8")
         self.do("ln", f"{made}/a/file9", f"{made}/a/b/ninth")
         self.do("put", self.host / f"tree{number}" / "size100000", f"{made}/a/file10")
