@@ -28,7 +28,7 @@ fuzz: ## fuzz for SECONDS (default 300) per target
 gpu-check: ## GPU tests and compute-sanitizer; needs a GPU and a CUDA toolkit, no network
 	@scripts/run_tests.py gpu-check
 
-gpu-bench: ## GPU measurements; needs a GPU and a CUDA toolkit, no network; PARTS=micro picks one
+gpu-bench: ## GPU measurements; needs a GPU and a CUDA toolkit, no network; PARTS=micro picks some
 	@$(if $(PARTS),GOFS_PARTS="$(PARTS)") scripts/run_tests.py gpu-bench
 
 format: ## rewrite our sources with clang-format

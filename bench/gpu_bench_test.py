@@ -35,7 +35,7 @@ class GpuBenchTest(unittest.TestCase):
 
     def test_every_part_leaves_rows_and_is_held_against_its_targets(self):
         status, lines = self.run_bench(GOFS_MODELS="p5800x")
-        self.assertEqual((status, lines[-1]), (0, "5 passed, 0 failed"), "\n".join(lines))
+        self.assertEqual((status, lines[-1]), (0, "6 passed, 0 failed"), "\n".join(lines))
         self.assertEqual({row["sweep"] for row in self.rows("micro.jsonl") if "sweep" in row},
                          {"outstanding", "ssds", "files"})
         self.assertLessEqual({"write", "fsync", "pause", "names", "batch_create", "clean"},
@@ -43,9 +43,13 @@ class GpuBenchTest(unittest.TestCase):
         self.assertEqual({row["name"] for row in self.rows("baselines.jsonl")
                           if "ops_per_s" in row},
                          {"raw", "gofs", "companion", "companion-lanes", "rpc", "basic"})
+        self.assertLess({"inode-lock", "one-by-one"},
+                        {row["ablation"] for row in self.rows("ablations.jsonl")
+                         if "ablation" in row})
         targets = (self.out / "targets.txt").read_text().splitlines()
         measured = [line for line in targets if line.startswith(("reached", "missed"))]
-        for words in ("reads by threads", "4 KiB appends", "1 to 16 outstanding"):
+        for words in ("reads by threads", "4 KiB appends", "memory of an open batch",
+                      "1 to 16 outstanding"):
             self.assertTrue([line for line in measured if words in line], "\n".join(targets))
         log = (self.out / "gpu_bench.txt").read_text()
         self.assertIn("\n".join(targets), log)

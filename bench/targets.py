@@ -122,17 +122,21 @@ def of_batches(rows):
     """100,000 files of 16 KiB."""
     reads = Verdict("a batch of 16 KiB files is read at >= 0.95 of raw commands", 0.95)
     writes = Verdict("a batch of 16 KiB files is made and written at >= 0.9 of raw commands", 0.9)
+    memory = Verdict("memory of an open batch <= 16 MiB for 65,536 files, 256 bytes each", 0,
+                     "{:.0f} bytes", most=256)
     creates = Verdict("files made in a batch, model none: >= 1 M/s", 1e6, "{:.3g} /s")
     for row in rows:
         if row["bench"] == "micro" and row["sweep"] == "files":
             (reads if row["work"] == "read" else writes).add(row["ratio"], words_of(row))
+            if "batch_memory_bytes" in row:
+                memory.add(row["batch_memory_bytes"] / row["outstanding"], words_of(row))
         if row["bench"] == "batch_create":
             words = f"{row['model']}, {row['files']} files of {row['file_bytes']} bytes"
             if "ratio" in row:
                 writes.add(row["ratio"], words)
             if row["model"] == "none":
                 creates.add(row["files_per_s"], words)
-    return [reads, writes, creates]
+    return [reads, writes, creates, memory]
 
 
 def of_ceilings(rows):

@@ -62,6 +62,14 @@ class TargetsTest(unittest.TestCase):
         self.assertTrue(line.startswith("missed"), line)
         self.assertIn("worst 3.00 us", line)
 
+    def test_memory_is_counted_by_files(self):
+        row = micro(sweep="files", outstanding=65536, batch_memory_bytes=16 << 20)
+        line, = self.lines("memory of an open batch", row)
+        self.assertTrue(line.startswith("reached"), line)
+        line, = self.lines("memory of an open batch", micro(sweep="files", outstanding=65535,
+                                                           batch_memory_bytes=16 << 20))
+        self.assertTrue(line.startswith("missed"), line)
+
     def test_eight_ssds(self):
         rows = [micro(sweep="ssds", ssds=8, outstanding=32768,
                       file_bytes_per_s={"median": ops * 4096}) for ops in (11.7e6, 11.9e6)]

@@ -2,24 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What `make gpu-bench` measures, after it has built what it takes: on virtual SSDs of several
-# models, in three parts,
+# models, in parts,
 #   micro      reads and writes through the file API beside raw NVMe commands, along several axes
 #              (`gofs bench micro`)
 #   writes     appends, fsync, checkpoints, names, batches of new files, and cleaning, beside raw
 #              commands where there are any (gofs_write_matrix)
 #   baselines  GoFS beside stand-ins for other systems (bench/baselines/README.md)
+#   ablations  with and without each mechanism (`gofs bench micro --sweeps ablations`)
+# and, where they are asked for,
+#   scaling    whether operations cost more where there is more (gofs_scaling)
+#   clock      how late time stamps are (gofs_clock_skew)
 # No network, no f2fs-tools. Prints machine, driver and date, the rows, what was wanted beside what
 # was reached (bench/targets.py), then `N passed, N failed`: one for each model of each part, one
 # for the host's baselines on a file that no model slows down, and one for cufile. A row that
 # misses its target does not fail; wrong bytes do.
 # usage: gpu_bench.sh
 #   OUT            folder for the results (default build/gpu-bench): gpu_bench.txt, targets.txt, a
-#                  JSON object a line in micro.jsonl, writes.jsonl and baselines.jsonl, and where
-#                  matplotlib is, pictures
-#   GOFS_PARTS     parts, in order (default: all)
+#                  JSON object a line in micro.jsonl, ablations.jsonl, writes.jsonl and
+#                  baselines.jsonl, tables in scaling.txt and clock.txt, and where matplotlib is,
+#                  pictures
+#   GOFS_PARTS     parts, in order (default: micro baselines writes ablations)
 #   GOFS_MODELS    models, in order (default: what each part is about)
-#   GOFS_SWEEPS    axes of micro, separated by commas, or ablations (default: what each model is
-#                  about)
+#   GOFS_SWEEPS    axes of micro, separated by commas (default: what each model is about)
 #   GOFS_RUNS      of each point of micro and baselines (default 3)
 #   GOFS_SECONDS   of each run (default 0.04)
 #   GOFS_CONTROLLER_WARPS  that play the SSDs' controllers beside those that read or write
@@ -82,13 +86,35 @@ sweeps_of() {
   esac
 }
 
+# suite ROWS MODEL SWEEPS
+suite() {
+  measure "$1" "$built/src/cli/gofs" bench micro --backend "$backend" --folder "$scratch" \
+    --models "$2" --sweeps "$3" --runs "$runs" --seconds "$seconds" \
+    --controller-warps "$controller_warps" "${small_micro[@]}" --json
+}
+
 measure_micro() {
   : > "$out/micro.jsonl"
   for model in ${GOFS_MODELS:-p5800x none hbm 990pro}; do
-    measure micro.jsonl "$built/src/cli/gofs" bench micro --backend "$backend" \
-      --folder "$scratch" --models "$model" --sweeps "$(sweeps_of "$model")" --runs "$runs" \
-      --seconds "$seconds" --controller-warps "$controller_warps" "${small_micro[@]}" --json
+    suite micro.jsonl "$model" "$(sweeps_of "$model")"
   done
+}
+
+measure_ablations() {
+  : > "$out/ablations.jsonl"
+  for model in ${GOFS_MODELS:-none}; do
+    suite ablations.jsonl "$model" ablations
+  done
+}
+
+measure_scaling() {
+  : > "$out/scaling.txt"
+  measure scaling.txt "$built/bench/gofs_scaling" "$scratch" "$backend"
+}
+
+measure_clock() {
+  : > "$out/clock.txt"
+  measure clock.txt "$built/bench/gofs_clock_skew" "$backend"
 }
 
 measure_writes() {
@@ -123,14 +149,16 @@ measure_baselines() {
   echo "nvcc     $nvcc_version"
   echo "knobs    $runs runs of $seconds s, $controller_warps controller warps, ${scratch%/*}"
 } | tee "$log"
-for part in ${GOFS_PARTS:-micro baselines writes}; do
+for part in ${GOFS_PARTS:-micro baselines writes ablations}; do
   "measure_$part" || failed=$((failed + 1))
   # After each part, so that a run that is cut short has said what it knows.
   bench/targets.py "$out"/*.jsonl > "$out/targets.txt" || failed=$((failed + 1))
 done
-if [ -s "$out/micro.jsonl" ] && python3 -c 'import matplotlib' 2> /dev/null; then
-  bench/plot_micro.py "$out/micro.jsonl" "$out" | tee -a "$log"
-fi
+for rows in micro ablations; do
+  if [ -s "$out/$rows.jsonl" ] && python3 -c 'import matplotlib' 2> /dev/null; then
+    bench/plot_micro.py "$out/$rows.jsonl" "$out" | tee -a "$log"
+  fi
+done
 tee -a "$log" < "$out/targets.txt"
 echo "$passed passed, $failed failed" | tee -a "$log"
 [ "$failed" = 0 ]

@@ -256,7 +256,8 @@ def gpu_sanitize(stage):
 
 
 def gpu_bench(stage):
-    if stage.build("cuda", "gofs", "gofs_baselines", "gofs_write_matrix"):
+    if stage.build("cuda", "gofs", "gofs_baselines", "gofs_write_matrix", "gofs_scaling",
+                   "gofs_clock_skew"):
         stage.script(["scripts/gpu_bench.sh"])
 
 

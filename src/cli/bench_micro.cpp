@@ -115,6 +115,11 @@ void show_row(const Session& session, const host::SuiteRow& row) {
                 {"raw_bytes_per_s", spread_json(row.raw)},
                 {"file_bytes_per_s", spread_json(row.file)},
                 {"ratio", row.ratio()}};
+    if (row.opening) {
+      object["list_s"] = row.opening->list_seconds;
+      object["load_s"] = row.opening->load_seconds;
+      object["batch_memory_bytes"] = row.opening->memory_bytes;
+    }
     if (point.sweep == host::Sweep::kAblations) {
       object["ablation"] = point.ablation;
       object["ablated"] = point.ablated;
@@ -126,12 +131,17 @@ void show_row(const Session& session, const host::SuiteRow& row) {
         point.ablation.empty()
             ? ""
             : fmt::format("  {} {}", point.ablated ? "with" : "without", point.ablation);
+    const std::string opening =
+        row.opening ? fmt::format("  opened in {:.2f} + {:.2f} ms, {:.2f} MiB",
+                                  row.opening->list_seconds * 1e3, row.opening->load_seconds * 1e3,
+                                  static_cast<double>(row.opening->memory_bytes) / (1 << 20))
+                    : "";
     const uint32_t lanes = point.layout.lanes_per_warp;
-    print(
-        fmt::format("{:<12} {:<8} {:<6} {:<10} {:>4} {:>8} {:>5} {:>8} {:>26} {:>26} {:>6.3f}{}\n",
-                    host::name_of(point.sweep), point.model, work, pattern, point.ssds,
-                    row.outstanding, lanes == 0 ? "all" : std::to_string(lanes), point.bytes,
-                    spread_text(row.raw), spread_text(row.file), row.ratio(), ablation));
+    print(fmt::format(
+        "{:<12} {:<8} {:<6} {:<10} {:>4} {:>8} {:>5} {:>8} {:>26} {:>26} {:>6.3f}{}{}\n",
+        host::name_of(point.sweep), point.model, work, pattern, point.ssds, row.outstanding,
+        lanes == 0 ? "all" : std::to_string(lanes), point.bytes, spread_text(row.raw),
+        spread_text(row.file), row.ratio(), ablation, opening));
   }
   flush_output();
 }

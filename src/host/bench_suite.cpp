@@ -364,11 +364,10 @@ class VolumeSuite {
   }
 
   Expected<void> compare_files(SuitePoint& point) {
-    const uint32_t files = scale_.contents.small_count;
-    point.outstanding = files;
+    point.outstanding = scale_.contents.small_count;
     point.bytes = scale_.contents.small_bytes;
-    return run_row(point, [&](SuiteRow&, uint32_t) {
-      return read_files(files, point.bytes, point.ablated ? Opening::kOneByOne : Opening::kBatch);
+    return run_row(point, [&](SuiteRow& row, uint32_t) {
+      return read_files(row, point.ablated ? Opening::kOneByOne : Opening::kBatch);
     });
   }
 
@@ -431,8 +430,8 @@ class VolumeSuite {
     for (const SuiteWork work : {SuiteWork::kRead, SuiteWork::kWrite}) {
       const SuitePoint point{Sweep::kFiles,      model_, work, false, ssds_, files, {}, bytes,
                              SuiteActors::kFiles};
-      auto done = run_row(point, [&](SuiteRow&, uint32_t run) {
-        return work == SuiteWork::kRead ? read_files(files, bytes, Opening::kBefore)
+      auto done = run_row(point, [&](SuiteRow& row, uint32_t run) {
+        return work == SuiteWork::kRead ? read_files(row, Opening::kBefore)
                                         : create_batch(files, bytes, run);
       });
       if (!done) return done;
@@ -450,7 +449,10 @@ class VolumeSuite {
     kOneByOne,  // each by who reads it, and closes it
   };
 
-  Expected<Rates> read_files(uint32_t files, uint32_t bytes, Opening opening) {
+  /// All that lie in /small.
+  Expected<Rates> read_files(SuiteRow& row, Opening opening) {
+    const uint32_t files = scale_.contents.small_count;
+    const uint32_t bytes = scale_.contents.small_bytes;
     ReadPlan plan;
     plan.outstanding = std::min(kBatchOutstanding, files);
     plan.block_bytes = bytes;
@@ -472,6 +474,7 @@ class VolumeSuite {
           EIO, "/small",
           fmt::format("{} of {} files read", batch->files - batch->failed_files, files));
     }
+    row.opening = {batch->list_seconds, batch->load_seconds, batch->memory_bytes};
     const double before =
         opening == Opening::kBatch ? batch->list_seconds + batch->load_seconds : 0;
     return Rates{raw->bytes_per_second(),

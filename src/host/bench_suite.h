@@ -80,12 +80,20 @@ struct Spread {
   double most = 0;
 };
 
+/// What it takes to open the files of a batch.
+struct BatchOpening {
+  double list_seconds = 0;    // for their names,
+  double load_seconds = 0;    // and for their inodes
+  uint64_t memory_bytes = 0;  // while it is open
+};
+
 struct SuiteRow {
   SuitePoint point;
   uint32_t outstanding;  // that the backend could give
   Spread raw;
   Spread file;
   uint32_t controller_warps = 0;
+  std::optional<BatchOpening> opening{};  // of the last run, where files of a batch are read
   double ratio() const { return raw.median > 0 ? file.median / raw.median : 0; }
 };
 
