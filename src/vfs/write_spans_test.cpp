@@ -164,6 +164,9 @@ TEST_P(WriteSpansTest, on_a_failing_disk_each_lane_learns_what_is_there) {
   uint32_t failures = 0;
   uint32_t recovered = 0;
   for (uint32_t step = 0; step < 60; ++step) {
+    // So that there is room for all that is written below: a checkpoint whose last command failed
+    // would be the last one, and the volume could only be read from then on.
+    ASSERT_EQ(writing_->checkpoint(false), 0);
     ssd::FaultRule rule;
     rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);
     rule.status = format::nvme::kWriteFault;
