@@ -51,6 +51,8 @@ class GpuBenchTest(unittest.TestCase):
         for words in ("reads by threads", "4 KiB appends", "memory of an open batch",
                       "1 to 16 outstanding"):
             self.assertTrue([line for line in measured if words in line], "\n".join(targets))
+        for name in ("micro.png", "ablations.png", "baselines.png"):
+            self.assertTrue((self.out / name).exists(), "\n".join(lines[-20:]))
         log = (self.out / "gpu_bench.txt").read_text()
         self.assertIn("\n".join(targets), log)
 

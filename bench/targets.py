@@ -10,8 +10,9 @@ reached; with 2 where a file is not what it should be.
 
 import argparse
 import collections
-import json
 import sys
+
+from rows import best_layouts, load
 
 # Rates of raw commands on a link that is full, in bytes a second: scaling ends there.
 LINK_FULL = 0.9 * 51e9
@@ -50,25 +51,6 @@ class Verdict:
         if len(missed) > POINTS_MAX:
             lines.append(f"{'':<14}and {len(missed) - POINTS_MAX} more")
         return lines
-
-
-def load(paths):
-    """All rows of all files."""
-    rows = []
-    for path in paths:
-        with open(path, encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.strip():
-                    continue
-                try:
-                    row = json.loads(line)
-                except json.JSONDecodeError as problem:
-                    # The last line of a run that was cut short may be half a line.
-                    print(f"{path}:{number}: not JSON: {problem}", file=sys.stderr)
-                    continue
-                if isinstance(row, dict):
-                    rows.append(row)
-    return rows
 
 
 def median(row, kind):
@@ -179,13 +161,6 @@ def of_stripes(rows):
 
 def of_others(rows):
     """Beside stand-ins for other systems: the best layout in warps of each."""
-    best = collections.defaultdict(dict)
-    for row in rows:
-        if row["bench"] != "baseline" or "ops_per_s" not in row:
-            continue
-        point = best[row["model"], row["work"], row["pattern"], row["outstanding"]]
-        if row["ops_per_s"]["median"] > point.get(row["name"], {"ops": 0})["ops"]:
-            point[row["name"]] = {"ops": row["ops_per_s"]["median"], "cores": row["cores"]}
     verdicts = {name: Verdict(f"from 32 outstanding on ahead of {name}", 1, "{:.3g} of it")
                 for name in ("companion", *HOST_DRIVEN)}
     # Which stands for no system, but for the best that one could do.
@@ -195,17 +170,18 @@ def of_others(rows):
                   most=1.2)
     idle = Verdict("cores of the host that GoFS keeps busy <= 0.1", 0, "{:.2f}", most=0.1)
     most = collections.defaultdict(float)  # of who has fewer outstanding at most
-    for (model, work, pattern, outstanding), point in sorted(best.items()):
-        for name, one in point.items():
+    for (model, work, pattern, outstanding), point in sorted(best_layouts(rows).items()):
+        rates = {name: row["ops_per_s"]["median"] for name, row in point.items()}
+        for name, rate in rates.items():
             key = model, work, pattern, name
-            most[key] = max(most[key], one["ops"])
+            most[key] = max(most[key], rate)
         if "gofs" not in point:
             continue
-        ours = point["gofs"]["ops"]
+        ours = rates["gofs"]
         words = f"{model} {pattern} {work}, {outstanding} outstanding"
         idle.add(point["gofs"]["cores"], words)
         if outstanding <= 16:
-            others = {name: one["ops"] for name, one in point.items()
+            others = {name: rate for name, rate in rates.items()
                       if name in ("companion", *HOST_DRIVEN)}
             if others:
                 name = max(others, key=others.get)
@@ -213,7 +189,7 @@ def of_others(rows):
         if outstanding < 32:
             continue
         for name, verdict in verdicts.items():
-            theirs = point.get(name, {"ops": most[model, work, pattern, name]})["ops"]
+            theirs = rates.get(name, most[model, work, pattern, name])
             if theirs:
                 verdict.add(ours / theirs, words)
     return [*verdicts.values(), few, idle]
@@ -223,7 +199,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", metavar="FILE", nargs="+", help="JSON objects, one a line")
-    rows = [row for row in load(parser.parse_args().results) if "bench" in row]
+    rows = load(parser.parse_args().results)
     try:
         for part in (of_raw, of_lone_reads, of_batches, of_ceilings, of_stripes, of_others):
             for verdict in part(rows):

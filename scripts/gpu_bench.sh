@@ -20,7 +20,7 @@
 #   OUT            folder for the results (default build/gpu-bench): gpu_bench.txt, targets.txt, a
 #                  JSON object a line in micro.jsonl, ablations.jsonl, writes.jsonl and
 #                  baselines.jsonl, tables in scaling.txt and clock.txt, and where matplotlib is,
-#                  pictures
+#                  pictures (bench/plot.py)
 #   GOFS_PARTS     parts, in order (default: micro baselines writes ablations)
 #   GOFS_MODELS    models, in order (default: what each part is about)
 #   GOFS_SWEEPS    axes of micro, separated by commas (default: what each model is about)
@@ -154,10 +154,10 @@ for part in ${GOFS_PARTS:-micro baselines writes ablations}; do
   # After each part, so that a run that is cut short has said what it knows.
   bench/targets.py "$out"/*.jsonl > "$out/targets.txt" || failed=$((failed + 1))
 done
-for rows in micro ablations; do
-  if [ -s "$out/$rows.jsonl" ] && python3 -c 'import matplotlib' 2> /dev/null; then
-    bench/plot_micro.py "$out/$rows.jsonl" "$out" | tee -a "$log"
-  fi
+for python in python3 /usr/bin/python3; do
+  "$python" -c 'import matplotlib' 2> /dev/null || continue
+  "$python" bench/plot.py "$out"/*.jsonl "$out" | tee -a "$log" || failed=$((failed + 1))
+  break
 done
 tee -a "$log" < "$out/targets.txt"
 echo "$passed passed, $failed failed" | tee -a "$log"

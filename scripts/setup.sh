@@ -70,6 +70,8 @@ if [ "$purpose" != run ]; then
   need kmod modinfo depmod
   need xz-utils xz
   need zstd zstd
+  # Debian's own python3 draws, whichever is first in PATH.
+  need python3-matplotlib /usr/lib/python3/dist-packages/matplotlib
   need libc-bin ldd
 fi
 [ "$purpose" = tidy ] && need clang-tidy-16 clang-tidy-16

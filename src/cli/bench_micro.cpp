@@ -2,7 +2,7 @@
 //
 // gofs bench micro: the paper's microbenchmarks on volumes of its own (host/bench_suite.h). Prints
 // a table, a row when it is measured; with --json an object a line instead, the first of which says
-// on what. bench/plot_micro.py draws these.
+// on what. bench/plot.py draws these.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
