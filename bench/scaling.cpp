@@ -238,13 +238,13 @@ void by_volume(const std::string& folder, const std::string& backend) {
 
 void by_open_files(const std::string& folder, const std::string& backend) {
   Table table("us by files that are open");
-  constexpr uint32_t kOpenMax = 256 << 10;
+  constexpr uint32_t kOpenMax = 1 << 20;
   ScalingVolume volume(folder, backend, 16 * kGiB, kOpenMax + 64);
   must(volume->mkdir("/d"));
   fill_directory(volume, 0, kOpenMax + 1);
   uint64_t open_files = 0;
   std::vector<uint8_t> block(gofs::kBlockBytes, 0x5a);
-  for (const uint64_t wanted : {64u, 4'096u, 65'536u, kOpenMax}) {
+  for (const uint64_t wanted : {64u, 4'096u, 65'536u, 262'144u, kOpenMax}) {
     for (; open_files < wanted; ++open_files) {
       (void)must(volume->open(fmt::format("/d/name{:07}", open_files), O_RDWR));
     }
