@@ -86,17 +86,19 @@ sweeps_of() {
   esac
 }
 
-# suite ROWS MODEL SWEEPS
+# suite ROWS MODEL SWEEPS [OPTION...]
 suite() {
   measure "$1" "$built/src/cli/gofs" bench micro --backend "$backend" --folder "$scratch" \
     --models "$2" --sweeps "$3" --runs "$runs" --seconds "$seconds" \
-    --controller-warps "$controller_warps" "${small_micro[@]}" --json
+    --controller-warps "$controller_warps" "${small_micro[@]}" "${@:4}" --json
 }
 
 measure_micro() {
   : > "$out/micro.jsonl"
   for model in ${GOFS_MODELS:-p5800x none hbm 990pro}; do
-    suite micro.jsonl "$model" "$(sweeps_of "$model")"
+    # Without a model, one and two SSDs fill the link; that eight still do is what there is to see.
+    suite micro.jsonl "$model" "$(sweeps_of "$model")" \
+      --ssds "$([ "$model" = none ] && echo 1,8 || echo 1,2,4,8)"
   done
 }
 

@@ -22,6 +22,7 @@ host::SuiteOptions suite_options(const Session& session, const MicroOptions& opt
   suite.folder = options.folder;
   suite.backend = session.backend;
   suite.models = options.models;
+  suite.ssds = options.ssds;
   suite.runs = options.runs;
   suite.seconds = options.seconds;
   suite.controller_warps = options.controller_warps;

@@ -165,6 +165,7 @@ struct MicroOptions {
   std::string folder = "/dev/shm";
   std::vector<std::string> models = {"none"};
   std::vector<std::string> sweeps;  // all axes, if not given
+  std::vector<uint32_t> ssds;       // 1, 2, 4 and 8, if not given
   uint32_t runs = 5;
   double seconds = 0.1;
   uint32_t controller_warps = 0;

@@ -323,6 +323,10 @@ void add_bench_micro(CLI::App& bench, Session& session) {
       ->check(CLI::IsMember(
           {"outstanding", "size", "blocks", "lanes", "lbas", "ssds", "files", "ablations"}))
       ->type_name("NAME,...");
+  command.add_option("--ssds", options->ssds, "Of axis ssds; 1,2,4,8 if not given")
+      ->delimiter(',')
+      ->check(CLI::Range(1u, 8u))
+      ->type_name("N,...");
   command.add_option("--runs", options->runs, "Of each point, of which the median counts")
       ->check(CLI::Range(1u, 1000u))
       ->type_name("N");

@@ -550,13 +550,18 @@ Expected<void> run_suite(const SuiteOptions& options, const SuiteSinks& sinks) {
     return make_error(EINVAL, kSuiteSubject,
                       fmt::format("at most {} controller warps", kControllerWarpsMax));
   }
-  const Scale scale = scale_of(options);
+  Scale scale = scale_of(options);
+  if (!options.ssds.empty()) scale.ssds = options.ssds;
   const bool by_ssds =
       std::find(options.sweeps.begin(), options.sweeps.end(), Sweep::kSsds) != options.sweeps.end();
   const auto ablations =
       std::count(options.sweeps.begin(), options.sweeps.end(), Sweep::kAblations);
   std::vector<uint32_t> counts = by_ssds ? scale.ssds : std::vector<uint32_t>{1};
   if (static_cast<size_t>(ablations) == options.sweeps.size()) counts.clear();
+  const bool others = std::any_of(options.sweeps.begin(), options.sweeps.end(), [](Sweep sweep) {
+    return sweep != Sweep::kSsds && sweep != Sweep::kAblations;
+  });
+  if (others && std::find(counts.begin(), counts.end(), 1u) == counts.end()) counts.push_back(1);
   const std::vector<uint32_t> mounts = ablations != 0 ? compared_mounts() : std::vector<uint32_t>{};
   for (const std::string& model : options.models) {
     for (const uint32_t mounted : mounts) {

@@ -44,10 +44,11 @@ struct SuiteOptions {
   // Ablations take as many volumes again.
   std::vector<Sweep> sweeps = {Sweep::kOutstanding, Sweep::kSize, Sweep::kBlocks, Sweep::kLanes,
                                Sweep::kLbas,        Sweep::kSsds, Sweep::kFiles};
-  uint32_t runs = 5;              // of each point
-  double seconds = 0.1;           // of each run
-  uint32_t controller_warps = 0;  // work/controller_warps.h; none for files of a batch
-  bool small = false;             // few bytes, few points: to see that all of it works
+  std::vector<uint32_t> ssds = {};  // of that axis; none: 1, 2, 4, 8. The others are on one SSD
+  uint32_t runs = 5;                // of each point
+  double seconds = 0.1;             // of each run
+  uint32_t controller_warps = 0;    // work/controller_warps.h; none for files of a batch
+  bool small = false;               // few bytes, few points: to see that all of it works
 };
 
 /// What is measured.

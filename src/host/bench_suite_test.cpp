@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/controller_launch.h"
@@ -139,6 +140,21 @@ TEST_F(BenchSuiteTest, wrong_bytes_end_it) {
   EXPECT_EQ(done.error().code, EIO);
   EXPECT_NE(done.error().message.find("not those that were asked for"), std::string::npos);
   EXPECT_EQ(rows, 0u);
+}
+
+TEST_F(BenchSuiteTest, ssds_are_as_many_as_was_said) {
+  SuiteOptions options = small_suite(folder_);
+  options.sweeps = {Sweep::kLbas, Sweep::kSsds};
+  options.ssds = {2};
+  std::set<std::pair<std::string, uint32_t>> found;
+  SuiteSinks sinks;
+  sinks.volume = [](const VolumeState&) {};
+  sinks.row = [&](const SuiteRow& row) { found.emplace(name_of(row.point.sweep), row.point.ssds); };
+  const auto done = run_suite(options, sinks);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_TRUE(found.contains({"ssds", 2})) << "as was said";
+  EXPECT_TRUE(found.contains({"lbas", 1})) << "all else is of one";
+  EXPECT_FALSE(found.contains({"ssds", 4}));
 }
 
 TEST_F(BenchSuiteTest, what_is_missing_is_named) {
