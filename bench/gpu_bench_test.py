@@ -43,6 +43,8 @@ class GpuBenchTest(unittest.TestCase):
         self.assertEqual({row["name"] for row in self.rows("baselines.jsonl")
                           if "ops_per_s" in row},
                          {"raw", "gofs", "companion", "companion-lanes", "rpc", "basic"})
+        self.assertEqual({row["name"] for row in self.rows("baselines.jsonl")
+                          if row.get("pattern") == "files"}, {"raw", "gofs", "basic"})
         self.assertLess({"inode-lock", "one-by-one"},
                         {row["ablation"] for row in self.rows("ablations.jsonl")
                          if "ablation" in row})

@@ -107,6 +107,16 @@ class TargetsTest(unittest.TestCase):
         line, = self.lines("ahead of companion:", *rows, baseline("companion", 950e3))
         self.assertTrue(line.startswith("missed"), line)
 
+    def test_small_files_are_compared_with_the_best_of_the_host(self):
+        rows = [baseline("basic", ops, pattern="files", outstanding=threads)
+                for ops, threads in ((90e3, 16), (80e3, 64))]
+        batch = baseline("gofs", 85e3, pattern="files", outstanding=100000)
+        line, = self.lines("ahead of basic", *rows, batch)
+        self.assertTrue(line.startswith("missed"), line)
+        line, = self.lines("ahead of basic", *rows, {**batch, "ops_per_s": {"median": 95e3}})
+        self.assertTrue(line.startswith("reached"), line)
+        self.assertIn("1 of 1", line)
+
     def test_few_outstanding_are_compared_by_time(self):
         few = {"outstanding": 16}
         rows = [baseline("gofs", 100e3, **few), baseline("basic", 119e3, **few)]

@@ -56,7 +56,7 @@ if [ -n "${GOFS_SMALL:-}" ]; then
   small_micro=(--small)
   small_writes=(--image 512M --span 16M --files 4 --batch 64 --cache 4M --clean-image 128M
     --clean-cache 1M)
-  small_baselines=(--large-mib 16)
+  small_baselines=(--large-mib 16 --files 64)
 fi
 
 passed=0
@@ -132,8 +132,8 @@ measure_baselines() {
   local models=${GOFS_MODELS:-p5800x none}
   : > "$out/baselines.jsonl"
   set -- "$built/bench/baselines/gofs_baselines" --backend "$backend" --folder "$scratch" \
-    --runs "$runs" --seconds "$seconds" --controller-warps "$controller_warps" --pattern random \
-    --outstanding "$outstanding" "${small_baselines[@]}" --json
+    --runs "$runs" --seconds "$seconds" --controller-warps "$controller_warps" \
+    --pattern random,files --outstanding "$outstanding" "${small_baselines[@]}" --json
   for model in $models file; do
     measure baselines.jsonl "$@" --models "$model" \
       --only raw,gofs,companion,companion-lanes,rpc,basic

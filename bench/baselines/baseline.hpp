@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What all baselines have in common: they are asked to keep so many 4 KiB reads or writes under
-// way, and say how many they did. One that finds wrong bytes answers with an error.
+// way, or to read so many whole files, and say how many they did. One that finds wrong bytes
+// answers with an error.
 #pragma once
 
 #include <sys/resource.h>
@@ -20,9 +21,16 @@ struct Point {
   bool random;  // else sequential
   uint32_t outstanding;
   host::Layout layout{};  // of those who issue them, where that are threads of a GPU
+  bool files = false;     // else: each small file is opened by its name, read and closed, once
 
   friend bool operator==(const Point&, const Point&) = default;
 };
+
+/// "random", "sequential" or "files".
+inline const char* pattern_of(const Point& point) {
+  if (point.files) return "files";
+  return point.random ? "random" : "sequential";
+}
 
 /// One run.
 struct Sample {
@@ -43,6 +51,8 @@ class Baseline {
   virtual std::string note() const { return {}; }
   /// Whether they are, so that their layout matters.
   virtual bool has_layout() const { return false; }
+  /// Whether it reads small files, as many at a time as it likes, or as the point says.
+  virtual bool has_files() const { return false; }
   /// Beside its own warps (work/controller_warps.h).
   virtual uint32_t controller_warps() const { return 0; }
   virtual Expected<Sample> measure(const Point& point) = 0;

@@ -81,6 +81,25 @@ TEST_F(BaselinesTest, all_of_them_measure_reads_and_writes) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "images stay behind";
 }
 
+TEST_F(BaselinesTest, small_files_are_read_by_their_names) {
+  options_.models = {"p5800x", "file"};
+  options_.patterns = {"files"};
+  options_.files = 40;
+  const auto done = run_baselines(options_, sinks_);
+  ASSERT_TRUE(done) << done.error().message;
+  std::set<std::string> kinds;
+  for (const Row& row : rows_) {
+    kinds.insert(row.name + " " + row.model + " " + std::to_string(row.outstanding));
+    EXPECT_FALSE(row.point.writes);
+    EXPECT_GT(row.per_second.least, 0) << row.name;
+  }
+  // A batch has all files at once; a machine has few threads for single reads.
+  std::erase_if(kinds, [](const std::string& kind) { return kind.starts_with("raw p5800x"); });
+  EXPECT_EQ(kinds, (std::set<std::string>{"gofs p5800x 40", "basic p5800x 1", "basic p5800x 2",
+                                          "basic file 1", "basic file 2"}));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "files stay behind";
+}
+
 TEST_F(BaselinesTest, controller_warps_are_beside_those_that_give_commands) {
   options_.models = {"p5800x"};
   options_.controller_warps = 2;
@@ -125,6 +144,12 @@ TEST_F(BaselinesTest, wrong_bytes_end_it) {
           << done.error().message;
     }
   }
+  // Of small files those that the host reads.
+  options_.models = {"none"};
+  options_.patterns = {"files"};
+  options_.files = 30;
+  options_.only = {"basic"};
+  EXPECT_NE(refusal().find("are not those"), std::string::npos);
   EXPECT_TRUE(rows_.empty());
 }
 
@@ -156,7 +181,9 @@ TEST_F(BaselinesTest, requests_that_nobody_serves_end_by_their_deadline) {
   HostRig rig;
   const auto file = StampedFile::make(folder_ + "/file", kMiB);
   ASSERT_TRUE(file);
-  const auto storage = open_file_storage(**file);
+  const auto small = SmallFiles::make(folder_ + "/files", 0);
+  ASSERT_TRUE(small);
+  const auto storage = open_file_storage(**file, **small);
   ASSERT_TRUE(storage);
   Rpc rpc(*rig.device, **storage, {0.001, 0, 20'000'000});
   for (const bool writes : {false, true}) {
@@ -172,6 +199,8 @@ class BadStorage final : public Storage {
   std::string describe() const override { return "a bad disk"; }
   uint64_t read_bytes() const override { return kBlockBytes; }
   uint64_t written_bytes() const override { return kBlockBytes; }
+  uint32_t small_files() const override { return 1; }
+  int read_file(uint32_t, void*) override { return -ENXIO; }
   int read(void*, uint64_t, uint64_t) override { return -ENXIO; }
   int write(const void*, uint64_t, uint64_t) override { return 0; }
   int read_back(void* buffer, uint64_t, uint64_t) override {
@@ -217,7 +246,9 @@ TEST_F(BaselinesTest, copies_that_do_not_arrive_are_noticed) {
   ForgetfulDevice device(*rig.device);
   const auto file = StampedFile::make(folder_ + "/file", kMiB);
   ASSERT_TRUE(file);
-  const auto storage = open_file_storage(**file);
+  const auto small = SmallFiles::make(folder_ + "/files", 0);
+  ASSERT_TRUE(small);
+  const auto storage = open_file_storage(**file, **small);
   ASSERT_TRUE(storage);
   Basic basic(device, **storage, {0.001, 2});
   Rpc rpc(device, **storage, {0.001, 1});

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "basic.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "host/bench_actors.h"
+#include "host_files.hpp"
 #include "slots.h"
 
 namespace gofs::bench {
@@ -69,7 +71,9 @@ Basic::Basic(Device& device, Storage& storage, const HostLoad& load)
 Basic::~Basic() = default;
 
 Expected<Sample> Basic::measure(const Point& point) {
-  return run_host_load(device_, *transfer_, load_, point);
+  if (!point.files) return run_host_load(device_, *transfer_, load_, point);
+  return run_host_files(device_, storage_, std::min(point.outstanding, load_.threads_max),
+                        storage_.small_files());
 }
 
 }  // namespace gofs::bench

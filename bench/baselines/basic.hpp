@@ -15,6 +15,7 @@ class Basic final : public Baseline {
 
   std::string name() const override { return "basic"; }
   std::string note() const override { return storage_.describe(); }
+  bool has_files() const override { return true; }
   Expected<Sample> measure(const Point& point) override;
 
  private:

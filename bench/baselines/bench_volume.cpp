@@ -37,13 +37,15 @@ Expected<std::unique_ptr<BenchVolume>> BenchVolume::make(
   std::unique_ptr<BenchVolume> volume(new BenchVolume(image));
   host::BenchContents contents;
   contents.large_bytes = options.large_bytes;
-  contents.small_count = 0;
+  contents.small_count = options.small_files();
+  contents.small_bytes = kSmallFileBytes;
   contents.raw_bytes = options.written_bytes();
   contents.spare_bytes = kWrittenCopies * options.written_bytes() + 64 * kMiB;
   const auto made = host::make_bench_volume({image}, contents);
   if (!made) return made.error();
   volume->raw_start_ = *made;
   volume->large_bytes_ = options.large_bytes;
+  volume->small_files_ = options.small_files();
   if (ready) ready(image);
   if (auto mounted = volume->mount(backend, model); !mounted) return mounted.error();
   if (auto prepared = volume->prepare(options); !prepared) return prepared.error();

@@ -30,6 +30,7 @@ class BenchVolume {
   host::VolumeState& state() const { return *state_; }
   int large() const { return large_; }
   uint64_t large_bytes() const { return large_bytes_; }
+  uint32_t small_files() const { return small_files_; }  // in /small, each of kSmallFileBytes
   uint64_t main_start() const { return main_start_; }  // where raw reads come from, and /large lies
   uint64_t raw_start() const { return raw_start_; }    // of as many bytes as written() has
   host::BenchFiles& written() const { return *written_; }
@@ -51,6 +52,7 @@ class BenchVolume {
 
   const std::string image_;
   uint64_t large_bytes_ = 0;
+  uint32_t small_files_ = 0;
   uint64_t raw_start_ = 0;
   uint64_t main_start_ = 0;
   std::unique_ptr<host::VolumeState> state_;

@@ -4,9 +4,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
+#include "host/bench_volume.h"
 #include "host/messages.h"
+#include "options.hpp"
 #include "simt/platform.h"
 #include "storage.hpp"
 
@@ -36,17 +39,24 @@ int outcome(ssize_t moved, uint64_t bytes) {
 
 class FileStorage final : public Storage {
  public:
-  explicit FileStorage(const StampedFile& file) : file_(file), open_(file.path(), O_RDWR) {}
+  FileStorage(const StampedFile& file, const SmallFiles& small)
+      : file_(file), small_(small), open_(file.path(), O_RDWR) {}
   bool is_open() const { return open_.fd() >= 0; }
 
-  std::string describe() const override { return "a file"; }
+  std::string describe() const override { return "files of the host"; }
   uint64_t read_bytes() const override { return file_.bytes(); }
   uint64_t written_bytes() const override { return file_.bytes(); }
+  uint32_t small_files() const override { return small_.count(); }
   int read(void* buffer, uint64_t bytes, uint64_t offset) override {
     return outcome(::pread(open_.fd(), buffer, bytes, static_cast<off_t>(offset)), bytes);
   }
   int write(const void* buffer, uint64_t bytes, uint64_t offset) override {
     return outcome(::pwrite(open_.fd(), buffer, bytes, static_cast<off_t>(offset)), bytes);
+  }
+  int read_file(uint32_t index, void* buffer) override {
+    const OpenFile file(small_.path_of(index), O_RDONLY);
+    if (file.fd() < 0) return -errno;
+    return outcome(::pread(file.fd(), buffer, kSmallFileBytes, 0), kSmallFileBytes);
   }
   int read_back(void* buffer, uint64_t bytes, uint64_t offset) override {
     return read(buffer, bytes, offset);
@@ -54,6 +64,7 @@ class FileStorage final : public Storage {
 
  private:
   const StampedFile& file_;
+  const SmallFiles& small_;
   const OpenFile open_;
 };
 
@@ -85,8 +96,33 @@ Expected<std::unique_ptr<StampedFile>> StampedFile::make(const std::string& path
 
 StampedFile::~StampedFile() { (void)::unlink(path_.c_str()); }
 
-Expected<std::unique_ptr<Storage>> open_file_storage(const StampedFile& file) {
-  auto storage = std::make_unique<FileStorage>(file);
+Expected<std::unique_ptr<SmallFiles>> SmallFiles::make(const std::string& path, uint32_t count) {
+  std::unique_ptr<SmallFiles> made(new SmallFiles(path, count));
+  if (count == 0) return made;
+  std::error_code problem;
+  // As in a volume: /small below it.
+  std::filesystem::create_directories(path + "/small", problem);
+  if (problem) return host::make_error(problem.value(), path);
+  for (uint32_t i = 0; i < count; ++i) {
+    const OpenFile file(made->path_of(i), O_RDWR | O_CREAT | O_EXCL);
+    const int error = file.fd() < 0 ? -errno : fill_file(file.fd(), kSmallFileBytes);
+    if (error != 0) return host::make_error(error, made->path_of(i));
+  }
+  return made;
+}
+
+SmallFiles::~SmallFiles() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string SmallFiles::path_of(uint32_t index) const {
+  return path_ + host::small_file_path(index);
+}
+
+Expected<std::unique_ptr<Storage>> open_file_storage(const StampedFile& file,
+                                                     const SmallFiles& small) {
+  auto storage = std::make_unique<FileStorage>(file, small);
   if (!storage->is_open()) return host::make_error(errno, file.path());
   return std::unique_ptr<Storage>(std::move(storage));
 }

@@ -15,10 +15,12 @@ class GofsFiles final : public Baseline {
 
   std::string name() const override { return "gofs"; }
   bool has_layout() const override { return !volume_.state().backend().is_host(); }
+  bool has_files() const override { return true; }
   uint32_t controller_warps() const override { return load_.controller_warps; }
   Expected<Sample> measure(const Point& point) override;
 
  private:
+  Expected<Sample> read_files();
   Expected<host::ReadMeasurement> read(const Point& point, uint64_t operations);
 
   BenchVolume& volume_;

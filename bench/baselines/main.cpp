@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gofs_baselines: 4 KiB reads and writes of one large file by GoFS, by raw NVMe commands, and by
-// stand-ins for what others do. README.md beside this file says what each of them is.
+// gofs_baselines: 4 KiB reads and writes of one large file, and reads of many small ones, by GoFS,
+// by raw NVMe commands, and by stand-ins for what others do. README.md beside this file says what
+// each of them is.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -45,7 +46,12 @@ void add_options(CLI::App& app, Options& options, uint64_t& large_mib) {
       ->check(CLI::Range(0u, 32u))
       ->type_name("N,...");
   add_choices(app, "--work", options.works, "read, write; both if not given");
-  add_choices(app, "--pattern", options.patterns, "random, sequential; both if not given");
+  app.add_option("--pattern", options.patterns,
+                 "random, sequential; both if not given; or files: small ones by their names, "
+                 "by raw, gofs and basic, reads only")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"random", "sequential", "files"}))
+      ->type_name("NAME,...");
   add_choices(app, "--only", options.only,
               "raw, gofs, companion, companion-lanes, rpc, basic, cufile; all if not given");
   app.add_option("--runs", options.runs, "Of each point, of which the median counts")
@@ -57,6 +63,9 @@ void add_options(CLI::App& app, Options& options, uint64_t& large_mib) {
   app.add_option("--large-mib", large_mib, "Size of the file; 4096 if not given")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20))
       ->type_name("MIB");
+  app.add_option("--files", options.files, "How many of 16 KiB pattern files reads")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->type_name("N");
   app.add_option(
          "--controller-warps", options.controller_warps,
          "Warps that play the virtual SSD's controller and do nothing else, beside those of "

@@ -34,7 +34,7 @@ Row row_of(Series& series, const std::string& model, const Point& point) {
           {rate, samples.front().per_second(), samples.back().per_second()},
           rate > 0 ? median.outstanding * 1e6 / rate : 0,
           cores,
-          series.baseline->controller_warps(),
+          point.files ? 0 : series.baseline->controller_warps(),
           series.baseline->note()};
 }
 
@@ -42,8 +42,8 @@ Error in_words(const Error& error, const Series& series, const std::string& mode
                const Point& point) {
   return {error.code,
           fmt::format("{}, model {}, {} {}, {} outstanding: {}", series.baseline->name(), model,
-                      point.random ? "random" : "sequential", point.writes ? "writes" : "reads",
-                      point.outstanding, error.message)};
+                      pattern_of(point), point.writes ? "writes" : "reads", point.outstanding,
+                      error.message)};
 }
 
 /// Few are spread over many warps; where they are more, there are warps enough.
@@ -79,12 +79,30 @@ Expected<void> run_point(const Options& options, const std::string& model, const
   return {};
 }
 
+Expected<void> run_files(const Options& options, const std::string& model,
+                         const std::vector<Baseline*>& group, const Sinks& sinks) {
+  std::vector<Series> series;
+  for (Baseline* const baseline : group) {
+    if (baseline->has_files()) series.push_back({baseline});
+  }
+  for (const uint32_t outstanding : options.outstanding) {
+    const Point point{false, false, outstanding, {}, true};
+    if (auto done = run_point(options, model, point, series, sinks); !done) return done;
+  }
+  return {};
+}
+
 }  // namespace
 
 Expected<void> run_points(const Options& options, const std::string& model,
                           const std::vector<Baseline*>& group, const Sinks& sinks) {
   for (const std::string& work : options.works) {
     for (const std::string& pattern : options.patterns) {
+      if (pattern == "files") {
+        if (work == "write") continue;
+        if (auto done = run_files(options, model, group, sinks); !done) return done;
+        continue;
+      }
       for (const uint32_t lanes : options.lanes_per_warp) {
         std::vector<Series> series;
         for (Baseline* const baseline : group) {

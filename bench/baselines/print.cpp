@@ -25,7 +25,7 @@ Json spread_json(const Spread& spread, double factor) {
 }
 
 const char* work_of(const Point& point) { return point.writes ? "write" : "read"; }
-const char* pattern_of(const Point& point) { return point.random ? "random" : "sequential"; }
+uint64_t bytes_of(const Point& point) { return point.files ? kSmallFileBytes : kBlockBytes; }
 
 }  // namespace
 
@@ -78,9 +78,9 @@ void Printer::row(const Row& row) const {
                   {"outstanding", row.outstanding},
                   {"in_flight", row.in_flight},
                   {"lanes_per_warp", row.point.layout.lanes_per_warp},
-                  {"bytes", kBlockBytes},
+                  {"bytes", bytes_of(row.point)},
                   {"ops_per_s", spread_json(rate, 1)},
-                  {"bytes_per_s", spread_json(rate, kBlockBytes)},
+                  {"bytes_per_s", spread_json(rate, static_cast<double>(bytes_of(row.point)))},
                   {"latency_us", row.latency_us},
                   {"cores", row.cores},
                   {"controller_warps", row.controller_warps},
@@ -95,7 +95,8 @@ void Printer::row(const Row& row) const {
       "{:<16} {:<8} {:<5} {:<10} {:>7} {:>7} {:>5} {:>32} {:>7.3f} {:>10.2f} {:>6.2f}  {}",
       row.name, row.model, work_of(row.point), pattern_of(row.point), row.outstanding,
       row.in_flight, lanes == 0 ? "all" : std::to_string(lanes), rates,
-      rate.median * kBlockBytes / 1e9, row.latency_us, row.cores, row.note));
+      rate.median * static_cast<double>(bytes_of(row.point)) / 1e9, row.latency_us, row.cores,
+      row.note));
 }
 
 void Printer::gap(const std::string& name, const std::string& why) const {

@@ -15,10 +15,12 @@ class Raw final : public Baseline {
 
   std::string name() const override { return "raw"; }
   bool has_layout() const override { return !volume_.state().backend().is_host(); }
+  bool has_files() const override { return true; }
   uint32_t controller_warps() const override { return load_.controller_warps; }
   Expected<Sample> measure(const Point& point) override;
 
  private:
+  Expected<Sample> read_files();
   BenchVolume& volume_;
   const DeviceLoad load_;
   ReadCount count_;

@@ -22,10 +22,14 @@ class Storage {
   /// Of what is read and of what is written.
   virtual uint64_t read_bytes() const = 0;
   virtual uint64_t written_bytes() const = 0;
+  /// How many there are.
+  virtual uint32_t small_files() const = 0;
   /// Whole blocks. From several threads, each with a simt::host_worker of its own. 0 or a negative
   /// errno; -EIO for less than was asked for.
   virtual int read(void* buffer, uint64_t bytes, uint64_t offset) = 0;
   virtual int write(const void* buffer, uint64_t bytes, uint64_t offset) = 0;
+  /// All of a small file, kSmallFileBytes, which is opened by its name and closed. As read().
+  virtual int read_file(uint32_t index, void* buffer) = 0;
   /// From what was written.
   virtual int read_back(void* buffer, uint64_t bytes, uint64_t offset) = 0;
   /// Before a run of writes, alone.
@@ -51,8 +55,29 @@ class StampedFile {
   const uint64_t bytes_;
 };
 
-/// `file` and `volume` outlive it.
-Expected<std::unique_ptr<Storage>> open_file_storage(const StampedFile& file);
+/// Files of kSmallFileBytes in a folder of their own; removed with the object.
+class SmallFiles {
+ public:
+  /// The folder `path`, with `count` files that hold what StampedFile holds. None, and no folder,
+  /// where that is 0.
+  static Expected<std::unique_ptr<SmallFiles>> make(const std::string& path, uint32_t count);
+  ~SmallFiles();
+  SmallFiles(const SmallFiles&) = delete;
+  SmallFiles& operator=(const SmallFiles&) = delete;
+
+  uint32_t count() const { return count_; }
+  std::string path_of(uint32_t index) const;
+
+ private:
+  SmallFiles(std::string path, uint32_t count) : path_(std::move(path)), count_(count) {}
+
+  const std::string path_;
+  const uint32_t count_;
+};
+
+/// `file`, `small` and `volume` outlive it.
+Expected<std::unique_ptr<Storage>> open_file_storage(const StampedFile& file,
+                                                     const SmallFiles& small);
 std::unique_ptr<Storage> make_volume_storage(BenchVolume& volume);
 
 }  // namespace gofs::bench

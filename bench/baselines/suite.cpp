@@ -126,7 +126,9 @@ class Suite {
     const auto file = StampedFile::make(file_path(options_.folder), options_.large_bytes);
     if (!file) return file.error();
     if (sinks_.ready) sinks_.ready((*file)->path());
-    const auto storage = open_file_storage(**file);
+    const auto small = SmallFiles::make(file_path(options_.folder) + "s", options_.small_files());
+    if (!small) return small.error();
+    const auto storage = open_file_storage(**file, **small);
     if (!storage) return storage.error();
     return run_from(kFileModel, **storage);
   }

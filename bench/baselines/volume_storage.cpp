@@ -5,7 +5,9 @@
 #include <cerrno>
 
 #include "bench_volume.hpp"
+#include "options.hpp"
 #include "storage.hpp"
+#include "vfs/open.h"
 #include "vfs/read.h"
 #include "vfs/write.h"
 
@@ -27,11 +29,21 @@ class VolumeStorage final : public Storage {
   std::string describe() const override { return "GoFS on host threads"; }
   uint64_t read_bytes() const override { return volume_.large_bytes(); }
   uint64_t written_bytes() const override { return volume_.written().bytes_each(); }
+  uint32_t small_files() const override { return volume_.small_files(); }
   int read(void* buffer, uint64_t bytes, uint64_t offset) override {
     return outcome_of(vfs::pread(simt::Warp(), fs_, volume_.large(), buffer, bytes, offset), bytes);
   }
   int write(const void* buffer, uint64_t bytes, uint64_t offset) override {
     return outcome_of(vfs::pwrite(simt::Warp(), fs_, written_, buffer, bytes, offset), bytes);
+  }
+  int read_file(uint32_t index, void* buffer) override {
+    const std::string path = host::small_file_path(index);
+    const int fd = vfs::open(simt::Warp(), fs_, path.c_str(), vfs::kOpenReadOnly);
+    if (fd < 0) return fd;
+    const int error =
+        outcome_of(vfs::pread(simt::Warp(), fs_, fd, buffer, kSmallFileBytes, 0), kSmallFileBytes);
+    const int closed = vfs::close(simt::Warp(), fs_, fd);
+    return error != 0 ? error : closed;
   }
   int read_back(void* buffer, uint64_t bytes, uint64_t offset) override {
     return outcome_of(vfs::pread(simt::Warp(), fs_, written_, buffer, bytes, offset), bytes);

@@ -102,7 +102,9 @@ TEST_F(WideWarpsTest, a_map_has_the_files_blocks_and_no_holes) {
 TEST_F(WideWarpsTest, lanes_ask_the_host_together) {
   const auto file = StampedFile::make(folder_ + "/file", kMiB);
   ASSERT_TRUE(file);
-  const auto storage = open_file_storage(**file);
+  const auto small = SmallFiles::make(folder_ + "/files", 0);
+  ASSERT_TRUE(small);
+  const auto storage = open_file_storage(**file, **small);
   ASSERT_TRUE(storage);
   Rpc rpc(device_, **storage, {0.002, 2});
   Basic basic(device_, **storage, {0.002, 3});
@@ -124,7 +126,9 @@ TEST_F(WideWarpsTest, lanes_ask_the_host_together) {
 TEST_F(WideWarpsTest, nobody_waits_for_a_dead_host_for_ever) {
   const auto file = StampedFile::make(folder_ + "/file", kMiB);
   ASSERT_TRUE(file);
-  const auto storage = open_file_storage(**file);
+  const auto small = SmallFiles::make(folder_ + "/files", 0);
+  ASSERT_TRUE(small);
+  const auto storage = open_file_storage(**file, **small);
   ASSERT_TRUE(storage);
   Rpc rpc(device_, **storage, {0.001, 0, 20'000'000});
   const auto sample = rpc.measure({false, true, 16});
