@@ -226,13 +226,15 @@ uint32_t Walker::pick(const Wanted& wanted) {
 
 /// Another way to say the same; or, behind what is no directory, a wrong one.
 std::string Walker::decorated(std::string path) {
-  if (one_in(12)) path.insert(path.rfind('/'), "/.");
-  if (one_in(12)) path.insert(path.rfind('/'), "/");
+  // First, while there is a name between the last two slashes: `..` and no name would lead out of
+  // the home, to where others have names that the model does not know.
   if (one_in(16) && path.rfind('/') != 0) {
     const size_t slash = path.rfind('/', path.rfind('/') - 1);
     const std::string name = path.substr(slash, path.rfind('/') - slash);
     if (name != "/." && name != "/..") path.insert(path.rfind('/'), "/.." + name);
   }
+  if (one_in(12)) path.insert(path.rfind('/'), "/.");
+  if (one_in(12)) path.insert(path.rfind('/'), "/");
   if (one_in(20)) path += "/";
   if (one_in(60)) path += "/.";
   if (one_in(300)) path.insert(0, std::string(vfs::kPathBytesMax - 20, '/'));
