@@ -21,7 +21,7 @@ constexpr uint32_t kBlocksEach = kSmallFileBytes / kBlockBytes;
 
 /// What one thread has.
 struct Lane {
-  Lane(Device& device)
+  explicit Lane(Device& device)
       : copies(device.make_copies()), staging(device.backend().shared_memory(), kSmallFileBytes) {}
 
   std::unique_ptr<Copies> copies;
