@@ -213,8 +213,8 @@ TEST_P(CleanTest, who_reads_and_writes_meanwhile_notices_nothing) {
   std::atomic<uint32_t> cleaned{0};
   std::atomic<uint32_t> wrong{0};
   std::vector<std::vector<uint32_t>> buffers(5);
-  const simt::Deadline deadline = simt::Deadline::after_ns(60'000'000'000);
   run_crowd({5, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    const simt::Deadline deadline = simt::Deadline::after_ns(60'000'000'000);
     std::mt19937 random(seed + index);
     std::vector<uint32_t>& buffer = buffers[index];
     const auto goes_on = [&] { return warp.shfl(working.load(std::memory_order_relaxed), 0) != 0; };
