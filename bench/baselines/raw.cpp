@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "raw.hpp"
 
-#include <algorithm>
-
 namespace gofs::bench {
 
 Expected<Sample> Raw::measure(const Point& point) {
@@ -21,14 +19,8 @@ Expected<Sample> Raw::measure(const Point& point) {
   });
 }
 
-/// Commands that do the same: so many, from a standstill, each to a place of its own.
 Expected<Sample> Raw::read_files() {
-  constexpr uint32_t kOutstanding = 16'384;
-  host::ReadPlan plan;
-  plan.outstanding = std::min(kOutstanding, volume_.small_files());
-  plan.block_bytes = kSmallFileBytes;
-  plan.operations = volume_.small_files();
-  plan.buffer_bytes = plan.operations * kSmallFileBytes;
+  const host::ReadPlan plan = host::plan_like_files(volume_.small_files(), kSmallFileBytes);
   const CpuMeter meter;
   const auto done =
       host::measure_raw(volume_.state(), plan, volume_.main_start(), plan.buffer_bytes);

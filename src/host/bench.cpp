@@ -187,6 +187,15 @@ class BatchRun {
 
 }  // namespace
 
+ReadPlan plan_like_files(uint32_t files, uint32_t bytes) {
+  ReadPlan plan;
+  plan.outstanding = std::min(kBatchOutstanding, files);
+  plan.block_bytes = bytes;
+  plan.operations = files;
+  plan.buffer_bytes = uint64_t{files} * bytes;
+  return plan;
+}
+
 Expected<BatchMeasurement> measure_batch(VolumeState& volume, const std::string& directory,
                                          uint32_t files_max, uint32_t repetitions) {
   work::Backend& backend = volume.backend();

@@ -62,6 +62,12 @@ Expected<ReadMeasurement> measure_raw(VolumeState& volume, const ReadPlan& plan,
 Expected<ReadMeasurement> measure_file(VolumeState& volume, const ReadPlan& plan, int descriptor,
                                        uint64_t size_bytes);
 
+/// At most so many raw commands are outstanding beside files of a batch.
+inline constexpr uint32_t kBatchOutstanding = 16'384;
+/// Of raw commands that do what reading `files` whole files of `bytes` bytes does: so many, from a
+/// standstill, each to a place of its own.
+ReadPlan plan_like_files(uint32_t files, uint32_t bytes);
+
 struct BatchMeasurement {
   uint64_t files = 0;
   uint64_t failed_files = 0;

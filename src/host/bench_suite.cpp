@@ -439,9 +439,6 @@ class VolumeSuite {
     return {};
   }
 
-  /// Raw commands that do the same: so many, from a standstill, each to a place of its own.
-  static constexpr uint32_t kBatchOutstanding = 16'384;
-
   /// When files that are read are opened.
   enum class Opening : uint32_t {
     kBefore,    // as a batch, and that does not count
@@ -453,11 +450,7 @@ class VolumeSuite {
   Expected<Rates> read_files(SuiteRow& row, Opening opening) {
     const uint32_t files = scale_.contents.small_count;
     const uint32_t bytes = scale_.contents.small_bytes;
-    ReadPlan plan;
-    plan.outstanding = std::min(kBatchOutstanding, files);
-    plan.block_bytes = bytes;
-    plan.operations = files;
-    plan.buffer_bytes = uint64_t{files} * bytes;
+    const ReadPlan plan = plan_like_files(files, bytes);
     const auto raw = measure_raw(*volume_, plan, main_start_, plan.buffer_bytes);
     if (!raw) return raw.error();
     if (opening == Opening::kOneByOne) {

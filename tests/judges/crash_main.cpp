@@ -95,9 +95,11 @@ int main_of(int argc, char** argv) {
   app.add_option("--scenario", names, "these");
   app.add_option("--seed", options.seed, "of what is written and of what survives")
       ->capture_default_str();
-  app.add_option("--seeds", seeds, "so many, from that one on: scenarios drawn at random differ")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  CLI::Option* const several =
+      app.add_option("--seeds", seeds,
+                     "so many, from that one on: scenarios drawn at random differ")
+          ->check(CLI::PositiveNumber)
+          ->capture_default_str();
   app.add_option("--width", options.width, "lanes of a warp")->capture_default_str();
   add_striping_options(app, options.striping);
   app.add_option("--subsets", options.subsets, "images of each cut: all, none, random ones")
@@ -115,7 +117,8 @@ int main_of(int argc, char** argv) {
   app.add_option("--save", options.save, "where the (last) image is to go");
   app.add_option("--recovered-by", recovery,
                  "a command that recovers the images in a folder, its last argument: those of "
-                 "--cuts cuts of each scenario");
+                 "--cuts cuts of each scenario")
+      ->excludes(several);
   app.add_option("--images", folder, "that folder, which is there");
   app.add_flag("--faults", with_faults, "let commands fail, instead of power");
   app.add_option("--commands", faults.commands_max, "that fail, of each kind at most; 0: all");
