@@ -26,12 +26,14 @@ void make_image(const std::string& path, uint64_t bytes, uint64_t raw_bytes) {
 }
 
 std::unique_ptr<host::VolumeState> mount_image(const Options& options, const std::string& path,
-                                               const std::string& model, uint64_t cache_bytes) {
+                                               const std::string& model, uint64_t cache_bytes,
+                                               bool log_structured) {
   MountOptions mount;
   mount.backend = options.backend;
   mount.read_only = false;
   mount.queues = 64;
   mount.queue_depth = 1024;
+  mount.log_structured = log_structured;
   mount.lock_timeout_ns = 10'000'000'000;  // so that what hangs does not take all the time
   const std::string spec = fmt::format("{}?model={}&cache={}", path, model, cache_bytes);
   auto volume = host::VolumeState::mount(spec, mount, host::MountKind::kVolume);

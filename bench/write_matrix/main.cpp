@@ -34,7 +34,7 @@ void run_model(const Options& options, Report& report, const std::string& model)
     const std::string path = options.folder + "/gofs-write-matrix.img";
     make_image(path, options.image_bytes, options.span_bytes);
     {
-      const auto volume = mount_image(options, path, model, options.cache_bytes);
+      const auto volume = mount_image(options, path, model, options.cache_bytes, false);
       describe(report, *volume);
       const Bench bench{options, report, *volume, model};
       measure_writes(bench);

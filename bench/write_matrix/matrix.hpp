@@ -58,6 +58,7 @@ void measure_cleaning(const Options& options, Report& report, const std::string&
 void make_image(const std::string& path, uint64_t bytes, uint64_t raw_bytes);
 /// Mounts it for writing.
 std::unique_ptr<host::VolumeState> mount_image(const Options& options, const std::string& path,
-                                               const std::string& model, uint64_t cache_bytes);
+                                               const std::string& model, uint64_t cache_bytes,
+                                               bool log_structured);
 
 }  // namespace gofs::bench

@@ -105,6 +105,10 @@ GOFS_NOINLINE __device__ inline int64_t pread_diverged(simt::PartialWarp warp, v
                                                        vfs::ReadRequest request) {
   return vfs::pread_lanes(warp, fs, request);
 }
+GOFS_NOINLINE __device__ inline int64_t pwrite_diverged(simt::PartialWarp warp, vfs::Filesystem& fs,
+                                                        vfs::WriteRequest request) {
+  return vfs::pwrite_lanes(warp, fs, request);
+}
 
 }  // namespace device_detail
 
@@ -129,8 +133,10 @@ class ThisThread {
       return vfs::pwritev(simt::PartialWarp::single(), *vol, fd, parts, count, offset);
     }
     // Threads of a warp that happen to write together share their operations.
-    return vfs::pwrite_lanes(simt::PartialWarp::current(), *vol,
-                             {fd, parts->base, parts->bytes, offset});
+    const simt::PartialWarp here = simt::PartialWarp::current();
+    const vfs::WriteRequest request{fd, parts->base, parts->bytes, offset};
+    if (here.size() == 32) return vfs::pwrite_lanes(simt::Warp::full(), *vol, request);
+    return device_detail::pwrite_diverged(here, *vol, request);
   }
   __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
     if (count != 1) return vfs::writev(simt::PartialWarp::single(), *vol, fd, parts, count);

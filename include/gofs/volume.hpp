@@ -70,7 +70,10 @@ struct MountOptions {
   uint64_t clock_period_ns = 0;       // how often the clock of time stamps is set by the host's; 10
                                       // minutes
   bool discard = true;                // tell the SSD which segments are free, if it wants to know
-  uint32_t ablations = 0;             // bits of Ablation: what to do without, to see what it brings
+  bool log_structured = false;  // as Linux's mode=lfs: all that is written goes to new blocks,
+                                // so that after a power cut nothing is there that no fsync or
+                                // sync has made durable; writing over files is slower
+  uint32_t ablations = 0;       // bits of Ablation: what to do without, to see what it brings
 };
 
 /// What collect_garbage() may do.
@@ -109,6 +112,10 @@ struct VolumeInfo {
   uint32_t queues = 0;
   uint32_t queue_depth = 0;
   uint32_t transfer_bytes_max = 0;
+  std::string mode;                    // as Linux names it, of a mount for writing: "adaptive",
+                                       // parts of a block are written over where they lie; or
+                                       // "lfs", as it was asked for, or the SSDs may leave a block
+                                       // half written when the power fails (AWUPF)
   std::vector<std::string> ablations;  // what the mount does without, as a spec names it
 
   std::string label;  // UTF-8

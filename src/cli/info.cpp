@@ -60,6 +60,7 @@ void print_json(const VolumeInfo& info, const FilesystemStat& stat, const Memory
       {"description", info.ssd},         {"bytes", info.ssd_bytes},
       {"lba_bytes", info.lba_bytes},     {"queues", info.queues},
       {"queue_depth", info.queue_depth}, {"transfer_bytes_max", info.transfer_bytes_max}};
+  object["mode"] = info.mode;
   object["ablations"] = info.ablations;
   object["memory"] = json_of(memory);
   print(object.dump(2) + "\n");
@@ -121,6 +122,8 @@ void print_table(const VolumeInfo& info, const FilesystemStat& stat, const Memor
       fmt::format("{}, {}, LBAs of {} bytes", info.ssd, size_text(info.ssd_bytes), info.lba_bytes));
   row("queues", fmt::format("{} pairs of {} entries, commands of up to {}", info.queues,
                             info.queue_depth, size_text(info.transfer_bytes_max)));
+  row("mode", info.mode == "lfs" ? "lfs: all writes go to new blocks"
+                                 : "adaptive: blocks of files may be written over");
   if (!info.ablations.empty()) row("ablations", fmt::format("{}", fmt::join(info.ablations, " ")));
   print_memory(memory);
 }

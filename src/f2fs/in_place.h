@@ -15,6 +15,27 @@ struct BlockPart {
   uint8_t* buffer;
 };
 
+/// The command that moves it.
+GOFS_HD inline nvme::Command command_of(const nvme::Route& route, format::nvme::IoOpcode opcode,
+                                        const BlockPart& part) {
+  nvme::Command command{};
+  command.opcode = opcode;
+  command.lba = (uint64_t{part.block} << (kBlockShift - route.lba_shift)) +
+                (part.in_block >> route.lba_shift);
+  command.bytes = part.bytes;
+  command.lba_count = part.bytes >> route.lba_shift;
+  command.buffer = part.buffer;
+  return command;
+}
+
+/// Writes one part a lane, each by a command of its own. Collective; per lane of `lanes` 0 or a
+/// negative errno.
+GOFS_HD inline int write_singly(simt::AnyWarp auto warp, const nvme::Route& route, uint32_t lanes,
+                                const BlockPart& part) {
+  const nvme::Command command = command_of(route, format::nvme::IoOpcode::kWrite, part);
+  return nvme::to_errno(nvme::execute(warp, route, lanes, command));
+}
+
 /// Moves one part a lane, neighbours that are whole blocks in one command. Collective; per lane of
 /// `lanes` 0 or a negative errno. With a mailbox the commands are only started.
 GOFS_HD inline int move_in_place(simt::AnyWarp auto warp, const nvme::Route& route, uint32_t lanes,
@@ -46,13 +67,9 @@ GOFS_HD inline int move_in_place(simt::AnyWarp auto warp, const nvme::Route& rou
     end = later == 0 ? warp.size() : simt::lowest_bit(later);
   }
 
-  nvme::Command command{};
-  command.opcode = opcode;
-  command.lba = (uint64_t{part.block} << (kBlockShift - route.lba_shift)) +
-                (part.in_block >> route.lba_shift);
-  command.bytes = whole ? (end - rank) * kBlockBytes : part.bytes;
+  nvme::Command command = command_of(route, opcode, part);
+  if (whole) command.bytes = (end - rank) * kBlockBytes;
   command.lba_count = command.bytes >> route.lba_shift;
-  command.buffer = part.buffer;
   const uint32_t submitters = lanes & heads;
   if (mailbox != nullptr) {
     return nvme::start(warp, route, submitters, command, *mailbox);

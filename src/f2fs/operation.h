@@ -172,7 +172,14 @@ GOFS_HD inline void end_operation(simt::AnyWarp auto warp, Writer& writer,
   leave_gate(warp, writer.gate, operation.pass);
 }
 
-/// Makes all that operations have done durable: a checkpoint, if there is anything to write or,
+/// Makes durable what was written over blocks where they lie (write_over.h), where nothing else of
+/// what is made durable takes a flush. Collective, uniform. 0 or a negative errno.
+GOFS_HD inline int flush_overwrites(simt::AnyWarp auto warp, Volume& volume, const Writer& writer) {
+  return warp.shfl(simt::load_relaxed(writer.written_over), 0) == 0 ? 0
+                                                                    : flush_device(warp, volume);
+}
+
+/// Makes all that was done durable: a checkpoint, if operations have left anything to write or,
 /// when `unmounting`, to say. Collective, by one warp with no operation under way. As
 /// write_checkpoint().
 GOFS_HD inline int sync_volume(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
@@ -181,7 +188,8 @@ GOFS_HD inline int sync_volume(simt::AnyWarp auto warp, Volume& volume, Writer& 
   const bool told = !unmounting || volume.cleanly_unmounted();
   // What one lane has seen, since others begin operations meanwhile.
   const uint32_t needed = warp.shfl(changed || !told ? 1u : 0u, 0);
-  return needed == 0 ? 0 : write_checkpoint(warp, volume, writer, unmounting);
+  return needed == 0 ? flush_overwrites(warp, volume, writer)
+                     : write_checkpoint(warp, volume, writer, unmounting);
 }
 
 }  // namespace gofs::f2fs

@@ -258,6 +258,7 @@ GOFS_NOINLINE GOFS_HD inline int sync_through_chain(simt::AnyWarp auto warp, Vol
   if (scope == SyncScope::kContents && !warp.any(urgent)) {
     bool some = false;
     error = sync_all_nodes(warp, volume, writer, ino, state, format::kNodeFsync, some);
+    if (error == 0 && !some) error = flush_overwrites(warp, volume, writer);
     return error < 0 ? error : wait_for_others(warp, writer);
   }
   error = sync_below_inode(warp, volume, writer, ino, state);
@@ -267,7 +268,10 @@ GOFS_NOINLINE GOFS_HD inline int sync_through_chain(simt::AnyWarp auto warp, Vol
   bool taken = false;
   if (!take_dirty_pages(warp, volume.cache, leader, key, frame, taken)) return -EBUSY;
   // Others may have appended it, and not be done.
-  if (!warp.any(taken)) return wait_for_others(warp, writer);
+  if (!warp.any(taken)) {
+    error = flush_overwrites(warp, volume, writer);
+    return error < 0 ? error : wait_for_others(warp, writer);
+  }
   const bool lost =
       taken &&
       may_meet_lost_leaf(volume, writer,
@@ -291,7 +295,9 @@ GOFS_NOINLINE GOFS_HD inline int sync_through_chain(simt::AnyWarp auto warp, Vol
 GOFS_NOINLINE GOFS_HD inline int sync_file(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                                            uint32_t ino, SyncScope scope = SyncScope::kAll) {
   // As it is when nobody has changed anything, and nothing else is to be said here than there.
-  if (warp.shfl(simt::load_relaxed(writer.changed), 0) == 0) return 0;
+  if (warp.shfl(simt::load_relaxed(writer.changed), 0) == 0) {
+    return flush_overwrites(warp, volume, writer);
+  }
   Operation operation{};
   int error = begin_operation(warp, volume, writer, kPagesToSyncFile, operation);
   if (error < 0) return error;

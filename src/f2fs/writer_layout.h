@@ -24,6 +24,7 @@ inline uint32_t open_segments_for(const format::Geometry& geometry) {
 struct WriterOptions {
   uint32_t free_segments = 0;              // who writes cleans where fewer are free; 0: nobody does
   bool discard = false;                    // segments that become free are given back to the SSD
+  bool log_structured = false;             // nothing is written over, as by Linux's mode=lfs
   uint32_t open_segments = kOpenByVolume;  // how many
   uint32_t held_writes = 2048;             // asynchronous writes under way, 1 KiB each
 };
@@ -55,6 +56,7 @@ class WriterMemory {
     writer.cleaning.page_locks = own_.take<uint32_t>(kCleaners, MemoryPart::kWriter);
     writer.cleaning.free_wanted = options.free_segments;
     writer.discard = options.discard ? 1 : 0;
+    writer.log_structured = options.log_structured ? 1 : 0;
     writer.held_count = std::max(options.held_writes, 1u);
     writer.held = own_.take<HeldBlocks>(writer.held_count, MemoryPart::kWriter);
     writer.summaries = own_.take<format::SummaryBlock>(format::kLogCount, MemoryPart::kSegments);

@@ -181,14 +181,15 @@ struct IdentifyController {
   uint8_t fna;
   uint8_t vwc;  // bit 0: a volatile write cache is present
   uint16_t awun;
-  uint16_t awupf;
+  uint16_t awupf;  // LBAs - 1 that a write has wholly or not at all when the power fails
   uint8_t unused3[3566];
 };
 static_assert(sizeof(IdentifyController) == 4096 && offsetof(IdentifyController, mdts) == 77 &&
               offsetof(IdentifyController, rtd3e) == 88 &&
               offsetof(IdentifyController, oacs) == 256 &&
               offsetof(IdentifyController, sqes) == 512 &&
-              offsetof(IdentifyController, vwc) == 525);
+              offsetof(IdentifyController, vwc) == 525 &&
+              offsetof(IdentifyController, awupf) == 528);
 
 struct LbaFormat {
   uint16_t metadata_bytes;
@@ -201,14 +202,22 @@ struct IdentifyNamespace {
   uint64_t nsze;  // size in LBAs
   uint64_t ncap;
   uint64_t nuse;
-  uint8_t nsfeat;
-  uint8_t nlbaf;  // LBA formats - 1
-  uint8_t flbas;  // bits 0..3, and with more than 16 formats 5..6 above: index of the one in use
-  uint8_t unused1[101];
+  uint8_t nsfeat;  // bit 1: the fields about atomic writes below are its own, not the controller's
+  uint8_t nlbaf;   // LBA formats - 1
+  uint8_t flbas;   // bits 0..3, and with more than 16 formats 5..6 above: index of the one in use
+  uint8_t unused1[9];
+  uint16_t nawupf;  // LBAs - 1 that a write has wholly or not at all when the power fails
+  uint16_t nacwu;
+  uint16_t nabsn;
+  uint16_t nabo;    // LBA of the first boundary,
+  uint16_t nabspf;  // and LBAs - 1 from one to the next: only writes between two; 0: there are none
+  uint8_t unused2[82];
   LbaFormat lbaf[64];
-  uint8_t unused2[3712];
+  uint8_t unused3[3712];
 };
-static_assert(sizeof(IdentifyNamespace) == 4096 && offsetof(IdentifyNamespace, lbaf) == 128);
+static_assert(sizeof(IdentifyNamespace) == 4096 && offsetof(IdentifyNamespace, nawupf) == 36 &&
+              offsetof(IdentifyNamespace, nabspf) == 44 &&
+              offsetof(IdentifyNamespace, lbaf) == 128);
 
 /// One range of a Dataset Management command.
 inline constexpr uint32_t kDatasetRangesMax = 256;

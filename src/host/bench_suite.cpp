@@ -79,41 +79,60 @@ Scale scale_of(const SuiteOptions& options) {
   return scale;
 }
 
-/// What is measured twice, and what the mount does without then.
+/// How a volume is mounted to be compared with another mount.
+struct ComparedMount {
+  uint32_t ablations = 0;
+  bool log_structured = false;
+
+  bool operator==(const ComparedMount&) const = default;
+};
+
+constexpr ComparedMount kUsual{};
+constexpr ComparedMount kLogStructured{0, true};
+constexpr ComparedMount without(uint32_t ablations, const ComparedMount& mount = kUsual) {
+  return {mount.ablations | ablations, mount.log_structured};
+}
+
+/// What is measured twice, and how it is mounted then.
 struct Comparison {
-  uint32_t usual;
-  uint32_t ablated;
+  ComparedMount usual;
+  ComparedMount ablated;
   SuiteWork work;
   SuiteActors actors;
   bool random;
   bool many;  // outstanding
 
+  /// Of what the second mount does without.
   std::string name() const {
-    return ablated == usual ? "one-by-one" : ablation_names(ablated & ~usual).front();
+    if (ablated == usual) return "one-by-one";
+    if (ablated.log_structured != usual.log_structured) return "overwrites";
+    return ablation_names(ablated.ablations & ~usual.ablations).front();
   }
 };
 
 constexpr Comparison kComparisons[] = {
-    {0, kAblateRangeLocks, SuiteWork::kRead, SuiteActors::kThreads, true, false},
-    {0, kAblateRangeLocks, SuiteWork::kWrite, SuiteActors::kWarpsOfAFile, true, false},
-    {0, kAblateOpenSegments, SuiteWork::kWrite, SuiteActors::kWarps, true, false},
-    {0, kAblateMergedBlocks, SuiteWork::kRead, SuiteActors::kThreads, false, true},
-    {0, kAblateSharedDoorbells, SuiteWork::kRead, SuiteActors::kThreads, true, true},
-    {0, kAblateBlockMaps, SuiteWork::kRead, SuiteActors::kThreads, true, false},
+    {kUsual, without(kAblateRangeLocks), SuiteWork::kRead, SuiteActors::kThreads, true, false},
+    {kUsual, without(kAblateRangeLocks), SuiteWork::kWrite, SuiteActors::kWarpsOfAFile, true,
+     false},
+    {kUsual, kLogStructured, SuiteWork::kWrite, SuiteActors::kThreads, true, false},
+    // Who writes over a block takes none.
+    {kLogStructured, without(kAblateOpenSegments, kLogStructured), SuiteWork::kWrite,
+     SuiteActors::kWarps, true, false},
+    {kUsual, without(kAblateMergedBlocks), SuiteWork::kRead, SuiteActors::kThreads, false, true},
+    {kUsual, without(kAblateSharedDoorbells), SuiteWork::kRead, SuiteActors::kThreads, true, true},
+    {kUsual, without(kAblateBlockMaps), SuiteWork::kRead, SuiteActors::kThreads, true, false},
     // Where blocks are in the map, nobody walks.
-    {kAblateBlockMaps, kAblateBlockMaps | kAblateLevelWalks, SuiteWork::kRead,
+    {without(kAblateBlockMaps), without(kAblateBlockMaps | kAblateLevelWalks), SuiteWork::kRead,
      SuiteActors::kThreads, true, false},
-    {0, 0, SuiteWork::kRead, SuiteActors::kFiles, false, false},
+    {kUsual, kUsual, SuiteWork::kRead, SuiteActors::kFiles, false, false},
 };
 
 /// Each once, in the order in which they are compared.
-std::vector<uint32_t> compared_mounts() {
-  std::vector<uint32_t> mounts;
+std::vector<ComparedMount> compared_mounts() {
+  std::vector<ComparedMount> mounts;
   for (const Comparison& one : kComparisons) {
-    for (const uint32_t ablations : {one.usual, one.ablated}) {
-      if (std::find(mounts.begin(), mounts.end(), ablations) == mounts.end()) {
-        mounts.push_back(ablations);
-      }
+    for (const ComparedMount& mount : {one.usual, one.ablated}) {
+      if (std::find(mounts.begin(), mounts.end(), mount) == mounts.end()) mounts.push_back(mount);
     }
   }
   return mounts;
@@ -148,17 +167,17 @@ class Images {
   std::vector<std::string> paths_;
 };
 
-/// The points of one mounted volume: of all axes, or where it is for `ablations`, of these.
+/// The points of one mounted volume: of all axes, or where it is to be `compared`, of ablations.
 class VolumeSuite {
  public:
   VolumeSuite(const SuiteOptions& options, const Scale& scale, const SuiteSinks& sinks,
-              std::string model, uint32_t ssds, std::optional<uint32_t> ablations = {})
+              std::string model, uint32_t ssds, std::optional<ComparedMount> compared = {})
       : options_(options),
         scale_(scale),
         sinks_(sinks),
         model_(std::move(model)),
         ssds_(ssds),
-        ablations_(ablations) {}
+        compared_(compared) {}
 
   Expected<void> run() {
     const Images images(options_.folder, ssds_);
@@ -168,7 +187,7 @@ class VolumeSuite {
     if (auto mounted = mount(images); !mounted) return mounted;
     sinks_.volume(*volume_);
     if (auto prepared = prepare(); !prepared) return prepared;
-    auto done = ablations_ ? run_comparisons(*ablations_) : run_sweeps();
+    auto done = compared_ ? run_comparisons(*compared_) : run_sweeps();
     if (!done) return done;
     written_.clear();
     return volume_->unmount();
@@ -183,8 +202,9 @@ class VolumeSuite {
     mount.queue_depth = 1024;
     mount.cache_bytes = options_.small ? 0 : uint64_t{1} << 30;
     mount.descriptors = scale_.written_files + scale_.coarse_files + 64;
-    if (ablations_) mount.descriptors += 2 * scale_.some;  // of files that are opened one by one
-    mount.ablations = ablations_.value_or(0);
+    if (compared_) mount.descriptors += 2 * scale_.some;  // of files that are opened one by one
+    mount.ablations = compared_.value_or(kUsual).ablations;
+    mount.log_structured = compared_.value_or(kUsual).log_structured;
     const bool hbm = model_ == "hbm";
     // All of the volume can be written, and is in the end.
     const std::string spec = fmt::format("{}?spare=1T&{}", fmt::join(images.paths(), "+"),
@@ -202,7 +222,7 @@ class VolumeSuite {
     const auto opened = volume_->call({.kind = work::CallKind::kOpen, .path = &large});
     if (opened.result < 0) return volume_->explain(opened.result, large);
     large_ = static_cast<int>(opened.result);
-    const uint32_t others = ablations_ ? 1 : scale_.coarse_files;
+    const uint32_t others = compared_ ? 1 : scale_.coarse_files;
     for (const uint32_t count : {scale_.written_files, others}) {
       auto files = BenchFiles::make(*volume_, fmt::format("/written{}", count), count, false);
       if (!files) return files.error();
@@ -341,10 +361,10 @@ class VolumeSuite {
   }
 
   /// What this mount is to be compared at.
-  Expected<void> run_comparisons(uint32_t mounted) {
+  Expected<void> run_comparisons(const ComparedMount& mounted) {
     for (const Comparison& one : kComparisons) {
       for (const bool ablated : {false, true}) {
-        if ((ablated ? one.ablated : one.usual) != mounted) continue;
+        if (!((ablated ? one.ablated : one.usual) == mounted)) continue;
         SuitePoint point{Sweep::kAblations,
                          model_,
                          one.work,
@@ -506,7 +526,7 @@ class VolumeSuite {
   const SuiteSinks& sinks_;
   const std::string model_;
   const uint32_t ssds_;
-  const std::optional<uint32_t> ablations_;
+  const std::optional<ComparedMount> compared_;
   uint64_t raw_start_ = 0;   // where raw writes go,
   uint64_t main_start_ = 0;  // and where raw reads come from: among them /large
   std::unique_ptr<VolumeState> volume_;
@@ -555,9 +575,9 @@ Expected<void> run_suite(const SuiteOptions& options, const SuiteSinks& sinks) {
     return sweep != Sweep::kSsds && sweep != Sweep::kAblations;
   });
   if (others && std::find(counts.begin(), counts.end(), 1u) == counts.end()) counts.push_back(1);
-  const std::vector<uint32_t> mounts = ablations != 0 ? compared_mounts() : std::vector<uint32_t>{};
+  const auto mounts = ablations != 0 ? compared_mounts() : std::vector<ComparedMount>{};
   for (const std::string& model : options.models) {
-    for (const uint32_t mounted : mounts) {
+    for (const ComparedMount& mounted : mounts) {
       VolumeSuite suite(options, scale, sinks, model, 1, mounted);
       if (auto done = suite.run(); !done) return done;
     }

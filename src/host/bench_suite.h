@@ -6,7 +6,8 @@
 // writer wrote last is read back: a wrong byte ends the suite.
 //
 // And ablations: each mechanism that a mount can do without (vfs/ablations.h), with it and without
-// it, at what it is there for; and files one by one, beside a batch of them.
+// it, at what it is there for; writing over blocks where they lie; and files one by one, beside a
+// batch of them.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +70,8 @@ struct SuitePoint {
   Layout layout;
   uint32_t bytes;  // of an operation, or of a file
   SuiteActors actors = SuiteActors::kThreads;
-  /// Of ablations: "one-by-one" for files, else the name that a spec has for what is done without.
+  /// Of ablations: "one-by-one" for files, "overwrites" where it is mounted as log-structured, else
+  /// the name that a spec has for what is done without.
   std::string ablation{};
   bool ablated = false;  // it is done without; else the row is there to compare with
 };

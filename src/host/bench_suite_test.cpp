@@ -99,6 +99,7 @@ TEST_F(BenchSuiteTest, each_ablation_is_measured_with_and_without) {
   SuiteSinks sinks;
   sinks.volume = [&](const VolumeState& volume) {
     mounted = volume.info().ablations;
+    if (volume.info().mode == "lfs") mounted.emplace_back("overwrites");
     EXPECT_TRUE(mounts.insert(mounted).second);
   };
   sinks.row = [&](const SuiteRow& row) {
@@ -109,16 +110,19 @@ TEST_F(BenchSuiteTest, each_ablation_is_measured_with_and_without) {
     const bool is_mounted =
         std::find(mounted.begin(), mounted.end(), point.ablation) != mounted.end();
     EXPECT_EQ(is_mounted, point.ablated && point.ablation != "one-by-one") << point.ablation;
+    if (point.ablation == "one-log") {
+      EXPECT_EQ(mounted.back(), "overwrites");
+    }
     const char* const work = point.work == SuiteWork::kRead ? " read" : " write";
     rows.insert(point.ablation + work + (point.ablated ? " with" : ""));
   };
   const auto done = run_suite(options, sinks);
   ASSERT_TRUE(done) << done.error().message;
-  EXPECT_EQ(mounts.size(), 7u);
+  EXPECT_EQ(mounts.size(), 8u);
   std::set<std::string> wanted;
-  for (const char* const name :
-       {"inode-lock read", "inode-lock write", "one-log write", "single-blocks read",
-        "single-doorbells read", "no-maps read", "single-walks read", "one-by-one read"}) {
+  for (const char* const name : {"inode-lock read", "inode-lock write", "overwrites write",
+                                 "one-log write", "single-blocks read", "single-doorbells read",
+                                 "no-maps read", "single-walks read", "one-by-one read"}) {
     wanted.insert(name);
     wanted.insert(std::string(name) + " with");
   }

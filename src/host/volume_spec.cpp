@@ -182,11 +182,14 @@ std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view
       return "wants a power of two from 4K to 1G";
     }
     spec.stripe_bytes = *size;
+  } else if (name == "mode") {
+    if (value != "adaptive" && value != "lfs") return "wants adaptive or lfs";
+    spec.log_structured = value == "lfs";
   } else if (name == "ablate") {
     return parse_ablations(value, spec.ablations.emplace());
   } else {
     return "is no option (model, queues, depth, lba, media, spare, mdts, cache, timeout, "
-           "checkpoint, stripe, ablate; of a physical SSD doorbell, data, staging)";
+           "checkpoint, stripe, mode, ablate; of a physical SSD doorbell, data, staging)";
   }
   return {};
 }

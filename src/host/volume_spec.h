@@ -15,6 +15,7 @@
 // lba=512|4096, media=file|hbm, spare=SIZE (what can be written to holes of a sparse image of more
 // than 8 GiB, which a GPU keeps in memory; 4G), mdts=SIZE, cache=SIZE, timeout=TIME,
 // checkpoint=TIME (from one to the next, where something has changed), stripe=SIZE (of a chunk),
+// mode=adaptive|lfs (whether blocks of files may be written over where they lie),
 // ablate=NAME[,NAME...] (what the mount does without, vfs/ablations.h). Of a physical SSD:
 // doorbell=gpu|cpu|auto (who writes its registers: the warps, a thread of the host, or what works),
 // queues=PLACE and data=PLACE (both the same: host, gpu, or a file such as the BAR of another
@@ -71,6 +72,7 @@ struct VolumeSpec {
   std::optional<uint64_t> command_timeout_ns;
   std::optional<uint64_t> checkpoint_period_ns;
   std::optional<uint64_t> stripe_bytes;  // a power of two of at least 4 KiB
+  std::optional<bool> log_structured;    // mode=lfs, or mode=adaptive
   std::optional<uint32_t> ablations;     // of vfs::Ablation
 
   bool is_physical() const { return !provider.empty(); }

@@ -305,6 +305,7 @@ Expected<void> VolumeState::begin_writing() {
   writer_options.free_segments = static_cast<uint32_t>(
       std::clamp<uint64_t>(geometry.main_segments * percent / 100, 1, geometry.main_segments));
   writer_options.discard = options_.discard;
+  writer_options.log_structured = log_structured();
   if ((ablations() & kAblateOpenSegments) != 0) writer_options.open_segments = 0;
   writer_ = std::make_unique<f2fs::WriterMemory>(memory, geometry, writer_options);
   SharedArray<work::BeginWritingParams> params(backend_->shared_memory(), 1);
@@ -702,6 +703,7 @@ VolumeInfo VolumeState::info() const {
   info.queues = read(device.io_queue_count);
   info.queue_depth = read(read(device.io)->shape).depth;
   info.transfer_bytes_max = array.transfer_bytes_max;
+  info.mode = log_structured() || array.atomic_blocks == 0 ? "lfs" : "adaptive";
   info.ablations = ablation_names(ablations());
   info.label = utf8_of_label(volume.label);
   info.uuid = uuid_text(volume.uuid);

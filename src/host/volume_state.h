@@ -187,6 +187,7 @@ class VolumeState {
   Expected<void> begin_writing();
   Expected<void> begin_clock();
   void begin_upkeep();
+  bool log_structured() const { return spec_.log_structured.value_or(options_.log_structured); }
   uint32_t ablations() const { return spec_.ablations.value_or(options_.ablations); }
   work::Grid checkpoint_grid() const;
   Expected<void> sync_media();

@@ -20,6 +20,7 @@ struct Array {
   uint32_t run_bytes_max;  // of blocks in a row that become one command
   uint32_t chunk_mask;     // `block & chunk_mask` is 0 where blocks of another device may begin
   uint32_t dataset_management;  // whether all of them take such commands
+  uint32_t atomic_blocks;       // whether all of them write blocks wholly or not at all
   uint32_t single_blocks;       // set before they are brought up: each block has its own command
   uint64_t lba_count;           // of the volume
   Device* devices[format::kStripeDisksMax];
@@ -55,6 +56,7 @@ GOFS_HD inline BringUpStep take_limits(Array& array) {
   array.lba_count = first.lba_count;
   array.transfer_bytes_max = first.transfer_bytes_max;
   array.dataset_management = first.dataset_management;
+  array.atomic_blocks = first.atomic_blocks;
   array.chunk_mask = ~0u;
   limit_runs(array);
   if (array.count == 1) return BringUpStep::kDone;
@@ -72,6 +74,7 @@ GOFS_HD inline BringUpStep take_limits(Array& array) {
     if (start > bytes || stripe.disk_bytes > bytes - start) return BringUpStep::kCapacity;
     array.transfer_bytes_max = simt::min(array.transfer_bytes_max, device.transfer_bytes_max);
     array.dataset_management &= device.dataset_management;
+    array.atomic_blocks &= start % kBlockBytes == 0 ? device.atomic_blocks : 0;
     queues = simt::min(queues, device.io_queue_count);
   }
   limit_runs(array);

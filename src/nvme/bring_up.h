@@ -44,6 +44,23 @@ GOFS_HD inline bool is_usable(const format::nvme::LbaFormat& lba) {
   return lba.lba_shift >= 9 && lba.lba_shift <= kBlockShift && lba.metadata_bytes == 0;
 }
 
+/// Whether a write command within a block of 4 KiB is done wholly or not at all when the power
+/// fails; `awupf` as the controller says, which a namespace may know better (NVMe base
+/// specification, "Atomic Operation").
+GOFS_HD inline bool writes_blocks_atomically(uint32_t awupf,
+                                             const format::nvme::IdentifyNamespace& space,
+                                             uint32_t lba_shift) {
+  constexpr uint8_t kOwnAtomicity = 1u << 1;
+  const bool own = (space.nsfeat & kOwnAtomicity) != 0;
+  const uint32_t lbas = (own ? space.nawupf : awupf) + 1;
+  if (lbas << lba_shift < kBlockBytes) return false;
+  if (!own || space.nabspf == 0) return true;
+  // Boundaries must not lie within a block.
+  const uint64_t between = (uint64_t{space.nabspf} + 1) << lba_shift;
+  const uint64_t first = uint64_t{space.nabo} << lba_shift;
+  return between % kBlockBytes == 0 && first % kBlockBytes == 0;
+}
+
 namespace detail {
 
 /// Waits until CSTS.RDY is `ready`. Collective.
@@ -167,6 +184,7 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(simt::AnyWarp auto warp,
     device.volatile_write_cache = controller.vwc & 1;
     device.dataset_management = controller.oncs >> 2 & 1;
   }
+  const uint32_t awupf = controller.awupf;
   warp.sync();
 
   status = detail::identify(warp, device, device.nsid, format::nvme::kIdentifyNamespace, page);
@@ -182,6 +200,7 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(simt::AnyWarp auto warp,
   if (leader) {
     device.lba_shift = lba.lba_shift;
     device.lba_count = space.nsze;
+    device.atomic_blocks = writes_blocks_atomically(awupf, space, lba.lba_shift) ? 1 : 0;
   }
   warp.sync();
 

@@ -83,6 +83,7 @@ TEST_P(BringUpTest, learns_what_the_controller_is) {
       options.ssd.mdts = mdts;
       options.ssd.volatile_write_cache = mdts != 5;
       options.ssd.doorbell_stride = mdts;
+      options.ssd.atomic_bytes = mdts == 5 && lba_shift == 9 ? 2048 : 4096;
       SsdRig rig(options);
       rig.bring_up_ready(width());
       const Device& device = rig.device();
@@ -90,12 +91,39 @@ TEST_P(BringUpTest, learns_what_the_controller_is) {
       EXPECT_EQ(device.lba_count, options.media_bytes >> lba_shift);
       EXPECT_EQ(device.volatile_write_cache, mdts != 5 ? 1u : 0u);
       EXPECT_EQ(device.doorbell_stride, mdts);
+      EXPECT_EQ(device.atomic_blocks, lba_shift == 12 || mdts != 5 ? 1u : 0u);
       // Never more than a slot's PRP list can name.
       EXPECT_EQ(device.transfer_bytes_max,
                 mdts == 0 || mdts > 6 ? kPrpBytesMax : kBlockBytes << mdts);
       EXPECT_EQ(read_one(rig), 0u);
     }
   }
+}
+
+// As a controller says it, or its namespace, which may have boundaries that writes must not cross.
+TEST(AtomicBlocks, are_those_that_no_write_leaves_torn) {
+  format::nvme::IdentifyNamespace space{};
+  EXPECT_FALSE(writes_blocks_atomically(0, space, 9));
+  EXPECT_FALSE(writes_blocks_atomically(6, space, 9));
+  EXPECT_TRUE(writes_blocks_atomically(7, space, 9));
+  EXPECT_TRUE(writes_blocks_atomically(0xffff, space, 9));
+  EXPECT_TRUE(writes_blocks_atomically(0, space, 12));
+  space.nawupf = 7;
+  EXPECT_FALSE(writes_blocks_atomically(0, space, 9));  // without its bit it says nothing
+  space.nsfeat = 1u << 1;
+  EXPECT_TRUE(writes_blocks_atomically(0, space, 9));
+  space.nawupf = 3;
+  EXPECT_FALSE(writes_blocks_atomically(7, space, 9));
+  space.nawupf = 7;
+  space.nabspf = 15;
+  EXPECT_TRUE(writes_blocks_atomically(0, space, 9));
+  space.nabspf = 11;
+  EXPECT_FALSE(writes_blocks_atomically(0, space, 9));
+  space.nabspf = 15;
+  space.nabo = 1;
+  EXPECT_FALSE(writes_blocks_atomically(0, space, 9));
+  space.nabo = 8;
+  EXPECT_TRUE(writes_blocks_atomically(0, space, 9));
 }
 
 TEST_P(BringUpTest, takes_fewer_and_shorter_queues_where_the_controller_has_no_more) {

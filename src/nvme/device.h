@@ -28,6 +28,8 @@ struct Device {
   Limits limits;
   uint32_t doorbell_stride;  // CAP.DSTRD
   uint32_t transfer_bytes_max;
+  uint32_t atomic_blocks;  // whether a write within a block is done wholly or not at all when the
+                           // power fails (AWUPF)
   uint32_t nsid;
   uint32_t lba_shift;
   uint64_t lba_count;

@@ -44,6 +44,10 @@ void check(const VirtualSsdConfig& config, const Media& media) {
   require(capacity != 0, "the media is smaller than one LBA");
   require(capacity <= media.bytes, "the capacity is larger than the media");
   require(capacity % (uint64_t{1} << config.lba_shift) == 0, "the capacity is not whole LBAs");
+  const uint64_t atomic_lbas = config.atomic_bytes >> config.lba_shift;
+  require(atomic_lbas >= 1 && atomic_lbas <= 65536 &&
+              atomic_lbas << config.lba_shift == config.atomic_bytes,
+          "what is written atomically is 1 to 65536 LBAs");
   const bool borrows = config.log_of.controller != nullptr;
   require(borrows == (config.log_disk != 0), "who logs elsewhere is not disk 0 there");
   require(!borrows || config.logged_commands == 0, "there is one log for what is written");
@@ -77,6 +81,7 @@ IdentifyController make_identify_controller(const VirtualSsdConfig& config) {
   data.nn = 1;
   data.oncs = kWriteZeroesAndDatasetManagement;
   data.vwc = config.volatile_write_cache ? 1 : 0;
+  data.awun = data.awupf = static_cast<uint16_t>((config.atomic_bytes >> config.lba_shift) - 1);
   return data;
 }
 

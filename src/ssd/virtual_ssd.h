@@ -24,6 +24,8 @@ struct VirtualSsdConfig {
   bool virtual_clock = false;   // time moves only when nothing else is left to do; one thread
   uint32_t fault_capacity = 0;  // rules that can be planned
   bool volatile_write_cache = true;
+  uint32_t atomic_bytes = 4096;  // AWUPF: a write of up to as much, of whole LBAs, is done wholly
+                                 // or not at all when the power fails
   uint32_t logged_commands = 0;  // room for them in the write log (power_cut.h); 0: none is kept
   uint64_t logged_bytes = 0;     // room for what they wrote
   // Instead of a log of its own: that of an SSD which was made with one, and is destroyed later.

@@ -48,8 +48,11 @@ GOFS_NOINLINE GOFS_HD inline Ticket pread_async(simt::AnyWarp auto warp, Filesys
   }
   if (warp.thread_rank() == 0 && fs.writer != nullptr) f2fs::hold_places(*fs.writer);
   warp.sync();
-  const IoFailure failure = read_striped(warp, fs, open->inode, static_cast<uint8_t*>(buffer),
-                                         bytes, offset, 0, 1, &operation->mailbox);
+  const int written = detail::wait_for_overwriters(warp, fs, 1u, open->inode.ino);
+  const IoFailure failure = written < 0
+                                ? IoFailure{0, written}
+                                : read_striped(warp, fs, open->inode, static_cast<uint8_t*>(buffer),
+                                               bytes, offset, 0, 1, &operation->mailbox);
   ticket.result = io_outcome(bytes, failure);
   detail::end_start(warp, *operation);
   if (ticket.result >= 0) return ticket;

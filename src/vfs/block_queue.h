@@ -28,6 +28,23 @@ GOFS_HD inline BlockQueue& queue_of_block(const Filesystem& fs, uint32_t ino, ui
 /// have deadlines of their own.
 GOFS_HD inline uint32_t queue_up(BlockQueue& queue) { return simt::add_relaxed(queue.next, 1u); }
 
+/// Queues up where it is one's turn at once, or else does not. By one lane: whether it is, and the
+/// ticket. What was written before is seen after add_and_look().
+GOFS_HD inline bool try_queue_up(BlockQueue& queue, uint32_t& ticket) {
+  ticket = simt::load_relaxed(queue.next);
+#if GOFS_ON_GPU
+  constexpr auto kOrder = simt::memory_order_relaxed;  // the fence there is dear, and is to come
+  const uint32_t serving = simt::load_relaxed(queue.serving);
+#else
+  constexpr auto kOrder = simt::memory_order_acquire;
+  const uint32_t serving = simt::load_acquire(queue.serving);  // [V12]
+#endif
+  uint32_t next = ticket;
+  return serving == ticket &&
+         simt::AtomicRef<uint32_t>(queue.next)
+             .compare_exchange_strong(next, ticket + 1, kOrder, simt::memory_order_relaxed);
+}
+
 /// Whether it is the turn of `ticket`: what was written before is seen then.
 GOFS_HD inline bool is_served(const BlockQueue& queue, uint32_t ticket) {
   return simt::load_acquire(queue.serving) == ticket;  // [V12]

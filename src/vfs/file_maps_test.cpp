@@ -25,13 +25,21 @@ constexpr uint64_t kBlocks = 3'000;  // the inode's, two direct nodes' and some 
 class FileMapsTest : public ChangesTest {
  protected:
   FileMapsTest()
-      : ChangesTest([](image::ImageBuilder& builder) {
-          image::FileSpec spec;
-          spec.name = "long";
-          spec.size_bytes = kBlocks * kBlockBytes;
-          spec.content = image::pattern_content(5);
-          TestImage::must(builder.add_file(builder.root(), spec));
-        }) {}
+      : ChangesTest(
+            [](image::ImageBuilder& builder) {
+              image::FileSpec spec;
+              spec.name = "long";
+              spec.size_bytes = kBlocks * kBlockBytes;
+              spec.content = image::pattern_content(5);
+              TestImage::must(builder.add_file(builder.root(), spec));
+            },
+            that_takes_new_blocks()) {}
+  /// Who writes over blocks where they lie does not look for nodes.
+  static VolumeRigOptions that_takes_new_blocks() {
+    VolumeRigOptions options;
+    options.ssd.atomic_bytes = 512;
+    return options;
+  }
 
   f2fs::Inode& inode_of(int fd) { return fs().open_inodes[fs().descriptors[fd].open_inode].inode; }
   f2fs::Leaf leaf_of(int fd, uint64_t index) {

@@ -56,10 +56,17 @@ GOFS_HD inline Descriptor* find_readable(const Filesystem& fs, int fd) {
   return descriptor != nullptr && may_read(descriptor->flags) ? descriptor : nullptr;
 }
 
-/// The inode that `fd` has open for reading, or null. As find_readable, in fewer round trips
-/// to memory, none of which waits for another that it does not need; nothing is acquired [V3],
-/// since whoever has been given a descriptor has seen it opened.
-GOFS_HD inline OpenInode* find_file_inode(const Filesystem& fs, int fd) {
+/// The descriptor `fd` if it is open for writing, else null (EBADF).
+GOFS_HD inline Descriptor* find_writable(const Filesystem& fs, int fd) {
+  Descriptor* const descriptor = find_file(fs, fd);
+  return descriptor != nullptr && may_write(descriptor->flags) ? descriptor : nullptr;
+}
+
+/// The inode that `fd` has open, if `fits(flags)`, or null. As find_descriptor, in fewer round
+/// trips to memory, none of which waits for another that it does not need; nothing is acquired
+/// [V3], since whoever has been given a descriptor has seen it opened.
+template <typename Fits>
+GOFS_HD OpenInode* find_inode_that(const Filesystem& fs, int fd, Fits fits) {
   const auto index = static_cast<uint32_t>(fd);
   const uint32_t count = fs.descriptor_count;
   OpenInode* const inodes = simt::load_here(fs.open_inodes);
@@ -68,8 +75,20 @@ GOFS_HD inline OpenInode* find_file_inode(const Filesystem& fs, int fd) {
   const uint32_t flags = simt::load_here(descriptor.flags);
   const uint32_t place = simt::load_here(descriptor.open_inode);
   const bool usable =
-      index < count && state == kDescriptorOpen && (flags & kOpenPath) == 0 && may_read(flags);
+      index < count && state == kDescriptorOpen && (flags & kOpenPath) == 0 && fits(flags);
   return usable ? &inodes[place] : nullptr;
+}
+
+/// The inode that `fd` has open for reading, or null: find_readable().
+GOFS_HD inline OpenInode* find_file_inode(const Filesystem& fs, int fd) {
+  return find_inode_that(fs, fd, [](uint32_t flags) { return may_read(flags); });
+}
+
+/// The inode that `fd` has open for writing where it says, and nothing more, or null.
+GOFS_HD inline OpenInode* find_inode_to_overwrite(const Filesystem& fs, int fd) {
+  return find_inode_that(fs, fd, [](uint32_t flags) {
+    return may_write(flags) && (flags & (kOpenAppend | kOpenDataSync)) == 0;
+  });
 }
 
 namespace detail {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "f2fs/leaf_map.h"
+#include "f2fs/write_over.h"
 #include "vfs/filesystem.h"
 
 namespace gofs::vfs::detail {
@@ -112,6 +113,31 @@ GOFS_HD inline void forget_noted_times(Filesystem& fs, uint32_t ino) {
   const int index = find_open_inode(fs, home, ino);
   if (index >= 0) simt::store_relaxed(fs.open_inodes[index].inode.noted_ns, int64_t{0});
   simt::unlock(lock);
+}
+
+/// Waits until nobody writes over blocks of the file `ino` of a lane in `lanes`, if it is open, who
+/// does not know that places are held: who holds some since before, and reads without a lock, finds
+/// no block half written. Collective; uniform answer: 0, or -ETIMEDOUT after the time for locks.
+GOFS_NOINLINE GOFS_HD inline int wait_for_overwriters(simt::AnyWarp auto warp, Filesystem& fs,
+                                                      uint32_t lanes, uint32_t ino) {
+  if (fs.writer == nullptr || !f2fs::may_write_over(*fs.writer)) return 0;
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  simt::Backoff backoff;
+  for (bool waiting = mine;;) {
+    if (waiting) {
+      const uint32_t home = home_of(fs, ino);
+      // Changed, though by nothing: who opens the file after that sees what we have done before.
+      // [V15]
+      const uint32_t changing = simt::AtomicRef<uint32_t>(fs.open_inode_sets[home].lock)
+                                    .fetch_add(0, simt::memory_order_acq_rel);
+      const int index = changing == 0 ? find_open_inode(fs, home, ino) : -1;
+      waiting = changing != 0 || (index >= 0 && is_written_over(fs.open_inodes[index].lock));
+    }
+    if (!warp.any(waiting)) return 0;
+    if (warp.any(deadline.passed())) return -ETIMEDOUT;
+    backoff.pause();
+  }
 }
 
 /// Gives memory of maps back. Collective, uniform; nobody looks at it any more.

@@ -12,18 +12,12 @@
 #include "f2fs/truncate.h"
 #include "vfs/fsync.h"
 #include "vfs/make_space.h"
+#include "vfs/overwrite.h"
 #include "vfs/read.h"
-#include "vfs/write_blocks.h"
 
 namespace gofs::vfs {
 
 namespace detail {
-
-/// The descriptor `fd` if it is open for writing, else null (EBADF).
-GOFS_HD inline Descriptor* find_writable(const Filesystem& fs, int fd) {
-  Descriptor* const descriptor = find_file(fs, fd);
-  return descriptor != nullptr && may_write(descriptor->flags) ? descriptor : nullptr;
-}
 
 GOFS_HD constexpr ByteRange whole_file() { return {0, kOffsetMax}; }
 
@@ -278,6 +272,10 @@ GOFS_HD inline int64_t pwritev(simt::AnyWarp auto warp, Filesystem& fs, int fd,
 /// pwrite(2): pwritev() of one part.
 GOFS_HD inline int64_t pwrite(simt::AnyWarp auto warp, Filesystem& fs, int fd, const void* buffer,
                               uint64_t bytes, uint64_t offset) {
+  if (bytes != 0 && bytes <= kBlockBytes) {
+    const WriteRequest request{fd, buffer, warp.thread_rank() == 0 ? bytes : 0, offset};
+    if (try_to_overwrite(warp, fs, request)) return static_cast<int64_t>(bytes);
+  }
   const IoVector part = detail::one_part(buffer, bytes);
   return pwritev(warp, fs, fd, &part, 1, offset);
 }
@@ -286,7 +284,7 @@ GOFS_HD inline int64_t pwrite(simt::AnyWarp auto warp, Filesystem& fs, int fd, c
 /// that write at the same time get ranges of their own.
 GOFS_NOINLINE GOFS_HD inline int64_t writev(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                             const IoVector* parts, int count) {
-  Descriptor* const descriptor = detail::find_writable(fs, fd);
+  Descriptor* const descriptor = find_writable(fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const int64_t total = total_bytes(parts, count);
   if (total <= 0) return total;

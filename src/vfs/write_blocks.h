@@ -2,10 +2,12 @@
 //
 // Writing single blocks that a file has, one a lane, as many warps do at once with one file: none
 // of them waits for another but for who writes the same block (block_queue.h). The blocks whose
-// turn it is are one operation: one look at the nodes, and commands that go out together.
+// turn it is are written over where they lie, if that may be (f2fs/write_over.h), and else they are
+// one operation: one look at the nodes, and commands that go out together.
 #pragma once
 
 #include "f2fs/write.h"
+#include "f2fs/write_over.h"
 #include "vfs/block_queue.h"
 #include "vfs/change_attributes.h"
 
@@ -81,19 +83,53 @@ GOFS_NOINLINE GOFS_HD inline int write_block_pieces(simt::AnyWarp auto warp, Fil
   });
 }
 
+/// What comes before blocks of a file are written over: whether it can be changed, its powers and
+/// its times, which most often are set already. Collective, uniform, by a block writer. 0 or a
+/// negative errno.
+GOFS_HD inline int begin_overwrite(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode) {
+  const f2fs::TimeStamp now = time_now(fs);
+  const bool noted = warp.thread_rank() == 0 && f2fs::detail::is_noted(inode, now);
+  if (fs.credentials.uid == 0 && warp.any(noted)) {
+    return warp.shfl(f2fs::detail::check_change(*fs.writer, inode, 0), 0);
+  }
+  return operate(warp, fs, kPagesToBeginWrite, [&] {
+    int error = f2fs::detail::check_change(*fs.writer, inode, 0);
+    if (error == 0) error = drop_powers(warp, fs, inode.ino, now);
+    if (error == 0) error = f2fs::keep_inode(warp, fs.volume, inode.ino);
+    if (error < 0) return error;
+    return f2fs::bring_up_to_date(warp, fs.volume, inode, f2fs::update_of_times(now));
+  });
+}
+
+/// Writes pieces of blocks that the file has, each of another block and one a lane, by who has them
+/// for himself: over what is there if he writes as that, else, or where that fails, to new blocks.
+/// Collective, uniform. 0 or a negative errno, of one of them.
+GOFS_HD inline int write_over_or_anew(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode,
+                                      uint32_t lanes, const f2fs::WritePiece& piece,
+                                      BlockWriter as) {
+  if (as == BlockWriter::kOver && begin_overwrite(warp, fs, inode) == 0 &&
+      f2fs::write_over(warp, fs.volume, *fs.writer, fs.pool, lanes, inode, piece) == 1) {
+    return 0;
+  }
+  return write_block_pieces(warp, fs, inode, lanes, piece, Where::kWithin, 0);
+}
+
 /// Writes the piece of each of `lanes`, at least one, each of another block of the open file, those
 /// first whose turn comes first. Collective. Uniform answer: 0, or a negative errno of some of
-/// them, and `written` are those that were written; -EAGAIN: none of them, since somebody reads the
+/// them, and `written` are those that surely were; -EAGAIN: none of them, since somebody reads the
 /// file or writes more of it, or it has become another.
 GOFS_NOINLINE GOFS_HD inline int write_queued(simt::AnyWarp auto warp, Filesystem& fs,
                                               OpenInode& open, uint32_t lanes,
                                               const f2fs::WritePiece& piece, uint32_t& written) {
   written = 0;
-  if (!try_join_block_writers(warp, open.lock)) return -EAGAIN;
+  const uint32_t* const places_held =
+      f2fs::may_write_over(*fs.writer) ? &fs.writer->cleaning.places_held : nullptr;
+  const BlockWriter as = join_block_writers(warp, open.lock, places_held);
+  if (as == BlockWriter::kNone) return -EAGAIN;
   // Nobody changes the size from here on.
   bool waiting = (lanes >> warp.thread_rank() & 1u) != 0;
   if (warp.any(waiting && !is_within(open.inode, piece.offset, piece.bytes))) {
-    leave_block_writers(warp, open.lock);
+    leave_block_writers(warp, open.lock, as);
     return -EAGAIN;
   }
   BlockQueue& queue = queue_of_block(fs, open.inode.ino, piece.offset >> kBlockShift);
@@ -108,7 +144,7 @@ GOFS_NOINLINE GOFS_HD inline int write_queued(simt::AnyWarp auto warp, Filesyste
       continue;
     }
     warp.sync();  // what each lane has seen, all may use
-    const int failed = write_block_pieces(warp, fs, open.inode, turn, piece, Where::kWithin, 0);
+    const int failed = write_over_or_anew(warp, fs, open.inode, turn, piece, as);
     if (failed == 0) written |= turn;
     if (error == 0) error = failed;
     left &= ~turn;
@@ -116,7 +152,7 @@ GOFS_NOINLINE GOFS_HD inline int write_queued(simt::AnyWarp auto warp, Filesyste
     const simt::Release release;
     if (served) serve_next(release, queue, ticket);
     if (left == 0) {
-      leave_block_writers(warp, open.lock, release);
+      leave_block_writers(warp, open.lock, as, release);
       return error;
     }
     waiting = waiting && !served;

@@ -12,14 +12,6 @@
 
 namespace gofs::vfs {
 
-/// What one thread wants to be written.
-struct WriteRequest {
-  int fd;
-  const void* buffer;
-  uint64_t bytes;
-  uint64_t offset;  // of one that appends: where it went, in the end
-};
-
 namespace detail {
 
 /// How long lanes wait together for their blocks, and those between them, before each waits for its
@@ -238,8 +230,11 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_for(simt::AnyWarp auto warp, Filesyst
 GOFS_NOINLINE GOFS_HD inline int64_t write_requests(simt::AnyWarp auto warp, Filesystem& fs,
                                                     uint32_t lanes, WriteRequest& request) {
   const uint32_t rank = warp.thread_rank();
-  int64_t result = 0;
-  for (uint32_t left = lanes; left != 0;) {
+  // Nothing to write has an answer at once.
+  int64_t result = find_writable(fs, request.fd) == nullptr ? -EBADF
+                   : request.offset > kOffsetMax            ? -EINVAL
+                                                            : 0;
+  for (uint32_t left = lanes & warp.ballot(request.bytes != 0); left != 0;) {
     const uint32_t owner = simt::lowest_bit(left);
     const int fd = warp.shfl(request.fd, owner);
     const uint32_t same = warp.ballot((left >> rank & 1u) != 0 && request.fd == fd);
@@ -298,6 +293,7 @@ GOFS_HD inline void move_positions(simt::AnyWarp auto warp, Filesystem& fs, uint
 /// lane bytes written or a negative errno, as pwrite(). Of lanes that write to the same bytes, any
 /// may be the last; of lanes that append, any the first.
 GOFS_HD inline int64_t pwrite_lanes(simt::AnyWarp auto warp, Filesystem& fs, WriteRequest request) {
+  if (try_to_overwrite(warp, fs, request)) return static_cast<int64_t>(request.bytes);
   return detail::write_requests(warp, fs, warp.ballot(true), request);
 }
 
@@ -305,7 +301,7 @@ GOFS_HD inline int64_t pwrite_lanes(simt::AnyWarp auto warp, Filesystem& fs, Wri
 /// or a negative errno, as write().
 GOFS_NOINLINE GOFS_HD inline int64_t write_lanes(simt::AnyWarp auto warp, Filesystem& fs,
                                                  WriteRequest request) {
-  Descriptor* const descriptor = detail::find_writable(fs, request.fd);
+  Descriptor* const descriptor = find_writable(fs, request.fd);
   int error = descriptor == nullptr ? -EBADF : request.bytes > kOffsetMax ? -EINVAL : 0;
   if (error == 0) error = detail::take_position(*descriptor, request.bytes, request.offset);
   const uint32_t lanes = warp.ballot(error == 0);

@@ -115,7 +115,8 @@ TEST_P(WriteLanesTest, any_mixture_agrees_with_a_model) {
   for (size_t i = 0; i < paths.size(); ++i) EXPECT_TRUE(contents(paths[i]) == models[i]);
 }
 
-TEST_P(WriteLanesTest, neighbours_go_out_in_one_command) {
+TEST_P(WriteLanesTest, neighbours_that_become_new_blocks_go_out_in_one_command) {
+  fs().writer->writes_over = 0;
   const int fd = open_file("/large", kOpenReadWrite);
   const std::string bytes(uint64_t{width()} * kBlockBytes, 'n');
   std::vector<WriteRequest> requests(width());

@@ -132,7 +132,7 @@ template <typename Crew>
 GOFS_HD int64_t pwritev_together(const Crew& crew, Filesystem& fs, SharedWrite& shared, int fd,
                                  const IoVector* parts, int count, uint64_t offset) {
   crew.sync();  // everybody has taken the outcome of a former write, and filled his buffer
-  Descriptor* const descriptor = detail::find_writable(fs, fd);
+  Descriptor* const descriptor = find_writable(fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const int64_t total = total_bytes(parts, count);
   if (total <= 0) return offset > kOffsetMax ? -EINVAL : total;
@@ -156,7 +156,7 @@ GOFS_HD int64_t writev_together(const Crew& crew, Filesystem& fs, SharedWrite& s
                                 const IoVector* parts, int count) {
   const auto warp = crew.warp();
   crew.sync();  // as in pwritev_together()
-  Descriptor* const descriptor = detail::find_writable(fs, fd);
+  Descriptor* const descriptor = find_writable(fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const int64_t total = total_bytes(parts, count);
   if (total <= 0) return total;

@@ -37,7 +37,7 @@ struct WriteParams {
   uint64_t span_bytes;     // of the range, or of each file: a block for each actor at least
   const int* descriptors;  // file: one for all, or one for each warp
   uint32_t files;          // how many they are
-  uint32_t sync_each;      // not 0: each write is followed by fsync
+  uint32_t sync_each;      // not 0: at warp scope, each write is followed by fsync
   uint64_t run;            // a number of this run, for its stamps and its random places
   uint8_t* buffers;        // block_bytes for each actor
   uint32_t* done;          // writes of each actor
@@ -201,39 +201,53 @@ GOFS_HD inline void end_writes(simt::AnyWarp auto warp, WriteResults& results,
   if (error != 0) simt::store_relaxed(results.error, error);
 }
 
-/// pwrite by a warp, or by a thread as the device API does it: those of a warp that write together
-/// share their operations.
-GOFS_HD inline int64_t write_at_scope(simt::Warp warp, vfs::Filesystem& fs,
-                                      const vfs::WriteRequest& request) {
-  return vfs::pwrite(warp, fs, request.fd, request.buffer, request.bytes, request.offset);
-}
-GOFS_HD inline int64_t write_at_scope(simt::PartialWarp, vfs::Filesystem& fs,
-                                      const vfs::WriteRequest& request) {
-  return vfs::pwrite_lanes(simt::PartialWarp::current(), fs, request);
-}
-
-/// All writes of one actor, which is `group`: a warp, or a lane alone. Collective.
-GOFS_HD inline void write_file(simt::AnyWarp auto group, const WriteParams& params,
+/// All writes of a warp that is an actor. Collective.
+GOFS_HD inline void write_file(simt::AnyWarp auto warp, const WriteParams& params,
                                const WriteActor& actor, WriteTally& tally) {
-  const bool leader = group.thread_rank() == 0;
+  const bool leader = warp.thread_rank() == 0;
+  const bool append = params.pattern == WritePattern::kAppend;
   WriteClock clock(params);
   for (uint32_t operation = 0; operation < params.operations; ++operation) {
-    if (operation != 0 && group.shfl(clock.over() ? 1u : 0u, 0) != 0) break;
+    if (operation != 0 && warp.shfl(clock.over() ? 1u : 0u, 0) != 0) break;
     const WriteStamp stamp = stamp_of(params, actor, operation);
     if (leader) put_stamp(actor.buffer, params.block_bytes, stamp);
-    group.sync();
-    const bool append = params.pattern == WritePattern::kAppend;
-    const int64_t put = write_at_scope(group, *params.fs,
-                                       {actor.descriptor, actor.buffer, params.block_bytes,
-                                        append ? 0 : stamp.block * params.block_bytes});
+    warp.sync();
+    const int64_t put =
+        vfs::pwrite(warp, *params.fs, actor.descriptor, actor.buffer, params.block_bytes,
+                    append ? 0 : stamp.block * params.block_bytes);
     int error = put == params.block_bytes ? 0 : put < 0 ? static_cast<int>(put) : -EIO;
-    if (error == 0 && params.sync_each != 0)
-      error = vfs::fsync(group, *params.fs, actor.descriptor);
+    if (error == 0 && params.sync_each != 0) {
+      error = vfs::fsync(warp, *params.fs, actor.descriptor);
+    }
     if (error != 0) {
       if (leader) tally.error = error;
       break;
     }
     if (leader) clock.note(tally);
+  }
+}
+
+/// All writes of those lanes of a warp that are actors, which write together, as the threads of one
+/// do that call the device API at the same place. Collective.
+GOFS_HD inline void write_file_by_lanes(simt::AnyWarp auto warp, const WriteParams& params,
+                                        bool acts, const WriteActor& actor, WriteTally& tally) {
+  const bool append = params.pattern == WritePattern::kAppend;
+  WriteClock clock(params);
+  for (uint32_t operation = 0; operation < params.operations; ++operation) {
+    if (operation != 0 && clock.over()) acts = false;
+    if (!warp.any(acts)) break;
+    const WriteStamp stamp = stamp_of(params, actor, operation);
+    if (acts) put_stamp(actor.buffer, params.block_bytes, stamp);
+    const vfs::WriteRequest request{actor.descriptor, actor.buffer, acts ? params.block_bytes : 0u,
+                                    append ? 0 : stamp.block * params.block_bytes};
+    const int64_t put = vfs::pwrite_lanes(warp, *params.fs, request);
+    if (!acts) continue;
+    acts = put == params.block_bytes;
+    if (acts) {
+      clock.note(tally);
+    } else {
+      tally.error = put < 0 ? static_cast<int>(put) : -EIO;
+    }
   }
 }
 
@@ -360,8 +374,8 @@ GOFS_HD inline void file_write_body(simt::AnyWarp auto warp, uint32_t warp_index
   } else {
     if (params.scope == WriteScope::kWarp) {
       detail::write_file(warp, params, actor, tally);
-    } else if (leads) {
-      detail::write_file(simt::PartialWarp::single(), params, actor, tally);
+    } else {
+      detail::write_file_by_lanes(warp, params, leads, actor, tally);
     }
     if (leads) params.done[actor.number] = tally.writes;
   }

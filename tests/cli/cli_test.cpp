@@ -97,8 +97,9 @@ TEST(Failures, are_one_line_with_the_path_and_status_1) {
       {"info", image + "?speed=1"},
       image +
           "?speed=1: 'speed' is no option (model, queues, depth, lba, media, spare, "
-          "mdts, cache, timeout, checkpoint, stripe, ablate; of a physical SSD doorbell, data, "
-          "staging)");
+          "mdts, cache, timeout, checkpoint, stripe, mode, ablate; of a physical SSD doorbell, "
+          "data, staging)");
+  expect_failure({"info", image + "?mode=ipu"}, image + "?mode=ipu: 'mode' wants adaptive or lfs");
   expect_failure({"info", image + "?ablate=gravity"},
                  image +
                      "?ablate=gravity: 'ablate' knows no 'gravity' (inode-lock, one-log, "
@@ -459,7 +460,7 @@ TEST(Bench, micro_names_what_it_does_without) {
     rows[row["ablation"].get<std::string>()] += row["ablated"].get<bool>() ? 1 : -1;
   }
   EXPECT_TRUE(mounts.count(R"(["single-walks","no-maps"])")) << text;
-  EXPECT_EQ(rows.size(), 7u);
+  EXPECT_EQ(rows.size(), 8u);
   for (const auto& [name, balance] : rows) EXPECT_EQ(balance, 0) << name;
 }
 

@@ -102,6 +102,7 @@ int main_of(int argc, char** argv) {
           ->capture_default_str();
   app.add_option("--width", options.width, "lanes of a warp")->capture_default_str();
   add_striping_options(app, options.striping);
+  app.add_flag("--lfs", options.log_structured, "nothing is written over where it lies");
   app.add_option("--subsets", options.subsets, "images of each cut: all, none, random ones")
       ->capture_default_str();
   app.add_option("--cuts", options.cuts_max, "at most so many; 0: all")->capture_default_str();
@@ -129,6 +130,7 @@ int main_of(int argc, char** argv) {
 
   faults.width = options.width;
   faults.striping = options.striping;
+  faults.log_structured = options.log_structured;
   faults.fsck_every = options.fsck_every;
   faults.save = options.save;
   std::vector<Scenario> wanted;

@@ -25,10 +25,13 @@ TEST_P(CrashTest, leaves_what_was_promised) {
   options.subsets = 3;
   options.depth = 1;
   options.fsck_every = 3;
-  const ExplorerResult result = explore(GetParam(), options);
-  for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
-  EXPECT_GT(result.images, 0u);
-  EXPECT_GT(result.judged, 0u);
+  for (const bool log_structured : {false, true}) {
+    options.log_structured = log_structured;
+    const ExplorerResult result = explore(GetParam(), options);
+    for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
+    EXPECT_GT(result.images, 0u);
+    EXPECT_GT(result.judged, 0u);
+  }
 }
 
 TEST_P(CrashTest, keeps_what_was_promised_when_commands_fail) {

@@ -31,7 +31,8 @@ struct Recording {
 };
 
 Recording record(const Scenario& scenario, const ExplorerOptions& options) {
-  Prepared prepared = prepare(scenario, options.seed, options.width, options.striping);
+  Prepared prepared =
+      prepare(scenario, options.seed, options.width, options.striping, options.log_structured);
   Recording recording{prepared.disks, {}, {}};
   Model& model = prepared.model;
   SessionOptions& mount = prepared.mount;
@@ -40,7 +41,7 @@ Recording record(const Scenario& scenario, const ExplorerOptions& options) {
   if (session.mounted() != 0 || session.begun().error != 0) {
     throw std::runtime_error("cannot mount what was prepared");
   }
-  recording.history = std::make_shared<History>(model);
+  recording.history = std::make_shared<History>(model, !options.log_structured);
   Actor actor(session, model, recording.history.get(), mix(options.seed, 1));
   scenario.run(actor);
   LoggedOperation leaving{"unmount", OperationKind::kMakesSafe, session.moment(), 0};
@@ -130,7 +131,7 @@ class Explorer {
       const uint32_t moment = moments[(2 * i + 1) * moments.size() / (2 * options_.cuts_max)];
       const uint32_t subset = i % options_.subsets;
       const ssd::PowerCut cut(recording_.trace, moment);
-      cut_power(disks_, cut, unit_bytes(recording_.history->has_synced_files()),
+      cut_power(disks_, cut, unit_bytes(recording_.history->needs_whole_blocks()),
                 survivors(recording_.trace, disks_.count(), options_.seed, moment, subset));
       const std::string name = fmt::format("{}-{}-{}", scenario_.name, moment, subset);
       images.push_back({folder + "/" + name + ".img", name, moment, recording_.history});
@@ -149,8 +150,10 @@ class Explorer {
     ssd::PowerCut::Survives survives;
   };
 
-  /// What is written wholly or not at all: fsync counts on blocks.
-  static uint64_t unit_bytes(bool syncs) { return syncs ? uint64_t{kBlockBytes} : kSectorBytes; }
+  /// What is written wholly or not at all.
+  static uint64_t unit_bytes(bool whole_blocks) {
+    return whole_blocks ? uint64_t{kBlockBytes} : kSectorBytes;
+  }
 
   /// Whether a file is synced after a cut, too: every other time, so that recovery sees sectors.
   static bool syncs_after(uint32_t moment) { return moment % 2 != 0; }
@@ -158,7 +161,7 @@ class Explorer {
   void look_at(uint32_t moment, uint32_t subset) {
     std::vector<Layer> layers;
     layers.push_back({recording_.trace, ssd::PowerCut(recording_.trace, moment),
-                      unit_bytes(recording_.history->has_synced_files()),
+                      unit_bytes(recording_.history->needs_whole_blocks()),
                       survivors(recording_.trace, disks_.count(), options_.seed, moment, subset)});
     const bool judged = options_.fsck_every != 0 && result_.images % options_.fsck_every == 0;
     ++result_.images;
@@ -181,7 +184,8 @@ class Explorer {
       const ssd::WriteTrace& mounted = traces.back();
       const auto again = static_cast<uint32_t>(luck % (mounted.events + 1));
       const auto subset = static_cast<uint32_t>(luck >> 32) % options_.subsets;
-      layers.push_back({mounted, ssd::PowerCut(mounted, again), unit_bytes(syncs_after(moment)),
+      layers.push_back({mounted, ssd::PowerCut(mounted, again),
+                        unit_bytes(syncs_after(moment) || !options_.log_structured),
                         survivors(mounted, disks_.count(), luck, again, subset)});
       ++result_.nested;
       ssd::WriteTrace next;
@@ -206,6 +210,7 @@ class Explorer {
       SessionOptions mount;
       mount.width = options_.width;
       mount.log_bytes = kRecoveryLogBytes;
+      mount.log_structured = options_.log_structured;
       problem = mount_and_look(
           disks_, mount,
           [&](const FoundTree& tree) { return recording_.history->difference_after(moment, tree); },
@@ -233,10 +238,11 @@ class Explorer {
   void fail(uint32_t moment, uint32_t subset, const std::string& problem) {
     const auto [safe, last] = recording_.history->window(moment);
     std::string command = fmt::format(
-        "gofs_crash --scenario {} --seed {} --width {}{} --cut {} --subset {} --subsets {} "
+        "gofs_crash --scenario {} --seed {} --width {}{}{} --cut {} --subset {} --subsets {} "
         "--nested {} --depth {}",
-        scenario_.name, options_.seed, options_.width, options_.striping.options(), moment, subset,
-        options_.subsets, options_.nested, options_.depth);
+        scenario_.name, options_.seed, options_.width, options_.striping.options(),
+        options_.log_structured ? " --lfs" : "", moment, subset, options_.subsets, options_.nested,
+        options_.depth);
     if (!scenario_.repeatable) command += "  (threads take turns as they like: not each time)";
     result_.failures.push_back(
         fmt::format("{}: cut at {}, subset {}, during \"{}\": {}\n  replay: {}", scenario_.name,

@@ -44,7 +44,8 @@ class FaultExplorer {
   FaultExplorer(const Scenario& scenario, const FaultsOptions& options)
       : scenario_(scenario),
         options_(options),
-        prepared_(prepare(scenario, options.seed, options.width, options.striping)),
+        prepared_(prepare(scenario, options.seed, options.width, options.striping,
+                          options.log_structured)),
         disks_(prepared_.disks) {}
 
   FaultsResult run() {
@@ -83,7 +84,7 @@ class FaultExplorer {
   std::vector<uint64_t> run_with(const Kind& kind, const Place& place) {
     ++result_.runs;
     Model model = prepared_.model;
-    History history(model);
+    History history(model, !options_.log_structured);
     ssd::WriteTrace trace;
     std::vector<uint64_t> commands;
     bool kept = false;
@@ -139,6 +140,7 @@ class FaultExplorer {
     SessionOptions mount;
     mount.width = options_.width;
     mount.log_bytes = kRecoveryLogBytes;
+    mount.log_structured = options_.log_structured;
     ssd::WriteTrace trace;
     std::string problem = mount_and_look(
         disks_, mount,
@@ -153,10 +155,10 @@ class FaultExplorer {
             const std::string& problem) {
     result_.failures.push_back(fmt::format(
         "{}: {} {} of disk {} failed, stopped by \"{}\": {}\n  replay: gofs_crash --faults "
-        "--scenario {} --seed {} --width {}{} --kind {} --on-disk {} --command {}",
+        "--scenario {} --seed {} --width {}{}{} --kind {} --on-disk {} --command {}",
         scenario_.name, kind.name, place.command, place.disk, stopped, problem, scenario_.name,
-        options_.seed, options_.width, options_.striping.options(), kind.name, place.disk,
-        place.command));
+        options_.seed, options_.width, options_.striping.options(),
+        options_.log_structured ? " --lfs" : "", kind.name, place.disk, place.command));
   }
 
   const Scenario& scenario_;

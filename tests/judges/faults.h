@@ -20,8 +20,9 @@ struct FaultsOptions {
   uint64_t seed = 1;
   uint32_t width = 1;  // lanes of a warp
   Striping striping;
-  uint32_t commands_max = 0;  // of each kind, evenly spread; 0: all
-  uint32_t fsck_every = 1;    // of the volumes, how many fsck.f2fs looks at; 0: none
+  bool log_structured = false;  // nothing is written over where it lies
+  uint32_t commands_max = 0;    // of each kind, evenly spread; 0: all
+  uint32_t fsck_every = 1;      // of the volumes, how many fsck.f2fs looks at; 0: none
   uint32_t failures_max = 3;
   // Of a failure that is to be seen again.
   std::optional<std::string> kind;

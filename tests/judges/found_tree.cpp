@@ -206,8 +206,8 @@ class Comparison {
     return compare_mixture(found, versions, different);
   }
 
-  /// A size between those of the versions; each block as one of them has it, as far as the file
-  /// goes.
+  /// A size between those of the versions; each block, or sector, as one of them has it, as far as
+  /// the file goes.
   template <typename Different>
   static std::string compare_mixture(const FoundObject& found, const Versions& versions,
                                      Different different) {
@@ -222,19 +222,26 @@ class Comparison {
     for (const Object* one : versions) {
       for (const auto& [block, bytes] : one->content.blocks()) blocks.insert(block);
     }
+    const uint64_t step =
+        is_one(versions, [](const Object& one) { return one.by_sectors; }) ? 512 : kBlockBytes;
     for (const uint64_t block : blocks) {
-      const uint64_t at = block * kBlockBytes;
-      if (at >= size) break;
-      const uint64_t bytes = std::min<uint64_t>(kBlockBytes, size - at);
-      const std::string got = found.content.read(at, bytes);
-      const auto same = [&](const Object& one) {
-        std::string wanted = one.content.read(at, bytes);
-        wanted.resize(bytes, '\0');
-        return got == wanted;
-      };
-      if (!is_one(versions, same)) return different(at);
+      const uint64_t end = std::min((block + 1) * kBlockBytes, size);
+      for (uint64_t at = block * kBlockBytes; at < end; at += step) {
+        if (!is_one_as(versions, found, at, std::min(step, end - at))) return different(at);
+      }
     }
     return {};
+  }
+
+  /// Whether one of the versions has the same bytes there.
+  static bool is_one_as(const Versions& versions, const FoundObject& found, uint64_t at,
+                        uint64_t bytes) {
+    const std::string got = found.content.read(at, bytes);
+    return is_one(versions, [&](const Object& one) {
+      std::string wanted = one.content.read(at, bytes);
+      wanted.resize(bytes, '\0');
+      return got == wanted;
+    });
   }
 
   std::string compare_entries(const FoundObject& found, const Versions& versions) {

@@ -7,7 +7,7 @@
 
 namespace gofs::judges {
 
-History::History(const Model& start) {
+History::History(const Model& start, bool writes_over) : writes_over_(writes_over) {
   operations_.push_back({"the volume as it was", OperationKind::kMakesSafe, 0, 0});
   for (const auto& [id, object] : start.objects()) versions_[id].emplace_back(0, object);
 }
@@ -20,10 +20,11 @@ void History::add(const LoggedOperation& operation, const Model& model,
   for (const uint32_t id : touched) versions_[id].emplace_back(number, model.at(id));
 }
 
-bool History::has_synced_files() const {
-  return std::any_of(operations_.begin(), operations_.end(), [](const LoggedOperation& one) {
-    return !one.synced.empty() || !one.synced_contents.empty();
-  });
+bool History::needs_whole_blocks() const {
+  return writes_over_ ||
+         std::any_of(operations_.begin(), operations_.end(), [](const LoggedOperation& one) {
+           return !one.synced.empty() || !one.synced_contents.empty();
+         });
 }
 
 std::pair<size_t, size_t> History::window(uint32_t moment) const {
@@ -85,6 +86,7 @@ class History::Recovered {
     // Several at once may be on their way to it.
     const Versions taken =
         point.must ? Versions{&synced} : history_.versions_at(point.operation, point.id);
+    since_[point.id] = point.operation;
     versions.clear();
     for (const Object* version : taken) {
       Object& object = own_.emplace_back(*version);
@@ -104,6 +106,24 @@ class History::Recovered {
   }
 
   Versions operator()(uint32_t id) { return versions_of(id); }
+
+  /// With what operations up to `last` have written over since, as far as the file went.
+  Versions written_over(uint32_t id, size_t last) {
+    Versions versions = versions_of(id);
+    if (versions.empty() || !versions.back()->is_regular()) return versions;
+    const Object& there = *versions.back();
+    const auto since = since_.find(id);
+    const size_t first = since == since_.end() ? base_ : since->second;
+    for (const auto& [operation, later] : history_.versions_.at(id)) {
+      if (operation <= first || operation > last) continue;
+      Object& object = own_.emplace_back(there);
+      object.content = later.content;
+      object.content.resize(there.content.size());
+      object.by_sectors = true;
+      versions.push_back(&object);
+    }
+    return versions;
+  }
 
  private:
   Versions& versions_of(uint32_t id) {
@@ -138,6 +158,7 @@ class History::Recovered {
   const History& history_;
   const size_t base_;
   std::map<uint32_t, Versions> versions_;
+  std::map<uint32_t, size_t> since_;  // files that were taken: as after which operation
   std::deque<Object> own_;
 };
 
@@ -161,7 +182,10 @@ std::string History::difference_on(size_t base, size_t last, uint32_t moment,
       }
       if (taken && possible) possible = recovered.take(point);
     }
-    const std::string found = possible ? difference(tree, Model::kRoot, std::ref(recovered))
+    const VersionsOf versions_of = [&](uint32_t id) {
+      return writes_over_ ? recovered.written_over(id, last) : recovered(id);
+    };
+    const std::string found = possible ? difference(tree, Model::kRoot, versions_of)
                                        : "a name that was synced is not in it";
     if (found.empty()) return {};
     if (problem.empty()) problem = found;

@@ -41,15 +41,16 @@ using OnTheWay = std::vector<std::pair<uint32_t, Object>>;
 
 class History {
  public:
-  /// Begins with what is on the disk.
-  explicit History(const Model& start);
+  /// Begins with what is on the disk. `writes_over`: sectors of a file that were written over where
+  /// they lay may be there, each by itself, before the file is durable again.
+  explicit History(const Model& start, bool writes_over = false);
   /// After an operation: what it has changed.
   void add(const LoggedOperation& operation, const Model& model, const std::set<uint32_t>& touched,
            const OnTheWay& on_the_way = {});
 
   const std::vector<LoggedOperation>& operations() const { return operations_; }
-  /// Whether single files were made durable.
-  bool has_synced_files() const;
+  /// Whether single files were made durable, or written over: either counts on whole blocks.
+  bool needs_whole_blocks() const;
   /// The last operation that must be there after a cut at `moment`, and the last that may be.
   std::pair<size_t, size_t> window(uint32_t moment) const;
   /// How the tree differs from what a cut at `moment` may leave, or nothing.
@@ -78,6 +79,7 @@ class History {
 
   std::vector<LoggedOperation> operations_;
   std::map<uint32_t, std::vector<Version>> versions_;
+  const bool writes_over_;
 };
 
 }  // namespace gofs::judges

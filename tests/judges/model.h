@@ -54,7 +54,8 @@ struct Object {
   uint32_t major = 0;
   uint32_t minor = 0;
   Content content;
-  std::string target;  // of a symbolic link
+  bool by_sectors = false;  // of several versions (found_tree.h), each sector may be this one's
+  std::string target;       // of a symbolic link
   std::map<std::string, std::string> xattrs;
   std::map<std::string, uint32_t> entries;           // of a directory
   std::set<std::pair<uint32_t, std::string>> names;  // (directory, name); the root has none

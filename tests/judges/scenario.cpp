@@ -20,11 +20,12 @@ std::vector<Scenario> all_scenarios() {
   return all;
 }
 
-Prepared prepare(const Scenario& scenario, uint64_t seed, uint32_t width,
-                 const Striping& striping) {
+Prepared prepare(const Scenario& scenario, uint64_t seed, uint32_t width, const Striping& striping,
+                 bool log_structured) {
   Prepared prepared{Disks(make_empty_volume(kVolumeBytes), striping), {}, {}};
   prepared.mount.width = width;
   prepared.mount.cache_pages = scenario.cache_pages;
+  prepared.mount.log_structured = log_structured;
   if (scenario.prepare == nullptr) return prepared;
   Session session(prepared.disks, prepared.mount);
   if (session.mounted() != 0 || session.begun().error != 0) {

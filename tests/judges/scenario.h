@@ -51,6 +51,7 @@ struct Prepared {
   SessionOptions mount;  // as the scenario wants it
 };
 /// Throws std::runtime_error.
-Prepared prepare(const Scenario& scenario, uint64_t seed, uint32_t width, const Striping& striping);
+Prepared prepare(const Scenario& scenario, uint64_t seed, uint32_t width, const Striping& striping,
+                 bool log_structured);
 
 }  // namespace gofs::judges

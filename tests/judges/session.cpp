@@ -146,6 +146,7 @@ Session::Session(Disks& disks, const SessionOptions& options)
   if (!options.writable) return;
   f2fs::WriterOptions writing;
   writing.discard = true;  // as where nobody asks for anything else
+  writing.log_structured = options.log_structured;
   parts_->writer =
       std::make_unique<f2fs::WriterMemory>(parts_->memory, fs.volume.geometry, writing);
   work::BeginWritingParams beginning{};

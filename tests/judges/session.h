@@ -34,7 +34,8 @@ struct SessionOptions {
   uint32_t spare_blocks = 128;
   uint64_t timeout_ns = 60'000'000'000;  // of a command: the machine has other things to do
   int64_t time_granularity_ns = 1;
-  bool faults = false;  // can be planned
+  bool faults = false;          // can be planned
+  bool log_structured = false;  // nothing is written over where it lies
 };
 
 /// What one lane asks for, and its answer. A read has as many bytes as are asked for.

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writing over blocks where they lie, as Linux's f2fs does with direct I/O in its mode `adaptive`:
+// no block is taken or given back, and no node changes. It leaves out what store_blocks.h is
+// careful about, so it is for contents that may be there or not after a power cut, each block by
+// itself: those that a program writes within a file, and not zeros behind a new end. And it is for
+// SSDs that write a block wholly or not at all.
+#pragma once
+
+#include "f2fs/map.h"
+#include "f2fs/store_blocks.h"
+#include "f2fs/writer.h"
+
+namespace gofs::f2fs {
+
+/// Whether files' blocks may be written over: the volume is not mounted as log-structured only, and
+/// its SSDs do not leave a block half written.
+GOFS_HD inline bool may_write_over(const Writer& writer) { return writer.writes_over != 0; }
+
+namespace detail {
+
+/// Whether the segment table has `block` as one of file data: what a damaged volume calls a file's
+/// may be a node. (As Linux's f2fs asks before it writes in place.)
+GOFS_HD inline bool is_data_in_use(const Volume& volume, const Writer& writer, uint32_t block) {
+  const uint32_t offset = volume.geometry.offset_in_segment(block);
+  const SegmentInfo& segment = writer.segments.segments[volume.geometry.segno_of(block)];
+  const uint32_t valid = simt::load_relaxed(segment.valid[offset / 32]);
+  const uint32_t type = simt::load_relaxed(segment.type);
+  return (valid >> offset % 32 & 1u) != 0 && type < format::kDataLogCount;
+}
+
+/// Writes pieces over `block` of each lane: whole LBAs from where they are, the rest through spare
+/// blocks. Collective; per lane of `lanes` 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int write_stored(simt::AnyWarp auto warp, Volume& volume,
+                                              const PagePool& pool, uint32_t lanes, uint32_t block,
+                                              uint64_t file_bytes, const WritePiece& piece) {
+  const uint32_t rank = warp.thread_rank();
+  const uint64_t address = reinterpret_cast<uint64_t>(piece.source);
+  const auto in_block = static_cast<uint32_t>(piece.offset & (kBlockBytes - 1));
+  const bool whole_lbas = ((in_block | piece.bytes) & (volume.array.lba_bytes() - 1)) == 0;
+  const bool addressable = whole_lbas && address != 0 && (address & 3) == 0;
+  const uint32_t direct = warp.ballot((lanes >> rank & 1u) != 0 && addressable);
+  const uint32_t bounced = lanes & ~direct;
+  int result = 0;
+  warp.sync();  // each lane has filled its own buffer
+  if (direct != 0) {
+    // Each block with a command of its own: no larger one is sure to be written block by block.
+    const nvme::Route route = nvme::pick_route(volume.array);
+    const BlockPart part{block, in_block, piece.bytes, const_cast<uint8_t*>(piece.source)};
+    const int written = write_singly(warp, route, direct, part);
+    if ((direct >> rank & 1u) != 0) result = written;
+  }
+  if (bounced != 0) {
+    const uint64_t start = piece.offset - in_block;
+    const auto old_bytes =
+        static_cast<uint32_t>(simt::min<uint64_t>(file_bytes - start, kBlockBytes));
+    const int written =
+        write_bounced(warp, volume, pool, bounced, {block, block, old_bytes}, piece);
+    if ((bounced >> rank & 1u) != 0) result = written;
+  }
+  return result;
+}
+
+}  // namespace detail
+
+/// Says that something was written over, or may have been. It is never taken back: who makes
+/// anything durable from now on flushes, whatever else there is to do. Collective.
+GOFS_HD inline void note_overwrite(simt::AnyWarp auto warp, Writer& writer) {
+  if (warp.thread_rank() == 0 && simt::load_relaxed(writer.written_over) == 0) {
+    simt::store_relaxed(writer.written_over, 1u);
+  }
+}
+
+/// Writes one piece a lane over what the file has there, all within its size, each of another
+/// block. Collective; the caller has these blocks of the file for himself, nobody reads them
+/// without a lock, and the file's times are set. `inode` is one object for all lanes, without
+/// inline contents. Uniform answer: 1; 0, and nothing is written: some of the file's blocks are not
+/// there; or a negative errno, and each piece is written or not: what the device says, -EBUSY,
+/// -EUCLEAN. Durable after the next flush (sync_file(), sync_volume()).
+GOFS_NOINLINE GOFS_HD inline int write_over(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                            const PagePool& pool, uint32_t lanes,
+                                            const Inode& inode, const WritePiece& piece) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  BlockPlace place{};
+  const int mapped = map_blocks(warp, volume, lanes, inode, piece.offset >> kBlockShift, place);
+  int error = simt::first_error(warp, mine ? mapped : 0);
+  if (error < 0) return error;
+  const bool there = mine && place.block != format::kNullAddr &&
+                     detail::is_data_in_use(volume, writer, place.block);
+  if (!warp.all(there || !mine)) return 0;
+  const uint64_t file_bytes = simt::load_relaxed(inode.size_bytes);
+  const int written =
+      detail::write_stored(warp, volume, pool, lanes, place.block, file_bytes, piece);
+  error = simt::first_error(warp, mine ? written : 0);
+  note_overwrite(warp, writer);
+  return error < 0 ? error : 1;
+}
+
+}  // namespace gofs::f2fs
