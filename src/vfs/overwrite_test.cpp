@@ -19,8 +19,9 @@
 namespace gofs::vfs {
 namespace {
 
-constexpr uint64_t kBlocks = 40;
-constexpr uint64_t kBytes = kBlocks * kBlockBytes + 700;  // the last block is a part
+constexpr uint64_t kOverwrittenBlocks = 40;
+constexpr uint64_t kOverwrittenBytes =
+    kOverwrittenBlocks * kBlockBytes + 700;  // the last block is a part
 
 class OverwriteTest : public ChangesTest {
  protected:
@@ -30,7 +31,7 @@ class OverwriteTest : public ChangesTest {
               image::FileSpec spec;
               spec.name = "file";
               spec.attributes = {.mode = 0666, .uid = 0, .gid = 0};
-              spec.size_bytes = kBytes;
+              spec.size_bytes = kOverwrittenBytes;
               spec.content = image::pattern_content(9);
               TestImage::must(builder.add_file(builder.root(), spec));
             },
@@ -83,13 +84,13 @@ TEST_P(OverwriteTest, parts_of_blocks_stay_where_they_are) {
     EXPECT_TRUE(goes_over(3 * kBlockBytes, kBlockBytes));
     EXPECT_TRUE(goes_over(5 * kBlockBytes + 1024, 512));
     EXPECT_TRUE(goes_over(7 * kBlockBytes + 77, 100));
-    EXPECT_TRUE(goes_over(kBlocks * kBlockBytes, 700));
-    EXPECT_TRUE(goes_over(kBlocks * kBlockBytes + 512, 3));
+    EXPECT_TRUE(goes_over(kOverwrittenBlocks * kBlockBytes, 700));
+    EXPECT_TRUE(goes_over(kOverwrittenBlocks * kBlockBytes + 512, 3));
     EXPECT_EQ(fs().volume.valid_block_count, used);
     expect_contents();
   }
   // What grows the file, or takes several blocks, goes elsewhere.
-  EXPECT_FALSE(goes_over(kBlocks * kBlockBytes + 600, 200));
+  EXPECT_FALSE(goes_over(kOverwrittenBlocks * kBlockBytes + 600, 200));
   EXPECT_FALSE(goes_over(9 * kBlockBytes - 1, 2));
   expect_contents();
   mount_again();
@@ -141,7 +142,7 @@ TEST_P(OverwriteTest, the_straight_way_is_left_where_something_stands_in_it) {
   EXPECT_FALSE(goes(fd_, nullptr, 512, 0));
   EXPECT_FALSE(goes(fd_, from, 2 * kBlockBytes, 0));
   EXPECT_FALSE(goes(fd_, from, 512, kBlockBytes - 256));
-  EXPECT_FALSE(goes(fd_, from, kBlockBytes, kBlocks * kBlockBytes));  // behind the end
+  EXPECT_FALSE(goes(fd_, from, kBlockBytes, kOverwrittenBlocks * kBlockBytes));  // behind the end
   EXPECT_FALSE(goes(-1, from, 512, 0));
   EXPECT_FALSE(goes(77, from, 512, 0));
   for (const uint32_t flags : {kOpenReadOnly, kOpenReadWrite | kOpenAppend,
@@ -355,12 +356,12 @@ TEST_P(OverwriteTest, nothing_is_written_over_while_places_are_held) {
   });
   EXPECT_FALSE(goes_over(8 * kBlockBytes, kBlockBytes));
   EXPECT_FALSE(goes_over(8 * kBlockBytes, 512));
-  std::string read(kBytes, '\0');
+  std::string read(kOverwrittenBytes, '\0');
   const uint64_t offset = 0;
   run_alone(width(), [&](const simt::Warp& warp) {
     EXPECT_EQ(read_batch(warp, fs(), batches(), batches().batches[bd],
                          reinterpret_cast<uint8_t*>(read.data()), &offset, 0, 1),
-              kBytes);
+              kOverwrittenBytes);
   });
   EXPECT_TRUE(read == before);
   alone([&](const simt::Warp& warp) { return end_batch(warp, batches(), bd); });

@@ -289,7 +289,7 @@ TEST(SomeOrder, is_told_from_none) {
 
 /// What the warps of a storm do: all have spans of up to `blocks_max` blocks, of the first
 /// `hot_blocks`; some of them, now and then, something else.
-struct Storm {
+struct SpanStorm {
   uint64_t hot_blocks;
   uint64_t blocks_max;
   bool mixed;  // single blocks, whole warps' writes, readers
@@ -297,7 +297,7 @@ struct Storm {
 
 class WriteSpansStorm : public WriteSpansTest {
  protected:
-  void run(const Storm& storm) {
+  void run(const SpanStorm& storm) {
     const uint32_t warps = width() == 32 ? 3 : 4;
     const uint32_t turns = width() == 32 ? 12 : 40;
     const uint64_t seed = printed_seed();
