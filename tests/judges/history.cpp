@@ -107,7 +107,8 @@ class History::Recovered {
 
   Versions operator()(uint32_t id) { return versions_of(id); }
 
-  /// With what operations up to `last` have written over since, as far as the file went.
+  /// With what operations up to `last` have written over since, as far as the file went, and their
+  /// times, which are set before.
   Versions written_over(uint32_t id, size_t last) {
     Versions versions = versions_of(id);
     if (versions.empty() || !versions.back()->is_regular()) return versions;
@@ -119,6 +120,9 @@ class History::Recovered {
       Object& object = own_.emplace_back(there);
       object.content = later.content;
       object.content.resize(there.content.size());
+      object.times_known = later.times_known;
+      object.modified = later.modified;
+      object.changed = later.changed;
       object.by_sectors = true;
       versions.push_back(&object);
     }
