@@ -13,9 +13,12 @@
 
 namespace gofs::f2fs {
 
-/// Whether files' blocks may be written over: the volume is not mounted as log-structured only, and
-/// its SSDs do not leave a block half written.
-GOFS_HD inline bool may_write_over(const Writer& writer) { return writer.writes_over != 0; }
+/// Whether files' blocks may be written over now: the volume is not mounted as log-structured only,
+/// its SSDs do not leave a block half written, and nobody holds places. For sure by a block writer
+/// (vfs/range_lock.h). One lane.
+GOFS_HD inline bool may_write_over(const Writer& writer) {
+  return writer.writes_over != 0 && simt::load_relaxed(writer.cleaning.places_held) == 0;
+}
 
 namespace detail {
 

@@ -71,7 +71,8 @@ struct Cleaning {
   CleaningCounts counts;   // since the volume was mounted
   uint32_t keeps;          // not 0: the last checkpoint has not let go what was given up before it
   uint32_t places_wanted;  // not 0: a checkpoint waits for it that nobody holds a place
-  alignas(128) uint32_t places_held;  // by so many readers (held_places.h)
+  alignas(128) uint32_t places_held;  // by so many readers (held_places.h),
+  uint32_t overwriters_awaited;       // of whom so many wait for those who began to write before
 };
 
 /// The chain of nodes that fsync writes to the log of warm nodes (chain.h).

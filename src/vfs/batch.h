@@ -257,10 +257,9 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(simt::AnyWarp auto warp, Filesystem
       loaded.size_bytes = inode.size_bytes;
       loaded.generation = inode.generation;
     };
+    const int awaited = detail::wait_for_overwriters(warp, fs, lanes, ino);
     const int error = walking(warp, fs, [&]() -> int {
-      const int written = detail::wait_for_overwriters(warp, fs, lanes, ino);
-      if (written < 0) return written;
-      const int stale = check_numbers(warp, fs, lanes, ino);
+      const int stale = awaited < 0 ? awaited : check_numbers(warp, fs, lanes, ino);
       const uint32_t there = warp.ballot((lanes >> warp.thread_rank() & 1u) != 0 && stale == 0);
       const int read = f2fs::with_nodes(warp, fs.volume, there, ino, ino, unpack);
       return stale < 0 ? stale : read;

@@ -115,29 +115,39 @@ GOFS_HD inline void forget_noted_times(Filesystem& fs, uint32_t ino) {
   simt::unlock(lock);
 }
 
-/// Waits until nobody writes over blocks of the file `ino` of a lane in `lanes`, if it is open, who
-/// does not know that places are held: who holds some since before, and reads without a lock, finds
-/// no block half written. Collective; uniform answer: 0, or -ETIMEDOUT after the time for locks.
+/// Whether somebody writes blocks outside the ring of the file `ino`, which need not be open. Who
+/// opens it afterwards sees what the caller has done before. One lane.
+GOFS_HD inline bool has_block_writers(Filesystem& fs, uint32_t ino) {
+  const uint32_t home = home_of(fs, ino);
+  // Changed, though by nothing, so that it is one after the other with who opens files. [V15]
+  const uint32_t changing = simt::AtomicRef<uint32_t>(fs.open_inode_sets[home].lock)
+                                .fetch_add(0, simt::memory_order_acq_rel);
+  if (changing != 0) return true;  // perhaps
+  const int index = find_open_inode(fs, home, ino);
+  return index >= 0 && vfs::has_block_writers(fs.open_inodes[index].lock);
+}
+
+/// Waits until nobody writes over blocks of the file `ino` of a lane in `lanes` who does not know
+/// that places are held: who holds some since before, and reads without a lock, finds no block half
+/// written. Collective; uniform answer: 0, or -ETIMEDOUT after the time for locks.
 GOFS_NOINLINE GOFS_HD inline int wait_for_overwriters(simt::AnyWarp auto warp, Filesystem& fs,
                                                       uint32_t lanes, uint32_t ino) {
-  if (fs.writer == nullptr || !f2fs::may_write_over(*fs.writer)) return 0;
-  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  if (fs.writer == nullptr || fs.writer->writes_over == 0) return 0;
+  const bool leader = warp.thread_rank() == 0;
+  uint32_t& awaited = fs.writer->cleaning.overwriters_awaited;
+  if (leader) simt::add_relaxed(awaited, 1u);
+  warp.sync();
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   simt::Backoff backoff;
-  for (bool waiting = mine;;) {
-    if (waiting) {
-      const uint32_t home = home_of(fs, ino);
-      // Changed, though by nothing: who opens the file after that sees what we have done before.
-      // [V15]
-      const uint32_t changing = simt::AtomicRef<uint32_t>(fs.open_inode_sets[home].lock)
-                                    .fetch_add(0, simt::memory_order_acq_rel);
-      const int index = changing == 0 ? find_open_inode(fs, home, ino) : -1;
-      waiting = changing != 0 || (index >= 0 && is_written_over(fs.open_inodes[index].lock));
-    }
-    if (!warp.any(waiting)) return 0;
-    if (warp.any(deadline.passed())) return -ETIMEDOUT;
+  int error = 0;
+  for (bool waiting = (lanes >> warp.thread_rank() & 1u) != 0; error == 0;) {
+    waiting = waiting && has_block_writers(fs, ino);
+    if (!warp.any(waiting)) break;
+    if (warp.any(deadline.passed())) error = -ETIMEDOUT;
     backoff.pause();
   }
+  if (leader) simt::add_relaxed(awaited, ~0u);
+  return error;
 }
 
 /// Gives memory of maps back. Collective, uniform; nobody looks at it any more.

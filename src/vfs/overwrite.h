@@ -74,9 +74,8 @@ GOFS_HD inline bool try_to_overwrite(simt::AnyWarp auto warp, Filesystem& fs,
   if (asking == 0 || writer == nullptr) return false;
   const int fd = warp.shfl(request.fd, simt::lowest_bit(asking));
   OpenInode* const open = find_inode_to_overwrite(fs, fd);
-  const uint32_t held = simt::load_relaxed(writer->cleaning.places_held);
   const int failed = simt::load_relaxed(writer->failed);
-  if (!warp.all(open != nullptr && request.fd == fd && f2fs::may_write_over(*writer) && held == 0 &&
+  if (!warp.all(open != nullptr && request.fd == fd && f2fs::may_write_over(*writer) &&
                 failed == 0 && fs.credentials.uid == 0) ||
       !warp.all(f2fs::detail::is_noted(open->inode, time_now(fs)) &&
                 (!asks || detail::is_within(open->inode, request.offset, request.bytes)))) {
@@ -85,13 +84,14 @@ GOFS_HD inline bool try_to_overwrite(simt::AnyWarp auto warp, Filesystem& fs,
   BlockQueue& queue = detail::queue_of_block(fs, open->inode.ino, request.offset >> kBlockShift);
   uint32_t ticket = 0;
   const bool served = asks && detail::try_queue_up(queue, ticket);
-  const BlockWriter as = join_block_writers(warp, open->lock, &writer->cleaning.places_held);
-  const bool goes = as == BlockWriter::kOver && warp.all(!asks || served);
+  const bool joined =
+      try_join_block_writers(warp, open->lock, writer->cleaning.overwriters_awaited);
+  const bool goes = joined && warp.all((!asks || served) && f2fs::may_write_over(*writer));
   const bool written = goes && detail::overwrite_blocks(warp, fs, *open, asks, request);
   warp.sync();
   const simt::Release release;
   if (served) detail::serve_next(release, queue, ticket);
-  if (as != BlockWriter::kNone) leave_block_writers(warp, open->lock, as, release);
+  if (joined) leave_block_writers(warp, open->lock, release);
   return written;
 }
 

@@ -370,13 +370,10 @@ TEST_P(OverwriteTest, nothing_is_written_over_while_places_are_held) {
 }
 
 TEST_P(OverwriteTest, who_holds_places_waits_for_those_who_write_over) {
-  BlockWriter as = BlockWriter::kNone;
+  const uint32_t& awaited = writer().cleaning.overwriters_awaited;
   run_alone(width(), [&](const simt::Warp& warp) {
-    const BlockWriter mine =
-        join_block_writers(warp, opened().lock, &writer().cleaning.places_held);
-    if (warp.thread_rank() == 0) as = mine;
+    EXPECT_TRUE(try_join_block_writers(warp, opened().lock, awaited));
   });
-  ASSERT_EQ(as, BlockWriter::kOver);
   const auto wait_for_them = [&] {
     return alone([&](const simt::Warp& warp) {
       return detail::wait_for_overwriters(warp, fs(), 1u, opened().inode.ino);
@@ -400,12 +397,19 @@ TEST_P(OverwriteTest, who_holds_places_waits_for_those_who_write_over) {
     EXPECT_TRUE(left);
   });
   left = true;
-  run_alone(width(), [&](const simt::Warp& warp) {
-    leave_block_writers(warp, opened().lock, BlockWriter::kOver);
-  });
+  run_alone(width(), [&](const simt::Warp& warp) { leave_block_writers(warp, opened().lock); });
   waiter.join();
+  EXPECT_EQ(awaited, 0u);
   EXPECT_EQ(read_later(), static_cast<int64_t>(read.size()));
   EXPECT_EQ(read, model_.substr(0, read.size()));
+  // As long as somebody waits, nobody joins those who are waited for: he takes the ring.
+  writer().cleaning.overwriters_awaited = 1;
+  EXPECT_FALSE(goes_over(3 * kBlockBytes, kBlockBytes));
+  straight_ = true;
+  EXPECT_FALSE(goes_over(3 * kBlockBytes, kBlockBytes));
+  writer().cleaning.overwriters_awaited = 0;
+  EXPECT_TRUE(goes_over(3 * kBlockBytes, kBlockBytes));
+  expect_contents();
 }
 
 TEST_P(OverwriteTest, after_a_checkpoint_that_failed_nothing_is_written_any_more) {

@@ -60,9 +60,7 @@ struct KeptRange {
 };
 
 struct alignas(128) RangeLock {
-  // 16 bits each: readers outside the ring, block writers outside of it, those of them who write
-  // over what lies on the disk, and writers. [V5]
-  uint64_t gate;
+  uint64_t gate;  // 21 bits of readers outside the ring, 21 of block writers, 22 of writers [V5]
   uint64_t next_ticket;
   uint64_t left;          // tickets that have let go [V2]
   uint32_t kept_count;    // of `kept` [V10]
@@ -81,12 +79,10 @@ struct RangeHold {
 
 namespace detail {
 
-inline constexpr uint64_t kOneBlockWriter = uint64_t{1} << 16;
-inline constexpr uint64_t kOneOverwriter = uint64_t{1} << 32;  // beside kOneBlockWriter
-inline constexpr uint64_t kOneWriter = uint64_t{1} << 48;
+inline constexpr uint64_t kOneBlockWriter = uint64_t{1} << 21;
+inline constexpr uint64_t kOneWriter = uint64_t{1} << 42;
 inline constexpr uint64_t kAllReaders = kOneBlockWriter - 1;
 inline constexpr uint64_t kAllBlockWriters = kOneWriter - kOneBlockWriter;
-inline constexpr uint64_t kAllOverwriters = kOneWriter - kOneOverwriter;
 
 /// The state word of a ring entry before `ticket` has it, in its hands, and after it has let go,
 /// which is what the next lap's user waits for.
@@ -256,32 +252,15 @@ GOFS_HD inline void leave_readers(simt::AnyWarp auto warp, RangeLock& lock) {
   if (warp.thread_rank() == 0) simt::count_release(lock.gate, ~uint64_t{0});  // [V5]
 }
 
-/// As what somebody writes single blocks outside the ring.
-enum class BlockWriter : uint32_t {
-  kNone,         // he does not
-  kToNewBlocks,  // who reads without a lock finds what was there before, or what he has entered
-  kOver,         // who reads without a lock is to wait for him first (wait_for_overwriters)
-};
-
-namespace detail {
-
-GOFS_HD constexpr uint64_t count_of(BlockWriter as) {
-  return as == BlockWriter::kNone
-             ? 0
-             : kOneBlockWriter + (as == BlockWriter::kOver ? kOneOverwriter : 0);
-}
-
-}  // namespace detail
-
 /// The same for who writes single blocks. What the warp had written before `release` is seen by who
 /// comes next; it has synchronised then.
-GOFS_HD inline void leave_block_writers(simt::AnyWarp auto warp, RangeLock& lock, BlockWriter as,
+GOFS_HD inline void leave_block_writers(simt::AnyWarp auto warp, RangeLock& lock,
                                         const simt::Release& release) {
-  if (warp.thread_rank() == 0) release.add(lock.gate, ~detail::count_of(as) + 1);  // [V5]
+  if (warp.thread_rank() == 0) release.add(lock.gate, ~detail::kOneBlockWriter + 1);  // [V5]
 }
-GOFS_HD inline void leave_block_writers(simt::AnyWarp auto warp, RangeLock& lock, BlockWriter as) {
+GOFS_HD inline void leave_block_writers(simt::AnyWarp auto warp, RangeLock& lock) {
   warp.sync();
-  leave_block_writers(warp, lock, as, simt::Release());
+  leave_block_writers(warp, lock, simt::Release());
 }
 
 /// Joins the readers outside the ring, who hold the whole file, unless somebody writes it.
@@ -300,41 +279,32 @@ GOFS_HD inline bool try_join_readers(simt::AnyWarp auto warp, RangeLock& lock) {
 }
 
 /// Joins those who write single blocks outside the ring, and queue up for each of them: unless
-/// somebody reads the file, or writes it otherwise. With `places_held`, how many read without a
-/// lock (f2fs/held_places.h), to write over what is there, where nobody does. Collective, uniform.
-GOFS_HD inline BlockWriter join_block_writers(simt::AnyWarp auto warp, RangeLock& lock,
-                                              const uint32_t* places_held) {
-  BlockWriter as = BlockWriter::kNone;
+/// somebody reads the file, or writes it otherwise, or `awaited` is not 0: somebody waits for those
+/// who do this (has_block_writers). Collective, uniform.
+GOFS_HD inline bool try_join_block_writers(simt::AnyWarp auto warp, RangeLock& lock,
+                                           const uint32_t& awaited) {
+  uint32_t met = 0;
   if (warp.thread_rank() == 0) {
-    as = places_held != nullptr ? BlockWriter::kOver : BlockWriter::kToNewBlocks;
     // Readers in the ring write their word before they look at ours, so one of us sees the other,
-    // in one order for all. [V11] Those who hold places do so too, before wait_for_overwriters().
-    // [V15]
+    // in one order for all. [V11]
     const auto [gate, readers] =
-        simt::add_and_look(lock.gate, detail::count_of(as), lock.ring_readers);
-    uint64_t leave = 0;
-    if ((gate & ~detail::kAllBlockWriters) != 0 || readers != 0) {
-      leave = detail::count_of(as);
-      as = BlockWriter::kNone;
-    } else if (places_held != nullptr && simt::load_relaxed(*places_held) != 0) {
-      leave = detail::kOneOverwriter;
-      as = BlockWriter::kToNewBlocks;
-    }
-    if (leave != 0) simt::count_release(lock.gate, ~leave + 1);  // [V5]
+        simt::add_and_look(lock.gate, detail::kOneBlockWriter, lock.ring_readers);
+    const bool others = (gate & ~detail::kAllBlockWriters) != 0 || readers != 0;
+    met = others || simt::load_relaxed(awaited) != 0 ? 1 : 0;
   }
-  as = static_cast<BlockWriter>(warp.shfl(static_cast<uint32_t>(as), 0));
+  const bool joined = warp.shfl(met, 0) == 0;
   warp.sync();
-  return as;
+  if (!joined) leave_block_writers(warp, lock);
+  return joined;
 }
 
-/// Whether somebody writes over blocks of a file who has not seen that places are held, as the
-/// caller has let everybody know before. What those have written who are done is seen then.
-GOFS_HD inline bool is_written_over(RangeLock& lock) {
-  // Changed, though by nothing, so that it is one after the other with who joins from now on; he
-  // sees what the caller has done before. [V15]
+/// Whether somebody writes single blocks outside the ring. Who joins them afterwards has seen what
+/// the caller did before, `awaited` too; what those have written who are done is seen then.
+GOFS_HD inline bool has_block_writers(RangeLock& lock) {
+  // Changed, though by nothing, so that it is one after the other with who joins. [V15]
   const uint64_t gate =
       simt::AtomicRef<uint64_t>(lock.gate).fetch_add(0, simt::memory_order_acq_rel);
-  return (gate & detail::kAllOverwriters) != 0;
+  return (gate & detail::kAllBlockWriters) != 0;
 }
 
 namespace detail {

@@ -25,6 +25,7 @@ using simt::Deadline;
 
 constexpr uint64_t kLongNs = 60'000'000'000;
 constexpr uint64_t kShortNs = 20'000'000;
+constexpr uint32_t kNobodyWaits = 0;
 
 /// A lock as the file system keeps it: zeroed, and used before `first_ticket`.
 std::unique_ptr<RangeLock> make_lock(uint64_t first_ticket = 0) {
@@ -164,7 +165,7 @@ TEST_P(RangeLockTest, ranges_of_a_lock_of_the_whole_file_overlap_wherever_they_l
   release_shared(*lock, b);
   run_alone(width(), [&](const simt::Warp& warp) {
     EXPECT_FALSE(try_join_readers(warp, *lock));
-    EXPECT_EQ(join_block_writers(warp, *lock, nullptr), BlockWriter::kNone);
+    EXPECT_FALSE(try_join_block_writers(warp, *lock, kNobodyWaits));
   });
   expect_free(*lock);
 }
@@ -382,7 +383,7 @@ using StormQueues = std::vector<BlockQueue>;
 /// somebody reads, or writes otherwise.
 template <typename Fill>
 bool fill_queued(const simt::Warp& warp, RangeLock& lock, BlockQueue& queue, Fill fill) {
-  if (join_block_writers(warp, lock, nullptr) == BlockWriter::kNone) return false;
+  if (!try_join_block_writers(warp, lock, kNobodyWaits)) return false;
   const uint32_t ticket = detail::queue_up(queue);
   bool waiting = true;
   while (warp.any(waiting)) {
@@ -392,7 +393,7 @@ bool fill_queued(const simt::Warp& warp, RangeLock& lock, BlockQueue& queue, Fil
     if (served) waiting = false;
     simt::Backoff().pause();
   }
-  leave_block_writers(warp, lock, BlockWriter::kToNewBlocks);
+  leave_block_writers(warp, lock);
   return true;
 }
 
@@ -525,31 +526,20 @@ TEST_P(RangeLockTest, all_who_share_a_lock_of_the_whole_file_exclude_each_other)
   expect_free(*lock);
 }
 
-TEST_P(RangeLockTest, who_writes_over_blocks_does_so_only_where_no_place_is_held) {
+TEST_P(RangeLockTest, who_writes_single_blocks_is_waited_for_outside_the_lock) {
   const auto lock = make_lock();
-  uint32_t held = 0;
-  const auto join = [&](BlockWriter as) {
-    run_alone(width(), [&](const simt::Warp& warp) {
-      EXPECT_EQ(join_block_writers(warp, *lock, &held), as);
-    });
-  };
-  const auto leave = [&](BlockWriter as) {
-    run_alone(width(), [&](const simt::Warp& warp) { leave_block_writers(warp, *lock, as); });
-  };
-  join(BlockWriter::kOver);
-  EXPECT_TRUE(is_written_over(*lock));
-  held = 1;
-  join(BlockWriter::kToNewBlocks);
-  leave(BlockWriter::kOver);
-  EXPECT_FALSE(is_written_over(*lock));
-  run_alone(width(), [&](const simt::Warp& warp) { EXPECT_FALSE(try_join_readers(warp, *lock)); });
-  held = 0;
-  leave(BlockWriter::kToNewBlocks);
-  RangeHold reader{};
-  ASSERT_EQ(shared(*lock, {0, 10}, kShortNs, reader), 0);
-  EXPECT_FALSE(reader.in_ring);
-  join(BlockWriter::kNone);
-  release_shared(*lock, reader);
+  uint32_t awaited = 0;
+  EXPECT_FALSE(has_block_writers(*lock));
+  run_alone(width(), [&](const simt::Warp& warp) {
+    EXPECT_TRUE(try_join_block_writers(warp, *lock, awaited));
+  });
+  EXPECT_TRUE(has_block_writers(*lock));
+  awaited = 1;
+  run_alone(width(), [&](const simt::Warp& warp) {
+    EXPECT_FALSE(try_join_block_writers(warp, *lock, awaited));
+    leave_block_writers(warp, *lock);
+  });
+  EXPECT_FALSE(has_block_writers(*lock));
   expect_free(*lock);
 }
 
@@ -557,7 +547,7 @@ TEST_P(RangeLockTest, who_writes_single_blocks_does_not_overtake_who_waits) {
   for (const bool reads : {false, true}) {
     const auto lock = make_lock();
     run_alone(width(), [&](const simt::Warp& warp) {
-      EXPECT_EQ(join_block_writers(warp, *lock, nullptr), BlockWriter::kToNewBlocks);
+      EXPECT_TRUE(try_join_block_writers(warp, *lock, kNobodyWaits));
     });
     RangeHold mine{};
     EXPECT_EQ(
@@ -571,14 +561,14 @@ TEST_P(RangeLockTest, who_writes_single_blocks_does_not_overtake_who_waits) {
     });
     wait_for_ticket(*lock, 1);
     run_alone(width(), [&](const simt::Warp& warp) {
-      EXPECT_EQ(join_block_writers(warp, *lock, nullptr), BlockWriter::kNone);
-      leave_block_writers(warp, *lock, BlockWriter::kToNewBlocks);
+      EXPECT_FALSE(try_join_block_writers(warp, *lock, kNobodyWaits));
+      leave_block_writers(warp, *lock);
     });
     waiter.join();
     expect_free(*lock);
     run_alone(width(), [&](const simt::Warp& warp) {
-      EXPECT_EQ(join_block_writers(warp, *lock, nullptr), BlockWriter::kToNewBlocks);
-      leave_block_writers(warp, *lock, BlockWriter::kToNewBlocks);
+      EXPECT_TRUE(try_join_block_writers(warp, *lock, kNobodyWaits));
+      leave_block_writers(warp, *lock);
     });
   }
 }

@@ -102,12 +102,11 @@ GOFS_HD inline int begin_overwrite(simt::AnyWarp auto warp, Filesystem& fs, f2fs
 }
 
 /// Writes pieces of blocks that the file has, each of another block and one a lane, by who has them
-/// for himself: over what is there if he writes as that, else, or where that fails, to new blocks.
-/// Collective, uniform. 0 or a negative errno, of one of them.
+/// for himself: `over` what is there, or, where that is not so or fails, to new blocks. Collective,
+/// uniform. 0 or a negative errno, of one of them.
 GOFS_HD inline int write_over_or_anew(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode,
-                                      uint32_t lanes, const f2fs::WritePiece& piece,
-                                      BlockWriter as) {
-  if (as == BlockWriter::kOver && begin_overwrite(warp, fs, inode) == 0 &&
+                                      uint32_t lanes, const f2fs::WritePiece& piece, bool over) {
+  if (over && begin_overwrite(warp, fs, inode) == 0 &&
       f2fs::write_over(warp, fs.volume, *fs.writer, fs.pool, lanes, inode, piece) == 1) {
     return 0;
   }
@@ -122,14 +121,14 @@ GOFS_NOINLINE GOFS_HD inline int write_queued(simt::AnyWarp auto warp, Filesyste
                                               OpenInode& open, uint32_t lanes,
                                               const f2fs::WritePiece& piece, uint32_t& written) {
   written = 0;
-  const uint32_t* const places_held =
-      f2fs::may_write_over(*fs.writer) ? &fs.writer->cleaning.places_held : nullptr;
-  const BlockWriter as = join_block_writers(warp, open.lock, places_held);
-  if (as == BlockWriter::kNone) return -EAGAIN;
+  if (!try_join_block_writers(warp, open.lock, fs.writer->cleaning.overwriters_awaited)) {
+    return -EAGAIN;
+  }
+  const bool over = warp.all(f2fs::may_write_over(*fs.writer));
   // Nobody changes the size from here on.
   bool waiting = (lanes >> warp.thread_rank() & 1u) != 0;
   if (warp.any(waiting && !is_within(open.inode, piece.offset, piece.bytes))) {
-    leave_block_writers(warp, open.lock, as);
+    leave_block_writers(warp, open.lock);
     return -EAGAIN;
   }
   BlockQueue& queue = queue_of_block(fs, open.inode.ino, piece.offset >> kBlockShift);
@@ -144,7 +143,7 @@ GOFS_NOINLINE GOFS_HD inline int write_queued(simt::AnyWarp auto warp, Filesyste
       continue;
     }
     warp.sync();  // what each lane has seen, all may use
-    const int failed = write_over_or_anew(warp, fs, open.inode, turn, piece, as);
+    const int failed = write_over_or_anew(warp, fs, open.inode, turn, piece, over);
     if (failed == 0) written |= turn;
     if (error == 0) error = failed;
     left &= ~turn;
@@ -152,7 +151,7 @@ GOFS_NOINLINE GOFS_HD inline int write_queued(simt::AnyWarp auto warp, Filesyste
     const simt::Release release;
     if (served) serve_next(release, queue, ticket);
     if (left == 0) {
-      leave_block_writers(warp, open.lock, as, release);
+      leave_block_writers(warp, open.lock, release);
       return error;
     }
     waiting = waiting && !served;

@@ -114,12 +114,13 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_held_spans(simt::AnyWarp auto warp, F
 GOFS_NOINLINE GOFS_HD inline bool write_spans(simt::AnyWarp auto warp, Filesystem& fs,
                                               OpenInode& open, uint32_t lanes,
                                               const SpanRequest& request, int64_t& result) {
-  const BlockWriter as = join_block_writers(warp, open.lock, nullptr);
-  if (as == BlockWriter::kNone) return false;
+  if (!try_join_block_writers(warp, open.lock, fs.writer->cleaning.overwriters_awaited)) {
+    return false;
+  }
   // Nobody changes the size from here on.
   bool waiting = (lanes >> warp.thread_rank() & 1u) != 0;
   if (warp.any(waiting && !is_span(open.inode, request))) {
-    leave_block_writers(warp, open.lock, as);
+    leave_block_writers(warp, open.lock);
     return false;
   }
   const uint32_t ino = open.inode.ino;
@@ -148,7 +149,7 @@ GOFS_NOINLINE GOFS_HD inline bool write_spans(simt::AnyWarp auto warp, Filesyste
       waiting = false;
     }
     if (left == 0) {
-      leave_block_writers(warp, open.lock, as, release);
+      leave_block_writers(warp, open.lock, release);
       return true;
     }
     backoff.reset();
