@@ -54,9 +54,11 @@ VolumeRigOptions logging() {
 /// checkpoint has for free.
 constexpr uint32_t kOpenToRecover = 3;
 
+/// Where files are as they were at some moment, which those are not that were written over.
 f2fs::WriterOptions with_open_segments() {
   f2fs::WriterOptions options;
   options.open_segments = kOpenToRecover;
+  options.log_structured = true;
   return options;
 }
 
