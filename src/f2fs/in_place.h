@@ -67,9 +67,9 @@ GOFS_HD inline int move_in_place(simt::AnyWarp auto warp, const nvme::Route& rou
     end = later == 0 ? warp.size() : simt::lowest_bit(later);
   }
 
-  nvme::Command command = command_of(route, opcode, part);
-  if (whole) command.bytes = (end - rank) * kBlockBytes;
-  command.lba_count = command.bytes >> route.lba_shift;
+  BlockPart run = part;
+  if (whole) run.bytes = (end - rank) * kBlockBytes;
+  const nvme::Command command = command_of(route, opcode, run);
   const uint32_t submitters = lanes & heads;
   if (mailbox != nullptr) {
     return nvme::start(warp, route, submitters, command, *mailbox);

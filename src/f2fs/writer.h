@@ -152,7 +152,6 @@ struct Writer {
   WritingCrew crew;
   uint32_t* gone;            // kGoneWords (gone.h)
   RecoveredFile* recovered;  // kRecoveredFiles, for who recovers them
-  uint32_t log_structured;   // nothing is written over, as by Linux's mode=lfs
   uint32_t writes_over;      // blocks of files may be (write_over.h)
   uint32_t written_over;     // some have been: each fsync and sync flushes
   uint32_t changed;          // 0: no operation has begun since the last checkpoint
@@ -453,7 +452,7 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
     }
     for (uint32_t i = 0; i < writer.open_count; ++i) writer.open[i].place = kNoOpenPlace;
     writer.began_ns = simt::now_ns();
-    writer.writes_over = writer.log_structured == 0 ? volume.array.atomic_blocks : 0;
+    writer.writes_over &= volume.array.atomic_blocks;
     wrong = detail::wrong_log(writer);
   }
   wrong = warp.shfl(wrong, 0);

@@ -56,7 +56,7 @@ class WriterMemory {
     writer.cleaning.page_locks = own_.take<uint32_t>(kCleaners, MemoryPart::kWriter);
     writer.cleaning.free_wanted = options.free_segments;
     writer.discard = options.discard ? 1 : 0;
-    writer.log_structured = options.log_structured ? 1 : 0;
+    writer.writes_over = options.log_structured ? 0 : 1;
     writer.held_count = std::max(options.held_writes, 1u);
     writer.held = own_.take<HeldBlocks>(writer.held_count, MemoryPart::kWriter);
     writer.summaries = own_.take<format::SummaryBlock>(format::kLogCount, MemoryPart::kSegments);

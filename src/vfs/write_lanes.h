@@ -230,10 +230,11 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_for(simt::AnyWarp auto warp, Filesyst
 GOFS_NOINLINE GOFS_HD inline int64_t write_requests(simt::AnyWarp auto warp, Filesystem& fs,
                                                     uint32_t lanes, WriteRequest& request) {
   const uint32_t rank = warp.thread_rank();
-  // Nothing to write has an answer at once.
-  int64_t result = find_writable(fs, request.fd) == nullptr ? -EBADF
-                   : request.offset > kOffsetMax            ? -EINVAL
-                                                            : 0;
+  int64_t result = 0;
+  if (request.bytes == 0) {  // has an answer at once
+    const bool writable = find_writable(fs, request.fd) != nullptr;
+    result = !writable ? -EBADF : request.offset > kOffsetMax ? -EINVAL : 0;
+  }
   for (uint32_t left = lanes & warp.ballot(request.bytes != 0); left != 0;) {
     const uint32_t owner = simt::lowest_bit(left);
     const int fd = warp.shfl(request.fd, owner);
