@@ -126,17 +126,24 @@ GOFS_HD inline WriteActor write_actor(const WriteParams& params, uint32_t warp_i
           params.buffers + number * params.block_bytes};
 }
 
-/// Which block the actor's `operation`-th write goes to; nobody else's do.
+/// Which block the actor's `operation`-th write goes to; nobody else's do. In order, actors of one
+/// file are side by side, and files of their own are each at another place; at random, it is any
+/// block, not each actor's always on the same unit of an SSD.
 GOFS_HD inline uint64_t block_to_write(const WriteParams& params, const WriteActor& actor,
                                        uint32_t operation) {
   if (params.pattern == WritePattern::kAppend) return WriteStamp::kAppended;
   const auto own = static_cast<uint32_t>(params.span_bytes / params.block_bytes / actor.members);
-  uint64_t turn = operation % own;
-  if (params.pattern == WritePattern::kRandom) {
-    const uint64_t random = mix((actor.number << 32 | operation) + mix(params.run));
-    turn = static_cast<uint64_t>((static_cast<Uint128>(random) * own) >> 64);
+  if (params.pattern == WritePattern::kSequential) {
+    const uint64_t turn = (operation + (params.files > 1 ? actor.file : 0)) % own;
+    return turn * actor.members + actor.member;
   }
-  return turn * actor.members + actor.member;
+  const uint64_t random = mix((actor.number << 32 | operation) + mix(params.run));
+  const auto turn = static_cast<uint64_t>((static_cast<Uint128>(random) * own) >> 64);
+  // In each turn the members have its blocks in another order.
+  uint64_t place =
+      actor.member + static_cast<uint64_t>((static_cast<Uint128>(mix(turn)) * actor.members) >> 64);
+  if (place >= actor.members) place -= actor.members;
+  return turn * actor.members + place;
 }
 
 GOFS_HD inline WriteStamp stamp_of(const WriteParams& params, const WriteActor& actor,
