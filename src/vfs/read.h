@@ -261,22 +261,32 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_joined(simt::AnyWarp auto warp,
   return active ? read : error;
 }
 
+/// The block map of a file, before it is locked: it has one as long as it is open, or gets one.
+struct MapInSight {
+  const uint32_t* words;  // null: none yet
+  uint64_t blocks;
+};
+
+GOFS_HD inline MapInSight map_in_sight(const f2fs::Inode& inode) {
+  return {simt::load_here(inode.block_map), simt::load_here(inode.block_map_blocks)};
+}
+
 /// Where the request's block lies, if the device can put it in place and the file's map knows it;
 /// else 0. The file is locked.
-GOFS_HD inline uint32_t block_within_reach(const f2fs::Inode& inode, const ReadRequest& request,
-                                           uint64_t lba_mask) {
-  const uint64_t size = inode.size_bytes;  // nobody writes the file meanwhile
-  const uint64_t mapped_blocks = inode.block_map_blocks;
-  const uint32_t* const map = simt::load_here(inode.block_map);
+GOFS_HD inline uint32_t block_within_reach(const f2fs::Inode& inode, const MapInSight& map,
+                                           const ReadRequest& request, uint64_t lba_mask) {
+  const uint64_t size = simt::load_here(inode.size_bytes);  // nobody writes the file meanwhile
   const uint64_t index = request.offset >> kBlockShift;
   const uint64_t in_block = request.offset & (kBlockBytes - 1);
   const bool fits = request.bytes != 0 && request.bytes <= kBlockBytes - in_block &&
                     request.offset < size && request.bytes <= size - request.offset &&
                     ((request.offset | request.bytes) & lba_mask) == 0 &&
-                    (reinterpret_cast<uint64_t>(request.buffer) & 3) == 0 && index < mapped_blocks;
-  // Some word is loaded in any case: behind a branch, a lane would wait for it alone.
-  const uint32_t word = simt::load_relaxed(fits ? map[index] : inode.ino);
-  return fits && word != f2fs::detail::kMappedHole ? word : 0;
+                    (reinterpret_cast<uint64_t>(request.buffer) & 3) == 0;
+  const bool mapped = map.words != nullptr && index < map.blocks;
+  // Some word is loaded in any case, beside the size: behind a branch, a lane would wait for it
+  // alone.
+  const uint32_t word = simt::load_relaxed(mapped ? map.words[index] : inode.ino);
+  return fits && mapped && word != f2fs::detail::kMappedHole ? word : 0;
 }
 
 }  // namespace detail
@@ -298,12 +308,15 @@ GOFS_HD inline int64_t pread_lanes(simt::AnyWarp auto warp, Filesystem& fs,
   const int fd = warp.shfl(request.fd, simt::lowest_bit(asking));
   OpenInode* const open = find_file_inode(fs, fd);
   const nvme::Route route = nvme::pick_route(fs.volume.array);
-  if (!warp.all(open != nullptr && (!asks || request.fd == fd)) ||
-      !try_join_readers(warp, open->lock)) {
+  if (!warp.all(open != nullptr && (!asks || request.fd == fd))) {
+    return detail::pread_lanes_of_files(warp, fs, request);
+  }
+  const detail::MapInSight map = detail::map_in_sight(open->inode);
+  if (!try_join_readers(warp, open->lock)) {
     return detail::pread_lanes_of_files(warp, fs, request);
   }
   const uint64_t lba_mask = (uint64_t{1} << route.lba_shift) - 1;
-  const uint32_t block = detail::block_within_reach(open->inode, request, lba_mask);
+  const uint32_t block = detail::block_within_reach(open->inode, map, request, lba_mask);
   if (!warp.all(!asks || block != 0)) {
     return detail::pread_lanes_joined(warp, fs, open->lock, request);
   }
