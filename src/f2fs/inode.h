@@ -48,9 +48,12 @@ struct Inode {
   uint64_t block_map_blocks;
   uint64_t* leaf_map;  // and the nodes with their addresses (leaf_map.h),
   uint64_t last_leaf;  // and also the last one that was met
-  /// Of an open file: the lock of who sets its times (update_inode.h), and what both were when they
-  /// were last set to the same, in nanoseconds since 1970; 0: to be looked up.
+  /// Of an open file: the lock of who sets its times (update_inode.h), that of who is about to do
+  /// so for all who write over its blocks, and what both times were when they were last set to the
+  /// same, in nanoseconds since 1970; 0: to be looked up. It is noted of files without powers
+  /// alone.
   uint32_t updating;
+  uint32_t noting;
   int64_t noted_ns;
 
   GOFS_HD bool is_directory() const {
@@ -141,6 +144,7 @@ GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::Node
   inode.block_map_blocks = 0;
   inode.leaf_map = nullptr;
   inode.last_leaf = 0;
+  inode.noting = 0;
   inode.noted_ns = 0;
   inode.mode = format::load_u16(&raw.i_mode);
   inode.advise = raw.i_advise;

@@ -31,13 +31,23 @@ GOFS_HD constexpr int64_t nanoseconds_of(const TimeStamp& time) {
 
 namespace detail {
 
-/// Whether both times were set to `now`, or by who was a little quicker: then nobody has to look at
-/// the page.
-GOFS_HD inline bool is_noted(const Inode& inode, const TimeStamp& now) {
+/// Whether an inode whose `noted_ns` this is had its times set in the moment `now_ns`, of which
+/// time stamps are the multiple of `granularity_ns` before, or by who was a little quicker: then
+/// nobody has to look at the page, nor at the powers that go when a file is written to.
+GOFS_HD constexpr bool is_noted(int64_t noted_ns, int64_t now_ns, int64_t granularity_ns) {
   constexpr int64_t kQuickerNs = 1'000'000'000;
-  const int64_t noted = simt::load_relaxed(inode.noted_ns);
-  const int64_t ahead = noted - nanoseconds_of(now);
-  return noted != 0 && ahead >= 0 && ahead < kQuickerNs;
+  const int64_t ahead = noted_ns - now_ns;
+  return noted_ns != 0 && ahead > -granularity_ns && ahead < kQuickerNs;
+}
+/// The same for the time stamp of now.
+GOFS_HD inline bool is_noted(const Inode& inode, const TimeStamp& now) {
+  return is_noted(simt::load_relaxed(inode.noted_ns), nanoseconds_of(now), 1);
+}
+
+/// Whether the inode of a file lets others act as its owner or his group, if they run it: who
+/// writes to it may have to take that away.
+GOFS_HD inline bool gives_powers(const format::Inode& raw) {
+  return (raw.i_mode.value() & (format::kModeSetUserId | format::kModeSetGroupId)) != 0;
 }
 
 /// Brings `inode` up to date. By who has the page for himself. Others look at the words meanwhile;
@@ -119,8 +129,9 @@ GOFS_NOINLINE GOFS_HD inline int note_times(simt::AnyWarp auto warp, Volume& vol
         format::Inode& raw = node.inode;
         if (!detail::is_of_times(raw, update)) return PageChange::kNothing;
         noted = detail::is_modified_since(raw, update.now);
-        // By who has the page pinned: who sets other times forgets it after that.
+        // By who has the page pinned: who sets other times, or gives powers, forgets it after that.
         const auto note = [&] {
+          if (detail::gives_powers(raw)) return;
           simt::store_relaxed(inode.noted_ns, nanoseconds_of(detail::modified_of(raw)));
         };
         if (noted) note();

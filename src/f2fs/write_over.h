@@ -22,11 +22,9 @@ GOFS_HD inline bool may_write_over(const Writer& writer) {
 
 namespace detail {
 
-/// Whether the segment table has `block` as one of file data: what a damaged volume calls a file's
-/// may be a node. (As Linux's f2fs asks before it writes in place.)
-GOFS_HD inline bool is_data_in_use(const Volume& volume, const Writer& writer, uint32_t block) {
-  const uint32_t offset = volume.geometry.offset_in_segment(block);
-  const SegmentInfo& segment = writer.segments.segments[volume.geometry.segno_of(block)];
+/// Whether the segment table has a block of `segment` as one of file data: what a damaged volume
+/// calls a file's may be a node. (As Linux's f2fs asks before it writes in place.)
+GOFS_HD inline bool is_data_in_use(const SegmentInfo& segment, uint32_t offset) {
   const uint32_t valid = simt::load_relaxed(segment.valid[offset / 32]);
   const uint32_t type = simt::load_relaxed(segment.type);
   return (valid >> offset % 32 & 1u) != 0 && type < format::kDataLogCount;
@@ -88,8 +86,11 @@ GOFS_NOINLINE GOFS_HD inline int write_over(simt::AnyWarp auto warp, Volume& vol
   const int mapped = map_blocks(warp, volume, lanes, inode, piece.offset >> kBlockShift, place);
   int error = simt::first_error(warp, mine ? mapped : 0);
   if (error < 0) return error;
-  const bool there = mine && place.block != format::kNullAddr &&
-                     detail::is_data_in_use(volume, writer, place.block);
+  const format::Geometry& geometry = volume.geometry;
+  const bool there =
+      mine && place.block != format::kNullAddr &&
+      detail::is_data_in_use(writer.segments.segments[geometry.segno_of(place.block)],
+                             geometry.offset_in_segment(place.block));
   if (!warp.all(there || !mine)) return 0;
   const uint64_t file_bytes = simt::load_relaxed(inode.size_bytes);
   const int written =

@@ -36,6 +36,9 @@ enum FileMode : uint16_t {
   kModeCharDevice = 0020000,
   kModeFifo = 0010000,
   kModePermissionMask = 07777,
+  kModeSetUserId = 04000,
+  kModeSetGroupId = 02000,
+  kModeGroupExecutes = 010,
 };
 
 /// Bits of i_advise.

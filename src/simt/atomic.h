@@ -134,25 +134,28 @@ class Release {
 #endif
 };
 
-/// What add_and_look() has found.
-template <typename T, typename U>
-struct Looked {
-  T before;
-  U other;
-};
-
-/// Adds to `mine`, then loads `other`. Of two who each add to the word that the other looks at, one
-/// at least sees what the other has added: sequentially consistent, which costs a GPU one fence
-/// where two such accesses would cost two. What either word's writer has released is acquired.
-template <typename T, typename U>
-GOFS_HD Looked<T, U> add_and_look(T& mine, T value, const U& other) {
+/// Adds to `mine`, before look_after_add() loads a word that others change. Of two who each add to
+/// the word that the other looks at, one at least sees what the other has added: sequentially
+/// consistent, which costs a GPU one fence where two such accesses would cost two. What the word's
+/// writer has released is acquired, by what comes after too.
+template <typename T>
+GOFS_HD T add_before_look(T& mine, T value) {
 #if GOFS_ON_GPU
   const T before = AtomicRef<T>(mine).fetch_add(value, memory_order_relaxed);
   cuda::atomic_thread_fence(memory_order_seq_cst, cuda::thread_scope_device);
-  return {before, load_acquire(other)};
+  return before;
 #else
-  const T before = AtomicRef<T>(mine).fetch_add(value, memory_order_seq_cst);
-  return {before, AtomicRef<U>(const_cast<U&>(other)).load(memory_order_seq_cst)};
+  return AtomicRef<T>(mine).fetch_add(value, memory_order_seq_cst);
+#endif
+}
+/// What `other` is after add_before_look(), by the same thread or one that has synchronised with
+/// it. Acquires. A GPU begins no other load before this one has ended.
+template <typename T>
+GOFS_HD T look_after_add(const T& other) {
+#if GOFS_ON_GPU
+  return load_acquire(other);
+#else
+  return AtomicRef<T>(const_cast<T&>(other)).load(memory_order_seq_cst);
 #endif
 }
 

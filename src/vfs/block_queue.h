@@ -14,35 +14,47 @@
 
 namespace gofs::vfs::detail {
 
-/// Where in the table the queue of block `index` of the file `ino` is. Blocks that follow each
-/// other have queues that do so, and behind the last comes the first.
-GOFS_HD inline uint32_t place_of_queue(const Filesystem& fs, uint32_t ino, uint64_t index) {
-  return (static_cast<uint32_t>(index) + ino * 0x9E3779B1u) & fs.block_queue_mask;
+/// Where in the table the queue of block `index` of an open inode is: by the inode's address, which
+/// is the same for all and known before anything that the inode says. Blocks that follow each other
+/// have queues that do so, and behind the last comes the first.
+GOFS_HD inline uint32_t place_of_queue(const Filesystem& fs, const OpenInode& open,
+                                       uint64_t index) {
+  const auto number = static_cast<uint32_t>(reinterpret_cast<uint64_t>(&open) / alignof(OpenInode));
+  return (static_cast<uint32_t>(index) + number * 0x9E3779B1u) & fs.block_queue_mask;
 }
 
-GOFS_HD inline BlockQueue& queue_of_block(const Filesystem& fs, uint32_t ino, uint64_t index) {
-  return fs.block_queues[place_of_queue(fs, ino, index)];
+GOFS_HD inline BlockQueue& queue_of_block(const Filesystem& fs, const OpenInode& open,
+                                          uint64_t index) {
+  return fs.block_queues[place_of_queue(fs, open, index)];
 }
 
 /// Queues up. By one lane: its ticket. Nobody can give one back: who is before it, and his device,
 /// have deadlines of their own.
 GOFS_HD inline uint32_t queue_up(BlockQueue& queue) { return simt::add_relaxed(queue.next, 1u); }
 
-/// Queues up where it is one's turn at once, or else does not. By one lane: whether it is, and the
-/// ticket. What was written before is seen after add_and_look().
-GOFS_HD inline bool try_queue_up(BlockQueue& queue, uint32_t& ticket) {
-  ticket = simt::load_relaxed(queue.next);
+/// What a queue looks like, for try_queue_up().
+GOFS_HD inline BlockQueue look_at(const BlockQueue& queue) {
+#if GOFS_ON_GPU
+  return {simt::load_relaxed(queue.next), simt::load_relaxed(queue.serving)};
+#else
+  const uint32_t serving = simt::load_acquire(queue.serving);  // [V12]
+  return {simt::load_relaxed(queue.next), serving};
+#endif
+}
+
+/// Queues up where it is one's turn at once, and nobody has come since the queue was `seen`, or
+/// else does not. By one lane: whether it is, and the ticket is `seen.next`. What was written
+/// before is seen after enter_block_writers().
+GOFS_HD inline bool try_queue_up(BlockQueue& queue, const BlockQueue& seen) {
 #if GOFS_ON_GPU
   constexpr auto kOrder = simt::memory_order_relaxed;  // the fence there is dear, and is to come
-  const uint32_t serving = simt::load_relaxed(queue.serving);
 #else
   constexpr auto kOrder = simt::memory_order_acquire;
-  const uint32_t serving = simt::load_acquire(queue.serving);  // [V12]
 #endif
-  uint32_t next = ticket;
-  return serving == ticket &&
+  uint32_t next = seen.next;
+  return seen.serving == next &&
          simt::AtomicRef<uint32_t>(queue.next)
-             .compare_exchange_strong(next, ticket + 1, kOrder, simt::memory_order_relaxed);
+             .compare_exchange_strong(next, next + 1, kOrder, simt::memory_order_relaxed);
 }
 
 /// Whether it is the turn of `ticket`: what was written before is seen then.

@@ -30,38 +30,38 @@ struct BlockSpan {
 GOFS_HD inline bool has_all(const BlockSpan& span) { return span.held == span.count; }
 
 /// The `turn`-th of a span's queues in the order of the table.
-GOFS_HD inline BlockQueue& queue_of_span(const Filesystem& fs, uint32_t ino, const BlockSpan& span,
-                                         uint32_t turn) {
-  const uint32_t first = place_of_queue(fs, ino, span.first);
+GOFS_HD inline BlockQueue& queue_of_span(const Filesystem& fs, const OpenInode& open,
+                                         const BlockSpan& span, uint32_t turn) {
+  const uint32_t first = place_of_queue(fs, open, span.first);
   const uint32_t to_end = fs.block_queue_mask + 1 - first;
   const uint32_t at_start = span.count > to_end ? span.count - to_end : 0;
   return fs.block_queues[turn < at_start ? turn : first + (turn - at_start)];
 }
 
 /// Queues up for the first of its blocks. By each lane that needs some.
-GOFS_HD inline void queue_up(const Filesystem& fs, uint32_t ino, BlockSpan& span) {
+GOFS_HD inline void queue_up(const Filesystem& fs, const OpenInode& open, BlockSpan& span) {
   GOFS_ASSERT(span.count <= kSpanBlocksMax && span.count <= fs.block_queue_mask + 1);
   span.held = 0;
-  span.ticket = queue_up(queue_of_span(fs, ino, span, 0));
+  span.ticket = queue_up(queue_of_span(fs, open, span, 0));
 }
 
 /// Each lane goes on as far as nobody is before it. Collective. Nobody can leave a queue: who is
 /// before him, and his device, have deadlines of their own.
-GOFS_NOINLINE GOFS_HD inline void go_on(simt::AnyWarp auto warp, const Filesystem& fs, uint32_t ino,
-                                        BlockSpan& span) {
+GOFS_NOINLINE GOFS_HD inline void go_on(simt::AnyWarp auto warp, const Filesystem& fs,
+                                        const OpenInode& open, BlockSpan& span) {
   for (bool moved = true; warp.any(moved);) {
-    moved = !has_all(span) && is_served(queue_of_span(fs, ino, span, span.held), span.ticket);
+    moved = !has_all(span) && is_served(queue_of_span(fs, open, span, span.held), span.ticket);
     if (!moved) continue;
     ++span.held;
-    if (!has_all(span)) span.ticket = queue_up(queue_of_span(fs, ino, span, span.held));
+    if (!has_all(span)) span.ticket = queue_up(queue_of_span(fs, open, span, span.held));
   }
 }
 
 /// Lets those who come next have all blocks of a span that its lane has.
-GOFS_HD inline void give_back(const simt::Release& release, const Filesystem& fs, uint32_t ino,
-                              const BlockSpan& span) {
+GOFS_HD inline void give_back(const simt::Release& release, const Filesystem& fs,
+                              const OpenInode& open, const BlockSpan& span) {
   for (uint32_t turn = 0; turn < span.count; ++turn) {
-    BlockQueue& queue = queue_of_span(fs, ino, span, turn);
+    BlockQueue& queue = queue_of_span(fs, open, span, turn);
     serve_next(release, queue, simt::load_relaxed(queue.serving));  // which is this lane's ticket
   }
 }

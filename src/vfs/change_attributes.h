@@ -21,8 +21,6 @@ inline constexpr uint32_t kTimeOmit = 0x3ffffffe;
 
 namespace detail {
 
-enum ModeBits : uint32_t { kSetUserId = 04000, kSetGroupId = 02000, kGroupExecutes = 010 };
-
 GOFS_HD inline bool is_frozen(const f2fs::Inode& inode) {
   return (inode.flags & (format::kFlagImmutable | format::kFlagAppend)) != 0;
 }
@@ -123,10 +121,14 @@ GOFS_NOINLINE GOFS_HD inline int change_mode(simt::AnyWarp auto warp, Filesystem
         change.changed = time_now(fs);
         change.permissions = static_cast<uint16_t>(mode & format::kModePermissionMask);
         if (fs.credentials.uid != 0 && !fs.credentials.in_group(inode.gid)) {
-          change.permissions &= static_cast<uint16_t>(~uint32_t{kSetGroupId});
+          change.permissions &= static_cast<uint16_t>(~uint32_t{format::kModeSetGroupId});
         }
         const int listed = change_acl(warp, fs, inode, change.permissions, change.changed);
-        return listed < 0 ? listed : apply_change(warp, fs, ino, change);
+        if (listed < 0) return listed;
+        const int changed = apply_change(warp, fs, ino, change);
+        // Who writes to it looks again whether it has powers.
+        if (warp.thread_rank() == 0) forget_noted_times(fs, ino);
+        return changed;
       });
   if (error == 0 && warp.thread_rank() == 0) forget_paths(fs);
   warp.sync();
@@ -138,8 +140,8 @@ GOFS_NOINLINE GOFS_HD inline int change_mode(simt::AnyWarp auto warp, Filesystem
 GOFS_HD inline uint32_t powers_of(const Credentials& who, const f2fs::Inode& inode) {
   if (inode.is_directory()) return 0;
   const bool stranger = who.uid != 0 && !who.in_group(inode.gid);
-  const bool group = (inode.mode & kGroupExecutes) != 0 || stranger;
-  return inode.mode & (kSetUserId | (group ? uint32_t{kSetGroupId} : 0));
+  const bool group = (inode.mode & format::kModeGroupExecutes) != 0 || stranger;
+  return inode.mode & (format::kModeSetUserId | (group ? uint32_t{format::kModeSetGroupId} : 0));
 }
 
 /// Whether the caller may give the file to `uid` and `gid`. To neither anybody may, as long as the
@@ -174,7 +176,7 @@ GOFS_NOINLINE GOFS_HD inline int change_owner(simt::AnyWarp auto warp, Filesyste
           uint32_t mode = inode.mode & format::kModePermissionMask & ~powers;
           const uint32_t group = gid != kKeepId ? gid : inode.gid;
           if (powers != 0 && fs.credentials.uid != 0 && !fs.credentials.in_group(group)) {
-            mode &= ~uint32_t{kSetGroupId};
+            mode &= ~uint32_t{format::kModeSetGroupId};
           }
           change.permissions = static_cast<uint16_t>(mode);
           change.mask |= f2fs::kSetPermissions;

@@ -81,12 +81,13 @@ GOFS_HD inline void inherit(const Credentials& who, const f2fs::Inode& directory
                             f2fs::NewInode& made) {
   made.uid = who.uid;
   made.gid = who.gid;
-  if ((directory.mode & kSetGroupId) == 0) return;
+  if ((directory.mode & format::kModeSetGroupId) == 0) return;
   made.gid = directory.gid;
   if ((made.mode & format::kModeTypeMask) == format::kModeDirectory) {
-    made.mode = static_cast<uint16_t>(made.mode | kSetGroupId);
-  } else if (who.uid != 0 && (made.mode & kGroupExecutes) != 0 && !who.in_group(directory.gid)) {
-    made.mode = static_cast<uint16_t>(made.mode & ~uint32_t{kSetGroupId});
+    made.mode = static_cast<uint16_t>(made.mode | format::kModeSetGroupId);
+  } else if (who.uid != 0 && (made.mode & format::kModeGroupExecutes) != 0 &&
+             !who.in_group(directory.gid)) {
+    made.mode = static_cast<uint16_t>(made.mode & ~uint32_t{format::kModeSetGroupId});
   }
 }
 

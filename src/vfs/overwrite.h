@@ -4,7 +4,7 @@
 // within a block of one file, over what is there (f2fs/write_over.h). It is for the case that
 // nothing stands in the way, and else leaves all as it was to those who can wait (write_blocks.h):
 // nobody reads the file, writes more of it or the same blocks, or holds places; its block map knows
-// the blocks; its times have been set in this moment; and nobody's powers are to be dropped.
+// the blocks; and its times have been set in this moment, when its powers were dropped as well.
 #pragma once
 
 #include "vfs/write_blocks.h"
@@ -29,36 +29,29 @@ GOFS_HD inline bool is_for_device(const f2fs::Inode& inode, const WriteRequest& 
          (reinterpret_cast<uint64_t>(request.buffer) & 3) == 0;
 }
 
-/// Where the request's block lies, if the file's map knows it and it may be written over; else 0.
-/// By a block writer.
-GOFS_HD inline uint32_t block_to_overwrite(const Filesystem& fs, const f2fs::Inode& inode,
-                                           const WriteRequest& request) {
-  const uint64_t index = request.offset >> kBlockShift;
-  const uint32_t* const map = simt::load_here(inode.block_map);
-  if (map == nullptr || index >= inode.block_map_blocks) return 0;
-  const uint32_t block = simt::load_relaxed(map[index]);
-  if (block == 0 || block == f2fs::detail::kMappedHole) return 0;
-  return f2fs::detail::is_data_in_use(fs.volume, *fs.writer, block) ? block : 0;
-}
+/// What a lane finds before its warp has joined the block writers, who may change it until then.
+struct OverwriteGuess {
+  BlockQueue* queue;
+  BlockQueue seen;
+  const uint32_t* word;  // of the block map, which says where the block lies; null: it may not go
+};
 
-/// Writes the requests of the lanes that `asks`, whose turn it is, if all of their blocks may be
-/// written over. Collective, uniform: whether they are written.
-GOFS_HD inline bool overwrite_blocks(simt::AnyWarp auto warp, Filesystem& fs, OpenInode& open,
-                                     bool asks, const WriteRequest& request) {
-  const nvme::Route route = nvme::pick_route(fs.volume.array);
-  const uint64_t lba_mask = (uint64_t{1} << route.lba_shift) - 1;
-  // Nobody changes the size from here on.
-  const bool fits = asks && is_for_device(open.inode, request, lba_mask);
-  const uint32_t block = fits ? block_to_overwrite(fs, open.inode, request) : 0;
-  if (!warp.all(!asks || block != 0)) return false;
-  const f2fs::detail::BlockPart part{
-      block, static_cast<uint32_t>(request.offset & (kBlockBytes - 1)),
-      static_cast<uint32_t>(request.bytes),
-      static_cast<uint8_t*>(const_cast<void*>(request.buffer))};  // which is only read
-  warp.sync();  // each lane has filled its own buffer
-  const int error = f2fs::detail::write_singly(warp, route, warp.ballot(asks), part);
-  f2fs::note_overwrite(warp, *fs.writer);
-  return warp.all(!asks || error == 0);
+/// One lane that `asks`, at first sight: its file's size, times and map.
+GOFS_HD inline OverwriteGuess guess_overwrite(const Filesystem& fs, const OpenInode& open,
+                                              bool asks, const WriteRequest& request,
+                                              uint64_t lba_mask, int64_t now_ns,
+                                              int64_t granularity_ns) {
+  const uint64_t index = request.offset >> kBlockShift;
+  BlockQueue& queue = queue_of_block(fs, open, index);
+  const int64_t noted_ns = simt::load_relaxed(open.inode.noted_ns);
+  const uint32_t* const map = simt::load_here(open.inode.block_map);
+  const uint64_t mapped_blocks = simt::load_here(open.inode.block_map_blocks);
+  const BlockQueue seen = look_at(queue);
+  const bool fits =
+      is_for_device(open.inode, request, lba_mask) && map != nullptr && index < mapped_blocks;
+  const bool goes = f2fs::detail::is_noted(noted_ns, now_ns, granularity_ns) && (fits || !asks);
+  // Some word is loaded in any case: behind a branch, a lane would wait for it alone.
+  return {&queue, seen, !goes ? nullptr : asks ? map + index : &queue.next};
 }
 
 }  // namespace detail
@@ -66,32 +59,64 @@ GOFS_HD inline bool overwrite_blocks(simt::AnyWarp auto warp, Filesystem& fs, Op
 /// Writes the requests of all lanes the straight way, if that can be; lanes without bytes ask for
 /// nothing. Collective, uniform: whether all of it is written; if not, any of it may be, and is to
 /// be written again.
+///
+/// A GPU waits as long for one word of memory as for many that are asked for together. So all that
+/// one step can know is loaded at once: the file system's fields, the descriptor and the writer,
+/// the inode and the block's queue, its word in the map; and after queue and lock have been taken,
+/// together, all that may have changed since.
 GOFS_HD inline bool try_to_overwrite(simt::AnyWarp auto warp, Filesystem& fs,
                                      const WriteRequest& request) {
   const bool asks = request.bytes != 0;
   const uint32_t asking = warp.ballot(asks);
-  f2fs::Writer* const writer = fs.writer;
+  f2fs::Writer* const writer = simt::load_here(fs.writer);
   if (asking == 0 || writer == nullptr) return false;
   const int fd = warp.shfl(request.fd, simt::lowest_bit(asking));
   OpenInode* const open = find_inode_to_overwrite(fs, fd);
-  const int failed = simt::load_relaxed(writer->failed);
-  if (!warp.all(open != nullptr && request.fd == fd && f2fs::may_write_over(*writer) &&
-                failed == 0 && fs.credentials.uid == 0) ||
-      !warp.all(f2fs::detail::is_noted(open->inode, time_now(fs)) &&
-                (!asks || detail::is_within(open->inode, request.offset, request.bytes)))) {
-    return false;
-  }
-  BlockQueue& queue = detail::queue_of_block(fs, open->inode.ino, request.offset >> kBlockShift);
-  uint32_t ticket = 0;
-  const bool served = asks && detail::try_queue_up(queue, ticket);
+  const int64_t now_ns = realtime_about(fs.clock);
+  const int64_t granularity_ns = simt::load_here(fs.time_granularity_ns);
+  const format::Geometry& geometry = fs.volume.geometry;
+  const uint32_t main_blkaddr = simt::load_here(geometry.main_blkaddr);
+  const uint32_t main_segments = simt::load_here(geometry.main_segments);
+  const f2fs::SegmentInfo* const segments = simt::load_here(writer->segments.segments);
+  const bool noted = simt::load_relaxed(writer->written_over) != 0;
+  const bool works = simt::load_relaxed(writer->failed) == 0 && f2fs::may_write_over(*writer);
+  const nvme::Route route = nvme::pick_route(fs.volume.array);
+  if (!warp.all(open != nullptr && request.fd == fd && works)) return false;
+  const uint64_t lba_mask = (uint64_t{1} << route.lba_shift) - 1;
+  const detail::OverwriteGuess guess =
+      detail::guess_overwrite(fs, *open, asks, request, lba_mask, now_ns, granularity_ns);
+  if (!warp.all(guess.word != nullptr)) return false;
+
+  const uint32_t block = simt::load_relaxed(*guess.word);
+  const bool served = asks && detail::try_queue_up(*guess.queue, guess.seen);
+  const uint64_t gate = enter_block_writers(warp, open->lock);
+  const uint32_t in_main = block - main_blkaddr;  // of a hole, or what is not known, too much
+  const uint32_t segno = in_main / format::kBlocksPerSegment;
+  const bool known = segno < main_segments;
+  const bool is_data = f2fs::detail::is_data_in_use(segments[known ? segno : 0],
+                                                    in_main % format::kBlocksPerSegment);
+  const bool stays = simt::load_relaxed(*guess.word) == block;
+  const bool within = detail::is_within(open->inode, request.offset, request.bytes);
+  const bool may = f2fs::may_write_over(*writer);
   const bool joined =
-      try_join_block_writers(warp, open->lock, writer->cleaning.overwriters_awaited);
-  const bool goes = joined && warp.all((!asks || served) && f2fs::may_write_over(*writer));
-  const bool written = goes && detail::overwrite_blocks(warp, fs, *open, asks, request);
+      warp.shfl(may_write_blocks(open->lock, gate, writer->cleaning.overwriters_awaited) ? 1u : 0u,
+                0) != 0;
+  const bool mine = served && known && is_data && stays && within;
+  bool written = warp.all(joined && may && (mine || !asks));
+  if (written) {
+    if (!noted) f2fs::note_overwrite(warp, *writer);
+    warp.sync();  // each lane has filled its own buffer
+    const f2fs::detail::BlockPart part{
+        block, static_cast<uint32_t>(request.offset & (kBlockBytes - 1)),
+        static_cast<uint32_t>(request.bytes),
+        static_cast<uint8_t*>(const_cast<void*>(request.buffer))};  // which is only read
+    const int error = f2fs::detail::write_singly(warp, route, asking, part);
+    written = warp.all(!asks || error == 0);
+  }
   warp.sync();
   const simt::Release release;
-  if (served) detail::serve_next(release, queue, ticket);
-  if (joined) leave_block_writers(warp, open->lock, release);
+  if (served) detail::serve_next(release, *guess.queue, guess.seen.next);
+  leave_block_writers(warp, open->lock, release);
   return written;
 }
 

@@ -152,13 +152,13 @@ TEST_P(OverwriteTest, the_straight_way_is_left_where_something_stands_in_it) {
     EXPECT_EQ(close_file(other), 0);
   }
   fs().credentials = who(1000, 1000);
-  EXPECT_FALSE(goes(fd_, from, 512, 0));
+  EXPECT_TRUE(goes(fd_, from, 512, 0));
   fs().credentials = who(0, 0);
   f2fs::hold_places(writer());
   EXPECT_FALSE(goes(fd_, from, 512, 0));
   f2fs::let_go_places(writer());
   // Somebody else writes that block, or reads the file.
-  BlockQueue& queue = detail::queue_of_block(fs(), opened().inode.ino, 0);
+  BlockQueue& queue = detail::queue_of_block(fs(), opened(), 0);
   const uint32_t ticket = detail::queue_up(queue);
   EXPECT_FALSE(goes(fd_, from, 512, 0));
   EXPECT_TRUE(goes(fd_, from, 512, kBlockBytes));
@@ -267,11 +267,38 @@ TEST_P(OverwriteTest, times_are_set_each_time) {
 }
 
 TEST_P(OverwriteTest, who_writes_loses_the_powers_of_the_file) {
-  EXPECT_EQ(alone([&](const simt::Warp& warp) { return chmod(warp, fs(), "/file", 06777); }), 0);
-  fs().credentials = who(1000, 1000);
-  EXPECT_TRUE(goes_over(kBlockBytes, kBlockBytes));
-  fs().credentials = who(0, 0);
-  EXPECT_EQ(stat_of_path("/file").mode & 07777u, 0777u);
+  const auto mode = [&] { return stat_of_path("/file").mode & 07777u; };
+  // The times have been set in this moment, but what else was changed since is seen.
+  for (const uint32_t powers : {04000u, 02000u, 06000u}) {
+    EXPECT_EQ(
+        alone([&](const simt::Warp& warp) { return chmod(warp, fs(), "/file", powers | 0777); }),
+        0);
+    EXPECT_TRUE(goes_over(0, kBlockBytes));
+    EXPECT_TRUE(goes_over(0, kBlockBytes));
+    EXPECT_EQ(mode(), powers | 0777u);  // which user 0 may leave
+    EXPECT_EQ(opened().inode.noted_ns, 0);
+    fs().credentials = who(1000, 1000);
+    EXPECT_TRUE(goes_over(kBlockBytes, kBlockBytes));
+    EXPECT_TRUE(goes_over(kBlockBytes, kBlockBytes));
+    fs().credentials = who(0, 0);
+    EXPECT_EQ(mode(), 0777u);
+    EXPECT_NE(opened().inode.noted_ns, 0);
+  }
+  expect_contents();
+}
+
+TEST_P(OverwriteTest, one_of_many_sets_the_times) {
+  // While one is about to, the others wait; and go on when it is done, or when he gives up.
+  opened().inode.noting = 1;
+  std::thread setter([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const int64_t now_ns = f2fs::nanoseconds_of(time_now(fs()));
+    simt::store_relaxed(opened().inode.noted_ns, now_ns + 500'000'000);
+    simt::unlock(opened().inode.noting);
+  });
+  EXPECT_TRUE(goes_over(0, kBlockBytes));
+  setter.join();
+  EXPECT_EQ(opened().inode.noting, 0u);
   expect_contents();
 }
 

@@ -278,21 +278,34 @@ GOFS_HD inline bool try_join_readers(simt::AnyWarp auto warp, RangeLock& lock) {
   return joined;
 }
 
+/// try_join_block_writers() in two steps, between which, or beside the second, a warp may look at
+/// other things: counts the warp as one of them. Collective. What the gate was before, for lane 0.
+GOFS_HD inline uint64_t enter_block_writers(simt::AnyWarp auto warp, RangeLock& lock) {
+  uint64_t gate = 0;
+  // Readers in the ring write their word before they look at ours, so one of us sees the other, in
+  // one order for all. [V11]
+  if (warp.thread_rank() == 0) {
+    gate = simt::add_before_look(lock.gate, detail::kOneBlockWriter);
+  }
+  warp.sync();
+  return gate;
+}
+/// The second: whether it may stay; if not, it is to leave. Each lane is told what it would be if
+/// `gate` was what it says; lane 0 knows.
+GOFS_HD inline bool may_write_blocks(const RangeLock& lock, uint64_t gate,
+                                     const uint32_t& awaited) {
+  const uint32_t waiting = simt::load_relaxed(awaited);
+  const uint32_t readers = simt::look_after_add(lock.ring_readers);  // [V11]
+  return (gate & ~detail::kAllBlockWriters) == 0 && readers == 0 && waiting == 0;
+}
+
 /// Joins those who write single blocks outside the ring, and queue up for each of them: unless
 /// somebody reads the file, or writes it otherwise, or `awaited` is not 0: somebody waits for those
 /// who do this (has_block_writers). Collective, uniform.
 GOFS_HD inline bool try_join_block_writers(simt::AnyWarp auto warp, RangeLock& lock,
                                            const uint32_t& awaited) {
-  uint32_t met = 0;
-  if (warp.thread_rank() == 0) {
-    // Readers in the ring write their word before they look at ours, so one of us sees the other,
-    // in one order for all. [V11]
-    const auto [gate, readers] =
-        simt::add_and_look(lock.gate, detail::kOneBlockWriter, lock.ring_readers);
-    const bool others = (gate & ~detail::kAllBlockWriters) != 0 || readers != 0;
-    met = others || simt::load_relaxed(awaited) != 0 ? 1 : 0;
-  }
-  const bool joined = warp.shfl(met, 0) == 0;
+  const uint64_t gate = enter_block_writers(warp, lock);
+  const bool joined = warp.shfl(may_write_blocks(lock, gate, awaited) ? 1u : 0u, 0) != 0;
   warp.sync();
   if (!joined) leave_block_writers(warp, lock);
   return joined;

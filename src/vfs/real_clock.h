@@ -42,6 +42,20 @@ GOFS_HD inline int64_t realtime_now(const RealClock& clock) {
                      simt::now_ns());
 }
 
+/// As realtime_now(), but no load waits for another, which is for who only compares what it says: a
+/// line that is drawn in this moment may be taken for the one that stood there before, minutes ago.
+GOFS_HD inline int64_t realtime_about(const RealClock& clock) {
+  const uint32_t current = simt::load_relaxed(clock.current);
+  const auto line = [&](uint32_t index) {
+    return ClockLine{simt::load_relaxed(clock.lines[index].now_ns),
+                     simt::load_relaxed(clock.lines[index].realtime_ns),
+                     simt::load_relaxed(clock.lines[index].gain)};
+  };
+  const ClockLine first = line(0);
+  const ClockLine second = line(1);
+  return realtime_at(current == 0 ? first : second, simt::now_ns());
+}
+
 /// Has `line` count from now on. One lane; never two at a time, and seconds apart, so that nobody
 /// is still reading the line before the last.
 GOFS_HD inline void draw_line(RealClock& clock, const ClockLine& line) {

@@ -78,7 +78,8 @@ GOFS_NOINLINE GOFS_HD inline int set_acl(simt::AnyWarp auto warp, Filesystem& fs
   if (access && acl.count != 0) {
     change.mask = f2fs::kSetPermissions;
     uint32_t mode = (inode.mode & uint32_t{format::kModePermissionMask} & ~0777u) | summary.mode;
-    if (fs.credentials.uid != 0 && !fs.credentials.in_group(inode.gid)) mode &= ~kSetGroupId;
+    if (fs.credentials.uid != 0 && !fs.credentials.in_group(inode.gid))
+      mode &= ~format::kModeSetGroupId;
     change.permissions = static_cast<uint16_t>(mode);
   }
   return apply_change(warp, fs, inode.ino, change);

@@ -45,7 +45,8 @@ GOFS_NOINLINE GOFS_HD inline WalkPass enter_walk(simt::AnyWarp auto warp, Walker
     for (;;) {
       uint32_t& inside = walkers.sides[pass.side].inside[pass.phase];
       // Either we see the other phase, or who changed it sees us. [V7]
-      const uint32_t now = simt::add_and_look(inside, 1u, walkers.phase).other;
+      (void)simt::add_before_look(inside, 1u);
+      const uint32_t now = simt::look_after_add(walkers.phase);
       if (now == pass.phase) break;
       simt::add_relaxed(inside, ~0u);
       pass.phase = now;

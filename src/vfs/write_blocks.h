@@ -83,22 +83,38 @@ GOFS_NOINLINE GOFS_HD inline int write_block_pieces(simt::AnyWarp auto warp, Fil
   });
 }
 
-/// What comes before blocks of a file are written over: whether it can be changed, its powers and
-/// its times, which most often are set already. Collective, uniform, by a block writer. 0 or a
+/// Drops a file's powers and sets its times. Collective, uniform, by a block writer. 0 or a
 /// negative errno.
-GOFS_HD inline int begin_overwrite(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode) {
-  const f2fs::TimeStamp now = time_now(fs);
-  const bool noted = warp.thread_rank() == 0 && f2fs::detail::is_noted(inode, now);
-  if (fs.credentials.uid == 0 && warp.any(noted)) {
-    return warp.shfl(f2fs::detail::check_change(*fs.writer, inode, 0), 0);
-  }
+GOFS_NOINLINE GOFS_HD inline int note_overwriting(simt::AnyWarp auto warp, Filesystem& fs,
+                                                  f2fs::Inode& inode) {
   return operate(warp, fs, kPagesToBeginWrite, [&] {
+    const f2fs::TimeStamp now = time_now(fs);
     int error = f2fs::detail::check_change(*fs.writer, inode, 0);
     if (error == 0) error = drop_powers(warp, fs, inode.ino, now);
     if (error == 0) error = f2fs::keep_inode(warp, fs.volume, inode.ino);
     if (error < 0) return error;
     return f2fs::bring_up_to_date(warp, fs.volume, inode, f2fs::update_of_times(now));
   });
+}
+
+/// What comes before blocks of a file are written over: whether it can be changed, its powers and
+/// its times, which most often are set already. Of many that write to one file, one sees to them in
+/// each moment, and the others wait for him without a word but this file's. Collective, uniform, by
+/// a block writer. 0 or a negative errno.
+GOFS_HD inline int begin_overwrite(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode) {
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  simt::Backoff backoff;
+  for (;;) {
+    const bool noted = warp.thread_rank() == 0 && f2fs::detail::is_noted(inode, time_now(fs));
+    if (warp.any(noted)) return warp.shfl(f2fs::detail::check_change(*fs.writer, inode, 0), 0);
+    if (simt::try_lock_for_warp(warp, inode.noting)) {
+      const int error = note_overwriting(warp, fs, inode);
+      simt::release_lock(warp, inode.noting);
+      return error;
+    }
+    if (warp.any(deadline.passed())) return -ETIMEDOUT;
+    backoff.pause();
+  }
 }
 
 /// Writes pieces of blocks that the file has, each of another block and one a lane, by who has them
@@ -131,7 +147,7 @@ GOFS_NOINLINE GOFS_HD inline int write_queued(simt::AnyWarp auto warp, Filesyste
     leave_block_writers(warp, open.lock);
     return -EAGAIN;
   }
-  BlockQueue& queue = queue_of_block(fs, open.inode.ino, piece.offset >> kBlockShift);
+  BlockQueue& queue = queue_of_block(fs, open, piece.offset >> kBlockShift);
   const uint32_t ticket = waiting ? queue_up(queue) : 0;
   int error = 0;
   simt::Backoff backoff;

@@ -123,15 +123,14 @@ GOFS_NOINLINE GOFS_HD inline bool write_spans(simt::AnyWarp auto warp, Filesyste
     leave_block_writers(warp, open.lock);
     return false;
   }
-  const uint32_t ino = open.inode.ino;
   BlockSpan span{request.offset >> kBlockShift, 0, 0, 0};
   if (waiting) {
     span.count = static_cast<uint32_t>(blocks_of(request));
-    queue_up(fs, ino, span);
+    queue_up(fs, open, span);
   }
   simt::Backoff backoff;
   for (uint32_t left = lanes;;) {
-    go_on(warp, fs, ino, span);
+    go_on(warp, fs, open, span);
     const bool served = waiting && has_all(span);
     const uint32_t turn = warp.ballot(served);
     if (turn == 0) {
@@ -145,7 +144,7 @@ GOFS_NOINLINE GOFS_HD inline bool write_spans(simt::AnyWarp auto warp, Filesyste
     const simt::Release release;
     if (served) {
       result = written;
-      give_back(release, fs, ino, span);
+      give_back(release, fs, open, span);
       waiting = false;
     }
     if (left == 0) {
