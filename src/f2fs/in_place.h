@@ -7,6 +7,14 @@
 
 namespace gofs::f2fs::detail {
 
+/// Whether a device moves `bytes` at `offset` of a file or block straight from or to `buffer`: they
+/// are whole LBAs, and the buffer is one that a command can name.
+GOFS_HD inline bool goes_in_place(const void* buffer, uint64_t offset, uint64_t bytes,
+                                  uint64_t lba_mask) {
+  return ((offset | bytes) & lba_mask) == 0 && buffer != nullptr &&
+         (reinterpret_cast<uint64_t>(buffer) & 3) == 0;
+}
+
 /// A part of a block that is made of whole LBAs, and its buffer, a multiple of 4.
 struct BlockPart {
   uint32_t block;

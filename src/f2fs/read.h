@@ -100,9 +100,8 @@ GOFS_NOINLINE GOFS_HD inline int read_stored(simt::AnyWarp auto warp, Volume& vo
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
   const uint32_t lba_mask = volume.array.lba_bytes() - 1;
-  const bool addressable = ((piece.offset | piece.bytes) & lba_mask) == 0 &&
-                           (reinterpret_cast<uint64_t>(piece.target) & 3) == 0;
-  const uint32_t in_place = warp.ballot(mine && addressable);
+  const uint32_t in_place =
+      warp.ballot(mine && detail::goes_in_place(piece.target, piece.offset, piece.bytes, lba_mask));
   const uint32_t bounced = lanes & ~in_place;
   int result = 0;
   if (in_place != 0) {

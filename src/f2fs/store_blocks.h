@@ -108,9 +108,8 @@ GOFS_NOINLINE GOFS_HD inline int write_new_blocks(simt::AnyWarp auto warp, Volum
                                                   const PagePool& pool, uint32_t lanes,
                                                   const NewBlock& where, const WritePiece& piece) {
   const uint32_t rank = warp.thread_rank();
-  const uint64_t address = reinterpret_cast<uint64_t>(piece.source);
-  const bool addressable = piece.bytes == kBlockBytes && address != 0 && (address & 3) == 0;
-  const uint32_t direct = warp.ballot((lanes >> rank & 1u) != 0 && addressable);
+  const bool whole = goes_in_place(piece.source, 0, piece.bytes, kBlockBytes - 1);
+  const uint32_t direct = warp.ballot((lanes >> rank & 1u) != 0 && whole);
   const uint32_t bounced = lanes & ~direct;
   int result = 0;
   warp.sync();  // each lane has filled its own buffer

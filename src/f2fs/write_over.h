@@ -17,7 +17,8 @@ namespace gofs::f2fs {
 /// its SSDs do not leave a block half written, and nobody holds places. For sure by a block writer
 /// (vfs/range_lock.h). One lane.
 GOFS_HD inline bool may_write_over(const Writer& writer) {
-  return writer.writes_over != 0 && simt::load_relaxed(writer.cleaning.places_held) == 0;
+  const uint32_t held = simt::load_relaxed(writer.cleaning.places_held);
+  return writer.writes_over != 0 && held == 0;
 }
 
 namespace detail {
@@ -36,11 +37,10 @@ GOFS_NOINLINE GOFS_HD inline int write_stored(simt::AnyWarp auto warp, Volume& v
                                               const PagePool& pool, uint32_t lanes, uint32_t block,
                                               uint64_t file_bytes, const WritePiece& piece) {
   const uint32_t rank = warp.thread_rank();
-  const uint64_t address = reinterpret_cast<uint64_t>(piece.source);
   const auto in_block = static_cast<uint32_t>(piece.offset & (kBlockBytes - 1));
-  const bool whole_lbas = ((in_block | piece.bytes) & (volume.array.lba_bytes() - 1)) == 0;
-  const bool addressable = whole_lbas && address != 0 && (address & 3) == 0;
-  const uint32_t direct = warp.ballot((lanes >> rank & 1u) != 0 && addressable);
+  const bool whole_lbas =
+      goes_in_place(piece.source, in_block, piece.bytes, volume.array.lba_bytes() - 1);
+  const uint32_t direct = warp.ballot((lanes >> rank & 1u) != 0 && whole_lbas);
   const uint32_t bounced = lanes & ~direct;
   int result = 0;
   warp.sync();  // each lane has filled its own buffer

@@ -43,7 +43,8 @@ GOFS_HD inline WriteParts divide_write(const uint8_t* source, uint64_t offset, u
                                        uint64_t size) {
   const uint64_t first = simt::align_up(offset, uint64_t{kBlockBytes});
   const uint64_t last = end & ~uint64_t{kBlockBytes - 1};
-  const bool direct = (reinterpret_cast<uint64_t>(source + (first - offset)) & 3) == 0;
+  const bool direct =
+      f2fs::detail::goes_in_place(source + (first - offset), first, 0, kBlockBytes - 1);
   // What is behind them must not make the file longer before they are there.
   if (first >= last || !direct || (end > size && end != last)) return {end, end};
   constexpr uint64_t kMost = uint64_t{f2fs::kHeldBlocks} * kBlockBytes;

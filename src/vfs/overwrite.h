@@ -21,14 +21,6 @@ struct WriteRequest {
 
 namespace detail {
 
-/// Whether the device can take the request as it is, within a block that the file has.
-GOFS_HD inline bool is_for_device(const f2fs::Inode& inode, const WriteRequest& request,
-                                  uint64_t lba_mask) {
-  return is_within(inode, request.offset, request.bytes) &&
-         ((request.offset | request.bytes) & lba_mask) == 0 && request.buffer != nullptr &&
-         (reinterpret_cast<uint64_t>(request.buffer) & 3) == 0;
-}
-
 /// What a lane finds before its warp has joined the block writers, who may change it until then.
 struct OverwriteGuess {
   BlockQueue* queue;
@@ -48,7 +40,9 @@ GOFS_HD inline OverwriteGuess guess_overwrite(const Filesystem& fs, const OpenIn
   const uint64_t mapped_blocks = simt::load_here(open.inode.block_map_blocks);
   const BlockQueue seen = look_at(queue);
   const bool fits =
-      is_for_device(open.inode, request, lba_mask) && map != nullptr && index < mapped_blocks;
+      is_within(open.inode, request.offset, request.bytes) && map != nullptr &&
+      index < mapped_blocks &&
+      f2fs::detail::goes_in_place(request.buffer, request.offset, request.bytes, lba_mask);
   const bool goes = f2fs::detail::is_noted(noted_ns, now_ns, granularity_ns) && (fits || !asks);
   // Some word is loaded in any case: behind a branch, a lane would wait for it alone.
   return {&queue, seen, !goes ? nullptr : asks ? map + index : &queue.next};
@@ -60,18 +54,20 @@ GOFS_HD inline OverwriteGuess guess_overwrite(const Filesystem& fs, const OpenIn
 /// nothing. Collective, uniform: whether all of it is written; if not, any of it may be, and is to
 /// be written again.
 ///
-/// A GPU waits as long for one word of memory as for many that are asked for together. So all that
-/// one step can know is loaded at once: the file system's fields, the descriptor and the writer,
-/// the inode and the block's queue, its word in the map; and after queue and lock have been taken,
-/// together, all that may have changed since.
+/// A GPU waits as long for one word of memory as for many that are asked for together, and asks for
+/// none behind a branch before that is decided. So all that one step can know is loaded at once,
+/// and only then looked at: the file system's fields; the descriptor and the writer; the inode and
+/// the block's queue; its word in the map; and after queue and lock have been taken, together, all
+/// that may have changed since.
 GOFS_HD inline bool try_to_overwrite(simt::AnyWarp auto warp, Filesystem& fs,
                                      const WriteRequest& request) {
   const bool asks = request.bytes != 0;
   const uint32_t asking = warp.ballot(asks);
   f2fs::Writer* const writer = simt::load_here(fs.writer);
-  if (asking == 0 || writer == nullptr) return false;
+  if (asking == 0) return false;
   const int fd = warp.shfl(request.fd, simt::lowest_bit(asking));
   OpenInode* const open = find_inode_to_overwrite(fs, fd);
+  if (writer == nullptr) return false;  // the answer of the first loads, the descriptor's beside it
   const int64_t now_ns = realtime_about(fs.clock);
   const int64_t granularity_ns = simt::load_here(fs.time_granularity_ns);
   const format::Geometry& geometry = fs.volume.geometry;
@@ -79,9 +75,12 @@ GOFS_HD inline bool try_to_overwrite(simt::AnyWarp auto warp, Filesystem& fs,
   const uint32_t main_segments = simt::load_here(geometry.main_segments);
   const f2fs::SegmentInfo* const segments = simt::load_here(writer->segments.segments);
   const bool noted = simt::load_relaxed(writer->written_over) != 0;
-  const bool works = simt::load_relaxed(writer->failed) == 0 && f2fs::may_write_over(*writer);
+  const int failed = simt::load_relaxed(writer->failed);
+  const bool may_go = f2fs::may_write_over(*writer);
   const nvme::Route route = nvme::pick_route(fs.volume.array);
-  if (!warp.all(open != nullptr && request.fd == fd && works)) return false;
+  if (!warp.all(open != nullptr && request.fd == fd && failed == 0 && may_go)) {
+    return false;
+  }
   const uint64_t lba_mask = (uint64_t{1} << route.lba_shift) - 1;
   const detail::OverwriteGuess guess =
       detail::guess_overwrite(fs, *open, asks, request, lba_mask, now_ns, granularity_ns);
@@ -97,12 +96,12 @@ GOFS_HD inline bool try_to_overwrite(simt::AnyWarp auto warp, Filesystem& fs,
                                                     in_main % format::kBlocksPerSegment);
   const bool stays = simt::load_relaxed(*guess.word) == block;
   const bool within = detail::is_within(open->inode, request.offset, request.bytes);
-  const bool may = f2fs::may_write_over(*writer);
+  const bool may_stay = f2fs::may_write_over(*writer);
   const bool joined =
       warp.shfl(may_write_blocks(open->lock, gate, writer->cleaning.overwriters_awaited) ? 1u : 0u,
                 0) != 0;
   const bool mine = served && known && is_data && stays && within;
-  bool written = warp.all(joined && may && (mine || !asks));
+  bool written = warp.all(joined && may_stay && (mine || !asks));
   if (written) {
     if (!noted) f2fs::note_overwrite(warp, *writer);
     warp.sync();  // each lane has filled its own buffer

@@ -278,10 +278,10 @@ GOFS_HD inline uint32_t block_within_reach(const f2fs::Inode& inode, const MapIn
   const uint64_t size = simt::load_here(inode.size_bytes);  // nobody writes the file meanwhile
   const uint64_t index = request.offset >> kBlockShift;
   const uint64_t in_block = request.offset & (kBlockBytes - 1);
-  const bool fits = request.bytes != 0 && request.bytes <= kBlockBytes - in_block &&
-                    request.offset < size && request.bytes <= size - request.offset &&
-                    ((request.offset | request.bytes) & lba_mask) == 0 &&
-                    (reinterpret_cast<uint64_t>(request.buffer) & 3) == 0;
+  const bool fits =
+      request.bytes != 0 && request.bytes <= kBlockBytes - in_block && request.offset < size &&
+      request.bytes <= size - request.offset &&
+      f2fs::detail::goes_in_place(request.buffer, request.offset, request.bytes, lba_mask);
   const bool mapped = map.words != nullptr && index < map.blocks;
   // Some word is loaded in any case, beside the size: behind a branch, a lane would wait for it
   // alone.
