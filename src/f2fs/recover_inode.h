@@ -195,8 +195,12 @@ GOFS_HD int cut_recovered(simt::AnyWarp auto warp, Volume& volume, Writer& write
     if (!has_addresses(inode) || (inode.advise & format::kAdviseKeepSize) != 0) return 0;
     uint64_t end = 0;
     const TimeStamp changed = inode.changed;
-    error =
-        cut_tree(warp, volume, writer, inode, inode.size_blocks(), page, inode.modified, end, more);
+    const uint64_t kept = inode.size_blocks();
+    LastOfTree last{};
+    error = cut_nodes(warp, volume, writer, inode, kept, page, inode.modified, last, end, more);
+    if (error == 0 && !more) {
+      error = cut_last_node(warp, volume, writer, inode, kept, last.run, page, inode.modified);
+    }
     if (error < 0) return error;
     error = change_inode(warp, volume, ino, [&](format::Inode& raw) {
       raw.i_ctime = changed.seconds;

@@ -104,35 +104,38 @@ GOFS_NOINLINE GOFS_HD inline int find_last_of_tree(simt::AnyWarp auto warp, Volu
   return 0;
 }
 
-/// Frees the last blocks of a file down to its first `kept`, as many as a portion has. `end`
-/// becomes the number of blocks that the file may still have. Collective, uniform. 0 or a negative
-/// errno; `more`: there are others.
-GOFS_NOINLINE GOFS_HD inline int cut_tree(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                          Inode& inode, uint64_t kept, uint8_t* page,
-                                          const TimeStamp& now, uint64_t& end, bool& more) {
+/// Removes the last nodes of a file, each with all of its blocks, down to the one that has its
+/// first `kept` blocks or some of them, as many as a portion has. `end` becomes the number of
+/// blocks that the file may still have, if nodes have gone. Collective, uniform. 0 or a negative
+/// errno; `more`: there are others; else `last` is the one that stays.
+GOFS_NOINLINE GOFS_HD inline int cut_nodes(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+                                           Inode& inode, uint64_t kept, uint8_t* page,
+                                           const TimeStamp& now, LastOfTree& last, uint64_t& end,
+                                           bool& more) {
   more = false;
-  for (uint32_t node = 0; node < kNodesPerPortion; ++node) {
-    LastOfTree last{};
+  for (uint32_t node = 0;; ++node) {
     int error = find_last_of_tree(warp, volume, inode, last);
+    if (error < 0 || last.parent.parent_nid == 0 || last.run.first_index < kept) return error;
+    more = node == kNodesPerPortion;
+    if (more) return 0;
+    error = remove_run(warp, volume, writer, inode, last.run, last.parent, page, now);
     if (error < 0) return error;
-    AddressRun& run = last.run;
-    if (last.parent.parent_nid == 0 || run.first_index < kept) {
-      // It stays, and is the last to be looked at.
-      const auto first = static_cast<uint32_t>(
-          simt::min<uint64_t>(kept - simt::min(kept, run.first_index), run.count));
-      run.first_word += first;
-      run.first_index += first;
-      run.count -= first;
-      if (run.count != 0) error = clear_run(warp, volume, writer, inode, run, page, now);
-      if (error == 0) end = kept;
-      return error;
-    }
-    error = remove_run(warp, volume, writer, inode, run, last.parent, page, now);
-    if (error < 0) return error;
-    end = run.first_index;
+    end = last.run.first_index;
   }
-  more = true;
-  return 0;
+}
+
+/// Frees the blocks of the last node that stays from the file's block `kept` on. Collective,
+/// uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int cut_last_node(simt::AnyWarp auto warp, Volume& volume,
+                                               Writer& writer, Inode& inode, uint64_t kept,
+                                               AddressRun run, uint8_t* page,
+                                               const TimeStamp& now) {
+  const auto first = static_cast<uint32_t>(
+      simt::min<uint64_t>(kept - simt::min(kept, run.first_index), run.count));
+  run.first_word += first;
+  run.first_index += first;
+  run.count -= first;
+  return run.count == 0 ? 0 : clear_run(warp, volume, writer, inode, run, page, now);
 }
 
 /// Sets the size of a file with inline data to one that fits there, or moves the data out.
@@ -177,8 +180,9 @@ GOFS_HD inline int grow_size(simt::AnyWarp auto warp, Volume& volume, Writer& wr
 ///
 /// 0 or a negative errno: -EFBIG, -EOPNOTSUPP (but an encrypted file may be emptied), -EROFS,
 /// -ENOSPC (of a block for the part of the last one that stays; see store_pieces()), -EBUSY,
-/// -EUCLEAN, what the device says. The file may have become shorter then, not below `size`. With
-/// size 0 it frees all that any file has but its inode and its xattr node.
+/// -EUCLEAN, what the device says. The file may have become shorter then, not below `size`; where
+/// there is no room, not by this portion. With size 0 it frees all that any file has but its inode
+/// and its xattr node.
 GOFS_NOINLINE GOFS_HD inline int truncate_file(simt::AnyWarp auto warp, Volume& volume,
                                                Writer& writer, const PagePool& pool, Inode& inode,
                                                uint64_t size, const TimeStamp& now, bool& more) {
@@ -199,19 +203,38 @@ GOFS_NOINLINE GOFS_HD inline int truncate_file(simt::AnyWarp auto warp, Volume& 
     return detail::grow_size(warp, volume, writer, pool, inode, before, size, update);
   }
 
-  SpareBlocks<1> spare{};
-  if (!take_spares(warp, pool, kFrameTimeoutNs, spare)) return -EBUSY;
-  uint64_t end = ~uint64_t{0} >> kBlockShift;
+  const auto tail = static_cast<uint32_t>(size & (kBlockBytes - 1));
+  const bool clears = size < before && tail != 0;
   const uint64_t kept = simt::divide_up(size, kBlockBytes);
-  error = detail::cut_tree(warp, volume, writer, inode, kept, spare.blocks[0], now, end, more);
-  give_back_spares(warp, pool, spare);
-  const bool finished = error == 0 && !more;
-  if (finished && size < before && (size & (kBlockBytes - 1)) != 0) {
-    const auto rest = static_cast<uint32_t>(kBlockBytes - (size & (kBlockBytes - 1)));
-    error = detail::clear_in_block(warp, volume, writer, pool, inode, {size, rest, nullptr}, now);
+  constexpr uint64_t kAsBefore = ~uint64_t{0} >> kBlockShift;
+  uint64_t end = kAsBefore;
+  detail::LastOfTree last{};
+  const auto with_spare = [&](auto cut) {
+    SpareBlocks<1> spare{};
+    if (!take_spares(warp, pool, kFrameTimeoutNs, spare)) return -EBUSY;
+    const int result = cut(spare.blocks[0]);
+    give_back_spares(warp, pool, spare);
+    return result;
+  };
+  error = with_spare([&](uint8_t* page) {
+    return detail::cut_nodes(warp, volume, writer, inode, kept, page, now, last, end, more);
+  });
+  // What may find no room comes first in a portion, which then leaves the file as it was.
+  if (error == 0 && clears && end != kAsBefore) more = true;
+  bool finished = error == 0 && !more;
+  if (finished && clears) {
+    error = detail::clear_in_block(warp, volume, writer, pool, inode,
+                                   {size, kBlockBytes - tail, nullptr}, now);
+    if (error < 0) return error;
+  }
+  if (finished) {
+    error = with_spare([&](uint8_t* page) {
+      return detail::cut_last_node(warp, volume, writer, inode, kept, last.run, page, now);
+    });
+    finished = error == 0;
   }
   InodeUpdate cut = update;
-  cut.size_most = finished && error == 0 ? size : simt::max(size, end << kBlockShift);
+  cut.size_most = finished ? size : simt::max(size, end << kBlockShift);
   const int updated = update_inode(warp, volume, inode, cut);
   return error < 0 ? error : updated;
 }

@@ -251,6 +251,57 @@ TEST_P(TruncateTest, a_full_volume_has_room_again) {
   EXPECT_TRUE(fsck_likes(image));
 }
 
+// The block of the new end takes another one's place.
+TEST_P(TruncateTest, without_a_block_for_its_new_end_a_file_stays_as_it_is) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  TestImage image(fill_with_written);
+  const std::vector<uint32_t> inos = inodes_of(image);
+  WritingRig writing(image, width());
+  ASSERT_EQ(writing.begin().error, 0);
+  std::vector<OpenFileModel> files = open_files(writing, inos);
+  const std::vector<uint8_t> bytes(7 * kBlockBytes + 9, uint8_t{5});
+  ASSERT_EQ(write_alone(writing, width(), files[0].inode, 0, bytes), 0);
+  files[0].model.write(0, bytes.data(), bytes.size());
+  scatter(writing, files[1]);
+  ASSERT_EQ(writing.checkpoint(false), 0);
+  std::vector<uint32_t> taken;
+  run_alone(1, [&](const simt::Warp& warp) {
+    uint32_t block = 0;
+    while (allocate_blocks(warp, writing.volume(), writing.writer(), 1u, format::kWarmData, {},
+                           block) == 0) {
+      taken.push_back(block);
+    }
+  });
+  const uint64_t blocks = files[0].inode.block_count;
+  const uint64_t used = writing.volume().valid_block_count;
+  for (const uint64_t size : {1u, 2 * kBlockBytes + 100, 7 * kBlockBytes + 8}) {
+    EXPECT_EQ(truncate_alone(writing, files[0].inode, size), -ENOSPC) << size;
+    expect_files(writing, width(), files);
+  }
+  EXPECT_EQ(files[0].inode.block_count, blocks);
+  EXPECT_EQ(writing.volume().valid_block_count, used);
+  // Whole nodes have gone before.
+  const uint64_t first = kBlockBytes * blocks_all_over()[2] + 60;
+  EXPECT_EQ(truncate_alone(writing, files[1].inode, first), -ENOSPC);
+  EXPECT_EQ(files[1].inode.size_bytes % kBlockBytes, 0u);
+  EXPECT_GT(files[1].inode.size_bytes, first);
+  files[1].model.resize(files[1].inode.size_bytes);
+  expect_files(writing, width(), files);
+  run_alone(1, [&](const simt::Warp& warp) {
+    for (const uint32_t block : taken) {
+      free_blocks(warp, writing.volume(), writing.writer(), 1u, block);
+    }
+  });
+  ASSERT_EQ(writing.checkpoint(false), 0);
+  for (const auto& [file, size] : {std::pair{0, uint64_t{2 * kBlockBytes + 100}}, {1, first}}) {
+    ASSERT_EQ(truncate_alone(writing, files[file].inode, size), 0);
+    files[file].model.resize(size);
+  }
+  expect_files(writing, width(), files);
+  ASSERT_EQ(writing.checkpoint(true), 0);
+  EXPECT_TRUE(fsck_likes(image));
+}
+
 // Each command fails once.
 TEST_P(TruncateTest, a_command_that_fails_leaves_a_sound_file) {
   GOFS_NEED_TOOL("fsck.f2fs");

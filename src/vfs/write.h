@@ -189,10 +189,13 @@ GOFS_HD inline int cut_locked(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Ino
   int error = 0;
   for (bool more = true; more && error == 0;) {
     more = false;
-    error = operate(warp, fs, f2fs::kPagesToTruncate, [&] {
-      return f2fs::truncate_file(warp, fs.volume, *fs.writer, fs.pool, inode, size, time_now(fs),
-                                 more);
-    });
+    error = operate_or_sync(
+        warp, fs, f2fs::kPagesToTruncate,
+        [&] {
+          return f2fs::truncate_file(warp, fs.volume, *fs.writer, fs.pool, inode, size,
+                                     time_now(fs), more);
+        },
+        [] { return true; });  // no more room is needed than there was
   }
   return error;
 }
@@ -207,12 +210,16 @@ GOFS_NOINLINE GOFS_HD inline int resize_open(simt::AnyWarp auto warp, Filesystem
   bool more = true;
   for (bool first = true; more && error == 0; first = false) {
     more = false;
-    error = operate(warp, fs, f2fs::kPagesToTruncate + 1, [&] {
-      const f2fs::TimeStamp now = time_now(fs);
-      const int dropped = first ? drop_powers(warp, fs, open.inode.ino, now) : 0;
-      if (dropped < 0) return dropped;
-      return f2fs::truncate_file(warp, fs.volume, *fs.writer, fs.pool, open.inode, size, now, more);
-    });
+    error = operate_or_sync(
+        warp, fs, f2fs::kPagesToTruncate + 1,
+        [&] {
+          const f2fs::TimeStamp now = time_now(fs);
+          const int dropped = first ? drop_powers(warp, fs, open.inode.ino, now) : 0;
+          if (dropped < 0) return dropped;
+          return f2fs::truncate_file(warp, fs.volume, *fs.writer, fs.pool, open.inode, size, now,
+                                     more);
+        },
+        [] { return true; });
   }
   if (error == 0 && warp.thread_rank() == 0) begin_maps(fs, open.inode);
   unlock_exclusive(warp, open.lock, hold);

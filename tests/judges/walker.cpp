@@ -188,6 +188,11 @@ int64_t Walker::both(const std::string& what, const Call& call, const Expect& ex
   if (answer == -ENOSPC) {
     ++full_;
     model_.forget_times();
+    // Nothing is half done.
+    std::set<uint32_t> open;
+    for (const OpenFile& file : files_) open.insert(file.id);
+    const std::string problem = observe(*calls_, model_, open, false);
+    if (!problem.empty()) differ(fmt::format("without room for {}: {}", what, problem));
     return answer;
   }
   model_.become(who_);
