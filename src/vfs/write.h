@@ -182,45 +182,54 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_open(simt::AnyWarp auto warp, Filesys
   return write_and_unlock(warp, fs, open, source, offset, hold);
 }
 
-/// Makes a file shorter that the caller has for himself from there on, whose powers are gone.
-/// Collective, uniform.
-GOFS_HD inline int cut_locked(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode,
-                              uint64_t size) {
-  int error = 0;
-  for (bool more = true; more && error == 0;) {
+/// Sets the size of a file that the caller has for himself from there on, in as many portions as it
+/// takes; `begin(now)`, which answers uniformly 0 or a negative errno, is part of the first.
+/// Collective, uniform. 0 or a negative errno: where it is -ENOSPC, of a block for the new end, the
+/// file is as it was, or others have taken all that a hundred checkpoints had made free.
+template <typename Begin>
+GOFS_HD int set_size(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode, uint64_t size,
+                     Begin begin) {
+  // A file that has lost nodes already does not give up as soon as others have taken what they
+  // left.
+  uint32_t patience = 100;
+  bool begun = false;
+  for (bool more = true; more;) {
     more = false;
-    error = operate_or_sync(
-        warp, fs, f2fs::kPagesToTruncate,
+    const int error = operate_or_sync(
+        warp, fs, f2fs::kPagesToTruncate + 1,
         [&] {
-          return f2fs::truncate_file(warp, fs.volume, *fs.writer, fs.pool, inode, size,
-                                     time_now(fs), more);
+          const f2fs::TimeStamp now = time_now(fs);
+          const int failed = begun ? 0 : begin(now);
+          if (failed < 0) return failed;
+          return f2fs::truncate_file(warp, fs.volume, *fs.writer, fs.pool, inode, size, now, more);
         },
         [] { return true; });  // no more room is needed than there was
+    if (error == -ENOSPC && begun && --patience != 0) {
+      more = true;
+    } else if (error < 0) {
+      return error;
+    }
+    begun = true;
   }
-  return error;
+  return 0;
 }
 
-/// Sets the size of an open file, in as many portions as it takes. Collective, uniform.
+/// Makes a file shorter whose powers are gone. As set_size().
+GOFS_HD inline int cut_locked(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode,
+                              uint64_t size) {
+  return set_size(warp, fs, inode, size, [](const f2fs::TimeStamp&) { return 0; });
+}
+
+/// Sets the size of an open file. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int resize_open(simt::AnyWarp auto warp, Filesystem& fs,
                                              OpenInode& open, uint64_t size) {
   RangeHold hold{};
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   int error = lock_exclusive(warp, open.lock, whole_file(), deadline, hold);
   if (error < 0) return error;
-  bool more = true;
-  for (bool first = true; more && error == 0; first = false) {
-    more = false;
-    error = operate_or_sync(
-        warp, fs, f2fs::kPagesToTruncate + 1,
-        [&] {
-          const f2fs::TimeStamp now = time_now(fs);
-          const int dropped = first ? drop_powers(warp, fs, open.inode.ino, now) : 0;
-          if (dropped < 0) return dropped;
-          return f2fs::truncate_file(warp, fs.volume, *fs.writer, fs.pool, open.inode, size, now,
-                                     more);
-        },
-        [] { return true; });
-  }
+  error = set_size(warp, fs, open.inode, size, [&](const f2fs::TimeStamp& now) {
+    return drop_powers(warp, fs, open.inode.ino, now);
+  });
   if (error == 0 && warp.thread_rank() == 0) begin_maps(fs, open.inode);
   unlock_exclusive(warp, open.lock, hold);
   return error;
