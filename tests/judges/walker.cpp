@@ -193,6 +193,7 @@ int64_t Walker::both(const std::string& what, const Call& call, const Expect& ex
     for (const OpenFile& file : files_) open.insert(file.id);
     const std::string problem = observe(*calls_, model_, open, false);
     if (!problem.empty()) differ(fmt::format("without room for {}: {}", what, problem));
+    if (one_in(16)) check();
     return answer;
   }
   model_.become(who_);
