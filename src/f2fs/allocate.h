@@ -6,9 +6,10 @@
 //
 // File data that is neither hot nor cold goes to open segments (open_segments.h), all else, and
 // what finds no room there, to the six logs. A log writes a free segment from its beginning to its
-// end (LFS); where few are free, it takes over what is left of an open one. Only where there is
-// none it goes on in the holes of one that is partly used (SSR). When a log leaves a segment, the
-// segment's summary goes to the SSA; until then it is in memory, and in checkpoint packs.
+// end (LFS). Where few are free, it takes over what is left of an open one, and where there is none
+// of those, it goes on in the holes of another that is partly used (both SSR). When a log leaves a
+// segment, the segment's summary goes to the SSA; until then it is in memory, and in checkpoint
+// packs.
 #pragma once
 
 #include "f2fs/open_segments.h"
@@ -99,13 +100,16 @@ GOFS_NOINLINE GOFS_HD inline int choose_segment(simt::AnyWarp auto warp, Volume&
   const bool shares = log == format::kWarmData && free <= few_segments(volume, writer);
   uint32_t segno = format::kNullSegno;
   if (leader && !shares) segno = take_free_segment(volume, writer, log);
-  next = {{format::kNullSegno, 0, 0}, warp.shfl(segno, 0), format::kAllocLfs};
+  next = {{format::kNullSegno, 0}, warp.shfl(segno, 0), format::kAllocLfs};
   if (next.segno != format::kNullSegno) return 0;
   if (is_data) {
     const int error = begin_adoption(warp, writer, writer.incoming[log], next.rest);
     if (error < 0) return error;
-    next.segno = next.rest.segno;
-    if (next.segno != format::kNullSegno) return 0;
+    if (next.rest.segno != format::kNullSegno) {
+      next.segno = next.rest.segno;
+      next.alloc_type = format::kAllocSsr;  // what is left of it may lie around what is not
+      return 0;
+    }
   }
   if (leader) segno = take_free_segment(volume, writer, log);
   next.segno = warp.shfl(segno, 0);
@@ -155,7 +159,7 @@ GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume&
   }
   if (next.segno == format::kNullSegno) return -ENOSPC;
   const bool adopted = next.rest.segno != format::kNullSegno;
-  const bool used = adopted || next.alloc_type == format::kAllocSsr;
+  const bool used = next.alloc_type == format::kAllocSsr;
   for (uint32_t i = warp.thread_rank(); i < format::kBlocksPerSegment; i += warp.size()) {
     summary.entries[i] = used ? writer.incoming[log].entries[i] : format::SummaryEntry{};
   }
@@ -168,7 +172,7 @@ GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume&
     SegmentInfo& segment = writer.segments.segments[next.segno];
     simt::store_relaxed(segment.type, log);
     mine.found = simt::load_relaxed(segment.valid_count);
-    mine.next = next_writable(segment, adopted ? next.rest.next : 0);
+    mine.next = next_writable(segment, 0);
     mine.alloc_type = next.alloc_type;
     simt::store_release(mine.segno, next.segno);  // [A3]
     mark_dirty(writer.segments, next.segno);

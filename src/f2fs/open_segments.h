@@ -4,7 +4,9 @@
 // GPU's multiprocessor, a CPU's worker) have one of their own, free when they got it, and take all
 // the blocks that a warp needs with one atomic addition: no lock. So what one warp writes lies in
 // runs, and processors keep out of each other's way. Who finds it full gives it another segment;
-// others of its processor go on in a neighbour's meanwhile.
+// others of its processor go on in a neighbour's meanwhile. On a striped volume, whose chunks are
+// mostly parts of a segment, processors begin theirs at different chunks, and go round: all of them
+// would fill the chunks of one SSD at a time else, and write over them there later.
 //
 // They are an addition to the six logs, which F2FS knows and a checkpoint names. To a checkpoint,
 // an open segment is an ordinary one that is partly used: its summary is in the SSA before the
@@ -29,9 +31,14 @@ inline constexpr uint32_t kOpenTries = 8;
 GOFS_HD constexpr uint32_t segment_of_place(uint64_t place) {
   return static_cast<uint32_t>(place >> 32);
 }
-GOFS_HD constexpr uint32_t next_of_place(uint64_t place) { return static_cast<uint32_t>(place); }
+GOFS_HD constexpr uint32_t taken_of_place(uint64_t place) { return static_cast<uint32_t>(place); }
 GOFS_HD constexpr bool is_full(uint64_t place) {
-  return next_of_place(place) >= format::kBlocksPerSegment;
+  return taken_of_place(place) >= format::kBlocksPerSegment;
+}
+
+/// The block at which the open segment `index` begins.
+GOFS_HD inline uint32_t start_of_open(const Volume& volume, uint32_t index) {
+  return index * (volume.array.chunk_mask + 1) % format::kBlocksPerSegment;  // 0 with one SSD
 }
 
 /// Says that `count` blocks from `first` on, at least one, hold something. Collective.
@@ -47,6 +54,14 @@ GOFS_HD inline void mark_blocks(simt::AnyWarp auto warp, SegmentInfo& segment, u
   }
 }
 
+/// The same where they go on at the segment's beginning behind its end.
+GOFS_HD inline void mark_round(simt::AnyWarp auto warp, SegmentInfo& segment, uint32_t first,
+                               uint32_t count) {
+  const uint32_t before_end = simt::min(count, format::kBlocksPerSegment - first);
+  mark_blocks(warp, segment, first, before_end);
+  if (before_end < count) mark_blocks(warp, segment, 0, count - before_end);
+}
+
 /// Takes blocks for as many of `lanes` as the open segment has, in order of rank: those lanes, with
 /// `block`. Collective.
 GOFS_NOINLINE GOFS_HD inline uint32_t take_open_blocks(simt::AnyWarp auto warp,
@@ -57,6 +72,7 @@ GOFS_NOINLINE GOFS_HD inline uint32_t take_open_blocks(simt::AnyWarp auto warp,
   OpenSegment& open = writer.open[index];
   const uint32_t rank = warp.thread_rank();
   const uint32_t wanted = simt::popcount(lanes);
+  const uint32_t start = start_of_open(volume, index);
   uint64_t place = 0;
   if (rank == 0) {
     place = simt::load_relaxed(open.place);
@@ -69,15 +85,17 @@ GOFS_NOINLINE GOFS_HD inline uint32_t take_open_blocks(simt::AnyWarp auto warp,
   if (is_full(place)) return 0;
   warp.sync();  // what the leader acquired, all may write to
   const uint32_t segno = segment_of_place(place);
-  const uint32_t first = next_of_place(place);
-  const uint32_t count = simt::min(wanted, format::kBlocksPerSegment - first);
+  const uint32_t taken = taken_of_place(place);
+  const uint32_t count = simt::min(wanted, format::kBlocksPerSegment - taken);
+  const uint32_t first = (start + taken) % format::kBlocksPerSegment;
   SegmentInfo& segment = writer.segments.segments[segno];
-  mark_blocks(warp, segment, first, count);
+  mark_round(warp, segment, first, count);
   const uint32_t number = simt::popcount(lanes & simt::ranks_below(rank));
   const bool got = (lanes >> rank & 1u) != 0 && number < count;
   if (got) {
-    writer.open_summaries[index].entries[first + number] = summary;
-    block = volume.geometry.block_of(segno, first + number);
+    const uint32_t offset = (first + number) % format::kBlocksPerSegment;
+    writer.open_summaries[index].entries[offset] = summary;
+    block = volume.geometry.block_of(segno, offset);
   }
   warp.sync();
   if (rank == 0) {
@@ -217,7 +235,6 @@ GOFS_NOINLINE GOFS_HD inline int allocate_open(simt::AnyWarp auto warp, Volume& 
 /// What a log takes over.
 struct OpenRest {
   uint32_t segno;  // kNullSegno: there is none
-  uint32_t next;
   uint32_t index;
 };
 
@@ -244,12 +261,11 @@ GOFS_NOINLINE GOFS_HD inline int begin_adoption(simt::AnyWarp auto warp, Writer&
   }
   place = warp.shfl(place, 0);
   rest.index = warp.shfl(index, 0);
-  rest.next = next_of_place(place);
   rest.segno = is_full(place) ? uint32_t{format::kNullSegno} : segment_of_place(place);
   if (rest.segno == format::kNullSegno) return 0;
   warp.sync();
   OpenSegment& open = writer.open[rest.index];
-  const int error = wait_for_entries(warp, open, rest.next);
+  const int error = wait_for_entries(warp, open, taken_of_place(place));
   if (error < 0) {
     if (warp.thread_rank() == 0) {
       simt::store_release(open.place, place);  // [A1]

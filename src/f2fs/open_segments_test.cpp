@@ -319,7 +319,7 @@ TEST_P(OpenSegmentsTest, where_few_are_free_the_log_goes_on_behind_what_another_
   all.insert(all.end(), more.begin(), more.end());
   EXPECT_EQ(open_at(1), uint32_t{format::kNullSegno});
   EXPECT_EQ(writer().logs[format::kWarmData].segno, open[1]);
-  EXPECT_EQ(writer().logs[format::kWarmData].alloc_type, uint32_t{format::kAllocLfs});
+  EXPECT_EQ(writer().logs[format::kWarmData].alloc_type, uint32_t{format::kAllocSsr});
   EXPECT_EQ(volume().geometry.segno_of(more.back().block), open[1]);
   EXPECT_FALSE(detail::segment_bit(writer().open_map, open[1]));
   EXPECT_EQ(open_at(2), open[2]);
@@ -332,6 +332,62 @@ TEST_P(OpenSegmentsTest, where_few_are_free_the_log_goes_on_behind_what_another_
         summary.entries[volume().geometry.offset_in_segment(taken.block)];
     EXPECT_EQ(uint32_t{entry.nid}, taken.nid);
   }
+  release(all);
+  expect_nothing_left();
+}
+
+// Or all of them would write to one SSD at a time.
+TEST_P(OpenSegmentsTest, on_a_striped_volume_processors_begin_at_different_chunks) {
+  constexpr uint32_t kChunk = 192;  // blocks, so that one goes round
+  volume().array.chunk_mask = kChunk - 1;
+  const uint64_t before = valid_blocks();
+  const auto of_warps = take(kOpenForTest, format::kBlocksPerSegment / width());
+  const std::vector<TakenBlock> all = all_of(of_warps);
+  expect_unique(all);
+  EXPECT_EQ(valid_blocks(), before + all.size());
+  std::set<uint32_t> starts;
+  std::set<uint32_t> segments;
+  for (const auto& blocks : of_warps) {
+    starts.insert(volume().geometry.offset_in_segment(blocks.front().block));
+    EXPECT_LE(breaks_in(blocks), 1u) << "where it goes round";
+    for (const TakenBlock& taken : blocks) {
+      segments.insert(volume().geometry.segno_of(taken.block));
+      const uint32_t offset = volume().geometry.offset_in_segment(taken.block);
+      EXPECT_TRUE((segment_of(taken.block).valid[offset / 32] >> offset % 32 & 1u) != 0);
+    }
+  }
+  EXPECT_EQ(starts, (std::set<uint32_t>{0, kChunk, 2 * kChunk}));
+  EXPECT_EQ(segments.size(), kOpenForTest);
+  ASSERT_EQ(writing_.checkpoint(false), 0);
+  expect_in_ssa(all);
+  release(all);
+  expect_nothing_left();
+}
+
+TEST_P(OpenSegmentsTest, a_log_takes_over_what_is_left_around_what_another_has_written) {
+  volume().array.chunk_mask = 127;
+  std::vector<TakenBlock> all = all_of(take(kOpenForTest, 20));
+  const std::vector<uint32_t> open = {open_at(0), open_at(1), open_at(2)};
+  writer().free_count = 0;  // as it looks to them
+  int error = 0;
+  const std::vector<TakenBlock> more = all_of(take(kOpenForTest, ~0u, &error));
+  EXPECT_EQ(error, -ENOSPC);
+  writer().free_count = 0;
+  for (uint32_t i = 0; i < volume().geometry.main_segments; ++i) {
+    if (detail::segment_bit(writer().free_map, i)) ++writer().free_count;
+  }
+  all.insert(all.end(), more.begin(), more.end());
+  expect_unique(all);
+  for (uint32_t i = 0; i < kOpenForTest; ++i) {
+    EXPECT_EQ(open_at(i), uint32_t{format::kNullSegno});
+    // But for what warps that found too little have given back.
+    const auto here = std::count_if(all.begin(), all.end(), [&](const TakenBlock& taken) {
+      return volume().geometry.segno_of(taken.block) == open[i];
+    });
+    EXPECT_GE(here + kOpenForTest * width(), format::kBlocksPerSegment);
+  }
+  ASSERT_EQ(writing_.checkpoint(false), 0);
+  expect_in_ssa(all);
   release(all);
   expect_nothing_left();
 }

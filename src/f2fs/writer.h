@@ -23,10 +23,10 @@ struct alignas(128) Log {
   uint32_t found;       // blocks in use there when the log came
 };
 
-/// A segment that the warps of some processors write from its beginning to its end, without a lock
+/// A segment that the warps of some processors write from one end to the other, without a lock
 /// (open_segments.h).
 struct alignas(128) OpenSegment {
-  uint64_t place;    // segment << 32 | the next block there; at or past its end: full [A1]
+  uint64_t place;    // segment << 32 | blocks taken; all that it has, or more: full [A1]
   uint32_t entered;  // blocks of it whose entries stand in the summary [A2]
   uint32_t saved;    // of them, when the summary was last written to the SSA
   uint32_t lock;     // of who gives it another segment
