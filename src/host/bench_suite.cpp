@@ -259,10 +259,9 @@ class VolumeSuite {
       axis.outstanding = {scale_.many};
       return run_points(axis);
     }
+    if (sweep == Sweep::kFiles) return run_files();
     if (ssds_ != 1) return {};  // the others are of one SSD
     switch (sweep) {
-      case Sweep::kFiles:
-        return run_files();
       case Sweep::kSize:
         axis.random = {true, false};
         axis.outstanding = {1'024};
@@ -281,6 +280,7 @@ class VolumeSuite {
       case Sweep::kLanes:
         return run_lanes();
       case Sweep::kSsds:
+      case Sweep::kFiles:
       case Sweep::kAblations:
         break;
     }
