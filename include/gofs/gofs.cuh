@@ -925,6 +925,10 @@ __device__ int batch_create(const Group& group, VolumeHandle vol, const char* pa
   if (bd < 0) return bd;
   vfs::Batch& batch = vol->batches->batches[bd];
   scope.share(vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
+    vfs::prepare_creation(warp, *vol, batch, index, warps);
+    return 0;
+  });
+  scope.share(vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
     vfs::create_batch(warp, *vol, batch, creation, index, warps);
     return 0;
   });

@@ -25,19 +25,26 @@ GOFS_HD inline uint64_t first_new_block(const Inode& directory) {
   return format::dir_level_start(directory.dir_depth, directory.dir_level);
 }
 
-/// Makes the blocks of `directory` from `first` on, one a lane and below the level how.levels.end,
-/// without entries, unless they are there; what is in its inode moves to a block before. Inside the
-/// gate, by who has the directory for himself but for readers. Collective, uniform. 0 or a negative
-/// errno, and some of them may have been made: those of add_entries(). Pages: as there, for an
-/// entry a lane.
+/// Has a directory keep its entries in blocks, where they are in its inode. Inside the gate, by who
+/// has it for himself but for readers. Collective, uniform. 0 or a negative errno, and it is as it
+/// was: those of add_entries(). Pages: as there, for one entry.
+GOFS_NOINLINE GOFS_HD inline int move_out_entries(simt::AnyWarp auto warp, Volume& volume,
+                                                  Inode& directory, DirectoryGrowth& growth) {
+  if (!directory.has_inline_dentries()) return 0;
+  const int error = detail::convert_inline_directory(warp, volume, directory);
+  if (error == 0) detail::tell_depth(warp, directory, &growth);
+  return error;
+}
+
+/// Makes the blocks of `directory`, which keeps its entries in blocks, from `first` on, one a lane
+/// and below the level how.levels.end, without entries, unless they are there. Inside the gate, by
+/// who has the directory for himself but for readers and others who do this with other blocks of
+/// it. Collective, uniform. 0 or a negative errno, and some of them may have been made: those of
+/// add_entries(). Pages: as there, for an entry a lane.
 GOFS_NOINLINE GOFS_HD inline int make_blocks_ahead(simt::AnyWarp auto warp, Volume& volume,
                                                    Writer& writer, Inode& directory, uint64_t first,
                                                    const Adding& how) {
   int error = 0;
-  if (directory.has_inline_dentries()) {
-    error = detail::convert_inline_directory(warp, volume, directory);
-    if (error < 0) return error;
-  }
   DirectoryRoom room{};
   room.index = first + warp.thread_rank();
   const bool mine =

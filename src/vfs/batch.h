@@ -56,6 +56,8 @@ struct alignas(64) Batch {
   uint32_t directory_ino;
   int error;                     // of the batch as a whole
   f2fs::DirectoryGrowth growth;  // of who enters names of files that are made (batch_names.h)
+  uint64_t ahead_first;          // blocks of the directory that are made before the names come,
+  uint64_t ahead_end;            // up to this one
   uint32_t reserved;             // pages, for what all who make files change (batch_create.h):
   uint32_t entry_levels;         // so many levels of the directory,
   bool has_nat;                  // and the NAT
@@ -117,6 +119,7 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
       batch.count = batch.room = count;
       batch.error = 0;
       batch.growth = {};
+      batch.ahead_first = batch.ahead_end = 0;
       batch.reserved = batch.entry_levels = 0;
       batch.has_nat = false;
       batch.holder = nullptr;

@@ -3,9 +3,10 @@
 // Many new files of one directory as a batch (batch.h). The work is cut so that any number of warps
 // can share it; between the steps the callers synchronise:
 //
-//   begin_creation   one warp     the directory, which is the batch's alone from then on, and room
-//   create_batch     many warps   the files
-//   end_creation     one warp     lets the directory go
+//   begin_creation     one warp     the directory, which is the batch's alone from then on
+//   prepare_creation   many warps   room for the names
+//   create_batch       many warps   the files
+//   end_creation       one warp     lets the directory go
 //
 // Each warp makes groups of files, a file a lane, with their contents (f2fs/make_files.h), and then
 // enters their names (f2fs/add_entries.h). A name that comes more than once is the file's that
@@ -76,9 +77,11 @@ GOFS_HD inline uint32_t files_per_creation(simt::AnyWarp auto warp, const Filesy
                                            uint32_t count, uint32_t warp_count) {
   constexpr uint32_t kPagesMax = f2fs::kPagesToMakeInode + 1 + 2 * 3;  // for each of many
   const uint32_t room = f2fs::detail::dirty_pages_max(fs.volume) / (2 * kPagesMax);
-  const auto share = static_cast<uint32_t>(simt::divide_up(count, warp_count));
-  return simt::max(1u,
-                   simt::min(simt::min(warp.size(), simt::max(share, kFilesPerCreation)), room));
+  const uint64_t share = simt::max(simt::divide_up(count, warp_count), uint64_t{kFilesPerCreation});
+  // So many that no warp has a last group when most of the others are done.
+  const uint64_t rounds = simt::divide_up(share, warp.size());
+  const auto even = static_cast<uint32_t>(simt::divide_up(share, rounds));
+  return simt::max(1u, simt::min(simt::min(warp.size(), even), room));
 }
 
 /// A lane's file, while it is made.
@@ -350,18 +353,38 @@ GOFS_NOINLINE GOFS_HD inline int begin_growth(simt::AnyWarp auto warp, Filesyste
   warp.sync();
   const uint32_t levels = batch.growth.spread;
   if (levels <= simt::max(directory.dir_depth, 1u) || levels > batch.entry_levels) return 0;
-  // The directory's levels may become wider when its entries leave the inode, or narrower.
-  for (uint64_t first = f2fs::first_new_block(directory);
-       first < format::dir_level_start(levels, directory.dir_level); first += warp.size()) {
-    const int error = operate(warp, fs, 0, [&] {
-      const f2fs::Adding how{time_now(fs), f2fs::room_in_levels(levels), &batch.growth.locks,
-                             &batch.growth};
+  const uint64_t first = f2fs::first_new_block(directory);
+  const int error = operate(warp, fs, 0, [&] {
+    return f2fs::move_out_entries(warp, fs.volume, directory, batch.growth);
+  });
+  if (error < 0) return 0;  // it comes with the names, or is told with them
+  if (warp.thread_rank() == 0) {
+    batch.ahead_first = first;
+    // Its levels may have become wider when its entries left the inode, or narrower.
+    batch.ahead_end = format::dir_level_start(levels, directory.dir_level);
+  }
+  warp.sync();
+  return 0;
+}
+
+/// Makes blocks of the directory before the names come, a block a lane. Collective; warps 0 to
+/// `warp_count` - 1 do it together.
+GOFS_NOINLINE GOFS_HD inline void make_room_ahead(simt::AnyWarp auto warp, Filesystem& fs,
+                                                  Batch& batch, uint32_t warp_index,
+                                                  uint32_t warp_count) {
+  const uint64_t step = uint64_t{warp_count} * warp.size();
+  uint64_t first = batch.ahead_first + uint64_t{warp_index} * warp.size();
+  if (first >= batch.ahead_end) return;
+  f2fs::Inode directory{};
+  int error = load_uniform(warp, fs, batch.directory_ino, directory);
+  // Those that are missing in the end come with their names, or are told with them.
+  for (; first < batch.ahead_end && error == 0; first += step) {
+    error = operate(warp, fs, 0, [&] {
+      const f2fs::Adding how{time_now(fs), f2fs::room_in_levels(batch.growth.spread),
+                             &batch.growth.locks, &batch.growth};
       return f2fs::make_blocks_ahead(warp, fs.volume, *fs.writer, directory, first, how);
     });
-    // Those that are missing come with their names, or are told with them.
-    if (error < 0) break;
   }
-  return 0;
 }
 
 }  // namespace detail
@@ -394,7 +417,6 @@ GOFS_NOINLINE GOFS_HD inline int begin_creation(simt::AnyWarp auto warp, Filesys
         error < 0 ? error : detail::take_batch(warp, *fs.batches, ino, creation.count, nullptr);
     if (bd >= 0) {
       Batch& batch = fs.batches->batches[bd];
-      detail::clear_names(warp, *fs.batches, batch);
       error = detail::begin_growth(warp, fs, batch, directory, creation.count);
       if (error < 0) (void)end_batch(warp, *fs.batches, bd);
       if (error < 0) bd = error;
@@ -402,6 +424,14 @@ GOFS_NOINLINE GOFS_HD inline int begin_creation(simt::AnyWarp auto warp, Filesys
     if (bd < 0) unlock_inode(warp, fs, ino);
     return bd;
   });
+}
+
+/// Makes room for the names of the files. Collective; warps 0 to `warp_count` - 1 do it together.
+GOFS_NOINLINE GOFS_HD inline void prepare_creation(simt::AnyWarp auto warp, Filesystem& fs,
+                                                   Batch& batch, uint32_t warp_index,
+                                                   uint32_t warp_count) {
+  detail::clear_names(warp, *fs.batches, batch, warp_index, warp_count);
+  detail::make_room_ahead(warp, fs, batch, warp_index, warp_count);
 }
 
 /// Makes the files. Collective; warps 0 to `warp_count` - 1 do it together, with the same

@@ -88,6 +88,9 @@ class BatchCreateTest : public ChangesTest {
     if (bd < 0) return bd;
     Batch& batch = fs().batches->batches[bd];
     run_crowd({kMakers, width()}, [&](const simt::Warp& warp, uint32_t index) {
+      prepare_creation(warp, fs(), batch, index, kMakers);
+    });
+    run_crowd({kMakers, width()}, [&](const simt::Warp& warp, uint32_t index) {
       create_batch(warp, fs(), batch, creation, index, kMakers);
     });
     alone([&](const simt::Warp& warp) {
@@ -461,6 +464,8 @@ TEST_P(BatchCreateTest, beside_others) {
       }
       crew.sync();
       Batch& batch = fs().batches->batches[bd];
+      prepare_creation(warp, fs(), batch, index, kMakers);
+      crew.sync();
       create_batch(warp, fs(), batch, creation, index, kMakers);
       crew.sync();
       if (index == 0) end_creation(warp, fs(), batch);

@@ -13,11 +13,13 @@ namespace gofs::vfs::detail {
 /// Places of a batch's table for each of its files.
 inline constexpr uint32_t kNameSlotsPerFile = 2;
 
-/// Begins with no name claimed. Collective, before any other warp claims one.
+/// Begins with no name claimed. Collective; warps 0 to `warp_count` - 1 do it together, before any
+/// of them claims one.
 GOFS_HD inline void clear_names(simt::AnyWarp auto warp, const BatchTable& table,
-                                const Batch& batch) {
+                                const Batch& batch, uint32_t warp_index, uint32_t warp_count) {
   uint32_t* const slots = table.name_slots + uint64_t{kNameSlotsPerFile} * batch.first;
-  for (uint32_t i = warp.thread_rank(); i < kNameSlotsPerFile * batch.count; i += warp.size()) {
+  for (uint32_t i = warp_index * warp.size() + warp.thread_rank();
+       i < kNameSlotsPerFile * batch.count; i += warp_count * warp.size()) {
     simt::store_relaxed(slots[i], 0u);
   }
   warp.sync();

@@ -57,6 +57,9 @@ class BatchNamesTest : public ChangesTest {
     if (bd < 0) return {};
     Batch& batch = fs().batches->batches[bd];
     run_crowd({kEnterers, width()}, [&](const simt::Warp& warp, uint32_t index) {
+      prepare_creation(warp, fs(), batch, index, kEnterers);
+    });
+    run_crowd({kEnterers, width()}, [&](const simt::Warp& warp, uint32_t index) {
       create_batch(warp, fs(), batch, creation, index, kEnterers);
     });
     std::vector<int> errors;

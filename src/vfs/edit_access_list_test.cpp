@@ -262,6 +262,9 @@ TEST_P(EditAccessListTest, batches_inherit_too) {
   ASSERT_GE(bd, 0);
   Batch& batch = fs().batches->batches[bd];
   run_crowd({2, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    prepare_creation(warp, fs(), batch, index, 2);
+  });
+  run_crowd({2, width()}, [&](const simt::Warp& warp, uint32_t index) {
     create_batch(warp, fs(), batch, creation, index, 2);
   });
   alone([&](const simt::Warp& warp) {

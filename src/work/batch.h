@@ -64,6 +64,8 @@ GOFS_HD inline void create_step(simt::AnyWarp auto warp, uint32_t warp_index, ui
     return;
   }
   vfs::Batch& batch = table.batches[bd];
+  vfs::prepare_creation(warp, fs, batch, warp_index, warp_count);
+  crew.sync();
   vfs::create_batch(warp, fs, batch, creation_of(params), warp_index, warp_count);
   crew.sync();
   for (uint32_t i = warp_index * warp.size() + warp.thread_rank(); i < params.count;
