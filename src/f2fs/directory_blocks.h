@@ -87,8 +87,9 @@ GOFS_HD int change_directory_blocks(simt::AnyWarp auto warp, Volume& volume, uin
 
 /// Makes the page of a new block for each lane in `lanes`, each another one. Calls
 /// `make(format::NodeBlock& holder, uint8_t* page)` with the node `nid` and the page, zeros, while
-/// nobody else sees either, so that readers find what moves from one to the other. Collective,
-/// `make` is not. Per lane 0 or a negative errno: nothing has changed then.
+/// nobody else sees either, so that readers find what moves from one to the other; lanes with the
+/// same holder change other words of it, at once. Collective, `make` is not. Per lane 0 or a
+/// negative errno: nothing has changed then.
 template <typename Make>
 GOFS_HD int make_directory_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
                                  uint32_t nid, uint32_t ino, uint64_t index, Make make) {
@@ -96,22 +97,35 @@ GOFS_HD int make_directory_pages(simt::AnyWarp auto warp, Volume& volume, uint32
   simt::Backoff backoff;
   PageCache& cache = volume.cache;
   bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
-  int result = 0;
+  // The holder stays in memory from then on: nothing is brought in while frames are claimed.
+  const bool kept = wanted && is_kept(cache, page_key(PageKind::kNode, nid));
+  const uint32_t marking = warp.ballot(wanted && !kept);
+  int result = marking == 0 ? 0
+                            : change_nodes_together(warp, volume, marking, nid, ino,
+                                                    [](format::NodeBlock&) {});
+  wanted = wanted && result == 0;
+  if (!warp.any(wanted)) return result;
   for (;;) {
-    bool made = false;
-    const int error =
-        change_nodes(warp, volume, warp.ballot(wanted), nid, ino, [&](format::NodeBlock& holder) {
-          // Not waited for here, since the holder's page is taken.
-          const uint32_t frame = claim_frame(cache, directory_key(ino, index));
-          if (frame == kNoFrame) return;
-          auto* const words = reinterpret_cast<uint32_t*>(cache.page(frame));
-          for (uint32_t i = 0; i < kBlockBytes / 4; ++i) words[i] = 0;
-          make(holder, cache.page(frame));
-          give_back_frame(cache, frame, true);
-          made = true;
-        });
-    if (wanted && error < 0) result = error;
-    if (made || error < 0) wanted = false;
+    // Before the holder is taken: who has one, which others wait for, waits for nothing.
+    const uint32_t frame = wanted ? claim_frame(cache, directory_key(ino, index)) : kNoFrame;
+    const bool claimed = frame != kNoFrame;
+    const uint32_t claimers = warp.ballot(claimed);
+    for (uint32_t left = claimers; left != 0; left &= left - 1) {
+      const uint32_t theirs = warp.shfl(frame, simt::lowest_bit(left));
+      simt::zero_bytes(warp, cache.page(theirs), kBlockBytes);
+    }
+    warp.sync();
+    if (claimers != 0) {
+      const int error = change_nodes_together(
+          warp, volume, claimers, nid, ino,
+          [&](format::NodeBlock& holder) { make(holder, cache.page(frame)); });
+      if (claimed && error == 0) give_back_frame(cache, frame, true);
+      if (claimed && error < 0) abandon_frame(cache, frame);
+      if (claimed) {
+        result = error;
+        wanted = false;
+      }
+    }
     if (!warp.any(wanted)) return result;
     if (warp.any(deadline.passed())) return wanted ? -EBUSY : result;
     backoff.pause();
