@@ -45,6 +45,16 @@ GOFS_HD inline int find_address(simt::AnyWarp auto warp, Volume& volume, const I
   return simt::first_error(warp, error);
 }
 
+/// Sees to it that the node `nid` of each lane in `lanes`, of the file `ino`, stays in memory until
+/// the caller leaves the gate. Collective, inside the gate. Per lane 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int keep_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                                            uint32_t nid, uint32_t ino) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const uint32_t marking =
+      warp.ballot(mine && !is_kept(volume.cache, page_key(PageKind::kNode, nid)));
+  return change_words(warp, volume, marking, nid, ino, [](const format::NodeBlock&) {});
+}
+
 /// Makes the node dirty that holds the address of block `index` of each lane in `lanes`. The inode
 /// is not looked at: who changes a directory changes its times. The node stays as it is, so others
 /// may look at it meanwhile; of a directory, only checkpoints write any. Collective. Per lane 0 or
@@ -62,12 +72,9 @@ GOFS_NOINLINE GOFS_HD inline int mark_holders(simt::AnyWarp auto warp, Volume& v
   if (mine && error == 0 && last.nid == 0) {
     error = report(*volume.corruptions, {Structure::kDirectory, 0, directory.ino, index});
   }
-  const bool found = mine && error == 0;
-  const uint32_t marking =
-      warp.ballot(found && !is_kept(volume.cache, page_key(PageKind::kNode, last.nid)));
-  const int marked =
-      change_words(warp, volume, marking, last.nid, directory.ino, [](const format::NodeBlock&) {});
-  return (marking >> rank & 1u) != 0 ? marked : error;
+  const uint32_t found = warp.ballot(mine && error == 0);
+  const int kept = keep_nodes(warp, volume, found, last.nid, directory.ino);
+  return (found >> rank & 1u) != 0 ? kept : error;
 }
 
 /// Calls `use(uint8_t* page)` on each lane in `lanes` with block `index`, which exists, to change
@@ -98,11 +105,7 @@ GOFS_HD int make_directory_pages(simt::AnyWarp auto warp, Volume& volume, uint32
   PageCache& cache = volume.cache;
   bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
   // The holder stays in memory from then on: nothing is brought in while frames are claimed.
-  const bool kept = wanted && is_kept(cache, page_key(PageKind::kNode, nid));
-  const uint32_t marking = warp.ballot(wanted && !kept);
-  int result = marking == 0 ? 0
-                            : change_nodes_together(warp, volume, marking, nid, ino,
-                                                    [](format::NodeBlock&) {});
+  int result = keep_nodes(warp, volume, lanes, nid, ino);
   wanted = wanted && result == 0;
   if (!warp.any(wanted)) return result;
   for (;;) {
