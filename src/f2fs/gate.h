@@ -34,6 +34,29 @@ struct GatePass {
   uint32_t side;
 };
 
+namespace detail {
+
+/// Counts one more inside this side, unless it is shut. One lane.
+GOFS_HD inline bool try_to_go_in(uint32_t& inside) {
+  // Acquire: what was changed behind the closed gate is seen. [G3]
+  const uint32_t before =
+      simt::AtomicRef<uint32_t>(inside).fetch_add(1, simt::memory_order_acquire);  // [G1]
+  if ((before & Gate::kShut) == 0) return true;
+  simt::AtomicRef<uint32_t>(inside).fetch_sub(1, simt::memory_order_relaxed);
+  return false;
+}
+
+}  // namespace detail
+
+/// Goes in, unless it is closed. Collective, uniform, one pass for the warp: whether it is inside.
+GOFS_HD inline bool try_enter_gate(simt::AnyWarp auto warp, Gate& gate, GatePass& pass) {
+  pass.side = warp.shfl(simt::processor_id() % Gate::kSides, 0);
+  const bool entered =
+      warp.any(warp.thread_rank() == 0 && detail::try_to_go_in(gate.sides[pass.side].inside));
+  warp.sync();
+  return entered;
+}
+
 /// Goes in. Collective, one pass for the warp. As long as it is closed, `meanwhile()` is called,
 /// collectively, which says whether it has done anything. 0 or -EBUSY (the gate was closed for
 /// kGateTimeoutNs).
@@ -47,13 +70,7 @@ GOFS_HD int enter_gate(simt::AnyWarp auto warp, Gate& gate, GatePass& pass, Mean
     uint32_t entered = 0;
     // Who has found it shut only looks.
     if (warp.thread_rank() == 0 && (first || (simt::load_relaxed(inside) & Gate::kShut) == 0)) {
-      // Acquire: what was changed behind the closed gate is seen. [G3]
-      const uint32_t before =
-          simt::AtomicRef<uint32_t>(inside).fetch_add(1, simt::memory_order_acquire);  // [G1]
-      entered = (before & Gate::kShut) == 0 ? 1 : 0;
-      if (entered == 0) {
-        simt::AtomicRef<uint32_t>(inside).fetch_sub(1, simt::memory_order_relaxed);
-      }
+      entered = detail::try_to_go_in(inside) ? 1 : 0;
     }
     if (warp.shfl(entered, 0) != 0) break;
     if (warp.any(deadline.passed())) return -EBUSY;
@@ -66,14 +83,15 @@ GOFS_HD inline int enter_gate(simt::AnyWarp auto warp, Gate& gate, GatePass& pas
   return enter_gate(warp, gate, pass, [] { return false; });
 }
 
-/// Goes out. Collective.
+/// Goes out. What the warp has changed inside before `release`, and synchronised, is seen by who
+/// closes the gate. [G2] Collective.
+GOFS_HD inline void leave_gate(simt::AnyWarp auto warp, Gate& gate, const GatePass& pass,
+                               const simt::Release& release) {
+  if (warp.thread_rank() == 0) release.add(gate.sides[pass.side].inside, ~0u);
+}
 GOFS_HD inline void leave_gate(simt::AnyWarp auto warp, Gate& gate, const GatePass& pass) {
   warp.sync();
-  if (warp.thread_rank() == 0) {
-    // Release: what was changed inside is seen by who closes the gate. [G2]
-    simt::AtomicRef<uint32_t>(gate.sides[pass.side].inside)
-        .fetch_sub(1, simt::memory_order_release);
-  }
+  leave_gate(warp, gate, pass, simt::Release());
 }
 
 /// Opens the gate that the caller has closed. Collective.

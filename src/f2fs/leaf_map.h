@@ -57,16 +57,24 @@ GOFS_HD constexpr uint64_t first_of_leaf(uint64_t number, uint32_t slot_count) {
   return number == 0 ? 0 : slot_count + (number - 1) * format::kNodeSlots;
 }
 
+/// Which word of its node block, which is an array of words, the `slot`-th address of leaf `number`
+/// is.
+GOFS_HD inline uint32_t word_of_slot(const Inode& inode, uint64_t number, uint32_t slot) {
+  constexpr uint32_t kFirstAddressWord = offsetof(format::Inode, i_addr) / 4;
+  return (number == 0 ? kFirstAddressWord + inode.extra_words : 0) + slot;
+}
+
 namespace detail {
 
-/// What is known of the node that has the address of file block `index`.
-GOFS_HD inline Leaf find_leaf(const Inode& inode, uint64_t index) {
+/// What is known of the node that has the address of file block `index`, which is `mapped` or not.
+GOFS_HD inline Leaf leaf_at(const Inode& inode, bool mapped, uint64_t index) {
   const uint64_t number = leaf_number(index, inode.slot_count);
   const Leaf last = Leaf::unpacked(simt::load_relaxed(inode.last_leaf));
-  if (inode.leaf_map != nullptr && index < inode.block_map_blocks) {
-    return Leaf::unpacked(simt::load_relaxed(inode.leaf_map[number]));
-  }
+  if (mapped) return Leaf::unpacked(simt::load_relaxed(inode.leaf_map[number]));
   return last.number == number ? last : Leaf{};
+}
+GOFS_HD inline Leaf find_leaf(const Inode& inode, uint64_t index) {
+  return leaf_at(inode, inode.leaf_map != nullptr && index < inode.block_map_blocks, index);
 }
 
 /// Keeps what each lane in `lanes` has found: block `index` of its file has its address in `leaf`,

@@ -32,9 +32,10 @@ GOFS_HD constexpr uint32_t segment_of_place(uint64_t place) {
   return static_cast<uint32_t>(place >> 32);
 }
 GOFS_HD constexpr uint32_t taken_of_place(uint64_t place) { return static_cast<uint32_t>(place); }
-GOFS_HD constexpr bool is_full(uint64_t place) {
-  return taken_of_place(place) >= format::kBlocksPerSegment;
+GOFS_HD constexpr bool has_room(uint64_t place, uint32_t blocks) {
+  return taken_of_place(place) + uint64_t{blocks} <= format::kBlocksPerSegment;
 }
+GOFS_HD constexpr bool is_full(uint64_t place) { return !has_room(place, 1); }
 
 /// The block at which the open segment `index` begins.
 GOFS_HD inline uint32_t start_of_open(const Volume& volume, uint32_t index) {
@@ -63,12 +64,10 @@ GOFS_HD inline void mark_round(simt::AnyWarp auto warp, SegmentInfo& segment, ui
 }
 
 /// Takes blocks for as many of `lanes` as the open segment has, in order of rank: those lanes, with
-/// `block`. Collective.
-GOFS_NOINLINE GOFS_HD inline uint32_t take_open_blocks(simt::AnyWarp auto warp,
-                                                       const Volume& volume, Writer& writer,
-                                                       uint32_t index, uint32_t lanes,
-                                                       const format::SummaryEntry& summary,
-                                                       uint32_t& block) {
+/// `block`. None where it is seen to have less than `least`, which is not 0. Collective.
+GOFS_NOINLINE GOFS_HD inline uint32_t take_open_blocks(
+    simt::AnyWarp auto warp, const Volume& volume, Writer& writer, uint32_t index, uint32_t lanes,
+    uint32_t least, const format::SummaryEntry& summary, uint32_t& block) {
   OpenSegment& open = writer.open[index];
   const uint32_t rank = warp.thread_rank();
   const uint32_t wanted = simt::popcount(lanes);
@@ -77,8 +76,10 @@ GOFS_NOINLINE GOFS_HD inline uint32_t take_open_blocks(simt::AnyWarp auto warp,
   if (rank == 0) {
     place = simt::load_relaxed(open.place);
     // Not where it is full, or the count would grow for as long as it stays so. [A1]
-    if (!is_full(place)) {
+    if (has_room(place, least)) {
       place = simt::AtomicRef<uint64_t>(open.place).fetch_add(wanted, simt::memory_order_acquire);
+    } else {
+      place = kNoOpenPlace;
     }
   }
   place = warp.shfl(place, 0);
@@ -104,6 +105,22 @@ GOFS_NOINLINE GOFS_HD inline uint32_t take_open_blocks(simt::AnyWarp auto warp,
     simt::AtomicRef<uint32_t>(open.entered).fetch_add(count, simt::memory_order_release);  // [A2]
   }
   return warp.ballot(got);
+}
+
+/// Which open segment is that of the warp's processor, of those that there are. Collective,
+/// uniform.
+GOFS_HD inline uint32_t own_open_segment(simt::AnyWarp auto warp, const Writer& writer) {
+  return warp.shfl(simt::processor_id(), 0) % writer.open_count;
+}
+
+/// Takes a block for each of `lanes` from it, if it has as many: those lanes that have got one.
+/// Collective.
+GOFS_HD inline uint32_t take_own_blocks(simt::AnyWarp auto warp, const Volume& volume,
+                                        Writer& writer, uint32_t lanes,
+                                        const format::SummaryEntry& summary, uint32_t& block) {
+  if (writer.open_count == 0) return 0;
+  return take_open_blocks(warp, volume, writer, own_open_segment(warp, writer), lanes,
+                          simt::popcount(lanes), summary, block);
 }
 
 /// Waits until all `taken` blocks of an open segment, of which nobody takes more, stand in its
@@ -212,9 +229,9 @@ GOFS_NOINLINE GOFS_HD inline int allocate_open(simt::AnyWarp auto warp, Volume& 
                                                uint32_t& left) {
   left = lanes;
   if (writer.open_count == 0) return 0;
-  uint32_t index = warp.shfl(simt::processor_id(), 0) % writer.open_count;
+  uint32_t index = own_open_segment(warp, writer);
   for (uint32_t tries = 0; tries < kOpenTries; ++tries) {
-    left &= ~take_open_blocks(warp, volume, writer, index, left, summary, block);
+    left &= ~take_open_blocks(warp, volume, writer, index, left, 1, summary, block);
     if (left == 0) return 0;
     OpenSegment& open = writer.open[index];
     auto turn = static_cast<uint32_t>(OpenTurn::kAgain);

@@ -368,12 +368,17 @@ GOFS_HD inline bool is_dirty_page(const PageCache& cache, uint32_t frame, PageKi
   return kind_of(key) == kind && (simt::load_relaxed(cache.state(frame)) & kFrameDirty) != 0;
 }
 
+/// is_kept() of a page that was seen in `frame`.
+GOFS_HD inline bool is_kept_in(const PageCache& cache, uint32_t frame, uint64_t key) {
+  return (simt::load_acquire(cache.state(frame)) & kFrameDirty) != 0 &&
+         simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]) == key;
+}
+
 /// Whether the page `key` is in memory and newer than the disk: it then stays until who looks, and
 /// is inside the gate, goes out.
 GOFS_HD inline bool is_kept(const PageCache& cache, uint64_t key) {
   const uint32_t frame = find_frame(cache, key);
-  return frame != kNoFrame && (simt::load_acquire(cache.state(frame)) & kFrameDirty) != 0 &&
-         simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]) == key;
+  return frame != kNoFrame && is_kept_in(cache, frame, key);
 }
 
 /// Whether more than times of the page `key` is newer than the disk; `false` also where it is not

@@ -172,10 +172,8 @@ GOFS_NOINLINE GOFS_HD inline bool find_known_places(simt::AnyWarp auto warp, Vol
   const Leaf leaf = find_leaf(inode, index);
   uint32_t address = mapped ? simt::load_relaxed(inode.block_map[index]) : 0;
   if (!warp.all(!mine || leaf.nid != 0)) return false;
-  constexpr uint32_t kFirstAddressWord = offsetof(format::Inode, i_addr) / 4;
   const auto slot = static_cast<uint32_t>(index - first_of_leaf(leaf.number, inode.slot_count));
-  place = {leaf.nid, (leaf.number == 0 ? kFirstAddressWord + inode.extra_words : 0) + slot, slot,
-           address};
+  place = {leaf.nid, word_of_slot(inode, leaf.number, slot), slot, address};
   version = leaf.version;
   // A hole may be reserved, or not.
   const uint32_t asking = warp.ballot(mine && (address == 0 || address == kMappedHole));

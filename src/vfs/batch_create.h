@@ -339,6 +339,24 @@ GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesyst
   }
 }
 
+/// Bytes of the blocks that the contents of all files take. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline uint64_t bytes_to_store(simt::AnyWarp auto warp,
+                                                     const BatchCreation& creation) {
+  if (creation.buffer == nullptr) return 0;
+  constexpr uint32_t kAtOnce = 16;  // loads under way: one after the other, they take 0.3 us each
+  uint64_t blocks = 0;
+  const uint32_t width = warp.size();
+  for (uint64_t first = warp.thread_rank(); first < creation.count; first += kAtOnce * width) {
+    uint64_t sizes[kAtOnce];
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      const uint64_t index = first + i * width;
+      sizes[i] = index < creation.count ? creation.bytes[index] : 0;
+    }
+    for (const uint64_t bytes : sizes) blocks += simt::divide_up(bytes, uint64_t{kBlockBytes});
+  }
+  return simt::reduce_add(warp, blocks) << kBlockShift;
+}
+
 /// What entering the names of a new batch begins with, by who has the directory. Collective,
 /// uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int begin_growth(simt::AnyWarp auto warp, Filesystem& fs, Batch& batch,
@@ -394,13 +412,7 @@ GOFS_NOINLINE GOFS_HD inline void make_room_ahead(simt::AnyWarp auto warp, Files
 /// resolve() says, -ENOTDIR, -EACCES, -EPERM, -EROFS, -EMFILE, -ENOMEM, -EBUSY.
 GOFS_NOINLINE GOFS_HD inline int begin_creation(simt::AnyWarp auto warp, Filesystem& fs,
                                                 const BatchCreation& creation) {
-  uint64_t bytes = 0;
-  if (creation.buffer != nullptr) {
-    for (uint32_t i = warp.thread_rank(); i < creation.count; i += warp.size()) {
-      bytes += simt::align_up(creation.bytes[i], uint64_t{kBlockBytes});
-    }
-  }
-  make_space(warp, fs, simt::reduce_add(warp, bytes));
+  make_space(warp, fs, detail::bytes_to_store(warp, creation));
   return walking(warp, fs, [&]() -> int {
     f2fs::Inode directory{};
     int error = resolve(warp, fs, creation.path, LastLink::kFollow, directory);

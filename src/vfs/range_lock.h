@@ -66,7 +66,7 @@ struct alignas(128) RangeLock {
   uint32_t kept_count;    // of `kept` [V10]
   uint32_t ring_readers;  // readers in the ring, and those who want to be there [V11]
   uint32_t whole_file;    // not 0: ranges in the ring overlap wherever they lie
-  uint32_t unused;
+  uint32_t appending;     // 1: a block writer has the file's end for himself [V16]
   RangeEntry ring[kRangeRingEntries];
   KeptRange kept[kKeptRanges];
 };
@@ -309,6 +309,21 @@ GOFS_HD inline bool try_join_block_writers(simt::AnyWarp auto warp, RangeLock& l
   warp.sync();
   if (!joined) leave_block_writers(warp, lock);
   return joined;
+}
+
+/// Has the file's end for the warp, which is one of those who write single blocks: nobody else
+/// makes the file longer then. Collective, uniform: false, another has.
+GOFS_HD inline bool try_lock_end(simt::AnyWarp auto warp, RangeLock& lock) {
+  const bool locked = warp.any(warp.thread_rank() == 0 && simt::try_lock(lock.appending));  // [V16]
+  warp.sync();
+  return locked;
+}
+
+/// Gives it back. What the warp had written before `release`, and synchronised, is seen by the next
+/// one. Collective.
+GOFS_HD inline void unlock_end(simt::AnyWarp auto warp, RangeLock& lock,
+                               const simt::Release& release) {
+  if (warp.thread_rank() == 0) release.store(lock.appending, 0u);  // [V16]
 }
 
 /// Whether somebody writes single blocks outside the ring. Who joins them afterwards has seen what

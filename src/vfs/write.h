@@ -10,9 +10,8 @@
 #pragma once
 
 #include "f2fs/truncate.h"
+#include "vfs/append.h"
 #include "vfs/fsync.h"
-#include "vfs/make_space.h"
-#include "vfs/overwrite.h"
 #include "vfs/read.h"
 
 namespace gofs::vfs {
@@ -257,8 +256,10 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_at(simt::AnyWarp auto warp, Filesyste
   const auto bytes = static_cast<uint64_t>(total);
   if (offset > kOffsetMax || bytes > kOffsetMax - offset) return -EINVAL;
   const bool append = (descriptor->flags & kOpenAppend) != 0;
-  const int64_t result = write_open(warp, fs, fs.open_inodes[descriptor->open_inode],
-                                    {parts, count, bytes}, append, offset);
+  OpenInode& open = fs.open_inodes[descriptor->open_inode];
+  const bool appended = count == 1 && try_to_append(warp, fs, open, parts[0], append, offset);
+  const int64_t result =
+      appended ? total : write_open(warp, fs, open, {parts, count, bytes}, append, offset);
   const int synced = result > 0 ? sync_if_asked(warp, fs, *descriptor) : 0;
   return synced < 0 ? synced : result;
 }

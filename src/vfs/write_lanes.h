@@ -91,10 +91,12 @@ GOFS_NOINLINE GOFS_HD inline uint32_t write_lanes_of_file(simt::AnyWarp auto war
                                                           bool append, WriteRequest& request,
                                                           int& error) {
   error = 0;
-  make_space(warp, fs, uint64_t{simt::popcount(lanes)} * kBlockBytes);
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  const bool grows = mine && !is_within(open.inode, request.offset, request.bytes);
-  if (!append && !warp.any(grows)) {
+  const bool grows =
+      warp.any(mine && (append || !is_within(open.inode, request.offset, request.bytes)));
+  if (grows && try_to_append(warp, fs, open, lanes, append, request)) return lanes;
+  make_space(warp, fs, uint64_t{simt::popcount(lanes)} * kBlockBytes);
+  if (!grows) {
     uint32_t written = 0;
     const int queued = write_queued(warp, fs, open, lanes, piece_of(request), written);
     if (queued != -EAGAIN || written != 0) return written;
