@@ -34,29 +34,6 @@ struct GatePass {
   uint32_t side;
 };
 
-namespace detail {
-
-/// Counts one more inside this side, unless it is shut. One lane.
-GOFS_HD inline bool try_to_go_in(uint32_t& inside) {
-  // Acquire: what was changed behind the closed gate is seen. [G3]
-  const uint32_t before =
-      simt::AtomicRef<uint32_t>(inside).fetch_add(1, simt::memory_order_acquire);  // [G1]
-  if ((before & Gate::kShut) == 0) return true;
-  simt::AtomicRef<uint32_t>(inside).fetch_sub(1, simt::memory_order_relaxed);
-  return false;
-}
-
-}  // namespace detail
-
-/// Goes in, unless it is closed. Collective, uniform, one pass for the warp: whether it is inside.
-GOFS_HD inline bool try_enter_gate(simt::AnyWarp auto warp, Gate& gate, GatePass& pass) {
-  pass.side = warp.shfl(simt::processor_id() % Gate::kSides, 0);
-  const bool entered =
-      warp.any(warp.thread_rank() == 0 && detail::try_to_go_in(gate.sides[pass.side].inside));
-  warp.sync();
-  return entered;
-}
-
 /// Goes in. Collective, one pass for the warp. As long as it is closed, `meanwhile()` is called,
 /// collectively, which says whether it has done anything. 0 or -EBUSY (the gate was closed for
 /// kGateTimeoutNs).
@@ -70,7 +47,13 @@ GOFS_HD int enter_gate(simt::AnyWarp auto warp, Gate& gate, GatePass& pass, Mean
     uint32_t entered = 0;
     // Who has found it shut only looks.
     if (warp.thread_rank() == 0 && (first || (simt::load_relaxed(inside) & Gate::kShut) == 0)) {
-      entered = detail::try_to_go_in(inside) ? 1 : 0;
+      // Acquire: what was changed behind the closed gate is seen. [G3]
+      const uint32_t before =
+          simt::AtomicRef<uint32_t>(inside).fetch_add(1, simt::memory_order_acquire);  // [G1]
+      entered = (before & Gate::kShut) == 0 ? 1 : 0;
+      if (entered == 0) {
+        simt::AtomicRef<uint32_t>(inside).fetch_sub(1, simt::memory_order_relaxed);
+      }
     }
     if (warp.shfl(entered, 0) != 0) break;
     if (warp.any(deadline.passed())) return -EBUSY;
@@ -83,15 +66,25 @@ GOFS_HD inline int enter_gate(simt::AnyWarp auto warp, Gate& gate, GatePass& pas
   return enter_gate(warp, gate, pass, [] { return false; });
 }
 
-/// Goes out. What the warp has changed inside before `release`, and synchronised, is seen by who
-/// closes the gate. [G2] Collective.
-GOFS_HD inline void leave_gate(simt::AnyWarp auto warp, Gate& gate, const GatePass& pass,
-                               const simt::Release& release) {
-  if (warp.thread_rank() == 0) release.add(gate.sides[pass.side].inside, ~0u);
+/// Goes in without waiting: where was_open() says no to the answer, the caller goes out again at
+/// once. One lane, which calls add_before_look() next: only then is seen what was changed behind
+/// the closed gate.
+GOFS_HD inline uint32_t step_in(Gate& gate, GatePass& pass) {
+  pass.side = simt::processor_id() % Gate::kSides;
+  return simt::AtomicRef<uint32_t>(gate.sides[pass.side].inside)
+      .fetch_add(1, simt::kAcquiredByNextLook);  // [G1] [G3]
 }
+GOFS_HD constexpr bool was_open(uint32_t answer) { return (answer & Gate::kShut) == 0; }
+
+/// Goes out. What the caller, and whoever has synchronised with him, has changed inside before
+/// `release` is seen by who closes the gate. [G2] One lane.
+GOFS_HD inline void leave_gate(Gate& gate, const GatePass& pass, const simt::Release& release) {
+  release.add(gate.sides[pass.side].inside, ~0u);
+}
+/// The same for a warp. Collective.
 GOFS_HD inline void leave_gate(simt::AnyWarp auto warp, Gate& gate, const GatePass& pass) {
   warp.sync();
-  leave_gate(warp, gate, pass, simt::Release());
+  if (warp.thread_rank() == 0) leave_gate(gate, pass, simt::Release());
 }
 
 /// Opens the gate that the caller has closed. Collective.

@@ -42,8 +42,9 @@ GOFS_HD constexpr uint64_t map_words(uint64_t blocks, uint32_t slot_count) {
 /// without a lock meanwhile (pread_async) finds the block map, or does not.
 GOFS_HD inline void set_maps(Inode& inode, uint32_t* words, uint64_t blocks) {
   if (words == nullptr) return;
-  inode.block_map_blocks = blocks;
-  inode.leaf_map = reinterpret_cast<uint64_t*>(words + simt::align_up(blocks, uint64_t{2}));
+  auto* const leaves = reinterpret_cast<uint64_t*>(words + simt::align_up(blocks, uint64_t{2}));
+  simt::store_relaxed(inode.block_map_blocks, blocks);
+  simt::store_relaxed(inode.leaf_map, leaves);
   simt::store_release(inode.block_map, words);  // [F3]
 }
 
@@ -66,15 +67,14 @@ GOFS_HD inline uint32_t word_of_slot(const Inode& inode, uint64_t number, uint32
 
 namespace detail {
 
-/// What is known of the node that has the address of file block `index`, which is `mapped` or not.
-GOFS_HD inline Leaf leaf_at(const Inode& inode, bool mapped, uint64_t index) {
+/// What is known of the node that has the address of file block `index`.
+GOFS_HD inline Leaf find_leaf(const Inode& inode, uint64_t index) {
   const uint64_t number = leaf_number(index, inode.slot_count);
   const Leaf last = Leaf::unpacked(simt::load_relaxed(inode.last_leaf));
-  if (mapped) return Leaf::unpacked(simt::load_relaxed(inode.leaf_map[number]));
+  if (inode.leaf_map != nullptr && index < inode.block_map_blocks) {
+    return Leaf::unpacked(simt::load_relaxed(inode.leaf_map[number]));
+  }
   return last.number == number ? last : Leaf{};
-}
-GOFS_HD inline Leaf find_leaf(const Inode& inode, uint64_t index) {
-  return leaf_at(inode, inode.leaf_map != nullptr && index < inode.block_map_blocks, index);
 }
 
 /// Keeps what each lane in `lanes` has found: block `index` of its file has its address in `leaf`,

@@ -109,6 +109,7 @@ struct PageCache {
   GOFS_HD uint32_t& state(uint32_t frame) const {
     return sets[frame / kWays].states[frame % kWays];
   }
+  GOFS_HD uint64_t& key(uint32_t frame) const { return sets[frame / kWays].keys[frame % kWays]; }
   GOFS_HD uint32_t set_of(uint64_t key) const {
     // Multiplicative hash; neighbours in the volume fall into different sets.
     return static_cast<uint32_t>((key * 0x9E3779B97F4A7C15ull) >> 40) & set_mask;
@@ -161,7 +162,7 @@ GOFS_HD inline bool pin_frame(const PageCache& cache, uint32_t frame, uint64_t k
   uint32_t& state = cache.state(frame);
   const uint32_t before = simt::AtomicRef<uint32_t>(state).fetch_add(1, simt::memory_order_acquire);
   GOFS_ASSERT((before & kPinMask) != kPinMask);
-  const uint64_t held = simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]);
+  const uint64_t held = simt::load_relaxed(cache.key(frame));
   const bool wanted = (before & kFrameWanted) != 0;
   if ((before & kFrameValid) != 0 && held == key && !(wanted && gives_way)) {
     if ((before & kFrameReferenced) == 0) {
@@ -255,7 +256,7 @@ GOFS_HD inline void publish_frame(const PageCache& cache, uint32_t frame) {
 
 /// The page could not be had. The caller's pin goes too.
 GOFS_HD inline void abandon_frame(const PageCache& cache, uint32_t frame) {
-  simt::store_relaxed(cache.sets[frame / kWays].keys[frame % kWays], uint64_t{0});
+  simt::store_relaxed(cache.key(frame), uint64_t{0});
   simt::AtomicRef<uint32_t>(cache.state(frame))
       .fetch_sub(kFrameLoading + 1, simt::memory_order_release);
 }
@@ -276,7 +277,7 @@ GOFS_HD inline bool take_frame(const PageCache& cache, uint32_t frame, uint64_t 
                                      simt::memory_order_relaxed)) {
     return false;
   }
-  if (simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]) == key) return true;
+  if (simt::load_relaxed(cache.key(frame)) == key) return true;
   publish_frame(cache, frame);
   unpin(cache, frame);
   return false;
@@ -319,7 +320,7 @@ GOFS_HD inline void mark_dirty(PageCache& cache, uint32_t frame,
   if ((state.load(simt::memory_order_relaxed) & bits) == bits) return;
   const uint32_t before = state.fetch_or(bits, simt::memory_order_relaxed);
   if ((before & kFrameDirty) != 0) return;
-  const uint64_t key = simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]);
+  const uint64_t key = simt::load_relaxed(cache.key(frame));
   detail::note_dirty(cache, frame, key, true);
 }
 
@@ -340,7 +341,7 @@ GOFS_HD inline void forget_frame(PageCache& cache, uint32_t frame) {
       simt::AtomicRef<uint32_t>(cache.state(frame))
           .fetch_and(~(kFrameDirty | kFrameUrgent | kFrameReferenced), simt::memory_order_relaxed);
   if ((before & kFrameDirty) != 0) {
-    const uint64_t key = simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]);
+    const uint64_t key = simt::load_relaxed(cache.key(frame));
     detail::note_dirty(cache, frame, key, false);
   }
   abandon_frame(cache, frame);
@@ -364,21 +365,16 @@ GOFS_HD inline bool outdate_key(const PageCache& cache, uint64_t key, uint32_t& 
 GOFS_HD inline bool is_dirty_page(const PageCache& cache, uint32_t frame, PageKind kind,
                                   uint64_t& key) {
   if (frame >= cache.frame_count()) return false;
-  key = simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]);
+  key = simt::load_relaxed(cache.key(frame));
   return kind_of(key) == kind && (simt::load_relaxed(cache.state(frame)) & kFrameDirty) != 0;
-}
-
-/// is_kept() of a page that was seen in `frame`.
-GOFS_HD inline bool is_kept_in(const PageCache& cache, uint32_t frame, uint64_t key) {
-  return (simt::load_acquire(cache.state(frame)) & kFrameDirty) != 0 &&
-         simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]) == key;
 }
 
 /// Whether the page `key` is in memory and newer than the disk: it then stays until who looks, and
 /// is inside the gate, goes out.
 GOFS_HD inline bool is_kept(const PageCache& cache, uint64_t key) {
   const uint32_t frame = find_frame(cache, key);
-  return frame != kNoFrame && is_kept_in(cache, frame, key);
+  return frame != kNoFrame && (simt::load_acquire(cache.state(frame)) & kFrameDirty) != 0 &&
+         simt::load_relaxed(cache.key(frame)) == key;
 }
 
 /// Whether more than times of the page `key` is newer than the disk; `false` also where it is not
@@ -387,7 +383,7 @@ GOFS_HD inline bool is_urgent(const PageCache& cache, uint64_t key) {
   const uint32_t frame = find_frame(cache, key);
   constexpr uint32_t kBoth = kFrameDirty | kFrameUrgent;
   return frame != kNoFrame && (simt::load_acquire(cache.state(frame)) & kBoth) == kBoth &&
-         simt::load_relaxed(cache.sets[frame / kWays].keys[frame % kWays]) == key;
+         simt::load_relaxed(cache.key(frame)) == key;
 }
 
 /// How often a page of the set of `key` was written or given up. If this is the same before its

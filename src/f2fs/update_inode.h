@@ -87,14 +87,19 @@ GOFS_HD inline bool has_seconds_of(const format::Inode& raw, const TimeStamp& no
   return raw.i_mtime.value() == now.seconds && raw.i_ctime.value() == now.seconds;
 }
 
-/// Sets the times of an inode that have the seconds of `now` already. Others may look at the page
-/// meanwhile: they find one of the times old, or both. By who has `inode.updating`.
-GOFS_HD inline PageChange set_nanoseconds(format::Inode& raw, Inode& inode, const TimeStamp& now) {
-  if (is_modified_since(raw, now)) return PageChange::kNothing;
+/// Sets the times of an inode that have the seconds of `now` already, and are older. Others may
+/// look at the page meanwhile: they find one of the times old, or both. By who has
+/// `inode.updating`.
+GOFS_HD inline void store_nanoseconds(format::Inode& raw, Inode& inode, const TimeStamp& now) {
   simt::store_relaxed(mtime_nsec_word(raw), now.nanoseconds);
   simt::store_relaxed(ctime_nsec_word(raw), now.nanoseconds);
   simt::store_relaxed(inode.modified.nanoseconds, now.nanoseconds);
   simt::store_relaxed(inode.changed.nanoseconds, now.nanoseconds);
+}
+/// The same where they may not be older.
+GOFS_HD inline PageChange set_nanoseconds(format::Inode& raw, Inode& inode, const TimeStamp& now) {
+  if (is_modified_since(raw, now)) return PageChange::kNothing;
+  store_nanoseconds(raw, inode, now);
   return PageChange::kTimes;
 }
 

@@ -134,6 +134,14 @@ class Release {
 #endif
 };
 
+/// The order of an access that add_before_look() follows, by the same thread: what the word's
+/// writer has released is acquired by the fence there, which need not be paid twice.
+#if GOFS_ON_GPU
+inline constexpr auto kAcquiredByNextLook = memory_order_relaxed;
+#else
+inline constexpr auto kAcquiredByNextLook = memory_order_acquire;
+#endif
+
 /// Adds to `mine`, before look_after_add() loads a word that others change. Of two who each add to
 /// the word that the other looks at, one at least sees what the other has added: sequentially
 /// consistent, which costs a GPU one fence where two such accesses would cost two. What the word's
@@ -166,6 +174,10 @@ GOFS_HD inline bool try_lock(uint32_t& lock) {
   uint32_t expected = 0;
   return AtomicRef<uint32_t>(lock).compare_exchange_strong(expected, 1u, memory_order_acquire,
                                                            memory_order_relaxed);
+}
+/// The same for who expects it to be free, and does not look before.
+GOFS_HD inline bool try_lock_at_once(uint32_t& lock) {
+  return AtomicRef<uint32_t>(lock).exchange(1u, memory_order_acquire) == 0;
 }
 GOFS_HD inline void unlock(uint32_t& lock) { store_release(lock, 0u); }
 

@@ -10,40 +10,45 @@
 #pragma once
 
 #include "f2fs/append.h"
-#include "vfs/make_space.h"
 #include "vfs/overwrite.h"
 #include "vfs/read.h"
 
 namespace gofs::vfs::detail {
 
-/// What an append has to give back.
+/// What an append has to give back. For lane 0.
 struct AppendHold {
   bool has_end;
-  bool inside;  // the gate
+  bool inside;  // the gate, and it was open
   f2fs::GatePass pass;
+  f2fs::NodesHold nodes;
 };
 
-/// Takes as much of it as there is at once. Collective, uniform: whether that is all.
+/// Takes the file's end, as one of those who write its blocks, and goes into the gate, all of it
+/// at once. Collective, uniform: whether it may go on, and all is as it was in sight.
 GOFS_HD inline bool try_begin_append(simt::AnyWarp auto warp, Filesystem& fs, OpenInode& open,
-                                     AppendHold& hold) {
-  f2fs::Writer& writer = *fs.writer;
+                                     const f2fs::AppendSight& sight, AppendHold& hold) {
+  const bool leader = warp.thread_rank() == 0;
+  if (leader) {
+    hold.has_end = try_lock_end(open.lock);
+    hold.inside = f2fs::was_open(f2fs::step_in(fs.writer->gate, hold.pass));
+  }
   const uint64_t gate = enter_block_writers(warp, open.lock);
-  const bool may_write =
-      warp.any(warp.thread_rank() == 0 &&
-               may_write_blocks(open.lock, gate, writer.cleaning.overwriters_awaited));
-  warp.sync();
-  hold.has_end = may_write && try_lock_end(warp, open.lock);
-  hold.inside = hold.has_end && f2fs::try_enter_gate(warp, writer.gate, hold.pass);
-  return hold.inside;
+  const bool stands = f2fs::still_stands(fs.volume, open.inode, sight);
+  const bool may = may_write_blocks(open.lock, gate, fs.writer->cleaning.overwriters_awaited) &&
+                   hold.has_end && hold.inside;
+  return warp.all(stands && (may || !leader));
 }
 
 /// Gives it back. Collective.
 GOFS_HD inline void end_append(simt::AnyWarp auto warp, Filesystem& fs, OpenInode& open,
-                               const AppendHold& hold) {
+                               const f2fs::AppendSight& sight, const AppendHold& hold) {
   warp.sync();
   const simt::Release release;
-  if (hold.inside) f2fs::leave_gate(warp, fs.writer->gate, hold.pass, release);
-  if (hold.has_end) unlock_end(warp, open.lock, release);
+  if (warp.thread_rank() == 0) {
+    f2fs::let_nodes_go(release, fs.volume, open.inode, sight, hold.nodes);
+    f2fs::leave_gate(fs.writer->gate, hold.pass, release);
+    if (hold.has_end) unlock_end(open.lock, release);
+  }
   leave_block_writers(warp, open.lock, release);
 }
 
@@ -57,22 +62,24 @@ GOFS_NOINLINE GOFS_HD inline bool try_to_append(simt::AnyWarp auto warp, Filesys
   f2fs::Writer& writer = *fs.writer;
   f2fs::Inode& inode = open.inode;
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  const uint32_t count = simt::popcount(lanes);
   const uint32_t before = simt::popcount(lanes & simt::ranks_below(warp.thread_rank()));
+  const f2fs::EndLook look = f2fs::look_at_end(writer, inode);
   const f2fs::TimeStamp now = time_now(fs);
-  f2fs::AppendSight sight{};
-  const bool seen = f2fs::sight_append(fs.volume, writer, inode, count, now, sight);
-  const uint64_t place = sight.size_bytes + uint64_t{before} * kBlockBytes;
+  const uint64_t place = look.size_bytes + uint64_t{before} * kBlockBytes;
   const bool fits = request.bytes == kBlockBytes && (append || request.offset == place) &&
                     f2fs::detail::goes_in_place(request.buffer, 0, kBlockBytes, kBlockBytes - 1);
-  if (!warp.all(seen && (fits || !mine) && has_plenty(fs, 1))) return false;
+  if (!warp.all(fits || !mine)) return false;
+  f2fs::AppendSight sight{};
+  if (!warp.all(
+          f2fs::sight_append(warp, fs.volume, inode, look, simt::popcount(lanes), now, sight))) {
+    return false;
+  }
   AppendHold hold{};
-  const bool appended = try_begin_append(warp, fs, open, hold) &&
-                        warp.all(f2fs::still_stands(fs.volume, inode, sight)) &&
+  const bool appended = try_begin_append(warp, fs, open, sight, hold) &&
                         f2fs::append_blocks(warp, fs.volume, writer, lanes, inode, sight,
                                             static_cast<const uint8_t*>(request.buffer), now,
-                                            fs.credentials.uid == 0);
-  end_append(warp, fs, open, hold);
+                                            fs.credentials.uid == 0, hold.nodes);
+  end_append(warp, fs, open, sight, hold);
   if (appended && mine) request.offset = place;
   return appended;
 }

@@ -46,15 +46,11 @@ GOFS_HD inline BlockQueue look_at(const BlockQueue& queue) {
 /// else does not. By one lane: whether it is, and the ticket is `seen.next`. What was written
 /// before is seen after enter_block_writers().
 GOFS_HD inline bool try_queue_up(BlockQueue& queue, const BlockQueue& seen) {
-#if GOFS_ON_GPU
-  constexpr auto kOrder = simt::memory_order_relaxed;  // the fence there is dear, and is to come
-#else
-  constexpr auto kOrder = simt::memory_order_acquire;
-#endif
   uint32_t next = seen.next;
   return seen.serving == next &&
          simt::AtomicRef<uint32_t>(queue.next)
-             .compare_exchange_strong(next, next + 1, kOrder, simt::memory_order_relaxed);
+             .compare_exchange_strong(next, next + 1, simt::kAcquiredByNextLook,
+                                      simt::memory_order_relaxed);
 }
 
 /// Whether it is the turn of `ticket`: what was written before is seen then.

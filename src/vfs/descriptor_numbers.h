@@ -35,7 +35,7 @@ GOFS_HD inline int take_number(const DescriptorNumbers& numbers) {
     simt::AtomicRef<uint32_t> word(numbers.taken[index]);
     for (uint32_t seen = word.load(simt::memory_order_relaxed); ~seen != 0;) {
       const uint32_t bit = ~seen & (seen + 1);                // the lowest that is free
-      seen = word.fetch_or(bit, simt::memory_order_acquire);  // [V15]
+      seen = word.fetch_or(bit, simt::memory_order_acquire);  // [V17]
       if ((seen & bit) == 0) {
         if (step != 0) simt::store_relaxed(cursor, index);
         return static_cast<int>(32 * index + simt::lowest_bit(bit));
@@ -48,7 +48,7 @@ GOFS_HD inline int take_number(const DescriptorNumbers& numbers) {
 /// Gives a number back that take_number() gave. Any lane.
 GOFS_HD inline void give_back_number(const DescriptorNumbers& numbers, uint32_t number) {
   simt::AtomicRef<uint32_t>(numbers.taken[number / 32])
-      .fetch_and(~(1u << number % 32), simt::memory_order_release);  // [V15]
+      .fetch_and(~(1u << number % 32), simt::memory_order_release);  // [V17]
 }
 
 }  // namespace gofs::vfs

@@ -311,19 +311,17 @@ GOFS_HD inline bool try_join_block_writers(simt::AnyWarp auto warp, RangeLock& l
   return joined;
 }
 
-/// Has the file's end for the warp, which is one of those who write single blocks: nobody else
-/// makes the file longer then. Collective, uniform: false, another has.
-GOFS_HD inline bool try_lock_end(simt::AnyWarp auto warp, RangeLock& lock) {
-  const bool locked = warp.any(warp.thread_rank() == 0 && simt::try_lock(lock.appending));  // [V16]
-  warp.sync();
-  return locked;
+/// Has the file's end for the caller's warp, which joins those who write single blocks next: then
+/// nobody else makes the file longer. One lane: false, another has.
+GOFS_HD inline bool try_lock_end(RangeLock& lock) {
+  return simt::AtomicRef<uint32_t>(lock.appending).exchange(1u, simt::kAcquiredByNextLook) ==
+         0;  // [V16]
 }
 
 /// Gives it back. What the warp had written before `release`, and synchronised, is seen by the next
-/// one. Collective.
-GOFS_HD inline void unlock_end(simt::AnyWarp auto warp, RangeLock& lock,
-                               const simt::Release& release) {
-  if (warp.thread_rank() == 0) release.store(lock.appending, 0u);  // [V16]
+/// one. One lane.
+GOFS_HD inline void unlock_end(RangeLock& lock, const simt::Release& release) {
+  release.store(lock.appending, 0u);  // [V16]
 }
 
 /// Whether somebody writes single blocks outside the ring. Who joins them afterwards has seen what

@@ -12,6 +12,7 @@
 #include "f2fs/truncate.h"
 #include "vfs/append.h"
 #include "vfs/fsync.h"
+#include "vfs/make_space.h"
 #include "vfs/read.h"
 
 namespace gofs::vfs {
