@@ -101,12 +101,17 @@ Walker::OpenFile* Walker::some_open() {
 
 void Walker::write_to(OpenFile& file, Way way) {
   const bool at_position = way == Way::kAtPosition || way == Way::kPartsAtPosition;
-  const std::string data = bytes(one_in(3) ? below(64) : below(one_in(6) ? 80'000 : 9000));
   const uint64_t size = model_.at(file.id).content.size();
   const bool append = (file.flags & vfs::kOpenAppend) != 0;
+  if (size > 4 * kFileBytesMost && append) return;
+  // Up to the end of a block at the end of the file: the next one may be a whole block.
+  const bool often = append || (size != 0 && size % kBlockBytes == 0);
+  const bool to_boundary = size < 4 * kFileBytesMost && one_in(often ? 2 : 8);
   uint64_t offset = at_position ? file.position : some_offset(size);
-  if (append) offset = size;
-  if (append && size > 4 * kFileBytesMost) return;
+  if (append || (to_boundary && !at_position)) offset = size;
+  uint64_t length = one_in(3) ? below(64) : below(one_in(6) ? 80'000 : 9000);
+  if (to_boundary) length = (one_in(3) ? 2 : 1) * kBlockBytes - offset % kBlockBytes;
+  const std::string data = bytes(length);
   const bool may = vfs::may_write(file.flags) && (file.flags & vfs::kOpenPath) == 0;
   Calls::Buffers parts;
   for (std::string_view rest = data; !rest.empty();) {
@@ -143,7 +148,11 @@ void Walker::write_to(OpenFile& file, Way way) {
 }
 
 void Walker::pwrite() {
-  if (OpenFile* const file = some_open()) write_to(*file, Way::kAt);
+  OpenFile* const file = some_open();
+  if (file == nullptr) return;
+  do {
+    write_to(*file, Way::kAt);
+  } while (one_in(2));
 }
 
 void Walker::write() {
