@@ -114,9 +114,10 @@ GOFS_HD constexpr bool are_newer(uint32_t shared_state) {
 
 }  // namespace detail
 
-/// Whether all is as sight_append() has found it, and the nodes are newer than the disk. Any lane,
-/// inside the gate, by who has the file's end for himself; nobody else changes any of it then but
-/// fsync, which append_blocks() meets.
+/// Whether all is as sight_append() has found it, and the nodes are newer than the disk, as they
+/// are after no checkpoint, one that failed included. Any lane, inside the gate, by who has the
+/// file's end for himself; nobody else changes any of it then but fsync, which append_blocks()
+/// meets.
 GOFS_HD inline bool still_stands(const Volume& volume, const Inode& inode,
                                  const AppendSight& sight) {
   const PageCache& cache = volume.cache;

@@ -53,8 +53,8 @@ GOFS_HD inline void end_append(simt::AnyWarp auto warp, Filesystem& fs, OpenInod
 }
 
 /// Writes the requests of `lanes`, at least one, in order of rank, behind the end of the open file,
-/// if each is a block, and what `append` says is so or they are to go there anyway. Their offsets
-/// become what they are then. Collective, uniform: whether all is written; if not, nothing is.
+/// if each is a block, and they `append`, or their offsets are there anyway; those of `lanes`
+/// become so. Collective, uniform: whether all is written; if not, nothing is.
 GOFS_NOINLINE GOFS_HD inline bool try_to_append(simt::AnyWarp auto warp, Filesystem& fs,
                                                 OpenInode& open, uint32_t lanes, bool append,
                                                 WriteRequest& request) {
@@ -84,8 +84,7 @@ GOFS_NOINLINE GOFS_HD inline bool try_to_append(simt::AnyWarp auto warp, Filesys
   return appended;
 }
 
-/// The same for a write of `part` by the warp, a block a lane; `offset`
-/// becomes where it went.
+/// The same for a write of `part` by the warp, a block a lane; `offset` becomes where it went.
 GOFS_HD inline bool try_to_append(simt::AnyWarp auto warp, Filesystem& fs, OpenInode& open,
                                   const IoVector& part, bool append, uint64_t& offset) {
   const uint64_t blocks = part.bytes >> kBlockShift;
