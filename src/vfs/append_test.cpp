@@ -47,8 +47,10 @@ class AppendTest : public ChangesTest {
   /// Has the file's nodes in memory, newer than the disk, with the times of now.
   void append_once() {
     append_model(1, next_);
-    EXPECT_EQ(pwrite_file(fd_, std::string(kBlockBytes, next_++), 0), int64_t{kBlockBytes});
+    EXPECT_EQ(pwrite_file(fd_, std::string(kBlockBytes, next_), 0), int64_t{kBlockBytes});
+    take_next_letter();
   }
+  void take_next_letter() { next_ = static_cast<char>('a' + (next_ - 'a' + 1) % 20); }
   int64_t sync_all() {
     return alone([&](const simt::Warp& warp) { return sync(warp, fs()); });
   }
@@ -75,7 +77,7 @@ class AppendTest : public ChangesTest {
       EXPECT_EQ(places[lane], straight ? model_.size() : 0);
       if (straight) append_model(1, static_cast<char>(next_ + lane));
     }
-    next_ = static_cast<char>('a' + (next_ - 'a' + 1) % 20);
+    take_next_letter();
     expect_nothing_held();
     return straight;
   }
@@ -125,7 +127,6 @@ TEST_P(AppendTest, a_file_grows_from_leaf_to_leaf) {
     } else {
       append_once();
     }
-    next_ = static_cast<char>('a' + (next_ - 'a') % 20);
   }
   EXPECT_GT(straight * width(), blocks - kBlocks - 5 * width() - 100);
   expect_contents();
@@ -185,12 +186,16 @@ TEST_P(AppendTest, it_is_left_where_something_stands_in_it) {
   const uint64_t before = used();
   // Not a block, not at the end, or not where the device can take it from.
   const std::string text(2 * kBlockBytes, 'x');
-  const auto goes = [&](const char* from, uint64_t bytes, uint64_t offset) {
+  const auto attempt = [&](bool append, const char* from, uint64_t bytes, uint64_t offset) {
     return alone([&](const simt::Warp& warp) {
              WriteRequest request{fd_, from, bytes, offset};
-             return detail::try_to_append(warp, fs(), opened(), 1u, false, request) ? 1 : 0;
+             return detail::try_to_append(warp, fs(), opened(), 1u, append, request) ? 1 : 0;
            }) != 0;
   };
+  const auto goes = [&](const char* from, uint64_t bytes, uint64_t offset) {
+    return attempt(false, from, bytes, offset);
+  };
+  const auto appends = [&] { return attempt(true, text.data(), kBlockBytes, 0); };
   const uint64_t end = model_.size();
   EXPECT_FALSE(goes(text.data(), 512, end));
   EXPECT_FALSE(goes(text.data(), 2 * kBlockBytes, end));
@@ -203,29 +208,18 @@ TEST_P(AppendTest, it_is_left_where_something_stands_in_it) {
   for (uint32_t* const word : {&open.lock.appending, &open.inode.updating, &open.lock.ring_readers,
                                &writer().cleaning.overwriters_awaited}) {
     *word = 1;
-    const bool straight =
-        alone([&](const simt::Warp& warp) {
-          WriteRequest request{fd_, text.data(), kBlockBytes, 0};
-          return detail::try_to_append(warp, fs(), open, 1u, true, request) ? 1 : 0;
-        }) != 0;
-    EXPECT_FALSE(straight);
+    EXPECT_FALSE(appends());
     EXPECT_EQ(*word, 1u);
     *word = 0;
   }
   for (const uint64_t holder : {uint64_t{1}, detail::kOneWriter}) {
     open.lock.gate = holder;
-    EXPECT_FALSE(alone([&](const simt::Warp& warp) {
-      WriteRequest request{fd_, text.data(), kBlockBytes, 0};
-      return detail::try_to_append(warp, fs(), open, 1u, true, request) ? 1 : 0;
-    }));
+    EXPECT_FALSE(appends());
     EXPECT_EQ(open.lock.gate, holder);
     open.lock.gate = 0;
   }
   for (auto& side : writer().gate.sides) side.inside = f2fs::Gate::kShut;
-  EXPECT_FALSE(alone([&](const simt::Warp& warp) {
-    WriteRequest request{fd_, text.data(), kBlockBytes, 0};
-    return detail::try_to_append(warp, fs(), open, 1u, true, request) ? 1 : 0;
-  }));
+  EXPECT_FALSE(appends());
   for (auto& side : writer().gate.sides) {
     EXPECT_EQ(side.inside, f2fs::Gate::kShut);
     side.inside = 0;
