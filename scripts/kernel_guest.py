@@ -30,6 +30,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -107,6 +108,10 @@ poweroff -n -f
 
 class GuestError(Exception):
     """Something outside our control failed; the text says what and what to do."""
+
+
+class EmulatorError(GuestError):
+    """QEMU itself crashed, whatever its guest did; with fresh disks it may be tried again."""
 
 
 @dataclasses.dataclass
@@ -343,6 +348,7 @@ def tail(path, lines=30):
 
 
 def run_to_end(command, console, timeout_s):
+    """Returns the signal that ended QEMU, 0 if none did."""
     with open(console, "wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
                                    stderr=subprocess.STDOUT)
@@ -355,6 +361,7 @@ def run_to_end(command, console, timeout_s):
             if process.poll() is None:
                 process.kill()
                 process.wait(30)
+    return max(0, -process.returncode)
 
 
 def boot(kernel, script, disks=(), files=None, out=None, timeout_s=300, memory_mib=2048, cpus=2,
@@ -363,7 +370,8 @@ def boot(kernel, script, disks=(), files=None, out=None, timeout_s=300, memory_m
 
     disks: [(serial, path)], at most MAX_DISKS; files: {path in the guest: bytes}; devices: further
     arguments for QEMU, before those of the disks.
-    Raises GuestError when the guest did not get to its end in time or the script failed.
+    Raises GuestError when the guest did not get to its end in time or the script failed,
+    EmulatorError when QEMU did not.
     """
     disks = list(disks)
     if len(disks) > MAX_DISKS:
@@ -399,11 +407,14 @@ def boot(kernel, script, disks=(), files=None, out=None, timeout_s=300, memory_m
                         "-device", f"virtio-blk-pci,drive=d{index},serial={serial}"]
         started = time.monotonic()
         for _ in range(BOOT_TRIES):
-            run_to_end(command, console, timeout_s)
+            killed_by = run_to_end(command, console, timeout_s)
             # A guest that has not got as far as to look at its disks may simply be started again.
             if READY in tail(console, 1000):
                 break
         seconds = time.monotonic() - started
+        if killed_by:
+            raise EmulatorError(f"QEMU was ended by {signal.Signals(killed_by).name} after "
+                                f"{seconds:.0f} s; the guest had said:\n" + tail(console))
         try:
             with tarfile.open(out_disk, "r:") as archive:
                 for member in archive:

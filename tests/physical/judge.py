@@ -9,6 +9,7 @@ there. fsck.f2fs looks last, on the host. `N passed, N failed` is the last line.
 
 import argparse
 import contextlib
+import dataclasses
 import hashlib
 import os
 import pathlib
@@ -23,7 +24,7 @@ sys.path[:0] = [str(HERE), str(ROOT / "scripts"), str(ROOT / "tests" / "kernel")
 import guest  # noqa: E402
 import images  # noqa: E402
 import kernel_guest  # noqa: E402
-from kernel_guest import GuestError  # noqa: E402
+from kernel_guest import EmulatorError, GuestError  # noqa: E402
 
 WORK = ROOT / "build" / "kernel"
 IMAGE_BYTES = 256 << 20
@@ -304,26 +305,52 @@ class Counter:
             self.add(False, "the guest left no results")
 
 
+@dataclasses.dataclass
+class Disks:
+    """The images that the guest's SSDs have, each with a volume."""
+    plain: pathlib.Path
+    over_qtest: pathlib.Path
+    sums: bytes  # of what over_qtest holds, for sha256sum
+    whole: pathlib.Path  # what the stripe's parts are of
+    parts: list
+
+    @staticmethod
+    def make(work, qtest):
+        plain, whole = work / "ssd.img", work / "striped.img"
+        make_image(plain)
+        make_image(whole, 2 * STRIPE_BYTES)
+        parts = [work / f"striped{number}.img" for number in range(2)]
+        deal_out(whole, parts)
+        return Disks(plain, *write_over_qtest(qtest, work / "qtest"), whole, parts)
+
+    def by_address(self):
+        return {guest.SSD: (self.plain, 4096), guest.QTEST_SSD: (self.over_qtest, 512),
+                **{address: (part, 4096) for address, part in zip(guest.STRIPE, self.parts)}}
+
+
+def boot(args, kernel, work, out):
+    """Makes the disks and boots the guest with them; twice if QEMU crashes."""
+    luck = random.Random(args.seed)
+    moments = [luck.uniform(0.02, 0.98) for _ in range(args.kills)]
+    script = "".join([KERNEL_WRITES, QTEST, DOCTOR, SELF_TEST, DOCTOR_BOUND, KILLED, GOFS, STRIPED,
+                      USER, gofs_killed(moments), GIVEN_BACK, END])
+    for is_last in (False, True):
+        disks = Disks.make(work, args.qtest)
+        files = guest.with_libraries(args.selftest, "selftest")
+        files.update(guest.with_libraries(args.gofs, "gofs"))
+        files["qtest.sums"] = disks.sums
+        try:
+            return disks, guest.boot(kernel, script, disks.by_address(), files, out, args.timeout)
+        except EmulatorError as error:
+            if is_last:
+                raise
+            say(f"physical: {error}\nphysical: once more, with fresh disks")
+
+
 def judge(args, work, counter):
     kernel = kernel_guest.prepare(WORK / "guest")
-    image = work / "ssd.img"
-    make_image(image)
-    whole = work / "striped.img"
-    make_image(whole, 2 * STRIPE_BYTES)
-    striped = [work / f"striped{number}.img" for number in range(2)]
-    deal_out(whole, striped)
-    over_qtest, sums = write_over_qtest(args.qtest, work / "qtest")
-    files = guest.with_libraries(args.selftest, "selftest")
-    files.update(guest.with_libraries(args.gofs, "gofs"))
-    luck = random.Random(args.seed)
-    parts = [luck.uniform(0.02, 0.98) for _ in range(args.kills)]
-    files["qtest.sums"] = sums
-    script = "".join([KERNEL_WRITES, QTEST, DOCTOR, SELF_TEST, DOCTOR_BOUND, KILLED, GOFS, STRIPED,
-                      USER, gofs_killed(parts), GIVEN_BACK, END])
     out = work / "guest"
-    ssds = {guest.SSD: (image, 4096), guest.QTEST_SSD: (over_qtest, 512),
-            **{address: (part, 4096) for address, part in zip(guest.STRIPE, striped)}}
-    seconds = guest.boot(kernel, script, ssds, files, out, args.timeout)
+    disks, seconds = boot(args, kernel, work, out)
     counter.read(out / "results")
     if counter.failed:
         say(kernel_guest.tail(out / "script.log", 60))
@@ -332,13 +359,14 @@ def judge(args, work, counter):
         counter.add(False, "the kernel said: " + complaint)
     faults = [line for line in dmesg.splitlines() if "fault addr" in line and STRAY not in line]
     counter.add(not faults, "the IOMMU had to stop the SSD: " + "; ".join(faults))
-    join(striped, whole)
-    for one in (image, over_qtest, whole):
+    join(disks.parts, disks.whole)
+    judged = (disks.plain, disks.over_qtest, disks.whole)
+    for one in judged:
         complaints = images.fsck(one)
         counter.add(not complaints, f"fsck.f2fs of {one.name}: " + "; ".join(complaints))
     say(f"physical: kernel {kernel.release}, {seconds:.1f} s from start to power-off")
     if counter.failed == 0:
-        for one in (image, over_qtest, whole, *striped):
+        for one in (*judged, *disks.parts):
             one.unlink()
 
 
