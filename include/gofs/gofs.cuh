@@ -351,6 +351,7 @@ template <typename Group>
 __device__ int64_t preadv(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
                           int count, uint64_t offset) {
   if (vfs::total_bytes(parts, count) < 0) return -EINVAL;
+  if (count == 0) return pread(group, vol, fd, nullptr, 0, offset);
   int64_t total = 0;
   for (int i = 0; i < count; ++i) {
     const int64_t got =

@@ -26,6 +26,7 @@ struct EndLook {
   uint32_t slot_count;
   format::Log log;
   int failed;
+  uint32_t no_capability;
   int64_t modified_seconds;
   int64_t changed_seconds;
   uint64_t size_bytes;
@@ -64,6 +65,7 @@ GOFS_HD inline EndLook look_at_end(const Writer& writer, const Inode& inode) {
           inode.slot_count,
           log_of_data(inode),
           simt::load_here(writer.failed),
+          simt::load_here(inode.no_capability),
           simt::load_here(inode.modified.seconds),
           simt::load_here(inode.changed.seconds),
           simt::load_here(inode.size_bytes),
@@ -92,10 +94,12 @@ GOFS_HD inline bool sight_append(simt::AnyWarp auto warp, const Volume& volume, 
   sight.frames[0] = warp.shfl(frame, 0);
   sight.frames[1] = warp.size() == 1 ? find_frame(volume.cache, sight.key(1)) : warp.shfl(frame, 1);
   const uint32_t slots = number == 0 ? look.slot_count : uint32_t{format::kNodeSlots};
-  return look.failed == 0 && look.modified_seconds == now.seconds &&
-         look.changed_seconds == now.seconds && look.log == format::kWarmData && index != 0 &&
-         look.size_bytes % kBlockBytes == 0 && sight.leaf.nid != 0 && sight.leaf.number == number &&
-         slots - sight.slot >= count && sight.frames[0] != kNoFrame && sight.frames[1] != kNoFrame;
+  const bool fits = look.size_bytes + uint64_t{count} * kBlockBytes <= kFileBytesMax;
+  return look.failed == 0 && look.no_capability != 0 && fits &&
+         look.modified_seconds == now.seconds && look.changed_seconds == now.seconds &&
+         look.log == format::kWarmData && index != 0 && look.size_bytes % kBlockBytes == 0 &&
+         sight.leaf.nid != 0 && sight.leaf.number == number && slots - sight.slot >= count &&
+         sight.frames[0] != kNoFrame && sight.frames[1] != kNoFrame;
 }
 
 namespace detail {

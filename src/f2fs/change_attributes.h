@@ -14,11 +14,12 @@ enum AttributeMask : uint32_t {
   kSetGid = 0x4,
   kSetAccessed = 0x8,
   kSetModified = 0x10,
+  kDropPermissions = 0x20,  // takes them away from those that there are
 };
 
 struct AttributeChange {
   uint32_t mask;         // AttributeMask: which of these
-  uint16_t permissions;  // of i_mode, without the type
+  uint16_t permissions;  // of i_mode, without the type: all of them, or those to be dropped
   uint32_t uid;
   uint32_t gid;
   TimeStamp accessed;
@@ -37,6 +38,10 @@ GOFS_NOINLINE GOFS_HD inline int change_attributes(simt::AnyWarp auto warp, Volu
     if ((change.mask & kSetPermissions) != 0) {
       inode.i_mode = static_cast<uint16_t>((inode.i_mode & format::kModeTypeMask) |
                                            (change.permissions & format::kModePermissionMask));
+    }
+    if ((change.mask & kDropPermissions) != 0) {
+      const uint32_t dropped = change.permissions & uint32_t{format::kModePermissionMask};
+      inode.i_mode = static_cast<uint16_t>(inode.i_mode & ~dropped);
     }
     if ((change.mask & kSetUid) != 0) inode.i_uid = change.uid;
     if ((change.mask & kSetGid) != 0) inode.i_gid = change.gid;

@@ -55,6 +55,7 @@ struct Inode {
   uint32_t updating;
   uint32_t noting;
   int64_t noted_ns;
+  uint32_t no_capability;  // of an open file: 1, it is known to have none [V18]
 
   GOFS_HD bool is_directory() const {
     return (mode & format::kModeTypeMask) == format::kModeDirectory;
@@ -65,6 +66,10 @@ struct Inode {
   GOFS_HD bool has_inline_dentries() const { return (inline_flags & format::kInlineDentry) != 0; }
   GOFS_HD uint64_t size_blocks() const { return simt::divide_up(size_bytes, kBlockBytes); }
 };
+
+/// Largest file that Linux makes, and farthest position it lets anybody seek to: it does not count
+/// on the addresses in the inode, whose number varies.
+inline constexpr uint64_t kFileBytesMax = format::file_blocks_max(0) * kBlockBytes;
 
 /// Why the contents of a file cannot be read although its inode is sound: 0 or -EOPNOTSUPP.
 GOFS_HD inline int check_supported(const Inode& inode) {
@@ -146,6 +151,7 @@ GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::Node
   inode.last_leaf = 0;
   inode.noting = 0;
   inode.noted_ns = 0;
+  inode.no_capability = 0;
   inode.mode = format::load_u16(&raw.i_mode);
   inode.advise = raw.i_advise;
   inode.inline_flags = raw.i_inline;

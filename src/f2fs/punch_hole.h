@@ -105,8 +105,8 @@ GOFS_NOINLINE GOFS_HD inline int punch_hole(simt::AnyWarp auto warp, Volume& vol
   int error = detail::check_change(writer, inode, 0);
   if (error < 0) return error;
   const uint64_t size = warp.shfl(simt::load_relaxed(inode.size_bytes), 0);
-  const uint64_t end =
-      simt::min(to, inode.has_inline_data() ? size : detail::file_bytes_max(inode));
+  const uint64_t most = format::file_blocks_max(inode.slot_count) * kBlockBytes;
+  const uint64_t end = simt::min(to, inode.has_inline_data() ? size : most);
   if (from < end && inode.has_inline_data()) {
     error = detail::clear_inline(warp, volume, inode, from, end);
     if (error == 0) error = update_inode(warp, volume, inode, update_of_times(now));

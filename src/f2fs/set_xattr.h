@@ -11,8 +11,16 @@
 
 namespace gofs::f2fs {
 
-/// As setxattr(2) has it.
-enum class XattrMode : uint32_t { kEither, kCreate, kReplace };
+/// As setxattr(2) has it; kNeither, with both of its flags, never changes anything.
+enum class XattrMode : uint32_t { kEither, kCreate, kReplace, kNeither };
+
+/// Whether it asks for an attribute that is there, and for one that is not.
+GOFS_HD constexpr bool wants_old(XattrMode mode) {
+  return mode == XattrMode::kReplace || mode == XattrMode::kNeither;
+}
+GOFS_HD constexpr bool wants_new(XattrMode mode) {
+  return mode == XattrMode::kCreate || mode == XattrMode::kNeither;
+}
 
 /// Pages that a change of attributes changes: the inode, the xattr node, and its place in the NAT.
 inline constexpr uint32_t kXattrPages = 3;
@@ -112,17 +120,19 @@ GOFS_HD inline void append_entry(XattrDraft& draft, const XattrChange& change) {
 /// it was.
 GOFS_HD inline int edit_draft(simt::AnyWarp auto warp, Volume& volume, const XattrChange& change,
                               XattrDraft& draft) {
+  const bool removing = change.value == nullptr;
+  constexpr uint32_t kHeads = sizeof(format::XattrHeader) + sizeof(format::XattrEntry);
+  // As Linux counts: without its name.
+  if (!removing && change.value_bytes > draft.xattrs.bytes - kHeads) return -E2BIG;
   Xattr old{};
   const int found =
       find_xattr(warp, volume, draft.xattrs, change.index, change.name, change.name_bytes, old);
   if (found < 0) return found;
-  const bool removing = change.value == nullptr;
-  if (found == 0 && (removing || change.mode == XattrMode::kReplace)) return -ENODATA;
-  if (found == 1 && !removing && change.mode == XattrMode::kCreate) return -EEXIST;
+  if (found == 0 && (removing || wants_old(change.mode))) return -ENODATA;
+  if (found == 1 && !removing && wants_new(change.mode)) return -EEXIST;
   uint64_t needed = draft.used == 0 ? sizeof(format::XattrHeader) : draft.used;
   if (found == 1) needed -= format::XattrEntry::padded_bytes(old.name_bytes, old.value_bytes);
   if (!removing) {
-    if (change.value_bytes > format::kXattrNodeBytes) return -E2BIG;
     needed += format::XattrEntry::padded_bytes(change.name_bytes, change.value_bytes);
     // Linux wants an end mark.
     if (needed + sizeof(uint32_t) > draft.xattrs.bytes) return -ENOSPC;

@@ -171,11 +171,12 @@ TEST_P(SetXattrTest, the_room_of_an_inode_ends) {
     const uint32_t all =
         format::kXattrNodeBytes + (room ? 4 * format::kDefaultInlineXattrWords : 0);
     // Header, entry with its name, end mark.
-    const uint32_t most =
-        simt::min(format::kXattrNodeBytes, all - uint32_t{sizeof(format::XattrHeader)} - 8 - 4);
+    const uint32_t most = all - uint32_t{sizeof(format::XattrHeader)} - 8 - 4;
     const std::string largest(most, 'x');
-    const std::string larger(most + (room ? 1 : 4), 'y');
-    EXPECT_EQ(set_alone(writing, ino, "abcd", &larger), room ? -E2BIG : -ENOSPC);
+    const std::string larger(most + 8, 'y');
+    const std::string much_larger(most + 9, 'y');  // than the room without a name
+    EXPECT_EQ(set_alone(writing, ino, "abcd", &larger), -ENOSPC);
+    EXPECT_EQ(set_alone(writing, ino, "abcd", &much_larger), -E2BIG);
     EXPECT_EQ(values_of(writing, ino), Values{});
     EXPECT_EQ(set_alone(writing, ino, "abcd", &largest), 0);
     const std::string more(200, 'z');

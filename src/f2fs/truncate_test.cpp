@@ -505,8 +505,7 @@ TEST_P(TruncateTest, refusals_change_nothing) {
   WritingRig writing(image, width());
   ASSERT_EQ(writing.begin().error, 0);
   Inode inode = load_inode(writing, inos[5]);
-  const uint64_t most = format::file_blocks_max(inode.slot_count) * kBlockBytes;
-  EXPECT_EQ(truncate_alone(writing, inode, most + 1), -EFBIG);
+  EXPECT_EQ(truncate_alone(writing, inode, kFileBytesMax + 1), -EFBIG);
   inode.flags = format::kFlagCompressed;
   EXPECT_EQ(truncate_alone(writing, inode, 0), -EOPNOTSUPP);
   inode.flags = 0;
@@ -515,8 +514,8 @@ TEST_P(TruncateTest, refusals_change_nothing) {
   EXPECT_EQ(writing.volume().cache.dirty, 0u);
   EXPECT_EQ(truncate_alone(writing, inode, 0), 0) << "to remove it, no key is needed";
   inode.advise = 0;
-  EXPECT_EQ(truncate_alone(writing, inode, most), 0);
-  EXPECT_EQ(inode.size_bytes, most);
+  EXPECT_EQ(truncate_alone(writing, inode, kFileBytesMax), 0);
+  EXPECT_EQ(inode.size_bytes, kFileBytesMax);
   ASSERT_EQ(writing.checkpoint(true), 0);
   EXPECT_TRUE(fsck_likes(image));
 }

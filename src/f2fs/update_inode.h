@@ -136,7 +136,7 @@ GOFS_NOINLINE GOFS_HD inline int note_times(simt::AnyWarp auto warp, Volume& vol
         noted = detail::is_modified_since(raw, update.now);
         // By who has the page pinned: who sets other times, or gives powers, forgets it after that.
         const auto note = [&] {
-          if (detail::gives_powers(raw)) return;
+          if (detail::gives_powers(raw) || simt::load_relaxed(inode.no_capability) == 0) return;
           simt::store_relaxed(inode.noted_ns, nanoseconds_of(detail::modified_of(raw)));
         };
         if (noted) note();

@@ -21,17 +21,12 @@ GOFS_HD constexpr uint32_t pages_to_write(uint32_t pieces) { return pages_to_gro
 
 namespace detail {
 
-/// The most bytes that a file of this layout can have.
-GOFS_HD inline uint64_t file_bytes_max(const Inode& inode) {
-  return format::file_blocks_max(inode.slot_count) * kBlockBytes;
-}
-
 /// Whether the contents of a file can be changed, up to `end_bytes`: 0 or a negative errno.
 GOFS_HD inline int check_change(const Writer& writer, const Inode& inode, uint64_t end_bytes) {
   // Loaded together: a GPU would wait for one after the other.
   const int failed = simt::load_relaxed(writer.failed);
   const int supported = check_supported(inode);
-  const bool fits = end_bytes <= file_bytes_max(inode);
+  const bool fits = end_bytes <= kFileBytesMax;
   if (failed < 0) return -EROFS;  // nothing becomes durable any more
   if (supported < 0) return supported;
   return fits ? 0 : -EFBIG;

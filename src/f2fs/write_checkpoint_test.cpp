@@ -133,6 +133,13 @@ TEST_P(WriteCheckpointTest, volumes_that_cannot_be_written_to_are_refused) {
             WriteProblem::kFeature);
   EXPECT_EQ(problem_of(fill_for_checkpoint,
                        [](TestImage& image) {
+                         format::Superblock& super = image.superblock(0);
+                         super.segs_per_sec = 2;
+                         super.section_count = super.segment_count_main / 2;
+                       }),
+            WriteProblem::kSections);
+  EXPECT_EQ(problem_of(fill_for_checkpoint,
+                       [](TestImage& image) {
                          for (uint32_t pack = 0; pack < 2; ++pack) {
                            format::Checkpoint& checkpoint = image.checkpoint(pack);
                            checkpoint.cur_data_segno[0] = checkpoint.cur_segno(format::kWarmData);

@@ -191,8 +191,7 @@ TEST_P(WriteTest, what_cannot_be_written_is_refused_and_nothing_happens) {
   const uint64_t blocks = writing.volume().valid_block_count;
   const std::vector<uint8_t> bytes(5000, uint8_t{1});
   Inode inode = load_inode(writing, inos[5]);
-  const uint64_t most = format::file_blocks_max(inode.slot_count) * kBlockBytes;
-  EXPECT_EQ(write_alone(writing, width(), inode, most - 4999, bytes), -EFBIG);
+  EXPECT_EQ(write_alone(writing, width(), inode, kFileBytesMax - 4999, bytes), -EFBIG);
   inode.advise = format::kAdviseEncrypted;
   EXPECT_EQ(write_alone(writing, width(), inode, 0, bytes), -EOPNOTSUPP);
   inode.advise = 0;

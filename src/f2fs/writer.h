@@ -95,7 +95,7 @@ struct WritingCrew {
 /// A file that fsync has made durable after the last checkpoint (recover_files.h).
 struct RecoveredFile {
   uint32_t ino;          // 0: no file
-  uint32_t last_block;   // of the chain's last marked node of it; 0 when that was taken over
+  uint32_t last_block;   // of the chain's last marked node of it; 0: none is still to be taken over
   uint32_t named_block;  // of its last inode that brings its name, or 0
 };
 inline constexpr uint32_t kRecoveredFiles = 1024;
@@ -162,6 +162,7 @@ enum class WriteProblem : uint32_t {
   kNone,
   kDevice,      // value: errno of a read
   kFeature,     // value: features that cannot be written yet
+  kSections,    // value: segments of a section, which here have data and nodes side by side
   kSegments,    // the SIT contradicts itself; the log of corruptions says where
   kCurrentLog,  // value: log whose segment cannot be one
   kNat,         // its journal names nodes that cannot be; the log of corruptions says which
@@ -437,6 +438,9 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
                                                        Writer& writer) {
   const uint32_t unsupported = volume.geometry.feature & detail::kFeaturesReadOnly;
   if (unsupported != 0) return {WriteProblem::kFeature, -EROFS, unsupported};
+  // Linux cleans whole sections, and takes one with both for damaged.
+  const uint32_t segments = volume.geometry.section_segments;
+  if (segments != 1) return {WriteProblem::kSections, -EROFS, segments};
   int error = load_segments(warp, volume, writer.segments, 0, 1);
   if (error == 0) error = take_sit_journal(warp, volume, writer.segments);
   if (error == -EUCLEAN) return {WriteProblem::kSegments, error, 0};

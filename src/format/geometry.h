@@ -20,6 +20,7 @@ struct Geometry {
   uint32_t nat_segments;  // of one copy
   uint32_t ssa_segments;
   uint32_t main_segments;
+  uint32_t section_segments;
   uint32_t segment0_blkaddr;
   uint32_t cp_blkaddr;
   uint32_t sit_blkaddr;
@@ -86,6 +87,7 @@ GOFS_HD inline Geometry geometry_of(const Superblock& super) {
   geometry.nat_segments = super.segment_count_nat / 2;
   geometry.ssa_segments = super.segment_count_ssa;
   geometry.main_segments = super.segment_count_main;
+  geometry.section_segments = super.segs_per_sec;
   geometry.segment0_blkaddr = super.segment0_blkaddr;
   geometry.cp_blkaddr = super.cp_blkaddr;
   geometry.sit_blkaddr = super.sit_blkaddr;

@@ -232,6 +232,10 @@ std::string describe(const f2fs::WriteResult& result) {
     case WriteProblem::kFeature:
       return fmt::format("the volume uses what can only be read: {}",
                          joined(feature_names(static_cast<uint32_t>(result.value))));
+    case WriteProblem::kSections:
+      return fmt::format(
+          "the volume has sections of {} segments (mkfs.f2fs -s): it can only be read",
+          result.value);
     case WriteProblem::kSegments:
       return "the segment information table is damaged: the volume can only be read";
     case WriteProblem::kCurrentLog:

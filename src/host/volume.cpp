@@ -231,7 +231,7 @@ Expected<void> change(VolumeState& state, VolumeState::Request request, const st
 }
 
 /// Writes in portions, since a call may take less than all of it, as in pread(). `offset` means
-/// nothing to kWrite.
+/// nothing to kWrite, whose position moves past what was asked for: after a short one it ends.
 Expected<uint64_t> write_all(VolumeState& state, CallKind kind, int fd, const void* buffer,
                              uint64_t bytes, uint64_t offset) {
   uint64_t done = 0;
@@ -246,7 +246,8 @@ Expected<uint64_t> write_all(VolumeState& state, CallKind kind, int fd, const vo
       return state.explain(answer.result, state.descriptor_name(fd));
     }
     done += static_cast<uint64_t>(answer.result);
-    if (answer.result == 0 || done == bytes) return done;
+    const bool is_short = static_cast<uint64_t>(answer.result) < answer.bytes;
+    if (answer.result == 0 || done == bytes || (kind == CallKind::kWrite && is_short)) return done;
   }
 }
 

@@ -537,7 +537,7 @@ VolumeState::Answer VolumeState::call(const Request& request) {
   const bool ran =
       run(work::Body::kCall, request.kind == work::CallKind::kSync ? checkpoint_grid() : one_warp,
           slot->params.data());
-  answer = Answer{ran ? params.result : -EIO, params.stat, params.statfs};
+  answer = Answer{ran ? params.result : -EIO, params.bytes, params.stat, params.statfs};
   if (!direct && request.buffer != nullptr && answer.result > 0) {
     const uint64_t unit = request.kind == work::CallKind::kReaddir ? sizeof(f2fs::NamedEntry) : 1;
     const uint64_t bytes = static_cast<uint64_t>(answer.result) * unit;

@@ -111,6 +111,7 @@ class VolumeState {
 
   struct Answer {
     int64_t result;  // or a negative errno
+    uint64_t bytes;  // of the request's, those that the call was about
     vfs::Stat stat;
     vfs::FilesystemStat statfs;
   };

@@ -94,6 +94,29 @@ TEST_F(VolumeWritingTest, changes_are_there_after_unmounting) {
   EXPECT_EQ(error_of(volume.setxattr("/odd", "user.a", "")), EROFS);
 }
 
+TEST_F(VolumeWritingTest, a_write_that_finds_no_room_goes_on_nowhere_else) {
+  constexpr uint64_t kHole = 1 << 20;
+  Volume volume = mount(kWriting);
+  const int fd = volume.open("/holed", O_RDWR | O_CREAT, 0644).value();
+  const std::string before(kHole, 'b');
+  ASSERT_EQ(volume.pwrite(fd, before.data(), kHole, kHole).value(), kHole);
+  const int filler = volume.open("/filler", O_RDWR | O_CREAT, 0644).value();
+  const std::string block(4096, 'x');
+  uint64_t end = 0;
+  while (volume.pwrite(filler, block.data(), block.size(), end)) end += block.size();
+  ASSERT_TRUE(volume.ftruncate(filler, end - 64 * 4096));
+  ASSERT_TRUE(volume.sync());  // makes room of it: a part of the hole can be filled
+  const std::string after(2 * kHole, 'a');
+  const uint64_t written = volume.write(fd, after.data(), after.size()).value();
+  ASSERT_LT(written, kHole);
+  std::string found(2 * kHole, '\0');
+  ASSERT_EQ(volume.pread(fd, found.data(), found.size(), 0).value(), found.size());
+  EXPECT_EQ(found.substr(0, written), after.substr(0, written));
+  EXPECT_EQ(found.substr(kHole), before) << "what lies behind the hole is none of it";
+  EXPECT_TRUE(volume.unmount());
+  expect_sound();
+}
+
 TEST_F(VolumeWritingTest, who_writes_has_the_image_alone) {
   {
     const Volume reading = mount(kReading);

@@ -159,10 +159,12 @@ GOFS_NOINLINE GOFS_HD inline int check_acls(simt::AnyWarp auto warp, Filesystem&
 }  // namespace detail
 
 /// Whether the caller may do with `inode` what `wanted` says (Access bits): by its access list if
-/// it has one, else by its mode. Collective, uniform. 0, -EACCES, or why the list cannot be read:
-/// -EUCLEAN, -EBUSY, or a device's. The caller holds no spare block.
+/// it has one, else by its mode. Nobody writes to what is immutable: -EPERM. Collective, uniform.
+/// 0, -EACCES, or why the list cannot be read: -EUCLEAN, -EBUSY, or a device's. The caller holds no
+/// spare block.
 GOFS_HD inline int check_permission(simt::AnyWarp auto warp, Filesystem& fs,
                                     const f2fs::Inode& inode, uint32_t wanted) {
+  if ((wanted & kMayWrite) != 0 && (inode.flags & format::kFlagImmutable) != 0) return -EPERM;
   return detail::asks_acl(fs.credentials, inode) ? detail::check_acl(warp, fs, inode, wanted)
                                                  : check_access(fs.credentials, inode, wanted);
 }

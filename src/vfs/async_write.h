@@ -238,11 +238,12 @@ GOFS_NOINLINE GOFS_HD inline Ticket pwrite_async(simt::AnyWarp auto warp, Filesy
   const nvme::Route route = nvme::pick_route(fs.volume.array);
   Operation* const operation = detail::take_operation(warp, fs, route, ticket);
   if (operation == nullptr) return done(-EAGAIN);
-  make_space(warp, fs, bytes);
   const bool append = (descriptor->flags & kOpenAppend) != 0;
   RangeHold hold{};
-  int64_t result =
-      detail::lock_to_write(warp, open, bytes, append, fs.lock_timeout_ns, offset, hold);
+  int64_t result = detail::prepare_to_write(warp, fs, open, bytes);
+  if (result == 0) {
+    result = detail::lock_to_write(warp, open, bytes, append, fs.lock_timeout_ns, offset, hold);
+  }
   if (result == 0 && !detail::begin_async_write(warp, fs, *descriptor, hold, *operation)) {
     const IoVector part = detail::one_part(buffer, bytes);
     result = detail::write_and_unlock(warp, fs, open, {&part, 1, bytes}, offset, hold);
@@ -255,11 +256,10 @@ GOFS_NOINLINE GOFS_HD inline Ticket pwrite_async(simt::AnyWarp auto warp, Filesy
     detail::give_back_operation(warp, fs, ticket, false);
     return done(result);
   }
-  const uint64_t most = f2fs::detail::file_bytes_max(open.inode);
   bool started = false;
   ticket.result = -EFBIG;
-  if (offset < most) {
-    const uint64_t end = offset + simt::min(bytes, most - offset);
+  if (offset < f2fs::kFileBytesMax) {
+    const uint64_t end = offset + simt::min(bytes, f2fs::kFileBytesMax - offset);
     ticket.result = detail::start_parts(warp, fs, route, *operation,
                                         static_cast<const uint8_t*>(buffer), offset, end, started);
   }

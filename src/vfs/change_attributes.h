@@ -87,8 +87,8 @@ GOFS_NOINLINE GOFS_HD inline int change_acl(simt::AnyWarp auto warp, Filesystem&
   return error == -ENODATA ? 0 : error;
 }
 
-/// Removes "security.capability", which is no longer true of a file that has changed hands.
-/// Collective, uniform, within an operation.
+/// Removes "security.capability", which is no longer true of a file that has changed hands, or has
+/// other contents. Collective, uniform, within an operation.
 GOFS_NOINLINE GOFS_HD inline int drop_capability(simt::AnyWarp auto warp, Filesystem& fs,
                                                  f2fs::Inode& inode, const f2fs::TimeStamp& now) {
   if (!f2fs::may_have_xattrs(inode)) return 0;
@@ -127,7 +127,7 @@ GOFS_NOINLINE GOFS_HD inline int change_mode(simt::AnyWarp auto warp, Filesystem
         if (listed < 0) return listed;
         const int changed = apply_change(warp, fs, ino, change);
         // Who writes to it looks again whether it has powers.
-        if (warp.thread_rank() == 0) forget_noted_times(fs, ino);
+        if (warp.thread_rank() == 0) forget_noted(fs, ino);
         return changed;
       });
   if (error == 0 && warp.thread_rank() == 0) forget_paths(fs);
@@ -227,7 +227,7 @@ GOFS_NOINLINE GOFS_HD inline int change_times(simt::AnyWarp auto warp, Filesyste
         if (accessed.nanoseconds != kTimeOmit) change.mask |= f2fs::kSetAccessed;
         if (modified.nanoseconds != kTimeOmit) change.mask |= f2fs::kSetModified;
         const int error = apply_change(warp, fs, ino, change);
-        if (warp.thread_rank() == 0) forget_noted_times(fs, ino);
+        if (warp.thread_rank() == 0) forget_noted(fs, ino);
         return error;
       });
 }

@@ -193,6 +193,9 @@ TEST_P(ChangeAttributesTest, extended_attributes_have_rules_by_their_names) {
   EXPECT_EQ(setxattr_as(who(8, 8), "/open", "user.a", "2", kXattrCreate), -EEXIST);
   EXPECT_EQ(setxattr_as(who(8, 8), "/open", "user.b", "2", kXattrReplace), -ENODATA);
   EXPECT_EQ(setxattr_as(who(8, 8), "/open", "user.b", "2", 4), -EINVAL);
+  constexpr uint32_t kBoth = kXattrCreate | kXattrReplace;
+  EXPECT_EQ(setxattr_as(who(8, 8), "/open", "user.a", "2", kBoth), -EEXIST);
+  EXPECT_EQ(setxattr_as(who(8, 8), "/open", "user.b", "2", kBoth), -ENODATA);
   EXPECT_EQ(setxattr_as(who(8, 8), "/open", "user.", "2"), -EINVAL);
   EXPECT_EQ(setxattr_as(who(8, 8), "/open", "other.b", "2"), -EOPNOTSUPP);
   EXPECT_EQ(setxattr_as(who(8, 8), "/open", "", "2"), -ERANGE);

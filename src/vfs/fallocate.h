@@ -167,12 +167,11 @@ GOFS_NOINLINE GOFS_HD inline int fallocate(simt::AnyWarp auto warp, Filesystem& 
   OpenInode& open = fs.open_inodes[descriptor->open_inode];
   const bool appended_to = (open.inode.flags & format::kFlagAppend) != 0;
   if (appended_to && (mode & ~kFallocateKeepSize) != 0) return -EPERM;
-  if (bytes > f2fs::detail::file_bytes_max(open.inode) ||
-      offset > f2fs::detail::file_bytes_max(open.inode) - bytes) {
-    return -EFBIG;
-  }
+  if (bytes > f2fs::kFileBytesMax || offset > f2fs::kFileBytesMax - bytes) return -EFBIG;
   RangeHold hold{};
-  int error = detail::lock_to_write(warp, open, bytes, false, fs.lock_timeout_ns, offset, hold);
+  int error = detail::lose_capability(warp, fs, open.inode);
+  if (error < 0) return error;
+  error = detail::lock_to_write(warp, open, bytes, false, fs.lock_timeout_ns, offset, hold);
   if (error < 0) return error;
   const detail::FallocateRange range{mode, offset, offset + bytes};
   error = (mode & kFallocatePunchHole) != 0 ? detail::punch_range(warp, fs, open.inode, range)

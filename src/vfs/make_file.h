@@ -167,7 +167,11 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
 GOFS_HD inline int make_file_at(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
                                 const NewFile& file, uint32_t& ino) {
   const uint32_t type = file.mode & format::kModeTypeMask;
-  const bool is_device = type == format::kModeCharDevice || type == format::kModeBlockDevice;
+  // As Linux since 5.8: a character device 0:0 gives nobody access to anything (a whiteout).
+  const bool whiteout =
+      type == format::kModeCharDevice && file.device.major == 0 && file.device.minor == 0;
+  const bool is_device =
+      (type == format::kModeCharDevice && !whiteout) || type == format::kModeBlockDevice;
   const auto make = [&](f2fs::Inode& directory, const f2fs::EntryWay& way) -> int {
     if (is_device && fs.credentials.uid != 0) return -EPERM;
     return make_and_enter(warp, fs, directory, parent.name, way, file, ino);
@@ -202,7 +206,8 @@ GOFS_HD inline int mkdir(simt::AnyWarp auto warp, Filesystem& fs, const char* pa
   return detail::make_file(warp, fs, path, file);
 }
 
-/// mknod(2): an empty regular file, a FIFO, a socket, or (by user 0 alone: -EPERM) a device.
+/// mknod(2): an empty regular file, a FIFO, a socket, a character device 0:0, or (by user 0 alone:
+/// -EPERM) another device.
 GOFS_HD inline int mknod(simt::AnyWarp auto warp, Filesystem& fs, const char* path, uint32_t mode,
                          const format::DeviceNumber& device) {
   const uint32_t type = mode & format::kModeTypeMask;

@@ -104,9 +104,11 @@ GOFS_HD inline int access(simt::AnyWarp auto warp, Filesystem& fs, const char* p
   });
 }
 
-/// Bytes of the target, cut at `capacity`, without a terminator; or a negative errno.
+/// Bytes of the target, cut at `capacity` (not 0: -EINVAL), without a terminator; or a negative
+/// errno.
 GOFS_HD inline int64_t readlink(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                 char* buffer, uint64_t capacity) {
+  if (capacity == 0) return -EINVAL;
   return walking(warp, fs, [&]() -> int64_t {
     f2fs::Inode inode{};
     const int error = resolve(warp, fs, path, LastLink::kKeep, inode);
@@ -116,12 +118,8 @@ GOFS_HD inline int64_t readlink(simt::AnyWarp auto warp, Filesystem& fs, const c
 
 enum Whence : int { kSeekSet = 0, kSeekCurrent = 1, kSeekEnd = 2, kSeekData = 3, kSeekHole = 4 };
 
-/// Largest file that Linux makes, and farthest position it lets anybody seek to: it does not count
-/// on the addresses in the inode, whose number varies.
-inline constexpr uint64_t kFileBytesMax = format::file_blocks_max(0) * kBlockBytes;
-
 /// Moves the position of `fd`; returns it. For kSeekData and kSeekHole see lseek(2). -EINVAL past
-/// kFileBytesMax.
+/// f2fs::kFileBytesMax.
 GOFS_NOINLINE GOFS_HD inline int64_t lseek(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                            int64_t offset, int whence) {
   Descriptor* descriptor = find_file(fs, fd);
@@ -162,7 +160,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t lseek(simt::AnyWarp auto warp, Filesystem& 
   } else if (whence != kSeekSet) {
     return -EINVAL;
   }
-  if (target < 0 || static_cast<uint64_t>(target) > kFileBytesMax) return -EINVAL;
+  if (target < 0 || static_cast<uint64_t>(target) > f2fs::kFileBytesMax) return -EINVAL;
   warp.sync();
   if (warp.thread_rank() == 0) {
     simt::store_relaxed(descriptor->position, static_cast<uint64_t>(target));

@@ -45,8 +45,8 @@ class PositionsTest : public ::testing::TestWithParam<uint32_t> {
 GOFS_AT_BOTH_WIDTHS(PositionsTest);
 
 TEST_P(PositionsTest, end_where_linux_ends_them) {
-  constexpr int64_t kMax = kFileBytesMax;
-  static_assert(kFileBytesMax == uint64_t{1'057'052'516} * kBlockBytes);
+  constexpr int64_t kMax = f2fs::kFileBytesMax;
+  static_assert(f2fs::kFileBytesMax == uint64_t{1'057'052'516} * kBlockBytes);
   for (const char* path : {"/f", "/"}) {
     run_alone(width(), [&](const simt::Warp& warp) {
       const int fd = open(warp, fs(), path, kOpenReadOnly);

@@ -121,9 +121,7 @@ GOFS_NOINLINE GOFS_HD inline int lock_two_names(simt::AnyWarp auto warp, Filesys
 GOFS_NOINLINE GOFS_HD inline int may_change_names(simt::AnyWarp auto warp, Filesystem& fs,
                                                   const f2fs::Inode& directory) {
   if (directory.links == 0) return -ENOENT;  // it was removed
-  const int error = check_permission(warp, fs, directory, kMayWrite | kMayExecute);
-  if (error < 0) return error;
-  return (directory.flags & format::kFlagImmutable) != 0 ? -EPERM : 0;
+  return check_permission(warp, fs, directory, kMayWrite | kMayExecute);
 }
 
 /// Whether the caller may take away the name of `named`, which leads to something: of a directory

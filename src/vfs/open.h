@@ -17,11 +17,14 @@ GOFS_NOINLINE GOFS_HD inline int create_at(simt::AnyWarp auto warp, Filesystem& 
                                            uint32_t permissions, bool& made) {
   const auto mode = static_cast<uint16_t>(format::kModeRegular |
                                           (permissions & uint32_t{format::kModePermissionMask}));
-  f2fs::Inode inode{};  // open_checked() loads it, since nobody can have it open yet
-  const int error = make_file_at(warp, fs, parent, {mode, {}, nullptr, 0}, inode.ino);
-  const int fd = error < 0 ? error : open_checked(warp, fs, inode, flags);
-  made = fd >= 0;
-  return fd;
+  const int fd = take_descriptor(warp, fs);  // without one, no file is made
+  if (fd < 0) return fd;
+  f2fs::Inode inode{};  // open_taken() loads it, since nobody can have it open yet
+  int opened = make_file_at(warp, fs, parent, {mode, {}, nullptr, 0}, inode.ino);
+  if (opened == 0) opened = open_taken(warp, fs, fd, inode, flags);
+  made = opened >= 0;
+  if (!made) give_back_descriptor(warp, fs, fd);
+  return opened;
 }
 
 /// create_at() of what `path` is to name. Collective, uniform.
@@ -101,12 +104,14 @@ GOFS_HD inline int open_or_create(simt::AnyWarp auto warp, Filesystem& fs, const
 /// a volume that is mounted for reading would change.
 GOFS_NOINLINE GOFS_HD inline int open(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                       uint32_t flags, uint32_t permissions = 0) {
-  if (!detail::flags_known(flags)) return -EINVAL;
+  const int refused = detail::check_flags(flags);
+  if (refused < 0) return refused;
   if ((flags & kOpenPath) != 0) flags &= ~(kOpenCreate | kOpenExclusive | kOpenTruncate);
   bool made = false;
   const int fd = detail::open_or_create(warp, fs, path, flags, permissions, made);
   if (fd < 0 || made || (flags & kOpenTruncate) == 0) return fd;
-  const int error = detail::resize_open(warp, fs, fs.open_inodes[fs.descriptors[fd].open_inode], 0);
+  const int error =
+      detail::resize_open(warp, fs, fs.open_inodes[fs.descriptors()[fd].open_inode], 0);
   if (error == 0) return fd;
   (void)close(warp, fs, fd);
   return error;

@@ -23,11 +23,14 @@ inline constexpr uint32_t kOpenDataSync = 010000;  // every write ends with fdat
 inline constexpr uint32_t kOpenDirectory = 0200000;
 inline constexpr uint32_t kOpenNoFollow = 0400000;
 inline constexpr uint32_t kOpenSync = 04000000 | kOpenDataSync;  // with fsync()
+inline constexpr uint32_t kOpenNoAtime = 01000000;
 inline constexpr uint32_t kOpenPath = 010000000;
+inline constexpr uint32_t kOpenTemporary = 020000000;  // O_TMPFILE, without O_DIRECTORY
 inline constexpr uint32_t kOpenFlagsKnown =
     kOpenAccessMask | kOpenCreate | kOpenExclusive | kOpenTruncate | kOpenAppend | kOpenDirectory |
-    kOpenNoFollow | kOpenSync | kOpenPath | 04000 /* O_NONBLOCK */ | 040000 /* O_DIRECT */ |
-    0100000 /* O_LARGEFILE */ | 02000000 /* O_CLOEXEC */ | 01000000 /* O_NOATIME */;
+    kOpenNoFollow | kOpenSync | kOpenPath | kOpenNoAtime | 0400 /* O_NOCTTY */ |
+    04000 /* O_NONBLOCK */ | 020000 /* O_ASYNC */ | 040000 /* O_DIRECT */ |
+    0100000 /* O_LARGEFILE */ | 02000000 /* O_CLOEXEC */;
 
 /// What a descriptor that was opened with `flags` is good for.
 GOFS_HD constexpr bool may_read(uint32_t flags) {
@@ -40,7 +43,7 @@ GOFS_HD constexpr bool may_write(uint32_t flags) {
 /// The open descriptor `fd`, or null (EBADF).
 GOFS_HD inline Descriptor* find_descriptor(const Filesystem& fs, int fd) {
   if (fd < 0 || static_cast<uint32_t>(fd) >= fs.descriptor_count) return nullptr;
-  Descriptor& descriptor = fs.descriptors[fd];
+  Descriptor& descriptor = fs.descriptors()[fd];
   return simt::load_acquire(descriptor.state) == kDescriptorOpen ? &descriptor : nullptr;  // [V3]
 }
 
@@ -63,19 +66,19 @@ GOFS_HD inline Descriptor* find_writable(const Filesystem& fs, int fd) {
 }
 
 /// The inode that `fd` has open, if `fits(flags)`, or null. As find_descriptor, in fewer round
-/// trips to memory, none of which waits for another that it does not need; nothing is acquired
-/// [V3], since whoever has been given a descriptor has seen it opened.
+/// trips to memory, none of which waits for another that it does not need: for small numbers not
+/// even for how many there are. Nothing is acquired [V3], since whoever has been given a descriptor
+/// has seen it opened.
 template <typename Fits>
 GOFS_HD OpenInode* find_inode_that(const Filesystem& fs, int fd, Fits fits) {
   const auto index = static_cast<uint32_t>(fd);
-  const uint32_t count = fs.descriptor_count;
+  if (index >= kDescriptorPlacesLeast && index >= fs.descriptor_count) return nullptr;
   OpenInode* const inodes = simt::load_here(fs.open_inodes);
-  const Descriptor& descriptor = fs.descriptors[index < count ? index : 0];
+  const Descriptor& descriptor = fs.descriptors()[index];
   const uint32_t state = simt::load_here(descriptor.state);
   const uint32_t flags = simt::load_here(descriptor.flags);
   const uint32_t place = simt::load_here(descriptor.open_inode);
-  const bool usable =
-      index < count && state == kDescriptorOpen && (flags & kOpenPath) == 0 && fits(flags);
+  const bool usable = state == kDescriptorOpen && (flags & kOpenPath) == 0 && fits(flags);
   return usable ? &inodes[place] : nullptr;
 }
 
@@ -93,10 +96,13 @@ GOFS_HD inline OpenInode* find_inode_to_overwrite(const Filesystem& fs, int fd) 
 
 namespace detail {
 
-/// Whether the flags of an inode let anybody open it so: one that is append-only is appended to.
+/// Whether the flags of an inode let anybody open it so: one that is append-only is appended to,
+/// and one that fs-verity protects stays as it is.
 GOFS_HD inline int check_frozen(const f2fs::Inode& inode, uint32_t flags) {
   const bool writes = may_write(flags) || (flags & kOpenTruncate) != 0;
-  if ((inode.flags & format::kFlagImmutable) != 0 && writes) return -EPERM;
+  const bool fixed =
+      (inode.flags & format::kFlagImmutable) != 0 || (inode.advise & format::kAdviseVerity) != 0;
+  if (fixed && writes) return -EPERM;
   if ((inode.flags & format::kFlagAppend) == 0) return 0;
   const bool appends = (flags & (kOpenAppend | kOpenTruncate)) == kOpenAppend;
   return writes && !appends ? -EPERM : 0;
@@ -118,6 +124,7 @@ GOFS_HD inline int check_open(simt::AnyWarp auto warp, Filesystem& fs, const f2f
     if (error < 0) return error;
     error = check_frozen(inode, flags);
     if (error < 0) return error;
+    if ((flags & kOpenNoAtime) != 0 && !owns(fs.credentials, inode)) return -EPERM;
     if (special) return -ENXIO;  // nobody drives a device here
     error = f2fs::check_supported(inode);
     if (error < 0) return error;
@@ -125,17 +132,29 @@ GOFS_HD inline int check_open(simt::AnyWarp auto warp, Filesystem& fs, const f2f
   return 0;
 }
 
-/// A descriptor for an inode, by one lane: as acquire_open_inode() says, or -EMFILE.
-GOFS_HD inline int take_descriptor(Filesystem& fs, const f2fs::Inode& inode, uint32_t flags,
-                                   SeenClosings* seen) {
-  const int fd = take_number(fs.descriptor_numbers);
-  if (fd < 0) return fd;
-  const int open_inode = acquire_open_inode(fs, inode, seen);
-  if (open_inode < 0) {
+/// A number for a descriptor. Collective, uniform; or -EMFILE.
+GOFS_HD inline int take_descriptor(simt::AnyWarp auto warp, Filesystem& fs) {
+  int fd = 0;
+  if (warp.thread_rank() == 0) fd = take_number(fs.descriptor_numbers);
+  return warp.shfl(fd, 0);
+}
+
+/// Gives it back, unused. Collective.
+GOFS_HD inline void give_back_descriptor(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
+  if (warp.thread_rank() == 0) {
     give_back_number(fs.descriptor_numbers, static_cast<uint32_t>(fd));
-    return open_inode;
   }
-  Descriptor& descriptor = fs.descriptors[fd];
+}
+
+/// Opens the descriptor `fd`, which was taken, for an inode, by one lane: `fd`, or as
+/// acquire_open_inode() says.
+GOFS_HD inline int open_descriptor(Filesystem& fs, int fd, const f2fs::Inode& inode, uint32_t flags,
+                                   SeenClosings* seen) {
+  const int open_inode = acquire_open_inode(fs, inode, seen);
+  if (open_inode < 0) return open_inode;
+  // chattr +S: all that is written to it is to be durable.
+  if ((inode.flags & format::kFlagSync) != 0) flags |= kOpenDataSync;
+  Descriptor& descriptor = fs.descriptors()[fd];
   simt::store_relaxed(descriptor.open_inode, static_cast<uint32_t>(open_inode));
   simt::store_relaxed(descriptor.flags, flags);
   simt::store_relaxed(descriptor.position, uint64_t{0});
@@ -143,26 +162,36 @@ GOFS_HD inline int take_descriptor(Filesystem& fs, const f2fs::Inode& inode, uin
   return fd;
 }
 
-/// A descriptor for an inode that may be opened. Where the volume is written to, `inode` may be
-/// old: it is loaded again when it is sure that nobody has it open. Collective, uniform; or a
-/// negative errno.
-GOFS_NOINLINE GOFS_HD inline int open_checked(simt::AnyWarp auto warp, Filesystem& fs,
-                                              f2fs::Inode inode, uint32_t flags) {
+/// Opens the descriptor `fd`, which was taken, for an inode that may be opened. Where the volume is
+/// written to, `inode` may be old: it is loaded again when it is sure that nobody has it open.
+/// Collective, uniform: `fd`, or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int open_taken(simt::AnyWarp auto warp, Filesystem& fs, int fd,
+                                            f2fs::Inode inode, uint32_t flags) {
   SeenClosings seen{false, 0};
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   for (;;) {
-    int fd = 0;
+    int opened = 0;
     if (warp.thread_rank() == 0) {
-      fd = take_descriptor(fs, inode, flags, fs.writer == nullptr ? nullptr : &seen);
+      opened = open_descriptor(fs, fd, inode, flags, fs.writer == nullptr ? nullptr : &seen);
     }
-    fd = warp.shfl(fd, 0);
+    opened = warp.shfl(opened, 0);
     warp.sync();
-    if (fd != -EAGAIN) return fd;
+    if (opened != -EAGAIN) return opened;
     // Others open and close so many that it is never sure.
     if (warp.any(deadline.passed())) return -EBUSY;
     const int error = load_uniform(warp, fs, inode.ino, inode);
     if (error < 0) return error;
   }
+}
+
+/// Takes a descriptor for an inode that may be opened. Collective, uniform; or a negative errno.
+GOFS_HD inline int open_checked(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& inode,
+                                uint32_t flags) {
+  const int fd = take_descriptor(warp, fs);
+  if (fd < 0) return fd;
+  const int opened = open_taken(warp, fs, fd, inode, flags);
+  if (opened < 0) give_back_descriptor(warp, fs, fd);
+  return opened;
 }
 
 /// Opens an inode that was found. Collective, uniform. A descriptor, or a negative errno.
@@ -172,8 +201,11 @@ GOFS_HD inline int open_found(simt::AnyWarp auto warp, Filesystem& fs, const f2f
   return error < 0 ? error : open_checked(warp, fs, inode, flags);
 }
 
-GOFS_HD inline bool flags_known(uint32_t flags) {
-  return (flags & ~kOpenFlagsKnown) == 0 && (flags & kOpenAccessMask) != kOpenAccessMask;
+/// 0, or what is wrong with the flags of open(), whatever is opened.
+GOFS_HD inline int check_flags(uint32_t flags) {
+  if ((flags & kOpenTemporary) != 0) return -EOPNOTSUPP;
+  const bool known = (flags & ~kOpenFlagsKnown) == 0;
+  return known && (flags & kOpenAccessMask) != kOpenAccessMask ? 0 : -EINVAL;
 }
 
 }  // namespace detail
@@ -182,7 +214,8 @@ GOFS_HD inline bool flags_known(uint32_t flags) {
 /// kOpenTruncate; open.h has all of them. Collective, uniform. A descriptor, or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int open_existing(simt::AnyWarp auto warp, Filesystem& fs,
                                                const char* path, uint32_t flags) {
-  if (!detail::flags_known(flags)) return -EINVAL;
+  const int refused = detail::check_flags(flags);
+  if (refused < 0) return refused;
   const bool no_follow = (flags & kOpenNoFollow) != 0;
   return walking(warp, fs, [&]() -> int {
     f2fs::Inode inode{};
@@ -197,7 +230,8 @@ GOFS_NOINLINE GOFS_HD inline int open_existing(simt::AnyWarp auto warp, Filesyst
 /// file has been removed.
 GOFS_NOINLINE GOFS_HD inline int open_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
                                             uint32_t flags) {
-  if (!detail::flags_known(flags)) return -EINVAL;
+  const int refused = detail::check_flags(flags);
+  if (refused < 0) return refused;
   return walking(warp, fs, [&]() -> int {
     f2fs::Inode inode{};
     const int error = load_numbered(warp, fs, warp.ballot(true), ino, inode);

@@ -104,14 +104,19 @@ GOFS_HD inline void share_open_inode(Filesystem& fs, uint32_t index) {
   simt::unlock(set.lock);
 }
 
-/// The times of `ino`, which may be open, have been set to something: who writes to it sets them
-/// again, even if he did so in the same moment before. By one lane.
-GOFS_HD inline void forget_noted_times(Filesystem& fs, uint32_t ino) {
+/// The times of `ino`, which may be open, have been set to something, or it has been given powers:
+/// who writes to it sets the times again, even if he did so in the same moment before, and looks
+/// again what there is to be taken from it. By one lane.
+GOFS_HD inline void forget_noted(Filesystem& fs, uint32_t ino) {
   const uint32_t home = home_of(fs, ino);
   uint32_t& lock = fs.open_inode_sets[home].lock;
   lock_table(lock);
   const int index = find_open_inode(fs, home, ino);
-  if (index >= 0) simt::store_relaxed(fs.open_inodes[index].inode.noted_ns, int64_t{0});
+  if (index >= 0) {
+    f2fs::Inode& inode = fs.open_inodes[index].inode;
+    simt::store_release(inode.no_capability, 0u);  // [V18]
+    simt::store_relaxed(inode.noted_ns, int64_t{0});
+  }
   simt::unlock(lock);
 }
 

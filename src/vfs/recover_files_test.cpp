@@ -303,7 +303,7 @@ TEST_P(RecoverFilesTest, a_hint_of_an_inode_that_is_not_in_the_chain_goes) {
   sync_all();
   write_file("/long", 5'500'000, 20'000);
   sync_one("/long", true);
-  const uint32_t ino = fs().open_inodes[fs().descriptors[descriptor("/long")].open_inode].inode.ino;
+  const uint32_t ino = fs().open_inodes[fs().descriptors()[descriptor("/long")].open_inode].inode.ino;
   rig_.reset();
   // As Linux leaves it: it writes through it.
   auto* const left =

@@ -110,6 +110,19 @@ GOFS_NOINLINE GOFS_HD inline int change_acl_xattr(simt::AnyWarp auto warp, Files
   return error;
 }
 
+GOFS_HD constexpr f2fs::XattrMode mode_of_flags(uint32_t flags) {
+  switch (flags & (kXattrCreate | kXattrReplace)) {
+    case 0:
+      return f2fs::XattrMode::kEither;
+    case kXattrCreate:
+      return f2fs::XattrMode::kCreate;
+    case kXattrReplace:
+      return f2fs::XattrMode::kReplace;
+    default:
+      return f2fs::XattrMode::kNeither;
+  }
+}
+
 GOFS_NOINLINE GOFS_HD inline int change_xattr(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
                                               const char* name, const XattrValue& value) {
   XattrName whole{};
@@ -127,15 +140,18 @@ GOFS_NOINLINE GOFS_HD inline int change_xattr(simt::AnyWarp auto warp, Filesyste
   change.name_bytes = rest.bytes;
   change.value = value.bytes;
   change.value_bytes = static_cast<uint32_t>(value.count);
-  if ((value.flags & kXattrCreate) != 0) change.mode = f2fs::XattrMode::kCreate;
-  if ((value.flags & kXattrReplace) != 0) change.mode = f2fs::XattrMode::kReplace;
-  return change_inode(
+  change.mode = mode_of_flags(value.flags);
+  const int changed = change_inode(
       warp, fs, ino, f2fs::kXattrPages,
       [&](const f2fs::Inode& inode) { return may_change_xattr(warp, fs, inode, index); },
       [&](f2fs::Inode& inode) {
         change.changed = time_now(fs);
         return f2fs::set_xattr(warp, fs.volume, *fs.writer, fs.pool, inode, change);
       });
+  // Who writes to it looks again whether it has capabilities.
+  if (index == format::kXattrSecurity && warp.thread_rank() == 0) forget_noted(fs, ino);
+  warp.sync();
+  return changed;
 }
 
 /// What stands for an empty value, which is not the same as none.

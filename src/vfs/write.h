@@ -142,11 +142,10 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_locked(simt::AnyWarp auto warp, Files
 GOFS_NOINLINE GOFS_HD inline int64_t write_and_unlock(simt::AnyWarp auto warp, Filesystem& fs,
                                                       OpenInode& open, const WriteSource& source,
                                                       uint64_t offset, const RangeHold& hold) {
-  const uint64_t most = f2fs::detail::file_bytes_max(open.inode);
   int64_t result = -EFBIG;
-  if (offset < most) {
-    result =
-        write_locked(warp, fs, open.inode, source, simt::min(source.bytes, most - offset), offset);
+  if (offset < f2fs::kFileBytesMax) {
+    const uint64_t bytes = simt::min(source.bytes, f2fs::kFileBytesMax - offset);
+    result = write_locked(warp, fs, open.inode, source, bytes, offset);
   }
   unlock_exclusive(warp, open.lock, hold);
   return result;
@@ -169,7 +168,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_one_block(simt::AnyWarp auto warp, Fi
 GOFS_NOINLINE GOFS_HD inline int64_t write_open(simt::AnyWarp auto warp, Filesystem& fs,
                                                 OpenInode& open, const WriteSource& source,
                                                 bool append, uint64_t& offset) {
-  make_space(warp, fs, source.bytes);
+  const int prepared = prepare_to_write(warp, fs, open, source.bytes);
+  if (prepared < 0) return prepared;
   if (!append && source.count == 1 &&
       warp.any(warp.thread_rank() == 0 && is_within(open.inode, offset, source.bytes))) {
     const int64_t written = write_one_block(warp, fs, open, source.parts[0], offset);
@@ -224,8 +224,10 @@ GOFS_HD inline int cut_locked(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Ino
 GOFS_NOINLINE GOFS_HD inline int resize_open(simt::AnyWarp auto warp, Filesystem& fs,
                                              OpenInode& open, uint64_t size) {
   RangeHold hold{};
+  int error = lose_capability(warp, fs, open.inode);
+  if (error < 0) return error;
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
-  int error = lock_exclusive(warp, open.lock, whole_file(), deadline, hold);
+  error = lock_exclusive(warp, open.lock, whole_file(), deadline, hold);
   if (error < 0) return error;
   error = set_size(warp, fs, open.inode, size, [&](const f2fs::TimeStamp& now) {
     return drop_powers(warp, fs, open.inode.ino, now);
@@ -330,13 +332,16 @@ GOFS_HD inline int64_t write(simt::AnyWarp auto warp, Filesystem& fs, int fd, co
 }
 
 /// ftruncate(2): the file gets shorter, or longer with zeros. 0 or a negative errno: -EBADF,
-/// -EINVAL (not open for writing), -EFBIG, -ENOSPC, and as pwrite().
+/// -EINVAL (not open for writing), -EPERM (of a file that is only appended to), -EFBIG, -ENOSPC,
+/// and as pwrite().
 GOFS_NOINLINE GOFS_HD inline int ftruncate(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                            uint64_t size) {
   const Descriptor* const descriptor = find_file(fs, fd);
   if (descriptor == nullptr) return -EBADF;
   if (!may_write(descriptor->flags) || size > kOffsetMax) return -EINVAL;
-  const int error = detail::resize_open(warp, fs, fs.open_inodes[descriptor->open_inode], size);
+  OpenInode& open = fs.open_inodes[descriptor->open_inode];
+  if ((open.inode.flags & format::kFlagAppend) != 0) return -EPERM;
+  const int error = detail::resize_open(warp, fs, open, size);
   return error < 0 ? error : detail::sync_if_asked(warp, fs, *descriptor);
 }
 

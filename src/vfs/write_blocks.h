@@ -9,7 +9,7 @@
 #include "f2fs/write.h"
 #include "f2fs/write_over.h"
 #include "vfs/block_queue.h"
-#include "vfs/change_attributes.h"
+#include "vfs/prepare_write.h"
 
 namespace gofs::vfs::detail {
 
@@ -22,8 +22,8 @@ GOFS_NOINLINE GOFS_HD inline int drop_powers_of_user(simt::AnyWarp auto warp, Fi
   const uint32_t powers = powers_of(fs.credentials, inode);
   if (powers == 0) return 0;
   f2fs::AttributeChange change{};
-  change.mask = f2fs::kSetPermissions;
-  change.permissions = static_cast<uint16_t>(inode.mode & format::kModePermissionMask & ~powers);
+  change.mask = f2fs::kDropPermissions;  // of those that it has then, which chmod() may be changing
+  change.permissions = static_cast<uint16_t>(powers);
   change.changed = now;
   return apply_change(warp, fs, ino, change);
 }

@@ -23,9 +23,9 @@ GOFS_HD inline f2fs::WritePiece piece_of(const WriteRequest& request) {
 }
 
 /// Whether a write of `bytes` at `offset` is part of one block that the file has or can have.
-GOFS_HD inline bool is_block_piece(const f2fs::Inode& inode, uint64_t offset, uint64_t bytes) {
+GOFS_HD inline bool is_block_piece(uint64_t offset, uint64_t bytes) {
   const uint64_t room = kBlockBytes - (offset & (kBlockBytes - 1));
-  return bytes != 0 && bytes <= room && offset < f2fs::detail::file_bytes_max(inode);
+  return bytes != 0 && bytes <= room && offset < f2fs::kFileBytesMax;
 }
 
 /// Those of `lanes` that can be written together, if there are several: no two of them in one
@@ -38,7 +38,7 @@ GOFS_HD inline uint32_t lanes_to_write_together(simt::AnyWarp auto warp, const O
   const bool mine = (lanes >> rank & 1u) != 0;
   const uint64_t size = simt::load_relaxed(open.inode.size_bytes);
   const bool fits = mine && (append ? request.bytes == kBlockBytes && size % kBlockBytes == 0
-                                    : is_block_piece(open.inode, request.offset, request.bytes));
+                                    : is_block_piece(request.offset, request.bytes));
   // No block has a number that great.
   const uint64_t key = fits && !append ? request.offset >> kBlockShift : ~uint64_t{0} - rank;
   const bool first = simt::lowest_bit(warp.match_any(key)) == rank;
@@ -75,7 +75,7 @@ GOFS_NOINLINE GOFS_HD inline int write_in_ring(simt::AnyWarp auto warp, Filesyst
     const uint32_t before = lanes & simt::ranks_below(rank);
     request.offset = range.offset + uint64_t{simt::popcount(before)} * kBlockBytes;
   }
-  if (warp.any(mine && !is_block_piece(open.inode, request.offset, request.bytes))) error = -EAGAIN;
+  if (warp.any(mine && !is_block_piece(request.offset, request.bytes))) error = -EAGAIN;
   if (error == 0) {
     error = write_block_pieces(warp, fs, open.inode, lanes, piece_of(request), Where::kAnywhere,
                                where_file_grows(warp, open.inode, lanes, request));
@@ -95,7 +95,8 @@ GOFS_NOINLINE GOFS_HD inline uint32_t write_lanes_of_file(simt::AnyWarp auto war
   const bool grows =
       warp.any(mine && (append || !is_within(open.inode, request.offset, request.bytes)));
   if (grows && try_to_append(warp, fs, open, lanes, append, request)) return lanes;
-  make_space(warp, fs, uint64_t{simt::popcount(lanes)} * kBlockBytes);
+  error = prepare_to_write(warp, fs, open, uint64_t{simt::popcount(lanes)} * kBlockBytes);
+  if (error < 0) return lanes;
   if (!grows) {
     uint32_t written = 0;
     const int queued = write_queued(warp, fs, open, lanes, piece_of(request), written);
@@ -153,7 +154,7 @@ GOFS_NOINLINE GOFS_HD inline bool write_row(simt::AnyWarp auto warp, Filesystem&
     if (mine) result = locked;
     return true;
   }
-  const uint64_t most = f2fs::detail::file_bytes_max(open.inode);
+  const uint64_t most = f2fs::kFileBytesMax;
   if ((append && offset % kBlockBytes != 0) || offset > most || total > most - offset) {
     unlock_exclusive(warp, open.lock, hold);
     return false;
@@ -206,7 +207,12 @@ GOFS_NOINLINE GOFS_HD inline uint32_t write_rows_or_spans(simt::AnyWarp auto war
   const uint32_t those = in_a_row ? row : spans;
   if ((those & (those - 1)) == 0) return 0;
   const bool mine = (those >> warp.thread_rank() & 1u) != 0;
-  make_space(warp, fs, simt::reduce_add(warp, mine ? request.bytes : 0));
+  const int prepared =
+      prepare_to_write(warp, fs, open, simt::reduce_add(warp, mine ? request.bytes : 0));
+  if (prepared < 0) {
+    if (mine) result = prepared;
+    return those;
+  }
   const bool done = in_a_row ? write_row(warp, fs, open, row, append, request, result)
                              : write_spans(warp, fs, open, spans, span, result);
   if (!done) return 0;

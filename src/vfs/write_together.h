@@ -23,16 +23,16 @@ GOFS_NOINLINE GOFS_HD inline void begin_write_together(simt::AnyWarp auto warp, 
   SharedWrite begun{0, bytes, offset, nullptr, {}, kNoFailure, 0, false};
   OpenInode& open = fs.open_inodes[descriptor->open_inode];
   const bool append = (descriptor->flags & kOpenAppend) != 0;
-  make_space(warp, fs, bytes);
-  int error =
-      lock_to_write(warp, open, bytes, append, fs.lock_timeout_ns, begun.offset, begun.hold);
+  int error = prepare_to_write(warp, fs, open, bytes);
+  if (error == 0) {
+    error = lock_to_write(warp, open, bytes, append, fs.lock_timeout_ns, begun.offset, begun.hold);
+  }
   if (error == 0) {
     f2fs::Inode& inode = open.inode;
     begun.size_before = warp.shfl(simt::load_relaxed(inode.size_bytes), 0);
-    const uint64_t most = f2fs::detail::file_bytes_max(inode);
-    if (begun.offset < most) {
+    if (begun.offset < f2fs::kFileBytesMax) {
       begun.open = &open;
-      begun.bytes = simt::min(bytes, most - begun.offset);
+      begun.bytes = simt::min(bytes, f2fs::kFileBytesMax - begun.offset);
       error = operate(warp, fs, kPagesToBeginWrite, [&] {
         return begin_write(warp, fs, inode, begun.offset, begun.offset + begun.bytes, time_now(fs));
       });

@@ -168,8 +168,10 @@ GOFS_HD inline void hash_body(simt::AnyWarp auto warp, uint32_t warp_index, uint
       if (warp.all(exhausted)) break;
       continue;
     }
-    if (busy) lane.error = 0;
     if (holder != nullptr) f2fs::hold_places(*holder);
+    const int awaited =
+        vfs::detail::wait_for_overwriters(warp, *params.fs, warp.ballot(busy), lane.inode.ino);
+    if (busy) lane.error = awaited;
     const uint32_t bytes =
         busy ? static_cast<uint32_t>(simt::min<uint64_t>(params.chunk_bytes, size - offset)) : 0;
     warp.sync();

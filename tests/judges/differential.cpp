@@ -40,7 +40,7 @@ Variation some_variation(uint64_t seed) {
       "-O extra_attr,flexible_inline_xattr -O inode_crtime",
       "-O lost_found,sb_checksum",
       "-i",
-      "-s 2 -O extra_attr,inode_crtime,inode_checksum",
+      "-O extra_attr,inode_crtime,inode_checksum",
   };
   constexpr uint32_t kThreads[] = {1, 1, 1, 2, 3, 5};
   constexpr uint32_t kWidths[] = {1, 1, 1, 1, 2, 3, 8};
@@ -54,7 +54,6 @@ Variation some_variation(uint64_t seed) {
   Variation one;
   one.volume_bytes = one_of(kMebibytes) << 20;
   one.mkfs_options = one_of(kMkfs);
-  if (one.mkfs_options.starts_with("-s")) one.volume_bytes += uint64_t{64} << 20;  // or too few
   one.threads = one_of(kThreads);
   one.width = one_of(kWidths);
   one.cache_pages = one_of(kCachePages);

@@ -289,7 +289,7 @@ void Walker::lseek() {
       [&](int64_t) {
         if ((file->flags & vfs::kOpenPath) != 0) return int64_t{-EBADF};
         const int64_t target = base + offset;
-        const auto most = static_cast<int64_t>(vfs::kFileBytesMax);
+        const auto most = static_cast<int64_t>(f2fs::kFileBytesMax);
         const bool wrong = whence > vfs::kSeekEnd || target < 0;
         return wrong || (gofs_ != nullptr && target > most) ? int64_t{-EINVAL} : target;
       });
@@ -365,7 +365,7 @@ void Walker::fallocate() {
   uint64_t count = below(one_in(4) ? 200'000 : 20'000);
   const bool punches = (mode & vfs::kFallocatePunchHole) != 0;
   if (punches && one_in(4)) count = size + 1;
-  if (offset + count > vfs::kFileBytesMax - (uint64_t{1} << 33)) return;  // files reach less far
+  if (offset + count > f2fs::kFileBytesMax - (uint64_t{1} << 33)) return;  // files reach less far
   both(
       fmt::format("fallocate {} mode {}, {} bytes at {}", model_.path_of(file->id), mode, count,
                   offset),
