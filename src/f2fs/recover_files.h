@@ -7,8 +7,9 @@
 // checkpoint makes them part of the volume. Until then nothing is written over that the last
 // checkpoint or the chain needs, so a crash on the way does no harm.
 //
-// The files are kept in a small table. Where there are more, that is done for a part of them at a
-// time.
+// The files are kept in a small table. Where there are more, the chain is taken over stretch by
+// stretch, each with no more files than the table has room for: in order, since a name or a block
+// may pass from one file to another, and each node once.
 #pragma once
 
 #include "f2fs/make_inode.h"
@@ -21,17 +22,17 @@ namespace gofs::f2fs {
 namespace detail {
 
 /// Pages that one node of the chain changes at most: the file's inode, its nodes and blocks of the
-/// NAT down to the addresses; its attributes; a name, another file's links.
-inline constexpr uint32_t kPagesToRecoverNode = 2 + pages_to_grow(1) + 3 + pages_to_grow(1) + 2;
+/// NAT down to the addresses; its attributes; a name, another inode's links and its parent's.
+inline constexpr uint32_t kPagesToRecoverNode = 2 + pages_to_grow(1) + 3 + pages_to_grow(1) + 3;
 
-/// Which files of the chain: those whose number is `part` modulo `parts`.
-struct ChainPart {
-  uint32_t length;  // nodes of the chain
-  uint32_t part;
-  uint32_t parts;
-
-  GOFS_HD bool has(uint32_t ino) const { return ino % parts == part; }
+/// A node of the chain.
+struct ChainCursor {
+  uint32_t block;
+  uint32_t number;  // in the chain, from 0
 };
+
+/// Files in the table at most: places that stay free end the search for one that is not there.
+inline constexpr uint32_t kRecoveredFilesAtOnce = kRecoveredFiles / 4 * 3;
 
 /// Whether a node of the chain is an inode with a name that the last checkpoint may not have.
 GOFS_HD inline bool brings_name(const format::NodeBlock& node) {
@@ -50,76 +51,109 @@ GOFS_HD inline uint32_t find_recovered(const RecoveredFile* table, uint32_t ino)
   return kRecoveredFiles;
 }
 
-/// Calls `visit(block, node)`, collectively, with all nodes of the chain in order, until it answers
-/// other than 0. Collective, uniform.
+/// Calls `visit(place, node)`, collectively, with the nodes of the chain from `place` to before
+/// number `end`, in order, until it answers a negative errno; `place` becomes the next one.
+/// Collective, uniform.
 template <typename Visit>
 GOFS_HD int for_each_in_chain(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                              uint32_t length, Visit visit) {
+                              ChainCursor& place, uint32_t end, Visit visit) {
   ChainReader reader{};
-  uint32_t block = first_of_chain(volume);
-  for (uint32_t i = 0; i < length; ++i) {
+  for (; place.number < end;) {
     const format::NodeBlock* node = nullptr;
-    int error = read_chain_node(warp, volume, writer, reader, block, node);
+    int error = read_chain_node(warp, volume, writer, reader, place.block, node);
     if (error == 0 && node == nullptr) error = -EUCLEAN;  // it was there
     if (error < 0) return error;
     const uint32_t next = node->footer.next_blkaddr;
-    error = visit(block, *node);
-    if (error != 0) return error;
-    block = next;
+    error = visit(place, *node);
+    if (error < 0) return error;
+    place = {next, place.number + 1};
   }
   return 0;
 }
 
-/// Enters a marked node in the table, if its file is there. Collective, uniform. 0; 1: the table is
-/// full; or a negative errno.
+/// Notes a marked node of the file at `index` of the table, if there is such a file. Collective,
+/// uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int note_marked(simt::AnyWarp auto warp, Volume& volume,
-                                             Writer& writer, uint32_t block,
+                                             RecoveredFile& file, uint32_t block,
                                              const format::NodeBlock& node) {
   const uint32_t ino = node.footer.ino;
   NatRecord record{};
-  int error = simt::first_error(warp, look_up_nat(warp, volume, warp.ballot(true), ino, record));
+  const int error =
+      simt::first_error(warp, look_up_nat(warp, volume, warp.ballot(true), ino, record));
   if (error < 0) return error;
   if (record.block == format::kNullAddr || record.ino != ino) return 0;
   if (warp.thread_rank() == 0) {
-    const uint32_t index = find_recovered(writer.recovered, ino);
-    if (index == kRecoveredFiles) {
-      error = 1;
-    } else {
-      RecoveredFile& file = writer.recovered[index];
-      file.ino = ino;
-      file.last_block = block;
-      if (brings_name(node)) file.named_block = block;
-    }
+    file.last_block = block;
+    if (brings_name(node)) file.named_block = block;
   }
   warp.sync();
-  return warp.shfl(error, 0);
+  return 0;
 }
 
-/// Fills the table with a part of the files. As note_marked().
-GOFS_HD inline int collect_files(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                 const ChainPart& part) {
+/// The place of `ino` in the table, where it is entered if there is room. Collective, uniform;
+/// kRecoveredFiles: there is none, and it is not there.
+GOFS_HD inline uint32_t enter_recovered(simt::AnyWarp auto warp, Writer& writer, uint32_t ino,
+                                        uint32_t& count) {
+  uint32_t index = kRecoveredFiles;
+  if (warp.thread_rank() == 0) {
+    index = find_recovered(writer.recovered, ino);
+    if (index != kRecoveredFiles && writer.recovered[index].ino == 0) {
+      if (count < kRecoveredFilesAtOnce) {
+        writer.recovered[index].ino = ino;
+        ++count;
+      } else {
+        index = kRecoveredFiles;
+      }
+    }
+  }
+  count = warp.shfl(count, 0);
+  return warp.shfl(index, 0);
+}
+
+/// Fills the table with the files of a stretch of the chain from `begin` on, as many as there is
+/// room for, and what the whole rest of the chain marks of them. Collective, uniform. 0 or a
+/// negative errno; `end` is the number of the first node behind the stretch.
+GOFS_NOINLINE GOFS_HD inline int collect_files(simt::AnyWarp auto warp, Volume& volume,
+                                               Writer& writer, ChainCursor begin, uint32_t length,
+                                               uint32_t& end) {
   for (uint32_t i = warp.thread_rank(); i < kRecoveredFiles; i += warp.size()) {
     writer.recovered[i] = RecoveredFile{};
   }
   warp.sync();
+  end = length;
+  uint32_t count = 0;
   return for_each_in_chain(
-      warp, volume, writer, part.length, [&](uint32_t block, const format::NodeBlock& node) {
+      warp, volume, writer, begin, length,
+      [&](const ChainCursor& place, const format::NodeBlock& node) {
+        const uint32_t index = enter_recovered(warp, writer, node.footer.ino, count);
+        if (index == kRecoveredFiles) {
+          end = simt::min(end, place.number);
+          return 0;
+        }
         const bool marked = (node.footer.flag & format::kNodeFsync) != 0;
-        return marked && part.has(node.footer.ino) ? note_marked(warp, volume, writer, block, node)
-                                                   : 0;
+        return marked ? note_marked(warp, volume, writer.recovered[index], place.block, node) : 0;
       });
 }
 
+/// What recovery works with.
+struct Recovery {
+  SummaryDraft draft;
+  uint8_t* page;
+};
+
 /// Sees to it that a step may change `pages` pages, without a checkpoint: writes what has changed
-/// to where nothing leads before the next one. Collective, uniform. 0 or a negative errno;
-/// -ENOBUFS: the cache is too small.
+/// to where nothing leads before the next one, the summary first, since a log may go on in its
+/// segment. Collective, uniform. 0 or a negative errno; -ENOBUFS: the cache is too small.
 GOFS_NOINLINE GOFS_HD inline int make_room_to_recover(simt::AnyWarp auto warp, Volume& volume,
-                                                      Writer& writer, uint32_t pages) {
+                                                      Writer& writer, Recovery& recovery,
+                                                      uint32_t pages) {
   const auto fits = [&] {
     return warp.any(warp.thread_rank() == 0 && look_for_room(volume, writer).is_enough(pages));
   };
   if (fits()) return 0;
-  int error = write_dirty_pages(warp, volume, writer);
+  int error = store_summary(warp, volume, recovery.draft);
+  if (error == 0) error = write_dirty_pages(warp, volume, writer);
+  recovery.draft.segno = format::kNullSegno;  // a log may have it now, and its own summary
   if (error < 0) return error;
   return fits() ? 0 : -ENOBUFS;
 }
@@ -127,12 +161,13 @@ GOFS_NOINLINE GOFS_HD inline int make_room_to_recover(simt::AnyWarp auto warp, V
 /// Makes the inodes that the last checkpoint does not have, before any nid is taken for something
 /// else. Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int make_missing_inodes(simt::AnyWarp auto warp, Volume& volume,
-                                                     Writer& writer, uint32_t length,
-                                                     uint32_t& where) {
+                                                     Writer& writer, Recovery& recovery,
+                                                     uint32_t length, uint32_t& where) {
+  ChainCursor place{first_of_chain(volume), 0};
   return for_each_in_chain(
-      warp, volume, writer, length, [&](uint32_t block, const format::NodeBlock& node) {
+      warp, volume, writer, place, length, [&](const ChainCursor&, const format::NodeBlock& node) {
         if (!brings_name(node)) return 0;
-        where = block;
+        where = place.block;
         const uint32_t ino = node.footer.ino;
         NatRecord record{};
         int error =
@@ -142,16 +177,10 @@ GOFS_NOINLINE GOFS_HD inline int make_missing_inodes(simt::AnyWarp auto warp, Vo
         // Of others, no single one is made durable.
         const uint32_t type = node.inode.i_mode & format::kModeTypeMask;
         if (type != format::kModeRegular) return -EUCLEAN;
-        error = make_room_to_recover(warp, volume, writer, kPagesToMakeInode);
+        error = make_room_to_recover(warp, volume, writer, recovery, kPagesToMakeInode);
         return error < 0 ? error : make_recovered_inode(warp, volume, ino, node);
       });
 }
-
-/// What recovery works with.
-struct Recovery {
-  SummaryDraft draft;
-  uint8_t* page;
-};
 
 /// Takes over one node of the chain for its file. Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int recover_node(simt::AnyWarp auto warp, Volume& volume,
@@ -197,13 +226,13 @@ GOFS_NOINLINE GOFS_HD inline int recover_step(simt::AnyWarp auto warp, Volume& v
   const RecoveredFile file = entry;
   warp.sync();                         // all lanes have read it
   if (file.last_block == 0) return 0;  // that is done
-  int error = make_room_to_recover(warp, volume, writer, kPagesToRecoverNode);
+  int error = make_room_to_recover(warp, volume, writer, recovery, kPagesToRecoverNode);
   if (error < 0) return error;
   error = recover_node(warp, volume, writer, node, recovery);
   if (error == 0 && block == file.named_block) error = recover_name(warp, volume, writer, node);
   if (error == 0 && block == file.last_block) {
     error = cut_recovered(warp, volume, writer, ino, recovery.page, [&] {
-      return make_room_to_recover(warp, volume, writer, kPagesToTruncate);
+      return make_room_to_recover(warp, volume, writer, recovery, kPagesToTruncate);
     });
   }
   if (warp.thread_rank() == 0 && block == file.last_block) entry.last_block = 0;
@@ -216,27 +245,22 @@ GOFS_NOINLINE GOFS_HD inline int recover_chain(simt::AnyWarp auto warp, Volume& 
                                                Writer& writer, uint32_t length, uint32_t& where) {
   auto* const summary = reinterpret_cast<format::SummaryBlock*>(volume.scratch);
   Recovery recovery{{summary, format::kNullSegno, false}, volume.scratch + kBlockBytes};
-  ChainPart part{length, 0, 1};
-  const int made = make_missing_inodes(warp, volume, writer, length, where);
+  const int made = make_missing_inodes(warp, volume, writer, recovery, length, where);
   if (made < 0) return made;
-  while (part.part < part.parts) {
-    where = first_of_chain(volume);
-    int error = collect_files(warp, volume, writer, part);
-    if (error == 1) {
-      // What was done before is done again, which comes to the same.
-      part = {length, 0, 2 * part.parts};
-      continue;
-    }
+  ChainCursor place{first_of_chain(volume), 0};
+  while (place.number < length) {
+    where = place.block;
+    uint32_t end = 0;
+    int error = collect_files(warp, volume, writer, place, length, end);
     if (error == 0) {
-      error = for_each_in_chain(warp, volume, writer, length,
-                                [&](uint32_t block, const format::NodeBlock& node) {
-                                  where = block;
-                                  if (!part.has(node.footer.ino)) return 0;
-                                  return recover_step(warp, volume, writer, block, node, recovery);
-                                });
+      error =
+          for_each_in_chain(warp, volume, writer, place, end,
+                            [&](const ChainCursor& at, const format::NodeBlock& node) {
+                              where = at.block;
+                              return recover_step(warp, volume, writer, at.block, node, recovery);
+                            });
     }
     if (error < 0) return error;
-    ++part.part;
   }
   return store_summary(warp, volume, recovery.draft);
 }

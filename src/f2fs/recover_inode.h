@@ -5,6 +5,7 @@
 #pragma once
 
 #include "f2fs/change_directory.h"
+#include "f2fs/empty_directory.h"
 #include "f2fs/links.h"
 #include "f2fs/recover_addresses.h"
 #include "f2fs/truncate.h"
@@ -125,8 +126,8 @@ GOFS_NOINLINE GOFS_HD inline int recover_xattr_node(simt::AnyWarp auto warp, Vol
   });
 }
 
-/// Takes the name away from the inode that has it: the file that comes was given it later.
-/// Collective, uniform. 0 or a negative errno.
+/// Takes the name away from the inode that has it: the file that comes was given it later. A
+/// directory that has gone by then was empty. Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int unlink_former(simt::AnyWarp auto warp, Volume& volume,
                                                Writer& writer, Inode& directory,
                                                const EntryName& name, uint32_t ino,
@@ -134,11 +135,16 @@ GOFS_NOINLINE GOFS_HD inline int unlink_former(simt::AnyWarp auto warp, Volume& 
   Inode former{};
   int error = simt::first_error(warp, load_inodes(warp, volume, warp.ballot(true), ino, former));
   if (error < 0) return error;
-  if (former.is_directory() || former.links == 0) return -EUCLEAN;
+  if (former.links == 0) return -EUCLEAN;
+  const bool is_directory = former.is_directory();
+  const int empty = is_directory ? is_empty_directory(warp, volume, former) : 1;
+  if (empty <= 0) return empty < 0 ? empty : -EUCLEAN;
   error = remove_entry(warp, volume, writer, directory, name, now);
+  if (error == 0 && is_directory) error = count_subdirectory(warp, volume, directory.ino, -1);
   if (error < 0) return error;
+  const auto all = static_cast<int32_t>(simt::min<uint32_t>(former.links, INT32_MAX));
   uint32_t links = 0;
-  const int counted = change_links(warp, volume, 1u, ino, -1, now, links);
+  const int counted = change_links(warp, volume, 1u, ino, is_directory ? -all : -1, now, links);
   error = simt::first_error(warp, warp.thread_rank() == 0 ? counted : 0);
   if (error == 0 && warp.thread_rank() == 0 && links == 0) {
     error = add_orphan(writer.orphans, ino);
@@ -192,7 +198,9 @@ GOFS_HD int cut_recovered(simt::AnyWarp auto warp, Volume& volume, Writer& write
     Inode inode{};
     error = simt::first_error(warp, load_inodes(warp, volume, all, ino, inode));
     if (error < 0) return error;
-    if (!has_addresses(inode) || (inode.advise & format::kAdviseKeepSize) != 0) return 0;
+    // Behind the end a file may have what is reserved, or its hash tree.
+    const uint32_t keeps = format::kAdviseKeepSize | format::kAdviseVerity;
+    if (!has_addresses(inode) || (inode.advise & keeps) != 0) return 0;
     uint64_t end = 0;
     const TimeStamp changed = inode.changed;
     const uint64_t kept = inode.size_blocks();

@@ -136,7 +136,7 @@ GOFS_NOINLINE GOFS_HD inline int sync_nodes(simt::AnyWarp auto warp, Volume& vol
   if (writing == 0) return 0;
   // The addresses in nodes are those of blocks that were written before: they must not be found
   // without them.
-  const int error = marks == 0 ? 0 : flush_device(warp, volume);
+  const int error = (marks & format::kNodeFsync) == 0 ? 0 : flush_device(warp, volume);
   if (error < 0) {
     if (taken) give_back_frame(volume.cache, frame, true);
     return error;
@@ -210,17 +210,18 @@ GOFS_HD inline int make_inode_urgent(simt::AnyWarp auto warp, Volume& volume, ui
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }
 
-/// Appends the nodes below the inode, which comes after them. Collective, uniform; 0 or a negative
-/// errno, and the inode is to be written in any case.
+/// Appends the nodes below the inode, which comes after them with `marks`. Collective, uniform; 0
+/// or a negative errno, and the inode is to be written in any case.
 GOFS_NOINLINE GOFS_HD inline int sync_below_inode(simt::AnyWarp auto warp, Volume& volume,
                                                   Writer& writer, uint32_t ino,
-                                                  const SyncState& state) {
+                                                  const SyncState& state, uint32_t marks) {
   bool some = false;
   int error = 0;
   const bool below = state.indirect || state.nids[0] != 0 || state.nids[1] != 0;
   if (below && warp.any(may_be_gone(writer, gone_inline_data(ino)))) {
     // Recovery refuses other nodes of a file as long as it knows it with its data in the inode.
-    error = sync_nodes(warp, volume, writer, 1u, ino, 0, some);
+    // That it is new is not forgotten, where this is as far as it comes now.
+    error = sync_nodes(warp, volume, writer, 1u, ino, marks & format::kNodeDentry, some);
   }
   if (error == 0 && state.xattr_nid != 0) {
     error = sync_nodes(warp, volume, writer, 1u, state.xattr_nid, 0, some);
@@ -261,7 +262,7 @@ GOFS_NOINLINE GOFS_HD inline int sync_through_chain(simt::AnyWarp auto warp, Vol
     if (error == 0 && !some) error = flush_overwrites(warp, volume, writer);
     return error < 0 ? error : wait_for_others(warp, writer);
   }
-  error = sync_below_inode(warp, volume, writer, ino, state);
+  error = sync_below_inode(warp, volume, writer, ino, state, marks);
   if (error < 0) return error;
   const bool leader = warp.thread_rank() == 0;
   uint32_t frame = kNoFrame;

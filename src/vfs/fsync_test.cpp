@@ -431,6 +431,24 @@ TEST_P(FsyncTest, a_disk_that_fails_says_so_and_the_next_one_makes_it_good) {
   expect_sound();
 }
 
+TEST_P(FsyncTest, a_new_file_is_not_forgotten_to_be_new_where_its_first_fsync_fails) {
+  const int fd = open_file("/dir/new", kOpenReadWrite | kOpenCreate);
+  ASSERT_EQ(write_at(fd, "in the inode", 0), 12);
+  ASSERT_EQ(write_at(fd, std::string(5000, 'x'), 8 << 20), 5000) << "and out of it";
+  ssd::FaultRule rule;
+  rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kFlush);
+  rule.count = 1;
+  rule.status = format::nvme::kWriteFault;
+  writing_.rig().add_fault(rule);
+  EXPECT_EQ(sync_fd(fd), -EIO);
+  writing_.rig().clear_faults();
+  ASSERT_FALSE(chain().empty()) << "its inode came before the node below it";
+  EXPECT_EQ(sync_fd(fd), 0);
+  constexpr uint32_t kMarks = format::kNodeFsync | format::kNodeDentry;
+  EXPECT_EQ(chain().back()->footer.flag.value() & kMarks, kMarks) << "else nobody finds it again";
+  expect_sound();
+}
+
 TEST_P(FsyncTest, many_at_once_make_one_chain) {
   const uint32_t warps = width() == 1 ? 8 : 3;
   std::vector<int> fds;
