@@ -227,6 +227,8 @@ std::string target_path(const std::string& host_path, const std::string& name) {
 }  // namespace
 
 void run_get(Session& session, const GetOptions& options) {
+  // What is below a directory would go to the host's root.
+  if (options.host_path.empty()) throw Failure{host::make_error(ENOENT, "").message};
   Volume volume = mount_volume(session);
   host::Tree tree(volume.state());
   host::TreeEntry top = take(tree.find(options.path, true));

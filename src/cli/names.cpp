@@ -10,6 +10,8 @@
 namespace gofs::cli {
 namespace {
 
+uint64_t root_ino(host::Tree& tree) { return take(tree.find("/", false)).entry.ino; }
+
 bool is_directory(const host::TreeEntry& entry) {
   return entry.entry.type == format::kTypeDirectory;
 }
@@ -42,21 +44,35 @@ std::string last_name(const std::string& path) {
                      end - (slash == std::string::npos ? 0 : slash + 1) + 1);
 }
 
+/// Removes what one operand names. As POSIX has it, the root and what ends with . or .. stay, and
+/// so does all that is below them.
+void remove_operand(Session& session, Volume& volume, host::Tree& tree, const RmOptions& options,
+                    const std::string& path) {
+  const std::string name = last_name(path);
+  if (name == "." || name == "..") {
+    return report(session, path + ": rm takes no path that ends with . or ..");
+  }
+  const auto found = tree.find(path, false);
+  if (!found) {
+    const bool missing = found.error().code == ENOENT || found.error().code == ENOTDIR;
+    if (!options.force || !missing) report(session, found.error().message);
+  } else if (!options.recursive || !is_directory(*found)) {
+    report(session, volume.unlink(path));
+  } else if (found->entry.ino == root_ino(tree)) {
+    // By its number: it may be named by a symbolic link with a slash behind it.
+    report(session, path + ": rm does not remove the root directory");
+  } else {
+    remove_tree(session, volume, tree, *found);
+  }
+}
+
 }  // namespace
 
 void run_rm(Session& session, const RmOptions& options) {
   Volume volume = mount_volume(session, Access::kReadWrite);
   host::Tree tree(volume.state());
   for (const std::string& path : options.paths) {
-    const auto found = tree.find(path, false);
-    if (!found) {
-      const bool missing = found.error().code == ENOENT || found.error().code == ENOTDIR;
-      if (!options.force || !missing) report(session, found.error().message);
-    } else if (options.recursive && is_directory(*found)) {
-      remove_tree(session, volume, tree, *found);
-    } else {
-      report(session, volume.unlink(path));
-    }
+    remove_operand(session, volume, tree, options, path);
   }
   take(volume.unmount());
 }

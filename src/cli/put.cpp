@@ -260,6 +260,8 @@ void run_put(Session& session, const PutOptions& options) {
   if (options.paths.size() > 2 && !into) {
     throw Failure{there ? target + ": is no directory" : there.error().message};
   }
+  // What is below a directory would go to the root.
+  if (target.empty()) throw Failure{there.error().message};
   Gatherer gatherer(session);
   for (size_t i = 0; i + 1 < options.paths.size(); ++i) {
     const std::string name = name_of(options.paths[i]);

@@ -299,12 +299,14 @@ std::vector<std::string> checkpoint_flag_names(uint32_t flags) {
   return bit_names(flags, kNames);
 }
 
+std::string shown_path(const std::string& path) { return path.empty() ? "\"\"" : path; }
+
 Error make_error(int error, const std::string& subject) {
   return make_error(error, subject, errno_words(error));
 }
 
 Error make_error(int error, const std::string& subject, const std::string& words) {
-  return Error{std::abs(error), subject + ": " + words};
+  return Error{std::abs(error), shown_path(subject) + ": " + words};
 }
 
 }  // namespace gofs::host

@@ -42,6 +42,9 @@ std::vector<std::string> feature_names(uint32_t features);
 /// Flags of a checkpoint, lowest bit first.
 std::vector<std::string> checkpoint_flag_names(uint32_t flags);
 
+/// A path as messages have it: an empty one is shown as "".
+std::string shown_path(const std::string& path);
+
 /// An error about `subject` (a path, usually): "subject: words".
 Error make_error(int error, const std::string& subject);
 Error make_error(int error, const std::string& subject, const std::string& words);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <unordered_set>
 #include <utility>
 
@@ -59,6 +60,8 @@ Tree::Tree(VolumeState& volume)
       raw_names_(kNamesAtOnce) {}
 
 Expected<TreeEntry> Tree::find(const std::string& path, bool link_target) {
+  // It must not become the root: a shell variable that is not set would be all of the volume.
+  if (path.empty()) return volume_.explain(-ENOENT, path);
   // As the caller wrote it, but absolute, and with one slash where there were several at the end.
   std::string absolute = path.starts_with('/') ? path : "/" + path;
   const auto answer = volume_.call({.kind = CallKind::kStat, .path = &absolute, .keep_link = true});

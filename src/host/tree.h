@@ -55,6 +55,7 @@ class Tree {
   explicit Tree(VolumeState& volume);
 
   /// The object that `path` names itself; a link is followed only if it is not the last component.
+  /// A path need not begin with a slash, but an empty one names nothing (ENOENT).
   Expected<TreeEntry> find(const std::string& path, bool link_target);
 
   /// The extended attributes of the object with number `ino`, by name: those that may be read.

@@ -96,6 +96,7 @@ TEST(Tree, find_names_what_is_missing) {
   const auto volume = mount(sample_volume().path());
   Tree tree(*volume);
   EXPECT_EQ(tree.find("nosuch", false).error().message, "nosuch: No such file or directory");
+  EXPECT_EQ(tree.find("", false).error().message, "\"\": No such file or directory");
   EXPECT_EQ(tree.find("data///", false).value().path, "/data");
   EXPECT_EQ(tree.find("/", false).value().path, "/");
   EXPECT_EQ(tree.find("link", true).value().link_target, "data");

@@ -223,7 +223,7 @@ TEST_F(VolumeTest, errors_name_the_path_and_the_reason) {
     const char* message;
   } cases[] = {
       {volume_.open("/nosuch").error(), ENOENT, "/nosuch: No such file or directory"},
-      {volume_.open("").error(), ENOENT, ": No such file or directory"},
+      {volume_.open("").error(), ENOENT, "\"\": No such file or directory"},
       {volume_.open("/odd/below").error(), ENOTDIR, "/odd/below: Not a directory"},
       {volume_.open("/loop").error(), ELOOP, "/loop: Too many levels of symbolic links"},
       {volume_.open("/dangling").error(), ENOENT, "/dangling: No such file or directory"},

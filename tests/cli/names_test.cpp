@@ -37,6 +37,59 @@ TEST_F(NamesTest, rm_removes_files_and_with_r_whole_trees) {
   EXPECT_EQ(run("ls", {"/data"}).status, 1);
 }
 
+TEST_F(NamesTest, rm_leaves_the_root_and_what_ends_with_dots) {
+  const std::string before = run("ls", {"-R", "-l", "/"}).out;
+  const std::string root = ": rm does not remove the root directory\n";
+  const std::string dots = ": rm takes no path that ends with . or ..\n";
+  for (const char* path : {"/", "//"}) {
+    EXPECT_EQ(run("rm", {"-r", "-f", path}).err, "gofs: " + std::string(path) + root);
+  }
+  for (const char* path : {".", "..", "/data/.", "/data/./", "/data/..", "data/file0000/../.."}) {
+    const Answer answer = run("rm", {"-r", "-f", path});
+    EXPECT_EQ(answer.status, 1) << path;
+    EXPECT_EQ(answer.err, "gofs: " + std::string(path) + dots);
+  }
+  EXPECT_EQ(run("ls", {"-R", "-l", "/"}).out, before);
+  expect_fine("ln", {"-s", "/", "/up"});
+  const Answer some = run("rm", {"-r", "/up/", "/", "/odd", "/data/."});
+  EXPECT_EQ(some.status, 1);
+  EXPECT_EQ(some.err, "gofs: /up/" + root + "gofs: /" + root + "gofs: /data/." + dots);
+  EXPECT_TRUE(is_there("/data/file0000"));
+  EXPECT_FALSE(is_there("/odd")) << "the others are removed";
+}
+
+// As a shell has it where a variable is not set.
+TEST_F(NamesTest, an_empty_path_names_nothing) {
+  // Were it the host's root, this file would meet a directory there, and nothing would be written.
+  expect_fine("mkdir", {"/into"});
+  expect_fine("touch", {"/into/tmp"});
+  const std::string before = run("ls", {"-R", "-l", "/"}).out;
+  const std::vector<std::vector<std::string>> cases = {{"get", "/into", "", "-r"},
+                                                       {"get", "", "/tmp/gofs-none", "-r"},
+                                                       {"rm", "", "-r"},
+                                                       {"rmdir", ""},
+                                                       {"stat", ""},
+                                                       {"ls", ""},
+                                                       {"ls", "", "-R"},
+                                                       {"cat", ""},
+                                                       {"sum", "", "-r"},
+                                                       {"truncate", "", "0"},
+                                                       {"chmod", "-R", "0", ""},
+                                                       {"touch", ""},
+                                                       {"chown", "-R", "7:7", ""},
+                                                       {"mkdir", "-p", ""}};
+  for (const auto& words : cases) {
+    const Answer answer = run(words.front(), {words.begin() + 1, words.end()});
+    EXPECT_EQ(answer.status, 1) << testing::PrintToString(words);
+    EXPECT_EQ(answer.out, "") << testing::PrintToString(words);
+    EXPECT_EQ(answer.err, "gofs: \"\": No such file or directory\n")
+        << testing::PrintToString(words);
+  }
+  expect_fine("rm", {"-r", "-f", ""});
+  EXPECT_EQ(run("ls", {"-R", "-l", "/"}).out, before);
+  EXPECT_EQ(run("ls", {}).out, run("ls", {"/"}).out);
+}
+
 TEST_F(NamesTest, rmdir_removes_empty_directories_only) {
   expect_fine("mkdir", {"-p", "/new/sub"});
   const Answer refused = run("rmdir", {"/new", "/odd"});

@@ -95,6 +95,16 @@ TEST_F(PutTest, what_fails_is_told_and_the_rest_is_done) {
   EXPECT_EQ(run_gofs({"mkdir", volume_.path(), "/none/y"}).status, 1);
 }
 
+TEST_F(PutTest, an_empty_path_is_not_the_root) {
+  ASSERT_EQ(image::run_tool("mkdir " + at("tree") + " && touch " + at("tree/file")).exit_code, 0);
+  for (const char* name : {"tree", "tree/file"}) {
+    const Answer answer = run_gofs({"put", volume_.path(), at(name), "", "-r"});
+    EXPECT_EQ(answer.status, 1);
+    EXPECT_EQ(answer.err, "gofs: \"\": No such file or directory\n");
+  }
+  EXPECT_EQ(run_gofs({"ls", volume_.path()}).out, "");
+}
+
 TEST_F(PutTest, links_and_sizes) {
   std::ofstream(at("one")) << "1234567890";
   expect_fine({"put", at("one"), "/one"});
