@@ -8,8 +8,11 @@
 namespace gofs::cli {
 namespace {
 
-/// Makes each directory on the way to `path` that is not there, and `path`.
-Expected<void> make_all(Volume& volume, const std::string& path, uint32_t mode) {
+/// Makes each directory on the way to `path` that is not there, and `path`, which alone gets
+/// `mode`.
+Expected<void> make_all(Volume& volume, std::string path, uint32_t mode) {
+  // A slash at the end would make the last directory one of those on the way.
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
     const auto made = volume.mkdir(part, end == std::string::npos ? mode : 0755);

@@ -71,6 +71,8 @@ TEST_F(PutTest, files_go_to_a_name_or_into_a_directory) {
   std::ofstream(at("one")) << "1";
   std::ofstream(at("two")) << "22";
   expect_fine({"mkdir", "-p", "-m", "700", "/x/y"});
+  expect_fine({"mkdir", "-p", "-m", "700", "/x/z//"});
+  expect_fine({"mkdir", "-p", "//"});
   expect_fine({"put", at("one"), "/x/first"});
   expect_fine({"put", at("one"), at("two"), "/x/y"});
   expect_fine({"put", at("two"), "/x/first"});
@@ -78,7 +80,9 @@ TEST_F(PutTest, files_go_to_a_name_or_into_a_directory) {
   EXPECT_EQ(volume.stat("/x/first").value().size_bytes, 2u);
   EXPECT_EQ(volume.stat("/x/y/one").value().size_bytes, 1u);
   EXPECT_EQ(volume.stat("/x/y/two").value().size_bytes, 2u);
+  EXPECT_EQ(volume.stat("/x").value().mode & 07777, 0755u);
   EXPECT_EQ(volume.stat("/x/y").value().mode & 07777, 0700u);
+  EXPECT_EQ(volume.stat("/x/z").value().mode & 07777, 0700u) << "a slash at the end";
 }
 
 TEST_F(PutTest, what_fails_is_told_and_the_rest_is_done) {
