@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gofs rm, rmdir and mv.
+#include <fmt/format.h>
+
 #include <cerrno>
+#include <set>
 
 #include "cli/commands.h"
 #include "host/messages.h"
@@ -95,10 +98,17 @@ void run_mv(Session& session, const MvOptions& options) {
   if (!into && options.paths.size() > 2) {
     report(session, host::make_error(there ? ENOTDIR : there.error().code, target).message);
   } else {
+    std::set<std::string> taken;
     for (size_t i = 0; i + 1 < options.paths.size(); ++i) {
       const std::string& from = options.paths[i];
-      report(session, volume.rename(
-                          from, into ? host::joined_path(target, last_name(from)) : target, flags));
+      const std::string to = into ? host::joined_path(target, last_name(from)) : target;
+      if (taken.contains(to)) {
+        report(session, fmt::format("{}: just created; will not overwrite it with {}", to, from));
+        continue;
+      }
+      const auto moved = volume.rename(from, to, flags);
+      if (moved) taken.insert(to);
+      report(session, moved);
     }
   }
   take(volume.unmount());

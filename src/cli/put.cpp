@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "cli/commands.h"
@@ -249,6 +250,12 @@ std::string name_of(std::string path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+/// Whether it takes the place of what has its name: a directory becomes one with a directory.
+bool replaces(const std::string& host_path) {
+  struct stat status;
+  return ::lstat(host_path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
+}
+
 }  // namespace
 
 void run_put(Session& session, const PutOptions& options) {
@@ -263,11 +270,18 @@ void run_put(Session& session, const PutOptions& options) {
   // What is below a directory would go to the root.
   if (target.empty()) throw Failure{there.error().message};
   Gatherer gatherer(session);
+  std::set<std::string> taken;
   for (size_t i = 0; i + 1 < options.paths.size(); ++i) {
-    const std::string name = name_of(options.paths[i]);
+    const std::string& from = options.paths[i];
+    const std::string name = name_of(from);
     const bool named = into && !name.empty() && name != "." && name != "..";
-    gatherer.add(options.paths[i], named ? host::joined_path(target, name) : target,
-                 options.recursive);
+    const std::string to = named ? host::joined_path(target, name) : target;
+    // What the first has become would be lost; whoever means that names the second alone.
+    if (replaces(from) && !taken.insert(to).second) {
+      report(session, fmt::format("{}: just created; will not overwrite it with {}", to, from));
+    } else {
+      gatherer.add(from, to, options.recursive);
+    }
   }
   {
     Progress progress(gatherer.sources.size(), gatherer.bytes);

@@ -124,5 +124,27 @@ TEST_F(NamesTest, mv_renames_and_moves_into_directories) {
   EXPECT_TRUE(is_there("/data"));
 }
 
+TEST_F(NamesTest, mv_does_not_replace_what_it_has_just_moved) {
+  expect_fine("mkdir", {"-p", "/a", "/b", "/keep"});
+  expect_fine("touch", {"/a/f", "/b/f", "/keep/g", "/b/g", "/b/other"});
+  const uint64_t first = ino_of("/a/f");
+  const uint64_t kept = ino_of("/keep/g");
+  const Answer answer =
+      run("mv", {"/none/f", "/a/f", "/b/f", "/keep/g", "/b/g", "/b/other", "/keep"});
+  EXPECT_EQ(answer.status, 1);
+  EXPECT_NE(answer.err.find("/keep/f: just created; will not overwrite it with /b/f\n"),
+            std::string::npos)
+      << answer.err;
+  EXPECT_NE(answer.err.find("/keep/g: just created; will not overwrite it with /b/g\n"),
+            std::string::npos)
+      << answer.err;
+  EXPECT_EQ(ino_of("/keep/f"), first) << "what could not be moved takes no place";
+  EXPECT_EQ(ino_of("/keep/g"), kept);
+  EXPECT_TRUE(is_there("/b/f"));
+  EXPECT_TRUE(is_there("/b/g"));
+  EXPECT_TRUE(is_there("/keep/other"));
+  expect_fine("mv", {"/b/f", "/keep"});
+}
+
 }  // namespace
 }  // namespace gofs::cli_test

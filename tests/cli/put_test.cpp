@@ -85,6 +85,26 @@ TEST_F(PutTest, files_go_to_a_name_or_into_a_directory) {
   EXPECT_EQ(volume.stat("/x/z").value().mode & 07777, 0700u) << "a slash at the end";
 }
 
+TEST_F(PutTest, what_was_just_put_is_not_replaced) {
+  ASSERT_EQ(image::run_tool("cd " + at("") +
+                            " && mkdir -p a/d b/d && printf 1 > a/f"
+                            " && printf 22 > b/f && printf 1 > a/d/one && printf 22 > b/d/two"
+                            " && printf 4444 > b/other")
+                .exit_code,
+            0);
+  expect_fine({"mkdir", "/x"});
+  const Answer answer = run_gofs({"put", volume_.path(), "-r", at("a/f"), at("a/d"), at("b/f"),
+                                  at("b/d"), at("b/other"), "/x"});
+  EXPECT_EQ(answer.status, 1);
+  EXPECT_EQ(answer.err, "gofs: /x/f: just created; will not overwrite it with " + at("b/f") + "\n");
+  EXPECT_EQ(mounted().stat("/x/f").value().size_bytes, 1u);
+  EXPECT_EQ(mounted().stat("/x/other").value().size_bytes, 4u);
+  EXPECT_EQ(mounted().stat("/x/d/one").value().size_bytes, 1u);
+  EXPECT_EQ(mounted().stat("/x/d/two").value().size_bytes, 2u) << "directories become one";
+  expect_fine({"put", at("b/f"), "/x"});
+  EXPECT_EQ(mounted().stat("/x/f").value().size_bytes, 2u);
+}
+
 TEST_F(PutTest, what_fails_is_told_and_the_rest_is_done) {
   std::ofstream(at("one")) << "1";
   expect_fine({"mkdir", "/x"});
