@@ -230,6 +230,15 @@ Expected<void> change(VolumeState& state, VolumeState::Request request, const st
                        path != nullptr ? *path : state.descriptor_name(request.descriptor));
 }
 
+/// A change that makes `path` of `request.other`, which is a path too.
+Expected<void> change_between(VolumeState& state, VolumeState::Request request,
+                              const std::string& path) {
+  request.path = &path;
+  const auto answer = state.call(request);
+  if (answer.result >= 0) return {};
+  return state.explain(answer.result, *request.other, path);
+}
+
 /// Writes in portions, since a call may take less than all of it, as in pread(). `offset` means
 /// nothing to kWrite, whose position moves past what was asked for: after a short one it ends.
 Expected<uint64_t> write_all(VolumeState& state, CallKind kind, int fd, const void* buffer,
@@ -280,11 +289,13 @@ Expected<void> Volume::mknod(const std::string& path, uint32_t mode, uint32_t ma
 }
 
 Expected<void> Volume::symlink(const std::string& target, const std::string& path) {
+  // No target need be there, but it must be one: ENOENT alone would be taken for what `path` lacks.
+  if (target.empty()) return host::make_error(ENOENT, path, "the link's target is empty");
   return change(*state_, {.kind = CallKind::kSymlink, .other = &target}, &path);
 }
 
 Expected<void> Volume::link(const std::string& existing, const std::string& path) {
-  return change(*state_, {.kind = CallKind::kLink, .other = &existing}, &path);
+  return change_between(*state_, {.kind = CallKind::kLink, .other = &existing}, path);
 }
 
 Expected<void> Volume::unlink(const std::string& path) {
@@ -296,7 +307,7 @@ Expected<void> Volume::rmdir(const std::string& path) {
 }
 
 Expected<void> Volume::rename(const std::string& from, const std::string& to, uint32_t flags) {
-  return change(*state_, {.kind = CallKind::kRename, .other = &from, .flags = flags}, &to);
+  return change_between(*state_, {.kind = CallKind::kRename, .other = &from, .flags = flags}, to);
 }
 
 Expected<void> Volume::truncate(const std::string& path, uint64_t size) {

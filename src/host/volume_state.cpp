@@ -681,6 +681,17 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& subject, u
   return make_error(code, subject);
 }
 
+Error VolumeState::explain(int64_t negative_errno, const std::string& from, const std::string& to) {
+  const std::string both = shown_path(from) + " -> " + shown_path(to);
+  if (negative_errno == -EOPNOTSUPP) {
+    for (const std::string* path : {&from, &to}) {
+      const std::string words = unsupported_part(*path);
+      if (!words.empty()) return make_error(EOPNOTSUPP, both, words);
+    }
+  }
+  return explain(negative_errno, both);
+}
+
 VolumeInfo VolumeState::info() const {
   simt::MemorySpace& memory = backend_->memory();
   // Only what no warp changes: others may be at work.

@@ -152,6 +152,8 @@ class VolumeState {
   /// known about its cause. `ino` is the inode at fault, if known: of several findings of damage
   /// its own is then told.
   Error explain(int64_t negative_errno, const std::string& subject, uint64_t ino = 0);
+  /// The same of a call about two paths, "from -> to": either may be at fault.
+  Error explain(int64_t negative_errno, const std::string& from, const std::string& to);
 
   /// Which path a descriptor was opened by: for messages.
   void name_descriptor(int descriptor, const std::string& path);

@@ -124,6 +124,22 @@ TEST_F(NamesTest, mv_renames_and_moves_into_directories) {
   EXPECT_TRUE(is_there("/data"));
 }
 
+TEST_F(NamesTest, errors_of_mv_and_ln_name_both_paths) {
+  const std::string missing = ": No such file or directory\n";
+  EXPECT_EQ(run("mv", {"/none", "/b"}).err, "gofs: /none -> /b" + missing);
+  EXPECT_EQ(run("mv", {"/odd", "/none/b"}).err, "gofs: /odd -> /none/b" + missing);
+  EXPECT_EQ(run("mv", {"", "/b"}).err, "gofs: \"\" -> /b" + missing);
+  EXPECT_EQ(run("mv", {"/data", "/data/in"}).err, "gofs: /data -> /data/in: Invalid argument\n");
+  EXPECT_EQ(run("mv", {"/none", "/data"}).err, "gofs: /none -> /data/none" + missing);
+  EXPECT_EQ(run("ln", {"/none", "/b"}).err, "gofs: /none -> /b" + missing);
+  EXPECT_EQ(run("ln", {"/odd", "/tiny"}).err, "gofs: /odd -> /tiny: File exists\n");
+  EXPECT_EQ(run("ln", {"/odd", ""}).err, "gofs: /odd -> \"\"" + missing);
+  // What a symbolic link leads to need not be there.
+  EXPECT_EQ(run("ln", {"-s", "/none", "/tiny"}).err, "gofs: /tiny: File exists\n");
+  EXPECT_EQ(run("ln", {"-s", "", "/b"}).err, "gofs: /b: the link's target is empty\n");
+  EXPECT_FALSE(is_there("/b"));
+}
+
 TEST_F(NamesTest, mv_does_not_replace_what_it_has_just_moved) {
   expect_fine("mkdir", {"-p", "/a", "/b", "/keep"});
   expect_fine("touch", {"/a/f", "/b/f", "/keep/g", "/b/g", "/b/other"});
