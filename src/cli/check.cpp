@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gofs check VOL: lets fsck.f2fs look at the volume, without changing it.
+// gofs check VOL: lets fsck.f2fs look at the volume, without changing it. What is no whole volume
+// is refused as other commands do, since fsck.f2fs would call a missing image damaged, and one that
+// is cut off sound.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <regex>
 
 #include "cli/commands.h"
@@ -26,6 +29,17 @@ std::string path_of_volume(const std::string& text) {
   return specs.front().path;
 }
 
+/// What keeps GoFS from mounting the volume: damage alone, of which fsck.f2fs knows more; empty if
+/// nothing does. Everything else ends the command.
+std::string damage_of(const std::string& volume) {
+  const auto mounted = Volume::mount(volume, {.backend = "cpu", .read_only = true});
+  if (mounted) return {};
+  const Error& error = mounted.error();
+  if (error.code == EOPNOTSUPP) return {};  // by GoFS
+  if (error.code != EUCLEAN) throw Failure{error.message};
+  return error.message;
+}
+
 /// fsck.f2fs may exit with 0 and yet have found something; then it says so in a line such as these.
 bool is_complaint(const std::string& line) {
   static const std::regex kComplaint(
@@ -38,6 +52,7 @@ bool is_complaint(const std::string& line) {
 
 void run_check(Session& session, const CheckOptions& options) {
   const std::string path = path_of_volume(session.volume);
+  const std::string damage = damage_of(session.volume);
   const auto program = find_program("fsck.f2fs");
   if (!program) throw Failure{"fsck.f2fs: not installed (Debian package f2fs-tools)"};
   const ProgramResult result = run_program({*program, "--dry-run", path});
@@ -47,6 +62,7 @@ void run_check(Session& session, const CheckOptions& options) {
   }
   if (options.verbose) print(result.output);
   if (result.exit_status == 0 && complaints.empty()) {
+    if (!damage.empty()) return report(session, damage);
     if (!options.verbose) print(fmt::format("{}: fsck.f2fs finds nothing wrong\n", escaped(path)));
     return;
   }

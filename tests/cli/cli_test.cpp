@@ -314,6 +314,25 @@ TEST(Check, believes_fsck) {
   EXPECT_EQ(run_gofs({"check", "ram:64M"}).status, 1);
 }
 
+TEST(Check, says_what_is_no_volume_as_other_commands_do) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  const image::TemporaryPath path;
+  const auto expect_same = [&](const std::string& volume, const std::string& words) {
+    expect_failure({"check", volume}, volume + ": " + words);
+    expect_failure({"ls", volume}, volume + ": " + words);
+  };
+  expect_same("/no/such", "No such file or directory");
+  expect_same("/tmp", "Is a directory");
+  expect_same(path.path(), "not an F2FS volume (0 bytes)");
+  std::ofstream(path.path(), std::ios::binary) << std::string(1 << 20, '\x55');
+  expect_same(path.path(), "not an F2FS volume (no superblock)");
+  // fsck.f2fs itself does not mind that the last block is missing.
+  gofs_says({"mkfs", path.path(), "--size", "64M"});
+  gofs_says({"check", path.path()});
+  ASSERT_EQ(::truncate(path.path().c_str(), (64 << 20) - 4096), 0);
+  expect_same(path.path(), "cut off: the volume needs 16384 blocks of 4 KiB");
+}
+
 TEST(Mkfs, makes_volumes_and_spares_those_that_are_there) {
   const image::TemporaryPath path;
   EXPECT_EQ(gofs_says({"mkfs", path.path(), "--size", "64M", "-l", "new", "-O",
