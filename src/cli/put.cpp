@@ -256,19 +256,27 @@ bool replaces(const std::string& host_path) {
   return ::lstat(host_path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
 }
 
+/// Whether what is put goes into `target`, a directory, else it becomes `target`. Throws where
+/// neither can be.
+bool goes_into(Volume& volume, const std::string& target, bool several) {
+  const auto there = volume.stat(target);
+  if (there && S_ISDIR(there->mode)) return true;
+  if (there && several) throw Failure{target + ": is no directory"};
+  if (there) return false;
+  // What this look says is clearer than what making it would: "Is a directory" of a file with a
+  // slash behind it. By an empty path what is below a directory would go to the root.
+  const bool may_be_made = !several && !target.empty() && there.error().code == ENOENT;
+  if (!may_be_made) throw Failure{there.error().message};
+  return false;
+}
+
 }  // namespace
 
 void run_put(Session& session, const PutOptions& options) {
   if (options.paths.size() < 2) throw Failure{"put: wants a file of the host and a PATH"};
   Volume volume = mount_volume(session, Access::kReadWrite);
   const std::string& target = options.paths.back();
-  const auto there = volume.stat(target);
-  const bool into = there && S_ISDIR(there->mode);
-  if (options.paths.size() > 2 && !into) {
-    throw Failure{there ? target + ": is no directory" : there.error().message};
-  }
-  // What is below a directory would go to the root.
-  if (target.empty()) throw Failure{there.error().message};
+  const bool into = goes_into(volume, target, options.paths.size() > 2);
   Gatherer gatherer(session);
   std::set<std::string> taken;
   for (size_t i = 0; i + 1 < options.paths.size(); ++i) {

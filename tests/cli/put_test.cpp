@@ -115,6 +115,10 @@ TEST_F(PutTest, what_fails_is_told_and_the_rest_is_done) {
   EXPECT_EQ(run_gofs({"put", volume_.path(), at("")}).status, 2);
   EXPECT_EQ(run_gofs({"put", volume_.path(), at(""), "/x"}).status, 1) << "a directory, no -r";
   EXPECT_EQ(run_gofs({"put", volume_.path(), at("one"), at("one"), "/x/one"}).status, 1);
+  for (const std::string path : {"/x/one/", "/x/one/more"}) {
+    EXPECT_EQ(run_gofs({"put", volume_.path(), at("one"), path}).err,
+              "gofs: " + path + ": Not a directory\n");
+  }
   EXPECT_EQ(run_gofs({"mkdir", volume_.path(), "/x"}).err, "gofs: /x: File exists\n");
   EXPECT_EQ(run_gofs({"mkdir", volume_.path(), "/none/y"}).status, 1);
 }
