@@ -102,21 +102,39 @@ class Getter {
       directories_.emplace_back(host_path, entry);
       return;
     }
-    if (stat.links > 1) {
-      const auto [first, fresh] = linked_.try_emplace(stat.ino, host_path);
-      if (!fresh && ::link(first->second.c_str(), host_path.c_str()) == 0) return;
-      if (!fresh && errno == EEXIST) fail_with_errno(host_path);
+    if (const auto first = linked_.find(stat.ino); first != linked_.end()) {
+      const auto link = [&](const char* path) { return ::link(first->second.c_str(), path); };
+      if (put_in_place(host_path, link)) return;  // else the host may have no such links
     }
     if (type == format::kModeRegular) {
       copy_file(entry, host_path);
     } else if (type == format::kModeSymlink) {
       if (!entry.link_target) return;  // told already
-      if (::symlink(entry.link_target->c_str(), host_path.c_str()) != 0) fail_with_errno(host_path);
+      const auto link = [&](const char* path) {
+        return ::symlink(entry.link_target->c_str(), path);
+      };
+      if (!put_in_place(host_path, link)) fail_with_errno(host_path);
     } else {
       const dev_t device = ::makedev(stat.device_major, stat.device_minor);
-      if (::mknod(host_path.c_str(), type | 0600, device) != 0) fail_with_errno(host_path);
+      const auto make = [&](const char* path) { return ::mknod(path, type | 0600, device); };
+      if (!put_in_place(host_path, make)) fail_with_errno(host_path);
     }
+    if (stat.links > 1) linked_.emplace(stat.ino, host_path);
     restore(entry, host_path);
+  }
+
+  /// Has `make`, which answers as link(2) does, make `host_path`, in place of what is there, unless
+  /// that is a directory. False: errno says why.
+  template <typename Make>
+  static bool put_in_place(const std::string& host_path, const Make& make) {
+    if (make(host_path.c_str()) == 0) return true;
+    if (errno != EEXIST) return false;
+    const std::string beside = path_beside(host_path);
+    if (make(beside.c_str()) != 0) return false;
+    const int error = ::rename(beside.c_str(), host_path.c_str()) == 0 ? 0 : errno;
+    ::unlink(beside.c_str());  // also where both were names of one file already
+    errno = error;
+    return error == 0;
   }
 
   void make_directory(const std::string& host_path) {

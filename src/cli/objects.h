@@ -4,6 +4,8 @@
 // same.
 #pragma once
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdint>
 #include <string>
@@ -31,6 +33,12 @@ template <typename T>
 T take_object(Expected<T> result) {
   if (!result) throw ObjectFailure{result.error().message};
   if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+/// A name in the directory of `path`. What shall be put in place of something is made by it first,
+/// so that nothing is lost if that fails.
+inline std::string path_beside(const std::string& path) {
+  return path.substr(0, path.rfind('/') + 1) + ".gofs-" + std::to_string(::getpid());
 }
 
 }  // namespace gofs::cli

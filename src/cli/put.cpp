@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <vector>
@@ -99,10 +100,10 @@ class Putter {
       directories_.push_back(source);
       return;
     }
-    if (source.status.st_nlink > 1) {
-      const auto key = std::pair(source.status.st_dev, source.status.st_ino);
-      const auto [first, fresh] = linked_.try_emplace(key, source.path);
-      if (!fresh) return take_object(volume_.link(first->second, source.path));
+    const auto key = std::pair(source.status.st_dev, source.status.st_ino);
+    if (const auto first = linked_.find(key); first != linked_.end()) {
+      return put_in_place(
+          source.path, [&](const std::string& path) { return volume_.link(first->second, path); });
     }
     if (type == S_IFREG) {
       copy_file(source);
@@ -110,12 +111,29 @@ class Putter {
       std::error_code error;
       const auto target = std::filesystem::read_symlink(source.host_path, error);
       if (error) throw ObjectFailure{host::make_error(error.value(), source.host_path).message};
-      take_object(volume_.symlink(target.string(), source.path));
+      put_in_place(source.path,
+                   [&](const std::string& path) { return volume_.symlink(target.string(), path); });
     } else {
-      take_object(volume_.mknod(source.path, source.status.st_mode, major(source.status.st_rdev),
-                                minor(source.status.st_rdev)));
+      const dev_t device = source.status.st_rdev;
+      put_in_place(source.path, [&](const std::string& path) {
+        return volume_.mknod(path, source.status.st_mode, major(device), minor(device));
+      });
     }
+    if (source.status.st_nlink > 1) linked_.emplace(key, source.path);
     restore(source);
+  }
+
+  /// Has `make` make `path`, in place of what is there, unless that is a directory.
+  void put_in_place(const std::string& path,
+                    const std::function<Expected<void>(const std::string& path)>& make) {
+    const auto made = make(path);
+    if (made) return;
+    if (made.error().code != EEXIST) throw ObjectFailure{made.error().message};
+    const std::string beside = path_beside(path);
+    take_object(make(beside));
+    const auto moved = volume_.rename(beside, path);
+    (void)volume_.unlink(beside);  // also where both were names of one file already
+    if (!moved) throw ObjectFailure{host::make_error(moved.error().code, path).message};
   }
 
   void make_directory(const std::string& path) {

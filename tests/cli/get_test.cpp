@@ -91,6 +91,25 @@ TEST_F(GetTest, a_tree_keeps_its_kinds_modes_times_links_and_holes) {
   }
 }
 
+TEST_F(GetTest, a_second_time_replaces_all_but_directories) {
+  run_gofs({"get", sample().path(), "/", at("out"), "-r"});
+  const Answer first = run_gofs({"get", sample().path(), "/", at("out"), "-r"});
+  EXPECT_EQ(first.err.find("File exists"), std::string::npos) << first.err;
+  const std::string spoil = "cd " + at("out") +
+                            " && rm again link fifo loop && printf x > again && printf x > link"
+                            " && printf x > fifo && mkdir loop";
+  ASSERT_EQ(image::run_tool(spoil).exit_code, 0);
+  const Answer answer = run_gofs({"get", sample().path(), "/", at("out"), "-r"});
+  EXPECT_NE(answer.err.find("gofs: " + at("out/loop") + ": Is a directory\n"), std::string::npos)
+      << answer.err;
+  EXPECT_EQ(host_stat(at("out/odd")).st_ino, host_stat(at("out/again")).st_ino);
+  EXPECT_EQ(host_stat(at("out/odd")).st_nlink, 2u);
+  EXPECT_TRUE(S_ISLNK(host_stat(at("out/link")).st_mode));
+  EXPECT_TRUE(S_ISFIFO(host_stat(at("out/fifo")).st_mode));
+  EXPECT_TRUE(S_ISDIR(host_stat(at("out/loop")).st_mode));
+  EXPECT_EQ(image::run_tool("ls -A " + at("out") + " | grep -c gofs").output, "0\n");
+}
+
 // Where the host keeps none, the file comes without, and that is told once and is no failure.
 TEST_F(GetTest, attributes_are_restored_as_far_as_the_host_takes_them) {
   gofs_says({"get", sample().path(), "/odd", at("plain")});

@@ -67,6 +67,35 @@ TEST_F(PutTest, a_tree_comes_back_as_it_was) {
   EXPECT_LT(mounted().stat("/tree/holes").value().blocks_512, 64u) << "holes stay holes";
 }
 
+TEST_F(PutTest, a_second_time_replaces_all_but_directories) {
+  ASSERT_EQ(image::run_tool("cd " + at("") +
+                            " && mkdir tree && printf small > tree/a"
+                            " && ln tree/a tree/b && ln -s a tree/soft && mkfifo tree/tube")
+                .exit_code,
+            0);
+  expect_fine({"put", at("tree"), "/", "-r"});
+  expect_fine({"put", at("tree"), "/", "-r"});
+  expect_fine({"rm", "/tree/b", "/tree/soft", "/tree/tube"});
+  expect_fine({"put", at("tree/a"), "/tree/b"});
+  expect_fine({"put", at("tree/a"), "/tree/soft"});
+  expect_fine({"ln", "-s", "nowhere", "/tree/tube"});
+  expect_fine({"put", at("tree"), "/", "-r"});
+  {
+    Volume volume = mounted();
+    EXPECT_EQ(volume.lstat("/tree/b").value().ino, volume.lstat("/tree/a").value().ino);
+    EXPECT_EQ(volume.lstat("/tree/a").value().links, 2u);
+    EXPECT_EQ(volume.readlink("/tree/soft").value(), "a");
+    EXPECT_TRUE(S_ISFIFO(volume.lstat("/tree/tube").value().mode));
+  }
+  EXPECT_EQ(run_gofs({"ls", volume_.path(), "/tree"}).out, "a\nb\nsoft\ntube\n");
+  expect_fine({"rm", "/tree/soft"});
+  expect_fine({"mkdir", "/tree/soft"});
+  const Answer answer = run_gofs({"put", volume_.path(), at("tree"), "/", "-r"});
+  EXPECT_EQ(answer.status, 1);
+  EXPECT_EQ(answer.err, "gofs: /tree/soft: Is a directory\n");
+  EXPECT_EQ(run_gofs({"ls", volume_.path(), "/tree"}).out, "a\nb\nsoft\ntube\n");
+}
+
 TEST_F(PutTest, files_go_to_a_name_or_into_a_directory) {
   std::ofstream(at("one")) << "1";
   std::ofstream(at("two")) << "22";
