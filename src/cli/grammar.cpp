@@ -18,9 +18,16 @@
 namespace gofs::cli {
 namespace {
 
+/// What is wrong with how a volume is named, whether it is there or not.
+std::string misnamed_volume(const std::string& text) {
+  const auto specs = host::parse_volume_specs(text);
+  return specs ? std::string() : specs.error().message;
+}
+
 CLI::Option* add_volume_argument(CLI::App& command, Session& session) {
   return command.add_option("VOL", session.volume, "Volume: an image or a device, with ?OPTIONS")
       ->required()
+      ->check(misnamed_volume)
       ->type_name("");
 }
 

@@ -139,7 +139,7 @@ std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view
     try {
       spec.model = ssd::parse_timing_model(value);
     } catch (const std::exception& problem) {
-      return problem.what();
+      return std::string("is no ") + problem.what();  // "timing model: ..."
     }
     spec.model_name = value;
   } else if (name == "queues") {

@@ -80,6 +80,29 @@ TEST(Usage, wrong_words_end_with_2) {
   }
 }
 
+TEST(Usage, wrong_options_of_a_volume_end_with_2) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"?speed=1",
+       "'speed' is no option (model, queues, depth, lba, media, spare, mdts, cache, timeout, "
+       "checkpoint, stripe, mode, ablate; of a physical SSD doorbell, data, staging)"},
+      {"?mode=ipu", "'mode' wants adaptive or lfs"},
+      {"?model=foo", "'model' is no timing model: neither a model nor a setting: \"foo\""},
+      {"?model=none,units=x", "'model' is no timing model: not a number in \"units=x\""},
+      {"?ablate=gravity",
+       "'ablate' knows no 'gravity' (inode-lock, one-log, single-blocks, single-doorbells, "
+       "single-walks, no-maps)"},
+  };
+  for (const auto& [options, words] : cases) {
+    for (const std::string command : {"info", "mkfs", "check"}) {
+      const std::string volume = sample().path() + options;
+      const Answer answer = run_gofs({command, volume});
+      EXPECT_EQ(answer.status, 2) << volume;
+      EXPECT_EQ(lines_of(answer.err).at(0), "gofs: VOL: " + volume + ": " + words);
+      EXPECT_EQ(answer.out, "");
+    }
+  }
+}
+
 TEST(Failures, are_one_line_with_the_path_and_status_1) {
   const std::string image = sample().path();
   const std::string command_line = "No such file or directory";
@@ -93,17 +116,6 @@ TEST(Failures, are_one_line_with_the_path_and_status_1) {
   expect_failure({"cat", image, "/loop"}, "/loop: Too many levels of symbolic links");
   expect_failure({"sum", image, "/data"}, "/data: is a directory (use -r)");
   expect_failure({"sum", image, "/fifo"}, "/fifo: not a regular file");
-  expect_failure(
-      {"info", image + "?speed=1"},
-      image +
-          "?speed=1: 'speed' is no option (model, queues, depth, lba, media, spare, "
-          "mdts, cache, timeout, checkpoint, stripe, mode, ablate; of a physical SSD doorbell, "
-          "data, staging)");
-  expect_failure({"info", image + "?mode=ipu"}, image + "?mode=ipu: 'mode' wants adaptive or lfs");
-  expect_failure({"info", image + "?ablate=gravity"},
-                 image +
-                     "?ablate=gravity: 'ablate' knows no 'gravity' (inode-lock, one-log, "
-                     "single-blocks, single-doorbells, single-walks, no-maps)");
   expect_failure({"ls", image + "+" + image}, image + ": named twice");
 }
 
