@@ -203,8 +203,8 @@ TEST_P(WriteTest, what_cannot_be_written_is_refused_and_nothing_happens) {
   writing.writer().failed = 0;
   EXPECT_EQ(writing.volume().valid_block_count, blocks);
   EXPECT_EQ(writing.volume().cache.dirty, 0u);
-  EXPECT_EQ(write_alone(writing, width(), inode, most - 5000, bytes), 0);
-  EXPECT_EQ(inode.size_bytes, most);
+  EXPECT_EQ(write_alone(writing, width(), inode, kFileBytesMax - 5000, bytes), 0);
+  EXPECT_EQ(inode.size_bytes, kFileBytesMax);
   ASSERT_EQ(writing.checkpoint(true), 0);
   EXPECT_TRUE(fsck_likes(image));
 }
