@@ -237,7 +237,7 @@ TEST_P(AblationsTest, the_volume_does_without) {
   AblatedVolume volume(image_, GetParam(), 4);
   Filesystem& fs = volume.fs();
   const int fd = volume.open_file("/common", kOpenReadWrite);
-  const OpenInode& open = fs.open_inodes[fs.descriptors()[fd].open_inode];
+  const OpenInode& open = fs.open_inodes[fs.descriptors[fd].open_inode];
   EXPECT_EQ(open.inode.block_map == nullptr, without(kAblateBlockMaps));
   EXPECT_EQ(fs.writer->open_count == 0, without(kAblateOpenSegments));
   const std::string bytes(4 * kBlockBytes, 'n');
@@ -279,7 +279,7 @@ TEST_P(AblationsTest, a_walk_finds_the_same) {
   AblatedVolume volume(image_, GetParam(), 4);
   Filesystem& fs = volume.fs();
   const int fd = volume.open_file("/deep", kOpenReadOnly);
-  const f2fs::Inode& inode = fs.open_inodes[fs.descriptors()[fd].open_inode].inode;
+  const f2fs::Inode& inode = fs.open_inodes[fs.descriptors[fd].open_inode].inode;
   EXPECT_EQ(fs.volume.cache.single_walks != 0, without(kAblateLevelWalks));
   const uint64_t last = (uint64_t{1} << 20) - kDeepBlocks;
   const uint64_t indices[] = {10, 2000, last, last + 39, 5, 11, 900'000, last - 1, 2001, 2002};

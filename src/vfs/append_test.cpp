@@ -42,7 +42,7 @@ class AppendTest : public ChangesTest {
     plain_ = open_file("/file", kOpenReadWrite);
   }
   f2fs::Writer& writer() { return *fs().writer; }
-  OpenInode& opened() { return fs().open_inodes[fs().descriptors()[fd_].open_inode]; }
+  OpenInode& opened() { return fs().open_inodes[fs().descriptors[fd_].open_inode]; }
   uint64_t used() { return fs().volume.valid_block_count; }
   /// Has the file's nodes in memory, newer than the disk, with the times of now.
   void append_once() {
@@ -147,7 +147,7 @@ TEST_P(AppendTest, one_write_deals_its_blocks_to_the_lanes) {
             }),
             int64_t{kBlockBytes});
   append_model(1, 'z');
-  EXPECT_EQ(fs().descriptors()[fd_].position, model_.size());
+  EXPECT_EQ(fs().descriptors[fd_].position, model_.size());
   // At the end without being asked for it, and behind the end.
   const int other = open_file("/file", kOpenReadWrite);
   EXPECT_EQ(pwrite_file(other, text, model_.size()), static_cast<int64_t>(text.size()));

@@ -346,7 +346,7 @@ TEST_P(AsyncWriteTest, a_device_that_fails_takes_the_write_with_it_and_lets_the_
   const Ticket ticket = start_write(fd, bytes, 0);
   EXPECT_EQ(wait_for(ticket), -EIO);
   EXPECT_EQ(wait_for(ticket), -EINVAL);
-  const OpenInode& open = fs().open_inodes[fs().descriptors()[fd].open_inode];
+  const OpenInode& open = fs().open_inodes[fs().descriptors[fd].open_inode];
   EXPECT_EQ(open.lock.gate, 0u);
   EXPECT_EQ(open.lock.kept_count, 0u);
   EXPECT_EQ(open.references, 1u);
@@ -538,7 +538,7 @@ TEST_P(AsyncWriteTest, a_large_write_leaves_its_end_under_way) {
 TEST_P(AsyncWriteTest, who_closes_a_file_may_wait_for_it_afterwards) {
   const std::string bytes(30 * kBlockBytes, 'n');
   const int fd = open_file("/blocks", kOpenWriteOnly);
-  const uint32_t place = fs().descriptors()[fd].open_inode;
+  const uint32_t place = fs().descriptors[fd].open_inode;
   const Ticket ticket = start_write(fd, bytes, 0);
   close_ok(fd);
   EXPECT_NE(fs().open_inodes[place].ino, 0u);

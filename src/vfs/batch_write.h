@@ -52,7 +52,7 @@ GOFS_NOINLINE GOFS_HD inline uint64_t write_batch_file(simt::AnyWarp auto warp, 
       written = pwrite(warp, fs, fd, source + done, bytes - done, done);
       if (written > 0) done += static_cast<uint64_t>(written);
     } while (written > 0 && done < bytes);
-    const OpenInode& open = fs.open_inodes[fs.descriptors()[fd].open_inode];
+    const OpenInode& open = fs.open_inodes[fs.descriptors[fd].open_inode];
     size = simt::load_relaxed(open.inode.size_bytes);
     (void)close(warp, fs, fd);
   }

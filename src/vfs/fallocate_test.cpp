@@ -175,7 +175,7 @@ TEST_P(FallocateTest, a_file_of_many_nodes) {
   EXPECT_EQ(stat_of_path("/empty").size_bytes, kBlocks * kBlockBytes);
   EXPECT_EQ(blocks_of("/empty"), kBlocks + 1 + 2 + 1 + 2);
   uint64_t missing = 0;
-  OpenInode& open = fs().open_inodes[fs().descriptors()[fd].open_inode];
+  OpenInode& open = fs().open_inodes[fs().descriptors[fd].open_inode];
   const auto count = [&](uint64_t first, uint64_t end) {
     EXPECT_EQ(alone([&](const simt::Warp& warp) {
                 uint64_t mine = 0;

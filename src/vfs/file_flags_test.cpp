@@ -91,7 +91,7 @@ TEST_P(FileFlagsTest, what_is_synchronous_is_durable_when_a_write_returns) {
   mark("/f", format::kFlagSync);
   const auto fd = static_cast<int>(open_as(0, "/f", kOpenReadWrite));
   ASSERT_GE(fd, 0);
-  EXPECT_NE(fs().descriptors()[fd].flags & kOpenDataSync, 0u);
+  EXPECT_NE(fs().descriptors[fd].flags & kOpenDataSync, 0u);
   EXPECT_EQ(root_call([&](const simt::Warp& warp) {
               return pwrite(warp, fs(), fd, "behind the end", 14, 20'000);
             }),

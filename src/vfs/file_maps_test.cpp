@@ -41,9 +41,7 @@ class FileMapsTest : public ChangesTest {
     return options;
   }
 
-  f2fs::Inode& inode_of(int fd) {
-    return fs().open_inodes[fs().descriptors()[fd].open_inode].inode;
-  }
+  f2fs::Inode& inode_of(int fd) { return fs().open_inodes[fs().descriptors[fd].open_inode].inode; }
   f2fs::Leaf leaf_of(int fd, uint64_t index) {
     return f2fs::detail::find_leaf(inode_of(fd), index);
   }

@@ -57,9 +57,6 @@ struct alignas(32) Descriptor {
   uint64_t unused2;
 };
 
-/// There is memory for so many, however few can be open.
-inline constexpr uint32_t kDescriptorPlacesLeast = 256;
-
 /// What ending an asynchronous write needs (async_write.h).
 struct PendingWrite {
   uint32_t held;        // number of its blocks (held_blocks.h); f2fs::kNoHeldBlocks: it is a read
@@ -126,6 +123,7 @@ struct Filesystem {
   OpenInodeSet* open_inode_sets;
   uint32_t open_inode_set_mask;
 
+  Descriptor* descriptors;
   uint32_t descriptor_count;
   DescriptorNumbers descriptor_numbers;
 
@@ -151,14 +149,7 @@ struct Filesystem {
   GridMeeting grid;
 
   uint64_t lock_timeout_ns;  // of range locks and table locks
-
-  /// They lie behind it in memory (layout.h), so that a GPU finds one without asking where they
-  /// are.
-  GOFS_HD Descriptor* descriptors() const {
-    return reinterpret_cast<Descriptor*>(const_cast<Filesystem*>(this) + 1);
-  }
 };
-static_assert(sizeof(Filesystem) % alignof(Descriptor) == 0);
 
 /// Takes a short lock of a table; the holder does no I/O. Called by one lane.
 GOFS_HD inline void lock_table(uint32_t& lock) {

@@ -69,7 +69,7 @@ class FsyncTest : public ::testing::TestWithParam<uint32_t> {
   int64_t sync_data(int fd) {
     return alone([&](const simt::Warp& warp) { return fdatasync(warp, fs(), fd); });
   }
-  uint32_t ino_of(int fd) { return fs().open_inodes[fs().descriptors()[fd].open_inode].inode.ino; }
+  uint32_t ino_of(int fd) { return fs().open_inodes[fs().descriptors[fd].open_inode].inode.ino; }
   uint64_t version() { return volume().checkpoint_version; }
 
   /// What recovery would find on the disk now.

@@ -66,6 +66,7 @@ class FilesystemMemory {
     fs.paths.mask = std::bit_ceil(simt::max(options.path_entries, 1u)) - 1;
     fs.paths.entries = own_.take<PathTable::Entry>(uint64_t{fs.paths.mask} + 1, MemoryPart::kNames);
     fs.descriptor_count = simt::max(options.descriptors, 1u);
+    fs.descriptors = own_.take<Descriptor>(fs.descriptor_count, MemoryPart::kDescriptors);
     fs.descriptor_numbers = make_numbers(memory, fs.descriptor_count);
     // Twice as many as can be open, so that few find their set full.
     const uint32_t inode_sets =
@@ -115,11 +116,7 @@ class FilesystemMemory {
     fs.maps.used = own_.take<uint32_t>(fs.maps.unit_count / 32, MemoryPart::kBlockMaps);
     fs.lock_timeout_ns = options.lock_timeout_ns;
     fs.time_granularity_ns = options.time_granularity_ns;
-    const uint64_t descriptor_bytes =
-        uint64_t{simt::max(fs.descriptor_count, kDescriptorPlacesLeast)} * sizeof(Descriptor);
-    filesystem_ = reinterpret_cast<Filesystem*>(
-        own_.take<uint8_t>(sizeof(Filesystem) + descriptor_bytes, MemoryPart::kVolume));
-    memory.count_as(filesystem_, MemoryPart::kDescriptors, descriptor_bytes);
+    filesystem_ = own_.take<Filesystem>(1, MemoryPart::kVolume);
     memory.write_object(filesystem_, fs);
   }
 

@@ -75,7 +75,7 @@ GOFS_HD inline void count_open_files(simt::AnyWarp auto warp, Filesystem& fs, Me
   tell_use(warp, use, simt::MemoryPart::kRangeLocks, inodes * sizeof(RangeLock));
   uint64_t descriptors = 0;
   for (uint32_t i = warp.thread_rank(); i < fs.descriptor_count; i += warp.size()) {
-    if (simt::load_relaxed(fs.descriptors()[i].state) == kDescriptorOpen) ++descriptors;
+    if (simt::load_relaxed(fs.descriptors[i].state) == kDescriptorOpen) ++descriptors;
   }
   tell_use(warp, use, simt::MemoryPart::kDescriptors, descriptors * sizeof(Descriptor));
   tell_use(warp, use, simt::MemoryPart::kBlockMaps,

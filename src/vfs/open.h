@@ -110,8 +110,7 @@ GOFS_NOINLINE GOFS_HD inline int open(simt::AnyWarp auto warp, Filesystem& fs, c
   bool made = false;
   const int fd = detail::open_or_create(warp, fs, path, flags, permissions, made);
   if (fd < 0 || made || (flags & kOpenTruncate) == 0) return fd;
-  const int error =
-      detail::resize_open(warp, fs, fs.open_inodes[fs.descriptors()[fd].open_inode], 0);
+  const int error = detail::resize_open(warp, fs, fs.open_inodes[fs.descriptors[fd].open_inode], 0);
   if (error == 0) return fd;
   (void)close(warp, fs, fd);
   return error;

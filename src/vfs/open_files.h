@@ -43,7 +43,7 @@ GOFS_HD constexpr bool may_write(uint32_t flags) {
 /// The open descriptor `fd`, or null (EBADF).
 GOFS_HD inline Descriptor* find_descriptor(const Filesystem& fs, int fd) {
   if (fd < 0 || static_cast<uint32_t>(fd) >= fs.descriptor_count) return nullptr;
-  Descriptor& descriptor = fs.descriptors()[fd];
+  Descriptor& descriptor = fs.descriptors[fd];
   return simt::load_acquire(descriptor.state) == kDescriptorOpen ? &descriptor : nullptr;  // [V3]
 }
 
@@ -66,19 +66,19 @@ GOFS_HD inline Descriptor* find_writable(const Filesystem& fs, int fd) {
 }
 
 /// The inode that `fd` has open, if `fits(flags)`, or null. As find_descriptor, in fewer round
-/// trips to memory, none of which waits for another that it does not need: for small numbers not
-/// even for how many there are. Nothing is acquired [V3], since whoever has been given a descriptor
-/// has seen it opened.
+/// trips to memory, none of which waits for another that it does not need; nothing is acquired
+/// [V3], since whoever has been given a descriptor has seen it opened.
 template <typename Fits>
 GOFS_HD OpenInode* find_inode_that(const Filesystem& fs, int fd, Fits fits) {
   const auto index = static_cast<uint32_t>(fd);
-  if (index >= kDescriptorPlacesLeast && index >= fs.descriptor_count) return nullptr;
+  const uint32_t count = fs.descriptor_count;
   OpenInode* const inodes = simt::load_here(fs.open_inodes);
-  const Descriptor& descriptor = fs.descriptors()[index];
+  const Descriptor& descriptor = fs.descriptors[index < count ? index : 0];
   const uint32_t state = simt::load_here(descriptor.state);
   const uint32_t flags = simt::load_here(descriptor.flags);
   const uint32_t place = simt::load_here(descriptor.open_inode);
-  const bool usable = state == kDescriptorOpen && (flags & kOpenPath) == 0 && fits(flags);
+  const bool usable =
+      index < count && state == kDescriptorOpen && (flags & kOpenPath) == 0 && fits(flags);
   return usable ? &inodes[place] : nullptr;
 }
 
@@ -154,7 +154,7 @@ GOFS_HD inline int open_descriptor(Filesystem& fs, int fd, const f2fs::Inode& in
   if (open_inode < 0) return open_inode;
   // chattr +S: all that is written to it is to be durable.
   if ((inode.flags & format::kFlagSync) != 0) flags |= kOpenDataSync;
-  Descriptor& descriptor = fs.descriptors()[fd];
+  Descriptor& descriptor = fs.descriptors[fd];
   simt::store_relaxed(descriptor.open_inode, static_cast<uint32_t>(open_inode));
   simt::store_relaxed(descriptor.flags, flags);
   simt::store_relaxed(descriptor.position, uint64_t{0});

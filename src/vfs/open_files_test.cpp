@@ -51,7 +51,7 @@ class OpenFilesTest : public ::testing::TestWithParam<uint32_t> {
       EXPECT_EQ(fs().open_inode_sets[i].elsewhere, 0u) << i;
     }
     for (uint32_t i = 0; i < kDescriptors; ++i) {
-      EXPECT_EQ(fs().descriptors()[i].state, uint32_t{kDescriptorClosed}) << i;
+      EXPECT_EQ(fs().descriptors[i].state, uint32_t{kDescriptorClosed}) << i;
     }
     const DescriptorNumbers& numbers = fs().descriptor_numbers;
     for (uint32_t i = 0; i < numbers.words; ++i) {
@@ -125,7 +125,7 @@ TEST_P(OpenFilesTest, all_who_open_one_file_share_its_inode) {
     const int other = open(warp, fs(), "/f2", kOpenReadOnly);
     ASSERT_TRUE(first >= 0 && second >= 0 && other >= 0);
     EXPECT_NE(first, second);
-    const auto inode_of = [&](int fd) { return fs().descriptors()[fd].open_inode; };
+    const auto inode_of = [&](int fd) { return fs().descriptors[fd].open_inode; };
     EXPECT_EQ(inode_of(first), inode_of(second));
     EXPECT_NE(inode_of(first), inode_of(other));
     EXPECT_EQ(fs().open_inodes[inode_of(first)].references, 2u);
@@ -145,7 +145,7 @@ TEST_P(OpenFilesTest, many_warps_open_and_close_the_same_files) {
         fds[i] = open(warp, fs(), path_of(file).c_str(), kOpenReadOnly);
         EXPECT_GE(fds[i], 0);
         if (fds[i] < 0) continue;
-        const OpenInode& shared = fs().open_inodes[fs().descriptors()[fds[i]].open_inode];
+        const OpenInode& shared = fs().open_inodes[fs().descriptors[fds[i]].open_inode];
         EXPECT_EQ(shared.inode.ino, simt::load_relaxed(shared.ino));
         EXPECT_EQ(shared.inode.size_bytes, 5000u);
       }

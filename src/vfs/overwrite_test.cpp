@@ -40,7 +40,7 @@ class OverwriteTest : public ChangesTest {
     model_ = contents("/file");
   }
   f2fs::Writer& writer() { return *fs().writer; }
-  OpenInode& opened() { return fs().open_inodes[fs().descriptors()[fd_].open_inode]; }
+  OpenInode& opened() { return fs().open_inodes[fs().descriptors[fd_].open_inode]; }
   uint32_t block_of(uint64_t index) {
     f2fs::BlockPlace found{};
     alone([&](const simt::Warp& warp) {

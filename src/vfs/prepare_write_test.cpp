@@ -112,7 +112,7 @@ TEST_P(PrepareWriteTest, what_changes_contents_takes_the_capability) {
 }
 
 TEST_P(PrepareWriteTest, that_there_is_none_is_looked_up_once_and_forgotten_when_there_may_be_one) {
-  const f2fs::Inode& inode = fs().open_inodes[fs().descriptors()[fd_].open_inode].inode;
+  const f2fs::Inode& inode = fs().open_inodes[fs().descriptors[fd_].open_inode].inode;
   const auto overwrite = [&] {
     EXPECT_EQ(as_root([&](const simt::Warp& warp) {
                 return pwrite(warp, fs(), fd_, block(), kBlockBytes, 0);

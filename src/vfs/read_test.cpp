@@ -253,7 +253,7 @@ class ReadRunsTest : public ReadTest {
       EXPECT_EQ(pread(warp, fs(), fd_, bytes.data(), kRunsBytes, 0), int64_t{kRunsBytes});
     });
   }
-  f2fs::Inode& inode() { return fs().open_inodes[fs().descriptors()[fd_].open_inode].inode; }
+  f2fs::Inode& inode() { return fs().open_inodes[fs().descriptors[fd_].open_inode].inode; }
   /// Reads as many bytes a lane, each `apart` bytes behind the one before it, which are there, to
   /// buffers `shift` bytes past an address for the device. Commands that it took.
   uint64_t read_apart(uint64_t offset, uint64_t bytes, uint64_t apart, uint64_t shift = 0) {
@@ -403,7 +403,7 @@ TEST_P(ReadRunsTest, any_mixture_of_requests_is_answered) {
     }
   }
   for (const int fd : fds) {
-    EXPECT_EQ(fs().open_inodes[fs().descriptors()[fd].open_inode].lock.gate, 0u);
+    EXPECT_EQ(fs().open_inodes[fs().descriptors[fd].open_inode].lock.gate, 0u);
   }
 }
 
@@ -475,7 +475,7 @@ class UnreadableBlockTest : public ReadTest {
     run_alone(width(), [&](const simt::Warp& warp) {
       (void)pread(warp, fs(), fd, buffer, kFileBytes, 0);  // fills the map
     });
-    const f2fs::Inode& inode = fs().open_inodes[fs().descriptors()[fd].open_inode].inode;
+    const f2fs::Inode& inode = fs().open_inodes[fs().descriptors[fd].open_inode].inode;
     rig_->add_fault(
         VolumeRig::reads_of_block(inode.block_map[index], 9, ssd::FaultAction::kStatus));
     return fd;
@@ -514,7 +514,7 @@ TEST_P(UnreadableBlockTest, ends_a_read_where_it_lies) {
   // No hold was left behind: a writer gets the whole file.
   run_alone(width(), [&](const simt::Warp& warp) {
     RangeHold hold{};
-    RangeLock& lock = fs().open_inodes[fs().descriptors()[fd].open_inode].lock;
+    RangeLock& lock = fs().open_inodes[fs().descriptors[fd].open_inode].lock;
     const simt::Deadline deadline = simt::Deadline::after_ns(1'000'000'000);
     EXPECT_EQ(lock_exclusive(warp, lock, {0, kOffsetMax}, deadline, hold), 0);
     unlock_exclusive(warp, lock, hold);
@@ -527,7 +527,7 @@ TEST_P(ReadTest, a_writer_who_does_not_let_go_is_waited_for_until_the_deadline) 
   const int fd = open_file("/odd");
   fs().lock_timeout_ns = 1'000'000;
   uint8_t* const buffer = rig_->arena().bytes(kBlockBytes);
-  RangeLock& lock = fs().open_inodes[fs().descriptors()[fd].open_inode].lock;
+  RangeLock& lock = fs().open_inodes[fs().descriptors[fd].open_inode].lock;
   run_crowd({1, width()}, [&](const simt::Warp& warp, uint32_t) {
     RangeHold hold{};
     ASSERT_EQ(lock_exclusive(warp, lock, {0, 4096}, simt::Deadline::after_ns(1), hold), 0);
@@ -549,7 +549,7 @@ TEST_P(ReadTest, lanes_lock_their_files_in_one_order_whichever_is_whose) {
   if (width() < 2) return;  // a lane reads one file
   const int fds[] = {open_file("/block"), open_file("/odd")};
   const auto lock_of = [&](int fd) {
-    return &fs().open_inodes[fs().descriptors()[fd].open_inode].lock;
+    return &fs().open_inodes[fs().descriptors[fd].open_inode].lock;
   };
   RangeLock* const first = std::min(lock_of(fds[0]), lock_of(fds[1]));
   RangeLock* const second = std::max(lock_of(fds[0]), lock_of(fds[1]));

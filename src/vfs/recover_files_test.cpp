@@ -304,8 +304,7 @@ TEST_P(RecoverFilesTest, a_hint_of_an_inode_that_is_not_in_the_chain_goes) {
   sync_all();
   write_file("/long", 5'500'000, 20'000);
   sync_one("/long", true);
-  const uint32_t ino =
-      fs().open_inodes[fs().descriptors()[descriptor("/long")].open_inode].inode.ino;
+  const uint32_t ino = fs().open_inodes[fs().descriptors[descriptor("/long")].open_inode].inode.ino;
   rig_.reset();
   // As Linux leaves it: it writes through it.
   auto* const left =
@@ -428,7 +427,7 @@ TEST_P(RecoverFilesTest, more_files_than_are_taken_over_at_once_come_back_each_a
       if (fd < 0) return fd;
       const int64_t written = pwrite(warp, fs(), fd, text.data(), text.size(), 0);
       const int synced = syncs ? fsync(warp, fs(), fd) : 0;
-      const uint32_t ino = fs().open_inodes[fs().descriptors()[fd].open_inode].inode.ino;
+      const uint32_t ino = fs().open_inodes[fs().descriptors[fd].open_inode].inode.ino;
       (void)close(warp, fs(), fd);
       return written < 0 ? written : synced < 0 ? synced : ino;
     });

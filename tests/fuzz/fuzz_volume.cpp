@@ -87,8 +87,7 @@ void FuzzVolume::reset(uint64_t device_bytes) {
               (uint64_t{fs.paths.mask} + 1) * sizeof(vfs::PathTable::Entry));
   *fs.volume.corruptions = f2fs::CorruptionLog{};
   // What a finding has left behind is no finding again.
-  std::memset(static_cast<void*>(fs.descriptors()), 0,
-              fs.descriptor_count * sizeof(vfs::Descriptor));
+  std::memset(static_cast<void*>(fs.descriptors), 0, fs.descriptor_count * sizeof(vfs::Descriptor));
   const vfs::DescriptorNumbers& numbers = fs.descriptor_numbers;
   std::memset(numbers.taken, 0, numbers.words * sizeof(uint32_t));
   numbers.taken[numbers.words - 1] = vfs::numbers_beyond(fs.descriptor_count);
@@ -122,7 +121,7 @@ std::string FuzzVolume::find_leftovers() const {
   }
   for (uint32_t i = 0; i < fs.descriptor_count; ++i) {
     const uint32_t taken = fs.descriptor_numbers.taken[i / 32] >> i % 32 & 1u;
-    if (fs.descriptors()[i].state != vfs::kDescriptorClosed || taken != 0) {
+    if (fs.descriptors[i].state != vfs::kDescriptorClosed || taken != 0) {
       return "a descriptor is open";
     }
   }

@@ -446,7 +446,7 @@ TEST(MutateClaims, only_files_that_the_volume_can_hold_get_block_maps) {
     const int fd = vfs::open_existing(simt::Warp(), fs, path, vfs::kOpenReadOnly);
     EXPECT_GE(fd, 0) << path;
     const uint64_t blocks =
-        fd < 0 ? 0 : fs.open_inodes[fs.descriptors()[fd].open_inode].inode.block_map_blocks;
+        fd < 0 ? 0 : fs.open_inodes[fs.descriptors[fd].open_inode].inode.block_map_blocks;
     EXPECT_EQ(vfs::close(simt::Warp(), fs, fd), 0) << path;
     return blocks;
   };
