@@ -58,7 +58,7 @@ template <typename Visit>
 GOFS_HD int for_each_in_chain(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                               ChainCursor& place, uint32_t end, Visit visit) {
   ChainReader reader{};
-  for (; place.number < end;) {
+  while (place.number < end) {
     const format::NodeBlock* node = nullptr;
     int error = read_chain_node(warp, volume, writer, reader, place.block, node);
     if (error == 0 && node == nullptr) error = -EUCLEAN;  // it was there
@@ -71,7 +71,7 @@ GOFS_HD int for_each_in_chain(simt::AnyWarp auto warp, Volume& volume, Writer& w
   return 0;
 }
 
-/// Notes a marked node of the file at `index` of the table, if there is such a file. Collective,
+/// Notes a marked node of `file`, which the table has, if there is such a file. Collective,
 /// uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int note_marked(simt::AnyWarp auto warp, Volume& volume,
                                              RecoveredFile& file, uint32_t block,
