@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <functional>
 #include <vector>
 
-#include "vfs/fsync.h"
 #include "vfs/open.h"
 #include "vfs/writing_vfs_for_test.hpp"
 
@@ -41,7 +39,6 @@ class FileFlagsTest : public WritingVfsTest {
     return as(who(uid, uid),
               [&](const simt::Warp& warp) { return open(warp, fs(), path, flags, 0644); });
   }
-  int64_t root_call(const std::function<int64_t(const simt::Warp&)>& call) { return as_root(call); }
 };
 GOFS_AT_BOTH_WIDTHS(FileFlagsTest);
 
@@ -51,12 +48,11 @@ TEST_P(FileFlagsTest, what_is_only_appended_to_is_not_cut) {
   const auto fd = static_cast<int>(open_as(0, "/f", kOpenReadWrite | kOpenAppend));
   ASSERT_GE(fd, 0);
   for (const uint64_t size : {0, 20'000, 30'000}) {
-    EXPECT_EQ(root_call([&](const simt::Warp& warp) { return ftruncate(warp, fs(), fd, size); }),
+    EXPECT_EQ(as_root([&](const simt::Warp& warp) { return ftruncate(warp, fs(), fd, size); }),
               -EPERM);
   }
-  EXPECT_EQ(root_call([&](const simt::Warp& warp) { return truncate(warp, fs(), "/f", 0); }),
-            -EPERM);
-  EXPECT_EQ(root_call([&](const simt::Warp& warp) { return write(warp, fs(), fd, "more", 4); }), 4);
+  EXPECT_EQ(as_root([&](const simt::Warp& warp) { return truncate(warp, fs(), "/f", 0); }), -EPERM);
+  EXPECT_EQ(as_root([&](const simt::Warp& warp) { return write(warp, fs(), fd, "more", 4); }), 4);
   EXPECT_EQ(stat_of_path("/f").size_bytes, 20'004u);
 }
 
@@ -81,8 +77,7 @@ TEST_P(FileFlagsTest, what_fs_verity_protects_is_read_only) {
   mark("/f", 0, format::kAdviseVerity);
   EXPECT_EQ(open_as(0, "/f", kOpenReadWrite), -EPERM);
   EXPECT_EQ(open_as(0, "/f", kOpenWriteOnly | kOpenTruncate), -EPERM);
-  EXPECT_EQ(root_call([&](const simt::Warp& warp) { return truncate(warp, fs(), "/f", 0); }),
-            -EPERM);
+  EXPECT_EQ(as_root([&](const simt::Warp& warp) { return truncate(warp, fs(), "/f", 0); }), -EPERM);
   EXPECT_GE(open_as(0, "/f", kOpenReadOnly), 0);
   EXPECT_EQ(stat_of_path("/f").size_bytes, 20'000u);
 }
@@ -92,7 +87,7 @@ TEST_P(FileFlagsTest, what_is_synchronous_is_durable_when_a_write_returns) {
   const auto fd = static_cast<int>(open_as(0, "/f", kOpenReadWrite));
   ASSERT_GE(fd, 0);
   EXPECT_NE(fs().descriptors[fd].flags & kOpenDataSync, 0u);
-  EXPECT_EQ(root_call([&](const simt::Warp& warp) {
+  EXPECT_EQ(as_root([&](const simt::Warp& warp) {
               return pwrite(warp, fs(), fd, "behind the end", 14, 20'000);
             }),
             14);
@@ -121,7 +116,7 @@ TEST_P(FileFlagsTest, no_file_is_made_where_no_descriptor_is_left) {
   EXPECT_EQ(open_as(0, "/new", kOpenWriteOnly | kOpenCreate), -EMFILE);
   EXPECT_EQ(open_as(0, "/new", kOpenWriteOnly | kOpenCreate | kOpenExclusive), -EMFILE);
   EXPECT_EQ(lookup_error("/new"), -ENOENT);
-  EXPECT_EQ(root_call([&](const simt::Warp& warp) { return close(warp, fs(), fds.back()); }), 0);
+  EXPECT_EQ(as_root([&](const simt::Warp& warp) { return close(warp, fs(), fds.back()); }), 0);
   EXPECT_EQ(open_as(0, "/none/new", kOpenWriteOnly | kOpenCreate), -ENOENT);
   EXPECT_GE(open_as(0, "/new", kOpenWriteOnly | kOpenCreate | kOpenExclusive), 0)
       << "what was refused has given its number back";
@@ -132,10 +127,10 @@ TEST_P(FileFlagsTest, no_file_is_larger_than_linux_makes_one) {
   ASSERT_GE(fd, 0);
   constexpr uint64_t kMost = f2fs::kFileBytesMax;
   const auto resize = [&](uint64_t size) {
-    return root_call([&](const simt::Warp& warp) { return ftruncate(warp, fs(), fd, size); });
+    return as_root([&](const simt::Warp& warp) { return ftruncate(warp, fs(), fd, size); });
   };
   const auto write_at = [&](uint64_t offset) {
-    return root_call(
+    return as_root(
         [&](const simt::Warp& warp) { return pwrite(warp, fs(), fd, "abcdef", 6, offset); });
   };
   EXPECT_EQ(resize(kMost + 1), -EFBIG);

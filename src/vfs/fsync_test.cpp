@@ -69,6 +69,19 @@ class FsyncTest : public ::testing::TestWithParam<uint32_t> {
   int64_t sync_data(int fd) {
     return alone([&](const simt::Warp& warp) { return fdatasync(warp, fs(), fd); });
   }
+  /// What `call()` answers when one of its commands fails: the one after `skip` others of its kind.
+  template <typename Call>
+  int64_t with_failing(format::nvme::IoOpcode opcode, uint32_t skip, Call call) {
+    ssd::FaultRule rule;
+    rule.opcode_mask = 1u << static_cast<uint32_t>(opcode);
+    rule.skip = skip;
+    rule.count = 1;
+    rule.status = format::nvme::kWriteFault;
+    writing_.rig().add_fault(rule);
+    const int64_t answer = call();
+    writing_.rig().clear_faults();
+    return answer;
+  }
   uint32_t ino_of(int fd) { return fs().open_inodes[fs().descriptors[fd].open_inode].inode.ino; }
   uint64_t version() { return volume().checkpoint_version; }
 
@@ -189,13 +202,8 @@ TEST_P(FsyncTest, nodes_that_are_not_marked_get_their_inode_at_the_next_fdatasyn
   ASSERT_EQ(write_at(fd, std::string(5000, 'x'), 8 << 20), 5000);
   EXPECT_EQ(sync_fd(fd), 0);
   ASSERT_EQ(write_at(fd, std::string(5000, 'y'), 8 << 20), 5000);
-  ssd::FaultRule rule;
-  rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kFlush);
-  rule.count = 1;
-  rule.status = format::nvme::kWriteFault;
-  writing_.rig().add_fault(rule);
-  EXPECT_EQ(sync_fd(fd), -EIO);
-  writing_.rig().clear_faults();
+  constexpr auto kFlush = format::nvme::IoOpcode::kFlush;
+  EXPECT_EQ(with_failing(kFlush, 0, [&] { return sync_fd(fd); }), -EIO);
   ASSERT_EQ(chain().size(), 3u) << "the node below the inode";
   EXPECT_EQ(chain().back()->footer.flag.value() & format::kNodeFsync, 0u);
   EXPECT_EQ(sync_data(fd), 0);
@@ -204,9 +212,7 @@ TEST_P(FsyncTest, nodes_that_are_not_marked_get_their_inode_at_the_next_fdatasyn
   EXPECT_NE(chain().back()->footer.flag.value() & format::kNodeFsync, 0u);
   // The flush comes before a node that is marked.
   ASSERT_EQ(write_at(fd, std::string(5000, 'z'), 8 << 20), 5000);
-  writing_.rig().add_fault(rule);
-  EXPECT_EQ(sync_data(fd), -EIO);
-  writing_.rig().clear_faults();
+  EXPECT_EQ(with_failing(kFlush, 0, [&] { return sync_data(fd); }), -EIO);
   EXPECT_EQ(chain().size(), 4u);
   EXPECT_EQ(sync_data(fd), 0);
   EXPECT_EQ(chain().size(), 5u);
@@ -416,14 +422,7 @@ TEST_P(FsyncTest, a_disk_that_fails_says_so_and_the_next_one_makes_it_good) {
                                  Failure{format::nvme::IoOpcode::kWrite, 1, 1},
                                  Failure{format::nvme::IoOpcode::kFlush, 0, 0}}) {
     ASSERT_EQ(write_at(fd, std::string(5000, 'y'), 8 << 20), 5000);
-    ssd::FaultRule rule;
-    rule.opcode_mask = 1u << static_cast<uint32_t>(failure.opcode);
-    rule.skip = failure.skip;
-    rule.count = 1;
-    rule.status = format::nvme::kWriteFault;
-    writing_.rig().add_fault(rule);
-    EXPECT_EQ(sync_fd(fd), -EIO);
-    writing_.rig().clear_faults();
+    EXPECT_EQ(with_failing(failure.opcode, failure.skip, [&] { return sync_fd(fd); }), -EIO);
     const uint64_t before = version();
     EXPECT_EQ(sync_fd(fd), 0);
     EXPECT_EQ(version(), before + failure.checkpoints);
@@ -435,13 +434,7 @@ TEST_P(FsyncTest, a_new_file_is_not_forgotten_to_be_new_where_its_first_fsync_fa
   const int fd = open_file("/dir/new", kOpenReadWrite | kOpenCreate);
   ASSERT_EQ(write_at(fd, "in the inode", 0), 12);
   ASSERT_EQ(write_at(fd, std::string(5000, 'x'), 8 << 20), 5000) << "and out of it";
-  ssd::FaultRule rule;
-  rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kFlush);
-  rule.count = 1;
-  rule.status = format::nvme::kWriteFault;
-  writing_.rig().add_fault(rule);
-  EXPECT_EQ(sync_fd(fd), -EIO);
-  writing_.rig().clear_faults();
+  EXPECT_EQ(with_failing(format::nvme::IoOpcode::kFlush, 0, [&] { return sync_fd(fd); }), -EIO);
   ASSERT_FALSE(chain().empty()) << "its inode came before the node below it";
   EXPECT_EQ(sync_fd(fd), 0);
   constexpr uint32_t kMarks = format::kNodeFsync | format::kNodeDentry;
