@@ -11,15 +11,16 @@
 
 namespace gofs::f2fs {
 
-/// As setxattr(2) has it; kNeither, with both of its flags, never changes anything.
-enum class XattrMode : uint32_t { kEither, kCreate, kReplace, kNeither };
+/// The flags of setxattr(2), with Linux's numbers; with both, which is kNeither, nothing ever
+/// changes.
+enum class XattrMode : uint32_t { kEither = 0, kCreate = 1, kReplace = 2, kNeither = 3 };
 
 /// Whether it asks for an attribute that is there, and for one that is not.
 GOFS_HD constexpr bool wants_old(XattrMode mode) {
-  return mode == XattrMode::kReplace || mode == XattrMode::kNeither;
+  return (static_cast<uint32_t>(mode) & static_cast<uint32_t>(XattrMode::kReplace)) != 0;
 }
 GOFS_HD constexpr bool wants_new(XattrMode mode) {
-  return mode == XattrMode::kCreate || mode == XattrMode::kNeither;
+  return (static_cast<uint32_t>(mode) & static_cast<uint32_t>(XattrMode::kCreate)) != 0;
 }
 
 /// Pages that a change of attributes changes: the inode, the xattr node, and its place in the NAT.

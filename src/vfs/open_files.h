@@ -97,12 +97,10 @@ GOFS_HD inline OpenInode* find_inode_to_overwrite(const Filesystem& fs, int fd) 
 namespace detail {
 
 /// Whether the flags of an inode let anybody open it so: one that is append-only is appended to,
-/// and one that fs-verity protects stays as it is.
+/// and one that fs-verity protects stays as it is. Of immutable ones check_permission() says so.
 GOFS_HD inline int check_frozen(const f2fs::Inode& inode, uint32_t flags) {
   const bool writes = may_write(flags) || (flags & kOpenTruncate) != 0;
-  const bool fixed =
-      (inode.flags & format::kFlagImmutable) != 0 || (inode.advise & format::kAdviseVerity) != 0;
-  if (fixed && writes) return -EPERM;
+  if ((inode.advise & format::kAdviseVerity) != 0 && writes) return -EPERM;
   if ((inode.flags & format::kFlagAppend) == 0) return 0;
   const bool appends = (flags & (kOpenAppend | kOpenTruncate)) == kOpenAppend;
   return writes && !appends ? -EPERM : 0;

@@ -12,8 +12,8 @@
 namespace gofs::vfs {
 
 /// Flags of setxattr(), with Linux's numbers.
-inline constexpr uint32_t kXattrCreate = 1;
-inline constexpr uint32_t kXattrReplace = 2;
+inline constexpr auto kXattrCreate = static_cast<uint32_t>(f2fs::XattrMode::kCreate);
+inline constexpr auto kXattrReplace = static_cast<uint32_t>(f2fs::XattrMode::kReplace);
 /// As XATTR_SIZE_MAX: what Linux takes in any file system.
 inline constexpr uint64_t kXattrValueBytesMax = 65536;
 
@@ -110,19 +110,6 @@ GOFS_NOINLINE GOFS_HD inline int change_acl_xattr(simt::AnyWarp auto warp, Files
   return error;
 }
 
-GOFS_HD constexpr f2fs::XattrMode mode_of_flags(uint32_t flags) {
-  switch (flags & (kXattrCreate | kXattrReplace)) {
-    case 0:
-      return f2fs::XattrMode::kEither;
-    case kXattrCreate:
-      return f2fs::XattrMode::kCreate;
-    case kXattrReplace:
-      return f2fs::XattrMode::kReplace;
-    default:
-      return f2fs::XattrMode::kNeither;
-  }
-}
-
 GOFS_NOINLINE GOFS_HD inline int change_xattr(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
                                               const char* name, const XattrValue& value) {
   XattrName whole{};
@@ -140,7 +127,7 @@ GOFS_NOINLINE GOFS_HD inline int change_xattr(simt::AnyWarp auto warp, Filesyste
   change.name_bytes = rest.bytes;
   change.value = value.bytes;
   change.value_bytes = static_cast<uint32_t>(value.count);
-  change.mode = mode_of_flags(value.flags);
+  change.mode = static_cast<f2fs::XattrMode>(value.flags);  // check_xattr_call() has seen them
   const int changed = change_inode(
       warp, fs, ino, f2fs::kXattrPages,
       [&](const f2fs::Inode& inode) { return may_change_xattr(warp, fs, inode, index); },
