@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gofs rm, rmdir and mv.
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <set>
 
 #include "cli/commands.h"
+#include "cli/objects.h"
 #include "host/messages.h"
 #include "host/tree.h"
 
@@ -103,7 +102,7 @@ void run_mv(Session& session, const MvOptions& options) {
       const std::string& from = options.paths[i];
       const std::string to = into ? host::joined_path(target, last_name(from)) : target;
       if (taken.contains(to)) {
-        report(session, fmt::format("{}: just created; will not overwrite it with {}", to, from));
+        report(session, just_created(to, from));
         continue;
       }
       const auto moved = volume.rename(from, to, flags);

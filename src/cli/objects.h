@@ -35,6 +35,11 @@ T take_object(Expected<T> result) {
   if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
+/// Why what `from` names does not become `to`, which came from another one of the same command.
+inline std::string just_created(const std::string& to, const std::string& from) {
+  return to + ": just created; will not overwrite it with " + from;
+}
+
 /// A name in the directory of `path`. What shall be put in place of something is made by it first,
 /// so that nothing is lost if that fails.
 inline std::string path_beside(const std::string& path) {

@@ -5,7 +5,6 @@
 // are kept, owners too if root asks. What goes wrong with one object is told, and the others are
 // copied all the same.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
@@ -304,7 +303,7 @@ void run_put(Session& session, const PutOptions& options) {
     const std::string to = named ? host::joined_path(target, name) : target;
     // What the first has become would be lost; whoever means that names the second alone.
     if (replaces(from) && !taken.insert(to).second) {
-      report(session, fmt::format("{}: just created; will not overwrite it with {}", to, from));
+      report(session, just_created(to, from));
     } else {
       gatherer.add(from, to, options.recursive);
     }
