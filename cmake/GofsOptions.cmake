@@ -24,18 +24,14 @@ if(GOFS_FAST_DEVICE_CODE)
 endif()
 # What each sanitizer costs least with, compiling and running together: to optimise what ASan and
 # UBSan add takes four times as long as the rest of compiling.
-set(gofs_sanitized_slowly OFF)
-if(GOFS_SANITIZE STREQUAL "thread" OR GOFS_FUZZ)
-  set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1")
-elseif(GOFS_SANITIZE)
+if(GOFS_SANITIZE)
   set(CMAKE_CXX_FLAGS_RELEASE "-O0 -g1")
-  set(gofs_sanitized_slowly ON)
 endif()
 
 # gofs_optimize(TARGET...): these make and read whole images, and are optimised all the same.
 function(gofs_optimize)
   foreach(target IN LISTS ARGN)
-    if(gofs_sanitized_slowly)
+    if(GOFS_SANITIZE)
       target_compile_options(${target} PRIVATE -O1)
     endif()
   endforeach()
@@ -91,12 +87,4 @@ if(GOFS_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # The checks that a sanitizer adds keep g++ from seeing that values inside <functional> are set.
   target_compile_options(gofs_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
-endif()
-
-if(GOFS_FUZZ)
-  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    message(FATAL_ERROR "GOFS_FUZZ needs clang (libFuzzer); the compiler is "
-      "${CMAKE_CXX_COMPILER_ID}")
-  endif()
-  target_compile_options(gofs_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()

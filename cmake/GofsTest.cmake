@@ -5,17 +5,19 @@
 #   One GoogleTest binary and one ctest entry, or with SHARDS several, NAME_0 and so on, which share
 #   its cases and run side by side. SERIAL names cases, as --gtest_filter does, that take
 #   their time and in which nothing happens side by side: ThreadSanitizer is spared them. Labels:
-#     cpu       (default for .cpp) runs anywhere: built in every preset but cuda and fuzz;
+#     cpu       (default for .cpp) runs anywhere: built in every preset but cuda;
 #     tsan      also built and run in preset cpu-tsan, which builds nothing else;
 #     gpu       (default for .cu) built in preset cuda, run on a GPU by `make gpu-check`; with cpu:
 #               in both;
 #     sanitize  with gpu: also run under compute-sanitizer;
+#     explorer  takes long, and looks at answers: not run under a sanitizer by `make test`;
 #     kernel    needs the QEMU guest; run by its own stage of `make test`;
 #     long      left out of `make test`.
 #
 # gofs_add_fuzzer(NAME source... [CORPUS folder] [LIBRARIES target...])
-#   LLVMFuzzerTestOneInput in the sources. In preset fuzz a libFuzzer binary; elsewhere a program
-#   that replays the corpus, so that old findings stay found under every compiler.
+#   LLVMFuzzerTestOneInput in the sources. In preset cpu-asan a libFuzzer binary (with clang), whose
+#   LIBRARIES tell it which of their branches were taken; elsewhere a program that replays the
+#   corpus, so that old findings stay found under every compiler.
 
 if(GOFS_TESTS)
   find_package(GTest QUIET)
@@ -69,7 +71,7 @@ function(gofs_add_test name)
   if(GOFS_CUDA)
     set(backend gpu)
   endif()
-  if(NOT GOFS_TESTS OR GOFS_FUZZ OR NOT backend IN_LIST labels)
+  if(NOT GOFS_TESTS OR NOT backend IN_LIST labels)
     return()
   elseif(GOFS_SANITIZE STREQUAL "thread" AND NOT "tsan" IN_LIST labels)
     return()
@@ -82,7 +84,9 @@ function(gofs_add_test name)
   endif()
 
   add_executable(${name} ${sources})
-  gofs_compile_together(${name})
+  if(NOT GOFS_CUDA OR GOFS_FAST_DEVICE_CODE)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  endif()
   if(GOFS_SANITIZE STREQUAL "thread" AND arg_SERIAL)
     list(JOIN arg_SERIAL ":" serial)
     list(APPEND arg_ARGS "--gtest_filter=-${serial}")
@@ -120,9 +124,13 @@ function(gofs_add_fuzzer name)
     set(arg_TIMEOUT 900)
   endif()
 
-  if(GOFS_FUZZ)
+  if(GOFS_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     set(arg_TIMEOUT 86400)  # fuzz_once.sh ends it, after as long as it was told
     add_executable(${name} ${sources})
+    foreach(library IN LISTS arg_LIBRARIES)
+      target_compile_options(${library} PRIVATE -fsanitize=fuzzer-no-link)
+    endforeach()
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     add_test(NAME ${name} COMMAND "${CMAKE_SOURCE_DIR}/scripts/fuzz_once.sh"
       $<TARGET_FILE:${name}> ${arg_CORPUS})

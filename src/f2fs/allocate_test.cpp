@@ -96,7 +96,7 @@ class AllocateTest : public ::testing::TestWithParam<uint32_t> {
   WritingRig writing_{image_, GetParam(), {}, only_logs()};
 };
 
-INSTANTIATE_TEST_SUITE_P(width, AllocateTest, ::testing::Values(1u, 4u));
+INSTANTIATE_TEST_SUITE_P(width, AllocateTest, ::testing::ValuesIn(gofs::testing::widths({1, 4})));
 
 TEST_P(AllocateTest, a_log_goes_on_where_it_was_and_in_a_row) {
   const Log before = writer().logs[format::kWarmData];

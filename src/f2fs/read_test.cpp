@@ -172,7 +172,8 @@ class ReadPiecesTest : public ::testing::TestWithParam<std::tuple<uint32_t, uint
 std::unique_ptr<SharedFiles> ReadPiecesTest::shared_;
 
 INSTANTIATE_TEST_SUITE_P(width, ReadPiecesTest,
-                         ::testing::Combine(::testing::Values(1u, 4u), ::testing::Values(9u, 12u)),
+                         ::testing::Combine(::testing::ValuesIn(gofs::testing::widths({1, 4})),
+                                            ::testing::Values(9u, 12u)),
                          [](const auto& test) {
                            return std::to_string(std::get<0>(test.param)) + "_lba_" +
                                   std::to_string(1u << std::get<1>(test.param));

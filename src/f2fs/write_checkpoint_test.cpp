@@ -77,7 +77,8 @@ class WriteCheckpointTest : public ::testing::TestWithParam<uint32_t> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(width, WriteCheckpointTest, ::testing::Values(1u, 4u));
+INSTANTIATE_TEST_SUITE_P(width, WriteCheckpointTest,
+                         ::testing::ValuesIn(gofs::testing::widths({1, 4})));
 
 TEST_P(WriteCheckpointTest, fsck_finds_nothing) {
   GOFS_NEED_TOOL("fsck.f2fs");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each test body runs twice: by warps of one lane, which find wrong memory orders and overruns, and
-// by warps of four, which find a missing sync(). Test suites take the width as their
-// parameter:
+// by warps of four, which find a missing sync(). GOFS_WIDTHS="4 32" in the environment leaves only
+// these. Test suites take the width as their parameter:
 //
 //   class QueueTest : public testing::TestWithParam<uint32_t> {};
 //   GOFS_AT_BOTH_WIDTHS(QueueTest);
@@ -12,10 +12,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <random>
+#include <sstream>
+#include <vector>
 
 #include "simt/workers.h"
 #include "testing/teams.hpp"
@@ -42,6 +46,19 @@ inline void run_alone(uint32_t width, const std::function<void(const simt::Warp&
   run_crowd({1, width}, [&work](const simt::Warp& warp, uint32_t) { work(warp); });
 }
 
+/// Those of `all` that GOFS_WIDTHS in the environment names; without it, or where it names none of
+/// them, all, or the first.
+inline std::vector<uint32_t> widths(const std::vector<uint32_t>& all) {
+  const char* const wanted = std::getenv("GOFS_WIDTHS");
+  if (wanted == nullptr) return all;
+  std::vector<uint32_t> chosen;
+  std::istringstream words(wanted);
+  for (uint32_t width; words >> width;) {
+    if (std::find(all.begin(), all.end(), width) != all.end()) chosen.push_back(width);
+  }
+  return chosen.empty() ? std::vector<uint32_t>{all.front()} : chosen;
+}
+
 /// The lanes of a whole warp.
 inline uint32_t all_lanes(const simt::Warp& warp) {
   return warp.size() == 32 ? ~0u : (1u << warp.size()) - 1;
@@ -60,6 +77,6 @@ inline uint64_t printed_seed() {
 
 }  // namespace gofs::testing
 
-#define GOFS_AT_BOTH_WIDTHS(Suite)                                  \
-  INSTANTIATE_TEST_SUITE_P(width, Suite, ::testing::Values(1u, 4u), \
+#define GOFS_AT_BOTH_WIDTHS(Suite)                                                           \
+  INSTANTIATE_TEST_SUITE_P(width, Suite, ::testing::ValuesIn(gofs::testing::widths({1, 4})), \
                            ::testing::PrintToStringParamName())

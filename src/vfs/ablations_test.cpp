@@ -190,7 +190,7 @@ class Walker {
 TEST_P(AblationsTest, warps_that_share_a_file_find_what_they_wrote) {
   const uint64_t seed = printed_seed();
   std::string model;
-  for (const uint32_t width : {1u, 4u}) {
+  for (const uint32_t width : {1, 4}) {
     {
       AblatedVolume volume(image_, GetParam(), width);
       const uint64_t bytes = kCommonBlocks * kBlockBytes;

@@ -97,7 +97,7 @@ class AppendTest : public ChangesTest {
   std::string model_;
   char next_ = 'a';
 };
-INSTANTIATE_TEST_SUITE_P(width, AppendTest, ::testing::Values(1u, 4u, 32u),
+INSTANTIATE_TEST_SUITE_P(width, AppendTest, ::testing::ValuesIn(gofs::testing::widths({1, 4, 32})),
                          ::testing::PrintToStringParamName());
 
 TEST_P(AppendTest, blocks_are_there_and_counted) {

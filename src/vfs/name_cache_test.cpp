@@ -166,7 +166,7 @@ std::string name_of(uint32_t number) {
 }
 
 TEST_P(NameCacheTest, nobody_gets_another_names_answer) {
-  for (const uint32_t entries : {1u, 4u}) {
+  for (const uint32_t entries : {1, 4}) {
     TableOwner<DentryTable> table(entries);
     std::atomic<uint32_t> wrong{0};
     std::atomic<uint32_t> hits{0};

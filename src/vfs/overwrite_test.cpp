@@ -74,7 +74,8 @@ class OverwriteTest : public ChangesTest {
   std::string model_;
   char next_ = 'a';
 };
-INSTANTIATE_TEST_SUITE_P(width, OverwriteTest, ::testing::Values(1u, 4u, 32u),
+INSTANTIATE_TEST_SUITE_P(width, OverwriteTest,
+                         ::testing::ValuesIn(gofs::testing::widths({1, 4, 32})),
                          ::testing::PrintToStringParamName());
 
 TEST_P(OverwriteTest, parts_of_blocks_stay_where_they_are) {
@@ -460,7 +461,7 @@ class TornBlocksTest : public OverwriteTest {
  protected:
   TornBlocksTest() : OverwriteTest(of_sectors()) {}
 };
-INSTANTIATE_TEST_SUITE_P(width, TornBlocksTest, ::testing::Values(1u, 4u),
+INSTANTIATE_TEST_SUITE_P(width, TornBlocksTest, ::testing::ValuesIn(gofs::testing::widths({1, 4})),
                          ::testing::PrintToStringParamName());
 
 TEST_P(TornBlocksTest, an_ssd_that_may_leave_blocks_half_written_gets_new_ones) {

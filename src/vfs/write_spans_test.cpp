@@ -56,7 +56,8 @@ class WriteSpansTest : public ChangesTest {
     }
   }
 };
-INSTANTIATE_TEST_SUITE_P(width, WriteSpansTest, ::testing::Values(3u, 4u, 32u),
+INSTANTIATE_TEST_SUITE_P(width, WriteSpansTest,
+                         ::testing::ValuesIn(gofs::testing::widths({3, 4, 32})),
                          ::testing::PrintToStringParamName());
 
 TEST_P(WriteSpansTest, any_mixture_agrees_with_a_model) {
@@ -353,7 +354,8 @@ class WriteSpansStorm : public WriteSpansTest {
     EXPECT_TRUE(contents("/one") == after);
   }
 };
-INSTANTIATE_TEST_SUITE_P(width, WriteSpansStorm, ::testing::Values(3u, 4u, 32u),
+INSTANTIATE_TEST_SUITE_P(width, WriteSpansStorm,
+                         ::testing::ValuesIn(gofs::testing::widths({3, 4, 32})),
                          ::testing::PrintToStringParamName());
 
 TEST_P(WriteSpansStorm, requests_that_overlap_are_written_in_some_order) { run({24, 8, false}); }

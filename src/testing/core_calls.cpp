@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+#define GOFS_CORE_CALL template
+#include "testing/core_calls.hpp"
