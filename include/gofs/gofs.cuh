@@ -31,6 +31,7 @@
 #include "vfs/batch_create.h"
 #include "vfs/batch_list.h"
 #include "vfs/fallocate.h"
+#include "vfs/grid_call.h"
 #include "vfs/metadata.h"
 #include "vfs/open.h"
 #include "vfs/read_together.h"
@@ -234,52 +235,59 @@ class ThisBlock {
 };
 
 /// All threads of a kernel launched with cudaLaunchCooperativeKernel, blocks of whole warps.
+/// Several such kernels may call at the same time, on one volume too.
 class ThisGrid {
  public:
   template <typename Work>
   __device__ int64_t share(VolumeHandle vol, Work work) const {
-    const auto grid = cooperative_groups::this_grid();
-    grid.sync();
-    if (grid.thread_rank() == 0) simt::store_relaxed(vol->grid.answer, int64_t{0});
-    grid.sync();
-    const simt::Warp warp = simt::Warp::full();
-    const int64_t part = work(warp, static_cast<uint32_t>(grid.thread_rank() / 32),
-                              static_cast<uint32_t>(grid.size() / 32));
-    if (warp.thread_rank() == 0) simt::add_relaxed(vol->grid.answer, part);
-    grid.sync();
-    return simt::load_relaxed(vol->grid.answer);
+    return meet(vol, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
+      const int64_t part = work(crew.warp(), crew.index(), crew.count());
+      if (crew.warp().thread_rank() == 0) simt::add_relaxed(meeting.answer, part);
+      crew.sync();
+      return simt::load_relaxed(meeting.answer);
+    });
   }
 
   template <typename Work>
   __device__ int64_t once(VolumeHandle vol, Work work) const {
-    const auto grid = cooperative_groups::this_grid();
-    grid.sync();
-    if (grid.thread_rank() < 32) {
-      const simt::Warp warp = simt::Warp::full();
-      const int64_t result = work(warp);
-      if (warp.thread_rank() == 0) simt::store_relaxed(vol->grid.answer, result);
-    }
-    grid.sync();
-    return simt::load_relaxed(vol->grid.answer);
+    return meet(vol, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
+      if (crew.index() == 0) {
+        const int64_t result = work(crew.warp());
+        if (crew.warp().thread_rank() == 0) simt::store_relaxed(meeting.answer, result);
+      }
+      crew.sync();
+      return simt::load_relaxed(meeting.answer);
+    });
   }
 
   __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                            uint64_t offset) const {
-    return vfs::pread_together(crew(vol), *vol, vol->grid.read, fd, buffer, bytes, offset);
+    return meet(vol, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
+      return vfs::pread_by_all(crew, *vol, meeting.read, fd, buffer, bytes, offset);
+    });
   }
   __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
                              uint64_t offset) const {
-    return vfs::pwritev_together(crew(vol), *vol, vol->grid.write, fd, parts, count, offset);
+    return meet(vol, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
+      return vfs::pwritev_by_all(crew, *vol, meeting.write, fd, parts, count, offset);
+    });
   }
   __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
-    return vfs::writev_together(crew(vol), *vol, vol->grid.write, fd, parts, count);
+    return meet(vol, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
+      return vfs::writev_by_all(crew, *vol, meeting.write, fd, parts, count);
+    });
   }
 
  private:
-  __device__ static simt::GridCrew crew(VolumeHandle vol) {
-    const auto grid = cooperative_groups::this_grid();
-    return {simt::Warp::full(), static_cast<uint32_t>(grid.thread_rank() / 32),
-            static_cast<uint32_t>(grid.size() / 32), vol->grid.point};
+  /// Calls `work(crew, meeting)` with every warp; its answer, which is the same for all.
+  template <typename Work>
+  __device__ static int64_t meet(VolumeHandle vol, Work work) {
+    const auto crew = simt::GridCrew::current();
+    vfs::GridMeeting* const meeting = vfs::begin_grid_call(crew, *vol);
+    if (meeting == nullptr) return -EBUSY;
+    const int64_t answer = work(crew, *meeting);
+    vfs::end_grid_call(crew, *vol, *meeting);
+    return answer;
   }
 };
 

@@ -48,7 +48,7 @@ Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const R
   const bool wide = body == work::Body::kWideRead;
   const ControllerLaunch launch(volume.backend(), readers, wide ? 0 : plan.controller_warps);
   params.controllers = launch.warps();
-  work::BenchJob job{params, {}};
+  work::BenchJob job{params, {}, {}};
   if (!run_job(volume, body, launch.grid(), job)) return volume.explain(-EIO, "bench");
   const work::BenchResults& done = job.results;
   if (done.error != 0) return volume.explain(done.error, "bench");

@@ -71,7 +71,15 @@ class GridCrew {
   /// Called by all threads of a launch whose threads run at the same time (a cooperative one),
   /// blocks of whole warps; `index` and `count` are those of the launch.
   GOFS_HD GridCrew(Warp warp, uint32_t index, uint32_t count, MeetingPoint& meeting)
-      : warp_(warp), index_(index), count_(count), meeting_(meeting) {}
+      : warp_(warp), index_(index), count_(count), meeting_(&meeting) {}
+
+#if defined(__CUDACC__)
+  __device__ static GridCrew current() {
+    const auto grid = cooperative_groups::this_grid();
+    return {Warp::full(), static_cast<uint32_t>(grid.thread_rank() / 32),
+            static_cast<uint32_t>(grid.size() / 32)};
+  }
+#endif
 
   GOFS_HD Warp warp() const { return warp_; }
   GOFS_HD uint32_t index() const { return index_; }
@@ -86,27 +94,59 @@ class GridCrew {
 #endif
   }
 
+  /// Tells the launch from all others that run at the same time: a GPU's driver gives each its own
+  /// memory for the barrier.
+  GOFS_HD uint64_t launch() const {
+#if GOFS_ON_GPU
+    return reinterpret_cast<uint64_t>(cooperative_groups::details::get_grid_workspace());
+#else
+    return reinterpret_cast<uint64_t>(meeting_);
+#endif
+  }
+  /// On the CPU each warp is a block.
+  GOFS_HD uint32_t blocks() const {
+#if GOFS_ON_GPU
+    return gridDim.x * gridDim.y * gridDim.z;
+#else
+    return count_;
+#endif
+  }
+  /// Waits for the caller's block. True on one lane of it.
+  GOFS_HD bool block_is_here() const {
+#if GOFS_ON_GPU
+    __syncthreads();
+    return threadIdx.x + threadIdx.y + threadIdx.z == 0;
+#else
+    warp_.sync();
+    return warp_.thread_rank() == 0;
+#endif
+  }
+
  private:
+#if defined(__CUDACC__)
+  __device__ GridCrew(Warp warp, uint32_t index, uint32_t count)
+      : warp_(warp), index_(index), count_(count), meeting_(nullptr) {}
+#endif
 #if !GOFS_ON_GPU
   /// Ends when the last warp has come: what they do before has deadlines of its own.
   GOFS_HD void meet() const {
-    const uint32_t round = load_relaxed(meeting_.round);
+    const uint32_t round = load_relaxed(meeting_->round);
     const uint32_t before =
-        AtomicRef<uint32_t>(meeting_.arrived).fetch_add(1, memory_order_acq_rel);  // [T1]
+        AtomicRef<uint32_t>(meeting_->arrived).fetch_add(1, memory_order_acq_rel);  // [T1]
     if (before + 1 == count_) {
-      store_relaxed(meeting_.arrived, 0u);
-      store_release(meeting_.round, round + 1);  // [T1]
+      store_relaxed(meeting_->arrived, 0u);
+      store_release(meeting_->round, round + 1);  // [T1]
       return;
     }
     Backoff backoff;
-    while (load_acquire(meeting_.round) == round) backoff.pause();  // [T1]
+    while (load_acquire(meeting_->round) == round) backoff.pause();  // [T1]
   }
 #endif
 
   Warp warp_;
   uint32_t index_;
   uint32_t count_;
-  MeetingPoint& meeting_;
+  MeetingPoint* meeting_;  // of the host
 };
 
 }  // namespace gofs::simt

@@ -237,7 +237,7 @@ TEST_P(AblationsTest, the_volume_does_without) {
   AblatedVolume volume(image_, GetParam(), 4);
   Filesystem& fs = volume.fs();
   const int fd = volume.open_file("/common", kOpenReadWrite);
-  const OpenInode& open = fs.open_inodes[fs.descriptors[fd].open_inode];
+  OpenInode& open = fs.open_inodes[fs.descriptors[fd].open_inode];
   EXPECT_EQ(open.inode.block_map == nullptr, without(kAblateBlockMaps));
   EXPECT_EQ(fs.writer->open_count == 0, without(kAblateOpenSegments));
   const std::string bytes(4 * kBlockBytes, 'n');
@@ -253,13 +253,22 @@ TEST_P(AblationsTest, the_volume_does_without) {
   };
   write_and_read();  // whatever is done once
   const ssd::VirtualSsdCounters before = volume.counters();
-  const uint64_t tickets = open.lock.next_ticket;
+  // Whoever stands in the line takes a ticket where there is a ring.
+  run_alone(4, [&](const simt::Warp& warp) {
+    RangeHold first{};
+    RangeHold second{};
+    EXPECT_EQ(lock_exclusive(warp, open.lock, {0, 1}, simt::Deadline::after_ns(0), first), 0);
+    EXPECT_EQ(lock_exclusive(warp, open.lock, {0, 1}, simt::Deadline::after_ns(0), second),
+              -ETIMEDOUT);
+    unlock_exclusive(warp, open.lock, first);
+  });
+  const uint64_t tickets = detail::ticket_of(open.lock.turns);
   write_and_read();
   const ssd::VirtualSsdCounters after = volume.counters();
   const uint64_t commands = without(kAblateMergedBlocks) ? 4 : 1;
   EXPECT_EQ(after.write_commands - before.write_commands, commands);
   EXPECT_EQ(after.read_commands - before.read_commands, commands);
-  EXPECT_EQ(open.lock.next_ticket - tickets, without(kAblateRangeLocks) ? 2u : 1u);
+  EXPECT_EQ(detail::ticket_of(open.lock.turns) - tickets, without(kAblateRangeLocks) ? 2u : 1u);
   // Blocks that do not follow each other, so that a warp has several commands whatever is merged.
   std::vector<std::string> found(4, std::string(kBlockBytes, '\0'));
   run_alone(4, [&](const simt::Warp& warp) {

@@ -52,6 +52,7 @@ struct Wanted {
 
 class BatchCreateTest : public ChangesTest {
  protected:
+  simt::MeetingPoint point_{};  // of warps that play a grid
   BatchCreateTest()
       : ChangesTest(
             [](image::ImageBuilder& builder) {
@@ -457,7 +458,7 @@ TEST_P(BatchCreateTest, beside_others) {
   int bd = 0;
   run_crowd({kMakers + 1, width()}, [&](const simt::Warp& warp, uint32_t index) {
     if (index < kMakers) {
-      const simt::GridCrew crew(warp, index, kMakers, fs().grid.point);
+      const simt::GridCrew crew(warp, index, kMakers, point_);
       if (index == 0) {
         const int mine = begin_creation(warp, fs(), creation);
         if (warp.thread_rank() == 0) bd = mine;

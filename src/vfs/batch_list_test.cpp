@@ -72,6 +72,7 @@ Listing first_of(const Listing& all, size_t count) {
 
 class BatchListTest : public ::testing::TestWithParam<uint32_t> {
  protected:
+  simt::MeetingPoint point_{};  // of warps that play a grid
   static void SetUpTestSuite() { image_ = std::make_unique<TestImage>(fill); }
   static void TearDownTestSuite() { image_.reset(); }
 
@@ -126,7 +127,7 @@ class BatchListTest : public ::testing::TestWithParam<uint32_t> {
     Batch& batch = begin(path, room);
     std::vector<int> results(warps);
     run_crowd({warps, width()}, [&](const simt::Warp& warp, uint32_t index) {
-      const simt::GridCrew crew(warp, index, warps, fs().grid.point);
+      const simt::GridCrew crew(warp, index, warps, point_);
       survey_batch(warp, fs(), table(), batch, index, warps);
       crew.sync();
       const int error = list_batch(warp, fs(), table(), batch, index, warps);

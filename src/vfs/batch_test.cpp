@@ -77,6 +77,7 @@ void fill_batches(image::ImageBuilder& builder) {
 
 class BatchTest : public ::testing::TestWithParam<uint32_t> {
  protected:
+  simt::MeetingPoint point_{};  // of warps that play a grid
   static void SetUpTestSuite() { image_ = std::make_unique<TestImage>(fill_batches); }
   static void TearDownTestSuite() { image_.reset(); }
 
@@ -132,7 +133,7 @@ class BatchTest : public ::testing::TestWithParam<uint32_t> {
     std::atomic<uint64_t> read = 0;
     Batch& batch = *find_batch_descriptor(table(), bd);
     run_crowd({warps, width()}, [&](const simt::Warp& warp, uint32_t index) {
-      const simt::GridCrew crew(warp, index, warps, fs().grid.point);
+      const simt::GridCrew crew(warp, index, warps, point_);
       find_batch(warp, fs(), table(), batch, pointers.data(), index, warps);
       crew.sync();
       load_batch(warp, fs(), table(), batch, index, warps);

@@ -36,6 +36,7 @@ inline constexpr uint32_t kOpenInodeWays = 8;
 struct OpenInodeSet {
   uint32_t lock;       // of the inodes that belong here, wherever they are
   uint32_t elsewhere;  // how many of them found this set full
+  uint32_t reach;      // places from here on among which these are
   uint32_t closings;   // how often one of them was closed by the last who had it open
 };
 
@@ -104,12 +105,20 @@ struct SharedWrite {
   bool in_inode;  // too little to be shared
 };
 
-/// Where the warps of a grid meet. A volume serves one grid at a time.
+/// Where the warps of a grid meet in a call.
 struct alignas(128) GridMeeting {
   int64_t answer;
   SharedRead read;
   SharedWrite write;
-  simt::MeetingPoint point;
+};
+
+inline constexpr uint32_t kGridCalls = 256;
+
+/// Those of a volume (grid_call.h).
+struct GridCalls {
+  alignas(128) uint64_t users[kGridCalls];  // whose each is, and how many of its blocks have not
+                                            // left [V21]
+  GridMeeting meetings[kGridCalls];
 };
 
 struct Filesystem {
@@ -122,6 +131,7 @@ struct Filesystem {
   OpenInode* open_inodes;
   OpenInodeSet* open_inode_sets;
   uint32_t open_inode_set_mask;
+  RangeRings* range_rings;
 
   Descriptor* descriptors;
   uint32_t descriptor_count;
@@ -146,7 +156,7 @@ struct Filesystem {
 
   BatchTable* batches;
   alignas(128) MapArena maps;
-  GridMeeting grid;
+  GridCalls grids;
 
   uint64_t lock_timeout_ns;  // of range locks and table locks
 };

@@ -17,7 +17,9 @@ namespace gofs::vfs {
 struct FilesystemOptions {
   uint32_t cache_pages = 16384;  // metadata blocks in memory; at least 64
   uint32_t pool_pages = 4096;    // spare blocks; at least 32
-  uint32_t descriptors = 4096;
+  uint32_t descriptors =
+      65'536 + 1024;            // as many as a GPU has threads at a time, and some for others
+  uint32_t range_rings = 0;     // 0: as many as suit them (range_rings_for)
   uint32_t operations = 16384;  // asynchronous reads and writes under way
   uint32_t dentry_entries = 65536;
   uint32_t path_entries = 16384;
@@ -30,6 +32,21 @@ struct FilesystemOptions {
   Credentials credentials{};  // user 0
   uint32_t ablations = 0;     // those of Ablation that are about the file system's tables
 };
+
+/// Rings for the range locks of so many open files: one for each of some thousand, of which each
+/// may be locked by several at a time; of more than that, each 16th may.
+constexpr uint32_t range_rings_for(uint32_t descriptors) {
+  constexpr uint32_t kOneForEach = 4096;
+  return simt::min(simt::max(descriptors / 16, simt::min(descriptors, kOneForEach)),
+                   detail::kRingsMax);
+}
+
+/// Sets of places for so many open inodes, a quarter more at least, so that few find theirs full.
+constexpr uint32_t open_inode_sets_for(uint32_t descriptors) {
+  const uint64_t places = uint64_t{descriptors} + descriptors / 4;
+  return static_cast<uint32_t>(std::bit_ceil(simt::max<uint64_t>(places, kOpenInodeWays)) /
+                               kOpenInodeWays);
+}
 
 /// The memory of one file system. Frees it when it goes; nobody uses the file system any more.
 class FilesystemMemory {
@@ -68,13 +85,14 @@ class FilesystemMemory {
     fs.descriptor_count = simt::max(options.descriptors, 1u);
     fs.descriptors = own_.take<Descriptor>(fs.descriptor_count, MemoryPart::kDescriptors);
     fs.descriptor_numbers = make_numbers(memory, fs.descriptor_count);
-    // Twice as many as can be open, so that few find their set full.
-    const uint32_t inode_sets =
-        std::bit_ceil(simt::max(2 * fs.descriptor_count, kOpenInodeWays)) / kOpenInodeWays;
+    const uint32_t inode_sets = open_inode_sets_for(fs.descriptor_count);
     fs.open_inodes =
         own_.take<OpenInode>(uint64_t{inode_sets} * kOpenInodeWays, MemoryPart::kOpenInodes);
     memory.count_as(fs.open_inodes, MemoryPart::kRangeLocks,
                     uint64_t{inode_sets} * kOpenInodeWays * sizeof(RangeLock));
+    fs.range_rings = make_rings(memory, options.range_rings != 0
+                                            ? simt::min(options.range_rings, detail::kRingsMax)
+                                            : range_rings_for(fs.descriptor_count));
     if ((options.ablations & kAblateRangeLocks) != 0) {
       std::vector<OpenInode> set(kOpenInodeWays);
       for (OpenInode& open : set) hold_whole_files(open.lock);
@@ -134,6 +152,13 @@ class FilesystemMemory {
     for (uint32_t i = 0; i < kNumberCursors; ++i) starts[i] = i * 67 % numbers.words;
     memory.write(numbers.cursors, starts.data(), sizeof(starts));
     return numbers;
+  }
+
+  RangeRings* make_rings(simt::MemorySpace& memory, uint32_t count) {
+    auto* const rings = reinterpret_cast<RangeRings*>(
+        own_.take<uint8_t>(RangeRings::bytes_for(count), simt::MemoryPart::kRangeLocks));
+    memory.write_object(rings, RangeRings{count, 0});
+    return rings;
   }
 
   simt::Allocations own_;

@@ -72,7 +72,9 @@ GOFS_HD inline void count_open_files(simt::AnyWarp auto warp, Filesystem& fs, Me
   }
   tell_use(warp, use, simt::MemoryPart::kOpenInodes,
            inodes * (sizeof(OpenInode) - sizeof(RangeLock)));
-  tell_use(warp, use, simt::MemoryPart::kRangeLocks, inodes * sizeof(RangeLock));
+  tell_use(warp, use, simt::MemoryPart::kRangeLocks,
+           inodes * sizeof(RangeLock) +
+               ring_bytes_used(*fs.range_rings, warp.thread_rank(), warp.size()));
   uint64_t descriptors = 0;
   for (uint32_t i = warp.thread_rank(); i < fs.descriptor_count; i += warp.size()) {
     if (simt::load_relaxed(fs.descriptors[i].state) == kDescriptorOpen) ++descriptors;

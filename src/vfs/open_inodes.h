@@ -6,7 +6,8 @@
 // A table of sets of eight. An inode belongs to the set that its number says, its home, and lies
 // there, or behind it when the home is full. The home's lock guards all inodes that belong there; a
 // free place anywhere is taken by a compare-and-swap of its `ino` from 0. There are more places
-// than descriptors, so one is always found.
+// than descriptors, so one is always found. A home knows how far away the ones are that found it
+// full, so nobody looks further for what is not there.
 #pragma once
 
 #include "f2fs/leaf_map.h"
@@ -22,7 +23,8 @@ GOFS_HD inline uint32_t home_of(const Filesystem& fs, uint32_t ino) {
 /// The place of an inode that belongs to `home`, or -1. Under the home's lock.
 GOFS_HD inline int find_open_inode(Filesystem& fs, uint32_t home, uint32_t ino) {
   const uint32_t places = (fs.open_inode_set_mask + 1) * kOpenInodeWays;
-  const uint32_t looks = fs.open_inode_sets[home].elsewhere == 0 ? kOpenInodeWays : places;
+  const OpenInodeSet& set = fs.open_inode_sets[home];
+  const uint32_t looks = set.elsewhere == 0 ? kOpenInodeWays : set.reach;
   for (uint32_t k = 0; k < looks; ++k) {
     const uint32_t index = (home * kOpenInodeWays + k) & (places - 1);
     if (simt::load_relaxed(fs.open_inodes[index].ino) == ino) return static_cast<int>(index);
@@ -43,7 +45,10 @@ GOFS_HD inline int take_open_inode(Filesystem& fs, uint32_t home, uint32_t ino) 
                                        simt::memory_order_relaxed)) {  // [V4]
       continue;
     }
-    if (k >= kOpenInodeWays) ++fs.open_inode_sets[home].elsewhere;
+    if (k >= kOpenInodeWays) {
+      OpenInodeSet& set = fs.open_inode_sets[home];
+      set.reach = set.elsewhere++ == 0 ? k + 1 : simt::max(set.reach, k + 1);
+    }
     return static_cast<int>(index);
   }
   return -1;
@@ -88,6 +93,7 @@ GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode,
     open.references = 1;
     open.removed = 0;
     open.inode = inode;
+    open.lock.rings = fs.range_rings;
     const uint64_t blocks = inode.size_blocks();
     f2fs::set_maps(open.inode, allocate_maps(fs, inode, blocks), blocks);
   }

@@ -3,12 +3,15 @@
 // Who may touch which bytes of a file at once. Readers of a file that nobody writes only count
 // themselves: one atomic a warp. So do those who write single blocks, or a few, of a file that
 // nobody reads, and queue up for each block then (block_queue.h, block_span.h). As soon as the two
-// meet, or somebody writes more at once, everybody appends his range to a ring and waits for the
-// earlier entries that overlap it, compared 32 at a time; a later request never overtakes an
-// earlier one that it overlaps (GoFS, SOSP'25, section 3.3).
+// meet, or somebody writes more at once, everybody stands in a line. The first one has an entry in
+// the lock itself, and needs no more where he is by himself. Those who come meanwhile append their
+// ranges to a ring, which the lock has borrowed for that (range_rings.h), and wait for the first
+// one, and for the earlier entries that overlap theirs, compared 32 at a time; a later request
+// never overtakes an earlier one that it overlaps (GoFS, SOSP'25, section 3.3). Only where all
+// rings are in use, any of those who wait for the first one comes next.
 //
-// One word decides between these: it counts readers and writers of single blocks outside the ring,
-// and writers that want it used.
+// One word decides between these: it counts readers and writers of single blocks outside the line,
+// and writers that want it used. Another one has the next ticket of the ring, and which it is.
 //
 // A write that stays under way when its call has returned (async_write.h) does not keep an entry of
 // the ring, since who comes a lap later waits for that, and may be the one who is to end the write:
@@ -21,14 +24,10 @@
 // before he ends it.
 #pragma once
 
-#include "simt/atomic.h"
 #include "simt/warp.h"
+#include "vfs/range_rings.h"
 
 namespace gofs::vfs {
-
-inline constexpr uint32_t kRangeRingEntries = 64;
-/// Ranges of one file that writes under way may keep at a time.
-inline constexpr uint32_t kKeptRanges = 64;
 
 struct ByteRange {
   uint64_t offset;
@@ -45,36 +44,10 @@ GOFS_HD inline ByteRange range_of_lanes(simt::AnyWarp auto warp, uint32_t lanes,
   return {first, end - first};
 }
 
-struct RangeEntry {
-  uint64_t offset;
-  uint64_t bytes;
-  uint32_t state;  // lap * 2, + 1 while held; low 32 bits [V2]
-  uint32_t exclusive;
-};
-
-struct KeptRange {
-  uint64_t offset;
-  uint64_t bytes;
-  uint32_t state;  // 1: somebody keeps it [V10]
-  uint32_t unused;
-};
-
-struct alignas(128) RangeLock {
-  uint64_t gate;  // 21 bits of readers outside the ring, 21 of block writers, 22 of writers [V5]
-  uint64_t next_ticket;
-  uint64_t left;          // tickets that have let go [V2]
-  uint32_t kept_count;    // of `kept` [V10]
-  uint32_t ring_readers;  // readers in the ring, and those who want to be there [V11]
-  uint32_t whole_file;    // not 0: ranges in the ring overlap wherever they lie
-  uint32_t appending;     // 1: a block writer has the file's end for himself [V16]
-  RangeEntry ring[kRangeRingEntries];
-  KeptRange kept[kKeptRanges];
-};
-
 /// What unlock needs to know.
 struct RangeHold {
-  uint64_t ticket;
-  bool in_ring;
+  uint64_t place;  // in the line: `turns` of who stood there; 0: as the first
+  bool in_ring;    // in the line at all
 };
 
 namespace detail {
@@ -84,29 +57,61 @@ inline constexpr uint64_t kOneWriter = uint64_t{1} << 42;
 inline constexpr uint64_t kAllReaders = kOneBlockWriter - 1;
 inline constexpr uint64_t kAllBlockWriters = kOneWriter - kOneBlockWriter;
 
-/// The state word of a ring entry before `ticket` has it, in its hands, and after it has let go,
-/// which is what the next lap's user waits for.
-GOFS_HD constexpr uint32_t ready_state(uint64_t ticket) {
-  return static_cast<uint32_t>(ticket / kRangeRingEntries * 2);
-}
-GOFS_HD constexpr uint32_t held_state(uint64_t ticket) { return ready_state(ticket) + 1; }
-GOFS_HD constexpr uint32_t free_state(uint64_t ticket) { return ready_state(ticket) + 2; }
-
 GOFS_HD inline bool overlap(const ByteRange& a, uint64_t offset, uint64_t bytes) {
   return a.offset < offset + bytes && offset < a.offset + a.bytes;
 }
 
-/// Gives the ring entry of `ticket` to the next lap's user. One lane.
-GOFS_HD inline void let_go(RangeLock& lock, uint64_t ticket) {
-  simt::store_release(lock.ring[ticket % kRangeRingEntries].state, free_state(ticket));  // [V2]
-  simt::AtomicRef<uint64_t>(lock.left).fetch_add(1, simt::memory_order_release);         // [V2]
+/// What try_to_stand() says where it has found no place.
+inline constexpr uint64_t kNowhere = ~uint64_t{0};
+
+/// Takes the next place in the line, unless the lock has no ring and can get none. One lane.
+/// `turns` of the place, 0 of the first one, or kNowhere.
+GOFS_HD inline uint64_t try_to_stand(RangeLock& lock) {
+  for (;;) {
+    const uint64_t turns = simt::AtomicRef<uint64_t>(lock.turns)
+                               .fetch_add(kOneTicket, simt::memory_order_acquire);  // [V19]
+    // Tickets that are counted where there is no ring are nobody's.
+    if (turns == 0 || ring_of(turns) != 0) return turns & ~kFirst;
+    if (!give_ring(lock)) return kNowhere;
+  }
 }
 
-/// Whether all tickets before `ticket` have let go, as far as two words tell: not where a later one
-/// has been given out, which may have let go as well. What they have done is seen then. One lane.
-GOFS_HD inline bool has_ring_alone(const RangeLock& lock, uint64_t ticket) {
-  return simt::load_acquire(lock.left) == ticket &&  // [V2]
-         simt::load_relaxed(lock.next_ticket) == ticket + 1;
+GOFS_HD inline RangeEntry& entry_of(RangeLock& lock, uint64_t place) {
+  if (place == 0) return lock.first;
+  return lock.rings->ring(ring_of(place)).entries[ticket_of(place) % kRangeRingEntries];
+}
+
+/// Leaves the place of the first. One lane.
+GOFS_HD inline void leave_first(RangeLock& lock) {
+  simt::AtomicRef<uint64_t> turns(lock.turns);
+  simt::store_relaxed(lock.first.state, 0u);
+  uint64_t now = kOneTicket;  // where nobody has come since
+  while (ring_of(now) == 0) {
+    if (turns.compare_exchange_strong(now, 0, simt::memory_order_release,
+                                      simt::memory_order_relaxed)) {  // [V19]
+      return;
+    }
+  }
+  turns.fetch_sub(kFirst, simt::memory_order_release);  // [V19]
+}
+
+/// Gives a place to who comes next: the entry of a ring to the next lap's user. One lane.
+GOFS_HD inline void let_go(RangeLock& lock, uint64_t place) {
+  if (place == 0) return leave_first(lock);
+  RangeRing& ring = lock.rings->ring(ring_of(place));
+  const uint64_t ticket = ticket_of(place);
+  simt::store_release(ring.entries[ticket % kRangeRingEntries].state, free_state(ticket));  // [V2]
+  simt::AtomicRef<uint64_t>(ring.left).fetch_add(1, simt::memory_order_release);            // [V2]
+}
+
+/// Whether nobody stands before `place` of a ring, as far as two words tell: not where another one
+/// has come since, who may have let go as well. What those before have done is seen then; `turns`
+/// are what the lock says. One lane.
+GOFS_HD inline bool has_line_alone(RangeLock& lock, uint64_t place, uint64_t& turns) {
+  turns = simt::load_acquire(lock.turns);  // [V19]
+  return turns == place + kOneTicket &&    // and nobody is the first
+         (simt::load_acquire(lock.rings->ring(ring_of(place)).left) & kTicketMask) ==  // [V2]
+             ticket_of(place);
 }
 
 /// Whether somebody keeps a part of `range` there. What he has done is seen where it is not so.
@@ -132,99 +137,164 @@ GOFS_HD inline void hold_whole_files(RangeLock& lock) {
 GOFS_HD inline bool is_kept(simt::AnyWarp auto warp, const RangeLock& lock,
                             const ByteRange& range) {
   if (!warp.any(simt::load_acquire(lock.kept_count) != 0)) return false;  // [V10]
+  // As long as somebody keeps one, the lock keeps its ring. Who does not hold the range may look at
+  // one that has become another's.
+  const uint32_t number = warp.shfl(detail::ring_of(simt::load_relaxed(lock.turns)), 0);
+  if (number == 0) return false;
+  const RangeRing& ring = lock.rings->ring(number);
   bool found = false;
   for (uint32_t i = warp.thread_rank(); i < kKeptRanges; i += warp.size()) {
-    found = found || detail::is_kept_here(lock.kept[i], range);
+    found = found || detail::is_kept_here(ring.kept[i], range);
   }
   return warp.any(found);
 }
 
 namespace detail {
 
-/// Appends `range` to the ring and waits for its turn: for earlier entries that overlap it, for the
-/// writers of single blocks and, if it is exclusive, for the readers outside the ring, who came
-/// earlier than any entry that is still waited for. Collective, uniform. 0, or -ETIMEDOUT when an
+/// Takes a place in the line. Collective, uniform. 0, or -ETIMEDOUT: the first one did not let go
+/// before the deadline, and all rings were in use.
+GOFS_HD inline int take_place(simt::AnyWarp auto warp, RangeLock& lock,
+                              const simt::Deadline& deadline, uint64_t& place) {
+  simt::Backoff backoff;
+  for (;;) {
+    if (warp.thread_rank() == 0) place = try_to_stand(lock);
+    place = warp.shfl(place, 0);
+    if (place != kNowhere) return 0;
+    if (warp.any(deadline.passed())) return -ETIMEDOUT;
+    backoff.pause();
+  }
+}
+
+/// Enters a range at a place of the line. Collective.
+GOFS_HD inline void enter_range(simt::AnyWarp auto warp, RangeLock& lock, uint64_t place,
+                                const ByteRange& range, bool exclusive) {
+  RangeEntry& mine = entry_of(lock, place);
+  const uint64_t ticket = ticket_of(place);
+  if (place != 0) {
+    // The entry's former user, a lap ago, must have left it. A ticket cannot be handed back, so
+    // this wait ends only with that user, who has a deadline of his own.
+    simt::Backoff backoff;
+    while (warp.any(simt::load_acquire(mine.state) != ready_state(ticket))) backoff.pause();
+  }
+  if (warp.thread_rank() == 0) {
+    simt::store_relaxed(mine.offset, range.offset);
+    simt::store_relaxed(mine.bytes, range.bytes);
+    simt::store_relaxed(mine.exclusive, exclusive ? 1u : 0u);
+    simt::store_release(mine.state, place == 0 ? 1u : held_state(ticket));  // [V2] [V19]
+  }
+  warp.sync();
+}
+
+/// What a request compares with those before it.
+struct RangeRequest {
+  ByteRange range;
+  bool exclusive;
+  bool whole;  // it overlaps all others
+};
+
+GOFS_HD inline bool is_in_the_way(const RangeEntry& entry, const RangeRequest& request) {
+  return (request.exclusive || simt::load_relaxed(entry.exclusive) != 0) &&
+         (request.whole || overlap(request.range, simt::load_relaxed(entry.offset),
+                                   simt::load_relaxed(entry.bytes)));
+}
+
+/// Waits for who stands in the lock itself, by who stands in its ring: nobody else comes there
+/// meanwhile. Collective, uniform. False: he is in the way until the deadline.
+GOFS_NOINLINE GOFS_HD inline bool wait_for_first(simt::AnyWarp auto warp, const RangeLock& lock,
+                                                 const RangeRequest& request,
+                                                 const simt::Deadline& deadline) {
+  simt::Backoff backoff;
+  for (;;) {
+    bool waiting = false;
+    if (warp.thread_rank() == 0 && (simt::load_acquire(lock.turns) & kFirst) != 0) {  // [V19]
+      // Or he has yet to write his entry.
+      waiting = simt::load_acquire(lock.first.state) == 0 ||  // [V19]
+                is_in_the_way(lock.first, request);
+    }
+    if (!warp.any(waiting)) return true;
+    if (warp.any(deadline.passed())) return false;
+    backoff.pause();
+  }
+}
+
+/// Waits for all earlier tickets that can still be in the ring, a lane each. Collective, uniform.
+/// False: one is in the way until the deadline.
+GOFS_HD inline bool wait_for_tickets(simt::AnyWarp auto warp, RangeLock& lock, uint64_t place,
+                                     const RangeRequest& request, const simt::Deadline& deadline) {
+  const RangeRing& ring = lock.rings->ring(ring_of(place));
+  simt::Backoff backoff;
+  for (uint32_t back = 1; back < kRangeRingEntries; back += warp.size()) {
+    const uint32_t distance = back + warp.thread_rank();
+    bool waiting = distance < kRangeRingEntries;
+    // Those before the first one that there was have let go as well.
+    const uint64_t other = ticket_of(place) - distance;
+    const RangeEntry& entry = ring.entries[other % kRangeRingEntries];
+    backoff.reset();
+    for (;;) {
+      if (waiting) {
+        const uint32_t state = simt::load_acquire(entry.state);  // [V2]
+        const auto behind = static_cast<int32_t>(state - held_state(other));
+        // Below 0 its owner has yet to write it, above it has let go.
+        waiting = behind < 0 || (behind == 0 && is_in_the_way(entry, request));
+      }
+      if (!warp.any(waiting)) break;
+      if (warp.any(waiting && deadline.passed())) return false;
+      backoff.pause();
+    }
+  }
+  return true;
+}
+
+/// Stands in the line with `range` and waits for its turn: for those before it that overlap it, for
+/// the writers of single blocks and, if it is exclusive, for the readers outside the line, who came
+/// earlier than anybody that is still waited for. Collective, uniform. 0, or -ETIMEDOUT when an
 /// earlier holder did not let go before the deadline; then nothing is held.
 GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& lock,
                                            const ByteRange& range, bool exclusive,
                                            const simt::Deadline& deadline, RangeHold& hold) {
   const bool leader = warp.thread_rank() == 0;
-  const bool whole = lock.whole_file != 0;
-  uint64_t ticket = 0;
-  if (leader) ticket = simt::add_relaxed(lock.next_ticket, uint64_t{1});
-  ticket = warp.shfl(ticket, 0);
-  RangeEntry& mine = lock.ring[ticket % kRangeRingEntries];
-  simt::Backoff backoff;
-  // The entry's former user, a lap ago, must have left it. A ticket cannot be handed back, so this
-  // wait ends only with that user, who has a deadline of his own.
-  while (warp.any(simt::load_acquire(mine.state) != detail::ready_state(ticket))) {
-    backoff.pause();
-  }
-  if (leader) {
-    simt::store_relaxed(mine.offset, range.offset);
-    simt::store_relaxed(mine.bytes, range.bytes);
-    simt::store_relaxed(mine.exclusive, exclusive ? 1u : 0u);
-    simt::store_release(mine.state, detail::held_state(ticket));  // [V2]
-  }
-  warp.sync();
-  hold = RangeHold{ticket, true};
+  const RangeRequest request{range, exclusive, lock.whole_file != 0};
+  uint64_t place = 0;
+  if (take_place(warp, lock, deadline, place) < 0) return -ETIMEDOUT;
+  enter_range(warp, lock, place, range, exclusive);
+  hold = RangeHold{place, true};
   const auto withdraw = [&] {
     warp.sync();
-    if (leader) let_go(lock, ticket);
+    if (leader) let_go(lock, place);
     return -ETIMEDOUT;
   };
-  // Who came before us and stays outside the ring is waited for wherever he reads or writes. Our
+  // Who came before us and stays outside the line is waited for wherever he reads or writes. Our
   // entry stands already: who comes now queues up behind it.
   const uint64_t outside = exclusive ? kAllReaders | kAllBlockWriters : kAllBlockWriters;
   simt::AtomicRef<uint64_t> gate(lock.gate);
+  simt::Backoff backoff;
   while (warp.any((gate.load(simt::memory_order_seq_cst) & outside) != 0)) {  // [V5] [V11]
     if (warp.any(deadline.passed())) return withdraw();
     backoff.pause();
   }
-  // Who writes a file by himself need not look at each.
-  const uint32_t alone = leader && has_ring_alone(lock, ticket) ? 1 : 0;
-  if (warp.shfl(alone, 0) != 0) {
-    warp.sync();
-    return 0;
-  }
-  // All earlier tickets that can still be in the ring, a lane each.
-  for (uint32_t back = 1; back < kRangeRingEntries; back += warp.size()) {
-    const uint32_t distance = back + warp.thread_rank();
-    bool waiting = distance < kRangeRingEntries && distance <= ticket;
-    const uint64_t other = waiting ? ticket - distance : ticket;
-    const RangeEntry& entry = lock.ring[other % kRangeRingEntries];
-    backoff.reset();
-    for (;;) {
-      if (waiting) {
-        const uint32_t state = simt::load_acquire(entry.state);  // [V2]
-        const auto behind = static_cast<int32_t>(state - detail::held_state(other));
-        if (behind > 0) {
-          waiting = false;  // it has let go
-        } else if (behind == 0) {
-          const bool conflict = (exclusive || simt::load_relaxed(entry.exclusive) != 0) &&
-                                (whole || detail::overlap(range, simt::load_relaxed(entry.offset),
-                                                          simt::load_relaxed(entry.bytes)));
-          if (!conflict) waiting = false;
-        }  // else: its owner has yet to write it
-      }
-      if (!warp.any(waiting)) break;
-      if (warp.any(waiting && deadline.passed())) return withdraw();
-      backoff.pause();
+  if (place != 0) {
+    // Who writes a file by himself need not look at each.
+    uint64_t turns = 0;
+    const uint32_t alone = leader && has_line_alone(lock, place, turns) ? 1 : 0;
+    const bool has_first = warp.shfl(static_cast<uint32_t>(turns & kFirst), 0) != 0;
+    if (warp.shfl(alone, 0) == 0) {
+      if (has_first && !wait_for_first(warp, lock, request, deadline)) return withdraw();
+      if (!wait_for_tickets(warp, lock, place, request, deadline)) return withdraw();
     }
   }
   warp.sync();
   return 0;
 }
 
-/// Leaves the ring. Collective.
+/// Leaves the line. Collective.
 GOFS_HD inline void leave_ring(simt::AnyWarp auto warp, RangeLock& lock, const RangeHold& hold) {
   warp.sync();
-  if (warp.thread_rank() == 0) let_go(lock, hold.ticket);
+  if (warp.thread_rank() == 0) let_go(lock, hold.place);
 }
 
 }  // namespace detail
 
-/// Holds `range` in the ring when its turn has come and nobody keeps a part of it. Collective,
+/// Holds `range` in the line when its turn has come and nobody keeps a part of it. Collective,
 /// uniform. 0, or -ETIMEDOUT when somebody did not let go before the deadline; then nothing is
 /// held.
 GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock& lock,
@@ -234,8 +304,9 @@ GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock
   for (;;) {
     const int error = detail::take_turn(warp, lock, range, exclusive, deadline, hold);
     if (error < 0) return error;
-    // Who keeps a range has entered it before he left the ring.
-    if (!is_kept(warp, lock, range)) break;
+    // Who keeps a range has entered it before he left the line; where we are the first, nobody
+    // does.
+    if (hold.place == 0 || !is_kept(warp, lock, range)) break;
     detail::leave_ring(warp, lock, hold);
     while (is_kept(warp, lock, range)) {
       if (warp.any(deadline.passed())) return -ETIMEDOUT;
@@ -391,27 +462,30 @@ GOFS_HD inline void unlock_exclusive(simt::AnyWarp auto warp, RangeLock& lock,
                                      const RangeHold& hold) {
   warp.sync();
   if (warp.thread_rank() != 0) return;
-  detail::let_go(lock, hold.ticket);
+  detail::let_go(lock, hold.place);
   simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter, simt::memory_order_release);
 }
 
-/// Keeps a range that is held for writing after its entry of the ring was given back, as this does:
+/// Keeps a range that is held for writing after its place in the line was given back, as this does:
 /// until unlock_kept(). Collective, uniform; `hold` is over then. False, and it is not, where
-/// kKeptRanges are kept already.
+/// kKeptRanges are kept already, or the lock has no ring and gets none.
 GOFS_NOINLINE GOFS_HD inline bool keep_exclusive(simt::AnyWarp auto warp, RangeLock& lock,
                                                  const RangeHold& hold, uint32_t& kept) {
   kept = kKeptRanges;
-  RangeEntry& mine = lock.ring[hold.ticket % kRangeRingEntries];
+  RangeEntry& mine = detail::entry_of(lock, hold.place);
+  const uint64_t ticket = detail::ticket_of(hold.place);
   warp.sync();
   if (warp.thread_rank() == 0) {
-    for (uint32_t i = 0; i < kKeptRanges; ++i) {
-      KeptRange& entry = lock.kept[(hold.ticket + i) % kKeptRanges];
+    if (hold.place == 0) (void)detail::give_ring(lock);
+    const uint32_t number = detail::ring_of(simt::load_relaxed(lock.turns));
+    for (uint32_t i = 0; number != 0 && i < kKeptRanges; ++i) {
+      KeptRange& entry = lock.rings->ring(number).kept[(ticket + i) % kKeptRanges];
       if (!simt::try_lock(entry.state)) continue;
       simt::store_release(entry.offset, simt::load_relaxed(mine.offset));  // [V10]
       simt::store_release(entry.bytes, simt::load_relaxed(mine.bytes));
       simt::add_relaxed(lock.kept_count, 1u);
-      detail::let_go(lock, hold.ticket);
-      kept = static_cast<uint32_t>((hold.ticket + i) % kKeptRanges);
+      detail::let_go(lock, hold.place);
+      kept = static_cast<uint32_t>((ticket + i) % kKeptRanges);
       break;
     }
   }
@@ -423,7 +497,8 @@ GOFS_NOINLINE GOFS_HD inline bool keep_exclusive(simt::AnyWarp auto warp, RangeL
 GOFS_HD inline void unlock_kept(simt::AnyWarp auto warp, RangeLock& lock, uint32_t kept) {
   warp.sync();
   if (warp.thread_rank() != 0) return;
-  simt::unlock(lock.kept[kept].state);  // [V10]
+  const uint32_t number = detail::ring_of(simt::load_relaxed(lock.turns));
+  simt::unlock(lock.rings->ring(number).kept[kept].state);  // [V10]
   simt::AtomicRef<uint32_t>(lock.kept_count).fetch_sub(1, simt::memory_order_release);
   simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter, simt::memory_order_release);
 }

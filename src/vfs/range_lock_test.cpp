@@ -9,53 +9,33 @@
 
 #include <atomic>
 #include <chrono>
-#include <memory>
 #include <thread>
 #include <vector>
 
-#include "host/image/pattern.h"
-#include "simt/clock.h"
-#include "vfs/block_queue.h"
-#include "vfs/vfs_for_test.hpp"
+#include "vfs/range_locks_for_test.hpp"
 
 namespace gofs::vfs {
 namespace {
 
 using simt::Deadline;
 
-constexpr uint64_t kLongNs = 60'000'000'000;
-constexpr uint64_t kShortNs = 20'000'000;
-constexpr uint32_t kNobodyWaits = 0;
-
-/// A lock as the file system keeps it: zeroed, and used before `first_ticket`.
-std::unique_ptr<RangeLock> make_lock(uint64_t first_ticket = 0) {
+/// One that has a ring, which was used before `first_ticket`.
+std::shared_ptr<RangeLock> make_lock(uint64_t first_ticket = 0) {
   EXPECT_EQ(first_ticket % kRangeRingEntries, 0u);
-  auto lock = std::make_unique<RangeLock>();
-  std::memset(static_cast<void*>(lock.get()), 0, sizeof(RangeLock));
-  lock->next_ticket = lock->left = first_ticket;
-  for (RangeEntry& entry : lock->ring) entry.state = detail::ready_state(first_ticket);
+  auto lock = make_fresh_lock();
+  RangeRing& ring = lock->rings->ring(1);
+  ring.lock = lock.get();
+  ring.left = first_ticket;
+  for (RangeEntry& entry : ring.entries) entry.state = detail::ready_state(first_ticket);
+  lock->turns = first_ticket * detail::kOneTicket | 1;
   return lock;
 }
 
 /// The same as one for the whole file.
-std::unique_ptr<RangeLock> make_whole_lock() {
+std::shared_ptr<RangeLock> make_whole_lock() {
   auto lock = make_lock();
   hold_whole_files(*lock);
   return lock;
-}
-
-/// Nobody holds anything: an exclusive lock of everything is granted at once.
-void expect_free(RangeLock& lock) {
-  const uint64_t gate = lock.whole_file != 0 ? detail::kOneWriter : 0;
-  EXPECT_EQ(lock.gate, gate);
-  EXPECT_EQ(lock.ring_readers, 0u);
-  EXPECT_EQ(lock.kept_count, 0u);
-  RangeHold hold{};
-  ASSERT_EQ(lock_exclusive(simt::Warp(), lock, {0, ~uint64_t{0} >> 1}, Deadline::after_ns(kShortNs),
-                           hold),
-            0);
-  unlock_exclusive(simt::Warp(), lock, hold);
-  EXPECT_EQ(lock.gate, gate);
 }
 
 class RangeLockTest : public ::testing::TestWithParam<uint32_t> {
@@ -78,7 +58,7 @@ class RangeLockTest : public ::testing::TestWithParam<uint32_t> {
   /// Until somebody has taken the ticket after `ticket`, or asked for the ring.
   static void wait_for_ticket(const RangeLock& lock, uint64_t ticket) {
     const Deadline deadline = Deadline::after_ns(kLongNs);
-    while (simt::load_relaxed(lock.next_ticket) <= ticket) {
+    while (detail::ticket_of(simt::load_relaxed(lock.turns)) <= ticket) {
       ASSERT_FALSE(deadline.passed());
       simt::Backoff().pause();
     }
@@ -116,7 +96,7 @@ TEST_P(RangeLockTest, readers_share_everything_without_the_ring) {
   RangeHold b{};
   EXPECT_EQ(shared(*lock, {0, 100}, kShortNs, a), 0);
   EXPECT_EQ(shared(*lock, {0, 100}, kShortNs, b), 0);
-  EXPECT_EQ(lock->next_ticket, 0u);
+  EXPECT_EQ(detail::ticket_of(lock->turns), 0u);
   EXPECT_EQ(lock->gate, 2u);
   release_shared(*lock, a);
   release_shared(*lock, b);
@@ -368,115 +348,6 @@ TEST_P(RangeLockTest, who_keeps_a_range_goes_on_while_others_wait_for_it) {
   expect_free(*lock);
 }
 
-struct Storm {
-  uint32_t readers;
-  uint32_t writers;
-  uint32_t turns;
-  bool keeps = false;          // writers leave the ring, most often
-  uint32_t block_writers = 0;  // who fill single words, one a lane
-};
-
-constexpr uint32_t kStormWords = 64;
-using StormQueues = std::vector<BlockQueue>;
-
-/// Holds `word` for the lane where it is its turn, and calls `fill()` then. Collective. False:
-/// somebody reads, or writes otherwise.
-template <typename Fill>
-bool fill_queued(const simt::Warp& warp, RangeLock& lock, BlockQueue& queue, Fill fill) {
-  if (!try_join_block_writers(warp, lock, kNobodyWaits)) return false;
-  const uint32_t ticket = detail::queue_up(queue);
-  bool waiting = true;
-  while (warp.any(waiting)) {
-    const bool served = waiting && detail::is_served(queue, ticket);
-    if (served) fill();
-    if (served) detail::serve_next(simt::Release(), queue, ticket);
-    if (served) waiting = false;
-    simt::Backoff().pause();
-  }
-  leave_block_writers(warp, lock);
-  return true;
-}
-
-/// Each lane fills a word of its own, again and again.
-void fill_words(const simt::Warp& warp, RangeLock& lock, StormQueues& queues,
-                std::vector<uint64_t>& words, uint32_t index, uint32_t turns, uint64_t seed,
-                std::atomic<uint32_t>& wrong) {
-  for (uint32_t turn = 0; turn < turns; ++turn) {
-    const uint64_t first = image::pattern_word(seed + index, turn);
-    const uint64_t word = (first + uint64_t{warp.thread_rank()} * 5) % kStormWords;
-    const uint64_t stamp = uint64_t{index} << 32 | turn;
-    const auto fill = [&] {
-      words[word] = stamp;
-      simt::Backoff().pause();
-      if (words[word] != stamp) ++wrong;
-    };
-    // Half as many queues as words: two words share one.
-    if (fill_queued(warp, lock, queues[word % queues.size()], fill)) continue;
-    for (uint32_t lane = 0; lane < warp.size(); ++lane) {
-      RangeHold hold{};
-      const ByteRange range{warp.shfl(word, lane), 1};
-      if (lock_exclusive(warp, lock, range, Deadline::after_ns(kLongNs), hold) != 0) ++wrong;
-      if (warp.thread_rank() == lane) fill();
-      unlock_exclusive(warp, lock, hold);
-    }
-  }
-}
-
-/// Writers fill ranges of a row of words with a number of their own, readers look whether every
-/// word they hold is what the last writer left, and whether it stays.
-void run_storm(RangeLock& lock, uint32_t width, const Storm& storm, uint64_t seed) {
-  std::vector<uint64_t> words(kStormWords);
-  StormQueues queues(kStormWords / 2);
-  std::atomic<uint32_t> wrong{0};
-  const uint32_t others = storm.readers + storm.writers;
-  run_crowd({others + storm.block_writers, width}, [&](const simt::Warp& warp, uint32_t index) {
-    if (index >= others) {
-      fill_words(warp, lock, queues, words, index, 4 * storm.turns, seed, wrong);
-      return;
-    }
-    const bool writes = index < storm.writers;
-    for (uint32_t turn = 0; turn < storm.turns; ++turn) {
-      const uint64_t random = image::pattern_word(seed + index, turn);
-      const uint64_t offset = random % kStormWords;
-      const uint64_t bytes = (random >> 8) % (kStormWords - offset) + 1;
-      const ByteRange range{offset, bytes};
-      const Deadline deadline = Deadline::after_ns(kLongNs);
-      RangeHold hold{};
-      const int error = writes ? lock_exclusive(warp, lock, range, deadline, hold)
-                               : lock_shared(warp, lock, range, deadline, hold);
-      if (error != 0) {
-        ++wrong;
-        continue;
-      }
-      // Each lane its words, as the data of a read is dealt.
-      const uint64_t stamp = uint64_t{index} << 32 | turn;
-      uint32_t kept = kKeptRanges;
-      if (writes && storm.keeps && turn % 3 != 0 && !keep_exclusive(warp, lock, hold, kept)) {
-        ++wrong;
-      }
-      const uint64_t first = offset + warp.thread_rank();
-      for (uint64_t i = first; i < offset + bytes; i += warp.size()) {
-        if (writes) words[i] = stamp;
-      }
-      if (turn % 4 == 0) simt::Backoff().pause();
-      uint64_t seen = 0;
-      for (uint64_t i = first; i < offset + bytes; i += warp.size()) {
-        if (writes && words[i] != stamp) ++wrong;
-        seen ^= words[i];
-      }
-      simt::Backoff().pause();
-      for (uint64_t i = first; i < offset + bytes; i += warp.size()) seen ^= words[i];
-      if (seen != 0) ++wrong;
-      if (kept != kKeptRanges) {
-        unlock_kept(warp, lock, kept);
-        continue;
-      }
-      writes ? unlock_exclusive(warp, lock, hold) : unlock_shared(warp, lock, hold);
-    }
-  });
-  EXPECT_EQ(wrong, 0u) << "seed=" << seed;
-}
-
 TEST_P(RangeLockTest, readers_and_writers_exclude_each_other) {
   const auto lock = make_lock();
   run_storm(*lock, width(), narrow() ? Storm{5, 3, 150} : Storm{2, 2, 25}, printed_seed());
@@ -500,7 +371,7 @@ TEST_P(RangeLockTest, who_writes_single_blocks_excludes_who_writes_the_same) {
   const auto lock = make_lock();
   run_storm(*lock, width(), narrow() ? Storm{0, 0, 100, false, 6} : Storm{0, 0, 20, false, 4},
             printed_seed());
-  EXPECT_EQ(lock->next_ticket, 0u);  // none of them needed the ring
+  EXPECT_EQ(detail::ticket_of(lock->turns), 0u);  // none of them needed the ring
   expect_free(*lock);
 }
 
@@ -592,7 +463,7 @@ TEST_P(RangeLockTest, entries_that_come_later_do_not_count_as_let_go) {
   RangeHold third{};
   ASSERT_EQ(shared(*lock, {200, 10}, kLongNs, third), 0);
   release_shared(*lock, third);
-  EXPECT_EQ(lock->left, 1u);
+  EXPECT_EQ(lock->rings->ring(1).left, 1u);
   simt::AtomicRef<uint64_t>(lock->gate).fetch_sub(1);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(granted);
@@ -645,7 +516,7 @@ TEST_P(RangeLockTest, states_run_over_the_end_of_32_bits) {
   const Storm storm = narrow() ? Storm{4, 4, 100} : Storm{2, 2, 40};
   ASSERT_GT(storm.writers * storm.turns, kRangeRingEntries);
   run_storm(*lock, width(), storm, printed_seed());
-  EXPECT_GT(lock->next_ticket / kRangeRingEntries, 0x7fffffffu);
+  EXPECT_GT(detail::ticket_of(lock->turns) / kRangeRingEntries, 0x7fffffffu);
   expect_free(*lock);
 }
 

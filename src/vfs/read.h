@@ -240,7 +240,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto war
   while (holding != 0) {
     const uint32_t owner = simt::lowest_bit(holding);
     const uint64_t theirs = warp.shfl(file, owner);
-    RangeHold taken{warp.shfl(hold.ticket, owner), warp.shfl(hold.in_ring ? 1u : 0u, owner) != 0};
+    RangeHold taken{warp.shfl(hold.place, owner), warp.shfl(hold.in_ring ? 1u : 0u, owner) != 0};
     unlock_shared(warp, reinterpret_cast<OpenInode*>(theirs)->lock, taken);
     holding &= ~warp.ballot(locked && file == theirs);
   }

@@ -134,6 +134,7 @@ class GuardedBuffer {
 
 class ReadTest : public ::testing::TestWithParam<uint32_t> {
  protected:
+  simt::MeetingPoint point_{};  // of warps that play a grid
   static void SetUpTestSuite() { image_ = std::make_unique<TestImage>(fill_kinds); }
   static void TearDownTestSuite() { image_.reset(); }
 
@@ -218,8 +219,8 @@ TEST_P(ReadTest, several_warps_read_one_range_together) {
   expect_contents([this](int fd, uint8_t* buffer, const Range& range) {
     std::vector<int64_t> got(kWarpsTogether);
     run_crowd({kWarpsTogether, width()}, [&](const simt::Warp& warp, uint32_t index) {
-      GridMeeting& meeting = fs().grid;
-      const simt::GridCrew crew(warp, index, kWarpsTogether, meeting.point);
+      GridMeeting& meeting = fs().grids.meetings[0];
+      const simt::GridCrew crew(warp, index, kWarpsTogether, point_);
       const int64_t mine =
           pread_together(crew, fs(), meeting.read, fd, buffer, range.bytes, range.offset);
       if (warp.thread_rank() == 0) got[index] = mine;
@@ -432,8 +433,9 @@ TEST_P(ReadTest, what_cannot_be_read_is_refused_by_every_way) {
     for (const Case& one : cases) {
       EXPECT_EQ(pread(warp, fs(), one.fd, &byte, one.bytes, one.offset), one.result);
       EXPECT_EQ(pread_lanes(warp, fs(), {one.fd, &byte, one.bytes, one.offset}), one.result);
-      const simt::GridCrew crew(warp, 0, 1, fs().grid.point);
-      EXPECT_EQ(pread_together(crew, fs(), fs().grid.read, one.fd, &byte, one.bytes, one.offset),
+      const simt::GridCrew crew(warp, 0, 1, point_);
+      EXPECT_EQ(pread_together(crew, fs(), fs().grids.meetings[0].read, one.fd, &byte, one.bytes,
+                               one.offset),
                 one.result);
       const Ticket ticket = pread_async(warp, fs(), one.fd, &byte, one.bytes, one.offset);
       EXPECT_EQ(ticket.result, one.result);
@@ -491,9 +493,9 @@ TEST_P(UnreadableBlockTest, ends_a_read_where_it_lies) {
   const auto read_all = [&](uint64_t offset) {
     std::vector<int64_t> got(kWarpsTogether);
     run_crowd({kWarpsTogether, width()}, [&](const simt::Warp& warp, uint32_t index) {
-      const simt::GridCrew crew(warp, index, kWarpsTogether, fs().grid.point);
+      const simt::GridCrew crew(warp, index, kWarpsTogether, point_);
       const int64_t mine =
-          pread_together(crew, fs(), fs().grid.read, fd, buffer, kFileBytes, offset);
+          pread_together(crew, fs(), fs().grids.meetings[0].read, fd, buffer, kFileBytes, offset);
       if (warp.thread_rank() == 0) got[index] = mine;
     });
     EXPECT_EQ(std::count(got.begin(), got.end(), got[0]), kWarpsTogether);
@@ -531,11 +533,12 @@ TEST_P(ReadTest, a_writer_who_does_not_let_go_is_waited_for_until_the_deadline) 
   run_crowd({1, width()}, [&](const simt::Warp& warp, uint32_t) {
     RangeHold hold{};
     ASSERT_EQ(lock_exclusive(warp, lock, {0, 4096}, simt::Deadline::after_ns(1), hold), 0);
-    const simt::GridCrew crew(warp, 0, 1, fs().grid.point);
+    const simt::GridCrew crew(warp, 0, 1, point_);
     EXPECT_EQ(pread(warp, fs(), fd, buffer, 100, 0), -ETIMEDOUT);
-    EXPECT_EQ(pread_together(crew, fs(), fs().grid.read, fd, buffer, 100, 0), -ETIMEDOUT);
+    EXPECT_EQ(pread_together(crew, fs(), fs().grids.meetings[0].read, fd, buffer, 100, 0),
+              -ETIMEDOUT);
     EXPECT_EQ(pread(warp, fs(), fd, buffer, 100, 4096), 100);
-    EXPECT_EQ(pread_together(crew, fs(), fs().grid.read, fd, buffer, 100, 4096), 100);
+    EXPECT_EQ(pread_together(crew, fs(), fs().grids.meetings[0].read, fd, buffer, 100, 4096), 100);
     unlock_exclusive(warp, lock, hold);
     EXPECT_EQ(pread(warp, fs(), fd, buffer, 100, 0), 100);
     EXPECT_EQ(pread_lanes(warp, fs(), {fd, buffer, 0, 0}), 0);
@@ -566,7 +569,7 @@ TEST_P(ReadTest, lanes_lock_their_files_in_one_order_whichever_is_whose) {
         warp.sync();
         // The reader waits for us there, and has nothing elsewhere.
         EXPECT_EQ(simt::load_relaxed(second->gate), 0u);
-        EXPECT_EQ(simt::load_relaxed(second->next_ticket), 0u);
+        EXPECT_EQ(simt::load_relaxed(second->turns), 0u);
         unlock_exclusive(warp, *first, hold);
         return;
       }

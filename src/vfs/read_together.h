@@ -40,13 +40,13 @@ GOFS_HD inline void begin_together(simt::AnyWarp auto warp, Filesystem& fs, Shar
 
 }  // namespace detail
 
-/// pread by all warps of `crew`, with the same arguments. The result of pread, the same everywhere;
-/// what was read is visible to the whole crew.
+/// pread by all warps of `crew`, with the same arguments, where all of them have come and use
+/// `shared` for nothing else. The result of pread, the same everywhere; what was read is visible to
+/// the whole crew.
 template <typename Crew>
-GOFS_HD int64_t pread_together(const Crew& crew, Filesystem& fs, SharedRead& shared, int fd,
-                               void* buffer, uint64_t bytes, uint64_t offset) {
+GOFS_HD int64_t pread_by_all(const Crew& crew, Filesystem& fs, SharedRead& shared, int fd,
+                             void* buffer, uint64_t bytes, uint64_t offset) {
   const auto warp = crew.warp();
-  crew.sync();  // everybody has taken the outcome of a former read
   if (crew.index() == 0) detail::begin_together(warp, fs, shared, fd, bytes, offset);
   crew.sync();
   if (shared.error < 0 || shared.open == nullptr) return shared.error;  // or nothing to read
@@ -63,6 +63,14 @@ GOFS_HD int64_t pread_together(const Crew& crew, Filesystem& fs, SharedRead& sha
   const IoFailure first = detail::unpack_failure(simt::load_relaxed(shared.failure));
   if (crew.index() == 0) unlock_shared(warp, shared.open->lock, shared.hold);
   return io_outcome(shared.bytes, first);
+}
+
+/// The same by a crew that comes together first.
+template <typename Crew>
+GOFS_HD int64_t pread_together(const Crew& crew, Filesystem& fs, SharedRead& shared, int fd,
+                               void* buffer, uint64_t bytes, uint64_t offset) {
+  crew.sync();  // everybody has taken the outcome of a former read
+  return pread_by_all(crew, fs, shared, fd, buffer, bytes, offset);
 }
 
 }  // namespace gofs::vfs

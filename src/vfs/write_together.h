@@ -124,14 +124,14 @@ GOFS_HD int64_t write_open_together(const Crew& crew, Filesystem& fs, SharedWrit
 
 }  // namespace detail
 
-/// pwritev() by all warps of `crew`, with the same arguments, and `parts` that all of them reach.
-/// The result of pwritev(), the same everywhere: where one warp could not go on, the bytes before
-/// its round are good. A file that grew ends there again, also without what was reserved behind its
-/// end; what it had before the write may be old or new.
+/// pwritev() by all warps of `crew`, with the same arguments, and `parts` that all of them reach,
+/// where all have come, with their buffers filled, and use `shared` for nothing else. The result of
+/// pwritev(), the same everywhere: where one warp could not go on, the bytes before its round are
+/// good. A file that grew ends there again, also without what was reserved behind its end; what it
+/// had before the write may be old or new.
 template <typename Crew>
-GOFS_HD int64_t pwritev_together(const Crew& crew, Filesystem& fs, SharedWrite& shared, int fd,
-                                 const IoVector* parts, int count, uint64_t offset) {
-  crew.sync();  // everybody has taken the outcome of a former write, and filled his buffer
+GOFS_HD int64_t pwritev_by_all(const Crew& crew, Filesystem& fs, SharedWrite& shared, int fd,
+                               const IoVector* parts, int count, uint64_t offset) {
   Descriptor* const descriptor = find_writable(fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const int64_t total = total_bytes(parts, count);
@@ -142,6 +142,14 @@ GOFS_HD int64_t pwritev_together(const Crew& crew, Filesystem& fs, SharedWrite& 
                                      false);
 }
 
+/// The same by a crew that comes together first.
+template <typename Crew>
+GOFS_HD int64_t pwritev_together(const Crew& crew, Filesystem& fs, SharedWrite& shared, int fd,
+                                 const IoVector* parts, int count, uint64_t offset) {
+  crew.sync();  // everybody has taken the outcome of a former write, and filled his buffer
+  return pwritev_by_all(crew, fs, shared, fd, parts, count, offset);
+}
+
 /// pwrite() by all warps of `crew`. As pwritev_together().
 template <typename Crew>
 GOFS_HD int64_t pwrite_together(const Crew& crew, Filesystem& fs, SharedWrite& shared, int fd,
@@ -150,12 +158,11 @@ GOFS_HD int64_t pwrite_together(const Crew& crew, Filesystem& fs, SharedWrite& s
   return pwritev_together(crew, fs, shared, fd, &part, 1, offset);
 }
 
-/// writev() by all warps of `crew`, with the same arguments. As pwritev_together().
+/// writev() by all warps of `crew`, with the same arguments. As pwritev_by_all().
 template <typename Crew>
-GOFS_HD int64_t writev_together(const Crew& crew, Filesystem& fs, SharedWrite& shared, int fd,
-                                const IoVector* parts, int count) {
+GOFS_HD int64_t writev_by_all(const Crew& crew, Filesystem& fs, SharedWrite& shared, int fd,
+                              const IoVector* parts, int count) {
   const auto warp = crew.warp();
-  crew.sync();  // as in pwritev_together()
   Descriptor* const descriptor = find_writable(fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const int64_t total = total_bytes(parts, count);
@@ -173,6 +180,14 @@ GOFS_HD int64_t writev_together(const Crew& crew, Filesystem& fs, SharedWrite& s
   }
   return detail::write_open_together(crew, fs, shared, descriptor, {parts, count, bytes}, offset,
                                      true);
+}
+
+/// The same by a crew that comes together first.
+template <typename Crew>
+GOFS_HD int64_t writev_together(const Crew& crew, Filesystem& fs, SharedWrite& shared, int fd,
+                                const IoVector* parts, int count) {
+  crew.sync();  // as in pwritev_together()
+  return writev_by_all(crew, fs, shared, fd, parts, count);
 }
 
 /// write() by all warps of `crew`. As pwritev_together().

@@ -21,6 +21,7 @@ constexpr uint32_t kSharers = 3;
 
 class WriteTogetherTest : public ChangesTest {
  protected:
+  simt::MeetingPoint point_{};  // of warps that play a grid
   WriteTogetherTest()
       : ChangesTest(
             [](image::ImageBuilder& builder) {
@@ -38,7 +39,7 @@ class WriteTogetherTest : public ChangesTest {
   int64_t together(Call call) {
     std::vector<int64_t> got(kSharers);
     run_crowd({kSharers, width()}, [&](const simt::Warp& warp, uint32_t index) {
-      const simt::GridCrew crew(warp, index, kSharers, fs().grid.point);
+      const simt::GridCrew crew(warp, index, kSharers, point_);
       const int64_t mine = call(crew);
       if (warp.thread_rank() == 0) got[index] = mine;
     });
@@ -47,12 +48,14 @@ class WriteTogetherTest : public ChangesTest {
   }
   int64_t pwrite_shared(int fd, const std::string& bytes, uint64_t offset) {
     return together([&](const simt::GridCrew& crew) {
-      return pwrite_together(crew, fs(), fs().grid.write, fd, bytes.data(), bytes.size(), offset);
+      return pwrite_together(crew, fs(), fs().grids.meetings[0].write, fd, bytes.data(),
+                             bytes.size(), offset);
     });
   }
   int64_t write_shared(int fd, const std::string& bytes) {
     return together([&](const simt::GridCrew& crew) {
-      return write_together(crew, fs(), fs().grid.write, fd, bytes.data(), bytes.size());
+      return write_together(crew, fs(), fs().grids.meetings[0].write, fd, bytes.data(),
+                            bytes.size());
     });
   }
   static std::string random_bytes(std::mt19937& random, size_t count) {
@@ -99,13 +102,14 @@ TEST_P(WriteTogetherTest, parts_become_one_write) {
       for (std::string& text : texts) parts.push_back({text.data(), text.size()});
       const auto count = static_cast<int>(parts.size());
       const uint64_t offset = random() % (model.size() + 5000);
-      const int64_t got =
-          step % 2 == 0 ? together([&](const simt::GridCrew& crew) {
-            return pwritev_together(crew, fs(), fs().grid.write, fd, parts.data(), count, offset);
-          })
-                        : alone([&](const simt::Warp& warp) {
-                            return pwritev(warp, fs(), fd, parts.data(), count, offset);
-                          });
+      const int64_t got = step % 2 == 0
+                              ? together([&](const simt::GridCrew& crew) {
+                                  return pwritev_together(crew, fs(), fs().grids.meetings[0].write,
+                                                          fd, parts.data(), count, offset);
+                                })
+                              : alone([&](const simt::Warp& warp) {
+                                  return pwritev(warp, fs(), fd, parts.data(), count, offset);
+                                });
       ASSERT_EQ(got, static_cast<int64_t>(all.size()));
       if (all.empty()) continue;
       if (model.size() < offset + all.size()) model.resize(offset + all.size());
@@ -116,7 +120,7 @@ TEST_P(WriteTogetherTest, parts_become_one_write) {
     const IoVector twice[2] = {{word.data(), 4}, {word.data(), 4}};
     const int at_end = open_file(path, kOpenWriteOnly | kOpenAppend);
     EXPECT_EQ(together([&](const simt::GridCrew& crew) {
-                return writev_together(crew, fs(), fs().grid.write, at_end, twice, 2);
+                return writev_together(crew, fs(), fs().grids.meetings[0].write, at_end, twice, 2);
               }),
               8);
     EXPECT_EQ(alone([&](const simt::Warp& warp) { return writev(warp, fs(), fd, twice, 2); }), 8);
@@ -129,7 +133,8 @@ TEST_P(WriteTogetherTest, parts_become_one_write) {
               -EINVAL);
     many[0].bytes = many[1].bytes = kOffsetMax;
     EXPECT_EQ(together([&](const simt::GridCrew& crew) {
-                return pwritev_together(crew, fs(), fs().grid.write, fd, many.data(), 2, 0);
+                return pwritev_together(crew, fs(), fs().grids.meetings[0].write, fd, many.data(),
+                                        2, 0);
               }),
               -EINVAL);
     mount_again();
@@ -171,12 +176,13 @@ TEST_P(WriteTogetherTest, overlapping_writes_do_not_mix) {
   run_crowd({kSharers + 2, width()}, [&](const simt::Warp& warp, uint32_t index) {
     for (uint32_t round = 0; round < kRounds; ++round) {
       if (index < kSharers) {
-        const simt::GridCrew crew(warp, index, kSharers, fs().grid.point);
+        const simt::GridCrew crew(warp, index, kSharers, point_);
         crew.sync();
         if (index == 0 && warp.thread_rank() == 0) {
           shared.assign(kRecord, static_cast<char>('a' + round));
         }
-        EXPECT_EQ(pwrite_together(crew, fs(), fs().grid.write, fd, shared.data(), kRecord, 100),
+        EXPECT_EQ(pwrite_together(crew, fs(), fs().grids.meetings[0].write, fd, shared.data(),
+                                  kRecord, 100),
                   kRecord);
         continue;
       }

@@ -5,6 +5,7 @@
 // scope) has one read outstanding at a time.
 #pragma once
 
+#include "vfs/grid_call.h"
 #include "vfs/read_together.h"
 #include "work/controller_warps.h"
 
@@ -46,6 +47,7 @@ struct BenchResults {
 struct BenchJob {
   BenchParams params;
   BenchResults results;
+  simt::MeetingPoint point;  // of all warps
 };
 
 namespace detail {
@@ -235,9 +237,14 @@ GOFS_HD inline void wide_read_body(simt::AnyWarp auto warp, uint32_t warp_index,
   detail::Tally tally;
   detail::begin_bench(warp, job.results);
   if (params.scope == ReadScope::kGrid) {
-    vfs::GridMeeting& meeting = params.fs->grid;
-    const simt::GridCrew grid(warp, warp_index, warp_count, meeting.point);
-    detail::read_wide(grid, meeting.read, params, 0, 1, tally);
+    const simt::GridCrew grid(warp, warp_index, warp_count, job.point);
+    vfs::GridMeeting* const meeting = vfs::begin_grid_call(grid, *params.fs);
+    if (meeting != nullptr) {
+      detail::read_wide(grid, meeting->read, params, 0, 1, tally);
+      vfs::end_grid_call(grid, *params.fs, *meeting);
+    } else {
+      tally.error = -EBUSY;
+    }
   } else {
     GOFS_BLOCK_SHARED vfs::SharedRead meeting;
     const auto block = simt::BlockCrew<simt::Warp>::current(warp);

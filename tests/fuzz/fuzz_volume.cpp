@@ -94,6 +94,9 @@ void FuzzVolume::reset(uint64_t device_bytes) {
   for (uint32_t i = 0; i < (fs.open_inode_set_mask + 1) * vfs::kOpenInodeWays; ++i) {
     fs.open_inodes[i] = vfs::OpenInode{};
   }
+  for (uint32_t i = 0; i < fs.range_rings->count; ++i) {
+    fs.range_rings->ring(i + 1) = vfs::RangeRing{};
+  }
   std::memset(fs.maps.used, 0, fs.maps.unit_count / 8);
   std::memset(fs.pool.locks, 0, fs.pool.count * sizeof(uint32_t));
   for (vfs::Batch& batch : fs.batches->batches) batch.taken = 0;
