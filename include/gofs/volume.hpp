@@ -60,7 +60,7 @@ struct MountOptions {
   uint32_t queue_depth = 0;         // entries in each; 1,024, of a physical SSD 128
   uint64_t command_timeout_ns = 0;  // until an NVMe command counts as lost; 5 s
   uint64_t lock_timeout_ns = 0;     // until the lock of a file or directory is given up; 30 s
-  uint32_t descriptors = 0;         // files open at once; 4,096
+  uint32_t descriptors = 0;         // files open at once; 66,560, about 1 KB each
   uint32_t clean_percent = 0;       // of the segments: who writes cleans where fewer are free; 5
   // What the volume does by itself, from a thread of this process. On a GPU it runs as kernels, so
   // it waits where kernels of the program leave no room for others.

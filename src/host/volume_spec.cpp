@@ -131,6 +131,7 @@ std::string set_physical_option(VolumeSpec& spec, std::string_view name, std::st
 /// Sets one option. Empty, or what is wrong with it.
 std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view value) {
   constexpr uint64_t kTransferBytesMax = uint64_t{kBlockBytes} << 16;
+  constexpr uint32_t kDescriptorsMax = 1u << 24;
   bool known = false;
   std::string wrong = set_physical_option(spec, name, value, known);
   if (known) return spec.is_physical() ? wrong : "is about a physical SSD";
@@ -168,6 +169,8 @@ std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view
       return "wants a size from 256K to 1T";
     }
     spec.cache_bytes = *size;
+  } else if (name == "descriptors") {
+    return set_bounded(value, 1, kDescriptorsMax, spec.descriptors);
   } else if (name == "timeout") {
     const auto time_ns = parse_duration_ns(value);
     if (!time_ns || *time_ns == 0) return "wants a time such as 5s or 250ms";
@@ -188,8 +191,8 @@ std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view
   } else if (name == "ablate") {
     return parse_ablations(value, spec.ablations.emplace());
   } else {
-    return "is no option (model, queues, depth, lba, media, spare, mdts, cache, timeout, "
-           "checkpoint, stripe, mode, ablate; of a physical SSD doorbell, data, staging)";
+    return "is no option (model, queues, depth, lba, media, spare, mdts, cache, descriptors, "
+           "timeout, checkpoint, stripe, mode, ablate; of a physical SSD doorbell, data, staging)";
   }
   return {};
 }

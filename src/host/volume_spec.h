@@ -13,7 +13,8 @@
 //
 // Options: model=NAME[,SETTING=NUMBER...] (ssd/virtual_ssd.h says which), queues=N, depth=N,
 // lba=512|4096, media=file|hbm, spare=SIZE (what can be written to holes of a sparse image of more
-// than 8 GiB, which a GPU keeps in memory; 4G), mdts=SIZE, cache=SIZE, timeout=TIME,
+// than 8 GiB, which a GPU keeps in memory; 4G), mdts=SIZE, cache=SIZE, descriptors=N (files open at
+// once, 1 KB each; 66,560), timeout=TIME,
 // checkpoint=TIME (from one to the next, where something has changed), stripe=SIZE (of a chunk),
 // mode=adaptive|lfs (whether blocks of files may be written over where they lie),
 // ablate=NAME[,NAME...] (what the mount does without, vfs/ablations.h). Of a physical SSD:
@@ -69,6 +70,7 @@ struct VolumeSpec {
   std::optional<uint32_t> queue_depth;
   std::optional<uint64_t> transfer_bytes_max;  // a power of two of at least 4 KiB
   std::optional<uint64_t> cache_bytes;
+  std::optional<uint32_t> descriptors;
   std::optional<uint64_t> command_timeout_ns;
   std::optional<uint64_t> checkpoint_period_ns;
   std::optional<uint64_t> stripe_bytes;  // a power of two of at least 4 KiB

@@ -40,13 +40,13 @@ TEST(VolumeSpec, a_path_alone_has_the_defaults) {
   EXPECT_EQ(spec.lba_bytes, 512u);
   EXPECT_FALSE(spec.device_memory);
   EXPECT_FALSE(spec.queues || spec.queue_depth || spec.transfer_bytes_max || spec.cache_bytes ||
-               spec.command_timeout_ns || spec.checkpoint_period_ns);
+               spec.descriptors || spec.command_timeout_ns || spec.checkpoint_period_ns);
 }
 
 TEST(VolumeSpec, every_option_is_understood) {
   const VolumeSpec spec = parse_one(
       "v?model=990pro,iops=5&queues=16&depth=64&lba=4096&media=hbm&spare=3G&mdts=128K&cache=1M&"
-      "timeout=20ms&checkpoint=30s&ablate=one-log,no-maps");
+      "descriptors=1000000&timeout=20ms&checkpoint=30s&ablate=one-log,no-maps");
   EXPECT_EQ(spec.path, "v");
   EXPECT_EQ(spec.model_name, "990pro,iops=5");
   EXPECT_EQ(spec.model.iops, 5u);
@@ -58,6 +58,7 @@ TEST(VolumeSpec, every_option_is_understood) {
   EXPECT_EQ(spec.spare_bytes, uint64_t{3} << 30);
   EXPECT_EQ(spec.transfer_bytes_max, 131072u);
   EXPECT_EQ(spec.cache_bytes, 1048576u);
+  EXPECT_EQ(spec.descriptors, 1'000'000u);
   EXPECT_EQ(spec.command_timeout_ns, 20000000u);
   EXPECT_EQ(spec.checkpoint_period_ns, 30'000'000'000u);
   EXPECT_EQ(spec.ablations, vfs::kAblateOpenSegments | vfs::kAblateBlockMaps);
@@ -156,6 +157,9 @@ TEST(VolumeSpec, bad_specs_are_refused_with_words_that_name_the_fault) {
       {"a?mdts=512M", "'mdts'"},
       {"a?cache=1", "'cache'"},
       {"a?cache=2T", "'cache'"},
+      {"a?descriptors=0", "'descriptors' wants a number from 1 to 16777216"},
+      {"a?descriptors=16777217", "'descriptors'"},
+      {"a?descriptors=1M", "'descriptors'"},
       {"a?timeout=0", "'timeout'"},
       {"a?timeout=1h", "'timeout'"},
       {"a?timeout=99999999999999999s", "'timeout'"},

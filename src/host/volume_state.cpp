@@ -196,7 +196,8 @@ void VolumeState::create_filesystem() {
   options.cache_pages =
       static_cast<uint32_t>(std::min<uint64_t>(cache_bytes / kBlockBytes, uint64_t{1} << 30));
   if (options_.lock_timeout_ns != 0) options.lock_timeout_ns = options_.lock_timeout_ns;
-  if (options_.descriptors != 0) options.descriptors = options_.descriptors;
+  const uint32_t descriptors = spec_.descriptors.value_or(options_.descriptors);
+  if (descriptors != 0) options.descriptors = descriptors;
   options.ablations = ablations();
   options.credentials.uid = options_.uid;
   options.credentials.gid = options_.gid;

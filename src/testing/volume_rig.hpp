@@ -123,7 +123,7 @@ inline vfs::FilesystemOptions small_tables() {
   options.dentry_entries = 256;
   options.path_entries = 64;
   options.batch_files = 4096;
-  options.map_bytes = 32 * 4096;  // of 32 small files
+  options.map_bytes = 32 * 4096;  // of 1,024 small files
   return options;
 }
 

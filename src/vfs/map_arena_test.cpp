@@ -71,6 +71,65 @@ TEST(MapArenaTest, runs_over_words_of_the_bitmap_are_found) {
   EXPECT_EQ(arena->allocate(20 * kUnit), head);
 }
 
+// A search for what there is not is made once, until something has come back.
+TEST(MapArenaTest, what_was_refused_is_refused_until_something_comes_back) {
+  ArenaOwner arena(64);
+  std::vector<uint32_t*> pieces;
+  for (uint32_t i = 0; i < 64; ++i) pieces.push_back(arena->allocate(kUnit));
+  for (uint32_t i = 0; i < 64; i += 2) arena->release(pieces[i], kUnit);
+  for (int turn = 0; turn < 2; ++turn) {
+    EXPECT_EQ(arena->allocate(5 * kUnit), nullptr);
+    EXPECT_EQ(arena->allocate(2 * kUnit), nullptr);
+    EXPECT_EQ(arena->allocate(3 * kUnit), nullptr);
+  }
+  EXPECT_NE(arena->allocate(kUnit), nullptr) << "there are smaller ones";
+  arena->release(pieces[33], kUnit);
+  uint32_t* const three = arena->allocate(3 * kUnit);
+  EXPECT_EQ(three, pieces[32]);
+}
+
+TEST(MapArenaTest, what_lies_in_an_arena_is_what_a_list_of_pieces_says) {
+  constexpr uint32_t kUnits = 160;
+  ArenaOwner arena(kUnits);
+  const uint64_t seed = gofs::testing::printed_seed();
+  struct Piece {
+    uint32_t* words;
+    uint32_t units;
+  };
+  std::vector<Piece> pieces;
+  std::vector<bool> taken(kUnits);
+  const auto longest = [&] {
+    uint32_t most = 0;
+    uint32_t run = 0;
+    for (const bool one : taken) most = std::max(most, run = one ? 0 : run + 1);
+    return most;
+  };
+  const auto set = [&](const Piece& piece, bool value) {
+    const auto first = static_cast<uint32_t>((piece.words - arena->words) / kUnit);
+    for (uint32_t i = first; i < first + piece.units; ++i) {
+      ASSERT_NE(taken[i], value) << i;
+      taken[i] = value;
+    }
+  };
+  for (uint32_t turn = 0; turn < 3000; ++turn) {
+    const uint64_t random = image::pattern_word(seed, turn);
+    if (random % 5 < 2 && !pieces.empty()) {
+      const size_t which = random / 8 % pieces.size();
+      arena->release(pieces[which].words, uint64_t{pieces[which].units} * kUnit);
+      set(pieces[which], false);
+      pieces[which] = pieces.back();
+      pieces.pop_back();
+      continue;
+    }
+    const auto units = static_cast<uint32_t>(random / 8 % 70 + 1);
+    const Piece piece{arena->allocate(uint64_t{units} * kUnit - random / 1024 % kUnit), units};
+    ASSERT_EQ(piece.words != nullptr, units <= longest()) << turn;
+    if (piece.words == nullptr) continue;
+    set(piece, true);
+    pieces.push_back(piece);
+  }
+}
+
 // As close() uses it: who gives a piece back has cleared it.
 TEST(MapArenaTest, many_threads_never_share_a_piece) {
   ArenaOwner arena(64);
@@ -85,12 +144,12 @@ TEST(MapArenaTest, many_threads_never_share_a_piece) {
         continue;
       }
       ++got;
-      for (uint64_t i = 0; i < words; i += 509) {
+      for (uint64_t i = 0; i < words; i += 13) {
         if (piece[i] != 0) ++wrong;
         piece[i] = index + 1;
       }
       simt::Backoff().pause();
-      for (uint64_t i = 0; i < words; i += 509) {
+      for (uint64_t i = 0; i < words; i += 13) {
         if (piece[i] != index + 1) ++wrong;
       }
       std::memset(piece, 0, words * sizeof(uint32_t));

@@ -29,7 +29,7 @@ struct FuzzVolumeOptions {
   uint32_t warp_width = 1;  // more: a team of so many lanes
   uint32_t cache_pages = 64;
   uint32_t lba_shift = 9;
-  uint64_t map_bytes = 32 * kBlockBytes;  // a few files' worth: some get none
+  uint64_t map_bytes = kBlockBytes;  // a few files' worth: some get none
   WalkLimits limits{};
 };
 
