@@ -434,6 +434,7 @@ int run(int argument_count, char** arguments) {
       "  vol.img?model=990pro&queues=16&depth=1024&lba=512&cache=256M&timeout=5s\n"
       "  vol.img?spare=64G                      a large sparse image that is to be filled on a "
       "GPU\n"
+      "  vol.img?descriptors=1000000            a million files open at once, 1 KB each\n"
       "  vol.img?mode=lfs                       what is written always goes to new blocks\n"
       "  vol.img?ablate=one-log,single-blocks   without mechanisms, to see what they bring\n"
       "  vfio:0000:65:00.0                      an NVMe SSD that is bound to vfio-pci: see "
