@@ -46,8 +46,9 @@ GOFS_HD inline ByteRange range_of_lanes(simt::AnyWarp auto warp, uint32_t lanes,
 
 /// What unlock needs to know.
 struct RangeHold {
-  uint64_t place;  // in the line: `turns` of who stood there; 0: as the first
-  bool in_ring;    // in the line at all
+  uint64_t place;   // in the line: `turns` of who came there; 0: as the first
+  RangeRing* ring;  // null: as the first
+  bool in_ring;     // in the line at all
 };
 
 namespace detail {
@@ -76,9 +77,9 @@ GOFS_HD inline uint64_t try_to_stand(RangeLock& lock) {
   }
 }
 
-GOFS_HD inline RangeEntry& entry_of(RangeLock& lock, uint64_t place) {
-  if (place == 0) return lock.first;
-  return lock.rings->ring(ring_of(place)).entries[ticket_of(place) % kRangeRingEntries];
+GOFS_HD inline RangeEntry& entry_of(RangeLock& lock, const RangeHold& hold) {
+  if (hold.ring == nullptr) return lock.first;
+  return hold.ring->entries[ticket_of(hold.place) % kRangeRingEntries];
 }
 
 /// Leaves the place of the first. One lane.
@@ -96,22 +97,19 @@ GOFS_HD inline void leave_first(RangeLock& lock) {
 }
 
 /// Gives a place to who comes next: the entry of a ring to the next lap's user. One lane.
-GOFS_HD inline void let_go(RangeLock& lock, uint64_t place) {
-  if (place == 0) return leave_first(lock);
-  RangeRing& ring = lock.rings->ring(ring_of(place));
-  const uint64_t ticket = ticket_of(place);
-  simt::store_release(ring.entries[ticket % kRangeRingEntries].state, free_state(ticket));  // [V2]
-  simt::AtomicRef<uint64_t>(ring.left).fetch_add(1, simt::memory_order_release);            // [V2]
+GOFS_HD inline void let_go(RangeLock& lock, const RangeHold& hold) {
+  if (hold.ring == nullptr) return leave_first(lock);
+  simt::store_release(entry_of(lock, hold).state, free_state(ticket_of(hold.place)));   // [V2]
+  simt::AtomicRef<uint64_t>(hold.ring->left).fetch_add(1, simt::memory_order_release);  // [V2]
 }
 
-/// Whether nobody stands before `place` of a ring, as far as two words tell: not where another one
-/// has come since, who may have let go as well. What those before have done is seen then; `turns`
-/// are what the lock says. One lane.
-GOFS_HD inline bool has_line_alone(RangeLock& lock, uint64_t place, uint64_t& turns) {
-  turns = simt::load_acquire(lock.turns);  // [V19]
-  return turns == place + kOneTicket &&    // and nobody is the first
-         (simt::load_acquire(lock.rings->ring(ring_of(place)).left) & kTicketMask) ==  // [V2]
-             ticket_of(place);
+/// Whether nobody stands before who is in the ring at `hold`, as far as two words tell: not where
+/// another one has come since, who may have let go as well. What those before have done is seen
+/// then; `turns` are what the lock says. One lane.
+GOFS_HD inline bool has_line_alone(const RangeLock& lock, const RangeHold& hold, uint64_t& turns) {
+  turns = simt::load_acquire(lock.turns);     // [V19]
+  return turns == hold.place + kOneTicket &&  // and nobody is the first
+         (simt::load_acquire(hold.ring->left) & kTicketMask) == ticket_of(hold.place);  // [V2]
 }
 
 /// Whether somebody keeps a part of `range` there. What he has done is seen where it is not so.
@@ -151,26 +149,32 @@ GOFS_HD inline bool is_kept(simt::AnyWarp auto warp, const RangeLock& lock,
 
 namespace detail {
 
-/// Takes a place in the line. Collective, uniform. 0, or -ETIMEDOUT: the first one did not let go
-/// before the deadline, and all rings were in use.
-GOFS_HD inline int take_place(simt::AnyWarp auto warp, RangeLock& lock,
-                              const simt::Deadline& deadline, uint64_t& place) {
+/// Takes a place in the line. Collective, uniform. False: the first one did not let go before the
+/// deadline, and all rings were in use.
+GOFS_HD inline bool take_place(simt::AnyWarp auto warp, RangeLock& lock,
+                               const simt::Deadline& deadline, RangeHold& hold) {
+  RangeRings* const rings = simt::load_here(lock.rings);  // not a wait of its own
   simt::Backoff backoff;
   for (;;) {
+    uint64_t place = 0;
     if (warp.thread_rank() == 0) place = try_to_stand(lock);
     place = warp.shfl(place, 0);
-    if (place != kNowhere) return 0;
-    if (warp.any(deadline.passed())) return -ETIMEDOUT;
+    if (place != kNowhere) {
+      hold = RangeHold{place, place == 0 ? nullptr : &rings->ring(ring_of(place)), true};
+      return true;
+    }
+    if (warp.any(deadline.passed())) return false;
     backoff.pause();
   }
 }
 
 /// Enters a range at a place of the line. Collective.
-GOFS_HD inline void enter_range(simt::AnyWarp auto warp, RangeLock& lock, uint64_t place,
+GOFS_HD inline void enter_range(simt::AnyWarp auto warp, RangeLock& lock, const RangeHold& hold,
                                 const ByteRange& range, bool exclusive) {
-  RangeEntry& mine = entry_of(lock, place);
-  const uint64_t ticket = ticket_of(place);
-  if (place != 0) {
+  RangeEntry& mine = entry_of(lock, hold);
+  const uint64_t ticket = ticket_of(hold.place);
+  const bool is_first = hold.ring == nullptr;
+  if (!is_first) {
     // The entry's former user, a lap ago, must have left it. A ticket cannot be handed back, so
     // this wait ends only with that user, who has a deadline of his own.
     simt::Backoff backoff;
@@ -180,7 +184,7 @@ GOFS_HD inline void enter_range(simt::AnyWarp auto warp, RangeLock& lock, uint64
     simt::store_relaxed(mine.offset, range.offset);
     simt::store_relaxed(mine.bytes, range.bytes);
     simt::store_relaxed(mine.exclusive, exclusive ? 1u : 0u);
-    simt::store_release(mine.state, place == 0 ? 1u : held_state(ticket));  // [V2] [V19]
+    simt::store_release(mine.state, is_first ? 1u : held_state(ticket));  // [V2] [V19]
   }
   warp.sync();
 }
@@ -219,16 +223,15 @@ GOFS_NOINLINE GOFS_HD inline bool wait_for_first(simt::AnyWarp auto warp, const 
 
 /// Waits for all earlier tickets that can still be in the ring, a lane each. Collective, uniform.
 /// False: one is in the way until the deadline.
-GOFS_HD inline bool wait_for_tickets(simt::AnyWarp auto warp, RangeLock& lock, uint64_t place,
+GOFS_HD inline bool wait_for_tickets(simt::AnyWarp auto warp, const RangeHold& hold,
                                      const RangeRequest& request, const simt::Deadline& deadline) {
-  const RangeRing& ring = lock.rings->ring(ring_of(place));
   simt::Backoff backoff;
   for (uint32_t back = 1; back < kRangeRingEntries; back += warp.size()) {
     const uint32_t distance = back + warp.thread_rank();
     bool waiting = distance < kRangeRingEntries;
     // Those before the first one that there was have let go as well.
-    const uint64_t other = ticket_of(place) - distance;
-    const RangeEntry& entry = ring.entries[other % kRangeRingEntries];
+    const uint64_t other = ticket_of(hold.place) - distance;
+    const RangeEntry& entry = hold.ring->entries[other % kRangeRingEntries];
     backoff.reset();
     for (;;) {
       if (waiting) {
@@ -254,13 +257,11 @@ GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& l
                                            const simt::Deadline& deadline, RangeHold& hold) {
   const bool leader = warp.thread_rank() == 0;
   const RangeRequest request{range, exclusive, lock.whole_file != 0};
-  uint64_t place = 0;
-  if (take_place(warp, lock, deadline, place) < 0) return -ETIMEDOUT;
-  enter_range(warp, lock, place, range, exclusive);
-  hold = RangeHold{place, true};
+  if (!take_place(warp, lock, deadline, hold)) return -ETIMEDOUT;
+  enter_range(warp, lock, hold, range, exclusive);
   const auto withdraw = [&] {
     warp.sync();
-    if (leader) let_go(lock, place);
+    if (leader) let_go(lock, hold);
     return -ETIMEDOUT;
   };
   // Who came before us and stays outside the line is waited for wherever he reads or writes. Our
@@ -272,14 +273,14 @@ GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& l
     if (warp.any(deadline.passed())) return withdraw();
     backoff.pause();
   }
-  if (place != 0) {
+  if (hold.ring != nullptr) {
     // Who writes a file by himself need not look at each.
     uint64_t turns = 0;
-    const uint32_t alone = leader && has_line_alone(lock, place, turns) ? 1 : 0;
+    const uint32_t alone = leader && has_line_alone(lock, hold, turns) ? 1 : 0;
     const bool has_first = warp.shfl(static_cast<uint32_t>(turns & kFirst), 0) != 0;
     if (warp.shfl(alone, 0) == 0) {
       if (has_first && !wait_for_first(warp, lock, request, deadline)) return withdraw();
-      if (!wait_for_tickets(warp, lock, place, request, deadline)) return withdraw();
+      if (!wait_for_tickets(warp, hold, request, deadline)) return withdraw();
     }
   }
   warp.sync();
@@ -289,7 +290,7 @@ GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& l
 /// Leaves the line. Collective.
 GOFS_HD inline void leave_ring(simt::AnyWarp auto warp, RangeLock& lock, const RangeHold& hold) {
   warp.sync();
-  if (warp.thread_rank() == 0) let_go(lock, hold.place);
+  if (warp.thread_rank() == 0) let_go(lock, hold);
 }
 
 }  // namespace detail
@@ -306,7 +307,7 @@ GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock
     if (error < 0) return error;
     // Who keeps a range has entered it before he left the line; where we are the first, nobody
     // does.
-    if (hold.place == 0 || !is_kept(warp, lock, range)) break;
+    if (hold.ring == nullptr || !is_kept(warp, lock, range)) break;
     detail::leave_ring(warp, lock, hold);
     while (is_kept(warp, lock, range)) {
       if (warp.any(deadline.passed())) return -ETIMEDOUT;
@@ -429,7 +430,7 @@ GOFS_NOINLINE GOFS_HD inline int read_in_ring(simt::AnyWarp auto warp, RangeLock
 /// Holds `range` for reading. Collective, uniform. As lock_in_ring.
 GOFS_HD inline int lock_shared(simt::AnyWarp auto warp, RangeLock& lock, const ByteRange& range,
                                const simt::Deadline& deadline, RangeHold& hold) {
-  hold = RangeHold{0, false};
+  hold = RangeHold{0, nullptr, false};
   return try_join_readers(warp, lock) ? 0 : detail::read_in_ring(warp, lock, range, deadline, hold);
 }
 
@@ -462,7 +463,7 @@ GOFS_HD inline void unlock_exclusive(simt::AnyWarp auto warp, RangeLock& lock,
                                      const RangeHold& hold) {
   warp.sync();
   if (warp.thread_rank() != 0) return;
-  detail::let_go(lock, hold.place);
+  detail::let_go(lock, hold);
   simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter, simt::memory_order_release);
 }
 
@@ -472,11 +473,11 @@ GOFS_HD inline void unlock_exclusive(simt::AnyWarp auto warp, RangeLock& lock,
 GOFS_NOINLINE GOFS_HD inline bool keep_exclusive(simt::AnyWarp auto warp, RangeLock& lock,
                                                  const RangeHold& hold, uint32_t& kept) {
   kept = kKeptRanges;
-  RangeEntry& mine = detail::entry_of(lock, hold.place);
+  RangeEntry& mine = detail::entry_of(lock, hold);
   const uint64_t ticket = detail::ticket_of(hold.place);
   warp.sync();
   if (warp.thread_rank() == 0) {
-    if (hold.place == 0) (void)detail::give_ring(lock);
+    if (hold.ring == nullptr) (void)detail::give_ring(lock);
     const uint32_t number = detail::ring_of(simt::load_relaxed(lock.turns));
     for (uint32_t i = 0; number != 0 && i < kKeptRanges; ++i) {
       KeptRange& entry = lock.rings->ring(number).kept[(ticket + i) % kKeptRanges];
@@ -484,7 +485,7 @@ GOFS_NOINLINE GOFS_HD inline bool keep_exclusive(simt::AnyWarp auto warp, RangeL
       simt::store_release(entry.offset, simt::load_relaxed(mine.offset));  // [V10]
       simt::store_release(entry.bytes, simt::load_relaxed(mine.bytes));
       simt::add_relaxed(lock.kept_count, 1u);
-      detail::let_go(lock, hold.place);
+      detail::let_go(lock, hold);
       kept = static_cast<uint32_t>((ticket + i) % kKeptRanges);
       break;
     }

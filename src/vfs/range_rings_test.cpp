@@ -92,7 +92,7 @@ TEST_P(RangeRingsTest, who_is_by_himself_needs_no_ring) {
     // Nor who gives up since there are readers.
     EXPECT_EQ(exclusive(*lock, {0, 100}, hold), -ETIMEDOUT);
     EXPECT_EQ(lock->turns, 0u);
-    release_shared(*lock, RangeHold{0, false});
+    release_shared(*lock, RangeHold{});
   }
   EXPECT_EQ(lock->rings->hand, 0u) << "nobody has looked for one";
   expect_free(*lock);
@@ -121,7 +121,7 @@ TEST_P(RangeRingsTest, the_first_excludes_who_overlaps_and_nobody_else) {
     }
     reader.join();
     ASSERT_TRUE(first.in_ring);
-    ASSERT_EQ(first.place, 0u);
+    ASSERT_EQ(first.ring, nullptr);
     struct Case {
       ByteRange range;
       bool apart;
@@ -154,7 +154,7 @@ TEST_P(RangeRingsTest, who_comes_second_waits_for_the_first_in_the_ring) {
     RangeHold hold{};
     EXPECT_EQ(this->lock(*lock, {5, 10}, true, kLongNs, hold), 0);
     second_at = order++;
-    EXPECT_NE(hold.place, 0u);
+    EXPECT_NE(hold.ring, nullptr);
     release(*lock, hold);
   });
   while (detail::ticket_of(simt::load_relaxed(lock->turns)) < 2) simt::Backoff().pause();

@@ -240,7 +240,9 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto war
   while (holding != 0) {
     const uint32_t owner = simt::lowest_bit(holding);
     const uint64_t theirs = warp.shfl(file, owner);
-    RangeHold taken{warp.shfl(hold.place, owner), warp.shfl(hold.in_ring ? 1u : 0u, owner) != 0};
+    const uint64_t ring = warp.shfl(reinterpret_cast<uint64_t>(hold.ring), owner);
+    const RangeHold taken{warp.shfl(hold.place, owner), reinterpret_cast<RangeRing*>(ring),
+                          warp.shfl(hold.in_ring ? 1u : 0u, owner) != 0};
     unlock_shared(warp, reinterpret_cast<OpenInode*>(theirs)->lock, taken);
     holding &= ~warp.ballot(locked && file == theirs);
   }
