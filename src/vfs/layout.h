@@ -94,11 +94,11 @@ class FilesystemMemory {
                                             ? simt::min(options.range_rings, detail::kRingsMax)
                                             : range_rings_for(fs.descriptor_count));
     if ((options.ablations & kAblateRangeLocks) != 0) {
-      std::vector<OpenInode> set(kOpenInodeWays);
-      for (OpenInode& open : set) hold_whole_files(open.lock);
-      for (uint32_t i = 0; i < inode_sets; ++i) {
-        memory.write(fs.open_inodes + uint64_t{i} * kOpenInodeWays, set.data(),
-                     set.size() * sizeof(OpenInode));
+      const uint32_t places = inode_sets * kOpenInodeWays;  // a power of two
+      std::vector<OpenInode> some(simt::min(places, 4096u));
+      for (OpenInode& open : some) hold_whole_files(open.lock);
+      for (uint32_t i = 0; i < places; i += static_cast<uint32_t>(some.size())) {
+        memory.write(fs.open_inodes + i, some.data(), some.size() * sizeof(OpenInode));
       }
     }
     fs.open_inode_sets = own_.take<OpenInodeSet>(inode_sets, MemoryPart::kOpenInodes);
