@@ -29,6 +29,7 @@ constexpr std::array<NamedPart, simt::kMemoryParts> kNamedParts = {{
     {MemoryPart::kBatches, "batches"},
     {MemoryPart::kOperations, "operations"},
     {MemoryPart::kSpareBlocks, "spare_blocks"},
+    {MemoryPart::kBounces, "bounces"},
     {MemoryPart::kLocks, "locks"},
     {MemoryPart::kWriter, "writer"},
     {MemoryPart::kQueues, "queues"},

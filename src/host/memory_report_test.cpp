@@ -58,7 +58,7 @@ TEST(MemoryReport, parts_have_all_that_was_allocated) {
   const MemoryReport mounted = checked_memory(volume);
   for (const char* name : {"page_cache", "checkpoint", "names", "block_maps", "open_inodes",
                            "range_locks", "descriptors", "batches", "operations", "spare_blocks",
-                           "locks", "queues", "volume", "calls", "ssd_controller"}) {
+                           "bounces", "locks", "queues", "volume", "calls", "ssd_controller"}) {
     EXPECT_GT(part_named(mounted, name).bytes(), 0u) << name;
   }
   // An image is mapped, and who only reads needs no segments.

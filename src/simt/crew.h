@@ -59,6 +59,21 @@ class BlockCrew {
   uint32_t count_;
 };
 
+/// A warp that is a crew by itself.
+template <AnyWarp Lanes>
+class WarpCrew {
+ public:
+  GOFS_HD explicit WarpCrew(Lanes warp) : warp_(warp) {}
+
+  GOFS_HD Lanes warp() const { return warp_; }
+  GOFS_HD static constexpr uint32_t index() { return 0; }
+  GOFS_HD static constexpr uint32_t count() { return 1; }
+  GOFS_HD void sync() const { warp_.sync(); }
+
+ private:
+  Lanes warp_;
+};
+
 /// Where warps on host threads wait for each other; a GPU has its own place. Zero at the start, and
 /// fit for the next launch after each.
 struct MeetingPoint {

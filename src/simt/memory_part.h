@@ -20,6 +20,7 @@ enum class MemoryPart : uint32_t {
   kBatches,
   kOperations,   // asynchronous reads and writes
   kSpareBlocks,  // that somebody needs for a moment
+  kBounces,      // of requests whose buffers are not in global memory
   kLocks,        // of inodes, names and blocks
   kWriter,       // orphans, and what checkpoints, fsync and cleaning keep
   kQueues,       // NVMe queue pairs
@@ -29,7 +30,7 @@ enum class MemoryPart : uint32_t {
   kController,   // the virtual SSD's controller
   kMedia,        // what is stored on it
 };
-inline constexpr uint32_t kMemoryParts = 19;
+inline constexpr uint32_t kMemoryParts = 20;
 
 /// A virtual SSD's own: a physical one would not take it.
 constexpr bool is_of_ssd(MemoryPart part) {

@@ -118,6 +118,7 @@ inline vfs::FilesystemOptions small_tables() {
   options.time_granularity_ns = 1;
   options.cache_pages = 256;
   options.pool_pages = 64;
+  options.bounce_bytes = 256 << 10;
   options.descriptors = 64;
   options.operations = 64;
   options.dentry_entries = 256;

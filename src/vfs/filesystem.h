@@ -10,6 +10,7 @@
 #include "f2fs/writer.h"
 #include "simt/crew.h"
 #include "simt/shared_lock.h"
+#include "vfs/bounce_pool.h"
 #include "vfs/credentials.h"
 #include "vfs/descriptor_numbers.h"
 #include "vfs/map_arena.h"
@@ -157,6 +158,7 @@ struct Filesystem {
   BatchTable* batches;
   alignas(128) MapArena maps;
   GridCalls grids;
+  BouncePool bounces;
 
   uint64_t lock_timeout_ns;  // of range locks and table locks
 };

@@ -15,8 +15,9 @@
 namespace gofs::vfs {
 
 struct FilesystemOptions {
-  uint32_t cache_pages = 16384;  // metadata blocks in memory; at least 64
-  uint32_t pool_pages = 4096;    // spare blocks; at least 32
+  uint32_t cache_pages = 16384;      // metadata blocks in memory; at least 64
+  uint32_t pool_pages = 4096;        // spare blocks; at least 32
+  uint64_t bounce_bytes = 16 << 20;  // for buffers that are not in global memory; at least 128 KiB
   uint32_t descriptors =
       65'536 + 1024;            // as many as a GPU has threads at a time, and some for others
   uint32_t range_rings = 0;     // 0: as many as suit them (range_rings_for)
@@ -76,6 +77,7 @@ class FilesystemMemory {
     fs.pool.pages =
         own_.take<uint8_t>(uint64_t{fs.pool.count} * kBlockBytes, MemoryPart::kSpareBlocks);
     fs.pool.locks = own_.take<uint32_t>(fs.pool.count, MemoryPart::kSpareBlocks);
+    fs.bounces = make_bounces(options.bounce_bytes);
     fs.credentials = options.credentials;
     fs.dentries.mask = std::bit_ceil(simt::max(options.dentry_entries, 1u)) - 1;
     fs.dentries.entries =
@@ -141,6 +143,23 @@ class FilesystemMemory {
   Filesystem* filesystem() const { return filesystem_; }
 
  private:
+  /// A quarter of `bytes` for each of the smaller sizes, the rest for the largest: two of these at
+  /// least.
+  BouncePool make_bounces(uint64_t bytes) {
+    BouncePool pool{};
+    for (uint32_t size = 0; size < kBounceSizes; ++size) {
+      BouncePieces& pieces = pool.sizes[size];
+      const bool largest = size + 1 == kBounceSizes;
+      pieces.shift = bounce_shift(size);
+      const uint64_t count = (largest ? bytes / 2 : bytes / 4) >> pieces.shift;
+      pieces.count = static_cast<uint32_t>(simt::max<uint64_t>(count, largest ? 2 : 1));
+      pieces.memory =
+          own_.take<uint8_t>(uint64_t{pieces.count} << pieces.shift, simt::MemoryPart::kBounces);
+      pieces.taken = own_.take<uint32_t>(pieces.words(), simt::MemoryPart::kBounces);
+    }
+    return pool;
+  }
+
   DescriptorNumbers make_numbers(simt::MemorySpace& memory, uint32_t count) {
     DescriptorNumbers numbers{};
     numbers.words = static_cast<uint32_t>(simt::divide_up(count, 32));

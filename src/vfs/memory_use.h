@@ -110,6 +110,7 @@ GOFS_HD inline void count_borrowed(simt::AnyWarp auto warp, const Filesystem& fs
     if (simt::load_relaxed(fs.pool.locks[i]) != 0) spares += kBlockBytes;
   }
   tell_use(warp, use, simt::MemoryPart::kSpareBlocks, spares);
+  tell_use(warp, use, simt::MemoryPart::kBounces, bounce_bytes_used(warp, fs.bounces));
 }
 
 }  // namespace detail
