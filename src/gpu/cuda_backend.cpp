@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <chrono>
+#include <string>
 
 #include "gpu/cuda_error.h"
 #include "gpu/cuda_media.h"
@@ -63,6 +64,15 @@ class CudaBackend final : public work::Backend {
     return error;
   }
   void forget(void* begin) override { (void)cudaHostUnregister(begin); }
+  std::string what_else_than_host_memory(const void* buffer) const override {
+    cudaPointerAttributes attributes{};
+    if (cudaPointerGetAttributes(&attributes, buffer) != cudaSuccess) {
+      (void)cudaGetLastError();  // what CUDA does not know is the host's
+      return {};
+    }
+    if (attributes.type != cudaMemoryTypeDevice) return {};
+    return "memory of GPU " + std::to_string(attributes.device);
+  }
   std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t bytes) override {
     return gpu::make_device_source(bytes);
   }

@@ -89,6 +89,10 @@ Expected<std::vector<int>> create_files(VolumeState& volume, const std::string& 
   if (path.find('\0') != std::string::npos) return make_error(ENOENT, path);
   if (path.size() >= vfs::kPathBytesMax) return make_error(ENAMETOOLONG, path);
   if (!volume.is_up()) return make_error(ENODEV, path);
+  for (const NewFile& file : files) {
+    const std::string words = volume.refuses_buffer(file.data, file.bytes);
+    if (!words.empty()) return make_error(EFAULT, file.name, words);
+  }
   work::Grid grid = volume.backend().full_grid();
   grid.cooperative = true;
   try {

@@ -96,6 +96,8 @@ Expected<uint64_t> Volume::pread(int fd, void* buffer, uint64_t bytes, uint64_t 
   if (offset > vfs::kOffsetMax || bytes > vfs::kOffsetMax) {
     return host::make_error(EINVAL, state_->descriptor_name(fd));
   }
+  const std::string words = state_->refuses_buffer(buffer, bytes);
+  if (!words.empty()) return host::make_error(EFAULT, state_->descriptor_name(fd), words);
   // A call may take less than all of it: what goes through a staging buffer goes in portions.
   uint64_t done = 0;
   for (;;) {
@@ -115,6 +117,8 @@ Expected<uint64_t> Volume::pread(int fd, void* buffer, uint64_t bytes, uint64_t 
 
 Expected<uint64_t> Volume::read(int fd, void* buffer, uint64_t bytes) {
   if (bytes > vfs::kOffsetMax) return host::make_error(EINVAL, state_->descriptor_name(fd));
+  const std::string words = state_->refuses_buffer(buffer, bytes);
+  if (!words.empty()) return host::make_error(EFAULT, state_->descriptor_name(fd), words);
   const auto answer = state_->call(
       {.kind = CallKind::kAdvance, .descriptor = fd, .offset = static_cast<int64_t>(bytes)});
   if (answer.result < 0) return state_->explain(answer.result, state_->descriptor_name(fd));
@@ -243,6 +247,8 @@ Expected<void> change_between(VolumeState& state, VolumeState::Request request,
 /// nothing to kWrite, whose position moves past what was asked for: after a short one it ends.
 Expected<uint64_t> write_all(VolumeState& state, CallKind kind, int fd, const void* buffer,
                              uint64_t bytes, uint64_t offset) {
+  const std::string words = state.refuses_buffer(buffer, bytes);
+  if (!words.empty()) return host::make_error(EFAULT, state.descriptor_name(fd), words);
   uint64_t done = 0;
   for (;;) {
     const auto answer = state.call({.kind = kind,

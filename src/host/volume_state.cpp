@@ -758,6 +758,14 @@ std::vector<std::string> VolumeState::warnings() {
   return sentences;
 }
 
+std::string VolumeState::refuses_buffer(const void* buffer, uint64_t bytes) const {
+  if (bytes == 0) return {};
+  if (buffer == nullptr) return "the buffer is null";
+  const std::string what = backend_->what_else_than_host_memory(buffer);
+  if (what.empty()) return {};
+  return "the buffer is " + what + "; calls by the host take memory of the host";
+}
+
 Expected<BufferHandle> VolumeState::register_buffer(void* memory, uint64_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(memory);
   if (memory == nullptr || bytes == 0 || begin + bytes < begin) {

@@ -155,6 +155,10 @@ class VolumeState {
   /// The same of a call about two paths, "from -> to": either may be at fault.
   Error explain(int64_t negative_errno, const std::string& from, const std::string& to);
 
+  /// Why a host program's buffer of `bytes` cannot be used (EFAULT): it is null, or not memory of
+  /// the host. Empty: it can be.
+  std::string refuses_buffer(const void* buffer, uint64_t bytes) const;
+
   /// Which path a descriptor was opened by: for messages.
   void name_descriptor(int descriptor, const std::string& path);
   std::string descriptor_name(int descriptor);

@@ -121,6 +121,17 @@ TEST_F(VolumeTest, read_goes_on_where_the_last_one_ended) {
   EXPECT_EQ(code_of(volume_.read(directory, buffer.data(), 10)), EISDIR);
 }
 
+TEST_F(VolumeTest, a_buffer_that_is_null_is_refused_before_the_position_moves) {
+  const int fd = volume_.open("/odd").value();
+  EXPECT_EQ(code_of(volume_.pread(fd, nullptr, 10, 0)), EFAULT);
+  const auto read = volume_.read(fd, nullptr, 10);
+  EXPECT_EQ(code_of(read), EFAULT);
+  EXPECT_EQ(read.error().message, "/odd: the buffer is null");
+  EXPECT_EQ(volume_.lseek(fd, 0, SEEK_CUR).value(), 0u);
+  EXPECT_EQ(volume_.pread(fd, nullptr, 0, 0).value(), 0u);
+  EXPECT_EQ(volume_.read(fd, nullptr, 0).value(), 0u);
+}
+
 TEST_F(VolumeTest, holes_read_as_zeros_and_are_found) {
   const int fd = volume_.open("/holes").value();
   std::vector<uint8_t> buffer(5 * 4096);

@@ -203,6 +203,19 @@ TEST_F(VolumeWritingTest, room_and_holes) {
   expect_sound();
 }
 
+TEST_F(VolumeWritingTest, nothing_is_written_from_a_buffer_that_is_null) {
+  Volume volume = mount(kWriting);
+  const int fd = volume.open("/odd", O_RDWR).value();
+  const uint64_t size = volume.fstat(fd).value().size_bytes;
+  EXPECT_EQ(error_of(volume.pwrite(fd, nullptr, 10, size)), EFAULT);
+  EXPECT_EQ(error_of(volume.write(fd, nullptr, 10)), EFAULT);
+  EXPECT_EQ(error_of(volume.batch_create("/data", {{"fresh", "x", 1}, {"null", nullptr, 1}})),
+            EFAULT);
+  EXPECT_EQ(error_of(volume.stat("/data/fresh")), ENOENT);
+  EXPECT_EQ(volume.fstat(fd).value().size_bytes, size);
+  EXPECT_EQ(volume.write(fd, nullptr, 0).value(), 0u);
+}
+
 TEST_F(VolumeWritingTest, many_files_made_at_once) {
   constexpr size_t kFiles = 60;  // the volume has room for 256 more blocks
   Volume volume = mount(kWriting);

@@ -92,6 +92,12 @@ class Backend {
   virtual std::string reach(void* begin, uint64_t bytes, HostRange what) = 0;
   /// As reach() had it.
   virtual void forget(void* begin) = 0;
+  /// Whether a buffer of a host program is memory that this thread can copy from and to, as far as
+  /// the backend knows. Empty, or what it is instead.
+  virtual std::string what_else_than_host_memory(const void* buffer) const {
+    (void)buffer;
+    return {};
+  }
   /// Memory of its own for an SSD to read and write by itself, or a view of some that a program
   /// has. Throws std::system_error, which says what that lacks.
   virtual std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t bytes) = 0;
