@@ -18,8 +18,22 @@
 // or a group of <cooperative_groups.h>: thread_block, a tile of 32, grid_group.
 //
 // Results are negative errnos or what POSIX says, the same for every thread of the group. When a
-// call returns, what it read is visible to the whole group. Paths are NUL-terminated, absolute, in
-// memory that the GPU reaches. Compile with -rdc=true: without it every kernel gets its own copy of
+// call returns, what it read is visible to the whole group. Paths are NUL-terminated and absolute.
+//
+// Memory: buffers may lie in global memory (the GPU's own, managed, or pinned on the host), which
+// is fastest, and for reads and writes that are waited for also
+//   in __shared__ memory: of threads, warps and blocks;
+//   in local memory, a thread's stack: of threads alone, since one address is other memory in each;
+//   in __constant__ memory: what is written from.
+// Such bytes are copied by the threads of the group through spare memory, up to 64 KiB
+// (kBounceBytesMax) in one go: a request of so many is as whole as one of global memory, a longer
+// one is several, one after the other, between which others may read, write and append. A buffer
+// that is none of these, null among them, and any other but a global one given to asynchronous
+// calls, batches and grids, is -EFAULT, before anything is read or written. What else a call writes
+// (stat, entries, attributes) follows the same rules. What it only reads (paths, names, values, an
+// array of parts) may lie anywhere; each thread reads its own.
+//
+// Compile with -rdc=true: without it every kernel gets its own copy of
 // the file system, which takes the compiler minutes. Kernels with blocks of more than 256 threads
 // also need -maxrregcount=64: else whatever calls GoFS has some 220 registers a thread
 // (scripts/device_report.py lists them).
@@ -33,6 +47,7 @@
 #include "vfs/fallocate.h"
 #include "vfs/grid_call.h"
 #include "vfs/metadata.h"
+#include "vfs/near_group.h"
 #include "vfs/open.h"
 #include "vfs/read_together.h"
 #include "vfs/rename.h"
@@ -50,6 +65,7 @@ using f2fs::TimeStamp;
 using vfs::BatchFile;
 using vfs::FilesystemStat;
 using vfs::IoVector;
+using vfs::kBounceBytesMax;
 using vfs::kFallocateKeepSize;
 using vfs::kFallocatePunchHole;
 using vfs::kFallocateZeroRange;
@@ -101,14 +117,77 @@ __device__ auto with_block_warp(Work work) {
   return work(simt::PartialWarp((1u << threads_per_block()) - 1));
 }
 
-/// Not inlined, unlike the way of whole warps, which is the one that has to be fast.
-GOFS_NOINLINE __device__ inline int64_t pread_diverged(simt::PartialWarp warp, vfs::Filesystem& fs,
-                                                       vfs::ReadRequest request) {
-  return vfs::pread_lanes(warp, fs, request);
+/// Calls `work(crew)` with the crew of the block's warps.
+template <typename Work>
+__device__ auto with_block_crew(Work work) {
+  return with_block_warp([&](simt::AnyWarp auto warp) {
+    return work(simt::BlockCrew<decltype(warp)>::current(warp));
+  });
 }
-GOFS_NOINLINE __device__ inline int64_t pwrite_diverged(simt::PartialWarp warp, vfs::Filesystem& fs,
-                                                        vfs::WriteRequest request) {
-  return vfs::pwrite_lanes(warp, fs, request);
+
+/// Of an asynchronous call that was given other than global memory.
+__device__ inline Ticket refused_ticket() { return {-EFAULT, Ticket::kNoOperation, 0, 0}; }
+
+/// Whether what a call is told can be read, by each thread that does.
+template <typename... Pointers>
+__device__ bool may_read(const Pointers*... pointers) {
+  return ((simt::space_of(pointers, 1) != simt::AddressSpace::kNone) && ...);
+}
+
+/// Where the parts of a vector are: what all warps reach, or not; or they cannot be read. Of a
+/// wrong number of them nothing is said: that is the answer.
+enum class Parts { kCommon, kNear, kUnreadable };
+
+__device__ inline Parts look_at_parts(const IoVector* parts, int count) {
+  if (count <= 0 || count > kIoVectorsMax) return Parts::kCommon;
+  if (!may_read(parts)) return Parts::kUnreadable;
+  for (int i = 0; i < count; ++i) {
+    if (parts[i].bytes != 0 && !simt::is_common_source(parts[i].base)) return Parts::kNear;
+  }
+  return Parts::kCommon;
+}
+
+// Not inlined: the ways of whole warps and of global memory, which are, are those that have to be
+// fast.
+GOFS_NOINLINE __device__ inline int64_t pread_near(simt::PartialWarp here, vfs::Filesystem& fs,
+                                                   vfs::ReadRequest request) {
+  if (here.size() == 32) return vfs::pread_lanes_near(simt::Warp::full(), fs, request);
+  return vfs::pread_lanes_near(here, fs, request);
+}
+GOFS_NOINLINE __device__ inline int64_t pwrite_near(simt::PartialWarp here, vfs::Filesystem& fs,
+                                                    vfs::WriteRequest request) {
+  if (here.size() == 32) return vfs::pwrite_lanes_near(simt::Warp::full(), fs, request);
+  return vfs::pwrite_lanes_near(here, fs, request);
+}
+GOFS_NOINLINE __device__ inline int64_t write_near(simt::PartialWarp here, vfs::Filesystem& fs,
+                                                   vfs::WriteRequest request) {
+  if (here.size() == 32) return vfs::write_lanes_near(simt::Warp::full(), fs, request);
+  return vfs::write_lanes_near(here, fs, request);
+}
+GOFS_NOINLINE __device__ inline int64_t pread_near_block(vfs::Filesystem& fs, int fd, void* buffer,
+                                                         uint64_t bytes, uint64_t offset) {
+  __shared__ vfs::SharedBounce bounce;
+  __shared__ vfs::SharedRead shared;
+  return with_block_crew([&](const auto& crew) {
+    return vfs::pread_together_near(crew, fs, bounce, shared, fd, buffer, bytes, offset);
+  });
+}
+GOFS_NOINLINE __device__ inline int64_t pwritev_near_block(vfs::Filesystem& fs, int fd,
+                                                           const IoVector* parts, int count,
+                                                           uint64_t offset) {
+  __shared__ vfs::SharedBounce bounce;
+  __shared__ vfs::SharedWrite shared;
+  return with_block_crew([&](const auto& crew) {
+    return vfs::pwritev_together_near(crew, fs, bounce, shared, fd, parts, count, offset);
+  });
+}
+GOFS_NOINLINE __device__ inline int64_t writev_near_block(vfs::Filesystem& fs, int fd,
+                                                          const IoVector* parts, int count) {
+  __shared__ vfs::SharedBounce bounce;
+  __shared__ vfs::SharedWrite shared;
+  return with_block_crew([&](const auto& crew) {
+    return vfs::writev_together_near(crew, fs, bounce, shared, fd, parts, count);
+  });
 }
 
 }  // namespace device_detail
@@ -125,23 +204,51 @@ class ThisThread {
     // Threads of a warp that happen to read together share their commands.
     const simt::PartialWarp here = simt::PartialWarp::current();
     const vfs::ReadRequest request{fd, buffer, bytes, offset};
+    if (here.any(!simt::is_common_target(buffer))) {
+      return device_detail::pread_near(here, *vol, request);
+    }
     if (here.size() == 32) return vfs::pread_lanes(simt::Warp::full(), *vol, request);
-    return device_detail::pread_diverged(here, *vol, request);
+    return vfs::detail::call_pread_lanes(here, *vol, request);
+  }
+  __device__ int64_t pwrite(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes,
+                            uint64_t offset) const {
+    // Threads of a warp that happen to write together share their operations.
+    const simt::PartialWarp here = simt::PartialWarp::current();
+    const vfs::WriteRequest request{fd, buffer, bytes, offset};
+    if (here.any(!simt::is_common_source(buffer))) {
+      return device_detail::pwrite_near(here, *vol, request);
+    }
+    if (here.size() == 32) return vfs::pwrite_lanes(simt::Warp::full(), *vol, request);
+    return vfs::detail::call_pwrite_lanes(here, *vol, request);
+  }
+  __device__ int64_t write(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes) const {
+    const simt::PartialWarp here = simt::PartialWarp::current();
+    const vfs::WriteRequest request{fd, buffer, bytes, 0};
+    if (here.any(!simt::is_common_source(buffer))) {
+      return device_detail::write_near(here, *vol, request);
+    }
+    return vfs::write_lanes(here, *vol, request);
   }
   __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
                              uint64_t offset) const {
-    if (count != 1) {
-      return vfs::pwritev(simt::PartialWarp::single(), *vol, fd, parts, count, offset);
+    const device_detail::Parts look = device_detail::look_at_parts(parts, count);
+    if (look == device_detail::Parts::kUnreadable) return -EFAULT;
+    if (count == 1) return pwrite(vol, fd, parts->base, parts->bytes, offset);
+    const simt::PartialWarp alone = simt::PartialWarp::single();
+    if (look == device_detail::Parts::kNear) {
+      return vfs::pwritev_near(alone, *vol, fd, parts, count, offset);
     }
-    // Threads of a warp that happen to write together share their operations.
-    const simt::PartialWarp here = simt::PartialWarp::current();
-    const vfs::WriteRequest request{fd, parts->base, parts->bytes, offset};
-    if (here.size() == 32) return vfs::pwrite_lanes(simt::Warp::full(), *vol, request);
-    return device_detail::pwrite_diverged(here, *vol, request);
+    return vfs::pwritev(alone, *vol, fd, parts, count, offset);
   }
   __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
-    if (count != 1) return vfs::writev(simt::PartialWarp::single(), *vol, fd, parts, count);
-    return vfs::write_lanes(simt::PartialWarp::current(), *vol, {fd, parts->base, parts->bytes, 0});
+    const device_detail::Parts look = device_detail::look_at_parts(parts, count);
+    if (look == device_detail::Parts::kUnreadable) return -EFAULT;
+    if (count == 1) return write(vol, fd, parts->base, parts->bytes);
+    const simt::PartialWarp alone = simt::PartialWarp::single();
+    if (look == device_detail::Parts::kNear) {
+      return vfs::writev_near(alone, *vol, fd, parts, count);
+    }
+    return vfs::writev(alone, *vol, fd, parts, count);
   }
   /// Calls `work(warp, index, count)` with every warp of the group; sum of the answers.
   template <typename Work>
@@ -150,6 +257,8 @@ class ThisThread {
   }
   __device__ simt::PartialWarp async_warp() const { return simt::PartialWarp::single(); }
   static constexpr bool kOneWarp = true;
+  static constexpr bool kHasLaneMemory = true;  // local memory is the group's
+  static constexpr bool kHasBlockMemory = true;
 };
 
 class ThisWarp {
@@ -160,14 +269,31 @@ class ThisWarp {
   }
   __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                            uint64_t offset) const {
-    return vfs::pread(simt::Warp::full(), *vol, fd, buffer, bytes, offset);
+    const simt::Warp warp = simt::Warp::full();
+    if (!simt::is_common_target(buffer)) {
+      return vfs::pread_near(warp, *vol, fd, buffer, bytes, offset);
+    }
+    return vfs::pread(warp, *vol, fd, buffer, bytes, offset);
+  }
+  __device__ int64_t pwrite(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes,
+                            uint64_t offset) const {
+    const IoVector part = vfs::detail::one_part(buffer, bytes);
+    return pwrite_parts(vol, simt::is_common_source(buffer), fd, &part, 1, offset);
   }
   __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
                              uint64_t offset) const {
-    return vfs::pwritev(simt::Warp::full(), *vol, fd, parts, count, offset);
+    const device_detail::Parts look = device_detail::look_at_parts(parts, count);
+    if (look == device_detail::Parts::kUnreadable) return -EFAULT;
+    return pwrite_parts(vol, look == device_detail::Parts::kCommon, fd, parts, count, offset);
+  }
+  __device__ int64_t write(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes) const {
+    const IoVector part = vfs::detail::one_part(buffer, bytes);
+    return write_parts(vol, simt::is_common_source(buffer), fd, &part, 1);
   }
   __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
-    return vfs::writev(simt::Warp::full(), *vol, fd, parts, count);
+    const device_detail::Parts look = device_detail::look_at_parts(parts, count);
+    if (look == device_detail::Parts::kUnreadable) return -EFAULT;
+    return write_parts(vol, look == device_detail::Parts::kCommon, fd, parts, count);
   }
   template <typename Work>
   __device__ int64_t share(VolumeHandle, Work work) const {
@@ -175,6 +301,22 @@ class ThisWarp {
   }
   __device__ simt::Warp async_warp() const { return simt::Warp::full(); }
   static constexpr bool kOneWarp = true;
+  static constexpr bool kHasLaneMemory = false;
+  static constexpr bool kHasBlockMemory = true;
+
+ private:
+  __device__ static int64_t pwrite_parts(VolumeHandle vol, bool common, int fd,
+                                         const IoVector* parts, int count, uint64_t offset) {
+    const simt::Warp warp = simt::Warp::full();
+    if (!common) return vfs::pwritev_near(warp, *vol, fd, parts, count, offset);
+    return vfs::pwritev(warp, *vol, fd, parts, count, offset);
+  }
+  __device__ static int64_t write_parts(VolumeHandle vol, bool common, int fd,
+                                        const IoVector* parts, int count) {
+    const simt::Warp warp = simt::Warp::full();
+    if (!common) return vfs::writev_near(warp, *vol, fd, parts, count);
+    return vfs::writev(warp, *vol, fd, parts, count);
+  }
 };
 
 class ThisBlock {
@@ -211,24 +353,53 @@ class ThisBlock {
 
   __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                            uint64_t offset) const {
+    if (!simt::is_common_target(buffer)) {
+      return device_detail::pread_near_block(*vol, fd, buffer, bytes, offset);
+    }
     __shared__ vfs::SharedRead shared;
-    return device_detail::with_block_warp([&](simt::AnyWarp auto warp) {
-      const auto crew = simt::BlockCrew<decltype(warp)>::current(warp);
+    return device_detail::with_block_crew([&](const auto& crew) {
       return vfs::pread_together(crew, *vol, shared, fd, buffer, bytes, offset);
     });
   }
+  __device__ int64_t pwrite(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes,
+                            uint64_t offset) const {
+    const IoVector part = vfs::detail::one_part(buffer, bytes);
+    return pwrite_parts(vol, simt::is_common_source(buffer), fd, &part, 1, offset);
+  }
   __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
                              uint64_t offset) const {
+    __syncthreads();  // the parts may be those of one thread
+    const device_detail::Parts look = device_detail::look_at_parts(parts, count);
+    if (look == device_detail::Parts::kUnreadable) return -EFAULT;
+    return pwrite_parts(vol, look == device_detail::Parts::kCommon, fd, parts, count, offset);
+  }
+  __device__ int64_t write(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes) const {
+    const IoVector part = vfs::detail::one_part(buffer, bytes);
+    return write_parts(vol, simt::is_common_source(buffer), fd, &part, 1);
+  }
+  __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
+    __syncthreads();  // as in pwritev()
+    const device_detail::Parts look = device_detail::look_at_parts(parts, count);
+    if (look == device_detail::Parts::kUnreadable) return -EFAULT;
+    return write_parts(vol, look == device_detail::Parts::kCommon, fd, parts, count);
+  }
+  static constexpr bool kHasLaneMemory = false;
+  static constexpr bool kHasBlockMemory = true;
+
+ private:
+  __device__ static int64_t pwrite_parts(VolumeHandle vol, bool common, int fd,
+                                         const IoVector* parts, int count, uint64_t offset) {
+    if (!common) return device_detail::pwritev_near_block(*vol, fd, parts, count, offset);
     __shared__ vfs::SharedWrite shared;
-    return device_detail::with_block_warp([&](simt::AnyWarp auto warp) {
-      const auto crew = simt::BlockCrew<decltype(warp)>::current(warp);
+    return device_detail::with_block_crew([&](const auto& crew) {
       return vfs::pwritev_together(crew, *vol, shared, fd, parts, count, offset);
     });
   }
-  __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
+  __device__ static int64_t write_parts(VolumeHandle vol, bool common, int fd,
+                                        const IoVector* parts, int count) {
+    if (!common) return device_detail::writev_near_block(*vol, fd, parts, count);
     __shared__ vfs::SharedWrite shared;
-    return device_detail::with_block_warp([&](simt::AnyWarp auto warp) {
-      const auto crew = simt::BlockCrew<decltype(warp)>::current(warp);
+    return device_detail::with_block_crew([&](const auto& crew) {
       return vfs::writev_together(crew, *vol, shared, fd, parts, count);
     });
   }
@@ -262,21 +433,45 @@ class ThisGrid {
 
   __device__ int64_t pread(VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                            uint64_t offset) const {
+    if (bytes != 0 && !simt::is_common_target(buffer)) return -EFAULT;
     return meet(vol, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
       return vfs::pread_by_all(crew, *vol, meeting.read, fd, buffer, bytes, offset);
     });
   }
+  __device__ int64_t pwrite(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes,
+                            uint64_t offset) const {
+    if (bytes != 0 && !simt::is_common_source(buffer)) return -EFAULT;
+    const IoVector part = vfs::detail::one_part(buffer, bytes);
+    return meet(vol, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
+      return vfs::pwritev_by_all(crew, *vol, meeting.write, fd, &part, 1, offset);
+    });
+  }
   __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
                              uint64_t offset) const {
-    return meet(vol, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
+    return meet(vol, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) -> int64_t {
+      // Behind the barrier that the call began with: the parts may be those of one thread.
+      const device_detail::Parts look = device_detail::look_at_parts(parts, count);
+      if (look != device_detail::Parts::kCommon) return -EFAULT;
       return vfs::pwritev_by_all(crew, *vol, meeting.write, fd, parts, count, offset);
     });
   }
-  __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
+  __device__ int64_t write(VolumeHandle vol, int fd, const void* buffer, uint64_t bytes) const {
+    if (bytes != 0 && !simt::is_common_source(buffer)) return -EFAULT;
+    const IoVector part = vfs::detail::one_part(buffer, bytes);
     return meet(vol, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
+      return vfs::writev_by_all(crew, *vol, meeting.write, fd, &part, 1);
+    });
+  }
+  __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
+    return meet(vol, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) -> int64_t {
+      // Behind the barrier that the call began with: the parts may be those of one thread.
+      const device_detail::Parts look = device_detail::look_at_parts(parts, count);
+      if (look != device_detail::Parts::kCommon) return -EFAULT;
       return vfs::writev_by_all(crew, *vol, meeting.write, fd, parts, count);
     });
   }
+  static constexpr bool kHasLaneMemory = false;
+  static constexpr bool kHasBlockMemory = false;
 
  private:
   /// Calls `work(crew, meeting)` with every warp; its answer, which is the same for all.
@@ -313,6 +508,34 @@ __device__ ThisThread scope(const cooperative_groups::thread_block_tile<1, Paren
   return {};
 }
 
+/// Whether `bytes` bytes at `memory` are the group's, for one of its threads to write to.
+template <typename Group>
+__device__ bool may_fill(const Group& group, const void* memory, uint64_t bytes) {
+  using Scope = std::remove_cvref_t<decltype(scope(group))>;
+  if (bytes == 0 || simt::is_common_target(memory)) return true;
+  const simt::AddressSpace space = simt::space_of(memory, bytes);
+  return (Scope::kHasLaneMemory && space == simt::AddressSpace::kLane) ||
+         (Scope::kHasBlockMemory && space == simt::AddressSpace::kBlock);
+}
+
+/// The same for all parts of a vector. Of a wrong number of them nothing is said.
+template <typename Group>
+__device__ bool may_fill_parts(const Group& group, const IoVector* parts, int count) {
+  if (count <= 0 || count > kIoVectorsMax) return true;
+  if (!may_read(parts)) return false;
+  for (int i = 0; i < count; ++i) {
+    if (!may_fill(group, parts[i].base, parts[i].bytes)) return false;
+  }
+  return true;
+}
+
+/// Once for the group, unless its arguments are `reachable`: not all of them.
+template <typename Group, typename Work>
+__device__ int64_t once_if(bool reachable, const Group& group, VolumeHandle vol, Work work) {
+  if (!reachable) return -EFAULT;
+  return scope(group).once(vol, work);
+}
+
 }  // namespace device_detail
 
 /// Opens a file or directory. `flags` as in open(2). A descriptor, or a negative errno: -EROFS for
@@ -321,10 +544,10 @@ __device__ ThisThread scope(const cooperative_groups::thread_block_tile<1, Paren
 template <typename Group>
 __device__ int open(const Group& group, VolumeHandle vol, const char* path, uint32_t flags = 0,
                     uint32_t mode = 0666) {
-  return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
-        return vfs::open(warp, *vol, path, flags, mode);
-      }));
+  return static_cast<int>(device_detail::once_if(device_detail::may_read(path), group, vol,
+                                                 [&](simt::AnyWarp auto warp) -> int64_t {
+                                                   return vfs::open(warp, *vol, path, flags, mode);
+                                                 }));
 }
 
 /// 0 or -EBADF. Nobody else is using the descriptor.
@@ -348,6 +571,7 @@ __device__ int64_t pread(const Group& group, VolumeHandle vol, int fd, void* buf
 template <typename Group>
 __device__ int64_t read(const Group& group, VolumeHandle vol, int fd, void* buffer,
                         uint64_t bytes) {
+  if (!device_detail::may_fill(group, buffer, bytes)) return -EFAULT;
   const int64_t offset = device_detail::scope(group).once(
       vol, [&](simt::AnyWarp auto warp) { return vfs::advance_position(warp, *vol, fd, bytes); });
   return offset < 0 ? offset : pread(group, vol, fd, buffer, bytes, static_cast<uint64_t>(offset));
@@ -358,6 +582,7 @@ __device__ int64_t read(const Group& group, VolumeHandle vol, int fd, void* buff
 template <typename Group>
 __device__ int64_t preadv(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
                           int count, uint64_t offset) {
+  if (!device_detail::may_fill_parts(group, parts, count)) return -EFAULT;
   if (vfs::total_bytes(parts, count) < 0) return -EINVAL;
   if (count == 0) return pread(group, vol, fd, nullptr, 0, offset);
   int64_t total = 0;
@@ -375,6 +600,7 @@ __device__ int64_t preadv(const Group& group, VolumeHandle vol, int fd, const Io
 template <typename Group>
 __device__ int64_t readv(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
                          int count) {
+  if (!device_detail::may_fill_parts(group, parts, count)) return -EFAULT;
   const int64_t bytes = vfs::total_bytes(parts, count);
   if (bytes < 0) return bytes;
   const int64_t offset = device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
@@ -391,6 +617,7 @@ __device__ Ticket pread_async(const Group& group, VolumeHandle vol, int fd, void
   const auto& scope = device_detail::scope(group);
   static_assert(std::remove_reference_t<decltype(scope)>::kOneWarp,
                 "asynchronous reads are started by a thread or a warp");
+  if (bytes != 0 && !simt::is_common_target(buffer)) return device_detail::refused_ticket();
   return vfs::pread_async(scope.async_warp(), *vol, fd, buffer, bytes, offset);
 }
 
@@ -408,6 +635,7 @@ __device__ Ticket pwrite_async(const Group& group, VolumeHandle vol, int fd, con
   const auto& scope = device_detail::scope(group);
   static_assert(std::remove_reference_t<decltype(scope)>::kOneWarp,
                 "asynchronous writes are started by a thread or a warp");
+  if (bytes != 0 && !simt::is_common_source(buffer)) return device_detail::refused_ticket();
   return vfs::pwrite_async(scope.async_warp(), *vol, fd, buffer, bytes, offset);
 }
 
@@ -434,8 +662,9 @@ __device__ int64_t lseek(const Group& group, VolumeHandle vol, int fd, int64_t o
 /// `out` is written by one thread of the group, which must own it: memory shared by the group.
 template <typename Group>
 __device__ int stat(const Group& group, VolumeHandle vol, const char* path, Stat* out) {
-  return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path) && device_detail::may_fill(group, out, sizeof(Stat)), group,
+      vol, [&](simt::AnyWarp auto warp) -> int64_t {
         Stat result{};
         const int error = vfs::stat(warp, *vol, path, vfs::LastLink::kFollow, result);
         if (error == 0 && warp.thread_rank() == 0) *out = result;
@@ -447,8 +676,9 @@ __device__ int stat(const Group& group, VolumeHandle vol, const char* path, Stat
 /// stat of a symbolic link itself.
 template <typename Group>
 __device__ int lstat(const Group& group, VolumeHandle vol, const char* path, Stat* out) {
-  return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path) && device_detail::may_fill(group, out, sizeof(Stat)), group,
+      vol, [&](simt::AnyWarp auto warp) -> int64_t {
         Stat result{};
         const int error = vfs::stat(warp, *vol, path, vfs::LastLink::kKeep, result);
         if (error == 0 && warp.thread_rank() == 0) *out = result;
@@ -460,20 +690,21 @@ __device__ int lstat(const Group& group, VolumeHandle vol, const char* path, Sta
 template <typename Group>
 __device__ int fstat(const Group& group, VolumeHandle vol, int fd, Stat* out) {
   return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
-        Stat result{};
-        const int error = vfs::fstat(warp, *vol, fd, result);
-        if (error == 0 && warp.thread_rank() == 0) *out = result;
-        warp.sync();
-        return error;
-      }));
+      device_detail::once_if(device_detail::may_fill(group, out, sizeof(Stat)), group, vol,
+                             [&](simt::AnyWarp auto warp) -> int64_t {
+                               Stat result{};
+                               const int error = vfs::fstat(warp, *vol, fd, result);
+                               if (error == 0 && warp.thread_rank() == 0) *out = result;
+                               warp.sync();
+                               return error;
+                             }));
 }
 
 /// `mode` is made of kMayRead, kMayWrite, kMayExecute; 0 asks whether the file exists.
 template <typename Group>
 __device__ int access(const Group& group, VolumeHandle vol, const char* path, uint32_t mode) {
-  return static_cast<int>(device_detail::scope(group).once(
-      vol,
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path), group, vol,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::access(warp, *vol, path, mode); }));
 }
 
@@ -481,8 +712,9 @@ __device__ int access(const Group& group, VolumeHandle vol, const char* path, ui
 template <typename Group>
 __device__ int64_t readlink(const Group& group, VolumeHandle vol, const char* path, char* buffer,
                             uint64_t bytes) {
-  return device_detail::scope(group).once(
-      vol, [&](simt::AnyWarp auto warp) { return vfs::readlink(warp, *vol, path, buffer, bytes); });
+  return device_detail::once_if(
+      device_detail::may_read(path) && device_detail::may_fill(group, buffer, bytes), group, vol,
+      [&](simt::AnyWarp auto warp) { return vfs::readlink(warp, *vol, path, buffer, bytes); });
 }
 
 /// The value of an extended attribute; `name` (NUL-terminated) has its prefix, as in "user.colour".
@@ -493,26 +725,30 @@ __device__ int64_t readlink(const Group& group, VolumeHandle vol, const char* pa
 template <typename Group>
 __device__ int64_t getxattr(const Group& group, VolumeHandle vol, const char* path,
                             const char* name, void* value, uint64_t bytes) {
-  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
-    return vfs::getxattr(warp, *vol, path, vfs::LastLink::kFollow, name, value, bytes);
-  });
+  return device_detail::once_if(
+      device_detail::may_read(path, name) && device_detail::may_fill(group, value, bytes), group,
+      vol, [&](simt::AnyWarp auto warp) {
+        return vfs::getxattr(warp, *vol, path, vfs::LastLink::kFollow, name, value, bytes);
+      });
 }
 
 /// getxattr of a symbolic link itself.
 template <typename Group>
 __device__ int64_t lgetxattr(const Group& group, VolumeHandle vol, const char* path,
                              const char* name, void* value, uint64_t bytes) {
-  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
-    return vfs::getxattr(warp, *vol, path, vfs::LastLink::kKeep, name, value, bytes);
-  });
+  return device_detail::once_if(
+      device_detail::may_read(path, name) && device_detail::may_fill(group, value, bytes), group,
+      vol, [&](simt::AnyWarp auto warp) {
+        return vfs::getxattr(warp, *vol, path, vfs::LastLink::kKeep, name, value, bytes);
+      });
 }
 
 template <typename Group>
 __device__ int64_t fgetxattr(const Group& group, VolumeHandle vol, int fd, const char* name,
                              void* value, uint64_t bytes) {
-  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
-    return vfs::fgetxattr(warp, *vol, fd, name, value, bytes);
-  });
+  return device_detail::once_if(
+      device_detail::may_read(name) && device_detail::may_fill(group, value, bytes), group, vol,
+      [&](simt::AnyWarp auto warp) { return vfs::fgetxattr(warp, *vol, fd, name, value, bytes); });
 }
 
 /// The names of all extended attributes that the caller may know of, each with its prefix and a
@@ -521,25 +757,30 @@ __device__ int64_t fgetxattr(const Group& group, VolumeHandle vol, int fd, const
 template <typename Group>
 __device__ int64_t listxattr(const Group& group, VolumeHandle vol, const char* path, char* list,
                              uint64_t bytes) {
-  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
-    return vfs::listxattr(warp, *vol, path, vfs::LastLink::kFollow, list, bytes);
-  });
+  return device_detail::once_if(
+      device_detail::may_read(path) && device_detail::may_fill(group, list, bytes), group, vol,
+      [&](simt::AnyWarp auto warp) {
+        return vfs::listxattr(warp, *vol, path, vfs::LastLink::kFollow, list, bytes);
+      });
 }
 
 /// listxattr of a symbolic link itself.
 template <typename Group>
 __device__ int64_t llistxattr(const Group& group, VolumeHandle vol, const char* path, char* list,
                               uint64_t bytes) {
-  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
-    return vfs::listxattr(warp, *vol, path, vfs::LastLink::kKeep, list, bytes);
-  });
+  return device_detail::once_if(
+      device_detail::may_read(path) && device_detail::may_fill(group, list, bytes), group, vol,
+      [&](simt::AnyWarp auto warp) {
+        return vfs::listxattr(warp, *vol, path, vfs::LastLink::kKeep, list, bytes);
+      });
 }
 
 template <typename Group>
 __device__ int64_t flistxattr(const Group& group, VolumeHandle vol, int fd, char* list,
                               uint64_t bytes) {
-  return device_detail::scope(group).once(
-      vol, [&](simt::AnyWarp auto warp) { return vfs::flistxattr(warp, *vol, fd, list, bytes); });
+  return device_detail::once_if(
+      device_detail::may_fill(group, list, bytes), group, vol,
+      [&](simt::AnyWarp auto warp) { return vfs::flistxattr(warp, *vol, fd, list, bytes); });
 }
 
 // Changes of a volume that is mounted for writing, else -EROFS. Others see them at once; they are
@@ -562,8 +803,7 @@ __device__ int64_t pwritev(const Group& group, VolumeHandle vol, int fd, const I
 template <typename Group>
 __device__ int64_t pwrite(const Group& group, VolumeHandle vol, int fd, const void* buffer,
                           uint64_t bytes, uint64_t offset) {
-  const IoVector part{const_cast<void*>(buffer), bytes};  // which is only read
-  return pwritev(group, vol, fd, &part, 1, offset);
+  return device_detail::scope(group).pwrite(vol, fd, buffer, bytes, offset);
 }
 
 /// writev(2): pwritev() at the descriptor's position, which moves past what was asked for. Groups
@@ -578,22 +818,22 @@ __device__ int64_t writev(const Group& group, VolumeHandle vol, int fd, const Io
 template <typename Group>
 __device__ int64_t write(const Group& group, VolumeHandle vol, int fd, const void* buffer,
                          uint64_t bytes) {
-  const IoVector part{const_cast<void*>(buffer), bytes};  // which is only read
-  return writev(group, vol, fd, &part, 1);
+  return device_detail::scope(group).write(vol, fd, buffer, bytes);
 }
 
 /// mkdir(2). 0 or a negative errno; so the next ones.
 template <typename Group>
 __device__ int mkdir(const Group& group, VolumeHandle vol, const char* path, uint32_t mode = 0777) {
-  return static_cast<int>(device_detail::scope(group).once(
-      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::mkdir(warp, *vol, path, mode); }));
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path), group, vol,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::mkdir(warp, *vol, path, mode); }));
 }
 
 template <typename Group>
 __device__ int mknod(const Group& group, VolumeHandle vol, const char* path, uint32_t mode,
                      uint32_t major = 0, uint32_t minor = 0) {
-  return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path), group, vol, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::mknod(warp, *vol, path, mode, {major, minor});
       }));
 }
@@ -601,16 +841,16 @@ __device__ int mknod(const Group& group, VolumeHandle vol, const char* path, uin
 /// `target` is NUL-terminated.
 template <typename Group>
 __device__ int symlink(const Group& group, VolumeHandle vol, const char* target, const char* path) {
-  return static_cast<int>(device_detail::scope(group).once(
-      vol,
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(target, path), group, vol,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::symlink(warp, *vol, target, path); }));
 }
 
 /// `path` becomes another name of `existing`.
 template <typename Group>
 __device__ int link(const Group& group, VolumeHandle vol, const char* existing, const char* path) {
-  return static_cast<int>(device_detail::scope(group).once(
-      vol,
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(existing, path), group, vol,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::link(warp, *vol, existing, path); }));
 }
 
@@ -618,15 +858,17 @@ __device__ int link(const Group& group, VolumeHandle vol, const char* existing, 
 /// nobody has it open any more.
 template <typename Group>
 __device__ int unlink(const Group& group, VolumeHandle vol, const char* path) {
-  return static_cast<int>(device_detail::scope(group).once(
-      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::unlink(warp, *vol, path); }));
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path), group, vol,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::unlink(warp, *vol, path); }));
 }
 
 /// Removes an empty directory.
 template <typename Group>
 __device__ int rmdir(const Group& group, VolumeHandle vol, const char* path) {
-  return static_cast<int>(device_detail::scope(group).once(
-      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::rmdir(warp, *vol, path); }));
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path), group, vol,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::rmdir(warp, *vol, path); }));
 }
 
 /// Gives what `from` names the name `to`, in place of what had it. `flags`: 0, kRenameNoReplace
@@ -634,17 +876,17 @@ __device__ int rmdir(const Group& group, VolumeHandle vol, const char* path) {
 template <typename Group>
 __device__ int rename(const Group& group, VolumeHandle vol, const char* from, const char* to,
                       uint32_t flags = 0) {
-  return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
-        return vfs::rename(warp, *vol, from, to, flags);
-      }));
+  return static_cast<int>(device_detail::once_if(device_detail::may_read(from, to), group, vol,
+                                                 [&](simt::AnyWarp auto warp) -> int64_t {
+                                                   return vfs::rename(warp, *vol, from, to, flags);
+                                                 }));
 }
 
 /// The file gets shorter, or longer with zeros. 0 or a negative errno.
 template <typename Group>
 __device__ int truncate(const Group& group, VolumeHandle vol, const char* path, uint64_t size) {
-  return static_cast<int>(device_detail::scope(group).once(
-      vol,
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path), group, vol,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::truncate(warp, *vol, path, size); }));
 }
 
@@ -672,8 +914,9 @@ __device__ int fallocate(const Group& group, VolumeHandle vol, int fd, uint32_t 
 /// The permissions of `mode`; an access list follows them.
 template <typename Group>
 __device__ int chmod(const Group& group, VolumeHandle vol, const char* path, uint32_t mode) {
-  return static_cast<int>(device_detail::scope(group).once(
-      vol, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::chmod(warp, *vol, path, mode); }));
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path), group, vol,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::chmod(warp, *vol, path, mode); }));
 }
 
 template <typename Group>
@@ -686,8 +929,8 @@ __device__ int fchmod(const Group& group, VolumeHandle vol, int fd, uint32_t mod
 template <typename Group>
 __device__ int chown(const Group& group, VolumeHandle vol, const char* path, uint32_t uid,
                      uint32_t gid) {
-  return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path), group, vol, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::chown(warp, *vol, path, vfs::LastLink::kFollow, uid, gid);
       }));
 }
@@ -695,8 +938,8 @@ __device__ int chown(const Group& group, VolumeHandle vol, const char* path, uin
 template <typename Group>
 __device__ int lchown(const Group& group, VolumeHandle vol, const char* path, uint32_t uid,
                       uint32_t gid) {
-  return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path), group, vol, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::chown(warp, *vol, path, vfs::LastLink::kKeep, uid, gid);
       }));
 }
@@ -712,8 +955,8 @@ __device__ int fchown(const Group& group, VolumeHandle vol, int fd, uint32_t uid
 template <typename Group>
 __device__ int utimens(const Group& group, VolumeHandle vol, const char* path,
                        const TimeStamp& accessed, const TimeStamp& modified) {
-  return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path), group, vol, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::utimens(warp, *vol, path, vfs::LastLink::kFollow, accessed, modified);
       }));
 }
@@ -722,8 +965,8 @@ __device__ int utimens(const Group& group, VolumeHandle vol, const char* path,
 template <typename Group>
 __device__ int lutimens(const Group& group, VolumeHandle vol, const char* path,
                         const TimeStamp& accessed, const TimeStamp& modified) {
-  return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path), group, vol, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::utimens(warp, *vol, path, vfs::LastLink::kKeep, accessed, modified);
       }));
 }
@@ -742,8 +985,9 @@ __device__ int futimens(const Group& group, VolumeHandle vol, int fd, const Time
 template <typename Group>
 __device__ int setxattr(const Group& group, VolumeHandle vol, const char* path, const char* name,
                         const void* value, uint64_t bytes, uint32_t flags = 0) {
-  return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path, name) && (bytes == 0 || device_detail::may_read(value)), group,
+      vol, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::setxattr(warp, *vol, path, vfs::LastLink::kFollow, name, value, bytes, flags);
       }));
 }
@@ -751,8 +995,9 @@ __device__ int setxattr(const Group& group, VolumeHandle vol, const char* path, 
 template <typename Group>
 __device__ int lsetxattr(const Group& group, VolumeHandle vol, const char* path, const char* name,
                          const void* value, uint64_t bytes, uint32_t flags = 0) {
-  return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path, name) && (bytes == 0 || device_detail::may_read(value)), group,
+      vol, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::setxattr(warp, *vol, path, vfs::LastLink::kKeep, name, value, bytes, flags);
       }));
 }
@@ -760,8 +1005,9 @@ __device__ int lsetxattr(const Group& group, VolumeHandle vol, const char* path,
 template <typename Group>
 __device__ int fsetxattr(const Group& group, VolumeHandle vol, int fd, const char* name,
                          const void* value, uint64_t bytes, uint32_t flags = 0) {
-  return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(name) && (bytes == 0 || device_detail::may_read(value)), group, vol,
+      [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::fsetxattr(warp, *vol, fd, name, value, bytes, flags);
       }));
 }
@@ -769,8 +1015,8 @@ __device__ int fsetxattr(const Group& group, VolumeHandle vol, int fd, const cha
 template <typename Group>
 __device__ int removexattr(const Group& group, VolumeHandle vol, const char* path,
                            const char* name) {
-  return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path, name), group, vol, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::removexattr(warp, *vol, path, vfs::LastLink::kFollow, name);
       }));
 }
@@ -778,16 +1024,16 @@ __device__ int removexattr(const Group& group, VolumeHandle vol, const char* pat
 template <typename Group>
 __device__ int lremovexattr(const Group& group, VolumeHandle vol, const char* path,
                             const char* name) {
-  return static_cast<int>(
-      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(path, name), group, vol, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::removexattr(warp, *vol, path, vfs::LastLink::kKeep, name);
       }));
 }
 
 template <typename Group>
 __device__ int fremovexattr(const Group& group, VolumeHandle vol, int fd, const char* name) {
-  return static_cast<int>(device_detail::scope(group).once(
-      vol,
+  return static_cast<int>(device_detail::once_if(
+      device_detail::may_read(name), group, vol,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fremovexattr(warp, *vol, fd, name); }));
 }
 
@@ -834,9 +1080,9 @@ __device__ int opendir(const Group& group, VolumeHandle vol, const char* path) {
 template <typename Group>
 __device__ int64_t readdir(const Group& group, VolumeHandle vol, int fd, NamedEntry* entries,
                            uint32_t capacity) {
-  return device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
-    return vfs::readdir(warp, *vol, fd, entries, capacity);
-  });
+  return device_detail::once_if(
+      device_detail::may_fill(group, entries, uint64_t{capacity} * sizeof(NamedEntry)), group, vol,
+      [&](simt::AnyWarp auto warp) { return vfs::readdir(warp, *vol, fd, entries, capacity); });
 }
 
 /// Opens many files of one directory at once: those of `names` (NUL-terminated, relative to
@@ -850,6 +1096,8 @@ template <typename Group>
 __device__ int batch_open(const Group& group, VolumeHandle vol, const char* path,
                           const char* const* names, uint32_t count) {
   const auto& scope = device_detail::scope(group);
+  if (!device_detail::may_read(path)) return -EFAULT;
+  if (names != nullptr && !device_detail::may_read(names)) return -EFAULT;
   vfs::Filesystem& fs = *vol;
   vfs::BatchTable& table = *fs.batches;
   const auto bd = static_cast<int>(scope.once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
@@ -906,6 +1154,8 @@ __device__ int64_t batch_read(const Group& group, VolumeHandle vol, int bd, void
   vfs::BatchTable& table = *vol->batches;
   vfs::Batch* batch = vfs::find_batch_descriptor(table, bd);
   if (batch == nullptr) return -EBADF;
+  const bool reachable = simt::is_common_target(buffer) && device_detail::may_read(offsets);
+  if (batch->count != 0 && !reachable) return -EFAULT;
   return device_detail::scope(group).share(
       vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
         return static_cast<int64_t>(vfs::read_batch(
@@ -926,6 +1176,13 @@ __device__ int batch_create(const Group& group, VolumeHandle vol, const char* pa
                             const void* buffer = nullptr, const uint64_t* offsets = nullptr,
                             const uint64_t* bytes = nullptr) {
   const auto& scope = device_detail::scope(group);
+  if (!device_detail::may_read(path) || (count != 0 && !device_detail::may_read(names))) {
+    return -EFAULT;
+  }
+  const bool filled = count != 0 && buffer != nullptr;
+  if (filled && !(simt::is_common_source(buffer) && device_detail::may_read(offsets, bytes))) {
+    return -EFAULT;
+  }
   const vfs::BatchCreation creation{
       path, names, count, mode, static_cast<const uint8_t*>(buffer), offsets, bytes};
   const auto bd = static_cast<int>(scope.once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
@@ -957,6 +1214,8 @@ __device__ int64_t batch_write(const Group& group, VolumeHandle vol, int bd, con
   vfs::BatchTable& table = *vol->batches;
   vfs::Batch* batch = vfs::find_batch_descriptor(table, bd);
   if (batch == nullptr) return -EBADF;
+  const bool reachable = simt::is_common_source(buffer) && device_detail::may_read(offsets, bytes);
+  if (batch->count != 0 && !reachable) return -EFAULT;
   return device_detail::scope(group).share(
       vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
         return static_cast<int64_t>(vfs::write_batch(warp, *vol, table, *batch,

@@ -76,10 +76,23 @@ GOFS_HD inline bool is_address(const void* pointer) {
 }
 
 #if GOFS_ON_GPU
-/// Whether the block has all of the bytes in its shared memory.
+/// The same pointer, of which the compiler knows nothing: it takes what a kernel's arguments point
+/// to, and pointers that lie there, for global memory, and would answer for it.
+__device__ inline const void* unknown(const void* pointer) {
+  auto address = reinterpret_cast<uint64_t>(pointer);
+  asm("" : "+l"(address));
+  return reinterpret_cast<const void*>(address);
+}
+
+/// Whether the block has all of the bytes in its shared memory, of which CUDA has the first KiB.
 __device__ inline bool block_has(const void* pointer, uint64_t bytes) {
   uint32_t end;
+#if __CUDA_ARCH__ >= 900
   asm("mov.u32 %0, %%aggr_smem_size;" : "=r"(end));
+#else
+  asm("mov.u32 %0, %%total_smem_size;" : "=r"(end));
+  end += 1024;
+#endif
   const uint64_t begin = __cvta_generic_to_shared(pointer);
   return begin < end && bytes <= end - begin;
 }
@@ -91,7 +104,8 @@ __device__ inline bool block_has(const void* pointer, uint64_t bytes) {
 /// pass global memory.
 GOFS_HD inline bool is_common_source(const void* pointer) {
 #if GOFS_ON_GPU
-  return __isGlobal(pointer) && detail::is_address(pointer);  // has constant memory as well
+  const void* const address = detail::unknown(pointer);
+  return __isGlobal(address) && detail::is_address(address);  // has constant memory as well
 #else
   return detail::is_address(pointer) && window_of(pointer) == nullptr;
 #endif
@@ -100,7 +114,8 @@ GOFS_HD inline bool is_common_source(const void* pointer) {
 /// The same for a target.
 GOFS_HD inline bool is_common_target(const void* pointer) {
 #if GOFS_ON_GPU
-  return is_common_source(pointer) && !__isConstant(pointer);
+  const void* const address = detail::unknown(pointer);
+  return is_common_source(address) && !__isConstant(address);
 #else
   return is_common_source(pointer);
 #endif
@@ -110,6 +125,7 @@ GOFS_HD inline bool is_common_target(const void* pointer) {
 GOFS_HD inline AddressSpace space_of(const void* pointer, uint64_t bytes) {
   if (is_common_target(pointer)) return AddressSpace::kGlobal;
 #if GOFS_ON_GPU
+  pointer = detail::unknown(pointer);
   if (!detail::is_address(pointer)) return AddressSpace::kNone;
   if (__isConstant(pointer)) return AddressSpace::kConstant;
   if (__isLocal(pointer)) {

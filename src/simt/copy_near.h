@@ -21,8 +21,6 @@ struct CopyShare {
 namespace detail {
 
 #if GOFS_ON_GPU
-inline constexpr uint32_t kNearInFlight = 4;
-
 __device__ inline bool is_aligned(const void* pointer, uint32_t unit) {
   return (reinterpret_cast<uintptr_t>(pointer) & (unit - 1)) == 0;
 }
@@ -52,9 +50,28 @@ __device__ inline uint4 load_near(const uint8_t* from) {
   }
   return {words[0], words[1], words[2], words[3]};
 }
+
+/// Moves the lane's share of `count` chunks, several under way at a time.
+template <typename Load, typename Store>
+__device__ inline void move_chunks(const CopyShare& share, uint64_t count, Load load, Store store) {
+  constexpr uint32_t kInFlight = 8;
+  const uint64_t step = share.size;
+  for (uint64_t first = share.rank; first < count; first += kInFlight * step) {
+    uint4 held[kInFlight];
+#pragma unroll
+    for (uint32_t k = 0; k < kInFlight; ++k) {
+      // The last one again, rather than nothing: then no load waits for a branch.
+      held[k] = load(min(first + k * step, count - 1));
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < kInFlight; ++k) {
+      if (first + k * step < count) store(first + k * step, held[k]);
+    }
+  }
+}
 #endif
 
-/// The lane's part of [0, bytes), in bytes, where the near side is not on a GPU. 16 at a time.
+/// The lane's share of [0, bytes), 16 at a time. (On a GPU move_chunks() does that.)
 template <typename Copy>
 GOFS_HD void for_each_chunk(const CopyShare& share, uint64_t bytes, Copy copy) {
   constexpr uint64_t kChunk = 16;
@@ -72,25 +89,17 @@ GOFS_NOINLINE GOFS_HD inline void copy_to_near(AnyWarp auto warp, const CopyShar
                                                void* target, const uint8_t* source,
                                                uint64_t bytes) {
 #if GOFS_ON_GPU
-  using detail::kNearInFlight;
   auto* const to = static_cast<uint8_t*>(target);
   const auto* const from = reinterpret_cast<const uint4*>(source);
   const uint64_t count = bytes / sizeof(uint4);
-  const uint64_t step = share.size;
-  for (uint64_t first = share.rank; first < count; first += kNearInFlight * step) {
-    uint4 held[kNearInFlight];
-#pragma unroll
-    for (uint32_t k = 0; k < kNearInFlight; ++k) {
-      // The last one again, rather than nothing: then all are under way at once.
-      held[k] = __ldcg(from + min(first + k * step, count - 1));
-    }
-#pragma unroll
-    for (uint32_t k = 0; k < kNearInFlight; ++k) {
-      const uint64_t index = first + k * step;
-      if (index < count) detail::store_near(to + index * sizeof(uint4), held[k]);
-    }
+  detail::move_chunks(
+      share, count, [&](uint64_t index) { return __ldcg(from + index); },
+      [&](uint64_t index, const uint4& chunk) {
+        detail::store_near(to + index * sizeof(uint4), chunk);
+      });
+  for (uint64_t i = count * sizeof(uint4) + share.rank; i < bytes; i += share.size) {
+    to[i] = source[i];
   }
-  for (uint64_t i = count * sizeof(uint4) + share.rank; i < bytes; i += step) to[i] = source[i];
 #else
   const HostWindow* const window = window_of(target);
   uint8_t* const to =
@@ -100,21 +109,21 @@ GOFS_NOINLINE GOFS_HD inline void copy_to_near(AnyWarp auto warp, const CopyShar
 #endif
 }
 
-/// Copies `bytes` from `source`, which the calling lanes reach, to global memory, of which what
-/// follows up to a multiple of 16 bytes is theirs too. As copy_to_near(); `target` may be anywhere.
+/// Copies `bytes` from `source`, which the calling lanes reach, to global memory, best aligned to
+/// 16 bytes. As copy_to_near().
 GOFS_NOINLINE GOFS_HD inline void copy_from_near(AnyWarp auto warp, const CopyShare& share,
                                                  uint8_t* target, const void* source,
                                                  uint64_t bytes) {
 #if GOFS_ON_GPU
-  using detail::kNearInFlight;
   const auto* const from = static_cast<const uint8_t*>(source);
-  const uint64_t step = share.size;
-  const uint64_t count = detail::is_aligned(target, 16) ? bytes / sizeof(uint4) : 0;
   auto* const to = reinterpret_cast<uint4*>(target);
-  for (uint64_t index = share.rank; index < count; index += step) {
-    to[index] = detail::load_near(from + index * sizeof(uint4));
+  const uint64_t count = detail::is_aligned(target, sizeof(uint4)) ? bytes / sizeof(uint4) : 0;
+  detail::move_chunks(
+      share, count, [&](uint64_t index) { return detail::load_near(from + index * sizeof(uint4)); },
+      [&](uint64_t index, const uint4& chunk) { to[index] = chunk; });
+  for (uint64_t i = count * sizeof(uint4) + share.rank; i < bytes; i += share.size) {
+    target[i] = from[i];
   }
-  for (uint64_t i = count * sizeof(uint4) + share.rank; i < bytes; i += step) target[i] = from[i];
 #else
   const HostWindow* const window = window_of(source);
   const uint8_t* const from = window == nullptr ? static_cast<const uint8_t*>(source)

@@ -20,6 +20,7 @@
 
 #include "f2fs/add_entries.h"
 #include "f2fs/victims.h"
+#include "simt/address_space.h"
 #include "vfs/by_number.h"
 #include "vfs/read.h"
 
@@ -195,8 +196,9 @@ GOFS_NOINLINE GOFS_HD inline void find_batch(simt::AnyWarp auto warp, Filesystem
   for (uint32_t index = warp_index; index < batch.count; index += warp_count) {
     NameTarget target{};
     const char* name = names[index];
-    const int length = detail::path_length(warp, name);
-    int error = 0;
+    // All warps look at all names.
+    int error = simt::is_common_source(name) ? 0 : -EFAULT;
+    const int length = error == 0 ? detail::path_length(warp, name) : 1;
     if (length <= 0 || length > static_cast<int>(format::kNameBytesMax)) {
       error = length == 0 ? -ENOENT : -ENAMETOOLONG;
     }

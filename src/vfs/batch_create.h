@@ -19,6 +19,7 @@
 #include "f2fs/empty_directory.h"
 #include "f2fs/make_files.h"
 #include "f2fs/make_levels.h"
+#include "simt/address_space.h"
 #include "vfs/batch_names.h"
 #include "vfs/batch_write.h"
 #include "vfs/make_file.h"
@@ -305,7 +306,8 @@ GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesyst
   Creation file{};
   bool later = false;  // to be written when it was made
   if (mine) {
-    file.status = check_new_name(creation.names[index], file.name);
+    const char* const name = creation.names[index];  // all warps look at all of them
+    file.status = simt::is_common_source(name) ? check_new_name(name, file.name) : -EFAULT;
     if (file.status == 0) {
       file.hash = format::name_hash(file.name.bytes, file.name.length);
       file.status = Creation::kClaimed;

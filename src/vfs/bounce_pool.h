@@ -64,7 +64,7 @@ GOFS_HD inline Bounce try_take_of(const BouncePieces& pieces, bool two) {
       if (fit == 0) break;
       const uint32_t bit = simt::lowest_bit(fit);
       const uint32_t bits = (two ? 3u : 1u) << bit;
-      // [V19]
+      // [V22]
       if (simt::AtomicRef<uint32_t>(word).compare_exchange_weak(
               taken, taken | bits, simt::memory_order_acquire, simt::memory_order_relaxed)) {
         const uint64_t number = uint64_t{index} * 32 + bit;
@@ -98,7 +98,7 @@ GOFS_HD inline Bounce try_take_bounce(const BouncePool& pool, uint64_t least, ui
 /// By the lane that took it; no other uses the memory any more.
 GOFS_HD inline void give_back_bounce(const Bounce& bounce) {
   simt::AtomicRef<uint32_t>(*bounce.word)
-      .fetch_and(~bounce.bits, simt::memory_order_release);  // [V19]
+      .fetch_and(~bounce.bits, simt::memory_order_release);  // [V22]
 }
 
 /// Bytes that are taken now, of those that the calling lane looks at.
