@@ -44,8 +44,8 @@ struct NearWork {
   uint32_t* failures;  // of calls that did not answer what they were to
 };
 
-__device__ void expect(const NearWork& work, bool holds) {
-  if (!holds) atomicAdd(work.failures, 1u);
+__device__ void expect(const NearWork& work, bool holds, int line = __builtin_LINE()) {
+  if (!holds && atomicAdd(work.failures, 1u) == 0) printf("line %d: a wrong answer\n", line);
 }
 
 __device__ constexpr uint32_t size_of_step(uint32_t step) {
