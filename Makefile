@@ -3,7 +3,7 @@
 # `make run` and `make test` do everything on a fresh Debian or Ubuntu machine, set-up included.
 # A line `target: ## text` is what `make help` prints.
 .DEFAULT_GOAL := help
-.PHONY: help run test build fuzz gpu-check gpu-bench format tidy setup clean
+.PHONY: help run test check test-long build fuzz gpu-check gpu-bench format tidy setup clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -17,7 +17,15 @@ test: ## all tests; STAGES="cpu-asan kernel" picks some (scripts/run_tests.py --
 	@scripts/setup.sh test
 	@scripts/run_tests.py $(or $(STAGES),test)
 
-build: ## build build/gofs (with CUDA where nvcc is found)
+check: ## for people at work: structure, unit tests as they ship, device code compiles
+	@scripts/setup.sh test
+	@scripts/run_tests.py check
+
+test-long: ## hours: all widths under all sanitizers, all explorers, all kernels
+	@scripts/setup.sh test
+	@GOFS_FUZZ_SECONDS=$(or $(SECONDS),600) scripts/run_tests.py test-long
+
+build: ## build build/gofs (with CUDA where there is a GPU, or with GOFS_CUDA=1)
 	@scripts/setup.sh run
 	@scripts/build.sh auto
 

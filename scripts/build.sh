@@ -3,7 +3,8 @@
 #
 # Configures and builds one preset, then points build/gofs at the command.
 # usage: build.sh [PRESET|auto] [TARGET...]
-# auto (the default): cuda when scripts/nvcc.sh finds a compiler for it, else cpu.
+# auto (the default): cuda where there is a GPU, or GOFS_CUDA=1 in the environment asks for it, and
+# scripts/nvcc.sh finds a compiler; else cpu.
 # With GOFS_FAST_DEVICE_CODE=ON in the environment, device code is compiled fast and runs slowly.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +12,15 @@ cd "$(dirname "$0")/.."
 preset=${1:-auto}
 shift || true
 if [ "$preset" = auto ]; then
-  if scripts/nvcc.sh > /dev/null; then preset=cuda; else preset=cpu; fi
+  preset=cpu
+  if ! scripts/wants_cuda.sh; then
+    echo "build: for the CPU only: no GPU here (GOFS_CUDA=1 compiles device code all the same)"
+  elif ! scripts/nvcc.sh > /dev/null; then
+    echo "build: for the CPU only: no nvcc of 13.0 or newer (run scripts/setup.sh)"
+  else
+    echo "build: for the GPU and the CPU; device code takes minutes"
+    preset=cuda
+  fi
 fi
 
 # ninja is in every preset, but a machine may have only make.
@@ -29,10 +38,10 @@ cmake --preset "$preset" "${generator[@]}" -Wno-dev \
   { cat "build/configure-$preset.log" >&2; exit 1; }
 cmake --build "build/$preset" -j "$(nproc)" ${1:+--target "$@"} -- "${keep_going[@]}"
 
-# The cuda build runs on machines without a GPU as well, so it wins over the cpu build.
-for candidate in cuda cpu; do
-  if [ -x "build/$candidate/src/cli/gofs" ]; then
-    ln -sfn "$candidate/src/cli/gofs" build/gofs
-    break
-  fi
-done
+case $preset in
+  cpu | cuda)
+    if [ -x "build/$preset/src/cli/gofs" ]; then
+      ln -sfn "$preset/src/cli/gofs" build/gofs
+    fi
+    ;;
+esac

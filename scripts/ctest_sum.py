@@ -42,6 +42,23 @@ def gtest_counts(path):
     return passed, len(failures), skipped, failures
 
 
+def case_seconds(junit, results_folder):
+    """(seconds, name) of each case; of a program that left none, of the program."""
+    found = []
+    for program in ElementTree.parse(junit).getroot().iter("testcase"):
+        name = program.get("name")
+        try:
+            cases = list(ElementTree.parse(
+                pathlib.Path(results_folder) / (name + ".xml")).getroot().iter("testcase"))
+        except (OSError, ElementTree.ParseError):
+            cases = []
+        found += [(float(case.get("time", 0)), f"{name} {case.get('classname')}.{case.get('name')}")
+                  for case in cases]
+        if not cases:
+            found.append((float(program.get("time", 0)), name))
+    return found
+
+
 def is_skip(program):
     """A program that asked to be skipped; one that ctest could not find is not that."""
     skip = program.find("skipped")

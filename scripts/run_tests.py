@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the stages of `make test`, `make fuzz` and `make gpu-check` and adds up what they counted.
+"""Runs the stages of `make test`, `make check`, `make fuzz` and `make gpu-check` and adds up what
+they counted.
 
 Every stage runs, also after one has failed; each has a time limit; each leaves its whole output in
 build/logs/STAGE.log and prints one line here, and the end of that log when it fails. The last line
 is `N passed, N failed`, over all stages. The exit status is 0 only when nothing failed and
-something ran.
+something ran. build/logs/times.txt has the seconds of each stage, on the clock and of processors,
+and of each case.
 """
 
 import argparse
@@ -39,7 +41,8 @@ class Stage:
         self.name = name
         self.deadline = time.monotonic() + limit_s
         self.passed = self.failed = self.skipped = 0
-        self.seconds = 0
+        self.seconds = self.cpu_seconds = 0
+        self.case_seconds = []  # (seconds, name)
         self.notes = []
         self.log_path = LOGS / f"{name}.log"
         self.log = open(self.log_path, "wb")
@@ -54,20 +57,23 @@ class Stage:
         process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT,
             env={**os.environ, **(env or {})}, start_new_session=True)
-        try:
-            return process.wait(timeout=limit)
-        except subprocess.TimeoutExpired:
-            self.log.write(f"\nout of time after {limit:.0f} s\n".encode())
-            return None
-        finally:
-            # The whole group: a test that hangs has children (a guest, a loop) that hang with it.
-            if process.poll() is None:
-                try:
-                    os.killpg(process.pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-                process.wait()
-            self.log.flush()
+        end = time.monotonic() + limit
+        timed_out = False
+        while True:
+            # wait4() tells what it took with its children, also beside another stage's.
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid != 0:
+                break
+            if time.monotonic() > end and not timed_out:
+                timed_out = True
+                self.log.write(f"\nout of time after {limit:.0f} s\n".encode())
+                # The whole group: a test that hangs has children (a guest, a loop) that hang too.
+                os.killpg(process.pid, signal.SIGKILL)
+            time.sleep(0.05)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.cpu_seconds += usage.ru_utime + usage.ru_stime
+        self.log.flush()
+        return None if timed_out else process.returncode
 
     def count_step(self, what, status):
         """Counts a step that holds no cases of its own, such as a build; True when it passed."""
@@ -104,6 +110,7 @@ class Stage:
         self.failed += failed
         self.skipped += skipped
         self.notes += bad
+        self.case_seconds += ctest_sum.case_seconds(junit, results)
         if status != 0 and failed == 0:
             self.count_step("ctest", status or 1)
 
@@ -162,34 +169,54 @@ def structure(stage):
     stage.script(["scripts/check_structure.py"])
 
 
+def unit(stage):
+    """The unit tests as the library ships: optimised, by g++, with warps of one lane."""
+    if stage.build("cpu", "gofs_tests"):
+        stage.ctest("cpu", "-LE", "kernel|long|explorer", env={"GOFS_WIDTHS": "1"})
+
+
+def cpu(stage):
+    """All that is built for the CPU, optimised: the unit tests, and those who explore."""
+    if stage.build("cpu"):
+        stage.ctest("cpu", "-LE", "kernel|long", env={"GOFS_WIDTHS": "1"})
+
+
+# Leaks and use after return are findings too; UBSan names the place.
+ASAN = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:"
+                        "allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1"}
+TSAN = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1"}
+
+
 def cpu_asan(stage):
-    if stage.build("cpu-asan"):
-        # Leaks and use after return are findings too; UBSan names the place.
-        stage.ctest("cpu-asan", "-LE", "kernel|long", env={
-            "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:"
-                            "allocator_may_return_null=1",
-            "UBSAN_OPTIONS": "print_stacktrace=1"})
+    if stage.build("cpu-asan", "gofs_tests"):
+        stage.ctest("cpu-asan", "-LE", "kernel|long|explorer|fuzz",
+                    env={**ASAN, "GOFS_WIDTHS": "4 32"})
 
 
 def cpu_tsan(stage):
     if stage.build("cpu-tsan", "gofs_tests"):
-        stage.ctest("cpu-tsan", "-L", "tsan", "-LE", "long",
-                    env={"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:"
-                                        "allocator_may_return_null=1"})
+        stage.ctest("cpu-tsan", "-L", "tsan", "-LE", "long|explorer",
+                    env={**TSAN, "GOFS_WIDTHS": "4"})
 
 
 def cuda(stage):
-    if not stage.build("cuda"):
-        return
-    stage.build("cuda", "gofs_gpu")
-    if has_gpu():
+    """All device code, and where there is a GPU what it does."""
+    if not has_gpu():
+        stage.build("cuda", "device_code")
+    elif stage.build("cuda"):
         stage.ctest("cuda", "-L", "gpu", "-LE", "long", jobs=1,
                     env={"CUDA_MODULE_LOADING": "EAGER"})
 
 
+def device(stage):
+    """The file system's own device code compiles."""
+    stage.build("cuda", "gofs_gpu_code")
+
+
 def fuzz(stage):
-    if stage.build("fuzz", "gofs_tests"):
-        stage.ctest("fuzz", "-L", "fuzz", "-LE", "long")
+    if stage.build("cpu-asan", "gofs_tests"):
+        stage.ctest("cpu-asan", "-L", "fuzz", "-LE", "long", env=ASAN)
 
 
 def main_job(stage):
@@ -198,15 +225,41 @@ def main_job(stage):
 
 
 def kernel(stage):
-    if stage.build("auto", "gofs"):
+    if stage.build("auto", "gofs") and stage.build("cpu", "gofs_crash"):
         stage.script(["scripts/kernel_judge.sh", "--small"])
         stage.script(["scripts/kernel_rounds.sh"])
         stage.script(["scripts/kernel_rounds.sh", "--disks", "2", "--rounds", "1"])
         stage.script(["scripts/kernel_rounds.sh", "--disks", "3", "--rounds", "1", "--mdadm"])
-        # The preset in which its library is built anyway.
-        if stage.build("cpu-asan", "gofs_crash"):
-            program = [*fixed_addresses(), str(ROOT / "build/cpu-asan/tests/judges/gofs_crash")]
-            stage.script(["scripts/kernel_crashes.sh", "--gofs-crash", shlex.join(program)])
+        stage.script(["scripts/kernel_crashes.sh"])
+
+
+def cpu_long(stage):
+    if stage.build("cpu"):
+        stage.ctest("cpu", "-LE", "kernel")
+
+
+def cpu_asan_long(stage):
+    if stage.build("cpu-asan"):
+        stage.ctest("cpu-asan", "-LE", "kernel|fuzz", env=ASAN)
+
+
+def cpu_tsan_long(stage):
+    if stage.build("cpu-tsan", "gofs_tests"):
+        stage.ctest("cpu-tsan", "-L", "tsan", env=TSAN)
+
+
+def kernel_long(stage):
+    """All images, all scenarios with fsync; and the judges once more with Debian's newest kernel."""
+    if not (stage.build("auto", "gofs") and stage.build("cpu", "gofs_crash")):
+        return
+    stage.script(["scripts/kernel_judge.sh"])
+    stage.script(["scripts/kernel_crashes.sh", "--long"])
+    newest = {"GOFS_GUEST_KERNEL": "newest"}
+    stage.script(["scripts/kernel_judge.sh", "--small"], env=newest)
+    stage.script(["scripts/kernel_rounds.sh"], env=newest)
+    stage.script(["scripts/kernel_rounds.sh", "--disks", "3", "--rounds", "1", "--mdadm"],
+                 env=newest)
+    stage.script(["scripts/kernel_crashes.sh"], env=newest)
 
 
 def physical(stage):
@@ -264,13 +317,20 @@ def gpu_bench(stage):
 # name -> (function, time limit in seconds)
 STAGES = {
     "structure": (structure, 300),
-    "cpu-asan": (cpu_asan, 3000),
+    "unit": (unit, 1800),
+    "cpu": (cpu, 2400),
+    "cpu-asan": (cpu_asan, 2400),
     "cpu-tsan": (cpu_tsan, 1800),
+    "device": (device, 900),
     "cuda": (cuda, 1800),
     "fuzz": (fuzz, 1500 + 16 * FUZZ_SECONDS),
     "main-job": (main_job, 1200),
     "kernel": (kernel, 2100),
     "physical": (physical, 900),
+    "cpu-long": (cpu_long, 4 * 3600),
+    "cpu-asan-long": (cpu_asan_long, 4 * 3600),
+    "cpu-tsan-long": (cpu_tsan_long, 4 * 3600),
+    "kernel-long": (kernel_long, 4 * 3600),
     "gpu-build": (gpu_build, 540),
     "gpu-tests": (gpu_tests, 420),
     "gpu-main-job": (gpu_main_job, 300),
@@ -278,12 +338,24 @@ STAGES = {
     "gpu-bench": (gpu_bench, 3600),
 }
 # A suite's stages run one after another; a name with a + is two side by side: a guest keeps one
-# core busy, and the fuzzer is mostly compiling.
+# core busy at most.
 SUITES = {
-    "test": ["structure", "cpu-asan", "cpu-tsan", "cuda", "main-job", "fuzz+kernel",
-             "physical"],
+    "test": ["structure", "cpu", "main-job", "cpu-asan+kernel", "fuzz", "cpu-tsan+physical", "cuda"],
+    "check": ["structure", "unit", "device"],
+    "test-long": ["structure", "cpu-long", "main-job", "cpu-asan-long", "fuzz",
+                  "cpu-tsan-long", "kernel-long", "physical", "cuda"],
     "gpu-check": ["gpu-build", "gpu-tests", "gpu-main-job", "gpu-sanitize"],
 }
+
+
+def write_times(stages):
+    """What took how long, longest first, for who wants to make it shorter."""
+    rows = [f"{stage.seconds:8.1f} {stage.cpu_seconds:8.1f} {stage.name}" for stage in stages]
+    text = ["# seconds on the clock, of processors, stage", *rows, "", "# seconds, case"]
+    cases = sorted(((seconds, f"{stage.name} {name}") for stage in stages
+                    for seconds, name in stage.case_seconds), reverse=True)
+    text += [f"{seconds:8.2f} {name}" for seconds, name in cases]
+    (LOGS / "times.txt").write_text("\n".join(text) + "\n")
 
 
 def run_stage(name):
@@ -308,6 +380,7 @@ def main():
     passed = failed = skipped = 0
     lines = []
     failures = []
+    ended = []
 
     def say(line):
         print(line, flush=True)
@@ -319,12 +392,14 @@ def main():
         for stage in stages:
             verdict = "ok" if stage.failed == 0 else "FAILED"
             say(f"{stage.name:13} {verdict:6} {stage.passed:5} passed {stage.failed:3} failed "
-                f"{stage.skipped:3} skipped {stage.seconds:6.0f} s"
+                f"{stage.skipped:3} skipped {stage.seconds:6.0f} s {stage.cpu_seconds:6.0f} cpu-s"
                 + "".join(f"\n    {note}" for note in stage.notes))
             if stage.failed:
                 failures += [f"{stage.name}: {note}" for note in stage.notes]
                 say(f"    end of {stage.log_path.relative_to(ROOT)}:\n{stage.log_tail()}")
             stage.log.close()
+            ended.append(stage)
+            write_times(ended)
             passed += stage.passed
             failed += stage.failed
             skipped += stage.skipped

@@ -3,11 +3,12 @@
 #
 # Installs what is missing on a Debian 12 or Ubuntu 24.04 machine.
 # usage: setup.sh [run|test|tidy]
-#   run   what building and running GoFS takes
+#   run   what building and running GoFS takes; of CUDA the CCCL headers only, where there is no GPU
+#         and GOFS_CUDA=1 does not ask for nvcc
 #   test  the same and what `make test` takes (the default)
 #   tidy  the same and clang-tidy
-# Uses no network and needs no root when everything is there. nvcc comes from PyPI wheels, into
-# build/toolchain, when scripts/nvcc.sh finds no CUDA toolkit of 13.0 or newer.
+# Uses no network and needs no root when everything is there. nvcc and CCCL come from PyPI wheels,
+# into build/toolchain, when scripts/nvcc.sh finds no CUDA toolkit of 13.0 or newer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -88,13 +89,14 @@ python_with_pip() {
   return 1
 }
 
+# The wheels that are wanted, as their pins; none where a toolkit is installed.
+pins=$(grep -v '^#' scripts/toolchain.txt)
+if [ "$purpose" = run ] && ! scripts/wants_cuda.sh; then pins=$(grep cccl <<< "$pins"); fi
 wants_wheels=no
-if ! nvcc=$(scripts/nvcc.sh); then
+nvcc=$(scripts/nvcc.sh) || nvcc=none
+if [[ $nvcc == none || $nvcc == */build/toolchain/* ]] &&
+  grep -vqxFf <(cat build/toolchain/.installed 2> /dev/null) <<< "$pins"; then
   wants_wheels=yes
-  python_with_pip > /dev/null || missing+=(python3-pip)
-elif [[ $nvcc == */build/toolchain/* ]] &&
-  ! cmp -s scripts/toolchain.txt build/toolchain/.installed; then
-  wants_wheels=yes  # the pins changed since these wheels were unpacked
   python_with_pip > /dev/null || missing+=(python3-pip)
 fi
 
@@ -131,21 +133,27 @@ if [ $wants_wheels = yes ]; then
   [ "$(uname -m)" = x86_64 ] ||
     fail "no CUDA toolkit found, and the wheels are for x86_64 only: install CUDA 13.0"
   python=$(python_with_pip) || fail "no python3 with pip"
-  say "fetching nvcc 13.0 (PyPI wheels, about 110 MB) into build/toolchain"
+  say "fetching $(tr '\n' ' ' <<< "$pins")(PyPI wheels) into build/toolchain"
   fresh=$(mktemp -d build/toolchain.XXXXXX)
   # --target installs outside the interpreter's own packages, which also satisfies distributions
   # that keep pip away from those (PEP 668).
   "$python" -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-compile \
     --no-warn-script-location --root-user-action=ignore \
-    --target "$fresh" --requirement scripts/toolchain.txt ||
+    --target "$fresh" --requirement <(echo "$pins") ||
     { rm -rf "$fresh"; fail "pip could not fetch the wheels in scripts/toolchain.txt"; }
   # nvcc links with -L.../lib64, the wheels have lib.
   ln -s lib "$fresh/nvidia/cu13/lib64"
-  cp scripts/toolchain.txt "$fresh/.installed"
+  echo "$pins" > "$fresh/.installed"
   chmod 755 "$fresh"
   rm -rf build/toolchain
   mv "$fresh" build/toolchain
-  nvcc=$(scripts/nvcc.sh) || fail "the nvcc of the wheels does not run"
+  if grep -q nvcc <<< "$pins"; then
+    nvcc=$(scripts/nvcc.sh) || fail "the nvcc of the wheels does not run"
+  fi
 fi
 
-say "ready: $(g++ --version | head -n 1), $("$nvcc" --version | sed -n 's/.*release /nvcc /p')"
+case $nvcc in
+  none) compiler="no nvcc" ;;
+  *) compiler=$("$nvcc" --version | sed -n 's/.*release /nvcc /p') ;;
+esac
+say "ready: $(g++ --version | head -n 1), $compiler"
