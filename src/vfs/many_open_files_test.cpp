@@ -13,13 +13,13 @@ namespace {
 
 using simt::MemoryPart;
 
-constexpr uint32_t kFiles = 5000;
+constexpr uint32_t kManyFiles = 5000;
 
 TestImage::Fill many_files() {
   return [](image::ImageBuilder& builder) {
     image::Directory many;
     TestImage::must(builder.add_directory(builder.root(), "many", {}, {}, &many));
-    for (uint32_t i = 0; i < kFiles; ++i) {
+    for (uint32_t i = 0; i < kManyFiles; ++i) {
       const std::string name = std::to_string(i);
       image::FileSpec file;
       file.name = name;
@@ -61,9 +61,9 @@ INSTANTIATE_TEST_SUITE_P(width, ManyWrittenFiles, ::testing::Values(1u),
 TEST_P(ManyWrittenFiles, each_is_open_and_written_by_default) {
   EXPECT_LE(bytes_of_open_files(writing_->rig().arena().space().bytes_by_part()),
             uint64_t{64} << 20);
-  std::vector<int> fds(kFiles);
+  std::vector<int> fds(kManyFiles);
   run_crowd({4, width()}, [&](const simt::Warp& warp, uint32_t index) {
-    for (uint32_t i = index; i < kFiles; i += 4) {
+    for (uint32_t i = index; i < kManyFiles; i += 4) {
       const std::string path = "/many/" + std::to_string(i);
       fds[i] = open(warp, fs(), path.c_str(), kOpenReadWrite);
       ASSERT_GE(fds[i], 0) << path;
@@ -72,10 +72,10 @@ TEST_P(ManyWrittenFiles, each_is_open_and_written_by_default) {
   });
   const MemoryUse open_now = use();
   const auto part = [&](MemoryPart one) { return open_now.parts[static_cast<size_t>(one)]; };
-  EXPECT_EQ(part(MemoryPart::kDescriptors), kFiles * sizeof(Descriptor));
-  EXPECT_EQ(part(MemoryPart::kRangeLocks), kFiles * sizeof(RangeLock)) << "and no ring";
+  EXPECT_EQ(part(MemoryPart::kDescriptors), kManyFiles * sizeof(Descriptor));
+  EXPECT_EQ(part(MemoryPart::kRangeLocks), kManyFiles * sizeof(RangeLock)) << "and no ring";
   run_alone(width(), [&](const simt::Warp& warp) {
-    for (uint32_t i = 0; i < kFiles; ++i) {
+    for (uint32_t i = 0; i < kManyFiles; ++i) {
       uint32_t found = 0;
       ASSERT_EQ(pread(warp, fs(), fds[i], &found, sizeof(found), 0), int64_t{sizeof(found)});
       ASSERT_EQ(found, i);
