@@ -8,7 +8,7 @@ namespace gofs::host {
 
 CleaningReport VolumeState::cleaning_totals() const {
   CleaningReport report;
-  if (options_.read_only) return report;
+  if (options_.read_only || !is_ours()) return report;
   const f2fs::CleaningCounts& counts = writer_->writer()->cleaning.counts;
   const auto read = [this](const uint64_t& word) {
     return backend_->is_host() ? simt::load_relaxed(word) : backend_->memory().read_object(&word);
@@ -23,6 +23,7 @@ CleaningReport VolumeState::cleaning_totals() const {
 }
 
 Expected<CleaningReport> VolumeState::collect_garbage(const CleaningOptions& options) {
+  if (!is_ours()) return not_ours();
   if (options_.read_only) return explain(-EROFS, spec_.text);
   constexpr uint32_t kSegmentsARound = 64;  // emptied between two checkpoints
   SharedArray<work::CleanParams> params(backend_->shared_memory(), 1);

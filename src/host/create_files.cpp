@@ -88,6 +88,7 @@ Expected<std::vector<int>> create_files(VolumeState& volume, const std::string& 
   std::vector<int> answers(files.size());
   if (path.find('\0') != std::string::npos) return make_error(ENOENT, path);
   if (path.size() >= vfs::kPathBytesMax) return make_error(ENAMETOOLONG, path);
+  if (!volume.is_ours()) return volume.not_ours();
   if (!volume.is_up()) return make_error(ENODEV, path);
   for (const NewFile& file : files) {
     const std::string words = volume.refuses_buffer(file.data, file.bytes);

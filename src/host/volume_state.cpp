@@ -333,10 +333,26 @@ Expected<void> VolumeState::begin_clock() {
 }
 
 ClockReport VolumeState::clock() const {
-  return clock_ == nullptr ? ClockReport{} : clock_->report();
+  return clock_ == nullptr || !is_ours() ? ClockReport{} : clock_->report();
 }
 
 VolumeState::~VolumeState() { (void)unmount(); }
+
+void VolumeState::operator delete(VolumeState* volume, std::destroying_delete_t) {
+  if (volume->is_ours()) {
+    volume->~VolumeState();
+    ::operator delete(volume);
+    return;
+  }
+  // Still reachable, so that no leak is found where there is none.
+  static std::atomic<VolumeState*> left{nullptr};
+  volume->next_left_ = left.exchange(volume);
+}
+
+Error VolumeState::not_ours() const {
+  return make_error(ENODEV, spec_.text,
+                    "mounted by the process that this one was forked from, which alone can use it");
+}
 
 void VolumeState::begin_upkeep() {
   constexpr uint64_t kIdlePeriodNs = 1'000'000'000;
@@ -413,6 +429,7 @@ Expected<void> VolumeState::fsync(work::CallKind kind, int descriptor) {
 }
 
 Expected<void> VolumeState::unmount() {
+  if (!is_ours()) return not_ours();
   upkeep_.reset();
   clock_.reset();
   if (!up_.exchange(false)) return {};
@@ -437,6 +454,7 @@ Expected<void> VolumeState::unmount() {
 }
 
 bool VolumeState::run(work::Body body, const work::Grid& grid, void* params) {
+  if (!is_ours()) return false;
   std::unique_lock<std::mutex> lock(run_mutex_, std::defer_lock);
   if (!backend_->is_host()) lock.lock();
   if (backend_->run(body, grid, params)) return true;
@@ -464,7 +482,7 @@ void VolumeState::give_back(std::unique_ptr<CallSlot> slot) {
 
 VolumeState::Answer VolumeState::call(const Request& request) {
   Answer answer{};
-  if (!up_) {
+  if (!up_ || !is_ours()) {
     answer.result = -ENODEV;
     return answer;
   }
@@ -570,6 +588,7 @@ size_t VolumeState::collect_findings() {
 }
 
 std::vector<f2fs::Corruption> VolumeState::take_corruptions() {
+  if (!is_ours()) return {};
   const std::lock_guard lock(findings_mutex_);
   collect_findings();
   std::vector<f2fs::Corruption> fresh;
@@ -598,15 +617,17 @@ std::string VolumeState::damage_met(uint64_t ino) {
 }
 
 void VolumeState::name_descriptor(int descriptor, const std::string& path) {
+  if (!is_ours()) return;
   const std::lock_guard lock(names_mutex_);
   descriptor_names_[descriptor] = path;
 }
 
 std::string VolumeState::descriptor_name(int descriptor) {
+  std::string number = "descriptor " + std::to_string(descriptor);
+  if (!is_ours()) return number;
   const std::lock_guard lock(names_mutex_);
   const auto found = descriptor_names_.find(descriptor);
-  return found != descriptor_names_.end() ? found->second
-                                          : "descriptor " + std::to_string(descriptor);
+  return found != descriptor_names_.end() ? found->second : number;
 }
 
 /// What GoFS cannot read on the way to `path`, or the file itself. Empty if it cannot be told.
@@ -655,6 +676,7 @@ std::string VolumeState::last_failure(int code) {
 }
 
 Error VolumeState::explain(int64_t negative_errno, const std::string& subject, uint64_t ino) {
+  if (!is_ours()) return not_ours();
   const int code = static_cast<int>(std::abs(negative_errno));
   {
     const std::lock_guard lock(run_mutex_);
@@ -694,14 +716,15 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& from, cons
 }
 
 VolumeInfo VolumeState::info() const {
+  VolumeInfo info;
+  info.spec = spec_.text;
+  if (!is_ours()) return info;
   simt::MemorySpace& memory = backend_->memory();
   // Only what no warp changes: others may be at work.
   const auto read = [&memory](const auto& field) { return memory.read_object(&field); };
   const auto volume = read(filesystem()->volume);
   const nvme::Array& array = volume.array;
   const nvme::Device& device = *queues_.front()->device();
-  VolumeInfo info;
-  info.spec = spec_.text;
   info.backend = backend_->name();
   info.backend_detail = backend_->description();
   const AttachedSsd& ssd = *ssds_.front();
@@ -735,6 +758,7 @@ VolumeInfo VolumeState::info() const {
 }
 
 std::vector<std::string> VolumeState::warnings() {
+  if (!is_ours()) return {not_ours().message};
   std::vector<std::string> sentences;
   const bool clean = info().clean;
   const auto corruptions = take_corruptions();
@@ -767,6 +791,7 @@ std::string VolumeState::refuses_buffer(const void* buffer, uint64_t bytes) cons
 }
 
 Expected<BufferHandle> VolumeState::register_buffer(void* memory, uint64_t bytes) {
+  if (!is_ours()) return not_ours();
   const auto begin = reinterpret_cast<uintptr_t>(memory);
   if (memory == nullptr || bytes == 0 || begin + bytes < begin) {
     return make_error(EINVAL, "register_buffer");
@@ -783,6 +808,7 @@ Expected<BufferHandle> VolumeState::register_buffer(void* memory, uint64_t bytes
 }
 
 Expected<void> VolumeState::unregister_buffer(BufferHandle buffer) {
+  if (!is_ours()) return not_ours();
   const std::lock_guard lock(buffers_mutex_);
   const auto found =
       std::find_if(buffers_.begin(), buffers_.end(),

@@ -5,11 +5,15 @@
 // went wrong. Volume (gofs/volume.hpp) is the skin around it; the command uses it directly.
 //
 // Calls may come from several threads. A GPU runs one launch at a time, a CPU as many as ask.
+//
+// A child of fork() has a copy of this, without the threads, with locks as they happened to be, and
+// with an image that is its parent's. There nothing is locked, waited for or freed, and all fails.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -17,6 +21,7 @@
 
 #include "f2fs/writer_layout.h"
 #include "gofs/volume.hpp"
+#include "host/process_mark.h"
 #include "host/volume_spec.h"
 #include "nvme/layout.h"
 #include "ssd/virtual_ssd.h"
@@ -73,6 +78,8 @@ class VolumeState {
   ~VolumeState();
   VolumeState(const VolumeState&) = delete;
   VolumeState& operator=(const VolumeState&) = delete;
+  /// In a child of fork() it is left as it is, destructor and all.
+  static void operator delete(VolumeState* volume, std::destroying_delete_t);
 
   work::Backend& backend() const { return *backend_; }
   vfs::Filesystem* filesystem() const { return filesystem_->filesystem(); }
@@ -82,6 +89,11 @@ class VolumeState {
 
   /// False once it was unmounted.
   bool is_up() const { return up_; }
+
+  /// Whether this process has mounted it, and no parent of it.
+  bool is_ours() const { return process_.is_ours(); }
+  /// What is said where it is not.
+  Error not_ours() const;
 
   /// Runs `body`; `params` lies in the backend's memory, its own or shared. False: the backend has
   /// failed, explain(-EIO) says how.
@@ -212,6 +224,8 @@ class VolumeState {
   std::string on_ssd(size_t index, const std::string& words) const;
   std::string last_failure(int code);
 
+  const ProcessMark process_ = ProcessMark::of_this_process();
+  VolumeState* next_left_ = nullptr;  // that was left alone in this child
   const VolumeSpec spec_;
   const std::vector<VolumeSpec> members_;  // the SSDs, in the order of the stripe
   const format::Stripe stripe_;
