@@ -52,6 +52,7 @@ need python3 python3
 need libcli11-dev /usr/include/CLI/CLI.hpp
 need nlohmann-json3-dev /usr/include/nlohmann/json.hpp
 need libfmt-dev /usr/include/fmt/format.h
+need libblkid-dev /usr/include/blkid/blkid.h
 need libgtest-dev /usr/include/gtest/gtest.h
 need libbenchmark-dev /usr/include/benchmark/benchmark.h
 need f2fs-tools mkfs.f2fs sload.f2fs fsck.f2fs dump.f2fs

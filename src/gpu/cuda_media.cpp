@@ -2,9 +2,6 @@
 #include "gpu/cuda_media.h"
 
 #include <cuda_runtime.h>
-#include <fcntl.h>
-#include <linux/fs.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,8 +14,8 @@
 
 #include "gpu/copy_stream.h"
 #include "gpu/cuda_error.h"
-#include "ssd/descriptor.h"
-#include "ssd/media_host.h"
+#include "ssd/claimed_image.h"
+#include "ssd/file_back_end.h"
 
 namespace gofs::gpu {
 
@@ -32,7 +29,8 @@ class CudaMedia final : public work::LoadedMedia {
 
   /// Writes what has changed to the file. A kernel may be writing: it marks a unit before it
   /// changes it, so what comes too late for this call has the mark of this epoch or the last one
-  /// when the next call looks.
+  /// when the next call looks. The host's blocks are reserved before the first is written, so that
+  /// a full disk changes nothing; after another failure the image is neither old nor new.
   std::string sync() override {
     if (media_.marks == nullptr || !sync_error_.empty()) return sync_error_;
     const uint32_t epoch = epoch_++;
@@ -42,19 +40,24 @@ class CudaMedia final : public work::LoadedMedia {
     std::vector<uint64_t> chunks(
         media_.is_chunked() ? simt::divide_up(media_.bytes, ssd::kChunkBytes) : 0);
     if (error.empty()) error = copy(chunks.data(), media_.chunks, chunks.size());
-    for (uint64_t unit = 0; unit < marks.size() && error.empty(); ++unit) {
-      if (marks[unit] != 0 && marks[unit] + 1 >= epoch) error = write_back(unit, chunks);
+    if (!error.empty()) return sync_error_ = error;
+    for (uint64_t unit = 0; unit < marks.size(); ++unit) {
+      if (marks[unit] != 0 && marks[unit] + 1 >= epoch) changed_[unit] = true;
     }
-    if (error.empty() && fdatasync(file_.get()) != 0) error = strerror(errno);
+    if (const int full = reserve_changed(chunks); full != 0) return ssd::file_error_words(full);
+    for (uint64_t unit = 0; unit < marks.size() && error.empty(); ++unit) {
+      if (changed_[unit]) error = write_back(unit, chunks);
+    }
+    if (error.empty()) error = ssd::file_error_words(file_->sync());
+    if (error.empty()) changed_.assign(changed_.size(), false);
     // What was lost is not known any more.
-    sync_error_ = error;
-    return error;
+    return sync_error_ = error;
   }
 
-  /// Keeps the file for sync(), and marks what changes from now on.
-  std::string make_writable(ssd::Descriptor file) {
-    file_ = std::move(file);
+  /// Marks what changes from now on.
+  std::string make_writable() {
     const uint64_t units = simt::divide_up(media_.bytes, uint64_t{1} << ssd::kMarkShift);
+    changed_.resize(units);
     std::string error = add(units * sizeof(uint32_t), true);
     if (!error.empty()) return error;
     mark_words_ = reinterpret_cast<uint32_t*>(newest_);
@@ -73,10 +76,10 @@ class CudaMedia final : public work::LoadedMedia {
     return error;
   }
 
-  /// Fills contiguous memory from an open file.
+  /// Fills contiguous memory from the file.
   std::string load_contiguous(int fd) {
-    return for_each_extent(fd, [this, fd](uint64_t start, uint64_t end) {
-      return copy_in(fd, start, media_.base + start, end - start);
+    return for_each_extent(fd, [this](uint64_t start, uint64_t end) {
+      return copy_in(start, media_.base + start, end - start);
     });
   }
 
@@ -108,9 +111,8 @@ class CudaMedia final : public work::LoadedMedia {
       while (start < end && problem.empty()) {
         const uint64_t in_chunk = start & (ssd::kChunkBytes - 1);
         const uint64_t part = simt::min(end - start, ssd::kChunkBytes - in_chunk);
-        problem =
-            copy_in(fd, start,
-                    reinterpret_cast<uint8_t*>(table[start >> ssd::kChunkShift]) + in_chunk, part);
+        problem = copy_in(
+            start, reinterpret_cast<uint8_t*>(table[start >> ssd::kChunkShift]) + in_chunk, part);
         start += part;
       }
       return problem;
@@ -126,6 +128,8 @@ class CudaMedia final : public work::LoadedMedia {
   }
 
   void set_read_only() { media_.read_only = true; }
+
+  void use_file(std::unique_ptr<ssd::FileBackEnd> file) { file_ = std::move(file); }
 
  private:
   /// Takes zeroed memory: `newest_`. Empty, or why not.
@@ -164,30 +168,46 @@ class CudaMedia final : public work::LoadedMedia {
     return cuda_error_text(copies_.copy(to, from, count * sizeof(T)), "copy");
   }
 
+  /// Where a unit begins in the file, and its bytes.
+  std::pair<uint64_t, uint64_t> place_of(uint64_t unit) const {
+    const uint64_t offset = unit << ssd::kMarkShift;
+    return {offset, simt::min(uint64_t{1} << ssd::kMarkShift, media_.bytes - offset)};
+  }
+
+  /// Whether a unit has memory; else it is zeros, as in the file.
+  bool is_there(uint64_t unit, const std::vector<uint64_t>& chunks) const {
+    return !media_.is_chunked() || chunks[(unit << ssd::kMarkShift) >> ssd::kChunkShift] != 0;
+  }
+
+  /// Makes sure of room on the host's disk for all that has changed.
+  int reserve_changed(const std::vector<uint64_t>& chunks) {
+    int error = 0;
+    for (uint64_t unit = 0; unit < changed_.size() && error == 0; ++unit) {
+      if (!changed_[unit] || !is_there(unit, chunks)) continue;
+      const auto [offset, bytes] = place_of(unit);
+      error = file_->reserve(offset, bytes);
+    }
+    return error;
+  }
+
   /// Writes one unit to the file.
   std::string write_back(uint64_t unit, const std::vector<uint64_t>& chunks) {
-    uint64_t offset = unit << ssd::kMarkShift;
-    uint64_t left = simt::min(uint64_t{1} << ssd::kMarkShift, media_.bytes - offset);
+    if (!is_there(unit, chunks)) return {};
+    const auto [offset, bytes] = place_of(unit);
     const uint8_t* from = media_.base + offset;
     if (media_.is_chunked()) {
-      const uint64_t chunk = chunks[offset >> ssd::kChunkShift];
-      if (chunk == 0) return {};  // zeros, as in the file
-      from = reinterpret_cast<const uint8_t*>(chunk) + (offset & (ssd::kChunkBytes - 1));
+      from = reinterpret_cast<const uint8_t*>(chunks[offset >> ssd::kChunkShift]) +
+             (offset & (ssd::kChunkBytes - 1));
     }
     if (on_device_) {
-      staging_.resize(simt::max<size_t>(staging_.size(), left));
-      std::string error = copy(staging_.data(), from, left);
+      staging_.resize(simt::max<size_t>(staging_.size(), bytes));
+      std::string error = copy(staging_.data(), from, bytes);
       if (!error.empty()) return error;
       from = staging_.data();
     }
-    while (left != 0) {
-      const ssize_t put = pwrite(file_.get(), from, left, static_cast<off_t>(offset));
-      if (put <= 0) return std::string("writing: ") + strerror(put < 0 ? errno : EIO);
-      from += put;
-      offset += static_cast<uint64_t>(put);
-      left -= static_cast<uint64_t>(put);
-    }
-    return {};
+    const iovec part{const_cast<uint8_t*>(from), bytes};
+    const int error = file_->write(offset, {&part, 1});
+    return error == 0 ? std::string() : "writing: " + ssd::file_error_words(error);
   }
 
   /// Calls `visit(start, end)` for each part of the file that may hold data.
@@ -211,21 +231,20 @@ class CudaMedia final : public work::LoadedMedia {
     return {};
   }
 
-  std::string copy_in(int fd, uint64_t offset, uint8_t* target, uint64_t bytes) {
+  std::string copy_in(uint64_t offset, uint8_t* target, uint64_t bytes) {
     if (on_device_ && staging_.empty()) staging_.resize(16 << 20);
     while (bytes != 0) {
-      const size_t part = on_device_ ? simt::min<uint64_t>(bytes, staging_.size()) : bytes;
-      uint8_t* const to = on_device_ ? staging_.data() : target;
-      const ssize_t got = pread(fd, to, part, static_cast<off_t>(offset));
-      if (got <= 0)
-        return std::string("reading: ") + (got < 0 ? strerror(errno) : "file too short");
+      const size_t size = on_device_ ? simt::min<uint64_t>(bytes, staging_.size()) : bytes;
+      const iovec part{on_device_ ? staging_.data() : target, size};
+      const int failed = file_->read(offset, {&part, 1});
+      if (failed != 0) return "reading: " + ssd::file_error_words(failed);
       if (on_device_) {
-        std::string error = copy(target, to, static_cast<size_t>(got));
+        std::string error = copy(target, staging_.data(), size);
         if (!error.empty()) return error;
       }
-      offset += static_cast<uint64_t>(got);
-      target += got;
-      bytes -= static_cast<uint64_t>(got);
+      offset += size;
+      target += size;
+      bytes -= size;
     }
     return {};
   }
@@ -237,7 +256,8 @@ class CudaMedia final : public work::LoadedMedia {
   simt::Allocations pinned_;
   uint8_t* newest_ = nullptr;  // of these
   std::vector<uint8_t> staging_;
-  ssd::Descriptor file_;  // of a writable image
+  std::unique_ptr<ssd::FileBackEnd> file_;  // of an image, while it is loaded or written
+  std::vector<bool> changed_;               // units that the file does not have yet
   uint32_t epoch_ = 1;
   uint32_t* mark_words_ = nullptr;
   std::string sync_error_;
@@ -253,49 +273,42 @@ std::unique_ptr<work::LoadedMedia> load_cuda_media(const MediaMemory& memory,
     error = loaded->make_contiguous(request.bytes, request.device_memory);
     return error.empty() ? std::move(loaded) : nullptr;
   }
-  ssd::Descriptor file(
-      ::open(request.path.c_str(), (request.writable ? O_RDWR : O_RDONLY) | O_CLOEXEC));
-  struct stat status {};
-  if (!file.is_open() || fstat(file.get(), &status) < 0) {
-    error = strerror(errno);
-    return nullptr;
-  }
-  uint64_t bytes = static_cast<uint64_t>(status.st_size);
-  if (S_ISBLK(status.st_mode) && ioctl(file.get(), BLKGETSIZE64, &bytes) < 0) {
-    error = strerror(errno);
-    return nullptr;
-  }
-  if (!S_ISBLK(status.st_mode) && !S_ISREG(status.st_mode)) {
-    error = S_ISDIR(status.st_mode) ? "is a directory" : "neither a file nor a block device";
-    return nullptr;
-  }
+  ssd::ClaimedImage image;
   try {
-    ssd::claim_image(file.get(), request.path,
-                     request.writable ? ssd::FileAccess::kReadWrite : ssd::FileAccess::kReadOnly);
+    image = ssd::ClaimedImage(request.path, request.writable ? ssd::FileAccess::kReadWrite
+                                                             : ssd::FileAccess::kReadOnly);
   } catch (const std::system_error& problem) {
     error = problem.what();
     return nullptr;
   }
-  bytes &= ~uint64_t{kBlockBytes - 1};
+  const int fd = image.get();
+  struct stat status {};
+  if (fstat(fd, &status) < 0) {
+    error = strerror(errno);
+    return nullptr;
+  }
+  const uint64_t bytes = image.bytes() & ~uint64_t{kBlockBytes - 1};
   if (bytes == 0) {
     error = "too small to be a volume";
     return nullptr;
   }
+  loaded->use_file(ssd::make_positional_file(std::move(image)));
   // Contiguous memory takes no look-up, so it is used where it costs little more than the data.
   const uint64_t data_bytes = static_cast<uint64_t>(status.st_blocks) * 512;
   const uint64_t contiguous_max = uint64_t{1} << (request.writable ? 33 : 30);
   const bool all_wanted = request.writable && request.spare_bytes >= bytes;
   if (bytes <= contiguous_max || data_bytes >= bytes / 2 || all_wanted) {
     error = loaded->make_contiguous(bytes, request.device_memory);
-    if (error.empty()) error = loaded->load_contiguous(file.get());
+    if (error.empty()) error = loaded->load_contiguous(fd);
   } else {
-    error = loaded->load_chunks(file.get(), bytes, request.device_memory,
+    error = loaded->load_chunks(fd, bytes, request.device_memory,
                                 request.writable ? request.spare_bytes >> ssd::kChunkShift : 0);
   }
   if (!request.writable) {
     loaded->set_read_only();
+    loaded->use_file(nullptr);  // all of it is here
   } else if (error.empty()) {
-    error = loaded->make_writable(std::move(file));
+    error = loaded->make_writable();
   }
   return error.empty() ? std::move(loaded) : nullptr;
 }

@@ -31,6 +31,8 @@ class AttachedSsd {
   virtual uint64_t bytes() const = 0;
   /// Brings what was flushed to where it lasts, if the host must. Empty, or what went wrong.
   virtual std::string sync() = 0;
+  /// What the host's storage has said to the last command that failed for its sake, if any did.
+  virtual std::string host_problem() const { return {}; }
   /// The controller is disabled and nobody uses it any more. Its queues' memory stays.
   virtual void detach() = 0;
   /// What it has counted; nobody gives it commands meanwhile. All 0 for a physical one.

@@ -27,6 +27,9 @@ class VirtualSsd final : public AttachedSsd {
   bool tries_doorbells() const override { return false; }
   uint64_t bytes() const override { return bytes_; }
   std::string sync() override { return media_ == nullptr ? std::string() : media_->sync(); }
+  std::string host_problem() const override {
+    return media_ == nullptr ? std::string() : media_->problem();
+  }
   void detach() override { media_.reset(); }
   ssd::VirtualSsdCounters counters() override { return ssd::read_counters(memory_, controller_); }
   bool map_buffer(void*, uint64_t) override { return true; }  // it reaches all memory

@@ -73,16 +73,16 @@ void run_body(const simt::Warp& warp, uint32_t index, uint32_t count, work::Body
   }
 }
 
-/// An image, mapped.
+/// An image, read and written where it lies.
 class LoadedFile final : public work::LoadedMedia {
  public:
   LoadedFile(const std::string& path, ssd::FileAccess access)
       : file_(path, access), media_(file_.media()) {}
   const ssd::Media& media() const override { return media_; }
   std::string sync() override {
-    const int error = file_.sync();
-    return error == 0 ? std::string() : std::generic_category().message(-error);
+    return file_.sync() == 0 ? std::string() : file_.problem();
   }
+  std::string problem() const override { return file_.problem(); }
 
  private:
   ssd::FileMedia file_;

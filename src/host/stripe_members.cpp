@@ -18,6 +18,7 @@
 #include "format/md.h"
 #include "host/messages.h"
 #include "host/probe_ssd.h"
+#include "ssd/descriptor.h"
 
 namespace gofs::host {
 
@@ -62,8 +63,9 @@ Expected<void> look_at(Member& member) {
     member.bytes = member.spec.memory_bytes;
     return {};
   }
-  const int descriptor = ::open(member.spec.path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return make_error(errno, member.spec.path);
+  const ssd::Descriptor file = ssd::Descriptor::open(member.spec.path, O_RDONLY | O_NONBLOCK);
+  if (!file.is_open()) return make_error(errno, member.spec.path);
+  const int descriptor = file.get();
   struct stat status {};
   ssize_t got = 0;
   format::MdSuperblock super;
@@ -78,7 +80,6 @@ Expected<void> look_at(Member& member) {
     got = ::pread(descriptor, &super, sizeof(super), format::kMdSuperblockOffset);
     if (got < 0) error = errno;
   }
-  ::close(descriptor);
   if (error != 0) return make_error(error, member.spec.path);
   if (got == sizeof(super) && super.magic == format::kMdMagic) member.super = super;
   return {};

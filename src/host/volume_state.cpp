@@ -21,6 +21,7 @@
 #include "host/messages.h"
 #include "host/stripe_members.h"
 #include "host/upkeep.h"
+#include "ssd/descriptor.h"
 
 namespace gofs::host {
 
@@ -72,9 +73,9 @@ Expected<void> check_image(const VolumeSpec& spec) {
   if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode)) {
     return make_error(EINVAL, spec.path, "neither an image nor a block device");
   }
-  const int descriptor = ::open(spec.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return make_error(errno, spec.path);
-  ::close(descriptor);
+  if (!ssd::Descriptor::open(spec.path, O_RDONLY | O_NONBLOCK).is_open()) {
+    return make_error(errno, spec.path);
+  }
   if (S_ISREG(status.st_mode) && status.st_size < int64_t{2 * kBlockBytes}) {
     return make_error(EINVAL, spec.path,
                       fmt::format("not an F2FS volume ({} bytes)", status.st_size));
@@ -670,7 +671,10 @@ std::string VolumeState::last_failure(int code) {
     const auto failed = nvme::FailedCommand::unpacked(word);
     if (nvme::to_errno(failed.status) != -code) continue;
     const bool is_new = word != std::exchange(told_failures_[i], word);
-    if (words.empty() || is_new) words = on_ssd(i, describe(failed));
+    if (!words.empty() && !is_new) continue;
+    words = on_ssd(i, describe(failed));
+    const std::string problem = ssds_[i]->host_problem();
+    if (!problem.empty() && nvme::is_media_error(failed.status)) words += ": " + problem;
   }
   return words;
 }

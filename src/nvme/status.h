@@ -43,6 +43,13 @@ GOFS_HD inline int to_errno(CommandStatus status) {
   }
 }
 
+/// Whether the SSD says that it could not read or write what is stored.
+GOFS_HD inline bool is_media_error(CommandStatus status) {
+  constexpr CommandStatus kTypeMask = 0x700;
+  return status != kStatusTimedOut && status != kStatusDeviceFailed &&
+         (status & kTypeMask) == (format::nvme::kWriteFault & kTypeMask);
+}
+
 /// The standard's name of a status, or words for a verdict of the driver.
 inline const char* status_name(CommandStatus status) {
   using namespace format::nvme;

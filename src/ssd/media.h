@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a virtual SSD keeps its data in: one contiguous range of memory, or a table of 2 MiB chunks
-// of which only those that were written exist, so that a 1 TiB image fits in a few hundred MiB.
+// What a virtual SSD keeps its data in: one contiguous range of memory; or a table of 2 MiB chunks
+// of which only those that were written exist, so that a 1 TiB image fits in a few hundred MiB; or
+// something that the host alone reaches, a file, which it is asked to move data from and to.
 // Media is trivially copyable and owns nothing; media_host.h makes them.
 //
 // A chunk that exists is never moved or taken away, so a pointer into it stays good.
 #pragma once
 
+#include "format/nvme.h"
 #include "simt/atomic.h"
 #include "simt/host_call.h"
 #include "simt/warp.h"
@@ -66,15 +68,33 @@ struct ChangeMarks {
 
 inline constexpr uint32_t kMarkShift = 18;
 
+/// What the host is asked to do with a part of media that it alone reaches.
+struct MediaTransfer {
+  enum class Kind : uint32_t { kRead, kWrite, kZero };
+  void* media = nullptr;  // Media::transfer_context
+  Kind kind = Kind::kRead;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  uint64_t prp1 = 0;  // the driver's memory, for kRead and kWrite
+  uint64_t prp2 = 0;
+  uint32_t page_count = 0;
+  format::nvme::Status status = format::nvme::kSuccess;  // the answer
+};
+
 struct Media {
   uint8_t* base = nullptr;     // contiguous, or
-  uint64_t* chunks = nullptr;  // addresses; 0: reads zeros
+  uint64_t* chunks = nullptr;  // addresses; 0: reads zeros; or
+  simt::HostFunction transfer = nullptr;  // moves data; its context is a MediaTransfer
+  void* transfer_context = nullptr;
   ChunkPool* pool = nullptr;   // null: a missing chunk cannot be written
   uint64_t bytes = 0;
   bool read_only = false;
   simt::HostFunction sync = nullptr;  // makes all earlier writes durable; null: nothing to do
   void* sync_context = nullptr;
   ChangeMarks* marks = nullptr;  // null: nobody asks
+
+  /// True if there are no pointers to the data; never on a GPU.
+  GOFS_HD bool is_apart() const { return simt::can_call_host(transfer); }
 
   /// True if the bytes from `offset` on, to the end of its block of 2 MiB, lie apart from the rest.
   GOFS_HD bool is_chunked() const { return base == nullptr; }

@@ -3,17 +3,19 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <stdexcept>
+#include <system_error>
+#include <utility>
 
 #include "ssd/descriptor.h"
+#include "ssd/prp.h"
 #include "ssd/system_failure.h"
 
 namespace gofs::ssd {
@@ -53,35 +55,19 @@ Media MemoryMedia::media() const {
   return media;
 }
 
-void claim_image(int descriptor, const std::string& path, FileAccess access) {
-  const int kind = access == FileAccess::kReadWrite ? LOCK_EX : LOCK_SH;
-  if (::flock(descriptor, kind | LOCK_NB) == 0) return;
-  if (errno != EWOULDBLOCK) fail_with(errno, path);
-  fail_with(EBUSY, path + (kind == LOCK_EX ? ": in use" : ": mounted for writing"));
+FileMedia::FileMedia(const std::string& path, FileAccess access)
+    : FileMedia(make_positional_file(ClaimedImage(path, access)), access) {
+  if (file_->size() == 0) fail_with(EINVAL, path + ": the image is empty");
 }
 
-FileMedia::FileMedia(const std::string& path, FileAccess access) : access_(access) {
-  const bool writes = access == FileAccess::kReadWrite;
-  Descriptor file = Descriptor::open(path, writes ? O_RDWR : O_RDONLY);
-  if (!file.is_open()) fail_with(errno, path);
-  bytes_ = kind_of(file.get(), path).bytes;
-  claim_image(file.get(), path, access);
-  if (bytes_ == 0) fail_with(EINVAL, path + ": the image is empty");
-  base_ = ::mmap(nullptr, bytes_, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
-                 file.get(), 0);
-  if (base_ == MAP_FAILED) fail_with(errno, path + ": cannot map the image");
-  descriptor_ = file.release();
-}
-
-FileMedia::~FileMedia() {
-  ::munmap(base_, bytes_);
-  ::close(descriptor_);
-}
+FileMedia::FileMedia(std::unique_ptr<FileBackEnd> file, FileAccess access)
+    : file_(std::move(file)), access_(access) {}
 
 Media FileMedia::media() {
   Media media;
-  media.base = static_cast<uint8_t*>(base_);
-  media.bytes = bytes_;
+  media.transfer = transfer_function;
+  media.transfer_context = this;
+  media.bytes = file_->size();
   media.read_only = access_ == FileAccess::kReadOnly;
   if (!media.read_only) {
     media.sync = sync_function;
@@ -91,13 +77,82 @@ Media FileMedia::media() {
 }
 
 int FileMedia::sync() {
-  // Linux writes back pages dirtied through a shared mapping as well. It reports a failure once,
-  // and marks the pages clean: whoever asks again would be told that all is well.
-  if (sync_error_.load() == 0 && ::fdatasync(descriptor_) != 0) sync_error_.store(-errno);
-  return sync_error_.load();
+  if (lost_.load() == 0) {
+    const int error = file_->sync();
+    if (error != 0) last_error_.store(error);
+    if (error != 0) lost_.store(error);
+  }
+  return lost_.load();
 }
 
+std::string FileMedia::problem() const { return file_error_words(last_error_.load()); }
+
 int FileMedia::sync_function(void* self) { return static_cast<FileMedia*>(self)->sync(); }
+
+int FileMedia::transfer_function(void* transfer) {
+  auto& wanted = *static_cast<MediaTransfer*>(transfer);
+  wanted.status = static_cast<FileMedia*>(wanted.media)->carry_out(wanted);
+  return 0;
+}
+
+format::nvme::Status FileMedia::carry_out(const MediaTransfer& transfer) {
+  using Kind = MediaTransfer::Kind;
+  const int lost = lost_.load(std::memory_order_relaxed);
+  // What is left of an image that was cut may be read still, but it is no volume.
+  if (lost == kImageWasCut || (lost != 0 && transfer.kind != Kind::kRead)) {
+    return outcome(transfer.kind, lost);
+  }
+  if (transfer.kind != Kind::kZero) return move_data(transfer);
+  return outcome(transfer.kind, file_->zero(transfer.offset, transfer.bytes));
+}
+
+/// Pages that lie together go together.
+format::nvme::Status FileMedia::move_data(const MediaTransfer& transfer) {
+  constexpr size_t kPartsAtOnce = 64;
+  std::array<iovec, kPartsAtOnce> parts;
+  size_t count = 0;
+  uint64_t gathered = 0;
+  uint64_t offset = transfer.offset;
+  uint64_t left = transfer.bytes;
+  const bool writes = transfer.kind == MediaTransfer::Kind::kWrite;
+  const auto flush = [&] {
+    const std::span<const iovec> some(parts.data(), count);
+    const int error = writes ? file_->write(offset, some) : file_->read(offset, some);
+    offset += std::exchange(gathered, 0);
+    count = 0;
+    return outcome(transfer.kind, error);
+  };
+  for (uint32_t index = 0; left != 0; ++index) {
+    const PrpEntry page = prp_page(transfer.prp1, transfer.prp2, transfer.page_count, index);
+    if (page.status == format::nvme::kInvalidPrpOffset) {
+      return page.status | format::nvme::kDoNotRetry;
+    }
+    if (page.status != format::nvme::kSuccess) return page.status;
+    const uint64_t bytes = std::min(left, kBlockBytes - (page.address & kPageMask));
+    auto* const memory = reinterpret_cast<char*>(page.address);
+    iovec* const last = count == 0 ? nullptr : &parts[count - 1];
+    if (last != nullptr && static_cast<char*>(last->iov_base) + last->iov_len == memory) {
+      last->iov_len += bytes;
+    } else if (count < parts.size()) {
+      parts[count++] = {memory, bytes};
+    } else {
+      if (const auto status = flush(); status != format::nvme::kSuccess) return status;
+      parts[count++] = {memory, bytes};
+    }
+    gathered += bytes;
+    left -= bytes;
+  }
+  return flush();
+}
+
+/// The status of a command of which the back end says `error`.
+format::nvme::Status FileMedia::outcome(MediaTransfer::Kind kind, int error) {
+  if (error == 0) return format::nvme::kSuccess;
+  last_error_.store(error);
+  if (error == kImageWasCut) lost_.store(error);
+  return kind == MediaTransfer::Kind::kRead ? format::nvme::kUnrecoveredReadError
+                                            : format::nvme::kWriteFault;
+}
 
 SparseMedia::SparseMedia(simt::MemorySpace& memory, uint64_t bytes)
     : memory_(memory), bytes_(bytes), chunks_(simt::divide_up(bytes, kChunkBytes)) {}
@@ -144,30 +199,33 @@ void* SparseMedia::chunk(uint64_t index) {
   return reinterpret_cast<void*>(address);
 }
 
-uint64_t for_each_data_extent(const std::string& path,
-                              const std::function<void(uint64_t offset, uint64_t bytes)>& visit) {
+uint64_t for_each_data_extent(const std::string& path, const ExtentVisitor& visit) {
   const Descriptor file = Descriptor::open(path, O_RDONLY);
   if (!file.is_open()) fail_with(errno, path);
   const FileKind kind = kind_of(file.get(), path);
-  uint64_t at = 0;
-  while (at < kind.bytes) {
-    const off_t data = kind.regular ? ::lseek(file.get(), static_cast<off_t>(at), SEEK_DATA) : -1;
+  const int error = for_each_data_extent(file.get(), kind.bytes, visit);
+  if (error != 0) fail_with(-error, path);
+  return kind.bytes;
+}
+
+int for_each_data_extent(int descriptor, uint64_t bytes, const ExtentVisitor& visit) {
+  for (uint64_t at = 0; at < bytes;) {
+    const off_t data = ::lseek(descriptor, static_cast<off_t>(at), SEEK_DATA);
+    if (data < 0 && errno == ENXIO) return 0;  // a hole up to the end
     if (data < 0) {
-      // Nothing but a hole up to the end, or no way to tell.
-      if (kind.regular && errno == ENXIO) break;
-      if (kind.regular && errno != EINVAL && errno != ENOTSUP) fail_with(errno, path);
-      visit(at, kind.bytes - at);
-      break;
+      if (errno != EINVAL && errno != ENOTSUP) return -errno;
+      visit(at, bytes - at);  // there is no way to tell
+      return 0;
     }
-    const off_t hole = ::lseek(file.get(), data, SEEK_HOLE);
-    if (hole < 0) fail_with(errno, path);
+    const off_t hole = ::lseek(descriptor, data, SEEK_HOLE);
+    if (hole < 0) return -errno;
     // The file may have grown meanwhile.
-    at = std::min(static_cast<uint64_t>(hole), kind.bytes);
+    at = std::min(static_cast<uint64_t>(hole), bytes);
     if (static_cast<uint64_t>(data) < at) {
       visit(static_cast<uint64_t>(data), at - static_cast<uint64_t>(data));
     }
   }
-  return kind.bytes;
+  return 0;
 }
 
 }  // namespace gofs::ssd

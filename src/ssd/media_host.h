@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The owners of media on the host: a range of memory, a mapped image file, a sparse table of
-// chunks. Each gives out a Media, which is good as long as its owner lives. Host only.
+// The owners of media on the host: a range of memory, an image file, a sparse table of chunks. Each gives out a Media, which is good as long as its owner lives. Host only.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "simt/memory.h"
+#include "ssd/claimed_image.h"
+#include "ssd/file_back_end.h"
 #include "ssd/media.h"
 
 namespace gofs::ssd {
@@ -32,35 +34,35 @@ class MemoryMedia {
   uint64_t bytes_;
 };
 
-enum class FileAccess { kReadOnly, kReadWrite };
-
-/// Takes the image that `descriptor` has open for this process: with others who only read it, or,
-/// to write to it, alone. Until the descriptor is closed. Throws std::system_error (EBUSY).
-void claim_image(int descriptor, const std::string& path, FileAccess access);
-
-/// An image file or block device, claimed and mapped into this process. Flush and FUA writes wait
-/// until the file's data is on its device; a failure of that is reported to the command that asked,
-/// and to all later ones, since the data that was lost is not known.
+/// An image file or block device, claimed. Each command moves its data by the file's back end and
+/// completes with a media error where that fails, which problem() then has in words. Flush and FUA
+/// writes wait until the file's data is on its device. After a failure of that, or when the image
+/// was cut, it is not known what was lost: from then on all writes and flushes fail.
 class FileMedia {
  public:
   /// Throws std::system_error, whose text says which file and what is wrong with it.
   FileMedia(const std::string& path, FileAccess access);
-  ~FileMedia();
+  FileMedia(std::unique_ptr<FileBackEnd> file, FileAccess access);
   FileMedia(const FileMedia&) = delete;
   FileMedia& operator=(const FileMedia&) = delete;
 
   Media media();
   /// Returns 0 or a negative errno.
   int sync();
+  /// What the host has said to the last transfer that failed; empty: none did.
+  std::string problem() const;
 
  private:
   static int sync_function(void* self);
+  static int transfer_function(void* transfer);
+  format::nvme::Status carry_out(const MediaTransfer& transfer);
+  format::nvme::Status move_data(const MediaTransfer& transfer);
+  format::nvme::Status outcome(MediaTransfer::Kind kind, int error);
 
-  int descriptor_ = -1;
-  void* base_ = nullptr;
-  uint64_t bytes_ = 0;
-  FileAccess access_;
-  std::atomic<int> sync_error_{0};
+  const std::unique_ptr<FileBackEnd> file_;
+  const FileAccess access_;
+  std::atomic<int> lost_{0};  // why what was written may not be there
+  std::atomic<int> last_error_{0};
 };
 
 /// A table of chunks of kChunkBytes, of which only some exist. The chunks are the caller's memory;
@@ -95,10 +97,14 @@ class SparseMedia {
   ChunkPool::Entry* entries_at_ = nullptr;
 };
 
+using ExtentVisitor = std::function<void(uint64_t offset, uint64_t bytes)>;
+
 /// Calls `visit(offset, bytes)` for each range of the file that holds data, in order; the rest
 /// reads zeros. A file system that cannot tell, or a block device, gives one range. Returns the
 /// length of the file. Throws std::system_error.
-uint64_t for_each_data_extent(const std::string& path,
-                              const std::function<void(uint64_t offset, uint64_t bytes)>& visit);
+uint64_t for_each_data_extent(const std::string& path, const ExtentVisitor& visit);
+
+/// The same of the first `bytes` of an open file or device. 0 or a negative errno.
+int for_each_data_extent(int descriptor, uint64_t bytes, const ExtentVisitor& visit);
 
 }  // namespace gofs::ssd

@@ -6,7 +6,8 @@
 // All commands' transfers are cut into pieces at the pages of the driver's memory, and the pieces
 // of all commands numbered through. Each lane works out one piece (PRP entry, place on the media),
 // so list entries and chunk addresses are loaded side by side; then the warp moves the pieces two
-// at a time. All of it passes move_media().
+// at a time. All of it passes move_media(), but for media that lies apart, such as a file: there
+// each lane has the host move the data of its command.
 #pragma once
 
 #include "simt/copy_two.h"
@@ -110,9 +111,28 @@ GOFS_HD inline void move_pieces(simt::AnyWarp auto warp, const Piece& piece, boo
   }
 }
 
+/// One lane: has the host do it.
+GOFS_HD inline format::nvme::Status transfer_apart(const Media& media, MediaTransfer transfer) {
+  transfer.media = media.transfer_context;
+  simt::call_host(media.transfer, &transfer);
+  return transfer.status;
+}
+
 /// Sets `bytes` of the media from `offset` on to zero. Collective, uniform.
-GOFS_HD inline void zero_media(simt::AnyWarp auto warp, const Media& media, uint64_t offset,
-                               uint64_t bytes) {
+GOFS_HD inline format::nvme::Status zero_media(simt::AnyWarp auto warp, const Media& media,
+                                               uint64_t offset, uint64_t bytes) {
+  using namespace format::nvme;
+  if (media.is_apart()) {
+    Status status = kSuccess;
+    if (warp.thread_rank() == 0 && bytes != 0) {
+      MediaTransfer transfer;
+      transfer.kind = MediaTransfer::Kind::kZero;
+      transfer.offset = offset;
+      transfer.bytes = bytes;
+      status = transfer_apart(media, transfer);
+    }
+    return static_cast<Status>(warp.shfl(uint32_t{status}, 0));
+  }
   constexpr uint64_t kStepBytes = kChunkBytes;
   while (bytes != 0) {
     const uint64_t step = media.contiguous_bytes(offset, simt::min(bytes, kStepBytes));
@@ -124,6 +144,7 @@ GOFS_HD inline void zero_media(simt::AnyWarp auto warp, const Media& media, uint
     offset += step;
     bytes -= step;
   }
+  return kSuccess;
 }
 
 /// Deallocated blocks read zeros. Collective; the arguments are uniform.
@@ -147,8 +168,10 @@ GOFS_HD inline format::nvme::Status deallocate(simt::AnyWarp auto warp,
         continue;
       }
       for (uint32_t rank = 0; rank < size; ++rank) {
-        zero_media(warp, controller.media, warp.shfl(lba, rank) << controller.lba_shift,
-                   warp.shfl(lba_count, rank) << controller.lba_shift);
+        const Status status =
+            zero_media(warp, controller.media, warp.shfl(lba, rank) << controller.lba_shift,
+                       warp.shfl(lba_count, rank) << controller.lba_shift);
+        if (status != kSuccess) return status;
       }
     }
   }
@@ -164,22 +187,37 @@ GOFS_NOINLINE GOFS_HD inline format::nvme::Status zero_blocks(simt::AnyWarp auto
   for (uint32_t left = warp.ballot(command.zeroes_media()); left != 0; left &= left - 1) {
     const uint32_t rank = simt::lowest_bit(left);
     const uint32_t range_count = warp.shfl(command.range_count, rank);
-    if (range_count == 0) {
-      zero_media(warp, controller.media, warp.shfl(command.lba, rank) << controller.lba_shift,
-                 uint64_t{warp.shfl(command.lba_count, rank)} << controller.lba_shift);
-      continue;
-    }
-    const Status outcome = deallocate(warp, controller, warp.shfl(command.prp1, rank),
-                                      warp.shfl(command.prp2, rank), range_count);
+    const Status outcome =
+        range_count == 0
+            ? zero_media(warp, controller.media,
+                         warp.shfl(command.lba, rank) << controller.lba_shift,
+                         uint64_t{warp.shfl(command.lba_count, rank)} << controller.lba_shift)
+            : deallocate(warp, controller, warp.shfl(command.prp1, rank),
+                         warp.shfl(command.prp2, rank), range_count);
     if (warp.thread_rank() == rank) status = outcome;
   }
   return status;
+}
+
+/// Each lane: Read and Write of media that lies apart.
+GOFS_HD inline void move_apart(const VirtualController& controller, IoCommand& command) {
+  if (command.transfer_bytes == 0 || command.fails()) return;
+  MediaTransfer transfer;
+  const bool writes = command.is(format::nvme::IoOpcode::kWrite);
+  transfer.kind = writes ? MediaTransfer::Kind::kWrite : MediaTransfer::Kind::kRead;
+  transfer.offset = command.lba << controller.lba_shift;
+  transfer.bytes = command.transfer_bytes;
+  transfer.prp1 = command.prp1;
+  transfer.prp2 = command.prp2;
+  transfer.page_count = command.page_count;
+  command.status = transfer_apart(controller.media, transfer);
 }
 
 /// Read and Write: moves the data of all lanes' commands.
 GOFS_HD inline void move_data(simt::AnyWarp auto warp, const VirtualController& controller,
                               IoCommand& command, uint32_t command_count) {
   using namespace format::nvme;
+  if (controller.media.is_apart()) return move_apart(controller, command);
   const uint32_t rank = warp.thread_rank();
   const uint32_t size = warp.size();
   const uint32_t my_pieces = command.transfer_bytes == 0 ? 0 : command.page_count;

@@ -39,7 +39,10 @@ void check(const VirtualSsdConfig& config, const Media& media) {
   require(config.doorbell_stride <= kStrideMax, "the doorbell stride is at most 15");
   require(config.model.units <= kTimingUnitsMax, "the timing model has at most 1024 units");
   require(config.model.units == 0 || config.model.stripe_bytes != 0, "a stripe has some bytes");
-  require(media.base != nullptr || media.chunks != nullptr, "there is no media");
+  require(media.base != nullptr || media.chunks != nullptr || media.is_apart(),
+          "there is no media");
+  require(!media.is_apart() || (config.logged_commands == 0 && config.log_disk == 0),
+          "what is written to a file is not logged");
   const uint64_t capacity = capacity_of(config, media);
   require(capacity != 0, "the media is smaller than one LBA");
   require(capacity <= media.bytes, "the capacity is larger than the media");

@@ -53,6 +53,8 @@ class LoadedMedia {
   virtual const ssd::Media& media() const = 0;
   /// Makes what was written durable. Empty, or what went wrong.
   virtual std::string sync() = 0;
+  /// What the host has said to the last command that failed for its sake; empty: none did.
+  virtual std::string problem() const { return {}; }
 };
 
 struct MediaRequest {

@@ -16,23 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "ssd/descriptor.h"
+
 namespace gofs::image {
 namespace {
-
-/// Closes a descriptor when its holder goes.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
 
 Timestamp timestamp(const timespec& time) {
   return Timestamp{time.tv_sec, static_cast<uint32_t>(time.tv_nsec)};
@@ -177,8 +164,8 @@ class TreeCopy {
 
   Status copy_file(Directory parent, const std::string& path, const std::string& name,
                    const struct stat& about, FileHandle* handle) {
-    const Descriptor file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (file.get() < 0) return Status::system_failure(-errno, "open");
+    const auto file = ssd::Descriptor::open(path, O_RDONLY | O_NOFOLLOW);
+    if (!file.is_open()) return Status::system_failure(-errno, "open");
     FileSpec spec;
     spec.name = name;
     spec.size_bytes = static_cast<uint64_t>(about.st_size);

@@ -10,20 +10,48 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
+#include <utility>
 #include <vector>
+
+#include "host/image/contents.h"
+#include "ssd/claimed_image.h"
 
 namespace gofs::image {
 namespace {
 
+Status not_a_target(const std::string& name) {
+  return Status::failure(-EINVAL, name + ": neither a regular file nor a block device");
+}
+
+/// Gives the file or device of `fd` its size, or finds it out.
+Status settle_size(int fd, const std::string& name, uint64_t* size_bytes) {
+  struct stat about {};
+  if (fstat(fd, &about) != 0) return Status::system_failure(-errno, name);
+  if (S_ISBLK(about.st_mode)) {
+    uint64_t device_bytes = 0;
+    if (ioctl(fd, BLKGETSIZE64, &device_bytes) != 0) return Status::system_failure(-errno, name);
+    if (*size_bytes > device_bytes) {
+      return Status::failure(-EINVAL, name + ": the device is smaller than the size asked for");
+    }
+    if (*size_bytes == 0) *size_bytes = device_bytes;
+    return {};
+  }
+  if (S_ISDIR(about.st_mode)) return Status::system_failure(-EISDIR, name);
+  if (!S_ISREG(about.st_mode)) return not_a_target(name);
+  if (*size_bytes == 0) {
+    *size_bytes = static_cast<uint64_t>(about.st_size);
+  } else if (ftruncate(fd, static_cast<off_t>(*size_bytes)) != 0) {
+    return Status::system_failure(-errno, name);
+  }
+  return {};
+}
+
 class FileTarget final : public ImageTarget {
  public:
-  FileTarget(int fd, bool owned, uint64_t size_bytes, std::string name)
-      : fd_(fd), owned_(owned), size_bytes_(size_bytes), name_(std::move(name)) {}
-  FileTarget(const FileTarget&) = delete;
-  FileTarget& operator=(const FileTarget&) = delete;
-  ~FileTarget() override {
-    if (owned_) close(fd_);
-  }
+  FileTarget(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+  FileTarget(ssd::ClaimedImage image, std::string name)
+      : image_(std::move(image)), fd_(image_.get()), name_(std::move(name)) {}
 
   uint64_t size_bytes() const override { return size_bytes_; }
 
@@ -74,10 +102,20 @@ class FileTarget final : public ImageTarget {
     return fsync(fd_) == 0 ? Status{} : Status::system_failure(-errno, name_);
   }
 
+  Status resize(uint64_t size_bytes) override {
+    GOFS_RETURN_IF_FAILED(settle_size(fd_, name_, &size_bytes));
+    size_bytes_ = size_bytes;
+    return {};
+  }
+
+  Status find_contents(uint64_t offset, uint64_t bytes, std::string* found) override {
+    return image::find_contents(fd_, offset, bytes, found);
+  }
+
  private:
+  const ssd::ClaimedImage image_;  // or the descriptor is the caller's
   const int fd_;
-  const bool owned_;
-  const uint64_t size_bytes_;
+  uint64_t size_bytes_ = 0;
   const std::string name_;
 };
 
@@ -106,53 +144,39 @@ class MemoryTarget final : public ImageTarget {
   const uint64_t size_bytes_;
 };
 
-/// Gives the file or device of `fd` its size, or finds it out.
-Status settle_size(int fd, const std::string& name, uint64_t* size_bytes) {
-  struct stat about {};
-  if (fstat(fd, &about) != 0) return Status::system_failure(-errno, name);
-  if (S_ISBLK(about.st_mode)) {
-    uint64_t device_bytes = 0;
-    if (ioctl(fd, BLKGETSIZE64, &device_bytes) != 0) return Status::system_failure(-errno, name);
-    if (*size_bytes > device_bytes) {
-      return Status::failure(-EINVAL, name + ": the device is smaller than the size asked for");
-    }
-    if (*size_bytes == 0) *size_bytes = device_bytes;
-    return {};
-  }
-  if (!S_ISREG(about.st_mode)) {
-    return Status::failure(S_ISDIR(about.st_mode) ? -EISDIR : -EINVAL,
-                           name + ": neither a regular file nor a block device");
-  }
-  if (*size_bytes == 0) {
-    *size_bytes = static_cast<uint64_t>(about.st_size);
-  } else if (ftruncate(fd, static_cast<off_t>(*size_bytes)) != 0) {
-    return Status::system_failure(-errno, name);
-  }
+/// A target of `size_bytes`, or of the size that it has.
+Status give_size(std::unique_ptr<FileTarget> opened, uint64_t size_bytes,
+                 std::unique_ptr<ImageTarget>* target) {
+  GOFS_RETURN_IF_FAILED(opened->resize(size_bytes));
+  *target = std::move(opened);
   return {};
-}
-
-Status make_file_target(int fd, bool owned, uint64_t size_bytes, const std::string& name,
-                        std::unique_ptr<ImageTarget>* target) {
-  Status status = settle_size(fd, name, &size_bytes);
-  if (status.ok()) {
-    *target = std::make_unique<FileTarget>(fd, owned, size_bytes, name);
-  } else if (owned) {
-    close(fd);
-  }
-  return status;
 }
 
 }  // namespace
 
+Status ImageTarget::resize(uint64_t bytes) {
+  return bytes == size_bytes() ? Status{} : Status::failure(-EINVAL, "its size is fixed");
+}
+
+Status ImageTarget::find_contents(uint64_t, uint64_t, std::string* found) {
+  found->clear();
+  return {};
+}
+
 Status open_file_target(const std::string& path, uint64_t size_bytes,
                         std::unique_ptr<ImageTarget>* target) {
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) return Status::system_failure(-errno, path);
-  return make_file_target(fd, true, size_bytes, path, target);
+  try {
+    ssd::ClaimedImage image(path, ssd::FileAccess::kReadWrite, ssd::IfMissing::kMake);
+    return give_size(std::make_unique<FileTarget>(std::move(image), path), size_bytes, target);
+  } catch (const std::system_error& problem) {
+    if (problem.code().value() == ENODEV) return not_a_target(path);
+    return Status::failure(-problem.code().value(), problem.what());
+  }
 }
 
 Status open_fd_target(int fd, uint64_t size_bytes, std::unique_ptr<ImageTarget>* target) {
-  return make_file_target(fd, false, size_bytes, "descriptor " + std::to_string(fd), target);
+  const std::string name = "descriptor " + std::to_string(fd);
+  return give_size(std::make_unique<FileTarget>(fd, name), size_bytes, target);
 }
 
 std::unique_ptr<ImageTarget> make_memory_target(void* memory, uint64_t size_bytes) {

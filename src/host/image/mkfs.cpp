@@ -8,24 +8,18 @@
 #include <memory>
 #include <utility>
 
+#include "host/image/contents.h"
 #include "host/image/image_builder.h"
 
 namespace gofs::image {
 
 namespace {
 
-/// `open` gives the target a size, or leaves it the one that it has if asked for 0 bytes.
-template <typename Open>
-Status open_checked(uint64_t size_bytes, const VolumeOptions& options, Open open,
-                    std::unique_ptr<ImageTarget>* target) {
-  if (size_bytes != 0) GOFS_RETURN_IF_FAILED(check_request(size_bytes, options));
-  GOFS_RETURN_IF_FAILED(open(uint64_t{0}, target));
-  Status status;
-  if (!options.overwrite) status = refuse_existing_volume(**target);
-  if (status.ok() && size_bytes == 0) status = check_request((*target)->size_bytes(), options);
-  if (status.ok() && size_bytes != 0) status = open(size_bytes, target);
-  if (!status.ok()) target->reset();
-  return status;
+/// What is refused is refused before the file of an open target gets another size.
+Status check_and_resize(uint64_t size_bytes, const VolumeOptions& options, ImageTarget& target) {
+  if (!options.overwrite) GOFS_RETURN_IF_FAILED(refuse_contents(target));
+  if (size_bytes == 0) return check_request(target.size_bytes(), options);
+  return target.resize(size_bytes);
 }
 
 bool is_missing(const std::string& path) {
@@ -33,23 +27,30 @@ bool is_missing(const std::string& path) {
   return stat(path.c_str(), &about) != 0 && errno == ENOENT;
 }
 
+Status name_path(const std::string& path, Status status) {
+  if (!status.ok() && !status.message.starts_with(path)) {
+    status.message = path + ": " + status.message;
+  }
+  return status;
+}
+
 /// The last step of a failure on a path: the words, and no empty file left behind.
 Status give_up(const std::string& path, bool was_missing, Status status) {
   if (was_missing) unlink(path.c_str());
-  if (!status.message.starts_with(path)) status.message = path + ": " + status.message;
-  return status;
+  return name_path(path, std::move(status));
 }
 
 }  // namespace
 
 Status open_volume_target(const std::string& path, uint64_t size_bytes,
                           const VolumeOptions& options, std::unique_ptr<ImageTarget>* target) {
+  if (size_bytes != 0) GOFS_RETURN_IF_FAILED(name_path(path, check_request(size_bytes, options)));
   const bool was_missing = is_missing(path);
-  const auto open = [&path](uint64_t bytes, std::unique_ptr<ImageTarget>* opened) {
-    return open_file_target(path, bytes, opened);
-  };
-  Status status = open_checked(size_bytes, options, open, target);
-  return status.ok() ? status : give_up(path, was_missing, std::move(status));
+  GOFS_RETURN_IF_FAILED(open_file_target(path, 0, target));
+  Status status = check_and_resize(size_bytes, options, **target);
+  if (status.ok()) return status;
+  target->reset();
+  return give_up(path, was_missing, std::move(status));
 }
 
 Status make_volume(const std::string& path, uint64_t size_bytes, const VolumeOptions& options) {
@@ -61,11 +62,10 @@ Status make_volume(const std::string& path, uint64_t size_bytes, const VolumeOpt
 }
 
 Status make_volume(int fd, uint64_t size_bytes, const VolumeOptions& options) {
-  const auto open = [fd](uint64_t bytes, std::unique_ptr<ImageTarget>* opened) {
-    return open_fd_target(fd, bytes, opened);
-  };
+  if (size_bytes != 0) GOFS_RETURN_IF_FAILED(check_request(size_bytes, options));
   std::unique_ptr<ImageTarget> target;
-  GOFS_RETURN_IF_FAILED(open_checked(size_bytes, options, open, &target));
+  GOFS_RETURN_IF_FAILED(open_fd_target(fd, 0, &target));
+  GOFS_RETURN_IF_FAILED(check_and_resize(size_bytes, options, *target));
   return make_volume(*target, options);
 }
 

@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "format/md.h"
+#include "host/image/contents.h"
 #include "host/image/mkfs.h"
 #include "host/image/volume_writer.h"
 
@@ -135,12 +136,17 @@ Status plan_stripe(const Targets& disks, const std::vector<std::string>& paths, 
   return {};
 }
 
-Status open_all(const std::vector<std::string>& paths, uint64_t bytes_each, Targets& disks) {
+Status open_all(const std::vector<std::string>& paths, Targets& disks) {
   disks.clear();
   for (const std::string& path : paths) {
-    GOFS_RETURN_IF_FAILED(open_file_target(path, bytes_each, &disks.emplace_back()));
+    GOFS_RETURN_IF_FAILED(open_file_target(path, 0, &disks.emplace_back()));
   }
   return {};
+}
+
+Status with_path(const std::string& path, const Status& status) {
+  if (status.ok() || status.message.starts_with(path)) return status;
+  return Status::failure(status.error, path + ": " + status.message);
 }
 
 }  // namespace
@@ -156,17 +162,17 @@ Status make_array(const std::vector<std::string>& paths, uint64_t size_bytes, ui
     return Status::failure(-EINVAL,
                            "more than " + std::to_string(format::kStripeDisksMax) + " SSDs");
   }
-  GOFS_RETURN_IF_FAILED(open_all(paths, 0, *disks));
+  GOFS_RETURN_IF_FAILED(open_all(paths, *disks));
   GOFS_RETURN_IF_FAILED(plan_stripe(*disks, paths, size_bytes, chunk_bytes, *stripe));
   GOFS_RETURN_IF_FAILED(check_request(format::stripe_bytes(*stripe), options));
   if (!options.overwrite) {
     for (size_t disk = 0; disk < disks->size(); ++disk) {
-      Status status = refuse_existing_volume(*(*disks)[disk]);
-      if (!status.ok()) return Status::failure(status.error, paths[disk] + ": " + status.message);
+      GOFS_RETURN_IF_FAILED(with_path(paths[disk], refuse_contents(*(*disks)[disk])));
     }
   }
-  if (size_bytes != 0) {
-    GOFS_RETURN_IF_FAILED(open_all(paths, kArrayStartBytes + stripe->disk_bytes, *disks));
+  for (size_t disk = 0; size_bytes != 0 && disk < disks->size(); ++disk) {
+    const uint64_t bytes = kArrayStartBytes + stripe->disk_bytes;
+    GOFS_RETURN_IF_FAILED(with_path(paths[disk], (*disks)[disk]->resize(bytes)));
   }
   return write_superblocks(*disks, *stripe);
 }
@@ -196,8 +202,14 @@ Status make_array_volume(const std::vector<std::string>& paths, uint64_t size_by
 Status make_volume_on_array(const std::vector<std::string>& paths, const format::Stripe& stripe,
                             const VolumeOptions& options) {
   Targets disks;
-  GOFS_RETURN_IF_FAILED(open_all(paths, 0, disks));
+  GOFS_RETURN_IF_FAILED(open_all(paths, disks));
   StripedTarget whole(disks, stripe);
+  if (!options.overwrite) GOFS_RETURN_IF_FAILED(refuse_existing_volume(whole));
+  for (uint32_t disk = 0; !options.overwrite && disk < stripe.disks; ++disk) {
+    GOFS_RETURN_IF_FAILED(with_path(
+        paths[disk],
+        refuse_contents(*disks[disk], stripe.start_bytes[disk], stripe.disk_bytes)));
+  }
   return make_volume(whole, options);
 }
 

@@ -95,7 +95,7 @@ ChildProcess::ChildProcess(const ChildCommand& command) {
     fail_with(ENOENT, command.program + (named ? ": no such program in PATH"
                                                : ": no such file that may be executed"));
   }
-  const Descriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const Descriptor nothing = Descriptor::open("/dev/null", O_RDWR);
   if (!nothing.is_open()) fail_with(errno, "/dev/null");
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) fail_with(errno, "cannot make a pipe");

@@ -2,9 +2,9 @@
 #include "ssd/vfio/block_devices.h"
 
 #include <cctype>
-#include <sstream>
 #include <string_view>
 
+#include "ssd/device_use.h"
 #include "ssd/vfio/system_files.h"
 
 namespace gofs::ssd::vfio {
@@ -42,65 +42,6 @@ std::string disk_name(const std::string& name) {
   return "nvme" + subsystem + "n" + space;
 }
 
-/// Linux writes blanks in paths as \040.
-std::string without_escapes(const std::string& text) {
-  std::string plain;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      plain +=
-          static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + text[i + 3] - '0');
-      i += 3;
-    } else {
-      plain += text[i];
-    }
-  }
-  return plain;
-}
-
-/// Where it is mounted, by its number or by its name: btrfs shows a number of its own.
-std::string mount_point(const std::string& root, const std::string& name,
-                        const std::string& number) {
-  for (const std::string& line : file_lines(root + "/proc/self/mountinfo")) {
-    std::istringstream words(line);
-    std::string id;
-    std::string parent;
-    std::string device;
-    std::string inside;
-    std::string where;
-    words >> id >> parent >> device >> inside >> where;
-    std::string word;
-    while (words >> word && word != "-") {
-    }
-    std::string type;
-    std::string source;
-    words >> type >> source;
-    if ((!number.empty() && device == number) || source == "/dev/" + name) {
-      return without_escapes(where);
-    }
-  }
-  return {};
-}
-
-bool is_swap(const std::string& root, const std::string& name) {
-  for (const std::string& line : file_lines(root + "/proc/swaps")) {
-    std::istringstream words(line);
-    std::string path;
-    words >> path;
-    if (path == "/dev/" + name) return true;
-  }
-  return false;
-}
-
-std::string read_use(const std::string& root, const std::string& folder, const std::string& name,
-                     const std::string& number) {
-  const std::string where = mount_point(root, name, number);
-  if (!where.empty()) return "mounted at " + where;
-  if (is_swap(root, name)) return "swap";
-  const std::vector<std::string> holders = folder_names(folder + "/holders");
-  if (!holders.empty()) return "part of " + holders.front();
-  return {};
-}
-
 /// What udev found when the disk appeared.
 std::string read_contents(const std::string& root, const std::string& number) {
   const std::string notes = root + "/run/udev/data/b" + number;
@@ -119,7 +60,7 @@ BlockDevice read_block_device(const std::string& root, const std::string& name) 
   BlockDevice device;
   device.name = name;
   device.bytes = static_cast<uint64_t>(file_number(folder + "/size").value_or(0)) * kSectorBytes;
-  device.use = read_use(root, folder, name, number);
+  device.use = use_of_device(root, name);
   device.contents = read_contents(root, number);
   return device;
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ssd/claimed_image.h"
+
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+
+#include <cerrno>
+
+#include "ssd/device_use.h"
+#include "ssd/system_failure.h"
+
+namespace gofs::ssd {
+
+namespace {
+
+/// `holder`: "mounted at /home", or nothing.
+[[noreturn]] void fail_in_use(const std::string& path, const std::string& holder) {
+  fail_with(EBUSY, path + ": in use" + (holder.empty() ? "" : ": " + holder));
+}
+
+/// Opens a file, or a device that nobody else writes to. What is there is looked at before: an
+/// open() of a FIFO waits, and that of some devices does something.
+Descriptor open_kind(const std::string& path, FileAccess access, IfMissing missing) {
+  struct stat before {};
+  const bool there = ::stat(path.c_str(), &before) == 0;
+  const bool makes = missing == IfMissing::kMake && !there && errno == ENOENT;
+  if (!there && !makes) fail_with(errno, path);
+  if (there && S_ISDIR(before.st_mode)) fail_with(EISDIR, path);
+  const bool device = there && S_ISBLK(before.st_mode);
+  if (there && !device && !S_ISREG(before.st_mode)) {
+    fail_with(ENODEV, path + ": neither a regular file nor a block device");
+  }
+  const bool writes = access == FileAccess::kReadWrite;
+  int flags = (writes ? O_RDWR : O_RDONLY) | O_NONBLOCK;
+  if (makes) flags |= O_CREAT;
+  // Linux refuses it while it has the device itself. Of a file it means nothing without O_CREAT.
+  if (writes && device) flags |= O_EXCL;
+  Descriptor file = Descriptor::open(path, flags, 0666);
+  if (!file.is_open() && errno == EBUSY && device) {
+    fail_in_use(path, holder_of_device("", before.st_rdev));
+  }
+  if (!file.is_open()) fail_with(errno, path);
+  return file;
+}
+
+}  // namespace
+
+ClaimedImage::ClaimedImage(const std::string& path, FileAccess access, IfMissing missing)
+    : file_(open_kind(path, access, missing)) {
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0) fail_with(errno, path);
+  device_ = S_ISBLK(status.st_mode);
+  if (!device_ && !S_ISREG(status.st_mode)) fail_with(ENODEV, path + ": replaced meanwhile");
+  bytes_ = static_cast<uint64_t>(status.st_size);
+  if (device_ && ::ioctl(file_.get(), BLKGETSIZE64, &bytes_) != 0) fail_with(errno, path);
+  const bool writes = access == FileAccess::kReadWrite;
+  if (::flock(file_.get(), (writes ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) fail_with(errno, path);
+    if (writes) fail_in_use(path, {});
+    fail_with(EBUSY, path + ": mounted for writing");
+  }
+  if (writes) refuse_used(path, status);
+}
+
+ClaimedImage::~ClaimedImage() {
+  if (file_.is_open()) ::flock(file_.get(), LOCK_UN);
+}
+
+void ClaimedImage::refuse_used(const std::string& path, const struct stat& status) const {
+  const std::string loop = loop_device_of("", status);
+  if (!loop.empty()) fail_in_use(path, loop + " has it");
+}
+
+}  // namespace gofs::ssd
