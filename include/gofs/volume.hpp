@@ -10,6 +10,16 @@
 //
 // All functions may be called from several threads at once. Kernels that use the volume must have
 // ended before it is destroyed or moved to.
+//
+// A volume belongs to the process that has mounted it. In a child of fork() every call fails at
+// once with ENODEV and words that say so; info() knows the spec alone, warnings() has that
+// sentence, and what counts says 0. exit(), the destructor and unmount() return there without
+// waiting, free nothing, and nothing of it reaches the image. A child may mount volumes of its own,
+// once the parent has given the image back. vfork() and posix_spawn() are not concerned.
+//
+// Where the host's storage fails (its disk is full, or broken, or somebody has cut the image), the
+// call under way fails with EIO and the host's words. After a full disk all goes on as soon as
+// there is room; after the others nothing more is written to the image, and unmount() says so.
 #pragma once
 
 #include <sys/types.h>
@@ -323,8 +333,8 @@ class Volume {
   VolumeInfo info() const;
   /// What the volume takes of memory, and how much of that is in use now: counted when it is asked
   /// for, by going through the tables, which takes some milliseconds. What others change meanwhile
-  /// may be counted or not. Buffers of kernels are not the volume's; an image that the CPU backend
-  /// has mapped is a file and no memory.
+  /// may be counted or not. Buffers of kernels are not the volume's; an image of the CPU backend is
+  /// a file and no memory.
   Expected<MemoryReport> memory();
   /// What the user should know although it stopped nothing: an unclean volume, damage that was met.
   /// Sentences; those that were given before are not repeated.

@@ -275,8 +275,8 @@ std::unique_ptr<work::LoadedMedia> load_cuda_media(const MediaMemory& memory,
   }
   ssd::ClaimedImage image;
   try {
-    image = ssd::ClaimedImage(request.path, request.writable ? ssd::FileAccess::kReadWrite
-                                                             : ssd::FileAccess::kReadOnly);
+    image = ssd::ClaimedImage(
+        request.path, request.writable ? ssd::FileAccess::kReadWrite : ssd::FileAccess::kReadOnly);
   } catch (const std::system_error& problem) {
     error = problem.what();
     return nullptr;

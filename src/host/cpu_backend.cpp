@@ -79,9 +79,7 @@ class LoadedFile final : public work::LoadedMedia {
   LoadedFile(const std::string& path, ssd::FileAccess access)
       : file_(path, access), media_(file_.media()) {}
   const ssd::Media& media() const override { return media_; }
-  std::string sync() override {
-    return file_.sync() == 0 ? std::string() : file_.problem();
-  }
+  std::string sync() override { return file_.sync() == 0 ? std::string() : file_.problem(); }
   std::string problem() const override { return file_.problem(); }
 
  private:

@@ -696,14 +696,16 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& subject, u
     const std::string words = unsupported_part(subject);
     if (!words.empty()) return make_error(code, subject, words);
   }
-  if (code == EIO || code == ETIMEDOUT || code == EBUSY) {
+  const std::string cause = last_failure(code);
+  // Who unmounts has disabled the controllers himself.
+  const bool may_have_failed = up_ || cause.empty();
+  if (may_have_failed && (code == EIO || code == ETIMEDOUT || code == EBUSY)) {
     for (size_t i = 0; i < queues_.size(); ++i) {
       if (read_shared(*backend_, &queues_[i]->device()->failure) == nvme::kWorking) continue;
       const std::string words = on_ssd(i, "the SSD has failed: its controller is disabled");
       return make_error(code, subject, errno_words(code) + " (" + words + ")");
     }
   }
-  const std::string cause = last_failure(code);
   if (!cause.empty()) return make_error(code, subject, errno_words(code) + ": " + cause);
   return make_error(code, subject);
 }

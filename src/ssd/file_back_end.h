@@ -31,8 +31,8 @@ class FileBackEnd {
   virtual int write(uint64_t offset, std::span<const iovec> parts) = 0;
   /// Makes the range read zeros and, where holes can be made, takes no room.
   virtual int zero(uint64_t offset, uint64_t bytes) = 0;
-  /// Makes sure of the host's blocks for a range, which a write to a hole may find gone. 0 also where
-  /// that cannot be done.
+  /// Makes sure of the host's blocks for a range, which a write to a hole may find gone. 0 also
+  /// where that cannot be done.
   virtual int reserve(uint64_t offset, uint64_t bytes) = 0;
   /// Waits until all that was written before is durable.
   virtual int sync() = 0;

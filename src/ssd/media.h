@@ -82,11 +82,11 @@ struct MediaTransfer {
 };
 
 struct Media {
-  uint8_t* base = nullptr;     // contiguous, or
-  uint64_t* chunks = nullptr;  // addresses; 0: reads zeros; or
+  uint8_t* base = nullptr;                // contiguous, or
+  uint64_t* chunks = nullptr;             // addresses; 0: reads zeros; or
   simt::HostFunction transfer = nullptr;  // moves data; its context is a MediaTransfer
   void* transfer_context = nullptr;
-  ChunkPool* pool = nullptr;   // null: a missing chunk cannot be written
+  ChunkPool* pool = nullptr;  // null: a missing chunk cannot be written
   uint64_t bytes = 0;
   bool read_only = false;
   simt::HostFunction sync = nullptr;  // makes all earlier writes durable; null: nothing to do

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The owners of media on the host: a range of memory, an image file, a sparse table of chunks. Each gives out a Media, which is good as long as its owner lives. Host only.
+// The owners of media on the host: a range of memory, an image file, a sparse table of chunks. Each
+// gives out a Media, which is good as long as its owner lives. Host only.
 #pragma once
 
 #include <atomic>

@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <memory>
+#include <span>
 #include <system_error>
 
 #include "simt/workers.h"
@@ -63,7 +65,7 @@ int error_of(const std::function<void()>& action) {
   return 0;
 }
 
-TEST(FileMedia, maps_an_image_both_ways) {
+TEST(FileMedia, reads_and_writes_an_image) {
   TemporaryFile file;
   file.resize(1 << 20);
   const std::vector<uint8_t> data = pattern(4096, 3);
@@ -107,6 +109,185 @@ TEST(FileMedia, names_what_is_wrong) {
   } catch (const std::system_error& error) {
     EXPECT_NE(std::string(error.what()).find(file.path()), std::string::npos);
   }
+}
+
+/// Memory that fails as it is told to.
+class FakeFile final : public FileBackEnd {
+ public:
+  explicit FakeFile(uint64_t bytes) : data(bytes) {}
+  uint64_t size() const override { return data.size(); }
+  int read(uint64_t offset, std::span<const iovec> parts) override {
+    for (const iovec& part : parts) {
+      std::memcpy(part.iov_base, data.data() + offset, part.iov_len);
+      offset += part.iov_len;
+    }
+    ++reads;
+    return read_error;
+  }
+  int write(uint64_t offset, std::span<const iovec> parts) override {
+    ++writes;
+    if (write_error != 0) return write_error;
+    for (const iovec& part : parts) {
+      std::memcpy(data.data() + offset, part.iov_base, part.iov_len);
+      offset += part.iov_len;
+    }
+    return 0;
+  }
+  int zero(uint64_t offset, uint64_t bytes) override {
+    if (write_error == 0) std::memset(data.data() + offset, 0, bytes);
+    return write_error;
+  }
+  int reserve(uint64_t, uint64_t) override { return 0; }
+  int sync() override { return sync_error; }
+
+  std::vector<uint8_t> data;
+  int reads = 0;
+  int writes = 0;
+  int read_error = 0;
+  int write_error = 0;
+  int sync_error = 0;
+};
+
+/// A controller on a file that fails as it is told to.
+class FileMediaFailures : public ::testing::Test {
+ protected:
+  Status run(IoOpcode opcode, uint64_t lba = 0) {
+    return driver_.run(queue_, TestDriver::io_entry(opcode, lba, 8, buffer_));
+  }
+  Status flush() { return driver_.run(queue_, TestDriver::io_entry(IoOpcode::kFlush)); }
+
+  TestMemory memory_;
+  uint8_t* const buffer_ = memory_.bytes(4096);
+  FakeFile* const file_ = new FakeFile(1 << 20);
+  FileMedia media_{std::unique_ptr<FileBackEnd>(file_), FileAccess::kReadWrite};
+  TestDriver driver_{{}, media_.media()};
+  TestQueue queue_ = [this] {
+    driver_.enable_ready();
+    return driver_.create_pair(1, 8);
+  }();
+};
+
+TEST_F(FileMediaFailures, a_full_disk_fails_the_write_and_not_those_after_it) {
+  EXPECT_EQ(media_.problem(), "");
+  file_->write_error = -ENOSPC;
+  EXPECT_EQ(run(IoOpcode::kWrite), kWriteFault);
+  EXPECT_EQ(media_.problem(), "No space left on device");
+  EXPECT_EQ(run(IoOpcode::kWriteZeroes), kWriteFault);
+  EXPECT_EQ(run(IoOpcode::kRead), kSuccess);
+  EXPECT_EQ(flush(), kSuccess);
+  file_->write_error = 0;
+  EXPECT_EQ(run(IoOpcode::kWrite), kSuccess);
+}
+
+TEST_F(FileMediaFailures, a_failed_read_is_a_media_error) {
+  file_->read_error = -EIO;
+  EXPECT_EQ(run(IoOpcode::kRead), kUnrecoveredReadError);
+  EXPECT_EQ(media_.problem(), "Input/output error");
+  file_->read_error = 0;
+  EXPECT_EQ(run(IoOpcode::kRead), kSuccess);
+}
+
+TEST_F(FileMediaFailures, after_a_failed_sync_nothing_is_written_any_more) {
+  file_->sync_error = -EIO;
+  EXPECT_EQ(flush(), kWriteFault);
+  file_->sync_error = 0;
+  EXPECT_EQ(flush(), kWriteFault) << "what was lost is not known";
+  const int writes = file_->writes;
+  EXPECT_EQ(run(IoOpcode::kWrite), kWriteFault);
+  EXPECT_EQ(run(IoOpcode::kWriteZeroes), kWriteFault);
+  EXPECT_EQ(file_->writes, writes);
+  EXPECT_EQ(run(IoOpcode::kRead), kSuccess);
+  EXPECT_EQ(media_.sync(), -EIO);
+}
+
+TEST_F(FileMediaFailures, scattered_pages_are_gathered_in_order) {
+  constexpr uint32_t kBytes = 300 * 4096;  // more than go at once
+  FakeFile* const large = new FakeFile(2 * kBytes);
+  FileMedia media{std::unique_ptr<FileBackEnd>(large), FileAccess::kReadWrite};
+  VirtualSsdConfig config;
+  config.mdts = 0;  // as much as there are LBAs in a command
+  TestDriver driver(config, media.media());
+  driver.enable_ready();
+  TestQueue queue = driver.create_pair(1, 8);
+  const std::vector<uint8_t> data = pattern(kBytes, 6);
+  PrpBuffer out(memory_, 512, kBytes);
+  out.fill(data);
+  auto entry = TestDriver::io_entry(IoOpcode::kWrite, 3, kBytes / 512);
+  out.set_prps(entry);
+  EXPECT_EQ(driver.run(queue, entry), kSuccess);
+  EXPECT_EQ(std::memcmp(large->data.data() + 3 * 512, data.data(), kBytes), 0);
+  PrpBuffer in(memory_, 1024, kBytes);
+  entry = TestDriver::io_entry(IoOpcode::kRead, 3, kBytes / 512);
+  in.set_prps(entry);
+  EXPECT_EQ(driver.run(queue, entry), kSuccess);
+  EXPECT_EQ(in.collect(), data);
+  EXPECT_TRUE(in.guards_intact());
+}
+
+TEST(FileMedia, an_image_that_was_cut_fails_and_is_not_made_longer) {
+  TemporaryFile file;
+  file.resize(1 << 20);
+  FileMedia image(file.path(), FileAccess::kReadWrite);
+  TestMemory memory;
+  TestDriver driver({}, image.media());
+  driver.enable_ready();
+  TestQueue queue = driver.create_pair(1, 8);
+  uint8_t* const buffer = memory.bytes(4096);
+  const auto run = [&](IoOpcode opcode, uint64_t lba) {
+    return driver.run(queue, TestDriver::io_entry(opcode, lba, 8, buffer));
+  };
+  EXPECT_EQ(run(IoOpcode::kWrite, 2040), kSuccess);
+  file.resize(4096);
+  EXPECT_EQ(run(IoOpcode::kRead, 0), kSuccess) << "that is there still";
+  EXPECT_EQ(run(IoOpcode::kWrite, 2040), kWriteFault);
+  EXPECT_EQ(run(IoOpcode::kRead, 1024), kUnrecoveredReadError);
+  EXPECT_NE(image.problem().find("shorter than it was"), std::string::npos);
+  file.resize(1 << 20);
+  EXPECT_EQ(run(IoOpcode::kRead, 1024), kUnrecoveredReadError) << "zeros are not what was there";
+  EXPECT_EQ(driver.run(queue, TestDriver::io_entry(IoOpcode::kFlush)), kWriteFault);
+}
+
+TEST(FileMedia, a_read_or_a_flush_finds_that_an_image_was_cut) {
+  for (const bool reads : {true, false}) {
+    TemporaryFile file;
+    file.resize(1 << 20);
+    FileMedia image(file.path(), FileAccess::kReadWrite);
+    TestMemory memory;
+    TestDriver driver({}, image.media());
+    driver.enable_ready();
+    TestQueue queue = driver.create_pair(1, 8);
+    file.resize(0);
+    if (reads) {
+      const auto read = TestDriver::io_entry(IoOpcode::kRead, 0, 8, memory.bytes(4096));
+      EXPECT_EQ(driver.run(queue, read), kUnrecoveredReadError);
+    } else {
+      EXPECT_EQ(driver.run(queue, TestDriver::io_entry(IoOpcode::kFlush)), kWriteFault);
+    }
+    EXPECT_NE(image.sync(), 0);
+    EXPECT_NE(image.problem(), "");
+  }
+}
+
+TEST(FileMedia, what_is_deallocated_takes_no_room) {
+  TemporaryFile file;
+  file.resize(4 << 20);
+  file.write(0, pattern(4 << 20, 8));
+  const auto blocks = [&file] {
+    struct stat status {};
+    EXPECT_EQ(::stat(file.path().c_str(), &status), 0);
+    return status.st_blocks;
+  };
+  const auto before = blocks();
+  FileMedia image(file.path(), FileAccess::kReadWrite);
+  TestDriver driver({}, image.media());
+  driver.enable_ready();
+  TestQueue queue = driver.create_pair(1, 8);
+  // Not whole pages of the host.
+  EXPECT_EQ(driver.run(queue, TestDriver::io_entry(IoOpcode::kWriteZeroes, 1, 4096)), kSuccess);
+  EXPECT_LT(blocks(), before);
+  EXPECT_EQ(file.read(512, 4096 * 512), std::vector<uint8_t>(4096 * 512, 0));
+  EXPECT_NE(file.read(0, 512), std::vector<uint8_t>(512, 0));
+  EXPECT_NE(file.read(4097 * 512, 512), std::vector<uint8_t>(512, 0));
 }
 
 // A Flush calls the owner of the media, and its completion says what came of it.

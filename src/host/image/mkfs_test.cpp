@@ -16,6 +16,9 @@
 
 #include "host/image/fsck_for_test.h"
 #include "host/image/reader_for_test.h"
+#include "host/image/signature.h"
+#include "host/image/striped_volume.h"
+#include "ssd/claimed_image.h"
 
 namespace gofs::image {
 namespace {
@@ -28,6 +31,13 @@ VolumeOptions quick_options() {
   VolumeOptions options;
   options.flush = false;
   options.overwrite = true;
+  return options;
+}
+
+/// Without -f.
+VolumeOptions careful_options() {
+  VolumeOptions options = quick_options();
+  options.overwrite = false;
   return options;
 }
 
@@ -231,6 +241,79 @@ TEST(Mkfs, a_refused_file_keeps_its_size_and_bytes) {
   EXPECT_EQ(std::memcmp(&before, &after, sizeof(before)), 0);
 }
 
+/// Writes `bytes` at `offset` of a file, and makes it no shorter than `size`.
+void put_bytes(const std::string& path, uint64_t offset, const std::string& bytes, uint64_t size) {
+  const int fd = open(path.c_str(), O_RDWR);
+  ASSERT_EQ(ftruncate(fd, static_cast<off_t>(size)), 0);
+  ASSERT_EQ(pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)),
+            static_cast<ssize_t>(bytes.size()));
+  close(fd);
+}
+
+TEST(Mkfs, a_file_with_any_byte_in_it_is_replaced_only_on_demand) {
+  for (const uint64_t at : {uint64_t{0}, 40 * kMiB + 77, 100 * kMiB - 1}) {
+    const TemporaryPath image;
+    put_bytes(image.path(), at, "x", 100 * kMiB);
+    const Status status = make_volume(image.path(), 64 * kMiB, careful_options());
+    EXPECT_EQ(status.error, -EEXIST);
+    EXPECT_EQ(status.message, image.path() + ": it already holds data");
+    struct stat about {};
+    ASSERT_EQ(stat(image.path().c_str(), &about), 0);
+    EXPECT_EQ(static_cast<uint64_t>(about.st_size), 100 * kMiB) << "it was touched";
+    EXPECT_TRUE(make_volume(image.path(), 0, quick_options()).ok());
+  }
+}
+
+TEST(Mkfs, zeros_are_nothing) {
+  const TemporaryPath image;
+  put_bytes(image.path(), 0, std::string(3 * kMiB, '\0'), 64 * kMiB);
+  EXPECT_TRUE(make_volume(image.path(), 0, careful_options()).ok());
+}
+
+TEST(Mkfs, names_the_file_system_that_it_would_replace) {
+  GOFS_NEED_TOOL("mkfs.ext4");
+  const TemporaryPath image;
+  put_bytes(image.path(), 0, "", 64 * kMiB);
+  ASSERT_EQ(run_tool("mkfs.ext4 -qF " + image.path()).exit_code, 0);
+  const Status status = make_volume(image.path(), 0, careful_options());
+  EXPECT_EQ(status.error, -EEXIST);
+  if (!knows_signatures()) GTEST_SKIP() << "built without libblkid";
+  EXPECT_EQ(status.message, image.path() + ": it already holds ext4");
+}
+
+TEST(Mkfs, an_image_that_is_in_use_is_replaced_by_no_means) {
+  const TemporaryPath image;
+  ASSERT_TRUE(make_volume(image.path(), 64 * kMiB, quick_options()).ok());
+  for (const auto access : {ssd::FileAccess::kReadOnly, ssd::FileAccess::kReadWrite}) {
+    const ssd::ClaimedImage mounted(image.path(), access);
+    const Heads before = read_heads(image.path());
+    const Status status = make_volume(image.path(), 100 * kMiB, quick_options());
+    EXPECT_EQ(status.error, -EBUSY);
+    EXPECT_TRUE(status.message.starts_with(image.path() + ": in use")) << status.message;
+    const Heads after = read_heads(image.path());
+    EXPECT_EQ(std::memcmp(&before, &after, sizeof(before)), 0);
+  }
+}
+
+TEST(Mkfs, all_members_of_an_array_are_looked_at_before_the_first_is_touched) {
+  const TemporaryPath first;
+  const TemporaryPath second;
+  put_bytes(first.path(), 0, "", 64 * kMiB);
+  put_bytes(second.path(), 64 * kMiB - 1, "x", 64 * kMiB);
+  const std::vector<std::string> both = {first.path(), second.path()};
+  const Status status = make_array_volume(both, 100 * kMiB, 64 << 10, careful_options());
+  EXPECT_EQ(status.error, -EEXIST);
+  EXPECT_EQ(status.message, second.path() + ": it already holds data");
+  struct stat about {};
+  ASSERT_EQ(stat(first.path().c_str(), &about), 0);
+  EXPECT_EQ(static_cast<uint64_t>(about.st_size), 64 * kMiB);
+  EXPECT_EQ(about.st_blocks, 0);
+  const ssd::ClaimedImage mounted(second.path(), ssd::FileAccess::kReadOnly);
+  EXPECT_EQ(make_array_volume(both, 100 * kMiB, 64 << 10, quick_options()).error, -EBUSY);
+  ASSERT_EQ(stat(first.path().c_str(), &about), 0);
+  EXPECT_EQ(about.st_blocks, 0);
+}
+
 TEST(Mkfs, an_existing_volume_is_replaced_only_on_demand) {
   std::vector<uint8_t> memory(64 * kMiB);
   const auto target = make_memory_target(memory.data(), memory.size());
@@ -256,6 +339,7 @@ TEST(Mkfs, what_was_there_before_does_not_matter) {
     ASSERT_EQ(pwrite(fd, rubbish.data(), rubbish.size(), static_cast<off_t>(at * kMiB)),
               static_cast<ssize_t>(rubbish.size()));
   }
+  EXPECT_EQ(make_volume(fd, 0, careful_options()).error, -EEXIST);
   const Status status = make_volume(fd, 0, quick_options());
   close(fd);
   ASSERT_TRUE(status.ok()) << status.message;

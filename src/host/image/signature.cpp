@@ -25,6 +25,8 @@ std::string value_of(blkid_probe probe, const char* name) {
 
 }  // namespace
 
+bool knows_signatures() { return true; }
+
 std::string find_signature(int fd, uint64_t offset, uint64_t bytes) {
   constexpr int kNothing = 1;
   constexpr int kSeveral = -2;
@@ -46,6 +48,8 @@ std::string find_signature(int fd, uint64_t offset, uint64_t bytes) {
 }
 
 #else
+
+bool knows_signatures() { return false; }
 
 std::string find_signature(int, uint64_t, uint64_t) { return {}; }
 

@@ -207,8 +207,7 @@ Status make_volume_on_array(const std::vector<std::string>& paths, const format:
   if (!options.overwrite) GOFS_RETURN_IF_FAILED(refuse_existing_volume(whole));
   for (uint32_t disk = 0; !options.overwrite && disk < stripe.disks; ++disk) {
     GOFS_RETURN_IF_FAILED(with_path(
-        paths[disk],
-        refuse_contents(*disks[disk], stripe.start_bytes[disk], stripe.disk_bytes)));
+        paths[disk], refuse_contents(*disks[disk], stripe.start_bytes[disk], stripe.disk_bytes)));
   }
   return make_volume(whole, options);
 }

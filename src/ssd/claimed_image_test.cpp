@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who may have an image: one who writes, or many who read; and nobody who writes to what Linux or a
+// loop device has.
+#include "ssd/claimed_image.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/loop.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include "ssd/device_use.h"
+#include "ssd/vfio/fake_system_for_test.h"
+
+namespace gofs::ssd {
+namespace {
+
+constexpr auto kReads = FileAccess::kReadOnly;
+constexpr auto kWrites = FileAccess::kReadWrite;
+
+class TemporaryFile {
+ public:
+  TemporaryFile() {
+    const int file = ::mkstemp(path_.data());
+    EXPECT_EQ(::ftruncate(file, 1 << 20), 0);
+    ::close(file);
+  }
+  ~TemporaryFile() { ::unlink(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = ::testing::TempDir() + "gofs_claim_XXXXXX";
+};
+
+struct Refusal {
+  int error = 0;
+  std::string words;
+};
+
+Refusal refusal_of(const std::string& path, FileAccess access) {
+  try {
+    const ClaimedImage image(path, access);
+  } catch (const std::system_error& problem) {
+    return {problem.code().value(), problem.what()};
+  }
+  return {};
+}
+
+/// A loop device with a file, where there are such devices and we may have one.
+class LoopDevice {
+ public:
+  explicit LoopDevice(const std::string& path) {
+    const Descriptor control = Descriptor::open("/dev/loop-control", O_RDWR);
+    const int number = control.is_open() ? ::ioctl(control.get(), LOOP_CTL_GET_FREE) : -1;
+    if (number < 0) return;
+    path_ = "/dev/loop" + std::to_string(number);
+    device_ = Descriptor::open(path_, O_RDWR);
+    const Descriptor file = Descriptor::open(path, O_RDWR);
+    is_there_ = device_.is_open() && ::ioctl(device_.get(), LOOP_SET_FD, file.get()) == 0;
+  }
+  ~LoopDevice() {
+    if (is_there_) ::ioctl(device_.get(), LOOP_CLR_FD);
+  }
+  bool is_there() const { return is_there_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  Descriptor device_;
+  bool is_there_ = false;
+};
+
+TEST(ClaimedImage, is_for_one_who_writes_or_many_who_read) {
+  const TemporaryFile file;
+  {
+    const ClaimedImage one(file.path(), kReads);
+    EXPECT_EQ(refusal_of(file.path(), kReads).error, 0);
+    EXPECT_EQ(refusal_of(file.path(), kWrites).error, EBUSY);
+  }
+  {
+    const ClaimedImage one(file.path(), kWrites);
+    EXPECT_EQ(one.bytes(), 1u << 20);
+    EXPECT_FALSE(one.is_device());
+    EXPECT_EQ(refusal_of(file.path(), kReads).words,
+              file.path() + ": mounted for writing: Device or resource busy");
+    EXPECT_EQ(refusal_of(file.path(), kWrites).words,
+              file.path() + ": in use: Device or resource busy");
+  }
+  EXPECT_EQ(refusal_of(file.path(), kWrites).error, 0);
+}
+
+TEST(ClaimedImage, is_no_pipe_and_makes_a_file_only_where_it_shall) {
+  const std::string pipe = ::testing::TempDir() + "gofs_claim_pipe";
+  ::unlink(pipe.c_str());
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(refusal_of(pipe, kReads).error, ENODEV) << "and nobody waits for a writer";
+  ::unlink(pipe.c_str());
+  EXPECT_EQ(refusal_of(pipe, kWrites).error, ENOENT);
+  { const ClaimedImage made(pipe, kWrites, IfMissing::kMake); }
+  EXPECT_EQ(refusal_of(pipe, kReads).error, 0);
+  ::unlink(pipe.c_str());
+}
+
+TEST(ClaimedImage, ends_although_a_child_has_the_descriptor) {
+  const TemporaryFile file;
+  std::optional<ClaimedImage> image;
+  image.emplace(file.path(), kWrites);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  EXPECT_EQ(refusal_of(file.path(), kReads).error, EBUSY);
+  image.reset();
+  EXPECT_EQ(refusal_of(file.path(), kWrites).error, 0);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(ClaimedImage, is_not_written_to_while_a_loop_device_has_it) {
+  const TemporaryFile file;
+  const LoopDevice loop(file.path());
+  if (!loop.is_there()) GTEST_SKIP() << "no loop devices here";
+  const Refusal refusal = refusal_of(file.path(), kWrites);
+  EXPECT_EQ(refusal.error, EBUSY);
+  EXPECT_NE(refusal.words.find("in use: " + loop.path() + " has it"), std::string::npos)
+      << refusal.words;
+  EXPECT_EQ(refusal_of(file.path(), kReads).error, 0);
+  const TemporaryFile other;
+  EXPECT_EQ(refusal_of(other.path(), kWrites).error, 0);
+}
+
+TEST(ClaimedImage, is_no_device_that_somebody_has_for_himself) {
+  const TemporaryFile file;
+  const LoopDevice loop(file.path());
+  if (!loop.is_there()) GTEST_SKIP() << "no loop devices here";
+  {
+    const ClaimedImage device(loop.path(), kWrites);
+    EXPECT_TRUE(device.is_device());
+    EXPECT_EQ(device.bytes(), 1u << 20);
+  }
+  const Descriptor mounted = Descriptor::open(loop.path(), O_RDWR | O_EXCL);  // as a mount has it
+  ASSERT_TRUE(mounted.is_open());
+  EXPECT_EQ(refusal_of(loop.path(), kWrites).error, EBUSY);
+  EXPECT_EQ(refusal_of(loop.path(), kReads).error, 0);
+}
+
+TEST(Descriptor, is_none_of_the_standard_streams) {
+  const TemporaryFile file;
+  const int kept = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 100);
+  ASSERT_GE(kept, 0);
+  ::close(STDIN_FILENO);
+  {
+    const ClaimedImage image(file.path(), kWrites);
+    EXPECT_GT(image.get(), STDERR_FILENO);
+    EXPECT_EQ(::fcntl(image.get(), F_GETFD), FD_CLOEXEC);
+    const Descriptor other(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_GT(other.get(), STDERR_FILENO);
+    EXPECT_LT(::fcntl(STDIN_FILENO, F_GETFD), 0) << "it was given back";
+  }
+  ::dup2(kept, STDIN_FILENO);
+  ::close(kept);
+}
+
+class DeviceUseTest : public ::testing::Test {
+ protected:
+  DeviceUseTest() {
+    add("sda", "8:0");
+    add("sda2", "8:2");
+    system_.write("/sys/class/block/sda/sda2/partition", "2\n");
+  }
+  void add(const std::string& name, const std::string& number) {
+    system_.write("/sys/class/block/" + name + "/dev", number + "\n");
+    system_.link("/sys/dev/block/" + number, "/sys/class/block/" + name);
+  }
+  std::string holder() const { return holder_of_device(system_.root(), makedev(8, 0)); }
+
+  vfio::FakeSystem system_;
+};
+
+TEST_F(DeviceUseTest, is_told_of_a_disk_and_of_its_partitions) {
+  EXPECT_EQ(holder(), "");
+  system_.write("/proc/swaps", "Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n");
+  EXPECT_EQ(holder(), "sda2 is swap");
+  system_.write("/proc/self/mountinfo", "27 1 8:2 / /with\\040blank rw - ext4 /dev/sda2 rw\n");
+  EXPECT_EQ(holder(), "sda2 is mounted at /with blank");
+  system_.write("/sys/class/block/sda/holders/dm-0/none", "");
+  EXPECT_EQ(holder(), "part of dm-0");
+  system_.write("/sys/class/block/dm-0/dm/name", "home\n");
+  EXPECT_EQ(holder(), "part of dm-0 (home)");
+  EXPECT_EQ(holder_of_device(system_.root(), makedev(9, 9)), "") << "sysfs does not know it";
+}
+
+TEST_F(DeviceUseTest, a_loop_device_is_found_by_the_name_of_its_file) {
+  const TemporaryFile file;
+  struct stat status {};
+  ASSERT_EQ(::stat(file.path().c_str(), &status), 0);
+  add("loop0", "7:0");
+  system_.write("/sys/class/block/loop1/loop/backing_file", "/no/such/file (deleted)\n");
+  EXPECT_EQ(loop_device_of(system_.root(), status), "");
+  system_.write("/sys/class/block/loop2/loop/backing_file", file.path() + "\n");
+  EXPECT_EQ(loop_device_of(system_.root(), status), "/dev/loop2");
+}
+
+}  // namespace
+}  // namespace gofs::ssd
