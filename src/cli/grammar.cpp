@@ -237,7 +237,7 @@ void add_mkfs(CLI::App& app, Session& session) {
   command.add_option("-O,--features", options->features, "Features, as mkfs.f2fs names them")
       ->delimiter(',')
       ->type_name("NAME,...");
-  command.add_flag("-f,--force", options->force, "Write over whatever is there, unless it is in use");
+  command.add_flag("-f,--force", options->force, "Write over what is there, if it is not in use");
 }
 
 /// -h, which is then no help.

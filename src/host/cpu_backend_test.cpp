@@ -58,7 +58,17 @@ TEST(CpuBackend, media_in_memory_and_in_files) {
   const auto file = backend->load_media({.path = path.path()}, error);
   ASSERT_NE(file, nullptr) << error;
   EXPECT_EQ(file->media().bytes, 10'000u);
-  EXPECT_EQ(file->media().find(9'999)[0], 'q');
+  char read[2] = {};
+  ssd::MediaTransfer transfer;  // of the last two bytes
+  transfer.media = file->media().transfer_context;
+  transfer.offset = 9'998;
+  transfer.bytes = sizeof(read);
+  transfer.prp1 = reinterpret_cast<uint64_t>(read);
+  transfer.page_count = 1;
+  EXPECT_EQ(file->media().transfer(&transfer), 0);
+  EXPECT_EQ(transfer.status, 0);
+  EXPECT_EQ(std::string(read, sizeof(read)), "qq");
+  EXPECT_EQ(file->problem(), "");
   EXPECT_TRUE(file->media().read_only);
   EXPECT_EQ(file->sync(), "");
 

@@ -131,6 +131,8 @@ TEST(Tree, wide_and_deep_directories) {
   ASSERT_TRUE(builder->add_file(at, file).ok());
   ASSERT_TRUE(builder->add_symlink(at, "link", "bottom", {}).ok());
   ASSERT_TRUE(builder->finish().ok());
+  builder.reset();
+  target.reset();  // it has the image alone
 
   const auto volume = mount(path.path());
   const Walked walked = walk(*volume, "/", {.recursive = true, .link_targets = true});
