@@ -165,6 +165,7 @@ Status ImageTarget::find_contents(uint64_t, uint64_t, std::string* found) {
 
 Status open_file_target(const std::string& path, uint64_t size_bytes,
                         std::unique_ptr<ImageTarget>* target) {
+  target->reset();  // it may have the same image
   try {
     ssd::ClaimedImage image(path, ssd::FileAccess::kReadWrite, ssd::IfMissing::kMake);
     return give_size(std::make_unique<FileTarget>(std::move(image), path), size_bytes, target);
