@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <functional>
 #include <memory>
+#include <sstream>
 
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -31,11 +31,14 @@ CLI::Option* add_volume_argument(CLI::App& command, Session& session) {
       ->type_name("");
 }
 
-void add_backend_option(CLI::App& command, Session& session) {
-  command
-      .add_option("--backend", session.backend, "Where file system code runs: auto, cpu or cuda")
+CLI::Option* backend_option(CLI::App& command, std::string& backend) {
+  return command.add_option("--backend", backend, "Where file system code runs: auto, cpu or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->type_name("NAME");
+}
+
+void add_backend_option(CLI::App& command, Session& session) {
+  backend_option(command, session.backend);
 }
 
 /// VOL and --backend.
@@ -44,9 +47,11 @@ void add_volume_options(CLI::App& command, Session& session) {
   add_backend_option(command, session);
 }
 
-void add_json_option(CLI::App& command, Session& session) {
-  command.add_flag("--json", session.json, "Print JSON");
+CLI::Option* json_option(CLI::App& command, bool& json) {
+  return command.add_flag("--json", json, "Print JSON");
 }
+
+void add_json_option(CLI::App& command, Session& session) { json_option(command, session.json); }
 
 /// An option that takes a number of bytes: 4096, 64K, 1G.
 CLI::Option* add_size_option(CLI::App& command, const std::string& name, uint64_t& target,
@@ -417,8 +422,47 @@ void add_doctor(CLI::App& app, Session& session) {
 }
 
 int fail_usage(const std::string& reason) {
-  fmt::print(stderr, "gofs: {}\nTry 'gofs --help' or 'gofs COMMAND --help'.\n", escaped(reason));
-  return kExitUsage;
+  const bool told = tell(reason) && print_error("Try 'gofs --help' or 'gofs COMMAND --help'.\n");
+  return told ? kExitUsage : kExitFailure;
+}
+
+/// The options that most commands have, where they stand before the command's name.
+struct EarlyOptions {
+  CLI::Option* backend_option = nullptr;
+  CLI::Option* json_option = nullptr;
+  std::string backend;
+  bool json = false;
+};
+
+void add_early_options(CLI::App& app, EarlyOptions& early) {
+  early.backend_option = backend_option(app, early.backend);
+  early.json_option = json_option(app, early.json);
+}
+
+/// Whether `early` was given, and counts for the command that was chosen: not where it stands
+/// behind the name as well. A command that does not take it is wrong usage.
+bool counts_early(const CLI::App& app, const CLI::Option& early) {
+  if (early.count() == 0) return false;
+  bool taken = false;
+  bool given = false;
+  std::string name;
+  for (const CLI::App* command = &app; !command->get_subcommands().empty();) {
+    command = command->get_subcommands().front();
+    name += (name.empty() ? "" : " ") + command->get_name();
+    const CLI::Option* const own = command->get_option_no_throw(early.get_name());
+    taken = taken || own != nullptr;
+    given = given || (own != nullptr && own->count() != 0);
+  }
+  if (!taken) {
+    throw CLI::ParseError(name + " takes no " + early.get_name(), CLI::ExitCodes::ExtrasError);
+  }
+  return !given;
+}
+
+/// Gives the command what stood before its name.
+void take_early_options(const CLI::App& app, const EarlyOptions& early, Session& session) {
+  if (counts_early(app, *early.backend_option)) session.backend = early.backend;
+  if (counts_early(app, *early.json_option)) session.json = true;
 }
 
 }  // namespace
@@ -461,10 +505,17 @@ int run(int argument_count, char** arguments) {
   add_gc(app, session);
   add_bench(app, session);
   add_doctor(app, session);
+  EarlyOptions early;
+  add_early_options(app, early);
+  app.parse_complete_callback([&] { take_early_options(app, early, session); });
   try {
     app.parse(argument_count, arguments);
   } catch (const CLI::Success& request) {  // --help, --version
-    return app.exit(request);
+    std::ostringstream answer;
+    const int status = app.exit(request, answer, answer);
+    print(answer.str());
+    flush_output();
+    return status;
   } catch (const CLI::ParseError& problem) {
     // CLI11 only says that a command is missing, also where there is one that it does not know.
     const std::vector<std::string> unknown = app.remaining();

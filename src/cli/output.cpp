@@ -16,16 +16,23 @@ std::string& buffer() {
   return text;
 }
 
-void write_all(const char* data, size_t bytes) {
+/// 0 or an errno.
+int write_to(int descriptor, const char* data, size_t bytes) noexcept {
   while (bytes != 0) {
-    const ssize_t written = ::write(STDOUT_FILENO, data, bytes);
+    const ssize_t written = ::write(descriptor, data, bytes);
     if (written < 0) {
       if (errno == EINTR) continue;
-      throw OutputError{errno};
+      return errno;
     }
     data += written;
     bytes -= static_cast<size_t>(written);
   }
+  return 0;
+}
+
+void write_all(const char* data, size_t bytes) {
+  const int error = write_to(STDOUT_FILENO, data, bytes);
+  if (error != 0) throw OutputError{error};
 }
 
 }  // namespace
@@ -46,6 +53,10 @@ void flush_output() {
   write_all(text.data(), text.size());
   text.clear();
   buffer().swap(text);  // its memory is used again
+}
+
+bool print_error(std::string_view text) noexcept {
+  return write_to(STDERR_FILENO, text.data(), text.size()) == 0;
 }
 
 }  // namespace gofs::cli

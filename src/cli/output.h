@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Standard output, buffered. A reader that went away ends the command (OutputError), quietly; a
-// full disk ends it with a message.
+// Standard output, buffered, and standard error. A reader of the output that went away ends the
+// command (OutputError), quietly; a full disk ends it with a message. What standard error does not
+// take is lost, and nothing else comes of it.
 #pragma once
 
 #include <cstddef>
@@ -19,5 +20,8 @@ void print(std::string_view text);
 /// For large amounts: past the buffer.
 void print_bytes(const void* data, size_t bytes);
 void flush_output();
+
+/// To standard error, at once. False if it did not take all of it.
+bool print_error(std::string_view text) noexcept;
 
 }  // namespace gofs::cli

@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
-
+#include "cli/output.h"
 #include "cli/text.h"
 
 namespace gofs::cli {
@@ -24,16 +23,15 @@ void Progress::update(uint64_t bytes_done) {
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const auto rate = static_cast<uint64_t>(static_cast<double>(bytes_done) / seconds);
   const uint64_t percent = bytes_ == 0 ? 100 : bytes_done * 100 / bytes_;
-  fmt::print(stderr, "\r\x1b[K{} files, {} of {} ({} %), {}/s", files_, size_text(bytes_done),
-             size_text(bytes_), percent, size_text(rate));
-  std::fflush(stderr);
+  (void)print_error(fmt::format("\r\x1b[K{} files, {} of {} ({} %), {}/s", files_,
+                                size_text(bytes_done), size_text(bytes_), percent,
+                                size_text(rate)));
 }
 
 void Progress::clear() {
   if (!on_screen_) return;
   on_screen_ = false;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  (void)print_error("\r\x1b[K");
 }
 
 }  // namespace gofs::cli

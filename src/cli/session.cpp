@@ -3,14 +3,17 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
+#include "cli/output.h"
 #include "cli/text.h"
 
 namespace gofs::cli {
 
+bool tell(const std::string& message) {
+  return print_error(fmt::format("gofs: {}\n", escaped(message)));
+}
+
 void report(Session& session, const std::string& message) {
-  fmt::print(stderr, "gofs: {}\n", escaped(message));
+  (void)tell(message);
   session.exit_status = kExitFailure;
 }
 
@@ -33,7 +36,7 @@ Volume mount_volume(const Session& session, Access access) {
   options.backend = session.backend;
   Volume volume = take(Volume::mount(session.volume, options));
   for (const std::string& warning : volume.warnings()) {
-    fmt::print(stderr, "gofs: {}: warning: {}\n", escaped(session.volume), escaped(warning));
+    (void)tell(session.volume + ": warning: " + warning);
   }
   return volume;
 }

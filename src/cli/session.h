@@ -37,6 +37,10 @@ struct Session {
   int exit_status = 0;
 };
 
+/// Prints one line on stderr: "gofs: " and `message`. False if it could not be printed, of which
+/// nothing else comes.
+bool tell(const std::string& message);
+
 /// Prints one line about an error and lets the command go on; it will exit with 1.
 void report(Session& session, const std::string& message);
 /// The same if `result` is an error.
