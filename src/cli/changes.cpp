@@ -22,13 +22,10 @@ Expected<void> create_file(Volume& volume, const std::string& path) {
 }  // namespace
 
 void change_paths(Session& session, const ChangeOptions& options,
-                  const std::function<Change(Volume& volume)>& change_of) {
+                  const std::function<Change(Volume& volume, host::Tree& tree)>& change_of) {
   Volume volume = mount_volume(session, Access::kReadWrite);
-  const Change change = change_of(volume);
   host::Tree tree(volume.state());
-  const auto make = [&](const std::string& path, const Stat& stat) {
-    report(session, change(path, stat));
-  };
+  const Change change = change_of(volume, tree);
   for (const std::string& path : options.paths) {
     if (options.missing != Missing::kRefuse && is_missing(volume, path)) {
       if (options.missing == Missing::kLeave) continue;
@@ -42,12 +39,12 @@ void change_paths(Session& session, const ChangeOptions& options,
       report(session, found.error().message);
       continue;
     }
-    make(path, *found->stat);
+    report(session, change({path, *found->stat, nullptr}));
     if (!options.recursive || found->entry.type != format::kTypeDirectory) continue;
     // A directory that can no longer be searched is gone through all the same: by its number.
     host::WalkVisitor visitor;
     visitor.entry = [&](const host::TreeEntry& entry) {
-      if (entry.stat) make(entry.path, *entry.stat);
+      if (entry.stat) report(session, change({entry.path, *entry.stat, &entry}));
     };
     visitor.error = [&](const Error& error) { report(session, error.message); };
     tree.walk(*found, {.recursive = true}, visitor);

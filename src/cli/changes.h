@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/session.h"
+#include "host/tree.h"
 
 namespace gofs::cli {
 
@@ -24,14 +25,20 @@ struct ChangeOptions {
   Missing missing = Missing::kRefuse;  // other than this, symbolic links are followed
 };
 
-/// A change of what `path` names; `stat` is of that itself. The first of its errors that is told
-/// about a path.
-using Change = std::function<Expected<void>(const std::string& path, const Stat& stat)>;
+/// What is to be changed: what a path names that was given, or what a walk has met below it.
+struct ChangeTarget {
+  const std::string& path;
+  const Stat& stat;            // of that itself
+  const host::TreeEntry* met;  // null: the path was given
+};
+
+/// A change of one of them. The first of its errors is told.
+using Change = std::function<Expected<void>(const ChangeTarget& target)>;
 
 /// Mounts session.volume for writing, makes the change of each path, with `recursive` of all below
 /// it as well (but of no symbolic link's target), and unmounts, which makes it durable. What fails
 /// is reported, the rest goes on.
 void change_paths(Session& session, const ChangeOptions& options,
-                  const std::function<Change(Volume& volume)>& change_of);
+                  const std::function<Change(Volume& volume, host::Tree& tree)>& change_of);
 
 }  // namespace gofs::cli

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gofs check VOL: lets fsck.f2fs look at the volume, without changing it. What is no whole volume
-// is refused as other commands do, since fsck.f2fs would call a missing image damaged, and one that
-// is cut off sound.
+// gofs check VOL: lets fsck.f2fs look at the volume, without changing it, after a walk through all
+// of it: names and targets of links that cannot be are nothing to fsck.f2fs. What is no whole
+// volume is refused as other commands do, since fsck.f2fs would call a missing image damaged, and
+// one that is cut off sound.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -12,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/program.h"
 #include "cli/text.h"
+#include "host/tree.h"
 #include "host/volume_spec.h"
 
 namespace gofs::cli {
@@ -29,11 +31,26 @@ std::string path_of_volume(const std::string& text) {
   return specs.front().path;
 }
 
+/// Tells of everything that a walk leaves out, but for what GoFS does not support.
+void walk_volume(Session& session, Volume& volume) {
+  host::Tree tree(volume.state());
+  host::WalkVisitor visitor;
+  visitor.error = [&](const Error& error) {
+    if (error.code != EOPNOTSUPP) report(session, error.message);
+  };
+  const auto root = tree.find("/", false);
+  if (!root) return visitor.error(root.error());
+  tree.walk(*root, {.recursive = true, .link_targets = true, .xattrs = true}, visitor);
+}
+
 /// What keeps GoFS from mounting the volume: damage alone, of which fsck.f2fs knows more; empty if
 /// nothing does. Everything else ends the command.
-std::string damage_of(const std::string& volume) {
-  const auto mounted = Volume::mount(volume, {.backend = "cpu", .read_only = true});
-  if (mounted) return {};
+std::string damage_of(Session& session) {
+  auto mounted = Volume::mount(session.volume, {.backend = "cpu", .read_only = true});
+  if (mounted) {
+    walk_volume(session, *mounted);
+    return {};
+  }
   const Error& error = mounted.error();
   if (error.code == EOPNOTSUPP) return {};  // by GoFS
   if (error.code != EUCLEAN) throw Failure{error.message};
@@ -52,7 +69,7 @@ bool is_complaint(const std::string& line) {
 
 void run_check(Session& session, const CheckOptions& options) {
   const std::string path = path_of_volume(session.volume);
-  const std::string damage = damage_of(session.volume);
+  const std::string damage = damage_of(session);
   const auto program = find_program("fsck.f2fs");
   if (!program) throw Failure{"fsck.f2fs: not installed (Debian package f2fs-tools)"};
   const ProgramResult result = run_program({*program, "--dry-run", path});
@@ -63,7 +80,8 @@ void run_check(Session& session, const CheckOptions& options) {
   if (options.verbose) print(result.output);
   if (result.exit_status == 0 && complaints.empty()) {
     if (!damage.empty()) return report(session, damage);
-    if (!options.verbose) print(fmt::format("{}: fsck.f2fs finds nothing wrong\n", escaped(path)));
+    if (!options.verbose && session.exit_status == 0)
+      print(fmt::format("{}: fsck.f2fs finds nothing wrong\n", escaped(path)));
     return;
   }
   constexpr size_t kLinesMax = 20;

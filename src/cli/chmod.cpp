@@ -110,21 +110,20 @@ std::optional<uint32_t> changed_mode(const std::string& text, uint32_t mode, boo
 }
 
 void run_chmod(Session& session, const ChmodOptions& options) {
-  change_paths(session, options.change, [&](Volume& volume) -> Change {
-    return [&](const std::string& path, const Stat& stat) -> Expected<void> {
-      uint32_t now = stat.mode;
-      if ((stat.mode & format::kModeTypeMask) == format::kModeSymlink) {
+  change_paths(session, options.change, [&](Volume& volume, host::Tree& tree) -> Change {
+    return [&](const ChangeTarget& target) -> Expected<void> {
+      uint32_t now = target.stat.mode;
+      if ((now & format::kModeTypeMask) == format::kModeSymlink) {
         // Links that a walk meets have no mode of their own; a path that is given is followed.
-        if (std::find(options.change.paths.begin(), options.change.paths.end(), path) ==
-            options.change.paths.end()) {
-          return {};
-        }
-        const auto target = volume.stat(path);
-        if (!target) return target.error();
-        now = target->mode;
+        if (target.met != nullptr) return {};
+        const auto followed = volume.stat(target.path);
+        if (!followed) return followed.error();
+        now = followed->mode;
       }
       const bool directory = (now & format::kModeTypeMask) == format::kModeDirectory;
-      return volume.chmod(path, changed_mode(options.mode, now, directory).value());
+      const uint32_t mode = changed_mode(options.mode, now, directory).value();
+      if (target.met == nullptr) return volume.chmod(target.path, mode);
+      return tree.change(*target.met, {.kind = work::CallKind::kChmod, .mode = mode});
     };
   });
 }

@@ -47,11 +47,15 @@ std::optional<Owner> parse_owner(const std::string& text) {
 
 void run_chown(Session& session, const ChownOptions& options) {
   const Owner owner = parse_owner(options.owner).value();
-  change_paths(session, options.change, [&, owner](Volume& volume) -> Change {
-    return [&options, &volume, owner](const std::string& path, const Stat&) {
+  change_paths(session, options.change, [&, owner](Volume& volume, host::Tree& tree) -> Change {
+    return [&options, &volume, &tree, owner](const ChangeTarget& target) {
+      if (target.met != nullptr) {
+        return tree.change(*target.met,
+                           {.kind = work::CallKind::kChown, .uid = owner.uid, .gid = owner.gid});
+      }
       const bool keep_link = options.no_dereference || options.change.recursive;
-      return keep_link ? volume.lchown(path, owner.uid, owner.gid)
-                       : volume.chown(path, owner.uid, owner.gid);
+      return keep_link ? volume.lchown(target.path, owner.uid, owner.gid)
+                       : volume.chown(target.path, owner.uid, owner.gid);
     };
   });
 }

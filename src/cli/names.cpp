@@ -20,21 +20,15 @@ bool is_directory(const host::TreeEntry& entry) {
 
 /// Removes a directory with all that is below it; what cannot be removed is told, and so are the
 /// directories that it is in.
-void remove_tree(Session& session, Volume& volume, host::Tree& tree, const host::TreeEntry& top) {
-  std::vector<std::string> directories = {top.path};  // each before those that it is in
+void remove_tree(Session& session, host::Tree& tree, const host::TreeEntry& top) {
   host::WalkVisitor visitor;
   visitor.entry = [&](const host::TreeEntry& entry) {
-    if (is_directory(entry)) {
-      directories.push_back(entry.path);
-    } else {
-      report(session, volume.unlink(entry.path));
-    }
+    if (entry.stat && !is_directory(entry)) report(session, tree.remove(entry));
   };
+  visitor.left = [&](const host::TreeEntry& entry) { report(session, tree.remove(entry)); };
   visitor.error = [&](const Error& error) { report(session, error.message); };
   tree.walk(top, {.recursive = true}, visitor);
-  for (auto path = directories.rbegin(); path != directories.rend(); ++path) {
-    report(session, volume.rmdir(*path));
-  }
+  report(session, tree.remove(top));
 }
 
 /// The last component of a path; empty for the root.
@@ -64,7 +58,7 @@ void remove_operand(Session& session, Volume& volume, host::Tree& tree, const Rm
     // By its number: it may be named by a symbolic link with a slash behind it.
     report(session, path + ": rm does not remove the root directory");
   } else {
-    remove_tree(session, volume, tree, *found);
+    remove_tree(session, tree, *found);
   }
 }
 

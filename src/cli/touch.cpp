@@ -33,10 +33,15 @@ void run_touch(Session& session, const TouchOptions& options) {
   ChangeOptions change = options.change;
   const bool of_links = options.no_dereference || change.recursive;
   if (!of_links) change.missing = options.no_create ? Missing::kLeave : Missing::kCreate;
-  change_paths(session, change, [&](Volume& volume) -> Change {
-    return [&](const std::string& path, const Stat&) {
-      return of_links ? volume.lutimens(path, accessed, modified)
-                      : volume.utimens(path, accessed, modified);
+  change_paths(session, change, [&](Volume& volume, host::Tree& tree) -> Change {
+    return [&](const ChangeTarget& target) {
+      if (target.met != nullptr) {
+        return tree.change(
+            *target.met,
+            {.kind = work::CallKind::kUtimens, .accessed = accessed, .modified = modified});
+      }
+      return of_links ? volume.lutimens(target.path, accessed, modified)
+                      : volume.utimens(target.path, accessed, modified);
     };
   });
 }

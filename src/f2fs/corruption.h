@@ -25,9 +25,12 @@ enum class Structure : uint32_t {
   kInode,
   kInodeChecksum,
   kBlockAddress,
-  kDentry,
+  kDentry,      // value of this and the next two: slot_value() of the inode number
+  kDentryName,  // of its length
+  kDentryType,  // of its file type
   kDirectory,
-  kSymlink,
+  kSymlink,        // value: its length
+  kSymlinkTarget,  // value: where it has a NUL
   kXattr,
   kSitEntry,
   kOrphan,
@@ -41,6 +44,11 @@ struct Corruption {
 
   friend bool operator==(const Corruption&, const Corruption&) = default;
 };
+
+/// What was found in a slot of a directory's block, or of its inode.
+GOFS_HD constexpr uint64_t slot_value(uint32_t slot, uint32_t value) {
+  return uint64_t{slot} << 32 | value;
+}
 
 inline constexpr uint32_t kCorruptionsKept = 64;
 

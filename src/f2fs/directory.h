@@ -117,13 +117,29 @@ GOFS_HD inline bool is_still_inline(const format::NodeBlock& node) {
   return (node.inode.i_inline & format::kInlineDentry) != 0;
 }
 
-GOFS_HD inline int check_entry(Volume& volume, const Inode& directory,
-                               const DirectoryEntry& entry) {
-  if (entry.ino == 0 || entry.ino >= volume.geometry.nid_count() ||
-      entry.type == format::kTypeUnknown || entry.type > format::kTypeSymlink) {
-    return report(*volume.corruptions, {Structure::kDentry, 0, directory.ino, entry.ino});
+/// What is wrong with an entry, whatever its name; kNone if nothing is.
+GOFS_HD inline Structure fault_of_entry(const Volume& volume, const DirectoryEntry& entry) {
+  if (entry.ino < format::kRootIno || entry.ino >= volume.geometry.nid_count()) {
+    return Structure::kDentry;
   }
-  return 0;
+  const bool typed = entry.type != format::kTypeUnknown && entry.type <= format::kTypeSymlink;
+  return typed ? Structure::kNone : Structure::kDentryType;
+}
+
+/// The value of a report about an entry with such a fault.
+GOFS_HD inline uint32_t faulty_value(Structure fault, const DirectoryEntry& entry) {
+  return fault == Structure::kDentryType ? entry.type : entry.ino;
+}
+
+/// Where block `index` of a directory lies, or its inode, for a report of damage; 0 if that cannot
+/// be said. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline uint32_t block_of_entries(simt::AnyWarp auto warp, Volume& volume,
+                                                       const Inode& directory, uint64_t index) {
+  if (directory.has_inline_dentries()) return block_of_node(warp, volume, directory.ino);
+  BlockPlace place{};
+  const int error =
+      simt::first_error(warp, map_blocks(warp, volume, warp.ballot(true), directory, index, place));
+  return error == 0 && volume.is_main_block(place.block) ? place.block : 0;
 }
 
 /// A directory whose entries have moved from its inode to blocks since `directory` was loaded, as
@@ -244,8 +260,14 @@ GOFS_NOINLINE GOFS_HD inline int find_place(simt::AnyWarp auto warp, Volume& vol
     error = find_in_blocks(warp, volume, directory, sought, found);
   }
   if (error < 0) return error;
-  const bool leader = warp.thread_rank() == 0;
-  return warp.shfl(leader ? check_entry(volume, directory, found.entry) : 0, 0);
+  const Structure fault = fault_of_entry(volume, found.entry);
+  if (fault == Structure::kNone) return 0;
+  const uint32_t block = found.in_inode == directory.has_inline_dentries()
+                             ? block_of_entries(warp, volume, directory, found.index)
+                             : 0;
+  return report_once(
+      warp, *volume.corruptions,
+      {fault, block, directory.ino, slot_value(found.slot, faulty_value(fault, found.entry))});
 }
 
 }  // namespace detail

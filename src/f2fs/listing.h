@@ -46,38 +46,117 @@ GOFS_HD inline bool is_dot_or_dotdot(const char* name, uint32_t length) {
   return length >= 1 && length <= 2 && name[0] == '.' && (length == 1 || name[1] == '.');
 }
 
-/// Whether a name begins in `slot` that a listing gives: a sound one, and not `.` or `..`. Damage
-/// is reported. By each lane for itself.
-GOFS_HD inline bool look_at_slot(Volume& volume, const Inode& directory, const DentryView& view,
-                                 uint32_t slot, SeenEntry& seen) {
-  if (slot >= view.area.slot_count || !view.used(slot)) return false;
-  const format::Dentry& dentry = view.dentry(slot);
-  const uint32_t length = dentry.name_len;
-  if (length == 0) return false;  // a further slot of a long name
-  seen = SeenEntry{{dentry.ino, dentry.file_type}, length, view.name(slot)};
-  bool sound = view.area.name_fits(slot, length);
-  for (uint32_t i = 0; i < length && sound; ++i) {
-    sound = seen.name[i] != '/' && seen.name[i] != '\0';
+/// The entries of block `index` of a directory, or of its inode, which counts as block 0.
+struct EntryArea {
+  DentryView view;
+  uint64_t index;
+};
+
+/// What a slot holds.
+struct SlotLook {
+  bool is_entry;    // a name begins here that a listing gives
+  Structure fault;  // or one that it leaves out
+  uint32_t value;   // what is wrong with it
+};
+
+/// Whether no name before it reaches `slot`, which is used and has no name of its own; of several
+/// such in a row, the first.
+GOFS_HD inline bool lacks_name(const DentryView& view, uint32_t slot) {
+  constexpr uint32_t kSlotsMax = format::name_slots(format::kNameBytesMax);
+  for (uint32_t back = 1; back <= simt::min(slot, kSlotsMax); ++back) {
+    if (!view.used(slot - back)) return back == 1;
+    const uint32_t length = view.dentry(slot - back).name_len;
+    if (length != 0) return format::name_slots(length) == back;
   }
-  if (!sound) {
-    report(*volume.corruptions, {Structure::kDentry, 0, directory.ino, length});
-    return false;
-  }
-  return !is_dot_or_dotdot(seen.name, length) && check_entry(volume, directory, seen.entry) == 0;
+  return slot == 0;
 }
 
-/// Goes through one area from `slot` on; `take` as in walk_entries. Returns the slot to go on from
-/// when `take` wants no more, and then clears `more`. Collective, uniform.
+/// Whether a name of `length` bytes can be one of those that a listing gives or, `.` and `..`,
+/// stands in its place.
+GOFS_HD inline bool is_name(const EntryArea& area, uint32_t slot, const char* name,
+                            uint32_t length) {
+  if (!area.view.area.name_fits(slot, length)) return false;
+  for (uint32_t i = 0; i < length; ++i) {
+    if (name[i] == '/' || name[i] == '\0') return false;
+  }
+  return !is_dot_or_dotdot(name, length) || (area.index == 0 && slot + 1 == length);
+}
+
+/// By each lane for itself.
+GOFS_HD inline SlotLook look_at_slot(const Volume& volume, const EntryArea& area, uint32_t slot,
+                                     SeenEntry& seen) {
+  constexpr SlotLook kNothing{false, Structure::kNone, 0};
+  const DentryView& view = area.view;
+  if (slot >= view.area.slot_count || !view.used(slot)) return kNothing;
+  const format::Dentry& dentry = view.dentry(slot);
+  const uint32_t length = dentry.name_len;
+  if (length == 0) {  // a further slot of a long name
+    return lacks_name(view, slot) ? SlotLook{false, Structure::kDentryName, 0} : kNothing;
+  }
+  seen = SeenEntry{{dentry.ino, dentry.file_type}, length, view.name(slot)};
+  if (!is_name(area, slot, seen.name, length)) return {false, Structure::kDentryName, length};
+  if (is_dot_or_dotdot(seen.name, length)) return kNothing;
+  const Structure fault = fault_of_entry(volume, seen.entry);
+  if (fault != Structure::kNone) return {false, fault, faulty_value(fault, seen.entry)};
+  return {true, Structure::kNone, 0};
+}
+
+/// Goes through one area from `slot` on; `take` and `damage` as in walk_entries. Returns the slot
+/// to go on from when `take` wants no more, and then clears `more`; sets `unsound` if entries were
+/// left out. Collective, uniform.
 template <typename Take>
-GOFS_HD uint32_t walk_area(simt::AnyWarp auto warp, Volume& volume, const Inode& directory,
-                           const DentryView& view, uint32_t slot, bool& more, Take& take) {
-  for (; slot < view.area.slot_count && more; slot += warp.size()) {
+GOFS_HD uint32_t walk_area(simt::AnyWarp auto warp, const Volume& volume, const EntryArea& area,
+                           uint32_t slot, bool& more, bool& unsound, int& damage, Take& take) {
+  for (; slot < area.view.area.slot_count && more; slot += warp.size()) {
     SeenEntry seen{};
-    const uint32_t given =
-        warp.ballot(look_at_slot(volume, directory, view, slot + warp.thread_rank(), seen));
+    const SlotLook look = look_at_slot(volume, area, slot + warp.thread_rank(), seen);
+    if (warp.any(look.fault != Structure::kNone)) {
+      unsound = true;
+      damage = -EUCLEAN;
+    }
+    const uint32_t given = warp.ballot(look.is_entry);
     if (given != 0) more = take(given, seen);
   }
-  return simt::min(slot, view.area.slot_count);
+  return simt::min(slot, area.view.area.slot_count);
+}
+
+/// Reports what walk_area() has left out of the slots from `slot` up to `end_slot`. Each lane for
+/// some slots, not collective.
+GOFS_NOINLINE GOFS_HD inline void report_slots(Volume& volume, uint32_t ino, uint32_t block,
+                                               const EntryArea& area, uint32_t slot,
+                                               uint32_t end_slot, uint32_t step) {
+  for (; slot < end_slot; slot += step) {
+    SeenEntry seen{};
+    const SlotLook look = look_at_slot(volume, area, slot, seen);
+    if (look.fault == Structure::kNone) continue;
+    report(*volume.corruptions, {look.fault, block, ino, slot_value(slot, look.value)});
+  }
+}
+
+/// The same of block `index`, or of the inode, once more, since its place is not known before.
+/// Collective, uniform; nothing is pinned.
+GOFS_NOINLINE GOFS_HD inline void report_unsound(simt::AnyWarp auto warp, Volume& volume,
+                                                 const Inode& directory, uint64_t index,
+                                                 uint32_t first_slot, uint32_t end_slot) {
+  const uint32_t block = block_of_entries(warp, volume, directory, index);
+  const uint32_t slot = first_slot + warp.thread_rank();
+  if (directory.has_inline_dentries()) {
+    (void)with_nodes(warp, volume, warp.ballot(true), directory.ino, directory.ino,
+                     [&](const format::NodeBlock& node) {
+                       if (!is_still_inline(node)) return;
+                       report_slots(volume, directory.ino, block,
+                                    {inline_view(node, directory), index}, slot, end_slot,
+                                    warp.size());
+                     });
+  } else {
+    uint64_t span = 1;
+    (void)with_directory_blocks(
+        warp, volume, warp.ballot(true), directory, index, span, [&](const uint8_t* page) {
+          report_slots(volume, directory.ino, block, {block_view(page), index}, slot, end_slot,
+                       warp.size());
+        });
+  }
+  warp.sync();
 }
 
 /// As walk_entries, of a directory with entries in blocks.
@@ -105,10 +184,14 @@ GOFS_HD void walk_blocks(simt::AnyWarp auto warp, Volume& volume, const Inode& d
       uint32_t slot = cursor > start ? static_cast<uint32_t>(cursor - start) : 0;
       if (error == 0) {
         uint64_t found_span = 1;
+        bool unsound = false;
+        const uint32_t first_slot = slot;
         const int read = with_directory_blocks(
             warp, volume, all, directory, first + k, found_span, [&](const uint8_t* page) {
-              slot = walk_area(warp, volume, directory, block_view(page), slot, more, take);
+              slot = walk_area(warp, volume, {block_view(page), first + k}, slot, more, unsound,
+                               damage, take);
             });
+        if (unsound) report_unsound(warp, volume, directory, first + k, first_slot, slot);
         error = simt::first_error(warp, read);
         if (error < 0) {
           present &= ~(1u << k);
@@ -136,8 +219,9 @@ GOFS_HD void walk_blocks(simt::AnyWarp auto warp, Volume& volume, const Inode& d
 /// `take` is called by the whole warp and says, the same on all lanes, whether it wants more.
 ///
 /// Collective, uniform. 0, or a negative errno where an inline directory cannot be read. Entries
-/// that make no sense are reported and passed over; so is a block that cannot be mapped or read,
-/// with the last errno kept in `damage` for the caller, who sees it there before later entries.
+/// that make no sense are reported and passed over, and so is a block that cannot be mapped or
+/// read: the last errno of those is kept in `damage` for the caller, who sees it there before later
+/// entries.
 template <typename Take>
 GOFS_HD int walk_entries(simt::AnyWarp auto warp, Volume& volume, const Inode& directory,
                          DirectoryCursor& cursor, uint64_t end_block, int& damage, Take take) {
@@ -152,16 +236,18 @@ GOFS_HD int walk_entries(simt::AnyWarp auto warp, Volume& volume, const Inode& d
   end_block = simt::min<uint64_t>(end_block, 1);
   if (cursor >= cursor_of_block(end_block)) return 0;
   auto slot = static_cast<uint32_t>(cursor);
+  const uint32_t first_slot = slot;
   bool more = true;
   bool moved = false;
-  const int read =
-      with_nodes(warp, volume, warp.ballot(true), directory.ino, directory.ino,
-                 [&](const format::NodeBlock& node) {
-                   moved = !detail::is_still_inline(node);
-                   if (moved) return;
-                   const detail::DentryView view = detail::inline_view(node, directory);
-                   slot = detail::walk_area(warp, volume, directory, view, slot, more, take);
-                 });
+  bool unsound = false;
+  const int read = with_nodes(
+      warp, volume, warp.ballot(true), directory.ino, directory.ino,
+      [&](const format::NodeBlock& node) {
+        moved = !detail::is_still_inline(node);
+        if (moved) return;
+        const detail::DentryView view = detail::inline_view(node, directory);
+        slot = detail::walk_area(warp, volume, {view, 0}, slot, more, unsound, damage, take);
+      });
   warp.sync();
   if (moved) {
     // To block 0, each entry to the slot that it had.
@@ -171,6 +257,7 @@ GOFS_HD int walk_entries(simt::AnyWarp auto warp, Volume& volume, const Inode& d
     detail::walk_blocks(warp, volume, now, cursor, end_block, damage, take);
     return 0;
   }
+  if (unsound) detail::report_unsound(warp, volume, directory, 0, first_slot, slot);
   cursor = slot;
   return simt::first_error(warp, read);
 }

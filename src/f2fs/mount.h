@@ -14,7 +14,8 @@ enum class MountProblem : uint32_t {
   kNoSuperblock,     // neither copy has the magic
   kSuperblockField,  // value: SuperblockField of copy 0
   kSuperblockChecksum,
-  kFeature,  // value: unsupported feature bits
+  kFeature,    // value: unsupported feature bits
+  kBlockSize,  // value: log2 of its bytes
   kMultiDevice,
   kNoCheckpoint,        // neither pack is valid
   kCheckpointField,     // value: byte offset of the field
@@ -53,7 +54,6 @@ GOFS_HD inline uint32_t insane_field(const format::Superblock& super) {
   const uint64_t segments = super.segment_count;
   const uint64_t main_segments = super.segment_count_main;
   const uint64_t segment0 = super.segment0_blkaddr;
-  if (super.log_blocksize != 12) return offsetof(Superblock, log_blocksize);
   if (super.log_blocks_per_seg != 9) return offsetof(Superblock, log_blocks_per_seg);
   if (super.log_sectorsize < 9 || super.log_sectorsize > 12 ||
       super.log_sectorsize + super.log_sectors_per_block != 12) {
@@ -119,15 +119,22 @@ GOFS_HD inline MountResult check_superblock(const uint8_t* block) {
   if (super.magic != format::kSuperMagic) {
     return refused(MountProblem::kNoSuperblock, -EINVAL, super.magic);
   }
+  uint32_t sum = super.crc;
+  if ((super.feature & format::kFeatureSuperChecksum) != 0) {
+    sum = super.checksum_offset == format::kSuperChecksumOffset
+              ? format::crc32(format::kSuperMagic, &super, format::kSuperChecksumOffset)
+              : ~sum;
+  }
+  const bool intact = super.crc == sum;
+  // Kernels with larger pages make larger blocks, which change what the other fields may be.
+  const uint32_t log_blocksize = super.log_blocksize;
+  if (log_blocksize != kBlockShift && intact) {
+    return refused(MountProblem::kBlockSize, -EOPNOTSUPP, log_blocksize);
+  }
   const uint32_t field = insane_field(super);
   if (field != 0) return refused(MountProblem::kSuperblockField, -EUCLEAN, field);
-  if ((super.feature & format::kFeatureSuperChecksum) != 0) {
-    const uint32_t sum = format::crc32(format::kSuperMagic, &super, format::kSuperChecksumOffset);
-    if (super.checksum_offset != format::kSuperChecksumOffset || super.crc != sum) {
-      return refused(MountProblem::kSuperblockChecksum, -EUCLEAN, sum);
-    }
-  }
-  return refused(MountProblem::kNone, 0, 0);
+  return intact ? refused(MountProblem::kNone, 0, 0)
+                : refused(MountProblem::kSuperblockChecksum, -EUCLEAN, sum);
 }
 
 /// Copies what the volume needs of a sane superblock; refuses what this reader cannot do. One lane.

@@ -70,6 +70,15 @@ GOFS_NOINLINE GOFS_HD inline int look_up_nat(simt::AnyWarp auto warp, Volume& vo
   return result;
 }
 
+/// Where node `nid` lies, for a report of damage; 0 if that cannot be said. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline uint32_t block_of_node(simt::AnyWarp auto warp, Volume& volume,
+                                                    uint32_t nid) {
+  NatRecord record{};
+  const int error =
+      simt::first_error(warp, look_up_nat(warp, volume, warp.ballot(true), nid, record));
+  return error == 0 && volume.is_main_block(record.block) ? record.block : 0;
+}
+
 /// An address in a node, at a multiple of 4 bytes. Those who write other blocks of the file may be
 /// entering theirs (store_addresses() of change_pages.h): each is a whole answer in itself.
 GOFS_HD inline uint32_t load_address(const void* word) {

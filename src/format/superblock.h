@@ -45,6 +45,9 @@ enum Feature : uint32_t {
   kFeatureCompression = 0x2000,
   kFeatureReadOnly = 0x4000,
   kFeaturesKnown = 0x7fff,
+  // Of these only the names are known.
+  kFeatureDeviceAlias = 0x8000,
+  kFeaturePackedSsa = 0x10000,
 };
 
 struct DeviceEntry {

@@ -30,6 +30,13 @@ std::string joined(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+/// Two to the power of `log`, as bytes.
+std::string bytes_of_log(uint64_t log) {
+  if (log < 10) return fmt::format("{} bytes", 1u << log);
+  if (log < 20) return fmt::format("{} KiB", 1u << (log - 10));
+  return fmt::format("2^{} bytes", log);
+}
+
 /// The field of the superblock at a byte offset.
 std::string superblock_field(uint64_t offset) {
   using format::Superblock;
@@ -169,12 +176,20 @@ std::string describe(const f2fs::Corruption& corruption) {
       return fmt::format("inode {}: block {} of the file points to {}, outside the main area", id,
                          value, corruption.block);
     case Structure::kDentry:
-      return fmt::format("directory {}{}: an entry has a bad name or inode number ({})", id, at,
-                         value);
+      return fmt::format("directory {}{}: the entry in slot {} has the impossible inode number {}",
+                         id, at, value >> 32, value & UINT32_MAX);
+    case Structure::kDentryName:
+      return fmt::format("directory {}{}: the entry in slot {} has an impossible name of {} bytes",
+                         id, at, value >> 32, value & UINT32_MAX);
+    case Structure::kDentryType:
+      return fmt::format("directory {}{}: the entry in slot {} has the impossible file type {}", id,
+                         at, value >> 32, value & UINT32_MAX);
     case Structure::kDirectory:
       return fmt::format("directory {}{}: bad value {}", id, at, value);
     case Structure::kSymlink:
       return fmt::format("symbolic link {}{} has an impossible length of {}", id, at, value);
+    case Structure::kSymlinkTarget:
+      return fmt::format("the target of symbolic link {}{} has a NUL at byte {}", id, at, value);
     case Structure::kXattr:
       return fmt::format("extended attributes of inode {}{} are damaged at byte {}", id, at, value);
     case Structure::kSitEntry:
@@ -202,6 +217,9 @@ std::string describe(const f2fs::MountResult& result) {
     case MountProblem::kFeature:
       return fmt::format("the volume uses what is not supported: {}",
                          joined(feature_names(static_cast<uint32_t>(result.value))));
+    case MountProblem::kBlockSize:
+      return "the volume has blocks of " + bytes_of_log(result.value) +
+             ", which are not supported, only those of 4 KiB";
     case MountProblem::kMultiDevice:
       return "the volume lies on several devices, which is not supported";
     case MountProblem::kNoCheckpoint:
@@ -273,6 +291,8 @@ std::vector<std::string> feature_names(uint32_t features) {
       {kFeatureCasefold, "casefold"},
       {kFeatureCompression, "compression"},
       {kFeatureReadOnly, "ro"},
+      {kFeatureDeviceAlias, "device_alias"},
+      {kFeaturePackedSsa, "packed_ssa"},
   };
   return bit_names(features, kNames);
 }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <iterator>
 #include <unordered_set>
 #include <utility>
 
@@ -98,8 +100,24 @@ void Tree::close(int descriptor) {
   (void)volume_.call({.kind = CallKind::kClose, .descriptor = descriptor});
 }
 
-std::vector<Tree::Name> Tree::names_of(uint64_t ino, const std::string& path,
-                                       const WalkVisitor& visitor) {
+Expected<void> Tree::remove(const TreeEntry& entry) {
+  const bool directory = entry.entry.type == format::kTypeDirectory;
+  const auto answer = volume_.call({.kind = directory ? CallKind::kRmdir : CallKind::kUnlink,
+                                    .path = entry.directory == 0 ? &entry.path : &entry.entry.name,
+                                    .number = static_cast<uint32_t>(entry.directory)});
+  if (answer.result < 0) return volume_.explain(answer.result, entry.path, entry.entry.ino);
+  return {};
+}
+
+Expected<void> Tree::change(const TreeEntry& entry, VolumeState::Request request) {
+  request.number = static_cast<uint32_t>(entry.entry.ino);
+  const auto answer = volume_.call(request);
+  if (answer.result < 0) return volume_.explain(answer.result, entry.path, entry.entry.ino);
+  return {};
+}
+
+std::vector<Tree::Name> Tree::names_of(const Directory& directory, const WalkVisitor& visitor) {
+  const auto& [path, ino] = directory;
   std::vector<Name> names;
   const Expected<int> descriptor = open(ino, path);
   if (!descriptor) {
@@ -112,6 +130,10 @@ std::vector<Tree::Name> Tree::names_of(uint64_t ino, const std::string& path,
                                       .buffer = raw_names_.data(),
                                       .bytes = raw_names_.size() * sizeof(f2fs::NamedEntry)});
     if (answer.result < 0) visitor.error(volume_.explain(answer.result, path, ino));
+    // While it goes on: the log of what is damaged is soon full.
+    for (const std::string& words : volume_.more_damage(ino)) {
+      visitor.error(make_error(EUCLEAN, path, words));
+    }
     if (answer.result <= 0) break;
     for (int64_t i = 0; i < answer.result; ++i) {
       const f2fs::NamedEntry& raw = raw_names_[static_cast<size_t>(i)];
@@ -119,9 +141,28 @@ std::vector<Tree::Name> Tree::names_of(uint64_t ino, const std::string& path,
     }
   }
   close(*descriptor);
-  std::sort(names.begin(), names.end(),
-            [](const Name& a, const Name& b) { return a.name < b.name; });
+  drop_second_names(directory, names, visitor);
   return names;
+}
+
+/// Sorts the names, and keeps of those that are the same the one that stands first, which is what
+/// they lead to.
+void Tree::drop_second_names(const Directory& directory, std::vector<Name>& names,
+                             const WalkVisitor& visitor) {
+  std::stable_sort(names.begin(), names.end(),
+                   [](const Name& a, const Name& b) { return a.name < b.name; });
+  const auto same = [](const Name& a, const Name& b) { return a.name == b.name; };
+  for (auto at = names.begin(); at != names.end();) {
+    const auto next = std::next(at);
+    if (next != names.end() && same(*at, *next)) {
+      visitor.error(make_error(EUCLEAN, joined_path(directory.path, next->name),
+                               fmt::format("damaged: directory {} has this name twice, for inodes "
+                                           "{} and {}",
+                                           directory.ino, at->ino, next->ino)));
+    }
+    at = next;
+  }
+  names.erase(std::unique(names.begin(), names.end(), same), names.end());
 }
 
 bool Tree::ask(uint32_t count) {
@@ -206,15 +247,16 @@ Expected<std::vector<ExtendedAttribute>> Tree::xattrs_of(uint64_t ino, const std
   return result;
 }
 
-std::vector<TreeEntry> Tree::look_at(const std::string& directory, const std::vector<Name>& names,
+std::vector<TreeEntry> Tree::look_at(const Directory& directory, const std::vector<Name>& names,
                                      size_t first, size_t count, const WalkOptions& options,
                                      const WalkVisitor& visitor) {
   std::vector<TreeEntry> entries(count);
-  const size_t name_at = directory.size() + (directory == "/" ? 0 : 1);
+  const size_t name_at = directory.path.size() + (directory.path == "/" ? 0 : 1);
   for (size_t i = 0; i < count; ++i) {
     const Name& name = names[first + i];
-    entries[i].path = joined_path(directory, name.name);
+    entries[i].path = joined_path(directory.path, name.name);
     entries[i].name_at = name_at;
+    entries[i].directory = directory.ino;
     entries[i].entry = DirectoryEntry{name.ino, name.type, name.name};
   }
   if (!options.stat && !options.recursive) return entries;
@@ -239,35 +281,58 @@ std::vector<TreeEntry> Tree::look_at(const std::string& directory, const std::ve
 }
 
 void Tree::walk(const TreeEntry& top, const WalkOptions& options, const WalkVisitor& visitor) {
+  // Of a directory only its name is kept: in a tree of great depth all paths would be too much.
   struct Pending {
-    std::string path;
-    uint64_t ino;
+    Name name;
+    uint64_t parent;
+    size_t parent_bytes;  // of its path
+    bool entered;
   };
-  std::vector<Pending> pending = {{top.path, top.entry.ino}};
+  Directory at{top.path, top.entry.ino};
+  std::vector<Pending> pending;
   // On a damaged volume a directory may lie below itself.
   std::unordered_set<uint64_t> seen = {top.entry.ino};
-  while (!pending.empty()) {
-    const Pending directory = std::move(pending.back());
-    pending.pop_back();
-    visitor.directory(directory.path);
-    const std::vector<Name> names = names_of(directory.ino, directory.path, visitor);
-    std::vector<Pending> below;
+  const auto list = [&] {
+    visitor.directory(at.path);
+    const std::vector<Name> names = names_of(at, visitor);
+    const size_t before = pending.size();
     for (size_t first = 0; first < names.size(); first += kInodesAtOnce) {
       const size_t count = std::min(kInodesAtOnce, names.size() - first);
-      for (const TreeEntry& entry :
-           look_at(directory.path, names, first, count, options, visitor)) {
+      for (const TreeEntry& entry : look_at(at, names, first, count, options, visitor)) {
         visitor.entry(entry);
-        if (!options.recursive || entry.entry.type != format::kTypeDirectory) continue;
-        if (seen.insert(entry.entry.ino).second) {
-          below.push_back({entry.path, entry.entry.ino});
+        if (!options.recursive || !entry.stat || entry.entry.type != format::kTypeDirectory) {
+          continue;
+        }
+        const Name name{entry.entry.name, static_cast<uint32_t>(entry.entry.ino), 0};
+        if (seen.insert(name.ino).second) {
+          pending.push_back({name, at.ino, at.path.size(), false});
         } else {
           visitor.error(
               make_error(EUCLEAN, entry.path,
-                         fmt::format("damaged: directory {} has a second name", entry.entry.ino)));
+                         fmt::format("damaged: directory {} has a second name", name.ino)));
         }
       }
     }
-    std::move(below.rbegin(), below.rend(), std::back_inserter(pending));
+    std::reverse(pending.begin() + static_cast<std::ptrdiff_t>(before), pending.end());
+  };
+  list();
+  while (!pending.empty()) {
+    Pending& next = pending.back();
+    at.path.resize(next.parent_bytes);
+    const size_t name_at = at.path.size() + (at.path == "/" ? 0 : 1);
+    at.path = joined_path(at.path, next.name.name);
+    at.ino = next.name.ino;
+    if (!std::exchange(next.entered, true)) {
+      list();
+      continue;
+    }
+    TreeEntry left;
+    left.path = at.path;
+    left.name_at = name_at;
+    left.entry = DirectoryEntry{next.name.ino, format::kTypeDirectory, next.name.name};
+    left.directory = next.parent;
+    pending.pop_back();
+    visitor.left(left);
   }
 }
 

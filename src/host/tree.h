@@ -4,7 +4,10 @@
 // number, so that paths of any length are reached; permissions are not asked. Names come in the
 // order of their bytes, directories before what is in them, and only the names of the directories
 // on the way are kept in memory, so that a million entries are no trouble. Inodes are asked for in
-// bulk, on the backend.
+// bulk, on the backend. What is met can be changed and removed by number as well.
+//
+// Whatever is left out is told: entries of directories that cannot be, names that stand twice,
+// inodes that cannot be read.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +31,7 @@ struct TreeEntry {
   std::string path;    // absolute
   size_t name_at = 0;  // where the last component begins
   DirectoryEntry entry;
+  uint64_t directory = 0;    // the number of the one that it is in; 0: it was found by its path
   std::optional<Stat> stat;  // if it was asked for and could be had
   std::optional<std::string> link_target;
   std::optional<std::vector<ExtendedAttribute>> xattrs;  // by name; those that may be read
@@ -45,7 +49,10 @@ struct WalkVisitor {
   /// A directory is about to be listed.
   std::function<void(const std::string& path)> directory = [](const std::string&) {};
   std::function<void(const TreeEntry& entry)> entry = [](const TreeEntry&) {};
-  /// Something could not be read; the walk goes on with the rest.
+  /// Everything below a directory has been told of; its entry has no more than what names it.
+  std::function<void(const TreeEntry& entry)> left = [](const TreeEntry&) {};
+  /// Something could not be read, and is left out; the walk goes on with the rest. An entry that is
+  /// told of without a stat, where that was asked for, is one of those.
   std::function<void(const Error& error)> error = [](const Error&) {};
 };
 
@@ -64,6 +71,11 @@ class Tree {
   /// Tells of everything below the directory `top`, but not of itself.
   void walk(const TreeEntry& top, const WalkOptions& options, const WalkVisitor& visitor);
 
+  /// Removes what was met, or found: a directory that is empty, or a name of something else.
+  Expected<void> remove(const TreeEntry& entry);
+  /// Makes a change, which names nothing yet, of what was met.
+  Expected<void> change(const TreeEntry& entry, VolumeState::Request request);
+
   /// A descriptor of the file or directory with number `ino`, to be closed by the caller.
   Expected<int> open(uint64_t ino, const std::string& path);
   void close(int descriptor);
@@ -75,12 +87,19 @@ class Tree {
     uint8_t type;
   };
 
-  std::vector<Name> names_of(uint64_t ino, const std::string& path, const WalkVisitor& visitor);
+  struct Directory {
+    std::string path;
+    uint64_t ino;
+  };
+
+  std::vector<Name> names_of(const Directory& directory, const WalkVisitor& visitor);
+  void drop_second_names(const Directory& directory, std::vector<Name>& names,
+                         const WalkVisitor& visitor);
   /// Asks for the inodes of queries_[0] to [count - 1].
   bool ask(uint32_t count);
   void ask_targets(std::vector<TreeEntry>& entries, const WalkVisitor& visitor);
   void ask_xattrs(std::vector<TreeEntry>& entries, const WalkVisitor& visitor);
-  std::vector<TreeEntry> look_at(const std::string& directory, const std::vector<Name>& names,
+  std::vector<TreeEntry> look_at(const Directory& directory, const std::vector<Name>& names,
                                  size_t first, size_t count, const WalkOptions& options,
                                  const WalkVisitor& visitor);
 

@@ -523,6 +523,7 @@ VolumeState::Answer VolumeState::call(const Request& request) {
   params.mode = request.mode;
   params.device = request.device;
   params.descriptor = request.descriptor;
+  params.number = request.number;
   params.offset = request.offset;
   params.keep_link = request.keep_link;
   params.uid = request.uid;
@@ -615,6 +616,26 @@ std::string VolumeState::damage_met(uint64_t ino) {
   if (chosen == findings_.rend()) return {};
   chosen->told = true;
   return "damaged: " + describe(chosen->corruption);
+}
+
+std::vector<std::string> VolumeState::more_damage(uint64_t ino) {
+  const std::lock_guard lock(findings_mutex_);
+  collect_findings();
+  std::vector<std::string> sentences;
+  for (Finding& one : findings_) {
+    if (one.corruption.id != ino || std::exchange(one.told, true)) continue;
+    sentences.push_back("damaged: " + describe(one.corruption));
+  }
+  tell_lost(sentences);
+  return sentences;
+}
+
+/// Adds a sentence if there was damage, since the last time, for which the log had no room.
+void VolumeState::tell_lost(std::vector<std::string>& sentences) {
+  const uint32_t lost = read_shared(*backend_, &corruption_log()->lost);
+  if (lost != std::exchange(lost_reports_, lost)) {
+    sentences.emplace_back("damaged: there was more damage than could be noted");
+  }
 }
 
 void VolumeState::name_descriptor(int descriptor, const std::string& path) {
@@ -781,10 +802,7 @@ std::vector<std::string> VolumeState::warnings() {
   for (const f2fs::Corruption& corruption : corruptions) {
     sentences.push_back("damaged: " + describe(corruption));
   }
-  const uint32_t lost = read_shared(*backend_, &corruption_log()->lost);
-  if (lost != std::exchange(lost_reports_, lost)) {
-    sentences.emplace_back("damaged: there was more damage than could be noted");
-  }
+  tell_lost(sentences);
   return sentences;
 }
 

@@ -103,6 +103,7 @@ class VolumeState {
   struct Request {
     work::CallKind kind;
     const std::string* path = nullptr;
+    uint32_t number = 0;                 // an inode, where a call takes one instead of a path
     bool keep_link = false;              // of a symbolic link itself
     const std::string* other = nullptr;  // another path, or a link's target
     const std::string* name = nullptr;   // of an extended attribute
@@ -164,6 +165,9 @@ class VolumeState {
   /// known about its cause. `ino` is the inode at fault, if known: of several findings of damage
   /// its own is then told.
   Error explain(int64_t negative_errno, const std::string& subject, uint64_t ino = 0);
+  /// What else explain() has to say of damage of inode `ino`, each finding once, and whether there
+  /// was more than could be noted.
+  std::vector<std::string> more_damage(uint64_t ino);
   /// The same of a call about two paths, "from -> to": either may be at fault.
   Error explain(int64_t negative_errno, const std::string& from, const std::string& to);
 
@@ -220,6 +224,7 @@ class VolumeState {
   f2fs::CorruptionLog* corruption_log() const;
   size_t collect_findings();
   std::string damage_met(uint64_t ino);
+  void tell_lost(std::vector<std::string>& sentences);
   std::string unsupported_part(const std::string& path);
   std::string on_ssd(size_t index, const std::string& words) const;
   std::string last_failure(int code);

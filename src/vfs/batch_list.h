@@ -109,7 +109,7 @@ GOFS_NOINLINE GOFS_HD inline void survey_batch(simt::AnyWarp auto warp, Filesyst
 /// - 1 do it together after survey_batch, then synchronise.
 ///
 /// Entries that make no sense are reported and passed over; so is a block that cannot be mapped or
-/// read. Such a block makes the result a negative errno: 0 or the errno of the last one that was
+/// read. Either makes the result a negative errno: 0 or the errno of the last one that was
 /// met before the room was full, the same for all warps, and batch.error once they have
 /// synchronised. What could be entered is there all the same. A block that could be read by
 /// survey_batch and not again leaves files that have that error, and ino 0; -ESTALE those that were

@@ -243,6 +243,18 @@ GOFS_HD int change_path(simt::AnyWarp auto warp, Filesystem& fs, const char* pat
   });
 }
 
+/// The same with the inode of number `ino`, for those who walk a whole volume: permissions of the
+/// directories above are not asked. -ESTALE where it has been removed.
+template <typename Change>
+GOFS_HD int change_numbered(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino, Change change) {
+  return walking(warp, fs, [&]() -> int {
+    f2fs::Inode inode{};
+    const int loaded = load_numbered(warp, fs, warp.ballot(true), ino, inode);
+    const int error = simt::first_error(warp, loaded);
+    return error < 0 ? error : change(ino);
+  });
+}
+
 /// The same with the inode that `fd` has open.
 template <typename Change>
 GOFS_HD int change_open(Filesystem& fs, int fd, Change change) {
@@ -261,6 +273,13 @@ GOFS_HD inline int chmod(simt::AnyWarp auto warp, Filesystem& fs, const char* pa
   });
 }
 
+/// The same of the inode with number `ino`.
+GOFS_HD inline int chmod_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
+                               uint32_t mode) {
+  return detail::change_numbered(
+      warp, fs, ino, [&](uint32_t) { return detail::change_mode(warp, fs, ino, mode); });
+}
+
 /// fchmod(2).
 GOFS_HD inline int fchmod(simt::AnyWarp auto warp, Filesystem& fs, int fd, uint32_t mode) {
   return detail::change_open(
@@ -273,6 +292,13 @@ GOFS_HD inline int chown(simt::AnyWarp auto warp, Filesystem& fs, const char* pa
   return detail::change_path(warp, fs, path, last_link, [&](uint32_t ino) {
     return detail::change_owner(warp, fs, ino, uid, gid);
   });
+}
+
+/// lchown(2) of the inode with number `ino`.
+GOFS_HD inline int chown_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino, uint32_t uid,
+                               uint32_t gid) {
+  return detail::change_numbered(
+      warp, fs, ino, [&](uint32_t) { return detail::change_owner(warp, fs, ino, uid, gid); });
 }
 
 /// fchown(2).
@@ -289,6 +315,15 @@ GOFS_HD inline int utimens(simt::AnyWarp auto warp, Filesystem& fs, const char* 
                            const f2fs::TimeStamp& modified) {
   if (detail::keeps_times(accessed, modified)) return 0;
   return detail::change_path(warp, fs, path, last_link, [&](uint32_t ino) {
+    return detail::change_times(warp, fs, ino, accessed, modified);
+  });
+}
+
+/// The same of the inode with number `ino` itself.
+GOFS_HD inline int utimens_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
+                                 const f2fs::TimeStamp& accessed, const f2fs::TimeStamp& modified) {
+  if (detail::keeps_times(accessed, modified)) return 0;
+  return detail::change_numbered(warp, fs, ino, [&](uint32_t) {
     return detail::change_times(warp, fs, ino, accessed, modified);
   });
 }

@@ -200,7 +200,8 @@ GOFS_HD inline int opendir(simt::AnyWarp auto warp, Filesystem& fs, const char* 
 
 /// Copies the next entries of a directory, at most `capacity` (at least 32), to `entries`; `.` and
 /// `..` are left out. How many; 0 at the end; or a negative errno. -EUCLEAN and -EIO also at the
-/// end of a directory of which a part could not be read, once: what could be was given before.
+/// end of a directory of which something was left out, once: entries that cannot be, or a part that
+/// could not be read. All else was given before.
 GOFS_HD inline int64_t readdir(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                f2fs::NamedEntry* entries, uint32_t capacity) {
   constexpr uint64_t kEnd = ~uint64_t{0};

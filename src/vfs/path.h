@@ -77,8 +77,9 @@ GOFS_HD inline int check_link(simt::AnyWarp auto warp, Filesystem& fs, const f2f
   const int supported = f2fs::check_supported(link);
   if (supported < 0) return supported;
   if (link.size_bytes != 0 && link.size_bytes < kPathBytesMax) return 0;
+  const uint32_t block = f2fs::block_of_node(warp, fs.volume, link.ino);
   return f2fs::report_once(warp, *fs.volume.corruptions,
-                           {f2fs::Structure::kSymlink, 0, link.ino, link.size_bytes});
+                           {f2fs::Structure::kSymlink, block, link.ino, link.size_bytes});
 }
 
 /// Reads a piece of what a link holds. Nobody has it locked, so where it lies is held. Collective,
@@ -95,6 +96,23 @@ GOFS_NOINLINE GOFS_HD inline int read_link_piece(simt::AnyWarp auto warp, Filesy
   return simt::first_error(warp, error);
 }
 
+/// Whether a link's target, or the beginning of it that was read, can be one: it has no NUL, at
+/// which programs would take it to end. Collective, uniform. 0 or -EUCLEAN.
+GOFS_NOINLINE GOFS_HD inline int check_target(simt::AnyWarp auto warp, Filesystem& fs,
+                                              const f2fs::Inode& link, const char* target,
+                                              uint32_t bytes) {
+  for (uint32_t first = 0; first < bytes; first += warp.size()) {
+    const uint32_t at = first + warp.thread_rank();
+    const uint32_t nuls = warp.ballot(at < bytes && target[at] == '\0');
+    if (nuls == 0) continue;
+    const uint32_t block = f2fs::block_of_node(warp, fs.volume, link.ino);
+    return f2fs::report_once(
+        warp, *fs.volume.corruptions,
+        {f2fs::Structure::kSymlinkTarget, block, link.ino, first + simt::lowest_bit(nuls)});
+  }
+  return 0;
+}
+
 /// Reads the target of `link` into `block`, a whole spare block. Takes no further spare block: who
 /// holds some must not wait for more. Collective, uniform. The number of bytes or a negative errno.
 GOFS_HD inline int64_t read_link_block(simt::AnyWarp auto warp, Filesystem& fs,
@@ -105,6 +123,7 @@ GOFS_HD inline int64_t read_link_block(simt::AnyWarp auto warp, Filesystem& fs,
   const f2fs::Piece piece{0, link.has_inline_data() ? bytes : kBlockBytes,
                           reinterpret_cast<uint8_t*>(block)};
   error = read_link_piece(warp, fs, link, piece);
+  if (error == 0) error = check_target(warp, fs, link, block, bytes);
   return error < 0 ? error : int64_t{bytes};
 }
 
@@ -120,6 +139,7 @@ GOFS_HD inline int64_t read_link(simt::AnyWarp auto warp, Filesystem& fs, const 
                           reinterpret_cast<uint8_t*>(buffer)};
   if (piece.bytes == 0) return 0;
   error = detail::read_link_piece(warp, fs, link, piece);
+  if (error == 0) error = detail::check_target(warp, fs, link, buffer, piece.bytes);
   return error < 0 ? error : int64_t{piece.bytes};
 }
 

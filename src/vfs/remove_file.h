@@ -7,6 +7,7 @@
 
 #include "f2fs/change_directory.h"
 #include "f2fs/empty_directory.h"
+#include "vfs/by_number.h"
 #include "vfs/free_removed.h"
 #include "vfs/named_inode.h"
 
@@ -131,13 +132,35 @@ GOFS_HD inline int refuse_no_name(const f2fs::EntryName& name, bool is_directory
   return name.length == 1 ? -EINVAL : -ENOTEMPTY;
 }
 
-/// unlink() and rmdir(). Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int remove(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
+/// The directory with number `ino` as the place of `name`, which is one name. Collective, uniform,
+/// while walking. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int find_place_in(simt::AnyWarp auto warp, Filesystem& fs,
+                                               uint32_t ino, const char* name, ParentPath& at) {
+  const int length = path_length(warp, name);
+  if (length <= 0) return length == 0 ? -ENOENT : length;
+  for (int i = 0; i < length; ++i) {
+    if (name[i] == '/') return -EINVAL;
+  }
+  f2fs::Inode directory{};
+  int error = load_numbered(warp, fs, warp.ballot(true), ino, directory);
+  error = simt::first_error(warp, error);
+  if (error < 0) return error;
+  if (!directory.is_directory()) return -ENOTDIR;
+  at = ParentPath{ino, {name, static_cast<uint32_t>(length)}, false};
+  error = check_permission(warp, fs, directory, kMayExecute);
+  return error < 0 ? error : f2fs::check_supported(directory);
+}
+
+/// unlink() and rmdir(), with a `directory_ino` that is not 0 of one name in that directory.
+/// Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int remove(simt::AnyWarp auto warp, Filesystem& fs,
+                                        uint32_t directory_ino, const char* path,
                                         bool is_directory) {
   uint32_t gone = 0;
   const int error = walking(warp, fs, [&]() -> int {
     ParentPath at{};
-    const int found = resolve_parent(warp, fs, path, at);
+    const int found = directory_ino == 0 ? resolve_parent(warp, fs, path, at)
+                                         : find_place_in(warp, fs, directory_ino, path, at);
     if (found < 0) return found;
     if (is_no_name(at.name)) return refuse_no_name(at.name, is_directory);
     return remove_path(warp, fs, at, is_directory, gone);
@@ -151,13 +174,25 @@ GOFS_NOINLINE GOFS_HD inline int remove(simt::AnyWarp auto warp, Filesystem& fs,
 /// unlink(2): takes away a name of what is no directory. -ENOENT, -EISDIR, -ENOTDIR, -EACCES,
 /// -EPERM, -EROFS, -EBUSY, and what resolve() and detail::operate() say.
 GOFS_HD inline int unlink(simt::AnyWarp auto warp, Filesystem& fs, const char* path) {
-  return detail::remove(warp, fs, path, false);
+  return detail::remove(warp, fs, 0, path, false);
 }
 
 /// rmdir(2): removes an empty directory. -ENOTEMPTY, -ENOTDIR, -EINVAL (its last name is `.`),
 /// -EBUSY (the root), and as unlink().
 GOFS_HD inline int rmdir(simt::AnyWarp auto warp, Filesystem& fs, const char* path) {
-  return detail::remove(warp, fs, path, true);
+  return detail::remove(warp, fs, 0, path, true);
+}
+
+/// The two of a name in the directory with number `ino`, for those who walk a whole volume, where
+/// paths may be longer than any call takes: permissions of the directories above are not asked.
+/// -EINVAL where `name` is a path, -ESTALE where the directory has been removed.
+GOFS_HD inline int unlink_in(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
+                             const char* name) {
+  return detail::remove(warp, fs, ino, name, false);
+}
+GOFS_HD inline int rmdir_in(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
+                            const char* name) {
+  return detail::remove(warp, fs, ino, name, true);
 }
 
 }  // namespace gofs::vfs

@@ -34,12 +34,12 @@ enum class CallKind : uint32_t {
   kFgetxattr,   // descriptor, name, buffer, bytes
   kListxattr,   // path, keep_link, buffer, bytes
   kFlistxattr,  // descriptor, buffer, bytes
-  // Changes: -> 0.
-  kChmod,         // path, mode
+  // Changes: -> 0. Those of which it is said may be given an inode instead of a path, by `number`.
+  kChmod,         // path (or number), mode
   kFchmod,        // descriptor, mode
-  kChown,         // path, keep_link, uid, gid
+  kChown,         // path (or number), keep_link, uid, gid
   kFchown,        // descriptor, uid, gid
-  kUtimens,       // path, keep_link, accessed, modified
+  kUtimens,       // path (or number), keep_link, accessed, modified
   kFutimens,      // descriptor, accessed, modified
   kSetxattr,      // path, keep_link, name, buffer, bytes, flags
   kFsetxattr,     // descriptor, name, buffer, bytes, flags
@@ -49,8 +49,8 @@ enum class CallKind : uint32_t {
   kMknod,         // path, mode, major, minor
   kSymlink,       // other (the target), path
   kLink,          // other (what exists), path
-  kUnlink,        // path
-  kRmdir,         // path
+  kUnlink,        // path; with `number`, a name in that directory
+  kRmdir,         // the same
   kRename,        // other (the old name), path, flags
   kTruncate,      // path, bytes (the size)
   kFtruncate,     // descriptor, bytes (the size)
@@ -71,6 +71,7 @@ struct CallParams {
   const char* path;   // NUL-terminated, in shared memory
   const char* other;  // another path, or a link's target, as `path`
   const char* name;   // of an extended attribute, as `path`
+  uint32_t number;    // of an inode; 0: none is given so
   uint32_t mode;
   format::DeviceNumber device;
   bool keep_link;  // of a symbolic link itself
@@ -97,14 +98,19 @@ GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, CallParams& call)
   const vfs::LastLink last = last_link(call);
   switch (call.kind) {
     case CallKind::kChmod:
+      if (call.number != 0) return vfs::chmod_inode(warp, fs, call.number, call.mode);
       return vfs::chmod(warp, fs, call.path, call.mode);
     case CallKind::kFchmod:
       return vfs::fchmod(warp, fs, call.descriptor, call.mode);
     case CallKind::kChown:
+      if (call.number != 0) return vfs::chown_inode(warp, fs, call.number, call.uid, call.gid);
       return vfs::chown(warp, fs, call.path, last, call.uid, call.gid);
     case CallKind::kFchown:
       return vfs::fchown(warp, fs, call.descriptor, call.uid, call.gid);
     case CallKind::kUtimens:
+      if (call.number != 0) {
+        return vfs::utimens_inode(warp, fs, call.number, call.accessed, call.modified);
+      }
       return vfs::utimens(warp, fs, call.path, last, call.accessed, call.modified);
     case CallKind::kFutimens:
       return vfs::futimens(warp, fs, call.descriptor, call.accessed, call.modified);
@@ -127,8 +133,10 @@ GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, CallParams& call)
     case CallKind::kLink:
       return vfs::link(warp, fs, call.other, call.path);
     case CallKind::kUnlink:
+      if (call.number != 0) return vfs::unlink_in(warp, fs, call.number, call.path);
       return vfs::unlink(warp, fs, call.path);
     case CallKind::kRmdir:
+      if (call.number != 0) return vfs::rmdir_in(warp, fs, call.number, call.path);
       return vfs::rmdir(warp, fs, call.path);
     case CallKind::kRename:
       return vfs::rename(warp, fs, call.other, call.path, call.flags);
