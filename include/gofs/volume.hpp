@@ -234,7 +234,9 @@ class Volume {
   Expected<std::vector<std::string>> flistxattr(int fd);
   /// A descriptor for readdir; close() closes it.
   Expected<int> opendir(const std::string& path);
-  /// The next entries, without `.` and `..`; none at the end.
+  /// The next entries, without `.` and `..`; none at the end. Of a directory of which something had
+  /// to be left out an error comes once before that, when all else has been given: EUCLEAN where
+  /// entries cannot be, or the errno of what could not be read. warnings() has the rest of it.
   Expected<std::vector<DirectoryEntry>> readdir(int fd);
   /// `whence` is SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA or SEEK_HOLE.
   Expected<uint64_t> lseek(int fd, int64_t offset, int whence);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <optional>
 #include <regex>
 
 #include "cli/commands.h"
@@ -43,18 +44,17 @@ void walk_volume(Session& session, Volume& volume) {
   tree.walk(*root, {.recursive = true, .link_targets = true, .xattrs = true}, visitor);
 }
 
-/// What keeps GoFS from mounting the volume: damage alone, of which fsck.f2fs knows more; empty if
-/// nothing does. Everything else ends the command.
-std::string damage_of(Session& session) {
+/// Walks through the volume. What keeps GoFS from mounting it: damage, of which fsck.f2fs knows
+/// more, or that GoFS does not support it, which fsck.f2fs may. Everything else ends the command.
+std::optional<Error> refusal_of(Session& session) {
   auto mounted = Volume::mount(session.volume, {.backend = "cpu", .read_only = true});
   if (mounted) {
     walk_volume(session, *mounted);
-    return {};
+    return std::nullopt;
   }
   const Error& error = mounted.error();
-  if (error.code == EOPNOTSUPP) return {};  // by GoFS
-  if (error.code != EUCLEAN) throw Failure{error.message};
-  return error.message;
+  if (error.code != EUCLEAN && error.code != EOPNOTSUPP) throw Failure{error.message};
+  return error;
 }
 
 /// fsck.f2fs may exit with 0 and yet have found something; then it says so in a line such as these.
@@ -69,7 +69,7 @@ bool is_complaint(const std::string& line) {
 
 void run_check(Session& session, const CheckOptions& options) {
   const std::string path = path_of_volume(session.volume);
-  const std::string damage = damage_of(session);
+  const std::optional<Error> refusal = refusal_of(session);
   const auto program = find_program("fsck.f2fs");
   if (!program) throw Failure{"fsck.f2fs: not installed (Debian package f2fs-tools)"};
   const ProgramResult result = run_program({*program, "--dry-run", path});
@@ -79,7 +79,7 @@ void run_check(Session& session, const CheckOptions& options) {
   }
   if (options.verbose) print(result.output);
   if (result.exit_status == 0 && complaints.empty()) {
-    if (!damage.empty()) return report(session, damage);
+    if (refusal && refusal->code == EUCLEAN) return report(session, refusal->message);
     if (!options.verbose && session.exit_status == 0)
       print(fmt::format("{}: fsck.f2fs finds nothing wrong\n", escaped(path)));
     return;
@@ -93,6 +93,12 @@ void run_check(Session& session, const CheckOptions& options) {
       print(fmt::format("... and {} lines more (--verbose)\n", complaints.size() - kLinesMax));
     }
     flush_output();
+  }
+  if (refusal && refusal->code == EOPNOTSUPP) {
+    // It may lack the same, and then knows nothing of damage.
+    report(session, refusal->message);
+    return report(session, fmt::format("{}: fsck.f2fs does not accept the volume (exit status {})",
+                                       path, result.exit_status));
   }
   report(session, fmt::format("{}: fsck.f2fs finds the volume damaged (exit status {})", path,
                               result.exit_status));

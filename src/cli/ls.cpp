@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -15,6 +16,14 @@
 
 namespace gofs::cli {
 namespace {
+
+/// Without --long, no more than the name.
+host::TreeEntry shown(host::TreeEntry entry, const LsOptions& options) {
+  if (options.details) return entry;
+  entry.stat.reset();
+  entry.link_target.reset();
+  return entry;
+}
 
 std::string long_line(const host::TreeEntry& entry, std::string_view name) {
   std::string line;
@@ -53,7 +62,7 @@ void run_ls(Session& session, const LsOptions& options) {
   host::Tree tree(volume.state());
   host::TreeEntry top = take(tree.find(options.path, options.details));
   const bool xattrs = session.json && options.details;
-  if (!options.details) top.stat.reset();
+  top = shown(std::move(top), options);
   if (xattrs) find_xattrs(session, tree, top);
   const bool directory = top.entry.type == format::kTypeDirectory;
   if (session.json || !directory) print_entry(session, options, top, options.path);
@@ -67,18 +76,15 @@ void run_ls(Session& session, const LsOptions& options) {
     first = false;
   };
   visitor.entry = [&](const host::TreeEntry& entry) {
-    print_entry(session, options, entry, std::string_view(entry.path).substr(entry.name_at));
+    print_entry(session, options, shown(entry, options),
+                std::string_view(entry.path).substr(entry.name_at));
   };
   visitor.error = [&](const Error& error) {
     flush_output();
     report(session, error.message);
   };
-  tree.walk(top,
-            {.recursive = options.recursive,
-             .stat = options.details,
-             .link_targets = options.details,
-             .xattrs = xattrs},
-            visitor);
+  // Inodes and targets are looked at in any case: damage is told, whatever is shown.
+  tree.walk(top, {.recursive = options.recursive, .link_targets = true, .xattrs = xattrs}, visitor);
 }
 
 }  // namespace gofs::cli

@@ -27,7 +27,7 @@ void remove_tree(Session& session, host::Tree& tree, const host::TreeEntry& top)
   };
   visitor.left = [&](const host::TreeEntry& entry) { report(session, tree.remove(entry)); };
   visitor.error = [&](const Error& error) { report(session, error.message); };
-  tree.walk(top, {.recursive = true}, visitor);
+  tree.walk(top, {.recursive = true, .link_targets = true}, visitor);
   report(session, tree.remove(top));
 }
 

@@ -80,7 +80,7 @@ Listed list_files(Session& session, Volume& volume, const SumOptions& options) {
     if (entry.stat && entry.entry.type == format::kTypeRegular) listed.add(entry.path, *entry.stat);
   };
   visitor.error = [&](const Error& error) { report(session, error.message); };
-  tree.walk(top, {.recursive = true}, visitor);
+  tree.walk(top, {.recursive = true, .link_targets = true}, visitor);
   return listed;
 }
 

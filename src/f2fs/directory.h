@@ -24,6 +24,9 @@ struct EntryPlace {
 
 namespace detail {
 
+/// The slots of `.` and `..`.
+inline constexpr uint32_t kDotSlots = 2;
+
 struct DentryView {
   const uint8_t* base;
   format::DentryArea area;
@@ -222,7 +225,7 @@ GOFS_NOINLINE GOFS_HD inline int find_in_blocks(simt::AnyWarp auto warp, Volume&
   }
   found.in_inode = false;
   if (hit) return 0;
-  if (error == 0 && directory.size_blocks() > blocks) {
+  if (error == 0 && !has_possible_size(directory)) {
     // Nobody can say what lies there.
     error = report_once(warp, *volume.corruptions,
                         {Structure::kDirectory, 0, directory.ino, directory.size_bytes});

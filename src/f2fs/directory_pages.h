@@ -15,6 +15,12 @@ GOFS_HD inline uint64_t directory_blocks(const Inode& directory) {
   return simt::min(directory.size_blocks(), kDirectoryBlocksMax);
 }
 
+/// Whether a directory, which has entries in blocks, can have the size that it says: at least the
+/// block of `.` and `..`. Otherwise there may be names that nobody finds.
+GOFS_HD inline bool has_possible_size(const Inode& directory) {
+  return directory.size_blocks() != 0 && directory.size_blocks() <= kDirectoryBlocksMax;
+}
+
 namespace detail {
 
 /// Where block `index` of each lane's directory lies. 0, or a negative errno: -ENOENT also where

@@ -307,7 +307,8 @@ class DamagedDirectoryTest : public ::testing::TestWithParam<uint32_t> {
     image::TestReader reader(*target);
     const auto directory = reader.at("/d");
     ino_ = directory.ino;
-    block_ = reinterpret_cast<format::DentryBlock*>(image_.block(reader.address(directory, 0)));
+    address_ = reader.address(directory, 0);
+    block_ = reinterpret_cast<format::DentryBlock*>(image_.block(address_));
   }
   format::Dentry& entry(const std::string& name) {
     for (uint32_t slot = 0; slot < format::kDentrySlotsPerBlock; ++slot) {
@@ -327,11 +328,13 @@ class DamagedDirectoryTest : public ::testing::TestWithParam<uint32_t> {
     std::set<std::string> listed;
     int found;  // of "two"
     uint32_t reported;
+    int damage;
+    Corruption first;
   };
   Outcome look() {
     VolumeRig rig(image_);
     rig.mount_ready();
-    Outcome outcome{{}, 0, 0};
+    Outcome outcome{{}, 0, 0, 0, {}};
     std::vector<NamedEntry> entries(64);
     run_alone(GetParam(), [&](const simt::Warp& warp) {
       Inode directory{};
@@ -348,9 +351,11 @@ class DamagedDirectoryTest : public ::testing::TestWithParam<uint32_t> {
           outcome.listed.emplace(one.name, one.name_length);
         }
         outcome.found = error;
+        outcome.damage = damage;
       }
     });
     outcome.reported = count_findings(*rig.volume().corruptions);
+    outcome.first = rig.volume().corruptions->records[0];
     return outcome;
   }
 
@@ -364,6 +369,7 @@ class DamagedDirectoryTest : public ::testing::TestWithParam<uint32_t> {
     }
   }};
   uint32_t ino_;
+  uint32_t address_;
   format::DentryBlock* block_;
 };
 GOFS_AT_BOTH_WIDTHS(DamagedDirectoryTest);
@@ -374,17 +380,22 @@ TEST_P(DamagedDirectoryTest, sound_as_built) {
             (std::set<std::string>{"one", "two", "three, which is longer than its slot"}));
   EXPECT_EQ(outcome.found, 0);
   EXPECT_EQ(outcome.reported, 0u);
+  EXPECT_EQ(outcome.damage, 0);
 }
 
 TEST_P(DamagedDirectoryTest, entries_that_lead_nowhere_are_reported_and_left_out) {
   const auto without_two = std::set<std::string>{"one", "three, which is longer than its slot"};
   const format::Dentry sound = entry("two");
-  for (const uint32_t ino : {0u, 0xffffffffu, image_.geometry().nid_count()}) {
+  for (const uint32_t ino : {0u, 1u, 2u, 0xffffffffu, image_.geometry().nid_count()}) {
     entry("two").ino = ino;
     const Outcome outcome = look();
     EXPECT_EQ(outcome.listed, without_two);
     EXPECT_EQ(outcome.found, -EUCLEAN);
     EXPECT_EQ(outcome.reported, 1u) << "met twice, noted once";
+    EXPECT_EQ(outcome.damage, -EUCLEAN);
+    const auto slot = static_cast<uint32_t>(&entry("two") - block_->dentry);
+    EXPECT_EQ(outcome.first,
+              (Corruption{Structure::kDentry, address_, ino_, slot_value(slot, ino)}));
     entry("two") = sound;
   }
   for (const uint8_t type : {uint8_t{0}, uint8_t{8}, uint8_t{255}}) {
@@ -415,6 +426,48 @@ TEST_P(DamagedDirectoryTest, names_that_cannot_be_are_reported_and_left_out) {
     EXPECT_GE(outcome.reported, 1u);
   }
   two.name_len = 3;
+}
+
+TEST_P(DamagedDirectoryTest, dots_belong_to_the_first_two_slots_only) {
+  format::Dentry& two = entry("two");
+  for (const uint16_t length : {uint16_t{1}, uint16_t{2}}) {
+    std::memcpy(name_bytes(two), "..", 2);
+    two.name_len = length;
+    const Outcome outcome = look();
+    EXPECT_EQ(outcome.listed.size(), 2u);
+    EXPECT_EQ(outcome.damage, -EUCLEAN);
+    EXPECT_EQ(outcome.reported, 1u);
+    EXPECT_EQ(outcome.first.structure, Structure::kDentryName);
+  }
+}
+
+TEST_P(DamagedDirectoryTest, slots_that_no_name_reaches_are_reported_once) {
+  const format::Dentry sound = entry("two");
+  entry("two").name_len = 0;
+  EXPECT_EQ(look().reported, 1u);
+  EXPECT_EQ(look().damage, -EUCLEAN);
+  block_->dentry[3] = sound;  // "one", "two", and the five slots of "three"
+  ASSERT_EQ(look().reported, 0u);
+  format::Dentry& three = entry("three, which is longer than its slot");
+  for (const uint16_t length : {uint16_t{0}, uint16_t{8}, uint16_t{30}}) {
+    const uint16_t was = three.name_len;
+    three.name_len = length;
+    const Outcome outcome = look();
+    // 30 bytes take four slots, as the fifth one says.
+    EXPECT_EQ(outcome.reported, 1u) << length;
+    EXPECT_EQ(outcome.first.structure, Structure::kDentryName) << length;
+    EXPECT_EQ(outcome.listed.size(), length == 0 ? 2u : 3u);
+    three.name_len = was;
+  }
+}
+
+TEST_P(DamagedDirectoryTest, a_directory_without_blocks_is_not_taken_for_empty) {
+  image_.node(ino_).inode.i_size = 0;
+  const Outcome outcome = look();
+  EXPECT_TRUE(outcome.listed.empty());
+  EXPECT_EQ(outcome.found, -EUCLEAN);
+  EXPECT_EQ(outcome.damage, -EUCLEAN);
+  EXPECT_EQ(outcome.first, (Corruption{Structure::kDirectory, 0, ino_, 0}));
 }
 
 TEST_P(DamagedDirectoryTest, an_unused_slot_is_no_entry_whatever_it_holds) {

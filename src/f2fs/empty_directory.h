@@ -10,8 +10,16 @@ namespace gofs::f2fs {
 
 namespace detail {
 
-/// The slots of `.` and `..`.
-inline constexpr uint32_t kDotSlots = 2;
+/// Whether the first entries of a directory are not those of every one: what else it had may be
+/// lost as well.
+GOFS_HD inline bool lacks_dots(const DentryView& view) { return !view.used(0) || !view.used(1); }
+
+GOFS_NOINLINE GOFS_HD inline int report_no_dots(simt::AnyWarp auto warp, Volume& volume,
+                                                const Inode& directory) {
+  const uint32_t block = block_of_entries(warp, volume, directory, 0);
+  return report_once(warp, *volume.corruptions,
+                     {Structure::kDentryName, block, directory.ino, slot_value(0, 0)});
+}
 
 /// As is_empty_directory, of one with entries in blocks.
 GOFS_NOINLINE GOFS_HD inline int is_empty_in_blocks(simt::AnyWarp auto warp, Volume& volume,
@@ -22,18 +30,22 @@ GOFS_NOINLINE GOFS_HD inline int is_empty_in_blocks(simt::AnyWarp auto warp, Vol
     const uint32_t lanes = warp.ballot(index < blocks);
     uint64_t span = 1;
     bool used = false;
+    bool lost = false;
     const int read = with_directory_blocks(
         warp, volume, lanes, directory, index, span, [&](const uint8_t* page) {
           used = any_used_slot(block_view(page), index == 0 ? kDotSlots : 0u);
+          lost = index == 0 && lacks_dots(block_view(page));
         });
     const int error = simt::first_error(warp, index < blocks && read != -ENOENT ? read : 0);
     if (error < 0) return error;
     if (warp.any(used)) return 0;
+    if (warp.any(lost || (index == 0 && read == -ENOENT)))
+      return report_no_dots(warp, volume, directory);
     // On to the first block that the last lane's hole does not cover.
     const uint32_t last = simt::popcount(lanes) - 1;
     first += last + warp.shfl(span, last);
   }
-  if (directory.size_blocks() == blocks) return 1;
+  if (has_possible_size(directory)) return 1;
   return report_once(warp, *volume.corruptions,
                      {Structure::kDirectory, 0, directory.ino, directory.size_bytes});
 }
@@ -46,14 +58,17 @@ GOFS_NOINLINE GOFS_HD inline int is_empty_directory(simt::AnyWarp auto warp, Vol
                                                     const Inode& directory) {
   if (!directory.has_inline_dentries()) return detail::is_empty_in_blocks(warp, volume, directory);
   bool used = false;
+  bool lost = false;
   int error = with_nodes(warp, volume, warp.ballot(true), directory.ino, directory.ino,
                          [&](const format::NodeBlock& node) {
-                           used = detail::any_used_slot(detail::inline_view(node, directory),
-                                                        detail::kDotSlots);
+                           const detail::DentryView view = detail::inline_view(node, directory);
+                           used = detail::any_used_slot(view, detail::kDotSlots);
+                           lost = detail::lacks_dots(view);
                          });
   error = simt::first_error(warp, error);
   if (error < 0) return error;
-  return warp.any(used) ? 0 : 1;
+  if (warp.any(used)) return 0;
+  return warp.any(lost) ? detail::report_no_dots(warp, volume, directory) : 1;
 }
 
 }  // namespace gofs::f2fs

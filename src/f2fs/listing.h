@@ -87,7 +87,12 @@ GOFS_HD inline SlotLook look_at_slot(const Volume& volume, const EntryArea& area
                                      SeenEntry& seen) {
   constexpr SlotLook kNothing{false, Structure::kNone, 0};
   const DentryView& view = area.view;
-  if (slot >= view.area.slot_count || !view.used(slot)) return kNothing;
+  if (slot >= view.area.slot_count) return kNothing;
+  if (!view.used(slot)) {
+    // Every directory has `.` and `..`.
+    const bool missing = area.index == 0 && slot < kDotSlots;
+    return missing ? SlotLook{false, Structure::kDentryName, 0} : kNothing;
+  }
   const format::Dentry& dentry = view.dentry(slot);
   const uint32_t length = dentry.name_len;
   if (length == 0) {  // a further slot of a long name
@@ -159,6 +164,21 @@ GOFS_NOINLINE GOFS_HD inline void report_unsound(simt::AnyWarp auto warp, Volume
   warp.sync();
 }
 
+/// Whether a directory that has lost its block 0 is there still: then its names are lost too, and
+/// that is damage. Collective, uniform. -EUCLEAN, -ENOENT if it was removed, or what the device
+/// says.
+GOFS_NOINLINE GOFS_HD inline int report_lost_head(simt::AnyWarp auto warp, Volume& volume,
+                                                  const Inode& directory) {
+  Inode now{};
+  const int error =
+      simt::first_error(warp, load_inodes(warp, volume, warp.ballot(true), directory.ino, now));
+  if (error < 0) return error;
+  if (!now.is_directory() || now.generation != directory.generation || now.links == 0) {
+    return -ENOENT;
+  }
+  return report_once(warp, *volume.corruptions, {Structure::kDirectory, 0, directory.ino, 0});
+}
+
 /// As walk_entries, of a directory with entries in blocks.
 template <typename Take>
 GOFS_HD void walk_blocks(simt::AnyWarp auto warp, Volume& volume, const Inode& directory,
@@ -199,6 +219,7 @@ GOFS_HD void walk_blocks(simt::AnyWarp auto warp, Volume& volume, const Inode& d
           if (warp.thread_rank() == k) span = found_span;
         }
       }
+      if (error == -ENOENT && start == 0) error = report_lost_head(warp, volume, directory);
       if (error < 0 && error != -ENOENT) damage = error;
       cursor = more ? cursor_of_block(first + k + 1) : start + slot;
     }
@@ -226,7 +247,7 @@ template <typename Take>
 GOFS_HD int walk_entries(simt::AnyWarp auto warp, Volume& volume, const Inode& directory,
                          DirectoryCursor& cursor, uint64_t end_block, int& damage, Take take) {
   if (!directory.has_inline_dentries()) {
-    if (directory.size_blocks() > kDirectoryBlocksMax) {
+    if (!has_possible_size(directory)) {
       damage = report_once(warp, *volume.corruptions,
                            {Structure::kDirectory, 0, directory.ino, directory.size_bytes});
     }

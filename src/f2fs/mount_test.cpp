@@ -133,7 +133,6 @@ TEST_P(MountTest, no_superblock_at_all) {
 
 TEST_P(MountTest, fields_that_contradict_each_other_are_refused) {
   const std::function<void(format::Superblock&)> changes[] = {
-      [](format::Superblock& super) { super.log_blocksize = 13; },
       [](format::Superblock& super) { super.log_blocks_per_seg = 10; },
       [](format::Superblock& super) { super.segment_count = 0; },
       [](format::Superblock& super) { super.segment_count = super.segment_count + 1000000; },
@@ -154,6 +153,22 @@ TEST_P(MountTest, fields_that_contradict_each_other_are_refused) {
     }
     expect_refused(MountProblem::kSuperblockField, -EUCLEAN);
   }
+}
+
+TEST_P(MountTest, blocks_of_another_size_are_not_supported_where_the_superblock_is_whole) {
+  for (const uint32_t log : {0u, 10u, 13u, 16u, 200u}) {
+    build();
+    for (uint32_t copy = 0; copy < 2; ++copy) image().superblock(copy).log_blocksize = log;
+    expect_refused(MountProblem::kBlockSize, -EOPNOTSUPP);
+  }
+  build(image::kFeaturesOffered);
+  for (uint32_t copy = 0; copy < 2; ++copy) image().superblock(copy).log_blocksize = 14;
+  expect_refused(MountProblem::kSuperblockChecksum, -EUCLEAN);
+  for (uint32_t copy = 0; copy < 2; ++copy) image().seal_superblock(copy);
+  expect_refused(MountProblem::kBlockSize, -EOPNOTSUPP);
+  image().superblock(0).log_blocksize = 12;
+  image().seal_superblock(0);
+  expect_mounted();
 }
 
 TEST_P(MountTest, features_that_change_the_format_are_refused) {

@@ -43,6 +43,15 @@ std::vector<ExtendedAttribute> parse_xattrs(const uint8_t* bytes, size_t count) 
   return xattrs;
 }
 
+/// What is wrong with where a directory was met, if anything. One that has its place elsewhere is
+/// not gone into: who removes a tree would remove what is not part of it.
+std::string fault_of_place(const TreeEntry& entry) {
+  if (entry.parent == entry.directory) return {};
+  if (entry.parent == 0) return fmt::format("directory {} has no '..'", entry.entry.ino);
+  return fmt::format("directory {} has its place in directory {}, as its '..' says, not in {}",
+                     entry.entry.ino, entry.parent, entry.directory);
+}
+
 }  // namespace
 
 std::string joined_path(const std::string& directory, const std::string& name) {
@@ -124,15 +133,23 @@ std::vector<Tree::Name> Tree::names_of(const Directory& directory, const WalkVis
     visitor.error(descriptor.error());
     return names;
   }
+  bool told = false;
+  const auto tell_damage = [&](uint64_t of) {
+    for (const std::string& words : volume_.more_damage(of)) {
+      visitor.error(make_error(EUCLEAN, path, words));
+      told = true;
+    }
+  };
   for (;;) {
     const auto answer = volume_.call({.kind = CallKind::kReaddir,
                                       .descriptor = *descriptor,
                                       .buffer = raw_names_.data(),
                                       .bytes = raw_names_.size() * sizeof(f2fs::NamedEntry)});
-    if (answer.result < 0) visitor.error(volume_.explain(answer.result, path, ino));
     // While it goes on: the log of what is damaged is soon full.
-    for (const std::string& words : volume_.more_damage(ino)) {
-      visitor.error(make_error(EUCLEAN, path, words));
+    tell_damage(ino);
+    if (answer.result == -EUCLEAN) tell_damage(0);
+    if (answer.result < 0 && !(answer.result == -EUCLEAN && told)) {
+      visitor.error(volume_.explain(answer.result, path, ino));
     }
     if (answer.result <= 0) break;
     for (int64_t i = 0; i < answer.result; ++i) {
@@ -263,6 +280,7 @@ std::vector<TreeEntry> Tree::look_at(const Directory& directory, const std::vect
   for (size_t i = 0; i < count; ++i) {
     queries_[i] = work::InodeQuery{};
     queries_[i].ino = names[first + i].ino;
+    queries_[i].wants_parent = options.recursive;
   }
   const bool ran = ask(static_cast<uint32_t>(count));
   for (size_t i = 0; i < count; ++i) {
@@ -271,8 +289,16 @@ std::vector<TreeEntry> Tree::look_at(const Directory& directory, const std::vect
       visitor.error(volume_.explain(error, entries[i].path, names[first + i].ino));
     } else {
       entries[i].stat = queries_[i].stat;
-      entries[i].entry.type =
-          format::file_type_of_mode(static_cast<uint16_t>(queries_[i].stat.mode));
+      entries[i].parent = queries_[i].parent;
+      const uint8_t type = format::file_type_of_mode(static_cast<uint16_t>(queries_[i].stat.mode));
+      if (type != entries[i].entry.type) {
+        visitor.error(make_error(
+            EUCLEAN, entries[i].path,
+            fmt::format("damaged: directory {} has it with file type {}, inode "
+                        "{} is of type {}",
+                        directory.ino, entries[i].entry.type, entries[i].entry.ino, type)));
+      }
+      entries[i].entry.type = type;
     }
   }
   if (options.link_targets) ask_targets(entries, visitor);
@@ -304,12 +330,13 @@ void Tree::walk(const TreeEntry& top, const WalkOptions& options, const WalkVisi
           continue;
         }
         const Name name{entry.entry.name, static_cast<uint32_t>(entry.entry.ino), 0};
-        if (seen.insert(name.ino).second) {
+        const std::string fault = seen.insert(name.ino).second
+                                      ? fault_of_place(entry)
+                                      : fmt::format("directory {} has a second name", name.ino);
+        if (fault.empty()) {
           pending.push_back({name, at.ino, at.path.size(), false});
         } else {
-          visitor.error(
-              make_error(EUCLEAN, entry.path,
-                         fmt::format("damaged: directory {} has a second name", name.ino)));
+          visitor.error(make_error(EUCLEAN, entry.path, "damaged: " + fault));
         }
       }
     }

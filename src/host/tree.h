@@ -7,7 +7,7 @@
 // bulk, on the backend. What is met can be changed and removed by number as well.
 //
 // Whatever is left out is told: entries of directories that cannot be, names that stand twice,
-// inodes that cannot be read.
+// inodes that cannot be read, directories that have their place elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,7 @@ struct TreeEntry {
   size_t name_at = 0;  // where the last component begins
   DirectoryEntry entry;
   uint64_t directory = 0;    // the number of the one that it is in; 0: it was found by its path
+  uint64_t parent = 0;       // of a directory that a recursive walk met: the number in its `..`
   std::optional<Stat> stat;  // if it was asked for and could be had
   std::optional<std::string> link_target;
   std::optional<std::vector<ExtendedAttribute>> xattrs;  // by name; those that may be read

@@ -102,6 +102,23 @@ TEST(Tree, find_names_what_is_missing) {
   EXPECT_EQ(tree.find("link", true).value().link_target, "data");
 }
 
+TEST(Tree, directories_are_left_when_all_below_has_been_told) {
+  const auto volume = mount(sample_volume().path());
+  Tree tree(*volume);
+  std::vector<std::string> steps;
+  WalkVisitor visitor;
+  visitor.directory = [&](const std::string& path) { steps.push_back("in " + path); };
+  visitor.left = [&](const TreeEntry& entry) {
+    steps.push_back("out " + entry.path);
+    EXPECT_EQ(entry.path.substr(entry.name_at), entry.entry.name);
+    EXPECT_EQ(entry.directory, format::kRootIno);
+    EXPECT_EQ(entry.entry.type, format::kTypeDirectory);
+  };
+  tree.walk(tree.find("/", false).value(), {.recursive = true}, visitor);
+  EXPECT_EQ(steps, (std::vector<std::string>{"in /", "in /data", "out /data", "in /locked",
+                                             "out /locked"}));
+}
+
 // More names than are asked for at once, in directories with paths too long for any call.
 TEST(Tree, wide_and_deep_directories) {
   constexpr uint32_t kWide = 20'000;

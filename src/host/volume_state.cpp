@@ -623,7 +623,7 @@ std::vector<std::string> VolumeState::more_damage(uint64_t ino) {
   collect_findings();
   std::vector<std::string> sentences;
   for (Finding& one : findings_) {
-    if (one.corruption.id != ino || std::exchange(one.told, true)) continue;
+    if ((ino != 0 && one.corruption.id != ino) || std::exchange(one.told, true)) continue;
     sentences.push_back("damaged: " + describe(one.corruption));
   }
   tell_lost(sentences);

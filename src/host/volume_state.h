@@ -165,8 +165,8 @@ class VolumeState {
   /// known about its cause. `ino` is the inode at fault, if known: of several findings of damage
   /// its own is then told.
   Error explain(int64_t negative_errno, const std::string& subject, uint64_t ino = 0);
-  /// What else explain() has to say of damage of inode `ino`, each finding once, and whether there
-  /// was more than could be noted.
+  /// What else explain() has to say of damage of inode `ino` (0: any), each finding once, and
+  /// whether there was more than could be noted.
   std::vector<std::string> more_damage(uint64_t ino);
   /// The same of a call about two paths, "from -> to": either may be at fault.
   Error explain(int64_t negative_errno, const std::string& from, const std::string& to);

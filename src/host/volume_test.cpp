@@ -501,15 +501,26 @@ TEST_F(BadImage, a_superblock_that_makes_no_sense) {
   EXPECT_TRUE(says(mount_error(), "segment_count_main makes no sense"));
 }
 
+// As kernels with larger pages make them.
+TEST_F(BadImage, blocks_of_another_size_are_not_supported_rather_than_damage) {
+  copy_sample();
+  const uint64_t field = offsetof(format::Superblock, log_blocksize);
+  for (const uint64_t copy : {0, 4096})
+    overwrite(copy + 1024 + field, std::string("\x0e\0\0\0", 4));
+  const Error error = mount_error();
+  EXPECT_EQ(error.code, EOPNOTSUPP);
+  EXPECT_TRUE(says(error, "the volume has blocks of 16 KiB, which are not supported"));
+}
+
 TEST_F(BadImage, features_that_are_not_supported_are_named) {
   copy_sample();
   const uint64_t field = offsetof(format::Superblock, feature);
   for (const uint64_t copy : {0, 4096}) {
-    overwrite(copy + 1024 + field, std::string("\x02\x40\x01\x00", 4));
+    overwrite(copy + 1024 + field, std::string("\x02\xc0\x01\x40", 4));
   }
   const Error error = mount_error();
   EXPECT_EQ(error.code, EOPNOTSUPP);
-  EXPECT_TRUE(says(error, "zoned, ro, 0x10000"));
+  EXPECT_TRUE(says(error, "zoned, ro, device_alias, packed_ssa, 0x40000000"));
 }
 
 TEST_F(BadImage, no_checkpoint) {

@@ -206,6 +206,8 @@ GOFS_HD inline int64_t readdir(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                f2fs::NamedEntry* entries, uint32_t capacity) {
   constexpr uint64_t kEnd = ~uint64_t{0};
   constexpr uint64_t kDamaged = uint64_t{1} << 63;
+  constexpr uint32_t kErrnoShift = 48;  // behind any cursor
+  constexpr uint64_t kErrnoMask = uint64_t{0xfff} << kErrnoShift;
   if (capacity < 32) return -EINVAL;
   Descriptor* descriptor = find_file(fs, fd);
   if (descriptor == nullptr) return -EBADF;
@@ -216,13 +218,12 @@ GOFS_HD inline int64_t readdir(simt::AnyWarp auto warp, Filesystem& fs, int fd,
   if (error < 0) return error;
   uint64_t position = simt::load_relaxed(descriptor->position);
   if (position == kEnd) return 0;
-  bool damaged = (position & kDamaged) != 0;
-  f2fs::DirectoryCursor cursor = position & ~kDamaged;
-  int damage = 0;
+  int damage = -static_cast<int>((position & kErrnoMask) >> kErrnoShift);
+  f2fs::DirectoryCursor cursor = position & ~(kDamaged | kErrnoMask);
   int64_t count = f2fs::list_entries(warp, fs.volume, inode, cursor, entries, capacity, damage);
-  damaged = damaged || damage < 0;
-  position = cursor | (damaged ? kDamaged : 0);
-  if (count == 0 && damaged) count = damage < 0 ? damage : -EUCLEAN;
+  position = cursor;
+  if (damage < 0) position |= kDamaged | static_cast<uint64_t>(-damage) << kErrnoShift;
+  if (count == 0) count = damage;
   if (count <= 0) position = kEnd;
   warp.sync();
   if (warp.thread_rank() == 0) simt::store_relaxed(descriptor->position, position);

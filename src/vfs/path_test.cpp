@@ -379,6 +379,32 @@ TEST_P(PathTest, a_link_without_a_sane_length_is_reported) {
   }
 }
 
+TEST_P(PathTest, a_target_with_a_nul_is_reported) {
+  for (const bool inline_data : {false, true}) {
+    TestImage image([&](image::ImageBuilder& builder) {
+      TestImage::must(builder.add_symlink(builder.root(), "link", std::string(70, 'x') + "/end", {},
+                                          inline_data));
+    });
+    format::Inode& inode = image.node(format::kFirstFreeNid).inode;
+    inode.i_size = inode.i_size + 2;  // into the zeros behind it
+    VolumeRig rig(image);
+    rig.mount_ready();
+    run_alone(width(), [&](const simt::Warp& warp) {
+      f2fs::Inode link{};
+      EXPECT_EQ(resolve(warp, rig.fs(), "/link", LastLink::kFollow, link), -EUCLEAN);
+      EXPECT_EQ(resolve(warp, rig.fs(), "/link", LastLink::kKeep, link), 0);
+      char buffer[100];
+      EXPECT_EQ(read_link(warp, rig.fs(), link, buffer, sizeof(buffer)), -EUCLEAN);
+      EXPECT_EQ(read_link(warp, rig.fs(), link, buffer, 74), 74) << "what was asked for is sound";
+    });
+    EXPECT_EQ(f2fs::count_findings(*rig.volume().corruptions), 1u);
+    const f2fs::Corruption& found = rig.volume().corruptions->records[0];
+    EXPECT_EQ(found, (f2fs::Corruption{f2fs::Structure::kSymlinkTarget,
+                                       image.nat_entry(format::kFirstFreeNid).block_addr,
+                                       format::kFirstFreeNid, 74}));
+  }
+}
+
 // Whoever follows a link holds two spare blocks, and must not need a third one: with all of them in
 // such hands nobody would get on.
 TEST_P(PathTest, links_are_followed_with_few_spare_blocks) {

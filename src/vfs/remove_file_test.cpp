@@ -40,6 +40,31 @@ class RemoveFileTest : public WritingVfsTest {
 };
 GOFS_AT_BOTH_WIDTHS(RemoveFileTest);
 
+TEST_P(RemoveFileTest, by_number_of_the_directory_as_by_path) {
+  const auto ino = static_cast<uint32_t>(stat_of_path("/d").ino);
+  put_file("/d/x", 1, 'x');
+  EXPECT_EQ(mkdir_root("/d/sub"), 0);
+  const auto unlinked = [&](const Credentials& user, uint32_t directory, const char* name) {
+    return as(user, [&](const simt::Warp& warp) { return unlink_in(warp, fs(), directory, name); });
+  };
+  const auto removed = [&](uint32_t directory, const char* name) {
+    return as_root([&](const simt::Warp& warp) { return rmdir_in(warp, fs(), directory, name); });
+  };
+  EXPECT_EQ(unlinked(who(1, 1), ino, "x"), -EACCES);
+  EXPECT_EQ(unlinked(who(0, 0), ino, "sub"), -EISDIR);
+  EXPECT_EQ(unlinked(who(0, 0), ino, "none"), -ENOENT);
+  EXPECT_EQ(unlinked(who(0, 0), ino, ""), -ENOENT);
+  EXPECT_EQ(unlinked(who(0, 0), ino, ".."), -EISDIR);
+  EXPECT_EQ(unlinked(who(0, 0), format::kRootIno, "d/x"), -EINVAL);
+  EXPECT_EQ(unlinked(who(0, 0), static_cast<uint32_t>(stat_of_path("/f").ino), "x"), -ENOTDIR);
+  EXPECT_EQ(removed(ino, "x"), -ENOTDIR);
+  EXPECT_EQ(unlinked(who(0, 0), ino, "x"), 0);
+  EXPECT_EQ(removed(ino, "sub"), 0);
+  EXPECT_EQ(lookup_error("/d/x"), -ENOENT);
+  EXPECT_EQ(removed(format::kRootIno, "d"), 0);
+  EXPECT_EQ(unlinked(who(0, 0), ino, "x"), -ESTALE);
+}
+
 TEST_P(RemoveFileTest, what_is_removed_is_gone_and_its_room_is_back) {
   const std::vector<uint64_t> before = used();
   put_file("/d/small", 100, 's');

@@ -13,6 +13,8 @@ struct InodeQuery {
   uint32_t ino;
   int32_t error;  // 0 or a negative errno
   vfs::Stat stat;
+  bool wants_parent;  // of a directory
+  uint32_t parent;    // the number that its `..` has; 0: it has none, or is no directory
   char* link_target;  // where a symbolic link's target goes; null: not wanted
   uint32_t link_capacity;
   int32_t link_length;  // bytes of it, or a negative errno
@@ -54,13 +56,16 @@ GOFS_HD inline void inodes_body(simt::AnyWarp auto warp, uint32_t warp_index, ui
         vfs::walking(warp, fs, [&] { return vfs::load_numbered(warp, fs, lanes, ino, inode); });
     bool wants_target = false;
     bool wants_xattrs = false;
+    bool wants_parent = false;
     if (mine) {
       InodeQuery& query = params.queries[index];
       query.error = error;
+      query.parent = 0;
       query.link_length = 0;
       query.xattr_bytes = 0;
       if (error == 0) query.stat = vfs::stat_of(inode);
       wants_target = error == 0 && inode.is_symlink() && query.link_target != nullptr;
+      wants_parent = error == 0 && inode.is_directory() && query.wants_parent;
       wants_xattrs = error == 0 && f2fs::may_have_xattrs(inode) && query.xattrs != nullptr;
     }
     // Links are few: one after the other, with the whole warp.
@@ -72,6 +77,15 @@ GOFS_HD inline void inodes_body(simt::AnyWarp auto warp, uint32_t warp_index, ui
             return vfs::read_link(warp, fs, link, query.link_target, query.link_capacity);
           });
       if (rank == owner) query.link_length = static_cast<int32_t>(length);
+    }
+    for (uint32_t left = warp.ballot(wants_parent); left != 0; left &= left - 1) {
+      const uint32_t owner = simt::lowest_bit(left);
+      f2fs::DirectoryEntry dotdot{};
+      const int64_t found =
+          use_inode(warp, fs, warp.shfl(ino, owner), [&](const f2fs::Inode& directory) {
+            return f2fs::find_entry(warp, fs.volume, directory, "..", 2, dotdot);
+          });
+      if (rank == owner && found == 0) params.queries[index].parent = dotdot.ino;
     }
     for (uint32_t left = warp.ballot(wants_xattrs); left != 0; left &= left - 1) {
       const uint32_t owner = simt::lowest_bit(left);
