@@ -5,11 +5,15 @@
 // if root asks; symbolic links, hard links and holes stay what they are, device nodes and FIFOs are
 // made where that is permitted. What goes wrong with one object is told, and the others are copied
 // all the same; an attribute that the host does not take is told and is no failure.
+//
+// HOSTPATH is the user's own: links in it are followed, and a pipe or device is written to. Below
+// it nothing is followed, whatever the volume or the host has there, and nothing goes over what the
+// volume lies on. A file takes its place when all of it is there, in an inode of its own; until
+// then, and after Ctrl-C, what was there stays.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,136 +22,31 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/get_target.h"
+#include "cli/host_attributes.h"
+#include "cli/host_directories.h"
+#include "cli/host_entry.h"
+#include "cli/interruption.h"
+#include "cli/named_path.h"
 #include "cli/objects.h"
 #include "cli/progress.h"
 #include "cli/text.h"
 #include "host/messages.h"
+#include "host/storage_identity.h"
 #include "host/tree.h"
 
 namespace gofs::cli {
 namespace {
 
-class TargetFile {
+uint32_t type_of(const host::TreeEntry& entry) { return entry.stat->mode & format::kModeTypeMask; }
+
+/// The contents of files of the volume.
+class Contents {
  public:
-  /// Made anew or emptied. A symbolic link in its place is not followed: it may come from the
-  /// volume.
-  explicit TargetFile(const std::string& path)
-      : path_(path),
-        descriptor_(
-            ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)) {
-    if (descriptor_ < 0) fail_with_errno(path);
-  }
-  ~TargetFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  TargetFile(const TargetFile&) = delete;
-  TargetFile& operator=(const TargetFile&) = delete;
+  Contents(Volume& volume, host::Tree& tree)
+      : volume_(volume), tree_(tree), chunk_(kCopyChunkBytes) {}
 
-  void write(const uint8_t* data, uint64_t bytes, uint64_t offset) {
-    while (bytes != 0) {
-      const ssize_t written = ::pwrite(descriptor_, data, bytes, static_cast<off_t>(offset));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail_with_errno(path_);
-      data += written;
-      offset += static_cast<uint64_t>(written);
-      bytes -= static_cast<uint64_t>(written);
-    }
-  }
-  void resize(uint64_t bytes) {
-    if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) fail_with_errno(path_);
-  }
-  void close() {
-    if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_errno(path_);
-  }
-
- private:
-  const std::string path_;
-  int descriptor_;
-};
-
-class Getter {
- public:
-  Getter(Session& session, Volume& volume, host::Tree& tree)
-      : session_(session), volume_(volume), tree_(tree), chunk_(kCopyChunkBytes) {}
-
-  /// Copies one object, but not what is in a directory.
-  void copy(const host::TreeEntry& entry, const std::string& host_path) {
-    try {
-      copy_object(entry, host_path);
-    } catch (const ObjectFailure& failure) {
-      if (progress_ != nullptr) progress_->clear();
-      report(session_, failure.message);
-    }
-  }
-
-  /// What directories get when nothing is put into them any more.
-  void finish() {
-    for (auto directory = directories_.rbegin(); directory != directories_.rend(); ++directory) {
-      try {
-        restore(directory->second, directory->first);
-      } catch (const ObjectFailure& failure) {
-        report(session_, failure.message);
-      }
-    }
-  }
-
-  void show(Progress* progress) { progress_ = progress; }
-
- private:
-  void copy_object(const host::TreeEntry& entry, const std::string& host_path) {
-    const Stat& stat = *entry.stat;
-    const uint32_t type = stat.mode & format::kModeTypeMask;
-    if (type == format::kModeDirectory) {
-      make_directory(host_path);
-      directories_.emplace_back(host_path, entry);
-      return;
-    }
-    if (const auto first = linked_.find(stat.ino); first != linked_.end()) {
-      const auto link = [&](const char* path) { return ::link(first->second.c_str(), path); };
-      if (put_in_place(host_path, link)) return;  // else the host may have no such links
-    }
-    if (type == format::kModeRegular) {
-      copy_file(entry, host_path);
-    } else if (type == format::kModeSymlink) {
-      if (!entry.link_target) return;  // told already
-      const auto link = [&](const char* path) {
-        return ::symlink(entry.link_target->c_str(), path);
-      };
-      if (!put_in_place(host_path, link)) fail_with_errno(host_path);
-    } else {
-      const dev_t device = ::makedev(stat.device_major, stat.device_minor);
-      const auto make = [&](const char* path) { return ::mknod(path, type | 0600, device); };
-      if (!put_in_place(host_path, make)) fail_with_errno(host_path);
-    }
-    if (stat.links > 1) linked_.emplace(stat.ino, host_path);
-    restore(entry, host_path);
-  }
-
-  /// Has `make`, which answers as link(2) does, make `host_path`, in place of what is there, unless
-  /// that is a directory. False: errno says why.
-  template <typename Make>
-  static bool put_in_place(const std::string& host_path, const Make& make) {
-    if (make(host_path.c_str()) == 0) return true;
-    if (errno != EEXIST) return false;
-    const std::string beside = path_beside(host_path);
-    if (make(beside.c_str()) != 0) return false;
-    const int error = ::rename(beside.c_str(), host_path.c_str()) == 0 ? 0 : errno;
-    ::unlink(beside.c_str());  // also where both were names of one file already
-    errno = error;
-    return error == 0;
-  }
-
-  void make_directory(const std::string& host_path) {
-    if (::mkdir(host_path.c_str(), 0700) == 0) return;
-    if (errno != EEXIST) fail_with_errno(host_path);
-    struct stat there;
-    if (::lstat(host_path.c_str(), &there) != 0) fail_with_errno(host_path);
-    if (!S_ISDIR(there.st_mode)) {
-      throw ObjectFailure{host_path + ": exists and is not a directory"};
-    }
-  }
-
-  void copy_file(const host::TreeEntry& entry, const std::string& host_path) {
+  void copy(const host::TreeEntry& entry, OutputFile& file) {
     const int fd = take_object(tree_.open(entry.entry.ino, entry.path));
     volume_.state().name_descriptor(fd, entry.path);
     const struct Closer {
@@ -155,7 +54,6 @@ class Getter {
       int fd;
       ~Closer() { tree.close(fd); }
     } closer{tree_, fd};
-    TargetFile file(host_path);
     const uint64_t size = entry.stat->size_bytes;
     uint64_t offset = 0;
     while (offset < size) {
@@ -165,10 +63,12 @@ class Getter {
       done_bytes_ += hole - offset;
       offset = hole;
     }
-    file.resize(size);
-    file.close();
+    file.finish(size);
   }
 
+  void show(Progress* progress) { progress_ = progress; }
+
+ private:
   /// The next data or hole from `offset` on; `size` when there is none.
   uint64_t next(int fd, uint64_t offset, int whence, uint64_t size) {
     const auto found = volume_.lseek(fd, static_cast<int64_t>(offset), whence);
@@ -176,78 +76,256 @@ class Getter {
     return take_object(found);
   }
 
-  void copy_range(int fd, TargetFile& file, uint64_t begin, uint64_t end) {
+  void copy_range(int fd, OutputFile& file, uint64_t begin, uint64_t end) {
+    const uint64_t start = begin;
     while (begin < end) {
+      stop_if_interrupted();
       const uint64_t wanted = std::min(end - begin, kCopyChunkBytes);
       const uint64_t got = take_object(volume_.pread(fd, chunk_.data(), wanted, begin));
       if (got == 0) return;
       file.write(chunk_.data(), got, begin);
       begin += got;
-      if (progress_ != nullptr) progress_->update(done_bytes_ + got);
+      if (progress_ != nullptr) progress_->update(done_bytes_ + begin - start);
     }
   }
 
-  /// Owner (as root), attributes, mode and times, in the order in which they do not undo each
-  /// other: a new owner costs a file its capabilities, and an ACL its mode.
-  void restore(const host::TreeEntry& entry, const std::string& host_path) {
-    const Stat& stat = *entry.stat;
-    const bool link = (stat.mode & format::kModeTypeMask) == format::kModeSymlink;
-    if (::geteuid() == 0 && ::lchown(host_path.c_str(), stat.uid, stat.gid) != 0) {
-      fail_with_errno(host_path);
-    }
-    restore_xattrs(entry, host_path);
-    if (!link && ::chmod(host_path.c_str(), stat.mode & format::kModePermissionMask) != 0) {
-      fail_with_errno(host_path);
-    }
-    const auto time = [](const f2fs::TimeStamp& stamp) {
-      return timespec{static_cast<time_t>(stamp.seconds), static_cast<long>(stamp.nanoseconds)};
-    };
-    const timespec times[2] = {time(stat.accessed), time(stat.modified)};
-    if (::utimensat(AT_FDCWD, host_path.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0) {
-      fail_with_errno(host_path);
-    }
-  }
-
-  void restore_xattrs(const host::TreeEntry& entry, const std::string& host_path) {
-    if (!entry.xattrs) return;  // told already
-    for (const host::ExtendedAttribute& xattr : *entry.xattrs) {
-      if (::geteuid() != 0 && !xattr.name.starts_with("user.")) continue;
-      if (::lsetxattr(host_path.c_str(), xattr.name.c_str(), xattr.value.data(), xattr.value.size(),
-                      0) == 0) {
-        continue;
-      }
-      // A host that has none at all would say so of every file.
-      if (errno == EOPNOTSUPP && std::exchange(told_unsupported_, true)) continue;
-      if (progress_ != nullptr) progress_->clear();
-      fmt::print(stderr, "gofs: {}: warning: {}: {}\n", escaped(host_path), escaped(xattr.name),
-                 host::errno_words(errno));
-    }
-  }
-
-  Session& session_;
   Volume& volume_;
   host::Tree& tree_;
   std::vector<uint8_t> chunk_;
-  std::unordered_map<uint64_t, std::string> linked_;  // where the first name of an inode went
-  std::vector<std::pair<std::string, host::TreeEntry>> directories_;
-  bool told_unsupported_ = false;
   uint64_t done_bytes_ = 0;
   Progress* progress_ = nullptr;
 };
 
-/// Where `name` goes if the user said `host_path`: into it, if it is a directory that exists.
-std::string target_path(const std::string& host_path, const std::string& name) {
-  struct stat there;
-  const bool into = ::stat(host_path.c_str(), &there) == 0 && S_ISDIR(there.st_mode);
-  return into && !name.empty() ? host::joined_path(host_path, name) : host_path;
+class Getter {
+ public:
+  Getter(Session& session, Volume& volume, host::Tree& tree)
+      : session_(session),
+        storage_(volume.state().storage_paths()),
+        contents_(volume, tree),
+        attributes_({[this](const std::string& message) { fail(message); },
+                     [this](const std::string& message) { warn(message); }}) {}
+
+  /// Copies what the user named, but not what is in it, to where he said.
+  void copy_top(const host::TreeEntry& top, const std::string& host_path) {
+    guarded([&] { put_top(top, host_path); });
+  }
+
+  /// Copies what is in a directory that was copied. What is in others is passed over: why these
+  /// could not be made was told.
+  void copy(const host::TreeEntry& entry) {
+    const auto parent = directories_.find(entry.parent);
+    if (parent == directories_.end()) return;
+    guarded([&] {
+      const std::string& name = entry.entry.name;
+      if (!is_plain_name(name)) {
+        throw ObjectFailure{entry.path + ": no file of the host can have this name"};
+      }
+      // Names come in order.
+      if (entry.parent == last_parent_ && name == last_name_) {
+        throw ObjectFailure{entry.path + ": damaged: its directory has this name twice"};
+      }
+      last_parent_ = entry.parent;
+      last_name_ = name;
+      put(entry, parent->second, name);
+    });
+  }
+
+  /// What directories get when nothing is put into them any more.
+  void finish() {
+    for (auto entry = finished_last_.rbegin(); entry != finished_last_.rend(); ++entry) {
+      guarded([&] {
+        const HostDirectories::Id id = directories_.at(entry->entry.ino);
+        attributes_.restore({host_.descriptor(id), false, host_.path(id)}, *entry);
+      });
+    }
+  }
+
+  void show(Progress* progress) {
+    progress_ = progress;
+    contents_.show(progress);
+  }
+
+ private:
+  /// The first name that an inode got on the host.
+  struct FirstName {
+    HostDirectories::Id directory;
+    std::string name;
+    dev_t device;
+    ino_t inode;
+  };
+
+  template <typename Step>
+  void guarded(const Step& step) {
+    try {
+      stop_if_interrupted();
+      step();
+    } catch (const ObjectFailure& failure) {
+      fail(failure.message);
+    }
+  }
+  void fail(const std::string& message) {
+    if (progress_ != nullptr) progress_->clear();
+    report(session_, message);
+  }
+  void warn(const std::string& message) {
+    if (progress_ != nullptr) progress_->clear();
+    fmt::print(stderr, "gofs: {}\n", escaped(message));
+  }
+
+  void put_top(const host::TreeEntry& top, const std::string& host_path) {
+    const GetSource source = {top.entry.name, type_of(top) == format::kModeDirectory,
+                              type_of(top) == format::kModeRegular};
+    GetTarget target = find_get_target(host_path, source, storage_);
+    if (target.stream) {
+      OutputStream stream(std::move(*target.stream), host_path);
+      contents_.copy(top, stream);
+      if (target.takes_attributes) {
+        attributes_.restore({stream.descriptor(), false, host_path}, top);
+      }
+      return;
+    }
+    const HostDirectories::Id within = host_.add(target.place.directory);
+    if (!target.place.name.empty()) return put(top, within, target.place.name);
+    directories_.emplace(top.entry.ino, within);
+    finished_last_.push_back(top);
+  }
+
+  /// Copies one object to `name` in `within`, but not what is in a directory.
+  void put(const host::TreeEntry& entry, HostDirectories::Id within, const std::string& name) {
+    const uint32_t type = type_of(entry);
+    if (type == format::kModeDirectory) {
+      directories_.emplace(entry.entry.ino, host_.make(within, name));
+      finished_last_.push_back(entry);
+      return;
+    }
+    if (put_link_to_first(entry.stat->ino, within, name)) return;
+    if (type == format::kModeRegular) {
+      put_file(entry, within, name);
+    } else if (type != format::kModeSymlink || entry.link_target) {  // else told already
+      put_special(entry, within, name);
+    }
+  }
+
+  /// Whether what has `name` may be replaced, by a regular file or by something else; throws if
+  /// not.
+  void look_at_place(HostDirectories::Id within, const std::string& name, bool by_file) {
+    struct stat there;
+    if (::fstatat(host_.descriptor(within), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) {
+      if (errno == ENOENT) return;
+      fail_with_errno(host_.path(within, name));
+    }
+    refuse_storage(storage_, there, host_.path(within, name));
+    if (!by_file || S_ISREG(there.st_mode)) return;
+    errno = S_ISDIR(there.st_mode) ? EISDIR : ELOOP;
+    if (S_ISDIR(there.st_mode) || S_ISLNK(there.st_mode)) {
+      fail_with_errno(host_.path(within, name));
+    }
+    throw ObjectFailure{host_.path(within, name) + ": exists and is not a regular file"};
+  }
+
+  void put_file(const host::TreeEntry& entry, HostDirectories::Id within, const std::string& name) {
+    look_at_place(within, name, true);
+    const std::string path = host_.path(within, name);
+    NewHostFile file(host_.descriptor(within), path);
+    if (!file.make()) fail_with_errno(path);
+    contents_.copy(entry, file);
+    attributes_.restore({file.descriptor(), false, path}, entry);
+    note_first(entry, within, name, file.descriptor());
+    look_at_place(within, name, true);
+    file.place(name);
+  }
+
+  /// A symbolic link, a device or a FIFO.
+  void put_special(const host::TreeEntry& entry, HostDirectories::Id within,
+                   const std::string& name) {
+    look_at_place(within, name, false);
+    const Stat& stat = *entry.stat;
+    const mode_t type = type_of(entry);
+    const dev_t device = ::makedev(stat.device_major, stat.device_minor);
+    HiddenEntry made(host_.descriptor(within));
+    const bool is_made = made.make([&](int directory, const char* as) {
+      return type == format::kModeSymlink ? ::symlinkat(entry.link_target->c_str(), directory, as)
+                                          : ::mknodat(directory, as, type | 0600, device);
+    });
+    const std::string path = host_.path(within, name);
+    if (!is_made) fail_with_errno(path);
+    const ssd::Descriptor object = made.look();
+    struct stat status;
+    if (!object.is_open() || ::fstat(object.get(), &status) != 0) fail_with_errno(path);
+    if ((status.st_mode & S_IFMT) != type || status.st_nlink != 1) {
+      throw ObjectFailure{path + ": something has taken the place of what was made"};
+    }
+    attributes_.restore({object.get(), true, path}, entry);
+    note_first(entry, within, name, object.get());
+    if (!made.place(name)) fail_with_errno(path);
+  }
+
+  /// Remembers where the first name of an inode with several goes.
+  void note_first(const host::TreeEntry& entry, HostDirectories::Id within, const std::string& name,
+                  int descriptor) {
+    if (entry.stat->links < 2) return;
+    struct stat status;
+    if (::fstat(descriptor, &status) != 0) return;
+    first_names_.insert_or_assign(entry.stat->ino,
+                                  FirstName{within, name, status.st_dev, status.st_ino});
+  }
+
+  /// Makes another name of what inode `ino` of the volume has become. False: it is to be copied
+  /// (again), as the host may have no such links, or the name is no longer that of the copy.
+  bool put_link_to_first(uint64_t ino, HostDirectories::Id within, const std::string& name) {
+    const auto first = first_names_.find(ino);
+    if (first == first_names_.end()) return false;
+    look_at_place(within, name, false);
+    const int from = host_.descriptor(first->second.directory);
+    HiddenEntry link(host_.descriptor(within));
+    const bool is_made = link.make([&](int directory, const char* as) {
+      return ::linkat(from, first->second.name.c_str(), directory, as, 0);
+    });
+    if (!is_made) return false;
+    const ssd::Descriptor object = link.look();
+    struct stat status;
+    if (!object.is_open() || ::fstat(object.get(), &status) != 0 ||
+        status.st_dev != first->second.device || status.st_ino != first->second.inode) {
+      return false;
+    }
+    if (!link.place(name)) fail_with_errno(host_.path(within, name));
+    return true;
+  }
+
+  Session& session_;
+  const host::StorageIdentity storage_;
+  Contents contents_;
+  HostAttributes attributes_;
+  HostDirectories host_;
+  std::unordered_map<uint64_t, HostDirectories::Id> directories_;  // by their number on the volume
+  std::vector<host::TreeEntry> finished_last_;
+  std::unordered_map<uint64_t, FirstName> first_names_;
+  uint64_t last_parent_ = 0;
+  std::string last_name_;
+  Progress* progress_ = nullptr;
+};
+
+/// All that is below `top`, with the sum of its bytes: progress needs that, and a walk that goes on
+/// meanwhile would keep more.
+struct Listing {
+  std::vector<host::TreeEntry> entries;
+  uint64_t bytes = 0;
+};
+Listing list_below(Session& session, host::Tree& tree, const host::TreeEntry& top) {
+  Listing listing;
+  host::WalkVisitor visitor;
+  visitor.entry = [&](const host::TreeEntry& entry) {
+    stop_if_interrupted();
+    if (!entry.stat) return;
+    if (entry.entry.type == format::kTypeRegular) listing.bytes += entry.stat->size_bytes;
+    listing.entries.push_back(entry);
+  };
+  visitor.error = [&](const Error& error) { report(session, error.message); };
+  tree.walk(top, {.recursive = true, .link_targets = true, .xattrs = true}, visitor);
+  return listing;
 }
 
-}  // namespace
-
-void run_get(Session& session, const GetOptions& options) {
-  // What is below a directory would go to the host's root.
-  if (options.host_path.empty()) throw Failure{host::make_error(ENOENT, "").message};
-  Volume volume = mount_volume(session);
+void get(Session& session, Volume& volume, const GetOptions& options) {
   host::Tree tree(volume.state());
   host::TreeEntry top = take(tree.find(options.path, true));
   if (top.entry.type == format::kTypeSymlink && !options.recursive) {
@@ -257,40 +335,31 @@ void run_get(Session& session, const GetOptions& options) {
     top.entry.type = format::file_type_of_mode(static_cast<uint16_t>(top.stat->mode));
   }
   find_xattrs(session, tree, top);
-  const bool directory = top.entry.type == format::kTypeDirectory;
-  if (directory && !options.recursive) throw Failure{options.path + ": is a directory (use -r)"};
-  const std::string target = target_path(options.host_path, top.entry.name);
+  const bool is_directory = top.entry.type == format::kTypeDirectory;
+  if (is_directory && !options.recursive) throw Failure{options.path + ": is a directory (use -r)"};
 
+  const Listing listing = is_directory ? list_below(session, tree, top) : Listing{};
+  const uint64_t bytes = is_directory ? listing.bytes : top.stat->size_bytes;
+  Progress progress(is_directory ? listing.entries.size() : 1, bytes);
   Getter getter(session, volume, tree);
-  if (!directory) {
-    Progress progress(1, top.stat->size_bytes);
-    getter.show(&progress);
-    getter.copy(top, target);
-    getter.show(nullptr);
-    return;
-  }
-  // The whole list first: progress needs the sums, and a walk that goes on meanwhile would keep
-  // more.
-  std::vector<host::TreeEntry> entries;
-  uint64_t bytes = 0;
-  host::WalkVisitor visitor;
-  visitor.entry = [&](const host::TreeEntry& entry) {
-    if (!entry.stat) return;
-    if (entry.entry.type == format::kTypeRegular) bytes += entry.stat->size_bytes;
-    entries.push_back(entry);
-  };
-  visitor.error = [&](const Error& error) { report(session, error.message); };
-  tree.walk(top, {.recursive = true, .link_targets = true, .xattrs = true}, visitor);
-
-  Progress progress(entries.size(), bytes);
   getter.show(&progress);
-  getter.copy(top, target);
-  const size_t below = top.path.size() + (top.path == "/" ? 0 : 1);
-  for (const host::TreeEntry& entry : entries) {
-    getter.copy(entry, host::joined_path(target, entry.path.substr(below)));
-  }
+  getter.copy_top(top, options.host_path);
+  for (const host::TreeEntry& entry : listing.entries) getter.copy(entry);
   getter.finish();
-  getter.show(nullptr);
+}
+
+}  // namespace
+
+void run_get(Session& session, const GetOptions& options) {
+  // What is below a directory would go to the host's root.
+  if (options.host_path.empty()) throw Failure{host::make_error(ENOENT, "").message};
+  Volume volume = mount_volume(session);
+  const InterruptionScope interruption;
+  try {
+    get(session, volume, options);
+  } catch (const Interrupted& interrupted) {
+    session.exit_status = interrupted.exit_status();
+  }
 }
 
 }  // namespace gofs::cli

@@ -4,268 +4,276 @@
 // the host into the volume. Modes, times, user.* attributes, symbolic links, hard links and holes
 // are kept, owners too if root asks. What goes wrong with one object is told, and the others are
 // copied all the same.
-#include <fcntl.h>
+//
+// What the user names may be a link, a pipe or a device, which is read to its end without -r; and
+// PATH may be a link inside the volume. Below these no link is followed. A file takes its place
+// when all of it is there, in an inode of its own; until then, and after Ctrl-C, what was there
+// stays.
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <filesystem>
-#include <functional>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "cli/access_mode.h"
 #include "cli/commands.h"
+#include "cli/interruption.h"
+#include "cli/named_path.h"
 #include "cli/objects.h"
 #include "cli/progress.h"
+#include "cli/put_sources.h"
+#include "cli/volume_entry.h"
 #include "host/messages.h"
+#include "host/storage_identity.h"
 #include "host/tree.h"
 
 namespace gofs::cli {
 namespace {
 
-/// An object of the host and where it is to go.
-struct Source {
-  std::string host_path;
-  std::string path;
-  struct stat status;
-};
+/// An attribute of an open object of the host; none where it has no such one, or its file system
+/// has none at all.
+std::optional<std::string> host_xattr(int descriptor, const char* name, const std::string& path) {
+  std::string value(vfs::kXattrValueBytesMax, '\0');
+  const ssize_t got = ::fgetxattr(descriptor, name, value.data(), value.size());
+  if (got < 0 && (errno == ENODATA || errno == EOPNOTSUPP)) return std::nullopt;
+  if (got < 0) fail_with_errno(path);
+  value.resize(static_cast<size_t>(got));
+  return value;
+}
 
-class SourceFile {
- public:
-  explicit SourceFile(const std::string& path)
-      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) {
-    if (descriptor_ < 0) fail_with_errno(path);
-  }
-  ~SourceFile() { ::close(descriptor_); }
-  SourceFile(const SourceFile&) = delete;
-  SourceFile& operator=(const SourceFile&) = delete;
+/// The permissions of an open object of the host. Its access list does not come along.
+uint32_t permissions_of(int descriptor, const struct stat& status, const std::string& path) {
+  const uint32_t mode = status.st_mode & 07777;
+  const auto list = host_xattr(descriptor, kAccessListName, path);
+  return list ? mode_without_list(mode, *list) : mode;
+}
 
-  /// Bytes read; 0 at the end.
-  uint64_t read(uint8_t* to, uint64_t bytes, uint64_t offset) {
-    for (;;) {
-      const ssize_t got = ::pread(descriptor_, to, bytes, static_cast<off_t>(offset));
-      if (got >= 0) return static_cast<uint64_t>(got);
-      if (errno != EINTR) fail_with_errno(path_);
-    }
-  }
-  /// The next data or hole from `offset` on, or `size`.
-  uint64_t next(uint64_t offset, int whence, uint64_t size) {
-    const off_t found = ::lseek(descriptor_, static_cast<off_t>(offset), whence);
-    if (found >= 0) return std::min(static_cast<uint64_t>(found), size);
-    if (errno == ENXIO) return size;
-    return whence == SEEK_DATA ? offset : size;  // one that cannot tell
-  }
+/// The same of what cannot be opened for reading without regard to what it is.
+uint32_t permissions_of_special(PutSources& sources, const PutSource& source) {
+  const ssd::Descriptor object = sources.look(source);
+  const std::string path = "/proc/self/fd/" + std::to_string(object.get());
+  std::string list(vfs::kXattrValueBytesMax, '\0');
+  const uint32_t mode = source.status.st_mode & 07777;
+  const ssize_t got = ::getxattr(path.c_str(), kAccessListName, list.data(), list.size());
+  if (got < 0 && (errno == ENODATA || errno == EOPNOTSUPP)) return mode;
+  // What the group may do is not known.
+  list.resize(got < 0 ? 0 : static_cast<size_t>(got));
+  return mode_without_list(mode, list);
+}
 
- private:
-  const std::string path_;
-  const int descriptor_;
-};
+TimeStamp time_stamp(const timespec& time) {
+  return {time.tv_sec, static_cast<uint32_t>(time.tv_nsec)};
+}
 
 class Putter {
  public:
-  Putter(Session& session, Volume& volume, Progress& progress)
-      : session_(session), volume_(volume), progress_(progress), chunk_(kCopyChunkBytes) {}
+  /// `named_path` is one that the user gave a file itself, where a link is followed.
+  Putter(Session& session, Volume& volume, PutSources& sources, std::string named_path,
+         Progress& progress)
+      : session_(session),
+        volume_(volume),
+        sources_(sources),
+        named_path_(std::move(named_path)),
+        progress_(progress),
+        storage_(volume.state().storage_paths()),
+        chunk_(kCopyChunkBytes) {}
 
-  void copy(const Source& source) {
-    try {
-      copy_object(source);
-    } catch (const ObjectFailure& failure) {
-      progress_.clear();
-      report(session_, failure.message);
-    }
+  /// What is in a directory that could not be made is passed over: why was told.
+  void copy(const PutSource& source) {
+    if (source.parent && !made_.contains(*source.parent)) return;
+    guarded([&] { copy_object(source); });
   }
 
   /// What directories get when nothing is put into them any more.
   void finish() {
-    for (auto source = directories_.rbegin(); source != directories_.rend(); ++source) {
-      try {
-        restore(*source);
-      } catch (const ObjectFailure& failure) {
-        progress_.clear();
-        report(session_, failure.message);
-      }
+    for (auto source = finished_last_.rbegin(); source != finished_last_.rend(); ++source) {
+      guarded([&] { finish_directory(**source); });
     }
   }
 
  private:
-  void copy_object(const Source& source) {
+  /// The first name that a file of the host got on the volume.
+  struct FirstName {
+    std::string path;
+    uint64_t ino;
+  };
+  using HostFile = std::pair<dev_t, ino_t>;
+
+  template <typename Step>
+  void guarded(const Step& step) {
+    try {
+      stop_if_interrupted();
+      step();
+    } catch (const ObjectFailure& failure) {
+      tell(failure.message);
+    }
+  }
+  void tell(const std::string& message) {
+    progress_.clear();
+    report(session_, message);
+  }
+
+  void copy_object(const PutSource& source) {
+    if (S_ISDIR(source.status.st_mode)) return make_directory(source);
+    if (split_path(source.path).ends_with_slash) {
+      throw ObjectFailure{host::make_error(ENOTDIR, source.path).message};
+    }
+    if (source.is_read) return copy_file(source);
+    if (put_link_to_first(source.status, source.path)) return;
     const mode_t type = source.status.st_mode & S_IFMT;
-    if (type == S_IFDIR) {
-      make_directory(source.path);
-      directories_.push_back(source);
-      return;
-    }
-    const auto key = std::pair(source.status.st_dev, source.status.st_ino);
-    if (const auto first = linked_.find(key); first != linked_.end()) {
-      return put_in_place(
-          source.path, [&](const std::string& path) { return volume_.link(first->second, path); });
-    }
-    if (type == S_IFREG) {
-      copy_file(source);
-    } else if (type == S_IFLNK) {
-      std::error_code error;
-      const auto target = std::filesystem::read_symlink(source.host_path, error);
-      if (error) throw ObjectFailure{host::make_error(error.value(), source.host_path).message};
-      put_in_place(source.path,
-                   [&](const std::string& path) { return volume_.symlink(target.string(), path); });
+    if (S_ISLNK(type)) {
+      const std::string target = sources_.link_target(source);
+      make_in_place(volume_, source.path,
+                    [&](const std::string& path) { return volume_.symlink(target, path); });
     } else {
       const dev_t device = source.status.st_rdev;
-      put_in_place(source.path, [&](const std::string& path) {
-        return volume_.mknod(path, source.status.st_mode, major(device), minor(device));
+      make_in_place(volume_, source.path, [&](const std::string& path) {
+        return volume_.mknod(path, type | 0600, major(device), minor(device));
       });
     }
-    if (source.status.st_nlink > 1) linked_.emplace(key, source.path);
-    restore(source);
+    note_first(source.status, source.path, take_object(volume_.lstat(source.path)).ino);
+    const bool is_owned = restore_owner(source);
+    if (!S_ISLNK(type)) restore_mode(source, permissions_of_special(sources_, source), is_owned);
+    restore_times(source);
   }
 
-  /// Has `make` make `path`, in place of what is there, unless that is a directory.
-  void put_in_place(const std::string& path,
-                    const std::function<Expected<void>(const std::string& path)>& make) {
-    const auto made = make(path);
-    if (made) return;
-    if (made.error().code != EEXIST) throw ObjectFailure{made.error().message};
-    const std::string beside = path_beside(path);
-    take_object(make(beside));
-    const auto moved = volume_.rename(beside, path);
-    (void)volume_.unlink(beside);  // also where both were names of one file already
-    if (!moved) throw ObjectFailure{host::make_error(moved.error().code, path).message};
-  }
-
-  void make_directory(const std::string& path) {
-    const auto made = volume_.mkdir(path, 0700);
-    if (made) return;
-    if (made.error().code != EEXIST) throw ObjectFailure{made.error().message};
-    const Stat there = take_object(volume_.lstat(path));
-    if (!S_ISDIR(there.mode)) throw ObjectFailure{path + ": exists and is not a directory"};
-  }
-
-  void copy_file(const Source& source) {
-    SourceFile file(source.host_path);
-    const int fd =
-        take_object(volume_.open(source.path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600));
-    const struct Closer {
-      Volume& volume;
-      int fd;
-      ~Closer() { (void)volume.close(fd); }
-    } closer{volume_, fd};
-    const auto size = static_cast<uint64_t>(source.status.st_size);
-    uint64_t offset = 0;
-    while (offset < size) {
-      const uint64_t data = file.next(offset, SEEK_DATA, size);
-      const uint64_t hole = data < size ? file.next(data, SEEK_HOLE, size) : size;
-      copy_range(file, fd, data, hole);
-      done_bytes_ += hole - offset;
-      offset = hole;
+  void make_directory(const PutSource& source) {
+    const auto made = volume_.mkdir(source.path, 0700);
+    if (!made && made.error().code != EEXIST) throw ObjectFailure{made.error().message};
+    if (!made && !S_ISDIR(take_object(volume_.lstat(source.path)).mode)) {
+      throw ObjectFailure{source.path + ": exists and is not a directory"};
     }
-    take_object(volume_.ftruncate(fd, size));
+    finished_last_.push_back(&source);
+    if (source.directory) made_.insert(*source.directory);
   }
 
-  void copy_range(SourceFile& file, int fd, uint64_t begin, uint64_t end) {
-    while (begin < end) {
-      const uint64_t got = file.read(chunk_.data(), std::min(end - begin, kCopyChunkBytes), begin);
-      if (got == 0) return;  // it has become shorter
-      for (uint64_t done = 0; done < got;) {
-        done += take_object(volume_.pwrite(fd, chunk_.data() + done, got - done, begin + done));
+  void finish_directory(const PutSource& source) {
+    const bool is_owned = restore_owner(source);
+    uint32_t mode = source.status.st_mode & 07777;
+    if (source.directory) {
+      const int descriptor = sources_.descriptor(*source.directory);
+      const std::string host_path = sources_.host_path(source);
+      for (const auto& [name, value] : user_xattrs(descriptor, host_path)) {
+        take_object(volume_.lsetxattr(source.path, name, value));
       }
-      begin += got;
-      progress_.update(done_bytes_ + got);
+      mode = permissions_of(descriptor, source.status, host_path);
+    } else {
+      mode = mode_without_list(mode, "");  // it could not be opened: what it has is not known
     }
+    restore_mode(source, mode, is_owned);
+    restore_times(source);
+  }
+
+  void copy_file(const PutSource& source) {
+    SourceFile file = sources_.open(source);
+    const struct stat& status = file.status();
+    if (storage_.has(status)) throw ObjectFailure{file.path() + ": the volume lies on it"};
+    const bool is_named = !source.parent && source.path == named_path_;
+    const std::string path = is_named ? end_of_links(volume_, source.path) : source.path;
+    if (put_link_to_first(status, path)) return;
+    look_at_place_of_file(volume_, path);
+    NewVolumeFile made(volume_, path);
+    copy_contents(file, made);
+    restore_file(file, made.descriptor());
+    const uint64_t ino = take_object(volume_.fstat(made.descriptor())).ino;
+    made.place();
+    note_first(status, path, ino);
+    if (file.has_become_shorter()) tell(file.path() + ": has become shorter while it was read");
+  }
+
+  void copy_contents(SourceFile& file, NewVolumeFile& made) {
+    while (const uint64_t got = file.read(chunk_.data(), chunk_.size())) {
+      made.write(chunk_.data(), got, file.offset());
+      done_bytes_ += got;
+      progress_.update(done_bytes_);
+    }
+    made.finish(file.size());
   }
 
   /// In the order in which they do not undo each other.
-  void restore(const Source& source) {
-    const struct stat& status = source.status;
-    if (::geteuid() == 0) take_object(volume_.lchown(source.path, status.st_uid, status.st_gid));
-    if (!S_ISLNK(status.st_mode)) {
-      restore_xattrs(source);
-      take_object(volume_.chmod(source.path, status.st_mode & 07777));
+  void restore_file(const SourceFile& file, int fd) {
+    const struct stat& status = file.status();
+    if (::geteuid() == 0) take_object(volume_.fchown(fd, status.st_uid, status.st_gid));
+    for (const auto& [name, value] : user_xattrs(file.descriptor(), file.path())) {
+      take_object(volume_.fsetxattr(fd, name, value));
     }
-    const auto time = [](const timespec& stamp) {
-      return TimeStamp{stamp.tv_sec, static_cast<uint32_t>(stamp.tv_nsec)};
-    };
-    take_object(volume_.lutimens(source.path, time(status.st_atim), time(status.st_mtim)));
+    uint32_t mode = permissions_of(file.descriptor(), status, file.path());
+    if (!is_owned_alike(status, take_object(volume_.fstat(fd)))) mode = mode_of_others(mode);
+    take_object(volume_.fchmod(fd, mode));
+    take_object(volume_.futimens(fd, time_stamp(status.st_atim), time_stamp(status.st_mtim)));
   }
 
-  void restore_xattrs(const Source& source) {
-    const ssize_t bytes = ::llistxattr(source.host_path.c_str(), nullptr, 0);
-    if (bytes <= 0) return;  // none, or a host without any
+  /// Whether owner and group are those on the host.
+  bool restore_owner(const PutSource& source) {
+    const struct stat& status = source.status;
+    if (::geteuid() == 0) take_object(volume_.lchown(source.path, status.st_uid, status.st_gid));
+    return is_owned_alike(status, take_object(volume_.lstat(source.path)));
+  }
+  static bool is_owned_alike(const struct stat& status, const Stat& there) {
+    return there.uid == status.st_uid && there.gid == status.st_gid;
+  }
+  void restore_mode(const PutSource& source, uint32_t mode, bool is_owned) {
+    take_object(volume_.chmod(source.path, is_owned ? mode : mode_of_others(mode)));
+  }
+  void restore_times(const PutSource& source) {
+    take_object(volume_.lutimens(source.path, time_stamp(source.status.st_atim),
+                                 time_stamp(source.status.st_mtim)));
+  }
+
+  static std::vector<std::pair<std::string, std::string>> user_xattrs(int descriptor,
+                                                                      const std::string& path) {
+    std::vector<std::pair<std::string, std::string>> found;
+    const ssize_t bytes = ::flistxattr(descriptor, nullptr, 0);
+    if (bytes <= 0) return found;  // none, or a host without any
     std::string names(static_cast<size_t>(bytes), '\0');
-    const ssize_t listed = ::llistxattr(source.host_path.c_str(), names.data(), names.size());
-    if (listed < 0) fail_with_errno(source.host_path);
+    const ssize_t listed = ::flistxattr(descriptor, names.data(), names.size());
+    if (listed < 0) fail_with_errno(path);
     names.resize(static_cast<size_t>(listed));
     for (size_t at = 0; at < names.size();) {
       const std::string name = names.c_str() + at;
       at += name.size() + 1;
       if (!name.starts_with("user.")) continue;
-      std::string value(vfs::kXattrValueBytesMax, '\0');
-      const ssize_t got =
-          ::lgetxattr(source.host_path.c_str(), name.c_str(), value.data(), value.size());
-      if (got < 0) fail_with_errno(source.host_path);
-      value.resize(static_cast<size_t>(got));
-      take_object(volume_.lsetxattr(source.path, name, value));
+      if (auto value = host_xattr(descriptor, name.c_str(), path)) {
+        found.emplace_back(name, std::move(*value));
+      }
     }
+    return found;
+  }
+
+  void note_first(const struct stat& status, const std::string& path, uint64_t ino) {
+    if (status.st_nlink < 2) return;
+    first_names_.insert_or_assign(HostFile(status.st_dev, status.st_ino), FirstName{path, ino});
+  }
+
+  /// Makes another name of what a file of the host has become. False: it is to be copied (again),
+  /// as the name may no longer be that of the copy.
+  bool put_link_to_first(const struct stat& status, const std::string& path) {
+    const auto first = first_names_.find(HostFile(status.st_dev, status.st_ino));
+    if (first == first_names_.end()) return false;
+    const auto there = volume_.lstat(first->second.path);
+    if (!there || there->ino != first->second.ino) return false;
+    make_in_place(volume_, path,
+                  [&](const std::string& as) { return volume_.link(first->second.path, as); });
+    return true;
   }
 
   Session& session_;
   Volume& volume_;
+  PutSources& sources_;
+  const std::string named_path_;
   Progress& progress_;
+  const host::StorageIdentity storage_;
   std::vector<uint8_t> chunk_;
-  std::map<std::pair<dev_t, ino_t>, std::string> linked_;  // where the first name of a file went
-  std::vector<Source> directories_;
+  std::map<HostFile, FirstName> first_names_;
+  std::set<HostDirectories::Id> made_;
+  std::vector<const PutSource*> finished_last_;  // directories
   uint64_t done_bytes_ = 0;
 };
-
-/// Everything that is to be copied, directories before what is in them.
-class Gatherer {
- public:
-  explicit Gatherer(Session& session) : session_(session) {}
-
-  void add(const std::string& host_path, const std::string& path, bool recursive) {
-    Source source{host_path, path, {}};
-    if (::lstat(host_path.c_str(), &source.status) != 0) {
-      return report(session_, host::make_error(errno, host_path).message);
-    }
-    if (S_ISLNK(source.status.st_mode) && !recursive &&
-        ::stat(host_path.c_str(), &source.status) == 0) {
-      // What a user asks for by a link's name is what it leads to.
-      source.host_path = std::filesystem::canonical(host_path).string();
-    }
-    const bool directory = S_ISDIR(source.status.st_mode);
-    if (directory && !recursive) {
-      return report(session_, host_path + ": is a directory (use -r)");
-    }
-    if (S_ISREG(source.status.st_mode)) bytes += static_cast<uint64_t>(source.status.st_size);
-    sources.push_back(source);
-    if (!directory) return;
-    std::error_code error;
-    std::vector<std::string> names;
-    for (auto entry = std::filesystem::directory_iterator(host_path, error);
-         !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-      names.push_back(entry->path().filename().string());
-    }
-    if (error) report(session_, host::make_error(error.value(), host_path).message);
-    std::sort(names.begin(), names.end());
-    for (const std::string& name : names) {
-      add(host::joined_path(host_path, name), host::joined_path(path, name), true);
-    }
-  }
-
-  std::vector<Source> sources;
-  uint64_t bytes = 0;
-
- private:
-  Session& session_;
-};
-
-/// The last name of a path of the host.
-std::string name_of(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path.substr(path.rfind('/') + 1);
-}
 
 /// Whether it takes the place of what has its name: a directory becomes one with a directory.
 bool replaces(const std::string& host_path) {
@@ -287,32 +295,52 @@ bool goes_into(Volume& volume, const std::string& target, bool several) {
   return false;
 }
 
+/// The directory that `target` leads to: what goes into it by no name of its own ("folder/.") is
+/// not put by a link.
+std::string directory_itself(Volume& volume, const std::string& target) {
+  try {
+    return end_of_links(volume, target);
+  } catch (const ObjectFailure& failure) {
+    throw Failure{failure.message};
+  }
+}
+
+void put(Session& session, Volume& volume, const PutOptions& options) {
+  const std::string& target = options.paths.back();
+  const bool into = goes_into(volume, target, options.paths.size() > 2);
+  const std::string target_itself = into ? directory_itself(volume, target) : target;
+  PutSources sources(session);
+  std::set<std::string> taken;
+  for (size_t i = 0; i + 1 < options.paths.size(); ++i) {
+    const std::string& from = options.paths[i];
+    const std::string name = split_path(from).name;
+    const std::string to =
+        into && is_plain_name(name) ? host::joined_path(target, name) : target_itself;
+    // What the first has become would be lost; whoever means that names the second alone.
+    if (replaces(from) && !taken.insert(to).second) {
+      report(session, just_created(to, from));
+    } else {
+      sources.add(from, to, options.recursive);
+    }
+  }
+  Progress progress(sources.all().size(), sources.bytes());
+  Putter putter(session, volume, sources, into ? "" : target, progress);
+  for (const PutSource& source : sources.all()) putter.copy(source);
+  putter.finish();
+}
+
 }  // namespace
 
 void run_put(Session& session, const PutOptions& options) {
   if (options.paths.size() < 2) throw Failure{"put: wants a file of the host and a PATH"};
   Volume volume = mount_volume(session, Access::kReadWrite);
-  const std::string& target = options.paths.back();
-  const bool into = goes_into(volume, target, options.paths.size() > 2);
-  Gatherer gatherer(session);
-  std::set<std::string> taken;
-  for (size_t i = 0; i + 1 < options.paths.size(); ++i) {
-    const std::string& from = options.paths[i];
-    const std::string name = name_of(from);
-    const bool named = into && !name.empty() && name != "." && name != "..";
-    const std::string to = named ? host::joined_path(target, name) : target;
-    // What the first has become would be lost; whoever means that names the second alone.
-    if (replaces(from) && !taken.insert(to).second) {
-      report(session, just_created(to, from));
-    } else {
-      gatherer.add(from, to, options.recursive);
-    }
-  }
   {
-    Progress progress(gatherer.sources.size(), gatherer.bytes);
-    Putter putter(session, volume, progress);
-    for (const Source& source : gatherer.sources) putter.copy(source);
-    putter.finish();
+    const InterruptionScope interruption;
+    try {
+      put(session, volume, options);
+    } catch (const Interrupted& interrupted) {
+      session.exit_status = interrupted.exit_status();
+    }
   }
   take(volume.unmount());
 }

@@ -324,7 +324,8 @@ void Tree::walk(const TreeEntry& top, const WalkOptions& options, const WalkVisi
     const size_t before = pending.size();
     for (size_t first = 0; first < names.size(); first += kInodesAtOnce) {
       const size_t count = std::min(kInodesAtOnce, names.size() - first);
-      for (const TreeEntry& entry : look_at(at, names, first, count, options, visitor)) {
+      for (TreeEntry& entry : look_at(at, names, first, count, options, visitor)) {
+        entry.parent = at.ino;
         visitor.entry(entry);
         if (!options.recursive || !entry.stat || entry.entry.type != format::kTypeDirectory) {
           continue;

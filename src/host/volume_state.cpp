@@ -742,6 +742,14 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& from, cons
   return explain(negative_errno, both);
 }
 
+std::vector<std::string> VolumeState::storage_paths() const {
+  std::vector<std::string> paths;
+  for (const VolumeSpec& member : members_) {
+    if (!member.path.empty()) paths.push_back(member.path);
+  }
+  return paths;
+}
+
 VolumeInfo VolumeState::info() const {
   VolumeInfo info;
   info.spec = spec_.text;

@@ -85,6 +85,8 @@ class VolumeState {
   vfs::Filesystem* filesystem() const { return filesystem_->filesystem(); }
   const VolumeSpec& spec() const { return spec_; }
   const MountOptions& options() const { return options_; }
+  /// The paths of the images and block devices that the volume lies on, as they were given.
+  std::vector<std::string> storage_paths() const;
   const nvme::DeviceOptions& device_options() const { return device_options_; }
 
   /// False once it was unmounted.
