@@ -113,7 +113,7 @@ class Getter {
   /// Copies what is in a directory that was copied. What is in others is passed over: why these
   /// could not be made was told.
   void copy(const host::TreeEntry& entry) {
-    const auto parent = directories_.find(entry.parent);
+    const auto parent = directories_.find(entry.directory);
     if (parent == directories_.end()) return;
     guarded([&] {
       const std::string& name = entry.entry.name;
@@ -121,10 +121,10 @@ class Getter {
         throw ObjectFailure{entry.path + ": no file of the host can have this name"};
       }
       // Names come in order.
-      if (entry.parent == last_parent_ && name == last_name_) {
+      if (entry.directory == last_directory_ && name == last_name_) {
         throw ObjectFailure{entry.path + ": damaged: its directory has this name twice"};
       }
-      last_parent_ = entry.parent;
+      last_directory_ = entry.directory;
       last_name_ = name;
       put(entry, parent->second, name);
     });
@@ -242,12 +242,12 @@ class Getter {
     const Stat& stat = *entry.stat;
     const mode_t type = type_of(entry);
     const dev_t device = ::makedev(stat.device_major, stat.device_minor);
+    const std::string path = host_.path(within, name);
     HiddenEntry made(host_.descriptor(within));
     const bool is_made = made.make([&](int directory, const char* as) {
       return type == format::kModeSymlink ? ::symlinkat(entry.link_target->c_str(), directory, as)
                                           : ::mknodat(directory, as, type | 0600, device);
     });
-    const std::string path = host_.path(within, name);
     if (!is_made) fail_with_errno(path);
     const ssd::Descriptor object = made.look();
     struct stat status;
@@ -300,7 +300,7 @@ class Getter {
   std::unordered_map<uint64_t, HostDirectories::Id> directories_;  // by their number on the volume
   std::vector<host::TreeEntry> finished_last_;
   std::unordered_map<uint64_t, FirstName> first_names_;
-  uint64_t last_parent_ = 0;
+  uint64_t last_directory_ = 0;
   std::string last_name_;
   Progress* progress_ = nullptr;
 };

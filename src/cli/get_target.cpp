@@ -59,11 +59,10 @@ GetTarget open_in_place(const std::string& host_path, const struct stat& expecte
   if (opened.st_dev != expected.st_dev || opened.st_ino != expected.st_ino) {
     throw ObjectFailure{host_path + ": is another file than it was"};
   }
-  target.takes_attributes = S_ISREG(opened.st_mode);
+  if (!S_ISREG(opened.st_mode)) return target;
   // What /proc and /sys have cannot be emptied.
-  if (target.takes_attributes && ::ftruncate(target.stream->get(), 0) != 0 && errno != EINVAL) {
-    fail_with_errno(host_path);
-  }
+  if (::ftruncate(target.stream->get(), 0) != 0 && errno != EINVAL) fail_with_errno(host_path);
+  target.takes_attributes = ::geteuid() == 0 || ::geteuid() == opened.st_uid;
   return target;
 }
 
@@ -102,8 +101,9 @@ GetTarget find_get_target(const std::string& host_path, const GetSource& source,
   }
   refuse_storage(storage, there, host_path);
   if (source.is_file) return find_for_file(host_path, there);
-  if (S_ISCHR(there.st_mode) || S_ISBLK(there.st_mode)) {
-    throw ObjectFailure{host_path + ": exists and is a device"};
+  // A name that others write to by.
+  if (S_ISCHR(there.st_mode) || S_ISBLK(there.st_mode) || own_descriptor(host_path)) {
+    throw ObjectFailure{host_path + ": exists and is a device or a descriptor"};
   }
   return {.place = split_path(host_path)};
 }

@@ -23,7 +23,7 @@ struct GetTarget {
   /// Or what is written to in place: a pipe, a device, a descriptor of this process, or a file that
   /// none may take the place of, which is empty then.
   std::optional<ssd::Descriptor> stream{};
-  bool takes_attributes = false;  // the stream is that of a file
+  bool takes_attributes = false;  // the stream is that of a file of this user
 };
 
 struct GetSource {

@@ -4,6 +4,7 @@
 // name, gets its contents and attributes, and then takes its place, with that of what was there.
 #pragma once
 
+#include <cerrno>
 #include <string>
 
 #include "cli/output_file.h"

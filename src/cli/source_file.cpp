@@ -14,6 +14,11 @@
 #include "cli/objects.h"
 
 namespace gofs::cli {
+namespace {
+
+constexpr uint64_t kReadBytesMax = uint64_t{1} << 20;  // files of /proc/sys refuse 4 MiB
+
+}  // namespace
 
 SourceFile SourceFile::open_named(const std::string& path) {
   if (const auto number = own_descriptor(path)) {
@@ -80,7 +85,8 @@ uint64_t SourceFile::read_row(uint8_t* to, uint64_t bytes) {
   uint64_t done = 0;
   while (done < bytes) {
     stop_if_interrupted();
-    const ssize_t got = ::read(descriptor_.get(), to + done, bytes - done);
+    const uint64_t wanted = std::min(bytes - done, kReadBytesMax);
+    const ssize_t got = ::read(descriptor_.get(), to + done, wanted);
     if (got > 0) {
       done += static_cast<uint64_t>(got);
     } else if (got == 0) {

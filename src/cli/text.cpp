@@ -168,7 +168,11 @@ std::string time_text(const f2fs::TimeStamp& time) {
   const auto seconds = static_cast<time_t>(time.seconds);
   std::tm parts{};
   if (::gmtime_r(&seconds, &parts) == nullptr) {
-    return fmt::format("{}.{:09} s", time.seconds, time.nanoseconds);  // no calendar goes so far
+    // No calendar goes so far. Before 1970, too, nanoseconds count forwards.
+    const bool is_between = time.seconds < 0 && time.nanoseconds != 0;
+    return is_between
+               ? fmt::format("-{}.{:09} s", -(time.seconds + 1), 1'000'000'000 - time.nanoseconds)
+               : fmt::format("{}.{:09} s", time.seconds, time.nanoseconds);
   }
   return fmt::format("{}-{:02}-{:02} {:02}:{:02}:{:02}.{:09} +0000", int64_t{parts.tm_year} + 1900,
                      parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,

@@ -3,6 +3,7 @@
 // gofs touch VOL PATH...: sets the times of files, and makes those that are missing.
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "cli/changes.h"
 #include "cli/commands.h"
@@ -20,7 +21,11 @@ std::optional<TimeStamp> parse_time(const std::string& text) {
     return std::nullopt;
   }
   fraction.resize(9, '0');
-  return TimeStamp{seconds, static_cast<uint32_t>(std::stoul(fraction))};
+  const auto nanoseconds = static_cast<uint32_t>(std::stoul(fraction));
+  if (!text.starts_with('-') || nanoseconds == 0) return TimeStamp{seconds, nanoseconds};
+  // Nanoseconds count forwards from the second before: -0.25 is a quarter before 1970.
+  if (seconds == std::numeric_limits<int64_t>::min()) return std::nullopt;
+  return TimeStamp{seconds - 1, 1'000'000'000 - nanoseconds};
 }
 
 void run_touch(Session& session, const TouchOptions& options) {

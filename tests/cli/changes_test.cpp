@@ -86,6 +86,24 @@ TEST_F(ChangesTest, touch_sets_times) {
   EXPECT_EQ(run("touch", {"-t", "yesterday", "/odd"}).status, 2);
 }
 
+TEST_F(ChangesTest, touch_takes_fractions_before_1970_as_they_are_written) {
+  const auto modified = [&](const std::string& time) {
+    expect_fine("touch", {"-t", time, "/odd"});
+    const std::string lines = run("stat", {"/odd"}).out;
+    const size_t at = lines.find("modified  ");
+    return at == std::string::npos ? lines : lines.substr(at + 10, lines.find('\n', at) - at - 10);
+  };
+  EXPECT_EQ(modified("-0.25"), "1969-12-31 23:59:59.750000000 +0000");
+  EXPECT_EQ(modified("-1.5"), "1969-12-31 23:59:58.500000000 +0000");
+  EXPECT_EQ(modified("-2"), "1969-12-31 23:59:58.000000000 +0000");
+  EXPECT_EQ(modified("-0.000000001"), "1969-12-31 23:59:59.999999999 +0000");
+  EXPECT_EQ(modified("-0"), "1970-01-01 00:00:00.000000000 +0000");
+  EXPECT_EQ(modified("0.25"), "1970-01-01 00:00:00.250000000 +0000");
+  EXPECT_EQ(modified("-9000000000000000000.25"), "-9000000000000000000.250000000 s");
+  EXPECT_EQ(modified("9000000000000000000.25"), "9000000000000000000.250000000 s");
+  EXPECT_EQ(run("touch", {"-t", "-9223372036854775808.5", "/odd"}).status, 2);
+}
+
 TEST_F(ChangesTest, touch_makes_what_is_missing) {
   expect_fine("touch", {"-t", "77", "/new", "/odd"});
   EXPECT_EQ(stat_of("/new").size_bytes, 0u);

@@ -2,6 +2,7 @@
 //
 // gofs put, mkdir, ln and truncate: what is on the volume afterwards is what was on the host.
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include <cerrno>
 #include <fstream>
@@ -189,6 +190,164 @@ TEST_F(PutTest, sums_go_into_the_volume) {
   expect_fine({"sum", "/one", "--into", "/sums"});
   EXPECT_EQ(run_gofs({"cat", volume_.path(), "/sums"}).out, sums) << "in place of the first";
   EXPECT_EQ(run_gofs({"sum", volume_.path(), "-r", "--into", "/none/sums"}).status, 1);
+}
+
+/// Tests of what is read on the host, and of where it goes.
+class PutWithCareTest : public PutTest {
+ protected:
+  void shell(const std::string& command) const {
+    const auto answer = image::run_tool("cd " + at("") + " && " + command);
+    EXPECT_EQ(answer.exit_code, 0) << command << ": " << answer.output;
+  }
+  std::string contents(const std::string& path) const {
+    return run_gofs({"cat", volume_.path(), path}).out;
+  }
+  std::string put_words(const std::string& words) const {
+    return "put " + volume_.path() + " " + words;
+  }
+  void expect_refused(const std::vector<std::string>& words, const std::string& line) const {
+    std::vector<std::string> all = {"put", volume_.path()};
+    all.insert(all.end(), words.begin(), words.end());
+    expect_failure(all, line);
+  }
+};
+
+TEST_F(PutWithCareTest, what_read_gives_is_the_file_whatever_its_size_is_said_to_be) {
+  shell("mkfifo pipe && printf text > file && ln -s file latest");
+  expect_fine({"put", "/proc/version", "/version"});
+  EXPECT_EQ(contents("/version"), read_file("/proc/version"));
+  expect_fine({"put", "/proc/sys/kernel/ostype", "/ostype"});
+  EXPECT_EQ(contents("/ostype"), "Linux\n");
+  const std::string of_sysfs = "/sys/kernel/mm/transparent_hugepage/enabled";
+  if (::access(of_sysfs.c_str(), R_OK) == 0) {
+    expect_fine({"put", of_sysfs, "/enabled"});
+    EXPECT_EQ(contents("/enabled"), read_file(of_sysfs));
+  }
+  EXPECT_EQ(run_in_shell("printf piped |", put_words("/dev/stdin /piped")).output, "");
+  EXPECT_EQ(contents("/piped"), "piped");
+  shell("printf through > pipe & '" + gofs_path() + "' " + put_words(at("pipe") + " /tube; wait"));
+  EXPECT_EQ(contents("/tube"), "through");
+  EXPECT_TRUE(S_ISREG(mounted().stat("/tube").value().mode));
+  expect_fine({"put", "/dev/null", at("latest"), "/"});
+  EXPECT_EQ(mounted().stat("/null").value().size_bytes, 0u);
+  EXPECT_TRUE(S_ISREG(mounted().lstat("/null").value().mode));
+  EXPECT_EQ(contents("/latest"), "text");
+  // What was read of it before is not read again.
+  shell("(read line; '" + gofs_path() + "' " + put_words("/dev/stdin /rest") +
+        ") < /dev/null; printf 'one\\ntwo\\n' > lines && (read line; '" + gofs_path() + "' " +
+        put_words("/dev/stdin /rest") + ") < lines");
+  EXPECT_LE(contents("/rest").size(), 4u);
+}
+
+TEST_F(PutWithCareTest, the_image_is_no_source) {
+  const std::string refusal = ": the volume lies on it";
+  shell("mkdir folder && ln -s " + volume_.path() + " link && printf x > folder/file");
+  expect_refused({volume_.path(), "/x"}, volume_.path() + refusal);
+  expect_refused({at("link"), "/x"}, at("link") + refusal);
+  if (::link(volume_.path().c_str(), at("folder/image").c_str()) != 0) GTEST_SKIP();
+  expect_refused({at("folder/image"), "/x"}, at("folder/image") + refusal);
+  expect_refused({"-r", at("folder"), "/"}, at("folder/image") + refusal);
+  EXPECT_EQ(run_gofs({"ls", volume_.path(), "-R", "/"}).out, "folder\nfolder/file\n");
+}
+
+TEST_F(PutWithCareTest, links_of_the_volume_are_followed_where_they_are_named) {
+  shell("mkdir -p tree/a/b && printf new > tree/a/b/file && printf new > file");
+  expect_fine({"mkdir", "-p", "/outside", "/in/tree/a"});
+  expect_fine({"put", "/dev/null", "/outside/victim"});
+  expect_fine({"ln", "-s", "/outside", "/in/tree/a/b"});
+  expect_refused({"-r", at("tree"), "/in"}, "/in/tree/a/b: exists and is not a directory");
+  EXPECT_EQ(run_gofs({"ls", volume_.path(), "/outside"}).out, "victim\n");
+  expect_fine({"ln", "-s", "outside/victim", "/latest"});
+  expect_fine({"ln", "-s", "../latest", "/in/file"});
+  expect_fine({"ln", "-s", "nowhere", "/dangling"});
+  // A name that the user has not written himself.
+  expect_refused({at("file"), "/in"}, "/in/file: Too many levels of symbolic links");
+  EXPECT_EQ(contents("/outside/victim"), "");
+  expect_fine({"put", at("file"), "/in/file"});
+  EXPECT_EQ(contents("/outside/victim"), "new");
+  EXPECT_EQ(mounted().readlink("/in/file").value(), "../latest");
+  expect_refused({at("file"), "/dangling"}, "/dangling: is a symbolic link that leads to nothing");
+  expect_refused({at("file"), "/new/"}, "/new/: Not a directory");
+  expect_fine({"ln", "-s", "in", "/folder"});
+  expect_fine({"put", "-r", at("tree/."), "/folder"});
+  EXPECT_EQ(contents("/in/a/b/file"), "new");
+  expect_fine({"put", "-r", at("tree/a/.."), "/folder"});
+  EXPECT_EQ(run_gofs({"ls", volume_.path(), "/in"}).out, "a\nfile\ntree\n");
+}
+
+TEST_F(PutWithCareTest, a_second_name_is_that_of_the_same_file_or_a_copy) {
+  shell("mkdir one two && printf first > one/a && ln one/a two/b && printf second > two/a");
+  expect_fine({"mkdir", "/x"});
+  expect_fine({"put", "-r", at("one/."), at("two/."), "/x"});
+  EXPECT_EQ(contents("/x/a"), "second");
+  EXPECT_EQ(contents("/x/b"), "first") << "its first name is another file's by now";
+}
+
+TEST_F(PutWithCareTest, set_user_id_is_kept_with_the_owner_only) {
+  shell(
+      "printf x > user && cp user group && chmod 4755 user && chmod 2755 group"
+      " && chmod 755 . && mkdir folder && chmod 2755 folder");
+  ASSERT_EQ(::chmod(volume_.path().c_str(), 0666), 0);
+  if (::geteuid() == 0) {
+    shell("chown 33:33 user group folder && chmod 4755 user && chmod 2755 group folder");
+    expect_fine({"mkdir", "/ours"});
+    expect_fine({"put", "-r", at("user"), at("group"), at("folder"), "/ours"});
+    EXPECT_EQ(mounted().stat("/ours/user").value().mode & 07777, 04755u);
+    EXPECT_EQ(mounted().stat("/ours/folder").value().mode & 07777, 02755u);
+  }
+  expect_fine({"mkdir", "/theirs"});
+  const auto answer = run_in_shell(
+      as_nobody(), put_words("-r " + at("user ") + at("group ") + at("folder ") + "/theirs"));
+  EXPECT_EQ(answer.output, "");
+  for (const char* path : {"/theirs/user", "/theirs/group", "/theirs/folder"}) {
+    EXPECT_EQ(mounted().stat(path).value().mode & 07777, 0755u) << path;
+  }
+}
+
+TEST_F(PutWithCareTest, without_its_access_list_a_file_gives_its_group_no_more) {
+  shell("mkdir -p tree/folder && printf x > tree/file && mkfifo tree/tube");
+  const auto set_list = [&](const std::string& name, const std::string& list) {
+    return ::setxattr(at(name).c_str(), "system.posix_acl_access", list.data(), list.size(), 0);
+  };
+  if (set_list("tree/file", access_list(6, 7, 4, 6, 0)) != 0) GTEST_SKIP() << "no lists here";
+  ASSERT_EQ(set_list("tree/folder", access_list(7, 7, 0, 7, 5)), 0);
+  ASSERT_EQ(set_list("tree/tube", access_list(6, 6, 6, 2, 4)), 0);
+  expect_fine({"put", "-r", at("tree"), "/"});
+  expect_fine({"put", at("tree/file"), "/named"});
+  Volume volume = mounted();
+  EXPECT_EQ(volume.stat("/tree/file").value().mode & 07777, 0640u);
+  EXPECT_EQ(volume.stat("/named").value().mode & 07777, 0640u);
+  EXPECT_EQ(volume.stat("/tree/folder").value().mode & 07777, 0705u);
+  EXPECT_EQ(volume.lstat("/tree/tube").value().mode & 07777, 0624u);
+}
+
+TEST_F(PutWithCareTest, an_interrupted_copy_leaves_what_was_there) {
+  shell("printf old > file && mkfifo pipe");
+  expect_fine({"put", at("file"), "/file"});
+  expect_fine({"put", at("file"), "/before"});
+  // The pipe gives some and then waits.
+  const std::string copy = put_words(at("pipe") + " /file");
+  const auto answer = run_in_shell("{ { head -c 9000000 /dev/zero; sleep 0.6; } > " + at("pipe") +
+                                       " & } ; timeout --preserve-status -s INT 0.4",
+                                   copy);
+  EXPECT_EQ(answer.exit_code, 130) << answer.output;
+  EXPECT_EQ(contents("/file"), "old");
+  EXPECT_EQ(run_gofs({"ls", volume_.path(), "/"}).out, "before\nfile\n");
+}
+
+TEST_F(PutWithCareTest, a_directory_that_cannot_be_made_gets_nothing) {
+  shell("mkdir -p tree/a/b && printf x > tree/a/b/file && printf x > tree/last");
+  expect_fine({"mkdir", "/tree"});
+  expect_fine({"put", "/dev/null", "/tree/a"});
+  expect_refused({"-r", at("tree"), "/"}, "/tree/a: exists and is not a directory");
+  EXPECT_EQ(contents("/tree/last"), "x");
+}
+
+TEST_F(PutWithCareTest, many_folders_are_put_with_few_descriptors) {
+  shell("for i in $(seq 100); do mkdir -p tree/$i/a && echo $i > tree/$i/a/file; done");
+  const auto answer = run_in_shell("ulimit -n 100;", put_words("-r " + at("tree/* ") + "/"));
+  EXPECT_EQ(answer.output, "");
+  EXPECT_EQ(contents("/77/a/file"), "77\n");
 }
 
 }  // namespace

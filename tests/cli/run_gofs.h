@@ -76,6 +76,34 @@ inline Answer run_gofs(const std::vector<std::string>& words, int out_descriptor
   return answer;
 }
 
+/// Runs gofs by a shell: `after` comes behind its words, `before` comes before its path.
+inline image::ToolAnswer run_in_shell(const std::string& before, const std::string& words,
+                                      const std::string& after = "") {
+  return image::run_tool(before + " '" + gofs_path() + "' " + words + " " + after);
+}
+
+/// Before a command line: has a user run it who owns nothing, where root does this.
+inline std::string as_nobody() {
+  const bool root = ::geteuid() == 0;
+  return root ? "setpriv --reuid=65534 --regid=65534 --clear-groups" : "";
+}
+
+/// An access list in the form of Linux's system calls: for the owner, a user that is named, the
+/// group, the mask and others.
+inline std::string access_list(int owner, int named, int group, int mask, int others) {
+  std::string list("\x02\0\0\0", 4);
+  const auto add = [&](int tag, int permissions, const char* id) {
+    list += {static_cast<char>(tag), 0, static_cast<char>(permissions), 0};
+    list.append(id, 4);
+  };
+  add(0x01, owner, "\xff\xff\xff\xff");
+  add(0x02, named, "\x2a\0\0\0");
+  add(0x04, group, "\xff\xff\xff\xff");
+  add(0x10, mask, "\xff\xff\xff\xff");
+  add(0x20, others, "\xff\xff\xff\xff");
+  return list;
+}
+
 /// Runs gofs and expects it to do what it was told, without a word on standard error.
 inline std::string gofs_says(const std::vector<std::string>& words) {
   const Answer answer = run_gofs(words);
