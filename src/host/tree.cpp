@@ -325,7 +325,6 @@ void Tree::walk(const TreeEntry& top, const WalkOptions& options, const WalkVisi
     for (size_t first = 0; first < names.size(); first += kInodesAtOnce) {
       const size_t count = std::min(kInodesAtOnce, names.size() - first);
       for (TreeEntry& entry : look_at(at, names, first, count, options, visitor)) {
-        entry.directory = at.ino;
         visitor.entry(entry);
         if (!options.recursive || !entry.stat || entry.entry.type != format::kTypeDirectory) {
           continue;
