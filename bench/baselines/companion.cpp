@@ -71,7 +71,7 @@ Expected<host::ReadMeasurement> Companion::read(const Point& point, uint64_t ope
   const host::Actors actors = host::actors_by_lane(backend, point.outstanding, point.layout);
   const host::BackendArray buffers(backend.memory(), uint64_t{actors.count} * kBlockBytes);
   CompanionRead companion{
-      {read_params(point, actors, operations), {}}, map_->blocks(), warp_lock()};
+      {read_params(point, actors, operations), {}, {}}, map_->blocks(), warp_lock()};
   work::BenchParams& params = companion.job.params;
   params.buffers = buffers.data();
   const host::ControllerLaunch launch(backend, actors, load_.controller_warps);

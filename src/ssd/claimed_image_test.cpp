@@ -23,17 +23,17 @@
 namespace gofs::ssd {
 namespace {
 
-constexpr auto kReads = FileAccess::kReadOnly;
-constexpr auto kWrites = FileAccess::kReadWrite;
+constexpr auto kForReading = FileAccess::kReadOnly;
+constexpr auto kForWriting = FileAccess::kReadWrite;
 
-class TemporaryFile {
+class TemporaryImage {
  public:
-  TemporaryFile() {
+  TemporaryImage() {
     const int file = ::mkstemp(path_.data());
     EXPECT_EQ(::ftruncate(file, 1 << 20), 0);
     ::close(file);
   }
-  ~TemporaryFile() { ::unlink(path_.c_str()); }
+  ~TemporaryImage() { ::unlink(path_.c_str()); }
   const std::string& path() const { return path_; }
 
  private:
@@ -79,87 +79,87 @@ class LoopDevice {
 };
 
 TEST(ClaimedImage, is_for_one_who_writes_or_many_who_read) {
-  const TemporaryFile file;
+  const TemporaryImage file;
   {
-    const ClaimedImage one(file.path(), kReads);
-    EXPECT_EQ(refusal_of(file.path(), kReads).error, 0);
-    EXPECT_EQ(refusal_of(file.path(), kWrites).error, EBUSY);
+    const ClaimedImage one(file.path(), kForReading);
+    EXPECT_EQ(refusal_of(file.path(), kForReading).error, 0);
+    EXPECT_EQ(refusal_of(file.path(), kForWriting).error, EBUSY);
   }
   {
-    const ClaimedImage one(file.path(), kWrites);
+    const ClaimedImage one(file.path(), kForWriting);
     EXPECT_EQ(one.bytes(), 1u << 20);
     EXPECT_FALSE(one.is_device());
-    EXPECT_EQ(refusal_of(file.path(), kReads).words,
+    EXPECT_EQ(refusal_of(file.path(), kForReading).words,
               file.path() + ": mounted for writing: Device or resource busy");
-    EXPECT_EQ(refusal_of(file.path(), kWrites).words,
+    EXPECT_EQ(refusal_of(file.path(), kForWriting).words,
               file.path() + ": in use: Device or resource busy");
   }
-  EXPECT_EQ(refusal_of(file.path(), kWrites).error, 0);
+  EXPECT_EQ(refusal_of(file.path(), kForWriting).error, 0);
 }
 
 TEST(ClaimedImage, is_no_pipe_and_makes_a_file_only_where_it_shall) {
   const std::string pipe = ::testing::TempDir() + "gofs_claim_pipe";
   ::unlink(pipe.c_str());
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_EQ(refusal_of(pipe, kReads).error, ENODEV) << "and nobody waits for a writer";
+  EXPECT_EQ(refusal_of(pipe, kForReading).error, ENODEV) << "and nobody waits for a writer";
   ::unlink(pipe.c_str());
-  EXPECT_EQ(refusal_of(pipe, kWrites).error, ENOENT);
-  { const ClaimedImage made(pipe, kWrites, IfMissing::kMake); }
-  EXPECT_EQ(refusal_of(pipe, kReads).error, 0);
+  EXPECT_EQ(refusal_of(pipe, kForWriting).error, ENOENT);
+  { const ClaimedImage made(pipe, kForWriting, IfMissing::kMake); }
+  EXPECT_EQ(refusal_of(pipe, kForReading).error, 0);
   ::unlink(pipe.c_str());
 }
 
 TEST(ClaimedImage, ends_although_a_child_has_the_descriptor) {
-  const TemporaryFile file;
+  const TemporaryImage file;
   std::optional<ClaimedImage> image;
-  image.emplace(file.path(), kWrites);
+  image.emplace(file.path(), kForWriting);
   const pid_t child = ::fork();
   if (child == 0) {
     ::pause();
     ::_exit(0);
   }
-  EXPECT_EQ(refusal_of(file.path(), kReads).error, EBUSY);
+  EXPECT_EQ(refusal_of(file.path(), kForReading).error, EBUSY);
   image.reset();
-  EXPECT_EQ(refusal_of(file.path(), kWrites).error, 0);
+  EXPECT_EQ(refusal_of(file.path(), kForWriting).error, 0);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
 }
 
 TEST(ClaimedImage, is_not_written_to_while_a_loop_device_has_it) {
-  const TemporaryFile file;
+  const TemporaryImage file;
   const LoopDevice loop(file.path());
   if (!loop.is_there()) GTEST_SKIP() << "no loop devices here";
-  const Refusal refusal = refusal_of(file.path(), kWrites);
+  const Refusal refusal = refusal_of(file.path(), kForWriting);
   EXPECT_EQ(refusal.error, EBUSY);
   EXPECT_NE(refusal.words.find("in use: " + loop.path() + " has it"), std::string::npos)
       << refusal.words;
-  EXPECT_EQ(refusal_of(file.path(), kReads).error, 0);
-  const TemporaryFile other;
-  EXPECT_EQ(refusal_of(other.path(), kWrites).error, 0);
+  EXPECT_EQ(refusal_of(file.path(), kForReading).error, 0);
+  const TemporaryImage other;
+  EXPECT_EQ(refusal_of(other.path(), kForWriting).error, 0);
 }
 
 TEST(ClaimedImage, is_no_device_that_somebody_has_for_himself) {
-  const TemporaryFile file;
+  const TemporaryImage file;
   const LoopDevice loop(file.path());
   if (!loop.is_there()) GTEST_SKIP() << "no loop devices here";
   {
-    const ClaimedImage device(loop.path(), kWrites);
+    const ClaimedImage device(loop.path(), kForWriting);
     EXPECT_TRUE(device.is_device());
     EXPECT_EQ(device.bytes(), 1u << 20);
   }
   const Descriptor mounted = Descriptor::open(loop.path(), O_RDWR | O_EXCL);  // as a mount has it
   ASSERT_TRUE(mounted.is_open());
-  EXPECT_EQ(refusal_of(loop.path(), kWrites).error, EBUSY);
-  EXPECT_EQ(refusal_of(loop.path(), kReads).error, 0);
+  EXPECT_EQ(refusal_of(loop.path(), kForWriting).error, EBUSY);
+  EXPECT_EQ(refusal_of(loop.path(), kForReading).error, 0);
 }
 
 TEST(Descriptor, is_none_of_the_standard_streams) {
-  const TemporaryFile file;
+  const TemporaryImage file;
   const int kept = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 100);
   ASSERT_GE(kept, 0);
   ::close(STDIN_FILENO);
   {
-    const ClaimedImage image(file.path(), kWrites);
+    const ClaimedImage image(file.path(), kForWriting);
     EXPECT_GT(image.get(), STDERR_FILENO);
     EXPECT_EQ(::fcntl(image.get(), F_GETFD), FD_CLOEXEC);
     const Descriptor other(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
@@ -200,7 +200,7 @@ TEST_F(DeviceUseTest, is_told_of_a_disk_and_of_its_partitions) {
 }
 
 TEST_F(DeviceUseTest, a_loop_device_is_found_by_the_name_of_its_file) {
-  const TemporaryFile file;
+  const TemporaryImage file;
   struct stat status {};
   ASSERT_EQ(::stat(file.path().c_str(), &status), 0);
   add("loop0", "7:0");
