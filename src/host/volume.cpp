@@ -39,6 +39,14 @@ Expected<void> nothing_or_error(VolumeState& state, const VolumeState::Answer& a
   return {};
 }
 
+/// Why a call about a descriptor cannot use its buffer, or what is wrong with the descriptor, which
+/// comes first, as with Linux. `kind`: kPread or kPwrite.
+Error refusal(VolumeState& state, CallKind kind, int fd, const std::string& words) {
+  const auto answer = state.call({.kind = kind, .descriptor = fd});
+  if (answer.result < 0) return state.explain(answer.result, state.descriptor_name(fd));
+  return host::make_error(EFAULT, state.descriptor_name(fd), words);
+}
+
 /// Calls about extended attributes; the subject of errors is the path or what `request` is about.
 Expected<std::string> xattr_or_error(VolumeState& state, VolumeState::Request request,
                                      const std::string& subject) {
@@ -97,7 +105,7 @@ Expected<uint64_t> Volume::pread(int fd, void* buffer, uint64_t bytes, uint64_t 
     return host::make_error(EINVAL, state_->descriptor_name(fd));
   }
   const std::string words = state_->refuses_buffer(buffer, bytes);
-  if (!words.empty()) return host::make_error(EFAULT, state_->descriptor_name(fd), words);
+  if (!words.empty()) return refusal(*state_, CallKind::kPread, fd, words);
   // A call may take less than all of it: what goes through a staging buffer goes in portions.
   uint64_t done = 0;
   for (;;) {
@@ -118,7 +126,7 @@ Expected<uint64_t> Volume::pread(int fd, void* buffer, uint64_t bytes, uint64_t 
 Expected<uint64_t> Volume::read(int fd, void* buffer, uint64_t bytes) {
   if (bytes > vfs::kOffsetMax) return host::make_error(EINVAL, state_->descriptor_name(fd));
   const std::string words = state_->refuses_buffer(buffer, bytes);
-  if (!words.empty()) return host::make_error(EFAULT, state_->descriptor_name(fd), words);
+  if (!words.empty()) return refusal(*state_, CallKind::kPread, fd, words);
   const auto answer = state_->call(
       {.kind = CallKind::kAdvance, .descriptor = fd, .offset = static_cast<int64_t>(bytes)});
   if (answer.result < 0) return state_->explain(answer.result, state_->descriptor_name(fd));
@@ -248,7 +256,7 @@ Expected<void> change_between(VolumeState& state, VolumeState::Request request,
 Expected<uint64_t> write_all(VolumeState& state, CallKind kind, int fd, const void* buffer,
                              uint64_t bytes, uint64_t offset) {
   const std::string words = state.refuses_buffer(buffer, bytes);
-  if (!words.empty()) return host::make_error(EFAULT, state.descriptor_name(fd), words);
+  if (!words.empty()) return refusal(state, CallKind::kPwrite, fd, words);
   uint64_t done = 0;
   for (;;) {
     const auto answer = state.call({.kind = kind,

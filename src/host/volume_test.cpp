@@ -130,6 +130,9 @@ TEST_F(VolumeTest, a_buffer_that_is_null_is_refused_before_the_position_moves) {
   EXPECT_EQ(volume_.lseek(fd, 0, SEEK_CUR).value(), 0u);
   EXPECT_EQ(volume_.pread(fd, nullptr, 0, 0).value(), 0u);
   EXPECT_EQ(volume_.read(fd, nullptr, 0).value(), 0u);
+  // What is wrong with the descriptor comes first.
+  EXPECT_EQ(code_of(volume_.pread(12345, nullptr, 10, 0)), EBADF);
+  EXPECT_EQ(code_of(volume_.read(volume_.opendir("/").value(), nullptr, 10)), EISDIR);
 }
 
 TEST_F(VolumeTest, holes_read_as_zeros_and_are_found) {
