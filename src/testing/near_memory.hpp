@@ -19,8 +19,9 @@ namespace gofs::testing {
 
 struct NearMemoryOptions {
   uint64_t bytes;
-  uint32_t warps;  // of a launch, all of them one block
+  uint32_t warps;  // of a block
   uint32_t lanes;  // of a warp
+  uint32_t blocks = 1;
 };
 
 /// One window of each kind. There is one of these at a time, while no warp runs.
@@ -28,8 +29,8 @@ class NearMemory {
  public:
   explicit NearMemory(const NearMemoryOptions& options)
       : options_(options),
-        block_(options.bytes),
-        lanes_(options.bytes * options.warps * options.lanes) {
+        block_(options.bytes * options.blocks),
+        lanes_(options.bytes * options.blocks * options.warps * options.lanes) {
     windows_[0] = window(simt::AddressSpace::kBlock, block_);
     windows_[1] = window(simt::AddressSpace::kLane, lanes_);
     EXPECT_EQ(simt::host_windows.load(), nullptr);
@@ -48,7 +49,7 @@ class NearMemory {
   uint8_t* of_block() const { return const_cast<uint8_t*>(windows_[0].begin); }
   uint8_t* of_lane() const { return const_cast<uint8_t*>(windows_[1].begin); }
   /// What is behind them.
-  uint8_t* in_block() { return block_.data(); }
+  uint8_t* in_block(uint32_t block = 0) { return block_.data() + block * options_.bytes; }
   uint8_t* in_lane(uint32_t warp, uint32_t lane) {
     return lanes_.data() + (uint64_t{warp} * options_.lanes + lane) * options_.bytes;
   }

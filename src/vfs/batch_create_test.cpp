@@ -21,6 +21,7 @@
 namespace gofs::vfs {
 namespace {
 
+constexpr const char* kNoName = "(null)";  // stands for no name at all
 constexpr uint32_t kMakers = 3;
 
 VolumeRigOptions with_a_fault_and_a_log() {
@@ -75,7 +76,9 @@ class BatchCreateTest : public ChangesTest {
   int create(const std::string& path, const Wanted& wanted, uint32_t permissions = 0640,
              bool with_contents = true) {
     std::vector<const char*> names;
-    for (const std::string& name : wanted.names) names.push_back(name.c_str());
+    for (const std::string& name : wanted.names) {
+      names.push_back(name == kNoName ? nullptr : name.c_str());
+    }
     const BatchCreation creation{
         path.c_str(),
         names.data(),
@@ -269,8 +272,9 @@ TEST_P(BatchCreateTest, what_cannot_be_made_is_told_for_each) {
   std::mt19937 random(static_cast<uint32_t>(printed_seed()));
   Wanted wanted;
   const std::map<std::string, int> refused = {
-      {"old", -EEXIST}, {".", -EEXIST},   {"..", -EEXIST},
-      {"", -ENOENT},    {"a/b", -EINVAL}, {std::string(256, 'n'), -ENAMETOOLONG}};
+      {"old", -EEXIST},  {".", -EEXIST},   {"..", -EEXIST},
+      {"", -ENOENT},     {"a/b", -EINVAL}, {std::string(256, 'n'), -ENAMETOOLONG},
+      {kNoName, -EFAULT}};
   for (const auto& [name, error] : refused) wanted.add(random, name, 5000);
   wanted.add(random, std::string(255, 'n'), 5000);
   for (uint32_t i = 0; i < 20; ++i) wanted.add(random, "twice-" + std::to_string(i % 10), 9000);

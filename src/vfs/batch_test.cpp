@@ -16,6 +16,7 @@
 
 #include "host/image/pattern.h"
 #include "simt/crew.h"
+#include "testing/near_memory.hpp"
 #include "vfs/vfs_for_test.hpp"
 
 namespace gofs::vfs {
@@ -213,6 +214,20 @@ TEST_P(BatchTest, a_block_that_cannot_be_read_is_an_error_of_its_file) {
   EXPECT_EQ(table().files[batch.first + 1].error, 0);
   const std::vector<uint8_t> one = batched_content(batched().at("one"));
   EXPECT_EQ(std::memcmp(buffer + offsets[1], one.data(), one.size()), 0);
+  EXPECT_EQ(end(bd), 0);
+}
+
+TEST_P(BatchTest, a_name_that_not_all_warps_reach_is_an_error_of_its_file) {
+  testing::NearMemory memory({4096, 1, width()});
+  std::strcpy(reinterpret_cast<char*>(memory.in_block()), "one");
+  const int bd = begin("/set", 3);
+  const char* const names[] = {nullptr, "one", reinterpret_cast<const char*>(memory.of_block())};
+  Batch& batch = *find_batch_descriptor(table(), bd);
+  run_alone(width(),
+            [&](const simt::Warp& warp) { find_batch(warp, fs(), table(), batch, names, 0, 1); });
+  EXPECT_EQ(table().files[batch.first].error, -EFAULT);
+  EXPECT_EQ(table().files[batch.first + 1].error, 0);
+  EXPECT_EQ(table().files[batch.first + 2].error, -EFAULT);
   EXPECT_EQ(end(bd), 0);
 }
 

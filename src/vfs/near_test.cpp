@@ -386,6 +386,30 @@ TEST_P(NearTest, many_lanes_share_little_spare_memory) {
   });
 }
 
+TEST_P(NearTest, many_warps_share_little_spare_memory) {
+  constexpr uint32_t kWarps = 6;
+  NearMemory memory({kNearBytes, 1, width(), kWarps});
+  const std::string model = contents("/large");
+  const int fd = open_file("/large", kOpenReadOnly);
+  const int out = open_file("/out", kOpenReadWrite | kOpenCreate);
+  run_crowd({kWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    for (const uint64_t bytes : {60'000ul, 4096ul, 130'000ul}) {
+      const uint64_t offset = index * 7000;
+      ASSERT_EQ(pread_near(warp, fs(), fd, memory.of_block(), bytes, offset),
+                static_cast<int64_t>(bytes));
+      const IoVector part{memory.of_block(), bytes};
+      ASSERT_EQ(pwritev_near(warp, fs(), out, &part, 1, index * kNearBytes),
+                static_cast<int64_t>(bytes));
+    }
+  });
+  const std::string all = contents("/out");
+  for (uint32_t index = 0; index < kWarps; ++index) {
+    const std::string wanted = model.substr(index * 7000, 130'000);
+    EXPECT_TRUE(text(memory.in_block(index), wanted.size()) == wanted);
+    EXPECT_TRUE(all.substr(index * kNearBytes, wanted.size()) == wanted);
+  }
+}
+
 TEST_P(NearTest, without_spare_memory_a_call_gives_up_after_a_while) {
   NearMemory memory(of_a_warp());
   fs().lock_timeout_ns = 2'000'000;
