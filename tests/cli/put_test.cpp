@@ -225,7 +225,8 @@ TEST_F(PutWithCareTest, what_read_gives_is_the_file_whatever_its_size_is_said_to
   }
   EXPECT_EQ(run_in_shell("printf piped |", put_words("/dev/stdin /piped")).output, "");
   EXPECT_EQ(contents("/piped"), "piped");
-  shell("printf through > pipe & '" + gofs_path() + "' " + put_words(at("pipe") + " /tube; wait"));
+  shell("{ printf through > pipe & } && '" + gofs_path() + "' " +
+        put_words(at("pipe") + " /tube; wait"));
   EXPECT_EQ(contents("/tube"), "through");
   EXPECT_TRUE(S_ISREG(mounted().stat("/tube").value().mode));
   expect_fine({"put", "/dev/null", at("latest"), "/"});
@@ -247,7 +248,7 @@ TEST_F(PutWithCareTest, the_image_is_no_source) {
   if (::link(volume_.path().c_str(), at("folder/image").c_str()) != 0) GTEST_SKIP();
   expect_refused({at("folder/image"), "/x"}, at("folder/image") + refusal);
   expect_refused({"-r", at("folder"), "/"}, at("folder/image") + refusal);
-  EXPECT_EQ(run_gofs({"ls", volume_.path(), "-R", "/"}).out, "folder\nfolder/file\n");
+  EXPECT_EQ(run_gofs({"ls", volume_.path(), "/folder"}).out, "file\n");
 }
 
 TEST_F(PutWithCareTest, links_of_the_volume_are_followed_where_they_are_named) {
