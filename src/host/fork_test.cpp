@@ -119,7 +119,8 @@ TEST_F(ForkTest, a_child_that_destroys_a_volume_or_exits_waits_for_nothing) {
               0);
     EXPECT_EQ(in_child([&] {
                 Volume other = std::move(*volume);
-                other = std::move(other);
+                Volume& itself = other;
+                other = std::move(itself);
                 return 0;
               }),
               0);

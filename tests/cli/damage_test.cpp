@@ -142,7 +142,7 @@ TEST_F(DamageTest, an_impossible_inode_number_is_told) {
 
 TEST_F(DamageTest, names_that_cannot_be_are_told) {
   std::string was = "aaa";
-  for (const std::string name :
+  for (const std::string& name :
        {std::string("a/b"), std::string("a\0b", 3), std::string(".."), std::string(".")}) {
     rename_entry("/d", was, name);
     was = name;

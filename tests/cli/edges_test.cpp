@@ -35,7 +35,7 @@ TEST_F(EdgesTest, messages_do_not_go_into_an_image_that_takes_a_closed_descripto
 
 TEST_F(EdgesTest, errors_that_cannot_be_printed_end_with_status_1) {
   const std::string closed_pipe = " 2>&1 >/dev/null | true; exit ${PIPESTATUS[0]}";
-  for (const std::string words :
+  for (const std::string& words :
        {"rm " + copy_.path() + " /none", std::string("ls /no/such"), std::string("frobnicate")}) {
     EXPECT_EQ(shell(words + " 2>/dev/full").exit_code, 1) << words;
     const std::string in_bash = "bash -c '" + gofs_path() + " " + words + closed_pipe + "'";
@@ -45,7 +45,7 @@ TEST_F(EdgesTest, errors_that_cannot_be_printed_end_with_status_1) {
 }
 
 TEST_F(EdgesTest, a_full_disk_under_standard_output_is_told_whatever_is_printed) {
-  for (const std::string words :
+  for (const std::string& words :
        {"ls " + copy_.path(), "cat " + copy_.path() + " /large", "info " + copy_.path(),
         std::string("--help"), std::string("--version"), std::string("ls --help")}) {
     const image::ToolAnswer answer = shell(words + " 2>&1 >/dev/full");
