@@ -97,20 +97,20 @@ GOFS_NOINLINE GOFS_HD inline int read_link_piece(simt::AnyWarp auto warp, Filesy
 }
 
 /// Whether a link's target, or the beginning of it that was read, can be one: it has no NUL, at
-/// which programs would take it to end. Collective, uniform. 0 or -EUCLEAN.
+/// which programs would take it to end. By the lane that has read it. Collective, uniform. 0 or
+/// -EUCLEAN.
 GOFS_NOINLINE GOFS_HD inline int check_target(simt::AnyWarp auto warp, Filesystem& fs,
                                               const f2fs::Inode& link, const char* target,
                                               uint32_t bytes) {
-  for (uint32_t first = 0; first < bytes; first += warp.size()) {
-    const uint32_t at = first + warp.thread_rank();
-    const uint32_t nuls = warp.ballot(at < bytes && target[at] == '\0');
-    if (nuls == 0) continue;
-    const uint32_t block = f2fs::block_of_node(warp, fs.volume, link.ino);
-    return f2fs::report_once(
-        warp, *fs.volume.corruptions,
-        {f2fs::Structure::kSymlinkTarget, block, link.ino, first + simt::lowest_bit(nuls)});
+  uint32_t length = 0;
+  if (warp.thread_rank() == 0) {
+    while (length < bytes && target[length] != '\0') ++length;
   }
-  return 0;
+  length = warp.shfl(length, 0);
+  if (length == bytes) return 0;
+  const uint32_t block = f2fs::block_of_node(warp, fs.volume, link.ino);
+  return f2fs::report_once(warp, *fs.volume.corruptions,
+                           {f2fs::Structure::kSymlinkTarget, block, link.ino, length});
 }
 
 /// Reads the target of `link` into `block`, a whole spare block. Takes no further spare block: who
