@@ -64,13 +64,13 @@ class DamageTest : public testing::Test {
     change(*reinterpret_cast<Block*>(block));
     ASSERT_TRUE(target_->write(uint64_t{address} * 4096, block, sizeof(block)).ok());
   }
-  /// Changes the entry `name` of a directory, and its name.
+  /// Changes the entry `name` of a directory, and its name; not the first two, which have the dots.
   void change_entry(const std::string& directory, const std::string& name,
                     const std::function<void(format::Dentry& entry, uint8_t* name)>& change) {
     image::TestReader reader(*target_);
     change_block<format::DentryBlock>(
         reader.address(reader.at(directory), 0), [&](format::DentryBlock& block) {
-          for (uint32_t slot = 0; slot < format::kDentrySlotsPerBlock; ++slot) {
+          for (uint32_t slot = 2; slot < format::kDentrySlotsPerBlock; ++slot) {
             if (block.dentry[slot].name_len == name.size() &&
                 std::memcmp(block.filename[slot], name.data(), name.size()) == 0) {
               return change(block.dentry[slot], block.filename[slot]);
