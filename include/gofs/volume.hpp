@@ -17,6 +17,13 @@
 // waiting, free nothing, and nothing of it reaches the image. A child may mount volumes of its own,
 // once the parent has given the image back. vfork() and posix_spawn() are not concerned.
 //
+// A fault of any kernel of the process (an illegal address, a trap, a device assert) takes the GPU
+// from it. Every call then fails with EIO, CUDA's words and the hint that only another process can
+// mount the volume again; unmount() and the destructor return without waiting, and warnings() has
+// that sentence. The image is as the last sync(), fsync() or fdatasync() from the host left it, and
+// mounting it recovers that. In that process "auto" mounts nothing any more, rather than by the
+// CPU.
+//
 // Where the host's storage fails (its disk is full, or broken, or somebody has cut the image), the
 // call under way fails with EIO and the host's words. After a full disk all goes on as soon as
 // there is room; after the others nothing more is written to the image, and unmount() says so.
@@ -190,7 +197,8 @@ struct BufferHandle {
 
 namespace host {
 class VolumeState;
-}
+struct VolumeForTest;
+}  // namespace host
 
 class Volume {
  public:
@@ -357,6 +365,8 @@ class Volume {
   host::VolumeState& state() const { return *state_; }
 
  private:
+  friend struct host::VolumeForTest;  // mounts with a backend that fails
+
   explicit Volume(std::unique_ptr<host::VolumeState> state);
 
   std::unique_ptr<host::VolumeState> state_;

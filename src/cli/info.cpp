@@ -52,9 +52,13 @@ void print_json(const VolumeInfo& info, const FilesystemStat& stat, const Memory
   object["checkpoint"] = {{"version", info.checkpoint_version},
                           {"pack", info.checkpoint_pack},
                           {"flags", host::checkpoint_flag_names(info.checkpoint_flags)}};
-  object["space"] = {{"block_bytes", stat.block_bytes}, {"blocks", stat.blocks},
-                     {"blocks_free", stat.blocks_free}, {"files", stat.files},
-                     {"files_free", stat.files_free},   {"files_used", stat.files_used}};
+  object["space"] = {{"block_bytes", stat.block_bytes},
+                     {"blocks", stat.blocks},
+                     {"blocks_free", stat.blocks_free},
+                     {"blocks_available", stat.blocks_available},
+                     {"files", stat.files},
+                     {"files_free", stat.files_free},
+                     {"files_used", stat.files_used}};
   object["backend"] = {{"name", info.backend}, {"detail", info.backend_detail}};
   object["ssd"] = {
       {"description", info.ssd},         {"bytes", info.ssd_bytes},
@@ -109,8 +113,13 @@ void print_table(const VolumeInfo& info, const FilesystemStat& stat, const Memor
       info.clean ? "cleanly unmounted" : "not cleanly unmounted: read as of its last checkpoint");
   row("size", fmt::format("{} ({} blocks of 4 KiB)", size_text(info.block_count * kBlockBytes),
                           info.block_count));
-  row("space", fmt::format("{} of {} in use", size_text(used * kBlockBytes),
-                           size_text(stat.blocks * kBlockBytes)));
+  std::string space = fmt::format("{} of {} in use", size_text(used * kBlockBytes),
+                                  size_text(stat.blocks * kBlockBytes));
+  if (stat.blocks_available < stat.blocks_free) {
+    space += fmt::format("; {} can be written, with memory for no more holes of the image (spare=)",
+                         size_text(stat.blocks_available * kBlockBytes));
+  }
+  row("space", space);
   row("files", fmt::format("{} of at most {}", stat.files_used, stat.files));
   row("segments", fmt::format("{} of 2 MiB, {} for data and nodes, {} of these free",
                               info.segment_count, info.main_segments, info.free_segments));

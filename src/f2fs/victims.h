@@ -93,7 +93,8 @@ GOFS_NOINLINE GOFS_HD inline SegmentCensus choose_victims(simt::AnyWarp auto war
   for (uint32_t i = warp.thread_rank(); i < volume.geometry.main_segments; i += warp.size()) {
     const SegmentInfo& segment = writer.segments.segments[i];
     const uint32_t valid = simt::load_relaxed(segment.valid_count);
-    if (valid == 0 && !detail::segment_bit(writer.free_map, i)) {
+    const bool withheld = (detail::withheld_in(writer, i / 32) >> i % 32 & 1u) != 0;
+    if (valid == 0 && !withheld && !detail::segment_bit(writer.free_map, i)) {
       pending += detail::is_written_to(writer, i) ? 0 : 1;
     }
     if (!detail::may_be_victim(writer, i, valid, wish)) continue;

@@ -122,8 +122,10 @@ struct Writer {
   SegmentTable segments;
   uint32_t* empty_map;  // a bit for each main segment: it held nothing at the last checkpoint
   uint32_t* free_map;  // a bit for each main segment: free now and at the last checkpoint, no log's
-  uint32_t free_hint;  // word of free_map where a search begins
-  uint32_t free_count;  // bits of free_map
+  const uint32_t* withheld;  // a bit for each main segment that the SSD has no room for
+                             // (withhold()); null: none
+  uint32_t free_hint;        // word of free_map where a search begins
+  uint32_t free_count;       // bits of free_map
   Log logs[format::kLogCount];
   OpenSegment* open;  // open_count: processors take turns
   uint32_t open_count;
@@ -376,16 +378,21 @@ GOFS_NOINLINE GOFS_HD inline uint32_t count_empty_segments(simt::AnyWarp auto wa
   return simt::reduce_add(warp, count);
 }
 
-/// Fills in which segments are free, of those that `empty_map` has; those out of which blocks were
-/// moved are not where `held`: somebody holds places. Those that were free stay so, unless `anew`.
-/// Collective; nobody takes any meanwhile.
+/// The segments of a word of the maps that are not to be taken though nothing lies in them.
+GOFS_HD inline uint32_t withheld_in(const Writer& writer, uint32_t word) {
+  return writer.withheld == nullptr ? 0 : writer.withheld[word];
+}
+
+/// Fills in which segments are free, of those that `empty_map` has and that are not withheld; those
+/// out of which blocks were moved are not where `held`: somebody holds places. Those that were free
+/// stay so, unless `anew`. Collective; nobody takes any meanwhile.
 GOFS_HD inline void find_free_segments(simt::AnyWarp auto warp, const Volume& volume,
                                        Writer& writer, bool held, bool anew) {
   const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
   uint32_t count = 0;
   for (uint32_t word = warp.thread_rank(); word < words; word += warp.size()) {
     if (!held) simt::store_relaxed(writer.cleaning.held[word], 0u);
-    const uint32_t empty = simt::load_relaxed(writer.empty_map[word]);
+    const uint32_t empty = simt::load_relaxed(writer.empty_map[word]) & ~withheld_in(writer, word);
     uint32_t bits = anew ? 0 : empty & simt::load_relaxed(writer.free_map[word]);
     for (uint32_t left = empty & ~bits; left != 0; left &= left - 1) {
       const uint32_t segno = 32 * word + simt::lowest_bit(left);
@@ -487,6 +494,25 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   }
   warp.sync();
   return {WriteProblem::kNone, 0, 0};
+}
+
+/// Takes from users the room of the segments that are withheld: what they cannot have is refused
+/// when it is counted, at once, as on a smaller volume. Collective, by one warp, after
+/// begin_writing() and recovery, which counts what is there.
+GOFS_HD inline void withhold(simt::AnyWarp auto warp, Volume& volume, const Writer& writer) {
+  const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
+  uint32_t segments = 0;
+  for (uint32_t word = warp.thread_rank(); word < words; word += warp.size()) {
+    segments += simt::popcount(writer.empty_map[word] & detail::withheld_in(writer, word));
+  }
+  segments = simt::reduce_add(warp, segments);
+  if (warp.thread_rank() == 0) {
+    const uint64_t used = volume.valid_block_count;
+    const uint64_t left = volume.user_block_count - simt::min(used, volume.user_block_count);
+    volume.withheld_blocks = simt::min(uint64_t{segments} * format::kBlocksPerSegment, left);
+    volume.user_block_count -= volume.withheld_blocks;
+  }
+  warp.sync();
 }
 
 }  // namespace gofs::f2fs

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "f2fs/gone.h"
 #include "f2fs/xattr_lock.h"
@@ -27,6 +28,8 @@ struct WriterOptions {
   bool log_structured = false;             // nothing is written over, as by Linux's mode=lfs
   uint32_t open_segments = kOpenByVolume;  // how many
   uint32_t held_writes = 2048;             // asynchronous writes under way, 1 KiB each
+  std::vector<uint32_t> withheld{};        // a bit for each main segment that is not to be taken,
+                                           // since the SSD has no room for it; empty: none
 };
 
 /// The memory of one writer: about 150 bytes for each main segment, a block for each open one, a
@@ -47,6 +50,12 @@ class WriterMemory {
     const uint64_t segment_words = simt::divide_up(geometry.main_segments, 32);
     writer.empty_map = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
     writer.free_map = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
+    if (!options.withheld.empty()) {
+      GOFS_ASSERT(options.withheld.size() == segment_words);
+      auto* const placed = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
+      memory.write(placed, options.withheld.data(), segment_words * sizeof(uint32_t));
+      writer.withheld = placed;
+    }
     writer.discarded = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
     writer.cleaning.victims = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
     writer.cleaning.held = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <string>
 
+#include "gpu/context_health.h"
 #include "gpu/cuda_error.h"
 #include "gpu/cuda_media.h"
 #include "gpu/cuda_memory.h"
@@ -15,6 +16,9 @@
 namespace gofs::gpu {
 
 namespace {
+
+constexpr const char* kOnlyNewProcess =
+    "; a kernel of this process has failed before, and only a new process can use the GPU again";
 
 class CudaBackend final : public work::Backend {
  public:
@@ -82,15 +86,21 @@ class CudaBackend final : public work::Backend {
 
   std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
                                                 std::string& error) override {
-    return load_cuda_media({memory_, shared_memory_}, request, error);
+    return load_cuda_media({memory_, shared_memory_, health_}, request, error);
   }
 
   bool run(work::Body body, const work::Grid& grid, void* params) override {
-    error_ = cuda_error_text(launch(body, grid, params, stream_), "kernel launch");
-    if (error_.empty()) error_ = cuda_error_text(wait(), "kernel");
+    error_ = health_.words();
+    if (!error_.empty()) return false;
+    constexpr const char* kLaunch = "kernel launch";
+    constexpr const char* kKernel = "kernel";
+    error_ = cuda_error_text(health_.note(launch(body, grid, params, stream_), kLaunch), kLaunch);
+    if (error_.empty()) error_ = cuda_error_text(health_.note(wait(), kKernel), kKernel);
     return error_.empty();
   }
   const std::string& error() const override { return error_; }
+  std::string failure() const override { return health_.words(); }
+  bool has_failed() const override { return health_.lost(); }
 
  private:
   /// Waits for what was launched: a short kernel's end is looked for, for a long one's the thread
@@ -109,17 +119,29 @@ class CudaBackend final : public work::Backend {
   }
 
   cudaDeviceProp properties_;
+  ContextHealth health_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t done_ = nullptr;
-  DeviceMemorySpace memory_;
-  PinnedMemorySpace shared_memory_;
+  DeviceMemorySpace memory_{health_};
+  PinnedMemorySpace shared_memory_{health_};
   std::string error_;
 };
 
 }  // namespace
 
+std::string lost_context() {
+  const cudaError_t error = cudaFree(nullptr);  // which needs a context, and nothing else
+  (void)cudaGetLastError();
+  return is_fault(error) ? cuda_error_text(error, "the GPU") : std::string();
+}
+
 std::unique_ptr<work::Backend> make_cuda_backend(std::string& error) {
   int device = 0;
+  error = lost_context();
+  if (!error.empty()) {
+    error += kOnlyNewProcess;
+    return nullptr;
+  }
   error = cuda_error_text(cudaGetDevice(&device), "no usable GPU");
   if (!error.empty()) return nullptr;
   cudaDeviceProp properties{};

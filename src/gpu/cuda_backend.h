@@ -10,6 +10,10 @@
 
 namespace gofs::gpu {
 
+/// Why this process cannot use its GPU any more: a kernel had a fault. Empty: it can, or never
+/// could.
+std::string lost_context();
+
 /// The backend on the current CUDA device, or null; `error` then says why.
 std::unique_ptr<work::Backend> make_cuda_backend(std::string& error);
 

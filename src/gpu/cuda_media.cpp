@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -23,14 +25,20 @@ namespace {
 
 class CudaMedia final : public work::LoadedMedia {
  public:
-  explicit CudaMedia(const MediaMemory& memory) : on_gpu_(memory.device), pinned_(memory.pinned) {}
+  explicit CudaMedia(const MediaMemory& memory)
+      : health_(memory.health), on_gpu_(memory.device), pinned_(memory.pinned) {}
 
   const ssd::Media& media() const override { return media_; }
+  const work::MediaRoom* room() const override { return room_ ? &*room_ : nullptr; }
 
   /// Writes what has changed to the file. A kernel may be writing: it marks a unit before it
   /// changes it, so what comes too late for this call has the mark of this epoch or the last one
   /// when the next call looks. The host's blocks are reserved before the first is written, so that
   /// a full disk changes nothing; after another failure the image is neither old nor new.
+  ///
+  /// After a fault of the GPU nothing is written any more, though what is pinned is there still: it
+  /// has halves of blocks that a warp was writing, and what was marked is lost. The image is as the
+  /// last call left it.
   std::string sync() override {
     if (media_.marks == nullptr || !sync_error_.empty()) return sync_error_;
     const uint32_t epoch = epoch_++;
@@ -45,9 +53,7 @@ class CudaMedia final : public work::LoadedMedia {
       if (marks[unit] != 0 && marks[unit] + 1 >= epoch) changed_[unit] = true;
     }
     if (const int full = reserve_changed(chunks); full != 0) return ssd::file_error_words(full);
-    for (uint64_t unit = 0; unit < marks.size() && error.empty(); ++unit) {
-      if (changed_[unit]) error = write_back(unit, chunks);
-    }
+    error = on_device_ ? write_back_from_device(chunks) : write_back(chunks);
     if (error.empty()) error = ssd::file_error_words(file_->sync());
     if (error.empty()) changed_.assign(changed_.size(), false);
     // What was lost is not known any more.
@@ -83,11 +89,12 @@ class CudaMedia final : public work::LoadedMedia {
     });
   }
 
-  /// Keeps only the chunks in which the file has data.
-  /// `spares`: how many more can be written to.
-  std::string load_chunks(int fd, uint64_t bytes, bool on_device, uint64_t spares) {
+  /// Keeps only the chunks in which the file has data, and spares for those that can be written.
+  std::string load_chunks(int fd, uint64_t bytes, const work::MediaRequest& request) {
     media_.bytes = bytes;
-    on_device_ = on_device;
+    const bool on_device = on_device_ = request.device_memory;
+    uint64_t spares = request.spare_bytes >> ssd::kChunkShift;
+    const bool writable = request.writable;
     const uint64_t count = simt::divide_up(bytes, ssd::kChunkBytes);
     std::vector<uint64_t> table(count, 0);
     uint64_t needed = 0;
@@ -98,6 +105,9 @@ class CudaMedia final : public work::LoadedMedia {
       return std::string();
     });
     spares = simt::min(spares, count - needed);
+    room_.emplace(work::MediaRoom{std::vector<bool>(count), spares});
+    for (uint64_t chunk = 0; chunk < count; ++chunk) room_->there[chunk] = table[chunk] != 0;
+    if (!writable) spares = 0;
     if (error.empty()) {
       error = add(simt::max(needed + spares, uint64_t{1}) << ssd::kChunkShift, on_device);
     }
@@ -138,8 +148,9 @@ class CudaMedia final : public work::LoadedMedia {
       simt::Allocations& memory = on_device ? on_gpu_ : pinned_;
       newest_ = memory.take<uint8_t>(bytes, simt::MemoryPart::kMedia);
     } catch (const std::bad_alloc&) {
-      const cudaError_t error = cudaGetLastError();
-      return cuda_error_text(error != cudaSuccess ? error : cudaErrorMemoryAllocation,
+      (void)cudaGetLastError();  // which says the same
+      if (health_.lost()) return health_.words();
+      return cuda_error_text(cudaErrorMemoryAllocation,
                              on_device ? "memory on the GPU" : "pinned memory");
     }
     return {};
@@ -165,7 +176,8 @@ class CudaMedia final : public work::LoadedMedia {
   template <typename T>
   std::string copy(T* to, const T* from, size_t count) {
     if (count == 0) return {};
-    return cuda_error_text(copies_.copy(to, from, count * sizeof(T)), "copy");
+    if (health_.lost()) return health_.words();
+    return cuda_error_text(health_.note(copies_.copy(to, from, count * sizeof(T)), "copy"), "copy");
   }
 
   /// Where a unit begins in the file, and its bytes.
@@ -176,7 +188,8 @@ class CudaMedia final : public work::LoadedMedia {
 
   /// Whether a unit has memory; else it is zeros, as in the file.
   bool is_there(uint64_t unit, const std::vector<uint64_t>& chunks) const {
-    return !media_.is_chunked() || chunks[(unit << ssd::kMarkShift) >> ssd::kChunkShift] != 0;
+    return !media_.is_chunked() ||
+           ssd::has_memory(chunks[(unit << ssd::kMarkShift) >> ssd::kChunkShift]);
   }
 
   /// Makes sure of room on the host's disk for all that has changed.
@@ -190,24 +203,66 @@ class CudaMedia final : public work::LoadedMedia {
     return error;
   }
 
-  /// Writes one unit to the file.
-  std::string write_back(uint64_t unit, const std::vector<uint64_t>& chunks) {
-    if (!is_there(unit, chunks)) return {};
+  /// Where the bytes of a unit that is there lie.
+  const uint8_t* memory_of(uint64_t unit, const std::vector<uint64_t>& chunks) const {
+    const uint64_t offset = unit << ssd::kMarkShift;
+    if (!media_.is_chunked()) return media_.base + offset;
+    return reinterpret_cast<const uint8_t*>(chunks[offset >> ssd::kChunkShift]) +
+           (offset & (ssd::kChunkBytes - 1));
+  }
+
+  std::string write_unit(uint64_t unit, const uint8_t* from) {
     const auto [offset, bytes] = place_of(unit);
-    const uint8_t* from = media_.base + offset;
-    if (media_.is_chunked()) {
-      from = reinterpret_cast<const uint8_t*>(chunks[offset >> ssd::kChunkShift]) +
-             (offset & (ssd::kChunkBytes - 1));
-    }
-    if (on_device_) {
-      staging_.resize(simt::max<size_t>(staging_.size(), bytes));
-      std::string error = copy(staging_.data(), from, bytes);
-      if (!error.empty()) return error;
-      from = staging_.data();
-    }
     const iovec part{const_cast<uint8_t*>(from), bytes};
     const int error = file_->write(offset, {&part, 1});
     return error == 0 ? std::string() : "writing: " + ssd::file_error_words(error);
+  }
+
+  /// Writes all that has changed to the file.
+  std::string write_back(const std::vector<uint64_t>& chunks) {
+    std::string error;
+    for (uint64_t unit = 0; unit < changed_.size() && error.empty(); ++unit) {
+      if (changed_[unit] && is_there(unit, chunks)) {
+        error = write_unit(unit, memory_of(unit, chunks));
+      }
+    }
+    return error;
+  }
+
+  /// The same of the GPU's memory: all of it is copied before the first byte is written, so that a
+  /// fault of the GPU meanwhile leaves the image as it was. More than kGatheredBytes goes in
+  /// portions, each for itself.
+  std::string write_back_from_device(const std::vector<uint64_t>& chunks) {
+    constexpr uint64_t kGatheredBytes = uint64_t{16} << 30;
+    constexpr uint64_t kUnitsAtOnce = kGatheredBytes >> ssd::kMarkShift;
+    std::vector<uint64_t> units;
+    for (uint64_t unit = 0; unit < changed_.size(); ++unit) {
+      if (changed_[unit] && is_there(unit, chunks)) units.push_back(unit);
+    }
+    std::string error;
+    for (size_t first = 0; first < units.size() && error.empty(); first += kUnitsAtOnce) {
+      const size_t count = simt::min<size_t>(units.size() - first, kUnitsAtOnce);
+      error = write_gathered({units.data() + first, count}, chunks);
+    }
+    return error;
+  }
+
+  std::string write_gathered(std::span<const uint64_t> units, const std::vector<uint64_t>& chunks) {
+    std::vector<uint8_t> gathered;
+    try {
+      gathered.resize(units.size() << ssd::kMarkShift);
+    } catch (const std::bad_alloc&) {
+      return "not enough memory of the host to copy what has changed";
+    }
+    std::string error;
+    for (size_t i = 0; i < units.size() && error.empty(); ++i) {
+      error = copy(gathered.data() + (i << ssd::kMarkShift), memory_of(units[i], chunks),
+                   place_of(units[i]).second);
+    }
+    for (size_t i = 0; i < units.size() && error.empty(); ++i) {
+      error = write_unit(units[i], gathered.data() + (i << ssd::kMarkShift));
+    }
+    return error;
   }
 
   /// Calls `visit(start, end)` for each part of the file that may hold data.
@@ -249,8 +304,10 @@ class CudaMedia final : public work::LoadedMedia {
     return {};
   }
 
+  ContextHealth& health_;
   CopyStream copies_;
   ssd::Media media_;
+  std::optional<work::MediaRoom> room_;
   bool on_device_ = false;
   simt::Allocations on_gpu_;
   simt::Allocations pinned_;
@@ -301,8 +358,7 @@ std::unique_ptr<work::LoadedMedia> load_cuda_media(const MediaMemory& memory,
     error = loaded->make_contiguous(bytes, request.device_memory);
     if (error.empty()) error = loaded->load_contiguous(fd);
   } else {
-    error = loaded->load_chunks(fd, bytes, request.device_memory,
-                                request.writable ? request.spare_bytes >> ssd::kChunkShift : 0);
+    error = loaded->load_chunks(fd, bytes, request);
   }
   if (!request.writable) {
     loaded->set_read_only();

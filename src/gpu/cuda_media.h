@@ -6,14 +6,16 @@
 #include <memory>
 #include <string>
 
+#include "gpu/context_health.h"
 #include "work/backend.h"
 
 namespace gofs::gpu {
 
-/// The backend's two memories.
+/// The backend's two memories, and whether there is still a GPU.
 struct MediaMemory {
   simt::MemorySpace& device;
   simt::MemorySpace& pinned;
+  ContextHealth& health;
 };
 
 /// Loads an image, or makes empty memory. Of a sparse image only the parts that hold data are kept,

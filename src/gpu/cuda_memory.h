@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The two memories of the CUDA backend: the GPU's own, and pinned host memory that both sides reach
-// by the same pointer. Host only.
+// by the same pointer. After a fault of the context nothing can be freed, or only by the end of the
+// process; what is pinned stays where it is, and the host may read it. Host only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,6 +12,7 @@
 #include <new>
 #include <unordered_map>
 
+#include "gpu/context_health.h"
 #include "gpu/copy_stream.h"
 #include "simt/memory.h"
 
@@ -18,12 +20,16 @@ namespace gofs::gpu {
 
 class DeviceMemorySpace final : public simt::MemorySpace {
  public:
+  explicit DeviceMemorySpace(ContextHealth& health) : health_(health) {}
   uint64_t bytes_taken() const override { return bytes_taken_.load(std::memory_order_relaxed); }
   void write(void* target, const void* host_source, size_t bytes) override {
-    copies_.copy(target, host_source, bytes);
+    if (health_.lost()) return;
+    health_.note(copies_.copy(target, host_source, bytes), "copy to the GPU");
   }
   void read(void* host_target, const void* source, size_t bytes) override {
-    copies_.copy(host_target, source, bytes);
+    const bool copied = !health_.lost() && health_.note(copies_.copy(host_target, source, bytes),
+                                                        "copy from the GPU") == cudaSuccess;
+    if (!copied) std::memset(host_target, 0, bytes);
   }
 
  protected:
@@ -31,8 +37,11 @@ class DeviceMemorySpace final : public simt::MemorySpace {
     // cudaMalloc aligns to 256 bytes; NVMe queues begin on a page.
     if (bytes > SIZE_MAX - kBlockBytes) throw std::bad_alloc();
     Whole whole{nullptr, bytes + kBlockBytes};
-    if (cudaMalloc(&whole.begin, whole.bytes) != cudaSuccess) throw std::bad_alloc();
-    if (copies_.zero(whole.begin, whole.bytes) != cudaSuccess) {
+    if (health_.lost() ||
+        health_.note(cudaMalloc(&whole.begin, whole.bytes), "memory on the GPU") != cudaSuccess) {
+      throw std::bad_alloc();
+    }
+    if (health_.note(copies_.zero(whole.begin, whole.bytes), "memory on the GPU") != cudaSuccess) {
       cudaFree(whole.begin);
       throw std::bad_alloc();
     }
@@ -57,6 +66,7 @@ class DeviceMemorySpace final : public simt::MemorySpace {
     uint64_t bytes;
   };
 
+  ContextHealth& health_;
   CopyStream copies_;
   std::unordered_map<void*, Whole> whole_;  // of each allocation
   std::atomic<uint64_t> bytes_taken_{0};
@@ -64,6 +74,7 @@ class DeviceMemorySpace final : public simt::MemorySpace {
 
 class PinnedMemorySpace final : public simt::MemorySpace {
  public:
+  explicit PinnedMemorySpace(ContextHealth& health) : health_(health) {}
   uint64_t bytes_taken() const override { return bytes_taken_.load(std::memory_order_relaxed); }
   void write(void* target, const void* host_source, size_t bytes) override {
     std::memcpy(target, host_source, bytes);
@@ -76,7 +87,9 @@ class PinnedMemorySpace final : public simt::MemorySpace {
   Taken take(size_t bytes) override {
     void* memory = nullptr;
     if (bytes == 0) bytes = 1;
-    if (cudaHostAlloc(&memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable) != cudaSuccess) {
+    constexpr unsigned int kFlags = cudaHostAllocMapped | cudaHostAllocPortable;
+    if (health_.lost() ||
+        health_.note(cudaHostAlloc(&memory, bytes, kFlags), "pinned memory") != cudaSuccess) {
       throw std::bad_alloc();
     }
     std::memset(memory, 0, bytes);
@@ -93,6 +106,7 @@ class PinnedMemorySpace final : public simt::MemorySpace {
   }
 
  private:
+  ContextHealth& health_;
   std::unordered_map<void*, uint64_t> sizes_;
   std::atomic<uint64_t> bytes_taken_{0};
 };

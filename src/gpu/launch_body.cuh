@@ -35,18 +35,19 @@ cudaError_t fit_blocks(Kernel kernel, uint32_t threads_per_block, uint32_t& want
 
 template <typename Params, void (*kBody)(simt::Warp, uint32_t, uint32_t, Params&)>
 cudaError_t launch_body(const work::Grid& grid, void* params, cudaStream_t stream) {
+  void* arguments[] = {&params};
   if (grid.cooperative) {
     uint32_t blocks = grid.blocks;
     const cudaError_t error =
         fit_blocks(body_kernel<Params, kBody>, grid.threads_per_block, blocks);
     if (error != cudaSuccess) return error;
-    void* arguments[] = {&params};
     return cudaLaunchCooperativeKernel(body_kernel<Params, kBody>, dim3(blocks),
                                        dim3(grid.threads_per_block), arguments, 0, stream);
   }
-  body_kernel<Params, kBody>
-      <<<grid.blocks, grid.threads_per_block, 0, stream>>>(static_cast<Params*>(params));
-  return cudaGetLastError();
+  // Says what became of this launch. cudaGetLastError() would also say what the program has not
+  // asked about: that some cudaMalloc() of its own had failed.
+  return cudaLaunchKernel(body_kernel<Params, kBody>, dim3(grid.blocks),
+                          dim3(grid.threads_per_block), arguments, 0, stream);
 }
 
 }  // namespace gofs::gpu

@@ -33,6 +33,8 @@ class AttachedSsd {
   virtual std::string sync() = 0;
   /// What the host's storage has said to the last command that failed for its sake, if any did.
   virtual std::string host_problem() const { return {}; }
+  /// What can be written of it, where that is not all; else null.
+  virtual const work::MediaRoom* room() const { return nullptr; }
   /// The controller is disabled and nobody uses it any more. Its queues' memory stays.
   virtual void detach() = 0;
   /// What it has counted; nobody gives it commands meanwhile. All 0 for a physical one.

@@ -30,6 +30,9 @@ class VirtualSsd final : public AttachedSsd {
   std::string host_problem() const override {
     return media_ == nullptr ? std::string() : media_->problem();
   }
+  const work::MediaRoom* room() const override {
+    return media_ == nullptr ? nullptr : media_->room();
+  }
   void detach() override { media_.reset(); }
   ssd::VirtualSsdCounters counters() override { return ssd::read_counters(memory_, controller_); }
   bool map_buffer(void*, uint64_t) override { return true; }  // it reaches all memory

@@ -20,6 +20,14 @@ std::unique_ptr<work::Backend> make_gpu_backend([[maybe_unused]] std::string& er
 #endif
 }
 
+bool has_lost_gpu() {
+#if defined(GOFS_WITH_CUDA)
+  return !gpu::lost_context().empty();
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 std::unique_ptr<work::Backend> make_backend(const std::string& name, std::string& error) {
@@ -31,6 +39,10 @@ std::unique_ptr<work::Backend> make_backend(const std::string& name, std::string
   }
   std::string reason;
   std::unique_ptr<work::Backend> backend = make_gpu_backend(reason);
+  if (backend == nullptr && has_lost_gpu()) {
+    error = reason;  // kernels of the program would not reach what a CPU has mounted
+    return nullptr;
+  }
   return backend != nullptr ? std::move(backend) : make_cpu_backend();
 }
 

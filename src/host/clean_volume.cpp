@@ -8,7 +8,7 @@ namespace gofs::host {
 
 CleaningReport VolumeState::cleaning_totals() const {
   CleaningReport report;
-  if (options_.read_only || !is_ours()) return report;
+  if (options_.read_only || !is_ours() || has_failed()) return report;
   const f2fs::CleaningCounts& counts = writer_->writer()->cleaning.counts;
   const auto read = [this](const uint64_t& word) {
     return backend_->is_host() ? simt::load_relaxed(word) : backend_->memory().read_object(&word);
@@ -24,7 +24,16 @@ CleaningReport VolumeState::cleaning_totals() const {
 
 Expected<CleaningReport> VolumeState::collect_garbage(const CleaningOptions& options) {
   if (!is_ours()) return not_ours();
+  if (has_failed()) return explain(-EIO, spec_.text);
   if (options_.read_only) return explain(-EROFS, spec_.text);
+  try {
+    return collect_or_throw(options);
+  } catch (const std::bad_alloc&) {
+    return explain(-ENOMEM, spec_.text);
+  }
+}
+
+Expected<CleaningReport> VolumeState::collect_or_throw(const CleaningOptions& options) {
   constexpr uint32_t kSegmentsARound = 64;  // emptied between two checkpoints
   SharedArray<work::CleanParams> params(backend_->shared_memory(), 1);
   work::CleanParams& clean = params[0];

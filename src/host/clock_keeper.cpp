@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <optional>
 
 #include "host/messages.h"
@@ -100,6 +101,15 @@ void ClockKeeper::work() {
 }
 
 Expected<void> ClockKeeper::step() {
+  try {
+    return step_or_throw();
+  } catch (const std::exception& problem) {  // no memory, or no thread
+    if (volume_.has_failed()) return volume_.explain(-EIO, kClockSubject);
+    return make_error(ENOMEM, kClockSubject, problem.what());
+  }
+}
+
+Expected<void> ClockKeeper::step_or_throw() {
   const auto sample = sample_clocks(volume_);
   if (!sample) return sample.error();
   const int64_t late_ns = estimate_.add(*sample);

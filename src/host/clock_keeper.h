@@ -37,6 +37,7 @@ class ClockKeeper {
  private:
   void work();
   Expected<void> step();
+  Expected<void> step_or_throw();
 
   VolumeState& volume_;
   const uint64_t period_ns_;

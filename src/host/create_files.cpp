@@ -113,6 +113,7 @@ Expected<std::vector<int>> create_files(VolumeState& volume, const std::string& 
       job.errors = portion.errors.data();
       const bool ran = run_job(volume, work::Body::kBatch, grid, job);
       const int64_t result = ran ? job.result : -EIO;
+      if (volume.has_failed()) return volume.explain(-EIO, path);
       if (result < 0 && first == 0) return volume.explain(result, path);
       for (size_t i = first; i < end; ++i) {
         const int error = result < 0 ? static_cast<int>(result) : portion.errors[i - first];
@@ -121,7 +122,7 @@ Expected<std::vector<int>> create_files(VolumeState& volume, const std::string& 
       first = end;
     }
   } catch (const std::bad_alloc&) {
-    return make_error(ENOMEM, path);
+    return volume.explain(-ENOMEM, path);
   }
   return answers;
 }

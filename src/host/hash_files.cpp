@@ -130,7 +130,7 @@ Expected<std::vector<work::HashFile>> hash_files(
     }
     for (size_t i = 0; i < files.size(); ++i) answers[order[i]] = table[i];
   } catch (const std::bad_alloc&) {
-    return make_error(ENOMEM, volume.spec().text);
+    return volume.explain(-ENOMEM, volume.spec().text);
   }
   return answers;
 }

@@ -22,12 +22,10 @@ namespace {
 class ProbingDevice {
  public:
   ProbingDevice(AttachedSsd& ssd, const nvme::DeviceOptions& options)
-      : ssd_(ssd),
-        io_queues_(options.io_queues),
-        device_(nvme::create_device(ssd.device_memory(), ssd.controller(), options)) {}
+      : ssd_(ssd), device_(nvme::create_device(ssd.device_memory(), ssd.controller(), options)) {}
   ~ProbingDevice() {
     ssd_.detach();  // it reaches the queues no more
-    nvme::destroy_device(ssd_.device_memory(), device_, io_queues_);
+    nvme::destroy_device(ssd_.device_memory(), device_);
   }
   ProbingDevice(const ProbingDevice&) = delete;
   ProbingDevice& operator=(const ProbingDevice&) = delete;
@@ -36,7 +34,6 @@ class ProbingDevice {
 
  private:
   AttachedSsd& ssd_;
-  const uint32_t io_queues_;
   nvme::Device* const device_;
 };
 

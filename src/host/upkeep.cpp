@@ -41,6 +41,7 @@ void Upkeep::work() {
 
 /// False: it has failed.
 bool Upkeep::step() {
+  if (volume_.has_failed()) return false;
   const bool idle = volume_.commands_issued() == commands_;
   if (volume_.has_changed() && !volume_.sync()) return false;
   if (idle && volume_.free_segments() < idle_free_segments_) {

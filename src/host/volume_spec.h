@@ -13,17 +13,17 @@
 //
 // Options: model=NAME[,SETTING=NUMBER...] (ssd/virtual_ssd.h says which), queues=N, depth=N,
 // lba=512|4096, media=file|hbm, spare=SIZE (what can be written to holes of a sparse image of more
-// than 8 GiB, which a GPU keeps in memory; 4G), mdts=SIZE, cache=SIZE, descriptors=N (files open at
-// once, 1 KB each; 66,560), timeout=TIME,
-// checkpoint=TIME (from one to the next, where something has changed), stripe=SIZE (of a chunk),
-// mode=adaptive|lfs (whether blocks of files may be written over where they lie),
-// ablate=NAME[,NAME...] (what the mount does without, vfs/ablations.h). Of a physical SSD:
-// doorbell=gpu|cpu|auto (who writes its registers: the warps, a thread of the host, or what works),
-// queues=PLACE and data=PLACE (both the same: host, gpu, or a file such as the BAR of another
-// device), staging=SIZE (of each queue entry, for buffers that the SSD does not reach; 32K); it has
-// queues of 128 entries where depth=N does not say otherwise. SIZE takes K, M, G or T
-// (powers of 1,024), TIME takes s, ms or us (s if it has none). Of several SSDs those without
-// options have the last one's, and what is not about an SSD is the last one's as well.
+// than 8 GiB, which a GPU keeps in memory; 4G, metadata included), mdts=SIZE, cache=SIZE,
+// descriptors=N (files open at once, 1 KB each; 66,560), timeout=TIME, checkpoint=TIME (from one to
+// the next, where something has changed), stripe=SIZE (of a chunk), mode=adaptive|lfs (whether
+// blocks of files may be written over where they lie), ablate=NAME[,NAME...] (what the mount does
+// without, vfs/ablations.h). Of a physical SSD: doorbell=gpu|cpu|auto (who writes its registers:
+// the warps, a thread of the host, or what works), queues=PLACE and data=PLACE (both the same:
+// host, gpu, or a file such as the BAR of another device), staging=SIZE (of each queue entry, for
+// buffers that the SSD does not reach; 32K); it has queues of 128 entries where depth=N does not
+// say otherwise. SIZE takes K, M, G or T (powers of 1,024), TIME takes s, ms or us (s if it has
+// none). Of several SSDs those without options have the last one's, and what is not about an SSD is
+// the last one's as well.
 //
 // Where a path ends: at a `?`, a `+` or the end. Of several possible places the one counts that
 // makes the path the longest name of an existing file, and if none exists, the first. So a name

@@ -118,16 +118,14 @@ class VolumeState::Queues {
  public:
   Queues(AttachedSsd& ssd, const nvme::DeviceOptions& options)
       : memory_(ssd.device_memory()),
-        io_queues_(options.io_queues),
         device_(nvme::create_device(memory_, ssd.controller(), options)) {}
-  ~Queues() { nvme::destroy_device(memory_, device_, io_queues_); }
+  ~Queues() { nvme::destroy_device(memory_, device_); }
   Queues(const Queues&) = delete;
   Queues& operator=(const Queues&) = delete;
   nvme::Device* device() const { return device_; }
 
  private:
   const nvme::DeviceMemory memory_;
-  const uint32_t io_queues_;
   nvme::Device* const device_;
 };
 
@@ -164,9 +162,9 @@ VolumeState::VolumeState(VolumeSpec whole, std::vector<VolumeSpec> members,
   device_options_.single_doorbells = (ablations() & kAblateSharedDoorbells) != 0;
 }
 
-Expected<void> VolumeState::open_backend() {
+Expected<void> VolumeState::open_backend(const BackendMaker& make) {
   std::string error;
-  backend_ = make_backend(options_.backend, error);
+  backend_ = make(options_.backend, error);
   if (backend_ == nullptr) return make_error(ENODEV, "backend " + options_.backend, error);
   return {};
 }
@@ -233,7 +231,8 @@ Expected<void> VolumeState::bring_up(MountKind kind) {
 
 Expected<std::unique_ptr<VolumeState>> VolumeState::mount(const std::string& spec,
                                                           const MountOptions& options,
-                                                          MountKind kind) {
+                                                          MountKind kind,
+                                                          const BackendMaker& make_backend) {
   auto specs = parse_volume_specs(spec);
   if (!specs) return specs.error();
   if (options.groups.size() > vfs::Credentials::kGroupsMax) {
@@ -262,13 +261,13 @@ Expected<std::unique_ptr<VolumeState>> VolumeState::mount(const std::string& spe
           new VolumeState(std::move(whole), *specs, stripe, options));
     };
     std::unique_ptr<VolumeState> state = make();
-    auto up = state->come_up(kind);
+    auto up = state->come_up(kind, make_backend);
     if (!up && state->tries_doorbells()) {
       // The GPU's stores may not arrive: then a thread of the host writes the registers.
       for (VolumeSpec& one : *specs) one.doorbells = Doorbells::kCpu;
       state.reset();
       state = make();
-      up = state->come_up(kind);
+      up = state->come_up(kind, make_backend);
     }
     if (!up) return up.error();
     return state;
@@ -279,13 +278,29 @@ Expected<std::unique_ptr<VolumeState>> VolumeState::mount(const std::string& spe
   }
 }
 
-/// All of mounting, by the host and by warps.
-Expected<void> VolumeState::come_up(MountKind kind) {
-  if (auto result = open_backend(); !result) return result;
+/// All of mounting. Throws what the layers below throw, but where that comes of a GPU that has
+/// failed.
+Expected<void> VolumeState::come_up(MountKind kind, const BackendMaker& make) {
+  try {
+    return come_up_or_throw(kind, make);
+  } catch (const std::exception&) {
+    if (backend_ != nullptr && has_failed()) return explain(-EIO, spec_.text);
+    throw;
+  }
+}
+
+/// By the host and by warps.
+Expected<void> VolumeState::come_up_or_throw(MountKind kind, const BackendMaker& make) {
+  if (auto result = open_backend(make); !result) return result;
   if (auto result = attach_ssds(); !result) return result;
   create_filesystem();
   if (auto result = bring_up(kind); !result) return result;
-  if (kind != MountKind::kVolume || options_.read_only) return {};
+  if (kind != MountKind::kVolume) return {};
+  if (options_.read_only) {
+    const auto plan = plan_room();  // for statfs() alone
+    if (plan) withheld_blocks_ = plan->withheld_segments * format::kBlocksPerSegment;
+    return {};
+  }
   if (auto result = begin_writing(); !result) return result;
   begin_upkeep();
   return {};
@@ -295,6 +310,19 @@ Expected<void> VolumeState::come_up(MountKind kind) {
 bool VolumeState::tries_doorbells() const {
   return !came_up_ && std::any_of(ssds_.begin(), ssds_.end(),
                                   [](const auto& one) { return one->tries_doorbells(); });
+}
+
+/// Which segments are not to be taken. ENOSPC: there is no room for a checkpoint.
+Expected<RoomPlan> VolumeState::plan_room() const {
+  std::vector<const work::MediaRoom*> rooms;
+  for (const auto& one : ssds_) rooms.push_back(one->room());
+  const auto geometry = backend_->memory().read_object(&filesystem()->volume.geometry);
+  RoomPlan plan = host::plan_room(geometry, stripe_, rooms);
+  if (plan.lacking_bytes == 0 || options_.read_only) return plan;
+  return make_error(ENOSPC, spec_.text,
+                    fmt::format("writing to it takes at least {} MiB more for holes of the image "
+                                "(spare=)",
+                                simt::divide_up(plan.lacking_bytes, uint64_t{1} << 20)));
 }
 
 /// Reads what only a writer wants to know, and sets the file system's clock.
@@ -309,6 +337,10 @@ Expected<void> VolumeState::begin_writing() {
   writer_options.discard = options_.discard;
   writer_options.log_structured = log_structured();
   if ((ablations() & kAblateOpenSegments) != 0) writer_options.open_segments = 0;
+  auto plan = plan_room();
+  if (!plan) return plan.error();
+  withheld_blocks_ = plan->withheld_segments * format::kBlocksPerSegment;
+  writer_options.withheld = std::move(plan->withheld);
   writer_ = std::make_unique<f2fs::WriterMemory>(memory, geometry, writer_options);
   SharedArray<work::BeginWritingParams> params(backend_->shared_memory(), 1);
   params[0].fs = filesystem();
@@ -366,14 +398,17 @@ void VolumeState::begin_upkeep() {
 }
 
 bool VolumeState::has_changed() const {
+  if (has_failed()) return false;
   return read_shared(*backend_, &writer_->writer()->changed) != 0;
 }
 
 uint32_t VolumeState::free_segments() const {
+  if (has_failed()) return 0;
   return read_shared(*backend_, &writer_->writer()->free_count);
 }
 
 uint64_t VolumeState::commands_issued() const {
+  if (has_failed()) return 0;
   simt::MemorySpace& memory = backend_->memory();
   uint64_t commands = 0;
   for (const auto& one : queues_) {
@@ -389,6 +424,7 @@ uint64_t VolumeState::commands_issued() const {
 
 ssd::VirtualSsdCounters VolumeState::ssd_counters() const {
   ssd::VirtualSsdCounters sum;
+  if (has_failed()) return sum;
   for (const auto& one : ssds_) {
     const auto counters = one->counters();
     sum.read_commands += counters.read_commands;
@@ -442,13 +478,19 @@ Expected<void> VolumeState::unmount() {
     // A controller that does not finish its shutdown takes nothing with it: what counts was
     // flushed.
     const bool ran = run(work::Body::kUnmount, checkpoint_grid(), params.data());
-    if (!options_.read_only) {
+    if (has_failed()) {
+      result = explain(-EIO, spec_.text);
+    } else if (!options_.read_only) {
       const bool written = ran && params[0].written == 0;
       result = written ? sync_media() : explain(params[0].written, spec_.text);
     }
   } catch (const std::bad_alloc&) {
     // Freed all the same; the virtual controller does nothing unless it is stepped.
-    if (!options_.read_only) result = make_error(ENOMEM, spec_.text, "not unmounted");
+    if (has_failed()) {
+      result = explain(-EIO, spec_.text);
+    } else if (!options_.read_only) {
+      result = make_error(ENOMEM, spec_.text, "not unmounted");
+    }
   }
   for (const auto& one : ssds_) one->detach();
   return result;
@@ -485,6 +527,10 @@ VolumeState::Answer VolumeState::call(const Request& request) {
   Answer answer{};
   if (!up_ || !is_ours()) {
     answer.result = -ENODEV;
+    return answer;
+  }
+  if (has_failed()) {
+    answer.result = -EIO;
     return answer;
   }
   for (const std::string* path : {request.path, request.other}) {
@@ -559,6 +605,11 @@ VolumeState::Answer VolumeState::call(const Request& request) {
       run(work::Body::kCall, request.kind == work::CallKind::kSync ? checkpoint_grid() : one_warp,
           slot->params.data());
   answer = Answer{ran ? params.result : -EIO, params.bytes, params.stat, params.statfs};
+  if (options_.read_only) {
+    // Who only reads has not counted which of the segments that are withheld are free: nearly all.
+    uint64_t& available = answer.statfs.blocks_available;
+    available -= std::min(available, withheld_blocks_);
+  }
   if (!direct && request.buffer != nullptr && answer.result > 0) {
     const uint64_t unit = request.kind == work::CallKind::kReaddir ? sizeof(f2fs::NamedEntry) : 1;
     const uint64_t bytes = static_cast<uint64_t>(answer.result) * unit;
@@ -574,6 +625,7 @@ f2fs::CorruptionLog* VolumeState::corruption_log() const {
 
 /// Moves what the log holds to the end of `findings_`, whose lock is held. Returns how many.
 size_t VolumeState::collect_findings() {
+  if (has_failed()) return 0;
   f2fs::Corruption taken[f2fs::kCorruptionsKept];
   const size_t count = take_from_log(*backend_, corruption_log(), taken);
   for (size_t i = 0; i < count; ++i) {
@@ -703,6 +755,12 @@ std::string VolumeState::last_failure(int code) {
 Error VolumeState::explain(int64_t negative_errno, const std::string& subject, uint64_t ino) {
   if (!is_ours()) return not_ours();
   const int code = static_cast<int>(std::abs(negative_errno));
+  if (has_failed()) {
+    return make_error(EIO, subject,
+                      "the backend has failed: " + backend_->failure() +
+                          "; the image is as the last sync has left it, and only another process "
+                          "can mount it again");
+  }
   {
     const std::lock_guard lock(run_mutex_);
     if (!backend_failure_.empty()) {
@@ -716,6 +774,11 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& subject, u
   if (code == EOPNOTSUPP) {
     const std::string words = unsupported_part(subject);
     if (!words.empty()) return make_error(code, subject, words);
+  }
+  if (code == ENOSPC && withheld_blocks_ != 0) {
+    return make_error(code, subject,
+                      errno_words(code) + ": there is memory for no more of the image's holes; " +
+                          "a larger spare= when mounting gives it more");
   }
   const std::string cause = last_failure(code);
   // Who unmounts has disabled the controllers himself.
@@ -733,7 +796,7 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& subject, u
 
 Error VolumeState::explain(int64_t negative_errno, const std::string& from, const std::string& to) {
   const std::string both = shown_path(from) + " -> " + shown_path(to);
-  if (negative_errno == -EOPNOTSUPP) {
+  if (negative_errno == -EOPNOTSUPP && is_ours() && !has_failed()) {
     for (const std::string* path : {&from, &to}) {
       const std::string words = unsupported_part(*path);
       if (!words.empty()) return make_error(EOPNOTSUPP, both, words);
@@ -754,14 +817,15 @@ VolumeInfo VolumeState::info() const {
   VolumeInfo info;
   info.spec = spec_.text;
   if (!is_ours()) return info;
+  info.backend = backend_->name();
+  info.backend_detail = backend_->description();
+  if (has_failed()) return info;
   simt::MemorySpace& memory = backend_->memory();
   // Only what no warp changes: others may be at work.
   const auto read = [&memory](const auto& field) { return memory.read_object(&field); };
   const auto volume = read(filesystem()->volume);
   const nvme::Array& array = volume.array;
   const nvme::Device& device = *queues_.front()->device();
-  info.backend = backend_->name();
-  info.backend_detail = backend_->description();
   const AttachedSsd& ssd = *ssds_.front();
   info.ssd = ssd.kind() + ", " + ssd.details();
   if (members_.size() > 1) {
@@ -794,6 +858,7 @@ VolumeInfo VolumeState::info() const {
 
 std::vector<std::string> VolumeState::warnings() {
   if (!is_ours()) return {not_ours().message};
+  if (has_failed()) return {explain(-EIO, spec_.text).message};
   std::vector<std::string> sentences;
   const bool clean = info().clean;
   const auto corruptions = take_corruptions();
@@ -824,6 +889,7 @@ std::string VolumeState::refuses_buffer(const void* buffer, uint64_t bytes) cons
 
 Expected<BufferHandle> VolumeState::register_buffer(void* memory, uint64_t bytes) {
   if (!is_ours()) return not_ours();
+  if (has_failed()) return explain(-EIO, "register_buffer");
   const auto begin = reinterpret_cast<uintptr_t>(memory);
   if (memory == nullptr || bytes == 0 || begin + bytes < begin) {
     return make_error(EINVAL, "register_buffer");
@@ -848,6 +914,7 @@ Expected<void> VolumeState::unregister_buffer(BufferHandle buffer) {
   if (found == buffers_.end()) return make_error(EINVAL, "unregister_buffer", "no such buffer");
   for (const auto& one : ssds_) one->unmap_buffer(reinterpret_cast<void*>(found->begin));
   buffers_.erase(found);
+  if (has_failed()) return explain(-EIO, "unregister_buffer");
   return {};
 }
 

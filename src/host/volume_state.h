@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -21,6 +22,8 @@
 
 #include "f2fs/writer_layout.h"
 #include "gofs/volume.hpp"
+#include "host/backends.h"
+#include "host/media_room.h"
 #include "host/process_mark.h"
 #include "host/volume_spec.h"
 #include "nvme/layout.h"
@@ -71,10 +74,16 @@ class SharedArray {
   size_t count_;
 };
 
+/// As make_backend().
+using BackendMaker =
+    std::function<std::unique_ptr<work::Backend>(const std::string& name, std::string& error)>;
+
 class VolumeState {
  public:
+  /// `make` is for tests.
   static Expected<std::unique_ptr<VolumeState>> mount(const std::string& spec,
-                                                      const MountOptions& options, MountKind kind);
+                                                      const MountOptions& options, MountKind kind,
+                                                      const BackendMaker& make = make_backend);
   ~VolumeState();
   VolumeState(const VolumeState&) = delete;
   VolumeState& operator=(const VolumeState&) = delete;
@@ -96,6 +105,10 @@ class VolumeState {
   bool is_ours() const { return process_.is_ours(); }
   /// What is said where it is not.
   Error not_ours() const;
+
+  /// Whether the backend runs nothing any more: then every call fails, explain() says why, and what
+  /// lies in its memory is not looked at.
+  bool has_failed() const { return backend_->has_failed(); }
 
   /// Runs `body`; `params` lies in the backend's memory, its own or shared. False: the backend has
   /// failed, explain(-EIO) says how.
@@ -203,12 +216,14 @@ class VolumeState {
   /// `whole` has the text of all, and the options that are not about one SSD.
   VolumeState(VolumeSpec whole, std::vector<VolumeSpec> members, const format::Stripe& stripe,
               const MountOptions& options);
-  Expected<void> come_up(MountKind kind);
+  Expected<void> come_up(MountKind kind, const BackendMaker& make);
   bool tries_doorbells() const;
-  Expected<void> open_backend();
+  Expected<void> come_up_or_throw(MountKind kind, const BackendMaker& make);
+  Expected<void> open_backend(const BackendMaker& make);
   Expected<void> attach_ssds();
   void create_filesystem();
   Expected<void> bring_up(MountKind kind);
+  Expected<RoomPlan> plan_room() const;
   Expected<void> begin_writing();
   Expected<void> begin_clock();
   void begin_upkeep();
@@ -216,6 +231,7 @@ class VolumeState {
   uint32_t ablations() const { return spec_.ablations.value_or(options_.ablations); }
   work::Grid checkpoint_grid() const;
   Expected<void> sync_media();
+  Expected<CleaningReport> collect_or_throw(const CleaningOptions& options);
 
   std::unique_ptr<CallSlot> take_slot();
   void give_back(std::unique_ptr<CallSlot> slot);
@@ -247,8 +263,9 @@ class VolumeState {
   // These go before all else is unmounted.
   std::unique_ptr<Upkeep> upkeep_;
   std::unique_ptr<ClockKeeper> clock_;
-  std::atomic<bool> up_{false};  // the controller is enabled
-  bool came_up_ = false;         // all SSDs
+  std::atomic<bool> up_{false};   // the controller is enabled
+  bool came_up_ = false;          // all SSDs
+  uint64_t withheld_blocks_ = 0;  // of segments that the SSDs have no room for
 
   std::mutex run_mutex_;  // one launch at a time on a GPU
   std::string backend_failure_;

@@ -162,7 +162,7 @@ TEST_P(BringUpTest, a_controller_that_is_in_use_is_reset_first) {
     EXPECT_EQ(execute(warp, *other, other->io[0], all_lanes(warp), rig.read(9, 1, buffer)), 0u);
     EXPECT_TRUE(rig.holds(buffer, 9, 1));
   });
-  destroy_device(rig.arena().space(), other, SsdRigOptions().device.io_queues);
+  destroy_device(rig.arena().space(), other);
 }
 
 TEST_P(BringUpTest, a_namespace_that_does_not_exist_is_refused) {

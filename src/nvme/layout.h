@@ -35,38 +35,53 @@ namespace detail {
 
 inline constexpr auto kQueueMemory = simt::MemoryPart::kQueues;
 
-inline QueuePair make_queue(const DeviceMemory& memory, uint32_t qid, uint32_t depth) {
+inline QueuePair make_queue(const DeviceMemory& memory, const Device* owner, uint32_t qid,
+                            uint32_t depth) {
+  using format::nvme::CompletionEntry;
+  using format::nvme::SubmissionEntry;
   QueuePair queue{};
-  queue.submission = memory.dma.allocate_array<format::nvme::SubmissionEntry>(depth, kQueueMemory);
-  queue.completion = memory.dma.allocate_array<format::nvme::CompletionEntry>(depth, kQueueMemory);
-  queue.slots = memory.state.allocate_array<Slot>(depth, kQueueMemory);
-  queue.prp_lists = memory.dma.allocate_array<PrpList>(depth, kQueueMemory);
+  queue.submission = memory.dma.allocate_for<SubmissionEntry>(owner, depth, kQueueMemory);
+  queue.completion = memory.dma.allocate_for<CompletionEntry>(owner, depth, kQueueMemory);
+  queue.slots = memory.state.allocate_for<Slot>(owner, depth, kQueueMemory);
+  queue.prp_lists = memory.dma.allocate_for<PrpList>(owner, depth, kQueueMemory);
   queue.shape = RingShape::of(depth);
   queue.qid = qid;
   return queue;
 }
 
-inline ssd::Staging make_staging(const DeviceMemory& memory, uint32_t depth, uint32_t area_bytes,
-                                 const uint32_t* failure) {
+inline ssd::Staging make_staging(const DeviceMemory& memory, const Device* owner, uint32_t depth,
+                                 uint32_t area_bytes) {
   if (area_bytes == 0) return {};
   GOFS_ASSERT(area_bytes % kBlockBytes == 0);
+  constexpr auto kStaging = simt::MemoryPart::kStaging;
   ssd::Staging staging{};
-  staging.areas = static_cast<uint8_t*>(
-      memory.dma.allocate(uint64_t{depth} * area_bytes, simt::MemoryPart::kStaging));
-  staging.buffers =
-      memory.state.allocate_array<ssd::StagedBuffer>(depth, simt::MemoryPart::kStaging);
+  staging.areas = memory.dma.allocate_for<uint8_t>(owner, uint64_t{depth} * area_bytes, kStaging);
+  staging.buffers = memory.state.allocate_for<ssd::StagedBuffer>(owner, depth, kStaging);
   staging.area_bytes = area_bytes;
-  staging.failure = failure;
+  staging.failure = &owner->failure;
   return staging;
 }
 
-inline void release_queue(const DeviceMemory& memory, const QueuePair& queue) {
-  memory.dma.release(queue.submission);
-  memory.dma.release(queue.completion);
-  memory.state.release(queue.slots);
-  memory.dma.release(queue.prp_lists);
-  memory.dma.release(queue.staging.areas);
-  memory.state.release(queue.staging.buffers);
+inline void fill_device(const DeviceMemory& memory, Device* placed,
+                        const ssd::ControllerRef& controller, const DeviceOptions& options) {
+  simt::MemorySpace& state = memory.state;
+  Device device{};
+  device.controller = controller;
+  device.limits = Limits{options.command_timeout_ns, options.admin_timeout_ns, 0, 0};
+  device.nsid = options.nsid;
+  device.io_queue_count = options.io_queues;
+  device.page = memory.dma.allocate_for<uint8_t>(placed, kBlockBytes, kQueueMemory);
+  device.admin = state.allocate_for<QueuePair>(placed, 1, kQueueMemory);
+  state.write_object(device.admin, make_queue(memory, placed, 0, options.admin_depth));
+  device.io = state.allocate_for<QueuePair>(placed, options.io_queues, kQueueMemory);
+  for (uint32_t i = 0; i < options.io_queues; ++i) {
+    QueuePair queue = make_queue(memory, placed, i + 1, options.queue_depth);
+    queue.last_failure = &placed->last_failure;
+    queue.staging = make_staging(memory, placed, options.queue_depth, options.staging_bytes);
+    queue.single_doorbells = options.single_doorbells ? 1 : 0;
+    state.write_object(device.io + i, queue);
+  }
+  state.write_object(placed, device);
 }
 
 }  // namespace detail
@@ -83,47 +98,27 @@ inline uint64_t dma_bytes(const DeviceOptions& options) {
          options.io_queues * of_queue(options.queue_depth, options.staging_bytes);
 }
 
+/// Frees what create_device took. The controller no longer uses it.
+inline void destroy_device(const DeviceMemory& memory, Device* placed) {
+  memory.dma.release_belongings(placed);
+  memory.state.release_belongings(placed);
+  memory.state.release(placed);
+}
+
 /// Allocates a device for `controller`. Throws std::bad_alloc; the options are in range.
 inline Device* create_device(const DeviceMemory& memory, const ssd::ControllerRef& controller,
                              const DeviceOptions& options) {
   GOFS_ASSERT(options.io_queues >= 1 && options.io_queues <= kIoQueuesMax);
   GOFS_ASSERT(options.queue_depth >= 2 && options.queue_depth <= 65536);
   GOFS_ASSERT(options.admin_depth >= 2 && options.admin_depth <= 4096);
-  simt::MemorySpace& state = memory.state;
-  auto* placed = state.allocate_array<Device>(1, detail::kQueueMemory);
-  Device device{};
-  device.controller = controller;
-  device.limits = Limits{options.command_timeout_ns, options.admin_timeout_ns, 0, 0};
-  device.nsid = options.nsid;
-  device.io_queue_count = options.io_queues;
-  device.page = static_cast<uint8_t*>(memory.dma.allocate(kBlockBytes, detail::kQueueMemory));
-  device.admin = state.allocate_array<QueuePair>(1, detail::kQueueMemory);
-  state.write_object(device.admin, detail::make_queue(memory, 0, options.admin_depth));
-  device.io = state.allocate_array<QueuePair>(options.io_queues, detail::kQueueMemory);
-  for (uint32_t i = 0; i < options.io_queues; ++i) {
-    QueuePair queue = detail::make_queue(memory, i + 1, options.queue_depth);
-    queue.last_failure = &placed->last_failure;
-    queue.staging =
-        detail::make_staging(memory, options.queue_depth, options.staging_bytes, &placed->failure);
-    queue.single_doorbells = options.single_doorbells ? 1 : 0;
-    state.write_object(device.io + i, queue);
+  auto* const placed = memory.state.allocate_array<Device>(1, detail::kQueueMemory);
+  try {
+    detail::fill_device(memory, placed, controller, options);
+  } catch (...) {
+    destroy_device(memory, placed);
+    throw;
   }
-  state.write_object(placed, device);
   return placed;
-}
-
-/// Frees what create_device took; `io_queues` is its option. The controller no longer uses it.
-inline void destroy_device(const DeviceMemory& memory, Device* placed, uint32_t io_queues) {
-  simt::MemorySpace& state = memory.state;
-  const Device device = state.read_object(placed);
-  detail::release_queue(memory, state.read_object(device.admin));
-  for (uint32_t i = 0; i < io_queues; ++i) {
-    detail::release_queue(memory, state.read_object(device.io + i));
-  }
-  memory.dma.release(device.page);
-  state.release(device.admin);
-  state.release(device.io);
-  state.release(placed);
 }
 
 }  // namespace gofs::nvme

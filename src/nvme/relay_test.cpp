@@ -38,7 +38,7 @@ class RelayTest : public ::testing::TestWithParam<uint32_t> {
   }
   void TearDown() override {
     stop();
-    destroy_device(rig_->arena().space(), device_, options_.device.io_queues);
+    destroy_device(rig_->arena().space(), device_);
   }
   virtual void prepare() {}
   virtual void spoil() {}
@@ -91,7 +91,7 @@ TEST_P(RelayTest, a_device_comes_up_again_after_its_shutdown) {
   EXPECT_EQ(read_much(20), 0u);
   run_alone(width(), [&](const simt::Warp& warp) { EXPECT_EQ(shut_down(warp, *device_), 0); });
   const ssd::ControllerRef controller = device_->controller;
-  destroy_device(rig_->arena().space(), device_, options_.device.io_queues);
+  destroy_device(rig_->arena().space(), device_);
   device_ = create_device(rig_->arena().space(), controller, options_.device);
   ASSERT_EQ(bring_device_up(), BringUpStep::kDone);
   EXPECT_EQ(read_much(20), 0u);

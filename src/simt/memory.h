@@ -2,6 +2,9 @@
 //
 // Where a backend keeps its state. The host lays out structures in a MemorySpace and fills them
 // through write(); it never dereferences what allocate() gave it, which may be GPU memory.
+//
+// What is freed is known here and not looked up in that memory, which kernels of a program may have
+// written over, and which a GPU that has failed does not give back.
 #pragma once
 
 #include <array>
@@ -42,13 +45,32 @@ class MemorySpace {
   void release(void* memory) {
     if (memory == nullptr) return;
     const std::lock_guard lock(mutex_);
-    const auto found = records_.find(memory);
-    GOFS_ASSERT(found != records_.end());
-    const Record& record = found->second;
-    bytes_[index_of(record.part)] -= record.bytes - record.other_bytes;
-    bytes_[index_of(record.other)] -= record.other_bytes;
-    records_.erase(found);
-    give_back(memory);
+    release_locked(memory);
+  }
+  /// Has `memory`, which allocate() gave and nobody else releases, go with `owner`, whatever that
+  /// is. Gives `memory`. Throws std::bad_alloc, and then has released it.
+  void* give_to(const void* owner, void* memory) {
+    const std::lock_guard lock(mutex_);
+    try {
+      belongings_[owner].push_back(memory);
+    } catch (...) {
+      release_locked(memory);
+      throw;
+    }
+    return memory;
+  }
+  /// Allocates an array that goes with `owner`. Throws std::bad_alloc.
+  template <typename T>
+  T* allocate_for(const void* owner, size_t count, MemoryPart part) {
+    return static_cast<T*>(give_to(owner, allocate_array<T>(count, part)));
+  }
+  /// Releases what was given to `owner`.
+  void release_belongings(const void* owner) {
+    const std::lock_guard lock(mutex_);
+    const auto found = belongings_.find(owner);
+    if (found == belongings_.end()) return;
+    for (void* memory : found->second) release_locked(memory);
+    belongings_.erase(found);
   }
   /// Counts `bytes` of `memory`, which allocate() gave, as another part's: an array may hold what
   /// belongs to two. Once for each.
@@ -68,7 +90,8 @@ class MemorySpace {
   /// The same in all, by the allocator's own account.
   virtual uint64_t bytes_taken() const = 0;
 
-  /// Whatever runs afterwards sees what was written.
+  /// Whatever runs afterwards sees what was written. Where the memory's contents are lost, since
+  /// the GPU has failed, nothing is written, and zeros are read.
   virtual void write(void* target, const void* host_source, size_t bytes) = 0;
   virtual void read(void* host_target, const void* source, size_t bytes) = 0;
 
@@ -108,9 +131,19 @@ class MemorySpace {
     uint64_t other_bytes;
   };
   static size_t index_of(MemoryPart part) { return static_cast<size_t>(part); }
+  void release_locked(void* memory) {
+    const auto found = records_.find(memory);
+    GOFS_ASSERT(found != records_.end());
+    const Record& record = found->second;
+    bytes_[index_of(record.part)] -= record.bytes - record.other_bytes;
+    bytes_[index_of(record.other)] -= record.other_bytes;
+    records_.erase(found);
+    give_back(memory);
+  }
 
   mutable std::mutex mutex_;
   std::unordered_map<void*, Record> records_;
+  std::unordered_map<const void*, std::vector<void*>> belongings_;
   MemoryBytes bytes_{};
 };
 

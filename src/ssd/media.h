@@ -18,8 +18,15 @@ namespace gofs::ssd {
 inline constexpr uint32_t kChunkShift = 21;
 inline constexpr uint64_t kChunkBytes = uint64_t{1} << kChunkShift;
 
-/// Zeroed chunks that no block needs yet: a stack of indices. The upper half of `head` changes with
-/// every operation, so that a stale compare-and-swap fails; the lower half is an index + 1.
+/// What a table of chunks has where there is none, and for a moment, while one is taken there. Else
+/// it is an address.
+inline constexpr uint64_t kNoChunk = 0;
+inline constexpr uint64_t kChunkIsTaken = 1;
+GOFS_HD constexpr bool has_memory(uint64_t chunk) { return chunk > kChunkIsTaken; }
+
+/// Zeroed chunks that no block needs yet: a stack of indices, of which none comes back. The upper
+/// half of `head` changes with every operation, so that a stale compare-and-swap fails; the lower
+/// half is an index + 1.
 struct ChunkPool {
   struct Entry {
     uint64_t memory;
@@ -39,13 +46,6 @@ struct ChunkPool {
       if (swap(seen, next)) return top;
     }
     return 0;
-  }
-  GOFS_HD void put(uint32_t top) {
-    for (uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
-      const uint64_t seen = simt::load_acquire(head);
-      simt::store_relaxed(entries[top - 1].next, static_cast<uint32_t>(seen));
-      if (swap(seen, top)) return;
-    }
   }
 
  private:
@@ -119,24 +119,29 @@ struct Media {
   GOFS_HD uint8_t* find(uint64_t offset) const {
     if (!is_chunked()) return base + offset;
     const uint64_t chunk = simt::load_acquire(chunks[offset >> kChunkShift]);  // [S6]
-    return chunk == 0 ? nullptr : reinterpret_cast<uint8_t*>(chunk) + (offset & (kChunkBytes - 1));
+    return has_memory(chunk) ? reinterpret_cast<uint8_t*>(chunk) + (offset & (kChunkBytes - 1))
+                             : nullptr;
   }
 
-  /// The same for writing: a missing chunk is taken from the pool. Null when the pool is empty.
+  /// The same for writing: a missing chunk is taken from the pool, one for all that meet there.
+  /// Null when the pool is empty.
   GOFS_HD uint8_t* find_or_allocate(uint64_t offset) const {
     uint8_t* const found = find(offset);
     if (found != nullptr || pool == nullptr) return found;
-    const uint32_t spare = pool->take();
-    // Whoever lost the race for the last spare may find the chunk in place.
-    if (spare == 0) return find(offset);
-    uint64_t expected = 0;
-    // [S6]
     simt::AtomicRef<uint64_t> entry(chunks[offset >> kChunkShift]);
-    if (!entry.compare_exchange_strong(expected, pool->entries[spare - 1].memory,
-                                       simt::memory_order_acq_rel, simt::memory_order_acquire)) {
-      pool->put(spare);
+    // Who has taken the place needs a few steps and waits for nothing, so the others may wait.
+    for (;;) {
+      uint64_t seen = entry.load(simt::memory_order_acquire);  // [S6]
+      if (has_memory(seen)) return find(offset);
+      if (seen == kNoChunk &&
+          entry.compare_exchange_strong(seen, kChunkIsTaken, simt::memory_order_relaxed,
+                                        simt::memory_order_relaxed)) {
+        const uint32_t spare = pool->take();
+        entry.store(spare == 0 ? kNoChunk : pool->entries[spare - 1].memory,
+                    simt::memory_order_release);  // [S6]
+        return find(offset);
+      }
     }
-    return find(offset);
   }
 };
 

@@ -196,7 +196,7 @@ Media SparseMedia::media(bool read_only) {
 void* SparseMedia::chunk(uint64_t index) {
   const uint64_t address =
       table_at_ == nullptr ? chunks_.at(index) : memory_.read_object(&table_at_[index]);
-  return reinterpret_cast<void*>(address);
+  return has_memory(address) ? reinterpret_cast<void*>(address) : nullptr;
 }
 
 uint64_t for_each_data_extent(const std::string& path, const ExtentVisitor& visit) {

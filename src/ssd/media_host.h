@@ -77,9 +77,8 @@ class SparseMedia {
 
   /// `chunk` holds the data at offset `index` * kChunkBytes.
   void set_chunk(uint64_t index, void* chunk);
-  /// `chunk` is zeroed; the first write to a place without chunk takes one. Writers
-  /// that meet there hold one each for a moment, and a write that finds none fails: some more than
-  /// there are places.
+  /// `chunk` is zeroed; the first write to a place without chunk takes one. A write that finds none
+  /// fails with Capacity Exceeded.
   void add_spare(void* chunk);
 
   Media media(bool read_only = false);

@@ -103,30 +103,30 @@ size_t bar_bytes(const VirtualSsdConfig& config) {
   return format::nvme::kDoorbellOffset + (doorbells << (2 + config.doorbell_stride));
 }
 
-/// Releases what was allocated if the rest fails.
+/// The controller's state, and what belongs to it; released if the rest fails.
 class Layout {
  public:
-  explicit Layout(simt::MemorySpace& memory) : memory_(memory) {}
+  Layout(simt::MemorySpace& memory, size_t state_bytes)
+      : memory_(memory), state_(memory.allocate_array<uint8_t>(state_bytes, kPart)) {}
   Layout(const Layout&) = delete;
   Layout& operator=(const Layout&) = delete;
   ~Layout() {
-    for (void* block : blocks_) {
-      if (block != nullptr) memory_.release(block);
-    }
+    if (state_ != nullptr) memory_.release_belongings(state_);
+    memory_.release(state_);
   }
 
+  uint8_t* state() const { return state_; }
   template <typename T>
   T* allocate(size_t count) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    void* const block = memory_.allocate(count * sizeof(T), simt::MemoryPart::kController);
-    *std::find(std::begin(blocks_), std::end(blocks_), nullptr) = block;
-    return static_cast<T*>(block);
+    return memory_.allocate_for<T>(state_, count, kPart);
   }
-  void keep() { std::fill(std::begin(blocks_), std::end(blocks_), nullptr); }
+  void keep() { state_ = nullptr; }
 
  private:
+  static constexpr auto kPart = simt::MemoryPart::kController;
+
   simt::MemorySpace& memory_;
-  void* blocks_[16] = {};
+  uint8_t* state_;
 };
 
 Registers make_registers(const VirtualSsdConfig& config) {
@@ -152,10 +152,10 @@ ControllerRef create_virtual_controller(simt::MemorySpace& memory, const Virtual
   const bool faults = config.fault_capacity != 0;
   const bool modelled = !config.model.is_none();
 
-  Layout layout(memory);
   static_assert(sizeof(VirtualController) % alignof(SubmissionQueue) == 0);
-  auto* const state = layout.allocate<uint8_t>(
-      sizeof(VirtualController) + queues * (sizeof(SubmissionQueue) + sizeof(CompletionQueue)));
+  Layout layout(memory, sizeof(VirtualController) +
+                            queues * (sizeof(SubmissionQueue) + sizeof(CompletionQueue)));
+  uint8_t* const state = layout.state();
   auto* const controller_at = reinterpret_cast<VirtualController*>(state);
 
   VirtualController controller;
@@ -224,26 +224,7 @@ ControllerRef create_virtual_controller(simt::MemorySpace& memory, const Virtual
 }
 
 void destroy_virtual_controller(simt::MemorySpace& memory, ControllerRef ref) {
-  const VirtualController controller = memory.read_object(ref.controller);
-  const auto* const queues = reinterpret_cast<const SubmissionQueue*>(ref.controller + 1);
-  const SubmissionQueue first = memory.read_object(queues + 1);
-  memory.release(first.records);
-  if (first.hold_until != nullptr) memory.release(first.hold_until);
-  if (controller.faults != nullptr) {
-    memory.release(memory.read_object(controller.faults).entries);
-    memory.release(controller.faults);
-  }
-  if (controller.write_log != nullptr && controller.log_disk == 0) {
-    const WriteLog log = memory.read_object(controller.write_log);
-    memory.release(log.commands);
-    memory.release(log.data);
-    memory.release(controller.write_log);
-  }
-  if (controller.timing != nullptr) memory.release(controller.timing);
-  memory.release(controller.identify_namespace);
-  memory.release(controller.identify_controller);
-  memory.release(controller.scratch);
-  memory.release(controller.bar);
+  memory.release_belongings(ref.controller);
   memory.release(ref.controller);
 }
 

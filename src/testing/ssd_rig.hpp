@@ -86,7 +86,7 @@ class SsdRig {
   SsdRig(const SsdRig&) = delete;
   SsdRig& operator=(const SsdRig&) = delete;
   ~SsdRig() {
-    nvme::destroy_device(device_memory(), device_, options_.device.io_queues);
+    nvme::destroy_device(device_memory(), device_);
     ssd::destroy_virtual_controller(arena_.space(), controller_);
   }
 

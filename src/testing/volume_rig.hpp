@@ -158,7 +158,7 @@ class VolumeRig {
   VolumeRig& operator=(const VolumeRig&) = delete;
   ~VolumeRig() {
     memory_.reset();
-    nvme::destroy_device(arena_.space(), device_, options_.device.io_queues);
+    nvme::destroy_device(arena_.space(), device_);
     ssd::destroy_virtual_controller(arena_.space(), controller_);
   }
 

@@ -36,7 +36,8 @@ struct FilesystemStat {
   uint64_t block_bytes;
   uint64_t blocks;  // from segment 0 on: what users cannot have counts as used
   uint64_t blocks_free;
-  uint64_t files;  // inodes that could exist
+  uint64_t blocks_available;  // that can be written: fewer are where the SSD has no room for all
+  uint64_t files;             // inodes that could exist
   uint64_t files_free;
   uint64_t files_used;
   uint32_t name_bytes_max;
@@ -237,12 +238,13 @@ GOFS_HD inline FilesystemStat statfs(const Filesystem& fs) {
   stat.block_bytes = kBlockBytes;
   stat.blocks = volume.geometry.block_count - volume.geometry.segment0_blkaddr;
   const uint64_t blocks_used = simt::load_relaxed(volume.valid_block_count);
-  stat.blocks_free =
+  stat.blocks_available =
       volume.user_block_count > blocks_used ? volume.user_block_count - blocks_used : 0;
+  stat.blocks_free = stat.blocks_available + volume.withheld_blocks;
   // As many files as there are nids (0 to 2 are taken), but each needs a block.
   const uint64_t nids = volume.geometry.nid_count() - kReservedNids;
-  if (nids > volume.user_block_count) {
-    stat.files = volume.user_block_count;
+  if (nids > volume.user_block_count + volume.withheld_blocks) {
+    stat.files = volume.user_block_count + volume.withheld_blocks;
     stat.files_free = stat.blocks_free;
   } else {
     const uint32_t nodes = simt::load_relaxed(volume.valid_node_count);

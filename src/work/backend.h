@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "simt/memory.h"
 #include "ssd/media.h"
@@ -46,6 +47,12 @@ struct Grid {
   bool cooperative = false;
 };
 
+/// What can be written of media for parts of which there is no memory yet.
+struct MediaRoom {
+  std::vector<bool> there;  // each chunk of ssd::kChunkBytes: it has memory
+  uint64_t spares;          // of the others so many can be had
+};
+
 /// Contents of an SSD as the backend's warps reach them; frees them when it goes.
 class LoadedMedia {
  public:
@@ -55,6 +62,8 @@ class LoadedMedia {
   virtual std::string sync() = 0;
   /// What the host has said to the last command that failed for its sake; empty: none did.
   virtual std::string problem() const { return {}; }
+  /// As it was loaded, for writing; null: all of it can be written.
+  virtual const MediaRoom* room() const { return nullptr; }
 };
 
 struct MediaRequest {
@@ -62,7 +71,8 @@ struct MediaRequest {
   uint64_t bytes = 0;  // of memory; 0 with a path: the file's size
   bool writable = false;
   bool device_memory = false;  // media=hbm: in the GPU's own memory
-  /// What can be written to the holes of an image that is kept in memory without them.
+  /// What can be written to the holes of an image that is kept in memory without them; one that is
+  /// only read takes none of it, but says what could be.
   uint64_t spare_bytes = uint64_t{4} << 30;
 };
 
@@ -111,6 +121,11 @@ class Backend {
   /// failure: error() says what; a GPU that has failed stays so.
   virtual bool run(Body body, const Grid& grid, void* params) = 0;
   virtual const std::string& error() const = 0;
+  /// Why it runs nothing any more in this process, and what memory() held is lost: a GPU after a
+  /// fault of any kernel, ours or not. Empty: it works. From any thread, as has_failed() is, which
+  /// is cheap.
+  virtual std::string failure() const { return {}; }
+  virtual bool has_failed() const { return false; }
 };
 
 }  // namespace gofs::work

@@ -57,6 +57,7 @@ GOFS_HD inline void begin_writing_body(simt::AnyWarp auto warp, uint32_t warp_in
     const uint32_t left = warp.shfl(simt::load_relaxed(params.writer->orphans.count), 0);
     if (error < 0) result = {f2fs::WriteProblem::kRecovery, error, left};
   }
+  if (result.error == 0) f2fs::withhold(warp, fs.volume, *params.writer);
   if (warp.thread_rank() == 0) {
     if (result.error == 0) fs.writer = params.writer;
     params.result = result;

@@ -63,7 +63,7 @@ FuzzVolume::~FuzzVolume() {
   (void)nvme::shut_down(simt::Warp(), *device_);
   walk_memory_.reset();
   filesystem_.reset();
-  nvme::destroy_device(memory_, device_, 1);
+  nvme::destroy_device(memory_, device_);
   ssd::destroy_virtual_controller(memory_, controller_);
 }
 

@@ -100,7 +100,7 @@ struct Session::Parts {
   ~Parts() {
     tables.reset();
     for (; !controllers.empty(); controllers.pop_back(), devices.pop_back()) {
-      nvme::destroy_device(memory, devices.back(), device_options({}).io_queues);
+      nvme::destroy_device(memory, devices.back());
       ssd::destroy_virtual_controller(memory, controllers.back());
     }
   }

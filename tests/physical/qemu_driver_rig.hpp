@@ -125,7 +125,7 @@ class QemuRig {
                                   options_.device);
   }
   void destroy() {
-    nvme::destroy_device({space_, dma_memory_}, device_, options_.device.io_queues);
+    nvme::destroy_device({space_, dma_memory_}, device_);
     space_.release(registers_);
   }
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests only: threads of the host that are used as a GPU is, of which tests change what they
+// want to, and volumes that are mounted with them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "gofs/volume.hpp"
+#include "host/cpu_backend.h"
+#include "host/volume_state.h"
+#include "simt/host_memory.h"
+
+namespace gofs::host {
+
+/// Unlike the CPU backend it is no host(): the file system's memory is read by copies, data goes
+/// through staging buffers, and launches come one after the other.
+class BackendForTest : public work::Backend {
+ public:
+  const char* name() const override { return "test"; }
+  std::string description() const override { return "a CPU that is used as a GPU is"; }
+  uint32_t warp_width() const override { return 1; }
+  work::Grid full_grid() const override { return {2, 1}; }
+  simt::MemorySpace& memory() override { return memory_; }
+  simt::MemorySpace& shared_memory() override { return memory_; }
+  std::string reach(void*, uint64_t, work::HostRange) override { return {}; }
+  void forget(void*) override {}
+  std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t bytes) override {
+    return cpu_->make_device_source(bytes);
+  }
+  std::unique_ptr<ssd::MemorySource> view_device_memory(void* memory, uint64_t bytes) override {
+    return cpu_->view_device_memory(memory, bytes);
+  }
+  std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
+                                                std::string& error) override {
+    return cpu_->load_media(request, error);
+  }
+  bool run(work::Body body, const work::Grid& grid, void* params) override {
+    return cpu_->run(body, grid, params);
+  }
+  const std::string& error() const override { return cpu_->error(); }
+
+ private:
+  simt::HostMemorySpace memory_;
+  const std::unique_ptr<work::Backend> cpu_ = make_cpu_backend(2);
+};
+
+struct VolumeForTest {
+  static Expected<Volume> mount(const std::string& spec, const MountOptions& options,
+                                const BackendMaker& make) {
+    auto state = VolumeState::mount(spec, options, MountKind::kVolume, make);
+    if (!state) return state.error();
+    return Volume(std::move(*state));
+  }
+};
+
+}  // namespace gofs::host
