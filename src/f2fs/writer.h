@@ -11,6 +11,7 @@
 #include "f2fs/mount.h"
 #include "f2fs/orphan_blocks.h"
 #include "f2fs/segments.h"
+#include "format/volume_plan.h"
 
 namespace gofs::f2fs {
 
@@ -496,6 +497,17 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   return {WriteProblem::kNone, 0, 0};
 }
 
+/// Blocks that users cannot have where `withheld` segments are not taken: as on a smaller volume,
+/// less is kept back for cleaning.
+GOFS_HD inline uint64_t withheld_blocks_of(uint32_t main_segments, uint64_t user_block_count,
+                                           uint32_t withheld) {
+  if (withheld == 0) return 0;
+  const uint32_t rest = main_segments - withheld;
+  const uint32_t kept = format::choose_overprovision(rest).overprov_segments;
+  const uint64_t room = uint64_t{rest - simt::min(kept, rest)} * format::kBlocksPerSegment;
+  return user_block_count - simt::min(room, user_block_count);
+}
+
 /// Takes from users the room of the segments that are withheld: what they cannot have is refused
 /// when it is counted, at once, as on a smaller volume. Collective, by one warp, after
 /// begin_writing() and recovery, which counts what is there.
@@ -509,7 +521,8 @@ GOFS_HD inline void withhold(simt::AnyWarp auto warp, Volume& volume, const Writ
   if (warp.thread_rank() == 0) {
     const uint64_t used = volume.valid_block_count;
     const uint64_t left = volume.user_block_count - simt::min(used, volume.user_block_count);
-    volume.withheld_blocks = simt::min(uint64_t{segments} * format::kBlocksPerSegment, left);
+    volume.withheld_blocks = simt::min(
+        withheld_blocks_of(volume.geometry.main_segments, volume.user_block_count, segments), left);
     volume.user_block_count -= volume.withheld_blocks;
   }
   warp.sync();

@@ -16,7 +16,7 @@ namespace gofs::host {
 struct RoomPlan {
   /// A bit for each main segment that is not to be taken. Empty: all of them can be.
   std::vector<uint32_t> withheld;
-  uint64_t withheld_segments = 0;
+  uint32_t withheld_segments = 0;
   /// Bytes of spare chunks that one of the SSDs lacks, without which no checkpoint is safe. 0:
   /// none.
   uint64_t lacking_bytes = 0;

@@ -165,7 +165,7 @@ class SparseBackend final : public BackendForTest {
 
 class SparseVolumeTest : public ::testing::Test {
  protected:
-  static constexpr uint64_t kBytes = 512 * kMiB;
+  static constexpr uint64_t kBytes = 1024 * kMiB;
 
   SparseVolumeTest() {
     std::unique_ptr<image::ImageTarget> target;
@@ -191,7 +191,10 @@ class SparseVolumeTest : public ::testing::Test {
     const int fd = volume.open(path, O_CREAT | O_WRONLY, 0644).value();
     for (uint64_t done = 0;;) {
       const auto written = volume.pwrite(fd, bytes.data(), bytes.size(), done);
-      if (!written) return {done, written.error()};
+      if (!written) {
+        EXPECT_TRUE(volume.close(fd));
+        return {done, written.error()};
+      }
       done += *written;
     }
   }
@@ -202,12 +205,12 @@ class SparseVolumeTest : public ::testing::Test {
 
 TEST_F(SparseVolumeTest, what_statfs_says_can_be_written_and_then_it_is_refused_at_once) {
   {
-    Volume volume = try_to_mount(60).value();
+    Volume volume = try_to_mount(120).value();
     const auto before = volume.statfs().value();
-    EXPECT_GT(before.blocks_free * 4096, 300 * kMiB);
+    EXPECT_GT(before.blocks_free * 4096, 800 * kMiB);
     const uint64_t available = before.blocks_available * 4096;
     EXPECT_GT(available, 20 * kMiB);
-    EXPECT_LT(available, 120 * kMiB);
+    EXPECT_LT(available, 240 * kMiB);
     const auto [written, error] = fill(volume, "/all");
     EXPECT_EQ(error.code, ENOSPC);
     EXPECT_NE(error.message.find("spare="), std::string::npos) << error.message;
@@ -238,7 +241,7 @@ TEST_F(SparseVolumeTest, what_statfs_says_can_be_written_and_then_it_is_refused_
 }
 
 TEST_F(SparseVolumeTest, files_that_are_written_over_and_over_use_no_more_spares_than_there_are) {
-  Volume volume = try_to_mount(50).value();
+  Volume volume = try_to_mount(100).value();
   const uint64_t bytes = volume.statfs().value().blocks_available * 4096 / 2;
   const std::vector<char> data(bytes, 'o');
   for (int turn = 0; turn < 6; ++turn) {
@@ -260,8 +263,8 @@ TEST_F(SparseVolumeTest, too_few_spares_for_a_checkpoint_are_refused_when_mounti
 }
 
 TEST_F(SparseVolumeTest, readers_are_told_what_writers_could_have) {
-  const auto writers = try_to_mount(60).value().statfs().value();
-  const auto readers = try_to_mount(60, true).value().statfs().value();
+  const auto writers = try_to_mount(120).value().statfs().value();
+  const auto readers = try_to_mount(120, true).value().statfs().value();
   EXPECT_EQ(readers.blocks_free, writers.blocks_free);
   EXPECT_LE(readers.blocks_available, writers.blocks_available);
   EXPECT_GT(readers.blocks_available + 16 * 512, writers.blocks_available);

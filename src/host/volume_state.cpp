@@ -298,7 +298,12 @@ Expected<void> VolumeState::come_up_or_throw(MountKind kind, const BackendMaker&
   if (kind != MountKind::kVolume) return {};
   if (options_.read_only) {
     const auto plan = plan_room();  // for statfs() alone
-    if (plan) withheld_blocks_ = plan->withheld_segments * format::kBlocksPerSegment;
+    if (plan && plan->withheld_segments != 0) {
+      withheld_segments_ = plan->withheld_segments;
+      const auto volume = backend_->memory().read_object(&filesystem()->volume);
+      read_only_withheld_blocks_ = f2fs::withheld_blocks_of(
+          volume.geometry.main_segments, volume.user_block_count, withheld_segments_);
+    }
     return {};
   }
   if (auto result = begin_writing(); !result) return result;
@@ -329,17 +334,21 @@ Expected<RoomPlan> VolumeState::plan_room() const {
 Expected<void> VolumeState::begin_writing() {
   simt::MemorySpace& memory = backend_->memory();
   const auto geometry = memory.read_object(&filesystem()->volume.geometry);
+  auto plan = plan_room();
+  if (!plan) return plan.error();
+  // Where segments are withheld it is a smaller volume in all that goes by its size.
+  withheld_segments_ = plan->withheld_segments;
+  format::Geometry usable = geometry;
+  usable.main_segments -= withheld_segments_;
   constexpr uint64_t kCleanPercent = 5;
   const uint64_t percent = options_.clean_percent != 0 ? options_.clean_percent : kCleanPercent;
   f2fs::WriterOptions writer_options;
   writer_options.free_segments = static_cast<uint32_t>(
-      std::clamp<uint64_t>(geometry.main_segments * percent / 100, 1, geometry.main_segments));
+      std::clamp<uint64_t>(usable.main_segments * percent / 100, 1, geometry.main_segments));
   writer_options.discard = options_.discard;
   writer_options.log_structured = log_structured();
-  if ((ablations() & kAblateOpenSegments) != 0) writer_options.open_segments = 0;
-  auto plan = plan_room();
-  if (!plan) return plan.error();
-  withheld_blocks_ = plan->withheld_segments * format::kBlocksPerSegment;
+  writer_options.open_segments =
+      (ablations() & kAblateOpenSegments) != 0 ? 0 : f2fs::open_segments_for(usable);
   writer_options.withheld = std::move(plan->withheld);
   writer_ = std::make_unique<f2fs::WriterMemory>(memory, geometry, writer_options);
   SharedArray<work::BeginWritingParams> params(backend_->shared_memory(), 1);
@@ -393,8 +402,9 @@ void VolumeState::begin_upkeep() {
   const uint64_t percent = std::min<uint64_t>(options_.idle_clean_percent, 100);
   if (period_ns == 0 && percent == 0) return;
   const auto geometry = backend_->memory().read_object(&filesystem()->volume.geometry);
+  const uint64_t usable = geometry.main_segments - withheld_segments_;
   upkeep_ = std::make_unique<Upkeep>(*this, period_ns != 0 ? period_ns : kIdlePeriodNs,
-                                     static_cast<uint32_t>(geometry.main_segments * percent / 100));
+                                     static_cast<uint32_t>(usable * percent / 100));
 }
 
 bool VolumeState::has_changed() const {
@@ -605,10 +615,10 @@ VolumeState::Answer VolumeState::call(const Request& request) {
       run(work::Body::kCall, request.kind == work::CallKind::kSync ? checkpoint_grid() : one_warp,
           slot->params.data());
   answer = Answer{ran ? params.result : -EIO, params.bytes, params.stat, params.statfs};
-  if (options_.read_only) {
+  if (read_only_withheld_blocks_ != 0) {
     // Who only reads has not counted which of the segments that are withheld are free: nearly all.
     uint64_t& available = answer.statfs.blocks_available;
-    available -= std::min(available, withheld_blocks_);
+    available -= std::min(available, read_only_withheld_blocks_);
   }
   if (!direct && request.buffer != nullptr && answer.result > 0) {
     const uint64_t unit = request.kind == work::CallKind::kReaddir ? sizeof(f2fs::NamedEntry) : 1;
@@ -775,7 +785,7 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& subject, u
     const std::string words = unsupported_part(subject);
     if (!words.empty()) return make_error(code, subject, words);
   }
-  if (code == ENOSPC && withheld_blocks_ != 0) {
+  if (code == ENOSPC && withheld_segments_ != 0) {
     return make_error(code, subject,
                       errno_words(code) + ": there is memory for no more of the image's holes; " +
                           "a larger spare= when mounting gives it more");

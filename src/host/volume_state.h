@@ -263,9 +263,10 @@ class VolumeState {
   // These go before all else is unmounted.
   std::unique_ptr<Upkeep> upkeep_;
   std::unique_ptr<ClockKeeper> clock_;
-  std::atomic<bool> up_{false};   // the controller is enabled
-  bool came_up_ = false;          // all SSDs
-  uint64_t withheld_blocks_ = 0;  // of segments that the SSDs have no room for
+  std::atomic<bool> up_{false};     // the controller is enabled
+  bool came_up_ = false;            // all SSDs
+  uint32_t withheld_segments_ = 0;  // that the SSDs have no room for
+  uint64_t read_only_withheld_blocks_ = 0;
 
   std::mutex run_mutex_;  // one launch at a time on a GPU
   std::string backend_failure_;

@@ -198,6 +198,24 @@ TEST(MemoryPartsTest, what_could_not_be_had_is_not_counted) {
   EXPECT_EQ(space.bytes_taken(), 0u);
 }
 
+TEST(HostMemorySpaceTest, what_belongs_to_another_goes_with_it_whatever_its_memory_holds) {
+  HostMemorySpace space;
+  auto* const owner = space.allocate_array<uint64_t>(2);
+  auto* const other = space.allocate_array<uint64_t>(1);
+  owner[0] =
+      reinterpret_cast<uint64_t>(space.allocate_for<uint8_t>(owner, 5000, MemoryPart::kCalls));
+  owner[1] = reinterpret_cast<uint64_t>(space.allocate_for<uint8_t>(owner, 10, MemoryPart::kMedia));
+  owner[0] = owner[1] = 12345;  // as by a wild store of a kernel
+  space.release_belongings(other);
+  EXPECT_GT(bytes_of(space, MemoryPart::kMedia), 0u);
+  space.release_belongings(owner);
+  EXPECT_EQ(bytes_of(space, MemoryPart::kMedia), 0u);
+  space.release_belongings(owner);
+  space.release(owner);
+  space.release(other);
+  EXPECT_EQ(space.bytes_taken(), 0u);
+}
+
 TEST(HostMemorySpaceTest, objects_come_back_as_they_were_written) {
   struct Pair {
     uint64_t a;

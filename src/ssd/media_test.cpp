@@ -425,9 +425,8 @@ TEST_F(Sparse, threads_that_meet_at_a_hole_take_one_spare) {
   for (int round = 0; round < 20; ++round) {
     TestMemory memory;
     SparseMedia sparse(memory.space(), kChunks * kChunkBytes);
-    std::vector<uint8_t> dummy(kChunks + 4);
-    // The pool only hands addresses out; a few more than needed, since losers hold one for a
-    // moment.
+    // The pool only hands addresses out; there are as many as are needed.
+    std::vector<uint8_t> dummy(kChunks);
     for (uint8_t& byte : dummy) sparse.add_spare(&byte);
     const Media media = sparse.media();
     std::array<std::array<uint8_t*, kChunks>, 4> found{};
@@ -443,11 +442,24 @@ TEST_F(Sparse, threads_that_meet_at_a_hole_take_one_spare) {
     }
     std::sort(all.begin(), all.end());
     EXPECT_EQ(std::unique(all.begin(), all.end()), all.end());
-    // Four are left.
-    uint32_t left = 0;
-    while (media.pool->take() != 0) ++left;
-    EXPECT_EQ(left, 4u);
+    EXPECT_EQ(media.pool->take(), 0u);
   }
+}
+
+TEST_F(Sparse, a_hole_that_found_no_spare_stays_one_for_all_that_meet_there) {
+  SparseMedia sparse(memory_.space(), 2 * kChunkBytes);
+  uint8_t dummy = 0;
+  sparse.add_spare(&dummy);
+  const Media media = sparse.media();
+  ASSERT_EQ(media.find_or_allocate(0), &dummy);
+  simt::run_workers(4, [&](const simt::Warp&, uint32_t) {
+    for (int turn = 0; turn < 100; ++turn) {
+      EXPECT_EQ(media.find_or_allocate(kChunkBytes), nullptr);
+      EXPECT_EQ(media.find(kChunkBytes), nullptr);
+    }
+  });
+  EXPECT_EQ(sparse.chunk(1), nullptr);
+  EXPECT_EQ(media.find_or_allocate(5), &dummy + 5);
 }
 
 TEST(DataExtents, are_found_in_order) {
