@@ -24,7 +24,7 @@ using gofs::testing::TestArena;
 class Ends {
  public:
   explicit Ends(uint32_t depth, uint64_t first_ticket = 0)
-      : queue_(detail::make_queue(arena_.space(), 1, depth)) {
+      : queue_(detail::make_queue(arena_.space(), nullptr, 1, depth)) {
     Device device{};
     device.controller.bar = arena_.bytes(2 * kBlockBytes);
     reset_queue(device, queue_, depth);
@@ -37,7 +37,7 @@ class Ends {
       queue_.slots[i].done = uint64_t{lap} << 32;
     }
   }
-  ~Ends() { detail::release_queue(arena_.space(), queue_); }
+  ~Ends() { arena_.space().release_belongings(nullptr); }
 
   QueuePair& queue() { return queue_; }
   uint32_t tail_doorbell() const { return *queue_.submission_doorbell; }

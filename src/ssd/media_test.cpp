@@ -448,10 +448,10 @@ TEST_F(Sparse, threads_that_meet_at_a_hole_take_one_spare) {
 
 TEST_F(Sparse, a_hole_that_found_no_spare_stays_one_for_all_that_meet_there) {
   SparseMedia sparse(memory_.space(), 2 * kChunkBytes);
-  uint8_t dummy = 0;
-  sparse.add_spare(&dummy);
+  uint8_t* const chunk = spare();
+  sparse.add_spare(chunk);
   const Media media = sparse.media();
-  ASSERT_EQ(media.find_or_allocate(0), &dummy);
+  ASSERT_EQ(media.find_or_allocate(0), chunk);
   simt::run_workers(4, [&](const simt::Warp&, uint32_t) {
     for (int turn = 0; turn < 100; ++turn) {
       EXPECT_EQ(media.find_or_allocate(kChunkBytes), nullptr);
@@ -459,7 +459,7 @@ TEST_F(Sparse, a_hole_that_found_no_spare_stays_one_for_all_that_meet_there) {
     }
   });
   EXPECT_EQ(sparse.chunk(1), nullptr);
-  EXPECT_EQ(media.find_or_allocate(5), &dummy + 5);
+  EXPECT_EQ(media.find_or_allocate(5), chunk + 5);
 }
 
 TEST(DataExtents, are_found_in_order) {
