@@ -339,7 +339,7 @@ TEST(Check, says_what_is_no_volume_as_other_commands_do) {
   std::ofstream(path.path(), std::ios::binary) << std::string(1 << 20, '\x55');
   expect_same(path.path(), "not an F2FS volume (no superblock)");
   // fsck.f2fs itself does not mind that the last block is missing.
-  gofs_says({"mkfs", path.path(), "--size", "64M"});
+  gofs_says({"mkfs", path.path(), "--size", "64M", "-f"});
   gofs_says({"check", path.path()});
   ASSERT_EQ(::truncate(path.path().c_str(), (64 << 20) - 4096), 0);
   expect_same(path.path(), "cut off: the volume needs 16384 blocks of 4 KiB");
