@@ -4,7 +4,8 @@
 # src/testing/core_calls.cpp, as they are in the library; what is the targets' own is not optimised.
 # Of a function that both have, the linker takes the first it sees: that of core_calls.cpp.
 if(GOFS_TESTS AND NOT GOFS_CUDA)
-  add_library(gofs_core_calls OBJECT EXCLUDE_FROM_ALL "${CMAKE_SOURCE_DIR}/src/testing/core_calls.cpp")
+  add_library(gofs_core_calls OBJECT EXCLUDE_FROM_ALL
+    "${CMAKE_SOURCE_DIR}/src/testing/core_calls.cpp")
   target_link_libraries(gofs_core_calls PRIVATE gofs_options)
   gofs_optimize(gofs_core_calls)
 

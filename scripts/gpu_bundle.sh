@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Copies into a folder what tests want of this machine and a machine that is there for its GPU may
-# lack, without a network to install it: f2fs-tools, cpio, setfattr and fio with their libraries, and
+# lack, with no network to install it: f2fs-tools, cpio, setfattr and fio with their libraries, and
 # Boost.Context's headers. About 80 MB, most of them fio's libraries. There, `. FOLDER/env.sh`
 # before `make gpu-check`.
 # That machine's libc must not be the older one.

@@ -249,7 +249,7 @@ def cpu_tsan_long(stage):
 
 
 def kernel_long(stage):
-    """All images, all scenarios with fsync; and the judges once more with Debian's newest kernel."""
+    """All images, all scenarios with fsync; and the judges again with Debian's newest kernel."""
     if not (stage.build("auto", "gofs") and stage.build("cpu", "gofs_crash")):
         return
     stage.script(["scripts/kernel_judge.sh"])
@@ -340,7 +340,8 @@ STAGES = {
 # A suite's stages run one after another; a name with a + is two side by side: a guest keeps one
 # core busy at most.
 SUITES = {
-    "test": ["structure", "cpu", "main-job", "cpu-asan+kernel", "fuzz", "cpu-tsan+physical", "cuda"],
+    "test": ["structure", "cpu", "main-job", "cpu-asan+kernel", "fuzz", "cpu-tsan+physical",
+             "cuda"],
     "check": ["structure", "unit", "device"],
     "test-long": ["structure", "cpu-long", "main-job", "cpu-asan-long", "fuzz",
                   "cpu-tsan-long", "kernel-long", "physical", "cuda"],

@@ -169,7 +169,7 @@ class Getter {
   }
   void warn(const std::string& message) {
     if (progress_ != nullptr) progress_->clear();
-    fmt::print(stderr, "gofs: {}\n", escaped(message));
+    (void)tell(message);
   }
 
   void put_top(const host::TreeEntry& top, const std::string& host_path) {

@@ -28,8 +28,8 @@ struct ExtendedAttribute {
 };
 
 struct TreeEntry {
-  std::string path;        // absolute
-  size_t name_at = 0;      // where the last component begins
+  std::string path;    // absolute
+  size_t name_at = 0;  // where the last component begins
   DirectoryEntry entry;
   uint64_t directory = 0;    // the number of the one that it is in; 0: it was found by its path
   uint64_t parent = 0;       // of a directory that a recursive walk met: the number in its `..`
