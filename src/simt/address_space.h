@@ -105,7 +105,8 @@ __device__ inline bool block_has(const void* pointer, uint64_t bytes) {
 GOFS_HD inline bool is_common_source(const void* pointer) {
 #if GOFS_ON_GPU
   const void* const address = detail::unknown(pointer);
-  return __isGlobal(address) && detail::is_address(address);  // has constant memory as well
+  // All warps read constant memory by the same address.
+  return (__isGlobal(address) || __isConstant(address)) && detail::is_address(address);
 #else
   return detail::is_address(pointer) && window_of(pointer) == nullptr;
 #endif
