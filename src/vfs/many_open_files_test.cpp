@@ -43,7 +43,7 @@ uint64_t bytes_of_open_files(const simt::MemoryBytes& bytes) {
 
 class ManyWrittenFiles : public ChangesTest {
  protected:
-  ManyWrittenFiles() : ChangesTest(many_files(), usual_tables(), 0, uint64_t{64} << 20) {}
+  ManyWrittenFiles() : ChangesTest(many_files(), usual_tables(), 0, uint64_t{256} << 20) {}
 
   MemoryUse use() {
     MemoryUse use{};
