@@ -489,6 +489,10 @@ TEST(BouncePool, pieces_are_as_large_as_they_must_be) {
             (uint64_t{counts[0]} << 12) + (3ull << 14) + (4ull << 16));
   for (const Bounce& bounce : taken) give_back_bounce(bounce);
   EXPECT_EQ(bounce_bytes_used(simt::Warp(), pool), 0u);
+  for (const BouncePieces& pieces : pool.sizes) {
+    arena.space().release(pieces.memory);
+    arena.space().release(pieces.taken);
+  }
 }
 
 }  // namespace

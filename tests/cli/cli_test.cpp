@@ -83,8 +83,8 @@ TEST(Usage, wrong_words_end_with_2) {
 TEST(Usage, wrong_options_of_a_volume_end_with_2) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"?speed=1",
-       "'speed' is no option (model, queues, depth, lba, media, spare, mdts, cache, timeout, "
-       "checkpoint, stripe, mode, ablate; of a physical SSD doorbell, data, staging)"},
+       "'speed' is no option (model, queues, depth, lba, media, spare, mdts, cache, descriptors, "
+       "timeout, checkpoint, stripe, mode, ablate; of a physical SSD doorbell, data, staging)"},
       {"?mode=ipu", "'mode' wants adaptive or lfs"},
       {"?model=foo", "'model' is no timing model: neither a model nor a setting: \"foo\""},
       {"?model=none,units=x", "'model' is no timing model: not a number in \"units=x\""},
