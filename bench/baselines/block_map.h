@@ -18,7 +18,7 @@ struct BlockMapParams {
 
 GOFS_HD inline void block_map_body(simt::AnyWarp auto warp, uint32_t warp_index,
                                    uint32_t warp_count, BlockMapParams& shared) {
-  const BlockMapParams params = shared;
+  const BlockMapParams& params = shared;  // but for its error, which another warp may set
   vfs::Filesystem& fs = *params.fs;
   const vfs::Descriptor* const descriptor = vfs::find_readable(fs, params.descriptor);
   if (descriptor == nullptr) {

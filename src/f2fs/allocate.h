@@ -72,12 +72,12 @@ GOFS_NOINLINE GOFS_HD inline uint32_t find_partly_used(simt::AnyWarp auto warp,
   return best;
 }
 
-/// Sets the age of a segment that a log leaves: what the log found there has the age that it had,
-/// the rest is new. One lane.
-GOFS_HD inline void set_age(const Volume& volume, Writer& writer, const Log& log) {
-  SegmentInfo& segment = writer.segments.segments[log.segno];
+/// Sets the age of a segment that a log leaves: the `found` blocks that the log found there have
+/// the age that the segment had, the rest is new. One lane.
+GOFS_HD inline void set_age(const Volume& volume, Writer& writer, uint32_t segno, uint32_t found) {
+  SegmentInfo& segment = writer.segments.segments[segno];
   const uint64_t now = elapsed_seconds(volume, writer);
-  const uint64_t old = simt::min(log.found, format::kBlocksPerSegment);
+  const uint64_t old = simt::min(found, format::kBlocksPerSegment);
   const uint64_t mtime = simt::min(simt::load_relaxed(segment.mtime), now);
   simt::store_relaxed(segment.mtime, now - (now - mtime) * old / format::kBlocksPerSegment);
 }
@@ -164,10 +164,7 @@ GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume&
     summary.entries[i] = used ? writer.incoming[log].entries[i] : format::SummaryEntry{};
   }
   if (leader) {
-    // It may be the log's own already, which others then know.
-    Log left = mine;
-    left.segno = full;
-    set_age(volume, writer, left);
+    set_age(volume, writer, full, mine.found);
     mark_dirty(writer.segments, full);
     SegmentInfo& segment = writer.segments.segments[next.segno];
     simt::store_relaxed(segment.type, log);
