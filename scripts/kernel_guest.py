@@ -7,7 +7,8 @@ The guest is emulated (TCG), so no KVM is needed and none is used: it behaves th
 machine, in a container and on bare metal. It has no network and sees only the disks it is given.
 
   prepare(cache)   downloads the distribution's kernel package once, keeps vmlinuz and the few
-                   modules that F2FS on virtio needs, and packs them with busybox into an initramfs
+                   modules that F2FS on virtio needs, and packs them with busybox into an initramfs;
+                   with GOFS_GUEST_KERNEL=newest in the environment that of Debian's sid
   boot(...)        runs one shell script in the guest against any number of disk images, and brings
                    back what the script left under /o
 
@@ -174,40 +175,59 @@ class Cpio:
 # ---- the kernel package --------------------------------------------------------------------------
 
 
-def apt(*args):
-    result = subprocess.run(["apt-cache", *args], stdin=subprocess.DEVNULL, capture_output=True,
-                            text=True, timeout=120, check=False)
-    return result.stdout if result.returncode == 0 else ""
+class Apt:
+    """The packages that this machine's apt knows, or, `newest`, those of Debian's sid, of which the
+    lists are kept in `folder`, so that the machine's own stay as they are."""
+
+    SID = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {} sid main\n"
+    MIRROR = "http://deb.debian.org/debian"
+
+    def __init__(self, newest, folder):
+        self.options = []
+        if not newest:
+            return
+        lists = folder / "apt"
+        (lists / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+        (lists / "sid.list").write_text(self.SID.format(self.MIRROR))
+        self.options = ["-o", f"Dir::Etc::sourcelist={lists / 'sid.list'}",
+                        "-o", "Dir::Etc::sourceparts=-", "-o", f"Dir::State::lists={lists}/lists",
+                        "-o", f"Dir::Cache={lists}", "-o", "APT::Sandbox::User=root"]
+        self.must(["update"], folder)
+
+    def show(self, *args):
+        result = subprocess.run(["apt-cache", *self.options, *args], stdin=subprocess.DEVNULL,
+                                capture_output=True, text=True, timeout=120, check=False)
+        return result.stdout if result.returncode == 0 else ""
+
+    def must(self, words, folder):
+        command = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", *self.options, *words]
+        try:
+            result = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, text=True,
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900,
+                                    check=False)
+        except subprocess.TimeoutExpired:
+            raise GuestError("apt-get " + " ".join(words) + " took more than 15 minutes") from None
+        if result.returncode != 0:
+            raise GuestError("apt-get " + " ".join(words) + " failed:\n" + result.stdout +
+                             "(try 'apt-get update' first)")
 
 
-def kernel_packages():
-    """Names of the packages to download: the image, and on Ubuntu its module packages as well."""
+def kernel_packages(apt):
+    """Names of the packages to download: the image, and where modules or the kernel itself have
+    packages of their own (Ubuntu, Debian from 7 on) these as well."""
     for meta in KERNEL_METAPACKAGES:
-        found = re.search(r"Depends: (linux-image-[0-9][^\s<>]*)", apt("depends", meta))
+        found = re.search(r"Depends: (linux-image-[0-9][^\s<>]*)", apt.show("depends", meta))
         if not found:
             continue
         image = found.group(1)
         wanted = [image]
-        for line in apt("depends", image).splitlines():
-            modules = re.search(r"(linux-modules-(?:extra-)?[0-9][^\s<>]*)", line)
-            if modules and modules.group(1) not in wanted:
-                wanted.append(modules.group(1))
+        for line in apt.show("depends", image).splitlines():
+            part = re.search(r"(linux-(?:modules-extra|modules|binary)-[0-9][^\s<>]*)", line)
+            if part and part.group(1) not in wanted:
+                wanted.append(part.group(1))
         return wanted
     raise GuestError("apt knows no kernel package (" + ", ".join(KERNEL_METAPACKAGES) +
                      "); run 'apt-get update'")
-
-
-def download(packages, folder):
-    command = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", *packages]
-    try:
-        result = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900,
-                                check=False)
-    except subprocess.TimeoutExpired:
-        raise GuestError("downloading " + " ".join(packages) + " took more than 15 minutes")
-    if result.returncode != 0:
-        raise GuestError("apt-get download " + " ".join(packages) + " failed:\n" + result.stdout +
-                         "(try 'apt-get update' first)")
 
 
 def unpack(deb, folder):
@@ -303,7 +323,8 @@ def recipe_stamp():
 def prepare(cache=DEFAULT_CACHE, refresh=False):
     """Returns a Kernel that can be booted, downloading it if the cache has none."""
     require_tools()
-    cache = pathlib.Path(cache)
+    newest = os.environ.get("GOFS_GUEST_KERNEL") == "newest"
+    cache = pathlib.Path(f"{cache}-newest" if newest else cache)
     stamp = cache / "stamp"
     if not refresh and stamp.exists():
         recipe, release = stamp.read_text().split()
@@ -313,9 +334,10 @@ def prepare(cache=DEFAULT_CACHE, refresh=False):
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as work:
         work = pathlib.Path(work)
-        packages = kernel_packages()
+        apt = Apt(newest, work)
+        packages = kernel_packages(apt)
         print("kernel guest: fetching " + " ".join(packages), file=sys.stderr, flush=True)
-        download(packages, work)
+        apt.must(["download", *packages], work)
         for deb in sorted(work.glob("*.deb")):
             unpack(deb, work)
         images = list(work.glob("vmlinuz-*"))

@@ -346,7 +346,8 @@ TEST_F(PutWithCareTest, a_directory_that_cannot_be_made_gets_nothing) {
 
 TEST_F(PutWithCareTest, many_folders_are_put_with_few_descriptors) {
   shell("for i in $(seq 100); do mkdir -p tree/$i/a && echo $i > tree/$i/a/file; done");
-  const auto answer = run_in_shell("ulimit -n 100;", put_words("-r " + at("tree/* ") + "/"));
+  const auto answer =
+      run_in_shell("ulimit -n 100;", put_words("--backend cpu -r " + at("tree/* ") + "/"));
   EXPECT_EQ(answer.output, "");
   EXPECT_EQ(contents("/77/a/file"), "77\n");
 }
