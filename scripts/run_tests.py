@@ -181,11 +181,16 @@ def cpu(stage):
         stage.ctest("cpu", "-LE", "kernel|long", env={"GOFS_WIDTHS": "1"})
 
 
+# Without it a report of clang's sanitizers has addresses where names should be.
+SYMBOLIZER = shutil.which("llvm-symbolizer-16")
+NAMES = {f"{tool}_SYMBOLIZER_PATH": SYMBOLIZER for tool in ("ASAN", "TSAN") if SYMBOLIZER}
 # Leaks and use after return are findings too; UBSan names the place.
-ASAN = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:"
+ASAN = {**NAMES,
+        "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:"
                         "allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1"}
-TSAN = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1"}
+TSAN = {**NAMES,
+        "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1"}
 
 
 def cpu_asan(stage):

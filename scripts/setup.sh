@@ -62,6 +62,7 @@ if [ "$purpose" != run ]; then
   need libboost-context-dev /usr/include/boost/context/detail/fcontext.hpp
   need libssl-dev /usr/include/openssl/sha.h
   need clang-16 clang++-16
+  need llvm-16 llvm-symbolizer-16  # names and lines in what sanitizers report
   need libclang-rt-16-dev /usr/lib/llvm-16/lib/clang/16/lib/linux/libclang_rt.fuzzer-x86_64.a
   need clang-format-16 clang-format-16
   # The kernel judge and the tests of physical SSDs: a Debian kernel in a QEMU guest, and QEMU's
