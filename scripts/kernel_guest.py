@@ -214,7 +214,7 @@ class Apt:
 
 def kernel_packages(apt):
     """Names of the packages to download: the image, and where modules or the kernel itself have
-    packages of their own (Ubuntu, Debian from 7 on) these as well."""
+    packages of their own (Ubuntu; Debian from Linux 7 on) these as well."""
     for meta in KERNEL_METAPACKAGES:
         found = re.search(r"Depends: (linux-image-[0-9][^\s<>]*)", apt.show("depends", meta))
         if not found:
@@ -222,7 +222,7 @@ def kernel_packages(apt):
         image = found.group(1)
         wanted = [image]
         for line in apt.show("depends", image).splitlines():
-            part = re.search(r"(linux-(?:modules-extra|modules|binary)-[0-9][^\s<>]*)", line)
+            part = re.search(r"(linux-(?:modules-extra|modules|binary|base)-[0-9][^\s<>]*)", line)
             if part and part.group(1) not in wanted:
                 wanted.append(part.group(1))
         return wanted
@@ -236,17 +236,19 @@ def unpack(deb, folder):
                           stdout=subprocess.PIPE) as process:
         with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
             for member in archive:
-                found = re.match(r"\./(?:usr/)?(boot/vmlinuz-|lib/modules/[^/]+/(.*))",
+                found = re.match(r"\./(?:usr/)?(?:boot/vmlinuz-(.+)|lib/modules/([^/]+)/(.*))",
                                  member.name)
                 if not found or not member.isfile():
                     continue
-                inside = found.group(2)
-                if inside and not inside.startswith(MODULE_FOLDERS) and inside != "modules.builtin":
-                    continue
-                if inside:
+                release, folder_release, inside = found.groups()
+                if inside == "vmlinuz":  # where Debian has it from 7 on
+                    release = folder_release
+                if release:
+                    target = folder / f"vmlinuz-{release}"
+                elif inside.startswith(MODULE_FOLDERS) or inside == "modules.builtin":
                     target = folder / "modules" / inside
                 else:
-                    target = folder / os.path.basename(member.name)
+                    continue
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(archive.extractfile(member).read())
     if process.returncode != 0:

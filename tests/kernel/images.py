@@ -35,7 +35,7 @@ FSCK_HARMLESS = re.compile(rb"\[Ok\.\.\]|Info: |Unreachable nat entries +\[Ok")
 # What the kernel may say about these volumes; anything else with F2FS in it is an error.
 KERNEL_HARMLESS = re.compile(
     r"Found nat_bits in checkpoint|Mounted with checkpoint version|Using encoding defined|"
-    r"recover fsync data on readonly fs")
+    r"recover fsync data on readonly fs|recovery fsync data, check_only: 0")
 
 
 @contextlib.contextmanager
