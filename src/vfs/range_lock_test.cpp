@@ -74,18 +74,7 @@ class RangeLockTest : public ::testing::TestWithParam<uint32_t> {
  private:
   int lock_by(RangeLock& lock, const ByteRange& range, uint64_t timeout_ns, RangeHold& hold,
               bool exclusively) {
-    int result = 0;
-    run_alone(width(), [&](const simt::Warp& warp) {
-      RangeHold mine{};
-      const Deadline deadline = Deadline::after_ns(timeout_ns);
-      const int error = exclusively ? lock_exclusive(warp, lock, range, deadline, mine)
-                                    : lock_shared(warp, lock, range, deadline, mine);
-      if (warp.thread_rank() == 0) {
-        result = error;
-        hold = mine;
-      }
-    });
-    return result;
+    return lock_alone(width(), lock, range, exclusively, timeout_ns, hold);
   }
 };
 GOFS_AT_BOTH_WIDTHS(RangeLockTest);

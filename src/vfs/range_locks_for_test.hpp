@@ -35,6 +35,23 @@ inline std::shared_ptr<RangeLock> make_fresh_lock() {
   return {locks, locks.get()};
 }
 
+/// Has one warp take a lock: 0 or a negative errno.
+inline int lock_alone(uint32_t width, RangeLock& lock, const ByteRange& range, bool exclusively,
+                      uint64_t timeout_ns, RangeHold& hold) {
+  int result = 0;
+  run_alone(width, [&](const simt::Warp& warp) {
+    RangeHold mine{};
+    const auto deadline = simt::Deadline::after_ns(timeout_ns);
+    const int error = exclusively ? lock_exclusive(warp, lock, range, deadline, mine)
+                                  : lock_shared(warp, lock, range, deadline, mine);
+    if (warp.thread_rank() == 0) {
+      result = error;
+      hold = mine;
+    }
+  });
+  return result;
+}
+
 /// Nobody holds anything: an exclusive lock of everything is granted at once.
 inline void expect_free(RangeLock& lock) {
   const uint64_t gate = lock.whole_file != 0 ? detail::kOneWriter : 0;

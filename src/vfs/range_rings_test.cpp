@@ -26,18 +26,7 @@ class RangeRingsTest : public ::testing::TestWithParam<uint32_t> {
   /// 0 or a negative errno.
   int lock(RangeLock& lock, const ByteRange& range, bool exclusively, uint64_t timeout_ns,
            RangeHold& hold) {
-    int result = 0;
-    run_alone(width(), [&](const simt::Warp& warp) {
-      RangeHold mine{};
-      const Deadline deadline = Deadline::after_ns(timeout_ns);
-      const int error = exclusively ? lock_exclusive(warp, lock, range, deadline, mine)
-                                    : lock_shared(warp, lock, range, deadline, mine);
-      if (warp.thread_rank() == 0) {
-        result = error;
-        hold = mine;
-      }
-    });
-    return result;
+    return lock_alone(width(), lock, range, exclusively, timeout_ns, hold);
   }
   int exclusive(RangeLock& lock, const ByteRange& range, RangeHold& hold) {
     return this->lock(lock, range, true, kShortNs, hold);

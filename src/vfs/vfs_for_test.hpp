@@ -3,8 +3,10 @@
 // For tests only: what the tests of this folder use of testing/, and have in common.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
+#include "simt/crew.h"
 #include "testing/volume_rig.hpp"
 
 namespace gofs::vfs {
@@ -25,6 +27,19 @@ inline Credentials who(uint32_t uid, uint32_t gid, const std::vector<uint32_t>& 
   credentials.group_count = static_cast<uint32_t>(groups.size());
   for (size_t i = 0; i < groups.size(); ++i) credentials.groups[i] = groups[i];
   return credentials;
+}
+
+/// What `call(crew)` says to all of `warps` that are a crew, which is the same.
+template <typename Call>
+int64_t answer_of_crew(uint32_t warps, uint32_t width, simt::MeetingPoint& point, Call call) {
+  std::vector<int64_t> got(warps);
+  run_crowd({warps, width}, [&](const simt::Warp& warp, uint32_t index) {
+    const simt::GridCrew crew(warp, index, warps, point);
+    const int64_t mine = call(crew);
+    if (warp.thread_rank() == 0) got[index] = mine;
+  });
+  EXPECT_EQ(std::count(got.begin(), got.end(), got[0]), warps);
+  return got[0];
 }
 
 }  // namespace gofs::vfs

@@ -37,14 +37,7 @@ class WriteTogetherTest : public ChangesTest {
   /// What `call(crew)` says to all warps of a crew, which is the same.
   template <typename Call>
   int64_t together(Call call) {
-    std::vector<int64_t> got(kSharers);
-    run_crowd({kSharers, width()}, [&](const simt::Warp& warp, uint32_t index) {
-      const simt::GridCrew crew(warp, index, kSharers, point_);
-      const int64_t mine = call(crew);
-      if (warp.thread_rank() == 0) got[index] = mine;
-    });
-    EXPECT_EQ(std::count(got.begin(), got.end(), got[0]), kSharers);
-    return got[0];
+    return answer_of_crew(kSharers, width(), point_, call);
   }
   int64_t pwrite_shared(int fd, const std::string& bytes, uint64_t offset) {
     return together([&](const simt::GridCrew& crew) {
