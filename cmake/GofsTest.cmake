@@ -40,8 +40,9 @@ if(GOFS_TESTS AND NOT GOFS_CUDA)
   if(NOT Boost_FOUND)
     message(FATAL_ERROR "Boost.Context is missing: run scripts/setup.sh")
   endif()
-  add_library(gofs_teams INTERFACE)
-  target_link_libraries(gofs_teams INTERFACE gofs_simt Boost::context)
+  add_library(gofs_teams STATIC EXCLUDE_FROM_ALL "${CMAKE_SOURCE_DIR}/src/testing/teams.cpp")
+  target_link_libraries(gofs_teams PUBLIC gofs_options gofs_simt PRIVATE Boost::context)
+  gofs_optimize(gofs_teams)
 endif()
 
 # Builds what ctest runs in this preset, and not the command or the benchmarks.

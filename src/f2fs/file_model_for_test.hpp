@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <random>
 #include <vector>
@@ -21,8 +22,17 @@ class FileModel {
  public:
   uint64_t size() const { return size_; }
   void write(uint64_t offset, const uint8_t* source, uint64_t bytes) {
-    for (uint64_t i = 0; i < bytes; ++i) at(offset + i) = source[i];
     size_ = std::max(size_, offset + bytes);
+    while (bytes != 0) {
+      const uint64_t in_block = offset % kBlockBytes;
+      const uint64_t part = std::min(bytes, kBlockBytes - in_block);
+      std::vector<uint8_t>& block = blocks_[offset / kBlockBytes];
+      block.resize(kBlockBytes);
+      std::copy_n(source, part, block.begin() + in_block);
+      offset += part;
+      source += part;
+      bytes -= part;
+    }
   }
   void resize(uint64_t bytes) {
     punch(bytes, std::max(size_, bytes));
@@ -45,12 +55,6 @@ class FileModel {
   const std::map<uint64_t, std::vector<uint8_t>>& blocks() const { return blocks_; }
 
  private:
-  uint8_t& at(uint64_t offset) {
-    std::vector<uint8_t>& block = blocks_[offset / kBlockBytes];
-    block.resize(kBlockBytes);
-    return block[offset % kBlockBytes];
-  }
-
   uint64_t size_ = 0;
   std::map<uint64_t, std::vector<uint8_t>> blocks_;
 };
@@ -129,6 +133,7 @@ inline ::testing::AssertionResult file_is(WritingRig& writing, uint32_t width, c
     }
   }
   if (model.size() != 0) indexes.push_back((model.size() - 1) / kBlockBytes);
+  static const std::vector<uint8_t> kZeros(kBlockBytes);
   std::vector<uint8_t> buffer(width * size_t{kBlockBytes});
   std::atomic<uint64_t> wrong{~uint64_t{0}};
   testing::run_alone(width, [&](const simt::Warp& warp) {
@@ -141,13 +146,13 @@ inline ::testing::AssertionResult file_is(WritingRig& writing, uint32_t width, c
       uint8_t* const to = buffer.data() + size_t{warp.thread_rank()} * kBlockBytes;
       const int error = read_pieces(warp, writing.volume(), writing.rig().fs().pool,
                                     warp.ballot(mine), inode, Piece{offset, bytes, to});
-      bool right = error == 0;
-      for (uint32_t k = 0; mine && right && k < bytes; ++k) {
-        const uint8_t* const block = model.block(offset / kBlockBytes);
-        right = to[k] == (block == nullptr ? 0 : block[k]);
-        if (!right) wrong = offset + k;
-      }
       if (mine && error < 0) wrong = offset;
+      if (mine && error == 0) {
+        const uint8_t* const block = model.block(offset / kBlockBytes);
+        const uint8_t* const right = block == nullptr ? kZeros.data() : block;
+        const uint8_t* const differs = std::mismatch(to, to + bytes, right).first;
+        if (differs != to + bytes) wrong = offset + (differs - to);
+      }
       warp.sync();
     }
   });
@@ -236,7 +241,10 @@ inline std::vector<OpenFileModel> open_files(WritingRig& writing,
 }
 inline std::vector<uint8_t> random_bytes(std::mt19937_64& random, size_t count) {
   std::vector<uint8_t> bytes(count);
-  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+  for (size_t i = 0; i < count; i += sizeof(uint64_t)) {
+    const uint64_t word = random();
+    std::memcpy(&bytes[i], &word, std::min(sizeof word, count - i));
+  }
   return bytes;
 }
 /// Within the blocks that all levels of a tree can have, mostly at its beginning.

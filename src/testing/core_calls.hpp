@@ -24,6 +24,7 @@
 #include "vfs/set_xattr.h"
 #include "vfs/write_lanes.h"
 #include "vfs/write_together.h"
+#include "work/hash.h"
 
 #if !defined(GOFS_CORE_CALL)
 #define GOFS_CORE_CALL extern template
@@ -276,5 +277,11 @@ GOFS_CALL(write_lanes)
 GOFS_CALL(writev)
 
 }  // namespace gofs::vfs
+
+namespace gofs::work {
+
+GOFS_CALL(hash_body)
+
+}  // namespace gofs::work
 
 #undef GOFS_CALL
