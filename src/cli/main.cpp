@@ -49,6 +49,7 @@ int main(int argument_count, char** arguments) {
   using namespace gofs::cli;
   if (!fill_standard_descriptors()) return kExitFailure;
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write(), as any other
+  std::signal(SIGXFSZ, SIG_IGN);  // and so is the limit of a file's size (ulimit -f)
   try {
     return run_and_tell(argument_count, arguments);
   } catch (...) {  // no memory is left to say so

@@ -3,11 +3,13 @@
 // Media: image files, sparse tables of chunks, and what a controller makes of them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -245,6 +247,23 @@ TEST(FileMedia, an_image_that_was_cut_fails_and_is_not_made_longer) {
   file.resize(1 << 20);
   EXPECT_EQ(run(IoOpcode::kRead, 1024), kUnrecoveredReadError) << "zeros are not what was there";
   EXPECT_EQ(driver.run(queue, TestDriver::io_entry(IoOpcode::kFlush)), kWriteFault);
+}
+
+TEST(FileMedia, a_write_beyond_the_limit_of_file_sizes_fails_and_the_process_lives) {
+  TemporaryFile file;
+  file.resize(1 << 20);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit limit{65536, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const auto back_end = make_positional_file(ClaimedImage(file.path(), FileAccess::kReadWrite));
+  std::string bytes(8192, 'x');
+  const iovec part{bytes.data(), bytes.size()};
+  EXPECT_EQ(back_end->write(65536 - 8192, {&part, 1}), 0);
+  EXPECT_EQ(back_end->write(65536 - 4096, {&part, 1}), -EFBIG);
+  EXPECT_EQ(back_end->write(1 << 19, {&part, 1}), -EFBIG);
+  EXPECT_EQ(back_end->read(1 << 19, {&part, 1}), 0);
+  ::setrlimit(RLIMIT_FSIZE, &before);
 }
 
 TEST(FileMedia, a_read_or_a_flush_finds_that_an_image_was_cut) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
@@ -49,9 +51,17 @@ class Parts {
   size_t count_ = 0;
 };
 
+/// Up to where this process may write to files: beyond, Linux ends a process that has no handler.
+uint64_t file_size_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  return limit.rlim_cur;
+}
+
 class PositionalFile final : public FileBackEnd {
  public:
-  explicit PositionalFile(ClaimedImage file) : file_(std::move(file)) {}
+  explicit PositionalFile(ClaimedImage file)
+      : file_(std::move(file)), limit_(file_.is_device() ? UINT64_MAX : file_size_limit()) {}
 
   uint64_t size() const override { return file_.bytes(); }
 
@@ -61,6 +71,7 @@ class PositionalFile final : public FileBackEnd {
 
   int write(uint64_t offset, std::span<const iovec> parts) override {
     if (was_cut()) return kImageWasCut;
+    if (limit_ != UINT64_MAX && end_of(offset, parts) > limit_) return -EFBIG;
     return move(::pwritev, offset, parts);
   }
 
@@ -95,6 +106,11 @@ class PositionalFile final : public FileBackEnd {
   }
 
  private:
+  static uint64_t end_of(uint64_t offset, std::span<const iovec> parts) {
+    for (const iovec& part : parts) offset += part.iov_len;
+    return offset;
+  }
+
   template <typename Call>
   int move(Call call, uint64_t offset, std::span<const iovec> all) {
     for (Parts parts(all); !parts.empty();) {
@@ -135,6 +151,7 @@ class PositionalFile final : public FileBackEnd {
   }
 
   const ClaimedImage file_;
+  const uint64_t limit_;  // as it was when the file was claimed
 };
 
 }  // namespace
