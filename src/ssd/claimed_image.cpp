@@ -19,6 +19,14 @@ namespace {
   fail_with(EBUSY, path + ": in use" + (holder.empty() ? "" : ": " + holder));
 }
 
+/// Whoever writes has it alone.
+void lock(int file, const std::string& path, FileAccess access, bool shared) {
+  if (::flock(file, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) return;
+  if (errno != EWOULDBLOCK) fail_with(errno, path);
+  if (access == FileAccess::kReadWrite) fail_in_use(path, {});
+  fail_with(EBUSY, path + ": mounted for writing");
+}
+
 /// Opens a file, or a device that nobody else writes to. What is there is looked at before: an
 /// open() of a FIFO waits, and that of some devices does something.
 Descriptor open_kind(const std::string& path, FileAccess access, IfMissing missing) {
@@ -55,16 +63,25 @@ ClaimedImage::ClaimedImage(const std::string& path, FileAccess access, IfMissing
   bytes_ = static_cast<uint64_t>(status.st_size);
   if (device_ && ::ioctl(file_.get(), BLKGETSIZE64, &bytes_) != 0) fail_with(errno, path);
   const bool writes = access == FileAccess::kReadWrite;
-  if (::flock(file_.get(), (writes ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) fail_with(errno, path);
-    if (writes) fail_in_use(path, {});
-    fail_with(EBUSY, path + ": mounted for writing");
-  }
+  lock(file_.get(), path, access, !writes);
+  if (device_) lock_below(path, status, access);
   if (writes) refuse_used(path, status);
 }
 
 ClaimedImage::~ClaimedImage() {
+  if (below_.is_open()) ::flock(below_.get(), LOCK_UN);
   if (file_.is_open()) ::flock(file_.get(), LOCK_UN);
+}
+
+/// A mount of the file itself may be older than the loop device. Those who have parts of one file
+/// do not meet each other.
+void ClaimedImage::lock_below(const std::string& path, const struct stat& status,
+                              FileAccess access) {
+  const LoopFile file = file_of_loop_device("", status.st_rdev);
+  if (file.path.empty()) return;
+  below_ = Descriptor::open(file.path, O_RDONLY | O_NONBLOCK);
+  if (!below_.is_open()) return;  // it is not ours to lock
+  lock(below_.get(), path, access, access == FileAccess::kReadOnly || !file.whole);
 }
 
 void ClaimedImage::refuse_used(const std::string& path, const struct stat& status) const {

@@ -3,9 +3,9 @@
 // An image file or block device that this process has open, with others who only read it or, to
 // write to it, alone. Host only.
 //
-// Alone means: no other mount or command of GoFS has it (flock), Linux has not mounted the device
-// nor made it part of another (O_EXCL), and no loop device has the file. Others who open a file by
-// themselves are not kept out.
+// Alone means: no other mount or command of GoFS has it (flock), nor the file that a loop device
+// has, Linux has not mounted the device nor made it part of another (O_EXCL), and no loop device
+// has the file. Others who open a file by themselves are not kept out.
 #pragma once
 
 #include <sys/stat.h>
@@ -41,8 +41,10 @@ class ClaimedImage {
 
  private:
   void refuse_used(const std::string& path, const struct stat& status) const;
+  void lock_below(const std::string& path, const struct stat& status, FileAccess access);
 
   Descriptor file_;
+  Descriptor below_;  // the file of a loop device
   bool device_ = false;
   uint64_t bytes_ = 0;
 };

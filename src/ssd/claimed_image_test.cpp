@@ -138,6 +138,23 @@ TEST(ClaimedImage, is_not_written_to_while_a_loop_device_has_it) {
   EXPECT_EQ(refusal_of(other.path(), kForWriting).error, 0);
 }
 
+TEST(ClaimedImage, is_no_loop_device_whose_file_is_claimed_already) {
+  const TemporaryImage file;
+  std::optional<ClaimedImage> image;
+  image.emplace(file.path(), kForWriting);
+  const LoopDevice loop(file.path());
+  if (!loop.is_there()) GTEST_SKIP() << "no loop devices here";
+  EXPECT_EQ(refusal_of(loop.path(), kForWriting).words,
+            loop.path() + ": in use: Device or resource busy");
+  EXPECT_EQ(refusal_of(loop.path(), kForReading).words,
+            loop.path() + ": mounted for writing: Device or resource busy");
+  image.reset();
+  EXPECT_EQ(refusal_of(loop.path(), kForWriting).error, 0);
+  image.emplace(file.path(), kForReading);
+  EXPECT_EQ(refusal_of(loop.path(), kForWriting).error, EBUSY);
+  EXPECT_EQ(refusal_of(loop.path(), kForReading).error, 0);
+}
+
 TEST(ClaimedImage, is_no_device_that_somebody_has_for_himself) {
   const TemporaryImage file;
   const LoopDevice loop(file.path());

@@ -85,10 +85,14 @@ bool is_same(const struct stat& a, const struct stat& b) {
 }
 
 /// What the driver says of a loop device, if it may be asked.
-std::optional<bool> ask_loop(const std::string& path, const struct stat& file) {
+std::optional<loop_info64> ask_loop(const std::string& path) {
   const Descriptor loop = Descriptor::open(path, O_RDONLY | O_NONBLOCK);
   loop_info64 info{};
   if (!loop.is_open() || ::ioctl(loop.get(), LOOP_GET_STATUS64, &info) != 0) return std::nullopt;
+  return info;
+}
+
+bool is_of(const loop_info64& info, const struct stat& file) {
   if (S_ISBLK(file.st_mode)) return info.lo_rdevice == file.st_rdev && info.lo_rdevice != 0;
   return info.lo_device == file.st_dev && info.lo_inode == file.st_ino;
 }
@@ -96,7 +100,7 @@ std::optional<bool> ask_loop(const std::string& path, const struct stat& file) {
 bool loop_has(const std::string& root, const std::string& name, const struct stat& file) {
   const std::string bound = root + "/sys/class/block/" + name + "/loop/backing_file";
   if (!file_exists(bound)) return false;
-  if (const auto told = ask_loop(root + "/dev/" + name, file); told && *told) return true;
+  if (const auto told = ask_loop(root + "/dev/" + name); told && is_of(*told, file)) return true;
   // By its name, as it was when the device got it.
   struct stat backing {};
   return ::stat(file_text(bound).c_str(), &backing) == 0 && is_same(backing, file);
@@ -134,6 +138,20 @@ std::string loop_device_of(const std::string& root, const struct stat& file) {
     if (name.rfind("loop", 0) == 0 && loop_has(root, name, file)) return "/dev/" + name;
   }
   return {};
+}
+
+LoopFile file_of_loop_device(const std::string& root, dev_t device) {
+  const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
+  const std::string link = root + "/sys/dev/block/" + number;
+  const bool is_part = file_exists(link + "/partition");
+  const std::string bound = file_text(link + (is_part ? "/../loop/" : "/loop/") + "backing_file");
+  if (bound.empty()) return {};
+  std::string name = vfio::link_name(link);
+  if (is_part) name.resize(name.rfind('p'));  // loop0p1
+  struct stat status {};
+  const auto info = ask_loop(root + "/dev/" + name);
+  if (!info || ::stat(bound.c_str(), &status) != 0 || !is_of(*info, status)) return {};
+  return {bound, !is_part && info->lo_offset == 0 && info->lo_sizelimit == 0};
 }
 
 }  // namespace gofs::ssd

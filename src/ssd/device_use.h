@@ -22,4 +22,11 @@ std::string holder_of_device(const std::string& root, dev_t device);
 /// The loop device that has this file or device, "/dev/loop0", or empty.
 std::string loop_device_of(const std::string& root, const struct stat& file);
 
+/// The file or device that a loop device, or one that a partition is of, has.
+struct LoopFile {
+  std::string path;    // empty: it is no loop device, or the file no longer has this name
+  bool whole = false;  // all of it is the device
+};
+LoopFile file_of_loop_device(const std::string& root, dev_t device);
+
 }  // namespace gofs::ssd
