@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -40,6 +41,42 @@ TEST(HostStorage, a_full_disk_is_told_and_what_was_there_stays_there) {
   EXPECT_NE(said.find("one", failed), std::string::npos) << said;
   EXPECT_NE(said.find("status 0\none\nroom", failed), std::string::npos) << said;
   EXPECT_NE(said.find("finds nothing wrong"), std::string::npos) << said;
+}
+
+TEST(HostStorage, the_limit_of_a_files_size_is_an_error_and_ends_no_command) {
+  const image::TemporaryPath out;
+  const image::TemporaryPath copy;
+  image::run_tool("cp " + host::sample_volume().path() + " " + copy.path());
+  const auto says = [&](const std::string& words, const std::string& message) {
+    const auto answer = image::run_tool("ulimit -f 64; " + gofs_path() + " " + words);
+    EXPECT_EQ(answer.exit_code, 1) << words << ": " << answer.output;
+    EXPECT_NE(answer.output.find(message), std::string::npos) << words << ": " << answer.output;
+  };
+  const std::string folder = out.path() + ".d";
+  image::run_tool("mkdir " + folder + "; printf old > " + folder + "/large");
+  says("get " + copy.path() + " /large " + folder, folder + "/large: File too large");
+  EXPECT_EQ(image::run_tool("ls -A " + folder + "; cat " + folder + "/large").output, "large\nold");
+  says("cat " + copy.path() + " /large > " + folder + "/large", "standard output: File too large");
+  says("mkfs " + folder + "/new --size 64M", folder + "/new: File too large");
+  EXPECT_NE(::access((folder + "/new").c_str(), F_OK), 0);
+  says("mkdir " + copy.path() + " /new", "File too large");
+  image::run_tool("rm -r " + folder);
+  expect_sound(copy.path());
+}
+
+TEST(HostStorage, mkfs_that_fails_leaves_the_link_by_which_it_was_named) {
+  const image::TemporaryPath path;
+  const std::string link = path.path() + ".link";
+  image::run_tool("rm " + path.path() + "; ln -s " + path.path() + " " + link);
+  for (const std::string& words : {"mkfs " + link, "mkfs --size 1M " + link + "+" + link + "2"}) {
+    EXPECT_EQ(run_in_shell("", words).exit_code, 1);
+    EXPECT_EQ(image::run_tool("readlink " + link).output, path.path() + "\n") << words;
+    EXPECT_NE(::access(path.path().c_str(), F_OK), 0) << words;
+    EXPECT_NE(::access((link + "2").c_str(), F_OK), 0) << words;
+  }
+  EXPECT_EQ(run_gofs({"mkfs", link, "--size", "64M"}).status, 0);
+  EXPECT_EQ(::access(path.path().c_str(), F_OK), 0);
+  image::run_tool("rm " + link);
 }
 
 TEST(HostStorage, mkfs_goes_over_nothing_by_mistake_and_over_what_is_in_use_by_no_means) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -173,6 +174,12 @@ Status open_file_target(const std::string& path, uint64_t size_bytes,
     if (problem.code().value() == ENODEV) return not_a_target(path);
     return Status::failure(-problem.code().value(), problem.what());
   }
+}
+
+void remove_made(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path made = std::filesystem::canonical(path, error);
+  if (!error) unlink(made.c_str());
 }
 
 Status open_fd_target(int fd, uint64_t size_bytes, std::unique_ptr<ImageTarget>* target) {

@@ -37,7 +37,11 @@ class ImageTarget {
 Status open_file_target(const std::string& path, uint64_t size_bytes,
                         std::unique_ptr<ImageTarget>* target);
 
-/// The same on an open descriptor, which stays the caller's, who sees to it that it is his alone.
+/// Removes the file that was made for a target that came to nothing: where `path` is a symbolic
+/// link, what it leads to, and not the link.
+void remove_made(const std::string& path);
+
+/// A target on an open descriptor, which stays the caller's, who sees to it that it is his alone.
 Status open_fd_target(int fd, uint64_t size_bytes, std::unique_ptr<ImageTarget>* target);
 
 /// `memory` holds `size_bytes` and outlives the target.

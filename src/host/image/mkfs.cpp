@@ -36,7 +36,7 @@ Status name_path(const std::string& path, Status status) {
 
 /// The last step of a failure on a path: the words, and no empty file left behind.
 Status give_up(const std::string& path, bool was_missing, Status status) {
-  if (was_missing) unlink(path.c_str());
+  if (was_missing) remove_made(path);
   return name_path(path, std::move(status));
 }
 

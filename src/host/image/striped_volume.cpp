@@ -194,7 +194,7 @@ Status make_array_volume(const std::vector<std::string>& paths, uint64_t size_by
     status = make_volume(whole, fresh);
   }
   if (!status.ok()) {
-    for (const std::string& path : missing) unlink(path.c_str());
+    for (const std::string& path : missing) remove_made(path);
   }
   return status;
 }
