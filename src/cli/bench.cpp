@@ -249,6 +249,7 @@ class Bench {
 }  // namespace
 
 void run_bench(Session& session, const BenchOptions& options) {
+  refuse_output_onto_volume(session);
   Bench bench(session, options);
   bench.run();
   bench.show();

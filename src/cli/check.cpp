@@ -68,6 +68,7 @@ bool is_complaint(const std::string& line) {
 }  // namespace
 
 void run_check(Session& session, const CheckOptions& options) {
+  refuse_output_onto_volume(session);
   const std::string path = path_of_volume(session.volume);
   const std::optional<Error> refusal = refusal_of(session);
   const auto program = find_program("fsck.f2fs");

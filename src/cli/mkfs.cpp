@@ -60,6 +60,7 @@ image::Status make_striped(const std::string& text, std::vector<host::VolumeSpec
 }  // namespace
 
 void run_mkfs(Session& session, const MkfsOptions& options) {
+  refuse_output_onto_volume(session);
   auto specs = take(host::parse_volume_specs(session.volume));
   for (const host::VolumeSpec& spec : specs) {
     if (!spec.path.empty()) continue;

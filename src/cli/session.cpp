@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/session.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/output.h"
 #include "cli/text.h"
+#include "host/storage_identity.h"
+#include "host/volume_spec.h"
+#include "ssd/descriptor.h"
 
 namespace gofs::cli {
 
@@ -30,7 +36,37 @@ void find_xattrs(Session& session, host::Tree& tree, host::TreeEntry& entry) {
   }
 }
 
+namespace {
+
+/// Whether what is printed there would be written to what `storage` is of.
+bool goes_onto(const host::StorageIdentity& storage, int descriptor) {
+  struct stat status;
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) return false;
+  return ::fstat(descriptor, &status) == 0 && storage.has(status);
+}
+
+}  // namespace
+
+void refuse_output_onto_volume(const Session& session) {
+  std::vector<std::string> paths;
+  for (const host::VolumeSpec& spec : take(host::parse_volume_specs(session.volume))) {
+    if (!spec.path.empty()) paths.push_back(spec.path);
+  }
+  const host::StorageIdentity storage(paths);
+  if (goes_onto(storage, STDERR_FILENO)) {
+    // There is no place for a message.
+    const ssd::Descriptor nowhere = ssd::Descriptor::open("/dev/null", O_RDONLY);
+    if (!nowhere.is_open() || ::dup2(nowhere.get(), STDERR_FILENO) < 0) ::close(STDERR_FILENO);
+    throw Failure{"standard error: the volume lies on it"};
+  }
+  if (goes_onto(storage, STDOUT_FILENO)) {
+    throw Failure{"standard output: the volume lies on it"};
+  }
+}
+
 Volume mount_volume(const Session& session, Access access) {
+  refuse_output_onto_volume(session);
   MountOptions options;
   options.read_only = access == Access::kReadOnly;
   options.backend = session.backend;

@@ -49,6 +49,9 @@ void report(Session& session, const Expected<void>& result);
 /// Gives `entry` its extended attributes; reports if they cannot be read.
 void find_xattrs(Session& session, host::Tree& tree, host::TreeEntry& entry);
 
+/// Ends the command where its messages or results would be written to what session.volume lies on.
+void refuse_output_onto_volume(const Session& session);
+
 enum class Access { kReadOnly, kReadWrite };
 
 /// Mounts session.volume; warnings go to stderr.

@@ -44,6 +44,31 @@ TEST_F(EdgesTest, errors_that_cannot_be_printed_end_with_status_1) {
   }
 }
 
+TEST_F(EdgesTest, nothing_is_printed_onto_the_volume) {
+  const std::string before = read_file(copy_.path());
+  const image::TemporaryPath other;
+  const std::string both = copy_.path() + "+" + other.path();
+  const std::string onto = " 1<>" + copy_.path();
+  for (const std::string& words :
+       {"cat " + copy_.path() + " /large", "ls -lR " + copy_.path(), "sum -r " + copy_.path(),
+        "info " + copy_.path(), "gc " + copy_.path(), "check -v " + copy_.path(),
+        "bench --seconds 0.001 " + copy_.path(), "mkfs -f " + both}) {
+    const image::ToolAnswer answer = shell(words + onto);
+    EXPECT_EQ(answer.exit_code, 1) << words;
+    EXPECT_EQ(answer.output, "gofs: standard output: the volume lies on it\n") << words;
+  }
+  EXPECT_EQ(shell("cat " + copy_.path() + " /odd >>" + copy_.path()).exit_code, 1);
+  for (const char* words : {"rm $v /none", "touch $v /odd", "rm $v /odd", "mkfs $v"}) {
+    const std::string line = words;
+    EXPECT_EQ(
+        image::run_tool("v=" + copy_.path() + "; " + gofs_path() + " " + line + " 2<>$v").exit_code,
+        1)
+        << words;
+  }
+  EXPECT_TRUE(read_file(copy_.path()) == before);
+  EXPECT_EQ(shell("stat " + copy_.path() + " /odd >/dev/null <" + copy_.path()).exit_code, 0);
+}
+
 TEST_F(EdgesTest, a_full_disk_under_standard_output_is_told_whatever_is_printed) {
   for (const std::string& words :
        {"ls " + copy_.path(), "cat " + copy_.path() + " /large", "info " + copy_.path(),
