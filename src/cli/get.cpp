@@ -135,7 +135,8 @@ class Getter {
     for (auto entry = finished_last_.rbegin(); entry != finished_last_.rend(); ++entry) {
       guarded([&] {
         const HostDirectories::Id id = directories_.at(entry->entry.ino);
-        attributes_.restore({host_.descriptor(id), false, host_.path(id)}, *entry);
+        attributes_.restore({host_.descriptor(id), false, host_.is_new(id), host_.path(id)},
+                            *entry);
       });
     }
   }
@@ -180,7 +181,7 @@ class Getter {
       OutputStream stream(std::move(*target.stream), host_path);
       contents_.copy(top, stream);
       if (target.takes_attributes) {
-        attributes_.restore({stream.descriptor(), false, host_path}, top);
+        attributes_.restore({stream.descriptor(), false, false, host_path}, top);
       }
       return;
     }
@@ -229,7 +230,7 @@ class Getter {
     NewHostFile file(host_.descriptor(within), path);
     if (!file.make()) fail_with_errno(path);
     contents_.copy(entry, file);
-    attributes_.restore({file.descriptor(), false, path}, entry);
+    attributes_.restore({file.descriptor(), false, true, path}, entry);
     note_first(entry, within, name, file.descriptor());
     look_at_place(within, name, true);
     file.place(name);
@@ -255,7 +256,7 @@ class Getter {
     if ((status.st_mode & S_IFMT) != type || status.st_nlink != 1) {
       throw ObjectFailure{path + ": something has taken the place of what was made"};
     }
-    attributes_.restore({object.get(), true, path}, entry);
+    attributes_.restore({object.get(), true, true, path}, entry);
     note_first(entry, within, name, object.get());
     if (!made.place(name)) fail_with_errno(path);
   }

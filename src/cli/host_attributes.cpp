@@ -16,6 +16,7 @@ namespace gofs::cli {
 namespace {
 
 constexpr char kCapabilityName[] = "security.capability";
+constexpr char kDefaultListName[] = "system.posix_acl_default";
 
 /// A path by which calls that take no O_PATH descriptor reach what it is of, and a symbolic link
 /// itself.
@@ -42,6 +43,18 @@ int set_xattr(const HostObject& object, const host::ExtendedAttribute& xattr) {
   return ::setxattr(path.c_str(), name, value.data(), value.size(), 0);
 }
 
+/// The host's directory may have given the object a list, by which others could do more than the
+/// original let them: its mask will be what the mode says of the group.
+void drop_inherited_lists(const HostObject& object) {
+  const std::string path = path_of_descriptor(object.descriptor);
+  for (const char* const name : {kAccessListName, kDefaultListName}) {
+    const int result = object.path_only ? ::removexattr(path.c_str(), name)
+                                        : ::fremovexattr(object.descriptor, name);
+    if (result == 0 || errno == ENODATA || errno == EOPNOTSUPP) continue;
+    fail_with_errno(object.path);
+  }
+}
+
 int set_times(const HostObject& object, const Stat& stat) {
   const auto time = [](const f2fs::TimeStamp& stamp) {
     return timespec{static_cast<time_t>(stamp.seconds), static_cast<long>(stamp.nanoseconds)};
@@ -56,10 +69,11 @@ int set_times(const HostObject& object, const Stat& stat) {
 
 void HostAttributes::restore(const HostObject& object, const host::TreeEntry& entry) {
   const Stat& stat = *entry.stat;
+  const bool is_link = (stat.mode & format::kModeTypeMask) == format::kModeSymlink;
+  if (object.is_new && !is_link) drop_inherited_lists(object);
   const bool is_owned = restore_owner(object, stat);
   uint32_t mode = restore_xattrs(object, entry, is_owned) & format::kModePermissionMask;
   if (!is_owned) mode = mode_of_others(mode);
-  const bool is_link = (stat.mode & format::kModeTypeMask) == format::kModeSymlink;
   if (!is_link && change_mode(object, mode) != 0) fail_with_errno(object.path);
   if (set_times(object, stat) != 0) fail_with_errno(object.path);
 }

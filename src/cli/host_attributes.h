@@ -15,6 +15,7 @@ namespace gofs::cli {
 struct HostObject {
   int descriptor;
   bool path_only;    // O_PATH
+  bool is_new;       // made by this command
   std::string path;  // for messages
 };
 
@@ -32,7 +33,8 @@ class HostAttributes {
   /// In the order in which they do not undo each other: a new owner costs a file its capabilities,
   /// and an access list its mode. Set-user-ID, set-group-ID and capabilities are left out where the
   /// owner or the group is another one; where the access list is left out, the group gets no more
-  /// than that gave it. Throws ObjectFailure.
+  /// than that gave it. A new object keeps no access list that it got from its directory. Throws
+  /// ObjectFailure.
   void restore(const HostObject& object, const host::TreeEntry& entry);
 
  private:

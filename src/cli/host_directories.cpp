@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -14,6 +15,15 @@
 
 namespace gofs::cli {
 namespace {
+
+/// How many directories are open at a time. Others of the process's files need room as well.
+size_t open_directories_max() {
+  constexpr size_t kMin = 3;  // two that are in use, and the next on the way to another
+  constexpr size_t kMax = 64;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMin;
+  return std::clamp<size_t>(limit.rlim_cur / 4, kMin, kMax);
+}
 
 ssd::Descriptor open_in(int parent, const std::string& name) {
   return ssd::Descriptor(
@@ -36,6 +46,8 @@ std::string joined(const std::string& directory, const std::string& name) {
 
 }  // namespace
 
+HostDirectories::HostDirectories() : open_max_(open_directories_max()) {}
+
 HostDirectories::Id HostDirectories::add(const std::string& path) {
   ssd::Descriptor opened = open_named(path);
   if (!opened.is_open()) fail_with_errno(path);
@@ -44,10 +56,11 @@ HostDirectories::Id HostDirectories::add(const std::string& path) {
 
 HostDirectories::Id HostDirectories::make(Id parent, const std::string& name) {
   const int within = descriptor(parent);
-  if (::mkdirat(within, name.c_str(), 0700) != 0 && errno != EEXIST) {
-    fail_with_errno(path(parent, name));
-  }
-  return enter(parent, name);
+  const bool is_made = ::mkdirat(within, name.c_str(), 0700) == 0;
+  if (!is_made && errno != EEXIST) fail_with_errno(path(parent, name));
+  const Id id = enter(parent, name);
+  nodes_[id].is_new = is_made;
+  return id;
 }
 
 HostDirectories::Id HostDirectories::enter(Id parent, const std::string& name) {
@@ -71,9 +84,10 @@ void HostDirectories::note_use(Id id) {
   const auto known = std::find(open_.begin(), open_.end(), id);
   if (known != open_.end()) open_.erase(known);
   open_.push_back(id);
-  if (open_.size() <= kOpenMax) return;
-  nodes_[open_.front()].open = ssd::Descriptor();
-  open_.erase(open_.begin());
+  if (open_.size() <= open_max_) return;
+  const auto oldest = open_.begin() + (open_.front() == asked_last_ ? 1 : 0);
+  nodes_[*oldest].open = ssd::Descriptor();
+  open_.erase(oldest);
 }
 
 int HostDirectories::descriptor(Id id) {
@@ -81,22 +95,28 @@ int HostDirectories::descriptor(Id id) {
   while (!nodes_[way.back()].open.is_open() && nodes_[way.back()].parent != way.back()) {
     way.push_back(nodes_[way.back()].parent);
   }
-  ssd::Descriptor opened;
+  // The last of them stay open: a walk that comes back asks for them next.
   for (; !way.empty(); way.pop_back()) {
-    const Node& next = nodes_[way.back()];
-    if (next.open.is_open()) continue;
-    const int above = opened.is_open() ? opened.get() : nodes_[next.parent].open.get();
-    opened = next.parent == way.back() ? open_named(next.name) : open_in(above, next.name);
-    if (!opened.is_open()) fail_to_open(path(way.back()));
-    struct stat status;
-    if (::fstat(opened.get(), &status) != 0) fail_with_errno(path(way.back()));
-    if (status.st_dev != next.device || status.st_ino != next.inode) {
-      throw ObjectFailure{path(way.back()) + ": another directory has taken its place"};
-    }
+    const Id next = way.back();
+    if (!nodes_[next].open.is_open()) nodes_[next].open = open_again(next);
+    note_use(next);
   }
-  if (opened.is_open()) nodes_[id].open = std::move(opened);
-  note_use(id);
+  asked_last_ = id;
   return nodes_[id].open.get();
+}
+
+/// One whose parent is open.
+ssd::Descriptor HostDirectories::open_again(Id id) {
+  const Node& node = nodes_[id];
+  ssd::Descriptor opened = node.parent == id ? open_named(node.name)
+                                             : open_in(nodes_[node.parent].open.get(), node.name);
+  if (!opened.is_open()) fail_to_open(path(id));
+  struct stat status;
+  if (::fstat(opened.get(), &status) != 0) fail_with_errno(path(id));
+  if (status.st_dev != node.device || status.st_ino != node.inode) {
+    throw ObjectFailure{path(id) + ": another directory has taken its place"};
+  }
+  return opened;
 }
 
 std::vector<std::string> HostDirectories::names(Id id) {

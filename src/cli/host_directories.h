@@ -3,7 +3,8 @@
 // Directories of the host, each reached by a descriptor of the one that it is in and never by a
 // path: a symbolic link below a directory that the user named is not followed, whether it was there
 // before or comes meanwhile. Their number and depth have no bound; only some are open at a time,
-// and one that is opened again has to be the directory that it was.
+// fewer where the process may have few files open, and one that is opened again has to be the
+// directory that it was.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +20,8 @@ namespace gofs::cli {
 class HostDirectories {
  public:
   using Id = size_t;
-  static constexpr size_t kOpenMax = 64;
+
+  HostDirectories();
 
   /// The directory that the user names by `path`, where links are followed; the current one, if it
   /// is empty. Throws ObjectFailure, as do the others.
@@ -31,6 +33,8 @@ class HostDirectories {
 
   /// Of an open directory. The two that were asked for last stay open.
   int descriptor(Id id);
+  /// Whether make() has made it.
+  bool is_new(Id id) const { return nodes_[id].is_new; }
   /// All names in it but . and .., sorted.
   std::vector<std::string> names(Id id);
 
@@ -45,13 +49,17 @@ class HostDirectories {
     dev_t device;
     ino_t inode;
     ssd::Descriptor open;
+    bool is_new = false;
   };
 
   Id keep(Id parent, const std::string& name, ssd::Descriptor opened);
+  ssd::Descriptor open_again(Id id);
   void note_use(Id id);
 
+  const size_t open_max_;
   std::vector<Node> nodes_;
   std::vector<Id> open_;  // that used last is the last
+  Id asked_last_ = 0;     // by descriptor()
 };
 
 }  // namespace gofs::cli

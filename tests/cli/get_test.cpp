@@ -462,6 +462,44 @@ TEST_F(GetWithCareTest, without_its_access_list_a_file_gives_its_group_no_more) 
   EXPECT_EQ(host_stat(at("out/theirs")).st_mode & 0777, mode_t{0640});
 }
 
+TEST_F(GetWithCareTest, what_is_made_has_no_access_list_of_the_directory) {
+  shell("mkdir -p tree/folder && printf x > tree/file && mkfifo tree/tube && mkdir out/folder");
+  shell("chmod 640 tree/file && cp tree/file tree/folder && chmod 750 tree/folder");
+  put_tree();
+  const std::string list = access_list(7, 7, 7, 7, 0);
+  const char* const kDefault = "system.posix_acl_default";
+  for (const char* name : {"out", "out/folder"}) {
+    if (::setxattr(at(name).c_str(), kDefault, list.data(), list.size(), 0) != 0) {
+      GTEST_SKIP() << "no lists here";
+    }
+  }
+  EXPECT_EQ(get("/", "out/new").err, "");
+  EXPECT_EQ(get("/.", "out").err, "");
+  EXPECT_EQ(get("/file", "out/file").err, "");
+  const auto has = [&](const std::string& name, const char* attribute) {
+    return ::getxattr(at(name).c_str(), attribute, nullptr, 0) >= 0;
+  };
+  for (const char* name : {"out/new", "out/new/folder", "out/new/file", "out/new/folder/file",
+                           "out/new/tube", "out/file", "out/folder/file"}) {
+    EXPECT_FALSE(has(name, "system.posix_acl_access")) << name;
+    EXPECT_FALSE(has(name, kDefault)) << name;
+  }
+  EXPECT_EQ(host_stat(at("out/new/folder/file")).st_mode & 0777, mode_t{0640});
+  EXPECT_EQ(host_stat(at("out/new/folder")).st_mode & 0777, mode_t{0750});
+  EXPECT_TRUE(has("out/folder", kDefault)) << "it was there";
+}
+
+TEST_F(GetWithCareTest, many_folders_arrive_with_few_descriptors) {
+  shell("for i in $(seq 40); do mkdir -p tree/$i/a/b && echo $i > tree/$i/a/b/file; done");
+  shell("ln tree/1/a/b/file tree/40/a/b/link");
+  const auto all = "-r " + at("tree/* ") + "/";
+  EXPECT_EQ(run_in_shell("ulimit -n 16;", "put " + volume() + " " + all).output, "");
+  EXPECT_EQ(run_in_shell("ulimit -n 16;", "get -r " + volume() + " / " + at("out/new")).output, "");
+  const auto differences = image::run_tool("diff -r " + at("tree") + " " + at("out/new"));
+  EXPECT_EQ(differences.output, "");
+  EXPECT_EQ(host_stat(at("out/new/1/a/b/file")).st_nlink, 2u);
+}
+
 TEST_F(GetWithCareTest, an_interrupted_copy_leaves_what_was_there) {
   ASSERT_EQ(run_gofs({"mkfs", volume(), "--size", "256M", "-f"}).status, 0);
   shell("mkdir tree && head -c 40000000 /dev/urandom > tree/file && printf old > out/file");
