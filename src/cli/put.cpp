@@ -37,11 +37,12 @@ namespace {
 
 /// An attribute of an open object of the host; none where it has no such one, or its file system
 /// has none at all.
-std::optional<std::string> host_xattr(int descriptor, const char* name, const std::string& path) {
+std::optional<std::string> host_xattr(int descriptor, const std::string& name,
+                                      const std::string& path) {
   std::string value(vfs::kXattrValueBytesMax, '\0');
-  const ssize_t got = ::fgetxattr(descriptor, name, value.data(), value.size());
+  const ssize_t got = ::fgetxattr(descriptor, name.c_str(), value.data(), value.size());
   if (got < 0 && (errno == ENODATA || errno == EOPNOTSUPP)) return std::nullopt;
-  if (got < 0) fail_with_errno(path);
+  if (got < 0) fail_with_errno(path + ": " + name);
   value.resize(static_cast<size_t>(got));
   return value;
 }
@@ -158,9 +159,9 @@ class Putter {
     if (source.directory) {
       const int descriptor = sources_.descriptor(*source.directory);
       const std::string host_path = sources_.host_path(source);
-      for (const auto& [name, value] : user_xattrs(descriptor, host_path)) {
-        take_object(volume_.lsetxattr(source.path, name, value));
-      }
+      restore_xattrs(descriptor, host_path, source.path, [&](const auto& name, const auto& value) {
+        return volume_.lsetxattr(source.path, name, value);
+      });
       mode = permissions_of(descriptor, source.status, host_path);
     } else {
       mode = mode_without_list(mode, "");  // it could not be opened: what it has is not known
@@ -179,7 +180,7 @@ class Putter {
     look_at_place_of_file(volume_, path);
     NewVolumeFile made(volume_, path);
     copy_contents(file, made);
-    restore_file(file, made.descriptor());
+    restore_file(file, path, made.descriptor());
     const uint64_t ino = take_object(volume_.fstat(made.descriptor())).ino;
     made.place();
     note_first(status, path, ino);
@@ -196,12 +197,12 @@ class Putter {
   }
 
   /// In the order in which they do not undo each other.
-  void restore_file(const SourceFile& file, int fd) {
+  void restore_file(const SourceFile& file, const std::string& path, int fd) {
     const struct stat& status = file.status();
     if (::geteuid() == 0) take_object(volume_.fchown(fd, status.st_uid, status.st_gid));
-    for (const auto& [name, value] : user_xattrs(file.descriptor(), file.path())) {
-      take_object(volume_.fsetxattr(fd, name, value));
-    }
+    restore_xattrs(file.descriptor(), file.path(), path, [&](const auto& name, const auto& value) {
+      return volume_.fsetxattr(fd, name, value);
+    });
     uint32_t mode = permissions_of(file.descriptor(), status, file.path());
     if (!is_owned_alike(status, take_object(volume_.fstat(fd)))) mode = mode_of_others(mode);
     take_object(volume_.fchmod(fd, mode));
@@ -225,22 +226,34 @@ class Putter {
                                  time_stamp(source.status.st_mtim)));
   }
 
-  static std::vector<std::pair<std::string, std::string>> user_xattrs(int descriptor,
-                                                                      const std::string& path) {
-    std::vector<std::pair<std::string, std::string>> found;
+  /// Gives the object `path` of the volume, by `set`, the user.* attributes of an open object of
+  /// the host. One that cannot be read or does not fit is told, and all else is kept.
+  template <typename Set>
+  void restore_xattrs(int descriptor, const std::string& host_path, const std::string& path,
+                      const Set& set) {
+    for (const std::string& name : user_xattr_names(descriptor, host_path)) {
+      try {
+        const auto value = host_xattr(descriptor, name, host_path);
+        const auto kept = value ? set(name, *value) : Expected<void>();
+        if (!kept) tell(path + ": " + name + ": " + host::errno_words(kept.error().code));
+      } catch (const ObjectFailure& failure) {
+        tell(failure.message);
+      }
+    }
+  }
+
+  static std::vector<std::string> user_xattr_names(int descriptor, const std::string& host_path) {
+    std::vector<std::string> found;
     const ssize_t bytes = ::flistxattr(descriptor, nullptr, 0);
     if (bytes <= 0) return found;  // none, or a host without any
     std::string names(static_cast<size_t>(bytes), '\0');
     const ssize_t listed = ::flistxattr(descriptor, names.data(), names.size());
-    if (listed < 0) fail_with_errno(path);
+    if (listed < 0) fail_with_errno(host_path);
     names.resize(static_cast<size_t>(listed));
     for (size_t at = 0; at < names.size();) {
       const std::string name = names.c_str() + at;
       at += name.size() + 1;
-      if (!name.starts_with("user.")) continue;
-      if (auto value = host_xattr(descriptor, name.c_str(), path)) {
-        found.emplace_back(name, std::move(*value));
-      }
+      if (name.starts_with("user.")) found.push_back(name);
     }
     return found;
   }

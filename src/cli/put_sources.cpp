@@ -87,9 +87,13 @@ ssd::Descriptor PutSources::look(const PutSource& source) {
   if (!object.is_open() || ::fstat(object.get(), &status) != 0) fail_with_errno(host_path(source));
   if ((status.st_mode & S_IFMT) != (source.status.st_mode & S_IFMT) ||
       status.st_ino != source.status.st_ino || status.st_dev != source.status.st_dev) {
-    throw ObjectFailure{host_path(source) + ": is another file than it was"};
+    fail_as_another(source);
   }
   return object;
+}
+
+void PutSources::fail_as_another(const PutSource& source) const {
+  throw ObjectFailure{host_path(source) + ": is another file than it was"};
 }
 
 SourceFile PutSources::open(const PutSource& source) {
@@ -101,6 +105,7 @@ std::string PutSources::link_target(const PutSource& source) {
   std::string target(PATH_MAX, '\0');
   const ssize_t bytes =
       ::readlinkat(within(source), source.name.c_str(), target.data(), target.size());
+  if (bytes < 0 && errno == EINVAL) fail_as_another(source);
   if (bytes < 0) fail_with_errno(host_path(source));
   target.resize(static_cast<size_t>(bytes));
   return target;

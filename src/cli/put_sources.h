@@ -50,6 +50,7 @@ class PutSources {
  private:
   void look_at(PutSource source, std::vector<PutSource>& pending);
   int within(const PutSource& source);
+  [[noreturn]] void fail_as_another(const PutSource& source) const;
 
   Session& session_;
   HostDirectories directories_;

@@ -322,6 +322,28 @@ TEST_F(PutWithCareTest, without_its_access_list_a_file_gives_its_group_no_more) 
   EXPECT_EQ(volume.lstat("/tree/tube").value().mode & 07777, 0624u);
 }
 
+TEST_F(PutWithCareTest, an_attribute_that_does_not_fit_is_told_and_all_else_is_put) {
+  shell("mkdir -p -m 750 tree && printf x > tree/file");
+  const std::string large(30'000, 'v');
+  const auto answer = image::run_tool(
+      "cd " + at("") +
+      "; unshare -rm sh -c 'mkdir m; mount -t tmpfs none m && cp -a tree m/ && cd m/tree || exit 9"
+      "\nfor f in . file; do setfattr -n user.large -v " +
+      large + " $f && setfattr -n user.small -v s $f || exit 9; done\n" + gofs_path() + " " +
+      put_words("-r . /tree; exit $?'"));
+  if (answer.exit_code == 9) GTEST_SKIP() << "nothing here takes large attributes";
+  EXPECT_EQ(answer.exit_code, 1);
+  EXPECT_EQ(answer.output,
+            "gofs: /tree/file: user.large: Argument list too long\n"
+            "gofs: /tree: user.large: Argument list too long\n");
+  EXPECT_EQ(contents("/tree/file"), "x");
+  EXPECT_EQ(mounted().stat("/tree").value().mode & 07777, 0750u);
+  for (const char* path : {"/tree", "/tree/file"}) {
+    EXPECT_EQ(mounted().getxattr(path, "user.small").value(), "s") << path;
+    EXPECT_FALSE(mounted().getxattr(path, "user.large")) << path;
+  }
+}
+
 TEST_F(PutWithCareTest, an_interrupted_copy_leaves_what_was_there) {
   shell("printf old > file && mkfifo pipe");
   expect_fine({"put", at("file"), "/file"});
