@@ -49,7 +49,7 @@ void change_paths(Session& session, const ChangeOptions& options,
     visitor.error = [&](const Error& error) { report(session, error.message); };
     tree.walk(*found, {.recursive = true}, visitor);
   }
-  take(volume.unmount());
+  unmount_volume(session, volume);
 }
 
 }  // namespace gofs::cli

@@ -75,7 +75,9 @@ void HostAttributes::restore(const HostObject& object, const host::TreeEntry& en
   uint32_t mode = restore_xattrs(object, entry, is_owned) & format::kModePermissionMask;
   if (!is_owned) mode = mode_of_others(mode);
   if (!is_link && change_mode(object, mode) != 0) fail_with_errno(object.path);
-  if (set_times(object, stat) != 0) fail_with_errno(object.path);
+  if (set_times(object, stat) == 0) return;
+  if (errno != EINVAL) fail_with_errno(object.path);
+  listener_.failed(object.path + ": the volume has a time that cannot be");  // else all is there
 }
 
 /// Whether owner and group are the original's.

@@ -33,20 +33,20 @@ void run_mkdir(Session& session, const MkdirOptions& options) {
   for (const std::string& path : options.paths) {
     report(session, options.parents ? make_all(volume, path, mode) : volume.mkdir(path, mode));
   }
-  take(volume.unmount());
+  unmount_volume(session, volume);
 }
 
 void run_ln(Session& session, const LnOptions& options) {
   Volume volume = mount_volume(session, Access::kReadWrite);
   report(session, options.symbolic ? volume.symlink(options.target, options.path)
                                    : volume.link(options.target, options.path));
-  take(volume.unmount());
+  unmount_volume(session, volume);
 }
 
 void run_truncate(Session& session, const TruncateOptions& options) {
   Volume volume = mount_volume(session, Access::kReadWrite);
   report(session, volume.truncate(options.path, options.size_bytes));
-  take(volume.unmount());
+  unmount_volume(session, volume);
 }
 
 }  // namespace gofs::cli

@@ -70,13 +70,13 @@ void run_rm(Session& session, const RmOptions& options) {
   for (const std::string& path : options.paths) {
     remove_operand(session, volume, tree, options, path);
   }
-  take(volume.unmount());
+  unmount_volume(session, volume);
 }
 
 void run_rmdir(Session& session, const RmdirOptions& options) {
   Volume volume = mount_volume(session, Access::kReadWrite);
   for (const std::string& path : options.paths) report(session, volume.rmdir(path));
-  take(volume.unmount());
+  unmount_volume(session, volume);
 }
 
 void run_mv(Session& session, const MvOptions& options) {
@@ -104,7 +104,7 @@ void run_mv(Session& session, const MvOptions& options) {
       report(session, moved);
     }
   }
-  take(volume.unmount());
+  unmount_volume(session, volume);
 }
 
 }  // namespace gofs::cli

@@ -355,7 +355,7 @@ void run_put(Session& session, const PutOptions& options) {
       session.exit_status = interrupted.exit_status();
     }
   }
-  take(volume.unmount());
+  unmount_volume(session, volume);
 }
 
 }  // namespace gofs::cli

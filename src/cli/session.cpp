@@ -77,4 +77,11 @@ Volume mount_volume(const Session& session, Access access) {
   return volume;
 }
 
+void unmount_volume(Session& session, Volume& volume) {
+  for (const std::string& warning : volume.warnings()) {
+    report(session, session.volume + ": " + warning);
+  }
+  take(volume.unmount());
+}
+
 }  // namespace gofs::cli

@@ -57,4 +57,8 @@ enum class Access { kReadOnly, kReadWrite };
 /// Mounts session.volume; warnings go to stderr.
 Volume mount_volume(const Session& session, Access access = Access::kReadOnly);
 
+/// Unmounts a volume that was changed. Damage that was met and has stopped nothing, such as a node
+/// of a removed file that could not be freed, is reported.
+void unmount_volume(Session& session, Volume& volume);
+
 }  // namespace gofs::cli

@@ -121,7 +121,7 @@ void run_sum(Session& session, const SumOptions& options) {
   }
   if (!writes) return;
   write_file(volume, options.into, text);
-  take(volume.unmount());
+  unmount_volume(session, volume);
 }
 
 }  // namespace gofs::cli

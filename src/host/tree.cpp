@@ -52,6 +52,23 @@ std::string fault_of_place(const TreeEntry& entry) {
                      entry.entry.ino, entry.parent, entry.directory);
 }
 
+/// Tells of a time whose fraction is a second or more, which no other file system would take, and
+/// takes its fraction away.
+void mend_times(TreeEntry& entry, const WalkVisitor& visitor) {
+  constexpr uint32_t kSecond = 1'000'000'000;
+  bool told = false;
+  for (f2fs::TimeStamp* const time :
+       {&entry.stat->accessed, &entry.stat->modified, &entry.stat->changed}) {
+    if (time->nanoseconds < kSecond) continue;
+    if (!std::exchange(told, true)) {
+      visitor.error(make_error(EUCLEAN, entry.path,
+                               fmt::format("damaged: inode {} has a time with {} nanoseconds",
+                                           entry.entry.ino, time->nanoseconds)));
+    }
+    time->nanoseconds = 0;
+  }
+}
+
 }  // namespace
 
 std::string joined_path(const std::string& directory, const std::string& name) {
@@ -299,6 +316,7 @@ std::vector<TreeEntry> Tree::look_at(const Directory& directory, const std::vect
                         directory.ino, entries[i].entry.type, entries[i].entry.ino, type)));
       }
       entries[i].entry.type = type;
+      mend_times(entries[i], visitor);
     }
   }
   if (options.link_targets) ask_targets(entries, visitor);

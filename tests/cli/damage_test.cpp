@@ -200,6 +200,23 @@ TEST_F(DamageTest, an_inode_that_cannot_be_read_is_told) {
   expect_rm_tells("/d", "/d/aaa: damaged: inode");
 }
 
+TEST_F(DamageTest, a_time_that_cannot_be_is_told_and_the_file_arrives) {
+  change_inode("/d/aaa", [](format::Inode& inode) { inode.i_mtime_nsec = 1'000'000'000; });
+  const std::string sentence = "has a time with 1000000000 nanoseconds";
+  expect_all_tell(sentence);
+  const image::TemporaryPath file;
+  expect_told({"get", path_.path(), "/d/aaa", file.path()}, "a time that cannot be");
+  EXPECT_EQ(read_file(file.path()), "abc");
+  expect_rm_tells("/d", sentence);
+  EXPECT_EQ(run_command({"ls", path_.path()}).out, "link\none\nout\n");
+}
+
+TEST_F(DamageTest, what_a_removed_file_leaves_is_told) {
+  change_inode("/one", [](format::Inode& inode) { inode.i_xattr_nid = format::kRootIno; });
+  expect_told({"rm", path_.path(), "/one"}, "damaged: footer of node 3 belongs elsewhere");
+  EXPECT_EQ(run_command({"ls", path_.path()}).out, "d\nlink\nout\n");
+}
+
 TEST_F(DamageTest, a_directory_of_no_size_is_told_and_stays) {
   change_inode("/d", [](format::Inode& inode) { inode.i_size = 0; });
   const std::string sentence = "/d: damaged: directory";
