@@ -157,12 +157,7 @@ class Getter {
 
   template <typename Step>
   void guarded(const Step& step) {
-    try {
-      stop_if_interrupted();
-      step();
-    } catch (const ObjectFailure& failure) {
-      fail(failure.message);
-    }
+    step_with_object(step, [this](const std::string& message) { fail(message); });
   }
   void fail(const std::string& message) {
     if (progress_ != nullptr) progress_->clear();

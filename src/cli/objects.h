@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cli/interruption.h"
 #include "gofs/expected.hpp"
 #include "host/messages.h"
 
@@ -33,6 +34,18 @@ template <typename T>
 T take_object(Expected<T> result) {
   if (!result) throw ObjectFailure{result.error().message};
   if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+/// Takes a step with one object, if the command was not interrupted; `fail` is called with what
+/// went wrong.
+template <typename Step, typename Fail>
+void step_with_object(const Step& step, const Fail& fail) {
+  try {
+    stop_if_interrupted();
+    step();
+  } catch (const ObjectFailure& failure) {
+    fail(failure.message);
+  }
 }
 
 /// Why what `from` names does not become `to`, which came from another one of the same command.

@@ -107,12 +107,7 @@ class Putter {
 
   template <typename Step>
   void guarded(const Step& step) {
-    try {
-      stop_if_interrupted();
-      step();
-    } catch (const ObjectFailure& failure) {
-      tell(failure.message);
-    }
+    step_with_object(step, [this](const std::string& message) { tell(message); });
   }
   void tell(const std::string& message) {
     progress_.clear();

@@ -288,6 +288,24 @@ TEST_F(GetWithCareTest, links_of_the_destination_are_not_followed_at_any_depth) 
   }
 }
 
+TEST_F(GetWithCareTest, directories_that_become_links_meanwhile_lead_nowhere) {
+  shell(
+      "mkdir -p tree/a && for i in $(seq 150); do mkdir -p tree/a/$i && printf x > tree/a/$i/new"
+      " && printf x > tree/a/victim; done; chmod 700 outside && mkdir outside/77");
+  put_tree();
+  for (int time = 0; time < 3; ++time) {
+    shell("rm -rf out && mkdir -p out/a && ln -s " + at("outside") + " out/link");
+    {
+      const Exchanging exchanging(at("out/a"), at("out/link"));
+      (void)get("/", "out");
+    }
+    EXPECT_EQ(image::run_tool("cd " + at("outside") + " && find . | sort").output,
+              ".\n./77\n./victim\n");
+    EXPECT_EQ(read_file(at("outside/victim")), "safe");
+    EXPECT_EQ(host_stat(at("outside")).st_mode & 07777, mode_t{0700});
+  }
+}
+
 TEST_F(GetWithCareTest, trees_deeper_than_a_path_may_be_long_arrive) {
   const std::string name(200, 'd');
   shell("mkdir tree && printf x > tree/file");

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gofs put, mkdir, ln and truncate: what is on the volume afterwards is what was on the host.
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
+#include <functional>
+#include <thread>
+#include <utility>
 
 #include "run_gofs.h"
 
@@ -238,6 +243,69 @@ TEST_F(PutWithCareTest, what_read_gives_is_the_file_whatever_its_size_is_said_to
         ") < /dev/null; printf 'one\\ntwo\\n' > lines && (read line; '" + gofs_path() + "' " +
         put_words("/dev/stdin /rest") + ") < lines");
   EXPECT_LE(contents("/rest").size(), 4u);
+}
+
+/// Runs `change` as soon as a file has been read from.
+class AtFirstRead {
+ public:
+  AtFirstRead(const std::string& path, std::function<void()> change)
+      : events_(::inotify_init1(IN_CLOEXEC)),
+        watch_(::inotify_add_watch(events_, path.c_str(), IN_ACCESS)) {
+    EXPECT_GE(watch_, 0);
+    thread_ = std::thread([this, change = std::move(change)] {
+      inotify_event event{};
+      if (::read(events_, &event, sizeof(event)) > 0 && (event.mask & IN_ACCESS) != 0) change();
+    });
+  }
+  ~AtFirstRead() {
+    ::inotify_rm_watch(events_, watch_);  // which is an event as well
+    thread_.join();
+    ::close(events_);
+  }
+
+ private:
+  const int events_;
+  const int watch_;
+  std::thread thread_;
+};
+
+TEST_F(PutWithCareTest, a_file_that_grows_or_shrinks_meanwhile_is_put_as_far_as_it_was_read) {
+  const std::string file = at("file");
+  constexpr uint64_t kBytes = 24 << 20;
+  const auto put_while = [&](const std::function<void()>& change) {
+    std::ofstream(file) << std::string(kBytes, 'x');
+    const AtFirstRead reaction(file, change);
+    return run_gofs({"put", volume_.path(), file, "/file"});
+  };
+  const Answer shrunk = put_while([&] { EXPECT_EQ(::truncate(file.c_str(), 1000), 0); });
+  if (shrunk.status != 0) {  // else it was faster
+    EXPECT_EQ(shrunk.err, "gofs: " + file + ": has become shorter while it was read\n");
+    EXPECT_LE(mounted().stat("/file").value().size_bytes, kBytes);
+  }
+  const Answer grown = put_while([&] { std::ofstream(file, std::ios::app) << "more"; });
+  EXPECT_EQ(grown.status, 0) << grown.err;
+  const std::string there = contents("/file");
+  EXPECT_EQ(there.substr(0, kBytes), std::string(kBytes, 'x'));
+  EXPECT_TRUE(there.size() == kBytes || there.substr(kBytes) == "more") << there.size();
+}
+
+TEST_F(PutWithCareTest, directories_that_become_links_meanwhile_are_not_followed) {
+  shell(
+      "mkdir -p tree/a secret/77 && printf secret > secret/file && cp secret/file secret/77/file"
+      " && for i in $(seq 150); do mkdir -p tree/a/$i && printf x > tree/a/$i/file; done"
+      " && printf x > tree/a/file && ln -s " +
+      at("secret") + " tree/link");
+  for (int time = 0; time < 3; ++time) {
+    expect_fine({"rm", "-rf", "/tree"});
+    {
+      const Exchanging exchanging(at("tree/a"), at("tree/link"));
+      (void)run_gofs({"put", "-r", volume_.path(), at("tree"), "/"});
+    }
+    const std::string sums = run_gofs({"sum", "-r", volume_.path(), "/"}).out;
+    EXPECT_EQ(sums.find(image::run_tool("sha256sum < " + at("secret/file")).output.substr(0, 64)),
+              std::string::npos)
+        << sums;
+  }
 }
 
 TEST_F(PutWithCareTest, the_image_is_no_source) {

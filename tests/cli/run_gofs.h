@@ -9,10 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "host/image/fsck_for_test.h"
@@ -87,6 +90,20 @@ inline std::string as_nobody() {
   const bool root = ::geteuid() == 0;
   return root ? "setpriv --reuid=65534 --regid=65534 --clear-groups" : "";
 }
+
+/// While it lives, two names of files or directories exchange what they name, again and again.
+class Exchanging {
+ public:
+  Exchanging(std::string one, std::string other)
+      : thread_([one = std::move(one), other = std::move(other)](const std::stop_token& stop) {
+          while (!stop.stop_requested()) {
+            ::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
+          }
+        }) {}
+
+ private:
+  const std::jthread thread_;
+};
 
 /// An access list in the form of Linux's system calls: for the owner, a user that is named, the
 /// group, the mask and others.
