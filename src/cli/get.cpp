@@ -211,12 +211,21 @@ class Getter {
       fail_with_errno(host_.path(within, name));
     }
     refuse_storage(storage_, there, host_.path(within, name));
-    if (!by_file || S_ISREG(there.st_mode)) return;
+    if (!by_file) return;
+    if (S_ISREG(there.st_mode)) return look_at_rights(within, name);
     errno = S_ISDIR(there.st_mode) ? EISDIR : ELOOP;
     if (S_ISDIR(there.st_mode) || S_ISLNK(there.st_mode)) {
       fail_with_errno(host_.path(within, name));
     }
     throw ObjectFailure{host_.path(within, name) + ": exists and is not a regular file"};
+  }
+
+  /// Another file could take the place of one by the rights of the directory alone. But who may not
+  /// write to it may not have it changed, as with cp.
+  void look_at_rights(HostDirectories::Id within, const std::string& name) {
+    constexpr int kFlags = AT_EACCESS | AT_SYMLINK_NOFOLLOW;
+    if (::faccessat(host_.descriptor(within), name.c_str(), W_OK, kFlags) == 0) return;
+    if (errno != ENOENT) fail_with_errno(host_.path(within, name));
   }
 
   void put_file(const host::TreeEntry& entry, HostDirectories::Id within, const std::string& name) {

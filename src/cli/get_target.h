@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where `gofs get` puts what it was asked for, by the path of the host that the user wrote: as cp
-// has it, but that a regular file is replaced by another one and not written over, as long as its
-// directory admits that.
+// has it, but that a regular file that the user may write to is replaced by another one and not
+// written over, as long as its directory admits that.
 #pragma once
 
 #include <sys/stat.h>

@@ -360,6 +360,25 @@ TEST_F(GetWithCareTest, links_that_the_user_names_are_followed) {
   expect_failure({"get", volume(), "/file", at("new/")}, at("new/") + ": Not a directory");
 }
 
+TEST_F(GetWithCareTest, a_file_that_the_user_may_not_write_to_is_not_replaced) {
+  shell(
+      "mkdir tree && printf new > tree/file && chmod 755 . && chmod 777 out && chmod 644 volume.img"
+      " && printf old > out/file && chmod 444 out/file && ln -s file out/link");
+  put_tree();
+  for (const char* name : {"out", "out/file", "out/link"}) {
+    const auto answer = run_in_shell(as_nobody(), "get " + volume() + " /file " + at(name));
+    EXPECT_EQ(answer.exit_code, 1) << name;
+    EXPECT_NE(answer.output.find(": Permission denied\n"), std::string::npos) << answer.output;
+    EXPECT_EQ(image::run_tool("cd " + at("out") + " && ls -A && cat file").output,
+              "file\nlink\nold");
+  }
+  const auto tree = run_in_shell(as_nobody(), "get -r " + volume() + " /. " + at("out"), "2>&1");
+  EXPECT_NE(tree.output.find(at("out/file") + ": Permission denied\n"), std::string::npos);
+  shell("chmod 666 out/file");
+  EXPECT_EQ(run_in_shell(as_nobody(), "get " + volume() + " /file " + at("out/link")).output, "");
+  EXPECT_EQ(read_file(at("out/file")), "new");
+}
+
 TEST_F(GetWithCareTest, pipes_devices_and_descriptors_are_written_to_in_place) {
   shell(
       "mkdir tree && printf text > tree/file && truncate -s 100000 tree/holes"
