@@ -73,7 +73,8 @@ void run_check(Session& session, const CheckOptions& options) {
   const std::optional<Error> refusal = refusal_of(session);
   const auto program = find_program("fsck.f2fs");
   if (!program) throw Failure{"fsck.f2fs: not installed (Debian package f2fs-tools)"};
-  const ProgramResult result = run_program({*program, "--dry-run", path});
+  const std::string operand = path.starts_with('-') ? "./" + path : path;  // no option
+  const ProgramResult result = run_program({*program, "--dry-run", operand});
   std::vector<std::string> complaints;
   for (const std::string& line : lines_of(result.output)) {
     if (is_complaint(line)) complaints.push_back(line);

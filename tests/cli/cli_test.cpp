@@ -324,6 +324,10 @@ TEST(Check, believes_fsck) {
   EXPECT_EQ(answer.status, 1);
   EXPECT_NE(answer.err.find("damaged"), std::string::npos) << answer.err;
   EXPECT_EQ(run_gofs({"check", "ram:64M"}).status, 1);
+  const auto dashed = image::run_tool("cd $(dirname " + broken.path() + ") && ln -s " +
+                                      sample().path() + " -- -d$$; " + gofs_path() +
+                                      " check -- -d$$; status=$?; rm -- -d$$; exit $status");
+  EXPECT_EQ(dashed.exit_code, 0) << dashed.output;
 }
 
 TEST(Check, says_what_is_no_volume_as_other_commands_do) {
