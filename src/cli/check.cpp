@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gofs check VOL: lets fsck.f2fs look at the volume, without changing it, after a walk through all
-// of it: names and targets of links that cannot be are nothing to fsck.f2fs. What is no whole
+// of it: names and targets of links that cannot be, and some nodes that are in a wrong place, are
+// nothing to fsck.f2fs. What is no whole
 // volume is refused as other commands do, since fsck.f2fs would call a missing image damaged, and
 // one that is cut off sound.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <optional>
@@ -32,12 +34,36 @@ std::string path_of_volume(const std::string& text) {
   return specs.front().path;
 }
 
-/// Tells of everything that a walk leaves out, but for what GoFS does not support.
+/// Goes through what says where the data of a file lies, but not through the data.
+Expected<void> go_through(Volume& volume, host::Tree& tree, const host::TreeEntry& entry) {
+  const auto fd = tree.open(entry.entry.ino, entry.path);
+  if (!fd) return fd.error();
+  volume.state().name_descriptor(*fd, entry.path);
+  Expected<void> result;
+  uint64_t offset = 0;
+  for (bool in_hole = true; result && offset < entry.stat->size_bytes; in_hole = !in_hole) {
+    const auto next =
+        volume.lseek(*fd, static_cast<int64_t>(offset), in_hole ? SEEK_DATA : SEEK_HOLE);
+    if (!next && next.error().code == ENXIO) break;
+    if (!next) result = next.error();
+    if (next) offset = *next;
+  }
+  tree.close(*fd);
+  return result;
+}
+
+/// Tells of everything that a walk leaves out, and of files that cannot be read for damage, but not
+/// of what GoFS does not support.
 void walk_volume(Session& session, Volume& volume) {
   host::Tree tree(volume.state());
   host::WalkVisitor visitor;
   visitor.error = [&](const Error& error) {
     if (error.code != EOPNOTSUPP) report(session, error.message);
+  };
+  visitor.entry = [&](const host::TreeEntry& entry) {
+    if (!entry.stat || entry.entry.type != format::kTypeRegular) return;
+    const auto gone = go_through(volume, tree, entry);
+    if (!gone) visitor.error(gone.error());
   };
   const auto root = tree.find("/", false);
   if (!root) return visitor.error(root.error());

@@ -217,6 +217,18 @@ TEST_F(DamageTest, what_a_removed_file_leaves_is_told) {
   EXPECT_EQ(run_command({"ls", path_.path()}).out, "d\nlink\nout\n");
 }
 
+TEST_F(DamageTest, a_file_that_cannot_be_read_is_told_by_check_as_well) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  change_inode("/one", [](format::Inode& inode) {
+    inode.i_size = 8 << 20;
+    inode.i_nid[0] = format::kRootIno;
+  });
+  const Answer answer = run_command({"check", path_.path()});
+  EXPECT_EQ(answer.status, 1);
+  EXPECT_NE(answer.err.find("/one: damaged: footer of node 3"), std::string::npos) << answer.err;
+  expect_told({"sum", path_.path(), "/one"}, "/one: damaged: footer of node 3");
+}
+
 TEST_F(DamageTest, a_directory_of_no_size_is_told_and_stays) {
   change_inode("/d", [](format::Inode& inode) { inode.i_size = 0; });
   const std::string sentence = "/d: damaged: directory";
