@@ -32,7 +32,8 @@ struct Scale {
   uint32_t coarse_files;     // of that many, for large writes
   uint64_t write_run_bytes;  // most that one run writes
   std::vector<uint32_t> outstanding;
-  std::vector<uint32_t> sizes;
+  std::vector<uint32_t> sizes;     // in bytes,
+  std::vector<uint32_t> in_sizes;  // and how many requests of them are outstanding
   std::vector<uint32_t> blocks;
   std::vector<uint32_t> lanes;     // in each warp,
   std::vector<uint32_t> in_lanes;  // and how many there are of them
@@ -55,6 +56,7 @@ Scale scale_of(const SuiteOptions& options) {
     scale.sizes = {512, 4096, 65'536};
     scale.blocks = {1};
     scale.lanes = {1, 2};
+    scale.in_sizes = {2};
     scale.in_lanes = {2};
     scale.lbas = {2};
     scale.ssds = {1, 3};
@@ -71,6 +73,7 @@ Scale scale_of(const SuiteOptions& options) {
   scale.sizes = {512, 4096, 16'384, 65'536, 262'144, 1'048'576};
   scale.blocks = {1, 4, 16, 33, 66, 132, 198, 256};
   scale.lanes = {1, 2, 4, 8, 16, 32};
+  scale.in_sizes = {1'024};
   scale.in_lanes = {32, 1'024};
   scale.lbas = {1'024, 8'192, 32'768, 131'072};
   scale.ssds = {1, 2, 4, 8};
@@ -264,7 +267,7 @@ class VolumeSuite {
     switch (sweep) {
       case Sweep::kSize:
         axis.random = {true, false};
-        axis.outstanding = {1'024};
+        axis.outstanding = scale_.in_sizes;
         axis.sizes = scale_.sizes;
         return run_points(axis);
       case Sweep::kOutstanding:
