@@ -50,7 +50,7 @@ GOFS_NOINLINE GOFS_HD inline uint32_t find_partly_used(simt::AnyWarp auto warp,
     if (valid == 0 || format::kBlocksPerSegment - valid <= most) continue;
     const uint32_t type = simt::load_relaxed(segment.type);
     if (format::is_node_log(type) != format::is_node_log(log)) continue;
-    if (is_written_to(writer, i) || is_cleaned(writer, i)) continue;
+    if (is_written_to(writer, i) || is_cleaned(writer, i) || is_withheld(writer, i)) continue;
     uint32_t room = 0;
     for (uint32_t word = 0; word < kMapWords; ++word) {
       room += simt::popcount(writable(segment, word));
@@ -194,6 +194,11 @@ GOFS_HD inline void free_blocks(simt::AnyWarp auto warp, Volume& volume, Writer&
     if ((before >> offset % 32 & 1u) != 0) {
       simt::AtomicRef<uint32_t>(segment.valid_count).fetch_sub(1, simt::memory_order_relaxed);
       mark_dirty(writer.segments, segno);
+      if (detail::is_withheld(writer, segno)) {
+        // Users cannot have it again.
+        simt::add_relaxed(volume.user_block_count, ~uint64_t{0});
+        simt::add_relaxed(volume.withheld_blocks, uint64_t{1});
+      }
     } else {
       // Two that refer to one block: the volume came to us like this.
       (void)report(*volume.corruptions, {Structure::kBlockAddress, block, segno, offset});

@@ -20,15 +20,16 @@ inline constexpr uint64_t kPlentyOfBlocks = 1u << 18;
 GOFS_HD inline bool count_blocks(Volume& volume, uint64_t count) {
   simt::AtomicRef<uint64_t> used(volume.valid_block_count);
   uint64_t seen = used.load(simt::memory_order_relaxed);
+  const uint64_t users = simt::load_relaxed(volume.user_block_count);
   bool counted = false;
   // By one addition: of many who compare and exchange, one gets on at a time.
-  if (seen + count + kPlentyOfBlocks <= volume.user_block_count) {
+  if (seen + count + kPlentyOfBlocks <= users) {
     seen = used.fetch_add(count, simt::memory_order_relaxed);
-    counted = seen + count <= volume.user_block_count;
+    counted = seen + count <= users;
     if (!counted) seen = used.fetch_sub(count, simt::memory_order_relaxed) - count;
   }
   while (!counted) {
-    if (seen + count > volume.user_block_count) return false;
+    if (seen + count > users) return false;
     counted = used.compare_exchange_weak(seen, seen + count, simt::memory_order_relaxed,
                                          simt::memory_order_relaxed);
   }

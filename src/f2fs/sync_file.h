@@ -75,7 +75,8 @@ GOFS_NOINLINE GOFS_HD inline int plan_sync(simt::AnyWarp auto warp, Volume& volu
   // Recovery counts what was made before it finds what went.
   const uint64_t counted = checkpoint.valid_block_count + simt::load_relaxed(volume.newly_counted);
   const bool broken = simt::load_relaxed(writer.chain.broken) != 0;
-  if (warp.any(state.checkpoint || broken || counted > volume.user_block_count ||
+  if (warp.any(state.checkpoint || broken ||
+               counted > simt::load_relaxed(volume.user_block_count) ||
                may_be_gone(writer, gone_xattrs(ino)) || may_be_gone(writer, gone_names(ino)))) {
     return -EAGAIN;
   }

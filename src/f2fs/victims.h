@@ -62,7 +62,8 @@ GOFS_HD inline bool claim_victim(Writer& writer, uint32_t segno) {
 GOFS_HD inline bool may_be_victim(const Writer& writer, uint32_t segno, uint32_t valid,
                                   const VictimWish& wish) {
   return valid != 0 && valid <= wish.most_valid && !segment_bit(writer.cleaning.victims, segno) &&
-         !segment_bit(writer.cleaning.stuck, segno) && !is_written_to(writer, segno);
+         !segment_bit(writer.cleaning.stuck, segno) && !is_withheld(writer, segno) &&
+         !is_written_to(writer, segno);
 }
 
 }  // namespace detail
@@ -93,8 +94,7 @@ GOFS_NOINLINE GOFS_HD inline SegmentCensus choose_victims(simt::AnyWarp auto war
   for (uint32_t i = warp.thread_rank(); i < volume.geometry.main_segments; i += warp.size()) {
     const SegmentInfo& segment = writer.segments.segments[i];
     const uint32_t valid = simt::load_relaxed(segment.valid_count);
-    const bool withheld = (detail::withheld_in(writer, i / 32) >> i % 32 & 1u) != 0;
-    if (valid == 0 && !withheld && !detail::segment_bit(writer.free_map, i)) {
+    if (valid == 0 && !detail::is_withheld(writer, i) && !detail::segment_bit(writer.free_map, i)) {
       pending += detail::is_written_to(writer, i) ? 0 : 1;
     }
     if (!detail::may_be_victim(writer, i, valid, wish)) continue;

@@ -53,7 +53,7 @@ struct Volume {
   uint32_t checkpoint_flags;
   const uint8_t* nat_bitmap;
   const uint8_t* sit_bitmap;
-  uint64_t user_block_count;  // without those that are withheld
+  uint64_t user_block_count;  // without those that are withheld: falls where such are given back
   uint64_t withheld_blocks;   // free, but the SSD has no room for them (f2fs/writer.h)
   uint64_t valid_block_count;
   uint64_t newly_counted;  // blocks counted since the last checkpoint, also those that went again

@@ -383,6 +383,9 @@ GOFS_NOINLINE GOFS_HD inline uint32_t count_empty_segments(simt::AnyWarp auto wa
 GOFS_HD inline uint32_t withheld_in(const Writer& writer, uint32_t word) {
   return writer.withheld == nullptr ? 0 : writer.withheld[word];
 }
+GOFS_HD inline bool is_withheld(const Writer& writer, uint32_t segno) {
+  return (withheld_in(writer, segno / 32) >> segno % 32 & 1u) != 0;
+}
 
 /// Fills in which segments are free, of those that `empty_map` has and that are not withheld; those
 /// out of which blocks were moved are not where `held`: somebody holds places. Those that were free
@@ -509,16 +512,23 @@ GOFS_HD inline uint64_t withheld_blocks_of(uint32_t main_segments, uint64_t user
 }
 
 /// Takes from users the room of the segments that are withheld: what they cannot have is refused
-/// when it is counted, at once, as on a smaller volume. Collective, by one warp, after
-/// begin_writing() and recovery, which counts what is there.
-GOFS_HD inline void withhold(simt::AnyWarp auto warp, Volume& volume, const Writer& writer) {
+/// when it is counted, at once, as on a smaller volume. Where something lies in such segments, as
+/// blocks of zeros in a sparse image, it is not written over where it is: that would take room
+/// which others count on. Collective, by one warp, after begin_writing() and recovery, which counts
+/// what is there.
+GOFS_HD inline void withhold(simt::AnyWarp auto warp, Volume& volume, Writer& writer) {
   const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
   uint32_t segments = 0;
+  bool in_use = false;
   for (uint32_t word = warp.thread_rank(); word < words; word += warp.size()) {
-    segments += simt::popcount(writer.empty_map[word] & detail::withheld_in(writer, word));
+    const uint32_t withheld = detail::withheld_in(writer, word);
+    segments += simt::popcount(writer.empty_map[word] & withheld);
+    in_use = in_use || (withheld & ~writer.empty_map[word]) != 0;
   }
   segments = simt::reduce_add(warp, segments);
+  in_use = warp.any(in_use);
   if (warp.thread_rank() == 0) {
+    if (in_use) writer.writes_over = 0;
     const uint64_t used = volume.valid_block_count;
     const uint64_t left = volume.user_block_count - simt::min(used, volume.user_block_count);
     volume.withheld_blocks = simt::min(

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -148,6 +149,20 @@ class SparseImage final : public work::LoadedMedia {
   ssd::Media media_;
 };
 
+/// Takes from a file what memory it has for blocks of zeros.
+void dig_holes(const std::string& path) {
+  constexpr off_t kStep = 64 << 10;
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  std::vector<char> bytes(kStep);
+  const std::vector<char> zeros(kStep);
+  for (off_t at = 0; ::pread(fd, bytes.data(), kStep, at) == kStep; at += kStep) {
+    if (bytes != zeros) continue;
+    ASSERT_EQ(::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, kStep), 0);
+  }
+  ::close(fd);
+}
+
 class SparseBackend final : public BackendForTest {
  public:
   SparseBackend(uint64_t spares, SparseImage*& image) : spares_(spares), image_(image) {}
@@ -184,6 +199,14 @@ class SparseVolumeTest : public ::testing::Test {
                                 [&](const std::string&, std::string&) {
                                   return std::make_unique<SparseBackend>(spares, image_);
                                 });
+  }
+  static void write_mebibytes(Volume& volume, const std::string& path, uint64_t count, char byte) {
+    const std::vector<char> bytes(kMiB, byte);
+    const int fd = volume.open(path, O_CREAT | O_WRONLY, 0644).value();
+    for (uint64_t i = 0; i < count; ++i) {
+      ASSERT_EQ(volume.pwrite(fd, bytes.data(), kMiB, i * kMiB).value_or(0), kMiB);
+    }
+    ASSERT_TRUE(volume.close(fd));
   }
   /// Writes until it is refused; how much was written, and the error.
   static std::pair<uint64_t, Error> fill(Volume& volume, const std::string& path) {
@@ -252,6 +275,54 @@ TEST_F(SparseVolumeTest, files_that_are_written_over_and_over_use_no_more_spares
   }
   EXPECT_GT(image_->spares_left(), 0u);
   EXPECT_TRUE(volume.unmount());
+}
+
+TEST_F(SparseVolumeTest, zeros_of_which_the_image_has_none_take_no_room_that_others_count_on) {
+  constexpr uint64_t kZeros = 300 * kMiB;
+  constexpr uint64_t kSpares = 60;
+  {
+    // Some of what is dealt out goes to free segments, and some of it to these zeros.
+    Volume volume = try_to_mount(600).value();
+    write_mebibytes(volume, "/first", 100, 'f');
+    write_mebibytes(volume, "/zeros", kZeros / kMiB, 0);
+    ASSERT_TRUE(volume.unlink("/first"));
+    ASSERT_TRUE(volume.unmount());
+  }
+  dig_holes(path_.path());
+  {
+    Volume volume = try_to_mount(kSpares).value();
+    const uint64_t available = volume.statfs().value().blocks_available * 4096;
+    ASSERT_GT(available, 10 * kMiB);
+    ASSERT_LT(available, kZeros / 2);
+    // Each block that is written over goes to where there is room for it.
+    const std::vector<char> bytes(kMiB, 'o');
+    const int fd = volume.open("/zeros", O_WRONLY).value();
+    uint64_t written = 0;
+    Expected<uint64_t> last = uint64_t{0};
+    while (written < kZeros && (last = volume.pwrite(fd, bytes.data(), kMiB, written))) {
+      written += *last;
+    }
+    ASSERT_FALSE(last);
+    EXPECT_EQ(last.error().code, ENOSPC);
+    EXPECT_GE(written, available - available / 20 - kMiB);
+    EXPECT_LT(volume.statfs().value().blocks_available, 512u);
+    ASSERT_TRUE(volume.sync());
+    EXPECT_GT(image_->spares_left(), 0u);
+
+    // Of what is removed comes back what there is room for.
+    ASSERT_TRUE(volume.close(fd));
+    ASSERT_TRUE(volume.unlink("/zeros"));
+    ASSERT_TRUE(volume.sync());
+    const uint64_t again = volume.statfs().value().blocks_available * 4096;
+    EXPECT_LE(again, kSpares * ssd::kChunkBytes);
+    const auto [filled, error] = fill(volume, "/again");
+    EXPECT_EQ(error.code, ENOSPC);
+    EXPECT_LE(filled, again);
+    EXPECT_GE(filled, again - again / 20 - kMiB);
+    ASSERT_TRUE(volume.unmount());
+  }
+  GOFS_NEED_TOOL("fsck.f2fs");
+  EXPECT_TRUE(image::fsck_is_clean(path_.path()));
 }
 
 TEST_F(SparseVolumeTest, too_few_spares_for_a_checkpoint_are_refused_when_mounting) {

@@ -37,7 +37,8 @@ GOFS_HD constexpr bool fallocate_mode_known(uint32_t mode) {
 /// Blocks that users may still take, as far as one lane sees. Collective, uniform.
 GOFS_HD inline uint64_t blocks_left(simt::AnyWarp auto warp, const f2fs::Volume& volume) {
   const uint64_t used = warp.shfl(simt::load_relaxed(volume.valid_block_count), 0);
-  return volume.user_block_count - simt::min(used, volume.user_block_count);
+  const uint64_t users = simt::load_relaxed(volume.user_block_count);
+  return users - simt::min(used, users);
 }
 
 /// Before anything else is changed: moves inline data out, and refuses what there is no room for.

@@ -238,13 +238,14 @@ GOFS_HD inline FilesystemStat statfs(const Filesystem& fs) {
   stat.block_bytes = kBlockBytes;
   stat.blocks = volume.geometry.block_count - volume.geometry.segment0_blkaddr;
   const uint64_t blocks_used = simt::load_relaxed(volume.valid_block_count);
-  stat.blocks_available =
-      volume.user_block_count > blocks_used ? volume.user_block_count - blocks_used : 0;
-  stat.blocks_free = stat.blocks_available + volume.withheld_blocks;
+  const uint64_t users = simt::load_relaxed(volume.user_block_count);
+  const uint64_t withheld = simt::load_relaxed(volume.withheld_blocks);
+  stat.blocks_available = users - simt::min(users, blocks_used);
+  stat.blocks_free = stat.blocks_available + withheld;
   // As many files as there are nids (0 to 2 are taken), but each needs a block.
   const uint64_t nids = volume.geometry.nid_count() - kReservedNids;
-  if (nids > volume.user_block_count + volume.withheld_blocks) {
-    stat.files = volume.user_block_count + volume.withheld_blocks;
+  if (nids > users + withheld) {
+    stat.files = users + withheld;
     stat.files_free = stat.blocks_free;
   } else {
     const uint32_t nodes = simt::load_relaxed(volume.valid_node_count);
