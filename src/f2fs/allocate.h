@@ -157,7 +157,10 @@ GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume&
     warp.sync();
     return error;
   }
-  if (next.segno == format::kNullSegno) return -ENOSPC;
+  if (next.segno == format::kNullSegno) {
+    if (leader) simt::store_relaxed(writer.short_in, simt::load_relaxed(volume.checkpoint_version));
+    return -ENOSPC;
+  }
   const bool adopted = next.rest.segno != format::kNullSegno;
   const bool used = next.alloc_type == format::kAllocSsr;
   for (uint32_t i = warp.thread_rank(); i < format::kBlocksPerSegment; i += warp.size()) {
@@ -180,6 +183,13 @@ GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume&
 }
 
 }  // namespace detail
+
+/// Whether a log has found no segment since the last checkpoint: another one may free some, which
+/// where room is refused by count would be made in vain. By who is inside the gate, and has failed
+/// there.
+GOFS_HD inline bool is_short_of_segments(const Volume& volume, const Writer& writer) {
+  return simt::load_relaxed(writer.short_in) == simt::load_relaxed(volume.checkpoint_version);
+}
 
 /// Gives back the block of each lane in `lanes`. Nobody refers to it; it may be written to after
 /// the next checkpoint. One that was free already is reported. Collective.

@@ -269,7 +269,7 @@ GOFS_HD inline int fill_new_blocks(simt::AnyWarp auto warp, Volume& volume, cons
 /// without addresses: those of grow_nodes(), -ENOSPC. Pages: pages_to_grow() or kPagesToGrowRun.
 ///
 /// -ENOSPC may also mean that no block can be had before the next checkpoint, since the last one
-/// refers to those that were given back; volume.valid_block_count tells.
+/// refers to those that were given back; is_short_of_segments() tells.
 GOFS_NOINLINE GOFS_HD inline int store_pieces(simt::AnyWarp auto warp, Volume& volume,
                                               Writer& writer, const PagePool& pool, uint32_t lanes,
                                               Inode& inode, const WritePiece& piece,

@@ -127,6 +127,7 @@ struct Writer {
                              // (withhold()); null: none
   uint32_t free_hint;        // word of free_map where a search begins
   uint32_t free_count;       // bits of free_map
+  uint64_t short_in;  // volume.checkpoint_version in which a log last found no segment to go on in
   Log logs[format::kLogCount];
   OpenSegment* open;  // open_count: processors take turns
   uint32_t open_count;

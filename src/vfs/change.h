@@ -33,9 +33,10 @@ GOFS_HD inline bool owns(const Credentials& who, const f2fs::Inode& inode) {
 }
 
 /// Makes `change()` an operation of at most `pages` pages, and where it has no block for it, and
-/// `may_help()`, once more after a checkpoint: only that makes room of what was freed. Collective,
-/// uniform; `change` then leaves all as it was, or can go on where it was. 0 or a negative errno:
-/// that of `change`, -EROFS, -EBUSY, -ENOBUFS (the cache is too small), what the device says.
+/// `may_help()`, which is asked inside the gate, once more after a checkpoint: only that makes room
+/// of what was freed. Collective, uniform; `change` then leaves all as it was, or can go on where
+/// it was. 0 or a negative errno: that of `change`, -EROFS, -EBUSY, -ENOBUFS (the cache is too
+/// small), what the device says.
 template <typename Change, typename MayHelp>
 GOFS_HD int operate_or_sync(simt::AnyWarp auto warp, Filesystem& fs, uint32_t pages, Change change,
                             MayHelp may_help) {
@@ -44,18 +45,21 @@ GOFS_HD int operate_or_sync(simt::AnyWarp auto warp, Filesystem& fs, uint32_t pa
     int error = f2fs::begin_operation(warp, fs.volume, *fs.writer, pages, operation);
     if (error < 0) return error;
     error = change();
+    const bool again = error == -ENOSPC && attempt == 0 && warp.any(may_help());
     f2fs::end_operation(warp, *fs.writer, operation);
-    if (error != -ENOSPC || attempt != 0 || !warp.any(may_help())) return error;
+    if (!again) return error;
     const int synced = f2fs::sync_volume(warp, fs.volume, *fs.writer, false);
     if (synced < 0) return synced;
   }
 }
 
-/// The same for who needs room that users have: no checkpoint helps him where there is none.
+/// The same for who needs room that users have: no checkpoint helps him where there is none, or
+/// less than he asks for, and none against a lack of other things than segments.
 template <typename Change>
 GOFS_HD int operate(simt::AnyWarp auto warp, Filesystem& fs, uint32_t pages, Change change) {
   return operate_or_sync(warp, fs, pages, change, [&] {
-    return simt::load_relaxed(fs.volume.valid_block_count) < fs.volume.user_block_count;
+    return f2fs::is_short_of_segments(fs.volume, *fs.writer) &&
+           simt::load_relaxed(fs.volume.valid_block_count) < fs.volume.user_block_count;
   });
 }
 
