@@ -155,9 +155,13 @@ GOFS_HD inline bool take_place(simt::AnyWarp auto warp, RangeLock& lock,
                                const simt::Deadline& deadline, RangeHold& hold) {
   RangeRings* const rings = simt::load_here(lock.rings);  // not a wait of its own
   simt::Backoff backoff;
-  for (;;) {
+  for (bool waited = false;; waited = true) {
     uint64_t place = 0;
-    if (warp.thread_rank() == 0) place = try_to_stand(lock);
+    if (warp.thread_rank() == 0) {
+      // Who waits looks first: the first one leaves by a word that must not change meanwhile
+      // (leave_first), and with thousands who count themselves at each try it never would.
+      place = waited && !give_ring(lock) ? kNowhere : try_to_stand(lock);
+    }
     place = warp.shfl(place, 0);
     if (place != kNowhere) {
       hold = RangeHold{place, place == 0 ? nullptr : &rings->ring(ring_of(place)), true};

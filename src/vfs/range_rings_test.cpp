@@ -245,6 +245,25 @@ TEST_P(RangeRingsTest, without_a_ring_all_get_their_turn_one_at_a_time) {
   expect_free(locks[0]);
 }
 
+TEST_P(RangeRingsTest, who_waits_without_a_ring_counts_himself_once) {
+  const auto locks = make_locks(2, 1);
+  RangeHold a{};
+  RangeHold b{};
+  ASSERT_EQ(exclusive(locks[0], {0, 1}, a), 0);
+  ASSERT_EQ(exclusive(locks[0], {1, 1}, b), 0);  // the only ring is in use
+  RangeHold first{};
+  ASSERT_EQ(exclusive(locks[1], {0, 1}, first), 0);
+  for (uint64_t others = 1; others <= 3; ++others) {
+    RangeHold refused{};
+    EXPECT_EQ(exclusive(locks[1], {0, 1}, refused), -ETIMEDOUT);
+    EXPECT_EQ(detail::ticket_of(locks[1].turns), 1 + others) << "the first, and one each";
+  }
+  release(locks[1], first);
+  expect_free(locks[1]);
+  release(locks[0], a);
+  release(locks[0], b);
+}
+
 TEST_P(RangeRingsTest, who_waits_without_a_ring_gets_one_that_becomes_idle) {
   const auto locks = make_locks(2, 1);
   RangeHold a{};
