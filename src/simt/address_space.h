@@ -84,8 +84,9 @@ __device__ inline const void* unknown(const void* pointer) {
   return reinterpret_cast<const void*>(address);
 }
 
-/// Whether the block has all of the bytes in its shared memory, of which CUDA has the first KiB.
-__device__ inline bool block_has(const void* pointer, uint64_t bytes) {
+/// How many bytes from there on the block has of its shared memory, of which CUDA has the first
+/// KiB.
+__device__ inline uint64_t room_in_block(const void* pointer) {
   uint32_t end;
 #if __CUDA_ARCH__ >= 900
   asm("mov.u32 %0, %%aggr_smem_size;" : "=r"(end));
@@ -94,7 +95,7 @@ __device__ inline bool block_has(const void* pointer, uint64_t bytes) {
   end += 1024;
 #endif
   const uint64_t begin = __cvta_generic_to_shared(pointer);
-  return begin < end && bytes <= end - begin;
+  return begin < end ? end - begin : 0;
 }
 #endif
 
@@ -132,14 +133,39 @@ GOFS_HD inline AddressSpace space_of(const void* pointer, uint64_t bytes) {
   if (__isLocal(pointer)) {
     return bytes <= kLaneMemoryMax ? AddressSpace::kLane : AddressSpace::kNone;
   }
-  const bool shared = __isShared(pointer) && detail::block_has(pointer, bytes);
-  return shared ? AddressSpace::kBlock : AddressSpace::kNone;
+  const uint64_t room = __isShared(pointer) ? detail::room_in_block(pointer) : 0;
+  return room != 0 && bytes <= room ? AddressSpace::kBlock : AddressSpace::kNone;
 #else
   const HostWindow* const window = window_of(pointer);
   if (window == nullptr) return AddressSpace::kNone;
   const auto at = static_cast<uint64_t>(static_cast<const uint8_t*>(pointer) - window->begin);
   return bytes <= window->bytes - at ? window->space : AddressSpace::kNone;
 #endif
+}
+
+/// How many bytes from `pointer` on there are at most, as far as is known: of a text whose end is
+/// to be found.
+GOFS_HD inline uint64_t room_at(const void* pointer) {
+#if GOFS_ON_GPU
+  pointer = detail::unknown(pointer);
+  return __isShared(pointer) ? detail::room_in_block(pointer) : ~uint64_t{0};
+#else
+  const HostWindow* const window = window_of(pointer);
+  if (window == nullptr) return ~uint64_t{0};
+  return static_cast<uint64_t>(window->begin + window->bytes -
+                               static_cast<const uint8_t*>(pointer));
+#endif
+}
+
+/// By which address the lane of that rank gets at what `pointer` is to it, for itself alone: not to
+/// be given to the SSD, or to another warp. On a GPU the same one.
+template <typename Value>
+GOFS_HD inline Value* reach([[maybe_unused]] uint32_t rank, Value* pointer) {
+#if !GOFS_ON_GPU
+  const HostWindow* const window = window_of(pointer);
+  if (window != nullptr) return reinterpret_cast<Value*>(window->reach(pointer, rank));
+#endif
+  return pointer;
 }
 
 }  // namespace gofs::simt

@@ -3,6 +3,10 @@
 // Moving bytes with a whole warp. On the GPU each lane keeps eight 16-byte loads in flight, so that
 // one warp has a 4 KiB block under way: the round trip to host memory is 1 to 2 us whatever its
 // size.
+//
+// Only memory that all warps reach (is_common_target(), is_common_source()): the instructions are
+// those of global memory, and one in shared or local memory by them ends the kernel. What only the
+// caller reaches is copied as copy_near.h does.
 #pragma once
 
 #include <cstring>

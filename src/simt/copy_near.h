@@ -101,9 +101,7 @@ GOFS_NOINLINE GOFS_HD inline void copy_to_near(AnyWarp auto warp, const CopyShar
     to[i] = source[i];
   }
 #else
-  const HostWindow* const window = window_of(target);
-  uint8_t* const to =
-      window == nullptr ? static_cast<uint8_t*>(target) : window->reach(target, warp.thread_rank());
+  uint8_t* const to = reach(warp.thread_rank(), static_cast<uint8_t*>(target));
   detail::for_each_chunk(
       share, bytes, [&](uint64_t at, uint64_t count) { std::memcpy(to + at, source + at, count); });
 #endif
@@ -125,9 +123,7 @@ GOFS_NOINLINE GOFS_HD inline void copy_from_near(AnyWarp auto warp, const CopySh
     target[i] = from[i];
   }
 #else
-  const HostWindow* const window = window_of(source);
-  const uint8_t* const from = window == nullptr ? static_cast<const uint8_t*>(source)
-                                                : window->reach(source, warp.thread_rank());
+  const uint8_t* const from = reach(warp.thread_rank(), static_cast<const uint8_t*>(source));
   detail::for_each_chunk(share, bytes, [&](uint64_t at, uint64_t count) {
     std::memcpy(target + at, from + at, count);
   });

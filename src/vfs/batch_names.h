@@ -13,6 +13,19 @@ namespace gofs::vfs::detail {
 /// Places of a batch's table for each of its files.
 inline constexpr uint32_t kNameSlotsPerFile = 2;
 
+/// How many of the names are where not all warps reach them, which all warps look at. Collective,
+/// uniform; warps 0 to `warp_count` - 1 do it together, each its share.
+GOFS_HD inline uint32_t count_hidden_names(simt::AnyWarp auto warp, const char* const* names,
+                                           uint32_t count, uint32_t warp_index,
+                                           uint32_t warp_count) {
+  uint32_t hidden = 0;
+  for (uint64_t i = uint64_t{warp_index} * warp.size() + warp.thread_rank(); i < count;
+       i += uint64_t{warp_count} * warp.size()) {
+    hidden += simt::is_common_source(names[i]) ? 0 : 1;
+  }
+  return simt::reduce_add(warp, hidden);
+}
+
 /// Begins with no name claimed. Collective; warps 0 to `warp_count` - 1 do it together, before any
 /// of them claims one.
 GOFS_HD inline void clear_names(simt::AnyWarp auto warp, const BatchTable& table,

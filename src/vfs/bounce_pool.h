@@ -7,6 +7,7 @@
 #pragma once
 
 #include "simt/atomic.h"
+#include "simt/clock.h"
 #include "simt/warp.h"
 
 namespace gofs::vfs {
@@ -93,6 +94,18 @@ GOFS_HD inline Bounce try_take_bounce(const BouncePool& pool, uint64_t least, ui
     if (taken.bytes != 0) return taken;
   }
   return {};
+}
+
+/// The same of `bytes`, at most kBounceBytesMax; `bytes` 0 in the answer: others had it all for
+/// `timeout_ns`. By one lane, which holds nothing yet.
+GOFS_HD inline Bounce take_bounce(const BouncePool& pool, uint64_t bytes, uint64_t timeout_ns) {
+  const simt::Deadline deadline = simt::Deadline::after_ns(timeout_ns);
+  simt::Backoff backoff;
+  for (;;) {
+    const Bounce bounce = try_take_bounce(pool, bytes, bytes);
+    if (bounce.bytes != 0 || deadline.passed()) return bounce;
+    backoff.pause();
+  }
 }
 
 /// By the lane that took it; no other uses the memory any more.

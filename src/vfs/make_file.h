@@ -219,14 +219,46 @@ GOFS_HD inline int mknod(simt::AnyWarp auto warp, Filesystem& fs, const char* pa
   return detail::make_file(warp, fs, path, {whole, device, nullptr, 0});
 }
 
-/// symlink(2): `target` is NUL-terminated. -ENOENT for an empty one, -ENAMETOOLONG for one of more
-/// than 4,095 bytes.
+namespace detail {
+
+/// Makes a symbolic link of a target that all warps reach. Collective, uniform.
+GOFS_HD inline int make_link_to(simt::AnyWarp auto warp, Filesystem& fs, const char* target,
+                                uint32_t bytes, const char* path) {
+  return make_file(warp, fs, path, {format::kModeSymlink | 0777, {}, target, bytes});
+}
+
+/// The same of one that the caller reaches: what does not fit in the inode is a block of the link,
+/// which whoever steps the SSD moves. Collective, uniform. Also -EBUSY: others had all spare
+/// memory.
+GOFS_NOINLINE GOFS_HD inline int make_link_to_near(simt::AnyWarp auto warp, Filesystem& fs,
+                                                   const char* target, uint32_t bytes,
+                                                   const char* path) {
+  const bool leader = warp.thread_rank() == 0;
+  Bounce bounce{};
+  if (leader) bounce = take_bounce(fs.bounces, bytes, fs.lock_timeout_ns);
+  warp.sync();  // whoever had it has done with it, for all lanes
+  auto* const memory =
+      reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(bounce.memory), 0));
+  if (memory == nullptr) return -EBUSY;
+  simt::copy_from_near(warp, {warp.thread_rank(), warp.size()}, memory, target, bytes);
+  warp.sync();
+  const int made = make_link_to(warp, fs, reinterpret_cast<const char*>(memory), bytes, path);
+  warp.sync();
+  if (leader) give_back_bounce(bounce);
+  return made;
+}
+
+}  // namespace detail
+
+/// symlink(2): `target` is NUL-terminated, in memory that the caller reaches. -ENOENT for an empty
+/// one, -ENAMETOOLONG for one of more than 4,095 bytes; -EBUSY as pwritev_near().
 GOFS_NOINLINE GOFS_HD inline int symlink(simt::AnyWarp auto warp, Filesystem& fs,
                                          const char* target, const char* path) {
   const int length = detail::path_length(warp, target);
   if (length <= 0) return length == 0 ? -ENOENT : length;
-  const NewFile file{format::kModeSymlink | 0777, {}, target, static_cast<uint32_t>(length)};
-  return detail::make_file(warp, fs, path, file);
+  const auto bytes = static_cast<uint32_t>(length);
+  if (simt::is_common_source(target)) return detail::make_link_to(warp, fs, target, bytes, path);
+  return detail::make_link_to_near(warp, fs, target, bytes, path);
 }
 
 namespace detail {

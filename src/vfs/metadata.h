@@ -210,6 +210,7 @@ GOFS_HD inline int64_t readdir(simt::AnyWarp auto warp, Filesystem& fs, int fd,
   constexpr uint32_t kErrnoShift = 48;  // behind any cursor
   constexpr uint64_t kErrnoMask = uint64_t{0xfff} << kErrnoShift;
   if (capacity < 32) return -EINVAL;
+  entries = simt::reach(warp.thread_rank(), entries);
   Descriptor* descriptor = find_file(fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const f2fs::Inode& opened = fs.open_inodes[descriptor->open_inode].inode;

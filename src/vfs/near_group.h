@@ -40,13 +40,7 @@ GOFS_HD uint8_t* take_together(const Crew& crew, Filesystem& fs, SharedBounce& s
                                uint64_t bytes, Bounce& bounce) {
   bounce = Bounce{};
   if (crew.index() == 0 && crew.warp().thread_rank() == 0) {
-    const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
-    simt::Backoff backoff;
-    for (;;) {
-      bounce = try_take_bounce(fs.bounces, bytes, bytes);
-      if (bounce.bytes != 0 || deadline.passed()) break;
-      backoff.pause();
-    }
+    bounce = take_bounce(fs.bounces, bytes, fs.lock_timeout_ns);
   }
   const uint64_t memory = tell(crew, shared, reinterpret_cast<uint64_t>(bounce.memory));
   crew.sync();  // whoever had it has done with it, for all lanes

@@ -12,9 +12,12 @@
 #include <vector>
 
 #include "testing/near_memory.hpp"
+#include "vfs/batch_names.h"
 #include "vfs/changes_for_test.hpp"
 #include "vfs/memory_use.h"
 #include "vfs/near_group.h"
+#include "vfs/rename.h"
+#include "vfs/set_xattr.h"
 
 namespace gofs::vfs {
 namespace {
@@ -401,6 +404,147 @@ TEST_P(NearTest, many_warps_share_little_spare_memory) {
     EXPECT_TRUE(text(memory.in_block(index), wanted.size()) == wanted);
     EXPECT_TRUE(all.substr(index * kNearBytes, wanted.size()) == wanted);
   }
+}
+
+/// Targets that fit in an inode and, from some 3,400 bytes on, that do not: of whole 16 bytes,
+/// which are copied by other instructions, of whole LBAs, which an SSD moves itself, and any.
+std::vector<uint32_t> target_lengths() {
+  std::vector<uint32_t> lengths = {1, 16, 59, 3390, 3505, 3583, 3585, 3999, 4081, 4095};
+  for (uint32_t length = 3504; length <= 4080; length += 16) lengths.push_back(length);
+  return lengths;
+}
+
+TEST_P(NearTest, links_of_any_length_are_made_and_read_where_only_the_caller_is) {
+  NearMemory memory(of_a_warp());
+  std::mt19937 random(static_cast<uint32_t>(printed_seed()));
+  const bool in_lane = width() == 1;  // a warp has no memory of one lane
+  uint8_t* const begin = in_lane ? memory.of_lane() : memory.of_block();
+  uint8_t* const there = in_lane ? memory.in_lane(0, 0) : memory.in_block();
+  const auto* const path = reinterpret_cast<const char*>(begin + 3);
+  for (const uint32_t length : target_lengths()) {
+    const std::string name = "/link" + std::to_string(length);
+    std::memcpy(there + 3, name.c_str(), name.size() + 1);
+    std::string target(length, ' ');
+    for (char& letter : target) letter = static_cast<char>('a' + random() % 26);
+    const uint64_t shift = 1024 + (length % 3 == 0 ? random() % 16 : 0);
+    std::memcpy(there + shift, target.c_str(), length + 1);
+    ASSERT_EQ(alone([&](const simt::Warp& warp) {
+                return symlink(warp, fs(), reinterpret_cast<const char*>(begin + shift), path);
+              }),
+              0)
+        << length;
+    for (const uint64_t capacity : {uint64_t{4096}, uint64_t{512}, uint64_t{3584}, uint64_t{17}}) {
+      const uint64_t to = 8192 + (length % 5 == 0 ? random() % 16 : 0);
+      std::memset(there + 8192, '#', 8192);
+      const std::string wanted = target.substr(0, capacity);
+      ASSERT_EQ(alone([&](const simt::Warp& warp) {
+                  return readlink(warp, fs(), path, reinterpret_cast<char*>(begin + to), capacity);
+                }),
+                static_cast<int64_t>(wanted.size()));
+      ASSERT_EQ(text(there + to, wanted.size()), wanted);
+      ASSERT_EQ(there[to + wanted.size()], '#') << "nothing is written behind it";
+    }
+  }
+  mount_again();  // fsck.f2fs likes them
+}
+
+TEST_P(NearTest, a_link_to_a_target_there_needs_spare_memory) {
+  NearMemory memory(of_a_warp());
+  fs().lock_timeout_ns = 2'000'000;
+  std::vector<Bounce> taken;
+  for (;;) {
+    taken.push_back(try_take_bounce(fs().bounces, 1, kBounceBytesOfLanes));
+    if (taken.back().bytes == 0) break;
+  }
+  taken.pop_back();
+  std::memset(memory.in_block(), 't', 3600);
+  const auto make = [&] {
+    return alone([&](const simt::Warp& warp) {
+      return symlink(warp, fs(), reinterpret_cast<const char*>(memory.of_block()), "/link");
+    });
+  };
+  EXPECT_EQ(make(), -EBUSY);
+  for (const Bounce& bounce : taken) give_back_bounce(bounce);
+  EXPECT_EQ(make(), 0);
+  EXPECT_EQ(make(), -EEXIST);
+}
+
+TEST_P(NearTest, names_values_and_entries_may_lie_there) {
+  NearMemory memory(of_a_warp());
+  const bool in_lane = width() == 1;
+  uint8_t* const begin = in_lane ? memory.of_lane() : memory.of_block();
+  uint8_t* const there = in_lane ? memory.in_lane(0, 0) : memory.in_block();
+  const auto put = [&](uint64_t at, const std::string& what) {
+    std::memcpy(there + at, what.c_str(), what.size() + 1);
+    return reinterpret_cast<const char*>(begin + at);
+  };
+  const char* const directory = put(1, "/directory");
+  const char* const file = put(101, "/directory/file");
+  const char* const moved = put(201, "/directory/other");
+  const char* const key = put(301, "user.colour");
+  const char* const value = put(401, "blue and green");
+  auto* const out = reinterpret_cast<char*>(begin + 501);
+  auto* const entries = reinterpret_cast<f2fs::NamedEntry*>(begin + 4096);
+  run_alone(width(), [&](const simt::Warp& warp) {
+    EXPECT_EQ(mkdir(warp, fs(), directory, 0755), 0);
+    int fd = open(warp, fs(), file, kOpenReadWrite | kOpenCreate, 0644);
+    EXPECT_GE(fd, 0);
+    EXPECT_EQ(close(warp, fs(), fd), 0);
+    EXPECT_EQ(rename(warp, fs(), file, moved, 0), 0);
+    EXPECT_EQ(setxattr(warp, fs(), moved, LastLink::kFollow, key, value, 14, 0), 0);
+    EXPECT_EQ(getxattr(warp, fs(), moved, LastLink::kFollow, key, out, 100), 14);
+    EXPECT_EQ(listxattr(warp, fs(), moved, LastLink::kFollow, out + 100, 100), 12);
+    fd = opendir(warp, fs(), directory);
+    EXPECT_EQ(readdir(warp, fs(), fd, entries, 32), 1);
+    EXPECT_EQ(close(warp, fs(), fd), 0);
+    Stat stat_of_it{};
+    EXPECT_EQ(stat(warp, fs(), moved, LastLink::kKeep, stat_of_it), 0);
+    EXPECT_EQ(link(warp, fs(), moved, file), 0);
+    EXPECT_EQ(unlink(warp, fs(), moved), 0);
+    EXPECT_EQ(access(warp, fs(), moved, 0), -ENOENT);
+    EXPECT_EQ(truncate(warp, fs(), file, 10), 0);
+  });
+  EXPECT_EQ(text(there + 501, 14), "blue and green");
+  EXPECT_EQ(text(there + 601, 12), std::string("user.colour", 12));
+  EXPECT_STREQ(reinterpret_cast<const f2fs::NamedEntry*>(there + 4096)->name, "other");
+}
+
+TEST_P(NearTest, a_name_that_runs_over_the_end_of_the_memory_is_refused) {
+  NearMemory memory(of_a_warp());
+  std::memset(memory.in_block(), 'n', kNearBytes);
+  const auto* const name = reinterpret_cast<const char*>(memory.of_block() + kNearBytes - 5);
+  run_alone(width(), [&](const simt::Warp& warp) {
+    EXPECT_EQ(open(warp, fs(), name, kOpenReadOnly), -EFAULT);
+    EXPECT_EQ(mkdir(warp, fs(), name, 0755), -EFAULT);
+    EXPECT_EQ(symlink(warp, fs(), name, "/link"), -EFAULT);
+    EXPECT_EQ(symlink(warp, fs(), "target", name), -EFAULT);
+    EXPECT_EQ(rename(warp, fs(), "/small", name, 0), -EFAULT);
+    EXPECT_EQ(getxattr(warp, fs(), "/small", LastLink::kFollow, name, nullptr, 0), -EFAULT);
+    EXPECT_EQ(setxattr(warp, fs(), "/small", LastLink::kFollow, name, "x", 1, 0), -EFAULT);
+    // Longer than a path can be, before its memory ends.
+    const auto* const longer = reinterpret_cast<const char*>(memory.of_block());
+    EXPECT_EQ(open(warp, fs(), longer, kOpenReadOnly), -ENAMETOOLONG);
+  });
+}
+
+TEST_P(NearTest, names_of_a_batch_that_not_all_warps_reach_are_counted) {
+  constexpr uint32_t kWarps = 3;
+  NearMemory memory(of_a_warp());
+  std::vector<const char*> names(50, "name");
+  const auto hidden = [&] {
+    uint32_t all = 0;
+    for (uint32_t index = 0; index < kWarps; ++index) {
+      all += static_cast<uint32_t>(alone([&](const simt::Warp& warp) {
+        return detail::count_hidden_names(warp, names.data(), 50, index, kWarps);
+      }));
+    }
+    return all;
+  };
+  EXPECT_EQ(hidden(), 0u);
+  names[0] = reinterpret_cast<const char*>(memory.of_block());
+  names[7] = nullptr;
+  names[49] = reinterpret_cast<const char*>(memory.of_lane());
+  EXPECT_EQ(hidden(), 3u);
 }
 
 TEST_P(NearTest, without_spare_memory_a_call_gives_up_after_a_while) {

@@ -65,7 +65,7 @@ GOFS_NOINLINE GOFS_HD inline int open_or_create_once(simt::AnyWarp auto warp, Fi
 GOFS_NOINLINE GOFS_HD inline int check_no_slash(simt::AnyWarp auto warp, Filesystem& fs,
                                                 const char* path) {
   const int length = path_length(warp, path);
-  if (length <= 1 || path[length - 1] != '/') return 0;
+  if (length <= 1 || simt::reach(warp.thread_rank(), path)[length - 1] != '/') return 0;
   return walking(warp, fs, [&]() -> int {
     ParentPath parent{};
     const int error = resolve_parent(warp, fs, path, parent);

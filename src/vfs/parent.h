@@ -32,6 +32,7 @@ GOFS_NOINLINE GOFS_HD inline int resolve_parent(simt::AnyWarp auto warp, Filesys
                                                 const char* path, ParentPath& parent) {
   const int length = detail::path_length(warp, path);
   if (length <= 0) return length == 0 ? -ENOENT : length;
+  path = simt::reach(warp.thread_rank(), path);
   auto end = static_cast<uint32_t>(length);
   while (end != 0 && path[end - 1] == '/') --end;
   uint32_t begin = end;
@@ -61,6 +62,7 @@ GOFS_NOINLINE GOFS_HD inline int resolve_or_place(simt::AnyWarp auto warp, Files
   parent = {};
   const int length = detail::path_length(warp, path);
   if (length <= 0) return length == 0 ? -ENOENT : length;
+  path = simt::reach(warp.thread_rank(), path);
   detail::Walk walk{path, static_cast<uint32_t>(length), 0, false, {}, nullptr, 0};
   const int error = detail::find_path(warp, fs, walk, last_link, inode);
   if (error == -ENOENT && walk.missing != nullptr) {

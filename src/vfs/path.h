@@ -7,6 +7,7 @@
 #pragma once
 
 #include "f2fs/victims.h"
+#include "simt/copy_near.h"
 #include "vfs/access_list.h"
 
 namespace gofs::vfs {
@@ -30,12 +31,15 @@ GOFS_HD auto walking(simt::AnyWarp auto warp, Filesystem& fs, Walk walk) {
 
 namespace detail {
 
-/// Length of the NUL-terminated `path`, or -ENAMETOOLONG. Collective, uniform.
+/// Length of the NUL-terminated `path`, -ENAMETOOLONG, or -EFAULT: the caller's memory ends before
+/// it does. Collective, uniform.
 GOFS_HD inline int path_length(simt::AnyWarp auto warp, const char* path) {
   int length = 0;
   if (warp.thread_rank() == 0) {
-    while (length < static_cast<int>(kPathBytesMax) && path[length] != '\0') ++length;
-    if (length == static_cast<int>(kPathBytesMax)) length = -ENAMETOOLONG;
+    const auto most = static_cast<int>(simt::min<uint64_t>(kPathBytesMax, simt::room_at(path)));
+    const char* const text = simt::reach(0, path);
+    while (length < most && text[length] != '\0') ++length;
+    if (length == most) length = most == static_cast<int>(kPathBytesMax) ? -ENAMETOOLONG : -EFAULT;
   }
   return warp.shfl(length, 0);
 }
@@ -96,7 +100,7 @@ GOFS_NOINLINE GOFS_HD inline int read_link_piece(simt::AnyWarp auto warp, Filesy
   return simt::first_error(warp, error);
 }
 
-/// Whether a link's target, or the beginning of it that was read, can be one: it has no NUL, at
+/// Whether a link's target, or the beginning of it that is wanted, can be one: it has no NUL, at
 /// which programs would take it to end. By the lane that has read it. Collective, uniform. 0 or
 /// -EUCLEAN.
 GOFS_NOINLINE GOFS_HD inline int check_target(simt::AnyWarp auto warp, Filesystem& fs,
@@ -113,34 +117,40 @@ GOFS_NOINLINE GOFS_HD inline int check_target(simt::AnyWarp auto warp, Filesyste
                            {f2fs::Structure::kSymlinkTarget, block, link.ino, length});
 }
 
-/// Reads the target of `link` into `block`, a whole spare block. Takes no further spare block: who
-/// holds some must not wait for more. Collective, uniform. The number of bytes or a negative errno.
-GOFS_HD inline int64_t read_link_block(simt::AnyWarp auto warp, Filesystem& fs,
-                                       const f2fs::Inode& link, char* block) {
+/// Reads the target of `link` into `block`, a whole spare block; up to `wanted` bytes of it are
+/// asked for. Takes no further spare block: who holds some must not wait for more. Collective,
+/// uniform. The number of bytes or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int64_t read_link_block(simt::AnyWarp auto warp, Filesystem& fs,
+                                                     const f2fs::Inode& link, char* block,
+                                                     uint64_t wanted) {
   int error = check_link(warp, fs, link);
   if (error < 0) return error;
   const auto bytes = static_cast<uint32_t>(link.size_bytes);
   const f2fs::Piece piece{0, link.has_inline_data() ? bytes : kBlockBytes,
                           reinterpret_cast<uint8_t*>(block)};
   error = read_link_piece(warp, fs, link, piece);
-  if (error == 0) error = check_target(warp, fs, link, block, bytes);
-  return error < 0 ? error : int64_t{bytes};
+  const auto asked = static_cast<uint32_t>(simt::min<uint64_t>(wanted, bytes));
+  if (error == 0) error = check_target(warp, fs, link, block, asked);
+  return error < 0 ? error : int64_t{asked};
 }
 
 }  // namespace detail
 
-/// Reads the target of a symbolic link into `buffer` (up to `capacity` bytes, no terminator).
-/// Collective, uniform. The number of bytes or a negative errno.
+/// Reads the target of a symbolic link into `buffer` (up to `capacity` bytes, no terminator), which
+/// need be no memory that others reach. Collective, uniform, by who holds no spare block. The
+/// number of bytes or a negative errno.
 GOFS_HD inline int64_t read_link(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& link,
                                  char* buffer, uint64_t capacity) {
-  int error = detail::check_link(warp, fs, link);
-  if (error < 0) return error;
-  const f2fs::Piece piece{0, static_cast<uint32_t>(simt::min(capacity, link.size_bytes)),
-                          reinterpret_cast<uint8_t*>(buffer)};
-  if (piece.bytes == 0) return 0;
-  error = detail::read_link_piece(warp, fs, link, piece);
-  if (error == 0) error = detail::check_target(warp, fs, link, buffer, piece.bytes);
-  return error < 0 ? error : int64_t{piece.bytes};
+  f2fs::SpareBlocks<1> spare{};
+  if (!f2fs::take_spares(warp, fs.pool, f2fs::kFrameTimeoutNs, spare)) return -EBUSY;
+  auto* const block = reinterpret_cast<char*>(spare.blocks[0]);
+  const int64_t length = detail::read_link_block(warp, fs, link, block, capacity);
+  if (length > 0) {
+    simt::copy_to_near(warp, {warp.thread_rank(), warp.size()}, buffer, spare.blocks[0],
+                       static_cast<uint64_t>(length));
+  }
+  f2fs::give_back_spares(warp, fs.pool, spare);
+  return length;
 }
 
 namespace detail {
@@ -189,7 +199,7 @@ GOFS_HD inline int follow_link(simt::AnyWarp auto warp, Filesystem& fs, const f2
   if (spare < 0) return spare;
   if (++walk.links > kSymlinksMax) return -ELOOP;
   char* const to = walk.link_block();
-  const int64_t length = read_link_block(warp, fs, link, to);
+  const int64_t length = read_link_block(warp, fs, link, to, kPathBytesMax);
   if (length < 0) return static_cast<int>(length);
   const auto target_length = static_cast<uint32_t>(length);
   if (target_length + walk.rest_length >= kPathBytesMax) return -ENAMETOOLONG;
@@ -276,6 +286,7 @@ GOFS_NOINLINE GOFS_HD inline int resolve(simt::AnyWarp auto warp, Filesystem& fs
                                          LastLink last_link, f2fs::Inode& inode) {
   const int length = detail::path_length(warp, path);
   if (length <= 0) return length == 0 ? -ENOENT : length;
+  path = simt::reach(warp.thread_rank(), path);
   detail::Walk walk{path, static_cast<uint32_t>(length), 0, false, {}, nullptr, 0};
   const int error = detail::find_path(warp, fs, walk, last_link, inode);
   if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);

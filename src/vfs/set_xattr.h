@@ -142,8 +142,11 @@ GOFS_NOINLINE GOFS_HD inline int change_xattr(simt::AnyWarp auto warp, Filesyste
 }
 
 /// What stands for an empty value, which is not the same as none.
-GOFS_HD inline XattrValue given(const void* value, uint64_t bytes, uint32_t flags) {
-  return {value != nullptr ? value : "", value != nullptr ? bytes : 0, flags};
+GOFS_HD inline XattrValue given(simt::AnyWarp auto warp, const void* value, uint64_t bytes,
+                                uint32_t flags) {
+  const auto* const begin = simt::reach(warp.thread_rank(), static_cast<const uint8_t*>(value));
+  return {begin != nullptr ? static_cast<const void*>(begin) : "", begin != nullptr ? bytes : 0,
+          flags};
 }
 
 /// What is wrong with a call, whatever it is about. Collective, uniform.
@@ -183,13 +186,13 @@ GOFS_HD inline int setxattr(simt::AnyWarp auto warp, Filesystem& fs, const char*
                             LastLink last_link, const char* name, const void* value, uint64_t bytes,
                             uint32_t flags) {
   return detail::change_xattr_at(warp, fs, path, last_link, name,
-                                 detail::given(value, bytes, flags));
+                                 detail::given(warp, value, bytes, flags));
 }
 
 /// fsetxattr(2).
 GOFS_HD inline int fsetxattr(simt::AnyWarp auto warp, Filesystem& fs, int fd, const char* name,
                              const void* value, uint64_t bytes, uint32_t flags) {
-  return detail::change_open_xattr(warp, fs, fd, name, detail::given(value, bytes, flags));
+  return detail::change_open_xattr(warp, fs, fd, name, detail::given(warp, value, bytes, flags));
 }
 
 /// removexattr(2), with LastLink::kKeep lremovexattr(2). As setxattr().

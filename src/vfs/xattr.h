@@ -65,13 +65,17 @@ struct XattrName {
   }
 };
 
-/// Measures the NUL-terminated `text`. Collective, uniform. 0 or -ERANGE.
+/// Measures the NUL-terminated `text`. Collective, uniform. 0, -ERANGE, or -EFAULT: the caller's
+/// memory ends before it does.
 GOFS_HD inline int measure_name(simt::AnyWarp auto warp, const char* text, XattrName& name) {
+  const uint64_t room = simt::room_at(text);
+  text = simt::reach(warp.thread_rank(), text);
   uint32_t bytes = 0;
   if (warp.thread_rank() == 0) {
-    while (bytes <= kXattrNameBytesMax && text[bytes] != '\0') ++bytes;
+    while (bytes < room && bytes <= kXattrNameBytesMax && text[bytes] != '\0') ++bytes;
   }
   name = XattrName{text, warp.shfl(bytes, 0)};
+  if (name.bytes == room) return -EFAULT;
   return name.bytes == 0 || name.bytes > kXattrNameBytesMax ? -ERANGE : 0;
 }
 
@@ -292,6 +296,7 @@ GOFS_HD inline int inode_of(simt::AnyWarp auto warp, Filesystem& fs, int fd, f2f
 GOFS_NOINLINE GOFS_HD inline int64_t get_xattr_of(simt::AnyWarp auto warp, Filesystem& fs,
                                                   const f2fs::Inode& inode, const char* name,
                                                   void* value, uint64_t capacity) {
+  value = simt::reach(warp.thread_rank(), static_cast<uint8_t*>(value));
   detail::XattrName whole{};
   detail::XattrName rest{};
   uint32_t index = 0;
@@ -318,6 +323,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t get_xattr_of(simt::AnyWarp auto warp, Files
 GOFS_NOINLINE GOFS_HD inline int64_t list_xattrs_of(simt::AnyWarp auto warp, Filesystem& fs,
                                                     const f2fs::Inode& inode, char* list,
                                                     uint64_t capacity) {
+  list = simt::reach(warp.thread_rank(), list);
   return detail::with_xattrs(warp, fs, inode, 0, [&](const f2fs::XattrBytes& xattrs) {
     return detail::list_loaded(warp, fs, xattrs, list, capacity);
   });
