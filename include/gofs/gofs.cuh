@@ -30,8 +30,11 @@
 // one is several, one after the other, between which others may read, write and append. A buffer
 // that is none of these, null among them, and any other but a global one given to asynchronous
 // calls, batches and grids, is -EFAULT, before anything is read or written. What else a call writes
-// (stat, entries, attributes) follows the same rules. What it only reads (paths, names, values, an
-// array of parts) may lie anywhere; each thread reads its own.
+// (stat, links, entries, attributes) follows the same rules. What it only reads (paths, targets of
+// links, names, values, an array of parts) may lie anywhere; each thread reads its own. Only the
+// names of a batch are in global or constant memory. Parameters of a kernel that are
+// __grid_constant__ are global memory that is read from, as long as the kernel runs. What is known
+// to run over the end of a block's shared memory is -EFAULT, texts without an end among it.
 //
 // Compile with -rdc=true: without it every kernel gets its own copy of
 // the file system, which takes the compiler minutes. Kernels with blocks of more than 256 threads
@@ -134,13 +137,26 @@ __device__ bool may_read(const Pointers*... pointers) {
   return ((simt::space_of(pointers, 1) != simt::AddressSpace::kNone) && ...);
 }
 
+/// The same of `count` values in a row.
+template <typename Value>
+__device__ bool may_read_all(const Value* values, uint64_t count) {
+  return count == 0 || simt::space_of(values, count * sizeof(Value)) != simt::AddressSpace::kNone;
+}
+
+/// The same of the value of an extended attribute. Of one that is too long nothing is said: that is
+/// the answer.
+__device__ inline bool may_read_value(const void* value, uint64_t bytes) {
+  const uint64_t looked_at = bytes <= vfs::kXattrValueBytesMax ? bytes : 1;
+  return may_read_all(static_cast<const uint8_t*>(value), looked_at);
+}
+
 /// Where the parts of a vector are: what all warps reach, or not; or they cannot be read. Of a
 /// wrong number of them nothing is said: that is the answer.
 enum class Parts { kCommon, kNear, kUnreadable };
 
 __device__ inline Parts look_at_parts(const IoVector* parts, int count) {
   if (count <= 0 || count > kIoVectorsMax) return Parts::kCommon;
-  if (!may_read(parts)) return Parts::kUnreadable;
+  if (!may_read_all(parts, static_cast<uint64_t>(count))) return Parts::kUnreadable;
   for (int i = 0; i < count; ++i) {
     if (parts[i].bytes != 0 && !simt::is_common_source(parts[i].base)) return Parts::kNear;
   }
@@ -194,6 +210,8 @@ GOFS_NOINLINE __device__ inline int64_t writev_near_block(vfs::Filesystem& fs, i
 
 class ThisThread {
  public:
+  /// Waits until the group has come: what one of its threads has filled, all see then.
+  __device__ void gather() const {}
   /// Calls `work(warp)` once for the group; its answer for all threads.
   template <typename Work>
   __device__ int64_t once(VolumeHandle, Work work) const {
@@ -263,6 +281,7 @@ class ThisThread {
 
 class ThisWarp {
  public:
+  __device__ void gather() const { __syncwarp(); }
   template <typename Work>
   __device__ int64_t once(VolumeHandle, Work work) const {
     return work(simt::Warp::full());
@@ -282,6 +301,7 @@ class ThisWarp {
   }
   __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
                              uint64_t offset) const {
+    gather();  // the parts may be those of one lane
     const device_detail::Parts look = device_detail::look_at_parts(parts, count);
     if (look == device_detail::Parts::kUnreadable) return -EFAULT;
     return pwrite_parts(vol, look == device_detail::Parts::kCommon, fd, parts, count, offset);
@@ -291,6 +311,7 @@ class ThisWarp {
     return write_parts(vol, simt::is_common_source(buffer), fd, &part, 1);
   }
   __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
+    gather();  // as in pwritev()
     const device_detail::Parts look = device_detail::look_at_parts(parts, count);
     if (look == device_detail::Parts::kUnreadable) return -EFAULT;
     return write_parts(vol, look == device_detail::Parts::kCommon, fd, parts, count);
@@ -321,6 +342,7 @@ class ThisWarp {
 
 class ThisBlock {
  public:
+  __device__ void gather() const { __syncthreads(); }
   template <typename Work>
   __device__ int64_t share(VolumeHandle, Work work) const {
     __shared__ unsigned long long sum;
@@ -368,7 +390,7 @@ class ThisBlock {
   }
   __device__ int64_t pwritev(VolumeHandle vol, int fd, const IoVector* parts, int count,
                              uint64_t offset) const {
-    __syncthreads();  // the parts may be those of one thread
+    gather();  // the parts may be those of one thread
     const device_detail::Parts look = device_detail::look_at_parts(parts, count);
     if (look == device_detail::Parts::kUnreadable) return -EFAULT;
     return pwrite_parts(vol, look == device_detail::Parts::kCommon, fd, parts, count, offset);
@@ -378,7 +400,7 @@ class ThisBlock {
     return write_parts(vol, simt::is_common_source(buffer), fd, &part, 1);
   }
   __device__ int64_t writev(VolumeHandle vol, int fd, const IoVector* parts, int count) const {
-    __syncthreads();  // as in pwritev()
+    gather();  // as in pwritev()
     const device_detail::Parts look = device_detail::look_at_parts(parts, count);
     if (look == device_detail::Parts::kUnreadable) return -EFAULT;
     return write_parts(vol, look == device_detail::Parts::kCommon, fd, parts, count);
@@ -409,6 +431,7 @@ class ThisBlock {
 /// Several such kernels may call at the same time, on one volume too.
 class ThisGrid {
  public:
+  __device__ void gather() const { simt::GridCrew::current().sync(); }
   template <typename Work>
   __device__ int64_t share(VolumeHandle vol, Work work) const {
     return meet(vol, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
@@ -522,7 +545,7 @@ __device__ bool may_fill(const Group& group, const void* memory, uint64_t bytes)
 template <typename Group>
 __device__ bool may_fill_parts(const Group& group, const IoVector* parts, int count) {
   if (count <= 0 || count > kIoVectorsMax) return true;
-  if (!may_read(parts)) return false;
+  if (!may_read_all(parts, static_cast<uint64_t>(count))) return false;
   for (int i = 0; i < count; ++i) {
     if (!may_fill(group, parts[i].base, parts[i].bytes)) return false;
   }
@@ -577,36 +600,52 @@ __device__ int64_t read(const Group& group, VolumeHandle vol, int fd, void* buff
   return offset < 0 ? offset : pread(group, vol, fd, buffer, bytes, static_cast<uint64_t>(offset));
 }
 
-/// preadv(2): one range of the file into several buffers. -EINVAL, before anything is read, for
-/// more than kIoVectorsMax of them or for more bytes than the result can count.
+namespace device_detail {
+
+/// preadv() of parts that the group's threads may read into, when all of them have come.
 template <typename Group>
-__device__ int64_t preadv(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
-                          int count, uint64_t offset) {
-  if (!device_detail::may_fill_parts(group, parts, count)) return -EFAULT;
-  if (vfs::total_bytes(parts, count) < 0) return -EINVAL;
+__device__ int64_t read_parts(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
+                              int count, uint64_t offset) {
   if (count == 0) return pread(group, vol, fd, nullptr, 0, offset);
   int64_t total = 0;
   for (int i = 0; i < count; ++i) {
+    const IoVector part = parts[i];  // of the last one nothing is read when others may have left
     const int64_t got =
-        pread(group, vol, fd, parts[i].base, parts[i].bytes, offset + static_cast<uint64_t>(total));
+        pread(group, vol, fd, part.base, part.bytes, offset + static_cast<uint64_t>(total));
     if (got < 0) return total > 0 ? total : got;
     total += got;
-    if (static_cast<uint64_t>(got) < parts[i].bytes) break;
+    if (static_cast<uint64_t>(got) < part.bytes) break;
   }
   return total;
+}
+
+}  // namespace device_detail
+
+/// preadv(2): one range of the file into several buffers. -EINVAL, before anything is read, for
+/// more than kIoVectorsMax of them or for more bytes than the result can count. One thread of the
+/// group may have filled `parts`.
+template <typename Group>
+__device__ int64_t preadv(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
+                          int count, uint64_t offset) {
+  device_detail::scope(group).gather();
+  if (!device_detail::may_fill_parts(group, parts, count)) return -EFAULT;
+  if (vfs::total_bytes(parts, count) < 0) return -EINVAL;
+  return device_detail::read_parts(group, vol, fd, parts, count, offset);
 }
 
 /// readv(2). The position moves as in read().
 template <typename Group>
 __device__ int64_t readv(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
                          int count) {
+  device_detail::scope(group).gather();  // as in preadv()
   if (!device_detail::may_fill_parts(group, parts, count)) return -EFAULT;
   const int64_t bytes = vfs::total_bytes(parts, count);
   if (bytes < 0) return bytes;
   const int64_t offset = device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) {
     return vfs::advance_position(warp, *vol, fd, static_cast<uint64_t>(bytes));
   });
-  return offset < 0 ? offset : preadv(group, vol, fd, parts, count, static_cast<uint64_t>(offset));
+  if (offset < 0) return offset;
+  return device_detail::read_parts(group, vol, fd, parts, count, static_cast<uint64_t>(offset));
 }
 
 /// Starts a pread by a thread or a warp and returns at once; see vfs/async.h. -EAGAIN in the ticket
@@ -628,7 +667,10 @@ __device__ Ticket pread_async(const Group& group, VolumeHandle vol, int fd, void
 /// changed before that, and who reads or writes the same blocks waits, or hears -ETIMEDOUT. -EAGAIN
 /// in the ticket when too many operations are under way: wait for one and try again; where 64
 /// writes of the file are, this one is done at once. Of writes behind the end of a file there is
-/// one at a time: several fill a file that was made as long first (ftruncate, fallocate).
+/// one at a time: several fill a file that was made as long first (ftruncate, fallocate). Who has
+/// started one waits for it before he reads or writes with shared or local memory: those who wait
+/// for its blocks may have all spare memory meanwhile, and then it is -EBUSY for the one, or
+/// -ETIMEDOUT for the others, after the time for locks.
 template <typename Group>
 __device__ Ticket pwrite_async(const Group& group, VolumeHandle vol, int fd, const void* buffer,
                                uint64_t bytes, uint64_t offset) {
@@ -986,7 +1028,7 @@ template <typename Group>
 __device__ int setxattr(const Group& group, VolumeHandle vol, const char* path, const char* name,
                         const void* value, uint64_t bytes, uint32_t flags = 0) {
   return static_cast<int>(device_detail::once_if(
-      device_detail::may_read(path, name) && (bytes == 0 || device_detail::may_read(value)), group,
+      device_detail::may_read(path, name) && device_detail::may_read_value(value, bytes), group,
       vol, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::setxattr(warp, *vol, path, vfs::LastLink::kFollow, name, value, bytes, flags);
       }));
@@ -996,7 +1038,7 @@ template <typename Group>
 __device__ int lsetxattr(const Group& group, VolumeHandle vol, const char* path, const char* name,
                          const void* value, uint64_t bytes, uint32_t flags = 0) {
   return static_cast<int>(device_detail::once_if(
-      device_detail::may_read(path, name) && (bytes == 0 || device_detail::may_read(value)), group,
+      device_detail::may_read(path, name) && device_detail::may_read_value(value, bytes), group,
       vol, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::setxattr(warp, *vol, path, vfs::LastLink::kKeep, name, value, bytes, flags);
       }));
@@ -1006,7 +1048,7 @@ template <typename Group>
 __device__ int fsetxattr(const Group& group, VolumeHandle vol, int fd, const char* name,
                          const void* value, uint64_t bytes, uint32_t flags = 0) {
   return static_cast<int>(device_detail::once_if(
-      device_detail::may_read(name) && (bytes == 0 || device_detail::may_read(value)), group, vol,
+      device_detail::may_read(name) && device_detail::may_read_value(value, bytes), group, vol,
       [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::fsetxattr(warp, *vol, fd, name, value, bytes, flags);
       }));
@@ -1089,7 +1131,8 @@ __device__ int64_t readdir(const Group& group, VolumeHandle vol, int fd, NamedEn
 /// `path`), or with no names all regular files, at most `count`, in the order of readdir. All warps
 /// of the group share the work and synchronise between its steps. A batch descriptor, or a negative
 /// errno, for a directory of which a part cannot be listed too. A file that cannot be opened has
-/// its error in batch_file() and is left out of reads. Of a file that is written or removed
+/// its error in batch_file() and is left out of reads: -EFAULT where its name is not in global or
+/// constant memory, which all warps look at. Of a file that is written or removed
 /// meanwhile, reads of the batch give what was there before or after, or an error; the room that
 /// such changes give up on the volume comes back after batch_close().
 template <typename Group>
@@ -1097,7 +1140,7 @@ __device__ int batch_open(const Group& group, VolumeHandle vol, const char* path
                           const char* const* names, uint32_t count) {
   const auto& scope = device_detail::scope(group);
   if (!device_detail::may_read(path)) return -EFAULT;
-  if (names != nullptr && !device_detail::may_read(names)) return -EFAULT;
+  if (names != nullptr && !device_detail::may_read_all(names, count)) return -EFAULT;
   vfs::Filesystem& fs = *vol;
   vfs::BatchTable& table = *fs.batches;
   const auto bd = static_cast<int>(scope.once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
@@ -1154,7 +1197,8 @@ __device__ int64_t batch_read(const Group& group, VolumeHandle vol, int bd, void
   vfs::BatchTable& table = *vol->batches;
   vfs::Batch* batch = vfs::find_batch_descriptor(table, bd);
   if (batch == nullptr) return -EBADF;
-  const bool reachable = simt::is_common_target(buffer) && device_detail::may_read(offsets);
+  const bool reachable =
+      simt::is_common_target(buffer) && device_detail::may_read_all(offsets, batch->count);
   if (batch->count != 0 && !reachable) return -EFAULT;
   return device_detail::scope(group).share(
       vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
@@ -1168,21 +1212,26 @@ __device__ int64_t batch_read(const Group& group, VolumeHandle vol, int bd, void
 /// bytes at `buffer + offsets[i]`, and is there with all of them or, after a crash, not at all;
 /// best are buffers and offsets that are multiples of 4. All warps of the group share the work;
 /// others that change the directory wait until all is done. A batch descriptor, or a negative
-/// errno, and nothing was made. A file that cannot be made has its error in batch_file(): -EEXIST,
-/// -ENOSPC, ...
+/// errno, and nothing was made: -EFAULT also where one of the names, which all warps look at, is
+/// not in global or constant memory. A file that cannot be made has its error in batch_file():
+/// -EEXIST, -ENOSPC, ...
 template <typename Group>
 __device__ int batch_create(const Group& group, VolumeHandle vol, const char* path,
                             const char* const* names, uint32_t count, uint32_t mode = 0666,
                             const void* buffer = nullptr, const uint64_t* offsets = nullptr,
                             const uint64_t* bytes = nullptr) {
   const auto& scope = device_detail::scope(group);
-  if (!device_detail::may_read(path) || (count != 0 && !device_detail::may_read(names))) {
-    return -EFAULT;
-  }
+  if (!device_detail::may_read(path) || !device_detail::may_read_all(names, count)) return -EFAULT;
   const bool filled = count != 0 && buffer != nullptr;
-  if (filled && !(simt::is_common_source(buffer) && device_detail::may_read(offsets, bytes))) {
+  if (filled && !(simt::is_common_source(buffer) && device_detail::may_read_all(offsets, count) &&
+                  device_detail::may_read_all(bytes, count))) {
     return -EFAULT;
   }
+  const int64_t hidden =
+      scope.share(vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
+        return vfs::detail::count_hidden_names(warp, names, count, index, warps);
+      });
+  if (hidden != 0) return hidden < 0 ? static_cast<int>(hidden) : -EFAULT;
   const vfs::BatchCreation creation{
       path, names, count, mode, static_cast<const uint8_t*>(buffer), offsets, bytes};
   const auto bd = static_cast<int>(scope.once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
@@ -1214,7 +1263,9 @@ __device__ int64_t batch_write(const Group& group, VolumeHandle vol, int bd, con
   vfs::BatchTable& table = *vol->batches;
   vfs::Batch* batch = vfs::find_batch_descriptor(table, bd);
   if (batch == nullptr) return -EBADF;
-  const bool reachable = simt::is_common_source(buffer) && device_detail::may_read(offsets, bytes);
+  const bool reachable = simt::is_common_source(buffer) &&
+                         device_detail::may_read_all(offsets, batch->count) &&
+                         device_detail::may_read_all(bytes, batch->count);
   if (batch->count != 0 && !reachable) return -EFAULT;
   return device_detail::scope(group).share(
       vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {

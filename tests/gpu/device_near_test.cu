@@ -188,6 +188,40 @@ __global__ void constant_kernel(NearWork work) {
   expect(work, gofs::pread(gofs::this_grid(), vol, work.fd, target, 10, 0) == -EFAULT);
 }
 
+/// What begins in the block's shared memory, of kSharedBytes, and does not end there.
+__device__ void refuse_what_runs_over_the_end(const NearWork& work, uint8_t* shared) {
+  const auto vol = work.vol;
+  const int fd = work.out;
+  const auto thread = gofs::this_thread();
+  const auto warp = gofs::this_warp();
+  const auto block = gofs::this_block();
+  const auto refused = [&](int64_t result) { expect(work, result == -EFAULT); };
+  uint8_t* const last = shared + kSharedBytes - 8;
+  refused(gofs::setxattr(thread, vol, "/out", "user.x", last, 60'000));
+  refused(gofs::lsetxattr(warp, vol, "/out", "user.x", last, 60'000));
+  refused(gofs::fsetxattr(block, vol, fd, "user.x", last, 60'000));
+  expect(work, gofs::setxattr(block, vol, "/out", "user.x", last, 70'000) == -E2BIG);
+  auto* const parts = reinterpret_cast<gofs::IoVector*>(last);
+  refused(gofs::pwritev(thread, vol, fd, parts, gofs::kIoVectorsMax, 0));
+  refused(gofs::writev(warp, vol, fd, parts, gofs::kIoVectorsMax));
+  refused(gofs::pwritev(block, vol, fd, parts, gofs::kIoVectorsMax, 0));
+  refused(gofs::preadv(thread, vol, fd, parts, gofs::kIoVectorsMax, 0));
+  refused(gofs::readv(block, vol, fd, parts, gofs::kIoVectorsMax));
+  auto* const names = reinterpret_cast<const char* const*>(last);
+  auto* const numbers = reinterpret_cast<const uint64_t*>(last);
+  auto* const enough = reinterpret_cast<const char* const*>(work.global);
+  refused(gofs::batch_open(block, vol, "/", names, 2000));
+  refused(gofs::batch_create(block, vol, "/", names, 2000));
+  refused(gofs::batch_create(block, vol, "/", enough, 2000, 0666, work.global, numbers, numbers));
+  // Where a text would end nobody knows; the memory may have a little more than was asked for.
+  for (uint32_t i = threadIdx.x; i < kSharedBytes; i += blockDim.x) shared[i] = 'x';
+  __syncthreads();
+  auto* const name = reinterpret_cast<const char*>(last);
+  expect(work, gofs::open(thread, vol, name) < 0);
+  expect(work, gofs::open(block, vol, name) < 0);
+  expect(work, gofs::getxattr(warp, vol, "/out", name, nullptr, 0) < 0);
+}
+
 /// What no scope, or not this one, can use. Cooperative.
 __global__ void refusal_kernel(NearWork work) {
   extern __shared__ uint8_t shared[];
@@ -254,6 +288,10 @@ __global__ void refusal_kernel(NearWork work) {
   const uint64_t at[1] = {0};
   refused(gofs::batch_read(block, vol, bd, shared, at));
   expect(work, gofs::batch_close(block, vol, bd) == 0);
+  const char* made[2] = {"made", reinterpret_cast<const char*>(shared)};
+  refused(gofs::batch_create(block, vol, "/", made, 2));
+  expect(work, gofs::access(block, vol, "/made", 0) == -ENOENT);
+  refuse_what_runs_over_the_end(work, shared);
   expect(work, gofs::lseek(thread, vol, fd, 0, gofs::kSeekCurrent) == 0);
 }
 
@@ -327,6 +365,196 @@ __global__ void names_kernel(NearWork work) {
     vectors[1] = {global_of(work, 0), 50};
   }
   expect(work, gofs::pwritev(block, vol, work.out, vectors, 2, 1 << 20) == 1051);
+}
+
+constexpr uint32_t kTargetRoom = 4160;
+constexpr uint32_t kLinkBytes = 64 + 2 * kTargetRoom;  // a path, a target, and what is read
+
+__device__ char target_letter(uint32_t length, uint32_t i) {
+  return static_cast<char>('a' + (length * 7 + i * 3 + i / 26) % 26);
+}
+
+/// "/l", and numbers that tell the caller and the link.
+__device__ void name_link(char* to, uint32_t caller, uint32_t length) {
+  *to++ = '/';
+  *to++ = 'l';
+  for (uint32_t digits = 0, left = caller * 10'000 + length; digits < 8; ++digits, left /= 10) {
+    *to++ = static_cast<char>('0' + left % 10);
+  }
+  *to = '\0';
+}
+
+/// Makes a link of which all that the call is told lies in `memory`, which the group reaches, and
+/// reads it there: what does not fit in the inode is a block, which other warps move. `rank` of
+/// `threads` threads share the memory, and sync() has them wait for each other.
+template <typename Group, typename Sync>
+__device__ void make_and_read_link(const NearWork& work, const Group& group, char* memory,
+                                   uint32_t length, uint32_t caller, uint32_t rank,
+                                   uint32_t threads, Sync sync) {
+  const uint32_t shift = length % 3 == 0 ? caller % 16 : 0;
+  char* const target = memory + 64 + shift;
+  char* const buffer = memory + 64 + kTargetRoom + (length % 5 == 0 ? caller % 16 : 0);
+  if (rank == 0) name_link(memory, caller, length);
+  for (uint32_t i = rank; i < length; i += threads) target[i] = target_letter(length, i);
+  if (rank == 0) target[length] = '\0';
+  sync();
+  expect(work, gofs::symlink(group, work.vol, target, memory) == 0);
+  for (const uint32_t capacity : {4096u, 3584u, 512u, 64u}) {
+    const uint32_t wanted = min(length, capacity);
+    for (uint32_t i = rank; i < wanted + 16; i += threads) buffer[i] = '#';
+    sync();
+    expect(work, gofs::readlink(group, work.vol, memory, buffer, capacity) == wanted);
+    uint32_t wrong = 0;
+    for (uint32_t i = rank; i < wanted + 16; i += threads) {
+      if (buffer[i] != (i < wanted ? target_letter(length, i) : '#')) ++wrong;
+    }
+    if (wrong != 0) atomicAdd(work.wrong, wrong);
+    sync();
+  }
+  expect(work, gofs::unlink(group, work.vol, memory) == 0);
+  sync();
+}
+
+__device__ constexpr uint32_t length_of_link(uint32_t step) {
+  constexpr uint32_t kLengths[] = {3600, 16, 3584, 59, 3585, 3390, 3999, 4080, 4095};
+  return kLengths[step % (sizeof(kLengths) / sizeof(kLengths[0]))];
+}
+
+__global__ void links_of_threads_kernel(NearWork work, uint32_t steps) {
+  extern __shared__ char shared_text[];
+  alignas(16) char local[kLinkBytes];
+  const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  for (uint32_t step = 0; step < steps; ++step) {
+    make_and_read_link(work, gofs::this_thread(), local, length_of_link(step + thread), thread, 0,
+                       1, [] {});
+    if (threadIdx.x < kSharedBytes / kLinkBytes) {
+      make_and_read_link(work, gofs::this_thread(), shared_text + threadIdx.x * kLinkBytes,
+                         length_of_link(step + 3), thread + 1000, 0, 1, [] {});
+    }
+  }
+}
+
+__global__ void links_of_warps_kernel(NearWork work, uint32_t steps) {
+  extern __shared__ char shared_text[];
+  const uint32_t warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+  for (uint32_t step = 0; step < steps; ++step) {
+    make_and_read_link(work, gofs::this_warp(), shared_text + threadIdx.x / 32 * kLinkBytes,
+                       length_of_link(step), warp, threadIdx.x % 32, 32, [] { __syncwarp(); });
+  }
+}
+
+/// All lengths that whole warps copy 16 bytes at a time.
+__global__ void links_of_blocks_kernel(NearWork work, uint32_t length_step) {
+  extern __shared__ char shared_text[];
+  for (uint32_t length = 3504; length <= 4080; length += length_step) {
+    make_and_read_link(work, gofs::this_block(), shared_text, length, blockIdx.x, threadIdx.x,
+                       blockDim.x, [] { __syncthreads(); });
+  }
+}
+
+/// What a kernel may be given besides pointers.
+struct alignas(16) GivenTexts {
+  uint8_t bytes[4096];
+  char target[3601];
+  char path[16];
+  char key[16];
+  char value[100];
+  gofs::IoVector parts[2];
+};
+
+__constant__ GivenTexts constant_texts;
+
+/// Uses what lies in constant memory, or in that of the kernel's parameters.
+template <typename Group>
+__device__ void use_given(const NearWork& work, const Group& group, const GivenTexts& given,
+                          const char* link, uint32_t caller, bool looks) {
+  const auto vol = work.vol;
+  uint8_t* const global = global_of(work, caller);
+  const uint64_t place = caller * 8192ull;
+  uint32_t wrong = 0;
+  // Whole blocks, what is copied 16 bytes at a time, and what is not.
+  for (const uint32_t bytes : {4096u, 4080u, 777u}) {
+    expect(work, gofs::pwrite(group, vol, work.out, given.bytes, bytes, place) == bytes);
+    expect(work, gofs::pread(group, vol, work.out, global, bytes, place) == bytes);
+    for (uint32_t i = 0; looks && i < bytes; ++i) wrong += global[i] != given.bytes[i] ? 1 : 0;
+  }
+  const int fd = gofs::open(group, vol, given.path);
+  expect(work, fd >= 0 && gofs::close(group, vol, fd) == 0);
+  expect(work, gofs::symlink(group, vol, given.target, link) == 0);
+  auto* const text = reinterpret_cast<char*>(global);
+  expect(work, gofs::readlink(group, vol, link, text, 4096) == 3600);
+  for (uint32_t i = 0; looks && i < 3600; ++i) wrong += text[i] != given.target[i] ? 1 : 0;
+  expect(work, gofs::unlink(group, vol, link) == 0);
+  expect(work, gofs::setxattr(group, vol, given.path, given.key, given.value, 100) == 0);
+  expect(work, gofs::getxattr(group, vol, given.path, given.key, global, 100) == 100);
+  for (uint32_t i = 0; looks && i < 100; ++i) {
+    wrong += text[i] != given.value[i] ? 1 : 0;
+  }
+  expect(work, gofs::pwritev(group, vol, work.out, given.parts, 2, place) == 300);
+  if (wrong != 0) atomicAdd(work.wrong, wrong);
+}
+
+/// One block, of two warps.
+__device__ void use_given_by_all(const NearWork& work, const GivenTexts& given) {
+  const auto vol = work.vol;
+  if (threadIdx.x == 40) use_given(work, gofs::this_thread(), given, "/by-thread", 1, true);
+  __syncthreads();
+  if (threadIdx.x / 32 == 1) {
+    use_given(work, gofs::this_warp(), given, "/by-warp", 2, threadIdx.x == 32);
+    const gofs::Ticket ticket =
+        gofs::pwrite_async(gofs::this_warp(), vol, work.out, given.bytes, 4096, 1 << 20);
+    expect(work, gofs::wait(gofs::this_warp(), vol, ticket) == 4096);
+  }
+  __syncthreads();
+  use_given(work, gofs::this_block(), given, "/by-block", 3, threadIdx.x == 0);
+}
+
+__global__ void parameters_kernel(NearWork work, const __grid_constant__ GivenTexts given) {
+  use_given_by_all(work, given);
+}
+__global__ void constants_kernel(NearWork work) { use_given_by_all(work, constant_texts); }
+
+/// Some time for the other threads to come too early.
+__device__ void dawdle() {
+  const long long begin = clock64();
+  while (clock64() - begin < 200'000) {
+  }
+}
+
+/// Parts that one thread has filled in when it comes, and not before. Cooperative.
+__global__ void late_parts_kernel(NearWork work) {
+  __shared__ gofs::IoVector parts[2];
+  const auto block = gofs::this_block();
+  const auto grid = gofs::this_grid();
+  auto* const everyone = reinterpret_cast<gofs::IoVector*>(work.results);
+  uint8_t* const global = global_of(work, blockIdx.x);
+  const auto whole_grid = cooperative_groups::this_grid();
+  const bool first = whole_grid.thread_rank() == 0;
+  const int fd = gofs::open(block, work.vol, "/pattern");
+  for (uint32_t turn = 0; turn < 6; ++turn) {
+    const uint32_t bytes = 100 + turn * 999;
+    if (threadIdx.x == 0) parts[0] = parts[1] = {nullptr, 1};
+    if (first) everyone[0] = everyone[1] = {nullptr, 1};
+    whole_grid.sync();
+    if (threadIdx.x == 0) {
+      dawdle();
+      parts[0] = {global, bytes};
+      parts[1] = {global + bytes, 50};
+    }
+    const int64_t got = turn % 2 == 0 ? gofs::preadv(block, work.vol, work.fd, parts, 2, turn)
+                                      : gofs::readv(block, work.vol, fd, parts, 2);
+    expect(work, got == bytes + 50);
+    if (first) {
+      dawdle();
+      everyone[0] = {global, bytes};
+      everyone[1] = {global + bytes, 60};
+    }
+    const int64_t read = turn % 2 == 0 ? gofs::preadv(grid, work.vol, work.fd, everyone, 2, turn)
+                                       : gofs::readv(grid, work.vol, work.fd, everyone, 2);
+    expect(work, read == bytes + 60);
+    whole_grid.sync();
+  }
+  gofs::close(block, work.vol, fd);
 }
 
 /// Records of a thread's stack, appended by all threads at once.
@@ -414,11 +642,12 @@ class DeviceNear : public testing::Test {
       if (part.name == "bounces") EXPECT_EQ(part.in_use.value_or(1), 0u);
     }
   }
-  template <typename Kernel>
-  void launch(Kernel kernel, uint32_t blocks, uint32_t threads, uint32_t shared_bytes) {
+  template <typename Kernel, typename... More>
+  void launch(Kernel kernel, uint32_t blocks, uint32_t threads, uint32_t shared_bytes,
+              More... more) {
     CHECK_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(shared_bytes)));
-    kernel<<<blocks, threads, shared_bytes>>>(work_);
+    kernel<<<blocks, threads, shared_bytes>>>(work_, more...);
     expect_all_right();
   }
   template <typename Kernel>
@@ -520,6 +749,42 @@ TEST_F(DeviceNear, what_a_scope_does_not_reach_is_refused) {
 
 TEST_F(DeviceNear, names_results_and_parts_may_lie_anywhere_that_the_group_has) {
   launch(names_kernel, 1, kNearThreads, kSharedBytes);
+}
+
+TEST_F(DeviceNear, links_with_targets_of_any_length_are_made_and_read_by_threads) {
+  const bool few = gofs_gpu_test::under_sanitizer();
+  launch(links_of_threads_kernel, 1, few ? 4 : kNearThreads, kSharedBytes, few ? 2 : 9);
+}
+
+TEST_F(DeviceNear, links_with_targets_of_any_length_are_made_and_read_by_warps) {
+  launch(links_of_warps_kernel, 2, kNearThreads, kSharedBytes,
+         gofs_gpu_test::under_sanitizer() ? 2 : 9);
+}
+
+TEST_F(DeviceNear, links_with_targets_of_any_length_are_made_and_read_by_blocks) {
+  const uint32_t step = gofs_gpu_test::under_sanitizer() ? 96 : 16;
+  launch(links_of_blocks_kernel, 2, kNearThreads, kSharedBytes, step);
+  launch(links_of_blocks_kernel, 1, 1, kSharedBytes, step);
+}
+
+TEST_F(DeviceNear, what_a_kernel_is_given_as_parameters_or_constants_is_read_from) {
+  auto given = std::make_unique<GivenTexts>();
+  for (uint32_t i = 0; i < sizeof(given->bytes); ++i) given->bytes[i] = pattern_byte(9, i);
+  for (uint32_t i = 0; i < 3600; ++i) given->target[i] = static_cast<char>('a' + i * 11 % 23);
+  std::snprintf(given->path, sizeof(given->path), "/named");
+  std::snprintf(given->key, sizeof(given->key), "user.given");
+  for (uint32_t i = 0; i < sizeof(given->value); ++i) given->value[i] = static_cast<char>(i * 3);
+  given->parts[0] = {work_.global, 200};
+  given->parts[1] = {work_.global + 1000, 100};
+  parameters_kernel<<<1, kNearThreads>>>(work_, *given);
+  expect_all_right();
+  CHECK_CUDA(cudaMemcpyToSymbol(constant_texts, given.get(), sizeof(*given)));
+  constants_kernel<<<1, kNearThreads>>>(work_);
+  expect_all_right();
+}
+
+TEST_F(DeviceNear, parts_are_looked_at_when_all_threads_have_come) {
+  launch_together(late_parts_kernel, 2, 4 * kNearThreads, 0);
 }
 
 TEST_F(DeviceNear, records_appended_from_stacks_are_whole) {
