@@ -129,7 +129,7 @@ GOFS_HD inline AddressSpace space_of(const void* pointer, uint64_t bytes) {
 #if GOFS_ON_GPU
   pointer = detail::unknown(pointer);
   if (!detail::is_address(pointer)) return AddressSpace::kNone;
-  if (__isConstant(pointer)) return AddressSpace::kConstant;
+  if (__isConstant(pointer) || __isGridConstant(pointer)) return AddressSpace::kConstant;
   if (__isLocal(pointer)) {
     return bytes <= kLaneMemoryMax ? AddressSpace::kLane : AddressSpace::kNone;
   }
