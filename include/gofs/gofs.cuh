@@ -667,10 +667,10 @@ __device__ Ticket pread_async(const Group& group, VolumeHandle vol, int fd, void
 /// changed before that, and who reads or writes the same blocks waits, or hears -ETIMEDOUT. -EAGAIN
 /// in the ticket when too many operations are under way: wait for one and try again; where 64
 /// writes of the file are, this one is done at once. Of writes behind the end of a file there is
-/// one at a time: several fill a file that was made as long first (ftruncate, fallocate). Who has
-/// started one waits for it before he reads or writes with shared or local memory: those who wait
-/// for its blocks may have all spare memory meanwhile, and then it is -EBUSY for the one, or
-/// -ETIMEDOUT for the others, after the time for locks.
+/// one at a time: several fill a file that was made as long first (ftruncate, fallocate). A
+/// thread that has started one waits for it before it reads or writes with shared or local memory:
+/// other calls that wait for the same blocks may have all spare memory meanwhile, and the one is
+/// -EBUSY then, or the others -ETIMEDOUT, after the time for locks.
 template <typename Group>
 __device__ Ticket pwrite_async(const Group& group, VolumeHandle vol, int fd, const void* buffer,
                                uint64_t bytes, uint64_t offset) {

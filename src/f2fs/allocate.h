@@ -184,9 +184,8 @@ GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume&
 
 }  // namespace detail
 
-/// Whether a log has found no segment since the last checkpoint: another one may free some, which
-/// where room is refused by count would be made in vain. By who is inside the gate, and has failed
-/// there.
+/// Whether a log has found no segment since the last checkpoint: another one may free some. Where
+/// room is refused by count it would be made in vain. Asked inside the gate, after a failure there.
 GOFS_HD inline bool is_short_of_segments(const Volume& volume, const Writer& writer) {
   return simt::load_relaxed(writer.short_in) == simt::load_relaxed(volume.checkpoint_version);
 }

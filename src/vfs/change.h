@@ -53,8 +53,8 @@ GOFS_HD int operate_or_sync(simt::AnyWarp auto warp, Filesystem& fs, uint32_t pa
   }
 }
 
-/// The same for who needs room that users have: no checkpoint helps him where there is none, or
-/// less than he asks for, and none against a lack of other things than segments.
+/// The same of a change that needs room that users have: no checkpoint helps where there is none,
+/// or less than is asked for, or where it is not segments that are short.
 template <typename Change>
 GOFS_HD int operate(simt::AnyWarp auto warp, Filesystem& fs, uint32_t pages, Change change) {
   return operate_or_sync(warp, fs, pages, change, [&] {

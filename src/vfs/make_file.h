@@ -228,15 +228,15 @@ GOFS_HD inline int make_link_to(simt::AnyWarp auto warp, Filesystem& fs, const c
 }
 
 /// The same of one that the caller reaches: what does not fit in the inode is a block of the link,
-/// which whoever steps the SSD moves. Collective, uniform. Also -EBUSY: others had all spare
-/// memory.
+/// which any warp that steps the SSD moves. Collective, uniform. Also -EBUSY: other calls had all
+/// spare memory.
 GOFS_NOINLINE GOFS_HD inline int make_link_to_near(simt::AnyWarp auto warp, Filesystem& fs,
                                                    const char* target, uint32_t bytes,
                                                    const char* path) {
   const bool leader = warp.thread_rank() == 0;
   Bounce bounce{};
   if (leader) bounce = take_bounce(fs.bounces, bytes, fs.lock_timeout_ns);
-  warp.sync();  // whoever had it has done with it, for all lanes
+  warp.sync();  // the call that had it has done with it, for all lanes
   auto* const memory =
       reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(bounce.memory), 0));
   if (memory == nullptr) return -EBUSY;

@@ -118,8 +118,8 @@ GOFS_NOINLINE GOFS_HD inline int check_target(simt::AnyWarp auto warp, Filesyste
 }
 
 /// Reads the target of `link` into `block`, a whole spare block; up to `wanted` bytes of it are
-/// asked for. Takes no further spare block: who holds some must not wait for more. Collective,
-/// uniform. The number of bytes or a negative errno.
+/// asked for. Takes no further spare block: a warp that holds some must not wait for more.
+/// Collective, uniform. The number of bytes or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int64_t read_link_block(simt::AnyWarp auto warp, Filesystem& fs,
                                                      const f2fs::Inode& link, char* block,
                                                      uint64_t wanted) {
@@ -137,8 +137,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t read_link_block(simt::AnyWarp auto warp, Fi
 }  // namespace detail
 
 /// Reads the target of a symbolic link into `buffer` (up to `capacity` bytes, no terminator), which
-/// need be no memory that others reach. Collective, uniform, by who holds no spare block. The
-/// number of bytes or a negative errno.
+/// need be no memory that others reach. Collective, uniform, with no spare block held. The number
+/// of bytes or a negative errno.
 GOFS_HD inline int64_t read_link(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& link,
                                  char* buffer, uint64_t capacity) {
   f2fs::SpareBlocks<1> spare{};

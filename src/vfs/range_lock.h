@@ -158,8 +158,8 @@ GOFS_HD inline bool take_place(simt::AnyWarp auto warp, RangeLock& lock,
   for (bool waited = false;; waited = true) {
     uint64_t place = 0;
     if (warp.thread_rank() == 0) {
-      // Who waits looks first: the first one leaves by a word that must not change meanwhile
-      // (leave_first), and with thousands who count themselves at each try it never would.
+      // A waiter looks first: the first one leaves by a word that must not change meanwhile
+      // (leave_first), and never would if thousands counted themselves at each try.
       place = waited && !give_ring(lock) ? kNowhere : try_to_stand(lock);
     }
     place = warp.shfl(place, 0);

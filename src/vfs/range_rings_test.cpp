@@ -245,7 +245,7 @@ TEST_P(RangeRingsTest, without_a_ring_all_get_their_turn_one_at_a_time) {
   expect_free(locks[0]);
 }
 
-TEST_P(RangeRingsTest, who_waits_without_a_ring_counts_himself_once) {
+TEST_P(RangeRingsTest, a_waiter_without_a_ring_counts_itself_once) {
   const auto locks = make_locks(2, 1);
   RangeHold a{};
   RangeHold b{};

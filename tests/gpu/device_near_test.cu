@@ -213,7 +213,7 @@ __device__ void refuse_what_runs_over_the_end(const NearWork& work, uint8_t* sha
   refused(gofs::batch_open(block, vol, "/", names, 2000));
   refused(gofs::batch_create(block, vol, "/", names, 2000));
   refused(gofs::batch_create(block, vol, "/", enough, 2000, 0666, work.global, numbers, numbers));
-  // Where a text would end nobody knows; the memory may have a little more than was asked for.
+  // It is not known where a text ends; the memory may have a little more than was asked for.
   for (uint32_t i = threadIdx.x; i < kSharedBytes; i += blockDim.x) shared[i] = 'x';
   __syncthreads();
   auto* const name = reinterpret_cast<const char*>(last);
