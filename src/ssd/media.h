@@ -59,8 +59,8 @@ struct ChunkPool {
 };
 
 /// Which parts were written since when, for who writes them to where they shall last: a word for
-/// each unit of 1 << kMarkShift bytes, the epoch that was the current one when it was last written,
-/// or 0.
+/// each unit of 1 << kMarkShift bytes, the epoch that was the current one when the last command
+/// that wrote there had moved its data, or 0. It is set before the command is completed.
 struct ChangeMarks {
   uint32_t epoch;
   uint32_t* words;
@@ -105,7 +105,8 @@ struct Media {
     return simt::min(wanted, kChunkBytes - (offset & (kChunkBytes - 1)));
   }
 
-  /// Notes that some of the `bytes` (not 0) at `offset` are about to change.
+  /// Notes that some of the `bytes` (not 0) at `offset` have changed. Not before: a command may
+  /// take longer than who looks at the marks takes for two looks.
   GOFS_HD void mark_changed(uint64_t offset, uint64_t changed_bytes) const {
     if (marks == nullptr) return;
     const uint32_t epoch = simt::load_relaxed(marks->epoch);

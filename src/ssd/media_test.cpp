@@ -113,6 +113,54 @@ TEST(FileMedia, names_what_is_wrong) {
   }
 }
 
+/// A controller on memory whose changes are marked, 256 KiB a word.
+class MarkedMedia : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kUnits = 8;
+  static constexpr uint64_t kUnitLbas = (uint64_t{1} << kMarkShift) / 512;
+
+  Media media() {
+    Media media = memory_media_.media();
+    media.marks = marks_;
+    return media;
+  }
+  Status run(IoOpcode opcode, uint64_t lba, uint32_t count) {
+    return driver_.run(queue_, TestDriver::io_entry(opcode, lba, count, buffer_, buffer_ + 4096));
+  }
+  std::vector<uint32_t> words() const { return {words_, words_ + kUnits}; }
+
+  TestMemory memory_;
+  MemoryMedia memory_media_{memory_.space(), kUnits << kMarkShift};
+  uint8_t* const buffer_ = memory_.bytes(8192);
+  uint32_t* const words_ = memory_.space().allocate_array<uint32_t>(kUnits);
+  // Where LBA 0 is: what is written there changes the epoch.
+  ChangeMarks* const marks_ = new (memory_media_.media().base) ChangeMarks{5, words_};
+  TestDriver driver_{{}, media()};
+  TestQueue queue_ = [this] {
+    driver_.enable_ready();
+    return driver_.create_pair(1, 8);
+  }();
+};
+
+TEST_F(MarkedMedia, writes_and_zeroes_are_marked_in_all_units_that_they_touch) {
+  EXPECT_EQ(run(IoOpcode::kWrite, 2 * kUnitLbas - 8, 16), kSuccess);
+  EXPECT_EQ(run(IoOpcode::kWriteZeroes, 5 * kUnitLbas, 8), kSuccess);
+  EXPECT_EQ(words(), (std::vector<uint32_t>{0, 5, 5, 0, 0, 5, 0, 0}));
+}
+
+TEST_F(MarkedMedia, reads_and_what_is_refused_are_not_marked) {
+  EXPECT_EQ(run(IoOpcode::kRead, 8, 16), kSuccess);
+  EXPECT_EQ(run(IoOpcode::kWrite, kUnits * kUnitLbas - 8, 16), kLbaOutOfRange);
+  EXPECT_EQ(words(), std::vector<uint32_t>(kUnits, 0));
+}
+
+TEST_F(MarkedMedia, a_mark_is_set_after_the_data_was_moved) {
+  const ChangeMarks later{9, words_};
+  std::memcpy(buffer_, &later, sizeof(later));
+  EXPECT_EQ(run(IoOpcode::kWrite, 0, 8), kSuccess);
+  EXPECT_EQ(words_[0], 9u);
+}
+
 /// Memory that fails as it is told to.
 class FakeFile final : public FileBackEnd {
  public:

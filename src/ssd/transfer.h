@@ -41,7 +41,6 @@ struct Piece {
 GOFS_HD inline simt::CopyRange media_range(const Media& media, uint64_t offset, uint8_t* memory,
                                            uint32_t bytes, bool to_media) {
   if (!to_media) return {memory, media.find(offset), bytes};
-  media.mark_changed(offset, bytes);
   return {media.find_or_allocate(offset), memory, bytes};
 }
 
@@ -138,8 +137,8 @@ GOFS_HD inline format::nvme::Status zero_media(simt::AnyWarp auto warp, const Me
     const uint64_t step = media.contiguous_bytes(offset, simt::min(bytes, kStepBytes));
     uint8_t* const target = media.find(offset);
     if (target != nullptr) {
-      if (warp.thread_rank() == 0) media.mark_changed(offset, step);
       move_media(warp, {{target, nullptr, static_cast<uint32_t>(step)}, true}, {});
+      if (warp.thread_rank() == 0) media.mark_changed(offset, step);
     }
     offset += step;
     bytes -= step;
@@ -221,6 +220,7 @@ GOFS_HD inline void move_data(simt::AnyWarp auto warp, const VirtualController& 
   const uint32_t rank = warp.thread_rank();
   const uint32_t size = warp.size();
   const uint32_t my_pieces = command.transfer_bytes == 0 ? 0 : command.page_count;
+  const bool changes = my_pieces != 0 && command.is(IoOpcode::kWrite) && !command.fails();
   uint32_t my_first = 0;
   uint32_t total = 0;
   for (uint32_t other = 0; other < command_count; ++other) {
@@ -259,6 +259,10 @@ GOFS_HD inline void move_data(simt::AnyWarp auto warp, const VirtualController& 
       piece.range.bytes = piece.behind.bytes = 0;
     }
     move_pieces(warp, piece, owner.to_media, window_pieces);
+  }
+  // Of a command that has failed on the way as well: parts of it may have been moved.
+  if (changes) {
+    controller.media.mark_changed(command.lba << controller.lba_shift, command.transfer_bytes);
   }
 }
 
