@@ -98,7 +98,7 @@ class CudaBackend final : public work::Backend {
     if (error_.empty()) error_ = cuda_error_text(health_.note(wait(), kKernel), kKernel);
     return error_.empty();
   }
-  const std::string& error() const override { return error_; }
+  std::string error() const override { return error_; }
   std::string failure() const override { return health_.words(); }
   bool has_failed() const override { return health_.lost(); }
 

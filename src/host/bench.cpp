@@ -49,7 +49,8 @@ Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const R
   const ControllerLaunch launch(volume.backend(), readers, wide ? 0 : plan.controller_warps);
   params.controllers = launch.warps();
   work::BenchJob job{params, {}, {}};
-  if (!run_job(volume, body, launch.grid(), job)) return volume.explain(-EIO, "bench");
+  if (!run_job(volume, body, launch.grid(), job))
+    return volume.explain(VolumeState::kNotRun, "bench");
   const work::BenchResults& done = job.results;
   if (done.error != 0) return volume.explain(done.error, "bench");
   ReadMeasurement result;
@@ -164,7 +165,7 @@ class BatchRun {
     const work::Backend& backend = volume_.backend();
     const work::Grid grid = one_warp ? work::Grid{1, backend.warp_width()} : backend.full_grid();
     if (!run_job(volume_, work::Body::kBatch, grid, params_)) {
-      return volume_.explain(-EIO, directory_);
+      return volume_.explain(VolumeState::kNotRun, directory_);
     }
     if (params_.result < 0) return volume_.explain(params_.result, directory_);
     if (what == work::BatchStep::kBegin) {

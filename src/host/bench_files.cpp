@@ -38,7 +38,7 @@ Expected<FilesMeasurement> measure_files_one_by_one(VolumeState& volume,
   job.buffers = buffers.data();
   job.first_ns = ~uint64_t{0};
   if (!run_job(volume, work::Body::kFiles, actors.grid, job)) {
-    return volume.explain(-EIO, kFilesSubject);
+    return volume.explain(VolumeState::kNotRun, kFilesSubject);
   }
   if (job.error != 0) return volume.explain(job.error, kFilesSubject);
   if (job.wrong_stamps != 0) {

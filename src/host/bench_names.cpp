@@ -51,7 +51,7 @@ Expected<double> NamesBench::step(work::NameStep step, const Actors& actors,
   params.warps = actors.warps;
   work::NamesJob job{params, {}};
   if (!run_job(volume_, work::Body::kNames, actors.grid, job)) {
-    return volume_.explain(-EIO, kNamesSubject);
+    return volume_.explain(VolumeState::kNotRun, kNamesSubject);
   }
   const work::NamesResults& done = job.results;
   if (done.error != 0) return volume_.explain(done.error, kNamesSubject);
@@ -219,7 +219,8 @@ Expected<BatchCreation> measure_batch_creation(VolumeState& volume, const std::s
   job.first_ns = ~uint64_t{0};
   work::Grid grid = volume.backend().full_grid();
   grid.cooperative = true;
-  if (!run_job(volume, work::Body::kBatch, grid, job)) return volume.explain(-EIO, directory);
+  if (!run_job(volume, work::Body::kBatch, grid, job))
+    return volume.explain(VolumeState::kNotRun, directory);
   if (job.result < 0) return volume.explain(job.result, directory);
   std::vector<int> errors(files);
   volume.backend().memory().read(errors.data(), contents.errors.data(), files * sizeof(int));

@@ -65,7 +65,8 @@ Expected<WriteMeasurement> run_writes(VolumeState& volume, work::Body body, cons
   const ControllerLaunch launch(volume.backend(), actors, controller_warps);
   work::WriteJob job{params, {}};
   job.params.controllers = launch.warps();
-  if (!run_job(volume, body, launch.grid(), job)) return volume.explain(-EIO, kSubject);
+  if (!run_job(volume, body, launch.grid(), job))
+    return volume.explain(VolumeState::kNotRun, kSubject);
   const work::WriteResults& done = job.results;
   if (done.error != 0) return volume.explain(done.error, kSubject);
   if (done.wrong != 0) return wrong_blocks(done.wrong, actors.count);
@@ -185,7 +186,7 @@ Expected<PauseMeasurement> measure_pauses(VolumeState& volume, const WritePlan& 
   done.syncs = syncs;
   done.gap_ns = static_cast<uint64_t>(plan.seconds * 1e9 / (syncs + 1));
   if (!run_job(volume, work::Body::kWriteAndSync, grid, done))
-    return volume.explain(-EIO, kSubject);
+    return volume.explain(VolumeState::kNotRun, kSubject);
   if (done.error != 0) return volume.explain(done.error, kSubject);
   if (done.writes.results.error != 0) return volume.explain(done.writes.results.error, kSubject);
   params->step = work::WriteStep::kCheck;

@@ -42,7 +42,7 @@ Expected<CleaningReport> VolumeState::collect_or_throw(const CleaningOptions& op
     clean.fs = filesystem();
     return run(work::Body::kClean, {1, backend_->warp_width()}, params.data());
   };
-  if (!begin()) return explain(-EIO, spec_.text);
+  if (!begin()) return explain(kNotRun, spec_.text);
   const uint64_t segments =
       backend_->memory().read_object(&filesystem()->volume.geometry).main_segments;
   const f2fs::CleaningCounts before = clean.counts;
@@ -61,7 +61,7 @@ Expected<CleaningReport> VolumeState::collect_or_throw(const CleaningOptions& op
         vfs::kWorthCleaning};
     clean.segments_max = static_cast<uint32_t>(std::min<uint64_t>(left, kSegmentsARound));
     if (!run(work::Body::kClean, {f2fs::kCleaners, backend_->warp_width()}, params.data())) {
-      return explain(-EIO, spec_.text);
+      return explain(kNotRun, spec_.text);
     }
     if (clean.error < 0) error = clean.error;
     left -= std::min<uint64_t>(left, clean.segments);
@@ -71,7 +71,7 @@ Expected<CleaningReport> VolumeState::collect_or_throw(const CleaningOptions& op
     const bool stuck = clean.blocks == 0 && free_segments() <= free_before;
     if (clean.segments == 0 || stuck) break;
   }
-  if (!begin()) return explain(-EIO, spec_.text);
+  if (!begin()) return explain(kNotRun, spec_.text);
   report.free_segments = clean.free_segments;
   report.segments = clean.counts.segments - before.segments;
   report.data_blocks = clean.counts.data_blocks - before.data_blocks;

@@ -62,14 +62,14 @@ Expected<ClockSample> sample_clocks(VolumeState& volume) {
   });
   const auto best = ask(params[0], ended, backend.is_host());
   answering.join();
-  if (!ran) return volume.explain(-EIO, kClockSubject);
+  if (!ran) return volume.explain(VolumeState::kNotRun, kClockSubject);
   if (!best) return make_error(ETIMEDOUT, kClockSubject, "no answer");
   return *best;
 }
 
 ClockKeeper::ClockKeeper(VolumeState& volume, uint64_t period_ns)
     : volume_(volume), period_ns_(period_ns), beginning_(step()) {
-  if (beginning_) thread_ = std::thread([this] { work(); });
+  if (!volume.has_failed()) thread_ = std::thread([this] { work(); });
 }
 
 ClockKeeper::~ClockKeeper() {
@@ -93,9 +93,9 @@ void ClockKeeper::work() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!ended_.wait_for(lock, std::min(period, soon), [this] { return ending_; })) {
     lock.unlock();
-    const bool going_on = step().has_value();
+    (void)step();
     lock.lock();
-    if (!going_on) return;
+    if (volume_.has_failed()) return;
     soon = soon < period ? soon * 6 : period;
   }
 }
@@ -119,7 +119,7 @@ Expected<void> ClockKeeper::step_or_throw() {
   params[0].step = work::ClockStep::kDraw;
   params[0].line = estimate_.line();
   if (!volume_.run(work::Body::kClock, {1, backend.warp_width()}, params.data())) {
-    return volume_.explain(-EIO, kClockSubject);
+    return volume_.explain(VolumeState::kNotRun, kClockSubject);
   }
   const std::lock_guard lock(mutex_);
   ++report_.looks;

@@ -20,7 +20,8 @@ class VolumeState;
 /// not answered.
 Expected<ClockSample> sample_clocks(VolumeState& volume);
 
-/// Begins with the object and ends with it. It stops by itself where the backend fails.
+/// Begins with the object and ends with it. It stops by itself where the backend fails for good; a
+/// look that fails is made again a period later.
 class ClockKeeper {
  public:
   /// Draws the first line, and from then on a new one each period (ns, not 0), and sooner in the

@@ -167,7 +167,10 @@ class CpuBackend final : public work::Backend {
     }
     return true;
   }
-  const std::string& error() const override { return error_; }
+  std::string error() const override {
+    const std::lock_guard lock(error_mutex_);
+    return error_;
+  }
 
  private:
   [[noreturn]] static void has_no_gpu() {
@@ -176,7 +179,7 @@ class CpuBackend final : public work::Backend {
 
   const uint32_t workers_max_;
   simt::HostMemorySpace memory_;
-  std::mutex error_mutex_;
+  mutable std::mutex error_mutex_;
   std::string error_;
 };
 

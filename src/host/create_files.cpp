@@ -112,11 +112,13 @@ Expected<std::vector<int>> create_files(VolumeState& volume, const std::string& 
       job.sizes = portion.sizes.data();
       job.errors = portion.errors.data();
       const bool ran = run_job(volume, work::Body::kBatch, grid, job);
-      const int64_t result = ran ? job.result : -EIO;
+      const int64_t result = ran ? job.result : VolumeState::kNotRun;
       if (volume.has_failed()) return volume.explain(-EIO, path);
       if (result < 0 && first == 0) return volume.explain(result, path);
       for (size_t i = first; i < end; ++i) {
-        const int error = result < 0 ? static_cast<int>(result) : portion.errors[i - first];
+        const int error = !ran         ? -EIO
+                          : result < 0 ? static_cast<int>(result)
+                                       : portion.errors[i - first];
         answers[i] = may_be_name(files[i].name) ? -error : EINVAL;
       }
       first = end;

@@ -30,21 +30,32 @@ namespace {
 
 constexpr const char* kFault = "kernel: an illegal memory access was encountered";
 
-/// When it happens: at once where `is_lost` is set, or with the launch that `launches_left` says.
+constexpr int kNever = 1 << 30;
+constexpr const char* kNoRoom = "kernel launch: out of memory";
+
+/// When it happens: at once where `is_lost` is set, or with the launch or the read that `..._left`
+/// say. Where `refused` is not negative, such launches are refused, and all is as before.
 struct Fault {
   std::atomic<bool> is_lost{false};
-  std::atomic<int> launches_left{1 << 30};
+  std::atomic<int> launches_left{kNever};
+  std::atomic<int> reads_left{kNever};
+  std::atomic<int> refused{-1};
+  std::atomic<int> refusals{0};
+
+  bool refuses(work::Body body) const { return refused == static_cast<int>(body); }
+  void refuse(work::Body body) { refused = static_cast<int>(body); }
 };
 
 /// What a GPU's memory is to the host: zeros, once it is lost, and nothing to be had.
 class LosableMemory final : public simt::MemorySpace {
  public:
-  explicit LosableMemory(const Fault& fault) : fault_(fault) {}
+  explicit LosableMemory(Fault& fault) : fault_(fault) {}
   uint64_t bytes_taken() const override { return memory_.bytes_taken(); }
   void write(void* target, const void* source, size_t bytes) override {
     if (!fault_.is_lost) memory_.write(target, source, bytes);
   }
   void read(void* target, const void* source, size_t bytes) override {
+    if (fault_.reads_left.fetch_sub(1) <= 0) fault_.is_lost = true;
     if (!fault_.is_lost) return memory_.read(target, source, bytes);
     std::memset(target, 0, bytes);
   }
@@ -57,7 +68,7 @@ class LosableMemory final : public simt::MemorySpace {
   void give_back(void* memory) override { memory_.release(memory); }
 
  private:
-  const Fault& fault_;
+  Fault& fault_;
   simt::HostMemorySpace memory_;
 };
 
@@ -68,11 +79,11 @@ class LosableBackend final : public BackendForTest {
   simt::MemorySpace& shared_memory() override { return shared_memory_; }
   bool run(work::Body body, const work::Grid& grid, void* params) override {
     if (fault_.launches_left.fetch_sub(1) <= 0) fault_.is_lost = true;
-    if (!fault_.is_lost) return BackendForTest::run(body, grid, params);
-    error_ = kFault;
+    if (!fault_.is_lost && !fault_.refuses(body)) return BackendForTest::run(body, grid, params);
+    ++fault_.refusals;
     return false;
   }
-  const std::string& error() const override { return error_; }
+  std::string error() const override { return fault_.is_lost ? kFault : kNoRoom; }
   std::string failure() const override { return fault_.is_lost ? kFault : ""; }
   bool has_failed() const override { return fault_.is_lost; }
 
@@ -80,7 +91,6 @@ class LosableBackend final : public BackendForTest {
   Fault& fault_;
   LosableMemory memory_;
   LosableMemory shared_memory_;
-  std::string error_;
 };
 
 class FailedBackendTest : public ::testing::Test {
@@ -96,6 +106,7 @@ class FailedBackendTest : public ::testing::Test {
   }
 
   Fault fault_;
+  std::atomic<int>& refusals_ = fault_.refusals;
   const image::TemporaryPath copy_;
 };
 
@@ -182,7 +193,7 @@ TEST_F(FailedBackendTest, each_call_may_be_the_one_that_meets_it) {
   };
   for (const Call call : calls) {
     fault_.is_lost = false;
-    fault_.launches_left = 1 << 30;
+    fault_.launches_left = kNever;
     Volume volume = try_to_mount().value();
     ASSERT_TRUE(volume.chmod("/odd", 0640));
     fault_.launches_left = 0;
@@ -199,6 +210,76 @@ TEST_F(FailedBackendTest, mounting_fails_cleanly_wherever_it_happens) {
   }
 }
 
+TEST_F(FailedBackendTest, mounting_fails_cleanly_whatever_can_no_more_be_read) {
+  for (const bool read_only : {true, false}) {
+    bool mounted = false;
+    for (int reads = 0; reads < 200 && !mounted; ++reads) {
+      fault_.is_lost = false;
+      fault_.reads_left = reads;
+      const auto volume = try_to_mount({.read_only = read_only});
+      mounted = !fault_.is_lost;
+      // Nothing is launched any more after the last read.
+      EXPECT_TRUE(mounted || volume || tells_fault(volume)) << reads;
+    }
+    EXPECT_TRUE(mounted);
+  }
+}
+
+/// Whether `result` is the error of a launch that could not be made.
+template <typename T>
+::testing::AssertionResult tells_refusal(const Expected<T>& result) {
+  if (result) return ::testing::AssertionFailure() << "it succeeds";
+  const Error& error = result.error();
+  if (error.code == EIO && error.message.find(kNoRoom) != std::string::npos) {
+    return ::testing::AssertionSuccess();
+  }
+  return ::testing::AssertionFailure() << error.code << ": " << error.message;
+}
+
+TEST_F(FailedBackendTest, a_launch_that_fails_is_told_by_its_own_call_alone) {
+  Volume volume = try_to_mount().value();
+  fault_.refuse(work::Body::kBatch);
+  EXPECT_TRUE(tells_refusal(volume.batch_create("/data", {{"new", "abc", 3}})));
+  EXPECT_EQ(volume.open("/missing").error().code, ENOENT);
+  EXPECT_EQ(volume.mkdir("/data").error().code, EEXIST);
+  fault_.refuse(work::Body::kClean);
+  EXPECT_TRUE(tells_refusal(volume.collect_garbage()));
+  EXPECT_EQ(volume.open("/missing").error().code, ENOENT);
+  fault_.refuse(work::Body::kCall);
+  EXPECT_TRUE(tells_refusal(volume.stat("/odd")));
+  EXPECT_TRUE(tells_refusal(volume.sync()));
+  fault_.refused = -1;
+  EXPECT_TRUE(volume.stat("/odd"));
+  EXPECT_TRUE(volume.batch_create("/data", {{"new", "abc", 3}}));
+  EXPECT_TRUE(volume.unmount());
+}
+
+TEST_F(FailedBackendTest, threads_of_the_volume_go_on_after_a_launch_that_fails) {
+  constexpr uint64_t kOften = 1'000'000;
+  Volume volume =
+      try_to_mount({.read_only = false, .checkpoint_period_ns = kOften, .clock_period_ns = kOften})
+          .value();
+  const auto wait_for = [](auto happened) {
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!happened() && std::chrono::steady_clock::now() < patience) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return happened();
+  };
+  for (const work::Body body : {work::Body::kCall, work::Body::kClock}) {
+    ASSERT_TRUE(volume.chmod("/odd", 0600));
+    const int before = refusals_;
+    fault_.refuse(body);
+    EXPECT_TRUE(wait_for([&] { return refusals_ > before; })) << "nothing was tried";
+    fault_.refused = -1;
+    ASSERT_TRUE(volume.chmod("/odd", 0640));
+    const uint64_t looks = volume.clock().looks;
+    const uint64_t version = volume.info().checkpoint_version;
+    EXPECT_TRUE(wait_for([&] { return volume.info().checkpoint_version > version; }));
+    EXPECT_TRUE(wait_for([&] { return volume.clock().looks > looks; }));
+  }
+}
+
 TEST_F(FailedBackendTest, readers_of_a_volume_are_told_when_they_unmount) {
   Volume volume = try_to_mount({.read_only = true}).value();
   fault_.is_lost = true;
@@ -209,7 +290,7 @@ TEST_F(FailedBackendTest, threads_of_the_volume_end) {
   constexpr uint64_t kOften = 1'000'000;
   for (const int launches : {0, 1, 2, 5, 20}) {
     fault_.is_lost = false;
-    fault_.launches_left = 1 << 30;
+    fault_.launches_left = kNever;
     Volume volume = try_to_mount({.read_only = false,
                                   .checkpoint_period_ns = kOften,
                                   .idle_clean_percent = 100,

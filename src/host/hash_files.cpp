@@ -125,7 +125,7 @@ Expected<std::vector<work::HashFile>> hash_files(
     {
       const ProgressThread reporter(bytes_done, progress);
       if (!volume.run(work::Body::kHashFiles, deal.grid, params.data())) {
-        return volume.explain(-EIO, volume.spec().text);
+        return volume.explain(VolumeState::kNotRun, volume.spec().text);
       }
     }
     for (size_t i = 0; i < files.size(); ++i) answers[order[i]] = table[i];

@@ -23,11 +23,13 @@ bool run_in(simt::MemorySpace& memory, Job& job, Run run) {
   return true;
 }
 
-/// The same with `body`, as VolumeState::run().
+/// The same with `body`, as VolumeState::run(). False as well where the backend has failed for good
+/// since, and what it left is not known.
 template <typename Job>
 bool run_job(VolumeState& volume, work::Body body, const work::Grid& grid, Job& job) {
-  return run_in(volume.backend().memory(), job,
-                [&](Job* placed) { return volume.run(body, grid, placed); });
+  const bool ran = run_in(volume.backend().memory(), job,
+                          [&](Job* placed) { return volume.run(body, grid, placed); });
+  return ran && !volume.has_failed();
 }
 
 }  // namespace gofs::host

@@ -226,7 +226,7 @@ void Tree::ask_targets(std::vector<TreeEntry>& entries, const WalkVisitor& visit
     const bool ran = ask(static_cast<uint32_t>(count));
     for (size_t i = 0; i < count; ++i) {
       const work::InodeQuery& query = queries_[i];
-      const int error = !ran              ? -EIO
+      const int error = !ran              ? VolumeState::kNotRun
                         : query.error < 0 ? query.error
                                           : std::min(query.link_length, 0);
       TreeEntry& entry = *links[first + i];
@@ -255,7 +255,7 @@ void Tree::ask_xattrs(std::vector<TreeEntry>& entries, const WalkVisitor& visito
     const bool ran = ask(static_cast<uint32_t>(count));
     for (size_t i = 0; i < count; ++i) {
       const work::InodeQuery& query = queries_[i];
-      const int error = !ran              ? -EIO
+      const int error = !ran              ? VolumeState::kNotRun
                         : query.error < 0 ? query.error
                                           : std::min(query.xattr_bytes, 0);
       TreeEntry& entry = *known[first + i];
@@ -301,7 +301,7 @@ std::vector<TreeEntry> Tree::look_at(const Directory& directory, const std::vect
   }
   const bool ran = ask(static_cast<uint32_t>(count));
   for (size_t i = 0; i < count; ++i) {
-    const int error = ran ? queries_[i].error : -EIO;
+    const int error = ran ? queries_[i].error : VolumeState::kNotRun;
     if (error < 0) {
       visitor.error(volume_.explain(error, entries[i].path, names[first + i].ino));
     } else {

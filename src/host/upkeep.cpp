@@ -33,22 +33,19 @@ void Upkeep::work() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!ended_.wait_for(lock, period, [this] { return ending_; })) {
     lock.unlock();
-    const bool going_on = step();
+    step();
     lock.lock();
-    if (!going_on) return;
+    if (volume_.has_failed()) return;
   }
 }
 
-/// False: it has failed.
-bool Upkeep::step() {
-  if (volume_.has_failed()) return false;
+void Upkeep::step() {
   const bool idle = volume_.commands_issued() == commands_;
-  if (volume_.has_changed() && !volume_.sync()) return false;
-  if (idle && volume_.free_segments() < idle_free_segments_) {
-    if (!volume_.collect_garbage({.segments_max = kSegmentsAStep})) return false;
+  const bool synced = !volume_.has_changed() || volume_.sync();
+  if (synced && idle && volume_.free_segments() < idle_free_segments_) {
+    (void)volume_.collect_garbage({.segments_max = kSegmentsAStep});
   }
   commands_ = volume_.commands_issued();
-  return true;
 }
 
 }  // namespace gofs::host

@@ -13,8 +13,9 @@ namespace gofs::host {
 
 class VolumeState;
 
-/// Begins with the object and ends with it, after the step that is under way. It stops by itself
-/// at the first step that fails: then sync() and unmount() fail too, and say why.
+/// Begins with the object and ends with it, after the step that is under way. A step that fails is
+/// made again a period later; sync() and unmount() say why it does. Where the backend has failed
+/// for good it stops by itself.
 class Upkeep {
  public:
   /// Each period (ns, not 0) a checkpoint, if anything has changed since the last one. Where no
@@ -27,7 +28,7 @@ class Upkeep {
 
  private:
   void work();
-  bool step();
+  void step();
 
   VolumeState& volume_;
   const uint64_t period_ns_;

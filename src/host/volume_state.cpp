@@ -211,7 +211,7 @@ Expected<void> VolumeState::bring_up(MountKind kind) {
   params[0].device_only = kind == MountKind::kDeviceOnly;
   up_ = true;  // from here on the controller may be enabled
   const work::Grid one_warp{1, backend_->warp_width()};
-  if (!run(work::Body::kMount, one_warp, params.data())) return explain(-EIO, spec_.text);
+  if (!run(work::Body::kMount, one_warp, params.data())) return explain(kNotRun, spec_.text);
   if (params[0].device.step != nvme::BringUpStep::kDone) {
     return make_error(EIO, members_[params[0].failed_device].text, describe(params[0].device));
   }
@@ -301,6 +301,7 @@ Expected<void> VolumeState::come_up_or_throw(MountKind kind, const BackendMaker&
     if (plan && plan->withheld_segments != 0) {
       withheld_segments_ = plan->withheld_segments;
       const auto volume = backend_->memory().read_object(&filesystem()->volume);
+      if (has_failed()) return explain(-EIO, spec_.text);
       read_only_withheld_blocks_ = f2fs::withheld_blocks_of(
           volume.geometry.main_segments, volume.user_block_count, withheld_segments_);
     }
@@ -318,10 +319,11 @@ bool VolumeState::tries_doorbells() const {
 }
 
 /// Which segments are not to be taken. ENOSPC: there is no room for a checkpoint.
-Expected<RoomPlan> VolumeState::plan_room() const {
+Expected<RoomPlan> VolumeState::plan_room() {
   std::vector<const work::MediaRoom*> rooms;
   for (const auto& one : ssds_) rooms.push_back(one->room());
   const auto geometry = backend_->memory().read_object(&filesystem()->volume.geometry);
+  if (has_failed()) return explain(-EIO, spec_.text);  // it is all zeros
   RoomPlan plan = host::plan_room(geometry, stripe_, rooms);
   if (plan.lacking_bytes == 0 || options_.read_only) return plan;
   return make_error(ENOSPC, spec_.text,
@@ -334,7 +336,7 @@ Expected<RoomPlan> VolumeState::plan_room() const {
 Expected<void> VolumeState::begin_writing() {
   simt::MemorySpace& memory = backend_->memory();
   const auto geometry = memory.read_object(&filesystem()->volume.geometry);
-  auto plan = plan_room();
+  auto plan = plan_room();  // which has seen whether that has failed
   if (!plan) return plan.error();
   // Where segments are withheld it is a smaller volume in all that goes by its size.
   withheld_segments_ = plan->withheld_segments;
@@ -355,7 +357,9 @@ Expected<void> VolumeState::begin_writing() {
   params[0].fs = filesystem();
   params[0].writer = writer_->writer();
   const work::Grid one_warp{1, backend_->warp_width()};
-  if (!run(work::Body::kBeginWriting, one_warp, params.data())) return explain(-EIO, spec_.text);
+  if (!run(work::Body::kBeginWriting, one_warp, params.data())) {
+    return explain(kNotRun, spec_.text);
+  }
   const f2fs::WriteResult& result = params[0].result;
   recovered_nodes_ = simt::max<int64_t>(params[0].recovered, 0);
   if (result.error == 0) return begin_clock();
@@ -512,7 +516,7 @@ bool VolumeState::run(work::Body body, const work::Grid& grid, void* params) {
   if (!backend_->is_host()) lock.lock();
   if (backend_->run(body, grid, params)) return true;
   if (!lock.owns_lock()) lock.lock();
-  backend_failure_ = backend_->error();
+  launch_failure_ = backend_->error();
   return false;
 }
 
@@ -614,7 +618,7 @@ VolumeState::Answer VolumeState::call(const Request& request) {
   const bool ran =
       run(work::Body::kCall, request.kind == work::CallKind::kSync ? checkpoint_grid() : one_warp,
           slot->params.data());
-  answer = Answer{ran ? params.result : -EIO, params.bytes, params.stat, params.statfs};
+  answer = Answer{ran ? params.result : kNotRun, params.bytes, params.stat, params.statfs};
   if (read_only_withheld_blocks_ != 0) {
     // Who only reads has not counted which of the segments that are withheld are free: nearly all.
     uint64_t& available = answer.statfs.blocks_available;
@@ -771,11 +775,9 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& subject, u
                           "; the image is as the last sync has left it, and only another process "
                           "can mount it again");
   }
-  {
+  if (negative_errno == kNotRun) {
     const std::lock_guard lock(run_mutex_);
-    if (!backend_failure_.empty()) {
-      return make_error(EIO, subject, "the backend has failed: " + backend_failure_);
-    }
+    return make_error(EIO, subject, "the backend could not run it: " + launch_failure_);
   }
   if (code == EUCLEAN) {
     const std::string words = damage_met(ino);

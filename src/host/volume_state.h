@@ -110,9 +110,11 @@ class VolumeState {
   /// lies in its memory is not looked at.
   bool has_failed() const { return backend_->has_failed(); }
 
-  /// Runs `body`; `params` lies in the backend's memory, its own or shared. False: the backend has
-  /// failed, explain(-EIO) says how.
+  /// Runs `body`; `params` lies in the backend's memory, its own or shared. False: it has not run,
+  /// or not to its end, explain(kNotRun) says why. The backend may be as good as before.
   bool run(work::Body body, const work::Grid& grid, void* params);
+  /// An answer where there is none, of call() too. No errno.
+  static constexpr int kNotRun = -(1 << 20);
 
   /// What a call is about. Pointers are the host's own.
   struct Request {
@@ -138,7 +140,7 @@ class VolumeState {
   static constexpr uint64_t kInputBytesMax = 1 << 20;
 
   struct Answer {
-    int64_t result;  // or a negative errno
+    int64_t result;  // or a negative errno, or kNotRun
     uint64_t bytes;  // of the request's, those that the call was about
     vfs::Stat stat;
     vfs::FilesystemStat statfs;
@@ -178,7 +180,7 @@ class VolumeState {
 
   /// An error about `subject` (a path, or what else the message shall begin with), with all that is
   /// known about its cause. `ino` is the inode at fault, if known: of several findings of damage
-  /// its own is then told.
+  /// its own is then told. kNotRun becomes EIO.
   Error explain(int64_t negative_errno, const std::string& subject, uint64_t ino = 0);
   /// What else explain() has to say of damage of inode `ino` (0: any), each finding once, and
   /// whether there was more than could be noted.
@@ -223,7 +225,7 @@ class VolumeState {
   Expected<void> attach_ssds();
   void create_filesystem();
   Expected<void> bring_up(MountKind kind);
-  Expected<RoomPlan> plan_room() const;
+  Expected<RoomPlan> plan_room();
   Expected<void> begin_writing();
   Expected<void> begin_clock();
   void begin_upkeep();
@@ -268,8 +270,8 @@ class VolumeState {
   uint32_t withheld_segments_ = 0;  // that the SSDs have no room for
   uint64_t read_only_withheld_blocks_ = 0;
 
-  std::mutex run_mutex_;  // one launch at a time on a GPU
-  std::string backend_failure_;
+  std::mutex run_mutex_;        // one launch at a time on a GPU
+  std::string launch_failure_;  // of the last one that failed
 
   std::mutex slots_mutex_;
   std::vector<std::unique_ptr<CallSlot>> free_slots_;

@@ -60,6 +60,19 @@ class LoadedMedia {
   virtual const ssd::Media& media() const = 0;
   /// Makes what was written durable. Empty, or what went wrong.
   virtual std::string sync() = 0;
+  /// Whether it is a copy in memory: then sync() brings to where it lasts what collect() has found
+  /// before, and both are called by one thread at a time.
+  virtual bool is_copy() const { return false; }
+  /// Finds what has changed, and keeps it as it is in this moment if there is memory for that; else
+  /// is_in_place(), and nothing may change until sync() returns. Where nothing changes any more
+  /// (`for_good`) less is kept. Nothing changes meanwhile. Empty, or what went wrong.
+  virtual std::string collect(bool for_good) {
+    (void)for_good;
+    return {};
+  }
+  virtual bool is_in_place() const { return false; }
+  /// Whether another sync() may do better after one that has failed.
+  virtual bool may_try_again() const { return false; }
   /// What the host has said to the last command that failed for its sake; empty: none did.
   virtual std::string problem() const { return {}; }
   /// As it was loaded, for writing; null: all of it can be written.
@@ -118,9 +131,11 @@ class Backend {
   virtual std::unique_ptr<LoadedMedia> load_media(const MediaRequest& request,
                                                   std::string& error) = 0;
   /// Runs `body` on `grid` and waits for it. `params` lies in memory() or shared_memory(). False on
-  /// failure: error() says what; a GPU that has failed stays so.
+  /// failure: error() says what. It is this launch alone that has failed, for want of memory
+  /// perhaps, unless has_failed().
   virtual bool run(Body body, const Grid& grid, void* params) = 0;
-  virtual const std::string& error() const = 0;
+  /// Of the last launch that has failed.
+  virtual std::string error() const = 0;
   /// Why it runs nothing any more in this process, and what memory() held is lost: a GPU after a
   /// fault of any kernel, ours or not. Empty: it works. From any thread, as has_failed() is, which
   /// is cheap.
