@@ -98,6 +98,12 @@ class CudaBackend final : public work::Backend {
     if (error_.empty()) error_ = cuda_error_text(health_.note(wait(), kKernel), kKernel);
     return error_.empty();
   }
+  bool prepare(work::Body body) override {
+    constexpr const char* kLoad = "kernel's code";
+    error_ = health_.words();
+    if (error_.empty()) error_ = cuda_error_text(health_.note(load(body), kLoad), kLoad);
+    return error_.empty();
+  }
   std::string error() const override { return error_; }
   std::string failure() const override { return health_.words(); }
   bool has_failed() const override { return health_.lost(); }

@@ -9,13 +9,13 @@
 #include <cstring>
 #include <new>
 #include <optional>
-#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "gpu/copy_stream.h"
 #include "gpu/cuda_error.h"
+#include "gpu/image_copy.h"
 #include "ssd/claimed_image.h"
 #include "ssd/file_back_end.h"
 
@@ -31,46 +31,37 @@ class CudaMedia final : public work::LoadedMedia {
   const ssd::Media& media() const override { return media_; }
   const work::MediaRoom* room() const override { return room_ ? &*room_ : nullptr; }
 
-  /// Writes what has changed to the file. A kernel may be writing: it marks a unit before it
-  /// changes it, so what comes too late for this call has the mark of this epoch or the last one
-  /// when the next call looks. The host's blocks are reserved before the first is written, so that
-  /// a full disk changes nothing; after another failure the image is neither old nor new.
-  ///
-  /// After a fault of the GPU nothing is written any more, though what is pinned is there still: it
-  /// has halves of blocks that a warp was writing, and what was marked is lost. The image is as the
+  bool is_copy() const override { return changes_.has_value(); }
+  std::string collect(bool for_good) override {
+    if (!changes_) return {};
+    if (health_.lost()) return health_.words();
+    // Pinned memory is there whatever happens to the GPU.
+    return changes_->collect(for_good && !on_device_ ? 0 : copied_bytes_max());
+  }
+  bool is_in_place() const override { return changes_ && changes_->is_in_place(); }
+  /// Once collect() has taken what has changed it is written, even where the GPU has a fault
+  /// meanwhile. After one nothing is taken any more, though what is pinned is there still: it has
+  /// halves of blocks that a warp was writing, and what was marked is lost. The image is as the
   /// last call left it.
-  std::string sync() override {
-    if (media_.marks == nullptr || !sync_error_.empty()) return sync_error_;
-    const uint32_t epoch = epoch_++;
-    std::vector<uint32_t> marks(simt::divide_up(media_.bytes, uint64_t{1} << ssd::kMarkShift));
-    std::string error = copy(&media_.marks->epoch, &epoch_, 1);
-    if (error.empty()) error = copy(marks.data(), mark_words_, marks.size());
-    std::vector<uint64_t> chunks(
-        media_.is_chunked() ? simt::divide_up(media_.bytes, ssd::kChunkBytes) : 0);
-    if (error.empty()) error = copy(chunks.data(), media_.chunks, chunks.size());
-    if (!error.empty()) return sync_error_ = error;
-    for (uint64_t unit = 0; unit < marks.size(); ++unit) {
-      if (marks[unit] != 0 && marks[unit] + 1 >= epoch) changed_[unit] = true;
-    }
-    if (const int full = reserve_changed(chunks); full != 0) return ssd::file_error_words(full);
-    error = on_device_ ? write_back_from_device(chunks) : write_back(chunks);
-    if (error.empty()) error = ssd::file_error_words(file_->sync());
-    if (error.empty()) changed_.assign(changed_.size(), false);
-    // What was lost is not known any more.
-    return sync_error_ = error;
+  std::string sync() override { return changes_ ? changes_->write() : std::string(); }
+  bool may_try_again() const override {
+    return changes_ && !changes_->has_given_up() && !health_.lost();
   }
 
   /// Marks what changes from now on.
   std::string make_writable() {
     const uint64_t units = simt::divide_up(media_.bytes, uint64_t{1} << ssd::kMarkShift);
-    changed_.resize(units);
     std::string error = add(units * sizeof(uint32_t), true);
     if (!error.empty()) return error;
-    mark_words_ = reinterpret_cast<uint32_t*>(newest_);
+    auto* const words = reinterpret_cast<uint32_t*>(newest_);
     error = add(sizeof(ssd::ChangeMarks), true);
     if (!error.empty()) return error;
     media_.marks = reinterpret_cast<ssd::ChangeMarks*>(newest_);
-    const ssd::ChangeMarks marks{epoch_, mark_words_};
+    const ssd::ChangeMarks marks{ImageCopy::kFirstEpoch, words};
+    const auto copy_bytes = [this](void* to, const void* from, uint64_t bytes) {
+      return copy(static_cast<uint8_t*>(to), static_cast<const uint8_t*>(from), bytes);
+    };
+    changes_.emplace(ImageCopy::Source{media_, words, !on_device_, copy_bytes}, *file_);
     return copy(media_.marks, &marks, 1);
   }
 
@@ -180,91 +171,6 @@ class CudaMedia final : public work::LoadedMedia {
     return cuda_error_text(health_.note(copies_.copy(to, from, count * sizeof(T)), "copy"), "copy");
   }
 
-  /// Where a unit begins in the file, and its bytes.
-  std::pair<uint64_t, uint64_t> place_of(uint64_t unit) const {
-    const uint64_t offset = unit << ssd::kMarkShift;
-    return {offset, simt::min(uint64_t{1} << ssd::kMarkShift, media_.bytes - offset)};
-  }
-
-  /// Whether a unit has memory; else it is zeros, as in the file.
-  bool is_there(uint64_t unit, const std::vector<uint64_t>& chunks) const {
-    return !media_.is_chunked() ||
-           ssd::has_memory(chunks[(unit << ssd::kMarkShift) >> ssd::kChunkShift]);
-  }
-
-  /// Makes sure of room on the host's disk for all that has changed.
-  int reserve_changed(const std::vector<uint64_t>& chunks) {
-    int error = 0;
-    for (uint64_t unit = 0; unit < changed_.size() && error == 0; ++unit) {
-      if (!changed_[unit] || !is_there(unit, chunks)) continue;
-      const auto [offset, bytes] = place_of(unit);
-      error = file_->reserve(offset, bytes);
-    }
-    return error;
-  }
-
-  /// Where the bytes of a unit that is there lie.
-  const uint8_t* memory_of(uint64_t unit, const std::vector<uint64_t>& chunks) const {
-    const uint64_t offset = unit << ssd::kMarkShift;
-    if (!media_.is_chunked()) return media_.base + offset;
-    return reinterpret_cast<const uint8_t*>(chunks[offset >> ssd::kChunkShift]) +
-           (offset & (ssd::kChunkBytes - 1));
-  }
-
-  std::string write_unit(uint64_t unit, const uint8_t* from) {
-    const auto [offset, bytes] = place_of(unit);
-    const iovec part{const_cast<uint8_t*>(from), bytes};
-    const int error = file_->write(offset, {&part, 1});
-    return error == 0 ? std::string() : "writing: " + ssd::file_error_words(error);
-  }
-
-  /// Writes all that has changed to the file.
-  std::string write_back(const std::vector<uint64_t>& chunks) {
-    std::string error;
-    for (uint64_t unit = 0; unit < changed_.size() && error.empty(); ++unit) {
-      if (changed_[unit] && is_there(unit, chunks)) {
-        error = write_unit(unit, memory_of(unit, chunks));
-      }
-    }
-    return error;
-  }
-
-  /// The same of the GPU's memory: all of it is copied before the first byte is written, so that a
-  /// fault of the GPU meanwhile leaves the image as it was. More than kGatheredBytes goes in
-  /// portions, each for itself.
-  std::string write_back_from_device(const std::vector<uint64_t>& chunks) {
-    constexpr uint64_t kGatheredBytes = uint64_t{16} << 30;
-    constexpr uint64_t kUnitsAtOnce = kGatheredBytes >> ssd::kMarkShift;
-    std::vector<uint64_t> units;
-    for (uint64_t unit = 0; unit < changed_.size(); ++unit) {
-      if (changed_[unit] && is_there(unit, chunks)) units.push_back(unit);
-    }
-    std::string error;
-    for (size_t first = 0; first < units.size() && error.empty(); first += kUnitsAtOnce) {
-      const size_t count = simt::min<size_t>(units.size() - first, kUnitsAtOnce);
-      error = write_gathered({units.data() + first, count}, chunks);
-    }
-    return error;
-  }
-
-  std::string write_gathered(std::span<const uint64_t> units, const std::vector<uint64_t>& chunks) {
-    std::vector<uint8_t> gathered;
-    try {
-      gathered.resize(units.size() << ssd::kMarkShift);
-    } catch (const std::bad_alloc&) {
-      return "not enough memory of the host to copy what has changed";
-    }
-    std::string error;
-    for (size_t i = 0; i < units.size() && error.empty(); ++i) {
-      error = copy(gathered.data() + (i << ssd::kMarkShift), memory_of(units[i], chunks),
-                   place_of(units[i]).second);
-    }
-    for (size_t i = 0; i < units.size() && error.empty(); ++i) {
-      error = write_unit(units[i], gathered.data() + (i << ssd::kMarkShift));
-    }
-    return error;
-  }
-
   /// Calls `visit(start, end)` for each part of the file that may hold data.
   template <typename Visit>
   std::string for_each_extent(int fd, Visit visit) const {
@@ -314,10 +220,7 @@ class CudaMedia final : public work::LoadedMedia {
   uint8_t* newest_ = nullptr;  // of these
   std::vector<uint8_t> staging_;
   std::unique_ptr<ssd::FileBackEnd> file_;  // of an image, while it is loaded or written
-  std::vector<bool> changed_;               // units that the file does not have yet
-  uint32_t epoch_ = 1;
-  uint32_t* mark_words_ = nullptr;
-  std::string sync_error_;
+  std::optional<ImageCopy> changes_;        // of an image that is written
 };
 
 }  // namespace

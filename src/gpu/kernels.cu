@@ -11,6 +11,7 @@
 #include "work/clean.h"
 #include "work/clock.h"
 #include "work/hash.h"
+#include "work/hold.h"
 #include "work/inodes.h"
 #include "work/mount.h"
 
@@ -48,10 +49,26 @@ cudaError_t launch(work::Body body, const work::Grid& grid, void* params, cudaSt
       return launch_body<CleanParams, clean_body>(grid, params, stream);
     case Body::kClock:
       return launch_body<ClockParams, clock_body>(grid, params, stream);
+    case Body::kHold:
+      return launch_body<HoldParams, hold_body>(grid, params, stream);
     case Body::kUnmount:
       return launch_body<UnmountParams, unmount_body>(grid, params, stream);
   }
   return cudaErrorInvalidValue;
+}
+
+cudaError_t load(work::Body body) {
+  using namespace work;
+  switch (body) {
+    case Body::kCall:
+      return load_body<CallParams, call_body>();
+    case Body::kHold:
+      return load_body<HoldParams, hold_body>();
+    case Body::kUnmount:
+      return load_body<UnmountParams, unmount_body>();
+    default:
+      return cudaSuccess;
+  }
 }
 
 }  // namespace gofs::gpu

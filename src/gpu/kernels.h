@@ -13,8 +13,12 @@ namespace gofs::gpu {
 /// memory that the GPU reaches; `grid` has whole warps.
 cudaError_t launch(work::Body body, const work::Grid& grid, void* params, cudaStream_t stream);
 
-/// The same for the bodies that measure writing: most of their code is for single lanes, which no
-/// other body needs, and takes the compiler as long as all others.
+/// Loads the code of a body that a volume cannot do without, which CUDA would do when it is first
+/// launched; of others, nothing.
+cudaError_t load(work::Body body);
+
+/// As launch(), for the bodies that measure writing: most of their code is for single lanes, which
+/// no other body needs, and takes the compiler as long as all others.
 cudaError_t launch_write_bench(work::Body body, const work::Grid& grid, void* params,
                                cudaStream_t stream);
 

@@ -34,6 +34,12 @@ cudaError_t fit_blocks(Kernel kernel, uint32_t threads_per_block, uint32_t& want
 }
 
 template <typename Params, void (*kBody)(simt::Warp, uint32_t, uint32_t, Params&)>
+cudaError_t load_body() {
+  cudaFuncAttributes attributes{};
+  return cudaFuncGetAttributes(&attributes, body_kernel<Params, kBody>);
+}
+
+template <typename Params, void (*kBody)(simt::Warp, uint32_t, uint32_t, Params&)>
 cudaError_t launch_body(const work::Grid& grid, void* params, cudaStream_t stream) {
   void* arguments[] = {&params};
   if (grid.cooperative) {

@@ -29,8 +29,11 @@ class AttachedSsd {
   virtual bool tries_doorbells() const = 0;
   /// What is stored on it; 0: not known before it is up.
   virtual uint64_t bytes() const = 0;
-  /// Brings what was flushed to where it lasts, if the host must. Empty, or what went wrong.
+  /// Brings what was flushed to where it lasts, if the host must. Empty, or what went wrong. Where
+  /// copied_media() is not null it brings what that has collected.
   virtual std::string sync() = 0;
+  /// Its contents, where they are a copy in memory (work::LoadedMedia::is_copy()); else null.
+  virtual work::LoadedMedia* copied_media() { return nullptr; }
   /// What the host's storage has said to the last command that failed for its sake, if any did.
   virtual std::string host_problem() const { return {}; }
   /// What can be written of it, where that is not all; else null.

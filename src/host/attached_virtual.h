@@ -27,6 +27,9 @@ class VirtualSsd final : public AttachedSsd {
   bool tries_doorbells() const override { return false; }
   uint64_t bytes() const override { return bytes_; }
   std::string sync() override { return media_ == nullptr ? std::string() : media_->sync(); }
+  work::LoadedMedia* copied_media() override {
+    return media_ != nullptr && media_->is_copy() ? media_.get() : nullptr;
+  }
   std::string host_problem() const override {
     return media_ == nullptr ? std::string() : media_->problem();
   }

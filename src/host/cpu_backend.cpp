@@ -24,6 +24,7 @@
 #include "work/clean.h"
 #include "work/clock.h"
 #include "work/hash.h"
+#include "work/hold.h"
 #include "work/inodes.h"
 #include "work/mount.h"
 
@@ -68,6 +69,8 @@ void run_body(const simt::Warp& warp, uint32_t index, uint32_t count, work::Body
       return clean_body(warp, index, count, *static_cast<CleanParams*>(params));
     case Body::kClock:
       return clock_body(warp, index, count, *static_cast<ClockParams*>(params));
+    case Body::kHold:
+      return hold_body(warp, index, count, *static_cast<HoldParams*>(params));
     case Body::kUnmount:
       return unmount_body(warp, index, count, *static_cast<UnmountParams*>(params));
   }

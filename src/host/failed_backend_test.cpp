@@ -41,6 +41,7 @@ struct Fault {
   std::atomic<int> reads_left{kNever};
   std::atomic<int> refused{-1};
   std::atomic<int> refusals{0};
+  std::atomic<bool> unready{false};  // no launch can be prepared
 
   bool refuses(work::Body body) const { return refused == static_cast<int>(body); }
   void refuse(work::Body body) { refused = static_cast<int>(body); }
@@ -83,6 +84,7 @@ class LosableBackend final : public BackendForTest {
     ++fault_.refusals;
     return false;
   }
+  bool prepare(work::Body) override { return !fault_.unready; }
   std::string error() const override { return fault_.is_lost ? kFault : kNoRoom; }
   std::string failure() const override { return fault_.is_lost ? kFault : ""; }
   bool has_failed() const override { return fault_.is_lost; }
@@ -252,6 +254,52 @@ TEST_F(FailedBackendTest, a_launch_that_fails_is_told_by_its_own_call_alone) {
   EXPECT_TRUE(volume.stat("/odd"));
   EXPECT_TRUE(volume.batch_create("/data", {{"new", "abc", 3}}));
   EXPECT_TRUE(volume.unmount());
+}
+
+TEST_F(FailedBackendTest, unmounting_that_could_not_be_tried_is_tried_again) {
+  constexpr uint64_t kOften = 1'000'000;
+  Volume volume =
+      try_to_mount({.read_only = false, .checkpoint_period_ns = kOften, .clock_period_ns = kOften})
+          .value();
+  ASSERT_TRUE(volume.mkdir("/new"));
+  fault_.refuse(work::Body::kUnmount);
+  for (int i = 0; i < 2; ++i) {
+    const auto refused = volume.unmount();
+    EXPECT_TRUE(tells_refusal(refused));
+    EXPECT_NE(refused.error().message.find("mounted still"), std::string::npos);
+    EXPECT_TRUE(volume.stat("/new"));
+    EXPECT_EQ(Volume::mount(copy_.path(), {.backend = "cpu"}).error().code, EBUSY);
+  }
+  ASSERT_TRUE(volume.mkdir("/newer"));
+  EXPECT_GT(volume.clock().looks, 0u);
+  fault_.refused = -1;
+  EXPECT_TRUE(volume.unmount());
+  EXPECT_TRUE(volume.unmount()) << "nothing is left to do";
+  EXPECT_EQ(volume.stat("/new").error().code, ENODEV);
+  Volume again = Volume::mount(copy_.path(), {.backend = "cpu"}).value();
+  EXPECT_TRUE(again.info().clean);
+  EXPECT_TRUE(again.stat("/new"));
+  EXPECT_TRUE(again.stat("/newer"));
+}
+
+TEST_F(FailedBackendTest, a_volume_goes_where_unmounting_cannot_be_tried) {
+  {
+    Volume volume = try_to_mount().value();
+    ASSERT_TRUE(volume.mkdir("/kept"));
+    ASSERT_TRUE(volume.sync());
+    ASSERT_TRUE(volume.mkdir("/lost"));
+    fault_.refuse(work::Body::kUnmount);
+  }
+  Volume again = Volume::mount(copy_.path(), {.backend = "cpu"}).value();
+  EXPECT_TRUE(again.stat("/kept"));
+  EXPECT_FALSE(again.stat("/lost"));
+}
+
+TEST_F(FailedBackendTest, a_volume_is_not_mounted_that_could_not_be_unmounted) {
+  fault_.unready = true;
+  EXPECT_TRUE(tells_refusal(try_to_mount()));
+  fault_.unready = false;
+  EXPECT_TRUE(try_to_mount());
 }
 
 TEST_F(FailedBackendTest, threads_of_the_volume_go_on_after_a_launch_that_fails) {

@@ -19,6 +19,7 @@
 #include "host/backends.h"
 #include "host/clock_keeper.h"
 #include "host/messages.h"
+#include "host/quiet_volume.h"
 #include "host/stripe_members.h"
 #include "host/upkeep.h"
 #include "ssd/descriptor.h"
@@ -294,6 +295,7 @@ Expected<void> VolumeState::come_up_or_throw(MountKind kind, const BackendMaker&
   if (auto result = open_backend(make); !result) return result;
   if (auto result = attach_ssds(); !result) return result;
   create_filesystem();
+  unmounting_ = std::make_unique<SharedArray<work::UnmountParams>>(backend_->shared_memory(), 1);
   if (auto result = bring_up(kind); !result) return result;
   if (kind != MountKind::kVolume) return {};
   if (options_.read_only) {
@@ -309,6 +311,14 @@ Expected<void> VolumeState::come_up_or_throw(MountKind kind, const BackendMaker&
   }
   if (auto result = begin_writing(); !result) return result;
   begin_upkeep();
+  return prepare_to_end();
+}
+
+/// Takes what unmount() and sync() cannot do without, as long as there is memory.
+Expected<void> VolumeState::prepare_to_end() {
+  for (const work::Body body : {work::Body::kCall, work::Body::kHold, work::Body::kUnmount}) {
+    if (!prepare(body)) return explain(kNotRun, spec_.text);
+  }
   return {};
 }
 
@@ -382,7 +392,10 @@ ClockReport VolumeState::clock() const {
   return clock_ == nullptr || !is_ours() ? ClockReport{} : clock_->report();
 }
 
-VolumeState::~VolumeState() { (void)unmount(); }
+VolumeState::~VolumeState() {
+  (void)end(true);
+  detach();
+}
 
 void VolumeState::operator delete(VolumeState* volume, std::destroying_delete_t) {
   if (volume->is_ours()) {
@@ -453,61 +466,9 @@ ssd::VirtualSsdCounters VolumeState::ssd_counters() const {
   return sum;
 }
 
-Expected<void> VolumeState::sync_media() {
-  Expected<void> result;
-  for (size_t i = 0; i < ssds_.size(); ++i) {
-    const std::string problem = ssds_[i]->sync();
-    if (!problem.empty() && result) result = make_error(EIO, members_[i].text, problem);
-  }
-  return result;
-}
-
 /// Warps that make a checkpoint together. On a CPU starting them costs more than they save.
 work::Grid VolumeState::checkpoint_grid() const {
   return backend_->is_host() ? work::Grid{1, 1} : work::Grid{32, 64};
-}
-
-Expected<void> VolumeState::sync() {
-  const Answer answer = call({.kind = work::CallKind::kSync});
-  if (answer.result < 0) return explain(answer.result, spec_.text);
-  return sync_media();
-}
-
-Expected<void> VolumeState::fsync(work::CallKind kind, int descriptor) {
-  const Answer answer = call({.kind = kind, .descriptor = descriptor});
-  if (answer.result < 0) return explain(answer.result, descriptor_name(descriptor));
-  return sync_media();
-}
-
-Expected<void> VolumeState::unmount() {
-  if (!is_ours()) return not_ours();
-  upkeep_.reset();
-  clock_.reset();
-  if (!up_.exchange(false)) return {};
-  Expected<void> result;
-  try {
-    SharedArray<work::UnmountParams> params(backend_->shared_memory(), 1);
-    params[0].fs = filesystem();
-    params[0].written = -EIO;
-    // A controller that does not finish its shutdown takes nothing with it: what counts was
-    // flushed.
-    const bool ran = run(work::Body::kUnmount, checkpoint_grid(), params.data());
-    if (has_failed()) {
-      result = explain(-EIO, spec_.text);
-    } else if (!options_.read_only) {
-      const bool written = ran && params[0].written == 0;
-      result = written ? sync_media() : explain(params[0].written, spec_.text);
-    }
-  } catch (const std::bad_alloc&) {
-    // Freed all the same; the virtual controller does nothing unless it is stepped.
-    if (has_failed()) {
-      result = explain(-EIO, spec_.text);
-    } else if (!options_.read_only) {
-      result = make_error(ENOMEM, spec_.text, "not unmounted");
-    }
-  }
-  for (const auto& one : ssds_) one->detach();
-  return result;
 }
 
 bool VolumeState::run(work::Body body, const work::Grid& grid, void* params) {
@@ -516,6 +477,13 @@ bool VolumeState::run(work::Body body, const work::Grid& grid, void* params) {
   if (!backend_->is_host()) lock.lock();
   if (backend_->run(body, grid, params)) return true;
   if (!lock.owns_lock()) lock.lock();
+  launch_failure_ = backend_->error();
+  return false;
+}
+
+bool VolumeState::prepare(work::Body body) {
+  const std::lock_guard lock(run_mutex_);
+  if (backend_->prepare(body)) return true;
   launch_failure_ = backend_->error();
   return false;
 }

@@ -159,7 +159,9 @@ class VolumeState {
   /// Of one file.
   /// `kind`: kFsync or kFdatasync.
   Expected<void> fsync(work::CallKind kind, int descriptor);
-  /// The same, and afterwards calls answer ENODEV. Kernels that use the volume have ended.
+  /// The same, and afterwards calls answer ENODEV. Kernels that use the volume have ended. Where
+  /// that could not even be tried, the volume is mounted still; where only the image could not be
+  /// written, for want of room on the host's disk, another call tries that again.
   Expected<void> unmount();
 
   /// Whether an operation has begun since the last checkpoint.
@@ -227,12 +229,21 @@ class VolumeState {
   Expected<void> bring_up(MountKind kind);
   Expected<RoomPlan> plan_room();
   Expected<void> begin_writing();
+  Expected<void> prepare_to_end();
+  bool prepare(work::Body body);
   Expected<void> begin_clock();
   void begin_upkeep();
   bool log_structured() const { return spec_.log_structured.value_or(options_.log_structured); }
   uint32_t ablations() const { return spec_.ablations.value_or(options_.ablations); }
   work::Grid checkpoint_grid() const;
   Expected<void> sync_media();
+  Expected<void> sync_copies();
+  Expected<void> collect_copies(bool for_good);
+  Expected<void> sync_ssds();
+  Expected<void> sync_for_good();
+  Expected<void> end(bool whatever_happens);
+  Expected<void> shut_down(bool whatever_happens);
+  void detach();
   Expected<CleaningReport> collect_or_throw(const CleaningOptions& options);
 
   std::unique_ptr<CallSlot> take_slot();
@@ -262,16 +273,20 @@ class VolumeState {
   std::vector<std::unique_ptr<Queues>> queues_;  // of each SSD
   std::unique_ptr<vfs::FilesystemMemory> filesystem_;
   std::unique_ptr<f2fs::WriterMemory> writer_;
+  std::unique_ptr<SharedArray<work::UnmountParams>> unmounting_;
   // These go before all else is unmounted.
   std::unique_ptr<Upkeep> upkeep_;
   std::unique_ptr<ClockKeeper> clock_;
   std::atomic<bool> up_{false};     // the controller is enabled
+  bool is_behind_ = false;          // it was unmounted, and the image can be written still
   bool came_up_ = false;            // all SSDs
   uint32_t withheld_segments_ = 0;  // that the SSDs have no room for
   uint64_t read_only_withheld_blocks_ = 0;
 
   std::mutex run_mutex_;        // one launch at a time on a GPU
   std::string launch_failure_;  // of the last one that failed
+
+  std::mutex sync_mutex_;  // one copy of the SSDs at a time
 
   std::mutex slots_mutex_;
   std::vector<std::unique_ptr<CallSlot>> free_slots_;

@@ -35,7 +35,8 @@ enum class Body : uint32_t {
   kInodes,        // inodes.h    an inode a lane
   kClean,         // clean.h
   kClock,         // clock.h     one warp
-  kUnmount,       // mount.h     the same
+  kHold,          // hold.h      one warp
+  kUnmount,       // mount.h     the same, and others that help it
 };
 
 /// How many threads work. A CPU takes fewer when it has fewer cores.
@@ -134,6 +135,12 @@ class Backend {
   /// failure: error() says what. It is this launch alone that has failed, for want of memory
   /// perhaps, unless has_failed().
   virtual bool run(Body body, const Grid& grid, void* params) = 0;
+  /// Makes ready for a launch of `body` what can be, so that it does not fail for want of memory
+  /// then. False: as run().
+  virtual bool prepare(Body body) {
+    (void)body;
+    return true;
+  }
   /// Of the last launch that has failed.
   virtual std::string error() const = 0;
   /// Why it runs nothing any more in this process, and what memory() held is lost: a GPU after a

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bringing what has changed of an SSD's contents, which lie in memory that a GPU writes, to the
+// image that they were loaded from. It knows nothing of CUDA. Host only; one thread at a time.
+//
+// A sync has two steps. collect() finds what has changed and copies it, while nothing that the
+// volume stands on changes (host/quiet_volume.h); write() brings it to the file, while kernels go
+// on. So the file gets the contents of one moment, and a fault of the GPU before the first byte is
+// written leaves it as it was. Where there is no memory for the copy, write() takes all from where
+// it lies, and nothing may change until it returns.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ssd/file_back_end.h"
+#include "ssd/media.h"
+
+namespace gofs::gpu {
+
+/// Copies `bytes` between memory of the host and memory that only a GPU reaches, either way. Empty,
+/// or why not.
+using MemoryCopy = std::function<std::string(void* to, const void* from, uint64_t bytes)>;
+
+/// How much one copy may hold: half of the memory that the host has to spare, at most 16 GiB.
+uint64_t copied_bytes_max();
+
+class ImageCopy {
+ public:
+  struct Source {
+    ssd::Media media;  // with marks, which lie where only `copy` reaches, as its table does
+    uint32_t* marks = nullptr;    // the words of these
+    bool is_host_memory = false;  // the contents themselves: the host reads them where they lie
+    MemoryCopy copy;
+  };
+  /// `media.marks->epoch` is kFirstEpoch. `file` outlives this.
+  ImageCopy(Source source, ssd::FileBackEnd& file);
+
+  static constexpr uint32_t kFirstEpoch = 1;
+
+  /// Finds what has changed. Up to `bytes_max` of it is copied; if it is more, nothing is. Empty,
+  /// or what went wrong: then nothing is lost, and the next call finds it again.
+  std::string collect(uint64_t bytes_max);
+  /// Whether the last collect() has left what has changed where it is.
+  bool is_in_place() const { return !taken_.empty() && copied_ == nullptr; }
+  /// Writes what collect() has found and waits until it is durable. The host's blocks are reserved
+  /// before the first is written, so that a full disk changes nothing, and another call may do
+  /// better. After another failure the image is neither old nor new: the same error from then on.
+  std::string write();
+  /// Whether the image is written no more, since write() has failed in a way that it is not got
+  /// over.
+  bool has_given_up() const { return !error_.empty(); }
+
+ private:
+  std::string look();
+  std::string copy_taken(uint64_t bytes_max);
+  int reserve_taken();
+  std::string write_taken();
+  void let_go();
+  std::string write_from_device(uint64_t unit);
+  std::string write_unit(uint64_t unit, const uint8_t* from);
+  uint64_t offset_of(uint64_t unit) const { return unit << ssd::kMarkShift; }
+  uint64_t bytes_of(uint64_t unit) const;
+  bool is_there(uint64_t unit) const;
+  const uint8_t* memory_of(uint64_t unit) const;
+
+  const Source source_;
+  ssd::FileBackEnd& file_;
+  uint32_t epoch_ = kFirstEpoch;
+  std::vector<uint32_t> marks_;        // as they were at the last look, and
+  std::vector<uint64_t> chunks_;       // the table
+  std::vector<bool> changed_;          // units that the file does not have yet
+  std::vector<uint64_t> taken_;        // those that the next write() is about
+  std::unique_ptr<uint8_t[]> copied_;  // these, one after the other; or null
+  std::string error_;                  // that is not got over
+};
+
+}  // namespace gofs::gpu

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/image_copy.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace gofs::gpu {
+namespace {
+
+constexpr uint64_t kUnit = uint64_t{1} << ssd::kMarkShift;
+constexpr uint64_t kUnits = 16;
+constexpr uint64_t kAll = kUnits * kUnit;
+constexpr uint64_t kNone = 0;
+
+/// A file in memory, which fails as it is told to.
+class FakeFile final : public ssd::FileBackEnd {
+ public:
+  uint64_t size() const override { return data.size(); }
+  int read(uint64_t, std::span<const iovec>) override { return -EIO; }
+  int write(uint64_t offset, std::span<const iovec> parts) override {
+    if (write_error != 0) return write_error;
+    for (const iovec& part : parts) {
+      std::memcpy(data.data() + offset, part.iov_base, part.iov_len);
+      offset += part.iov_len;
+      ++writes;
+    }
+    return 0;
+  }
+  int zero(uint64_t, uint64_t) override { return -EIO; }
+  int reserve(uint64_t, uint64_t) override { return reserve_error; }
+  int sync() override { return sync_error; }
+
+  std::vector<uint8_t> data = std::vector<uint8_t>(kAll);
+  int writes = 0;
+  int write_error = 0;
+  int reserve_error = 0;
+  int sync_error = 0;
+};
+
+/// An SSD's contents, and what a command does that writes them: the data first, then the mark.
+class ImageCopyTest : public ::testing::Test {
+ protected:
+  ImageCopy make(bool is_host_memory = false) {
+    ssd::Media media;
+    if (chunks_.empty()) {
+      media.base = memory_.data();
+    } else {
+      media.chunks = chunks_.data();
+    }
+    media.bytes = bytes_;
+    media.marks = &marks_;
+    const auto copy = [this](void* to, const void* from, uint64_t bytes) {
+      if (copies_left_ == 0) return std::string("no copy");
+      --copies_left_;
+      std::memcpy(to, from, bytes);
+      return std::string();
+    };
+    return {{media, words_.data(), is_host_memory, copy}, file_};
+  }
+  void change(uint64_t unit, uint8_t byte) { memory_[unit * kUnit + 7] = byte; }
+  void mark(uint64_t unit) { words_[unit] = marks_.epoch; }
+  void write(uint64_t unit, uint8_t byte) {
+    change(unit, byte);
+    mark(unit);
+  }
+  uint8_t in_file(uint64_t unit) const { return file_.data[unit * kUnit + 7]; }
+  /// For another ImageCopy.
+  void start_anew() {
+    file_ = {};
+    words_.assign(kUnits, 0);
+    marks_.epoch = ImageCopy::kFirstEpoch;
+  }
+  /// Both steps.
+  std::string sync(ImageCopy& copy, uint64_t bytes_max = kAll) {
+    std::string error = copy.collect(bytes_max);
+    return error.empty() ? copy.write() : error;
+  }
+
+  FakeFile file_;
+  std::vector<uint8_t> memory_ = std::vector<uint8_t>(kAll);
+  std::vector<uint64_t> chunks_;
+  uint64_t bytes_ = kAll;
+  std::vector<uint32_t> words_ = std::vector<uint32_t>(kUnits);
+  ssd::ChangeMarks marks_{ImageCopy::kFirstEpoch, words_.data()};
+  int copies_left_ = 1000;
+};
+
+TEST_F(ImageCopyTest, what_has_changed_is_written_and_nothing_else) {
+  ImageCopy copy = make();
+  write(3, 1);
+  change(5, 2);  // without a mark: the command is under way still
+  EXPECT_EQ(sync(copy), "");
+  EXPECT_EQ(in_file(3), 1);
+  EXPECT_EQ(in_file(5), 0);
+  mark(5);
+  write(6, 3);
+  EXPECT_EQ(sync(copy), "");
+  EXPECT_EQ(in_file(5), 2);
+  EXPECT_EQ(in_file(6), 3);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(sync(copy), "");
+  const int writes = file_.writes;
+  EXPECT_EQ(sync(copy), "");
+  EXPECT_EQ(file_.writes, writes);
+}
+
+TEST_F(ImageCopyTest, a_mark_that_comes_late_counts) {
+  ImageCopy copy = make();
+  const uint32_t before = marks_.epoch;
+  EXPECT_EQ(sync(copy), "");
+  change(2, 9);
+  words_[2] = before;  // read before that sync, set after it
+  EXPECT_EQ(sync(copy), "");
+  EXPECT_EQ(in_file(2), 9);
+}
+
+TEST_F(ImageCopyTest, the_file_gets_the_contents_of_one_moment) {
+  for (const bool is_host_memory : {false, true}) {
+    ImageCopy copy = make(is_host_memory);
+    write(0, 1);
+    write(1, 1);
+    EXPECT_EQ(copy.collect(kAll), "");
+    EXPECT_FALSE(copy.is_in_place());
+    write(0, 2);
+    write(4, 2);
+    EXPECT_EQ(copy.write(), "");
+    EXPECT_EQ(in_file(0), 1);
+    EXPECT_EQ(in_file(1), 1);
+    EXPECT_EQ(in_file(4), 0);
+    EXPECT_EQ(sync(copy), "");
+    EXPECT_EQ(in_file(0), 2);
+    EXPECT_EQ(in_file(4), 2);
+    start_anew();
+  }
+}
+
+TEST_F(ImageCopyTest, more_than_may_be_copied_stays_where_it_is_until_it_is_written) {
+  for (const bool is_host_memory : {false, true}) {
+    ImageCopy copy = make(is_host_memory);
+    write(1, 7);
+    write(2, 7);
+    EXPECT_EQ(copy.collect(kUnit), "");
+    EXPECT_TRUE(copy.is_in_place());
+    EXPECT_EQ(copy.write(), "");
+    EXPECT_FALSE(copy.is_in_place());
+    EXPECT_EQ(in_file(1), 7);
+    EXPECT_EQ(in_file(2), 7);
+    start_anew();
+  }
+}
+
+TEST_F(ImageCopyTest, nothing_that_has_changed_needs_nothing_to_stay) {
+  ImageCopy copy = make();
+  EXPECT_EQ(copy.collect(kNone), "");
+  EXPECT_FALSE(copy.is_in_place());
+}
+
+TEST_F(ImageCopyTest, a_full_disk_changes_nothing_and_is_got_over) {
+  ImageCopy copy = make();
+  write(3, 1);
+  file_.reserve_error = -ENOSPC;
+  EXPECT_NE(sync(copy).find("No space left"), std::string::npos);
+  EXPECT_EQ(file_.writes, 0);
+  EXPECT_FALSE(copy.has_given_up());
+  for (int i = 0; i < 3; ++i) EXPECT_NE(sync(copy), "");
+  file_.reserve_error = 0;
+  EXPECT_EQ(sync(copy), "");
+  EXPECT_EQ(in_file(3), 1);
+}
+
+TEST_F(ImageCopyTest, a_copy_that_fails_loses_nothing) {
+  for (int copies = 0; copies < 4; ++copies) {
+    ImageCopy copy = make();
+    write(3, 1);
+    write(4, 1);
+    copies_left_ = copies;
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(sync(copy), "no copy");
+    EXPECT_EQ(file_.writes, 0);
+    EXPECT_FALSE(copy.has_given_up());
+    copies_left_ = 1000;
+    EXPECT_EQ(sync(copy), "");
+    EXPECT_EQ(in_file(3), 1);
+    EXPECT_EQ(in_file(4), 1);
+    start_anew();
+  }
+}
+
+TEST_F(ImageCopyTest, after_a_write_that_fails_the_same_is_said_for_ever) {
+  for (int* const failing : {&file_.write_error, &file_.sync_error}) {
+    ImageCopy copy = make();
+    write(3, 1);
+    *failing = -EIO;
+    const std::string error = sync(copy);
+    EXPECT_NE(error, "");
+    *failing = 0;
+    EXPECT_TRUE(copy.has_given_up());
+    EXPECT_EQ(copy.collect(kAll), error);
+    EXPECT_EQ(copy.write(), error);
+    start_anew();
+  }
+}
+
+TEST_F(ImageCopyTest, places_without_memory_are_holes) {
+  constexpr uint64_t kUnitsAChunk = ssd::kChunkBytes / kUnit;
+  chunks_ = {ssd::kNoChunk, reinterpret_cast<uint64_t>(memory_.data())};
+  ImageCopy copy = make();
+  mark(1);
+  mark(kUnitsAChunk + 2);
+  change(2, 5);
+  EXPECT_EQ(sync(copy), "");
+  EXPECT_EQ(file_.writes, 1);
+  EXPECT_EQ(in_file(kUnitsAChunk + 2), 5);
+  // It has got some meanwhile.
+  chunks_[0] = reinterpret_cast<uint64_t>(memory_.data());
+  change(1, 6);
+  mark(1);
+  EXPECT_EQ(sync(copy), "");
+  EXPECT_EQ(in_file(1), 6);
+}
+
+TEST_F(ImageCopyTest, the_last_unit_may_be_a_part) {
+  bytes_ = kAll - 4096;
+  file_.data.assign(bytes_, 0);
+  for (const uint64_t bytes_max : {kNone, kAll}) {
+    ImageCopy copy = make();
+    marks_.epoch = ImageCopy::kFirstEpoch;
+    write(kUnits - 1, 4);
+    EXPECT_EQ(sync(copy, bytes_max), "");
+    EXPECT_EQ(in_file(kUnits - 1), 4);
+    file_.data.assign(bytes_, 0);
+  }
+}
+
+}  // namespace
+}  // namespace gofs::gpu
