@@ -79,8 +79,9 @@ struct MountOptions {
   uint64_t lock_timeout_ns = 0;     // until the lock of a file or directory is given up; 30 s
   uint32_t descriptors = 0;         // files open at once; 66,560, about 1 KB each
   uint32_t clean_percent = 0;       // of the segments: who writes cleans where fewer are free; 5
-  // What the volume does by itself, from a thread of this process. On a GPU it runs as kernels, so
-  // it waits where kernels of the program leave no room for others.
+  // What the volume does by itself, from a thread of this process; what fails is tried again a
+  // period later, and sync() says why it does. On a GPU it runs as kernels, so it waits where
+  // kernels of the program leave no room for others.
   uint64_t checkpoint_period_ns = 0;  // a checkpoint after each, if anything has changed; 0: none
   uint32_t idle_clean_percent = 0;    // of the segments: where fewer are free, and the SSD had
                                       // nothing to do for a period (1 s if 0), some are cleaned
@@ -328,7 +329,9 @@ class Volume {
   ClockReport clock() const;
 
   /// Makes all changes that have returned durable, in the image as well. After an error they are
-  /// still in memory, and the image is as it was after the last success.
+  /// still in memory, and the image is as it was after the last success. On a GPU kernels that want
+  /// to change the volume wait while what has changed of the SSD's memory is copied, for which the
+  /// host needs as much memory; where it has too little they wait until the image is written.
   Expected<void> sync();
   /// The same for one file: its contents, its attributes and, if it is new, its name; of a
   /// directory, as sync(). Also for descriptors that are open for reading.
@@ -337,7 +340,9 @@ class Volume {
   /// inode.
   Expected<void> fdatasync(int fd);
   /// sync(), and gives the image back: calls answer ENODEV from then on. Kernels that use the
-  /// volume have ended.
+  /// volume have ended. Where the GPU has no room to try it, the volume is mounted still, and the
+  /// error says so. Where the image lacks what is in a GPU's memory, since the host's disk is full,
+  /// calls answer ENODEV, the image is not given back yet, and another unmount() writes it.
   Expected<void> unmount();
 
   VolumeInfo info() const;

@@ -35,6 +35,13 @@ inline bool ends_context(cudaError_t error) {
     case cudaErrorNotPermitted:
     case cudaErrorStreamCaptureUnsupported:
     case cudaErrorStreamCaptureImplicit:
+    case cudaErrorStreamCaptureInvalidated:
+    case cudaErrorStreamCaptureMerge:
+    case cudaErrorStreamCaptureUnmatched:
+    case cudaErrorStreamCaptureUnjoined:
+    case cudaErrorStreamCaptureIsolation:
+    case cudaErrorStreamCaptureWrongThread:
+    case cudaErrorCapturedEvent:
       return false;
     default:
       return true;

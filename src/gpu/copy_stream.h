@@ -11,14 +11,20 @@
 
 #include <cstddef>
 
+#include "gpu/own_calls.h"
+
 namespace gofs::gpu {
 
 class CopyStream {
  public:
-  CopyStream() : error_(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)) {}
+  CopyStream() {
+    const OwnCalls own;
+    error_ = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
+  }
   CopyStream(const CopyStream&) = delete;
   CopyStream& operator=(const CopyStream&) = delete;
   ~CopyStream() {
+    const OwnCalls own;
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
 
@@ -35,12 +41,13 @@ class CopyStream {
   template <typename Start>
   cudaError_t finish(Start start) {
     if (error_ != cudaSuccess) return error_;
+    const OwnCalls own;
     const cudaError_t started = start();
     return started != cudaSuccess ? started : cudaStreamSynchronize(stream_);
   }
 
   cudaStream_t stream_ = nullptr;
-  cudaError_t error_;  // of making the stream
+  cudaError_t error_ = cudaSuccess;  // of making the stream
 };
 
 }  // namespace gofs::gpu

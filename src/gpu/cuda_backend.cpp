@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <string>
+#include <thread>
 
 #include "gpu/context_health.h"
 #include "gpu/cuda_error.h"
@@ -12,6 +13,7 @@
 #include "gpu/cuda_memory.h"
 #include "gpu/device_source.h"
 #include "gpu/kernels.h"
+#include "gpu/own_calls.h"
 
 namespace gofs::gpu {
 
@@ -24,11 +26,13 @@ class CudaBackend final : public work::Backend {
  public:
   explicit CudaBackend(const cudaDeviceProp& properties) : properties_(properties) {}
   ~CudaBackend() override {
+    const OwnCalls own;
     if (done_ != nullptr) cudaEventDestroy(done_);
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
 
   std::string open() {
+    const OwnCalls own;
     const std::string error = cuda_error_text(
         cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
     if (!error.empty()) return error;
@@ -55,11 +59,9 @@ class CudaBackend final : public work::Backend {
     const bool registers = what == work::HostRange::kRegisters;
     const unsigned int flags = cudaHostRegisterMapped | cudaHostRegisterPortable |
                                (registers ? cudaHostRegisterIoMemory : cudaHostRegisterDefault);
+    const OwnCalls own;
     std::string error = cuda_error_text(cudaHostRegister(begin, bytes, flags), "cudaHostRegister");
-    if (!error.empty()) {
-      (void)cudaGetLastError();  // which says the same
-      return error;
-    }
+    if (!error.empty()) return error;
     void* device = nullptr;
     error =
         cuda_error_text(cudaHostGetDevicePointer(&device, begin, 0), "cudaHostGetDevicePointer");
@@ -67,13 +69,15 @@ class CudaBackend final : public work::Backend {
     if (!error.empty()) forget(begin);
     return error;
   }
-  void forget(void* begin) override { (void)cudaHostUnregister(begin); }
+  void forget(void* begin) override {
+    const OwnCalls own;
+    (void)cudaHostUnregister(begin);
+  }
   std::string what_else_than_host_memory(const void* buffer) const override {
+    const OwnCalls own;
     cudaPointerAttributes attributes{};
-    if (cudaPointerGetAttributes(&attributes, buffer) != cudaSuccess) {
-      (void)cudaGetLastError();  // what CUDA does not know is the host's
-      return {};
-    }
+    // What CUDA does not know is the host's.
+    if (cudaPointerGetAttributes(&attributes, buffer) != cudaSuccess) return {};
     if (attributes.type != cudaMemoryTypeDevice) return {};
     return "memory of GPU " + std::to_string(attributes.device);
   }
@@ -92,6 +96,7 @@ class CudaBackend final : public work::Backend {
   bool run(work::Body body, const work::Grid& grid, void* params) override {
     error_ = health_.words();
     if (!error_.empty()) return false;
+    const OwnCalls own;
     constexpr const char* kLaunch = "kernel launch";
     constexpr const char* kKernel = "kernel";
     error_ = cuda_error_text(health_.note(launch(body, grid, params, stream_), kLaunch), kLaunch);
@@ -100,6 +105,7 @@ class CudaBackend final : public work::Backend {
   }
   bool prepare(work::Body body) override {
     constexpr const char* kLoad = "kernel's code";
+    const OwnCalls own;
     error_ = health_.words();
     if (error_.empty()) error_ = cuda_error_text(health_.note(load(body), kLoad), kLoad);
     return error_.empty();
@@ -110,7 +116,8 @@ class CudaBackend final : public work::Backend {
 
  private:
   /// Waits for what was launched: a short kernel's end is looked for, for a long one's the thread
-  /// sleeps, so that file I/O takes none of the host's time.
+  /// sleeps, so that file I/O takes none of the host's time. The kernel has ended when this
+  /// returns, or the context has: it uses what its caller frees or gives to the next.
   cudaError_t wait() {
     constexpr std::chrono::microseconds kLookFor{100};
     const auto patience = std::chrono::steady_clock::now() + kLookFor;
@@ -118,11 +125,17 @@ class CudaBackend final : public work::Backend {
     while (state == cudaErrorNotReady && std::chrono::steady_clock::now() < patience) {
       state = cudaStreamQuery(stream_);
     }
-    if (state != cudaErrorNotReady) return state;
-    (void)cudaGetLastError();  // which says the same
-    state = cudaEventRecord(done_, stream_);
-    return state == cudaSuccess ? cudaEventSynchronize(done_) : state;
+    while (!is_end(state)) {
+      state = cudaEventRecord(done_, stream_);
+      if (state == cudaSuccess) state = cudaEventSynchronize(done_);
+      if (is_end(state)) break;
+      // It could not be waited for, and nothing is known of the kernel.
+      std::this_thread::sleep_for(kLookFor);
+      state = cudaStreamQuery(stream_);
+    }
+    return state;
   }
+  static bool is_end(cudaError_t state) { return state == cudaSuccess || ends_context(state); }
 
   cudaDeviceProp properties_;
   ContextHealth health_;
@@ -136,12 +149,13 @@ class CudaBackend final : public work::Backend {
 }  // namespace
 
 std::string lost_context() {
+  const OwnCalls own;
   const cudaError_t error = cudaFree(nullptr);  // which needs a context, and nothing else
-  (void)cudaGetLastError();
   return is_fault(error) ? cuda_error_text(error, "the GPU") : std::string();
 }
 
 std::unique_ptr<work::Backend> make_cuda_backend(std::string& error) {
+  const OwnCalls own;
   int device = 0;
   error = lost_context();
   if (!error.empty()) {

@@ -139,7 +139,6 @@ class CudaMedia final : public work::LoadedMedia {
       simt::Allocations& memory = on_device ? on_gpu_ : pinned_;
       newest_ = memory.take<uint8_t>(bytes, simt::MemoryPart::kMedia);
     } catch (const std::bad_alloc&) {
-      (void)cudaGetLastError();  // which says the same
       if (health_.lost()) return health_.words();
       return cuda_error_text(cudaErrorMemoryAllocation,
                              on_device ? "memory on the GPU" : "pinned memory");

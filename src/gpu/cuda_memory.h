@@ -14,6 +14,7 @@
 
 #include "gpu/context_health.h"
 #include "gpu/copy_stream.h"
+#include "gpu/own_calls.h"
 #include "simt/memory.h"
 
 namespace gofs::gpu {
@@ -37,6 +38,7 @@ class DeviceMemorySpace final : public simt::MemorySpace {
     // cudaMalloc aligns to 256 bytes; NVMe queues begin on a page.
     if (bytes > SIZE_MAX - kBlockBytes) throw std::bad_alloc();
     Whole whole{nullptr, bytes + kBlockBytes};
+    const OwnCalls own;
     if (health_.lost() ||
         health_.note(cudaMalloc(&whole.begin, whole.bytes), "memory on the GPU") != cudaSuccess) {
       throw std::bad_alloc();
@@ -55,6 +57,7 @@ class DeviceMemorySpace final : public simt::MemorySpace {
     const auto found = whole_.find(memory);
     if (found == whole_.end()) return;
     bytes_taken_.fetch_sub(found->second.bytes, std::memory_order_relaxed);
+    const OwnCalls own;
     cudaFree(found->second.begin);
     whole_.erase(found);
   }
@@ -88,6 +91,7 @@ class PinnedMemorySpace final : public simt::MemorySpace {
     void* memory = nullptr;
     if (bytes == 0) bytes = 1;
     constexpr unsigned int kFlags = cudaHostAllocMapped | cudaHostAllocPortable;
+    const OwnCalls own;
     if (health_.lost() ||
         health_.note(cudaHostAlloc(&memory, bytes, kFlags), "pinned memory") != cudaSuccess) {
       throw std::bad_alloc();
@@ -101,6 +105,7 @@ class PinnedMemorySpace final : public simt::MemorySpace {
     const auto found = sizes_.find(memory);
     if (found == sizes_.end()) return;
     bytes_taken_.fetch_sub(found->second, std::memory_order_relaxed);
+    const OwnCalls own;
     cudaFreeHost(memory);
     sizes_.erase(found);
   }

@@ -9,6 +9,7 @@
 
 #include "gpu/cuda_error.h"
 #include "gpu/device_view.h"
+#include "gpu/own_calls.h"
 #include "simt/platform.h"
 #include "ssd/system_failure.h"
 
@@ -19,6 +20,7 @@ namespace {
 /// What an SSD has written must be visible to the GPU's threads once they have seen the completion:
 /// there is nobody who could flush in between.
 void require_ordered_writes() {
+  const OwnCalls own;
   int device = 0;
   int ordering = 0;
   const cudaError_t error = cudaGetDevice(&device);
@@ -26,7 +28,6 @@ void require_ordered_writes() {
       cudaDeviceGetAttribute(&ordering, cudaDevAttrGPUDirectRDMAWritesOrdering, device) !=
           cudaSuccess ||
       ordering < cudaGPUDirectRDMAWritesOrderingOwner) {
-    (void)cudaGetLastError();
     ssd::fail_with(EOPNOTSUPP,
                    "this GPU's threads do not see an SSD's writes to its memory in order");
   }
@@ -41,6 +42,7 @@ class DeviceSource final : public ssd::MemorySource {
   DeviceSource& operator=(const DeviceSource&) = delete;
   ~DeviceSource() override {
     view_.reset();
+    const OwnCalls own;
     if (owned_ != nullptr) cudaFree(owned_);
   }
   void open() {
@@ -69,8 +71,8 @@ std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t bytes) {
   const uint64_t whole = simt::align_up(bytes, kPage);
   // cudaMalloc promises 256 bytes only.
   void* owned = nullptr;
+  const OwnCalls own;
   if (cudaMalloc(&owned, whole + kPage) != cudaSuccess) {
-    (void)cudaGetLastError();
     ssd::fail_with(ENOMEM, std::to_string(whole >> 10) + " KiB of the GPU's memory for an SSD");
   }
   void* const begin =

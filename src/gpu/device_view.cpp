@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "gpu/own_calls.h"
 #include "ssd/system_failure.h"
 
 namespace gofs::gpu {
@@ -38,12 +39,12 @@ using GetHandle = CUresult (*)(void* handle, CUdeviceptr memory, size_t bytes,
                                CUmemRangeHandleType type, unsigned long long flags);
 
 GetHandle find_get_handle() {
+  const OwnCalls own;
   constexpr unsigned int kSinceCuda = 11070;
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
   const cudaError_t error = cudaGetDriverEntryPointByVersion(
       "cuMemGetHandleForAddressRange", &function, kSinceCuda, cudaEnableDefault, &found);
-  (void)cudaGetLastError();
   const bool there = error == cudaSuccess && found == cudaDriverEntryPointSuccess;
   return there ? reinterpret_cast<GetHandle>(function) : nullptr;
 }

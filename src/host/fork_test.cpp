@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "gofs/volume.hpp"
+#include "host/backend_for_test.h"
 #include "host/image/fsck_for_test.h"
 #include "host/image/mkfs.h"
 #include "host/process_mark.h"
@@ -106,6 +107,54 @@ TEST_F(ForkTest, every_call_fails_in_a_child_and_says_why) {
   ASSERT_TRUE(volume.pwrite(fd, "again!", 6, 0));
   EXPECT_TRUE(volume.unmount());
   EXPECT_TRUE(image::fsck_is_clean(image_.path()));
+}
+
+/// A backend that must not be asked for anything in a child, as CUDA: another thread of the parent
+/// may have had one of its locks.
+class AskedByParentsOnly final : public host::BackendForTest {
+ public:
+  simt::MemorySpace& memory() override { return asked(), BackendForTest::memory(); }
+  simt::MemorySpace& shared_memory() override { return asked(), BackendForTest::shared_memory(); }
+  std::string what_else_than_host_memory(const void*) const override { return asked(), ""; }
+  bool run(work::Body body, const work::Grid& grid, void* params) override {
+    return asked(), BackendForTest::run(body, grid, params);
+  }
+
+ private:
+  void asked() const {
+    if (!process_.is_ours()) ::_exit(77);
+  }
+  const host::ProcessMark process_ = host::ProcessMark::of_this_process();
+};
+
+TEST_F(ForkTest, nothing_is_asked_of_the_backend_in_a_child) {
+  Volume volume =
+      host::VolumeForTest::mount(image_.path(), kWriting, [](const std::string&, std::string&) {
+        return std::make_unique<AskedByParentsOnly>();
+      }).value();
+  const int fd = volume.open("/file", O_RDWR | O_CREAT).value();
+  EXPECT_EQ(in_child([&] {
+              char bytes[8] = {};
+              const bool refused =
+                  is_refused(volume.pread(fd, bytes, 4, 0)) &&
+                  is_refused(volume.read(fd, bytes, 4)) &&
+                  is_refused(volume.pwrite(fd, bytes, 4, 0)) &&
+                  is_refused(volume.write(fd, bytes, 4)) &&
+                  is_refused(volume.batch_create("/", {{"child", bytes, 4}})) &&
+                  is_refused(volume.stat("/file")) && is_refused(volume.statfs()) &&
+                  is_refused(volume.setxattr("/file", "user.a", "b")) &&
+                  is_refused(volume.collect_garbage()) && is_refused(volume.memory()) &&
+                  is_refused(volume.register_buffer(bytes, 8)) && is_refused(volume.sync()) &&
+                  is_refused(volume.unmount());
+              (void)volume.info();
+              (void)volume.clock();
+              (void)volume.cleaning_totals();
+              (void)volume.warnings();
+              const Volume gone = std::move(volume);
+              return refused ? 0 : 1;
+            }),
+            0);
+  EXPECT_TRUE(volume.unmount());
 }
 
 TEST_F(ForkTest, a_child_that_destroys_a_volume_or_exits_waits_for_nothing) {

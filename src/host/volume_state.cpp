@@ -860,7 +860,8 @@ std::vector<std::string> VolumeState::warnings() {
 }
 
 std::string VolumeState::refuses_buffer(const void* buffer, uint64_t bytes) const {
-  if (bytes == 0) return {};
+  // In a child of fork() nothing may be asked of the backend; the call hears whose the volume is.
+  if (bytes == 0 || !is_ours()) return {};
   if (buffer == nullptr) return "the buffer is null";
   const std::string what = backend_->what_else_than_host_memory(buffer);
   if (what.empty()) return {};

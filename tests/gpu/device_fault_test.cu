@@ -99,7 +99,8 @@ void keep_file(gofs::Volume& volume, const char* path, char first, bool by_fsync
   ASSERT_TRUE(synced) << synced.error().message;
 }
 
-/// Starts writers, and when all of them are at it, the kernel with the fault.
+/// Starts writers, and when all of them are at it, makes files durable beside them, and then comes
+/// the kernel with the fault.
 void have_fault_beside_writers(gofs::Volume& volume, Fault fault) {
   constexpr unsigned int kBlocks = 32;
   constexpr unsigned int kWarps = kBlocks * 4;
@@ -123,6 +124,11 @@ void have_fault_beside_writers(gofs::Volume& volume, Fault fault) {
     ASSERT_LT(std::chrono::steady_clock::now(), patience) << "the writers do not get on";
     std::this_thread::yield();
   }
+  keep_file(volume, "/beside", 'b', true);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  keep_file(volume, "/and-again", 'a', false);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(cudaStreamQuery(writing), cudaErrorNotReady) << "the writers have ended";
   fault_kernel<<<1, 1, 0, failing>>>(fault, bytes);
   EXPECT_NE(cudaStreamSynchronize(failing), cudaSuccess);
 }
@@ -215,6 +221,8 @@ void expect_all_survives(const char* options, Fault fault) {
   ASSERT_TRUE(volume) << volume.error().message;
   expect_kept(*volume, "/synced", 's');
   expect_kept(*volume, "/fsynced", 'f');
+  expect_kept(*volume, "/beside", 'b');
+  expect_kept(*volume, "/and-again", 'a');
   const auto unmounted = volume->unmount();
   ASSERT_TRUE(unmounted) << unmounted.error().message;
   if (!gofs::image::tool_exists("fsck.f2fs")) return;
