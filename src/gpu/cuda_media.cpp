@@ -32,11 +32,12 @@ class CudaMedia final : public work::LoadedMedia {
   const work::MediaRoom* room() const override { return room_ ? &*room_ : nullptr; }
 
   bool is_copy() const override { return changes_.has_value(); }
-  std::string collect(bool for_good) override {
+  std::string collect(work::MemoryCopier* warp) override {
     if (!changes_) return {};
     if (health_.lost()) return health_.words();
     // Pinned memory is there whatever happens to the GPU.
-    return changes_->collect(for_good && !on_device_ ? 0 : copied_bytes_max());
+    const bool in_place = warp == nullptr && !on_device_;
+    return changes_->collect(in_place ? 0 : copied_bytes_max(), warp != nullptr ? *warp : by_cuda_);
   }
   bool is_in_place() const override { return changes_ && changes_->is_in_place(); }
   /// Once collect() has taken what has changed it is written, even where the GPU has a fault
@@ -58,10 +59,7 @@ class CudaMedia final : public work::LoadedMedia {
     if (!error.empty()) return error;
     media_.marks = reinterpret_cast<ssd::ChangeMarks*>(newest_);
     const ssd::ChangeMarks marks{ImageCopy::kFirstEpoch, words};
-    const auto copy_bytes = [this](void* to, const void* from, uint64_t bytes) {
-      return copy(static_cast<uint8_t*>(to), static_cast<const uint8_t*>(from), bytes);
-    };
-    changes_.emplace(ImageCopy::Source{media_, words, !on_device_, copy_bytes}, *file_);
+    changes_.emplace(ImageCopy::Source{media_, words, !on_device_}, *file_);
     return copy(media_.marks, &marks, 1);
   }
 
@@ -133,6 +131,18 @@ class CudaMedia final : public work::LoadedMedia {
   void use_file(std::unique_ptr<ssd::FileBackEnd> file) { file_ = std::move(file); }
 
  private:
+  /// Where no kernel waits for it.
+  struct ByCuda final : work::MemoryCopier {
+    explicit ByCuda(CudaMedia& cuda) : media(cuda) {}
+    std::string pull(void* to_host, const void* from, uint64_t bytes) override {
+      return media.copy(static_cast<uint8_t*>(to_host), static_cast<const uint8_t*>(from), bytes);
+    }
+    std::string push(void* to, const void* from_host, uint64_t bytes) override {
+      return media.copy(static_cast<uint8_t*>(to), static_cast<const uint8_t*>(from_host), bytes);
+    }
+    CudaMedia& media;
+  };
+
   /// Takes zeroed memory: `newest_`. Empty, or why not.
   std::string add(uint64_t bytes, bool on_device) {
     try {
@@ -211,6 +221,7 @@ class CudaMedia final : public work::LoadedMedia {
 
   ContextHealth& health_;
   CopyStream copies_;
+  ByCuda by_cuda_{*this};
   ssd::Media media_;
   std::optional<work::MediaRoom> room_;
   bool on_device_ = false;

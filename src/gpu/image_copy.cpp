@@ -35,8 +35,9 @@ ImageCopy::ImageCopy(Source source, ssd::FileBackEnd& file)
                                          : 0),
       changed_(marks_.size()) {}
 
-std::string ImageCopy::collect(uint64_t bytes_max) {
+std::string ImageCopy::collect(uint64_t bytes_max, work::MemoryCopier& copier) {
   let_go();
+  copier_ = &copier;
   if (!error_.empty()) return error_;
   std::string error = look();
   if (error.empty()) error = copy_taken(bytes_max);
@@ -54,12 +55,12 @@ void ImageCopy::let_go() {
 /// call has read the marks. So marks of the last epoch count as well.
 std::string ImageCopy::look() {
   const uint32_t next = epoch_ + 1;
-  std::string error = source_.copy(&source_.media.marks->epoch, &next, sizeof(next));
+  std::string error = copier_->push(&source_.media.marks->epoch, &next, sizeof(next));
   if (error.empty()) {
-    error = source_.copy(marks_.data(), source_.marks, marks_.size() * sizeof(uint32_t));
+    error = copier_->pull(marks_.data(), source_.marks, marks_.size() * sizeof(uint32_t));
   }
   if (error.empty() && !chunks_.empty()) {
-    error = source_.copy(chunks_.data(), source_.media.chunks, chunks_.size() * sizeof(uint64_t));
+    error = copier_->pull(chunks_.data(), source_.media.chunks, chunks_.size() * sizeof(uint64_t));
   }
   if (!error.empty()) return error;
   for (uint64_t unit = 0; unit < marks_.size(); ++unit) {
@@ -80,7 +81,7 @@ std::string ImageCopy::copy_taken(uint64_t bytes_max) {
   for (const uint64_t unit : taken_) {
     if (source_.is_host_memory) {
       std::memcpy(to, memory_of(unit), bytes_of(unit));
-    } else if (error = source_.copy(to, memory_of(unit), bytes_of(unit)); !error.empty()) {
+    } else if (error = copier_->pull(to, memory_of(unit), bytes_of(unit)); !error.empty()) {
       break;
     }
     to += kUnitBytes;
@@ -127,7 +128,7 @@ std::string ImageCopy::write_taken() {
 
 std::string ImageCopy::write_from_device(uint64_t unit) {
   std::vector<uint8_t> bytes(bytes_of(unit));
-  std::string error = source_.copy(bytes.data(), memory_of(unit), bytes.size());
+  std::string error = copier_->pull(bytes.data(), memory_of(unit), bytes.size());
   return error.empty() ? write_unit(unit, bytes.data()) : error;
 }
 

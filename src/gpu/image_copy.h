@@ -11,19 +11,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "ssd/file_back_end.h"
 #include "ssd/media.h"
+#include "work/backend.h"
 
 namespace gofs::gpu {
-
-/// Copies `bytes` between memory of the host and memory that only a GPU reaches, either way. Empty,
-/// or why not.
-using MemoryCopy = std::function<std::string(void* to, const void* from, uint64_t bytes)>;
 
 /// How much one copy may hold: half of the memory that the host has to spare, at most 16 GiB.
 uint64_t copied_bytes_max();
@@ -31,10 +27,9 @@ uint64_t copied_bytes_max();
 class ImageCopy {
  public:
   struct Source {
-    ssd::Media media;  // with marks, which lie where only `copy` reaches, as its table does
+    ssd::Media media;             // with marks, which only warps reach, as its table
     uint32_t* marks = nullptr;    // the words of these
     bool is_host_memory = false;  // the contents themselves: the host reads them where they lie
-    MemoryCopy copy;
   };
   /// `media.marks->epoch` is kFirstEpoch. `file` outlives this.
   ImageCopy(Source source, ssd::FileBackEnd& file);
@@ -42,8 +37,9 @@ class ImageCopy {
   static constexpr uint32_t kFirstEpoch = 1;
 
   /// Finds what has changed. Up to `bytes_max` of it is copied; if it is more, nothing is. Empty,
-  /// or what went wrong: then nothing is lost, and the next call finds it again.
-  std::string collect(uint64_t bytes_max);
+  /// or what went wrong: then nothing is lost, and the next call finds it again. `copier` is used
+  /// until write() returns.
+  std::string collect(uint64_t bytes_max, work::MemoryCopier& copier);
   /// Whether the last collect() has left what has changed where it is.
   bool is_in_place() const { return !taken_.empty() && copied_ == nullptr; }
   /// Writes what collect() has found and waits until it is durable. The host's blocks are reserved
@@ -69,6 +65,7 @@ class ImageCopy {
 
   const Source source_;
   ssd::FileBackEnd& file_;
+  work::MemoryCopier* copier_ = nullptr;  // of the last collect()
   uint32_t epoch_ = kFirstEpoch;
   std::vector<uint32_t> marks_;        // as they were at the last look, and
   std::vector<uint64_t> chunks_;       // the table

@@ -39,6 +39,20 @@ class FakeFile final : public ssd::FileBackEnd {
   int sync_error = 0;
 };
 
+class CountedCopier final : public work::MemoryCopier {
+ public:
+  std::string pull(void* to, const void* from, uint64_t bytes) override {
+    if (copies_left == 0) return "no copy";
+    --copies_left;
+    std::memcpy(to, from, bytes);
+    return {};
+  }
+  std::string push(void* to, const void* from, uint64_t bytes) override {
+    return pull(to, from, bytes);
+  }
+  int copies_left = 1000;
+};
+
 /// An SSD's contents, and what a command does that writes them: the data first, then the mark.
 class ImageCopyTest : public ::testing::Test {
  protected:
@@ -51,13 +65,7 @@ class ImageCopyTest : public ::testing::Test {
     }
     media.bytes = bytes_;
     media.marks = &marks_;
-    const auto copy = [this](void* to, const void* from, uint64_t bytes) {
-      if (copies_left_ == 0) return std::string("no copy");
-      --copies_left_;
-      std::memcpy(to, from, bytes);
-      return std::string();
-    };
-    return {{media, words_.data(), is_host_memory, copy}, file_};
+    return {{media, words_.data(), is_host_memory}, file_};
   }
   void change(uint64_t unit, uint8_t byte) { memory_[unit * kUnit + 7] = byte; }
   void mark(uint64_t unit) { words_[unit] = marks_.epoch; }
@@ -74,7 +82,7 @@ class ImageCopyTest : public ::testing::Test {
   }
   /// Both steps.
   std::string sync(ImageCopy& copy, uint64_t bytes_max = kAll) {
-    std::string error = copy.collect(bytes_max);
+    std::string error = copy.collect(bytes_max, copier_);
     return error.empty() ? copy.write() : error;
   }
 
@@ -84,7 +92,7 @@ class ImageCopyTest : public ::testing::Test {
   uint64_t bytes_ = kAll;
   std::vector<uint32_t> words_ = std::vector<uint32_t>(kUnits);
   ssd::ChangeMarks marks_{ImageCopy::kFirstEpoch, words_.data()};
-  int copies_left_ = 1000;
+  CountedCopier copier_;
 };
 
 TEST_F(ImageCopyTest, what_has_changed_is_written_and_nothing_else) {
@@ -120,7 +128,7 @@ TEST_F(ImageCopyTest, the_file_gets_the_contents_of_one_moment) {
     ImageCopy copy = make(is_host_memory);
     write(0, 1);
     write(1, 1);
-    EXPECT_EQ(copy.collect(kAll), "");
+    EXPECT_EQ(copy.collect(kAll, copier_), "");
     EXPECT_FALSE(copy.is_in_place());
     write(0, 2);
     write(4, 2);
@@ -140,7 +148,7 @@ TEST_F(ImageCopyTest, more_than_may_be_copied_stays_where_it_is_until_it_is_writ
     ImageCopy copy = make(is_host_memory);
     write(1, 7);
     write(2, 7);
-    EXPECT_EQ(copy.collect(kUnit), "");
+    EXPECT_EQ(copy.collect(kUnit, copier_), "");
     EXPECT_TRUE(copy.is_in_place());
     EXPECT_EQ(copy.write(), "");
     EXPECT_FALSE(copy.is_in_place());
@@ -152,7 +160,7 @@ TEST_F(ImageCopyTest, more_than_may_be_copied_stays_where_it_is_until_it_is_writ
 
 TEST_F(ImageCopyTest, nothing_that_has_changed_needs_nothing_to_stay) {
   ImageCopy copy = make();
-  EXPECT_EQ(copy.collect(kNone), "");
+  EXPECT_EQ(copy.collect(kNone, copier_), "");
   EXPECT_FALSE(copy.is_in_place());
 }
 
@@ -174,11 +182,11 @@ TEST_F(ImageCopyTest, a_copy_that_fails_loses_nothing) {
     ImageCopy copy = make();
     write(3, 1);
     write(4, 1);
-    copies_left_ = copies;
+    copier_.copies_left = copies;
     for (int i = 0; i < 3; ++i) EXPECT_EQ(sync(copy), "no copy");
     EXPECT_EQ(file_.writes, 0);
     EXPECT_FALSE(copy.has_given_up());
-    copies_left_ = 1000;
+    copier_.copies_left = 1000;
     EXPECT_EQ(sync(copy), "");
     EXPECT_EQ(in_file(3), 1);
     EXPECT_EQ(in_file(4), 1);
@@ -195,7 +203,7 @@ TEST_F(ImageCopyTest, after_a_write_that_fails_the_same_is_said_for_ever) {
     EXPECT_NE(error, "");
     *failing = 0;
     EXPECT_TRUE(copy.has_given_up());
-    EXPECT_EQ(copy.collect(kAll), error);
+    EXPECT_EQ(copy.collect(kAll, copier_), error);
     EXPECT_EQ(copy.write(), error);
     start_anew();
   }

@@ -54,7 +54,7 @@ class ControlledFile final : public ssd::FileBackEnd {
   CopyControls& controls_;
 };
 
-class CopiedImage final : public work::LoadedMedia {
+class CopiedImage final : public work::LoadedMedia, private work::MemoryCopier {
  public:
   CopiedImage(const std::string& path, CopyControls& controls)
       : controls_(controls),
@@ -67,25 +67,36 @@ class CopiedImage final : public work::LoadedMedia {
     const iovec all{media_.base, media_.bytes};
     if (file_.read(0, {&all, 1}) != 0) throw std::bad_alloc();
     media_.marks = &marks_;
-    const auto copy = [this](void* to, const void* from, uint64_t bytes) {
-      const int pause_us = controls_.pause_us;
-      if (pause_us != 0) std::this_thread::sleep_for(std::chrono::microseconds(pause_us));
-      std::memcpy(to, from, bytes);
-      return std::string();
-    };
-    changes_ = std::make_unique<gpu::ImageCopy>(gpu::ImageCopy::Source{media_, words_, false, copy},
-                                                file_);
+    changes_ =
+        std::make_unique<gpu::ImageCopy>(gpu::ImageCopy::Source{media_, words_, false}, file_);
   }
   ~CopiedImage() override { memory_.release(words_); }
 
   const ssd::Media& media() const override { return media_; }
   bool is_copy() const override { return true; }
-  std::string collect(bool) override { return changes_->collect(controls_.bytes_max); }
+  std::string collect(work::MemoryCopier* warp) override {
+    by_ = warp;
+    return changes_->collect(controls_.bytes_max, *this);
+  }
   bool is_in_place() const override { return changes_->is_in_place(); }
   std::string sync() override { return changes_->write(); }
   bool may_try_again() const override { return !changes_->has_given_up(); }
 
  private:
+  std::string pull(void* to, const void* from, uint64_t bytes) override {
+    const int pause_us = controls_.pause_us;
+    if (pause_us != 0) std::this_thread::sleep_for(std::chrono::microseconds(pause_us));
+    if (by_ != nullptr) return by_->pull(to, from, bytes);
+    std::memcpy(to, from, bytes);
+    return {};
+  }
+  std::string push(void* to, const void* from, uint64_t bytes) override {
+    if (by_ != nullptr) return by_->push(to, from, bytes);
+    std::memcpy(to, from, bytes);
+    return {};
+  }
+
+  work::MemoryCopier* by_ = nullptr;
   CopyControls& controls_;
   ControlledFile file_;
   simt::HostMemorySpace memory_;

@@ -2,20 +2,28 @@
 #include "host/quiet_volume.h"
 
 #include <cerrno>
+#include <cstring>
 
 #include "host/messages.h"
 
 namespace gofs::host {
 
-QuietVolume::QuietVolume(VolumeState& volume)
-    : volume_(volume), params_(volume.backend().shared_memory(), 1) {
-  params_[0].fs = volume.filesystem();
+namespace {
+
+constexpr const char* kNotQuiet = "the backend has stopped copying";
+
+}  // namespace
+
+QuietVolume::QuietVolume(VolumeState& volume, QuietMemory& memory)
+    : volume_(volume), memory_(memory), params_(memory.params[0]) {
+  params_ = {};
+  params_.fs = volume.filesystem();
   holding_ = std::thread([this] {
     const work::Grid one_warp{1, volume_.backend().warp_width()};
-    ran_ = volume_.run(work::Body::kHold, one_warp, params_.data());
+    ran_ = volume_.run(work::Body::kHold, one_warp, memory_.params.data());
     ended_.store(true);
   });
-  while (simt::load_system_acquire(params_[0].decided) == 0 && !ended_.load()) {
+  while (simt::load_system_acquire(params_.decided) == 0 && !ended_.load()) {
     std::this_thread::yield();
   }
   if (ended_.load()) {
@@ -25,7 +33,7 @@ QuietVolume::QuietVolume(VolumeState& volume)
       return;
     }
   }
-  const int error = params_[0].error;
+  const int error = params_.error;
   if (error < 0) beginning_ = volume.explain(error, volume.spec().text);
 }
 
@@ -33,14 +41,52 @@ QuietVolume::~QuietVolume() { (void)let_go(); }
 
 Expected<void> QuietVolume::let_go() {
   if (!holding_.joinable()) return beginning_;
-  simt::store_system_release(params_[0].let_go, 1u);
+  simt::store_system_release(params_.asked, work::kLetGo);  // [W1]
   holding_.join();
   const std::string& volume = volume_.spec().text;
   if (!ran_) return beginning_ = volume_.explain(VolumeState::kNotRun, volume);
-  if (params_[0].expired) {
+  if (params_.expired) {
     beginning_ = make_error(ETIMEDOUT, volume, "the image was not written in time");
   }
   return beginning_;
+}
+
+std::string QuietVolume::pull(void* to_host, const void* from, uint64_t bytes) {
+  for (uint64_t done = 0; done < bytes;) {
+    const uint64_t part = simt::min<uint64_t>(bytes - done, QuietMemory::kBytes);
+    if (!have_copied(memory_.bytes.data(), static_cast<const uint8_t*>(from) + done, part)) {
+      return kNotQuiet;
+    }
+    std::memcpy(static_cast<uint8_t*>(to_host) + done, memory_.bytes.data(), part);
+    done += part;
+  }
+  return {};
+}
+
+std::string QuietVolume::push(void* to, const void* from_host, uint64_t bytes) {
+  for (uint64_t done = 0; done < bytes;) {
+    const uint64_t part = simt::min<uint64_t>(bytes - done, QuietMemory::kBytes);
+    std::memcpy(memory_.bytes.data(), static_cast<const uint8_t*>(from_host) + done, part);
+    if (!have_copied(static_cast<uint8_t*>(to) + done, memory_.bytes.data(), part)) {
+      return kNotQuiet;
+    }
+    done += part;
+  }
+  return {};
+}
+
+/// False: the warp is gone.
+bool QuietVolume::have_copied(void* to, const void* from, uint64_t bytes) {
+  if (!holding_.joinable()) return false;
+  params_.to = static_cast<uint8_t*>(to);
+  params_.from = static_cast<const uint8_t*>(from);
+  params_.bytes = static_cast<uint32_t>(bytes);
+  simt::store_system_release(params_.asked, ++copies_);            // [W1]
+  while (simt::load_system_acquire(params_.answered) < copies_) {  // [W2]
+    if (ended_.load()) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 }  // namespace gofs::host

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <string>
 #include <thread>
 
 #include "gofs/expected.hpp"
@@ -13,13 +14,22 @@
 
 namespace gofs::host {
 
-class QuietVolume {
+/// What it takes. Kept, since on a GPU who frees memory waits for all kernels.
+struct QuietMemory {
+  static constexpr uint32_t kBytes = 256 << 10;
+  /// Throws std::bad_alloc.
+  explicit QuietMemory(simt::MemorySpace& shared) : params(shared, 1), bytes(shared, kBytes) {}
+  SharedArray<work::HoldParams> params;
+  SharedArray<uint8_t> bytes;  // of one copy
+};
+
+class QuietVolume final : public work::MemoryCopier {
  public:
-  /// Waits until operations and checkpoints that are under way have ended. Throws std::bad_alloc,
-  /// std::system_error (no thread). The volume is mounted for writing.
-  explicit QuietVolume(VolumeState& volume);
+  /// Waits until operations and checkpoints that are under way have ended. Throws std::system_error
+  /// (no thread). The volume is mounted for writing. `memory` is for one at a time.
+  QuietVolume(VolumeState& volume, QuietMemory& memory);
   /// As let_go().
-  ~QuietVolume();
+  ~QuietVolume() override;
   QuietVolume(const QuietVolume&) = delete;
   QuietVolume& operator=(const QuietVolume&) = delete;
 
@@ -28,9 +38,17 @@ class QuietVolume {
   /// Nothing is kept any more. Whether all was, from the beginning to this call.
   Expected<void> let_go();
 
+  /// By the warp, while it is quiet.
+  std::string pull(void* to_host, const void* from, uint64_t bytes) override;
+  std::string push(void* to, const void* from_host, uint64_t bytes) override;
+
  private:
+  bool have_copied(void* to, const void* from, uint64_t bytes);
+
   VolumeState& volume_;
-  SharedArray<work::HoldParams> params_;
+  QuietMemory& memory_;
+  work::HoldParams& params_;
+  uint32_t copies_ = 0;
   std::atomic<bool> ended_{false};
   bool ran_ = false;  // of the thread, until it has ended
   Expected<void> beginning_;

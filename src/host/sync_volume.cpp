@@ -30,7 +30,7 @@ Expected<void> VolumeState::fsync(work::CallKind kind, int descriptor) {
 Expected<void> VolumeState::sync_media() {
   const bool any_copied = std::any_of(
       ssds_.begin(), ssds_.end(), [](const auto& one) { return one->copied_media() != nullptr; });
-  if (!any_copied || writer_ == nullptr) return sync_ssds();
+  if (!any_copied || quiet_memory_ == nullptr) return sync_ssds();
   try {
     auto result = sync_copies();
     if (!result && has_failed()) return explain(-EIO, spec_.text);
@@ -48,9 +48,9 @@ Expected<void> VolumeState::sync_media() {
 /// kernels go on, unless there is no memory for the copies.
 Expected<void> VolumeState::sync_copies() {
   const std::lock_guard lock(sync_mutex_);
-  QuietVolume quiet(*this);
+  QuietVolume quiet(*this, *quiet_memory_);
   if (!quiet.beginning()) return quiet.beginning();
-  if (auto collected = collect_copies(false); !collected) return collected;
+  if (auto collected = collect_copies(&quiet); !collected) return collected;
   const bool in_place = std::any_of(ssds_.begin(), ssds_.end(), [](const auto& one) {
     return one->copied_media() != nullptr && one->copied_media()->is_in_place();
   });
@@ -63,11 +63,11 @@ Expected<void> VolumeState::sync_copies() {
   return sync_ssds();
 }
 
-Expected<void> VolumeState::collect_copies(bool for_good) {
+Expected<void> VolumeState::collect_copies(work::MemoryCopier* warp) {
   for (size_t i = 0; i < ssds_.size(); ++i) {
     work::LoadedMedia* const media = ssds_[i]->copied_media();
     if (media == nullptr) continue;
-    const std::string problem = media->collect(for_good);
+    const std::string problem = media->collect(warp);
     if (!problem.empty()) return make_error(EIO, members_[i].text, problem);
   }
   return {};
@@ -126,7 +126,7 @@ Expected<void> VolumeState::sync_for_good() {
   const std::lock_guard lock(sync_mutex_);
   Expected<void> result;
   try {
-    result = collect_copies(true);
+    result = collect_copies(nullptr);
     if (result) result = sync_ssds();
   } catch (const std::bad_alloc& problem) {
     result = make_error(ENOMEM, spec_.text, problem.what());

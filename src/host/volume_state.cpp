@@ -316,6 +316,7 @@ Expected<void> VolumeState::come_up_or_throw(MountKind kind, const BackendMaker&
 
 /// Takes what unmount() and sync() cannot do without, as long as there is memory.
 Expected<void> VolumeState::prepare_to_end() {
+  quiet_memory_ = std::make_unique<QuietMemory>(backend_->shared_memory());
   for (const work::Body body : {work::Body::kCall, work::Body::kHold, work::Body::kUnmount}) {
     if (!prepare(body)) return explain(kNotRun, spec_.text);
   }

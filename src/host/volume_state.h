@@ -37,6 +37,7 @@ namespace gofs::host {
 
 class AttachedSsd;
 class ClockKeeper;
+struct QuietMemory;
 class Upkeep;
 
 enum class MountKind {
@@ -238,7 +239,7 @@ class VolumeState {
   work::Grid checkpoint_grid() const;
   Expected<void> sync_media();
   Expected<void> sync_copies();
-  Expected<void> collect_copies(bool for_good);
+  Expected<void> collect_copies(work::MemoryCopier* warp);
   Expected<void> sync_ssds();
   Expected<void> sync_for_good();
   Expected<void> end(bool whatever_happens);
@@ -274,6 +275,7 @@ class VolumeState {
   std::unique_ptr<vfs::FilesystemMemory> filesystem_;
   std::unique_ptr<f2fs::WriterMemory> writer_;
   std::unique_ptr<SharedArray<work::UnmountParams>> unmounting_;
+  std::unique_ptr<QuietMemory> quiet_memory_;
   // These go before all else is unmounted.
   std::unique_ptr<Upkeep> upkeep_;
   std::unique_ptr<ClockKeeper> clock_;

@@ -54,6 +54,15 @@ struct MediaRoom {
   uint64_t spares;          // of the others so many can be had
 };
 
+/// Copies between memory of the host, any of it, and memory that only the backend's warps reach.
+/// Empty, or why not.
+class MemoryCopier {
+ public:
+  virtual ~MemoryCopier() = default;
+  virtual std::string pull(void* to_host, const void* from, uint64_t bytes) = 0;
+  virtual std::string push(void* to, const void* from_host, uint64_t bytes) = 0;
+};
+
 /// Contents of an SSD as the backend's warps reach them; frees them when it goes.
 class LoadedMedia {
  public:
@@ -65,10 +74,11 @@ class LoadedMedia {
   /// before, and both are called by one thread at a time.
   virtual bool is_copy() const { return false; }
   /// Finds what has changed, and keeps it as it is in this moment if there is memory for that; else
-  /// is_in_place(), and nothing may change until sync() returns. Where nothing changes any more
-  /// (`for_good`) less is kept. Nothing changes meanwhile. Empty, or what went wrong.
-  virtual std::string collect(bool for_good) {
-    (void)for_good;
+  /// is_in_place(), and nothing may change until sync() returns. Nothing changes meanwhile: a warp
+  /// sees to that, which also copies, as long as this thread asks nothing else of the backend.
+  /// Null: no warp uses the volume any more, and less is kept. Empty, or what went wrong.
+  virtual std::string collect(MemoryCopier* warp) {
+    (void)warp;
     return {};
   }
   virtual bool is_in_place() const { return false; }
