@@ -176,6 +176,24 @@ TEST(StripeMount, members_that_do_not_belong_together_are_named) {
       {spoiled([](auto& super) { super.data_offset = uint64_t{1} << 40; }), EUCLEAN,
        "names data that is not there"},
       {spoiled([](auto& super) { super.dev_number = 0; }), EUCLEAN, "no place in the array"},
+      // Behind its table of places there may be what looks like one.
+      {spoiled([](auto& super) {
+         super.dev_number = uint32_t{super.max_dev};
+         super.dev_roles[super.dev_number] = 1;
+       }),
+       EUCLEAN, "no place in the array"},
+      {spoiled([](auto& super) {
+         super.max_dev = 0;
+         super.dev_number = 3;
+       }),
+       EUCLEAN, "no place in the array"},
+      {spoiled([](auto& super) {
+         super.max_dev = format::kMdRolesMax;
+         super.dev_number = format::kMdRolesMax;
+       }),
+       EUCLEAN, "no place in the array"},
+      {spoiled([](auto& super) { super.dev_number = 0xffffffff; }), EUCLEAN,
+       "no place in the array"},
   };
   for (const auto& one : cases) {
     EXPECT_EQ(one.error.code, one.code) << one.error.message << " instead of " << one.message;
