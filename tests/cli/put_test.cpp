@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gofs put, mkdir, ln and truncate: what is on the volume afterwards is what was on the host.
+#include <fcntl.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <fstream>
 #include <functional>
 #include <thread>
@@ -440,6 +443,102 @@ TEST_F(PutWithCareTest, many_folders_are_put_with_few_descriptors) {
       run_in_shell("ulimit -n 100;", put_words("--backend cpu -r " + at("tree/* ") + "/"));
   EXPECT_EQ(answer.output, "");
   EXPECT_EQ(contents("/77/a/file"), "77\n");
+}
+
+TEST_F(PutWithCareTest, a_hole_at_the_end_counts) {
+  shell(
+      "mkdir tree && cd tree && truncate -s 3000001 hole && printf data > tail"
+      " && truncate -s 3000001 tail && printf data > short && truncate -s 5000 short"
+      " && truncate -s 1M both && printf data >> both && truncate -s 3M both");
+  const auto there = [&](const std::string& name) { return at("tree/" + name); };
+  expect_fine({"put", "-r", at("tree"), "/"});
+  expect_fine({"mkdir", "/named"});
+  expect_fine({"put", there("hole"), there("tail"), there("short"), there("both"), "/named"});
+  EXPECT_EQ(run_in_shell("", put_words("/dev/stdin /piped < " + there("tail"))).output, "");
+  EXPECT_EQ(run_gofs({"get", "-r", volume_.path(), "/", at("back")}).err, "");
+  shell("diff -r tree back/tree && diff -r tree back/named && cmp tree/tail back/piped");
+  const auto stream = run_in_shell("", "get " + volume_.path() + " /named/tail /dev/stdout",
+                                   "| cmp - " + there("tail"));
+  EXPECT_EQ(stream.output, "");
+  Volume volume = mounted();
+  for (const char* name : {"hole", "tail", "short", "both"}) {
+    EXPECT_LT(volume.stat(std::string("/named/") + name).value().blocks_512, 64u)
+        << name << ": holes stay holes";
+  }
+}
+
+/// Makes a change when a file is about to be opened: a lease has the kernel hold up who opens it.
+class BeforeOpen {
+ public:
+  BeforeOpen(const std::string& path, std::function<void()> change)
+      : file_(::open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+    // What tells of who opens it is a signal, else one that ends the program.
+    leased_ = ::fcntl(file_, F_SETSIG, SIGURG) == 0 && ::fcntl(file_, F_SETLEASE, F_WRLCK) == 0;
+    if (!leased_) return;
+    thread_ = std::jthread([this, change = std::move(change)](const std::stop_token& stop) {
+      while (::fcntl(file_, F_GETLEASE) == F_WRLCK) {
+        if (stop.stop_requested()) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      change();
+      ::fcntl(file_, F_SETLEASE, F_UNLCK);
+      was_opened_ = true;
+    });
+  }
+  ~BeforeOpen() {
+    if (thread_.joinable()) (void)was_opened();
+    ::close(file_);
+  }
+  /// Not where the file system has no leases.
+  bool is_leased() const { return leased_; }
+  /// Ends it.
+  bool was_opened() {
+    thread_.request_stop();
+    thread_.join();
+    return was_opened_;
+  }
+
+ private:
+  const int file_;
+  bool leased_ = false;
+  bool was_opened_ = false;
+  std::jthread thread_;
+};
+
+TEST_F(PutWithCareTest, what_has_taken_the_place_of_a_source_is_not_read) {
+  // As many directories as are open at once come between.
+  shell(
+      "printf first > first && printf secret > secret && mkdir elsewhere other tree"
+      " && printf secret > elsewhere/file && printf secret > other/file && cd tree"
+      " && mkdir a b && printf x > a/file && printf x > b/file && mkdir $(seq -f last%g 70)"
+      " && printf x > link && printf x > pipe && printf x > stays && mkfifo tube");
+  const auto swap = [&] {
+    shell(
+        "mv tree/a gone && ln -s ../elsewhere tree/a && mv tree/b gone2 && mv other tree/b"
+        " && ln -sf ../secret tree/link && rm tree/pipe && mkfifo tree/pipe"
+        " && ln -sf ../secret tree/tube");
+  };
+  expect_fine({"mkdir", "/x"});
+  BeforeOpen lease(at("first"), swap);
+  if (!lease.is_leased()) GTEST_SKIP() << "no leases here";
+  const Answer answer = run_gofs({"put", "-r", volume_.path(), at("first"), at("tree"), "/x"});
+  EXPECT_TRUE(lease.was_opened());
+  EXPECT_EQ(answer.status, 1);
+  const std::string a = "gofs: " + at("tree/a") + ": exists and is not a directory";
+  const std::string b = "gofs: " + at("tree/b") + ": another directory has taken its place";
+  const std::vector<std::string> lines = {
+      a,
+      b,
+      "gofs: " + at("tree/link") + ": Too many levels of symbolic links",
+      "gofs: " + at("tree/pipe") + ": is another file than it was",
+      "gofs: " + at("tree/tube") + ": is another file than it was",
+      b,
+      a};
+  EXPECT_EQ(lines_of(answer.err), lines);
+  EXPECT_EQ(contents("/x/first"), "first");
+  EXPECT_EQ(contents("/x/tree/stays"), "x");
+  const std::string all = run_gofs({"sum", "-r", volume_.path(), "/"}).out;
+  EXPECT_EQ(lines_of(all).size(), 2u) << all;
 }
 
 }  // namespace
