@@ -6,12 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "f2fs/writing_for_test.hpp"
+#include "testing/held_command.hpp"
 #include "vfs/change_attributes.h"
 #include "vfs/make_file.h"
 #include "vfs/open.h"
@@ -24,7 +26,7 @@ namespace {
 
 class FsyncTest : public ::testing::TestWithParam<uint32_t> {
  protected:
-  FsyncTest()
+  explicit FsyncTest(const testing::VolumeRigOptions& options = testing::with_a_fault())
       : image_([](image::ImageBuilder& builder) {
           const auto add = [&](const char* name, bool inlined, uint64_t bytes) {
             image::FileSpec spec;
@@ -38,7 +40,7 @@ class FsyncTest : public ::testing::TestWithParam<uint32_t> {
           add("blocks", false, 30'000);
           TestImage::must(builder.add_directory(builder.root(), "dir", {}, {}, nullptr));
         }),
-        writing_(image_, width(), testing::with_a_fault()) {
+        writing_(image_, width(), options) {
     EXPECT_EQ(writing_.begin().error, 0);
     fs().writer = &writing_.writer();
   }
@@ -463,6 +465,99 @@ TEST_P(FsyncTest, many_at_once_make_one_chain) {
   });
   EXPECT_EQ(writing_.writer().chain.broken, 0u);
   EXPECT_EQ(writing_.writer().chain.issued, writing_.writer().chain.written);
+  expect_sound();
+}
+
+// Who fsyncs side by side: each warp has a queue of its own.
+class FsyncStepsTest : public FsyncTest {
+ protected:
+  FsyncStepsTest() : FsyncTest(options()) {}
+  uint32_t issued() { return simt::load_relaxed(writing_.writer().chain.issued); }
+
+ private:
+  static testing::VolumeRigOptions options() {
+    testing::VolumeRigOptions options = testing::with_a_fault();
+    options.device.io_queues = 4;
+    return options;
+  }
+};
+GOFS_AT_BOTH_WIDTHS(FsyncStepsTest);
+
+// The first portion of the chain is held back by the SSD. The second is written, and nothing that
+// is marked in it would be found without the first. A third warp finds the file clean. It calls
+// what fsync calls with the file's lock, which would have it wait for the second.
+TEST_P(FsyncStepsTest, none_is_done_before_all_portions_before_are_on_the_disk) {
+  const int first = open_file("/inline", kOpenReadWrite);
+  const int file = open_file("/blocks", kOpenReadWrite);
+  ASSERT_EQ(write_at(file, std::string(5000, 'x'), 8 << 20), 5000);
+  ASSERT_EQ(sync_fd(file), 0);
+  const uint32_t ino = ino_of(file);
+  for (const f2fs::SyncScope scope : {f2fs::SyncScope::kAll, f2fs::SyncScope::kContents}) {
+    SCOPED_TRACE(static_cast<int>(scope));
+    ASSERT_EQ(write_at(first, "first", 0), 5);
+    // In the inode; or below it, and of the inode times alone.
+    const uint64_t offset = scope == f2fs::SyncScope::kAll ? 0 : 8 << 20;
+    ASSERT_EQ(write_at(file, std::string(5000, 'y'), offset), 5000);
+    const size_t nodes = chain().size();
+    const uint32_t before = issued();
+    std::atomic<bool> let_go{false};
+    std::atomic<uint32_t> done{0};
+    std::atomic<uint32_t> early{0};
+    ssd::FaultRule writes;
+    writes.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);
+    const testing::HeldCommand held(writing_.rig(), 0, writes);
+    testing::run_crowd({4, width()}, [&](const simt::Warp& warp, uint32_t index) {
+      if (index == 3) {
+        EXPECT_TRUE(testing::wait_until([&] { return issued() == before + 2; }));
+        (void)testing::wait_until([&] { return done != 0; }, testing::kWatchNs);
+        warp.sync();
+        let_go = true;
+        held.let_go(warp);
+        return;
+      }
+      const bool may_begin =
+          index == 0 ||
+          (index == 1 ? held.wait() : testing::wait_until([&] { return issued() == before + 2; }));
+      EXPECT_TRUE(may_begin);
+      EXPECT_EQ(index == 0 ? fsync(warp, fs(), first)
+                           : f2fs::sync_file(warp, volume(), writing_.writer(), ino, scope),
+                0);
+      if (!let_go) ++early;
+      ++done;
+    });
+    EXPECT_EQ(early, 0u);
+    EXPECT_EQ(chain().size(), nodes + 2);
+    EXPECT_EQ(issued(), before + 2);
+  }
+  EXPECT_EQ(writing_.writer().chain.broken, 0u);
+  expect_sound();
+}
+
+TEST_P(FsyncStepsTest, who_waits_for_a_portion_that_fails_takes_a_checkpoint) {
+  const int file = open_file("/blocks", kOpenReadWrite);
+  uint64_t offset = 8 << 20;
+  for (const f2fs::SyncScope scope : {f2fs::SyncScope::kAll, f2fs::SyncScope::kContents}) {
+    SCOPED_TRACE(static_cast<int>(scope));
+    ASSERT_EQ(write_at(file, std::string(5000, 'x'), offset), 5000);
+    offset += 1 << 20;
+    const uint64_t version_before = version();
+    // Another warp has taken the place before, and fails.
+    f2fs::Writer& writer = writing_.writer();
+    const uint32_t before = simt::add_relaxed(writer.chain.issued, 1u);
+    testing::run_crowd({2, width()}, [&](const simt::Warp& warp, uint32_t index) {
+      if (index == 0) {
+        EXPECT_EQ(
+            scope == f2fs::SyncScope::kAll ? fsync(warp, fs(), file) : fdatasync(warp, fs(), file),
+            0);
+        return;
+      }
+      EXPECT_TRUE(testing::wait_until([&] { return issued() == before + 2; }));
+      f2fs::detail::break_chain(writer);
+    });
+    EXPECT_EQ(version(), version_before + 1);
+    EXPECT_TRUE(chain().empty());
+    EXPECT_EQ(writer.chain.broken, 0u);
+  }
   expect_sound();
 }
 

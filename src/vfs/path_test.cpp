@@ -14,7 +14,12 @@
 #include <vector>
 
 #include "host/image/reader_for_test.h"
+#include "testing/held_command.hpp"
+#include "vfs/change_attributes.h"
+#include "vfs/rename.h"
+#include "vfs/set_xattr.h"
 #include "vfs/vfs_for_test.hpp"
+#include "vfs/writing_vfs_for_test.hpp"
 
 namespace gofs::vfs {
 namespace {
@@ -468,6 +473,104 @@ TEST_P(PathTest, a_device_error_on_the_way_is_told_and_passes) {
   rig().clear_faults();
   EXPECT_EQ(find("/dir/sub/file"), ino("/dir/sub/file"));
   expect_pool_whole();
+}
+
+// A walk is stopped where nothing is left but to load the inode that it has found.
+class WalkedPathTest : public WritingVfsTest {
+ protected:
+  static constexpr uint32_t kTrees = 5;
+
+  WalkedPathTest()
+      : WritingVfsTest(
+            [](image::ImageBuilder& builder) {
+              const auto directory = [&](image::Directory parent, const std::string& name) {
+                image::Directory made;
+                TestImage::must(builder.add_directory(
+                    parent, name, attributes(0755, kUser, kUsersGroup), {}, &made));
+                return made;
+              };
+              const image::Directory top = directory(builder.root(), "top");
+              directory(top, "other");
+              for (uint32_t tree = 0; tree < kTrees; ++tree) {
+                const std::string name = "d" + std::to_string(tree);
+                image::FileSpec file;
+                file.name = "file";
+                file.attributes = attributes(0644, kUser, kUsersGroup);
+                TestImage::must(builder.add_file(directory(directory(top, name), "sub"), file));
+                TestImage::must(builder.add_symlink(top, "to_" + name, name,
+                                                    attributes(0777, kUser, kUsersGroup), true));
+              }
+            },
+            testing::with_a_fault()) {
+    fs().credentials = who(kUser, kUsersGroup);
+  }
+
+  int look_up(const simt::Warp& warp, const std::string& path) {
+    f2fs::Inode inode{};
+    return walking(warp, fs(),
+                   [&] { return resolve(warp, fs(), path.c_str(), LastLink::kFollow, inode); });
+  }
+
+  /// What `path` leads to after `change(warp)` that was made while one walked it to the file `ino`.
+  template <typename Change>
+  int64_t after_change_in_walk(const std::string& path, uint32_t ino, Change change) {
+    const uint32_t block = image_.nat_entry(ino).block_addr;
+    const testing::HeldCommand held(
+        writing_->rig(), 0,
+        VolumeRig::reads_of_block(block, writing_->rig().device().lba_shift,
+                                  ssd::FaultAction::kHold));
+    run_crowd({2, width()}, [&](const simt::Warp& warp, uint32_t index) {
+      if (index == 0) {
+        EXPECT_EQ(look_up(warp, path), 0) << "it was there when the walk came by";
+        return;
+      }
+      EXPECT_TRUE(held.wait());
+      EXPECT_EQ(change(warp), 0);
+      held.let_go(warp);
+    });
+    return alone([&](const simt::Warp& warp) { return look_up(warp, path); });
+  }
+};
+GOFS_AT_BOTH_WIDTHS(WalkedPathTest);
+
+TEST_P(WalkedPathTest, what_has_changed_during_a_walk_is_looked_up_anew) {
+  std::vector<uint32_t> inos;
+  const auto target = image_.target();
+  image::TestReader reader(*target);
+  for (uint32_t tree = 0; tree < kTrees; ++tree) {
+    inos.push_back(reader.at("/top/d" + std::to_string(tree) + "/sub/file").ino);
+  }
+  EXPECT_EQ(after_change_in_walk("/top/d0/sub/file", inos[0],
+                                 [&](const simt::Warp& warp) {
+                                   return rename(warp, fs(), "/top/d0", "/top/moved");
+                                 }),
+            -ENOENT);
+  EXPECT_EQ(after_change_in_walk("/top/d1/sub/file", inos[1],
+                                 [&](const simt::Warp& warp) {
+                                   return rename(warp, fs(), "/top/d1", "/top/other",
+                                                 kRenameExchange);
+                                 }),
+            -ENOENT);
+  EXPECT_EQ(after_change_in_walk("/top/to_d2/sub/file", inos[2],
+                                 [&](const simt::Warp& warp) {
+                                   return rename(warp, fs(), "/top/to_d2", "/top/to_another");
+                                 }),
+            -ENOENT);
+  EXPECT_EQ(
+      after_change_in_walk("/top/d3/sub/file", inos[3],
+                           [&](const simt::Warp& warp) { return chmod(warp, fs(), "/top/d3", 0); }),
+      -EACCES);
+  EXPECT_EQ(
+      after_change_in_walk("/top/d4/sub/file", inos[4],
+                           [&](const simt::Warp& warp) {
+                             constexpr char kOwnerMayNothing[] =
+                                 "\x02\0\0\0\x01\0\0\0\xff\xff\xff\xff\x04\0\0\0\xff\xff\xff\xff"
+                                 "\x20\0\0\0\xff\xff\xff\xff";
+                             return setxattr(warp, fs(), "/top/d4", LastLink::kFollow,
+                                             "system.posix_acl_access", kOwnerMayNothing,
+                                             sizeof(kOwnerMayNothing) - 1, 0);
+                           }),
+      -EACCES);
 }
 
 }  // namespace
