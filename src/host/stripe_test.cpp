@@ -192,7 +192,7 @@ TEST(StripeMount, members_that_do_not_belong_together_are_named) {
          super.dev_number = format::kMdRolesMax;
        }),
        EUCLEAN, "no place in the array"},
-      {spoiled([](auto& super) { super.dev_number = 0xffffffff; }), EUCLEAN,
+      {spoiled([](auto& super) { super.dev_number = 2 * format::kMdRolesMax; }), EUCLEAN,
        "no place in the array"},
   };
   for (const auto& one : cases) {
