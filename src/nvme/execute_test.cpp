@@ -367,5 +367,41 @@ TEST_P(ExecuteTest, both_ways_share_a_short_queue) {
   expect_idle(rig.queue());
 }
 
+TEST_P(ExecuteTest, what_another_kept_from_being_rung_is_rung_by_who_waits) {
+  const uint32_t width = GetParam();
+  SsdRigOptions options;
+  options.device.command_timeout_ns = 50'000'000;
+  SsdRig rig(options);
+  rig.bring_up_ready(width);
+  QueuePair& queue = rig.queue();
+  uint8_t* const buffer = rig.arena().bytes(kBlockBytes * width);
+  Mailbox mailbox{};
+  run_alone(width, [&](const simt::Warp& warp) {
+    const Command command =
+        rig.read(warp.thread_rank(), 1, buffer + warp.thread_rank() * rig.lba_bytes());
+    const uint32_t lanes = all_lanes(warp);
+    // Another warp has looked already, and has not let go of the tail yet.
+    const auto kept = [&](Mailbox* to, Token& token) {
+      EXPECT_TRUE(warp.thread_rank() != 0 || simt::try_lock(queue.tail_lock));
+      warp.sync();
+      EXPECT_EQ(submit(warp, rig.device(), queue, lanes, command, to, token), 0);
+      EXPECT_FALSE(is_rung(queue, token.position));
+      warp.sync();
+      if (warp.thread_rank() == 0) simt::unlock(queue.tail_lock);
+      warp.sync();
+    };
+    Token token{};
+    kept(nullptr, token);
+    EXPECT_EQ(wait(warp, rig.device(), queue, lanes, token), 0u);
+    if (warp.thread_rank() == 0) mailbox.remaining = width;
+    warp.sync();
+    kept(&mailbox, token);
+    progress(warp, rig.device(), queue);
+    EXPECT_EQ(simt::load_acquire(mailbox.remaining), 0u);
+  });
+  EXPECT_TRUE(rig.holds(buffer, 0, width));
+  expect_idle(queue);
+}
+
 }  // namespace
 }  // namespace gofs::nvme

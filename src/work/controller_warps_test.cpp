@@ -51,6 +51,7 @@ class ServedArray {
 };
 
 /// Reads with all lanes of a warp, which waits for it but does not step. False if it is too late.
+/// What another warp kept it from ringing, it rings while it waits, as all do who wait.
 bool read_without_stepping(const simt::Warp& warp, SsdRig& rig, nvme::QueuePair& queue,
                            const nvme::Command& command) {
   nvme::Token token{};
@@ -60,6 +61,7 @@ bool read_without_stepping(const simt::Warp& warp, SsdRig& rig, nvme::QueuePair&
   nvme::CommandStatus status = 0;
   bool done = false;
   for (simt::Backoff backoff;;) {
+    nvme::ring(warp, queue);
     nvme::reap(warp, queue);
     if (!done && nvme::completed(queue, token, status)) {
       nvme::retire(queue, token);
