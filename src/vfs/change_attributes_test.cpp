@@ -136,6 +136,8 @@ TEST_P(ChangeAttributesTest, what_a_path_led_to_is_asked_again_after_a_change) {
   EXPECT_EQ(read_by_stranger(), -EACCES);
   EXPECT_EQ(chown_as(who(0, 0), "/", 8, 8), 0);
   EXPECT_EQ(read_by_stranger(), 0);
+  EXPECT_EQ(chown_as(who(0, 0), "/", 9, 9), 0);
+  EXPECT_EQ(read_by_stranger(), -EACCES);
 }
 
 TEST_P(ChangeAttributesTest, owners_give_files_to_their_own_groups_only) {

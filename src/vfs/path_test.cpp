@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "host/image/reader_for_test.h"
 #include "testing/held_command.hpp"
+#include "testing/stepped_warp.hpp"
 #include "vfs/change_attributes.h"
 #include "vfs/rename.h"
 #include "vfs/set_xattr.h"
@@ -571,6 +573,131 @@ TEST_P(WalkedPathTest, what_has_changed_during_a_walk_is_looked_up_anew) {
                                              sizeof(kOwnerMayNothing) - 1, 0);
                            }),
       -EACCES);
+}
+
+// One warp does something at each step of another where this holds nothing that the first would
+// wait for.
+class SteppedPathTest : public WalkedPathTest {
+ protected:
+  using Step = std::function<int(const simt::Warp& warp)>;
+
+  bool nothing_is_held() {
+    const f2fs::PageCache& cache = volume().cache;
+    for (uint32_t frame = 0; frame < cache.frame_count(); ++frame) {
+      if ((cache.state(frame) & (f2fs::kPinMask | f2fs::kFrameLoading)) != 0) return false;
+    }
+    const auto writes = [](const auto& table) {
+      for (uint32_t i = 0; i <= table.mask; ++i) {
+        if ((table.entries[i].sequence & 1) != 0) return true;
+      }
+      return false;
+    };
+    return !writes(fs().dentries) && !writes(fs().paths);
+  }
+  int look_up(const std::string& path) { return WalkedPathTest::look_up(simt::Warp(), path); }
+
+  /// Makes `change`, after which `path` answers `wanted`, at one step after the other of a walk.
+  void expect_looked_up_anew(const std::string& path, int wanted, const Step& change,
+                             const Step& undo) {
+    uint32_t changes = 0;
+    for (bool changed = true; changed; ++changes) {
+      changed = false;
+      uint32_t step = 0;
+      testing::SteppedWarp stepped([&] {
+        if (changed || step++ < changes || !nothing_is_held()) return;
+        changed = true;
+        EXPECT_EQ(change(simt::Warp()), 0);
+      });
+      const int seen = WalkedPathTest::look_up(stepped.warp(), path);
+      EXPECT_TRUE(seen == 0 || (changed && seen == wanted)) << seen;
+      if (!changed) break;
+      ASSERT_EQ(look_up(path), wanted) << path << " at step " << changes;
+      ASSERT_EQ(undo(simt::Warp()), 0);
+    }
+    EXPECT_GT(changes, 10u) << "else it looked nowhere";
+  }
+  /// Looks `path` up at each step of `change`.
+  void expect_forgotten(const std::string& path, int wanted, const Step& change) {
+    uint32_t looks = 0;
+    ASSERT_EQ(look_up(path), 0);
+    testing::SteppedWarp stepped([&] {
+      if (!nothing_is_held()) return;
+      const int seen = look_up(path);
+      EXPECT_TRUE(seen == 0 || seen == wanted) << seen;
+      ++looks;
+    });
+    EXPECT_EQ(change(stepped.warp()), 0);
+    EXPECT_EQ(look_up(path), wanted) << path;
+    EXPECT_GT(looks, 10u) << "else it looked nowhere";
+  }
+  Step moving(const char* from, const char* to, uint32_t flags = 0) {
+    return [=, this](const simt::Warp& warp) { return rename(warp, fs(), from, to, flags); };
+  }
+  Step permitting(const char* path, uint32_t mode) {
+    return [=, this](const simt::Warp& warp) { return chmod(warp, fs(), path, mode); };
+  }
+};
+INSTANTIATE_TEST_SUITE_P(width, SteppedPathTest, ::testing::Values(1u),
+                         ::testing::PrintToStringParamName());
+
+TEST_P(SteppedPathTest, what_changes_at_any_step_of_a_walk_is_looked_up_anew) {
+  expect_looked_up_anew("/top/d0/sub/file", -ENOENT,
+                        moving("/top/d0/sub/file", "/top/d0/sub/moved"),
+                        moving("/top/d0/sub/moved", "/top/d0/sub/file"));
+  expect_looked_up_anew("/top/d1/sub/file", -ENOENT, moving("/top/d1", "/top/moved"),
+                        moving("/top/moved", "/top/d1"));
+  expect_looked_up_anew("/top/to_d2/sub/file", -ENOENT, moving("/top/to_d2", "/top/to_other"),
+                        moving("/top/to_other", "/top/to_d2"));
+  expect_looked_up_anew("/top/d3/sub/file", -EACCES, permitting("/top/d3", 0),
+                        permitting("/top/d3", 0755));
+}
+
+TEST_P(SteppedPathTest, who_looks_at_any_step_of_a_change_keeps_nothing_of_before) {
+  expect_forgotten("/top/d0/sub/file", -ENOENT, moving("/top/d0/sub/file", "/top/d0/moved"));
+  expect_forgotten("/top/d1/sub/file", -ENOENT, moving("/top/d1", "/top/other/d1"));
+  expect_forgotten("/top/other/d1/..", -ENOENT, moving("/top/other/d1", "/top/d1"));
+  expect_forgotten("/top/d2/sub/file", -ENOENT, moving("/top/d2", "/top/other", kRenameExchange));
+  expect_forgotten("/top/d3/sub/file", -EACCES, permitting("/top/d3", 0));
+  expect_forgotten("/top/d4/sub/file", -ENOENT, [this](const simt::Warp& warp) {
+    return unlink(warp, fs(), "/top/d4/sub/file");
+  });
+  expect_forgotten("/top/d4/sub", -ENOENT,
+                   [this](const simt::Warp& warp) { return rmdir(warp, fs(), "/top/d4/sub"); });
+  expect_forgotten("/top/to_d4", -ENOENT,
+                   [this](const simt::Warp& warp) { return unlink(warp, fs(), "/top/to_d4"); });
+}
+
+// A reader that has asked where an inode lies must not bring in what lay there before.
+TEST_P(SteppedPathTest, an_inode_that_moves_at_any_step_is_read_where_it_lies) {
+  const char* const path = "/top/d0/sub/file";
+  ASSERT_EQ(look_up(path), 0);
+  const auto ino = static_cast<uint32_t>(stat_of_path(path).ino);
+  const auto evict = [&] {
+    f2fs::PageCache& cache = volume().cache;
+    const uint64_t key = f2fs::page_key(f2fs::PageKind::kNode, ino);
+    const uint32_t frame = f2fs::find_frame(cache, key);
+    EXPECT_TRUE(frame == f2fs::kNoFrame || f2fs::take_frame(cache, frame, key));
+    if (frame != f2fs::kNoFrame) f2fs::forget_frame(cache, frame);
+  };
+  uint32_t changes = 0;
+  for (bool moved = true; moved; ++changes) {
+    moved = false;
+    uint32_t step = 0;
+    const uint32_t mode = changes % 2 == 0 ? 0600 : 0640;
+    testing::SteppedWarp stepped([&] {
+      if (moved || step++ < changes || !nothing_is_held()) return;
+      moved = true;
+      EXPECT_EQ(chmod(simt::Warp(), fs(), path, mode), 0);
+      EXPECT_EQ(writing_->checkpoint(false), 0);
+      evict();
+    });
+    evict();
+    f2fs::Inode inode{};
+    EXPECT_EQ(detail::load_uniform(stepped.warp(), fs(), ino, inode), 0);
+    if (!moved) break;
+    ASSERT_EQ(stat_of_path(path).mode & 07777, mode) << "at step " << changes;
+  }
+  EXPECT_GT(changes, 5u) << "else it never moved";
 }
 
 }  // namespace
