@@ -12,6 +12,7 @@
 
 #include "vfs/async.h"
 #include "vfs/batch.h"
+#include "vfs/change_attributes.h"
 #include "vfs/changes_for_test.hpp"
 #include "vfs/fallocate.h"
 #include "vfs/write_lanes.h"
@@ -327,6 +328,19 @@ TEST_P(OverwriteTest, what_is_synced_is_flushed_though_no_node_has_changed) {
   for (const bool all : {false, true}) {
     before = flushes();
     EXPECT_EQ(all ? sync_all() : sync_data(), 0);
+    EXPECT_GT(flushes(), before);
+  }
+  // Another file's node has changed.
+  for (const bool data : {false, true}) {
+    EXPECT_EQ(sync_all(), 0);
+    note_times();
+    EXPECT_EQ(alone([&](const simt::Warp& warp) { return chmod(warp, fs(), "/", 0755); }), 0);
+    EXPECT_NE(writer().changed, 0u);
+    EXPECT_TRUE(goes_over(0, kBlockBytes));
+    before = flushes();
+    EXPECT_EQ(
+        data ? sync_data() : alone([&](const simt::Warp& warp) { return fsync(warp, fs(), fd_); }),
+        0);
     EXPECT_GT(flushes(), before);
   }
 }
