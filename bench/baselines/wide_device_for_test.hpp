@@ -37,7 +37,7 @@ class WideBackend final : public work::Backend {
   bool run(work::Body body, const work::Grid& grid, void* params) override {
     return cpu_.run(body, grid, params);
   }
-  const std::string& error() const override { return cpu_.error(); }
+  std::string error() const override { return cpu_.error(); }
 
  private:
   work::Backend& cpu_;

@@ -24,7 +24,7 @@ constexpr uint64_t kHoleBytes = 12'288;
 constexpr uint32_t kFilesMax = 2000;
 
 /// Byte `i` of what file `file` shall hold.
-__host__ __device__ constexpr uint8_t pattern_byte(uint32_t file, uint64_t i) {
+__host__ __device__ constexpr uint8_t byte_of_file(uint32_t file, uint64_t i) {
   return static_cast<uint8_t>(i * 31 + i / 251 + file * 7);
 }
 __host__ __device__ constexpr uint64_t batch_file_bytes(uint32_t index) {
@@ -138,7 +138,7 @@ class DeviceData : public testing::Test {
 
 TEST_F(DeviceData, what_blocks_and_grids_write_is_there_after_unmounting) {
   uint8_t* const pattern = shared<uint8_t>(kGridFileBytes);
-  for (uint64_t i = 0; i < kGridFileBytes; ++i) pattern[i] = pattern_byte(0, i);
+  for (uint64_t i = 0; i < kGridFileBytes; ++i) pattern[i] = byte_of_file(0, i);
   const char** const paths = shared<const char*>(kBlocks);
   for (uint32_t i = 0; i < kBlocks; ++i) paths[i] = text("/block-" + std::to_string(i));
   const char** const names = shared<const char*>(files_);
@@ -155,7 +155,7 @@ TEST_F(DeviceData, what_blocks_and_grids_write_is_there_after_unmounting) {
   }
   uint8_t* const data = shared<uint8_t>(all);
   for (uint32_t i = 0; i < files_; ++i) {
-    for (uint64_t k = 0; k < sizes[i]; ++k) data[offsets[i] + k] = pattern_byte(i, k);
+    for (uint64_t k = 0; k < sizes[i]; ++k) data[offsets[i] + k] = byte_of_file(i, k);
   }
   int64_t* const results = shared<int64_t>(16 * kBlocks);
   {
