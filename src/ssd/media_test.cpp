@@ -132,7 +132,7 @@ class MarkedMedia : public ::testing::Test {
   TestMemory memory_;
   MemoryMedia memory_media_{memory_.space(), kUnits << kMarkShift};
   uint8_t* const buffer_ = memory_.bytes(8192);
-  uint32_t* const words_ = memory_.space().allocate_array<uint32_t>(kUnits);
+  uint32_t* const words_ = reinterpret_cast<uint32_t*>(memory_.bytes(kUnits * sizeof(uint32_t)));
   // Where LBA 0 is: what is written there changes the epoch.
   ChangeMarks* const marks_ = new (memory_media_.media().base) ChangeMarks{5, words_};
   TestDriver driver_{{}, media()};
