@@ -551,9 +551,13 @@ TEST_P(FsyncStepsTest, who_waits_for_a_portion_that_fails_takes_a_checkpoint) {
             0);
         return;
       }
-      if (warp.thread_rank() != 0) return;  // the first one ends what the others would wait for
+      // Inside the gate, as all who have a place: the checkpoint comes behind it.
+      f2fs::Operation operation{};
+      EXPECT_EQ(f2fs::begin_operation(warp, volume(), writer, 1, operation), 0);
       EXPECT_TRUE(testing::wait_until([&] { return issued() == before + 2; }));
-      f2fs::detail::break_chain(writer);
+      warp.sync();
+      if (warp.thread_rank() == 0) f2fs::detail::break_chain(writer);
+      f2fs::end_operation(warp, writer, operation);
     });
     EXPECT_EQ(version(), version_before + 1);
     EXPECT_TRUE(chain().empty());
