@@ -9,6 +9,8 @@ compiles-alone check). `check_structure.py CHECK...` runs only those named; --li
 
 import argparse
 import concurrent.futures
+import hashlib
+import json
 import os
 import pathlib
 import re
@@ -367,18 +369,50 @@ class LoneHeaderCompiler:
         return errors[0].replace(str(ROOT) + "/", "") if errors else "g++ failed"
 
 
+# Keys of headers that have compiled alone here, so that people at work wait for those that may not
+# any more. A fresh clone has none.
+PASSED_HEADERS = ROOT / "build" / "headers_compiled_alone.json"
+
+
+def lone_header_key(tree, header):
+    """Changes with what decides whether a header compiles alone: its text, and which headers bring
+    which others to it. What those say in between is for all that includes them to find."""
+    digest = hashlib.sha256((ROOT / header).read_bytes())
+    seen = {header}
+    queue = [header]
+    while queue:
+        path = queue.pop()
+        for _, quoted, name in tree.includes(path):
+            digest.update(f"{path} {quoted} {name}\n".encode())
+            target = resolve(tree, path, name)
+            if target is not None and target not in seen:
+                seen.add(target)
+                queue.append(target)
+    return digest.hexdigest()
+
+
 def check_headers(tree):
     """Every .h and .hpp of src/ and include/ compiles alone with g++."""
     headers = [path for path in tree.code()
                if path.suffix in (".h", ".hpp") and path.parts[0] in ("src", "include")
                and path.parts[:2] != ("src", "gpu")]  # those want the CUDA runtime's headers
     findings = []  # and, unlike the other checks, a count of those that passed
+    keys = {header: lone_header_key(tree, header) for header in headers}
+    known = set()
+    if PASSED_HEADERS.exists():
+        known = set(json.loads(PASSED_HEADERS.read_text()))
+    passed = set(keys.values()) & known
+    anew = [header for header in headers if keys[header] not in known]
     with tempfile.TemporaryDirectory() as folder, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         compiler = LoneHeaderCompiler(tree, folder)
-        for header, complaint in zip(headers, pool.map(compiler.complaint, headers)):
-            if complaint is not None:
+        for header, complaint in zip(anew, pool.map(compiler.complaint, anew)):
+            if complaint is None:
+                passed.add(keys[header])
+            else:
                 findings.append(f"{header}: does not compile alone: {complaint}")
+    PASSED_HEADERS.parent.mkdir(exist_ok=True)
+    PASSED_HEADERS.write_text(json.dumps(sorted(passed)))
     return len(headers) - len(findings), findings
 
 

@@ -170,9 +170,11 @@ def structure(stage):
 
 
 def unit(stage):
-    """The unit tests as the library ships: optimised, by g++, with warps of one lane."""
+    """The unit tests as the library ships: optimised, by g++, with warps of one lane. What mutated
+    images do is rather for AddressSanitizer to see."""
     if stage.build("cpu", "gofs_tests"):
-        stage.ctest("cpu", "-LE", "kernel|long|explorer", env={"GOFS_WIDTHS": "1"})
+        stage.ctest("cpu", "-LE", "kernel|long|explorer", "-E", "^mutate_test$",
+                    env={"GOFS_WIDTHS": "1"})
 
 
 def cpu(stage):
