@@ -319,20 +319,24 @@ def cccl_include():
 SLOW_HEADER = "cuda/atomic"
 
 
-def includes_slow_header(tree, header):
-    """Whether a header includes SLOW_HEADER, directly or over others of ours."""
+def all_includes(tree, header):
+    """Each include of a header, and of those of ours that it brings: (path, quoted, name)."""
     seen = {header}
     queue = [header]
     while queue:
         path = queue.pop()
         for _, quoted, name in tree.includes(path):
-            if not quoted and name == SLOW_HEADER:
-                return True
+            yield path, quoted, name
             target = resolve(tree, path, name)
             if target is not None and target not in seen:
                 seen.add(target)
                 queue.append(target)
-    return False
+
+
+def includes_slow_header(tree, header):
+    """Whether a header includes SLOW_HEADER, directly or over others of ours."""
+    return any(not quoted and name == SLOW_HEADER
+               for _, quoted, name in all_includes(tree, header))
 
 
 class LoneHeaderCompiler:
@@ -378,16 +382,8 @@ def lone_header_key(tree, header):
     """Changes with what decides whether a header compiles alone: its text, and which headers bring
     which others to it. What those say in between is for all that includes them to find."""
     digest = hashlib.sha256((ROOT / header).read_bytes())
-    seen = {header}
-    queue = [header]
-    while queue:
-        path = queue.pop()
-        for _, quoted, name in tree.includes(path):
-            digest.update(f"{path} {quoted} {name}\n".encode())
-            target = resolve(tree, path, name)
-            if target is not None and target not in seen:
-                seen.add(target)
-                queue.append(target)
+    for path, quoted, name in all_includes(tree, header):
+        digest.update(f"{path} {quoted} {name}\n".encode())
     return digest.hexdigest()
 
 

@@ -49,8 +49,9 @@ Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const R
   const ControllerLaunch launch(volume.backend(), readers, wide ? 0 : plan.controller_warps);
   params.controllers = launch.warps();
   work::BenchJob job{params, {}, {}};
-  if (!run_job(volume, body, launch.grid(), job))
+  if (!run_job(volume, body, launch.grid(), job)) {
     return volume.explain(VolumeState::kNotRun, "bench");
+  }
   const work::BenchResults& done = job.results;
   if (done.error != 0) return volume.explain(done.error, "bench");
   ReadMeasurement result;

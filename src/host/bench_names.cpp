@@ -219,8 +219,9 @@ Expected<BatchCreation> measure_batch_creation(VolumeState& volume, const std::s
   job.first_ns = ~uint64_t{0};
   work::Grid grid = volume.backend().full_grid();
   grid.cooperative = true;
-  if (!run_job(volume, work::Body::kBatch, grid, job))
+  if (!run_job(volume, work::Body::kBatch, grid, job)) {
     return volume.explain(VolumeState::kNotRun, directory);
+  }
   if (job.result < 0) return volume.explain(job.result, directory);
   std::vector<int> errors(files);
   volume.backend().memory().read(errors.data(), contents.errors.data(), files * sizeof(int));

@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -149,20 +148,6 @@ class SparseImage final : public work::LoadedMedia {
   ssd::Media media_;
 };
 
-/// Takes from a file what memory it has for blocks of zeros.
-void dig_holes(const std::string& path) {
-  constexpr off_t kStep = 64 << 10;
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_GE(fd, 0);
-  std::vector<char> bytes(kStep);
-  const std::vector<char> zeros(kStep);
-  for (off_t at = 0; ::pread(fd, bytes.data(), kStep, at) == kStep; at += kStep) {
-    if (bytes != zeros) continue;
-    ASSERT_EQ(::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, kStep), 0);
-  }
-  ::close(fd);
-}
-
 class SparseBackend final : public BackendForTest {
  public:
   SparseBackend(uint64_t spares, SparseImage*& image) : spares_(spares), image_(image) {}
@@ -288,7 +273,7 @@ TEST_F(SparseVolumeTest, zeros_of_which_the_image_has_none_take_no_room_that_oth
     ASSERT_TRUE(volume.unlink("/first"));
     ASSERT_TRUE(volume.unmount());
   }
-  dig_holes(path_.path());
+  ASSERT_EQ(image::run_tool("fallocate --dig-holes " + path_.path()).exit_code, 0);
   {
     Volume volume = try_to_mount(kSpares).value();
     const uint64_t available = volume.statfs().value().blocks_available * 4096;

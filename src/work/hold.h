@@ -9,7 +9,7 @@
 // locks and wait for all kernels, and so for this one, which would wait for the host.
 #pragma once
 
-#include "simt/copy_two.h"
+#include "simt/copy.h"
 #include "work/help.h"
 
 namespace gofs::work {
@@ -46,7 +46,7 @@ GOFS_HD inline bool serve_copies(simt::AnyWarp auto warp, HoldParams& params) {
       backoff.pause();
     }
     if (warp.shfl(asked, 0) == kLetGo) return true;
-    simt::copy_two(warp, {params.to, params.from, params.bytes}, {nullptr, nullptr, 0});
+    simt::copy_bytes(warp, params.to, params.from, params.bytes);
     warp.sync();
     if (warp.thread_rank() == 0) simt::store_system_release(params.answered, copies);  // [W2]
   }
