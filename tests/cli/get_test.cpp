@@ -575,7 +575,7 @@ TEST_F(GetWithCareTest, one_that_waits_for_a_reader_can_be_interrupted) {
   shell("mkdir tree && printf x > tree/file && mkfifo pipe");
   put_tree();
   const auto answer = run_in_shell("timeout --preserve-status -s INT 0.3",
-                                   "get " + volume() + " /file " + at("pipe"));
+                                   "get --backend cpu " + volume() + " /file " + at("pipe"));
   EXPECT_EQ(answer.exit_code, 130) << answer.output;
 }
 

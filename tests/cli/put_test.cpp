@@ -419,11 +419,12 @@ TEST_F(PutWithCareTest, an_interrupted_copy_leaves_what_was_there) {
   shell("printf old > file && mkfifo pipe");
   expect_fine({"put", at("file"), "/file"});
   expect_fine({"put", at("file"), "/before"});
-  // The pipe gives some and then waits.
-  const std::string copy = put_words(at("pipe") + " /file");
-  const auto answer = run_in_shell("{ { head -c 9000000 /dev/zero; sleep 0.6; } > " + at("pipe") +
-                                       " & } ; timeout --preserve-status -s INT 0.4",
-                                   copy);
+  // The pipe gives some and then waits. A GPU would take longer to be there than that takes.
+  const std::string copy = put_words("--backend cpu " + at("pipe") + " /file");
+  const auto answer =
+      run_in_shell("timeout 20 sh -c '{ head -c 9000000 /dev/zero; sleep 0.6; } > " + at("pipe") +
+                       "' & timeout --preserve-status -s INT 0.4",
+                   copy);
   EXPECT_EQ(answer.exit_code, 130) << answer.output;
   EXPECT_EQ(contents("/file"), "old");
   EXPECT_EQ(run_gofs({"ls", volume_.path(), "/"}).out, "before\nfile\n");
