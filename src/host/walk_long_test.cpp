@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A volume of 10 million files, each of which is found by its name and asked for, with 256 MiB for
-// all of the file system's memory. Needs 45 GB in $TMPDIR and some minutes, so it is labelled
-// `long`. GOFS_WALK_DIRECTORIES and GOFS_WALK_FILES_EACH make it others than 10,000 times 1,000.
+// A volume of 10 million files, each of which is found by its name and asked for, with 264 MiB for
+// all of the file system's memory, 63 of them for the files that can be open at once. Needs 45 GB
+// in $TMPDIR and some minutes, so it is labelled `long`. GOFS_WALK_DIRECTORIES and
+// GOFS_WALK_FILES_EACH make it others than 10,000 times 1,000.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -26,7 +27,7 @@ uint32_t number_in(const char* variable, uint32_t otherwise) {
   return text != nullptr ? static_cast<uint32_t>(std::strtoul(text, nullptr, 10)) : otherwise;
 }
 
-TEST(LongWalk, ten_million_files_within_256_mib) {
+TEST(LongWalk, ten_million_files_within_264_mib) {
   const host::ManyFiles many{number_in("GOFS_WALK_DIRECTORIES", 10'000),
                              number_in("GOFS_WALK_FILES_EACH", 1000)};
   const image::TemporaryPath image;
@@ -41,7 +42,7 @@ TEST(LongWalk, ten_million_files_within_256_mib) {
   EXPECT_EQ(walked.directories, many.directories);
   EXPECT_EQ(walked.files, many.count());
   EXPECT_EQ(walked.ino_sum, walked.stat_sum);
-  EXPECT_LE(walked.most_bytes, uint64_t{256} << 20);
+  EXPECT_LE(walked.most_bytes, uint64_t{264} << 20);
   std::printf("%llu files: made in %.0f s, walked in %.0f s with %.1f MiB\n",
               static_cast<unsigned long long>(walked.files), made_s, walked_s,
               static_cast<double>(walked.most_bytes) / (1 << 20));
