@@ -175,7 +175,9 @@ def check_extensions(tree):
 
 def check_cuda_arch(tree):
     """Code knows the side it is compiled for only in src/simt."""
-    words = re.compile(r"__CUDA_ARCH__|__CUDACC__|NV_IF_TARGET|NV_IF_ELSE_TARGET")
+    # The compilers' macros, CCCL's, and ours.
+    words = re.compile(r"__CUDA_ARCH_\w*|__CUDACC_\w*|__CUDA__|__NVCC__"
+                       r"|\bNV_(IF|DISPATCH|IS|PROVIDES)_\w+|\bGOFS_ON_GPU\b")
     for path in tree.code():
         if path.parts[:2] == ("src", "simt"):
             continue

@@ -142,6 +142,12 @@ inline constexpr auto kAcquiredByNextLook = memory_order_relaxed;
 inline constexpr auto kAcquiredByNextLook = memory_order_acquire;
 #endif
 
+/// Loads a word in that order.
+template <typename T>
+GOFS_HD T load_before_look(const T& word) {
+  return AtomicRef<T>(const_cast<T&>(word)).load(kAcquiredByNextLook);
+}
+
 /// Adds to `mine`, before look_after_add() loads a word that others change. Of two who each add to
 /// the word that the other looks at, one at least sees what the other has added: sequentially
 /// consistent, which costs a GPU one fence where two such accesses would cost two. What the word's

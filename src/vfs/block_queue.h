@@ -34,12 +34,8 @@ GOFS_HD inline uint32_t queue_up(BlockQueue& queue) { return simt::add_relaxed(q
 
 /// What a queue looks like, for try_queue_up().
 GOFS_HD inline BlockQueue look_at(const BlockQueue& queue) {
-#if GOFS_ON_GPU
-  return {simt::load_relaxed(queue.next), simt::load_relaxed(queue.serving)};
-#else
-  const uint32_t serving = simt::load_acquire(queue.serving);  // [V12]
+  const uint32_t serving = simt::load_before_look(queue.serving);  // [V12]
   return {simt::load_relaxed(queue.next), serving};
-#endif
 }
 
 /// Queues up where it is one's turn at once, and nobody has come since the queue was `seen`, or
