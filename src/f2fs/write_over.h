@@ -75,29 +75,28 @@ GOFS_HD inline void note_overwrite(simt::AnyWarp auto warp, Writer& writer) {
 /// Writes one piece a lane over what the file has there, all within its size, each of another
 /// block. Collective; the caller has these blocks of the file for himself, nobody reads them
 /// without a lock, and the file's times are set. `inode` is one object for all lanes, without
-/// inline contents. Uniform answer: 1; 0, and nothing is written: some of the file's blocks are not
-/// there; or a negative errno, and each piece is written or not: what the device says, -EBUSY,
-/// -EUCLEAN. Durable after the next flush (sync_file(), sync_volume()).
-GOFS_NOINLINE GOFS_HD inline int write_over(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                            const PagePool& pool, uint32_t lanes,
-                                            const Inode& inode, const WritePiece& piece) {
+/// inline contents. Uniform answer: the lanes whose pieces are written. Of the others nothing is
+/// where the file has no block, or none that can be found; where the device fails, it is or not.
+/// Durable after the next flush (sync_file(), sync_volume()).
+GOFS_NOINLINE GOFS_HD inline uint32_t write_over(simt::AnyWarp auto warp, Volume& volume,
+                                                 Writer& writer, const PagePool& pool,
+                                                 uint32_t lanes, const Inode& inode,
+                                                 const WritePiece& piece) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   BlockPlace place{};
   const int mapped = map_blocks(warp, volume, lanes, inode, piece.offset >> kBlockShift, place);
-  int error = simt::first_error(warp, mine ? mapped : 0);
-  if (error < 0) return error;
   const format::Geometry& geometry = volume.geometry;
   const bool there =
-      mine && place.block != format::kNullAddr &&
+      mine && mapped == 0 && place.block != format::kNullAddr &&
       detail::is_data_in_use(writer.segments.segments[geometry.segno_of(place.block)],
                              geometry.offset_in_segment(place.block));
-  if (!warp.all(there || !mine)) return 0;
+  const uint32_t found = warp.ballot(there);
+  if (found == 0) return 0;
   const uint64_t file_bytes = simt::load_relaxed(inode.size_bytes);
   const int written =
-      detail::write_stored(warp, volume, pool, lanes, place.block, file_bytes, piece);
-  error = simt::first_error(warp, mine ? written : 0);
+      detail::write_stored(warp, volume, pool, found, place.block, file_bytes, piece);
   note_overwrite(warp, writer);
-  return error < 0 ? error : 1;
+  return warp.ballot(there && written == 0);
 }
 
 }  // namespace gofs::f2fs

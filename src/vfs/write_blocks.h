@@ -118,13 +118,14 @@ GOFS_HD inline int begin_overwrite(simt::AnyWarp auto warp, Filesystem& fs, f2fs
 }
 
 /// Writes pieces of blocks that the file has, each of another block and one a lane, by who has them
-/// for himself: `over` what is there, or, where that is not so or fails, to new blocks. Collective,
+/// for himself: `over` what is there, and those where that is not so or fails to new blocks,
+/// whatever becomes of the others. Collective,
 /// uniform. 0 or a negative errno, of one of them.
 GOFS_HD inline int write_over_or_anew(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode,
                                       uint32_t lanes, const f2fs::WritePiece& piece, bool over) {
-  if (over && begin_overwrite(warp, fs, inode) == 0 &&
-      f2fs::write_over(warp, fs.volume, *fs.writer, fs.pool, lanes, inode, piece) == 1) {
-    return 0;
+  if (over && begin_overwrite(warp, fs, inode) == 0) {
+    lanes &= ~f2fs::write_over(warp, fs.volume, *fs.writer, fs.pool, lanes, inode, piece);
+    if (lanes == 0) return 0;
   }
   return write_block_pieces(warp, fs, inode, lanes, piece, Where::kWithin, 0);
 }

@@ -29,8 +29,9 @@ GOFS_HD inline bool is_block_piece(uint64_t offset, uint64_t bytes) {
 }
 
 /// Those of `lanes` that can be written together, if there are several: no two of them in one
-/// block. Of those that append, all that are a block, where the file ends with one. Collective,
-/// uniform; `open` is what all of them have open.
+/// block, and all within what the file has, where they may go over it, or none of them. Of those
+/// that append, all that are a block, where the file ends with one. Collective, uniform; `open` is
+/// what all of them have open.
 GOFS_HD inline uint32_t lanes_to_write_together(simt::AnyWarp auto warp, const OpenInode& open,
                                                 uint32_t lanes, bool append,
                                                 const WriteRequest& request) {
@@ -39,11 +40,15 @@ GOFS_HD inline uint32_t lanes_to_write_together(simt::AnyWarp auto warp, const O
   const uint64_t size = simt::load_relaxed(open.inode.size_bytes);
   const bool fits = mine && (append ? request.bytes == kBlockBytes && size % kBlockBytes == 0
                                     : is_block_piece(request.offset, request.bytes));
+  const bool within = fits && !append && is_within(open.inode, request.offset, request.bytes);
   // No block has a number that great.
-  const uint64_t key = fits && !append ? request.offset >> kBlockShift : ~uint64_t{0} - rank;
+  const uint64_t key = fits && !append ? (request.offset >> kBlockShift) * 2 + (within ? 1 : 0)
+                                       : ~uint64_t{0} - rank;
   const bool first = simt::lowest_bit(warp.match_any(key)) == rank;
-  const uint32_t together = warp.ballot(fits && first);
-  return simt::popcount(together) > 1 ? together : 0;
+  const uint32_t over = warp.ballot(within && first);
+  if (simt::popcount(over) > 1) return over;
+  const uint32_t others = warp.ballot(fits && !within && first);
+  return simt::popcount(others) > 1 ? others : 0;
 }
 
 /// Where the pieces of `lanes` begin that lie in the block of the file's end or behind it; 0: there
@@ -117,10 +122,10 @@ GOFS_HD constexpr uint64_t row_request_bytes_max(uint32_t lanes) {
 }
 
 /// Those of `lanes`, from the first on, whose requests follow each other from block to block, if
-/// there are several: a row. Of those that append, as many as are whole blocks, and the next.
-/// Collective, uniform.
-GOFS_HD inline uint32_t lanes_in_a_row(simt::AnyWarp auto warp, uint32_t lanes, bool append,
-                                       const WriteRequest& request) {
+/// there are several: a row. Of those that append, as many as are whole blocks, and the next. None
+/// that may go over what is there. Collective, uniform.
+GOFS_HD inline uint32_t lanes_in_a_row(simt::AnyWarp auto warp, const f2fs::Inode& inode,
+                                       uint32_t lanes, bool append, const WriteRequest& request) {
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
   const uint32_t before = lanes & simt::ranks_below(rank);
@@ -129,7 +134,8 @@ GOFS_HD inline uint32_t lanes_in_a_row(simt::AnyWarp auto warp, uint32_t lanes, 
   const uint64_t left_end = warp.shfl(end, left);
   const bool follows =
       before == 0 || (left_end % kBlockBytes == 0 && (append || request.offset == left_end));
-  const bool fits = request.bytes != 0 && request.bytes < row_request_bytes_max(warp.size());
+  const bool fits = request.bytes != 0 && request.bytes < row_request_bytes_max(warp.size()) &&
+                    (append || !is_within(inode, request.offset, request.bytes));
   const uint32_t others = warp.ballot(mine && !(follows && fits));
   const uint32_t row = others == 0 ? lanes : lanes & simt::ranks_below(simt::lowest_bit(others));
   return (row & (row - 1)) == 0 ? 0 : row;
@@ -201,7 +207,7 @@ GOFS_NOINLINE GOFS_HD inline uint32_t write_rows_or_spans(simt::AnyWarp auto war
   const bool append = (descriptor.flags & kOpenAppend) != 0;
   const SpanRequest span{request.offset, request.bytes,
                          static_cast<const uint8_t*>(request.buffer)};
-  const uint32_t row = lanes_in_a_row(warp, lanes, append, request);
+  const uint32_t row = lanes_in_a_row(warp, open.inode, lanes, append, request);
   const uint32_t spans = lanes_with_spans(warp, open.inode, lanes, append, span);
   const bool in_a_row = simt::popcount(row) >= simt::popcount(spans);
   const uint32_t those = in_a_row ? row : spans;
@@ -314,6 +320,10 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_lanes(simt::AnyWarp auto warp, Filesy
   int error = descriptor == nullptr ? -EBADF : request.bytes > kOffsetMax ? -EINVAL : 0;
   if (error == 0) error = detail::take_position(*descriptor, request.bytes, request.offset);
   const uint32_t lanes = warp.ballot(error == 0);
+  const bool appends = descriptor != nullptr && (descriptor->flags & kOpenAppend) != 0;
+  if (warp.all(error == 0 && !appends) && try_to_overwrite(warp, fs, request)) {
+    return static_cast<int64_t>(request.bytes);
+  }
   const int64_t result = detail::write_requests(warp, fs, lanes, request);
   const bool appended = error == 0 && result > 0 && (descriptor->flags & kOpenAppend) != 0;
   const uint64_t end = request.offset + static_cast<uint64_t>(simt::max<int64_t>(result, 0));

@@ -5,7 +5,8 @@
 // do not wait for each other, as they would if a warp held all from its first to its last byte in
 // the ring. The blocks of all lanes that have theirs are dealt to the whole warp, one a lane, in
 // rounds, each of which is one operation: else a request of four blocks would leave 28 lanes
-// without. A lane keeps its blocks until the last of its rounds, so nobody sees half a request.
+// without. A lane keeps its blocks until the last of its rounds, so nobody sees half a request. A
+// request of one block goes over what is there, as it would by itself (write_blocks.h).
 #pragma once
 
 #include "vfs/block_span.h"
@@ -72,11 +73,26 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_rest_of_span(simt::AnyWarp auto warp,
   return io_outcome(done + bytes, failed);
 }
 
-/// Writes the requests of `lanes`, which have their blocks for themselves. Collective. Per lane of
-/// them bytes written, or a negative errno.
+/// Writes those requests of `lanes`, which have their blocks for themselves, that are of one block,
+/// over what is there. Collective, uniform: the lanes whose requests are written.
+GOFS_NOINLINE GOFS_HD inline uint32_t write_single_blocks(simt::AnyWarp auto warp, Filesystem& fs,
+                                                          f2fs::Inode& inode, uint32_t lanes,
+                                                          const SpanRequest& request) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const uint32_t single = warp.ballot(mine && blocks_of(request) == 1);
+  if (single == 0 || begin_overwrite(warp, fs, inode) < 0) return 0;
+  const f2fs::WritePiece piece{request.offset, static_cast<uint32_t>(request.bytes),
+                               request.source};
+  return f2fs::write_over(warp, fs.volume, *fs.writer, fs.pool, single, inode, piece);
+}
+
+/// Writes the requests of `lanes`, which have their blocks for themselves, to new ones but for
+/// those of one block, which go `over` what is there. Collective. Per lane of them bytes written,
+/// or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int64_t write_held_spans(simt::AnyWarp auto warp, Filesystem& fs,
                                                       f2fs::Inode& inode, uint32_t lanes,
-                                                      const SpanRequest& request) {
+                                                      const SpanRequest& request, bool over) {
+  if (over) lanes &= ~write_single_blocks(warp, fs, inode, lanes, request);
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
   const auto blocks = static_cast<uint32_t>(mine ? blocks_of(request) : 0);
@@ -117,6 +133,7 @@ GOFS_NOINLINE GOFS_HD inline bool write_spans(simt::AnyWarp auto warp, Filesyste
   if (!try_join_block_writers(warp, open.lock, fs.writer->cleaning.overwriters_awaited)) {
     return false;
   }
+  const bool over = warp.all(f2fs::may_write_over(*fs.writer));
   // Nobody changes the size from here on.
   bool waiting = (lanes >> warp.thread_rank() & 1u) != 0;
   if (warp.any(waiting && !is_span(open.inode, request))) {
@@ -138,7 +155,7 @@ GOFS_NOINLINE GOFS_HD inline bool write_spans(simt::AnyWarp auto warp, Filesyste
       continue;
     }
     warp.sync();  // what each lane has seen, all may use
-    const int64_t written = write_held_spans(warp, fs, open.inode, turn, request);
+    const int64_t written = write_held_spans(warp, fs, open.inode, turn, request, over);
     left &= ~turn;
     warp.sync();
     const simt::Release release;
