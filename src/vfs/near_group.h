@@ -202,7 +202,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t pwritev_near(simt::AnyWarp auto warp, Files
   SharedBounce none{};
   return detail::write_near_together(simt::WarpCrew(warp), fs, none, parts, count,
                                      [&](const IoVector* part, int n, uint64_t done) {
-                                       return pwritev(warp, fs, fd, part, n, offset + done);
+                                       return detail::call_pwritev(warp, fs, fd, part, n,
+                                                                   offset + done);
                                      });
 }
 
@@ -213,7 +214,9 @@ GOFS_NOINLINE GOFS_HD inline int64_t writev_near(simt::AnyWarp auto warp, Filesy
   return detail::write_near_at_position(
       simt::WarpCrew(warp), fs, none, fd, parts, count,
       [&](const IoVector* part, int n) { return writev(warp, fs, fd, part, n); },
-      [&](const IoVector* part, int n, uint64_t at) { return pwritev(warp, fs, fd, part, n, at); });
+      [&](const IoVector* part, int n, uint64_t at) {
+        return detail::call_pwritev(warp, fs, fd, part, n, at);
+      });
 }
 
 /// pread_together() into memory of the block. By all warps of `crew`.

@@ -163,6 +163,32 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_one_block(simt::AnyWarp auto warp, Fi
   return error < 0 ? error : static_cast<int64_t>(part.bytes);
 }
 
+/// The same of several parts, which are brought together in spare memory first: so they are there
+/// wholly or not at all, as one part is. -EAGAIN also where others have all of it.
+GOFS_NOINLINE GOFS_HD inline int64_t write_parts_of_block(simt::AnyWarp auto warp, Filesystem& fs,
+                                                          OpenInode& open,
+                                                          const WriteSource& source,
+                                                          uint64_t offset) {
+  const bool leader = warp.thread_rank() == 0;
+  Bounce bounce{};
+  if (leader) bounce = take_bounce(fs.bounces, source.bytes, fs.lock_timeout_ns);
+  auto* const memory =
+      reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(bounce.memory), 0));
+  if (memory == nullptr) return -EAGAIN;
+  warp.sync();  // whoever had it has done with it, for all lanes
+  uint64_t done = 0;
+  for (int i = 0; i < source.count; ++i) {
+    const IoVector& part = source.parts[i];
+    if (part.bytes != 0) simt::copy_bytes(warp, memory + done, part.base, part.bytes);
+    done += part.bytes;
+  }
+  warp.sync();
+  const int64_t written = write_one_block(warp, fs, open, one_part(memory, source.bytes), offset);
+  warp.sync();
+  if (leader) give_back_bounce(bounce);
+  return written;
+}
+
 /// Writes at `offset`, or where `append`, at the end, which `offset` then becomes. Collective,
 /// uniform.
 GOFS_NOINLINE GOFS_HD inline int64_t write_open(simt::AnyWarp auto warp, Filesystem& fs,
@@ -170,9 +196,10 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_open(simt::AnyWarp auto warp, Filesys
                                                 bool append, uint64_t& offset) {
   const int prepared = prepare_to_write(warp, fs, open, source.bytes);
   if (prepared < 0) return prepared;
-  if (!append && source.count == 1 &&
-      warp.any(warp.thread_rank() == 0 && is_within(open.inode, offset, source.bytes))) {
-    const int64_t written = write_one_block(warp, fs, open, source.parts[0], offset);
+  if (!append && warp.any(warp.thread_rank() == 0 && is_within(open.inode, offset, source.bytes))) {
+    const int64_t written = source.count == 1
+                                ? write_one_block(warp, fs, open, source.parts[0], offset)
+                                : write_parts_of_block(warp, fs, open, source, offset);
     if (written != -EAGAIN) return written;
   }
   RangeHold hold{};
@@ -249,7 +276,8 @@ GOFS_HD inline int sync_if_asked(simt::AnyWarp auto warp, Filesystem& fs,
 
 namespace detail {
 
-/// pwritev(); `offset` becomes the place of a write that appends.
+/// pwritev() where the straight way was left, or is none; `offset` becomes the place of a write
+/// that appends.
 GOFS_NOINLINE GOFS_HD inline int64_t write_at(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                               const IoVector* parts, int count, uint64_t& offset) {
   const Descriptor* const descriptor = find_writable(fs, fd);
@@ -279,17 +307,11 @@ GOFS_HD inline int take_position(Descriptor& descriptor, uint64_t bytes, uint64_
 
 }  // namespace detail
 
-/// pwritev(2): bytes written, less than asked only where the volume or the SSD gave out in between;
-/// or a negative errno: -EBADF, -EINVAL (also more than kIoVectorsMax parts), -EFBIG, -ENOSPC,
-/// -EROFS, -EIO, -EUCLEAN, -EOPNOTSUPP, -EBUSY, -ETIMEDOUT (somebody else kept the range). A
-/// descriptor that was opened to append writes at the end, wherever `offset` is. Zero copy where
-/// the parts are aligned to 4 bytes and their ranges to blocks.
-GOFS_HD inline int64_t pwritev(simt::AnyWarp auto warp, Filesystem& fs, int fd,
-                               const IoVector* parts, int count, uint64_t offset) {
-  return detail::write_at(warp, fs, fd, parts, count, offset);
-}
-
-/// pwrite(2): pwritev() of one part.
+/// pwrite(2): bytes written, less than asked only where the volume or the SSD gave out in between;
+/// or a negative errno: -EBADF, -EINVAL, -EFBIG, -ENOSPC, -EROFS, -EIO, -EUCLEAN, -EOPNOTSUPP,
+/// -EBUSY, -ETIMEDOUT (somebody else kept the range). A descriptor that was opened to append writes
+/// at the end, wherever `offset` is. Zero copy where the buffer is aligned to 4 bytes and its range
+/// to blocks.
 GOFS_HD inline int64_t pwrite(simt::AnyWarp auto warp, Filesystem& fs, int fd, const void* buffer,
                               uint64_t bytes, uint64_t offset) {
   if (bytes != 0 && bytes <= kBlockBytes) {
@@ -297,8 +319,28 @@ GOFS_HD inline int64_t pwrite(simt::AnyWarp auto warp, Filesystem& fs, int fd, c
     if (try_to_overwrite(warp, fs, request)) return static_cast<int64_t>(bytes);
   }
   const IoVector part = detail::one_part(buffer, bytes);
-  return pwritev(warp, fs, fd, &part, 1, offset);
+  return detail::write_at(warp, fs, fd, &part, 1, offset);
 }
+
+/// pwritev(2): as pwrite(), which it is where there is one part. -EINVAL also of more than
+/// kIoVectorsMax parts. Zero copy where each part and its range are as pwrite() wants them; parts
+/// that lie in one block which the file has are copied together, and written as one.
+GOFS_HD inline int64_t pwritev(simt::AnyWarp auto warp, Filesystem& fs, int fd,
+                               const IoVector* parts, int count, uint64_t offset) {
+  if (count == 1) return pwrite(warp, fs, fd, parts->base, parts->bytes, offset);
+  return detail::write_at(warp, fs, fd, parts, count, offset);
+}
+
+namespace detail {
+
+/// pwritev() as a function of its own, for those to whom a call costs little.
+GOFS_NOINLINE GOFS_HD inline int64_t call_pwritev(simt::AnyWarp auto warp, Filesystem& fs, int fd,
+                                                  const IoVector* parts, int count,
+                                                  uint64_t offset) {
+  return pwritev(warp, fs, fd, parts, count, offset);
+}
+
+}  // namespace detail
 
 /// writev(2): pwritev() at the descriptor's position, which moves past what was asked for. Groups
 /// that write at the same time get ranges of their own.
@@ -317,8 +359,11 @@ GOFS_NOINLINE GOFS_HD inline int64_t writev(simt::AnyWarp auto warp, Filesystem&
   error = warp.shfl(error, 0);
   if (error < 0) return error;
   offset = warp.shfl(offset, 0);
+  if ((descriptor->flags & kOpenAppend) == 0) {
+    return detail::call_pwritev(warp, fs, fd, parts, count, offset);
+  }
   const int64_t result = detail::write_at(warp, fs, fd, parts, count, offset);
-  if ((descriptor->flags & kOpenAppend) != 0 && result > 0 && warp.thread_rank() == 0) {
+  if (result > 0 && warp.thread_rank() == 0) {
     simt::store_relaxed(descriptor->position, offset + static_cast<uint64_t>(result));
   }
   return result;

@@ -2,7 +2,9 @@
 //
 // A write that the warps of a block or of a grid share (simt/crew.h): one of them locks the range
 // and prepares the file, all of them write their rounds of it (write.h), and all give the same
-// answer. It is one hold of the range, so two such writes that overlap never mix.
+// answer. It is one hold of the range, so two such writes that overlap never mix. A write of at
+// most a block is too little to be shared: one of them makes the call that it would make alone, so
+// that it goes over what is there by the same rule (write_blocks.h).
 //
 // A file that grows has its new size as soon as a round behind the old end is there, whose warp may
 // be ahead of others: only stat(), and who mounts the volume after a crash, may find holes there
@@ -15,6 +17,17 @@
 namespace gofs::vfs {
 
 namespace detail {
+
+/// What `call(warp)`, made by one warp of `crew`, answers, for all of them.
+template <typename Crew, typename Call>
+GOFS_HD int64_t write_by_one(const Crew& crew, SharedWrite& shared, Call call) {
+  if (crew.index() == 0) {
+    const int64_t result = call(crew.warp());
+    if (crew.warp().thread_rank() == 0) shared.result = result;
+  }
+  crew.sync();
+  return shared.result;
+}
 
 /// The part of one warp alone, before the others begin. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline void begin_write_together(simt::AnyWarp auto warp, Filesystem& fs,
@@ -138,6 +151,11 @@ GOFS_HD int64_t pwritev_by_all(const Crew& crew, Filesystem& fs, SharedWrite& sh
   if (total <= 0) return offset > kOffsetMax ? -EINVAL : total;
   const auto bytes = static_cast<uint64_t>(total);
   if (offset > kOffsetMax || bytes > kOffsetMax - offset) return -EINVAL;
+  if (bytes <= kBlockBytes) {
+    return detail::write_by_one(crew, shared, [&](simt::AnyWarp auto warp) {
+      return detail::call_pwritev(warp, fs, fd, parts, count, offset);
+    });
+  }
   return detail::write_open_together(crew, fs, shared, descriptor, {parts, count, bytes}, offset,
                                      false);
 }
@@ -168,6 +186,11 @@ GOFS_HD int64_t writev_by_all(const Crew& crew, Filesystem& fs, SharedWrite& sha
   const int64_t total = total_bytes(parts, count);
   if (total <= 0) return total;
   const auto bytes = static_cast<uint64_t>(total);
+  if (bytes <= kBlockBytes) {
+    return detail::write_by_one(crew, shared, [&](simt::AnyWarp auto caller) {
+      return writev(caller, fs, fd, parts, count);
+    });
+  }
   uint64_t offset = 0;
   if ((descriptor->flags & kOpenAppend) == 0) {
     if (crew.index() == 0 && warp.thread_rank() == 0) {
