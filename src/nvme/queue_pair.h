@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A submission and a completion queue in the memory of those who use them, driven by many warps at
-// once. This file holds the state and the four moves; device.h puts them together (execute,
-// aborts).
+// once. This file holds the state and the four moves; execute.h puts them together, and recovery.h
+// aborts what is late.
 //
-//   reserve   a ticket a command, one atomic a warp. Ticket t owns ring position and slot t %
-//   depth;
-//             cid = slot, with the lap's low bits above it so that a stray completion is
-//             recognised.
+//   reserve   a ticket a command, one atomic a warp. Ticket t owns the ring's position and the slot
+//             t % depth; cid = slot, with the lap's low bits above it, so that a stray completion
+//             is recognised.
 //   publish   each lane writes its 64-byte entry and marks its slot issued            [N2]
 //   ring      under a try-lock, moves the tail over consecutive issued slots, one doorbell for all
 //   reap      under a try-lock, hands completions to the slots, a warp's width at a time [N3]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A value or a negative errno, cheap enough for device code. Host callers above the library see
-// Error (host/error.h), which has words as well.
+// Error (gofs/expected.hpp), which has words as well.
 #pragma once
 
 #include <cerrno>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading open files. pread_striped is the work of one warp on a range that one or many warps
+// Reading open files. read_striped is the work of one warp on a range that one or many warps
 // share: a block a lane, round by round. pread_lanes is for threads that each have a request of
 // their own. The scopes of the public API (gofs.cuh) are made of these two.
 #pragma once
