@@ -163,32 +163,6 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_one_block(simt::AnyWarp auto warp, Fi
   return error < 0 ? error : static_cast<int64_t>(part.bytes);
 }
 
-/// The same of several parts, which are brought together in spare memory first: so they are there
-/// wholly or not at all, as one part is. -EAGAIN also where others have all of it.
-GOFS_NOINLINE GOFS_HD inline int64_t write_parts_of_block(simt::AnyWarp auto warp, Filesystem& fs,
-                                                          OpenInode& open,
-                                                          const WriteSource& source,
-                                                          uint64_t offset) {
-  const bool leader = warp.thread_rank() == 0;
-  Bounce bounce{};
-  if (leader) bounce = take_bounce(fs.bounces, source.bytes, fs.lock_timeout_ns);
-  auto* const memory =
-      reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(bounce.memory), 0));
-  if (memory == nullptr) return -EAGAIN;
-  warp.sync();  // whoever had it has done with it, for all lanes
-  uint64_t done = 0;
-  for (int i = 0; i < source.count; ++i) {
-    const IoVector& part = source.parts[i];
-    if (part.bytes != 0) simt::copy_bytes(warp, memory + done, part.base, part.bytes);
-    done += part.bytes;
-  }
-  warp.sync();
-  const int64_t written = write_one_block(warp, fs, open, one_part(memory, source.bytes), offset);
-  warp.sync();
-  if (leader) give_back_bounce(bounce);
-  return written;
-}
-
 /// Writes at `offset`, or where `append`, at the end, which `offset` then becomes. Collective,
 /// uniform.
 GOFS_NOINLINE GOFS_HD inline int64_t write_open(simt::AnyWarp auto warp, Filesystem& fs,
@@ -196,10 +170,9 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_open(simt::AnyWarp auto warp, Filesys
                                                 bool append, uint64_t& offset) {
   const int prepared = prepare_to_write(warp, fs, open, source.bytes);
   if (prepared < 0) return prepared;
-  if (!append && warp.any(warp.thread_rank() == 0 && is_within(open.inode, offset, source.bytes))) {
-    const int64_t written = source.count == 1
-                                ? write_one_block(warp, fs, open, source.parts[0], offset)
-                                : write_parts_of_block(warp, fs, open, source, offset);
+  if (!append && source.count == 1 &&
+      warp.any(warp.thread_rank() == 0 && is_within(open.inode, offset, source.bytes))) {
+    const int64_t written = write_one_block(warp, fs, open, source.parts[0], offset);
     if (written != -EAGAIN) return written;
   }
   RangeHold hold{};
@@ -276,6 +249,30 @@ GOFS_HD inline int sync_if_asked(simt::AnyWarp auto warp, Filesystem& fs,
 
 namespace detail {
 
+/// Brings the parts of `source` together in spare memory, as one `part` of at most a block.
+/// Collective, uniform. False: others had it all for as long as locks are waited for. Else lane 0
+/// has `bounce` to give back.
+GOFS_NOINLINE GOFS_HD inline bool bring_together(simt::AnyWarp auto warp, Filesystem& fs,
+                                                 const WriteSource& source, IoVector& part,
+                                                 Bounce& bounce) {
+  if (warp.thread_rank() == 0) {
+    bounce = take_bounce(fs.bounces, source.bytes, fs.lock_timeout_ns);
+  }
+  auto* const memory =
+      reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(bounce.memory), 0));
+  if (memory == nullptr) return false;
+  warp.sync();  // whoever had it has done with it, for all lanes
+  uint64_t done = 0;
+  for (int i = 0; i < source.count; ++i) {
+    const IoVector& next = source.parts[i];
+    if (next.bytes != 0) simt::copy_bytes(warp, memory + done, next.base, next.bytes);
+    done += next.bytes;
+  }
+  warp.sync();
+  part = one_part(memory, source.bytes);
+  return true;
+}
+
 /// pwritev() where the straight way was left, or is none; `offset` becomes the place of a write
 /// that appends.
 GOFS_NOINLINE GOFS_HD inline int64_t write_at(simt::AnyWarp auto warp, Filesystem& fs, int fd,
@@ -288,9 +285,16 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_at(simt::AnyWarp auto warp, Filesyste
   if (offset > kOffsetMax || bytes > kOffsetMax - offset) return -EINVAL;
   const bool append = (descriptor->flags & kOpenAppend) != 0;
   OpenInode& open = fs.open_inodes[descriptor->open_inode];
-  const bool appended = count == 1 && try_to_append(warp, fs, open, parts[0], append, offset);
-  const int64_t result =
-      appended ? total : write_open(warp, fs, open, {parts, count, bytes}, append, offset);
+  WriteSource source{parts, count, bytes};
+  IoVector part{};
+  Bounce bounce{};
+  if (count > 1 && bytes <= kBlockBytes && bring_together(warp, fs, source, part, bounce)) {
+    source = {&part, 1, bytes};
+  }
+  const bool appended =
+      source.count == 1 && try_to_append(warp, fs, open, source.parts[0], append, offset);
+  const int64_t result = appended ? total : write_open(warp, fs, open, source, append, offset);
+  if (bounce.bytes != 0) give_back_bounce(bounce);
   const int synced = result > 0 ? sync_if_asked(warp, fs, *descriptor) : 0;
   return synced < 0 ? synced : result;
 }
@@ -324,7 +328,7 @@ GOFS_HD inline int64_t pwrite(simt::AnyWarp auto warp, Filesystem& fs, int fd, c
 
 /// pwritev(2): as pwrite(), which it is where there is one part. -EINVAL also of more than
 /// kIoVectorsMax parts. Zero copy where each part and its range are as pwrite() wants them; parts
-/// that lie in one block which the file has are copied together, and written as one.
+/// of at most a block in all are brought together first, and written as one.
 GOFS_HD inline int64_t pwritev(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                const IoVector* parts, int count, uint64_t offset) {
   if (count == 1) return pwrite(warp, fs, fd, parts->base, parts->bytes, offset);

@@ -310,6 +310,40 @@ TEST_P(WriteInPlaceTest, small_appends_of_several_warps_follow_each_other) {
   expect_contents();
 }
 
+TEST_P(WriteInPlaceTest, small_parts_are_one_command_wherever_they_go) {
+  fs().writer->writes_over = 0;
+  const std::vector<SmallCall> calls = shared_calls();
+  stays(calls[0], 60 * kBlockBytes, kBlockBytes);  // whatever is done once
+  for (const SmallCall& call : calls) {
+    const uint64_t before = writing_->rig().counters().write_commands;
+    EXPECT_FALSE(stays(call, 60 * kBlockBytes, kBlockBytes)) << call.name;
+    EXPECT_EQ(writing_->rig().counters().write_commands, before + 1) << call.name;
+  }
+  expect_contents();
+}
+
+TEST_P(WriteInPlaceTest, without_spare_memory_small_parts_are_written_one_by_one) {
+  std::vector<Bounce> taken;
+  for (;;) {
+    const Bounce bounce = try_take_bounce(fs().bounces, 1, 1);
+    if (bounce.bytes == 0) break;
+    taken.push_back(bounce);
+  }
+  const uint64_t patience_ns = fs().lock_timeout_ns;
+  fs().lock_timeout_ns = 2'000'000;
+  for (const SmallCall& call : shared_calls()) {
+    if (std::string(call.name).find("near") != std::string::npos) continue;
+    stays(call, 61 * kBlockBytes + 100, 500);
+    stays(call, model_.size() - 10, 350);
+  }
+  fs().lock_timeout_ns = patience_ns;
+  expect_contents();
+  for (const Bounce& bounce : taken) give_back_bounce(bounce);
+  EXPECT_TRUE(stays(shared_calls()[0], 61 * kBlockBytes, 500));
+  EXPECT_EQ(bounce_bytes_used(simt::Warp(), fs().bounces), 0u);
+  expect_contents();
+}
+
 TEST_P(WriteInPlaceTest, lanes_that_write_parts_of_one_block_stay) {
   std::vector<WriteRequest> requests;
   for (uint32_t lane = 0; lane < width(); ++lane) {
