@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <random>
 #include <vector>
 
 #include "simt/copy.h"
-#include "simt/copy_two.h"
+#include "simt/copy_ranges.h"
 #include "simt/host_memory.h"
+#include "simt/unit_numbers.h"
 #include "testing/teams.hpp"
 
 namespace gofs::simt {
@@ -94,25 +96,70 @@ TEST_P(CopyTest, zeroes_every_alignment) {
   }
 }
 
-TEST_P(CopyTest, copies_two_ranges_or_clears_them) {
-  for (const uint32_t a_bytes : {0u, 5u, 512u, 4096u}) {
-    for (const uint32_t b_bytes : {0u, 1u, 512u, 4096u}) {
-      for (uint32_t kind = 0; kind < 4; ++kind) {  // bit 0: a has a source; bit 1: b has one
-        for (const uint32_t shift : {0u, 3u}) {
-          Target a(0, a_bytes);
-          Target b(shift, b_bytes);
-          const std::vector<uint8_t> a_source = counted(a_bytes, 1);
-          const std::vector<uint8_t> b_source = counted(b_bytes, 2);
-          run([&](const Warp& warp) {
-            copy_two(warp, {a.data(), (kind & 1) != 0 ? a_source.data() : nullptr, a_bytes},
-                     {b.data(), (kind & 2) != 0 ? b_source.data() : nullptr, b_bytes});
-          });
-          // An empty vector has no address: its range is then "cleared", which is nothing as well.
-          const std::vector<uint8_t> a_zero(a_bytes);
-          const std::vector<uint8_t> b_zero(b_bytes);
-          ASSERT_TRUE(a.holds((kind & 1) != 0 ? a_source : a_zero)) << a_bytes << " " << kind;
-          ASSERT_TRUE(b.holds((kind & 2) != 0 ? b_source : b_zero)) << b_bytes << " " << kind;
+TEST_P(CopyTest, copies_the_ranges_of_lanes_or_clears_them) {
+  constexpr uint32_t kSomeBytes[] = {0, 5, 512, 4096, 1, 2048};
+  for (uint32_t kind = 0; kind < 1u << 8; ++kind) {  // of each lane: has a source; takes part
+    const uint32_t lanes = kind >> 4;
+    std::vector<Target> targets;
+    std::vector<std::vector<uint8_t>> sources;
+    for (uint32_t lane = 0; lane < 4; ++lane) {
+      const uint32_t bytes = kSomeBytes[(kind + lane) % 6];
+      targets.emplace_back(lane == 3 ? 3 : 0, bytes);
+      sources.push_back(counted(bytes, lane));
+    }
+    run([&](const Warp& warp) {
+      const uint32_t lane = warp.thread_rank();
+      const bool has_source = (kind >> lane & 1) != 0;
+      const auto bytes = static_cast<uint32_t>(sources[lane].size());
+      const uint32_t here = lanes & ((1u << warp.size()) - 1);
+      copy_ranges(warp, here,
+                  {targets[lane].data(), has_source ? sources[lane].data() : nullptr, bytes});
+    });
+    for (uint32_t lane = 0; lane < GetParam(); ++lane) {
+      const size_t bytes = sources[lane].size();
+      if ((lanes >> lane & 1) == 0) {
+        ASSERT_TRUE(targets[lane].holds(std::vector<uint8_t>(bytes, kGuardByte)));
+        continue;
+      }
+      // An empty vector may have no address: its range is then "cleared", which is nothing as well.
+      const bool has_source = (kind >> lane & 1) != 0;
+      ASSERT_TRUE(targets[lane].holds(has_source ? sources[lane] : std::vector<uint8_t>(bytes)))
+          << kind << " " << lane;
+    }
+  }
+}
+
+// Against counting by hand, with the numbers of units that occur: as many each, of the first lanes
+// only, of some, and any.
+TEST(UnitNumbersTest, find_every_unit_of_every_lane) {
+  std::mt19937 random(7);
+  for (const uint32_t width : {1u, 4u, 32u}) {
+    for (int round = 0; round < 200; ++round) {
+      const uint32_t each = round % 4 == 3 ? 3 : 1u << random() % 4;
+      uint32_t lanes = static_cast<uint32_t>(random() & (width == 32 ? ~0u : (1u << width) - 1));
+      if (round % 2 == 0)
+        lanes = static_cast<uint32_t>((uint64_t{1} << (1 + random() % width)) - 1);
+      std::vector<uint32_t> units(width, 0);
+      std::vector<UnitPlace> wanted;
+      for (uint32_t lane = 0; lane < width; ++lane) {
+        if ((lanes >> lane & 1) == 0) continue;
+        units[lane] = round % 3 == 2 ? 1 + static_cast<uint32_t>(random() % 5) : each;
+        for (uint32_t unit = 0; unit < units[lane]; ++unit) wanted.push_back({lane, unit});
+      }
+      if (wanted.empty()) continue;
+      std::vector<UnitPlace> found(wanted.size());
+      testing::run_teams(1, width, [&](const Warp& warp, uint32_t) {
+        const uint32_t rank = warp.thread_rank();
+        const UnitNumbers numbers(warp, lanes, units[rank]);
+        ASSERT_EQ(numbers.count(), wanted.size());
+        for (uint32_t window = 0; window < numbers.count(); window += width) {
+          const UnitPlace place = numbers.find(warp, window + rank);
+          if (window + rank < found.size()) found[window + rank] = place;
         }
+      });
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        ASSERT_EQ(found[i].owner, wanted[i].owner) << width << " " << round << " " << i;
+        ASSERT_EQ(found[i].offset_units, wanted[i].offset_units) << width << " " << round;
       }
     }
   }

@@ -3,7 +3,7 @@
 // Entering I/O commands into the write log of a controller that has one.
 #pragma once
 
-#include "simt/copy_two.h"
+#include "simt/copy_ranges.h"
 #include "ssd/fetch.h"
 #include "ssd/io_command.h"
 
@@ -62,10 +62,9 @@ GOFS_NOINLINE GOFS_HD inline void log_commands(simt::AnyWarp auto warp,
     for (uint64_t done = 0; done < one.bytes;) {
       const uint64_t offset = one.offset + done;
       const uint64_t bytes = controller.media.contiguous_bytes(offset, one.bytes - done);
-      simt::copy_two(
-          warp,
-          {log.data + one.data + done, controller.media.find(offset), static_cast<uint32_t>(bytes)},
-          {nullptr, nullptr, 0});
+      simt::copy_ranges(warp, 1,
+                        {log.data + one.data + done, controller.media.find(offset),
+                         static_cast<uint32_t>(bytes)});
       done += bytes;
     }
   }

@@ -7,7 +7,7 @@
 // holds. The driver calls both functions (nvme/submit.h, nvme/queue_pair.h).
 #pragma once
 
-#include "simt/copy_two.h"
+#include "simt/copy_ranges.h"
 #include "simt/warp.h"
 
 namespace gofs::ssd {
@@ -33,33 +33,6 @@ struct Staging {
   }
 };
 
-namespace detail {
-
-/// Copies the range of each lane in `lanes`, two at a time: what that lane sees there. Collective;
-/// sync() before others read.
-GOFS_HD inline void copy_of_lanes(simt::AnyWarp auto warp, uint32_t lanes, uint8_t* target,
-                                  const uint8_t* source, uint32_t bytes) {
-  const auto range_of = [&](uint32_t lane) -> simt::CopyRange {
-    return {reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(target), lane)),
-            reinterpret_cast<const uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(source), lane)),
-            warp.shfl(bytes, lane)};
-  };
-  if (lanes == 0) return;
-  warp.sync();
-  while (lanes != 0) {
-    const simt::CopyRange first = range_of(simt::lowest_bit(lanes));
-    lanes &= lanes - 1;
-    simt::CopyRange second{nullptr, nullptr, 0};
-    if (lanes != 0) {
-      second = range_of(simt::lowest_bit(lanes));
-      lanes &= lanes - 1;
-    }
-    simt::copy_two(warp, first, second);
-  }
-}
-
-}  // namespace detail
-
 /// Notes whose data each lane in `lanes` moves through the area of its ring place `index`, and
 /// brings what is to be written there; `buffer.buffer` is null where the controller reaches it.
 /// Collective; sync() before a command is made known.
@@ -69,8 +42,11 @@ GOFS_NOINLINE GOFS_HD inline void stage(simt::AnyWarp auto warp, const Staging& 
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   if (mine) staging.buffers[index] = buffer;
   const bool brings = mine && buffer.buffer != nullptr && buffer.is_read == 0;
-  detail::copy_of_lanes(warp, warp.ballot(brings), staging.area(mine ? index : 0), buffer.buffer,
-                        buffer.bytes);
+  const uint32_t lanes_that_bring = warp.ballot(brings);
+  if (lanes_that_bring == 0) return;
+  warp.sync();
+  simt::copy_ranges(warp, lanes_that_bring,
+                    {staging.area(mine ? index : 0), buffer.buffer, buffer.bytes});
 }
 
 /// Hands on what the commands in the ring places `index` of `lanes`, which have succeeded, have
@@ -81,8 +57,11 @@ GOFS_NOINLINE GOFS_HD inline void unstage(simt::AnyWarp auto warp, const Staging
   StagedBuffer staged{nullptr, 0, 0};
   if (mine) staged = staging.buffers[index];
   const bool gets = staged.buffer != nullptr && staged.is_read != 0;
-  detail::copy_of_lanes(warp, warp.ballot(gets), staged.buffer, staging.area(mine ? index : 0),
-                        staged.bytes);
+  const uint32_t lanes_that_get = warp.ballot(gets);
+  if (lanes_that_get == 0) return;
+  warp.sync();
+  simt::copy_ranges(warp, lanes_that_get,
+                    {staged.buffer, staging.area(mine ? index : 0), staged.bytes});
 }
 
 }  // namespace gofs::ssd

@@ -5,12 +5,12 @@
 //
 // All commands' transfers are cut into pieces at the pages of the driver's memory, and the pieces
 // of all commands numbered through. Each lane works out one piece (PRP entry, place on the media),
-// so list entries and chunk addresses are loaded side by side; then the warp moves the pieces two
-// at a time. All of it passes move_media(), but for media that lies apart, such as a file: there
+// so list entries and chunk addresses are loaded side by side; then the warp moves all pieces
+// together. All of it passes move_media(), but for media that lies apart, such as a file: there
 // each lane has the host move the data of its command.
 #pragma once
 
-#include "simt/copy_two.h"
+#include "simt/copy_ranges.h"
 #include "ssd/io_command.h"
 
 namespace gofs::ssd {
@@ -24,10 +24,10 @@ struct MediaMove {
   bool to_media = false;
 };
 
-/// Collective, uniform: all that is ever written to the media, and read from it by commands, passes
-/// here, up to two moves at a time.
-GOFS_HD inline void move_media(simt::AnyWarp auto warp, const MediaMove& a, const MediaMove& b) {
-  simt::copy_two(warp, a.range, b.range);
+/// Collective: all that is ever written to the media, and read from it by commands, passes here:
+/// the move of each lane in `lanes`.
+GOFS_HD inline void move_media(simt::AnyWarp auto warp, uint32_t lanes, const MediaMove& move) {
+  simt::copy_ranges(warp, lanes, move.range);
 }
 
 /// What one lane prepared: the part of one page that lies together on the media, and, in the rare
@@ -83,31 +83,12 @@ GOFS_HD inline Piece prepare_piece(const Media& media, const PieceOwner& owner, 
   return piece;
 }
 
-/// Rank `rank`'s range, on every lane.
-GOFS_HD inline MediaMove broadcast(simt::AnyWarp auto warp, const simt::CopyRange& range,
-                                   uint32_t rank, uint32_t writers) {
-  return {
-      {reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(range.target), rank)),
-       reinterpret_cast<const uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(range.source), rank)),
-       warp.shfl(range.bytes, rank)},
-      (writers >> rank & 1) != 0};
-}
-
-/// Moves the pieces of ranks 0 .. count - 1, two at a time; the parts behind chunk ends after all
-/// others.
+/// Moves the pieces of ranks 0 .. count - 1; the parts behind chunk ends after all others.
 GOFS_HD inline void move_pieces(simt::AnyWarp auto warp, const Piece& piece, bool to_media,
                                 uint32_t count) {
-  const uint32_t writers = warp.ballot(to_media);
-  const uint32_t passes = warp.any(piece.behind.bytes != 0) ? 2 : 1;
-  for (uint32_t pass = 0; pass < passes; ++pass) {
-    const simt::CopyRange mine = pass == 0 ? piece.range : piece.behind;
-    for (uint32_t rank = 0; rank < count; rank += 2) {
-      const MediaMove first = broadcast(warp, mine, rank, writers);
-      MediaMove second;
-      if (rank + 1 < count) second = broadcast(warp, mine, rank + 1, writers);
-      move_media(warp, first, second);
-    }
-  }
+  const uint32_t lanes = warp.ballot(warp.thread_rank() < count);
+  move_media(warp, lanes, {piece.range, to_media});
+  if (warp.any(piece.behind.bytes != 0)) move_media(warp, lanes, {piece.behind, to_media});
 }
 
 /// One lane: has the host do it.
@@ -137,7 +118,7 @@ GOFS_HD inline format::nvme::Status zero_media(simt::AnyWarp auto warp, const Me
     const uint64_t step = media.contiguous_bytes(offset, simt::min(bytes, kStepBytes));
     uint8_t* const target = media.find(offset);
     if (target != nullptr) {
-      move_media(warp, {{target, nullptr, static_cast<uint32_t>(step)}, true}, {});
+      move_media(warp, 1, {{target, nullptr, static_cast<uint32_t>(step)}, true});
       if (warp.thread_rank() == 0) media.mark_changed(offset, step);
     }
     offset += step;
