@@ -44,6 +44,7 @@
 
 #include <cooperative_groups.h>
 
+#include "gofs/types.h"
 #include "vfs/async.h"
 #include "vfs/batch_create.h"
 #include "vfs/batch_list.h"
@@ -59,51 +60,6 @@
 #include "vfs/write_together.h"
 
 namespace gofs {
-
-/// What Volume::device() gives. Valid in kernels as long as the volume is mounted.
-using VolumeHandle = vfs::Filesystem*;
-
-using f2fs::NamedEntry;
-using f2fs::TimeStamp;
-using vfs::BatchFile;
-using vfs::FilesystemStat;
-using vfs::IoVector;
-using vfs::kBounceBytesMax;
-using vfs::kFallocateKeepSize;
-using vfs::kFallocatePunchHole;
-using vfs::kFallocateZeroRange;
-using vfs::kIoVectorsMax;
-using vfs::kKeepId;
-using vfs::kMayExecute;
-using vfs::kMayRead;
-using vfs::kMayWrite;
-using vfs::kOpenAppend;
-using vfs::kOpenCreate;
-using vfs::kOpenDataSync;
-using vfs::kOpenDirectory;
-using vfs::kOpenExclusive;
-using vfs::kOpenNoFollow;
-using vfs::kOpenPath;
-using vfs::kOpenReadOnly;
-using vfs::kOpenReadWrite;
-using vfs::kOpenSync;
-using vfs::kOpenTruncate;
-using vfs::kOpenWriteOnly;
-using vfs::kRenameExchange;
-using vfs::kRenameNoReplace;
-using vfs::kSeekCurrent;
-using vfs::kSeekData;
-using vfs::kSeekEnd;
-using vfs::kSeekHole;
-using vfs::kSeekSet;
-using vfs::kTimeNow;
-using vfs::kTimeOmit;
-using vfs::kXattrCreate;
-using vfs::kXattrListBytesMax;
-using vfs::kXattrNameBytesMax;
-using vfs::kXattrReplace;
-using vfs::Stat;
-using vfs::Ticket;
 
 namespace device_detail {
 
@@ -1118,7 +1074,8 @@ __device__ int opendir(const Group& group, VolumeHandle vol, const char* path) {
   return open(group, vol, path, kOpenReadOnly | kOpenDirectory);
 }
 
-/// The next entries of a directory, at most `capacity` (at least 32); see vfs::readdir.
+/// The next entries of a directory, at most `capacity` (at least kReaddirEntriesMin); see
+/// vfs::readdir.
 template <typename Group>
 __device__ int64_t readdir(const Group& group, VolumeHandle vol, int fd, NamedEntry* entries,
                            uint32_t capacity) {
@@ -1179,14 +1136,14 @@ __device__ int batch_open(const Group& group, VolumeHandle vol, const char* path
 
 /// Files of an open batch, or -EBADF. Needs no group.
 __device__ inline int64_t batch_count(VolumeHandle vol, int bd) {
-  const vfs::Batch* batch = vfs::find_batch_descriptor(*vol->batches, bd);
+  const vfs::Batch* batch = vfs::find_batch_descriptor(*(*vol).batches, bd);
   return batch == nullptr ? -EBADF : static_cast<int64_t>(batch->count);
 }
 
 /// Size, inode and error of file `index` (below batch_count) of an open batch. Needs no group.
 __device__ inline BatchFile batch_file(VolumeHandle vol, int bd, uint32_t index) {
-  const vfs::Batch& batch = vol->batches->batches[bd];
-  return vol->batches->files[batch.first + index];
+  const vfs::BatchTable& table = *(*vol).batches;
+  return vfs::file_of(table.files[table.batches[bd].first + index]);
 }
 
 /// Reads all files of a batch, file i to `buffer + offsets[i]`. Bytes read, or -EBADF; what went
@@ -1194,7 +1151,7 @@ __device__ inline BatchFile batch_file(VolumeHandle vol, int bd, uint32_t index)
 template <typename Group>
 __device__ int64_t batch_read(const Group& group, VolumeHandle vol, int bd, void* buffer,
                               const uint64_t* offsets) {
-  vfs::BatchTable& table = *vol->batches;
+  vfs::BatchTable& table = *(*vol).batches;
   vfs::Batch* batch = vfs::find_batch_descriptor(table, bd);
   if (batch == nullptr) return -EBADF;
   const bool reachable =
@@ -1238,7 +1195,7 @@ __device__ int batch_create(const Group& group, VolumeHandle vol, const char* pa
     return vfs::begin_creation(warp, *vol, creation);
   }));
   if (bd < 0) return bd;
-  vfs::Batch& batch = vol->batches->batches[bd];
+  vfs::Batch& batch = (*vol).batches->batches[bd];
   scope.share(vol, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
     vfs::prepare_creation(warp, *vol, batch, index, warps);
     return 0;
@@ -1260,7 +1217,7 @@ __device__ int batch_create(const Group& group, VolumeHandle vol, const char* pa
 template <typename Group>
 __device__ int64_t batch_write(const Group& group, VolumeHandle vol, int bd, const void* buffer,
                                const uint64_t* offsets, const uint64_t* bytes) {
-  vfs::BatchTable& table = *vol->batches;
+  vfs::BatchTable& table = *(*vol).batches;
   vfs::Batch* batch = vfs::find_batch_descriptor(table, bd);
   if (batch == nullptr) return -EBADF;
   const bool reachable = simt::is_common_source(buffer) &&
@@ -1278,9 +1235,10 @@ __device__ int64_t batch_write(const Group& group, VolumeHandle vol, int bd, con
 /// 0 or -EBADF.
 template <typename Group>
 __device__ int batch_close(const Group& group, VolumeHandle vol, int bd) {
-  return static_cast<int>(device_detail::scope(group).once(
-      vol,
-      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::end_batch(warp, *vol->batches, bd); }));
+  return static_cast<int>(
+      device_detail::scope(group).once(vol, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::end_batch(warp, *(*vol).batches, bd);
+      }));
 }
 
 /// Numbers of the file system; needs no group.

@@ -8,8 +8,12 @@
 //   if (!volume) { fprintf(stderr, "%s\n", volume.error().message.c_str()); return 1; }
 //   my_kernel<<<grid, block>>>(volume->device());
 //
-// All functions may be called from several threads at once. Kernels that use the volume must have
-// ended before it is destroyed or moved to.
+// C++17 or later. All functions may be called from several threads at once. Kernels that use the
+// volume must have ended before it is destroyed or moved to.
+//
+// Errors have an errno and a sentence. Besides those that POSIX has for a call, each may fail with
+// EIO (the SSD), EUCLEAN (the volume contradicts itself), ETIMEDOUT (a lock or a command), EBUSY or
+// ENOMEM (others have all of what it needs for a while), and ENODEV once the volume is unmounted.
 //
 // A volume belongs to the process that has mounted it. In a child of fork() every call fails at
 // once with ENODEV and words that say so; info() knows the spec alone, warnings() has that
@@ -29,8 +33,6 @@
 // there is room; after the others nothing more is written to the image, and unmount() says so.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,30 +40,14 @@
 #include <vector>
 
 #include "gofs/expected.hpp"
-#include "vfs/ablations.h"
-#include "vfs/metadata.h"
-#include "vfs/rename.h"
-#include "vfs/set_xattr.h"
+#include "gofs/types.h"
 
 namespace gofs {
 
-using f2fs::TimeStamp;
-using vfs::Ablation;
-using vfs::FilesystemStat;
-using vfs::kAblateBlockMaps;
-using vfs::kAblateLevelWalks;
-using vfs::kAblateMergedBlocks;
-using vfs::kAblateOpenSegments;
-using vfs::kAblateRangeLocks;
-using vfs::kAblateSharedDoorbells;
-using vfs::kKeepId;
-using vfs::kRenameExchange;
-using vfs::kRenameNoReplace;
-using vfs::kTimeNow;
-using vfs::kTimeOmit;
-using vfs::kXattrCreate;
-using vfs::kXattrReplace;
-using vfs::Stat;
+namespace host {  // GoFS's own
+class VolumeState;
+struct VolumeAccess;
+}  // namespace host
 
 /// How to mount. What a spec says after its `?` wins over what is said here; 0 means the default.
 struct MountOptions {
@@ -69,7 +55,7 @@ struct MountOptions {
   bool read_only = true;         // else the image is this mount's alone
   uint32_t uid = 0;              // whose permissions all calls have, on the device as well
   uint32_t gid = 0;
-  std::vector<uint32_t> groups{};   // supplementary ones, at most 64
+  std::vector<uint32_t> groups{};   // supplementary ones, at most kGroupsMax
   uint64_t cache_bytes = 0;         // memory for metadata blocks; 64 MiB, and on a GPU a 64th of
                                     // a virtual SSD up to 1 GiB: a third of it may be newer than
                                     // the SSD
@@ -180,7 +166,7 @@ struct MemoryReport {
 /// As readdir gives it. The name may hold any bytes but '/' and NUL.
 struct DirectoryEntry {
   uint64_t ino = 0;
-  uint8_t type = 0;  // format::FileType
+  uint8_t type = kTypeUnknown;  // FileType
   std::string name;
 };
 
@@ -196,16 +182,12 @@ struct BufferHandle {
   uint64_t id = 0;
 };
 
-namespace host {
-class VolumeState;
-struct VolumeForTest;
-}  // namespace host
-
 class Volume {
  public:
-  /// `spec` is an image, a block device or ram:SIZE, or several with a `+` between them for a
-  /// volume that is striped over them, with options after a `?`; see host/volume_spec.h. Errors
-  /// name what is missing, malformed or not supported.
+  /// `spec` is an image, a block device, ram:SIZE or vfio:ADDRESS, or several with a `+` between
+  /// them for a volume that is striped over them. Options follow a `?`, as in
+  /// "vol.img?model=990pro&queues=16"; `gofs --help` shows more of them. Errors name what is
+  /// missing, malformed or not supported.
   static Expected<Volume> mount(const std::string& spec, const MountOptions& options = {});
 
   Volume(Volume&&) noexcept;
@@ -213,8 +195,8 @@ class Volume {
   /// unmount(), whose errors are lost here.
   ~Volume();
 
-  /// For kernels: valid as long as this object.
-  vfs::Filesystem* device() const;
+  /// For kernels: good until unmount(), or until this object goes; a volume that is moved keeps it.
+  VolumeHandle device() const;
 
   /// Flags as in <fcntl.h>; EROFS for what would write where the volume is mounted for reading.
   /// `mode`: the permissions of a file that is made (O_CREAT); there is no umask.
@@ -366,11 +348,8 @@ class Volume {
   /// No call uses the buffer any more. EINVAL: it is not registered.
   Expected<void> unregister_buffer(BufferHandle buffer);
 
-  /// For parts of GoFS above this API.
-  host::VolumeState& state() const { return *state_; }
-
  private:
-  friend struct host::VolumeForTest;  // mounts with a backend that fails
+  friend struct host::VolumeAccess;
 
   explicit Volume(std::unique_ptr<host::VolumeState> state);
 

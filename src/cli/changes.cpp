@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "host/volume_access.h"
+
 namespace gofs::cli {
 namespace {
 
@@ -24,7 +26,7 @@ Expected<void> create_file(Volume& volume, const std::string& path) {
 void change_paths(Session& session, const ChangeOptions& options,
                   const std::function<Change(Volume& volume, host::Tree& tree)>& change_of) {
   Volume volume = mount_volume(session, Access::kReadWrite);
-  host::Tree tree(volume.state());
+  host::Tree tree(host::state_of(volume));
   const Change change = change_of(volume, tree);
   for (const std::string& path : options.paths) {
     if (options.missing != Missing::kRefuse && is_missing(volume, path)) {

@@ -17,6 +17,7 @@
 #include "cli/program.h"
 #include "cli/text.h"
 #include "host/tree.h"
+#include "host/volume_access.h"
 #include "host/volume_spec.h"
 
 namespace gofs::cli {
@@ -38,7 +39,7 @@ std::string path_of_volume(const std::string& text) {
 Expected<void> go_through(Volume& volume, host::Tree& tree, const host::TreeEntry& entry) {
   const auto fd = tree.open(entry.entry.ino, entry.path);
   if (!fd) return fd.error();
-  volume.state().name_descriptor(*fd, entry.path);
+  host::state_of(volume).name_descriptor(*fd, entry.path);
   Expected<void> result;
   uint64_t offset = 0;
   for (bool in_hole = true; result && offset < entry.stat->size_bytes; in_hole = !in_hole) {
@@ -55,7 +56,7 @@ Expected<void> go_through(Volume& volume, host::Tree& tree, const host::TreeEntr
 /// Tells of everything that a walk leaves out, and of files that cannot be read for damage, but not
 /// of what GoFS does not support.
 void walk_volume(Session& session, Volume& volume) {
-  host::Tree tree(volume.state());
+  host::Tree tree(host::state_of(volume));
   host::WalkVisitor visitor;
   visitor.error = [&](const Error& error) {
     if (error.code != EOPNOTSUPP) report(session, error.message);

@@ -34,6 +34,7 @@
 #include "host/messages.h"
 #include "host/storage_identity.h"
 #include "host/tree.h"
+#include "host/volume_access.h"
 
 namespace gofs::cli {
 namespace {
@@ -48,7 +49,7 @@ class Contents {
 
   void copy(const host::TreeEntry& entry, OutputFile& file) {
     const int fd = take_object(tree_.open(entry.entry.ino, entry.path));
-    volume_.state().name_descriptor(fd, entry.path);
+    host::state_of(volume_).name_descriptor(fd, entry.path);
     const struct Closer {
       host::Tree& tree;
       int fd;
@@ -100,7 +101,7 @@ class Getter {
  public:
   Getter(Session& session, Volume& volume, host::Tree& tree)
       : session_(session),
-        storage_(volume.state().storage_paths()),
+        storage_(host::state_of(volume).storage_paths()),
         contents_(volume, tree),
         attributes_({[this](const std::string& message) { fail(message); },
                      [this](const std::string& message) { warn(message); }}) {}
@@ -331,7 +332,7 @@ Listing list_below(Session& session, host::Tree& tree, const host::TreeEntry& to
 }
 
 void get(Session& session, Volume& volume, const GetOptions& options) {
-  host::Tree tree(volume.state());
+  host::Tree tree(host::state_of(volume));
   host::TreeEntry top = take(tree.find(options.path, true));
   if (top.entry.type == format::kTypeSymlink && !options.recursive) {
     // What a user asks for by a link's name is what it leads to.

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/text.h"
 #include "host/tree.h"
+#include "host/volume_access.h"
 
 namespace gofs::cli {
 namespace {
@@ -59,7 +60,7 @@ void print_entry(const Session& session, const LsOptions& options, const host::T
 
 void run_ls(Session& session, const LsOptions& options) {
   Volume volume = mount_volume(session);
-  host::Tree tree(volume.state());
+  host::Tree tree(host::state_of(volume));
   host::TreeEntry top = take(tree.find(options.path, options.details));
   const bool xattrs = session.json && options.details;
   top = shown(std::move(top), options);

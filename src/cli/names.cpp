@@ -8,6 +8,7 @@
 #include "cli/objects.h"
 #include "host/messages.h"
 #include "host/tree.h"
+#include "host/volume_access.h"
 
 namespace gofs::cli {
 namespace {
@@ -66,7 +67,7 @@ void remove_operand(Session& session, Volume& volume, host::Tree& tree, const Rm
 
 void run_rm(Session& session, const RmOptions& options) {
   Volume volume = mount_volume(session, Access::kReadWrite);
-  host::Tree tree(volume.state());
+  host::Tree tree(host::state_of(volume));
   for (const std::string& path : options.paths) {
     remove_operand(session, volume, tree, options, path);
   }

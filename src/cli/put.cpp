@@ -31,6 +31,7 @@
 #include "host/messages.h"
 #include "host/storage_identity.h"
 #include "host/tree.h"
+#include "host/volume_access.h"
 
 namespace gofs::cli {
 namespace {
@@ -81,7 +82,7 @@ class Putter {
         sources_(sources),
         named_path_(std::move(named_path)),
         progress_(progress),
-        storage_(volume.state().storage_paths()),
+        storage_(host::state_of(volume).storage_paths()),
         chunk_(kCopyChunkBytes) {}
 
   /// What is in a directory that could not be made is passed over: why was told.

@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/text.h"
 #include "host/tree.h"
+#include "host/volume_access.h"
 
 namespace gofs::cli {
 namespace {
@@ -45,7 +46,7 @@ void print_table(const host::TreeEntry& entry) {
 
 void run_stat(Session& session, const StatOptions& options) {
   Volume volume = mount_volume(session);
-  host::Tree tree(volume.state());
+  host::Tree tree(host::state_of(volume));
   host::TreeEntry entry = take(tree.find(options.path, true));
   if (options.follow) {
     entry.stat = take(volume.stat(options.path));

@@ -16,6 +16,7 @@
 #include "host/hash_files.h"
 #include "host/messages.h"
 #include "host/tree.h"
+#include "host/volume_access.h"
 
 namespace gofs::cli {
 namespace {
@@ -62,7 +63,7 @@ struct Listed {
 
 Listed list_files(Session& session, Volume& volume, const SumOptions& options) {
   Listed listed;
-  host::Tree tree(volume.state());
+  host::Tree tree(host::state_of(volume));
   host::TreeEntry top = take(tree.find(options.path, false));
   if (top.entry.type == format::kTypeSymlink) top.stat = take(volume.stat(options.path));
   const uint32_t type = top.stat->mode & format::kModeTypeMask;
@@ -102,15 +103,16 @@ void run_sum(Session& session, const SumOptions& options) {
   std::vector<work::HashFile> sums;
   {
     Progress progress(listed.files.size(), listed.bytes);
-    sums = take(host::hash_files(volume.state(), listed.files,
+    sums = take(host::hash_files(host::state_of(volume), listed.files,
                                  [&](uint64_t bytes) { progress.update(bytes); }));
   }
   std::string text;  // for the volume
   for (size_t i = 0; i < sums.size(); ++i) {
     if (sums[i].error != 0) {
       flush_output();
-      report(session,
-             volume.state().explain(sums[i].error, listed.paths[i], listed.files[i].ino).message);
+      report(session, host::state_of(volume)
+                          .explain(sums[i].error, listed.paths[i], listed.files[i].ino)
+                          .message);
       continue;
     }
     const auto* const bytes = reinterpret_cast<const char*>(sums[i].digest);

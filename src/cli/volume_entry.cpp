@@ -9,7 +9,7 @@
 #include "cli/named_path.h"
 #include "cli/objects.h"
 #include "host/tree.h"
-#include "host/volume_state.h"
+#include "host/volume_access.h"
 
 namespace gofs::cli {
 namespace {
@@ -68,7 +68,7 @@ NewVolumeFile::NewVolumeFile(Volume& volume, const std::string& path)
                                                      : message};
   }
   descriptor_ = *opened;
-  volume_.state().name_descriptor(descriptor_, path_);
+  host::state_of(volume_).name_descriptor(descriptor_, path_);
 }
 
 NewVolumeFile::~NewVolumeFile() {

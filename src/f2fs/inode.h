@@ -8,10 +8,7 @@
 
 namespace gofs::f2fs {
 
-struct TimeStamp {
-  int64_t seconds;
-  uint32_t nanoseconds;
-};
+using gofs::TimeStamp;
 
 struct Inode {
   uint32_t ino;

@@ -10,14 +10,7 @@
 
 namespace gofs::f2fs {
 
-/// One entry as readdir gives it. The name ends with a NUL, which name_length does not count.
-struct NamedEntry {
-  uint32_t ino;
-  uint8_t type;
-  uint8_t unused;
-  uint16_t name_length;
-  char name[format::kNameBytesMax + 1];
-};
+using gofs::NamedEntry;
 
 /// A place in a directory's listing: 0 is the start. Counts slots of blocks, or of the inline area.
 using DirectoryCursor = uint64_t;

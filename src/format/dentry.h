@@ -19,16 +19,15 @@ inline constexpr uint32_t kDentrySlotsPerBlock = 214;
 inline constexpr uint32_t kNameSlotBytes = 8;
 inline constexpr uint32_t kDirDepthMax = 63;  // hash levels
 
-enum FileType : uint8_t {
-  kTypeUnknown = 0,
-  kTypeRegular = 1,
-  kTypeDirectory = 2,
-  kTypeCharDevice = 3,
-  kTypeBlockDevice = 4,
-  kTypeFifo = 5,
-  kTypeSocket = 6,
-  kTypeSymlink = 7,
-};
+using gofs::FileType;
+using gofs::kTypeBlockDevice;
+using gofs::kTypeCharDevice;
+using gofs::kTypeDirectory;
+using gofs::kTypeFifo;
+using gofs::kTypeRegular;
+using gofs::kTypeSocket;
+using gofs::kTypeSymlink;
+using gofs::kTypeUnknown;
 
 struct Dentry {
   le32 hash_code;

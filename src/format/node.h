@@ -20,7 +20,7 @@ inline constexpr uint32_t kCompressAddr = 0xFFFFFFFE;  // first slot of a compre
 inline constexpr uint32_t kInodeSlots = 923;  // words of i_addr
 inline constexpr uint32_t kNodeSlots = 1018;  // words of a direct or indirect node
 inline constexpr uint32_t kInodeNids = 5;
-inline constexpr uint32_t kNameBytesMax = 255;
+using gofs::kNameBytesMax;
 inline constexpr uint32_t kNodeFooterOffset = 4072;
 inline constexpr uint32_t kInodeAddrOffset = 360;
 inline constexpr uint32_t kInodeAddrEnd = 4052;

@@ -36,7 +36,7 @@ class MountAblationsTest : public ::testing::Test {
     }
     EXPECT_TRUE(volume->mkdir("/shared", 0777));
     testing::RandomCallsParams run{};
-    run.fs = volume->device();
+    run.fs = &*volume->device();
     run.seed = seed;
     run.calls = kAblatedCalls;
     run.answers = answers.data();

@@ -10,7 +10,7 @@
 
 #include "gofs/volume.hpp"
 #include "host/cpu_backend.h"
-#include "host/volume_state.h"
+#include "host/volume_access.h"
 #include "simt/host_memory.h"
 
 namespace gofs::host {
@@ -52,7 +52,7 @@ struct VolumeForTest {
                                 const BackendMaker& make) {
     auto state = VolumeState::mount(spec, options, MountKind::kVolume, make);
     if (!state) return state.error();
-    return Volume(std::move(*state));
+    return VolumeAccess::volume(std::move(*state));
   }
 };
 

@@ -228,8 +228,8 @@ Expected<BatchMeasurement> measure_batch(VolumeState& volume, const std::string&
   const vfs::Filesystem fs = memory.read_object(volume.filesystem());
   const vfs::BatchTable table = memory.read_object(fs.batches);
   const vfs::Batch batch = table.batches[run.params().descriptor];
-  std::vector<vfs::BatchFile> files(result.files);
-  memory.read(files.data(), table.files + batch.first, files.size() * sizeof(vfs::BatchFile));
+  std::vector<vfs::BatchEntry> files(result.files);
+  memory.read(files.data(), table.files + batch.first, files.size() * sizeof(vfs::BatchEntry));
   std::vector<uint64_t> offsets(result.files);
   uint64_t total = 0;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -248,8 +248,8 @@ Expected<BatchMeasurement> measure_batch(VolumeState& volume, const std::string&
     result.bytes = run.params().bytes;
     if (i == 0 || *read < result.read_seconds) result.read_seconds = *read;
   }
-  memory.read(files.data(), table.files + batch.first, files.size() * sizeof(vfs::BatchFile));
-  for (const vfs::BatchFile& file : files) result.failed_files += file.error != 0;
+  memory.read(files.data(), table.files + batch.first, files.size() * sizeof(vfs::BatchEntry));
+  for (const vfs::BatchEntry& file : files) result.failed_files += file.error != 0;
   return result;
 }
 

@@ -105,7 +105,7 @@ TEST(StripeMount, a_failing_ssd_is_named_and_the_others_go_on) {
   const int fd = volume.open("/large").value();
   std::vector<uint8_t> block(4096);
   ASSERT_TRUE(volume.pread(fd, block.data(), block.size(), 0));
-  auto& controller = *volume.device()->volume.array.devices[1]->controller.controller;
+  auto& controller = *(*volume.device()).volume.array.devices[1]->controller.controller;
   ssd::FaultTable::Entry entry{};
   entry.rule.status = format::nvme::kUnrecoveredReadError;
   ssd::FaultTable faults{1, 1, &entry};
@@ -127,7 +127,7 @@ TEST(StripeMount, a_failing_ssd_is_named_and_the_others_go_on) {
   EXPECT_GE(failed, 20u);
   EXPECT_GE(read, 20u);
   // Now the other one: it is named, though this one has failed before.
-  auto& other = *volume.device()->volume.array.devices[0]->controller.controller;
+  auto& other = *(*volume.device()).volume.array.devices[0]->controller.controller;
   other.faults = &faults;
   for (uint64_t at = 0; at < 64 * 4096; at += 4096) {
     const auto got = volume.pread(fd, block.data(), block.size(), at);

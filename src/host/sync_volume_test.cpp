@@ -49,7 +49,7 @@ class SyncVolumeTest : public ::testing::Test {
   };
   int64_t call(Volume& volume, const KernelCall& wanted) {
     work::CallParams params{};
-    params.fs = volume.device();
+    params.fs = &*volume.device();
     params.kind = wanted.kind;
     params.path = wanted.path.c_str();
     params.flags = O_RDWR | O_CREAT;

@@ -84,7 +84,7 @@ Expected<Volume> Volume::mount(const std::string& spec, const MountOptions& opti
   return Volume(std::move(*state));
 }
 
-vfs::Filesystem* Volume::device() const { return state_->filesystem(); }
+VolumeHandle Volume::device() const { return handle_of(state_->filesystem()); }
 
 Expected<int> Volume::open(const std::string& path, uint32_t flags, uint32_t mode) {
   const auto answer =

@@ -236,9 +236,8 @@ Expected<std::unique_ptr<VolumeState>> VolumeState::mount(const std::string& spe
                                                           const BackendMaker& make_backend) {
   auto specs = parse_volume_specs(spec);
   if (!specs) return specs.error();
-  if (options.groups.size() > vfs::Credentials::kGroupsMax) {
-    return make_error(EINVAL, spec,
-                      fmt::format("more than {} groups", vfs::Credentials::kGroupsMax));
+  if (options.groups.size() > kGroupsMax) {
+    return make_error(EINVAL, spec, fmt::format("more than {} groups", kGroupsMax));
   }
   if ((options.ablations & ~vfs::kAblationsKnown) != 0) {
     return make_error(EINVAL, spec, "ablations that are not known");

@@ -271,7 +271,7 @@ TEST(VolumeErrors, a_read_that_the_ssd_fails_tells_what_the_ssd_said) {
   ASSERT_EQ(volume.pread(fd, &byte, 1, 0).value(), 1u);
 
   ssd::VirtualController& controller =
-      *volume.device()->volume.array.devices[0]->controller.controller;
+      *(*volume.device()).volume.array.devices[0]->controller.controller;
   ssd::FaultTable::Entry entry{};
   ssd::FaultTable faults{1, 1, &entry};
   for (const auto& [status, words] :
@@ -303,7 +303,8 @@ TEST_F(VolumeTest, descriptors_are_closed_once_and_come_back) {
 TEST_F(VolumeTest, a_volume_moves) {
   const int fd = volume_.open("/odd").value();
   Volume other = std::move(volume_);
-  vfs::Filesystem* const device = other.device();
+  const VolumeHandle device = other.device();
+  EXPECT_TRUE(device);
   EXPECT_EQ(other.fstat(fd).value().size_bytes, 10'007u);
   volume_ = std::move(other);
   EXPECT_EQ(volume_.device(), device);
@@ -541,7 +542,7 @@ TEST_F(BadImage, damaged_nodes_are_named) {
   uint64_t nat = 0;
   {
     Volume whole = Volume::mount(path_.path(), kOnCpu).value();
-    fs = whole.device();
+    fs = &*whole.device();
     nat = uint64_t{fs->volume.geometry.nat_blkaddr} * 4096;
   }
   overwrite(nat, std::string(4096, '\x77'));

@@ -9,13 +9,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "gofs/types.h"  // GOFS_HD
+
 #if defined(__CUDACC__)
-#define GOFS_HD __host__ __device__
 #define GOFS_DEVICE __device__
 /// Keeps one copy of a large function per translation unit instead of one per call site.
 #define GOFS_NOINLINE __noinline__
 #else
-#define GOFS_HD
 #define GOFS_DEVICE
 #define GOFS_NOINLINE __attribute__((noinline))
 #endif
@@ -42,10 +42,10 @@
 
 namespace gofs {
 
-/// An F2FS block and an NVMe memory page: the unit of every address in this project that is not
-/// said to be in bytes or in LBAs.
-inline constexpr uint32_t kBlockBytes = 4096;
+/// An F2FS block (kBlockBytes) is an NVMe memory page too: the unit of every address in this
+/// project that is not said to be in bytes or in LBAs.
 inline constexpr uint32_t kBlockShift = 12;
+static_assert(kBlockBytes == 1u << kBlockShift);
 
 namespace simt {
 

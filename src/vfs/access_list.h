@@ -158,7 +158,7 @@ GOFS_NOINLINE GOFS_HD inline int check_acls(simt::AnyWarp auto warp, Filesystem&
 
 }  // namespace detail
 
-/// Whether the caller may do with `inode` what `wanted` says (Access bits): by its access list if
+/// Whether the caller may do with `inode` what `wanted` says (AccessBits): by its access list if
 /// it has one, else by its mode. Nobody writes to what is immutable: -EPERM. Collective, uniform.
 /// 0, -EACCES, or why the list cannot be read: -EUCLEAN, -EBUSY, or a device's. The caller holds no
 /// spare block.

@@ -29,12 +29,13 @@ namespace gofs::vfs {
 inline constexpr uint32_t kBatchRuns = 2;
 inline constexpr uint32_t kBatchGroupFiles = 8;  // that a warp reads together
 
-enum class BatchFileKind : uint8_t {
+enum class BatchEntryKind : uint8_t {
   kRuns,     // all blocks are in `runs`
   kGeneral,  // has an inode to ask
 };
 
-struct BatchFile {
+/// What a batch keeps of a file.
+struct BatchEntry {
   uint32_t ino;  // 0: the name was not found, or is no regular file; `error` says which
   int error;     // of this file: 0 or a negative errno
   uint64_t size_bytes;
@@ -42,11 +43,16 @@ struct BatchFile {
     uint32_t block;
     uint32_t count;
   } runs[kBatchRuns];
-  BatchFileKind kind;
+  BatchEntryKind kind;
   bool created;         // by the batch
   uint32_t generation;  // of the inode
 };
-static_assert(sizeof(BatchFile) == 40);
+static_assert(sizeof(BatchEntry) == 40);
+
+/// What callers are told of it.
+GOFS_HD inline BatchFile file_of(const BatchEntry& entry) {
+  return {entry.size_bytes, entry.ino, entry.error, entry.created && entry.ino != 0, 0};
+}
 
 /// An open batch: `count` files from `first` on in the table.
 struct alignas(64) Batch {
@@ -65,7 +71,7 @@ struct alignas(64) Batch {
   f2fs::Writer* holder;  // where it is counted as one that keeps places; null: it keeps none
 };
 
-inline constexpr uint32_t kBatchesMax = 64;
+using gofs::kBatchesMax;
 inline constexpr uint32_t kBatchPartsMax = 1024;  // of a directory, each listed by one warp
 
 /// What survey_batch found in one part of a directory, in order of its entries.
@@ -78,7 +84,7 @@ struct BatchPart {
 struct BatchTable {
   uint32_t lock;
   uint32_t capacity;  // files of all batches together
-  BatchFile* files;
+  BatchEntry* files;
   BatchPart* parts;      // scratch, kBatchPartsMax for each batch: 12 KiB
   uint32_t* name_slots;  // kNameSlotsPerFile for each of `files` (batch_names.h)
   Batch batches[kBatchesMax];
@@ -215,7 +221,7 @@ GOFS_NOINLINE GOFS_HD inline void find_batch(simt::AnyWarp auto warp, Filesystem
       error = target.type == format::kTypeDirectory ? -EISDIR : -EINVAL;
     }
     if (warp.thread_rank() == 0) {
-      BatchFile& file = table.files[batch.first + index];
+      BatchEntry& file = table.files[batch.first + index];
       file.ino = error == 0 ? target.ino : 0;
       file.error = error;
     }
@@ -231,10 +237,10 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(simt::AnyWarp auto warp, Filesystem
   for (uint32_t first = warp_index * width; first < batch.count; first += warp_count * width) {
     const uint32_t index = first + warp.thread_rank();
     const bool mine = index < batch.count;
-    BatchFile& file = table.files[batch.first + (mine ? index : 0)];
+    BatchEntry& file = table.files[batch.first + (mine ? index : 0)];
     const uint32_t lanes = warp.ballot(mine && file.error == 0);
     f2fs::Inode inode{};
-    BatchFile loaded{};
+    BatchEntry loaded{};
     int unpacked = 0;
     // Lanes without a file must not look at that of another warp, which may be writing it.
     const uint32_t ino = mine ? file.ino : 0;
@@ -258,7 +264,7 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(simt::AnyWarp auto warp, Filesystem
           ++loaded.runs[run].count;
         }
       }
-      loaded.kind = simple ? BatchFileKind::kRuns : BatchFileKind::kGeneral;
+      loaded.kind = simple ? BatchEntryKind::kRuns : BatchEntryKind::kGeneral;
       loaded.size_bytes = inode.size_bytes;
       loaded.generation = inode.generation;
     };
@@ -299,15 +305,15 @@ GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(simt::AnyWarp auto warp, Filesy
   const uint32_t group = simt::min(width, kBatchGroupFiles);
   for (uint32_t first = warp_index * group; first < batch.count; first += warp_count * group) {
     const bool mine = rank < group && first + rank < batch.count;
-    BatchFile& entry = table.files[batch.first + (mine ? first + rank : first)];
-    const BatchFile file = entry;
+    BatchEntry& entry = table.files[batch.first + (mine ? first + rank : first)];
+    const BatchEntry file = entry;
     uint8_t* const target = buffer + (mine ? offsets[first + rank] : 0);
     const bool usable = mine && file.error == 0;
     int error = 0;
 
     // The blocks of files made of runs are dealt to the lanes in one row.
     const uint32_t blocks =
-        usable && file.kind == BatchFileKind::kRuns
+        usable && file.kind == BatchEntryKind::kRuns
             ? static_cast<uint32_t>(simt::divide_up(file.size_bytes, kBlockBytes))
             : 0;
     uint32_t before = 0;  // blocks of the lanes before this one
@@ -349,7 +355,7 @@ GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(simt::AnyWarp auto warp, Filesy
     }
 
     const uint32_t general =
-        warp.ballot(usable && file.kind == BatchFileKind::kGeneral && file.size_bytes != 0);
+        warp.ballot(usable && file.kind == BatchEntryKind::kGeneral && file.size_bytes != 0);
     if (general != 0) {
       f2fs::Inode inode{};
       const int loaded =

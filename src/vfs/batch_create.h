@@ -272,7 +272,7 @@ GOFS_NOINLINE GOFS_HD inline void create_claimed(simt::AnyWarp auto warp, Filesy
 /// Writes what a file that was made empty is to hold. That is part of making it, so what a write
 /// takes from its mode is given back. Collective, uniform; errors are left in the entry.
 GOFS_NOINLINE GOFS_HD inline void write_new_file(simt::AnyWarp auto warp, Filesystem& fs,
-                                                 BatchFile& entry, const uint8_t* source,
+                                                 BatchEntry& entry, const uint8_t* source,
                                                  uint64_t bytes) {
   f2fs::Inode inode{};
   const uint32_t ino = entry.ino;
@@ -322,13 +322,13 @@ GOFS_NOINLINE GOFS_HD inline void create_group(simt::AnyWarp auto warp, Filesyst
   }
   create_claimed(warp, fs, batch, directory, creation, index, inherits, file);
   if (mine) {
-    BatchFile entry{};
+    BatchEntry entry{};
     entry.error = file.status;
     entry.ino = file.status == 0 ? file.ino : 0;
     entry.generation = file.generation;
     entry.created = true;
     entry.size_bytes = file.contents.bytes;
-    entry.kind = BatchFileKind::kGeneral;
+    entry.kind = BatchEntryKind::kGeneral;
     fs.batches->files[batch.first + index] = entry;
   }
   warp.sync();
@@ -449,7 +449,7 @@ GOFS_NOINLINE GOFS_HD inline void prepare_creation(simt::AnyWarp auto warp, File
 }
 
 /// Makes the files. Collective; warps 0 to `warp_count` - 1 do it together, with the same
-/// arguments. A file that cannot be made has its error in its BatchFile: -EEXIST (the name is
+/// arguments. A file that cannot be made has its error in its BatchEntry: -EEXIST (the name is
 /// there, or another file of the batch has it), -ENOENT (no name), -EINVAL (a name with a slash),
 /// -ENAMETOOLONG, -ENOSPC, what the device says. What comes with contents is there wholly or not at
 /// all, also after a crash, if it fits in the addresses of an inode (some 3.6 MiB). Seen by others

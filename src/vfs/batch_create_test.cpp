@@ -113,7 +113,7 @@ class BatchCreateTest : public ChangesTest {
     });
     return written;
   }
-  const BatchFile& file(int bd, size_t index) {
+  const BatchEntry& file(int bd, size_t index) {
     return fs().batches->files[fs().batches->batches[bd].first + index];
   }
   void end(int bd) {

@@ -27,7 +27,7 @@ GOFS_HD inline uint32_t part_count(uint32_t warp_count) {
 /// them. Enters them into `files`; null: only counts. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline BatchPart list_part(simt::AnyWarp auto warp, Filesystem& fs,
                                                  uint32_t directory_ino, uint32_t index,
-                                                 uint32_t count, BatchFile* files, uint32_t room) {
+                                                 uint32_t count, BatchEntry* files, uint32_t room) {
   f2fs::Inode directory{};
   BatchPart part{};
   const int loaded = load_numbered(warp, fs, warp.ballot(true), directory_ino, directory);
@@ -130,7 +130,7 @@ GOFS_NOINLINE GOFS_HD inline int list_batch(simt::AnyWarp auto warp, Filesystem&
   const auto room = static_cast<uint32_t>(
       has_part ? simt::min<uint64_t>(parts[warp_index].files, sums.count - sums.before) : 0);
   if (room != 0) {
-    BatchFile* const files = table.files + batch.first + sums.before;
+    BatchEntry* const files = table.files + batch.first + sums.before;
     const BatchPart part = walking(warp, fs, [&] {
       return detail::list_part(warp, fs, batch.directory_ino, warp_index, count, files, room);
     });

@@ -146,7 +146,7 @@ class BatchTest : public ::testing::TestWithParam<uint32_t> {
     EXPECT_EQ(read, readable);
     for (size_t i = 0; i < names.size(); ++i) {
       SCOPED_TRACE(names[i]);
-      const BatchFile& entry = table().files[batch.first + i];
+      const BatchEntry& entry = table().files[batch.first + i];
       EXPECT_EQ(entry.error, errors.contains(names[i]) ? errors.at(names[i]) : 0);
       if (errors.contains(names[i])) continue;
       const std::vector<uint8_t> wanted = batched_content(batched().at(names[i]));
@@ -192,8 +192,8 @@ TEST_P(BatchTest, a_block_that_cannot_be_read_is_an_error_of_its_file) {
       warp.sync();
       load_batch(warp, fs(), table(), batch, 0, 1);
     });
-    const BatchFile& odd = table().files[batch.first];
-    ASSERT_EQ(odd.kind, BatchFileKind::kRuns);
+    const BatchEntry& odd = table().files[batch.first];
+    ASSERT_EQ(odd.kind, BatchEntryKind::kRuns);
     rule = VolumeRig::reads_of_block(odd.runs[0].block + 2, 9, ssd::FaultAction::kStatus);
     EXPECT_EQ(end(bd), 0);
   }

@@ -14,7 +14,7 @@ namespace detail {
 /// A descriptor for the file of `entry`, open for writing; waits while others have all there are.
 /// Collective, uniform. Or a negative errno: -ENOENT (it was removed), -EACCES and its like.
 GOFS_NOINLINE GOFS_HD inline int open_batch_file(simt::AnyWarp auto warp, Filesystem& fs,
-                                                 const BatchFile& entry) {
+                                                 const BatchEntry& entry) {
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   simt::Backoff backoff;
   for (;;) {
@@ -37,9 +37,9 @@ GOFS_NOINLINE GOFS_HD inline int open_batch_file(simt::AnyWarp auto warp, Filesy
 /// Writes `bytes` bytes to the start of one file. Collective, uniform. Bytes written; what went
 /// wrong is left in the entry.
 GOFS_NOINLINE GOFS_HD inline uint64_t write_batch_file(simt::AnyWarp auto warp, Filesystem& fs,
-                                                       BatchFile& entry, const uint8_t* source,
+                                                       BatchEntry& entry, const uint8_t* source,
                                                        uint64_t bytes) {
-  const BatchFile file = entry;
+  const BatchEntry file = entry;
   warp.sync();
   if (file.error < 0) return 0;
   const int fd = open_batch_file(warp, fs, file);
@@ -57,7 +57,7 @@ GOFS_NOINLINE GOFS_HD inline uint64_t write_batch_file(simt::AnyWarp auto warp, 
     (void)close(warp, fs, fd);
   }
   if (warp.thread_rank() == 0) {
-    entry.kind = BatchFileKind::kGeneral;  // its blocks lie elsewhere now
+    entry.kind = BatchEntryKind::kGeneral;  // its blocks lie elsewhere now
     entry.size_bytes = size;
     if (written < 0) entry.error = static_cast<int>(written);
   }

@@ -14,7 +14,7 @@ namespace gofs::vfs {
 
 /// What one request of a lane, a warp or a block moves at most in one go: it then is as whole as
 /// one of global memory.
-inline constexpr uint64_t kBounceBytesMax = 64 << 10;
+using gofs::kBounceBytesMax;
 /// What the requests of a warp's lanes move together: two pieces of the largest size, side by side.
 inline constexpr uint64_t kBounceBytesOfLanes = 2 * kBounceBytesMax;
 

@@ -11,13 +11,9 @@
 
 namespace gofs::vfs {
 
-/// A user or group that chown() leaves as it is.
-inline constexpr uint32_t kKeepId = 0xffffffff;
-
-/// Nanoseconds of a time stamp that stand for the present, and for the one that there is: UTIME_NOW
-/// and UTIME_OMIT of Linux.
-inline constexpr uint32_t kTimeNow = 0x3fffffff;
-inline constexpr uint32_t kTimeOmit = 0x3ffffffe;
+using gofs::kKeepId;
+using gofs::kTimeNow;
+using gofs::kTimeOmit;
 
 namespace detail {
 

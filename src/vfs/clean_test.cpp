@@ -293,7 +293,7 @@ TEST_P(CleanTest, who_keeps_places_finds_there_what_was_there) {
     warp.sync();
     load_batch(warp, fs(), table, table.batches[bd], 0, 1);
   });
-  EXPECT_EQ(table.files[table.batches[bd].first].kind, BatchFileKind::kRuns);
+  EXPECT_EQ(table.files[table.batches[bd].first].kind, BatchEntryKind::kRuns);
   // Others write over all that is free meanwhile.
   for (uint32_t turn = 0; turn < 3; ++turn) {
     EXPECT_EQ(clean_all(f2fs::VictimPolicy::kGreedy), 0);

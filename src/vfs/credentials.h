@@ -8,11 +8,11 @@
 
 namespace gofs::vfs {
 
-enum Access : uint32_t { kMayExecute = 1, kMayWrite = 2, kMayRead = 4 };
+using gofs::kMayExecute;
+using gofs::kMayRead;
+using gofs::kMayWrite;
 
 struct Credentials {
-  static constexpr uint32_t kGroupsMax = 64;
-
   uint32_t uid;
   uint32_t gid;
   uint32_t group_count;

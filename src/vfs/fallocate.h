@@ -10,10 +10,9 @@
 
 namespace gofs::vfs {
 
-/// Modes of fallocate(), with Linux's numbers.
-inline constexpr uint32_t kFallocateKeepSize = 0x01;
-inline constexpr uint32_t kFallocatePunchHole = 0x02;
-inline constexpr uint32_t kFallocateZeroRange = 0x10;
+using gofs::kFallocateKeepSize;
+using gofs::kFallocatePunchHole;
+using gofs::kFallocateZeroRange;
 
 namespace detail {
 

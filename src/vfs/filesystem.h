@@ -171,3 +171,15 @@ GOFS_HD inline void lock_table(uint32_t& lock) {
 }
 
 }  // namespace gofs::vfs
+
+namespace gofs {
+
+/// The handle of a file system, or of none.
+GOFS_HD inline VolumeHandle handle_of(vfs::Filesystem* fs) { return {fs}; }
+
+/// What a handle that is not null leads to.
+GOFS_HD inline vfs::Filesystem& operator*(VolumeHandle volume) {
+  return *static_cast<vfs::Filesystem*>(const_cast<void*>(volume.state));
+}
+
+}  // namespace gofs

@@ -122,7 +122,7 @@ class FilesystemMemory {
     fs.block_queue_mask = kBlockQueues - 1;
     BatchTable batches{};
     batches.capacity = simt::max(options.batch_files, 1u);
-    batches.files = own_.take<BatchFile>(batches.capacity, MemoryPart::kBatches);
+    batches.files = own_.take<BatchEntry>(batches.capacity, MemoryPart::kBatches);
     batches.parts = own_.take<BatchPart>(kBatchesMax * kBatchPartsMax, MemoryPart::kBatches);
     batches.name_slots = own_.take<uint32_t>(uint64_t{detail::kNameSlotsPerFile} * batches.capacity,
                                              MemoryPart::kBatches);

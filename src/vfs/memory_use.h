@@ -86,7 +86,7 @@ GOFS_HD inline void count_open_files(simt::AnyWarp auto warp, Filesystem& fs, Me
 
 /// What is taken for batches. By one lane.
 GOFS_HD inline uint64_t batch_bytes_used(BatchTable& table) {
-  constexpr uint64_t kFileBytes = sizeof(BatchFile) + kNameSlotsPerFile * sizeof(uint32_t);
+  constexpr uint64_t kFileBytes = sizeof(BatchEntry) + kNameSlotsPerFile * sizeof(uint32_t);
   constexpr uint64_t kBatchBytes = sizeof(Batch) + kBatchPartsMax * sizeof(BatchPart);
   uint64_t bytes = 0;
   lock_table(table.lock);

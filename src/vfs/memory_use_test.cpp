@@ -130,7 +130,7 @@ TEST_P(MemoryUseTest, a_batch_takes_its_files_and_nothing_of_open_ones) {
   const MemoryUse open_now = use();
   EXPECT_EQ(part_of(open_now, MemoryPart::kBatches),
             sizeof(Batch) + kBatchPartsMax * sizeof(BatchPart) +
-                40 * (sizeof(BatchFile) + detail::kNameSlotsPerFile * sizeof(uint32_t)));
+                40 * (sizeof(BatchEntry) + detail::kNameSlotsPerFile * sizeof(uint32_t)));
   EXPECT_EQ(part_of(open_now, MemoryPart::kDescriptors), 0u);
   run_alone(width(),
             [&](const simt::Warp& warp) { EXPECT_EQ(end_batch(warp, *fs().batches, bd), 0); });
@@ -235,7 +235,7 @@ TEST(ManyOpenFiles, a_batch_of_65536_files_takes_at_most_16_mib) {
   std::printf("%u files open: %.2f MiB more in use, %.2f of these in the page cache\n", kFiles,
               static_cast<double>(taken) / (1 << 20), static_cast<double>(cached) / (1 << 20));
   EXPECT_LE(taken, kMostBytes);
-  EXPECT_GE(taken - cached, uint64_t{kFiles} * sizeof(BatchFile));
+  EXPECT_GE(taken - cached, uint64_t{kFiles} * sizeof(BatchEntry));
   EXPECT_EQ(rig.arena().space().bytes_taken(), allocated);
   for (const MemoryPart part : {MemoryPart::kDescriptors, MemoryPart::kRangeLocks,
                                 MemoryPart::kOpenInodes, MemoryPart::kBlockMaps}) {

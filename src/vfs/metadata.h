@@ -11,37 +11,8 @@ namespace gofs::vfs {
 /// Nids 0, 1 and 2 are no files.
 inline constexpr uint32_t kReservedNids = 3;
 
-/// As struct stat, with F2FS's extras. Times are in seconds and nanoseconds since 1970.
-struct Stat {
-  uint64_t ino;
-  uint64_t size_bytes;
-  uint64_t blocks_512;  // st_blocks: 512-byte units in use, without the inode itself
-  uint32_t mode;        // type and permissions
-  uint32_t links;
-  uint32_t uid;
-  uint32_t gid;
-  uint32_t device_major;  // of character and block devices
-  uint32_t device_minor;
-  f2fs::TimeStamp accessed;
-  f2fs::TimeStamp modified;
-  f2fs::TimeStamp changed;
-  f2fs::TimeStamp created;  // 0 where the volume does not keep it
-  uint32_t flags;           // i_flags
-  uint32_t advise;          // i_advise
-  uint32_t project_id;
-};
-
-/// As struct statvfs, with the numbers that Linux gives.
-struct FilesystemStat {
-  uint64_t block_bytes;
-  uint64_t blocks;  // from segment 0 on: what users cannot have counts as used
-  uint64_t blocks_free;
-  uint64_t blocks_available;  // that can be written: fewer are where the SSD has no room for all
-  uint64_t files;             // inodes that could exist
-  uint64_t files_free;
-  uint64_t files_used;
-  uint32_t name_bytes_max;
-};
+using gofs::FilesystemStat;
+using gofs::Stat;
 
 GOFS_HD inline Stat stat_of(const f2fs::Inode& inode) {
   Stat stat{};
@@ -91,7 +62,7 @@ GOFS_HD inline int fstat(simt::AnyWarp auto warp, Filesystem& fs, int fd, Stat& 
   return error;
 }
 
-/// `wanted` is made of Access bits; 0 asks whether the file exists.
+/// `wanted` is made of AccessBits; 0 asks whether the file exists.
 GOFS_HD inline int access(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                           uint32_t wanted) {
   if (wanted > (kMayRead | kMayWrite | kMayExecute)) return -EINVAL;
@@ -117,7 +88,11 @@ GOFS_HD inline int64_t readlink(simt::AnyWarp auto warp, Filesystem& fs, const c
   });
 }
 
-enum Whence : int { kSeekSet = 0, kSeekCurrent = 1, kSeekEnd = 2, kSeekData = 3, kSeekHole = 4 };
+using gofs::kSeekCurrent;
+using gofs::kSeekData;
+using gofs::kSeekEnd;
+using gofs::kSeekHole;
+using gofs::kSeekSet;
 
 /// Moves the position of `fd`; returns it. For kSeekData and kSeekHole see lseek(2). -EINVAL past
 /// f2fs::kFileBytesMax.
@@ -199,17 +174,17 @@ GOFS_HD inline int opendir(simt::AnyWarp auto warp, Filesystem& fs, const char* 
   return open_existing(warp, fs, path, kOpenReadOnly | kOpenDirectory);
 }
 
-/// Copies the next entries of a directory, at most `capacity` (at least 32), to `entries`; `.` and
-/// `..` are left out. How many; 0 at the end; or a negative errno. -EUCLEAN and -EIO also at the
-/// end of a directory of which something was left out, once: entries that cannot be, or a part that
-/// could not be read. All else was given before.
+/// Copies the next entries of a directory, at most `capacity` (at least kReaddirEntriesMin), to
+/// `entries`; `.` and `..` are left out. How many; 0 at the end; or a negative errno. -EUCLEAN and
+/// -EIO also at the end of a directory of which something was left out, once: entries that cannot
+/// be, or a part that could not be read. All else was given before.
 GOFS_HD inline int64_t readdir(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                f2fs::NamedEntry* entries, uint32_t capacity) {
   constexpr uint64_t kEnd = ~uint64_t{0};
   constexpr uint64_t kDamaged = uint64_t{1} << 63;
   constexpr uint32_t kErrnoShift = 48;  // behind any cursor
   constexpr uint64_t kErrnoMask = uint64_t{0xfff} << kErrnoShift;
-  if (capacity < 32) return -EINVAL;
+  if (capacity < kReaddirEntriesMin) return -EINVAL;
   entries = simt::reach(warp.thread_rank(), entries);
   Descriptor* descriptor = find_file(fs, fd);
   if (descriptor == nullptr) return -EBADF;

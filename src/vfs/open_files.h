@@ -10,22 +10,24 @@
 
 namespace gofs::vfs {
 
-/// Flags of open(), with Linux's numbers so that a program may use its own <fcntl.h>.
-inline constexpr uint32_t kOpenReadOnly = 0;
-inline constexpr uint32_t kOpenWriteOnly = 1;
-inline constexpr uint32_t kOpenReadWrite = 2;
-inline constexpr uint32_t kOpenAccessMask = 3;
-inline constexpr uint32_t kOpenCreate = 0100;
-inline constexpr uint32_t kOpenExclusive = 0200;
-inline constexpr uint32_t kOpenTruncate = 01000;
-inline constexpr uint32_t kOpenAppend = 02000;
-inline constexpr uint32_t kOpenDataSync = 010000;  // every write ends with fdatasync()
-inline constexpr uint32_t kOpenDirectory = 0200000;
-inline constexpr uint32_t kOpenNoFollow = 0400000;
-inline constexpr uint32_t kOpenSync = 04000000 | kOpenDataSync;  // with fsync()
-inline constexpr uint32_t kOpenNoAtime = 01000000;
-inline constexpr uint32_t kOpenPath = 010000000;
-inline constexpr uint32_t kOpenTemporary = 020000000;  // O_TMPFILE, without O_DIRECTORY
+using gofs::kOpenAccessMask;
+using gofs::kOpenAppend;
+using gofs::kOpenCreate;
+using gofs::kOpenDataSync;
+using gofs::kOpenDirectory;
+using gofs::kOpenExclusive;
+using gofs::kOpenNoAtime;
+using gofs::kOpenNoFollow;
+using gofs::kOpenPath;
+using gofs::kOpenReadOnly;
+using gofs::kOpenReadWrite;
+using gofs::kOpenSync;
+using gofs::kOpenTruncate;
+using gofs::kOpenWriteOnly;
+
+/// Of Linux's flags that are not ours: the one that is refused (O_TMPFILE, without O_DIRECTORY),
+/// and all that are known.
+inline constexpr uint32_t kOpenTemporary = 020000000;
 inline constexpr uint32_t kOpenFlagsKnown =
     kOpenAccessMask | kOpenCreate | kOpenExclusive | kOpenTruncate | kOpenAppend | kOpenDirectory |
     kOpenNoFollow | kOpenSync | kOpenPath | kOpenNoAtime | 0400 /* O_NOCTTY */ |

@@ -12,8 +12,8 @@
 
 namespace gofs::vfs {
 
-inline constexpr uint32_t kPathBytesMax = 4096;  // with the terminating NUL, as PATH_MAX
-inline constexpr uint32_t kSymlinksMax = 40;
+using gofs::kPathBytesMax;
+using gofs::kSymlinksMax;
 
 enum class LastLink { kFollow, kKeep };
 

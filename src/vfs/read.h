@@ -10,17 +10,9 @@
 
 namespace gofs::vfs {
 
-/// As off_t and ssize_t: signed, so that a size past this is an error of the caller.
-inline constexpr uint64_t kOffsetMax = 0x7fffffffffffffffull;
-
-/// One part of a scattered read.
-struct IoVector {
-  void* base;
-  uint64_t bytes;
-};
-
-/// Parts that one call may have, as IOV_MAX.
-inline constexpr int kIoVectorsMax = 1024;
+using gofs::IoVector;
+using gofs::kIoVectorsMax;
+using gofs::kOffsetMax;
 
 /// Bytes of all parts, or -EINVAL: too many parts, or more bytes than a result can count.
 GOFS_HD inline int64_t total_bytes(const IoVector* parts, int count) {

@@ -9,9 +9,8 @@
 
 namespace gofs::vfs {
 
-/// Flags of rename(), with Linux's numbers.
-inline constexpr uint32_t kRenameNoReplace = 1;
-inline constexpr uint32_t kRenameExchange = 2;
+using gofs::kRenameExchange;
+using gofs::kRenameNoReplace;
 
 namespace detail {
 

@@ -11,11 +11,11 @@
 
 namespace gofs::vfs {
 
-/// Flags of setxattr(), with Linux's numbers.
-inline constexpr auto kXattrCreate = static_cast<uint32_t>(f2fs::XattrMode::kCreate);
-inline constexpr auto kXattrReplace = static_cast<uint32_t>(f2fs::XattrMode::kReplace);
-/// As XATTR_SIZE_MAX: what Linux takes in any file system.
-inline constexpr uint64_t kXattrValueBytesMax = 65536;
+using gofs::kXattrCreate;
+using gofs::kXattrReplace;
+using gofs::kXattrValueBytesMax;
+static_assert(kXattrCreate == static_cast<uint32_t>(f2fs::XattrMode::kCreate) &&
+              kXattrReplace == static_cast<uint32_t>(f2fs::XattrMode::kReplace));
 
 namespace detail {
 

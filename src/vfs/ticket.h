@@ -11,15 +11,9 @@
 
 namespace gofs::vfs {
 
-/// What the caller keeps. Trivially copyable.
-struct Ticket {
-  int64_t result;      // bytes that will have been moved, if all goes well; or a negative errno
-  uint32_t operation;  // index; kNoOperation: nothing is under way
-  uint32_t generation;
-  uint32_t queue;  // index of the I/O queue pairs
-
-  static constexpr uint32_t kNoOperation = 0xffffffffu;
-};
+/// What the caller keeps: `operation` is an index of the table of operations, `queue` one of the
+/// I/O queue pairs.
+using gofs::Ticket;
 
 namespace detail {
 

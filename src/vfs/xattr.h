@@ -17,10 +17,10 @@
 
 namespace gofs::vfs {
 
-inline constexpr uint32_t kXattrNameBytesMax = 255;  // with its prefix, without a NUL
-/// Room that all names of a file fit in, and all of its attributes as dump_xattrs() writes them: an
-/// ACL of 12 bytes on disk becomes 41.
-inline constexpr uint32_t kXattrListBytesMax = 32768;
+using gofs::kXattrListBytesMax;
+using gofs::kXattrNameBytesMax;
+// All attributes of a file as dump_xattrs() writes them fit in it too: an ACL of 12 bytes on disk
+// becomes 41.
 static_assert((4 * format::kInodeSlots + format::kXattrNodeBytes) / 12 * 41 <= kXattrListBytesMax);
 
 namespace detail {

@@ -21,10 +21,10 @@ enum class CallKind : uint32_t {
   kPread,      // descriptor, buffer, bytes, offset -> bytes read
   kStat,       // path, keep_link -> stat
   kFstat,      // descriptor -> stat
-  kAccess,     // path, flags (vfs::Access)
+  kAccess,     // path, flags (AccessBits)
   kReadlink,   // path, buffer, bytes -> bytes of the target
   kReaddir,    // descriptor, buffer of f2fs::NamedEntry, bytes -> number of entries
-  kLseek,      // descriptor, offset, flags (vfs::Whence) -> position
+  kLseek,      // descriptor, offset, flags (Whence) -> position
   kAdvance,    // descriptor, offset (how far) -> the position, which moves on from there
   kStatfs,     // -> statfs
   kMemory,     // buffer of a vfs::MemoryUse, bytes -> its size

@@ -506,7 +506,7 @@ class Walker {
     uint64_t end = 0;
     const uint32_t count = opened.count;
     for (uint32_t i = 0; i < count; ++i) {
-      vfs::BatchFile& file = table.files[opened.first + i];
+      vfs::BatchEntry& file = table.files[opened.first + i];
       const uint64_t size = file.error == 0 ? file.size_bytes : 0;
       const bool fits = size <= WalkMemory::kReadBytes - end;
       warp_.sync();

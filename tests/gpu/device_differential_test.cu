@@ -40,7 +40,7 @@ TEST(DeviceDifferential, warps_do_what_their_models_do) {
     auto volume = gofs::Volume::mount(image.path(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     ASSERT_TRUE(volume->mkdir("/shared", 0777));
-    run.fs = volume->device();
+    run.fs = &*volume->device();
     random_calls_kernel<<<blocks, kWarpsOfBlock * 32>>>(run);
     CHECK_CUDA(cudaGetLastError());
     CHECK_CUDA(cudaDeviceSynchronize());

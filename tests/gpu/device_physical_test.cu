@@ -19,7 +19,7 @@
 #include "gofs/volume.hpp"
 #include "gpu/device_source.h"
 #include "host/image/fsck_for_test.h"
-#include "host/volume_state.h"
+#include "host/volume_access.h"
 #include "ssd/qemu/machine_for_test.h"
 
 namespace {
@@ -126,7 +126,7 @@ TEST(DevicePhysical, kernels_run_the_file_system_on_a_controller_that_is_not_our
                                                            verdict);
     CHECK_CUDA(cudaDeviceSynchronize());
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    const uint64_t commands = volume->state().commands_issued();
+    const uint64_t commands = gofs::host::state_of(*volume).commands_issued();
     EXPECT_GE(commands, 100'000u);
     std::printf("%llu commands in %.2f s, %s\n", static_cast<unsigned long long>(commands),
                 seconds.count(), volume->info().ssd.c_str());

@@ -35,7 +35,7 @@ TEST(RandomCallsTest, many_warps_do_what_their_models_do) {
     auto volume = Volume::mount(file.path(), {.backend = "cpu", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     ASSERT_TRUE(volume->mkdir("/shared", 0777));
-    run.fs = volume->device();
+    run.fs = &*volume->device();
     simt::run_workers(kWarps, [&](const simt::Warp& warp, uint32_t index) {
       testing::random_calls_body(warp, index, kWarps, run);
     });

@@ -598,7 +598,7 @@ int Session::with_batch(const std::string& directory, std::vector<BatchItem>& it
     perform(params);
   }
   vfs::BatchTable& table = *parts_->fs().batches;
-  vfs::BatchFile* const files = table.files + table.batches[params.descriptor].first;
+  vfs::BatchEntry* const files = table.files + table.batches[params.descriptor].first;
   work(params, files);
   for (size_t i = 0; i < items.size(); ++i) items[i].error = files[i].error;
   params.step = work::BatchStep::kEnd;
@@ -606,7 +606,7 @@ int Session::with_batch(const std::string& directory, std::vector<BatchItem>& it
 }
 
 int Session::read_batch(const std::string& directory, std::vector<BatchItem>& items) {
-  return with_batch(directory, items, [&](work::BatchParams& params, const vfs::BatchFile* files) {
+  return with_batch(directory, items, [&](work::BatchParams& params, const vfs::BatchEntry* files) {
     for (size_t i = 0; i < items.size(); ++i) {
       items[i].bytes.assign(files[i].error < 0 ? 0 : files[i].size_bytes, '\xee');
     }
@@ -623,7 +623,7 @@ int Session::read_batch(const std::string& directory, std::vector<BatchItem>& it
 }
 
 int Session::write_batch(const std::string& directory, std::vector<BatchItem>& items) {
-  return with_batch(directory, items, [&](work::BatchParams& params, const vfs::BatchFile*) {
+  return with_batch(directory, items, [&](work::BatchParams& params, const vfs::BatchEntry*) {
     BatchArrays arrays(items);
     params.step = work::BatchStep::kWrite;
     params.buffer = arrays.buffer.data();
