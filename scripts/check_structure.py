@@ -3,8 +3,9 @@
 """The rules of STYLE.md and of the folder layers that a program can check.
 
 Run without arguments from anywhere: every check prints what it found, one line a finding with file
-and line, and the last line is `N passed, N failed`, one per check (one per header for the
-compiles-alone check). `check_structure.py CHECK...` runs only those named; --list names them.
+and line, and the last line is `N passed, N failed`, one per check (for the compiles-alone check one
+per header and language level). `check_structure.py CHECK...` runs only those named; --list names
+them.
 """
 
 import argparse
@@ -23,6 +24,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Lowest first; a folder may include itself and those before it.
 LAYERS = ["simt", "format", "ssd", "nvme", "f2fs", "vfs", "work", "gpu", "host", "cli"]
+# The public header that every folder may include; the others stand above all but the command.
+LOWEST_HEADER = pathlib.PurePosixPath("include/gofs/types.h")
+# What public headers may include in <> beside the headers of C++, which have no suffix.
+OUTSIDE_HEADERS = {"cooperative_groups.h", "cuda_runtime.h", "stddef.h", "stdint.h"}
+# TODO(#26): gofs.cuh includes the file system itself, until its calls are compiled once, as a
+# library. Then it is a public header like the others.
+EXEMPT_HEADERS = {pathlib.PurePosixPath("include/gofs/gofs.cuh")}
 
 CODE = {".h", ".hpp", ".cuh", ".cu", ".cpp"}
 SCRIPTS = {".py", ".sh", ".cmake"}
@@ -84,6 +92,11 @@ def is_test_code(path):
             or path.parts[:2] == ("src", "testing") or path.parts[0] in ("tests", "examples"))
 
 
+def is_public(path):
+    """Headers that programs include, which find nothing of ours but each other."""
+    return path.parts[0] == "include" and path not in EXEMPT_HEADERS
+
+
 def resolve(tree, includer, name):
     """The repository file that a quoted include means, or None."""
     for base in (includer.parent, pathlib.PurePosixPath("src"), pathlib.PurePosixPath("include")):
@@ -113,8 +126,9 @@ def check_layers(tree):
             if is_test_code(target):
                 yield f"{path}:{number}: includes test code: {name}"
             own, other = layer_of(path), layer_of(target)
+            if target == LOWEST_HEADER:
+                continue
             if target.parts[0] == "include":
-                # The public headers sit on top of everything but the command.
                 if own is not None and LAYERS[own] not in ("host", "cli"):
                     yield f"{path}:{number}: upward include of a public header: {name}"
             elif own is not None and other is not None and other > own:
@@ -173,13 +187,32 @@ def check_extensions(tree):
                 yield f"{path}:1: no #pragma once"
 
 
+def check_public(tree):
+    """Public headers include each other and the standard library, and name nothing internal."""
+    words = re.compile(rf"\b({'|'.join(LAYERS)}|detail|image|testing)\s*::")
+    for path in filter(is_public, tree.code()):
+        for number, quoted, name in tree.includes(path):
+            if quoted and (path == LOWEST_HEADER or not name.startswith("gofs/")):
+                yield f"{path}:{number}: a public header includes {name}"
+            elif not quoted and re.search(r"[./]", name) and name not in OUTSIDE_HEADERS:
+                yield f"{path}:{number}: a public header includes <{name}>"
+        # What is private may have a type of ours that is only declared.
+        private = False
+        for number, line in enumerate(tree.lines(path), 1):
+            if re.match(r" *(public|protected|private):|};", line):
+                private = line.strip() == "private:"
+            match = words.search(line.split("//")[0])
+            if match and not private:
+                yield f"{path}:{number}: a public header names {match.group(0)}"
+
+
 def check_cuda_arch(tree):
-    """Code knows the side it is compiled for only in src/simt."""
+    """Code knows the side it is compiled for only in src/simt, and where GOFS_HD is defined."""
     # The compilers' macros, CCCL's, and ours.
     words = re.compile(r"__CUDA_ARCH_\w*|__CUDACC_\w*|__CUDA__|__NVCC__"
                        r"|\bNV_(IF|DISPATCH|IS|PROVIDES)_\w+|\bGOFS_ON_GPU\b")
     for path in tree.code():
-        if path.parts[:2] == ("src", "simt"):
+        if path.parts[:2] == ("src", "simt") or path == LOWEST_HEADER:
             continue
         for number, line in enumerate(tree.lines(path), 1):
             match = words.search(line.split("//")[0])
@@ -301,7 +334,7 @@ def check_format(tree):
             yield f"{match.group(1)}:{match.group(2)}: not formatted (make format)"
 
 
-# --- Headers compile alone: one case each. -------------------------------------------------------
+# --- Headers compile alone: one case each, public ones one for each language level. ---------------
 
 def cccl_include():
     """The CCCL headers beside the nvcc that the build uses."""
@@ -341,33 +374,44 @@ def includes_slow_header(tree, header):
                for _, quoted, name in all_includes(tree, header))
 
 
+# Public headers compile at the level of the programs that include them, and at our own.
+INTERNAL_LEVEL = "C++20"
+PUBLIC_LEVEL = "C++17"
+
+
 class LoneHeaderCompiler:
     """Compiles sources that hold one include, in a folder of its own."""
 
     def __init__(self, tree, folder):
         self.tree = tree
         self.folder = pathlib.Path(folder)
-        self.command = [
-            "g++", "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion",
-            "-Werror", "-I", ROOT / "src", "-I", ROOT / "include", "-isystem", cccl_include()]
+        warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
+        self.commands = {
+            INTERNAL_LEVEL: ["g++", "-std=c++20", *warnings, "-I", ROOT / "src", "-I",
+                             ROOT / "include", "-isystem", cccl_include()],
+            # As programs compile them, where nothing else of ours is found.
+            PUBLIC_LEVEL: ["g++", "-std=c++17", *warnings, "-I", ROOT / "include"],
+        }
         self.precompiled = self.folder / "slow.hpp"
         self.precompiled.write_text(f"#include <{SLOW_HEADER}>\n")
-        self.run(["-x", "c++-header", self.precompiled, "-o", f"{self.precompiled}.gch"])
+        self.run(INTERNAL_LEVEL,
+                 ["-x", "c++-header", self.precompiled, "-o", f"{self.precompiled}.gch"])
 
-    def run(self, arguments):
-        return subprocess.run(self.command + arguments, stdout=subprocess.PIPE,
+    def run(self, level, arguments):
+        return subprocess.run(self.commands[level] + arguments, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=120, check=False)
 
-    def complaint(self, header):
-        """The first error, or None."""
-        source = self.folder / (str(header).replace("/", "__") + ".cpp")
+    def complaint(self, case):
+        """The first error of (header, level), or None."""
+        header, level = case
+        source = self.folder / f"{str(header).replace('/', '__')}.{level}.cpp"
         name = pathlib.PurePosixPath(*header.parts[1:])
         # Twice: the second time must be nothing.
         source.write_text(f'#include "{name}"\n#include "{name}"\n')
         # Only to those that see it anyway: others may miss something that it brings.
         first = includes_slow_header(self.tree, header)
-        answer = self.run(["-fsyntax-only", *(["-include", self.precompiled] if first else []),
-                           source])
+        before = ["-include", self.precompiled] if first else []
+        answer = self.run(level, ["-fsyntax-only", *before, source])
         if answer.returncode == 0:
             return None
         errors = [line for line in answer.stdout.decode(errors="replace").splitlines()
@@ -380,44 +424,47 @@ class LoneHeaderCompiler:
 PASSED_HEADERS = ROOT / "build" / "headers_compiled_alone.json"
 
 
-def lone_header_key(tree, header):
+def lone_header_key(tree, header, level):
     """Changes with what decides whether a header compiles alone: its text, and which headers bring
     which others to it. What those say in between is for all that includes them to find."""
     digest = hashlib.sha256((ROOT / header).read_bytes())
     for path, quoted, name in all_includes(tree, header):
         digest.update(f"{path} {quoted} {name}\n".encode())
-    return digest.hexdigest()
+    return digest.hexdigest() + (level if level != INTERNAL_LEVEL else "")
 
 
 def check_headers(tree):
-    """Every .h and .hpp of src/ and include/ compiles alone with g++."""
+    """Every .h and .hpp compiles alone with g++; those of include/ also as C++17."""
     headers = [path for path in tree.code()
                if path.suffix in (".h", ".hpp") and path.parts[0] in ("src", "include")
                and path.parts[:2] != ("src", "gpu")]  # those want the CUDA runtime's headers
+    cases = [(header, INTERNAL_LEVEL) for header in headers]
+    cases += [(header, PUBLIC_LEVEL) for header in headers if is_public(header)]
     findings = []  # and, unlike the other checks, a count of those that passed
-    keys = {header: lone_header_key(tree, header) for header in headers}
+    keys = {case: lone_header_key(tree, *case) for case in cases}
     known = set()
     if PASSED_HEADERS.exists():
         known = set(json.loads(PASSED_HEADERS.read_text()))
     passed = set(keys.values()) & known
-    anew = [header for header in headers if keys[header] not in known]
+    anew = [case for case in cases if keys[case] not in known]
     with tempfile.TemporaryDirectory() as folder, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         compiler = LoneHeaderCompiler(tree, folder)
-        for header, complaint in zip(anew, pool.map(compiler.complaint, anew)):
+        for case, complaint in zip(anew, pool.map(compiler.complaint, anew)):
             if complaint is None:
-                passed.add(keys[header])
+                passed.add(keys[case])
             else:
-                findings.append(f"{header}: does not compile alone: {complaint}")
+                findings.append(f"{case[0]}: does not compile alone as {case[1]}: {complaint}")
     PASSED_HEADERS.parent.mkdir(exist_ok=True)
     PASSED_HEADERS.write_text(json.dumps(sorted(passed)))
-    return len(headers) - len(findings), findings
+    return len(cases) - len(findings), findings
 
 
 CHECKS = {
     "layers": check_layers,
     "cycles": check_cycles,
     "extensions": check_extensions,
+    "public": check_public,
     "cuda-arch": check_cuda_arch,
     "spdx": check_spdx,
     "lines": check_lines,
