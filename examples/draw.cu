@@ -89,7 +89,8 @@ int main(int argc, char** argv) try {
   check(cudaGetLastError());
   check(cudaDeviceSynchronize());
   for (uint32_t i = 0; i < kWarps; ++i) {
-    if (errors[i] != 0) throw std::runtime_error("warp " + std::to_string(i) + " could not write");
+    const std::string warp = "warp " + std::to_string(i);
+    if (errors[i] != 0) throw std::runtime_error(warp + ": " + gofs::error_text(errors[i]));
   }
   std::vector<uint8_t> pixels(kBands * kBandBytes);
   volume.pread(fd, pixels.data(), pixels.size(), kHeaderBytes).value();

@@ -82,7 +82,7 @@ int main(int argc, char** argv) try {
   check(cudaMemcpy(jobs.data(), gpu_jobs, job_bytes, cudaMemcpyDeviceToHost));
   bool right = true;
   for (const Job& job : jobs) {
-    std::printf("%8llu %s %s\n", job.words, job.path, job.error ? strerror(-job.error) : "");
+    std::printf("%8llu %s %s\n", job.words, job.path, job.error ? gofs::error_text(job.error) : "");
     right = right && job.error == 0 && job.words == count_on_host(volume, job.path);
   }
   check(cudaFree(pieces));

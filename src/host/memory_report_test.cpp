@@ -49,7 +49,7 @@ MemoryReport checked_memory(Volume& volume) {
     EXPECT_LE(part.in_use.value_or(0), part.bytes()) << part.name;
   }
   EXPECT_EQ(sum, report.filesystem_bytes + report.ssd_bytes);
-  EXPECT_EQ(sum, state_of(volume).backend().memory().bytes_taken());
+  EXPECT_EQ(sum, host::state_of(volume).backend().memory().bytes_taken());
   return report;
 }
 
@@ -68,7 +68,7 @@ TEST(MemoryReport, parts_have_all_that_was_allocated) {
   EXPECT_GE(part_named(mounted, "page_cache").bytes(), uint64_t{64} << 20);
   uint64_t calls = 0;
   {
-    const host::Tree tree(state_of(volume));
+    const host::Tree tree(host::state_of(volume));
     calls = part_named(checked_memory(volume), "calls").bytes();
     EXPECT_GT(calls, part_named(mounted, "calls").bytes());
   }
