@@ -9,6 +9,7 @@
 #include "host/run_job.h"
 #include "host_load.hpp"
 #include "slots.hpp"
+#include "work/bench_bodies.h"
 
 namespace gofs::bench {
 namespace {
@@ -142,7 +143,7 @@ Expected<void> Companion::check_writes(const work::WriteParams& params,
                                        const host::Actors& actors) {
   work::WriteJob job{params, {}};
   job.params.step = work::WriteStep::kCheck;
-  if (!host::run_job(volume_.state(), work::Body::kFileWrite, actors.grid, job)) {
+  if (!host::run_job(volume_.state(), work::bodies::kFileWrite, actors.grid, job)) {
     return volume_.state().explain(-EIO, kCompanionSubject);
   }
   const work::WriteResults& found = job.results;

@@ -34,7 +34,7 @@ class WideBackend final : public work::Backend {
                                                 std::string& error) override {
     return cpu_.load_media(request, error);
   }
-  bool run(work::Body body, const work::Grid& grid, void* params) override {
+  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
     return cpu_.run(body, grid, params);
   }
   std::string error() const override { return cpu_.error(); }

@@ -12,7 +12,6 @@
 #include "gpu/cuda_media.h"
 #include "gpu/cuda_memory.h"
 #include "gpu/device_source.h"
-#include "gpu/kernels.h"
 #include "gpu/own_calls.h"
 
 namespace gofs::gpu {
@@ -93,21 +92,22 @@ class CudaBackend final : public work::Backend {
     return load_cuda_media({memory_, shared_memory_, health_}, request, error);
   }
 
-  bool run(work::Body body, const work::Grid& grid, void* params) override {
-    error_ = health_.words();
-    if (!error_.empty()) return false;
+  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
+    if (!can_run(body)) return false;
     const OwnCalls own;
     constexpr const char* kLaunch = "kernel launch";
     constexpr const char* kKernel = "kernel";
-    error_ = cuda_error_text(health_.note(launch(body, grid, params, stream_), kLaunch), kLaunch);
+    const auto launched = static_cast<cudaError_t>(body.on_gpu->launch(grid, params, stream_));
+    error_ = cuda_error_text(health_.note(launched, kLaunch), kLaunch);
     if (error_.empty()) error_ = cuda_error_text(health_.note(wait(), kKernel), kKernel);
     return error_.empty();
   }
-  bool prepare(work::Body body) override {
+  bool prepare(const work::Body& body) override {
+    if (!can_run(body)) return false;
     constexpr const char* kLoad = "kernel's code";
     const OwnCalls own;
-    error_ = health_.words();
-    if (error_.empty()) error_ = cuda_error_text(health_.note(load(body), kLoad), kLoad);
+    const auto loaded = static_cast<cudaError_t>(body.on_gpu->load());
+    error_ = cuda_error_text(health_.note(loaded, kLoad), kLoad);
     return error_.empty();
   }
   std::string error() const override { return error_; }
@@ -115,6 +115,15 @@ class CudaBackend final : public work::Backend {
   bool has_failed() const override { return health_.lost(); }
 
  private:
+  /// False: error_ says why.
+  bool can_run(const work::Body& body) {
+    error_ = health_.words();
+    if (error_.empty() && body.on_gpu == nullptr) {
+      error_ = std::string("there is no kernel for '") + body.name + "'";
+    }
+    return error_.empty();
+  }
+
   /// Waits for what was launched: a short kernel's end is looked for, for a long one's the thread
   /// sleeps, so that file I/O takes none of the host's time. The kernel has ended when this
   /// returns, or the context has: it uses what its caller frees or gives to the next.

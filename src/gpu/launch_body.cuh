@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A kernel for each body of work/, and its launch. For the .cu files of this folder.
+// The kernel of a body (work/body.h), and its launch: for .cu files, here and of programs that have
+// bodies of their own.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include "simt/warp.h"
-#include "work/backend.h"
+#include "work/body.h"
 
 namespace gofs::gpu {
 
@@ -34,13 +35,13 @@ cudaError_t fit_blocks(Kernel kernel, uint32_t threads_per_block, uint32_t& want
 }
 
 template <typename Params, void (*kBody)(simt::Warp, uint32_t, uint32_t, Params&)>
-cudaError_t load_body() {
+int load_body() {
   cudaFuncAttributes attributes{};
   return cudaFuncGetAttributes(&attributes, body_kernel<Params, kBody>);
 }
 
 template <typename Params, void (*kBody)(simt::Warp, uint32_t, uint32_t, Params&)>
-cudaError_t launch_body(const work::Grid& grid, void* params, cudaStream_t stream) {
+int launch_body(const work::Grid& grid, void* params, cudaStream_t stream) {
   void* arguments[] = {&params};
   if (grid.cooperative) {
     uint32_t blocks = grid.blocks;
@@ -54,6 +55,11 @@ cudaError_t launch_body(const work::Grid& grid, void* params, cudaStream_t strea
   // asked about: that some cudaMalloc() of its own had failed.
   return cudaLaunchKernel(body_kernel<Params, kBody>, dim3(grid.blocks),
                           dim3(grid.threads_per_block), arguments, 0, stream);
+}
+
+template <typename Params, void (*kBody)(simt::Warp, uint32_t, uint32_t, Params&)>
+constexpr work::GpuKernel kernel_of() {
+  return {launch_body<Params, kBody>, load_body<Params, kBody>};
 }
 
 }  // namespace gofs::gpu

@@ -8,6 +8,8 @@
 #include "host/messages.h"
 #include "host/run_job.h"
 #include "work/batch.h"
+#include "work/bench_bodies.h"
+#include "work/bodies.h"
 
 namespace gofs::host {
 
@@ -32,9 +34,10 @@ Actors plan_readers(const work::Backend& backend, const ReadPlan& plan) {
           {blocks, full.threads_per_block, one}};
 }
 
-Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const ReadPlan& plan,
-                                   const Actors& readers, uint32_t operations_each,
-                                   uint8_t* buffers, work::BenchParams params) {
+Expected<ReadMeasurement> run_once(VolumeState& volume, const work::Body& body,
+                                   const ReadPlan& plan, const Actors& readers,
+                                   uint32_t operations_each, uint8_t* buffers,
+                                   work::BenchParams params) {
   params.fs = volume.filesystem();
   params.pattern = plan.pattern;
   params.scope = plan.scope;
@@ -45,7 +48,7 @@ Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const R
   params.seed = plan.seed;
   params.stamp_check = plan.check_stamps ? 1 : 0;
   params.buffers = buffers;
-  const bool wide = body == work::Body::kWideRead;
+  const bool wide = &body == &work::bodies::kWideRead;
   const ControllerLaunch launch(volume.backend(), readers, wide ? 0 : plan.controller_warps);
   params.controllers = launch.warps();
   work::BenchJob job{params, {}, {}};
@@ -65,7 +68,7 @@ Expected<ReadMeasurement> run_once(VolumeState& volume, work::Body body, const R
   return result;
 }
 
-Expected<ReadMeasurement> measure(VolumeState& volume, work::Body body, const ReadPlan& plan,
+Expected<ReadMeasurement> measure(VolumeState& volume, const work::Body& body, const ReadPlan& plan,
                                   work::BenchParams params) {
   if (plan.block_bytes == 0 || plan.block_bytes % 512 != 0) {
     return bad_argument("the block size must be a multiple of 512 bytes");
@@ -113,7 +116,7 @@ Expected<ReadMeasurement> measure_raw(VolumeState& volume, const ReadPlan& plan,
   raw.block_bytes = command_bytes;
   raw.outstanding = static_cast<uint32_t>(std::min(readers * commands, kRawReadersMax));
   raw.operations = plan.operations * commands;
-  return measure(volume, work::Body::kRawRead, raw, params);
+  return measure(volume, work::bodies::kRawRead, raw, params);
 }
 
 Expected<ReadMeasurement> measure_file(VolumeState& volume, const ReadPlan& plan, int descriptor,
@@ -122,7 +125,7 @@ Expected<ReadMeasurement> measure_file(VolumeState& volume, const ReadPlan& plan
   params.descriptor = descriptor;
   params.span_bytes = size_bytes;
   const bool wide = plan.scope == work::ReadScope::kBlock || plan.scope == work::ReadScope::kGrid;
-  return measure(volume, wide ? work::Body::kWideRead : work::Body::kFileRead, plan, params);
+  return measure(volume, wide ? work::bodies::kWideRead : work::bodies::kFileRead, plan, params);
 }
 
 namespace {
@@ -165,7 +168,7 @@ class BatchRun {
     params_.result = 0;
     const work::Backend& backend = volume_.backend();
     const work::Grid grid = one_warp ? work::Grid{1, backend.warp_width()} : backend.full_grid();
-    if (!run_job(volume_, work::Body::kBatch, grid, params_)) {
+    if (!run_job(volume_, work::bodies::kBatch, grid, params_)) {
       return volume_.explain(VolumeState::kNotRun, directory_);
     }
     if (params_.result < 0) return volume_.explain(params_.result, directory_);

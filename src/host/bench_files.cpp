@@ -9,6 +9,7 @@
 #include "host/bench_actors.h"
 #include "host/messages.h"
 #include "host/run_job.h"
+#include "work/bench_bodies.h"
 #include "work/bench_files.h"
 
 namespace gofs::host {
@@ -37,7 +38,7 @@ Expected<FilesMeasurement> measure_files_one_by_one(VolumeState& volume,
   job.file_bytes = file_bytes;
   job.buffers = buffers.data();
   job.first_ns = ~uint64_t{0};
-  if (!run_job(volume, work::Body::kFiles, actors.grid, job)) {
+  if (!run_job(volume, work::bodies::kFiles, actors.grid, job)) {
     return volume.explain(VolumeState::kNotRun, kFilesSubject);
   }
   if (job.error != 0) return volume.explain(job.error, kFilesSubject);

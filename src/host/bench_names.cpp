@@ -11,6 +11,8 @@
 #include "host/messages.h"
 #include "host/run_job.h"
 #include "work/batch.h"
+#include "work/bench_bodies.h"
+#include "work/bodies.h"
 
 namespace gofs::host {
 
@@ -50,7 +52,7 @@ Expected<double> NamesBench::step(work::NameStep step, const Actors& actors,
   params.step = step;
   params.warps = actors.warps;
   work::NamesJob job{params, {}};
-  if (!run_job(volume_, work::Body::kNames, actors.grid, job)) {
+  if (!run_job(volume_, work::bodies::kNames, actors.grid, job)) {
     return volume_.explain(VolumeState::kNotRun, kNamesSubject);
   }
   const work::NamesResults& done = job.results;
@@ -219,7 +221,7 @@ Expected<BatchCreation> measure_batch_creation(VolumeState& volume, const std::s
   job.first_ns = ~uint64_t{0};
   work::Grid grid = volume.backend().full_grid();
   grid.cooperative = true;
-  if (!run_job(volume, work::Body::kBatch, grid, job)) {
+  if (!run_job(volume, work::bodies::kBatch, grid, job)) {
     return volume.explain(VolumeState::kNotRun, directory);
   }
   if (job.result < 0) return volume.explain(job.result, directory);

@@ -10,6 +10,7 @@
 #include "host/controller_launch.h"
 #include "host/messages.h"
 #include "host/run_job.h"
+#include "work/bench_bodies.h"
 
 namespace gofs::host {
 
@@ -60,8 +61,9 @@ WriteMeasurement measured(const work::WriteJob& job, uint32_t outstanding) {
 }
 
 /// One launch.
-Expected<WriteMeasurement> run_writes(VolumeState& volume, work::Body body, const Actors& actors,
-                                      const work::WriteParams& params, uint32_t controller_warps) {
+Expected<WriteMeasurement> run_writes(VolumeState& volume, const work::Body& body,
+                                      const Actors& actors, const work::WriteParams& params,
+                                      uint32_t controller_warps) {
   const ControllerLaunch launch(volume.backend(), actors, controller_warps);
   work::WriteJob job{params, {}};
   job.params.controllers = launch.warps();
@@ -103,7 +105,7 @@ Expected<work::WriteParams> params_of(VolumeState& volume, const WritePlan& plan
 }
 
 /// Writes, then looks.
-Expected<WriteMeasurement> write_and_check(VolumeState& volume, work::Body body,
+Expected<WriteMeasurement> write_and_check(VolumeState& volume, const work::Body& body,
                                            const Actors& actors, work::WriteParams params,
                                            uint32_t controller_warps) {
   auto result = run_writes(volume, body, actors, params, controller_warps);
@@ -153,7 +155,7 @@ Expected<WriteMeasurement> measure_raw_writes(VolumeState& volume, const WritePl
   auto params = params_of(volume, raw, actors, span_bytes, actors.count, memory);
   if (!params) return params.error();
   params->start_byte = start_byte;
-  return write_and_check(volume, work::Body::kRawWrite, actors, *params, plan.controller_warps);
+  return write_and_check(volume, work::bodies::kRawWrite, actors, *params, plan.controller_warps);
 }
 
 Expected<WriteMeasurement> measure_file_writes(VolumeState& volume, const WritePlan& plan,
@@ -162,7 +164,7 @@ Expected<WriteMeasurement> measure_file_writes(VolumeState& volume, const WriteP
   const WriteMemory memory(volume.backend().memory(), actors, plan.block_bytes);
   const auto params = file_params(volume, plan, actors, files, 0, files.count(), memory);
   if (!params) return params.error();
-  return write_and_check(volume, work::Body::kFileWrite, actors, *params, plan.controller_warps);
+  return write_and_check(volume, work::bodies::kFileWrite, actors, *params, plan.controller_warps);
 }
 
 Expected<PauseMeasurement> measure_pauses(VolumeState& volume, const WritePlan& plan,
@@ -185,12 +187,12 @@ Expected<PauseMeasurement> measure_pauses(VolumeState& volume, const WritePlan& 
   done.writes = {*params, {}};
   done.syncs = syncs;
   done.gap_ns = static_cast<uint64_t>(plan.seconds * 1e9 / (syncs + 1));
-  if (!run_job(volume, work::Body::kWriteAndSync, grid, done))
+  if (!run_job(volume, work::bodies::kWriteAndSync, grid, done))
     return volume.explain(VolumeState::kNotRun, kSubject);
   if (done.error != 0) return volume.explain(done.error, kSubject);
   if (done.writes.results.error != 0) return volume.explain(done.writes.results.error, kSubject);
   params->step = work::WriteStep::kCheck;
-  const auto checked = run_writes(volume, work::Body::kFileWrite, actors, *params, 0);
+  const auto checked = run_writes(volume, work::bodies::kFileWrite, actors, *params, 0);
   if (!checked) return checked.error();
   PauseMeasurement result;
   result.writes = measured(done.writes, actors.count);
@@ -276,7 +278,7 @@ Expected<WriteMeasurement> BenchFiles::fill(uint32_t warps) {
     auto params = file_params(volume_, plan, actors, *this, first, files, memory);
     if (!params) return params.error();
     params->operations = static_cast<uint32_t>(pieces / members);
-    const auto written = write_and_check(volume_, work::Body::kFileWrite, actors, *params, 0);
+    const auto written = write_and_check(volume_, work::bodies::kFileWrite, actors, *params, 0);
     if (!written) return written;
     all.outstanding = std::max(all.outstanding, written->outstanding);
     all.block_bytes = plan.block_bytes;

@@ -2,6 +2,7 @@
 //
 // Cleaning a mounted volume: rounds by many warps, each followed by a checkpoint.
 #include "host/volume_state.h"
+#include "work/bodies.h"
 #include "work/clean.h"
 
 namespace gofs::host {
@@ -40,7 +41,7 @@ Expected<CleaningReport> VolumeState::collect_or_throw(const CleaningOptions& op
   const auto begin = [&] {
     clean = {};
     clean.fs = filesystem();
-    return run(work::Body::kClean, {1, backend_->warp_width()}, params.data());
+    return run(work::bodies::kClean, {1, backend_->warp_width()}, params.data());
   };
   if (!begin()) return explain(kNotRun, spec_.text);
   const uint64_t segments =
@@ -60,7 +61,7 @@ Expected<CleaningReport> VolumeState::collect_or_throw(const CleaningOptions& op
         options.emptiest_first ? f2fs::VictimPolicy::kGreedy : f2fs::VictimPolicy::kCostBenefit,
         vfs::kWorthCleaning};
     clean.segments_max = static_cast<uint32_t>(std::min<uint64_t>(left, kSegmentsARound));
-    if (!run(work::Body::kClean, {f2fs::kCleaners, backend_->warp_width()}, params.data())) {
+    if (!run(work::bodies::kClean, {f2fs::kCleaners, backend_->warp_width()}, params.data())) {
       return explain(kNotRun, spec_.text);
     }
     if (clean.error < 0) error = clean.error;

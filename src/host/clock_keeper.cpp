@@ -11,6 +11,7 @@
 
 #include "host/messages.h"
 #include "host/volume_state.h"
+#include "work/bodies.h"
 #include "work/clock.h"
 
 namespace gofs::host {
@@ -57,7 +58,7 @@ Expected<ClockSample> sample_clocks(VolumeState& volume) {
   std::atomic<bool> ended = false;
   bool ran = false;
   std::thread answering([&] {
-    ran = volume.run(work::Body::kClock, {1, backend.warp_width()}, params.data());
+    ran = volume.run(work::bodies::kClock, {1, backend.warp_width()}, params.data());
     ended.store(true);
   });
   const auto best = ask(params[0], ended, backend.is_host());
@@ -118,7 +119,7 @@ Expected<void> ClockKeeper::step_or_throw() {
   params[0].fs = volume_.filesystem();
   params[0].step = work::ClockStep::kDraw;
   params[0].line = estimate_.line();
-  if (!volume_.run(work::Body::kClock, {1, backend.warp_width()}, params.data())) {
+  if (!volume_.run(work::bodies::kClock, {1, backend.warp_width()}, params.data())) {
     return volume_.explain(VolumeState::kNotRun, kClockSubject);
   }
   const std::lock_guard lock(mutex_);

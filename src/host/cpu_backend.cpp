@@ -15,66 +15,10 @@
 #include "simt/workers.h"
 #include "ssd/media_host.h"
 #include "ssd/system_failure.h"
-#include "work/batch.h"
-#include "work/bench.h"
-#include "work/bench_files.h"
-#include "work/bench_names.h"
-#include "work/bench_pauses.h"
-#include "work/call.h"
-#include "work/clean.h"
-#include "work/clock.h"
-#include "work/hash.h"
-#include "work/hold.h"
-#include "work/inodes.h"
-#include "work/mount.h"
 
 namespace gofs::host {
 
 namespace {
-
-/// What one thread does; gpu/kernels.cu has the same table for a GPU.
-void run_body(const simt::Warp& warp, uint32_t index, uint32_t count, work::Body body,
-              void* params) {
-  using namespace work;
-  switch (body) {
-    case Body::kMount:
-      return mount_body(warp, index, count, *static_cast<MountParams*>(params));
-    case Body::kBeginWriting:
-      return begin_writing_body(warp, index, count, *static_cast<BeginWritingParams*>(params));
-    case Body::kCall:
-      return call_body(warp, index, count, *static_cast<CallParams*>(params));
-    case Body::kHashFiles:
-      return hash_body(warp, index, count, *static_cast<HashParams*>(params));
-    case Body::kRawRead:
-      return raw_read_body(warp, index, count, *static_cast<BenchJob*>(params));
-    case Body::kFileRead:
-      return file_read_body(warp, index, count, *static_cast<BenchJob*>(params));
-    case Body::kWideRead:
-      return wide_read_body(warp, index, count, *static_cast<BenchJob*>(params));
-    case Body::kRawWrite:
-      return raw_write_body(warp, index, count, *static_cast<WriteJob*>(params));
-    case Body::kFileWrite:
-      return file_write_body(warp, index, count, *static_cast<WriteJob*>(params));
-    case Body::kWriteAndSync:
-      return write_and_sync_body(warp, index, count, *static_cast<WriteAndSyncParams*>(params));
-    case Body::kNames:
-      return names_body(warp, index, count, *static_cast<NamesJob*>(params));
-    case Body::kBatch:
-      return batch_body(warp, index, count, *static_cast<BatchParams*>(params));
-    case Body::kFiles:
-      return files_body(warp, index, count, *static_cast<FilesParams*>(params));
-    case Body::kInodes:
-      return inodes_body(warp, index, count, *static_cast<InodesParams*>(params));
-    case Body::kClean:
-      return clean_body(warp, index, count, *static_cast<CleanParams*>(params));
-    case Body::kClock:
-      return clock_body(warp, index, count, *static_cast<ClockParams*>(params));
-    case Body::kHold:
-      return hold_body(warp, index, count, *static_cast<HoldParams*>(params));
-    case Body::kUnmount:
-      return unmount_body(warp, index, count, *static_cast<UnmountParams*>(params));
-  }
-}
 
 /// An image, read and written where it lies.
 class LoadedFile final : public work::LoadedMedia {
@@ -151,17 +95,17 @@ class CpuBackend final : public work::Backend {
     }
   }
 
-  bool run(work::Body body, const work::Grid& grid, void* params) override {
+  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
     const uint64_t wanted = uint64_t{grid.blocks} * grid.threads_per_block;
     const auto count = static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, workers_max_));
     if (count == 1) {
       // A single call is worth no thread of its own.
-      run_body(simt::Warp(), 0, 1, body, params);
+      body.on_cpu(simt::Warp(), 0, 1, params);
       return true;
     }
     try {
       simt::run_workers(count, [&](const simt::Warp& warp, uint32_t index) {
-        run_body(warp, index, count, body, params);
+        body.on_cpu(warp, index, count, params);
       });
     } catch (const std::exception& problem) {
       const std::lock_guard lock(error_mutex_);

@@ -14,6 +14,7 @@
 #include "host/image/fsck_for_test.h"
 #include "host/volume_state.h"
 #include "work/bench.h"
+#include "work/bench_bodies.h"
 
 namespace gofs::host {
 namespace {
@@ -108,7 +109,7 @@ TEST(DeviceOnly, raw_commands_read_memory) {
   params.block_bytes = 4096;
   params.span_bytes = 4 << 20;
   params.buffers = buffers.data();
-  ASSERT_TRUE(backend->run(work::Body::kRawRead, {4, 1}, job.data()));
+  ASSERT_TRUE(backend->run(work::bodies::kRawRead, {4, 1}, job.data()));
   const work::BenchResults& done = job[0].results;
   EXPECT_EQ(done.error, 0);
   EXPECT_EQ(done.bytes, uint64_t{4} * kReads * 4096);

@@ -9,6 +9,7 @@
 #include "host/messages.h"
 #include "host/run_job.h"
 #include "work/batch.h"
+#include "work/bodies.h"
 
 namespace gofs::host {
 
@@ -111,7 +112,7 @@ Expected<std::vector<int>> create_files(VolumeState& volume, const std::string& 
       job.offsets = portion.offsets.data();
       job.sizes = portion.sizes.data();
       job.errors = portion.errors.data();
-      const bool ran = run_job(volume, work::Body::kBatch, grid, job);
+      const bool ran = run_job(volume, work::bodies::kBatch, grid, job);
       const int64_t result = ran ? job.result : VolumeState::kNotRun;
       if (volume.has_failed()) return volume.explain(-EIO, path);
       if (result < 0 && first == 0) return volume.explain(result, path);

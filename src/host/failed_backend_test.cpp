@@ -23,6 +23,7 @@
 #include "host/volume_for_test.h"
 #include "host/volume_state.h"
 #include "simt/host_memory.h"
+#include "work/bodies.h"
 
 namespace gofs::host {
 
@@ -34,17 +35,17 @@ constexpr int kNever = 1 << 30;
 constexpr const char* kNoRoom = "kernel launch: out of memory";
 
 /// When it happens: at once where `is_lost` is set, or with the launch or the read that `..._left`
-/// say. Where `refused` is not negative, such launches are refused, and all is as before.
+/// say. Where `refused` is not null, such launches are refused, and all is as before.
 struct Fault {
   std::atomic<bool> is_lost{false};
   std::atomic<int> launches_left{kNever};
   std::atomic<int> reads_left{kNever};
-  std::atomic<int> refused{-1};
+  std::atomic<const work::Body*> refused{nullptr};
   std::atomic<int> refusals{0};
   std::atomic<bool> unready{false};  // no launch can be prepared
 
-  bool refuses(work::Body body) const { return refused == static_cast<int>(body); }
-  void refuse(work::Body body) { refused = static_cast<int>(body); }
+  bool refuses(const work::Body& body) const { return refused == &body; }
+  void refuse(const work::Body& body) { refused = &body; }
 };
 
 /// What a GPU's memory is to the host: zeros, once it is lost, and nothing to be had.
@@ -78,13 +79,13 @@ class LosableBackend final : public BackendForTest {
   explicit LosableBackend(Fault& fault) : fault_(fault), memory_(fault), shared_memory_(fault) {}
   simt::MemorySpace& memory() override { return memory_; }
   simt::MemorySpace& shared_memory() override { return shared_memory_; }
-  bool run(work::Body body, const work::Grid& grid, void* params) override {
+  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
     if (fault_.launches_left.fetch_sub(1) <= 0) fault_.is_lost = true;
     if (!fault_.is_lost && !fault_.refuses(body)) return BackendForTest::run(body, grid, params);
     ++fault_.refusals;
     return false;
   }
-  bool prepare(work::Body) override { return !fault_.unready; }
+  bool prepare(const work::Body&) override { return !fault_.unready; }
   std::string error() const override { return fault_.is_lost ? kFault : kNoRoom; }
   std::string failure() const override { return fault_.is_lost ? kFault : ""; }
   bool has_failed() const override { return fault_.is_lost; }
@@ -240,17 +241,17 @@ template <typename T>
 
 TEST_F(FailedBackendTest, a_launch_that_fails_is_told_by_its_own_call_alone) {
   Volume volume = try_to_mount().value();
-  fault_.refuse(work::Body::kBatch);
+  fault_.refuse(work::bodies::kBatch);
   EXPECT_TRUE(tells_refusal(volume.batch_create("/data", {{"new", "abc", 3}})));
   EXPECT_EQ(volume.open("/missing").error().code, ENOENT);
   EXPECT_EQ(volume.mkdir("/data").error().code, EEXIST);
-  fault_.refuse(work::Body::kClean);
+  fault_.refuse(work::bodies::kClean);
   EXPECT_TRUE(tells_refusal(volume.collect_garbage()));
   EXPECT_EQ(volume.open("/missing").error().code, ENOENT);
-  fault_.refuse(work::Body::kCall);
+  fault_.refuse(work::bodies::kCall);
   EXPECT_TRUE(tells_refusal(volume.stat("/odd")));
   EXPECT_TRUE(tells_refusal(volume.sync()));
-  fault_.refused = -1;
+  fault_.refused = nullptr;
   EXPECT_TRUE(volume.stat("/odd"));
   EXPECT_TRUE(volume.batch_create("/data", {{"new", "abc", 3}}));
   EXPECT_TRUE(volume.unmount());
@@ -262,7 +263,7 @@ TEST_F(FailedBackendTest, unmounting_that_could_not_be_tried_is_tried_again) {
       try_to_mount({.read_only = false, .checkpoint_period_ns = kOften, .clock_period_ns = kOften})
           .value();
   ASSERT_TRUE(volume.mkdir("/new"));
-  fault_.refuse(work::Body::kUnmount);
+  fault_.refuse(work::bodies::kUnmount);
   for (int i = 0; i < 2; ++i) {
     const auto refused = volume.unmount();
     EXPECT_TRUE(tells_refusal(refused));
@@ -272,7 +273,7 @@ TEST_F(FailedBackendTest, unmounting_that_could_not_be_tried_is_tried_again) {
   }
   ASSERT_TRUE(volume.mkdir("/newer"));
   EXPECT_GT(volume.clock().looks, 0u);
-  fault_.refused = -1;
+  fault_.refused = nullptr;
   EXPECT_TRUE(volume.unmount());
   EXPECT_TRUE(volume.unmount()) << "nothing is left to do";
   EXPECT_EQ(volume.stat("/new").error().code, ENODEV);
@@ -288,7 +289,7 @@ TEST_F(FailedBackendTest, a_volume_goes_where_unmounting_cannot_be_tried) {
     ASSERT_TRUE(volume.mkdir("/kept"));
     ASSERT_TRUE(volume.sync());
     ASSERT_TRUE(volume.mkdir("/lost"));
-    fault_.refuse(work::Body::kUnmount);
+    fault_.refuse(work::bodies::kUnmount);
   }
   Volume again = Volume::mount(copy_.path(), {.backend = "cpu"}).value();
   EXPECT_TRUE(again.stat("/kept"));
@@ -314,12 +315,12 @@ TEST_F(FailedBackendTest, threads_of_the_volume_go_on_after_a_launch_that_fails)
     }
     return happened();
   };
-  for (const work::Body body : {work::Body::kCall, work::Body::kClock}) {
+  for (const work::Body* body : {&work::bodies::kCall, &work::bodies::kClock}) {
     ASSERT_TRUE(volume.chmod("/odd", 0600));
     const int before = refusals_;
-    fault_.refuse(body);
+    fault_.refuse(*body);
     EXPECT_TRUE(wait_for([&] { return refusals_ > before; })) << "nothing was tried";
-    fault_.refused = -1;
+    fault_.refused = nullptr;
     ASSERT_TRUE(volume.chmod("/odd", 0640));
     const uint64_t looks = volume.clock().looks;
     const uint64_t version = volume.info().checkpoint_version;

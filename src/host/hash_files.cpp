@@ -12,6 +12,7 @@
 
 #include "host/messages.h"
 #include "simt/atomic.h"
+#include "work/bodies.h"
 
 namespace gofs::host {
 
@@ -124,7 +125,7 @@ Expected<std::vector<work::HashFile>> hash_files(
     job.bytes_done = bytes_done.data();
     {
       const ProgressThread reporter(bytes_done, progress);
-      if (!volume.run(work::Body::kHashFiles, deal.grid, params.data())) {
+      if (!volume.run(work::bodies::kHashFiles, deal.grid, params.data())) {
         return volume.explain(VolumeState::kNotRun, volume.spec().text);
       }
     }

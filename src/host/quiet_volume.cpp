@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "host/messages.h"
+#include "work/bodies.h"
 
 namespace gofs::host {
 
@@ -20,7 +21,7 @@ QuietVolume::QuietVolume(VolumeState& volume, QuietMemory& memory)
   params_.fs = volume.filesystem();
   holding_ = std::thread([this] {
     const work::Grid one_warp{1, volume_.backend().warp_width()};
-    ran_ = volume_.run(work::Body::kHold, one_warp, memory_.params.data());
+    ran_ = volume_.run(work::bodies::kHold, one_warp, memory_.params.data());
     ended_.store(true);
   });
   while (simt::load_system_acquire(params_.decided) == 0 && !ended_.load()) {

@@ -11,6 +11,7 @@
 #include "host/quiet_volume.h"
 #include "host/upkeep.h"
 #include "host/volume_state.h"
+#include "work/bodies.h"
 
 namespace gofs::host {
 
@@ -108,7 +109,7 @@ Expected<void> VolumeState::shut_down(bool whatever_happens) {
   params.fs = filesystem();
   params.written = -EIO;
   // A controller that does not finish its shutdown takes nothing with it: what counts was flushed.
-  const bool ran = run(work::Body::kUnmount, checkpoint_grid(), unmounting_->data());
+  const bool ran = run(work::bodies::kUnmount, checkpoint_grid(), unmounting_->data());
   if (ran && !options_.read_only && params.written == 0 && !has_failed()) return sync_for_good();
   Expected<void> result;
   if (has_failed()) {

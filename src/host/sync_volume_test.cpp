@@ -17,6 +17,7 @@
 #include "host/image/fsck_for_test.h"
 #include "host/image/mkfs.h"
 #include "host/quiet_volume.h"
+#include "work/bodies.h"
 
 namespace gofs::host {
 namespace {
@@ -59,7 +60,7 @@ class SyncVolumeTest : public ::testing::Test {
       params.buffer = const_cast<char*>(wanted.bytes->data());
       params.bytes = wanted.bytes->size();
     }
-    EXPECT_TRUE(backend_->run(work::Body::kCall, {1, 1}, &params));
+    EXPECT_TRUE(backend_->run(work::bodies::kCall, {1, 1}, &params));
     return params.result;
   }
   /// Files that come and go, and checkpoints: what is free is soon written again.
@@ -182,12 +183,12 @@ TEST_F(SyncVolumeTest, who_changes_a_quiet_volume_waits_and_who_reads_it_does_no
     QuietVolume quiet(volume, memory);
     ASSERT_TRUE(quiet.beginning());
     kernel = std::thread([&] {
-      EXPECT_TRUE(backend_->run(work::Body::kCall, {1, 1}, &make));
+      EXPECT_TRUE(backend_->run(work::bodies::kCall, {1, 1}, &make));
       made.store(true);
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     EXPECT_FALSE(made.load());
-    EXPECT_TRUE(backend_->run(work::Body::kCall, {1, 1}, &look));
+    EXPECT_TRUE(backend_->run(work::bodies::kCall, {1, 1}, &look));
     EXPECT_EQ(look.result, -ENOENT);
     std::vector<char> there(QuietMemory::kBytes + 100, 't');
     std::vector<char> here(there.size(), 'h');
@@ -201,7 +202,7 @@ TEST_F(SyncVolumeTest, who_changes_a_quiet_volume_waits_and_who_reads_it_does_no
   }
   kernel.join();
   EXPECT_EQ(make.result, 0);
-  EXPECT_TRUE(backend_->run(work::Body::kCall, {1, 1}, &look));
+  EXPECT_TRUE(backend_->run(work::bodies::kCall, {1, 1}, &look));
   EXPECT_EQ(look.result, 0);
 }
 

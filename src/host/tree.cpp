@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "host/messages.h"
+#include "work/bodies.h"
 
 namespace gofs::host {
 
@@ -204,7 +205,7 @@ bool Tree::ask(uint32_t count) {
   const work::Grid full = volume_.backend().full_grid();
   // No more warps than there are inodes for.
   const uint32_t blocks = static_cast<uint32_t>(simt::divide_up(count, full.threads_per_block));
-  return volume_.run(work::Body::kInodes, {std::min(blocks, full.blocks), full.threads_per_block},
+  return volume_.run(work::bodies::kInodes, {std::min(blocks, full.blocks), full.threads_per_block},
                      params_.data());
 }
 

@@ -23,6 +23,7 @@
 #include "host/stripe_members.h"
 #include "host/upkeep.h"
 #include "ssd/descriptor.h"
+#include "work/bodies.h"
 
 namespace gofs::host {
 
@@ -212,7 +213,7 @@ Expected<void> VolumeState::bring_up(MountKind kind) {
   params[0].device_only = kind == MountKind::kDeviceOnly;
   up_ = true;  // from here on the controller may be enabled
   const work::Grid one_warp{1, backend_->warp_width()};
-  if (!run(work::Body::kMount, one_warp, params.data())) return explain(kNotRun, spec_.text);
+  if (!run(work::bodies::kMount, one_warp, params.data())) return explain(kNotRun, spec_.text);
   if (params[0].device.step != nvme::BringUpStep::kDone) {
     return make_error(EIO, members_[params[0].failed_device].text, describe(params[0].device));
   }
@@ -316,8 +317,9 @@ Expected<void> VolumeState::come_up_or_throw(MountKind kind, const BackendMaker&
 /// Takes what unmount() and sync() cannot do without, as long as there is memory.
 Expected<void> VolumeState::prepare_to_end() {
   quiet_memory_ = std::make_unique<QuietMemory>(backend_->shared_memory());
-  for (const work::Body body : {work::Body::kCall, work::Body::kHold, work::Body::kUnmount}) {
-    if (!prepare(body)) return explain(kNotRun, spec_.text);
+  for (const work::Body* body :
+       {&work::bodies::kCall, &work::bodies::kHold, &work::bodies::kUnmount}) {
+    if (!prepare(*body)) return explain(kNotRun, spec_.text);
   }
   return {};
 }
@@ -367,7 +369,7 @@ Expected<void> VolumeState::begin_writing() {
   params[0].fs = filesystem();
   params[0].writer = writer_->writer();
   const work::Grid one_warp{1, backend_->warp_width()};
-  if (!run(work::Body::kBeginWriting, one_warp, params.data())) {
+  if (!run(work::bodies::kBeginWriting, one_warp, params.data())) {
     return explain(kNotRun, spec_.text);
   }
   const f2fs::WriteResult& result = params[0].result;
@@ -471,7 +473,7 @@ work::Grid VolumeState::checkpoint_grid() const {
   return backend_->is_host() ? work::Grid{1, 1} : work::Grid{32, 64};
 }
 
-bool VolumeState::run(work::Body body, const work::Grid& grid, void* params) {
+bool VolumeState::run(const work::Body& body, const work::Grid& grid, void* params) {
   if (!is_ours()) return false;
   std::unique_lock<std::mutex> lock(run_mutex_, std::defer_lock);
   if (!backend_->is_host()) lock.lock();
@@ -481,7 +483,7 @@ bool VolumeState::run(work::Body body, const work::Grid& grid, void* params) {
   return false;
 }
 
-bool VolumeState::prepare(work::Body body) {
+bool VolumeState::prepare(const work::Body& body) {
   const std::lock_guard lock(run_mutex_);
   if (backend_->prepare(body)) return true;
   launch_failure_ = backend_->error();
@@ -584,7 +586,7 @@ VolumeState::Answer VolumeState::call(const Request& request) {
   }
   const work::Grid one_warp{1, backend_->warp_width()};
   const bool ran =
-      run(work::Body::kCall, request.kind == work::CallKind::kSync ? checkpoint_grid() : one_warp,
+      run(work::bodies::kCall, request.kind == work::CallKind::kSync ? checkpoint_grid() : one_warp,
           slot->params.data());
   answer = Answer{ran ? params.result : kNotRun, params.bytes, params.stat, params.statfs};
   if (read_only_withheld_blocks_ != 0) {

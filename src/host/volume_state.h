@@ -113,7 +113,7 @@ class VolumeState {
 
   /// Runs `body`; `params` lies in the backend's memory, its own or shared. False: it has not run,
   /// or not to its end, explain(kNotRun) says why. The backend may be as good as before.
-  bool run(work::Body body, const work::Grid& grid, void* params);
+  bool run(const work::Body& body, const work::Grid& grid, void* params);
   /// An answer where there is none, of call() too. No errno.
   static constexpr int kNotRun = -(1 << 20);
 
@@ -231,7 +231,7 @@ class VolumeState {
   Expected<RoomPlan> plan_room();
   Expected<void> begin_writing();
   Expected<void> prepare_to_end();
-  bool prepare(work::Body body);
+  bool prepare(const work::Body& body);
   Expected<void> begin_clock();
   void begin_upkeep();
   bool log_structured() const { return spec_.log_structured.value_or(options_.log_structured); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The place where file system code runs: host threads, or a GPU. A backend offers memory, launches
-// one of the bodies of this folder on many warps, and loads an SSD's contents to where its warps
+// bodies (body.h) on many warps, and loads an SSD's contents to where its warps
 // reach them. There are two: host/cpu_backend.h and gpu/cuda_backend.h.
 #pragma once
 
@@ -13,40 +13,9 @@
 #include "simt/memory.h"
 #include "ssd/media.h"
 #include "ssd/memory_source.h"
+#include "work/body.h"
 
 namespace gofs::work {
-
-/// The bodies that can be launched; each has a header here with a parameter struct and a function
-/// `body(warp, warp_index, warp_count, params)`.
-enum class Body : uint32_t {
-  kMount,         // mount.h     one warp
-  kBeginWriting,  // mount.h     one warp, after kMount
-  kCall,          // call.h      one warp, and others that help it with a checkpoint
-  kHashFiles,     // hash.h      a file a lane
-  kRawRead,       // bench.h     commands, no file system
-  kFileRead,      // bench.h     the same through the file API
-  kWideRead,      // bench.h     by blocks and grids
-  kRawWrite,      // bench_writes.h
-  kFileWrite,     // bench_writes.h
-  kWriteAndSync,  // bench_pauses.h
-  kNames,         // bench_names.h
-  kBatch,         // batch.h
-  kFiles,         // bench_files.h  a file a warp
-  kInodes,        // inodes.h    an inode a lane
-  kClean,         // clean.h
-  kClock,         // clock.h     one warp
-  kHold,          // hold.h      one warp
-  kUnmount,       // mount.h     the same, and others that help it
-};
-
-/// How many threads work. A CPU takes fewer when it has fewer cores.
-struct Grid {
-  uint32_t blocks;
-  uint32_t threads_per_block;  // a multiple of 32 on a GPU
-  /// All of them run at the same time, so that they can wait for each other: a GPU takes fewer
-  /// blocks when it has no room for all. On a CPU it is always so.
-  bool cooperative = false;
-};
 
 /// What can be written of media for parts of which there is no memory yet.
 struct MediaRoom {
@@ -144,10 +113,10 @@ class Backend {
   /// Runs `body` on `grid` and waits for it. `params` lies in memory() or shared_memory(). False on
   /// failure: error() says what. It is this launch alone that has failed, for want of memory
   /// perhaps, unless has_failed().
-  virtual bool run(Body body, const Grid& grid, void* params) = 0;
+  virtual bool run(const Body& body, const Grid& grid, void* params) = 0;
   /// Makes ready for a launch of `body` what can be, so that it does not fail for want of memory
   /// then. False: as run().
-  virtual bool prepare(Body body) {
+  virtual bool prepare(const Body& body) {
     (void)body;
     return true;
   }
