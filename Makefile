@@ -10,7 +10,7 @@ help: ## print this list
 
 run: ## the main job: make a volume, read every file with GoFS, compare, report speed
 	@scripts/setup.sh run
-	@scripts/build.sh auto gofs
+	@scripts/build.sh auto gofs gofs-bench
 	@scripts/main_job.sh
 
 test: ## all tests; STAGES="cpu-asan kernel" picks some (scripts/run_tests.py --help)

@@ -218,7 +218,7 @@ def cuda(stage):
 
 def device(stage):
     """The file system's own device code compiles."""
-    stage.build("cuda", "gofs_gpu_code")
+    stage.build("cuda", "gofs_gpu_code", "gofs_bench_code")
 
 
 def fuzz(stage):
@@ -227,7 +227,7 @@ def fuzz(stage):
 
 
 def main_job(stage):
-    if stage.build("auto", "gofs"):
+    if stage.build("auto", "gofs", "gofs-bench"):
         stage.script(["scripts/main_job.sh", "--small"])
 
 
@@ -316,8 +316,8 @@ def gpu_sanitize(stage):
 
 
 def gpu_bench(stage):
-    if stage.build("cuda", "gofs", "gofs_baselines", "gofs_write_matrix", "gofs_scaling",
-                   "gofs_clock_skew"):
+    if stage.build("cuda", "gofs", "gofs-bench", "gofs_baselines", "gofs_write_matrix",
+                   "gofs_scaling", "gofs_clock_skew"):
         stage.script(["scripts/gpu_bench.sh"])
 
 

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <string>
 
+#include "bench/actors.hpp"
 #include "gofs/expected.hpp"
-#include "host/bench_actors.h"
 
 namespace gofs::bench {
 
@@ -20,8 +20,8 @@ struct Point {
   bool writes;
   bool random;  // else sequential
   uint32_t outstanding;
-  host::Layout layout{};  // of those who issue them, where that are threads of a GPU
-  bool files = false;     // else: each small file is opened by its name, read and closed, once
+  Layout layout{};     // of those who issue them, where that are threads of a GPU
+  bool files = false;  // else: each small file is opened by its name, read and closed, once
 
   friend bool operator==(const Point&, const Point&) = default;
 };
@@ -53,7 +53,7 @@ class Baseline {
   virtual bool has_layout() const { return false; }
   /// Whether it reads small files, as many at a time as it likes, or as the point says.
   virtual bool has_files() const { return false; }
-  /// Beside its own warps (work/controller_warps.h).
+  /// Beside its own warps (bench/controller_warps.h).
   virtual uint32_t controller_warps() const { return 0; }
   virtual Expected<Sample> measure(const Point& point) = 0;
 };

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "host/bench_actors.h"
+#include "bench/actors.hpp"
 #include "host_files.hpp"
 #include "slots.h"
 
@@ -36,7 +36,7 @@ class StagedLane final : public Transfer::Lane {
  private:
   Storage& storage_;
   const std::unique_ptr<Copies> copies_;
-  const host::BackendArray staging_;
+  const BackendArray staging_;
 };
 
 class StagedTransfer final : public Transfer {

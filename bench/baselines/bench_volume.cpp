@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "host/bench.h"
+#include "bench/reads.hpp"
 
 namespace gofs::bench {
 namespace {
@@ -35,13 +35,13 @@ Expected<std::unique_ptr<BenchVolume>> BenchVolume::make(
     const std::function<void(const std::string&)>& ready) {
   const std::string image = fmt::format("{}/gofs-baselines-{}.img", options.folder, ::getpid());
   std::unique_ptr<BenchVolume> volume(new BenchVolume(image));
-  host::BenchContents contents;
+  BenchContents contents;
   contents.large_bytes = options.large_bytes;
   contents.small_count = options.small_files();
   contents.small_bytes = kSmallFileBytes;
   contents.raw_bytes = options.written_bytes();
   contents.spare_bytes = kWrittenCopies * options.written_bytes() + 64 * kMiB;
-  const auto made = host::make_bench_volume({image}, contents);
+  const auto made = make_bench_volume({image}, contents);
   if (!made) return made.error();
   volume->raw_start_ = *made;
   volume->large_bytes_ = options.large_bytes;
@@ -92,41 +92,41 @@ Expected<void> BenchVolume::prepare(const Options& options) {
 /// Touches what is read and written past the file system: the first to do so would be measured.
 Expected<void> BenchVolume::warm_up(uint64_t raw_bytes) {
   constexpr uint32_t kOutstanding = 64;
-  host::ReadPlan read;
-  read.pattern = work::Pattern::kSequential;
+  ReadPlan read;
+  read.pattern = Pattern::kSequential;
   read.block_bytes = kPieceBytes;
   read.outstanding = kOutstanding;
   read.operations = large_bytes_ / kPieceBytes;
-  const auto done = host::measure_raw(*state_, read, main_start_, large_bytes_);
+  const auto done = measure_raw(*state_, read, main_start_, large_bytes_);
   if (!done) return done.error();
-  host::WritePlan write;
-  write.pattern = work::WritePattern::kSequential;
+  WritePlan write;
+  write.pattern = WritePattern::kSequential;
   write.block_bytes = kPieceBytes;
   write.outstanding =
       static_cast<uint32_t>(std::min<uint64_t>(kOutstanding, raw_bytes / kPieceBytes));
   write.seconds = 60;
   write.bytes_max = raw_bytes;
-  const auto written = host::measure_raw_writes(*state_, write, raw_start_, raw_bytes);
+  const auto written = measure_raw_writes(*state_, write, raw_start_, raw_bytes);
   return written ? Expected<void>() : written.error();
 }
 
-Expected<std::unique_ptr<host::BenchFiles>> BenchVolume::make_file(const std::string& folder,
-                                                                   uint64_t bytes) {
-  auto files = host::BenchFiles::make(*state_, folder, 1, false);
+Expected<std::unique_ptr<BenchFiles>> BenchVolume::make_file(const std::string& folder,
+                                                             uint64_t bytes) {
+  auto files = BenchFiles::make(*state_, folder, 1, false);
   if (!files) return files;
   if (auto sized = (*files)->resize(bytes); !sized) return sized.error();
   if (auto filled = fill(**files); !filled) return filled.error();
   return files;
 }
 
-Expected<void> BenchVolume::fill(host::BenchFiles& files) {
+Expected<void> BenchVolume::fill(BenchFiles& files) {
   const uint64_t pieces = files.bytes_each() / kPieceBytes;
   const auto filled = files.fill(sharing_warps(state_->backend(), pieces));
   return filled ? Expected<void>() : filled.error();
 }
 
 Expected<void> BenchVolume::checkpoint() {
-  const auto seconds = host::time_checkpoint(*state_);
+  const auto seconds = time_checkpoint(*state_);
   return seconds ? Expected<void>() : seconds.error();
 }
 

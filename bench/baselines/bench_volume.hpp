@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "host/bench_volume.h"
-#include "host/bench_writes.h"
+#include "bench/volume.hpp"
+#include "bench/writes.hpp"
 #include "host/volume_state.h"
 #include "options.hpp"
 
@@ -33,9 +33,9 @@ class BenchVolume {
   uint32_t small_files() const { return small_files_; }  // in /small, each of kSmallFileBytes
   uint64_t main_start() const { return main_start_; }  // where raw reads come from, and /large lies
   uint64_t raw_start() const { return raw_start_; }    // of as many bytes as written() has
-  host::BenchFiles& written() const { return *written_; }
+  BenchFiles& written() const { return *written_; }
   /// Nobody writes to it through the file system, which would move its blocks.
-  host::BenchFiles& in_place() const { return *in_place_; }
+  BenchFiles& in_place() const { return *in_place_; }
 
   /// Makes the last writes durable, and empties segments that they have left partly empty, before
   /// anybody has to clean who would be measured.
@@ -45,8 +45,8 @@ class BenchVolume {
   explicit BenchVolume(std::string image) : image_(std::move(image)) {}
   Expected<void> mount(const std::string& backend, const std::string& model);
   Expected<void> prepare(const Options& options);
-  Expected<std::unique_ptr<host::BenchFiles>> make_file(const std::string& folder, uint64_t bytes);
-  Expected<void> fill(host::BenchFiles& files);
+  Expected<std::unique_ptr<BenchFiles>> make_file(const std::string& folder, uint64_t bytes);
+  Expected<void> fill(BenchFiles& files);
   Expected<void> checkpoint();
   Expected<void> warm_up(uint64_t raw_bytes);
 
@@ -57,8 +57,8 @@ class BenchVolume {
   uint64_t main_start_ = 0;
   std::unique_ptr<host::VolumeState> state_;
   int large_ = -1;
-  std::unique_ptr<host::BenchFiles> written_;  // go before the volume
-  std::unique_ptr<host::BenchFiles> in_place_;
+  std::unique_ptr<BenchFiles> written_;  // go before the volume
+  std::unique_ptr<BenchFiles> in_place_;
 };
 
 }  // namespace gofs::bench

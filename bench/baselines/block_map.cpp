@@ -16,7 +16,7 @@ Expected<std::unique_ptr<BlockMap>> BlockMap::make(Device& device, host::VolumeS
   constexpr const char* kMapSubject = "block map";
   const uint64_t count = bytes / kBlockBytes;
   simt::MemorySpace& memory = volume.backend().memory();
-  const host::BackendArray found(memory, count * sizeof(uint64_t));
+  const BackendArray found(memory, count * sizeof(uint64_t));
   host::SharedArray<BlockMapParams> params(volume.backend().shared_memory(), 1);
   params[0] = {volume.filesystem(), descriptor, count, found.as<uint64_t>(), 0};
   if (!device.run(Kernel::kBlockMap, device.backend().full_grid(), &params[0])) {

@@ -6,8 +6,8 @@
 
 #include <memory>
 
+#include "bench/actors.hpp"
 #include "device.hpp"
-#include "host/bench_actors.h"
 #include "host/volume_state.h"
 
 namespace gofs::bench {
@@ -23,7 +23,7 @@ class BlockMap {
  private:
   BlockMap(simt::MemorySpace& memory, uint64_t count) : map_(memory, count * sizeof(uint64_t)) {}
 
-  const host::BackendArray map_;
+  const BackendArray map_;
 };
 
 }  // namespace gofs::bench

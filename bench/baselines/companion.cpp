@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "host/controller_launch.h"
+#include "bench/bodies.h"
+#include "bench/controller_launch.hpp"
 #include "host/messages.h"
 #include "host/run_job.h"
 #include "host_load.hpp"
 #include "slots.hpp"
-#include "work/bench_bodies.h"
 
 namespace gofs::bench {
 namespace {
@@ -32,7 +32,7 @@ Expected<Sample> Companion::measure(const Point& point) {
 Expected<void> Companion::open(bool writes) {
   if (map_ != nullptr && map_writes_ == writes) return {};
   simt::MemorySpace& memory = device_.backend().memory();
-  const host::BenchFiles& written = volume_.in_place();
+  const BenchFiles& written = volume_.in_place();
   const int descriptor = writes ? memory.read_object(written.descriptors()) : volume_.large();
   const uint64_t bytes = writes ? written.bytes_each() : volume_.large_bytes();
   auto map = BlockMap::make(device_, volume_.state(), descriptor, bytes);
@@ -45,47 +45,46 @@ Expected<void> Companion::open(bool writes) {
 /// Those who wait for the lock of their warp have no request under way.
 Sample Companion::in_flight(Sample sample, const Point& point) const {
   if (lock_ == WarpLock::kHeld) {
-    sample.in_flight =
-        host::actors_by_lane(device_.backend(), point.outstanding, point.layout).warps;
+    sample.in_flight = actors_by_lane(device_.backend(), point.outstanding, point.layout).warps;
   }
   return sample;
 }
 
-work::BenchParams Companion::read_params(const Point& point, const host::Actors& actors,
-                                         uint64_t operations) const {
+BenchParams Companion::read_params(const Point& point, const Actors& actors,
+                                   uint64_t operations) const {
   const uint64_t each = simt::divide_up(operations, actors.count);
-  work::BenchParams params{};
+  BenchParams params{};
   params.fs = volume_.state().filesystem();
-  params.pattern = point.random ? work::Pattern::kRandom : work::Pattern::kSequential;
+  params.pattern = point.random ? Pattern::kRandom : Pattern::kSequential;
   params.warps = actors.warps;
   params.lanes_per_warp = actors.lanes_per_warp;
   params.operations = static_cast<uint32_t>(std::min<uint64_t>(each, UINT32_MAX));
   params.block_bytes = kBlockBytes;
   params.span_bytes = volume_.large_bytes();
-  params.seed = host::ReadPlan().seed;
+  params.seed = ReadPlan().seed;
   params.stamp_check = 1;
   return params;
 }
 
-Expected<host::ReadMeasurement> Companion::read(const Point& point, uint64_t operations) {
+Expected<ReadMeasurement> Companion::read(const Point& point, uint64_t operations) {
   work::Backend& backend = device_.backend();
-  const host::Actors actors = host::actors_by_lane(backend, point.outstanding, point.layout);
-  const host::BackendArray buffers(backend.memory(), uint64_t{actors.count} * kBlockBytes);
+  const Actors actors = actors_by_lane(backend, point.outstanding, point.layout);
+  const BackendArray buffers(backend.memory(), uint64_t{actors.count} * kBlockBytes);
   CompanionRead companion{
       {read_params(point, actors, operations), {}, {}}, map_->blocks(), warp_lock()};
-  work::BenchParams& params = companion.job.params;
+  BenchParams& params = companion.job.params;
   params.buffers = buffers.data();
-  const host::ControllerLaunch launch(backend, actors, load_.controller_warps);
+  const ControllerLaunch launch(backend, actors, load_.controller_warps);
   params.controllers = launch.warps();
   if (!host::run_in(backend.memory(), companion, [&](CompanionRead* placed) {
         return device_.run(Kernel::kCompanionRead, launch.grid(), placed);
       })) {
     return host::make_error(EIO, kCompanionSubject, device_.error());
   }
-  const work::BenchResults& done = companion.job.results;
+  const BenchResults& done = companion.job.results;
   if (done.error != 0) return volume_.state().explain(done.error, kCompanionSubject);
   if (done.wrong_stamps != 0) return wrong_blocks(done.wrong_stamps, "of /large by its map");
-  host::ReadMeasurement result;
+  ReadMeasurement result;
   result.outstanding = actors.count;
   result.block_bytes = kBlockBytes;
   result.operations = uint64_t{actors.count} * params.operations;
@@ -94,11 +93,11 @@ Expected<host::ReadMeasurement> Companion::read(const Point& point, uint64_t ope
   return result;
 }
 
-work::WriteParams Companion::write_params(const Point& point, const host::Actors& actors) const {
-  const host::BenchFiles& file = volume_.in_place();
-  const host::WritePlan plan = write_plan(point, load_, file.bytes_each());
+WriteParams Companion::write_params(const Point& point, const Actors& actors) const {
+  const BenchFiles& file = volume_.in_place();
+  const WritePlan plan = write_plan(point, load_, file.bytes_each());
   const uint64_t each = plan.bytes_max / kBlockBytes / actors.count;
-  work::WriteParams params{};
+  WriteParams params{};
   params.fs = volume_.state().filesystem();
   params.pattern = plan.pattern;
   params.warps = actors.warps;
@@ -115,14 +114,14 @@ work::WriteParams Companion::write_params(const Point& point, const host::Actors
 
 Expected<Sample> Companion::write(const Point& point) {
   work::Backend& backend = device_.backend();
-  const host::Actors actors = host::actors_by_lane(backend, point.outstanding, point.layout);
-  const host::BackendArray buffers(backend.memory(), uint64_t{actors.count} * kBlockBytes);
-  const host::BackendArray counts(backend.memory(), uint64_t{actors.count} * sizeof(uint32_t));
-  work::WriteParams params = write_params(point, actors);
+  const Actors actors = actors_by_lane(backend, point.outstanding, point.layout);
+  const BackendArray buffers(backend.memory(), uint64_t{actors.count} * kBlockBytes);
+  const BackendArray counts(backend.memory(), uint64_t{actors.count} * sizeof(uint32_t));
+  WriteParams params = write_params(point, actors);
   params.buffers = buffers.data();
   params.done = counts.as<uint32_t>();
   CompanionWrite companion{{params, {}}, map_->blocks(), warp_lock()};
-  const host::ControllerLaunch launch(backend, actors, load_.controller_warps);
+  const ControllerLaunch launch(backend, actors, load_.controller_warps);
   companion.job.params.controllers = launch.warps();
   const CpuMeter meter;
   if (!host::run_in(backend.memory(), companion, [&](CompanionWrite* placed) {
@@ -131,7 +130,7 @@ Expected<Sample> Companion::write(const Point& point) {
     return host::make_error(EIO, kCompanionSubject, device_.error());
   }
   const double cores = meter.cores();
-  const work::WriteResults& done = companion.job.results;
+  const WriteResults& done = companion.job.results;
   if (done.error != 0) return volume_.state().explain(done.error, kCompanionSubject);
   if (auto checked = check_writes(params, actors); !checked) return checked.error();
   const double seconds = static_cast<double>(done.last_ns - done.first_ns) * 1e-9;
@@ -139,14 +138,13 @@ Expected<Sample> Companion::write(const Point& point) {
 }
 
 /// The file system, which knows nothing of the map, reads what each lane wrote last.
-Expected<void> Companion::check_writes(const work::WriteParams& params,
-                                       const host::Actors& actors) {
-  work::WriteJob job{params, {}};
-  job.params.step = work::WriteStep::kCheck;
-  if (!host::run_job(volume_.state(), work::bodies::kFileWrite, actors.grid, job)) {
+Expected<void> Companion::check_writes(const WriteParams& params, const Actors& actors) {
+  WriteJob job{params, {}};
+  job.params.step = WriteStep::kCheck;
+  if (!host::run_job(volume_.state(), bodies::kFileWrite, actors.grid, job)) {
     return volume_.state().explain(-EIO, kCompanionSubject);
   }
-  const work::WriteResults& found = job.results;
+  const WriteResults& found = job.results;
   if (found.error != 0) return volume_.state().explain(found.error, kCompanionSubject);
   if (found.wrong != 0) return wrong_blocks(found.wrong, "that were written in place");
   return {};

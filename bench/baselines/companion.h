@@ -5,18 +5,18 @@
 // the warp, each until it is done, or all lanes go on together.
 #pragma once
 
-#include "work/bench_writes.h"
+#include "bench/write_body.h"
 
 namespace gofs::bench {
 
 struct CompanionRead {
-  work::BenchJob job;  // block_bytes is 4096; no start_byte, descriptor, rounds
+  BenchJob job;  // block_bytes is 4096; no start_byte, descriptor, rounds
   const uint64_t* map;
   uint32_t warp_lock;  // not 0: one request of a warp at a time
 };
 
 struct CompanionWrite {
-  work::WriteJob job;  // as of a write to one file by threads
+  WriteJob job;  // as of a write to one file by threads
   const uint64_t* map;
   uint32_t warp_lock;
 };
@@ -54,12 +54,11 @@ GOFS_HD inline nvme::Command mapped_command(const nvme::Route& route, format::nv
 /// Reads of single blocks, one a lane.
 GOFS_HD inline void companion_read_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                         CompanionRead& shared) {
-  const work::BenchParams params = shared.job.params;
+  const BenchParams params = shared.job.params;
   const uint64_t* const map = shared.map;
   const bool warp_lock = shared.warp_lock != 0;
   if (warp_index >= params.warps) {
-    work::play_controller(warp, warp_index, params.warps, params.controllers,
-                          params.fs->volume.array);
+    play_controller(warp, warp_index, params.warps, params.controllers, params.fs->volume.array);
     return;
   }
   const nvme::Route route = nvme::pick_route(params.fs->volume.array);
@@ -68,10 +67,10 @@ GOFS_HD inline void companion_read_body(simt::AnyWarp auto warp, uint32_t warp_i
   const uint64_t actor = uint64_t{warp_index} * params.lanes_per_warp + warp.thread_rank();
   const uint64_t actors = uint64_t{params.warps} * params.lanes_per_warp;
   uint8_t* const buffer = active ? params.buffers + actor * kBlockBytes : nullptr;
-  work::detail::Tally tally;
-  work::detail::begin_bench(warp, shared.job.results);
+  detail::Tally tally;
+  detail::begin_bench(warp, shared.job.results);
   for (uint32_t operation = 0; operation < params.operations; ++operation) {
-    const uint64_t position = work::detail::read_position(params, actor, actors, operation);
+    const uint64_t position = detail::read_position(params, actor, actors, operation);
     const uint64_t block = active ? map[position / kBlockBytes] : 0;
     const int error = detail::run_mapped(
         warp, route, lanes, warp_lock,
@@ -80,33 +79,32 @@ GOFS_HD inline void companion_read_body(simt::AnyWarp auto warp, uint32_t warp_i
     if (active && error == 0) tally.count(params, position, buffer, kBlockBytes);
     if (warp.any(tally.error != 0)) break;
   }
-  work::detail::end_bench(warp, shared.job.results, tally);
-  work::leave_controllers(warp, params.controllers);
+  detail::end_bench(warp, shared.job.results, tally);
+  leave_controllers(warp, params.controllers);
 }
 
 /// Writes of single blocks in place, one a lane, each to blocks of its own.
 GOFS_HD inline void companion_write_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                          CompanionWrite& shared) {
-  const work::WriteParams params = shared.job.params;
+  const WriteParams params = shared.job.params;
   const uint64_t* const map = shared.map;
   const bool warp_lock = shared.warp_lock != 0;
   if (warp_index >= params.warps) {
-    work::play_controller(warp, warp_index, params.warps, params.controllers,
-                          params.fs->volume.array);
+    play_controller(warp, warp_index, params.warps, params.controllers, params.fs->volume.array);
     return;
   }
   const nvme::Route route = nvme::pick_route(params.fs->volume.array);
   const bool active = warp.thread_rank() < params.lanes_per_warp;
   const uint32_t lanes = warp.ballot(active);
-  const work::detail::WriteActor actor =
-      work::detail::write_actor(params, warp_index, active ? warp.thread_rank() : 0);
-  work::detail::WriteTally tally;
-  work::detail::begin_writes(warp, shared.job.results);
-  work::detail::WriteClock clock(params);
+  const detail::WriteActor actor =
+      detail::write_actor(params, warp_index, active ? warp.thread_rank() : 0);
+  detail::WriteTally tally;
+  detail::begin_writes(warp, shared.job.results);
+  detail::WriteClock clock(params);
   for (uint32_t operation = 0; operation < params.operations; ++operation) {
     if (operation != 0 && warp.shfl(clock.over() ? 1u : 0u, 0) != 0) break;
-    const work::WriteStamp stamp = work::detail::stamp_of(params, actor, operation);
-    if (active) work::put_stamp(actor.buffer, kBlockBytes, stamp);
+    const WriteStamp stamp = detail::stamp_of(params, actor, operation);
+    if (active) put_stamp(actor.buffer, kBlockBytes, stamp);
     const uint64_t block = active ? map[stamp.block] : 0;
     tally.error = detail::run_mapped(
         warp, route, lanes, warp_lock,
@@ -115,8 +113,8 @@ GOFS_HD inline void companion_write_body(simt::AnyWarp auto warp, uint32_t warp_
     if (active) clock.note(tally);
   }
   if (active) params.done[actor.number] = tally.writes;
-  work::detail::end_writes(warp, shared.job.results, tally);
-  work::leave_controllers(warp, params.controllers);
+  detail::end_writes(warp, shared.job.results, tally);
+  leave_controllers(warp, params.controllers);
 }
 
 }  // namespace gofs::bench

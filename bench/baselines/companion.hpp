@@ -37,12 +37,11 @@ class Companion final : public Baseline {
  private:
   Expected<void> open(bool writes);
   uint32_t warp_lock() const { return lock_ == WarpLock::kHeld ? 1 : 0; }
-  work::BenchParams read_params(const Point& point, const host::Actors& actors,
-                                uint64_t operations) const;
-  work::WriteParams write_params(const Point& point, const host::Actors& actors) const;
-  Expected<host::ReadMeasurement> read(const Point& point, uint64_t operations);
+  BenchParams read_params(const Point& point, const Actors& actors, uint64_t operations) const;
+  WriteParams write_params(const Point& point, const Actors& actors) const;
+  Expected<ReadMeasurement> read(const Point& point, uint64_t operations);
   Expected<Sample> write(const Point& point);
-  Expected<void> check_writes(const work::WriteParams& params, const host::Actors& actors);
+  Expected<void> check_writes(const WriteParams& params, const Actors& actors);
   Sample in_flight(Sample sample, const Point& point) const;
 
   Device& device_;

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "host/bench_volume.h"
+#include "bench/volume.hpp"
 #include "host/messages.h"
 #include "options.hpp"
 #include "simt/platform.h"
@@ -116,9 +116,7 @@ SmallFiles::~SmallFiles() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-std::string SmallFiles::path_of(uint32_t index) const {
-  return path_ + host::small_file_path(index);
-}
+std::string SmallFiles::path_of(uint32_t index) const { return path_ + small_file_path(index); }
 
 Expected<std::unique_ptr<Storage>> open_file_storage(const StampedFile& file,
                                                      const SmallFiles& small) {

@@ -16,16 +16,16 @@ Expected<Sample> GofsFiles::measure(const Point& point) {
   }
   if (auto room = volume_.make_room(); !room) return room.error();
   const CpuMeter meter;
-  const auto done = host::measure_file_writes(
+  const auto done = measure_file_writes(
       volume_.state(), write_plan(point, load_, volume_.written().bytes_each()), volume_.written());
   if (!done) return done.error();
   return sample_of(*done, meter);
 }
 
-Expected<host::ReadMeasurement> GofsFiles::read(const Point& point, uint64_t operations) {
-  host::ReadPlan plan = read_plan(point, load_, operations);
+Expected<ReadMeasurement> GofsFiles::read(const Point& point, uint64_t operations) {
+  ReadPlan plan = read_plan(point, load_, operations);
   plan.check_stamps = true;
-  auto done = host::measure_file(volume_.state(), plan, volume_.large(), volume_.large_bytes());
+  auto done = measure_file(volume_.state(), plan, volume_.large(), volume_.large_bytes());
   if (done && done->wrong_stamps != 0) return wrong_blocks(done->wrong_stamps, "of /large");
   return done;
 }
@@ -33,7 +33,7 @@ Expected<host::ReadMeasurement> GofsFiles::read(const Point& point, uint64_t ope
 /// As one batch, from its names on.
 Expected<Sample> GofsFiles::read_files() {
   const CpuMeter meter;
-  const auto batch = host::measure_batch(volume_.state(), "/small", volume_.small_files(), 1);
+  const auto batch = measure_batch(volume_.state(), "/small", volume_.small_files(), 1);
   if (!batch) return batch.error();
   const double cores = meter.cores();
   const auto files = static_cast<uint32_t>(batch->files);

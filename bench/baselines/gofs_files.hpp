@@ -21,7 +21,7 @@ class GofsFiles final : public Baseline {
 
  private:
   Expected<Sample> read_files();
-  Expected<host::ReadMeasurement> read(const Point& point, uint64_t operations);
+  Expected<ReadMeasurement> read(const Point& point, uint64_t operations);
 
   BenchVolume& volume_;
   const DeviceLoad load_;

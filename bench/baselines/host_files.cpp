@@ -25,7 +25,7 @@ struct Lane {
       : copies(device.make_copies()), staging(device.backend().shared_memory(), kSmallFileBytes) {}
 
   std::unique_ptr<Copies> copies;
-  host::BackendArray staging;
+  BackendArray staging;
   int error = 0;
 };
 

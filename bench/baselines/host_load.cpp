@@ -7,10 +7,10 @@
 #include <exception>
 #include <vector>
 
+#include "bench/read_body.h"
 #include "host/messages.h"
 #include "simt/workers.h"
 #include "slots.hpp"
-#include "work/bench.h"
 
 namespace gofs::bench {
 namespace {
@@ -35,10 +35,10 @@ class LoadRun {
         run_(next_stamp_run()),
         slots_(device, uint64_t{threads_} * kSlotsEach),
         shares_(threads_) {
-    places_.pattern = point.random ? work::Pattern::kRandom : work::Pattern::kSequential;
+    places_.pattern = point.random ? Pattern::kRandom : Pattern::kSequential;
     places_.block_bytes = kBlockBytes;
     places_.span_bytes = writes_ ? transfer.written_bytes() : transfer.read_bytes();
-    places_.seed = work::detail::mix(run_);
+    places_.seed = detail::mix(run_);
   }
 
   Expected<Sample> run() {
@@ -62,7 +62,7 @@ class LoadRun {
 
  private:
   uint64_t position(uint32_t thread, uint64_t operation) const {
-    return work::detail::read_position(places_, thread, threads_, operation);
+    return detail::read_position(places_, thread, threads_, operation);
   }
 
   /// Each slot has its place in the file, to which its thread writes it again and again.
@@ -141,7 +141,7 @@ class LoadRun {
   const uint64_t run_;
   Slots slots_;
   std::vector<Share> shares_;
-  work::BenchParams places_{};
+  BenchParams places_{};
   std::vector<std::unique_ptr<Transfer::Lane>> lanes_;
 };
 

@@ -8,15 +8,15 @@
 #include <optional>
 
 #include "baseline.hpp"
-#include "host/bench.h"
-#include "host/bench_writes.h"
+#include "bench/reads.hpp"
+#include "bench/writes.hpp"
 
 namespace gofs::bench {
 
 /// How baselines run that are all device code.
 struct DeviceLoad {
   double seconds;                 // of a run
-  uint32_t controller_warps = 0;  // work/controller_warps.h
+  uint32_t controller_warps = 0;  // bench/controller_warps.h
 };
 
 class ReadCount {
@@ -32,7 +32,7 @@ class ReadCount {
       point_ = point;
     }
     const CpuMeter meter;
-    const Expected<host::ReadMeasurement> done = measure(operations_);
+    const Expected<ReadMeasurement> done = measure(operations_);
     if (!done) return done.error();
     return Sample{done->outstanding, done->outstanding, done->operations, done->seconds,
                   meter.cores()};
@@ -46,9 +46,9 @@ class ReadCount {
 };
 
 /// The plan of such a run, and of a run of writes.
-inline host::ReadPlan read_plan(const Point& point, const DeviceLoad& load, uint64_t operations) {
-  host::ReadPlan plan;
-  plan.pattern = point.random ? work::Pattern::kRandom : work::Pattern::kSequential;
+inline ReadPlan read_plan(const Point& point, const DeviceLoad& load, uint64_t operations) {
+  ReadPlan plan;
+  plan.pattern = point.random ? Pattern::kRandom : Pattern::kSequential;
   plan.outstanding = point.outstanding;
   plan.layout = point.layout;
   plan.operations = operations;
@@ -56,10 +56,9 @@ inline host::ReadPlan read_plan(const Point& point, const DeviceLoad& load, uint
   return plan;
 }
 
-inline host::WritePlan write_plan(const Point& point, const DeviceLoad& load,
-                                  uint64_t written_bytes) {
-  host::WritePlan plan;
-  plan.pattern = point.random ? work::WritePattern::kRandom : work::WritePattern::kSequential;
+inline WritePlan write_plan(const Point& point, const DeviceLoad& load, uint64_t written_bytes) {
+  WritePlan plan;
+  plan.pattern = point.random ? WritePattern::kRandom : WritePattern::kSequential;
   plan.outstanding = point.outstanding;
   plan.layout = point.layout;
   plan.seconds = load.seconds;
@@ -68,7 +67,7 @@ inline host::WritePlan write_plan(const Point& point, const DeviceLoad& load,
   return plan;
 }
 
-inline Sample sample_of(const host::WriteMeasurement& done, const CpuMeter& meter) {
+inline Sample sample_of(const WriteMeasurement& done, const CpuMeter& meter) {
   return {done.outstanding, done.outstanding, done.writes, done.seconds, meter.cores()};
 }
 

@@ -25,16 +25,16 @@ struct RpcMemory {
         requests(backend.shared_memory(), lanes),
         replies(backend.shared_memory(), lanes),
         last(backend.shared_memory(), lanes) {}
-  host::BackendArray buffers;
+  BackendArray buffers;
   host::SharedArray<RpcRequest> requests;
   host::SharedArray<RpcReply> replies;
   host::SharedArray<uint64_t> last;
 };
 
-RpcParams rpc_params(const Point& point, const Storage& storage, const host::Actors& actors,
+RpcParams rpc_params(const Point& point, const Storage& storage, const Actors& actors,
                      const RpcMemory& memory, const RpcOptions& options) {
   RpcParams params{};
-  params.bench.pattern = point.random ? work::Pattern::kRandom : work::Pattern::kSequential;
+  params.bench.pattern = point.random ? Pattern::kRandom : Pattern::kSequential;
   params.bench.warps = actors.warps;
   params.bench.lanes_per_warp = actors.lanes_per_warp;
   params.bench.operations = UINT32_MAX - 1;
@@ -46,7 +46,7 @@ RpcParams rpc_params(const Point& point, const Storage& storage, const host::Act
   params.time_ns = static_cast<uint64_t>(options.seconds * 1e9);
   params.writes = point.writes ? 1 : 0;
   params.run = next_stamp_run();
-  params.bench.seed = work::detail::mix(params.run);
+  params.bench.seed = detail::mix(params.run);
   params.last = memory.last.data();
   return params;
 }
@@ -69,8 +69,7 @@ Expected<Sample> Rpc::measure(const Point& point) {
 }
 
 Expected<Sample> Rpc::run(const Point& point) {
-  const host::Actors actors =
-      host::actors_by_lane(device_.backend(), point.outstanding, point.layout);
+  const Actors actors = actors_by_lane(device_.backend(), point.outstanding, point.layout);
   const RpcMemory memory(device_.backend(), actors.count);
   RpcJob job{rpc_params(point, storage_, actors, memory, options_), {}};
   Sample sample;
@@ -84,7 +83,7 @@ Expected<Sample> Rpc::run(const Point& point) {
     }
     sample.cores = meter.cores();
   }
-  const work::BenchResults& done = job.results;
+  const BenchResults& done = job.results;
   if (done.error == -EBADMSG) return wrong_blocks(1, "that a host thread got");
   if (done.error != 0) return host::make_error(done.error, kRpcSubject);
   if (done.wrong_stamps != 0) return wrong_blocks(done.wrong_stamps, "in the device's memory");

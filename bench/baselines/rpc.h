@@ -10,8 +10,8 @@
 //   lane  finds its number                            acquire [B2], looks at the data
 #pragma once
 
+#include "bench/read_body.h"
 #include "slots.h"
-#include "work/bench.h"
 
 namespace gofs::bench {
 
@@ -37,7 +37,7 @@ struct RpcQueue {
 };
 
 struct RpcParams {
-  work::BenchParams bench;  // block_bytes is 4096; operations: of each lane, at most
+  BenchParams bench;  // block_bytes is 4096; operations: of each lane, at most
   RpcQueue queue;
   uint64_t time_ns;  // for which each lane begins new ones; the first it does in any case
   uint32_t writes;   // not 0: blocks are written, with their stamps (slots.h)
@@ -47,7 +47,7 @@ struct RpcParams {
 
 struct RpcJob {
   RpcParams params;
-  work::BenchResults results;
+  BenchResults results;
 };
 
 namespace detail {
@@ -76,19 +76,19 @@ GOFS_HD inline int wait_for_reply(simt::AnyWarp auto warp, const RpcQueue& queue
 /// One block a lane at a time, for a given time.
 GOFS_HD inline void rpc_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t, RpcJob& job) {
   const RpcParams rpc = job.params;
-  const work::BenchParams& params = rpc.bench;
+  const BenchParams& params = rpc.bench;
   if (warp_index >= params.warps) return;
   const bool active = warp.thread_rank() < params.lanes_per_warp;
   const uint32_t lane = warp_index * params.lanes_per_warp + (active ? warp.thread_rank() : 0);
   const uint64_t lanes = uint64_t{params.warps} * params.lanes_per_warp;
   uint8_t* const buffer = params.buffers + uint64_t{lane} * kBlockBytes;
-  work::detail::Tally tally;
-  work::detail::begin_bench(warp, job.results);
+  detail::Tally tally;
+  detail::begin_bench(warp, job.results);
   const uint64_t end_ns = simt::now_ns() + rpc.time_ns;
   uint64_t position = 0;
   for (uint32_t operation = 0; operation < params.operations; ++operation) {
     if (operation != 0 && warp.shfl(simt::now_ns() >= end_ns ? 1u : 0u, 0) != 0) break;
-    position = work::detail::read_position(params, lane, lanes, operation);
+    position = detail::read_position(params, lane, lanes, operation);
     if (active) {
       if (rpc.writes != 0) put_block_stamp(buffer, position / kBlockBytes, rpc.run);
       RpcRequest& request = rpc.queue.requests[lane];
@@ -104,7 +104,7 @@ GOFS_HD inline void rpc_body(simt::AnyWarp auto warp, uint32_t warp_index, uint3
     if (warp.any(tally.error != 0)) break;
   }
   if (active) rpc.last[lane] = position / kBlockBytes;
-  work::detail::end_bench(warp, job.results, tally);
+  detail::end_bench(warp, job.results, tally);
 }
 
 }  // namespace gofs::bench

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <stdexcept>
 
-#include "host/bench_actors.h"
+#include "bench/actors.hpp"
 
 namespace gofs::bench {
 namespace {
@@ -106,7 +106,7 @@ class RpcServer::Worker {
   const RpcQueue queue_;
   const uint32_t first_;
   const std::unique_ptr<Copies> copies_;
-  const host::BackendArray staging_;
+  const BackendArray staging_;
   std::vector<uint32_t> served_;  // of each lane the number of its last request
   uint32_t next_ = 0;
   std::vector<Item> batch_;

@@ -3,8 +3,8 @@
 // The blocks in the device's memory that host threads read into or write from.
 #pragma once
 
+#include "bench/actors.hpp"
 #include "device.hpp"
-#include "host/bench_actors.h"
 #include "host/volume_state.h"
 #include "slots.h"
 
@@ -30,7 +30,7 @@ class Slots {
   Expected<uint64_t> launch(Kernel kernel, uint64_t run);
 
   Device& device_;
-  host::BackendArray buffers_;
+  BackendArray buffers_;
   host::SharedArray<uint64_t> blocks_;
   host::SharedArray<SlotParams> params_;
 };

@@ -10,12 +10,12 @@
 #include <thread>
 
 #include "basic.hpp"
+#include "bench/controller_launch.hpp"
 #include "bench_volume.hpp"
 #include "companion.hpp"
 #include "cufile.hpp"
 #include "gofs_files.hpp"
 #include "host/backends.h"
-#include "host/controller_launch.h"
 #include "host/messages.h"
 #include "points.hpp"
 #include "raw.hpp"
@@ -40,8 +40,8 @@ Expected<void> check(const Options& options) {
   if (options.large_bytes == 0 || options.large_bytes % kMiB != 0) {
     return bad_option("the large file is to have whole MiB");
   }
-  if (options.controller_warps > host::kControllerWarpsMax) {
-    return bad_option(fmt::format("at most {} controller warps", host::kControllerWarpsMax));
+  if (options.controller_warps > kControllerWarpsMax) {
+    return bad_option(fmt::format("at most {} controller warps", kControllerWarpsMax));
   }
   const uint64_t blocks = options.written_bytes() / kBlockBytes;
   for (const uint32_t outstanding : options.outstanding) {

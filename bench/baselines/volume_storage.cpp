@@ -37,7 +37,7 @@ class VolumeStorage final : public Storage {
     return outcome_of(vfs::pwrite(simt::Warp(), fs_, written_, buffer, bytes, offset), bytes);
   }
   int read_file(uint32_t index, void* buffer) override {
-    const std::string path = host::small_file_path(index);
+    const std::string path = small_file_path(index);
     const int fd = vfs::open(simt::Warp(), fs_, path.c_str(), vfs::kOpenReadOnly);
     if (fd < 0) return fd;
     const int error =

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "host/bench_writes.h"
+#include "bench/writes.hpp"
 #include "matrix.hpp"
 
 namespace gofs::bench {
@@ -32,17 +32,17 @@ struct Overwritten {
 };
 
 /// Overwrites twice as many bytes as the files have, if there is time.
-Expected<Overwritten> overwrite(host::VolumeState& volume, const host::BenchFiles& files) {
+Expected<Overwritten> overwrite(host::VolumeState& volume, const BenchFiles& files) {
   const uint64_t data_bytes = files.bytes_each() * files.count();
-  host::WritePlan plan;
-  plan.pattern = work::WritePattern::kRandom;
-  plan.scope = work::WriteScope::kWarp;
+  WritePlan plan;
+  plan.pattern = WritePattern::kRandom;
+  plan.scope = WriteScope::kWarp;
   plan.outstanding = files.count();
   plan.bytes_max = data_bytes * kTimesOverwritten / kPortions;
   Overwritten all;
   while (all.writes * kBlockBytes < data_bytes * kTimesOverwritten && all.seconds < kSecondsMax) {
     plan.seconds = kSecondsMax - all.seconds;
-    const auto portion = host::measure_file_writes(volume, plan, files);
+    const auto portion = measure_file_writes(volume, plan, files);
     if (!portion) return portion.error();
     all.writes += portion->writes;
     all.seconds += portion->seconds;
@@ -76,8 +76,8 @@ class Cleaning {
   void measure(host::VolumeState& volume, uint32_t percent) {
     const auto space = volume.call({.kind = work::CallKind::kStatfs});
     const uint64_t room = space.statfs.blocks_free;
-    const uint32_t warps = host::actors_by_warp(volume.backend(), kFilesMax).count;
-    auto files = take(percent, host::BenchFiles::make(volume, "/files", warps, false));
+    const uint32_t warps = actors_by_warp(volume.backend(), kFilesMax).count;
+    auto files = take(percent, BenchFiles::make(volume, "/files", warps, false));
     if (!files) return;
     // Nodes take some of it too: one for each 1,018 blocks of a file, and its inode.
     const uint64_t blocks = room * percent / 100 / warps;
@@ -88,11 +88,11 @@ class Cleaning {
       return;
     }
     if (!take(percent, (*files)->fill())) return;
-    if (!take(percent, host::time_checkpoint(volume))) return;
+    if (!take(percent, time_checkpoint(volume))) return;
     const CleaningReport before = volume.cleaning_totals();
     const uint64_t written_before = device_blocks(volume);
     const auto done = take(percent, overwrite(volume, **files));
-    if (!done || !take(percent, host::time_checkpoint(volume))) return;
+    if (!done || !take(percent, time_checkpoint(volume))) return;
     const CleaningReport after = volume.cleaning_totals();
     const uint64_t written = device_blocks(volume) - written_before;
     const auto after_space = volume.call({.kind = work::CallKind::kStatfs});

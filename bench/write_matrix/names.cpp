@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Files and directories, one by one and in batches.
+#include "bench/names.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "host/bench_names.h"
-#include "host/bench_writes.h"
+#include "bench/writes.hpp"
 #include "matrix.hpp"
 
 namespace gofs::bench {
 
 namespace {
 
-using host::NamesMeasurement;
-using host::NamesPlan;
-using work::NameKind;
-using work::NamePlace;
+using NameKind;
+using NamePlace;
+using NamesMeasurement;
+using NamesPlan;
 
 constexpr uint32_t kFileBytes = 16 << 10;
 
@@ -24,28 +25,28 @@ std::string named(const Bench& bench, const std::string& what) { return bench.mo
 
 /// Raw writes of the size of a file. Bytes per second.
 std::optional<double> raw_rate(const Bench& bench, uint32_t outstanding, uint64_t bytes_max) {
-  host::WritePlan plan;
-  plan.pattern = work::WritePattern::kSequential;
+  WritePlan plan;
+  plan.pattern = WritePattern::kSequential;
   plan.outstanding = outstanding;
   plan.block_bytes = kFileBytes;
   plan.bytes_max = bytes_max;
   plan.seconds = bytes_max == ~uint64_t{0} ? bench.options.seconds : 60;
   const uint64_t start = bench.volume.info().ssd_bytes - bench.options.span_bytes;
-  const auto raw = bench.report.take(
-      named(bench, "raw writes of 16 KiB"),
-      host::measure_raw_writes(bench.volume, plan, start, bench.options.span_bytes));
+  const auto raw =
+      bench.report.take(named(bench, "raw writes of 16 KiB"),
+                        measure_raw_writes(bench.volume, plan, start, bench.options.span_bytes));
   if (!raw) return std::nullopt;
   return raw->bytes_per_second();
 }
 
-void measure_plan(const Bench& bench, host::NamesBench& names, const NamesPlan& plan) {
+void measure_plan(const Bench& bench, NamesBench& names, const NamesPlan& plan) {
   const std::string what = plan.kind == NameKind::kDirectory ? "directories"
                            : plan.file_bytes == 0            ? "empty files"
                                                              : "16 KiB files";
   const std::string noun = what + (plan.place == NamePlace::kFirstHome ? " in one directory" : "");
   const auto done = bench.report.take(named(bench, fmt::format("{} by {} warps", noun, plan.warps)),
                                       names.make_and_remove(plan));
-  (void)bench.report.take(named(bench, "checkpoint"), host::time_checkpoint(bench.volume));
+  (void)bench.report.take(named(bench, "checkpoint"), time_checkpoint(bench.volume));
   if (!done) return;
   Row row = {{"bench", "names"},
              {"model", bench.model},
@@ -73,11 +74,10 @@ void measure_plan(const Bench& bench, host::NamesBench& names, const NamesPlan& 
 
 void measure_batch(const Bench& bench, const std::string& directory, uint32_t file_bytes) {
   const uint32_t files = bench.options.batch_files;
-  const auto made =
-      bench.report.take(named(bench, directory),
-                        host::measure_batch_creation(bench.volume, directory, files, file_bytes));
+  const auto made = bench.report.take(
+      named(bench, directory), measure_batch_creation(bench.volume, directory, files, file_bytes));
   const auto checkpoint =
-      bench.report.take(named(bench, "checkpoint"), host::time_checkpoint(bench.volume));
+      bench.report.take(named(bench, "checkpoint"), time_checkpoint(bench.volume));
   if (!made || !checkpoint) return;
   const double rate = static_cast<double>(made->files) / made->seconds;
   Row row = {{"bench", "batch_create"},    {"model", bench.model},     {"files", made->files},
@@ -110,7 +110,7 @@ void measure_batch(const Bench& bench, const std::string& directory, uint32_t fi
 
 void measure_names(const Bench& bench) {
   if (!bench.options.wants("create")) return;
-  host::NamesBench names(bench.volume, kWarpsMax, kFileBytes);
+  NamesBench names(bench.volume, kWarpsMax, kFileBytes);
   const auto homes = bench.report.take(named(bench, "mkdir in one directory"), names.make_homes());
   if (!homes) return;
   bench.report.row(fmt::format("{:<8} mkdir in one directory, {} warps one each: {:.0f} /s",
@@ -134,7 +134,7 @@ void measure_names(const Bench& bench) {
                          NamesPlan{kDirectory, kFirstHome, 0, 0, seconds, some}}) {
     uint32_t last = 0;
     for (const uint32_t warps : {1u, 32u, kWarpsMax}) {
-      const uint32_t actors = host::actors_by_warp(bench.volume.backend(), warps).count;
+      const uint32_t actors = actors_by_warp(bench.volume.backend(), warps).count;
       if (actors == last) continue;
       last = actors;
       plan.warps = warps;

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // 4 KiB writes through the file API beside raw commands.
+#include "bench/writes.hpp"
+
 #include <fmt/format.h>
 
-#include "host/bench_writes.h"
 #include "matrix.hpp"
 
 namespace gofs::bench {
 
 namespace {
 
-using host::BenchFiles;
-using host::WriteMeasurement;
-using host::WritePlan;
-using work::WritePattern;
-using work::WriteScope;
+using BenchFiles;
+using WriteMeasurement;
+using WritePattern;
+using WritePlan;
+using WriteScope;
 
 constexpr uint32_t kOutstanding[] = {1, 32, 1024, 32768};
 /// A measurement stops there, so that what it leaves behind fits on the volume.
@@ -73,7 +74,7 @@ class Writes {
     if (!result) bench_.report.failure(named(what), result.error());
     return result.has_value();
   }
-  void checkpoint() { (void)take("checkpoint", host::time_checkpoint(volume_)); }
+  void checkpoint() { (void)take("checkpoint", time_checkpoint(volume_)); }
 
   std::unique_ptr<BenchFiles> make(const std::string& directory, uint32_t count, bool append) {
     auto files = take(directory, BenchFiles::make(volume_, directory, count, append));
@@ -130,7 +131,7 @@ class Writes {
       if (backend.is_host() && scope == WriteScope::kWarp) continue;  // a thread is a warp
       uint32_t last = 0;
       for (const uint32_t outstanding : kOutstanding) {
-        const uint32_t actors = host::actors_by_lane(backend, outstanding).count;
+        const uint32_t actors = actors_by_lane(backend, outstanding).count;
         if (actors == last || (scope == WriteScope::kWarp && outstanding > kWarpsMax)) continue;
         last = actors;
         compare(pattern, scope, outstanding, files, which);
@@ -150,10 +151,10 @@ class Writes {
     WritePlan raw_plan = plan;
     raw_plan.seconds /= 2;  // it varies less
     plan.bytes_max = kBytesMax;
-    const auto raw = take("raw " + what, host::measure_raw_writes(volume_, raw_plan, raw_start_,
-                                                                  bench_.options.span_bytes));
+    const auto raw = take("raw " + what, measure_raw_writes(volume_, raw_plan, raw_start_,
+                                                            bench_.options.span_bytes));
     if (pattern == WritePattern::kAppend && !take(what, files.resize(0))) return;
-    const auto file = take(what, host::measure_file_writes(volume_, plan, files));
+    const auto file = take(what, measure_file_writes(volume_, plan, files));
     make_room();
     if (!raw || !file) return;
     const double ratio = file->writes_per_second() / raw->writes_per_second();
@@ -189,13 +190,13 @@ class Writes {
       plan.outstanding = warps;
       plan.seconds = bench_.options.seconds;
       plan.bytes_max = kBytesMax;
-      if (host::actors_by_warp(volume_.backend(), warps).count == last) continue;
-      last = host::actors_by_warp(volume_.backend(), warps).count;
+      if (actors_by_warp(volume_.backend(), warps).count == last) continue;
+      last = actors_by_warp(volume_.backend(), warps).count;
       const std::string what = fmt::format("fsync by {} warps", warps);
-      const auto without = take(what, host::measure_file_writes(volume_, plan, *own_));
+      const auto without = take(what, measure_file_writes(volume_, plan, *own_));
       make_room();
       plan.sync_each = true;
-      const auto with = take(what, host::measure_file_writes(volume_, plan, *own_));
+      const auto with = take(what, measure_file_writes(volume_, plan, *own_));
       make_room();
       if (!without || !with) continue;
       const double fsync_us = with->latency_us() - without->latency_us();
@@ -223,7 +224,7 @@ class Writes {
       plan.seconds = std::max(bench_.options.seconds, kSecondsMin);
       plan.bytes_max = 2 * kBytesMax;
       const auto pause = take(fmt::format("pauses of {} checkpoints", syncs),
-                              host::measure_pauses(volume_, plan, *own_, syncs));
+                              measure_pauses(volume_, plan, *own_, syncs));
       make_room();
       if (!pause) continue;
       const double longest_us = static_cast<double>(pause->writes.longest_ns) / 1e3;

@@ -1,258 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// gofs bench VOL [raw] [file] [files]: what reading costs. `raw` are NVMe commands without a file
-// system; `file` are the same reads of a file; `files` opens a directory's files as one batch and
-// reads them all. Raw and file reads take turns on one mounted volume, so that the ratio of their
-// medians is the file system's own cost. A file read is made by a thread, a warp, a block or the
-// grid (--scope); a raw one always by a thread. Times are the backend's, without launches.
-// host/bench.h measures.
-#include "host/bench.h"
+#include "cli/bench.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <cerrno>
+#include <filesystem>
 
-#include "cli/commands.h"
-#include "cli/output.h"
-#include "cli/text.h"
-#include "host/tree.h"
+#include "cli/session.h"
+#include "host/messages.h"
 
 namespace gofs::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+constexpr const char* kProgramName = "gofs-bench";
 
-bool wants(const BenchOptions& options, const std::string& kind) {
-  return std::find(options.kinds.begin(), options.kinds.end(), kind) != options.kinds.end();
-}
-
-struct Row {
-  std::string kind;
-  std::string pattern;
-  host::ReadMeasurement measured;
+/// An option that may stand in front of the command's name, in one or two words.
+struct FrontOption {
+  std::string name;
+  std::vector<std::string> words;
 };
 
-work::ReadScope scope_named(const std::string& name) {
-  if (name == "warp") return work::ReadScope::kWarp;
-  if (name == "block") return work::ReadScope::kBlock;
-  return name == "grid" ? work::ReadScope::kGrid : work::ReadScope::kThread;
+/// The option that begins at `at`; no value: none of those that `bench` takes.
+std::optional<FrontOption> front_option(const std::vector<std::string>& words, size_t at) {
+  const std::string& word = words[at];
+  const std::string name = word.substr(0, word.find('='));
+  if (name == "--json" || word == "--help" || word == "-h") return FrontOption{name, {word}};
+  if (name != "--backend") return std::nullopt;
+  if (name != word) return FrontOption{name, {word}};
+  if (at + 1 == words.size()) return std::nullopt;
+  return FrontOption{name, {word, words[at + 1]}};
 }
 
-host::ReadMeasurement median(std::vector<host::ReadMeasurement> runs) {
-  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
-    return a.operations_per_second() < b.operations_per_second();
-  });
-  return runs[runs.size() / 2];
+/// Whether one of the words from `begin` on is the option `name`.
+bool gives(const std::vector<std::string>& words, size_t begin, const std::string& name) {
+  for (size_t i = begin; i < words.size() && words[i] != "--"; ++i) {
+    if (words[i].substr(0, words[i].find('=')) == name) return true;
+  }
+  return false;
 }
 
-/// The largest file and the directory with most files, for those who do not name any.
-struct Finds {
-  std::string largest_file;
-  uint64_t largest_bytes = 0;
-  std::string fullest_directory = "/";
-};
-
-Finds search(host::VolumeState& volume) {
-  Finds finds;
-  std::map<std::string, uint64_t> counts;
-  host::Tree tree(volume);
-  const host::TreeEntry root = take(tree.find("/", false));
-  host::WalkVisitor visitor;
-  visitor.entry = [&](const host::TreeEntry& entry) {
-    if (!entry.stat || entry.entry.type != format::kTypeRegular) return;
-    if (entry.stat->size_bytes > finds.largest_bytes) {
-      finds.largest_file = entry.path;
-      finds.largest_bytes = entry.stat->size_bytes;
+std::optional<std::filesystem::path> find_bench() {
+  std::error_code ignored;
+  const auto here = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const auto& folder : {here, here.parent_path() / "libexec" / "gofs"}) {
+    if (std::filesystem::is_regular_file(folder / kProgramName, ignored)) {
+      return folder / kProgramName;
     }
-    ++counts[entry.path.substr(0, std::max<size_t>(entry.name_at, 2) - 1)];
-  };
-  tree.walk(root, {.recursive = true}, visitor);
-  uint64_t most = 0;
-  for (const auto& [directory, count] : counts) {
-    if (count <= most) continue;
-    most = count;
-    finds.fullest_directory = directory;
   }
-  return finds;
+  return std::nullopt;
 }
-
-class Bench {
- public:
-  Bench(const Session& session, const BenchOptions& options)
-      : session_(session), options_(options) {
-    MountOptions mount;
-    mount.backend = session.backend;
-    const bool device_only = !wants(options, "file") && !wants(options, "files");
-    volume_ = take(host::VolumeState::mount(
-        session.volume, mount,
-        device_only ? host::MountKind::kDeviceOnly : host::MountKind::kVolume));
-    const auto fs = volume_->backend().memory().read_object(volume_->filesystem());
-    raw_start_ = device_only ? 0 : uint64_t{fs.volume.geometry.main_blkaddr} * kBlockBytes;
-    raw_end_ = volume_->info().ssd_bytes;
-    if (device_only) return;
-    raw_end_ = std::min<uint64_t>(raw_end_, fs.volume.geometry.main_end() * kBlockBytes);
-    if ((wants(options, "file") && options.file.empty()) ||
-        (wants(options, "files") && options.directory.empty())) {
-      const Finds finds = search(*volume_);
-      if (options_.file.empty()) options_.file = finds.largest_file;
-      if (options_.directory.empty()) options_.directory = finds.fullest_directory;
-    }
-    if (wants(options_, "file")) open_file();
-  }
-
-  void run() {
-    if (wants(options_, "raw") || wants(options_, "file")) {
-      for (const std::string pattern : {"random", "sequential"}) {
-        if (options_.pattern == "both" || pattern.starts_with(options_.pattern)) measure(pattern);
-      }
-    }
-    if (wants(options_, "files")) measure_files();
-  }
-
-  void show() { session_.json ? show_json() : show_table(); }
-
- private:
-  void open_file() {
-    if (options_.file.empty()) throw Failure{session_.volume + ": holds no file to read"};
-    const auto opened = volume_->call({.kind = work::CallKind::kOpen, .path = &options_.file});
-    if (opened.result < 0) throw Failure{volume_->explain(opened.result, options_.file).message};
-    file_ = static_cast<int>(opened.result);
-    const auto stat = volume_->call({.kind = work::CallKind::kFstat, .descriptor = file_});
-    file_bytes_ = stat.stat.size_bytes / options_.block_bytes * options_.block_bytes;
-    if (file_bytes_ == 0) throw Failure{options_.file + ": smaller than one block"};
-  }
-
-  void measure(const std::string& pattern) {
-    host::ReadPlan plan;
-    plan.pattern = pattern == "random" ? work::Pattern::kRandom : work::Pattern::kSequential;
-    plan.scope = scope_named(options_.scope);
-    plan.outstanding = options_.outstanding;
-    plan.block_bytes = static_cast<uint32_t>(options_.block_bytes);
-    plan.operations = options_.operations;
-    plan.seconds = options_.seconds;
-    plan.seed = options_.seed;
-    // As much as of the file, so that caches serve both alike.
-    uint64_t span = raw_end_ - raw_start_;
-    if (file_bytes_ != 0) span = std::min(span, file_bytes_);
-    std::vector<host::ReadMeasurement> raw;
-    std::vector<host::ReadMeasurement> file;
-    for (uint32_t i = 0; i < options_.repetitions; ++i) {
-      if (wants(options_, "raw")) {
-        raw.push_back(take(host::measure_raw(*volume_, plan, raw_start_, span)));
-      }
-      if (wants(options_, "file")) {
-        file.push_back(take(host::measure_file(*volume_, plan, file_, file_bytes_)));
-      }
-    }
-    if (!raw.empty()) rows_.push_back({"raw", pattern, median(raw)});
-    if (!file.empty()) rows_.push_back({"file", pattern, median(file)});
-    if (!raw.empty() && !file.empty()) {
-      ratios_[pattern] = median(file).bytes_per_second() / median(raw).bytes_per_second();
-    }
-  }
-
-  void measure_files() {
-    files_ = take(host::measure_batch(*volume_, options_.directory, options_.files_max,
-                                      options_.repetitions));
-  }
-
-  void show_table() {
-    const VolumeInfo info = volume_->info();
-    print(
-        fmt::format("backend {}: {}\nssd     {}, {} queue pairs of {} entries, LBAs of {} bytes\n",
-                    info.backend, info.backend_detail, info.ssd, info.queues, info.queue_depth,
-                    info.lba_bytes));
-    if (file_ >= 0) {
-      print(fmt::format("file    {} ({})\n", escaped(options_.file), size_text(file_bytes_)));
-    }
-    if (!rows_.empty()) {
-      print(fmt::format("{:<6} {:<11} {:>6} {:>11} {:>8} {:>12} {:>10} {:>9}\n", "reads", "pattern",
-                        "scope", "outstanding", "bytes", "reads/s", "MB/s", "mean us"));
-    }
-    for (const Row& row : rows_) {
-      const host::ReadMeasurement& m = row.measured;
-      print(fmt::format("{:<6} {:<11} {:>6} {:>11} {:>8} {:>12.0f} {:>10.1f} {:>9.2f}\n", row.kind,
-                        row.pattern, row.kind == "raw" ? "thread" : options_.scope, m.outstanding,
-                        m.block_bytes, m.operations_per_second(), m.bytes_per_second() / 1e6,
-                        m.latency_us()));
-    }
-    for (const auto& [pattern, ratio] : ratios_) {
-      print(fmt::format("file reads reach {:.3f} of raw commands ({})\n", ratio, pattern));
-    }
-    if (files_) {
-      print(
-          fmt::format("files  {} files of {}, {} ({} could not be read): names {:.2f} ms, inodes "
-                      "{:.2f} ms, data {:.2f} ms = {:.1f} MB/s\n",
-                      files_->files, escaped(options_.directory), size_text(files_->bytes),
-                      files_->failed_files, files_->list_seconds * 1e3, files_->load_seconds * 1e3,
-                      files_->read_seconds * 1e3, rate(*files_) / 1e6));
-    }
-  }
-
-  static double rate(const host::BatchMeasurement& batch) {
-    return batch.read_seconds > 0 ? static_cast<double>(batch.bytes) / batch.read_seconds : 0;
-  }
-
-  void show_json() {
-    const VolumeInfo info = volume_->info();
-    Json object;
-    object["volume"] = escaped(session_.volume);
-    object["backend"] = {{"name", info.backend}, {"detail", info.backend_detail}};
-    object["ssd"] = {{"description", info.ssd},
-                     {"model", volume_->spec().model_name},
-                     {"lba_bytes", info.lba_bytes},
-                     {"queues", info.queues},
-                     {"queue_depth", info.queue_depth}};
-    if (file_ >= 0) object["file"] = {{"path", escaped(options_.file)}, {"bytes", file_bytes_}};
-    object["reads"] = Json::array();
-    for (const Row& row : rows_) {
-      const host::ReadMeasurement& m = row.measured;
-      object["reads"].push_back({{"kind", row.kind},
-                                 {"pattern", row.pattern},
-                                 {"scope", row.kind == "raw" ? "thread" : options_.scope},
-                                 {"outstanding", m.outstanding},
-                                 {"block_bytes", m.block_bytes},
-                                 {"operations", m.operations},
-                                 {"bytes", m.bytes},
-                                 {"seconds", m.seconds},
-                                 {"operations_per_second", m.operations_per_second()},
-                                 {"bytes_per_second", m.bytes_per_second()},
-                                 {"mean_us", m.latency_us()},
-                                 {"checksum", m.checksum}});
-    }
-    object["ratios"] = ratios_;
-    if (files_) {
-      object["files"] = {
-          {"directory", escaped(options_.directory)}, {"files", files_->files},
-          {"failed_files", files_->failed_files},     {"bytes", files_->bytes},
-          {"list_seconds", files_->list_seconds},     {"load_seconds", files_->load_seconds},
-          {"read_seconds", files_->read_seconds},     {"bytes_per_second", rate(*files_)}};
-    }
-    print(object.dump(2) + "\n");
-  }
-
-  const Session& session_;
-  BenchOptions options_;
-  std::unique_ptr<host::VolumeState> volume_;
-  uint64_t raw_start_ = 0;
-  uint64_t raw_end_ = 0;
-  int file_ = -1;
-  uint64_t file_bytes_ = 0;
-  std::vector<Row> rows_;
-  std::map<std::string, double> ratios_;
-  std::optional<host::BatchMeasurement> files_;
-};
 
 }  // namespace
 
-void run_bench(Session& session, const BenchOptions& options) {
-  refuse_output_onto_volume(session);
-  Bench bench(session, options);
-  bench.run();
-  bench.show();
+std::optional<std::vector<std::string>> bench_words(int argument_count, char** arguments) {
+  const std::vector<std::string> words(arguments + std::min(argument_count, 1),
+                                       arguments + argument_count);
+  std::vector<FrontOption> front;
+  size_t at = 0;
+  while (at < words.size() && words[at] != "bench") {
+    const auto option = front_option(words, at);
+    if (!option) return std::nullopt;
+    at += option->words.size();
+    front.push_back(*option);
+  }
+  if (at == words.size()) return std::nullopt;
+  std::vector<std::string> result;
+  for (const FrontOption& option : front) {
+    if (gives(words, at + 1, option.name)) continue;
+    result.insert(result.end(), option.words.begin(), option.words.end());
+  }
+  result.insert(result.end(), words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
+  return result;
+}
+
+void execute_bench(const std::vector<std::string>& words) {
+  const auto program = find_bench();
+  if (!program) {
+    throw Failure{fmt::format(
+        "bench: the program {} is missing: it belongs beside gofs or into ../libexec/gofs",
+        kProgramName)};
+  }
+  std::vector<char*> arguments = {const_cast<char*>(program->c_str())};
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  ::execv(program->c_str(), arguments.data());
+  throw Failure{program->string() + ": " + host::errno_words(errno)};
 }
 
 }  // namespace gofs::cli

@@ -1,83 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The only file that knows CLI11, which is long to compile.
 #include "cli/grammar.h"
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
-#include <functional>
 #include <memory>
-#include <sstream>
+#include <string>
 
+#include "cli/bench.h"
 #include "cli/commands.h"
-#include "cli/output.h"
-#include "cli/text.h"
-#include "host/volume_spec.h"
+#include "cli/options.h"
 
 namespace gofs::cli {
 namespace {
 
-/// What is wrong with how a volume is named, whether it is there or not.
-std::string misnamed_volume(const std::string& text) {
-  const auto specs = host::parse_volume_specs(text);
-  return specs ? std::string() : specs.error().message;
-}
-
-CLI::Option* add_volume_argument(CLI::App& command, Session& session) {
-  return command.add_option("VOL", session.volume, "Volume: an image or a device, with ?OPTIONS")
-      ->required()
-      ->check(misnamed_volume)
-      ->type_name("");
-}
-
-CLI::Option* backend_option(CLI::App& command, std::string& backend) {
-  return command.add_option("--backend", backend, "Where file system code runs: auto, cpu or cuda")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->type_name("NAME");
-}
-
-void add_backend_option(CLI::App& command, Session& session) {
-  backend_option(command, session.backend);
-}
-
 /// VOL and --backend.
 void add_volume_options(CLI::App& command, Session& session) {
   add_volume_argument(command, session);
-  add_backend_option(command, session);
-}
-
-CLI::Option* json_option(CLI::App& command, bool& json) {
-  return command.add_flag("--json", json, "Print JSON");
-}
-
-void add_json_option(CLI::App& command, Session& session) { json_option(command, session.json); }
-
-/// An option that takes a number of bytes: 4096, 64K, 1G.
-CLI::Option* add_size_option(CLI::App& command, const std::string& name, uint64_t& target,
-                             const std::string& description) {
-  const auto parse = [&target](const CLI::results_t& words) {
-    const auto size = host::parse_size(words.back());
-    if (!size) return false;
-    target = *size;
-    return true;
-  };
-  return command.add_option(name, parse, description)->type_name("BYTES");
-}
-
-/// A command that takes options: `body` is run with them when the command was chosen.
-template <typename Options>
-std::shared_ptr<Options> on_command(CLI::App& command, Session& session,
-                                    void (*body)(Session&, const Options&)) {
-  const auto options = std::make_shared<Options>();
-  command.callback([&session, options, body] { body(session, *options); });
-  return options;
+  add_backend_option(command, session.backend);
 }
 
 void add_info(CLI::App& app, Session& session) {
   CLI::App& command = *app.add_subcommand("info", "Describe a volume");
   add_volume_options(command, session);
-  add_json_option(command, session);
+  add_json_option(command, session.json);
   command.callback([&session] { run_info(session); });
 }
 
@@ -88,7 +32,7 @@ void add_ls(CLI::App& app, Session& session) {
   command.add_option("PATH", options->path, "What to list; / if not given")->type_name("");
   command.add_flag("-l,--long", options->details, "Show what the inodes say");
   command.add_flag("-R,--recursive", options->recursive, "List everything below");
-  add_json_option(command, session);
+  add_json_option(command, session.json);
 }
 
 void add_stat(CLI::App& app, Session& session) {
@@ -97,7 +41,7 @@ void add_stat(CLI::App& app, Session& session) {
   add_volume_options(command, session);
   command.add_option("PATH", options->path, "File or directory")->required()->type_name("");
   command.add_flag("-L,--follow", options->follow, "Follow a symbolic link");
-  add_json_option(command, session);
+  add_json_option(command, session.json);
 }
 
 void add_cat(CLI::App& app, Session& session) {
@@ -222,7 +166,7 @@ void add_sum(CLI::App& app, Session& session) {
   command.add_flag("-r,--recursive", options->recursive, "All regular files below PATH");
   command.add_option("--into", options->into, "Write the sums to this file of the volume")
       ->type_name("FILE");
-  add_json_option(command, session);
+  add_json_option(command, session.json);
 }
 
 void add_check(CLI::App& app, Session& session) {
@@ -309,106 +253,12 @@ void add_gc(CLI::App& app, Session& session) {
       ->type_name("N");
   command.add_flag("--emptiest-first", options->emptiest_first,
                    "Those with fewest blocks first, whatever their age");
-  add_json_option(command, session);
+  add_json_option(command, session.json);
 }
 
-void add_bench_micro(CLI::App& bench, Session& session) {
-  CLI::App& command = *bench.add_subcommand(
-      "micro", "Measure reads and writes beside raw commands, on volumes of its own");
-  const auto options = on_command(command, session, run_bench_micro);
-  add_backend_option(command, session);
-  command
-      .add_option("--folder", options->folder,
-                  "Where the images lie meanwhile, some 20 GiB; /dev/shm if not given")
-      ->check(CLI::ExistingDirectory)
-      ->type_name("HOSTPATH");
-  command
-      .add_option("--models", options->models,
-                  "Timing models of the SSDs, or hbm; none if not given")
-      ->delimiter(',')
-      ->type_name("NAME,...");
-  command
-      .add_option("--sweeps", options->sweeps,
-                  "Axes: outstanding, size, blocks, lanes, lbas, ssds, files, all if not given; or "
-                  "ablations")
-      ->delimiter(',')
-      ->check(CLI::IsMember(
-          {"outstanding", "size", "blocks", "lanes", "lbas", "ssds", "files", "ablations"}))
-      ->type_name("NAME,...");
-  command.add_option("--ssds", options->ssds, "Of axis ssds; 1,2,4,8 if not given")
-      ->delimiter(',')
-      ->check(CLI::Range(1u, 8u))
-      ->type_name("N,...");
-  command.add_option("--runs", options->runs, "Of each point, of which the median counts")
-      ->check(CLI::Range(1u, 1000u))
-      ->type_name("N");
-  command.add_option("--seconds", options->seconds, "How long each run takes")
-      ->check(CLI::Range(0.001, 3600.0))
-      ->type_name("S");
-  command
-      .add_option("--controller-warps", options->controller_warps,
-                  "Warps that play the virtual SSDs' controllers and do nothing else, beside those "
-                  "that read or write; 0 if not given")
-      ->type_name("N");
-  command.add_flag("--small", options->small, "Few points and bytes: to see that all of it works");
-  add_json_option(command, session);
-}
-
-void add_bench(CLI::App& app, Session& session) {
-  CLI::App& command = *app.add_subcommand("bench", "Measure reads: raw commands and the file API");
-  const auto options = std::make_shared<BenchOptions>();
-  add_volume_argument(command, session)->required(false);  // `micro` makes its own
-  add_backend_option(command, session);
-  add_bench_micro(command, session);
-  command.callback([&command, &session, options] {
-    if (command.got_subcommand("micro")) return;
-    if (session.volume.empty()) throw CLI::RequiredError("VOL");
-    run_bench(session, *options);
-  });
-  command
-      .add_option("KIND", options->kinds,
-                  "What to measure: raw, file, files (raw file if not given)")
-      ->check(CLI::IsMember({"raw", "file", "files"}))
-      ->type_name("");
-  command.add_option("--file", options->file, "File to read; the largest if not given")
-      ->type_name("PATH");
-  command
-      .add_option("--directory", options->directory,
-                  "Directory for `files`; the one with most files if not given")
-      ->type_name("PATH");
-  command.add_option("--pattern", options->pattern, "rand, seq or both")
-      ->check(CLI::IsMember({"rand", "seq", "both"}))
-      ->type_name("NAME");
-  command
-      .add_option("--scope", options->scope,
-                  "Who makes one file read: a thread, warp, block or the whole grid")
-      ->check(CLI::IsMember({"thread", "warp", "block", "grid"}))
-      ->type_name("NAME");
-  command
-      .add_option("--threads", options->outstanding,
-                  "Reads at the same time: how many threads, warps or blocks")
-      ->check(CLI::Range(1u, 1u << 20))
-      ->type_name("N");
-  add_size_option(command, "--block-size", options->block_bytes, "Bytes of a read")
-      ->check([](const std::string& word) {
-        const uint64_t bytes = host::parse_size(word).value_or(0);
-        const bool taken = bytes != 0 && bytes <= 1u << 30 && bytes % 512 == 0;
-        return taken ? std::string() : std::string("wants a multiple of 512 bytes, up to 1G");
-      });
-  command.add_option("--seconds", options->seconds, "How long each measurement takes")
-      ->check(CLI::Range(0.001, 3600.0))
-      ->type_name("S");
-  command.add_option("--operations", options->operations, "How many reads, instead of --seconds")
-      ->type_name("N");
-  command
-      .add_option("--repetitions", options->repetitions, "Measurements, of which the median counts")
-      ->check(CLI::Range(1u, 1000u))
-      ->type_name("N");
-  command.add_option("--files", options->files_max, "How many files `files` opens at most")
-      ->check(CLI::Range(1u, 1u << 18))
-      ->type_name("N");
-  command.add_option("--seed", options->seed, "Of random patterns")->type_name("N");
-  add_json_option(command, session);
+/// Only for the lists: run() sees it before.
+void add_bench(CLI::App& app) {
+  app.add_subcommand("bench", "Measure reads: raw commands and the file API")->prefix_command();
 }
 
 void add_doctor(CLI::App& app, Session& session) {
@@ -418,12 +268,7 @@ void add_doctor(CLI::App& app, Session& session) {
       .add_option("ADDRESS", options->address,
                   "Of an NVMe SSD (0000:65:00.0): what it lacks to be a volume")
       ->type_name("");
-  add_json_option(command, session);
-}
-
-int fail_usage(const std::string& reason) {
-  const bool told = tell(reason) && print_error("Try 'gofs --help' or 'gofs COMMAND --help'.\n");
-  return told ? kExitUsage : kExitFailure;
+  add_json_option(command, session.json);
 }
 
 /// The options that most commands have, where they stand before the command's name.
@@ -435,8 +280,8 @@ struct EarlyOptions {
 };
 
 void add_early_options(CLI::App& app, EarlyOptions& early) {
-  early.backend_option = backend_option(app, early.backend);
-  early.json_option = json_option(app, early.json);
+  early.backend_option = add_backend_option(app, early.backend);
+  early.json_option = add_json_option(app, early.json);
 }
 
 /// Whether `early` was given, and counts for the command that was chosen: not where it stands
@@ -468,22 +313,12 @@ void take_early_options(const CLI::App& app, const EarlyOptions& early, Session&
 }  // namespace
 
 int run(int argument_count, char** arguments) {
+  if (const auto words = bench_words(argument_count, arguments)) execute_bench(*words);
   Session session;
   CLI::App app("A file system that runs on the GPU: F2FS volumes.", "gofs");
   app.set_version_flag("--version", "gofs " GOFS_VERSION);
   app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
-  app.footer(
-      "VOL is an image, a block device or ram:SIZE, with options after a question mark:\n"
-      "  vol.img?model=990pro&queues=16&depth=1024&lba=512&cache=256M&timeout=5s\n"
-      "  vol.img?spare=64G                      a large sparse image that is to be filled on a "
-      "GPU\n"
-      "  vol.img?descriptors=1000000            a million files open at once, 1 KB each\n"
-      "  vol.img?mode=lfs                       what is written always goes to new blocks\n"
-      "  vol.img?ablate=one-log,single-blocks   without mechanisms, to see what they bring\n"
-      "  vfio:0000:65:00.0                      an NVMe SSD that is bound to vfio-pci: see "
-      "gofs doctor ADDRESS\n"
-      "Exit status: 0, 1 when something failed, 2 for wrong usage.");
+  set_help_style(app);
   add_info(app, session);
   add_ls(app, session);
   add_stat(app, session);
@@ -503,29 +338,12 @@ int run(int argument_count, char** arguments) {
   add_chown(app, session);
   add_touch(app, session);
   add_gc(app, session);
-  add_bench(app, session);
+  add_bench(app);
   add_doctor(app, session);
   EarlyOptions early;
   add_early_options(app, early);
   app.parse_complete_callback([&] { take_early_options(app, early, session); });
-  try {
-    app.parse(argument_count, arguments);
-  } catch (const CLI::Success& request) {  // --help, --version
-    std::ostringstream answer;
-    const int status = app.exit(request, answer, answer);
-    print(answer.str());
-    flush_output();
-    return status;
-  } catch (const CLI::ParseError& problem) {
-    // CLI11 only says that a command is missing, also where there is one that it does not know.
-    const std::vector<std::string> unknown = app.remaining();
-    if (app.get_subcommands().empty() && !unknown.empty()) {
-      return fail_usage(unknown.front() + ": no such command or option");
-    }
-    return fail_usage(problem.what());
-  }
-  flush_output();
-  return session.exit_status;
+  return parse_and_run(app, session, argument_count, arguments);
 }
 
 }  // namespace gofs::cli

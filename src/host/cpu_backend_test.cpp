@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -13,8 +14,7 @@
 #include "host/backends.h"
 #include "host/image/fsck_for_test.h"
 #include "host/volume_state.h"
-#include "work/bench.h"
-#include "work/bench_bodies.h"
+#include "work/body.h"
 
 namespace gofs::host {
 namespace {
@@ -89,32 +89,26 @@ TEST(Backends, are_chosen_by_name) {
   EXPECT_NE(error.find("tpu"), std::string::npos);
 }
 
-// The whole way down without a volume: many threads, more than the machine has, read commands of an
-// SSD in memory, which is all zero.
-TEST(DeviceOnly, raw_commands_read_memory) {
-  auto state =
-      VolumeState::mount("ram:4M?queues=2&depth=8", {.backend = "cpu"}, MountKind::kDeviceOnly);
-  ASSERT_TRUE(state) << state.error().message;
-  VolumeState& volume = **state;
-  constexpr uint32_t kReads = 1000;
-  const auto backend = make_cpu_backend(4);
-  SharedArray<work::BenchJob> job(volume.backend().shared_memory(), 1);
-  SharedArray<uint8_t> buffers(volume.backend().memory(), 4 * 4096);
-  job[0] = {};
-  work::BenchParams& params = job[0].params;
-  params.fs = volume.filesystem();
-  params.warps = 4;
-  params.lanes_per_warp = 1;
-  params.operations = kReads;
-  params.block_bytes = 4096;
-  params.span_bytes = 4 << 20;
-  params.buffers = buffers.data();
-  ASSERT_TRUE(backend->run(work::bodies::kRawRead, {4, 1}, job.data()));
-  const work::BenchResults& done = job[0].results;
-  EXPECT_EQ(done.error, 0);
-  EXPECT_EQ(done.bytes, uint64_t{4} * kReads * 4096);
-  EXPECT_EQ(done.checksum, 0u);
-  EXPECT_LT(done.first_ns, done.last_ns);
+struct Presence {
+  std::atomic<uint32_t> warps{0};
+  std::atomic<uint32_t> indices{0};  // a bit for each
+};
+
+void note_presence(simt::Warp warp, uint32_t warp_index, uint32_t warp_count, Presence& presence) {
+  EXPECT_EQ(warp.size(), 1u);
+  EXPECT_EQ(warp_count, 3u);
+  ++presence.warps;
+  presence.indices |= 1u << warp_index;
+}
+
+TEST(CpuBackend, bodies_of_other_programs_are_run_by_as_many_threads_as_there_are) {
+  const work::Body body{"presence", work::run_on_cpu<Presence, note_presence>, nullptr};
+  const auto backend = make_cpu_backend(3);
+  Presence presence;
+  EXPECT_TRUE(backend->prepare(body));
+  ASSERT_TRUE(backend->run(body, {8, 2}, &presence));
+  EXPECT_EQ(presence.warps, 3u);
+  EXPECT_EQ(presence.indices, 7u);
 }
 
 }  // namespace
