@@ -4,7 +4,7 @@
 # Copies the QEMU of this machine into a folder that works on another one, where it cannot be
 # installed: the program, its libraries but for libc's, and the module and the ROM that a machine
 # without a guest takes. About 50 MB. The tests of QEMU's controller run it when GOFS_QEMU_BUNDLE
-# names the folder (src/ssd/qemu/qemu_options.h); that machine's libc must not be the older one.
+# names the folder (tests/qemu/qemu_options.h); that machine's libc must not be the older one.
 # usage: qemu_bundle.sh FOLDER
 set -euo pipefail
 

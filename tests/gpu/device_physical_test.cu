@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "../physical/qemu_provider.hpp"
+#include "../qemu/machine_for_test.h"
 #include "fresh_volume.h"
 #include "gofs/gofs.cuh"
 #include "gofs/volume.hpp"
 #include "gpu/device_source.h"
 #include "host/image/fsck_for_test.h"
 #include "host/volume_access.h"
-#include "ssd/qemu/machine_for_test.h"
 
 namespace {
 

@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "../qemu/qemu_machine.h"
+#include "../qemu/qemu_memory.h"
+#include "../qemu/qtest_transport.h"
 #include "nvme/array.h"
 #include "nvme/layout.h"
 #include "simt/host_memory.h"
 #include "ssd/dma_memory.h"
-#include "ssd/qemu/qemu_machine.h"
-#include "ssd/qemu/qemu_memory.h"
-#include "ssd/qemu/qtest_transport.h"
 #include "ssd/register_relay.h"
 #include "testing/bring_up.hpp"
 

@@ -15,10 +15,10 @@
 #include <tuple>
 #include <vector>
 
+#include "../qemu/machine_for_test.h"
 #include "host/image/pattern.h"
 #include "nvme/execute.h"
 #include "qemu_driver_rig.hpp"
-#include "ssd/qemu/machine_for_test.h"
 
 namespace gofs::tests {
 namespace {

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "../qemu/qemu_machine.h"
+#include "../qemu/qemu_memory.h"
+#include "../qemu/qtest_transport.h"
 #include "gofs/volume.hpp"
 #include "host/providers.h"
-#include "ssd/qemu/qemu_machine.h"
-#include "ssd/qemu/qemu_memory.h"
-#include "ssd/qemu/qtest_transport.h"
 
 namespace gofs::tests {
 

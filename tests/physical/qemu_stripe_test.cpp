@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "../qemu/machine_for_test.h"
 #include "host/probe_ssd.h"
 #include "host/striped_for_test.h"
 #include "qemu_provider.hpp"
-#include "ssd/qemu/machine_for_test.h"
 
 namespace gofs::tests {
 namespace {

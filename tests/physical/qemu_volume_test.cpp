@@ -18,11 +18,11 @@
 #include <thread>
 #include <vector>
 
+#include "../qemu/machine_for_test.h"
 #include "gofs/volume.hpp"
 #include "host/image/fsck_for_test.h"
 #include "host/image/pattern.h"
 #include "qemu_provider.hpp"
-#include "ssd/qemu/machine_for_test.h"
 
 namespace gofs::tests {
 namespace {

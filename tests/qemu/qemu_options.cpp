@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ssd/qemu/qemu_options.h"
+#include "qemu_options.h"
 
-#include "ssd/qemu/hexadecimal.h"
+#include "hexadecimal.h"
 #include "ssd/system_failure.h"
 
 namespace gofs::ssd {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The client's side of the qtest protocol, against a server that answers what a test tells it.
-#include "ssd/qemu/qtest_client.h"
+#include "qtest_client.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "ssd/qemu/errors_for_test.h"
-#include "ssd/qemu/scratch_folder.h"
+#include "errors_for_test.h"
+#include "scratch_folder.h"
 
 namespace gofs::ssd {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ssd/qemu/scratch_folder.h"
+#include "scratch_folder.h"
 
 #include <cerrno>
 #include <cstdlib>

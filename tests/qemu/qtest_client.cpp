@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ssd/qemu/qtest_client.h"
+#include "qtest_client.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ssd/qemu/hexadecimal.h"
+#include "hexadecimal.h"
 #include "ssd/system_failure.h"
 
 namespace gofs::ssd {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ssd/qemu/qemu_memory.h"
+#include "qemu_memory.h"
 
 #include "simt/platform.h"
 

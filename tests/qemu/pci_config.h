@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "ssd/qemu/qtest_client.h"
+#include "qtest_client.h"
 
 namespace gofs::ssd {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "qemu_machine.h"
 #include "ssd/memory_source.h"
-#include "ssd/qemu/qemu_machine.h"
 
 namespace gofs::ssd {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ssd/qemu/child_process.h"
+#include "child_process.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A machine's memory: which sizes it has, and which ranges of it are given out.
-#include "ssd/qemu/guest_ram.h"
+#include "guest_ram.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "ssd/qemu/errors_for_test.h"
-#include "ssd/qemu/scratch_folder.h"
+#include "errors_for_test.h"
+#include "scratch_folder.h"
 
 namespace gofs::ssd {
 namespace {

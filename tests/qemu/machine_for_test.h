@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "ssd/qemu/qemu_machine.h"
-#include "ssd/qemu/scratch_folder.h"
+#include "qemu_machine.h"
+#include "scratch_folder.h"
 
 namespace gofs::ssd {
 

@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "format/nvme.h"
+#include "qemu_memory.h"
+#include "qtest_transport.h"
 #include "simt/atomic.h"
-#include "ssd/qemu/qemu_memory.h"
-#include "ssd/qemu/qtest_transport.h"
 
 namespace gofs::ssd {
 

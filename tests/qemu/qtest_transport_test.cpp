@@ -2,7 +2,7 @@
 //
 // QEMU's NVMe controller through the Transport that drivers have: registers, queues in shared
 // memory, commands, and what happens when it goes.
-#include "ssd/qemu/qtest_transport.h"
+#include "qtest_transport.h"
 
 #include <gtest/gtest.h>
 
@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "ssd/qemu/driver_for_test.h"
-#include "ssd/qemu/errors_for_test.h"
-#include "ssd/qemu/machine_for_test.h"
+#include "driver_for_test.h"
+#include "errors_for_test.h"
+#include "machine_for_test.h"
 
 namespace gofs::ssd {
 namespace {

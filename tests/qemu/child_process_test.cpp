@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Programs beside this one: what they are given, how they end, and what cannot be started.
-#include "ssd/qemu/child_process.h"
+#include "child_process.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,9 +14,9 @@
 #include <sstream>
 #include <thread>
 
+#include "errors_for_test.h"
+#include "scratch_folder.h"
 #include "ssd/descriptor.h"
-#include "ssd/qemu/errors_for_test.h"
-#include "ssd/qemu/scratch_folder.h"
 
 namespace gofs::ssd {
 namespace {

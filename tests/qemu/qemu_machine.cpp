@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ssd/qemu/qemu_machine.h"
+#include "qemu_machine.h"
 
 #include <fcntl.h>
 
@@ -9,8 +9,8 @@
 #include <fstream>
 #include <thread>
 
-#include "ssd/qemu/hexadecimal.h"
-#include "ssd/qemu/scratch_folder.h"
+#include "hexadecimal.h"
+#include "scratch_folder.h"
 #include "ssd/system_failure.h"
 
 namespace gofs::ssd {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ssd/qemu/guest_ram.h"
+#include "guest_ram.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ssd/qemu/pci_config.h"
+#include "pci_config.h"
 
 #include "simt/platform.h"
 

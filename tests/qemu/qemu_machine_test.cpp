@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QEMU as a process: how it comes up, how it goes, and what is said when it does not come up.
-#include "ssd/qemu/qemu_machine.h"
+#include "qemu_machine.h"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "ssd/qemu/errors_for_test.h"
-#include "ssd/qemu/machine_for_test.h"
-#include "ssd/qemu/qemu_memory.h"
+#include "errors_for_test.h"
+#include "machine_for_test.h"
+#include "qemu_memory.h"
 
 namespace gofs::ssd {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ssd/qemu/qtest_transport.h"
+#include "qtest_transport.h"
 
 #include <algorithm>
 #include <cstdio>
 
+#include "hexadecimal.h"
 #include "simt/platform.h"
-#include "ssd/qemu/hexadecimal.h"
 #include "ssd/stop_controller.h"
 #include "ssd/system_failure.h"
 

@@ -8,12 +8,12 @@
 #include <memory>
 #include <string>
 
+#include "child_process.h"
+#include "guest_ram.h"
+#include "pci_config.h"
+#include "qemu_options.h"
+#include "qtest_client.h"
 #include "ssd/descriptor.h"
-#include "ssd/qemu/child_process.h"
-#include "ssd/qemu/guest_ram.h"
-#include "ssd/qemu/pci_config.h"
-#include "ssd/qemu/qemu_options.h"
-#include "ssd/qemu/qtest_client.h"
 
 namespace gofs::ssd {
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "ssd/qemu/qemu_machine.h"
+#include "qemu_machine.h"
 #include "ssd/transport.h"
 
 namespace gofs::ssd {
