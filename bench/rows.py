@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows that measurements printed: JSON objects, one a line."""
 
+import gzip
 import json
 import sys
+
+
+def open_text(path):
+    """The lines of a file, of one that is compressed (.gz) too."""
+    if str(path).endswith(".gz"):
+        return gzip.open(path, "rt", encoding="utf-8")
+    return open(path, encoding="utf-8")
 
 
 def load(paths):
@@ -10,7 +18,7 @@ def load(paths):
     was cut short may be half a line."""
     rows = []
     for path in paths:
-        with open(path, encoding="utf-8") as lines:
+        with open_text(path) as lines:
             for number, line in enumerate(lines, 1):
                 if not line.strip():
                     continue

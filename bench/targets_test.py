@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What targets.py says of rows that reach a target, miss it, or are not there."""
 
+import gzip
 import json
 import pathlib
 import subprocess
@@ -125,6 +126,22 @@ class TargetsTest(unittest.TestCase):
         line, = self.lines("1 to 16 outstanding", *rows, baseline("rpc", 121e3, **few))
         self.assertTrue(line.startswith("missed"), line)
         self.assertIn("rpc", line)
+
+    def test_rows_may_be_compressed(self):
+        with tempfile.NamedTemporaryFile(suffix=".jsonl.gz") as file:
+            file.write(gzip.compress(json.dumps(micro(ratio=0.98)).encode()))
+            file.flush()
+            done = subprocess.run([sys.executable, PROGRAM, file.name], check=False, text=True,
+                                  stdout=subprocess.PIPE)
+        self.assertIn("1 of 1", done.stdout)
+
+    def test_what_is_kept_is_read(self):
+        kept = sorted(PROGRAM.parent.glob("results/*/*.jsonl*"))
+        self.assertTrue(kept)
+        done = subprocess.run([sys.executable, PROGRAM, *kept], check=False, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("reached", done.stdout)
 
     def test_a_row_cut_short_is_left_out_and_a_strange_one_refused(self):
         done = self.say(micro(ratio=0.98), extra='{"bench":"mic')
