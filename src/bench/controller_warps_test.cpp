@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "bench/cpu_api.hpp"
 #include "bench/write_body.h"
 #include "vfs/changes_for_test.hpp"
 
@@ -208,11 +209,11 @@ GOFS_AT_BOTH_WIDTHS(ServedBodiesTest);
 constexpr auto kReadRaw = [](const simt::Warp& warp, uint32_t index, uint32_t count,
                              BenchJob& job) { raw_read_body(warp, index, count, job); };
 constexpr auto kReadFile = [](const simt::Warp& warp, uint32_t index, uint32_t count,
-                              BenchJob& job) { file_read_body(warp, index, count, job); };
+                              BenchJob& job) { file_read_body<CpuApi>(warp, index, count, job); };
 constexpr auto kWriteRaw = [](const simt::Warp& warp, uint32_t index, uint32_t count,
                               WriteJob& job) { raw_write_body(warp, index, count, job); };
 constexpr auto kWriteFile = [](const simt::Warp& warp, uint32_t index, uint32_t count,
-                               WriteJob& job) { file_write_body(warp, index, count, job); };
+                               WriteJob& job) { file_write_body<CpuApi>(warp, index, count, job); };
 
 TEST_P(ServedBodiesTest, read_and_write_as_without_them) {
   constexpr uint64_t kBlocks = 32;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that warps open, read and close one by one, to be compared with a batch (batch.h) of the
-// same files.
+// Files that warps open, read and close one by one, to be compared with a batch (work/batch.h) of
+// the same files.
 #pragma once
 
-#include "vfs/read.h"
+#include "vfs/filesystem.h"
+#include "vfs/open_files.h"
 
 namespace gofs::bench {
 
@@ -29,22 +30,24 @@ struct FilesParams {
 namespace detail {
 
 /// Collective, uniform: bytes read, or a negative errno.
-GOFS_HD inline int64_t open_read_close(simt::AnyWarp auto warp, const FilesParams& params,
-                                       uint32_t file, uint8_t* buffer) {
+template <typename Api>
+GOFS_DEVICE int64_t open_read_close(simt::AnyWarp auto warp, const FilesParams& params,
+                                    uint32_t file, uint8_t* buffer) {
   vfs::Filesystem& fs = *params.fs;
   const char* const path = params.paths + uint64_t{file} * kBenchPathBytes;
-  const int fd = vfs::open_existing(warp, fs, path, vfs::kOpenReadOnly);
+  const int fd = Api::open_by_warp(warp, fs, path, vfs::kOpenReadOnly, 0);
   if (fd < 0) return fd;
-  const int64_t got = vfs::pread(warp, fs, fd, buffer, params.file_bytes, 0);
-  const int closed = vfs::close(warp, fs, fd);
+  const int64_t got = Api::pread_by_warp(warp, fs, fd, buffer, params.file_bytes, 0);
+  const int closed = Api::close_by_warp(warp, fs, fd);
   return closed < 0 ? closed : got;
 }
 
 }  // namespace detail
 
 /// A file a warp.
-GOFS_HD inline void files_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
-                               FilesParams& shared) {
+template <typename Api>
+GOFS_DEVICE void files_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
+                            FilesParams& shared) {
   const FilesParams params = shared;
   if (warp_index >= params.warps) return;
   const bool leader = warp.thread_rank() == 0;
@@ -58,7 +61,7 @@ GOFS_HD inline void files_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
   int error = 0;
   for (uint32_t file = warp_index; file < params.count && error == 0; file += params.warps) {
     uint8_t* const buffer = params.buffers + uint64_t{file} * params.file_bytes;
-    const int64_t got = detail::open_read_close(warp, params, file, buffer);
+    const int64_t got = detail::open_read_close<Api>(warp, params, file, buffer);
     warp.sync();
     if (got != params.file_bytes) error = got < 0 ? static_cast<int>(got) : -EIO;
     if (error != 0) break;

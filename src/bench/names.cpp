@@ -32,7 +32,8 @@ NamesBench::NamesBench(host::VolumeState& volume, uint32_t warps_max, uint32_t f
       file_bytes_max_(file_bytes_max),
       paths_(volume.backend().memory(), uint64_t{all_.warps} * kNamePathBytes),
       buffers_(volume.backend().memory(), uint64_t{all_.warps} * std::max(file_bytes_max, 1u)),
-      done_(volume.backend().memory(), uint64_t{all_.warps} * sizeof(uint32_t)) {}
+      done_(volume.backend().memory(), uint64_t{all_.warps} * sizeof(uint32_t)),
+      stats_(volume.backend().memory(), uint64_t{all_.warps} * sizeof(vfs::Stat)) {}
 
 NamesParams NamesBench::params_of(NameKind kind, uint32_t file_bytes) {
   NamesParams params{};
@@ -43,6 +44,7 @@ NamesParams NamesBench::params_of(NameKind kind, uint32_t file_bytes) {
   params.paths = paths_.as<char>();
   params.buffers = buffers_.data();
   params.done = done_.as<uint32_t>();
+  params.stats = stats_.as<vfs::Stat>();
   return params;
 }
 

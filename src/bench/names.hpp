@@ -61,6 +61,7 @@ class NamesBench {
   const BackendArray paths_;
   const BackendArray buffers_;
   const BackendArray done_;
+  const BackendArray stats_;
   uint64_t runs_ = 0;
 };
 

@@ -5,10 +5,7 @@
 #pragma once
 
 #include "bench/write_body.h"
-#include "vfs/make_file.h"
-#include "vfs/metadata.h"
-#include "vfs/open.h"
-#include "vfs/remove_file.h"
+#include "vfs/open_files.h"
 
 namespace gofs::bench {
 
@@ -41,6 +38,7 @@ struct NamesParams {
   char* paths;       // kNamePathBytes for each warp
   uint8_t* buffers;  // file_bytes for each warp
   uint32_t* done;    // made by each warp
+  vfs::Stat* stats;  // one for each warp
 };
 
 struct NamesResults {
@@ -99,8 +97,9 @@ GOFS_HD inline WriteStamp name_stamp(const NamesParams& params, uint32_t warp_in
 }
 
 /// Collective, uniform; so the next ones.
-GOFS_HD inline int make_file(simt::AnyWarp auto warp, const NamesParams& params,
-                             uint32_t warp_index, uint32_t number, const char* path) {
+template <typename Api>
+GOFS_DEVICE int make_file(simt::AnyWarp auto warp, const NamesParams& params, uint32_t warp_index,
+                          uint32_t number, const char* path) {
   uint8_t* const buffer = params.buffers + uint64_t{warp_index} * params.file_bytes;
   for (uint32_t at = warp.thread_rank() * kBlockBytes; at < params.file_bytes;
        at += warp.size() * kBlockBytes) {
@@ -108,46 +107,49 @@ GOFS_HD inline int make_file(simt::AnyWarp auto warp, const NamesParams& params,
   }
   warp.sync();
   vfs::Filesystem& fs = *params.fs;
-  const int fd =
-      vfs::open(warp, fs, path, vfs::kOpenCreate | vfs::kOpenExclusive | vfs::kOpenReadWrite, 0644);
+  const int fd = Api::open_by_warp(
+      warp, fs, path, vfs::kOpenCreate | vfs::kOpenExclusive | vfs::kOpenReadWrite, 0644);
   if (fd < 0) return fd;
   const int64_t put =
-      params.file_bytes == 0 ? 0 : vfs::pwrite(warp, fs, fd, buffer, params.file_bytes, 0);
-  const int closed = vfs::close(warp, fs, fd);
+      params.file_bytes == 0 ? 0 : Api::pwrite_by_warp(warp, fs, fd, buffer, params.file_bytes, 0);
+  const int closed = Api::close_by_warp(warp, fs, fd);
   if (put != params.file_bytes) return put < 0 ? static_cast<int>(put) : -EIO;
   return closed;
 }
 
-GOFS_HD inline int make_one(simt::AnyWarp auto warp, const NamesParams& params, uint32_t warp_index,
-                            uint32_t number) {
+template <typename Api>
+GOFS_DEVICE int make_one(simt::AnyWarp auto warp, const NamesParams& params, uint32_t warp_index,
+                         uint32_t number) {
   const char* const path = name_path(warp, params, warp_index, number);
-  if (params.kind != NameKind::kFile) return vfs::mkdir(warp, *params.fs, path, 0755);
-  return make_file(warp, params, warp_index, number, path);
+  if (params.kind != NameKind::kFile) return Api::mkdir_by_warp(warp, *params.fs, path, 0755);
+  return make_file<Api>(warp, params, warp_index, number, path);
 }
 
-GOFS_HD inline int remove_one(simt::AnyWarp auto warp, const NamesParams& params,
-                              uint32_t warp_index, uint32_t number) {
+template <typename Api>
+GOFS_DEVICE int remove_one(simt::AnyWarp auto warp, const NamesParams& params, uint32_t warp_index,
+                           uint32_t number) {
   const char* const path = name_path(warp, params, warp_index, number);
-  return params.kind == NameKind::kFile ? vfs::unlink(warp, *params.fs, path)
-                                        : vfs::rmdir(warp, *params.fs, path);
+  return params.kind == NameKind::kFile ? Api::unlink_by_warp(warp, *params.fs, path)
+                                        : Api::rmdir_by_warp(warp, *params.fs, path);
 }
 
 /// 1 if it is as it was made, 0 if not, or a negative errno.
-GOFS_HD inline int look_at(simt::AnyWarp auto warp, const NamesParams& params, uint32_t warp_index,
-                           uint32_t number) {
+template <typename Api>
+GOFS_DEVICE int look_at(simt::AnyWarp auto warp, const NamesParams& params, uint32_t warp_index,
+                        uint32_t number) {
   const char* const path = name_path(warp, params, warp_index, number);
   vfs::Filesystem& fs = *params.fs;
-  vfs::Stat stat{};
-  const int error = vfs::stat(warp, fs, path, vfs::LastLink::kKeep, stat);
+  vfs::Stat& stat = params.stats[warp_index];
+  const int error = Api::lstat_by_warp(warp, fs, path, &stat);
   if (error < 0) return error;
   const bool is_directory = (stat.mode & format::kModeTypeMask) == format::kModeDirectory;
   if (params.kind != NameKind::kFile) return is_directory ? 1 : 0;
   if (is_directory || stat.size_bytes != params.file_bytes) return 0;
   if (params.file_bytes == 0) return 1;
-  const int fd = vfs::open(warp, fs, path, vfs::kOpenReadOnly, 0);
+  const int fd = Api::open_by_warp(warp, fs, path, vfs::kOpenReadOnly, 0);
   if (fd < 0) return fd;
   uint8_t* const buffer = params.buffers + uint64_t{warp_index} * params.file_bytes;
-  const int64_t got = vfs::pread(warp, fs, fd, buffer, params.file_bytes, 0);
+  const int64_t got = Api::pread_by_warp(warp, fs, fd, buffer, params.file_bytes, 0);
   warp.sync();
   bool right = got == params.file_bytes;
   for (uint32_t at = warp.thread_rank() * kBlockBytes; right && at < params.file_bytes;
@@ -155,14 +157,14 @@ GOFS_HD inline int look_at(simt::AnyWarp auto warp, const NamesParams& params, u
     right = has_stamp(buffer + at, kBlockBytes,
                       name_stamp(params, warp_index, number, at / kBlockBytes));
   }
-  const int closed = vfs::close(warp, fs, fd);
+  const int closed = Api::close_by_warp(warp, fs, fd);
   return closed < 0 ? closed : warp.all(right) ? 1 : 0;
 }
 
 }  // namespace detail
 
-GOFS_HD inline void names_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
-                               NamesJob& job) {
+template <typename Api>
+GOFS_DEVICE void names_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t, NamesJob& job) {
   const NamesParams params = job.params;
   NamesResults& results = job.results;
   if (warp_index >= params.warps) return;
@@ -179,7 +181,7 @@ GOFS_HD inline void names_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
   switch (params.step) {
     case NameStep::kMake:
       while (done < params.operations && error == 0 && (done == 0 || now_ns < end_ns)) {
-        error = detail::make_one(warp, params, warp_index, done);
+        error = detail::make_one<Api>(warp, params, warp_index, done);
         if (error == 0) ++done;
         now_ns = warp.shfl(simt::now_ns(), 0);
       }
@@ -188,18 +190,19 @@ GOFS_HD inline void names_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
       break;
     case NameStep::kRemove:
       while (done < made && error == 0) {
-        error = detail::remove_one(warp, params, warp_index, done);
+        error = detail::remove_one<Api>(warp, params, warp_index, done);
         if (error == 0) ++done;
       }
       break;
     case NameStep::kCheck: {
-      const int right = made == 0 ? 1 : detail::look_at(warp, params, warp_index, made - 1);
+      const int right = made == 0 ? 1 : detail::look_at<Api>(warp, params, warp_index, made - 1);
       if (right < 0) error = right;
       if (right == 0) ++wrong;
       break;
     }
     case NameStep::kGone: {
-      const int right = made == 0 ? -ENOENT : detail::look_at(warp, params, warp_index, made - 1);
+      const int right =
+          made == 0 ? -ENOENT : detail::look_at<Api>(warp, params, warp_index, made - 1);
       if (right >= 0) ++wrong;
       if (right < 0 && right != -ENOENT) error = right;
       break;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/cpu_api.hpp"
 #include "vfs/changes_for_test.hpp"
 
 namespace gofs::bench {
@@ -25,7 +26,8 @@ class NamesBodyTest : public vfs::ChangesTest {
       : ChangesTest([](image::ImageBuilder&) {}),
         paths_(kMakers * kNamePathBytes),
         buffers_(kMakers * kNamedBytes / sizeof(uint64_t)),
-        done_(kMakers) {
+        done_(kMakers),
+        stats_(kMakers) {
     EXPECT_EQ(step(NameKind::kHome, NameStep::kMake, 1).error, 0);
   }
 
@@ -45,8 +47,9 @@ class NamesBodyTest : public vfs::ChangesTest {
     params.paths = paths_.data();
     params.buffers = reinterpret_cast<uint8_t*>(buffers_.data());
     params.done = done_.data();
+    params.stats = stats_.data();
     testing::run_crowd({kMakers, width()}, [&](const simt::Warp& warp, uint32_t index) {
-      names_body(warp, index, kMakers, job);
+      names_body<CpuApi>(warp, index, kMakers, job);
     });
     return job.results;
   }
@@ -59,6 +62,7 @@ class NamesBodyTest : public vfs::ChangesTest {
   std::vector<char> paths_;
   std::vector<uint64_t> buffers_;
   std::vector<uint32_t> done_;
+  std::vector<vfs::Stat> stats_;
 };
 
 GOFS_AT_BOTH_WIDTHS(NamesBodyTest);

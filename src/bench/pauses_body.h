@@ -47,10 +47,11 @@ GOFS_HD inline void wait_for_changes(simt::AnyWarp auto warp, const vfs::Filesys
 }  // namespace detail
 
 /// By writes.params.warps + 1 warps that run at the same time.
-GOFS_HD inline void write_and_sync_body(simt::AnyWarp auto warp, uint32_t warp_index,
-                                        uint32_t warp_count, WriteAndSyncParams& shared) {
+template <typename Api>
+GOFS_DEVICE void write_and_sync_body(simt::AnyWarp auto warp, uint32_t warp_index,
+                                     uint32_t warp_count, WriteAndSyncParams& shared) {
   if (warp_index != 0) {
-    file_write_body(warp, warp_index - 1, warp_count - 1, shared.writes);
+    file_write_body<Api>(warp, warp_index - 1, warp_count - 1, shared.writes);
     return;
   }
   vfs::Filesystem& fs = *shared.writes.params.fs;
@@ -63,7 +64,7 @@ GOFS_HD inline void write_and_sync_body(simt::AnyWarp auto warp, uint32_t warp_i
     detail::wait_for_changes(warp, fs);
     const uint32_t dirty = simt::load_relaxed(fs.volume.cache.dirty);
     const uint64_t begin_ns = simt::now_ns();
-    const int error = vfs::sync(warp, fs);
+    const int error = Api::sync_by_warp(warp, fs);
     const uint64_t end_ns = simt::now_ns();
     if (leader) {
       shared.dirty_pages = simt::max(shared.dirty_pages, dirty);

@@ -3,11 +3,14 @@
 // What `gofs bench` runs on the backend: the same reads as raw NVMe commands and through the file
 // API, so that their ratio is the file system's own cost. Every lane (warp, block or grid, by the
 // scope) has one read outstanding at a time.
+//
+// `Api` is the file API: CpuApi (cpu_api.hpp) on host threads, on a GPU DeviceApi
+// (device_api.cuh), the calls that users make. What measures it is compiled for one side at a time.
 #pragma once
 
 #include "bench/controller_warps.h"
-#include "vfs/grid_call.h"
-#include "vfs/read_together.h"
+#include "simt/crew.h"
+#include "vfs/filesystem.h"
 
 namespace gofs::bench {
 
@@ -153,47 +156,62 @@ GOFS_HD inline void raw_read_body(simt::AnyWarp auto warp, uint32_t warp_index, 
   leave_controllers(warp, params.controllers);
 }
 
-/// The same reads of an open file.
-GOFS_HD inline void file_read_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
-                                   BenchJob& job) {
+namespace detail {
+
+template <typename Api>
+GOFS_DEVICE void read_by_lanes(simt::AnyWarp auto warp, uint32_t warp_index,
+                               const BenchParams& params, Tally& tally) {
+  const bool active = warp.thread_rank() < params.lanes_per_warp;
+  const uint64_t actor = uint64_t{warp_index} * params.lanes_per_warp + warp.thread_rank();
+  const uint64_t actors = uint64_t{params.warps} * params.lanes_per_warp;
+  uint8_t* const buffer = active ? params.buffers + actor * params.block_bytes : nullptr;
+  for (uint32_t operation = 0; operation < params.operations; ++operation) {
+    const uint64_t position = read_position(params, actor, actors, operation);
+    if (active) {
+      const int64_t got =
+          Api::pread_by_thread(*params.fs, params.descriptor, buffer, params.block_bytes, position);
+      if (got != params.block_bytes) tally.error = got < 0 ? static_cast<int>(got) : -EIO;
+      tally.count(params, position, buffer, params.block_bytes);
+    }
+    if (warp.any(tally.error != 0)) break;
+  }
+}
+
+template <typename Api>
+GOFS_DEVICE void read_by_warp(simt::AnyWarp auto warp, uint32_t warp_index,
+                              const BenchParams& params, Tally& tally) {
+  uint8_t* const buffer = params.buffers + uint64_t{warp_index} * params.block_bytes;
+  for (uint32_t operation = 0; operation < params.operations; ++operation) {
+    const uint64_t position = read_position(params, warp_index, params.warps, operation);
+    const int64_t got = Api::pread_by_warp(warp, *params.fs, params.descriptor, buffer,
+                                           params.block_bytes, position);
+    warp.sync();
+    if (warp.thread_rank() == 0) {
+      if (got != params.block_bytes) tally.error = got < 0 ? static_cast<int>(got) : -EIO;
+      tally.count(params, position, buffer, params.block_bytes);
+    }
+    warp.sync();
+    if (warp.any(tally.error != 0)) break;
+  }
+}
+
+}  // namespace detail
+
+/// The same reads of an open file, by threads or warps.
+template <typename Api>
+GOFS_DEVICE void file_read_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
+                                BenchJob& job) {
   const BenchParams params = job.params;
-  vfs::Filesystem& fs = *params.fs;
   if (warp_index >= params.warps) {
-    play_controller(warp, warp_index, params.warps, params.controllers, fs.volume.array);
+    play_controller(warp, warp_index, params.warps, params.controllers, params.fs->volume.array);
     return;
   }
   detail::Tally tally;
   detail::begin_bench(warp, job.results);
   if (params.scope == ReadScope::kThread) {
-    const bool active = warp.thread_rank() < params.lanes_per_warp;
-    const uint64_t actor = uint64_t{warp_index} * params.lanes_per_warp + warp.thread_rank();
-    const uint64_t actors = uint64_t{params.warps} * params.lanes_per_warp;
-    uint8_t* const buffer = active ? params.buffers + actor * params.block_bytes : nullptr;
-    for (uint32_t operation = 0; operation < params.operations; ++operation) {
-      const uint64_t position = detail::read_position(params, actor, actors, operation);
-      const vfs::ReadRequest request{params.descriptor, buffer, active ? params.block_bytes : 0u,
-                                     position};
-      const int64_t got = vfs::pread_lanes(warp, fs, request);
-      if (active && got != params.block_bytes) {
-        tally.error = got < 0 ? static_cast<int>(got) : -EIO;
-      }
-      if (active) tally.count(params, position, buffer, params.block_bytes);
-      if (warp.any(tally.error != 0)) break;
-    }
+    detail::read_by_lanes<Api>(warp, warp_index, params, tally);
   } else {
-    uint8_t* const buffer = params.buffers + uint64_t{warp_index} * params.block_bytes;
-    for (uint32_t operation = 0; operation < params.operations; ++operation) {
-      const uint64_t position = detail::read_position(params, warp_index, params.warps, operation);
-      const int64_t got =
-          vfs::pread(warp, fs, params.descriptor, buffer, params.block_bytes, position);
-      warp.sync();
-      if (warp.thread_rank() == 0) {
-        if (got != params.block_bytes) tally.error = got < 0 ? static_cast<int>(got) : -EIO;
-        tally.count(params, position, buffer, params.block_bytes);
-      }
-      warp.sync();
-      if (warp.any(tally.error != 0)) break;
-    }
+    detail::read_by_warp<Api>(warp, warp_index, params, tally);
   }
   detail::end_bench(warp, job.results, tally);
   leave_controllers(warp, params.controllers);
@@ -201,21 +219,27 @@ GOFS_HD inline void file_read_body(simt::AnyWarp auto warp, uint32_t warp_index,
 
 namespace detail {
 
-/// The reads of one crew, which is the actor-th of `actors`.
-template <typename Crew>
-GOFS_HD void read_wide(const Crew& crew, vfs::SharedRead& meeting, const BenchParams& params,
-                       uint64_t actor, uint64_t actors, Tally& tally) {
-  const auto warp = crew.warp();
-  const uint32_t lane = crew.index() * warp.size() + warp.thread_rank();
-  const uint32_t lanes = crew.count() * warp.size();
-  uint8_t* const buffer = params.buffers + actor * params.block_bytes;
+/// Which part of a read a warp looks at, and whose the read is.
+struct WideReader {
+  uint32_t warp;   // among the warps that read together,
+  uint32_t warps;  // of so many
+  uint64_t actor;  // among those who read
+  uint64_t actors;
+};
+
+/// The reads of one block, or of the grid. `pread(buffer, position)` is the call.
+template <typename Pread>
+GOFS_DEVICE void read_wide(simt::AnyWarp auto warp, const WideReader& reader,
+                           const BenchParams& params, Tally& tally, Pread pread) {
+  const uint32_t lane = reader.warp * warp.size() + warp.thread_rank();
+  const uint32_t lanes = reader.warps * warp.size();
+  uint8_t* const buffer = params.buffers + reader.actor * params.block_bytes;
   for (uint32_t operation = 0; operation < params.operations; ++operation) {
-    const uint64_t position = read_position(params, actor, actors, operation);
-    const int64_t got = vfs::pread_together(crew, *params.fs, meeting, params.descriptor, buffer,
-                                            params.block_bytes, position);
+    const uint64_t position = read_position(params, reader.actor, reader.actors, operation);
+    const int64_t got = pread(buffer, position);
     if (got != params.block_bytes) {
       tally.error = got < 0 ? static_cast<int>(got) : -EIO;
-      break;  // all of the crew, which got the same
+      break;  // all who read together, who got the same
     }
     // Each lane looks at its blocks: one lane for all would take longer than the read. The next
     // read begins when all have come to it.
@@ -231,25 +255,27 @@ GOFS_HD void read_wide(const Crew& crew, vfs::SharedRead& meeting, const BenchPa
 }  // namespace detail
 
 /// The same reads of an open file by whole blocks or by the whole grid, whose warps share each.
-GOFS_HD inline void wide_read_body(simt::AnyWarp auto warp, uint32_t warp_index,
-                                   uint32_t warp_count, BenchJob& job) {
+template <typename Api>
+GOFS_DEVICE void wide_read_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t warp_count,
+                                BenchJob& job) {
   const BenchParams params = job.params;
   detail::Tally tally;
   detail::begin_bench(warp, job.results);
   if (params.scope == ReadScope::kGrid) {
     const simt::GridCrew grid(warp, warp_index, warp_count, job.point);
-    vfs::GridMeeting* const meeting = vfs::begin_grid_call(grid, *params.fs);
-    if (meeting != nullptr) {
-      detail::read_wide(grid, meeting->read, params, 0, 1, tally);
-      vfs::end_grid_call(grid, *params.fs, *meeting);
-    } else {
-      tally.error = -EBUSY;
-    }
+    detail::read_wide(warp, {warp_index, warp_count, 0, 1}, params, tally,
+                      [&](uint8_t* buffer, uint64_t position) {
+                        return Api::pread_by_grid(grid, *params.fs, params.descriptor, buffer,
+                                                  params.block_bytes, position);
+                      });
   } else {
-    GOFS_BLOCK_SHARED vfs::SharedRead meeting;
     const auto block = simt::BlockCrew<simt::Warp>::current(warp);
-    detail::read_wide(block, meeting, params, warp_index / block.count(),
-                      warp_count / block.count(), tally);
+    const detail::WideReader reader{block.index(), block.count(), warp_index / block.count(),
+                                    warp_count / block.count()};
+    detail::read_wide(warp, reader, params, tally, [&](uint8_t* buffer, uint64_t position) {
+      return Api::pread_by_block(warp, *params.fs, params.descriptor, buffer, params.block_bytes,
+                                 position);
+    });
   }
   detail::end_bench(warp, job.results, tally);
 }

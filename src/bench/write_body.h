@@ -10,8 +10,6 @@
 
 #include "bench/read_body.h"
 #include "vfs/metadata.h"
-#include "vfs/read.h"
-#include "vfs/write_lanes.h"
 
 namespace gofs::bench {
 
@@ -209,8 +207,9 @@ GOFS_HD inline void end_writes(simt::AnyWarp auto warp, WriteResults& results,
 }
 
 /// All writes of a warp that is an actor. Collective.
-GOFS_HD inline void write_file(simt::AnyWarp auto warp, const WriteParams& params,
-                               const WriteActor& actor, WriteTally& tally) {
+template <typename Api>
+GOFS_DEVICE void write_file(simt::AnyWarp auto warp, const WriteParams& params,
+                            const WriteActor& actor, WriteTally& tally) {
   const bool leader = warp.thread_rank() == 0;
   const bool append = params.pattern == WritePattern::kAppend;
   WriteClock clock(params);
@@ -220,11 +219,11 @@ GOFS_HD inline void write_file(simt::AnyWarp auto warp, const WriteParams& param
     if (leader) put_stamp(actor.buffer, params.block_bytes, stamp);
     warp.sync();
     const int64_t put =
-        vfs::pwrite(warp, *params.fs, actor.descriptor, actor.buffer, params.block_bytes,
-                    append ? 0 : stamp.block * params.block_bytes);
+        Api::pwrite_by_warp(warp, *params.fs, actor.descriptor, actor.buffer, params.block_bytes,
+                            append ? 0 : stamp.block * params.block_bytes);
     int error = put == params.block_bytes ? 0 : put < 0 ? static_cast<int>(put) : -EIO;
     if (error == 0 && params.sync_each != 0) {
-      error = vfs::fsync(warp, *params.fs, actor.descriptor);
+      error = Api::fsync_by_warp(warp, *params.fs, actor.descriptor);
     }
     if (error != 0) {
       if (leader) tally.error = error;
@@ -234,21 +233,22 @@ GOFS_HD inline void write_file(simt::AnyWarp auto warp, const WriteParams& param
   }
 }
 
-/// All writes of those lanes of a warp that are actors, which write together, as the threads of one
-/// do that call the device API at the same place. Collective.
-GOFS_HD inline void write_file_by_lanes(simt::AnyWarp auto warp, const WriteParams& params,
-                                        bool acts, const WriteActor& actor, WriteTally& tally) {
+/// All writes of those lanes of a warp that are actors: threads that call at the same place, and
+/// not the others. Collective.
+template <typename Api>
+GOFS_DEVICE void write_file_by_lanes(simt::AnyWarp auto warp, const WriteParams& params, bool acts,
+                                     const WriteActor& actor, WriteTally& tally) {
   const bool append = params.pattern == WritePattern::kAppend;
   WriteClock clock(params);
   for (uint32_t operation = 0; operation < params.operations; ++operation) {
     if (operation != 0 && clock.over()) acts = false;
     if (!warp.any(acts)) break;
-    const WriteStamp stamp = stamp_of(params, actor, operation);
-    if (acts) put_stamp(actor.buffer, params.block_bytes, stamp);
-    const vfs::WriteRequest request{actor.descriptor, actor.buffer, acts ? params.block_bytes : 0u,
-                                    append ? 0 : stamp.block * params.block_bytes};
-    const int64_t put = vfs::pwrite_lanes(warp, *params.fs, request);
     if (!acts) continue;
+    const WriteStamp stamp = stamp_of(params, actor, operation);
+    put_stamp(actor.buffer, params.block_bytes, stamp);
+    const int64_t put =
+        Api::pwrite_by_thread(*params.fs, actor.descriptor, actor.buffer, params.block_bytes,
+                              append ? 0 : stamp.block * params.block_bytes);
     acts = put == params.block_bytes;
     if (acts) {
       clock.note(tally);
@@ -268,10 +268,26 @@ GOFS_HD inline bool was_appended(const WriteParams& params, uint32_t warp_index,
          (stamp.write & 0xffffffffu) < params.done[actor];
 }
 
+/// Counts a wrong size of the file that the warp's actors appended `blocks` to. What the call finds
+/// goes to the first actor's buffer, which the whole warp reaches. Collective.
+template <typename Api>
+GOFS_DEVICE void check_size(simt::AnyWarp auto warp, const WriteParams& params,
+                            const WriteActor& first, uint64_t blocks, WriteTally& tally) {
+  static_assert(sizeof(vfs::Stat) <= kBlockBytes);
+  auto* const found = reinterpret_cast<vfs::Stat*>(first.buffer);
+  const int error = Api::fstat_by_warp(warp, *params.fs, first.descriptor, found);
+  if (warp.thread_rank() == 0) {
+    tally.error = error;
+    if (error == 0 && found->size_bytes != blocks * params.block_bytes) ++tally.wrong;
+  }
+  warp.sync();
+}
+
 /// Reads what each actor of the warp wrote last, or of a file that was appended to the last blocks,
 /// and its size. Collective.
-GOFS_HD inline void check_file(simt::AnyWarp auto warp, uint32_t warp_index,
-                               const WriteParams& params, WriteTally& tally) {
+template <typename Api>
+GOFS_DEVICE void check_file(simt::AnyWarp auto warp, uint32_t warp_index, const WriteParams& params,
+                            WriteTally& tally) {
   const uint32_t lane = warp.thread_rank();
   const bool active = lane < params.lanes_per_warp;
   const WriteActor actor = write_actor(params, warp_index, active ? lane : 0);
@@ -279,21 +295,14 @@ GOFS_HD inline void check_file(simt::AnyWarp auto warp, uint32_t warp_index,
   const bool append = params.pattern == WritePattern::kAppend;
   const uint64_t total = simt::reduce_add(warp, uint64_t{done});
   if (append) {
-    vfs::Stat stat{};
-    const int error = vfs::fstat(warp, *params.fs, actor.descriptor, stat);
-    if (lane == 0) {
-      tally.error = error;
-      if (stat.size_bytes != total * params.block_bytes) ++tally.wrong;
-    }
+    check_size<Api>(warp, params, write_actor(params, warp_index, 0), total, tally);
   }
   const bool reads = active && (append ? lane < total : done != 0);
-  WriteStamp wanted{};
-  if (reads) wanted = stamp_of(params, actor, append ? 0 : done - 1);
-  const uint64_t block = append ? total - 1 - lane : wanted.block;
-  const vfs::ReadRequest request{actor.descriptor, actor.buffer, reads ? params.block_bytes : 0u,
-                                 reads ? block * params.block_bytes : 0};
-  const int64_t got = vfs::pread_lanes(warp, *params.fs, request);
   if (!reads) return;
+  const WriteStamp wanted = stamp_of(params, actor, append ? 0 : done - 1);
+  const uint64_t block = append ? total - 1 - lane : wanted.block;
+  const int64_t got = Api::pread_by_thread(*params.fs, actor.descriptor, actor.buffer,
+                                           params.block_bytes, block * params.block_bytes);
   if (got != params.block_bytes) {
     tally.error = got < 0 ? static_cast<int>(got) : -EIO;
     return;
@@ -364,8 +373,9 @@ GOFS_HD inline void raw_write_body(simt::AnyWarp auto warp, uint32_t warp_index,
 }
 
 /// The same writes through open files.
-GOFS_HD inline void file_write_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
-                                    WriteJob& job) {
+template <typename Api>
+GOFS_DEVICE void file_write_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
+                                 WriteJob& job) {
   const WriteParams params = job.params;
   if (warp_index >= params.warps) {
     play_controller(warp, warp_index, params.warps, params.controllers, params.fs->volume.array);
@@ -377,12 +387,12 @@ GOFS_HD inline void file_write_body(simt::AnyWarp auto warp, uint32_t warp_index
   detail::WriteTally tally;
   detail::begin_writes(warp, job.results);
   if (params.step == WriteStep::kCheck) {
-    detail::check_file(warp, warp_index, params, tally);
+    detail::check_file<Api>(warp, warp_index, params, tally);
   } else {
     if (params.scope == WriteScope::kWarp) {
-      detail::write_file(warp, params, actor, tally);
+      detail::write_file<Api>(warp, params, actor, tally);
     } else {
-      detail::write_file_by_lanes(warp, params, leads, actor, tally);
+      detail::write_file_by_lanes<Api>(warp, params, leads, actor, tally);
     }
     if (leads) params.done[actor.number] = tally.writes;
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/cpu_api.hpp"
 #include "bench/pauses_body.h"
 #include "vfs/changes_for_test.hpp"
 
@@ -72,7 +73,7 @@ class WriteBodiesTest : public vfs::ChangesTest {
   }
   WriteResults run_files(const WriteParams& params) const {
     return run(params, [](const simt::Warp& warp, uint32_t index, uint32_t count, WriteJob& job) {
-      file_write_body(warp, index, count, job);
+      file_write_body<CpuApi>(warp, index, count, job);
     });
   }
   WriteResults run_raw(const WriteParams& params) const {
@@ -185,7 +186,7 @@ TEST_P(WriteBodiesTest, checkpoints_are_made_beside_writers) {
   params.gap_ns = 2'000'000;
   const uint64_t version = fs().volume.checkpoint_version;
   testing::run_crowd({kWriters + 1, width()}, [&](const simt::Warp& warp, uint32_t index) {
-    write_and_sync_body(warp, index, kWriters + 1, params);
+    write_and_sync_body<CpuApi>(warp, index, kWriters + 1, params);
   });
   EXPECT_EQ(params.error, 0);
   EXPECT_EQ(params.writes.results.error, 0);
