@@ -44,6 +44,7 @@ bool gives(const std::vector<std::string>& words, size_t begin, const std::strin
 std::optional<std::filesystem::path> find_bench() {
   std::error_code ignored;
   const auto here = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  if (here.empty()) return std::nullopt;  // no /proc: it is not looked for where the user stands
   for (const auto& folder : {here, here.parent_path() / "libexec" / "gofs"}) {
     if (std::filesystem::is_regular_file(folder / kProgramName, ignored)) {
       return folder / kProgramName;
