@@ -14,11 +14,6 @@ namespace gofs::bench {
 
 namespace {
 
-using NameKind;
-using NamePlace;
-using NamesMeasurement;
-using NamesPlan;
-
 constexpr uint32_t kFileBytes = 16 << 10;
 
 std::string named(const Bench& bench, const std::string& what) { return bench.model + ", " + what; }

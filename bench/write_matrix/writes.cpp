@@ -11,12 +11,6 @@ namespace gofs::bench {
 
 namespace {
 
-using BenchFiles;
-using WriteMeasurement;
-using WritePattern;
-using WritePlan;
-using WriteScope;
-
 constexpr uint32_t kOutstanding[] = {1, 32, 1024, 32768};
 /// A measurement stops there, so that what it leaves behind fits on the volume.
 constexpr uint64_t kBytesMax = uint64_t{512} << 20;
