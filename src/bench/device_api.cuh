@@ -10,7 +10,7 @@
 namespace gofs::bench {
 
 struct DeviceApi {
-  __device__ static VolumeHandle volume(vfs::Filesystem& fs) { return &fs; }
+  __device__ static VolumeHandle volume(vfs::Filesystem& fs) { return handle_of(&fs); }
 
   __device__ static int64_t pread_by_thread(vfs::Filesystem& fs, int fd, void* buffer,
                                             uint64_t bytes, uint64_t offset) {
