@@ -225,8 +225,8 @@ TEST_F(BaselinesTest, errors_of_the_host_arrive_at_the_device) {
 class ForgetfulDevice final : public Device {
  public:
   explicit ForgetfulDevice(Device& device) : device_(device) {}
-  bool run(Kernel kernel, const work::Grid& grid, void* params) override {
-    return device_.run(kernel, grid, params);
+  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
+    return device_.run(body, grid, params);
   }
   std::unique_ptr<Copies> make_copies() override { return std::make_unique<NoCopies>(); }
   const std::string& error() const override { return device_.error(); }

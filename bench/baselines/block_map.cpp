@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "block_map.h"
+#include "bodies.hpp"
 #include "host/messages.h"
 
 namespace gofs::bench {
@@ -19,7 +20,7 @@ Expected<std::unique_ptr<BlockMap>> BlockMap::make(Device& device, host::VolumeS
   const BackendArray found(memory, count * sizeof(uint64_t));
   host::SharedArray<BlockMapParams> params(volume.backend().shared_memory(), 1);
   params[0] = {volume.filesystem(), descriptor, count, found.as<uint64_t>(), 0};
-  if (!device.run(Kernel::kBlockMap, device.backend().full_grid(), &params[0])) {
+  if (!device.run(bodies::kBlockMap, device.backend().full_grid(), &params[0])) {
     return host::make_error(EIO, kMapSubject, device.error());
   }
   if (params[0].error != 0) return volume.explain(params[0].error, kMapSubject);

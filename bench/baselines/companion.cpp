@@ -6,6 +6,7 @@
 
 #include "bench/bodies.h"
 #include "bench/controller_launch.hpp"
+#include "bodies.hpp"
 #include "host/messages.h"
 #include "host/run_job.h"
 #include "host_load.hpp"
@@ -77,7 +78,7 @@ Expected<ReadMeasurement> Companion::read(const Point& point, uint64_t operation
   const ControllerLaunch launch(backend, actors, load_.controller_warps);
   params.controllers = launch.warps();
   if (!host::run_in(backend.memory(), companion, [&](CompanionRead* placed) {
-        return device_.run(Kernel::kCompanionRead, launch.grid(), placed);
+        return device_.run(bodies::kCompanionRead, launch.grid(), placed);
       })) {
     return host::make_error(EIO, kCompanionSubject, device_.error());
   }
@@ -125,7 +126,7 @@ Expected<Sample> Companion::write(const Point& point) {
   companion.job.params.controllers = launch.warps();
   const CpuMeter meter;
   if (!host::run_in(backend.memory(), companion, [&](CompanionWrite* placed) {
-        return device_.run(Kernel::kCompanionWrite, launch.grid(), placed);
+        return device_.run(bodies::kCompanionWrite, launch.grid(), placed);
       })) {
     return host::make_error(EIO, kCompanionSubject, device_.error());
   }

@@ -6,7 +6,6 @@
 
 #include "device.hpp"
 #include "gpu/cuda_error.h"
-#include "kernels.hpp"
 #include "simt/clock.h"
 
 namespace gofs::bench {
@@ -64,8 +63,9 @@ class CudaDevice final : public Device {
         "cudaEventCreate");
   }
 
-  bool run(Kernel kernel, const work::Grid& grid, void* params) override {
-    error_ = gpu::cuda_error_text(launch_kernel(kernel, grid, params, stream_), "kernel launch");
+  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
+    const auto launched = static_cast<cudaError_t>(body.on_gpu->launch(grid, params, stream_));
+    error_ = gpu::cuda_error_text(launched, "kernel launch");
     if (error_.empty()) error_ = gpu::cuda_error_text(cudaEventRecord(done_, stream_), "event");
     if (error_.empty()) error_ = gpu::cuda_error_text(cudaEventSynchronize(done_), "kernel");
     return error_.empty();

@@ -12,16 +12,6 @@
 
 namespace gofs::bench {
 
-/// The bodies of this folder; each has a parameter struct and a function in the header named here.
-enum class Kernel : uint32_t {
-  kBlockMap,        // block_map.h
-  kCompanionRead,   // companion.h
-  kCompanionWrite,  // companion.h
-  kRpc,             // rpc.h
-  kStampSlots,      // slots.h
-  kCheckSlots,      // slots.h
-};
-
 /// The copies of one host thread. One of the two places lies in Backend::shared_memory(), the other
 /// in Backend::memory().
 class Copies {
@@ -39,7 +29,7 @@ class Device {
   virtual ~Device() = default;
   /// Runs a body on `grid` and waits for it, asleep. `params` lies in the backend's memory.
   /// False on failure: error() says what.
-  virtual bool run(Kernel kernel, const work::Grid& grid, void* params) = 0;
+  virtual bool run(const work::Body& body, const work::Grid& grid, void* params) = 0;
   /// Null on failure.
   virtual std::unique_ptr<Copies> make_copies() = 0;
   virtual const std::string& error() const = 0;

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <exception>
 
-#include "run_kernel.hpp"
+#include "device.hpp"
 #include "simt/workers.h"
 
 namespace gofs::bench {
@@ -22,11 +22,11 @@ class HostDevice final : public Device {
  public:
   explicit HostDevice(work::Backend& backend) : backend_(backend) {}
 
-  bool run(Kernel kernel, const work::Grid& grid, void* params) override {
+  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
     const uint32_t count = grid.blocks * grid.threads_per_block;
     try {
       simt::run_workers(count, [&](const simt::Warp& warp, uint32_t index) {
-        run_kernel(warp, index, count, kernel, params);
+        body.on_cpu(warp, index, count, params);
       });
     } catch (const std::exception& problem) {
       error_ = std::string("threads could not be started: ") + problem.what();

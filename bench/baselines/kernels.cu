@@ -8,25 +8,13 @@
 #include "rpc.h"
 #include "slots.h"
 
-namespace gofs::bench {
+namespace gofs::bench::kernels {
 
-cudaError_t launch_kernel(Kernel kernel, const work::Grid& grid, void* params,
-                          cudaStream_t stream) {
-  switch (kernel) {
-    case Kernel::kBlockMap:
-      return gpu::launch_body<BlockMapParams, block_map_body>(grid, params, stream);
-    case Kernel::kCompanionRead:
-      return gpu::launch_body<CompanionRead, companion_read_body>(grid, params, stream);
-    case Kernel::kCompanionWrite:
-      return gpu::launch_body<CompanionWrite, companion_write_body>(grid, params, stream);
-    case Kernel::kRpc:
-      return gpu::launch_body<RpcJob, rpc_body>(grid, params, stream);
-    case Kernel::kStampSlots:
-      return gpu::launch_body<SlotParams, stamp_slots_body>(grid, params, stream);
-    case Kernel::kCheckSlots:
-      return gpu::launch_body<SlotParams, check_slots_body>(grid, params, stream);
-  }
-  return cudaErrorInvalidValue;
-}
+const work::GpuKernel kBlockMap = gpu::kernel_of<BlockMapParams, block_map_body>();
+const work::GpuKernel kCompanionRead = gpu::kernel_of<CompanionRead, companion_read_body>();
+const work::GpuKernel kCompanionWrite = gpu::kernel_of<CompanionWrite, companion_write_body>();
+const work::GpuKernel kRpc = gpu::kernel_of<RpcJob, rpc_body>();
+const work::GpuKernel kStampSlots = gpu::kernel_of<SlotParams, stamp_slots_body>();
+const work::GpuKernel kCheckSlots = gpu::kernel_of<SlotParams, check_slots_body>();
 
-}  // namespace gofs::bench
+}  // namespace gofs::bench::kernels

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Launches of the bodies of this folder on a GPU.
+// The kernels of the bodies in bodies.hpp, in builds with CUDA.
 #pragma once
 
-#include <cuda_runtime.h>
+#include "work/body.h"
 
-#include "device.hpp"
+namespace gofs::bench::kernels {
 
-namespace gofs::bench {
+extern const work::GpuKernel kBlockMap;
+extern const work::GpuKernel kCompanionRead;
+extern const work::GpuKernel kCompanionWrite;
+extern const work::GpuKernel kRpc;
+extern const work::GpuKernel kStampSlots;
+extern const work::GpuKernel kCheckSlots;
 
-/// Launches on `stream`; does not wait. `params` is the body's parameter struct, in memory that the
-/// GPU reaches; `grid` has whole warps.
-cudaError_t launch_kernel(Kernel kernel, const work::Grid& grid, void* params, cudaStream_t stream);
-
-}  // namespace gofs::bench
+}  // namespace gofs::bench::kernels

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <exception>
 
+#include "bodies.hpp"
 #include "host/messages.h"
 #include "host/run_job.h"
 #include "host_load.hpp"
@@ -77,7 +78,7 @@ Expected<Sample> Rpc::run(const Point& point) {
     const RpcServer server(device_, storage_, job.params.queue, options_.servers);
     const CpuMeter meter;
     if (!host::run_in(device_.backend().memory(), job, [&](RpcJob* placed) {
-          return device_.run(Kernel::kRpc, actors.grid, placed);
+          return device_.run(bodies::kRpc, actors.grid, placed);
         })) {
       return host::make_error(EIO, kRpcSubject, device_.error());
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "bodies.hpp"
 #include "host/messages.h"
 
 namespace gofs::bench {
@@ -19,20 +20,20 @@ Slots::Slots(Device& device, uint64_t count)
 }
 
 Expected<void> Slots::stamp(uint64_t run) {
-  const auto done = launch(Kernel::kStampSlots, run);
+  const auto done = launch(bodies::kStampSlots, run);
   return done ? Expected<void>() : done.error();
 }
 
 Expected<void> Slots::check(uint64_t run) {
-  const auto wrong = launch(Kernel::kCheckSlots, run);
+  const auto wrong = launch(bodies::kCheckSlots, run);
   if (!wrong) return wrong.error();
   if (*wrong != 0) return wrong_blocks(*wrong, "in the device's memory");
   return {};
 }
 
-Expected<uint64_t> Slots::launch(Kernel kernel, uint64_t run) {
+Expected<uint64_t> Slots::launch(const work::Body& body, uint64_t run) {
   params_[0] = {buffers_.data(), blocks_.data(), count(), run, 0};
-  if (!device_.run(kernel, device_.backend().full_grid(), &params_[0])) {
+  if (!device_.run(body, device_.backend().full_grid(), &params_[0])) {
     return host::make_error(EIO, "slots", device_.error());
   }
   return params_[0].wrong;

@@ -3,7 +3,7 @@
 // A device whose warps have several lanes, as a GPU's have, on host threads.
 #pragma once
 
-#include "run_kernel.hpp"
+#include "device.hpp"
 #include "testing/teams.hpp"
 
 namespace gofs::bench {
@@ -47,10 +47,10 @@ class WideDevice final : public Device {
  public:
   explicit WideDevice(work::Backend& cpu) : backend_(cpu), copies_(make_host_device(cpu)) {}
 
-  bool run(Kernel kernel, const work::Grid& grid, void* params) override {
+  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
     const uint32_t warps = grid.blocks * grid.threads_per_block / WideBackend::kWidth;
     testing::run_teams(warps, WideBackend::kWidth, [&](const simt::Warp& warp, uint32_t index) {
-      run_kernel(warp, index, warps, kernel, params);
+      body.on_cpu(warp, index, warps, params);
     });
     return true;
   }
