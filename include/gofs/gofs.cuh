@@ -36,8 +36,9 @@
 // __grid_constant__ are global memory that is read from, as long as the kernel runs. What is known
 // to run over the end of a block's shared memory is -EFAULT, texts without an end among it.
 //
-// Compile with -rdc=true: without it every kernel gets its own copy of
-// the file system, which takes the compiler minutes. Kernels with blocks of more than 256 threads
+// Compile with -rdc=true: without it every kernel gets its own copy of the file system, which takes
+// the compiler minutes. GoFS has 16 KiB of each block's static shared memory for what is on its way
+// (simt/lane_stage.h), and some hundred bytes more for calls by whole blocks. Kernels with blocks of more than 256 threads
 // also need -maxrregcount=64: else whatever calls GoFS has some 220 registers a thread
 // (scripts/device_report.py lists them).
 #pragma once
