@@ -38,9 +38,9 @@
 //
 // Compile with -rdc=true: without it every kernel gets its own copy of the file system, which takes
 // the compiler minutes. GoFS has 16 KiB of each block's static shared memory for what is on its way
-// (simt/lane_stage.h), and some hundred bytes more for calls by whole blocks. Kernels with blocks of more than 256 threads
-// also need -maxrregcount=64: else whatever calls GoFS has some 220 registers a thread
-// (scripts/device_report.py lists them).
+// (simt/lane_stage.h), and some hundred bytes more for calls by whole blocks. Kernels with blocks
+// of more than 256 threads also need -maxrregcount=64: else whatever calls GoFS has some 220
+// registers a thread (scripts/device_report.py lists them).
 #pragma once
 
 #include <cooperative_groups.h>
