@@ -175,13 +175,14 @@ __device__ inline void copy_aligned(PartialWarp warp, uint32_t lanes, const Copy
 
 }  // namespace detail
 
-/// Copies the range of each lane in `lanes`; no target overlaps a source or another target.
-/// Collective. Who copies what is not said: sync() before, for what lanes have prepared, and
-/// before others than the lanes themselves read it. Memory as for copy_bytes().
+/// Copies the range of each lane in `lanes`, but those of no bytes; no target overlaps a source or
+/// another target. Collective. Who copies what is not said: sync() before, for what lanes have
+/// prepared, and before others than the lanes themselves read it. Memory as for copy_bytes().
 GOFS_HD inline void copy_ranges(AnyWarp auto warp, uint32_t lanes, const CopyRange& mine) {
+  lanes = warp.ballot((lanes >> warp.thread_rank() & 1) != 0 && mine.bytes != 0);
 #if GOFS_ON_GPU
   const bool aligned = (lanes >> warp.thread_rank() & 1) != 0 && mine.source != nullptr &&
-                       mine.bytes != 0 && detail::aligned16(mine.target, mine.source, mine.bytes);
+                       detail::aligned16(mine.target, mine.source, mine.bytes);
   const uint32_t plain = warp.ballot(aligned);
   if (popcount(plain) > 1) {  // one alone is sooner where it should be without what it takes here
     detail::copy_aligned(warp, plain, mine);

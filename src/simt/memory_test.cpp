@@ -121,7 +121,7 @@ TEST_P(CopyTest, copies_the_ranges_of_lanes_or_clears_them) {
         ASSERT_TRUE(targets[lane].holds(std::vector<uint8_t>(bytes, kGuardByte)));
         continue;
       }
-      // An empty vector may have no address: its range is then "cleared", which is nothing as well.
+      // An empty vector may have no address.
       const bool has_source = (kind >> lane & 1) != 0;
       ASSERT_TRUE(targets[lane].holds(has_source ? sources[lane] : std::vector<uint8_t>(bytes)))
           << kind << " " << lane;
