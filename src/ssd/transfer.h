@@ -11,6 +11,7 @@
 #pragma once
 
 #include "simt/copy_ranges.h"
+#include "simt/unit_numbers.h"
 #include "ssd/io_command.h"
 
 namespace gofs::ssd {
@@ -195,39 +196,32 @@ GOFS_HD inline void move_apart(const VirtualController& controller, IoCommand& c
 
 /// Read and Write: moves the data of all lanes' commands.
 GOFS_HD inline void move_data(simt::AnyWarp auto warp, const VirtualController& controller,
-                              IoCommand& command, uint32_t command_count) {
+                              IoCommand& command) {
   using namespace format::nvme;
   if (controller.media.is_apart()) return move_apart(controller, command);
   const uint32_t rank = warp.thread_rank();
   const uint32_t size = warp.size();
   const uint32_t my_pieces = command.transfer_bytes == 0 ? 0 : command.page_count;
   const bool changes = my_pieces != 0 && command.is(IoOpcode::kWrite) && !command.fails();
-  uint32_t my_first = 0;
-  uint32_t total = 0;
-  for (uint32_t other = 0; other < command_count; ++other) {
-    const uint32_t pieces = warp.shfl(my_pieces, other);
-    if (other < rank) my_first += pieces;
-    total += pieces;
-  }
+  const uint32_t movers = warp.ballot(my_pieces != 0);
+  if (movers == 0) return;
+  const simt::UnitNumbers numbers(warp, movers, my_pieces);
+  const uint32_t total = numbers.count();
   for (uint32_t window = 0; window < total; window += size) {
     const uint32_t index = window + rank;
     const uint32_t window_pieces = simt::min(size, total - window);
-    // The owner is the last command that starts at or before this piece.
-    uint32_t owner_rank = 0;
-    for (uint32_t other = 1; other < command_count; ++other) {
-      if (index >= warp.shfl(my_first, other)) owner_rank = other;
-    }
+    const simt::UnitPlace place = numbers.find(warp, index);
+    const uint32_t owner_rank = place.owner;
     const PieceOwner owner{warp.shfl(command.lba, owner_rank) << controller.lba_shift,
                            warp.shfl(command.prp1, owner_rank),
                            warp.shfl(command.prp2, owner_rank),
                            warp.shfl(command.transfer_bytes, owner_rank),
                            warp.shfl(command.page_count, owner_rank),
                            warp.shfl(uint32_t{command.is(IoOpcode::kWrite)}, owner_rank) != 0};
-    const uint32_t owner_first = warp.shfl(my_first, owner_rank);
     const bool owner_fails = warp.shfl(uint32_t{command.status}, owner_rank) != kSuccess;
     Piece piece;
     if (index < total && !owner_fails) {
-      piece = prepare_piece(controller.media, owner, index - owner_first);
+      piece = prepare_piece(controller.media, owner, place.offset_units);
     }
     const uint32_t failures = warp.ballot(piece.status != kSuccess);
     for (uint32_t left = failures; left != 0; left &= left - 1) {
@@ -265,11 +259,11 @@ GOFS_HD inline void sync_media(simt::AnyWarp auto warp, VirtualController& contr
 
 }  // namespace detail
 
-/// Carries out the commands of ranks 0 .. command_count - 1 and leaves their status. The data is
-/// moved when this returns, but visible to its own lane only. Collective.
+/// Carries out the commands of all lanes and leaves their status. The data is moved when this
+/// returns, but visible to its own lane only. Collective.
 GOFS_HD inline void execute(simt::AnyWarp auto warp, VirtualController& controller,
-                            IoCommand& command, uint32_t command_count) {
-  detail::move_data(warp, controller, command, command_count);
+                            IoCommand& command) {
+  detail::move_data(warp, controller, command);
   if (warp.any(command.zeroes_media())) {
     command.status = detail::zero_blocks(warp, controller, command);
   }

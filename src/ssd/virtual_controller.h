@@ -160,7 +160,7 @@ GOFS_HD inline Claim fetch_and_execute(simt::AnyWarp auto warp, VirtualControlle
       fail_controller(warp, controller);
     }
   }
-  execute(warp, controller, command, claim.count);
+  execute(warp, controller, command);
   // What the lanes moved together is posted by each of them.
   warp.sync();
   if (claim.mode == CompletionMode::kDirect) {
