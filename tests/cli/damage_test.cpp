@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "format/f2fs.h"
+#include "f2fs/corruption.h"
 #include "host/image/reader_for_test.h"
 #include "run_gofs.h"
 
