@@ -5,7 +5,7 @@
 # Of a function that both have, the linker takes the first it sees: that of core_calls.cpp.
 if(GOFS_TESTS AND NOT GOFS_CUDA)
   add_library(gofs_core_calls OBJECT EXCLUDE_FROM_ALL
-    "${CMAKE_SOURCE_DIR}/src/testing/core_calls.cpp")
+    "${PROJECT_SOURCE_DIR}/src/testing/core_calls.cpp")
   target_link_libraries(gofs_core_calls PRIVATE gofs_options)
   gofs_optimize(gofs_core_calls)
 
@@ -19,7 +19,7 @@ function(gofs_use_core_calls)
   foreach(target IN LISTS ARGN)
     if(TARGET gofs_core_calls AND TARGET ${target})
       target_compile_options(${target} PRIVATE
-        -O0 "SHELL:-include \"${CMAKE_SOURCE_DIR}/src/testing/core_calls.hpp\"")
+        -O0 "SHELL:-include \"${PROJECT_SOURCE_DIR}/src/testing/core_calls.hpp\"")
       target_link_libraries(${target} PUBLIC gofs_core_calls_first)
       add_dependencies(${target} gofs_core_calls)
     endif()

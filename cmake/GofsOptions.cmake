@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# gofs_options: what every target of ours is compiled with, and nobody else's.
+# gofs_options: what every target of ours is compiled with. Projects that link GoFS get none of it:
+# the libraries that they link (GofsLibrary.cmake) do not link gofs_options.
 
+# Of this folder and those below it; a project that includes GoFS has its own.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -16,16 +18,18 @@ endif()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-# Asserts stay on in release: no NDEBUG. -g1 gives sanitizers and profilers their line numbers.
-set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
-set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -lineinfo")
-if(GOFS_FAST_DEVICE_CODE)
-  set(CMAKE_CUDA_FLAGS_RELEASE "-O1 -Ofc=max")
-endif()
-# What each sanitizer costs least with, compiling and running together: to optimise what ASan and
-# UBSan add takes four times as long as the rest of compiling.
-if(GOFS_SANITIZE)
-  set(CMAKE_CXX_FLAGS_RELEASE "-O0 -g1")
+if(PROJECT_IS_TOP_LEVEL)
+  # Asserts stay on in release: no NDEBUG. -g1 gives sanitizers and profilers their line numbers.
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
+  set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -lineinfo")
+  if(GOFS_FAST_DEVICE_CODE)
+    set(CMAKE_CUDA_FLAGS_RELEASE "-O1 -Ofc=max")
+  endif()
+  # What each sanitizer costs least with, compiling and running together: to optimise what ASan and
+  # UBSan add takes four times as long as the rest of compiling.
+  if(GOFS_SANITIZE)
+    set(CMAKE_CXX_FLAGS_RELEASE "-O0 -g1")
+  endif()
 endif()
 
 # gofs_optimize(TARGET...): these make and read whole images, and are optimised all the same.
@@ -50,7 +54,7 @@ endfunction()
 
 add_library(gofs_options INTERFACE)
 target_include_directories(gofs_options INTERFACE
-  "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include")
+  "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
 target_link_libraries(gofs_options INTERFACE gofs_cccl)
 find_package(Threads REQUIRED)
 target_link_libraries(gofs_options INTERFACE Threads::Threads)
@@ -58,12 +62,17 @@ target_link_libraries(gofs_options INTERFACE Threads::Threads)
 # clang counts sign changes under -Wconversion, g++ does not; g++ is the one that has to be pleased.
 target_compile_options(gofs_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
-    -Wnon-virtual-dtor -Werror>
+    -Wnon-virtual-dtor>
   # The host pass of nvcc reads text in which system headers are no longer marked as such, so it
   # takes only the warnings that those headers survive. g++ sees our lines with all of them anyway.
   # -Wpedantic rejects nvcc's own line markers.
-  $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -Xcompiler=-Wall,-Wextra
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra
     --expt-relaxed-constexpr -Xcudafe=--display_error_number>)
+if(GOFS_WERROR)
+  target_compile_options(gofs_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
+endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
   # g++ 13 sees accesses out of bounds inside fmt 9's headers, and references to what is gone, that

@@ -25,7 +25,7 @@ if(GOFS_TESTS)
     if(NOT EXISTS /usr/src/googletest/CMakeLists.txt)
       message(FATAL_ERROR "GoogleTest is missing: run scripts/setup.sh")
     endif()
-    add_subdirectory(/usr/src/googletest "${CMAKE_BINARY_DIR}/googletest" EXCLUDE_FROM_ALL SYSTEM)
+    add_subdirectory(/usr/src/googletest "${PROJECT_BINARY_DIR}/googletest" EXCLUDE_FROM_ALL SYSTEM)
     if(NOT TARGET GTest::gtest_main)
       add_library(GTest::gtest ALIAS gtest)
       add_library(GTest::gtest_main ALIAS gtest_main)
@@ -40,7 +40,7 @@ if(GOFS_TESTS AND NOT GOFS_CUDA)
   if(NOT Boost_FOUND)
     message(FATAL_ERROR "Boost.Context is missing: run scripts/setup.sh")
   endif()
-  add_library(gofs_teams STATIC EXCLUDE_FROM_ALL "${CMAKE_SOURCE_DIR}/src/testing/teams.cpp")
+  add_library(gofs_teams STATIC EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/src/testing/teams.cpp")
   target_link_libraries(gofs_teams PUBLIC gofs_options gofs_simt PRIVATE Boost::context)
   gofs_optimize(gofs_teams)
 endif()
@@ -49,7 +49,7 @@ endif()
 add_custom_target(gofs_tests)
 
 # Every gtest binary leaves its cases here, for the sums that scripts/ctest_sum.py prints.
-set(GOFS_TEST_RESULTS "${CMAKE_BINARY_DIR}/test-results")
+set(GOFS_TEST_RESULTS "${PROJECT_BINARY_DIR}/test-results")
 
 function(gofs_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;SHARDS" "LIBRARIES;LABELS;ARGS;SERIAL")
@@ -105,7 +105,7 @@ function(gofs_add_test name)
     endif()
     add_test(NAME ${part} COMMAND ${name} ${arg_ARGS}
       --gtest_output=xml:${GOFS_TEST_RESULTS}/${part}.xml)
-    set(environment "GOFS_SOURCE_DIR=${CMAKE_SOURCE_DIR};GOFS_BUILD_DIR=${CMAKE_BINARY_DIR}"
+    set(environment "GOFS_SOURCE_DIR=${PROJECT_SOURCE_DIR};GOFS_BUILD_DIR=${PROJECT_BINARY_DIR}"
       "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${shard}")
     set_tests_properties(${part} PROPERTIES
       LABELS "${labels}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${environment}")
@@ -133,14 +133,14 @@ function(gofs_add_fuzzer name)
     endforeach()
     target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    add_test(NAME ${name} COMMAND "${CMAKE_SOURCE_DIR}/scripts/fuzz_once.sh"
+    add_test(NAME ${name} COMMAND "${PROJECT_SOURCE_DIR}/scripts/fuzz_once.sh"
       $<TARGET_FILE:${name}> ${arg_CORPUS})
   else()
-    add_executable(${name} ${sources} "${CMAKE_SOURCE_DIR}/tests/fuzz_replay_main.cpp")
+    add_executable(${name} ${sources} "${PROJECT_SOURCE_DIR}/tests/fuzz_replay_main.cpp")
     add_test(NAME ${name} COMMAND ${name} ${arg_CORPUS})
   endif()
   add_dependencies(gofs_tests ${name})
   target_link_libraries(${name} PRIVATE gofs_options ${arg_LIBRARIES})
   set_tests_properties(${name} PROPERTIES LABELS "fuzz;cpu" TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT "GOFS_SOURCE_DIR=${CMAKE_SOURCE_DIR};GOFS_BUILD_DIR=${CMAKE_BINARY_DIR}")
+    ENVIRONMENT "GOFS_SOURCE_DIR=${PROJECT_SOURCE_DIR};GOFS_BUILD_DIR=${PROJECT_BINARY_DIR}")
 endfunction()

@@ -6,10 +6,10 @@
 #                scripts/setup.sh puts under build/toolchain;
 #   gofs_cccl    the CCCL headers (cuda::atomic_ref), which the CPU builds use as well.
 
-set(GOFS_WHEEL_ROOT "${CMAKE_SOURCE_DIR}/build/toolchain/nvidia/cu13")
+set(GOFS_WHEEL_ROOT "${PROJECT_SOURCE_DIR}/build/toolchain/nvidia/cu13")
 
 find_program(GOFS_CCACHE ccache)
-if(GOFS_CCACHE)
+if(GOFS_CCACHE AND PROJECT_IS_TOP_LEVEL)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${GOFS_CCACHE}")
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${GOFS_CCACHE}")
 endif()
@@ -20,7 +20,7 @@ if(NOT CMAKE_CUDA_COMPILER)
     set(gofs_nvcc "$ENV{CUDACXX}")
   else()
     execute_process(
-      COMMAND "${CMAKE_SOURCE_DIR}/scripts/nvcc.sh"
+      COMMAND "${PROJECT_SOURCE_DIR}/scripts/nvcc.sh"
       OUTPUT_VARIABLE gofs_nvcc OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   endif()
 else()
@@ -31,7 +31,9 @@ if(GOFS_CUDA)
   if(NOT gofs_nvcc)
     message(FATAL_ERROR "no nvcc 13.0 or newer: run scripts/setup.sh, or set CUDACXX")
   endif()
-  set(CMAKE_CUDA_COMPILER "${gofs_nvcc}" CACHE FILEPATH "CUDA compiler")
+  if(NOT CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_COMPILER "${gofs_nvcc}" CACHE FILEPATH "CUDA compiler")
+  endif()
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 90)
   endif()
@@ -55,7 +57,9 @@ find_path(GOFS_CCCL_INCLUDE NAMES cuda/atomic
   NO_DEFAULT_PATH
   DOC "Folder that holds cuda/atomic (CCCL)")
 if(NOT GOFS_CCCL_INCLUDE)
-  message(FATAL_ERROR "the CCCL headers (cuda/atomic) are missing: run scripts/setup.sh")
+  message(FATAL_ERROR "the CCCL headers (cuda/atomic) are missing: run scripts/setup.sh, or set "
+    "GOFS_CCCL_INCLUDE to a folder that has them, as a CUDA toolkit and the Python wheel "
+    "nvidia-cuda-cccl do")
 endif()
 
 add_library(gofs_cccl INTERFACE)

@@ -40,6 +40,7 @@
 #include <vector>
 
 #include "gofs/expected.hpp"
+#include "gofs/export.h"
 #include "gofs/types.h"
 
 namespace gofs {
@@ -182,7 +183,7 @@ struct BufferHandle {
   uint64_t id = 0;
 };
 
-class Volume {
+class GOFS_API Volume {
  public:
   /// `spec` is an image, a block device, ram:SIZE or vfio:ADDRESS, or several with a `+` between
   /// them for a volume that is striped over them. Options follow a `?`, as in
@@ -351,7 +352,7 @@ class Volume {
  private:
   friend struct host::VolumeAccess;
 
-  explicit Volume(std::unique_ptr<host::VolumeState> state);
+  GOFS_INTERNAL explicit Volume(std::unique_ptr<host::VolumeState> state);
 
   std::unique_ptr<host::VolumeState> state_;
 };

@@ -8,6 +8,7 @@
 #include "cli/bench.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "gofs/version.h"
 
 namespace gofs::cli {
 namespace {

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# All that may be set from outside, as in `cmake -DGOFS_CUDA=ON`. Where another project includes
+# GoFS, only the libraries are built unless it asks for more. Besides these, CMake's own:
+#   BUILD_SHARED_LIBS   of a project that includes GoFS: gofs::host is the shared library, not the
+#                       static one. By itself GoFS builds and installs both.
+#   CMAKE_CUDA_ARCHITECTURES   what device code is compiled for; 90 if nothing is said
+option(GOFS_CUDA "Build the device code and the CUDA backend; needs nvcc 13.0 or newer" OFF)
+option(GOFS_COMMANDS "Build the commands gofs and gofs-bench; needs CLI11 and nlohmann_json"
+  ${PROJECT_IS_TOP_LEVEL})
+option(GOFS_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(GOFS_BENCH "Build what measures (bench/), beside gofs-bench" ${PROJECT_IS_TOP_LEVEL})
+option(GOFS_TESTS "Build the tests, and what they run: the three above; needs GoogleTest and Boost"
+  ${PROJECT_IS_TOP_LEVEL})
+option(GOFS_INSTALL "Have `cmake --install` install GoFS" ${PROJECT_IS_TOP_LEVEL})
+option(GOFS_BLKID "Have libblkid name what mkfs would write over, where it is installed" ON)
+option(GOFS_WERROR "Have a warning end the build of GoFS's own files" ${PROJECT_IS_TOP_LEVEL})
+
+# For work on GoFS itself:
+option(GOFS_FAST_DEVICE_CODE
+  "Compile device code with little optimisation, only to see that it compiles" OFF)
+set(GOFS_SANITIZE "" CACHE STRING "Argument of -fsanitize= (address,undefined or thread), or empty")
+
+if(GOFS_TESTS)
+  set(GOFS_COMMANDS ON)
+  set(GOFS_EXAMPLES ON)
+  set(GOFS_BENCH ON)
+  enable_testing()
+endif()
+if(GOFS_BENCH)
+  set(GOFS_COMMANDS ON)  # they share src/bench
+endif()
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
