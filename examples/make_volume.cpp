@@ -1,29 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes a volume that holds a folder of the host, for the other examples to read. (mkfs.f2fs, mount
-// and cp do the same where the system knows F2FS.)
+// Makes a volume that holds a folder of the host, for the other examples to read: its directories,
+// files and symbolic links. (`gofs mkfs` and `gofs put -r` do the same, with owners and times.)
 //
 //   make_volume IMAGE FOLDER
-#include <cstdio>
-#include <memory>
+#include <fcntl.h>
 
-#include "host/image/host_tree.h"
-#include "host/image/mkfs.h"
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "gofs/mkfs.hpp"
+#include "gofs/volume.hpp"
 
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr uint64_t kVolumeBytes = uint64_t{256} << 20;  // a sparse file
 
-gofs::image::Status make(const char* path, const char* folder) {
-  gofs::image::VolumeOptions options;
-  options.label = "example";
-  options.overwrite = true;
-  std::unique_ptr<gofs::image::ImageTarget> target;
-  std::unique_ptr<gofs::image::ImageBuilder> builder;
-  GOFS_RETURN_IF_FAILED(gofs::image::open_volume_target(path, kVolumeBytes, options, &target));
-  GOFS_RETURN_IF_FAILED(gofs::image::ImageBuilder::create(*target, options, &builder));
-  GOFS_RETURN_IF_FAILED(gofs::image::add_host_tree(*builder, builder->root(), folder, {}));
-  return builder->finish();
+void put_file(gofs::Volume& volume, const fs::path& from, const std::string& to) {
+  std::ifstream in(from, std::ios::binary);
+  if (!in) throw std::runtime_error(from.string() + ": cannot be opened");
+  const int file = volume.open(to, O_WRONLY | O_CREAT).value();
+  std::vector<char> buffer(1 << 20);
+  do {
+    in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    const auto got = static_cast<uint64_t>(in.gcount());
+    if (volume.write(file, buffer.data(), got).value() != got) {
+      throw std::runtime_error(to + ": the volume is full");
+    }
+  } while (in);
+  if (!in.eof()) throw std::runtime_error(from.string() + ": cannot be read");
+  volume.close(file).value();
+}
+
+void put_folder(gofs::Volume& volume, const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string to = "/" + fs::relative(entry.path(), folder).string();
+    if (entry.is_symlink()) {
+      volume.symlink(fs::read_symlink(entry.path()).string(), to).value();
+    } else if (entry.is_directory()) {
+      volume.mkdir(to).value();
+    } else if (entry.is_regular_file()) {
+      put_file(volume, entry.path(), to);
+    }
+  }
 }
 
 }  // namespace
@@ -33,7 +58,20 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s IMAGE FOLDER\n", argv[0]);
     return 2;
   }
-  const gofs::image::Status status = make(argv[1], argv[2]);
-  if (!status.ok()) std::fprintf(stderr, "make_volume: %s\n", status.message.c_str());
-  return status.ok() ? 0 : 1;
+  try {
+    gofs::MkfsOptions format;
+    format.size_bytes = kVolumeBytes;
+    format.label = "example";
+    format.overwrite = true;
+    gofs::mkfs(argv[1], format).value();
+    gofs::MountOptions options;
+    options.read_only = false;
+    gofs::Volume volume = gofs::Volume::mount(argv[1], options).value();
+    put_folder(volume, argv[2]);
+    volume.unmount().value();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "make_volume: %s\n", error.what());
+    return 1;
+  }
+  return 0;
 }

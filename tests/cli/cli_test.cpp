@@ -367,7 +367,7 @@ TEST(Mkfs, makes_volumes_and_spares_those_that_are_there) {
   gofs_says({"mkfs", path.path(), "-f", "--size", "128M"});
   EXPECT_EQ(Json::parse(gofs_says({"info", path.path(), "--json"}))["label"], "");
   EXPECT_EQ(run_gofs({"mkfs", path.path(), "-f", "--size", "1M"}).status, 1);
-  expect_failure({"mkfs", path.path(), "-f", "-O", "magic"}, "-O magic: no such feature");
+  expect_failure({"mkfs", path.path(), "-f", "-O", "magic"}, "magic: no such feature");
   expect_failure({"mkfs", "ram:64M"}, "ram:64M: only an image or a device can be made a volume");
 }
 
