@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The version of GoFS. This is the one place that has it: CMake, the packages and `gofs --version`
-// take it from here.
+// The version of GoFS, for C99 and C++. This is the one place that has it: CMake, the packages and
+// `gofs --version` take it from here.
 #pragma once
 
 #define GOFS_VERSION_MAJOR 0
