@@ -230,6 +230,9 @@ class GOFS_API Volume {
   /// to be left out an error comes once before that, when all else has been given: EUCLEAN where
   /// entries cannot be, or the errno of what could not be read. warnings() has the rest of it.
   Expected<std::vector<DirectoryEntry>> readdir(int fd);
+  /// The same into memory of the caller, which has room for `count` entries: EINVAL for fewer than
+  /// kReaddirEntriesMin. How many; 0 means the end.
+  Expected<uint64_t> readdir(int fd, NamedEntry* entries, uint64_t count);
   /// `whence` is SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA or SEEK_HOLE.
   Expected<uint64_t> lseek(int fd, int64_t offset, int whence);
   Expected<FilesystemStat> statfs();

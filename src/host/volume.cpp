@@ -40,7 +40,7 @@ Expected<void> nothing_or_error(VolumeState& state, const VolumeState::Answer& a
 }
 
 /// Why a call about a descriptor cannot use its buffer, or what is wrong with the descriptor, which
-/// comes first, as with Linux. `kind`: kPread or kPwrite.
+/// comes first, as with Linux. `kind`: kPread, kPwrite or kFstat.
 Error refusal(VolumeState& state, CallKind kind, int fd, const std::string& words) {
   const auto answer = state.call({.kind = kind, .descriptor = fd});
   if (answer.result < 0) return state.explain(answer.result, state.descriptor_name(fd));
@@ -199,19 +199,25 @@ Expected<int> Volume::opendir(const std::string& path) {
 }
 
 Expected<std::vector<DirectoryEntry>> Volume::readdir(int fd) {
-  std::vector<f2fs::NamedEntry> raw(kEntriesAtOnce);
-  const auto answer = state_->call({.kind = CallKind::kReaddir,
-                                    .descriptor = fd,
-                                    .buffer = raw.data(),
-                                    .bytes = raw.size() * sizeof(f2fs::NamedEntry)});
-  if (answer.result < 0) return state_->explain(answer.result, state_->descriptor_name(fd));
+  std::vector<NamedEntry> raw(kEntriesAtOnce);
+  const auto count = readdir(fd, raw.data(), raw.size());
+  if (!count) return count.error();
   std::vector<DirectoryEntry> entries;
-  entries.reserve(static_cast<size_t>(answer.result));
-  for (int64_t i = 0; i < answer.result; ++i) {
-    const f2fs::NamedEntry& entry = raw[static_cast<size_t>(i)];
+  entries.reserve(*count);
+  for (uint64_t i = 0; i < *count; ++i) {
+    const NamedEntry& entry = raw[i];
     entries.push_back({entry.ino, entry.type, std::string(entry.name, entry.name_length)});
   }
   return entries;
+}
+
+Expected<uint64_t> Volume::readdir(int fd, NamedEntry* entries, uint64_t count) {
+  const uint64_t bytes = std::min<uint64_t>(count, kEntriesAtOnce) * sizeof(NamedEntry);
+  const std::string words = state_->refuses_buffer(entries, bytes);
+  if (!words.empty()) return refusal(*state_, CallKind::kFstat, fd, words);
+  const auto answer = state_->call(
+      {.kind = CallKind::kReaddir, .descriptor = fd, .buffer = entries, .bytes = bytes});
+  return number_or_error(*state_, answer, state_->descriptor_name(fd));
 }
 
 Expected<uint64_t> Volume::lseek(int fd, int64_t offset, int whence) {

@@ -677,7 +677,11 @@ void VolumeState::tell_lost(std::vector<std::string>& sentences) {
 void VolumeState::name_descriptor(int descriptor, const std::string& path) {
   if (!is_ours()) return;
   const std::lock_guard lock(names_mutex_);
-  descriptor_names_[descriptor] = path;
+  try {
+    descriptor_names_[descriptor] = path;
+  } catch (const std::bad_alloc&) {
+    descriptor_names_.erase(descriptor);  // messages have its number; it is open all the same
+  }
 }
 
 std::string VolumeState::descriptor_name(int descriptor) {
