@@ -32,7 +32,10 @@ OUTSIDE_HEADERS = {"cooperative_groups.h", "cuda_runtime.h", "stddef.h", "stdint
 # library. Then it is a public header like the others.
 EXEMPT_HEADERS = {pathlib.PurePosixPath("include/gofs/gofs.cuh")}
 
-CODE = {".h", ".hpp", ".cuh", ".cu", ".cpp"}
+# Public headers that programs in C include.
+C_HEADERS = {pathlib.PurePosixPath("include/gofs") / name for name in ("gofs.h", "version.h")}
+
+CODE = {".h", ".hpp", ".cuh", ".cu", ".cpp", ".c"}
 SCRIPTS = {".py", ".sh", ".cmake"}
 SCRIPT_NAMES = {"CMakeLists.txt", "Makefile", "run", ".clang-format", ".clang-tidy"}
 LINE_LENGTH_MAX = 100
@@ -169,9 +172,11 @@ def check_cycles(tree):
 
 
 def check_extensions(tree):
-    """.h compiles everywhere but in the folders of the host; .hpp, .cpp: host; .cuh, .cu: nvcc."""
+    """.h compiles everywhere but in the folders of the host; .hpp, .cpp: host; .cuh, .cu: nvcc; C
+    includes what is for C, and is a test or an example."""
     # What an extension may not include, because it would lose what it promises.
-    forbidden = {".h": (".hpp", ".cuh", ".cu"), ".hpp": (".cuh", ".cu"), ".cpp": (".cuh", ".cu")}
+    forbidden = {".h": (".hpp", ".cuh", ".cu"), ".hpp": (".cuh", ".cu"), ".cpp": (".cuh", ".cu"),
+                 ".c": (".hpp", ".cuh", ".cu")}
     host_folders = (("src", "host"), ("src", "cli"))
     for path in tree.code():
         suffix = path.suffix
@@ -180,6 +185,8 @@ def check_extensions(tree):
         for number, quoted, name in tree.includes(path):
             if quoted and name.endswith(forbidden.get(suffix, ())):
                 yield f"{path}:{number}: {path.suffix} includes {name}"
+        if path.suffix == ".c" and not is_test_code(path):
+            yield f"{path}:1: .c that is neither a test nor an example"
         ours = "bench" in path.parts[:2] or path.parts[1:2] == ("gpu",)
         if path.suffix == ".cu" and not is_test_code(path) and not ours:
             yield f"{path}:1: .cu outside src/gpu, src/bench and bench"
@@ -376,9 +383,10 @@ def includes_slow_header(tree, header):
                for _, quoted, name in all_includes(tree, header))
 
 
-# Public headers compile at the level of the programs that include them, and at our own.
+# Public headers compile at the levels of the programs that include them, and at our own.
 INTERNAL_LEVEL = "C++20"
 PUBLIC_LEVEL = "C++17"
+C_LEVEL = "C99"
 
 
 class LoneHeaderCompiler:
@@ -393,6 +401,7 @@ class LoneHeaderCompiler:
                              ROOT / "include", "-isystem", cccl_include()],
             # As programs compile them, where nothing else of ours is found.
             PUBLIC_LEVEL: ["g++", "-std=c++17", *warnings, "-I", ROOT / "include"],
+            C_LEVEL: ["gcc", "-std=c99", *warnings, "-I", ROOT / "include"],
         }
         self.precompiled = self.folder / "slow.hpp"
         self.precompiled.write_text(f"#include <{SLOW_HEADER}>\n")
@@ -406,10 +415,12 @@ class LoneHeaderCompiler:
     def complaint(self, case):
         """The first error of (header, level), or None."""
         header, level = case
-        source = self.folder / f"{str(header).replace('/', '__')}.{level}.cpp"
+        suffix = "c" if level == C_LEVEL else "cpp"
+        source = self.folder / f"{str(header).replace('/', '__')}.{level}.{suffix}"
         name = pathlib.PurePosixPath(*header.parts[1:])
         # Twice: the second time must be nothing.
-        source.write_text(f'#include "{name}"\n#include "{name}"\n')
+        text = f'#include "{name}"\n#include "{name}"\n'
+        source.write_text(text + "typedef int something;\n")  # C wants a file to have something
         # Only to those that see it anyway: others may miss something that it brings.
         first = includes_slow_header(self.tree, header)
         before = ["-include", self.precompiled] if first else []
@@ -418,7 +429,7 @@ class LoneHeaderCompiler:
             return None
         errors = [line for line in answer.stdout.decode(errors="replace").splitlines()
                   if "error:" in line]
-        return errors[0].replace(str(ROOT) + "/", "") if errors else "g++ failed"
+        return errors[0].replace(str(ROOT) + "/", "") if errors else "the compiler failed"
 
 
 # Keys of headers that have compiled alone here, so that people at work wait for those that may not
@@ -436,12 +447,14 @@ def lone_header_key(tree, header, level):
 
 
 def check_headers(tree):
-    """Every .h and .hpp compiles alone with g++; those of include/ also as C++17."""
+    """Every .h and .hpp compiles alone with g++; those of include/ also as C++17, those for C as
+    C99."""
     headers = [path for path in tree.code()
                if path.suffix in (".h", ".hpp") and path.parts[0] in ("src", "include")
                and path.parts[:2] != ("src", "gpu")]  # those want the CUDA runtime's headers
     cases = [(header, INTERNAL_LEVEL) for header in headers]
     cases += [(header, PUBLIC_LEVEL) for header in headers if is_public(header)]
+    cases += [(header, C_LEVEL) for header in headers if header in C_HEADERS]
     findings = []  # and, unlike the other checks, a count of those that passed
     keys = {case: lone_header_key(tree, *case) for case in cases}
     known = set()

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GoFS for host programs in C (C99 and later) and for what stands on C, such as bindings for other
+// languages: the calls of gofs/volume.hpp with plain types.
+//
+//   gofs_mount_options_t options = {.struct_bytes = sizeof(options), .writable = 1};
+//   gofs_volume* volume;
+//   if (gofs_mount("vol.img", &options, &volume) < 0) { puts(gofs_last_error()); return 1; }
+//   int fd = gofs_open(volume, "/data/a", O_RDWR | O_CREAT, 0644);
+//   int64_t got = gofs_pread(volume, fd, buffer, sizeof(buffer), 0);
+//   gofs_close(volume, fd);
+//   if (gofs_unmount(volume) < 0) puts(gofs_last_error());
+//   gofs_volume_free(volume);
+//
+// Results: 0, a descriptor or a count; below 0 a negative errno, of which gofs_last_error() has the
+// sentence. Besides the errors that POSIX has for a call, each may fail with -EIO (the SSD),
+// -EUCLEAN (the volume contradicts itself), -ETIMEDOUT (a lock or a command), -EBUSY or -ENOMEM
+// (others have all of what it needs for a while), and -ENODEV once the volume is unmounted. -EINVAL
+// for a pointer that is null and must not be; -EFAULT for a null buffer of `bytes` above 0.
+//
+// Threads: all calls may be made by several threads at once, also with the same volume, but for
+// gofs_volume_free(), after which it is gone. No thread may be cancelled (pthread_cancel) in a
+// call.
+//
+// fork(): a volume belongs to the process that has mounted it. In a child of fork() every call with
+// it fails at once with -ENODEV and words that say so, and gofs_volume_free() returns without
+// waiting; nothing of it reaches the image. A child may mount volumes of its own, once the parent
+// has given the image back.
+//
+// Text and values that a call gives go to `buffer`, which has room for `bytes`; the result is their
+// length. Where `bytes` is 0 they go nowhere, `buffer` may be null, and the length is all that is
+// told. -ERANGE where there is too little room. Text ends with a NUL, for which there must be room
+// and which its length does not count.
+//
+// Structs that begin with `struct_bytes` may grow at their end in later versions. Set it to the
+// struct's size, and what is not used to 0. A program that was compiled with an older version has a
+// shorter one; what it does not have is as if it were 0. One that was compiled with a newer version
+// may be refused: -E2BIG where what this library does not know is not 0. All other structs, and all
+// numbers, stay as they are.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gofs/version.h"
+
+#if defined(__GNUC__)
+#define GOFS_API __attribute__((visibility("default")))
+#else
+#define GOFS_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// --- The library. --------------------------------------------------------------------------------
+
+/// The version of the library that is linked, as "1.2.3"; GOFS_VERSION_MAJOR and the like are that
+/// of this header. The text lives as long as the program.
+GOFS_API const char* gofs_version(void);
+
+/// Why the last call of this thread that failed has failed: a sentence without a newline, which
+/// names the path or structure at fault; of one of more than 4,095 bytes the middle is left out.
+/// "" where none has failed. Good until this thread's next call of GoFS.
+GOFS_API const char* gofs_last_error(void);
+
+/// The negative errno of that call; 0 where none has failed.
+GOFS_API int gofs_last_errno(void);
+
+/// What a negative result means in a few words, as strerror(). "Success" for what is not negative.
+/// The text lives as long as the program.
+GOFS_API const char* gofs_error_text(int64_t result);
+
+// --- Volumes. ------------------------------------------------------------------------------------
+
+/// A mounted volume.
+typedef struct gofs_volume gofs_volume;
+
+/// How to mount. What a spec says after its `?` wins over what is said here; 0 and null mean the
+/// default.
+typedef struct gofs_mount_options_t {
+  uint64_t struct_bytes;   // sizeof(gofs_mount_options_t)
+  const char* backend;     // "auto": a GPU if one answers, else the CPU; "cpu"; "cuda"
+  uint32_t writable;       // not 0: mounted for writing, and the image is this mount's alone
+  uint32_t uid;            // whose permissions all calls have, on the device as well
+  uint32_t gid;            //
+  uint32_t group_count;    // of `groups`: at most GOFS_GROUPS_MAX, -EINVAL beyond
+  const uint32_t* groups;  // supplementary ones
+  uint64_t cache_bytes;    // memory for metadata blocks; by default 64 MiB, and on a GPU a 64th of
+                           // a virtual SSD up to 1 GiB
+  uint32_t queues;         // NVMe I/O queue pairs; 16
+  uint32_t queue_depth;    // entries in each; 1,024, of a physical SSD 128
+  uint64_t command_timeout_ns;    // until an NVMe command counts as lost; 5 s
+  uint64_t lock_timeout_ns;       // until the lock of a file or directory is given up; 30 s
+  uint32_t descriptors;           // files open at once; 66,560, about 1 KB each
+  uint32_t clean_percent;         // of the segments: a write cleans where fewer are free; 5
+  uint64_t checkpoint_period_ns;  // a checkpoint after each, if anything has changed; none
+  uint64_t clock_period_ns;       // how often the clock of time stamps is set; 10 minutes
+  uint32_t idle_clean_percent;    // of the segments: where fewer are free and the SSD has nothing
+                                  // to do, some are cleaned; none
+  uint32_t no_discard;            // not 0: the SSD is not told which segments are free
+  uint32_t log_structured;        // not 0: as Linux's mode=lfs, all that is written goes to new
+                                  // blocks
+  uint32_t ablations;             // enum Ablation of gofs/types.h: mechanisms to do without
+} gofs_mount_options_t;
+
+#define GOFS_GROUPS_MAX 64
+
+/// Mounts `spec`: an image, a block device, ram:SIZE or vfio:ADDRESS, or several with a `+` between
+/// them for a volume that is striped over them, with options behind a `?`. `options` may be null.
+/// `*volume` is null after an error. -EBUSY where the image is mounted already and either mount is
+/// for writing.
+GOFS_API int gofs_mount(const char* spec, const gofs_mount_options_t* options,
+                        gofs_volume** volume);
+
+/// Makes all changes durable and gives the image back; calls answer -ENODEV from then on. Kernels
+/// that use the volume have ended. Where the GPU has no room to try it, the volume is mounted
+/// still, and the error says so. Where the image lacks what is in a GPU's memory, since the host's
+/// disk is full, the image is not given back yet, and another gofs_unmount() writes it.
+GOFS_API int gofs_unmount(gofs_volume* volume);
+
+/// Unmounts the volume if it is mounted still, without a word of what goes wrong then, and frees
+/// it. No other call uses it meanwhile or afterwards. Null is left alone.
+GOFS_API void gofs_volume_free(gofs_volume* volume);
+
+/// Makes all changes that have returned durable, in the image as well. After an error they are
+/// still in memory, and the image is as it was after the last success.
+GOFS_API int gofs_sync(gofs_volume* volume);
+
+/// What functions of device code (gofs/gofs_device.h) take as their volume; VolumeHandle::state in
+/// C++. Good in kernels until gofs_unmount() or gofs_volume_free(). Null after an error: -ENODEV
+/// where the volume is not mounted on a GPU, or not any more; -EIO where the GPU has failed.
+GOFS_API const void* gofs_volume_device_pointer(const gofs_volume* volume);
+
+/// Calls `each` with every sentence that the user should know although it stopped nothing (an
+/// unclean volume, damage that was met), those that were given before left out. How many. A
+/// sentence is good until `each` returns, which may make other calls of GoFS, and neither throws
+/// nor jumps.
+GOFS_API int64_t gofs_warnings(gofs_volume* volume,
+                               void (*each)(void* context, const char* sentence), void* context);
+
+// --- What is mounted. ----------------------------------------------------------------------------
+
+enum gofs_info_text_t {
+  GOFS_INFO_SPEC = 0,
+  GOFS_INFO_BACKEND = 1,         // "cpu" or "cuda"
+  GOFS_INFO_BACKEND_DETAIL = 2,  // the processor or GPU
+  GOFS_INFO_SSD = 3,             // what the volume lies on, and its timing model
+  GOFS_INFO_MODE = 4,            // of a mount for writing, as Linux names it: "adaptive" or "lfs"
+  GOFS_INFO_ABLATIONS = 5,       // what the mount does without: "no-maps,one-log"
+  GOFS_INFO_LABEL = 6,           // UTF-8
+  GOFS_INFO_UUID = 7,
+  GOFS_INFO_WRITER = 8,    // the kernel or tool that wrote the superblock
+  GOFS_INFO_FEATURES = 9,  // as mkfs.f2fs has them: "extra_attr,inode_checksum"
+};
+
+enum gofs_info_number_t {
+  GOFS_INFO_SSD_BYTES = 0,
+  GOFS_INFO_LBA_BYTES = 1,
+  GOFS_INFO_QUEUES = 2,
+  GOFS_INFO_QUEUE_DEPTH = 3,
+  GOFS_INFO_TRANSFER_BYTES_MAX = 4,
+  GOFS_INFO_BLOCK_COUNT = 5,  // of 4 KiB, as the superblock says
+  GOFS_INFO_SEGMENT_COUNT = 6,
+  GOFS_INFO_MAIN_SEGMENTS = 7,
+  GOFS_INFO_FREE_SEGMENTS = 8,  // when it was mounted
+  GOFS_INFO_CHECKPOINT_VERSION = 9,
+  GOFS_INFO_CHECKPOINT_PACK = 10,  // 0 or 1
+  GOFS_INFO_CHECKPOINT_FLAGS = 11,
+  GOFS_INFO_CLEAN = 12,  // 1: it had been unmounted properly
+};
+
+/// What was found when the volume was mounted. `what`: gofs_info_text_t; -EINVAL for others.
+GOFS_API int64_t gofs_info_text(const gofs_volume* volume, int what, char* buffer, uint64_t bytes);
+
+/// `what`: gofs_info_number_t; -EINVAL for others.
+GOFS_API int gofs_info_number(const gofs_volume* volume, int what, uint64_t* number);
+
+/// As struct statvfs, with the numbers that Linux gives. Each is right at some moment of the call.
+typedef struct gofs_filesystem_stat_t {
+  uint64_t block_bytes;       // what all counts of blocks are in
+  uint64_t blocks;            // what users cannot have counts as used
+  uint64_t blocks_free;       // that users can have
+  uint64_t blocks_available;  // that can be written: fewer where the SSD has no room for all
+  uint64_t files;             // inodes that could exist
+  uint64_t files_free;        // inodes that could still be made
+  uint64_t files_used;
+  uint32_t name_bytes_max;
+} gofs_filesystem_stat_t;
+
+GOFS_API int gofs_statfs(gofs_volume* volume, gofs_filesystem_stat_t* stat);
+
+/// How the clock of a mounted volume, by which time stamps are set, goes with the host's.
+typedef struct gofs_clock_report_t {
+  uint64_t struct_bytes;  // sizeof(gofs_clock_report_t), set by the caller
+  uint64_t looks;         // at both clocks, so far; 0 where the volume is read only
+  uint64_t error_ns;      // of the last look, at most
+  int64_t late_ns;        // how far time stamps had come to be late by then; below 0: early
+  double drift_ppm;       // how much faster the host's clock goes, which is made up for
+} gofs_clock_report_t;
+
+GOFS_API int gofs_clock(const gofs_volume* volume, gofs_clock_report_t* report);
+
+/// What one part of a mounted volume takes of memory.
+typedef struct gofs_memory_part_t {
+  char name[32];          // as `gofs info` has it: "page_cache"
+  uint64_t device_bytes;  // allocated in the backend's memory
+  uint64_t host_bytes;    // on a GPU: allocated in pinned memory of the host
+  int64_t in_use_bytes;   // of both; below 0 where it cannot be told
+  uint64_t of_ssd;        // 1: a virtual SSD's own, and not the file system's
+} gofs_memory_part_t;
+
+/// Fills `parts`, which has room for `count`, with all parts that fit. How many there are, whatever
+/// `count` is. What is in use is counted now, which takes some milliseconds.
+GOFS_API int64_t gofs_memory(gofs_volume* volume, gofs_memory_part_t* parts, uint64_t count);
+
+/// Metadata blocks of one kind in the page cache.
+typedef struct gofs_cached_pages_t {
+  char kind[32];         // "nodes", "directories", "nat" or "others"
+  uint64_t bytes;        // in memory
+  uint64_t dirty_bytes;  // of these: newer than the disk
+} gofs_cached_pages_t;
+
+/// As gofs_memory(), of what the page cache holds.
+GOFS_API int64_t gofs_cached_pages(gofs_volume* volume, gofs_cached_pages_t* kinds, uint64_t count);
+
+// --- Cleaning. -----------------------------------------------------------------------------------
+
+/// What gofs_collect_garbage() may do.
+typedef struct gofs_cleaning_options_t {
+  uint64_t struct_bytes;    // sizeof(gofs_cleaning_options_t)
+  uint32_t segments_max;    // that are emptied; 0: all that are worth it
+  uint32_t emptiest_first;  // 0: old ones, which are not likely to empty by themselves
+} gofs_cleaning_options_t;
+
+/// What it has done.
+typedef struct gofs_cleaning_report_t {
+  uint64_t struct_bytes;  // sizeof(gofs_cleaning_report_t), set by the caller
+  uint64_t segments;      // that were emptied
+  uint64_t data_blocks;   // that were moved: of files,
+  uint64_t directory_blocks;
+  uint64_t node_blocks;
+  uint64_t left_blocks;  // in segments that could not be emptied
+  uint64_t free_segments_before;
+  uint64_t free_segments;
+} gofs_cleaning_report_t;
+
+/// Empties segments that are only partly in use, so that what is written later lies in a row, and
+/// makes that durable. Others may use the volume meanwhile. -EUCLEAN where the volume contradicts
+/// itself: the segments that are sound are emptied all the same. `options` and `report` may be
+/// null.
+GOFS_API int gofs_collect_garbage(gofs_volume* volume, const gofs_cleaning_options_t* options,
+                                  gofs_cleaning_report_t* report);
+
+/// What all cleaning since the volume was mounted has done, whatever has begun it.
+/// `free_segments_before` is 0; all is where the volume is mounted for reading.
+GOFS_API int gofs_cleaning_totals(const gofs_volume* volume, gofs_cleaning_report_t* report);
+
+// --- Memory for physical SSDs. -------------------------------------------------------------------
+
+/// Lets an SSD read and write memory of the program by itself until gofs_unregister_buffer(), as
+/// Volume::register_buffer() of gofs/volume.hpp, which says for which memory that is possible.
+/// -EINVAL for no memory; -EEXIST where a part of it is registered.
+GOFS_API int gofs_register_buffer(gofs_volume* volume, void* memory, uint64_t bytes, uint64_t* id);
+/// No call uses the buffer any more. -EINVAL: it is not registered.
+GOFS_API int gofs_unregister_buffer(gofs_volume* volume, uint64_t id);
+
+// --- Files. --------------------------------------------------------------------------------------
+/* Paths end with a NUL and begin with a slash. Changes want a volume that is mounted for writing,
+ */
+/* else -EROFS. Other threads and kernels see them at once; they are durable after a sync. */
+
+/// Flags of gofs_open(): those of <fcntl.h>, which may be used as well. Others of Linux are ignored
+/// (O_NONBLOCK, O_DIRECT, O_CLOEXEC, ...); -EOPNOTSUPP for O_TMPFILE, -EINVAL for what Linux has
+/// not.
+enum gofs_open_flags_t {
+  GOFS_OPEN_READ_ONLY = 0,
+  GOFS_OPEN_WRITE_ONLY = 1,
+  GOFS_OPEN_READ_WRITE = 2,
+  GOFS_OPEN_CREATE = 0100,
+  GOFS_OPEN_EXCLUSIVE = 0200,
+  GOFS_OPEN_TRUNCATE = 01000,
+  GOFS_OPEN_APPEND = 02000,
+  GOFS_OPEN_DATA_SYNC = 010000,
+  GOFS_OPEN_DIRECTORY = 0200000,
+  GOFS_OPEN_NO_FOLLOW = 0400000,
+  GOFS_OPEN_NO_ATIME = 01000000,
+  GOFS_OPEN_SYNC = 04010000,
+  GOFS_OPEN_PATH = 010000000,
+};
+
+/// A descriptor, which kernels may use as well, and which is none of the operating system's.
+/// `mode`: the permissions of a file that is made; there is no umask.
+GOFS_API int gofs_open(gofs_volume* volume, const char* path, uint32_t flags, uint32_t mode);
+GOFS_API int gofs_close(gofs_volume* volume, int fd);
+
+/// Bytes read: fewer than asked at the end of the file only. `buffer` is memory of the host.
+GOFS_API int64_t gofs_pread(gofs_volume* volume, int fd, void* buffer, uint64_t bytes,
+                            uint64_t offset);
+/// The same at the descriptor's position, which moves on by what the file has left (at most
+/// `bytes`), whether or not all of it can be read.
+GOFS_API int64_t gofs_read(gofs_volume* volume, int fd, void* buffer, uint64_t bytes);
+/// Bytes written: fewer than asked only where the volume is full or the SSD fails in between. A
+/// descriptor that was opened to append writes at the end.
+GOFS_API int64_t gofs_pwrite(gofs_volume* volume, int fd, const void* buffer, uint64_t bytes,
+                             uint64_t offset);
+/// The same at the descriptor's position, which moves on by `bytes`. Portions of more than 1 MiB of
+/// several threads may mix on a GPU.
+GOFS_API int64_t gofs_write(gofs_volume* volume, int fd, const void* buffer, uint64_t bytes);
+
+enum gofs_whence_t {
+  GOFS_SEEK_SET = 0,
+  GOFS_SEEK_CURRENT = 1,
+  GOFS_SEEK_END = 2,
+  GOFS_SEEK_DATA = 3,  // the next data at or behind the offset: -ENXIO where there is none
+  GOFS_SEEK_HOLE = 4,
+};
+/// The new position, in bytes. `whence`: gofs_whence_t, or as <unistd.h> has it.
+GOFS_API int64_t gofs_lseek(gofs_volume* volume, int fd, int64_t offset, int whence);
+
+/// The file gets shorter, or longer with zeros.
+GOFS_API int gofs_truncate(gofs_volume* volume, const char* path, uint64_t size_bytes);
+GOFS_API int gofs_ftruncate(gofs_volume* volume, int fd, uint64_t size_bytes);
+
+enum gofs_fallocate_mode_t {
+  GOFS_FALLOCATE_KEEP_SIZE = 0x01,
+  GOFS_FALLOCATE_PUNCH_HOLE = 0x02,  // only with GOFS_FALLOCATE_KEEP_SIZE
+  GOFS_FALLOCATE_ZERO_RANGE = 0x10,  // with it or without
+};
+/// fallocate(2). `mode`: 0 or gofs_fallocate_mode_t; -EOPNOTSUPP for others. -ENOSPC before
+/// anything is changed.
+GOFS_API int gofs_fallocate(gofs_volume* volume, int fd, uint32_t mode, uint64_t offset,
+                            uint64_t bytes);
+
+/// Makes one file durable: its contents, its attributes and, if it is new, its name; of a
+/// directory, as gofs_sync(). Also for descriptors that are open for reading.
+GOFS_API int gofs_fsync(gofs_volume* volume, int fd);
+/// The same, but for the times of the last change where they are all that has changed in the inode.
+GOFS_API int gofs_fdatasync(gofs_volume* volume, int fd);
+
+// --- Names. --------------------------------------------------------------------------------------
+
+/// `mode` is made of GOFS_MAY_*, or 0: whether it is there.
+enum gofs_access_bits_t { GOFS_MAY_EXECUTE = 1, GOFS_MAY_WRITE = 2, GOFS_MAY_READ = 4 };
+GOFS_API int gofs_access(gofs_volume* volume, const char* path, int mode);
+GOFS_API int gofs_mkdir(gofs_volume* volume, const char* path, uint32_t mode);
+/// A FIFO, a socket, a device or an empty file, as the type in `mode` says.
+GOFS_API int gofs_mknod(gofs_volume* volume, const char* path, uint32_t mode, uint32_t device_major,
+                        uint32_t device_minor);
+GOFS_API int gofs_symlink(gofs_volume* volume, const char* target, const char* path);
+/// The target of a symbolic link, as text: at most 4,095 bytes.
+GOFS_API int64_t gofs_readlink(gofs_volume* volume, const char* path, char* buffer, uint64_t bytes);
+/// `path` becomes another name of `existing`.
+GOFS_API int gofs_link(gofs_volume* volume, const char* existing, const char* path);
+/// Takes away a name of what is no directory. What has no names any more is freed then, or when it
+/// is not open any more.
+GOFS_API int gofs_unlink(gofs_volume* volume, const char* path);
+/// Removes an empty directory.
+GOFS_API int gofs_rmdir(gofs_volume* volume, const char* path);
+
+enum gofs_rename_flags_t {
+  GOFS_RENAME_NO_REPLACE = 1,  // -EEXIST if something has the new name
+  GOFS_RENAME_EXCHANGE = 2,    // each gets the other's name
+};
+/// Gives what `from` names the name `to`, in place of what had it. `flags`: 0 or one of
+/// gofs_rename_flags_t.
+GOFS_API int gofs_rename(gofs_volume* volume, const char* from, const char* to, uint32_t flags);
+
+/// A file that gofs_batch_create() makes.
+typedef struct gofs_new_file_t {
+  const char* name;  // in the directory
+  const void* data;
+  uint64_t bytes;
+} gofs_new_file_t;
+
+/// Makes `count` files of the directory `path` with their contents, by all warps of the backend.
+/// How many were made. `errors`, which may be null, has for each file 0 or why it could not be
+/// made: -EEXIST, -EINVAL (a name with a slash), -ENOSPC, ... One that was made is there with all
+/// that it holds, also after a crash, up to some 3.6 MiB. Below 0 none was made.
+GOFS_API int64_t gofs_batch_create(gofs_volume* volume, const char* path,
+                                   const gofs_new_file_t* files, uint64_t count, uint32_t mode,
+                                   int* errors);
+
+// --- Directories. --------------------------------------------------------------------------------
+
+/// Types of entries, as F2FS has them on the disk. (Not the DT_* of <dirent.h>.)
+enum gofs_file_type_t {
+  GOFS_TYPE_UNKNOWN = 0,
+  GOFS_TYPE_REGULAR = 1,
+  GOFS_TYPE_DIRECTORY = 2,
+  GOFS_TYPE_CHAR_DEVICE = 3,
+  GOFS_TYPE_BLOCK_DEVICE = 4,
+  GOFS_TYPE_FIFO = 5,
+  GOFS_TYPE_SOCKET = 6,
+  GOFS_TYPE_SYMLINK = 7,
+};
+
+#define GOFS_NAME_BYTES_MAX 255
+
+/// One entry of a directory. A name may hold any bytes but '/' and NUL.
+typedef struct gofs_directory_entry_t {
+  uint32_t ino;
+  uint8_t type;  // gofs_file_type_t
+  uint8_t unused;
+  uint16_t name_length;                // in bytes, without the NUL
+  char name[GOFS_NAME_BYTES_MAX + 1];  // ends with a NUL
+} gofs_directory_entry_t;
+
+/// `count` of gofs_readdir() at least.
+#define GOFS_READDIR_ENTRIES_MIN 32
+
+/// A descriptor for gofs_readdir(); gofs_close() closes it.
+GOFS_API int gofs_opendir(gofs_volume* volume, const char* path);
+/// The next entries, without `.` and `..`, to `entries`, which has room for `count`: -EINVAL for
+/// fewer than GOFS_READDIR_ENTRIES_MIN. How many; 0 means the end. Of a directory of which
+/// something had to be left out an error comes once before that, when all else has been given.
+GOFS_API int64_t gofs_readdir(gofs_volume* volume, int fd, gofs_directory_entry_t* entries,
+                              uint64_t count);
+
+// --- Attributes. ---------------------------------------------------------------------------------
+
+/// A point in time, UTC.
+typedef struct gofs_time_stamp_t {
+  int64_t seconds;       // since 1970; negative before
+  uint32_t nanoseconds;  // below 1,000,000,000
+} gofs_time_stamp_t;
+
+/// As struct stat, with F2FS's extras.
+typedef struct gofs_stat_t {
+  uint64_t ino;         // number of the inode; unique in the volume
+  uint64_t size_bytes;  // of a symbolic link: of its target
+  uint64_t blocks_512;  // st_blocks: 512-byte units in use, without the inode itself
+  uint32_t mode;        // type and permissions, as in <sys/stat.h>
+  uint32_t links;       // names; 0: it goes when it is closed
+  uint32_t uid;
+  uint32_t gid;
+  uint32_t device_major;  // of character and block devices; else 0
+  uint32_t device_minor;
+  gofs_time_stamp_t accessed;
+  gofs_time_stamp_t modified;
+  gofs_time_stamp_t changed;
+  gofs_time_stamp_t created;  // 0 where the volume does not keep it
+  uint32_t flags;             // FS_*_FL of <linux/fs.h>
+  uint32_t advise;            // i_advise of F2FS
+  uint32_t project_id;        // of quotas; 0 where the volume does not keep it
+} gofs_stat_t;
+
+GOFS_API int gofs_stat(gofs_volume* volume, const char* path, gofs_stat_t* stat);
+/// Of a symbolic link itself.
+GOFS_API int gofs_lstat(gofs_volume* volume, const char* path, gofs_stat_t* stat);
+GOFS_API int gofs_fstat(gofs_volume* volume, int fd, gofs_stat_t* stat);
+
+/// The permissions of `mode`; an access list follows them.
+GOFS_API int gofs_chmod(gofs_volume* volume, const char* path, uint32_t mode);
+GOFS_API int gofs_fchmod(gofs_volume* volume, int fd, uint32_t mode);
+
+/// A user or group that is left as it is.
+#define GOFS_KEEP_ID UINT32_C(0xffffffff)
+GOFS_API int gofs_chown(gofs_volume* volume, const char* path, uint32_t uid, uint32_t gid);
+GOFS_API int gofs_lchown(gofs_volume* volume, const char* path, uint32_t uid, uint32_t gid);
+GOFS_API int gofs_fchown(gofs_volume* volume, int fd, uint32_t uid, uint32_t gid);
+
+/// Nanoseconds that stand for the present, and for the time that there is: UTIME_NOW and
+/// UTIME_OMIT.
+enum gofs_special_time_t { GOFS_TIME_NOW = 0x3fffffff, GOFS_TIME_OMIT = 0x3ffffffe };
+/// Sets the times of the last access (times[0]) and of the last change of the contents (times[1]),
+/// as utimensat(2). `times` may be null: both are the present.
+GOFS_API int gofs_utimens(gofs_volume* volume, const char* path, const gofs_time_stamp_t times[2]);
+GOFS_API int gofs_lutimens(gofs_volume* volume, const char* path, const gofs_time_stamp_t times[2]);
+GOFS_API int gofs_futimens(gofs_volume* volume, int fd, const gofs_time_stamp_t times[2]);
+
+// --- Extended attributes. ------------------------------------------------------------------------
+/* Names have their prefix, as "user.colour". Access lists have the form of Linux's system calls. */
+
+/// Length of the attribute's value, which goes to `buffer`. -ENODATA where there is no such
+/// attribute or the caller may not know of it.
+GOFS_API int64_t gofs_getxattr(gofs_volume* volume, const char* path, const char* name,
+                               void* buffer, uint64_t bytes);
+GOFS_API int64_t gofs_lgetxattr(gofs_volume* volume, const char* path, const char* name,
+                                void* buffer, uint64_t bytes);
+GOFS_API int64_t gofs_fgetxattr(gofs_volume* volume, int fd, const char* name, void* buffer,
+                                uint64_t bytes);
+/// The names of all extended attributes that the caller may know of, each with a NUL behind it: the
+/// length of all of them.
+GOFS_API int64_t gofs_listxattr(gofs_volume* volume, const char* path, char* buffer,
+                                uint64_t bytes);
+GOFS_API int64_t gofs_llistxattr(gofs_volume* volume, const char* path, char* buffer,
+                                 uint64_t bytes);
+GOFS_API int64_t gofs_flistxattr(gofs_volume* volume, int fd, char* buffer, uint64_t bytes);
+
+enum gofs_xattr_flags_t {
+  GOFS_XATTR_CREATE = 1,   // -EEXIST where there is such an attribute
+  GOFS_XATTR_REPLACE = 2,  // -ENODATA where there is none
+};
+/// `flags`: 0 or one of gofs_xattr_flags_t. -ENOSPC also where the inode has no more room. -EINVAL
+/// for an access list that contradicts itself.
+GOFS_API int gofs_setxattr(gofs_volume* volume, const char* path, const char* name,
+                           const void* value, uint64_t bytes, uint32_t flags);
+GOFS_API int gofs_lsetxattr(gofs_volume* volume, const char* path, const char* name,
+                            const void* value, uint64_t bytes, uint32_t flags);
+GOFS_API int gofs_fsetxattr(gofs_volume* volume, int fd, const char* name, const void* value,
+                            uint64_t bytes, uint32_t flags);
+GOFS_API int gofs_removexattr(gofs_volume* volume, const char* path, const char* name);
+GOFS_API int gofs_lremovexattr(gofs_volume* volume, const char* path, const char* name);
+GOFS_API int gofs_fremovexattr(gofs_volume* volume, int fd, const char* name);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
