@@ -22,10 +22,12 @@
 // gofs_volume_free(), after which it is gone. No thread may be cancelled (pthread_cancel) in a
 // call.
 //
-// fork(): a volume belongs to the process that has mounted it. In a child of fork() every call with
-// it fails at once with -ENODEV and words that say so, and gofs_volume_free() returns without
-// waiting; nothing of it reaches the image. A child may mount volumes of its own, once the parent
-// has given the image back.
+// fork(): a volume belongs to the process that has mounted it. In a child of fork() calls with it
+// fail at once with -ENODEV and words that say so, and gofs_volume_free() returns without waiting;
+// nothing of it reaches the image. Those that only tell something know the spec alone, count 0, and
+// warn of that. A child may mount volumes of its own, once the parent has given the image back.
+//
+// What becomes of a volume where a GPU or the host's storage fails is said in gofs/volume.hpp.
 //
 // Text and values that a call gives go to `buffer`, which has room for `bytes`; the result is their
 // length. Where `bytes` is 0 they go nowhere, `buffer` may be null, and the length is all that is
@@ -377,7 +379,8 @@ typedef struct gofs_new_file_t {
 /// Makes `count` files of the directory `path` with their contents, by all warps of the backend.
 /// How many were made. `errors`, which may be null, has for each file 0 or why it could not be
 /// made: -EEXIST, -EINVAL (a name with a slash), -ENOSPC, ... One that was made is there with all
-/// that it holds, also after a crash, up to some 3.6 MiB. Below 0 none was made.
+/// that it holds, also after a crash, up to some 3.6 MiB. Below 0: of more than 16,384 files, or 64
+/// MiB, the first may have been made all the same.
 GOFS_API int64_t gofs_batch_create(gofs_volume* volume, const char* path,
                                    const gofs_new_file_t* files, uint64_t count, uint32_t mode,
                                    int* errors);

@@ -21,9 +21,11 @@ namespace {
 /// Entries that one readdir call fetches; at least a GPU's warp width.
 constexpr size_t kEntriesAtOnce = 1024;
 
-Expected<uint64_t> number_or_error(VolumeState& state, const VolumeState::Answer& answer,
-                                   const std::string& subject) {
-  if (answer.result < 0) return state.explain(answer.result, subject);
+// What a descriptor is called is looked up for messages alone: a call that has done its work does
+// not fail any more.
+
+Expected<uint64_t> number_or_error(VolumeState& state, const VolumeState::Answer& answer, int fd) {
+  if (answer.result < 0) return state.explain(answer.result, state.descriptor_name(fd));
   return static_cast<uint64_t>(answer.result);
 }
 
@@ -97,7 +99,8 @@ Expected<int> Volume::open(const std::string& path, uint32_t flags, uint32_t mod
 
 Expected<void> Volume::close(int fd) {
   const auto answer = state_->call({.kind = CallKind::kClose, .descriptor = fd});
-  return nothing_or_error(*state_, answer, state_->descriptor_name(fd));
+  if (answer.result < 0) return state_->explain(answer.result, state_->descriptor_name(fd));
+  return {};
 }
 
 Expected<uint64_t> Volume::pread(int fd, void* buffer, uint64_t bytes, uint64_t offset) {
@@ -217,7 +220,7 @@ Expected<uint64_t> Volume::readdir(int fd, NamedEntry* entries, uint64_t count) 
   if (!words.empty()) return refusal(*state_, CallKind::kFstat, fd, words);
   const auto answer = state_->call(
       {.kind = CallKind::kReaddir, .descriptor = fd, .buffer = entries, .bytes = bytes});
-  return number_or_error(*state_, answer, state_->descriptor_name(fd));
+  return number_or_error(*state_, answer, fd);
 }
 
 Expected<uint64_t> Volume::lseek(int fd, int64_t offset, int whence) {
@@ -228,7 +231,7 @@ Expected<uint64_t> Volume::lseek(int fd, int64_t offset, int whence) {
                                     .flags = static_cast<uint32_t>(whence),
                                     .descriptor = fd,
                                     .offset = offset});
-  return number_or_error(*state_, answer, state_->descriptor_name(fd));
+  return number_or_error(*state_, answer, fd);
 }
 
 Expected<FilesystemStat> Volume::statfs() {

@@ -504,7 +504,11 @@ std::unique_ptr<VolumeState::CallSlot> VolumeState::take_slot() {
 
 void VolumeState::give_back(std::unique_ptr<CallSlot> slot) {
   const std::lock_guard lock(slots_mutex_);
-  free_slots_.push_back(std::move(slot));
+  try {
+    free_slots_.push_back(std::move(slot));
+  } catch (const std::bad_alloc&) {
+    // What was called has its answer all the same, and the next call takes another slot.
+  }
 }
 
 VolumeState::Answer VolumeState::call(const Request& request) {

@@ -51,6 +51,24 @@ std::vector<std::string> names_in(Volume& volume, const std::string& path) {
   return names;
 }
 
+TEST_F(VolumeTest, entries_go_to_memory_of_the_caller) {
+  std::vector<NamedEntry> room(kReaddirEntriesMin);
+  const int fd = volume_.opendir("/data").value();
+  EXPECT_EQ(code_of(volume_.readdir(fd, room.data(), kReaddirEntriesMin - 1)), EINVAL);
+  EXPECT_EQ(code_of(volume_.readdir(fd, nullptr, kReaddirEntriesMin)), EFAULT);
+  EXPECT_EQ(code_of(volume_.readdir(12345, nullptr, kReaddirEntriesMin)), EBADF);
+  std::vector<std::string> names;
+  while (const uint64_t count = volume_.readdir(fd, room.data(), room.size()).value()) {
+    ASSERT_LE(count, room.size());
+    for (uint64_t i = 0; i < count; ++i) {
+      EXPECT_EQ(room[i].type, kTypeRegular);
+      names.emplace_back(room[i].name, room[i].name_length);
+    }
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, names_in(volume_, "/data"));
+}
+
 TEST_F(VolumeTest, info_tells_what_the_superblock_says) {
   const VolumeInfo info = volume_.info();
   EXPECT_EQ(info.label, "sämple");

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ssd/vfio/system_files.h"
 
+#include <dirent.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <system_error>
 
 namespace gofs::ssd::vfio {
@@ -55,10 +58,12 @@ std::string real_path(const std::string& path) {
 
 std::vector<std::string> folder_names(const std::string& path) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
-       entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
+  // Not by std::filesystem, where a lack of memory ends the program.
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
+  if (folder == nullptr) return names;
+  while (const dirent* const entry = ::readdir(folder.get())) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;
