@@ -566,21 +566,11 @@ TEST_F(CApiTest, threads_share_a_volume) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(CApiTest, only_a_volume_on_a_gpu_has_a_pointer_for_kernels) {
+// tests/gpu/device_c_test.cu has one that has it.
+TEST_F(CApiTest, a_volume_that_is_on_no_gpu_has_no_pointer_for_kernels) {
   EXPECT_EQ(gofs_volume_device_pointer(mount(false)), nullptr);
   EXPECT_EQ(gofs_last_errno(), -ENODEV);
   EXPECT_TRUE(last_error_has("CPU")) << gofs_last_error();
-  gofs_volume_free(volume_);
-  volume_ = nullptr;
-  gofs_mount_options_t options = options_of_cpu(true);
-  options.backend = "cuda";
-  if (gofs_mount(image(), &options, &volume_) < 0) GTEST_SKIP() << gofs_last_error();
-  const void* const pointer = gofs_volume_device_pointer(volume_);
-  EXPECT_NE(pointer, nullptr) << gofs_last_error();
-  EXPECT_EQ(gofs_volume_device_pointer(volume_), pointer);
-  ASSERT_EQ(gofs_unmount(volume_), 0);
-  EXPECT_EQ(gofs_volume_device_pointer(volume_), nullptr);
-  EXPECT_EQ(gofs_last_errno(), -ENODEV);
 }
 
 }  // namespace
