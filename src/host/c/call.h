@@ -20,7 +20,7 @@ struct gofs_volume {
 namespace gofs::host::c {
 
 /// Which function of gofs.h the thread is in, for the sentences of fail().
-void begin(const char* function) noexcept;
+void begin_call(const char* function) noexcept;
 
 /// Keeps why the call fails as the thread's last error: "gofs_open: path is null", from `words` in
 /// a row. Returns the negative errno.
@@ -49,7 +49,7 @@ inline int64_t in_c(const Expected<uint64_t>& count) {
 template <typename Body>
 auto call(std::initializer_list<Needed> needed, Body&& body,
           const char* function = __builtin_FUNCTION()) noexcept -> decltype(in_c(body())) {
-  begin(function);
+  begin_call(function);
   for (const Needed& one : needed) {
     if (one.pointer == nullptr) return fail(EINVAL, {one.name, " is null"});
   }

@@ -89,7 +89,7 @@ void give_name(const std::string& name, char (&to)[kBytes]) {
   std::memset(to + length, 0, kBytes - length);
 }
 
-gofs_memory_part_t in_c(const MemoryPartReport& part) {
+gofs_memory_part_t plain(const MemoryPartReport& part) {
   gofs_memory_part_t out{};
   give_name(part.name, out.name);
   out.device_bytes = part.device_bytes;
@@ -99,7 +99,7 @@ gofs_memory_part_t in_c(const MemoryPartReport& part) {
   return out;
 }
 
-gofs_cached_pages_t in_c(const CachedPages& pages) {
+gofs_cached_pages_t plain(const CachedPages& pages) {
   gofs_cached_pages_t out{};
   give_name(pages.kind, out.kind);
   out.bytes = pages.bytes;
@@ -107,7 +107,7 @@ gofs_cached_pages_t in_c(const CachedPages& pages) {
   return out;
 }
 
-gofs_cleaning_report_t in_c(const CleaningReport& report) {
+gofs_cleaning_report_t plain(const CleaningReport& report) {
   gofs_cleaning_report_t out{};
   out.segments = report.segments;
   out.data_blocks = report.data_blocks;
@@ -124,7 +124,7 @@ template <typename From, typename To>
 int64_t give_list(const std::vector<From>& list, To* to, uint64_t count) {
   if (count != 0 && to == nullptr) return fail(EINVAL, {"the array is null"});
   const size_t fit = std::min<uint64_t>(list.size(), count);
-  for (size_t i = 0; i < fit; ++i) to[i] = in_c(list[i]);
+  for (size_t i = 0; i < fit; ++i) to[i] = plain(list[i]);
   return static_cast<int64_t>(list.size());
 }
 
@@ -139,7 +139,7 @@ int collect_garbage(Volume& volume, const gofs_cleaning_options_t* options,
   const auto done = volume.collect_garbage(
       {.segments_max = given.segments_max, .emptiest_first = given.emptiest_first != 0});
   if (!done) return fail(done.error());
-  return report != nullptr ? give_struct(in_c(*done), report) : 0;
+  return report != nullptr ? give_struct(plain(*done), report) : 0;
 }
 
 }  // namespace
@@ -213,7 +213,7 @@ int gofs_collect_garbage(gofs_volume* volume, const gofs_cleaning_options_t* opt
 
 int gofs_cleaning_totals(const gofs_volume* volume, gofs_cleaning_report_t* report) {
   return call({{"volume", volume}, {"report", report}},
-              [&] { return give_struct(in_c(volume->volume.cleaning_totals()), report); });
+              [&] { return give_struct(plain(volume->volume.cleaning_totals()), report); });
 }
 
 int gofs_register_buffer(gofs_volume* volume, void* memory, uint64_t bytes, uint64_t* id) {

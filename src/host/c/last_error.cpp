@@ -43,7 +43,7 @@ void keep_sentence(const char* words, size_t length) {
 
 namespace gofs::host::c {
 
-void begin(const char* function) noexcept { last_error.function = function; }
+void begin_call(const char* function) noexcept { last_error.function = function; }
 
 int fail(int code, std::initializer_list<const char*> words) noexcept {
   char* to = last_error.sentence;
