@@ -12,8 +12,7 @@ find_library(GOFS_CUDA_RUNTIME NAMES cudart_static
   PATHS /usr/local/cuda/lib64 /usr/local/cuda/lib
   DOC "CUDA's static runtime library")
 if(GOFS_CUDA_RUNTIME)
-  find_package(Threads REQUIRED)
   add_library(gofs::cuda_runtime INTERFACE IMPORTED GLOBAL)
   set_target_properties(gofs::cuda_runtime PROPERTIES INTERFACE_LINK_LIBRARIES
-    "${GOFS_CUDA_RUNTIME};Threads::Threads;${CMAKE_DL_LIBS};rt")
+    "${GOFS_CUDA_RUNTIME};pthread;${CMAKE_DL_LIBS};rt")
 endif()

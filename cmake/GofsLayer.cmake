@@ -14,6 +14,10 @@ function(gofs_add_library_part target)
     CUDA_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON
     INTERPROCEDURAL_OPTIMIZATION OFF)  # `ld -r` takes machine code
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # objcopy makes no "unique" symbol local
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-gnu-unique>
+      $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fno-gnu-unique>)
+  endif()
 endfunction()
 
 function(gofs_add_layer name)
@@ -25,6 +29,7 @@ function(gofs_add_layer name)
     add_library(gofs_${name} STATIC ${arg_SOURCES})
     target_link_libraries(gofs_${name} PUBLIC gofs_options ${arg_DEPENDS})
     gofs_compile_together(gofs_${name})
+    gofs_hide_folders(gofs_${name})
     if(NOT name MATCHES "^(cli|bench|testing)$")
       gofs_add_library_part(gofs_${name})
     endif()

@@ -77,14 +77,17 @@ function(gofs_add_library name kind wanted)
     LINKER_LANGUAGE CXX
     ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib"
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
-  target_link_libraries(gofs_${name} PUBLIC gofs_headers
-    PRIVATE fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
+  set(outside fmt::fmt pthread ${CMAKE_DL_LIBS})
   if(gofs_blkid)
-    target_link_libraries(gofs_${name} PRIVATE blkid)
+    list(APPEND outside blkid)
   endif()
   if(GOFS_CUDA)
-    target_link_libraries(gofs_${name} PRIVATE gofs::cuda_runtime)
+    list(APPEND outside gofs::cuda_runtime)
   endif()
+  if(kind STREQUAL "SHARED")  # who links it needs none of them
+    list(TRANSFORM outside REPLACE "(.+)" "$<BUILD_INTERFACE:\\1>")
+  endif()
+  target_link_libraries(gofs_${name} PUBLIC gofs_headers PRIVATE ${outside})
   if(NOT wanted)
     set_target_properties(gofs_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()

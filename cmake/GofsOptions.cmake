@@ -52,6 +52,21 @@ function(gofs_compile_together)
   endforeach()
 endfunction()
 
+# gofs_hide_folders(TARGET...): these are installed, so they name files (__FILE__, debug
+# information) from the root of the tree on, and do not say where that was.
+function(gofs_hide_folders)
+  set(maps
+    "-ffile-prefix-map=${PROJECT_BINARY_DIR}=build"
+    "-ffile-prefix-map=${PROJECT_SOURCE_DIR}=."
+    "-ffile-prefix-map=${GOFS_CCCL_INCLUDE}=cccl")
+  foreach(target IN LISTS ARGN)
+    foreach(map IN LISTS maps)
+      target_compile_options(${target} PRIVATE
+        $<$<COMPILE_LANGUAGE:CXX>:${map}> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${map}>)
+    endforeach()
+  endforeach()
+endfunction()
+
 add_library(gofs_options INTERFACE)
 target_include_directories(gofs_options INTERFACE
   "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")

@@ -284,6 +284,27 @@ def check_registered(tree):
             folder = folder.parent
 
 
+def check_version(tree):
+    """The changelog begins with `Unreleased`, or with the release that gofs/version.h names."""
+    header = "\n".join(tree.lines(pathlib.PurePosixPath("include/gofs/version.h")))
+    version = [int(re.search(rf"#define GOFS_VERSION_{part} (\d+)$", header, re.M).group(1))
+               for part in ("MAJOR", "MINOR", "PATCH")]
+    changelog = pathlib.PurePosixPath("CHANGELOG.md")
+    headings = [(number, line) for number, line in enumerate(tree.lines(changelog), 1)
+                if line.startswith("## ")]
+    unreleased = bool(headings) and headings[0][1] == "## Unreleased"
+    if len(headings) == unreleased:
+        return
+    number, line = headings[unreleased]
+    match = re.fullmatch(r"## (\d+)\.(\d+)\.(\d+), \d{4}-\d{2}-\d{2}", line)
+    if not match:
+        yield f"{changelog}:{number}: neither Unreleased nor VERSION, YEAR-MONTH-DAY"
+        return
+    released = [int(part) for part in match.groups()]
+    if released > version or (released != version and not unreleased):
+        yield f"{changelog}:{number}: not the version of include/gofs/version.h"
+
+
 def anchors(tree, path):
     """The anchors that a Markdown page's headings make, in GitHub's way."""
     found = {}
@@ -485,6 +506,7 @@ CHECKS = {
     "lines": check_lines,
     "todo": check_todo,
     "registered": check_registered,
+    "version": check_version,
     "links": check_links,
     "format": check_format,
     "headers": check_headers,

@@ -76,6 +76,9 @@ if [ "$purpose" != run ]; then
   # Debian's own python3 draws, whichever is first in PATH.
   need python3-matplotlib /usr/lib/python3/dist-packages/matplotlib
   need libc-bin ldd
+  # Programs that use GoFS as it is installed, and the Debian package.
+  need pkg-config pkg-config
+  need dpkg-dev dpkg-shlibdeps
 fi
 [ "$purpose" = tidy ] && need clang-tidy-16 clang-tidy-16
 

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the shared library shows to programs: what is marked GOFS_API, and nothing else.
-// GOFS_INTERNAL takes a part of that back.
+// GOFS_INTERNAL takes a part of that back. C and C++.
 #pragma once
 
+#if !defined(GOFS_API)
 #if defined(__GNUC__)
 #define GOFS_API __attribute__((visibility("default")))
-#define GOFS_INTERNAL __attribute__((visibility("hidden")))
 #else
 #define GOFS_API
+#endif
+#endif
+
+#if defined(__GNUC__)
+#define GOFS_INTERNAL __attribute__((visibility("hidden")))
+#else
 #define GOFS_INTERNAL
 #endif

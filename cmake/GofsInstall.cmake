@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# What `cmake --install` installs, relocatable: no file of it names the folder that it was built or
+# is installed in.
+#   bin/                 gofs, gofs-bench
+#   include/gofs/        the public headers; those for kernels where there is libgofs_device
+#   lib/                 libgofs.so, libgofs.a, libgofs_device.a
+#   lib/cmake/gofs/      for find_package(gofs [COMPONENTS headers host device])
+#   lib/pkgconfig/       gofs.pc, gofs-device.pc
+#   share/               the man page, the licence, the examples
+if(NOT GOFS_INSTALL)
+  return()
+endif()
+include(CMakePackageConfigHelpers)
+
+set(gofs_cmake_folder "${CMAKE_INSTALL_LIBDIR}/cmake/gofs")
+
+# --- Headers and libraries -----------------------------------------------------------------------
+
+set(gofs_device_headers)
+if(NOT TARGET gofs_device)
+  set(gofs_device_headers PATTERN "*.cuh" EXCLUDE PATTERN "gofs_device.h" EXCLUDE)
+endif()
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/gofs" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+  ${gofs_device_headers})
+
+install(TARGETS gofs_headers gofs_shared EXPORT gofs-targets
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(EXPORT gofs-targets NAMESPACE gofs:: DESTINATION "${gofs_cmake_folder}")
+# In files of their own, since what they need may be missing where they are not asked for.
+install(TARGETS gofs_static EXPORT gofs-static-targets
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(EXPORT gofs-static-targets NAMESPACE gofs:: DESTINATION "${gofs_cmake_folder}")
+if(TARGET gofs_device)
+  # What it links of ours it names as $<BUILD_INTERFACE:...>.
+  set_target_properties(gofs_device PROPERTIES EXPORT_NAME device)
+  install(TARGETS gofs_device EXPORT gofs-device-targets
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(EXPORT gofs-device-targets NAMESPACE gofs:: DESTINATION "${gofs_cmake_folder}")
+endif()
+
+# --- find_package and pkg-config -----------------------------------------------------------------
+
+set(gofs_config "${PROJECT_BINARY_DIR}/lib/gofs-config.cmake")
+configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/gofs-config.cmake.in" "${gofs_config}"
+  INSTALL_DESTINATION "${gofs_cmake_folder}" NO_SET_AND_CHECK_MACRO)
+# Until 1.0 minor versions may differ in what programs are compiled with.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/lib/gofs-config-version.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${gofs_config}" "${PROJECT_BINARY_DIR}/lib/gofs-config-version.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/GofsCudaRuntime.cmake" DESTINATION "${gofs_cmake_folder}")
+
+# Relative to the folder of gofs.pc, since that is where pkg-config finds it.
+file(RELATIVE_PATH gofs_up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" gofs_up "${gofs_up}")
+set(gofs_private_libraries "-lfmt -lpthread -ldl -lstdc++ -lm")
+if(gofs_blkid)
+  string(PREPEND gofs_private_libraries "-lblkid ")
+endif()
+if(GOFS_CUDA)
+  string(PREPEND gofs_private_libraries "-lcudart_static -lrt ")
+endif()
+set(gofs_pkgconfig_files gofs)
+if(TARGET gofs_device)
+  list(APPEND gofs_pkgconfig_files gofs-device)
+endif()
+foreach(name IN LISTS gofs_pkgconfig_files)
+  configure_file("${CMAKE_CURRENT_LIST_DIR}/${name}.pc.in"
+    "${PROJECT_BINARY_DIR}/lib/${name}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/lib/${name}.pc"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()
+
+# --- Commands and documents ----------------------------------------------------------------------
+
+if(GOFS_COMMANDS)
+  install(TARGETS gofs gofs-bench RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  configure_file("${PROJECT_SOURCE_DIR}/docs/gofs.1.in" "${PROJECT_BINARY_DIR}/lib/gofs.1" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/lib/gofs.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+endif()
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/CHANGELOG.md"
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+set(gofs_examples make_volume.cpp host_read.cpp)
+if(TARGET gofs_device)
+  list(APPEND gofs_examples word_count.cu draw.cu)
+endif()
+list(TRANSFORM gofs_examples PREPEND "${PROJECT_SOURCE_DIR}/examples/")
+install(FILES ${gofs_examples} DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")

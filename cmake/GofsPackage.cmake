@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# `cpack -G DEB`: a Debian package of what is installed, gofs_VERSION_ARCHITECTURE.deb.
+if(NOT GOFS_INSTALL OR NOT PROJECT_IS_TOP_LEVEL)
+  return()
+endif()
+set(CPACK_GENERATOR DEB)
+set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_PACKAGE_NAME gofs)
+set(CPACK_PACKAGE_VENDOR "The GoFS project")
+set(CPACK_PACKAGE_CONTACT "The GoFS project")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGE_DESCRIPTION "\
+GoFS reads and writes F2FS volumes from CUDA kernels and from host programs, through NVMe queues\n\
+that GPU threads drive. Linux mounts the same volumes. Where there is no GPU the same code runs\n\
+on the CPU. This package has the commands gofs and gofs-bench, the libraries and what is needed to\n\
+build programs with them.")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)  # for packages of programs that link libgofs.so
+set(gofs_triggers "${PROJECT_BINARY_DIR}/lib/triggers")
+file(CONFIGURE OUTPUT "${gofs_triggers}" CONTENT "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA "${gofs_triggers}")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS f2fs-tools)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libfmt-dev, libblkid-dev")  # to link libgofs.a
+if(GOFS_CUDA)
+  set(CPACK_PACKAGE_NAME gofs-cuda)
+  set(CPACK_DEBIAN_PACKAGE_PROVIDES gofs)
+  set(CPACK_DEBIAN_PACKAGE_CONFLICTS gofs)
+  set(CPACK_DEBIAN_PACKAGE_REPLACES gofs)
+endif()
+include(CPack)
