@@ -50,9 +50,17 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/lib/gofs-config-version.
 install(FILES "${gofs_config}" "${PROJECT_BINARY_DIR}/lib/gofs-config-version.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/GofsCudaRuntime.cmake" DESTINATION "${gofs_cmake_folder}")
 
-# Relative to the folder of gofs.pc, since that is where pkg-config finds it.
-file(RELATIVE_PATH gofs_up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
-string(REGEX REPLACE "/$" "" gofs_up "${gofs_up}")
+# Relative to the folder of gofs.pc, wherever pkg-config finds that; a folder that was set to an
+# absolute path stays where it is.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(gofs_pc_prefix "${CMAKE_INSTALL_PREFIX}")
+else()
+  file(RELATIVE_PATH gofs_up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+  string(REGEX REPLACE "/$" "" gofs_up "${gofs_up}")
+  set(gofs_pc_prefix "\${pcfiledir}/${gofs_up}")
+endif()
+cmake_path(APPEND gofs_pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
+cmake_path(APPEND gofs_pc_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
 set(gofs_private_libraries "-lfmt -lpthread -ldl -lstdc++ -lm")
 if(gofs_blkid)
   string(PREPEND gofs_private_libraries "-lblkid ")

@@ -13,7 +13,9 @@ function(gofs_add_library_part target)
     CXX_VISIBILITY_PRESET hidden
     CUDA_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON
-    INTERPROCEDURAL_OPTIMIZATION OFF)  # `ld -r` takes machine code
+    INTERPROCEDURAL_OPTIMIZATION OFF)
+  # `ld -r` takes machine code.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-lto>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # objcopy makes no "unique" symbol local
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-gnu-unique>
       $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fno-gnu-unique>)

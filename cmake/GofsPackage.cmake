@@ -11,10 +11,10 @@ set(CPACK_PACKAGE_VENDOR "The GoFS project")
 set(CPACK_PACKAGE_CONTACT "The GoFS project")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_PACKAGE_DESCRIPTION "\
-GoFS reads and writes F2FS volumes from CUDA kernels and from host programs, through NVMe queues\n\
-that GPU threads drive. Linux mounts the same volumes. Where there is no GPU the same code runs\n\
-on the CPU. This package has the commands gofs and gofs-bench, the libraries and what is needed to\n\
-build programs with them.")
+GoFS reads and writes F2FS volumes from CUDA kernels and from host programs, through NVMe\n\
+queues that GPU threads drive. Linux mounts the same volumes. Where there is no GPU the same code\n\
+runs on the CPU. This package has the commands gofs and gofs-bench, the libraries and what is\n\
+needed to build programs with them.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
