@@ -160,6 +160,27 @@ class PkgConfigTest(PackageTest):
                 self.folder / pathlib.Path(example).stem, *libraries)
         self.expect_examples_work(self.folder)
 
+    def test_a_program_in_c_links_either_library(self):
+        if not (self.prefix / "include/gofs/gofs.h").exists():
+            self.skipTest("there is no gofs/gofs.h yet")
+        source = self.folder / "program.c"
+        source.write_text("""#include <gofs/gofs.h>
+#include <stdio.h>
+int main(void) {
+  gofs_volume* volume = NULL;
+  const int result = gofs_mount("/none", NULL, &volume);
+  printf("%s %d %s\\n", gofs_version(), result, gofs_last_error());
+  return 0;
+}
+""")
+        static = ["-l:libgofs.a" if flag == "-lgofs" else flag
+                  for flag in self.flags("--static", "--libs")]
+        for libraries in (self.flags("--libs"), static):
+            run("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", *self.flags("--cflags"), source,
+                "-o", self.folder / "program", *libraries)
+            said = run(self.folder / "program", env={"LD_LIBRARY_PATH": str(self.lib)})
+            self.assertEqual(said, f"{VERSION} -2 /none: No such file or directory\n")
+
 
 class PartOfAnotherTreeTest(PackageTest):
     """The libraries are compiled anew here, as fast as that goes: without optimisation, and with
