@@ -10,7 +10,8 @@
 #                      are.
 #   gofs::host_shared  libgofs.so.MAJOR, which shows what is marked GOFS_API
 #   gofs::host_static  libgofs.a
-#   gofs::device       libgofs_device.a, where there is device code (GOFS_CUDA)
+#   gofs::device       libgofs_device.a, where there is device code (GOFS_CUDA), and
+#   gofs::device_wide  libgofs_device_wide.a (src/device)
 #
 # Both libraries are made of one object, gofs.o: all layers up to host/, linked with each other
 # (`ld -r`) and with all that is not GOFS_API made local. So a program may have functions of the
@@ -41,23 +42,18 @@ set(gofs_part_files)
 foreach(part IN LISTS gofs_parts)
   list(APPEND gofs_part_files "$<TARGET_FILE:${part}>")
 endforeach()
-set(gofs_linked_device)
-if(TARGET gofs_device)
-  # Of it only what the device code of the parts has been linked with.
-  set(gofs_linked_device "$<TARGET_FILE:gofs_device>")
-endif()
 set(gofs_object "${PROJECT_BINARY_DIR}/lib/gofs.o")
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 add_custom_command(
   OUTPUT "${gofs_object}"
   COMMAND "${CMAKE_LINKER}" -r --force-group-allocation -o "${gofs_object}.all"
-    --whole-archive ${gofs_part_files} --no-whole-archive ${gofs_linked_device}
+    --whole-archive ${gofs_part_files} --no-whole-archive
   COMMAND "${CMAKE_OBJCOPY}" --localize-hidden --wildcard
     --localize-symbol=__cudaRegisterLinkedBinary* --localize-symbol=__fatbinwrap*
     --rename-section __nv_relfatbin=__nv_relfatbin_gofs
     "${gofs_object}.all" "${gofs_object}"
   COMMAND "${CMAKE_COMMAND}" -E rm "${gofs_object}.all"
-  DEPENDS ${gofs_parts} ${gofs_part_files} ${gofs_linked_device}
+  DEPENDS ${gofs_parts} ${gofs_part_files}
   COMMENT "Linking the parts of libgofs"
   VERBATIM)
 set_source_files_properties("${gofs_object}" PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
@@ -119,6 +115,7 @@ set_target_properties(gofs_shared PROPERTIES
   LINK_DEPENDS "${gofs_version_script}")
 target_link_options(gofs_shared PRIVATE "LINKER:--version-script=${gofs_version_script}")
 
-if(TARGET gofs_device AND NOT TARGET gofs::device)
+if(TARGET gofs_device)
   add_library(gofs::device ALIAS gofs_device)
+  add_library(gofs::device_wide ALIAS gofs_device_wide)
 endif()

@@ -6,6 +6,7 @@
 #                       static one. By itself GoFS builds and installs both.
 #   CMAKE_CUDA_ARCHITECTURES   what device code is compiled for; 90 if nothing is said
 option(GOFS_CUDA "Build the device code and the CUDA backend; needs nvcc 13.0 or newer" OFF)
+option(GOFS_DEVICE_WIDE "Build and install libgofs_device_wide.a as well (src/device)" OFF)
 option(GOFS_COMMANDS "Build the commands gofs and gofs-bench; needs CLI11 and nlohmann_json"
   ${PROJECT_IS_TOP_LEVEL})
 option(GOFS_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
@@ -17,6 +18,8 @@ option(GOFS_BLKID "Have libblkid name what mkfs would write over, where it is in
 option(GOFS_WERROR "Have a warning end the build of GoFS's own files" ${PROJECT_IS_TOP_LEVEL})
 
 # For work on GoFS itself:
+option(GOFS_LINE_INFO "Device code knows its source lines, for profilers; four times as large" OFF)
+option(GOFS_BENCH_WIDE "Build gofs-bench with gofs_device_wide instead of gofs_device" OFF)
 option(GOFS_FAST_DEVICE_CODE
   "Compile device code with little optimisation, only to see that it compiles" OFF)
 set(GOFS_SANITIZE "" CACHE STRING "Argument of -fsanitize= (address,undefined or thread), or empty")

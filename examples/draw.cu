@@ -84,7 +84,7 @@ int main(int argc, char** argv) try {
   uint8_t* buffers = nullptr;
   int64_t* errors = nullptr;
   check(cudaMalloc(&buffers, 2 * kWarps * kBandBytes));
-  check(cudaMallocManaged(&errors, kWarps * sizeof(int64_t)));
+  check(cudaMallocHost(&errors, kWarps * sizeof(int64_t)));
   draw<<<kWarps, 32>>>(volume.device(), fd, buffers, errors);
   check(cudaGetLastError());
   check(cudaDeviceSynchronize());
@@ -99,7 +99,7 @@ int main(int argc, char** argv) try {
   uint32_t wrong = 0;
   for (uint32_t i = 0; i < pixels.size(); i += 7) wrong += pixels[i] != shade(i) ? 1 : 0;
   std::printf("%s: %u x %u, %u pixels wrong\n", argv[2], kWidth, kHeight, wrong);
-  check(cudaFree(errors));
+  check(cudaFreeHost(errors));
   check(cudaFree(buffers));
   return wrong == 0 ? 0 : 1;
 } catch (const std::exception& error) {

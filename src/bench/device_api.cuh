@@ -6,6 +6,8 @@
 #pragma once
 
 #include "gofs/gofs.cuh"
+#include "simt/crew.h"
+#include "vfs/filesystem.h"
 
 namespace gofs::bench {
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "format/f2fs.h"
 #include "f2fs/corruption.h"
+#include "format/f2fs.h"
 #include "host/image/reader_for_test.h"
 #include "run_gofs.h"
 

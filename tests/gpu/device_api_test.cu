@@ -4,6 +4,7 @@
 // by kernels; what they read is compared with what was written. Reads run over a table of offsets
 // and lengths around every edge (blocks, LBAs, inline data, node levels, holes, the end of the
 // file).
+#include <cooperative_groups.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>

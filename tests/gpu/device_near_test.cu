@@ -3,6 +3,7 @@
 // Buffers in memory that only a block or a thread has, and in constant memory: reads and writes of
 // every size and alignment by threads, also diverged ones, warps and blocks; names, results and
 // parts there; what is refused; and how fast it is beside global memory.
+#include <cooperative_groups.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

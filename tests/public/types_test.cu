@@ -34,7 +34,7 @@ __global__ void look(gofs::VolumeHandle vol, int64_t error, Seen* seen) {
 
 TEST(DeviceTypesTest, kernels_and_the_host_agree_on_handles_words_and_layouts) {
   Seen* seen = nullptr;
-  ASSERT_EQ(cudaMallocManaged(&seen, sizeof(Seen)), cudaSuccess);
+  ASSERT_EQ(cudaMallocHost(&seen, sizeof(Seen)), cudaSuccess);
   look<<<1, 1>>>(gofs::VolumeHandle{seen}, -EUCLEAN, seen);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_STREQ(seen->words, gofs::error_text(-EUCLEAN));
@@ -45,7 +45,7 @@ TEST(DeviceTypesTest, kernels_and_the_host_agree_on_handles_words_and_layouts) {
   EXPECT_EQ(seen->stat.created.seconds, -1);
   EXPECT_EQ(seen->stat.created.nanoseconds, gofs::kTimeOmit);
   EXPECT_EQ(seen->entry.name[gofs::kNameBytesMax], 'x');
-  cudaFree(seen);
+  cudaFreeHost(seen);
 }
 
 }  // namespace

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads and writes that are started and waited for.
+#include "device/scopes.cuh"
+#include "vfs/async.h"
+#include "vfs/async_write.h"
+
+namespace gofs::device_library {
+
+template <typename Scope>
+__device__ Ticket pread_async(Scope scope, VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
+                              uint64_t offset) {
+  vfs::Filesystem& fs = *vol;
+  const auto caller = in(scope);
+  if (bytes != 0 && !simt::is_common_target(buffer)) return refused_ticket();
+  return vfs::pread_async(caller.async_warp(), fs, fd, buffer, bytes, offset);
+}
+
+template <typename Scope>
+__device__ Ticket pwrite_async(Scope scope, VolumeHandle vol, int fd, const void* buffer,
+                               uint64_t bytes, uint64_t offset) {
+  vfs::Filesystem& fs = *vol;
+  const auto caller = in(scope);
+  if (bytes != 0 && !simt::is_common_source(buffer)) return refused_ticket();
+  return vfs::pwrite_async(caller.async_warp(), fs, fd, buffer, bytes, offset);
+}
+
+template <typename Scope>
+__device__ bool poll(Scope scope, VolumeHandle vol, const Ticket& ticket) {
+  vfs::Filesystem& fs = *vol;
+  return vfs::poll(in(scope).async_warp(), fs, ticket);
+}
+
+template <typename Scope>
+__device__ int64_t wait(Scope scope, VolumeHandle vol, const Ticket& ticket) {
+  vfs::Filesystem& fs = *vol;
+  return vfs::wait(in(scope).async_warp(), fs, ticket);
+}
+
+GOFS_BY_ONE_WARP(Ticket, pread_async, int, void*, uint64_t, uint64_t);
+GOFS_BY_ONE_WARP(Ticket, pwrite_async, int, const void*, uint64_t, uint64_t);
+GOFS_BY_ONE_WARP(bool, poll, const Ticket&);
+GOFS_BY_ONE_WARP(int64_t, wait, const Ticket&);
+
+}  // namespace gofs::device_library

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading and writing files.
+#include "device/scopes.cuh"
+#include "vfs/metadata.h"
+
+namespace gofs::device_library {
+
+template <typename Scope>
+__device__ int64_t pread(Scope scope, VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
+                         uint64_t offset) {
+  vfs::Filesystem& fs = *vol;
+  return in(scope).pread(fs, fd, buffer, bytes, offset);
+}
+
+template <typename Scope>
+__device__ int64_t read(Scope scope, VolumeHandle vol, int fd, void* buffer, uint64_t bytes) {
+  vfs::Filesystem& fs = *vol;
+  if (!may_fill(scope, buffer, bytes)) return -EFAULT;
+  const int64_t offset = in(scope).once(
+      fs, [&](simt::AnyWarp auto warp) { return vfs::advance_position(warp, fs, fd, bytes); });
+  return offset < 0
+             ? offset
+             : device_library::pread(scope, vol, fd, buffer, bytes, static_cast<uint64_t>(offset));
+}
+
+template <typename Scope>
+__device__ int64_t read_parts(Scope scope, VolumeHandle vol, int fd, const IoVector* parts,
+                              int count, uint64_t offset) {
+  if (count == 0) return device_library::pread(scope, vol, fd, nullptr, 0, offset);
+  int64_t total = 0;
+  for (int i = 0; i < count; ++i) {
+    const IoVector part = parts[i];  // of the last one nothing is read when others may have left
+    const int64_t got = device_library::pread(scope, vol, fd, part.base, part.bytes,
+                                              offset + static_cast<uint64_t>(total));
+    if (got < 0) return total > 0 ? total : got;
+    total += got;
+    if (static_cast<uint64_t>(got) < part.bytes) break;
+  }
+  return total;
+}
+
+template <typename Scope>
+__device__ int64_t preadv(Scope scope, VolumeHandle vol, int fd, const IoVector* parts, int count,
+                          uint64_t offset) {
+  in(scope).gather();
+  if (!may_fill_parts(scope, parts, count)) return -EFAULT;
+  if (vfs::total_bytes(parts, count) < 0) return -EINVAL;
+  return device_library::read_parts(scope, vol, fd, parts, count, offset);
+}
+
+template <typename Scope>
+__device__ int64_t readv(Scope scope, VolumeHandle vol, int fd, const IoVector* parts, int count) {
+  vfs::Filesystem& fs = *vol;
+  in(scope).gather();  // as in preadv()
+  if (!may_fill_parts(scope, parts, count)) return -EFAULT;
+  const int64_t bytes = vfs::total_bytes(parts, count);
+  if (bytes < 0) return bytes;
+  const int64_t offset = in(scope).once(fs, [&](simt::AnyWarp auto warp) {
+    return vfs::advance_position(warp, fs, fd, static_cast<uint64_t>(bytes));
+  });
+  if (offset < 0) return offset;
+  return device_library::read_parts(scope, vol, fd, parts, count, static_cast<uint64_t>(offset));
+}
+
+template <typename Scope>
+__device__ int64_t pwritev(Scope scope, VolumeHandle vol, int fd, const IoVector* parts, int count,
+                           uint64_t offset) {
+  vfs::Filesystem& fs = *vol;
+  return in(scope).pwritev(fs, fd, parts, count, offset);
+}
+
+template <typename Scope>
+__device__ int64_t pwrite(Scope scope, VolumeHandle vol, int fd, const void* buffer, uint64_t bytes,
+                          uint64_t offset) {
+  vfs::Filesystem& fs = *vol;
+  return in(scope).pwrite(fs, fd, buffer, bytes, offset);
+}
+
+template <typename Scope>
+__device__ int64_t writev(Scope scope, VolumeHandle vol, int fd, const IoVector* parts, int count) {
+  vfs::Filesystem& fs = *vol;
+  return in(scope).writev(fs, fd, parts, count);
+}
+
+template <typename Scope>
+__device__ int64_t write(Scope scope, VolumeHandle vol, int fd, const void* buffer,
+                         uint64_t bytes) {
+  vfs::Filesystem& fs = *vol;
+  return in(scope).write(fs, fd, buffer, bytes);
+}
+
+GOFS_IN_EVERY_SCOPE(int64_t, pread, int, void*, uint64_t, uint64_t);
+GOFS_IN_EVERY_SCOPE(int64_t, read, int, void*, uint64_t);
+GOFS_IN_EVERY_SCOPE(int64_t, preadv, int, const IoVector*, int, uint64_t);
+GOFS_IN_EVERY_SCOPE(int64_t, readv, int, const IoVector*, int);
+GOFS_IN_EVERY_SCOPE(int64_t, pwritev, int, const IoVector*, int, uint64_t);
+GOFS_IN_EVERY_SCOPE(int64_t, pwrite, int, const void*, uint64_t, uint64_t);
+GOFS_IN_EVERY_SCOPE(int64_t, writev, int, const IoVector*, int);
+GOFS_IN_EVERY_SCOPE(int64_t, write, int, const void*, uint64_t);
+
+}  // namespace gofs::device_library

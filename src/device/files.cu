@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opening and closing, what files and directories are, and their names.
+#include "device/scopes.cuh"
+#include "vfs/metadata.h"
+#include "vfs/open.h"
+
+namespace gofs::device_library {
+
+template <typename Scope>
+__device__ int open(Scope scope, VolumeHandle vol, const char* path, uint32_t flags,
+                    uint32_t mode) {
+  vfs::Filesystem& fs = *vol;
+  return static_cast<int>(once_if(
+      may_read(path), scope, fs,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::open(warp, fs, path, flags, mode); }));
+}
+
+template <typename Scope>
+__device__ int close(Scope scope, VolumeHandle vol, int fd) {
+  vfs::Filesystem& fs = *vol;
+  return static_cast<int>(in(scope).once(
+      fs, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::close(warp, fs, fd); }));
+}
+
+template <typename Scope>
+__device__ int64_t readdir(Scope scope, VolumeHandle vol, int fd, NamedEntry* entries,
+                           uint32_t capacity) {
+  vfs::Filesystem& fs = *vol;
+  return once_if(
+      may_fill(scope, entries, uint64_t{capacity} * sizeof(NamedEntry)), scope, fs,
+      [&](simt::AnyWarp auto warp) { return vfs::readdir(warp, fs, fd, entries, capacity); });
+}
+
+template <typename Scope>
+__device__ int64_t lseek(Scope scope, VolumeHandle vol, int fd, int64_t offset, int whence) {
+  vfs::Filesystem& fs = *vol;
+  return in(scope).once(
+      fs, [&](simt::AnyWarp auto warp) { return vfs::lseek(warp, fs, fd, offset, whence); });
+}
+
+template <typename Scope>
+__device__ int stat(Scope scope, VolumeHandle vol, const char* path, Stat* out) {
+  vfs::Filesystem& fs = *vol;
+  return static_cast<int>(once_if(may_read(path) && may_fill(scope, out, sizeof(Stat)), scope, fs,
+                                  [&](simt::AnyWarp auto warp) -> int64_t {
+                                    Stat result{};
+                                    const int error =
+                                        vfs::stat(warp, fs, path, vfs::LastLink::kFollow, result);
+                                    if (error == 0 && warp.thread_rank() == 0) *out = result;
+                                    warp.sync();
+                                    return error;
+                                  }));
+}
+
+template <typename Scope>
+__device__ int lstat(Scope scope, VolumeHandle vol, const char* path, Stat* out) {
+  vfs::Filesystem& fs = *vol;
+  return static_cast<int>(once_if(may_read(path) && may_fill(scope, out, sizeof(Stat)), scope, fs,
+                                  [&](simt::AnyWarp auto warp) -> int64_t {
+                                    Stat result{};
+                                    const int error =
+                                        vfs::stat(warp, fs, path, vfs::LastLink::kKeep, result);
+                                    if (error == 0 && warp.thread_rank() == 0) *out = result;
+                                    warp.sync();
+                                    return error;
+                                  }));
+}
+
+template <typename Scope>
+__device__ int fstat(Scope scope, VolumeHandle vol, int fd, Stat* out) {
+  vfs::Filesystem& fs = *vol;
+  return static_cast<int>(once_if(may_fill(scope, out, sizeof(Stat)), scope, fs,
+                                  [&](simt::AnyWarp auto warp) -> int64_t {
+                                    Stat result{};
+                                    const int error = vfs::fstat(warp, fs, fd, result);
+                                    if (error == 0 && warp.thread_rank() == 0) *out = result;
+                                    warp.sync();
+                                    return error;
+                                  }));
+}
+
+template <typename Scope>
+__device__ int64_t size(Scope scope, VolumeHandle vol, const char* path) {
+  vfs::Filesystem& fs = *vol;
+  return once_if(may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
+    Stat result{};
+    const int error = vfs::stat(warp, fs, path, vfs::LastLink::kFollow, result);
+    return error != 0 ? error : static_cast<int64_t>(result.size_bytes);
+  });
+}
+
+template <typename Scope>
+__device__ int64_t fsize(Scope scope, VolumeHandle vol, int fd) {
+  vfs::Filesystem& fs = *vol;
+  return in(scope).once(fs, [&](simt::AnyWarp auto warp) -> int64_t {
+    Stat result{};
+    const int error = vfs::fstat(warp, fs, fd, result);
+    return error != 0 ? error : static_cast<int64_t>(result.size_bytes);
+  });
+}
+
+template <typename Scope>
+__device__ int access(Scope scope, VolumeHandle vol, const char* path, uint32_t mode) {
+  vfs::Filesystem& fs = *vol;
+  return static_cast<int>(once_if(
+      may_read(path), scope, fs,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::access(warp, fs, path, mode); }));
+}
+
+template <typename Scope>
+__device__ int64_t readlink(Scope scope, VolumeHandle vol, const char* path, char* buffer,
+                            uint64_t bytes) {
+  vfs::Filesystem& fs = *vol;
+  return once_if(
+      may_read(path) && may_fill(scope, buffer, bytes), scope, fs,
+      [&](simt::AnyWarp auto warp) { return vfs::readlink(warp, fs, path, buffer, bytes); });
+}
+
+GOFS_IN_EVERY_SCOPE(int, open, const char*, uint32_t, uint32_t);
+GOFS_IN_EVERY_SCOPE(int, close, int);
+GOFS_IN_EVERY_SCOPE(int64_t, readdir, int, NamedEntry*, uint32_t);
+GOFS_IN_EVERY_SCOPE(int64_t, lseek, int, int64_t, int);
+GOFS_IN_EVERY_SCOPE(int, stat, const char*, Stat*);
+GOFS_IN_EVERY_SCOPE(int, lstat, const char*, Stat*);
+GOFS_IN_EVERY_SCOPE(int, fstat, int, Stat*);
+GOFS_IN_EVERY_SCOPE(int64_t, size, const char*);
+GOFS_IN_EVERY_SCOPE(int64_t, fsize, int);
+GOFS_IN_EVERY_SCOPE(int, access, const char*, uint32_t);
+GOFS_IN_EVERY_SCOPE(int64_t, readlink, const char*, char*, uint64_t);
+
+}  // namespace gofs::device_library
