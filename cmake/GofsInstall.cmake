@@ -4,7 +4,7 @@
 # is installed in.
 #   bin/                 gofs, gofs-bench
 #   include/gofs/        the public headers; those for kernels where there is libgofs_device
-#   lib/                 libgofs.so, libgofs.a, libgofs_device.a
+#   lib/                 libgofs.so, libgofs.a, libgofs_device.a, libgofs_device_wide.a
 #   lib/cmake/gofs/      for find_package(gofs [COMPONENTS headers host device])
 #   lib/pkgconfig/       gofs.pc, gofs-device.pc
 #   share/               the man page, the licence, the examples
@@ -17,12 +17,8 @@ set(gofs_cmake_folder "${CMAKE_INSTALL_LIBDIR}/cmake/gofs")
 
 # --- Headers and libraries -----------------------------------------------------------------------
 
-set(gofs_device_headers)
-if(NOT TARGET gofs_device)
-  set(gofs_device_headers PATTERN "*.cuh" EXCLUDE PATTERN "gofs_device.h" EXCLUDE)
-endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/gofs" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-  ${gofs_device_headers})
+  PATTERN "*.cuh" EXCLUDE PATTERN "gofs_device.h" EXCLUDE)
 
 install(TARGETS gofs_headers gofs_shared EXPORT gofs-targets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
@@ -32,11 +28,20 @@ install(TARGETS gofs_static EXPORT gofs-static-targets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT gofs-static-targets NAMESPACE gofs:: DESTINATION "${gofs_cmake_folder}")
 if(TARGET gofs_device)
-  # What it links of ours it names as $<BUILD_INTERFACE:...>.
+  # The component "device" is all that a package without it lacks. What the library links of ours it
+  # names as $<BUILD_INTERFACE:...>.
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/gofs" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+    COMPONENT device FILES_MATCHING PATTERN "*.cuh" PATTERN "gofs_device.h")
   set_target_properties(gofs_device PROPERTIES EXPORT_NAME device)
-  install(TARGETS gofs_device EXPORT gofs-device-targets
-    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  install(EXPORT gofs-device-targets NAMESPACE gofs:: DESTINATION "${gofs_cmake_folder}")
+  set(gofs_device_libraries gofs_device)
+  if(GOFS_DEVICE_WIDE)
+    set_target_properties(gofs_device_wide PROPERTIES EXPORT_NAME device_wide)
+    list(APPEND gofs_device_libraries gofs_device_wide)
+  endif()
+  install(TARGETS ${gofs_device_libraries} EXPORT gofs-device-targets
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT device)
+  install(EXPORT gofs-device-targets NAMESPACE gofs:: DESTINATION "${gofs_cmake_folder}"
+    COMPONENT device)
 endif()
 
 # --- find_package and pkg-config -----------------------------------------------------------------
@@ -68,16 +73,16 @@ endif()
 if(GOFS_CUDA)
   string(PREPEND gofs_private_libraries "-lcudart_static -lrt ")
 endif()
-set(gofs_pkgconfig_files gofs)
-if(TARGET gofs_device)
-  list(APPEND gofs_pkgconfig_files gofs-device)
-endif()
-foreach(name IN LISTS gofs_pkgconfig_files)
-  configure_file("${CMAKE_CURRENT_LIST_DIR}/${name}.pc.in"
+function(gofs_install_pkgconfig name)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in"
     "${PROJECT_BINARY_DIR}/lib/${name}.pc" @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/lib/${name}.pc"
-    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-endforeach()
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" ${ARGN})
+endfunction()
+gofs_install_pkgconfig(gofs)
+if(TARGET gofs_device)
+  gofs_install_pkgconfig(gofs-device COMPONENT device)
+endif()
 
 # --- Commands and documents ----------------------------------------------------------------------
 
@@ -90,7 +95,8 @@ install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/CHANGELOG.m
   DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 set(gofs_examples make_volume.cpp host_read.cpp)
 if(TARGET gofs_device)
-  list(APPEND gofs_examples word_count.cu draw.cu)
+  list(APPEND gofs_examples word_count.cu draw.cu
+    word_count_cupy.py word_count_numba.py word_count_host.py)
 endif()
 list(TRANSFORM gofs_examples PREPEND "${PROJECT_SOURCE_DIR}/examples/")
 install(FILES ${gofs_examples} DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")

@@ -210,7 +210,12 @@ def cpu_tsan(stage):
 def cuda(stage):
     """All device code, and where there is a GPU what it does."""
     if not has_gpu():
-        stage.build("cuda", "device_code")
+        if stage.build("cuda", "device_code"):
+            stage.script(["scripts/device_report.py"])
+            stage.script(["tests/install/device_test.py"], env={
+                "GOFS_BUILD_DIR": str(ROOT / "build/cpu"),
+                "GOFS_DEVICE_BUILD_DIR": str(ROOT / "build/cuda"),
+                "PYTHONDONTWRITEBYTECODE": "1"})
     elif stage.build("cuda"):
         stage.ctest("cuda", "-L", "gpu", "-LE", "long", jobs=1,
                     env={"CUDA_MODULE_LOADING": "EAGER"})

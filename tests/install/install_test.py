@@ -14,6 +14,7 @@ VERSION = ".".join(
     re.search(rf"#define GOFS_VERSION_{part} (\d+)", (ROOT / "include/gofs/version.h").read_text())
     .group(1) for part in ("MAJOR", "MINOR", "PATCH"))
 MAJOR, MINOR, _ = VERSION.split(".")
+FOR_KERNELS = {"gofs.cuh", "device_library.cuh", "gofs_device.h"}
 HAS_DEVICE = (BUILD / "lib/gofs-device.pc").exists()
 
 
@@ -32,10 +33,10 @@ class InstalledFilesTest(PackageTest):
     def test_each_public_header_is_there_and_compiles_by_itself(self):
         expected = {path.name for path in (ROOT / "include/gofs").iterdir()}
         if not HAS_DEVICE:
-            expected -= {"gofs.cuh", "gofs_device.h"}
+            expected -= FOR_KERNELS
         folder = self.prefix / "include/gofs"
         self.assertEqual({path.name for path in folder.iterdir()}, expected)
-        for name in sorted(expected - {"gofs.cuh", "gofs_device.h"}):
+        for name in sorted(expected - FOR_KERNELS):
             source = self.folder / "one.cpp"
             source.write_text(f"#include <gofs/{name}>\n")
             run("g++", "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
