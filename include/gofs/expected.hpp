@@ -9,6 +9,8 @@
 //   use(*fd);
 #pragma once
 
+#include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -19,15 +21,27 @@ namespace gofs {
 /// What went wrong, for programs and for people.
 struct Error {
   int code = 0;         // an errno, positive
-  std::string message;  // one sentence without a newline; names the path or structure at fault
+  std::string message;  // one sentence, without a newline of its own; names the path or structure
+                        // at fault, with the bytes that it has
 };
 
-/// Thrown by Expected::value() where there is none. Nothing else in GoFS throws.
+/// Thrown by Expected::value() where there is none. Nothing else in GoFS throws. In programs that
+/// are compiled without exceptions (-fno-exceptions) its sentence goes to stderr, and abort()
+/// follows.
 class BadExpectedAccess : public std::runtime_error {
  public:
   explicit BadExpectedAccess(const Error& error)
       : std::runtime_error(error.message), code_(error.code) {}
   int code() const { return code_; }
+
+  [[noreturn]] static void raise(const Error& error) {
+#if defined(__cpp_exceptions)
+    throw BadExpectedAccess(error);
+#else
+    std::fprintf(stderr, "%s\n", error.message.c_str());
+    std::abort();
+#endif
+  }
 
  private:
   int code_;
@@ -78,7 +92,7 @@ class [[nodiscard]] Expected {
 
  private:
   void require_value() const {
-    if (!has_value()) throw BadExpectedAccess(error());
+    if (!has_value()) BadExpectedAccess::raise(error());
   }
 
   std::variant<T, Error> state_;
@@ -99,7 +113,7 @@ class [[nodiscard]] Expected<void> {
   const Error& error() const { return error_; }
   Error& error() { return error_; }
   void value() const {
-    if (failed_) throw BadExpectedAccess(error_);
+    if (failed_) BadExpectedAccess::raise(error_);
   }
 
  private:
