@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "host/ablations.h"
+#include "host/messages.h"
 #include "host/providers.h"
 #include "nvme/device.h"
 #include "ssd/virtual_ssd.h"
@@ -23,7 +24,7 @@ constexpr std::string_view kMemoryPrefix = "ram:";
 constexpr std::string_view kFilePrefix = "file:";
 
 Error invalid(std::string_view spec, const std::string& what) {
-  return Error{EINVAL, std::string(spec) + ": " + what};
+  return make_error(EINVAL, std::string(spec), what);
 }
 
 std::optional<uint64_t> parse_number(std::string_view text) {

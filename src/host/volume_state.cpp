@@ -85,6 +85,27 @@ Expected<void> check_image(const VolumeSpec& spec) {
   return {};
 }
 
+/// Looks at what is not in the spec, before anything is set up.
+Expected<void> check_options(const std::string& spec, const MountOptions& options) {
+  if (options.groups.size() > kGroupsMax) {
+    return make_error(EINVAL, spec, fmt::format("more than {} groups", kGroupsMax));
+  }
+  if ((options.ablations & ~vfs::kAblationsKnown) != 0) {
+    return make_error(EINVAL, spec, "ablations that are not known");
+  }
+  if (options.clean_percent > 100 || options.idle_clean_percent > 100) {
+    return make_error(EINVAL, spec, "more than 100 percent of the segments");
+  }
+  return {};
+}
+
+/// How long a thread waits each time. More than a year is as good as never, and a clock that counts
+/// nanoseconds cannot add all of that to the present.
+uint64_t period_ns_of(uint64_t asked, uint64_t usual) {
+  constexpr uint64_t kYearNs = uint64_t{365} * 24 * 3600 * 1'000'000'000;
+  return asked != 0 ? std::min(asked, kYearNs) : usual;
+}
+
 /// A word that warps change at any time.
 template <typename T>
 T read_shared(work::Backend& backend, const T* word) {
@@ -237,12 +258,7 @@ Expected<std::unique_ptr<VolumeState>> VolumeState::mount(const std::string& spe
                                                           const BackendMaker& make_backend) {
   auto specs = parse_volume_specs(spec);
   if (!specs) return specs.error();
-  if (options.groups.size() > kGroupsMax) {
-    return make_error(EINVAL, spec, fmt::format("more than {} groups", kGroupsMax));
-  }
-  if ((options.ablations & ~vfs::kAblationsKnown) != 0) {
-    return make_error(EINVAL, spec, "ablations that are not known");
-  }
+  if (auto checked = check_options(spec, options); !checked) return checked.error();
   for (const VolumeSpec& one : *specs) {
     if (one.path.empty()) continue;
     if (auto checked = check_image(one); !checked) return checked.error();
@@ -385,8 +401,8 @@ Expected<void> VolumeState::begin_writing() {
 
 Expected<void> VolumeState::begin_clock() {
   constexpr uint64_t kClockPeriodNs = 600'000'000'000;  // as in the GoFS paper
-  const uint64_t period_ns = options_.clock_period_ns;
-  clock_ = std::make_unique<ClockKeeper>(*this, period_ns != 0 ? period_ns : kClockPeriodNs);
+  clock_ =
+      std::make_unique<ClockKeeper>(*this, period_ns_of(options_.clock_period_ns, kClockPeriodNs));
   return clock_->beginning();
 }
 
@@ -418,11 +434,11 @@ Error VolumeState::not_ours() const {
 void VolumeState::begin_upkeep() {
   constexpr uint64_t kIdlePeriodNs = 1'000'000'000;
   const uint64_t period_ns = spec_.checkpoint_period_ns.value_or(options_.checkpoint_period_ns);
-  const uint64_t percent = std::min<uint64_t>(options_.idle_clean_percent, 100);
+  const uint64_t percent = options_.idle_clean_percent;
   if (period_ns == 0 && percent == 0) return;
   const auto geometry = backend_->memory().read_object(&filesystem()->volume.geometry);
   const uint64_t usable = geometry.main_segments - withheld_segments_;
-  upkeep_ = std::make_unique<Upkeep>(*this, period_ns != 0 ? period_ns : kIdlePeriodNs,
+  upkeep_ = std::make_unique<Upkeep>(*this, period_ns_of(period_ns, kIdlePeriodNs),
                                      static_cast<uint32_t>(usable * percent / 100));
 }
 

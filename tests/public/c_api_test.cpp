@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <string>
 #include <thread>
@@ -293,10 +295,34 @@ TEST_F(CApiTest, what_cannot_be_mounted_is_an_errno_and_a_sentence) {
   EXPECT_EQ(gofs_mount("vol.img?no_such_option=1", nullptr, &volume), -EINVAL);
   EXPECT_TRUE(last_error_has("no_such_option"));
   EXPECT_EQ(gofs_mount("", nullptr, &volume), -EINVAL);
+  EXPECT_STREQ(gofs_last_error(), "\"\": no image or device is named");
   gofs_mount_options_t options = options_of_cpu(false);
   options.backend = "abacus";
   EXPECT_LT(gofs_mount(image(), &options, &volume), 0);
   EXPECT_TRUE(last_error_has("abacus")) << gofs_last_error();
+}
+
+TEST_F(CApiTest, more_than_all_segments_are_refused) {
+  for (const auto percent :
+       {&gofs_mount_options_t::clean_percent, &gofs_mount_options_t::idle_clean_percent}) {
+    gofs_mount_options_t options = options_of_cpu(true);
+    options.*percent = 101;
+    EXPECT_EQ(gofs_mount(image(), &options, &volume_), -EINVAL);
+    EXPECT_TRUE(last_error_has("100 percent")) << gofs_last_error();
+  }
+}
+
+TEST_F(CApiTest, periods_that_never_end_keep_no_thread_busy) {
+  gofs_mount_options_t options = options_of_cpu(true);
+  options.checkpoint_period_ns = UINT64_MAX;
+  options.clock_period_ns = UINT64_MAX;
+  ASSERT_EQ(gofs_mount(image(), &options, &volume_), 0) << gofs_last_error();
+  const std::clock_t begun = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_LT(std::clock() - begun, CLOCKS_PER_SEC / 50) << "processor time, of all threads";
+  auto report = sized<gofs_clock_report_t>();
+  EXPECT_EQ(gofs_clock(volume_, &report), 0);
+  EXPECT_LE(report.looks, 1u);
 }
 
 TEST_F(CApiTest, mounts_are_for_reading_unless_it_is_said) {
