@@ -14,10 +14,10 @@
 #   gofs::device_wide  libgofs_device_wide.a (src/device)
 #
 # Both libraries are made of one object, gofs.o: all layers up to host/, linked with each other
-# (`ld -r`) and with all that is not GOFS_API made local. So a program may have functions of the
-# same names; and it may link libgofs_device.a with nvcc beside libgofs.a, in which device code has
-# been linked already: the device linker does not find that a second time, since its section has
-# another name.
+# (`ld -r`) and with all that is not GOFS_API made local, fmt's functions too. So a program may have
+# functions of the same names, and any version of fmt; and it may link libgofs_device.a with nvcc
+# beside libgofs.a, in which device code has been linked already: the device linker does not find
+# that a second time, since its section has another name.
 include(GNUInstallDirs)
 if(GOFS_CUDA)
   include(GofsCudaRuntime)
@@ -50,6 +50,7 @@ add_custom_command(
     --whole-archive ${gofs_part_files} --no-whole-archive
   COMMAND "${CMAKE_OBJCOPY}" --localize-hidden --wildcard
     --localize-symbol=__cudaRegisterLinkedBinary* --localize-symbol=__fatbinwrap*
+    --localize-symbol=*N3fmt*
     --rename-section __nv_relfatbin=__nv_relfatbin_gofs
     "${gofs_object}.all" "${gofs_object}"
   COMMAND "${CMAKE_COMMAND}" -E rm "${gofs_object}.all"
@@ -73,7 +74,7 @@ function(gofs_add_library name kind wanted)
     LINKER_LANGUAGE CXX
     ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib"
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
-  set(outside fmt::fmt pthread ${CMAKE_DL_LIBS})
+  set(outside pthread ${CMAKE_DL_LIBS})
   if(gofs_blkid)
     list(APPEND outside blkid)
   endif()

@@ -28,7 +28,7 @@ set(gofs_triggers "${PROJECT_BINARY_DIR}/lib/triggers")
 file(CONFIGURE OUTPUT "${gofs_triggers}" CONTENT "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA "${gofs_triggers}")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS f2fs-tools)
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libfmt-dev, libblkid-dev")  # to link libgofs.a
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libblkid-dev")  # to link libgofs.a
 if(GOFS_CUDA)
   set(CPACK_PACKAGE_NAME gofs-cuda)
   set(CPACK_DEBIAN_PACKAGE_PROVIDES gofs)

@@ -4,7 +4,8 @@
 #   ccache       used when it is there;
 #   nvcc         (GOFS_CUDA) from $CUDACXX, PATH, /usr/local/cuda, or the wheels that
 #                scripts/setup.sh puts under build/toolchain;
-#   gofs_cccl    the CCCL headers (cuda::atomic_ref), which the CPU builds use as well.
+#   gofs_cccl    the CCCL headers (cuda::atomic_ref), which the CPU builds use as well;
+#   fmt          as a project that includes this one may have it already.
 
 set(GOFS_WHEEL_ROOT "${PROJECT_SOURCE_DIR}/build/toolchain/nvidia/cu13")
 
@@ -66,3 +67,7 @@ add_library(gofs_cccl INTERFACE)
 target_include_directories(gofs_cccl SYSTEM INTERFACE
   # nvcc brings its own copy and must not see a second one.
   $<$<COMPILE_LANGUAGE:CXX>:${GOFS_CCCL_INCLUDE}>)
+
+if(NOT TARGET fmt::fmt-header-only)
+  find_package(fmt REQUIRED)
+endif()

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "host/messages.h"
+
 namespace gofs::host {
 
 namespace {
@@ -32,7 +34,8 @@ std::string parse_ablations(std::string_view text, uint32_t& ablations) {
     const std::string_view name = text.substr(0, length);
     const auto* const known = std::find(std::begin(kAblationNames), std::end(kAblationNames), name);
     if (known == std::end(kAblationNames)) {
-      return fmt::format("knows no '{}' ({})", name, fmt::join(kAblationNames, ", "));
+      return fmt::format("knows no '{}' ({})", name,
+                         joined(ablation_names(vfs::kAblationsKnown), ", "));
     }
     found |= 1u << (known - std::begin(kAblationNames));
     if (length == text.size()) break;

@@ -26,10 +26,6 @@ std::vector<std::string> bit_names(uint32_t bits, const std::vector<BitName>& na
   return found;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
 /// Two to the power of `log`, as bytes.
 std::string bytes_of_log(uint64_t log) {
   if (log < 10) return fmt::format("{} bytes", 1u << log);
@@ -216,7 +212,7 @@ std::string describe(const f2fs::MountResult& result) {
       return "the superblock is damaged: its checksum is wrong";
     case MountProblem::kFeature:
       return fmt::format("the volume uses what is not supported: {}",
-                         joined(feature_names(static_cast<uint32_t>(result.value))));
+                         joined(feature_names(static_cast<uint32_t>(result.value)), ", "));
     case MountProblem::kBlockSize:
       return "the volume has blocks of " + bytes_of_log(result.value) +
              ", which are not supported, only those of 4 KiB";
@@ -249,7 +245,7 @@ std::string describe(const f2fs::WriteResult& result) {
       return fmt::format("what writing needs cannot be read: {}", errno_words(result.error));
     case WriteProblem::kFeature:
       return fmt::format("the volume uses what can only be read: {}",
-                         joined(feature_names(static_cast<uint32_t>(result.value))));
+                         joined(feature_names(static_cast<uint32_t>(result.value)), ", "));
     case WriteProblem::kSections:
       return fmt::format(
           "the volume has sections of {} segments (mkfs.f2fs -s): it can only be read",
@@ -317,6 +313,15 @@ std::vector<std::string> checkpoint_flag_names(uint32_t flags) {
       {kCheckpointResize, "resizefs"},
   };
   return bit_names(flags, kNames);
+}
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+  std::string text;
+  for (const std::string& word : words) {
+    if (&word != &words.front()) text += between;
+    text += word;
+  }
+  return text;
 }
 
 std::string shown_path(const std::string& path) { return path.empty() ? "\"\"" : path; }

@@ -42,6 +42,9 @@ std::vector<std::string> feature_names(uint32_t features);
 /// Flags of a checkpoint, lowest bit first.
 std::vector<std::string> checkpoint_flag_names(uint32_t flags);
 
+/// Words in a row, with `between` between each two.
+std::string joined(const std::vector<std::string>& words, const char* between);
+
 /// A path as messages have it: an empty one is shown as "".
 std::string shown_path(const std::string& path);
 

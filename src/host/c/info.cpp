@@ -10,16 +10,11 @@
 
 #include "host/c/call.h"
 #include "host/c/give.h"
+#include "host/messages.h"
 
 namespace gofs::host::c {
 
 namespace {
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
-  return text;
-}
 
 std::optional<std::string> text_of(const VolumeInfo& info, int what) {
   switch (what) {
@@ -34,7 +29,7 @@ std::optional<std::string> text_of(const VolumeInfo& info, int what) {
     case GOFS_INFO_MODE:
       return info.mode;
     case GOFS_INFO_ABLATIONS:
-      return joined(info.ablations);
+      return joined(info.ablations, ",");
     case GOFS_INFO_LABEL:
       return info.label;
     case GOFS_INFO_UUID:
@@ -42,7 +37,7 @@ std::optional<std::string> text_of(const VolumeInfo& info, int what) {
     case GOFS_INFO_WRITER:
       return info.writer;
     case GOFS_INFO_FEATURES:
-      return joined(info.features);
+      return joined(info.features, ",");
     default:
       return std::nullopt;
   }
