@@ -4,16 +4,10 @@
 // GOFS_INTERNAL takes a part of that back. C and C++.
 #pragma once
 
-#if !defined(GOFS_API)
 #if defined(__GNUC__)
 #define GOFS_API __attribute__((visibility("default")))
-#else
-#define GOFS_API
-#endif
-#endif
-
-#if defined(__GNUC__)
 #define GOFS_INTERNAL __attribute__((visibility("hidden")))
 #else
+#define GOFS_API
 #define GOFS_INTERNAL
 #endif

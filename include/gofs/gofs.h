@@ -44,13 +44,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gofs/export.h"
 #include "gofs/version.h"
-
-#if defined(__GNUC__)
-#define GOFS_API __attribute__((visibility("default")))
-#else
-#define GOFS_API
-#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,9 +57,10 @@ extern "C" {
 /// of this header. The text lives as long as the program.
 GOFS_API const char* gofs_version(void);
 
-/// Why the last call of this thread that failed has failed: a sentence without a newline, which
-/// names the path or structure at fault; of one of more than 4,095 bytes the middle is left out.
-/// "" where none has failed. Good until this thread's next call of GoFS.
+/// Why the last call of this thread that failed has failed: a sentence without a newline of its
+/// own, which names the path or structure at fault; of one of more than 4,095 bytes the middle is
+/// left out. A path has the bytes that it was given with, which need not be UTF-8. "" where none
+/// has failed. Good until this thread's next call of GoFS.
 GOFS_API const char* gofs_last_error(void);
 
 /// The negative errno of that call; 0 where none has failed.
@@ -269,9 +265,8 @@ GOFS_API int gofs_register_buffer(gofs_volume* volume, void* memory, uint64_t by
 GOFS_API int gofs_unregister_buffer(gofs_volume* volume, uint64_t id);
 
 // --- Files. --------------------------------------------------------------------------------------
-/* Paths end with a NUL and begin with a slash. Changes want a volume that is mounted for writing,
- */
-/* else -EROFS. Other threads and kernels see them at once; they are durable after a sync. */
+// Paths end with a NUL and begin with a slash. Changes want a volume that is mounted for writing,
+// else -EROFS. Other threads and kernels see them at once; they are durable after a sync.
 
 /// Flags of gofs_open(): those of <fcntl.h>, which may be used as well. Others of Linux are ignored
 /// (O_NONBLOCK, O_DIRECT, O_CLOEXEC, ...); -EOPNOTSUPP for O_TMPFILE, -EINVAL for what Linux has
@@ -295,6 +290,7 @@ enum gofs_open_flags_t {
 /// A descriptor, which kernels may use as well, and which is none of the operating system's.
 /// `mode`: the permissions of a file that is made; there is no umask.
 GOFS_API int gofs_open(gofs_volume* volume, const char* path, uint32_t flags, uint32_t mode);
+/// -EBADF where it is not open. What was written is not made durable by this.
 GOFS_API int gofs_close(gofs_volume* volume, int fd);
 
 /// Bytes read: fewer than asked at the end of the file only. `buffer` is memory of the host.
@@ -343,9 +339,11 @@ GOFS_API int gofs_fdatasync(gofs_volume* volume, int fd);
 
 // --- Names. --------------------------------------------------------------------------------------
 
-/// `mode` is made of GOFS_MAY_*, or 0: whether it is there.
+/// What gofs_access() asks for; 0 asks whether the file is there. As X_OK, W_OK and R_OK.
 enum gofs_access_bits_t { GOFS_MAY_EXECUTE = 1, GOFS_MAY_WRITE = 2, GOFS_MAY_READ = 4 };
+/// 0, or why it may not be: -EACCES, -EROFS, -ENOENT. `mode`: any of gofs_access_bits_t together.
 GOFS_API int gofs_access(gofs_volume* volume, const char* path, int mode);
+/// `mode`: its permissions; there is no umask.
 GOFS_API int gofs_mkdir(gofs_volume* volume, const char* path, uint32_t mode);
 /// A FIFO, a socket, a device or an empty file, as the type in `mode` says.
 GOFS_API int gofs_mknod(gofs_volume* volume, const char* path, uint32_t mode, uint32_t device_major,
@@ -449,6 +447,7 @@ typedef struct gofs_stat_t {
   uint32_t project_id;        // of quotas; 0 where the volume does not keep it
 } gofs_stat_t;
 
+/// What the inode of a name or descriptor says. `*stat` stays as it is after an error.
 GOFS_API int gofs_stat(gofs_volume* volume, const char* path, gofs_stat_t* stat);
 /// Of a symbolic link itself.
 GOFS_API int gofs_lstat(gofs_volume* volume, const char* path, gofs_stat_t* stat);
@@ -460,6 +459,7 @@ GOFS_API int gofs_fchmod(gofs_volume* volume, int fd, uint32_t mode);
 
 /// A user or group that is left as it is.
 #define GOFS_KEEP_ID UINT32_C(0xffffffff)
+/// The owner and the group; -EPERM where the user may not change them.
 GOFS_API int gofs_chown(gofs_volume* volume, const char* path, uint32_t uid, uint32_t gid);
 GOFS_API int gofs_lchown(gofs_volume* volume, const char* path, uint32_t uid, uint32_t gid);
 GOFS_API int gofs_fchown(gofs_volume* volume, int fd, uint32_t uid, uint32_t gid);
@@ -474,7 +474,7 @@ GOFS_API int gofs_lutimens(gofs_volume* volume, const char* path, const gofs_tim
 GOFS_API int gofs_futimens(gofs_volume* volume, int fd, const gofs_time_stamp_t times[2]);
 
 // --- Extended attributes. ------------------------------------------------------------------------
-/* Names have their prefix, as "user.colour". Access lists have the form of Linux's system calls. */
+// Names have their prefix, as "user.colour". Access lists have the form of Linux's system calls.
 
 /// Length of the attribute's value, which goes to `buffer`. -ENODATA where there is no such
 /// attribute or the caller may not know of it.
@@ -504,6 +504,7 @@ GOFS_API int gofs_lsetxattr(gofs_volume* volume, const char* path, const char* n
                             const void* value, uint64_t bytes, uint32_t flags);
 GOFS_API int gofs_fsetxattr(gofs_volume* volume, int fd, const char* name, const void* value,
                             uint64_t bytes, uint32_t flags);
+/// -ENODATA where there is no such attribute.
 GOFS_API int gofs_removexattr(gofs_volume* volume, const char* path, const char* name);
 GOFS_API int gofs_lremovexattr(gofs_volume* volume, const char* path, const char* name);
 GOFS_API int gofs_fremovexattr(gofs_volume* volume, int fd, const char* name);

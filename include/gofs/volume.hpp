@@ -9,7 +9,8 @@
 //   my_kernel<<<grid, block>>>(volume->device());
 //
 // C++17 or later. All functions may be called from several threads at once. Kernels that use the
-// volume must have ended before it is destroyed or moved to.
+// volume must have ended before it is destroyed or moved to. One that was moved from can only be
+// destroyed or moved to.
 //
 // Errors have an errno and a sentence. Besides those that POSIX has for a call, each may fail with
 // EIO (the SSD), EUCLEAN (the volume contradicts itself), ETIMEDOUT (a lock or a command), EBUSY or
@@ -28,7 +29,7 @@
 // mounting it recovers that. In that process "auto" mounts nothing any more, rather than by the
 // CPU.
 //
-// Where the host's storage fails (its disk is full, or broken, or somebody has cut the image), the
+// Where the host's storage fails (its disk is full or broken, or the image has been cut), the
 // call under way fails with EIO and the host's words. After a full disk all goes on as soon as
 // there is room; after the others nothing more is written to the image, and unmount() says so.
 #pragma once
@@ -65,7 +66,7 @@ struct MountOptions {
   uint64_t command_timeout_ns = 0;  // until an NVMe command counts as lost; 5 s
   uint64_t lock_timeout_ns = 0;     // until the lock of a file or directory is given up; 30 s
   uint32_t descriptors = 0;         // files open at once; 66,560, about 1 KB each
-  uint32_t clean_percent = 0;       // of the segments: who writes cleans where fewer are free; 5
+  uint32_t clean_percent = 0;       // of the segments: a write cleans where fewer are free; 5
   // What the volume does by itself, from a thread of this process; what fails is tried again a
   // period later, and sync() says why it does. On a GPU it runs as kernels, so it waits where
   // kernels of the program leave no room for others.
@@ -135,7 +136,7 @@ struct VolumeInfo {
   uint64_t checkpoint_version = 0;
   uint32_t checkpoint_pack = 0;  // 0 or 1
   uint32_t checkpoint_flags = 0;
-  bool clean = false;  // unmounted properly by whoever wrote last
+  bool clean = false;  // it had been unmounted properly
 };
 
 /// What one part of a mounted volume takes of memory; all in bytes.
@@ -202,6 +203,7 @@ class GOFS_API Volume {
   /// Flags as in <fcntl.h>; EROFS for what would write where the volume is mounted for reading.
   /// `mode`: the permissions of a file that is made (O_CREAT); there is no umask.
   Expected<int> open(const std::string& path, uint32_t flags = 0, uint32_t mode = 0666);
+  /// EBADF where it is not open. What was written is not made durable by this.
   Expected<void> close(int fd);
   /// Bytes read: fewer than asked at the end of the file only.
   Expected<uint64_t> pread(int fd, void* buffer, uint64_t bytes, uint64_t offset);
@@ -251,6 +253,7 @@ class GOFS_API Volume {
   /// that was made is there with all that it holds, also after a crash, up to some 3.6 MiB.
   Expected<std::vector<int>> batch_create(const std::string& path,
                                           const std::vector<NewFile>& files, uint32_t mode = 0666);
+  /// `mode`: its permissions; there is no umask.
   Expected<void> mkdir(const std::string& path, uint32_t mode = 0777);
   /// A FIFO, a socket, a device or an empty file, as the type in `mode` says.
   Expected<void> mknod(const std::string& path, uint32_t mode, uint32_t major = 0,
@@ -259,7 +262,7 @@ class GOFS_API Volume {
   /// `path` becomes another name of `existing`.
   Expected<void> link(const std::string& existing, const std::string& path);
   /// Takes away a name of what is no directory. What has no names any more is freed then, or when
-  /// nobody has it open any more.
+  /// it is not open any more.
   Expected<void> unlink(const std::string& path);
   /// Removes an empty directory.
   Expected<void> rmdir(const std::string& path);
@@ -305,8 +308,8 @@ class GOFS_API Volume {
   /// itself: the segments that are sound are emptied all the same.
   Expected<CleaningReport> collect_garbage(const CleaningOptions& options = {});
 
-  /// What all cleaning since the volume was mounted has done: by collect_garbage(), by those who
-  /// wrote and found too little room, and while nothing else happened. The segments that are free
+  /// What all cleaning since the volume was mounted has done: by collect_garbage(), by writes
+  /// that found too little room, and while nothing else happened. The segments that are free
   /// are those of now; how many were free before is not told. All 0 where the volume is mounted for
   /// reading. Counts go on while others write.
   CleaningReport cleaning_totals() const;

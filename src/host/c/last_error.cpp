@@ -81,14 +81,7 @@ int fail_as_thrown() noexcept {
 
 }  // namespace gofs::host::c
 
-#define GOFS_TEXT_OF_NUMBER(number) #number
-#define GOFS_TEXT_OF(macro) GOFS_TEXT_OF_NUMBER(macro)
-
-const char* gofs_version(void) {
-  return GOFS_TEXT_OF(GOFS_VERSION_MAJOR) "." GOFS_TEXT_OF(GOFS_VERSION_MINOR) "." GOFS_TEXT_OF(
-      GOFS_VERSION_PATCH);
-}
-
+const char* gofs_version(void) { return GOFS_VERSION; }
 const char* gofs_last_error(void) { return last_error.sentence; }
 int gofs_last_errno(void) { return last_error.result; }
 const char* gofs_error_text(int64_t result) { return gofs::error_text(result); }
