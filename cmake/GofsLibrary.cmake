@@ -63,7 +63,7 @@ add_custom_target(gofs_object DEPENDS "${gofs_object}")
 
 # --- The libraries -------------------------------------------------------------------------------
 
-# gofs_add_library(NAME KIND WANTED): one that nobody asked for is not built by itself.
+# gofs_add_library(NAME KIND WANTED): one that is not WANTED is not built by itself.
 function(gofs_add_library name kind wanted)
   add_library(gofs_${name} ${kind} "${gofs_object}")
   add_library(gofs::host_${name} ALIAS gofs_${name})
@@ -81,8 +81,10 @@ function(gofs_add_library name kind wanted)
   if(GOFS_CUDA)
     list(APPEND outside gofs::cuda_runtime)
   endif()
-  if(kind STREQUAL "SHARED")  # who links it needs none of them
+  if(kind STREQUAL "SHARED")  # what links it needs none of them
     list(TRANSFORM outside REPLACE "(.+)" "$<BUILD_INTERFACE:\\1>")
+  else()  # a project in C does not link them by itself
+    list(APPEND outside stdc++ m)
   endif()
   target_link_libraries(gofs_${name} PUBLIC gofs_headers PRIVATE ${outside})
   if(NOT wanted)

@@ -103,6 +103,25 @@ class FindPackageTest(PackageTest):
         commands = (project / "build/compile_commands.json").read_text()
         self.assertNotRegex(commands, "-W|-fsanitize|c\\+\\+20|-O2")
 
+    def test_a_project_in_c_alone_links_either_library(self):
+        project = self.folder / "in_c"
+        project.mkdir()
+        (project / "program.c").write_text(
+            '#include <gofs/gofs.h>\n#include <stdio.h>\n'
+            'int main(void) { puts(gofs_version()); return gofs_mount("/none", NULL, NULL) == 0; }')
+        (project / "CMakeLists.txt").write_text("""cmake_minimum_required(VERSION 3.23)
+project(in_c LANGUAGES C)
+find_package(gofs REQUIRED COMPONENTS host host_static)
+foreach(library IN ITEMS host host_static)
+  add_executable(with_${library} program.c)
+  target_link_libraries(with_${library} PRIVATE gofs::${library})
+endforeach()
+""")
+        self.configure(project)
+        folder = self.build(project)
+        for program in ("with_host", "with_host_static"):
+            self.assertEqual(run(folder / program), f"{VERSION}\n")
+
     def answer(self, call, succeeds=False):
         """What CMake says of a project with this call alone, in one line."""
         folder = self.folder / "asks"
