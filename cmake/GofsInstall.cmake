@@ -63,7 +63,11 @@ configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/gofs-config.cmake.in" "
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/lib/gofs-config-version.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES "${gofs_config}" "${PROJECT_BINARY_DIR}/lib/gofs-config-version.cmake"
-  "${CMAKE_CURRENT_LIST_DIR}/GofsCudaRuntime.cmake" DESTINATION "${gofs_cmake_folder}")
+  DESTINATION "${gofs_cmake_folder}")
+if(GOFS_CUDA)
+  install(FILES "${CMAKE_CURRENT_LIST_DIR}/GofsCudaRuntime.cmake"
+    DESTINATION "${gofs_cmake_folder}")
+endif()
 
 # Relative to the folder of gofs.pc, wherever pkg-config finds that; a folder that was set to an
 # absolute path stays where it is.

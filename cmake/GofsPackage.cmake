@@ -23,10 +23,8 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)  # for packages of programs that link libgofs.so
 set(gofs_triggers "${PROJECT_BINARY_DIR}/lib/triggers")
 file(CONFIGURE OUTPUT "${gofs_triggers}" CONTENT "activate-noawait ldconfig\n")
-set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA "${gofs_triggers}")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS f2fs-tools)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libblkid-dev")  # to link libgofs.a
 if(GOFS_CUDA)
@@ -35,4 +33,13 @@ if(GOFS_CUDA)
   set(CPACK_DEBIAN_PACKAGE_CONFLICTS gofs)
   set(CPACK_DEBIAN_PACKAGE_REPLACES gofs)
 endif()
+# What packages of programs that link libgofs.so depend on: until 1.0 another minor version will not
+# do (GofsLibrary.cmake).
+math(EXPR gofs_next_minor "${PROJECT_VERSION_MINOR} + 1")
+set(gofs_shlibs "${PROJECT_BINARY_DIR}/lib/shlibs")
+string(CONCAT gofs_shlibs_line "libgofs ${PROJECT_VERSION_MAJOR} "
+  "${CPACK_PACKAGE_NAME} (>= ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}), "
+  "${CPACK_PACKAGE_NAME} (<< ${PROJECT_VERSION_MAJOR}.${gofs_next_minor}~)")
+file(CONFIGURE OUTPUT "${gofs_shlibs}" CONTENT "${gofs_shlibs_line}\n")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA "${gofs_triggers};${gofs_shlibs}")
 include(CPack)

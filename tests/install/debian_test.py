@@ -49,7 +49,10 @@ class DebianTest(PackageTest):
             self.assertRegex(self.field("Depends"), rf"(^|, ){library.replace('+', '[+]')}")
         control = self.folder / "control"
         run("dpkg-deb", "--control", self.package, control)
-        self.assertRegex((control / "shlibs").read_text(), rf"^libgofs {version[0]} {self.name} ")
+        major, minor, _ = version.split(".")
+        self.assertEqual((control / "shlibs").read_text(),
+                         f"libgofs {major} {self.name} (>= {major}.{minor}), "
+                         f"{self.name} (<< {major}.{int(minor) + 1}~)\n")
         self.assertIn("ldconfig", (control / "triggers").read_text())
 
     def test_all_its_files_are_roots_and_none_is_writable_by_others(self):
