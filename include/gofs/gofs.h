@@ -259,9 +259,9 @@ GOFS_API int gofs_cleaning_totals(const gofs_volume* volume, gofs_cleaning_repor
 
 /// Lets an SSD read and write memory of the program by itself until gofs_unregister_buffer(), as
 /// Volume::register_buffer() of gofs/volume.hpp, which says for which memory that is possible.
-/// -EINVAL for no memory; -EEXIST where a part of it is registered.
+/// -EINVAL for no bytes; -EEXIST where a part of them is registered.
 GOFS_API int gofs_register_buffer(gofs_volume* volume, void* memory, uint64_t bytes, uint64_t* id);
-/// No call uses the buffer any more. -EINVAL: it is not registered.
+/// When no call uses the buffer any more. -EINVAL where it is not registered.
 GOFS_API int gofs_unregister_buffer(gofs_volume* volume, uint64_t id);
 
 // --- Files. --------------------------------------------------------------------------------------

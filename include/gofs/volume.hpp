@@ -350,9 +350,9 @@ class GOFS_API Volume {
   /// this where the SSD cannot reach it: memory of the host at multiples of 4 KiB can be, but for
   /// what cudaHostAlloc gave; memory of a GPU at multiples of 64 KiB where the volume has its
   /// queues there (queues=gpu&data=gpu), and the program must not free it before. The first 255 of
-  /// a mount. EINVAL for no memory; EEXIST where a part of it is registered.
+  /// a mount. EINVAL for no bytes; EEXIST where a part of them is registered.
   Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes);
-  /// No call uses the buffer any more. EINVAL: it is not registered.
+  /// When no call uses the buffer any more. EINVAL where it is not registered.
   Expected<void> unregister_buffer(BufferHandle buffer);
 
  private:

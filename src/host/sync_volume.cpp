@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include "host/attached_ssd.h"
 #include "host/clock_keeper.h"
@@ -88,9 +91,8 @@ Expected<void> VolumeState::unmount() { return end(false); }
 /// `whatever_happens`: it is never used again.
 Expected<void> VolumeState::end(bool whatever_happens) {
   if (!is_ours()) return not_ours();
-  const bool has_threads = clock_ != nullptr;
-  upkeep_.reset();
-  clock_.reset();
+  const std::lock_guard lock(end_mutex_);
+  const bool has_threads = end_threads();
   if (!up_.exchange(false)) return is_behind_ ? sync_for_good() : Expected<void>();
   auto result = shut_down(whatever_happens);
   if (!up_) return result;
@@ -100,6 +102,15 @@ Expected<void> VolumeState::end(bool whatever_happens) {
   }
   result.error().message += "; it is mounted still";
   return result;
+}
+
+/// Whether there were any. They end outside of the lock, since they wait for what they have begun.
+bool VolumeState::end_threads() {
+  upkeep_.reset();
+  std::unique_lock lock(clock_mutex_);
+  const std::unique_ptr<ClockKeeper> clock = std::move(clock_);
+  lock.unlock();
+  return clock != nullptr;
 }
 
 /// Leaves `up_` set where the controller could not be shut down and what memory holds may be saved.

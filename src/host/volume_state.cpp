@@ -401,13 +401,18 @@ Expected<void> VolumeState::begin_writing() {
 
 Expected<void> VolumeState::begin_clock() {
   constexpr uint64_t kClockPeriodNs = 600'000'000'000;  // as in the GoFS paper
-  clock_ =
+  auto clock =
       std::make_unique<ClockKeeper>(*this, period_ns_of(options_.clock_period_ns, kClockPeriodNs));
-  return clock_->beginning();
+  auto beginning = clock->beginning();
+  const std::lock_guard lock(clock_mutex_);
+  clock_ = std::move(clock);
+  return beginning;
 }
 
 ClockReport VolumeState::clock() const {
-  return clock_ == nullptr || !is_ours() ? ClockReport{} : clock_->report();
+  if (!is_ours()) return {};
+  const std::lock_guard lock(clock_mutex_);
+  return clock_ != nullptr ? clock_->report() : ClockReport{};
 }
 
 VolumeState::~VolumeState() {
@@ -897,6 +902,7 @@ std::string VolumeState::refuses_buffer(const void* buffer, uint64_t bytes) cons
 Expected<BufferHandle> VolumeState::register_buffer(void* memory, uint64_t bytes) {
   if (!is_ours()) return not_ours();
   if (has_failed()) return explain(-EIO, "register_buffer");
+  if (!is_up()) return make_error(ENODEV, "register_buffer");
   const auto begin = reinterpret_cast<uintptr_t>(memory);
   if (memory == nullptr || bytes == 0 || begin + bytes < begin) {
     return make_error(EINVAL, "register_buffer");

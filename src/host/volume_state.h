@@ -243,6 +243,7 @@ class VolumeState {
   Expected<void> sync_ssds();
   Expected<void> sync_for_good();
   Expected<void> end(bool whatever_happens);
+  bool end_threads();
   Expected<void> shut_down(bool whatever_happens);
   void detach();
   Expected<CleaningReport> collect_or_throw(const CleaningOptions& options);
@@ -288,7 +289,9 @@ class VolumeState {
   std::mutex run_mutex_;        // one launch at a time on a GPU
   std::string launch_failure_;  // of the last one that failed
 
-  std::mutex sync_mutex_;  // one copy of the SSDs at a time
+  std::mutex sync_mutex_;           // one copy of the SSDs at a time
+  std::mutex end_mutex_;            // one end() at a time: the others wait until it has ended
+  mutable std::mutex clock_mutex_;  // of `clock_` itself
 
   std::mutex slots_mutex_;
   std::vector<std::unique_ptr<CallSlot>> free_slots_;

@@ -325,6 +325,32 @@ TEST_F(CApiTest, periods_that_never_end_keep_no_thread_busy) {
   EXPECT_LE(report.looks, 1u);
 }
 
+TEST_F(CApiTest, several_threads_may_unmount_while_others_ask) {
+  gofs_volume* const volume = mount(true);
+  ASSERT_EQ(gofs_mkdir(volume, "/new", 0755), 0);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([this, volume] {
+      EXPECT_EQ(gofs_unmount(volume), 0) << gofs_last_error();
+      // Whichever of them has done it: the image has been given back.
+      gofs_volume* reading = nullptr;
+      const gofs_mount_options_t options = options_of_cpu(false);
+      EXPECT_EQ(gofs_mount(image(), &options, &reading), 0) << gofs_last_error();
+      gofs_volume_free(reading);
+    });
+    threads.emplace_back([volume] {
+      auto report = sized<gofs_clock_report_t>();
+      do {
+        EXPECT_EQ(gofs_clock(volume, &report), 0);
+      } while (report.looks != 0);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  char memory[64];
+  uint64_t id = 0;
+  EXPECT_EQ(gofs_register_buffer(volume, memory, sizeof(memory), &id), -ENODEV);
+}
+
 TEST_F(CApiTest, mounts_are_for_reading_unless_it_is_said) {
   gofs_volume* const volume = mount(false);
   EXPECT_EQ(gofs_mkdir(volume, "/a", 0777), -EROFS);
