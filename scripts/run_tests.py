@@ -211,7 +211,6 @@ def cuda(stage):
     """All device code, and where there is a GPU what it does."""
     if not has_gpu():
         if stage.build("cuda", "device_code"):
-            stage.script(["scripts/device_report.py"])
             stage.script(["tests/install/device_test.py"], env={
                 "GOFS_BUILD_DIR": str(ROOT / "build/cpu"),
                 "GOFS_DEVICE_BUILD_DIR": str(ROOT / "build/cuda"),

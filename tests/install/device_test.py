@@ -30,10 +30,12 @@ class DeviceTest(PackageTest):
             run("cmake", "--install", DEVICE_BUILD, "--component", "device", "--prefix", cls.prefix)
 
     def compile(self, source, *libraries):
-        """Compiles and links a program by one line; its path."""
+        """Compiles and links a program by one line; its path. Its kernels have 64 registers."""
         program = self.folder / "program"
-        run(NVCC, "-std=c++17", "-rdc=true", "-arch=sm_90", f"-I{self.prefix}/include", source,
-            f"-L{self.lib}", *libraries, "-o", program)
+        said = run(NVCC, "-std=c++17", "-rdc=true", "-arch=sm_90", f"-I{self.prefix}/include",
+                   source, f"-L{self.lib}", *libraries, "-o", program, "-Xnvlink=--verbose")
+        registers = re.findall(r"Function properties for '\w+':\n.*?used (\d+) registers", said)
+        self.assertEqual(set(registers), {"64"}, said)
         return program
 
     def expect_words_are_counted(self, program):
