@@ -222,7 +222,7 @@ def cuda(stage):
 
 def device(stage):
     """The file system's own device code compiles."""
-    stage.build("cuda", "gofs_gpu_code", "gofs_bench_code")
+    stage.build("cuda", "gofs_device", "gofs_gpu_code", "gofs_bench_code")
 
 
 def fuzz(stage):
