@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,24 +21,15 @@
 #include "host/image/fsck_for_test.h"
 #include "host/image/mkfs.h"
 #include "host/process_mark.h"
+#include "testing/in_child.hpp"
 
 namespace gofs {
 namespace {
 
+using testing::in_child;
+
 const MountOptions kReading{.backend = "cpu"};
 const MountOptions kWriting{.backend = "cpu", .read_only = false};
-
-/// What `child` returns, in a child of fork(); 100 and more: it was ended by a signal.
-int in_child(const std::function<int()>& child) {
-  const pid_t id = ::fork();
-  if (id == 0) {
-    ::alarm(20);
-    ::_exit(child());
-  }
-  int status = 0;
-  EXPECT_EQ(::waitpid(id, &status, 0), id);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
-}
 
 template <typename T>
 bool is_refused(const Expected<T>& result) {

@@ -3,7 +3,6 @@
 // gofs/gofs.h: a program in C that does what it offers, and what a wrong use of it is told.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,21 +20,12 @@
 #include "gofs/types.h"
 #include "host/image/fsck_for_test.h"
 #include "host/image/mkfs.h"
+#include "testing/in_child.hpp"
 
 namespace gofs {
 namespace {
 
-/// What `child` returns, in a child of fork(); 100 and more: it was ended by a signal.
-int in_child(const std::function<int()>& child) {
-  const pid_t id = ::fork();
-  if (id == 0) {
-    ::alarm(20);
-    ::_exit(child());
-  }
-  int status = 0;
-  EXPECT_EQ(::waitpid(id, &status, 0), id);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
-}
+using testing::in_child;
 
 bool last_error_has(const std::string& words) {
   return std::string(gofs_last_error()).find(words) != std::string::npos;
