@@ -178,7 +178,6 @@ class ThreadScope {
     return work(simt::PartialWarp::single(), 0, 1);
   }
   __device__ simt::PartialWarp async_warp() const { return simt::PartialWarp::single(); }
-  static constexpr bool kOneWarp = true;
   static constexpr bool kHasLaneMemory = true;  // local memory is the group's
   static constexpr bool kHasBlockMemory = true;
 };
@@ -225,7 +224,6 @@ class WarpScope {
     return work(simt::Warp::full(), 0, 1);
   }
   __device__ simt::Warp async_warp() const { return simt::Warp::full(); }
-  static constexpr bool kOneWarp = true;
   static constexpr bool kHasLaneMemory = false;
   static constexpr bool kHasBlockMemory = true;
 
