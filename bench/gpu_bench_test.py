@@ -35,7 +35,7 @@ class GpuBenchTest(unittest.TestCase):
 
     def test_every_part_leaves_rows_and_is_held_against_its_targets(self):
         status, lines = self.run_bench(GOFS_MODELS="p5800x")
-        self.assertEqual((status, lines[-1]), (0, "6 passed, 0 failed"), "\n".join(lines))
+        self.assertEqual((status, lines[-1]), (0, "7 passed, 0 failed"), "\n".join(lines))
         self.assertEqual({row["sweep"] for row in self.rows("micro.jsonl") if "sweep" in row},
                          {"outstanding", "ssds", "files"})
         self.assertLessEqual({"write", "fsync", "pause", "names", "batch_create", "clean"},
@@ -48,6 +48,11 @@ class GpuBenchTest(unittest.TestCase):
         self.assertLess({"inode-lock", "one-by-one"},
                         {row["ablation"] for row in self.rows("ablations.jsonl")
                          if "ablation" in row})
+        self.assertEqual({row["work"] for row in self.rows("storage.jsonl")
+                          if row["bench"] == "host_storage"},
+                         {"random-read", "random-write", "sequential-read", "sequential-write",
+                          "batch-create", "batch-read"})
+        self.assertLessEqual({"gofs", "rpc", "basic"}, set(self.rows("storage.jsonl")[0]["names"]))
         targets = (self.out / "targets.txt").read_text().splitlines()
         measured = [line for line in targets if line.startswith(("reached", "missed"))]
         for words in ("reads by threads", "4 KiB appends", "memory of an open batch",

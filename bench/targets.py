@@ -6,13 +6,23 @@ Takes JSON objects, one a line, of `gofs bench micro`, `gofs_write_matrix` and `
 Prints a line for each target: `reached`, `missed` or `not measured`, the target, the least that
 was measured of it and where, and below it the points that miss it. Exits with 0 whatever was
 reached; with 2 where a file is not what it should be.
+
+`--latest` prints bench/results/latest.json instead: the newest measurement of each point, where
+files are given oldest first. `--page PAGE` takes that file and rewrites the tables of a document
+between the marks that name them (bench/latest.py).
 """
 
 import argparse
 import collections
+import json
+import os
+import pathlib
 import sys
 
+import latest
 from rows import best_layouts, load
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Rates of raw commands on a link that is full, in bytes a second: scaling ends there.
 LINK_FULL = 0.9 * 51e9
@@ -195,16 +205,73 @@ def of_others(rows):
     return [*verdicts.values(), few, idle]
 
 
+def of_host_storage(rows):
+    """Files and block devices beside fio and the host's baselines (bench/host_storage.py)."""
+    rates = Verdict("files and block devices: >= 0.9 of fio from 32 outstanding on", 0.9)
+    times = Verdict("files and block devices: CPU time of an operation <= 1.3 of fio's", 0,
+                    "{:.2f} times", most=1.3)
+    others = Verdict("files and block devices: ahead of the host's own from 16 outstanding on", 1,
+                     "{:.3g} of it")
+    for row in rows:
+        if row["bench"] != "host_storage":
+            continue
+        for name, one in row["names"].items():
+            if not name.startswith("gofs"):
+                continue
+            words = (f"{name} {row['work']}, {row['outstanding']} outstanding, "
+                     f"{'O_DIRECT' if row['direct'] else 'buffered'}")
+            if "ratio" in one and row["outstanding"] >= 32:
+                rates.add(one["ratio"], words)
+                if "cpu_ratio" in one and "poll" not in name:
+                    times.add(one["cpu_ratio"], words)
+            for other in HOST_DRIVEN:
+                if row["outstanding"] >= 16 and other in row["names"]:
+                    others.add(one["ops_per_s"] / row["names"][other]["ops_per_s"],
+                               f"{words}, {other}")
+    return [rates, times, others]
+
+
+def print_targets(paths):
+    rows = load(paths)
+    for part in (of_raw, of_lone_reads, of_batches, of_ceilings, of_stripes, of_others,
+                 of_host_storage):
+        for verdict in part(rows):
+            print("\n".join(verdict.lines()))
+
+
+def print_latest(paths):
+    """Sources are named from the repository's root, wherever this is called."""
+    points = latest.collect(paths)
+    for one in points:
+        one["source"] = os.path.relpath(one["source"], ROOT)
+    sources = [os.path.relpath(path, ROOT) for path in paths]
+    lines = ",\n".join(json.dumps(one) for one in points)
+    print(f'{{"sources": {json.dumps(sources)},\n"points": [\n{lines}\n]}}')
+
+
+def rewrite_page(page, paths):
+    """Fills in the tables of a document, from files that --latest printed."""
+    points = [one for path in paths
+              for one in json.loads(pathlib.Path(path).read_text(encoding="utf-8"))["points"]]
+    before = page.read_text(encoding="utf-8")
+    page.write_text(latest.filled(before, points), encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", metavar="FILE", nargs="+", help="JSON objects, one a line")
-    rows = load(parser.parse_args().results)
+    parser.add_argument("--latest", action="store_true", help="print the newest of each point")
+    parser.add_argument("--page", type=pathlib.Path, help="rewrite the tables of this document")
+    arguments = parser.parse_args()
     try:
-        for part in (of_raw, of_lone_reads, of_batches, of_ceilings, of_stripes, of_others):
-            for verdict in part(rows):
-                print("\n".join(verdict.lines()))
-    except (KeyError, TypeError) as problem:
+        if arguments.latest:
+            print_latest(arguments.results)
+        elif arguments.page is not None:
+            rewrite_page(arguments.page, arguments.results)
+        else:
+            print_targets(arguments.results)
+    except (KeyError, TypeError, json.JSONDecodeError) as problem:
         print(f"a row is not what it should be: {problem!r}", file=sys.stderr)
         return 2
     return 0

@@ -11,6 +11,8 @@ import tempfile
 import unittest
 
 PROGRAM = pathlib.Path(__file__).with_name("targets.py")
+ROOT = PROGRAM.parent.parent
+LATEST = PROGRAM.with_name("results") / "latest.json"
 
 
 def micro(**changed):
@@ -78,6 +80,26 @@ class TargetsTest(unittest.TestCase):
         self.assertTrue(line.startswith("missed"), line)
         line, = self.lines("11.8 M random", rows[1])
         self.assertTrue(line.startswith("reached"), line)
+
+    def test_files_are_held_against_fio_from_32_outstanding_on(self):
+        def storage(outstanding, **ours):
+            fio = {"ops_per_s": 1000, "cpu_us_per_op": 10}
+            gofs = {"ops_per_s": 1000 * ours["ratio"], "cpu_us_per_op": 1, **ours}
+            names = {"gofs": gofs, "gofs poll=always": {**gofs, "cpu_ratio": 9}, "fio": fio,
+                     "rpc": {"ops_per_s": 950, "cpu_us_per_op": 1}}
+            return {"bench": "host_storage", "work": "random-read", "outstanding": outstanding,
+                    "direct": True, "names": names}
+        few = storage(1, ratio=0.1, cpu_ratio=9)
+        good = storage(32, ratio=0.96, cpu_ratio=1.2)
+        for words in (">= 0.9 of fio", "<= 1.3 of fio's", "ahead of the host's own"):
+            line, = self.lines(words, few, good)
+            self.assertTrue(line.startswith("reached"), line)
+        bad = storage(64, ratio=0.89, cpu_ratio=1.4)
+        for words, worst in ((">= 0.9 of fio", "worst 0.89, gofs random-read, 64 outstanding"),
+                             ("<= 1.3 of fio's", "worst 1.40 times"),
+                             ("ahead of the host's own", "worst 0.937 of it")):
+            line = self.lines(words, few, good, bad)[0]
+            self.assertTrue(line.startswith("missed") and worst in line, line)
 
     def test_the_ceiling_is_the_best_of_its_points(self):
         rows = [micro(sweep="lbas", model="hbm", bytes=512, file_bytes_per_s={"median": ops * 512})
@@ -151,6 +173,90 @@ class TargetsTest(unittest.TestCase):
         done = self.say({"bench": "micro"})
         self.assertEqual(done.returncode, 2)
         self.assertIn("not what it should be", done.stderr)
+
+class LatestTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def file(self, name, text):
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def run_with(self, *arguments):
+        return subprocess.run([sys.executable, PROGRAM, *arguments], check=False, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def latest(self, *runs):
+        """What --latest prints of files of rows, oldest first."""
+        paths = [self.file(f"{number}.jsonl", "\n".join(json.dumps(row) for row in rows))
+                 for number, rows in enumerate(runs)]
+        done = self.run_with("--latest", *paths)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def page(self, text, *runs):
+        """A page after its tables were filled in."""
+        page = self.file("page.md", text)
+        kept = self.file("latest.json", json.dumps(self.latest(*runs)))
+        done = self.run_with("--page", page, kept)
+        return done, page.read_text(encoding="utf-8")
+
+    def test_the_newest_file_replaces_points_that_it_has(self):
+        old = [micro(), micro(outstanding=32)]
+        new = [micro(file_bytes_per_s={"median": 4096 / 30e-6})]
+        points = self.latest(old, new)["points"]
+        self.assertEqual([one["point"] for one in points], ["1", "32"])
+        self.assertAlmostEqual(points[0]["ratio"], 0.667, places=3)
+        self.assertTrue(points[0]["source"].endswith("1.jsonl"), points)
+        self.assertTrue(points[1]["source"].endswith("0.jsonl"), points)
+
+    def test_the_lower_of_two_runs_counts(self):
+        fast = micro(file_bytes_per_s={"median": 4096 / 19e-6})
+        point, = self.latest([fast, micro()])["points"]
+        self.assertAlmostEqual(point["ratio"], 0.952, places=3)
+
+    def test_a_row_that_no_table_has_is_left_out(self):
+        self.assertEqual(self.latest([micro(pattern="sequential")])["points"], [])
+
+    def test_a_table_shows_the_time_of_one_and_the_rate_of_many(self):
+        done, text = self.page("a\n<!-- table outstanding of x -->\nold\n<!-- end -->\nb\n",
+                               [micro(), micro(outstanding=32)])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| 1 | 21.0 us, raw 20.0 (0.95) |", text)
+        self.assertIn("| 32 | 195 MB/s (0.95) |", text)
+        self.assertNotIn("old", text)
+        self.assertTrue(text.startswith("a\n") and text.endswith("\nb\n"), text)
+
+    def test_a_page_that_is_filled_in_again_stays_as_it_is(self):
+        mark = "<!-- table outstanding of x -->\n<!-- end -->\n"
+        _, text = self.page(mark, [micro()])
+        _, again = self.page(text, [micro()])
+        self.assertEqual(text, again)
+
+    def test_a_table_that_there_is_not_is_refused_and_the_page_kept(self):
+        mark = "<!-- table nothing of x -->\nold\n<!-- end -->\n"
+        done, text = self.page(mark, [micro()])
+        self.assertEqual((done.returncode, text), (2, mark))
+        self.assertIn("nothing", done.stderr)
+
+    def test_what_is_kept_is_what_its_sources_say(self):
+        kept = json.loads(LATEST.read_text(encoding="utf-8"))
+        done = self.run_with("--latest", *(ROOT / source for source in kept["sources"]))
+        self.assertEqual(json.loads(done.stdout), kept)
+
+    def test_documents_have_the_tables_of_what_is_kept(self):
+        named = 0
+        for page in sorted(ROOT.glob("docs/**/*.md")):
+            text = page.read_text(encoding="utf-8")
+            named += text.count("<!-- table ")
+            copy = self.file("copy.md", text)
+            self.assertEqual(self.run_with("--page", copy, LATEST).returncode, 0)
+            self.assertEqual(copy.read_text(encoding="utf-8"), text,
+                             f"{page}: bench/targets.py --page {page} {LATEST}")
+        self.assertGreater(named, 0)
 
 
 if __name__ == "__main__":

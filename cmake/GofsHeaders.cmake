@@ -5,7 +5,7 @@
 # with g++ is scripts/check_structure.py's business.) Not part of the default build.
 if(GOFS_CUDA)
   set(sources)
-  foreach(folder IN ITEMS simt format ssd nvme f2fs vfs device work gpu bench testing public)
+  foreach(folder IN ITEMS simt format ssd nvme f2fs vfs device kernels gpu bench testing public)
     if(folder STREQUAL "public")
       set(root "${PROJECT_SOURCE_DIR}/include")
     else()

@@ -37,7 +37,8 @@ target_include_directories(gofs_headers INTERFACE
 # --- gofs.o --------------------------------------------------------------------------------------
 
 get_property(gofs_parts GLOBAL PROPERTY GOFS_LIBRARY_PARTS)
-get_property(gofs_blkid GLOBAL PROPERTY GOFS_LIBRARY_BLKID)
+# Libraries of the system that its parts call, by name.
+get_property(gofs_outside GLOBAL PROPERTY GOFS_LIBRARY_OUTSIDE)
 set(gofs_part_files)
 foreach(part IN LISTS gofs_parts)
   list(APPEND gofs_part_files "$<TARGET_FILE:${part}>")
@@ -74,10 +75,7 @@ function(gofs_add_library name kind wanted)
     LINKER_LANGUAGE CXX
     ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib"
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
-  set(outside pthread ${CMAKE_DL_LIBS})
-  if(gofs_blkid)
-    list(APPEND outside blkid)
-  endif()
+  set(outside pthread ${CMAKE_DL_LIBS} ${gofs_outside})
   if(GOFS_CUDA)
     list(APPEND outside gofs::cuda_runtime)
   endif()

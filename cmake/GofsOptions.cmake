@@ -99,6 +99,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_G
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-stringop-overflow -Wno-dangling-reference>)
 endif()
 
+if(GOFS_DEBUG_CHECKS)
+  target_compile_definitions(gofs_options INTERFACE GOFS_DEBUG_CHECKS=1)
+endif()
+
 if(GOFS_SANITIZE)
   # TSan needs to see every access where it happens; ASan reports are unreadable without frames.
   target_compile_options(gofs_options INTERFACE

@@ -26,7 +26,7 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(gofs_triggers "${PROJECT_BINARY_DIR}/lib/triggers")
 file(CONFIGURE OUTPUT "${gofs_triggers}" CONTENT "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS f2fs-tools)
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libblkid-dev")  # to link libgofs.a
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libblkid-dev, liburing-dev")  # to link libgofs.a
 if(GOFS_CUDA)
   set(CPACK_PACKAGE_NAME gofs-cuda)
   set(CPACK_DEBIAN_PACKAGE_PROVIDES gofs)

@@ -15,6 +15,7 @@ option(GOFS_TESTS "Build the tests, and what they run: the three above; needs Go
   ${PROJECT_IS_TOP_LEVEL})
 option(GOFS_INSTALL "Have `cmake --install` install GoFS" ${PROJECT_IS_TOP_LEVEL})
 option(GOFS_BLKID "Have libblkid name what mkfs would write over, where it is installed" ON)
+option(GOFS_URING "Have the threads of hosted SSDs use io_uring, where liburing is installed" ON)
 option(GOFS_WERROR "Have a warning end the build of GoFS's own files" ${PROJECT_IS_TOP_LEVEL})
 
 # For work on GoFS itself:
@@ -23,6 +24,14 @@ option(GOFS_BENCH_WIDE "Build gofs-bench with gofs_device_wide instead of gofs_d
 option(GOFS_FAST_DEVICE_CODE
   "Compile device code with little optimisation, only to see that it compiles" OFF)
 set(GOFS_SANITIZE "" CACHE STRING "Argument of -fsanitize= (address,undefined or thread), or empty")
+if(GOFS_SANITIZE)
+  set(gofs_checks_by_default ON)
+else()
+  set(gofs_checks_by_default OFF)
+endif()
+option(GOFS_DEBUG_CHECKS
+  "Check what costs time as well (GOFS_DEBUG_ASSERT); where sanitizers watch, unless told otherwise"
+  ${gofs_checks_by_default})
 
 if(GOFS_TESTS)
   set(GOFS_COMMANDS ON)

@@ -23,7 +23,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Lowest first; a folder may include itself and those before it.
-LAYERS = ["simt", "format", "ssd", "nvme", "f2fs", "vfs", "device", "work", "gpu", "host", "cli",
+LAYERS = ["simt", "format", "ssd", "nvme", "f2fs", "vfs", "device", "kernels", "gpu", "host", "cli",
           "bench"]
 # The public header that every folder may include; the others stand above all but the command.
 LOWEST_HEADER = pathlib.PurePosixPath("include/gofs/types.h")
@@ -228,6 +228,18 @@ def check_cuda_arch(tree):
             match = words.search(line.split("//")[0])
             if match:
                 yield f"{path}:{number}: {match.group(0)} outside src/simt"
+
+
+def check_doors(tree):
+    """Of f2fs/ and vfs/, commands for file data are file_data.h's, for metadata pages.h's."""
+    for path in tree.code():
+        if (path.parts[:2] not in (("src", "f2fs"), ("src", "vfs")) or is_test_code(path)
+                or path.name in ("file_data.h", "pages.h")):
+            continue
+        for number, line in enumerate(tree.lines(path), 1):
+            match = re.search(r"nvme::(execute|start)\w*\(", line.split("//")[0])
+            if match:
+                yield f"{path}:{number}: {match.group(0)}) beside read_data() and write_data()"
 
 
 def check_spdx(tree):
@@ -504,6 +516,7 @@ CHECKS = {
     "extensions": check_extensions,
     "public": check_public,
     "cuda-arch": check_cuda_arch,
+    "doors": check_doors,
     "spdx": check_spdx,
     "lines": check_lines,
     "todo": check_todo,

@@ -9,25 +9,30 @@
 #              commands where there are any (gofs_write_matrix)
 #   baselines  GoFS beside stand-ins for other systems (bench/baselines/README.md)
 #   ablations  with and without each mechanism (`gofs bench micro --sweeps ablations`)
+#   storage    files behind host threads (media=hosted) beside fio and the host's baselines, on a
+#              disk and in memory, in 100 s at most (bench/host_storage.py)
 # and, where they are asked for,
 #   scaling    whether operations cost more where there is more (gofs_scaling)
 #   clock      how late time stamps are (gofs_clock_skew)
 # No network, no f2fs-tools. Prints machine, driver and date, the rows, what was wanted beside what
 # was reached (bench/targets.py), then `N passed, N failed`: one for each model of each part, one
-# for the host's baselines on a file that no model slows down, and one for cufile. A row that
-# misses its target does not fail; wrong bytes do.
+# for the host's baselines on a file that no model slows down, one for cufile, and one for
+# storage. A row that misses its target does not fail; wrong bytes do.
 # usage: gpu_bench.sh
 #   OUT            folder for the results (default build/gpu-bench): gpu_bench.txt, targets.txt, a
-#                  JSON object a line in micro.jsonl, ablations.jsonl, writes.jsonl and
-#                  baselines.jsonl, tables in scaling.txt and clock.txt, and where matplotlib is,
-#                  pictures (bench/plot.py)
-#   GOFS_PARTS     parts, in order (default: micro baselines writes ablations)
+#                  JSON object a line in micro.jsonl, ablations.jsonl, writes.jsonl,
+#                  baselines.jsonl and storage.jsonl, tables in storage.txt, scaling.txt and
+#                  clock.txt, and where matplotlib is, pictures (bench/plot.py)
+#   GOFS_PARTS     parts, in order (default: micro baselines writes ablations storage)
 #   GOFS_MODELS    models, in order (default: what each part is about)
 #   GOFS_SWEEPS    axes of micro, separated by commas (default: what each model is about)
 #   GOFS_RUNS      of each point of micro and baselines (default 3)
 #   GOFS_SECONDS   of each run (default 0.04)
 #   GOFS_CONTROLLER_WARPS  that play the SSDs' controllers beside those that read or write
 #                  (default 0)
+#   GOFS_STORAGE_FOLDER    on a disk, for part storage (default OUT)
+#   GOFS_STORAGE_VARIANTS  options that are compared there, such as default,poll=always,mode=lfs
+#                  (default: default)
 #   GOFS_CUFILE_FOLDER     see bench/baselines/with_cufile_folder.sh
 #   GOFS_BUILD     where it was built (default build/cuda)
 #   GOFS_SMALL     if set: few points and bytes, on the CPU backend, to see that all of it works
@@ -128,6 +133,19 @@ measure_writes() {
   done
 }
 
+# Rows go to a file of its own; what it prints is a table.
+measure_storage() {
+  : > "$out/storage.jsonl"
+  : > "$out/storage.txt"
+  local options=(--outstanding 1,16,32,256 --passes 3 --seconds 0.3 --volume-bytes 2G
+    --file-bytes 512M --fio-bytes 512M --variants "${GOFS_STORAGE_VARIANTS:-default}")
+  [ -z "${GOFS_SMALL:-}" ] || options=(--outstanding 1,2 --passes 1 --seconds "$seconds"
+    --volume-bytes 64M --file-bytes 4M --fio-bytes 4M --files 20 --threads 1)
+  measure storage.txt bench/host_storage.py --build "$built" --backend "$backend" --limit 100 \
+    --json "$out/storage.jsonl" "${options[@]}" \
+    "${GOFS_STORAGE_FOLDER:-$out}/gofs-storage.img" "$scratch/gofs-storage.img"
+}
+
 measure_baselines() {
   local models=${GOFS_MODELS:-p5800x none}
   : > "$out/baselines.jsonl"
@@ -151,7 +169,7 @@ measure_baselines() {
   echo "nvcc     $nvcc_version"
   echo "knobs    $runs runs of $seconds s, $controller_warps controller warps, ${scratch%/*}"
 } | tee "$log"
-for part in ${GOFS_PARTS:-micro baselines writes ablations}; do
+for part in ${GOFS_PARTS:-micro baselines writes ablations storage}; do
   "measure_$part" || failed=$((failed + 1))
   # After each part, so that a run that is cut short has said what it knows.
   bench/targets.py "$out"/*.jsonl > "$out/targets.txt" || failed=$((failed + 1))

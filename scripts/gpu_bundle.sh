@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Copies into a folder what tests want of this machine and a machine that is there for its GPU may
-# lack, with no network to install it: f2fs-tools, cpio, setfattr and fio with their libraries, and
-# Boost.Context's headers. About 80 MB, most of them fio's libraries. There, `. FOLDER/env.sh`
-# before `make gpu-check`.
+# lack, with no network to install it: f2fs-tools, cpio, setfattr and fio with their libraries,
+# liburing, and Boost.Context's headers. About 80 MB, most of them fio's libraries, which only fio
+# itself is to find: they have a libstdc++ that may be older than that machine's. There,
+# `. FOLDER/env.sh` before `make gpu-check`.
 # That machine's libc must not be the older one.
 # usage: gpu_bundle.sh FOLDER
 set -euo pipefail
@@ -16,16 +17,29 @@ export PATH="$PATH:/usr/sbin:/sbin"
 lib=$folder/lib/$(uname -m)-linux-gnu  # where what comes with CMake files wants to lie
 mkdir -p "$folder/bin" "$lib/cmake"
 
-programs=(mkfs.f2fs fsck.f2fs sload.f2fs dump.f2fs cpio setfattr getfattr)
-command -v fio > /dev/null && programs+=(fio)
-for program in "${programs[@]}"; do
-  path=$(command -v "$program") || fail "no $program: run scripts/setup.sh test"
-  cp -L "$path" "$folder/bin/$program"
+# copy_program PROGRAM FILE FOLDER: the program to the file, its libraries to the folder.
+copy_program() {
+  local path
+  path=$(command -v "$1") || fail "no $1: run scripts/setup.sh test"
+  cp -L "$path" "$2"
   # The loader of a program and libc belong together, so both stay those of the other machine.
   ldd "$path" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
     { grep -Ev '/(libc|libm|libdl|librt|libpthread|libresolv|libutil)\.so\.' || true; } |
-    xargs -r cp -L -t "$lib"
+    xargs -r cp -L -t "$3"
+}
+for program in mkfs.f2fs fsck.f2fs sload.f2fs dump.f2fs cpio setfattr getfattr; do
+  copy_program "$program" "$folder/bin/$program" "$lib"
 done
+if command -v fio > /dev/null; then
+  mkdir -p "$folder/fio/lib"
+  copy_program fio "$folder/fio/fio" "$folder/fio/lib"
+  cat > "$folder/bin/fio" << 'END'
+#!/bin/sh
+there=$(dirname "$(readlink -f "$0")")/../fio
+LD_LIBRARY_PATH=$there/lib exec "$there/fio" "$@"
+END
+  chmod 755 "$folder/bin/fio"
+fi
 
 # Boost: what one header takes, and what CMake asks for the library's place.
 headers=$(g++ -std=c++20 -M -x c++ - <<< '#include <boost/context/detail/fcontext.hpp>' |
@@ -36,6 +50,9 @@ done
 libraries=$(dirname "$(readlink -f "$(g++ -print-file-name=libboost_context.so)")")
 cp -a "$libraries"/libboost_context* "$lib/"
 cp -a "$libraries"/cmake/{Boost-,BoostDetectToolset-,boost_context-,boost_headers-}* "$lib/cmake/"
+
+cp -a /usr/include/liburing.h /usr/include/liburing "$folder/include/"
+cp -a "$(dirname "$(readlink -f "$(g++ -print-file-name=liburing.so)")")"/liburing.so* "$lib/"
 
 cat > "$folder/env.sh" << 'END'
 # To be sourced by bash.

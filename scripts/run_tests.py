@@ -225,6 +225,16 @@ def device(stage):
     stage.build("cuda", "gofs_device", "gofs_gpu_code", "gofs_bench_code")
 
 
+def neighbour(stage, seconds=60):
+    """A volume on a partition, beside another program on the next one."""
+    if stage.build("cpu", "gofs_traffic"):
+        stage.script(["tests/neighbour/judge.py", "--seconds", seconds])
+
+
+def neighbour_long(stage):
+    neighbour(stage, 480)
+
+
 def fuzz(stage):
     if stage.build("cpu-asan", "gofs_tests"):
         stage.ctest("cpu-asan", "-L", "fuzz", "-LE", "long", env=ASAN)
@@ -334,6 +344,7 @@ STAGES = {
     "cpu-tsan": (cpu_tsan, 1800),
     "device": (device, 900),
     "cuda": (cuda, 1800),
+    "neighbour": (neighbour, 900),
     "fuzz": (fuzz, 1500 + 16 * FUZZ_SECONDS),
     "main-job": (main_job, 1200),
     "kernel": (kernel, 2100),
@@ -342,6 +353,7 @@ STAGES = {
     "cpu-asan-long": (cpu_asan_long, 4 * 3600),
     "cpu-tsan-long": (cpu_tsan_long, 4 * 3600),
     "kernel-long": (kernel_long, 4 * 3600),
+    "neighbour-long": (neighbour_long, 1500),
     "gpu-build": (gpu_build, 540),
     "gpu-tests": (gpu_tests, 420),
     "gpu-main-job": (gpu_main_job, 300),
@@ -349,13 +361,13 @@ STAGES = {
     "gpu-bench": (gpu_bench, 3600),
 }
 # A suite's stages run one after another; a name with a + is two side by side: a guest keeps one
-# core busy at most.
+# core busy at most, and neighbours less.
 SUITES = {
     "test": ["structure", "cpu", "main-job", "cpu-asan+kernel", "fuzz", "cpu-tsan+physical",
-             "cuda"],
+             "cuda+neighbour"],
     "check": ["structure", "unit", "device"],
     "test-long": ["structure", "cpu-long", "main-job", "cpu-asan-long", "fuzz",
-                  "cpu-tsan-long", "kernel-long", "physical", "cuda"],
+                  "cpu-tsan-long+neighbour-long", "kernel-long", "physical", "cuda"],
     "gpu-check": ["gpu-build", "gpu-tests", "gpu-main-job", "gpu-sanitize"],
 }
 

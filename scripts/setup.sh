@@ -53,6 +53,7 @@ need libcli11-dev /usr/include/CLI/CLI.hpp
 need nlohmann-json3-dev /usr/include/nlohmann/json.hpp
 need libfmt-dev /usr/include/fmt/format.h
 need libblkid-dev /usr/include/blkid/blkid.h
+need liburing-dev /usr/include/liburing.h
 need libgtest-dev /usr/include/gtest/gtest.h
 need libbenchmark-dev /usr/include/benchmark/benchmark.h
 need f2fs-tools mkfs.f2fs sload.f2fs fsck.f2fs dump.f2fs
@@ -61,6 +62,7 @@ need cpio cpio
 if [ "$purpose" != run ]; then
   need libboost-context-dev /usr/include/boost/context/detail/fcontext.hpp
   need libssl-dev /usr/include/openssl/sha.h
+  need fio fio
   need clang-16 clang++-16
   need llvm-16 llvm-symbolizer-16  # names and lines in what sanitizers report
   need libclang-rt-16-dev /usr/lib/llvm-16/lib/clang/16/lib/linux/libclang_rt.fuzzer-x86_64.a
@@ -69,6 +71,9 @@ if [ "$purpose" != run ]; then
   # NVMe controller without one.
   need qemu-system-x86 qemu-system-x86_64
   need mdadm mdadm
+  # Two programs on partitions of one disk.
+  need fio fio
+  need mount losetup
   need busybox-static /bin/busybox
   need kmod modinfo depmod
   need xz-utils xz

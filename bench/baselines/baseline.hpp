@@ -5,13 +5,11 @@
 // answers with an error.
 #pragma once
 
-#include <sys/resource.h>
-
-#include <chrono>
 #include <cstdint>
 #include <string>
 
 #include "bench/actors.hpp"
+#include "bench/cpu_meter.hpp"
 #include "gofs/expected.hpp"
 
 namespace gofs::bench {
@@ -56,31 +54,6 @@ class Baseline {
   /// Beside its own warps (bench/controller_warps.h).
   virtual uint32_t controller_warps() const { return 0; }
   virtual Expected<Sample> measure(const Point& point) = 0;
-};
-
-/// Processor time of this process, from its construction on.
-class CpuMeter {
- public:
-  CpuMeter() : cpu_seconds_(cpu_now()), start_(std::chrono::steady_clock::now()) {}
-
-  /// Cores that were busy since then, on average.
-  double cores() const {
-    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start_;
-    return wall.count() > 0 ? (cpu_now() - cpu_seconds_) / wall.count() : 0;
-  }
-
- private:
-  static double seconds_of(const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  }
-  static double cpu_now() {
-    rusage usage{};
-    (void)::getrusage(RUSAGE_SELF, &usage);
-    return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
-  }
-
-  const double cpu_seconds_;
-  const std::chrono::steady_clock::time_point start_;
 };
 
 }  // namespace gofs::bench

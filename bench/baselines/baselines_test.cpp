@@ -173,7 +173,7 @@ TEST_F(BaselinesTest, what_makes_no_sense_is_refused) {
 /// A device of host threads.
 struct HostRig {
   std::string why;
-  std::unique_ptr<work::Backend> backend = host::make_backend("cpu", why);
+  std::unique_ptr<kernels::Backend> backend = host::make_backend("cpu", why);
   std::unique_ptr<Device> device = make_device(*backend, why);
 };
 
@@ -183,7 +183,7 @@ TEST_F(BaselinesTest, requests_that_nobody_serves_end_by_their_deadline) {
   ASSERT_TRUE(file);
   const auto small = SmallFiles::make(folder_ + "/files", 0);
   ASSERT_TRUE(small);
-  const auto storage = open_file_storage(**file, **small);
+  const auto storage = open_file_storage(**file, **small, false);
   ASSERT_TRUE(storage);
   Rpc rpc(*rig.device, **storage, {0.001, 0, 20'000'000});
   for (const bool writes : {false, true}) {
@@ -225,12 +225,12 @@ TEST_F(BaselinesTest, errors_of_the_host_arrive_at_the_device) {
 class ForgetfulDevice final : public Device {
  public:
   explicit ForgetfulDevice(Device& device) : device_(device) {}
-  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
+  bool run(const kernels::Body& body, const kernels::Grid& grid, void* params) override {
     return device_.run(body, grid, params);
   }
   std::unique_ptr<Copies> make_copies() override { return std::make_unique<NoCopies>(); }
   const std::string& error() const override { return device_.error(); }
-  work::Backend& backend() override { return device_.backend(); }
+  kernels::Backend& backend() override { return device_.backend(); }
 
  private:
   class NoCopies final : public Copies {
@@ -248,7 +248,7 @@ TEST_F(BaselinesTest, copies_that_do_not_arrive_are_noticed) {
   ASSERT_TRUE(file);
   const auto small = SmallFiles::make(folder_ + "/files", 0);
   ASSERT_TRUE(small);
-  const auto storage = open_file_storage(**file, **small);
+  const auto storage = open_file_storage(**file, **small, false);
   ASSERT_TRUE(storage);
   Basic basic(device, **storage, {0.001, 2});
   Rpc rpc(device, **storage, {0.001, 1});

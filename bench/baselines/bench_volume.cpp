@@ -18,9 +18,9 @@ constexpr uint64_t kWrittenCopies = 6;
 constexpr uint32_t kPieceBytes = 128 << 10;
 
 /// How many warps can share `pieces` evenly.
-uint32_t sharing_warps(const work::Backend& backend, uint64_t pieces) {
+uint32_t sharing_warps(const kernels::Backend& backend, uint64_t pieces) {
   constexpr uint64_t kWarpsMax = 1024;
-  const work::Grid full = backend.full_grid();
+  const kernels::Grid full = backend.full_grid();
   const uint64_t most =
       backend.is_host() ? uint64_t{full.blocks} * full.threads_per_block : kWarpsMax;
   uint64_t warps = 1;
@@ -60,14 +60,7 @@ BenchVolume::~BenchVolume() {
 }
 
 Expected<void> BenchVolume::mount(const std::string& backend, const std::string& model) {
-  MountOptions mount;
-  mount.backend = backend;
-  mount.read_only = false;
-  mount.queues = 64;
-  mount.queue_depth = 1024;
-  const std::string spec =
-      fmt::format("{}?spare=1T&{}", image_, model == "hbm" ? "media=hbm" : "model=" + model);
-  auto state = host::VolumeState::mount(spec, mount, host::MountKind::kVolume);
+  auto state = mount_bench_volume({image_}, model, bench_mount(backend));
   if (!state) return state.error();
   state_ = std::move(*state);
   const auto fs = state_->backend().memory().read_object(state_->filesystem());
@@ -77,7 +70,7 @@ Expected<void> BenchVolume::mount(const std::string& backend, const std::string&
 
 Expected<void> BenchVolume::prepare(const Options& options) {
   const std::string path = "/large";
-  const auto opened = state_->call({.kind = work::CallKind::kOpen, .path = &path});
+  const auto opened = state_->call({.kind = kernels::CallKind::kOpen, .path = &path});
   if (opened.result < 0) return state_->explain(opened.result, path);
   large_ = static_cast<int>(opened.result);
   for (const auto& [file, folder] : {std::pair{&written_, "/written"}, {&in_place_, "/in-place"}}) {

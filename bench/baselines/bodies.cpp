@@ -9,21 +9,22 @@
 
 namespace gofs::bench::bodies {
 
-constinit const work::Body kBlockMap{"block map", work::run_on_cpu<BlockMapParams, block_map_body>,
-                                     GOFS_KERNEL(kernels::kBlockMap)};
-constinit const work::Body kCompanionRead{"companion read",
-                                          work::run_on_cpu<CompanionRead, companion_read_body>,
-                                          GOFS_KERNEL(kernels::kCompanionRead)};
-constinit const work::Body kCompanionWrite{"companion write",
-                                           work::run_on_cpu<CompanionWrite, companion_write_body>,
-                                           GOFS_KERNEL(kernels::kCompanionWrite)};
-constinit const work::Body kRpc{"rpc", work::run_on_cpu<RpcJob, rpc_body>,
-                                GOFS_KERNEL(kernels::kRpc)};
-constinit const work::Body kStampSlots{"stamp slots",
-                                       work::run_on_cpu<SlotParams, stamp_slots_body>,
-                                       GOFS_KERNEL(kernels::kStampSlots)};
-constinit const work::Body kCheckSlots{"check slots",
-                                       work::run_on_cpu<SlotParams, check_slots_body>,
-                                       GOFS_KERNEL(kernels::kCheckSlots)};
+constinit const kernels::Body kBlockMap{"block map",
+                                        kernels::run_on_cpu<BlockMapParams, block_map_body>,
+                                        GOFS_KERNEL(gpu_kernels::kBlockMap)};
+constinit const kernels::Body kCompanionRead{
+    "companion read", kernels::run_on_cpu<CompanionRead, companion_read_body>,
+    GOFS_KERNEL(gpu_kernels::kCompanionRead)};
+constinit const kernels::Body kCompanionWrite{
+    "companion write", kernels::run_on_cpu<CompanionWrite, companion_write_body>,
+    GOFS_KERNEL(gpu_kernels::kCompanionWrite)};
+constinit const kernels::Body kRpc{"rpc", kernels::run_on_cpu<RpcJob, rpc_body>,
+                                   GOFS_KERNEL(gpu_kernels::kRpc)};
+constinit const kernels::Body kStampSlots{"stamp slots",
+                                          kernels::run_on_cpu<SlotParams, stamp_slots_body>,
+                                          GOFS_KERNEL(gpu_kernels::kStampSlots)};
+constinit const kernels::Body kCheckSlots{"check slots",
+                                          kernels::run_on_cpu<SlotParams, check_slots_body>,
+                                          GOFS_KERNEL(gpu_kernels::kCheckSlots)};
 
 }  // namespace gofs::bench::bodies

@@ -68,7 +68,7 @@ BenchParams Companion::read_params(const Point& point, const Actors& actors,
 }
 
 Expected<ReadMeasurement> Companion::read(const Point& point, uint64_t operations) {
-  work::Backend& backend = device_.backend();
+  kernels::Backend& backend = device_.backend();
   const Actors actors = actors_by_lane(backend, point.outstanding, point.layout);
   const BackendArray buffers(backend.memory(), uint64_t{actors.count} * kBlockBytes);
   CompanionRead companion{
@@ -114,7 +114,7 @@ WriteParams Companion::write_params(const Point& point, const Actors& actors) co
 }
 
 Expected<Sample> Companion::write(const Point& point) {
-  work::Backend& backend = device_.backend();
+  kernels::Backend& backend = device_.backend();
   const Actors actors = actors_by_lane(backend, point.outstanding, point.layout);
   const BackendArray buffers(backend.memory(), uint64_t{actors.count} * kBlockBytes);
   const BackendArray counts(backend.memory(), uint64_t{actors.count} * sizeof(uint32_t));

@@ -45,7 +45,7 @@ class CudaCopies final : public Copies {
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(work::Backend& backend) : backend_(backend) {}
+  explicit CudaDevice(kernels::Backend& backend) : backend_(backend) {}
   ~CudaDevice() override {
     if (done_ != nullptr) cudaEventDestroy(done_);
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
@@ -63,7 +63,7 @@ class CudaDevice final : public Device {
         "cudaEventCreate");
   }
 
-  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
+  bool run(const kernels::Body& body, const kernels::Grid& grid, void* params) override {
     const auto launched = static_cast<cudaError_t>(body.on_gpu->launch(grid, params, stream_));
     error_ = gpu::cuda_error_text(launched, "kernel launch");
     if (error_.empty()) error_ = gpu::cuda_error_text(cudaEventRecord(done_, stream_), "event");
@@ -76,10 +76,10 @@ class CudaDevice final : public Device {
     return copies;
   }
   const std::string& error() const override { return error_; }
-  work::Backend& backend() override { return backend_; }
+  kernels::Backend& backend() override { return backend_; }
 
  private:
-  work::Backend& backend_;
+  kernels::Backend& backend_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t done_ = nullptr;
   std::string error_;
@@ -87,7 +87,7 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_cuda_device(work::Backend& backend, std::string& error) {
+std::unique_ptr<Device> make_cuda_device(kernels::Backend& backend, std::string& error) {
   auto device = std::make_unique<CudaDevice>(backend);
   error = device->open();
   if (!error.empty()) return nullptr;

@@ -3,7 +3,7 @@
 
 namespace gofs::bench {
 
-std::unique_ptr<Device> make_device(work::Backend& backend, std::string& error) {
+std::unique_ptr<Device> make_device(kernels::Backend& backend, std::string& error) {
   if (backend.is_host()) return make_host_device(backend);
 #ifdef GOFS_WITH_CUDA
   return make_cuda_device(backend, error);

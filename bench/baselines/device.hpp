@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "work/backend.h"
+#include "kernels/backend.h"
 
 namespace gofs::bench {
 
@@ -29,19 +29,19 @@ class Device {
   virtual ~Device() = default;
   /// Runs a body on `grid` and waits for it, asleep. `params` lies in the backend's memory.
   /// False on failure: error() says what.
-  virtual bool run(const work::Body& body, const work::Grid& grid, void* params) = 0;
+  virtual bool run(const kernels::Body& body, const kernels::Grid& grid, void* params) = 0;
   /// Null on failure.
   virtual std::unique_ptr<Copies> make_copies() = 0;
   virtual const std::string& error() const = 0;
   /// Whose memory it works on.
-  virtual work::Backend& backend() = 0;
+  virtual kernels::Backend& backend() = 0;
 };
 
 /// The device of a backend, which outlives it. Null on failure, `error` then says why.
-std::unique_ptr<Device> make_device(work::Backend& backend, std::string& error);
+std::unique_ptr<Device> make_device(kernels::Backend& backend, std::string& error);
 
 /// The two that there are. The GPU's only in builds that have one.
-std::unique_ptr<Device> make_host_device(work::Backend& backend);
-std::unique_ptr<Device> make_cuda_device(work::Backend& backend, std::string& error);
+std::unique_ptr<Device> make_host_device(kernels::Backend& backend);
+std::unique_ptr<Device> make_cuda_device(kernels::Backend& backend, std::string& error);
 
 }  // namespace gofs::bench

@@ -39,11 +39,13 @@ int outcome(ssize_t moved, uint64_t bytes) {
 
 class FileStorage final : public Storage {
  public:
-  FileStorage(const StampedFile& file, const SmallFiles& small)
-      : file_(file), small_(small), open_(file.path(), O_RDWR) {}
+  FileStorage(const StampedFile& file, const SmallFiles& small, int flags)
+      : file_(file), small_(small), flags_(flags), open_(file.path(), O_RDWR | flags) {}
   bool is_open() const { return open_.fd() >= 0; }
 
-  std::string describe() const override { return "files of the host"; }
+  std::string describe() const override {
+    return (flags_ & O_DIRECT) != 0 ? "files of the host, O_DIRECT" : "files of the host";
+  }
   uint64_t read_bytes() const override { return file_.bytes(); }
   uint64_t written_bytes() const override { return file_.bytes(); }
   uint32_t small_files() const override { return small_.count(); }
@@ -54,7 +56,7 @@ class FileStorage final : public Storage {
     return outcome(::pwrite(open_.fd(), buffer, bytes, static_cast<off_t>(offset)), bytes);
   }
   int read_file(uint32_t index, void* buffer) override {
-    const OpenFile file(small_.path_of(index), O_RDONLY);
+    const OpenFile file(small_.path_of(index), O_RDONLY | flags_);
     if (file.fd() < 0) return -errno;
     return outcome(::pread(file.fd(), buffer, kSmallFileBytes, 0), kSmallFileBytes);
   }
@@ -65,6 +67,7 @@ class FileStorage final : public Storage {
  private:
   const StampedFile& file_;
   const SmallFiles& small_;
+  const int flags_;
   const OpenFile open_;
 };
 
@@ -119,8 +122,11 @@ SmallFiles::~SmallFiles() {
 std::string SmallFiles::path_of(uint32_t index) const { return path_ + small_file_path(index); }
 
 Expected<std::unique_ptr<Storage>> open_file_storage(const StampedFile& file,
-                                                     const SmallFiles& small) {
-  auto storage = std::make_unique<FileStorage>(file, small);
+                                                     const SmallFiles& small, bool direct) {
+  auto storage = std::make_unique<FileStorage>(file, small, direct ? O_DIRECT : 0);
+  if (direct && !storage->is_open() && errno == EINVAL) {
+    storage = std::make_unique<FileStorage>(file, small, 0);
+  }
   if (!storage->is_open()) return host::make_error(errno, file.path());
   return std::unique_ptr<Storage>(std::move(storage));
 }

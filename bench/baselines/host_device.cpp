@@ -20,9 +20,9 @@ class HostCopies final : public Copies {
 
 class HostDevice final : public Device {
  public:
-  explicit HostDevice(work::Backend& backend) : backend_(backend) {}
+  explicit HostDevice(kernels::Backend& backend) : backend_(backend) {}
 
-  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
+  bool run(const kernels::Body& body, const kernels::Grid& grid, void* params) override {
     const uint32_t count = grid.blocks * grid.threads_per_block;
     try {
       simt::run_workers(count, [&](const simt::Warp& warp, uint32_t index) {
@@ -36,16 +36,16 @@ class HostDevice final : public Device {
   }
   std::unique_ptr<Copies> make_copies() override { return std::make_unique<HostCopies>(); }
   const std::string& error() const override { return error_; }
-  work::Backend& backend() override { return backend_; }
+  kernels::Backend& backend() override { return backend_; }
 
  private:
-  work::Backend& backend_;
+  kernels::Backend& backend_;
   std::string error_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> make_host_device(work::Backend& backend) {
+std::unique_ptr<Device> make_host_device(kernels::Backend& backend) {
   return std::make_unique<HostDevice>(backend);
 }
 

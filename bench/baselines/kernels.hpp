@@ -3,15 +3,15 @@
 // The kernels of the bodies in bodies.hpp, in builds with CUDA.
 #pragma once
 
-#include "work/body.h"
+#include "kernels/body.h"
 
-namespace gofs::bench::kernels {
+namespace gofs::bench::gpu_kernels {
 
-extern const work::GpuKernel kBlockMap;
-extern const work::GpuKernel kCompanionRead;
-extern const work::GpuKernel kCompanionWrite;
-extern const work::GpuKernel kRpc;
-extern const work::GpuKernel kStampSlots;
-extern const work::GpuKernel kCheckSlots;
+extern const kernels::GpuKernel kBlockMap;
+extern const kernels::GpuKernel kCompanionRead;
+extern const kernels::GpuKernel kCompanionWrite;
+extern const kernels::GpuKernel kRpc;
+extern const kernels::GpuKernel kStampSlots;
+extern const kernels::GpuKernel kCheckSlots;
 
-}  // namespace gofs::bench::kernels
+}  // namespace gofs::bench::gpu_kernels

@@ -77,6 +77,9 @@ void add_options(CLI::App& app, Options& options, uint64_t& large_mib) {
   app.add_option("--servers", options.servers, "Host threads of rpc; one a core if not given")
       ->check(CLI::Range(1u, 4096u))
       ->type_name("N");
+  app.add_flag("--direct", options.direct,
+               "basic and rpc read and write a file past the page cache (O_DIRECT), where its file "
+               "system takes that");
   app.add_option("--cufile-folder", options.cufile_folder,
                  "On a disk's file system, such as ext4; takes cufile's file")
       ->check(CLI::ExistingDirectory)

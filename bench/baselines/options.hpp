@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/volume.hpp"
+
 namespace gofs::bench {
 
-inline constexpr uint64_t kMiB = 1 << 20;
 inline constexpr uint32_t kSmallFileBytes = 16'384;
 
 struct Options {
@@ -30,6 +31,7 @@ struct Options {
   uint32_t controller_warps = 0;       // beside raw, gofs and the companions
   uint32_t threads_max = 64;           // host threads of basic and cufile
   uint32_t servers = 0;                // host threads of rpc; 0: as many as the machine has cores
+  bool direct = false;                 // kFileModel's file is open with O_DIRECT where that can be
   std::string cufile_folder;           // on a disk's file system; empty: no cufile
   bool json = false;
 

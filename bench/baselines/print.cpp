@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "bench/show_spread.hpp"
 #include "simt/platform.h"
 
 namespace gofs::bench {
@@ -16,12 +17,6 @@ using Json = nlohmann::ordered_json;
 void put_line(const std::string& line) {
   fmt::print("{}\n", line);
   std::fflush(stdout);
-}
-
-Json spread_json(const Spread& spread, double factor) {
-  return {{"median", spread.median * factor},
-          {"least", spread.least * factor},
-          {"most", spread.most * factor}};
 }
 
 const char* work_of(const Point& point) { return point.writes ? "write" : "read"; }

@@ -21,7 +21,7 @@ constexpr const char* kRpcSubject = "rpc";
 
 /// What one run needs beside its parameters.
 struct RpcMemory {
-  RpcMemory(work::Backend& backend, uint32_t lanes)
+  RpcMemory(kernels::Backend& backend, uint32_t lanes)
       : buffers(backend.memory(), uint64_t{lanes} * kBlockBytes),
         requests(backend.shared_memory(), lanes),
         replies(backend.shared_memory(), lanes),

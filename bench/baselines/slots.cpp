@@ -31,7 +31,7 @@ Expected<void> Slots::check(uint64_t run) {
   return {};
 }
 
-Expected<uint64_t> Slots::launch(const work::Body& body, uint64_t run) {
+Expected<uint64_t> Slots::launch(const kernels::Body& body, uint64_t run) {
   params_[0] = {buffers_.data(), blocks_.data(), count(), run, 0};
   if (!device_.run(body, device_.backend().full_grid(), &params_[0])) {
     return host::make_error(EIO, "slots", device_.error());

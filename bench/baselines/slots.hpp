@@ -27,7 +27,7 @@ class Slots {
   Expected<void> check(uint64_t run);
 
  private:
-  Expected<uint64_t> launch(const work::Body& body, uint64_t run);
+  Expected<uint64_t> launch(const kernels::Body& body, uint64_t run);
 
   Device& device_;
   BackendArray buffers_;

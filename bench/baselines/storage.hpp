@@ -75,9 +75,9 @@ class SmallFiles {
   const uint32_t count_;
 };
 
-/// `file`, `small` and `volume` outlive it.
+/// `file`, `small` and `volume` outlive it. `direct`: past the page cache, where that can be.
 Expected<std::unique_ptr<Storage>> open_file_storage(const StampedFile& file,
-                                                     const SmallFiles& small);
+                                                     const SmallFiles& small, bool direct);
 std::unique_ptr<Storage> make_volume_storage(BenchVolume& volume);
 
 }  // namespace gofs::bench

@@ -128,7 +128,7 @@ class Suite {
     if (sinks_.ready) sinks_.ready((*file)->path());
     const auto small = SmallFiles::make(file_path(options_.folder) + "s", options_.small_files());
     if (!small) return small.error();
-    const auto storage = open_file_storage(**file, **small);
+    const auto storage = open_file_storage(**file, **small, options_.direct);
     if (!storage) return storage.error();
     return run_from(kFileModel, **storage);
   }

@@ -8,17 +8,11 @@
 #include <string>
 
 #include "baseline.hpp"
+#include "bench/spread.hpp"
 #include "gofs/volume.hpp"
 #include "options.hpp"
 
 namespace gofs::bench {
-
-/// Of the runs of a point.
-struct Spread {
-  double median = 0;
-  double least = 0;
-  double most = 0;
-};
 
 struct Row {
   std::string name;

@@ -9,18 +9,18 @@
 namespace gofs::bench {
 
 /// What the baselines ask a backend for, of one that has wide warps; the rest is the CPU's.
-class WideBackend final : public work::Backend {
+class WideBackend final : public kernels::Backend {
  public:
   static constexpr uint32_t kWidth = 8;
 
-  explicit WideBackend(work::Backend& cpu) : cpu_(cpu) {}
+  explicit WideBackend(kernels::Backend& cpu) : cpu_(cpu) {}
   const char* name() const override { return "wide"; }
   std::string description() const override { return "wide warps on host threads"; }
   uint32_t warp_width() const override { return kWidth; }
-  work::Grid full_grid() const override { return {2, kWidth}; }
+  kernels::Grid full_grid() const override { return {2, kWidth}; }
   simt::MemorySpace& memory() override { return cpu_.memory(); }
   simt::MemorySpace& shared_memory() override { return cpu_.shared_memory(); }
-  std::string reach(void* begin, uint64_t bytes, work::HostRange what) override {
+  std::string reach(void* begin, uint64_t bytes, kernels::HostRange what) override {
     return cpu_.reach(begin, bytes, what);
   }
   void forget(void* begin) override { cpu_.forget(begin); }
@@ -30,24 +30,24 @@ class WideBackend final : public work::Backend {
   std::unique_ptr<ssd::MemorySource> view_device_memory(void* memory, uint64_t bytes) override {
     return cpu_.view_device_memory(memory, bytes);
   }
-  std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
-                                                std::string& error) override {
+  std::unique_ptr<kernels::LoadedMedia> load_media(const kernels::MediaRequest& request,
+                                                   std::string& error) override {
     return cpu_.load_media(request, error);
   }
-  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
+  bool run(const kernels::Body& body, const kernels::Grid& grid, void* params) override {
     return cpu_.run(body, grid, params);
   }
   std::string error() const override { return cpu_.error(); }
 
  private:
-  work::Backend& cpu_;
+  kernels::Backend& cpu_;
 };
 
 class WideDevice final : public Device {
  public:
-  explicit WideDevice(work::Backend& cpu) : backend_(cpu), copies_(make_host_device(cpu)) {}
+  explicit WideDevice(kernels::Backend& cpu) : backend_(cpu), copies_(make_host_device(cpu)) {}
 
-  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
+  bool run(const kernels::Body& body, const kernels::Grid& grid, void* params) override {
     const uint32_t warps = grid.blocks * grid.threads_per_block / WideBackend::kWidth;
     testing::run_teams(warps, WideBackend::kWidth, [&](const simt::Warp& warp, uint32_t index) {
       body.on_cpu(warp, index, warps, params);
@@ -56,7 +56,7 @@ class WideDevice final : public Device {
   }
   std::unique_ptr<Copies> make_copies() override { return copies_->make_copies(); }
   const std::string& error() const override { return copies_->error(); }
-  work::Backend& backend() override { return backend_; }
+  kernels::Backend& backend() override { return backend_; }
 
  private:
   WideBackend backend_;

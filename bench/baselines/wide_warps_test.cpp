@@ -33,7 +33,7 @@ class WideWarpsTest : public ::testing::Test {
 
   const std::string folder_ = ::testing::TempDir() + "gofs-wide-" + std::to_string(::getpid());
   std::string why_;
-  const std::unique_ptr<work::Backend> cpu_ = host::make_backend("cpu", why_);
+  const std::unique_ptr<kernels::Backend> cpu_ = host::make_backend("cpu", why_);
   WideDevice device_{*cpu_};
 };
 
@@ -104,7 +104,7 @@ TEST_F(WideWarpsTest, lanes_ask_the_host_together) {
   ASSERT_TRUE(file);
   const auto small = SmallFiles::make(folder_ + "/files", 0);
   ASSERT_TRUE(small);
-  const auto storage = open_file_storage(**file, **small);
+  const auto storage = open_file_storage(**file, **small, false);
   ASSERT_TRUE(storage);
   Rpc rpc(device_, **storage, {0.002, 2});
   Basic basic(device_, **storage, {0.002, 3});
@@ -128,7 +128,7 @@ TEST_F(WideWarpsTest, nobody_waits_for_a_dead_host_for_ever) {
   ASSERT_TRUE(file);
   const auto small = SmallFiles::make(folder_ + "/files", 0);
   ASSERT_TRUE(small);
-  const auto storage = open_file_storage(**file, **small);
+  const auto storage = open_file_storage(**file, **small, false);
   ASSERT_TRUE(storage);
   Rpc rpc(device_, **storage, {0.001, 0, 20'000'000});
   const auto sample = rpc.measure({false, true, 16});

@@ -22,7 +22,7 @@ constexpr uint32_t kTimesOverwritten = 2;
 constexpr uint32_t kPortions = 16;
 
 uint64_t device_blocks(const host::VolumeState& volume) {
-  return volume.ssd_counters().blocks_written * volume.spec().lba_bytes / kBlockBytes;
+  return volume.ssd_counters().blocks_written * volume.info().lba_bytes / kBlockBytes;
 }
 
 struct Overwritten {
@@ -74,7 +74,7 @@ class Cleaning {
   }
 
   void measure(host::VolumeState& volume, uint32_t percent) {
-    const auto space = volume.call({.kind = work::CallKind::kStatfs});
+    const auto space = volume.call({.kind = kernels::CallKind::kStatfs});
     const uint64_t room = space.statfs.blocks_free;
     const uint32_t warps = actors_by_warp(volume.backend(), kFilesMax).count;
     auto files = take(percent, BenchFiles::make(volume, "/files", warps, false));
@@ -95,7 +95,7 @@ class Cleaning {
     if (!done || !take(percent, time_checkpoint(volume))) return;
     const CleaningReport after = volume.cleaning_totals();
     const uint64_t written = device_blocks(volume) - written_before;
-    const auto after_space = volume.call({.kind = work::CallKind::kStatfs});
+    const auto after_space = volume.call({.kind = kernels::CallKind::kStatfs});
     const double full =
         1 - static_cast<double>(after_space.statfs.blocks_free) / static_cast<double>(room);
     tell(percent, full, warps, *done, before, after, written);

@@ -120,7 +120,7 @@ class Writes {
   }
 
   void compare_all(WritePattern pattern, BenchFiles& files, const char* which) {
-    const work::Backend& backend = volume_.backend();
+    const kernels::Backend& backend = volume_.backend();
     for (const WriteScope scope : {WriteScope::kThread, WriteScope::kWarp}) {
       if (backend.is_host() && scope == WriteScope::kWarp) continue;  // a thread is a warp
       uint32_t last = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the shared library shows to programs: what is marked GOFS_API, and nothing else.
+// What the shared library exports to programs: what is marked GOFS_API, and nothing else.
 // GOFS_INTERNAL takes a part of that back. C and C++.
 #pragma once
 

@@ -29,12 +29,13 @@
 // (kBounceBytesMax) in one go: a request of so many is as whole as one of global memory, a longer
 // one is several, one after the other, between which others may read, write and append. A buffer
 // that is none of these, null among them, and any other but a global one given to asynchronous
-// calls, batches and grids, is -EFAULT, before anything is read or written. What else a call writes
-// (stat, links, entries, attributes) follows the same rules. What it only reads (paths, targets of
-// links, names, values, an array of parts) may lie anywhere; each thread reads its own. Only the
-// names of a batch are in global or constant memory. Parameters of a kernel that are
-// __grid_constant__ are global memory that is read from, as long as the kernel runs. What is known
-// to run over the end of a block's shared memory is -EFAULT, texts without an end among it.
+// calls, batches and grids, gives -EFAULT before anything is read or written. What else a call
+// writes (stat, links, entries, attributes) follows the same rules. What it only reads (paths,
+// targets of links, names, values, an array of parts) may lie anywhere; each thread reads its own.
+// Only the names of a batch are in global or constant memory. Parameters of a kernel that are
+// __grid_constant__ are global memory that is read from, as long as the kernel runs. A buffer that
+// is known to run over the end of a block's shared memory gives -EFAULT, and so does a text without
+// an end.
 //
 // These are declarations and thin templates. What they call is compiled already, in
 // libgofs_device.a: compile kernels with -rdc=true, and link that (README.md). Whatever a kernel
@@ -52,7 +53,8 @@
 
 namespace gofs {
 
-/// Who calls together. A group has no state: it may be made anywhere, any number of times.
+/// The threads that make a call together. A group has no state: it may be made anywhere, any number
+/// of times.
 class ThisThread {};
 class ThisWarp {};
 class ThisBlock {};
@@ -110,7 +112,7 @@ __device__ int open(const Group& group, VolumeHandle vol, const char* path, uint
   return device_library::open(device_detail::scope_of(group), vol, path, flags, mode);
 }
 
-/// 0 or -EBADF. Nobody else is using the descriptor.
+/// 0 or -EBADF. No other call may use the descriptor meanwhile.
 template <typename Group>
 __device__ int close(const Group& group, VolumeHandle vol, int fd) {
   return device_library::close(device_detail::scope_of(group), vol, fd);
@@ -163,14 +165,14 @@ __device__ Ticket pread_async(const Group& group, VolumeHandle vol, int fd, void
 /// Starts a pwrite by a thread or a warp and returns at once; see vfs/async_write.h. Whole blocks,
 /// up to 1 MiB of them, are left under way, if `buffer` has them aligned to 4 bytes; what else
 /// there is, is written before this returns. The file has its new contents and size when the ticket
-/// was waited for, and its former ones until then, also after a crash. `buffer` is not to be
-/// changed before that, and who reads or writes the same blocks waits, or hears -ETIMEDOUT. -EAGAIN
-/// in the ticket when too many operations are under way: wait for one and try again; where 64
-/// writes of the file are, this one is done at once. Of writes behind the end of a file there is
-/// one at a time: several fill a file that was made as long first (ftruncate, fallocate). A
-/// thread that has started one waits for it before it reads or writes with shared or local memory:
-/// other calls that wait for the same blocks may have all spare memory meanwhile, and the one is
-/// -EBUSY then, or the others -ETIMEDOUT, after the time for locks.
+/// was waited for, and its former ones until then, also after a crash. `buffer` must not be changed
+/// before that. Reads and writes of the same blocks wait, and may end with -ETIMEDOUT. The ticket
+/// has -EAGAIN when too many operations are under way: wait for one and try again; where 64 writes
+/// of the file are under way, this one is done at once. There is one write behind the end of a file
+/// at a time: to fill a file by several, make it as long first (ftruncate, fallocate). A thread
+/// that has started one must wait for it before it reads or writes with shared or local memory:
+/// other calls that wait for the same blocks may have all spare memory meanwhile, and after the
+/// time for locks either this call gets -EBUSY or those get -ETIMEDOUT.
 template <typename Group>
 __device__ Ticket pwrite_async(const Group& group, VolumeHandle vol, int fd, const void* buffer,
                                uint64_t bytes, uint64_t offset) {
@@ -283,11 +285,12 @@ __device__ int64_t flistxattr(const Group& group, VolumeHandle vol, int fd, char
 // durable after sync() or when the host has unmounted the volume. -EPERM and -EACCES as chmod(2)
 // and its like have them.
 
-/// pwritev(2): `count` parts in a row at `offset`; zero copy where the parts are aligned to 4 bytes
-/// and their ranges to blocks. Bytes written, fewer than asked only where the volume is full or the
-/// SSD fails in between; or a negative errno: -EINVAL also for more than kIoVectorsMax parts. A
-/// descriptor that was opened to append writes at the end. All warps of the group write parts of
-/// the range, which nobody else reads or writes meanwhile. `parts` lie in memory that all of them
+/// pwritev(2): `count` parts, one after the other, at `offset`; zero copy where the parts are
+/// aligned to 4 bytes and their ranges to blocks. Bytes written, fewer than asked only where the
+/// volume is full or the SSD fails in between, and behind them, as far as the file had bytes there
+/// before, these or new ones; or a negative errno: -EINVAL also for more than kIoVectorsMax parts.
+/// A descriptor that was opened to append writes at the end. All warps of the group write parts of
+/// the range; other threads that read or write it wait. `parts` lie in memory that all of them
 /// reach.
 template <typename Group>
 __device__ int64_t pwritev(const Group& group, VolumeHandle vol, int fd, const IoVector* parts,
@@ -341,8 +344,8 @@ __device__ int link(const Group& group, VolumeHandle vol, const char* existing, 
   return device_library::link(device_detail::scope_of(group), vol, existing, path);
 }
 
-/// Takes away a name of what is no directory. What has no names any more is freed then, or when
-/// nobody has it open any more.
+/// Removes a name of a file that is not a directory. A file without names is freed, at the latest
+/// when it is closed last.
 template <typename Group>
 __device__ int unlink(const Group& group, VolumeHandle vol, const char* path) {
   return device_library::unlink(device_detail::scope_of(group), vol, path);
@@ -354,8 +357,8 @@ __device__ int rmdir(const Group& group, VolumeHandle vol, const char* path) {
   return device_library::rmdir(device_detail::scope_of(group), vol, path);
 }
 
-/// Gives what `from` names the name `to`, in place of what had it. `flags`: 0, kRenameNoReplace
-/// (-EEXIST if something has it) or kRenameExchange (each gets the other's name).
+/// Renames `from` to `to`, which replaces what had that name. `flags`: 0, kRenameNoReplace (-EEXIST
+/// if something has it) or kRenameExchange (each gets the other's name).
 template <typename Group>
 __device__ int rename(const Group& group, VolumeHandle vol, const char* from, const char* to,
                       uint32_t flags = 0) {
@@ -473,9 +476,9 @@ __device__ int fremovexattr(const Group& group, VolumeHandle vol, int fd, const 
   return device_library::fremovexattr(device_detail::scope_of(group), vol, fd, name);
 }
 
-/// Makes what was done before durable on the SSD: a checkpoint. By a group that others wait for no
-/// longer than for any other call. Where the SSD is an image in a GPU's reach, the image itself
-/// follows when the host syncs or unmounts.
+/// Makes what was done before durable on the SSD: a checkpoint. Other groups wait for it no longer
+/// than for any other call. Where the SSD is an image in a GPU's reach, the image itself follows
+/// when the host syncs or unmounts.
 template <typename Group>
 __device__ int sync(const Group& group, VolumeHandle vol) {
   return device_library::sync(device_detail::scope_of(group), vol);
@@ -496,7 +499,7 @@ __device__ int fdatasync(const Group& group, VolumeHandle vol, int fd) {
 }
 
 /// Empties up to `segments_max` segments that are only partly in use, so that what is written later
-/// lies in a row; see vfs::collect_garbage. How many were tried, or a negative errno. One warp of
+/// is contiguous; see vfs::collect_garbage. How many were tried, or a negative errno. One warp of
 /// the group works; several groups may do so at a time.
 template <typename Group>
 __device__ int64_t collect_garbage(const Group& group, VolumeHandle vol, uint32_t segments_max) {
@@ -521,9 +524,9 @@ __device__ int64_t readdir(const Group& group, VolumeHandle vol, int fd, NamedEn
 /// of the group share the work and synchronise between its steps. A batch descriptor, or a negative
 /// errno, for a directory of which a part cannot be listed too. A file that cannot be opened has
 /// its error in batch_file() and is left out of reads: -EFAULT where its name is not in global or
-/// constant memory, which all warps look at. Of a file that is written or removed
-/// meanwhile, reads of the batch give what was there before or after, or an error; the room that
-/// such changes give up on the volume comes back after batch_close().
+/// constant memory, which all warps look at. Of a file that is written or removed meanwhile, reads
+/// of the batch give what was there before or after, or an error; the room that such changes free
+/// on the volume is usable after batch_close().
 template <typename Group>
 __device__ int batch_open(const Group& group, VolumeHandle vol, const char* path,
                           const char* const* names, uint32_t count) {
@@ -552,7 +555,7 @@ __device__ int64_t batch_read(const Group& group, VolumeHandle vol, int bd, void
 /// without slashes), and opens them as a batch. With a `buffer`, file i comes with the bytes[i]
 /// bytes at `buffer + offsets[i]`, and is there with all of them or, after a crash, not at all;
 /// best are buffers and offsets that are multiples of 4. All warps of the group share the work;
-/// others that change the directory wait until all is done. A batch descriptor, or a negative
+/// other calls that change the directory wait until all is done. A batch descriptor, or a negative
 /// errno, and nothing was made: -EFAULT also where one of the names, which all warps look at, is
 /// not in global or constant memory. A file that cannot be made has its error in batch_file():
 /// -EEXIST, -ENOSPC, ...
@@ -567,7 +570,7 @@ __device__ int batch_create(const Group& group, VolumeHandle vol, const char* pa
 
 /// Writes the first bytes[i] bytes of each file i of a batch from `buffer + offsets[i]`; a file
 /// that is longer keeps the rest. Bytes written, or -EBADF; what went wrong with a single file is
-/// in batch_file().error. Nobody reads the batch meanwhile.
+/// in batch_file().error. The batch must not be read meanwhile.
 template <typename Group>
 __device__ int64_t batch_write(const Group& group, VolumeHandle vol, int bd, const void* buffer,
                                const uint64_t* offsets, const uint64_t* bytes) {

@@ -19,20 +19,19 @@
 // for a pointer that is null and must not be; -EFAULT for a null buffer of `bytes` above 0.
 //
 // Threads: all calls may be made by several threads at once, also with the same volume, but for
-// gofs_volume_free(), after which it is gone. No thread may be cancelled (pthread_cancel) in a
-// call.
+// gofs_volume_free(), which ends it. No thread may be cancelled (pthread_cancel) in a call.
 //
 // fork(): a volume belongs to the process that has mounted it. In a child of fork() calls with it
 // fail at once with -ENODEV and words that say so, and gofs_volume_free() returns without waiting;
-// nothing of it reaches the image. Those that only tell something know the spec alone, count 0, and
-// warn of that. A child may mount volumes of its own, once the parent has given the image back.
+// nothing of it reaches the image. Those that only report know the spec alone, count 0, and warn of
+// that. A child may mount volumes of its own, once the parent has released the image.
 //
 // What becomes of a volume where a GPU or the host's storage fails is said in gofs/volume.hpp.
 //
 // Text and values that a call gives go to `buffer`, which has room for `bytes`; the result is their
-// length. Where `bytes` is 0 they go nowhere, `buffer` may be null, and the length is all that is
-// told. -ERANGE where there is too little room. Text ends with a NUL, for which there must be room
-// and which its length does not count.
+// length. Where `bytes` is 0 they go nowhere, `buffer` may be null, and only the length is
+// returned. -ERANGE where there is too little room. Text ends with a NUL, for which there must be
+// room and which its length does not count.
 //
 // Structs that begin with `struct_bytes` may grow at their end in later versions. Set it to the
 // struct's size, and what is not used to 0. A program that was compiled with an older version has a
@@ -58,9 +57,9 @@ extern "C" {
 GOFS_API const char* gofs_version(void);
 
 /// Why the last call of this thread that failed has failed: a sentence without a newline of its
-/// own, which names the path or structure at fault; of one of more than 4,095 bytes the middle is
-/// left out. A path has the bytes that it was given with, which need not be UTF-8. "" where none
-/// has failed. Good until this thread's next call of GoFS.
+/// own, which names the path or structure at fault; the middle of one of more than 4,095 bytes is
+/// left out. A path has the bytes that it was passed with, which need not be UTF-8. "" where none
+/// has failed. Valid until this thread's next call of GoFS.
 GOFS_API const char* gofs_last_error(void);
 
 /// The negative errno of that call; 0 where none has failed.
@@ -80,7 +79,7 @@ typedef struct gofs_volume gofs_volume;
 typedef struct gofs_mount_options_t {
   uint64_t struct_bytes;   // sizeof(gofs_mount_options_t)
   const char* backend;     // "auto": a GPU if one answers, else the CPU; "cpu"; "cuda"
-  uint32_t writable;       // not 0: mounted for writing, and the image is this mount's alone
+  uint32_t writable;       // not 0: mounted for writing, and the image is locked for other mounts
   uint32_t uid;            // whose permissions all calls have, on the device as well
   uint32_t gid;            //
   uint32_t group_count;    // of `groups`: at most GOFS_GROUPS_MAX, -EINVAL beyond
@@ -112,14 +111,14 @@ typedef struct gofs_mount_options_t {
 GOFS_API int gofs_mount(const char* spec, const gofs_mount_options_t* options,
                         gofs_volume** volume);
 
-/// Makes all changes durable and gives the image back; calls answer -ENODEV from then on. Kernels
-/// that use the volume have ended. Where the GPU has no room to try it, the volume is mounted
-/// still, and the error says so. Where the image lacks what is in a GPU's memory, since the host's
-/// disk is full, the image is not given back yet, and another gofs_unmount() writes it.
+/// Makes all changes durable and releases the image; calls return -ENODEV from then on. Kernels
+/// that use the volume must have ended. Where the GPU has no room to try it, the volume stays
+/// mounted, and the error says so. Where the image lacks what is in a GPU's memory, since the
+/// host's disk is full, the image is not released yet, and another gofs_unmount() writes it.
 GOFS_API int gofs_unmount(gofs_volume* volume);
 
-/// Unmounts the volume if it is mounted still, without a word of what goes wrong then, and frees
-/// it. No other call uses it meanwhile or afterwards. Null is left alone.
+/// Unmounts the volume if it is still mounted, ignoring errors, and frees it. No other call may use
+/// it meanwhile or afterwards. Null is ignored.
 GOFS_API void gofs_volume_free(gofs_volume* volume);
 
 /// Makes all changes that have returned durable, in the image as well. After an error they are
@@ -127,13 +126,13 @@ GOFS_API void gofs_volume_free(gofs_volume* volume);
 GOFS_API int gofs_sync(gofs_volume* volume);
 
 /// What functions of device code (gofs/gofs_device.h) take as their volume; VolumeHandle::state in
-/// C++. Good in kernels until gofs_unmount() or gofs_volume_free(). Null after an error: -ENODEV
+/// C++. Valid in kernels until gofs_unmount() or gofs_volume_free(). Null after an error: -ENODEV
 /// where the volume is not mounted on a GPU, or not any more; -EIO where the GPU has failed.
 GOFS_API const void* gofs_volume_device_pointer(const gofs_volume* volume);
 
-/// Calls `each` with every sentence that the user should know although it stopped nothing (an
-/// unclean volume, damage that was met), those that were given before left out. How many. A
-/// sentence is good until `each` returns, which may make other calls of GoFS, and neither throws
+/// Calls `each` with every sentence that the user should know although nothing failed (an unclean
+/// volume, damage that was met), but for those that were passed before. Returns how many. A
+/// sentence is valid until `each` returns, which may make other calls of GoFS, and neither throws
 /// nor jumps.
 GOFS_API int64_t gofs_warnings(gofs_volume* volume,
                                void (*each)(void* context, const char* sentence), void* context);
@@ -194,7 +193,7 @@ typedef struct gofs_clock_report_t {
   uint64_t struct_bytes;  // sizeof(gofs_clock_report_t), set by the caller
   uint64_t looks;         // at both clocks, so far; 0 where the volume is read only
   uint64_t error_ns;      // of the last look, at most
-  int64_t late_ns;        // how far time stamps had come to be late by then; below 0: early
+  int64_t late_ns;        // how late time stamps were by then; below 0: early
   double drift_ppm;       // how much faster the host's clock goes, which is made up for
 } gofs_clock_report_t;
 
@@ -244,15 +243,15 @@ typedef struct gofs_cleaning_report_t {
   uint64_t free_segments;
 } gofs_cleaning_report_t;
 
-/// Empties segments that are only partly in use, so that what is written later lies in a row, and
+/// Empties segments that are only partly in use, so that what is written later is contiguous, and
 /// makes that durable. Others may use the volume meanwhile. -EUCLEAN where the volume contradicts
 /// itself: the segments that are sound are emptied all the same. `options` and `report` may be
 /// null.
 GOFS_API int gofs_collect_garbage(gofs_volume* volume, const gofs_cleaning_options_t* options,
                                   gofs_cleaning_report_t* report);
 
-/// What all cleaning since the volume was mounted has done, whatever has begun it.
-/// `free_segments_before` is 0; all is where the volume is mounted for reading.
+/// What all cleaning since the volume was mounted has done, whatever started it.
+/// `free_segments_before` is 0; all is 0 where the volume is mounted for reading.
 GOFS_API int gofs_cleaning_totals(const gofs_volume* volume, gofs_cleaning_report_t* report);
 
 // --- Memory for physical SSDs. -------------------------------------------------------------------
@@ -261,7 +260,7 @@ GOFS_API int gofs_cleaning_totals(const gofs_volume* volume, gofs_cleaning_repor
 /// Volume::register_buffer() of gofs/volume.hpp, which says for which memory that is possible.
 /// -EINVAL for no bytes; -EEXIST where a part of them is registered.
 GOFS_API int gofs_register_buffer(gofs_volume* volume, void* memory, uint64_t bytes, uint64_t* id);
-/// When no call uses the buffer any more. -EINVAL where it is not registered.
+/// No call may use the buffer any more. -EINVAL where it is not registered.
 GOFS_API int gofs_unregister_buffer(gofs_volume* volume, uint64_t id);
 
 // --- Files. --------------------------------------------------------------------------------------
@@ -287,8 +286,8 @@ enum gofs_open_flags_t {
   GOFS_OPEN_PATH = 010000000,
 };
 
-/// A descriptor, which kernels may use as well, and which is none of the operating system's.
-/// `mode`: the permissions of a file that is made; there is no umask.
+/// A descriptor, which kernels may use as well; it is not one of the operating system. `mode`: the
+/// permissions of a file that is made; there is no umask.
 GOFS_API int gofs_open(gofs_volume* volume, const char* path, uint32_t flags, uint32_t mode);
 /// -EBADF where it is not open. What was written is not made durable by this.
 GOFS_API int gofs_close(gofs_volume* volume, int fd);
@@ -341,7 +340,8 @@ GOFS_API int gofs_fdatasync(gofs_volume* volume, int fd);
 
 /// What gofs_access() asks for; 0 asks whether the file is there. As X_OK, W_OK and R_OK.
 enum gofs_access_bits_t { GOFS_MAY_EXECUTE = 1, GOFS_MAY_WRITE = 2, GOFS_MAY_READ = 4 };
-/// 0, or why it may not be: -EACCES, -EROFS, -ENOENT. `mode`: any of gofs_access_bits_t together.
+/// 0, or why access is denied: -EACCES, -EROFS, -ENOENT. `mode`: any of gofs_access_bits_t
+/// together.
 GOFS_API int gofs_access(gofs_volume* volume, const char* path, int mode);
 /// `mode`: its permissions; there is no umask.
 GOFS_API int gofs_mkdir(gofs_volume* volume, const char* path, uint32_t mode);
@@ -353,8 +353,8 @@ GOFS_API int gofs_symlink(gofs_volume* volume, const char* target, const char* p
 GOFS_API int64_t gofs_readlink(gofs_volume* volume, const char* path, char* buffer, uint64_t bytes);
 /// `path` becomes another name of `existing`.
 GOFS_API int gofs_link(gofs_volume* volume, const char* existing, const char* path);
-/// Takes away a name of what is no directory. What has no names any more is freed then, or when it
-/// is not open any more.
+/// Removes a name of a file that is not a directory. A file without names is freed, at the latest
+/// when it is closed last.
 GOFS_API int gofs_unlink(gofs_volume* volume, const char* path);
 /// Removes an empty directory.
 GOFS_API int gofs_rmdir(gofs_volume* volume, const char* path);
@@ -363,7 +363,7 @@ enum gofs_rename_flags_t {
   GOFS_RENAME_NO_REPLACE = 1,  // -EEXIST if something has the new name
   GOFS_RENAME_EXCHANGE = 2,    // each gets the other's name
 };
-/// Gives what `from` names the name `to`, in place of what had it. `flags`: 0 or one of
+/// Renames `from` to `to`, which replaces what had that name. `flags`: 0 or one of
 /// gofs_rename_flags_t.
 GOFS_API int gofs_rename(gofs_volume* volume, const char* from, const char* to, uint32_t flags);
 
@@ -414,8 +414,8 @@ typedef struct gofs_directory_entry_t {
 /// A descriptor for gofs_readdir(); gofs_close() closes it.
 GOFS_API int gofs_opendir(gofs_volume* volume, const char* path);
 /// The next entries, without `.` and `..`, to `entries`, which has room for `count`: -EINVAL for
-/// fewer than GOFS_READDIR_ENTRIES_MIN. How many; 0 means the end. Of a directory of which
-/// something had to be left out an error comes once before that, when all else has been given.
+/// fewer than GOFS_READDIR_ENTRIES_MIN. How many; 0 means the end. If something in the directory
+/// had to be left out, one call returns an error before the end, after all other entries.
 GOFS_API int64_t gofs_readdir(gofs_volume* volume, int fd, gofs_directory_entry_t* entries,
                               uint64_t count);
 

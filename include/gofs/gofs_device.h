@@ -13,12 +13,12 @@
 //
 // Every call exists four times, by the group that makes it together: NAME_thread, NAME_warp (all 32
 // lanes), NAME_block and NAME_grid (a cooperative launch). All threads of the group pass the same
-// arguments, and all get the result: what POSIX says, or a negative errno of Linux. What a call has
-// read, all of them see when it returns. gofs.cuh says more of each, of the memory that buffers may
+// arguments, and all get the result: what POSIX says, or a negative errno of Linux. All of them see
+// what a call has read when it returns. gofs.cuh says more of each, of the memory that buffers may
 // lie in, and of errors.
 //
-// `volume` is what gofs_volume_device_pointer() (gofs.h) or Volume::device().state gives, good as
-// long as the volume is mounted; null is -EINVAL. Flags, modes and limits are those of
+// `volume` is what gofs_volume_device_pointer() (gofs.h) or Volume::device().state gives, valid as
+// long as the volume is mounted; null gives -EINVAL. Flags, modes and limits are those of
 // gofs/types.h, which are those of Linux.
 #pragma once
 

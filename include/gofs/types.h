@@ -23,11 +23,10 @@ namespace gofs {
 // --- Handles. ------------------------------------------------------------------------------------
 
 /// A mounted volume, as kernels know it: Volume::device() gives it, and it is passed to kernels by
-/// value. Good from then on until the volume is unmounted or destroyed, also in several kernels at
-/// once; a copy is as good as the original. A handle that is null leads to no volume, and no call
-/// may be given it.
+/// value. Valid from then on until the volume is unmounted or destroyed, also in several kernels at
+/// once; it may be copied. A null handle refers to no volume, and must not be passed to a call.
 ///
-/// What it leads to is GoFS's own. Today that is the file system's state in memory of the GPU
+/// What it refers to is internal. Today that is the file system's state in memory of the GPU
 /// (direct). There is room for a second way to attach, behind the same word: a channel to a process
 /// that owns the volume (served).
 struct VolumeHandle {
@@ -42,10 +41,10 @@ struct VolumeHandle {
 
 /// An asynchronous read or write under way, as pread_async() and pwrite_async() give it. It is to
 /// be waited for exactly once, by wait(), from the same kind of group; its buffer belongs to the
-/// SSD until then. One with a negative `result` is not: nothing has been started.
+/// SSD until then. One with a negative `result` is not: nothing was started.
 struct Ticket {
   int64_t result;      // bytes that will have been moved if all goes well, or a negative errno;
-                       // wait() has the last word
+                       // wait() has the final result
   uint32_t operation;  // this and the next are GoFS's own
   uint32_t generation;
   uint32_t queue;
@@ -146,8 +145,8 @@ struct BatchFile {
 
 // --- Flags of open(). ----------------------------------------------------------------------------
 // One of the first three, with any of the others. Those of Linux that are not here are ignored
-// (O_NONBLOCK, O_DIRECT, O_CLOEXEC, ...); -EOPNOTSUPP for O_TMPFILE, -EINVAL for what Linux has
-// not.
+// (O_NONBLOCK, O_DIRECT, O_CLOEXEC, ...); -EOPNOTSUPP for O_TMPFILE, -EINVAL for what Linux does
+// not have.
 
 inline constexpr uint32_t kOpenReadOnly = 0;
 inline constexpr uint32_t kOpenWriteOnly = 1;
@@ -164,7 +163,7 @@ inline constexpr uint32_t kOpenTruncate = 01000;
 inline constexpr uint32_t kOpenAppend = 02000;
 /// Every write is durable when it returns, as if fdatasync() had followed.
 inline constexpr uint32_t kOpenDataSync = 010000;
-/// -ENOTDIR for what is no directory.
+/// -ENOTDIR for what is not a directory.
 inline constexpr uint32_t kOpenDirectory = 0200000;
 /// -ELOOP for a symbolic link; with kOpenPath, a descriptor of the link itself.
 inline constexpr uint32_t kOpenNoFollow = 0400000;
@@ -200,11 +199,11 @@ inline constexpr uint32_t kXattrCreate = 1;
 inline constexpr uint32_t kXattrReplace = 2;
 
 /// Bits of MountOptions::ablations: mechanisms that a mounted volume can do without, to see what
-/// each of them brings, and to tell which one a fault hides in. All calls have the same results,
+/// each of them brings, and to find out in which one a fault is. All calls have the same results,
 /// and what is on the disk is as sound. A spec has them by name (`?ablate=inode-lock,one-log`).
 enum Ablation : uint32_t {
-  /// `inode-lock`: a file is locked as a whole, by readers together or by one writer alone; without
-  /// it ranges and single blocks are.
+  /// `inode-lock`: a file is locked as a whole, shared by readers, exclusively by one writer;
+  /// without it ranges and single blocks are.
   kAblateRangeLocks = 1u << 0,
   /// `one-log`: data of files goes to the log for it, as of all processors, instead of a segment of
   /// each.

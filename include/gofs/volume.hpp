@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GoFS for host programs: mount a volume, hand it to kernels, or read it from here with the names
-// that the device API (gofs.cuh) uses. Whatever is asked here is done by the backend's own warps
-// through the same NVMe queues.
+// that the device API (gofs.cuh) uses. All calls are carried out by the backend's own warps through
+// the same NVMe queues.
 //
 //   auto volume = gofs::Volume::mount("vol.img");
 //   if (!volume) { fprintf(stderr, "%s\n", volume.error().message.c_str()); return 1; }
@@ -18,9 +18,9 @@
 //
 // A volume belongs to the process that has mounted it. In a child of fork() every call fails at
 // once with ENODEV and words that say so; info() knows the spec alone, warnings() has that
-// sentence, and what counts says 0. exit(), the destructor and unmount() return there without
-// waiting, free nothing, and nothing of it reaches the image. A child may mount volumes of its own,
-// once the parent has given the image back. vfork() and posix_spawn() are not concerned.
+// sentence, and counts are 0. exit(), the destructor and unmount() return there without waiting,
+// free nothing, and nothing of it reaches the image. A child may mount volumes of its own, once the
+// parent has released the image. vfork() and posix_spawn() are not affected.
 //
 // A fault of any kernel of the process (an illegal address, a trap, a device assert) takes the GPU
 // from it. Every call then fails with EIO, CUDA's words and the hint that only another process can
@@ -54,7 +54,7 @@ struct VolumeAccess;
 /// How to mount. What a spec says after its `?` wins over what is said here; 0 means the default.
 struct MountOptions {
   std::string backend = "auto";  // "auto": a GPU if one answers, else the CPU; "cpu"; "cuda"
-  bool read_only = true;         // else the image is this mount's alone
+  bool read_only = true;         // else the image is locked for other mounts
   uint32_t uid = 0;              // whose permissions all calls have, on the device as well
   uint32_t gid = 0;
   std::vector<uint32_t> groups{};   // supplementary ones, at most kGroupsMax
@@ -103,7 +103,7 @@ struct CleaningReport {
 struct ClockReport {
   uint64_t looks = 0;     // at both clocks, so far; 0 where the volume is read only
   uint64_t error_ns = 0;  // of the last look, at most
-  int64_t late_ns = 0;    // how far time stamps had come to be late by then; below 0: early
+  int64_t late_ns = 0;    // how late time stamps were by then; below 0: early
   double drift_ppm = 0;   // how much faster the host's clock goes, which is made up for
 };
 
@@ -197,7 +197,8 @@ class GOFS_API Volume {
   /// unmount(), whose errors are lost here.
   ~Volume();
 
-  /// For kernels: good until unmount(), or until this object goes; a volume that is moved keeps it.
+  /// For kernels: valid until unmount(), or until this object is destroyed; a volume that is moved
+  /// keeps it.
   VolumeHandle device() const;
 
   /// Flags as in <fcntl.h>; EROFS for what would write where the volume is mounted for reading.
@@ -228,8 +229,8 @@ class GOFS_API Volume {
   Expected<std::vector<std::string>> flistxattr(int fd);
   /// A descriptor for readdir; close() closes it.
   Expected<int> opendir(const std::string& path);
-  /// The next entries, without `.` and `..`; none at the end. Of a directory of which something had
-  /// to be left out an error comes once before that, when all else has been given: EUCLEAN where
+  /// The next entries, without `.` and `..`; none at the end. If something in the directory had to
+  /// be left out, one call returns an error before the end, after all other entries: EUCLEAN where
   /// entries cannot be, or the errno of what could not be read. warnings() has the rest of it.
   Expected<std::vector<DirectoryEntry>> readdir(int fd);
   /// The same into memory of the caller, which has room for `count` entries: EINVAL for fewer than
@@ -261,12 +262,12 @@ class GOFS_API Volume {
   Expected<void> symlink(const std::string& target, const std::string& path);
   /// `path` becomes another name of `existing`.
   Expected<void> link(const std::string& existing, const std::string& path);
-  /// Takes away a name of what is no directory. What has no names any more is freed then, or when
-  /// it is not open any more.
+  /// Removes a name of a file that is not a directory. A file without names is freed, at the latest
+  /// when it is closed last.
   Expected<void> unlink(const std::string& path);
   /// Removes an empty directory.
   Expected<void> rmdir(const std::string& path);
-  /// Gives what `from` names the name `to`, in place of what had it. `flags`: 0, kRenameNoReplace
+  /// Renames `from` to `to`, which replaces what had that name. `flags`: 0, kRenameNoReplace
   /// (EEXIST if something has it) or kRenameExchange (each gets the other's name).
   Expected<void> rename(const std::string& from, const std::string& to, uint32_t flags = 0);
   /// The file gets shorter, or longer with zeros.
@@ -303,14 +304,14 @@ class GOFS_API Volume {
   Expected<void> lremovexattr(const std::string& path, const std::string& name);
   Expected<void> fremovexattr(int fd, const std::string& name);
 
-  /// Empties segments that are only partly in use, so that what is written later lies in a row, and
+  /// Empties segments that are only partly in use, so that what is written later is contiguous, and
   /// makes that durable. Others may use the volume meanwhile. EUCLEAN where the volume contradicts
   /// itself: the segments that are sound are emptied all the same.
   Expected<CleaningReport> collect_garbage(const CleaningOptions& options = {});
 
-  /// What all cleaning since the volume was mounted has done: by collect_garbage(), by writes
-  /// that found too little room, and while nothing else happened. The segments that are free
-  /// are those of now; how many were free before is not told. All 0 where the volume is mounted for
+  /// What all cleaning since the volume was mounted has done: by collect_garbage(), by writes that
+  /// found too little room, and while nothing else happened. The segments that are free are those
+  /// of now; how many were free before is not reported. All 0 where the volume is mounted for
   /// reading. Counts go on while others write.
   CleaningReport cleaning_totals() const;
 
@@ -328,10 +329,10 @@ class GOFS_API Volume {
   /// fsync(), but for the times of the last change where they are all that has changed in the
   /// inode.
   Expected<void> fdatasync(int fd);
-  /// sync(), and gives the image back: calls answer ENODEV from then on. Kernels that use the
-  /// volume have ended. Where the GPU has no room to try it, the volume is mounted still, and the
-  /// error says so. Where the image lacks what is in a GPU's memory, since the host's disk is full,
-  /// calls answer ENODEV, the image is not given back yet, and another unmount() writes it.
+  /// sync(), and releases the image: calls return ENODEV from then on. Kernels that use the volume
+  /// must have ended. Where the GPU has no room to try it, the volume stays mounted, and the error
+  /// says so. Where the image lacks what is in a GPU's memory, since the host's disk is full, calls
+  /// return ENODEV, the image is not released yet, and another unmount() writes it.
   Expected<void> unmount();
 
   VolumeInfo info() const;
@@ -340,19 +341,19 @@ class GOFS_API Volume {
   /// may be counted or not. Buffers of kernels are not the volume's; an image of the CPU backend is
   /// a file and no memory.
   Expected<MemoryReport> memory();
-  /// What the user should know although it stopped nothing: an unclean volume, damage that was met.
-  /// Sentences; those that were given before are not repeated.
+  /// What the user should know although nothing failed: an unclean volume, damage that was met.
+  /// Sentences; those that were returned before are not repeated.
   std::vector<std::string> warnings();
 
   /// Lets an SSD read and write memory of the program by itself, from now on until
   /// unregister_buffer(). A virtual SSD reaches whatever a kernel reaches, so that this only keeps
-  /// account. With a physical one, data of other memory is copied through staging memory, and so is
-  /// this where the SSD cannot reach it: memory of the host at multiples of 4 KiB can be, but for
-  /// what cudaHostAlloc gave; memory of a GPU at multiples of 64 KiB where the volume has its
+  /// a record. With a physical one, data of other memory is copied through staging memory, and so
+  /// is this where the SSD cannot reach it: memory of the host at multiples of 4 KiB can be, but
+  /// for what cudaHostAlloc gave; memory of a GPU at multiples of 64 KiB where the volume has its
   /// queues there (queues=gpu&data=gpu), and the program must not free it before. The first 255 of
   /// a mount. EINVAL for no bytes; EEXIST where a part of them is registered.
   Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes);
-  /// When no call uses the buffer any more. EINVAL where it is not registered.
+  /// No call may use the buffer any more. EINVAL where it is not registered.
   Expected<void> unregister_buffer(BufferHandle buffer);
 
  private:

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/backend.h"
 #include "simt/memory.h"
-#include "work/backend.h"
 
 namespace gofs::bench {
 
@@ -35,7 +35,7 @@ struct Actors {
   uint32_t count;  // lanes, warps, blocks or grids
   uint32_t warps;
   uint32_t lanes_per_warp;
-  work::Grid grid;
+  kernels::Grid grid;
 };
 
 /// How threads that read or write lie in a grid.
@@ -48,7 +48,7 @@ struct Layout {
 
 namespace detail {
 
-inline work::Grid grid_of_warps(uint32_t warps, uint32_t width) {
+inline kernels::Grid grid_of_warps(uint32_t warps, uint32_t width) {
   // Few warps are spread over the processors.
   const uint32_t per_block = warps <= 512 ? 1 : 4;
   return {static_cast<uint32_t>(simt::divide_up(warps, per_block)), per_block * width};
@@ -58,11 +58,11 @@ inline work::Grid grid_of_warps(uint32_t warps, uint32_t width) {
 
 /// Each a lane: as many as wanted, but all warps have as many of them where they are in several. A
 /// CPU has no more than it has threads.
-inline Actors actors_by_lane(const work::Backend& backend, uint32_t wanted,
+inline Actors actors_by_lane(const kernels::Backend& backend, uint32_t wanted,
                              const Layout& layout = {}) {
   const uint32_t width = backend.warp_width();
   if (backend.is_host()) {
-    const work::Grid full = backend.full_grid();
+    const kernels::Grid full = backend.full_grid();
     const uint32_t threads =
         std::clamp(wanted, 1u, std::max(1u, full.blocks * full.threads_per_block));
     return {threads, threads, 1, {threads, 1}};
@@ -78,7 +78,7 @@ inline Actors actors_by_lane(const work::Backend& backend, uint32_t wanted,
 }
 
 /// Each a warp.
-inline Actors actors_by_warp(const work::Backend& backend, uint32_t wanted) {
+inline Actors actors_by_warp(const kernels::Backend& backend, uint32_t wanted) {
   if (backend.is_host()) return actors_by_lane(backend, wanted);
   const uint32_t width = backend.warp_width();
   return {wanted, wanted, width, detail::grid_of_warps(wanted, width)};

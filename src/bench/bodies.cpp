@@ -6,28 +6,35 @@
 #include "bench/kernels.h"
 #include "bench/names_body.h"
 #include "bench/pauses_body.h"
+#include "bench/records_body.h"
+#include "bench/stream_body.h"
 
 namespace gofs::bench::bodies {
 
-constinit const work::Body kRawRead{"raw read", work::run_on_cpu<BenchJob, raw_read_body>,
-                                    GOFS_KERNEL(kernels::kRawRead)};
-constinit const work::Body kFileRead{"file read",
-                                     work::run_on_cpu<BenchJob, file_read_body<CpuApi>>,
-                                     GOFS_KERNEL(kernels::kFileRead)};
-constinit const work::Body kWideRead{"wide read",
-                                     work::run_on_cpu<BenchJob, wide_read_body<CpuApi>>,
-                                     GOFS_KERNEL(kernels::kWideRead)};
-constinit const work::Body kRawWrite{"raw write", work::run_on_cpu<WriteJob, raw_write_body>,
-                                     GOFS_KERNEL(kernels::kRawWrite)};
-constinit const work::Body kFileWrite{"file write",
-                                      work::run_on_cpu<WriteJob, file_write_body<CpuApi>>,
-                                      GOFS_KERNEL(kernels::kFileWrite)};
-constinit const work::Body kWriteAndSync{
-    "write and sync", work::run_on_cpu<WriteAndSyncParams, write_and_sync_body<CpuApi>>,
-    GOFS_KERNEL(kernels::kWriteAndSync)};
-constinit const work::Body kNames{"names", work::run_on_cpu<NamesJob, names_body<CpuApi>>,
-                                  GOFS_KERNEL(kernels::kNames)};
-constinit const work::Body kFiles{"files", work::run_on_cpu<FilesParams, files_body<CpuApi>>,
-                                  GOFS_KERNEL(kernels::kFiles)};
+constinit const kernels::Body kRawRead{"raw read", kernels::run_on_cpu<BenchJob, raw_read_body>,
+                                       GOFS_KERNEL(gpu_kernels::kRawRead)};
+constinit const kernels::Body kFileRead{"file read",
+                                        kernels::run_on_cpu<BenchJob, file_read_body<CpuApi>>,
+                                        GOFS_KERNEL(gpu_kernels::kFileRead)};
+constinit const kernels::Body kWideRead{"wide read",
+                                        kernels::run_on_cpu<BenchJob, wide_read_body<CpuApi>>,
+                                        GOFS_KERNEL(gpu_kernels::kWideRead)};
+constinit const kernels::Body kRawWrite{"raw write", kernels::run_on_cpu<WriteJob, raw_write_body>,
+                                        GOFS_KERNEL(gpu_kernels::kRawWrite)};
+constinit const kernels::Body kFileWrite{"file write",
+                                         kernels::run_on_cpu<WriteJob, file_write_body<CpuApi>>,
+                                         GOFS_KERNEL(gpu_kernels::kFileWrite)};
+constinit const kernels::Body kWriteAndSync{
+    "write and sync", kernels::run_on_cpu<WriteAndSyncParams, write_and_sync_body<CpuApi>>,
+    GOFS_KERNEL(gpu_kernels::kWriteAndSync)};
+constinit const kernels::Body kNames{"names", kernels::run_on_cpu<NamesJob, names_body<CpuApi>>,
+                                     GOFS_KERNEL(gpu_kernels::kNames)};
+constinit const kernels::Body kStream{"stream", kernels::run_on_cpu<StreamJob, stream_body<CpuApi>>,
+                                      GOFS_KERNEL(gpu_kernels::kStream)};
+constinit const kernels::Body kRecords{"records",
+                                       kernels::run_on_cpu<RecordsJob, records_body<CpuApi>>,
+                                       GOFS_KERNEL(gpu_kernels::kRecords)};
+constinit const kernels::Body kFiles{"files", kernels::run_on_cpu<FilesParams, files_body<CpuApi>>,
+                                     GOFS_KERNEL(gpu_kernels::kFiles)};
 
 }  // namespace gofs::bench::bodies

@@ -40,4 +40,32 @@ struct MicroOptions {
 };
 void run_micro(cli::Session& session, const MicroOptions& options);
 
+struct StreamCommand {
+  std::string folder = "/dev/shm";
+  std::vector<std::string> models = {"none"};
+  std::vector<std::string> shapes;  // the usual ones, if not given
+  std::vector<std::string> works;   // all, if not given
+  uint64_t file_bytes = uint64_t{4} << 30;
+  uint32_t runs = 5;
+};
+void run_stream(cli::Session& session, const StreamCommand& command);
+
+struct RecordCommand {
+  std::string folder = "/dev/shm";
+  std::vector<std::string> models = {"none"};
+  uint32_t runs = 5;
+  double seconds = 0.05;
+  bool small = false;
+};
+void run_record_bench(cli::Session& session, const RecordCommand& command);
+
+struct StorageCommand {
+  std::vector<std::string> works;  // all but batches, if not given
+  std::vector<uint32_t> outstanding = {1, 4, 16, 32, 64, 128, 256};
+  uint64_t file_bytes = uint64_t{1} << 30;
+  uint32_t files = 10'000;
+  double seconds = 0.5;
+};
+void run_storage_bench(cli::Session& session, const StorageCommand& command);
+
 }  // namespace gofs::bench

@@ -18,7 +18,7 @@ inline constexpr uint32_t kControllerWarpsMax = 1024;
 class ControllerLaunch {
  public:
   /// For one launch. A CPU has as many of the `count` as it has threads left.
-  ControllerLaunch(work::Backend& backend, const Actors& workers, uint32_t count)
+  ControllerLaunch(kernels::Backend& backend, const Actors& workers, uint32_t count)
       : grid_(workers.grid) {
     if (count == 0) return;
     left_.emplace(backend.memory(), sizeof(uint32_t));
@@ -27,12 +27,12 @@ class ControllerLaunch {
     grid_.blocks += static_cast<uint32_t>(simt::divide_up(count, block_warps));
   }
 
-  const work::Grid& grid() const { return grid_; }
+  const kernels::Grid& grid() const { return grid_; }
   /// For the parameters of the launch; valid as long as this is there.
   const ControllerWarps& warps() const { return warps_; }
 
  private:
-  work::Grid grid_;
+  kernels::Grid grid_;
   std::optional<BackendArray> left_;
   ControllerWarps warps_{};
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Warps of a measurement that do nothing but play the virtual SSDs' controllers, beside those that
-// are measured, the workers. A real SSD works by itself; a virtual one only gets on when somebody
-// steps it, which otherwise those do who wait for it. Nothing else changes: workers step as well,
+// are measured, the workers. A real SSD works by itself; a virtual one only gets on when a warp
+// steps it, which otherwise those do that wait for it. Nothing else changes: workers step as well,
 // and may be left without any controller warp, by a deadline too. A physical SSD takes no notice.
 #pragma once
 
@@ -62,7 +62,7 @@ GOFS_NOINLINE GOFS_HD inline void play_controller(simt::AnyWarp auto warp, uint3
   const uint32_t pairs = array.devices[0]->io_queue_count * array.count;
   // They begin far apart, so that among them they look at all queues often.
   const auto begin = static_cast<uint32_t>(uint64_t{number} * pairs / controllers.count);
-  const uint64_t patience_ns = array.devices[0]->limits.command_timeout_ns;
+  const uint64_t patience_ns = nvme::longest_timeout_ns(array);
   simt::Deadline deadline = simt::Deadline::after_ns(patience_ns);
   for (simt::Backoff backoff;;) {
     bool got_on = false;

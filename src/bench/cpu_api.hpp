@@ -15,6 +15,7 @@
 #include "vfs/read_together.h"
 #include "vfs/remove_file.h"
 #include "vfs/write_lanes.h"
+#include "vfs/write_together.h"
 
 namespace gofs::bench {
 
@@ -31,10 +32,10 @@ struct CpuApi {
   static int64_t pread_by_block(const simt::Warp& warp, vfs::Filesystem& fs, int fd, void* buffer,
                                 uint64_t bytes, uint64_t offset) {
     vfs::SharedRead meeting;
-    const auto crew = simt::BlockCrew<simt::Warp>::current(warp);
-    return vfs::pread_together(crew, fs, meeting, fd, buffer, bytes, offset);
+    const auto group = simt::BlockGroup<simt::Warp>::current(warp);
+    return vfs::pread_together(group, fs, meeting, fd, buffer, bytes, offset);
   }
-  static int64_t pread_by_grid(const simt::GridCrew& grid, vfs::Filesystem& fs, int fd,
+  static int64_t pread_by_grid(const simt::GridGroup& grid, vfs::Filesystem& fs, int fd,
                                void* buffer, uint64_t bytes, uint64_t offset) {
     vfs::GridMeeting* const meeting = vfs::begin_grid_call(grid, fs);
     if (meeting == nullptr) return -EBUSY;
@@ -50,6 +51,29 @@ struct CpuApi {
   static int64_t pwrite_by_warp(const simt::Warp& warp, vfs::Filesystem& fs, int fd,
                                 const void* buffer, uint64_t bytes, uint64_t offset) {
     return vfs::pwrite(warp, fs, fd, buffer, bytes, offset);
+  }
+  static int64_t pwrite_by_block(const simt::Warp& warp, vfs::Filesystem& fs, int fd,
+                                 const void* buffer, uint64_t bytes, uint64_t offset) {
+    vfs::SharedWrite meeting;
+    const auto group = simt::BlockGroup<simt::Warp>::current(warp);
+    return vfs::pwrite_together(group, fs, meeting, fd, buffer, bytes, offset);
+  }
+  static int64_t pwrite_by_grid(const simt::GridGroup& grid, vfs::Filesystem& fs, int fd,
+                                const void* buffer, uint64_t bytes, uint64_t offset) {
+    vfs::GridMeeting* const meeting = vfs::begin_grid_call(grid, fs);
+    if (meeting == nullptr) return -EBUSY;
+    const IoVector part = vfs::detail::one_part(buffer, bytes);
+    const int64_t put = vfs::pwritev_by_all(grid, fs, meeting->write, fd, &part, 1, offset);
+    vfs::end_grid_call(grid, fs, *meeting);
+    return put;
+  }
+  static int64_t write_by_thread(vfs::Filesystem& fs, int fd, const void* buffer, uint64_t bytes) {
+    const vfs::WriteRequest request{fd, buffer, bytes, 0};
+    return vfs::write_lanes(simt::Warp::full(), fs, request);
+  }
+  static int64_t write_by_warp(const simt::Warp& warp, vfs::Filesystem& fs, int fd,
+                               const void* buffer, uint64_t bytes) {
+    return vfs::write(warp, fs, fd, buffer, bytes);
   }
   static int fsync_by_warp(const simt::Warp& warp, vfs::Filesystem& fs, int fd) {
     return vfs::fsync(warp, fs, fd);

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "gofs/gofs.cuh"
-#include "simt/crew.h"
+#include "simt/warp_group.h"
 #include "vfs/filesystem.h"
 
 namespace gofs::bench {
@@ -26,7 +26,7 @@ struct DeviceApi {
                                            void* buffer, uint64_t bytes, uint64_t offset) {
     return gofs::pread(gofs::this_block(), volume(fs), fd, buffer, bytes, offset);
   }
-  __device__ static int64_t pread_by_grid(const simt::GridCrew&, vfs::Filesystem& fs, int fd,
+  __device__ static int64_t pread_by_grid(const simt::GridGroup&, vfs::Filesystem& fs, int fd,
                                           void* buffer, uint64_t bytes, uint64_t offset) {
     return gofs::pread(gofs::this_grid(), volume(fs), fd, buffer, bytes, offset);
   }
@@ -37,6 +37,22 @@ struct DeviceApi {
   __device__ static int64_t pwrite_by_warp(const simt::Warp&, vfs::Filesystem& fs, int fd,
                                            const void* buffer, uint64_t bytes, uint64_t offset) {
     return gofs::pwrite(gofs::this_warp(), volume(fs), fd, buffer, bytes, offset);
+  }
+  __device__ static int64_t pwrite_by_block(const simt::Warp&, vfs::Filesystem& fs, int fd,
+                                            const void* buffer, uint64_t bytes, uint64_t offset) {
+    return gofs::pwrite(gofs::this_block(), volume(fs), fd, buffer, bytes, offset);
+  }
+  __device__ static int64_t pwrite_by_grid(const simt::GridGroup&, vfs::Filesystem& fs, int fd,
+                                           const void* buffer, uint64_t bytes, uint64_t offset) {
+    return gofs::pwrite(gofs::this_grid(), volume(fs), fd, buffer, bytes, offset);
+  }
+  __device__ static int64_t write_by_thread(vfs::Filesystem& fs, int fd, const void* buffer,
+                                            uint64_t bytes) {
+    return gofs::write(gofs::this_thread(), volume(fs), fd, buffer, bytes);
+  }
+  __device__ static int64_t write_by_warp(const simt::Warp&, vfs::Filesystem& fs, int fd,
+                                          const void* buffer, uint64_t bytes) {
+    return gofs::write(gofs::this_warp(), volume(fs), fd, buffer, bytes);
   }
   __device__ static int fsync_by_warp(const simt::Warp&, vfs::Filesystem& fs, int fd) {
     return gofs::fsync(gofs::this_warp(), volume(fs), fd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that warps open, read and close one by one, to be compared with a batch (work/batch.h) of
-// the same files.
+// Files that warps open, read and close one by one, to be compared with a batch (kernels/batch.h)
+// of the same files.
 #pragma once
 
 #include "vfs/filesystem.h"

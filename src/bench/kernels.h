@@ -3,17 +3,19 @@
 // The kernels of the bodies in bodies.h, in builds with CUDA. Host only.
 #pragma once
 
-#include "work/body.h"
+#include "kernels/body.h"
 
-namespace gofs::bench::kernels {
+namespace gofs::bench::gpu_kernels {
 
-extern const work::GpuKernel kRawRead;
-extern const work::GpuKernel kFileRead;
-extern const work::GpuKernel kWideRead;
-extern const work::GpuKernel kRawWrite;
-extern const work::GpuKernel kFileWrite;
-extern const work::GpuKernel kWriteAndSync;
-extern const work::GpuKernel kNames;
-extern const work::GpuKernel kFiles;
+extern const kernels::GpuKernel kRawRead;
+extern const kernels::GpuKernel kFileRead;
+extern const kernels::GpuKernel kWideRead;
+extern const kernels::GpuKernel kRawWrite;
+extern const kernels::GpuKernel kFileWrite;
+extern const kernels::GpuKernel kWriteAndSync;
+extern const kernels::GpuKernel kNames;
+extern const kernels::GpuKernel kStream;
+extern const kernels::GpuKernel kRecords;
+extern const kernels::GpuKernel kFiles;
 
-}  // namespace gofs::bench::kernels
+}  // namespace gofs::bench::gpu_kernels

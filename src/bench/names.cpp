@@ -11,8 +11,8 @@
 #include "bench/writes.hpp"
 #include "host/messages.h"
 #include "host/run_job.h"
-#include "work/batch.h"
-#include "work/bodies.h"
+#include "kernels/batch.h"
+#include "kernels/bodies.h"
 
 namespace gofs::bench {
 
@@ -175,15 +175,15 @@ struct BatchContents {
 Expected<bool> is_as_in_batch(host::VolumeState& volume, const std::string& directory,
                               uint32_t index, uint32_t file_bytes) {
   const std::string path = batch_path(directory, index);
-  const auto opened = volume.call({.kind = work::CallKind::kOpen, .path = &path});
+  const auto opened = volume.call({.kind = kernels::CallKind::kOpen, .path = &path});
   if (opened.result < 0) return volume.explain(opened.result, path);
   const auto descriptor = static_cast<int>(opened.result);
   std::vector<uint8_t> bytes(uint64_t{file_bytes} + 1);
-  const auto read = volume.call({.kind = work::CallKind::kPread,
+  const auto read = volume.call({.kind = kernels::CallKind::kPread,
                                  .descriptor = descriptor,
                                  .buffer = bytes.data(),
                                  .bytes = bytes.size()});
-  (void)volume.call({.kind = work::CallKind::kClose, .descriptor = descriptor});
+  (void)volume.call({.kind = kernels::CallKind::kClose, .descriptor = descriptor});
   if (read.result < 0) return volume.explain(read.result, path);
   bool right = read.result == file_bytes;
   for (uint32_t at = 0; right && at < file_bytes; at += kBlockBytes) {
@@ -205,15 +205,15 @@ Expected<BatchCreation> measure_batch_creation(host::VolumeState& volume,
     return host::make_error(EINVAL, directory, "a batch of whole blocks is wanted");
   }
   const auto mkdir =
-      volume.call({.kind = work::CallKind::kMkdir, .path = &directory, .mode = 0755});
+      volume.call({.kind = kernels::CallKind::kMkdir, .path = &directory, .mode = 0755});
   if (mkdir.result < 0) return volume.explain(mkdir.result, directory);
   const BatchContents contents(volume, files, file_bytes);
   simt::MemorySpace& shared = volume.backend().shared_memory();
   const host::SharedArray<char> path(shared, directory.size() + 1);
   std::memcpy(path.data(), directory.c_str(), directory.size() + 1);
-  work::BatchParams job{};
+  kernels::BatchParams job{};
   job.fs = volume.filesystem();
-  job.step = work::BatchStep::kCreate;
+  job.step = kernels::BatchStep::kCreate;
   job.path = path.data();
   job.names = contents.names.as<const char*>();
   job.count = files;
@@ -223,9 +223,9 @@ Expected<BatchCreation> measure_batch_creation(host::VolumeState& volume,
   job.sizes = contents.sizes.as<uint64_t>();
   job.errors = contents.errors.as<int>();
   job.first_ns = ~uint64_t{0};
-  work::Grid grid = volume.backend().full_grid();
+  kernels::Grid grid = volume.backend().full_grid();
   grid.cooperative = true;
-  if (!host::run_job(volume, work::bodies::kBatch, grid, job)) {
+  if (!host::run_job(volume, kernels::bodies::kBatch, grid, job)) {
     return volume.explain(host::VolumeState::kNotRun, directory);
   }
   if (job.result < 0) return volume.explain(job.result, directory);

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "bench/controller_warps.h"
-#include "simt/crew.h"
+#include "simt/warp_group.h"
 #include "vfs/filesystem.h"
 
 namespace gofs::bench {
@@ -50,7 +50,7 @@ struct BenchResults {
 struct BenchJob {
   BenchParams params;
   BenchResults results;
-  simt::MeetingPoint point;  // of all warps
+  simt::Barrier point;  // of all warps
 };
 
 namespace detail {
@@ -262,14 +262,14 @@ GOFS_DEVICE void wide_read_body(simt::AnyWarp auto warp, uint32_t warp_index, ui
   detail::Tally tally;
   detail::begin_bench(warp, job.results);
   if (params.scope == ReadScope::kGrid) {
-    const simt::GridCrew grid(warp, warp_index, warp_count, job.point);
+    const simt::GridGroup grid(warp, warp_index, warp_count, job.point);
     detail::read_wide(warp, {warp_index, warp_count, 0, 1}, params, tally,
                       [&](uint8_t* buffer, uint64_t position) {
                         return Api::pread_by_grid(grid, *params.fs, params.descriptor, buffer,
                                                   params.block_bytes, position);
                       });
   } else {
-    const auto block = simt::BlockCrew<simt::Warp>::current(warp);
+    const auto block = simt::BlockGroup<simt::Warp>::current(warp);
     const detail::WideReader reader{block.index(), block.count(), warp_index / block.count(),
                                     warp_count / block.count()};
     detail::read_wide(warp, reader, params, tally, [&](uint8_t* buffer, uint64_t position) {

@@ -6,10 +6,11 @@
 
 #include "bench/bodies.h"
 #include "bench/controller_launch.hpp"
+#include "bench/cpu_meter.hpp"
 #include "host/messages.h"
 #include "host/run_job.h"
-#include "work/batch.h"
-#include "work/bodies.h"
+#include "kernels/batch.h"
+#include "kernels/bodies.h"
 
 namespace gofs::bench {
 
@@ -19,13 +20,13 @@ constexpr uint64_t kRawReadersMax = 1 << 20;
 
 Error bad_argument(const std::string& message) { return Error{EINVAL, message}; }
 
-Actors plan_readers(const work::Backend& backend, const ReadPlan& plan) {
+Actors plan_readers(const kernels::Backend& backend, const ReadPlan& plan) {
   if (plan.scope == ReadScope::kThread) {
     return actors_by_lane(backend, plan.outstanding, plan.layout);
   }
   if (plan.scope == ReadScope::kWarp) return actors_by_warp(backend, plan.outstanding);
   const uint32_t width = backend.warp_width();
-  const work::Grid full = backend.full_grid();
+  const kernels::Grid full = backend.full_grid();
   const bool one = plan.scope == ReadScope::kGrid;
   const uint32_t blocks = one ? full.blocks : std::clamp(plan.outstanding, 1u, full.blocks);
   return {one ? 1 : blocks,
@@ -34,7 +35,7 @@ Actors plan_readers(const work::Backend& backend, const ReadPlan& plan) {
           {blocks, full.threads_per_block, one}};
 }
 
-Expected<ReadMeasurement> run_once(host::VolumeState& volume, const work::Body& body,
+Expected<ReadMeasurement> run_once(host::VolumeState& volume, const kernels::Body& body,
                                    const ReadPlan& plan, const Actors& readers,
                                    uint32_t operations_each, uint8_t* buffers, BenchParams params) {
   params.fs = volume.filesystem();
@@ -51,6 +52,7 @@ Expected<ReadMeasurement> run_once(host::VolumeState& volume, const work::Body& 
   const ControllerLaunch launch(volume.backend(), readers, wide ? 0 : plan.controller_warps);
   params.controllers = launch.warps();
   BenchJob job{params, {}, {}};
+  const CpuMeter meter;
   if (!host::run_job(volume, body, launch.grid(), job)) {
     return volume.explain(host::VolumeState::kNotRun, "bench");
   }
@@ -61,13 +63,14 @@ Expected<ReadMeasurement> run_once(host::VolumeState& volume, const work::Body& 
   result.block_bytes = plan.block_bytes;
   result.operations = uint64_t{readers.count} * operations_each;
   result.bytes = done.bytes;
+  result.cpu_seconds = meter.seconds();
   result.seconds = static_cast<double>(done.last_ns - done.first_ns) * 1e-9;
   result.checksum = done.checksum;
   result.wrong_stamps = done.wrong_stamps;
   return result;
 }
 
-Expected<ReadMeasurement> measure(host::VolumeState& volume, const work::Body& body,
+Expected<ReadMeasurement> measure(host::VolumeState& volume, const kernels::Body& body,
                                   const ReadPlan& plan, BenchParams params) {
   if (plan.block_bytes == 0 || plan.block_bytes % 512 != 0) {
     return bad_argument("the block size must be a multiple of 512 bytes");
@@ -152,30 +155,31 @@ class BatchRun {
     params_.path = path_.data();
   }
   ~BatchRun() {
-    if (open_) (void)step(work::BatchStep::kEnd, true);
+    if (open_) (void)step(kernels::BatchStep::kEnd, true);
   }
   BatchRun(const BatchRun&) = delete;
   BatchRun& operator=(const BatchRun&) = delete;
 
-  work::BatchParams& params() { return params_; }
+  kernels::BatchParams& params() { return params_; }
 
   /// Seconds that the step took.
-  Expected<double> step(work::BatchStep what, bool one_warp) {
+  Expected<double> step(kernels::BatchStep what, bool one_warp) {
     params_.step = what;
     params_.first_ns = ~uint64_t{0};
     params_.last_ns = 0;
     params_.result = 0;
-    const work::Backend& backend = volume_.backend();
-    const work::Grid grid = one_warp ? work::Grid{1, backend.warp_width()} : backend.full_grid();
-    if (!host::run_job(volume_, work::bodies::kBatch, grid, params_)) {
+    const kernels::Backend& backend = volume_.backend();
+    const kernels::Grid grid =
+        one_warp ? kernels::Grid{1, backend.warp_width()} : backend.full_grid();
+    if (!host::run_job(volume_, kernels::bodies::kBatch, grid, params_)) {
       return volume_.explain(host::VolumeState::kNotRun, directory_);
     }
     if (params_.result < 0) return volume_.explain(params_.result, directory_);
-    if (what == work::BatchStep::kBegin) {
+    if (what == kernels::BatchStep::kBegin) {
       params_.descriptor = static_cast<int>(params_.result);
       open_ = true;
     }
-    if (what == work::BatchStep::kEnd) open_ = false;
+    if (what == kernels::BatchStep::kEnd) open_ = false;
     return params_.last_ns <= params_.first_ns
                ? 0.0
                : static_cast<double>(params_.last_ns - params_.first_ns) * 1e-9;
@@ -184,7 +188,7 @@ class BatchRun {
  private:
   host::VolumeState& volume_;
   const std::string directory_;
-  work::BatchParams params_{};
+  kernels::BatchParams params_{};
   host::SharedArray<char> path_;
   bool open_ = false;
 };
@@ -202,24 +206,24 @@ ReadPlan plan_like_files(uint32_t files, uint32_t bytes) {
 
 Expected<BatchMeasurement> measure_batch(host::VolumeState& volume, const std::string& directory,
                                          uint32_t files_max, uint32_t repetitions) {
-  work::Backend& backend = volume.backend();
+  kernels::Backend& backend = volume.backend();
   simt::MemorySpace& memory = backend.memory();
   BatchRun run(volume, directory);
   run.params().count = files_max;
   const auto used_before = memory_in_use(volume);
   if (!used_before) return used_before.error();
-  if (auto begun = run.step(work::BatchStep::kBegin, true); !begun) {
+  if (auto begun = run.step(kernels::BatchStep::kBegin, true); !begun) {
     return begun.error();
   }
 
   BatchMeasurement result;
-  const auto surveyed = run.step(work::BatchStep::kSurvey, false);
+  const auto surveyed = run.step(kernels::BatchStep::kSurvey, false);
   if (!surveyed) return surveyed.error();
-  const auto listed = run.step(work::BatchStep::kList, false);
+  const auto listed = run.step(kernels::BatchStep::kList, false);
   if (!listed) return listed.error();
   result.list_seconds = *surveyed + *listed;
   result.files = static_cast<uint64_t>(run.params().result);
-  const auto loaded = run.step(work::BatchStep::kLoad, false);
+  const auto loaded = run.step(kernels::BatchStep::kLoad, false);
   if (!loaded) return loaded.error();
   result.load_seconds = *loaded;
   const auto used = memory_in_use(volume);
@@ -245,7 +249,7 @@ Expected<BatchMeasurement> measure_batch(host::VolumeState& volume, const std::s
   run.params().offsets = reinterpret_cast<const uint64_t*>(placed.data());
   for (uint32_t i = 0; i < std::max(repetitions, 1u); ++i) {
     run.params().bytes = 0;
-    const auto read = run.step(work::BatchStep::kRead, false);
+    const auto read = run.step(kernels::BatchStep::kRead, false);
     if (!read) return read.error();
     result.bytes = run.params().bytes;
     if (i == 0 || *read < result.read_seconds) result.read_seconds = *read;

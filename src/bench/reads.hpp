@@ -37,6 +37,7 @@ struct ReadMeasurement {
   uint64_t operations = 0;
   uint64_t bytes = 0;
   double seconds = 0;
+  double cpu_seconds = 0;  // of the host, launch included
   uint64_t checksum = 0;
   uint64_t wrong_stamps = 0;
 

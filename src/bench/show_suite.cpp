@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/commands.hpp"
+#include "bench/show_spread.hpp"
 #include "bench/suite.hpp"
 #include "cli/output.h"
 #include "cli/text.h"
@@ -73,15 +74,6 @@ void show_machine(const cli::Session& session, const MicroOptions& options,
   cli::flush_output();
 }
 
-std::string spread_text(const Spread& spread) {
-  return fmt::format("{:.4g} ({:.4g} to {:.4g})", spread.median / 1e9, spread.least / 1e9,
-                     spread.most / 1e9);
-}
-
-Json spread_json(const Spread& spread) {
-  return {{"median", spread.median}, {"least", spread.least}, {"most", spread.most}};
-}
-
 const char* name_of(SuiteActors actors) {
   switch (actors) {
     case SuiteActors::kThreads:
@@ -142,8 +134,8 @@ void show_row(const cli::Session& session, const SuiteRow& row) {
     cli::print(fmt::format(
         "{:<12} {:<8} {:<6} {:<10} {:>4} {:>8} {:>5} {:>8} {:>26} {:>26} {:>6.3f}{}{}\n",
         name_of(point.sweep), point.model, work, pattern, point.ssds, row.outstanding,
-        lanes == 0 ? "all" : std::to_string(lanes), point.bytes, spread_text(row.raw),
-        spread_text(row.file), row.ratio(), ablation, opening));
+        lanes == 0 ? "all" : std::to_string(lanes), point.bytes, spread_text(row.raw, 1e9),
+        spread_text(row.file, 1e9), row.ratio(), ablation, opening));
   }
   cli::flush_output();
 }

@@ -2,7 +2,6 @@
 #include "bench/suite.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +9,7 @@
 
 #include "bench/controller_launch.hpp"
 #include "bench/files.hpp"
+#include "bench/images.hpp"
 #include "bench/names.hpp"
 #include "bench/reads.hpp"
 #include "bench/writes.hpp"
@@ -44,7 +44,6 @@ struct Scale {
 };
 
 Scale scale_of(const SuiteOptions& options) {
-  constexpr uint64_t kMiB = 1 << 20;
   Scale scale;
   if (options.small) {
     scale.contents = {16 * kMiB, 64, 16'384, 128 * kMiB, 16 * kMiB};
@@ -124,7 +123,7 @@ constexpr Comparison kComparisons[] = {
     {kUsual, without(kAblateMergedBlocks), SuiteWork::kRead, SuiteActors::kThreads, false, true},
     {kUsual, without(kAblateSharedDoorbells), SuiteWork::kRead, SuiteActors::kThreads, true, true},
     {kUsual, without(kAblateBlockMaps), SuiteWork::kRead, SuiteActors::kThreads, true, false},
-    // Where blocks are in the map, nobody walks.
+    // Where blocks are in the map, no node is read.
     {without(kAblateBlockMaps), without(kAblateBlockMaps | kAblateLevelWalks), SuiteWork::kRead,
      SuiteActors::kThreads, true, false},
     {kUsual, kUsual, SuiteWork::kRead, SuiteActors::kFiles, false, false},
@@ -141,35 +140,11 @@ std::vector<ComparedMount> compared_mounts() {
   return mounts;
 }
 
-Spread spread_of(std::vector<double> rates) {
-  std::sort(rates.begin(), rates.end());
-  return {rates[rates.size() / 2], rates.front(), rates.back()};
-}
-
 Error wrong_bytes(const std::string& what, uint64_t count) {
   return host::make_error(
       EIO, kSuiteSubject,
       fmt::format("{}: {} blocks are not those that were asked for", what, count));
 }
-
-/// The images of one volume; removed with the object.
-class Images {
- public:
-  Images(const std::string& folder, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) {
-      paths_.push_back(fmt::format("{}/gofs-bench-{}-{}.img", folder, ::getpid(), i));
-    }
-  }
-  ~Images() {
-    for (const std::string& path : paths_) (void)::unlink(path.c_str());
-  }
-  Images(const Images&) = delete;
-  Images& operator=(const Images&) = delete;
-  const std::vector<std::string>& paths() const { return paths_; }
-
- private:
-  std::vector<std::string> paths_;
-};
 
 /// The points of one mounted volume: of all axes, or where it is to be `compared`, of ablations.
 class VolumeSuite {
@@ -199,22 +174,15 @@ class VolumeSuite {
 
  private:
   Expected<void> mount(const Images& images) {
-    MountOptions mount;
-    mount.backend = options_.backend;
-    mount.read_only = false;
-    mount.queues = 64;
-    mount.queue_depth = 1024;
+    MountOptions mount = bench_mount(options_.backend);
     // Of 100,000 new files, so that no checkpoint falls into making them.
     mount.cache_bytes = options_.small ? 0 : uint64_t{2} << 30;
     mount.descriptors = scale_.written_files + scale_.coarse_files + 64;
     if (compared_) mount.descriptors += 2 * scale_.some;  // of files that are opened one by one
     mount.ablations = compared_.value_or(kUsual).ablations;
     mount.log_structured = compared_.value_or(kUsual).log_structured;
-    const bool hbm = model_ == "hbm";
-    // All of the volume can be written, and is in the end.
-    const std::string spec = fmt::format("{}?spare=1T&{}", fmt::join(images.paths(), "+"),
-                                         hbm ? "media=hbm" : "model=" + model_);
-    auto volume = host::VolumeState::mount(spec, mount, host::MountKind::kVolume);
+    // All of the volume is written in the end.
+    auto volume = mount_bench_volume(images.paths(), model_, mount);
     if (!volume) return volume.error();
     volume_ = std::move(*volume);
     const auto fs = volume_->backend().memory().read_object(volume_->filesystem());
@@ -224,7 +192,7 @@ class VolumeSuite {
 
   Expected<void> prepare() {
     const std::string large = "/large";
-    const auto opened = volume_->call({.kind = work::CallKind::kOpen, .path = &large});
+    const auto opened = volume_->call({.kind = kernels::CallKind::kOpen, .path = &large});
     if (opened.result < 0) return volume_->explain(opened.result, large);
     large_ = static_cast<int>(opened.result);
     const uint32_t others = compared_ ? 1 : scale_.coarse_files;

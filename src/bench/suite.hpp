@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bench/actors.hpp"
+#include "bench/spread.hpp"
 #include "bench/volume.hpp"
 #include "gofs/expected.hpp"
 #include "host/volume_state.h"
@@ -74,13 +75,6 @@ struct SuitePoint {
   /// the name that a spec has for what is done without.
   std::string ablation{};
   bool ablated = false;  // it is done without; else the row is there to compare with
-};
-
-/// Rates of the runs, in bytes a second.
-struct Spread {
-  double median = 0;
-  double least = 0;
-  double most = 0;
 };
 
 /// What it takes to open the files of a batch.

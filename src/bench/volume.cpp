@@ -116,6 +116,22 @@ Expected<uint64_t> make_bench_volume(const std::vector<std::string>& images,
   return volume_bytes;
 }
 
+MountOptions bench_mount(const std::string& backend) {
+  MountOptions mount;
+  mount.backend = backend;
+  mount.read_only = false;
+  mount.queues = 64;
+  mount.queue_depth = 1024;
+  return mount;
+}
+
+Expected<std::unique_ptr<host::VolumeState>> mount_bench_volume(
+    const std::vector<std::string>& images, const std::string& model, const MountOptions& mount) {
+  const std::string spec = fmt::format("{}?spare=1T&{}", fmt::join(images, "+"),
+                                       model == "hbm" ? "media=hbm" : "model=" + model);
+  return host::VolumeState::mount(spec, mount, host::MountKind::kVolume);
+}
+
 std::string small_file_path(uint32_t index) { return "/small/" + small_file_name(index); }
 
 }  // namespace gofs::bench

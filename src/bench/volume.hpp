@@ -6,12 +6,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gofs/expected.hpp"
+#include "host/volume_state.h"
 
 namespace gofs::bench {
+
+inline constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 struct BenchContents {
   /// Of /large, in one piece; every 4 KiB block begins with its index in the file.
@@ -26,6 +30,14 @@ struct BenchContents {
 /// Where the raw range begins, in bytes of the SSD or the array. Errors: those of files; ENOSPC.
 Expected<uint64_t> make_bench_volume(const std::vector<std::string>& images,
                                      const BenchContents& contents);
+
+/// To mount it for writing, with queues for all that a GPU has outstanding.
+MountOptions bench_mount(const std::string& backend);
+
+/// Mounts it, on SSDs of a timing model, or with `hbm` in the memory of the GPU; all of it can be
+/// written. Errors: those of a mount.
+Expected<std::unique_ptr<host::VolumeState>> mount_bench_volume(
+    const std::vector<std::string>& images, const std::string& model, const MountOptions& mount);
 
 /// Of the `index`-th of the small files.
 std::string small_file_path(uint32_t index);

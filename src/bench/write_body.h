@@ -124,7 +124,7 @@ GOFS_HD inline WriteActor write_actor(const WriteParams& params, uint32_t warp_i
           params.buffers + number * params.block_bytes};
 }
 
-/// Which block the actor's `operation`-th write goes to; nobody else's do. In order, actors of one
+/// Which block the actor's `operation`-th write goes to; no other's do. In order, actors of one
 /// file are side by side, and files of their own are each at another place; at random, it is any
 /// block, not each actor's always on the same unit of an SSD.
 GOFS_HD inline uint64_t block_to_write(const WriteParams& params, const WriteActor& actor,

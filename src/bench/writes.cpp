@@ -9,6 +9,7 @@
 
 #include "bench/bodies.h"
 #include "bench/controller_launch.hpp"
+#include "bench/cpu_meter.hpp"
 #include "host/messages.h"
 #include "host/run_job.h"
 
@@ -34,7 +35,7 @@ struct WriteMemory {
   BackendArray stop;
 };
 
-Actors plan_writers(const work::Backend& backend, const WritePlan& plan) {
+Actors plan_writers(const kernels::Backend& backend, const WritePlan& plan) {
   if (plan.scope == WriteScope::kThread) {
     return actors_by_lane(backend, plan.outstanding, plan.layout);
   }
@@ -61,18 +62,21 @@ WriteMeasurement measured(const WriteJob& job, uint32_t outstanding) {
 }
 
 /// One launch.
-Expected<WriteMeasurement> run_writes(host::VolumeState& volume, const work::Body& body,
+Expected<WriteMeasurement> run_writes(host::VolumeState& volume, const kernels::Body& body,
                                       const Actors& actors, const WriteParams& params,
                                       uint32_t controller_warps) {
   const ControllerLaunch launch(volume.backend(), actors, controller_warps);
   WriteJob job{params, {}};
   job.params.controllers = launch.warps();
+  const CpuMeter meter;
   if (!host::run_job(volume, body, launch.grid(), job))
     return volume.explain(host::VolumeState::kNotRun, kSubject);
   const WriteResults& done = job.results;
   if (done.error != 0) return volume.explain(done.error, kSubject);
   if (done.wrong != 0) return wrong_blocks(done.wrong, actors.count);
-  return measured(job, actors.count);
+  WriteMeasurement result = measured(job, actors.count);
+  result.cpu_seconds = meter.seconds();
+  return result;
 }
 
 /// Parameters of a plan, but for the files or the range. Members are those who share a file or the
@@ -105,7 +109,7 @@ Expected<WriteParams> params_of(host::VolumeState& volume, const WritePlan& plan
 }
 
 /// Writes, then looks.
-Expected<WriteMeasurement> write_and_check(host::VolumeState& volume, const work::Body& body,
+Expected<WriteMeasurement> write_and_check(host::VolumeState& volume, const kernels::Body& body,
                                            const Actors& actors, WriteParams params,
                                            uint32_t controller_warps) {
   auto result = run_writes(volume, body, actors, params, controller_warps);
@@ -174,7 +178,7 @@ Expected<PauseMeasurement> measure_pauses(host::VolumeState& volume, const Write
   ++writes.outstanding;
   Actors actors = plan_writers(volume.backend(), writes);
   if (actors.warps < 2) return host::make_error(EOPNOTSUPP, kSubject, "needs two threads");
-  const work::Grid grid = actors.grid;
+  const kernels::Grid grid = actors.grid;
   --actors.warps;  // one makes checkpoints
   --actors.count;
   const WriteMemory memory(volume.backend().memory(), actors, plan.block_bytes);
@@ -207,7 +211,7 @@ Expected<PauseMeasurement> measure_pauses(host::VolumeState& volume, const Write
 
 Expected<double> time_checkpoint(host::VolumeState& volume) {
   const auto before = std::chrono::steady_clock::now();
-  const auto answer = volume.call({.kind = work::CallKind::kSync});
+  const auto answer = volume.call({.kind = kernels::CallKind::kSync});
   if (answer.result < 0) return volume.explain(answer.result, volume.spec().text);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
 }
@@ -219,7 +223,7 @@ BenchFiles::BenchFiles(host::VolumeState& volume, std::string directory, uint32_
 
 BenchFiles::~BenchFiles() {
   for (const int descriptor : descriptors_) {
-    (void)volume_.call({.kind = work::CallKind::kClose, .descriptor = descriptor});
+    (void)volume_.call({.kind = kernels::CallKind::kClose, .descriptor = descriptor});
   }
 }
 
@@ -227,14 +231,15 @@ Expected<std::unique_ptr<BenchFiles>> BenchFiles::make(host::VolumeState& volume
                                                        const std::string& directory, uint32_t count,
                                                        bool append) {
   std::unique_ptr<BenchFiles> files(new BenchFiles(volume, directory, count));
-  const auto made = volume.call({.kind = work::CallKind::kMkdir, .path = &directory, .mode = 0755});
+  const auto made =
+      volume.call({.kind = kernels::CallKind::kMkdir, .path = &directory, .mode = 0755});
   if (made.result < 0) return volume.explain(made.result, directory);
   for (uint32_t i = 0; i < count; ++i) {
     const std::string path = fmt::format("{}/{:06}", directory, i);
     const uint32_t flags =
         vfs::kOpenReadWrite | vfs::kOpenCreate | (append ? vfs::kOpenAppend : 0u);
-    const auto opened =
-        volume.call({.kind = work::CallKind::kOpen, .path = &path, .flags = flags, .mode = 0644});
+    const auto opened = volume.call(
+        {.kind = kernels::CallKind::kOpen, .path = &path, .flags = flags, .mode = 0644});
     if (opened.result < 0) return volume.explain(opened.result, path);
     files->descriptors_.push_back(static_cast<int>(opened.result));
   }
@@ -246,10 +251,28 @@ Expected<std::unique_ptr<BenchFiles>> BenchFiles::make(host::VolumeState& volume
 Expected<void> BenchFiles::resize(uint64_t bytes_each) {
   for (const int descriptor : descriptors_) {
     const auto answer = volume_.call(
-        {.kind = work::CallKind::kFtruncate, .descriptor = descriptor, .bytes = bytes_each});
+        {.kind = kernels::CallKind::kFtruncate, .descriptor = descriptor, .bytes = bytes_each});
     if (answer.result < 0) return volume_.explain(answer.result, directory_);
   }
   bytes_each_ = bytes_each;
+  return {};
+}
+
+Expected<void> BenchFiles::allocate(uint64_t bytes_each) {
+  for (const int descriptor : descriptors_) {
+    const auto answer = volume_.call(
+        {.kind = kernels::CallKind::kFallocate, .descriptor = descriptor, .bytes = bytes_each});
+    if (answer.result < 0) return volume_.explain(answer.result, directory_);
+  }
+  bytes_each_ = bytes_each;
+  return {};
+}
+
+Expected<void> BenchFiles::fsync() const {
+  for (const int descriptor : descriptors_) {
+    const auto answer = volume_.call({.kind = kernels::CallKind::kFsync, .descriptor = descriptor});
+    if (answer.result < 0) return volume_.explain(answer.result, directory_);
+  }
   return {};
 }
 

@@ -35,6 +35,7 @@ struct WriteMeasurement {
   uint32_t block_bytes = 0;
   uint64_t writes = 0;
   double seconds = 0;
+  double cpu_seconds = 0;   // of the host, launch included
   uint64_t longest_ns = 0;  // of one write
 
   double writes_per_second() const {
@@ -66,6 +67,9 @@ class BenchFiles {
 
   /// Sets the size of each; what is added are holes.
   Expected<void> resize(uint64_t bytes_each);
+  /// Gives each blocks up to there, by fallocate().
+  Expected<void> allocate(uint64_t bytes_each);
+  Expected<void> fsync() const;
   /// Writes all of each, 128 KiB at a time if it is a multiple of that. `warps`: who write to one
   /// file.
   Expected<WriteMeasurement> fill(uint32_t warps = 1024);
@@ -80,8 +84,8 @@ class BenchFiles {
   uint64_t bytes_each_ = 0;
 };
 
-/// Writes to `span_bytes` from `start_byte` of the device on, which nobody else uses. Errors: EIO
-/// also for blocks that do not hold what was written to them; EINVAL: not a block for each.
+/// Writes to `span_bytes` from `start_byte` of the device on, which no other thread uses. Errors:
+/// EIO also for blocks that do not hold what was written to them; EINVAL: not a block for each.
 Expected<WriteMeasurement> measure_raw_writes(host::VolumeState& volume, const WritePlan& plan,
                                               uint64_t start_byte, uint64_t span_bytes);
 

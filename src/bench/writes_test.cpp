@@ -108,7 +108,7 @@ TEST_F(WriteMeasurementTest, what_cannot_be_measured_is_refused) {
   EXPECT_EQ(measure_file_writes(*volume_, large, *own).error().code, EINVAL);
   const auto one = BenchFiles::make(*volume_, "/one", 1, true).value();
   const auto measured = measure_file_writes(*volume_, short_plan(WritePattern::kAppend), *one);
-  // With one thread there is nobody to share it with.
+  // With one thread there is no other to share it with.
   const bool alone = actors_by_lane(volume_->backend(), 2).count == 1;
   EXPECT_EQ(measured.has_value(), alone);
 }

@@ -10,7 +10,7 @@
 
 namespace gofs::cli {
 
-/// What gofs-bench is to be told, if the command is `bench`: all that follows this word, and before
+/// The arguments of gofs-bench, if the command is `bench`: all that follows this word, and before
 /// it those options of the words in front that are not given behind it again.
 std::optional<std::vector<std::string>> bench_words(int argument_count, char** arguments);
 

@@ -32,7 +32,7 @@ struct ChangeTarget {
   const host::TreeEntry* met;  // null: the path was given
 };
 
-/// A change of one of them. The first of its errors is told.
+/// A change of one of them. The first of its errors is reported.
 using Change = std::function<Expected<void>(const ChangeTarget& target)>;
 
 /// Mounts session.volume for writing, makes the change of each path, with `recursive` of all below

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands of `gofs`, a file each, and what each can be told. grammar.cpp turns arguments into
+// The commands of `gofs`, a file each, and the options of each. grammar.cpp turns arguments into
 // these options; a command that cannot do what it was asked throws Failure.
 #pragma once
 

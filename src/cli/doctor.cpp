@@ -3,6 +3,7 @@
 // gofs doctor: says, a line each, what this machine can run, and why not what it cannot. With the
 // address of an SSD: the same of that one (doctor_ssd.cpp).
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <new>
@@ -15,7 +16,9 @@
 #include "cli/text.h"
 #include "host/backends.h"
 #include "host/clock_keeper.h"
+#include "host/messages.h"
 #include "host/volume_state.h"
+#include "ssd/hosted/io_engine.h"
 
 namespace gofs::cli {
 namespace {
@@ -79,11 +82,31 @@ Finding look_for(const std::string& title, const std::vector<std::string>& progr
   return {title, true, version.empty() ? "found" : version};
 }
 
+/// What carries out the commands of hosted SSDs.
+Finding look_for_uring() {
+  const int refusal = ssd::uring_refusal();
+  if (refusal == 0) return {"io_uring", true, "files and block devices are read and written by it"};
+  return {"io_uring", false,
+          fmt::format("refused ({}): threads that wait read and write files and block devices",
+                      host::errno_words(refusal))};
+}
+
+/// Whether SSDs could move data to and from the GPU's memory by themselves.
+Finding look_for_gpudirect(const std::string& root) {
+  struct stat status {};
+  const bool loaded = ::stat((root + "/proc/driver/nvidia-fs").c_str(), &status) == 0;
+  return {"GPUDirect", loaded,
+          loaded ? "nvidia-fs is loaded; GoFS copies through memory of the host all the same"
+                 : "no nvidia-fs: data of files and block devices goes through memory of the host"};
+}
+
 std::vector<Finding> examine(const std::string& root) {
   return {
       look_at_backend("cpu", true),
       look_at_backend("cuda", false),
       look_for_ssds(root),
+      look_for_uring(),
+      look_for_gpudirect(root),
       look_for("f2fs-tools", {"mkfs.f2fs", "fsck.f2fs", "sload.f2fs"}, "-V",
                "Debian package f2fs-tools", "by 'gofs check' and the tests"),
       look_for("kernel judge", {"qemu-system-x86_64", "busybox", "modinfo", "xz"}, "--version",

@@ -84,7 +84,7 @@ std::vector<Finding> look_at_iommu(const PciFunction& ssd) {
   }
   const Finding on = {"IOMMU", true, fmt::format("on, the SSD is in group {}", *ssd.iommu_group)};
   const std::string who = who_keeps_group(ssd);
-  if (who.empty()) return {on, {"IOMMU group", true, "nobody else needs it", true}};
+  if (who.empty()) return {on, {"IOMMU group", true, "nothing else needs it", true}};
   return {on,
           {"IOMMU group", false,
            "shared with " + who +

@@ -16,7 +16,7 @@ struct Finding {
 };
 
 /// All about one PCI function, an NVMe SSD. Reads what Linux says of it; the SSD itself is asked
-/// only if it is bound to vfio-pci, and so nobody's disk. `root` is empty but for tests
+/// only if it is bound to vfio-pci, and so not a disk in use. `root` is empty but for tests
 /// (ssd/vfio/system_files.h).
 std::vector<Finding> examine_ssd(const std::string& root, const std::string& address);
 

@@ -3,8 +3,8 @@
 // gofs get VOL PATH HOSTPATH [-r]: copies a file, or with -r everything below a directory, to the
 // host. Modes, times and user.* extended attributes are restored, owners and all other attributes
 // if root asks; symbolic links, hard links and holes stay what they are, device nodes and FIFOs are
-// made where that is permitted. What goes wrong with one object is told, and the others are copied
-// all the same; an attribute that the host does not take is told and is no failure.
+// made where that is permitted. What goes wrong with one object is reported, and the others are
+// copied all the same; an attribute that the host does not take is reported and is no failure.
 //
 // HOSTPATH is the user's own: links in it are followed, and a pipe or device is written to. Below
 // it nothing is followed, whatever the volume or the host has there, and nothing goes over what the
@@ -112,7 +112,7 @@ class Getter {
   }
 
   /// Copies what is in a directory that was copied. What is in others is passed over: why these
-  /// could not be made was told.
+  /// could not be made was reported.
   void copy(const host::TreeEntry& entry) {
     const auto parent = directories_.find(entry.directory);
     if (parent == directories_.end()) return;
@@ -198,7 +198,7 @@ class Getter {
     if (put_link_to_first(entry.stat->ino, within, name)) return;
     if (type == format::kModeRegular) {
       put_file(entry, within, name);
-    } else if (type != format::kModeSymlink || entry.link_target) {  // else told already
+    } else if (type != format::kModeSymlink || entry.link_target) {  // else reported already
       put_special(entry, within, name);
     }
   }

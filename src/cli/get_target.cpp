@@ -26,7 +26,7 @@ GetTarget find_new(const std::string& host_path, const GetSource& source) {
   if (source.is_file && ::lstat(host_path.c_str(), &link) == 0) {
     throw ObjectFailure{host_path + ": is a symbolic link that leads to nothing"};
   }
-  // Here, where it can be told by the path as the user wrote it.
+  // Here, where the path as the user wrote it is known.
   if (!split.directory.empty() && ::access(split.directory.c_str(), F_OK) != 0) {
     fail_with_errno(host_path);
   }

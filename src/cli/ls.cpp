@@ -84,7 +84,7 @@ void run_ls(Session& session, const LsOptions& options) {
     flush_output();
     report(session, error.message);
   };
-  // Inodes and targets are looked at in any case: damage is told, whatever is shown.
+  // Inodes and targets are looked at in any case: damage is reported, whatever is shown.
   tree.walk(top, {.recursive = options.recursive, .link_targets = true, .xattrs = xattrs}, visitor);
 }
 

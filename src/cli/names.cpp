@@ -19,8 +19,8 @@ bool is_directory(const host::TreeEntry& entry) {
   return entry.entry.type == format::kTypeDirectory;
 }
 
-/// Removes a directory with all that is below it; what cannot be removed is told, and so are the
-/// directories that it is in.
+/// Removes a directory with all that is below it; what cannot be removed is reported, and so are
+/// the directories that it is in.
 void remove_tree(Session& session, host::Tree& tree, const host::TreeEntry& top) {
   host::WalkVisitor visitor;
   visitor.entry = [&](const host::TreeEntry& entry) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copying many objects: what is wrong with one of them is told, and the next is copied all the
+// Copying many objects: what is wrong with one of them is reported, and the next is copied all the
 // same.
 #pragma once
 

@@ -19,7 +19,7 @@ class Progress {
 
   /// What has been done; drawn at most ten times a second.
   void update(uint64_t bytes_done);
-  /// Makes room for a line of somebody else's.
+  /// Makes room for a line of other output.
   void clear();
 
  private:

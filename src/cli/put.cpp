@@ -2,8 +2,8 @@
 //
 // gofs put VOL HOSTPATH... PATH [-r]: copies files, or with -r everything below a directory, from
 // the host into the volume. Modes, times, user.* attributes, symbolic links, hard links and holes
-// are kept, owners too if root asks. What goes wrong with one object is told, and the others are
-// copied all the same.
+// are kept, owners too if root asks. What goes wrong with one object is reported, and the others
+// are copied all the same.
 //
 // What the user names may be a link, a pipe or a device, which is read to its end without -r; and
 // PATH may be a link inside the volume. Below these no link is followed. A file takes its place
@@ -85,7 +85,7 @@ class Putter {
         storage_(host::state_of(volume).storage_paths()),
         chunk_(kCopyChunkBytes) {}
 
-  /// What is in a directory that could not be made is passed over: why was told.
+  /// What is in a directory that could not be made is passed over: the error was reported.
   void copy(const PutSource& source) {
     if (source.parent && !made_.contains(*source.parent)) return;
     guarded([&] { copy_object(source); });
@@ -223,7 +223,7 @@ class Putter {
   }
 
   /// Gives the object `path` of the volume, by `set`, the user.* attributes of an open object of
-  /// the host. One that cannot be read or does not fit is told, and all else is kept.
+  /// the host. One that cannot be read or does not fit is reported, and all else is kept.
   template <typename Set>
   void restore_xattrs(int descriptor, const std::string& host_path, const std::string& path,
                       const Set& set) {

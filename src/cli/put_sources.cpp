@@ -61,7 +61,7 @@ void PutSources::look_at(PutSource source, std::vector<PutSource>& pending) {
   std::vector<std::string> names;
   std::optional<ObjectFailure> failed;
   if (S_ISDIR(source.status.st_mode)) {
-    // What cannot be read is told, and comes to be without what is in it.
+    // What cannot be read is reported, and is made without what is in it.
     try {
       source.directory = source.parent ? directories_.enter(*source.parent, source.name)
                                        : directories_.add(source.name);

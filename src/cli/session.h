@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all commands of `gofs` share: what they were told in common, and how they fail.
+// What all commands of `gofs` share: the options in common, and how they fail.
 //
 // Exit status: 0; 1 after one line `gofs: PATH: reason` on stderr; 2 for wrong usage.
 #pragma once

@@ -27,7 +27,7 @@ class SourceFile {
   /// As it was when it was opened.
   const struct stat& status() const { return status_; }
 
-  /// Bytes read, fewer than asked only at the end of the file or of what lies in a row. They belong
+  /// Bytes read, fewer than asked only at the end of the file or of a stretch of data. They belong
   /// to offset(), which is set to their beginning.
   uint64_t read(uint8_t* to, uint64_t bytes);
   uint64_t offset() const { return offset_; }

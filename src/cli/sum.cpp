@@ -100,7 +100,7 @@ void run_sum(Session& session, const SumOptions& options) {
   const bool writes = !options.into.empty();
   Volume volume = mount_volume(session, writes ? Access::kReadWrite : Access::kReadOnly);
   const Listed listed = list_files(session, volume, options);
-  std::vector<work::HashFile> sums;
+  std::vector<kernels::HashFile> sums;
   {
     Progress progress(listed.files.size(), listed.bytes);
     sums = take(host::hash_files(host::state_of(volume), listed.files,

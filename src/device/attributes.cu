@@ -4,6 +4,7 @@
 #include "device/scopes.cuh"
 #include "vfs/change_attributes.h"
 #include "vfs/fallocate.h"
+#include "vfs/resize.h"
 #include "vfs/write.h"
 
 namespace gofs::device_library {

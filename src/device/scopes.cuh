@@ -26,24 +26,24 @@ __device__ auto with_block_warp(Work work) {
   return work(simt::PartialWarp((1u << threads_per_block()) - 1));
 }
 
-/// Calls `work(crew)` with the crew of the block's warps.
+/// Calls `work(group)` with the group of the block's warps.
 template <typename Work>
-__device__ auto with_block_crew(Work work) {
+__device__ auto with_block_group(Work work) {
   return with_block_warp([&](simt::AnyWarp auto warp) {
-    return work(simt::BlockCrew<decltype(warp)>::current(warp));
+    return work(simt::BlockGroup<decltype(warp)>::current(warp));
   });
 }
 
 /// Of an asynchronous call that was given other than global memory.
 __device__ inline Ticket refused_ticket() { return {-EFAULT, Ticket::kNoOperation, 0, 0}; }
 
-/// Whether what a call is told can be read, by each thread that does.
+/// Whether the arguments of a call can be read, by each thread that does.
 template <typename... Pointers>
 __device__ bool may_read(const Pointers*... pointers) {
   return ((simt::space_of(pointers, 1) != simt::AddressSpace::kNone) && ...);
 }
 
-/// The same of `count` values in a row.
+/// The same of `count` consecutive values.
 template <typename Value>
 __device__ bool may_read_all(const Value* values, uint64_t count) {
   return count == 0 || simt::space_of(values, count * sizeof(Value)) != simt::AddressSpace::kNone;
@@ -90,8 +90,8 @@ GOFS_NOINLINE __device__ inline int64_t pread_near_block(vfs::Filesystem& fs, in
                                                          uint64_t bytes, uint64_t offset) {
   __shared__ vfs::SharedBounce bounce;
   __shared__ vfs::SharedRead shared;
-  return with_block_crew([&](const auto& crew) {
-    return vfs::pread_together_near(crew, fs, bounce, shared, fd, buffer, bytes, offset);
+  return with_block_group([&](const auto& group) {
+    return vfs::pread_together_near(group, fs, bounce, shared, fd, buffer, bytes, offset);
   });
 }
 GOFS_NOINLINE __device__ inline int64_t pwritev_near_block(vfs::Filesystem& fs, int fd,
@@ -99,16 +99,16 @@ GOFS_NOINLINE __device__ inline int64_t pwritev_near_block(vfs::Filesystem& fs, 
                                                            uint64_t offset) {
   __shared__ vfs::SharedBounce bounce;
   __shared__ vfs::SharedWrite shared;
-  return with_block_crew([&](const auto& crew) {
-    return vfs::pwritev_together_near(crew, fs, bounce, shared, fd, parts, count, offset);
+  return with_block_group([&](const auto& group) {
+    return vfs::pwritev_together_near(group, fs, bounce, shared, fd, parts, count, offset);
   });
 }
 GOFS_NOINLINE __device__ inline int64_t writev_near_block(vfs::Filesystem& fs, int fd,
                                                           const IoVector* parts, int count) {
   __shared__ vfs::SharedBounce bounce;
   __shared__ vfs::SharedWrite shared;
-  return with_block_crew([&](const auto& crew) {
-    return vfs::writev_together_near(crew, fs, bounce, shared, fd, parts, count);
+  return with_block_group([&](const auto& group) {
+    return vfs::writev_together_near(group, fs, bounce, shared, fd, parts, count);
   });
 }
 
@@ -252,9 +252,9 @@ class BlockScope {
     if (thread_in_block() == 0) sum = 0;
     __syncthreads();
     with_block_warp([&](simt::AnyWarp auto warp) {
-      const auto crew = simt::BlockCrew<decltype(warp)>::current(warp);
-      if (crew.index() >= crew.count()) return;
-      const int64_t part = work(warp, crew.index(), crew.count());
+      const auto group = simt::BlockGroup<decltype(warp)>::current(warp);
+      if (group.index() >= group.count()) return;
+      const int64_t part = work(warp, group.index(), group.count());
       if (warp.thread_rank() == 0) atomicAdd(&sum, static_cast<unsigned long long>(part));
     });
     __syncthreads();
@@ -281,8 +281,8 @@ class BlockScope {
       return pread_near_block(fs, fd, buffer, bytes, offset);
     }
     __shared__ vfs::SharedRead shared;
-    return with_block_crew([&](const auto& crew) {
-      return vfs::pread_together(crew, fs, shared, fd, buffer, bytes, offset);
+    return with_block_group([&](const auto& group) {
+      return vfs::pread_together(group, fs, shared, fd, buffer, bytes, offset);
     });
   }
   __device__ int64_t pwrite(vfs::Filesystem& fs, int fd, const void* buffer, uint64_t bytes,
@@ -315,16 +315,17 @@ class BlockScope {
                                          const IoVector* parts, int count, uint64_t offset) {
     if (!common) return pwritev_near_block(fs, fd, parts, count, offset);
     __shared__ vfs::SharedWrite shared;
-    return with_block_crew([&](const auto& crew) {
-      return vfs::pwritev_together(crew, fs, shared, fd, parts, count, offset);
+    return with_block_group([&](const auto& group) {
+      return vfs::pwritev_together(group, fs, shared, fd, parts, count, offset);
     });
   }
   __device__ static int64_t write_parts(vfs::Filesystem& fs, bool common, int fd,
                                         const IoVector* parts, int count) {
     if (!common) return writev_near_block(fs, fd, parts, count);
     __shared__ vfs::SharedWrite shared;
-    return with_block_crew(
-        [&](const auto& crew) { return vfs::writev_together(crew, fs, shared, fd, parts, count); });
+    return with_block_group([&](const auto& group) {
+      return vfs::writev_together(group, fs, shared, fd, parts, count);
+    });
   }
 };
 
@@ -332,25 +333,25 @@ class BlockScope {
 /// Several such kernels may call at the same time, on one volume too.
 class GridScope {
  public:
-  __device__ void gather() const { simt::GridCrew::current().sync(); }
+  __device__ void gather() const { simt::GridGroup::current().sync(); }
   template <typename Work>
   __device__ int64_t share(vfs::Filesystem& fs, Work work) const {
-    return meet(fs, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
-      const int64_t part = work(crew.warp(), crew.index(), crew.count());
-      if (crew.warp().thread_rank() == 0) simt::add_relaxed(meeting.answer, part);
-      crew.sync();
+    return meet(fs, [&](const simt::GridGroup& group, vfs::GridMeeting& meeting) {
+      const int64_t part = work(group.warp(), group.index(), group.count());
+      if (group.warp().thread_rank() == 0) simt::add_relaxed(meeting.answer, part);
+      group.sync();
       return simt::load_relaxed(meeting.answer);
     });
   }
 
   template <typename Work>
   __device__ int64_t once(vfs::Filesystem& fs, Work work) const {
-    return meet(fs, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
-      if (crew.index() == 0) {
-        const int64_t result = work(crew.warp());
-        if (crew.warp().thread_rank() == 0) simt::store_relaxed(meeting.answer, result);
+    return meet(fs, [&](const simt::GridGroup& group, vfs::GridMeeting& meeting) {
+      if (group.index() == 0) {
+        const int64_t result = work(group.warp());
+        if (group.warp().thread_rank() == 0) simt::store_relaxed(meeting.answer, result);
       }
-      crew.sync();
+      group.sync();
       return simt::load_relaxed(meeting.answer);
     });
   }
@@ -358,54 +359,54 @@ class GridScope {
   __device__ int64_t pread(vfs::Filesystem& fs, int fd, void* buffer, uint64_t bytes,
                            uint64_t offset) const {
     if (bytes != 0 && !simt::is_common_target(buffer)) return -EFAULT;
-    return meet(fs, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
-      return vfs::pread_by_all(crew, fs, meeting.read, fd, buffer, bytes, offset);
+    return meet(fs, [&](const simt::GridGroup& group, vfs::GridMeeting& meeting) {
+      return vfs::pread_by_all(group, fs, meeting.read, fd, buffer, bytes, offset);
     });
   }
   __device__ int64_t pwrite(vfs::Filesystem& fs, int fd, const void* buffer, uint64_t bytes,
                             uint64_t offset) const {
     if (bytes != 0 && !simt::is_common_source(buffer)) return -EFAULT;
     const IoVector part = vfs::detail::one_part(buffer, bytes);
-    return meet(fs, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
-      return vfs::pwritev_by_all(crew, fs, meeting.write, fd, &part, 1, offset);
+    return meet(fs, [&](const simt::GridGroup& group, vfs::GridMeeting& meeting) {
+      return vfs::pwritev_by_all(group, fs, meeting.write, fd, &part, 1, offset);
     });
   }
   __device__ int64_t pwritev(vfs::Filesystem& fs, int fd, const IoVector* parts, int count,
                              uint64_t offset) const {
-    return meet(fs, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) -> int64_t {
+    return meet(fs, [&](const simt::GridGroup& group, vfs::GridMeeting& meeting) -> int64_t {
       // Behind the barrier that the call began with: the parts may be those of one thread.
       const Parts look = look_at_parts(parts, count);
       if (look != Parts::kCommon) return -EFAULT;
-      return vfs::pwritev_by_all(crew, fs, meeting.write, fd, parts, count, offset);
+      return vfs::pwritev_by_all(group, fs, meeting.write, fd, parts, count, offset);
     });
   }
   __device__ int64_t write(vfs::Filesystem& fs, int fd, const void* buffer, uint64_t bytes) const {
     if (bytes != 0 && !simt::is_common_source(buffer)) return -EFAULT;
     const IoVector part = vfs::detail::one_part(buffer, bytes);
-    return meet(fs, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) {
-      return vfs::writev_by_all(crew, fs, meeting.write, fd, &part, 1);
+    return meet(fs, [&](const simt::GridGroup& group, vfs::GridMeeting& meeting) {
+      return vfs::writev_by_all(group, fs, meeting.write, fd, &part, 1);
     });
   }
   __device__ int64_t writev(vfs::Filesystem& fs, int fd, const IoVector* parts, int count) const {
-    return meet(fs, [&](const simt::GridCrew& crew, vfs::GridMeeting& meeting) -> int64_t {
+    return meet(fs, [&](const simt::GridGroup& group, vfs::GridMeeting& meeting) -> int64_t {
       // Behind the barrier that the call began with: the parts may be those of one thread.
       const Parts look = look_at_parts(parts, count);
       if (look != Parts::kCommon) return -EFAULT;
-      return vfs::writev_by_all(crew, fs, meeting.write, fd, parts, count);
+      return vfs::writev_by_all(group, fs, meeting.write, fd, parts, count);
     });
   }
   static constexpr bool kHasLaneMemory = false;
   static constexpr bool kHasBlockMemory = false;
 
  private:
-  /// Calls `work(crew, meeting)` with every warp; its answer, which is the same for all.
+  /// Calls `work(group, meeting)` with every warp; its answer, which is the same for all.
   template <typename Work>
   __device__ static int64_t meet(vfs::Filesystem& fs, Work work) {
-    const auto crew = simt::GridCrew::current();
-    vfs::GridMeeting* const meeting = vfs::begin_grid_call(crew, fs);
+    const auto group = simt::GridGroup::current();
+    vfs::GridMeeting* const meeting = vfs::begin_grid_call(group, fs);
     if (meeting == nullptr) return -EBUSY;
-    const int64_t answer = work(crew, *meeting);
-    vfs::end_grid_call(crew, fs, *meeting);
+    const int64_t answer = work(group, *meeting);
+    vfs::end_grid_call(group, fs, *meeting);
     return answer;
   }
 };

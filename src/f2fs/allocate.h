@@ -74,9 +74,9 @@ GOFS_NOINLINE GOFS_HD inline uint32_t find_partly_used(simt::AnyWarp auto warp,
 
 /// Sets the age of a segment that a log leaves: the `found` blocks that the log found there have
 /// the age that the segment had, the rest is new. One lane.
-GOFS_HD inline void set_age(const Volume& volume, Writer& writer, uint32_t segno, uint32_t found) {
-  SegmentInfo& segment = writer.segments.segments[segno];
-  const uint64_t now = elapsed_seconds(volume, writer);
+GOFS_HD inline void set_age(Operation& op, uint32_t segno, uint32_t found) {
+  SegmentInfo& segment = op.writer.segments.segments[segno];
+  const uint64_t now = elapsed_seconds(op.volume, op.writer);
   const uint64_t old = simt::min(found, format::kBlocksPerSegment);
   const uint64_t mtime = simt::min(simt::load_relaxed(segment.mtime), now);
   simt::store_relaxed(segment.mtime, now - (now - mtime) * old / format::kBlocksPerSegment);
@@ -90,20 +90,20 @@ struct NextSegment {
 };
 
 /// Chooses a segment for a log, with the summary of what is there in writer.incoming. One that is
-/// partly used is the log's at once, so that nobody else chooses it. Collective, uniform, by who
-/// holds the log. 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int choose_segment(simt::AnyWarp auto warp, Volume& volume,
-                                                Writer& writer, uint32_t log, NextSegment& next) {
+/// partly used is the log's at once, so that no other thread chooses it. Collective, uniform, by a
+/// caller that holds the log. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int choose_segment(simt::AnyWarp auto warp, Operation& op,
+                                                uint32_t log, NextSegment& next) {
   const bool leader = warp.thread_rank() == 0;
   const bool is_data = !format::is_node_log(log);
-  const uint32_t free = simt::load_relaxed(writer.free_count);
-  const bool shares = log == format::kWarmData && free <= few_segments(volume, writer);
+  const uint32_t free = simt::load_relaxed(op.writer.free_count);
+  const bool shares = log == format::kWarmData && free <= few_segments(op.volume, op.writer);
   uint32_t segno = format::kNullSegno;
-  if (leader && !shares) segno = take_free_segment(volume, writer, log);
+  if (leader && !shares) segno = take_free_segment(op, log);
   next = {{format::kNullSegno, 0}, warp.shfl(segno, 0), format::kAllocLfs};
   if (next.segno != format::kNullSegno) return 0;
   if (is_data) {
-    const int error = begin_adoption(warp, writer, writer.incoming[log], next.rest);
+    const int error = begin_adoption(warp, op, op.writer.incoming[log], next.rest);
     if (error < 0) return error;
     if (next.rest.segno != format::kNullSegno) {
       next.segno = next.rest.segno;
@@ -111,72 +111,75 @@ GOFS_NOINLINE GOFS_HD inline int choose_segment(simt::AnyWarp auto warp, Volume&
       return 0;
     }
   }
-  if (leader) segno = take_free_segment(volume, writer, log);
+  if (leader) segno = take_free_segment(op, log);
   next.segno = warp.shfl(segno, 0);
   if (next.segno != format::kNullSegno) return 0;
-  // Under a lock, which nobody holds for long: two logs must not choose the same.
+  // Under a lock, which no thread holds for long: two logs must not choose the same.
   if (leader) {
     simt::Backoff backoff;
-    while (!simt::try_lock(writer.choice_lock)) backoff.pause();
+    while (!simt::try_lock(op.writer.choice_lock)) backoff.pause();
   }
   warp.sync();
-  next.segno = find_partly_used(warp, volume, writer, log);
+  next.segno = find_partly_used(warp, op.volume, op.writer, log);
   next.alloc_type = format::kAllocSsr;
   warp.sync();
   if (leader) {
     segno = next.segno;
-    if (segno != format::kNullSegno && !has_been_left(writer, segno)) segno = format::kNullSegno;
+    if (segno != format::kNullSegno && !has_been_left(op.writer, segno)) segno = format::kNullSegno;
     if (segno != format::kNullSegno) {
-      simt::store_release(writer.logs[log].segno, segno);  // [A3]
+      simt::store_release(op.writer.logs[log].segno, segno);  // [A3]
     }
-    simt::unlock(writer.choice_lock);
+    simt::unlock(op.writer.choice_lock);
   }
   next.segno = warp.shfl(segno, 0);
   warp.sync();
   if (next.segno == format::kNullSegno) return 0;
-  return read_uniform(warp, volume, volume.geometry.summary_block(next.segno),
-                      reinterpret_cast<uint8_t*>(&writer.incoming[log]));
+  return read_uniform(warp, op.volume, op.volume.geometry.summary_block(next.segno),
+                      reinterpret_cast<uint8_t*>(&op.writer.incoming[log]));
 }
 
 /// Leaves the log's segment, which is full, for another one. Collective, uniform; the caller holds
 /// the log. 0, -ENOSPC, or a negative errno of the device; then the log is where it was.
-GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume& volume,
-                                                Writer& writer, uint32_t log) {
-  Log& mine = writer.logs[log];
-  format::SummaryBlock& summary = writer.summaries[log];
+GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Operation& op,
+                                                uint32_t log) {
+  Log& mine = op.writer.logs[log];
+  format::SummaryBlock& summary = op.writer.summaries[log];
   const bool leader = warp.thread_rank() == 0;
   int error = simt::first_error(
-      warp, write_blocks(warp, volume, 1u, volume.geometry.summary_block(mine.segno), &summary));
+      warp,
+      write_blocks(warp, op.volume, 1u, op.volume.geometry.summary_block(mine.segno), &summary));
   if (error < 0) return error;
   const uint32_t full = mine.segno;
   NextSegment next{};
   warp.sync();
-  error = choose_segment(warp, volume, writer, log, next);
+  error = choose_segment(warp, op, log, next);
   if (error < 0) {
     if (leader) simt::store_relaxed(mine.segno, full);
     warp.sync();
     return error;
   }
   if (next.segno == format::kNullSegno) {
-    if (leader) simt::store_relaxed(writer.short_in, simt::load_relaxed(volume.checkpoint_version));
+    if (leader)
+      simt::store_relaxed(op.writer.short_in, simt::load_relaxed(op.volume.checkpoint_version));
     return -ENOSPC;
   }
   const bool adopted = next.rest.segno != format::kNullSegno;
   const bool used = next.alloc_type == format::kAllocSsr;
   for (uint32_t i = warp.thread_rank(); i < format::kBlocksPerSegment; i += warp.size()) {
-    summary.entries[i] = used ? writer.incoming[log].entries[i] : format::SummaryEntry{};
+    summary.entries[i] = used ? op.writer.incoming[log].entries[i] : format::SummaryEntry{};
   }
   if (leader) {
-    set_age(volume, writer, full, mine.found);
-    mark_dirty(writer.segments, full);
-    SegmentInfo& segment = writer.segments.segments[next.segno];
+    GOFS_DEBUG_ASSERT(next.segno != full);
+    set_age(op, full, mine.found);
+    mark_dirty(op.writer.segments, full);
+    SegmentInfo& segment = op.writer.segments.segments[next.segno];
     simt::store_relaxed(segment.type, log);
     mine.found = simt::load_relaxed(segment.valid_count);
     mine.next = next_writable(segment, 0);
     mine.alloc_type = next.alloc_type;
     simt::store_release(mine.segno, next.segno);  // [A3]
-    mark_dirty(writer.segments, next.segno);
-    if (adopted) finish_adoption(volume, writer, next.rest);
+    mark_dirty(op.writer.segments, next.segno);
+    if (adopted) finish_adoption(op, next.rest);
   }
   warp.sync();
   return 0;
@@ -185,32 +188,35 @@ GOFS_NOINLINE GOFS_HD inline int change_segment(simt::AnyWarp auto warp, Volume&
 }  // namespace detail
 
 /// Whether a log has found no segment since the last checkpoint: another one may free some. Where
-/// room is refused by count it would be made in vain. Asked inside the gate, after a failure there.
+/// room is refused by count it would be made in vain. Asked within an operation, after a failure
+/// there.
 GOFS_HD inline bool is_short_of_segments(const Volume& volume, const Writer& writer) {
   return simt::load_relaxed(writer.short_in) == simt::load_relaxed(volume.checkpoint_version);
 }
 
-/// Gives back the block of each lane in `lanes`. Nobody refers to it; it may be written to after
+/// Releases the block of each lane in `lanes`. No thread refers to it; it may be written to after
 /// the next checkpoint. One that was free already is reported. Collective.
-GOFS_HD inline void free_blocks(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                uint32_t lanes, uint32_t block) {
+GOFS_HD inline void free_blocks(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
+                                uint32_t block) {
   if ((lanes >> warp.thread_rank() & 1u) != 0) {
-    const uint32_t segno = volume.geometry.segno_of(block);
-    const uint32_t offset = volume.geometry.offset_in_segment(block);
-    SegmentInfo& segment = writer.segments.segments[segno];
+    const uint32_t segno = op.volume.geometry.segno_of(block);
+    const uint32_t offset = op.volume.geometry.offset_in_segment(block);
+    SegmentInfo& segment = op.writer.segments.segments[segno];
     const uint32_t before = simt::AtomicRef<uint32_t>(segment.valid[offset / 32])
                                 .fetch_and(~(1u << offset % 32), simt::memory_order_release);
     if ((before >> offset % 32 & 1u) != 0) {
-      simt::AtomicRef<uint32_t>(segment.valid_count).fetch_sub(1, simt::memory_order_relaxed);
-      mark_dirty(writer.segments, segno);
-      if (detail::is_withheld(writer, segno)) {
+      const uint32_t valid =
+          simt::AtomicRef<uint32_t>(segment.valid_count).fetch_sub(1, simt::memory_order_relaxed);
+      GOFS_DEBUG_ASSERT(valid != 0);
+      mark_dirty(op.writer.segments, segno);
+      if (detail::is_withheld(op.writer, segno)) {
         // Users cannot have it again.
-        simt::add_relaxed(volume.user_block_count, ~uint64_t{0});
-        simt::add_relaxed(volume.withheld_blocks, uint64_t{1});
+        simt::add_relaxed(op.volume.user_block_count, ~uint64_t{0});
+        simt::add_relaxed(op.volume.withheld_blocks, uint64_t{1});
       }
     } else {
       // Two that refer to one block: the volume came to us like this.
-      (void)report(*volume.corruptions, {Structure::kBlockAddress, block, segno, offset});
+      (void)report(*op.volume.corruptions, {Structure::kBlockAddress, block, segno, offset});
     }
   }
   warp.sync();
@@ -241,32 +247,32 @@ GOFS_HD inline void unlock_log(simt::AnyWarp auto warp, Log& log) {
   warp.sync();
 }
 
-/// Gives back the block of each lane in `lanes`, which nobody has written: it may be had again at
+/// Releases the block of each lane in `lanes`, which no thread has written: it may be had again at
 /// once. Collective.
-GOFS_NOINLINE GOFS_HD inline void give_back_unused(simt::AnyWarp auto warp, Volume& volume,
-                                                   Writer& writer, uint32_t lanes, uint32_t block) {
+GOFS_NOINLINE GOFS_HD inline void release_unused(simt::AnyWarp auto warp, Operation& op,
+                                                 uint32_t lanes, uint32_t block) {
   if ((lanes >> warp.thread_rank() & 1u) != 0) {
-    const uint32_t offset = volume.geometry.offset_in_segment(block);
-    SegmentInfo& segment = writer.segments.segments[volume.geometry.segno_of(block)];
+    const uint32_t offset = op.volume.geometry.offset_in_segment(block);
+    SegmentInfo& segment = op.writer.segments.segments[op.volume.geometry.segno_of(block)];
     simt::AtomicRef<uint32_t>(segment.committed[offset / 32])
         .fetch_and(~(1u << offset % 32), simt::memory_order_relaxed);
   }
-  free_blocks(warp, volume, writer, lanes, block);
+  free_blocks(warp, op, lanes, block);
 }
 
-/// As allocate_blocks(), by who holds the log.
-GOFS_NOINLINE GOFS_HD inline int allocate_held(simt::AnyWarp auto warp, Volume& volume,
-                                               Writer& writer, uint32_t lanes, uint32_t log,
+/// As allocate_blocks(), by a caller that holds the log.
+GOFS_NOINLINE GOFS_HD inline int allocate_held(simt::AnyWarp auto warp, Operation& op,
+                                               uint32_t lanes, uint32_t log,
                                                const format::SummaryEntry& summary,
                                                uint32_t& block) {
   const uint32_t rank = warp.thread_rank();
-  Log& mine = writer.logs[log];
+  Log& mine = op.writer.logs[log];
   uint32_t left = lanes;
   uint32_t first_here = format::kBlocksPerSegment;  // of our blocks in the log's segment
   int error = 0;
   while (left != 0 && error == 0) {
-    SegmentInfo& segment = writer.segments.segments[mine.segno];
-    // All lanes count alike, by what one of them saw, since others give blocks back meanwhile; each
+    SegmentInfo& segment = op.writer.segments.segments[mine.segno];
+    // All lanes count alike, by what one of them saw, since others release blocks meanwhile; each
     // picks the free block that has its number.
     const uint32_t number = simt::popcount(left & simt::ranks_below(rank));
     const uint32_t wanted = simt::popcount(left);
@@ -286,11 +292,11 @@ GOFS_NOINLINE GOFS_HD inline int allocate_held(simt::AnyWarp auto warp, Volume& 
     if (got) {
       simt::AtomicRef<uint32_t>(segment.valid[offset / 32])
           .fetch_or(1u << offset % 32, simt::memory_order_relaxed);
-      // What fsync has written may refer to it after a crash, also when it was given back.
+      // What fsync has written may refer to it after a crash, also when it was released.
       simt::AtomicRef<uint32_t>(segment.committed[offset / 32])
           .fetch_or(1u << offset % 32, simt::memory_order_relaxed);
-      writer.summaries[log].entries[offset] = summary;
-      block = volume.geometry.block_of(mine.segno, offset);
+      op.writer.summaries[log].entries[offset] = summary;
+      block = op.volume.geometry.block_of(mine.segno, offset);
     }
     left &= ~takers;
     const uint32_t last = takers == 0 ? 0 : warp.shfl(offset, 31 - simt::leading_zeros(takers));
@@ -301,19 +307,21 @@ GOFS_NOINLINE GOFS_HD inline int allocate_held(simt::AnyWarp auto warp, Volume& 
       if (takers != 0) {
         simt::AtomicRef<uint32_t>(segment.valid_count)
             .fetch_add(simt::popcount(takers), simt::memory_order_relaxed);
-        mark_dirty(writer.segments, mine.segno);
+        mark_dirty(op.writer.segments, mine.segno);
+        // Within a segment a log goes on, but for what it releases below.
+        GOFS_DEBUG_ASSERT(last >= mine.next);
         mine.next = next_writable(segment, last + 1);
       }
       full = mine.next >= format::kBlocksPerSegment || takers == 0 ? 1 : 0;
     }
     // At once, also when all have theirs: a checkpoint wants to know a block that comes next.
     if (warp.shfl(full, 0) != 0) {
-      error = change_segment(warp, volume, writer, log);
+      error = change_segment(warp, op, log);
       if (error == 0) first_here = format::kBlocksPerSegment;
     }
   }
   if (error < 0) {
-    give_back_unused(warp, volume, writer, lanes & ~left, block);
+    release_unused(warp, op, lanes & ~left, block);
     if (rank == 0) mine.next = simt::min(mine.next, first_here);
   }
   return error;
@@ -323,27 +331,27 @@ GOFS_NOINLINE GOFS_HD inline int allocate_held(simt::AnyWarp auto warp, Volume& 
 
 /// Takes a block for each lane in `lanes`, in order of rank, for the contents that `log` is for;
 /// `summary` says who will point to it. Collective. 0 and `block`, or on all lanes a negative
-/// errno, with nothing taken: -ENOSPC, -EBUSY (somebody kept a log for kLogTimeoutNs), what the
-/// device says.
-GOFS_NOINLINE GOFS_HD inline int allocate_blocks(simt::AnyWarp auto warp, Volume& volume,
-                                                 Writer& writer, uint32_t lanes, uint32_t log,
+/// errno, with nothing taken: -ENOSPC, -EBUSY (another thread kept a log for kLogTimeoutNs), what
+/// the device says.
+GOFS_NOINLINE GOFS_HD inline int allocate_blocks(simt::AnyWarp auto warp, Operation& op,
+                                                 uint32_t lanes, uint32_t log,
                                                  const format::SummaryEntry& summary,
                                                  uint32_t& block) {
   uint32_t left = lanes;
   int error = 0;
   if (log == format::kWarmData) {
-    error = detail::allocate_open(warp, volume, writer, lanes, summary, block, left);
+    error = detail::allocate_open(warp, op, lanes, summary, block, left);
     if (error == 0 && left == 0) return 0;
   }
   if (error == 0) {
-    Log& mine = writer.logs[log];
+    Log& mine = op.writer.logs[log];
     error = detail::lock_log(warp, mine);
     if (error == 0) {
-      error = detail::allocate_held(warp, volume, writer, left, log, summary, block);
+      error = detail::allocate_held(warp, op, left, log, summary, block);
       detail::unlock_log(warp, mine);
     }
   }
-  if (error < 0) detail::give_back_unused(warp, volume, writer, lanes & ~left, block);
+  if (error < 0) detail::release_unused(warp, op, lanes & ~left, block);
   return error;
 }
 

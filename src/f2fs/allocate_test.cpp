@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking and giving back blocks: each is had by one, none that the last checkpoint needs, logs move
+// Taking and releasing blocks: each is had by one, none that the last checkpoint needs, logs move
 // from segment to segment as fsck.f2fs wants them, and a full volume gives all it has and no more.
 #include "f2fs/allocate.h"
 
@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "f2fs/operation_for_test.hpp"
 #include "f2fs/writing_for_test.hpp"
 
 namespace gofs::f2fs {
@@ -57,8 +58,8 @@ class AllocateTest : public ::testing::TestWithParam<uint32_t> {
       int result = 0;
       for (uint32_t call = 0; call < calls && result == 0; ++call) {
         uint32_t block = 0;
-        result = allocate_blocks(warp, volume(), writer(), warp.ballot(true), log,
-                                 format::SummaryEntry{}, block);
+        result = allocate_blocks(warp, *TestOperation(warp, volume(), writer()), warp.ballot(true),
+                                 log, format::SummaryEntry{}, block);
         if (result == 0) lanes[warp.thread_rank()].push_back(block);
       }
       if (warp.thread_rank() == 0) *error = result;
@@ -84,7 +85,8 @@ class AllocateTest : public ::testing::TestWithParam<uint32_t> {
   }
   void release(const std::vector<uint32_t>& blocks) {
     run_alone(1, [&](const simt::Warp& warp) {
-      for (const uint32_t block : blocks) free_blocks(warp, volume(), writer(), 1u, block);
+      for (const uint32_t block : blocks)
+        free_blocks(warp, *TestOperation(warp, volume(), writer()), 1u, block);
     });
   }
   void expect_nothing_left() {
@@ -124,16 +126,17 @@ TEST_P(AllocateTest, many_warps_get_blocks_of_their_own) {
       // Not always all lanes.
       const uint32_t lanes = warp.ballot((warp.thread_rank() + turn) % 3 != 0 || warp.size() == 1);
       uint32_t block = 0;
-      EXPECT_EQ(
-          allocate_blocks(warp, volume(), writer(), lanes, log, format::SummaryEntry{}, block), 0);
+      EXPECT_EQ(allocate_blocks(warp, *TestOperation(warp, volume(), writer()), lanes, log,
+                                format::SummaryEntry{}, block),
+                0);
       if ((lanes >> warp.thread_rank() & 1u) != 0) {
         const std::lock_guard lock(mutex);
         blocks.push_back(block);
       }
-      // Some are given back at once, and may be had again.
+      // Some are released at once, and may be had again.
       const uint32_t back = warp.ballot(turn % 5 == 0) & lanes;
       if (back != 0) {
-        free_blocks(warp, volume(), writer(), back, block);
+        free_blocks(warp, *TestOperation(warp, volume(), writer()), back, block);
         if ((back >> warp.thread_rank() & 1u) != 0) {
           const std::lock_guard lock(mutex);
           blocks.erase(std::find(blocks.begin(), blocks.end(), block));
@@ -203,8 +206,8 @@ TEST_P(AllocateTest, a_log_that_cannot_be_moved_gives_nothing) {
     run_alone(width(), [&](const simt::Warp& warp) {
       uint32_t block = 0;
       const int result =
-          allocate_blocks(warp, writing.volume(), writing.writer(), warp.ballot(true),
-                          format::kWarmData, format::SummaryEntry{}, block);
+          allocate_blocks(warp, *TestOperation(warp, writing.volume(), writing.writer()),
+                          warp.ballot(true), format::kWarmData, format::SummaryEntry{}, block);
       const std::lock_guard lock(mutex);
       if (result == 0) blocks.push_back(block);
       error = result;
@@ -216,7 +219,7 @@ TEST_P(AllocateTest, a_log_that_cannot_be_moved_gives_nothing) {
   writing.rig().clear_faults();
   run_alone(1, [&](const simt::Warp& warp) {
     for (const uint32_t block : blocks) {
-      free_blocks(warp, writing.volume(), writing.writer(), 1u, block);
+      free_blocks(warp, *TestOperation(warp, writing.volume(), writing.writer()), 1u, block);
     }
   });
   ASSERT_EQ(writing.checkpoint(true), 0);

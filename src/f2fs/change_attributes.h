@@ -27,13 +27,12 @@ struct AttributeChange {
   TimeStamp changed;  // always set: now
 };
 
-/// Changes the inode `ino` of each lane in `lanes`. Collective, inside the gate. Per lane 0 or a
-/// negative errno.
+/// Changes the inode `ino` of each lane in `lanes`. Collective. Per lane 0 or a negative errno.
 /// Others see all of it or nothing; durable after the next checkpoint.
-GOFS_NOINLINE GOFS_HD inline int change_attributes(simt::AnyWarp auto warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int change_attributes(simt::AnyWarp auto warp, Operation& op,
                                                    uint32_t lanes, uint32_t ino,
                                                    const AttributeChange& change) {
-  return change_nodes(warp, volume, lanes, ino, ino, [&](format::NodeBlock& node) {
+  return change_nodes(warp, op, lanes, ino, ino, [&](format::NodeBlock& node) {
     format::Inode& inode = node.inode;
     if ((change.mask & kSetPermissions) != 0) {
       inode.i_mode = static_cast<uint16_t>((inode.i_mode & format::kModeTypeMask) |

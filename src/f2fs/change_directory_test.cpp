@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "f2fs/begin_operation.h"
 #include "f2fs/changing_for_test.hpp"
 #include "f2fs/links.h"
-#include "f2fs/operation.h"
 #include "host/image/reader_for_test.h"
 #include "ssd/power_cut.h"
 
@@ -101,80 +101,81 @@ class ChangeDirectoryTest : public ::testing::TestWithParam<uint32_t> {
   static int link(const simt::Warp& warp, WritingRig& writing, uint32_t ino,
                   const std::string& name, uint32_t target) {
     Volume& volume = writing.volume();
-    Operation operation{};
+    OperationSlot operation;
     const Inode before = load_for_test(warp, volume, ino);
-    int error =
-        begin_operation(warp, volume, writing.writer(), pages_to_add_entry(before) + 1, operation);
+    int error = begin_operation(
+        warp, {volume, writing.writer()}, pages_to_add_entry(before) + 1, [&] { return kTestNow; },
+        operation);
     if (error < 0) return error;
     Inode directory = load_for_test(warp, volume, ino);
-    error = add_entry(warp, volume, writing.writer(), directory, entry_name(name),
-                      {target, format::kTypeRegular}, kTestNow);
+    error =
+        add_entry(warp, *operation, directory, entry_name(name), {target, format::kTypeRegular});
     if (error == 0) {
       expect_same(warp, directory, load_for_test(warp, volume, ino));
-      count(warp, writing, target, 1);
+      count(warp, *operation, target, 1);
     }
-    end_operation(warp, writing.writer(), operation);
+    end_operation(warp, operation);
     return error;
   }
   static int unlink(const simt::Warp& warp, WritingRig& writing, uint32_t ino,
                     const std::string& name, uint32_t target) {
-    Operation operation{};
-    int error = begin_operation(warp, writing.volume(), writing.writer(), kPagesToChangeEntry + 1,
-                                operation);
+    OperationSlot operation;
+    int error = begin_operation(
+        warp, {writing.volume(), writing.writer()}, kPagesToChangeEntry + 1,
+        [&] { return kTestNow; }, operation);
     if (error < 0) return error;
     Inode directory = load_for_test(warp, writing.volume(), ino);
-    error = remove_entry(warp, writing.volume(), writing.writer(), directory, entry_name(name),
-                         kTestNow);
+    error = remove_entry(warp, *operation, directory, entry_name(name));
     if (error == 0) {
       expect_same(warp, directory, load_for_test(warp, writing.volume(), ino));
-      count(warp, writing, target, -1);
+      count(warp, *operation, target, -1);
     }
-    end_operation(warp, writing.writer(), operation);
+    end_operation(warp, operation);
     return error;
   }
-  /// Removes a name beside others, by who has loaded the directory as `directory`.
+  /// Removes a name beside others, by a caller that has loaded the directory as `directory`.
   static int unlink_shared(const simt::Warp& warp, WritingRig& writing, Inode& directory,
                            const std::string& name, uint32_t target, DirectoryLocks& locks,
                            EmptiedBlock& emptied) {
-    Operation operation{};
-    int error = begin_operation(warp, writing.volume(), writing.writer(), kPagesToChangeEntry + 1,
-                                operation);
+    OperationSlot operation;
+    int error = begin_operation(
+        warp, {writing.volume(), writing.writer()}, kPagesToChangeEntry + 1,
+        [&] { return kTestNow; }, operation);
     if (error < 0) return error;
-    error = remove_shared_entry(warp, writing.volume(), writing.writer(), directory,
-                                entry_name(name), kTestNow, &locks, emptied);
-    if (error == 0) count(warp, writing, target, -1);
-    end_operation(warp, writing.writer(), operation);
+    error = remove_shared_entry(warp, *operation, directory, entry_name(name), &locks, emptied);
+    if (error == 0) count(warp, *operation, target, -1);
+    end_operation(warp, operation);
     return error;
   }
   static int drop_empty(const simt::Warp& warp, WritingRig& writing, uint32_t ino, uint64_t index) {
-    Operation operation{};
+    OperationSlot operation;
     int error =
-        begin_operation(warp, writing.volume(), writing.writer(), kPagesToChangeEntry, operation);
+        begin_operation(warp, {writing.volume(), writing.writer()}, kPagesToChangeEntry, operation);
     if (error < 0) return error;
     Inode directory = load_for_test(warp, writing.volume(), ino);
-    error = drop_if_empty(warp, writing.volume(), writing.writer(), directory, index);
-    end_operation(warp, writing.writer(), operation);
+    error = drop_if_empty(warp, *operation, directory, index);
+    end_operation(warp, operation);
     return error;
   }
   static int relink(const simt::Warp& warp, WritingRig& writing, uint32_t ino,
                     const std::string& name, uint32_t from, uint32_t to) {
-    Operation operation{};
-    int error = begin_operation(warp, writing.volume(), writing.writer(), kPagesToChangeEntry + 2,
-                                operation);
+    OperationSlot operation;
+    int error = begin_operation(
+        warp, {writing.volume(), writing.writer()}, kPagesToChangeEntry + 2,
+        [&] { return kTestNow; }, operation);
     if (error < 0) return error;
     Inode directory = load_for_test(warp, writing.volume(), ino);
-    error = set_entry(warp, writing.volume(), directory, entry_name(name),
-                      {to, format::kTypeRegular}, kTestNow);
+    error = set_entry(warp, *operation, directory, entry_name(name), {to, format::kTypeRegular});
     if (error == 0) {
-      count(warp, writing, from, -1);
-      count(warp, writing, to, 1);
+      count(warp, *operation, from, -1);
+      count(warp, *operation, to, 1);
     }
-    end_operation(warp, writing.writer(), operation);
+    end_operation(warp, operation);
     return error;
   }
-  static void count(const simt::Warp& warp, WritingRig& writing, uint32_t ino, int32_t change) {
+  static void count(const simt::Warp& warp, Operation& op, uint32_t ino, int32_t change) {
     uint32_t links = 0;
-    EXPECT_EQ(change_links(warp, writing.volume(), 1u, ino, change, kTestNow, links), 0);
+    EXPECT_EQ(change_links(warp, op, 1u, ino, change, links), 0);
   }
   static void expect_same(const simt::Warp& warp, const Inode& ours, const Inode& theirs) {
     if (warp.thread_rank() != 0) return;
@@ -293,7 +294,7 @@ TEST_P(ChangeDirectoryTest, thousands_of_names_come_and_go) {
     }
   });
   expect_names(writing, ino, {});
-  // What is empty is gone, but for the block of `.` and `..`.
+  // Empty blocks were removed, but for that of `.` and `..`.
   EXPECT_EQ(load_alone(writing, ino).block_count, 2u);
   EXPECT_EQ(writing.volume().valid_block_count, blocks_before + 1);
   ASSERT_EQ(writing.checkpoint(true), 0);
@@ -452,7 +453,8 @@ TEST_P(ChangeDirectoryTest, who_loaded_a_directory_before_finds_what_stayed) {
 }
 
 // Others may have made it deeper, or moved its entries out of the inode. A block that has become
-// empty stays until somebody has the directory for himself, and then only if it is still empty.
+// empty stays until a thread holds the directory exclusively, and goes then only if it is still
+// empty.
 TEST_P(ChangeDirectoryTest, who_removes_beside_others_leaves_empty_blocks) {
   GOFS_NEED_TOOL("fsck.f2fs");
   TestImage image(fill_with_directories);
@@ -568,7 +570,7 @@ TEST_P(ChangeDirectoryTest, a_write_that_fails_leaves_the_checkpoint_before) {
     };
     const size_t some = skip % models.size();
     EXPECT_TRUE(names_of(writing, inos.directories[some]) == models[some]) << skip;
-    if (writing.writer().failed < 0) continue;  // nobody can tell
+    if (writing.writer().failed < 0) continue;  // not known
     EXPECT_EQ(on_disk(some).size(), 0u) << skip;
     ASSERT_EQ(writing.checkpoint(true), 0);
     EXPECT_TRUE(on_disk(some) == models[some]) << skip;

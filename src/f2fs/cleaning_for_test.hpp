@@ -24,7 +24,11 @@ inline const format::SummaryBlock* summary_in_memory(const Writer& writer, uint3
     if (writer.logs[log].segno == segno) return &writer.summaries[log];
   }
   for (uint32_t i = 0; i < writer.open_count; ++i) {
-    if (open_segment(writer, i) == segno) return &writer.open_summaries[i];
+    const OpenSegment& open = writer.open[i];
+    if (open_segment(writer, i) == segno) {
+      return &detail::open_summary(writer, i, detail::summary_of_place(open.place));
+    }
+    if (open.full == segno) return &detail::open_summary(writer, i, open.full_summary);
   }
   return nullptr;
 }
@@ -52,7 +56,7 @@ void for_owners(const simt::Warp& warp, WritingRig& writing, uint32_t segno, Loo
     const uint32_t lanes = warp.ballot(used);
     if (lanes != 0) look(warp, lanes, owner);
   }
-  give_back_spares(warp, writing.rig().fs().pool, spare);
+  release_spares(warp, writing.rig().fs().pool, spare);
 }
 
 /// Whether each block that is in use is where its summary's node says, and how many there are.

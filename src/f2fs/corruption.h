@@ -2,7 +2,7 @@
 //
 // What is wrong with a volume, in a form that device code can write: which structure, where, and
 // the value that cannot be. The host turns a record into a sentence (describe). Device code returns
-// -EUCLEAN beside it. Any thread reports at any time, one reads: nobody waits for another.
+// -EUCLEAN beside it. Any thread reports at any time, one reads: none waits for another.
 //
 // The log keeps the first findings in the order in which they came, each once, however many lanes
 // and warps make it: every slot has a key that is made of the finding, and who reports takes the
@@ -106,7 +106,7 @@ GOFS_HD inline int report_once(simt::AnyWarp auto warp, CorruptionLog& log,
   return warp.shfl(warp.thread_rank() == 0 ? report(log, corruption) : 0, 0);
 }
 
-/// Whether slot `index` holds a finding; its record may be read then, until somebody takes it.
+/// Whether slot `index` holds a finding; its record may be read then, until it is taken.
 GOFS_HD inline bool holds_finding(const CorruptionLog& log, uint32_t index) {
   return (simt::load_acquire(log.keys[index]) & CorruptionLog::kPublished) != 0;  // [F1]
 }

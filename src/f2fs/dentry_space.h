@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Entries in one dentry area, which the calling lane has for itself: where there is room for one,
-// putting it there, taking it away. Nothing here is collective.
+// Entries in one dentry area, which the calling lane holds exclusively: where there is room for
+// one, putting it there, taking it away. Nothing here is collective.
 #pragma once
 
 #include "f2fs/directory.h"
@@ -37,7 +37,7 @@ GOFS_HD inline DentrySpace inline_space(format::NodeBlock& node, const Inode& in
           format::inline_dentry_area(inode.inline_bytes)};
 }
 
-/// The first of `count` (at most 32) unused slots in a row, or kNoSlot.
+/// The first of `count` (at most 32) contiguous unused slots, or kNoSlot.
 GOFS_HD inline uint32_t find_free_slots(const DentryView& view, uint32_t count) {
   uint32_t run = 0;
   for (uint32_t first = 0; first < view.area.slot_count; first += 32) {

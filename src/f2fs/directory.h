@@ -226,7 +226,7 @@ GOFS_NOINLINE GOFS_HD inline int find_in_blocks(simt::AnyWarp auto warp, Volume&
   found.in_inode = false;
   if (hit) return 0;
   if (error == 0 && !has_possible_size(directory)) {
-    // Nobody can say what lies there.
+    // What lies there is not known.
     error = report_once(warp, *volume.corruptions,
                         {Structure::kDirectory, 0, directory.ino, directory.size_bytes});
   }

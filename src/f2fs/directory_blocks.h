@@ -4,7 +4,7 @@
 // dirty and stays in memory until a checkpoint gives it a place (write_directories.h); the node
 // that holds its address is made dirty with it, so that the checkpoint needs no more room.
 //
-// Callers are inside the gate and have the directory for themselves, but for readers.
+// Callers hold the directory exclusively, but for readers.
 #pragma once
 
 #include "f2fs/directory_pages.h"
@@ -15,9 +15,9 @@ namespace gofs::f2fs::detail {
 
 /// Calls `use(format::Inode&)` on one lane to change the inode of a directory. Collective, uniform.
 template <typename Use>
-GOFS_HD int change_inode(simt::AnyWarp auto warp, Volume& volume, uint32_t ino, Use use) {
+GOFS_HD int change_inode(simt::AnyWarp auto warp, Operation& op, uint32_t ino, Use use) {
   const int error =
-      change_nodes(warp, volume, 1u, ino, ino, [&](format::NodeBlock& node) { use(node.inode); });
+      change_nodes(warp, op, 1u, ino, ino, [&](format::NodeBlock& node) { use(node.inode); });
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }
 
@@ -46,20 +46,20 @@ GOFS_HD inline int find_address(simt::AnyWarp auto warp, Volume& volume, const I
 }
 
 /// Sees to it that the node `nid` of each lane in `lanes`, of the file `ino`, stays in memory until
-/// the caller leaves the gate. Collective, inside the gate. Per lane 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int keep_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+/// the caller ends its operation. Collective. Per lane 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int keep_nodes(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
                                             uint32_t nid, uint32_t ino) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   const uint32_t marking =
-      warp.ballot(mine && !is_kept(volume.cache, page_key(PageKind::kNode, nid)));
-  return change_words(warp, volume, marking, nid, ino, [](const format::NodeBlock&) {});
+      warp.ballot(mine && !is_kept(op.volume.cache, page_key(PageKind::kNode, nid)));
+  return change_words(warp, op, marking, nid, ino, [](const format::NodeBlock&) {});
 }
 
 /// Makes the node dirty that holds the address of block `index` of each lane in `lanes`. The inode
 /// is not looked at: who changes a directory changes its times. The node stays as it is, so others
 /// may look at it meanwhile; of a directory, only checkpoints write any. Collective. Per lane 0 or
 /// a negative errno.
-GOFS_NOINLINE GOFS_HD inline int mark_holders(simt::AnyWarp auto warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int mark_holders(simt::AnyWarp auto warp, Operation& op,
                                               uint32_t lanes, const Inode& directory,
                                               uint64_t index) {
   const uint32_t rank = warp.thread_rank();
@@ -68,12 +68,12 @@ GOFS_NOINLINE GOFS_HD inline int mark_holders(simt::AnyWarp auto warp, Volume& v
   if (looking == 0) return 0;
   BlockPlace place{};
   LastNode last{};
-  int error = walk_nodes(warp, volume, looking, directory, index, place, last, SupplyNothing{});
+  int error = walk_nodes(warp, op.volume, looking, directory, index, place, last, SupplyNothing{});
   if (mine && error == 0 && last.nid == 0) {
-    error = report(*volume.corruptions, {Structure::kDirectory, 0, directory.ino, index});
+    error = report(*op.volume.corruptions, {Structure::kDirectory, 0, directory.ino, index});
   }
   const uint32_t found = warp.ballot(mine && error == 0);
-  const int kept = keep_nodes(warp, volume, found, last.nid, directory.ino);
+  const int kept = keep_nodes(warp, op, found, last.nid, directory.ino);
   return (found >> rank & 1u) != 0 ? kept : error;
 }
 
@@ -81,31 +81,31 @@ GOFS_NOINLINE GOFS_HD inline int mark_holders(simt::AnyWarp auto warp, Volume& v
 /// it; it says whether it has. Collective as change_pages is. The caller has made the block's
 /// holder dirty.
 template <typename Use>
-GOFS_HD int change_directory_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+GOFS_HD int change_directory_blocks(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
                                     const Inode& directory, uint64_t index, Use use) {
   return change_pages(
-      warp, volume, lanes, directory_key(directory.ino, index),
+      warp, op, lanes, directory_key(directory.ino, index),
       [&](uint32_t missing) {
         uint64_t span = 0;
-        return fetch_directory_blocks(warp, volume, missing, directory, index, span);
+        return fetch_directory_blocks(warp, op.volume, missing, directory, index, span);
       },
       use);
 }
 
 /// Makes the page of a new block for each lane in `lanes`, each another one. Calls
 /// `make(format::NodeBlock& holder, uint8_t* page)` with the node `nid` and the page, zeros, while
-/// nobody else sees either, so that readers find what moves from one to the other; lanes with the
-/// same holder change other words of it, at once. Collective, `make` is not. Per lane 0 or a
+/// no other thread sees either, so that readers find what moves from one to the other; lanes with
+/// the same holder change other words of it, at once. Collective, `make` is not. Per lane 0 or a
 /// negative errno: nothing has changed then.
 template <typename Make>
-GOFS_HD int make_directory_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+GOFS_HD int make_directory_pages(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
                                  uint32_t nid, uint32_t ino, uint64_t index, Make make) {
   const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
   simt::Backoff backoff;
-  PageCache& cache = volume.cache;
+  PageCache& cache = op.volume.cache;
   bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
   // The holder stays in memory from then on: nothing is brought in while frames are claimed.
-  int result = keep_nodes(warp, volume, lanes, nid, ino);
+  int result = keep_nodes(warp, op, lanes, nid, ino);
   wanted = wanted && result == 0;
   if (!warp.any(wanted)) return result;
   for (;;) {
@@ -120,9 +120,9 @@ GOFS_HD int make_directory_pages(simt::AnyWarp auto warp, Volume& volume, uint32
     warp.sync();
     if (claimers != 0) {
       const int error = change_nodes_together(
-          warp, volume, claimers, nid, ino,
+          warp, op, claimers, nid, ino,
           [&](format::NodeBlock& holder) { make(holder, cache.page(frame)); });
-      if (claimed && error == 0) give_back_frame(cache, frame, true);
+      if (claimed && error == 0) release_frame(op, frame, true);
       if (claimed && error < 0) abandon_frame(cache, frame);
       if (claimed) {
         result = error;
@@ -135,30 +135,30 @@ GOFS_HD int make_directory_pages(simt::AnyWarp auto warp, Volume& volume, uint32
   }
 }
 
-/// Counts a block of a directory, or gives it back. Collective, uniform: false if there is none.
-GOFS_HD inline bool count_directory_block(simt::AnyWarp auto warp, Volume& volume) {
-  return warp.any(warp.thread_rank() == 0 && count_blocks(volume, 1));
+/// Counts a block of a directory, or takes it off the count. Collective, uniform: false if there is
+/// none.
+GOFS_HD inline bool count_directory_block(simt::AnyWarp auto warp, Operation& op) {
+  return warp.any(warp.thread_rank() == 0 && count_blocks(op, 1));
 }
 GOFS_HD inline void uncount_directory_block(simt::AnyWarp auto warp, Volume& volume) {
-  if (warp.thread_rank() == 0) simt::add_relaxed(volume.valid_block_count, ~uint64_t{0});
+  if (warp.thread_rank() == 0) detail::uncount_blocks(volume, 1);
 }
 
 /// Takes block `index` out of a directory, whose size stays. Collective, uniform. 0, also where
 /// there is none, or a negative errno: the block is then still there.
-GOFS_NOINLINE GOFS_HD inline int drop_directory_block(simt::AnyWarp auto warp, Volume& volume,
-                                                      Writer& writer, Inode& directory,
-                                                      uint64_t index) {
+GOFS_NOINLINE GOFS_HD inline int drop_directory_block(simt::AnyWarp auto warp, Operation& op,
+                                                      Inode& directory, uint64_t index) {
   AddressPlace at{};
-  int error = find_address(warp, volume, directory, index, at);
+  int error = find_address(warp, op.volume, directory, index, at);
   if (error < 0 || at.nid == 0 || at.address == format::kNullAddr) return error;
   // The inode first: it is in memory then, and can be set right again.
   const auto count = [&](uint64_t blocks) {
-    return change_inode(warp, volume, directory.ino,
+    return change_inode(warp, op, directory.ino,
                         [&](format::Inode& inode) { inode.i_blocks = inode.i_blocks + blocks; });
   };
   const auto enter = [&](uint32_t address) {
     const int entered =
-        change_nodes(warp, volume, 1u, at.nid, directory.ino, [&](format::NodeBlock& node) {
+        change_nodes(warp, op, 1u, at.nid, directory.ino, [&](format::NodeBlock& node) {
           format::store_u32(reinterpret_cast<uint32_t*>(&node) + at.word, address);
         });
     return simt::first_error(warp, warp.thread_rank() == 0 ? entered : 0);
@@ -168,15 +168,15 @@ GOFS_NOINLINE GOFS_HD inline int drop_directory_block(simt::AnyWarp auto warp, V
   error = enter(format::kNullAddr);
   if (error == 0) {
     error = simt::first_error(warp,
-                              forget_pages(warp, volume, 1u, directory_key(directory.ino, index)));
+                              invalidate_pages(warp, op, 1u, directory_key(directory.ino, index)));
     if (error < 0) (void)enter(at.address);
   }
   if (error < 0) {
     (void)count(1);
     return error;
   }
-  free_blocks(warp, volume, writer, volume.is_main_block(at.address) ? 1u : 0u, at.address);
-  uncount_directory_block(warp, volume);
+  free_blocks(warp, op, op.volume.is_main_block(at.address) ? 1u : 0u, at.address);
+  uncount_directory_block(warp, op.volume);
   --directory.block_count;
   return 0;
 }

@@ -16,7 +16,7 @@ GOFS_HD inline uint64_t directory_blocks(const Inode& directory) {
 }
 
 /// Whether a directory, which has entries in blocks, can have the size that it says: at least the
-/// block of `.` and `..`. Otherwise there may be names that nobody finds.
+/// block of `.` and `..`. Otherwise there may be names that cannot be found.
 GOFS_HD inline bool has_possible_size(const Inode& directory) {
   return directory.size_blocks() != 0 && directory.size_blocks() <= kDirectoryBlocksMax;
 }

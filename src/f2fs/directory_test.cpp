@@ -488,7 +488,7 @@ TEST_P(DamagedDirectoryTest, a_depth_and_size_beyond_all_measure_end_all_the_sam
   EXPECT_EQ(outcome.listed.size(), 3u);
   EXPECT_GE(outcome.reported, 1u) << "no directory has blocks that far";
   name_bytes(entry("two"))[0] = 'T';
-  EXPECT_EQ(look().found, -EUCLEAN) << "a name may be where nobody looks";
+  EXPECT_EQ(look().found, -EUCLEAN) << "a name may be where it is not looked for";
 }
 
 TEST_P(DirectoryTest, pages_are_known_by_their_place_in_the_directory) {

@@ -25,7 +25,7 @@ struct FoundFrames {
   uint32_t frame;
 };
 
-/// Calls `use(lanes, frame, key)` for what was found, unless it is gone by now.
+/// Calls `use(lanes, frame, key)` for what was found, unless it is evicted by now.
 template <typename Use>
 GOFS_HD int use_found(simt::AnyWarp auto warp, const PageCache& cache, PageKind kind,
                       FoundFrames& found, Use use) {

@@ -34,7 +34,7 @@ class DirtyPagesTest : public ::testing::TestWithParam<uint32_t> {
   void add(uint64_t key, bool dirty) {
     const uint32_t frame = claim_frame(cache_, key);
     ASSERT_NE(frame, kNoFrame);
-    give_back_frame(cache_, frame, dirty);
+    release_frame(cache_, frame, dirty);
   }
   /// How often each key was met.
   std::map<uint64_t, uint32_t> meet(PageKind kind, const MapRange& range, bool cleaning) {
@@ -71,7 +71,7 @@ TEST_P(DirtyPagesTest, each_of_a_kind_is_met_once) {
   EXPECT_EQ(meet(PageKind::kNode, whole_map(cache_), false), nodes);
   EXPECT_EQ(meet(PageKind::kNode, whole_map(cache_), false), nodes) << "they are dirty still";
   EXPECT_TRUE(meet(PageKind::kDirectory, whole_map(cache_), false).empty());
-  // In portions that nobody shares.
+  // In portions that no thread shares.
   std::map<uint64_t, uint32_t> met;
   for (uint32_t word = 0; word < cache_.map_words(); word += 5) {
     const MapRange range{word, std::min(word + 5, cache_.map_words())};
@@ -88,7 +88,7 @@ TEST_P(DirtyPagesTest, one_that_is_forgotten_or_fails_is_not_met_again) {
   const uint64_t gone = page_key(PageKind::kNode, 50);
   const uint32_t frame = find_frame(cache_, gone);
   ASSERT_TRUE(take_frame(cache_, frame, gone));
-  forget_frame(cache_, frame);
+  invalidate_frame(cache_, frame);
   const auto met = meet(PageKind::kNode, whole_map(cache_), false);
   EXPECT_EQ(met.size(), 99u);
   EXPECT_FALSE(met.contains(gone));

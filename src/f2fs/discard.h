@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Telling the SSD which segments are free, so that it need not keep what was there (Dataset
-// Management). Only behind the checkpoint that made them free, and before anybody may take one: a
+// Management). Only behind the checkpoint that made them free, and before any may be allocated: a
 // few at a time, since operations wait meanwhile; the others' turn comes with later checkpoints.
 #pragma once
 
-#include "f2fs/writer.h"
+#include "f2fs/segment_maps.h"
 
 namespace gofs::f2fs::detail {
 
-/// Segments that one checkpoint gives back: 32 MiB.
+/// Segments that one checkpoint discards: 32 MiB.
 inline constexpr uint32_t kDiscardedAtOnce = 16;
 
-/// Lists free segments that the SSD has not been told of, as ranges for one command. Their number,
-/// on all lanes. Collective.
+/// Lists free segments that the SSD does not know of, as ranges for one command. Their number, on
+/// all lanes. Collective.
 GOFS_HD inline uint32_t gather_freed(simt::AnyWarp auto warp, const Volume& volume,
                                      const Writer& writer, format::nvme::DatasetRange* ranges) {
   const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
@@ -38,8 +38,8 @@ GOFS_HD inline uint32_t gather_freed(simt::AnyWarp auto warp, const Volume& volu
   return count;
 }
 
-/// Gives segments that have become free back to the SSD. Collective, behind the closed gate, after
-/// find_free_segments(). It is advice: where it fails, nothing is lost but room on the SSD.
+/// Tells the SSD which segments have become free. Collective, under the exclusive checkpoint lock,
+/// after find_free_segments(). It is advice: where it fails, nothing is lost but room on the SSD.
 GOFS_NOINLINE GOFS_HD inline void discard_freed(simt::AnyWarp auto warp, Volume& volume,
                                                 Writer& writer) {
   nvme::Array& array = volume.array;

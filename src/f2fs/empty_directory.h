@@ -52,8 +52,8 @@ GOFS_NOINLINE GOFS_HD inline int is_empty_in_blocks(simt::AnyWarp auto warp, Vol
 
 }  // namespace detail
 
-/// 1 if `directory` is empty, 0 if not, or a negative errno. Collective, uniform. Nobody adds names
-/// meanwhile.
+/// 1 if `directory` is empty, 0 if not, or a negative errno. Collective, uniform. No names are
+/// added meanwhile.
 GOFS_NOINLINE GOFS_HD inline int is_empty_directory(simt::AnyWarp auto warp, Volume& volume,
                                                     const Inode& directory) {
   if (!directory.has_inline_dentries()) return detail::is_empty_in_blocks(warp, volume, directory);

@@ -7,13 +7,15 @@
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <random>
 #include <vector>
 
-#include "f2fs/operation.h"
+#include "f2fs/begin_operation.h"
 #include "f2fs/read.h"
 #include "f2fs/write.h"
 #include "f2fs/writing_for_test.hpp"
+#include "testing/hold_alone.hpp"
 
 namespace gofs::f2fs {
 
@@ -80,27 +82,29 @@ inline WritePiece piece_of_range(const simt::Warp& warp, uint64_t first, uint64_
 }
 
 /// Writes a range as one warp, each round an operation of its own. Collective. 0 or the first
-/// error; `done` hears how many bytes were written.
+/// error; `done` is called with the number of bytes written.
 inline int write_range(const simt::Warp& warp, WritingRig& writing, Inode& inode, uint64_t offset,
                        uint64_t bytes, const uint8_t* source, const TimeStamp& now,
                        uint64_t* done = nullptr) {
   Volume& volume = writing.volume();
   Writer& writer = writing.writer();
   const PagePool& pool = writing.rig().fs().pool;
-  Operation operation{};
-  int error = begin_operation(warp, volume, writer, kPagesToPrepareWrite, operation);
+  OperationSlot operation;
+  int error = begin_operation(
+      warp, {volume, writer, &pool}, kPagesToPrepareWrite, [&] { return now; }, operation);
   if (error < 0) return error;
-  error = prepare_write(warp, volume, writer, pool, inode, offset, offset + bytes, now);
-  end_operation(warp, writer, operation);
+  error = prepare_write(warp, *operation, testing::hold_alone(inode), offset, offset + bytes);
+  end_operation(warp, operation);
   const uint64_t blocks_end = simt::divide_up(offset + bytes, kBlockBytes);
   for (uint64_t first = offset / kBlockBytes; error == 0 && first < blocks_end;
        first += warp.size()) {
     const WritePiece piece = piece_of_range(warp, first, offset, bytes, source);
-    error = begin_operation(warp, volume, writer, kPagesToWriteRun, operation);
+    error = begin_operation(
+        warp, {volume, writer, &pool}, kPagesToWriteRun, [&] { return now; }, operation);
     if (error < 0) return error;
-    error =
-        write_pieces(warp, volume, writer, pool, warp.ballot(piece.bytes != 0), inode, piece, now);
-    end_operation(warp, writer, operation);
+    error = write_pieces(warp, *operation, warp.ballot(piece.bytes != 0),
+                         testing::hold_alone(inode), piece);
+    end_operation(warp, operation);
     if (error == 0 && done != nullptr && warp.thread_rank() == 0) {
       *done = std::min(offset + bytes, (first + warp.size()) * kBlockBytes) - offset;
     }
@@ -218,18 +222,18 @@ inline FileModel model_of_written(size_t i) {
 struct OpenFileModel {
   Inode inode;
   FileModel model;
-  std::vector<uint64_t> map;  // words, two at a time
+  std::unique_ptr<FileMaps> maps;
 };
 
-/// Opens a file anew, with maps of its first blocks, those of three nodes, if `mapped`.
+/// Opens a file anew, with maps if `mapped`, which it has of its first blocks from the beginning.
 inline void reopen_file(WritingRig& writing, uint32_t ino, bool mapped, OpenFileModel& file) {
   file.inode = load_inode(writing, ino);
   if (!mapped) return;
-  constexpr uint64_t kBlocks = 2'500;
-  file.map.assign(map_words(kBlocks, file.inode.slot_count) / 2, 0);
-  set_maps(file.inode, reinterpret_cast<uint32_t*>(file.map.data()), kBlocks);
+  file.maps = std::make_unique<FileMaps>();
+  file.inode.maps = file.maps.get();
+  open_block_map(writing.volume(), *file.maps, 2'500);
 }
-/// All files of an image that nobody has written to.
+/// All files of an image that was not written to.
 inline std::vector<OpenFileModel> open_files(WritingRig& writing,
                                              const std::vector<uint32_t>& inos) {
   std::vector<OpenFileModel> files(written_files().size());

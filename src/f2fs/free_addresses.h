@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking addresses of file blocks out of a node, or the whole node out of the tree, and giving back
+// Taking addresses of file blocks out of a node, or the whole node out of the tree, and releasing
 // the blocks. A spare block holds a copy of the node meanwhile, so that all lanes work on its
 // addresses after they are gone from where others look.
 #pragma once
 
-#include "f2fs/leaf_map.h"
+#include "f2fs/dnode_cache.h"
 #include "f2fs/node_space.h"
 #include "f2fs/page_pool.h"
 #include "f2fs/update_inode.h"
@@ -13,7 +13,7 @@
 
 namespace gofs::f2fs::detail {
 
-/// Words of a node that are the addresses of file blocks in a row.
+/// Words of a node that are the addresses of contiguous file blocks.
 struct AddressRun {
   uint32_t nid;
   uint32_t node_offset;
@@ -79,58 +79,54 @@ GOFS_NOINLINE GOFS_HD inline int count_addresses(simt::AnyWarp auto warp, Volume
   return simt::first_error(warp, error);
 }
 
-/// Gives back the blocks of a run, of which `used` are counted; nobody refers to them any more.
+/// Releases the blocks of a run, of which `used` are counted; nothing refers to them any more.
 /// Collective.
-GOFS_NOINLINE GOFS_HD inline void give_back_run(simt::AnyWarp auto warp, Volume& volume,
-                                                Writer& writer, const Inode& inode,
-                                                const uint8_t* page, const AddressRun& run,
-                                                uint32_t used) {
+GOFS_NOINLINE GOFS_HD inline void release_addresses(simt::AnyWarp auto warp, Operation& op,
+                                                    const Inode& inode, const uint8_t* page,
+                                                    const AddressRun& run, uint32_t used) {
   for (uint32_t first = 0; first < run.count; first += warp.size()) {
     const uint32_t i = first + warp.thread_rank();
     const uint32_t address = i < run.count ? run.address(page, i) : format::kNullAddr;
     const uint64_t index = run.first_index + i;
-    if (address != format::kNullAddr && inode.block_map != nullptr &&
-        index < inode.block_map_blocks) {
-      simt::store_relaxed(inode.block_map[index], kMappedHole);
-    }
-    const uint32_t stored = warp.ballot(volume.is_main_block(address));
-    if (stored != 0) free_blocks(warp, volume, writer, stored, address);
+    const uint32_t changed = warp.ballot(address != format::kNullAddr);
+    uint32_t* const word = settled_block_word(warp, op.volume, changed, inode, index);
+    if (word != nullptr) simt::store_relaxed(*word, kMappedHole);
+    const uint32_t stored = warp.ballot(op.volume.is_main_block(address));
+    if (stored != 0) free_blocks(warp, op, stored, address);
   }
   if (warp.thread_rank() == 0) {
-    simt::add_relaxed(volume.valid_block_count, ~uint64_t{used} + 1);
+    detail::uncount_blocks(op.volume, used);
   }
 }
 
 /// Adds to what the inode counts. Collective, uniform. 0 or a negative errno.
-GOFS_HD inline int count_blocks_of(simt::AnyWarp auto warp, Volume& volume, Inode& inode,
-                                   int64_t blocks, const TimeStamp& now) {
-  InodeUpdate update = update_of_times(now);
+GOFS_HD inline int count_blocks_of(simt::AnyWarp auto warp, Operation& op, Inode& inode,
+                                   int64_t blocks) {
+  InodeUpdate update = update_of_times(op.now);
   update.blocks = blocks;
-  return update_inode(warp, volume, inode, update);
+  return update_inode(warp, op, inode, update);
 }
 
 /// Makes holes of the blocks of a run, with a spare block `page`. Collective, uniform. 0, or a
 /// negative errno and nothing has changed. Changes two pages.
-GOFS_NOINLINE GOFS_HD inline int clear_run(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                           Inode& inode, const AddressRun& run, uint8_t* page,
-                                           const TimeStamp& now) {
+GOFS_NOINLINE GOFS_HD inline int clear_run(simt::AnyWarp auto warp, Operation& op, Inode& inode,
+                                           const AddressRun& run, uint8_t* page) {
   uint32_t used = 0;
-  int error = copy_addresses(warp, volume, inode, run, page);
-  if (error == 0) error = count_addresses(warp, volume, writer, page, run, used);
+  int error = copy_addresses(warp, op.volume, inode, run, page);
+  if (error == 0) error = count_addresses(warp, op.volume, op.writer, page, run, used);
   if (error < 0 || used == 0) return error;
-  error = count_blocks_of(warp, volume, inode, -int64_t{used}, now);
+  error = count_blocks_of(warp, op, inode, -int64_t{used});
   if (error < 0) return error;
-  const int changed =
-      change_nodes(warp, volume, 1u, run.nid, inode.ino, [&](format::NodeBlock& node) {
-        auto* const words = reinterpret_cast<uint32_t*>(&node) + run.first_word;
-        for (uint32_t i = 0; i < run.count; ++i) words[i] = format::kNullAddr;
-      });
+  const int changed = change_nodes(warp, op, 1u, run.nid, inode.ino, [&](format::NodeBlock& node) {
+    auto* const words = reinterpret_cast<uint32_t*>(&node) + run.first_word;
+    for (uint32_t i = 0; i < run.count; ++i) words[i] = format::kNullAddr;
+  });
   error = simt::first_error(warp, warp.thread_rank() == 0 ? changed : 0);
   if (error < 0) {
-    (void)count_blocks_of(warp, volume, inode, used, now);
+    (void)count_blocks_of(warp, op, inode, used);
     return error;
   }
-  give_back_run(warp, volume, writer, inode, page, run, used);
+  release_addresses(warp, op, inode, page, run, used);
   return 0;
 }
 
@@ -140,10 +136,10 @@ struct NidWord {
   uint32_t word;
 };
 
-GOFS_HD inline int set_nid(simt::AnyWarp auto warp, Volume& volume, const Inode& inode,
+GOFS_HD inline int set_nid(simt::AnyWarp auto warp, Operation& op, const Inode& inode,
                            const NidWord& where, uint32_t nid) {
   const int changed = change_nodes(
-      warp, volume, 1u, where.parent_nid, inode.ino,
+      warp, op, 1u, where.parent_nid, inode.ino,
       [&](format::NodeBlock& node) { reinterpret_cast<format::le32*>(&node)[where.word] = nid; });
   return simt::first_error(warp, warp.thread_rank() == 0 ? changed : 0);
 }
@@ -151,31 +147,30 @@ GOFS_HD inline int set_nid(simt::AnyWarp auto warp, Volume& volume, const Inode&
 /// Removes the node of a run, which has all of its addresses or, of an indirect node without
 /// children, none, with a spare block `page`. Collective, uniform. 0, or a negative errno and
 /// nothing has changed. Changes three pages: the parent's, the inode's, and a block of the NAT.
-GOFS_NOINLINE GOFS_HD inline int remove_run(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                            Inode& inode, const AddressRun& run,
-                                            const NidWord& parent, uint8_t* page,
-                                            const TimeStamp& now) {
+GOFS_NOINLINE GOFS_HD inline int remove_run(simt::AnyWarp auto warp, Operation& op, Inode& inode,
+                                            const AddressRun& run, const NidWord& parent,
+                                            uint8_t* page) {
   uint32_t used = 0;
-  int error = copy_addresses(warp, volume, inode, run, page);
-  if (error == 0) error = count_addresses(warp, volume, writer, page, run, used);
+  int error = copy_addresses(warp, op.volume, inode, run, page);
+  if (error == 0) error = count_addresses(warp, op.volume, op.writer, page, run, used);
   if (error < 0) return error;
   const int64_t blocks = int64_t{used} + 1;
-  if (run.count != 0 && warp.thread_rank() == 0) forget_leaf(inode, run.first_index);
-  error = count_blocks_of(warp, volume, inode, -blocks, now);
+  if (run.count != 0 && warp.thread_rank() == 0) uncache_dnode(op.volume, inode, run.first_index);
+  error = count_blocks_of(warp, op, inode, -blocks);
   if (error < 0) return error;
-  error = set_nid(warp, volume, inode, parent, 0);
+  error = set_nid(warp, op, inode, parent, 0);
   if (error == 0) {
-    const int removed = remove_nodes(warp, volume, writer, 1u, run.nid);
+    const int removed = remove_nodes(warp, op, 1u, run.nid);
     error = simt::first_error(warp, warp.thread_rank() == 0 ? removed : 0);
     // Its parent's page is newer than the disk by now, so this does not need it.
-    if (error < 0) (void)set_nid(warp, volume, inode, parent, run.nid);
+    if (error < 0) (void)set_nid(warp, op, inode, parent, run.nid);
   }
   if (error < 0) {
-    (void)count_blocks_of(warp, volume, inode, blocks, now);
+    (void)count_blocks_of(warp, op, inode, blocks);
     return error;
   }
-  if (run.count != 0 && warp.thread_rank() == 0) note_gone(writer, gone_leaf(inode.ino));
-  give_back_run(warp, volume, writer, inode, page, run, used);
+  if (run.count != 0 && warp.thread_rank() == 0) note_freed(op, freed_dnode(inode.ino));
+  release_addresses(warp, op, inode, page, run, used);
   return 0;
 }
 

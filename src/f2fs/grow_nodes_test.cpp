@@ -14,6 +14,7 @@
 #include <set>
 #include <vector>
 
+#include "f2fs/operation_for_test.hpp"
 #include "f2fs/writing_for_test.hpp"
 
 namespace gofs::f2fs {
@@ -84,7 +85,7 @@ class GrowNodesTest : public ::testing::TestWithParam<uint32_t> {
     });
     return inode;
   }
-  /// Grows to `blocks`, a lane each; `answer(i, error, place)` hears of each.
+  /// Grows to `blocks`, a lane each; `answer(i, error, place)` is called for each.
   template <typename Answer>
   static void grow(const simt::Warp& warp, WritingRig& writing, const Inode& inode,
                    const std::vector<uint64_t>& blocks, Answer answer) {
@@ -92,8 +93,8 @@ class GrowNodesTest : public ::testing::TestWithParam<uint32_t> {
       const size_t i = first + warp.thread_rank();
       const bool mine = i < blocks.size();
       AddressPlace place{};
-      const int error = grow_nodes(warp, writing.volume(), writing.writer(), warp.ballot(mine),
-                                   inode, mine ? blocks[i] : 0, place);
+      const int error = grow_nodes(warp, *TestOperation(warp, writing.volume(), writing.writer()),
+                                   warp.ballot(mine), inode, mine ? blocks[i] : 0, place);
       if (mine) answer(i, error, place);
     }
   }
@@ -273,7 +274,8 @@ TEST_P(GrowNodesTest, a_node_in_the_wrong_place_is_refused) {
   ASSERT_EQ(writing.begin().error, 0);
   ASSERT_EQ(grow_alone(writing, inos[1], {kSlotsInInode}), 0);
   run_alone(1, [&](const simt::Warp& warp) {
-    EXPECT_EQ(change_nodes(warp, writing.volume(), 1u, inos[1], inos[1],
+    EXPECT_EQ(change_nodes(warp, *TestOperation(warp, writing.volume(), writing.writer()), 1u,
+                           inos[1], inos[1],
                            [](format::NodeBlock& node) {
                              // Itself among its nodes, and one node in two places.
                              node.inode.i_nid[2] = uint32_t{node.footer.nid};

@@ -3,23 +3,23 @@
 // Entries that come to a directory whose entries are in its inode, and their way to a block when
 // there is no more room. Readers find what stays, also while it moves.
 //
-// Callers are inside the gate and have the directory for themselves but for readers; or the lock of
-// those who have it together (add_entries.h).
+// Callers hold the directory exclusively but for readers; or the lock of those who have it together
+// (add_entries.h).
 #pragma once
 
+#include "f2fs/dentry_slots.h"
 #include "f2fs/directory_blocks.h"
-#include "f2fs/directory_room.h"
 
 namespace gofs::f2fs::detail {
 
 /// Adds the entry of each lane in `lanes` to the inode, as far as there is room. Collective. Per
 /// lane 0; -EEXIST; -EAGAIN (no room); or another negative errno.
-GOFS_NOINLINE GOFS_HD inline int add_inline_entries(simt::AnyWarp auto warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int add_inline_entries(simt::AnyWarp auto warp, Operation& op,
                                                     uint32_t lanes, const Inode& directory,
-                                                    const NewEntry& mine, const TimeStamp& now) {
+                                                    const NewEntry& mine) {
   int result = 0;
   const int error =
-      change_nodes(warp, volume, lanes, directory.ino, directory.ino, [&](format::NodeBlock& node) {
+      change_nodes(warp, op, lanes, directory.ino, directory.ino, [&](format::NodeBlock& node) {
         const DentryView view = inline_view(node, directory);
         if (has_entry(view, sought_name(mine))) {
           result = -EEXIST;
@@ -31,13 +31,13 @@ GOFS_NOINLINE GOFS_HD inline int add_inline_entries(simt::AnyWarp auto warp, Vol
           return;
         }
         put_entry(inline_space(node, directory), slot, mine.name, mine.entry);
-        renew_times(node.inode, now);
+        renew_times(node.inode, op.now);
       });
   return error < 0 ? error : result;
 }
 
-/// Moves the entries of an inode to block 0, each to the slot that it had. One lane, with both for
-/// itself.
+/// Moves the entries of an inode to block 0, each to the slot that it had. One lane, which holds
+/// both exclusively.
 GOFS_HD inline void move_entries(format::NodeBlock& node, const Inode& directory, uint32_t feature,
                                  uint8_t* page) {
   static_assert(format::inline_dentry_area(4 * format::kInodeSlots).slot_count <=
@@ -67,20 +67,20 @@ GOFS_HD inline void move_entries(format::NodeBlock& node, const Inode& directory
 }
 
 /// Makes an inline directory one with entries in blocks.
-GOFS_NOINLINE GOFS_HD inline int convert_inline_directory(simt::AnyWarp auto warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int convert_inline_directory(simt::AnyWarp auto warp, Operation& op,
                                                           Inode& directory) {
-  if (!count_directory_block(warp, volume)) return -ENOSPC;
-  int error = make_directory_pages(warp, volume, 1u, directory.ino, directory.ino, 0,
-                                   [&](format::NodeBlock& node, uint8_t* page) {
-                                     move_entries(node, directory, volume.geometry.feature, page);
-                                   });
+  if (!count_directory_block(warp, op)) return -ENOSPC;
+  int error = make_directory_pages(
+      warp, op, 1u, directory.ino, directory.ino, 0, [&](format::NodeBlock& node, uint8_t* page) {
+        move_entries(node, directory, op.volume.geometry.feature, page);
+      });
   error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
   if (error < 0) {
-    uncount_directory_block(warp, volume);
+    uncount_directory_block(warp, op.volume);
     return error;
   }
-  return simt::first_error(warp,
-                           load_inodes(warp, volume, warp.ballot(true), directory.ino, directory));
+  return simt::first_error(
+      warp, load_inodes(warp, op.volume, warp.ballot(true), directory.ino, directory));
 }
 
 }  // namespace gofs::f2fs::detail

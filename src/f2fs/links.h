@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What an inode knows of the names that lead to it: how many there are, and the last one, by which
-// recovery after a crash may enter it again. Callers are inside the gate and have the entries
-// locked that they change.
+// recovery after a crash may enter it again. Callers have the entries locked that they change.
 #pragma once
 
 #include "f2fs/dentry_space.h"
 #include "f2fs/directory_blocks.h"
-#include "f2fs/gone.h"
+#include "f2fs/freed_since_checkpoint.h"
 #include "f2fs/node_space.h"
 
 namespace gofs::f2fs {
 
 /// Adds `change` to the link count of the inode of each lane in `lanes`, and gives what it is then.
-/// For a new name of what had one before, the caller notes gone_names(). Collective. Per lane 0 or
-/// a negative errno; -EUCLEAN (reported) where there are not so many. Pages: one a lane.
-GOFS_NOINLINE GOFS_HD inline int change_links(simt::AnyWarp auto warp, Volume& volume,
+/// For a new name of what had one before, the caller notes renamed_inode(). Collective. Per lane 0
+/// or a negative errno; -EUCLEAN (reported) where there are not so many. Pages: one a lane.
+GOFS_NOINLINE GOFS_HD inline int change_links(simt::AnyWarp auto warp, Operation& op,
                                               uint32_t lanes, uint32_t ino, int32_t change,
-                                              const TimeStamp& now, uint32_t& links) {
+                                              uint32_t& links) {
   bool possible = true;
-  const int error = change_nodes(warp, volume, lanes, ino, ino, [&](format::NodeBlock& node) {
+  const int error = change_nodes(warp, op, lanes, ino, ino, [&](format::NodeBlock& node) {
     format::Inode& inode = node.inode;
     links = inode.i_links;
     const int64_t next = int64_t{links} + change;
@@ -28,15 +27,15 @@ GOFS_NOINLINE GOFS_HD inline int change_links(simt::AnyWarp auto warp, Volume& v
     links = static_cast<uint32_t>(next);
     inode.i_links = links;
     const bool directory = (inode.i_mode & format::kModeTypeMask) == format::kModeDirectory;
-    // Which of several names stays, nobody knows here: nobody is to go by the one noted.
+    // Which of several names stays is not known here: the one noted is not to be used.
     if (!directory && change > 0) {
       inode.i_advise = static_cast<uint8_t>(inode.i_advise | format::kAdviseLostPino);
     }
-    inode.i_ctime = now.seconds;
-    inode.i_ctime_nsec = now.nanoseconds;
+    inode.i_ctime = op.now.seconds;
+    inode.i_ctime_nsec = op.now.nanoseconds;
   });
   if (error == 0 && !possible) {
-    return report(*volume.corruptions, {Structure::kInode, 0, ino, links});
+    return report(*op.volume.corruptions, {Structure::kInode, 0, ino, links});
   }
   return error;
 }
@@ -44,11 +43,11 @@ GOFS_NOINLINE GOFS_HD inline int change_links(simt::AnyWarp auto warp, Volume& v
 /// Adds `change` to the links of a directory in which another one is made, or from which one goes;
 /// its times are set with the entry. Others may do so meanwhile. Collective, uniform. As
 /// change_links().
-GOFS_NOINLINE GOFS_HD inline int count_subdirectory(simt::AnyWarp auto warp, Volume& volume,
+GOFS_NOINLINE GOFS_HD inline int count_subdirectory(simt::AnyWarp auto warp, Operation& op,
                                                     uint32_t ino, int32_t change) {
   uint32_t links = 0;
   bool possible = true;
-  int error = change_words(warp, volume, 1u, ino, ino, [&](format::NodeBlock& node) {
+  int error = change_words(warp, op, 1u, ino, ino, [&](format::NodeBlock& node) {
     simt::AtomicRef<uint32_t> word(detail::links_word(node.inode));
     links = word.load(simt::memory_order_relaxed);
     int64_t next = 0;
@@ -60,7 +59,7 @@ GOFS_NOINLINE GOFS_HD inline int count_subdirectory(simt::AnyWarp auto warp, Vol
                                            simt::memory_order_relaxed, simt::memory_order_relaxed));
   });
   if (error == 0 && !possible) {
-    error = report(*volume.corruptions, {Structure::kInode, 0, ino, links});
+    error = report(*op.volume.corruptions, {Structure::kInode, 0, ino, links});
   }
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }
@@ -68,12 +67,12 @@ GOFS_NOINLINE GOFS_HD inline int count_subdirectory(simt::AnyWarp auto warp, Vol
 /// Notes in the inode of each lane in `lanes` that `name` in the directory `parent_ino` leads to
 /// it. The `..` of a directory is changed by set_entry(). Collective. Per lane 0 or a negative
 /// errno. Pages: one a lane.
-GOFS_NOINLINE GOFS_HD inline int set_parent(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                            uint32_t lanes, uint32_t ino, uint32_t parent_ino,
-                                            const EntryName& name, const TimeStamp& now) {
+GOFS_NOINLINE GOFS_HD inline int set_parent(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
+                                            uint32_t ino, uint32_t parent_ino,
+                                            const EntryName& name) {
   // Until the next checkpoint the old name stands on disk: recovery must not add the new one.
-  if ((lanes >> warp.thread_rank() & 1u) != 0) note_gone(writer, gone_names(ino));
-  return change_nodes(warp, volume, lanes, ino, ino, [&](format::NodeBlock& node) {
+  if ((lanes >> warp.thread_rank() & 1u) != 0) note_freed(op, renamed_inode(ino));
+  return change_nodes(warp, op, lanes, ino, ino, [&](format::NodeBlock& node) {
     format::Inode& inode = node.inode;
     inode.i_pino = parent_ino;
     inode.i_namelen = name.length;
@@ -86,8 +85,8 @@ GOFS_NOINLINE GOFS_HD inline int set_parent(simt::AnyWarp auto warp, Volume& vol
       const uint32_t lost = inode.i_links == 1 ? 0 : uint32_t{format::kAdviseLostPino};
       inode.i_advise = static_cast<uint8_t>(others | lost);
     }
-    inode.i_ctime = now.seconds;
-    inode.i_ctime_nsec = now.nanoseconds;
+    inode.i_ctime = op.now.seconds;
+    inode.i_ctime_nsec = op.now.nanoseconds;
   });
 }
 

@@ -53,7 +53,7 @@ struct SlotLook {
 };
 
 /// Whether no name before it reaches `slot`, which is used and has no name of its own; of several
-/// such in a row, the first.
+/// such, one after the other, the first.
 GOFS_HD inline bool lacks_name(const DentryView& view, uint32_t slot) {
   constexpr uint32_t kSlotsMax = format::name_slots(format::kNameBytesMax);
   for (uint32_t back = 1; back <= simt::min(slot, kSlotsMax); ++back) {

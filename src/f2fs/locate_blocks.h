@@ -2,7 +2,7 @@
 //
 // From a block to the file that it belongs to, the other way round than map.h. The summary of its
 // segment says which node held its address when it was written; whether that is still so, the NAT
-// and the node say. What is out of date is nobody's fault: the file has changed since, or is gone.
+// and the node say. What is out of date is no error: the file has changed since, or was removed.
 #pragma once
 
 #include "f2fs/truncate.h"
@@ -17,7 +17,7 @@ struct FileBlock {
 };
 
 /// Finds the file block whose address `owner` holds, one a lane. Collective. Per lane 0; -ENOENT
-/// where the node is gone or holds another address; or another negative errno. What was found may
+/// where the node was freed or holds another address; or another negative errno. What was found may
 /// change at any time, unless the caller keeps it from that.
 GOFS_NOINLINE GOFS_HD inline int locate_blocks(simt::AnyWarp auto warp, Volume& volume,
                                                uint32_t lanes, const BlockOwner& owner,

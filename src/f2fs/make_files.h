@@ -2,8 +2,8 @@
 //
 // Regular files, and symbolic links, that are made with all that they hold, a file a lane: their
 // data is written before anything refers to it, and a name that is entered afterwards leads to the
-// whole file or, after a crash, is not there. Nobody else can have such a file open, so nothing is
-// locked for it.
+// whole file or, after a crash, is not there. No other thread can have such a file open, so nothing
+// is locked for it.
 #pragma once
 
 #include "f2fs/make_inode.h"
@@ -59,8 +59,7 @@ struct NewFileBlock {
 
 /// Writes a block for each lane in `lanes` and enters its address. Collective. Per lane 0 or a
 /// negative errno; then it has none.
-GOFS_NOINLINE GOFS_HD inline int write_new_file_blocks(simt::AnyWarp auto warp, Volume& volume,
-                                                       Writer& writer, const PagePool& pool,
+GOFS_NOINLINE GOFS_HD inline int write_new_file_blocks(simt::AnyWarp auto warp, Operation& op,
                                                        uint32_t lanes, const NewFileBlock& mine) {
   const uint32_t rank = warp.thread_rank();
   format::SummaryEntry summary{};
@@ -68,30 +67,30 @@ GOFS_NOINLINE GOFS_HD inline int write_new_file_blocks(simt::AnyWarp auto warp, 
   summary.version = mine.version;
   summary.ofs_in_node = static_cast<uint16_t>(mine.index);
   uint32_t block = 0;
-  int error = allocate_blocks(warp, volume, writer, lanes, format::kWarmData, summary, block);
+  int error = allocate_blocks(warp, op, lanes, format::kWarmData, summary, block);
   if (error < 0) return error;
-  error = write_new_blocks(warp, volume, pool, lanes, {block, format::kNullAddr, 0}, mine.piece);
+  error = write_new_blocks(warp, op.volume, op.pool(), lanes,
+                           {mine.ino, block, format::kNullAddr, 0}, mine.piece);
   const uint32_t written = warp.ballot((lanes >> rank & 1u) != 0 && error == 0);
-  const uint32_t word = new_inode_layout(volume).word_of_slot(0) + mine.index;
+  const uint32_t word = new_inode_layout(op.volume).word_of_slot(0) + mine.index;
   const int entered =
-      change_nodes_together(warp, volume, written, mine.ino, mine.ino,
+      change_nodes_together(warp, op, written, mine.ino, mine.ino,
                             [&](format::NodeBlock& node) { node.inode.i_addr[word] = block; });
   if ((written >> rank & 1u) != 0) error = entered;
-  free_blocks(warp, volume, writer, warp.ballot((lanes >> rank & 1u) != 0 && error < 0), block);
+  free_blocks(warp, op, warp.ballot((lanes >> rank & 1u) != 0 && error < 0), block);
   return (lanes >> rank & 1u) != 0 ? error : 0;
 }
 
 /// Writes the contents of the files of `lanes`, whose blocks are dealt to all lanes in one row.
 /// Collective. Per lane 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int write_new_files(simt::AnyWarp auto warp, Volume& volume,
-                                                 Writer& writer, const PagePool& pool,
+GOFS_NOINLINE GOFS_HD inline int write_new_files(simt::AnyWarp auto warp, Operation& op,
                                                  uint32_t lanes, uint32_t ino,
                                                  const NewContents& contents) {
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
-  const uint32_t blocks = mine ? new_file_blocks(volume, contents.bytes) : 0;
+  const uint32_t blocks = mine ? new_file_blocks(op.volume, contents.bytes) : 0;
   NatRecord node{};
-  int error = look_up_nat(warp, volume, warp.ballot(blocks != 0), ino, node);
+  int error = look_up_nat(warp, op.volume, warp.ballot(blocks != 0), ino, node);
   uint32_t before = 0;  // blocks of the lanes before this one
   uint32_t total = 0;
   for (uint32_t lane = 0; lane < warp.size(); ++lane) {
@@ -122,7 +121,7 @@ GOFS_NOINLINE GOFS_HD inline int write_new_files(simt::AnyWarp auto warp, Volume
         reinterpret_cast<const uint8_t*>(source + offset)};
     const uint32_t writing = warp.ballot(active);
     if (writing == 0) continue;
-    const int written = write_new_file_blocks(warp, volume, writer, pool, writing, block);
+    const int written = write_new_file_blocks(warp, op, writing, block);
     for (uint32_t failed = warp.ballot(active && written < 0); failed != 0; failed &= failed - 1) {
       const uint32_t lane = simt::lowest_bit(failed);
       const int what = warp.shfl(written, lane);
@@ -134,57 +133,56 @@ GOFS_NOINLINE GOFS_HD inline int write_new_files(simt::AnyWarp auto warp, Volume
 
 }  // namespace detail
 
-/// Removes again what make_files() has made, of `bytes` bytes, or make_inodes() (0), and nobody
+/// Removes again what make_files() has made, of `bytes` bytes, or make_inodes() (0), and nothing
 /// refers to. Collective.
-GOFS_NOINLINE GOFS_HD inline void unmake_files(simt::AnyWarp auto warp, Volume& volume,
-                                               Writer& writer, uint32_t lanes, uint32_t ino,
-                                               uint64_t bytes) {
+GOFS_NOINLINE GOFS_HD inline void unmake_files(simt::AnyWarp auto warp, Operation& op,
+                                               uint32_t lanes, uint32_t ino, uint64_t bytes) {
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
-  const uint32_t blocks = mine ? detail::new_file_blocks(volume, bytes) : 0;
-  const uint32_t word = detail::new_inode_layout(volume).word_of_slot(0);
+  const uint32_t blocks = mine ? detail::new_file_blocks(op.volume, bytes) : 0;
+  const uint32_t word = detail::new_inode_layout(op.volume).word_of_slot(0);
   for (uint32_t i = 0;; ++i) {
     const uint32_t looking = warp.ballot(i < blocks);
     if (looking == 0) break;
     uint32_t block = format::kNullAddr;
     // Their pages are newer than the disk, so this does not need it.
-    (void)with_nodes(warp, volume, looking, ino, ino, [&](const format::NodeBlock& node) {
+    (void)with_nodes(warp, op.volume, looking, ino, ino, [&](const format::NodeBlock& node) {
       block = format::load_u32(&node.inode.i_addr[word + i]);
     });
-    const uint32_t stored = warp.ballot((looking >> rank & 1u) != 0 && volume.is_main_block(block));
-    free_blocks(warp, volume, writer, stored, block);
+    const uint32_t stored =
+        warp.ballot((looking >> rank & 1u) != 0 && op.volume.is_main_block(block));
+    free_blocks(warp, op, stored, block);
   }
-  if (mine) simt::add_relaxed(volume.valid_block_count, ~uint64_t{blocks} + 1);
-  (void)remove_nodes(warp, volume, writer, lanes, ino);
+  if (mine) detail::uncount_blocks(op.volume, blocks);
+  (void)remove_nodes(warp, op, lanes, ino);
 }
 
 /// Makes a regular file with `contents` for each lane in `lanes`, or a symbolic link to the target
-/// that they are, to be entered in `parent`; no more than its inode has addresses for. Collective,
-/// inside the gate; the caller holds no spare blocks. Per lane 0 and `ino`, or a negative errno,
-/// with nothing made: -EFBIG (the contents), -ENOSPC, -EBUSY, what the device says. Pages:
-/// kPagesToMakeInode for each lane.
-GOFS_NOINLINE GOFS_HD inline int make_files(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                            const PagePool& pool, uint32_t lanes,
+/// that they are, to be entered in `parent`; no more than its inode has addresses for. Collective;
+/// the caller holds no spare blocks. Per lane 0 and `ino`, or a negative errno, with nothing made:
+/// -EFBIG (the contents), -ENOSPC, -EBUSY, what the device says. Pages: kPagesToMakeInode for each
+/// lane.
+GOFS_NOINLINE GOFS_HD inline int make_files(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
                                             const Inode& parent, const NewInode& wanted,
                                             const NewContents& contents, uint32_t& ino) {
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
-  const uint64_t most = uint64_t{detail::new_inode_layout(volume).slot_count} << kBlockShift;
+  const uint64_t most = uint64_t{detail::new_inode_layout(op.volume).slot_count} << kBlockShift;
   int error = mine && contents.bytes > most ? -EFBIG : 0;
   const bool making = mine && error == 0;
-  const uint32_t blocks = making ? detail::new_file_blocks(volume, contents.bytes) : 0;
+  const uint32_t blocks = making ? detail::new_file_blocks(op.volume, contents.bytes) : 0;
   const uint32_t total = simt::reduce_add(warp, blocks);
-  if (!warp.any(rank == 0 && detail::count_blocks(volume, total))) return -ENOSPC;
-  const int made =
-      make_inodes(warp, volume, writer, warp.ballot(making), parent, wanted, ino,
-                  [&](format::NodeBlock& node) { detail::fill_contents(volume, contents, node); });
+  if (!warp.any(rank == 0 && detail::count_blocks(op, total))) return -ENOSPC;
+  const int made = make_inodes(
+      warp, op, warp.ballot(making), parent, wanted, ino,
+      [&](format::NodeBlock& node) { detail::fill_contents(op.volume, contents, node); });
   if (making) error = made;
-  if (making && error < 0) simt::add_relaxed(volume.valid_block_count, ~uint64_t{blocks} + 1);
+  if (making && error < 0) detail::uncount_blocks(op.volume, blocks);
   const uint32_t writing = warp.ballot(making && error == 0);
   if (writing == 0) return error;
-  const int written = detail::write_new_files(warp, volume, writer, pool, writing, ino, contents);
+  const int written = detail::write_new_files(warp, op, writing, ino, contents);
   const uint32_t failed = warp.ballot((writing >> rank & 1u) != 0 && written < 0);
-  if (failed != 0) unmake_files(warp, volume, writer, failed, ino, contents.bytes);
+  if (failed != 0) unmake_files(warp, op, failed, ino, contents.bytes);
   return (writing >> rank & 1u) != 0 ? written : error;
 }
 

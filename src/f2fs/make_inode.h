@@ -132,37 +132,37 @@ GOFS_HD inline void fill_inode(const Volume& volume, const Inode& parent, const 
 }  // namespace detail
 
 /// Makes an inode for each lane in `lanes`, with one link (a directory: two), to be entered in
-/// `parent`; `also(format::NodeBlock&)` adds to it. Collective, inside the gate, `also` is not;
-/// lanes may have different parents. Per lane 0 and `ino`, or a negative errno: -EINVAL (no such
-/// type), -EOPNOTSUPP (a target that does not fit in an inode), -ENOSPC (then on all lanes),
-/// -EBUSY, what the device says.
+/// `parent`; `also(format::NodeBlock&)` adds to it. Collective, `also` is not; lanes may have
+/// different parents. Per lane 0 and `ino`, or a negative errno: -EINVAL (no such type),
+/// -EOPNOTSUPP (a target that does not fit in an inode), -ENOSPC (then on all lanes), -EBUSY, what
+/// the device says.
 template <typename Also>
-GOFS_HD int make_inodes(simt::AnyWarp auto warp, Volume& volume, Writer& writer, uint32_t lanes,
-                        const Inode& parent, const NewInode& wanted, uint32_t& ino, Also also) {
+GOFS_HD int make_inodes(simt::AnyWarp auto warp, Operation& op, uint32_t lanes, const Inode& parent,
+                        const NewInode& wanted, uint32_t& ino, Also also) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   const format::FileType type = format::file_type_of_mode(wanted.mode);
   const bool fits = type != format::kTypeSymlink ||
-                    wanted.target_bytes <= detail::new_inode_layout(volume).inline_bytes;
+                    wanted.target_bytes <= detail::new_inode_layout(op.volume).inline_bytes;
   int error = 0;
   if (mine && type == format::kTypeUnknown) error = -EINVAL;
   if (mine && !fits) error = -EOPNOTSUPP;
   const uint32_t making = warp.ballot(mine && error == 0);
   if (making == 0) return error;
-  const int taken = take_nids(warp, volume, writer, making, 0, ino);
+  const int taken = take_nids(warp, op, making, 0, ino);
   if (taken < 0) return error < 0 ? error : taken;
   const uint32_t flag = type == format::kTypeDirectory ? 0u : uint32_t{format::kNodeCold};
-  const int made = make_nodes(warp, volume, making, ino, ino, flag, [&](format::NodeBlock& node) {
-    detail::fill_inode(volume, parent, wanted, ino, node);
+  const int made = make_nodes(warp, op, making, ino, ino, flag, [&](format::NodeBlock& node) {
+    detail::fill_inode(op.volume, parent, wanted, ino, node);
     also(node);
   });
   const uint32_t failed = warp.ballot((making >> warp.thread_rank() & 1u) != 0 && made < 0);
-  if (failed != 0) (void)remove_nodes(warp, volume, writer, failed, ino);
+  if (failed != 0) (void)remove_nodes(warp, op, failed, ino);
   return error < 0 ? error : made;
 }
-GOFS_NOINLINE GOFS_HD inline int make_inodes(simt::AnyWarp auto warp, Volume& volume,
-                                             Writer& writer, uint32_t lanes, const Inode& parent,
-                                             const NewInode& wanted, uint32_t& ino) {
-  return make_inodes(warp, volume, writer, lanes, parent, wanted, ino, [](format::NodeBlock&) {});
+GOFS_NOINLINE GOFS_HD inline int make_inodes(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
+                                             const Inode& parent, const NewInode& wanted,
+                                             uint32_t& ino) {
+  return make_inodes(warp, op, lanes, parent, wanted, ino, [](format::NodeBlock&) {});
 }
 
 }  // namespace gofs::f2fs

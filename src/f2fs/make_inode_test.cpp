@@ -10,10 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "f2fs/begin_operation.h"
 #include "f2fs/changing_for_test.hpp"
 #include "f2fs/empty_directory.h"
 #include "f2fs/links.h"
-#include "f2fs/operation.h"
+#include "f2fs/operation_for_test.hpp"
 #include "f2fs/read.h"
 #include "f2fs/remove_inode.h"
 #include "f2fs/set_xattr.h"
@@ -61,38 +62,35 @@ class MakeInodeTest : public ::testing::TestWithParam<uint32_t> {
     inode.now = kTestNow;
     return inode;
   }
-  static int free_inode(const simt::Warp& warp, WritingRig& writing, Inode& inode, bool& more) {
-    return remove_inode(warp, writing.volume(), writing.writer(), writing.rig().fs().pool, inode,
-                        kTestNow, more);
-  }
   /// As mknod, mkdir and symlink. The ino or a negative errno.
   static int64_t make(const simt::Warp& warp, WritingRig& writing, uint32_t parent_ino,
                       const Wanted& wanted) {
     Volume& volume = writing.volume();
     const bool is_directory = (wanted.mode & format::kModeTypeMask) == format::kModeDirectory;
-    Operation operation{};
+    OperationSlot operation;
     Inode parent = load_for_test(warp, volume, parent_ino);
-    int error = begin_operation(warp, volume, writing.writer(),
-                                pages_to_add_entry(parent) + kPagesToMakeInode, operation);
+    int error = begin_operation(
+        warp, {volume, writing.writer(), &writing.rig().fs().pool},
+        pages_to_add_entry(parent) + kPagesToMakeInode, [&] { return kTestNow; }, operation);
     if (error < 0) return error;
     uint32_t ino = 0;
     uint32_t links = 0;
-    error = make_inodes(warp, volume, writing.writer(), 1u, parent, new_inode(wanted), ino);
+    error = make_inodes(warp, *operation, 1u, parent, new_inode(wanted), ino);
     error = warp.shfl(error, 0);
     ino = warp.shfl(ino, 0);
     if (error == 0) {
-      error = add_entry(warp, volume, writing.writer(), parent, entry_name(wanted.name),
-                        {ino, format::file_type_of_mode(wanted.mode)}, kTestNow);
+      error = add_entry(warp, *operation, parent, entry_name(wanted.name),
+                        {ino, format::file_type_of_mode(wanted.mode)});
       if (error < 0) {
         Inode made = load_for_test(warp, volume, ino);
         bool more = false;
-        EXPECT_EQ(free_inode(warp, writing, made, more), 0);
+        EXPECT_EQ(remove_inode(warp, *operation, made, more), 0);
         EXPECT_FALSE(more);
       } else if (is_directory) {
-        EXPECT_EQ(change_links(warp, volume, 1u, parent_ino, 1, kTestNow, links), 0);
+        EXPECT_EQ(change_links(warp, *operation, 1u, parent_ino, 1, links), 0);
       }
     }
-    end_operation(warp, writing.writer(), operation);
+    end_operation(warp, operation);
     return error < 0 ? error : int64_t{ino};
   }
   int64_t make_alone(WritingRig& writing, uint32_t parent, const Wanted& wanted) {
@@ -103,7 +101,7 @@ class MakeInodeTest : public ::testing::TestWithParam<uint32_t> {
     });
     return result;
   }
-  /// As unlink and rmdir of what nobody has open.
+  /// As unlink and rmdir of what is not open.
   static int remove(const simt::Warp& warp, WritingRig& writing, uint32_t parent_ino,
                     const std::string& name, uint32_t ino) {
     Volume& volume = writing.volume();
@@ -112,29 +110,32 @@ class MakeInodeTest : public ::testing::TestWithParam<uint32_t> {
       const int empty = is_empty_directory(warp, volume, inode);
       if (empty <= 0) return empty < 0 ? empty : -ENOTEMPTY;
     }
-    Operation operation{};
-    int error = begin_operation(warp, volume, writing.writer(),
-                                kPagesToChangeEntry + kPagesToRemoveInode, operation);
+    OperationSlot operation;
+    int error = begin_operation(
+        warp, {volume, writing.writer(), &writing.rig().fs().pool},
+        kPagesToChangeEntry + kPagesToRemoveInode, [&] { return kTestNow; }, operation);
     if (error < 0) return error;
     Inode parent = load_for_test(warp, volume, parent_ino);
-    error = remove_entry(warp, volume, writing.writer(), parent, entry_name(name), kTestNow);
+    error = remove_entry(warp, *operation, parent, entry_name(name));
     uint32_t links = 0;
     if (error == 0) {
       const int32_t change = inode.is_directory() ? -2 : -1;
-      EXPECT_EQ(change_links(warp, volume, 1u, ino, change, kTestNow, links), 0);
+      EXPECT_EQ(change_links(warp, *operation, 1u, ino, change, links), 0);
       if (inode.is_directory()) {
         uint32_t others = 0;
-        EXPECT_EQ(change_links(warp, volume, 1u, parent_ino, -1, kTestNow, others), 0);
+        EXPECT_EQ(change_links(warp, *operation, 1u, parent_ino, -1, others), 0);
       }
     }
     bool more = error == 0 && warp.shfl(links, 0) == 0;
-    if (more) error = free_inode(warp, writing, inode, more);
-    end_operation(warp, writing.writer(), operation);
+    if (more) error = remove_inode(warp, *operation, inode, more);
+    end_operation(warp, operation);
     while (error == 0 && more) {
-      error = begin_operation(warp, volume, writing.writer(), kPagesToRemoveInode, operation);
+      error = begin_operation(
+          warp, {volume, writing.writer(), &writing.rig().fs().pool}, kPagesToRemoveInode,
+          [&] { return kTestNow; }, operation);
       if (error < 0) break;
-      error = free_inode(warp, writing, inode, more);
-      end_operation(warp, writing.writer(), operation);
+      error = remove_inode(warp, *operation, inode, more);
+      end_operation(warp, operation);
     }
     return error;
   }
@@ -146,31 +147,28 @@ class MakeInodeTest : public ::testing::TestWithParam<uint32_t> {
   static int move(const simt::Warp& warp, WritingRig& writing, uint32_t from_ino,
                   const std::string& from, uint32_t to_ino, const std::string& to, uint32_t ino) {
     Volume& volume = writing.volume();
-    Operation operation{};
+    OperationSlot operation;
     Inode target = load_for_test(warp, volume, to_ino);
-    int error =
-        begin_operation(warp, volume, writing.writer(),
-                        pages_to_add_entry(target) + 2 * kPagesToChangeEntry + 1, operation);
+    int error = begin_operation(
+        warp, {volume, writing.writer()}, pages_to_add_entry(target) + 2 * kPagesToChangeEntry + 1,
+        [&] { return kTestNow; }, operation);
     if (error < 0) return error;
     Inode inode = load_for_test(warp, volume, ino);
-    error = add_entry(warp, volume, writing.writer(), target, entry_name(to),
-                      {ino, format::file_type_of_mode(inode.mode)}, kTestNow);
+    error = add_entry(warp, *operation, target, entry_name(to),
+                      {ino, format::file_type_of_mode(inode.mode)});
     if (error == 0) {
       Inode source = load_for_test(warp, volume, from_ino);
-      EXPECT_EQ(remove_entry(warp, volume, writing.writer(), source, entry_name(from), kTestNow),
-                0);
-      EXPECT_EQ(
-          set_parent(warp, volume, writing.writer(), 1u, ino, to_ino, entry_name(to), kTestNow), 0);
+      EXPECT_EQ(remove_entry(warp, *operation, source, entry_name(from)), 0);
+      EXPECT_EQ(set_parent(warp, *operation, 1u, ino, to_ino, entry_name(to)), 0);
       if (inode.is_directory() && from_ino != to_ino) {
         uint32_t links = 0;
-        EXPECT_EQ(
-            set_entry(warp, volume, inode, {"..", 2}, {to_ino, format::kTypeDirectory}, kTestNow),
-            0);
-        EXPECT_EQ(change_links(warp, volume, 1u, from_ino, -1, kTestNow, links), 0);
-        EXPECT_EQ(change_links(warp, volume, 1u, to_ino, 1, kTestNow, links), 0);
+        EXPECT_EQ(set_entry(warp, *operation, inode, {"..", 2}, {to_ino, format::kTypeDirectory}),
+                  0);
+        EXPECT_EQ(change_links(warp, *operation, 1u, from_ino, -1, links), 0);
+        EXPECT_EQ(change_links(warp, *operation, 1u, to_ino, 1, links), 0);
       }
     }
-    end_operation(warp, writing.writer(), operation);
+    end_operation(warp, operation);
     return error;
   }
   static std::string target_of(WritingRig& writing, uint32_t ino) {
@@ -333,14 +331,14 @@ TEST_P(MakeInodeTest, lanes_make_inodes_side_by_side) {
     const uint32_t rank = warp.thread_rank();
     const Wanted wanted{names[rank], rank % 2 == 0 ? kModes[0] : kModes[3]};
     uint32_t ino = 0;
-    EXPECT_EQ(make_inodes(warp, volume, writing.writer(), warp.ballot(true), root,
-                          new_inode(wanted), ino),
+    EXPECT_EQ(make_inodes(warp, *TestOperation(warp, volume, writing.writer()), warp.ballot(true),
+                          root, new_inode(wanted), ino),
               0);
     for (uint32_t lane = 0; lane < warp.size(); ++lane) {
       const auto type =
           static_cast<uint8_t>(lane % 2 == 0 ? format::kTypeRegular : format::kTypeFifo);
-      EXPECT_EQ(add_entry(warp, volume, writing.writer(), root, entry_name(names[lane]),
-                          {warp.shfl(ino, lane), type}, kTestNow),
+      EXPECT_EQ(add_entry(warp, *TestOperation(warp, volume, writing.writer(), nullptr, kTestNow),
+                          root, entry_name(names[lane]), {warp.shfl(ino, lane), type}),
                 0);
     }
   });
@@ -375,7 +373,9 @@ TEST_P(MakeInodeTest, what_an_inode_held_is_free_again) {
                         change.value = value.data();
                         change.value_bytes = 1000;
                         change.changed = kTestNow;
-                        return set_xattr(warp, volume, writing.writer(), writing.rig().fs().pool,
+                        return set_xattr(warp,
+                                         *TestOperation(warp, volume, writing.writer(),
+                                                        &writing.rig().fs().pool),
                                          inode, change);
                       }),
             0);
@@ -505,7 +505,10 @@ TEST_P(MakeInodeTest, links_are_counted_and_names_noted) {
     uint32_t links = 0;
     EXPECT_EQ(answer_of(1,
                         [&](const simt::Warp& warp) {
-                          return change_links(warp, volume, 1u, ino, by, kTestNow, links);
+                          return change_links(
+                              warp,
+                              *TestOperation(warp, volume, writing.writer(), nullptr, kTestNow), 1u,
+                              ino, by, links);
                         }),
               wanted);
     return links;
@@ -520,20 +523,22 @@ TEST_P(MakeInodeTest, links_are_counted_and_names_noted) {
   EXPECT_EQ(load_alone(writing, other).advise & format::kAdviseLostPino, 0);
   const auto give_name = [&](uint32_t to) {
     run_alone(width(), [&](const simt::Warp& warp) {
-      EXPECT_EQ(set_parent(warp, volume, writing.writer(), 1u, to, 99, {"other", 5}, kTestNow), 0);
+      EXPECT_EQ(set_parent(warp, *TestOperation(warp, volume, writing.writer(), nullptr, kTestNow),
+                           1u, to, 99, {"other", 5}),
+                0);
     });
     const Inode renamed = load_alone(writing, to);
     EXPECT_EQ(renamed.parent_ino, 99u);
-    EXPECT_TRUE(may_be_gone(writing.writer(), gone_names(to)));
+    EXPECT_TRUE(may_be_freed(writing.writer(), renamed_inode(to)));
     return renamed;
   };
-  EXPECT_FALSE(may_be_gone(writing.writer(), gone_names(other)));
+  EXPECT_FALSE(may_be_freed(writing.writer(), renamed_inode(other)));
   EXPECT_EQ(give_name(other).advise & format::kAdviseLostPino, 0) << "its only name";
   EXPECT_EQ(give_name(ino).advise & format::kAdviseLostPino, 0) << "known again";
   EXPECT_EQ(change(1, 0), 2u);
   EXPECT_NE(give_name(ino).advise & format::kAdviseLostPino, 0) << "one of two";
   EXPECT_EQ(writing.checkpoint(false), 0);
-  EXPECT_FALSE(may_be_gone(writing.writer(), gone_names(ino)));
+  EXPECT_FALSE(may_be_freed(writing.writer(), renamed_inode(ino)));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 // misses of a level are fetched at once (GoFS, SOSP'25, section 3.3, figure 6).
 #pragma once
 
-#include "f2fs/inode.h"
+#include "f2fs/file_maps.h"
 
 namespace gofs::f2fs {
 
@@ -92,7 +92,7 @@ GOFS_NOINLINE GOFS_HD int walk_together(simt::AnyWarp auto warp, Volume& volume,
         with_nodes(warp, volume, going, nid, inode.ino, [&](const format::NodeBlock& node) {
           if (level == 0) {
             next = depth == 0 ? load_address(&node.inode.i_addr[inode.extra_words + offsets[0]])
-                              : format::load_u32(&node.inode.i_nid[offsets[0]]);
+                              : load_address(&node.inode.i_nid[offsets[0]]);
           } else {
             // Direct and indirect nodes are both arrays of words.
             next = load_address(&node.direct.addr[offsets[level]]);
@@ -175,10 +175,27 @@ GOFS_HD int walk_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
   return walk_together(warp, volume, lanes, inode, index, place, last, supply);
 }
 
-/// Enters all addresses of the node `last` into the block map of `inode`, the whole warp working on
-/// one lane's node after the other: whoever asked for one block of it will ask for others. It may
-/// be changed by who writes other blocks of the file: he enters an address in the map after the one
-/// in the node, and we only what nobody knows yet, so what he enters stays.
+/// Enters `count` addresses, which stand in a node, in a map, as far as the map lacks them. By all
+/// lanes, which need not be together.
+GOFS_HD inline void fill_map_row(simt::AnyWarp auto warp, const Volume& volume, uint32_t* map,
+                                 const uint32_t* addresses, uint32_t count) {
+  for (uint32_t i = warp.thread_rank(); i < count; i += warp.size()) {
+    if (simt::load_relaxed(map[i]) != 0) continue;
+    const uint32_t word = load_address(addresses + i);
+    // What makes no sense stays unknown: whoever asks for it learns of it.
+    const bool hole = word == format::kNullAddr || word == format::kNewAddr;
+    if (!hole && !volume.is_main_block(word)) continue;
+    uint32_t unknown = 0;
+    simt::AtomicRef<uint32_t>(map[i]).compare_exchange_strong(
+        unknown, hole ? kMappedHole : word, simt::memory_order_relaxed, simt::memory_order_relaxed);
+  }
+}
+
+/// Enters all addresses of the node `last` into the block map of `inode`, as far as there is one,
+/// the whole warp working on one lane's node after the other: a lane that asked for one block of it
+/// will ask for others. It may be changed by writers of other blocks of the file: they enter an
+/// address in the map after the one in the node, and we only what the map lacks, so what they enter
+/// stays.
 GOFS_NOINLINE GOFS_HD inline void fill_block_maps(simt::AnyWarp auto warp, Volume& volume,
                                                   uint32_t lanes, const Inode& inode,
                                                   const LastNode& last) {
@@ -190,23 +207,21 @@ GOFS_NOINLINE GOFS_HD inline void fill_block_maps(simt::AnyWarp auto warp, Volum
     const uint32_t ino = warp.shfl(inode.ino, owner);
     const uint32_t first_word = warp.shfl(last.first_word, owner);
     const uint64_t first_index = warp.shfl(last.first_index, owner);
-    const uint64_t mapped_blocks = warp.shfl(inode.block_map_blocks, owner);
-    auto* const map =
-        reinterpret_cast<uint32_t*>(warp.shfl(reinterpret_cast<uint64_t>(inode.block_map), owner));
-    const auto count = static_cast<uint32_t>(
-        simt::min<uint64_t>(warp.shfl(last.count, owner), mapped_blocks - first_index));
+    const uint64_t end = first_index + warp.shfl(last.count, owner);
+    const auto* const maps =
+        reinterpret_cast<const FileMaps*>(warp.shfl(reinterpret_cast<uint64_t>(inode.maps), owner));
     (void)with_nodes(warp, volume, all, nid, ino, [&](const format::NodeBlock& node) {
-      const auto* words = reinterpret_cast<const uint32_t*>(&node) + first_word;
-      for (uint32_t i = warp.thread_rank(); i < count; i += warp.size()) {
-        if (simt::load_relaxed(map[first_index + i]) != 0) continue;
-        const uint32_t word = load_address(words + i);
-        // What makes no sense stays unknown: whoever asks for it learns of it.
-        const bool hole = word == format::kNullAddr || word == format::kNewAddr;
-        if (!hole && !volume.is_main_block(word)) continue;
-        uint32_t unknown = 0;
-        simt::AtomicRef<uint32_t>(map[first_index + i])
-            .compare_exchange_strong(unknown, hole ? kMappedHole : word, simt::memory_order_relaxed,
-                                     simt::memory_order_relaxed);
+      const auto* const words = reinterpret_cast<const uint32_t*>(&node) + first_word;
+      for (uint64_t at = first_index; at < end;) {
+        const uint32_t segment = block_segment(at);
+        const uint64_t stop = simt::min(end, end_of_block_segment(segment));
+        const uint32_t home = simt::load_acquire(maps->blocks[segment]);  // [F3]
+        const auto count = static_cast<uint32_t>(stop - at);
+        const uint32_t* const from = words + (at - first_index);
+        if (MapArena::is_home(home)) {
+          fill_map_row(warp, volume, row_at_home(volume.maps, home, at).words, from, count);
+        }
+        at = stop;
       }
     });
     left &= ~warp.ballot(mine && last.nid == nid);
@@ -220,9 +235,9 @@ GOFS_NOINLINE GOFS_HD inline void fill_block_maps(simt::AnyWarp auto warp, Volum
 GOFS_HD inline int map_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
                               const Inode& inode, uint64_t index, BlockPlace& place) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  const uint32_t* const map = simt::load_acquire(inode.block_map);  // [F3]
-  const bool kept = mine && map != nullptr && index < inode.block_map_blocks;
-  const uint32_t known = kept ? simt::load_relaxed(map[index]) : 0;
+  const uint32_t* const word = mine ? detail::find_block_word(volume, inode, index) : nullptr;
+  const bool kept = word != nullptr;
+  const uint32_t known = kept ? simt::load_relaxed(*word) : 0;
   place = BlockPlace{known == detail::kMappedHole ? format::kNullAddr : known, 1};
   const uint32_t unknown = warp.ballot(mine && known == 0);
   if (unknown == 0) return 0;

@@ -4,7 +4,7 @@
 // the sums of a few blocks are not worth more. What is refused, and why, goes into a MountResult.
 #pragma once
 
-#include "f2fs/inode.h"
+#include "f2fs/load_inode.h"
 
 namespace gofs::f2fs {
 

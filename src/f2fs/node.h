@@ -158,8 +158,8 @@ GOFS_HD int with_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
       [&](const Corruption& found) { return report(*volume.corruptions, found); }, use);
 }
 
-/// As with_nodes(), for who has heard of the node where it may be out of date: -ENOENT, and nothing
-/// is reported, if there is no such node of the file any more.
+/// As with_nodes(), where the node's number may be out of date: -ENOENT, and nothing is reported,
+/// if there is no such node of the file any more.
 template <typename Use>
 GOFS_HD int find_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
                        uint32_t ino, Use use) {

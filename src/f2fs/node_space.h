@@ -2,25 +2,26 @@
 //
 // Room for nodes: nids, the blocks that they count for, and the pages of nodes that are made or
 // removed. A new node is in the NAT with the address kNewAddr until a checkpoint gives it a block.
-// Callers are inside the gate (gate.h), so none comes between a nid and its page.
+// Checkpoints come between operations (operation.h), so none comes between a nid and its page.
 #pragma once
 
 #include "f2fs/allocate.h"
 #include "f2fs/change_pages.h"
-#include "f2fs/gone.h"
+#include "f2fs/freed_since_checkpoint.h"
 
 namespace gofs::f2fs {
 
 namespace detail {
 
-/// Where the volume has so many blocks more, nobody looks at once whether his are among them.
+/// Where the volume has so many blocks more, it is not checked at once whether these are among
+/// them.
 inline constexpr uint64_t kPlentyOfBlocks = 1u << 18;
 
 /// Counts `count` more blocks as used, if the volume has them for users. One lane.
-GOFS_HD inline bool count_blocks(Volume& volume, uint64_t count) {
-  simt::AtomicRef<uint64_t> used(volume.valid_block_count);
+GOFS_HD inline bool count_blocks(Operation& op, uint64_t count) {
+  simt::AtomicRef<uint64_t> used(op.volume.valid_block_count);
   uint64_t seen = used.load(simt::memory_order_relaxed);
-  const uint64_t users = simt::load_relaxed(volume.user_block_count);
+  const uint64_t users = simt::load_relaxed(op.volume.user_block_count);
   bool counted = false;
   // By one addition: of many who compare and exchange, one gets on at a time.
   if (seen + count + kPlentyOfBlocks <= users) {
@@ -33,8 +34,12 @@ GOFS_HD inline bool count_blocks(Volume& volume, uint64_t count) {
     counted = used.compare_exchange_weak(seen, seen + count, simt::memory_order_relaxed,
                                          simt::memory_order_relaxed);
   }
-  simt::count_relaxed(volume.newly_counted, count);
+  simt::count_relaxed(op.volume.newly_counted, count);
   return true;
+}
+/// `count` blocks that were counted are not used, or not any more. One lane.
+GOFS_HD inline void uncount_blocks(Volume& volume, uint64_t count) {
+  simt::add_relaxed(volume.valid_block_count, ~count + 1);
 }
 
 /// Free places of block `index` of the NAT for the lanes that are `wanted`, one each, for nodes of
@@ -76,12 +81,12 @@ GOFS_HD inline bool claim_nids(simt::AnyWarp auto warp, const Volume& volume, Ni
 /// Takes the nid of each lane in `lanes` out of the NAT again, with its page and its block; an
 /// inode is no orphan any more. Collective. Per lane 0 or a negative errno of the device; then the
 /// node is still there.
-GOFS_NOINLINE GOFS_HD inline int remove_nodes(simt::AnyWarp auto warp, Volume& volume,
-                                              Writer& writer, uint32_t lanes, uint32_t nid) {
+GOFS_NOINLINE GOFS_HD inline int remove_nodes(simt::AnyWarp auto warp, Operation& op,
+                                              uint32_t lanes, uint32_t nid) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   uint32_t block = format::kNullAddr;
   bool is_inode = false;
-  int error = change_nat(warp, volume, lanes, nid, [&](format::NatEntry& entry) {
+  int error = change_nat(warp, op, lanes, nid, [&](format::NatEntry& entry) {
     block = entry.block_addr;
     is_inode = entry.ino == nid;
     entry.ino = 0;
@@ -89,38 +94,38 @@ GOFS_NOINLINE GOFS_HD inline int remove_nodes(simt::AnyWarp auto warp, Volume& v
     ++entry.version;  // what still points here is out of date
   });
   const bool removed = mine && error == 0;
-  free_blocks(warp, volume, writer, warp.ballot(removed && volume.is_main_block(block)), block);
+  free_blocks(warp, op, warp.ballot(removed && op.volume.is_main_block(block)), block);
   if (removed) {
-    simt::add_relaxed(volume.valid_block_count, ~uint64_t{0});
-    simt::add_relaxed(volume.valid_node_count, ~0u);
-    if (is_inode) simt::add_relaxed(volume.valid_inode_count, ~0u);
-    // Before anybody has its number again.
-    if (is_inode) remove_orphan(writer.orphans, nid);
-    note_gone(writer, gone_nid(nid));
+    detail::uncount_blocks(op.volume, 1);
+    simt::add_relaxed(op.volume.valid_node_count, ~0u);
+    if (is_inode) simt::add_relaxed(op.volume.valid_inode_count, ~0u);
+    // Before its number is used again.
+    if (is_inode) remove_orphan(op.writer.orphans, nid);
+    note_freed(op, freed_nid(nid));
   }
   const int forgotten =
-      forget_pages(warp, volume, warp.ballot(removed), page_key(PageKind::kNode, nid));
+      invalidate_pages(warp, op, warp.ballot(removed), page_key(PageKind::kNode, nid));
   return error < 0 ? error : forgotten;
 }
 
 /// Takes a free nid and counts a block for each lane in `lanes`: for a node of the file `ino`, or,
 /// where that is 0 (on all of them or none), for the inode of a new file. Collective. 0 and `nid`,
 /// or on all lanes a negative errno, with nothing taken: -ENOSPC, what the device says.
-GOFS_NOINLINE GOFS_HD inline int take_nids(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                           uint32_t lanes, uint32_t ino, uint32_t& nid) {
+GOFS_NOINLINE GOFS_HD inline int take_nids(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
+                                           uint32_t ino, uint32_t& nid) {
   const bool leader = warp.thread_rank() == 0;
   const uint32_t count = simt::popcount(lanes);
   if (count == 0) return 0;
-  if (!warp.any(leader && detail::count_blocks(volume, count))) return -ENOSPC;
+  if (!warp.any(leader && detail::count_blocks(op, count))) return -ENOSPC;
   const bool are_inodes = warp.shfl(ino, simt::lowest_bit(lanes)) == 0;
   const auto count_nodes = [&](uint32_t nodes) {
     if (!leader) return;
-    simt::add_relaxed(volume.valid_node_count, nodes);
-    if (are_inodes) simt::add_relaxed(volume.valid_inode_count, nodes);
+    simt::add_relaxed(op.volume.valid_node_count, nodes);
+    if (are_inodes) simt::add_relaxed(op.volume.valid_inode_count, nodes);
   };
   count_nodes(count);
-  const uint32_t blocks = nat_blocks(volume);
-  NidCursor& cursor = writer.nid_cursors[warp.shfl(simt::processor_id() % kNidCursors, 0)];
+  const uint32_t blocks = nat_blocks(op.volume);
+  NidCursor& cursor = op.writer.nid_cursors[warp.shfl(simt::processor_id() % kNidCursors, 0)];
   uint32_t index = warp.shfl(simt::load_relaxed(cursor.next), 0) / format::kNatEntriesPerBlock;
   bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
   int error = 0;
@@ -128,19 +133,19 @@ GOFS_NOINLINE GOFS_HD inline int take_nids(simt::AnyWarp auto warp, Volume& volu
   for (uint32_t looked_at = 0; warp.any(wanted) && looked_at <= blocks && error == 0; ++looked_at) {
     if (index >= blocks) index = 0;
     bool found = false;
-    error = simt::first_error(
-        warp, change_nat_block(warp, volume, index, [&](format::NatBlock& nat) {
-          found = detail::claim_nids(warp, volume, cursor, nat, index, ino, wanted, nid);
-          return found;
-        }));
+    error = simt::first_error(warp, change_nat_block(warp, op, index, [&](format::NatBlock& nat) {
+                                found = detail::claim_nids(warp, op.volume, cursor, nat, index, ino,
+                                                           wanted, nid);
+                                return found;
+                              }));
     if (found) wanted = false;
     ++index;
   }
   const uint32_t missing = warp.ballot(wanted);
   if (missing == 0) return 0;
-  (void)remove_nodes(warp, volume, writer, lanes & ~missing, nid);
+  (void)remove_nodes(warp, op, lanes & ~missing, nid);
   if (leader) {
-    simt::add_relaxed(volume.valid_block_count, ~uint64_t{simt::popcount(missing)} + 1);
+    detail::uncount_blocks(op.volume, simt::popcount(missing));
   }
   count_nodes(~simt::popcount(missing) + 1);
   return error < 0 ? error : -ENOSPC;
@@ -150,9 +155,9 @@ GOFS_NOINLINE GOFS_HD inline int take_nids(simt::AnyWarp auto warp, Volume& volu
 /// `flag` (the node's offset, shifted, and kNodeCold), then what `fill(NodeBlock&)` makes of it.
 /// Collective, `fill` is not. Per lane 0 or -EBUSY.
 template <typename Fill>
-GOFS_HD int make_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t nid,
+GOFS_HD int make_nodes(simt::AnyWarp auto warp, Operation& op, uint32_t lanes, uint32_t nid,
                        uint32_t ino, uint32_t flag, Fill fill) {
-  PageCache& cache = volume.cache;
+  PageCache& cache = op.volume.cache;
   bool waiting = (lanes >> warp.thread_rank() & 1u) != 0;
   const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
   simt::Backoff backoff;
@@ -170,7 +175,7 @@ GOFS_HD int make_nodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
       node.footer.ino = ino;
       node.footer.flag = flag;
       fill(node);
-      give_back_frame(cache, frame, true);
+      release_frame(op, frame, true);
       waiting = false;
     }
     if (!warp.any(waiting)) return 0;

@@ -21,11 +21,13 @@ void count_all(uint64_t users_blocks, uint64_t largest) {
   const auto volume = std::make_unique<Volume>();
   volume->valid_block_count = kUsedBefore;
   volume->user_block_count = kUsedBefore + users_blocks;
+  const auto writer = std::make_unique<Writer>();
   uint64_t counted = 0;
   gofs::testing::run_crowd({kCountingWarps, 1}, [&](const simt::Warp&, uint32_t index) {
+    Operation op = Operation::before_others(*volume, *writer);
     uint64_t mine = 0;
     for (uint64_t count = largest - index; count != 0;) {
-      if (detail::count_blocks(*volume, count)) {
+      if (detail::count_blocks(op, count)) {
         mine += count;
       } else {
         count /= 2;

@@ -3,8 +3,10 @@
 // Open segments: where file data goes that is neither hot nor cold. The warps of a processor (a
 // GPU's multiprocessor, a CPU's worker) have one of their own, free when they got it, and take all
 // the blocks that a warp needs with one atomic addition: no lock. So what one warp writes lies in
-// runs, and processors keep out of each other's way. Who finds it full gives it another segment;
-// others of its processor go on in a neighbour's meanwhile. On a striped volume, whose chunks are
+// runs, and processors keep out of each other's way. Who finds it full opens another segment, in
+// which all go on, and then writes the full one's summary to the SSA; each processor has memory for
+// two. A full segment counts as open until its summary is there. If that cannot be written, who
+// opens the next one, or a checkpoint, writes it. On a striped volume, whose chunks are
 // mostly parts of a segment, processors begin theirs at different chunks, and go round: all of them
 // would fill the chunks of one SSD at a time else, and write over them there later.
 //
@@ -31,7 +33,15 @@ inline constexpr uint32_t kOpenTries = 8;
 GOFS_HD constexpr uint32_t segment_of_place(uint64_t place) {
   return static_cast<uint32_t>(place >> 32);
 }
-GOFS_HD constexpr uint32_t taken_of_place(uint64_t place) { return static_cast<uint32_t>(place); }
+GOFS_HD constexpr uint32_t taken_of_place(uint64_t place) {
+  return static_cast<uint32_t>(place) & 0x7fffffffu;
+}
+GOFS_HD constexpr uint32_t summary_of_place(uint64_t place) {
+  return static_cast<uint32_t>(place) >> 31;
+}
+GOFS_HD constexpr uint64_t open_place(uint32_t segno, uint32_t summary) {
+  return uint64_t{segno} << 32 | uint64_t{summary} << 31;
+}
 GOFS_HD constexpr bool has_room(uint64_t place, uint32_t blocks) {
   return taken_of_place(place) + uint64_t{blocks} <= format::kBlocksPerSegment;
 }
@@ -40,6 +50,12 @@ GOFS_HD constexpr bool is_full(uint64_t place) { return !has_room(place, 1); }
 /// The block at which the open segment `index` begins.
 GOFS_HD inline uint32_t start_of_open(const Volume& volume, uint32_t index) {
   return index * (volume.array.chunk_mask + 1) % format::kBlocksPerSegment;  // 0 with one SSD
+}
+
+/// A summary of the open segment `index`: the one that is written to, or of the full one before.
+GOFS_HD inline format::SummaryBlock& open_summary(const Writer& writer, uint32_t index,
+                                                  uint32_t which) {
+  return writer.open_summaries[2 * uint64_t{index} + which];
 }
 
 /// Says that `count` blocks from `first` on, at least one, hold something. Collective.
@@ -65,13 +81,15 @@ GOFS_HD inline void mark_round(simt::AnyWarp auto warp, SegmentInfo& segment, ui
 
 /// Takes blocks for as many of `lanes` as the open segment has, in order of rank: those lanes, with
 /// `block`. None where it is seen to have less than `least`, which is not 0. Collective.
-GOFS_NOINLINE GOFS_HD inline uint32_t take_open_blocks(
-    simt::AnyWarp auto warp, const Volume& volume, Writer& writer, uint32_t index, uint32_t lanes,
-    uint32_t least, const format::SummaryEntry& summary, uint32_t& block) {
-  OpenSegment& open = writer.open[index];
+GOFS_NOINLINE GOFS_HD inline uint32_t take_open_blocks(simt::AnyWarp auto warp, Operation& op,
+                                                       uint32_t index, uint32_t lanes,
+                                                       uint32_t least,
+                                                       const format::SummaryEntry& summary,
+                                                       uint32_t& block) {
+  OpenSegment& open = op.writer.open[index];
   const uint32_t rank = warp.thread_rank();
   const uint32_t wanted = simt::popcount(lanes);
-  const uint32_t start = start_of_open(volume, index);
+  const uint32_t start = start_of_open(op.volume, index);
   uint64_t place = 0;
   if (rank == 0) {
     place = simt::load_relaxed(open.place);
@@ -89,20 +107,22 @@ GOFS_NOINLINE GOFS_HD inline uint32_t take_open_blocks(
   const uint32_t taken = taken_of_place(place);
   const uint32_t count = simt::min(wanted, format::kBlocksPerSegment - taken);
   const uint32_t first = (start + taken) % format::kBlocksPerSegment;
-  SegmentInfo& segment = writer.segments.segments[segno];
+  SegmentInfo& segment = op.writer.segments.segments[segno];
   mark_round(warp, segment, first, count);
   const uint32_t number = simt::popcount(lanes & simt::ranks_below(rank));
   const bool got = (lanes >> rank & 1u) != 0 && number < count;
   if (got) {
     const uint32_t offset = (first + number) % format::kBlocksPerSegment;
-    writer.open_summaries[index].entries[offset] = summary;
-    block = volume.geometry.block_of(segno, offset);
+    open_summary(op.writer, index, summary_of_place(place)).entries[offset] = summary;
+    block = op.volume.geometry.block_of(segno, offset);
   }
   warp.sync();
   if (rank == 0) {
     simt::add_relaxed(segment.valid_count, count);
-    mark_dirty(writer.segments, segno);
-    simt::AtomicRef<uint32_t>(open.entered).fetch_add(count, simt::memory_order_release);  // [A2]
+    mark_dirty(op.writer.segments, segno);
+    const uint32_t entered = simt::AtomicRef<uint32_t>(open.entered)
+                                 .fetch_add(count, simt::memory_order_release);  // [A2]
+    GOFS_DEBUG_ASSERT(entered + count <= format::kBlocksPerSegment);
   }
   return warp.ballot(got);
 }
@@ -115,15 +135,14 @@ GOFS_HD inline uint32_t own_open_segment(simt::AnyWarp auto warp, const Writer& 
 
 /// Takes a block for each of `lanes` from it, if it has as many: those lanes that have got one.
 /// Collective.
-GOFS_HD inline uint32_t take_own_blocks(simt::AnyWarp auto warp, const Volume& volume,
-                                        Writer& writer, uint32_t lanes,
+GOFS_HD inline uint32_t take_own_blocks(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
                                         const format::SummaryEntry& summary, uint32_t& block) {
-  if (writer.open_count == 0) return 0;
-  return take_open_blocks(warp, volume, writer, own_open_segment(warp, writer), lanes,
-                          simt::popcount(lanes), summary, block);
+  if (op.writer.open_count == 0) return 0;
+  return take_open_blocks(warp, op, own_open_segment(warp, op.writer), lanes, simt::popcount(lanes),
+                          summary, block);
 }
 
-/// Waits until all `taken` blocks of an open segment, of which nobody takes more, stand in its
+/// Waits until all `taken` blocks of an open segment, of which no more are taken, stand in its
 /// summary: no longer than others need for that. Collective, uniform. 0 or -EBUSY.
 GOFS_NOINLINE GOFS_HD inline int wait_for_entries(simt::AnyWarp auto warp, const OpenSegment& open,
                                                   uint32_t taken) {
@@ -141,109 +160,138 @@ GOFS_NOINLINE GOFS_HD inline int wait_for_entries(simt::AnyWarp auto warp, const
 }
 
 /// The open segment has become an ordinary one: its summary is in the SSA, or a log's. One lane, by
-/// who has its lock.
-GOFS_HD inline void forget_open(const Volume& volume, Writer& writer, uint32_t segno) {
-  simt::store_relaxed(writer.segments.segments[segno].mtime, elapsed_seconds(volume, writer));
-  mark_dirty(writer.segments, segno);
-  simt::AtomicRef<uint32_t>(writer.open_map[segno / 32])
+/// a caller that holds its lock.
+GOFS_HD inline void release_open_segment(Operation& op, uint32_t segno) {
+  simt::store_relaxed(op.writer.segments.segments[segno].mtime,
+                      elapsed_seconds(op.volume, op.writer));
+  mark_dirty(op.writer.segments, segno);
+  simt::AtomicRef<uint32_t>(op.writer.open_map[segno / 32])
       .fetch_and(~(1u << segno % 32), simt::memory_order_release);  // [A3]
 }
 
-/// Makes a full segment an ordinary one. Collective, uniform, by who has the lock. 0 or a negative
-/// errno of the device, and it is open still.
-GOFS_NOINLINE GOFS_HD inline int close_full(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                            uint32_t index) {
-  OpenSegment& open = writer.open[index];
-  const uint32_t segno = segment_of_place(warp.shfl(simt::load_relaxed(open.place), 0));
+/// Makes the full segment before the open one an ordinary one, if there is one. Collective,
+/// uniform, by a caller that holds the lock `saving`. 0 or a negative errno of the device, and it
+/// is as it was.
+GOFS_NOINLINE GOFS_HD inline int save_full(simt::AnyWarp auto warp, Operation& op, uint32_t index) {
+  OpenSegment& open = op.writer.open[index];
+  const uint32_t segno = warp.shfl(simt::load_relaxed(open.full), 0);
   if (segno == format::kNullSegno) return 0;
-  int error = wait_for_entries(warp, open, format::kBlocksPerSegment);
-  if (error < 0) return error;
-  error =
-      simt::first_error(warp, write_blocks(warp, volume, 1u, volume.geometry.summary_block(segno),
-                                           &writer.open_summaries[index]));
+  const int error = simt::first_error(
+      warp, write_blocks(warp, op.volume, 1u, op.volume.geometry.summary_block(segno),
+                         &open_summary(op.writer, index,
+                                       warp.shfl(simt::load_relaxed(open.full_summary), 0))));
   if (error < 0) return error;
   if (warp.thread_rank() == 0) {
-    simt::store_relaxed(open.place, kNoOpenPlace);
-    forget_open(volume, writer, segno);
+    simt::store_relaxed(open.full, uint32_t{format::kNullSegno});
+    release_open_segment(op, segno);
   }
   warp.sync();
   return 0;
 }
 
-/// Opens a free segment in place of one that is full. Collective, uniform, by who has the lock. 0,
-/// -ENOSPC: few are free; or another negative errno.
-GOFS_NOINLINE GOFS_HD inline int open_another(simt::AnyWarp auto warp, Volume& volume,
-                                              Writer& writer, uint32_t index) {
-  const int error = close_full(warp, volume, writer, index);
-  if (error < 0) return error;
-  uint32_t segno = format::kNullSegno;
+/// Puts a free segment in the place of one that is full, which is left to save_full(). Collective,
+/// uniform, by a caller that has both locks, where there is no full one yet. 0; -ENOSPC: few are
+/// free, and none takes the place; or -EBUSY, and nothing has changed.
+GOFS_NOINLINE GOFS_HD inline int replace_full(simt::AnyWarp auto warp, Operation& op,
+                                              uint32_t index) {
+  OpenSegment& open = op.writer.open[index];
   const bool leader = warp.thread_rank() == 0;
-  if (leader && simt::load_relaxed(writer.free_count) > few_segments(volume, writer)) {
-    segno = take_free_segment(volume, writer, format::kWarmData);
-    if (segno != format::kNullSegno) set_segment_bit(writer.open_map, segno);
+  const uint64_t place = warp.shfl(simt::load_relaxed(open.place), 0);
+  const uint32_t full = segment_of_place(place);
+  if (full != format::kNullSegno) {
+    const int error = wait_for_entries(warp, open, format::kBlocksPerSegment);
+    if (error < 0) return error;
+  }
+  uint32_t segno = format::kNullSegno;
+  if (leader && simt::load_relaxed(op.writer.free_count) > few_segments(op.volume, op.writer)) {
+    segno = take_free_segment(op, format::kWarmData);
+    if (segno != format::kNullSegno) set_segment_bit(op.writer.open_map, segno);
   }
   segno = warp.shfl(segno, 0);
-  if (segno == format::kNullSegno) return -ENOSPC;
-  format::SummaryBlock& summary = writer.open_summaries[index];
+  const uint32_t which = 1 - summary_of_place(place);
+  if (leader) {
+    simt::store_relaxed(open.full, full);
+    simt::store_relaxed(open.full_summary, 1 - which);
+  }
+  if (segno == format::kNullSegno) {
+    if (leader) simt::store_relaxed(open.place, kNoOpenPlace);
+    return -ENOSPC;
+  }
+  format::SummaryBlock& summary = open_summary(op.writer, index, which);
   simt::zero_bytes(warp, &summary, kBlockBytes);
   warp.sync();
   if (leader) {
     summary.footer.entry_type = format::kSummaryData;
-    simt::store_relaxed(writer.segments.segments[segno].type, uint32_t{format::kWarmData});
-    OpenSegment& open = writer.open[index];
+    simt::store_relaxed(op.writer.segments.segments[segno].type, uint32_t{format::kWarmData});
     open.saved = 0;
     simt::store_relaxed(open.entered, 0u);
-    simt::store_release(open.place, uint64_t{segno} << 32);  // [A1]
+    simt::store_release(open.place, open_place(segno, which));  // [A1]
   }
-  warp.sync();
   return 0;
+}
+
+/// Opens a free segment in place of one that is full, and then sees to the full one's summary,
+/// while others take blocks of the new one already. Collective, uniform, by a caller that has both
+/// locks, which are released. 0, -ENOSPC: few are free; or another negative errno.
+GOFS_NOINLINE GOFS_HD inline int open_another(simt::AnyWarp auto warp, Operation& op,
+                                              uint32_t index) {
+  OpenSegment& open = op.writer.open[index];
+  const bool leader = warp.thread_rank() == 0;
+  int error = save_full(warp, op, index);  // one that could not be written before
+  if (error == 0) error = replace_full(warp, op, index);
+  warp.sync();
+  if (leader) simt::unlock(open.lock);
+  // If it cannot be written, the next one tries, or the checkpoint.
+  if (error == 0 || error == -ENOSPC) (void)save_full(warp, op, index);
+  warp.sync();
+  if (leader) simt::unlock(open.saving);
+  return error;
 }
 
 /// What is to be done with an open segment that had too few blocks.
 enum class OpenTurn : uint32_t {
   kAgain,  // it has changed
-  kOpen,   // the caller has its lock
-  kBusy,   // somebody else has
+  kOpen,   // the caller has its locks
+  kBusy,   // another processor has one
   kNone,   // few segments are free
 };
 
 /// One lane.
-GOFS_HD inline OpenTurn turn_at(const Volume& volume, Writer& writer, OpenSegment& open) {
+GOFS_HD inline OpenTurn turn_at(Operation& op, OpenSegment& open) {
   const uint64_t place = simt::load_relaxed(open.place);
   if (!is_full(place)) return OpenTurn::kAgain;
   if (segment_of_place(place) == format::kNullSegno &&
-      simt::load_relaxed(writer.free_count) <= few_segments(volume, writer)) {
+      simt::load_relaxed(op.writer.free_count) <= few_segments(op.volume, op.writer)) {
     return OpenTurn::kNone;
   }
-  if (!simt::try_lock(open.lock)) return OpenTurn::kBusy;
-  if (is_full(simt::load_relaxed(open.place))) return OpenTurn::kOpen;
-  simt::unlock(open.lock);
-  return OpenTurn::kAgain;
+  if (!simt::try_lock(open.saving)) return OpenTurn::kBusy;
+  const bool locked = simt::try_lock(open.lock);
+  if (locked && is_full(simt::load_relaxed(open.place))) return OpenTurn::kOpen;
+  if (locked) simt::unlock(open.lock);
+  simt::unlock(open.saving);
+  return locked ? OpenTurn::kAgain : OpenTurn::kBusy;
 }
 
 /// Takes a block for each lane of `lanes` from open segments; `left` are those for which there was
 /// none. Collective, uniform. 0 or a negative errno of the device.
-GOFS_NOINLINE GOFS_HD inline int allocate_open(simt::AnyWarp auto warp, Volume& volume,
-                                               Writer& writer, uint32_t lanes,
-                                               const format::SummaryEntry& summary, uint32_t& block,
-                                               uint32_t& left) {
+GOFS_NOINLINE GOFS_HD inline int allocate_open(simt::AnyWarp auto warp, Operation& op,
+                                               uint32_t lanes, const format::SummaryEntry& summary,
+                                               uint32_t& block, uint32_t& left) {
   left = lanes;
-  if (writer.open_count == 0) return 0;
-  uint32_t index = own_open_segment(warp, writer);
+  if (op.writer.open_count == 0) return 0;
+  uint32_t index = own_open_segment(warp, op.writer);
   for (uint32_t tries = 0; tries < kOpenTries; ++tries) {
-    left &= ~take_open_blocks(warp, volume, writer, index, left, 1, summary, block);
+    left &= ~take_open_blocks(warp, op, index, left, 1, summary, block);
     if (left == 0) return 0;
-    OpenSegment& open = writer.open[index];
+    OpenSegment& open = op.writer.open[index];
     auto turn = static_cast<uint32_t>(OpenTurn::kAgain);
-    if (warp.thread_rank() == 0) turn = static_cast<uint32_t>(turn_at(volume, writer, open));
+    if (warp.thread_rank() == 0) turn = static_cast<uint32_t>(turn_at(op, open));
     turn = warp.shfl(turn, 0);
     if (turn == static_cast<uint32_t>(OpenTurn::kNone)) return 0;
-    if (turn == static_cast<uint32_t>(OpenTurn::kBusy)) index = (index + 1) % writer.open_count;
+    if (turn == static_cast<uint32_t>(OpenTurn::kBusy)) index = (index + 1) % op.writer.open_count;
     if (turn != static_cast<uint32_t>(OpenTurn::kOpen)) continue;
     warp.sync();
-    const int error = open_another(warp, volume, writer, index);
-    warp.sync();
-    if (warp.thread_rank() == 0) simt::unlock(open.lock);
+    const int error = open_another(warp, op, index);
     if (error < 0) return error == -ENOSPC ? 0 : error;
   }
   return 0;
@@ -255,15 +303,15 @@ struct OpenRest {
   uint32_t index;
 };
 
-/// Takes what is left of an open segment from its owner: nobody gets blocks of it any more until
+/// Takes what is left of an open segment from its owner: no thread gets blocks of it any more until
 /// finish_adoption(). Its summary goes to `summary`. Collective, uniform. 0 or -EBUSY.
-GOFS_NOINLINE GOFS_HD inline int begin_adoption(simt::AnyWarp auto warp, Writer& writer,
+GOFS_NOINLINE GOFS_HD inline int begin_adoption(simt::AnyWarp auto warp, Operation& op,
                                                 format::SummaryBlock& summary, OpenRest& rest) {
   uint64_t place = kNoOpenPlace;
   uint32_t index = 0;
   if (warp.thread_rank() == 0) {
-    for (; index < writer.open_count; ++index) {
-      OpenSegment& open = writer.open[index];
+    for (; index < op.writer.open_count; ++index) {
+      OpenSegment& open = op.writer.open[index];
       uint64_t seen = simt::load_relaxed(open.place);
       if (is_full(seen) || !simt::try_lock(open.lock)) continue;
       simt::AtomicRef<uint64_t> word(open.place);
@@ -281,7 +329,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_adoption(simt::AnyWarp auto warp, Writer&
   rest.segno = is_full(place) ? uint32_t{format::kNullSegno} : segment_of_place(place);
   if (rest.segno == format::kNullSegno) return 0;
   warp.sync();
-  OpenSegment& open = writer.open[rest.index];
+  OpenSegment& open = op.writer.open[rest.index];
   const int error = wait_for_entries(warp, open, taken_of_place(place));
   if (error < 0) {
     if (warp.thread_rank() == 0) {
@@ -290,7 +338,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_adoption(simt::AnyWarp auto warp, Writer&
     }
     return error;
   }
-  const format::SummaryBlock& from = writer.open_summaries[rest.index];
+  const format::SummaryBlock& from = open_summary(op.writer, rest.index, summary_of_place(place));
   for (uint32_t i = warp.thread_rank(); i < format::kBlocksPerSegment; i += warp.size()) {
     summary.entries[i] = from.entries[i];
   }
@@ -299,19 +347,36 @@ GOFS_NOINLINE GOFS_HD inline int begin_adoption(simt::AnyWarp auto warp, Writer&
 }
 
 /// The log is there. One lane.
-GOFS_HD inline void finish_adoption(const Volume& volume, Writer& writer, const OpenRest& rest) {
-  forget_open(volume, writer, rest.segno);
-  simt::unlock(writer.open[rest.index].lock);
+GOFS_HD inline void finish_adoption(Operation& op, const OpenRest& rest) {
+  release_open_segment(op, rest.segno);
+  simt::unlock(op.writer.open[rest.index].lock);
+}
+
+/// Writes the summaries of full segments that could not be written before. Collective, uniform,
+/// under the exclusive checkpoint lock. 0 or a negative errno of the device.
+GOFS_HD inline int save_full_segments(simt::AnyWarp auto warp, Operation& op) {
+  for (uint32_t first = 0; first < op.writer.open_count; first += warp.size()) {
+    const uint32_t index = first + warp.thread_rank();
+    const bool is_full = index < op.writer.open_count &&
+                         simt::load_relaxed(op.writer.open[index].full) != format::kNullSegno;
+    // Few at a time, if any.
+    for (uint32_t left = warp.ballot(is_full); left != 0; left &= left - 1) {
+      const int error = save_full(warp, op, first + simt::lowest_bit(left));
+      if (error < 0) return error;
+    }
+  }
+  return 0;
 }
 
 /// Brings the SSA up to date with the open segments, for a checkpoint, and makes those that are
-/// full ordinary ones. Collective, uniform, behind the closed gate. 0 or a negative errno of the
-/// device.
-GOFS_NOINLINE GOFS_HD inline int save_open_segments(simt::AnyWarp auto warp, Volume& volume,
-                                                    Writer& writer) {
-  for (uint32_t first = 0; first < writer.open_count; first += warp.size()) {
+/// full ordinary ones. Collective, uniform, under the exclusive checkpoint lock. 0 or a negative
+/// errno of the device.
+GOFS_NOINLINE GOFS_HD inline int save_open_segments(simt::AnyWarp auto warp, Operation& op) {
+  const int left = save_full_segments(warp, op);
+  if (left < 0) return left;
+  for (uint32_t first = 0; first < op.writer.open_count; first += warp.size()) {
     const uint32_t index = first + warp.thread_rank();
-    OpenSegment* const open = index < writer.open_count ? &writer.open[index] : nullptr;
+    OpenSegment* const open = index < op.writer.open_count ? &op.writer.open[index] : nullptr;
     const uint64_t place = open != nullptr ? simt::load_relaxed(open->place) : kNoOpenPlace;
     const uint32_t segno = segment_of_place(place);
     const uint32_t entered = open != nullptr ? simt::load_relaxed(open->entered) : 0;
@@ -320,16 +385,16 @@ GOFS_NOINLINE GOFS_HD inline int save_open_segments(simt::AnyWarp auto warp, Vol
     const uint32_t lanes = warp.ballot(changed);
     int error = 0;
     if (lanes != 0) {
-      const int written =
-          write_blocks(warp, volume, lanes, is_open ? volume.geometry.summary_block(segno) : 0,
-                       is_open ? &writer.open_summaries[index] : nullptr);
+      const int written = write_blocks(
+          warp, op.volume, lanes, is_open ? op.volume.geometry.summary_block(segno) : 0,
+          is_open ? &open_summary(op.writer, index, summary_of_place(place)) : nullptr);
       if (changed) error = written;
     }
     if (is_open && error == 0) {
       open->saved = entered;
       if (is_full(place)) {
         simt::store_relaxed(open->place, kNoOpenPlace);
-        forget_open(volume, writer, segno);
+        release_open_segment(op, segno);
       }
     }
     error = simt::first_error(warp, error);

@@ -14,8 +14,10 @@
 #include <set>
 #include <vector>
 
+#include "f2fs/operation_for_test.hpp"
 #include "f2fs/victims.h"
 #include "f2fs/writing_for_test.hpp"
+#include "testing/held_command.hpp"
 
 namespace gofs::f2fs {
 namespace {
@@ -75,16 +77,16 @@ class OpenSegmentsTest : public ::testing::TestWithParam<uint32_t> {
     std::atomic<int> failed{0};
     run_crowd({warps, width()}, [&](const simt::Warp& warp, uint32_t index) {
       for (uint32_t call = 0; call < calls; ++call) {
-        GatePass pass{};
-        ASSERT_EQ(enter_gate(warp, writer().gate, pass), 0);
+        OperationSlot slot;
+        ASSERT_EQ(begin_operation(warp, {volume(), writer()}, 0, slot), 0);
         const uint32_t nid = 1000 + index;
         format::SummaryEntry summary{};
         summary.nid = nid;
         summary.ofs_in_node = static_cast<uint16_t>(call % 900);
         uint32_t block = 0;
-        const int result = allocate_blocks(warp, volume(), writer(), warp.ballot(true),
-                                           format::kWarmData, summary, block);
-        leave_gate(warp, writer().gate, pass);
+        const int result =
+            allocate_blocks(warp, *slot, warp.ballot(true), format::kWarmData, summary, block);
+        end_operation(warp, slot);
         if (result < 0) {
           failed = result;
           break;
@@ -133,9 +135,16 @@ class OpenSegmentsTest : public ::testing::TestWithParam<uint32_t> {
   void release(const std::vector<TakenBlock>& blocks) {
     run_alone(1, [&](const simt::Warp& warp) {
       for (const TakenBlock& taken : blocks) {
-        free_blocks(warp, volume(), writer(), 1u, taken.block);
+        free_blocks(warp, *TestOperation(warp, volume(), writer()), 1u, taken.block);
       }
     });
+  }
+  /// Of commands that write.
+  static ssd::FaultRule all_writes() {
+    ssd::FaultRule rule;
+    rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);
+    rule.status = format::nvme::kWriteFault;
+    return rule;
   }
   void expect_nothing_left() {
     ASSERT_EQ(writing_.checkpoint(true), 0);
@@ -180,20 +189,19 @@ TEST_P(OpenSegmentsTest, many_warps_share_and_checkpoints_come_in_between) {
       return;
     }
     for (uint32_t turn = 0; turn < 800 / width(); ++turn) {
-      GatePass pass{};
-      ASSERT_EQ(enter_gate(warp, writer().gate, pass), 0);
+      OperationSlot slot;
+      ASSERT_EQ(begin_operation(warp, {volume(), writer()}, 0, slot), 0);
       // Not always all lanes.
       const uint32_t lanes = warp.ballot((warp.thread_rank() + turn) % 3 != 0 || warp.size() == 1);
       format::SummaryEntry summary{};
       summary.nid = 1000 + index;
       summary.ofs_in_node = static_cast<uint16_t>(turn);
       uint32_t block = 0;
-      EXPECT_EQ(allocate_blocks(warp, volume(), writer(), lanes, format::kWarmData, summary, block),
-                0);
-      // Some are given back at once.
+      EXPECT_EQ(allocate_blocks(warp, *slot, lanes, format::kWarmData, summary, block), 0);
+      // Some are released at once.
       const uint32_t back = warp.ballot(turn % 5 == 0) & lanes;
-      if (back != 0) free_blocks(warp, volume(), writer(), back, block);
-      leave_gate(warp, writer().gate, pass);
+      if (back != 0) free_blocks(warp, *slot, back, block);
+      end_operation(warp, slot);
       if (((lanes & ~back) >> warp.thread_rank() & 1u) != 0) {
         const std::lock_guard lock(mutex);
         all.push_back({block, 1000 + index, static_cast<uint16_t>(turn)});
@@ -231,7 +239,7 @@ TEST_P(OpenSegmentsTest, a_segment_stays_open_over_a_checkpoint_which_has_its_su
   expect_nothing_left();
 }
 
-TEST_P(OpenSegmentsTest, an_open_segment_is_nobody_elses_also_when_it_is_empty) {
+TEST_P(OpenSegmentsTest, an_open_segment_has_one_owner_also_when_it_is_empty) {
   std::vector<TakenBlock> all = all_of(take(kOpenForTest, 10));
   release(all_of(take(1, 10)));
   release(all);
@@ -254,11 +262,11 @@ TEST_P(OpenSegmentsTest, an_open_segment_is_nobody_elses_also_when_it_is_empty) 
     for (uint32_t log : {format::kHotData, format::kColdData, format::kWarmNode}) {
       for (uint32_t call = 0; call < 2 * format::kBlocksPerSegment / warp.size(); ++call) {
         uint32_t block = 0;
-        ASSERT_EQ(allocate_blocks(warp, volume(), writer(), warp.ballot(true), log,
-                                  format::SummaryEntry{}, block),
+        ASSERT_EQ(allocate_blocks(warp, *TestOperation(warp, volume(), writer()), warp.ballot(true),
+                                  log, format::SummaryEntry{}, block),
                   0);
         ASSERT_FALSE(is_open(volume().geometry.segno_of(block)));
-        free_blocks(warp, volume(), writer(), warp.ballot(true), block);
+        free_blocks(warp, *TestOperation(warp, volume(), writer()), warp.ballot(true), block);
       }
     }
   });
@@ -380,7 +388,7 @@ TEST_P(OpenSegmentsTest, a_log_takes_over_what_is_left_around_what_another_has_w
   expect_unique(all);
   for (uint32_t i = 0; i < kOpenForTest; ++i) {
     EXPECT_EQ(open_at(i), uint32_t{format::kNullSegno});
-    // But for what warps that found too little have given back.
+    // But for what warps that found too little have released.
     const auto here = std::count_if(all.begin(), all.end(), [&](const TakenBlock& taken) {
       return volume().geometry.segno_of(taken.block) == open[i];
     });
@@ -392,32 +400,123 @@ TEST_P(OpenSegmentsTest, a_log_takes_over_what_is_left_around_what_another_has_w
   expect_nothing_left();
 }
 
-TEST_P(OpenSegmentsTest, one_whose_summary_cannot_be_written_gives_nothing) {
+TEST_P(OpenSegmentsTest, others_take_blocks_while_a_full_ones_summary_is_on_its_way) {
+  std::vector<TakenBlock> all = all_of(take(1, format::kBlocksPerSegment / width()));
+  const uint32_t full = open_at(0);
+  ASSERT_TRUE(detail::is_full(writer().open[0].place));
+  const gofs::testing::HeldCommand held(writing_.rig(), 0, all_writes());
+  std::mutex mutex;
+  // The last warp shares the first one's open segment, and has a queue of its own.
+  run_crowd({kOpenForTest + 1, width()}, [&](const simt::Warp& warp, uint32_t index) {
+    if (index != 0 && index != kOpenForTest) return;
+    if (index != 0) {
+      EXPECT_TRUE(held.wait());
+    }
+    for (uint32_t call = 0; call < (index == 0 ? 1u : 3u); ++call) {
+      format::SummaryEntry summary{};
+      summary.nid = 1000 + index;
+      summary.ofs_in_node = static_cast<uint16_t>(call);
+      uint32_t block = 0;
+      EXPECT_EQ(allocate_blocks(warp, *TestOperation(warp, volume(), writer()), warp.ballot(true),
+                                format::kWarmData, summary, block),
+                0);
+      EXPECT_EQ(volume().geometry.segno_of(block), open_at(0));
+      EXPECT_NE(open_at(0), full);
+      const std::lock_guard lock(mutex);
+      all.push_back({block, 1000 + index, static_cast<uint16_t>(call)});
+    }
+    if (index == 0) return;
+    EXPECT_TRUE(detail::segment_bit(writer().open_map, full)) << "it counts as open until then";
+    held.release(warp);
+  });
+  EXPECT_FALSE(detail::segment_bit(writer().open_map, full));
+  EXPECT_EQ(writer().open[0].full, uint32_t{format::kNullSegno});
+  expect_unique(all);
+  ASSERT_EQ(writing_.checkpoint(false), 0);
+  expect_in_ssa(all);
+  release(all);
+  expect_nothing_left();
+}
+
+TEST_P(OpenSegmentsTest, a_summary_that_could_not_be_written_is_written_by_the_checkpoint) {
+  std::vector<TakenBlock> all = all_of(take(1, format::kBlocksPerSegment / width()));
+  const uint32_t full = open_at(0);
+  writing_.rig().add_fault(all_writes());
+  const std::vector<TakenBlock> more = all_of(take(1, 3));
+  all.insert(all.end(), more.begin(), more.end());
+  EXPECT_NE(open_at(0), full);
+  EXPECT_EQ(writer().open[0].full, full);
+  EXPECT_TRUE(detail::segment_bit(writer().open_map, full));
+  EXPECT_EQ(writing_.checkpoint(false), -EIO);
+  EXPECT_EQ(writer().open[0].full, full);
+  EXPECT_TRUE(detail::segment_bit(writer().open_map, full));
+  writing_.rig().clear_faults();
+  ASSERT_EQ(writing_.checkpoint(false), 0);
+  EXPECT_EQ(writer().open[0].full, uint32_t{format::kNullSegno});
+  EXPECT_FALSE(detail::segment_bit(writer().open_map, full));
+  expect_in_ssa(all);
+  release(all);
+  expect_nothing_left();
+}
+
+TEST_P(OpenSegmentsTest, a_log_takes_over_what_is_left_behind_one_whose_summary_is_missing) {
+  std::vector<TakenBlock> all = all_of(take(1, format::kBlocksPerSegment / width()));
+  const uint32_t full = open_at(0);
+  writing_.rig().add_fault(all_writes());
+  const std::vector<TakenBlock> more = all_of(take(1, 3));
+  writing_.rig().clear_faults();
+  all.insert(all.end(), more.begin(), more.end());
+  const uint32_t open = open_at(0);
+  format::SummaryBlock summary{};
+  run_alone(width(), [&](const simt::Warp& warp) {
+    detail::OpenRest rest{};
+    EXPECT_EQ(detail::begin_adoption(warp, *TestOperation(warp, volume(), writer()), summary, rest),
+              0);
+    if (warp.thread_rank() != 0) return;
+    EXPECT_EQ(rest.segno, open);
+    for (const TakenBlock& taken : more) {
+      EXPECT_EQ(uint32_t{summary.entries[volume().geometry.offset_in_segment(taken.block)].nid},
+                taken.nid);
+    }
+    // It is released as it was.
+    writer().open[rest.index].place =
+        detail::open_place(open, 1 - writer().open[rest.index].full_summary) + more.size();
+    simt::unlock(writer().open[rest.index].lock);
+  });
+  EXPECT_EQ(writer().open[0].full, full);
+  ASSERT_EQ(writing_.checkpoint(false), 0);
+  expect_in_ssa(all);
+  release(all);
+  expect_nothing_left();
+}
+
+TEST_P(OpenSegmentsTest, where_two_summaries_cannot_be_written_there_is_nothing) {
   const uint64_t before = valid_blocks();
   std::vector<TakenBlock> all = all_of(take(1, (format::kBlocksPerSegment - 2) / width()));
   uint32_t odd = 0;
   run_alone(1, [&](const simt::Warp& warp) {
     format::SummaryEntry summary{};
     summary.nid = 1000;
-    EXPECT_EQ(allocate_blocks(warp, volume(), writer(), 1u, format::kWarmData, summary, odd), 0);
+    EXPECT_EQ(allocate_blocks(warp, *TestOperation(warp, volume(), writer()), 1u, format::kWarmData,
+                              summary, odd),
+              0);
   });
   all.push_back({odd, 1000, 0});
-  ssd::FaultRule rule;
-  rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);
-  rule.status = format::nvme::kWriteFault;
-  writing_.rig().add_fault(rule);
+  writing_.rig().add_fault(all_writes());
   int error = 0;
-  const std::vector<TakenBlock> rest = all_of(take(1, 10, &error));
+  const std::vector<TakenBlock> rest = all_of(take(1, 600, &error));
   EXPECT_EQ(error, -EIO);
-  // All that a call wants, or nothing: three blocks are not given to four lanes.
-  EXPECT_EQ(rest.size(), width() == 1 ? 1u : 0u);
   all.insert(all.end(), rest.begin(), rest.end());
+  expect_unique(all);
+  // All that a call wants, or nothing: three blocks are not given to four lanes.
+  EXPECT_GT(all.size() + width(), 2 * format::kBlocksPerSegment);
   EXPECT_EQ(valid_blocks(), before + all.size());
   EXPECT_EQ(writing_.checkpoint(false), -EIO);
   writing_.rig().clear_faults();
   const std::vector<TakenBlock> more = all_of(take(1, 10));
   EXPECT_NE(volume().geometry.segno_of(more[0].block), volume().geometry.segno_of(all[0].block));
   all.insert(all.end(), more.begin(), more.end());
+  EXPECT_EQ(writer().open[0].full, uint32_t{format::kNullSegno}) << "both are there";
   ASSERT_EQ(writing_.checkpoint(false), 0);
   expect_in_ssa(all);
   release(all);

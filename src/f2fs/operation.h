@@ -1,195 +1,173 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frame of everything that changes a volume: an operation is inside the gate, so a checkpoint
-// holds all of it or nothing, and has room in the page cache for what it changes, which stays there
-// until it is written. Where there is too little room, who wants to begin makes a checkpoint.
+// The token of an operation: what changes a volume takes one, which says that its caller may, and
+// carries what all of the operation has in common. Whoever has one holds the checkpoint lock
+// (checkpoint_lock.h), shared or exclusively, so no checkpoint comes between two changes that are
+// made with it.
+//
+// begin_operation() (begin_operation.h) makes those of everyday use, with room for as many pages
+// as they are about to change; debug builds count these (simt::kDebugChecks). The three other
+// makers are below.
+//
+// A warp has one at a time, each lane its own object. It is passed by reference and never copied:
+// on a GPU it lies in local memory.
 #pragma once
 
-#include "f2fs/write_checkpoint.h"
+#include <new>
+#include <type_traits>
+
+#include "f2fs/checkpoint_lock.h"
+#include "f2fs/credentials.h"
+#include "f2fs/page_pool.h"
+#include "f2fs/volume.h"
 
 namespace gofs::f2fs {
 
-/// An operation that is under way.
-struct Operation {
-  GatePass pass;
-  uint32_t pages;
+using gofs::TimeStamp;
+
+struct Writer;
+
+/// Pages that an operation may make newer than the disk.
+struct PageBudget {
+  uint32_t own;         // for which it takes room
+  uint32_t shared = 0;  // and those for which its caller has taken room, for several operations
+
+  // NOLINTNEXTLINE(google-explicit-constructor): most have none that they share
+  GOFS_HD constexpr PageBudget(uint32_t pages, uint32_t others = 0) : own(pages), shared(others) {}
 };
 
 namespace detail {
 
-/// Pages that may be dirty between checkpoints. Each may make a page of the NAT dirty while one is
-/// made, if there are so many, and something is to be left for readers.
-GOFS_HD inline uint32_t dirty_pages_max(const Volume& volume) {
-  const uint32_t third = volume.cache.frame_count() / 3;
-  return nat_blocks(volume) < third ? volume.cache.frame_count() / 2 : third;
-}
+struct OperationFrame;
 
-/// What there was of dirty pages and of room for more that operations had taken, at a look.
-struct RoomSeen {
-  uint32_t dirty;
-  uint32_t reserved;
-  uint32_t most;  // of both
+/// Pages that an operation, or one lane of it, has made newer than the disk. Counted in debug
+/// builds alone.
+struct PageCount {
+  uint32_t pages = 0;
+  uint32_t most = 0;
+  uint32_t appended = 0;  // portions of the fsync log (fsync_log.h) that were on the disk when it
+                          // began
 
-  GOFS_HD constexpr bool is_enough(uint32_t pages) const {
-    return dirty + reserved + pages <= most;
+  GOFS_HD void begin(const PageBudget& budget, uint32_t written) {
+    most = budget.own + budget.shared;
+    appended = written;
+  }
+  GOFS_HD void add(bool one) { pages += one ? 1 : 0; }
+  /// Ends the count: no more than there is room for, unless an fsync has written pages meanwhile,
+  /// which may have become dirty twice. `issued`: portions of the fsync log. Collective, with those
+  /// of all lanes.
+  GOFS_HD void check(simt::AnyWarp auto warp, uint32_t issued) const {
+    const uint32_t all = simt::reduce_add(warp, pages);
+    GOFS_ASSERT(all <= most || warp.shfl(issued, 0) != warp.shfl(appended, 0));
   }
 };
-
-/// One lane.
-GOFS_HD inline RoomSeen look_for_room(const Volume& volume, const Writer& writer) {
-  return {simt::load_relaxed(volume.cache.dirty), simt::load_relaxed(writer.reserved),
-          dirty_pages_max(volume)};
-}
-
-/// Gives back what reserve_pages() took. One lane.
-GOFS_HD inline void give_back_pages(Writer& writer, uint32_t pages) {
-  simt::add_relaxed(writer.reserved, ~pages + 1);
-}
-
-/// Takes room for `pages` more dirty pages, if `seen` says that there is some: what those who do
-/// not get it add for a moment, others would miss. One lane.
-GOFS_HD inline bool reserve_pages(const Volume& volume, Writer& writer, uint32_t pages,
-                                  const RoomSeen& seen) {
-  if (!seen.is_enough(pages)) return false;
-  const uint32_t before = simt::add_relaxed(writer.reserved, pages);
-  const uint32_t dirty = simt::load_relaxed(volume.cache.dirty);
-  if (RoomSeen{dirty, before, seen.most}.is_enough(pages)) return true;
-  give_back_pages(writer, pages);
-  return false;
-}
-GOFS_HD inline bool reserve_pages(const Volume& volume, Writer& writer, uint32_t pages) {
-  return reserve_pages(volume, writer, pages, look_for_room(volume, writer));
-}
-
-/// Goes into the gate with room for `pages` pages, which the caller may have already. Collective,
-/// uniform. 0; or, outside and without room: -EAGAIN (there is too little), -EROFS (no checkpoint
-/// can be made any more), -EBUSY.
-GOFS_NOINLINE GOFS_HD inline int enter_with_room(simt::AnyWarp auto warp, Volume& volume,
-                                                 Writer& writer, uint32_t pages, bool has_it,
-                                                 GatePass& pass) {
-  const bool leader = warp.thread_rank() == 0;
-  int entered =
-      enter_gate(warp, writer.gate, pass, [&] { return help_writing(warp, volume, writer); });
-  const bool inside = entered == 0;
-  if (inside && leader) {
-    // Loaded together: a GPU would wait for one after the other.
-    const int failed = simt::load_relaxed(writer.failed);
-    const uint32_t changed = simt::load_relaxed(writer.changed);
-    const RoomSeen seen = look_for_room(volume, writer);
-    if (failed < 0) {
-      entered = -EROFS;
-    } else if (!has_it && !reserve_pages(volume, writer, pages, seen)) {
-      entered = -EAGAIN;
-    } else if (changed == 0) {
-      simt::store_relaxed(writer.changed, 1u);
-    }
-  }
-  entered = warp.shfl(entered, 0);
-  if (entered == 0) return 0;
-  if (has_it && leader) give_back_pages(writer, pages);
-  if (inside) leave_gate(warp, writer.gate, pass);
-  return entered;
-}
-
-/// Whether a checkpoint is due where there is no room for `pages` more: it alone makes some, or so
-/// much is dirty that few operations would have room at a time. They reserve more than they come to
-/// change, so those that share the rest would become fewer and fewer.
-GOFS_HD inline bool is_crowded(const Volume& volume, uint32_t pages) {
-  const uint32_t dirty = simt::load_relaxed(volume.cache.dirty);
-  return dirty + pages > dirty_pages_max(volume) || 2 * dirty >= dirty_pages_max(volume);
-}
-
-/// How long an operation waits for others to end, which have taken more than they come to change,
-/// before it keeps them out to have its turn.
-inline constexpr uint64_t kRoomTimeoutNs = 100'000'000;
-
-/// Takes room for `pages` pages, behind the closed gate: by a checkpoint, where one is due.
-/// Collective, uniform, outside. 0; -EAGAIN: there may be room now; or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int make_room(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                           uint32_t pages) {
-  const simt::Deadline patience = simt::Deadline::after_ns(kRoomTimeoutNs);
-  const simt::Deadline deadline = simt::Deadline::after_ns(kGateTimeoutNs);
-  simt::Backoff backoff;
-  for (;;) {
-    // What one lane sees: it changes meanwhile.
-    uint32_t room = 0;
-    uint32_t crowded = 0;
-    if (warp.thread_rank() == 0) {
-      room = look_for_room(volume, writer).is_enough(pages) ? 1 : 0;
-      crowded = is_crowded(volume, pages) ? 1 : 0;
-    }
-    room = warp.shfl(room, 0);
-    crowded = warp.shfl(crowded, 0);
-    if (room != 0) return -EAGAIN;
-    if (crowded != 0 || warp.any(patience.passed())) {
-      const int closed = try_close_gate(warp, writer.gate);
-      if (closed == 0) break;
-      if (closed != -EAGAIN) return closed;
-    }
-    if (warp.any(deadline.passed())) return -EBUSY;
-    if (!help_writing(warp, volume, writer)) backoff.pause();
-  }
-  int error = 0;
-  if (warp.any(warp.thread_rank() == 0 && is_crowded(volume, pages))) {
-    error = write_all(warp, volume, writer, false);
-  }
-  // What others have now is theirs alike: they closed the gate before, and are about to go in.
-  if (error == 0 && warp.thread_rank() == 0) {
-    error = reserve_pages(volume, writer, pages) ? 0 : -EAGAIN;
-  }
-  error = warp.shfl(error, 0);
-  open_gate(warp, writer.gate);
-  return error;
-}
+struct NoPageCount {
+  GOFS_HD void begin(const PageBudget&, uint32_t) {}
+  GOFS_HD void add(bool) {}
+  GOFS_HD void check(simt::AnyWarp auto, uint32_t) const {}
+};
 
 }  // namespace detail
 
-/// Begins an operation of the calling warp that changes at most `pages` pages. Collective, uniform;
-/// the warp has none under way. 0 or a negative errno: -ENOBUFS (the cache is too small for it),
-/// -EROFS (no checkpoint can be made any more), and those of write_checkpoint().
-GOFS_NOINLINE GOFS_HD inline int begin_operation(simt::AnyWarp auto warp, Volume& volume,
-                                                 Writer& writer, uint32_t pages,
-                                                 Operation& operation) {
-  if (pages > detail::dirty_pages_max(volume)) return -ENOBUFS;
-  operation.pages = pages;
-  const simt::Deadline deadline = simt::Deadline::after_ns(kGateTimeoutNs);
-  bool has_it = false;
-  for (;;) {
-    int error = detail::enter_with_room(warp, volume, writer, pages, has_it, operation.pass);
-    if (error != -EAGAIN) return error;
-    error = detail::make_room(warp, volume, writer, pages);
-    if (error < 0 && error != -EAGAIN) return error;
-    has_it = error == 0;
-    if (!has_it && warp.any(deadline.passed())) return -EBUSY;
+class Operation {
+ public:
+  Volume& volume;
+  Writer& writer;
+  const TimeStamp now;  // when it began; all that it changes has this time
+
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  /// That of the warp which holds the checkpoint lock exclusively, and of those that help it. There
+  /// are no others meanwhile, so it needs no room; it has neither time nor caller nor pool.
+  GOFS_HD static Operation under_checkpoint_lock(Volume& volume, Writer& writer);
+
+  /// That of the one warp which makes a volume ready to be written to, before all others: there is
+  /// no thread yet that the checkpoint lock would keep out.
+  GOFS_HD static Operation before_others(Volume& volume, Writer& writer) {
+    return Operation(volume, writer, nullptr, nullptr, TimeStamp{}, OpHold{}, 0);
   }
-}
+  /// That of an append which took the checkpoint lock by try_lock_op() (vfs/append.h), and neither
+  /// waits nor reserves: the pages that it changes are newer than the disk already, but for two
+  /// that a fsync may have written since it looked.
+  GOFS_HD static Operation stepped_in(Volume& volume, Writer& writer, const TimeStamp& now) {
+    return Operation(volume, writer, nullptr, nullptr, now, OpHold{}, 0);
+  }
+  /// The same as of another time: recovery gives what it changes the times of what it recovers.
+  GOFS_HD Operation as_of(const TimeStamp& time) const {
+    return Operation(volume, writer, pool_, caller_, time, hold_, pages_);
+  }
 
-/// Ends it: what it changed is seen by others at once, and durable after the next checkpoint.
-/// Collective.
-GOFS_HD inline void end_operation(simt::AnyWarp auto warp, Writer& writer,
-                                  const Operation& operation) {
-  if (warp.thread_rank() == 0) detail::give_back_pages(writer, operation.pages);
-  leave_gate(warp, writer.gate, operation.pass);
-}
+  /// Spare blocks. Only where begin_operation() was given a pool.
+  GOFS_HD const PagePool& pool() const {
+    GOFS_ASSERT(pool_ != nullptr);
+    return *pool_;
+  }
+  /// Who asks for the change. Only where begin_operation() was given it.
+  GOFS_HD const Credentials& caller() const {
+    GOFS_ASSERT(caller_ != nullptr);
+    return *caller_;
+  }
 
-/// Makes durable what was written over blocks where they lie (write_over.h), where nothing else of
-/// what is made durable takes a flush. Collective, uniform. 0 or a negative errno.
-GOFS_HD inline int flush_overwrites(simt::AnyWarp auto warp, Volume& volume, const Writer& writer) {
-  return warp.shfl(simt::load_relaxed(writer.written_over), 0) == 0 ? 0
-                                                                    : flush_device(warp, volume);
-}
+  /// Counts a page, if it was `made` newer than the disk and was not before. The lane that did so.
+  GOFS_HD void count_dirtied(bool made) { dirtied_.add(made); }
 
-/// Makes all that was done durable: a checkpoint, if operations have left anything to write or,
-/// when `unmounting`, to say. Collective, by one warp with no operation under way. As
-/// write_checkpoint().
-GOFS_HD inline int sync_volume(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                               bool unmounting) {
-  const bool changed = simt::load_relaxed(writer.changed) != 0;
-  const bool told = !unmounting || volume.cleanly_unmounted();
-  // What one lane has seen, since others begin operations meanwhile.
-  const uint32_t needed = warp.shfl(changed || !told ? 1u : 0u, 0);
-  return needed == 0 ? flush_overwrites(warp, volume, writer)
-                     : write_checkpoint(warp, volume, writer, unmounting);
+ private:
+  friend struct detail::OperationFrame;
+  GOFS_HD Operation(Volume& its_volume, Writer& its_writer, const PagePool* pool,
+                    const Credentials* caller, const TimeStamp& time, const OpHold& hold,
+                    uint32_t pages)
+      : volume(its_volume),
+        writer(its_writer),
+        now(time),
+        pool_(pool),
+        caller_(caller),
+        hold_(hold),
+        pages_(pages) {}
+
+  const PagePool* const pool_;
+  const Credentials* const caller_;
+  const OpHold hold_;
+  const uint32_t pages_;  // for which it has room of its own
+  [[no_unique_address]] std::conditional_t<simt::kDebugChecks, detail::PageCount,
+                                           detail::NoPageCount>
+      dirtied_{};
+};
+static_assert(simt::kDebugChecks || sizeof(Operation) <= 56);
+
+/// Room for the operation that a warp may have under way: begin_operation() makes one in it,
+/// end_operation() ends it.
+class OperationSlot {
+ public:
+  GOFS_HD OperationSlot() : none_(0) {}
+  OperationSlot(const OperationSlot&) = delete;
+  OperationSlot& operator=(const OperationSlot&) = delete;
+
+  /// The operation, which is under way.
+  GOFS_HD Operation& operator*() {
+    GOFS_ASSERT(begun_);
+    return operation_;
+  }
+
+ private:
+  friend struct detail::OperationFrame;
+  union {
+    uint8_t none_;
+    Operation operation_;
+  };
+  bool begun_ = false;
+};
+
+/// mark_dirty() and release_frame() of a page that the operation has changed.
+GOFS_HD inline void mark_dirty(Operation& op, uint32_t frame,
+                               PageChange change = PageChange::kContents) {
+  op.count_dirtied(mark_dirty(op.volume.cache, frame, change));
+}
+GOFS_HD inline void release_frame(Operation& op, uint32_t frame, PageChange change) {
+  op.count_dirtied(release_frame(op.volume.cache, frame, change));
+}
+GOFS_HD inline void release_frame(Operation& op, uint32_t frame, bool changed) {
+  release_frame(op, frame, as_change(changed));
 }
 
 }  // namespace gofs::f2fs

@@ -8,7 +8,7 @@
 
 namespace gofs::f2fs::detail {
 
-/// How many orphan blocks the table fills. Behind the closed gate.
+/// How many orphan blocks the table fills. Under the exclusive checkpoint lock.
 GOFS_HD inline uint32_t orphan_block_count(const OrphanTable& table) {
   return static_cast<uint32_t>(
       simt::divide_up(simt::load_relaxed(table.count), format::kOrphansPerBlock));
@@ -20,7 +20,7 @@ struct OrphanCursor {
   uint32_t before;  // orphans in the lines before it
 };
 
-/// Orphan blocks in a row, of all those of a pack.
+/// Contiguous orphan blocks, of all those of a pack.
 struct OrphanBlockRange {
   uint32_t first;  // from 0
   uint32_t count;
@@ -53,7 +53,7 @@ GOFS_HD inline uint32_t pack_orphan_line(simt::AnyWarp auto warp, const OrphanTa
 }
 
 /// Makes the orphan blocks of `range` at `pages`; `cursor` is where the range before it ended, at
-/// first all zeros. Collective, behind the closed gate.
+/// first all zeros. Collective, under the exclusive checkpoint lock.
 GOFS_NOINLINE GOFS_HD inline void pack_orphan_blocks(simt::AnyWarp auto warp, OrphanTable& table,
                                                      const OrphanBlockRange& range,
                                                      OrphanCursor& cursor, uint8_t* pages) {

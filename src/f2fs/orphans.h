@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Orphans: inodes that no name leads to and that still hold something, since somebody has them open
-// or since their contents go in several portions. A checkpoint lists them in its pack, so that who
-// mounts after a crash frees them.
+// Orphans: inodes that no name leads to and that still hold something, since they are open or since
+// their contents go in several portions. A checkpoint lists them in its pack, so that who mounts
+// after a crash frees them.
 //
 // In memory this is a bit for each nid. To list an inode and to take it off the list is one atomic
-// each, from any lane of any warp inside the gate, and repeating either does nothing. A second
+// each, from any lane of any warp in an operation, and repeating either does nothing. A second
 // level says which lines of the table may hold any, for who makes a checkpoint and goes through all
-// of it behind the closed gate: nobody else is at it then.
+// of it under the exclusive checkpoint lock: no other thread uses it then.
 #pragma once
 
 #include "format/f2fs.h"
@@ -24,7 +24,7 @@ struct OrphanTable {
   uint32_t* lines;              // a bit for each line: some ino of it was listed
   uint32_t ino_count;           // nids of the volume
   uint32_t most;                // inodes that may be listed
-  alignas(128) uint32_t count;  // listed ones; while somebody adds one, possibly a few too many
+  alignas(128) uint32_t count;  // listed ones; while one is being added, possibly a few too many
 };
 
 /// Inodes that a checkpoint pack has room for, beside two checkpoint blocks and the six summaries
@@ -44,7 +44,7 @@ GOFS_HD inline bool is_orphan(const OrphanTable& table, uint32_t ino) {
 }
 
 /// Lists the inode `ino`, of the volume's range; one that is listed already stays so. Any lane,
-/// inside the gate. 0, or -ENOSPC: the pack has no room for more, or, where but a few places are
+/// in an operation. 0, or -ENOSPC: the pack has no room for more, or, where but a few places are
 /// left, others try for them at this moment.
 GOFS_HD inline int add_orphan(OrphanTable& table, uint32_t ino) {
   GOFS_ASSERT(ino < table.ino_count);
@@ -66,8 +66,8 @@ GOFS_HD inline int add_orphan(OrphanTable& table, uint32_t ino) {
   return 0;
 }
 
-/// Takes the inode `ino`, of the volume's range, off the list, if it is there. Any lane, inside the
-/// gate: in the operation in which it gets a name. When an inode's node goes, remove_nodes() does
+/// Takes the inode `ino`, of the volume's range, off the list, if it is there. Any lane, in
+/// an operation: that in which it gets a name. When an inode's node goes, remove_nodes() does
 /// so.
 GOFS_HD inline void remove_orphan(OrphanTable& table, uint32_t ino) {
   GOFS_ASSERT(ino < table.ino_count);

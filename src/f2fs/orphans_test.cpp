@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "f2fs/operation.h"
+#include "f2fs/begin_operation.h"
 #include "f2fs/orphans_for_test.hpp"
 
 namespace gofs::f2fs {
@@ -67,8 +67,8 @@ class OrphansTest : public ::testing::TestWithParam<uint32_t> {
   /// Lists inodes that need not be there, or takes them off the list.
   void change_list(WritingRig& writing, const std::vector<uint32_t>& inos, bool add) {
     run_alone(width(), [&](const simt::Warp& warp) {
-      Operation operation{};
-      ASSERT_EQ(begin_operation(warp, writing.volume(), writing.writer(), 0, operation), 0);
+      OperationSlot operation;
+      ASSERT_EQ(begin_operation(warp, {writing.volume(), writing.writer()}, 0, operation), 0);
       for (size_t i = warp.thread_rank(); i < inos.size(); i += warp.size()) {
         if (add) {
           EXPECT_EQ(add_orphan(writing.writer().orphans, inos[i]), 0);
@@ -76,7 +76,7 @@ class OrphansTest : public ::testing::TestWithParam<uint32_t> {
           remove_orphan(writing.writer().orphans, inos[i]);
         }
       }
-      end_operation(warp, writing.writer(), operation);
+      end_operation(warp, operation);
     });
   }
 };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Metadata blocks in memory: a fixed number of frames in sets of eight, found by a 64-bit key. A
-// frame that somebody pins stays; of the others the clock of a set takes the one not used lately.
+// pinned frame stays; of the others the clock of a set takes the one not used lately.
 //
-// Nobody holds a pin while he waits for a frame (with_pages in pages.h keeps to that), so however
-// small the cache, everybody gets on. The states of a frame:
+// No thread holds a pin while it waits for a frame (with_pages in pages.h keeps to that), so
+// however small the cache, all get on. The states of a frame:
 //
 //   empty ──claim──> loading ──publish──> valid ──claim──> loading ...
 //                       └─────abandon────> empty
@@ -12,11 +12,12 @@
 // Pins are counted in the low bits of the state word, so that one fetch_add both takes a pin and
 // tells whether the page is valid. A key changes only while its frame is loading [C1].
 //
-// Who changes a page takes it for himself: it is loading again, under the same key, until he
-// publishes it. While others look at the page he says that he wants it, and who comes to look then
-// gives way, though not for ever, should nobody come for it. A changed page is dirty and stays
-// until it is written. Where all frames of a set are dirty, its pages go to the sets after it. Of a
-// dirty page that is not urgent only times are newer than the disk: fdatasync can leave it.
+// A thread that changes a page takes it exclusively: it is loading again, under the same key, until
+// it is published. While others look at the page the thread marks it as wanted, and those that come
+// to look then give way, though not for ever, should it not be taken. A changed page is dirty and
+// stays until it is written. Where all frames of a set are dirty, its pages go to the sets after
+// it. Of a dirty page that is not data-dirty only times are newer than the disk: fdatasync can
+// leave it.
 #pragma once
 
 #include "simt/atomic.h"
@@ -30,10 +31,10 @@ inline constexpr uint32_t kFrameLoading = 1u << 21;
 inline constexpr uint32_t kFrameReferenced = 1u << 22;
 inline constexpr uint32_t kFrameDirty = 1u << 23;
 inline constexpr uint32_t kFrameWanted = 1u << 24;
-inline constexpr uint32_t kFrameUrgent = 1u << 25;
+inline constexpr uint32_t kFrameDataDirty = 1u << 25;
 inline constexpr uint32_t kNoFrame = 0xffffffffu;
 
-/// What somebody has changed in a page.
+/// What was changed in a page.
 enum class PageChange : uint32_t { kNothing, kTimes, kContents };
 /// `true`: whatever it was.
 GOFS_HD constexpr PageChange as_change(bool changed) {
@@ -141,7 +142,7 @@ GOFS_NOINLINE GOFS_HD inline uint32_t find_elsewhere(const PageCache& cache, uin
 
 }  // namespace detail
 
-/// The frame that holds or is getting `key`, or kNoFrame. A look only: it may be gone at once.
+/// The frame that holds or is getting `key`, or kNoFrame. A look only: it may be evicted at once.
 GOFS_HD inline uint32_t find_frame(const PageCache& cache, uint64_t key) {
   const uint32_t home = cache.set_of(key);
   const uint32_t frame = detail::find_in_set(cache, home, key);
@@ -155,8 +156,8 @@ GOFS_HD inline void unpin(const PageCache& cache, uint32_t frame) {
   simt::AtomicRef<uint32_t>(cache.state(frame)).fetch_sub(1, simt::memory_order_release);
 }
 
-/// Pins `frame` if it holds the valid page `key` and, where the caller `gives_way`, nobody wants it
-/// for himself. The page's bytes are then visible. [C1]
+/// Pins `frame` if it holds the valid page `key` and, where the caller `gives_way`, no thread wants
+/// it exclusively. The page's bytes are then visible. [C1]
 GOFS_HD inline bool pin_frame(const PageCache& cache, uint32_t frame, uint64_t key,
                               bool gives_way = true) {
   uint32_t& state = cache.state(frame);
@@ -193,7 +194,7 @@ GOFS_HD inline uint32_t claim_in_set(const PageCache& cache, uint32_t index, uin
       state.fetch_and(~kFrameReferenced, simt::memory_order_relaxed);
       continue;
     }
-    // Acquire: the former readers' pins are gone, and with them their reads. [C2]
+    // Acquire: the former readers' pins are released, and their reads are done. [C2]
     if (state.compare_exchange_strong(seen, kFrameLoading | 1u, simt::memory_order_acquire,
                                       simt::memory_order_relaxed)) {
       simt::store_relaxed(set.keys[way], key);
@@ -231,7 +232,7 @@ GOFS_NOINLINE GOFS_HD inline uint32_t claim_elsewhere(const PageCache& cache, ui
 
 /// Takes a frame for `key`, pinned and loading, for the caller to fill and then publish or abandon.
 /// kNoFrame when the key is there already, the set is busy or all of its frames are in use: the
-/// caller lets go of what it holds and tries again.
+/// caller releases what it holds and tries again.
 GOFS_HD inline uint32_t claim_frame(const PageCache& cache, uint64_t key) {
   const uint32_t index = cache.set_of(key);
   FrameSet& set = cache.sets[index];
@@ -248,7 +249,7 @@ GOFS_HD inline uint32_t claim_frame(const PageCache& cache, uint64_t key) {
   return taken;
 }
 
-/// The page is there and right: everybody may have it. The caller keeps his pin.
+/// The page is there and right: all may use it. The caller keeps its pin.
 GOFS_HD inline void publish_frame(const PageCache& cache, uint32_t frame) {
   simt::AtomicRef<uint32_t>(cache.state(frame))
       .fetch_add(kFrameValid - kFrameLoading, simt::memory_order_release);  // [C1]
@@ -262,7 +263,7 @@ GOFS_HD inline void abandon_frame(const PageCache& cache, uint32_t frame) {
 }
 
 /// Takes `frame`, if it holds the valid page `key`, for the caller alone, pinned and loading, until
-/// he gives it back. False while others look at it or change it; he wants it then.
+/// it is released. False while others look at it or change it; it is marked as wanted then.
 GOFS_HD inline bool take_frame(const PageCache& cache, uint32_t frame, uint64_t key) {
   simt::AtomicRef<uint32_t> state(cache.state(frame));
   uint32_t seen = state.load(simt::memory_order_relaxed);
@@ -271,7 +272,7 @@ GOFS_HD inline bool take_frame(const PageCache& cache, uint32_t frame, uint64_t 
     if ((seen & kFrameWanted) == 0) state.fetch_or(kFrameWanted, simt::memory_order_relaxed);
     return false;
   }
-  // Acquire: the readers' pins are gone, and with them their reads [C2]; the page is there [C1].
+  // Acquire: the readers' pins are released, and their reads are done [C2]; the page is there [C1].
   const uint32_t taken = ((seen & ~(kFrameValid | kFrameWanted)) | kFrameLoading) + 1;
   if (!state.compare_exchange_strong(seen, taken, simt::memory_order_acquire,
                                      simt::memory_order_relaxed)) {
@@ -285,7 +286,7 @@ GOFS_HD inline bool take_frame(const PageCache& cache, uint32_t frame, uint64_t 
 
 namespace detail {
 
-/// Notes whether the page `key` in `frame`, which the caller has for himself, is dirty.
+/// Notes whether the page `key` in `frame`, which the caller holds exclusively, is dirty.
 GOFS_HD inline void note_dirty(PageCache& cache, uint32_t frame, uint64_t key, bool dirty) {
   simt::AtomicRef<uint32_t> word(cache.dirty_word(kind_of(key), frame / 32));
   const uint32_t bit = 1u << frame % 32;
@@ -307,39 +308,42 @@ GOFS_HD inline void clean_frame(PageCache& cache, uint32_t frame, uint64_t key) 
       .fetch_add(1, simt::memory_order_release);
   detail::note_dirty(cache, frame, key, false);
   simt::AtomicRef<uint32_t>(cache.state(frame))
-      .fetch_and(~(kFrameDirty | kFrameUrgent), simt::memory_order_release);
+      .fetch_and(~(kFrameDirty | kFrameDataDirty), simt::memory_order_release);
 }
 
-/// The valid page in `frame`, which the caller has pinned or for himself, counts as newer than the
-/// disk from now on. Nobody writes it to the disk meanwhile. `change` is not kNothing.
-GOFS_HD inline void mark_dirty(PageCache& cache, uint32_t frame,
+/// The valid page in `frame`, which the caller has pinned or holds exclusively, counts as newer
+/// than the disk from now on. No thread writes it to the disk meanwhile. `change` is not kNothing.
+/// Whether it did not before.
+GOFS_HD inline bool mark_dirty(PageCache& cache, uint32_t frame,
                                PageChange change = PageChange::kContents) {
   const uint32_t bits =
-      kFrameDirty | (change == PageChange::kContents ? uint32_t{kFrameUrgent} : 0);
+      kFrameDirty | (change == PageChange::kContents ? uint32_t{kFrameDataDirty} : 0);
   simt::AtomicRef<uint32_t> state(cache.state(frame));
-  if ((state.load(simt::memory_order_relaxed) & bits) == bits) return;
+  if ((state.load(simt::memory_order_relaxed) & bits) == bits) return false;
   const uint32_t before = state.fetch_or(bits, simt::memory_order_relaxed);
-  if ((before & kFrameDirty) != 0) return;
+  if ((before & kFrameDirty) != 0) return false;
   const uint64_t key = simt::load_relaxed(cache.key(frame));
   detail::note_dirty(cache, frame, key, true);
+  return true;
 }
 
-/// Gives a frame back to everybody that take_frame() or claim_frame() took. Where `change` says so,
-/// its page is newer than the disk.
-GOFS_HD inline void give_back_frame(PageCache& cache, uint32_t frame, PageChange change) {
-  if (change != PageChange::kNothing) mark_dirty(cache, frame, change);
+/// Publishes a frame that take_frame() or claim_frame() took. Where `change` says so, its page is
+/// newer than the disk. Whether it was not before.
+GOFS_HD inline bool release_frame(PageCache& cache, uint32_t frame, PageChange change) {
+  const bool newly = change != PageChange::kNothing && mark_dirty(cache, frame, change);
   publish_frame(cache, frame);
   unpin(cache, frame);
+  return newly;
 }
-GOFS_HD inline void give_back_frame(PageCache& cache, uint32_t frame, bool changed) {
-  give_back_frame(cache, frame, as_change(changed));
+GOFS_HD inline bool release_frame(PageCache& cache, uint32_t frame, bool changed) {
+  return release_frame(cache, frame, as_change(changed));
 }
 
 /// Empties a frame that take_frame() took, whatever its page holds.
-GOFS_HD inline void forget_frame(PageCache& cache, uint32_t frame) {
-  const uint32_t before =
-      simt::AtomicRef<uint32_t>(cache.state(frame))
-          .fetch_and(~(kFrameDirty | kFrameUrgent | kFrameReferenced), simt::memory_order_relaxed);
+GOFS_HD inline void invalidate_frame(PageCache& cache, uint32_t frame) {
+  const uint32_t before = simt::AtomicRef<uint32_t>(cache.state(frame))
+                              .fetch_and(~(kFrameDirty | kFrameDataDirty | kFrameReferenced),
+                                         simt::memory_order_relaxed);
   if ((before & kFrameDirty) != 0) {
     const uint64_t key = simt::load_relaxed(cache.key(frame));
     detail::note_dirty(cache, frame, key, false);
@@ -347,9 +351,9 @@ GOFS_HD inline void forget_frame(PageCache& cache, uint32_t frame) {
   abandon_frame(cache, frame);
 }
 
-/// Says that nothing lies any more where somebody may have looked up the page `key`, so that he
-/// does not bring it back, and finds the frame of who has done so already, or kNoFrame. False while
-/// the set is busy.
+/// Says that nothing lies any more where another thread may have looked up the page `key`, so that
+/// it does not bring it back, and finds the frame if one has done so already, or kNoFrame. False
+/// while the set is busy.
 GOFS_HD inline bool outdate_key(const PageCache& cache, uint64_t key, uint32_t& frame) {
   FrameSet& set = cache.sets[cache.set_of(key)];
   if (!simt::try_lock(set.lock)) return false;
@@ -369,8 +373,8 @@ GOFS_HD inline bool is_dirty_page(const PageCache& cache, uint32_t frame, PageKi
   return kind_of(key) == kind && (simt::load_relaxed(cache.state(frame)) & kFrameDirty) != 0;
 }
 
-/// Whether the page `key` is in memory and newer than the disk: it then stays until who looks, and
-/// is inside the gate, goes out.
+/// Whether the page `key` is in memory and newer than the disk: it then stays until the operation
+/// of the caller ends.
 GOFS_HD inline bool is_kept(const PageCache& cache, uint64_t key) {
   const uint32_t frame = find_frame(cache, key);
   return frame != kNoFrame && (simt::load_acquire(cache.state(frame)) & kFrameDirty) != 0 &&
@@ -381,7 +385,7 @@ GOFS_HD inline bool is_kept(const PageCache& cache, uint64_t key) {
 /// in memory. A look only, as is_kept().
 GOFS_HD inline bool is_urgent(const PageCache& cache, uint64_t key) {
   const uint32_t frame = find_frame(cache, key);
-  constexpr uint32_t kBoth = kFrameDirty | kFrameUrgent;
+  constexpr uint32_t kBoth = kFrameDirty | kFrameDataDirty;
   return frame != kNoFrame && (simt::load_acquire(cache.state(frame)) & kBoth) == kBoth &&
          simt::load_relaxed(cache.key(frame)) == key;
 }

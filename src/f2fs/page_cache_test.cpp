@@ -197,7 +197,7 @@ TEST_P(PageCacheCrowdTest, every_pinned_page_is_the_right_one_whole_and_nobody_i
 
 // --- Pages that change. --------------------------------------------------------------------------
 
-/// Loads a page and lets go of it.
+/// Loads a page and releases it.
 uint32_t load_once(const PageCache& cache, uint64_t key) {
   const uint32_t frame = claim_frame(cache, key);
   if (frame != kNoFrame) {
@@ -209,7 +209,7 @@ uint32_t load_once(const PageCache& cache, uint64_t key) {
 
 void change_once(PageCache& cache, uint32_t frame, uint64_t key) {
   ASSERT_TRUE(take_frame(cache, frame, key));
-  give_back_frame(cache, frame, true);
+  release_frame(cache, frame, true);
 }
 
 /// `count` keys that belong to the same set.
@@ -221,15 +221,15 @@ std::vector<uint64_t> keys_of_one_set(const PageCache& cache, uint32_t count) {
   return keys;
 }
 
-TEST(PageCacheTest, a_taken_page_is_nobody_elses_until_it_is_given_back) {
+TEST(PageCacheTest, a_taken_page_is_exclusive_until_it_is_released) {
   CacheOwner cache(8);
   const uint64_t key = key_of(5);
   const uint32_t frame = load_once(*cache, key);
   ASSERT_TRUE(pin_frame(*cache, frame, key));
-  EXPECT_FALSE(take_frame(*cache, frame, key)) << "somebody looks at it";
-  EXPECT_FALSE(pin_frame(*cache, frame, key)) << "somebody wants it";
+  EXPECT_FALSE(take_frame(*cache, frame, key)) << "it is pinned";
+  EXPECT_FALSE(pin_frame(*cache, frame, key)) << "it is wanted";
   EXPECT_TRUE(pin_frame(*cache, frame, key, false));
-  EXPECT_TRUE(pin_frame(*cache, frame, key)) << "nobody has come for it";
+  EXPECT_TRUE(pin_frame(*cache, frame, key)) << "it was not taken";
   unpin(*cache, frame);
   unpin(*cache, frame);
   unpin(*cache, frame);
@@ -239,7 +239,7 @@ TEST(PageCacheTest, a_taken_page_is_nobody_elses_until_it_is_given_back) {
   EXPECT_FALSE(pin_frame(*cache, frame, key));
   EXPECT_EQ(find_frame(*cache, key), frame);
   EXPECT_EQ(claim_frame(*cache, key), kNoFrame);
-  give_back_frame(*cache, frame, true);
+  release_frame(*cache, frame, true);
   EXPECT_TRUE(pin_frame(*cache, frame, key));
   unpin(*cache, frame);
   uint64_t found = 0;
@@ -277,7 +277,7 @@ TEST(PageCacheTest, changed_pages_stay_and_the_next_go_to_other_sets) {
   EXPECT_EQ((*cache).dirty, 31u);
   const uint32_t removed = find_frame(*cache, keys[7]);
   ASSERT_TRUE(take_frame(*cache, removed, keys[7]));
-  forget_frame(*cache, removed);
+  invalidate_frame(*cache, removed);
   EXPECT_EQ(find_frame(*cache, keys[7]), kNoFrame);
   EXPECT_EQ((*cache).dirty, 30u);
   EXPECT_EQ((*cache).state(removed), 0u);
@@ -316,7 +316,7 @@ TEST(PageCacheTest, changes_survive_writing_and_eviction) {
   const auto words = [&](uint32_t frame) {
     return reinterpret_cast<uint32_t*>((*cache).page(frame));
   };
-  /// Writes a page, if it has changed and nobody is at it.
+  /// Writes a page, if it has changed and no thread uses it.
   const auto write = [&](uint32_t frame) {
     uint64_t key = 0;
     if (!is_dirty_page(*cache, frame, PageKind::kBlock, key)) return;
@@ -329,7 +329,7 @@ TEST(PageCacheTest, changes_survive_writing_and_eviction) {
       clean_frame(*cache, frame, key);
       page.contents[now] = ~0u;
     }
-    give_back_frame(*cache, frame, false);
+    release_frame(*cache, frame, false);
   };
   const uint64_t seed = gofs::testing::printed_seed();
   run_crowd({kThreads, 1}, [&](const simt::Warp&, uint32_t index) {
@@ -362,7 +362,7 @@ TEST(PageCacheTest, changes_survive_writing_and_eviction) {
         ++words(frame)[0];
         ++words(frame)[9];
         ++wanted[number];
-        give_back_frame(*cache, frame, true);
+        release_frame(*cache, frame, true);
         ++turn;
       } else {
         backoff.pause();
@@ -413,11 +413,11 @@ TEST(PagePoolTest, gives_each_page_once_until_it_comes_back) {
     EXPECT_TRUE(pages.insert(page).second);
   }
   EXPECT_EQ((*pool).try_take(simt::Warp()), nullptr);
-  (*pool).give_back(*pages.begin());
+  (*pool).release(*pages.begin());
   EXPECT_EQ((*pool).try_take(simt::Warp()), *pages.begin());
 }
 
-TEST(PagePoolTest, nobody_shares_a_page) {
+TEST(PagePoolTest, no_two_share_a_page) {
   PoolOwner pool(32);
   std::atomic<uint32_t> wrong{0};
   run_crowd({40, 1}, [&](const simt::Warp& warp, uint32_t index) {
@@ -429,7 +429,7 @@ TEST(PagePoolTest, nobody_shares_a_page) {
       }
       page[7] = static_cast<uint8_t>(index);  // plain: a data race if shared
       if (page[7] != static_cast<uint8_t>(index)) ++wrong;
-      (*pool).give_back(page);
+      (*pool).release(page);
       ++done;
     }
   });

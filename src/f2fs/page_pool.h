@@ -17,8 +17,8 @@ struct PagePool {
 
   static constexpr uint32_t kProbes = 64;
 
-  /// A block for this lane alone, or null when none was found: try again when others have let go.
-  /// Looks at every block of a pool of up to 64.
+  /// A block for this lane alone, or null when none was found: try again when others have released
+  /// some. Looks at every block of a pool of up to 64.
   GOFS_HD uint8_t* try_take(simt::AnyWarp auto warp) const {
     const uint32_t start = simt::processor_id() * 61u + warp.thread_rank();
     for (uint32_t probe = 0; probe < simt::min(kProbes, count); ++probe) {
@@ -27,7 +27,7 @@ struct PagePool {
     }
     return nullptr;
   }
-  GOFS_HD void give_back(uint8_t* page) const {
+  GOFS_HD void release(uint8_t* page) const {
     simt::unlock(locks[static_cast<uint64_t>(page - pages) / kBlockBytes]);
   }
 };
@@ -40,14 +40,14 @@ struct SpareBlocks {
 
 /// Collective; no lane uses the blocks any more.
 template <uint32_t kCount>
-GOFS_HD void give_back_spares(simt::AnyWarp auto warp, const PagePool& pool,
-                              const SpareBlocks<kCount>& spares) {
+GOFS_HD void release_spares(simt::AnyWarp auto warp, const PagePool& pool,
+                            const SpareBlocks<kCount>& spares) {
   warp.sync();
   if (warp.thread_rank() != 0) return;
-  for (uint8_t* const block : spares.blocks) pool.give_back(block);
+  for (uint8_t* const block : spares.blocks) pool.release(block);
 }
 
-/// Blocks for the whole warp, all or none, so that nobody waits for a second one with a first.
+/// Blocks for the whole warp, all or none, so that no thread waits for a second one with a first.
 /// Collective, uniform. False when there were none for `timeout_ns`.
 template <uint32_t kCount>
 GOFS_HD bool take_spares(simt::AnyWarp auto warp, const PagePool& pool, uint64_t timeout_ns,
@@ -59,11 +59,11 @@ GOFS_HD bool take_spares(simt::AnyWarp auto warp, const PagePool& pool, uint64_t
     for (;;) {
       while (taken < kCount && (spares.blocks[taken] = pool.try_take(warp)) != nullptr) ++taken;
       if (taken == kCount || deadline.passed()) break;
-      while (taken != 0) pool.give_back(spares.blocks[--taken]);
+      while (taken != 0) pool.release(spares.blocks[--taken]);
       backoff.pause();
     }
     if (taken != kCount) {
-      while (taken != 0) pool.give_back(spares.blocks[--taken]);
+      while (taken != 0) pool.release(spares.blocks[--taken]);
     }
   }
   for (uint8_t*& block : spares.blocks) {

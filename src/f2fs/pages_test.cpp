@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Metadata blocks by the warp: lanes that want the same page, different pages, pages that cannot be
-// had, through caches so small that everybody is in everybody's way.
+// had, through caches so small that all are in each other's way.
 #include "f2fs/pages.h"
 
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 // buffer addresses) goes through a spare block.
 #pragma once
 
-#include "f2fs/in_place.h"
+#include "f2fs/file_data.h"
 #include "f2fs/map.h"
 #include "f2fs/page_pool.h"
 #include "simt/copy.h"
@@ -32,15 +32,16 @@ GOFS_HD inline void zero_ranges(simt::AnyWarp auto warp, uint32_t lanes, const P
   warp.sync();
 }
 
-/// Reads pieces through spare blocks. Collective; per lane of `lanes` 0 or a negative errno.
+/// Reads pieces of files `ino` through spare blocks. Collective; per lane of `lanes` 0 or a
+/// negative errno.
 GOFS_NOINLINE GOFS_HD inline int read_bounced(simt::AnyWarp auto warp, Volume& volume,
-                                              const PagePool& pool, uint32_t lanes, uint32_t block,
-                                              const Piece& piece) {
+                                              const PagePool& pool, uint32_t lanes, uint32_t ino,
+                                              uint32_t block, const Piece& piece) {
   const nvme::Route route = nvme::pick_route(volume.array);
   const uint32_t lba_bytes = route.array.lba_bytes();
   const uint32_t in_block = static_cast<uint32_t>(piece.offset & (kBlockBytes - 1));
-  const uint32_t first = in_block / lba_bytes;
-  const uint32_t last = (in_block + piece.bytes - 1) / lba_bytes;
+  const uint32_t first = in_block & ~(lba_bytes - 1);
+  const auto end = static_cast<uint32_t>(simt::align_up(in_block + piece.bytes, lba_bytes));
   bool todo = (lanes >> warp.thread_rank() & 1u) != 0;
   int result = 0;
   const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
@@ -53,64 +54,52 @@ GOFS_NOINLINE GOFS_HD inline int read_bounced(simt::AnyWarp auto warp, Volume& v
       backoff.pause();
       continue;
     }
-    nvme::Command command{};
-    command.opcode = format::nvme::IoOpcode::kRead;
-    command.lba = (uint64_t{block} << (kBlockShift - route.lba_shift)) + first;
-    command.lba_count = last - first + 1;
-    command.buffer = page;
-    command.bytes = command.lba_count * lba_bytes;
-    const nvme::CommandStatus status = nvme::execute(warp, route, holders, command);
+    const int read = read_data(warp, route, holders,
+                               {ino, piece.offset - in_block + first, block, end - first, page},
+                               Merge::kNothing);
     warp.sync();
-    uint32_t arrived = warp.ballot(page != nullptr && status == 0);
+    uint32_t arrived = warp.ballot(page != nullptr && read == 0);
     for (; arrived != 0; arrived &= arrived - 1) {
       const uint32_t owner = simt::lowest_bit(arrived);
-      const uint64_t from = reinterpret_cast<uint64_t>(page) + (in_block - first * lba_bytes);
+      const uint64_t from = reinterpret_cast<uint64_t>(page) + (in_block - first);
       simt::copy_bytes(
           warp, reinterpret_cast<void*>(warp.shfl(reinterpret_cast<uint64_t>(piece.target), owner)),
           reinterpret_cast<const void*>(warp.shfl(from, owner)), warp.shfl(piece.bytes, owner));
     }
     warp.sync();
     if (page != nullptr) {
-      result = nvme::to_errno(status);
-      pool.give_back(page);
+      result = read;
+      pool.release(page);
       todo = false;
     }
   }
   return result;
 }
 
-/// Reads pieces that the device can put in place, neighbours in one command. Collective; per lane
-/// of `lanes` 0 or a negative errno. With a mailbox the commands are only started.
-GOFS_HD inline int read_in_place(simt::AnyWarp auto warp, const nvme::Route& route, uint32_t lanes,
-                                 uint32_t block, const Piece& piece, nvme::Mailbox* mailbox) {
-  return move_in_place(
-      warp, route, lanes, format::nvme::IoOpcode::kRead,
-      {block, static_cast<uint32_t>(piece.offset & (kBlockBytes - 1)), piece.bytes, piece.target},
-      mailbox);
-}
-
 }  // namespace detail
 
-/// Reads one piece a lane from `block`, where its file block is stored. Collective. Per lane 0 or a
-/// negative errno. The bytes are visible to the whole warp; with a mailbox (one for all lanes),
-/// those that the device puts in place are only under way.
+/// Reads one piece a lane of file `ino` from `block`, where its file block is stored. Collective.
+/// Per lane 0 or a negative errno. The bytes are visible to the whole warp; with a mailbox (one for
+/// all lanes), those that the device puts in place are only under way.
 GOFS_NOINLINE GOFS_HD inline int read_stored(simt::AnyWarp auto warp, Volume& volume,
-                                             const PagePool& pool, uint32_t lanes, uint32_t block,
-                                             const Piece& piece, nvme::Mailbox* mailbox = nullptr) {
+                                             const PagePool& pool, uint32_t lanes, uint32_t ino,
+                                             uint32_t block, const Piece& piece,
+                                             nvme::Mailbox* mailbox = nullptr) {
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
   const uint32_t lba_mask = volume.array.lba_bytes() - 1;
-  const uint32_t in_place =
-      warp.ballot(mine && detail::goes_in_place(piece.target, piece.offset, piece.bytes, lba_mask));
+  const uint32_t in_place = warp.ballot(
+      mine && detail::is_directly_addressable(piece.target, piece.offset, piece.bytes, lba_mask));
   const uint32_t bounced = lanes & ~in_place;
   int result = 0;
   if (in_place != 0) {
-    const int read = detail::read_in_place(warp, nvme::pick_route(volume.array), in_place, block,
-                                           piece, mailbox);
+    const int read = read_data(warp, nvme::pick_route(volume.array), in_place,
+                               {ino, piece.offset, block, piece.bytes, piece.target},
+                               Merge::kNeighbours, mailbox);
     if ((in_place >> rank & 1u) != 0) result = read;
   }
   if (bounced != 0) {
-    const int read = detail::read_bounced(warp, volume, pool, bounced, block, piece);
+    const int read = detail::read_bounced(warp, volume, pool, bounced, ino, block, piece);
     if ((bounced >> rank & 1u) != 0) result = read;
   }
   warp.sync();
@@ -159,7 +148,8 @@ GOFS_NOINLINE GOFS_HD inline int read_pieces(simt::AnyWarp auto warp, Volume& vo
 
   const uint32_t stored = warp.ballot(good && place.block != format::kNullAddr);
   if (stored != 0) {
-    const int read = read_stored(warp, volume, pool, stored, place.block, piece, mailbox);
+    const int read =
+        read_stored(warp, volume, pool, stored, inode.ino, place.block, piece, mailbox);
     if ((stored >> rank & 1u) != 0) result = read;
   }
   warp.sync();

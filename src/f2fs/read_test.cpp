@@ -360,13 +360,13 @@ TEST_P(ReadPiecesTest, a_kept_block_map_answers_as_the_nodes_do) {
   mount();
   for (const int kind : {kWhole, kFragmented, kSparse}) {
     const uint64_t blocks = simt::divide_up(SharedFiles::kSizes[kind], kBlockBytes);
-    auto* const map = reinterpret_cast<uint32_t*>(rig().arena().bytes(blocks * sizeof(uint32_t)));
+    FileMaps maps{};
+    open_block_map(volume(), maps, blocks);
     run_alone(width(), [&](const simt::Warp& warp) {
       Inode inodes[kFiles] = {};
       load(warp, inodes);
       Inode kept = inodes[kind];
-      kept.block_map = map;
-      kept.block_map_blocks = blocks;
+      kept.maps = &maps;
       for (uint32_t turn = 0; turn < 2; ++turn) {
         for (uint64_t first = 0; first < blocks; first += warp.size()) {
           const uint64_t index = first + warp.thread_rank();
@@ -382,7 +382,11 @@ TEST_P(ReadPiecesTest, a_kept_block_map_answers_as_the_nodes_do) {
         }
       }
     });
-    for (uint64_t i = 0; i < blocks; ++i) EXPECT_NE(map[i], 0u) << kind << " " << i;
+    Inode kept{};
+    kept.maps = &maps;
+    for (uint64_t i = 0; i < blocks; ++i) {
+      EXPECT_NE(*detail::find_block_word(volume(), kept, i), 0u) << kind << " " << i;
+    }
   }
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking over from a node of the chain where a file's blocks lie. They were written after the last
-// checkpoint, so the segment table and the summaries do not know them yet. By one warp, before
-// anybody else uses the volume; what goes wrong leaves all on the disk as it was.
+// Taking over from a node of the fsync log where a file's blocks lie. They were written after the
+// last checkpoint, so the segment table and the summaries do not know them yet. By one warp, before
+// any other uses the volume; what goes wrong leaves all on the disk as it was.
 #pragma once
 
 #include "f2fs/grow_nodes.h"
-#include "f2fs/read_chain.h"
+#include "f2fs/read_fsync_log.h"
 
 namespace gofs::f2fs::detail {
 
@@ -102,26 +102,26 @@ GOFS_NOINLINE GOFS_HD inline int claim_blocks(simt::AnyWarp auto warp, Volume& v
 }
 
 /// Makes a hole where another node, or another word of the same one, refers to `block`: F2FS can
-/// move blocks, and the node they came from need not be in the chain. Collective, uniform. 0 or a
-/// negative errno; -EUCLEAN: nobody refers to it.
-GOFS_NOINLINE GOFS_HD inline int drop_former_claim(simt::AnyWarp auto warp, Volume& volume,
-                                                   Writer& writer, uint32_t block,
-                                                   SummaryDraft& draft) {
+/// move blocks, and the node they came from need not be in the fsync log. Collective, uniform. 0 or
+/// a negative errno; -EUCLEAN: nothing refers to it.
+GOFS_NOINLINE GOFS_HD inline int drop_former_claim(simt::AnyWarp auto warp, Operation& op,
+                                                   uint32_t block, SummaryDraft& draft) {
   format::SummaryBlock* summary = nullptr;
-  int error = open_summary(warp, volume, writer, volume.geometry.segno_of(block), draft, summary);
+  int error =
+      open_summary(warp, op.volume, op.writer, op.volume.geometry.segno_of(block), draft, summary);
   if (error < 0) return error;
-  const format::SummaryEntry entry = summary->entries[volume.geometry.offset_in_segment(block)];
+  const format::SummaryEntry entry = summary->entries[op.volume.geometry.offset_in_segment(block)];
   const uint32_t nid = entry.nid;
   const uint32_t slot = entry.ofs_in_node;
-  if (nid >= volume.geometry.nid_count()) return -EUCLEAN;
+  if (nid >= op.volume.geometry.nid_count()) return -EUCLEAN;
   const uint32_t all = warp.ballot(true);
   NatRecord record{};
-  error = simt::first_error(warp, look_up_nat(warp, volume, all, nid, record));
+  error = simt::first_error(warp, look_up_nat(warp, op.volume, all, nid, record));
   if (error < 0) return error;
   if (record.block == format::kNullAddr || record.version != entry.version) return -EUCLEAN;
   bool dropped = false;
-  const int changed = change_nodes(warp, volume, 1u, nid, record.ino, [&](format::NodeBlock& node) {
-    const NodeAddresses addresses = addresses_of(volume, node);
+  const int changed = change_nodes(warp, op, 1u, nid, record.ino, [&](format::NodeBlock& node) {
+    const NodeAddresses addresses = addresses_of(op.volume, node);
     if (slot >= addresses.count) return;
     auto& word = reinterpret_cast<format::le32*>(&node)[addresses.first_word + slot];
     dropped = word == block;
@@ -130,20 +130,20 @@ GOFS_NOINLINE GOFS_HD inline int drop_former_claim(simt::AnyWarp auto warp, Volu
   error = simt::first_error(warp, warp.thread_rank() == 0 ? changed : 0);
   if (error < 0) return error;
   if (!warp.any(dropped)) return -EUCLEAN;
-  const int counted = count_in_inode(warp, volume, 1u, record.ino, -1);
+  const int counted = count_in_inode(warp, op, 1u, record.ino, -1);
   error = simt::first_error(warp, warp.thread_rank() == 0 ? counted : 0);
   if (error < 0) return error;
-  if (warp.thread_rank() == 0) simt::add_relaxed(volume.valid_block_count, ~uint64_t{0});
-  free_blocks(warp, volume, writer, 1u, block);
+  if (warp.thread_rank() == 0) detail::uncount_blocks(op.volume, 1);
+  free_blocks(warp, op, 1u, block);
   return 0;
 }
 
-/// The node of `inode` that takes the addresses of the chain's `node`, made where it is missing;
-/// nid 0: neither is there anything to take. Collective, uniform. 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int find_target(simt::AnyWarp auto warp, Volume& volume,
-                                             Writer& writer, const Inode& inode,
-                                             const format::NodeBlock& node, AddressPlace& place) {
-  const NodeAddresses addresses = addresses_of(volume, node);
+/// The node of `inode` that takes the addresses of the fsync log's `node`, made where it is
+/// missing; nid 0: neither is there anything to take. Collective, uniform. 0 or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int find_target(simt::AnyWarp auto warp, Operation& op,
+                                             const Inode& inode, const format::NodeBlock& node,
+                                             AddressPlace& place) {
+  const NodeAddresses addresses = addresses_of(op.volume, node);
   if (node.footer.nid == inode.ino) {
     place = {inode.ino, addresses.first_word, 0, 0};
     return 0;
@@ -158,12 +158,12 @@ GOFS_NOINLINE GOFS_HD inline int find_target(simt::AnyWarp auto warp, Volume& vo
   }
   const uint32_t all = warp.ballot(true);
   if (warp.any(any)) {
-    return simt::first_error(warp, grow_nodes(warp, volume, writer, all, inode, index, place));
+    return simt::first_error(warp, grow_nodes(warp, op, all, inode, index, place));
   }
   BlockPlace block{};
   LastNode last{};
   const int error = simt::first_error(
-      warp, walk_nodes(warp, volume, all, inode, index, block, last, SupplyNothing{}));
+      warp, walk_nodes(warp, op.volume, all, inode, index, block, last, SupplyNothing{}));
   place = {last.nid, 0, 0, 0};
   return error;
 }
@@ -184,38 +184,40 @@ GOFS_HD inline int load_words(simt::AnyWarp auto warp, Volume& volume, uint32_t 
 }
 
 /// Frees the lanes' blocks that others are said to have. Collective, uniform.
-GOFS_HD inline int drop_former_claims(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
+GOFS_HD inline int drop_former_claims(simt::AnyWarp auto warp, Operation& op,
                                       const WordChange& change, SummaryDraft& draft, bool& some) {
   bool met = false;
-  if (change.address != change.old_address && volume.is_main_block(change.address)) {
-    const uint32_t offset = volume.geometry.offset_in_segment(change.address);
-    const SegmentInfo& segment = writer.segments.segments[volume.geometry.segno_of(change.address)];
+  if (change.address != change.old_address && op.volume.is_main_block(change.address)) {
+    const uint32_t offset = op.volume.geometry.offset_in_segment(change.address);
+    const SegmentInfo& segment =
+        op.writer.segments.segments[op.volume.geometry.segno_of(change.address)];
     met = (simt::load_relaxed(segment.valid[offset / 32]) >> offset % 32 & 1u) != 0;
   }
   some = false;
   for (uint32_t left = warp.ballot(met); left != 0; left &= left - 1) {
     some = true;
     const uint32_t block = warp.shfl(change.address, simt::lowest_bit(left));
-    const int error = drop_former_claim(warp, volume, writer, block, draft);
+    const int error = drop_former_claim(warp, op, block, draft);
     if (error < 0) return error;
   }
   return 0;
 }
 
-/// Makes the words of the file's node what the chain's says, a word a lane. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int take_words(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                            uint32_t ino, const AddressPlace& place, uint32_t slot,
+/// Makes the words of the file's node what the fsync log's says, a word a lane. Collective,
+/// uniform.
+GOFS_NOINLINE GOFS_HD inline int take_words(simt::AnyWarp auto warp, Operation& op, uint32_t ino,
+                                            const AddressPlace& place, uint32_t slot,
                                             const WordChange& change,
                                             const format::SummaryEntry& entry,
                                             SummaryDraft& draft) {
   const bool mine = change.address != change.old_address;
   const uint32_t lanes = warp.ballot(mine);
   if (lanes == 0) return 0;
-  const uint32_t claims = warp.ballot(mine && volume.is_main_block(change.address));
-  int error = claim_blocks(warp, volume, writer, claims, change.address, entry, draft);
+  const uint32_t claims = warp.ballot(mine && op.volume.is_main_block(change.address));
+  int error = claim_blocks(warp, op.volume, op.writer, claims, change.address, entry, draft);
   if (error < 0) return error;
   const int changed =
-      change_nodes_together(warp, volume, lanes, place.nid, ino, [&](format::NodeBlock& node) {
+      change_nodes_together(warp, op, lanes, place.nid, ino, [&](format::NodeBlock& node) {
         reinterpret_cast<format::le32*>(&node)[place.word + slot] = change.address;
       });
   error = simt::first_error(warp, mine ? changed : 0);
@@ -225,31 +227,32 @@ GOFS_NOINLINE GOFS_HD inline int take_words(simt::AnyWarp auto warp, Volume& vol
   const uint32_t less = simt::popcount(warp.ballot(mine && change.address == format::kNullAddr));
   const int64_t difference = int64_t{more} - int64_t{less};
   if (difference != 0) {
-    const int counted = count_in_inode(warp, volume, 1u, ino, difference);
+    const int counted = count_in_inode(warp, op, 1u, ino, difference);
     error = simt::first_error(warp, warp.thread_rank() == 0 ? counted : 0);
     if (error < 0) return error;
     if (warp.thread_rank() == 0) {
-      simt::add_relaxed(volume.valid_block_count, static_cast<uint64_t>(difference));
+      simt::add_relaxed(op.volume.valid_block_count, static_cast<uint64_t>(difference));
     }
   }
-  free_blocks(warp, volume, writer, warp.ballot(mine && volume.is_main_block(change.old_address)),
+  free_blocks(warp, op, warp.ballot(mine && op.volume.is_main_block(change.old_address)),
               change.old_address);
   return 0;
 }
 
-/// Takes over the addresses of a node of the chain for its file, which has no inline data.
+/// Takes over the addresses of a node of the fsync log for its file, which has no inline data.
 /// Collective, uniform. 0 or a negative errno: -EUCLEAN, -EOPNOTSUPP, what the device says.
-GOFS_NOINLINE GOFS_HD inline int recover_addresses(simt::AnyWarp auto warp, Volume& volume,
-                                                   Writer& writer, const Inode& inode,
+GOFS_NOINLINE GOFS_HD inline int recover_addresses(simt::AnyWarp auto warp, Operation& op,
+                                                   const Inode& inode,
                                                    const format::NodeBlock& node,
                                                    SummaryDraft& draft) {
-  const NodeAddresses addresses = addresses_of(volume, node);
+  const NodeAddresses addresses = addresses_of(op.volume, node);
   AddressPlace place{};
   if (addresses.count == 0) return 0;
-  int error = find_target(warp, volume, writer, inode, node, place);
+  int error = find_target(warp, op, inode, node, place);
   if (error < 0 || place.nid == 0) return error;
   NatRecord record{};
-  error = simt::first_error(warp, look_up_nat(warp, volume, warp.ballot(true), place.nid, record));
+  error =
+      simt::first_error(warp, look_up_nat(warp, op.volume, warp.ballot(true), place.nid, record));
   const auto* const wanted = reinterpret_cast<const format::le32*>(&node) + addresses.first_word;
   for (uint32_t first = 0; first < addresses.count && error == 0; first += warp.size()) {
     const uint32_t slot = first + warp.thread_rank();
@@ -257,7 +260,7 @@ GOFS_NOINLINE GOFS_HD inline int recover_addresses(simt::AnyWarp auto warp, Volu
     WordChange change{};
     change.address = mine ? wanted[slot] : uint32_t{format::kNullAddr};
     const bool known = change.address == format::kNullAddr || change.address == format::kNewAddr ||
-                       volume.is_main_block(change.address);
+                       op.volume.is_main_block(change.address);
     if (warp.any(change.address == format::kCompressAddr)) return -EOPNOTSUPP;
     if (!warp.all(known)) return -EUCLEAN;
     format::SummaryEntry entry{};
@@ -267,14 +270,14 @@ GOFS_NOINLINE GOFS_HD inline int recover_addresses(simt::AnyWarp auto warp, Volu
     bool some = true;
     // Once more where the node itself has lost some.
     for (uint32_t turn = 0; turn < 2 && some && error == 0; ++turn) {
-      error = load_words(warp, volume, place.nid, inode.ino, place.word + slot, mine,
+      error = load_words(warp, op.volume, place.nid, inode.ino, place.word + slot, mine,
                          change.old_address);
       if (error == 0) {
-        error = drop_former_claims(warp, volume, writer, change, draft, some);
+        error = drop_former_claims(warp, op, change, draft, some);
       }
     }
     if (error == 0) {
-      error = take_words(warp, volume, writer, inode.ino, place, slot, change, entry, draft);
+      error = take_words(warp, op, inode.ino, place, slot, change, entry, draft);
     }
   }
   return error;

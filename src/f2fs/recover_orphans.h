@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Freeing the orphans that a volume comes with: what who had them open would have done when he let
-// go.
+// Freeing the orphans that a volume comes with: what closing them would have done.
 #pragma once
 
 #include "f2fs/free_inode.h"
@@ -40,21 +39,21 @@ GOFS_NOINLINE GOFS_HD inline int recover_orphan(simt::AnyWarp auto warp, Volume&
   int error = load_orphan(warp, volume, ino, inode, orphan);
   if (error < 0) return error;
   if (orphan) return free_inode(warp, volume, writer, pool, inode, inode.changed);
-  Operation operation{};
-  error = begin_operation(warp, volume, writer, 0, operation);
+  OperationSlot slot;
+  error = begin_operation(warp, {volume, writer}, 0, slot);
   if (error < 0) return error;
   if (warp.thread_rank() == 0) remove_orphan(writer.orphans, ino);
-  end_operation(warp, writer, operation);
+  end_operation(warp, slot);
   return 0;
 }
 
 }  // namespace detail
 
-/// Frees all orphans, after begin_writing(), which has listed them, and before anybody else uses
-/// the volume. Collective, by one warp with no operation under way and no spare blocks. Uniform
-/// answer: 0, also where some stay listed since they contradict themselves or cannot be changed by
-/// us; or a negative errno, with the others still listed: those of begin_operation(), -EBUSY, what
-/// the device says. Durable after the next checkpoint.
+/// Frees all orphans, after begin_writing(), which has listed them, and before any other uses the
+/// volume. Collective, by one warp with no operation under way and no spare blocks. Returns,
+/// identical in all lanes: 0, also where some stay listed since they contradict themselves or
+/// cannot be changed by us; or a negative errno, with the others still listed: those of
+/// begin_operation(), -EBUSY, what the device says. Durable after the next checkpoint.
 GOFS_NOINLINE GOFS_HD inline int recover_orphans(simt::AnyWarp auto warp, Volume& volume,
                                                  Writer& writer, const PagePool& pool) {
   const OrphanTable& table = writer.orphans;

@@ -132,29 +132,30 @@ class RecoverOrphansTest : public ::testing::TestWithParam<uint32_t> {
 
   static bool goes(const std::string& name) { return name.starts_with("gone"); }
 
-  /// As unlink or rmdir of what somebody has open.
+  /// As unlink or rmdir of what is open.
   static int unlink_open(const simt::Warp& warp, WritingRig& writing, const std::string& name,
                          uint32_t ino) {
     Volume& volume = writing.volume();
     Writer& writer = writing.writer();
-    Operation operation{};
-    int error = begin_operation(warp, volume, writer, kPagesToChangeEntry + 2, operation);
+    OperationSlot operation;
+    int error = begin_operation(
+        warp, {volume, writer}, kPagesToChangeEntry + 2, [&] { return kTestNow; }, operation);
     if (error < 0) return error;
     Inode parent = load_for_test(warp, volume, format::kRootIno);
     const bool directory = load_for_test(warp, volume, ino).is_directory();
-    error = remove_entry(warp, volume, writer, parent, entry_name(name), kTestNow);
+    error = remove_entry(warp, *operation, parent, entry_name(name));
     uint32_t links = 0;
     if (error == 0) {
-      error = change_links(warp, volume, 1u, ino, directory ? -2 : -1, kTestNow, links);
+      error = change_links(warp, *operation, 1u, ino, directory ? -2 : -1, links);
       EXPECT_EQ(warp.shfl(links, 0), 0u);
       if (directory) {
-        EXPECT_EQ(change_links(warp, volume, 1u, format::kRootIno, -1, kTestNow, links), 0);
+        EXPECT_EQ(change_links(warp, *operation, 1u, format::kRootIno, -1, links), 0);
       }
       if (warp.thread_rank() == 0) {
         EXPECT_EQ(add_orphan(writer.orphans, ino), 0);
       }
     }
-    end_operation(warp, writer, operation);
+    end_operation(warp, operation);
     return simt::first_error(warp, error);
   }
   /// Unlinks all that goes. The inos, and what there is to be counted when it is freed.
@@ -216,12 +217,12 @@ class RecoverOrphansTest : public ::testing::TestWithParam<uint32_t> {
   /// are freed.
   void change_kept(WritingRig& writing) {
     run_alone(width(), [&](const simt::Warp& warp) {
-      Operation operation{};
-      ASSERT_EQ(begin_operation(warp, writing.volume(), writing.writer(), 8, operation), 0);
+      OperationSlot operation;
+      ASSERT_EQ(begin_operation(warp, {writing.volume(), writing.writer()}, 8, operation), 0);
       for (uint32_t i = 0; i < 8; ++i) {
-        EXPECT_EQ(keep_inode(warp, writing.volume(), format::kRootIno + 2 + i), 0);
+        EXPECT_EQ(keep_inode(warp, *operation, format::kRootIno + 2 + i), 0);
       }
-      end_operation(warp, writing.writer(), operation);
+      end_operation(warp, operation);
     });
   }
 };

@@ -22,20 +22,19 @@ namespace detail {
 
 /// Makes a run reserved blocks, with a spare block `page`. Collective, uniform. 0, or a negative
 /// errno and nothing has changed. Changes two pages.
-GOFS_NOINLINE GOFS_HD inline int reserve_run(simt::AnyWarp auto warp, Volume& volume,
-                                             Writer& writer, Inode& inode, const AddressRun& run,
-                                             Reserve which, uint8_t* page, const TimeStamp& now) {
+GOFS_NOINLINE GOFS_HD inline int reserve_run(simt::AnyWarp auto warp, Operation& op, Inode& inode,
+                                             const AddressRun& run, Reserve which, uint8_t* page) {
   const bool leader = warp.thread_rank() == 0;
   uint32_t used = 0;
-  int error = copy_addresses(warp, volume, inode, run, page);
-  if (error == 0) error = count_addresses(warp, volume, writer, page, run, used);
+  int error = copy_addresses(warp, op.volume, inode, run, page);
+  if (error == 0) error = count_addresses(warp, op.volume, op.writer, page, run, used);
   const uint32_t added = run.count - used;
   if (error < 0 || (added == 0 && which == Reserve::kHoles)) return error;
-  if (added != 0 && !warp.any(leader && count_blocks(volume, added))) return -ENOSPC;
-  InodeUpdate update = update_of_times(now);
+  if (added != 0 && !warp.any(leader && count_blocks(op, added))) return -ENOSPC;
+  InodeUpdate update = update_of_times(op.now);
   update.blocks = added;
   const uint64_t end = (run.first_index + run.count) << kBlockShift;
-  error = update_inode(warp, volume, inode, update, [&](format::Inode& raw) {
+  error = update_inode(warp, op, inode, update, [&](format::Inode& raw) {
     // Or others would take the last block for the end of the file.
     if (end > simt::align_up(raw.i_size.value(), uint64_t{kBlockBytes})) {
       raw.i_advise = static_cast<uint8_t>(raw.i_advise | format::kAdviseKeepSize);
@@ -43,7 +42,7 @@ GOFS_NOINLINE GOFS_HD inline int reserve_run(simt::AnyWarp auto warp, Volume& vo
   });
   if (error == 0) {
     const int changed = change_nodes_together(
-        warp, volume, warp.ballot(true), run.nid, inode.ino, [&](format::NodeBlock& node) {
+        warp, op, warp.ballot(true), run.nid, inode.ino, [&](format::NodeBlock& node) {
           auto* const words = reinterpret_cast<format::le32*>(&node) + run.first_word;
           for (uint32_t i = warp.thread_rank(); i < run.count; i += warp.size()) {
             if (which == Reserve::kAll || words[i] == format::kNullAddr) {
@@ -52,21 +51,21 @@ GOFS_NOINLINE GOFS_HD inline int reserve_run(simt::AnyWarp auto warp, Volume& vo
           }
         });
     error = simt::first_error(warp, changed);
-    if (error < 0) (void)count_blocks_of(warp, volume, inode, -int64_t{added}, now);
+    if (error < 0) (void)count_blocks_of(warp, op, inode, -int64_t{added});
   }
   if (error < 0) {
-    if (leader) simt::add_relaxed(volume.valid_block_count, ~uint64_t{added} + 1);
+    if (leader) uncount_blocks(op.volume, added);
     return error;
   }
   // Those that had contents count as before.
-  if (which == Reserve::kAll) give_back_run(warp, volume, writer, inode, page, run, 0);
+  if (which == Reserve::kAll) release_addresses(warp, op, inode, page, run, 0);
   return 0;
 }
 
 }  // namespace detail
 
 /// Counts the blocks, those of nodes included, that reserving file blocks [first, end) would take.
-/// Collective, uniform; `inode` has no inline contents, and nobody changes the range meanwhile. 0
+/// Collective, uniform; `inode` has no inline contents, and the range is not changed meanwhile. 0
 /// or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int count_to_reserve(simt::AnyWarp auto warp, Volume& volume,
                                                   const Inode& inode, uint64_t first, uint64_t end,
@@ -125,18 +124,17 @@ GOFS_NOINLINE GOFS_HD inline int count_to_reserve(simt::AnyWarp auto warp, Volum
 
 /// Reserves file blocks from `next` up to `end`, those of one node; `next` becomes the first that
 /// was not looked at, and while that is below `end`, the caller ends the operation, begins another
-/// and calls again. The size stays. Collective, uniform, inside the gate; the caller has these
-/// blocks of the file for himself, and no spare blocks; `inode`, of a regular file without inline
-/// data, is one object for all lanes. Pages: kPagesToReserve. 0, or a negative errno, as of
-/// store_pieces(), and these blocks are as they were.
-GOFS_NOINLINE GOFS_HD inline int reserve_blocks(simt::AnyWarp auto warp, Volume& volume,
-                                                Writer& writer, const PagePool& pool, Inode& inode,
-                                                Reserve which, uint64_t& next, uint64_t end,
-                                                const TimeStamp& now) {
-  int error = detail::check_change(writer, inode, end << kBlockShift);
+/// and calls again. The size stays. Collective, uniform; `file`, a regular one without inline data,
+/// holds these blocks, and the caller has no spare blocks. Pages: kPagesToReserve. 0, or a negative
+/// errno, as of store_pieces(), and these blocks are as they were.
+GOFS_NOINLINE GOFS_HD inline int reserve_blocks(simt::AnyWarp auto warp, Operation& op,
+                                                const FileHold& file, Reserve which, uint64_t& next,
+                                                uint64_t end) {
+  Inode& inode = file.inode;
+  int error = detail::check_change(op.writer, inode, end << kBlockShift);
   if (error < 0) return error;
   AddressPlace place{};
-  const int grown = grow_nodes(warp, volume, writer, 1u, inode, next, place);
+  const int grown = grow_nodes(warp, op, 1u, inode, next, place);
   error = simt::first_error(warp, warp.thread_rank() == 0 ? grown : 0);
   if (error < 0) return error;
   detail::AddressRun run{};
@@ -147,10 +145,11 @@ GOFS_NOINLINE GOFS_HD inline int reserve_blocks(simt::AnyWarp auto warp, Volume&
   const uint32_t slots = run.nid == inode.ino ? inode.slot_count : uint32_t{format::kNodeSlots};
   run.count =
       static_cast<uint32_t>(simt::min<uint64_t>(slots - warp.shfl(place.slot, 0), end - next));
+  file.check_bytes(next << kBlockShift, (next + run.count) << kBlockShift);
   SpareBlocks<1> spare{};
-  if (!take_spares(warp, pool, kFrameTimeoutNs, spare)) return -EBUSY;
-  error = detail::reserve_run(warp, volume, writer, inode, run, which, spare.blocks[0], now);
-  give_back_spares(warp, pool, spare);
+  if (!take_spares(warp, op.pool(), kFrameTimeoutNs, spare)) return -EBUSY;
+  error = detail::reserve_run(warp, op, inode, run, which, spare.blocks[0]);
+  release_spares(warp, op.pool(), spare);
   if (error == 0) next += run.count;
   return error;
 }

@@ -63,8 +63,17 @@ GOFS_HD inline int unpack_segment(Volume& volume, uint32_t segno, const format::
   return 0;
 }
 
+/// How many blocks of a segment its map has, which is not changed meanwhile: as many as are
+/// counted.
+GOFS_HD inline uint32_t blocks_in(const SegmentInfo& segment) {
+  uint32_t blocks = 0;
+  for (const uint32_t word : segment.valid) blocks += simt::popcount(word);
+  return blocks;
+}
+
 /// One lane.
 GOFS_HD inline void pack_segment(const SegmentInfo& segment, format::SitEntry& entry) {
+  GOFS_DEBUG_ASSERT(blocks_in(segment) == segment.valid_count);
   entry.set_vblocks(segment.valid_count, segment.type);
   for (uint32_t i = 0; i < kMapWords; ++i) {
     store_map_word(entry.valid_map + 4 * i, segment.valid[i]);
@@ -87,7 +96,7 @@ GOFS_HD inline void mark_dirty(const SegmentTable& table, uint32_t segno) {
 }
 
 /// Calls `visit(segno)`, on one lane, for each segment whose entry is to be written, and for those
-/// beside it in its SIT block. Collective; nobody changes any meanwhile.
+/// beside it in its SIT block. Collective; none is changed meanwhile.
 template <typename Visit>
 GOFS_HD void for_dirty_segments(simt::AnyWarp auto warp, const Volume& volume,
                                 const SegmentTable& table, Visit visit) {

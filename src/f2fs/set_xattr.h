@@ -3,7 +3,7 @@
 // Changing the extended attributes of an inode: they are loaded as one string of bytes (xattr.h),
 // the string is changed, and its two parts go back to the inode and, where they do not fit there,
 // to the xattr node, which comes and goes with the need for it. Who may do so, and what a name's
-// prefix is, is told in vfs/xattr.h.
+// prefix is, is in vfs/xattr.h.
 #pragma once
 
 #include "f2fs/node_space.h"
@@ -149,9 +149,8 @@ GOFS_HD inline int edit_draft(simt::AnyWarp auto warp, Volume& volume, const Xat
 }
 
 /// Writes the draft back into the pages of the inode and of its xattr node. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int store_draft(simt::AnyWarp auto warp, Volume& volume,
-                                             Writer& writer, Inode& inode, const XattrDraft& draft,
-                                             const TimeStamp& changed) {
+GOFS_NOINLINE GOFS_HD inline int store_draft(simt::AnyWarp auto warp, Operation& op, Inode& inode,
+                                             const XattrDraft& draft, const TimeStamp& changed) {
   const XattrBytes& xattrs = draft.xattrs;
   const bool leader = warp.thread_rank() == 0;
   const bool needs_node = draft.used > xattrs.inline_bytes;
@@ -159,25 +158,25 @@ GOFS_NOINLINE GOFS_HD inline int store_draft(simt::AnyWarp auto warp, Volume& vo
   uint32_t nid = inode.xattr_nid;
   int error = 0;
   // Recovery after a crash would find it again.
-  if (leader && had_node && !needs_node) note_gone(writer, gone_xattrs(inode.ino));
+  if (leader && had_node && !needs_node) note_freed(op, freed_xattrs(inode.ino));
   const auto fill = [&](format::NodeBlock& node) {
     for (uint32_t i = 0; i < format::kXattrNodeBytes; ++i) {
       node.xattrs[i] = xattrs.parts.blocks[1][i];
     }
   };
-  // What may fail comes first, and nobody refers to it yet.
+  // What may fail comes first, and nothing refers to it yet.
   if (needs_node && !had_node) {
-    error = take_nids(warp, volume, writer, 1u, inode.ino, nid);
+    error = take_nids(warp, op, 1u, inode.ino, nid);
     if (error < 0) return error;
     const uint32_t flag = format::kXattrNodeOffset << format::kNodeOffsetShift |
                           (inode.is_directory() ? 0u : uint32_t{format::kNodeCold});
-    error = make_nodes(warp, volume, 1u, nid, inode.ino, flag, fill);
+    error = make_nodes(warp, op, 1u, nid, inode.ino, flag, fill);
   } else if (needs_node) {
-    error = change_nodes(warp, volume, 1u, nid, inode.ino, fill);
+    error = change_nodes(warp, op, 1u, nid, inode.ino, fill);
   }
   error = simt::first_error(warp, leader ? error : 0);
   if (error == 0) {
-    error = change_nodes(warp, volume, 1u, inode.ino, inode.ino, [&](format::NodeBlock& node) {
+    error = change_nodes(warp, op, 1u, inode.ino, inode.ino, [&](format::NodeBlock& node) {
       auto* const area = reinterpret_cast<uint8_t*>(&node) + inode.inline_xattr_offset;
       for (uint32_t i = 0; i < xattrs.inline_bytes; ++i) area[i] = xattrs.parts.blocks[0][i];
       node.inode.i_xattr_nid = needs_node ? nid : 0;
@@ -188,11 +187,11 @@ GOFS_NOINLINE GOFS_HD inline int store_draft(simt::AnyWarp auto warp, Volume& vo
     error = simt::first_error(warp, leader ? error : 0);
   }
   if (error < 0) {
-    if (needs_node && !had_node) (void)remove_nodes(warp, volume, writer, 1u, nid);
+    if (needs_node && !had_node) (void)remove_nodes(warp, op, 1u, nid);
     return error;
   }
   if (had_node && !needs_node) {
-    error = simt::first_error(warp, remove_nodes(warp, volume, writer, 1u, nid));
+    error = simt::first_error(warp, remove_nodes(warp, op, 1u, nid));
   }
   inode.block_count += needs_node;
   inode.block_count -= had_node;
@@ -206,42 +205,40 @@ GOFS_NOINLINE GOFS_HD inline int store_draft(simt::AnyWarp auto warp, Volume& vo
 
 /// edit_xattrs() with spare blocks of the caller's.
 template <typename Edit>
-GOFS_HD int edit_xattrs_in(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                           const SpareBlocks<2>& spare, Inode& inode, const TimeStamp& changed,
-                           Edit edit) {
-  int error = lock_xattrs(warp, volume, inode.ino);
+GOFS_HD int edit_xattrs_in(simt::AnyWarp auto warp, Operation& op, const SpareBlocks<2>& spare,
+                           Inode& inode, const TimeStamp& changed, Edit edit) {
+  int error = lock_xattrs(warp, op.volume, inode.ino);
   if (error < 0) return error;
   detail::XattrDraft draft{};
-  error = detail::load_draft(warp, volume, inode, spare, draft);
+  error = detail::load_draft(warp, op.volume, inode, spare, draft);
   if (error == 0) error = edit(draft);
-  if (error == 0) error = detail::store_draft(warp, volume, writer, inode, draft, changed);
-  unlock_xattrs(warp, volume, inode.ino);
+  if (error == 0) error = detail::store_draft(warp, op, inode, draft, changed);
+  unlock_xattrs(warp, op.volume, inode.ino);
   return error;
 }
 
 /// Calls `edit(XattrDraft&)`, collectively, with the attributes of `inode`, and if it returns 0
 /// writes back what it made of them. `inode` was loaded and is brought up to date; its ctime
-/// becomes `changed`. Collective, uniform, inside the gate; the caller has the file for itself, and
-/// no spare blocks. What `edit` returns, or a negative errno: -ENOSPC, -EBUSY, -EUCLEAN, what the
-/// device says. Changes at most kXattrPages pages.
+/// becomes `changed`. Collective, uniform; the caller holds the file exclusively, and has no spare
+/// blocks. What `edit` returns, or a negative errno: -ENOSPC, -EBUSY, -EUCLEAN, what the device
+/// says. Changes at most kXattrPages pages.
 template <typename Edit>
-GOFS_HD int edit_xattrs(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                        const PagePool& pool, Inode& inode, const TimeStamp& changed, Edit edit) {
+GOFS_HD int edit_xattrs(simt::AnyWarp auto warp, Operation& op, Inode& inode,
+                        const TimeStamp& changed, Edit edit) {
   SpareBlocks<2> spare{};
-  if (!take_spares(warp, pool, kFrameTimeoutNs, spare)) return -EBUSY;
-  const int error = edit_xattrs_in(warp, volume, writer, spare, inode, changed, edit);
-  give_back_spares(warp, pool, spare);
+  if (!take_spares(warp, op.pool(), kFrameTimeoutNs, spare)) return -EBUSY;
+  const int error = edit_xattrs_in(warp, op, spare, inode, changed, edit);
+  release_spares(warp, op.pool(), spare);
   return error;
 }
 
 /// Sets or removes one attribute of `inode`. As edit_xattrs(); also -ENODATA, -EEXIST, -E2BIG, and
 /// -ENOSPC of the inode's room. Durable after the next checkpoint.
-GOFS_NOINLINE GOFS_HD inline int set_xattr(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                           const PagePool& pool, Inode& inode,
+GOFS_NOINLINE GOFS_HD inline int set_xattr(simt::AnyWarp auto warp, Operation& op, Inode& inode,
                                            const XattrChange& change) {
-  return edit_xattrs(
-      warp, volume, writer, pool, inode, change.changed,
-      [&](detail::XattrDraft& draft) { return detail::edit_draft(warp, volume, change, draft); });
+  return edit_xattrs(warp, op, inode, change.changed, [&](detail::XattrDraft& draft) {
+    return detail::edit_draft(warp, op.volume, change, draft);
+  });
 }
 
 }  // namespace gofs::f2fs

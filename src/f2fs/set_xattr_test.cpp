@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "f2fs/operation_for_test.hpp"
 #include "f2fs/writing_for_test.hpp"
 #include "ssd/power_cut.h"
 
@@ -53,10 +54,10 @@ class SetXattrTest : public ::testing::TestWithParam<uint32_t> {
   uint32_t width() const { return GetParam(); }
 
   /// `value` null: removes.
-  static int set(const simt::Warp& warp, WritingRig& writing, uint32_t ino, const std::string& name,
+  static int set(const simt::Warp& warp, Operation& op, uint32_t ino, const std::string& name,
                  const std::string* value, XattrMode mode = XattrMode::kEither) {
     Inode inode{};
-    EXPECT_EQ(load_inodes(warp, writing.volume(), warp.ballot(true), ino, inode), 0);
+    EXPECT_EQ(load_inodes(warp, op.volume, warp.ballot(true), ino, inode), 0);
     XattrChange change{};
     change.index = format::kXattrUser;
     change.name = name.data();
@@ -65,8 +66,13 @@ class SetXattrTest : public ::testing::TestWithParam<uint32_t> {
     change.value_bytes = value == nullptr ? 0 : static_cast<uint32_t>(value->size());
     change.mode = mode;
     change.changed = {1'900'000'000, 5};
-    return set_xattr(warp, writing.volume(), writing.writer(), writing.rig().fs().pool, inode,
-                     change);
+    return set_xattr(warp, op, inode, change);
+  }
+  /// The same as an operation of its own.
+  static int set(const simt::Warp& warp, WritingRig& writing, uint32_t ino, const std::string& name,
+                 const std::string* value, XattrMode mode = XattrMode::kEither) {
+    TestOperation op(warp, writing.volume(), writing.writer(), &writing.rig().fs().pool);
+    return set(warp, *op, ino, name, value, mode);
   }
   int set_alone(WritingRig& writing, uint32_t ino, const std::string& name,
                 const std::string* value, XattrMode mode = XattrMode::kEither) {
@@ -275,12 +281,12 @@ TEST_P(SetXattrTest, checkpoints_beside_operations_hold_whole_operations) {
         const uint32_t ino = inos[1 + index];
         const uint32_t turn = turns[index] + 1;
         const Values values = value_after(ino, turn);
-        GatePass pass{};
-        EXPECT_EQ(enter_gate(warp, writing.writer().gate, pass), 0);
-        for (const auto& [name, value] : values) {
-          EXPECT_EQ(set(warp, writing, ino, name, &value), 0);
+        {
+          TestOperation op(warp, writing.volume(), writing.writer(), &writing.rig().fs().pool);
+          for (const auto& [name, value] : values) {
+            EXPECT_EQ(set(warp, *op, ino, name, &value), 0);
+          }
         }
-        leave_gate(warp, writing.writer().gate, pass);
         warp.sync();
         if (warp.thread_rank() == 0) turns[index] = turn;
         warp.sync();
@@ -331,7 +337,9 @@ TEST_P(SetXattrTest, the_search_for_a_nid_goes_on_at_the_beginning) {
     std::vector<uint32_t> mine(width());
     run_alone(width(), [&](const simt::Warp& warp) {
       uint32_t nid = 0;
-      EXPECT_EQ(take_nids(warp, volume, writing.writer(), warp.ballot(true), inos[1], nid), wanted);
+      EXPECT_EQ(take_nids(warp, *TestOperation(warp, volume, writing.writer()), warp.ballot(true),
+                          inos[1], nid),
+                wanted);
       mine[warp.thread_rank()] = nid;
     });
     if (wanted == 0) {
@@ -352,7 +360,7 @@ TEST_P(SetXattrTest, the_search_for_a_nid_goes_on_at_the_beginning) {
   EXPECT_EQ(volume.valid_node_count, before + 4 * width());
   run_alone(1, [&](const simt::Warp& warp) {
     for (const auto& [nid, count] : taken) {
-      EXPECT_EQ(remove_nodes(warp, volume, writing.writer(), 1u, nid), 0);
+      EXPECT_EQ(remove_nodes(warp, *TestOperation(warp, volume, writing.writer()), 1u, nid), 0);
     }
   });
   EXPECT_EQ(volume.valid_node_count, before);

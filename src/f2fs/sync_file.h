@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Making one file durable without a checkpoint: its nodes that have changed go to the chain
-// (chain.h), the inode last and marked, between a flush for its data and the end of all that was
-// appended before. Where recovery could not put the file back from that, there is a checkpoint
+// Making one file durable without a checkpoint: its nodes that have changed go to the fsync log
+// (fsync_log.h), the inode last and marked, between a flush for its data and the end of all that
+// was appended before. Where recovery could not put the file back from that, there is a checkpoint
 // instead; which files these are is what Linux's f2fs goes by.
 //
 // Whoever asks for the contents alone leaves an inode of which only times have changed: then each
@@ -10,8 +10,8 @@
 // counts as contents, as it does for Linux.
 #pragma once
 
-#include "f2fs/chain.h"
-#include "f2fs/operation.h"
+#include "f2fs/begin_operation.h"
+#include "f2fs/fsync_log.h"
 #include "format/name_hash.h"
 
 namespace gofs::f2fs {
@@ -55,7 +55,7 @@ GOFS_HD inline void note_sync_state(const format::NodeBlock& node, SyncState& st
                      inode.i_links == 0 || (inode.i_flags & format::kFlagCompressed) != 0;
 }
 
-/// Whether the last checkpoint does not have this inode: nothing but the chain has written it.
+/// Whether the last checkpoint does not have this inode: nothing but the fsync log has written it.
 GOFS_HD inline bool is_unknown_to_checkpoint(const Volume& volume, const SyncState& state,
                                              const NatRecord& record) {
   if (record.block == format::kNewAddr) return true;
@@ -64,41 +64,45 @@ GOFS_HD inline bool is_unknown_to_checkpoint(const Volume& volume, const SyncSta
 
 /// Finds out how `ino` can be made durable. Collective, uniform. 0 or a negative errno; -EAGAIN:
 /// only by a checkpoint. `marks`: those of its inode.
-GOFS_NOINLINE GOFS_HD inline int plan_sync(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                           uint32_t ino, SyncState& state, uint32_t& marks) {
+GOFS_NOINLINE GOFS_HD inline int plan_sync(simt::AnyWarp auto warp, Operation& op, uint32_t ino,
+                                           SyncState& state, uint32_t& marks) {
   const uint32_t lanes = warp.ballot(true);
   int error = simt::first_error(
-      warp, with_nodes(warp, volume, lanes, ino, ino,
+      warp, with_nodes(warp, op.volume, lanes, ino, ino,
                        [&](const format::NodeBlock& node) { note_sync_state(node, state); }));
   if (error < 0) return error;
-  const auto& checkpoint = *reinterpret_cast<const format::Checkpoint*>(volume.checkpoint_blocks);
+  const auto& checkpoint =
+      *reinterpret_cast<const format::Checkpoint*>(op.volume.checkpoint_blocks);
   // Recovery counts what was made before it finds what went.
-  const uint64_t counted = checkpoint.valid_block_count + simt::load_relaxed(volume.newly_counted);
-  const bool broken = simt::load_relaxed(writer.chain.broken) != 0;
+  const uint64_t counted =
+      checkpoint.valid_block_count + simt::load_relaxed(op.volume.newly_counted);
+  const bool broken = simt::load_relaxed(op.writer.fsync_log.broken) != 0;
   if (warp.any(state.checkpoint || broken ||
-               counted > simt::load_relaxed(volume.user_block_count) ||
-               may_be_gone(writer, gone_xattrs(ino)) || may_be_gone(writer, gone_names(ino)))) {
+               counted > simt::load_relaxed(op.volume.user_block_count) ||
+               may_be_freed(op.writer, freed_xattrs(ino)) ||
+               may_be_freed(op.writer, renamed_inode(ino)))) {
     return -EAGAIN;
   }
   NatRecord record{};
-  error = simt::first_error(warp, look_up_nat(warp, volume, lanes, ino, record));
+  error = simt::first_error(warp, look_up_nat(warp, op.volume, lanes, ino, record));
   if (error < 0) return error;
   marks = format::kNodeFsync;
-  if (!is_unknown_to_checkpoint(volume, state, record)) return 0;
+  if (!is_unknown_to_checkpoint(op.volume, state, record)) return 0;
   marks |= format::kNodeDentry;
   // Recovery enters its name: in a directory that it knows, where it knows no such name, under a
   // number that it knows to be free.
   NatRecord parent{};
-  error = simt::first_error(warp, look_up_nat(warp, volume, lanes, state.parent_ino, parent));
+  error = simt::first_error(warp, look_up_nat(warp, op.volume, lanes, state.parent_ino, parent));
   if (error < 0) return error;
   const bool met = parent.block == format::kNewAddr || parent.block == format::kNullAddr ||
-                   may_be_gone(writer, gone_nid(ino)) ||
-                   may_be_gone(writer, gone_name(state.parent_ino, state.name_hash));
+                   may_be_freed(op.writer, freed_nid(ino)) ||
+                   may_be_freed(op.writer, freed_name(state.parent_ino, state.name_hash));
   return warp.any(met) ? -EAGAIN : 0;
 }
 
-/// Takes the dirty page `key` of each lane that wants one for that lane alone. Collective, by who
-/// has the file's pages but for readers and writers, who let go soon. False: somebody did not.
+/// Takes the dirty page `key` of each lane that wants one for that lane alone. Collective, by a
+/// caller that holds the file's pages but for readers and writers, who release them soon. False:
+/// one did not.
 GOFS_NOINLINE GOFS_HD inline bool take_dirty_pages(simt::AnyWarp auto warp, PageCache& cache,
                                                    bool wanted, uint64_t key, uint32_t& frame,
                                                    bool& taken) {
@@ -114,7 +118,7 @@ GOFS_NOINLINE GOFS_HD inline bool take_dirty_pages(simt::AnyWarp auto warp, Page
     }
     if (warp.all(taken == wanted)) return true;
     if (warp.any(deadline.passed())) {
-      if (taken) give_back_frame(cache, frame, true);
+      if (taken) release_frame(cache, frame, true);
       warp.sync();
       return false;
     }
@@ -125,29 +129,28 @@ GOFS_NOINLINE GOFS_HD inline bool take_dirty_pages(simt::AnyWarp auto warp, Page
 /// Appends those of the nodes `nid`, one a lane, that are dirty, with `marks`: if there are any,
 /// they count without an inode after them. Collective, uniform; `some` becomes true where there
 /// were any.
-GOFS_NOINLINE GOFS_HD inline int sync_nodes(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                            uint32_t lanes, uint32_t nid, uint32_t marks,
-                                            bool& some) {
+GOFS_NOINLINE GOFS_HD inline int sync_nodes(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
+                                            uint32_t nid, uint32_t marks, bool& some) {
   const bool wanted = (lanes >> warp.thread_rank() & 1u) != 0;
   const uint64_t key = page_key(PageKind::kNode, nid);
   uint32_t frame = kNoFrame;
   bool taken = false;
-  if (!take_dirty_pages(warp, volume.cache, wanted, key, frame, taken)) return -EBUSY;
+  if (!take_dirty_pages(warp, op.volume.cache, wanted, key, frame, taken)) return -EBUSY;
   const uint32_t writing = warp.ballot(taken);
   if (writing == 0) return 0;
   // The addresses in nodes are those of blocks that were written before: they must not be found
   // without them.
-  const int error = (marks & format::kNodeFsync) == 0 ? 0 : flush_device(warp, volume);
+  const int error = (marks & format::kNodeFsync) == 0 ? 0 : flush_device(warp, op.volume);
   if (error < 0) {
-    if (taken) give_back_frame(volume.cache, frame, true);
+    if (taken) release_frame(op.volume.cache, frame, true);
     return error;
   }
   some = true;
-  return append_to_chain(warp, volume, writer, writing, frame, key, marks);
+  return append_to_fsync_log(warp, op, writing, frame, key, marks);
 }
 
 /// The nids of the pages in the frames of the lanes where those are changed nodes of `ino` with
-/// addresses; else 0. Collective, uniform answer: false where somebody kept one.
+/// addresses; else 0. Collective, uniform answer: false where another thread kept one.
 GOFS_NOINLINE GOFS_HD inline bool find_sync_nodes(simt::AnyWarp auto warp, Volume& volume,
                                                   uint32_t frame, uint32_t ino, uint32_t& nid) {
   const PageCache& cache = volume.cache;
@@ -158,7 +161,7 @@ GOFS_NOINLINE GOFS_HD inline bool find_sync_nodes(simt::AnyWarp auto warp, Volum
   for (;;) {
     uint64_t key = 0;
     if (waiting) waiting = is_dirty_page(cache, frame, PageKind::kNode, key);
-    // Who changes the page now lets go of it; what others have changed before is not to be missed.
+    // Who changes the page now releases it; what others have changed before is not to be missed.
     if (waiting && pin_frame(cache, frame, key)) {
       const auto& node = *reinterpret_cast<const format::NodeBlock*>(cache.page(frame));
       const uint32_t offset = node.footer.node_offset();
@@ -175,116 +178,116 @@ GOFS_NOINLINE GOFS_HD inline bool find_sync_nodes(simt::AnyWarp auto warp, Volum
 
 /// Appends the changed nodes of `ino` that hold addresses, but its inode. Collective, uniform; 0 or
 /// a negative errno.
-GOFS_NOINLINE GOFS_HD inline int sync_all_nodes(simt::AnyWarp auto warp, Volume& volume,
-                                                Writer& writer, uint32_t ino,
-                                                const SyncState& state, uint32_t marks,
-                                                bool& some) {
+GOFS_NOINLINE GOFS_HD inline int sync_all_nodes(simt::AnyWarp auto warp, Operation& op,
+                                                uint32_t ino, const SyncState& state,
+                                                uint32_t marks, bool& some) {
   if (!state.indirect) {
     // Few, and known.
     for (const uint32_t nid : state.nids) {
-      const int error = nid == 0 ? 0 : sync_nodes(warp, volume, writer, 1u, nid, marks, some);
+      const int error = nid == 0 ? 0 : sync_nodes(warp, op, 1u, nid, marks, some);
       if (error < 0) return error;
     }
     return 0;
   }
-  const PageCache& cache = volume.cache;
-  return for_dirty_pages(
-      warp, cache, PageKind::kNode, whole_map(cache),
-      [&](uint32_t lanes, uint32_t frame, uint64_t) {
-        const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-        uint32_t nid = 0;
-        if (!find_sync_nodes(warp, volume, mine ? frame : kNoFrame, ino, nid)) return -EBUSY;
-        const uint32_t writing = warp.ballot(nid != 0);
-        return writing == 0 ? 0 : sync_nodes(warp, volume, writer, writing, nid, marks, some);
-      });
+  const PageCache& cache = op.volume.cache;
+  return for_dirty_pages(warp, cache, PageKind::kNode, whole_map(cache),
+                         [&](uint32_t lanes, uint32_t frame, uint64_t) {
+                           const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+                           uint32_t nid = 0;
+                           if (!find_sync_nodes(warp, op.volume, mine ? frame : kNoFrame, ino, nid))
+                             return -EBUSY;
+                           const uint32_t writing = warp.ballot(nid != 0);
+                           return writing == 0 ? 0
+                                               : sync_nodes(warp, op, writing, nid, marks, some);
+                         });
 }
 
-/// Waits for what others have appended. Collective, uniform, as wait_for_chain().
-GOFS_HD inline int wait_for_others(simt::AnyWarp auto warp, Writer& writer) {
-  return wait_for_chain(warp, writer, warp.shfl(simt::load_relaxed(writer.chain.issued), 0));
+/// Waits for what others have appended. Collective, uniform, as wait_for_fsync_log().
+GOFS_HD inline int wait_for_others(simt::AnyWarp auto warp, Operation& op) {
+  return wait_for_fsync_log(warp, op, warp.shfl(simt::load_relaxed(op.writer.fsync_log.issued), 0));
 }
 
 /// Sees to it that the inode `ino` is written by whoever makes the file durable next, whatever he
 /// asks for. Collective, uniform. 0 or a negative errno.
-GOFS_HD inline int make_inode_urgent(simt::AnyWarp auto warp, Volume& volume, uint32_t ino) {
-  const int error = change_nodes(warp, volume, 1u, ino, ino, [](format::NodeBlock&) {});
+GOFS_HD inline int make_inode_urgent(simt::AnyWarp auto warp, Operation& op, uint32_t ino) {
+  const int error = change_nodes(warp, op, 1u, ino, ino, [](format::NodeBlock&) {});
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }
 
 /// Appends the nodes below the inode, which comes after them with `marks`. Collective, uniform; 0
 /// or a negative errno, and the inode is to be written in any case.
-GOFS_NOINLINE GOFS_HD inline int sync_below_inode(simt::AnyWarp auto warp, Volume& volume,
-                                                  Writer& writer, uint32_t ino,
-                                                  const SyncState& state, uint32_t marks) {
+GOFS_NOINLINE GOFS_HD inline int sync_below_inode(simt::AnyWarp auto warp, Operation& op,
+                                                  uint32_t ino, const SyncState& state,
+                                                  uint32_t marks) {
   bool some = false;
   int error = 0;
   const bool below = state.indirect || state.nids[0] != 0 || state.nids[1] != 0;
-  if (below && warp.any(may_be_gone(writer, gone_inline_data(ino)))) {
+  if (below && warp.any(may_be_freed(op.writer, freed_inline_data(ino)))) {
     // Recovery refuses other nodes of a file as long as it knows it with its data in the inode.
-    // That it is new is not forgotten, where this is as far as it comes now.
-    error = sync_nodes(warp, volume, writer, 1u, ino, marks & format::kNodeDentry, some);
+    // That it is new stays noted, where this is as far as it comes now.
+    error = sync_nodes(warp, op, 1u, ino, marks & format::kNodeDentry, some);
   }
   if (error == 0 && state.xattr_nid != 0) {
-    error = sync_nodes(warp, volume, writer, 1u, state.xattr_nid, 0, some);
+    error = sync_nodes(warp, op, 1u, state.xattr_nid, 0, some);
   }
-  if (error == 0) error = sync_all_nodes(warp, volume, writer, ino, state, 0, some);
+  if (error == 0) error = sync_all_nodes(warp, op, ino, state, 0, some);
   if (!some) return error;
   // They count only if a marked inode comes after them, now or another time.
-  const int urgent = make_inode_urgent(warp, volume, ino);
-  if (urgent < 0 && warp.thread_rank() == 0) break_chain(writer);
+  const int urgent = make_inode_urgent(warp, op, ino);
+  if (urgent < 0 && warp.thread_rank() == 0) break_fsync_log(op);
   return error < 0 ? error : urgent;
 }
 
 /// Whether the last checkpoint may have nodes with addresses that the file has lost, where recovery
 /// would find them again: it takes none away but those behind the file's end. One lane, with the
-/// inode's page for itself.
-GOFS_HD inline bool may_meet_lost_leaf(const Volume& volume, const Writer& writer,
-                                       const format::NodeBlock& node) {
+/// inode's page held exclusively.
+GOFS_HD inline bool may_meet_lost_dnode(const Volume& volume, const Writer& writer,
+                                        const format::NodeBlock& node) {
   const format::Inode& inode = node.inode;
   const uint32_t slots = format::inode_layout(inode, volume.geometry.feature).slot_count;
   const bool beyond = inode.i_size > uint64_t{slots} << kBlockShift ||
                       (inode.i_advise & format::kAdviseKeepSize) != 0;
-  return beyond && may_be_gone(writer, gone_leaf(node.footer.ino));
+  return beyond && may_be_freed(writer, freed_dnode(node.footer.ino));
 }
 
-/// As sync_file(), inside the gate. -EAGAIN: only a checkpoint does.
-GOFS_NOINLINE GOFS_HD inline int sync_through_chain(simt::AnyWarp auto warp, Volume& volume,
-                                                    Writer& writer, uint32_t ino, SyncScope scope) {
+/// As sync_file(). -EAGAIN: only a checkpoint does.
+GOFS_NOINLINE GOFS_HD inline int sync_through_fsync_log(simt::AnyWarp auto warp, Operation& op,
+                                                        uint32_t ino, SyncScope scope) {
   SyncState state{};
   uint32_t marks = 0;
-  int error = plan_sync(warp, volume, writer, ino, state, marks);
+  int error = plan_sync(warp, op, ino, state, marks);
   if (error < 0) return error;
   const uint64_t key = page_key(PageKind::kNode, ino);
   // What one lane sees: writers go on.
-  const bool urgent = warp.thread_rank() == 0 && is_urgent(volume.cache, key);
+  const bool urgent = warp.thread_rank() == 0 && is_urgent(op.volume.cache, key);
   if (scope == SyncScope::kContents && !warp.any(urgent)) {
     bool some = false;
-    error = sync_all_nodes(warp, volume, writer, ino, state, format::kNodeFsync, some);
-    if (error == 0 && !some) error = flush_overwrites(warp, volume, writer);
-    return error < 0 ? error : wait_for_others(warp, writer);
+    error = sync_all_nodes(warp, op, ino, state, format::kNodeFsync, some);
+    if (error == 0 && !some) error = flush_overwrites(warp, op.volume, op.writer);
+    return error < 0 ? error : wait_for_others(warp, op);
   }
-  error = sync_below_inode(warp, volume, writer, ino, state, marks);
+  error = sync_below_inode(warp, op, ino, state, marks);
   if (error < 0) return error;
   const bool leader = warp.thread_rank() == 0;
   uint32_t frame = kNoFrame;
   bool taken = false;
-  if (!take_dirty_pages(warp, volume.cache, leader, key, frame, taken)) return -EBUSY;
+  if (!take_dirty_pages(warp, op.volume.cache, leader, key, frame, taken)) return -EBUSY;
   // Others may have appended it, and not be done.
   if (!warp.any(taken)) {
-    error = flush_overwrites(warp, volume, writer);
-    return error < 0 ? error : wait_for_others(warp, writer);
+    error = flush_overwrites(warp, op.volume, op.writer);
+    return error < 0 ? error : wait_for_others(warp, op);
   }
   const bool lost =
       taken &&
-      may_meet_lost_leaf(volume, writer,
-                         *reinterpret_cast<const format::NodeBlock*>(volume.cache.page(frame)));
+      may_meet_lost_dnode(op.volume, op.writer,
+                          *reinterpret_cast<const format::NodeBlock*>(op.volume.cache.page(frame)));
   // As sync_nodes() does.
-  error = warp.any(lost) ? -EAGAIN : flush_device(warp, volume);
+  error = warp.any(lost) ? -EAGAIN : flush_device(warp, op.volume);
   if (error < 0) {
-    if (taken) give_back_frame(volume.cache, frame, true);
+    if (taken) release_frame(op.volume.cache, frame, true);
     return error;
   }
-  return append_to_chain(warp, volume, writer, 1u, frame, key, marks);
+  return append_to_fsync_log(warp, op, 1u, frame, key, marks);
 }
 
 }  // namespace detail
@@ -296,15 +299,15 @@ GOFS_NOINLINE GOFS_HD inline int sync_through_chain(simt::AnyWarp auto warp, Vol
 /// what the device says; what was done is then in memory still.
 GOFS_NOINLINE GOFS_HD inline int sync_file(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
                                            uint32_t ino, SyncScope scope = SyncScope::kAll) {
-  // As it is when nobody has changed anything, and nothing else is to be said here than there.
+  // The common state, as where nothing has changed.
   if (warp.shfl(simt::load_relaxed(writer.changed), 0) == 0) {
     return flush_overwrites(warp, volume, writer);
   }
-  Operation operation{};
-  int error = begin_operation(warp, volume, writer, kPagesToSyncFile, operation);
+  OperationSlot slot;
+  int error = begin_operation(warp, {volume, writer}, kPagesToSyncFile, slot);
   if (error < 0) return error;
-  error = detail::sync_through_chain(warp, volume, writer, ino, scope);
-  end_operation(warp, writer, operation);
+  error = detail::sync_through_fsync_log(warp, *slot, ino, scope);
+  end_operation(warp, slot);
   return error == -EAGAIN ? sync_volume(warp, volume, writer, false) : error;
 }
 

@@ -108,17 +108,16 @@ GOFS_NOINLINE GOFS_HD inline int find_last_of_tree(simt::AnyWarp auto warp, Volu
 /// first `kept` blocks or some of them, as many as a portion has. `end` becomes the number of
 /// blocks that the file may still have, if nodes have gone. Collective, uniform. 0 or a negative
 /// errno; `more`: there are others; else `last` is the one that stays.
-GOFS_NOINLINE GOFS_HD inline int cut_nodes(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                           Inode& inode, uint64_t kept, uint8_t* page,
-                                           const TimeStamp& now, LastOfTree& last, uint64_t& end,
-                                           bool& more) {
+GOFS_NOINLINE GOFS_HD inline int cut_nodes(simt::AnyWarp auto warp, Operation& op, Inode& inode,
+                                           uint64_t kept, uint8_t* page, LastOfTree& last,
+                                           uint64_t& end, bool& more) {
   more = false;
   for (uint32_t node = 0;; ++node) {
-    int error = find_last_of_tree(warp, volume, inode, last);
+    int error = find_last_of_tree(warp, op.volume, inode, last);
     if (error < 0 || last.parent.parent_nid == 0 || last.run.first_index < kept) return error;
     more = node == kNodesPerPortion;
     if (more) return 0;
-    error = remove_run(warp, volume, writer, inode, last.run, last.parent, page, now);
+    error = remove_run(warp, op, inode, last.run, last.parent, page);
     if (error < 0) return error;
     end = last.run.first_index;
   }
@@ -126,81 +125,75 @@ GOFS_NOINLINE GOFS_HD inline int cut_nodes(simt::AnyWarp auto warp, Volume& volu
 
 /// Frees the blocks of the last node that stays from the file's block `kept` on. Collective,
 /// uniform. 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int cut_last_node(simt::AnyWarp auto warp, Volume& volume,
-                                               Writer& writer, Inode& inode, uint64_t kept,
-                                               AddressRun run, uint8_t* page,
-                                               const TimeStamp& now) {
+GOFS_NOINLINE GOFS_HD inline int cut_last_node(simt::AnyWarp auto warp, Operation& op, Inode& inode,
+                                               uint64_t kept, AddressRun run, uint8_t* page) {
   const auto first = static_cast<uint32_t>(
       simt::min<uint64_t>(kept - simt::min(kept, run.first_index), run.count));
   run.first_word += first;
   run.first_index += first;
   run.count -= first;
-  return run.count == 0 ? 0 : clear_run(warp, volume, writer, inode, run, page, now);
+  return run.count == 0 ? 0 : clear_run(warp, op, inode, run, page);
 }
 
 /// Sets the size of a file with inline data to one that fits there, or moves the data out.
 /// Collective, uniform. 0 or a negative errno; where it is 0 and the data is still there, all is
 /// done.
-GOFS_HD inline int resize_inline(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                 const PagePool& pool, Inode& inode, uint64_t size,
-                                 InodeUpdate update) {
+GOFS_HD inline int resize_inline(simt::AnyWarp auto warp, Operation& op, const FileHold& file,
+                                 uint64_t size, InodeUpdate update) {
+  Inode& inode = file.inode;
   const uint64_t before = inode.size_bytes;
   const bool fits = size <= inode.inline_bytes;
   warp.sync();  // all lanes have looked
-  if (!fits) return move_out_inline(warp, volume, writer, pool, inode);
-  const int error =
-      clear_inline(warp, volume, inode, simt::min(size, before), simt::max(size, before));
+  if (!fits) return move_out_inline(warp, op, file);
+  const int error = clear_inline(warp, op, file, simt::min(size, before), simt::max(size, before));
   if (error < 0) return error;
   update.size_least = update.size_most = size;
-  return update_inode(warp, volume, inode, update);
+  return update_inode(warp, op, inode, update);
 }
 
 /// Sets the size of a file that grows. Collective, uniform. 0 or a negative errno.
-GOFS_HD inline int grow_size(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                             const PagePool& pool, Inode& inode, uint64_t before, uint64_t size,
-                             InodeUpdate update) {
+GOFS_HD inline int grow_size(simt::AnyWarp auto warp, Operation& op, const FileHold& file,
+                             uint64_t before, uint64_t size, InodeUpdate update) {
   const uint64_t tail = before & (kBlockBytes - 1);
   if (tail != 0) {
-    const int error =
-        clear_in_block(warp, volume, writer, pool, inode,
-                       {before, static_cast<uint32_t>(kBlockBytes - tail), nullptr}, update.now);
+    const int error = clear_in_block(warp, op, file,
+                                     {before, static_cast<uint32_t>(kBlockBytes - tail), nullptr});
     if (error < 0) return error;
   }
   update.size_least = size;
-  return update_inode(warp, volume, inode, update);
+  return update_inode(warp, op, file.inode, update);
 }
 
 }  // namespace detail
 
 /// Sets the size of a file, or does a portion of that where many blocks are to be freed: `more`
 /// says so, and the caller ends the operation, begins another and calls again. What lies behind the
-/// new end is freed, also what had been reserved there. Collective, uniform, inside the gate; the
-/// caller has the whole file for himself from the first portion to the last, and no spare blocks;
-/// `inode` is one object for all lanes. Pages: kPagesToTruncate.
-///
-/// 0 or a negative errno: -EFBIG, -EOPNOTSUPP (but an encrypted file may be emptied), -EROFS,
-/// -ENOSPC (of a block for the part of the last one that stays; see store_pieces()), -EBUSY,
-/// -EUCLEAN, what the device says. The file may have become shorter then, not below `size`; where
-/// there is no room, not by this portion. With size 0 it frees all that any file has but its inode
-/// and its xattr node.
-GOFS_NOINLINE GOFS_HD inline int truncate_file(simt::AnyWarp auto warp, Volume& volume,
-                                               Writer& writer, const PagePool& pool, Inode& inode,
-                                               uint64_t size, const TimeStamp& now, bool& more) {
+/// new end is freed, also what had been reserved there. Collective, uniform; `file` holds all from
+/// the end that is nearer to its beginning on, from the first portion to the last, and the caller
+/// has no spare blocks. Pages: kPagesToTruncate.  0 or a negative errno: -EFBIG, -EOPNOTSUPP (but
+/// an encrypted file may be emptied), -EROFS, -ENOSPC (of a block for the part of the last one that
+/// stays; see store_pieces()), -EBUSY, -EUCLEAN, what the device says. The file may have become
+/// shorter then, not below `size`; where there is no room, not by this portion. With size 0 it
+/// frees all that any file has but its inode and its xattr node.
+GOFS_NOINLINE GOFS_HD inline int truncate_file(simt::AnyWarp auto warp, Operation& op,
+                                               const FileHold& file, uint64_t size, bool& more) {
+  Inode& inode = file.inode;
+  file.check_from(simt::min(size, simt::load_relaxed(inode.size_bytes)));
   more = false;
-  int error = detail::check_change(writer, inode, size);
+  int error = detail::check_change(op.writer, inode, size);
   const bool encrypted = (inode.advise & format::kAdviseEncrypted) != 0;
   const bool compressed = (inode.flags & format::kFlagCompressed) != 0;
   if (error == -EOPNOTSUPP && size == 0 && encrypted && !compressed) error = 0;
   if (error < 0) return error;
-  const InodeUpdate update = update_of_times(now);
+  const InodeUpdate update = update_of_times(op.now);
   if (inode.has_inline_data()) {
-    error = detail::resize_inline(warp, volume, writer, pool, inode, size, update);
+    error = detail::resize_inline(warp, op, file, size, update);
     if (error < 0 || inode.has_inline_data()) return error;
   }
   if (!detail::has_addresses(inode)) return 0;
   const uint64_t before = warp.shfl(simt::load_relaxed(inode.size_bytes), 0);
   if (size > before) {
-    return detail::grow_size(warp, volume, writer, pool, inode, before, size, update);
+    return detail::grow_size(warp, op, file, before, size, update);
   }
 
   const auto tail = static_cast<uint32_t>(size & (kBlockBytes - 1));
@@ -211,31 +204,30 @@ GOFS_NOINLINE GOFS_HD inline int truncate_file(simt::AnyWarp auto warp, Volume& 
   detail::LastOfTree last{};
   const auto with_spare = [&](auto cut) {
     SpareBlocks<1> spare{};
-    if (!take_spares(warp, pool, kFrameTimeoutNs, spare)) return -EBUSY;
+    if (!take_spares(warp, op.pool(), kFrameTimeoutNs, spare)) return -EBUSY;
     const int result = cut(spare.blocks[0]);
-    give_back_spares(warp, pool, spare);
+    release_spares(warp, op.pool(), spare);
     return result;
   };
   error = with_spare([&](uint8_t* page) {
-    return detail::cut_nodes(warp, volume, writer, inode, kept, page, now, last, end, more);
+    return detail::cut_nodes(warp, op, inode, kept, page, last, end, more);
   });
   // What may find no room comes first in a portion, which then leaves the file as it was.
   if (error == 0 && clears && end != kAsBefore) more = true;
   bool finished = error == 0 && !more;
   if (finished && clears) {
-    error = detail::clear_in_block(warp, volume, writer, pool, inode,
-                                   {size, kBlockBytes - tail, nullptr}, now);
+    error = detail::clear_in_block(warp, op, file, {size, kBlockBytes - tail, nullptr});
     if (error < 0) return error;
   }
   if (finished) {
     error = with_spare([&](uint8_t* page) {
-      return detail::cut_last_node(warp, volume, writer, inode, kept, last.run, page, now);
+      return detail::cut_last_node(warp, op, inode, kept, last.run, page);
     });
     finished = error == 0;
   }
   InodeUpdate cut = update;
   cut.size_most = finished ? size : simt::max(size, end << kBlockShift);
-  const int updated = update_inode(warp, volume, inode, cut);
+  const int updated = update_inode(warp, op, inode, cut);
   return error < 0 ? error : updated;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "f2fs/file_model_for_test.hpp"
+#include "f2fs/operation_for_test.hpp"
 #include "f2fs/punch_hole.h"
 #include "ssd/power_cut.h"
 
@@ -52,13 +53,16 @@ class TruncateTest : public ::testing::TestWithParam<uint32_t> {
     int error = 0;
     more = true;
     for (; error == 0 && more && portions != 0; --portions) {
-      Operation operation{};
-      error =
-          begin_operation(warp, writing.volume(), writing.writer(), kPagesToTruncate, operation);
+      OperationSlot operation;
+      error = begin_operation(
+          warp, {writing.volume(), writing.writer(), &writing.rig().fs().pool}, kPagesToTruncate,
+          [] {
+            return TimeStamp{7, 7};
+          },
+          operation);
       if (error < 0) return error;
-      error = truncate_file(warp, writing.volume(), writing.writer(), writing.rig().fs().pool,
-                            inode, size, {7, 7}, more);
-      end_operation(warp, writing.writer(), operation);
+      error = truncate_file(warp, *operation, testing::hold_alone(inode), size, more);
+      end_operation(warp, operation);
     }
     return error;
   }
@@ -81,12 +85,17 @@ class TruncateTest : public ::testing::TestWithParam<uint32_t> {
       uint64_t next = from;
       int error = 0;
       while (error == 0 && next < to) {
-        Operation operation{};
+        OperationSlot operation;
         EXPECT_EQ(
-            begin_operation(warp, writing.volume(), writing.writer(), kPagesToPunch, operation), 0);
-        error = punch_hole(warp, writing.volume(), writing.writer(), writing.rig().fs().pool, inode,
-                           next, to, {8, 8});
-        end_operation(warp, writing.writer(), operation);
+            begin_operation(
+                warp, {writing.volume(), writing.writer(), &writing.rig().fs().pool}, kPagesToPunch,
+                [] {
+                  return TimeStamp{8, 8};
+                },
+                operation),
+            0);
+        error = punch_hole(warp, *operation, testing::hold_alone(inode), next, to);
+        end_operation(warp, operation);
       }
       if (warp.thread_rank() == 0) result = error;
     });
@@ -267,8 +276,8 @@ TEST_P(TruncateTest, without_a_block_for_its_new_end_a_file_stays_as_it_is) {
   std::vector<uint32_t> taken;
   run_alone(1, [&](const simt::Warp& warp) {
     uint32_t block = 0;
-    while (allocate_blocks(warp, writing.volume(), writing.writer(), 1u, format::kWarmData, {},
-                           block) == 0) {
+    while (allocate_blocks(warp, *TestOperation(warp, writing.volume(), writing.writer()), 1u,
+                           format::kWarmData, {}, block) == 0) {
       taken.push_back(block);
     }
   });
@@ -289,7 +298,7 @@ TEST_P(TruncateTest, without_a_block_for_its_new_end_a_file_stays_as_it_is) {
   expect_files(writing, width(), files);
   run_alone(1, [&](const simt::Warp& warp) {
     for (const uint32_t block : taken) {
-      free_blocks(warp, writing.volume(), writing.writer(), 1u, block);
+      free_blocks(warp, *TestOperation(warp, writing.volume(), writing.writer()), 1u, block);
     }
   });
   ASSERT_EQ(writing.checkpoint(false), 0);

@@ -7,12 +7,12 @@
 // is.
 //
 // A victim belongs to the warp that has chosen it until release_victim(). Nothing is written to its
-// holes meanwhile, nor afterwards, until a checkpoint at which nobody holds a place
-// (held_places.h).
+// holes meanwhile, nor afterwards, until a checkpoint that meets no address readers
+// (address_readers.h).
 #pragma once
 
+#include "f2fs/address_readers.h"
 #include "f2fs/allocate.h"
-#include "f2fs/held_places.h"
 
 namespace gofs::f2fs {
 
@@ -47,8 +47,8 @@ GOFS_HD inline uint64_t victim_worth(const SegmentInfo& segment, uint32_t valid,
   return gain * kScale * (age + 1) / (format::kBlocksPerSegment + valid);
 }
 
-/// Makes a segment the caller's victim. Under a lock, which nobody holds for long: a log must not
-/// choose it at the same time. One lane.
+/// Makes a segment the caller's victim. Under a lock, which no thread holds for long: a log must
+/// not choose it at the same time. One lane.
 GOFS_HD inline bool claim_victim(Writer& writer, uint32_t segno) {
   simt::Backoff backoff;
   while (!simt::try_lock(writer.choice_lock)) backoff.pause();
@@ -68,13 +68,13 @@ GOFS_HD inline bool may_be_victim(const Writer& writer, uint32_t segno, uint32_t
 
 }  // namespace detail
 
-/// Gives back a victim from which nothing was moved. One lane.
+/// Releases a victim from which nothing was moved. One lane.
 GOFS_HD inline void spare_victim(Writer& writer, uint32_t segno) {
   detail::clear_segment_bit(writer.cleaning.victims, segno);
 }
 
-/// Gives back a victim that was emptied. `left`: it has blocks that cannot be moved, so that there
-/// is no sense in choosing it again. One lane.
+/// Releases a victim that was emptied. `left`: it has blocks that cannot be moved, so that there is
+/// no sense in choosing it again. One lane.
 GOFS_HD inline void release_victim(Writer& writer, uint32_t segno, bool left) {
   // First, so that it is always one or the other.
   detail::set_segment_bit(writer.cleaning.held, segno);
@@ -139,7 +139,7 @@ GOFS_NOINLINE GOFS_HD inline int load_owners(simt::AnyWarp auto warp, Volume& vo
 }
 
 /// Whether block `offset` of a victim is in use, and then who points to it; `page` is the summary.
-/// `error` is -EUCLEAN (reported) where nobody can. One lane.
+/// `error` is -EUCLEAN (reported) where that is not known. One lane.
 GOFS_HD inline bool owner_of(Volume& volume, const Writer& writer, uint32_t segno, uint32_t offset,
                              const uint8_t* page, BlockOwner& owner, int& error) {
   if (offset >= format::kBlocksPerSegment) return false;

@@ -65,14 +65,14 @@ class VictimsTest : public ::testing::TestWithParam<uint32_t> {
     mount();
     for (OpenFileModel& file : files_) {
       const uint32_t ino = file.inode.ino;
-      const bool mapped = !file.map.empty();
+      const bool mapped = file.maps != nullptr;
       reopen_file(*writing_, ino, mapped, file);
     }
   }
   void write_blocks_of(uint32_t i, uint64_t block, uint32_t blocks, std::mt19937_64& random) {
     const std::vector<uint8_t> bytes = random_bytes(random, size_t{blocks} * kBlockBytes);
     int error = write_alone(*writing_, width(), files_[i].inode, block * kBlockBytes, bytes);
-    if (error == -ENOSPC) {  // of what was given back, nothing can be had before
+    if (error == -ENOSPC) {  // of what was freed, nothing can be had before
       ASSERT_EQ(writing_->checkpoint(false), 0);
       error = write_alone(*writing_, width(), files_[i].inode, block * kBlockBytes, bytes);
     }
@@ -97,7 +97,7 @@ class VictimsTest : public ::testing::TestWithParam<uint32_t> {
     chosen.erase(std::remove(chosen.begin(), chosen.end(), format::kNullSegno), chosen.end());
     return chosen;
   }
-  /// Moves all blocks of files out of a segment, as one that nobody else uses.
+  /// Moves all blocks of files out of a segment, as one that no other thread uses.
   uint32_t move_out(uint32_t segno) {
     std::atomic<uint32_t> count{0};
     run_alone(width(), [&](const simt::Warp& warp) {
@@ -111,15 +111,16 @@ class VictimsTest : public ::testing::TestWithParam<uint32_t> {
               const uint32_t its = lanes_of.ballot((lanes >> lanes_of.thread_rank() & 1u) != 0 &&
                                                    found.inode.ino == file.inode.ino);
               if (its == 0) continue;
-              Operation operation{};
-              ASSERT_EQ(
-                  begin_operation(lanes_of, volume(), writer(), pages_to_move(width()), operation),
-                  0);
-              uint32_t moved = 0;
-              EXPECT_EQ(f2fs::move_blocks(lanes_of, volume(), writer(), writing_->rig().fs().pool,
-                                          its, file.inode, found.index, owner, moved),
+              OperationSlot operation;
+              ASSERT_EQ(begin_operation(lanes_of, {volume(), writer(), &writing_->rig().fs().pool},
+                                        pages_to_move(width()), operation),
                         0);
-              end_operation(lanes_of, writer(), operation);
+              uint32_t moved = 0;
+              EXPECT_EQ(
+                  f2fs::move_blocks(lanes_of, *operation, its, testing::hold_alone(file.inode),
+                                    found.index, owner, moved),
+                  0);
+              end_operation(lanes_of, operation);
               if (lanes_of.thread_rank() == 0) count += simt::popcount(moved);
             }
           });
@@ -247,10 +248,10 @@ TEST_P(VictimsTest, what_was_moved_is_there_and_its_segment_free) {
   EXPECT_NE(emptied, 0u);
   EXPECT_EQ(volume().valid_block_count, valid);
   // Who keeps where blocks lay finds them there.
-  hold_places(writer());
+  enter_address_readers(writer());
   ASSERT_EQ(writing_->checkpoint(false), 0);
   for (const uint32_t segno : victims) EXPECT_FALSE(detail::segment_bit(writer().free_map, segno));
-  let_go_places(writer());
+  leave_address_readers(writer());
   write_blocks_of(0, 0, 1, random);
   ASSERT_EQ(writing_->checkpoint(false), 0);
   for (const uint32_t segno : victims) EXPECT_TRUE(detail::segment_bit(writer().free_map, segno));
@@ -280,18 +281,18 @@ TEST_P(VictimsTest, nothing_is_written_over_what_was_given_up_while_a_place_is_h
     return (detail::writable(info, offset / 32) >> offset % 32 & 1u) != 0;
   };
   const uint32_t first = place_of(5);
-  hold_places(writer());
+  enter_address_readers(writer());
   write_blocks_of(0, 5, 1, random);
   ASSERT_NE(place_of(5), first);
   ASSERT_EQ(writing_->checkpoint(false), 0);
-  EXPECT_FALSE(is_writable(first)) << "somebody may be reading it";
+  EXPECT_FALSE(is_writable(first)) << "it may be being read";
   // Also not at a checkpoint that has nothing to do with it.
   const uint32_t second = place_of(40);
   write_blocks_of(0, 40, 1, random);
   ASSERT_EQ(writing_->checkpoint(false), 0);
   EXPECT_FALSE(is_writable(first));
   EXPECT_FALSE(is_writable(second));
-  let_go_places(writer());
+  leave_address_readers(writer());
   EXPECT_FALSE(is_writable(first)) << "before a checkpoint";
   write_blocks_of(0, 50, 1, random);
   ASSERT_EQ(writing_->checkpoint(false), 0);
@@ -311,10 +312,10 @@ TEST_P(VictimsTest, where_few_segments_are_free_a_checkpoint_waits_for_readers) 
   std::atomic<uint32_t> turns{0};
   const auto read = [&] {
     while (!ended) {
-      hold_places(writer());
+      enter_address_readers(writer());
       ++turns;
       std::this_thread::sleep_for(std::chrono::microseconds(300));
-      let_go_places(writer());
+      leave_address_readers(writer());
     }
   };
   std::vector<std::thread> readers;
@@ -322,17 +323,17 @@ TEST_P(VictimsTest, where_few_segments_are_free_a_checkpoint_waits_for_readers) 
   while (turns < 10) std::this_thread::yield();
   writer().free_count = 0;
   ASSERT_EQ(writing_->checkpoint(false), 0);
-  EXPECT_EQ(writer().cleaning.keeps, 0u);
-  EXPECT_EQ(writer().cleaning.places_wanted, 0u);
+  EXPECT_EQ(writer().cleaning.reuse_deferred, 0u);
+  EXPECT_EQ(writer().cleaning.address_readers_awaited, 0u);
   ended = true;
   for (std::thread& reader : readers) reader.join();
   // One that stays does not stop it.
-  hold_places(writer());
+  enter_address_readers(writer());
   write_blocks_of(0, 5, 1, random);
   writer().free_count = 0;
   ASSERT_EQ(writing_->checkpoint(false), 0);
-  EXPECT_EQ(writer().cleaning.keeps, 1u);
-  let_go_places(writer());
+  EXPECT_EQ(writer().cleaning.reuse_deferred, 1u);
+  leave_address_readers(writer());
 }
 
 TEST_P(VictimsTest, nodes_and_directories_are_moved_by_a_checkpoint) {
@@ -343,14 +344,17 @@ TEST_P(VictimsTest, nodes_and_directories_are_moved_by_a_checkpoint) {
     Inode inode{};
     for (uint32_t i = 0; i < 400; ++i) {
       ASSERT_EQ(load_inodes(warp, volume(), warp.ballot(true), directory, inode), 0);
-      Operation operation{};
-      ASSERT_EQ(begin_operation(warp, volume(), writer(), pages_to_add_entry(inode), operation), 0);
+      OperationSlot operation;
+      ASSERT_EQ(begin_operation(
+                    warp, {volume(), writer()}, pages_to_add_entry(inode),
+                    [&] { return kVictimNow; }, operation),
+                0);
       char name[8];
       const int length = std::snprintf(name, sizeof(name), "n%u", i);
-      EXPECT_EQ(add_entry(warp, volume(), writer(), inode, {name, static_cast<uint32_t>(length)},
-                          {inos_[1], format::kTypeRegular}, kVictimNow),
+      EXPECT_EQ(add_entry(warp, *operation, inode, {name, static_cast<uint32_t>(length)},
+                          {inos_[1], format::kTypeRegular}),
                 0);
-      end_operation(warp, writer(), operation);
+      end_operation(warp, operation);
     }
   });
   ASSERT_EQ(writing_->checkpoint(false), 0);
@@ -366,11 +370,11 @@ TEST_P(VictimsTest, nodes_and_directories_are_moved_by_a_checkpoint) {
       for_owners(
           warp, *writing_, segno,
           [&](const simt::Warp& lanes_of, uint32_t lanes, const BlockOwner& owner) {
-            Operation operation{};
-            ASSERT_EQ(begin_operation(lanes_of, volume(), writer(), 2 * width(), operation), 0);
+            OperationSlot operation;
+            ASSERT_EQ(begin_operation(lanes_of, {volume(), writer()}, 2 * width(), operation), 0);
             FileBlock found{};
             if (format::is_node_log(segment(segno).type)) {
-              const int moved = f2fs::move_nodes(lanes_of, volume(), lanes, owner);
+              const int moved = f2fs::move_nodes(lanes_of, *operation, lanes, owner);
               EXPECT_EQ((lanes >> lanes_of.thread_rank() & 1u) != 0 ? moved : 0, 0);
               if (lanes_of.thread_rank() == 0) nodes += simt::popcount(lanes);
             } else {
@@ -384,17 +388,17 @@ TEST_P(VictimsTest, nodes_and_directories_are_moved_by_a_checkpoint) {
                 Inode inode{};
                 ASSERT_EQ(load_inodes(lanes_of, volume(), lanes_of.ballot(true), directory, inode),
                           0);
-                EXPECT_EQ(move_directory_block(lanes_of, volume(), inode,
+                EXPECT_EQ(move_directory_block(lanes_of, *operation, inode,
                                                lanes_of.shfl(found.index, lane), one),
                           0);
-                EXPECT_EQ(move_directory_block(lanes_of, volume(), inode,
+                EXPECT_EQ(move_directory_block(lanes_of, *operation, inode,
                                                lanes_of.shfl(found.index, lane),
                                                {one.block + 1, one.nid, 0, 0}),
                           -ENOENT);
                 if (lanes_of.thread_rank() == 0) ++blocks;
               }
             }
-            end_operation(lanes_of, writer(), operation);
+            end_operation(lanes_of, operation);
           });
     }
   });
@@ -439,7 +443,7 @@ TEST_P(VictimsTest, a_summary_that_cannot_be_one_is_reported) {
     SpareBlocks<1> spare{};
     ASSERT_TRUE(take_spares(warp, writing_->rig().fs().pool, kFrameTimeoutNs, spare));
     EXPECT_EQ(load_owners(warp, volume(), writer(), segno, spare.blocks[0]), -EUCLEAN);
-    give_back_spares(warp, writing_->rig().fs().pool, spare);
+    release_spares(warp, writing_->rig().fs().pool, spare);
   });
   EXPECT_EQ(count_findings(*volume().corruptions), 2u);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "f2fs/corruption.h"
+#include "f2fs/map_arena.h"
 #include "f2fs/page_cache.h"
 #include "format/f2fs.h"
 #include "nvme/array.h"
@@ -40,7 +41,8 @@ struct Volume {
   CorruptionLog* corruptions;
   uint8_t* checkpoint_blocks;  // kCheckpointBlocksMax blocks: the chosen checkpoint and its payload
   uint8_t* scratch;            // two blocks, for mount alone
-  simt::SharedLock* xattr_locks;  // kXattrLocks (xattr_lock.h); null: nobody writes
+  simt::SharedLock* xattr_locks;  // kXattrLocks (xattr_lock.h); null: mounted read-only
+  alignas(128) MapArena maps;     // of open files
 
   format::Geometry geometry;
   uint32_t checksum_seed;  // of inode checksums
@@ -53,7 +55,7 @@ struct Volume {
   uint32_t checkpoint_flags;
   const uint8_t* nat_bitmap;
   const uint8_t* sit_bitmap;
-  uint64_t user_block_count;  // without those that are withheld: falls where such are given back
+  uint64_t user_block_count;  // without those that are withheld: falls where such become available
   uint64_t withheld_blocks;   // free, but the SSD has no room for them (f2fs/writer.h)
   uint64_t valid_block_count;
   uint64_t newly_counted;  // blocks counted since the last checkpoint, also those that went again
@@ -79,7 +81,7 @@ struct Volume {
   }
 };
 
-/// How long a caller waits for a page, or for room in the page cache. Others give them back within
+/// How long a caller waits for a page, or for room in the page cache. Others release them within
 /// microseconds, or when a command has ended: lost ones, which have a time limit of 5 s, are
 /// recovered first.
 inline constexpr uint64_t kFrameTimeoutNs = 120'000'000'000;

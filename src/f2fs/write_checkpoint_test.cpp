@@ -181,7 +181,7 @@ TEST_P(WriteCheckpointTest, a_write_that_fails_leaves_the_checkpoint_before) {
       ++failures;
       EXPECT_EQ(error, -EIO);
       const bool unknown = writing.writer().failed < 0;
-      // After the last step nobody can tell which of the two it is.
+      // After the last step it is not known which of the two it is.
       EXPECT_TRUE(version_of(image) == version || (unknown && version_of(image) == version + 1));
       EXPECT_EQ(writing.checkpoint(true), unknown ? -EROFS : 0);
       if (skip % 3 == 0) {

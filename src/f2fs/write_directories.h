@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writing changed directory pages: each goes to a new block of a data log, the node that holds its
-// address says so from then on, and its former block is given back. So this comes before the nodes
+// address says so from then on, and its former block is released. So this comes before the nodes
 // are written. Who makes a directory page dirty makes that node dirty too (directory_blocks.h), so
 // nothing has to be brought into memory that would then have to stay.
 #pragma once
@@ -46,9 +46,8 @@ GOFS_NOINLINE GOFS_HD inline int look_up_directory_blocks(simt::AnyWarp auto war
 
 /// Writes the pages in the frames of `lanes`, which the caller has taken, of directories. As
 /// write_nodes.
-GOFS_NOINLINE GOFS_HD inline int write_directory_pages(simt::AnyWarp auto warp, Volume& volume,
-                                                       Writer& writer, uint32_t lanes,
-                                                       uint32_t frame, uint32_t ino,
+GOFS_NOINLINE GOFS_HD inline int write_directory_pages(simt::AnyWarp auto warp, Operation& op,
+                                                       uint32_t lanes, uint32_t frame, uint32_t ino,
                                                        const DirectoryBlock& old) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   const auto slot = static_cast<uint32_t>(old.index - old.holder.first_index);
@@ -57,44 +56,43 @@ GOFS_NOINLINE GOFS_HD inline int write_directory_pages(simt::AnyWarp auto warp, 
   summary.version = old.version;
   summary.ofs_in_node = static_cast<uint16_t>(slot);
   uint32_t block = 0;
-  const int allocated =
-      allocate_blocks(warp, volume, writer, lanes, format::kHotData, summary, block);
+  const int allocated = allocate_blocks(warp, op, lanes, format::kHotData, summary, block);
   if (allocated < 0) return allocated;
-  int error = write_blocks(warp, volume, lanes, block, mine ? volume.cache.page(frame) : nullptr);
+  int error =
+      write_blocks(warp, op.volume, lanes, block, mine ? op.volume.cache.page(frame) : nullptr);
   const int entered = change_nodes_together(
-      warp, volume, warp.ballot(mine && error == 0), old.holder.nid, ino,
-      [&](format::NodeBlock& node) {
+      warp, op, warp.ballot(mine && error == 0), old.holder.nid, ino, [&](format::NodeBlock& node) {
         format::store_u32(reinterpret_cast<uint32_t*>(&node) + old.holder.first_word + slot, block);
       });
   if (error == 0) error = entered;
   // Of the two blocks, the one that counts is kept.
   const uint32_t unused = error == 0 ? old.place.block : block;
-  free_blocks(warp, volume, writer, warp.ballot(mine && unused != format::kNullAddr), unused);
+  free_blocks(warp, op, warp.ballot(mine && unused != format::kNullAddr), unused);
   return mine ? error : 0;
 }
 
 }  // namespace detail
 
 /// Writes the pages of directories in `range` that have changed. Collective, by one warp; others
-/// may write other ranges, and nobody changes anything else. Uniform answer: 0 or a negative errno,
-/// after which those that were not written are still dirty.
-GOFS_NOINLINE GOFS_HD inline int write_dirty_directories(simt::AnyWarp auto warp, Volume& volume,
-                                                         Writer& writer, const MapRange& range) {
-  PageCache& cache = volume.cache;
+/// may write other ranges, and no thread changes anything else. Returns, identical in all lanes: 0
+/// or a negative errno, after which those that were not written are still dirty.
+GOFS_NOINLINE GOFS_HD inline int write_dirty_directories(simt::AnyWarp auto warp, Operation& op,
+                                                         const MapRange& range) {
+  PageCache& cache = op.volume.cache;
   return for_dirty_pages(
       warp, cache, PageKind::kDirectory, range, [&](uint32_t lanes, uint32_t frame, uint64_t key) {
         const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
         // Before the pages are taken, since this may have to wait for others.
         detail::DirectoryBlock old{};
-        int error = detail::look_up_directory_blocks(warp, volume, lanes, key, old);
+        int error = detail::look_up_directory_blocks(warp, op.volume, lanes, key, old);
         error = simt::first_error(warp, mine ? error : 0);
         if (error < 0) return error;
         if (!detail::take_frames(warp, cache, mine, frame, key)) return -EBUSY;
-        const int written = detail::write_directory_pages(warp, volume, writer, lanes, frame,
-                                                          directory_of(key), old);
+        const int written =
+            detail::write_directory_pages(warp, op, lanes, frame, directory_of(key), old);
         if (mine) {
           if (written == 0) clean_frame(cache, frame, key);
-          give_back_frame(cache, frame, written < 0);
+          release_frame(cache, frame, written < 0);
         }
         return simt::first_error(warp, mine ? written : 0);
       });

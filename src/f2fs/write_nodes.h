@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writing changed nodes: each goes to a new block of a node log, the NAT says so from then on, and
-// its former block is given back. Blocks that the last checkpoint refers to stay as they are, so
-// this may happen at any time; what it says counts from the next checkpoint on.
+// its former block is released. Blocks that the last checkpoint refers to stay as they are, so this
+// may happen at any time; what it says counts from the next checkpoint on.
 #pragma once
 
 #include "f2fs/allocate.h"
@@ -32,7 +32,7 @@ GOFS_HD inline uint64_t node_version(const Volume& volume) {
 }
 
 /// Makes `node` what is to be written, with `marks` (format::NodeFlag) and the place of the next
-/// node of a chain: footer first, since an inode's sum covers it. One lane.
+/// node of the fsync log: footer first, since an inode's sum covers it. One lane.
 GOFS_HD inline void seal_node(const Volume& volume, format::NodeBlock& node, uint32_t marks,
                               uint32_t next_block) {
   const uint32_t kept = node.footer.flag & ~uint32_t{format::kNodeFsync | format::kNodeDentry};
@@ -46,19 +46,19 @@ GOFS_HD inline void seal_node(const Volume& volume, format::NodeBlock& node, uin
   }
 }
 
-/// Takes the valid pages `key` of the lanes' frames, waiting for those who look at them.
-/// Collective, uniform; false (nothing taken) when somebody did so for kFrameTimeoutNs.
+/// Takes the valid pages `key` of the lanes' frames, waiting for those that look at them.
+/// Collective, uniform; false (nothing taken) when one did so for kFrameTimeoutNs.
 GOFS_HD inline bool take_frames(simt::AnyWarp auto warp, PageCache& cache, bool wanted,
                                 uint32_t frame, uint64_t key) {
   const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);
   simt::Backoff backoff;
   bool taken = false;
   for (;;) {
-    // Nobody waits with a pin for another frame, so they all come.
+    // No thread waits with a pin for another frame, so they all come.
     taken = taken || (wanted && take_frame(cache, frame, key));
     if (warp.all(taken == wanted)) return true;
     if (warp.any(deadline.passed())) {
-      if (taken) give_back_frame(cache, frame, true);
+      if (taken) release_frame(cache, frame, true);
       warp.sync();
       return false;
     }
@@ -68,17 +68,17 @@ GOFS_HD inline bool take_frames(simt::AnyWarp auto warp, PageCache& cache, bool 
 
 /// Takes a block for each lane's node from its log. Collective. 0, or on all lanes a negative
 /// errno, with nothing taken.
-GOFS_HD inline int allocate_nodes(simt::AnyWarp auto warp, Volume& volume, Writer& writer,
-                                  uint32_t lanes, uint32_t log, const format::SummaryEntry& summary,
+GOFS_HD inline int allocate_nodes(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
+                                  uint32_t log, const format::SummaryEntry& summary,
                                   uint32_t& block) {
   const uint32_t rank = warp.thread_rank();
   uint32_t done = 0;
   for (uint32_t each = format::kHotNode; each <= format::kColdNode; ++each) {
     const uint32_t mine = warp.ballot((lanes >> rank & 1u) != 0 && log == each);
     if (mine == 0) continue;
-    const int error = allocate_blocks(warp, volume, writer, mine, each, summary, block);
+    const int error = allocate_blocks(warp, op, mine, each, summary, block);
     if (error < 0) {
-      free_blocks(warp, volume, writer, done, block);
+      free_blocks(warp, op, done, block);
       return error;
     }
     done |= mine;
@@ -88,17 +88,17 @@ GOFS_HD inline int allocate_nodes(simt::AnyWarp auto warp, Volume& volume, Write
 
 /// Writes the nodes in the frames of `lanes`, which the caller has taken. Collective. Per lane 0,
 /// or a negative errno: then its node is where it was.
-GOFS_NOINLINE GOFS_HD inline int write_nodes(simt::AnyWarp auto warp, Volume& volume,
-                                             Writer& writer, uint32_t lanes, uint32_t frame) {
+GOFS_NOINLINE GOFS_HD inline int write_nodes(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
+                                             uint32_t frame) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   auto* const node =
-      mine ? reinterpret_cast<format::NodeBlock*>(volume.cache.page(frame)) : nullptr;
+      mine ? reinterpret_cast<format::NodeBlock*>(op.volume.cache.page(frame)) : nullptr;
   const uint32_t nid = mine ? uint32_t{node->footer.nid} : 0;
   NatRecord record{};
-  int error = look_up_nat(warp, volume, lanes, nid, record);
+  int error = look_up_nat(warp, op.volume, lanes, nid, record);
   const bool is_new = record.block == format::kNewAddr;
-  if (mine && error == 0 && !is_new && !volume.is_main_block(record.block)) {
-    error = report(*volume.corruptions, {Structure::kNatEntry, 0, nid, record.block});
+  if (mine && error == 0 && !is_new && !op.volume.is_main_block(record.block)) {
+    error = report(*op.volume.corruptions, {Structure::kNatEntry, 0, nid, record.block});
   }
   const uint32_t known = warp.ballot(mine && error == 0);
   format::SummaryEntry summary{};
@@ -106,21 +106,20 @@ GOFS_NOINLINE GOFS_HD inline int write_nodes(simt::AnyWarp auto warp, Volume& vo
   summary.version = record.version;
   uint32_t block = 0;
   const int allocated =
-      allocate_nodes(warp, volume, writer, known, mine ? log_of_node(*node) : 0, summary, block);
+      allocate_nodes(warp, op, known, mine ? log_of_node(*node) : 0, summary, block);
   if (allocated < 0) return error < 0 ? error : allocated;
   if ((known >> warp.thread_rank() & 1u) != 0) {
-    seal_node(volume, *node, 0, format::kNullAddr);  // no chain: a checkpoint follows
+    seal_node(op.volume, *node, 0, format::kNullAddr);  // no fsync log: a checkpoint follows
   }
   warp.sync();
-  const int written = write_blocks(warp, volume, known, block, node);
+  const int written = write_blocks(warp, op.volume, known, block, node);
   if (mine && error == 0) error = written;
-  const int entered = change_nat(warp, volume, warp.ballot(mine && error == 0), nid,
+  const int entered = change_nat(warp, op, warp.ballot(mine && error == 0), nid,
                                  [&](format::NatEntry& entry) { entry.block_addr = block; });
   if (mine && error == 0) error = entered;
   // Of the two blocks, the one that counts is kept.
   const bool written_first = error == 0 && is_new;
-  free_blocks(warp, volume, writer,
-              warp.ballot((known >> warp.thread_rank() & 1u) != 0 && !written_first),
+  free_blocks(warp, op, warp.ballot((known >> warp.thread_rank() & 1u) != 0 && !written_first),
               error == 0 ? record.block : block);
   return error;
 }
@@ -128,22 +127,22 @@ GOFS_NOINLINE GOFS_HD inline int write_nodes(simt::AnyWarp auto warp, Volume& vo
 }  // namespace detail
 
 /// Writes the nodes in `range` that have changed. Collective, by one warp; others may write other
-/// ranges, and nobody changes anything else. Uniform answer: 0 or a negative errno, after which
-/// those that were not written are still dirty.
-GOFS_NOINLINE GOFS_HD inline int write_dirty_nodes(simt::AnyWarp auto warp, Volume& volume,
-                                                   Writer& writer, const MapRange& range) {
-  PageCache& cache = volume.cache;
-  return for_dirty_pages(
-      warp, cache, PageKind::kNode, range, [&](uint32_t lanes, uint32_t frame, uint64_t key) {
-        const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-        if (!detail::take_frames(warp, cache, mine, frame, key)) return -EBUSY;
-        const int error = detail::write_nodes(warp, volume, writer, lanes, frame);
-        if (mine) {
-          if (error == 0) clean_frame(cache, frame, key);
-          give_back_frame(cache, frame, error < 0);
-        }
-        return simt::first_error(warp, mine ? error : 0);
-      });
+/// ranges, and no thread changes anything else. Returns, identical in all lanes: 0 or a negative
+/// errno, after which those that were not written are still dirty.
+GOFS_NOINLINE GOFS_HD inline int write_dirty_nodes(simt::AnyWarp auto warp, Operation& op,
+                                                   const MapRange& range) {
+  PageCache& cache = op.volume.cache;
+  return for_dirty_pages(warp, cache, PageKind::kNode, range,
+                         [&](uint32_t lanes, uint32_t frame, uint64_t key) {
+                           const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+                           if (!detail::take_frames(warp, cache, mine, frame, key)) return -EBUSY;
+                           const int error = detail::write_nodes(warp, op, lanes, frame);
+                           if (mine) {
+                             if (error == 0) clean_frame(cache, frame, key);
+                             release_frame(cache, frame, error < 0);
+                           }
+                           return simt::first_error(warp, mine ? error : 0);
+                         });
 }
 
 }  // namespace gofs::f2fs

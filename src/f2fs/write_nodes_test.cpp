@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "f2fs/change_attributes.h"
+#include "f2fs/operation_for_test.hpp"
 #include "f2fs/writing_for_test.hpp"
 #include "ssd/power_cut.h"
 
@@ -82,8 +83,9 @@ class WriteNodesTest : public ::testing::TestWithParam<uint32_t> {
       for (uint32_t first = 0; first < count; first += all) {
         const uint32_t i = first + index * warp.size() + warp.thread_rank();
         const uint32_t ino = i < count ? inos[i] : 0;
-        const int error = change_attributes(warp, writing.volume(), warp.ballot(i < count), ino,
-                                            change_of(ino, round));
+        const int error =
+            change_attributes(warp, *TestOperation(warp, writing.volume(), writing.writer()),
+                              warp.ballot(i < count), ino, change_of(ino, round));
         if (i < count) {
           EXPECT_EQ(error, 0) << ino;
         }
@@ -166,7 +168,8 @@ TEST_P(WriteNodesTest, lanes_and_warps_that_change_one_inode_take_turns) {
   std::atomic<uint32_t> torn{0};
   run_crowd({kWarps, width()}, [&](const simt::Warp& warp, uint32_t) {
     for (uint32_t turn = 0; turn < kTurns; ++turn) {
-      EXPECT_EQ(change_nodes(warp, writing.volume(), all_lanes(warp), ino, ino,
+      EXPECT_EQ(change_nodes(warp, *TestOperation(warp, writing.volume(), writing.writer()),
+                             all_lanes(warp), ino, ino,
                              [](format::NodeBlock& node) {
                                node.inode.i_uid = node.inode.i_uid + 1;
                                node.inode.i_gid = uint32_t{node.inode.i_uid};
@@ -197,7 +200,11 @@ TEST_P(WriteNodesTest, readers_see_no_older_state_beside_checkpoints) {
     if (index == 0) {
       for (uint32_t round = 1; round <= rounds; ++round) {
         for (const uint32_t ino : inos) {
-          EXPECT_EQ(change_attributes(warp, writing.volume(), 1u, ino, change_of(ino, round)), 0);
+          EXPECT_EQ(
+              change_attributes(
+                  warp, *TestOperation(warp, writing.volume(), writing.writer(), nullptr, {}, 1),
+                  1u, ino, change_of(ino, round)),
+              0);
         }
         EXPECT_EQ(write_checkpoint(warp, writing.volume(), writing.writer(), false), 0);
       }
@@ -241,7 +248,7 @@ TEST_P(WriteNodesTest, a_write_that_fails_leaves_the_checkpoint_before) {
     ++failures;
     EXPECT_EQ(error, -EIO);
     expect_round(writing, inos, 1);
-    if (writing.writer().failed < 0) continue;  // nobody can tell
+    if (writing.writer().failed < 0) continue;  // not known
     EXPECT_EQ(round_of(image, inos, 1), 0u);
     ASSERT_EQ(writing.checkpoint(true), 0);
     EXPECT_EQ(round_of(image, inos, 1), 1u);

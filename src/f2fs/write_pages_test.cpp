@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "f2fs/change_attributes.h"
+#include "f2fs/operation_for_test.hpp"
 #include "f2fs/writing_for_test.hpp"
 
 namespace gofs::f2fs {
@@ -49,8 +50,9 @@ class WritePagesTest : public ::testing::TestWithParam<uint32_t> {
         change.mask = kSetUid;
         change.uid = uid;
         change.changed = {1'800'000'000, uid};
-        const int error = change_attributes(warp, writing.volume(), warp.ballot(i < inos.size()),
-                                            i < inos.size() ? inos[i] : 0, change);
+        const int error =
+            change_attributes(warp, *TestOperation(warp, writing.volume(), writing.writer()),
+                              warp.ballot(i < inos.size()), i < inos.size() ? inos[i] : 0, change);
         if (i < inos.size()) {
           EXPECT_EQ(error, 0);
         }
@@ -71,7 +73,7 @@ class WritePagesTest : public ::testing::TestWithParam<uint32_t> {
         return;
       }
       while (!warp.any(ended)) {
-        const bool some = help_writing(warp, writing.volume(), writing.writer());
+        const bool some = help_writeback(warp, writing.volume(), writing.writer());
         if (some && warp.thread_rank() == 0) ++helped;
         if (!some) simt::Backoff().pause();
       }
@@ -144,11 +146,11 @@ TEST_P(WritePagesTest, there_is_nothing_to_help_with_where_nobody_writes) {
   WritingRig writing(image, width(), many_portions());
   ASSERT_EQ(writing.begin().error, 0);
   run_alone(width(), [&](const simt::Warp& warp) {
-    EXPECT_FALSE(help_writing(warp, writing.volume(), writing.writer()));
+    EXPECT_FALSE(help_writeback(warp, writing.volume(), writing.writer()));
   });
   ASSERT_EQ(writing.checkpoint(false), 0);
   run_alone(width(), [&](const simt::Warp& warp) {
-    EXPECT_FALSE(help_writing(warp, writing.volume(), writing.writer()));
+    EXPECT_FALSE(help_writeback(warp, writing.volume(), writing.writer()));
   });
 }
 

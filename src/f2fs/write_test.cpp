@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "f2fs/file_model_for_test.hpp"
+#include "f2fs/operation_for_test.hpp"
 #include "ssd/power_cut.h"
 
 namespace gofs::f2fs {
@@ -81,7 +82,7 @@ TEST_P(WriteTest, any_writes_agree_with_a_model) {
   }
 }
 
-// Whole blocks from aligned memory go as large commands, in a row.
+// Whole blocks from aligned memory go as large commands, contiguous.
 TEST_P(WriteTest, whole_blocks_are_written_from_where_they_are_and_lie_in_a_row) {
   TestImage image(fill_with_written);
   const std::vector<uint32_t> inos = inodes_of(image);
@@ -110,8 +111,8 @@ TEST_P(WriteTest, whole_blocks_are_written_from_where_they_are_and_lie_in_a_row)
   });
 }
 
-// Of many warps that write to one file somebody always looks at its inode: times that stay within
-// their second do not wait until nobody does.
+// Of many warps that write to one file, one always looks at its inode: times that stay within their
+// second do not wait until none does.
 TEST_P(WriteTest, nanoseconds_are_set_beside_those_who_look_at_the_inode) {
   GOFS_NEED_TOOL("fsck.f2fs");
   TestImage image(fill_with_written);
@@ -129,7 +130,7 @@ TEST_P(WriteTest, nanoseconds_are_set_beside_those_who_look_at_the_inode) {
     ASSERT_TRUE(frame != kNoFrame && pin_frame(cache, frame, key));
     ASSERT_EQ(write_alone(writing, width(), inode, 0, bytes, {2'000'000'000, 4'000'000}), 0);
     EXPECT_EQ(inode.modified.nanoseconds, 4'000'000u);
-    // Somebody who is late with what he took for now.
+    // A thread that is late with what it took for now.
     ASSERT_EQ(write_alone(writing, width(), inode, 0, bytes, {2'000'000'000, 3'000'000}), 0);
     EXPECT_EQ(inode.changed.nanoseconds, 4'000'000u);
     unpin(cache, frame);
@@ -296,18 +297,18 @@ TEST_P(WriteTest, a_disk_without_free_blocks_has_some_after_a_checkpoint) {
   ASSERT_EQ(writing.begin().error, 0);
   std::vector<OpenFileModel> files = open_files(writing, inos);
   OpenFileModel& file = files[4];
-  // Most of the disk is taken by somebody else.
+  // Most of the disk is in use.
   constexpr uint32_t kLeft = 600;
   std::vector<uint32_t> taken;
   run_alone(1, [&](const simt::Warp& warp) {
     uint32_t block = 0;
-    while (allocate_blocks(warp, writing.volume(), writing.writer(), 1u, format::kWarmData, {},
-                           block) == 0) {
+    while (allocate_blocks(warp, *TestOperation(warp, writing.volume(), writing.writer()), 1u,
+                           format::kWarmData, {}, block) == 0) {
       taken.push_back(block);
     }
     ASSERT_GT(taken.size(), kLeft);
     for (uint32_t i = 0; i < kLeft; ++i, taken.pop_back()) {
-      free_blocks(warp, writing.volume(), writing.writer(), 1u, taken.back());
+      free_blocks(warp, *TestOperation(warp, writing.volume(), writing.writer()), 1u, taken.back());
     }
   });
   ASSERT_EQ(writing.checkpoint(false), 0);
@@ -340,7 +341,7 @@ TEST_P(WriteTest, a_disk_without_free_blocks_has_some_after_a_checkpoint) {
   EXPECT_GE(refused, 3u);
   run_alone(1, [&](const simt::Warp& warp) {
     for (const uint32_t block : taken) {
-      free_blocks(warp, writing.volume(), writing.writer(), 1u, block);
+      free_blocks(warp, *TestOperation(warp, writing.volume(), writing.writer()), 1u, block);
     }
   });
   ASSERT_EQ(writing.checkpoint(true), 0);
@@ -410,8 +411,10 @@ TEST_P(WriteTest, several_warps_share_one_write_that_grows_a_file) {
     std::vector<uint8_t> bytes(1200 * kBlockBytes / 8 + 77);
     image::fill_pattern(file.inode.ino, 0, bytes.data(), bytes.size());
     run_alone(width(), [&](const simt::Warp& warp) {
-      EXPECT_EQ(prepare_write(warp, writing.volume(), writing.writer(), writing.rig().fs().pool,
-                              file.inode, offset, offset + bytes.size(), {4, 4}),
+      EXPECT_EQ(prepare_write(warp,
+                              *TestOperation(warp, writing.volume(), writing.writer(),
+                                             &writing.rig().fs().pool, {4, 4}),
+                              testing::hold_alone(file.inode), offset, offset + bytes.size()),
                 0);
     });
     run_crowd({kWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
@@ -419,9 +422,12 @@ TEST_P(WriteTest, several_warps_share_one_write_that_grows_a_file) {
       for (uint64_t first = offset / kBlockBytes + index * warp.size(); first < end;
            first += kWarps * warp.size()) {
         const WritePiece piece = piece_of_range(warp, first, offset, bytes.size(), bytes.data());
-        EXPECT_EQ(write_pieces(warp, writing.volume(), writing.writer(), writing.rig().fs().pool,
-                               warp.ballot(piece.bytes != 0), file.inode, piece, {4, 4}),
-                  0);
+        EXPECT_EQ(
+            write_pieces(warp,
+                         *TestOperation(warp, writing.volume(), writing.writer(),
+                                        &writing.rig().fs().pool, {4, 4}),
+                         warp.ballot(piece.bytes != 0), testing::hold_alone(file.inode), piece),
+            0);
       }
     });
     file.model.write(offset, bytes.data(), bytes.size());
@@ -672,17 +678,16 @@ TEST_P(WriteTest, addresses_are_entered_for_all_lanes_or_none) {
   run_alone(width(), [&](const simt::Warp& warp) {
     const uint32_t rank = warp.thread_rank();
     AddressPlace place{};
-    EXPECT_EQ(
-        grow_nodes(warp, volume, writing.writer(), warp.ballot(true), file.inode, rank, place), 0);
+    TestOperation op(warp, volume, writing.writer());
+    EXPECT_EQ(grow_nodes(warp, *op, warp.ballot(true), file.inode, rank, place), 0);
     // A node of another file.
     if (rank + 1 == warp.size()) place.nid = inos[6];
     InodeUpdate update = update_of_times({77, 77});
     update.blocks = 5;
-    EXPECT_EQ(
-        detail::enter_addresses(warp, volume, warp.ballot(true), file.inode, rank, place,
-                                volume.geometry.main_blkaddr + rank,
-                                [&] { return update_inode(warp, volume, file.inode, update); }),
-        -EUCLEAN);
+    EXPECT_EQ(detail::enter_addresses(warp, *op, warp.ballot(true), file.inode, rank, place,
+                                      volume.geometry.main_blkaddr + rank,
+                                      [&] { return update_inode(warp, *op, file.inode, update); }),
+              -EUCLEAN);
   });
   EXPECT_NE(file.inode.modified.seconds, 77);
   EXPECT_TRUE(file_is(writing, width(), file.inode, file.model));
@@ -708,7 +713,7 @@ TEST_P(WriteTest, addresses_that_cannot_be_are_refused) {
   }
 }
 
-// A block that two files refer to is given back once.
+// A block that two files refer to is released once.
 TEST_P(WriteTest, a_block_with_two_owners_is_found_out) {
   TestImage image(fill_with_written);
   const std::vector<uint32_t> inos = inodes_of(image);

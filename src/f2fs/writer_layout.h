@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "f2fs/gone.h"
+#include "f2fs/freed_since_checkpoint.h"
 #include "f2fs/xattr_lock.h"
 #include "simt/memory.h"
 
@@ -23,8 +23,8 @@ inline uint32_t open_segments_for(const format::Geometry& geometry) {
 }
 
 struct WriterOptions {
-  uint32_t free_segments = 0;              // who writes cleans where fewer are free; 0: nobody does
-  bool discard = false;                    // segments that become free are given back to the SSD
+  uint32_t free_segments = 0;              // who writes cleans where fewer are free; 0: none does
+  bool discard = false;                    // segments that become free are discarded
   bool log_structured = false;             // nothing is written over, as by Linux's mode=lfs
   uint32_t open_segments = kOpenByVolume;  // how many
   uint32_t held_writes = 2048;             // asynchronous writes under way, 1 KiB each
@@ -32,8 +32,8 @@ struct WriterOptions {
                                            // since the SSD has no room for it; empty: none
 };
 
-/// The memory of one writer: about 150 bytes for each main segment, a block for each open one, a
-/// bit for each nid, a kilobyte for each write under way. Frees it when it goes; nobody writes to
+/// The memory of one writer: about 150 bytes for each main segment, two blocks for each open one, a
+/// bit for each nid, a kilobyte for each write under way. Frees it when it goes; nothing writes to
 /// the volume any more.
 class WriterMemory {
  public:
@@ -75,13 +75,13 @@ class WriterMemory {
     writer.open = own_.take<OpenSegment>(writer.open_count, MemoryPart::kSegments);
     writer.open_map = own_.take<uint32_t>(segment_words, MemoryPart::kSegments);
     writer.open_summaries =
-        own_.take<format::SummaryBlock>(writer.open_count, MemoryPart::kSegments);
+        own_.take<format::SummaryBlock>(2 * uint64_t{writer.open_count}, MemoryPart::kSegments);
     writer.checkpoint = own_.take<uint8_t>((1 + uint64_t{geometry.cp_payload}) * kBlockBytes,
                                            MemoryPart::kCheckpoint);
     writer.pages = own_.take<uint8_t>(uint64_t{kWriterPages} * kBlockBytes, MemoryPart::kWriter);
     writer.xattr_locks = own_.take<simt::SharedLock>(kXattrLocks, MemoryPart::kWriter);
     writer.recovered = own_.take<RecoveredFile>(kRecoveredFiles, MemoryPart::kWriter);
-    writer.gone = own_.take<uint32_t>(kGoneWords, MemoryPart::kWriter);
+    writer.freed_since_checkpoint = own_.take<uint32_t>(kFreedWords, MemoryPart::kWriter);
     const uint32_t lines = orphan_lines(geometry.nid_count());
     writer.orphans.words =
         own_.take<uint32_t>(uint64_t{lines} * kWordsPerOrphanLine, MemoryPart::kWriter);

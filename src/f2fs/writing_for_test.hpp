@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "f2fs/begin_writing.h"
 #include "f2fs/write_checkpoint.h"
 #include "f2fs/writer_layout.h"
 #include "host/image/fsck_for_test.h"
@@ -78,7 +79,7 @@ class WritingRig {
   std::unique_ptr<WriterMemory> memory_;
 };
 
-/// The inodes of a volume that nobody has written to since it was built.
+/// The inodes of a volume that was not written to since it was built.
 inline std::vector<uint32_t> inodes_of(testing::TestImage& image) {
   constexpr uint32_t kMoreThanAnyTestHas = 2000;
   std::vector<uint32_t> inos;

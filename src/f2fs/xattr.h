@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Extended attributes of an inode as the disk has them: load_xattrs() puts their bytes together,
-// next_xattr() goes through them. What they are called and who may see them is told in vfs/xattr.h,
-// how they lie on the disk in format/xattr.h.
+// next_xattr() goes through them. Their names and permissions are in vfs/xattr.h, their layout on
+// the disk in format/xattr.h.
 //
 // Nothing on disk is believed: every place lies within the bytes that were loaded, each step goes
 // forward, and what cannot be is reported as Structure::kXattr, with the place (in bytes from the
 // start of the attributes) as its value.
 #pragma once
 
-#include "f2fs/inode.h"
+#include "f2fs/load_inode.h"
 #include "f2fs/page_pool.h"
 #include "f2fs/xattr_lock.h"
 #include "format/xattr.h"
@@ -58,7 +58,7 @@ GOFS_HD inline bool may_have_xattrs(const Inode& inode) {
 
 namespace detail {
 
-/// load_xattrs_into() where nobody changes them meanwhile; `inode` is up to date.
+/// load_xattrs_into() where they are not changed meanwhile; `inode` is up to date.
 GOFS_NOINLINE GOFS_HD inline int copy_xattrs(simt::AnyWarp auto warp, Volume& volume,
                                              const Inode& inode, const SpareBlocks<2>& spare,
                                              XattrBytes& out) {
@@ -114,9 +114,9 @@ GOFS_NOINLINE GOFS_HD inline int load_xattrs_into(simt::AnyWarp auto warp, Volum
   return error;
 }
 
-/// Loads all attributes of `inode` into two spare blocks, which unload_xattrs() gives back: the
+/// Loads all attributes of `inode` into two spare blocks, which unload_xattrs() releases: the
 /// caller waits for nothing else in between. Collective, uniform. As load_xattrs_into(), or -EBUSY;
-/// after an error, or where there are none, there is nothing to give back.
+/// after an error, or where there are none, there is nothing to release.
 GOFS_HD inline int load_xattrs(simt::AnyWarp auto warp, Volume& volume, const PagePool& pool,
                                const Inode& inode, XattrBytes& out) {
   out = XattrBytes{};
@@ -125,7 +125,7 @@ GOFS_HD inline int load_xattrs(simt::AnyWarp auto warp, Volume& volume, const Pa
   if (!take_spares(warp, pool, kFrameTimeoutNs, spare)) return -EBUSY;
   const int error = load_xattrs_into(warp, volume, inode, spare, out);
   if (error < 0 || out.bytes == 0) {  // the last one may have been removed since
-    give_back_spares(warp, pool, spare);
+    release_spares(warp, pool, spare);
     out = XattrBytes{};
   }
   return error;
@@ -134,7 +134,7 @@ GOFS_HD inline int load_xattrs(simt::AnyWarp auto warp, Volume& volume, const Pa
 /// Collective.
 GOFS_HD inline void unload_xattrs(simt::AnyWarp auto warp, const PagePool& pool,
                                   XattrBytes& xattrs) {
-  if (xattrs.bytes != 0) give_back_spares(warp, pool, xattrs.parts);
+  if (xattrs.bytes != 0) release_spares(warp, pool, xattrs.parts);
   xattrs.bytes = 0;
 }
 

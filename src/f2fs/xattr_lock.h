@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Extended attributes lie in two blocks, of which readers want what belongs together: while
-// somebody writes an inode's attributes, nobody reads them. Inodes share locks by their numbers.
-// Who waits here holds none, and the spare blocks that he needs he has: nobody waits for a spare
-// block with a lock in his hands.
+// Extended attributes lie in two blocks, of which readers want what belongs together: while a
+// thread writes an inode's attributes, no other reads them. Inodes share locks by their numbers. A
+// thread that waits here holds none, and has the spare blocks that it needs: none waits for a spare
+// block while it holds a lock.
 #pragma once
 
 #include "f2fs/volume.h"
@@ -22,7 +22,7 @@ GOFS_HD inline simt::SharedLock& xattr_lock(const Volume& volume, uint32_t ino) 
 }  // namespace detail
 
 /// Keeps those away who write the attributes of `ino`. Collective, uniform. 0 or -EBUSY. Of a
-/// volume that nobody writes to, nothing is locked.
+/// volume that is mounted read-only, nothing is locked.
 GOFS_HD inline int lock_xattrs_shared(simt::AnyWarp auto warp, const Volume& volume, uint32_t ino) {
   if (volume.xattr_locks == nullptr) return 0;
   const simt::Deadline deadline = simt::Deadline::after_ns(kFrameTimeoutNs);

@@ -2,7 +2,7 @@
 //
 // Extended attributes as they lie on the disk: in the inode, in a node, in both with an entry
 // across the border, full to the last byte; and everything that the bytes may say instead. What is
-// right is told by a reader that shares nothing with the library.
+// right is said by a reader that shares nothing with the library.
 #include "f2fs/xattr.h"
 
 #include <gtest/gtest.h>

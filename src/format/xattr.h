@@ -50,7 +50,7 @@ enum XattrIndex : uint8_t {
   kXattrVerity = 11,     // "v"
 };
 
-/// Value of an ACL: a version, then entries that are short unless they name somebody.
+/// Value of an ACL: a version, then entries that are short unless they name a user or a group.
 inline constexpr uint32_t kAclVersion = 1;
 
 enum AclTag : uint16_t {

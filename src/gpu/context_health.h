@@ -48,7 +48,7 @@ inline bool ends_context(cudaError_t error) {
   }
 }
 
-/// Whether it is what a kernel did that has ended the context, as far as can be told by the error.
+/// Whether it is what a kernel did that has ended the context, as far as the error shows.
 inline bool is_fault(cudaError_t error) {
   switch (error) {
     case cudaErrorLaunchTimeout:

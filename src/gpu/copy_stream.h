@@ -3,8 +3,8 @@
 // Filling and copying the GPU's memory from the host: done when the call returns, so that a kernel
 // in any stream that is launched afterwards sees it. The CUDA runtime's plain cudaMemset() promises
 // no such thing, nor does cudaMemcpy() of a little pageable memory: both may still be under way in
-// the default stream, which ours do not wait for. Nor do these calls wait for a kernel that
-// somebody runs in the default stream, and which may be waiting for us. Host only.
+// the default stream, which ours do not wait for. Nor do these calls wait for a kernel that the
+// program runs in the default stream, and which may be waiting for us. Host only.
 #pragma once
 
 #include <cuda_runtime.h>

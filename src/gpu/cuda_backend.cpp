@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kOnlyNewProcess =
     "; a kernel of this process has failed before, and only a new process can use the GPU again";
 
-class CudaBackend final : public work::Backend {
+class CudaBackend final : public kernels::Backend {
  public:
   explicit CudaBackend(const cudaDeviceProp& properties) : properties_(properties) {}
   ~CudaBackend() override {
@@ -48,14 +48,14 @@ class CudaBackend final : public work::Backend {
            std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
   }
   uint32_t warp_width() const override { return 32; }
-  work::Grid full_grid() const override {
+  kernels::Grid full_grid() const override {
     return {static_cast<uint32_t>(properties_.multiProcessorCount) * 2, 256};
   }
   simt::MemorySpace& memory() override { return memory_; }
   simt::MemorySpace& shared_memory() override { return shared_memory_; }
 
-  std::string reach(void* begin, uint64_t bytes, work::HostRange what) override {
-    const bool registers = what == work::HostRange::kRegisters;
+  std::string reach(void* begin, uint64_t bytes, kernels::HostRange what) override {
+    const bool registers = what == kernels::HostRange::kRegisters;
     const unsigned int flags = cudaHostRegisterMapped | cudaHostRegisterPortable |
                                (registers ? cudaHostRegisterIoMemory : cudaHostRegisterDefault);
     const OwnCalls own;
@@ -87,12 +87,12 @@ class CudaBackend final : public work::Backend {
     return gpu::view_device_memory(memory, bytes);
   }
 
-  std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
-                                                std::string& error) override {
+  std::unique_ptr<kernels::LoadedMedia> load_media(const kernels::MediaRequest& request,
+                                                   std::string& error) override {
     return load_cuda_media({memory_, shared_memory_, health_}, request, error);
   }
 
-  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
+  bool run(const kernels::Body& body, const kernels::Grid& grid, void* params) override {
     if (!can_run(body)) return false;
     const OwnCalls own;
     constexpr const char* kLaunch = "kernel launch";
@@ -102,7 +102,7 @@ class CudaBackend final : public work::Backend {
     if (error_.empty()) error_ = cuda_error_text(health_.note(wait(), kKernel), kKernel);
     return error_.empty();
   }
-  bool prepare(const work::Body& body) override {
+  bool prepare(const kernels::Body& body) override {
     if (!can_run(body)) return false;
     constexpr const char* kLoad = "kernel's code";
     const OwnCalls own;
@@ -116,7 +116,7 @@ class CudaBackend final : public work::Backend {
 
  private:
   /// False: error_ says why.
-  bool can_run(const work::Body& body) {
+  bool can_run(const kernels::Body& body) {
     error_ = health_.words();
     if (error_.empty() && body.on_gpu == nullptr) {
       error_ = std::string("there is no kernel for '") + body.name + "'";
@@ -163,7 +163,7 @@ std::string lost_context() {
   return is_fault(error) ? cuda_error_text(error, "the GPU") : std::string();
 }
 
-std::unique_ptr<work::Backend> make_cuda_backend(std::string& error) {
+std::unique_ptr<kernels::Backend> make_cuda_backend(std::string& error) {
   const OwnCalls own;
   int device = 0;
   error = lost_context();

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "work/backend.h"
+#include "kernels/backend.h"
 
 namespace gofs::gpu {
 
@@ -15,6 +15,6 @@ namespace gofs::gpu {
 std::string lost_context();
 
 /// The backend on the current CUDA device, or null; `error` then says why.
-std::unique_ptr<work::Backend> make_cuda_backend(std::string& error);
+std::unique_ptr<kernels::Backend> make_cuda_backend(std::string& error);
 
 }  // namespace gofs::gpu

@@ -23,16 +23,16 @@ namespace gofs::gpu {
 
 namespace {
 
-class CudaMedia final : public work::LoadedMedia {
+class CudaMedia final : public kernels::LoadedMedia {
  public:
   explicit CudaMedia(const MediaMemory& memory)
       : health_(memory.health), on_gpu_(memory.device), pinned_(memory.pinned) {}
 
   const ssd::Media& media() const override { return media_; }
-  const work::MediaRoom* room() const override { return room_ ? &*room_ : nullptr; }
+  const kernels::MediaRoom* room() const override { return room_ ? &*room_ : nullptr; }
 
   bool is_copy() const override { return changes_.has_value(); }
-  std::string collect(work::MemoryCopier* warp) override {
+  std::string collect(kernels::MemoryCopier* warp) override {
     if (!changes_) return {};
     if (health_.lost()) return health_.words();
     // Pinned memory is there whatever happens to the GPU.
@@ -79,7 +79,7 @@ class CudaMedia final : public work::LoadedMedia {
   }
 
   /// Keeps only the chunks in which the file has data, and spares for those that can be written.
-  std::string load_chunks(int fd, uint64_t bytes, const work::MediaRequest& request) {
+  std::string load_chunks(int fd, uint64_t bytes, const kernels::MediaRequest& request) {
     media_.bytes = bytes;
     const bool on_device = on_device_ = request.device_memory;
     uint64_t spares = request.spare_bytes >> ssd::kChunkShift;
@@ -94,7 +94,7 @@ class CudaMedia final : public work::LoadedMedia {
       return std::string();
     });
     spares = simt::min(spares, count - needed);
-    room_.emplace(work::MediaRoom{std::vector<bool>(count), spares});
+    room_.emplace(kernels::MediaRoom{std::vector<bool>(count), spares});
     for (uint64_t chunk = 0; chunk < count; ++chunk) room_->there[chunk] = table[chunk] != 0;
     if (!writable) spares = 0;
     if (error.empty()) {
@@ -132,7 +132,7 @@ class CudaMedia final : public work::LoadedMedia {
 
  private:
   /// Where no kernel waits for it.
-  struct ByCuda final : work::MemoryCopier {
+  struct ByCuda final : kernels::MemoryCopier {
     explicit ByCuda(CudaMedia& cuda) : media(cuda) {}
     std::string pull(void* to_host, const void* from, uint64_t bytes) override {
       return media.copy(static_cast<uint8_t*>(to_host), static_cast<const uint8_t*>(from), bytes);
@@ -223,7 +223,7 @@ class CudaMedia final : public work::LoadedMedia {
   CopyStream copies_;
   ByCuda by_cuda_{*this};
   ssd::Media media_;
-  std::optional<work::MediaRoom> room_;
+  std::optional<kernels::MediaRoom> room_;
   bool on_device_ = false;
   simt::Allocations on_gpu_;
   simt::Allocations pinned_;
@@ -235,9 +235,9 @@ class CudaMedia final : public work::LoadedMedia {
 
 }  // namespace
 
-std::unique_ptr<work::LoadedMedia> load_cuda_media(const MediaMemory& memory,
-                                                   const work::MediaRequest& request,
-                                                   std::string& error) {
+std::unique_ptr<kernels::LoadedMedia> load_cuda_media(const MediaMemory& memory,
+                                                      const kernels::MediaRequest& request,
+                                                      std::string& error) {
   auto loaded = std::make_unique<CudaMedia>(memory);
   if (request.path.empty()) {
     error = loaded->make_contiguous(request.bytes, request.device_memory);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "gpu/context_health.h"
-#include "work/backend.h"
+#include "kernels/backend.h"
 
 namespace gofs::gpu {
 
@@ -20,8 +20,8 @@ struct MediaMemory {
 
 /// Loads an image, or makes empty memory. Of a sparse image only the parts that hold data are kept,
 /// so that a volume of 1 TiB costs what is in it. Null on failure, `error` then says why.
-std::unique_ptr<work::LoadedMedia> load_cuda_media(const MediaMemory& memory,
-                                                   const work::MediaRequest& request,
-                                                   std::string& error);
+std::unique_ptr<kernels::LoadedMedia> load_cuda_media(const MediaMemory& memory,
+                                                      const kernels::MediaRequest& request,
+                                                      std::string& error);
 
 }  // namespace gofs::gpu

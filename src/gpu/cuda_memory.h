@@ -53,7 +53,7 @@ class DeviceMemorySpace final : public simt::MemorySpace {
     bytes_taken_.fetch_add(whole.bytes, std::memory_order_relaxed);
     return {aligned, whole.bytes};
   }
-  void give_back(void* memory) override {
+  void release_taken(void* memory) override {
     const auto found = whole_.find(memory);
     if (found == whole_.end()) return;
     bytes_taken_.fetch_sub(found->second.bytes, std::memory_order_relaxed);
@@ -101,7 +101,7 @@ class PinnedMemorySpace final : public simt::MemorySpace {
     bytes_taken_.fetch_add(bytes, std::memory_order_relaxed);
     return {memory, bytes};
   }
-  void give_back(void* memory) override {
+  void release_taken(void* memory) override {
     const auto found = sizes_.find(memory);
     if (found == sizes_.end()) return;
     bytes_taken_.fetch_sub(found->second, std::memory_order_relaxed);

@@ -18,7 +18,7 @@ namespace gofs::gpu {
 namespace {
 
 /// What an SSD has written must be visible to the GPU's threads once they have seen the completion:
-/// there is nobody who could flush in between.
+/// nothing can flush in between.
 void require_ordered_writes() {
   const OwnCalls own;
   int device = 0;

@@ -2,10 +2,11 @@
 #include "gpu/image_copy.h"
 
 #include <cstring>
-#include <fstream>
-#include <limits>
 #include <new>
+#include <optional>
 #include <utility>
+
+#include "simt/available_memory.h"
 
 namespace gofs::gpu {
 
@@ -17,14 +18,8 @@ constexpr uint64_t kUnitBytes = uint64_t{1} << ssd::kMarkShift;
 
 uint64_t copied_bytes_max() {
   constexpr uint64_t kMost = uint64_t{16} << 30;
-  std::ifstream info("/proc/meminfo");
-  std::string word;
-  while (info >> word) {
-    uint64_t kib = 0;
-    if (word == "MemAvailable:" && info >> kib) return simt::min(kMost, kib * 1024 / 2);
-    info.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-  }
-  return kMost;
+  const std::optional<uint64_t> available = simt::available_memory_bytes();
+  return available ? simt::min(kMost, *available / 2) : kMost;
 }
 
 ImageCopy::ImageCopy(Source source, ssd::FileBackEnd& file)
@@ -35,17 +30,17 @@ ImageCopy::ImageCopy(Source source, ssd::FileBackEnd& file)
                                          : 0),
       changed_(marks_.size()) {}
 
-std::string ImageCopy::collect(uint64_t bytes_max, work::MemoryCopier& copier) {
-  let_go();
+std::string ImageCopy::collect(uint64_t bytes_max, kernels::MemoryCopier& copier) {
+  release();
   copier_ = &copier;
   if (!error_.empty()) return error_;
   std::string error = look();
   if (error.empty()) error = copy_taken(bytes_max);
-  if (!error.empty()) let_go();
+  if (!error.empty()) release();
   return error;
 }
 
-void ImageCopy::let_go() {
+void ImageCopy::release() {
   taken_.clear();
   copied_.reset();
 }
@@ -92,7 +87,7 @@ std::string ImageCopy::copy_taken(uint64_t bytes_max) {
 std::string ImageCopy::write() {
   if (!error_.empty()) return error_;
   if (const int full = reserve_taken(); full != 0) {
-    let_go();
+    release();
     return ssd::file_error_words(full);
   }
   error_ = write_taken();
@@ -100,7 +95,7 @@ std::string ImageCopy::write() {
   if (error_.empty()) {
     for (const uint64_t unit : taken_) changed_[unit] = false;
   }
-  let_go();
+  release();
   return error_;
 }
 

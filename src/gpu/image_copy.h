@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/backend.h"
 #include "ssd/file_back_end.h"
 #include "ssd/media.h"
-#include "work/backend.h"
 
 namespace gofs::gpu {
 
@@ -39,7 +39,7 @@ class ImageCopy {
   /// Finds what has changed. Up to `bytes_max` of it is copied; if it is more, nothing is. Empty,
   /// or what went wrong: then nothing is lost, and the next call finds it again. `copier` is used
   /// until write() returns.
-  std::string collect(uint64_t bytes_max, work::MemoryCopier& copier);
+  std::string collect(uint64_t bytes_max, kernels::MemoryCopier& copier);
   /// Whether the last collect() has left what has changed where it is.
   bool is_in_place() const { return !taken_.empty() && copied_ == nullptr; }
   /// Writes what collect() has found and waits until it is durable. The host's blocks are reserved
@@ -55,7 +55,7 @@ class ImageCopy {
   std::string copy_taken(uint64_t bytes_max);
   int reserve_taken();
   std::string write_taken();
-  void let_go();
+  void release();
   std::string write_from_device(uint64_t unit);
   std::string write_unit(uint64_t unit, const uint8_t* from);
   uint64_t offset_of(uint64_t unit) const { return unit << ssd::kMarkShift; }
@@ -65,7 +65,7 @@ class ImageCopy {
 
   const Source source_;
   ssd::FileBackEnd& file_;
-  work::MemoryCopier* copier_ = nullptr;  // of the last collect()
+  kernels::MemoryCopier* copier_ = nullptr;  // of the last collect()
   uint32_t epoch_ = kFirstEpoch;
   std::vector<uint32_t> marks_;        // as they were at the last look, and
   std::vector<uint64_t> chunks_;       // the table

@@ -14,7 +14,7 @@ constexpr uint64_t kUnits = 16;
 constexpr uint64_t kAll = kUnits * kUnit;
 constexpr uint64_t kNone = 0;
 
-/// A file in memory, which fails as it is told to.
+/// A file in memory, which fails on demand.
 class FakeFile final : public ssd::FileBackEnd {
  public:
   uint64_t size() const override { return data.size(); }
@@ -39,7 +39,7 @@ class FakeFile final : public ssd::FileBackEnd {
   int sync_error = 0;
 };
 
-class CountedCopier final : public work::MemoryCopier {
+class CountedCopier final : public kernels::MemoryCopier {
  public:
   std::string pull(void* to, const void* from, uint64_t bytes) override {
     if (copies_left == 0) return "no copy";

@@ -4,18 +4,18 @@
 // the file system does should open instead.
 #include "gpu/kernels.h"
 #include "gpu/launch_body.cuh"
-#include "work/batch.h"
-#include "work/call.h"
-#include "work/clean.h"
-#include "work/clock.h"
-#include "work/hash.h"
-#include "work/hold.h"
-#include "work/inodes.h"
-#include "work/mount.h"
+#include "kernels/batch.h"
+#include "kernels/call.h"
+#include "kernels/clean.h"
+#include "kernels/clock.h"
+#include "kernels/hash.h"
+#include "kernels/hold.h"
+#include "kernels/inodes.h"
+#include "kernels/mount.h"
 
-namespace gofs::gpu::kernels {
+namespace gofs::gpu::gpu_kernels {
 
-using namespace work;
+using namespace kernels;
 
 const GpuKernel kMount = kernel_of<MountParams, mount_body>();
 const GpuKernel kBeginWriting = kernel_of<BeginWritingParams, begin_writing_body>();
@@ -28,4 +28,4 @@ const GpuKernel kClean = kernel_of<CleanParams, clean_body>();
 const GpuKernel kClock = kernel_of<ClockParams, clock_body>();
 const GpuKernel kHold = kernel_of<HoldParams, hold_body>();
 
-}  // namespace gofs::gpu::kernels
+}  // namespace gofs::gpu::gpu_kernels

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels of the bodies in work/bodies.h, in builds with CUDA. Host only.
+// The kernels of the bodies in kernels/bodies.h, in builds with CUDA. Host only.
 #pragma once
 
-#include "work/body.h"
+#include "kernels/body.h"
 
-namespace gofs::gpu::kernels {
+namespace gofs::gpu::gpu_kernels {
 
-extern const work::GpuKernel kMount;
-extern const work::GpuKernel kBeginWriting;
-extern const work::GpuKernel kUnmount;
-extern const work::GpuKernel kCall;
-extern const work::GpuKernel kHashFiles;
-extern const work::GpuKernel kBatch;
-extern const work::GpuKernel kInodes;
-extern const work::GpuKernel kClean;
-extern const work::GpuKernel kClock;
-extern const work::GpuKernel kHold;
+extern const kernels::GpuKernel kMount;
+extern const kernels::GpuKernel kBeginWriting;
+extern const kernels::GpuKernel kUnmount;
+extern const kernels::GpuKernel kCall;
+extern const kernels::GpuKernel kHashFiles;
+extern const kernels::GpuKernel kBatch;
+extern const kernels::GpuKernel kInodes;
+extern const kernels::GpuKernel kClean;
+extern const kernels::GpuKernel kClock;
+extern const kernels::GpuKernel kHold;
 
-}  // namespace gofs::gpu::kernels
+}  // namespace gofs::gpu::gpu_kernels

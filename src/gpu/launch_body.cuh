@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel of a body (work/body.h), and its launch: for .cu files, here and of programs that have
-// bodies of their own.
+// The kernel of a body (kernels/body.h), and its launch: for .cu files, here and of programs that
+// have bodies of their own.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include "kernels/body.h"
 #include "simt/warp.h"
-#include "work/body.h"
 
 namespace gofs::gpu {
 
@@ -41,7 +41,7 @@ int load_body() {
 }
 
 template <typename Params, void (*kBody)(simt::Warp, uint32_t, uint32_t, Params&)>
-int launch_body(const work::Grid& grid, void* params, cudaStream_t stream) {
+int launch_body(const kernels::Grid& grid, void* params, cudaStream_t stream) {
   void* arguments[] = {&params};
   if (grid.cooperative) {
     uint32_t blocks = grid.blocks;
@@ -58,7 +58,7 @@ int launch_body(const work::Grid& grid, void* params, cudaStream_t stream) {
 }
 
 template <typename Params, void (*kBody)(simt::Warp, uint32_t, uint32_t, Params&)>
-constexpr work::GpuKernel kernel_of() {
+constexpr kernels::GpuKernel kernel_of() {
   return {launch_body<Params, kBody>, load_body<Params, kBody>};
 }
 

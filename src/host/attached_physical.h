@@ -10,8 +10,8 @@
 #include <string>
 
 #include "host/attached_ssd.h"
+#include "host/dma_reach.h"
 #include "host/providers.h"
-#include "ssd/dma_memory.h"
 #include "ssd/register_relay.h"
 
 namespace gofs::host {
@@ -19,13 +19,14 @@ namespace gofs::host {
 class PhysicalSsd final : public AttachedSsd {
  public:
   /// Throws std::system_error, std::bad_alloc.
-  PhysicalSsd(work::Backend& backend, const VolumeSpec& spec, const nvme::DeviceOptions& options);
+  PhysicalSsd(kernels::Backend& backend, const VolumeSpec& spec,
+              const nvme::DeviceOptions& options);
   ~PhysicalSsd() override;
   PhysicalSsd(const PhysicalSsd&) = delete;
   PhysicalSsd& operator=(const PhysicalSsd&) = delete;
 
   const ssd::ControllerRef& controller() const override { return controller_; }
-  nvme::DeviceMemory device_memory() override { return {backend_.memory(), *dma_memory_}; }
+  nvme::DeviceMemory device_memory() override { return {backend_.memory(), reach_->memory()}; }
   std::string kind() const override { return "NVMe SSD"; }
   std::string details() const override;
   bool tries_doorbells() const override { return tries_doorbells_; }
@@ -37,24 +38,18 @@ class PhysicalSsd final : public AttachedSsd {
   void unmap_buffer(void* memory) override;
 
  private:
-  template <typename T>
-  void publish(T& placed, T value);
-  void reach_memory();
   void reach_registers(Doorbells doorbells, uint32_t io_queues);
 
-  work::Backend& backend_;
+  kernels::Backend& backend_;
   const std::string name_;
-  OpenedSsd opened_;
   std::string memory_description_;
+  std::unique_ptr<DmaReach> reach_;  // after the controller
+  std::unique_ptr<ssd::Transport> transport_;
   bool tries_doorbells_ = false;
-  bool memory_reached_ = false;
   std::map<uint64_t, std::unique_ptr<ssd::MemorySource>> views_;  // of buffers, by their address
-  std::unique_ptr<ssd::DmaMemory> dma_memory_;
   std::mutex map_mutex_;
-  ssd::DmaMap map_{};              // what the warps' copy says
-  ssd::DmaMap* placed_ = nullptr;  // in the backend's memory
-  uint8_t* copy_ = nullptr;        // of the registers, where there is a relay
-  uint8_t* registers_ = nullptr;   // that the backend was given, where there is none
+  uint8_t* copy_ = nullptr;       // of the registers, where there is a relay
+  uint8_t* registers_ = nullptr;  // that the backend was given, where there is none
   std::unique_ptr<ssd::RegisterRelay> relay_;
   ssd::ControllerRef controller_{};
 };

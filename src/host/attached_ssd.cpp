@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "host/attached_hosted.h"
 #include "host/attached_physical.h"
 #include "host/attached_virtual.h"
 #include "host/messages.h"
@@ -14,16 +15,16 @@ namespace {
 
 using Attached = Expected<std::unique_ptr<AttachedSsd>>;
 
-Attached attach_virtual(work::Backend& backend, const VolumeSpec& spec, bool writable,
+Attached attach_virtual(kernels::Backend& backend, const VolumeSpec& spec, bool writable,
                         const nvme::DeviceOptions& options) {
-  work::MediaRequest request;
+  kernels::MediaRequest request;
   request.path = spec.path;
   request.bytes = spec.memory_bytes;
-  request.device_memory = spec.device_memory;
+  request.device_memory = spec.media == MediaKind::kDeviceMemory;
   request.writable = writable;
   request.spare_bytes = spec.spare_bytes.value_or(request.spare_bytes);
   std::string error;
-  std::unique_ptr<work::LoadedMedia> media = backend.load_media(request, error);
+  std::unique_ptr<kernels::LoadedMedia> media = backend.load_media(request, error);
   if (media == nullptr) {
     const bool named = !spec.path.empty() && error.starts_with(spec.path + ": ");
     const bool busy = error.ends_with(errno_words(EBUSY));
@@ -34,10 +35,28 @@ Attached attach_virtual(work::Backend& backend, const VolumeSpec& spec, bool wri
   return ssd;
 }
 
-Attached attach_physical(work::Backend& backend, const VolumeSpec& spec,
+/// Admin commands of an SSD that may be busy with itself: after a reset, or writing out a cache.
+constexpr uint64_t kAdminTimeoutNs = 10'000'000'000;
+/// Of a file whose cache Linux writes out, or a disk that tries again and again.
+constexpr uint64_t kHostedAdminTimeoutNs = 60'000'000'000;
+constexpr uint32_t kStagingBytes = 32 << 10;
+
+Attached attach_hosted(kernels::Backend& backend, const VolumeSpec& spec, bool writable,
+                       nvme::DeviceOptions& options) {
+  options.admin_timeout_ns = kHostedAdminTimeoutNs;
+  options.assumes_atomic_blocks = true;
+  if (!backend.is_host()) options.staging_bytes = spec.staging_bytes.value_or(kStagingBytes);
+  try {
+    std::unique_ptr<AttachedSsd> ssd =
+        std::make_unique<HostedSsd>(backend, spec, writable, options);
+    return ssd;
+  } catch (const std::system_error& problem) {
+    return Error{problem.code().value(), problem.what()};
+  }
+}
+
+Attached attach_physical(kernels::Backend& backend, const VolumeSpec& spec,
                          nvme::DeviceOptions& options) {
-  constexpr uint32_t kStagingBytes = 32 << 10;
-  constexpr uint64_t kAdminTimeoutNs = 10'000'000'000;  // it may be busy with itself after a reset
   options.nsid = spec.nsid;
   options.admin_timeout_ns = kAdminTimeoutNs;
   options.staging_bytes = spec.staging_bytes.value_or(kStagingBytes);
@@ -51,10 +70,11 @@ Attached attach_physical(work::Backend& backend, const VolumeSpec& spec,
 
 }  // namespace
 
-Attached attach_ssd(work::Backend& backend, const VolumeSpec& spec, bool writable,
+Attached attach_ssd(kernels::Backend& backend, const VolumeSpec& spec, bool writable,
                     nvme::DeviceOptions& options) {
-  return spec.is_physical() ? attach_physical(backend, spec, options)
-                            : attach_virtual(backend, spec, writable, options);
+  if (spec.is_physical()) return attach_physical(backend, spec, options);
+  return spec.is_hosted() ? attach_hosted(backend, spec, writable, options)
+                          : attach_virtual(backend, spec, writable, options);
 }
 
 }  // namespace gofs::host

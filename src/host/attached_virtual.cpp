@@ -11,7 +11,7 @@ namespace {
 
 ssd::VirtualSsdConfig config_of(const VolumeSpec& spec, const nvme::DeviceOptions& options) {
   ssd::VirtualSsdConfig config;
-  config.lba_shift = static_cast<uint32_t>(std::countr_zero(spec.lba_bytes));
+  config.lba_shift = static_cast<uint32_t>(std::countr_zero(spec.lba_bytes.value_or(512)));
   config.queue_pairs_max = options.io_queues;
   config.queue_entries_max = std::max(options.queue_depth, options.admin_depth);
   if (spec.transfer_bytes_max) {
@@ -24,8 +24,9 @@ ssd::VirtualSsdConfig config_of(const VolumeSpec& spec, const nvme::DeviceOption
 
 }  // namespace
 
-VirtualSsd::VirtualSsd(work::Backend& backend, const VolumeSpec& spec,
-                       std::unique_ptr<work::LoadedMedia> media, const nvme::DeviceOptions& options)
+VirtualSsd::VirtualSsd(kernels::Backend& backend, const VolumeSpec& spec,
+                       std::unique_ptr<kernels::LoadedMedia> media,
+                       const nvme::DeviceOptions& options)
     : memory_(backend.memory()),
       model_name_(spec.model_name),
       media_(std::move(media)),

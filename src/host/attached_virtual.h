@@ -14,8 +14,8 @@ namespace gofs::host {
 class VirtualSsd final : public AttachedSsd {
  public:
   /// Throws std::bad_alloc, std::invalid_argument.
-  VirtualSsd(work::Backend& backend, const VolumeSpec& spec,
-             std::unique_ptr<work::LoadedMedia> media, const nvme::DeviceOptions& options);
+  VirtualSsd(kernels::Backend& backend, const VolumeSpec& spec,
+             std::unique_ptr<kernels::LoadedMedia> media, const nvme::DeviceOptions& options);
   ~VirtualSsd() override;
   VirtualSsd(const VirtualSsd&) = delete;
   VirtualSsd& operator=(const VirtualSsd&) = delete;
@@ -27,13 +27,13 @@ class VirtualSsd final : public AttachedSsd {
   bool tries_doorbells() const override { return false; }
   uint64_t bytes() const override { return bytes_; }
   std::string sync() override { return media_ == nullptr ? std::string() : media_->sync(); }
-  work::LoadedMedia* copied_media() override {
+  kernels::LoadedMedia* copied_media() override {
     return media_ != nullptr && media_->is_copy() ? media_.get() : nullptr;
   }
   std::string host_problem() const override {
     return media_ == nullptr ? std::string() : media_->problem();
   }
-  const work::MediaRoom* room() const override {
+  const kernels::MediaRoom* room() const override {
     return media_ == nullptr ? nullptr : media_->room();
   }
   void detach() override { media_.reset(); }
@@ -44,7 +44,7 @@ class VirtualSsd final : public AttachedSsd {
  private:
   simt::MemorySpace& memory_;
   const std::string model_name_;
-  std::unique_ptr<work::LoadedMedia> media_;
+  std::unique_ptr<kernels::LoadedMedia> media_;
   const uint64_t bytes_;
   const ssd::ControllerRef controller_;
 };

@@ -17,15 +17,15 @@ namespace gofs::host {
 
 /// Unlike the CPU backend it is no host(): the file system's memory is read by copies, data goes
 /// through staging buffers, and launches come one after the other.
-class BackendForTest : public work::Backend {
+class BackendForTest : public kernels::Backend {
  public:
   const char* name() const override { return "test"; }
   std::string description() const override { return "a CPU that is used as a GPU is"; }
   uint32_t warp_width() const override { return 1; }
-  work::Grid full_grid() const override { return {2, 1}; }
+  kernels::Grid full_grid() const override { return {2, 1}; }
   simt::MemorySpace& memory() override { return memory_; }
   simt::MemorySpace& shared_memory() override { return memory_; }
-  std::string reach(void*, uint64_t, work::HostRange) override { return {}; }
+  std::string reach(void*, uint64_t, kernels::HostRange) override { return {}; }
   void forget(void*) override {}
   std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t bytes) override {
     return cpu_->make_device_source(bytes);
@@ -33,18 +33,18 @@ class BackendForTest : public work::Backend {
   std::unique_ptr<ssd::MemorySource> view_device_memory(void* memory, uint64_t bytes) override {
     return cpu_->view_device_memory(memory, bytes);
   }
-  std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
-                                                std::string& error) override {
+  std::unique_ptr<kernels::LoadedMedia> load_media(const kernels::MediaRequest& request,
+                                                   std::string& error) override {
     return cpu_->load_media(request, error);
   }
-  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
+  bool run(const kernels::Body& body, const kernels::Grid& grid, void* params) override {
     return cpu_->run(body, grid, params);
   }
   std::string error() const override { return cpu_->error(); }
 
  private:
   simt::HostMemorySpace memory_;
-  const std::unique_ptr<work::Backend> cpu_ = make_cpu_backend(2);
+  const std::unique_ptr<kernels::Backend> cpu_ = make_cpu_backend(2);
 };
 
 struct VolumeForTest {

@@ -11,7 +11,7 @@ namespace gofs::host {
 
 namespace {
 
-std::unique_ptr<work::Backend> make_gpu_backend([[maybe_unused]] std::string& error) {
+std::unique_ptr<kernels::Backend> make_gpu_backend([[maybe_unused]] std::string& error) {
 #if defined(GOFS_WITH_CUDA)
   return gpu::make_cuda_backend(error);
 #else
@@ -30,7 +30,7 @@ bool has_lost_gpu() {
 
 }  // namespace
 
-std::unique_ptr<work::Backend> make_backend(const std::string& name, std::string& error) {
+std::unique_ptr<kernels::Backend> make_backend(const std::string& name, std::string& error) {
   if (name == "cpu") return make_cpu_backend();
   if (name == "cuda") return make_gpu_backend(error);
   if (name != "auto") {
@@ -38,7 +38,7 @@ std::unique_ptr<work::Backend> make_backend(const std::string& name, std::string
     return nullptr;
   }
   std::string reason;
-  std::unique_ptr<work::Backend> backend = make_gpu_backend(reason);
+  std::unique_ptr<kernels::Backend> backend = make_gpu_backend(reason);
   if (backend == nullptr && has_lost_gpu()) {
     error = reason;  // kernels of the program would not reach what a CPU has mounted
     return nullptr;

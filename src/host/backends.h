@@ -7,13 +7,13 @@
 #include <memory>
 #include <string>
 
-#include "work/backend.h"
+#include "kernels/backend.h"
 
 namespace gofs::host {
 
 /// `name` is "cpu", "cuda", or "auto": the GPU if one answers, else the CPU. Null with a reason in
 /// `error`: a GPU that was asked for and is not there, or an unknown name; with "auto", a GPU that
 /// this process has lost by a fault of a kernel.
-std::unique_ptr<work::Backend> make_backend(const std::string& name, std::string& error);
+std::unique_ptr<kernels::Backend> make_backend(const std::string& name, std::string& error);
 
 }  // namespace gofs::host

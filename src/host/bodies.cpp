@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "work/bodies.h"
+#include "kernels/bodies.h"
 
 #include "gpu/kernels.h"
-#include "work/batch.h"
-#include "work/call.h"
-#include "work/clean.h"
-#include "work/clock.h"
-#include "work/hash.h"
-#include "work/hold.h"
-#include "work/inodes.h"
-#include "work/mount.h"
+#include "kernels/batch.h"
+#include "kernels/call.h"
+#include "kernels/clean.h"
+#include "kernels/clock.h"
+#include "kernels/hash.h"
+#include "kernels/hold.h"
+#include "kernels/inodes.h"
+#include "kernels/mount.h"
 
-namespace gofs::work::bodies {
+namespace gofs::kernels::bodies {
 
 constinit const Body kMount{"mount", run_on_cpu<MountParams, mount_body>,
-                            GOFS_KERNEL(gpu::kernels::kMount)};
+                            GOFS_KERNEL(gpu::gpu_kernels::kMount)};
 constinit const Body kBeginWriting{"begin writing",
                                    run_on_cpu<BeginWritingParams, begin_writing_body>,
-                                   GOFS_KERNEL(gpu::kernels::kBeginWriting)};
+                                   GOFS_KERNEL(gpu::gpu_kernels::kBeginWriting)};
 constinit const Body kUnmount{"unmount", run_on_cpu<UnmountParams, unmount_body>,
-                              GOFS_KERNEL(gpu::kernels::kUnmount)};
+                              GOFS_KERNEL(gpu::gpu_kernels::kUnmount)};
 constinit const Body kCall{"call", run_on_cpu<CallParams, call_body>,
-                           GOFS_KERNEL(gpu::kernels::kCall)};
+                           GOFS_KERNEL(gpu::gpu_kernels::kCall)};
 constinit const Body kHashFiles{"hash files", run_on_cpu<HashParams, hash_body>,
-                                GOFS_KERNEL(gpu::kernels::kHashFiles)};
+                                GOFS_KERNEL(gpu::gpu_kernels::kHashFiles)};
 constinit const Body kBatch{"batch", run_on_cpu<BatchParams, batch_body>,
-                            GOFS_KERNEL(gpu::kernels::kBatch)};
+                            GOFS_KERNEL(gpu::gpu_kernels::kBatch)};
 constinit const Body kInodes{"inodes", run_on_cpu<InodesParams, inodes_body>,
-                             GOFS_KERNEL(gpu::kernels::kInodes)};
+                             GOFS_KERNEL(gpu::gpu_kernels::kInodes)};
 constinit const Body kClean{"clean", run_on_cpu<CleanParams, clean_body>,
-                            GOFS_KERNEL(gpu::kernels::kClean)};
+                            GOFS_KERNEL(gpu::gpu_kernels::kClean)};
 constinit const Body kClock{"clock", run_on_cpu<ClockParams, clock_body>,
-                            GOFS_KERNEL(gpu::kernels::kClock)};
+                            GOFS_KERNEL(gpu::gpu_kernels::kClock)};
 constinit const Body kHold{"hold", run_on_cpu<HoldParams, hold_body>,
-                           GOFS_KERNEL(gpu::kernels::kHold)};
+                           GOFS_KERNEL(gpu::gpu_kernels::kHold)};
 
-}  // namespace gofs::work::bodies
+}  // namespace gofs::kernels::bodies

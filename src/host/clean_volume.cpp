@@ -2,8 +2,8 @@
 //
 // Cleaning a mounted volume: rounds by many warps, each followed by a checkpoint.
 #include "host/volume_state.h"
-#include "work/bodies.h"
-#include "work/clean.h"
+#include "kernels/bodies.h"
+#include "kernels/clean.h"
 
 namespace gofs::host {
 
@@ -36,12 +36,12 @@ Expected<CleaningReport> VolumeState::collect_garbage(const CleaningOptions& opt
 
 Expected<CleaningReport> VolumeState::collect_or_throw(const CleaningOptions& options) {
   constexpr uint32_t kSegmentsARound = 64;  // emptied between two checkpoints
-  SharedArray<work::CleanParams> params(backend_->shared_memory(), 1);
-  work::CleanParams& clean = params[0];
+  SharedArray<kernels::CleanParams> params(backend_->shared_memory(), 1);
+  kernels::CleanParams& clean = params[0];
   const auto begin = [&] {
     clean = {};
     clean.fs = filesystem();
-    return run(work::bodies::kClean, {1, backend_->warp_width()}, params.data());
+    return run(kernels::bodies::kClean, {1, backend_->warp_width()}, params.data());
   };
   if (!begin()) return explain(kNotRun, spec_.text);
   const uint64_t segments =
@@ -56,12 +56,12 @@ Expected<CleaningReport> VolumeState::collect_or_throw(const CleaningOptions& op
   for (uint64_t round = 0; left != 0 && round <= segments; ++round) {
     clean = {};
     clean.fs = filesystem();
-    clean.step = work::CleanStep::kRound;
+    clean.step = kernels::CleanStep::kRound;
     clean.victims = {
         options.emptiest_first ? f2fs::VictimPolicy::kGreedy : f2fs::VictimPolicy::kCostBenefit,
         vfs::kWorthCleaning};
     clean.segments_max = static_cast<uint32_t>(std::min<uint64_t>(left, kSegmentsARound));
-    if (!run(work::bodies::kClean, {f2fs::kCleaners, backend_->warp_width()}, params.data())) {
+    if (!run(kernels::bodies::kClean, {f2fs::kCleaners, backend_->warp_width()}, params.data())) {
       return explain(kNotRun, spec_.text);
     }
     if (clean.error < 0) error = clean.error;

@@ -21,7 +21,7 @@ int64_t ClockEstimate::add(const ClockSample& sample) {
     const double gain = std::ldexp(gained / elapsed, vfs::kClockGainShift);
     const auto error = static_cast<double>(sample.error_ns + error_ns_);
     const bool known = elapsed > 0 && error < kGainErrorMax * elapsed;
-    // Beyond that somebody has set the host's clock, which says nothing about how fast it goes.
+    // Beyond that the host's clock was set, which says nothing about how fast it goes.
     if (known && std::abs(gain) <= static_cast<double>(vfs::kClockGainMax)) {
       next.gain = std::llround(gain);
     }

@@ -11,8 +11,8 @@
 
 #include "host/messages.h"
 #include "host/volume_state.h"
-#include "work/bodies.h"
-#include "work/clock.h"
+#include "kernels/bodies.h"
+#include "kernels/clock.h"
 
 namespace gofs::host {
 namespace {
@@ -28,7 +28,7 @@ int64_t realtime_ns() {
 
 /// Asks until the warp that answers has `ended`, or all is asked. The answer that took least. Where
 /// the warp `shares_cores` with this thread, it gets its turn.
-std::optional<ClockSample> ask(work::ClockParams& params, const std::atomic<bool>& ended,
+std::optional<ClockSample> ask(kernels::ClockParams& params, const std::atomic<bool>& ended,
                                bool shares_cores) {
   std::optional<ClockSample> best;
   for (uint32_t question = 1; question <= params.questions; ++question) {
@@ -39,7 +39,7 @@ std::optional<ClockSample> ask(work::ClockParams& params, const std::atomic<bool
       if (shares_cores) std::this_thread::yield();
     }
     const int64_t took = realtime_ns() - before;
-    if (took < 0) continue;  // somebody has set the clock
+    if (took < 0) continue;  // the clock was set
     const auto error_ns = static_cast<uint64_t>(took + 1) / 2;
     if (!best || error_ns < best->error_ns) {
       best = ClockSample{params.now_ns, before + took / 2, error_ns};
@@ -51,14 +51,14 @@ std::optional<ClockSample> ask(work::ClockParams& params, const std::atomic<bool
 }  // namespace
 
 Expected<ClockSample> sample_clocks(VolumeState& volume) {
-  work::Backend& backend = volume.backend();
-  SharedArray<work::ClockParams> params(backend.shared_memory(), 1);
-  params[0].step = work::ClockStep::kAnswer;
+  kernels::Backend& backend = volume.backend();
+  SharedArray<kernels::ClockParams> params(backend.shared_memory(), 1);
+  params[0].step = kernels::ClockStep::kAnswer;
   params[0].questions = kQuestions;
   std::atomic<bool> ended = false;
   bool ran = false;
   std::thread answering([&] {
-    ran = volume.run(work::bodies::kClock, {1, backend.warp_width()}, params.data());
+    ran = volume.run(kernels::bodies::kClock, {1, backend.warp_width()}, params.data());
     ended.store(true);
   });
   const auto best = ask(params[0], ended, backend.is_host());
@@ -114,12 +114,12 @@ Expected<void> ClockKeeper::step_or_throw() {
   const auto sample = sample_clocks(volume_);
   if (!sample) return sample.error();
   const int64_t late_ns = estimate_.add(*sample);
-  work::Backend& backend = volume_.backend();
-  SharedArray<work::ClockParams> params(backend.shared_memory(), 1);
+  kernels::Backend& backend = volume_.backend();
+  SharedArray<kernels::ClockParams> params(backend.shared_memory(), 1);
   params[0].fs = volume_.filesystem();
-  params[0].step = work::ClockStep::kDraw;
+  params[0].step = kernels::ClockStep::kDraw;
   params[0].line = estimate_.line();
-  if (!volume_.run(work::bodies::kClock, {1, backend.warp_width()}, params.data())) {
+  if (!volume_.run(kernels::bodies::kClock, {1, backend.warp_width()}, params.data())) {
     return volume_.explain(VolumeState::kNotRun, kClockSubject);
   }
   const std::lock_guard lock(mutex_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The clock of time stamps: lines that go on as clocks do that drift apart, looks that are not
-// exact, a clock that somebody sets, and the clock of a mounted volume.
+// exact, a clock that is set, and the clock of a mounted volume.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -134,7 +134,7 @@ TEST(ClockKeeperTest, a_look_is_as_exact_as_it_says) {
   const auto now = static_cast<int64_t>(simt::now_ns());
   const int64_t host_last = host_time_ns();
   const int64_t apart = sample->realtime_ns - static_cast<int64_t>(sample->now_ns);
-  constexpr int64_t kDriftNs = 10'000;  // within these moments, should somebody adjust the clock
+  constexpr int64_t kDriftNs = 10'000;  // within these moments, should the clock be adjusted
   const auto error = static_cast<int64_t>(sample->error_ns) + kDriftNs;
   EXPECT_GE(apart, host_first - now - error);
   EXPECT_LE(apart, host_last - now + error);

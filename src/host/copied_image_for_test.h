@@ -15,8 +15,8 @@
 
 #include "gpu/image_copy.h"
 #include "host/backend_for_test.h"
+#include "kernels/call.h"
 #include "ssd/media_host.h"
-#include "work/call.h"
 
 namespace gofs::host {
 
@@ -29,7 +29,7 @@ struct CopyControls {
   std::atomic<int> syncs{0};
 };
 
-/// A file whose errors are told from outside.
+/// A file whose errors are set from outside.
 class ControlledFile final : public ssd::FileBackEnd {
  public:
   ControlledFile(std::unique_ptr<ssd::FileBackEnd> file, CopyControls& controls)
@@ -54,7 +54,7 @@ class ControlledFile final : public ssd::FileBackEnd {
   CopyControls& controls_;
 };
 
-class CopiedImage final : public work::LoadedMedia, private work::MemoryCopier {
+class CopiedImage final : public kernels::LoadedMedia, private kernels::MemoryCopier {
  public:
   CopiedImage(const std::string& path, CopyControls& controls)
       : controls_(controls),
@@ -74,7 +74,7 @@ class CopiedImage final : public work::LoadedMedia, private work::MemoryCopier {
 
   const ssd::Media& media() const override { return media_; }
   bool is_copy() const override { return true; }
-  std::string collect(work::MemoryCopier* warp) override {
+  std::string collect(kernels::MemoryCopier* warp) override {
     by_ = warp;
     return changes_->collect(controls_.bytes_max, *this);
   }
@@ -96,7 +96,7 @@ class CopiedImage final : public work::LoadedMedia, private work::MemoryCopier {
     return {};
   }
 
-  work::MemoryCopier* by_ = nullptr;
+  kernels::MemoryCopier* by_ = nullptr;
   CopyControls& controls_;
   ControlledFile file_;
   simt::HostMemorySpace memory_;
@@ -110,8 +110,8 @@ class CopiedImage final : public work::LoadedMedia, private work::MemoryCopier {
 class CopyingBackend final : public BackendForTest {
  public:
   explicit CopyingBackend(CopyControls& controls) : controls_(controls) {}
-  std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
-                                                std::string&) override {
+  std::unique_ptr<kernels::LoadedMedia> load_media(const kernels::MediaRequest& request,
+                                                   std::string&) override {
     return std::make_unique<CopiedImage>(request.path, controls_);
   }
 

@@ -21,7 +21,7 @@ namespace gofs::host {
 namespace {
 
 /// An image, read and written where it lies.
-class LoadedFile final : public work::LoadedMedia {
+class LoadedFile final : public kernels::LoadedMedia {
  public:
   LoadedFile(const std::string& path, ssd::FileAccess access)
       : file_(path, access), media_(file_.media()) {}
@@ -34,7 +34,7 @@ class LoadedFile final : public work::LoadedMedia {
   ssd::Media media_;
 };
 
-class LoadedMemory final : public work::LoadedMedia {
+class LoadedMemory final : public kernels::LoadedMedia {
  public:
   LoadedMemory(simt::MemorySpace& memory, uint64_t bytes)
       : memory_(memory, bytes), media_(memory_.media()) {}
@@ -58,7 +58,7 @@ std::string processor_name() {
   return ::uname(&system) == 0 ? system.machine : "CPU";
 }
 
-class CpuBackend final : public work::Backend {
+class CpuBackend final : public kernels::Backend {
  public:
   explicit CpuBackend(uint32_t workers_max) : workers_max_(workers_max) {}
 
@@ -69,17 +69,17 @@ class CpuBackend final : public work::Backend {
   }
   bool is_host() const override { return true; }
   uint32_t warp_width() const override { return 1; }
-  work::Grid full_grid() const override { return {workers_max_, 1}; }
+  kernels::Grid full_grid() const override { return {workers_max_, 1}; }
   simt::MemorySpace& memory() override { return memory_; }
   simt::MemorySpace& shared_memory() override { return memory_; }
 
-  std::string reach(void*, uint64_t, work::HostRange) override { return {}; }
+  std::string reach(void*, uint64_t, kernels::HostRange) override { return {}; }
   void forget(void*) override {}
   std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t) override { has_no_gpu(); }
   std::unique_ptr<ssd::MemorySource> view_device_memory(void*, uint64_t) override { has_no_gpu(); }
 
-  std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
-                                                std::string& error) override {
+  std::unique_ptr<kernels::LoadedMedia> load_media(const kernels::MediaRequest& request,
+                                                   std::string& error) override {
     if (request.device_memory) {
       error = "media=hbm is a GPU's memory, which the CPU backend does not have";
       return nullptr;
@@ -95,7 +95,7 @@ class CpuBackend final : public work::Backend {
     }
   }
 
-  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
+  bool run(const kernels::Body& body, const kernels::Grid& grid, void* params) override {
     const uint64_t wanted = uint64_t{grid.blocks} * grid.threads_per_block;
     const auto count = static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, workers_max_));
     if (count == 1) {
@@ -132,7 +132,7 @@ class CpuBackend final : public work::Backend {
 
 }  // namespace
 
-std::unique_ptr<work::Backend> make_cpu_backend(uint32_t workers_max) {
+std::unique_ptr<kernels::Backend> make_cpu_backend(uint32_t workers_max) {
   if (workers_max == 0) workers_max = std::max(1u, std::thread::hardware_concurrency());
   return std::make_unique<CpuBackend>(workers_max);
 }

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <memory>
 
-#include "work/backend.h"
+#include "kernels/backend.h"
 
 namespace gofs::host {
 
 /// A launch gets at most `workers_max` threads; 0: as many as the machine has.
-std::unique_ptr<work::Backend> make_cpu_backend(uint32_t workers_max = 0);
+std::unique_ptr<kernels::Backend> make_cpu_backend(uint32_t workers_max = 0);
 
 }  // namespace gofs::host

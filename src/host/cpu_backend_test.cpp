@@ -14,7 +14,7 @@
 #include "host/backends.h"
 #include "host/image/fsck_for_test.h"
 #include "host/volume_state.h"
-#include "work/body.h"
+#include "kernels/body.h"
 
 namespace gofs::host {
 namespace {
@@ -102,7 +102,7 @@ void note_presence(simt::Warp warp, uint32_t warp_index, uint32_t warp_count, Pr
 }
 
 TEST(CpuBackend, bodies_of_other_programs_are_run_by_as_many_threads_as_there_are) {
-  const work::Body body{"presence", work::run_on_cpu<Presence, note_presence>, nullptr};
+  const kernels::Body body{"presence", kernels::run_on_cpu<Presence, note_presence>, nullptr};
   const auto backend = make_cpu_backend(3);
   Presence presence;
   EXPECT_TRUE(backend->prepare(body));

@@ -8,8 +8,8 @@
 
 #include "host/messages.h"
 #include "host/run_job.h"
-#include "work/batch.h"
-#include "work/bodies.h"
+#include "kernels/batch.h"
+#include "kernels/bodies.h"
 
 namespace gofs::host {
 
@@ -95,15 +95,15 @@ Expected<std::vector<int>> create_files(VolumeState& volume, const std::string& 
     const std::string words = volume.refuses_buffer(file.data, file.bytes);
     if (!words.empty()) return make_error(EFAULT, file.name, words);
   }
-  work::Grid grid = volume.backend().full_grid();
+  kernels::Grid grid = volume.backend().full_grid();
   grid.cooperative = true;
   try {
     for (size_t first = 0; first < files.size();) {
       const size_t end = portion_end(files, first);
       const Portion portion(volume.backend().shared_memory(), path, files, first, end);
-      work::BatchParams job{};
+      kernels::BatchParams job{};
       job.fs = volume.filesystem();
-      job.step = work::BatchStep::kCreate;
+      job.step = kernels::BatchStep::kCreate;
       job.path = portion.path.data();
       job.names = portion.names.data();
       job.count = static_cast<uint32_t>(end - first);
@@ -112,7 +112,7 @@ Expected<std::vector<int>> create_files(VolumeState& volume, const std::string& 
       job.offsets = portion.offsets.data();
       job.sizes = portion.sizes.data();
       job.errors = portion.errors.data();
-      const bool ran = run_job(volume, work::bodies::kBatch, grid, job);
+      const bool ran = run_job(volume, kernels::bodies::kBatch, grid, job);
       const int64_t result = ran ? job.result : VolumeState::kNotRun;
       if (volume.has_failed()) return volume.explain(-EIO, path);
       if (result < 0 && first == 0) return volume.explain(result, path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many files made by the backend's warps at once (work/batch.h), from the host's side.
+// Many files made by the backend's warps at once (kernels/batch.h), from the host's side.
 #pragma once
 
 #include <string>

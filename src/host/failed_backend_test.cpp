@@ -22,8 +22,8 @@
 #include "host/backend_for_test.h"
 #include "host/volume_for_test.h"
 #include "host/volume_state.h"
+#include "kernels/bodies.h"
 #include "simt/host_memory.h"
-#include "work/bodies.h"
 
 namespace gofs::host {
 
@@ -40,12 +40,12 @@ struct Fault {
   std::atomic<bool> is_lost{false};
   std::atomic<int> launches_left{kNever};
   std::atomic<int> reads_left{kNever};
-  std::atomic<const work::Body*> refused{nullptr};
+  std::atomic<const kernels::Body*> refused{nullptr};
   std::atomic<int> refusals{0};
   std::atomic<bool> unready{false};  // no launch can be prepared
 
-  bool refuses(const work::Body& body) const { return refused == &body; }
-  void refuse(const work::Body& body) { refused = &body; }
+  bool refuses(const kernels::Body& body) const { return refused == &body; }
+  void refuse(const kernels::Body& body) { refused = &body; }
 };
 
 /// What a GPU's memory is to the host: zeros, once it is lost, and nothing to be had.
@@ -67,7 +67,7 @@ class LosableMemory final : public simt::MemorySpace {
     if (fault_.is_lost) throw std::bad_alloc();
     return {memory_.allocate(bytes), bytes};
   }
-  void give_back(void* memory) override { memory_.release(memory); }
+  void release_taken(void* memory) override { memory_.release(memory); }
 
  private:
   Fault& fault_;
@@ -79,13 +79,13 @@ class LosableBackend final : public BackendForTest {
   explicit LosableBackend(Fault& fault) : fault_(fault), memory_(fault), shared_memory_(fault) {}
   simt::MemorySpace& memory() override { return memory_; }
   simt::MemorySpace& shared_memory() override { return shared_memory_; }
-  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
+  bool run(const kernels::Body& body, const kernels::Grid& grid, void* params) override {
     if (fault_.launches_left.fetch_sub(1) <= 0) fault_.is_lost = true;
     if (!fault_.is_lost && !fault_.refuses(body)) return BackendForTest::run(body, grid, params);
     ++fault_.refusals;
     return false;
   }
-  bool prepare(const work::Body&) override { return !fault_.unready; }
+  bool prepare(const kernels::Body&) override { return !fault_.unready; }
   std::string error() const override { return fault_.is_lost ? kFault : kNoRoom; }
   std::string failure() const override { return fault_.is_lost ? kFault : ""; }
   bool has_failed() const override { return fault_.is_lost; }
@@ -103,9 +103,10 @@ class FailedBackendTest : public ::testing::Test {
     EXPECT_EQ(copied.exit_code, 0) << copied.output;
   }
   Expected<Volume> try_to_mount(MountOptions options = {.read_only = false}) {
-    return VolumeForTest::mount(copy_.path(), options, [this](const std::string&, std::string&) {
-      return std::make_unique<LosableBackend>(fault_);
-    });
+    return VolumeForTest::mount(copy_.path() + "?media=memory", options,
+                                [this](const std::string&, std::string&) {
+                                  return std::make_unique<LosableBackend>(fault_);
+                                });
   }
 
   Fault fault_;
@@ -241,14 +242,14 @@ template <typename T>
 
 TEST_F(FailedBackendTest, a_launch_that_fails_is_told_by_its_own_call_alone) {
   Volume volume = try_to_mount().value();
-  fault_.refuse(work::bodies::kBatch);
+  fault_.refuse(kernels::bodies::kBatch);
   EXPECT_TRUE(tells_refusal(volume.batch_create("/data", {{"new", "abc", 3}})));
   EXPECT_EQ(volume.open("/missing").error().code, ENOENT);
   EXPECT_EQ(volume.mkdir("/data").error().code, EEXIST);
-  fault_.refuse(work::bodies::kClean);
+  fault_.refuse(kernels::bodies::kClean);
   EXPECT_TRUE(tells_refusal(volume.collect_garbage()));
   EXPECT_EQ(volume.open("/missing").error().code, ENOENT);
-  fault_.refuse(work::bodies::kCall);
+  fault_.refuse(kernels::bodies::kCall);
   EXPECT_TRUE(tells_refusal(volume.stat("/odd")));
   EXPECT_TRUE(tells_refusal(volume.sync()));
   fault_.refused = nullptr;
@@ -263,7 +264,7 @@ TEST_F(FailedBackendTest, unmounting_that_could_not_be_tried_is_tried_again) {
       try_to_mount({.read_only = false, .checkpoint_period_ns = kOften, .clock_period_ns = kOften})
           .value();
   ASSERT_TRUE(volume.mkdir("/new"));
-  fault_.refuse(work::bodies::kUnmount);
+  fault_.refuse(kernels::bodies::kUnmount);
   for (int i = 0; i < 2; ++i) {
     const auto refused = volume.unmount();
     EXPECT_TRUE(tells_refusal(refused));
@@ -289,7 +290,7 @@ TEST_F(FailedBackendTest, a_volume_goes_where_unmounting_cannot_be_tried) {
     ASSERT_TRUE(volume.mkdir("/kept"));
     ASSERT_TRUE(volume.sync());
     ASSERT_TRUE(volume.mkdir("/lost"));
-    fault_.refuse(work::bodies::kUnmount);
+    fault_.refuse(kernels::bodies::kUnmount);
   }
   Volume again = Volume::mount(copy_.path(), {.backend = "cpu"}).value();
   EXPECT_TRUE(again.stat("/kept"));
@@ -315,7 +316,7 @@ TEST_F(FailedBackendTest, threads_of_the_volume_go_on_after_a_launch_that_fails)
     }
     return happened();
   };
-  for (const work::Body* body : {&work::bodies::kCall, &work::bodies::kClock}) {
+  for (const kernels::Body* body : {&kernels::bodies::kCall, &kernels::bodies::kClock}) {
     ASSERT_TRUE(volume.chmod("/odd", 0600));
     const int before = refusals_;
     fault_.refuse(*body);

@@ -106,7 +106,7 @@ class AskedByParentsOnly final : public host::BackendForTest {
   simt::MemorySpace& memory() override { return asked(), BackendForTest::memory(); }
   simt::MemorySpace& shared_memory() override { return asked(), BackendForTest::shared_memory(); }
   std::string what_else_than_host_memory(const void*) const override { return asked(), ""; }
-  bool run(const work::Body& body, const work::Grid& grid, void* params) override {
+  bool run(const kernels::Body& body, const kernels::Grid& grid, void* params) override {
     return asked(), BackendForTest::run(body, grid, params);
   }
 

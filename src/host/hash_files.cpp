@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "host/messages.h"
+#include "kernels/bodies.h"
 #include "simt/atomic.h"
-#include "work/bodies.h"
 
 namespace gofs::host {
 
@@ -28,13 +28,13 @@ constexpr auto kProgressInterval = std::chrono::milliseconds(100);
 
 /// How the files are dealt out.
 struct Deal {
-  work::Grid grid;
+  kernels::Grid grid;
   uint32_t warps;
   uint32_t lanes_per_warp;
   uint32_t chunk_bytes;
 };
 
-Deal deal_files(const work::Backend& backend, uint64_t file_count) {
+Deal deal_files(const kernels::Backend& backend, uint64_t file_count) {
   const uint32_t width = backend.warp_width();
   Deal deal{};
   deal.grid = backend.full_grid();
@@ -87,10 +87,10 @@ class ProgressThread {
 
 }  // namespace
 
-Expected<std::vector<work::HashFile>> hash_files(
+Expected<std::vector<kernels::HashFile>> hash_files(
     VolumeState& volume, const std::vector<FileToHash>& files,
     const std::function<void(uint64_t bytes)>& progress) {
-  std::vector<work::HashFile> answers(files.size());
+  std::vector<kernels::HashFile> answers(files.size());
   if (files.empty()) return answers;
   std::vector<uint32_t> order(files.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -98,22 +98,22 @@ Expected<std::vector<work::HashFile>> hash_files(
     return files[a].size_bytes != files[b].size_bytes ? files[a].size_bytes > files[b].size_bytes
                                                       : a < b;
   });
-  work::Backend& backend = volume.backend();
+  kernels::Backend& backend = volume.backend();
   const Deal deal = deal_files(backend, files.size());
   const size_t lanes = size_t{deal.warps} * backend.warp_width();
   try {
     simt::MemorySpace& shared = backend.shared_memory();
-    const SharedArray<work::HashFile> table(shared, files.size());
+    const SharedArray<kernels::HashFile> table(shared, files.size());
     const SharedArray<uint64_t> bytes_done(shared, deal.warps);
-    const SharedArray<work::HashParams> params(shared, 1);
+    const SharedArray<kernels::HashParams> params(shared, 1);
     const SharedArray<uint32_t> cursor(backend.memory(), 1);
     const SharedArray<uint8_t> buffers(backend.memory(), lanes * deal.chunk_bytes);
-    const SharedArray<work::HashLane> lane_states(backend.memory(), lanes);
+    const SharedArray<kernels::HashLane> lane_states(backend.memory(), lanes);
     for (size_t i = 0; i < files.size(); ++i) {
       table[i].ino = static_cast<uint32_t>(files[order[i]].ino);
-      table[i].error = -EIO;  // until somebody says otherwise
+      table[i].error = -EIO;  // unless the caller says otherwise
     }
-    work::HashParams& job = params[0];
+    kernels::HashParams& job = params[0];
     job.fs = volume.filesystem();
     job.files = table.data();
     job.count = static_cast<uint32_t>(files.size());
@@ -125,7 +125,7 @@ Expected<std::vector<work::HashFile>> hash_files(
     job.bytes_done = bytes_done.data();
     {
       const ProgressThread reporter(bytes_done, progress);
-      if (!volume.run(work::bodies::kHashFiles, deal.grid, params.data())) {
+      if (!volume.run(kernels::bodies::kHashFiles, deal.grid, params.data())) {
         return volume.explain(VolumeState::kNotRun, volume.spec().text);
       }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SHA-256 of many files on the backend (work/hash.h), from the host's side.
+// SHA-256 of many files on the backend (kernels/hash.h), from the host's side.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "host/volume_state.h"
-#include "work/hash.h"
+#include "kernels/hash.h"
 
 namespace gofs::host {
 
@@ -19,7 +19,7 @@ struct FileToHash {
 
 /// Sums `files`; the answers are in their order. `progress(bytes)` is called now and then from
 /// another thread, with what has been read so far. Errors: ENOMEM, EIO when the backend fails.
-Expected<std::vector<work::HashFile>> hash_files(
+Expected<std::vector<kernels::HashFile>> hash_files(
     VolumeState& volume, const std::vector<FileToHash>& files,
     const std::function<void(uint64_t bytes)>& progress);
 

@@ -17,7 +17,7 @@ constexpr uint64_t kSlackShare = 64;  // one of so many
 /// The chunks of one SSD, as they are dealt out.
 class Chunks {
  public:
-  explicit Chunks(const work::MediaRoom* room) : limited_(room != nullptr) {
+  explicit Chunks(const kernels::MediaRoom* room) : limited_(room != nullptr) {
     if (!limited_) return;
     there_ = room->there;
     const uint64_t slack = std::min(kSlackChunks + room->spares / kSlackShare, room->spares);
@@ -59,7 +59,7 @@ class Chunks {
 
 class Plan {
  public:
-  Plan(const format::Stripe& stripe, const std::vector<const work::MediaRoom*>& rooms)
+  Plan(const format::Stripe& stripe, const std::vector<const kernels::MediaRoom*>& rooms)
       : stripe_(stripe), disks_(rooms.begin(), rooms.end()) {}
 
   /// Deals out what a range of the volume's blocks lacks.
@@ -113,7 +113,7 @@ class Plan {
 }  // namespace
 
 RoomPlan plan_room(const format::Geometry& geometry, const format::Stripe& stripe,
-                   const std::vector<const work::MediaRoom*>& rooms) {
+                   const std::vector<const kernels::MediaRoom*>& rooms) {
   RoomPlan result;
   const bool limited =
       std::any_of(rooms.begin(), rooms.end(), [](const auto* room) { return room != nullptr; });

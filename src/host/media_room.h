@@ -9,7 +9,7 @@
 
 #include "format/geometry.h"
 #include "format/stripe.h"
-#include "work/backend.h"
+#include "kernels/backend.h"
 
 namespace gofs::host {
 
@@ -27,6 +27,6 @@ struct RoomPlan {
 /// written to them in which order. `rooms` of the SSDs in the order of the stripe; null: it can be
 /// written everywhere.
 RoomPlan plan_room(const format::Geometry& geometry, const format::Stripe& stripe,
-                   const std::vector<const work::MediaRoom*>& rooms);
+                   const std::vector<const kernels::MediaRoom*>& rooms);
 
 }  // namespace gofs::host

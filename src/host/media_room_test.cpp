@@ -50,7 +50,7 @@ TEST(MediaRoom, media_with_memory_for_all_withholds_nothing) {
 }
 
 TEST(MediaRoom, segments_get_what_checkpoints_leave_and_those_that_are_there_cost_nothing) {
-  work::MediaRoom room{std::vector<bool>(108), 60};
+  kernels::MediaRoom room{std::vector<bool>(108), 60};
   room.there[0] = room.there[8 + 70] = room.there[8 + 99] = true;
   const RoomPlan plan = plan_room(a_geometry(100), kOneDisk, {&room});
   // 16 of 60 are kept back, 6 are for what comes before the SSA, 1 is for it.
@@ -64,12 +64,12 @@ TEST(MediaRoom, segments_get_what_checkpoints_leave_and_those_that_are_there_cos
 }
 
 TEST(MediaRoom, enough_spares_withhold_nothing) {
-  const work::MediaRoom room{std::vector<bool>(108), 108 + 18};
+  const kernels::MediaRoom room{std::vector<bool>(108), 108 + 18};
   EXPECT_TRUE(plan_room(a_geometry(100), kOneDisk, {&room}).withheld.empty());
 }
 
 TEST(MediaRoom, too_little_for_a_checkpoint_is_told) {
-  const work::MediaRoom room{std::vector<bool>(108), 18};
+  const kernels::MediaRoom room{std::vector<bool>(108), 18};
   const RoomPlan plan = plan_room(a_geometry(100), kOneDisk, {&room});
   EXPECT_EQ(plan.lacking_bytes, 5 * ssd::kChunkBytes);
   EXPECT_EQ(plan.withheld_segments, 100u);
@@ -77,8 +77,8 @@ TEST(MediaRoom, too_little_for_a_checkpoint_is_told) {
 
 TEST(MediaRoom, a_segment_of_a_stripe_needs_room_on_every_disk) {
   const format::Stripe stripe{2, 16, 54 * ssd::kChunkBytes, {}};
-  const work::MediaRoom much{std::vector<bool>(54), 1000};
-  const work::MediaRoom little{std::vector<bool>(54), 16 + 4 + 10};
+  const kernels::MediaRoom much{std::vector<bool>(54), 1000};
+  const kernels::MediaRoom little{std::vector<bool>(54), 16 + 4 + 10};
   const RoomPlan plan = plan_room(a_geometry(100), stripe, {&much, &little});
   EXPECT_EQ(plan.lacking_bytes, 0u);
   // Two segments share a chunk of each disk.
@@ -87,7 +87,7 @@ TEST(MediaRoom, a_segment_of_a_stripe_needs_room_on_every_disk) {
 }
 
 /// An image in memory, of which only what holds data is there, and so many spare chunks.
-class SparseImage final : public work::LoadedMedia {
+class SparseImage final : public kernels::LoadedMedia {
  public:
   SparseImage(const std::string& path, uint64_t spares)
       : path_(path), bytes_(ssd::for_each_data_extent(path, [](uint64_t, uint64_t) {})) {
@@ -104,7 +104,7 @@ class SparseImage final : public work::LoadedMedia {
     media_ = sparse_->media();
   }
   const ssd::Media& media() const override { return media_; }
-  const work::MediaRoom* room() const override { return &room_; }
+  const kernels::MediaRoom* room() const override { return &room_; }
   std::string sync() override {
     std::unique_ptr<image::ImageTarget> file;
     EXPECT_TRUE(image::open_file_target(path_, 0, &file).ok());
@@ -144,15 +144,15 @@ class SparseImage final : public work::LoadedMedia {
   simt::HostMemorySpace memory_;
   std::vector<std::unique_ptr<uint8_t[]>> chunks_;
   std::unique_ptr<ssd::SparseMedia> sparse_;
-  work::MediaRoom room_;
+  kernels::MediaRoom room_;
   ssd::Media media_;
 };
 
 class SparseBackend final : public BackendForTest {
  public:
   SparseBackend(uint64_t spares, SparseImage*& image) : spares_(spares), image_(image) {}
-  std::unique_ptr<work::LoadedMedia> load_media(const work::MediaRequest& request,
-                                                std::string&) override {
+  std::unique_ptr<kernels::LoadedMedia> load_media(const kernels::MediaRequest& request,
+                                                   std::string&) override {
     auto image = std::make_unique<SparseImage>(request.path, spares_);
     image_ = image.get();
     return image;
@@ -180,7 +180,7 @@ class SparseVolumeTest : public ::testing::Test {
     EXPECT_TRUE(builder->finish().ok());
   }
   Expected<Volume> try_to_mount(uint64_t spares, bool read_only = false) {
-    return VolumeForTest::mount(path_.path(), {.read_only = read_only},
+    return VolumeForTest::mount(path_.path() + "?media=memory", {.read_only = read_only},
                                 [&](const std::string&, std::string&) {
                                   return std::make_unique<SparseBackend>(spares, image_);
                                 });

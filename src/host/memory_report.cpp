@@ -4,6 +4,7 @@
 // of it is in use.
 #include <array>
 
+#include "host/attached_ssd.h"
 #include "host/volume_state.h"
 
 namespace gofs::host {
@@ -30,6 +31,7 @@ constexpr std::array<NamedPart, simt::kMemoryParts> kNamedParts = {{
     {MemoryPart::kOperations, "operations"},
     {MemoryPart::kSpareBlocks, "spare_blocks"},
     {MemoryPart::kBounces, "bounces"},
+    {MemoryPart::kRecords, "records"},
     {MemoryPart::kLocks, "locks"},
     {MemoryPart::kWriter, "writer"},
     {MemoryPart::kQueues, "queues"},
@@ -55,13 +57,18 @@ static_assert(std::size(kNamedKinds) + 1 == f2fs::kPageKinds);
 Expected<MemoryReport> VolumeState::memory() {
   vfs::MemoryUse use{};
   const Answer answer =
-      call({.kind = work::CallKind::kMemory, .buffer = &use, .bytes = sizeof(use)});
+      call({.kind = kernels::CallKind::kMemory, .buffer = &use, .bytes = sizeof(use)});
   if (answer.result < 0) return explain(answer.result, spec_.text);
   // Afterwards: the call may have allocated what it needs.
   const simt::MemoryBytes device = backend_->memory().bytes_by_part();
   const bool apart = &backend_->shared_memory() != &backend_->memory();
-  const simt::MemoryBytes host =
-      apart ? backend_->shared_memory().bytes_by_part() : simt::MemoryBytes{};
+  simt::MemoryBytes host = apart ? backend_->shared_memory().bytes_by_part() : simt::MemoryBytes{};
+  for (const auto& ssd : ssds_) {
+    simt::MemorySpace& reached = ssd->device_memory().dma;
+    if (&reached == &backend_->memory() || &reached == &backend_->shared_memory()) continue;
+    const simt::MemoryBytes bytes = reached.bytes_by_part();
+    for (size_t part = 0; part < bytes.size(); ++part) host[part] += bytes[part];
+  }
   MemoryReport report;
   for (const NamedPart& named : kNamedParts) {
     const auto index = static_cast<size_t>(named.part);

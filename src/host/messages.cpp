@@ -262,7 +262,7 @@ std::string describe(const f2fs::WriteResult& result) {
     case WriteProblem::kRecovery:
       return fmt::format("{} unlinked files could not be freed: {}", result.value,
                          errno_words(result.error));
-    case WriteProblem::kChain:
+    case WriteProblem::kFsyncLog:
       return fmt::format("what fsync has written since the last checkpoint cannot be recovered: {}",
                          errno_words(result.error));
   }

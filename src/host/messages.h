@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "f2fs/writer.h"
+#include "f2fs/begin_writing.h"
 #include "gofs/expected.hpp"
 #include "nvme/bring_up.h"
 #include "nvme/status.h"

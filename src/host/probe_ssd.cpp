@@ -43,7 +43,7 @@ Expected<ProbedSsd> probe_ssd(const VolumeSpec& spec, uint64_t offset) {
   VolumeSpec here = spec;  // whatever memory the volume will use: the host reads this
   here.queue_place = here.data_place = "host";
   std::string problem;
-  const std::unique_ptr<work::Backend> backend = make_backend("cpu", problem);
+  const std::unique_ptr<kernels::Backend> backend = make_backend("cpu", problem);
   if (backend == nullptr) return make_error(ENODEV, spec.text, problem);
   nvme::DeviceOptions options;
   options.io_queues = 1;

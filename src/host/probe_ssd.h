@@ -19,7 +19,7 @@ struct ProbedSsd {
   std::vector<uint8_t> block;  // of kBlockBytes; empty where it is no longer than that
 };
 
-/// Reads the block at `offset`, a multiple of kBlockBytes. Nobody else has the SSD. Errors name it.
+/// Reads the block at `offset`, a multiple of kBlockBytes. The SSD is not in use. Errors name it.
 Expected<ProbedSsd> probe_ssd(const VolumeSpec& spec, uint64_t offset);
 
 }  // namespace gofs::host

@@ -12,13 +12,13 @@ namespace {
 
 /// Memory at the place that the options name.
 std::unique_ptr<ssd::MemorySource> make_memory(const VolumeSpec& spec, uint64_t bytes,
-                                               work::Backend& backend) {
+                                               kernels::Backend& backend) {
   if (spec.data_place == "host") return ssd::make_host_memory(bytes);
   if (spec.data_place == "gpu") return backend.make_device_source(bytes);
   return ssd::make_file_memory(spec.data_place);
 }
 
-OpenedSsd open_vfio(const VolumeSpec& spec, uint64_t bytes, work::Backend& backend) {
+OpenedSsd open_vfio(const VolumeSpec& spec, uint64_t bytes, kernels::Backend& backend) {
   OpenedSsd opened;
   opened.memory = make_memory(spec, bytes, backend);
   opened.transport = std::make_unique<ssd::vfio::VfioTransport>(spec.address);
@@ -43,7 +43,7 @@ std::string provider_of(std::string_view text) {
   return providers().contains(name) ? name : std::string();
 }
 
-OpenedSsd open_physical(const VolumeSpec& spec, uint64_t bytes, work::Backend& backend) {
+OpenedSsd open_physical(const VolumeSpec& spec, uint64_t bytes, kernels::Backend& backend) {
   return providers().at(spec.provider)(spec, bytes, backend);
 }
 

@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "host/volume_spec.h"
+#include "kernels/backend.h"
 #include "ssd/memory_source.h"
 #include "ssd/transport.h"
-#include "work/backend.h"
 
 namespace gofs::host {
 
@@ -25,7 +25,7 @@ struct OpenedSsd {
 /// Opens what `spec` names, with `bytes` of memory for queues and data that the backend's warps can
 /// reach. Throws std::system_error.
 using Provider =
-    std::function<OpenedSsd(const VolumeSpec& spec, uint64_t bytes, work::Backend& backend)>;
+    std::function<OpenedSsd(const VolumeSpec& spec, uint64_t bytes, kernels::Backend& backend)>;
 
 /// Not while others use volumes.
 void add_provider(const std::string& name, Provider provider);
@@ -34,6 +34,6 @@ void add_provider(const std::string& name, Provider provider);
 std::string provider_of(std::string_view text);
 
 /// As Provider; `spec` is a physical SSD.
-OpenedSsd open_physical(const VolumeSpec& spec, uint64_t bytes, work::Backend& backend);
+OpenedSsd open_physical(const VolumeSpec& spec, uint64_t bytes, kernels::Backend& backend);
 
 }  // namespace gofs::host

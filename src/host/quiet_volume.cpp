@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "host/messages.h"
-#include "work/bodies.h"
+#include "kernels/bodies.h"
 
 namespace gofs::host {
 
@@ -20,8 +20,8 @@ QuietVolume::QuietVolume(VolumeState& volume, QuietMemory& memory)
   params_ = {};
   params_.fs = volume.filesystem();
   holding_ = std::thread([this] {
-    const work::Grid one_warp{1, volume_.backend().warp_width()};
-    ran_ = volume_.run(work::bodies::kHold, one_warp, memory_.params.data());
+    const kernels::Grid one_warp{1, volume_.backend().warp_width()};
+    ran_ = volume_.run(kernels::bodies::kHold, one_warp, memory_.params.data());
     ended_.store(true);
   });
   while (simt::load_system_acquire(params_.decided) == 0 && !ended_.load()) {
@@ -38,11 +38,11 @@ QuietVolume::QuietVolume(VolumeState& volume, QuietMemory& memory)
   if (error < 0) beginning_ = volume.explain(error, volume.spec().text);
 }
 
-QuietVolume::~QuietVolume() { (void)let_go(); }
+QuietVolume::~QuietVolume() { (void)release(); }
 
-Expected<void> QuietVolume::let_go() {
+Expected<void> QuietVolume::release() {
   if (!holding_.joinable()) return beginning_;
-  simt::store_system_release(params_.asked, work::kLetGo);  // [W1]
+  simt::store_system_release(params_.asked, kernels::kLetGo);  // [W1]
   holding_.join();
   const std::string& volume = volume_.spec().text;
   if (!ran_) return beginning_ = volume_.explain(VolumeState::kNotRun, volume);

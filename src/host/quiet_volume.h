@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A volume that kernels use, kept as it is while the host copies what lies on its SSDs
-// (work/hold.h): whoever wants to change it waits meanwhile.
+// (kernels/hold.h): whoever wants to change it waits meanwhile.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 #include "gofs/expected.hpp"
 #include "host/volume_state.h"
-#include "work/hold.h"
+#include "kernels/hold.h"
 
 namespace gofs::host {
 
@@ -19,16 +19,16 @@ struct QuietMemory {
   static constexpr uint32_t kBytes = 256 << 10;
   /// Throws std::bad_alloc.
   explicit QuietMemory(simt::MemorySpace& shared) : params(shared, 1), bytes(shared, kBytes) {}
-  SharedArray<work::HoldParams> params;
+  SharedArray<kernels::HoldParams> params;
   SharedArray<uint8_t> bytes;  // of one copy
 };
 
-class QuietVolume final : public work::MemoryCopier {
+class QuietVolume final : public kernels::MemoryCopier {
  public:
   /// Waits until operations and checkpoints that are under way have ended. Throws std::system_error
   /// (no thread). The volume is mounted for writing. `memory` is for one at a time.
   QuietVolume(VolumeState& volume, QuietMemory& memory);
-  /// As let_go().
+  /// As release().
   ~QuietVolume() override;
   QuietVolume(const QuietVolume&) = delete;
   QuietVolume& operator=(const QuietVolume&) = delete;
@@ -36,7 +36,7 @@ class QuietVolume final : public work::MemoryCopier {
   /// Whether it is quiet; else why not.
   const Expected<void>& beginning() const { return beginning_; }
   /// Nothing is kept any more. Whether all was, from the beginning to this call.
-  Expected<void> let_go();
+  Expected<void> release();
 
   /// By the warp, while it is quiet.
   std::string pull(void* to_host, const void* from, uint64_t bytes) override;
@@ -47,7 +47,7 @@ class QuietVolume final : public work::MemoryCopier {
 
   VolumeState& volume_;
   QuietMemory& memory_;
-  work::HoldParams& params_;
+  kernels::HoldParams& params_;
   uint32_t copies_ = 0;
   std::atomic<bool> ended_{false};
   bool ran_ = false;  // of the thread, until it has ended

@@ -26,7 +26,7 @@ bool run_in(simt::MemorySpace& memory, Job& job, Run run) {
 /// The same with `body`, as VolumeState::run(). False as well where the backend has failed for good
 /// since, and what it left is not known.
 template <typename Job>
-bool run_job(VolumeState& volume, const work::Body& body, const work::Grid& grid, Job& job) {
+bool run_job(VolumeState& volume, const kernels::Body& body, const kernels::Grid& grid, Job& job) {
   const bool ran = run_in(volume.backend().memory(), job,
                           [&](Job* placed) { return volume.run(body, grid, placed); });
   return ran && !volume.has_failed();

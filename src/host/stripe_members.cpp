@@ -13,12 +13,14 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "format/md.h"
 #include "host/messages.h"
 #include "host/probe_ssd.h"
 #include "ssd/descriptor.h"
+#include "ssd/hosted/backing_store.h"
 
 namespace gofs::host {
 
@@ -29,7 +31,7 @@ struct Member {
   VolumeSpec spec;
   std::pair<dev_t, ino_t> file;  // which it is
   uint64_t bytes = 0;
-  uint32_t lba_bytes = 0;  // of a physical SSD
+  uint32_t lba_bytes = 0;  // of a physical SSD, or asked for; 0: any
   std::optional<format::MdSuperblock> super;
   uint32_t role = 0;  // of super: its place in the array
 };
@@ -59,6 +61,7 @@ Expected<void> look_at_physical(Member& member) {
 /// Finds the size of an image, device or SSD, and md's superblock if it has one.
 Expected<void> look_at(Member& member) {
   if (member.spec.is_physical()) return look_at_physical(member);
+  member.lba_bytes = member.spec.lba_bytes.value_or(0);
   if (member.spec.path.empty()) {
     member.bytes = member.spec.memory_bytes;
     return {};
@@ -72,9 +75,9 @@ Expected<void> look_at(Member& member) {
   int error = ::fstat(descriptor, &status) == 0 ? 0 : errno;
   member.file = {status.st_dev, status.st_ino};
   member.bytes = static_cast<uint64_t>(status.st_size);
-  if (error == 0 && S_ISBLK(status.st_mode) &&
-      ::ioctl(descriptor, BLKGETSIZE64, &member.bytes) != 0) {
-    error = errno;
+  if (error == 0 && S_ISBLK(status.st_mode)) {
+    member.file = {status.st_rdev, 0};  // by whichever of its nodes
+    if (::ioctl(descriptor, BLKGETSIZE64, &member.bytes) != 0) error = errno;
   }
   if (error == 0) {
     got = ::pread(descriptor, &super, sizeof(super), format::kMdSuperblockOffset);
@@ -191,16 +194,10 @@ Expected<format::Stripe> arrange_plain(const std::vector<Member>& members, uint6
   return stripe;
 }
 
-/// Physical SSDs alone, or none; and each once. Before anybody asks them.
-Expected<void> check_kinds(const std::vector<VolumeSpec>& specs) {
+/// Each physical SSD once. Before any of them is asked.
+Expected<void> check_addresses(const std::vector<VolumeSpec>& specs) {
   for (size_t i = 1; i < specs.size(); ++i) {
     const VolumeSpec& spec = specs[i];
-    if (spec.is_physical() != specs.front().is_physical()) {
-      return make_error(
-          EINVAL, spec.text,
-          fmt::format("{} a physical SSD, unlike {}: a stripe is over SSDs of one kind",
-                      spec.is_physical() ? "is" : "is not", specs.front().text));
-    }
     for (size_t other = 0; spec.is_physical() && other < i; ++other) {
       if (specs[other].provider != spec.provider || specs[other].address != spec.address) continue;
       return make_error(EINVAL, spec.text,
@@ -213,14 +210,46 @@ Expected<void> check_kinds(const std::vector<VolumeSpec>& specs) {
   return {};
 }
 
-/// Physical SSDs have the LBAs that they have.
-Expected<void> check_lbas(const std::vector<Member>& members) {
-  const Member& first = members.front();
-  for (const Member& member : members) {
-    if (member.lba_bytes == first.lba_bytes) continue;
-    return fault(EOPNOTSUPP, member,
-                 fmt::format("has LBAs of {} bytes, and {} of {}, which is not supported",
-                             member.lba_bytes, name_of(first), first.lba_bytes));
+/// The least LBAs that a controller of this process can give a member.
+Expected<uint32_t> least_lba_bytes(const VolumeSpec& spec) {
+  const bool may_be_hosted = spec.is_hosted() || spec.media == MediaKind::kAuto;
+  if (spec.path.empty() || !may_be_hosted) return 512u;
+  try {
+    const ssd::BackingStore store(spec.path, ssd::FileAccess::kReadOnly);
+    return store.traits().lba_bytes <= 512 ? 512u : uint32_t{kBlockBytes};
+  } catch (const std::system_error& problem) {
+    return Error{problem.code().value(), problem.what()};
+  }
+}
+
+/// Gives the members whose LBAs are for us to choose those that the others have, or the least that
+/// all of them can have.
+Expected<void> settle_lbas(std::vector<Member>& members) {
+  const auto decided = std::find_if(members.begin(), members.end(),
+                                    [](const Member& member) { return member.lba_bytes != 0; });
+  uint32_t bytes = decided != members.end() ? decided->lba_bytes : 0;
+  std::vector<uint32_t> least(members.size());
+  for (size_t i = 0; i < members.size(); ++i) {
+    const Member& member = members[i];
+    if (member.lba_bytes != 0) {
+      if (member.lba_bytes == bytes) continue;
+      return fault(EOPNOTSUPP, member,
+                   fmt::format("has LBAs of {} bytes, and {} of {}, which is not supported",
+                               member.lba_bytes, name_of(*decided), bytes));
+    }
+    const auto found = least_lba_bytes(member.spec);
+    if (!found) return found.error();
+    least[i] = *found;
+    if (decided == members.end()) bytes = std::max(bytes, *found);
+  }
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (members[i].lba_bytes != 0) continue;
+    if (bytes < least[i] || (bytes != 512 && bytes != kBlockBytes)) {
+      return fault(EOPNOTSUPP, members[i],
+                   fmt::format("can have LBAs of {} bytes, and {} has {}, which is not supported",
+                               least[i] == 512 ? "512 or 4096" : "4096", name_of(*decided), bytes));
+    }
+    members[i].spec.lba_bytes = bytes;
   }
   return {};
 }
@@ -232,7 +261,7 @@ Expected<format::Stripe> arrange_stripe(std::vector<VolumeSpec>& specs) {
     return make_error(EINVAL, specs.back().text,
                       fmt::format("more than {} SSDs", format::kStripeDisksMax));
   }
-  if (auto checked = check_kinds(specs); !checked) return checked.error();
+  if (auto checked = check_addresses(specs); !checked) return checked.error();
   std::vector<Member> members;
   const std::optional<uint64_t> wanted = specs.back().stripe_bytes;
   for (VolumeSpec& spec : specs) {
@@ -244,7 +273,7 @@ Expected<format::Stripe> arrange_stripe(std::vector<VolumeSpec>& specs) {
       if (other.file == member.file) return fault(EINVAL, member, "named twice");
     }
   }
-  if (auto checked = check_lbas(members); !checked) return checked.error();
+  if (auto settled = settle_lbas(members); !settled) return settled.error();
   const auto has_super = [](const Member& member) { return member.super.has_value(); };
   const bool is_array = std::any_of(members.begin(), members.end(), has_super);
   const auto bare = std::find_if_not(members.begin(), members.end(), has_super);

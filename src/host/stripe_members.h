@@ -4,7 +4,8 @@
 // so: RAID level 0 with metadata 1.2 and disks of one size, which mdadm assembles and Linux mounts.
 // Where none does, or it is memory, the volume is striped from their beginnings, in the order in
 // which they are named, as `mdadm --build` does. Physical SSDs are asked one after the other,
-// before they are attached to the volume.
+// before they are attached to the volume. Members may be of several kinds: hosted and virtual SSDs
+// get LBAs of the size that the others have.
 #pragma once
 
 #include <vector>

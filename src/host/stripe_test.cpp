@@ -48,7 +48,7 @@ TEST(StripeMount, images_are_read_in_the_order_in_which_they_are_named) {
 
 TEST(StripeMount, half_a_mebibyte_is_usual) {
   const Striped striped(2, 19, false);
-  Volume volume = Volume::mount(striped.spec({0, 1}), kStripeReading).value();
+  Volume volume = Volume::mount(striped.spec({0, 1}, "?media=memory"), kStripeReading).value();
   EXPECT_NE(volume.info().ssd.find("2 virtual NVMe SSDs"), std::string::npos) << volume.info().ssd;
   EXPECT_NE(volume.info().ssd.find("chunks of 512 KiB"), std::string::npos) << volume.info().ssd;
   expect_whole(volume);

@@ -10,21 +10,21 @@
 
 #include "host/attached_ssd.h"
 #include "host/clock_keeper.h"
+#include "host/maintenance.h"
 #include "host/messages.h"
 #include "host/quiet_volume.h"
-#include "host/upkeep.h"
 #include "host/volume_state.h"
-#include "work/bodies.h"
+#include "kernels/bodies.h"
 
 namespace gofs::host {
 
 Expected<void> VolumeState::sync() {
-  const Answer answer = call({.kind = work::CallKind::kSync});
+  const Answer answer = call({.kind = kernels::CallKind::kSync});
   if (answer.result < 0) return explain(answer.result, spec_.text);
   return sync_media();
 }
 
-Expected<void> VolumeState::fsync(work::CallKind kind, int descriptor) {
+Expected<void> VolumeState::fsync(kernels::CallKind kind, int descriptor) {
   const Answer answer = call({.kind = kind, .descriptor = descriptor});
   if (answer.result < 0) return explain(answer.result, descriptor_name(descriptor));
   return sync_media();
@@ -60,16 +60,16 @@ Expected<void> VolumeState::sync_copies() {
   });
   if (in_place) {
     auto written = sync_ssds();
-    auto kept = quiet.let_go();
+    auto kept = quiet.release();
     return written ? kept : written;
   }
-  if (auto kept = quiet.let_go(); !kept) return kept;
+  if (auto kept = quiet.release(); !kept) return kept;
   return sync_ssds();
 }
 
-Expected<void> VolumeState::collect_copies(work::MemoryCopier* warp) {
+Expected<void> VolumeState::collect_copies(kernels::MemoryCopier* warp) {
   for (size_t i = 0; i < ssds_.size(); ++i) {
-    work::LoadedMedia* const media = ssds_[i]->copied_media();
+    kernels::LoadedMedia* const media = ssds_[i]->copied_media();
     if (media == nullptr) continue;
     const std::string problem = media->collect(warp);
     if (!problem.empty()) return make_error(EIO, members_[i].text, problem);
@@ -98,7 +98,7 @@ Expected<void> VolumeState::end(bool whatever_happens) {
   if (!up_) return result;
   if (has_threads) {
     (void)begin_clock();
-    begin_upkeep();
+    begin_maintenance();
   }
   result.error().message += "; it is mounted still";
   return result;
@@ -106,7 +106,7 @@ Expected<void> VolumeState::end(bool whatever_happens) {
 
 /// Whether there were any. They end outside of the lock, since they wait for what they have begun.
 bool VolumeState::end_threads() {
-  upkeep_.reset();
+  maintenance_.reset();
   std::unique_lock lock(clock_mutex_);
   const std::unique_ptr<ClockKeeper> clock = std::move(clock_);
   lock.unlock();
@@ -115,12 +115,12 @@ bool VolumeState::end_threads() {
 
 /// Leaves `up_` set where the controller could not be shut down and what memory holds may be saved.
 Expected<void> VolumeState::shut_down(bool whatever_happens) {
-  work::UnmountParams& params = (*unmounting_)[0];
+  kernels::UnmountParams& params = (*unmounting_)[0];
   params = {};
   params.fs = filesystem();
   params.written = -EIO;
   // A controller that does not finish its shutdown takes nothing with it: what counts was flushed.
-  const bool ran = run(work::bodies::kUnmount, checkpoint_grid(), unmounting_->data());
+  const bool ran = run(kernels::bodies::kUnmount, checkpoint_grid(), unmounting_->data());
   if (ran && !options_.read_only && params.written == 0 && !has_failed()) return sync_for_good();
   Expected<void> result;
   if (has_failed()) {

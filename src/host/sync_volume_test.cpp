@@ -17,12 +17,12 @@
 #include "host/image/fsck_for_test.h"
 #include "host/image/mkfs.h"
 #include "host/quiet_volume.h"
-#include "work/bodies.h"
+#include "kernels/bodies.h"
 
 namespace gofs::host {
 namespace {
 
-using work::CallKind;
+using kernels::CallKind;
 
 class SyncVolumeTest : public ::testing::Test {
  protected:
@@ -39,7 +39,8 @@ class SyncVolumeTest : public ::testing::Test {
     };
   }
   Volume mount() {
-    return VolumeForTest::mount(image_.path(), {.read_only = false}, maker()).value();
+    return VolumeForTest::mount(image_.path() + "?media=memory", {.read_only = false}, maker())
+        .value();
   }
   /// A call by a kernel of the program: of a path, or of a descriptor with `bytes` to be written.
   struct KernelCall {
@@ -49,7 +50,7 @@ class SyncVolumeTest : public ::testing::Test {
     const std::vector<char>* bytes = nullptr;
   };
   int64_t call(Volume& volume, const KernelCall& wanted) {
-    work::CallParams params{};
+    kernels::CallParams params{};
     params.fs = &*volume.device();
     params.kind = wanted.kind;
     params.path = wanted.path.c_str();
@@ -60,7 +61,7 @@ class SyncVolumeTest : public ::testing::Test {
       params.buffer = const_cast<char*>(wanted.bytes->data());
       params.bytes = wanted.bytes->size();
     }
-    EXPECT_TRUE(backend_->run(work::bodies::kCall, {1, 1}, &params));
+    EXPECT_TRUE(backend_->run(kernels::bodies::kCall, {1, 1}, &params));
     return params.result;
   }
   /// Files that come and go, and checkpoints: what is free is soon written again.
@@ -169,12 +170,12 @@ TEST_F(SyncVolumeTest, who_changes_a_quiet_volume_waits_and_who_reads_it_does_no
   auto state = VolumeState::mount(image_.path(), {.read_only = false}, MountKind::kVolume, maker());
   ASSERT_TRUE(state) << state.error().message;
   VolumeState& volume = **state;
-  work::CallParams make{};
+  kernels::CallParams make{};
   make.fs = volume.filesystem();
   make.kind = CallKind::kMkdir;
   make.path = "/new";
   make.result = 1;
-  work::CallParams look = make;
+  kernels::CallParams look = make;
   look.kind = CallKind::kStat;
   std::atomic<bool> made{false};
   std::thread kernel;
@@ -183,12 +184,12 @@ TEST_F(SyncVolumeTest, who_changes_a_quiet_volume_waits_and_who_reads_it_does_no
     QuietVolume quiet(volume, memory);
     ASSERT_TRUE(quiet.beginning());
     kernel = std::thread([&] {
-      EXPECT_TRUE(backend_->run(work::bodies::kCall, {1, 1}, &make));
+      EXPECT_TRUE(backend_->run(kernels::bodies::kCall, {1, 1}, &make));
       made.store(true);
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     EXPECT_FALSE(made.load());
-    EXPECT_TRUE(backend_->run(work::bodies::kCall, {1, 1}, &look));
+    EXPECT_TRUE(backend_->run(kernels::bodies::kCall, {1, 1}, &look));
     EXPECT_EQ(look.result, -ENOENT);
     std::vector<char> there(QuietMemory::kBytes + 100, 't');
     std::vector<char> here(there.size(), 'h');
@@ -197,12 +198,12 @@ TEST_F(SyncVolumeTest, who_changes_a_quiet_volume_waits_and_who_reads_it_does_no
     there.back() = there.front() = 'x';
     EXPECT_EQ(quiet.pull(here.data(), there.data(), here.size()), "");
     EXPECT_TRUE(there == here);
-    EXPECT_TRUE(quiet.let_go());
+    EXPECT_TRUE(quiet.release());
     EXPECT_NE(quiet.pull(here.data(), there.data(), 1), "");
   }
   kernel.join();
   EXPECT_EQ(make.result, 0);
-  EXPECT_TRUE(backend_->run(work::bodies::kCall, {1, 1}, &look));
+  EXPECT_TRUE(backend_->run(kernels::bodies::kCall, {1, 1}, &look));
   EXPECT_EQ(look.result, 0);
 }
 

@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "host/messages.h"
-#include "work/bodies.h"
+#include "kernels/bodies.h"
 
 namespace gofs::host {
 
-using work::CallKind;
+using kernels::CallKind;
 
 namespace {
 
@@ -201,12 +201,12 @@ void Tree::drop_second_names(const Directory& directory, std::vector<Name>& name
 }
 
 bool Tree::ask(uint32_t count) {
-  params_[0] = work::InodesParams{volume_.filesystem(), queries_.data(), count};
-  const work::Grid full = volume_.backend().full_grid();
+  params_[0] = kernels::InodesParams{volume_.filesystem(), queries_.data(), count};
+  const kernels::Grid full = volume_.backend().full_grid();
   // No more warps than there are inodes for.
   const uint32_t blocks = static_cast<uint32_t>(simt::divide_up(count, full.threads_per_block));
-  return volume_.run(work::bodies::kInodes, {std::min(blocks, full.blocks), full.threads_per_block},
-                     params_.data());
+  return volume_.run(kernels::bodies::kInodes,
+                     {std::min(blocks, full.blocks), full.threads_per_block}, params_.data());
 }
 
 void Tree::ask_targets(std::vector<TreeEntry>& entries, const WalkVisitor& visitor) {
@@ -219,14 +219,14 @@ void Tree::ask_targets(std::vector<TreeEntry>& entries, const WalkVisitor& visit
   for (size_t first = 0; first < links.size(); first += kTargetsAtOnce) {
     const size_t count = std::min(kTargetsAtOnce, links.size() - first);
     for (size_t i = 0; i < count; ++i) {
-      queries_[i] = work::InodeQuery{};
+      queries_[i] = kernels::InodeQuery{};
       queries_[i].ino = static_cast<uint32_t>(links[first + i]->entry.ino);
       queries_[i].link_target = targets_.data() + i * vfs::kPathBytesMax;
       queries_[i].link_capacity = vfs::kPathBytesMax;
     }
     const bool ran = ask(static_cast<uint32_t>(count));
     for (size_t i = 0; i < count; ++i) {
-      const work::InodeQuery& query = queries_[i];
+      const kernels::InodeQuery& query = queries_[i];
       const int error = !ran              ? VolumeState::kNotRun
                         : query.error < 0 ? query.error
                                           : std::min(query.link_length, 0);
@@ -248,14 +248,14 @@ void Tree::ask_xattrs(std::vector<TreeEntry>& entries, const WalkVisitor& visito
   for (size_t first = 0; first < known.size(); first += kXattrsAtOnce) {
     const size_t count = std::min(kXattrsAtOnce, known.size() - first);
     for (size_t i = 0; i < count; ++i) {
-      queries_[i] = work::InodeQuery{};
+      queries_[i] = kernels::InodeQuery{};
       queries_[i].ino = static_cast<uint32_t>(known[first + i]->entry.ino);
       queries_[i].xattrs = xattrs_.data() + i * vfs::kXattrListBytesMax;
       queries_[i].xattr_capacity = vfs::kXattrListBytesMax;
     }
     const bool ran = ask(static_cast<uint32_t>(count));
     for (size_t i = 0; i < count; ++i) {
-      const work::InodeQuery& query = queries_[i];
+      const kernels::InodeQuery& query = queries_[i];
       const int error = !ran              ? VolumeState::kNotRun
                         : query.error < 0 ? query.error
                                           : std::min(query.xattr_bytes, 0);
@@ -296,7 +296,7 @@ std::vector<TreeEntry> Tree::look_at(const Directory& directory, const std::vect
   }
   if (!options.stat && !options.recursive) return entries;
   for (size_t i = 0; i < count; ++i) {
-    queries_[i] = work::InodeQuery{};
+    queries_[i] = kernels::InodeQuery{};
     queries_[i].ino = names[first + i].ino;
     queries_[i].wants_parent = options.recursive;
   }

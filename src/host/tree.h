@@ -6,7 +6,7 @@
 // on the way are kept in memory, so that a million entries are no trouble. Inodes are asked for in
 // bulk, on the backend. What is met can be changed and removed by number as well.
 //
-// Whatever is left out is told: entries of directories that cannot be, names that stand twice,
+// Whatever is left out is reported: entries of directories that cannot be, names that stand twice,
 // inodes that cannot be read, directories that have their place elsewhere.
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "host/volume_state.h"
-#include "work/inodes.h"
+#include "kernels/inodes.h"
 
 namespace gofs::host {
 
@@ -50,10 +50,10 @@ struct WalkVisitor {
   /// A directory is about to be listed.
   std::function<void(const std::string& path)> directory = [](const std::string&) {};
   std::function<void(const TreeEntry& entry)> entry = [](const TreeEntry&) {};
-  /// Everything below a directory has been told of; its entry has no more than what names it.
+  /// Everything below a directory has been visited; its entry has no more than what names it.
   std::function<void(const TreeEntry& entry)> left = [](const TreeEntry&) {};
   /// Something could not be read, and is left out; the walk goes on with the rest. An entry that is
-  /// told of without a stat, where that was asked for, is one of those.
+  /// visited without a stat, where that was asked for, is one of those.
   std::function<void(const Error& error)> error = [](const Error&) {};
 };
 
@@ -105,8 +105,8 @@ class Tree {
                                  const WalkVisitor& visitor);
 
   VolumeState& volume_;
-  SharedArray<work::InodesParams> params_;
-  SharedArray<work::InodeQuery> queries_;
+  SharedArray<kernels::InodesParams> params_;
+  SharedArray<kernels::InodeQuery> queries_;
   SharedArray<char> targets_;
   SharedArray<uint8_t> xattrs_;
   std::vector<f2fs::NamedEntry> raw_names_;

@@ -180,8 +180,8 @@ TEST(HashFiles, sums_are_those_of_the_contents) {
     EXPECT_EQ(sums[i].ino, files[i].ino);
     EXPECT_EQ(sums[i].size_bytes, size);
     const std::vector<uint8_t> content = sample_volume().content(paths[i], 0, size);
-    uint8_t digest[work::kSha256DigestBytes];
-    work::sha256(content.data(), content.size(), digest);
+    uint8_t digest[kernels::kSha256DigestBytes];
+    kernels::sha256(content.data(), content.size(), digest);
     EXPECT_EQ(std::memcmp(digest, sums[i].digest, sizeof(digest)), 0) << paths[i];
   }
 }

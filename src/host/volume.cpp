@@ -14,7 +14,7 @@
 namespace gofs {
 
 using host::VolumeState;
-using work::CallKind;
+using kernels::CallKind;
 
 namespace {
 
@@ -452,8 +452,10 @@ Expected<CleaningReport> Volume::collect_garbage(const CleaningOptions& options)
 }
 
 Expected<void> Volume::sync() { return state_->sync(); }
-Expected<void> Volume::fsync(int fd) { return state_->fsync(work::CallKind::kFsync, fd); }
-Expected<void> Volume::fdatasync(int fd) { return state_->fsync(work::CallKind::kFdatasync, fd); }
+Expected<void> Volume::fsync(int fd) { return state_->fsync(kernels::CallKind::kFsync, fd); }
+Expected<void> Volume::fdatasync(int fd) {
+  return state_->fsync(kernels::CallKind::kFdatasync, fd);
+}
 Expected<void> Volume::unmount() { return state_->unmount(); }
 
 VolumeInfo Volume::info() const { return state_->info(); }

@@ -96,15 +96,68 @@ std::string set_bounded(std::string_view value, uint64_t low, uint64_t high,
   return {};
 }
 
-/// Whether an option is about virtual SSDs alone.
-bool is_of_virtual(std::string_view name) {
-  return name == "model" || name == "lba" || name == "media" || name == "spare";
+/// Whether an option is about an image or block device, whatever is made of it.
+bool is_of_image(std::string_view name) {
+  return name == "model" || name == "lba" || name == "media" || name == "spare" ||
+         name == "threads" || name == "poll";
+}
+
+std::string set_media(VolumeSpec& spec, std::string_view value) {
+  if (value == "hosted") {
+    spec.media = MediaKind::kHosted;
+  } else if (value == "memory") {
+    spec.media = MediaKind::kMemory;
+  } else if (value == "hbm") {
+    spec.media = MediaKind::kDeviceMemory;
+  } else {
+    return "wants hosted, memory or hbm";
+  }
+  return {};
+}
+
+/// Takes from a member what it has of another one's options, `from`, and what is not about its
+/// kind.
+void drop_others_options(VolumeSpec& spec, const VolumeSpec& from) {
+  if (!spec.is_physical()) {
+    // What says how a physical SSD is reached chooses no kind here.
+    const VolumeSpec usual;
+    spec.doorbells = usual.doorbells;
+    spec.queue_place = usual.queue_place;
+    spec.data_place = usual.data_place;
+    if (from.is_physical()) spec.staging_bytes.reset();
+  }
+  if (!spec.path.empty()) return;
+  spec.media = MediaKind::kAuto;
+  spec.threads.reset();
+  spec.always_polls = false;
+  if (!spec.is_physical()) spec.staging_bytes.reset();
+}
+
+/// Options that one kind of SSD has choose it, where nothing else does. Empty, or which of them
+/// does not go with the kind that was chosen.
+std::string settle_media(VolumeSpec& spec) {
+  const bool of_virtual = spec.has_model || spec.spare_bytes.has_value();
+  const bool of_hosted = spec.threads.has_value() || spec.always_polls;
+  if (spec.path.empty()) {
+    if (spec.is_hosted()) return "media=hosted is about an image or a block device";
+    if (of_hosted) return "'threads' and 'poll' are about a hosted SSD";
+    if (spec.staging_bytes) return "'staging' is about a physical or a hosted SSD";
+    return {};
+  }
+  const bool stages = spec.staging_bytes.has_value();
+  if (spec.media == MediaKind::kAuto && (of_hosted || stages)) spec.media = MediaKind::kHosted;
+  if (spec.media == MediaKind::kAuto && of_virtual) spec.media = MediaKind::kMemory;
+  if (spec.is_hosted() && of_virtual) return "'model' and 'spare' are about a virtual SSD";
+  if (!spec.is_hosted() && of_hosted) return "'threads' and 'poll' are about a hosted SSD";
+  if (!spec.is_hosted() && spec.staging_bytes) {
+    return "'staging' is about a physical or a hosted SSD";
+  }
+  return {};
 }
 
 /// One of a physical SSD alone. Empty, or what is wrong with it; `known` is false for others.
 std::string set_physical_option(VolumeSpec& spec, std::string_view name, std::string_view value,
                                 bool& known) {
-  constexpr uint64_t kStagingBytesMax = nvme::kPrpBytesMax;
   const bool is_place = value == "host" || value == "gpu" || value.find('/') != value.npos;
   known = true;
   if (name == "doorbell") {
@@ -117,12 +170,6 @@ std::string set_physical_option(VolumeSpec& spec, std::string_view name, std::st
     spec.data_place = value;
   } else if (name == "queues" && is_place) {
     spec.queue_place = value;
-  } else if (name == "staging") {
-    const auto size = parse_size(value);
-    if (!size || *size == 0 || *size % kBlockBytes != 0 || *size > kStagingBytesMax) {
-      return "wants a multiple of 4K up to 256K";
-    }
-    spec.staging_bytes = static_cast<uint32_t>(*size);
   } else {
     known = false;
   }
@@ -133,10 +180,12 @@ std::string set_physical_option(VolumeSpec& spec, std::string_view name, std::st
 std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view value) {
   constexpr uint64_t kTransferBytesMax = uint64_t{kBlockBytes} << 16;
   constexpr uint32_t kDescriptorsMax = 1u << 24;
+  constexpr uint64_t kStagingBytesMax = nvme::kPrpBytesMax;
+  constexpr uint32_t kThreadsMax = 64;
   bool known = false;
   std::string wrong = set_physical_option(spec, name, value, known);
   if (known) return spec.is_physical() ? wrong : "is about a physical SSD";
-  if (spec.is_physical() && is_of_virtual(name)) return "is about a virtual SSD";
+  if (spec.is_physical() && is_of_image(name)) return "is about an image or a block device";
   if (name == "model") {
     try {
       spec.model = ssd::parse_timing_model(value);
@@ -144,6 +193,7 @@ std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view
       return std::string("is no ") + problem.what();  // "timing model: ..."
     }
     spec.model_name = value;
+    spec.has_model = true;
   } else if (name == "queues") {
     return set_bounded(value, 1, nvme::kIoQueuesMax, spec.queues);
   } else if (name == "depth") {
@@ -152,8 +202,18 @@ std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view
     if (value != "512" && value != "4096") return "wants 512 or 4096";
     spec.lba_bytes = value == "512" ? 512 : 4096;
   } else if (name == "media") {
-    if (value != "file" && value != "hbm") return "wants file or hbm";
-    spec.device_memory = value == "hbm";
+    return set_media(spec, value);
+  } else if (name == "threads") {
+    return set_bounded(value, 1, kThreadsMax, spec.threads);
+  } else if (name == "poll") {
+    if (value != "always" && value != "auto") return "wants always or auto";
+    spec.always_polls = value == "always";
+  } else if (name == "staging") {
+    const auto size = parse_size(value);
+    if (!size || *size == 0 || *size % kBlockBytes != 0 || *size > kStagingBytesMax) {
+      return "wants a multiple of 4K up to 256K";
+    }
+    spec.staging_bytes = static_cast<uint32_t>(*size);
   } else if (name == "spare") {
     const auto size = parse_size(value);
     if (!size || *size > uint64_t{1} << 40) return "wants a size up to 1T";
@@ -192,8 +252,9 @@ std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view
   } else if (name == "ablate") {
     return parse_ablations(value, spec.ablations.emplace());
   } else {
-    return "is no option (model, queues, depth, lba, media, spare, mdts, cache, descriptors, "
-           "timeout, checkpoint, stripe, mode, ablate; of a physical SSD doorbell, data, staging)";
+    return "is no option (queues, depth, lba, mdts, media, cache, descriptors, timeout, "
+           "checkpoint, stripe, mode, ablate; of a virtual SSD model, spare; of a hosted SSD "
+           "threads, poll, staging; of a physical SSD doorbell, data, staging)";
   }
   return {};
 }
@@ -335,7 +396,13 @@ Expected<std::vector<VolumeSpec>> parse_volume_specs(
     filled.provider = std::move(specs[index].provider);
     filled.address = std::move(specs[index].address);
     filled.nsid = specs[index].nsid;
+    drop_others_options(filled, specs.back());
     specs[index] = std::move(filled);
+  }
+  for (VolumeSpec& spec : specs) {
+    if (spec.is_physical()) continue;
+    const std::string problem = settle_media(spec);
+    if (!problem.empty()) return invalid(text, problem);
   }
   return specs;
 }

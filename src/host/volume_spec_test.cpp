@@ -37,10 +37,11 @@ TEST(VolumeSpec, a_path_alone_has_the_defaults) {
   EXPECT_EQ(spec.memory_bytes, 0u);
   EXPECT_EQ(spec.model_name, "none");
   EXPECT_TRUE(spec.model.is_none());
-  EXPECT_EQ(spec.lba_bytes, 512u);
-  EXPECT_FALSE(spec.device_memory);
-  EXPECT_FALSE(spec.queues || spec.queue_depth || spec.transfer_bytes_max || spec.cache_bytes ||
-               spec.descriptors || spec.command_timeout_ns || spec.checkpoint_period_ns);
+  EXPECT_EQ(spec.media, MediaKind::kAuto);
+  EXPECT_FALSE(spec.always_polls);
+  EXPECT_FALSE(spec.lba_bytes || spec.threads || spec.queues || spec.queue_depth ||
+               spec.transfer_bytes_max || spec.cache_bytes || spec.descriptors ||
+               spec.command_timeout_ns || spec.checkpoint_period_ns);
 }
 
 TEST(VolumeSpec, every_option_is_understood) {
@@ -54,7 +55,7 @@ TEST(VolumeSpec, every_option_is_understood) {
   EXPECT_EQ(spec.queues, 16u);
   EXPECT_EQ(spec.queue_depth, 64u);
   EXPECT_EQ(spec.lba_bytes, 4096u);
-  EXPECT_TRUE(spec.device_memory);
+  EXPECT_EQ(spec.media, MediaKind::kDeviceMemory);
   EXPECT_EQ(spec.spare_bytes, uint64_t{3} << 30);
   EXPECT_EQ(spec.transfer_bytes_max, 131072u);
   EXPECT_EQ(spec.cache_bytes, 1048576u);
@@ -62,6 +63,53 @@ TEST(VolumeSpec, every_option_is_understood) {
   EXPECT_EQ(spec.command_timeout_ns, 20000000u);
   EXPECT_EQ(spec.checkpoint_period_ns, 30'000'000'000u);
   EXPECT_EQ(spec.ablations, vfs::kAblateOpenSegments | vfs::kAblateBlockMaps);
+}
+
+TEST(VolumeSpec, options_of_one_kind_of_ssd_choose_it) {
+  EXPECT_EQ(parse_one("v?media=hosted").media, MediaKind::kHosted);
+  EXPECT_EQ(parse_one("v?media=memory").media, MediaKind::kMemory);
+  EXPECT_EQ(parse_one("v?queues=2&lba=512").media, MediaKind::kAuto);
+  EXPECT_EQ(parse_one("v?model=p5800x").media, MediaKind::kMemory);
+  EXPECT_EQ(parse_one("v?model=none").media, MediaKind::kMemory);
+  EXPECT_EQ(parse_one("v?spare=1G").media, MediaKind::kMemory);
+  const VolumeSpec hosted = parse_one("v?threads=3&poll=always&staging=64K");
+  EXPECT_EQ(hosted.media, MediaKind::kHosted);
+  EXPECT_EQ(hosted.threads, 3u);
+  EXPECT_TRUE(hosted.always_polls);
+  EXPECT_EQ(hosted.staging_bytes, 65536u);
+  EXPECT_FALSE(parse_one("v?media=hosted&poll=auto").always_polls);
+  EXPECT_EQ(parse_one("v?staging=64K").media, MediaKind::kHosted);
+  // Of several those without options have the last one's, as far as they are about them.
+  const auto mixed = parse("ram:64M+v?threads=2&staging=64K");
+  ASSERT_TRUE(mixed) << mixed.error().message;
+  EXPECT_FALSE(mixed->front().threads || mixed->front().staging_bytes);
+  EXPECT_EQ(mixed->front().media, MediaKind::kAuto);
+}
+
+TEST(VolumeSpec, members_of_several_kinds_have_options_of_their_own) {
+  const auto specs =
+      parse("vfio:0000:01:00.0?doorbell=cpu&staging=64K&queues=2+v?threads=2&depth=9");
+  ASSERT_TRUE(specs) << specs.error().message;
+  EXPECT_EQ(specs->front().queues, 2u);
+  EXPECT_EQ(specs->front().doorbells, Doorbells::kCpu);
+  EXPECT_FALSE(specs->front().queue_depth || specs->front().threads);
+  EXPECT_TRUE(specs->back().is_hosted());
+  EXPECT_EQ(specs->back().queue_depth, 9u);
+  EXPECT_FALSE(specs->back().queues || specs->back().staging_bytes);
+}
+
+TEST(VolumeSpec, a_member_without_options_has_those_that_its_kind_can_have) {
+  const auto hosted = parse("vfio:0000:01:00.0+v?threads=2&staging=64K&queues=3");
+  ASSERT_TRUE(hosted) << hosted.error().message;
+  EXPECT_TRUE(hosted->front().is_physical());
+  EXPECT_FALSE(hosted->front().threads);
+  EXPECT_EQ(hosted->front().staging_bytes, 65536u);
+  EXPECT_EQ(hosted->front().queues, 3u);
+  const auto physical = parse("v+vfio:0000:01:00.0?doorbell=cpu&staging=64K&queues=gpu&data=gpu");
+  ASSERT_TRUE(physical) << physical.error().message;
+  EXPECT_EQ(physical->front().media, MediaKind::kAuto) << "staging is of the physical one";
+  EXPECT_EQ(physical->front().doorbells, Doorbells::kAuto);
+  EXPECT_EQ(physical->front().queue_place, "host");
 }
 
 TEST(VolumeSpec, what_a_mount_does_without_is_named) {
@@ -151,6 +199,17 @@ TEST(VolumeSpec, bad_specs_are_refused_with_words_that_name_the_fault) {
       {"a?depth=65536", "'depth'"},
       {"a?lba=1024", "'lba'"},
       {"a?media=tape", "'media'"},
+      {"a?media=file", "'media' wants hosted, memory or hbm"},
+      {"a?threads=0", "'threads'"},
+      {"a?threads=65", "'threads'"},
+      {"a?poll=never", "'poll'"},
+      {"a?media=hosted&model=990pro", "'model' and 'spare' are about a virtual SSD"},
+      {"a?media=memory&threads=2", "'threads' and 'poll' are about a hosted SSD"},
+      {"a?media=memory&staging=64K", "'staging'"},
+      {"ram:64M?media=hosted", "media=hosted is about an image"},
+      {"ram:64M?threads=2", "'threads'"},
+      {"ram:64M?staging=64K", "'staging'"},
+      {"a?staging=1000", "'staging'"},
       {"a?mdts=5000", "'mdts'"},
       {"a?mdts=2K", "'mdts'"},
       {"a?spare=2T", "'spare'"},

@@ -18,12 +18,13 @@
 #include "host/attached_ssd.h"
 #include "host/backends.h"
 #include "host/clock_keeper.h"
+#include "host/default_media.h"
+#include "host/maintenance.h"
 #include "host/messages.h"
 #include "host/quiet_volume.h"
 #include "host/stripe_members.h"
-#include "host/upkeep.h"
+#include "kernels/bodies.h"
 #include "ssd/descriptor.h"
-#include "work/bodies.h"
 
 namespace gofs::host {
 
@@ -108,12 +109,13 @@ uint64_t period_ns_of(uint64_t asked, uint64_t usual) {
 
 /// A word that warps change at any time.
 template <typename T>
-T read_shared(work::Backend& backend, const T* word) {
+T read_shared(kernels::Backend& backend, const T* word) {
   return backend.is_host() ? simt::load_relaxed(*word) : backend.memory().read_object(word);
 }
 
 /// f2fs::take_findings() of a log wherever it lies. `taken` has room for kCorruptionsKept.
-uint32_t take_from_log(work::Backend& backend, f2fs::CorruptionLog* log, f2fs::Corruption* taken) {
+uint32_t take_from_log(kernels::Backend& backend, f2fs::CorruptionLog* log,
+                       f2fs::Corruption* taken) {
   if (backend.is_host()) return f2fs::take_findings(*log, taken);
   simt::MemorySpace& memory = backend.memory();
   f2fs::CorruptionLog copy;
@@ -160,7 +162,7 @@ struct VolumeState::CallSlot {
         other(memory, vfs::kPathBytesMax),
         name(memory, vfs::kXattrNameBytesMax + 1),
         staging(memory, kStagingBytes) {}
-  SharedArray<work::CallParams> params;
+  SharedArray<kernels::CallParams> params;
   SharedArray<char> path;
   SharedArray<char> other;
   SharedArray<char> name;
@@ -169,21 +171,7 @@ struct VolumeState::CallSlot {
 
 VolumeState::VolumeState(VolumeSpec whole, std::vector<VolumeSpec> members,
                          const format::Stripe& stripe, const MountOptions& options)
-    : spec_(std::move(whole)), members_(std::move(members)), stripe_(stripe), options_(options) {
-  const auto chosen = [](const auto& in_spec, auto in_options, auto usual) {
-    if (in_spec) return static_cast<decltype(usual)>(*in_spec);
-    return in_options != 0 ? static_cast<decltype(usual)>(in_options) : usual;
-  };
-  device_options_.io_queues = chosen(spec_.queues, options.queues, device_options_.io_queues);
-  // An entry of a physical SSD's queue takes a staging area.
-  constexpr uint32_t kPhysicalDepth = 128;
-  if (spec_.is_physical()) device_options_.queue_depth = kPhysicalDepth;
-  device_options_.queue_depth =
-      chosen(spec_.queue_depth, options.queue_depth, device_options_.queue_depth);
-  device_options_.command_timeout_ns = chosen(spec_.command_timeout_ns, options.command_timeout_ns,
-                                              device_options_.command_timeout_ns);
-  device_options_.single_doorbells = (ablations() & kAblateSharedDoorbells) != 0;
-}
+    : spec_(std::move(whole)), members_(std::move(members)), stripe_(stripe), options_(options) {}
 
 Expected<void> VolumeState::open_backend(const BackendMaker& make) {
   std::string error;
@@ -192,31 +180,74 @@ Expected<void> VolumeState::open_backend(const BackendMaker& make) {
   return {};
 }
 
+/// What the driver is told of a member: what its spec says, else the mount's options, else what
+/// suits its kind.
+nvme::DeviceOptions VolumeState::device_options_of(const VolumeSpec& member) const {
+  const auto chosen = [](const auto& in_spec, auto in_options, auto usual) {
+    if (in_spec) return static_cast<decltype(usual)>(*in_spec);
+    return in_options != 0 ? static_cast<decltype(usual)>(in_options) : usual;
+  };
+  nvme::DeviceOptions usual;
+  // An entry of a queue takes a staging area.
+  constexpr uint32_t kStagedDepth = 128;
+  const bool stages = member.is_physical() || (member.is_hosted() && !backend_->is_host());
+  if (stages) usual.queue_depth = kStagedDepth;
+  // As long as Linux itself waits for a disk.
+  constexpr uint64_t kHostedTimeoutNs = 60'000'000'000;
+  if (member.is_hosted()) usual.command_timeout_ns = kHostedTimeoutNs;
+  usual.io_queues = chosen(member.queues, options_.queues, usual.io_queues);
+  usual.queue_depth = chosen(member.queue_depth, options_.queue_depth, usual.queue_depth);
+  usual.command_timeout_ns =
+      chosen(member.command_timeout_ns, options_.command_timeout_ns, usual.command_timeout_ns);
+  usual.single_doorbells = (ablations() & kAblateSharedDoorbells) != 0;
+  return usual;
+}
+
 Expected<void> VolumeState::attach_ssds() {
+  choose_media(members_, backend_->is_host());
   for (const VolumeSpec& member : members_) {
-    nvme::DeviceOptions options = device_options_;
+    nvme::DeviceOptions options = device_options_of(member);
     auto ssd = attach_ssd(*backend_, member, !options_.read_only, options);
     if (!ssd) return ssd.error();
     ssds_.push_back(std::move(*ssd));
     queues_.push_back(std::make_unique<Queues>(*ssds_.back(), options));
   }
-  return {};
+  return options_.read_only ? Expected<void>() : check_moments();
+}
+
+/// Refuses to write to SSDs of which some keep what is written at once, and others when all is
+/// synced: after a crash they would be as of different moments, which is no state of a volume.
+Expected<void> VolumeState::check_moments() const {
+  const auto find = [this](auto wanted) -> const VolumeSpec* {
+    for (size_t i = 0; i < ssds_.size(); ++i) {
+      if (wanted(*ssds_[i], members_[i])) return &members_[i];
+    }
+    return nullptr;
+  };
+  const VolumeSpec* const copied =
+      find([](AttachedSsd& ssd, const VolumeSpec&) { return ssd.copied_media() != nullptr; });
+  const VolumeSpec* const direct = find([](AttachedSsd& ssd, const VolumeSpec& member) {
+    return ssd.copied_media() == nullptr && (member.is_physical() || !member.path.empty());
+  });
+  if (copied == nullptr || direct == nullptr) return {};
+  return make_error(EOPNOTSUPP, copied->text,
+                    "is a copy in memory until all is synced, unlike " + direct->text +
+                        ": a crash would leave a volume of two moments; media=hosted for both, or "
+                        "mount it for reading");
 }
 
 void VolumeState::create_filesystem() {
   nvme::Array array{};
   array.stripe = stripe_;
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < ssds_.size(); ++i) {
-    array.devices[array.count++] = queues_[i]->device();
-    bytes += ssds_[i]->bytes();
-  }
+  for (const auto& queues : queues_) array.devices[array.count++] = queues->device();
+  const uint64_t bytes = ssds_.size() == 1 ? ssds_[0]->bytes() : format::stripe_bytes(stripe_);
 
   vfs::FilesystemOptions options;
   uint64_t cache_bytes = spec_.cache_bytes.value_or(options_.cache_bytes);
   if (cache_bytes == 0) cache_bytes = default_cache_bytes(backend_->is_host(), bytes);
   options.cache_pages =
       static_cast<uint32_t>(std::min<uint64_t>(cache_bytes / kBlockBytes, uint64_t{1} << 30));
+  if (options_.read_only) options.record_buffers = 0;
   if (options_.lock_timeout_ns != 0) options.lock_timeout_ns = options_.lock_timeout_ns;
   const uint32_t descriptors = spec_.descriptors.value_or(options_.descriptors);
   if (descriptors != 0) options.descriptors = descriptors;
@@ -229,12 +260,12 @@ void VolumeState::create_filesystem() {
 }
 
 Expected<void> VolumeState::bring_up(MountKind kind) {
-  SharedArray<work::MountParams> params(backend_->shared_memory(), 1);
+  SharedArray<kernels::MountParams> params(backend_->shared_memory(), 1);
   params[0].fs = filesystem();
   params[0].device_only = kind == MountKind::kDeviceOnly;
   up_ = true;  // from here on the controller may be enabled
-  const work::Grid one_warp{1, backend_->warp_width()};
-  if (!run(work::bodies::kMount, one_warp, params.data())) return explain(kNotRun, spec_.text);
+  const kernels::Grid one_warp{1, backend_->warp_width()};
+  if (!run(kernels::bodies::kMount, one_warp, params.data())) return explain(kNotRun, spec_.text);
   if (params[0].device.step != nvme::BringUpStep::kDone) {
     return make_error(EIO, members_[params[0].failed_device].text, describe(params[0].device));
   }
@@ -311,7 +342,7 @@ Expected<void> VolumeState::come_up_or_throw(MountKind kind, const BackendMaker&
   if (auto result = open_backend(make); !result) return result;
   if (auto result = attach_ssds(); !result) return result;
   create_filesystem();
-  unmounting_ = std::make_unique<SharedArray<work::UnmountParams>>(backend_->shared_memory(), 1);
+  unmounting_ = std::make_unique<SharedArray<kernels::UnmountParams>>(backend_->shared_memory(), 1);
   if (auto result = bring_up(kind); !result) return result;
   if (kind != MountKind::kVolume) return {};
   if (options_.read_only) {
@@ -326,15 +357,15 @@ Expected<void> VolumeState::come_up_or_throw(MountKind kind, const BackendMaker&
     return {};
   }
   if (auto result = begin_writing(); !result) return result;
-  begin_upkeep();
+  begin_maintenance();
   return prepare_to_end();
 }
 
 /// Takes what unmount() and sync() cannot do without, as long as there is memory.
 Expected<void> VolumeState::prepare_to_end() {
   quiet_memory_ = std::make_unique<QuietMemory>(backend_->shared_memory());
-  for (const work::Body* body :
-       {&work::bodies::kCall, &work::bodies::kHold, &work::bodies::kUnmount}) {
+  for (const kernels::Body* body :
+       {&kernels::bodies::kCall, &kernels::bodies::kHold, &kernels::bodies::kUnmount}) {
     if (!prepare(*body)) return explain(kNotRun, spec_.text);
   }
   return {};
@@ -348,7 +379,7 @@ bool VolumeState::tries_doorbells() const {
 
 /// Which segments are not to be taken. ENOSPC: there is no room for a checkpoint.
 Expected<RoomPlan> VolumeState::plan_room() {
-  std::vector<const work::MediaRoom*> rooms;
+  std::vector<const kernels::MediaRoom*> rooms;
   for (const auto& one : ssds_) rooms.push_back(one->room());
   const auto geometry = backend_->memory().read_object(&filesystem()->volume.geometry);
   if (has_failed()) return explain(-EIO, spec_.text);  // it is all zeros
@@ -381,11 +412,11 @@ Expected<void> VolumeState::begin_writing() {
       (ablations() & kAblateOpenSegments) != 0 ? 0 : f2fs::open_segments_for(usable);
   writer_options.withheld = std::move(plan->withheld);
   writer_ = std::make_unique<f2fs::WriterMemory>(memory, geometry, writer_options);
-  SharedArray<work::BeginWritingParams> params(backend_->shared_memory(), 1);
+  SharedArray<kernels::BeginWritingParams> params(backend_->shared_memory(), 1);
   params[0].fs = filesystem();
   params[0].writer = writer_->writer();
-  const work::Grid one_warp{1, backend_->warp_width()};
-  if (!run(work::bodies::kBeginWriting, one_warp, params.data())) {
+  const kernels::Grid one_warp{1, backend_->warp_width()};
+  if (!run(kernels::bodies::kBeginWriting, one_warp, params.data())) {
     return explain(kNotRun, spec_.text);
   }
   const f2fs::WriteResult& result = params[0].result;
@@ -436,15 +467,15 @@ Error VolumeState::not_ours() const {
                     "mounted by the process that this one was forked from, which alone can use it");
 }
 
-void VolumeState::begin_upkeep() {
+void VolumeState::begin_maintenance() {
   constexpr uint64_t kIdlePeriodNs = 1'000'000'000;
   const uint64_t period_ns = spec_.checkpoint_period_ns.value_or(options_.checkpoint_period_ns);
   const uint64_t percent = options_.idle_clean_percent;
   if (period_ns == 0 && percent == 0) return;
   const auto geometry = backend_->memory().read_object(&filesystem()->volume.geometry);
   const uint64_t usable = geometry.main_segments - withheld_segments_;
-  upkeep_ = std::make_unique<Upkeep>(*this, period_ns_of(period_ns, kIdlePeriodNs),
-                                     static_cast<uint32_t>(usable * percent / 100));
+  maintenance_ = std::make_unique<Maintenance>(*this, period_ns_of(period_ns, kIdlePeriodNs),
+                                               static_cast<uint32_t>(usable * percent / 100));
 }
 
 bool VolumeState::has_changed() const {
@@ -490,21 +521,24 @@ ssd::VirtualSsdCounters VolumeState::ssd_counters() const {
 }
 
 /// Warps that make a checkpoint together. On a CPU starting them costs more than they save.
-work::Grid VolumeState::checkpoint_grid() const {
-  return backend_->is_host() ? work::Grid{1, 1} : work::Grid{32, 64};
+kernels::Grid VolumeState::checkpoint_grid() const {
+  return backend_->is_host() ? kernels::Grid{1, 1} : kernels::Grid{32, 64};
 }
 
-bool VolumeState::run(const work::Body& body, const work::Grid& grid, void* params) {
+bool VolumeState::run(const kernels::Body& body, const kernels::Grid& grid, void* params) {
   if (!is_ours()) return false;
   std::unique_lock<std::mutex> lock(run_mutex_, std::defer_lock);
-  if (!backend_->is_host()) lock.lock();
+  if (!backend_->is_host()) {
+    lock.lock();
+    for (const auto& ssd : ssds_) ssd->wake();
+  }
   if (backend_->run(body, grid, params)) return true;
   if (!lock.owns_lock()) lock.lock();
   launch_failure_ = backend_->error();
   return false;
 }
 
-bool VolumeState::prepare(const work::Body& body) {
+bool VolumeState::prepare(const kernels::Body& body) {
   const std::lock_guard lock(run_mutex_);
   if (backend_->prepare(body)) return true;
   launch_failure_ = backend_->error();
@@ -523,7 +557,7 @@ std::unique_ptr<VolumeState::CallSlot> VolumeState::take_slot() {
   return std::make_unique<CallSlot>(backend_->shared_memory());
 }
 
-void VolumeState::give_back(std::unique_ptr<CallSlot> slot) {
+void VolumeState::release(std::unique_ptr<CallSlot> slot) {
   const std::lock_guard lock(slots_mutex_);
   try {
     free_slots_.push_back(std::move(slot));
@@ -570,8 +604,8 @@ VolumeState::Answer VolumeState::call(const Request& request) {
     answer.result = -ENOMEM;
     return answer;
   }
-  work::CallParams& params = slot->params[0];
-  params = work::CallParams{};
+  kernels::CallParams& params = slot->params[0];
+  params = kernels::CallParams{};
   params.fs = filesystem();
   params.kind = request.kind;
   params.flags = request.flags;
@@ -609,10 +643,10 @@ VolumeState::Answer VolumeState::call(const Request& request) {
       std::memcpy(slot->staging.data(), request.input, params.bytes);
     }
   }
-  const work::Grid one_warp{1, backend_->warp_width()};
-  const bool ran =
-      run(work::bodies::kCall, request.kind == work::CallKind::kSync ? checkpoint_grid() : one_warp,
-          slot->params.data());
+  const kernels::Grid one_warp{1, backend_->warp_width()};
+  const bool ran = run(kernels::bodies::kCall,
+                       request.kind == kernels::CallKind::kSync ? checkpoint_grid() : one_warp,
+                       slot->params.data());
   answer = Answer{ran ? params.result : kNotRun, params.bytes, params.stat, params.statfs};
   if (read_only_withheld_blocks_ != 0) {
     // Who only reads has not counted which of the segments that are withheld are free: nearly all.
@@ -620,11 +654,12 @@ VolumeState::Answer VolumeState::call(const Request& request) {
     available -= std::min(available, read_only_withheld_blocks_);
   }
   if (!direct && request.buffer != nullptr && answer.result > 0) {
-    const uint64_t unit = request.kind == work::CallKind::kReaddir ? sizeof(f2fs::NamedEntry) : 1;
+    const uint64_t unit =
+        request.kind == kernels::CallKind::kReaddir ? sizeof(f2fs::NamedEntry) : 1;
     const uint64_t bytes = static_cast<uint64_t>(answer.result) * unit;
     std::memcpy(request.buffer, params.buffer, std::min<uint64_t>(bytes, params.bytes));
   }
-  give_back(std::move(slot));
+  release(std::move(slot));
   return answer;
 }
 
@@ -670,7 +705,7 @@ std::string VolumeState::damage_met(uint64_t ino) {
   };
   const auto own = [ino](const Finding& one) { return ino != 0 && one.corruption.id == ino; };
   // Its own, else the latest, which is the nearest to this error; the others wait for warnings().
-  // Else its own that another was told of, who met it at the same time.
+  // Else its own that another call has reported, which met it at the same time.
   auto chosen = find([&](const Finding& one) { return own(one) && !one.told; });
   if (chosen == findings_.rend() && fresh != 0) chosen = findings_.rbegin();
   if (chosen == findings_.rend()) chosen = find(own);
@@ -717,11 +752,12 @@ std::string VolumeState::descriptor_name(int descriptor) {
   return found != descriptor_names_.end() ? found->second : number;
 }
 
-/// What GoFS cannot read on the way to `path`, or the file itself. Empty if it cannot be told.
+/// What GoFS cannot read on the way to `path`, or the file itself. Empty if it is not known.
 std::string VolumeState::unsupported_part(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
-    const Answer answer = call({.kind = work::CallKind::kStat, .path = &part, .keep_link = true});
+    const Answer answer =
+        call({.kind = kernels::CallKind::kStat, .path = &part, .keep_link = true});
     if (answer.result < 0) return {};
     const bool directory = (answer.stat.mode & format::kModeTypeMask) == format::kModeDirectory;
     const std::string name = part == path ? std::string() : part + " is ";
@@ -748,7 +784,7 @@ std::string VolumeState::last_failure(int code) {
   const bool from_ssd =
       code == EIO || code == ETIMEDOUT || code == ENOSPC || code == ENODEV || code == EAGAIN;
   if (!from_ssd) return {};
-  // Of several SSDs rather one that has failed since somebody was told of it.
+  // Of several SSDs rather one that has failed since the last one reported.
   const std::lock_guard lock(findings_mutex_);
   told_failures_.resize(queues_.size());
   std::string words;
@@ -824,6 +860,30 @@ std::vector<std::string> VolumeState::storage_paths() const {
   return paths;
 }
 
+/// Of what kind the SSDs are, and what is to be said of them: once where that is the same.
+std::string VolumeState::describe_ssds() const {
+  const auto words_of = [](const AttachedSsd& ssd) { return ssd.kind() + ", " + ssd.details(); };
+  const AttachedSsd& first = *ssds_.front();
+  if (ssds_.size() == 1) return words_of(first);
+  const std::string chunks = fmt::format(", chunks of {} KiB", 1u << (stripe_.chunk_shift - 10));
+  const auto is_like_first = [&](const auto& ssd) { return ssd->kind() == first.kind(); };
+  if (std::all_of(ssds_.begin(), ssds_.end(), is_like_first)) {
+    std::string text = fmt::format("{} {}s", ssds_.size(), first.kind());
+    std::string last;
+    for (const auto& ssd : ssds_) {
+      if (ssd->details() == last) continue;
+      last = ssd->details();
+      text += (&ssd == &ssds_.front() ? ", " : "; ") + last;
+    }
+    return text + chunks;
+  }
+  std::string text = fmt::format("{} SSDs", ssds_.size());
+  for (const auto& ssd : ssds_) {
+    text += (&ssd == &ssds_.front() ? ": " : "; ") + words_of(*ssd);
+  }
+  return text + chunks;
+}
+
 VolumeInfo VolumeState::info() const {
   VolumeInfo info;
   info.spec = spec_.text;
@@ -836,17 +896,16 @@ VolumeInfo VolumeState::info() const {
   const auto read = [&memory](const auto& field) { return memory.read_object(&field); };
   const auto volume = read(filesystem()->volume);
   const nvme::Array& array = volume.array;
-  const nvme::Device& device = *queues_.front()->device();
-  const AttachedSsd& ssd = *ssds_.front();
-  info.ssd = ssd.kind() + ", " + ssd.details();
-  if (members_.size() > 1) {
-    info.ssd = fmt::format("{} {}s, {}, chunks of {} KiB", members_.size(), ssd.kind(),
-                           ssd.details(), 1u << (stripe_.chunk_shift - 10));
-  }
+  info.ssd = describe_ssds();
   info.lba_bytes = array.lba_bytes();
   info.ssd_bytes = array.lba_count * info.lba_bytes;
-  info.queues = read(device.io_queue_count);
-  info.queue_depth = read(read(device.io)->shape).depth;
+  // As many of each SSD; entries as of the one that has the fewest.
+  for (const auto& queues : queues_) {
+    const nvme::Device& device = *queues->device();
+    const uint32_t depth = read(read(device.io)->shape).depth;
+    info.queues = read(device.io_queue_count);
+    info.queue_depth = info.queue_depth == 0 ? depth : std::min(info.queue_depth, depth);
+  }
   info.transfer_bytes_max = array.transfer_bytes_max;
   info.mode = log_structured() || array.atomic_blocks == 0 ? "lfs" : "adaptive";
   info.ablations = ablation_names(ablations());
@@ -891,7 +950,8 @@ std::vector<std::string> VolumeState::warnings() {
 }
 
 std::string VolumeState::refuses_buffer(const void* buffer, uint64_t bytes) const {
-  // In a child of fork() nothing may be asked of the backend; the call hears whose the volume is.
+  // In a child of fork() nothing may be asked of the backend; the call gets an error that says
+  // whose the volume is.
   if (bytes == 0 || !is_ours()) return {};
   if (buffer == nullptr) return "the buffer is null";
   const std::string what = backend_->what_else_than_host_memory(buffer);

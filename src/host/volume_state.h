@@ -26,19 +26,19 @@
 #include "host/media_room.h"
 #include "host/process_mark.h"
 #include "host/volume_spec.h"
+#include "kernels/backend.h"
+#include "kernels/call.h"
+#include "kernels/mount.h"
 #include "nvme/layout.h"
 #include "ssd/virtual_ssd.h"
 #include "vfs/layout.h"
-#include "work/backend.h"
-#include "work/call.h"
-#include "work/mount.h"
 
 namespace gofs::host {
 
 class AttachedSsd;
 class ClockKeeper;
 struct QuietMemory;
-class Upkeep;
+class Maintenance;
 
 enum class MountKind {
   kVolume,
@@ -77,7 +77,7 @@ class SharedArray {
 
 /// As make_backend().
 using BackendMaker =
-    std::function<std::unique_ptr<work::Backend>(const std::string& name, std::string& error)>;
+    std::function<std::unique_ptr<kernels::Backend>(const std::string& name, std::string& error)>;
 
 class VolumeState {
  public:
@@ -91,13 +91,12 @@ class VolumeState {
   /// In a child of fork() it is left as it is, destructor and all.
   static void operator delete(VolumeState* volume, std::destroying_delete_t);
 
-  work::Backend& backend() const { return *backend_; }
+  kernels::Backend& backend() const { return *backend_; }
   vfs::Filesystem* filesystem() const { return filesystem_->filesystem(); }
   const VolumeSpec& spec() const { return spec_; }
   const MountOptions& options() const { return options_; }
   /// The paths of the images and block devices that the volume lies on, as they were given.
   std::vector<std::string> storage_paths() const;
-  const nvme::DeviceOptions& device_options() const { return device_options_; }
 
   /// False once it was unmounted.
   bool is_up() const { return up_; }
@@ -113,13 +112,13 @@ class VolumeState {
 
   /// Runs `body`; `params` lies in the backend's memory, its own or shared. False: it has not run,
   /// or not to its end, explain(kNotRun) says why. The backend may be as good as before.
-  bool run(const work::Body& body, const work::Grid& grid, void* params);
+  bool run(const kernels::Body& body, const kernels::Grid& grid, void* params);
   /// An answer where there is none, of call() too. No errno.
   static constexpr int kNotRun = -(1 << 20);
 
   /// What a call is about. Pointers are the host's own.
   struct Request {
-    work::CallKind kind;
+    kernels::CallKind kind;
     const std::string* path = nullptr;
     uint32_t number = 0;                 // an inode, where a call takes one instead of a path
     bool keep_link = false;              // of a symbolic link itself
@@ -159,7 +158,7 @@ class VolumeState {
   Expected<void> sync();
   /// Of one file.
   /// `kind`: kFsync or kFdatasync.
-  Expected<void> fsync(work::CallKind kind, int descriptor);
+  Expected<void> fsync(kernels::CallKind kind, int descriptor);
   /// The same, and afterwards calls answer ENODEV. Kernels that use the volume have ended. Where
   /// that could not even be tried, the volume is mounted still; where only the image could not be
   /// written, for want of room on the host's disk, another call tries that again.
@@ -171,19 +170,19 @@ class VolumeState {
   uint32_t free_segments() const;
   /// Commands that the SSDs' I/O queues have been given so far.
   uint64_t commands_issued() const;
-  /// Whether raw commands of `bytes` each, which lie in a row from `start` on, do not go from one
-  /// SSD of a stripe to the next.
+  /// Whether raw commands of `bytes` each, contiguous from `start` on, do not go from one SSD of a
+  /// stripe to the next.
   bool is_within_chunks(uint64_t start, uint64_t bytes) const {
     const uint64_t mask = (uint64_t{1} << stripe_.chunk_shift) - 1;
     return stripe_.disks == 1 || ((start & mask) % bytes == 0 && (mask + 1) % bytes == 0);
   }
-  /// What the SSDs have counted together since they were made. Nobody gives them commands
+  /// What the SSDs have counted together since they were made. No thread gives them commands
   /// meanwhile.
   ssd::VirtualSsdCounters ssd_counters() const;
 
   /// An error about `subject` (a path, or what else the message shall begin with), with all that is
   /// known about its cause. `ino` is the inode at fault, if known: of several findings of damage
-  /// its own is then told. kNotRun becomes EIO.
+  /// its own is then reported. kNotRun becomes EIO.
   Error explain(int64_t negative_errno, const std::string& subject, uint64_t ino = 0);
   /// What else explain() has to say of damage of inode `ino` (0: any), each finding once, and
   /// whether there was more than could be noted.
@@ -225,21 +224,23 @@ class VolumeState {
   bool tries_doorbells() const;
   Expected<void> come_up_or_throw(MountKind kind, const BackendMaker& make);
   Expected<void> open_backend(const BackendMaker& make);
+  nvme::DeviceOptions device_options_of(const VolumeSpec& member) const;
   Expected<void> attach_ssds();
+  Expected<void> check_moments() const;
   void create_filesystem();
   Expected<void> bring_up(MountKind kind);
   Expected<RoomPlan> plan_room();
   Expected<void> begin_writing();
   Expected<void> prepare_to_end();
-  bool prepare(const work::Body& body);
+  bool prepare(const kernels::Body& body);
   Expected<void> begin_clock();
-  void begin_upkeep();
+  void begin_maintenance();
   bool log_structured() const { return spec_.log_structured.value_or(options_.log_structured); }
   uint32_t ablations() const { return spec_.ablations.value_or(options_.ablations); }
-  work::Grid checkpoint_grid() const;
+  kernels::Grid checkpoint_grid() const;
   Expected<void> sync_media();
   Expected<void> sync_copies();
-  Expected<void> collect_copies(work::MemoryCopier* warp);
+  Expected<void> collect_copies(kernels::MemoryCopier* warp);
   Expected<void> sync_ssds();
   Expected<void> sync_for_good();
   Expected<void> end(bool whatever_happens);
@@ -249,7 +250,7 @@ class VolumeState {
   Expected<CleaningReport> collect_or_throw(const CleaningOptions& options);
 
   std::unique_ptr<CallSlot> take_slot();
-  void give_back(std::unique_ptr<CallSlot> slot);
+  void release(std::unique_ptr<CallSlot> slot);
   struct Finding {
     f2fs::Corruption corruption;
     bool told;
@@ -259,26 +260,26 @@ class VolumeState {
   std::string damage_met(uint64_t ino);
   void tell_lost(std::vector<std::string>& sentences);
   std::string unsupported_part(const std::string& path);
+  std::string describe_ssds() const;
   std::string on_ssd(size_t index, const std::string& words) const;
   std::string last_failure(int code);
 
   const ProcessMark process_ = ProcessMark::of_this_process();
   VolumeState* next_left_ = nullptr;  // that was left alone in this child
   const VolumeSpec spec_;
-  const std::vector<VolumeSpec> members_;  // the SSDs, in the order of the stripe
+  std::vector<VolumeSpec> members_;  // the SSDs, in the order of the stripe
   const format::Stripe stripe_;
   const MountOptions options_;
-  nvme::DeviceOptions device_options_;
   // In the order in which they stand on each other; the last goes first.
-  std::unique_ptr<work::Backend> backend_;
+  std::unique_ptr<kernels::Backend> backend_;
   std::vector<std::unique_ptr<AttachedSsd>> ssds_;
   std::vector<std::unique_ptr<Queues>> queues_;  // of each SSD
   std::unique_ptr<vfs::FilesystemMemory> filesystem_;
   std::unique_ptr<f2fs::WriterMemory> writer_;
-  std::unique_ptr<SharedArray<work::UnmountParams>> unmounting_;
+  std::unique_ptr<SharedArray<kernels::UnmountParams>> unmounting_;
   std::unique_ptr<QuietMemory> quiet_memory_;
   // These go before all else is unmounted.
-  std::unique_ptr<Upkeep> upkeep_;
+  std::unique_ptr<Maintenance> maintenance_;
   std::unique_ptr<ClockKeeper> clock_;
   std::atomic<bool> up_{false};     // the controller is enabled
   bool is_behind_ = false;          // it was unmounted, and the image can be written still
@@ -300,11 +301,11 @@ class VolumeState {
   std::unordered_map<int, std::string> descriptor_names_;
 
   std::mutex findings_mutex_;
-  std::vector<uint64_t> told_failures_;  // of each SSD, the last that somebody was told of
+  std::vector<uint64_t> told_failures_;  // of each SSD, the last that was reported
   std::vector<Finding> findings_;        // taken from the log, each once, the latest last
-  uint32_t lost_reports_ = 0;            // as the log had it when it was told
+  uint32_t lost_reports_ = 0;            // as the log had it when it was reported
   bool told_unclean_ = false;
-  int64_t recovered_nodes_ = 0;  // when it was mounted, until warnings() has told
+  int64_t recovered_nodes_ = 0;  // when it was mounted, until warnings() has reported it
 
   std::mutex buffers_mutex_;
   std::vector<RegisteredBuffer> buffers_;

@@ -577,7 +577,7 @@ TEST_F(BadImage, damage_met_later_is_told_with_the_call) {
   EXPECT_EQ(error.code, EUCLEAN);
   EXPECT_TRUE(says(error, "/odd: damaged: footer of node"));
   EXPECT_TRUE(volume.open("/block"));
-  EXPECT_TRUE(volume.warnings().empty());  // it was told
+  EXPECT_TRUE(volume.warnings().empty());  // it was reported
 }
 
 TEST_F(BadImage, damage_may_be_told_while_others_meet_it) {

@@ -35,19 +35,34 @@ std::string data_path(uint32_t index) {
   return path;
 }
 
-class VolumeWritingTest : public ::testing::Test {
+class CopiedVolumeTest : public ::testing::Test {
  protected:
-  VolumeWritingTest() {
+  explicit CopiedVolumeTest(const std::string& options = "") : options_(options) {
     const auto copied = image::run_tool("cp " + host::sample_volume().path() + " " + copy_.path());
     EXPECT_EQ(copied.exit_code, 0) << copied.output;
   }
-  Volume mount(const MountOptions& options) { return Volume::mount(copy_.path(), options).value(); }
+  std::string spec() const { return copy_.path() + options_; }
+  Volume mount(const MountOptions& options) { return Volume::mount(spec(), options).value(); }
   void expect_sound() const { EXPECT_TRUE(image::fsck_is_clean(copy_.path())); }
 
   const image::TemporaryPath copy_;
+
+ private:
+  const std::string options_;
 };
 
-TEST_F(VolumeWritingTest, changes_are_there_after_unmounting) {
+/// By what stands for the SSD.
+class VolumeWritingTest : public CopiedVolumeTest,
+                          public ::testing::WithParamInterface<const char*> {
+ protected:
+  VolumeWritingTest() : CopiedVolumeTest(GetParam()) {}
+};
+
+INSTANTIATE_TEST_SUITE_P(Media, VolumeWritingTest,
+                         ::testing::Values("?media=memory", "?media=hosted"),
+                         [](const auto& test) { return std::string(test.param).substr(7); });
+
+TEST_P(VolumeWritingTest, changes_are_there_after_unmounting) {
   Volume volume = mount(kWriting);
   EXPECT_TRUE(volume.chmod("/odd", 04711));
   EXPECT_TRUE(volume.chown("/odd", 5, kKeepId));
@@ -94,7 +109,7 @@ TEST_F(VolumeWritingTest, changes_are_there_after_unmounting) {
   EXPECT_EQ(error_of(volume.setxattr("/odd", "user.a", "")), EROFS);
 }
 
-TEST_F(VolumeWritingTest, a_write_that_finds_no_room_goes_on_nowhere_else) {
+TEST_P(VolumeWritingTest, a_write_that_finds_no_room_goes_on_nowhere_else) {
   constexpr uint64_t kHole = 256 << 10;
   Volume volume = mount(kWriting);
   const int fd = volume.open("/holed", O_RDWR | O_CREAT, 0644).value();
@@ -118,20 +133,20 @@ TEST_F(VolumeWritingTest, a_write_that_finds_no_room_goes_on_nowhere_else) {
   expect_sound();
 }
 
-TEST_F(VolumeWritingTest, who_writes_has_the_image_alone) {
+TEST_P(VolumeWritingTest, who_writes_has_the_image_alone) {
   {
     const Volume reading = mount(kReading);
-    EXPECT_EQ(error_of(Volume::mount(copy_.path(), kWriting)), EBUSY);
-    EXPECT_EQ(error_of(Volume::mount(copy_.path(), kReading)), 0);
+    EXPECT_EQ(error_of(Volume::mount(spec(), kWriting)), EBUSY);
+    EXPECT_EQ(error_of(Volume::mount(spec(), kReading)), 0);
   }
   const Volume writing = mount(kWriting);
   for (const MountOptions& other : {kReading, kWriting}) {
-    const auto refused = Volume::mount(copy_.path(), other);
+    const auto refused = Volume::mount(spec(), other);
     EXPECT_EQ(error_of(refused), EBUSY);
   }
 }
 
-TEST_F(VolumeWritingTest, what_was_synced_is_there_without_unmounting) {
+TEST_P(VolumeWritingTest, what_was_synced_is_there_without_unmounting) {
   Volume volume = mount(kWriting);
   EXPECT_TRUE(volume.chmod("/odd", 0700));
   EXPECT_TRUE(volume.sync());
@@ -143,16 +158,16 @@ TEST_F(VolumeWritingTest, what_was_synced_is_there_without_unmounting) {
   EXPECT_EQ(after.stat("/odd").value().mode & 07777, 0700u);
   EXPECT_FALSE(after.info().clean);
   const auto refused = Volume::mount(crashed.path(), kWriting);
-  EXPECT_EQ(error_of(refused), EBUSY) << "read by somebody";
+  EXPECT_EQ(error_of(refused), EBUSY) << "read by another mount";
 }
 
-TEST_F(VolumeWritingTest, mounting_changes_nothing_by_itself) {
+TEST_P(VolumeWritingTest, mounting_changes_nothing_by_itself) {
   const std::string before = image::run_tool("sha256sum < " + copy_.path()).output;
   EXPECT_TRUE(mount(kWriting).unmount());
   EXPECT_EQ(image::run_tool("sha256sum < " + copy_.path()).output, before);
 }
 
-TEST_F(VolumeWritingTest, many_threads_change_many_files) {
+TEST_P(VolumeWritingTest, many_threads_change_many_files) {
   Volume volume = mount(kWriting);
   std::vector<std::thread> threads;
   for (uint32_t index = 0; index < 4; ++index) {
@@ -180,7 +195,7 @@ TEST_F(VolumeWritingTest, many_threads_change_many_files) {
   }
 }
 
-TEST_F(VolumeWritingTest, room_and_holes) {
+TEST_P(VolumeWritingTest, room_and_holes) {
   Volume volume = mount(kWriting);
   const int fd = volume.open("/large", 2 /* O_RDWR */).value();
   const uint64_t size = volume.stat("/large").value().size_bytes;
@@ -203,7 +218,7 @@ TEST_F(VolumeWritingTest, room_and_holes) {
   expect_sound();
 }
 
-TEST_F(VolumeWritingTest, nothing_is_written_from_a_buffer_that_is_null) {
+TEST_P(VolumeWritingTest, nothing_is_written_from_a_buffer_that_is_null) {
   Volume volume = mount(kWriting);
   const int fd = volume.open("/odd", O_RDWR).value();
   const uint64_t size = volume.fstat(fd).value().size_bytes;
@@ -216,7 +231,7 @@ TEST_F(VolumeWritingTest, nothing_is_written_from_a_buffer_that_is_null) {
   EXPECT_EQ(volume.write(fd, nullptr, 0).value(), 0u);
 }
 
-TEST_F(VolumeWritingTest, many_files_made_at_once) {
+TEST_P(VolumeWritingTest, many_files_made_at_once) {
   constexpr size_t kFiles = 60;  // the volume has room for 256 more blocks
   Volume volume = mount(kWriting);
   std::vector<NewFile> files;
@@ -249,7 +264,7 @@ TEST_F(VolumeWritingTest, many_files_made_at_once) {
   }
 }
 
-TEST_F(VolumeWritingTest, collecting_garbage_leaves_files_as_they_are) {
+TEST_P(VolumeWritingTest, collecting_garbage_leaves_files_as_they_are) {
   Volume volume = mount(kReading);
   EXPECT_EQ(error_of(volume.collect_garbage()), EROFS);
   EXPECT_TRUE(volume.unmount());
@@ -285,7 +300,7 @@ TEST_F(VolumeWritingTest, collecting_garbage_leaves_files_as_they_are) {
 }
 
 // Copies of the image are what a power cut would leave.
-class UpkeepTest : public VolumeWritingTest {
+class MaintenanceTest : public CopiedVolumeTest {
  protected:
   /// Until what `look` wants to see is in a copy of the image, mounted.
   template <typename Look>
@@ -302,7 +317,7 @@ class UpkeepTest : public VolumeWritingTest {
   }
 };
 
-TEST_F(UpkeepTest, what_has_changed_is_durable_after_a_while) {
+TEST_F(MaintenanceTest, what_has_changed_is_durable_after_a_while) {
   MountOptions options = kWriting;
   options.checkpoint_period_ns = 50'000'000;
   Volume volume = mount(options);
@@ -314,7 +329,7 @@ TEST_F(UpkeepTest, what_has_changed_is_durable_after_a_while) {
   expect_sound();
 }
 
-TEST_F(UpkeepTest, segments_are_cleaned_while_nothing_happens) {
+TEST_F(MaintenanceTest, segments_are_cleaned_while_nothing_happens) {
   const auto made = image::run_tool("truncate -s 0 " + copy_.path() + " && truncate -s 200M " +
                                     copy_.path() + " && mkfs.f2fs -q -f " + copy_.path());
   ASSERT_EQ(made.exit_code, 0) << made.output;

@@ -17,7 +17,7 @@ struct Array {
   uint32_t count;  // of devices
   uint32_t lba_shift;
   uint32_t transfer_bytes_max;
-  uint32_t run_bytes_max;  // of blocks in a row that become one command
+  uint32_t run_bytes_max;  // of contiguous blocks that become one command
   uint32_t chunk_mask;     // `block & chunk_mask` is 0 where blocks of another device may begin
   uint32_t dataset_management;  // whether all of them take such commands
   uint32_t atomic_blocks;       // whether all of them write blocks wholly or not at all
@@ -143,10 +143,11 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus wait_for_all(simt::AnyWarp auto warp,
                                                         const Token& token) {
   bool waiting = (lanes >> warp.thread_rank() & 1u) != 0;
   CommandStatus status = 0;
+  // Devices of several kinds have timeouts of their own.
   const simt::Deadline deadline =
-      simt::Deadline::after_ns(array.devices[0]->limits.command_timeout_ns);
+      simt::Deadline::after_ns(array.devices[waiting ? disk : 0]->limits.command_timeout_ns);
   simt::Backoff backoff;
-  for (bool late = false;;) {
+  for (uint32_t late = 0;;) {
     for (uint32_t each = 0; each < array.count; ++each) {
       const bool here = waiting && disk == each;
       const uint32_t left = warp.ballot(here);
@@ -160,7 +161,7 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus wait_for_all(simt::AnyWarp auto warp,
         warp.sync();  // what one lane has acquired [N5], all may rely on
         if (here && !done) status = kStatusDeviceFailed;
         done = here;
-      } else if (late) {
+      } else if ((late & left) != 0) {
         const CommandStatus verdict =
             recover(warp, device, queue, warp.ballot(here && !done), token);
         if (here && !done) status = verdict;
@@ -169,8 +170,8 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus wait_for_all(simt::AnyWarp auto warp,
       waiting = waiting && !done;
     }
     if (!warp.any(waiting)) return status;
-    late = warp.any(deadline.passed());
-    if (!late) backoff.pause();
+    late = warp.ballot(waiting && deadline.passed());
+    if (late == 0) backoff.pause();
   }
 }
 
@@ -246,6 +247,15 @@ GOFS_HD inline int start(simt::AnyWarp auto warp, const Route& route, uint32_t l
   if (route.array.count == 1)
     return start(warp, route.device, route.queue, lanes, command, mailbox);
   return detail::start_dealt(warp, route.array, lanes, command, mailbox);
+}
+
+/// How long commands take at most, whichever device has them.
+GOFS_HD inline uint64_t longest_timeout_ns(const Array& array) {
+  uint64_t longest_ns = array.devices[0]->limits.command_timeout_ns;
+  for (uint32_t disk = 1; disk < array.count; ++disk) {
+    longest_ns = simt::max(longest_ns, array.devices[disk]->limits.command_timeout_ns);
+  }
+  return longest_ns;
 }
 
 /// Lets the devices and their queues with this index get on. Collective.
@@ -325,7 +335,7 @@ GOFS_HD inline uint32_t deal_ranges(const Array& array, uint32_t disk,
 
 }  // namespace detail
 
-/// Tells the devices that nobody wants what lies in `count` ranges of the volume any more, from 1
+/// Tells the devices that what lies in `count` ranges of the volume is not needed any more, from 1
 /// to kDatasetRangesMax. `spare` is memory for as many that the devices reach, as they do `ranges`.
 /// Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int deallocate(simt::AnyWarp auto warp, Array& array,

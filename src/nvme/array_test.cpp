@@ -35,6 +35,7 @@ struct RigsOptions {
   uint32_t depth = 64;
   uint32_t lba_shift = 9;
   uint32_t fault_capacity = 0;
+  uint32_t last_latency_ns = 0;  // of reads of the last one
 };
 
 /// SSDs, each with a pattern of its own, and the array of them.
@@ -49,6 +50,7 @@ class ArrayRigs {
       rig.device.io_queues = 1;
       rig.ssd.lba_shift = options.lba_shift;
       rig.ssd.fault_capacity = options.fault_capacity;
+      if (disk + 1 == options.disks) rig.ssd.model.read_latency_ns = options.last_latency_ns;
       rig.pattern_seed = 100 + disk;
       rig.media_bytes = kDiskBytes + 8192 * (disk + 1);
       rigs_.push_back(std::make_unique<SsdRig>(rig));
@@ -148,7 +150,7 @@ TEST_P(ArrayTest, one_that_is_too_small_is_named) {
   }
 }
 
-// Many warps, blocks in a row and alone, on rings down to shorter than a warp.
+// Many warps, contiguous blocks and alone, on rings down to shorter than a warp.
 TEST_P(ArrayTest, each_block_is_read_from_where_it_lies) {
   const uint64_t seed = printed_seed();
   for (const uint32_t disks : {2u, 3u, 8u}) {
@@ -262,7 +264,6 @@ TEST_P(ArrayTest, one_that_falls_silent_fails_alone) {
   ArrayRigs rigs({.disks = 3});
   rigs.bring_up_ready(width());
   rigs.rig(2).device().limits = {50 * kArrayMillisecondNs, 50 * kArrayMillisecondNs};
-  rigs.rig(0).device().limits.command_timeout_ns = 50 * kArrayMillisecondNs;  // which all wait for
   rigs.rig(2).device().controller.controller = nullptr;
   const auto memory = buffers(rigs, width(), kBlockBytes);
   Mailbox mailbox{};
@@ -284,6 +285,26 @@ TEST_P(ArrayTest, one_that_falls_silent_fails_alone) {
   EXPECT_EQ(rigs.rig(0).device().failure, uint32_t{kWorking});
   EXPECT_EQ(rigs.rig(1).device().failure, uint32_t{kWorking});
   EXPECT_EQ(rigs.rig(2).device().failure, uint32_t{kFailed});
+}
+
+TEST_P(ArrayTest, each_has_the_time_of_its_own_commands) {
+  constexpr uint32_t kSlowNs = 30 * kArrayMillisecondNs;
+  for (const uint32_t hasty : {0u, 1u}) {
+    ArrayRigs rigs({.disks = 3, .last_latency_ns = kSlowNs});
+    rigs.bring_up_ready(width());
+    rigs.rig(hasty).device().limits.command_timeout_ns = kSlowNs / 10;
+    EXPECT_EQ(longest_timeout_ns(rigs.array()), rigs.rig(2).device().limits.command_timeout_ns);
+    uint8_t* const memory = rigs.arena().bytes(uint64_t{width()} * kBlockBytes);
+    run_alone(width(), [&](const simt::Warp& warp) {
+      const uint32_t block = 2 * kChunkBlocks;
+      uint8_t* const mine = memory + uint64_t{warp.thread_rank()} * kBlockBytes;
+      const CommandStatus status = execute(warp, pick_route(rigs.array()), all_lanes(warp),
+                                           rigs.command(IoOpcode::kRead, block, 1, mine));
+      EXPECT_EQ(status, 0u);
+    });
+    EXPECT_TRUE(rigs.holds(memory, 2 * kChunkBlocks, 1));
+    for (uint32_t disk = 0; disk < 3; ++disk) EXPECT_EQ(rigs.rig(disk).device().timeouts, 0u);
+  }
 }
 
 TEST_P(ArrayTest, a_flush_reaches_all) {

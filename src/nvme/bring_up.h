@@ -200,7 +200,9 @@ GOFS_NOINLINE GOFS_HD inline BringUpResult try_bring_up(simt::AnyWarp auto warp,
   if (leader) {
     device.lba_shift = lba.lba_shift;
     device.lba_count = space.nsze;
-    device.atomic_blocks = writes_blocks_atomically(awupf, space, lba.lba_shift) ? 1 : 0;
+    const bool atomic =
+        device.assumes_atomic_blocks != 0 || writes_blocks_atomically(awupf, space, lba.lba_shift);
+    device.atomic_blocks = atomic ? 1 : 0;
   }
   warp.sync();
 

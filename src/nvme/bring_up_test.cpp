@@ -290,7 +290,7 @@ TEST_P(BringUpTest, repeated_admin_completions_do_no_harm) {
   EXPECT_EQ(read_one(rig), 0u);
 }
 
-/// A controller that nobody steps is one that does nothing.
+/// A controller that is not stepped does nothing.
 TEST_P(BringUpTest, a_dead_controller_costs_bounded_time) {
   for (const bool stays_ready : {false, true}) {
     SsdRigOptions options;
@@ -330,7 +330,7 @@ TEST_P(BringUpTest, shut_down_of_a_dead_controller_ends_and_says_so) {
   EXPECT_EQ(read_one(rig), kStatusDeviceFailed);
 }
 
-/// A controller that the test plays: nobody steps the virtual one, and a thread does to the
+/// A controller that the test plays: the virtual one is not stepped, and a thread does to the
 /// registers what it likes.
 class PlayedController {
  public:
@@ -397,7 +397,7 @@ TEST_P(BringUpTest, the_time_for_a_shutdown_is_bounded) {
   EXPECT_EQ(rig.device().limits.shutdown_timeout_ns, 60'000'000'000u);
 }
 
-// Until CSTS.RDY is 0 it may write to memory, which nobody may have back before.
+// Until CSTS.RDY is 0 it may write to memory, which must not be released before.
 TEST_P(BringUpTest, a_device_has_failed_when_its_controller_has_stopped) {
   SsdRig rig{SsdRigOptions()};
   rig.bring_up_ready(width());

@@ -29,7 +29,8 @@ struct Device {
   uint32_t doorbell_stride;  // CAP.DSTRD
   uint32_t transfer_bytes_max;
   uint32_t atomic_blocks;  // whether a write within a block is done wholly or not at all when the
-                           // power fails (AWUPF)
+                           // power fails (AWUPF), or that is assumed
+  uint32_t assumes_atomic_blocks;
   uint32_t nsid;
   uint32_t lba_shift;
   uint64_t lba_count;

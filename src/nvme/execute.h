@@ -41,7 +41,7 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus wait(simt::AnyWarp auto warp, Device&
 namespace detail {
 
 /// As many of `lanes` as one reservation may hold; the rest stays. A ring shorter than the warp is
-/// used in portions, so that nobody waits for admission while holding slots.
+/// used in portions, so that no thread waits for admission while holding slots.
 GOFS_HD inline uint32_t take_portion(const QueuePair& queue, uint32_t& lanes) {
   uint32_t portion = lanes;
   while (simt::popcount(portion) > queue.batch_max()) {

@@ -16,6 +16,9 @@ struct DeviceOptions {
   uint64_t command_timeout_ns = 5'000'000'000;
   uint64_t admin_timeout_ns = 2'000'000'000;
   bool single_doorbells = false;  // one for each I/O command, instead of for all in a row
+  // Whether blocks are written over where they lie also on a controller that does not promise to
+  // write 4 KiB wholly or not at all when the power fails.
+  bool assumes_atomic_blocks = false;
   // Of the staging area of each I/O queue entry, a multiple of 4 KiB; 0: there are none, since the
   // controller reaches all memory.
   uint32_t staging_bytes = 0;
@@ -69,6 +72,7 @@ inline void fill_device(const DeviceMemory& memory, Device* placed,
   device.controller = controller;
   device.limits = Limits{options.command_timeout_ns, options.admin_timeout_ns, 0, 0};
   device.nsid = options.nsid;
+  device.assumes_atomic_blocks = options.assumes_atomic_blocks ? 1 : 0;
   device.io_queue_count = options.io_queues;
   device.page = memory.dma.allocate_for<uint8_t>(placed, kBlockBytes, kQueueMemory);
   device.admin = state.allocate_for<QueuePair>(placed, 1, kQueueMemory);

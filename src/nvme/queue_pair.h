@@ -152,8 +152,8 @@ GOFS_HD inline void publish(QueuePair& queue, const Token& token,
   simt::store_release(slot.issued, token.position.lap + 1);  // [N2] entry and mailbox are written
 }
 
-/// Rings a doorbell for each of the entries [before, tail) but the last. One lane, by who has the
-/// tail's lock.
+/// Rings a doorbell for each of the entries [before, tail) but the last. One lane, by a caller that
+/// holds the tail's lock.
 GOFS_HD inline void ring_singly(QueuePair& queue, uint64_t before, uint64_t tail) {
   for (uint64_t ticket = before + 1; ticket < tail; ++ticket) {
     ++queue.doorbells;
@@ -196,8 +196,8 @@ GOFS_HD inline void ring(simt::AnyWarp auto warp, QueuePair& queue) {
   }
 }
 
-/// Whether a doorbell has told the device of the command at `position`, which is outstanding. Until
-/// then it stands behind an entry that is not written yet.
+/// Whether a doorbell was rung for the command at `position`, which is outstanding. Until then it
+/// stands behind an entry that is not written yet.
 GOFS_HD inline bool is_rung(const QueuePair& queue, const RingPosition& position) {
   const RingPosition tail = queue.shape.position(simt::load_relaxed(queue.tail));
   const auto laps = static_cast<int32_t>(tail.lap - position.lap);
@@ -248,7 +248,7 @@ GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status
   const uint32_t lap = simt::load_relaxed(slot.lap);
   if (status != 0) {
     simt::add_relaxed(queue.failed, uint64_t{1});
-    // We abort only what is late: that is what the caller should hear.
+    // We abort only what is late: that is what the caller should get.
     if ((status & format::nvme::kStatusCodeMask) == format::nvme::kAbortRequested) {
       status = kStatusTimedOut;
     }
@@ -267,8 +267,8 @@ GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status
   simt::store_release(slot.lap, lap + 1);                                                 // [N1]
 }
 
-/// Whether what the device has read must not be handed on any more, as those who wait for it are
-/// told so [N5]. By the holder of the head lock.
+/// Whether what the device has read must not be handed on any more, as those that wait for it get
+/// that error [N5]. By the holder of the head lock.
 GOFS_HD inline bool withholds(const QueuePair& queue) {
   return queue.staging.areas != nullptr && simt::load_relaxed(*queue.staging.failure) != 0;
 }

@@ -3,9 +3,9 @@
 // What happens when a command does not complete in time: the controller is asked to abort it. If it
 // cannot (it does not know the command, or has no time for aborts), the command gets as much time
 // again, since it may be under way; after that its completion is taken for lost and the slot is
-// given back, if the controller is certain to be done with it, and else the controller is disabled.
-// If the controller does not even answer, it is disabled, so that it touches no memory
-// any more, and every waiter fails.
+// released, if the controller is certain to be done with it, and else the controller is disabled.
+// If the controller does not even answer, it is disabled, so that it touches no memory any more,
+// and every waiter fails.
 #pragma once
 
 #include "nvme/device.h"
@@ -14,8 +14,8 @@ namespace gofs::nvme {
 
 /// Declares the device dead. CC.EN = 0 stops its DMA; waits for CSTS.RDY = 0 as long as admin
 /// commands may take, and as long as the controller says that it may (CAP.TO). Where another warp
-/// is at it, waits for that one: nobody may give a buffer back to its owner before the controller
-/// has let go of it. Collective.
+/// is at it, waits for that one: no buffer may go back to its owner before the controller is done
+/// with it. Collective.
 GOFS_NOINLINE GOFS_HD inline void fail_device(simt::AnyWarp auto warp, Device& device) {
   const bool leader = warp.thread_rank() == 0;
   uint32_t mine = 0;
@@ -100,8 +100,8 @@ GOFS_NOINLINE GOFS_HD inline CommandStatus execute_admin(simt::AnyWarp auto warp
 
 namespace detail {
 
-/// Ends the command at `position`, of which nothing will be heard any more, as if it had completed
-/// with kStatusTimedOut; does nothing if it has completed. Collective, uniform.
+/// Ends the command at `position`, which will not complete any more, as if it had completed with
+/// kStatusTimedOut; does nothing if it has completed. Collective, uniform.
 GOFS_HD inline void give_up(simt::AnyWarp auto warp, QueuePair& queue,
                             const RingPosition& position) {
   if (warp.thread_rank() == 0) {

@@ -2,7 +2,7 @@
 //
 // Completions that are lost, late, repeated or out of order, errors, controllers that die: every
 // command ends with a decoded status in bounded time, no slot is lost by it, and once a command has
-// ended nobody writes to its buffer any more.
+// ended nothing writes to its buffer any more.
 #include "nvme/recovery.h"
 
 #include <gtest/gtest.h>

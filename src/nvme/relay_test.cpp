@@ -132,8 +132,8 @@ class LossyRelayTest : public RelayTest {
 
 GOFS_AT_BOTH_WIDTHS(LossyRelayTest);
 
-// A physical controller that does not abort a command may be at work on it: nobody gets his buffer
-// back before it is stopped.
+// A physical controller that does not abort a command may be at work on it: no thread gets its
+// buffer back before it is stopped.
 TEST_P(LossyRelayTest, a_command_of_which_nothing_is_heard_ends_with_the_device) {
   ASSERT_EQ(bring_device_up(), BringUpStep::kDone);
   device_->limits.command_timeout_ns = 200'000'000;

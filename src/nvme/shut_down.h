@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of a device's use (NVMe 1.4, section 7.6.2): the controller is told, so that it brings
-// what it has not yet written to its media, and is then disabled.
+// The end of a device's use (NVMe 1.4, section 7.6.2): the controller is notified, so that it
+// brings what it has not yet written to its media, and is then disabled.
 #pragma once
 
 #include "nvme/recovery.h"

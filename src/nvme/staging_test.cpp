@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A controller that reaches a part of memory alone, under addresses of its own: commands on other
-// buffers go through staging areas, those on memory that was mapped go straight there, and nobody
-// can tell by the data. Where a command fails, its buffer stays as it was.
+// buffers go through staging areas, those on memory that was mapped go straight there, and the data
+// is the same. Where a command fails, its buffer stays as it was.
 #include "ssd/staging.h"
 
 #include <gtest/gtest.h>
@@ -123,7 +123,7 @@ TEST_P(StagingTest, a_read_that_fails_leaves_its_buffer_alone) {
   rig.add_fault(rule);
   run_alone(width(), [&](const simt::Warp& warp) {
     std::vector<uint8_t> buffer(512, 0x77);
-    // The area was used before: what is in it is somebody else's.
+    // The area was used before: what is in it belongs to another command.
     for (uint32_t turn = 0; turn < 40; ++turn) {
       EXPECT_EQ(execute(warp, rig.device(), rig.queue(), all_lanes(warp),
                         rig.read(20 + turn, 1, buffer.data())),

@@ -17,9 +17,9 @@ struct Obstacle {
 };
 
 /// Called by a warp that has waited for admission for as long as a command may take. A command that
-/// reports to a mailbox may have nobody who looks after it; it may even be one of the caller's own.
-/// One that was in the way at the last call already is settled here. Collective. 0, or -EIO when
-/// the device has failed.
+/// reports to a mailbox may have no thread that waits for it; it may even be one of the caller's
+/// own. One that was in the way at the last call already is settled here. Collective. 0, or -EIO
+/// when the device has failed.
 GOFS_NOINLINE GOFS_HD inline int clear_obstacle(simt::AnyWarp auto warp, Device& device,
                                                 QueuePair& queue, bool mine, const Token& token,
                                                 Obstacle& known) {
@@ -56,9 +56,9 @@ GOFS_NOINLINE GOFS_HD inline int clear_obstacle(simt::AnyWarp auto warp, Device&
 }  // namespace detail
 
 /// Puts the command of each lane in `lanes` (at most batch_max() bits) into the ring and rings the
-/// doorbell. With a mailbox, whose `remaining` already counts these commands, nobody needs to wait
-/// for them. Collective. Returns 0, or -EIO on a device that has failed: nothing was submitted, or
-/// the device is lost with what was.
+/// doorbell. With a mailbox, whose `remaining` already counts these commands, no thread needs to
+/// wait for them. Collective. Returns 0, or -EIO on a device that has failed: nothing was
+/// submitted, or the device is lost with what was.
 GOFS_NOINLINE GOFS_HD inline int submit(simt::AnyWarp auto warp, Device& device, QueuePair& queue,
                                         uint32_t lanes, const Command& command, Mailbox* mailbox,
                                         Token& token) {

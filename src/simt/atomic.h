@@ -46,8 +46,8 @@ GOFS_HD T add_relaxed(T& word, T value) {
   return AtomicRef<T>(word).fetch_add(value, memory_order_relaxed);
 }
 
-/// Adds to a count whose former value nobody asks for: a GPU need not wait for it then. The word
-/// lies in global memory.
+/// Adds to a count whose former value is not needed: a GPU need not wait for it then. The word lies
+/// in global memory.
 GOFS_HD inline void count_relaxed(uint64_t& word, uint64_t value) {
 #if GOFS_ON_GPU
   asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(&word)),

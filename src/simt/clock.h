@@ -44,7 +44,7 @@ class Deadline {
   GOFS_HD explicit Deadline(uint64_t timeout_ns) : timeout_ns_(timeout_ns) {}
 
   uint64_t timeout_ns_;
-  mutable uint64_t end_ns_ = 0;  // 0: nobody has looked yet
+  mutable uint64_t end_ns_ = 0;  // 0: not looked at yet
 };
 
 #if !defined(__CUDA_ARCH__)

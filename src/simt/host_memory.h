@@ -41,7 +41,7 @@ class HostMemorySpace final : public MemorySpace {
 
  protected:
   Taken take(size_t bytes) override {
-    // In front of the aligned memory is what give_back() wants to know.
+    // In front of the aligned memory is what release_taken() wants to know.
     constexpr size_t kSlack = 2 * kBlockBytes;
     if (bytes > SIZE_MAX - kSlack) throw std::bad_alloc();
     Block block{nullptr, bytes + kSlack, bytes + kSlack >= kMappedBytes};
@@ -61,7 +61,7 @@ class HostMemorySpace final : public MemorySpace {
     bytes_taken_.fetch_add(block.bytes, std::memory_order_relaxed);
     return {memory, block.bytes};
   }
-  void give_back(void* memory) override {
+  void release_taken(void* memory) override {
     Block block;
     std::memcpy(&block, static_cast<uint8_t*>(memory) - sizeof(Block), sizeof(Block));
     bytes_taken_.fetch_sub(block.bytes, std::memory_order_relaxed);

@@ -4,7 +4,7 @@
 // through write(); it never dereferences what allocate() gave it, which may be GPU memory.
 //
 // What is freed is known here and not looked up in that memory, which kernels of a program may have
-// written over, and which a GPU that has failed does not give back.
+// written over, and which cannot be read from a GPU that has failed.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ class MemorySpace {
     try {
       records_.emplace(taken.memory, Record{part, part, taken.bytes, 0});
     } catch (...) {
-      give_back(taken.memory);
+      release_taken(taken.memory);
       throw;
     }
     bytes_[index_of(part)] += taken.bytes;
@@ -47,8 +47,8 @@ class MemorySpace {
     const std::lock_guard lock(mutex_);
     release_locked(memory);
   }
-  /// Has `memory`, which allocate() gave and nobody else releases, go with `owner`, whatever that
-  /// is. Gives `memory`. Throws std::bad_alloc, and then has released it.
+  /// Has `memory`, which allocate() gave and no other thread releases, go with `owner`, whatever
+  /// that is. Gives `memory`. Throws std::bad_alloc, and then has released it.
   void* give_to(const void* owner, void* memory) {
     const std::lock_guard lock(mutex_);
     try {
@@ -121,7 +121,7 @@ class MemorySpace {
   };
   /// One at a time.
   virtual Taken take(size_t bytes) = 0;
-  virtual void give_back(void* memory) = 0;
+  virtual void release_taken(void* memory) = 0;
 
  private:
   struct Record {
@@ -138,7 +138,7 @@ class MemorySpace {
     bytes_[index_of(record.part)] -= record.bytes - record.other_bytes;
     bytes_[index_of(record.other)] -= record.other_bytes;
     records_.erase(found);
-    give_back(memory);
+    release_taken(memory);
   }
 
   mutable std::mutex mutex_;

@@ -19,8 +19,9 @@ enum class MemoryPart : uint32_t {
   kDescriptors,  // of open files
   kBatches,
   kOperations,   // asynchronous reads and writes
-  kSpareBlocks,  // that somebody needs for a moment
+  kSpareBlocks,  // that a call needs for a moment
   kBounces,      // of requests whose buffers are not in global memory
+  kRecords,      // that are appended together
   kLocks,        // of inodes, names and blocks
   kWriter,       // orphans, and what checkpoints, fsync and cleaning keep
   kQueues,       // NVMe queue pairs
@@ -30,7 +31,7 @@ enum class MemoryPart : uint32_t {
   kController,   // the virtual SSD's controller
   kMedia,        // what is stored on it
 };
-inline constexpr uint32_t kMemoryParts = 20;
+inline constexpr uint32_t kMemoryParts = 21;
 
 /// A virtual SSD's own: a physical one would not take it.
 constexpr bool is_of_ssd(MemoryPart part) {

@@ -20,6 +20,11 @@
 #define GOFS_NOINLINE __attribute__((noinline))
 #endif
 
+/// Whether what costs time is checked too (GOFS_DEBUG_CHECKS of cmake/GofsSettings.cmake).
+#ifndef GOFS_DEBUG_CHECKS
+#define GOFS_DEBUG_CHECKS 0
+#endif
+
 /// True in code that runs on the GPU. `if constexpr` cannot see it; simt/ hides its uses.
 #if defined(__CUDA_ARCH__)
 #define GOFS_ON_GPU 1
@@ -48,6 +53,8 @@ inline constexpr uint32_t kBlockShift = 12;
 static_assert(kBlockBytes == 1u << kBlockShift);
 
 namespace simt {
+
+inline constexpr bool kDebugChecks = GOFS_DEBUG_CHECKS != 0;
 
 /// Ends the program (host) or the kernel (GPU): a broken promise of ours, never bad input.
 GOFS_NOINLINE GOFS_HD inline void fail_assert(const char* what, const char* file, int line) {
@@ -85,3 +92,9 @@ GOFS_HD constexpr T max(T a, T b) {
 /// Stays on in release builds: cheap conditions only.
 #define GOFS_ASSERT(condition) \
   ((condition) ? (void)0 : ::gofs::simt::fail_assert(#condition, __FILE__, __LINE__))
+
+/// Of debug builds alone (simt::kDebugChecks): what is on fast paths, or not that cheap.
+#define GOFS_DEBUG_ASSERT(condition)          \
+  (!::gofs::simt::kDebugChecks || (condition) \
+       ? (void)0                              \
+       : ::gofs::simt::fail_assert(#condition, __FILE__, __LINE__))

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A lock that many share or one has alone, for whole warps. To share it where nobody wants it alone
-// is one atomic. Nobody starves the other kind: who wants it alone waits for those who share it by
-// then, and who comes after him to share it waits for him, but for no other that comes later.
-// (Phase-fair locks: Brandenburg and Anderson, "Spin-based reader-writer synchronization for
-// multiprocessor real-time systems", 2010.) Of those who want it alone, anyone is next.
+// A lock that many share or one has alone, for whole warps. To share it where no thread wants it
+// alone is one atomic. Neither kind starves the other: a warp that wants it alone waits for those
+// that share it by then, and those that come later to share it wait for that one, but for no other
+// that comes later. (Phase-fair locks: Brandenburg and Anderson, "Spin-based reader-writer
+// synchronization for multiprocessor real-time systems", 2010.) Of those that want it alone, any is
+// next.
 #pragma once
 
 #include "simt/atomic.h"
@@ -15,10 +16,11 @@ namespace gofs::simt {
 
 /// Zeros: free.
 struct SharedLock {
-  /// In the upper half how many have come to share it. In the lower one whether somebody has it
-  /// alone, or waits for those who share it, and the turn, which changes whenever he leaves. It has
-  /// 31 bits, since turns in which somebody gave up do not wait for those who come to share it: who
-  /// has not looked for long must not take a later turn for the one that he waits for.
+  /// In the upper half how many have come to share it. In the lower one whether another thread has
+  /// it alone, or waits for those that share it, and the turn, which changes whenever it leaves. It
+  /// has 31 bits, since turns in which a thread gave up do not wait for those that come to share
+  /// it: a thread that has not looked for long must not take a later turn for the one that it waits
+  /// for.
   uint64_t in;
   uint32_t out;  // how many of them have left again
 };
@@ -94,18 +96,18 @@ GOFS_HD inline bool lock_shared(AnyWarp auto warp, SharedLock& lock, const Deadl
   return withdrawn == 0;
 }
 
-/// Gives back what lock_shared() took. Collective.
+/// Releases what lock_shared() took. Collective.
 GOFS_HD inline void unlock_shared(AnyWarp auto warp, SharedLock& lock) {
   warp.sync();
   if (warp.thread_rank() != 0) return;
   AtomicRef<uint32_t>(lock.out).fetch_add(1, memory_order_release);  // [V13]
 }
 
-/// Gives back what lock_alone() took. Collective.
+/// Releases what lock_alone() took. Collective.
 GOFS_HD inline void unlock_alone(AnyWarp auto warp, SharedLock& lock) {
   warp.sync();
   if (warp.thread_rank() != 0) return;
-  // To the next turn, without a carry into the upper half. Nobody else changes it now.
+  // To the next turn, without a carry into the upper half. No other thread changes it now.
   const uint32_t turn = detail::turn_of(load_relaxed(lock.in));
   const uint64_t change = uint64_t{turn + detail::kAlone} - turn;
   AtomicRef<uint64_t>(lock.in).fetch_add(change, memory_order_release);  // [V13]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Locks that many share or one has alone: nobody is beside one who has it alone, neither kind keeps
-// the other out for good, and who gives up leaves nothing behind. What they protect are plain
+// Locks that many share or one has alone: none holds it beside one that has it alone, neither kind
+// keeps the other out for good, and who gives up leaves nothing behind. What they protect are plain
 // words, so that ThreadSanitizer sees who is beside whom.
 #include "simt/shared_lock.h"
 
@@ -37,7 +37,7 @@ class SharedLockTest : public ::testing::TestWithParam<uint32_t> {
   void leave_alone() {
     run_alone(width(), [&](const Warp& warp) { unlock_alone(warp, lock_); });
   }
-  /// Whether somebody has it alone or waits for that.
+  /// Whether another thread has it alone or waits for that.
   bool wanted_alone() const { return (load_relaxed(lock_.in) & detail::kAlone) != 0; }
   uint32_t waiting_or_sharing() const {
     return detail::sharers_of(load_relaxed(lock_.in)) - load_relaxed(lock_.out);
@@ -81,7 +81,7 @@ TEST_P(SharedLockTest, who_gives_up_leaves_nothing_behind) {
     ASSERT_TRUE(share(0));
     EXPECT_FALSE(have_alone(kShortNs));
     EXPECT_FALSE(wanted_alone());
-    EXPECT_TRUE(share(0)) << "nobody waits any more";
+    EXPECT_TRUE(share(0)) << "none waits any more";
     leave_shared();
     leave_shared();
     ASSERT_TRUE(have_alone(0));
@@ -191,7 +191,7 @@ TEST_P(SharedLockTest, who_waits_to_share_it_gets_his_turn) {
 
 // Those who share it change words of their own, one who has it alone changes all of them. Many give
 // up before they have it.
-TEST_P(SharedLockTest, nobody_is_beside_one_who_has_it_alone) {
+TEST_P(SharedLockTest, none_has_it_beside_one_that_has_it_alone) {
   constexpr uint32_t kWarps = 6;
   constexpr uint32_t kTurnsEach = 400;
   std::vector<uint64_t> words(kWarps);

@@ -2,7 +2,7 @@
 //
 // Where one host thread plays all lanes of a warp, as in tests, one lane runs at a time, up to
 // where it has to wait. This is how it then lets the others run. Elsewhere a thread is one lane,
-// and there is nobody to let.
+// and there is no other to let run.
 #pragma once
 
 #include "simt/platform.h"

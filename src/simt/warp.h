@@ -179,6 +179,9 @@ class PartialWarp : public Warp {
 
 #endif
 
+/// Lanes of a warp that runs programs: those of tests on a CPU may have others.
+inline constexpr uint32_t kUsualLanes = GOFS_ON_GPU ? 32 : 1;
+
 template <typename T>
 concept AnyWarp = std::same_as<T, Warp> || std::same_as<T, PartialWarp>;
 

@@ -28,7 +28,7 @@ GOFS_HD inline bool wait_for_lock(AnyWarp auto warp, uint32_t& word, const Deadl
   return true;
 }
 
-/// Gives back what wait_for_lock() took. Collective.
+/// Releases what wait_for_lock() took. Collective.
 GOFS_HD inline void release_lock(AnyWarp auto warp, uint32_t& word) {
   warp.sync();
   if (warp.thread_rank() == 0) unlock(word);

@@ -29,7 +29,7 @@ TEST(WorkersTest, nothing_to_run_returns) {
 
 TEST(WorkersTest, a_thread_outside_is_processor_zero) { EXPECT_EQ(processor_id(), 0u); }
 
-// Plain increments under the lock: lost ones, or a data race, if it excludes nobody.
+// Plain increments under the lock: lost ones, or a data race, if it does not exclude.
 TEST(TryLockTest, excludes_all_others) {
   uint32_t lock = 0;
   uint64_t count = 0;

@@ -127,7 +127,7 @@ GOFS_HD inline void open_queue(const VirtualController& controller, SubmissionQu
   if (simt::load_relaxed(controller.stopped) != 0) close_queue(queue);
 }
 
-/// Lets no more be taken from a queue. Collective, uniform: whether nobody is at what was taken.
+/// Lets no more be taken from a queue. Collective, uniform: whether what was taken is not in use.
 GOFS_HD inline bool close_together(simt::AnyWarp auto warp, SubmissionQueue& queue) {
   uint32_t settled = 0;
   if (warp.thread_rank() == 0) {
@@ -247,7 +247,7 @@ GOFS_HD inline uint32_t end_waiting_records(simt::AnyWarp auto warp, SubmissionQ
 }
 
 /// Commands that wait for their completion are completed as aborted; entries that were never taken
-/// are forgotten.
+/// are dropped.
 GOFS_HD inline AdminOutcome delete_submission_queue(simt::AnyWarp auto warp,
                                                     VirtualController& controller,
                                                     const format::nvme::SubmissionEntry& entry) {

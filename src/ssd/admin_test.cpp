@@ -155,6 +155,16 @@ TEST_F(Admin, identify_controller) {
   EXPECT_EQ(data->vwc, 1);
 }
 
+TEST_F(Admin, identify_says_whether_it_wants_to_know_what_is_free) {
+  VirtualSsdConfig config = make_config();
+  config.dataset_management = false;
+  TestDriver driver(config, media_.media());
+  driver.enable_ready();
+  auto* const data = reinterpret_cast<IdentifyController*>(memory_.bytes(4096));
+  ASSERT_EQ(driver.run(driver.admin(), identify(kIdentifyController, 0, data)), kSuccess);
+  EXPECT_EQ(data->oncs, 0x08);
+}
+
 TEST_F(Admin, identify_namespace) {
   for (const uint32_t shift : {9u, 12u}) {
     VirtualSsdConfig config = make_config();

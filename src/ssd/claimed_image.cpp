@@ -5,7 +5,10 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "ssd/device_use.h"
 #include "ssd/system_failure.h"
@@ -19,15 +22,29 @@ namespace {
   fail_with(EBUSY, path + ": in use" + (holder.empty() ? "" : ": " + holder));
 }
 
+/// Tries until it is done, or has failed for longer than Linux takes to let go of what a process
+/// had that was killed with requests under way (io_uring). errno is that of the last try.
+template <typename Try>
+bool try_for_a_moment(Try once) {
+  constexpr int kTries = 50;
+  constexpr std::chrono::milliseconds kPause{5};
+  for (int left = kTries; !once(); --left) {
+    if ((errno != EBUSY && errno != EWOULDBLOCK) || left == 0) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
+}
+
 /// Whoever writes has it alone.
 void lock(int file, const std::string& path, FileAccess access, bool shared) {
-  if (::flock(file, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) return;
+  const int wanted = (shared ? LOCK_SH : LOCK_EX) | LOCK_NB;
+  if (try_for_a_moment([&] { return ::flock(file, wanted) == 0; })) return;
   if (errno != EWOULDBLOCK) fail_with(errno, path);
   if (access == FileAccess::kReadWrite) fail_in_use(path, {});
   fail_with(EBUSY, path + ": mounted for writing");
 }
 
-/// Opens a file, or a device that nobody else writes to. What is there is looked at before: an
+/// Opens a file, or a device that nothing else writes to. What is there is looked at before: an
 /// open() of a FIFO waits, and that of some devices does something.
 Descriptor open_kind(const std::string& path, FileAccess access, IfMissing missing) {
   struct stat before {};
@@ -44,10 +61,16 @@ Descriptor open_kind(const std::string& path, FileAccess access, IfMissing missi
   if (makes) flags |= O_CREAT;
   // Linux refuses it while it has the device itself. Of a file it means nothing without O_CREAT.
   if (writes && device) flags |= O_EXCL;
-  Descriptor file = Descriptor::open(path, flags, 0666);
-  if (!file.is_open() && errno == EBUSY && device) {
-    fail_in_use(path, holder_of_device("", before.st_rdev));
-  }
+  Descriptor file;
+  std::string holder;
+  try_for_a_moment([&] {
+    file = Descriptor::open(path, flags, 0666);
+    if (file.is_open() || errno != EBUSY || !device) return true;
+    holder = holder_of_device("", before.st_rdev);
+    errno = EBUSY;
+    return !holder.empty();  // Linux has it, and keeps it
+  });
+  if (!file.is_open() && errno == EBUSY && device) fail_in_use(path, holder);
   if (!file.is_open()) fail_with(errno, path);
   return file;
 }
@@ -62,10 +85,18 @@ ClaimedImage::ClaimedImage(const std::string& path, FileAccess access, IfMissing
   if (!device_ && !S_ISREG(status.st_mode)) fail_with(ENODEV, path + ": replaced meanwhile");
   bytes_ = static_cast<uint64_t>(status.st_size);
   if (device_ && ::ioctl(file_.get(), BLKGETSIZE64, &bytes_) != 0) fail_with(errno, path);
+  end_ = bytes_;
   const bool writes = access == FileAccess::kReadWrite;
   lock(file_.get(), path, access, !writes);
   if (device_) lock_below(path, status, access);
   if (writes) refuse_used(path, status);
+}
+
+/// The position of the descriptor means nothing, and this takes a third of what fstat() does.
+bool ClaimedImage::was_cut() const {
+  if (device_ && !below_.is_open()) return false;
+  const off_t end = ::lseek(device_ ? below_.get() : file_.get(), 0, SEEK_END);
+  return end >= 0 && static_cast<uint64_t>(end) < end_;
 }
 
 ClaimedImage::~ClaimedImage() {
@@ -82,6 +113,8 @@ void ClaimedImage::lock_below(const std::string& path, const struct stat& status
   below_ = Descriptor::open(file.path, O_RDONLY | O_NONBLOCK);
   if (!below_.is_open()) return;  // it is not ours to lock
   lock(below_.get(), path, access, access == FileAccess::kReadOnly || !file.whole);
+  const off_t end = ::lseek(below_.get(), 0, SEEK_END);
+  if (end >= 0) end_ = std::min(file.offset + bytes_, static_cast<uint64_t>(end));
 }
 
 void ClaimedImage::refuse_used(const std::string& path, const struct stat& status) const {

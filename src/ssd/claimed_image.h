@@ -38,6 +38,8 @@ class ClaimedImage {
   bool is_device() const { return device_; }
   /// As it was when it was opened.
   uint64_t bytes() const { return bytes_; }
+  /// Whether the file, or that of a loop device, has become shorter since.
+  bool was_cut() const;
 
  private:
   void refuse_used(const std::string& path, const struct stat& status) const;
@@ -47,6 +49,7 @@ class ClaimedImage {
   Descriptor below_;  // the file of a loop device
   bool device_ = false;
   uint64_t bytes_ = 0;
+  uint64_t end_ = 0;  // up to where the file, or the one below, is needed
 };
 
 }  // namespace gofs::ssd

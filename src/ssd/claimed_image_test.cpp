@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who may have an image: one who writes, or many who read; and nobody who writes to what Linux or a
-// loop device has.
+// Who may have an image: one who writes, or many who read; and nothing is written to what Linux or
+// a loop device uses.
 #include "ssd/claimed_image.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/loop.h>
-#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
 #include <system_error>
 
 #include "ssd/device_use.h"
+#include "ssd/loop_device_for_test.h"
 #include "ssd/vfio/fake_system_for_test.h"
 
 namespace gofs::ssd {
@@ -53,30 +53,6 @@ Refusal refusal_of(const std::string& path, FileAccess access) {
   }
   return {};
 }
-
-/// A loop device with a file, where there are such devices and we may have one.
-class LoopDevice {
- public:
-  explicit LoopDevice(const std::string& path) {
-    const Descriptor control = Descriptor::open("/dev/loop-control", O_RDWR);
-    const int number = control.is_open() ? ::ioctl(control.get(), LOOP_CTL_GET_FREE) : -1;
-    if (number < 0) return;
-    path_ = "/dev/loop" + std::to_string(number);
-    device_ = Descriptor::open(path_, O_RDWR);
-    const Descriptor file = Descriptor::open(path, O_RDWR);
-    is_there_ = device_.is_open() && ::ioctl(device_.get(), LOOP_SET_FD, file.get()) == 0;
-  }
-  ~LoopDevice() {
-    if (is_there_) ::ioctl(device_.get(), LOOP_CLR_FD);
-  }
-  bool is_there() const { return is_there_; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  Descriptor device_;
-  bool is_there_ = false;
-};
 
 TEST(ClaimedImage, is_for_one_who_writes_or_many_who_read) {
   const TemporaryImage file;
@@ -170,6 +146,25 @@ TEST(ClaimedImage, is_no_device_that_somebody_has_for_himself) {
   EXPECT_EQ(refusal_of(loop.path(), kForReading).error, 0);
 }
 
+TEST(ClaimedImage, was_cut_when_the_file_of_a_loop_device_has_become_shorter) {
+  const TemporaryImage file;
+  const LoopDevice whole(file.path());
+  if (!whole.is_there()) GTEST_SKIP() << "no loop devices here";
+  const LoopDevice part(file.path(), 262144, 262144);
+  ASSERT_TRUE(part.is_there());
+  const ClaimedImage all(whole.path(), kForReading);
+  const ClaimedImage some(part.path(), kForReading);
+  EXPECT_EQ(some.bytes(), 262144u);
+  EXPECT_FALSE(all.was_cut());
+  ASSERT_EQ(::truncate(file.path().c_str(), 524288), 0);
+  EXPECT_TRUE(all.was_cut());
+  EXPECT_FALSE(some.was_cut()) << "its part is there still";
+  ASSERT_EQ(::truncate(file.path().c_str(), 524287), 0);
+  EXPECT_TRUE(some.was_cut());
+  ASSERT_EQ(::truncate(file.path().c_str(), 1 << 20), 0);
+  EXPECT_FALSE(all.was_cut());
+}
+
 TEST(Descriptor, is_none_of_the_standard_streams) {
   const TemporaryImage file;
   const int kept = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 100);
@@ -214,6 +209,32 @@ TEST_F(DeviceUseTest, is_told_of_a_disk_and_of_its_partitions) {
   system_.write("/sys/class/block/dm-0/dm/name", "home\n");
   EXPECT_EQ(holder(), "part of dm-0 (home)");
   EXPECT_EQ(holder_of_device(system_.root(), makedev(9, 9)), "") << "sysfs does not know it";
+}
+
+TEST_F(DeviceUseTest, a_partition_of_a_loop_device_begins_within_its_file) {
+  const TemporaryImage file;
+  const LoopDevice loop(file.path(), 4096, 0);
+  if (!loop.is_there()) GTEST_SKIP() << "no loop devices here";
+  struct stat status {};
+  ASSERT_EQ(::stat(loop.path().c_str(), &status), 0);
+  const std::string name = loop.path().substr(5);
+  const std::string number =
+      std::to_string(major(status.st_rdev)) + ":" + std::to_string(minor(status.st_rdev));
+  add(name, number);
+  system_.write("/sys/class/block/" + name + "/loop/backing_file", file.path() + "\n");
+  // By its name in the tree: the driver is asked.
+  std::filesystem::create_directory(system_.root() + "/dev");
+  std::filesystem::create_symlink(loop.path(), system_.root() + "/dev/" + name);
+  LoopFile found = file_of_loop_device(system_.root(), status.st_rdev);
+  EXPECT_EQ(found.path, file.path());
+  EXPECT_EQ(found.offset, 4096u);
+  EXPECT_FALSE(found.whole);
+  system_.write("/sys/class/block/" + name + "/" + name + "p1/partition", "1\n");
+  system_.write("/sys/class/block/" + name + "/" + name + "p1/start", "2048\n");
+  system_.link("/sys/dev/block/259:77", "/sys/class/block/" + name + "/" + name + "p1");
+  found = file_of_loop_device(system_.root(), makedev(259, 77));
+  EXPECT_EQ(found.path, file.path());
+  EXPECT_EQ(found.offset, 4096u + 2048 * 512);
 }
 
 TEST_F(DeviceUseTest, a_loop_device_is_found_by_the_name_of_its_file) {

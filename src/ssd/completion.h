@@ -48,7 +48,7 @@ GOFS_HD inline uint32_t final_word(uint32_t phase, const Completion& completion)
 
 /// Writes entry `index` of a completion queue; its last word, with the phase tag, last. One lane.
 /// Order: release to the system [N4]. The driver's acquire of that word sees the data that this
-/// lane wrote or was told of by sync(), and the rest of the entry.
+/// lane wrote or sees by sync(), and the rest of the entry.
 GOFS_HD inline void post_entry(uint64_t entries, uint32_t index, uint32_t phase,
                                const Completion& completion) {
   simt::store_system_release(write_entry(entries, index, completion),

@@ -1,23 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the driver sees of an SSD: its registers, the addresses that it knows memory by, and step(),
-// which lets a virtual controller do some of its work on the caller's time. A physical SSD works by
-// itself; its step() does nothing. The layers above cannot tell which they have.
+// which lets a virtual controller do some of its work on the caller's time, and wakes the threads
+// that a hosted one is. A physical SSD works by itself; its step() does nothing. The layers above
+// cannot tell which they have.
 #pragma once
 
 #include "format/nvme.h"
 #include "simt/atomic.h"
+#include "simt/host_call.h"
 #include "simt/warp.h"
 #include "ssd/dma_map.h"
 #include "ssd/virtual_controller.h"
 
 namespace gofs::ssd {
 
+/// What ControllerRef::nudge is called with.
+struct Nudge {
+  void* nudged;
+  uint32_t qid;
+};
+
 /// Trivially copyable; lives in kernels' parameters and in the driver's state.
 struct ControllerRef {
-  uint8_t* bar;                   // BAR 0: Registers, doorbells from 0x1000
-  VirtualController* controller;  // null: a physical device behind `bar`
-  const DmaMap* dma;              // null: it reaches all memory, by its users' pointers
+  uint8_t* bar;                        // BAR 0: Registers, doorbells from 0x1000
+  VirtualController* controller;       // null: it works by itself
+  const DmaMap* dma;                   // null: it reaches all memory, by its users' pointers
+  simt::HostFunction nudge = nullptr;  // wakes it if it sleeps and a queue has something for it
+  void* nudged = nullptr;
 
   GOFS_HD format::nvme::Registers& registers() const {
     return *reinterpret_cast<format::nvme::Registers*>(bar);
@@ -34,7 +44,12 @@ struct ControllerRef {
   /// posts the completions that are due. Returns without waiting for anything; true if that was a
   /// command of an I/O queue.
   GOFS_HD bool step(simt::AnyWarp auto warp, uint32_t qid) const {
-    return controller != nullptr && ssd::step(warp, *controller, qid);
+    if (controller != nullptr) return ssd::step(warp, *controller, qid);
+    if (simt::can_call_host(nudge) && warp.thread_rank() == 0) {
+      Nudge call{nudged, qid};
+      simt::call_host(nudge, &call);
+    }
+    return false;
   }
 
   /// Whether step() of I/O queue `qid` is likely to find something. One lane.
@@ -43,7 +58,7 @@ struct ControllerRef {
   }
 
   /// Whether a command that the controller did not abort, and that did not complete either, is done
-  /// with memory all the same. Ours is, when it answers the abort; of others nobody knows.
+  /// with memory all the same. Ours is, when it answers the abort; others are not known.
   GOFS_HD bool lets_go_of_lost_commands() const { return controller != nullptr; }
 
   /// Whether the controller can read and write `bytes` at `memory`.

@@ -70,8 +70,8 @@ struct alignas(128) VirtualController {
   TimingModel model;
   TimingState* timing;  // null without a model
   FaultTable* faults;   // null without fault capacity
-  WriteLog* write_log;  // null: nobody asks what was written; else the mode is kPending
-  uint32_t log_disk;    // which disk it is there; 0: who has the log for itself, or lends it
+  WriteLog* write_log;  // null: what was written is not asked for; else the mode is kPending
+  uint32_t log_disk;    // which disk it is there; 0: the one that has the log, or lends it
   format::nvme::IdentifyController* identify_controller;
   format::nvme::IdentifyNamespace* identify_namespace;
   uint8_t* scratch;  // one block, for admin data; guarded by the admin lock

@@ -106,6 +106,13 @@ bool loop_has(const std::string& root, const std::string& name, const struct sta
   return ::stat(file_text(bound).c_str(), &backing) == 0 && is_same(backing, file);
 }
 
+/// In bytes; sysfs counts sectors of 512.
+uint64_t start_of_partition(const std::string& folder) {
+  uint64_t sectors = 0;
+  std::istringstream(file_text(folder + "/start")) >> sectors;
+  return sectors * 512;
+}
+
 }  // namespace
 
 std::string use_of_device(const std::string& root, const std::string& name) {
@@ -151,7 +158,8 @@ LoopFile file_of_loop_device(const std::string& root, dev_t device) {
   struct stat status {};
   const auto info = ask_loop(root + "/dev/" + name);
   if (!info || ::stat(bound.c_str(), &status) != 0 || !is_of(*info, status)) return {};
-  return {bound, !is_part && info->lo_offset == 0 && info->lo_sizelimit == 0};
+  const bool whole = !is_part && info->lo_offset == 0 && info->lo_sizelimit == 0;
+  return {bound, whole, info->lo_offset + (is_part ? start_of_partition(link) : 0)};
 }
 
 }  // namespace gofs::ssd

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 
 namespace gofs::ssd {
@@ -24,8 +25,9 @@ std::string loop_device_of(const std::string& root, const struct stat& file);
 
 /// The file or device that a loop device, or one that a partition is of, has.
 struct LoopFile {
-  std::string path;    // empty: it is no loop device, or the file no longer has this name
-  bool whole = false;  // all of it is the device
+  std::string path;     // empty: it is no loop device, or the file no longer has this name
+  bool whole = false;   // all of it is the device
+  uint64_t offset = 0;  // where in it the device begins
 };
 LoopFile file_of_loop_device(const std::string& root, dev_t device);
 

@@ -17,7 +17,7 @@ struct DmaRange {
 };
 
 /// Written by the host while warps look: a range is whole before `count` has it, and goes by its
-/// end alone, when nobody uses that memory any more. Its place is not used again.
+/// end alone, when that memory is not used any more. Its place is not used again.
 struct DmaMap {
   static constexpr uint32_t kRangesMax = 256;
 

@@ -38,7 +38,7 @@ simt::MemorySpace::Taken DmaMemory::take(size_t bytes) {
   return {base_ + offset, wanted};
 }
 
-void DmaMemory::give_back(void* memory) {
+void DmaMemory::release_taken(void* memory) {
   const auto taken = taken_.find(static_cast<uint64_t>(static_cast<uint8_t*>(memory) - base_));
   if (taken == taken_.end()) return;
   bytes_taken_.fetch_sub(taken->second, std::memory_order_relaxed);

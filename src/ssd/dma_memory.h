@@ -23,7 +23,7 @@ class DmaMemory final : public simt::MemorySpace {
 
  protected:
   Taken take(size_t bytes) override;
-  void give_back(void* memory) override;
+  void release_taken(void* memory) override;
 
  private:
   /// Where the host sees it.

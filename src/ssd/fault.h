@@ -2,7 +2,7 @@
 //
 // Faults that a test plans. A rule names the commands it is about, how many of them it lets pass
 // first and how many it then hits, and what happens to those. The first rule that hits a command is
-// the only one. Rules change only while nobody steps the controller.
+// the only one. Rules change only while the controller is not stepped.
 #pragma once
 
 #include "format/nvme.h"

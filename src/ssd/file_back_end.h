@@ -38,6 +38,9 @@ class FileBackEnd {
   virtual int sync() = 0;
 };
 
+/// Up to where this process may write to files: beyond, Linux ends a process that has no handler.
+uint64_t file_size_limit();
+
 /// What an answer means; empty for 0.
 std::string file_error_words(int error);
 

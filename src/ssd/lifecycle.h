@@ -4,8 +4,8 @@
 // fail_controller() run under the admin lock.
 //
 // A reset takes as many steps of queue 0 as it needs: CSTS.RDY goes to 0 only when every warp that
-// had taken a command is done with it and nobody posts, so that no memory of the driver is touched
-// afterwards.
+// had taken a command is done with it and no thread posts, so that no memory of the driver is
+// touched afterwards.
 #pragma once
 
 #include "ssd/completion.h"
@@ -64,7 +64,7 @@ GOFS_HD inline bool take_admin_queue(VirtualController& controller, uint32_t con
          placed(admin.submission_entries) && placed(admin.completion_entries);
 }
 
-/// Collective: forgets all queues, if nobody uses them any more. False: try again.
+/// Collective: deletes all queues, if no thread uses them any more. False: try again.
 GOFS_HD inline bool finish_reset(simt::AnyWarp auto warp, VirtualController& controller) {
   const uint32_t size = warp.size();
   const uint32_t first = 1 + warp.thread_rank();

@@ -91,7 +91,7 @@ struct Media {
   bool read_only = false;
   simt::HostFunction sync = nullptr;  // makes all earlier writes durable; null: nothing to do
   void* sync_context = nullptr;
-  ChangeMarks* marks = nullptr;  // null: nobody asks
+  ChangeMarks* marks = nullptr;  // null: it is not asked
 
   /// True if there are no pointers to the data; never on a GPU.
   GOFS_HD bool is_apart() const { return simt::can_call_host(transfer); }

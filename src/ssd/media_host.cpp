@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "ssd/descriptor.h"
-#include "ssd/prp.h"
+#include "ssd/prp_parts.h"
 #include "ssd/system_failure.h"
 
 namespace gofs::ssd {
@@ -106,43 +106,23 @@ format::nvme::Status FileMedia::carry_out(const MediaTransfer& transfer) {
   return outcome(transfer.kind, file_->zero(transfer.offset, transfer.bytes));
 }
 
-/// Pages that lie together go together.
 format::nvme::Status FileMedia::move_data(const MediaTransfer& transfer) {
-  constexpr size_t kPartsAtOnce = 64;
-  std::array<iovec, kPartsAtOnce> parts;
-  size_t count = 0;
-  uint64_t gathered = 0;
-  uint64_t offset = transfer.offset;
-  uint64_t left = transfer.bytes;
   const bool writes = transfer.kind == MediaTransfer::Kind::kWrite;
-  const auto flush = [&] {
+  PrpParts memory(transfer.prp1, transfer.prp2, transfer.page_count, transfer.bytes);
+  std::array<iovec, 64> parts;
+  for (uint64_t offset = transfer.offset;;) {
+    size_t count = 0;
+    uint64_t bytes = 0;
+    for (; count < parts.size() && memory.next(parts[count]); ++count) {
+      bytes += parts[count].iov_len;
+    }
+    if (memory.status() != format::nvme::kSuccess) return memory.status();
+    if (count == 0) return format::nvme::kSuccess;
     const std::span<const iovec> some(parts.data(), count);
     const int error = writes ? file_->write(offset, some) : file_->read(offset, some);
-    offset += std::exchange(gathered, 0);
-    count = 0;
-    return outcome(transfer.kind, error);
-  };
-  for (uint32_t index = 0; left != 0; ++index) {
-    const PrpEntry page = prp_page(transfer.prp1, transfer.prp2, transfer.page_count, index);
-    if (page.status == format::nvme::kInvalidPrpOffset) {
-      return page.status | format::nvme::kDoNotRetry;
-    }
-    if (page.status != format::nvme::kSuccess) return page.status;
-    const uint64_t bytes = std::min(left, kBlockBytes - (page.address & kPageMask));
-    auto* const memory = reinterpret_cast<char*>(page.address);
-    iovec* const last = count == 0 ? nullptr : &parts[count - 1];
-    if (last != nullptr && static_cast<char*>(last->iov_base) + last->iov_len == memory) {
-      last->iov_len += bytes;
-    } else if (count < parts.size()) {
-      parts[count++] = {memory, bytes};
-    } else {
-      if (const auto status = flush(); status != format::nvme::kSuccess) return status;
-      parts[count++] = {memory, bytes};
-    }
-    gathered += bytes;
-    left -= bytes;
+    if (error != 0) return outcome(transfer.kind, error);
+    offset += bytes;
   }
-  return flush();
 }
 
 /// The status of a command of which the back end says `error`.

@@ -83,7 +83,8 @@ class SparseMedia {
 
   Media media(bool read_only = false);
 
-  /// The chunk at `index` as it is now, or null: for writing back. Nobody steps meanwhile.
+  /// The chunk at `index` as it is now, or null: for writing back. The controller is not stepped
+  /// meanwhile.
   void* chunk(uint64_t index);
   uint64_t chunk_count() const { return chunks_.size(); }
 

@@ -20,43 +20,13 @@
 #include "simt/workers.h"
 #include "ssd/media_host.h"
 #include "ssd/prp_buffer.h"
+#include "ssd/temporary_file_for_test.h"
 #include "ssd/test_driver.h"
 
 namespace gofs::ssd {
 namespace {
 
 using namespace format::nvme;
-
-class TemporaryFile {
- public:
-  TemporaryFile() {
-    const int descriptor = ::mkstemp(path_.data());
-    EXPECT_GE(descriptor, 0);
-    ::close(descriptor);
-  }
-  ~TemporaryFile() { ::unlink(path_.c_str()); }
-  const std::string& path() const { return path_; }
-  void resize(uint64_t bytes) {
-    ASSERT_EQ(::truncate(path_.c_str(), static_cast<off_t>(bytes)), 0);
-  }
-  void write(uint64_t offset, const std::vector<uint8_t>& data) {
-    const int descriptor = ::open(path_.c_str(), O_WRONLY);
-    ASSERT_EQ(::pwrite(descriptor, data.data(), data.size(), static_cast<off_t>(offset)),
-              static_cast<ssize_t>(data.size()));
-    ::close(descriptor);
-  }
-  std::vector<uint8_t> read(uint64_t offset, size_t bytes) {
-    std::vector<uint8_t> data(bytes);
-    const int descriptor = ::open(path_.c_str(), O_RDONLY);
-    EXPECT_EQ(::pread(descriptor, data.data(), bytes, static_cast<off_t>(offset)),
-              static_cast<ssize_t>(bytes));
-    ::close(descriptor);
-    return data;
-  }
-
- private:
-  std::string path_ = ::testing::TempDir() + "gofs_media_XXXXXX";
-};
 
 int error_of(const std::function<void()>& action) {
   try {
@@ -161,7 +131,7 @@ TEST_F(MarkedMedia, a_mark_is_set_after_the_data_was_moved) {
   EXPECT_EQ(words_[0], 9u);
 }
 
-/// Memory that fails as it is told to.
+/// Memory that fails on demand.
 class FakeFile final : public FileBackEnd {
  public:
   explicit FakeFile(uint64_t bytes) : data(bytes) {}
@@ -198,7 +168,7 @@ class FakeFile final : public FileBackEnd {
   int sync_error = 0;
 };
 
-/// A controller on a file that fails as it is told to.
+/// A controller on a file that fails on demand.
 class FileMediaFailures : public ::testing::Test {
  protected:
   Status run(IoOpcode opcode, uint64_t lba = 0) {

@@ -51,13 +51,6 @@ class Parts {
   size_t count_ = 0;
 };
 
-/// Up to where this process may write to files: beyond, Linux ends a process that has no handler.
-uint64_t file_size_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
-  return limit.rlim_cur;
-}
-
 class PositionalFile final : public FileBackEnd {
  public:
   explicit PositionalFile(ClaimedImage file)
@@ -69,14 +62,16 @@ class PositionalFile final : public FileBackEnd {
     return move(::preadv, offset, parts);
   }
 
+  /// Reads find out by themselves that the file was cut; a write would make it longer, with zeros
+  /// in between.
   int write(uint64_t offset, std::span<const iovec> parts) override {
-    if (was_cut()) return kImageWasCut;
+    if (file_.was_cut()) return kImageWasCut;
     if (limit_ != UINT64_MAX && end_of(offset, parts) > limit_) return -EFBIG;
     return move(::pwritev, offset, parts);
   }
 
   int zero(uint64_t offset, uint64_t bytes) override {
-    if (was_cut()) return kImageWasCut;
+    if (file_.was_cut()) return kImageWasCut;
     constexpr int kHole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
     int result = 0;
     do {
@@ -88,7 +83,7 @@ class PositionalFile final : public FileBackEnd {
   }
 
   int reserve(uint64_t offset, uint64_t bytes) override {
-    if (was_cut()) return kImageWasCut;
+    if (file_.was_cut()) return kImageWasCut;
     if (file_.is_device()) return 0;
     int result = 0;
     do {
@@ -100,7 +95,7 @@ class PositionalFile final : public FileBackEnd {
   }
 
   int sync() override {
-    if (was_cut()) return kImageWasCut;
+    if (file_.was_cut()) return kImageWasCut;
     // Linux reports a failure once, and marks the pages clean: to ask again is no help.
     return ::fdatasync(file_.get()) == 0 ? 0 : -errno;
   }
@@ -118,7 +113,7 @@ class PositionalFile final : public FileBackEnd {
           call(file_.get(), parts.data(), parts.count(), static_cast<off_t>(offset));
       if (moved < 0 && errno == EINTR) continue;
       if (moved < 0) return -errno;
-      if (moved == 0) return was_cut() ? kImageWasCut : -EIO;
+      if (moved == 0) return file_.was_cut() ? kImageWasCut : -EIO;
       parts.take(static_cast<size_t>(moved));
       offset += static_cast<uint64_t>(moved);
     }
@@ -142,19 +137,17 @@ class PositionalFile final : public FileBackEnd {
     return 0;
   }
 
-  /// Reads find out by themselves; a write would make the file longer, with zeros in between. The
-  /// position of the descriptor means nothing, and this takes a third of what fstat() does.
-  bool was_cut() const {
-    if (file_.is_device()) return false;
-    const off_t end = ::lseek(file_.get(), 0, SEEK_END);
-    return end >= 0 && static_cast<uint64_t>(end) < file_.bytes();
-  }
-
   const ClaimedImage file_;
   const uint64_t limit_;  // as it was when the file was claimed
 };
 
 }  // namespace
+
+uint64_t file_size_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  return limit.rlim_cur;
+}
 
 std::string file_error_words(int error) {
   if (error == 0) return {};

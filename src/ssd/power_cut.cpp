@@ -22,7 +22,7 @@ WriteTrace read_trace(simt::MemorySpace& memory, ControllerRef ref) {
   }
   if (log.data_bytes != 0) memory.read(trace.data.data(), log.data, log.data_bytes);
   trace.events = log.events;
-  // Nobody may have looked since the last of them ended.
+  // The host may not have looked since the last of them ended.
   for (LoggedCommand& command : trace.commands) {
     if (command.ended != 0 || command.record == nullptr) continue;
     const PendingRecord record = memory.read_object(command.record);

@@ -2,7 +2,7 @@
 //
 // The power fails: what may a drive with a volatile cache hold afterwards? NVMe promises what was
 // written with FUA, or flushed; of everything else each LBA may be there or not, whatever the order
-// of the writes. A trace of what a controller was told (write_log.h) is enough to build every such
+// of the writes. A trace of a controller's commands (write_log.h) is enough to build every such
 // state for every moment. Host only.
 #pragma once
 
@@ -24,7 +24,7 @@ struct WriteTrace {
 };
 
 /// What the controller, and those that log there as well, have logged since it was made. All of
-/// them are there still, and nobody steps them meanwhile. Throws std::logic_error if it was made
+/// them are there still, and they are not stepped meanwhile. Throws std::logic_error if it was made
 /// without a log, std::length_error if the log ran over.
 WriteTrace read_trace(simt::MemorySpace& memory, ControllerRef ref);
 

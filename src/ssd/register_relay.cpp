@@ -105,7 +105,7 @@ void RegisterRelay::relay_configuration() {
   if (configuration == configuration_) return;
   const bool enables = (configuration & ~configuration_ & kCcEnable) != 0;
   if (enables) {
-    // The device has forgotten its queues. Nobody rings before it is ready.
+    // The device has lost its queues. No doorbell is rung before it is ready.
     std::fill(passed_.begin(), passed_.end(), 0);
     for (uint32_t index = 0; index < passed_.size(); ++index) {
       simt::store_system_relaxed(doorbells()[index], 0u);

@@ -46,7 +46,7 @@ class RegisterRelay {
   Transport& transport_;
   uint8_t* const copy_;
   uint32_t stride_shift_;         // of the device's doorbells
-  std::vector<uint32_t> passed_;  // of each doorbell, what the device has been told
+  std::vector<uint32_t> passed_;  // of each doorbell, what was written to the device
   uint32_t configuration_ = 0;    // CC, likewise
   uint32_t status_ = 0;           // CSTS, as the device had it last
   std::atomic<bool> ends_{false};

@@ -50,7 +50,7 @@ GOFS_NOINLINE GOFS_HD inline void stage(simt::AnyWarp auto warp, const Staging& 
 }
 
 /// Hands on what the commands in the ring places `index` of `lanes`, which have succeeded, have
-/// read. Collective, by one warp at a time for a queue; sync() before their waiters are told.
+/// read. Collective, by one warp at a time for a queue; sync() before their waiters see it.
 GOFS_NOINLINE GOFS_HD inline void unstage(simt::AnyWarp auto warp, const Staging& staging,
                                           uint32_t lanes, uint32_t index) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;

@@ -19,11 +19,21 @@ uint8_t* TestMemory::bytes(size_t count) {
 }
 
 TestDriver::TestDriver(const VirtualSsdConfig& config, const Media& media, uint32_t admin_depth)
-    : config_(config), ref_(create_virtual_controller(memory_.space(), config, media)) {
+    : config_(config),
+      ref_(create_virtual_controller(memory_.space(), config, media)),
+      owns_(true) {
   admin_ = make_queue(0, admin_depth, admin_depth);
 }
 
-TestDriver::~TestDriver() { destroy_virtual_controller(memory_.space(), ref_); }
+TestDriver::TestDriver(const ControllerRef& ref, const VirtualSsdConfig& config,
+                       uint32_t admin_depth)
+    : config_(config), ref_(ref) {
+  admin_ = make_queue(0, admin_depth, admin_depth);
+}
+
+TestDriver::~TestDriver() {
+  if (owns_) destroy_virtual_controller(memory_.space(), ref_);
+}
 
 uint32_t TestDriver::csts() { return simt::load_system_acquire(registers().csts); }
 
@@ -44,9 +54,18 @@ void TestDriver::enable() {
   step(0);
 }
 
+bool TestDriver::wait_csts(uint32_t status) {
+  const simt::Deadline deadline = simt::Deadline::after_ns(60'000'000'000);
+  for (simt::Backoff backoff; csts() != status; backoff.pause()) {
+    if (deadline.passed()) return false;
+    step(0);
+  }
+  return true;
+}
+
 void TestDriver::enable_ready() {
   enable();
-  ASSERT_EQ(csts(), kCstsReady);
+  ASSERT_TRUE(wait_csts(kCstsReady)) << csts();
 }
 
 TestQueue TestDriver::make_queue(uint32_t qid, uint32_t depth, uint32_t completion_depth) {

@@ -49,6 +49,8 @@ struct TestQueue {
 class TestDriver {
  public:
   TestDriver(const VirtualSsdConfig& config, const Media& media, uint32_t admin_depth = 32);
+  /// Of a controller that belongs to another, whose doorbells are as those of `config`.
+  TestDriver(const ControllerRef& ref, const VirtualSsdConfig& config, uint32_t admin_depth = 32);
   TestDriver(const TestDriver&) = delete;
   TestDriver& operator=(const TestDriver&) = delete;
   ~TestDriver();
@@ -63,6 +65,8 @@ class TestDriver {
   void step(uint32_t qid, uint32_t times = 1);
   void step(const simt::Warp& warp, uint32_t qid);
 
+  /// Steps until CSTS is `status`, or for long. Whether it is.
+  bool wait_csts(uint32_t status);
   /// Sets the admin queue up anew and enables; the caller checks CSTS.
   void enable();
   void enable_ready();
@@ -103,6 +107,7 @@ class TestDriver {
   VirtualSsdConfig config_;
   TestMemory memory_;
   ControllerRef ref_;
+  bool owns_ = false;
   TestQueue admin_;
   uint16_t next_cid_ = 100;
 };

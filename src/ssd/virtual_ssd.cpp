@@ -64,12 +64,13 @@ void put_text(char (&field)[kSize], std::string_view text) {
 }
 
 IdentifyController make_identify_controller(const VirtualSsdConfig& config) {
-  constexpr uint16_t kWriteZeroesAndDatasetManagement = 1u << 3 | 1u << 2;
+  constexpr uint16_t kWriteZeroes = 1u << 3;
+  constexpr uint16_t kDatasetManagement = 1u << 2;
   constexpr uint8_t kExtendedLogData = 1u << 2;
   IdentifyController data;
   std::memset(static_cast<void*>(&data), 0, sizeof(data));
   put_text(data.serial_number, "GOFS0001");
-  put_text(data.model_number, "GoFS virtual NVMe SSD");
+  put_text(data.model_number, config.model_number);
   put_text(data.firmware_revision, "0.1");
   data.ieee[2] = 0x02;  // locally administered
   data.mdts = static_cast<uint8_t>(config.mdts);
@@ -82,7 +83,8 @@ IdentifyController make_identify_controller(const VirtualSsdConfig& config) {
   data.cqes = 0x44;
   data.maxcmd = static_cast<uint16_t>(config.queue_entries_max);
   data.nn = 1;
-  data.oncs = kWriteZeroesAndDatasetManagement;
+  data.oncs = kWriteZeroes;
+  if (config.dataset_management) data.oncs |= kDatasetManagement;
   data.vwc = config.volatile_write_cache ? 1 : 0;
   data.awun = data.awupf = static_cast<uint16_t>((config.atomic_bytes >> config.lba_shift) - 1);
   return data;
@@ -94,7 +96,7 @@ IdentifyNamespace make_identify_namespace(const VirtualSsdConfig& config, uint64
   std::memset(static_cast<void*>(&data), 0, sizeof(data));
   data.nsze = data.ncap = data.nuse = lba_count;
   data.lbaf[0].lba_shift = static_cast<uint8_t>(config.lba_shift);
-  reinterpret_cast<uint8_t*>(&data)[kDlfeat] = 1;
+  reinterpret_cast<uint8_t*>(&data)[kDlfeat] = config.deallocated_reads_zeros ? 1 : 0;
   return data;
 }
 
@@ -132,12 +134,12 @@ class Layout {
 Registers make_registers(const VirtualSsdConfig& config) {
   using namespace format::nvme;
   constexpr uint64_t kContiguousQueues = uint64_t{1} << 16;
-  constexpr uint64_t kTimeoutHalfSeconds = 20;
   Registers registers;
   std::memset(static_cast<void*>(&registers), 0, sizeof(registers));
-  registers.cap =
-      (config.queue_entries_max - 1) | kContiguousQueues | kTimeoutHalfSeconds << kCapTimeoutShift |
-      uint64_t{config.doorbell_stride} << kCapStrideShift | uint64_t{1} << kCapNvmCommandSetShift;
+  registers.cap = (config.queue_entries_max - 1) | kContiguousQueues |
+                  uint64_t{config.timeout_half_seconds} << kCapTimeoutShift |
+                  uint64_t{config.doorbell_stride} << kCapStrideShift |
+                  uint64_t{1} << kCapNvmCommandSetShift;
   registers.vs = kVersion14;
   return registers;
 }

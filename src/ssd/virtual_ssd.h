@@ -14,6 +14,7 @@
 namespace gofs::ssd {
 
 struct VirtualSsdConfig {
+  std::string_view model_number = "GoFS virtual NVMe SSD";
   uint32_t lba_shift = 9;             // 9 or 12
   uint64_t capacity_bytes = 0;        // 0: all of the media
   uint32_t queue_entries_max = 4096;  // CAP.MQES: 2 to 65535
@@ -26,6 +27,9 @@ struct VirtualSsdConfig {
   bool volatile_write_cache = true;
   uint32_t atomic_bytes = 4096;  // AWUPF: a write of up to as much, of whole LBAs, is done wholly
                                  // or not at all when the power fails
+  bool deallocated_reads_zeros = true;
+  bool dataset_management = true;
+  uint32_t timeout_half_seconds = 20;  // CAP.TO: until it has stopped
   uint32_t logged_commands = 0;  // room for them in the write log (power_cut.h); 0: none is kept
   uint64_t logged_bytes = 0;     // room for what they wrote
   // Instead of a log of its own: that of an SSD which was made with one, and is destroyed later.
@@ -39,10 +43,10 @@ struct VirtualSsdConfig {
 ControllerRef create_virtual_controller(simt::MemorySpace& memory, const VirtualSsdConfig& config,
                                         const Media& media);
 
-/// Nobody steps the controller any more.
+/// The controller is not stepped any more.
 void destroy_virtual_controller(simt::MemorySpace& memory, ControllerRef ref);
 
-/// Adds a rule after those that are there. Nobody steps the controller meanwhile. Throws
+/// Adds a rule after those that are there. No thread steps the controller meanwhile. Throws
 /// std::invalid_argument when the table is full or the rule is one that admin commands cannot have.
 void add_fault(simt::MemorySpace& memory, ControllerRef ref, const FaultRule& rule);
 void clear_faults(simt::MemorySpace& memory, ControllerRef ref);
@@ -54,13 +58,13 @@ struct VirtualSsdCounters {
   uint64_t blocks_written = 0;
   uint64_t errors = 0;
   uint64_t invalid_doorbells = 0;
-  // Flush, FUA writes, shutdown: as often as the media was to be made durable. On a GPU nobody can
-  // do that while the kernel runs; the owner compares with what it saw last, and syncs.
+  // Flush, FUA writes, shutdown: as often as the media was to be made durable. On a GPU that cannot
+  // be done while the kernel runs; the owner compares with what it saw last, and syncs.
   uint64_t flush_requests = 0;
   uint64_t virtual_now_ns = 0;
 };
 
-/// Nobody steps the controller meanwhile.
+/// No thread steps the controller meanwhile.
 VirtualSsdCounters read_counters(simt::MemorySpace& memory, ControllerRef ref);
 
 /// "none", "990pro", "p5800x", or settings such as "units=8,unit_ns=5700"; a name may be followed

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a controller's media was told to change, in order and with the data: enough to build, later
-// and on the host, every state in which a power cut at any moment could have left it (power_cut.h).
+// The changes of a controller's media, in order and with the data: enough to build, later and on
+// the host, every state in which a power cut at any moment could have left it (power_cut.h).
 //
 // Time is counted in events: each command that changes or flushes the media begins with one, and
 // ends with one when its completion is posted. A flush makes durable what had ended before it
@@ -73,7 +73,7 @@ GOFS_HD inline uint32_t begin_logged(WriteLog& log, LoggedCommand command) {
   return number;
 }
 
-/// One lane: notes which commands have ended since somebody last looked.
+/// One lane: notes which commands have ended since the last look.
 GOFS_HD inline void end_posted(WriteLog& log) {
   const uint32_t count = simt::min(simt::load_relaxed(log.count), log.capacity);
   const uint32_t first = simt::load_relaxed(log.settled);

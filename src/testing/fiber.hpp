@@ -63,7 +63,7 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Gives it work, which begins when somebody switches to it, on the thread of that one. What the
+  /// Gives it work, which begins when a fiber switches to it, on the thread of that one. What the
   /// caller did before is ordered before `work`.
   void start(Work work) {
     GOFS_ASSERT(ended());
@@ -75,7 +75,7 @@ class Fiber {
   /// Whether it has no work (any more): all that `work` did is ordered before what follows.
   bool ended() const { return ended_.load(std::memory_order_acquire); }  // [T4]
 
-  /// Called by this fiber: goes on with `next`, and returns when somebody switches back.
+  /// Called by this fiber: goes on with `next`, and returns when a fiber switches back.
   void switch_to(Fiber& next) { jump(next, Leave::kForNow); }
 
  private:

@@ -12,7 +12,7 @@
 
 namespace gofs::testing {
 
-/// Below it lies memory that nobody may touch: a fiber that needs more ends the program.
+/// Below it lies memory that must not be touched: a fiber that needs more ends the program.
 class FiberStack {
  public:
   /// Much more than tests need, even with ASan's frames. What is never touched takes no memory.
@@ -26,7 +26,7 @@ class FiberStack {
     }
   }
   ~FiberStack() {
-    // Frames that nobody returned from have left their marks.
+    // Frames that were not returned from have left their marks.
     ASAN_UNPOISON_MEMORY_REGION(bottom(), kBytes);
     munmap(memory_, kGuardBytes + kBytes);
   }

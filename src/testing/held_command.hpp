@@ -27,7 +27,8 @@ bool wait_until(Done done, uint64_t timeout_ns = kStepTimeoutNs) {
 }
 
 /// The first command that a rule is about, of those that one queue gets, does not complete before
-/// let_go(). The rig's SSD can be given a fault (with_a_fault()), and no other warp uses the queue.
+/// release(). The rig's SSD can be given a fault (with_a_fault()), and no other warp uses the
+/// queue.
 class HeldCommand {
  public:
   HeldCommand(VolumeRig& rig, uint32_t queue, ssd::FaultRule rule)
@@ -47,7 +48,7 @@ class HeldCommand {
     return wait_until([&] { return simt::load_relaxed(matches) != 0; });
   }
   /// Has it complete, after another one. Collective, by another warp than the one that waits.
-  void let_go(const simt::Warp& warp) const {
+  void release(const simt::Warp& warp) const {
     nvme::Device& device = rig_.device();
     nvme::Command command{};
     command.opcode = format::nvme::IoOpcode::kRead;

@@ -26,7 +26,7 @@ class ImageFile {
     if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0) fail("ftruncate");
     map();
   }
-  /// A copy. Nobody writes to `other` meanwhile. Throws std::system_error.
+  /// A copy. `other` is not written to meanwhile. Throws std::system_error.
   explicit ImageFile(const ImageFile& other) : ImageFile(other.bytes_) { other.copy_to(fd_); }
   ImageFile(ImageFile&& other) noexcept
       : bytes_(other.bytes_),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that a block or a lane has for itself, on the CPU: addresses that nothing is behind, so
+// Memory that a block or a lane holds exclusively, on the CPU: addresses that nothing is behind, so
 // that whoever uses one as it is ends the program, and what they are to each block or lane
 // (simt/address_space.h).
 #pragma once

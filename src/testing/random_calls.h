@@ -11,6 +11,7 @@
 #include "vfs/open.h"
 #include "vfs/rename.h"
 #include "vfs/set_xattr.h"
+#include "vfs/write.h"
 
 namespace gofs::testing {
 

@@ -41,7 +41,7 @@ TEST_P(TeamsTest, what_comes_before_and_after_a_launch_is_ordered) {
 
 TEST_P(TeamsTest, a_lane_that_polls_lets_the_others_run) {
   for (const uint32_t count : {1u, 3u}) {
-    // Each lane of each team waits for the one before it, and the first one for nobody.
+    // Each lane of each team waits for the one before it, and the first one for none.
     std::atomic<uint32_t> turn = 0;
     run_teams(count, width(), [&](const simt::Warp& warp, uint32_t index) {
       const uint32_t mine = (width() - 1 - warp.thread_rank()) * count + index;

@@ -2,7 +2,7 @@
 //
 // F2FS volumes in memory: TestImage builds one with host/image and lets a test change its
 // structures; VolumeRig puts it into a virtual SSD and mounts it. Several rigs may use one image,
-// one after another or at once, as long as nobody writes.
+// one after another or at once, as long as none writes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,14 +46,14 @@ class TestImage {
     must(builder->finish());
     geometry_ = format::geometry_of(superblock(0));
   }
-  /// What somebody else makes of the zeros at `path`.
+  /// What mkfs or a copy makes of the zeros at `path`.
   explicit TestImage(const std::function<void(const std::string& path)>& make,
                      uint64_t volume_bytes = kSmallVolumeBytes)
       : file_(volume_bytes) {
     make(file_.path());
     geometry_ = format::geometry_of(superblock(0));
   }
-  /// A copy. Nobody writes to `other` meanwhile.
+  /// A copy. `other` is not written to meanwhile.
   explicit TestImage(const TestImage& other) = default;
   TestImage& operator=(const TestImage&) = delete;
 
@@ -119,6 +119,8 @@ inline vfs::FilesystemOptions small_tables() {
   options.cache_pages = 256;
   options.pool_pages = 64;
   options.bounce_bytes = 256 << 10;
+  options.record_buffers = 2;
+  options.record_bytes = 128 << 10;
   options.descriptors = 64;
   options.operations = 64;
   options.dentry_entries = 256;
@@ -175,7 +177,7 @@ class VolumeRig {
     ASSERT_EQ(result.error, 0) << "problem " << static_cast<int>(result.problem) << ", value "
                                << result.value;
   }
-  /// Forgets what is in memory and lays out new tables, of other sizes or for somebody else.
+  /// Drops what is in memory and lays out new tables, of other sizes or with other credentials.
   void reset(const vfs::FilesystemOptions& options) {
     memory_.reset();
     memory_ = make_memory(options);

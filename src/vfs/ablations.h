@@ -3,8 +3,8 @@
 // Mechanisms that a mounted volume can do without, to see what each of them brings, and to tell
 // which one a fault hides in. All calls have the same results, and what is on the disk is as sound.
 //
-// Who does without pays for it, nobody else: each bit becomes another number in a table, or a word
-// beside those that are loaded anyway.
+// Only the mount without it pays: each bit becomes another number in a table, or a word beside
+// those that are loaded anyway.
 #pragma once
 
 #include "gofs/types.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // POSIX access control lists (acl(5)): their entries as they lie among the attributes of an inode,
-// and what they let somebody do, as Linux decides it. check_permission() is what everybody asks who
-// wants something of an inode; for one without attributes it costs what check_access() does.
+// and what they let a caller do, as Linux decides it. check_permission() is asked for all access to
+// an inode; for one without attributes it costs what check_access() does.
 #pragma once
 
 #include "f2fs/xattr.h"
@@ -48,8 +48,8 @@ GOFS_HD inline int next_acl_entry(const f2fs::XattrBytes& xattrs, const f2fs::Xa
   return 1;
 }
 
-/// What an access list says to somebody who is not the owner: the entry that names him, else those
-/// of his groups, of which one has to grant all of `wanted`, else the one for all others. The first
+/// What an access list says to a caller that is not the owner: the entry that names it, else those
+/// of its groups, of which one has to grant all of `wanted`, else the one for all others. The first
 /// two go no further than the mask. 0, -EACCES, -ENODATA for an empty list, or -EUCLEAN, which is
 /// still to be reported.
 GOFS_HD inline int judge_acl(const Credentials& who, const f2fs::Inode& inode,
@@ -137,7 +137,7 @@ GOFS_NOINLINE GOFS_HD inline int check_acl(simt::AnyWarp auto warp, Filesystem& 
   f2fs::SpareBlocks<2> spare{};
   if (!f2fs::take_spares(warp, fs.pool, f2fs::kFrameTimeoutNs, spare)) return -EBUSY;
   const int verdict = check_acl(warp, fs, inode, wanted, spare);
-  f2fs::give_back_spares(warp, fs.pool, spare);
+  f2fs::release_spares(warp, fs.pool, spare);
   return verdict;
 }
 
@@ -158,9 +158,9 @@ GOFS_NOINLINE GOFS_HD inline int check_acls(simt::AnyWarp auto warp, Filesystem&
 
 }  // namespace detail
 
-/// Whether the caller may do with `inode` what `wanted` says (AccessBits): by its access list if
-/// it has one, else by its mode. Nobody writes to what is immutable: -EPERM. Collective, uniform.
-/// 0, -EACCES, or why the list cannot be read: -EUCLEAN, -EBUSY, or a device's. The caller holds no
+/// Whether the caller may do with `inode` what `wanted` says (AccessBits): by its access list if it
+/// has one, else by its mode. What is immutable is not written to: -EPERM. Collective, uniform. 0,
+/// -EACCES, or why the list cannot be read: -EUCLEAN, -EBUSY, or a device's. The caller holds no
 /// spare block.
 GOFS_HD inline int check_permission(simt::AnyWarp auto warp, Filesystem& fs,
                                     const f2fs::Inode& inode, uint32_t wanted) {

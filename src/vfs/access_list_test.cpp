@@ -315,7 +315,7 @@ TEST_P(AccessListTest, room_that_was_never_used_is_no_attribute) {
 }
 
 // Who follows a link into a directory with a list needs three spare blocks, and takes them at once:
-// with one or two in the hands of each nobody would get on.
+// with one or two held by each none would get on.
 TEST_P(AccessListTest, lists_behind_links_are_asked_with_few_spare_blocks) {
   const Credentials user = who(1001, 8, {2002});
   VolumeRigOptions options;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks that are appended the straight way: what they leave in the file and in the counts, what
-// makes them go the other way, and that both get on beside each other.
+// Blocks that are appended the fast path: what they leave in the file and in the counts, what makes
+// them go the other way, and that both get on beside each other.
 #include "vfs/append.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ class AppendTest : public ChangesTest {
     return pwrite_lanes(warp, fs(), {plain_, bytes.data(), bytes.size(), offset});
   }
   void append_model(uint64_t blocks, char letter) { model_.append(blocks * kBlockBytes, letter); }
-  /// Appends a block by each of the first `lanes` lanes; whether that went the straight way.
+  /// Appends a block by each of the first `lanes` lanes; whether that went the fast path.
   bool goes_straight(uint32_t lanes) {
     std::vector<std::string> blocks(width());
     std::vector<uint64_t> places(width());
@@ -82,10 +82,10 @@ class AppendTest : public ChangesTest {
     return straight;
   }
   void expect_nothing_held() {
-    EXPECT_EQ(opened().lock.gate, 0u);
-    EXPECT_EQ(opened().lock.appending, 0u);
-    EXPECT_EQ(opened().inode.updating, 0u);
-    for (const auto& side : writer().gate.sides) EXPECT_EQ(side.inside, 0u);
+    EXPECT_EQ(opened().lock.holder_counts, 0u);
+    EXPECT_EQ(opened().lock.growing, 0u);
+    EXPECT_EQ(opened().inode.times_lock, 0u);
+    for (const auto& side : writer().checkpoint_lock.sides) EXPECT_EQ(side.inside, 0u);
   }
   void expect_contents() {
     EXPECT_TRUE(contents("/file") == model_);
@@ -118,7 +118,7 @@ TEST_P(AppendTest, blocks_are_there_and_counted) {
 }
 
 // Through all kinds of leaves, by whichever way it goes.
-TEST_P(AppendTest, a_file_grows_from_leaf_to_leaf) {
+TEST_P(AppendTest, a_file_grows_from_node_to_node) {
   const uint64_t blocks = 923 + 2 * 1018 + 40;
   uint64_t straight = 0;
   while (model_.size() < blocks * kBlockBytes) {
@@ -205,7 +205,7 @@ TEST_P(AppendTest, it_is_left_where_something_stands_in_it) {
   EXPECT_FALSE(goes(text.data(), kBlockBytes, end + kBlockBytes));
   // Others have what it needs.
   OpenInode& open = opened();
-  for (uint32_t* const word : {&open.lock.appending, &open.inode.updating, &open.lock.ring_readers,
+  for (uint32_t* const word : {&open.lock.growing, &open.inode.times_lock, &open.lock.ring_readers,
                                &writer().cleaning.overwriters_awaited}) {
     *word = 1;
     EXPECT_FALSE(appends());
@@ -213,15 +213,15 @@ TEST_P(AppendTest, it_is_left_where_something_stands_in_it) {
     *word = 0;
   }
   for (const uint64_t holder : {uint64_t{1}, detail::kOneWriter}) {
-    open.lock.gate = holder;
+    open.lock.holder_counts = holder;
     EXPECT_FALSE(appends());
-    EXPECT_EQ(open.lock.gate, holder);
-    open.lock.gate = 0;
+    EXPECT_EQ(open.lock.holder_counts, holder);
+    open.lock.holder_counts = 0;
   }
-  for (auto& side : writer().gate.sides) side.inside = f2fs::Gate::kShut;
+  for (auto& side : writer().checkpoint_lock.sides) side.inside = f2fs::CheckpointLock::kKeptOut;
   EXPECT_FALSE(appends());
-  for (auto& side : writer().gate.sides) {
-    EXPECT_EQ(side.inside, f2fs::Gate::kShut);
+  for (auto& side : writer().checkpoint_lock.sides) {
+    EXPECT_EQ(side.inside, f2fs::CheckpointLock::kKeptOut);
     side.inside = 0;
   }
   writer().failed = -EIO;
@@ -258,7 +258,7 @@ TEST_P(AppendTest, what_the_device_refuses_is_not_there) {
   mount_again();
 }
 
-TEST_P(AppendTest, who_appends_loses_the_powers_of_the_file) {
+TEST_P(AppendTest, an_append_clears_the_set_id_bits) {
   append_once();
   EXPECT_EQ(alone([&](const simt::Warp& warp) { return chmod(warp, fs(), "/file", 04777); }), 0);
   append_once();

@@ -18,16 +18,16 @@ namespace gofs::vfs {
 GOFS_NOINLINE GOFS_HD inline int64_t wait(simt::AnyWarp auto warp, Filesystem& fs,
                                           const Ticket& ticket) {
   if (ticket.operation == Ticket::kNoOperation) return ticket.result;
-  Operation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
+  AsyncOperation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
   if (!warp.all(detail::is_current(operation, ticket))) return -EINVAL;
   bool lost = false;
   int64_t result = detail::await_commands(warp, fs, operation, ticket, lost);
   if (operation.write.held != f2fs::kNoHeldBlocks) {
     result = detail::end_async_write(warp, fs, operation.write, result, lost);
   } else if (warp.thread_rank() == 0 && !lost && fs.writer != nullptr) {
-    f2fs::let_go_places(*fs.writer);
+    f2fs::leave_address_readers(*fs.writer);
   }
-  detail::give_back_operation(warp, fs, ticket, lost);
+  detail::release_operation(warp, fs, ticket, lost);
   return result;
 }
 
@@ -41,12 +41,12 @@ GOFS_NOINLINE GOFS_HD inline Ticket pread_async(simt::AnyWarp auto warp, Filesys
   bytes = warp.shfl(bytes, 0);  // the file may be growing
   if (ticket.result < 0 || bytes == 0) return ticket;
   const nvme::Route route = nvme::pick_route(fs.volume.array);
-  Operation* const operation = detail::take_operation(warp, fs, route, ticket);
+  AsyncOperation* const operation = detail::take_operation(warp, fs, route, ticket);
   if (operation == nullptr) {
     ticket.result = -EAGAIN;
     return ticket;
   }
-  if (warp.thread_rank() == 0 && fs.writer != nullptr) f2fs::hold_places(*fs.writer);
+  if (warp.thread_rank() == 0 && fs.writer != nullptr) f2fs::enter_address_readers(*fs.writer);
   warp.sync();
   const int written = detail::wait_for_overwriters(warp, fs, 1u, open->inode.ino);
   const IoFailure failure = written < 0

@@ -347,13 +347,13 @@ TEST_P(AsyncWriteTest, a_device_that_fails_takes_the_write_with_it_and_lets_the_
   EXPECT_EQ(wait_for(ticket), -EIO);
   EXPECT_EQ(wait_for(ticket), -EINVAL);
   const OpenInode& open = fs().open_inodes[fs().descriptors[fd].open_inode];
-  EXPECT_EQ(open.lock.gate, 0u);
-  EXPECT_EQ(open.lock.kept_count, 0u);
+  EXPECT_EQ(open.lock.holder_counts, 0u);
+  EXPECT_EQ(open.lock.detached_count, 0u);
   EXPECT_EQ(open.references, 1u);
   const Ticket later = start_write(fd, bytes, 0);
   EXPECT_EQ(later.result, -EIO);
   EXPECT_EQ(later.operation, Ticket::kNoOperation);
-  EXPECT_EQ(open.lock.gate, 0u);
+  EXPECT_EQ(open.lock.holder_counts, 0u);
   EXPECT_EQ(open.references, 1u);
 }
 
@@ -435,7 +435,7 @@ TEST_P(AsyncWriteTest, appending_grows_the_file_when_it_is_waited_for) {
 
 TEST_P(AsyncWriteTest, many_tickets_of_one_file_and_no_more_than_there_is_room_for) {
   const int fd = open_file("/blocks", kOpenReadWrite);
-  constexpr uint32_t kMany = kKeptRanges;
+  constexpr uint32_t kMany = kDetachedRanges;
   const std::string old(2 * (kMany + 1) * kBlockBytes, 'o');
   ASSERT_EQ(write_now(fd, old, 0), static_cast<int64_t>(old.size()));
   std::string model = old;
@@ -480,9 +480,9 @@ TEST_P(AsyncWriteTest, many_tickets_of_one_file_and_no_more_than_there_is_room_f
 
 TEST_P(AsyncWriteTest, where_there_is_no_room_for_more_under_way_it_is_written_at_once) {
   options_.filesystem.operations = 256;
-  wanted_.held_writes = kKeptRanges + 5;
+  wanted_.held_writes = kDetachedRanges + 5;
   mount_again();
-  const std::string old(2 * kKeptRanges * kBlockBytes, 'o');
+  const std::string old(2 * kDetachedRanges * kBlockBytes, 'o');
   const int fd = open_file("/blocks", kOpenReadWrite);
   const int other = open_file("/other", kOpenReadWrite);
   ASSERT_EQ(write_now(fd, old, 0), static_cast<int64_t>(old.size()));
@@ -497,19 +497,19 @@ TEST_P(AsyncWriteTest, where_there_is_no_room_for_more_under_way_it_is_written_a
       tickets.push_back(ticket);
     }
   };
-  start_many(fd, kKeptRanges);  // of the file
-  start_many(other, 5);         // of the volume
-  EXPECT_EQ(writer().held_count, kKeptRanges + 5);
+  start_many(fd, kDetachedRanges);  // of the file
+  start_many(other, 5);             // of the volume
+  EXPECT_EQ(writer().held_count, kDetachedRanges + 5);
   std::string read(kBlockBytes, '\0');
-  EXPECT_EQ(read_now(fd, read, kKeptRanges * kBlockBytes), static_cast<int64_t>(kBlockBytes));
+  EXPECT_EQ(read_now(fd, read, kDetachedRanges * kBlockBytes), static_cast<int64_t>(kBlockBytes));
   EXPECT_EQ(read, block);
   for (const Ticket& ticket : tickets) {
     EXPECT_EQ(wait_for(ticket), static_cast<int64_t>(kBlockBytes));
   }
   expect_nothing_held();
   mount_again();
-  EXPECT_EQ(contents_of("/blocks"), std::string((kKeptRanges + 1) * kBlockBytes, 'n') +
-                                        old.substr((kKeptRanges + 1) * kBlockBytes));
+  EXPECT_EQ(contents_of("/blocks"), std::string((kDetachedRanges + 1) * kBlockBytes, 'n') +
+                                        old.substr((kDetachedRanges + 1) * kBlockBytes));
 }
 
 TEST_P(AsyncWriteTest, a_large_write_leaves_its_end_under_way) {
@@ -584,8 +584,8 @@ TEST_P(AsyncWriteTest, what_cannot_be_written_is_refused) {
   EXPECT_EQ(nothing.result, 0);
   EXPECT_EQ(wait_for(nothing), 0);
   fs().credentials = who(8, 8);
-  const int powers = open_file("/powers", kOpenWriteOnly);
-  const Ticket ticket = start_write(powers, bytes, 0);
+  const int setid = open_file("/powers", kOpenWriteOnly);
+  const Ticket ticket = start_write(setid, bytes, 0);
   EXPECT_EQ(wait_for(ticket), static_cast<int64_t>(kBlockBytes));
   EXPECT_EQ(stat_of("/powers").mode & format::kModePermissionMask, 0777u);
   writer().failed = -EIO;
@@ -635,7 +635,7 @@ TEST_P(AsyncWriteTest, a_full_volume_refuses_and_keeps_what_it_promised) {
 
 // Cleaning, discarding and all logs leave blocks alone that are under way, however many checkpoints
 // there are.
-TEST_P(AsyncWriteTest, nobody_else_gets_the_blocks_meanwhile) {
+TEST_P(AsyncWriteTest, no_other_file_gets_the_blocks_meanwhile) {
   const int fd = open_file("/blocks", kOpenReadWrite);
   const int other = open_file("/other", kOpenReadWrite);
   const std::string old(700 * kBlockBytes, 'o');
@@ -665,7 +665,7 @@ TEST_P(AsyncWriteTest, nobody_else_gets_the_blocks_meanwhile) {
   const CleanWish wish{{f2fs::VictimPolicy::kGreedy, format::kBlocksPerSegment - 1}, all, all};
   for (uint32_t turn = 0; turn < 3; ++turn) {
     EXPECT_EQ(alone([&](const simt::Warp& warp) {
-                forget_stuck(warp, fs());
+                reset_stuck(warp, fs());
                 return clean_segments(warp, fs(), wish).error;
               }),
               0);
@@ -738,7 +738,7 @@ TEST_P(AsyncWriteTest, warps_fill_one_buffer_while_the_other_is_under_way) {
       const uint32_t all = volume().geometry.main_segments;
       const CleanWish wish{{f2fs::VictimPolicy::kGreedy, format::kBlocksPerSegment - 1}, all, 2};
       while (goes_on()) {
-        forget_stuck(warp, fs());
+        reset_stuck(warp, fs());
         EXPECT_EQ(clean_segments(warp, fs(), wish).error, 0);
       }
     } else {

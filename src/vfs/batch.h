@@ -49,7 +49,7 @@ struct BatchEntry {
 };
 static_assert(sizeof(BatchEntry) == 40);
 
-/// What callers are told of it.
+/// What callers get of it.
 GOFS_HD inline BatchFile file_of(const BatchEntry& entry) {
   return {entry.size_bytes, entry.ino, entry.error, entry.created && entry.ino != 0, 0};
 }
@@ -68,7 +68,7 @@ struct alignas(64) Batch {
   uint32_t reserved;             // pages, for what all who make files change (batch_create.h):
   uint32_t entry_levels;         // so many levels of the directory,
   bool has_nat;                  // and the NAT
-  f2fs::Writer* holder;  // where it is counted as one that keeps places; null: it keeps none
+  f2fs::Writer* holder;          // where it is counted as an address reader; null: it is none
 };
 
 using gofs::kBatchesMax;
@@ -137,13 +137,13 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
   return -ENOMEM;
 }
 
-/// Takes a batch of `count` files, which keeps their places if there is a `holder`. Collective,
-/// uniform. Its descriptor, -EMFILE or -ENOMEM.
+/// Takes a batch of `count` files, an address reader if there is a `holder`. Collective, uniform.
+/// Its descriptor, -EMFILE or -ENOMEM.
 GOFS_HD inline int take_batch(simt::AnyWarp auto warp, BatchTable& table, uint32_t directory_ino,
                               uint32_t count, f2fs::Writer* holder) {
   int bd = 0;
   if (warp.thread_rank() == 0) {
-    if (holder != nullptr) f2fs::hold_places(*holder);
+    if (holder != nullptr) f2fs::enter_address_readers(*holder);
     lock_table(table.lock);
     bd = place_batch(table, count);
     if (bd >= 0) {
@@ -151,7 +151,7 @@ GOFS_HD inline int take_batch(simt::AnyWarp auto warp, BatchTable& table, uint32
       table.batches[bd].holder = holder;
     }
     simt::unlock(table.lock);
-    if (bd < 0 && holder != nullptr) f2fs::let_go_places(*holder);
+    if (bd < 0 && holder != nullptr) f2fs::leave_address_readers(*holder);
   }
   bd = warp.shfl(bd, 0);
   warp.sync();
@@ -165,7 +165,7 @@ GOFS_HD inline int take_batch(simt::AnyWarp auto warp, BatchTable& table, uint32
 GOFS_NOINLINE GOFS_HD inline int begin_batch(simt::AnyWarp auto warp, Filesystem& fs,
                                              BatchTable& table, const char* path, uint32_t count) {
   f2fs::Inode directory{};
-  const int error = walking(warp, fs, [&]() -> int {
+  const int error = reading_paths(warp, fs, [&]() -> int {
     int found = resolve(warp, fs, path, LastLink::kFollow, directory);
     if (found == 0 && !directory.is_directory()) found = -ENOTDIR;
     if (found == 0) found = check_permission(warp, fs, directory, kMayRead | kMayExecute);
@@ -185,7 +185,7 @@ GOFS_HD inline int end_batch(simt::AnyWarp auto warp, BatchTable& table, int bd)
     if (batch == nullptr) {
       error = -EBADF;
     } else {
-      if (batch->holder != nullptr) f2fs::let_go_places(*batch->holder);
+      if (batch->holder != nullptr) f2fs::leave_address_readers(*batch->holder);
       simt::store_release(batch->taken, 0u);
     }
     simt::unlock(table.lock);
@@ -209,7 +209,7 @@ GOFS_NOINLINE GOFS_HD inline void find_batch(simt::AnyWarp auto warp, Filesystem
       error = length == 0 ? -ENOENT : -ENAMETOOLONG;
     }
     if (error == 0) {
-      error = walking(warp, fs, [&]() -> int {
+      error = reading_paths(warp, fs, [&]() -> int {
         f2fs::Inode directory{};
         const int loaded = simt::first_error(
             warp, load_numbered(warp, fs, warp.ballot(true), batch.directory_ino, directory));
@@ -269,7 +269,7 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(simt::AnyWarp auto warp, Filesystem
       loaded.generation = inode.generation;
     };
     const int awaited = detail::wait_for_overwriters(warp, fs, lanes, ino);
-    const int error = walking(warp, fs, [&]() -> int {
+    const int error = reading_paths(warp, fs, [&]() -> int {
       const int stale = awaited < 0 ? awaited : check_numbers(warp, fs, lanes, ino);
       const uint32_t there = warp.ballot((lanes >> warp.thread_rank() & 1u) != 0 && stale == 0);
       const int read = f2fs::with_nodes(warp, fs.volume, there, ino, ino, unpack);
@@ -338,13 +338,14 @@ GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(simt::AnyWarp auto warp, Filesy
       const uint32_t block1 = warp.shfl(file.runs[1].block, owner);
       const uint64_t owner_target = warp.shfl(reinterpret_cast<uint64_t>(target), owner);
       const uint64_t offset = uint64_t{index} * kBlockBytes;
+      const uint32_t ino = warp.shfl(file.ino, owner);
       const f2fs::Piece piece{
           offset,
           active ? static_cast<uint32_t>(simt::min<uint64_t>(kBlockBytes, size - offset)) : 0,
           reinterpret_cast<uint8_t*>(owner_target + offset)};
       const uint32_t block = index < run0 ? block0 + index : block1 + (index - run0);
       const int result =
-          f2fs::read_stored(warp, fs.volume, fs.pool, warp.ballot(active), block, piece);
+          f2fs::read_stored(warp, fs.volume, fs.pool, warp.ballot(active), ino, block, piece);
       if (active && result == 0) bytes_read += piece.bytes;
       for (uint32_t failed = warp.ballot(active && result < 0); failed != 0; failed &= failed - 1) {
         const uint32_t lane = simt::lowest_bit(failed);
@@ -358,8 +359,8 @@ GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(simt::AnyWarp auto warp, Filesy
         warp.ballot(usable && file.kind == BatchEntryKind::kGeneral && file.size_bytes != 0);
     if (general != 0) {
       f2fs::Inode inode{};
-      const int loaded =
-          walking(warp, fs, [&] { return load_numbered(warp, fs, general, file.ino, inode); });
+      const int loaded = reading_paths(
+          warp, fs, [&] { return load_numbered(warp, fs, general, file.ino, inode); });
       const bool one = (general >> rank & 1u) != 0;
       if (one) error = loaded;
       int failure = 0;

@@ -18,7 +18,7 @@
 
 #include "f2fs/empty_directory.h"
 #include "f2fs/make_files.h"
-#include "f2fs/make_levels.h"
+#include "f2fs/prealloc_dentry_blocks.h"
 #include "simt/address_space.h"
 #include "vfs/batch_names.h"
 #include "vfs/batch_write.h"
@@ -113,32 +113,31 @@ GOFS_HD inline int check_new_name(const char* name, f2fs::EntryName& entry) {
 }
 
 /// Makes the files of `lanes`, within an operation that has room for so many levels of the
-/// directory. Collective. Uniform answer: 0, or -ENOSPC where some are pending still.
-GOFS_NOINLINE GOFS_HD inline int create_pending(simt::AnyWarp auto warp, Filesystem& fs,
+/// directory. Collective. Returns, identical in all lanes: 0, or -ENOSPC where some are pending
+/// still.
+GOFS_NOINLINE GOFS_HD inline int create_pending(simt::AnyWarp auto warp, f2fs::Operation& op,
                                                 Batch& batch, f2fs::Inode& directory,
                                                 const f2fs::RoomLevels& levels, uint32_t lanes,
                                                 const BatchCreation& creation, Creation& mine) {
   const uint32_t rank = warp.thread_rank();
   const bool pending = (lanes >> rank & 1u) != 0;
-  f2fs::Volume& volume = fs.volume;
-  f2fs::Adding how{time_now(fs), levels, &batch.growth.locks, &batch.growth};
+  f2fs::Adding how{levels, &batch.growth.locks, &batch.growth};
   f2fs::NewInode wanted{};
   wanted.mode = static_cast<uint16_t>(
       format::kModeRegular | (creation.permissions & uint32_t{format::kModePermissionMask}));
   wanted.name = mine.name;
-  wanted.now = how.now;
-  wanted.generation = mine.generation = new_generation(how.now);
-  inherit(fs.credentials, directory, wanted);
-  int error = f2fs::make_files(warp, volume, *fs.writer, fs.pool, lanes, directory, wanted,
-                               mine.contents, mine.ino);
+  wanted.now = op.now;
+  wanted.generation = mine.generation = new_generation(op.now);
+  inherit(op.caller(), directory, wanted);
+  int error = f2fs::make_files(warp, op, lanes, directory, wanted, mine.contents, mine.ino);
   const uint32_t made = warp.ballot(pending && error == 0);
   if (made != 0) {
     const f2fs::NewEntry entry{mine.name, mine.hash, {mine.ino, format::kTypeRegular}};
-    const int entered = f2fs::add_entries(warp, volume, *fs.writer, directory, made, entry, how);
+    const int entered = f2fs::add_entries(warp, op, directory, made, entry, how);
     if (pending && error == 0) error = entered;
     const uint32_t failed = warp.ballot((made >> rank & 1u) != 0 && error < 0);
     if (failed != 0) {
-      f2fs::unmake_files(warp, volume, *fs.writer, failed, mine.ino, mine.contents.bytes);
+      f2fs::unmake_files(warp, op, failed, mine.ino, mine.contents.bytes);
     }
   }
   // Those that take another level of the directory have it in the next operation.
@@ -160,10 +159,10 @@ GOFS_NOINLINE GOFS_HD inline void create_lanes(simt::AnyWarp auto warp, Filesyst
       const f2fs::RoomLevels levels{simt::max(f2fs::levels_to_add(directory), batch.growth.spread),
                                     batch.growth.spread, batch.growth.old_blocks};
       const uint32_t pages = pages_to_create(batch, directory, simt::popcount(turn), levels.end);
-      error = operate(warp, fs, pages, [&] {
+      error = operate(warp, fs, {pages, batch.reserved}, [&](f2fs::Operation& op) {
         const uint32_t left = warp.ballot(mine.status == Creation::kPending) & turn;
         return left == 0 ? 0
-                         : create_pending(warp, fs, batch, directory, levels, left, creation, mine);
+                         : create_pending(warp, op, batch, directory, levels, left, creation, mine);
       });
     }
     if (error == 0) continue;
@@ -190,20 +189,21 @@ GOFS_NOINLINE GOFS_HD inline void create_one_by_one(simt::AnyWarp auto warp, Fil
                                warp.shfl(mine.name.length, owner)};
     uint32_t ino = 0;
     f2fs::Inode made{};
-    const int error = operate(warp, fs, kPagesToMakeFile + f2fs::kPagesToAddEntryMax, [&] {
-      int now = f2fs::lock_growth(warp, &batch.growth.locks);
-      if (now < 0) return now;
-      f2fs::Inode directory{};
-      now = load_uniform(warp, fs, batch.directory_ino, directory);
-      f2fs::EntryWay way{};
-      if (now == 0) now = f2fs::find_free_name(warp, fs.volume, directory, name, 0, way.room);
-      if (now == 0) {
-        now = make_and_enter(warp, fs, directory, name, way, {mode, {}, nullptr, 0}, ino);
-      }
-      if (now == 0) now = load_uniform(warp, fs, ino, made);
-      f2fs::unlock_growth(warp, &batch.growth.locks);
-      return now;
-    });
+    const int error =
+        operate(warp, fs, kPagesToMakeFile + f2fs::kPagesToAddEntryMax, [&](f2fs::Operation& op) {
+          int now = f2fs::lock_growth(warp, &batch.growth.locks);
+          if (now < 0) return now;
+          f2fs::Inode directory{};
+          now = load_uniform(warp, fs, batch.directory_ino, directory);
+          f2fs::EntryWay way{};
+          if (now == 0) now = f2fs::find_free_name(warp, fs.volume, directory, name, 0, way.room);
+          if (now == 0) {
+            now = make_and_enter(warp, op, fs, directory, name, way, {mode, {}, nullptr, 0}, ino);
+          }
+          if (now == 0) now = load_uniform(warp, fs, ino, made);
+          f2fs::unlock_growth(warp, &batch.growth.locks);
+          return now;
+        });
     if (warp.thread_rank() == owner) {
       mine.status = error;
       mine.ino = ino;
@@ -220,7 +220,7 @@ GOFS_HD inline int inherits_acl(simt::AnyWarp auto warp, Filesystem& fs,
   uint16_t mode = 0;
   const int error = load_inherited(warp, fs, directory, mode, inherited);
   const int inherits = inherited.count != 0 ? 1 : 0;
-  give_back_inherited(warp, fs, inherited);
+  release_inherited(warp, fs, inherited);
   return error < 0 ? error : inherits;
 }
 
@@ -239,8 +239,8 @@ GOFS_HD inline void claim_or_answer(const Filesystem& fs, const Batch& batch,
   }
 }
 
-/// Makes the files of all lanes that are not answered yet, those first whose names nobody else has.
-/// `inherits` is what inherits_acl() says. Collective; their status says how it went.
+/// Makes the files of all lanes that are not answered yet, those first whose names no other lane
+/// has. `inherits` is what inherits_acl() says. Collective; their status says how it went.
 GOFS_NOINLINE GOFS_HD inline void create_claimed(simt::AnyWarp auto warp, Filesystem& fs,
                                                  Batch& batch, f2fs::Inode& directory,
                                                  const BatchCreation& creation, uint32_t index,
@@ -270,24 +270,24 @@ GOFS_NOINLINE GOFS_HD inline void create_claimed(simt::AnyWarp auto warp, Filesy
 }
 
 /// Writes what a file that was made empty is to hold. That is part of making it, so what a write
-/// takes from its mode is given back. Collective, uniform; errors are left in the entry.
+/// takes from its mode is put back. Collective, uniform; errors are left in the entry.
 GOFS_NOINLINE GOFS_HD inline void write_new_file(simt::AnyWarp auto warp, Filesystem& fs,
                                                  BatchEntry& entry, const uint8_t* source,
                                                  uint64_t bytes) {
   f2fs::Inode inode{};
   const uint32_t ino = entry.ino;
   int error = load_uniform(warp, fs, ino, inode);
-  const uint32_t powers = error == 0 ? powers_of(fs.credentials, inode) : 0;
+  const uint32_t setid = error == 0 ? setid_of(fs.credentials, inode) : 0;
   (void)write_batch_file(warp, fs, entry, source, bytes);
-  if (error == 0 && powers != 0 && fs.credentials.uid != 0) {
-    error = operate(warp, fs, 1, [&] {
+  if (error == 0 && setid != 0 && fs.credentials.uid != 0) {
+    error = operate(warp, fs, 1, [&](f2fs::Operation& op) {
       f2fs::AttributeChange change{};
       const int loaded = load_uniform(warp, fs, ino, inode);
       change.mask = f2fs::kSetPermissions;
       change.permissions =
-          static_cast<uint16_t>((inode.mode & format::kModePermissionMask) | powers);
-      change.changed = time_now(fs);
-      return loaded < 0 ? loaded : apply_change(warp, fs, ino, change);
+          static_cast<uint16_t>((inode.mode & format::kModePermissionMask) | setid);
+      change.changed = op.now;
+      return loaded < 0 ? loaded : apply_change(warp, op, ino, change);
     });
   }
   if (error < 0 && warp.thread_rank() == 0 && entry.error == 0) entry.error = error;
@@ -359,7 +359,7 @@ GOFS_NOINLINE GOFS_HD inline uint64_t bytes_to_store(simt::AnyWarp auto warp,
   return simt::reduce_add(warp, blocks) << kBlockShift;
 }
 
-/// What entering the names of a new batch begins with, by who has the directory. Collective,
+/// What entering the names of a new batch begins with, under the lock of the directory. Collective,
 /// uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int begin_growth(simt::AnyWarp auto warp, Filesystem& fs, Batch& batch,
                                               f2fs::Inode& directory, uint32_t count) {
@@ -374,10 +374,10 @@ GOFS_NOINLINE GOFS_HD inline int begin_growth(simt::AnyWarp auto warp, Filesyste
   const uint32_t levels = batch.growth.spread;
   if (levels <= simt::max(directory.dir_depth, 1u) || levels > batch.entry_levels) return 0;
   const uint64_t first = f2fs::first_new_block(directory);
-  const int error = operate(warp, fs, 0, [&] {
-    return f2fs::move_out_entries(warp, fs.volume, directory, batch.growth);
+  const int error = operate(warp, fs, {0, batch.reserved}, [&](f2fs::Operation& op) {
+    return f2fs::move_out_entries(warp, op, directory, batch.growth);
   });
-  if (error < 0) return 0;  // it comes with the names, or is told with them
+  if (error < 0) return 0;  // it comes, or fails, with the names
   if (warp.thread_rank() == 0) {
     batch.ahead_first = first;
     // Its levels may have become wider when its entries left the inode, or narrower.
@@ -397,25 +397,25 @@ GOFS_NOINLINE GOFS_HD inline void make_room_ahead(simt::AnyWarp auto warp, Files
   if (first >= batch.ahead_end) return;
   f2fs::Inode directory{};
   int error = load_uniform(warp, fs, batch.directory_ino, directory);
-  // Those that are missing in the end come with their names, or are told with them.
+  // Those that are missing in the end come, or fail, with their names.
   for (; first < batch.ahead_end && error == 0; first += step) {
-    error = operate(warp, fs, 0, [&] {
-      const f2fs::Adding how{time_now(fs), f2fs::room_in_levels(batch.growth.spread),
-                             &batch.growth.locks, &batch.growth};
-      return f2fs::make_blocks_ahead(warp, fs.volume, *fs.writer, directory, first, how);
+    error = operate(warp, fs, {0, batch.reserved}, [&](f2fs::Operation& op) {
+      const f2fs::Adding how{f2fs::room_in_levels(batch.growth.spread), &batch.growth.locks,
+                             &batch.growth};
+      return f2fs::prealloc_dentry_blocks(warp, op, directory, first, how);
     });
   }
 }
 
 }  // namespace detail
 
-/// Opens a batch for the files of `creation` and has their directory for itself. Collective,
+/// Opens a batch for the files of `creation` and holds their directory exclusively. Collective,
 /// uniform, by one warp. A batch descriptor, for the other two steps; or a negative errno: what
 /// resolve() says, -ENOTDIR, -EACCES, -EPERM, -EROFS, -EMFILE, -ENOMEM, -EBUSY.
 GOFS_NOINLINE GOFS_HD inline int begin_creation(simt::AnyWarp auto warp, Filesystem& fs,
                                                 const BatchCreation& creation) {
-  make_space(warp, fs, detail::bytes_to_store(warp, creation));
-  return walking(warp, fs, [&]() -> int {
+  run_foreground_gc(warp, fs, detail::bytes_to_store(warp, creation));
+  return reading_paths(warp, fs, [&]() -> int {
     f2fs::Inode directory{};
     int error = resolve(warp, fs, creation.path, LastLink::kFollow, directory);
     if (error == 0 && !directory.is_directory()) error = -ENOTDIR;
@@ -468,7 +468,7 @@ GOFS_NOINLINE GOFS_HD inline void create_batch(simt::AnyWarp auto warp, Filesyst
 
 /// Lets the directory of a batch go whose files were made. Collective, by one warp.
 GOFS_HD inline void end_creation(simt::AnyWarp auto warp, Filesystem& fs, const Batch& batch) {
-  if (warp.thread_rank() == 0) f2fs::detail::give_back_pages(*fs.writer, batch.reserved);
+  if (warp.thread_rank() == 0) f2fs::detail::release_pages(*fs.writer, batch.reserved);
   unlock_inode(warp, fs, batch.directory_ino);
 }
 

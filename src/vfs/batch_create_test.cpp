@@ -53,7 +53,7 @@ struct Wanted {
 
 class BatchCreateTest : public ChangesTest {
  protected:
-  simt::MeetingPoint point_{};  // of warps that play a grid
+  simt::Barrier barrier_{};  // of warps that play a grid
   BatchCreateTest()
       : ChangesTest(
             [](image::ImageBuilder& builder) {
@@ -327,7 +327,7 @@ TEST_P(BatchCreateTest, a_full_volume_makes_as_many_as_fit) {
       EXPECT_EQ(file(bd, i).error, -ENOSPC);
     }
   }
-  // The directory needs a block or two, and warps may hold room that they then give back.
+  // The directory needs a block or two, and warps may hold room that they then release.
   EXPECT_GE(made.size(), 30u);
   EXPECT_LE(made.size(), 40u);
   EXPECT_EQ(names_of("/mine"), made);
@@ -339,7 +339,8 @@ TEST_P(BatchCreateTest, a_full_volume_makes_as_many_as_fit) {
 TEST_P(BatchCreateTest, a_file_that_was_written_in_part_has_the_error_of_the_disk) {
   std::mt19937 random(static_cast<uint32_t>(printed_seed()));
   Wanted wanted;
-  wanted.add(random, "f", 300'000);
+  constexpr uint64_t kBytes = 600 * kBlockBytes;  // at least five commands, of 128 blocks at most
+  wanted.add(random, "f", kBytes);
   const int bd = create("/d", wanted, 0640, false);
   ASSERT_GE(bd, 0);
   ssd::FaultRule rule;
@@ -349,7 +350,7 @@ TEST_P(BatchCreateTest, a_file_that_was_written_in_part_has_the_error_of_the_dis
   writing_->rig().add_fault(rule);
   const uint64_t written = write_all(bd, wanted);
   writing_->rig().clear_faults();
-  EXPECT_LT(written, 300'000u);
+  EXPECT_LT(written, kBytes);
   EXPECT_EQ(file(bd, 0).error, -EIO);
   end(bd);
 }
@@ -462,17 +463,17 @@ TEST_P(BatchCreateTest, beside_others) {
   int bd = 0;
   run_crowd({kMakers + 1, width()}, [&](const simt::Warp& warp, uint32_t index) {
     if (index < kMakers) {
-      const simt::GridCrew crew(warp, index, kMakers, point_);
+      const simt::GridGroup group(warp, index, kMakers, barrier_);
       if (index == 0) {
         const int mine = begin_creation(warp, fs(), creation);
         if (warp.thread_rank() == 0) bd = mine;
       }
-      crew.sync();
+      group.sync();
       Batch& batch = fs().batches->batches[bd];
       prepare_creation(warp, fs(), batch, index, kMakers);
-      crew.sync();
+      group.sync();
       create_batch(warp, fs(), batch, creation, index, kMakers);
-      crew.sync();
+      group.sync();
       if (index == 0) end_creation(warp, fs(), batch);
       return;
     }

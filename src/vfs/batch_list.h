@@ -97,7 +97,7 @@ GOFS_NOINLINE GOFS_HD inline void survey_batch(simt::AnyWarp auto warp, Filesyst
                                                uint32_t warp_count) {
   const uint32_t count = detail::part_count(warp_count);
   if (warp_index >= count) return;
-  const BatchPart part = walking(warp, fs, [&] {
+  const BatchPart part = reading_paths(warp, fs, [&] {
     return detail::list_part(warp, fs, batch.directory_ino, warp_index, count, nullptr, batch.room);
   });
   if (warp.thread_rank() == 0) detail::parts_of(table, batch)[warp_index] = part;
@@ -131,7 +131,7 @@ GOFS_NOINLINE GOFS_HD inline int list_batch(simt::AnyWarp auto warp, Filesystem&
       has_part ? simt::min<uint64_t>(parts[warp_index].files, sums.count - sums.before) : 0);
   if (room != 0) {
     BatchEntry* const files = table.files + batch.first + sums.before;
-    const BatchPart part = walking(warp, fs, [&] {
+    const BatchPart part = reading_paths(warp, fs, [&] {
       return detail::list_part(warp, fs, batch.directory_ino, warp_index, count, files, room);
     });
     const int missing = fs.writer != nullptr ? -ESTALE : -EUCLEAN;

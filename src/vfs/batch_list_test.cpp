@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "host/image/reader_for_test.h"
-#include "simt/crew.h"
+#include "simt/warp_group.h"
 #include "vfs/metadata.h"
 #include "vfs/vfs_for_test.hpp"
 
@@ -72,7 +72,7 @@ Listing first_of(const Listing& all, size_t count) {
 
 class BatchListTest : public ::testing::TestWithParam<uint32_t> {
  protected:
-  simt::MeetingPoint point_{};  // of warps that play a grid
+  simt::Barrier barrier_{};  // of warps that play a grid
   static void SetUpTestSuite() { image_ = std::make_unique<TestImage>(fill); }
   static void TearDownTestSuite() { image_.reset(); }
 
@@ -90,7 +90,7 @@ class BatchListTest : public ::testing::TestWithParam<uint32_t> {
   Filesystem& fs() { return rig_->fs(); }
   BatchTable& table() { return *fs().batches; }
   /// How many warps list together. A team is slow: fewer of them.
-  std::vector<uint32_t> crews() const {
+  std::vector<uint32_t> groups() const {
     return width() == 1 ? std::vector<uint32_t>{1, 2, 5, 24} : std::vector<uint32_t>{1, 3};
   }
 
@@ -127,9 +127,9 @@ class BatchListTest : public ::testing::TestWithParam<uint32_t> {
     Batch& batch = begin(path, room);
     std::vector<int> results(warps);
     run_crowd({warps, width()}, [&](const simt::Warp& warp, uint32_t index) {
-      const simt::GridCrew crew(warp, index, warps, point_);
+      const simt::GridGroup group(warp, index, warps, barrier_);
       survey_batch(warp, fs(), table(), batch, index, warps);
-      crew.sync();
+      group.sync();
       const int error = list_batch(warp, fs(), table(), batch, index, warps);
       if (warp.thread_rank() == 0) results[index] = error;
     });
@@ -146,7 +146,7 @@ class BatchListTest : public ::testing::TestWithParam<uint32_t> {
   }
   void list_in_turns(Batch& batch, uint32_t warps) {
     run_alone(1, [&](const simt::Warp& warp) {
-      // The last first: nobody needs what another one does in this step.
+      // The last first: none needs what another one does in this step.
       for (uint32_t i = warps; i-- > 0;) list_batch(warp, fs(), table(), batch, i, warps);
     });
   }
@@ -209,7 +209,7 @@ TEST_P(BatchListTest, any_number_of_warps_gives_the_files_in_the_order_of_readdi
     const Listing wanted = by_readdir(path);
     EXPECT_EQ(wanted.inos.size(), counts.at(path)) << path;
     EXPECT_EQ(wanted.error, 0);
-    for (const uint32_t warps : crews()) {
+    for (const uint32_t warps : groups()) {
       EXPECT_EQ(list(path, kMoreThanAnyHas, warps), wanted) << path << " by " << warps;
     }
   }
@@ -235,7 +235,7 @@ TEST_P(BatchListTest, what_does_not_fit_is_cut) {
     const auto count = static_cast<uint32_t>(all.inos.size());
     for (const uint32_t room : {0u, 1u, count / 3, count - 1, count, count + 1}) {
       if (width() != 1 && path != "/inline" && room != count / 3) continue;
-      for (const uint32_t warps : crews()) {
+      for (const uint32_t warps : groups()) {
         EXPECT_EQ(list(path, room, warps), first_of(all, room))
             << path << ", " << room << " by " << warps;
       }
@@ -283,7 +283,7 @@ TEST_P(BatchListTest, a_block_that_cannot_be_read_costs_its_own_files_only) {
   ASSERT_LT(before, damaged.inos.size());
   Listing wanted = damaged;
   wanted.error = -EIO;
-  for (const uint32_t warps : crews()) {
+  for (const uint32_t warps : groups()) {
     EXPECT_EQ(list("/many", kMoreThanAnyHas, warps), wanted) << warps;
     // Damage counts only if it is met before the room is full.
     EXPECT_EQ(list("/many", before, warps), first_of(sound, before)) << warps;
@@ -302,7 +302,7 @@ TEST_P(BatchListTest, a_node_that_cannot_be_read_costs_the_files_below_it_only) 
   ASSERT_LT(wanted.inos.size(), sound.inos.size());
   ASSERT_GT(wanted.inos.size(), 0u);
   wanted.error = -EIO;
-  for (const uint32_t warps : crews()) {
+  for (const uint32_t warps : groups()) {
     EXPECT_EQ(list("/scattered", kMoreThanAnyHas, warps), wanted) << warps;
   }
 }
@@ -317,11 +317,11 @@ TEST_P(BatchListTest, the_last_errno_counts) {
   address = 1;  // no block of the main area: -EUCLEAN
   mount({});
   break_block(blocks.back());
-  for (const uint32_t warps : crews()) {
+  for (const uint32_t warps : groups()) {
     EXPECT_EQ(list("/many", kMoreThanAnyHas, warps).error, -EIO) << warps;
   }
   rig().clear_faults();
-  for (const uint32_t warps : crews()) {
+  for (const uint32_t warps : groups()) {
     EXPECT_EQ(list("/many", kMoreThanAnyHas, warps).error, -EUCLEAN) << warps;
   }
   address = was;
@@ -338,7 +338,7 @@ TEST_P(BatchListTest, an_entry_that_leads_nowhere_is_left_out_and_told) {
   wanted.errors.pop_back();
   wanted.error = -EUCLEAN;
   mount({});
-  for (const uint32_t warps : crews()) {
+  for (const uint32_t warps : groups()) {
     EXPECT_EQ(list("/one", kMoreThanAnyHas, warps), wanted) << warps;
   }
   EXPECT_EQ(f2fs::count_findings(*fs().volume.corruptions), 1u);
@@ -354,7 +354,7 @@ TEST_P(BatchListTest, an_enormous_size_costs_each_part_only_a_few_looks) {
     inode.i_size = f2fs::kDirectoryBlocksMax * kBlockBytes;
     mount({});
     // One look at each of its blocks, and this would not end.
-    for (const uint32_t warps : crews()) {
+    for (const uint32_t warps : groups()) {
       EXPECT_EQ(list(path, kMoreThanAnyHas, warps), wanted) << path << " by " << warps;
     }
     Batch& batch = begin(path, kMoreThanAnyHas);
@@ -367,7 +367,7 @@ TEST_P(BatchListTest, an_enormous_size_costs_each_part_only_a_few_looks) {
 }
 
 TEST_P(BatchListTest, a_directory_that_is_gone_gives_no_files) {
-  for (const uint32_t warps : crews()) {
+  for (const uint32_t warps : groups()) {
     Batch& batch = begin("/one", 100);
     batch.directory_ino = image().geometry().nid_count() - 1;
     survey_in_turns(batch, warps);

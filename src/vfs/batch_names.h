@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names that come more than once in a batch of new files (batch_create.h): whoever claims one first
-// makes it, and where he cannot, the next one. The batch has the directory for itself, so nobody
-// else enters any of them, and its warps need not wait for each other: each batch has a table of
-// its names, by their hashes, with open addressing.
+// Names that come more than once in a batch of new files (batch_create.h): the lane that claims one
+// first makes it, and where it cannot, the next one. The batch holds the directory exclusively, so
+// no other thread enters any of them, and its warps need not wait for each other: each batch has a
+// table of its names, by their hashes, with open addressing.
 #pragma once
 
 #include "vfs/batch.h"

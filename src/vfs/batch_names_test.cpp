@@ -191,8 +191,8 @@ TEST_P(BatchNamesTest, on_a_full_volume_those_that_fit) {
   expect_names("/d", made);
 }
 
-// Each name comes three times, and there is no room for all: whoever is told that his is there
-// finds it, and the others that there was none.
+// Each name comes three times, and there is no room for all: a lane that got its name finds it, and
+// the others that there was none.
 TEST_P(BatchNamesTest, of_a_name_without_room_none_is_said_to_be_there) {
   std::vector<std::string> names = numbered("n", 0, 300);
   const std::vector<std::string> once = names;

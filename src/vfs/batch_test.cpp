@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "host/image/pattern.h"
-#include "simt/crew.h"
+#include "simt/warp_group.h"
 #include "testing/near_memory.hpp"
 #include "vfs/vfs_for_test.hpp"
 
@@ -78,7 +78,7 @@ void fill_batches(image::ImageBuilder& builder) {
 
 class BatchTest : public ::testing::TestWithParam<uint32_t> {
  protected:
-  simt::MeetingPoint point_{};  // of warps that play a grid
+  simt::Barrier barrier_{};  // of warps that play a grid
   static void SetUpTestSuite() { image_ = std::make_unique<TestImage>(fill_batches); }
   static void TearDownTestSuite() { image_.reset(); }
 
@@ -134,11 +134,11 @@ class BatchTest : public ::testing::TestWithParam<uint32_t> {
     std::atomic<uint64_t> read = 0;
     Batch& batch = *find_batch_descriptor(table(), bd);
     run_crowd({warps, width()}, [&](const simt::Warp& warp, uint32_t index) {
-      const simt::GridCrew crew(warp, index, warps, point_);
+      const simt::GridGroup group(warp, index, warps, barrier_);
       find_batch(warp, fs(), table(), batch, pointers.data(), index, warps);
-      crew.sync();
+      group.sync();
       load_batch(warp, fs(), table(), batch, index, warps);
-      crew.sync();
+      group.sync();
       const uint64_t bytes =
           read_batch(warp, fs(), table(), batch, buffer, offsets.data(), index, warps);
       if (warp.thread_rank() == 0) read += bytes;
@@ -248,7 +248,7 @@ TEST_P(BatchTest, all_batches_and_all_room_can_be_used_and_come_back) {
     for (uint32_t i = 0; i < kBatchesMax; ++i) open.push_back(begin("/set", each));
     for (const int bd : open) ASSERT_GE(bd, 0);
     EXPECT_EQ(begin("/set", 0), -EMFILE);
-    // A gap serves who fits into it, and nobody else.
+    // A gap serves requests that fit into it, and no others.
     EXPECT_EQ(end(open[5]), 0);
     EXPECT_EQ(begin("/set", each + 1), -ENOMEM);
     open[5] = begin("/set", each);

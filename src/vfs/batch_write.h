@@ -18,7 +18,7 @@ GOFS_NOINLINE GOFS_HD inline int open_batch_file(simt::AnyWarp auto warp, Filesy
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   simt::Backoff backoff;
   for (;;) {
-    const int fd = walking(warp, fs, [&]() -> int {
+    const int fd = reading_paths(warp, fs, [&]() -> int {
       f2fs::Inode inode{};
       const int loaded = load_numbered(warp, fs, warp.ballot(true), entry.ino, inode);
       int error = simt::first_error(warp, loaded);
@@ -70,7 +70,7 @@ GOFS_NOINLINE GOFS_HD inline uint64_t write_batch_file(simt::AnyWarp auto warp, 
 /// Writes the first bytes[i] bytes of each file i of the batch from `buffer + offsets[i]`; longer
 /// files keep the rest. Collective; warps 0 to `warp_count` - 1 do it together. Returns the bytes
 /// that this warp has written; a file's error is left in its entry, also where some of its bytes
-/// were written before. Nobody reads the batch meanwhile.
+/// were written before. No thread reads the batch meanwhile.
 GOFS_NOINLINE GOFS_HD inline uint64_t write_batch(simt::AnyWarp auto warp, Filesystem& fs,
                                                   BatchTable& table, Batch& batch,
                                                   const uint8_t* buffer, const uint64_t* offsets,

@@ -4,10 +4,10 @@
 // of them: first come, first served. Blocks of all files share a table of queues by their numbers;
 // two in one queue only wait for each other without need.
 //
-// A warp may stand in many queues, one a lane. So that nobody waits for somebody who waits for him,
-// it waits for none of them with a block in its hands: it writes those whose turn it is, gives them
-// back, and then looks after the others. Who needs several blocks at a time waits with some in his
-// hands, but only for queues that lie behind theirs in the table (block_span.h).
+// A warp may be in many queues, one a lane. So that no two threads wait for each other, it waits
+// for none of them while it holds a block: it writes those whose turn it is, releases them, and
+// then looks after the others. A writer of several blocks at a time waits while it holds some, but
+// only for queues that lie behind theirs in the table (block_span.h).
 #pragma once
 
 #include "vfs/filesystem.h"
@@ -28,8 +28,8 @@ GOFS_HD inline BlockQueue& queue_of_block(const Filesystem& fs, const OpenInode&
   return fs.block_queues[place_of_queue(fs, open, index)];
 }
 
-/// Queues up. By one lane: its ticket. Nobody can give one back: who is before it, and his device,
-/// have deadlines of their own.
+/// Queues up. By one lane: its ticket. A ticket cannot be released: those before it, and their
+/// devices, have deadlines of their own.
 GOFS_HD inline uint32_t queue_up(BlockQueue& queue) { return simt::add_relaxed(queue.next, 1u); }
 
 /// What a queue looks like, for try_queue_up().
@@ -38,9 +38,9 @@ GOFS_HD inline BlockQueue look_at(const BlockQueue& queue) {
   return {simt::load_relaxed(queue.next), serving};
 }
 
-/// Queues up where it is one's turn at once, and nobody has come since the queue was `seen`, or
-/// else does not. By one lane: whether it is, and the ticket is `seen.next`. What was written
-/// before is seen after enter_block_writers().
+/// Queues up where it is the caller's turn at once, and none has queued up since the queue was
+/// `seen`, or else does not. By one lane: whether it is, and the ticket is `seen.next`. What was
+/// written before is seen after enter_block_writers().
 GOFS_HD inline bool try_queue_up(BlockQueue& queue, const BlockQueue& seen) {
   uint32_t next = seen.next;
   return seen.serving == next &&

@@ -109,7 +109,7 @@ GOFS_HD inline Bounce take_bounce(const BouncePool& pool, uint64_t bytes, uint64
 }
 
 /// By the lane that took it; no other uses the memory any more.
-GOFS_HD inline void give_back_bounce(const Bounce& bounce) {
+GOFS_HD inline void release_bounce(const Bounce& bounce) {
   simt::AtomicRef<uint32_t>(*bounce.word)
       .fetch_and(~bounce.bits, simt::memory_order_release);  // [V22]
 }

@@ -9,10 +9,11 @@
 namespace gofs::vfs {
 
 /// Whether the numbers of the lanes in `lanes` are those of inodes: per lane 0, -ESTALE where it is
-/// no inode's any more, or what the device says. Collective, while walking (walking()).
+/// no inode's any more, or what the device says. Collective, while reading paths (reading_paths()).
 GOFS_NOINLINE GOFS_HD inline int check_numbers(simt::AnyWarp auto warp, Filesystem& fs,
                                                uint32_t lanes, uint32_t ino) {
-  // A volume that nobody writes to names no number that is not an inode's, unless it is damaged.
+  // A volume that is mounted read-only names no number that is not an inode's, unless it is
+  // damaged.
   if (fs.writer == nullptr) return 0;
   f2fs::NatRecord record{};
   const int error = f2fs::look_up_nat(warp, fs.volume, lanes, ino, record);
@@ -21,7 +22,7 @@ GOFS_NOINLINE GOFS_HD inline int check_numbers(simt::AnyWarp auto warp, Filesyst
 }
 
 /// Loads one inode a lane, as f2fs::load_inodes(); -ESTALE where it has been removed. Collective,
-/// while walking.
+/// while reading paths.
 GOFS_NOINLINE GOFS_HD inline int load_numbered(simt::AnyWarp auto warp, Filesystem& fs,
                                                uint32_t lanes, uint32_t ino, f2fs::Inode& inode) {
   const uint32_t bit = 1u << warp.thread_rank();

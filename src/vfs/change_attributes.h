@@ -63,12 +63,11 @@ GOFS_HD inline int edit_acl(const f2fs::detail::XattrDraft& draft, const f2fs::X
 }
 
 /// The same within an operation. Collective, uniform. 0 or a negative errno.
-GOFS_NOINLINE GOFS_HD inline int change_acl(simt::AnyWarp auto warp, Filesystem& fs,
-                                            f2fs::Inode& inode, uint32_t mode,
-                                            const f2fs::TimeStamp& now) {
+GOFS_NOINLINE GOFS_HD inline int change_acl(simt::AnyWarp auto warp, f2fs::Operation& op,
+                                            Filesystem& fs, f2fs::Inode& inode, uint32_t mode) {
   if (!f2fs::may_have_xattrs(inode)) return 0;
-  const int error = f2fs::edit_xattrs(
-      warp, fs.volume, *fs.writer, fs.pool, inode, now, [&](f2fs::detail::XattrDraft& draft) {
+  const int error =
+      f2fs::edit_xattrs(warp, op, inode, op.now, [&](f2fs::detail::XattrDraft& draft) {
         f2fs::Xattr acl{};
         const int found =
             f2fs::find_xattr(warp, fs.volume, draft.xattrs, format::kXattrAclAccess, "", 0, acl);
@@ -84,21 +83,21 @@ GOFS_NOINLINE GOFS_HD inline int change_acl(simt::AnyWarp auto warp, Filesystem&
 }
 
 /// Removes "security.capability", which is no longer true of a file that has changed hands, or has
-/// other contents. Collective, uniform, within an operation.
-GOFS_NOINLINE GOFS_HD inline int drop_capability(simt::AnyWarp auto warp, Filesystem& fs,
-                                                 f2fs::Inode& inode, const f2fs::TimeStamp& now) {
+/// other contents. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int drop_capability(simt::AnyWarp auto warp, f2fs::Operation& op,
+                                                 f2fs::Inode& inode) {
   if (!f2fs::may_have_xattrs(inode)) return 0;
   const char* const name = "capability";
-  const f2fs::XattrChange change{format::kXattrSecurity,   name, 10, nullptr, 0,
-                                 f2fs::XattrMode::kEither, now};
-  const int error = f2fs::set_xattr(warp, fs.volume, *fs.writer, fs.pool, inode, change);
+  const f2fs::XattrChange change{format::kXattrSecurity,   name,  10, nullptr, 0,
+                                 f2fs::XattrMode::kEither, op.now};
+  const int error = f2fs::set_xattr(warp, op, inode, change);
   return error == -ENODATA ? 0 : error;
 }
 
-/// Collective, uniform, within an operation.
-GOFS_HD inline int apply_change(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
+/// Collective, uniform.
+GOFS_HD inline int apply_change(simt::AnyWarp auto warp, f2fs::Operation& op, uint32_t ino,
                                 const f2fs::AttributeChange& change) {
-  const int error = f2fs::change_attributes(warp, fs.volume, 1u, ino, change);
+  const int error = f2fs::change_attributes(warp, op, 1u, ino, change);
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }
 
@@ -111,37 +110,37 @@ GOFS_NOINLINE GOFS_HD inline int change_mode(simt::AnyWarp auto warp, Filesystem
         if (inode.is_symlink()) return -EOPNOTSUPP;
         return is_frozen(inode) || !owns(fs.credentials, inode) ? -EPERM : 0;
       },
-      [&](f2fs::Inode& inode) {
+      [&](f2fs::Operation& op, f2fs::Inode& inode) {
         f2fs::AttributeChange change{};
         change.mask = f2fs::kSetPermissions;
-        change.changed = time_now(fs);
+        change.changed = op.now;
         change.permissions = static_cast<uint16_t>(mode & format::kModePermissionMask);
-        if (fs.credentials.uid != 0 && !fs.credentials.in_group(inode.gid)) {
+        if (op.caller().uid != 0 && !op.caller().in_group(inode.gid)) {
           change.permissions &= static_cast<uint16_t>(~uint32_t{format::kModeSetGroupId});
         }
-        const int listed = change_acl(warp, fs, inode, change.permissions, change.changed);
+        const int listed = change_acl(warp, op, fs, inode, change.permissions);
         if (listed < 0) return listed;
-        const int changed = apply_change(warp, fs, ino, change);
-        // Who writes to it looks again whether it has powers.
-        if (warp.thread_rank() == 0) forget_noted(fs, ino);
+        const int changed = apply_change(warp, op, ino, change);
+        // The next write looks again whether it has set-ID bits.
+        if (warp.thread_rank() == 0) invalidate_times_set(fs, ino);
         return changed;
       });
-  if (error == 0 && warp.thread_rank() == 0) forget_paths(fs);
+  if (error == 0 && warp.thread_rank() == 0) invalidate_paths(fs);
   warp.sync();
   return error;
 }
 
 /// Bits of the mode that let others act as the file's owner or his group, and that go with a change
 /// of what it holds or of whose it is.
-GOFS_HD inline uint32_t powers_of(const Credentials& who, const f2fs::Inode& inode) {
+GOFS_HD inline uint32_t setid_of(const Credentials& who, const f2fs::Inode& inode) {
   if (inode.is_directory()) return 0;
   const bool stranger = who.uid != 0 && !who.in_group(inode.gid);
   const bool group = (inode.mode & format::kModeGroupExecutes) != 0 || stranger;
   return inode.mode & (format::kModeSetUserId | (group ? uint32_t{format::kModeSetGroupId} : 0));
 }
 
-/// Whether the caller may give the file to `uid` and `gid`. To neither anybody may, as long as the
-/// mode stays.
+/// Whether the caller may give the file to `uid` and `gid`. Any caller may give it to neither, as
+/// long as the mode stays.
 GOFS_HD inline int may_give(const Credentials& who, const f2fs::Inode& inode, uint32_t uid,
                             uint32_t gid) {
   if (is_frozen(inode)) return -EPERM;
@@ -149,7 +148,7 @@ GOFS_HD inline int may_give(const Credentials& who, const f2fs::Inode& inode, ui
   const bool owner = who.uid == inode.uid;
   const bool keeps_user = uid == kKeepId || (uid == inode.uid && owner);
   const bool own_group = owner && (gid == inode.gid || who.in_group(gid));
-  const bool keeps_mode = owner || powers_of(who, inode) == 0;
+  const bool keeps_mode = owner || setid_of(who, inode) == 0;
   return keeps_user && (gid == kKeepId || own_group) && keeps_mode ? 0 : -EPERM;
 }
 
@@ -159,29 +158,29 @@ GOFS_NOINLINE GOFS_HD inline int change_owner(simt::AnyWarp auto warp, Filesyste
   const int error = change_inode(
       warp, fs, ino, f2fs::kXattrPages,
       [&](const f2fs::Inode& inode) { return may_give(fs.credentials, inode, uid, gid); },
-      [&](f2fs::Inode& inode) {
+      [&](f2fs::Operation& op, f2fs::Inode& inode) {
         f2fs::AttributeChange change{};
-        change.changed = time_now(fs);
+        change.changed = op.now;
         change.uid = uid;
         change.gid = gid;
         if (uid != kKeepId) change.mask |= f2fs::kSetUid;
         if (gid != kKeepId) change.mask |= f2fs::kSetGid;
         // Whoever runs it from now on shall not become the new owner.
         if (!inode.is_directory()) {
-          const uint32_t powers = powers_of(fs.credentials, inode);
-          uint32_t mode = inode.mode & format::kModePermissionMask & ~powers;
+          const uint32_t setid = setid_of(op.caller(), inode);
+          uint32_t mode = inode.mode & format::kModePermissionMask & ~setid;
           const uint32_t group = gid != kKeepId ? gid : inode.gid;
-          if (powers != 0 && fs.credentials.uid != 0 && !fs.credentials.in_group(group)) {
+          if (setid != 0 && op.caller().uid != 0 && !op.caller().in_group(group)) {
             mode &= ~uint32_t{format::kModeSetGroupId};
           }
           change.permissions = static_cast<uint16_t>(mode);
           change.mask |= f2fs::kSetPermissions;
-          const int dropped = drop_capability(warp, fs, inode, change.changed);
+          const int dropped = drop_capability(warp, op, inode);
           if (dropped < 0) return dropped;
         }
-        return apply_change(warp, fs, ino, change);
+        return apply_change(warp, op, ino, change);
       });
-  if (error == 0 && warp.thread_rank() == 0) forget_paths(fs);
+  if (error == 0 && warp.thread_rank() == 0) invalidate_paths(fs);
   warp.sync();
   return error;
 }
@@ -196,7 +195,7 @@ GOFS_HD inline bool keeps_times(const f2fs::TimeStamp& accessed, const f2fs::Tim
   return accessed.nanoseconds == kTimeOmit && modified.nanoseconds == kTimeOmit;
 }
 
-/// Whether the caller may set these times: his own, anybody may who may write.
+/// Whether the caller may set these times: the present time, any caller that may write.
 GOFS_HD inline int may_set_times(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::Inode& inode,
                                  bool present) {
   if ((inode.flags & format::kFlagImmutable) != 0) return -EPERM;
@@ -215,15 +214,15 @@ GOFS_NOINLINE GOFS_HD inline int change_times(simt::AnyWarp auto warp, Filesyste
   return change_inode(
       warp, fs, ino, 1,
       [&](const f2fs::Inode& inode) { return may_set_times(warp, fs, inode, present); },
-      [&](f2fs::Inode&) {
+      [&](f2fs::Operation& op, f2fs::Inode&) {
         f2fs::AttributeChange change{};
-        change.changed = time_now(fs);
+        change.changed = op.now;
         change.accessed = accessed.nanoseconds == kTimeNow ? change.changed : accessed;
         change.modified = modified.nanoseconds == kTimeNow ? change.changed : modified;
         if (accessed.nanoseconds != kTimeOmit) change.mask |= f2fs::kSetAccessed;
         if (modified.nanoseconds != kTimeOmit) change.mask |= f2fs::kSetModified;
-        const int error = apply_change(warp, fs, ino, change);
-        if (warp.thread_rank() == 0) forget_noted(fs, ino);
+        const int error = apply_change(warp, op, ino, change);
+        if (warp.thread_rank() == 0) invalidate_times_set(fs, ino);
         return error;
       });
 }
@@ -232,7 +231,7 @@ GOFS_NOINLINE GOFS_HD inline int change_times(simt::AnyWarp auto warp, Filesyste
 template <typename Change>
 GOFS_HD int change_path(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                         LastLink last_link, Change change) {
-  return walking(warp, fs, [&]() -> int {
+  return reading_paths(warp, fs, [&]() -> int {
     f2fs::Inode inode{};
     const int error = resolve(warp, fs, path, last_link, inode);
     return error < 0 ? error : change(inode.ino);
@@ -243,7 +242,7 @@ GOFS_HD int change_path(simt::AnyWarp auto warp, Filesystem& fs, const char* pat
 /// directories above are not asked. -ESTALE where it has been removed.
 template <typename Change>
 GOFS_HD int change_numbered(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino, Change change) {
-  return walking(warp, fs, [&]() -> int {
+  return reading_paths(warp, fs, [&]() -> int {
     f2fs::Inode inode{};
     const int loaded = load_numbered(warp, fs, warp.ballot(true), ino, inode);
     const int error = simt::first_error(warp, loaded);

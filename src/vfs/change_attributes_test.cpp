@@ -158,7 +158,7 @@ TEST_P(ChangeAttributesTest, owners_give_files_to_their_own_groups_only) {
   EXPECT_EQ(stat_of_path("/f").gid, 90u);
 }
 
-TEST_P(ChangeAttributesTest, who_is_given_a_file_does_not_get_its_powers) {
+TEST_P(ChangeAttributesTest, a_change_of_owner_clears_the_set_id_bits) {
   EXPECT_EQ(setxattr_as(who(0, 0), "/run", "security.capability",
                         std::string("\1\0\0\2\0\4\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20)),
             0);

@@ -39,7 +39,7 @@ class ChangeTest : public ChangesTest {
   }
   int operate_once(int error, uint32_t& tried) {
     return static_cast<int>(alone([&](const simt::Warp& warp) {
-      return detail::operate(warp, fs(), 1, [&] {
+      return detail::operate(warp, fs(), 1, [&](f2fs::Operation&) {
         if (warp.thread_rank() == 0) ++tried;
         return error;
       });

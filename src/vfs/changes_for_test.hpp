@@ -16,6 +16,7 @@
 #include "vfs/metadata.h"
 #include "vfs/open.h"
 #include "vfs/vfs_for_test.hpp"
+#include "vfs/write.h"
 
 namespace gofs::vfs {
 
@@ -53,6 +54,15 @@ class ChangesTest : public ::testing::TestWithParam<uint32_t> {
       if (warp.thread_rank() == 0) answer = mine;
     });
     return answer;
+  }
+  /// Where block `index` of an open file lies.
+  uint32_t block_of(int fd, uint64_t index) {
+    const OpenInode& open = fs().open_inodes[fs().descriptors[fd].open_inode];
+    return static_cast<uint32_t>(alone([&](const simt::Warp& warp) {
+      f2fs::BlockPlace place{};
+      EXPECT_EQ(f2fs::map_blocks(warp, fs().volume, 1u, open.inode, index, place), 0);
+      return int64_t{place.block};
+    }));
   }
   int open_file(const std::string& path, uint32_t flags, uint32_t mode = 0644) {
     return static_cast<int>(

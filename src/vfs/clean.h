@@ -3,7 +3,7 @@
 // Cleaning: segments that are only partly in use are emptied, by moving what is left in them to
 // other places, so that the logs find whole segments to write to. Nodes and blocks of directories
 // are moved by the next checkpoint, blocks of files at once (clean_files.h); with that checkpoint
-// an emptied segment is free, unless somebody keeps where its blocks lay (f2fs::hold_places).
+// an emptied segment is free, unless there are address readers (f2fs::enter_address_readers).
 //
 // Several warps may clean at a time, each a victim of its own. All functions are collective, by one
 // warp that holds no locks.
@@ -53,8 +53,8 @@ GOFS_NOINLINE GOFS_HD inline void clean_nodes(simt::AnyWarp auto warp, Filesyste
                                               const f2fs::BlockOwner& owner) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   int changed = 0;
-  const int error = operate_cleaning(warp, fs, simt::popcount(lanes), [&] {
-    changed = f2fs::move_nodes(warp, fs.volume, lanes, owner);
+  const int error = operate_cleaning(warp, fs, simt::popcount(lanes), [&](f2fs::Operation& op) {
+    changed = f2fs::move_nodes(warp, op, lanes, owner);
     return simt::first_error(warp, mine && changed != -ENOENT ? changed : 0);
   });
   note_error(victim, error);
@@ -156,8 +156,8 @@ GOFS_HD inline uint8_t* take_cleaner(simt::AnyWarp auto warp, f2fs::Cleaning& cl
   warp.sync();
   return reinterpret_cast<uint8_t*>(page);
 }
-GOFS_HD inline void give_back_cleaner(simt::AnyWarp auto warp, f2fs::Cleaning& cleaning,
-                                      const uint8_t* page) {
+GOFS_HD inline void release_cleaner(simt::AnyWarp auto warp, f2fs::Cleaning& cleaning,
+                                    const uint8_t* page) {
   warp.sync();
   if (warp.thread_rank() != 0) return;
   simt::unlock(cleaning.page_locks[static_cast<uint64_t>(page - cleaning.pages) / kBlockBytes]);
@@ -231,12 +231,12 @@ GOFS_NOINLINE GOFS_HD inline CleanRound clean_round(simt::AnyWarp auto warp, Fil
     }
     warp.sync();
   }
-  detail::give_back_cleaner(warp, writer.cleaning, summary);
+  detail::release_cleaner(warp, writer.cleaning, summary);
   return round;
 }
 
 /// Lets segments be tried again that could not be emptied. Collective.
-GOFS_HD inline void forget_stuck(simt::AnyWarp auto warp, Filesystem& fs) {
+GOFS_HD inline void reset_stuck(simt::AnyWarp auto warp, Filesystem& fs) {
   const auto words = static_cast<uint32_t>(simt::divide_up(fs.volume.geometry.main_segments, 32));
   for (uint32_t i = warp.thread_rank(); i < words; i += warp.size()) {
     simt::store_relaxed(fs.writer->cleaning.stuck[i], 0u);
@@ -282,7 +282,7 @@ GOFS_NOINLINE GOFS_HD inline CleanResult clean_segments(simt::AnyWarp auto warp,
 GOFS_NOINLINE GOFS_HD inline int64_t collect_garbage(simt::AnyWarp auto warp, Filesystem& fs,
                                                      uint32_t segments_max) {
   if (fs.writer == nullptr) return -EROFS;
-  forget_stuck(warp, fs);
+  reset_stuck(warp, fs);
   const CleanWish wish{{f2fs::VictimPolicy::kCostBenefit, kWorthCleaning},
                        fs.volume.geometry.main_segments,
                        simt::min(segments_max, fs.volume.geometry.main_segments)};

@@ -11,6 +11,7 @@
 #include "f2fs/move_blocks.h"
 #include "f2fs/move_nodes.h"
 #include "vfs/change.h"
+#include "vfs/file_lock.h"
 #include "vfs/open_files.h"
 
 namespace gofs::vfs::detail {
@@ -40,8 +41,8 @@ GOFS_HD inline void leave_cleaned(simt::AnyWarp auto warp, Filesystem& fs, Clean
   file.ino = 0;
 }
 
-/// Has `ino` open as `file`. Collective, uniform. 0 or a negative errno: -ENOENT where it is gone
-/// or has no name; -EAGAIN where it is opened and closed too often.
+/// Has `ino` open as `file`. Collective, uniform. 0 or a negative errno: -ENOENT where it was
+/// removed or has no name; -EAGAIN where it is opened and closed too often.
 GOFS_NOINLINE GOFS_HD inline int enter_cleaned(simt::AnyWarp auto warp, Filesystem& fs,
                                                uint32_t ino, CleanedFile& file) {
   if (file.ino == ino) return 0;
@@ -51,7 +52,7 @@ GOFS_NOINLINE GOFS_HD inline int enter_cleaned(simt::AnyWarp auto warp, Filesyst
   int index = -EAGAIN;
   for (uint32_t attempt = 0; attempt < kTries && index == -EAGAIN; ++attempt) {
     // Who has taken the last name frees it when we have it open, or not yet.
-    index = walking(warp, fs, [&]() -> int {
+    index = reading_paths(warp, fs, [&]() -> int {
       f2fs::Inode inode{};
       const int error = find_inode(warp, fs, ino, inode);
       if (error < 0) return error;
@@ -96,19 +97,20 @@ GOFS_NOINLINE GOFS_HD inline int move_file_blocks(simt::AnyWarp auto warp, Files
   OpenInode& open = fs.open_inodes[file.index];
   const ByteRange range = range_of_blocks(warp, lanes, index);
   // By a write that the cleaner himself may have under way.
-  if (is_kept(warp, open.lock, range)) return -EAGAIN;
-  RangeHold hold{};
+  if (is_detached(warp, open.lock, range)) return -EAGAIN;
+  WriteHold hold{};
   const simt::Deadline deadline = simt::Deadline::after_ns(kCleanLockNs);
-  int error = lock_exclusive(warp, open.lock, range, deadline, hold);
+  int error = hold_in_ring(warp, open, Hold::kRange, range, deadline, hold);
   if (error < 0) return error;
   const bool moves = !open.inode.has_inline_data();
   if (warp.all(moves)) {
-    error = operate_cleaning(warp, fs, f2fs::pages_to_move(simt::popcount(lanes)), [&] {
-      return f2fs::move_blocks(warp, fs.volume, *fs.writer, fs.pool, lanes, open.inode, index,
-                               owner, moved);
-    });
+    const f2fs::FileHold held = held_file(hold);
+    error = operate_cleaning(warp, fs, f2fs::pages_to_move(simt::popcount(lanes)),
+                             [&](f2fs::Operation& op) {
+                               return f2fs::move_blocks(warp, op, lanes, held, index, owner, moved);
+                             });
   }
-  unlock_exclusive(warp, open.lock, hold);
+  release(warp, fs, hold);
   return error;
 }
 
@@ -117,23 +119,23 @@ GOFS_NOINLINE GOFS_HD inline int move_directory_blocks(simt::AnyWarp auto warp, 
                                                        uint32_t ino, uint32_t lanes, uint64_t index,
                                                        const f2fs::BlockOwner& owner,
                                                        uint32_t& moved) {
-  // Not for long: somebody may have the directory for himself and wait for us.
+  // Not for long: a thread may hold the directory exclusively and wait for us.
   const simt::Deadline deadline = simt::Deadline::after_ns(kCleanLockNs);
   if (lock_inode(warp, fs, ino, deadline) < 0) return -EAGAIN;
   f2fs::Inode directory{};
   int error = find_inode(warp, fs, ino, directory);
-  // Under the lock nobody removes it.
+  // Under the lock it is not removed.
   const bool moves =
       directory.is_directory() && directory.links != 0 && !directory.has_inline_dentries();
   if (error == 0 && !moves) error = -ENOENT;
   const uint32_t pages = f2fs::kPagesToMoveDirectoryBlock * simt::popcount(lanes);
   if (error == 0) {
-    error = operate_cleaning(warp, fs, pages, [&]() -> int {
+    error = operate_cleaning(warp, fs, pages, [&](f2fs::Operation& op) -> int {
       for (uint32_t left = lanes; left != 0; left &= left - 1) {
         const uint32_t lane = simt::lowest_bit(left);
         const f2fs::BlockOwner one{warp.shfl(owner.block, lane), warp.shfl(owner.nid, lane), 0, 0};
         const int changed =
-            f2fs::move_directory_block(warp, fs.volume, directory, warp.shfl(index, lane), one);
+            f2fs::move_directory_block(warp, op, directory, warp.shfl(index, lane), one);
         if (changed == 0) moved |= 1u << lane;
         if (changed < 0 && changed != -ENOENT) return changed;
       }

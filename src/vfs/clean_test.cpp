@@ -278,7 +278,7 @@ TEST_P(CleanTest, several_clean_side_by_side) {
   expect_contents();
 }
 
-TEST_P(CleanTest, who_keeps_places_finds_there_what_was_there) {
+TEST_P(CleanTest, an_address_reader_finds_what_was_there) {
   std::mt19937 random(static_cast<uint32_t>(printed_seed()));
   make_holes(random);
   for (uint32_t file = 0; file < 2; ++file) write_ok(file, 0, 300);
@@ -311,9 +311,9 @@ TEST_P(CleanTest, who_keeps_places_finds_there_what_was_there) {
           is_right(file, block, &words[(file * size_t{300} + block) * kWordsPerBlock], true));
     }
   }
-  EXPECT_EQ(writer().cleaning.places_held, 1u);
+  EXPECT_EQ(writer().cleaning.address_readers, 1u);
   alone([&](const simt::Warp& warp) { return end_batch(warp, table, bd); });
-  EXPECT_EQ(writer().cleaning.places_held, 0u);
+  EXPECT_EQ(writer().cleaning.address_readers, 0u);
   const Ticket ticket = [&] {
     Ticket mine{};
     run_alone(width(), [&](const simt::Warp& warp) {
@@ -322,10 +322,10 @@ TEST_P(CleanTest, who_keeps_places_finds_there_what_was_there) {
     });
     return mine;
   }();
-  EXPECT_EQ(writer().cleaning.places_held, 1u);
+  EXPECT_EQ(writer().cleaning.address_readers, 1u);
   EXPECT_EQ(alone([&](const simt::Warp& warp) { return wait(warp, fs(), ticket); }),
             4 * kBlockBytes);
-  EXPECT_EQ(writer().cleaning.places_held, 0u);
+  EXPECT_EQ(writer().cleaning.address_readers, 0u);
   expect_contents();
   mount_again();
   expect_contents();
@@ -343,15 +343,15 @@ TEST_P(CleanTest, what_cannot_be_moved_stays_and_is_not_tried_for_ever) {
   });
   const auto ino = static_cast<uint32_t>(stat_of.ino);
   run_alone(1, [&](const simt::Warp& warp) {
-    f2fs::Operation operation{};
-    ASSERT_EQ(f2fs::begin_operation(warp, volume(), writer(), 1, operation), 0);
-    EXPECT_EQ(f2fs::change_nodes(warp, volume(), 1u, ino, ino,
+    f2fs::OperationSlot operation;
+    ASSERT_EQ(f2fs::begin_operation(warp, {volume(), writer()}, 1, operation), 0);
+    EXPECT_EQ(f2fs::change_nodes(warp, *operation, 1u, ino, ino,
                                  [](format::NodeBlock& node) {
                                    node.inode.i_inline =
                                        node.inode.i_inline | uint8_t{format::kInlinePinned};
                                  }),
               0);
-    f2fs::end_operation(warp, writer(), operation);
+    f2fs::end_operation(warp, operation);
   });
   const auto places = [&] {
     std::vector<uint32_t> blocks;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who is asking, and whether a mode lets him (POSIX.1-2017, section 4.5); with access lists:
-// access_list.h.
+// Whether a mode lets who is asking (POSIX.1-2017, section 4.5); with access lists: access_list.h.
 #pragma once
 
+#include "f2fs/credentials.h"
 #include "f2fs/inode.h"
 
 namespace gofs::vfs {
@@ -12,23 +12,10 @@ using gofs::kMayExecute;
 using gofs::kMayRead;
 using gofs::kMayWrite;
 
-struct Credentials {
-  uint32_t uid;
-  uint32_t gid;
-  uint32_t group_count;
-  uint32_t groups[kGroupsMax];  // supplementary
-
-  GOFS_HD bool in_group(uint32_t group) const {
-    if (gid == group) return true;
-    for (uint32_t i = 0; i < group_count; ++i) {
-      if (groups[i] == group) return true;
-    }
-    return false;
-  }
-};
+using f2fs::Credentials;
 
 /// 0 or -EACCES. User 0 may read and write everything, search every directory, and execute what
-/// anybody may execute.
+/// some user may execute.
 GOFS_HD inline int check_access(const Credentials& who, const f2fs::Inode& inode, uint32_t wanted) {
   if (who.uid == 0) {
     const bool executable = inode.is_directory() || (inode.mode & 0111) != 0;

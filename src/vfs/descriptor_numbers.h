@@ -25,7 +25,7 @@ GOFS_HD constexpr uint32_t numbers_beyond(uint32_t count) {
   return count % 32 == 0 ? 0 : ~0u << count % 32;
 }
 
-/// Takes a number that nobody has, or -EMFILE. Any lane.
+/// Takes a number that is not in use, or -EMFILE. Any lane.
 GOFS_HD inline int take_number(const DescriptorNumbers& numbers) {
   uint32_t& cursor = numbers.cursors[simt::processor_id() % kNumberCursors];
   const uint32_t start = simt::load_relaxed(cursor);
@@ -46,7 +46,7 @@ GOFS_HD inline int take_number(const DescriptorNumbers& numbers) {
 }
 
 /// Gives a number back that take_number() gave. Any lane.
-GOFS_HD inline void give_back_number(const DescriptorNumbers& numbers, uint32_t number) {
+GOFS_HD inline void release_number(const DescriptorNumbers& numbers, uint32_t number) {
   simt::AtomicRef<uint32_t>(numbers.taken[number / 32])
       .fetch_and(~(1u << number % 32), simt::memory_order_release);  // [V17]
 }

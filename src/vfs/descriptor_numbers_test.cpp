@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of descriptors: each is somebody's alone, all of them can be had, and none is lost, while
-// many take and give back.
+// Numbers of descriptors: each belongs to one thread alone, all of them can be had, and none is
+// lost, while many take and release.
 #include "vfs/descriptor_numbers.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(DescriptorNumbersTest, as_many_can_be_had_as_there_are) {
     EXPECT_EQ(*had.begin(), 0);
     EXPECT_EQ(*had.rbegin(), static_cast<int>(count) - 1);
     EXPECT_EQ(take_number(numbers.get()), -EMFILE);
-    give_back_number(numbers.get(), count / 2);
+    release_number(numbers.get(), count / 2);
     EXPECT_EQ(take_number(numbers.get()), static_cast<int>(count / 2));
     EXPECT_EQ(take_number(numbers.get()), -EMFILE);
   }
@@ -70,12 +70,12 @@ TEST(DescriptorNumbersTest, each_is_one_takers_alone) {
           const auto number = static_cast<uint32_t>(mine.back());
           mine.pop_back();
           --holders[number];
-          give_back_number(numbers.get(), number);
+          release_number(numbers.get(), number);
         }
       }
       for (const int number : mine) {
         --holders[static_cast<size_t>(number)];
-        give_back_number(numbers.get(), static_cast<uint32_t>(number));
+        release_number(numbers.get(), static_cast<uint32_t>(number));
       }
     });
   }

@@ -202,9 +202,9 @@ struct InheritedAcl {
 };
 
 /// Collective.
-GOFS_HD inline void give_back_inherited(simt::AnyWarp auto warp, Filesystem& fs,
-                                        InheritedAcl& inherited) {
-  if (inherited.count != 0) f2fs::give_back_spares(warp, fs.pool, inherited.spare);
+GOFS_HD inline void release_inherited(simt::AnyWarp auto warp, Filesystem& fs,
+                                      InheritedAcl& inherited) {
+  if (inherited.count != 0) f2fs::release_spares(warp, fs.pool, inherited.spare);
   inherited.count = 0;
 }
 
@@ -236,7 +236,7 @@ GOFS_NOINLINE GOFS_HD inline int load_inherited(simt::AnyWarp auto warp, Filesys
     }
   }
   if (error < 0 || count == 0) {
-    f2fs::give_back_spares(warp, fs.pool, inherited.spare);
+    f2fs::release_spares(warp, fs.pool, inherited.spare);
     return error;
   }
   inherited.count = count;
@@ -250,11 +250,11 @@ GOFS_NOINLINE GOFS_HD inline int load_inherited(simt::AnyWarp auto warp, Filesys
   return 0;
 }
 
-/// Gives the new inode `ino`, which nobody refers to yet, the lists that it inherits. Collective,
-/// uniform, inside the gate. 0 or a negative errno. Changes at most f2fs::kXattrPages pages.
-GOFS_NOINLINE GOFS_HD inline int store_inherited(simt::AnyWarp auto warp, Filesystem& fs,
-                                                 uint32_t ino, const InheritedAcl& inherited,
-                                                 const f2fs::TimeStamp& now) {
+/// Gives the new inode `ino`, which nothing refers to yet, the lists that it inherits. Collective,
+/// uniform. 0 or a negative errno. Changes at most f2fs::kXattrPages pages.
+GOFS_NOINLINE GOFS_HD inline int store_inherited(simt::AnyWarp auto warp, f2fs::Operation& op,
+                                                 Filesystem& fs, uint32_t ino,
+                                                 const InheritedAcl& inherited) {
   if (inherited.count == 0) return 0;
   f2fs::Inode inode{};
   const int loaded =
@@ -263,21 +263,19 @@ GOFS_NOINLINE GOFS_HD inline int store_inherited(simt::AnyWarp auto warp, Filesy
   if (!inode.is_directory() && !inherited.summary.extended) return 0;
   const f2fs::SpareBlocks<2> spare{{inherited.spare.blocks[2], inherited.spare.blocks[3]}};
   const bool has_mask = inherited.has_mask();
-  return f2fs::edit_xattrs_in(
-      warp, fs.volume, *fs.writer, spare, inode, now, [&](f2fs::detail::XattrDraft& draft) {
-        int error = 0;
-        if (inode.is_directory()) {
-          error =
-              append_acl(warp, format::kXattrAclDefault, inherited.summary.disk_bytes,
+  return f2fs::edit_xattrs_in(warp, op, spare, inode, op.now, [&](f2fs::detail::XattrDraft& draft) {
+    int error = 0;
+    if (inode.is_directory()) {
+      error = append_acl(warp, format::kXattrAclDefault, inherited.summary.disk_bytes,
                          inherited.count, draft, [&](uint32_t i) { return inherited.entry(i); });
-        }
-        if (error == 0 && inherited.summary.extended) {
-          error = append_acl(warp, format::kXattrAclAccess, inherited.summary.disk_bytes,
-                             inherited.count, draft,
-                             [&](uint32_t i) { return inherited.granted(i, has_mask); });
-        }
-        return error;
-      });
+    }
+    if (error == 0 && inherited.summary.extended) {
+      error =
+          append_acl(warp, format::kXattrAclAccess, inherited.summary.disk_bytes, inherited.count,
+                     draft, [&](uint32_t i) { return inherited.granted(i, has_mask); });
+    }
+    return error;
+  });
 }
 
 }  // namespace gofs::vfs::detail

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // fallocate(2): room for what will be written, holes, and zeros. Collective with uniform arguments
-// and answers, by one warp, in portions that are operations of their own (f2fs/operation.h). Seen
-// by others when the call returns, durable after sync().
+// and answers, by one warp, in portions that are operations of their own (f2fs/begin_operation.h).
+// Seen by others when the call returns, durable after sync().
 #pragma once
 
 #include "f2fs/reserve_blocks.h"
-#include "vfs/write.h"
+#include "vfs/write_request.h"
 
 namespace gofs::vfs {
 
@@ -43,18 +43,20 @@ GOFS_HD inline uint64_t blocks_left(simt::AnyWarp auto warp, const f2fs::Volume&
 /// Before anything else is changed: moves inline data out, and refuses what there is no room for.
 /// Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int begin_reserving(simt::AnyWarp auto warp, Filesystem& fs,
-                                                 f2fs::Inode& inode, const FallocateRange& range) {
+                                                 const f2fs::FileHold& file,
+                                                 const FallocateRange& range) {
+  f2fs::Inode& inode = file.inode;
   const uint64_t blocks = range.end_block() - range.first_block();
   const uint64_t has = warp.shfl(simt::load_relaxed(inode.block_count), 0);
   if (blocks > blocks_left(warp, fs.volume) + has) return -ENOSPC;
-  int error = operate(warp, fs, f2fs::kPagesToPrepareWrite + 1, [&] {
+  int error = operate(warp, fs, f2fs::kPagesToPrepareWrite + 1, [&](f2fs::Operation& op) {
     const int refused = f2fs::detail::check_change(*fs.writer, inode, range.end);
     if (refused < 0) return refused;
-    const int dropped = drop_powers(warp, fs, inode.ino, time_now(fs));
+    const int dropped = clear_setid(warp, op, fs, inode.ino);
     const bool inlined = inode.has_inline_data();
     warp.sync();  // all lanes have looked
     if (dropped < 0 || !inlined) return dropped;
-    return f2fs::move_out_inline(warp, fs.volume, *fs.writer, fs.pool, inode);
+    return f2fs::move_out_inline(warp, op, file);
   });
   uint64_t missing = 0;
   if (error == 0) {
@@ -66,13 +68,12 @@ GOFS_NOINLINE GOFS_HD inline int begin_reserving(simt::AnyWarp auto warp, Filesy
 
 /// Reserves file blocks [first, end), portion after portion. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int reserve_range(simt::AnyWarp auto warp, Filesystem& fs,
-                                               f2fs::Inode& inode, f2fs::Reserve which,
+                                               const f2fs::FileHold& file, f2fs::Reserve which,
                                                uint64_t first, uint64_t end) {
   int error = 0;
   for (uint64_t next = first; next < end && error == 0;) {
-    error = operate(warp, fs, f2fs::kPagesToReserve, [&] {
-      return f2fs::reserve_blocks(warp, fs.volume, *fs.writer, fs.pool, inode, which, next, end,
-                                  time_now(fs));
+    error = operate(warp, fs, f2fs::kPagesToReserve, [&](f2fs::Operation& op) {
+      return f2fs::reserve_blocks(warp, op, file, which, next, end);
     });
   }
   return error;
@@ -81,64 +82,62 @@ GOFS_NOINLINE GOFS_HD inline int reserve_range(simt::AnyWarp auto warp, Filesyst
 /// Makes zeros of a range that is reserved where it has no contents: clears the parts of its first
 /// and last block, and reserves the blocks between them instead of their contents. Collective,
 /// uniform.
-GOFS_HD inline int zero_range(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode,
+GOFS_HD inline int zero_range(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::FileHold& file,
                               const FallocateRange& range) {
   const uint64_t from = simt::align_up(range.offset, uint64_t{kBlockBytes});
   const uint64_t to = range.end & ~uint64_t{kBlockBytes - 1};
-  const int error = operate(warp, fs, f2fs::kPagesToPunch, [&] {
-    const f2fs::TimeStamp now = time_now(fs);
+  const int error = operate(warp, fs, f2fs::kPagesToPunch, [&](f2fs::Operation& op) {
     int failed = 0;
     if (range.offset < from) {
-      failed = f2fs::detail::punch_part(warp, fs.volume, *fs.writer, fs.pool, inode, range.offset,
-                                        range.end, now);
+      failed = f2fs::detail::punch_part(warp, op, file, range.offset, range.end);
     }
     if (failed == 0 && to < range.end && to >= from) {
-      failed =
-          f2fs::detail::punch_part(warp, fs.volume, *fs.writer, fs.pool, inode, to, range.end, now);
+      failed = f2fs::detail::punch_part(warp, op, file, to, range.end);
     }
     return failed;
   });
   if (error < 0 || from >= to) return error;
-  return reserve_range(warp, fs, inode, f2fs::Reserve::kAll, from >> kBlockShift,
-                       to >> kBlockShift);
+  return reserve_range(warp, fs, file, f2fs::Reserve::kAll, from >> kBlockShift, to >> kBlockShift);
 }
 
 /// All modes but that of a hole. What the range needs is locked. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int allocate_range(simt::AnyWarp auto warp, Filesystem& fs,
-                                                f2fs::Inode& inode, const FallocateRange& range) {
-  int error = begin_reserving(warp, fs, inode, range);
+                                                const f2fs::FileHold& file,
+                                                const FallocateRange& range) {
+  f2fs::Inode& inode = file.inode;
+  int error = begin_reserving(warp, fs, file, range);
   if (error == 0) {
-    error = reserve_range(warp, fs, inode, f2fs::Reserve::kHoles, range.first_block(),
+    error = reserve_range(warp, fs, file, f2fs::Reserve::kHoles, range.first_block(),
                           range.end_block());
   }
-  if (error == 0 && range.zeroes()) error = zero_range(warp, fs, inode, range);
+  if (error == 0 && range.zeroes()) error = zero_range(warp, fs, file, range);
   if (error < 0) return error;
-  return operate(warp, fs, f2fs::kPagesToTruncate, [&] {
-    const f2fs::InodeUpdate update = f2fs::update_of_times(time_now(fs));
+  return operate(warp, fs, f2fs::kPagesToTruncate, [&](f2fs::Operation& op) {
+    const f2fs::InodeUpdate update = f2fs::update_of_times(op.now);
     const uint64_t size = warp.shfl(simt::load_relaxed(inode.size_bytes), 0);
     if (range.keeps_size() || range.end <= size) {
-      return f2fs::update_inode(warp, fs.volume, inode, update);
+      return f2fs::update_inode(warp, op, inode, update);
     }
-    return f2fs::detail::grow_size(warp, fs.volume, *fs.writer, fs.pool, inode, size, range.end,
-                                   update);
+    return f2fs::detail::grow_size(warp, op, file, size, range.end, update);
   });
 }
 
 /// Makes a hole. What the range needs is locked. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int punch_range(simt::AnyWarp auto warp, Filesystem& fs,
-                                             f2fs::Inode& inode, const FallocateRange& range) {
+                                             const f2fs::FileHold& file,
+                                             const FallocateRange& range) {
+  f2fs::Inode& inode = file.inode;
   int error = 0;
   uint64_t from = range.offset;
   for (bool first = true; error == 0 && (first || from < range.end); first = false) {
-    error = operate(warp, fs, f2fs::kPagesToPunch + 1, [&] {
-      const f2fs::TimeStamp now = time_now(fs);
-      int begun = first ? drop_powers(warp, fs, inode.ino, now) : 0;
+    error = operate(warp, fs, f2fs::kPagesToPunch + 1, [&](f2fs::Operation& op) {
+      int begun = first ? clear_setid(warp, op, fs, inode.ino) : 0;
       // Also where nothing is there.
       if (first && begun == 0) {
-        begun = f2fs::update_inode(warp, fs.volume, inode, f2fs::update_of_times(now));
+        begun = f2fs::update_inode(warp, op, inode, f2fs::update_of_times(op.now));
       }
       if (begun < 0) return begun;
-      return f2fs::punch_hole(warp, fs.volume, *fs.writer, fs.pool, inode, from, range.end, now);
+      return f2fs::punch_hole(warp, op, file, from, range.end);
     });
   }
   return error;
@@ -168,15 +167,21 @@ GOFS_NOINLINE GOFS_HD inline int fallocate(simt::AnyWarp auto warp, Filesystem& 
   const bool appended_to = (open.inode.flags & format::kFlagAppend) != 0;
   if (appended_to && (mode & ~kFallocateKeepSize) != 0) return -EPERM;
   if (bytes > f2fs::kFileBytesMax || offset > f2fs::kFileBytesMax - bytes) return -EFBIG;
-  RangeHold hold{};
   int error = detail::lose_capability(warp, fs, open.inode);
   if (error < 0) return error;
-  error = detail::lock_to_write(warp, open, bytes, false, fs.lock_timeout_ns, offset, hold);
+  WritePlan plan{};
+  WriteHold hold{};
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  error = detail::acquire_in_ring(warp, open, deadline, plan, hold, [&](const FileView& view) {
+    return plan_allocation(view, offset, bytes);
+  });
   if (error < 0) return error;
   const detail::FallocateRange range{mode, offset, offset + bytes};
-  error = (mode & kFallocatePunchHole) != 0 ? detail::punch_range(warp, fs, open.inode, range)
-                                            : detail::allocate_range(warp, fs, open.inode, range);
-  unlock_exclusive(warp, open.lock, hold);
+  const f2fs::FileHold file = detail::held_file(hold);
+  error = (mode & kFallocatePunchHole) != 0 ? detail::punch_range(warp, fs, file, range)
+                                            : detail::allocate_range(warp, fs, file, range);
+  if (warp.thread_rank() == 0) simt::store_relaxed(open.inode.clean_tail, 0u);
+  detail::release(warp, fs, hold);
   return error < 0 ? error : detail::sync_if_asked(warp, fs, *descriptor);
 }
 

@@ -238,7 +238,7 @@ TEST_P(FallocateTest, what_cannot_be_is_refused) {
   EXPECT_EQ(blocks_of("/blocks"), 1u);
 }
 
-TEST_P(FallocateTest, who_allocates_in_a_program_of_others_takes_its_powers) {
+TEST_P(FallocateTest, an_allocation_in_a_program_of_others_clears_its_set_id_bits) {
   fs().credentials = who(8, 8);
   EXPECT_EQ(allocate(open_file("/blocks", kOpenWriteOnly), kFallocateKeepSize, 0, 1), 0);
   EXPECT_EQ(stat_of_path("/blocks").mode & format::kModePermissionMask, 0777u);

@@ -5,30 +5,34 @@
 #pragma once
 
 #include "f2fs/directory_locks.h"
+#include "f2fs/file_maps.h"
 #include "f2fs/listing.h"
 #include "f2fs/read.h"
 #include "f2fs/writer.h"
-#include "simt/crew.h"
 #include "simt/shared_lock.h"
+#include "simt/warp_group.h"
 #include "vfs/bounce_pool.h"
 #include "vfs/credentials.h"
 #include "vfs/descriptor_numbers.h"
-#include "vfs/map_arena.h"
 #include "vfs/name_cache.h"
-#include "vfs/range_lock.h"
+#include "vfs/path_readers.h"
 #include "vfs/real_clock.h"
-#include "vfs/walkers.h"
+#include "vfs/record_pool.h"
+#include "vfs/write_plan.h"
 
 namespace gofs::vfs {
 
-/// An inode that somebody has open. Several descriptors share it.
+/// An inode that is open. Several descriptors share it.
 struct alignas(128) OpenInode {
   uint32_t ino;         // 0: free
   uint32_t references;  // descriptors, and writes under way
   uint32_t removed;     // 1: no name leads to it; it goes with the last reference
+  uint32_t records;     // the buffer of what is appended to it (record_buffers.h): number + 1
   f2fs::Inode inode;
+  f2fs::FileMaps maps;  // `inode.maps`, if it keeps them
   RangeLock lock;
 };
+static_assert(sizeof(OpenInode) == 512);
 
 inline constexpr uint32_t kOpenInodeWays = 8;
 
@@ -63,13 +67,13 @@ struct alignas(32) Descriptor {
 struct PendingWrite {
   uint32_t held;        // number of its blocks (held_blocks.h); f2fs::kNoHeldBlocks: it is a read
   uint32_t open_inode;  // index, of which it is a user
-  uint32_t kept;        // the range that it keeps there
+  uint32_t detached;    // its detached range there
   uint32_t flags;       // of the descriptor: whether it is to be durable when it ends
   uint64_t first;       // the file block of its first block
 };
 
 /// Where an asynchronous operation reports.
-struct alignas(32) Operation {
+struct alignas(32) AsyncOperation {
   uint32_t taken;
   uint32_t generation;
   nvme::Mailbox mailbox;
@@ -94,16 +98,18 @@ struct SharedRead {
   uint64_t failure;  // the first one in the range
 };
 
-/// The same of a write (write_together.h).
+/// The same of a write (write_request.h).
 struct SharedWrite {
   int64_t result;   // a negative errno from the start: nothing is written; in the end, the answer
   uint64_t bytes;   // that the file has room for of those given
   uint64_t offset;  // that of the end, where it appends
-  OpenInode* open;
-  RangeHold hold;
+  uint64_t settled_before;
+  uint64_t begins_to;    // not 0: the first operation prepares the file for a write up to there,
+  uint64_t begins_from;  // and from there, or 0, where nothing is to be cleared before it
+  WriteHold hold;
   uint64_t failure;  // the first one in the range
-  uint64_t size_before;
-  bool in_inode;  // too little to be shared
+  bool in_place;     // over the only block that it writes to
+  bool in_inode;     // too little to be shared
 };
 
 /// Where the warps of a grid meet in a call.
@@ -131,14 +137,14 @@ struct Filesystem {
 
   OpenInode* open_inodes;
   OpenInodeSet* open_inode_sets;
-  uint32_t open_inode_set_mask;
+  uint32_t open_inode_set_count;
   RangeRings* range_rings;
 
   Descriptor* descriptors;
   uint32_t descriptor_count;
   DescriptorNumbers descriptor_numbers;
 
-  Operation* operations;
+  AsyncOperation* operations;
   uint32_t operation_count;  // a power of two
   alignas(128) uint32_t operation_cursor;
 
@@ -153,12 +159,12 @@ struct Filesystem {
   uint32_t* name_locks;         // inode_lock.h
   uint32_t path_generation;     // of what `paths` knows: names, links and permissions have changed
   uint32_t rename_lock;         // of who moves a directory elsewhere (rename.h)
-  Walkers walkers;              // where the volume is written to
+  PathReaders path_readers;     // where the volume is written to
 
   BatchTable* batches;
-  alignas(128) MapArena maps;
   GridCalls grids;
   BouncePool bounces;
+  RecordPool records;
 
   uint64_t lock_timeout_ns;  // of range locks and table locks
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens to an inode that has lost its last name: it is freed when nobody finds it any more
-// and nobody has it open. Until then it is listed as an orphan (f2fs/orphans.h), so a crash loses
-// no room.
+// What happens to an inode that has lost its last name: it is freed when it cannot be found any
+// more and is not open. Until then it is listed as an orphan (f2fs/orphans.h), so a crash loses no
+// room.
 #pragma once
 
 #include "f2fs/free_inode.h"
@@ -11,25 +11,26 @@
 
 namespace gofs::vfs::detail {
 
-/// Frees an inode without names, that nobody can open and nobody has open. Collective, uniform; the
+/// Frees an inode without names, which cannot be opened and is not open. Collective, uniform; the
 /// caller holds no lock. Should that fail, it stays an orphan, and who mounts the volume next frees
 /// it.
 GOFS_NOINLINE GOFS_HD inline void free_removed(simt::AnyWarp auto warp, Filesystem& fs,
                                                uint32_t ino) {
   f2fs::Inode inode{};
   if (load_uniform(warp, fs, ino, inode) < 0) return;
-  // The one name that a removed directory still has, which walkers may have entered again.
+  // The one name that a removed directory still has, which path readers may have entered again.
   if (inode.is_directory() && warp.thread_rank() == 0) {
     fs.dentries.erase(ino, format::name_hash("..", 2), 2);
   }
   (void)f2fs::free_inode(warp, fs.volume, *fs.writer, fs.pool, inode, time_now(fs));
 }
 
-/// Has the inode `ino`, from which the caller has taken the last name, freed: now, or by who has it
-/// open last. Collective, uniform; the caller holds no lock and does not walk.
-GOFS_NOINLINE GOFS_HD inline void let_go(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino) {
-  // From then on nobody comes to open it.
-  if (wait_for_walkers(warp, fs.walkers, fs.lock_timeout_ns) < 0) return;
+/// Has the inode `ino`, from which the caller has taken the last name, freed: now, or when it is
+/// closed last. Collective, uniform; the caller holds no lock and is no path reader.
+GOFS_NOINLINE GOFS_HD inline void release_removed(simt::AnyWarp auto warp, Filesystem& fs,
+                                                  uint32_t ino) {
+  // From then on it cannot be opened.
+  if (wait_for_path_readers(warp, fs.path_readers, fs.lock_timeout_ns) < 0) return;
   uint32_t in_use = 0;
   if (warp.thread_rank() == 0) {
     const uint32_t home = home_of(fs, ino);

@@ -88,7 +88,7 @@ class FsyncTest : public ::testing::TestWithParam<uint32_t> {
   uint64_t version() { return volume().checkpoint_version; }
 
   /// What recovery would find on the disk now.
-  std::vector<const format::NodeBlock*> chain() {
+  std::vector<const format::NodeBlock*> logged_nodes() {
     const auto& checkpoint =
         *reinterpret_cast<const format::Checkpoint*>(volume().checkpoint_blocks);
     uint32_t block = volume().geometry.block_of(checkpoint.cur_segno(format::kWarmNode),
@@ -114,39 +114,39 @@ class FsyncTest : public ::testing::TestWithParam<uint32_t> {
 };
 GOFS_AT_BOTH_WIDTHS(FsyncTest);
 
-TEST_P(FsyncTest, nodes_go_to_the_chain_and_no_checkpoint_is_made) {
+TEST_P(FsyncTest, nodes_go_to_the_log_and_no_checkpoint_is_made) {
   const uint64_t before = version();
   const int fd = open_file("/blocks", kOpenReadWrite);
   EXPECT_EQ(sync_fd(fd), 0) << "nothing has changed";
-  EXPECT_TRUE(chain().empty());
+  EXPECT_TRUE(logged_nodes().empty());
   ASSERT_EQ(write_at(fd, std::string(5000, 'x'), 4090), 5000);
   EXPECT_EQ(sync_fd(fd), 0);
-  ASSERT_EQ(chain().size(), 1u);
-  EXPECT_EQ(chain()[0]->footer.ino, ino_of(fd));
-  EXPECT_EQ(chain()[0]->footer.flag.value(), format::kNodeCold | format::kNodeFsync);
+  ASSERT_EQ(logged_nodes().size(), 1u);
+  EXPECT_EQ(logged_nodes()[0]->footer.ino, ino_of(fd));
+  EXPECT_EQ(logged_nodes()[0]->footer.flag.value(), format::kNodeCold | format::kNodeFsync);
   EXPECT_EQ(sync_fd(fd), 0);
-  EXPECT_EQ(chain().size(), 1u) << "it was durable";
+  EXPECT_EQ(logged_nodes().size(), 1u) << "it was durable";
   // Nodes below the inode come before it.
   ASSERT_EQ(write_at(fd, std::string(5000, 'y'), 8 << 20), 5000);
   ASSERT_EQ(write_at(fd, std::string(5000, 'z'), 24 << 20), 5000);
   EXPECT_EQ(sync_fd(fd), 0);
-  const auto nodes = chain();
+  const auto nodes = logged_nodes();
   ASSERT_EQ(nodes.size(), 4u);
   EXPECT_EQ(nodes[1]->footer.ino, ino_of(fd));
   EXPECT_EQ(nodes[1]->footer.flag.value() & format::kNodeFsync, 0u);
   EXPECT_EQ(nodes[3]->footer.nid, ino_of(fd));
   EXPECT_NE(nodes[3]->footer.flag.value() & format::kNodeFsync, 0u);
   EXPECT_EQ(version(), before);
-  EXPECT_TRUE(f2fs::fsck_likes(image_)) << "with a chain that it does not follow";
+  EXPECT_TRUE(f2fs::fsck_likes(image_)) << "with an fsync log that it does not follow";
   expect_sound();
 }
 
 TEST_P(FsyncTest, fdatasync_leaves_an_inode_of_which_only_times_have_changed) {
   const uint64_t before = version();
   const int fd = open_file("/blocks", kOpenReadWrite);
-  const auto expect_chain = [&](const char* what, size_t nodes, bool ends_with_inode) {
-    ASSERT_EQ(chain().size(), nodes) << what;
-    const auto& footer = chain().back()->footer;
+  const auto expect_logged = [&](const char* what, size_t nodes, bool ends_with_inode) {
+    ASSERT_EQ(logged_nodes().size(), nodes) << what;
+    const auto& footer = logged_nodes().back()->footer;
     EXPECT_EQ(footer.nid == ino_of(fd), ends_with_inode) << what;
     EXPECT_EQ(footer.ino, ino_of(fd)) << what;
     EXPECT_NE(footer.flag.value() & format::kNodeFsync, 0u) << what;
@@ -160,32 +160,32 @@ TEST_P(FsyncTest, fdatasync_leaves_an_inode_of_which_only_times_have_changed) {
   };
   ASSERT_EQ(write_at(fd, std::string(5000, 'x'), 8 << 20), 5000);
   EXPECT_EQ(sync_data(fd), 0);
-  expect_chain("it is longer, and has a node below its inode", 2, true);
+  expect_logged("it is longer, and has a node below its inode", 2, true);
   ASSERT_EQ(write_at(fd, std::string(5000, 'y'), 8 << 20), 5000);
   EXPECT_EQ(sync_data(fd), 0);
-  expect_chain("addresses below the inode", 3, false);
+  expect_logged("addresses below the inode", 3, false);
   set_times(1000);
   EXPECT_EQ(sync_data(fd), 0);
-  expect_chain("times alone", 3, false);
+  expect_logged("times alone", 3, false);
   EXPECT_EQ(sync_fd(fd), 0);
-  expect_chain("fsync takes them", 4, true);
+  expect_logged("fsync takes them", 4, true);
   set_times(2000);
   EXPECT_EQ(alone([&](const simt::Warp& warp) { return fchmod(warp, fs(), fd, 0600); }), 0);
   EXPECT_EQ(sync_data(fd), 0);
-  expect_chain("who may read it", 5, true);
+  expect_logged("who may read it", 5, true);
   ASSERT_EQ(write_at(fd, std::string(5000, 'z'), 0), 5000);
   EXPECT_EQ(sync_data(fd), 0);
-  expect_chain("addresses in the inode", 6, true);
+  expect_logged("addresses in the inode", 6, true);
   EXPECT_EQ(alone([&](const simt::Warp& warp) { return ftruncate(warp, fs(), fd, 9 << 20); }), 0);
   EXPECT_EQ(sync_data(fd), 0);
-  expect_chain("its size, and zeros behind the former end", 8, true);
+  expect_logged("its size, and zeros behind the former end", 8, true);
   // Every write: without the inode, and with it.
   const int contents = open_file("/blocks", kOpenWriteOnly | kOpenDataSync);
   ASSERT_EQ(write_at(contents, std::string(5000, 'a'), 8 << 20), 5000);
-  expect_chain("a write that ends with fdatasync", 9, false);
+  expect_logged("a write that ends with fdatasync", 9, false);
   const int all = open_file("/blocks", kOpenWriteOnly | kOpenSync);
   ASSERT_EQ(write_at(all, std::string(5000, 'b'), 8 << 20), 5000);
-  expect_chain("a write that ends with fsync", 11, true);
+  expect_logged("a write that ends with fsync", 11, true);
   EXPECT_EQ(version(), before);
   EXPECT_EQ(sync_data(-1), -EBADF);
   expect_sound();
@@ -194,8 +194,8 @@ TEST_P(FsyncTest, fdatasync_leaves_an_inode_of_which_only_times_have_changed) {
 TEST_P(FsyncTest, fdatasync_of_a_new_file_brings_its_name) {
   const int fd = open_file("/dir/new", kOpenReadWrite | kOpenCreate);
   EXPECT_EQ(sync_data(fd), 0);
-  ASSERT_EQ(chain().size(), 1u);
-  EXPECT_NE(chain()[0]->footer.flag.value() & format::kNodeDentry, 0u);
+  ASSERT_EQ(logged_nodes().size(), 1u);
+  EXPECT_NE(logged_nodes()[0]->footer.flag.value() & format::kNodeDentry, 0u);
   expect_sound();
 }
 
@@ -206,56 +206,56 @@ TEST_P(FsyncTest, nodes_that_are_not_marked_get_their_inode_at_the_next_fdatasyn
   ASSERT_EQ(write_at(fd, std::string(5000, 'y'), 8 << 20), 5000);
   constexpr auto kFlush = format::nvme::IoOpcode::kFlush;
   EXPECT_EQ(with_failing(kFlush, 0, [&] { return sync_fd(fd); }), -EIO);
-  ASSERT_EQ(chain().size(), 3u) << "the node below the inode";
-  EXPECT_EQ(chain().back()->footer.flag.value() & format::kNodeFsync, 0u);
+  ASSERT_EQ(logged_nodes().size(), 3u) << "the node below the inode";
+  EXPECT_EQ(logged_nodes().back()->footer.flag.value() & format::kNodeFsync, 0u);
   EXPECT_EQ(sync_data(fd), 0);
-  ASSERT_EQ(chain().size(), 4u);
-  EXPECT_EQ(chain().back()->footer.nid, ino_of(fd));
-  EXPECT_NE(chain().back()->footer.flag.value() & format::kNodeFsync, 0u);
+  ASSERT_EQ(logged_nodes().size(), 4u);
+  EXPECT_EQ(logged_nodes().back()->footer.nid, ino_of(fd));
+  EXPECT_NE(logged_nodes().back()->footer.flag.value() & format::kNodeFsync, 0u);
   // The flush comes before a node that is marked.
   ASSERT_EQ(write_at(fd, std::string(5000, 'z'), 8 << 20), 5000);
   EXPECT_EQ(with_failing(kFlush, 0, [&] { return sync_data(fd); }), -EIO);
-  EXPECT_EQ(chain().size(), 4u);
+  EXPECT_EQ(logged_nodes().size(), 4u);
   EXPECT_EQ(sync_data(fd), 0);
-  EXPECT_EQ(chain().size(), 5u);
+  EXPECT_EQ(logged_nodes().size(), 5u);
   expect_sound();
 }
 
-TEST_P(FsyncTest, a_chain_right_after_the_mount_does_not_lead_to_parts_of_another) {
+TEST_P(FsyncTest, a_log_right_after_the_mount_does_not_lead_to_parts_of_another) {
   const int fd = open_file("/blocks", kOpenReadWrite);
   const auto write_and_sync = [&] {
     ASSERT_EQ(write_at(fd, "contents", 0), 8);
     EXPECT_EQ(sync_fd(fd), 0);
   };
-  const auto block_of_chain = [&](uint32_t number) {
+  const auto block_of_fsync_log = [&](uint32_t number) {
     const auto& checkpoint =
         *reinterpret_cast<const format::Checkpoint*>(volume().checkpoint_blocks);
     return volume().geometry.block_of(checkpoint.cur_segno(format::kWarmNode),
                                       checkpoint.cur_blkoff(format::kWarmNode) + number);
   };
   const uint64_t before = version();
-  // What a crash may have left that lost the nodes before it; nobody has looked that far.
-  auto* const left = reinterpret_cast<format::NodeBlock*>(image_.block(block_of_chain(70)));
+  // What a crash may have left that lost the nodes before it; not looked at that far.
+  auto* const left = reinterpret_cast<format::NodeBlock*>(image_.block(block_of_fsync_log(70)));
   left->footer.nid = left->footer.ino = ino_of(fd);
   left->footer.cp_ver = f2fs::detail::node_version(volume());
-  left->footer.next_blkaddr = block_of_chain(71);
+  left->footer.next_blkaddr = block_of_fsync_log(71);
   for (uint32_t i = 0; i < 70; ++i) {
     SCOPED_TRACE(i);
     EXPECT_EQ(version(), before);
-    ASSERT_EQ(chain().size(), i);
+    ASSERT_EQ(logged_nodes().size(), i);
     write_and_sync();
     if (HasFailure()) return;
   }
   // The last one would have named it.
   EXPECT_EQ(version(), before + 1);
-  EXPECT_TRUE(chain().empty());
+  EXPECT_TRUE(logged_nodes().empty());
   for (uint32_t i = 0; i < 70; ++i) write_and_sync();
   EXPECT_EQ(version(), before + 1);
-  EXPECT_EQ(chain().size(), 70u);
+  EXPECT_EQ(logged_nodes().size(), 70u);
   expect_sound();
 }
 
-TEST_P(FsyncTest, a_chain_right_after_the_mount_keeps_to_its_segment) {
+TEST_P(FsyncTest, a_log_right_after_the_mount_keeps_to_its_segment) {
   const int fd = open_file("/blocks", kOpenReadWrite);
   const auto& log = writing_.writer().logs[format::kWarmNode];
   const uint32_t room = format::kBlocksPerSegment - log.next;
@@ -275,18 +275,18 @@ TEST_P(FsyncTest, a_new_file_brings_its_name) {
   ASSERT_EQ(write_at(fd, "hello", 0), 5);
   for (uint32_t turn = 0; turn < 2; ++turn) {
     EXPECT_EQ(sync_fd(fd), 0);
-    ASSERT_EQ(chain().size(), turn + 1);
-    EXPECT_EQ(chain().back()->footer.flag.value(),
+    ASSERT_EQ(logged_nodes().size(), turn + 1);
+    EXPECT_EQ(logged_nodes().back()->footer.flag.value(),
               format::kNodeCold | format::kNodeFsync | format::kNodeDentry);
     ASSERT_EQ(write_at(fd, std::string(9000, 'n'), 0), 9000);
   }
   EXPECT_EQ(version(), before);
   ASSERT_EQ(writing_.checkpoint(false), 0);
-  EXPECT_TRUE(chain().empty());
+  EXPECT_TRUE(logged_nodes().empty());
   ASSERT_EQ(write_at(fd, "hello", 0), 5);
   EXPECT_EQ(sync_fd(fd), 0);
-  ASSERT_EQ(chain().size(), 1u);
-  EXPECT_EQ(chain()[0]->footer.flag.value() & format::kNodeDentry, 0u);
+  ASSERT_EQ(logged_nodes().size(), 1u);
+  EXPECT_EQ(logged_nodes()[0]->footer.flag.value() & format::kNodeDentry, 0u);
   expect_sound();
 }
 
@@ -295,7 +295,7 @@ TEST_P(FsyncTest, what_recovery_could_not_put_back_takes_a_checkpoint) {
     const uint64_t before = version();
     EXPECT_EQ(sync_fd(fd), 0) << what;
     EXPECT_EQ(version(), before + 1) << what;
-    EXPECT_TRUE(chain().empty()) << what;
+    EXPECT_TRUE(logged_nodes().empty()) << what;
   };
   const auto must = [&](int64_t result) { ASSERT_EQ(result, 0); };
   const int blocks = open_file("/blocks", kOpenReadWrite);
@@ -315,16 +315,14 @@ TEST_P(FsyncTest, what_recovery_could_not_put_back_takes_a_checkpoint) {
   must(alone([&](const simt::Warp& warp) { return link(warp, fs(), "/blocks", "/again"); }));
   expect_checkpoint("another name", blocks);
   // A name that the last checkpoint has, of another file.
-  const f2fs::TimeStamp now = time_now(fs());
   const auto remove_name = [&](const simt::Warp& warp) {
     return detail::change_inode(
         warp, fs(), format::kRootIno, 8, [](const f2fs::Inode&) { return 0; },
-        [&](f2fs::Inode& root) {
+        [&](f2fs::Operation& op, f2fs::Inode& root) {
           uint32_t links = 0;
-          const int counted =
-              f2fs::change_links(warp, volume(), 1u, ino_of(blocks), -1, now, links);
+          const int counted = f2fs::change_links(warp, op, 1u, ino_of(blocks), -1, links);
           EXPECT_EQ(counted, 0);
-          return f2fs::remove_entry(warp, volume(), *fs().writer, root, {"again", 5}, now);
+          return f2fs::remove_entry(warp, op, root, {"again", 5});
         });
   };
   must(alone(remove_name));
@@ -341,11 +339,11 @@ TEST_P(FsyncTest, a_name_that_is_durable_takes_no_checkpoint_any_more) {
   const int fd = open_file("/blocks", kOpenReadWrite);
   const auto expect_no_checkpoint = [&](const char* what) {
     const uint64_t before = version();
-    const size_t nodes = chain().size();
+    const size_t nodes = logged_nodes().size();
     ASSERT_EQ(write_at(fd, what, 0), static_cast<int64_t>(std::string(what).size()));
     EXPECT_EQ(sync_fd(fd), 0) << what;
     EXPECT_EQ(version(), before) << what;
-    EXPECT_EQ(chain().size(), nodes + 1) << what;
+    EXPECT_EQ(logged_nodes().size(), nodes + 1) << what;
   };
   const auto expect_checkpoint = [&](const char* what) {
     const uint64_t before = version();
@@ -370,7 +368,7 @@ TEST_P(FsyncTest, a_name_that_is_durable_takes_no_checkpoint_any_more) {
   move("/second", "/only");
   expect_checkpoint("renamed again");
   expect_no_checkpoint("and again before");
-  EXPECT_EQ(chain().back()->inode.i_advise & format::kAdviseLostPino, 0u);
+  EXPECT_EQ(logged_nodes().back()->inode.i_advise & format::kAdviseLostPino, 0u);
   EXPECT_EQ(alone([&](const simt::Warp& warp) { return unlink(warp, fs(), "/only"); }), 0);
   expect_checkpoint("no name");
   expect_sound();
@@ -386,22 +384,22 @@ TEST_P(FsyncTest, attributes_in_a_node_come_before_their_inode) {
               }),
               0);
     EXPECT_EQ(turn == 1 ? sync_fd(fd) : sync_data(fd), 0);
-    ASSERT_EQ(chain().size(), 2 * turn);
-    const auto& node = chain()[2 * turn - 2]->footer;
+    ASSERT_EQ(logged_nodes().size(), 2 * turn);
+    const auto& node = logged_nodes()[2 * turn - 2]->footer;
     EXPECT_EQ(node.node_offset(), format::kXattrNodeOffset);
     EXPECT_EQ(node.flag.value() & format::kNodeFsync, 0u);
-    EXPECT_EQ(chain().back()->footer.nid, ino_of(fd));
+    EXPECT_EQ(logged_nodes().back()->footer.nid, ino_of(fd));
   }
   EXPECT_EQ(version(), before);
   expect_sound();
 }
 
-TEST_P(FsyncTest, synchronous_writes_are_in_the_chain) {
+TEST_P(FsyncTest, synchronous_writes_are_in_the_log) {
   const uint64_t before = version();
   const int fd = open_file("/inline", kOpenWriteOnly | kOpenDataSync);
   for (uint32_t i = 1; i <= 5; ++i) {
     ASSERT_EQ(write_at(fd, "line", 4 * i), 4);
-    EXPECT_EQ(chain().size(), i);
+    EXPECT_EQ(logged_nodes().size(), i);
   }
   EXPECT_EQ(version(), before);
   EXPECT_EQ(sync_fd(-1), -EBADF);
@@ -437,14 +435,15 @@ TEST_P(FsyncTest, a_new_file_is_not_forgotten_to_be_new_where_its_first_fsync_fa
   ASSERT_EQ(write_at(fd, "in the inode", 0), 12);
   ASSERT_EQ(write_at(fd, std::string(5000, 'x'), 8 << 20), 5000) << "and out of it";
   EXPECT_EQ(with_failing(format::nvme::IoOpcode::kFlush, 0, [&] { return sync_fd(fd); }), -EIO);
-  ASSERT_FALSE(chain().empty()) << "its inode came before the node below it";
+  ASSERT_FALSE(logged_nodes().empty()) << "its inode came before the node below it";
   EXPECT_EQ(sync_fd(fd), 0);
   constexpr uint32_t kMarks = format::kNodeFsync | format::kNodeDentry;
-  EXPECT_EQ(chain().back()->footer.flag.value() & kMarks, kMarks) << "else nobody finds it again";
+  EXPECT_EQ(logged_nodes().back()->footer.flag.value() & kMarks, kMarks)
+      << "else it is not found again";
   expect_sound();
 }
 
-TEST_P(FsyncTest, many_at_once_make_one_chain) {
+TEST_P(FsyncTest, many_at_once_make_one_log) {
   const uint32_t warps = width() == 1 ? 8 : 3;
   std::vector<int> fds;
   for (uint32_t i = 0; i < warps; ++i) {
@@ -463,8 +462,8 @@ TEST_P(FsyncTest, many_at_once_make_one_chain) {
       }
     }
   });
-  EXPECT_EQ(writing_.writer().chain.broken, 0u);
-  EXPECT_EQ(writing_.writer().chain.issued, writing_.writer().chain.written);
+  EXPECT_EQ(writing_.writer().fsync_log.broken, 0u);
+  EXPECT_EQ(writing_.writer().fsync_log.issued, writing_.writer().fsync_log.written);
   expect_sound();
 }
 
@@ -472,7 +471,7 @@ TEST_P(FsyncTest, many_at_once_make_one_chain) {
 class FsyncStepsTest : public FsyncTest {
  protected:
   FsyncStepsTest() : FsyncTest(options()) {}
-  uint32_t issued() { return simt::load_relaxed(writing_.writer().chain.issued); }
+  uint32_t issued() { return simt::load_relaxed(writing_.writer().fsync_log.issued); }
 
  private:
   static testing::VolumeRigOptions options() {
@@ -483,9 +482,9 @@ class FsyncStepsTest : public FsyncTest {
 };
 GOFS_AT_BOTH_WIDTHS(FsyncStepsTest);
 
-// The first portion of the chain is held back by the SSD. The second is written, and nothing that
-// is marked in it would be found without the first. A third warp finds the file clean. It calls
-// what fsync calls with the file's lock, which would have it wait for the second.
+// The first portion of the fsync log is held back by the SSD. The second is written, and nothing
+// that is marked in it would be found without the first. A third warp finds the file clean. It
+// calls what fsync calls with the file's lock, which would have it wait for the second.
 TEST_P(FsyncStepsTest, none_is_done_before_all_portions_before_are_on_the_disk) {
   const int first = open_file("/inline", kOpenReadWrite);
   const int file = open_file("/blocks", kOpenReadWrite);
@@ -498,9 +497,9 @@ TEST_P(FsyncStepsTest, none_is_done_before_all_portions_before_are_on_the_disk) 
     // In the inode; or below it, and of the inode times alone.
     const uint64_t offset = scope == f2fs::SyncScope::kAll ? 0 : 8 << 20;
     ASSERT_EQ(write_at(file, std::string(5000, 'y'), offset), 5000);
-    const size_t nodes = chain().size();
+    const size_t nodes = logged_nodes().size();
     const uint32_t before = issued();
-    std::atomic<bool> let_go{false};
+    std::atomic<bool> release{false};
     std::atomic<uint32_t> done{0};
     std::atomic<uint32_t> early{0};
     ssd::FaultRule writes;
@@ -511,8 +510,8 @@ TEST_P(FsyncStepsTest, none_is_done_before_all_portions_before_are_on_the_disk) 
         EXPECT_TRUE(testing::wait_until([&] { return issued() == before + 2; }));
         (void)testing::wait_until([&] { return done != 0; }, testing::kWatchNs);
         warp.sync();
-        let_go = true;
-        held.let_go(warp);
+        release = true;
+        held.release(warp);
         return;
       }
       const bool may_begin =
@@ -522,14 +521,14 @@ TEST_P(FsyncStepsTest, none_is_done_before_all_portions_before_are_on_the_disk) 
       EXPECT_EQ(index == 0 ? fsync(warp, fs(), first)
                            : f2fs::sync_file(warp, volume(), writing_.writer(), ino, scope),
                 0);
-      if (!let_go) ++early;
+      if (!release) ++early;
       ++done;
     });
     EXPECT_EQ(early, 0u);
-    EXPECT_EQ(chain().size(), nodes + 2);
+    EXPECT_EQ(logged_nodes().size(), nodes + 2);
     EXPECT_EQ(issued(), before + 2);
   }
-  EXPECT_EQ(writing_.writer().chain.broken, 0u);
+  EXPECT_EQ(writing_.writer().fsync_log.broken, 0u);
   expect_sound();
 }
 
@@ -543,7 +542,7 @@ TEST_P(FsyncStepsTest, who_waits_for_a_portion_that_fails_takes_a_checkpoint) {
     const uint64_t version_before = version();
     // Another warp has taken the place before, and fails.
     f2fs::Writer& writer = writing_.writer();
-    const uint32_t before = simt::add_relaxed(writer.chain.issued, 1u);
+    const uint32_t before = simt::add_relaxed(writer.fsync_log.issued, 1u);
     testing::run_crowd({2, width()}, [&](const simt::Warp& warp, uint32_t index) {
       if (index == 0) {
         EXPECT_EQ(
@@ -551,17 +550,17 @@ TEST_P(FsyncStepsTest, who_waits_for_a_portion_that_fails_takes_a_checkpoint) {
             0);
         return;
       }
-      // Inside the gate, as all who have a place: the checkpoint comes behind it.
-      f2fs::Operation operation{};
-      EXPECT_EQ(f2fs::begin_operation(warp, volume(), writer, 1, operation), 0);
+      // Within an operation, as all who have a place: the checkpoint comes behind it.
+      f2fs::OperationSlot operation;
+      EXPECT_EQ(f2fs::begin_operation(warp, {volume(), writer}, 1, operation), 0);
       EXPECT_TRUE(testing::wait_until([&] { return issued() == before + 2; }));
       warp.sync();
-      if (warp.thread_rank() == 0) f2fs::detail::break_chain(writer);
-      f2fs::end_operation(warp, writer, operation);
+      if (warp.thread_rank() == 0) f2fs::detail::break_fsync_log(*operation);
+      f2fs::end_operation(warp, operation);
     });
     EXPECT_EQ(version(), version_before + 1);
-    EXPECT_TRUE(chain().empty());
-    EXPECT_EQ(writer.chain.broken, 0u);
+    EXPECT_TRUE(logged_nodes().empty());
+    EXPECT_EQ(writer.fsync_log.broken, 0u);
   }
   expect_sound();
 }

@@ -68,23 +68,23 @@ GOFS_HD inline GridMeeting* find_meeting(simt::AnyWarp auto warp, GridCalls& cal
 
 }  // namespace detail
 
-/// Begins a call of all warps of `crew`, which sees then what all of it has done before. Where they
-/// meet, the same for all and with an `answer` of 0, or null: other grids had all sets until the
-/// time for locks was over.
-GOFS_HD inline GridMeeting* begin_grid_call(const simt::GridCrew& crew, Filesystem& fs) {
-  const simt::Warp warp = crew.warp();
-  if (crew.index() == 0 && warp.thread_rank() == 0) {
-    (void)detail::claim_meeting(fs.grids, crew.launch(), crew.blocks(),
+/// Begins a call of all warps of `group`, which sees then what all of it has done before. Where
+/// they meet, the same for all and with an `answer` of 0, or null: other grids had all sets until
+/// the time for locks was over.
+GOFS_HD inline GridMeeting* begin_grid_call(const simt::GridGroup& group, Filesystem& fs) {
+  const simt::Warp warp = group.warp();
+  if (group.index() == 0 && warp.thread_rank() == 0) {
+    (void)detail::claim_meeting(fs.grids, group.launch(), group.blocks(),
                                 simt::Deadline::after_ns(fs.lock_timeout_ns));
   }
-  crew.sync();
-  return detail::find_meeting(warp, fs.grids, crew.launch());
+  group.sync();
+  return detail::find_meeting(warp, fs.grids, group.launch());
 }
 
-/// Ends it, when the caller has read what it wants from `meeting`. By all warps of `crew`.
-GOFS_HD inline void end_grid_call(const simt::GridCrew& crew, Filesystem& fs,
+/// Ends it, when the caller has read what it wants from `meeting`. By all warps of `group`.
+GOFS_HD inline void end_grid_call(const simt::GridGroup& group, Filesystem& fs,
                                   const GridMeeting& meeting) {
-  if (!crew.block_is_here()) return;
+  if (!group.block_is_here()) return;
   simt::count_release(fs.grids.users[&meeting - fs.grids.meetings], ~uint64_t{0});  // [V21]
 }
 

@@ -41,22 +41,22 @@ TEST_P(GridCallTest, several_grids_call_at_once_and_each_gets_its_own_answer) {
   constexpr uint32_t kGrids = 4;
   constexpr uint32_t kWarps = 3;
   constexpr int64_t kCalls = 60;
-  std::vector<simt::MeetingPoint> points(kGrids);
+  std::vector<simt::Barrier> points(kGrids);
   std::atomic<uint32_t> wrong{0};
   run_crowd({kGrids * kWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
     const uint32_t grid = index % kGrids;
-    const simt::GridCrew crew(warp, index / kGrids, kWarps, points[grid]);
+    const simt::GridGroup group(warp, index / kGrids, kWarps, points[grid]);
     for (int64_t call = 0; call < kCalls; ++call) {
-      GridMeeting* const meeting = begin_grid_call(crew, fs());
+      GridMeeting* const meeting = begin_grid_call(group, fs());
       ASSERT_NE(meeting, nullptr);
       const int64_t mine = (grid + 1) * 1000 + call;
       if (warp.thread_rank() == 0) simt::add_relaxed(meeting->answer, mine);
       // A plain word of which one warp tells the others.
-      if (crew.index() == 0 && warp.thread_rank() == 0) meeting->read.bytes = grid;
-      crew.sync();
+      if (group.index() == 0 && warp.thread_rank() == 0) meeting->read.bytes = grid;
+      group.sync();
       if (simt::load_relaxed(meeting->answer) != kWarps * mine) ++wrong;
       if (meeting->read.bytes != grid) ++wrong;
-      end_grid_call(crew, fs(), *meeting);
+      end_grid_call(group, fs(), *meeting);
     }
   });
   EXPECT_EQ(wrong, 0u);
@@ -102,19 +102,19 @@ TEST_P(GridCallTest, who_finds_all_sets_in_use_waits_for_one) {
     std::this_thread::yield();
     simt::count_release(calls.users[7], ~uint64_t{0});
   });
-  simt::MeetingPoint point{};
+  simt::Barrier point{};
   run_alone(width(), [&](const simt::Warp& warp) {
-    const simt::GridCrew crew(warp, 0, 1, point);
-    GridMeeting* const meeting = begin_grid_call(crew, fs());
+    const simt::GridGroup group(warp, 0, 1, point);
+    GridMeeting* const meeting = begin_grid_call(group, fs());
     EXPECT_EQ(meeting, &calls.meetings[7]);
-    if (meeting != nullptr) end_grid_call(crew, fs(), *meeting);
+    if (meeting != nullptr) end_grid_call(group, fs(), *meeting);
   });
   other.join();
   // As long as locks are waited for.
   calls.users[7] = detail::grid_key(1) | 1;
   fs().lock_timeout_ns = 1'000'000;
   run_alone(width(), [&](const simt::Warp& warp) {
-    EXPECT_EQ(begin_grid_call(simt::GridCrew(warp, 0, 1, point), fs()), nullptr);
+    EXPECT_EQ(begin_grid_call(simt::GridGroup(warp, 0, 1, point), fs()), nullptr);
   });
 }
 

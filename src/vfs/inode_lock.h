@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who changes an inode has it for himself: a table of locks that inodes share by their numbers. Of
-// a directory, those who add names to it or remove some have it together: none is led elsewhere
-// meanwhile, no block goes, and its attributes stay. Each has the name for himself, too: another
+// A change of an inode holds it exclusively: a table of locks that inodes share by their numbers.
+// Of a directory, those who add names to it or remove some have it together: none is led elsewhere
+// meanwhile, no block goes, and its attributes stay. Each holds the name exclusively, too: another
 // table of locks, by directory and name. Readers do not ask for any.
 //
-// The order is: locks of inodes, by their places in the table; that of one name; the gate of
-// operations (f2fs/operation.h). Who is inside the gate waits for none of them, or a checkpoint,
-// which waits for him, would wait for ever.
+// The order is: locks of inodes, by their places in the table; that of one name; the checkpoint
+// lock, for an operation (f2fs/begin_operation.h). A warp within an operation waits for none of
+// them, or a checkpoint, which waits for it, would wait for ever.
 #pragma once
 
 #include "simt/warp_lock.h"
@@ -66,7 +66,7 @@ struct InodeLocks {
   }
 };
 
-/// Gives them back. Collective.
+/// Releases them. Collective.
 GOFS_HD inline void unlock_inodes(simt::AnyWarp auto warp, Filesystem& fs,
                                   const InodeLocks& locks) {
   for (uint32_t i = 0; i < locks.count; ++i) {

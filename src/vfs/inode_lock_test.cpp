@@ -38,7 +38,7 @@ class InodeLockTest : public ::testing::TestWithParam<uint32_t> {
   void unlock(const InodeLocks& locks) {
     run_alone(GetParam(), [&](const simt::Warp& warp) { unlock_inodes(warp, fs_, locks); });
   }
-  /// Whether somebody could have each of them alone at once.
+  /// Whether each of them could be had alone at once.
   bool all_free() {
     bool free = true;
     for (uint32_t place = 0; place < kLockPlaces; ++place) {

@@ -18,6 +18,8 @@ struct FilesystemOptions {
   uint32_t cache_pages = 16384;      // metadata blocks in memory; at least 64
   uint32_t pool_pages = 4096;        // spare blocks; at least 32
   uint64_t bounce_bytes = 16 << 20;  // for buffers that are not in global memory; at least 128 KiB
+  uint32_t record_buffers = 8;       // of files that records are appended to; at most 32
+  uint64_t record_bytes = kRecordBufferBytesMax;  // of each; a power of two, at least 128 KiB
   uint32_t descriptors =
       65'536 + 1024;            // as many as a GPU has threads at a time, and some for others
   uint32_t range_rings = 0;     // 0: as many as suit them (range_rings_for)
@@ -35,21 +37,20 @@ struct FilesystemOptions {
 };
 
 /// Rings for the range locks of so many open files: one for each of some thousand, of which each
-/// may be locked by several at a time; of more than that, each 16th may.
+/// may be locked by several at a time; of more than that, each 32nd may.
 constexpr uint32_t range_rings_for(uint32_t descriptors) {
-  constexpr uint32_t kOneForEach = 4096;
-  return simt::min(simt::max(descriptors / 16, simt::min(descriptors, kOneForEach)),
+  constexpr uint32_t kOneForEach = 2048;
+  return simt::min(simt::max(descriptors / 32, simt::min(descriptors, kOneForEach)),
                    detail::kRingsMax);
 }
 
-/// Sets of places for so many open inodes, a quarter more at least, so that few find theirs full.
+/// Sets of places for so many open inodes, three eighths more, so that few find theirs full.
 constexpr uint32_t open_inode_sets_for(uint32_t descriptors) {
-  const uint64_t places = uint64_t{descriptors} + descriptors / 4;
-  return static_cast<uint32_t>(std::bit_ceil(simt::max<uint64_t>(places, kOpenInodeWays)) /
-                               kOpenInodeWays);
+  const uint64_t places = uint64_t{descriptors} + uint64_t{descriptors} * 3 / 8;
+  return static_cast<uint32_t>(simt::divide_up(places, kOpenInodeWays));
 }
 
-/// The memory of one file system. Frees it when it goes; nobody uses the file system any more.
+/// The memory of one file system. Frees it when it goes; nothing uses the file system any more.
 class FilesystemMemory {
  public:
   /// `array` names the devices, which need not have been brought up. Throws std::bad_alloc.
@@ -78,6 +79,7 @@ class FilesystemMemory {
         own_.take<uint8_t>(uint64_t{fs.pool.count} * kBlockBytes, MemoryPart::kSpareBlocks);
     fs.pool.locks = own_.take<uint32_t>(fs.pool.count, MemoryPart::kSpareBlocks);
     fs.bounces = make_bounces(options.bounce_bytes);
+    fs.records = make_records(memory, options);
     fs.credentials = options.credentials;
     fs.dentries.mask = std::bit_ceil(simt::max(options.dentry_entries, 1u)) - 1;
     fs.dentries.entries =
@@ -96,17 +98,18 @@ class FilesystemMemory {
                                             ? simt::min(options.range_rings, detail::kRingsMax)
                                             : range_rings_for(fs.descriptor_count));
     if ((options.ablations & kAblateRangeLocks) != 0) {
-      const uint32_t places = inode_sets * kOpenInodeWays;  // a power of two
+      const uint32_t places = inode_sets * kOpenInodeWays;
       std::vector<OpenInode> some(simt::min(places, 4096u));
       for (OpenInode& open : some) hold_whole_files(open.lock);
       for (uint32_t i = 0; i < places; i += static_cast<uint32_t>(some.size())) {
-        memory.write(fs.open_inodes + i, some.data(), some.size() * sizeof(OpenInode));
+        memory.write(fs.open_inodes + i, some.data(),
+                     simt::min<uint64_t>(some.size(), places - i) * sizeof(OpenInode));
       }
     }
     fs.open_inode_sets = own_.take<OpenInodeSet>(inode_sets, MemoryPart::kOpenInodes);
-    fs.open_inode_set_mask = inode_sets - 1;
+    fs.open_inode_set_count = inode_sets;
     fs.operation_count = std::bit_ceil(simt::max(options.operations, 1u));
-    fs.operations = own_.take<Operation>(fs.operation_count, MemoryPart::kOperations);
+    fs.operations = own_.take<AsyncOperation>(fs.operation_count, MemoryPart::kOperations);
     constexpr uint32_t kInodeLocks = 4096;
     fs.inode_locks = own_.take<InodeLock>(kInodeLocks, MemoryPart::kLocks);
     fs.inode_lock_mask = kInodeLocks - 1;
@@ -114,8 +117,8 @@ class FilesystemMemory {
     constexpr uint32_t kNameLocks = 16384;
     fs.name_locks = own_.take<uint32_t>(kNameLocks, MemoryPart::kLocks);
     fs.name_lock_mask = kNameLocks - 1;
-    // Some for each of the 32,768 blocks that a GPU's threads write at a time. Who needs several in
-    // a row meets others sooner: of 1,024 threads with 16 blocks each, one in eight.
+    // Some for each of the 32,768 blocks that a GPU's threads write at a time. A writer of several
+    // contiguous blocks meets others sooner: of 1,024 threads with 16 blocks each, one in eight.
     constexpr uint32_t kBlockQueues = 262'144;
     static_assert(kBlockQueues >= detail::kSpanBlocksMax);
     fs.block_queues = own_.take<BlockQueue>(kBlockQueues, MemoryPart::kLocks);
@@ -130,10 +133,12 @@ class FilesystemMemory {
     memory.write_object(fs.batches, batches);
     const bool has_maps = (options.ablations & kAblateBlockMaps) == 0;
     const uint64_t map_words = has_maps ? options.map_bytes / sizeof(uint32_t) : 0;
-    fs.maps.unit_count = static_cast<uint32_t>(simt::align_up(MapArena::units_for(map_words), 32));
-    fs.maps.words = own_.take<uint32_t>(uint64_t{fs.maps.unit_count} * MapArena::kUnitWords,
-                                        MemoryPart::kBlockMaps);
-    fs.maps.used = own_.take<uint32_t>(fs.maps.unit_count / 32, MemoryPart::kBlockMaps);
+    f2fs::MapArena& maps = fs.volume.maps;
+    maps.unit_count =
+        static_cast<uint32_t>(simt::align_up(f2fs::MapArena::units_for(map_words), 32));
+    maps.words = own_.take<uint32_t>(uint64_t{maps.unit_count} * f2fs::MapArena::kUnitWords,
+                                     MemoryPart::kBlockMaps);
+    maps.used = own_.take<uint32_t>(maps.unit_count / 32, MemoryPart::kBlockMaps);
     fs.lock_timeout_ns = options.lock_timeout_ns;
     fs.time_granularity_ns = options.time_granularity_ns;
     filesystem_ = own_.take<Filesystem>(1, MemoryPart::kVolume);
@@ -156,6 +161,27 @@ class FilesystemMemory {
       pieces.memory =
           own_.take<uint8_t>(uint64_t{pieces.count} << pieces.shift, simt::MemoryPart::kBounces);
       pieces.taken = own_.take<uint32_t>(pieces.words(), simt::MemoryPart::kBounces);
+    }
+    return pool;
+  }
+
+  RecordPool make_records(simt::MemorySpace& memory, const FilesystemOptions& options) {
+    using simt::MemoryPart;
+    constexpr uint64_t kBytesForEach = 256;  // entry: a record is rarely shorter
+    RecordPool pool{nullptr, simt::min(options.record_buffers, 32u)};
+    pool.buffers = own_.take<RecordBuffer>(simt::max(pool.count, 1u), MemoryPart::kRecords);
+    for (uint32_t i = 0; i < pool.count; ++i) {
+      RecordBuffer buffer{};
+      buffer.stream = detail::kStreamClosed;
+      buffer.first_tag = 1;
+      buffer.bytes = std::bit_floor(
+          simt::min(simt::max(options.record_bytes, 2 * kRecordBytesMax), kRecordBufferBytesMax));
+      buffer.entry_count = static_cast<uint32_t>(buffer.bytes / kBytesForEach);
+      buffer.tickets_max = detail::kStreamTicketsMax;
+      buffer.data =
+          own_.take<uint8_t>(RecordBuffer::memory_for(buffer.bytes), MemoryPart::kRecords);
+      buffer.entries = own_.take<uint64_t>(buffer.entry_count, MemoryPart::kRecords);
+      memory.write_object(&pool.buffers[i], buffer);
     }
     return pool;
   }

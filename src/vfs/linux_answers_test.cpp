@@ -111,7 +111,7 @@ TEST_P(LinuxAnswersTest, a_file_that_was_just_made_is_not_emptied) {
   EXPECT_EQ(mode_of("/open/new"), 04755u);
 }
 
-TEST_P(LinuxAnswersTest, strangers_leave_no_powers_behind) {
+TEST_P(LinuxAnswersTest, writes_of_strangers_clear_the_set_id_bits) {
   put_owned("/open/written", 06666);
   EXPECT_EQ(as_stranger([&](const simt::Warp& warp) -> int64_t {
               const int fd = open(warp, fs(), "/open/written", kOpenWriteOnly);

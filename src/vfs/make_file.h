@@ -10,7 +10,7 @@
 #include "f2fs/make_files.h"
 #include "vfs/change_attributes.h"
 #include "vfs/edit_access_list.h"
-#include "vfs/make_space.h"
+#include "vfs/foreground_gc.h"
 #include "vfs/named_inode.h"
 
 namespace gofs::vfs {
@@ -25,8 +25,8 @@ struct NewFile {
 
 namespace detail {
 
-/// Makes a name that the caller has for himself, as make_name() does. -EAGAIN: others have added so
-/// many to the directory meanwhile that it takes more pages.
+/// Makes a name that the caller holds exclusively, as make_name() does. -EAGAIN: others have added
+/// so many to the directory meanwhile that it takes more pages.
 template <typename Make>
 GOFS_HD int make_locked_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
                              uint32_t pages, Make make) {
@@ -45,14 +45,14 @@ GOFS_HD int make_locked_name(simt::AnyWarp auto warp, Filesystem& fs, const Pare
   if (error < 0) return error;
   way.levels = f2fs::levels_to_reach(directory, way.spread);
   const uint32_t all = pages + f2fs::pages_to_add_entry(directory, way.spread);
-  return operate(warp, fs, all, [&] { return make(directory, way); });
+  return operate(warp, fs, all, [&](f2fs::Operation& op) { return make(op, directory, way); });
 }
 
-/// Has the directory of `parent` together with others that make names in it, the name for itself,
-/// and `existing`, unless it is 0, too; makes sure that the name is free and may be made, and calls
-/// `make(f2fs::Inode& directory, const f2fs::EntryWay& way)` within an operation of `pages` pages
-/// and those for the entry. Collective, uniform, while walking. 0 or a negative errno, in Linux's
-/// order: -EEXIST before all that forbids to make it.
+/// Locks the directory of `parent`, which it shares with others that make names in it, the name
+/// exclusively, and `existing` too, unless it is 0; makes sure that the name is free and may be
+/// made, and calls `make(f2fs::Inode& directory, const f2fs::EntryWay& way)` within an operation of
+/// `pages` pages and those for the entry. Collective, uniform, while reading paths. 0 or a negative
+/// errno, in Linux's order: -EEXIST before all that forbids to make it.
 template <typename Make>
 GOFS_HD int make_name(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
                       uint32_t existing, uint32_t pages, Make make) {
@@ -96,36 +96,36 @@ GOFS_HD inline uint32_t new_generation(const f2fs::TimeStamp& now) {
   return (static_cast<uint32_t>(now.seconds) * 0x9E3779B1u) ^ now.nanoseconds;
 }
 
-/// Removes a new inode again, which nobody refers to. Collective, within its operation.
-GOFS_HD inline void unmake_file(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
-                                const f2fs::NewContents& contents) {
+/// Removes a new inode again, which nothing refers to. Collective, within its operation.
+GOFS_HD inline void unmake_file(simt::AnyWarp auto warp, f2fs::Operation& op, Filesystem& fs,
+                                uint32_t ino, const f2fs::NewContents& contents) {
   f2fs::Inode inode{};
   if (load_uniform(warp, fs, ino, inode) == 0 && inode.xattr_nid != 0) {
-    (void)f2fs::remove_nodes(warp, fs.volume, *fs.writer, 1u, inode.xattr_nid);
+    (void)f2fs::remove_nodes(warp, op, 1u, inode.xattr_nid);
   }
-  f2fs::unmake_files(warp, fs.volume, *fs.writer, 1u, ino, contents.bytes);
+  f2fs::unmake_files(warp, op, 1u, ino, contents.bytes);
 }
 
 /// Pages that make_and_enter() changes without those for the entry: the inode, its access lists,
 /// and the directory's links.
 inline constexpr uint32_t kPagesToMakeFile = f2fs::kPagesToMakeInode + f2fs::kXattrPages + 1;
 
-/// Makes the inode and enters it, within an operation. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesystem& fs,
-                                                f2fs::Inode& directory, const f2fs::EntryName& name,
+/// Makes the inode and enters it. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, f2fs::Operation& op,
+                                                Filesystem& fs, f2fs::Inode& directory,
+                                                const f2fs::EntryName& name,
                                                 const f2fs::EntryWay& way, const NewFile& file,
                                                 uint32_t& ino) {
   f2fs::Volume& volume = fs.volume;
-  f2fs::Writer& writer = *fs.writer;
   f2fs::NewInode wanted{};
   wanted.mode = file.mode;
   wanted.name = name;
   wanted.target = file.target;
   wanted.target_bytes = file.target_bytes;
   wanted.device = file.device;
-  wanted.now = time_now(fs);
+  wanted.now = op.now;
   wanted.generation = new_generation(wanted.now);
-  inherit(fs.credentials, directory, wanted);
+  inherit(op.caller(), directory, wanted);
   const bool is_directory = (file.mode & format::kModeTypeMask) == format::kModeDirectory;
   const bool is_symlink = (file.mode & format::kModeTypeMask) == format::kModeSymlink;
   ino = 0;
@@ -138,28 +138,27 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
   InheritedAcl inherited{};
   int error = is_symlink ? 0 : load_inherited(warp, fs, directory, wanted.mode, inherited);
   if (error < 0) return error;
-  error = contents.bytes == 0 ? f2fs::make_inodes(warp, volume, writer, 1u, directory, wanted, ino)
-                              : f2fs::make_files(warp, volume, writer, fs.pool, 1u, directory,
-                                                 wanted, contents, ino);
+  error = contents.bytes == 0 ? f2fs::make_inodes(warp, op, 1u, directory, wanted, ino)
+                              : f2fs::make_files(warp, op, 1u, directory, wanted, contents, ino);
   error = simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
   ino = warp.shfl(ino, 0);
   const int made = error;
-  if (error == 0) error = store_inherited(warp, fs, ino, inherited, wanted.now);
-  give_back_inherited(warp, fs, inherited);
+  if (error == 0) error = store_inherited(warp, op, fs, ino, inherited);
+  release_inherited(warp, fs, inherited);
   if (made < 0) return made;
   bool counted = false;
   if (error == 0 && is_directory) {
-    error = f2fs::count_subdirectory(warp, volume, directory.ino, 1);
+    error = f2fs::count_subdirectory(warp, op, directory.ino, 1);
     counted = error == 0;
   }
   if (error == 0) {
-    error = f2fs::add_entry(warp, volume, writer, directory, name,
-                            {ino, format::file_type_of_mode(file.mode)}, wanted.now, way);
+    error = f2fs::add_entry(warp, op, directory, name, {ino, format::file_type_of_mode(file.mode)},
+                            way);
     if (error < 0 && counted) {
-      (void)f2fs::count_subdirectory(warp, volume, directory.ino, -1);
+      (void)f2fs::count_subdirectory(warp, op, directory.ino, -1);
     }
   }
-  if (error < 0) unmake_file(warp, fs, ino, contents);
+  if (error < 0) unmake_file(warp, op, fs, ino, contents);
   return error;
 }
 
@@ -167,14 +166,15 @@ GOFS_NOINLINE GOFS_HD inline int make_and_enter(simt::AnyWarp auto warp, Filesys
 GOFS_HD inline int make_file_at(simt::AnyWarp auto warp, Filesystem& fs, const ParentPath& parent,
                                 const NewFile& file, uint32_t& ino) {
   const uint32_t type = file.mode & format::kModeTypeMask;
-  // As Linux since 5.8: a character device 0:0 gives nobody access to anything (a whiteout).
+  // As Linux since 5.8: a character device 0:0 gives access to nothing (a whiteout).
   const bool whiteout =
       type == format::kModeCharDevice && file.device.major == 0 && file.device.minor == 0;
   const bool is_device =
       (type == format::kModeCharDevice && !whiteout) || type == format::kModeBlockDevice;
-  const auto make = [&](f2fs::Inode& directory, const f2fs::EntryWay& way) -> int {
-    if (is_device && fs.credentials.uid != 0) return -EPERM;
-    return make_and_enter(warp, fs, directory, parent.name, way, file, ino);
+  const auto make = [&](f2fs::Operation& op, f2fs::Inode& directory,
+                        const f2fs::EntryWay& way) -> int {
+    if (is_device && op.caller().uid != 0) return -EPERM;
+    return make_and_enter(warp, op, fs, directory, parent.name, way, file, ino);
   };
   return make_name(warp, fs, parent, 0, kPagesToMakeFile, make);
 }
@@ -182,8 +182,8 @@ GOFS_HD inline int make_file_at(simt::AnyWarp auto warp, Filesystem& fs, const P
 /// Makes what `path` is to name. Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int make_file(simt::AnyWarp auto warp, Filesystem& fs,
                                            const char* path, const NewFile& file) {
-  make_space(warp, fs, 0);
-  return walking(warp, fs, [&]() -> int {
+  run_foreground_gc(warp, fs, 0);
+  return reading_paths(warp, fs, [&]() -> int {
     ParentPath parent{};
     const int error = resolve_parent(warp, fs, path, parent);
     if (error < 0) return error;
@@ -244,7 +244,7 @@ GOFS_NOINLINE GOFS_HD inline int make_link_to_near(simt::AnyWarp auto warp, File
   warp.sync();
   const int made = make_link_to(warp, fs, reinterpret_cast<const char*>(memory), bytes, path);
   warp.sync();
-  if (leader) give_back_bounce(bounce);
+  if (leader) release_bounce(bounce);
   return made;
 }
 
@@ -263,17 +263,16 @@ GOFS_NOINLINE GOFS_HD inline int symlink(simt::AnyWarp auto warp, Filesystem& fs
 
 namespace detail {
 
-/// Enters one more name of `inode`, which was loaded, within an operation. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int enter_link(simt::AnyWarp auto warp, Filesystem& fs,
+/// Enters one more name of `inode`, which was loaded. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int enter_link(simt::AnyWarp auto warp, f2fs::Operation& op,
                                             f2fs::Inode& directory, const f2fs::EntryName& name,
                                             const f2fs::EntryWay& way, const f2fs::Inode& inode) {
-  const f2fs::TimeStamp now = time_now(fs);
-  if (warp.thread_rank() == 0) f2fs::note_gone(*fs.writer, f2fs::gone_names(inode.ino));
-  const int counted = count_links(warp, fs.volume, inode.ino, 1, now);
+  if (warp.thread_rank() == 0) f2fs::note_freed(op, f2fs::renamed_inode(inode.ino));
+  const int counted = count_links(warp, op, inode.ino, 1);
   if (counted < 0) return counted;
-  const int added = f2fs::add_entry(warp, fs.volume, *fs.writer, directory, name,
-                                    {inode.ino, format::file_type_of_mode(inode.mode)}, now, way);
-  if (added < 0) (void)count_links(warp, fs.volume, inode.ino, -1, now);
+  const int added = f2fs::add_entry(warp, op, directory, name,
+                                    {inode.ino, format::file_type_of_mode(inode.mode)}, way);
+  if (added < 0) (void)count_links(warp, op, inode.ino, -1);
   return added;
 }
 
@@ -283,21 +282,22 @@ GOFS_NOINLINE GOFS_HD inline int enter_link(simt::AnyWarp auto warp, Filesystem&
 /// of a symbolic link itself.
 GOFS_NOINLINE GOFS_HD inline int link(simt::AnyWarp auto warp, Filesystem& fs, const char* existing,
                                       const char* path) {
-  make_space(warp, fs, 0);
-  return walking(warp, fs, [&]() -> int {
+  run_foreground_gc(warp, fs, 0);
+  return reading_paths(warp, fs, [&]() -> int {
     f2fs::Inode inode{};
     int error = resolve(warp, fs, existing, LastLink::kKeep, inode);
     ParentPath parent{};
     if (error == 0) error = resolve_parent(warp, fs, path, parent);
     if (error < 0) return error;
     if (is_no_name(parent.name)) return -EEXIST;
-    const auto make = [&](f2fs::Inode& directory, const f2fs::EntryWay& way) -> int {
+    const auto make = [&](f2fs::Operation& op, f2fs::Inode& directory,
+                          const f2fs::EntryWay& way) -> int {
       if (inode.is_directory() || detail::is_frozen(inode)) return -EPERM;
       // As it is now: its last name may have gone.
       const int loaded = detail::load_uniform(warp, fs, inode.ino, inode);
       if (loaded < 0) return loaded;
       if (inode.links == 0) return -ENOENT;
-      return detail::enter_link(warp, fs, directory, parent.name, way, inode);
+      return detail::enter_link(warp, op, directory, parent.name, way, inode);
     };
     return detail::make_name(warp, fs, parent, inode.ino, 1, make);
   });

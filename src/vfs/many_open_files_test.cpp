@@ -105,8 +105,8 @@ TEST(OpenFilesMemory, a_million_take_at_most_a_gibibyte_and_few_take_no_more_tha
     EXPECT_LE(bytes_of_open_files(space.bytes_by_part()), one.bytes_max + (64 << 10))
         << one.descriptors;
     const Filesystem& fs = *memory.filesystem();
-    EXPECT_GE((fs.open_inode_set_mask + 1) * kOpenInodeWays, one.descriptors + one.descriptors / 4);
-    EXPECT_GE(fs.range_rings->count, simt::min(one.descriptors, 4096u));
+    EXPECT_GE(fs.open_inode_set_count * kOpenInodeWays, one.descriptors + one.descriptors / 4);
+    EXPECT_GE(fs.range_rings->count, simt::min(one.descriptors, 2048u));
   }
 }
 
@@ -131,7 +131,7 @@ TEST(OpenFilesMemory, of_65536_files_each_is_open_and_locked_by_default_without_
                              simt::Deadline::after_ns(0), holds[i]),
               0);
   }
-  EXPECT_EQ(fs.range_rings->hand, 0u) << "nobody has looked for one";
+  EXPECT_EQ(fs.range_rings->hand, 0u) << "none was looked for";
   // Some numbers are left for others.
   uint32_t left = 0;
   while (take_number(fs.descriptor_numbers) >= 0) ++left;
@@ -144,8 +144,8 @@ TEST(OpenFilesMemory, of_65536_files_each_is_open_and_locked_by_default_without_
   }
 }
 
-// What finds its home full lies nearby, so nobody who looks for what is not there goes through all
-// places.
+// What finds its home full lies nearby, so that a search for what is not there does not go through
+// all places.
 TEST(OpenFilesMemory, who_finds_a_full_home_looks_no_further_than_where_its_inodes_are) {
   simt::HostMemorySpace space;
   FilesystemOptions options;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much of the memory that a mounted file system has is in use. Nobody keeps counts of that:
+// How much of the memory that a mounted file system has is in use. There are no counts of that:
 // whoever asks goes through the tables. Others go on meanwhile, so what they change may be counted
 // or not.
 #pragma once
@@ -65,7 +65,7 @@ GOFS_HD void count_names(simt::AnyWarp auto warp, const Table& table, MemoryUse&
 
 /// Open files, and the inodes behind them.
 GOFS_HD inline void count_open_files(simt::AnyWarp auto warp, Filesystem& fs, MemoryUse& use) {
-  const uint32_t places = (fs.open_inode_set_mask + 1) * kOpenInodeWays;
+  const uint32_t places = fs.open_inode_set_count * kOpenInodeWays;
   uint64_t inodes = 0;
   for (uint32_t i = warp.thread_rank(); i < places; i += warp.size()) {
     if (simt::load_relaxed(fs.open_inodes[i].ino) != 0) ++inodes;
@@ -81,7 +81,7 @@ GOFS_HD inline void count_open_files(simt::AnyWarp auto warp, Filesystem& fs, Me
   }
   tell_use(warp, use, simt::MemoryPart::kDescriptors, descriptors * sizeof(Descriptor));
   tell_use(warp, use, simt::MemoryPart::kBlockMaps,
-           warp.thread_rank() == 0 ? fs.maps.bytes_used() : 0);
+           warp.thread_rank() == 0 ? fs.volume.maps.bytes_used() : 0);
 }
 
 /// What is taken for batches. By one lane.
@@ -102,7 +102,7 @@ GOFS_HD inline uint64_t batch_bytes_used(BatchTable& table) {
 GOFS_HD inline void count_borrowed(simt::AnyWarp auto warp, const Filesystem& fs, MemoryUse& use) {
   uint64_t operations = 0;
   for (uint32_t i = warp.thread_rank(); i < fs.operation_count; i += warp.size()) {
-    if (simt::load_relaxed(fs.operations[i].taken) != 0) operations += sizeof(Operation);
+    if (simt::load_relaxed(fs.operations[i].taken) != 0) operations += sizeof(AsyncOperation);
   }
   tell_use(warp, use, simt::MemoryPart::kOperations, operations);
   uint64_t spares = 0;
@@ -111,6 +111,14 @@ GOFS_HD inline void count_borrowed(simt::AnyWarp auto warp, const Filesystem& fs
   }
   tell_use(warp, use, simt::MemoryPart::kSpareBlocks, spares);
   tell_use(warp, use, simt::MemoryPart::kBounces, bounce_bytes_used(warp, fs.bounces));
+  uint64_t records = 0;
+  for (uint32_t i = warp.thread_rank(); i < fs.records.count; i += warp.size()) {
+    const RecordBuffer& buffer = fs.records.buffers[i];
+    if (simt::load_relaxed(buffer.owner) != 0) {
+      records += RecordBuffer::memory_for(buffer.bytes) + buffer.entry_count * sizeof(uint64_t);
+    }
+  }
+  tell_use(warp, use, simt::MemoryPart::kRecords, records);
 }
 
 }  // namespace detail

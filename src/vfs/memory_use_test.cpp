@@ -6,13 +6,14 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdio>
 #include <memory>
 #include <numeric>
 #include <string>
 
 #include "host/image/pattern.h"
-#include "simt/crew.h"
+#include "simt/warp_group.h"
 #include "vfs/batch_list.h"
 #include "vfs/open.h"
 #include "vfs/vfs_for_test.hpp"
@@ -94,12 +95,10 @@ TEST_P(MemoryUseTest, open_files_count_and_come_back) {
   EXPECT_EQ(part_of(open_now, MemoryPart::kRangeLocks), 2 * sizeof(RangeLock));
   EXPECT_EQ(part_of(open_now, MemoryPart::kOpenInodes),
             2 * (sizeof(OpenInode) - sizeof(RangeLock)));
-  // A word for each of the large file's blocks, two for each of its two nodes with addresses, in
-  // units; one unit of the small file.
-  constexpr uint64_t kUnits =
-      1 + (kLargeBlocks + 4 + MapArena::kUnitWords - 1) / MapArena::kUnitWords;
-  EXPECT_EQ(part_of(open_now, MemoryPart::kBlockMaps),
-            kUnits * MapArena::kUnitWords * sizeof(uint32_t));
+  // A word for each of the large file's blocks, to a power of two, and a unit of the small file.
+  constexpr uint64_t kUnit = f2fs::MapArena::kUnitWords;
+  constexpr uint64_t kUnits = 1 + std::bit_ceil(uint64_t{kLargeBlocks}) / kUnit;
+  EXPECT_EQ(part_of(open_now, MemoryPart::kBlockMaps), kUnits * kUnit * sizeof(uint32_t));
   EXPECT_GE(part_of(open_now, MemoryPart::kNames), 4 * sizeof(DentryTable::Entry));
   // The inodes of the root, of /set and of the two files.
   EXPECT_GE(open_now.pages[static_cast<uint32_t>(f2fs::PageKind::kNode)].valid, 4 * kBlockBytes);
@@ -144,7 +143,7 @@ TEST_P(MemoryUseTest, what_is_taken_for_a_moment_counts) {
     MemoryUse taken;
     count_memory(warp, fs(), taken);
     EXPECT_EQ(part_of(taken, MemoryPart::kSpareBlocks), 3 * kBlockBytes);
-    f2fs::give_back_spares(warp, fs().pool, spares);
+    f2fs::release_spares(warp, fs().pool, spares);
   });
   const MemoryUse after = use();
   EXPECT_EQ(part_of(after, MemoryPart::kSpareBlocks), 0u);

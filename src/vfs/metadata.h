@@ -44,7 +44,7 @@ GOFS_HD inline Stat stat_of(const f2fs::Inode& inode) {
 
 GOFS_HD inline int stat(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                         LastLink last_link, Stat& out) {
-  return walking(warp, fs, [&]() -> int {
+  return reading_paths(warp, fs, [&]() -> int {
     f2fs::Inode inode{};
     const int error = resolve(warp, fs, path, last_link, inode);
     if (error == 0) out = stat_of(inode);
@@ -66,7 +66,7 @@ GOFS_HD inline int fstat(simt::AnyWarp auto warp, Filesystem& fs, int fd, Stat& 
 GOFS_HD inline int access(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                           uint32_t wanted) {
   if (wanted > (kMayRead | kMayWrite | kMayExecute)) return -EINVAL;
-  return walking(warp, fs, [&]() -> int {
+  return reading_paths(warp, fs, [&]() -> int {
     f2fs::Inode inode{};
     const int error = resolve(warp, fs, path, LastLink::kFollow, inode);
     if (error < 0) return error;
@@ -81,7 +81,7 @@ GOFS_HD inline int access(simt::AnyWarp auto warp, Filesystem& fs, const char* p
 GOFS_HD inline int64_t readlink(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                 char* buffer, uint64_t capacity) {
   if (capacity == 0) return -EINVAL;
-  return walking(warp, fs, [&]() -> int64_t {
+  return reading_paths(warp, fs, [&]() -> int64_t {
     f2fs::Inode inode{};
     const int error = resolve(warp, fs, path, LastLink::kKeep, inode);
     return error < 0 ? error : read_link(warp, fs, inode, buffer, capacity);

@@ -4,12 +4,12 @@
 // for the hot ones (the dentry cache and the direct look-up table of GoFS, SOSP'25, section 3.3).
 // Entries have a fixed size; longer names are simply not kept.
 //
-// An entry is read without a lock: its sequence number is odd while somebody writes it, and a
+// An entry is read without a lock: its sequence number is odd while it is being written, and a
 // reader whose two looks at it differ has seen nothing. The lanes of a warp compare one word each.
 //
-// What somebody found on disk may have gone since. So who looks a name up remembers the sequence
-// number from before he asked the disk, and enters what he found only where it still is that one;
-// who removes a name or lets it lead elsewhere does that first and erases the entry then.
+// What was found on disk may have gone since. So a look-up remembers the sequence number from
+// before it asked the disk, and enters what it found only where it still is that one; a call that
+// removes a name or lets it lead elsewhere does that first and erases the entry then.
 #pragma once
 
 #include "format/dentry.h"
@@ -83,8 +83,8 @@ struct NameTable {
     return warp.all(same) && target.ino != 0;
   }
 
-  /// Enters what was found after find() had said `seen`; does nothing if anybody has written the
-  /// entry since. Collective, uniform.
+  /// Enters what was found after find() had said `seen`; does nothing if the entry was written
+  /// since. Collective, uniform.
   GOFS_HD void insert(simt::AnyWarp auto warp, uint32_t scope, uint32_t hash, const char* name,
                       uint32_t length, const NameTarget& target, uint64_t seen) const {
     if (length > Entry::kBytesMax || (seen & 1) != 0) return;
@@ -110,8 +110,8 @@ struct NameTable {
     warp.sync();  // what a warp has entered, each of its lanes finds
   }
 
-  /// Forgets a name, and keeps what was found before from being entered. By one lane, after the
-  /// change, which who looks the name up from now on sees.
+  /// Invalidates a name, and keeps what was found before from being entered. By one lane, after the
+  /// change, which every look-up from now on sees.
   GOFS_HD void erase(uint32_t scope, uint32_t hash, uint32_t length) const {
     if (length > Entry::kBytesMax) return;
     Entry& entry = entry_of(scope, hash);

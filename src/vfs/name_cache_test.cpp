@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The tables of names: what was entered is found, what was not is not, and while many enter and
-// look up in a table far too small nobody ever gets another name's answer.
+// look up in a table far too small no thread ever gets another name's answer.
 #include "vfs/name_cache.h"
 
 #include <gtest/gtest.h>
@@ -165,7 +165,7 @@ std::string name_of(uint32_t number) {
   return name;
 }
 
-TEST_P(NameCacheTest, nobody_gets_another_names_answer) {
+TEST_P(NameCacheTest, no_name_gets_the_answer_of_another) {
   for (const uint32_t entries : {1, 4}) {
     TableOwner<DentryTable> table(entries);
     std::atomic<uint32_t> wrong{0};

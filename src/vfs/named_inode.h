@@ -40,8 +40,8 @@ GOFS_NOINLINE GOFS_HD inline int find_named(simt::AnyWarp auto warp, Filesystem&
 }
 
 /// Locks a name, its directory together with others who make names there or remove them, and what
-/// the name leads to, and loads both. Collective, uniform; the caller walks (walking()) and holds
-/// no lock. 0 or a negative errno, with nothing locked. unlock_name() gives all of it back.
+/// the name leads to, and loads both. Collective, uniform; the caller reads paths (reading_paths())
+/// and holds no lock. 0 or a negative errno, with nothing locked. unlock_name() releases all of it.
 GOFS_NOINLINE GOFS_HD inline int lock_name(simt::AnyWarp auto warp, Filesystem& fs,
                                            NamedInode& named, InodeLocks& locks) {
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
@@ -69,7 +69,7 @@ GOFS_NOINLINE GOFS_HD inline int lock_name(simt::AnyWarp auto warp, Filesystem& 
   }
 }
 
-/// Gives back what lock_name() took. Collective.
+/// Releases what lock_name() took. Collective.
 GOFS_HD inline void unlock_name(simt::AnyWarp auto warp, Filesystem& fs, const NamedInode& named,
                                 const InodeLocks& locks) {
   simt::release_lock(warp, name_lock(fs, named.at));
@@ -77,13 +77,13 @@ GOFS_HD inline void unlock_name(simt::AnyWarp auto warp, Filesystem& fs, const N
 }
 
 /// Locks the directories of two names for the caller alone, and what the names lead to, and loads
-/// both. Collective, uniform; the caller walks (walking()) and holds no lock. 0 or a negative
-/// errno, with nothing locked.
+/// both. Collective, uniform; the caller reads paths (reading_paths()) and holds no lock. 0 or a
+/// negative errno, with nothing locked.
 GOFS_NOINLINE GOFS_HD inline int lock_two_names(simt::AnyWarp auto warp, Filesystem& fs,
                                                 NamedInode& first, NamedInode& second,
                                                 InodeLocks& locks) {
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
-  // Where the first leads to nothing, nobody asks about the second.
+  // Where the first leads to nothing, the second is not asked about.
   const auto look = [&] {
     second.entry = {};
     const int error = find_named(warp, fs, first);
@@ -141,16 +141,16 @@ GOFS_NOINLINE GOFS_HD inline int may_remove_name(simt::AnyWarp auto warp, Filesy
   return 0;
 }
 
-/// Forgets what `named` led to. By one lane, after the change and under its locks.
-GOFS_HD inline void forget_name(Filesystem& fs, const ParentPath& at) {
+/// Invalidates what `named` led to. By one lane, after the change and under its locks.
+GOFS_HD inline void invalidate_name(Filesystem& fs, const ParentPath& at) {
   fs.dentries.erase(at.ino, format::name_hash(at.name.bytes, at.name.length), at.name.length);
 }
 
 /// f2fs::change_links() of one inode, with one answer for the warp. Collective, uniform.
-GOFS_HD inline int count_links(simt::AnyWarp auto warp, f2fs::Volume& volume, uint32_t ino,
-                               int32_t change, const f2fs::TimeStamp& now) {
+GOFS_HD inline int count_links(simt::AnyWarp auto warp, f2fs::Operation& op, uint32_t ino,
+                               int32_t change) {
   uint32_t links = 0;
-  const int changed = f2fs::change_links(warp, volume, 1u, ino, change, now, links);
+  const int changed = f2fs::change_links(warp, op, 1u, ino, change, links);
   return simt::first_error(warp, warp.thread_rank() == 0 ? changed : 0);
 }
 

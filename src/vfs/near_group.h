@@ -11,7 +11,7 @@
 
 namespace gofs::vfs {
 
-/// What the warps of a crew tell each other of their spare memory, in memory that all of them
+/// What the warps of a group tell each other of their spare memory, in memory that all of them
 /// reach. It needs no first value.
 struct SharedBounce {
   uint64_t word;
@@ -19,39 +19,39 @@ struct SharedBounce {
 
 namespace detail {
 
-/// The `value` of the crew's first lane, for all. By all warps of `crew`.
-template <typename Crew>
-GOFS_HD uint64_t tell(const Crew& crew, SharedBounce& shared, uint64_t value) {
-  if (crew.index() == 0 && crew.warp().thread_rank() == 0) shared.word = value;
-  crew.sync();
+/// The `value` of the group's first lane, for all. By all warps of `group`.
+template <typename WarpGroup>
+GOFS_HD uint64_t tell(const WarpGroup& group, SharedBounce& shared, uint64_t value) {
+  if (group.index() == 0 && group.warp().thread_rank() == 0) shared.word = value;
+  group.sync();
   const uint64_t told = shared.word;
-  crew.sync();  // all have it
+  group.sync();  // all have it
   return told;
 }
 template <simt::AnyWarp Lanes>
-GOFS_HD uint64_t tell(const simt::WarpCrew<Lanes>& crew, SharedBounce&, uint64_t value) {
-  return crew.warp().shfl(value, 0);
+GOFS_HD uint64_t tell(const simt::SingleWarpGroup<Lanes>& group, SharedBounce&, uint64_t value) {
+  return group.warp().shfl(value, 0);
 }
 
-/// Takes spare memory of `bytes` for the crew; what the first lane has of `bounce` is to be given
-/// back. By all warps of `crew`. Null: others had it all for as long as locks are waited for.
-template <typename Crew>
-GOFS_HD uint8_t* take_together(const Crew& crew, Filesystem& fs, SharedBounce& shared,
+/// Takes spare memory of `bytes` for the group; what the first lane has of `bounce` is to be
+/// released. By all warps of `group`. Null: others had it all for as long as locks are waited for.
+template <typename WarpGroup>
+GOFS_HD uint8_t* take_together(const WarpGroup& group, Filesystem& fs, SharedBounce& shared,
                                uint64_t bytes, Bounce& bounce) {
   bounce = Bounce{};
-  if (crew.index() == 0 && crew.warp().thread_rank() == 0) {
+  if (group.index() == 0 && group.warp().thread_rank() == 0) {
     bounce = take_bounce(fs.bounces, bytes, fs.lock_timeout_ns);
   }
-  const uint64_t memory = tell(crew, shared, reinterpret_cast<uint64_t>(bounce.memory));
-  crew.sync();  // whoever had it has done with it, for all lanes
+  const uint64_t memory = tell(group, shared, reinterpret_cast<uint64_t>(bounce.memory));
+  group.sync();  // whoever had it has done with it, for all lanes
   return reinterpret_cast<uint8_t*>(memory);
 }
 
-/// Which of the threads of `crew` is calling.
-template <typename Crew>
-GOFS_HD simt::CopyShare share_of(const Crew& crew) {
-  const auto warp = crew.warp();
-  return {crew.index() * warp.size() + warp.thread_rank(), crew.count() * warp.size()};
+/// Which of the threads of `group` is calling.
+template <typename WarpGroup>
+GOFS_HD simt::CopyShare share_of(const WarpGroup& group) {
+  const auto warp = group.warp();
+  return {group.index() * warp.size() + warp.thread_rank(), group.count() * warp.size()};
 }
 
 /// Copies `bytes` of the parts, from the `from`-th on, to `target`. By each thread its share.
@@ -72,23 +72,23 @@ GOFS_HD inline void gather_near(simt::AnyWarp auto warp, const simt::CopyShare& 
 }
 
 /// Moves `bytes` in as many calls of `move(memory, bytes, done)` as it takes, by all warps of
-/// `crew`, between what `before(memory, bytes, done)` and `after(memory, moved, done)` copy.
-template <typename Crew, typename Before, typename Move, typename After>
-GOFS_HD int64_t move_near_together(const Crew& crew, Filesystem& fs, SharedBounce& shared,
+/// `group`, between what `before(memory, bytes, done)` and `after(memory, moved, done)` copy.
+template <typename WarpGroup, typename Before, typename Move, typename After>
+GOFS_HD int64_t move_near_together(const WarpGroup& group, Filesystem& fs, SharedBounce& shared,
                                    uint64_t bytes, Before before, Move move, After after) {
-  const bool works = crew.index() < crew.count();
+  const bool works = group.index() < group.count();
   uint64_t done = 0;
   while (done < bytes) {
     const uint64_t wanted = simt::min(bytes - done, kBounceBytesMax);
     Bounce bounce{};
-    uint8_t* const memory = take_together(crew, fs, shared, wanted, bounce);
+    uint8_t* const memory = take_together(group, fs, shared, wanted, bounce);
     if (memory == nullptr) return done != 0 ? static_cast<int64_t>(done) : -EBUSY;
     if (works) before(memory, wanted, done);
-    crew.sync();
+    group.sync();
     const int64_t moved = move(memory, wanted, done);
     if (works && moved > 0) after(memory, static_cast<uint64_t>(moved), done);
-    crew.sync();
-    if (bounce.bytes != 0) give_back_bounce(bounce);
+    group.sync();
+    if (bounce.bytes != 0) release_bounce(bounce);
     if (moved < 0) return done != 0 ? static_cast<int64_t>(done) : moved;
     done += static_cast<uint64_t>(moved);
     if (static_cast<uint64_t>(moved) < wanted) break;
@@ -96,57 +96,58 @@ GOFS_HD int64_t move_near_together(const Crew& crew, Filesystem& fs, SharedBounc
   return static_cast<int64_t>(done);
 }
 
-/// Whether the threads of `crew` all reach memory of that kind by the same pointer.
-template <typename Crew>
-GOFS_HD bool is_near_all(const Crew& crew, simt::AddressSpace space) {
-  const bool alone = crew.count() == 1 && crew.warp().size() == 1;
+/// Whether the threads of `group` all reach memory of that kind by the same pointer.
+template <typename WarpGroup>
+GOFS_HD bool is_near_all(const WarpGroup& group, simt::AddressSpace space) {
+  const bool alone = group.count() == 1 && group.warp().size() == 1;
   return space == simt::AddressSpace::kBlock || (alone && space == simt::AddressSpace::kLane);
 }
 
-/// A read by `crew`; `read(memory, bytes, offset)` is the ordinary call.
-template <typename Crew, typename Read>
-GOFS_HD int64_t read_near_together(const Crew& crew, Filesystem& fs, SharedBounce& shared,
+/// A read by `group`; `read(memory, bytes, offset)` is the ordinary call.
+template <typename WarpGroup, typename Read>
+GOFS_HD int64_t read_near_together(const WarpGroup& group, Filesystem& fs, SharedBounce& shared,
                                    void* buffer, uint64_t bytes, uint64_t offset, Read read) {
   if (bytes == 0) return read(nullptr, 0, offset);
-  if (!is_near_all(crew, simt::space_of(buffer, bytes))) return -EFAULT;
-  const simt::CopyShare share = share_of(crew);
+  if (!is_near_all(group, simt::space_of(buffer, bytes))) return -EFAULT;
+  const simt::CopyShare share = share_of(group);
   return move_near_together(
-      crew, fs, shared, bytes, [](uint8_t*, uint64_t, uint64_t) {},
+      group, fs, shared, bytes, [](uint8_t*, uint64_t, uint64_t) {},
       [&](uint8_t* memory, uint64_t count, uint64_t done) {
         return read(memory, count, offset + done);
       },
       [&](const uint8_t* memory, uint64_t count, uint64_t done) {
-        simt::copy_to_near(crew.warp(), share, static_cast<uint8_t*>(buffer) + done, memory, count);
+        simt::copy_to_near(group.warp(), share, static_cast<uint8_t*>(buffer) + done, memory,
+                           count);
       });
 }
 
-/// Whether `crew` reaches all of the parts for reading: 0 or -EFAULT.
-template <typename Crew>
-GOFS_HD int check_near_parts(const Crew& crew, const IoVector* parts, int count) {
+/// Whether `group` reaches all of the parts for reading: 0 or -EFAULT.
+template <typename WarpGroup>
+GOFS_HD int check_near_parts(const WarpGroup& group, const IoVector* parts, int count) {
   for (int i = 0; i < count; ++i) {
     if (parts[i].bytes == 0) continue;
     const simt::AddressSpace space = simt::space_of(parts[i].base, parts[i].bytes);
     const bool common =
         space == simt::AddressSpace::kGlobal || space == simt::AddressSpace::kConstant;
-    if (!common && !is_near_all(crew, space)) return -EFAULT;
+    if (!common && !is_near_all(group, space)) return -EFAULT;
   }
   return 0;
 }
 
-/// A write by `crew`; `write(parts, count, done)` is the ordinary call.
-template <typename Crew, typename Write>
-GOFS_HD int64_t write_near_together(const Crew& crew, Filesystem& fs, SharedBounce& shared,
+/// A write by `group`; `write(parts, count, done)` is the ordinary call.
+template <typename WarpGroup, typename Write>
+GOFS_HD int64_t write_near_together(const WarpGroup& group, Filesystem& fs, SharedBounce& shared,
                                     const IoVector* parts, int count, Write write) {
   const int64_t total = total_bytes(parts, count);
   if (total < 0) return total;
   if (total == 0) return write(parts, count, 0);
-  if (check_near_parts(crew, parts, count) < 0) return -EFAULT;
-  const simt::CopyShare share = share_of(crew);
+  if (check_near_parts(group, parts, count) < 0) return -EFAULT;
+  const simt::CopyShare share = share_of(group);
   const WriteSource source{parts, count, static_cast<uint64_t>(total)};
   return move_near_together(
-      crew, fs, shared, source.bytes,
+      group, fs, shared, source.bytes,
       [&](uint8_t* memory, uint64_t bytes, uint64_t done) {
-        gather_near(crew.warp(), share, source, done, bytes, memory);
+        gather_near(group.warp(), share, source, done, bytes, memory);
       },
       [&](const uint8_t* memory, uint64_t bytes, uint64_t done) {
         const IoVector part = one_part(memory, bytes);
@@ -157,8 +158,8 @@ GOFS_HD int64_t write_near_together(const Crew& crew, Filesystem& fs, SharedBoun
 
 /// The same at the descriptor's position: `write_here(parts, count)` writes there, `write_at(parts,
 /// count, offset)` elsewhere.
-template <typename Crew, typename Here, typename At>
-GOFS_HD int64_t write_near_at_position(const Crew& crew, Filesystem& fs, SharedBounce& shared,
+template <typename WarpGroup, typename Here, typename At>
+GOFS_HD int64_t write_near_at_position(const WarpGroup& group, Filesystem& fs, SharedBounce& shared,
                                        int fd, const IoVector* parts, int count, Here write_here,
                                        At write_at) {
   const int64_t total = total_bytes(parts, count);
@@ -167,19 +168,19 @@ GOFS_HD int64_t write_near_at_position(const Crew& crew, Filesystem& fs, SharedB
                     (descriptor->flags & kOpenAppend) == 0;
   if (!many) {
     return write_near_together(
-        crew, fs, shared, parts, count,
+        group, fs, shared, parts, count,
         [&](const IoVector* part, int n, uint64_t) { return write_here(part, n); });
   }
-  if (check_near_parts(crew, parts, count) < 0) return -EFAULT;
+  if (check_near_parts(group, parts, count) < 0) return -EFAULT;
   const auto bytes = static_cast<uint64_t>(total);
   uint64_t offset = 0;
-  if (crew.index() == 0 && crew.warp().thread_rank() == 0) {
+  if (group.index() == 0 && group.warp().thread_rank() == 0) {
     offset = simt::add_relaxed(descriptor->position, bytes);
   }
-  offset = tell(crew, shared, offset);
+  offset = tell(group, shared, offset);
   if (offset > kOffsetMax || bytes > kOffsetMax - offset) return -EFBIG;
   return write_near_together(
-      crew, fs, shared, parts, count,
+      group, fs, shared, parts, count,
       [&](const IoVector* part, int n, uint64_t done) { return write_at(part, n, offset + done); });
 }
 
@@ -189,7 +190,7 @@ GOFS_HD int64_t write_near_at_position(const Crew& crew, Filesystem& fs, SharedB
 GOFS_NOINLINE GOFS_HD inline int64_t pread_near(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                                 void* buffer, uint64_t bytes, uint64_t offset) {
   SharedBounce none{};
-  return detail::read_near_together(simt::WarpCrew(warp), fs, none, buffer, bytes, offset,
+  return detail::read_near_together(simt::SingleWarpGroup(warp), fs, none, buffer, bytes, offset,
                                     [&](void* memory, uint64_t count, uint64_t at) {
                                       return pread(warp, fs, fd, memory, count, at);
                                     });
@@ -200,7 +201,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t pwritev_near(simt::AnyWarp auto warp, Files
                                                   const IoVector* parts, int count,
                                                   uint64_t offset) {
   SharedBounce none{};
-  return detail::write_near_together(simt::WarpCrew(warp), fs, none, parts, count,
+  return detail::write_near_together(simt::SingleWarpGroup(warp), fs, none, parts, count,
                                      [&](const IoVector* part, int n, uint64_t done) {
                                        return detail::call_pwritev(warp, fs, fd, part, n,
                                                                    offset + done);
@@ -212,48 +213,48 @@ GOFS_NOINLINE GOFS_HD inline int64_t writev_near(simt::AnyWarp auto warp, Filesy
                                                  const IoVector* parts, int count) {
   SharedBounce none{};
   return detail::write_near_at_position(
-      simt::WarpCrew(warp), fs, none, fd, parts, count,
+      simt::SingleWarpGroup(warp), fs, none, fd, parts, count,
       [&](const IoVector* part, int n) { return writev(warp, fs, fd, part, n); },
       [&](const IoVector* part, int n, uint64_t at) {
         return detail::call_pwritev(warp, fs, fd, part, n, at);
       });
 }
 
-/// pread_together() into memory of the block. By all warps of `crew`.
-template <typename Crew>
-GOFS_NOINLINE GOFS_HD int64_t pread_together_near(const Crew& crew, Filesystem& fs,
+/// pread_together() into memory of the block. By all warps of `group`.
+template <typename WarpGroup>
+GOFS_NOINLINE GOFS_HD int64_t pread_together_near(const WarpGroup& group, Filesystem& fs,
                                                   SharedBounce& bounce, SharedRead& shared, int fd,
                                                   void* buffer, uint64_t bytes, uint64_t offset) {
   return detail::read_near_together(
-      crew, fs, bounce, buffer, bytes, offset, [&](void* memory, uint64_t count, uint64_t at) {
-        return pread_together(crew, fs, shared, fd, memory, count, at);
+      group, fs, bounce, buffer, bytes, offset, [&](void* memory, uint64_t count, uint64_t at) {
+        return pread_together(group, fs, shared, fd, memory, count, at);
       });
 }
 
-/// pwritev_together() of parts that are not all in global memory. By all warps of `crew`.
-template <typename Crew>
-GOFS_NOINLINE GOFS_HD int64_t pwritev_together_near(const Crew& crew, Filesystem& fs,
+/// pwritev_together() of parts that are not all in global memory. By all warps of `group`.
+template <typename WarpGroup>
+GOFS_NOINLINE GOFS_HD int64_t pwritev_together_near(const WarpGroup& group, Filesystem& fs,
                                                     SharedBounce& bounce, SharedWrite& shared,
                                                     int fd, const IoVector* parts, int count,
                                                     uint64_t offset) {
-  crew.sync();  // everybody has filled his part of the buffer
+  group.sync();  // all have filled their parts of the buffer
   return detail::write_near_together(
-      crew, fs, bounce, parts, count, [&](const IoVector* part, int n, uint64_t done) {
-        return pwritev_together(crew, fs, shared, fd, part, n, offset + done);
+      group, fs, bounce, parts, count, [&](const IoVector* part, int n, uint64_t done) {
+        return pwritev_together(group, fs, shared, fd, part, n, offset + done);
       });
 }
 
-/// writev_together() of parts that are not all in global memory. By all warps of `crew`.
-template <typename Crew>
-GOFS_NOINLINE GOFS_HD int64_t writev_together_near(const Crew& crew, Filesystem& fs,
+/// writev_together() of parts that are not all in global memory. By all warps of `group`.
+template <typename WarpGroup>
+GOFS_NOINLINE GOFS_HD int64_t writev_together_near(const WarpGroup& group, Filesystem& fs,
                                                    SharedBounce& bounce, SharedWrite& shared,
                                                    int fd, const IoVector* parts, int count) {
-  crew.sync();  // everybody has filled his part of the buffer
+  group.sync();  // all have filled their parts of the buffer
   return detail::write_near_at_position(
-      crew, fs, bounce, fd, parts, count,
-      [&](const IoVector* part, int n) { return writev_together(crew, fs, shared, fd, part, n); },
+      group, fs, bounce, fd, parts, count,
+      [&](const IoVector* part, int n) { return writev_together(group, fs, shared, fd, part, n); },
       [&](const IoVector* part, int n, uint64_t at) {
-        return pwritev_together(crew, fs, shared, fd, part, n, at);
+        return pwritev_together(group, fs, shared, fd, part, n, at);
       });
 }
 

@@ -103,7 +103,7 @@ GOFS_HD int64_t move_near(simt::AnyWarp auto warp, Filesystem& fs, const NearBuf
       simt::copy_to_near(warp, alone, buffer.begin + done, part, static_cast<uint64_t>(moved));
     }
     warp.sync();
-    if (served != 0 && warp.thread_rank() == 0) give_back_bounce(bounce);
+    if (served != 0 && warp.thread_rank() == 0) release_bounce(bounce);
     if (mine) {
       done += static_cast<uint64_t>(simt::max<int64_t>(moved, 0));
       result = done != 0 ? static_cast<int64_t>(done) : moved;

@@ -51,25 +51,25 @@ class NearTest : public ChangesTest {
   int64_t position(int fd) {
     return alone([&](const simt::Warp& warp) { return lseek(warp, fs(), fd, 0, kSeekCurrent); });
   }
-  /// What `call(crew, warp index)` says to all warps of a block, which is the same.
+  /// What `call(group, warp index)` says to all warps of a block, which is the same.
   template <typename Call>
   int64_t together(Call call) {
-    return answer_of_crew(kSharers, width(), point_, call);
+    return answer_of_group(kSharers, width(), barrier_, call);
   }
   int64_t pread_shared(int fd, void* buffer, uint64_t bytes, uint64_t offset) {
-    return together([&](const simt::GridCrew& crew) {
-      return pread_together_near(crew, fs(), bounce_, read_, fd, buffer, bytes, offset);
+    return together([&](const simt::GridGroup& group) {
+      return pread_together_near(group, fs(), bounce_, read_, fd, buffer, bytes, offset);
     });
   }
   int64_t pwritev_shared(int fd, const std::vector<IoVector>& parts, uint64_t offset) {
-    return together([&](const simt::GridCrew& crew) {
-      return pwritev_together_near(crew, fs(), bounce_, write_, fd, parts.data(),
+    return together([&](const simt::GridGroup& group) {
+      return pwritev_together_near(group, fs(), bounce_, write_, fd, parts.data(),
                                    static_cast<int>(parts.size()), offset);
     });
   }
   int64_t writev_shared(int fd, const std::vector<IoVector>& parts) {
-    return together([&](const simt::GridCrew& crew) {
-      return writev_together_near(crew, fs(), bounce_, write_, fd, parts.data(),
+    return together([&](const simt::GridGroup& group) {
+      return writev_together_near(group, fs(), bounce_, write_, fd, parts.data(),
                                   static_cast<int>(parts.size()));
     });
   }
@@ -83,7 +83,7 @@ class NearTest : public ChangesTest {
   }
 
   SharedBounce bounce_{};
-  simt::MeetingPoint point_{};
+  simt::Barrier barrier_{};
   SharedRead read_{};
   SharedWrite write_{};
 };
@@ -130,7 +130,7 @@ TEST_P(NearTest, lanes_write_from_memory_of_all_kinds_at_once) {
   std::mt19937 random(static_cast<uint32_t>(printed_seed()));
   std::string model = contents("/large");
   const int fd = open_file("/large", kOpenReadWrite);
-  // Each lane has a part of the file for itself.
+  // Each lane has a part of the file to itself.
   const uint64_t part = 1 << 18;
   for (uint32_t step = 0; step < 24; ++step) {
     std::vector<std::string> bytes(width());
@@ -464,7 +464,7 @@ TEST_P(NearTest, a_link_to_a_target_there_needs_spare_memory) {
     });
   };
   EXPECT_EQ(make(), -EBUSY);
-  for (const Bounce& bounce : taken) give_back_bounce(bounce);
+  for (const Bounce& bounce : taken) release_bounce(bounce);
   EXPECT_EQ(make(), 0);
   EXPECT_EQ(make(), -EEXIST);
 }
@@ -567,7 +567,7 @@ TEST_P(NearTest, without_spare_memory_a_call_gives_up_after_a_while) {
     EXPECT_EQ(pread_lanes_near(warp, fs(), {fd, buffer, 10, 0}), wanted);
     EXPECT_EQ(pread_near(warp, fs(), fd, memory.of_block(), 10, 0), -EBUSY);
   });
-  for (const Bounce& bounce : taken) give_back_bounce(bounce);
+  for (const Bounce& bounce : taken) release_bounce(bounce);
   EXPECT_EQ(alone([&](const simt::Warp& warp) {
               return pread_near(warp, fs(), fd, memory.of_block(), 10, 0);
             }),
@@ -624,7 +624,7 @@ TEST(BouncePool, pieces_are_as_large_as_they_must_be) {
   EXPECT_EQ(take(1, 1), 0u);
   EXPECT_EQ(bounce_bytes_used(simt::Warp(), pool),
             (uint64_t{counts[0]} << 12) + (3ull << 14) + (4ull << 16));
-  for (const Bounce& bounce : taken) give_back_bounce(bounce);
+  for (const Bounce& bounce : taken) release_bounce(bounce);
   EXPECT_EQ(bounce_bytes_used(simt::Warp(), pool), 0u);
   for (const BouncePieces& pieces : pool.sizes) {
     arena.space().release(pieces.memory);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "vfs/make_file.h"
-#include "vfs/write.h"
+#include "vfs/resize.h"
 
 namespace gofs::vfs {
 
@@ -19,18 +19,18 @@ GOFS_NOINLINE GOFS_HD inline int create_at(simt::AnyWarp auto warp, Filesystem& 
                                           (permissions & uint32_t{format::kModePermissionMask}));
   const int fd = take_descriptor(warp, fs);  // without one, no file is made
   if (fd < 0) return fd;
-  f2fs::Inode inode{};  // open_taken() loads it, since nobody can have it open yet
+  f2fs::Inode inode{};  // open_taken() loads it, since it cannot be open yet
   int opened = make_file_at(warp, fs, parent, {mode, {}, nullptr, 0}, inode.ino);
   if (opened == 0) opened = open_taken(warp, fs, fd, inode, flags);
   made = opened >= 0;
-  if (!made) give_back_descriptor(warp, fs, fd);
+  if (!made) release_descriptor(warp, fs, fd);
   return opened;
 }
 
 /// create_at() of what `path` is to name. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int create(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                         uint32_t flags, uint32_t permissions, bool& made) {
-  return walking(warp, fs, [&]() -> int {
+  return reading_paths(warp, fs, [&]() -> int {
     ParentPath parent{};
     const int error = resolve_parent(warp, fs, path, parent);
     if (error < 0) return error;
@@ -45,7 +45,7 @@ GOFS_NOINLINE GOFS_HD inline int open_or_create_once(simt::AnyWarp auto warp, Fi
                                                      const char* path, uint32_t flags,
                                                      uint32_t permissions, bool& made) {
   const bool no_follow = (flags & kOpenNoFollow) != 0;
-  return walking(warp, fs, [&]() -> int {
+  return reading_paths(warp, fs, [&]() -> int {
     char text[format::kNameBytesMax];
     ParentPath parent{};
     f2fs::Inode inode{};
@@ -66,7 +66,7 @@ GOFS_NOINLINE GOFS_HD inline int check_no_slash(simt::AnyWarp auto warp, Filesys
                                                 const char* path) {
   const int length = path_length(warp, path);
   if (length <= 1 || simt::reach(warp.thread_rank(), path)[length - 1] != '/') return 0;
-  return walking(warp, fs, [&]() -> int {
+  return reading_paths(warp, fs, [&]() -> int {
     ParentPath parent{};
     const int error = resolve_parent(warp, fs, path, parent);
     return error == 0 && !is_no_name(parent.name) ? -EISDIR : error;
@@ -81,7 +81,7 @@ GOFS_HD inline int open_or_create(simt::AnyWarp auto warp, Filesystem& fs, const
   if ((flags & kOpenDirectory) != 0) return -EINVAL;
   const int named = check_no_slash(warp, fs, path);
   if (named < 0) return named;
-  make_space(warp, fs, 0);
+  run_foreground_gc(warp, fs, 0);
   if ((flags & kOpenExclusive) != 0) return create(warp, fs, path, flags, permissions, made);
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   int fd = -EEXIST;

@@ -98,7 +98,7 @@ GOFS_HD inline OpenInode* find_inode_to_overwrite(const Filesystem& fs, int fd) 
 
 namespace detail {
 
-/// Whether the flags of an inode let anybody open it so: one that is append-only is appended to,
+/// Whether the flags of an inode let a caller open it so: one that is append-only is appended to,
 /// and one that fs-verity protects stays as it is. Of immutable ones check_permission() says so.
 GOFS_HD inline int check_frozen(const f2fs::Inode& inode, uint32_t flags) {
   const bool writes = may_write(flags) || (flags & kOpenTruncate) != 0;
@@ -125,7 +125,7 @@ GOFS_HD inline int check_open(simt::AnyWarp auto warp, Filesystem& fs, const f2f
     error = check_frozen(inode, flags);
     if (error < 0) return error;
     if ((flags & kOpenNoAtime) != 0 && !owns(fs.credentials, inode)) return -EPERM;
-    if (special) return -ENXIO;  // nobody drives a device here
+    if (special) return -ENXIO;  // no thread drives a device here
     error = f2fs::check_supported(inode);
     if (error < 0) return error;
   }
@@ -139,10 +139,10 @@ GOFS_HD inline int take_descriptor(simt::AnyWarp auto warp, Filesystem& fs) {
   return warp.shfl(fd, 0);
 }
 
-/// Gives it back, unused. Collective.
-GOFS_HD inline void give_back_descriptor(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
+/// Releases it, unused. Collective.
+GOFS_HD inline void release_descriptor(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
   if (warp.thread_rank() == 0) {
-    give_back_number(fs.descriptor_numbers, static_cast<uint32_t>(fd));
+    release_number(fs.descriptor_numbers, static_cast<uint32_t>(fd));
   }
 }
 
@@ -163,7 +163,7 @@ GOFS_HD inline int open_descriptor(Filesystem& fs, int fd, const f2fs::Inode& in
 }
 
 /// Opens the descriptor `fd`, which was taken, for an inode that may be opened. Where the volume is
-/// written to, `inode` may be old: it is loaded again when it is sure that nobody has it open.
+/// written to, `inode` may be old: it is loaded again when it is sure that it is not open.
 /// Collective, uniform: `fd`, or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int open_taken(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                             f2fs::Inode inode, uint32_t flags) {
@@ -190,7 +190,7 @@ GOFS_HD inline int open_checked(simt::AnyWarp auto warp, Filesystem& fs, const f
   const int fd = take_descriptor(warp, fs);
   if (fd < 0) return fd;
   const int opened = open_taken(warp, fs, fd, inode, flags);
-  if (opened < 0) give_back_descriptor(warp, fs, fd);
+  if (opened < 0) release_descriptor(warp, fs, fd);
   return opened;
 }
 
@@ -217,7 +217,7 @@ GOFS_NOINLINE GOFS_HD inline int open_existing(simt::AnyWarp auto warp, Filesyst
   const int refused = detail::check_flags(flags);
   if (refused < 0) return refused;
   const bool no_follow = (flags & kOpenNoFollow) != 0;
-  return walking(warp, fs, [&]() -> int {
+  return reading_paths(warp, fs, [&]() -> int {
     f2fs::Inode inode{};
     const int error =
         resolve(warp, fs, path, no_follow ? LastLink::kKeep : LastLink::kFollow, inode);
@@ -232,7 +232,7 @@ GOFS_NOINLINE GOFS_HD inline int open_inode(simt::AnyWarp auto warp, Filesystem&
                                             uint32_t flags) {
   const int refused = detail::check_flags(flags);
   if (refused < 0) return refused;
-  return walking(warp, fs, [&]() -> int {
+  return reading_paths(warp, fs, [&]() -> int {
     f2fs::Inode inode{};
     const int error = load_numbered(warp, fs, warp.ballot(true), ino, inode);
     const int one = simt::first_error(warp, error);
@@ -246,20 +246,16 @@ namespace detail {
 GOFS_NOINLINE GOFS_HD inline void leave_open_inode(simt::AnyWarp auto warp, Filesystem& fs,
                                                    uint32_t index) {
   warp.sync();
-  Released released{0, 0, 0};
+  Released released{};
   if (warp.thread_rank() == 0) released = release_open_inode(fs, index);
-  released.words = warp.shfl(released.words, 0);
-  released.count = warp.shfl(released.count, 0);
+  f2fs::release_maps(warp, fs.volume.maps, released.maps);
   released.removed_ino = warp.shfl(released.removed_ino, 0);
-  if (released.words != 0) {
-    release_maps(warp, fs, reinterpret_cast<uint32_t*>(released.words), released.count);
-  }
   if (released.removed_ino != 0) free_removed(warp, fs, released.removed_ino);
 }
 
 }  // namespace detail
 
-/// Frees what the file holds, if it has no names any more and nobody else has it open. Collective,
+/// Frees what the file holds, if it has no names any more and is not open elsewhere. Collective,
 /// uniform. 0 or -EBADF.
 GOFS_HD inline int close(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
   warp.sync();
@@ -275,7 +271,7 @@ GOFS_HD inline int close(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
       error = -EBADF;
     } else {
       index = descriptor->open_inode;
-      give_back_number(fs.descriptor_numbers, static_cast<uint32_t>(fd));
+      release_number(fs.descriptor_numbers, static_cast<uint32_t>(fd));
     }
   }
   error = warp.shfl(error, 0);

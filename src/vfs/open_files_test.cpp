@@ -42,11 +42,11 @@ class OpenFilesTest : public ::testing::TestWithParam<uint32_t> {
   }
   uint32_t width() const { return GetParam(); }
   Filesystem& fs() { return rig_->fs(); }
-  uint32_t places() { return (fs().open_inode_set_mask + 1) * kOpenInodeWays; }
+  uint32_t places() { return fs().open_inode_set_count * kOpenInodeWays; }
 
   void expect_all_free() {
     for (uint32_t i = 0; i < places(); ++i) EXPECT_EQ(fs().open_inodes[i].ino, 0u) << i;
-    for (uint32_t i = 0; i <= fs().open_inode_set_mask; ++i) {
+    for (uint32_t i = 0; i < fs().open_inode_set_count; ++i) {
       EXPECT_EQ(fs().open_inode_sets[i].lock, 0u) << i;
       EXPECT_EQ(fs().open_inode_sets[i].elsewhere, 0u) << i;
     }
@@ -57,7 +57,8 @@ class OpenFilesTest : public ::testing::TestWithParam<uint32_t> {
     for (uint32_t i = 0; i < numbers.words; ++i) {
       EXPECT_EQ(numbers.taken[i], i + 1 < numbers.words ? 0 : numbers_beyond(kDescriptors)) << i;
     }
-    for (uint32_t i = 0; i < fs().maps.unit_count / 32; ++i) EXPECT_EQ(fs().maps.used[i], 0u);
+    for (uint32_t i = 0; i < fs().volume.maps.unit_count / 32; ++i)
+      EXPECT_EQ(fs().volume.maps.used[i], 0u);
   }
 
  private:

@@ -7,26 +7,32 @@
 // there, or behind it when the home is full. The home's lock guards all inodes that belong there; a
 // free place anywhere is taken by a compare-and-swap of its `ino` from 0. There are more places
 // than descriptors, so one is always found. A home knows how far away the ones are that found it
-// full, so nobody looks further for what is not there.
+// full, so that a search looks no further for what is not there.
 #pragma once
 
-#include "f2fs/leaf_map.h"
+#include "f2fs/dnode_cache.h"
 #include "f2fs/write_over.h"
 #include "vfs/filesystem.h"
 
 namespace gofs::vfs::detail {
 
 GOFS_HD inline uint32_t home_of(const Filesystem& fs, uint32_t ino) {
-  return (ino * 0x9E3779B1u >> 8) & fs.open_inode_set_mask;
+  return static_cast<uint32_t>(uint64_t{ino * 0x9E3779B1u} * fs.open_inode_set_count >> 32);
+}
+
+/// The `k`-th place from home `home` on, which is not behind the last one by more than there are.
+GOFS_HD inline uint32_t place_from(const Filesystem& fs, uint32_t home, uint32_t k) {
+  const uint32_t places = fs.open_inode_set_count * kOpenInodeWays;
+  const uint32_t index = home * kOpenInodeWays + k;
+  return index < places ? index : index - places;
 }
 
 /// The place of an inode that belongs to `home`, or -1. Under the home's lock.
 GOFS_HD inline int find_open_inode(Filesystem& fs, uint32_t home, uint32_t ino) {
-  const uint32_t places = (fs.open_inode_set_mask + 1) * kOpenInodeWays;
   const OpenInodeSet& set = fs.open_inode_sets[home];
   const uint32_t looks = set.elsewhere == 0 ? kOpenInodeWays : set.reach;
   for (uint32_t k = 0; k < looks; ++k) {
-    const uint32_t index = (home * kOpenInodeWays + k) & (places - 1);
+    const uint32_t index = place_from(fs, home, k);
     if (simt::load_relaxed(fs.open_inodes[index].ino) == ino) return static_cast<int>(index);
   }
   return -1;
@@ -35,9 +41,9 @@ GOFS_HD inline int find_open_inode(Filesystem& fs, uint32_t home, uint32_t ino) 
 /// Takes a free place for an inode that belongs to `home`. Under the home's lock. -1 when there is
 /// none.
 GOFS_HD inline int take_open_inode(Filesystem& fs, uint32_t home, uint32_t ino) {
-  const uint32_t places = (fs.open_inode_set_mask + 1) * kOpenInodeWays;
+  const uint32_t places = fs.open_inode_set_count * kOpenInodeWays;
   for (uint32_t k = 0; k < places; ++k) {
-    const uint32_t index = (home * kOpenInodeWays + k) & (places - 1);
+    const uint32_t index = place_from(fs, home, k);
     simt::AtomicRef<uint32_t> place(fs.open_inodes[index].ino);
     uint32_t free = 0;
     if (place.load(simt::memory_order_relaxed) != 0) continue;
@@ -60,17 +66,22 @@ struct SeenClosings {
   uint32_t count;
 };
 
-/// Memory for the maps of a file of `blocks` blocks; null where it has no use for them, or there is
-/// none. By one lane.
-GOFS_HD inline uint32_t* allocate_maps(Filesystem& fs, const f2fs::Inode& inode, uint64_t blocks) {
-  // A file that claims more blocks than the volume has is mostly holes: clearing a map of that size
-  // would cost more than it gains.
-  const format::Geometry& geometry = fs.volume.geometry;
-  if (!inode.is_regular() || inode.has_inline_data() ||
-      blocks > geometry.main_end() - geometry.main_blkaddr) {
-    return nullptr;
-  }
-  return fs.maps.allocate(f2fs::map_words(blocks, inode.slot_count));
+/// The word of block `index` in a file's map, or null, at the first sight of a file that is not
+/// locked yet: it stays where it is as long as the file is open.
+GOFS_HD inline const uint32_t* probe_block_word(const Filesystem& fs, const OpenInode& open,
+                                                uint64_t index) {
+  const bool within = index < f2fs::detail::kMapBlocksMax;
+  const uint32_t segment = f2fs::detail::block_segment(within ? index : 0);
+  const uint32_t* const words = simt::load_here(fs.volume.maps.words);
+  const uint32_t home = simt::load_before_look(open.maps.blocks[segment]);  // [F3]
+  if (!within || !f2fs::MapArena::is_home(home)) return nullptr;
+  return words + uint64_t{home - 1} * f2fs::MapArena::kUnitWords +
+         (index - f2fs::detail::first_of_block_segment(segment));
+}
+
+/// Whether a file may keep maps of blocks that it has now.
+GOFS_HD inline bool has_block_map(const f2fs::Inode& inode) {
+  return inode.is_regular() && !inode.has_inline_data();
 }
 
 /// Finds or makes the open inode of `inode.ino` and counts a reference. By one lane. Index,
@@ -92,10 +103,14 @@ GOFS_HD inline int acquire_open_inode(Filesystem& fs, const f2fs::Inode& inode,
     OpenInode& open = fs.open_inodes[index];
     open.references = 1;
     open.removed = 0;
+    open.records = 0;
     open.inode = inode;
     open.lock.rings = fs.range_rings;
-    const uint64_t blocks = inode.size_blocks();
-    f2fs::set_maps(open.inode, allocate_maps(fs, inode, blocks), blocks);
+    open.maps = f2fs::FileMaps{};
+    open.inode.maps = inode.is_regular() ? &open.maps : nullptr;
+    if (has_block_map(inode)) {
+      f2fs::open_block_map(fs.volume, open.maps, inode.size_blocks());
+    }
   }
   simt::unlock(set.lock);
   return index >= 0 || index == -EAGAIN ? index : -ENFILE;
@@ -110,10 +125,10 @@ GOFS_HD inline void share_open_inode(Filesystem& fs, uint32_t index) {
   simt::unlock(set.lock);
 }
 
-/// The times of `ino`, which may be open, have been set to something, or it has been given powers:
-/// who writes to it sets the times again, even if he did so in the same moment before, and looks
-/// again what there is to be taken from it. By one lane.
-GOFS_HD inline void forget_noted(Filesystem& fs, uint32_t ino) {
+/// The times of `ino`, which may be open, have been set to something, or it has been given set-ID
+/// bits: the next write sets the times again, even if one did so in the same moment before, and
+/// looks again for bits to clear. By one lane.
+GOFS_HD inline void invalidate_times_set(Filesystem& fs, uint32_t ino) {
   const uint32_t home = home_of(fs, ino);
   uint32_t& lock = fs.open_inode_sets[home].lock;
   lock_table(lock);
@@ -121,13 +136,13 @@ GOFS_HD inline void forget_noted(Filesystem& fs, uint32_t ino) {
   if (index >= 0) {
     f2fs::Inode& inode = fs.open_inodes[index].inode;
     simt::store_release(inode.no_capability, 0u);  // [V18]
-    simt::store_relaxed(inode.noted_ns, int64_t{0});
+    simt::store_relaxed(inode.times_set_ns, int64_t{0});
   }
   simt::unlock(lock);
 }
 
-/// Whether somebody writes blocks outside the ring of the file `ino`, which need not be open. Who
-/// opens it afterwards sees what the caller has done before. One lane.
+/// Whether the file `ino`, which need not be open, has block writers. Who opens it afterwards sees
+/// what the caller has done before. One lane.
 GOFS_HD inline bool has_block_writers(Filesystem& fs, uint32_t ino) {
   const uint32_t home = home_of(fs, ino);
   // Changed, though by nothing, so that it is one after the other with who opens files. [V15]
@@ -138,9 +153,10 @@ GOFS_HD inline bool has_block_writers(Filesystem& fs, uint32_t ino) {
   return index >= 0 && vfs::has_block_writers(fs.open_inodes[index].lock);
 }
 
-/// Waits until nobody writes over blocks of the file `ino` of a lane in `lanes` who does not know
-/// that places are held: who holds some since before, and reads without a lock, finds no block half
-/// written. Collective; uniform answer: 0, or -ETIMEDOUT after the time for locks.
+/// Waits until no thread writes over blocks of the file `ino` of a lane in `lanes` that does not
+/// know of the address readers: those that have read addresses before, and read without a lock,
+/// find no block half written. Collective; uniform answer: 0, or -ETIMEDOUT after the time for
+/// locks.
 GOFS_NOINLINE GOFS_HD inline int wait_for_overwriters(simt::AnyWarp auto warp, Filesystem& fs,
                                                       uint32_t lanes, uint32_t ino) {
   if (fs.writer == nullptr || fs.writer->writes_over == 0) return 0;
@@ -161,34 +177,21 @@ GOFS_NOINLINE GOFS_HD inline int wait_for_overwriters(simt::AnyWarp auto warp, F
   return error;
 }
 
-/// Gives memory of maps back. Collective, uniform; nobody looks at it any more.
-GOFS_HD inline void release_maps(simt::AnyWarp auto warp, Filesystem& fs, uint32_t* words,
-                                 uint64_t count) {
-  warp.sync();
-  simt::zero_bytes(warp, words, count * sizeof(uint32_t));
-  warp.sync();
-  if (warp.thread_rank() == 0) fs.maps.release(words, count);
-}
-
-/// Has a file that was empty when it was opened, or in its inode, and has become longer, keep maps
-/// from now on, if there is room for them. By one lane of who has the whole file for himself. They
-/// stay as long as the file is open: pread_async looks at them without a lock.
-GOFS_HD inline void begin_maps(Filesystem& fs, f2fs::Inode& inode) {
-  if (inode.block_map != nullptr) return;
-  const uint64_t blocks = inode.size_blocks();
-  f2fs::set_maps(inode, allocate_maps(fs, inode, blocks), blocks);
+/// Has a file that has become longer keep a map of all its blocks from now on, if there is room for
+/// it: who writes would only have one of what he writes. By one lane.
+GOFS_HD inline void extend_map(Filesystem& fs, f2fs::Inode& inode) {
+  if (has_block_map(inode)) f2fs::extend_block_map(fs.volume, *inode.maps, inode.size_blocks());
 }
 
 /// What the last reference to an inode leaves behind.
 struct Released {
-  uint64_t words;  // of its maps, address
-  uint64_t count;
+  f2fs::MapMemory maps;
   uint32_t removed_ino;  // to be freed; 0: it has names
 };
 
 /// Gives a reference back; what the last one leaves is the caller's. By one lane.
 GOFS_HD inline Released release_open_inode(Filesystem& fs, uint32_t index) {
-  Released released{0, 0, 0};
+  Released released{};
   OpenInode& open = fs.open_inodes[index];
   // The reference keeps the place from being given to another.
   const uint32_t home = home_of(fs, simt::load_relaxed(open.ino));
@@ -196,9 +199,9 @@ GOFS_HD inline Released release_open_inode(Filesystem& fs, uint32_t index) {
   lock_table(set.lock);
   if (--open.references == 0) {
     ++set.closings;
-    released.words = reinterpret_cast<uint64_t>(open.inode.block_map);
-    released.count = f2fs::words_of_maps(open.inode);
+    released.maps = f2fs::memory_of_maps(open.maps);
     if (open.removed != 0) released.removed_ino = open.inode.ino;
+    release_records(fs.records, index, open.records);
     if (index / kOpenInodeWays != home) --set.elsewhere;
     simt::store_release(open.ino, 0u);  // [V4]
   }

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The straight way of a write, as pread_lanes() has one of a read: lanes that each write whole LBAs
+// The fast path of a write, as pread_lanes() has one of a read: lanes that each write whole LBAs
 // within a block of one file, over what is there (f2fs/write_over.h). It is for the case that
-// nothing stands in the way, and else leaves all as it was to those who can wait (write_blocks.h):
-// nobody reads the file, writes more of it or the same blocks, or holds places; its block map knows
-// the blocks; and its times have been set in this moment, when its powers were dropped as well.
+// nothing stands in the way, and else leaves all as it was to those who can wait (write_lanes.h):
+// no thread reads the file, writes more of it or the same blocks, and there are no address readers;
+// its block map knows the blocks; and its times have been set in this moment, when its set-ID bits
+// were cleared as well.
 #pragma once
 
-#include "vfs/write_blocks.h"
+#include "f2fs/write_over.h"
+#include "vfs/block_queue.h"
+#include "vfs/change.h"
+#include "vfs/open_files.h"
 
 namespace gofs::vfs {
 
@@ -21,36 +25,44 @@ struct WriteRequest {
 
 namespace detail {
 
+/// Whether a write of `bytes` at `offset` is part of one block that the file, which keeps its
+/// contents in blocks, has.
+GOFS_HD inline bool is_within(const f2fs::Inode& inode, uint64_t offset, uint64_t bytes) {
+  const uint64_t size = simt::load_relaxed(inode.size_bytes);
+  const uint64_t room = kBlockBytes - (offset & (kBlockBytes - 1));
+  return size > inode.inline_bytes && bytes != 0 && bytes <= room && offset < size &&
+         bytes <= size - offset;
+}
+
 /// What a lane finds before its warp has joined the block writers, who may change it until then.
-struct OverwriteGuess {
+struct OverwriteProbe {
   BlockQueue* queue;
   BlockQueue seen;
   const uint32_t* word;  // of the block map, which says where the block lies; null: it may not go
 };
 
 /// One lane that `asks`, at first sight: its file's size, times and map.
-GOFS_HD inline OverwriteGuess guess_overwrite(const Filesystem& fs, const OpenInode& open,
+GOFS_HD inline OverwriteProbe probe_overwrite(const Filesystem& fs, const OpenInode& open,
                                               bool asks, const WriteRequest& request,
                                               uint64_t lba_mask, int64_t now_ns,
                                               int64_t granularity_ns) {
   const uint64_t index = request.offset >> kBlockShift;
   BlockQueue& queue = queue_of_block(fs, open, index);
-  const int64_t noted_ns = simt::load_relaxed(open.inode.noted_ns);
-  const uint32_t* const map = simt::load_here(open.inode.block_map);
-  const uint64_t mapped_blocks = simt::load_here(open.inode.block_map_blocks);
+  const int64_t times_set_ns = simt::load_relaxed(open.inode.times_set_ns);
+  const uint32_t* const word = probe_block_word(fs, open, index);
   const BlockQueue seen = look_at(queue);
-  const bool fits =
-      is_within(open.inode, request.offset, request.bytes) && map != nullptr &&
-      index < mapped_blocks &&
-      f2fs::detail::goes_in_place(request.buffer, request.offset, request.bytes, lba_mask);
-  const bool goes = f2fs::detail::is_noted(noted_ns, now_ns, granularity_ns) && (fits || !asks);
+  const bool fits = is_within(open.inode, request.offset, request.bytes) && word != nullptr &&
+                    f2fs::detail::is_directly_addressable(request.buffer, request.offset,
+                                                          request.bytes, lba_mask);
+  const bool goes =
+      f2fs::detail::are_times_set(times_set_ns, now_ns, granularity_ns) && (fits || !asks);
   // Some word is loaded in any case: behind a branch, a lane would wait for it alone.
-  return {&queue, seen, !goes ? nullptr : asks ? map + index : &queue.next};
+  return {&queue, seen, !goes ? nullptr : asks ? word : &queue.next};
 }
 
 }  // namespace detail
 
-/// Writes the requests of all lanes the straight way, if that can be; lanes without bytes ask for
+/// Writes the requests of all lanes the fast path, if that can be; lanes without bytes ask for
 /// nothing. Collective, uniform: whether all of it is written; if not, any of it may be, and is to
 /// be written again.
 ///
@@ -82,39 +94,40 @@ GOFS_HD inline bool try_to_overwrite(simt::AnyWarp auto warp, Filesystem& fs,
     return false;
   }
   const uint64_t lba_mask = (uint64_t{1} << route.lba_shift) - 1;
-  const detail::OverwriteGuess guess =
-      detail::guess_overwrite(fs, *open, asks, request, lba_mask, now_ns, granularity_ns);
-  if (!warp.all(guess.word != nullptr)) return false;
+  const detail::OverwriteProbe probe =
+      detail::probe_overwrite(fs, *open, asks, request, lba_mask, now_ns, granularity_ns);
+  if (!warp.all(probe.word != nullptr)) return false;
 
-  const uint32_t block = simt::load_relaxed(*guess.word);
-  const bool served = asks && detail::try_queue_up(*guess.queue, guess.seen);
-  const uint64_t gate = enter_block_writers(warp, open->lock);
+  const uint32_t block = simt::load_relaxed(*probe.word);
+  const bool served = asks && detail::try_queue_up(*probe.queue, probe.seen);
+  const uint64_t counts = enter_block_writers(warp, open->lock);
   const uint32_t in_main = block - main_blkaddr;  // of a hole, or what is not known, too much
   const uint32_t segno = in_main / format::kBlocksPerSegment;
   const bool known = segno < main_segments;
   const bool is_data = f2fs::detail::is_data_in_use(segments[known ? segno : 0],
                                                     in_main % format::kBlocksPerSegment);
-  const bool stays = simt::load_relaxed(*guess.word) == block;
+  const bool stays = simt::load_relaxed(*probe.word) == block;
   const bool within = detail::is_within(open->inode, request.offset, request.bytes);
   const bool may_stay = f2fs::may_write_over(*writer);
   const bool joined =
-      warp.shfl(may_write_blocks(open->lock, gate, writer->cleaning.overwriters_awaited) ? 1u : 0u,
-                0) != 0;
+      warp.shfl(
+          may_write_blocks(open->lock, counts, writer->cleaning.overwriters_awaited) ? 1u : 0u,
+          0) != 0;
   const bool mine = served && known && is_data && stays && within;
   bool written = warp.all(joined && may_stay && (mine || !asks));
   if (written) {
     if (!noted) f2fs::note_overwrite(warp, *writer);
     warp.sync();  // each lane has filled its own buffer
-    const f2fs::detail::BlockPart part{
-        block, static_cast<uint32_t>(request.offset & (kBlockBytes - 1)),
-        static_cast<uint32_t>(request.bytes),
-        static_cast<uint8_t*>(const_cast<void*>(request.buffer))};  // which is only read
-    const int error = f2fs::detail::write_singly(warp, route, asking, part);
+    const int error = f2fs::write_data(
+        warp, route, asking,
+        {open->inode.ino, request.offset, block, static_cast<uint32_t>(request.bytes),
+         static_cast<uint8_t*>(const_cast<void*>(request.buffer))},
+        f2fs::Merge::kNothing);
     written = warp.all(!asks || error == 0);
   }
   warp.sync();
   const simt::Release release;
-  if (served) detail::serve_next(release, *guess.queue, guess.seen.next);
+  if (served) detail::serve_next(release, *probe.queue, probe.seen.next);
   leave_block_writers(warp, open->lock, release);
   return written;
 }

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "testing/hold_alone.hpp"
 #include "vfs/async.h"
 #include "vfs/batch.h"
 #include "vfs/change_attributes.h"
@@ -61,12 +62,12 @@ class OverwriteTest : public ChangesTest {
     EXPECT_EQ(pwrite_file(fd_, text, offset), static_cast<int64_t>(bytes));
     if (model_.size() < offset + bytes) model_.resize(offset + bytes);
     model_.replace(offset, bytes, text);
-    EXPECT_EQ(opened().lock.gate, 0u);
+    EXPECT_EQ(opened().lock.holder_counts, 0u);
     return block_of(index) == before;
   }
   /// Who writes finds the times set, as most do within one tick of the clock.
   void note_times() {
-    opened().inode.noted_ns = f2fs::nanoseconds_of(time_now(fs())) + 500'000'000;
+    opened().inode.times_set_ns = f2fs::nanoseconds_of(time_now(fs())) + 500'000'000;
   }
   void expect_contents() { EXPECT_TRUE(contents("/file") == model_); }
 
@@ -156,10 +157,10 @@ TEST_P(OverwriteTest, the_straight_way_is_left_where_something_stands_in_it) {
   fs().credentials = who(1000, 1000);
   EXPECT_TRUE(goes(fd_, from, 512, 0));
   fs().credentials = who(0, 0);
-  f2fs::hold_places(writer());
+  f2fs::enter_address_readers(writer());
   EXPECT_FALSE(goes(fd_, from, 512, 0));
-  f2fs::let_go_places(writer());
-  // Somebody else writes that block, or reads the file.
+  f2fs::leave_address_readers(writer());
+  // Another thread writes that block, or reads the file.
   BlockQueue& queue = detail::queue_of_block(fs(), opened(), 0);
   const uint32_t ticket = detail::queue_up(queue);
   EXPECT_FALSE(goes(fd_, from, 512, 0));
@@ -178,7 +179,7 @@ TEST_P(OverwriteTest, the_straight_way_is_left_where_something_stands_in_it) {
   EXPECT_FALSE(goes(fd_, from, 512, 0));
   read(false);
   EXPECT_TRUE(goes(fd_, from, 512, 0));
-  EXPECT_EQ(opened().lock.gate, 0u);
+  EXPECT_EQ(opened().lock.holder_counts, 0u);
   for (uint32_t i = 0; i <= fs().block_queue_mask; ++i) {
     ASSERT_EQ(fs().block_queues[i].next, fs().block_queues[i].serving) << i;
   }
@@ -200,8 +201,8 @@ TEST_P(OverwriteTest, lanes_that_write_the_same_block_take_turns) {
   EXPECT_LT(found[0] - 'A', static_cast<int>(width()));
 }
 
-// Many warps write whole blocks, each of one letter, while others read: nobody finds two letters in
-// one block.
+// Many warps write whole blocks, each of one letter, while others read: no thread finds two letters
+// in one block.
 TEST_P(OverwriteTest, readers_and_writers_of_one_block_see_whole_ones) {
   fs().time_granularity_ns = 4'000'000;
   constexpr uint64_t kFew = 6;
@@ -231,7 +232,7 @@ TEST_P(OverwriteTest, readers_and_writers_of_one_block_see_whole_ones) {
     }
   });
   EXPECT_EQ(torn, 0u);
-  EXPECT_EQ(opened().lock.gate, 0u);
+  EXPECT_EQ(opened().lock.holder_counts, 0u);
   EXPECT_NE(writer().written_over, 0u);
   mount_again();
 }
@@ -268,39 +269,38 @@ TEST_P(OverwriteTest, times_are_set_each_time) {
   EXPECT_EQ(f2fs::nanoseconds_of(stat.modified), f2fs::nanoseconds_of(stat.changed));
 }
 
-TEST_P(OverwriteTest, who_writes_loses_the_powers_of_the_file) {
+TEST_P(OverwriteTest, a_write_clears_the_set_id_bits) {
   const auto mode = [&] { return stat_of_path("/file").mode & 07777u; };
   // The times have been set in this moment, but what else was changed since is seen.
-  for (const uint32_t powers : {04000u, 02000u, 06000u}) {
+  for (const uint32_t setid : {04000u, 02000u, 06000u}) {
     EXPECT_EQ(
-        alone([&](const simt::Warp& warp) { return chmod(warp, fs(), "/file", powers | 0777); }),
-        0);
+        alone([&](const simt::Warp& warp) { return chmod(warp, fs(), "/file", setid | 0777); }), 0);
     EXPECT_TRUE(goes_over(0, kBlockBytes));
     EXPECT_TRUE(goes_over(0, kBlockBytes));
-    EXPECT_EQ(mode(), powers | 0777u);  // which user 0 may leave
-    EXPECT_EQ(opened().inode.noted_ns, 0);
+    EXPECT_EQ(mode(), setid | 0777u);  // which user 0 may leave
+    EXPECT_EQ(opened().inode.times_set_ns, 0);
     fs().credentials = who(1000, 1000);
     EXPECT_TRUE(goes_over(kBlockBytes, kBlockBytes));
     EXPECT_TRUE(goes_over(kBlockBytes, kBlockBytes));
     fs().credentials = who(0, 0);
     EXPECT_EQ(mode(), 0777u);
-    EXPECT_NE(opened().inode.noted_ns, 0);
+    EXPECT_NE(opened().inode.times_set_ns, 0);
   }
   expect_contents();
 }
 
 TEST_P(OverwriteTest, one_of_many_sets_the_times) {
   // While one is about to, the others wait; and go on when it is done, or when he gives up.
-  opened().inode.noting = 1;
+  opened().inode.times_pending = 1;
   std::thread setter([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     const int64_t now_ns = f2fs::nanoseconds_of(time_now(fs()));
-    simt::store_relaxed(opened().inode.noted_ns, now_ns + 500'000'000);
-    simt::unlock(opened().inode.noting);
+    simt::store_relaxed(opened().inode.times_set_ns, now_ns + 500'000'000);
+    simt::unlock(opened().inode.times_pending);
   });
   EXPECT_TRUE(goes_over(0, kBlockBytes));
   setter.join();
-  EXPECT_EQ(opened().inode.noting, 0u);
+  EXPECT_EQ(opened().inode.times_pending, 0u);
   expect_contents();
 }
 
@@ -350,7 +350,7 @@ TEST_P(OverwriteTest, what_cannot_be_written_over_goes_to_a_new_block) {
   rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);
   for (const bool straight : {false, true}) {
     straight_ = straight;
-    // The straight way's command, and that of who writes over it more carefully.
+    // The fast path's command, and that of who writes over it more carefully.
     rule.count = straight ? 2 : 1;
     writing_->rig().add_fault(rule);
     EXPECT_FALSE(goes_over(4 * kBlockBytes, kBlockBytes));
@@ -369,7 +369,7 @@ TEST_P(OverwriteTest, what_the_segment_table_has_as_nodes_is_left_alone) {
     const std::string text(kBlockBytes, 'x');
     return alone([&](const simt::Warp& warp) {
       return f2fs::write_over(
-          warp, fs().volume, writer(), fs().pool, 1u, opened().inode,
+          warp, fs().volume, writer(), fs().pool, 1u, testing::hold_alone(opened().inode),
           {6 * kBlockBytes, kBlockBytes, reinterpret_cast<const uint8_t*>(text.data())});
     });
   };
@@ -384,7 +384,7 @@ TEST_P(OverwriteTest, what_the_segment_table_has_as_nodes_is_left_alone) {
   expect_contents();
 }
 
-TEST_P(OverwriteTest, nothing_is_written_over_while_places_are_held) {
+TEST_P(OverwriteTest, nothing_is_written_over_while_addresses_are_read) {
   const auto batches = [&]() -> BatchTable& { return *fs().batches; };
   const char* const names[] = {"file"};
   const std::string before = model_;
@@ -411,7 +411,7 @@ TEST_P(OverwriteTest, nothing_is_written_over_while_places_are_held) {
   expect_contents();
 }
 
-TEST_P(OverwriteTest, who_holds_places_waits_for_those_who_write_over) {
+TEST_P(OverwriteTest, an_address_reader_waits_for_those_who_write_over) {
   const uint32_t& awaited = writer().cleaning.overwriters_awaited;
   run_alone(width(), [&](const simt::Warp& warp) {
     EXPECT_TRUE(try_join_block_writers(warp, opened().lock, awaited));
@@ -431,7 +431,7 @@ TEST_P(OverwriteTest, who_holds_places_waits_for_those_who_write_over) {
     });
   };
   EXPECT_EQ(read_later(), -ETIMEDOUT);
-  EXPECT_EQ(writer().cleaning.places_held, 0u);
+  EXPECT_EQ(writer().cleaning.address_readers, 0u);
   fs().lock_timeout_ns = patience_ns;
   std::atomic<bool> left = false;
   std::thread waiter([&] {
@@ -444,7 +444,7 @@ TEST_P(OverwriteTest, who_holds_places_waits_for_those_who_write_over) {
   EXPECT_EQ(awaited, 0u);
   EXPECT_EQ(read_later(), static_cast<int64_t>(read.size()));
   EXPECT_EQ(read, model_.substr(0, read.size()));
-  // As long as somebody waits, nobody joins those who are waited for: he takes the ring.
+  // As long as one waits, none joins those that are waited for: it takes the ring.
   writer().cleaning.overwriters_awaited = 1;
   EXPECT_FALSE(goes_over(3 * kBlockBytes, kBlockBytes));
   straight_ = true;

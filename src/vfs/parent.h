@@ -14,7 +14,7 @@ struct ParentPath {
   bool slash_behind;     // only a directory is named so
 };
 
-/// `.` and `..`, and the root's missing name, which nobody can make.
+/// `.` and `..`, and the root's missing name, which cannot be made.
 GOFS_HD inline bool is_no_name(const f2fs::EntryName& name) {
   const bool dot = name.length == 1 && name.bytes[0] == '.';
   const bool dotdot = name.length == 2 && name.bytes[0] == '.' && name.bytes[1] == '.';
@@ -42,7 +42,7 @@ GOFS_NOINLINE GOFS_HD inline int resolve_parent(simt::AnyWarp auto warp, Filesys
   f2fs::Inode inode{};
   detail::Walk walk{path, begin, 0, false, {}, nullptr, 0};
   const int error = detail::walk_path(warp, fs, walk, LastLink::kFollow, inode);
-  if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);
+  if (walk.has_spare) f2fs::release_spares(warp, fs.pool, walk.spare);
   if (error < 0) return error;
   parent.ino = inode.ino;
   if (!inode.is_directory()) return -ENOTDIR;
@@ -70,7 +70,7 @@ GOFS_NOINLINE GOFS_HD inline int resolve_or_place(simt::AnyWarp auto warp, Files
     for (uint32_t i = 0; i < walk.missing_length; ++i) text[i] = walk.missing[i];
     parent = {inode.ino, {text, walk.missing_length}, false};
   }
-  if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);
+  if (walk.has_spare) f2fs::release_spares(warp, fs.pool, walk.spare);
   return error;
 }
 

@@ -18,14 +18,14 @@ using gofs::kSymlinksMax;
 enum class LastLink { kFollow, kKeep };
 
 /// Calls `walk()`, which resolves paths and uses the inodes that they name; none of them is freed
-/// meanwhile (walkers.h), unless it has been removed before. Collective; passes on the answer.
+/// meanwhile (path_readers.h), unless it has been removed before. Collective; passes on the answer.
 template <typename Walk>
-GOFS_HD auto walking(simt::AnyWarp auto warp, Filesystem& fs, Walk walk) {
+GOFS_HD auto reading_paths(simt::AnyWarp auto warp, Filesystem& fs, Walk walk) {
   const bool counted = fs.writer != nullptr;
-  WalkPass pass{};
-  if (counted) pass = enter_walk(warp, fs.walkers);
+  PathReaderPass pass{};
+  if (counted) pass = enter_path_readers(warp, fs.path_readers);
   const auto answer = walk();
-  if (counted) leave_walk(warp, fs.walkers, pass);
+  if (counted) leave_path_readers(warp, fs.path_readers, pass);
   return answer;
 }
 
@@ -86,17 +86,17 @@ GOFS_HD inline int check_link(simt::AnyWarp auto warp, Filesystem& fs, const f2f
                            {f2fs::Structure::kSymlink, block, link.ino, link.size_bytes});
 }
 
-/// Reads a piece of what a link holds. Nobody has it locked, so where it lies is held. Collective,
-/// uniform. 0 or a negative errno.
+/// Reads a piece of what a link holds. It is not locked, so its addresses are read as an address
+/// reader. Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int read_link_piece(simt::AnyWarp auto warp, Filesystem& fs,
                                                  const f2fs::Inode& link,
                                                  const f2fs::Piece& piece) {
   const bool holds = warp.thread_rank() == 0 && fs.writer != nullptr && !link.has_inline_data();
-  if (holds) f2fs::hold_places(*fs.writer);
+  if (holds) f2fs::enter_address_readers(*fs.writer);
   warp.sync();
   const int error = f2fs::read_pieces(warp, fs.volume, fs.pool, 1u, link, piece);
   warp.sync();
-  if (holds) f2fs::let_go_places(*fs.writer);
+  if (holds) f2fs::leave_address_readers(*fs.writer);
   return simt::first_error(warp, error);
 }
 
@@ -149,7 +149,7 @@ GOFS_HD inline int64_t read_link(simt::AnyWarp auto warp, Filesystem& fs, const 
     simt::copy_to_near(warp, {warp.thread_rank(), warp.size()}, buffer, spare.blocks[0],
                        static_cast<uint64_t>(length));
   }
-  f2fs::give_back_spares(warp, fs.pool, spare);
+  f2fs::release_spares(warp, fs.pool, spare);
   return length;
 }
 
@@ -256,7 +256,7 @@ GOFS_NOINLINE GOFS_HD inline int walk_path(simt::AnyWarp auto warp, Filesystem& 
 }
 
 /// Finds what a walk that has not begun leads to, in the path table first. Collective, uniform. As
-/// resolve(), with the walk's spare blocks given back by the caller.
+/// resolve(), with the walk's spare blocks released by the caller.
 GOFS_NOINLINE GOFS_HD inline int find_path(simt::AnyWarp auto warp, Filesystem& fs, Walk& walk,
                                            LastLink last_link, f2fs::Inode& inode) {
   const char* const path = walk.rest;
@@ -289,7 +289,7 @@ GOFS_NOINLINE GOFS_HD inline int resolve(simt::AnyWarp auto warp, Filesystem& fs
   path = simt::reach(warp.thread_rank(), path);
   detail::Walk walk{path, static_cast<uint32_t>(length), 0, false, {}, nullptr, 0};
   const int error = detail::find_path(warp, fs, walk, last_link, inode);
-  if (walk.has_spare) f2fs::give_back_spares(warp, fs.pool, walk.spare);
+  if (walk.has_spare) f2fs::release_spares(warp, fs.pool, walk.spare);
   return error;
 }
 

@@ -108,7 +108,8 @@ struct SharedTree {
     link(root, "into_locked", "locked/f");
     const image::Directory walk = directory(root, "walk", 0711, kUser, kUsersGroup);  // no listing
     file(walk, "f", 0604, kUser, kUsersGroup);
-    const image::Directory list = directory(root, "list", 0744, kUser, kUsersGroup);  // no walking
+    const image::Directory list = directory(root, "list", 0744, kUser, kUsersGroup);  // it cannot
+                                                                                      // be searched
     file(list, "f", 0666);
     const image::Directory group = directory(root, "group", 0070, kUser, kUsersGroup);
     file(group, "f", 0040, kUser, kUsersGroup);
@@ -412,8 +413,8 @@ TEST_P(PathTest, a_target_with_a_nul_is_reported) {
   }
 }
 
-// Whoever follows a link holds two spare blocks, and must not need a third one: with all of them in
-// such hands nobody would get on.
+// Whoever follows a link holds two spare blocks, and must not need a third one: with all of them
+// held like that none would get on.
 TEST_P(PathTest, links_are_followed_with_few_spare_blocks) {
   VolumeRigOptions options;
   options.filesystem.pool_pages = 32;
@@ -509,8 +510,8 @@ class WalkedPathTest : public WritingVfsTest {
 
   int look_up(const simt::Warp& warp, const std::string& path) {
     f2fs::Inode inode{};
-    return walking(warp, fs(),
-                   [&] { return resolve(warp, fs(), path.c_str(), LastLink::kFollow, inode); });
+    return reading_paths(
+        warp, fs(), [&] { return resolve(warp, fs(), path.c_str(), LastLink::kFollow, inode); });
   }
 
   /// What `path` leads to after `change(warp)` that was made while one walked it to the file `ino`.
@@ -528,7 +529,7 @@ class WalkedPathTest : public WritingVfsTest {
       }
       EXPECT_TRUE(held.wait());
       EXPECT_EQ(change(warp), 0);
-      held.let_go(warp);
+      held.release(warp);
     });
     return alone([&](const simt::Warp& warp) { return look_up(warp, path); });
   }
@@ -677,7 +678,7 @@ TEST_P(SteppedPathTest, an_inode_that_moves_at_any_step_is_read_where_it_lies) {
     const uint64_t key = f2fs::page_key(f2fs::PageKind::kNode, ino);
     const uint32_t frame = f2fs::find_frame(cache, key);
     EXPECT_TRUE(frame == f2fs::kNoFrame || f2fs::take_frame(cache, frame, key));
-    if (frame != f2fs::kNoFrame) f2fs::forget_frame(cache, frame);
+    if (frame != f2fs::kNoFrame) f2fs::invalidate_frame(cache, frame);
   };
   uint32_t changes = 0;
   for (bool moved = true; moved; ++changes) {

@@ -126,7 +126,7 @@ TEST_P(PrepareWriteTest, that_there_is_none_is_looked_up_once_and_forgotten_when
   EXPECT_EQ(inode.no_capability, 1u);
   EXPECT_EQ(give("security.capability", kCapability), 0);
   EXPECT_EQ(inode.no_capability, 0u);
-  EXPECT_EQ(inode.noted_ns, 0) << "the straight way is closed";
+  EXPECT_EQ(inode.times_set_ns, 0) << "no fast path";
   overwrite();
   EXPECT_EQ(size_of("security.capability"), -ENODATA);
 }

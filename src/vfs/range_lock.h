@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who may touch which bytes of a file at once. Readers of a file that nobody writes only count
-// themselves: one atomic a warp. So do those who write single blocks, or a few, of a file that
-// nobody reads, and queue up for each block then (block_queue.h, block_span.h). As soon as the two
-// meet, or somebody writes more at once, everybody stands in a line. The first one has an entry in
-// the lock itself, and needs no more where he is by himself. Those who come meanwhile append their
-// ranges to a ring, which the lock has borrowed for that (range_rings.h), and wait for the first
-// one, and for the earlier entries that overlap theirs, compared 32 at a time; a later request
-// never overtakes an earlier one that it overlaps (GoFS, SOSP'25, section 3.3). Only where all
-// rings are in use, any of those who wait for the first one comes next.
+// Who may touch which bytes of a file at once. Readers of a file that is not being written only
+// count themselves: one atomic a warp. So do block writers, which write single blocks, or a few, of
+// a file that is not being read, and queue up for each block then (block_queue.h, block_span.h). As
+// soon as the two meet, or a thread writes more at once, all of them queue in a line. The first one
+// has an entry in the lock itself, and needs no more where it is alone. Those that come meanwhile
+// append their ranges to a ring, which the lock has borrowed for that (range_rings.h), and wait for
+// the first one, and for the earlier entries that overlap theirs, compared 32 at a time; a later
+// request never overtakes an earlier one that it overlaps (GoFS, SOSP'25, section 3.3). Only where
+// all rings are in use, any of those that wait for the first one comes next.
 //
-// One word decides between these: it counts readers and writers of single blocks outside the line,
-// and writers that want it used. Another one has the next ticket of the ring, and which it is.
+// One word decides between these: it counts readers and block writers outside the line, and writers
+// that want it used. Another one has the next ticket of the ring, and which it is.
 //
 // A write that stays under way when its call has returned (async_write.h) does not keep an entry of
-// the ring, since who comes a lap later waits for that, and may be the one who is to end the write:
-// it keeps its range in a table of its own, through which everybody looks after his turn. Who finds
-// a part of his range there leaves the ring as well, waits, and queues up anew: it may be
-// overtaken.
+// the ring, since the request a lap later waits for that, and may be the one that is to end the
+// write: its range is detached, in a table of its own, through which each request looks after its
+// turn. One that finds a part of its range there leaves the ring as well, waits, and queues up
+// anew: it may be overtaken.
 //
 // A lock may be set up as one for the whole file (hold_whole_files): to it any two ranges overlap.
-// Ranges that are kept are what they are there too, since who keeps one may go on writing elsewhere
-// before he ends it.
+// Detached ranges are what they are there too, since the thread that has one may go on writing
+// elsewhere before it ends it.
 #pragma once
 
 #include "simt/warp.h"
@@ -43,6 +43,10 @@ GOFS_HD inline ByteRange range_of_lanes(simt::AnyWarp auto warp, uint32_t lanes,
   const uint64_t end = simt::reduce_max(warp, mine ? offset + bytes : 0);
   return {first, end - first};
 }
+
+/// Of RangeLock::growing.
+inline constexpr uint32_t kEndLocked = 1;
+inline constexpr uint32_t kOneGrower = 2;
 
 /// What unlock needs to know.
 struct RangeHold {
@@ -71,7 +75,7 @@ GOFS_HD inline uint64_t try_to_stand(RangeLock& lock) {
   for (;;) {
     const uint64_t turns = simt::AtomicRef<uint64_t>(lock.turns)
                                .fetch_add(kOneTicket, simt::memory_order_acquire);  // [V19]
-    // Tickets that are counted where there is no ring are nobody's.
+    // Tickets that are counted where there is no ring belong to none.
     if (turns == 0 || ring_of(turns) != 0) return turns & ~kFirst;
     if (!give_ring(lock)) return kNowhere;
   }
@@ -86,7 +90,7 @@ GOFS_HD inline RangeEntry& entry_of(RangeLock& lock, const RangeHold& hold) {
 GOFS_HD inline void leave_first(RangeLock& lock) {
   simt::AtomicRef<uint64_t> turns(lock.turns);
   simt::store_relaxed(lock.first.state, 0u);
-  uint64_t now = kOneTicket;  // where nobody has come since
+  uint64_t now = kOneTicket;  // where none has come since
   while (ring_of(now) == 0) {
     if (turns.compare_exchange_strong(now, 0, simt::memory_order_release,
                                       simt::memory_order_relaxed)) {  // [V19]
@@ -97,59 +101,59 @@ GOFS_HD inline void leave_first(RangeLock& lock) {
 }
 
 /// Gives a place to who comes next: the entry of a ring to the next lap's user. One lane.
-GOFS_HD inline void let_go(RangeLock& lock, const RangeHold& hold) {
+GOFS_HD inline void release_place(RangeLock& lock, const RangeHold& hold) {
   if (hold.ring == nullptr) return leave_first(lock);
   simt::store_release(entry_of(lock, hold).state, free_state(ticket_of(hold.place)));   // [V2]
   simt::AtomicRef<uint64_t>(hold.ring->left).fetch_add(1, simt::memory_order_release);  // [V2]
 }
 
-/// Whether nobody stands before who is in the ring at `hold`, as far as two words tell: not where
-/// another one has come since, who may have let go as well. What those before have done is seen
-/// then; `turns` are what the lock says. One lane.
+/// Whether none queues before the one that is in the ring at `hold`, as far as two words tell: not
+/// where another one has come since, which may have been released as well. What those before have
+/// done is seen then; `turns` are what the lock says. One lane.
 GOFS_HD inline bool has_line_alone(const RangeLock& lock, const RangeHold& hold, uint64_t& turns) {
   turns = simt::load_acquire(lock.turns);     // [V19]
-  return turns == hold.place + kOneTicket &&  // and nobody is the first
+  return turns == hold.place + kOneTicket &&  // and none is the first
          (simt::load_acquire(hold.ring->left) & kTicketMask) == ticket_of(hold.place);  // [V2]
 }
 
-/// Whether somebody keeps a part of `range` there. What he has done is seen where it is not so.
-GOFS_HD inline bool is_kept_here(const KeptRange& entry, const ByteRange& range) {
-  // All three, since the next one who keeps something here may be writing them: his offset must
-  // not be seen without what the one before him has done. [V10]
+/// Whether a part of `range` is detached there. What the write has done is seen where it is not so.
+GOFS_HD inline bool overlaps_detached(const DetachedRange& entry, const ByteRange& range) {
+  // All three, since the next write that detaches a range here may be writing them: its offset must
+  // not be seen without what the one before it has done. [V10]
   return simt::load_acquire(entry.state) != 0 &&
          overlap(range, simt::load_acquire(entry.offset), simt::load_acquire(entry.bytes));
 }
 
 }  // namespace detail
 
-/// Makes a lock that nobody uses yet one for the whole file. A writer who never leaves keeps all
+/// Makes a lock that is not used yet one for the whole file. A writer that never leaves keeps all
 /// others in the ring, so those outside of it have nothing more to look at.
 GOFS_HD inline void hold_whole_files(RangeLock& lock) {
-  lock.gate = detail::kOneWriter;
+  lock.holder_counts = detail::kOneWriter;
   lock.whole_file = 1;
 }
 
-/// Whether somebody keeps a part of `range` now: who need not have it had better not wait for him.
-/// Collective, uniform; for sure by who holds the range in the ring, since nobody comes to keep a
-/// part of it then.
-GOFS_HD inline bool is_kept(simt::AnyWarp auto warp, const RangeLock& lock,
-                            const ByteRange& range) {
-  if (!warp.any(simt::load_acquire(lock.kept_count) != 0)) return false;  // [V10]
-  // As long as somebody keeps one, the lock keeps its ring. Who does not hold the range may look at
-  // one that has become another's.
+/// Whether a part of `range` is detached now: a caller that need not have it had better not wait
+/// for that. Collective, uniform; for sure by a caller that holds the range in the ring, since no
+/// part of it is detached then.
+GOFS_HD inline bool is_detached(simt::AnyWarp auto warp, const RangeLock& lock,
+                                const ByteRange& range) {
+  if (!warp.any(simt::load_acquire(lock.detached_count) != 0)) return false;  // [V10]
+  // As long as one is detached, the lock keeps its ring. A caller that does not hold the range may
+  // look at one that has become another lock's.
   const uint32_t number = warp.shfl(detail::ring_of(simt::load_relaxed(lock.turns)), 0);
   if (number == 0) return false;
   const RangeRing& ring = lock.rings->ring(number);
   bool found = false;
-  for (uint32_t i = warp.thread_rank(); i < kKeptRanges; i += warp.size()) {
-    found = found || detail::is_kept_here(ring.kept[i], range);
+  for (uint32_t i = warp.thread_rank(); i < kDetachedRanges; i += warp.size()) {
+    found = found || detail::overlaps_detached(ring.detached[i], range);
   }
   return warp.any(found);
 }
 
 namespace detail {
 
-/// Takes a place in the line. Collective, uniform. False: the first one did not let go before the
+/// Takes a place in the line. Collective, uniform. False: the first one was not released before the
 /// deadline, and all rings were in use.
 GOFS_HD inline bool take_place(simt::AnyWarp auto warp, RangeLock& lock,
                                const simt::Deadline& deadline, RangeHold& hold) {
@@ -206,8 +210,8 @@ GOFS_HD inline bool is_in_the_way(const RangeEntry& entry, const RangeRequest& r
                                    simt::load_relaxed(entry.bytes)));
 }
 
-/// Waits for who stands in the lock itself, by who stands in its ring: nobody else comes there
-/// meanwhile. Collective, uniform. False: he is in the way until the deadline.
+/// Waits for the request in the lock itself, on behalf of the first in its ring: no other comes
+/// there meanwhile. Collective, uniform. False: it is in the way until the deadline.
 GOFS_NOINLINE GOFS_HD inline bool wait_for_first(simt::AnyWarp auto warp, const RangeLock& lock,
                                                  const RangeRequest& request,
                                                  const simt::Deadline& deadline) {
@@ -233,7 +237,7 @@ GOFS_HD inline bool wait_for_tickets(simt::AnyWarp auto warp, const RangeHold& h
   for (uint32_t back = 1; back < kRangeRingEntries; back += warp.size()) {
     const uint32_t distance = back + warp.thread_rank();
     bool waiting = distance < kRangeRingEntries;
-    // Those before the first one that there was have let go as well.
+    // Those before the first one that there was were released as well.
     const uint64_t other = ticket_of(hold.place) - distance;
     const RangeEntry& entry = hold.ring->entries[other % kRangeRingEntries];
     backoff.reset();
@@ -241,7 +245,7 @@ GOFS_HD inline bool wait_for_tickets(simt::AnyWarp auto warp, const RangeHold& h
       if (waiting) {
         const uint32_t state = simt::load_acquire(entry.state);  // [V2]
         const auto behind = static_cast<int32_t>(state - held_state(other));
-        // Below 0 its owner has yet to write it, above it has let go.
+        // Below 0 its owner has yet to write it, above it was released.
         waiting = behind < 0 || (behind == 0 && is_in_the_way(entry, request));
       }
       if (!warp.any(waiting)) break;
@@ -252,10 +256,25 @@ GOFS_HD inline bool wait_for_tickets(simt::AnyWarp auto warp, const RangeHold& h
   return true;
 }
 
-/// Stands in the line with `range` and waits for its turn: for those before it that overlap it, for
-/// the writers of single blocks and, if it is exclusive, for the readers outside the line, who came
-/// earlier than anybody that is still waited for. Collective, uniform. 0, or -ETIMEDOUT when an
-/// earlier holder did not let go before the deadline; then nothing is held.
+/// How long requests that come to the line let those go first that wait for it to become empty.
+inline constexpr uint64_t kYieldNs = 5'000'000;
+
+/// Before the caller comes to the line. Without it, writers of blocks that have once gone to the
+/// line would keep all others there: some of them always stands in it. Collective.
+GOFS_HD inline void let_block_writers_go(simt::AnyWarp auto warp, const RangeLock& lock) {
+  if (!warp.any(warp.thread_rank() == 0 && simt::load_relaxed(lock.waiting_outside) != 0)) return;
+  const simt::Deadline patience = simt::Deadline::after_ns(kYieldNs);
+  simt::Backoff backoff;
+  do {
+    backoff.pause();
+  } while (warp.any(warp.thread_rank() == 0 && simt::load_relaxed(lock.waiting_outside) != 0) &&
+           !warp.any(patience.passed()));
+}
+
+/// Queues in the line with `range` and waits for its turn: for those before it that overlap it, for
+/// the block writers and, if it is exclusive, for the readers outside the line, which came earlier
+/// than any that is still waited for. Collective, uniform. 0, or -ETIMEDOUT when an earlier holder
+/// did not release it before the deadline; then nothing is held.
 GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& lock,
                                            const ByteRange& range, bool exclusive,
                                            const simt::Deadline& deadline, RangeHold& hold) {
@@ -265,15 +284,15 @@ GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& l
   enter_range(warp, lock, hold, range, exclusive);
   const auto withdraw = [&] {
     warp.sync();
-    if (leader) let_go(lock, hold);
+    if (leader) release_place(lock, hold);
     return -ETIMEDOUT;
   };
   // Who came before us and stays outside the line is waited for wherever he reads or writes. Our
   // entry stands already: who comes now queues up behind it.
   const uint64_t outside = exclusive ? kAllReaders | kAllBlockWriters : kAllBlockWriters;
-  simt::AtomicRef<uint64_t> gate(lock.gate);
+  simt::AtomicRef<uint64_t> counts(lock.holder_counts);
   simt::Backoff backoff;
-  while (warp.any((gate.load(simt::memory_order_seq_cst) & outside) != 0)) {  // [V5] [V11]
+  while (warp.any((counts.load(simt::memory_order_seq_cst) & outside) != 0)) {  // [V5] [V11]
     if (warp.any(deadline.passed())) return withdraw();
     backoff.pause();
   }
@@ -294,14 +313,14 @@ GOFS_NOINLINE GOFS_HD inline int take_turn(simt::AnyWarp auto warp, RangeLock& l
 /// Leaves the line. Collective.
 GOFS_HD inline void leave_ring(simt::AnyWarp auto warp, RangeLock& lock, const RangeHold& hold) {
   warp.sync();
-  if (warp.thread_rank() == 0) let_go(lock, hold);
+  if (warp.thread_rank() == 0) release_place(lock, hold);
 }
 
 }  // namespace detail
 
-/// Holds `range` in the line when its turn has come and nobody keeps a part of it. Collective,
-/// uniform. 0, or -ETIMEDOUT when somebody did not let go before the deadline; then nothing is
-/// held.
+/// Holds `range` in the line when its turn has come and no part of it is detached. Collective,
+/// uniform. 0, or -ETIMEDOUT when another thread did not release it before the deadline; then
+/// nothing is held.
 GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock& lock,
                                               const ByteRange& range, bool exclusive,
                                               const simt::Deadline& deadline, RangeHold& hold) {
@@ -309,11 +328,10 @@ GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock
   for (;;) {
     const int error = detail::take_turn(warp, lock, range, exclusive, deadline, hold);
     if (error < 0) return error;
-    // Who keeps a range has entered it before he left the line; where we are the first, nobody
-    // does.
-    if (hold.ring == nullptr || !is_kept(warp, lock, range)) break;
+    // A range is detached before its entry leaves the line; where we are the first, none is.
+    if (hold.ring == nullptr || !is_detached(warp, lock, range)) break;
     detail::leave_ring(warp, lock, hold);
-    while (is_kept(warp, lock, range)) {
+    while (is_detached(warp, lock, range)) {
       if (warp.any(deadline.passed())) return -ETIMEDOUT;
       backoff.pause();
     }
@@ -325,28 +343,29 @@ GOFS_NOINLINE GOFS_HD inline int lock_in_ring(simt::AnyWarp auto warp, RangeLock
 /// Lets the readers outside the ring go on without this warp, which is one of them. Collective.
 GOFS_HD inline void leave_readers(simt::AnyWarp auto warp, RangeLock& lock) {
   warp.sync();
-  if (warp.thread_rank() == 0) simt::count_release(lock.gate, ~uint64_t{0});  // [V5]
+  if (warp.thread_rank() == 0) simt::count_release(lock.holder_counts, ~uint64_t{0});  // [V5]
 }
 
 /// The same for who writes single blocks. What the warp had written before `release` is seen by who
 /// comes next; it has synchronised then.
 GOFS_HD inline void leave_block_writers(simt::AnyWarp auto warp, RangeLock& lock,
                                         const simt::Release& release) {
-  if (warp.thread_rank() == 0) release.add(lock.gate, ~detail::kOneBlockWriter + 1);  // [V5]
+  if (warp.thread_rank() == 0)
+    release.add(lock.holder_counts, ~detail::kOneBlockWriter + 1);  // [V5]
 }
 GOFS_HD inline void leave_block_writers(simt::AnyWarp auto warp, RangeLock& lock) {
   warp.sync();
   leave_block_writers(warp, lock, simt::Release());
 }
 
-/// Joins the readers outside the ring, who hold the whole file, unless somebody writes it.
+/// Joins the readers outside the ring, which hold the whole file, unless it is being written.
 /// Collective, uniform.
 GOFS_HD inline bool try_join_readers(simt::AnyWarp auto warp, RangeLock& lock) {
   uint32_t written = 0;
   if (warp.thread_rank() == 0) {
-    const uint64_t gate =
-        simt::AtomicRef<uint64_t>(lock.gate).fetch_add(1, simt::memory_order_acquire);
-    written = gate > detail::kAllReaders ? 1 : 0;
+    const uint64_t counts =
+        simt::AtomicRef<uint64_t>(lock.holder_counts).fetch_add(1, simt::memory_order_acquire);
+    written = counts > detail::kAllReaders ? 1 : 0;
   }
   const bool joined = warp.shfl(written, 0) == 0;
   warp.sync();
@@ -355,72 +374,119 @@ GOFS_HD inline bool try_join_readers(simt::AnyWarp auto warp, RangeLock& lock) {
 }
 
 /// try_join_block_writers() in two steps, between which, or beside the second, a warp may look at
-/// other things: counts the warp as one of them. Collective. What the gate was before, for lane 0.
+/// other things: counts the warp as one of them. Collective. The counts before, for lane 0.
 GOFS_HD inline uint64_t enter_block_writers(simt::AnyWarp auto warp, RangeLock& lock) {
-  uint64_t gate = 0;
+  uint64_t counts = 0;
   // Readers in the ring write their word before they look at ours, so one of us sees the other, in
   // one order for all. [V11]
   if (warp.thread_rank() == 0) {
-    gate = simt::add_before_look(lock.gate, detail::kOneBlockWriter);
+    counts = simt::add_before_look(lock.holder_counts, detail::kOneBlockWriter);
   }
   warp.sync();
-  return gate;
+  return counts;
 }
-/// The second: whether it may stay; if not, it is to leave. Each lane is told what it would be if
-/// `gate` was what it says; lane 0 knows.
-GOFS_HD inline bool may_write_blocks(const RangeLock& lock, uint64_t gate,
+/// The second: whether it may stay; if not, it is to leave. Each lane gets what it would be if
+/// `counts` is what it returned; lane 0 knows.
+GOFS_HD inline bool may_write_blocks(const RangeLock& lock, uint64_t counts,
                                      const uint32_t& awaited) {
   const uint32_t waiting = simt::load_relaxed(awaited);
   const uint32_t readers = simt::look_after_add(lock.ring_readers);  // [V11]
-  return (gate & ~detail::kAllBlockWriters) == 0 && readers == 0 && waiting == 0;
+  return (counts & ~detail::kAllBlockWriters) == 0 && readers == 0 && waiting == 0;
 }
 
 /// Joins those who write single blocks outside the ring, and queue up for each of them: unless
-/// somebody reads the file, or writes it otherwise, or `awaited` is not 0: somebody waits for those
-/// who do this (has_block_writers). Collective, uniform.
+/// another thread reads the file, or writes it otherwise, or `awaited` is not 0: a thread waits for
+/// the block writers (has_block_writers). Collective, uniform.
 GOFS_HD inline bool try_join_block_writers(simt::AnyWarp auto warp, RangeLock& lock,
                                            const uint32_t& awaited) {
-  const uint64_t gate = enter_block_writers(warp, lock);
-  const bool joined = warp.shfl(may_write_blocks(lock, gate, awaited) ? 1u : 0u, 0) != 0;
+  const uint64_t counts = enter_block_writers(warp, lock);
+  const bool joined = warp.shfl(may_write_blocks(lock, counts, awaited) ? 1u : 0u, 0) != 0;
   warp.sync();
   if (!joined) leave_block_writers(warp, lock);
   return joined;
 }
 
-/// Has the file's end for the caller's warp, which joins those who write single blocks next: then
-/// nobody else makes the file longer. One lane: false, another has.
+/// Holds the file's end exclusively for a warp that joins the block writers next: none of them
+/// makes the file longer then. One lane: false, others do.
 GOFS_HD inline bool try_lock_end(RangeLock& lock) {
-  return simt::AtomicRef<uint32_t>(lock.appending).exchange(1u, simt::kAcquiredByNextLook) ==
-         0;  // [V16]
+  uint32_t free = 0;
+  return simt::AtomicRef<uint32_t>(lock.growing)
+      .compare_exchange_strong(free, kEndLocked, simt::kAcquiredByNextLook,
+                               simt::memory_order_relaxed);  // [V16]
 }
 
-/// Gives it back. What the warp had written before `release`, and synchronised, is seen by the next
+/// Releases it. What the warp had written before `release`, and synchronised, is seen by the next
 /// one. One lane.
 GOFS_HD inline void unlock_end(RangeLock& lock, const simt::Release& release) {
-  release.store(lock.appending, 0u);  // [V16]
+  release.add(lock.growing, ~kEndLocked + 1);  // [V16]
 }
 
-/// Whether somebody writes single blocks outside the ring. Who joins them afterwards has seen what
-/// the caller did before, `awaited` too; what those have written who are done is seen then.
+/// Counts the warp, which is one of the block writers, among those who make the file longer side by
+/// side. Collective, uniform. False: another warp holds the end exclusively.
+GOFS_HD inline bool try_share_end(simt::AnyWarp auto warp, RangeLock& lock) {
+  uint32_t shared = 0;
+  if (warp.thread_rank() == 0) {
+    simt::AtomicRef<uint32_t> growing(lock.growing);
+    const uint32_t before = growing.fetch_add(kOneGrower, simt::memory_order_acquire);  // [V16]
+    shared = (before & kEndLocked) == 0 ? 1 : 0;
+    if (shared == 0) growing.fetch_sub(kOneGrower, simt::memory_order_relaxed);
+  }
+  shared = warp.shfl(shared, 0);
+  warp.sync();
+  return shared != 0;
+}
+
+/// Collective; what the warp had written before `release` is seen by the next thread that holds the
+/// end.
+GOFS_HD inline void unshare_end(simt::AnyWarp auto warp, RangeLock& lock,
+                                const simt::Release& release) {
+  if (warp.thread_rank() == 0) release.add(lock.growing, ~kOneGrower + 1);  // [V16]
+}
+
+/// Whether writers stand in the line, or wait there. One lane; a look only.
+GOFS_HD inline bool has_range_writers(const RangeLock& lock) {
+  return simt::load_relaxed(lock.holder_counts) >= detail::kOneWriter;
+}
+
+/// Whether none reads the file, and locks are not those of whole files: all that keeps a block
+/// writer out are other writers. One lane; a look only.
+GOFS_HD inline bool only_writers_there(const RangeLock& lock) {
+  const uint64_t counts = simt::load_relaxed(lock.holder_counts);
+  return (counts & detail::kAllReaders) == 0 && simt::load_relaxed(lock.ring_readers) == 0 &&
+         simt::load_relaxed(lock.detached_count) == 0 && lock.whole_file == 0;
+}
+
+/// Says that the warp waits until the line is empty, to join the block writers; those who come to
+/// the line now let it go first, as far as they are patient. Collective.
+GOFS_HD inline void wait_for_line(simt::AnyWarp auto warp, RangeLock& lock) {
+  if (warp.thread_rank() == 0) simt::add_relaxed(lock.waiting_outside, 1u);
+}
+GOFS_HD inline void stop_waiting_for_line(simt::AnyWarp auto warp, RangeLock& lock) {
+  if (warp.thread_rank() == 0) simt::add_relaxed(lock.waiting_outside, ~0u);
+}
+
+/// Whether there are block writers. Who joins them afterwards has seen what the caller did before,
+/// `awaited` too; what those have written who are done is seen then.
 GOFS_HD inline bool has_block_writers(RangeLock& lock) {
   // Changed, though by nothing, so that it is one after the other with who joins. [V15]
-  const uint64_t gate =
-      simt::AtomicRef<uint64_t>(lock.gate).fetch_add(0, simt::memory_order_acq_rel);
-  return (gate & detail::kAllBlockWriters) != 0;
+  const uint64_t counts =
+      simt::AtomicRef<uint64_t>(lock.holder_counts).fetch_add(0, simt::memory_order_acq_rel);
+  return (counts & detail::kAllBlockWriters) != 0;
 }
 
 namespace detail {
 
-/// The reader in the ring has let go, or gives up. Collective.
+/// The reader in the ring releases it, or gives up. Collective.
 GOFS_HD inline void leave_ring_readers(simt::AnyWarp auto warp, RangeLock& lock) {
   if (warp.thread_rank() != 0) return;
   simt::AtomicRef<uint32_t>(lock.ring_readers).fetch_sub(1, simt::memory_order_release);  // [V11]
 }
 
-/// lock_in_ring() for a reader, who keeps the writers of single blocks away as long as he is there.
+/// lock_in_ring() for a reader, which keeps block writers away as long as it is there.
 GOFS_NOINLINE GOFS_HD inline int read_in_ring(simt::AnyWarp auto warp, RangeLock& lock,
                                               const ByteRange& range,
                                               const simt::Deadline& deadline, RangeHold& hold) {
+  let_block_writers_go(warp, lock);
   if (warp.thread_rank() == 0) {
     simt::AtomicRef<uint32_t>(lock.ring_readers).fetch_add(1, simt::memory_order_seq_cst);  // [V11]
   }
@@ -449,63 +515,71 @@ GOFS_NOINLINE GOFS_HD inline int lock_exclusive(simt::AnyWarp auto warp, RangeLo
                                                 const ByteRange& range,
                                                 const simt::Deadline& deadline, RangeHold& hold) {
   const bool leader = warp.thread_rank() == 0;
+  detail::let_block_writers_go(warp, lock);
   if (leader) {
-    simt::AtomicRef<uint64_t>(lock.gate).fetch_add(detail::kOneWriter, simt::memory_order_acq_rel);
+    simt::AtomicRef<uint64_t>(lock.holder_counts)
+        .fetch_add(detail::kOneWriter, simt::memory_order_acq_rel);
   }
   const int error = lock_in_ring(warp, lock, range, true, deadline, hold);
   if (error < 0) {
     warp.sync();
     if (leader) {
-      simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter,
-                                                     simt::memory_order_release);
+      simt::AtomicRef<uint64_t>(lock.holder_counts)
+          .fetch_sub(detail::kOneWriter, simt::memory_order_release);
     }
+    return error;
   }
-  return error;
+  // Not before the range is held: what its next holder finds here is what others have come to hold
+  // since. [V5]
+  if (leader) simt::add_relaxed(lock.holds, 1u);
+  return 0;
 }
 
 GOFS_HD inline void unlock_exclusive(simt::AnyWarp auto warp, RangeLock& lock,
                                      const RangeHold& hold) {
   warp.sync();
   if (warp.thread_rank() != 0) return;
-  detail::let_go(lock, hold);
-  simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter, simt::memory_order_release);
+  detail::release_place(lock, hold);
+  simt::AtomicRef<uint64_t>(lock.holder_counts)
+      .fetch_sub(detail::kOneWriter, simt::memory_order_release);
 }
 
-/// Keeps a range that is held for writing after its place in the line was given back, as this does:
-/// until unlock_kept(). Collective, uniform; `hold` is over then. False, and it is not, where
-/// kKeptRanges are kept already, or the lock has no ring and gets none.
-GOFS_NOINLINE GOFS_HD inline bool keep_exclusive(simt::AnyWarp auto warp, RangeLock& lock,
-                                                 const RangeHold& hold, uint32_t& kept) {
-  kept = kKeptRanges;
+/// Detaches a range that is held for writing: it gives up its place in the line, and stays held
+/// until unlock_detached(). Collective, uniform; `hold` is over then. False, and it is not, where
+/// kDetachedRanges are detached already, or the lock has no ring and gets none.
+GOFS_NOINLINE GOFS_HD inline bool detach_lock(simt::AnyWarp auto warp, RangeLock& lock,
+                                              const RangeHold& hold, uint32_t& detached) {
+  detached = kDetachedRanges;
   RangeEntry& mine = detail::entry_of(lock, hold);
   const uint64_t ticket = detail::ticket_of(hold.place);
   warp.sync();
   if (warp.thread_rank() == 0) {
     if (hold.ring == nullptr) (void)detail::give_ring(lock);
     const uint32_t number = detail::ring_of(simt::load_relaxed(lock.turns));
-    for (uint32_t i = 0; number != 0 && i < kKeptRanges; ++i) {
-      KeptRange& entry = lock.rings->ring(number).kept[(ticket + i) % kKeptRanges];
+    for (uint32_t i = 0; number != 0 && i < kDetachedRanges; ++i) {
+      DetachedRange& entry = lock.rings->ring(number).detached[(ticket + i) % kDetachedRanges];
       if (!simt::try_lock(entry.state)) continue;
       simt::store_release(entry.offset, simt::load_relaxed(mine.offset));  // [V10]
       simt::store_release(entry.bytes, simt::load_relaxed(mine.bytes));
-      simt::add_relaxed(lock.kept_count, 1u);
-      detail::let_go(lock, hold);
-      kept = static_cast<uint32_t>((ticket + i) % kKeptRanges);
+      simt::add_relaxed(lock.detached_count, 1u);
+      detail::release_place(lock, hold);
+      detached = static_cast<uint32_t>((ticket + i) % kDetachedRanges);
       break;
     }
   }
-  kept = warp.shfl(kept, 0);
+  detached = warp.shfl(detached, 0);
   warp.sync();
-  return kept != kKeptRanges;
+  return detached != kDetachedRanges;
 }
 
-GOFS_HD inline void unlock_kept(simt::AnyWarp auto warp, RangeLock& lock, uint32_t kept) {
+GOFS_HD inline void unlock_detached(simt::AnyWarp auto warp, RangeLock& lock, uint32_t detached) {
   warp.sync();
   if (warp.thread_rank() != 0) return;
   const uint32_t number = detail::ring_of(simt::load_relaxed(lock.turns));
-  simt::unlock(lock.rings->ring(number).kept[kept].state);  // [V10]
-  simt::AtomicRef<uint32_t>(lock.kept_count).fetch_sub(1, simt::memory_order_release);
-  simt::AtomicRef<uint64_t>(lock.gate).fetch_sub(detail::kOneWriter, simt::memory_order_release);
+  simt::unlock(lock.rings->ring(number).detached[detached].state);  // [V10]
+  simt::AtomicRef<uint32_t>(lock.detached_count).fetch_sub(1, simt::memory_order_release);
+  simt::AtomicRef<uint64_t>(lock.holder_counts)
+      .fetch_sub(detail::kOneWriter, simt::memory_order_release);
 }
 
 }  // namespace gofs::vfs

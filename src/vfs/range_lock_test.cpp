@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Range locks with synthetic readers and writers: nobody reads what is being written, nobody
-// overtakes an earlier request that he overlaps, waits end at their deadline and leave nothing
-// behind. What the locks protect are plain words, so that ThreadSanitizer sees every overlap.
+// Range locks with synthetic readers and writers: none reads what is being written, none overtakes
+// an earlier request that it overlaps, waits end at their deadline and leave nothing behind. What
+// the locks protect are plain words, so that ThreadSanitizer sees every overlap.
 #include "vfs/range_lock.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ class RangeLockTest : public ::testing::TestWithParam<uint32_t> {
   void release_exclusive(RangeLock& lock, const RangeHold& hold) {
     run_alone(width(), [&](const simt::Warp& warp) { unlock_exclusive(warp, lock, hold); });
   }
-  /// Until somebody has taken the ticket after `ticket`, or asked for the ring.
+  /// Until another thread has taken the ticket after `ticket`, or asked for the ring.
   static void wait_for_ticket(const RangeLock& lock, uint64_t ticket) {
     const Deadline deadline = Deadline::after_ns(kLongNs);
     while (detail::ticket_of(simt::load_relaxed(lock.turns)) <= ticket) {
@@ -65,7 +65,7 @@ class RangeLockTest : public ::testing::TestWithParam<uint32_t> {
   }
   static void wait_for_writer(const RangeLock& lock) {
     const Deadline deadline = Deadline::after_ns(kLongNs);
-    while (simt::load_relaxed(lock.gate) < detail::kOneWriter) {
+    while (simt::load_relaxed(lock.holder_counts) < detail::kOneWriter) {
       ASSERT_FALSE(deadline.passed());
       simt::Backoff().pause();
     }
@@ -86,13 +86,13 @@ TEST_P(RangeLockTest, readers_share_everything_without_the_ring) {
   EXPECT_EQ(shared(*lock, {0, 100}, kShortNs, a), 0);
   EXPECT_EQ(shared(*lock, {0, 100}, kShortNs, b), 0);
   EXPECT_EQ(detail::ticket_of(lock->turns), 0u);
-  EXPECT_EQ(lock->gate, 2u);
+  EXPECT_EQ(lock->holder_counts, 2u);
   release_shared(*lock, a);
   release_shared(*lock, b);
   expect_free(*lock);
 }
 
-TEST_P(RangeLockTest, a_writer_excludes_who_overlaps_and_nobody_else) {
+TEST_P(RangeLockTest, a_writer_excludes_overlapping_requests_and_no_others) {
   const auto lock = make_lock();
   RangeHold writer{};
   ASSERT_EQ(exclusive(*lock, {100, 50}, kShortNs, writer), 0);
@@ -134,7 +134,7 @@ TEST_P(RangeLockTest, ranges_of_a_lock_of_the_whole_file_overlap_wherever_they_l
   release_shared(*lock, b);
   run_alone(width(), [&](const simt::Warp& warp) {
     EXPECT_FALSE(try_join_readers(warp, *lock));
-    EXPECT_FALSE(try_join_block_writers(warp, *lock, kNobodyWaits));
+    EXPECT_FALSE(try_join_block_writers(warp, *lock, kNoneWaits));
   });
   expect_free(*lock);
 }
@@ -142,17 +142,17 @@ TEST_P(RangeLockTest, ranges_of_a_lock_of_the_whole_file_overlap_wherever_they_l
 TEST_P(RangeLockTest, who_keeps_a_range_of_a_whole_file_goes_on_elsewhere) {
   const auto lock = make_whole_lock();
   RangeHold hold{};
-  uint32_t kept = kKeptRanges;
+  uint32_t detached = kDetachedRanges;
   ASSERT_EQ(exclusive(*lock, {0, 10}, kShortNs, hold), 0);
   run_alone(width(), [&](const simt::Warp& warp) {
     uint32_t mine = 0;
-    ASSERT_TRUE(keep_exclusive(warp, *lock, hold, mine));
-    if (warp.thread_rank() == 0) kept = mine;
+    ASSERT_TRUE(detach_lock(warp, *lock, hold, mine));
+    if (warp.thread_rank() == 0) detached = mine;
   });
   ASSERT_EQ(exclusive(*lock, {20, 1}, kShortNs, hold), 0);
   release_exclusive(*lock, hold);
   EXPECT_EQ(shared(*lock, {5, 1}, kShortNs, hold), -ETIMEDOUT);
-  run_alone(width(), [&](const simt::Warp& warp) { unlock_kept(warp, *lock, kept); });
+  run_alone(width(), [&](const simt::Warp& warp) { unlock_detached(warp, *lock, detached); });
   expect_free(*lock);
 }
 
@@ -163,7 +163,7 @@ TEST_P(RangeLockTest, a_writer_waits_for_readers_in_and_outside_the_ring) {
   ASSERT_FALSE(outside.in_ring);
   RangeHold hold{};
   EXPECT_EQ(exclusive(*lock, {0, 10}, kShortNs, hold), -ETIMEDOUT);
-  EXPECT_EQ(lock->gate, 1u) << "the writer who gave up counts no more";
+  EXPECT_EQ(lock->holder_counts, 1u) << "the writer who gave up counts no more";
   release_shared(*lock, outside);
 
   RangeHold writer{};
@@ -197,7 +197,7 @@ TEST_P(RangeLockTest, a_reader_does_not_overtake_a_waiting_writer) {
   wait_for_ticket(*lock, 0);
   RangeHold hold{};
   EXPECT_EQ(shared(*lock, {5, 1}, kShortNs, hold), -ETIMEDOUT) << "overtook the writer";
-  EXPECT_EQ(shared(*lock, {50, 1}, kLongNs, hold), 0) << "overlaps nobody";
+  EXPECT_EQ(shared(*lock, {50, 1}, kLongNs, hold), 0) << "overlaps none";
   release_shared(*lock, hold);
   std::thread reader([&] {
     RangeHold mine{};
@@ -215,7 +215,7 @@ TEST_P(RangeLockTest, a_reader_does_not_overtake_a_waiting_writer) {
 }
 
 // W1 holds, W2 waits for W1, R3 overlaps only W2: R3 waits all the same.
-TEST_P(RangeLockTest, nobody_overtakes_a_waiting_request_that_he_overlaps) {
+TEST_P(RangeLockTest, no_request_overtakes_a_waiting_one_that_it_overlaps) {
   const auto lock = make_lock();
   RangeHold first{};
   ASSERT_EQ(exclusive(*lock, {0, 10}, kShortNs, first), 0);
@@ -235,7 +235,7 @@ TEST_P(RangeLockTest, nobody_overtakes_a_waiting_request_that_he_overlaps) {
   expect_free(*lock);
 }
 
-TEST_P(RangeLockTest, a_request_that_gave_up_is_in_nobodys_way) {
+TEST_P(RangeLockTest, a_request_that_gave_up_is_in_no_way) {
   const auto lock = make_lock();
   RangeHold reader{};
   ASSERT_EQ(shared(*lock, {0, 10}, kShortNs, reader), 0);
@@ -251,21 +251,21 @@ TEST_P(RangeLockTest, a_request_that_gave_up_is_in_nobodys_way) {
   expect_free(*lock);
 }
 
-TEST_P(RangeLockTest, a_range_that_is_kept_excludes_who_overlaps_and_takes_no_entry) {
+TEST_P(RangeLockTest, a_detached_range_excludes_overlapping_ones_and_takes_no_entry) {
   const auto lock = make_lock();
-  const auto keep = [&](const ByteRange& range) {
-    uint32_t kept = kKeptRanges;
+  const auto detach = [&](const ByteRange& range) {
+    uint32_t detached = kDetachedRanges;
     RangeHold hold{};
     EXPECT_EQ(exclusive(*lock, range, kShortNs, hold), 0);
     run_alone(width(), [&](const simt::Warp& warp) {
       uint32_t mine = 0;
-      EXPECT_TRUE(keep_exclusive(warp, *lock, hold, mine));
-      if (warp.thread_rank() == 0) kept = mine;
+      EXPECT_TRUE(detach_lock(warp, *lock, hold, mine));
+      if (warp.thread_rank() == 0) detached = mine;
     });
-    return kept;
+    return detached;
   };
-  const uint32_t first = keep({100, 50});
-  const uint32_t second = keep({500, 1});
+  const uint32_t first = detach({100, 50});
+  const uint32_t second = detach({500, 1});
   EXPECT_NE(first, second);
   RangeHold hold{};
   // More often than there are entries.
@@ -282,45 +282,45 @@ TEST_P(RangeLockTest, a_range_that_is_kept_excludes_who_overlaps_and_takes_no_en
   const auto is_there = [&](const ByteRange& range) {
     bool answer = false;
     run_alone(width(), [&](const simt::Warp& warp) {
-      const bool mine = is_kept(warp, *lock, range);
+      const bool mine = is_detached(warp, *lock, range);
       if (warp.thread_rank() == 0) answer = mine;
     });
     return answer;
   };
   EXPECT_TRUE(is_there({0, 101}));
   EXPECT_FALSE(is_there({0, 100}));
-  const auto let_go = [&](uint32_t kept) {
-    run_alone(width(), [&](const simt::Warp& warp) { unlock_kept(warp, *lock, kept); });
+  const auto unlock = [&](uint32_t detached) {
+    run_alone(width(), [&](const simt::Warp& warp) { unlock_detached(warp, *lock, detached); });
   };
-  let_go(second);
+  unlock(second);
   EXPECT_EQ(shared(*lock, {400, 1000}, kShortNs, hold), 0);
   release_shared(*lock, hold);
-  let_go(first);
+  unlock(first);
   expect_free(*lock);
   // As many as there is room for; who finds none has his entry still.
   std::vector<uint32_t> all;
-  for (uint32_t i = 0; i < kKeptRanges; ++i) all.push_back(keep({i, 1}));
+  for (uint32_t i = 0; i < kDetachedRanges; ++i) all.push_back(detach({i, 1}));
   ASSERT_EQ(exclusive(*lock, {1000, 1}, kShortNs, hold), 0);
   run_alone(width(), [&](const simt::Warp& warp) {
-    uint32_t kept = 0;
-    EXPECT_FALSE(keep_exclusive(warp, *lock, hold, kept));
+    uint32_t detached = 0;
+    EXPECT_FALSE(detach_lock(warp, *lock, hold, detached));
   });
   release_exclusive(*lock, hold);
-  for (const uint32_t kept : all) let_go(kept);
+  for (const uint32_t detached : all) unlock(detached);
   expect_free(*lock);
 }
 
-// Who waits for a range that is kept must not be in the way of the one who keeps it and goes around
-// the ring before he lets it go.
+// A request that waits for a detached range must not be in the way of the thread that has it and
+// goes around the ring before it releases it.
 TEST_P(RangeLockTest, who_keeps_a_range_goes_on_while_others_wait_for_it) {
   const auto lock = make_lock();
-  uint32_t kept = kKeptRanges;
+  uint32_t detached = kDetachedRanges;
   RangeHold hold{};
   ASSERT_EQ(exclusive(*lock, {0, 10}, kShortNs, hold), 0);
   run_alone(width(), [&](const simt::Warp& warp) {
     uint32_t mine = 0;
-    ASSERT_TRUE(keep_exclusive(warp, *lock, hold, mine));
-    if (warp.thread_rank() == 0) kept = mine;
+    ASSERT_TRUE(detach_lock(warp, *lock, hold, mine));
+    if (warp.thread_rank() == 0) detached = mine;
   });
   std::thread waiter([&] {
     RangeHold its{};
@@ -332,7 +332,7 @@ TEST_P(RangeLockTest, who_keeps_a_range_goes_on_while_others_wait_for_it) {
     ASSERT_EQ(exclusive(*lock, {20, 1}, kLongNs, hold), 0);
     release_exclusive(*lock, hold);
   }
-  run_alone(width(), [&](const simt::Warp& warp) { unlock_kept(warp, *lock, kept); });
+  run_alone(width(), [&](const simt::Warp& warp) { unlock_detached(warp, *lock, detached); });
   waiter.join();
   expect_free(*lock);
 }
@@ -407,7 +407,7 @@ TEST_P(RangeLockTest, who_writes_single_blocks_does_not_overtake_who_waits) {
   for (const bool reads : {false, true}) {
     const auto lock = make_lock();
     run_alone(width(), [&](const simt::Warp& warp) {
-      EXPECT_TRUE(try_join_block_writers(warp, *lock, kNobodyWaits));
+      EXPECT_TRUE(try_join_block_writers(warp, *lock, kNoneWaits));
     });
     RangeHold mine{};
     EXPECT_EQ(
@@ -421,26 +421,27 @@ TEST_P(RangeLockTest, who_writes_single_blocks_does_not_overtake_who_waits) {
     });
     wait_for_ticket(*lock, 1);
     run_alone(width(), [&](const simt::Warp& warp) {
-      EXPECT_FALSE(try_join_block_writers(warp, *lock, kNobodyWaits));
+      EXPECT_FALSE(try_join_block_writers(warp, *lock, kNoneWaits));
       leave_block_writers(warp, *lock);
     });
     waiter.join();
     expect_free(*lock);
     run_alone(width(), [&](const simt::Warp& warp) {
-      EXPECT_TRUE(try_join_block_writers(warp, *lock, kNobodyWaits));
+      EXPECT_TRUE(try_join_block_writers(warp, *lock, kNoneWaits));
       leave_block_writers(warp, *lock);
     });
   }
 }
 
-// A writer who comes when others have let go of as many entries as stood before his own is not
-// alone where these were not those.
+// A writer that comes when as many entries were released as are before its own is not alone where
+// these were not those.
 TEST_P(RangeLockTest, entries_that_come_later_do_not_count_as_let_go) {
   const auto lock = make_lock();
   RangeHold first{};
   ASSERT_EQ(exclusive(*lock, {0, 100}, kShortNs, first), 0);
-  // As if somebody read outside of the ring: the next writer stands there before he looks around.
-  simt::AtomicRef<uint64_t>(lock->gate).fetch_add(1);
+  // As if another thread read outside of the ring: the next writer is counted before it looks
+  // around.
+  simt::AtomicRef<uint64_t>(lock->holder_counts).fetch_add(1);
   std::atomic<bool> granted{false};
   std::thread second([&] {
     RangeHold hold{};
@@ -453,7 +454,7 @@ TEST_P(RangeLockTest, entries_that_come_later_do_not_count_as_let_go) {
   ASSERT_EQ(shared(*lock, {200, 10}, kLongNs, third), 0);
   release_shared(*lock, third);
   EXPECT_EQ(lock->rings->ring(1).left, 1u);
-  simt::AtomicRef<uint64_t>(lock->gate).fetch_sub(1);
+  simt::AtomicRef<uint64_t>(lock->holder_counts).fetch_sub(1);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(granted);
   release_exclusive(*lock, first);
@@ -501,8 +502,8 @@ TEST_P(RangeLockTest, a_writer_who_is_alone_comes_after_those_who_were_there) {
 
 TEST_P(RangeLockTest, states_run_over_the_end_of_32_bits) {
   const auto lock = make_lock(uint64_t{kRangeRingEntries} * 0x7fffffff);
-  // Readers need no ticket where nobody writes: the writers alone go once around the ring.
-  const Storm storm = narrow() ? Storm{4, 4, 100} : Storm{2, 2, 40};
+  // Readers need no ticket where none writes: the writers alone go once around the ring.
+  const Storm storm = narrow() ? Storm{4, 4, 100} : Storm{2, 2, 80};
   ASSERT_GT(storm.writers * storm.turns, kRangeRingEntries);
   run_storm(*lock, width(), storm, printed_seed());
   EXPECT_GT(detail::ticket_of(lock->turns) / kRangeRingEntries, 0x7fffffffu);

@@ -19,7 +19,7 @@ namespace gofs::vfs {
 
 inline constexpr uint64_t kLongNs = 60'000'000'000;
 inline constexpr uint64_t kShortNs = 20'000'000;
-inline constexpr uint32_t kNobodyWaits = 0;
+inline constexpr uint32_t kNoneWaits = 0;
 
 /// Locks as the file system keeps them: zeroed, with rings for some of them.
 inline std::shared_ptr<RangeLock[]> make_locks(uint32_t count, uint32_t rings) {
@@ -52,25 +52,25 @@ inline int lock_alone(uint32_t width, RangeLock& lock, const ByteRange& range, b
   return result;
 }
 
-/// Nobody holds anything: an exclusive lock of everything is granted at once.
+/// No thread holds anything: an exclusive lock of everything is granted at once.
 inline void expect_free(RangeLock& lock) {
-  const uint64_t gate = lock.whole_file != 0 ? detail::kOneWriter : 0;
-  EXPECT_EQ(lock.gate, gate);
+  const uint64_t counts = lock.whole_file != 0 ? detail::kOneWriter : 0;
+  EXPECT_EQ(lock.holder_counts, counts);
   EXPECT_EQ(lock.ring_readers, 0u);
-  EXPECT_EQ(lock.kept_count, 0u);
+  EXPECT_EQ(lock.detached_count, 0u);
   RangeHold hold{};
   ASSERT_EQ(lock_exclusive(simt::Warp(), lock, {0, ~uint64_t{0} >> 1},
                            simt::Deadline::after_ns(kShortNs), hold),
             0);
   unlock_exclusive(simt::Warp(), lock, hold);
-  EXPECT_EQ(lock.gate, gate);
+  EXPECT_EQ(lock.holder_counts, counts);
 }
 
 struct Storm {
   uint32_t readers;
   uint32_t writers;
   uint32_t turns;
-  bool keeps = false;          // writers leave the ring, most often
+  bool detaches = false;       // writers leave the ring, most often
   uint32_t block_writers = 0;  // who fill single words, one a lane
 };
 
@@ -78,10 +78,10 @@ inline constexpr uint32_t kStormWords = 64;
 using StormQueues = std::vector<BlockQueue>;
 
 /// Holds `word` for the lane where it is its turn, and calls `fill()` then. Collective. False:
-/// somebody reads, or writes otherwise.
+/// another thread reads, or writes otherwise.
 template <typename Fill>
 bool fill_queued(const simt::Warp& warp, RangeLock& lock, BlockQueue& queue, Fill fill) {
-  if (!try_join_block_writers(warp, lock, kNobodyWaits)) return false;
+  if (!try_join_block_writers(warp, lock, kNoneWaits)) return false;
   const uint32_t ticket = detail::queue_up(queue);
   bool waiting = true;
   while (warp.any(waiting)) {
@@ -148,8 +148,8 @@ inline void run_storm(RangeLock& lock, uint32_t width, const Storm& storm, uint6
       }
       // Each lane its words, as the data of a read is dealt.
       const uint64_t stamp = uint64_t{index} << 32 | turn;
-      uint32_t kept = kKeptRanges;
-      if (writes && storm.keeps && turn % 3 != 0 && !keep_exclusive(warp, lock, hold, kept)) {
+      uint32_t detached = kDetachedRanges;
+      if (writes && storm.detaches && turn % 3 != 0 && !detach_lock(warp, lock, hold, detached)) {
         ++wrong;
       }
       const uint64_t first = offset + warp.thread_rank();
@@ -165,8 +165,8 @@ inline void run_storm(RangeLock& lock, uint32_t width, const Storm& storm, uint6
       simt::Backoff().pause();
       for (uint64_t i = first; i < offset + bytes; i += warp.size()) seen ^= words[i];
       if (seen != 0) ++wrong;
-      if (kept != kKeptRanges) {
-        unlock_kept(warp, lock, kept);
+      if (detached != kDetachedRanges) {
+        unlock_detached(warp, lock, detached);
         continue;
       }
       writes ? unlock_exclusive(warp, lock, hold) : unlock_shared(warp, lock, hold);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a range lock is made of (range_lock.h): a few words of its own, and a ring of 64 entries
+// What a range lock is made of (range_lock.h): a few words of its own, and a ring of 128 entries
 // that it borrows. Most files are locked by one request at a time, whose range fits into the lock.
 // Who comes while another one stands there gives the lock a ring of a pool. The lock keeps it,
 // since what was contended once is likely to be so again, until the pool has no other left for some
@@ -13,9 +13,9 @@
 
 namespace gofs::vfs {
 
-inline constexpr uint32_t kRangeRingEntries = 64;
-/// Ranges of one file that writes under way may keep at a time.
-inline constexpr uint32_t kKeptRanges = 64;
+inline constexpr uint32_t kRangeRingEntries = 128;
+/// Detached ranges of one file at a time, of writes under way.
+inline constexpr uint32_t kDetachedRanges = 64;
 
 struct RangeEntry {
   uint64_t offset;
@@ -24,10 +24,10 @@ struct RangeEntry {
   uint32_t exclusive;
 };
 
-struct KeptRange {
+struct DetachedRange {
   uint64_t offset;
   uint64_t bytes;
-  uint32_t state;  // 1: somebody keeps it [V10]
+  uint32_t state;  // 1: in use [V10]
   uint32_t unused;
 };
 
@@ -35,11 +35,11 @@ struct RangeLock;
 
 /// Zeros: idle, and of no lock.
 struct alignas(128) RangeRing {
-  uint64_t left;     // tickets that have let go [V2]
-  RangeLock* lock;   // that has the ring, or had it; changed by who has `claimed`
-  uint32_t claimed;  // 1: somebody gives it to another lock [V20]
+  uint64_t left;     // tickets that were released [V2]
+  RangeLock* lock;   // that has the ring, or had it; changed by the thread that has `claimed`
+  uint32_t claimed;  // 1: it is being given to another lock [V20]
   RangeEntry entries[kRangeRingEntries];
-  KeptRange kept[kKeptRanges];
+  DetachedRange detached[kDetachedRanges];
 };
 
 /// The pool: rings lie behind it in memory, and are numbered from 1 on.
@@ -57,21 +57,25 @@ struct alignas(128) RangeRings {
 
 /// Zeros, but for `rings`: free.
 struct alignas(128) RangeLock {
-  uint64_t gate;   // 21 bits of readers outside the line, 21 of block writers, 22 of writers [V5]
+  uint64_t holder_counts;  // 21 bits of readers outside the line, 21 of block writers, 22 of
+                           // writers [V5]
   uint64_t turns;  // 44 bits of the next ticket, one of `first`, 19 of the ring; 0: all free [V19]
-  RangeRings* rings;      // of all locks
-  uint32_t kept_count;    // of the ring's `kept` [V10]
-  uint32_t ring_readers;  // readers in the line, and those who want to be there [V11]
-  uint32_t whole_file;    // not 0: ranges overlap wherever they lie
-  uint32_t appending;     // 1: a block writer has the file's end for himself [V16]
-  RangeEntry first;       // of who came when all was free
+  RangeRings* rings;         // of all locks
+  uint32_t detached_count;   // of the ring's `detached` [V10]
+  uint32_t ring_readers;     // readers in the line, and those who want to be there [V11]
+  uint32_t whole_file;       // not 0: ranges overlap wherever they lie
+  uint32_t growing;          // block writers that make the file longer: kOneGrower each, or
+                             // kEndLocked, of one that does so alone [V16]
+  uint32_t holds;            // how often a range was locked for writing; wraps around
+  uint32_t waiting_outside;  // block writers that wait until the line is empty; a hint
+  RangeEntry first;          // of who came when all was free
 };
 
 namespace detail {
 
 inline constexpr uint32_t kRingBits = 19;
 inline constexpr uint32_t kRingsMax = (1u << kRingBits) - 2;
-/// Somebody stands in `first`. Without a ring that is so whenever `turns` is not 0.
+/// There is a request in `first`. Without a ring that is so whenever `turns` is not 0.
 inline constexpr uint64_t kFirst = uint64_t{1} << kRingBits;
 inline constexpr uint64_t kOneTicket = kFirst << 1;
 inline constexpr uint64_t kTicketMask = ~uint64_t{0} / kOneTicket;
@@ -81,16 +85,16 @@ GOFS_HD constexpr uint32_t ring_of(uint64_t turns) {
 }
 GOFS_HD constexpr uint64_t ticket_of(uint64_t turns) { return turns / kOneTicket; }
 
-/// The state word of a ring's entry before `ticket` has it, in its hands, and after it has let go,
-/// which is what the next lap's user waits for.
+/// The state word of a ring's entry before `ticket` has it, while it has it, and after it has
+/// released it, which is what the next lap's user waits for.
 GOFS_HD constexpr uint32_t ready_state(uint64_t ticket) {
   return static_cast<uint32_t>(ticket / kRangeRingEntries * 2);
 }
 GOFS_HD constexpr uint32_t held_state(uint64_t ticket) { return ready_state(ticket) + 1; }
 GOFS_HD constexpr uint32_t free_state(uint64_t ticket) { return ready_state(ticket) + 2; }
 
-/// Whether nobody stands in ring `number`, or keeps a range there. `lock` is that of the ring, or
-/// null; `turns` becomes what it says: as long as it says so, it is still so. One lane.
+/// Whether no request is in ring `number`, and no range is detached there. `lock` is that of the
+/// ring, or null; `turns` becomes what it says: as long as it says so, it is still so. One lane.
 GOFS_HD inline bool is_idle(const RangeRing& ring, uint32_t number, const RangeLock* lock,
                             uint64_t& turns) {
   turns = 0;
@@ -99,10 +103,11 @@ GOFS_HD inline bool is_idle(const RangeRing& ring, uint32_t number, const RangeL
   if (ring_of(turns) != number) return true;
   return (turns & kFirst) == 0 &&
          ticket_of(turns) == (simt::load_acquire(ring.left) & kTicketMask) &&  // [V2]
-         simt::load_acquire(lock->kept_count) == 0;                            // [V10]
+         simt::load_acquire(lock->detached_count) == 0;                        // [V10]
 }
 
-/// Takes an idle ring from the lock that has it. By who has it claimed: whether it has none now.
+/// Takes an idle ring from the lock that has it. By the thread that has claimed it: whether the
+/// lock has none now.
 GOFS_HD inline bool take_from_lock(RangeRing& ring, uint32_t number) {
   RangeLock* const lock = simt::load_relaxed(ring.lock);
   uint64_t turns = 0;
@@ -112,7 +117,7 @@ GOFS_HD inline bool take_from_lock(RangeRing& ring, uint32_t number) {
       !simt::AtomicRef<uint64_t>(lock->turns)
            .compare_exchange_strong(turns, 0, simt::memory_order_acq_rel,
                                     simt::memory_order_relaxed)) {
-    return false;  // somebody has come
+    return false;  // another request has come
   }
   simt::store_relaxed(ring.lock, static_cast<RangeLock*>(nullptr));
   return true;
@@ -131,8 +136,8 @@ GOFS_HD inline uint32_t claim_ring(RangeRings& rings) {
   return 0;
 }
 
-/// Gives a ring to a lock in which somebody stands as the first, if it has none. One lane. False:
-/// it has none, since all are in use.
+/// Gives a ring to a lock with a request in `first`, if it has none. One lane. False: it has none,
+/// since all are in use.
 GOFS_HD inline bool give_ring(RangeLock& lock) {
   const auto wants = [](uint64_t turns) { return turns != 0 && ring_of(turns) == 0; };
   uint64_t turns = simt::load_relaxed(lock.turns);
@@ -140,7 +145,7 @@ GOFS_HD inline bool give_ring(RangeLock& lock) {
   const uint32_t number = claim_ring(*lock.rings);
   if (number == 0) return !wants(simt::load_relaxed(lock.turns));
   RangeRing& ring = lock.rings->ring(number);
-  // Nobody gets the first ticket: so `turns` are never again what they were when this lock had the
+  // The first ticket is not used: so `turns` are never again what they were when this lock had the
   // same ring before, to who looked then and has yet to take it (take_from_lock).
   const uint64_t ticket = simt::load_relaxed(ring.left);
   simt::store_release(ring.entries[ticket % kRangeRingEntries].state, free_state(ticket));  // [V2]
@@ -160,8 +165,8 @@ GOFS_HD inline bool give_ring(RangeLock& lock) {
 
 }  // namespace detail
 
-/// Bytes of rings in which somebody stands, or keeps a range. By one lane, of some of the rings;
-/// others go on meanwhile.
+/// Bytes of rings in which there are requests or detached ranges. By one lane, of some of the
+/// rings; others go on meanwhile.
 GOFS_HD inline uint64_t ring_bytes_used(RangeRings& rings, uint32_t first, uint32_t step) {
   uint64_t bytes = 0;
   for (uint32_t i = first; i < rings.count; i += step) {

@@ -40,18 +40,18 @@ class RangeRingsTest : public ::testing::TestWithParam<uint32_t> {
   void release_shared(RangeLock& lock, const RangeHold& hold) {
     run_alone(width(), [&](const simt::Warp& warp) { unlock_shared(warp, lock, hold); });
   }
-  /// What is kept, or kKeptRanges where there is no room.
-  uint32_t keep(RangeLock& lock, const RangeHold& hold) {
-    uint32_t kept = kKeptRanges;
+  /// The detached range, or kDetachedRanges where there is no room.
+  uint32_t detach(RangeLock& lock, const RangeHold& hold) {
+    uint32_t detached = kDetachedRanges;
     run_alone(width(), [&](const simt::Warp& warp) {
-      uint32_t mine = kKeptRanges;
-      if (!keep_exclusive(warp, lock, hold, mine)) mine = kKeptRanges;
-      if (warp.thread_rank() == 0) kept = mine;
+      uint32_t mine = kDetachedRanges;
+      if (!detach_lock(warp, lock, hold, mine)) mine = kDetachedRanges;
+      if (warp.thread_rank() == 0) detached = mine;
     });
-    return kept;
+    return detached;
   }
-  void let_go(RangeLock& lock, uint32_t kept) {
-    run_alone(width(), [&](const simt::Warp& warp) { unlock_kept(warp, lock, kept); });
+  void unlock(RangeLock& lock, uint32_t detached) {
+    run_alone(width(), [&](const simt::Warp& warp) { unlock_detached(warp, lock, detached); });
   }
   /// Has the lock get a ring, if there is one, by two who do not overlap.
   void contend(RangeLock& lock) {
@@ -83,17 +83,17 @@ TEST_P(RangeRingsTest, who_is_by_himself_needs_no_ring) {
     EXPECT_EQ(lock->turns, 0u);
     release_shared(*lock, RangeHold{});
   }
-  EXPECT_EQ(lock->rings->hand, 0u) << "nobody has looked for one";
+  EXPECT_EQ(lock->rings->hand, 0u) << "none was looked for";
   expect_free(*lock);
 }
 
-TEST_P(RangeRingsTest, the_first_excludes_who_overlaps_and_nobody_else) {
+TEST_P(RangeRingsTest, the_first_excludes_overlapping_requests_and_no_others) {
   for (const bool first_writes : {true, false}) {
     const auto lock = make_fresh_lock();
-    // Readers stand in the line where somebody writes single blocks.
+    // Readers queue in the line where there are block writers.
     if (!first_writes) {
       run_alone(width(), [&](const simt::Warp& warp) {
-        EXPECT_TRUE(try_join_block_writers(warp, *lock, kNobodyWaits));
+        EXPECT_TRUE(try_join_block_writers(warp, *lock, kNoneWaits));
       });
     }
     RangeHold first{};
@@ -174,8 +174,8 @@ TEST_P(RangeRingsTest, a_ring_that_is_idle_goes_to_who_needs_one) {
   for (uint32_t i = 0; i < 3; ++i) expect_free(locks[i]);
 }
 
-// A ring is busy while somebody stands in it, waits in it, keeps a range there, or is the first of
-// its lock.
+// A ring is busy while a request holds or waits in it, a range is detached there, or one is the
+// first of its lock.
 TEST_P(RangeRingsTest, a_ring_that_is_in_use_stays_where_it_is) {
   const auto locks = make_locks(2, 1);
   RangeRings& rings = *locks[0].rings;
@@ -200,10 +200,10 @@ TEST_P(RangeRingsTest, a_ring_that_is_in_use_stays_where_it_is) {
   ASSERT_EQ(exclusive(locks[0], {1, 1}, second), 0);
   release(locks[0], first);
   is_refused();
-  const uint32_t kept = keep(locks[0], second);
-  ASSERT_NE(kept, kKeptRanges);
+  const uint32_t detached = detach(locks[0], second);
+  ASSERT_NE(detached, kDetachedRanges);
   is_refused();
-  let_go(locks[0], kept);
+  unlock(locks[0], detached);
   EXPECT_EQ(used(rings), 0u);
   contend(locks[1]);
   EXPECT_TRUE(has_ring(locks[1]));
@@ -214,19 +214,19 @@ TEST_P(RangeRingsTest, who_keeps_a_range_as_the_first_brings_a_ring) {
   const auto locks = make_locks(2, 1);
   RangeHold hold{};
   ASSERT_EQ(exclusive(locks[0], {10, 10}, hold), 0);
-  const uint32_t kept = keep(locks[0], hold);
-  ASSERT_NE(kept, kKeptRanges);
+  const uint32_t detached = detach(locks[0], hold);
+  ASSERT_NE(detached, kDetachedRanges);
   EXPECT_TRUE(has_ring(locks[0]));
   EXPECT_EQ(exclusive(locks[0], {15, 1}, hold), -ETIMEDOUT);
   ASSERT_EQ(exclusive(locks[0], {20, 1}, hold), 0);
   release(locks[0], hold);
-  // Where there is none to be had, nothing is kept, and the hold goes on.
+  // Where there is none to be had, nothing is detached, and the hold goes on.
   ASSERT_EQ(exclusive(locks[1], {0, 10}, hold), 0);
-  EXPECT_EQ(keep(locks[1], hold), kKeptRanges);
+  EXPECT_EQ(detach(locks[1], hold), kDetachedRanges);
   RangeHold refused{};
   EXPECT_EQ(shared(locks[1], {0, 1}, refused), -ETIMEDOUT);
   release(locks[1], hold);
-  let_go(locks[0], kept);
+  unlock(locks[0], detached);
   for (uint32_t i = 0; i < 2; ++i) expect_free(locks[i]);
 }
 
@@ -313,8 +313,8 @@ TEST_P(RangeRingsTest, rings_go_around_among_contended_locks) {
   run_storms(5, 2, width(), narrow() ? Storm{1, 2, 120, false, 1} : Storm{1, 1, 20, false, 1});
 }
 
-// Who keeps a range must not lose the ring that has it.
-TEST_P(RangeRingsTest, rings_go_around_among_locks_with_ranges_that_are_kept) {
+// A lock with a detached range must not lose the ring that has it.
+TEST_P(RangeRingsTest, rings_go_around_among_locks_with_detached_ranges) {
   const auto locks = make_locks(4, 2);
   std::atomic<uint32_t> wrong{0};
   std::vector<uint64_t> words(4);
@@ -325,13 +325,13 @@ TEST_P(RangeRingsTest, rings_go_around_among_locks_with_ranges_that_are_kept) {
       RangeLock& lock = locks[which];
       RangeHold hold{};
       if (lock_exclusive(warp, lock, {7, 1}, Deadline::after_ns(kLongNs), hold) != 0) ++wrong;
-      uint32_t kept = kKeptRanges;
-      const bool keeps = keep_exclusive(warp, lock, hold, kept);
+      uint32_t detached = kDetachedRanges;
+      const bool detaches = detach_lock(warp, lock, hold, detached);
       const uint64_t stamp = uint64_t{index} << 32 | turn;
       if (warp.thread_rank() == 0) words[which] = stamp;
       simt::Backoff().pause();
       if (warp.thread_rank() == 0 && words[which] != stamp) ++wrong;
-      keeps ? unlock_kept(warp, lock, kept) : unlock_exclusive(warp, lock, hold);
+      detaches ? unlock_detached(warp, lock, detached) : unlock_exclusive(warp, lock, hold);
     }
   });
   EXPECT_EQ(wrong, 0u);

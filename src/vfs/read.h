@@ -64,6 +64,57 @@ GOFS_HD inline int begin_read(const Filesystem& fs, int fd, uint64_t offset, uin
   return 0;
 }
 
+/// Reads a range of its own file for each lane in `lanes`: `bytes` (not 0) at `offset`, within the
+/// file, as many blocks at a time as are contiguous. Collective. Per lane bytes read, or a negative
+/// errno if there were none; `failure` is the errno that ended it, or 0 when all was read.
+GOFS_HD inline int64_t read_lanes(simt::AnyWarp auto warp, Filesystem& fs, uint32_t lanes,
+                                  const f2fs::Inode& inode, uint8_t* target, uint64_t bytes,
+                                  uint64_t offset, int& failure) {
+  bool active = (lanes >> warp.thread_rank() & 1u) != 0;
+  bool runs = true;  // until one cannot be read: then block by block, to where it cannot
+  failure = 0;
+  int64_t result = 0;
+  uint64_t done = 0;
+  while (warp.any(active)) {
+    const uint64_t left = active ? bytes - done : 0;
+    const uint32_t first = active ? detail::piece_bytes(offset + done, left) : 0;
+    f2fs::Piece piece{offset + done, first, target + done};
+    const int error =
+        f2fs::read_runs(warp, fs.volume, fs.pool, warp.ballot(active), inode, runs, left, piece);
+    if (active && error < 0 && piece.bytes > first) {
+      runs = false;
+    } else if (active && error < 0) {
+      failure = error;
+      if (done == 0) result = error;
+      active = false;
+    } else if (active) {
+      done += piece.bytes;
+      result = static_cast<int64_t>(done);
+      active = done < bytes;
+    }
+  }
+  return result;
+}
+
+/// The share of a warp with one lane alone in reading `bytes` at `offset`: rounds of many blocks,
+/// each as few commands as it can be. As read_striped().
+GOFS_HD inline IoFailure read_alone(simt::AnyWarp auto warp, Filesystem& fs,
+                                    const f2fs::Inode& inode, uint8_t* target, uint64_t bytes,
+                                    uint64_t offset, uint32_t warp_index, uint32_t warp_count) {
+  constexpr uint64_t kRoundBytes = uint64_t{1} << 20;
+  const uint64_t head = offset & (kRoundBytes - 1);
+  for (uint64_t round = warp_index * kRoundBytes; round < head + bytes;
+       round += warp_count * kRoundBytes) {
+    const uint64_t from = simt::max(round, head) - head;
+    const uint64_t to = simt::min(round + kRoundBytes - head, bytes);
+    int failure = 0;
+    const int64_t read =
+        read_lanes(warp, fs, 1u, inode, target + from, to - from, offset + from, failure);
+    if (failure < 0) return {from + static_cast<uint64_t>(simt::max(read, int64_t{0})), failure};
+  }
+  return {kOffsetMax, 0};
+}
+
 /// This warp's share of reading `bytes` at `offset`: rounds of one block a lane, every
 /// `warp_count`-th round starting at `warp_index`. Collective, uniform; the range lies in the file
 /// and is locked. The bytes read are visible to the warp; with a mailbox they may be under way.
@@ -72,6 +123,9 @@ GOFS_NOINLINE GOFS_HD inline IoFailure read_striped(simt::AnyWarp auto warp, Fil
                                                     uint64_t bytes, uint64_t offset,
                                                     uint32_t warp_index, uint32_t warp_count,
                                                     nvme::Mailbox* mailbox = nullptr) {
+  if (warp.size() == 1 && mailbox == nullptr) {
+    return read_alone(warp, fs, inode, target, bytes, offset, warp_index, warp_count);
+  }
   const uint32_t unit = inode.has_inline_data() ? detail::kInlinePortionBytes : kBlockBytes;
   const uint64_t head = offset & (unit - 1);
   const uint64_t round_bytes = uint64_t{warp.size()} * unit;
@@ -120,38 +174,6 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread(simt::AnyWarp auto warp, Filesystem& 
   return io_outcome(bytes, failure);
 }
 
-/// Reads a range of its own file for each lane in `lanes`: `bytes` (not 0) at `offset`, within the
-/// file, as many blocks at a time as lie in a row. Collective. Per lane bytes read, or a negative
-/// errno if there were none; `failure` is the errno that ended it, or 0 when all was read.
-GOFS_HD inline int64_t read_lanes(simt::AnyWarp auto warp, Filesystem& fs, uint32_t lanes,
-                                  const f2fs::Inode& inode, uint8_t* target, uint64_t bytes,
-                                  uint64_t offset, int& failure) {
-  bool active = (lanes >> warp.thread_rank() & 1u) != 0;
-  bool runs = true;  // until one cannot be read: then block by block, to where it cannot
-  failure = 0;
-  int64_t result = 0;
-  uint64_t done = 0;
-  while (warp.any(active)) {
-    const uint64_t left = active ? bytes - done : 0;
-    const uint32_t first = active ? detail::piece_bytes(offset + done, left) : 0;
-    f2fs::Piece piece{offset + done, first, target + done};
-    const int error =
-        f2fs::read_runs(warp, fs.volume, fs.pool, warp.ballot(active), inode, runs, left, piece);
-    if (active && error < 0 && piece.bytes > first) {
-      runs = false;
-    } else if (active && error < 0) {
-      failure = error;
-      if (done == 0) result = error;
-      active = false;
-    } else if (active) {
-      done += piece.bytes;
-      result = static_cast<int64_t>(done);
-      active = done < bytes;
-    }
-  }
-  return result;
-}
-
 /// What one thread asks for.
 struct ReadRequest {
   int fd;
@@ -178,17 +200,17 @@ GOFS_HD inline int64_t read_requests(simt::AnyWarp auto warp, Filesystem& fs, bo
                                      uint64_t bytes) {
   const uint32_t lanes = warp.ballot(active);
   if (lanes == 0) return 0;
-  // A lane that reads nothing has no file; any will do for it that nobody else changes now.
+  // A lane that reads nothing has no file; any will do for it that no other thread changes now.
   const uint64_t some = warp.shfl(reinterpret_cast<uint64_t>(open), simt::lowest_bit(lanes));
   const f2fs::Inode& inode = (active ? open : reinterpret_cast<const OpenInode*>(some))->inode;
-  int failure = 0;  // the caller hears of it when he asks for the rest
+  int failure = 0;  // the caller gets it when it asks for the rest
   return read_lanes(warp, fs, lanes, inode, static_cast<uint8_t*>(request.buffer), bytes,
                     request.offset, failure);
 }
 
 /// pread_lanes where the lanes' files differ, or some of them cannot be read: every file is locked
 /// for all of its lanes, then all is read together. All warps lock files in one order: a place in a
-/// ring is waited for until somebody leaves it, who must not wait for a place that we have.
+/// ring is waited for until another thread leaves it, which must not wait for a place that we have.
 GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto warp, Filesystem& fs,
                                                           const ReadRequest& request) {
   const uint32_t rank = warp.thread_rank();
@@ -255,31 +277,20 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_joined(simt::AnyWarp auto warp,
   return active ? read : error;
 }
 
-/// The block map of a file, before it is locked: it has one as long as it is open, or gets one.
-struct MapInSight {
-  const uint32_t* words;  // null: none yet
-  uint64_t blocks;
-};
-
-GOFS_HD inline MapInSight map_in_sight(const f2fs::Inode& inode) {
-  return {simt::load_here(inode.block_map), simt::load_here(inode.block_map_blocks)};
-}
-
 /// Where the request's block lies, if the device can put it in place and the file's map knows it;
 /// else 0. The file is locked.
-GOFS_HD inline uint32_t block_within_reach(const f2fs::Inode& inode, const MapInSight& map,
+GOFS_HD inline uint32_t block_within_reach(const f2fs::Inode& inode, const uint32_t* probed_word,
                                            const ReadRequest& request, uint64_t lba_mask) {
-  const uint64_t size = simt::load_here(inode.size_bytes);  // nobody writes the file meanwhile
-  const uint64_t index = request.offset >> kBlockShift;
+  const uint64_t size = simt::load_here(inode.size_bytes);  // no thread writes the file meanwhile
   const uint64_t in_block = request.offset & (kBlockBytes - 1);
-  const bool fits =
-      request.bytes != 0 && request.bytes <= kBlockBytes - in_block && request.offset < size &&
-      request.bytes <= size - request.offset &&
-      f2fs::detail::goes_in_place(request.buffer, request.offset, request.bytes, lba_mask);
-  const bool mapped = map.words != nullptr && index < map.blocks;
+  const bool fits = request.bytes != 0 && request.bytes <= kBlockBytes - in_block &&
+                    request.offset < size && request.bytes <= size - request.offset &&
+                    f2fs::detail::is_directly_addressable(request.buffer, request.offset,
+                                                          request.bytes, lba_mask);
+  const bool mapped = probed_word != nullptr;
   // Some word is loaded in any case, beside the size: behind a branch, a lane would wait for it
   // alone.
-  const uint32_t word = simt::load_relaxed(mapped ? map.words[index] : inode.ino);
+  const uint32_t word = simt::load_relaxed(mapped ? *probed_word : inode.ino);
   return fits && mapped && word != f2fs::detail::kMappedHole ? word : 0;
 }
 
@@ -291,9 +302,9 @@ GOFS_HD inline uint32_t block_within_reach(const f2fs::Inode& inode, const MapIn
 /// One hold serves all lanes of a file, from the first byte to the last: readers do not exclude
 /// each other, and a writer of any part waits for no more than this warp's round trip.
 ///
-/// The straight way, which is meant to cost little beside the command itself, is for lanes that
-/// read one file that nobody writes, each a range that the device can put in place and whose block
-/// the file's map knows.
+/// The fast path, which is meant to cost little beside the command itself, is for lanes that read
+/// one file that is not being written, each a range that the device can put in place and whose
+/// block the file's map knows.
 GOFS_HD inline int64_t pread_lanes(simt::AnyWarp auto warp, Filesystem& fs,
                                    const ReadRequest& request) {
   const bool asks = request.bytes != 0;
@@ -305,18 +316,20 @@ GOFS_HD inline int64_t pread_lanes(simt::AnyWarp auto warp, Filesystem& fs,
   if (!warp.all(open != nullptr && (!asks || request.fd == fd))) {
     return detail::pread_lanes_of_files(warp, fs, request);
   }
-  const detail::MapInSight map = detail::map_in_sight(open->inode);
+  const uint32_t* const word = detail::probe_block_word(fs, *open, request.offset >> kBlockShift);
   if (!try_join_readers(warp, open->lock)) {
     return detail::pread_lanes_of_files(warp, fs, request);
   }
   const uint64_t lba_mask = (uint64_t{1} << route.lba_shift) - 1;
-  const uint32_t block = detail::block_within_reach(open->inode, map, request, lba_mask);
+  const uint32_t block = detail::block_within_reach(open->inode, word, request, lba_mask);
   if (!warp.all(!asks || block != 0)) {
     return detail::pread_lanes_joined(warp, fs, open->lock, request);
   }
-  const f2fs::Piece piece{request.offset, static_cast<uint32_t>(request.bytes),
-                          static_cast<uint8_t*>(request.buffer)};
-  const int error = f2fs::detail::read_in_place(warp, route, asking, block, piece, nullptr);
+  const int error =
+      f2fs::read_data(warp, route, asking,
+                      {open->inode.ino, request.offset, block, static_cast<uint32_t>(request.bytes),
+                       static_cast<uint8_t*>(request.buffer)},
+                      f2fs::Merge::kNeighbours);
   leave_readers(warp, open->lock);
   if (!asks) return 0;
   return error < 0 ? error : static_cast<int64_t>(request.bytes);

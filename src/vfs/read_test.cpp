@@ -134,7 +134,7 @@ class GuardedBuffer {
 
 class ReadTest : public ::testing::TestWithParam<uint32_t> {
  protected:
-  simt::MeetingPoint point_{};  // of warps that play a grid
+  simt::Barrier barrier_{};  // of warps that play a grid
   static void SetUpTestSuite() { image_ = std::make_unique<TestImage>(fill_kinds); }
   static void TearDownTestSuite() { image_.reset(); }
 
@@ -220,9 +220,9 @@ TEST_P(ReadTest, several_warps_read_one_range_together) {
     std::vector<int64_t> got(kWarpsTogether);
     run_crowd({kWarpsTogether, width()}, [&](const simt::Warp& warp, uint32_t index) {
       GridMeeting& meeting = fs().grids.meetings[0];
-      const simt::GridCrew crew(warp, index, kWarpsTogether, point_);
+      const simt::GridGroup group(warp, index, kWarpsTogether, barrier_);
       const int64_t mine =
-          pread_together(crew, fs(), meeting.read, fd, buffer, range.bytes, range.offset);
+          pread_together(group, fs(), meeting.read, fd, buffer, range.bytes, range.offset);
       if (warp.thread_rank() == 0) got[index] = mine;
     });
     EXPECT_EQ(std::count(got.begin(), got.end(), got[0]), kWarpsTogether);
@@ -255,6 +255,10 @@ class ReadRunsTest : public ReadTest {
     });
   }
   f2fs::Inode& inode() { return fs().open_inodes[fs().descriptors[fd_].open_inode].inode; }
+  /// What the file's map says of block `index`.
+  uint32_t word_of(uint64_t index) {
+    return *f2fs::detail::find_block_word(fs().volume, inode(), index);
+  }
   /// Reads as many bytes a lane, each `apart` bytes behind the one before it, which are there, to
   /// buffers `shift` bytes past an address for the device. Commands that it took.
   uint64_t read_apart(uint64_t offset, uint64_t bytes, uint64_t apart, uint64_t shift = 0) {
@@ -295,7 +299,7 @@ TEST_P(ReadRunsTest, what_lies_in_a_row_is_one_command_of_each_lane) {
   EXPECT_EQ(read_apart(512, 6 * kBlock, 20 * kBlock), width());
   // From there on they lie elsewhere.
   uint64_t row = 1;
-  while (inode().block_map[row] == inode().block_map[0] + row) ++row;
+  while (word_of(row) == word_of(0) + row) ++row;
   ASSERT_LT(row, 300u);
   EXPECT_EQ(read_apart((row - 1) * kBlock, 2 * kBlock, 0), 2 * width());
   EXPECT_EQ(read_apart((row - 50) * kBlock, 80 * kBlock, 0), 2 * width());
@@ -328,21 +332,21 @@ TEST_P(ReadRunsTest, what_cannot_go_where_it_is_wanted_is_copied_block_by_block)
 // What lies behind the words of a map is another file's.
 TEST_P(ReadRunsTest, a_run_goes_no_further_than_the_map) {
   open_runs();
-  const uint64_t whole = inode().block_map_blocks;
-  uint64_t row = 1;
-  while (inode().block_map[row] == inode().block_map[0] + row) ++row;
-  const uint32_t behind = inode().block_map[row];
-  inode().block_map_blocks = row;
-  inode().block_map[row] = inode().block_map[row - 1] + 1;
-  read_apart((row - 2) * kBlockBytes, 4 * kBlockBytes, 0);
-  inode().block_map[row] = behind;
-  inode().block_map_blocks = whole;
+  for (uint64_t index = 60; index < 80; ++index) ASSERT_EQ(word_of(index), word_of(0) + index);
+  constexpr uint64_t kBlock = kBlockBytes;
+  EXPECT_EQ(read_apart(60 * kBlock, 20 * kBlock, 0), width()) << "over the end of a segment of it";
+  uint32_t& home = fs().open_inodes[fs().descriptors[fd_].open_inode].maps.blocks[2];
+  const uint32_t kept = home;
+  home = f2fs::MapArena::kNoHome;  // of blocks 64 to 127
+  EXPECT_EQ(read_apart(60 * kBlock, 4 * kBlock, 0), width());
+  EXPECT_EQ(read_apart(60 * kBlock, 6 * kBlock, 0), 3 * width());
+  home = kept;
 }
 
 TEST_P(ReadRunsTest, a_run_ends_where_another_ssd_begins) {
   open_runs();
   rig_->volume().array.chunk_mask = 7;
-  const uint32_t first = inode().block_map[0];
+  const uint32_t first = word_of(0);
   const uint64_t to_chunk = 8 - first % 8;
   EXPECT_EQ(read_apart(0, (to_chunk + 1) * kBlockBytes, 0), 2 * width());
   EXPECT_EQ(read_apart(to_chunk * kBlockBytes, 8 * kBlockBytes, 0), width());
@@ -352,7 +356,7 @@ TEST_P(ReadRunsTest, a_run_ends_where_another_ssd_begins) {
 TEST_P(ReadRunsTest, a_run_that_cannot_be_read_ends_where_its_block_lies) {
   open_runs();
   constexpr uint64_t kBad = 37;
-  rig_->add_fault(VolumeRig::reads_of_block(inode().block_map[kBad], 9, ssd::FaultAction::kStatus));
+  rig_->add_fault(VolumeRig::reads_of_block(word_of(kBad), 9, ssd::FaultAction::kStatus));
   std::vector<std::vector<uint8_t>> found(width(), std::vector<uint8_t>(20 * kBlockBytes, kGuard));
   run_alone(width(), [&](const simt::Warp& warp) {
     // Another number of blocks before it; one lane does not come to it, the last begins with it.
@@ -404,7 +408,7 @@ TEST_P(ReadRunsTest, any_mixture_of_requests_is_answered) {
     }
   }
   for (const int fd : fds) {
-    EXPECT_EQ(fs().open_inodes[fs().descriptors[fd].open_inode].lock.gate, 0u);
+    EXPECT_EQ(fs().open_inodes[fs().descriptors[fd].open_inode].lock.holder_counts, 0u);
   }
 }
 
@@ -433,8 +437,8 @@ TEST_P(ReadTest, what_cannot_be_read_is_refused_by_every_way) {
     for (const Case& one : cases) {
       EXPECT_EQ(pread(warp, fs(), one.fd, &byte, one.bytes, one.offset), one.result);
       EXPECT_EQ(pread_lanes(warp, fs(), {one.fd, &byte, one.bytes, one.offset}), one.result);
-      const simt::GridCrew crew(warp, 0, 1, point_);
-      EXPECT_EQ(pread_together(crew, fs(), fs().grids.meetings[0].read, one.fd, &byte, one.bytes,
+      const simt::GridGroup group(warp, 0, 1, barrier_);
+      EXPECT_EQ(pread_together(group, fs(), fs().grids.meetings[0].read, one.fd, &byte, one.bytes,
                                one.offset),
                 one.result);
       const Ticket ticket = pread_async(warp, fs(), one.fd, &byte, one.bytes, one.offset);
@@ -478,8 +482,8 @@ class UnreadableBlockTest : public ReadTest {
       (void)pread(warp, fs(), fd, buffer, kFileBytes, 0);  // fills the map
     });
     const f2fs::Inode& inode = fs().open_inodes[fs().descriptors[fd].open_inode].inode;
-    rig_->add_fault(
-        VolumeRig::reads_of_block(inode.block_map[index], 9, ssd::FaultAction::kStatus));
+    rig_->add_fault(VolumeRig::reads_of_block(
+        *f2fs::detail::find_block_word(fs().volume, inode, index), 9, ssd::FaultAction::kStatus));
     return fd;
   }
   static constexpr uint64_t kFileBytes = 70 * 4096 + 513;
@@ -493,9 +497,9 @@ TEST_P(UnreadableBlockTest, ends_a_read_where_it_lies) {
   const auto read_all = [&](uint64_t offset) {
     std::vector<int64_t> got(kWarpsTogether);
     run_crowd({kWarpsTogether, width()}, [&](const simt::Warp& warp, uint32_t index) {
-      const simt::GridCrew crew(warp, index, kWarpsTogether, point_);
+      const simt::GridGroup group(warp, index, kWarpsTogether, barrier_);
       const int64_t mine =
-          pread_together(crew, fs(), fs().grids.meetings[0].read, fd, buffer, kFileBytes, offset);
+          pread_together(group, fs(), fs().grids.meetings[0].read, fd, buffer, kFileBytes, offset);
       if (warp.thread_rank() == 0) got[index] = mine;
     });
     EXPECT_EQ(std::count(got.begin(), got.end(), got[0]), kWarpsTogether);
@@ -533,12 +537,12 @@ TEST_P(ReadTest, a_writer_who_does_not_let_go_is_waited_for_until_the_deadline) 
   run_crowd({1, width()}, [&](const simt::Warp& warp, uint32_t) {
     RangeHold hold{};
     ASSERT_EQ(lock_exclusive(warp, lock, {0, 4096}, simt::Deadline::after_ns(1), hold), 0);
-    const simt::GridCrew crew(warp, 0, 1, point_);
+    const simt::GridGroup group(warp, 0, 1, barrier_);
     EXPECT_EQ(pread(warp, fs(), fd, buffer, 100, 0), -ETIMEDOUT);
-    EXPECT_EQ(pread_together(crew, fs(), fs().grids.meetings[0].read, fd, buffer, 100, 0),
+    EXPECT_EQ(pread_together(group, fs(), fs().grids.meetings[0].read, fd, buffer, 100, 0),
               -ETIMEDOUT);
     EXPECT_EQ(pread(warp, fs(), fd, buffer, 100, 4096), 100);
-    EXPECT_EQ(pread_together(crew, fs(), fs().grids.meetings[0].read, fd, buffer, 100, 4096), 100);
+    EXPECT_EQ(pread_together(group, fs(), fs().grids.meetings[0].read, fd, buffer, 100, 4096), 100);
     unlock_exclusive(warp, lock, hold);
     EXPECT_EQ(pread(warp, fs(), fd, buffer, 100, 0), 100);
     EXPECT_EQ(pread_lanes(warp, fs(), {fd, buffer, 0, 0}), 0);
@@ -568,7 +572,7 @@ TEST_P(ReadTest, lanes_lock_their_files_in_one_order_whichever_is_whose) {
         while (!warp.any(simt::load_relaxed(first->ring_readers) != 0)) simt::Backoff().pause();
         warp.sync();
         // The reader waits for us there, and has nothing elsewhere.
-        EXPECT_EQ(simt::load_relaxed(second->gate), 0u);
+        EXPECT_EQ(simt::load_relaxed(second->holder_counts), 0u);
         EXPECT_EQ(simt::load_relaxed(second->turns), 0u);
         unlock_exclusive(warp, *first, hold);
         return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A read that the warps of a block or of a grid share (simt/crew.h): one of them takes the range
-// lock, all of them read their rounds of it (read.h), and all give the same answer.
+// A read that the warps of a block or of a grid share (simt/warp_group.h): one of them takes the
+// range lock, all of them read their rounds of it (read.h), and all give the same answer.
 #pragma once
 
 #include "vfs/read.h"
@@ -40,37 +40,37 @@ GOFS_HD inline void begin_together(simt::AnyWarp auto warp, Filesystem& fs, Shar
 
 }  // namespace detail
 
-/// pread by all warps of `crew`, with the same arguments, where all of them have come and use
+/// pread by all warps of `group`, with the same arguments, where all of them have come and use
 /// `shared` for nothing else. The result of pread, the same everywhere; what was read is visible to
-/// the whole crew.
-template <typename Crew>
-GOFS_HD int64_t pread_by_all(const Crew& crew, Filesystem& fs, SharedRead& shared, int fd,
+/// the whole group.
+template <typename WarpGroup>
+GOFS_HD int64_t pread_by_all(const WarpGroup& group, Filesystem& fs, SharedRead& shared, int fd,
                              void* buffer, uint64_t bytes, uint64_t offset) {
-  const auto warp = crew.warp();
-  if (crew.index() == 0) detail::begin_together(warp, fs, shared, fd, bytes, offset);
-  crew.sync();
+  const auto warp = group.warp();
+  if (group.index() == 0) detail::begin_together(warp, fs, shared, fd, bytes, offset);
+  group.sync();
   if (shared.error < 0 || shared.open == nullptr) return shared.error;  // or nothing to read
-  if (crew.index() < crew.count()) {
+  if (group.index() < group.count()) {
     const IoFailure failed =
         read_striped(warp, fs, shared.open->inode, static_cast<uint8_t*>(buffer), shared.bytes,
-                     offset, crew.index(), crew.count());
+                     offset, group.index(), group.count());
     if (failed.error != 0 && warp.thread_rank() == 0) {
       simt::AtomicRef<uint64_t>(shared.failure)
           .fetch_min(detail::pack_failure(failed), simt::memory_order_relaxed);
     }
   }
-  crew.sync();
+  group.sync();
   const IoFailure first = detail::unpack_failure(simt::load_relaxed(shared.failure));
-  if (crew.index() == 0) unlock_shared(warp, shared.open->lock, shared.hold);
+  if (group.index() == 0) unlock_shared(warp, shared.open->lock, shared.hold);
   return io_outcome(shared.bytes, first);
 }
 
-/// The same by a crew that comes together first.
-template <typename Crew>
-GOFS_HD int64_t pread_together(const Crew& crew, Filesystem& fs, SharedRead& shared, int fd,
+/// The same by a group that comes together first.
+template <typename WarpGroup>
+GOFS_HD int64_t pread_together(const WarpGroup& group, Filesystem& fs, SharedRead& shared, int fd,
                                void* buffer, uint64_t bytes, uint64_t offset) {
-  crew.sync();  // everybody has taken the outcome of a former read
-  return pread_by_all(crew, fs, shared, fd, buffer, bytes, offset);
+  group.sync();  // all have taken the outcome of a former read
+  return pread_by_all(group, fs, shared, fd, buffer, bytes, offset);
 }
 
 }  // namespace gofs::vfs

@@ -11,7 +11,7 @@ namespace gofs::vfs {
 
 /// Parts of a nanosecond that ClockLine::gain counts: 2^-32.
 inline constexpr uint32_t kClockGainShift = 32;
-/// Clocks that differ by more than 200 ppm are not drifting apart: somebody has set one of them.
+/// Clocks that differ by more than 200 ppm are not drifting apart: one of them was set.
 inline constexpr int64_t kClockGainMax = (int64_t{1} << kClockGainShift) / 5'000;
 
 struct ClockLine {
@@ -34,12 +34,16 @@ struct RealClock {
   uint32_t current;  // the line that counts
 };
 
-/// Nanoseconds since 1970. Any lane.
-GOFS_HD inline int64_t realtime_now(const RealClock& clock) {
+/// Nanoseconds since 1970, when simt::now_ns() says `now_ns`. Any lane.
+GOFS_HD inline int64_t realtime_when(const RealClock& clock, uint64_t now_ns) {
   const ClockLine& line = clock.lines[simt::load_acquire(clock.current)];  // [V14]
   return realtime_at({simt::load_relaxed(line.now_ns), simt::load_relaxed(line.realtime_ns),
                       simt::load_relaxed(line.gain)},
-                     simt::now_ns());
+                     now_ns);
+}
+/// The same of now.
+GOFS_HD inline int64_t realtime_now(const RealClock& clock) {
+  return realtime_when(clock, simt::now_ns());
 }
 
 /// As realtime_now(), but no load waits for another, which is for who only compares what it says: a
@@ -56,8 +60,8 @@ GOFS_HD inline int64_t realtime_about(const RealClock& clock) {
   return realtime_at(current == 0 ? first : second, simt::now_ns());
 }
 
-/// Has `line` count from now on. One lane; never two at a time, and seconds apart, so that nobody
-/// is still reading the line before the last.
+/// Has `line` count from now on. One lane; never two at a time, and seconds apart, so that no
+/// thread is still reading the line before the last.
 GOFS_HD inline void draw_line(RealClock& clock, const ClockLine& line) {
   const uint32_t next = 1 - simt::load_relaxed(clock.current);
   simt::store_relaxed(clock.lines[next].now_ns, line.now_ns);

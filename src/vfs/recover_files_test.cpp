@@ -63,7 +63,8 @@ f2fs::WriterOptions with_open_segments() {
   return options;
 }
 
-/// A volume that is mounted as work/mount.h does it, by one warp, each time on another processor.
+/// A volume that is mounted as kernels/mount.h does it, by one warp, each time on another
+/// processor.
 class RecoveringRig {
  public:
   RecoveringRig(TestImage& image, uint32_t width, const VolumeRigOptions& options = {})
@@ -299,7 +300,7 @@ TEST_P(RecoverFilesTest, nodes_without_their_inode_are_there_after_any_cut) {
   cut_everywhere(width() == 1 ? 2 : 5, 4);
 }
 
-TEST_P(RecoverFilesTest, a_hint_of_an_inode_that_is_not_in_the_chain_goes) {
+TEST_P(RecoverFilesTest, a_hint_of_an_inode_that_is_not_in_the_log_goes) {
   write_file("/long", 0, 10);
   sync_all();
   write_file("/long", 5'500'000, 20'000);
@@ -471,7 +472,7 @@ TEST_P(RecoverFilesTest, a_file_may_have_the_name_of_a_directory_that_was_remove
       // As Linux leaves it; GoFS makes a checkpoint instead.
       RecoveringRig rig(image_, 1);
       auto* const node = reinterpret_cast<format::NodeBlock*>(
-          image_.block(f2fs::detail::first_of_chain(rig.fs().volume)));
+          image_.block(f2fs::detail::first_of_fsync_log(rig.fs().volume)));
       ASSERT_EQ(std::string(reinterpret_cast<const char*>(node->inode.i_name), 3), "any");
       std::memcpy(node->inode.i_name, "dir", 3);
     }
@@ -485,7 +486,7 @@ TEST_P(RecoverFilesTest, a_file_may_have_the_name_of_a_directory_that_was_remove
   }
 }
 
-TEST_P(RecoverFilesTest, a_chain_that_cannot_be_is_refused_and_nothing_has_changed) {
+TEST_P(RecoverFilesTest, a_log_that_cannot_be_is_refused_and_nothing_has_changed) {
   sync_one("/first");
   sync_all();
   write_file("/dir/new", 0, 20'000);
@@ -498,9 +499,10 @@ TEST_P(RecoverFilesTest, a_chain_that_cannot_be_is_refused_and_nothing_has_chang
   {
     RecoveringRig rig(image_, 1);
     const f2fs::Volume& volume = rig.fs().volume;
-    uint32_t block = f2fs::detail::first_of_chain(volume);
+    uint32_t block = f2fs::detail::first_of_fsync_log(volume);
     const auto node = [&] { return reinterpret_cast<format::NodeBlock*>(image_.block(block)); };
-    for (; f2fs::detail::belongs_to_chain(volume, *node()); block = node()->footer.next_blkaddr) {
+    for (; f2fs::detail::belongs_to_fsync_log(volume, *node());
+         block = node()->footer.next_blkaddr) {
       blocks.push_back(block);
     }
   }

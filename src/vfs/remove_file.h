@@ -2,7 +2,7 @@
 //
 // Names that go: unlink and rmdir. All functions are collective with uniform arguments and answers,
 // by one warp. Seen by others when the call returns, durable after sync(). What an inode without
-// names holds is free then too, unless somebody has it open: then with the last close().
+// names holds is free then too, unless it is open: then with the last close().
 #pragma once
 
 #include "f2fs/change_directory.h"
@@ -28,23 +28,23 @@ GOFS_HD inline bool loses_last_name(const f2fs::Inode& inode) {
 
 /// Gives an inode the links of a name back, and its parent that of a directory's `..`: the way back
 /// of drop_links(). Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline void restore_links(simt::AnyWarp auto warp, Filesystem& fs,
-                                                const f2fs::Inode& inode, uint32_t parent_ino,
-                                                const f2fs::TimeStamp& now) {
+GOFS_NOINLINE GOFS_HD inline void restore_links(simt::AnyWarp auto warp, f2fs::Operation& op,
+                                                Filesystem& fs, const f2fs::Inode& inode,
+                                                uint32_t parent_ino) {
   if (inode.is_directory()) {
-    (void)f2fs::count_subdirectory(warp, fs.volume, parent_ino, 1);
+    (void)f2fs::count_subdirectory(warp, op, parent_ino, 1);
   }
-  (void)count_links(warp, fs.volume, inode.ino, links_of_name(inode), now);
+  (void)count_links(warp, op, inode.ino, links_of_name(inode));
   if (loses_last_name(inode) && warp.thread_rank() == 0) {
     f2fs::remove_orphan(fs.writer->orphans, inode.ino);
   }
 }
 
 /// Takes the links of a name in `parent_ino` from an inode, which is an orphan if it was the last
-/// one, within an operation. Collective, uniform. 0 or a negative errno, with everything as it was.
-GOFS_NOINLINE GOFS_HD inline int drop_links(simt::AnyWarp auto warp, Filesystem& fs,
-                                            const f2fs::Inode& inode, uint32_t parent_ino,
-                                            const f2fs::TimeStamp& now) {
+/// one. Collective, uniform. 0 or a negative errno, with everything as it was.
+GOFS_NOINLINE GOFS_HD inline int drop_links(simt::AnyWarp auto warp, f2fs::Operation& op,
+                                            Filesystem& fs, const f2fs::Inode& inode,
+                                            uint32_t parent_ino) {
   f2fs::OrphanTable& orphans = fs.writer->orphans;
   const bool last = loses_last_name(inode);
   int error = 0;
@@ -52,44 +52,44 @@ GOFS_NOINLINE GOFS_HD inline int drop_links(simt::AnyWarp auto warp, Filesystem&
   if (last && warp.thread_rank() == 0) error = f2fs::add_orphan(orphans, inode.ino);
   error = warp.shfl(error, 0);
   if (error < 0) return error;
-  error = count_links(warp, fs.volume, inode.ino, -links_of_name(inode), now);
+  error = count_links(warp, op, inode.ino, -links_of_name(inode));
   if (error == 0 && inode.is_directory()) {
-    error = f2fs::count_subdirectory(warp, fs.volume, parent_ino, -1);
-    if (error < 0) (void)count_links(warp, fs.volume, inode.ino, links_of_name(inode), now);
+    error = f2fs::count_subdirectory(warp, op, parent_ino, -1);
+    if (error < 0) (void)count_links(warp, op, inode.ino, links_of_name(inode));
   }
   if (error < 0 && last && warp.thread_rank() == 0) f2fs::remove_orphan(orphans, inode.ino);
   return error;
 }
 
-/// Takes away the name that stands in `named`, within an operation. Collective, uniform. 0 or a
-/// negative errno, with everything as it was.
-GOFS_NOINLINE GOFS_HD inline int remove_named(simt::AnyWarp auto warp, Filesystem& fs,
-                                              NamedInode& named, f2fs::EmptiedBlock& emptied) {
-  const f2fs::TimeStamp now = time_now(fs);
-  int error = drop_links(warp, fs, named.inode, named.at.ino, now);
+/// Takes away the name that stands in `named`. Collective, uniform. 0 or a negative errno, with
+/// everything as it was.
+GOFS_NOINLINE GOFS_HD inline int remove_named(simt::AnyWarp auto warp, f2fs::Operation& op,
+                                              Filesystem& fs, NamedInode& named,
+                                              f2fs::EmptiedBlock& emptied) {
+  int error = drop_links(warp, op, fs, named.inode, named.at.ino);
   if (error < 0) return error;
-  error = f2fs::remove_shared_entry(warp, fs.volume, *fs.writer, named.directory, named.at.name,
-                                    now, &inode_lock(fs, named.at.ino).entries, emptied);
-  if (error < 0) restore_links(warp, fs, named.inode, named.at.ino, now);
+  error = f2fs::remove_shared_entry(warp, op, named.directory, named.at.name,
+                                    &inode_lock(fs, named.at.ino).entries, emptied);
+  if (error < 0) restore_links(warp, op, fs, named.inode, named.at.ino);
   return error;
 }
 
 /// Drops a block of a directory that has lost its last entry, unless it has others by now.
-/// Collective; the caller walks and holds no lock. Where that cannot be, it stays.
+/// Collective; the caller reads paths and holds no lock. Where that cannot be, it stays.
 GOFS_NOINLINE GOFS_HD inline void drop_emptied_block(simt::AnyWarp auto warp, Filesystem& fs,
                                                      uint32_t directory_ino, uint64_t index) {
   if (lock_inode(warp, fs, directory_ino) < 0) return;
   f2fs::Inode directory{};
   if (load_uniform(warp, fs, directory_ino, directory) == 0 && directory.links != 0) {
-    (void)operate(warp, fs, f2fs::kPagesToChangeEntry, [&] {
-      return f2fs::drop_if_empty(warp, fs.volume, *fs.writer, directory, index);
+    (void)operate(warp, fs, f2fs::kPagesToChangeEntry, [&](f2fs::Operation& op) {
+      return f2fs::drop_if_empty(warp, op, directory, index);
     });
   }
   unlock_inode(warp, fs, directory_ino);
 }
 
 /// Removes the last name of `path`; `gone` is the inode that then has none, or 0. Collective,
-/// uniform, while walking.
+/// uniform, while reading paths.
 GOFS_NOINLINE GOFS_HD inline int remove_path(simt::AnyWarp auto warp, Filesystem& fs,
                                              const ParentPath& at, bool is_directory,
                                              uint32_t& gone) {
@@ -110,14 +110,15 @@ GOFS_NOINLINE GOFS_HD inline int remove_path(simt::AnyWarp auto warp, Filesystem
     error = error == 0 ? -ENOTEMPTY : simt::min(error, 0);
   }
   if (error == 0) {
-    error = operate(warp, fs, f2fs::kPagesToChangeEntry + 2,
-                    [&] { return remove_named(warp, fs, named, emptied); });
+    error = operate(warp, fs, f2fs::kPagesToChangeEntry + 2, [&](f2fs::Operation& op) {
+      return remove_named(warp, op, fs, named, emptied);
+    });
   }
   if (error == 0) {
     if (loses_last_name(named.inode)) gone = named.inode.ino;
     if (warp.thread_rank() == 0) {
-      forget_name(fs, at);
-      forget_paths(fs);
+      invalidate_name(fs, at);
+      invalidate_paths(fs);
     }
   }
   unlock_name(warp, fs, named, locks);
@@ -125,7 +126,7 @@ GOFS_NOINLINE GOFS_HD inline int remove_path(simt::AnyWarp auto warp, Filesystem
   return error;
 }
 
-/// What a name that nobody can remove answers: of `.`, `..`, or the root.
+/// What a name that cannot be removed answers: of `.`, `..`, or the root.
 GOFS_HD inline int refuse_no_name(const f2fs::EntryName& name, bool is_directory) {
   if (!is_directory) return -EISDIR;
   if (name.length == 0) return -EBUSY;
@@ -133,7 +134,7 @@ GOFS_HD inline int refuse_no_name(const f2fs::EntryName& name, bool is_directory
 }
 
 /// The directory with number `ino` as the place of `name`, which is one name. Collective, uniform,
-/// while walking. 0 or a negative errno.
+/// while reading paths. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int find_place_in(simt::AnyWarp auto warp, Filesystem& fs,
                                                uint32_t ino, const char* name, ParentPath& at) {
   const int length = path_length(warp, name);
@@ -157,7 +158,7 @@ GOFS_NOINLINE GOFS_HD inline int remove(simt::AnyWarp auto warp, Filesystem& fs,
                                         uint32_t directory_ino, const char* path,
                                         bool is_directory) {
   uint32_t gone = 0;
-  const int error = walking(warp, fs, [&]() -> int {
+  const int error = reading_paths(warp, fs, [&]() -> int {
     ParentPath at{};
     const int found = directory_ino == 0 ? resolve_parent(warp, fs, path, at)
                                          : find_place_in(warp, fs, directory_ino, path, at);
@@ -165,7 +166,7 @@ GOFS_NOINLINE GOFS_HD inline int remove(simt::AnyWarp auto warp, Filesystem& fs,
     if (is_no_name(at.name)) return refuse_no_name(at.name, is_directory);
     return remove_path(warp, fs, at, is_directory, gone);
   });
-  if (gone != 0) let_go(warp, fs, gone);
+  if (gone != 0) release_removed(warp, fs, gone);
   return error;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names that go: what is removed, who may, what stays while somebody has it open, that all the room
-// comes back, and lookups beside removals.
+// Names that go: what is removed, who may, what stays while it is open, that all the room comes
+// back, and lookups beside removals.
 #include "vfs/remove_file.h"
 
 #include <atomic>
@@ -147,7 +147,7 @@ TEST_P(RemoveFileTest, others_may_remove_where_they_may_write) {
   EXPECT_EQ(unlink_as(who(7, 70), "/sticky/own"), 0);
 }
 
-// POSIX: the file lives until the last who has it open lets go.
+// POSIX: the file lives until it is closed last.
 TEST_P(RemoveFileTest, an_open_file_lives_until_its_last_close) {
   put_file("/d/x", 50'000, 'x');
   const std::vector<uint64_t> with_file = used();

@@ -31,39 +31,32 @@ GOFS_HD inline f2fs::DirectoryEntry entry_of(const f2fs::Inode& inode) {
 }
 
 /// Notes in an inode where its name now stands and, in a directory that has gone elsewhere, in its
-/// `..`. Collective, uniform, within an operation.
-GOFS_NOINLINE GOFS_HD inline int settle(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode,
-                                        const ParentPath& at, bool elsewhere,
-                                        const f2fs::TimeStamp& now) {
+/// `..`. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int settle(simt::AnyWarp auto warp, f2fs::Operation& op,
+                                        f2fs::Inode& inode, const ParentPath& at, bool elsewhere) {
   if (elsewhere && inode.is_directory()) {
-    const int error =
-        f2fs::set_entry(warp, fs.volume, inode, {"..", 2}, {at.ino, format::kTypeDirectory}, now);
+    const int error = f2fs::set_entry(warp, op, inode, {"..", 2}, {at.ino, format::kTypeDirectory});
     if (error < 0) return error;
   }
-  const int error =
-      f2fs::set_parent(warp, fs.volume, *fs.writer, 1u, inode.ino, at.ino, at.name, now);
+  const int error = f2fs::set_parent(warp, op, 1u, inode.ino, at.ino, at.name);
   return simt::first_error(warp, warp.thread_rank() == 0 ? error : 0);
 }
 
-/// Counts the `..` of a directory that moves from one directory to another. Collective, uniform,
-/// within an operation.
-GOFS_NOINLINE GOFS_HD inline int move_link(simt::AnyWarp auto warp, Filesystem& fs, uint32_t from,
-                                           uint32_t to, const f2fs::TimeStamp& now) {
-  int error = count_links(warp, fs.volume, to, 1, now);
+/// Counts the `..` of a directory that moves from one directory to another. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int move_link(simt::AnyWarp auto warp, f2fs::Operation& op,
+                                           uint32_t from, uint32_t to) {
+  int error = count_links(warp, op, to, 1);
   if (error < 0) return error;
-  error = count_links(warp, fs.volume, from, -1, now);
-  if (error < 0) (void)count_links(warp, fs.volume, to, -1, now);
+  error = count_links(warp, op, from, -1);
+  if (error < 0) (void)count_links(warp, op, to, -1);
   return error;
 }
 
 /// Lets the new name lead to the inode, over what it may have led to, and takes the old one away.
-/// Collective, uniform, within an operation. 0 or a negative errno; everything is then as it was,
-/// but where the device failed on the way back as well.
-GOFS_NOINLINE GOFS_HD inline int move_name(simt::AnyWarp auto warp, Filesystem& fs,
-                                           RenamePair& pair) {
-  f2fs::Volume& volume = fs.volume;
-  f2fs::Writer& writer = *fs.writer;
-  const f2fs::TimeStamp now = time_now(fs);
+/// Collective, uniform. 0 or a negative errno; everything is then as it was, but where the device
+/// failed on the way back as well.
+GOFS_NOINLINE GOFS_HD inline int move_name(simt::AnyWarp auto warp, f2fs::Operation& op,
+                                           Filesystem& fs, RenamePair& pair) {
   f2fs::Inode& inode = pair.from.inode;
   f2fs::Inode& replaced = pair.to.inode;
   const bool replaces = pair.to.entry.ino != 0;
@@ -73,39 +66,35 @@ GOFS_NOINLINE GOFS_HD inline int move_name(simt::AnyWarp auto warp, Filesystem& 
 
   int error = 0;
   if (replaces) {
-    error = drop_links(warp, fs, replaced, pair.to.at.ino, now);
+    error = drop_links(warp, op, fs, replaced, pair.to.at.ino);
     if (error < 0) return error;
   }
-  if (moves_link) error = move_link(warp, fs, pair.from.at.ino, pair.to.at.ino, now);
+  if (moves_link) error = move_link(warp, op, pair.from.at.ino, pair.to.at.ino);
   if (error == 0) {
-    error = replaces ? f2fs::set_entry(warp, volume, pair.to_directory(), to, entry_of(inode), now)
-                     : f2fs::add_entry(warp, volume, writer, pair.to_directory(), to,
-                                       entry_of(inode), now);
+    error = replaces ? f2fs::set_entry(warp, op, pair.to_directory(), to, entry_of(inode))
+                     : f2fs::add_entry(warp, op, pair.to_directory(), to, entry_of(inode));
     if (error == 0) {
-      error = settle(warp, fs, inode, pair.to.at, moves_link, now);
+      error = settle(warp, op, inode, pair.to.at, moves_link);
       if (error == 0) {
-        error = f2fs::remove_entry(warp, volume, writer, pair.from.directory, from, now);
+        error = f2fs::remove_entry(warp, op, pair.from.directory, from);
         if (error == 0) return 0;
-        (void)settle(warp, fs, inode, pair.from.at, moves_link, now);
+        (void)settle(warp, op, inode, pair.from.at, moves_link);
       }
       if (replaces) {
-        (void)f2fs::set_entry(warp, volume, pair.to_directory(), to, entry_of(replaced), now);
+        (void)f2fs::set_entry(warp, op, pair.to_directory(), to, entry_of(replaced));
       } else {
-        (void)f2fs::remove_entry(warp, volume, writer, pair.to_directory(), to, now);
+        (void)f2fs::remove_entry(warp, op, pair.to_directory(), to);
       }
     }
-    if (moves_link) (void)move_link(warp, fs, pair.to.at.ino, pair.from.at.ino, now);
+    if (moves_link) (void)move_link(warp, op, pair.to.at.ino, pair.from.at.ino);
   }
-  if (replaces) restore_links(warp, fs, replaced, pair.to.at.ino, now);
+  if (replaces) restore_links(warp, op, fs, replaced, pair.to.at.ino);
   return error;
 }
 
-/// Lets each name lead to what the other led to. Collective, uniform, within an operation. As
-/// move_name().
-GOFS_NOINLINE GOFS_HD inline int exchange_names(simt::AnyWarp auto warp, Filesystem& fs,
+/// Lets each name lead to what the other led to. Collective, uniform. As move_name().
+GOFS_NOINLINE GOFS_HD inline int exchange_names(simt::AnyWarp auto warp, f2fs::Operation& op,
                                                 RenamePair& pair) {
-  f2fs::Volume& volume = fs.volume;
-  const f2fs::TimeStamp now = time_now(fs);
   NamedInode& a = pair.from;
   NamedInode& b = pair.to;
   const bool elsewhere = !pair.same_directory();
@@ -113,21 +102,21 @@ GOFS_NOINLINE GOFS_HD inline int exchange_names(simt::AnyWarp auto warp, Filesys
   const bool uneven = elsewhere && a.inode.is_directory() != b.inode.is_directory();
   const uint32_t gives = a.inode.is_directory() ? a.at.ino : b.at.ino;
   const uint32_t takes = a.inode.is_directory() ? b.at.ino : a.at.ino;
-  int error = uneven ? move_link(warp, fs, gives, takes, now) : 0;
+  int error = uneven ? move_link(warp, op, gives, takes) : 0;
   if (error < 0) return error;
-  error = f2fs::set_entry(warp, volume, a.directory, a.at.name, entry_of(b.inode), now);
+  error = f2fs::set_entry(warp, op, a.directory, a.at.name, entry_of(b.inode));
   if (error == 0) {
-    error = f2fs::set_entry(warp, volume, pair.to_directory(), b.at.name, entry_of(a.inode), now);
+    error = f2fs::set_entry(warp, op, pair.to_directory(), b.at.name, entry_of(a.inode));
     if (error == 0) {
-      error = settle(warp, fs, a.inode, b.at, elsewhere, now);
-      if (error == 0) error = settle(warp, fs, b.inode, a.at, elsewhere, now);
+      error = settle(warp, op, a.inode, b.at, elsewhere);
+      if (error == 0) error = settle(warp, op, b.inode, a.at, elsewhere);
       if (error == 0) return 0;
-      (void)settle(warp, fs, a.inode, a.at, elsewhere, now);
-      (void)f2fs::set_entry(warp, volume, pair.to_directory(), b.at.name, entry_of(b.inode), now);
+      (void)settle(warp, op, a.inode, a.at, elsewhere);
+      (void)f2fs::set_entry(warp, op, pair.to_directory(), b.at.name, entry_of(b.inode));
     }
-    (void)f2fs::set_entry(warp, volume, a.directory, a.at.name, entry_of(a.inode), now);
+    (void)f2fs::set_entry(warp, op, a.directory, a.at.name, entry_of(a.inode));
   }
-  if (uneven) (void)move_link(warp, fs, takes, gives, now);
+  if (uneven) (void)move_link(warp, op, takes, gives);
   return error;
 }
 
@@ -219,31 +208,31 @@ GOFS_NOINLINE GOFS_HD inline int rename_locked(simt::AnyWarp auto warp, Filesyst
   if (error < 0) return error;
   const bool exchange = (flags & kRenameExchange) != 0;
   const uint32_t pages = kPagesToRename + f2fs::pages_to_add_entry(pair.to_directory());
-  error = operate(warp, fs, pages, [&] {
-    return exchange ? exchange_names(warp, fs, pair) : move_name(warp, fs, pair);
+  error = operate(warp, fs, pages, [&](f2fs::Operation& op) {
+    return exchange ? exchange_names(warp, op, pair) : move_name(warp, op, fs, pair);
   });
   if (error < 0) return error;
   const f2fs::Inode& replaced = pair.to.inode;
   if (!exchange && pair.to.entry.ino != 0 && loses_last_name(replaced)) gone = replaced.ino;
   if (warp.thread_rank() == 0) {
-    forget_name(fs, pair.from.at);
-    forget_name(fs, pair.to.at);
-    const auto forget_parent = [&](const f2fs::Inode& inode) {
+    invalidate_name(fs, pair.from.at);
+    invalidate_name(fs, pair.to.at);
+    const auto invalidate_parent = [&](const f2fs::Inode& inode) {
       if (inode.is_directory()) {
         fs.dentries.erase(inode.ino, format::name_hash("..", 2), 2);
       }
     };
-    forget_parent(pair.from.inode);
-    if (exchange) forget_parent(pair.to.inode);
-    forget_paths(fs);
+    invalidate_parent(pair.from.inode);
+    if (exchange) invalidate_parent(pair.to.inode);
+    invalidate_paths(fs);
   }
   return 0;
 }
 
-/// Renames while walking. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int rename_walking(simt::AnyWarp auto warp, Filesystem& fs,
-                                                const char* from, const char* to, uint32_t flags,
-                                                uint32_t& gone) {
+/// Renames while reading paths. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int rename_found(simt::AnyWarp auto warp, Filesystem& fs,
+                                              const char* from, const char* to, uint32_t flags,
+                                              uint32_t& gone) {
   RenamePair pair{};
   int error = resolve_parent(warp, fs, from, pair.from.at);
   if (error == 0) error = resolve_parent(warp, fs, to, pair.to.at);
@@ -276,9 +265,9 @@ GOFS_NOINLINE GOFS_HD inline int rename(simt::AnyWarp auto warp, Filesystem& fs,
                                         const char* to, uint32_t flags = 0) {
   if (flags > kRenameExchange) return -EINVAL;
   uint32_t gone = 0;
-  const int error =
-      walking(warp, fs, [&] { return detail::rename_walking(warp, fs, from, to, flags, gone); });
-  if (gone != 0) detail::let_go(warp, fs, gone);
+  const int error = reading_paths(
+      warp, fs, [&] { return detail::rename_found(warp, fs, from, to, flags, gone); });
+  if (gone != 0) detail::release_removed(warp, fs, gone);
   return error;
 }
 

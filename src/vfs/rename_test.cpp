@@ -194,7 +194,7 @@ TEST_P(RenameTest, a_replaced_file_lives_while_it_is_open) {
 }
 
 // Files go to and fro, over each other, directories into each other; what is renamed over all the
-// time is there for everybody all the time.
+// time is there for all threads all the time.
 TEST_P(RenameTest, names_that_are_replaced_are_never_missing) {
   const uint32_t turns = width() == 1 ? 100 : 20;
   put_file("/a/always", 10, 'A');

@@ -55,34 +55,32 @@ GOFS_HD inline int replace_acl(simt::AnyWarp auto warp, f2fs::Volume& volume, ui
                     [&](uint32_t i) { return acl.entry(i); });
 }
 
-/// Sets the list `index` of `inode`, within an operation; an access list, also the permissions that
-/// it says. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int set_acl(simt::AnyWarp auto warp, Filesystem& fs,
-                                         f2fs::Inode& inode, uint32_t index, const GivenAcl& acl,
-                                         const AclSummary& summary) {
-  const f2fs::TimeStamp now = time_now(fs);
+/// Sets the list `index` of `inode`; an access list, also the permissions that it says. Collective,
+/// uniform.
+GOFS_NOINLINE GOFS_HD inline int set_acl(simt::AnyWarp auto warp, f2fs::Operation& op,
+                                         Filesystem& fs, f2fs::Inode& inode, uint32_t index,
+                                         const GivenAcl& acl, const AclSummary& summary) {
   const bool access = index == format::kXattrAclAccess;
   if (!access && !inode.is_directory()) return 0;  // there is none that could go
   GivenAcl kept = acl;
   if (access && !summary.extended) kept.count = 0;
   // One that was not there may go.
   if (kept.count != 0 || f2fs::may_have_xattrs(inode)) {
-    const int error = f2fs::edit_xattrs(
-        warp, fs.volume, *fs.writer, fs.pool, inode, now, [&](f2fs::detail::XattrDraft& draft) {
+    const int error =
+        f2fs::edit_xattrs(warp, op, inode, op.now, [&](f2fs::detail::XattrDraft& draft) {
           return replace_acl(warp, fs.volume, index, kept, summary, draft);
         });
     if (error < 0) return error;
   }
   f2fs::AttributeChange change{};
-  change.changed = now;
+  change.changed = op.now;
   if (access && acl.count != 0) {
     change.mask = f2fs::kSetPermissions;
     uint32_t mode = (inode.mode & uint32_t{format::kModePermissionMask} & ~0777u) | summary.mode;
-    if (fs.credentials.uid != 0 && !fs.credentials.in_group(inode.gid))
-      mode &= ~format::kModeSetGroupId;
+    if (op.caller().uid != 0 && !op.caller().in_group(inode.gid)) mode &= ~format::kModeSetGroupId;
     change.permissions = static_cast<uint16_t>(mode);
   }
-  return apply_change(warp, fs, inode.ino, change);
+  return apply_change(warp, op, inode.ino, change);
 }
 
 /// setxattr(2) and removexattr(2) of access lists, as Linux answers.
@@ -104,8 +102,10 @@ GOFS_NOINLINE GOFS_HD inline int change_acl_xattr(simt::AnyWarp auto warp, Files
         }
         return owns(fs.credentials, inode) ? check_given_acl(acl) : -EPERM;
       },
-      [&](f2fs::Inode& inode) { return set_acl(warp, fs, inode, index, acl, summary); });
-  if (error == 0 && warp.thread_rank() == 0) forget_paths(fs);
+      [&](f2fs::Operation& op, f2fs::Inode& inode) {
+        return set_acl(warp, op, fs, inode, index, acl, summary);
+      });
+  if (error == 0 && warp.thread_rank() == 0) invalidate_paths(fs);
   warp.sync();
   return error;
 }
@@ -131,12 +131,12 @@ GOFS_NOINLINE GOFS_HD inline int change_xattr(simt::AnyWarp auto warp, Filesyste
   const int changed = change_inode(
       warp, fs, ino, f2fs::kXattrPages,
       [&](const f2fs::Inode& inode) { return may_change_xattr(warp, fs, inode, index); },
-      [&](f2fs::Inode& inode) {
-        change.changed = time_now(fs);
-        return f2fs::set_xattr(warp, fs.volume, *fs.writer, fs.pool, inode, change);
+      [&](f2fs::Operation& op, f2fs::Inode& inode) {
+        change.changed = op.now;
+        return f2fs::set_xattr(warp, op, inode, change);
       });
   // Who writes to it looks again whether it has capabilities.
-  if (index == format::kXattrSecurity && warp.thread_rank() == 0) forget_noted(fs, ino);
+  if (index == format::kXattrSecurity && warp.thread_rank() == 0) invalidate_times_set(fs, ino);
   warp.sync();
   return changed;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many make and remove names in one directory at once: all that they were told to be there is
-// there, once, and nothing else; of several who make or remove the same name one does; beside
-// others that rename and look, and on a volume that fills up. Directories and names may share their
-// locks.
+// Many make and remove names in one directory at once: all that calls reported as made is there,
+// once, and nothing else; of several that make or remove the same name one does; beside others that
+// rename and look, and on a volume that fills up. Directories and names may share their locks.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -233,7 +232,7 @@ TEST_P(SharedDirectoryTest, they_come_and_go_where_all_share_their_locks) {
   make_and_remove(60);
 }
 
-// Few names, which everybody makes and removes all the time.
+// Few names, which all make and remove all the time.
 TEST_P(SharedDirectoryTest, each_name_is_there_as_often_as_it_was_made_and_not_removed) {
   constexpr uint32_t kWantedNames = 7;
   const uint32_t rounds = width() == 1 ? 300 : 120;
@@ -332,8 +331,8 @@ TEST_P(SharedDirectoryTest, a_volume_that_fills_up_has_what_was_made) {
   EXPECT_EQ(stat_of_path("/d").links, 2 + made_directories.load());
 }
 
-// Whoever has made a name finds the directory changed then or later; a time that somebody has set
-// goes, though it may be one to come.
+// Whoever has made a name finds the directory changed then or later; a time that was set goes,
+// though it may be one to come.
 TEST_P(SharedDirectoryTest, its_times_are_those_of_the_last_name) {
   run_crowd({kAddingWarps, width()}, [&](const simt::Warp& warp, uint32_t index) {
     for (uint32_t i = 0; i < 60; ++i) {
@@ -341,7 +340,7 @@ TEST_P(SharedDirectoryTest, its_times_are_those_of_the_last_name) {
       EXPECT_EQ(make(warp, i, path_of("/d/%u-%u", index, i).bytes), 0);
       Stat stat{};
       EXPECT_EQ(vfs::stat(warp, fs(), "/d", LastLink::kFollow, stat), 0);
-      // While somebody sets them, one may be newer than the other.
+      // While another thread sets them, one may be newer than the other.
       EXPECT_GE(f2fs::nanoseconds_of(stat.modified), f2fs::nanoseconds_of(before));
       EXPECT_GE(f2fs::nanoseconds_of(stat.changed), f2fs::nanoseconds_of(before));
     }

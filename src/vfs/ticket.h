@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What asynchronous reads and writes have in common: an operation that is started now and waited
-// for later, known to the caller by a ticket. A ticket must be waited for exactly once, by anybody
-// to whom it was handed; its buffer belongs to the device until then. One with a negative `result`
-// need not be: nothing is under way.
+// for later, known to the caller by a ticket. A ticket must be waited for exactly once, by any
+// thread to which it was handed; its buffer belongs to the device until then. One with a negative
+// `result` need not be: nothing is under way.
 #pragma once
 
 #include "f2fs/held_blocks.h"
@@ -19,14 +19,15 @@ namespace detail {
 
 /// Takes an operation for `ticket`, to whose mailbox commands may report then. Collective, uniform.
 /// Null when all are in use.
-GOFS_NOINLINE GOFS_HD inline Operation* take_operation(simt::AnyWarp auto warp, Filesystem& fs,
-                                                       const nvme::Route& route, Ticket& ticket) {
+GOFS_NOINLINE GOFS_HD inline AsyncOperation* take_operation(simt::AnyWarp auto warp, Filesystem& fs,
+                                                            const nvme::Route& route,
+                                                            Ticket& ticket) {
   uint32_t index = Ticket::kNoOperation;
   uint32_t generation = 0;
   if (warp.thread_rank() == 0) {
     for (uint32_t probe = 0; probe < simt::min(fs.operation_count, 64u); ++probe) {
       const uint32_t next = simt::add_relaxed(fs.operation_cursor, 1u) & (fs.operation_count - 1);
-      Operation& operation = fs.operations[next];
+      AsyncOperation& operation = fs.operations[next];
       if (!simt::try_lock(operation.taken)) continue;
       // 1: our own hold, so that the count cannot reach 0 while commands are still being added.
       simt::store_relaxed(operation.mailbox.remaining, 1u);
@@ -47,26 +48,26 @@ GOFS_NOINLINE GOFS_HD inline Operation* take_operation(simt::AnyWarp auto warp, 
 }
 
 /// No more commands come. Collective.
-GOFS_HD inline void end_start(simt::AnyWarp auto warp, Operation& operation) {
+GOFS_HD inline void end_start(simt::AnyWarp auto warp, AsyncOperation& operation) {
   warp.sync();
   if (warp.thread_rank() == 0) {
     simt::AtomicRef<uint32_t>(operation.mailbox.remaining).fetch_sub(1, simt::memory_order_release);
   }
 }
 
-/// Ends the operation of `ticket`, which counts no more. One that is `lost` is not used again:
-/// nobody knows who still points to it. Collective.
-GOFS_HD inline void give_back_operation(simt::AnyWarp auto warp, Filesystem& fs,
-                                        const Ticket& ticket, bool lost) {
+/// Ends the operation of `ticket`, which counts no more. One that is `lost` is not used again: what
+/// still points to it is not known. Collective.
+GOFS_HD inline void release_operation(simt::AnyWarp auto warp, Filesystem& fs, const Ticket& ticket,
+                                      bool lost) {
   warp.sync();
   if (warp.thread_rank() != 0) return;
-  Operation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
+  AsyncOperation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
   simt::store_relaxed(operation.generation, ticket.generation + 1);
   if (!lost) simt::unlock(operation.taken);
 }
 
 /// Whether `ticket` is still to be waited for: then the operation is its own.
-GOFS_HD inline bool is_current(const Operation& operation, const Ticket& ticket) {
+GOFS_HD inline bool is_current(const AsyncOperation& operation, const Ticket& ticket) {
   return simt::load_acquire(operation.taken) != 0 &&
          simt::load_relaxed(operation.generation) == ticket.generation;
 }
@@ -77,7 +78,7 @@ GOFS_HD inline bool is_current(const Operation& operation, const Ticket& ticket)
 /// device get on. Collective, uniform.
 GOFS_HD inline bool poll(simt::AnyWarp auto warp, Filesystem& fs, const Ticket& ticket) {
   if (ticket.operation == Ticket::kNoOperation) return true;
-  const Operation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
+  const AsyncOperation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
   const auto ended = [&] {
     return !detail::is_current(operation, ticket) ||
            simt::load_acquire(operation.mailbox.remaining) == 0;
@@ -92,11 +93,10 @@ namespace detail {
 /// Waits until all commands of `ticket` have ended. Collective, uniform. What it was to come to, or
 /// a negative errno. `lost`: the device has failed, and not all of them have.
 GOFS_NOINLINE GOFS_HD inline int64_t await_commands(simt::AnyWarp auto warp, Filesystem& fs,
-                                                    Operation& operation, const Ticket& ticket,
+                                                    AsyncOperation& operation, const Ticket& ticket,
                                                     bool& lost) {
   nvme::Array& array = fs.volume.array;
-  const uint64_t timeout_ns = array.devices[0]->limits.command_timeout_ns;
-  const simt::Deadline deadline = simt::Deadline::after_ns(timeout_ns);
+  const simt::Deadline deadline = simt::Deadline::after_ns(nvme::longest_timeout_ns(array));
   simt::Backoff backoff;
   while (!poll(warp, fs, ticket)) {
     if (nvme::is_lost(warp, array, ticket.queue, operation.mailbox)) break;

@@ -86,7 +86,7 @@ TEST_P(TimeStampsTest, what_is_written_twice_in_a_moment_is_all_there) {
 
 TEST_P(TimeStampsTest, a_write_after_utimens_sets_the_present_again) {
   const int fd = open_file("/file", kOpenReadWrite);
-  // Twice, so that nobody has to look at the inode any more.
+  // Twice, so that the inode need not be looked at any more.
   for (const char* const byte : {"x", "z"}) EXPECT_EQ(pwrite_file(fd, byte, 0), 1);
   const f2fs::TimeStamp now = stat_of_path("/file").modified;
   set_times("/file", 5);

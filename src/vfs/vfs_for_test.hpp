@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "simt/crew.h"
+#include "simt/warp_group.h"
 #include "testing/volume_rig.hpp"
 
 namespace gofs::vfs {
@@ -29,13 +29,13 @@ inline Credentials who(uint32_t uid, uint32_t gid, const std::vector<uint32_t>& 
   return credentials;
 }
 
-/// What `call(crew)` says to all of `warps` that are a crew, which is the same.
+/// What `call(group)` says to all of `warps` that are a group, which is the same.
 template <typename Call>
-int64_t answer_of_crew(uint32_t warps, uint32_t width, simt::MeetingPoint& point, Call call) {
+int64_t answer_of_group(uint32_t warps, uint32_t width, simt::Barrier& point, Call call) {
   std::vector<int64_t> got(warps);
   run_crowd({warps, width}, [&](const simt::Warp& warp, uint32_t index) {
-    const simt::GridCrew crew(warp, index, warps, point);
-    const int64_t mine = call(crew);
+    const simt::GridGroup group(warp, index, warps, point);
+    const int64_t mine = call(group);
     if (warp.thread_rank() == 0) got[index] = mine;
   });
   EXPECT_EQ(std::count(got.begin(), got.end(), got[0]), warps);

@@ -61,7 +61,7 @@ class WriteInPlaceTest : public ChangesTest {
   }
   /// The times are set already, as most find them within one tick of the clock.
   void note_times() {
-    opened().inode.noted_ns = f2fs::nanoseconds_of(time_now(fs())) + 500'000'000;
+    opened().inode.times_set_ns = f2fs::nanoseconds_of(time_now(fs())) + 500'000'000;
   }
   std::string next_bytes(uint64_t count) {
     letter_ = letter_ == 'z' ? 'a' : static_cast<char>(letter_ + 1);
@@ -80,7 +80,7 @@ class WriteInPlaceTest : public ChangesTest {
       return lseek(warp, fs(), fd_, static_cast<int64_t>(offset), kSeekSet);
     });
     EXPECT_EQ(call.write(fd_, bytes, offset), static_cast<int64_t>(count)) << call.name;
-    EXPECT_EQ(opened().lock.gate, 0u) << call.name;
+    EXPECT_EQ(opened().lock.holder_counts, 0u) << call.name;
     put_in_model(bytes, offset);
     return block_of(index) == before;
   }
@@ -90,7 +90,7 @@ class WriteInPlaceTest : public ChangesTest {
       const WriteRequest& mine = requests[warp.thread_rank()];
       EXPECT_EQ(pwrite_lanes(warp, fs(), mine), static_cast<int64_t>(mine.bytes));
     });
-    EXPECT_EQ(opened().lock.gate, 0u);
+    EXPECT_EQ(opened().lock.holder_counts, 0u);
     for (const WriteRequest& request : requests) {
       put_in_model({static_cast<const char*>(request.buffer), request.bytes}, request.offset);
     }
@@ -123,14 +123,15 @@ class WriteInPlaceTest : public ChangesTest {
   }
   /// The same by several warps, as those of a grid.
   template <typename Call>
-  SmallCall by_crew(const char* name, uint64_t part_bytes, Call call) {
-    return {
-        name, [this, part_bytes, call](int fd, const std::string& bytes, uint64_t offset) {
-          const std::vector<IoVector> parts = divide(bytes, part_bytes);
-          return answer_of_crew(kStayingSharers, width(), point_, [&](const simt::GridCrew& crew) {
-            return call(crew, fs(), fd, parts.data(), static_cast<int>(parts.size()), offset);
-          });
-        }};
+  SmallCall by_group(const char* name, uint64_t part_bytes, Call call) {
+    return {name, [this, part_bytes, call](int fd, const std::string& bytes, uint64_t offset) {
+              const std::vector<IoVector> parts = divide(bytes, part_bytes);
+              return answer_of_group(kStayingSharers, width(), barrier_,
+                                     [&](const simt::GridGroup& group) {
+                                       return call(group, fs(), fd, parts.data(),
+                                                   static_cast<int>(parts.size()), offset);
+                                     });
+            }};
   }
   static std::vector<IoVector> divide(const std::string& bytes, uint64_t part_bytes) {
     std::vector<IoVector> parts;
@@ -170,24 +171,25 @@ class WriteInPlaceTest : public ChangesTest {
     return {
         by_warp("pwritev of parts", 100, pwritev_of_warp),
         by_warp("writev of parts", 100, writev_of_warp),
-        by_crew("pwritev_together", kBlockBytes, pwritev_of_crew),
-        by_crew("pwritev_together of parts", 100, pwritev_of_crew),
-        by_crew("writev_together", kBlockBytes,
-                [this](const simt::GridCrew& crew, Filesystem& on, int fd, const IoVector* parts,
-                       int count,
-                       uint64_t) { return writev_together(crew, on, shared_, fd, parts, count); }),
-        by_crew("pwritev_together_near", kBlockBytes,
-                [this](const simt::GridCrew& crew, Filesystem& on, int fd, const IoVector* parts,
-                       int count, uint64_t offset) {
-                  return pwritev_together_near(crew, on, bounce_, shared_, fd, parts, count,
-                                               offset);
-                }),
+        by_group("pwritev_together", kBlockBytes, pwritev_of_group),
+        by_group("pwritev_together of parts", 100, pwritev_of_group),
+        by_group("writev_together", kBlockBytes,
+                 [this](const simt::GridGroup& group, Filesystem& on, int fd, const IoVector* parts,
+                        int count, uint64_t) {
+                   return writev_together(group, on, shared_, fd, parts, count);
+                 }),
+        by_group("pwritev_together_near", kBlockBytes,
+                 [this](const simt::GridGroup& group, Filesystem& on, int fd, const IoVector* parts,
+                        int count, uint64_t offset) {
+                   return pwritev_together_near(group, on, bounce_, shared_, fd, parts, count,
+                                                offset);
+                 }),
         {"pwritev_together of a block",
          [this](int fd, const std::string& bytes, uint64_t offset) {
            const IoVector part = detail::one_part(bytes.data(), bytes.size());
            return alone([&](const simt::Warp& warp) {
-             const auto crew = simt::BlockCrew<simt::Warp>::current(warp);
-             return pwritev_together(crew, fs(), shared_, fd, &part, 1, offset);
+             const auto group = simt::BlockGroup<simt::Warp>::current(warp);
+             return pwritev_together(group, fs(), shared_, fd, &part, 1, offset);
            });
          }},
     };
@@ -197,7 +199,7 @@ class WriteInPlaceTest : public ChangesTest {
   std::string model_;
   char letter_ = 'a';
   std::vector<std::unique_ptr<std::string>> texts_;
-  simt::MeetingPoint point_{};
+  simt::Barrier barrier_{};
   SharedWrite shared_{};
   SharedBounce bounce_{};
 
@@ -209,9 +211,9 @@ class WriteInPlaceTest : public ChangesTest {
                                 const IoVector* parts, int count, uint64_t) {
     return writev(warp, on, fd, parts, count);
   }
-  static int64_t pwritev_of_crew(const simt::GridCrew& crew, Filesystem& on, int fd,
-                                 const IoVector* parts, int count, uint64_t offset) {
-    return pwritev_together(crew, on, on.grids.meetings[0].write, fd, parts, count, offset);
+  static int64_t pwritev_of_group(const simt::GridGroup& group, Filesystem& on, int fd,
+                                  const IoVector* parts, int count, uint64_t offset) {
+    return pwritev_together(group, on, on.grids.meetings[0].write, fd, parts, count, offset);
   }
 };
 INSTANTIATE_TEST_SUITE_P(width, WriteInPlaceTest,
@@ -236,7 +238,7 @@ TEST_P(WriteInPlaceTest, a_small_write_stays_whoever_asks) {
   const uint64_t used = fs().volume.valid_block_count;
   for (const SmallCall& call : calls) {
     for (const bool noted : {false, true}) {
-      opened().inode.noted_ns = 0;
+      opened().inode.times_set_ns = 0;
       if (noted) note_times();
       EXPECT_TRUE(stays(call, 7 * kBlockBytes, kBlockBytes)) << call.name;
       EXPECT_TRUE(stays(call, 8 * kBlockBytes + 77, 301)) << call.name;
@@ -286,9 +288,9 @@ TEST_P(WriteInPlaceTest, small_appends_of_several_warps_follow_each_other) {
     const std::string bytes = next_bytes(count);
     const IoVector part = detail::one_part(bytes.data(), bytes.size());
     const auto write_by_all = [&](bool at_position) {
-      return answer_of_crew(kStayingSharers, width(), point_, [&](const simt::GridCrew& crew) {
-        return at_position ? writev_together(crew, fs(), shared_, appending, &part, 1)
-                           : pwritev_together(crew, fs(), shared_, appending, &part, 1, 0);
+      return answer_of_group(kStayingSharers, width(), barrier_, [&](const simt::GridGroup& group) {
+        return at_position ? writev_together(group, fs(), shared_, appending, &part, 1)
+                           : pwritev_together(group, fs(), shared_, appending, &part, 1, 0);
       });
     };
     for (const bool at_position : {false, true}) {
@@ -338,7 +340,7 @@ TEST_P(WriteInPlaceTest, without_spare_memory_small_parts_are_written_one_by_one
   }
   fs().lock_timeout_ns = patience_ns;
   expect_contents();
-  for (const Bounce& bounce : taken) give_back_bounce(bounce);
+  for (const Bounce& bounce : taken) release_bounce(bounce);
   EXPECT_TRUE(stays(shared_calls()[0], 61 * kBlockBytes, 500));
   EXPECT_EQ(bounce_bytes_used(simt::Warp(), fs().bounces), 0u);
   expect_contents();

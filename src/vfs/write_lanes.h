@@ -1,230 +1,294 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writing by threads that each have a request of their own, as pread_lanes() is for reading. Lanes
-// that write different blocks of one file do so together, in one operation: within what the file
-// has, beside others who do that (write_blocks.h); behind its end, at its end, or where somebody
-// reads the file or writes more of it, with one lock for all of them. So do those whose requests of
-// several blocks follow each other, and those whose requests of some blocks lie anywhere within
-// what the file has (write_spans.h). All others take their turns, each with the whole warp at work.
+// Writing by threads that each have a request of their own, as pread_lanes() is for reading. Those
+// of one file whose blocks are held by their queues (write_plan.h) are written together: each lane
+// waits for its own blocks, so that warps which write other places of the file do not wait for each
+// other. The blocks of all lanes that hold theirs are dealt to the whole warp, one a lane, in
+// rounds, each of which is one operation: else a request of four blocks would leave 28 lanes
+// without. A lane keeps its blocks until the last of its rounds, so that no reader finds half a
+// request. Where the file is read meanwhile, or written otherwise, one range in its ring holds all
+// of them.
+//
+// All other requests take their turns, each with the whole warp at work.
 #pragma once
 
-#include "vfs/write_spans.h"
+#include "vfs/write.h"
 
 namespace gofs::vfs {
 
 namespace detail {
 
 /// How long lanes wait together for their blocks, and those between them, before each waits for its
-/// own, where a lane itself may keep some of them (async_write.h).
+/// own, where a lane itself may have detached some of them (async_write.h).
 inline constexpr uint64_t kTogetherPatienceNs = 2'000'000;
-GOFS_HD inline f2fs::WritePiece piece_of(const WriteRequest& request) {
-  return {request.offset, static_cast<uint32_t>(request.bytes),
-          static_cast<const uint8_t*>(request.buffer)};
+
+GOFS_HD inline uint64_t blocks_of(const WriteRequest& request) {
+  return simt::divide_up((request.offset & (kBlockBytes - 1)) + request.bytes, kBlockBytes);
 }
 
-/// Whether a write of `bytes` at `offset` is part of one block that the file has or can have.
-GOFS_HD inline bool is_block_piece(uint64_t offset, uint64_t bytes) {
-  const uint64_t room = kBlockBytes - (offset & (kBlockBytes - 1));
-  return bytes != 0 && bytes <= room && offset < f2fs::kFileBytesMax;
+/// This lane's request, of a file that is as `view` says, and how it is held.
+GOFS_HD inline WritePlan plan_of(const FileView& view, const WriteRequest& request) {
+  return plan_write(view, request.offset, request.bytes);
 }
 
-/// Those of `lanes` that can be written together, if there are several: no two of them in one
-/// block, and all within what the file has, where they may go over it, or none of them. Of those
-/// that append, all that are a block, where the file ends with one. Collective, uniform; `open` is
-/// what all of them have open.
-GOFS_HD inline uint32_t lanes_to_write_together(simt::AnyWarp auto warp, const OpenInode& open,
-                                                uint32_t lanes, bool append,
-                                                const WriteRequest& request) {
+/// Of the numbers that the lanes count up to, of which none is less than that of the lane before
+/// it, which lane has the `number`-th. Collective; where there is none, any lane.
+GOFS_HD inline uint32_t lane_that_has(simt::AnyWarp auto warp, uint32_t counted, uint32_t number) {
+  uint32_t lane = 0;
+  for (uint32_t step = 16; step != 0; step /= 2) {
+    const uint32_t next = lane + step;
+    const bool exists = next < warp.size();
+    const uint32_t before = warp.shfl(counted, exists ? next - 1 : 0);
+    if (exists && before <= number) lane = next;
+  }
+  return lane;
+}
+
+/// The part of lane `owner`'s request that lies in its `number`-th block. Collective.
+GOFS_HD inline f2fs::WritePiece piece_of_lane(simt::AnyWarp auto warp, const WriteRequest& request,
+                                              uint32_t owner, uint32_t number) {
+  const uint64_t offset = warp.shfl(request.offset, owner);
+  const uint64_t end = offset + warp.shfl(request.bytes, owner);
+  const uint64_t source = warp.shfl(reinterpret_cast<uint64_t>(request.buffer), owner);
+  const uint64_t start = (offset & ~uint64_t{kBlockBytes - 1}) + uint64_t{number} * kBlockBytes;
+  const uint64_t from = simt::max(offset, start);
+  const uint64_t to = simt::min(end, start + kBlockBytes);
+  return {from, static_cast<uint32_t>(to - from),
+          reinterpret_cast<const uint8_t*>(source + (from - offset))};
+}
+
+/// Writes what lane `owner` has left behind the first `blocks` of its request, by the whole warp.
+/// Collective, uniform. Bytes of the request that are written in the end, or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int64_t write_rest_of_lane(simt::AnyWarp auto warp, Filesystem& fs,
+                                                        const f2fs::FileHold& file,
+                                                        const WriteRequest& request, uint32_t owner,
+                                                        uint32_t blocks) {
+  const f2fs::WritePiece first = piece_of_lane(warp, request, owner, blocks);
+  const uint64_t done = first.offset - warp.shfl(request.offset, owner);
+  const uint64_t bytes = warp.shfl(request.bytes, owner) - done;
+  IoFailure failed =
+      write_striped(warp, fs, file, first.source,
+                    {bytes, first.offset, 0, 1, round_blocks_of(warp, first.offset, bytes, 1), 0, 0,
+                     f2fs::Growth::kStays});
+  if (failed.error != 0) failed.at += done;
+  return io_outcome(done + bytes, failed);
+}
+
+/// Those blocks of a file that `lanes` have all of their spans of, from the first to the last of
+/// them: whether some between them are others', only the queues know. Collective.
+GOFS_HD inline f2fs::FileHold file_of_spans(simt::AnyWarp auto warp, OpenInode& open,
+                                            uint32_t lanes, const BlockSpan& span) {
+  ByteRange range{};
+  if constexpr (simt::kDebugChecks) {
+    range =
+        range_of_lanes(warp, lanes, span.first << kBlockShift, uint64_t{span.count} << kBlockShift);
+  }
+  return HoldMaker::file(open, range);
+}
+
+/// Writes the requests of `lanes`, whose blocks `file` holds: those of `over`, each part of one
+/// block that the file has, over what is there, all others to new blocks. Collective. Per lane of
+/// them bytes written, or a negative errno.
+GOFS_NOINLINE GOFS_HD inline int64_t write_held_lanes(simt::AnyWarp auto warp, Filesystem& fs,
+                                                      const f2fs::FileHold& file, uint32_t lanes,
+                                                      uint32_t over, const WriteRequest& request) {
+  if (over != 0) {
+    const f2fs::WritePiece piece{request.offset, static_cast<uint32_t>(request.bytes),
+                                 static_cast<const uint8_t*>(request.buffer)};
+    lanes &= ~write_in_place(warp, fs, file, over, piece);
+  }
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
-  const uint64_t size = simt::load_relaxed(open.inode.size_bytes);
-  const bool fits = mine && (append ? request.bytes == kBlockBytes && size % kBlockBytes == 0
-                                    : is_block_piece(request.offset, request.bytes));
-  const bool within = fits && !append && is_within(open.inode, request.offset, request.bytes);
-  // No block has a number that great.
-  const uint64_t key = fits && !append ? (request.offset >> kBlockShift) * 2 + (within ? 1 : 0)
-                                       : ~uint64_t{0} - rank;
-  const bool first = simt::lowest_bit(warp.match_any(key)) == rank;
-  const uint32_t over = warp.ballot(within && first);
-  if (simt::popcount(over) > 1) return over;
-  const uint32_t others = warp.ballot(fits && !within && first);
-  return simt::popcount(others) > 1 ? others : 0;
+  const auto blocks = static_cast<uint32_t>(mine ? blocks_of(request) : 0);
+  uint32_t total = 0;
+  const uint32_t before = simt::sum_before(warp, blocks, total);
+  auto result = static_cast<int64_t>(request.bytes);
+  uint32_t ended = 0;  // lanes whose requests were written by themselves
+  for (uint32_t first = 0; first < total; first += warp.size()) {
+    const uint32_t number = first + rank;
+    const uint32_t owner = lane_that_has(warp, before + blocks, number);
+    const f2fs::WritePiece piece =
+        piece_of_lane(warp, request, owner, number - warp.shfl(before, owner));
+    const uint32_t pieces = warp.ballot(number < total && (ended >> owner & 1u) == 0);
+    if (pieces == 0) continue;
+    if (write_block_pieces(warp, fs, file, pieces, piece) == 0) continue;
+    // Which of them failed is not known, and none is written: each goes on by itself.
+    const bool here = before < first + warp.size() && before + blocks > first;
+    const uint32_t failed = warp.ballot(mine && here) & ~ended;
+    for (uint32_t left = failed; left != 0; left &= left - 1) {
+      const uint32_t lane = simt::lowest_bit(left);
+      const uint32_t start = warp.shfl(before, lane);
+      const int64_t written =
+          write_rest_of_lane(warp, fs, file, request, lane, first - simt::min(first, start));
+      if (rank == lane) result = written;
+    }
+    ended |= failed;
+  }
+  return result;
 }
 
-/// Where the pieces of `lanes` begin that lie in the block of the file's end or behind it; 0: there
-/// are none. Collective, uniform, with the size locked.
-GOFS_HD inline uint64_t where_file_grows(simt::AnyWarp auto warp, const f2fs::Inode& inode,
-                                         uint32_t lanes, const WriteRequest& request) {
-  const uint64_t end_block = simt::load_relaxed(inode.size_bytes) >> kBlockShift;
+/// Of `lanes`, those whose requests are held by queues while the file is as `view` says.
+GOFS_HD inline uint32_t lanes_of_blocks(simt::AnyWarp auto warp, const FileView& view,
+                                        uint32_t lanes, const WriteRequest& request) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  const uint32_t growing = warp.ballot(mine && request.offset >> kBlockShift >= end_block);
-  if (growing == 0) return 0;
-  return range_of_lanes(warp, growing, request.offset, request.bytes).offset;
+  return warp.ballot(mine && request.offset + request.bytes <= f2fs::kFileBytesMax &&
+                     plan_of(view, request).hold == Hold::kBlocks);
 }
 
-/// Writes the requests of `lanes`, as lanes_to_write_together() has found them, with one lock from
-/// the first of their blocks to the last, or to the end of the file where it grows. Collective,
-/// uniform. 0; -EAGAIN: the file has become another; -ETIMEDOUT; or another negative errno, of one
-/// of them, and none is written.
-GOFS_NOINLINE GOFS_HD inline int write_in_ring(simt::AnyWarp auto warp, Filesystem& fs,
-                                               OpenInode& open, uint32_t lanes, bool append,
-                                               uint64_t patience_ns, WriteRequest& request) {
-  const uint32_t rank = warp.thread_rank();
-  const bool mine = (lanes >> rank & 1u) != 0;
-  ByteRange range{0, uint64_t{simt::popcount(lanes)} * kBlockBytes};
-  if (!append) range = range_of_lanes(warp, lanes, request.offset, request.bytes);
-  RangeHold hold{};
-  int error = lock_to_write(warp, open, range.bytes, append, patience_ns, range.offset, hold);
-  if (error < 0) return error;
-  if (append && mine) {
-    const uint32_t before = lanes & simt::ranks_below(rank);
-    request.offset = range.offset + uint64_t{simt::popcount(before)} * kBlockBytes;
+/// Writes the requests of `lanes`, at least one, whose plans hold blocks, those first whose blocks
+/// can be had first. Collective; `result` of each of them: bytes written, or a negative errno.
+/// Returns, identical in all lanes: false, and nothing is written: the file is read, written
+/// otherwise, or another now.
+GOFS_NOINLINE GOFS_HD inline bool write_lanes_queued(simt::AnyWarp auto warp, Filesystem& fs,
+                                                     OpenInode& open, uint32_t lanes,
+                                                     const WriteRequest& request, int64_t& result) {
+  bool waiting = (lanes >> warp.thread_rank() & 1u) != 0;
+  WritePlan plan{};
+  const int grows = join_block_writers(warp, fs, open, [&] {
+    const FileView view = view_of(warp, open.inode);
+    if (waiting) plan = plan_of(view, request);
+    return lanes_of_blocks(warp, view, lanes, request) != lanes ? -1 : warp.any(plan.grows) ? 1 : 0;
+  });
+  if (grows < 0) return false;
+  BlockSpan span{plan.range.offset >> kBlockShift, 0, 0, 0};
+  if (waiting) {
+    span.count = static_cast<uint32_t>(plan.range.bytes >> kBlockShift);
+    queue_up(fs, open, span);
   }
-  if (warp.any(mine && !is_block_piece(request.offset, request.bytes))) error = -EAGAIN;
-  if (error == 0) {
-    error = write_block_pieces(warp, fs, open.inode, lanes, piece_of(request), Where::kAnywhere,
-                               where_file_grows(warp, open.inode, lanes, request));
+  simt::Backoff backoff;
+  for (uint32_t left = lanes;;) {
+    advance_queues(warp, fs, open, span);
+    const bool served = waiting && has_all(span);
+    const uint32_t turn = warp.ballot(served);
+    if (turn == 0) {
+      backoff.pause();
+      continue;
+    }
+    warp.sync();  // what each lane has seen, all may use
+    const f2fs::FileHold file = file_of_spans(warp, open, turn, span);
+    const int64_t written =
+        write_held_lanes(warp, fs, file, turn, warp.ballot(served && plan.in_place), request);
+    left &= ~turn;
+    warp.sync();
+    const simt::Release release;
+    if (served) {
+      result = written;
+      release_queues(release, fs, open, span);
+      waiting = false;
+    }
+    if (left == 0) {
+      if (grows > 0) unshare_end(warp, open.lock, release);
+      leave_block_writers(warp, open.lock, release);
+      return true;
+    }
+    backoff.reset();
   }
-  unlock_exclusive(warp, open.lock, hold);
-  return error;
 }
 
-/// Writes the requests of `lanes`, each of another block of the open file, together. Collective,
-/// uniform: those that are done, with `error`, which is 0 or what all of them are told.
-GOFS_NOINLINE GOFS_HD inline uint32_t write_lanes_of_file(simt::AnyWarp auto warp, Filesystem& fs,
-                                                          OpenInode& open, uint32_t lanes,
-                                                          bool append, WriteRequest& request,
-                                                          int& error) {
-  error = 0;
+/// The same with one range in the ring, from the first of their blocks to the last. Returns,
+/// identical in all lanes: false also where the range cannot be had.
+GOFS_NOINLINE GOFS_HD inline bool write_lanes_in_ring(simt::AnyWarp auto warp, Filesystem& fs,
+                                                      OpenInode& open, uint32_t lanes,
+                                                      const WriteRequest& request,
+                                                      int64_t& result) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  const bool grows =
-      warp.any(mine && (append || !is_within(open.inode, request.offset, request.bytes)));
-  if (grows && try_to_append(warp, fs, open, lanes, append, request)) return lanes;
-  error = prepare_to_write(warp, fs, open, uint64_t{simt::popcount(lanes)} * kBlockBytes);
-  if (error < 0) return lanes;
-  if (!grows) {
-    uint32_t written = 0;
-    const int queued = write_queued(warp, fs, open, lanes, piece_of(request), written);
-    if (queued != -EAGAIN || written != 0) return written;
+  const bool kept = warp.any(simt::load_relaxed(open.lock.detached_count) != 0);
+  const simt::Deadline deadline = simt::Deadline::after_ns(
+      kept ? simt::min(fs.lock_timeout_ns, kTogetherPatienceNs) : fs.lock_timeout_ns);
+  ByteRange range = range_of_lanes(warp, lanes, request.offset, request.bytes);
+  range = plan_write({kOffsetMax, false, true}, range.offset, range.bytes).range;
+  WriteHold hold{};
+  const int locked = hold_in_ring(warp, open, Hold::kRange, range, deadline, hold);
+  if (locked < 0) {
+    // A warp that has waited that long need not wait again, once for each lane.
+    if (mine && !kept) result = locked;
+    return !kept;
   }
-  const bool kept = warp.any(simt::load_relaxed(open.lock.kept_count) != 0);
-  const uint64_t patience_ns =
-      kept ? simt::min(fs.lock_timeout_ns, kTogetherPatienceNs) : fs.lock_timeout_ns;
-  const int written = write_in_ring(warp, fs, open, lanes, append, patience_ns, request);
-  // Who has waited that long need not wait again, each for himself.
-  if (written == -ETIMEDOUT && !kept) error = written;
-  return written == 0 || error < 0 ? lanes : 0;
+  const FileView view = view_of(warp, open.inode);
+  const bool same = lanes_of_blocks(warp, view, lanes, request) == lanes;
+  if (same) {
+    const f2fs::FileHold file = held_file(hold);
+    const bool distinct =
+        simt::lowest_bit(warp.match_any(mine ? request.offset >> kBlockShift
+                                             : ~uint64_t{0} - warp.thread_rank())) ==
+        warp.thread_rank();
+    // Lanes of one block are written one after the other.
+    const uint32_t first = warp.ballot(mine && distinct && blocks_of(request) == 1);
+    for (uint32_t left = lanes; left != 0;) {
+      uint32_t turn = left & first;
+      if (turn == 0) turn = left & ~(left - 1);
+      const int64_t written = write_held_lanes(warp, fs, file, turn, 0, request);
+      if ((turn >> warp.thread_rank() & 1u) != 0) result = written;
+      left &= ~turn;
+    }
+  }
+  release(warp, fs, hold);
+  return same;
 }
 
-/// From that size on a request by itself has a block for each lane.
-GOFS_HD constexpr uint64_t row_request_bytes_max(uint32_t lanes) {
-  return uint64_t{lanes} * kBlockBytes;
-}
-
-/// Those of `lanes`, from the first on, whose requests follow each other from block to block, if
-/// there are several: a row. Of those that append, as many as are whole blocks, and the next. None
-/// that may go over what is there. Collective, uniform.
-GOFS_HD inline uint32_t lanes_in_a_row(simt::AnyWarp auto warp, const f2fs::Inode& inode,
-                                       uint32_t lanes, bool append, const WriteRequest& request) {
-  const uint32_t rank = warp.thread_rank();
-  const bool mine = (lanes >> rank & 1u) != 0;
-  const uint32_t before = lanes & simt::ranks_below(rank);
-  const uint32_t left = before == 0 ? rank : 31 - simt::leading_zeros(before);
-  const uint64_t end = append ? request.bytes : request.offset + request.bytes;
-  const uint64_t left_end = warp.shfl(end, left);
-  const bool follows =
-      before == 0 || (left_end % kBlockBytes == 0 && (append || request.offset == left_end));
-  const bool fits = request.bytes != 0 && request.bytes < row_request_bytes_max(warp.size()) &&
-                    (append || !is_within(inode, request.offset, request.bytes));
-  const uint32_t others = warp.ballot(mine && !(follows && fits));
-  const uint32_t row = others == 0 ? lanes : lanes & simt::ranks_below(simt::lowest_bit(others));
-  return (row & (row - 1)) == 0 ? 0 : row;
-}
-
-/// Writes the requests of `row`, as lanes_in_a_row() has found them, as one: with one lock, and a
-/// block a lane at a time, where those of one request would leave most lanes without. Collective;
-/// `result` of each lane: bytes written, or a negative errno. Uniform answer: false, and nothing is
-/// written, since the file does not end with a block, cannot have them all, or has asynchronous
-/// writes under way, which the lanes themselves may have started.
-GOFS_NOINLINE GOFS_HD inline bool write_row(simt::AnyWarp auto warp, Filesystem& fs,
-                                            OpenInode& open, uint32_t row, bool append,
-                                            WriteRequest& request, int64_t& result) {
-  if (warp.any(simt::load_relaxed(open.lock.kept_count) != 0)) return false;
-  const bool mine = (row >> warp.thread_rank() & 1u) != 0;
-  uint64_t total = 0;
-  const uint64_t before = simt::sum_before(warp, mine ? request.bytes : 0, total);
-  uint64_t offset = warp.shfl(request.offset, simt::lowest_bit(row));
-  RangeHold hold{};
-  const int locked = lock_to_write(warp, open, total, append, fs.lock_timeout_ns, offset, hold);
+/// Appends the whole blocks of `lanes`, in order of rank, with one hold of the file's end.
+/// Collective; `result` of each of them, and `request.offset` where it went. Returns, identical in
+/// all lanes: false, and nothing is written: the file does not end with a block.
+GOFS_NOINLINE GOFS_HD inline bool append_lanes(simt::AnyWarp auto warp, Filesystem& fs,
+                                               OpenInode& open, uint32_t lanes,
+                                               WriteRequest& request, int64_t& result) {
+  if (warp.any(simt::load_relaxed(open.lock.detached_count) != 0)) return false;
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
+  const uint64_t bytes = uint64_t{simt::popcount(lanes)} * kBlockBytes;
+  uint64_t offset = 0;
+  WritePlan plan{};
+  WriteHold hold{};
+  const int locked = acquire_range(warp, open, bytes, true, deadline, offset, plan, hold);
   if (locked < 0) {
     if (mine) result = locked;
     return true;
   }
-  const uint64_t most = f2fs::kFileBytesMax;
-  if ((append && offset % kBlockBytes != 0) || offset > most || total > most - offset) {
-    unlock_exclusive(warp, open.lock, hold);
-    return false;
+  const bool fits = offset % kBlockBytes == 0 && plan.hold != Hold::kWholeFile &&
+                    offset <= f2fs::kFileBytesMax - bytes;
+  if (fits) {
+    const uint32_t before = simt::popcount(lanes & simt::ranks_below(warp.thread_rank()));
+    if (mine) request.offset = offset + uint64_t{before} * kBlockBytes;
+    const int64_t written = write_held_lanes(warp, fs, held_file(hold), lanes, 0, request);
+    if (mine) result = written;
   }
-  const uint64_t start = offset + before;
-  const auto source_of = [&](uint64_t from) {
-    const uint8_t* source = nullptr;
-    for (uint32_t left = row; left != 0; left &= left - 1) {
-      const uint32_t lane = simt::lowest_bit(left);
-      const uint64_t theirs = warp.shfl(start, lane);
-      const uint64_t bytes = warp.shfl(request.bytes, lane);
-      const uint64_t buffer = warp.shfl(reinterpret_cast<uint64_t>(request.buffer), lane);
-      if (from >= theirs && from - theirs < bytes) {
-        source = reinterpret_cast<const uint8_t*>(buffer) + (from - theirs);
-      }
-    }
-    return source;
-  };
-  const IoFailure failed =
-      write_rounds(warp, fs, open.inode, {total, offset, 0, 1, offset + total}, source_of);
-  unlock_exclusive(warp, open.lock, hold);
-  if (!mine) return true;
-  request.offset = start;
-  const uint64_t good = failed.at - simt::min(failed.at, before);
-  result = failed.error == 0 || good != 0 ? static_cast<int64_t>(simt::min(request.bytes, good))
-                                          : failed.error;
-  return true;
+  release(warp, fs, hold);
+  return fits;
 }
 
-/// Those of `lanes` that write_spans() takes.
-GOFS_HD inline uint32_t lanes_with_spans(simt::AnyWarp auto warp, const f2fs::Inode& inode,
-                                         uint32_t lanes, bool append, const SpanRequest& request) {
-  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  return warp.ballot(mine && !append && is_span(inode, request));
-}
-
-/// Writes those of `lanes`, which have all opened `descriptor`, that are in a row, or those whose
-/// requests are spans, whichever are more: those lanes. Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline uint32_t write_rows_or_spans(simt::AnyWarp auto warp, Filesystem& fs,
-                                                          const Descriptor& descriptor,
-                                                          uint32_t lanes, WriteRequest& request,
-                                                          int64_t& result) {
+/// Writes those of `lanes`, which have all opened `descriptor`, that can be written together: those
+/// lanes, with `result`. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline uint32_t write_lanes_together(simt::AnyWarp auto warp, Filesystem& fs,
+                                                           const Descriptor& descriptor,
+                                                           uint32_t lanes, WriteRequest& request,
+                                                           int64_t& result) {
   OpenInode& open = fs.open_inodes[descriptor.open_inode];
   const bool append = (descriptor.flags & kOpenAppend) != 0;
-  const SpanRequest span{request.offset, request.bytes,
-                         static_cast<const uint8_t*>(request.buffer)};
-  const uint32_t row = lanes_in_a_row(warp, open.inode, lanes, append, request);
-  const uint32_t spans = lanes_with_spans(warp, open.inode, lanes, append, span);
-  const bool in_a_row = simt::popcount(row) >= simt::popcount(spans);
-  const uint32_t those = in_a_row ? row : spans;
+  const bool asks = (lanes >> warp.thread_rank() & 1u) != 0;
+  const FileView view = view_of(warp, open.inode);
+  const uint32_t those = append ? warp.ballot(asks && request.bytes == kBlockBytes)
+                                : lanes_of_blocks(warp, view, lanes, request);
   if ((those & (those - 1)) == 0) return 0;
   const bool mine = (those >> warp.thread_rank() & 1u) != 0;
-  const int prepared =
-      prepare_to_write(warp, fs, open, simt::reduce_add(warp, mine ? request.bytes : 0));
-  if (prepared < 0) {
-    if (mine) result = prepared;
-    return those;
+  const bool grows = append || warp.any(mine && request.offset + request.bytes > view.size_bytes);
+  bool written = grows && try_to_append(warp, fs, open, those, append, request);
+  if (written) {
+    if (mine) result = static_cast<int64_t>(request.bytes);
+  } else {
+    const int prepared =
+        prepare_to_write(warp, fs, open, simt::reduce_add(warp, mine ? request.bytes : 0));
+    if (prepared < 0) {
+      if (mine) result = prepared;
+      return those;
+    }
+    written = append ? append_lanes(warp, fs, open, those, request, result)
+                     : write_lanes_queued(warp, fs, open, those, request, result) ||
+                           write_lanes_in_ring(warp, fs, open, those, request, result);
   }
-  const bool done = in_a_row ? write_row(warp, fs, open, row, append, request, result)
-                             : write_spans(warp, fs, open, spans, span, result);
-  if (!done) return 0;
-  const bool written = mine && result > 0;
-  const int synced = warp.any(written) ? sync_if_asked(warp, fs, descriptor) : 0;
-  if (written && synced < 0) result = synced;
+  if (!written) return 0;
+  const bool some = mine && result > 0;
+  const int synced = warp.any(some) ? sync_if_asked(warp, fs, descriptor) : 0;
+  if (some && synced < 0) result = synced;
   return those;
 }
 
@@ -256,20 +320,10 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_requests(simt::AnyWarp auto warp, Fil
     const Descriptor* const descriptor = (same & (same - 1)) != 0 ? find_writable(fs, fd) : nullptr;
     uint32_t together = 0;
     if (descriptor != nullptr && fs.writer != nullptr) {
-      OpenInode& open = fs.open_inodes[descriptor->open_inode];
       const bool append = (descriptor->flags & kOpenAppend) != 0;
-      together = lanes_to_write_together(warp, open, same, append, request);
-      int error = 0;
-      // Which of them failed nobody knows; each then learns it for itself.
-      if (together != 0) {
-        together = write_lanes_of_file(warp, fs, open, together, append, request, error);
-      }
-      if (together != 0 && error == 0) error = sync_if_asked(warp, fs, *descriptor);
-      if ((together >> rank & 1u) != 0) {
-        result = error < 0 ? error : static_cast<int64_t>(request.bytes);
-      }
+      if (append) together = append_records(warp, fs, *descriptor, same, request, result);
       if (together == 0) {
-        together = write_rows_or_spans(warp, fs, *descriptor, same, request, result);
+        together = write_lanes_together(warp, fs, *descriptor, same, request, result);
       }
     }
     if (together == 0) {

@@ -196,7 +196,7 @@ TEST_P(WriteLanesTest, rows_of_several_blocks_go_out_together) {
   write_all(requests);  // whatever is done once
   const uint64_t commands = writing_->rig().counters().write_commands;
   EXPECT_EQ(write_all(requests), std::vector<int64_t>(width(), kEach * kBlockBytes));
-  EXPECT_EQ(writing_->rig().counters().write_commands, commands + kEach);
+  EXPECT_EQ(writing_->rig().counters().write_commands, commands + (width() == 1 ? 1 : kEach));
   EXPECT_TRUE(contents("/large").substr(0, bytes.size()) == bytes);
 }
 
@@ -212,7 +212,7 @@ TEST_P(WriteLanesTest, rows_agree_with_a_model) {
     const bool blind = append && random() % 2 == 0;  // to where the file ends
     uint64_t at = append ? model.size() : random() % (kLaneBlocks * kBlockBytes);
     if (!append && aligned) at &= ~uint64_t{kBlockBytes - 1};
-    // The next one may begin elsewhere, or within a block, or be too large to be in a row.
+    // The next one may begin elsewhere, or within a block, or be too large to be contiguous.
     std::vector<std::string> bytes(width());
     std::vector<WriteRequest> requests(width());
     std::vector<int64_t> wanted(width());
@@ -277,7 +277,8 @@ TEST_P(WriteLanesTest, of_a_row_on_a_failing_disk_each_lane_learns_what_is_there
   constexpr uint64_t kEach = 3;
   const int fd = open_file("/large", kOpenReadWrite);
   std::string model = contents("/large");
-  for (uint64_t commands = 0; commands < (width() == 1 ? kEach : 2 * kEach); ++commands) {
+  // A lane alone has a command for the part of a block, and one for the row behind it.
+  for (uint64_t commands = 0; commands < (width() == 1 ? 2 : 2 * kEach); ++commands) {
     ssd::FaultRule rule;
     rule.opcode_mask = 1u << static_cast<uint32_t>(format::nvme::IoOpcode::kWrite);
     rule.status = format::nvme::kWriteFault;

@@ -3,8 +3,6 @@
 // Requests of several blocks that the lanes of a warp write at any places of a file: against a
 // model, and where many warps write over each other, whether what is left is what some order of
 // whole requests leaves. Warps of 3 lanes are like those parts of one that CUDA leaves together.
-#include "vfs/write_spans.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +48,7 @@ class WriteSpansTest : public ChangesTest {
   }
   void expect_lock_free(int fd) {
     const RangeLock& lock = fs().open_inodes[find_file(fs(), fd)->open_inode].lock;
-    EXPECT_EQ(lock.gate, 0u);
+    EXPECT_EQ(lock.holder_counts, 0u);
     for (uint32_t i = 0; i <= fs().block_queue_mask; ++i) {
       EXPECT_EQ(fs().block_queues[i].next, fs().block_queues[i].serving) << i;
     }
@@ -130,7 +128,7 @@ TEST_P(WriteSpansTest, blocks_of_all_lanes_fill_rounds) {
   EXPECT_TRUE(contents("/one") == model);
 }
 
-// Whoever has the file for himself, or reads it, is waited for as by all others.
+// A thread that holds the file exclusively, or reads it, is waited for as by all others.
 TEST_P(WriteSpansTest, who_reads_the_file_is_waited_for) {
   const int fd = open_file("/one", kOpenReadWrite);
   RangeLock& lock = fs().open_inodes[find_file(fs(), fd)->open_inode].lock;
@@ -145,7 +143,7 @@ TEST_P(WriteSpansTest, who_reads_the_file_is_waited_for) {
   run_alone(width(), [&](const simt::Warp& warp) {
     RangeHold mine{};
     const auto deadline = simt::Deadline::after_ns(1'000'000'000);
-    EXPECT_EQ(lock_shared(warp, lock, detail::whole_file(), deadline, mine), 0);
+    EXPECT_EQ(lock_shared(warp, lock, whole_file(), deadline, mine), 0);
     if (warp.thread_rank() == 0) hold = mine;
   });
   EXPECT_EQ(write_all(requests), std::vector<int64_t>(width(), -ETIMEDOUT));
@@ -280,7 +278,7 @@ TEST(SomeOrder, is_told_from_none) {
   EXPECT_TRUE(is_some_order({1, 1, 2, 2, 2, 2, 0}, crossed));
   EXPECT_FALSE(is_some_order({1, 1, 1, 2, 2, 2, 0}, crossed)) << "half of each";
   EXPECT_FALSE(is_some_order({1, 1, 2, 2, 2, 0, 0}, crossed)) << "lost";
-  EXPECT_FALSE(is_some_order({1, 1, 2, 2, 2, 2, 1}, crossed)) << "nobody wrote there";
+  EXPECT_FALSE(is_some_order({1, 1, 2, 2, 2, 2, 1}, crossed)) << "none wrote there";
   const std::vector<Put> three = {{0, 2, 0, 0}, {1, 2, 1, 0}, {0, 3, 2, 0}};
   EXPECT_TRUE(is_some_order({1, 2, 2}, three));
   EXPECT_FALSE(is_some_order({1, 3, 2}, three)) << "the third one both before and after";

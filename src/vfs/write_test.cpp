@@ -193,7 +193,7 @@ TEST_P(WriteFilesTest, opening_may_empty_a_file) {
             0);
 }
 
-TEST_P(WriteFilesTest, who_writes_a_program_of_others_takes_its_powers) {
+TEST_P(WriteFilesTest, a_write_to_a_program_of_others_clears_its_set_id_bits) {
   const auto mode = [&] {
     Stat got{};
     alone([&](const simt::Warp& warp) {
@@ -211,7 +211,7 @@ TEST_P(WriteFilesTest, who_writes_a_program_of_others_takes_its_powers) {
   EXPECT_EQ(mode(), 0777u);
 }
 
-// Each record is written at once; no reader, and nobody afterwards, finds two mixed.
+// Each record is written at once; no reader, during the writes or afterwards, finds two mixed.
 TEST_P(WriteFilesTest, overlapping_writes_do_not_mix) {
   constexpr uint64_t kRecord = 3 * kBlockBytes + 500;
   constexpr uint32_t kWarps = 4;
@@ -243,7 +243,7 @@ TEST_P(WriteFilesTest, overlapping_writes_do_not_mix) {
   mount_again();
 }
 
-// Somebody else opens, changes and closes the file between the look at it and the opening.
+// Another thread opens, changes and closes the file between the look at it and the opening.
 TEST_P(WriteFilesTest, a_file_is_opened_as_it_is_then) {
   f2fs::Inode before{};
   alone([&](const simt::Warp& warp) {

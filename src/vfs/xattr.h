@@ -7,8 +7,8 @@
 //
 //   user.*      of files and directories only; whoever may read the file
 //   trusted.*   user 0 only, who alone sees that they exist
-//   security.*  everybody
-//   system.posix_acl_access, system.posix_acl_default     everybody, not of symbolic links
+//   security.*  all users
+//   system.posix_acl_access, system.posix_acl_default     all users, not of symbolic links
 //   system.advise      i_advise as one byte, of every file; never listed
 #pragma once
 
@@ -92,7 +92,7 @@ GOFS_HD inline int parse_name(const XattrName& name, uint32_t& index, XattrName&
   return -EOPNOTSUPP;
 }
 
-/// Who may read attributes of this name: 0 everybody, 1 whoever may read the file, or -ENODATA: not
+/// Who may read attributes of this name: 0 any user, 1 any that may read the file, or -ENODATA: not
 /// the caller.
 GOFS_HD inline int xattr_readers(const Credentials& who, const f2fs::Inode& inode,
                                  const XattrName& name) {
@@ -345,7 +345,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t dump_xattrs_of(simt::AnyWarp auto warp, Fil
 GOFS_HD inline int64_t getxattr(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                 LastLink last_link, const char* name, void* value,
                                 uint64_t capacity) {
-  return walking(warp, fs, [&]() -> int64_t {
+  return reading_paths(warp, fs, [&]() -> int64_t {
     f2fs::Inode inode{};
     const int error = resolve(warp, fs, path, last_link, inode);
     return error < 0 ? error : get_xattr_of(warp, fs, inode, name, value, capacity);
@@ -363,7 +363,7 @@ GOFS_HD inline int64_t fgetxattr(simt::AnyWarp auto warp, Filesystem& fs, int fd
 /// listxattr(2), with LastLink::kKeep llistxattr(2); see list_xattrs_of().
 GOFS_HD inline int64_t listxattr(simt::AnyWarp auto warp, Filesystem& fs, const char* path,
                                  LastLink last_link, char* list, uint64_t capacity) {
-  return walking(warp, fs, [&]() -> int64_t {
+  return reading_paths(warp, fs, [&]() -> int64_t {
     f2fs::Inode inode{};
     const int error = resolve(warp, fs, path, last_link, inode);
     return error < 0 ? error : list_xattrs_of(warp, fs, inode, list, capacity);

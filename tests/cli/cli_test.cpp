@@ -12,8 +12,8 @@
 #include <sstream>
 
 #include "host/volume_state.h"
+#include "kernels/sha256.h"
 #include "run_gofs.h"
-#include "work/sha256.h"
 
 namespace gofs::cli_test {
 namespace {
@@ -34,8 +34,8 @@ std::string hex(const std::string& bytes) {
 std::string digest_of(const std::string& file) {
   const uint64_t size = sample().files().at(file).size_bytes;
   const std::vector<uint8_t> content = sample().content(file, 0, size);
-  uint8_t digest[work::kSha256DigestBytes];
-  work::sha256(content.data(), content.size(), digest);
+  uint8_t digest[kernels::kSha256DigestBytes];
+  kernels::sha256(content.data(), content.size(), digest);
   return hex({reinterpret_cast<const char*>(digest), sizeof(digest)});
 }
 
@@ -83,8 +83,9 @@ TEST(Usage, wrong_words_end_with_2) {
 TEST(Usage, wrong_options_of_a_volume_end_with_2) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"?speed=1",
-       "'speed' is no option (model, queues, depth, lba, media, spare, mdts, cache, descriptors, "
-       "timeout, checkpoint, stripe, mode, ablate; of a physical SSD doorbell, data, staging)"},
+       "'speed' is no option (queues, depth, lba, mdts, media, cache, descriptors, timeout, "
+       "checkpoint, stripe, mode, ablate; of a virtual SSD model, spare; of a hosted SSD threads, "
+       "poll, staging; of a physical SSD doorbell, data, staging)"},
       {"?mode=ipu", "'mode' wants adaptive or lfs"},
       {"?model=foo", "'model' is no timing model: neither a model nor a setting: \"foo\""},
       {"?model=none,units=x", "'model' is no timing model: not a number in \"units=x\""},

@@ -63,7 +63,7 @@ TEST_F(DoctorSsd, one_that_linux_has_is_told_how_to_be_bound) {
   expect("NVMe SSD", "yes 0000:65:00.0");
   expect("disks", "yes nvme0n1 (1.0 MiB, contents unknown");
   expect("IOMMU", "yes on, the SSD is in group 7");
-  expect("IOMMU group", "yes nobody else");
+  expect("IOMMU group", "yes nothing else");
   expect("vfio-pci", "no nvme has it", {"driver_override", "drivers_probe"});
   EXPECT_EQ(line("VFIO access"), "");
   EXPECT_EQ(line("controller"), "");

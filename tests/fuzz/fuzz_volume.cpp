@@ -91,13 +91,13 @@ void FuzzVolume::reset(uint64_t device_bytes) {
   const vfs::DescriptorNumbers& numbers = fs.descriptor_numbers;
   std::memset(numbers.taken, 0, numbers.words * sizeof(uint32_t));
   numbers.taken[numbers.words - 1] = vfs::numbers_beyond(fs.descriptor_count);
-  for (uint32_t i = 0; i < (fs.open_inode_set_mask + 1) * vfs::kOpenInodeWays; ++i) {
+  for (uint32_t i = 0; i < fs.open_inode_set_count * vfs::kOpenInodeWays; ++i) {
     fs.open_inodes[i] = vfs::OpenInode{};
   }
   for (uint32_t i = 0; i < fs.range_rings->count; ++i) {
     fs.range_rings->ring(i + 1) = vfs::RangeRing{};
   }
-  std::memset(fs.maps.used, 0, fs.maps.unit_count / 8);
+  std::memset(fs.volume.maps.used, 0, fs.volume.maps.unit_count / 8);
   std::memset(fs.pool.locks, 0, fs.pool.count * sizeof(uint32_t));
   for (vfs::Batch& batch : fs.batches->batches) batch.taken = 0;
   // What a device has left in memory differs from image to image; answers must not.
@@ -128,19 +128,19 @@ std::string FuzzVolume::find_leftovers() const {
       return "a descriptor is open";
     }
   }
-  for (uint32_t i = 0; i < (fs.open_inode_set_mask + 1) * vfs::kOpenInodeWays; ++i) {
+  for (uint32_t i = 0; i < fs.open_inode_set_count * vfs::kOpenInodeWays; ++i) {
     const vfs::OpenInode& open = fs.open_inodes[i];
     if (open.ino != 0 || open.references != 0) return "an inode is open";
-    if (open.lock.gate != 0) return "a range is locked";
+    if (open.lock.holder_counts != 0) return "a range is locked";
   }
   for (uint32_t i = 0; i < fs.operation_count; ++i) {
     if (fs.operations[i].taken != 0) return "an operation is under way";
   }
-  for (uint32_t i = 0; i < fs.maps.unit_count / 32; ++i) {
-    if (fs.maps.used[i] != 0) return "a block map is in use";
+  for (uint32_t i = 0; i < fs.volume.maps.unit_count / 32; ++i) {
+    if (fs.volume.maps.used[i] != 0) return "a block map is in use";
   }
-  const uint64_t map_words = uint64_t{fs.maps.unit_count} * vfs::MapArena::kUnitWords;
-  if (std::any_of(fs.maps.words, fs.maps.words + map_words,
+  const uint64_t map_words = uint64_t{fs.volume.maps.unit_count} * f2fs::MapArena::kUnitWords;
+  if (std::any_of(fs.volume.maps.words, fs.volume.maps.words + map_words,
                   [](uint32_t word) { return word != 0; })) {
     return "a block map was not cleared";
   }

@@ -14,16 +14,16 @@ WalkMemory::WalkMemory(simt::MemorySpace& memory, uint32_t warp_width) : memory_
   read = take<uint8_t>(kReadBytes);
   link = take<char>(vfs::kPathBytesMax);
   offsets = take<uint64_t>(kBatchFiles);
-  batch = take<work::BatchParams>(1);
-  queries = take<work::InodeQuery>(kQueries);
+  batch = take<kernels::BatchParams>(1);
+  queries = take<kernels::InodeQuery>(kQueries);
   targets = take<char>(size_t{4} * vfs::kPathBytesMax);
   xattrs = take<uint8_t>(size_t{4} * vfs::kXattrListBytesMax);
-  inodes = take<work::InodesParams>(1);
-  hash_files = take<work::HashFile>(kQueries);
-  hash = take<work::HashParams>(1);
+  inodes = take<kernels::InodesParams>(1);
+  hash_files = take<kernels::HashFile>(kQueries);
+  hash = take<kernels::HashParams>(1);
   hash_cursor = take<uint32_t>(1);
   hash_buffers = take<uint8_t>(size_t{warp_width} * kHashChunkBytes);
-  hash_lanes = take<work::HashLane>(warp_width);
+  hash_lanes = take<kernels::HashLane>(warp_width);
   hash_done = take<uint64_t>(1);
 }
 
@@ -296,11 +296,11 @@ class Walker {
   }
 
   /// What at most kQueries inodes say; the first four with the targets of links.
-  std::vector<work::InodeQuery> ask_inodes(const std::vector<uint32_t>& inos) {
+  std::vector<kernels::InodeQuery> ask_inodes(const std::vector<uint32_t>& inos) {
     GOFS_ASSERT(inos.size() <= WalkMemory::kQueries);
     if (leader()) {
       for (size_t i = 0; i < inos.size(); ++i) {
-        memory_.queries[i] = work::InodeQuery{};
+        memory_.queries[i] = kernels::InodeQuery{};
         memory_.queries[i].ino = inos[i];
         if (i >= 4) continue;
         memory_.queries[i].link_target = memory_.targets + i * vfs::kPathBytesMax;
@@ -309,12 +309,12 @@ class Walker {
         memory_.queries[i].xattr_capacity = vfs::kXattrListBytesMax;
       }
       *memory_.inodes =
-          work::InodesParams{&fs_, memory_.queries, static_cast<uint32_t>(inos.size())};
+          kernels::InodesParams{&fs_, memory_.queries, static_cast<uint32_t>(inos.size())};
     }
     warp_.sync();
-    work::inodes_body(warp_, 0, 1, *memory_.inodes);
+    kernels::inodes_body(warp_, 0, 1, *memory_.inodes);
     warp_.sync();
-    std::vector<work::InodeQuery> answers(memory_.queries, memory_.queries + inos.size());
+    std::vector<kernels::InodeQuery> answers(memory_.queries, memory_.queries + inos.size());
     warp_.sync();
     return answers;
   }
@@ -330,7 +330,7 @@ class Walker {
       std::vector<uint32_t> inos;
       for (size_t i = 0; i < count; ++i) inos.push_back(fresh[first + i]->ino);
       turn();
-      const std::vector<work::InodeQuery> answers = ask_inodes(inos);
+      const std::vector<kernels::InodeQuery> answers = ask_inodes(inos);
       for (size_t i = 0; i < count; ++i) {
         use_inode(directory, *fresh[first + i], answers[i]);
       }
@@ -338,7 +338,7 @@ class Walker {
   }
 
   void use_inode(const DirectoryToWalk& directory, const Entry& entry,
-                 const work::InodeQuery& query) {
+                 const kernels::InodeQuery& query) {
     if (answer(query.error) < 0) return;
     answer(query.link_length);
     if (query.link_length > static_cast<int>(vfs::kPathBytesMax)) wrong("a link's length");
@@ -464,27 +464,27 @@ class Walker {
     std::vector<const char*> texts;
     for (const std::string& name : names) texts.push_back(name.c_str());
     for (const bool by_name : {false, true}) {
-      work::BatchParams params{};
+      kernels::BatchParams params{};
       params.path = path.c_str();
       params.names = texts.data();
       params.count = by_name ? static_cast<uint32_t>(names.size()) : WalkMemory::kBatchFiles;
       params.offsets = memory_.offsets;
-      const int64_t bd = answer(run_step(params, work::BatchStep::kBegin));
+      const int64_t bd = answer(run_step(params, kernels::BatchStep::kBegin));
       if (bd < 0) return;
       params.descriptor = static_cast<int>(bd);
       if (by_name) {
-        run_step(params, work::BatchStep::kFind);
+        run_step(params, kernels::BatchStep::kFind);
       } else {
-        run_step(params, work::BatchStep::kSurvey);
-        answer(run_step(params, work::BatchStep::kList));
+        run_step(params, kernels::BatchStep::kSurvey);
+        answer(run_step(params, kernels::BatchStep::kList));
       }
       read_batch(params);
-      answer(run_step(params, work::BatchStep::kEnd));
+      answer(run_step(params, kernels::BatchStep::kEnd));
     }
   }
 
   /// Pointers in `params` are those of the lane: all lanes' point to the same texts.
-  int64_t run_step(const work::BatchParams& params, work::BatchStep step) {
+  int64_t run_step(const kernels::BatchParams& params, kernels::BatchStep step) {
     turn();
     warp_.sync();
     if (leader()) {
@@ -493,13 +493,13 @@ class Walker {
       memory_.batch->step = step;
     }
     warp_.sync();
-    work::batch_body(warp_, 0, 1, *memory_.batch);
+    kernels::batch_body(warp_, 0, 1, *memory_.batch);
     warp_.sync();
     return memory_.batch->result;
   }
 
-  void read_batch(work::BatchParams& params) {
-    run_step(params, work::BatchStep::kLoad);
+  void read_batch(kernels::BatchParams& params) {
+    run_step(params, kernels::BatchStep::kLoad);
     vfs::BatchTable& table = *fs_.batches;
     const vfs::Batch& opened = *vfs::find_batch_descriptor(table, params.descriptor);
     // What does not fit is left out, as a caller with little memory would.
@@ -519,7 +519,7 @@ class Walker {
     }
     // The files end where the memory ends.
     params.buffer = memory_.read + (WalkMemory::kReadBytes - end);
-    run_step(params, work::BatchStep::kRead);
+    run_step(params, kernels::BatchStep::kRead);
     const uint64_t got = memory_.batch->bytes;
     if (got > end) wrong("a batch read more than there is");
     bool whole = true;
@@ -540,10 +540,10 @@ class Walker {
         static_cast<ptrdiff_t>(std::min<size_t>(to_hash_.size(), WalkMemory::kQueries));
     // Asked again at once before: hashing takes as long as a file is said to be, and what it was
     // said to be when its directory was walked may have changed.
-    const std::vector<work::InodeQuery> answers =
+    const std::vector<kernels::InodeQuery> answers =
         ask_inodes({to_hash_.begin(), to_hash_.begin() + count});
     std::vector<uint32_t> inos;
-    for (const work::InodeQuery& query : answers) {
+    for (const kernels::InodeQuery& query : answers) {
       if (query.error == 0 && query.stat.size_bytes <= limits_.hashed_bytes) {
         inos.push_back(query.ino);
       }
@@ -551,26 +551,26 @@ class Walker {
     if (inos.empty()) return;
     if (leader()) {
       for (size_t i = 0; i < inos.size(); ++i) {
-        memory_.hash_files[i] = work::HashFile{};
+        memory_.hash_files[i] = kernels::HashFile{};
         memory_.hash_files[i].ino = inos[i];
       }
       *memory_.hash_cursor = 0;
       *memory_.hash_done = 0;
-      *memory_.hash = work::HashParams{&fs_,
-                                       memory_.hash_files,
-                                       static_cast<uint32_t>(inos.size()),
-                                       warp_.size(),
-                                       memory_.hash_cursor,
-                                       WalkMemory::kHashChunkBytes,
-                                       memory_.hash_buffers,
-                                       memory_.hash_lanes,
-                                       memory_.hash_done};
+      *memory_.hash = kernels::HashParams{&fs_,
+                                          memory_.hash_files,
+                                          static_cast<uint32_t>(inos.size()),
+                                          warp_.size(),
+                                          memory_.hash_cursor,
+                                          WalkMemory::kHashChunkBytes,
+                                          memory_.hash_buffers,
+                                          memory_.hash_lanes,
+                                          memory_.hash_done};
     }
     warp_.sync();
-    work::hash_body(warp_, 0, 1, *memory_.hash);
+    kernels::hash_body(warp_, 0, 1, *memory_.hash);
     warp_.sync();
     for (size_t i = 0; i < inos.size(); ++i) {
-      const work::HashFile& file = memory_.hash_files[i];
+      const kernels::HashFile& file = memory_.hash_files[i];
       if (answer(file.error) == 0) {
         mix(file.digest, sizeof(file.digest));
         ++report_.files_hashed;

@@ -17,14 +17,14 @@
 #include <string>
 #include <vector>
 
+#include "kernels/batch.h"
+#include "kernels/hash.h"
+#include "kernels/inodes.h"
 #include "simt/memory.h"
 #include "vfs/async.h"
 #include "vfs/batch.h"
 #include "vfs/metadata.h"
 #include "vfs/xattr.h"
-#include "work/batch.h"
-#include "work/hash.h"
-#include "work/inodes.h"
 
 namespace gofs::fuzz {
 
@@ -55,16 +55,16 @@ class WalkMemory {
   uint8_t* read;      // kReadBytes
   char* link;         // vfs::kPathBytesMax
   uint64_t* offsets;  // kBatchFiles
-  work::BatchParams* batch;
-  work::InodeQuery* queries;
+  kernels::BatchParams* batch;
+  kernels::InodeQuery* queries;
   char* targets;    // of 4 queries, a path's length each
   uint8_t* xattrs;  // of 4 queries, vfs::kXattrListBytesMax each
-  work::InodesParams* inodes;
-  work::HashFile* hash_files;  // kQueries
-  work::HashParams* hash;
+  kernels::InodesParams* inodes;
+  kernels::HashFile* hash_files;  // kQueries
+  kernels::HashParams* hash;
   uint32_t* hash_cursor;
   uint8_t* hash_buffers;
-  work::HashLane* hash_lanes;
+  kernels::HashLane* hash_lanes;
   uint64_t* hash_done;
 
  private:

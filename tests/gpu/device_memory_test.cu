@@ -46,7 +46,7 @@ class DeviceMemoryTest : public testing::Test {
   }
   gofs::simt::MemorySpace& memory() { return backend_->memory(); }
 
-  std::unique_ptr<gofs::work::Backend> backend_;
+  std::unique_ptr<gofs::kernels::Backend> backend_;
   cudaStream_t stream_ = nullptr;
 };
 
@@ -125,7 +125,7 @@ TEST_F(DeviceMemoryTest, of_a_volume_is_told_by_part) {
     if (part.name == "ssd_media") EXPECT_GE(part.host_bytes, uint64_t{64} << 20);
     if (part.name == "calls") EXPECT_GT(part.host_bytes, 0u);
   }
-  gofs::work::Backend& backend = gofs::host::state_of(*volume).backend();
+  gofs::kernels::Backend& backend = gofs::host::state_of(*volume).backend();
   EXPECT_EQ(on_gpu, backend.memory().bytes_taken());
   EXPECT_EQ(on_host, backend.shared_memory().bytes_taken());
   EXPECT_EQ(on_gpu + on_host, report->filesystem_bytes + report->ssd_bytes);

@@ -368,12 +368,7 @@ void Actor::put(const std::string& path, std::string_view bytes) {
 void Actor::together(const std::string& what, uint32_t teams,
                      const std::function<void(uint32_t team)>& work,
                      const std::function<void()>& note, const std::vector<int>& synced) {
-  Terms terms{OperationKind::kGradual};
-  for (const int fd : synced) {
-    const OpenFile& file = files_.at(fd);
-    const bool contents = (file.flags & vfs::kOpenSync) == vfs::kOpenDataSync;
-    (contents ? terms.synced_contents : terms.synced).insert(file.id);
-  }
+  const Terms terms{OperationKind::kGradual, synced_by(synced, false), synced_by(synced, true)};
   act(
       what, terms,
       [&] {
@@ -384,6 +379,53 @@ void Actor::together(const std::string& what, uint32_t teams,
         note();
         return 0;
       });
+}
+
+/// Those of `fds` that are synced with their times, or but for these.
+std::set<uint32_t> Actor::synced_by(const std::vector<int>& fds, bool contents) const {
+  std::set<uint32_t> ids;
+  for (const int fd : fds) {
+    const OpenFile& file = files_.at(fd);
+    if (contents == ((file.flags & vfs::kOpenSync) == vfs::kOpenDataSync)) ids.insert(file.id);
+  }
+  return ids;
+}
+
+void Actor::side_by_side(const std::string& what, uint32_t teams,
+                         const std::function<int(uint32_t team)>& work,
+                         const std::function<void(OnTheWay& on_the_way)>& note,
+                         const Mixture& mixture, const std::vector<int>& synced) {
+  Terms terms{OperationKind::kGradual, synced_by(synced, false), synced_by(synced, true)};
+  std::set<uint32_t> mixed;
+  act(
+      what, terms,
+      [&] {
+        std::vector<int> answers(teams);
+        simt::run_workers(teams,
+                          [&](const simt::Warp&, uint32_t team) { answers[team] = work(team); });
+        const auto failed =
+            std::find_if(answers.begin(), answers.end(), [](int one) { return one != 0; });
+        if (failed == answers.end()) return 0;
+        // Of an SSD that is dead some hear that they have waited too long.
+        return faults_ && *failed == -ETIMEDOUT ? -EIO : *failed;
+      },
+      [&](int64_t) {
+        note(terms.on_the_way);
+        mixed = model_.touched();
+        for (const uint32_t id : mixed) {
+          model_.at(id).unit_bytes = mixture.unit_bytes;
+          model_.at(id).sizes = mixture.sizes;
+        }
+        for (auto& [id, object] : terms.on_the_way) {
+          object.times_known = false;
+          object.unit_bytes = mixture.unit_bytes;
+        }
+        return 0;
+      });
+  for (const uint32_t id : mixed) {
+    model_.at(id).unit_bytes = Object().unit_bytes;
+    model_.at(id).sizes = Sizes::kBetween;
+  }
 }
 
 std::string Actor::bytes(size_t count) {

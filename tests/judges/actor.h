@@ -86,6 +86,22 @@ class Actor {
                 const std::function<void(uint32_t team)>& work, const std::function<void()>& note,
                 const std::vector<int>& synced = {});
 
+  /// The same with work that may meet a fault: 0 or a negative errno. `note(on_the_way)` may say
+  /// what the files were in between. Whose contents it has changed are mixed by `unit_bytes`
+  /// (Object::unit_bytes), and its sizes are as `sizes` says.
+  struct Mixture {
+    uint64_t unit_bytes = kBlockBytes;
+    Sizes sizes = Sizes::kBetween;
+  };
+  void side_by_side(const std::string& what, uint32_t teams,
+                    const std::function<int(uint32_t team)>& work,
+                    const std::function<void(OnTheWay& on_the_way)>& note, const Mixture& mixture,
+                    const std::vector<int>& synced = {});
+  /// As History::keep().
+  void keep(const std::vector<KeptBytes>& bytes) {
+    if (history_ != nullptr) history_->keep(bytes);
+  }
+
   /// Bytes that no other call of this gives.
   std::string bytes(size_t count);
   uint64_t below(uint64_t limit) { return random_() % limit; }
@@ -109,6 +125,7 @@ class Actor {
     bool times_go_first = false;  // one that fails may have set them
   };
   int64_t act(const std::string& what, const Terms& terms, const Call& call, const Expect& expect);
+  std::set<uint32_t> synced_by(const std::vector<int>& fds, bool contents) const;
   static Terms terms_of_writing(const OpenFile& file, OperationKind kind);
   bool act_if_room(const std::string& what, const Call& call, const Call& expect);
 

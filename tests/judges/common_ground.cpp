@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kHome = "/common";
 constexpr const char* kBase = "/common/base";
 constexpr const char* kLog = "/common/log";
-constexpr size_t kLogRecordBytes = 64;  // none lies in two blocks, of which one finds no room
+constexpr size_t kLogRecordBytes[] = {64, 1, 300, 4000, 5000};
 
 std::string name_of(uint32_t number) { return fmt::format("{}/name{}", kHome, number); }
 
@@ -39,7 +39,7 @@ void CommonGround::step(Session& session, uint32_t thread, uint64_t luck) {
     case 1:
       return make_link(session, thread);
     case 2:
-      return append(session, thread);
+      return append(session, thread, luck / 4);
     default:
       return look(session, luck / 4);
   }
@@ -87,20 +87,29 @@ void CommonGround::make_link(Session& session, uint32_t thread) {
   linked_[number] = state;
 }
 
+/// No two threads' begin alike.
 std::string CommonGround::record(uint32_t thread, uint32_t number) const {
-  std::string text = fmt::format("thread {} number {} ", thread, number);
-  text.resize(kLogRecordBytes, static_cast<char>('a' + (thread + number) % 26));
+  std::string text = fmt::format("{} is the thread, number {} ", thread, number);
+  text.resize(kLogRecordBytes[(thread + number) % std::size(kLogRecordBytes)],
+              static_cast<char>('a' + (thread + number) % 26));
   return text;
 }
 
-void CommonGround::append(Session& session, uint32_t thread) {
+void CommonGround::append(Session& session, uint32_t thread, uint64_t luck) {
+  auto& records = records_[thread].bytes;
+  const std::string text = record(thread, static_cast<uint32_t>(records.size()));
   const int fd = session.open(kLog, vfs::kOpenWriteOnly | vfs::kOpenAppend);
   demand(fd >= 0, fmt::format("{}: open answers {}", kLog, fd));
-  const int64_t written = session.write(fd, record(thread, records_[thread].count));
+  const Scope scope = kScopes[luck % std::size(kScopes)];
+  const int64_t written = luck / std::size(kScopes) % 2 == 0
+                              ? session.write_by(scope, fd, text)
+                              : session.pwrite_by(scope, fd, text, 0);
   demand(session.close(fd) == 0, "close fails");
   if (written == -ENOSPC) return;
-  demand(written == int64_t{kLogRecordBytes}, fmt::format("{}: write answers {}", kLog, written));
-  ++records_[thread].count;
+  // What comes from one block of two may find room alone.
+  demand(written > 0 && static_cast<size_t>(written) <= text.size(),
+         fmt::format("{}: write of {} bytes answers {}", kLog, text.size(), written));
+  records.push_back(static_cast<uint32_t>(written));
 }
 
 /// What was made before the look must be seen by it.
@@ -167,19 +176,23 @@ void CommonGround::check_log(Session& session) const {
   const int64_t got = session.pread(fd, log.data(), log.size(), 0);
   (void)session.close(fd);
   demand(got == static_cast<int64_t>(log.size()), "the log cannot be read");
-  for (size_t at = 0; at < log.size(); at += kLogRecordBytes) {
-    bool known = false;
-    for (uint32_t thread = 0; thread < next.size() && !known; ++thread) {
-      known = next[thread] < records_[thread].count &&
-              log.compare(at, kLogRecordBytes, record(thread, next[thread])) == 0;
-      if (known) ++next[thread];
+  for (size_t at = 0; at < log.size();) {
+    size_t bytes = 0;
+    for (uint32_t thread = 0; thread < next.size() && bytes == 0; ++thread) {
+      const std::vector<uint32_t>& all = records_[thread].bytes;
+      if (next[thread] == all.size()) continue;
+      const size_t wanted = all[next[thread]];
+      if (log.compare(at, wanted, record(thread, next[thread]), 0, wanted) != 0) continue;
+      bytes = wanted;
+      ++next[thread];
     }
-    demand(known, fmt::format("{}: what is at byte {} is no record", kLog, at));
+    demand(bytes != 0, fmt::format("{}: what is at byte {} is no record", kLog, at));
+    at += bytes;
   }
   for (uint32_t thread = 0; thread < next.size(); ++thread) {
-    demand(next[thread] == records_[thread].count,
+    demand(next[thread] == records_[thread].bytes.size(),
            fmt::format("{}: thread {} has {} records, not {}", kLog, thread, next[thread],
-                       records_[thread].count));
+                       records_[thread].bytes.size()));
   }
 }
 

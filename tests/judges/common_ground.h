@@ -32,7 +32,7 @@ class CommonGround {
 
   void make_name(Session& session, uint64_t luck);
   void make_link(Session& session, uint32_t thread);
-  void append(Session& session, uint32_t thread);
+  void append(Session& session, uint32_t thread, uint64_t luck);
   void look(Session& session, uint64_t luck);
   std::string record(uint32_t thread, uint32_t number) const;
   void check_log(Session& session) const;
@@ -44,7 +44,7 @@ class CommonGround {
   std::atomic<uint32_t> links_{0};                    // numbers that were taken
   std::array<std::atomic<Link>, kLinksMost> linked_{};
   struct alignas(64) Records {
-    uint32_t count = 0;
+    std::vector<uint32_t> bytes;  // of each that was appended; of some a full volume took a part
   };
   std::vector<Records> records_;
 };

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "explorer.h"
 #include "faults.h"
@@ -12,6 +14,10 @@
 
 namespace gofs::judges {
 namespace {
+
+void expect_no_failures(const std::vector<std::string>& failures) {
+  for (const std::string& failure : failures) ADD_FAILURE() << failure;
+}
 
 class CrashTest : public ::testing::TestWithParam<Scenario> {};
 
@@ -28,7 +34,7 @@ TEST_P(CrashTest, leaves_what_was_promised) {
   for (const bool log_structured : {false, true}) {
     options.log_structured = log_structured;
     const ExplorerResult result = explore(GetParam(), options);
-    for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
+    expect_no_failures(result.failures);
     EXPECT_GT(result.images, 0u);
     EXPECT_GT(result.judged, 0u);
   }
@@ -40,8 +46,8 @@ TEST_P(CrashTest, keeps_what_was_promised_when_commands_fail) {
   options.commands_max = 1;
   options.fsck_every = 3;
   const FaultsResult result = explore_faults(GetParam(), options);
-  for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
-  EXPECT_EQ(result.runs != 0, GetParam().repeatable);
+  expect_no_failures(result.failures);
+  EXPECT_EQ(result.runs != 0, GetParam().takes_faults());
 }
 
 const Scenario& scenario_named(const std::string& name) {
@@ -57,7 +63,7 @@ TEST(CrashExplorer, runs_wide_warps) {
   options.cuts_max = 10;
   for (const char* name : {"overwrite_parts", "trees", "fsync_truncate_node_levels", "batches"}) {
     const ExplorerResult result = explore(scenario_named(name), options);
-    for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
+    expect_no_failures(result.failures);
   }
 }
 
@@ -76,7 +82,7 @@ TEST(CrashExplorer, cuts_the_power_of_several_ssds) {
     options.fsck_every = 4;
     for (const char* name : {"trees", "unlink_files", "fsync_create", "batches"}) {
       const ExplorerResult result = explore(scenario_named(name), options);
-      for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
+      expect_no_failures(result.failures);
       EXPECT_GT(result.judged, 0u);
     }
   }
@@ -91,8 +97,27 @@ TEST(CrashExplorer, has_one_of_several_ssds_fail) {
     options.fsck_every = 3;
     for (const char* name : {"trees", "fsync_create"}) {
       const FaultsResult result = explore_faults(scenario_named(name), options);
-      for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
+      expect_no_failures(result.failures);
       EXPECT_GT(result.errors, 0u);
+    }
+  }
+}
+
+TEST(CrashExplorer, cuts_the_power_below_hosted_ssds) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  ExplorerOptions options;
+  options.hosted = true;
+  options.cuts_max = 4;
+  options.subsets = 3;
+  options.depth = 1;
+  options.fsck_every = 4;
+  for (const uint32_t disks : {1u, 2u}) {
+    options.striping.disks = disks;
+    for (const char* name : {"overwrite_parts", "unlink_files", "fsync_create"}) {
+      options.log_structured = !options.log_structured;
+      const ExplorerResult result = explore(scenario_named(name), options);
+      expect_no_failures(result.failures);
+      EXPECT_GT(result.judged, 0u);
     }
   }
 }
@@ -109,6 +134,10 @@ TEST(CrashExplorer, finds_what_a_lying_ssd_loses) {
       EXPECT_FALSE(explore(scenario_named(name), options).failures.empty()) << name;
     }
   }
+  options.striping.disks = 1;
+  options.hosted = true;
+  options.failures_max = 1;
+  EXPECT_FALSE(explore(scenario_named("create"), options).failures.empty());
 }
 
 // What is drawn from a seed is drawn again.

@@ -14,6 +14,7 @@
 
 #include "disk.h"
 #include "host/image/fsck_for_test.h"
+#include "merged_records.h"
 #include "walker.h"
 
 namespace gofs::judges {
@@ -113,6 +114,20 @@ TEST(DifferentialTest, the_model_does_what_linux_does) {
     GTEST_SKIP() << "SKIPPED: this user may not mount a tmpfs";
   }
   EXPECT_EQ(status, 0);
+}
+
+// Each of three writers has its own order; that of all of them is any.
+TEST(DifferentialTest, records_of_a_log_are_whole_and_in_each_writers_order) {
+  const WritersRecords writers = {{"a", "ab"}, {"a", "b"}, {"cd"}};
+  for (const char* const log : {"aababcd", "aabbacd", "cdabaab", "aaabbcd", "acdaabb"}) {
+    const bool right = std::string(log) != "aabbacd";  // where "ab" is torn
+    EXPECT_EQ(record_ends(writers, log).has_value(), right) << log;
+  }
+  for (const char* const log : {"", "aababc", "aababcdd", "baaabcd", "aababdc", "abaabcd "}) {
+    EXPECT_FALSE(record_ends(writers, log)) << log;
+  }
+  EXPECT_EQ(record_ends({{"ab", "c"}, {}}, "abc"), (std::vector<uint64_t>{2, 3}));
+  EXPECT_EQ(record_ends({{}, {}}, ""), std::vector<uint64_t>{});
 }
 
 // The judge itself: whatever is changed behind the model's back has to be seen.

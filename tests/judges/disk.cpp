@@ -90,8 +90,12 @@ const testing::ImageFile& Disks::joined() {
   return *joined_;
 }
 
-testing::ImageFile make_empty_volume(uint64_t bytes, const std::string& mkfs_options) {
+testing::ImageFile make_empty_volume(uint64_t bytes, const std::string& mkfs_options,
+                                     const std::string& old_bytes) {
   testing::ImageFile volume(bytes);
+  for (uint64_t at = 0; at < bytes && !old_bytes.empty(); at += old_bytes.size()) {
+    std::memcpy(volume.data() + at, old_bytes.data(), std::min(old_bytes.size(), bytes - at));
+  }
   const auto made = image::run_tool("mkfs.f2fs -q " + mkfs_options + " '" + volume.path() + "'");
   if (made.exit_code != 0) throw std::runtime_error("mkfs.f2fs: " + made.output);
   return volume;

@@ -46,8 +46,10 @@ class Disks {
   std::optional<testing::ImageFile> joined_;
 };
 
-/// What mkfs.f2fs makes with these options. Throws std::runtime_error.
-testing::ImageFile make_empty_volume(uint64_t bytes, const std::string& mkfs_options = "");
+/// What mkfs.f2fs makes with these options, of a disk that was full of `old_bytes`, or zeros.
+/// Throws std::runtime_error.
+testing::ImageFile make_empty_volume(uint64_t bytes, const std::string& mkfs_options = "",
+                                     const std::string& old_bytes = "");
 
 /// Throws std::runtime_error.
 testing::ImageFile load_volume(const std::string& path);

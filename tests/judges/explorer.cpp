@@ -13,8 +13,6 @@ namespace gofs::judges {
 
 namespace {
 
-constexpr uint64_t kSectorBytes = 512;
-
 /// A number that depends on all of its arguments.
 uint64_t mix(uint64_t a, uint64_t b) {
   uint64_t x = (a + 0x9E3779B97F4A7C15u) * 0xBF58476D1CE4E5B9u ^ (b + 0x94D049BB133111EBu);
@@ -37,6 +35,7 @@ Recording record(const Scenario& scenario, const ExplorerOptions& options) {
   Model& model = prepared.model;
   SessionOptions& mount = prepared.mount;
   mount.log_bytes = kScenarioLogBytes;
+  mount.hosted = options.hosted;
   Session session(prepared.disks, mount);
   if (session.mounted() != 0 || session.begun().error != 0) {
     throw std::runtime_error("cannot mount what was prepared");
@@ -210,6 +209,7 @@ class Explorer {
       SessionOptions mount;
       mount.width = options_.width;
       mount.log_bytes = kRecoveryLogBytes;
+      mount.hosted = options_.hosted;
       mount.log_structured = options_.log_structured;
       problem = mount_and_look(
           disks_, mount,
@@ -227,7 +227,8 @@ class Explorer {
 
   /// Before anybody has recovered it.
   std::string judge_as_it_is() {
-    Session session(disks_, {.writable = false, .width = options_.width});
+    Session session(disks_,
+                    {.writable = false, .width = options_.width, .hosted = options_.hosted});
     if (session.mounted() != 0) {
       return fmt::format("it cannot be mounted: error {}", session.mounted());
     }
@@ -238,11 +239,11 @@ class Explorer {
   void fail(uint32_t moment, uint32_t subset, const std::string& problem) {
     const auto [safe, last] = recording_.history->window(moment);
     std::string command = fmt::format(
-        "gofs_crash --scenario {} --seed {} --width {}{}{} --cut {} --subset {} --subsets {} "
+        "gofs_crash --scenario {} --seed {} --width {}{}{}{} --cut {} --subset {} --subsets {} "
         "--nested {} --depth {}",
         scenario_.name, options_.seed, options_.width, options_.striping.options(),
-        options_.log_structured ? " --lfs" : "", moment, subset, options_.subsets, options_.nested,
-        options_.depth);
+        options_.log_structured ? " --lfs" : "", options_.hosted ? " --hosted" : "", moment, subset,
+        options_.subsets, options_.nested, options_.depth);
     if (!scenario_.repeatable) command += "  (threads take turns as they like: not each time)";
     result_.failures.push_back(
         fmt::format("{}: cut at {}, subset {}, during \"{}\": {}\n  replay: {}", scenario_.name,

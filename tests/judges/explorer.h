@@ -21,6 +21,7 @@ struct ExplorerOptions {
   uint32_t width = 1;  // lanes of a warp
   Striping striping;
   bool log_structured = false;  // nothing is written over where it lies
+  bool hosted = false;          // hosted SSDs, and what they ask of Linux is lost
   uint32_t subsets = 4;     // of the writes that are not safe, for each cut: all, none, random ones
   uint32_t cuts_max = 0;    // so many, evenly spread; 0: all
   uint32_t fsck_every = 1;  // of the images, how many fsck.f2fs looks at; 0: none

@@ -172,7 +172,7 @@ class FaultExplorer {
 
 FaultsResult explore_faults(const Scenario& scenario, const FaultsOptions& options) {
   // Threads would end at different places.
-  if (!scenario.repeatable) return {};
+  if (!scenario.takes_faults()) return {};
   return FaultExplorer(scenario, options).run();
 }
 

@@ -199,38 +199,65 @@ class Comparison {
     if (is_one(versions, [&](const Object& one) { return one.content == found.content; }))
       return {};
     const auto different = [&](uint64_t byte) {
-      return fmt::format("{}: {} bytes, wrong from byte {} on; {} bytes are wanted", found.path,
-                         found.content.size(), byte, last.content.size());
+      const std::string there = found.content.read(byte, 1);
+      return fmt::format(
+          "{}: {} bytes, wrong from byte {} on, which is {}; {} bytes are wanted", found.path,
+          found.content.size(), byte,
+          there.empty() ? "none" : fmt::format("{:#04x}", static_cast<uint8_t>(there[0])),
+          last.content.size());
     };
     if (versions.size() == 1) return different(found.content.first_difference(last.content));
     return compare_mixture(found, versions, different);
   }
 
-  /// A size between those of the versions; each block, or sector, as one of them has it, as far as
-  /// the file goes.
+  /// A size between those of the versions; each unit as one of them has it, as far as the file
+  /// goes.
   template <typename Different>
   static std::string compare_mixture(const FoundObject& found, const Versions& versions,
                                      Different different) {
     const uint64_t size = found.content.size();
+    uint64_t unit = kBlockBytes;
+    for (const Object* one : versions) unit = std::min(unit, one->unit_bytes);
+    if (unit == 0) {
+      for (const Object* one : versions) {
+        if (one->content.size() == size)
+          return different(found.content.first_difference(one->content));
+      }
+      return fmt::format("{}: {} bytes, as none of {} versions", found.path, size, versions.size());
+    }
     const auto smaller = [&](const Object& one) { return one.content.size() <= size; };
     const auto larger = [&](const Object& one) { return one.content.size() >= size; };
     if (!is_one(versions, smaller) || !is_one(versions, larger)) {
       return fmt::format("{}: {} bytes, before and after which there were none", found.path, size);
+    }
+    if (!ends_well(found.content, versions)) {
+      return fmt::format("{}: {} bytes, where no write had come to an end", found.path, size);
     }
     std::set<uint64_t> blocks;
     for (const auto& [block, bytes] : found.content.blocks()) blocks.insert(block);
     for (const Object* one : versions) {
       for (const auto& [block, bytes] : one->content.blocks()) blocks.insert(block);
     }
-    const uint64_t step =
-        is_one(versions, [](const Object& one) { return one.by_sectors; }) ? 512 : kBlockBytes;
     for (const uint64_t block : blocks) {
-      const uint64_t end = std::min((block + 1) * kBlockBytes, size);
-      for (uint64_t at = block * kBlockBytes; at < end; at += step) {
-        if (!is_one_as(versions, found, at, std::min(step, end - at))) return different(at);
+      const uint64_t begin = block * kBlockBytes;
+      const uint64_t end = std::min(begin + kBlockBytes, size);
+      if (begin >= end || is_one_as(versions, found, begin, end - begin)) continue;
+      for (uint64_t at = begin; at < end; at += unit) {
+        if (!is_one_as(versions, found, at, std::min(unit, end - at))) return different(at);
       }
     }
     return {};
+  }
+
+  /// As Sizes has it.
+  static bool ends_well(const Content& found, const Versions& versions) {
+    const Object& last = *versions.back();
+    const uint64_t size = found.size();
+    const auto is_so_long = [&](const Object& one) { return one.content.size() == size; };
+    if (last.sizes == Sizes::kBetween || is_one(versions, is_so_long)) return true;
+    if (last.sizes == Sizes::kTheirs) return false;
+    const std::string end = found.read(size - 1, 1);
+    return end[0] != 0 && last.content.read(size - 1, 1) == end;
   }
 
   /// Whether one of the versions has the same bytes there.

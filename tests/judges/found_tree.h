@@ -34,7 +34,7 @@ struct FoundTree {
 std::string read_tree(Calls& session, const std::string& path, FoundTree& tree);
 
 /// What an object may be: one of these, or, of several, a mixture: each attribute, name and block
-/// (or sector) of contents as one of them has it.
+/// (or sector, or byte: Object::unit_bytes) of contents as one of them has it.
 using Versions = std::vector<const Object*>;
 
 /// The versions of an object of the model that are allowed; none: there is no such object.

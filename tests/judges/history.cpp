@@ -123,7 +123,7 @@ class History::Recovered {
       object.times_known = later.times_known;
       object.modified = later.modified;
       object.changed = later.changed;
-      object.by_sectors = true;
+      object.unit_bytes = kSectorBytes;
       versions.push_back(&object);
     }
     return versions;
@@ -192,7 +192,10 @@ std::string History::difference_on(size_t base, size_t last, uint32_t moment,
     const std::string found = possible ? difference(tree, Model::kRoot, versions_of)
                                        : "a name that was synced is not in it";
     if (found.empty()) return {};
-    if (problem.empty()) problem = found;
+    // Of the two ends: nothing of them was synced, and all.
+    if (choice == 0 || choice + 1 == 1u << open) {
+      problem += (choice == 0 ? "" : "; with what was being synced, ") + found;
+    }
   }
   return problem;
 }
@@ -210,16 +213,35 @@ std::string History::difference_between(size_t safe, size_t last, uint32_t momen
   return "this is no state that there was:" + problem;
 }
 
+/// Of the bytes that have to be there at `moment`, what is wrong with the first that are not.
+std::string History::lost_bytes(uint32_t moment, const FoundTree& tree) const {
+  for (const KeptBytes& one : kept_) {
+    if (one.since > moment) continue;
+    const auto found =
+        std::find_if(tree.objects.begin(), tree.objects.end(),
+                     [&](const auto& object) { return object.second.path == one.path; });
+    const bool there = found != tree.objects.end() &&
+                       found->second.content.read(one.offset, one.bytes.size()) == one.bytes;
+    if (there) continue;
+    return one.path + ": " + std::to_string(one.bytes.size()) + " bytes at " +
+           std::to_string(one.offset) + " are lost, durable since " + std::to_string(one.since);
+  }
+  return {};
+}
+
 std::string History::difference_after(uint32_t moment, const FoundTree& tree) const {
   const auto [safe, last] = window(moment);
-  return difference_between(safe, last, moment, tree);
+  const std::string problem = difference_between(safe, last, moment, tree);
+  return problem.empty() ? lost_bytes(moment, tree) : problem;
 }
 
 std::string History::difference_at_the_end(bool kept, const FoundTree& tree) const {
   constexpr uint32_t kMoment = kNeverEnded - 1;
   const auto [safe, last] = window(kMoment);
   const bool failed = operations_[last].ended == kNeverEnded;
-  return difference_between(kept ? last - (failed ? 1 : 0) : safe, last, kMoment, tree);
+  const std::string problem =
+      difference_between(kept ? last - (failed ? 1 : 0) : safe, last, kMoment, tree);
+  return problem.empty() ? lost_bytes(kept ? kNeverEnded : kMoment, tree) : problem;
 }
 
 }  // namespace gofs::judges

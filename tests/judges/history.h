@@ -39,6 +39,14 @@ inline constexpr uint32_t kNeverEnded = ~0u;
 /// An object as a gradual operation has it for a while, beside what it was and what it will be.
 using OnTheWay = std::vector<std::pair<uint32_t, Object>>;
 
+/// Bytes that nothing writes over later, and no cut from a moment on may lose.
+struct KeptBytes {
+  std::string path;
+  uint64_t offset;
+  std::string bytes;
+  uint32_t since = kNeverEnded;  // until then only where the power does not fail
+};
+
 class History {
  public:
   /// Begins with what is on the disk. `writes_over`: sectors of a file that were written over where
@@ -47,6 +55,11 @@ class History {
   /// After an operation: what it has changed.
   void add(const LoggedOperation& operation, const Model& model, const std::set<uint32_t>& touched,
            const OnTheWay& on_the_way = {});
+
+  /// Of what was written within one operation.
+  void keep(const std::vector<KeptBytes>& bytes) {
+    kept_.insert(kept_.end(), bytes.begin(), bytes.end());
+  }
 
   const std::vector<LoggedOperation>& operations() const { return operations_; }
   /// Whether single files were made durable, or written over: either counts on whole blocks.
@@ -77,8 +90,11 @@ class History {
                                  const FoundTree& tree) const;
   std::string difference_on(size_t base, size_t last, uint32_t moment, const FoundTree& tree) const;
 
+  std::string lost_bytes(uint32_t moment, const FoundTree& tree) const;
+
   std::vector<LoggedOperation> operations_;
   std::map<uint32_t, std::vector<Version>> versions_;
+  std::vector<KeptBytes> kept_;
   const bool writes_over_;
 };
 

@@ -594,7 +594,7 @@ int Model::chmod(const About& about, uint32_t mode) {
 }
 
 /// What others could do as the owner or his group: bits of the mode that go when it changes.
-uint32_t Model::powers_of(const Object& object) const {
+uint32_t Model::setid_of(const Object& object) const {
   if (object.is_directory()) return 0;
   const bool group = (object.mode & kGroupExecutes) != 0 || !in_group(object.gid);
   return object.mode & (kSetUserId | (group ? kSetGroupId : 0));
@@ -608,17 +608,17 @@ int Model::chown(const About& about, uint32_t uid, uint32_t gid) {
   const bool owner = who_.uid == before.uid;
   const bool sets_uid = uid != vfs::kKeepId;
   const bool sets_gid = gid != vfs::kKeepId;
-  const uint32_t powers = powers_of(before);
+  const uint32_t setid = setid_of(before);
   if (who_.uid != 0) {
     if (sets_uid && !(owner && uid == before.uid)) return -EPERM;
     if (sets_gid && !(owner && (gid == before.gid || who_.in_group(gid)))) return -EPERM;
-    if (powers != 0 && !owner) return -EPERM;
+    if (setid != 0 && !owner) return -EPERM;
   }
   Object& object = touch(id);
   if (sets_uid) object.uid = uid;
   if (sets_gid) object.gid = gid;
-  object.mode &= ~powers;
-  if (powers != 0 && !in_group(object.gid)) object.mode &= ~kSetGroupId;
+  object.mode &= ~setid;
+  if (setid != 0 && !in_group(object.gid)) object.mode &= ~kSetGroupId;
   return 0;
 }
 
@@ -735,14 +735,14 @@ int Model::access(const std::string& path, uint32_t wanted) const {
 }
 
 /// What a change of its contents takes from a file.
-void Model::drop_powers(Object& object) {
-  if (who_.uid != 0) object.mode &= ~powers_of(object);
+void Model::clear_setid(Object& object) {
+  if (who_.uid != 0) object.mode &= ~setid_of(object);
 }
 
 void Model::write(uint32_t id, uint64_t offset, std::string_view bytes) {
   if (bytes.empty()) return;
   Object& object = touch(id, kModified | kChanged);
-  drop_powers(object);
+  clear_setid(object);
   object.content.write(offset, bytes);
 }
 
@@ -750,7 +750,7 @@ void Model::resize(uint32_t id, uint64_t size) {
   const bool same = objects_.at(id).content.size() == size;
   Object& object = touch(id, same ? 0u : kModified | kChanged);
   if (same) object.renewed_by_f2fs |= kModified | kChanged;
-  drop_powers(object);
+  clear_setid(object);
   object.content.resize(size);
 }
 
@@ -758,7 +758,7 @@ void Model::allocate(uint32_t id, uint32_t mode, uint64_t offset, uint64_t bytes
   const bool punches = (mode & vfs::kFallocatePunchHole) != 0;
   Object& object = touch(id, punches ? 0u : uint32_t{kChanged});
   object.renewed_by_f2fs |= kModified | kChanged;
-  drop_powers(object);
+  clear_setid(object);
   if (mode != 0 && mode != vfs::kFallocateKeepSize) object.content.clear(offset, bytes);
   const bool grows =
       (mode & vfs::kFallocateKeepSize) == 0 && offset + bytes > object.content.size();

@@ -17,6 +17,9 @@
 
 namespace gofs::judges {
 
+/// What an SSD writes wholly or not at all.
+inline constexpr uint64_t kSectorBytes = 512;
+
 /// What a regular file holds; copies share their blocks.
 class Content {
  public:
@@ -45,6 +48,13 @@ class Content {
 /// Times of an inode, as bits.
 enum Times : uint32_t { kAccessed = 1, kModified = 2, kChanged = 4 };
 
+/// What sizes a file may have of which several versions are mixed.
+enum class Sizes : uint8_t {
+  kBetween,  // any between theirs
+  kWritten,  // one of theirs, or one with which it ends with a byte that the last has there
+  kTheirs,   // one of theirs
+};
+
 /// An inode. Its number in the model is not the one that it has in the volume.
 struct Object {
   uint32_t mode = 0;  // type and permissions
@@ -54,8 +64,11 @@ struct Object {
   uint32_t major = 0;
   uint32_t minor = 0;
   Content content;
-  bool by_sectors = false;  // of several versions (found_tree.h), each sector may be this one's
-  std::string target;       // of a symbolic link
+  // Of several versions (found_tree.h) each unit of so many bytes may be this one's; with 0 the
+  // file is wholly one of them.
+  uint64_t unit_bytes = kBlockBytes;
+  Sizes sizes = Sizes::kBetween;
+  std::string target;  // of a symbolic link
   std::map<std::string, std::string> xattrs;
   std::map<std::string, uint32_t> entries;           // of a directory
   std::set<std::pair<uint32_t, std::string>> names;  // (directory, name); the root has none
@@ -124,6 +137,7 @@ class Model {
   void drop(uint32_t id) { objects_.erase(id); }
 
   /// Which objects have changed since the last call.
+  const std::set<uint32_t>& touched() const { return touched_; }
   std::set<uint32_t> take_touched() { return std::exchange(touched_, {}); }
 
  private:
@@ -148,8 +162,8 @@ class Model {
   int permits_names(uint32_t directory) const;
   bool owns(const Object& object) const { return who_.uid == 0 || who_.uid == object.uid; }
   bool in_group(uint32_t gid) const { return who_.uid == 0 || who_.in_group(gid); }
-  uint32_t powers_of(const Object& object) const;
-  void drop_powers(Object& object);
+  uint32_t setid_of(const Object& object) const;
+  void clear_setid(Object& object);
   uint32_t entry_of(const Place& place) const;
   bool is_above(uint32_t upper, uint32_t lower) const;
   void take_name(const Place& place);

@@ -33,9 +33,15 @@ struct Scenario {
   uint32_t cache_pages = 512;  // few: checkpoints come by themselves
   bool repeatable = true;      // false: threads take turns as they like
   uint32_t cut_every = 1;      // of very many writes, so many share a cut
+  bool meets_faults = false;   // also where it is not repeatable
+  bool old_bytes = false;      // what is free holds bytes of others, and keeps them
+
+  /// Whether its commands can be made to fail.
+  bool takes_faults() const { return repeatable || meets_faults; }
 };
 
 std::span<const Scenario> file_scenarios();
+std::span<const Scenario> growth_scenarios();
 std::span<const Scenario> name_scenarios();
 std::span<const Scenario> volume_scenarios();
 std::span<const Scenario> fsync_scenarios();

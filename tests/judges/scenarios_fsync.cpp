@@ -325,8 +325,8 @@ void between_checkpoints(Actor& actor) {
   actor.close(other);
 }
 
-/// The chain goes on from one segment to the next.
-void long_chain(Actor& actor) {
+/// The fsync log goes on from one segment to the next.
+void long_log(Actor& actor) {
   const int fd = open_after_sync(actor, "/file");
   for (uint32_t i = 0; i < 560; ++i) {
     actor.pwrite(fd, i % 3 * kBlock, actor.bytes(30));
@@ -466,7 +466,7 @@ constexpr Scenario kFsync[] = {
     {"fsync_nothing_new", nothing_new, a_file},
     {"fsync_right_after_the_mount", right_after_the_mount, a_file},
     {"fsync_between_checkpoints", between_checkpoints, a_file},
-    {.name = "fsync_long_chain", .run = long_chain, .prepare = a_file, .cut_every = 8},
+    {.name = "fsync_long_log", .run = long_log, .prepare = a_file, .cut_every = 8},
     {"data_sync_writes", data_sync_writes, a_file},
     {"fdatasync", sync_contents, a_deep_file},
     {"fdatasync_create", sync_contents_of_new_files},

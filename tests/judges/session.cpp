@@ -8,17 +8,19 @@
 #include <mutex>
 
 #include "f2fs/writer_layout.h"
+#include "kernels/batch.h"
+#include "kernels/call.h"
+#include "kernels/clean.h"
+#include "kernels/mount.h"
 #include "nvme/array.h"
 #include "nvme/layout.h"
+#include "recording_engine.h"
 #include "simt/host_memory.h"
+#include "ssd/hosted/hosted_controller.h"
 #include "ssd/virtual_ssd.h"
 #include "testing/teams.hpp"
 #include "vfs/layout.h"
 #include "vfs/write_lanes.h"
-#include "work/batch.h"
-#include "work/call.h"
-#include "work/clean.h"
-#include "work/mount.h"
 
 namespace gofs::judges {
 
@@ -61,6 +63,7 @@ nvme::DeviceOptions device_options(const SessionOptions& wanted) {
   options.queue_depth = wanted.queue_depth;
   options.admin_depth = 16;
   options.command_timeout_ns = options.admin_timeout_ns = wanted.timeout_ns;
+  options.assumes_atomic_blocks = wanted.hosted;  // as a mount does
   return options;
 }
 
@@ -86,12 +89,8 @@ struct Session::Parts {
     nvme::Array array{};
     array.stripe = disks.stripe();
     for (uint32_t disk = 0; disk < disks.count(); ++disk) {
-      ssd::Media media;
-      media.base = disks[disk].data();
-      media.bytes = disks[disk].bytes();
-      const auto* const first = disk == 0 ? nullptr : &controllers.front();
-      controllers.push_back(
-          ssd::create_virtual_controller(memory, ssd_config(options, disk, first), media));
+      controllers.push_back(options.hosted ? add_hosted(disks, options, disk)
+                                           : add_virtual(disks, options, disk));
       devices.push_back(nvme::create_device(memory, controllers.back(), device_options(options)));
       array.devices[array.count++] = devices.back();
     }
@@ -101,15 +100,41 @@ struct Session::Parts {
     tables.reset();
     for (; !controllers.empty(); controllers.pop_back(), devices.pop_back()) {
       nvme::destroy_device(memory, devices.back());
-      ssd::destroy_virtual_controller(memory, controllers.back());
+      if (hosted.empty()) ssd::destroy_virtual_controller(memory, controllers.back());
     }
   }
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
+  ssd::ControllerRef add_virtual(Disks& disks, const SessionOptions& options, uint32_t disk) {
+    ssd::Media media;
+    media.base = disks[disk].data();
+    media.bytes = disks[disk].bytes();
+    const auto* const first = disk == 0 ? nullptr : &controllers.front();
+    return ssd::create_virtual_controller(memory, ssd_config(options, disk, first), media);
+  }
+
+  ssd::ControllerRef add_hosted(Disks& disks, const SessionOptions& options, uint32_t disk) {
+    ssd::HostedOptions wanted;
+    wanted.queue_pairs_max = 4;
+    wanted.queue_entries_max = 256;
+    wanted.lba_bytes = options.lba_shift == 9 ? 0 : 1u << options.lba_shift;
+    wanted.make_engine = [this, disk](const ssd::IoTarget& target) {
+      return make_recording_engine(requests, disk,
+                                   ssd::uring_refusal() == 0 ? ssd::make_uring_engine(target)
+                                                             : ssd::make_thread_engine(target));
+    };
+    const auto access = options.writable ? ssd::FileAccess::kReadWrite : ssd::FileAccess::kReadOnly;
+    hosted.push_back(std::make_unique<ssd::HostedController>(
+        std::make_unique<ssd::BackingStore>(disks[disk].path(), access), memory, wanted));
+    return hosted.back()->ref();
+  }
+
   vfs::Filesystem& fs() { return *tables->filesystem(); }
 
   simt::HostMemorySpace memory;
+  RequestLog requests;
+  std::vector<std::unique_ptr<ssd::HostedController>> hosted;
   std::vector<ssd::ControllerRef> controllers;
   std::vector<nvme::Device*> devices;
   std::unique_ptr<vfs::FilesystemMemory> tables;
@@ -136,24 +161,25 @@ struct Session::Parts {
 Session::Session(Disks& disks, const SessionOptions& options)
     : options_(options), parts_(std::make_unique<Parts>(disks, options)) {
   vfs::Filesystem& fs = parts_->fs();
-  work::MountParams mounting{};
+  kernels::MountParams mounting{};
   mounting.fs = &fs;
-  run_warp(options.width, [&](const simt::Warp& warp) { work::mount_body(warp, 0, 1, mounting); });
+  run_warp(options.width,
+           [&](const simt::Warp& warp) { kernels::mount_body(warp, 0, 1, mounting); });
   up_ = true;
   mount_error_ = mounting.volume.error;
   if (mounting.device.step != nvme::BringUpStep::kDone) mount_error_ = -EIO;
   if (mount_error_ != 0) return;
   if (!options.writable) return;
   f2fs::WriterOptions writing;
-  writing.discard = true;  // as where nobody asks for anything else
+  writing.discard = options.discard;
   writing.log_structured = options.log_structured;
   parts_->writer =
       std::make_unique<f2fs::WriterMemory>(parts_->memory, fs.volume.geometry, writing);
-  work::BeginWritingParams beginning{};
+  kernels::BeginWritingParams beginning{};
   beginning.fs = &fs;
   beginning.writer = parts_->writer->writer();
   run_warp(options.width,
-           [&](const simt::Warp& warp) { work::begin_writing_body(warp, 0, 1, beginning); });
+           [&](const simt::Warp& warp) { kernels::begin_writing_body(warp, 0, 1, beginning); });
   begun_ = beginning.result;
   const int64_t realtime_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                   std::chrono::system_clock::now().time_since_epoch())
@@ -166,10 +192,10 @@ Session::~Session() { (void)unmount(); }
 int Session::unmount() {
   if (!up_) return 0;
   up_ = false;
-  work::UnmountParams leaving{};
+  kernels::UnmountParams leaving{};
   leaving.fs = &parts_->fs();
   run_warp(options_.width,
-           [&](const simt::Warp& warp) { work::unmount_body(warp, 0, 1, leaving); });
+           [&](const simt::Warp& warp) { kernels::unmount_body(warp, 0, 1, leaving); });
   return leaving.written != 0 ? leaving.written : leaving.result;
 }
 
@@ -180,7 +206,7 @@ void Session::become(const Who& who) {
   credentials.gid = who.gid;
   for (const uint32_t group : who.groups) credentials.groups[credentials.group_count++] = group;
   fs.credentials = credentials;
-  vfs::forget_paths(fs);  // what is known of them holds for who went there
+  vfs::invalidate_paths(fs);  // what is known of them holds for who went there
 }
 
 uint32_t Session::findings() const {
@@ -190,30 +216,31 @@ uint32_t Session::findings() const {
 namespace {
 
 /// A call about `path`, if there is one, and never about what a link at its end leads to.
-work::CallParams about(work::CallKind kind, const std::string* path = nullptr) {
-  work::CallParams params{};
+kernels::CallParams about(kernels::CallKind kind, const std::string* path = nullptr) {
+  kernels::CallParams params{};
   params.kind = kind;
   params.path = path == nullptr ? nullptr : path->c_str();
   params.keep_link = true;
   return params;
 }
 
-work::CallParams about(work::CallKind kind, int fd) {
-  work::CallParams params = about(kind);
+kernels::CallParams about(kernels::CallKind kind, int fd) {
+  kernels::CallParams params = about(kind);
   params.descriptor = fd;
   return params;
 }
 
 /// A call about a path or, of another kind, about what is open.
-work::CallParams about(work::CallKind by_path, work::CallKind by_descriptor, const About& what) {
+kernels::CallParams about(kernels::CallKind by_path, kernels::CallKind by_descriptor,
+                          const About& what) {
   if (what.is_open()) return about(by_descriptor, what.fd);
-  work::CallParams params = about(by_path, &what.path);
+  kernels::CallParams params = about(by_path, &what.path);
   params.keep_link = !what.follow;
   return params;
 }
 
 /// Bytes that are only read.
-void give(work::CallParams& params, std::string_view bytes) {
+void give(kernels::CallParams& params, std::string_view bytes) {
   params.buffer = const_cast<char*>(bytes.data());
   params.bytes = bytes.size();
 }
@@ -221,25 +248,25 @@ void give(work::CallParams& params, std::string_view bytes) {
 }  // namespace
 
 /// The body that serves host programs.
-int64_t Session::perform(work::CallParams& params) {
+int64_t Session::perform(kernels::CallParams& params) {
   params.fs = &parts_->fs();
-  run_warp(options_.width, [&](const simt::Warp& warp) { work::call_body(warp, 0, 1, params); });
+  run_warp(options_.width, [&](const simt::Warp& warp) { kernels::call_body(warp, 0, 1, params); });
   return params.result;
 }
 
-int Session::answer(work::CallParams params) { return static_cast<int>(perform(params)); }
+int Session::answer(kernels::CallParams params) { return static_cast<int>(perform(params)); }
 
 int Session::open(const std::string& path, uint32_t flags, uint32_t mode) {
-  work::CallParams params = about(work::CallKind::kOpen, &path);
+  kernels::CallParams params = about(kernels::CallKind::kOpen, &path);
   params.flags = flags;
   params.mode = mode;
   return answer(params);
 }
 
-int Session::close(int fd) { return answer(about(work::CallKind::kClose, fd)); }
+int Session::close(int fd) { return answer(about(kernels::CallKind::kClose, fd)); }
 
 int64_t Session::pread(int fd, void* buffer, uint64_t bytes, uint64_t offset) {
-  work::CallParams params = about(work::CallKind::kPread, fd);
+  kernels::CallParams params = about(kernels::CallKind::kPread, fd);
   params.buffer = buffer;
   params.bytes = bytes;
   params.offset = static_cast<int64_t>(offset);
@@ -247,14 +274,14 @@ int64_t Session::pread(int fd, void* buffer, uint64_t bytes, uint64_t offset) {
 }
 
 int64_t Session::pwrite(int fd, std::string_view bytes, uint64_t offset) {
-  work::CallParams params = about(work::CallKind::kPwrite, fd);
+  kernels::CallParams params = about(kernels::CallKind::kPwrite, fd);
   give(params, bytes);
   params.offset = static_cast<int64_t>(offset);
   return perform(params);
 }
 
 int64_t Session::read(int fd, void* buffer, uint64_t bytes) {
-  work::CallParams params = about(work::CallKind::kAdvance, fd);
+  kernels::CallParams params = about(kernels::CallKind::kAdvance, fd);
   params.offset = static_cast<int64_t>(bytes);
   const int64_t offset = perform(params);
   return offset < 0 ? offset : pread(fd, buffer, bytes, static_cast<uint64_t>(offset));
@@ -298,7 +325,7 @@ int64_t Session::writev(int fd, const Buffers& parts) {
 }
 
 int64_t Session::write(int fd, std::string_view bytes) {
-  work::CallParams params = about(work::CallKind::kWrite, fd);
+  kernels::CallParams params = about(kernels::CallKind::kWrite, fd);
   give(params, bytes);
   return perform(params);
 }
@@ -328,6 +355,14 @@ void Session::pread_lanes(int fd, std::vector<LaneRequest>& requests) {
     return vfs::pread_lanes(warp, parts_->fs(), {fd, one.data.data(), one.data.size(), one.offset});
   });
 }
+
+void Session::write_lanes(int fd, std::vector<LaneRequest>& requests) {
+  on_lanes(requests, [&](const simt::Warp& warp, LaneRequest& one) {
+    return vfs::write_lanes(warp, parts_->fs(), {fd, one.data.data(), one.data.size(), 0});
+  });
+}
+
+vfs::Filesystem& Session::fs() { return parts_->fs(); }
 
 int Session::start_pwrite(int fd, std::string_view bytes, uint64_t offset) {
   size_t number = 0;
@@ -360,26 +395,26 @@ void Session::give_up_writes() {
 }
 
 int64_t Session::lseek(int fd, int64_t offset, int whence) {
-  work::CallParams params = about(work::CallKind::kLseek, fd);
+  kernels::CallParams params = about(kernels::CallKind::kLseek, fd);
   params.offset = offset;
   params.flags = static_cast<uint32_t>(whence);
   return perform(params);
 }
 
 int Session::ftruncate(int fd, uint64_t size) {
-  work::CallParams params = about(work::CallKind::kFtruncate, fd);
+  kernels::CallParams params = about(kernels::CallKind::kFtruncate, fd);
   params.bytes = size;
   return answer(params);
 }
 
 int Session::truncate(const std::string& path, uint64_t size) {
-  work::CallParams params = about(work::CallKind::kTruncate, &path);
+  kernels::CallParams params = about(kernels::CallKind::kTruncate, &path);
   params.bytes = size;
   return answer(params);
 }
 
 int Session::fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) {
-  work::CallParams params = about(work::CallKind::kFallocate, fd);
+  kernels::CallParams params = about(kernels::CallKind::kFallocate, fd);
   params.flags = mode;
   params.offset = static_cast<int64_t>(offset);
   params.bytes = bytes;
@@ -387,51 +422,53 @@ int Session::fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) {
 }
 
 int Session::mkdir(const std::string& path, uint32_t mode) {
-  work::CallParams params = about(work::CallKind::kMkdir, &path);
+  kernels::CallParams params = about(kernels::CallKind::kMkdir, &path);
   params.mode = mode;
   return answer(params);
 }
 
 int Session::mknod(const std::string& path, uint32_t mode, uint32_t major, uint32_t minor) {
-  work::CallParams params = about(work::CallKind::kMknod, &path);
+  kernels::CallParams params = about(kernels::CallKind::kMknod, &path);
   params.mode = mode;
   params.device = {major, minor};
   return answer(params);
 }
 
 int Session::symlink(const std::string& target, const std::string& path) {
-  work::CallParams params = about(work::CallKind::kSymlink, &path);
+  kernels::CallParams params = about(kernels::CallKind::kSymlink, &path);
   params.other = target.c_str();
   return answer(params);
 }
 
 int Session::link(const std::string& existing, const std::string& path) {
-  work::CallParams params = about(work::CallKind::kLink, &path);
+  kernels::CallParams params = about(kernels::CallKind::kLink, &path);
   params.other = existing.c_str();
   return answer(params);
 }
 
 int Session::unlink(const std::string& path) {
-  return answer(about(work::CallKind::kUnlink, &path));
+  return answer(about(kernels::CallKind::kUnlink, &path));
 }
 
-int Session::rmdir(const std::string& path) { return answer(about(work::CallKind::kRmdir, &path)); }
+int Session::rmdir(const std::string& path) {
+  return answer(about(kernels::CallKind::kRmdir, &path));
+}
 
 int Session::rename(const std::string& from, const std::string& to, uint32_t flags) {
-  work::CallParams params = about(work::CallKind::kRename, &to);
+  kernels::CallParams params = about(kernels::CallKind::kRename, &to);
   params.other = from.c_str();
   params.flags = flags;
   return answer(params);
 }
 
 int Session::chmod(const About& what, uint32_t mode) {
-  work::CallParams params = about(work::CallKind::kChmod, work::CallKind::kFchmod, what);
+  kernels::CallParams params = about(kernels::CallKind::kChmod, kernels::CallKind::kFchmod, what);
   params.mode = mode;
   return answer(params);
 }
 
 int Session::chown(const About& what, uint32_t uid, uint32_t gid) {
-  work::CallParams params = about(work::CallKind::kChown, work::CallKind::kFchown, what);
+  kernels::CallParams params = about(kernels::CallKind::kChown, kernels::CallKind::kFchown, what);
   params.uid = uid;
   params.gid = gid;
   return answer(params);
@@ -439,7 +476,8 @@ int Session::chown(const About& what, uint32_t uid, uint32_t gid) {
 
 int Session::utimens(const About& what, const f2fs::TimeStamp& accessed,
                      const f2fs::TimeStamp& modified) {
-  work::CallParams params = about(work::CallKind::kUtimens, work::CallKind::kFutimens, what);
+  kernels::CallParams params =
+      about(kernels::CallKind::kUtimens, kernels::CallKind::kFutimens, what);
   params.accessed = accessed;
   params.modified = modified;
   return answer(params);
@@ -447,7 +485,8 @@ int Session::utimens(const About& what, const f2fs::TimeStamp& accessed,
 
 int Session::setxattr(const About& what, const std::string& name, const std::string& value,
                       uint32_t flags) {
-  work::CallParams params = about(work::CallKind::kSetxattr, work::CallKind::kFsetxattr, what);
+  kernels::CallParams params =
+      about(kernels::CallKind::kSetxattr, kernels::CallKind::kFsetxattr, what);
   params.name = name.c_str();
   give(params, value);
   params.flags = flags;
@@ -455,14 +494,15 @@ int Session::setxattr(const About& what, const std::string& name, const std::str
 }
 
 int Session::removexattr(const About& what, const std::string& name) {
-  work::CallParams params =
-      about(work::CallKind::kRemovexattr, work::CallKind::kFremovexattr, what);
+  kernels::CallParams params =
+      about(kernels::CallKind::kRemovexattr, kernels::CallKind::kFremovexattr, what);
   params.name = name.c_str();
   return answer(params);
 }
 
 int64_t Session::getxattr(const About& what, const std::string& name, void* value, uint64_t bytes) {
-  work::CallParams params = about(work::CallKind::kGetxattr, work::CallKind::kFgetxattr, what);
+  kernels::CallParams params =
+      about(kernels::CallKind::kGetxattr, kernels::CallKind::kFgetxattr, what);
   params.name = name.c_str();
   params.buffer = value;
   params.bytes = bytes;
@@ -470,34 +510,35 @@ int64_t Session::getxattr(const About& what, const std::string& name, void* valu
 }
 
 int64_t Session::listxattr(const About& what, char* list, uint64_t bytes) {
-  work::CallParams params = about(work::CallKind::kListxattr, work::CallKind::kFlistxattr, what);
+  kernels::CallParams params =
+      about(kernels::CallKind::kListxattr, kernels::CallKind::kFlistxattr, what);
   params.buffer = list;
   params.bytes = bytes;
   return perform(params);
 }
 
-int Session::sync() { return answer(about(work::CallKind::kSync)); }
+int Session::sync() { return answer(about(kernels::CallKind::kSync)); }
 
-int Session::fsync(int fd) { return answer(about(work::CallKind::kFsync, fd)); }
+int Session::fsync(int fd) { return answer(about(kernels::CallKind::kFsync, fd)); }
 
-int Session::fdatasync(int fd) { return answer(about(work::CallKind::kFdatasync, fd)); }
+int Session::fdatasync(int fd) { return answer(about(kernels::CallKind::kFdatasync, fd)); }
 
 int Session::stat(const About& what, vfs::Stat& out) {
-  work::CallParams params = about(work::CallKind::kStat, work::CallKind::kFstat, what);
+  kernels::CallParams params = about(kernels::CallKind::kStat, kernels::CallKind::kFstat, what);
   const auto error = static_cast<int>(perform(params));
   if (error == 0) out = params.stat;
   return error;
 }
 
 int Session::access(const std::string& path, uint32_t wanted) {
-  work::CallParams params = about(work::CallKind::kAccess, &path);
+  kernels::CallParams params = about(kernels::CallKind::kAccess, &path);
   params.flags = wanted;
   return answer(params);
 }
 
 int Session::readlink(const std::string& path, std::string& target) {
   target.assign(vfs::kPathBytesMax, '\0');
-  work::CallParams params = about(work::CallKind::kReadlink, &path);
+  kernels::CallParams params = about(kernels::CallKind::kReadlink, &path);
   params.buffer = target.data();
   params.bytes = target.size();
   const int64_t bytes = perform(params);
@@ -513,7 +554,7 @@ int Session::list(const std::string& path, Names& names) {
   int64_t count = 0;
   bool twice = false;
   do {
-    work::CallParams params = about(work::CallKind::kReaddir, fd);
+    kernels::CallParams params = about(kernels::CallKind::kReaddir, fd);
     params.buffer = entries.data();
     params.bytes = entries.size() * sizeof(f2fs::NamedEntry);
     count = perform(params);
@@ -530,9 +571,10 @@ int Session::list(const std::string& path, Names& names) {
 }
 
 /// A step of a batch, by one warp.
-int64_t Session::perform(work::BatchParams& params) {
+int64_t Session::perform(kernels::BatchParams& params) {
   params.fs = &parts_->fs();
-  run_warp(options_.width, [&](const simt::Warp& warp) { work::batch_body(warp, 0, 1, params); });
+  run_warp(options_.width,
+           [&](const simt::Warp& warp) { kernels::batch_body(warp, 0, 1, params); });
   return params.result;
 }
 
@@ -567,8 +609,8 @@ int Session::create_batch(const std::string& directory, uint32_t mode,
                           std::vector<BatchItem>& items) {
   BatchArrays arrays(items);
   std::vector<int> errors(items.size());
-  work::BatchParams params{};
-  params.step = work::BatchStep::kCreate;
+  kernels::BatchParams params{};
+  params.step = kernels::BatchStep::kCreate;
   params.path = directory.c_str();
   params.names = arrays.names.data();
   params.count = static_cast<uint32_t>(items.size());
@@ -587,13 +629,13 @@ template <typename Work>
 int Session::with_batch(const std::string& directory, std::vector<BatchItem>& items,
                         const Work& work) {
   const BatchArrays arrays(items);
-  work::BatchParams params{};
+  kernels::BatchParams params{};
   params.path = directory.c_str();
   params.names = arrays.names.data();
   params.count = static_cast<uint32_t>(items.size());
   params.descriptor = static_cast<int>(perform(params));
   if (params.descriptor < 0) return params.descriptor;
-  for (const auto step : {work::BatchStep::kFind, work::BatchStep::kLoad}) {
+  for (const auto step : {kernels::BatchStep::kFind, kernels::BatchStep::kLoad}) {
     params.step = step;
     perform(params);
   }
@@ -601,31 +643,32 @@ int Session::with_batch(const std::string& directory, std::vector<BatchItem>& it
   vfs::BatchEntry* const files = table.files + table.batches[params.descriptor].first;
   work(params, files);
   for (size_t i = 0; i < items.size(); ++i) items[i].error = files[i].error;
-  params.step = work::BatchStep::kEnd;
+  params.step = kernels::BatchStep::kEnd;
   return static_cast<int>(perform(params));
 }
 
 int Session::read_batch(const std::string& directory, std::vector<BatchItem>& items) {
-  return with_batch(directory, items, [&](work::BatchParams& params, const vfs::BatchEntry* files) {
-    for (size_t i = 0; i < items.size(); ++i) {
-      items[i].bytes.assign(files[i].error < 0 ? 0 : files[i].size_bytes, '\xee');
-    }
-    BatchArrays arrays(items);
-    params.step = work::BatchStep::kRead;
-    params.buffer = arrays.buffer.data();
-    params.offsets = arrays.offsets.data();
-    perform(params);
-    for (size_t i = 0; i < items.size(); ++i) {
-      const auto from = arrays.buffer.begin() + static_cast<ptrdiff_t>(arrays.offsets[i]);
-      std::copy_n(from, items[i].bytes.size(), items[i].bytes.begin());
-    }
-  });
+  return with_batch(
+      directory, items, [&](kernels::BatchParams& params, const vfs::BatchEntry* files) {
+        for (size_t i = 0; i < items.size(); ++i) {
+          items[i].bytes.assign(files[i].error < 0 ? 0 : files[i].size_bytes, '\xee');
+        }
+        BatchArrays arrays(items);
+        params.step = kernels::BatchStep::kRead;
+        params.buffer = arrays.buffer.data();
+        params.offsets = arrays.offsets.data();
+        perform(params);
+        for (size_t i = 0; i < items.size(); ++i) {
+          const auto from = arrays.buffer.begin() + static_cast<ptrdiff_t>(arrays.offsets[i]);
+          std::copy_n(from, items[i].bytes.size(), items[i].bytes.begin());
+        }
+      });
 }
 
 int Session::write_batch(const std::string& directory, std::vector<BatchItem>& items) {
-  return with_batch(directory, items, [&](work::BatchParams& params, const vfs::BatchEntry*) {
+  return with_batch(directory, items, [&](kernels::BatchParams& params, const vfs::BatchEntry*) {
     BatchArrays arrays(items);
-    params.step = work::BatchStep::kWrite;
+    params.step = kernels::BatchStep::kWrite;
     params.buffer = arrays.buffer.data();
     params.offsets = arrays.offsets.data();
     params.sizes = arrays.sizes.data();
@@ -634,12 +677,13 @@ int Session::write_batch(const std::string& directory, std::vector<BatchItem>& i
 }
 
 int Session::collect_garbage(uint32_t segments, uint32_t* emptied) {
-  work::CleanParams params{};
+  kernels::CleanParams params{};
   params.fs = &parts_->fs();
-  params.step = work::CleanStep::kRound;
+  params.step = kernels::CleanStep::kRound;
   params.victims = {f2fs::VictimPolicy::kCostBenefit, vfs::kWorthCleaning};
   params.segments_max = segments;
-  run_warp(options_.width, [&](const simt::Warp& warp) { work::clean_body(warp, 0, 1, params); });
+  run_warp(options_.width,
+           [&](const simt::Warp& warp) { kernels::clean_body(warp, 0, 1, params); });
   if (emptied != nullptr) *emptied = params.segments;
   return params.error;
 }
@@ -647,6 +691,7 @@ int Session::collect_garbage(uint32_t segments, uint32_t* emptied) {
 vfs::FilesystemStat Session::statfs() { return vfs::statfs(parts_->fs()); }
 
 uint32_t Session::moment() {
+  if (options_.hosted) return parts_->requests.moment();
   ssd::WriteLog* const log = parts_->controllers.front().controller->write_log;
   if (log == nullptr) return 0;
   ssd::end_posted(*log);
@@ -671,6 +716,7 @@ std::vector<uint64_t> Session::fault_matches() {
 }
 
 ssd::WriteTrace Session::trace() {
+  if (options_.hosted) return parts_->requests.trace();
   return ssd::read_trace(parts_->memory, parts_->controllers.front());
 }
 

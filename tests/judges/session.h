@@ -13,13 +13,13 @@
 
 #include "calls.h"
 #include "disk.h"
-#include "f2fs/writer.h"
+#include "f2fs/begin_writing.h"
 #include "ssd/fault.h"
 
-namespace gofs::work {
+namespace gofs::kernels {
 struct BatchParams;
 struct CallParams;
-}  // namespace gofs::work
+}  // namespace gofs::kernels
 
 namespace gofs::judges {
 
@@ -36,7 +36,14 @@ struct SessionOptions {
   int64_t time_granularity_ns = 1;
   bool faults = false;          // can be planned
   bool log_structured = false;  // nothing is written over where it lies
+  bool discard = true;          // the SSDs are told what is free, and forget it
+  bool hosted = false;          // the SSDs are threads over what the disks hold, without faults
 };
+
+/// Who makes a call together.
+enum class Scope : uint8_t { kThread, kWarp, kBlock, kGrid };
+inline constexpr Scope kScopes[] = {Scope::kThread, Scope::kWarp, Scope::kBlock, Scope::kGrid};
+const char* name_of(Scope scope);
 
 /// What one lane asks for, and its answer. A read has as many bytes as are asked for.
 struct LaneRequest {
@@ -114,6 +121,12 @@ class Session : public Calls {
   /// Requests of lanes, as many at a time as a warp has.
   void pwrite_lanes(int fd, std::vector<LaneRequest>& requests);
   void pread_lanes(int fd, std::vector<LaneRequest>& requests);
+  void write_lanes(int fd, std::vector<LaneRequest>& requests);
+  /// The same calls as above, made by a thread, a warp, a block or a grid of three warps, each of
+  /// which is a host thread.
+  int64_t pwrite_by(Scope scope, int fd, std::string_view bytes, uint64_t offset);
+  int64_t write_by(Scope scope, int fd, std::string_view bytes);
+  int64_t pread_by(Scope scope, int fd, void* buffer, uint64_t bytes, uint64_t offset);
   /// An asynchronous write of whole blocks: a number for wait(), or a negative errno. The bytes are
   /// kept until somebody has waited, or the session ends.
   int start_pwrite(int fd, std::string_view bytes, uint64_t offset);
@@ -122,7 +135,7 @@ class Session : public Calls {
   void give_up_writes();
   /// Empties up to `segments` segments; `emptied`, if it is not null, is told how many were tried.
   int collect_garbage(uint32_t segments, uint32_t* emptied = nullptr);
-  /// As work::unmount_body() does: what was written is durable then.
+  /// As kernels::unmount_body() does: what was written is durable then.
   int unmount();
 
   /// A moment of the log, if there is one: all commands that have ended have done so by then, on
@@ -139,15 +152,18 @@ class Session : public Calls {
 
  private:
   struct Parts;
-  int64_t perform(work::CallParams& params);
-  int64_t perform(work::BatchParams& params);
+  int64_t perform(kernels::CallParams& params);
+  int64_t perform(kernels::BatchParams& params);
   template <typename Call>
   int64_t on_warp(const Call& call);
+  template <typename Call>
+  int64_t on_grid(const Call& call);
+  vfs::Filesystem& fs();
   template <typename Call>
   void on_lanes(std::vector<LaneRequest>& requests, const Call& call);
   template <typename Work>
   int with_batch(const std::string& directory, std::vector<BatchItem>& items, const Work& work);
-  int answer(work::CallParams params);
+  int answer(kernels::CallParams params);
 
   const SessionOptions options_;
   std::unique_ptr<Parts> parts_;

@@ -66,6 +66,10 @@ std::span<const Walker::Operation> Walker::operations_table() {
       {"pwrite_async", 3, &Walker::pwrite_async, true},
       {"pwrite by lanes", 5, &Walker::pwrite_lanes, true},
       {"pread by lanes", 3, &Walker::pread_lanes, true},
+      {"writes by scope", 5, &Walker::write_by_scope, true},
+      {"reads by scope", 4, &Walker::read_by_scope, true},
+      {"writes side by side", 4, &Walker::write_side_by_side, true},
+      {"appends side by side", 4, &Walker::append_side_by_side, true},
       {"batch_create", 2, &Walker::create_batch, true},
       {"batch_read", 2, &Walker::read_batch, true},
       {"batch_write", 2, &Walker::write_batch, true},
@@ -191,6 +195,9 @@ int64_t Walker::both(const std::string& what, const Call& call, const Expect& ex
     // Nothing is half done.
     std::set<uint32_t> open;
     for (const OpenFile& file : files_) open.insert(file.id);
+    // But for set-ID bits, which go before a write finds out that there is no room.
+    if (stranger)
+      std::for_each(open.begin(), open.end(), [&](uint32_t id) { take_lost_setid(id); });
     const std::string problem = observe(*calls_, model_, open, false);
     if (!problem.empty()) differ(fmt::format("without room for {}: {}", what, problem));
     if (one_in(16)) check();

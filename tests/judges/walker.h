@@ -92,6 +92,11 @@ class Walker {
   // walker_lanes.cpp
   void pwrite_lanes();
   void pread_lanes();
+  // walker_groups.cpp
+  void write_by_scope();
+  void read_by_scope();
+  void write_side_by_side();
+  void append_side_by_side();
   // walker_names.cpp
   void mkdir();
   void mknod();
@@ -142,6 +147,13 @@ class Walker {
   void write_to(OpenFile& file, Way way);
   void compare_read(const std::string& what, const OpenFile& file, uint64_t offset,
                     const std::string& buffer, const Call& call);
+  struct SeenPart {
+    uint64_t offset;
+    std::string data;
+  };
+  void take_lost_setid(uint32_t id);
+  void take_later_rounds(uint32_t id, uint64_t offset, std::string_view data, uint64_t done);
+  void read_beside(const OpenFile& file, uint64_t from, std::vector<SeenPart>& seen) const;
   std::vector<BatchItem> some_items(uint32_t directory, std::vector<uint32_t>& ids);
   int part_written(const std::string& path, const std::string& bytes, std::string& part);
   void drop_if_gone(uint32_t id);

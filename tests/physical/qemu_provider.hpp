@@ -22,7 +22,7 @@ class QemuVolumes {
  public:
   explicit QemuVolumes(const ssd::QemuOptions& options) : machine_(options) {
     host::add_provider("qemu", [this](const host::VolumeSpec& spec, uint64_t bytes,
-                                      work::Backend&) {
+                                      kernels::Backend&) {
       host::OpenedSsd opened;
       opened.memory = std::make_unique<ssd::QemuMemory>(machine_, bytes);
       opened.transport = std::make_unique<ssd::QtestTransport>(machine_, std::stoul(spec.address));

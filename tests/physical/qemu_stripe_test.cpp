@@ -3,114 +3,39 @@
 // A volume striped over several NVMe controllers that are not ours: how it lies is read from the
 // SSDs themselves before it is mounted. What was written is read again after a remount, from the
 // same images by our own virtual SSDs, and judged by fsck.f2fs.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <string>
 #include <vector>
 
-#include "../qemu/machine_for_test.h"
 #include "host/probe_ssd.h"
-#include "host/striped_for_test.h"
-#include "qemu_provider.hpp"
+#include "qemu_stripe_rig.hpp"
 
 namespace gofs::tests {
 namespace {
 
-using host::expect_whole;
-using host::Striped;
-
-/// As little of the machine's memory as several SSDs at once need.
-const char* const kSmallQueues = "queues=2&depth=16";
-
-class QemuStripeTest : public ::testing::Test {
- protected:
-  void SetUp() override { GOFS_NEED_QEMU(); }
-
-  static ssd::QemuOptions machine(const Striped& striped) {
-    ssd::QemuOptions options = ssd::qemu_for_test();
-    for (uint32_t disk = 0; disk < striped.stripe().disks; ++disk) {
-      ssd::QemuDisk& added = options.disks.emplace_back();
-      added.image = striped.path(disk);
-    }
-    return options;
-  }
-  /// "qemu:2+qemu:0+qemu:1?stripe=64K&queues=2&depth=16".
-  static std::string spec(const std::vector<uint32_t>& order, const std::string& chunk = "") {
-    std::string text;
-    for (const uint32_t disk : order) {
-      text += (text.empty() ? "qemu:" : "+qemu:") + std::to_string(disk);
-    }
-    return text + "?" + (chunk.empty() ? "" : "stripe=" + chunk + "&") + kSmallQueues;
-  }
-  static Error error_of_mount(const std::string& spec) {
-    const auto volume = mount(spec, true);
-    return volume ? Error{0, "mounted"} : volume.error();
-  }
-
-  /// Writes, remounts by `again`, and has the images judged without QEMU.
-  static void write_and_judge(const Striped& striped, const std::string& first,
-                              const std::string& again, const std::string& images) {
-    std::vector<uint8_t> text((uint64_t{3} << 20) + 777);
-    image::fill_pattern(99, 0, text.data(), text.size());
-    const auto expect_text = [&text](Volume& volume) {
-      const int fd = volume.open("/fresh").value();
-      std::vector<uint8_t> got(text.size() + 1);
-      ASSERT_EQ(volume.pread(fd, got.data(), got.size(), 0).value(), text.size());
-      got.pop_back();
-      EXPECT_TRUE(got == text);
-      EXPECT_TRUE(volume.close(fd));
-      EXPECT_TRUE(volume.stat("/made/seven"));
-    };
-    {
-      QemuVolumes qemu(machine(striped));
-      auto volume = mount(first, false);
-      ASSERT_TRUE(volume) << volume.error().message;
-      expect_whole(*volume);
-      EXPECT_TRUE(volume->unlink("/large"));  // there is not much room
-      const int fd = volume->open("/fresh", O_RDWR | O_CREAT, 0644).value();
-      ASSERT_EQ(volume->pwrite(fd, text.data(), text.size(), 0).value(), text.size());
-      EXPECT_TRUE(volume->fsync(fd));
-      EXPECT_TRUE(volume->mkdir("/made", 0755));
-      EXPECT_TRUE(volume->rename("/data/file0007", "/made/seven"));
-      ASSERT_TRUE(volume->unmount());
-      volume = mount(again, true);
-      ASSERT_TRUE(volume) << volume.error().message;
-      EXPECT_EQ(volume->info().ssd_bytes, format::stripe_bytes(striped.stripe()));
-      expect_text(*volume);
-    }
-    const image::TemporaryPath one;
-    striped.gather(one.path());
-    EXPECT_TRUE(image::fsck_is_clean(one.path()));
-    for (const std::string& other : {images, one.path()}) {
-      auto volume = mount(other, true);
-      ASSERT_TRUE(volume) << volume.error().message;
-      expect_text(*volume);
-    }
-  }
-};
-
 TEST_F(QemuStripeTest, two_ssds_without_a_superblock_are_taken_as_they_are_named) {
   const Striped striped(2, 16, false);
-  write_and_judge(striped, spec({0, 1}, "64K"), spec({0, 1}, "64K"),
+  write_and_judge(striped, machine(striped), spec({0, 1}, "64K"), spec({0, 1}, "64K"),
                   striped.spec({0, 1}, "?stripe=64K"));
 }
 
 TEST_F(QemuStripeTest, three_ssds_without_a_superblock_are_taken_as_they_are_named) {
   const Striped striped(3, 19, false);
-  write_and_judge(striped, spec({0, 1, 2}), spec({0, 1, 2}, "512K"), striped.spec({0, 1, 2}));
+  write_and_judge(striped, machine(striped), spec({0, 1, 2}), spec({0, 1, 2}, "512K"),
+                  striped.spec({0, 1, 2}));
 }
 
 TEST_F(QemuStripeTest, an_md_array_says_itself_how_it_lies) {
   const Striped striped(3, 14, true);
-  write_and_judge(striped, spec({2, 0, 1}), spec({1, 2, 0}, "16K"), striped.spec({0, 1, 2}));
+  write_and_judge(striped, machine(striped), spec({2, 0, 1}), spec({1, 2, 0}, "16K"),
+                  striped.spec({0, 1, 2}));
 }
 
 TEST_F(QemuStripeTest, members_that_do_not_belong_together_are_named) {
   const Striped striped(3, 14, true);
   QemuVolumes qemu(machine(striped));
-  const std::string image = striped.path(1);
   const struct {
     std::string spec;
     int code;
@@ -120,8 +45,6 @@ TEST_F(QemuStripeTest, members_that_do_not_belong_together_are_named) {
       {spec({0, 1, 1}), EINVAL, "named twice"},
       {"qemu:0+qemu:1+qemu:1/2?depth=16&queues=2", EINVAL, "another namespace of it"},
       {spec({0, 1, 2}, "64K"), EINVAL, "chunks of 16384 bytes"},
-      {image + "?cache=16M+qemu:1", EINVAL, "qemu:1: is a physical SSD, unlike " + image},
-      {"qemu:0?queues=2+" + image, EINVAL, image + ": is not a physical SSD, unlike qemu:0"},
       {spec({0, 1, 5}), ENODEV, "qemu:5"},
       {"qemu:0+qemu:1/2+qemu:2?depth=16&queues=2", EIO,
        "qemu:1/2: the SSD did not come up: it has no active namespace of this number"},

@@ -88,7 +88,7 @@ TEST(ErrorTextTest, every_errno_that_documents_and_public_headers_name_has_the_s
 
 TEST(ErrorTextTest, every_errno_that_code_of_kernels_returns_has_the_systems_words) {
   std::set<std::string> found;
-  for (const char* const folder : {"simt", "ssd", "nvme", "f2fs", "vfs", "work"}) {
+  for (const char* const folder : {"simt", "ssd", "nvme", "f2fs", "vfs", "kernels"}) {
     collect_of_folder(std::string("src/") + folder, ".h", true, found);
   }
   EXPECT_GE(found.size(), 25u);

@@ -70,7 +70,7 @@ uint8_t* GuestRam::take(uint64_t bytes) {
   return base_ + offset;
 }
 
-void GuestRam::give_back(uint8_t* range) {
+void GuestRam::release(uint8_t* range) {
   const std::lock_guard lock(mutex_);
   const size_t erased = taken_.erase(static_cast<uint64_t>(range - base_));
   GOFS_ASSERT(erased == 1);

@@ -36,7 +36,7 @@ class GuestRam {
   /// A zeroed range at a multiple of kPageBytes; `bytes` is rounded up to one. Throws
   /// std::system_error (ENOMEM). Given back by the same pointer.
   uint8_t* take(uint64_t bytes);
-  void give_back(uint8_t* range);
+  void release(uint8_t* range);
 
  private:
   uint64_t bytes_;

@@ -29,8 +29,8 @@ TEST_F(GuestRamTest, gives_out_what_lies_above_the_first_mebibyte) {
   EXPECT_EQ(ram_.guest_address(first, kMiB), kMiB);
   EXPECT_EQ(ram_.guest_address(second, 2 * kMiB), 2 * kMiB);
   EXPECT_EQ(trouble_of([&] { ram_.take(1); }).error, ENOMEM);
-  ram_.give_back(first);
-  ram_.give_back(second);
+  ram_.release(first);
+  ram_.release(second);
 }
 
 TEST_F(GuestRamTest, a_range_that_was_given_back_is_given_out_again_as_zeros) {
@@ -38,7 +38,7 @@ TEST_F(GuestRamTest, a_range_that_was_given_back_is_given_out_again_as_zeros) {
   uint8_t* const second = ram_.take(1);
   EXPECT_EQ(second, first + 8192);
   std::memset(first, 1, 8192);
-  ram_.give_back(first);
+  ram_.release(first);
   // It does not fit between.
   uint8_t* const third = ram_.take(8193);
   EXPECT_EQ(third, second + 4096);

@@ -10,7 +10,7 @@ QemuMemory::QemuMemory(QemuMachine& machine, uint64_t bytes)
       bytes_(simt::align_up(bytes, GuestRam::kPageBytes)),
       base_(ram_.take(bytes_)) {}
 
-QemuMemory::~QemuMemory() { ram_.give_back(base_); }
+QemuMemory::~QemuMemory() { ram_.release(base_); }
 
 std::string QemuMemory::description() const {
   return std::to_string(bytes_ >> 10) + " KiB of a QEMU machine's memory";

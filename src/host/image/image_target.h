@@ -32,7 +32,7 @@ class ImageTarget {
 /// Opens `path`: a block device as it is, anything else as a regular file, made if missing, of
 /// `size_bytes` (0: the size that it has). An existing file keeps its bytes, so that callers can
 /// look at them first. It is the caller's alone as long as the target is there: EBUSY where Linux
-/// or somebody else has it. Errors: of open(2) and ftruncate(2); EINVAL for a size that a device
+/// or another process uses it. Errors: of open(2) and ftruncate(2); EINVAL for a size that a device
 /// has not.
 Status open_file_target(const std::string& path, uint64_t size_bytes,
                         std::unique_ptr<ImageTarget>* target);

@@ -20,8 +20,8 @@ namespace gofs::image {
 /// On a host file, made if missing and given `size_bytes`, or on a block device; 0 takes the size
 /// that is there. What is refused is refused before the file is changed; a file that was missing is
 /// removed again if this fails. Messages begin with the path. Errors: those of opening and writing;
-/// EBUSY (somebody uses it); EEXIST (it holds something, and not options.overwrite); ENOSPC (below
-/// 64 MiB), EFBIG (above 16 TiB); EINVAL, EOPNOTSUPP (label, features).
+/// EBUSY (another process uses it); EEXIST (it holds something, and not options.overwrite); ENOSPC
+/// (below 64 MiB), EFBIG (above 16 TiB); EINVAL, EOPNOTSUPP (label, features).
 Status make_volume(const std::string& path, uint64_t size_bytes, const VolumeOptions& options);
 
 /// The same on an open descriptor of a file or device.

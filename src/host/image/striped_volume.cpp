@@ -84,7 +84,7 @@ Status write_superblocks(const Targets& disks, const format::Stripe& stripe) {
   std::memset(static_cast<void*>(super.get()), 0, sizeof(*super));
   super->magic = format::kMdMagic;
   super->major_version = 1;
-  // With one zone both of its layouts are the same; Linux wants to be told all the same.
+  // With one zone both of its layouts are the same; Linux wants the layout all the same.
   super->feature_map = format::kMdFeatureRaid0Layout;
   super->layout = 2;
   GOFS_RETURN_IF_FAILED(fill_random(super->set_uuid, sizeof(super->set_uuid)));

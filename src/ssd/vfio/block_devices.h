@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The disks that Linux has of an NVMe controller, and what they are used for: so that nobody takes
-// one away that holds something. Reads sysfs, procfs and udev's notes, never the disks. Host only.
+// The disks that Linux has of an NVMe controller, and what they are used for: so that none is taken
+// away that is in use. Reads sysfs, procfs and udev's notes, never the disks. Host only.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ std::optional<uint64_t> IovaSpace::take(uint64_t bytes) {
   return std::nullopt;
 }
 
-bool IovaSpace::give_back(uint64_t first, uint64_t bytes) {
+bool IovaSpace::release(uint64_t first, uint64_t bytes) {
   const auto found = taken_.find(first);
   if (found == taken_.end() || found->second != bytes) return false;
   taken_.erase(found);

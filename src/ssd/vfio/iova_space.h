@@ -21,7 +21,7 @@ class IovaSpace {
  public:
   static constexpr uint64_t kPageBytes = 4096;
   static constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
-  /// Nothing lies below: 0 stays what nobody was given.
+  /// Nothing lies below: 0 is never given out.
   static constexpr uint64_t kFirst = kHugePageBytes;
   /// An address of a physical page has at most 52 bits, and so have a PRP's consumers in practice.
   static constexpr uint64_t kLast = (uint64_t{1} << 52) - 1;
@@ -36,7 +36,7 @@ class IovaSpace {
   /// multiple of that, so that large pages can be used. Nothing if there is no room.
   std::optional<uint64_t> take(uint64_t bytes);
   /// One that take() gave; false if it is none.
-  bool give_back(uint64_t first, uint64_t bytes);
+  bool release(uint64_t first, uint64_t bytes);
 
  private:
   std::vector<IovaRange> allowed_;

@@ -52,10 +52,10 @@ TEST(IovaSpace, what_is_no_whole_number_of_pages_is_refused) {
 TEST(IovaSpace, only_what_was_taken_is_given_back) {
   IovaSpace space({{2 * kMiB, 4 * kMiB - 1}});
   const uint64_t first = space.take(2 * kMiB).value();
-  EXPECT_FALSE(space.give_back(first, 4096));
-  EXPECT_FALSE(space.give_back(first + 4096, 4096));
-  EXPECT_TRUE(space.give_back(first, 2 * kMiB));
-  EXPECT_FALSE(space.give_back(first, 2 * kMiB));
+  EXPECT_FALSE(space.release(first, 4096));
+  EXPECT_FALSE(space.release(first + 4096, 4096));
+  EXPECT_TRUE(space.release(first, 2 * kMiB));
+  EXPECT_FALSE(space.release(first, 2 * kMiB));
   EXPECT_EQ(space.take(2 * kMiB), first);
 }
 
@@ -80,7 +80,7 @@ TEST(IovaSpace, random_takes_never_overlap) {
     if (random() % 2 == 0 && !mine.empty()) {
       auto one = mine.begin();
       std::advance(one, static_cast<long>(random() % mine.size()));
-      ASSERT_TRUE(space.give_back(one->first, one->second));
+      ASSERT_TRUE(space.release(one->first, one->second));
       mine.erase(one);
       continue;
     }

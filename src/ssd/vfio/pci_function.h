@@ -64,7 +64,7 @@ std::vector<std::string> pci_addresses(const std::string& root);
 
 /// The commands that bind the function to vfio-pci: one line for a shell.
 std::string bind_command(const PciFunction& function);
-/// Those that give it back to the driver that Linux has for it.
+/// Those that return it to the driver that Linux has for it.
 std::string release_command(const PciFunction& function);
 
 /// The members for whose sake VFIO does not give the group away, "0000:65:00.1 (nouveau)"; empty

@@ -193,7 +193,7 @@ uint64_t VfioContainer::map(void* memory, uint64_t bytes) {
   request.size = bytes;
   if (::ioctl(container_.get(), VFIO_IOMMU_MAP_DMA, &request) != 0) {
     const int error = errno;
-    space_.give_back(*address, bytes);
+    space_.release(*address, bytes);
     fail_with(error, name_ + ": " + std::to_string(bytes) + " bytes cannot be mapped for it" +
                          words_for_map(error));
   }
@@ -201,7 +201,7 @@ uint64_t VfioContainer::map(void* memory, uint64_t bytes) {
 }
 
 void VfioContainer::unmap(uint64_t address, uint64_t bytes) {
-  if (!space_.give_back(address, bytes)) {
+  if (!space_.release(address, bytes)) {
     fail_with(EINVAL, name_ + ": unmapping what was not mapped");
   }
   vfio_iommu_type1_dma_unmap request{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An IOMMU group that this process has for itself, in a VFIO container of its own with a type1
+// An IOMMU group that this process holds exclusively, in a VFIO container of its own with a type1
 // IOMMU: what its devices may reach, and at which addresses. Not iommufd, which refuses to map
 // another device's BAR. Host only.
 #pragma once

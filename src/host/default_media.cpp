@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/default_media.h"
+
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <cstdint>
+#include <string>
+
+#include "simt/available_memory.h"
+
+namespace gofs::host {
+
+namespace {
+
+bool lies_in_memory(const std::string& path) {
+  struct statfs system {};
+  if (::statfs(path.c_str(), &system) != 0) return false;
+  return system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
+}
+
+MediaKind default_media(const std::string& path, bool on_host) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return MediaKind::kHosted;
+  if (on_host && !lies_in_memory(path)) return MediaKind::kHosted;
+  const auto bytes = static_cast<uint64_t>(status.st_size);
+  return bytes <= simt::available_memory_bytes().value_or(0) / 2 ? MediaKind::kMemory
+                                                                 : MediaKind::kHosted;
+}
+
+}  // namespace
+
+void choose_media(std::vector<VolumeSpec>& members, bool on_host) {
+  std::vector<VolumeSpec*> open;
+  bool hosts = false;
+  for (VolumeSpec& member : members) {
+    const bool says_nothing = member.media == MediaKind::kAuto && !member.path.empty();
+    if (says_nothing) {
+      open.push_back(&member);
+      member.media = default_media(member.path, on_host);
+    }
+    hosts = hosts || member.is_hosted() || member.is_physical();
+  }
+  for (VolumeSpec* const member : open) {
+    if (hosts) member->media = MediaKind::kHosted;
+  }
+}
+
+}  // namespace gofs::host

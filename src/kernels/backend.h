@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The place where file system code runs: host threads, or a GPU. A backend offers memory, launches
+// bodies (body.h) on many warps, and loads an SSD's contents to where its warps
+// reach them. There are two: host/cpu_backend.h and gpu/cuda_backend.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/body.h"
+#include "simt/memory.h"
+#include "ssd/media.h"
+#include "ssd/memory_source.h"
+
+namespace gofs::kernels {
+
+/// What can be written of media for parts of which there is no memory yet.
+struct MediaRoom {
+  std::vector<bool> there;  // each chunk of ssd::kChunkBytes: it has memory
+  uint64_t spares;          // of the others so many can be had
+};
+
+/// Copies between memory of the host, any of it, and memory that only the backend's warps reach.
+/// Empty, or why not.
+class MemoryCopier {
+ public:
+  virtual ~MemoryCopier() = default;
+  virtual std::string pull(void* to_host, const void* from, uint64_t bytes) = 0;
+  virtual std::string push(void* to, const void* from_host, uint64_t bytes) = 0;
+};
+
+/// Contents of an SSD as the backend's warps reach them; frees them when it goes.
+class LoadedMedia {
+ public:
+  virtual ~LoadedMedia() = default;
+  virtual const ssd::Media& media() const = 0;
+  /// Makes what was written durable. Empty, or what went wrong.
+  virtual std::string sync() = 0;
+  /// Whether it is a copy in memory: then sync() brings to where it lasts what collect() has found
+  /// before, and both are called by one thread at a time.
+  virtual bool is_copy() const { return false; }
+  /// Finds what has changed, and keeps it as it is in this moment if there is memory for that; else
+  /// is_in_place(), and nothing may change until sync() returns. Nothing changes meanwhile: a warp
+  /// sees to that, which also copies, as long as this thread asks nothing else of the backend.
+  /// Null: no warp uses the volume any more, and less is kept. Empty, or what went wrong.
+  virtual std::string collect(MemoryCopier* warp) {
+    (void)warp;
+    return {};
+  }
+  virtual bool is_in_place() const { return false; }
+  /// Whether another sync() may do better after one that has failed.
+  virtual bool may_try_again() const { return false; }
+  /// What the host has said to the last command that failed for its sake; empty: none did.
+  virtual std::string problem() const { return {}; }
+  /// As it was loaded, for writing; null: all of it can be written.
+  virtual const MediaRoom* room() const { return nullptr; }
+};
+
+struct MediaRequest {
+  std::string path;    // an image or block device; empty: memory
+  uint64_t bytes = 0;  // of memory; 0 with a path: the file's size
+  bool writable = false;
+  bool device_memory = false;  // media=hbm: in the GPU's own memory
+  /// What can be written to the holes of an image that is kept in memory without them; one that is
+  /// only read takes none of it, but says what could be.
+  uint64_t spare_bytes = uint64_t{4} << 30;
+};
+
+/// What memory of the host is, for Backend::reach().
+enum class HostRange {
+  kMemory,
+  kRegisters,  // of a device, mapped; nothing may be cached
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const char* name() const = 0;         // "cpu" or "cuda"
+  virtual std::string description() const = 0;  // for people: processor or GPU, driver
+  /// True if its warps reach all memory of this process by the same pointers, and run() may be
+  /// called from several threads at once: a CPU.
+  virtual bool is_host() const { return false; }
+  /// Lanes of a warp.
+  virtual uint32_t warp_width() const = 0;
+  /// A grid that fills the machine without oversubscribing it.
+  virtual Grid full_grid() const = 0;
+  /// Memory of the file system's state: fast for the backend's warps.
+  virtual simt::MemorySpace& memory() = 0;
+  /// Memory that host code and the backend's warps both use by the same pointers: arguments,
+  /// results, buffers of host programs.
+  virtual simt::MemorySpace& shared_memory() = 0;
+  /// From now on warps use `bytes` at `begin`, which were mapped into this process, by the same
+  /// pointers as the host, until forget(). Empty, or why they cannot.
+  virtual std::string reach(void* begin, uint64_t bytes, HostRange what) = 0;
+  /// As reach() had it.
+  virtual void forget(void* begin) = 0;
+  /// Whether a buffer of a host program is memory that this thread can copy from and to, as far as
+  /// the backend knows. Empty, or what it is instead.
+  virtual std::string what_else_than_host_memory(const void* buffer) const {
+    (void)buffer;
+    return {};
+  }
+  /// Memory of its own for an SSD to read and write by itself, or a view of some that a program
+  /// has. Throws std::system_error, which says what that lacks.
+  virtual std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t bytes) = 0;
+  virtual std::unique_ptr<ssd::MemorySource> view_device_memory(void* memory, uint64_t bytes) = 0;
+  /// Null on failure, `error` then says why.
+  virtual std::unique_ptr<LoadedMedia> load_media(const MediaRequest& request,
+                                                  std::string& error) = 0;
+  /// Runs `body` on `grid` and waits for it. `params` lies in memory() or shared_memory(). False on
+  /// failure: error() says what. It is this launch alone that has failed, for want of memory
+  /// perhaps, unless has_failed().
+  virtual bool run(const Body& body, const Grid& grid, void* params) = 0;
+  /// Makes ready for a launch of `body` what can be, so that it does not fail for want of memory
+  /// then. False: as run().
+  virtual bool prepare(const Body& body) {
+    (void)body;
+    return true;
+  }
+  /// Of the last launch that has failed.
+  virtual std::string error() const = 0;
+  /// Why it runs nothing any more in this process, and what memory() held is lost: a GPU after a
+  /// fault of any kernel, ours or not. Empty: it works. From any thread, as has_failed() is, which
+  /// is cheap.
+  virtual std::string failure() const { return {}; }
+  virtual bool has_failed() const { return false; }
+};
+
+}  // namespace gofs::kernels
