@@ -35,9 +35,13 @@ class GpuBenchTest(unittest.TestCase):
 
     def test_every_part_leaves_rows_and_is_held_against_its_targets(self):
         status, lines = self.run_bench(GOFS_MODELS="p5800x")
-        self.assertEqual((status, lines[-1]), (0, "7 passed, 0 failed"), "\n".join(lines))
+        self.assertEqual((status, lines[-1]), (0, "9 passed, 0 failed"), "\n".join(lines))
         self.assertEqual({row["sweep"] for row in self.rows("micro.jsonl") if "sweep" in row},
                          {"outstanding", "ssds", "files"})
+        self.assertEqual({row["actor"] for row in self.rows("stream.jsonl") if "actor" in row},
+                         {"grid", "block", "warp", "thread"})
+        self.assertLessEqual({1, 300}, {row["bytes"] for row in self.rows("records.jsonl")
+                                        if row["bench"] == "records"})
         self.assertLessEqual({"write", "fsync", "pause", "names", "batch_create", "clean"},
                              {row["bench"] for row in self.rows("writes.jsonl")})
         self.assertEqual({row["name"] for row in self.rows("baselines.jsonl")

@@ -67,6 +67,30 @@ def of_micro(row):
         yield point(sweep, row, axis, "without" if row["ablated"] else "with", "B/s", None, file)
 
 
+def words_of_shape(row):
+    """Who streams, how much at a time."""
+    who = {"grid": "the grid", "block": f"{row['actors']} blocks", "warp": f"{row['actors']:,} warps",
+           "thread": f"{row['actors']:,} threads"}[row["actor"]]
+    where = ", files of their own" if row["own_files"] else ""
+    return f"{who}, {words_of_bytes(row['piece_bytes'])}{where}"
+
+
+def of_streams(row):
+    """The points of a row of `gofs bench stream`."""
+    raw, file = row["raw_bytes_per_s"]["median"], row["file_bytes_per_s"]["median"]
+    yield point("streams", row, words_of_shape(row), row["work"], "B/s", raw, file)
+
+
+def of_records(row):
+    """The points of a row of `gofs bench records`."""
+    beside = ", a reader beside" if row["reader"] else ""
+    one = row["writers"] == 1
+    who = f"{row['writers']:,} {row['actor']}{'' if one else 's'}{beside}"
+    yield point("records", row, who, words_of_bytes(row["bytes"]) +
+                (", durable" if row["durable"] else ""), "/s", None,
+                row["records_per_s"]["median"])
+
+
 def of_writes(row):
     """The points of a row of `gofs_write_matrix`."""
     kind = row["bench"]
@@ -106,6 +130,10 @@ def points_of(found):
     for row in found:
         if row["bench"] == "micro":
             every += of_micro(row)
+        elif row["bench"] == "stream":
+            every += of_streams(row)
+        elif row["bench"] == "records":
+            every += of_records(row)
         elif row["bench"] != "baseline" and "model" in row:
             every += of_writes(row)
     for one in every:
@@ -193,6 +221,12 @@ def of_model_rows(points, head):
                 lambda one: f"{one['model']}: {one['point']}")
 
 
+def of_shapes(points, head):
+    """Rows are who streams, columns the works, of the model none."""
+    mine = [one for one in points if one["model"] == "none"]
+    return grid(mine, head, lambda one: one["series"], lambda one: one["point"])
+
+
 def of_metadata(points, head):
     """Rates of what has no raw commands, of the model none."""
     mine = sorted((one for one in points if one["model"] == "none"),
@@ -222,6 +256,8 @@ TABLES = {
     "ssds": (of_model_rows, "model: SSDs"),
     "lbas": (of_axis, "threads, 512 bytes each"),
     "write": (of_model_rows, "model: threads or warps"),
+    "streams": (of_shapes, "model none, 4 GiB"),
+    "records": (of_shapes, "appended to one log, model none"),
     "metadata": (of_metadata, "model none"),
     "ablations": (of_ablations, "mechanism"),
     "baselines": (of_others, "p5800x, outstanding"),

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Says of rows that `make gpu-bench` measured what was wanted, what was reached, and where not.
 
-Takes JSON objects, one a line, of `gofs bench micro`, `gofs_write_matrix` and `gofs_baselines`.
+Takes JSON objects, one a line, of `gofs bench micro`, `stream` and `records`, `gofs_write_matrix`
+and `gofs_baselines`.
 Prints a line for each target: `reached`, `missed` or `not measured`, the target, the least that
 was measured of it and where, and below it the points that miss it. Exits with 0 whatever was
 reached; with 2 where a file is not what it should be.
@@ -205,6 +206,44 @@ def of_others(rows):
     return [*verdicts.values(), few, idle]
 
 
+def of_streams(rows):
+    """Large files, and larger requests of threads."""
+    streams = Verdict("large files, model none, by grids, blocks and warps: >= 0.9 of raw commands",
+                      0.9)
+    small = Verdict("the same by a grid, 1 MiB a call: >= 0.5 of raw commands", 0.5)
+    writes = Verdict("random writes of 64 KiB and more by threads, model none: >= 0.85 of raw "
+                     "commands", 0.85)
+    reads = Verdict("random reads of 64 KiB and more by threads, model none: >= 0.9 of raw "
+                    "commands", 0.9)
+    for row in rows:
+        if row.get("model") != "none":
+            continue
+        if row["bench"] == "stream":
+            of_grid = row["actor"] == "grid" and row["piece_bytes"] == 1 << 20
+            (small if of_grid else streams).add(
+                row["ratio"], f"{latest.words_of_shape(row)}, {row['work']}")
+        if row["bench"] == "micro" and row["sweep"] == "size" and row["bytes"] >= 1 << 16:
+            if row["pattern"] == "random":
+                (reads if row["work"] == "read" else writes).add(
+                    row["ratio"], f"{words_of(row)}, {latest.words_of_bytes(row['bytes'])}")
+    return [streams, small, writes, reads]
+
+
+def of_records(rows):
+    """Records appended to one log."""
+    many = Verdict("records of 300 bytes by 1,056 warps, model none: >= 500,000 /s", 500e3,
+                   "{:.3g} /s")
+    lone = Verdict("records of 300 bytes by one warp, model none: >= 50,000 /s", 50e3, "{:.3g} /s")
+    for row in rows:
+        if (row["bench"] == "records" and row.get("model", "none") == "none"
+                and row["actor"] == "warp" and row["bytes"] == 300 and not row["durable"]):
+            words = "a reader beside" if row["reader"] else "alone"
+            verdict = {1: lone, 1056: many}.get(row["writers"])
+            if verdict is not None:
+                verdict.add(row["records_per_s"]["median"], words)
+    return [many, lone]
+
+
 def of_host_storage(rows):
     """Files and block devices beside fio and the host's baselines (bench/host_storage.py)."""
     rates = Verdict("files and block devices: >= 0.9 of fio from 32 outstanding on", 0.9)
@@ -233,8 +272,8 @@ def of_host_storage(rows):
 
 def print_targets(paths):
     rows = load(paths)
-    for part in (of_raw, of_lone_reads, of_batches, of_ceilings, of_stripes, of_others,
-                 of_host_storage):
+    for part in (of_raw, of_lone_reads, of_streams, of_records, of_batches, of_ceilings, of_stripes,
+                 of_others, of_host_storage):
         for verdict in part(rows):
             print("\n".join(verdict.lines()))
 

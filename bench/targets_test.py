@@ -30,6 +30,20 @@ def baseline(name, ops, **changed):
     return {**row, **changed}
 
 
+def stream(ratio, **changed):
+    row = {"bench": "stream", "model": "none", "actor": "warp", "actors": 1056,
+           "piece_bytes": 16384, "own_files": False, "work": "new",
+           "raw_bytes_per_s": {"median": 50e9}, "file_bytes_per_s": {"median": 50e9 * ratio},
+           "ratio": ratio}
+    return {**row, **changed}
+
+
+def records(rate, **changed):
+    row = {"bench": "records", "model": "none", "actor": "warp", "writers": 1056, "bytes": 300,
+           "reader": False, "durable": False, "records_per_s": {"median": rate}}
+    return {**row, **changed}
+
+
 class TargetsTest(unittest.TestCase):
     def say(self, *rows, extra=""):
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
@@ -100,6 +114,22 @@ class TargetsTest(unittest.TestCase):
                              ("ahead of the host's own", "worst 0.937 of it")):
             line = self.lines(words, few, good, bad)[0]
             self.assertTrue(line.startswith("missed") and worst in line, line)
+
+    def test_streams_of_small_calls_by_a_grid_have_a_target_of_their_own(self):
+        grid = {"actor": "grid", "actors": 1, "piece_bytes": 1 << 20}
+        rows = stream(0.91), stream(0.2, model="p5800x"), stream(0.55, **grid)
+        for words in ("by grids, blocks and warps", "by a grid, 1 MiB"):
+            line, = self.lines(words, *rows)
+            self.assertTrue(line.startswith("reached") and "1 of 1" in line, line)
+        line = self.lines("by grids, blocks and warps", *rows, stream(0.8))[0]
+        self.assertIn("worst 0.8, 1,056 warps, 16 KiB, new", line)
+
+    def test_records_of_one_and_of_many_have_targets(self):
+        few = records(49e3, writers=1)
+        line, = self.lines("by 1,056 warps", records(5e5), records(1, durable=True), few)
+        self.assertTrue(line.startswith("reached") and "1 of 1" in line, line)
+        line, = self.lines("by one warp", records(5e5), few)
+        self.assertTrue(line.startswith("missed"), line)
 
     def test_the_ceiling_is_the_best_of_its_points(self):
         rows = [micro(sweep="lbas", model="hbm", bytes=512, file_bytes_per_s={"median": ops * 512})
@@ -229,6 +259,18 @@ class LatestTest(unittest.TestCase):
         self.assertIn("| 32 | 195 MB/s (0.95) |", text)
         self.assertNotIn("old", text)
         self.assertTrue(text.startswith("a\n") and text.endswith("\nb\n"), text)
+
+    def test_streams_and_records_have_tables(self):
+        marks = "".join(f"<!-- table {name} of x -->\n<!-- end -->\n"
+                        for name in ("streams", "records"))
+        done, text = self.page(marks, [stream(0.9), stream(0.5, work="over", own_files=True),
+                                       records(3.5e6), records(2e6, durable=True, reader=True)])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for line in ("| 1,056 warps, 16 KiB | 45 GB/s (0.90) |  |",
+                     "| 1,056 warps, 16 KiB, files of their own |  | 25 GB/s (0.50) |",
+                     "| 1,056 warps | 3.5 M/s |  |",
+                     "| 1,056 warps, a reader beside |  | 2 M/s |"):
+            self.assertIn(line, text)
 
     def test_a_page_that_is_filled_in_again_stays_as_it_is(self):
         mark = "<!-- table outstanding of x -->\n<!-- end -->\n"

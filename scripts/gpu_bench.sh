@@ -5,6 +5,9 @@
 # models, in parts,
 #   micro      reads and writes through the file API beside raw NVMe commands, along several axes
 #              (`gofs bench micro`)
+#   stream     large files by grids, blocks, warps and threads, new and over what is there, beside
+#              raw commands (`gofs bench stream`)
+#   records    small writes that append to one log (`gofs bench records`)
 #   writes     appends, fsync, checkpoints, names, batches of new files, and cleaning, beside raw
 #              commands where there are any (gofs_write_matrix)
 #   baselines  GoFS beside stand-ins for other systems (bench/baselines/README.md)
@@ -20,10 +23,11 @@
 # storage. A row that misses its target does not fail; wrong bytes do.
 # usage: gpu_bench.sh
 #   OUT            folder for the results (default build/gpu-bench): gpu_bench.txt, targets.txt, a
-#                  JSON object a line in micro.jsonl, ablations.jsonl, writes.jsonl,
-#                  baselines.jsonl and storage.jsonl, tables in storage.txt, scaling.txt and
+#                  JSON object a line in micro.jsonl, stream.jsonl, records.jsonl,
+#                  ablations.jsonl, writes.jsonl, baselines.jsonl and storage.jsonl, tables in storage.txt, scaling.txt and
 #                  clock.txt, and where matplotlib is, pictures (bench/plot.py)
-#   GOFS_PARTS     parts, in order (default: micro baselines writes ablations storage)
+#   GOFS_PARTS     parts, in order (default: micro stream records baselines writes ablations
+#                  storage)
 #   GOFS_MODELS    models, in order (default: what each part is about)
 #   GOFS_SWEEPS    axes of micro, separated by commas (default: what each model is about)
 #   GOFS_RUNS      of each point of micro and baselines (default 3)
@@ -54,13 +58,15 @@ controller_warps=${GOFS_CONTROLLER_WARPS:-0}
 built=${GOFS_BUILD:-build/cuda}
 backend=cuda
 outstanding=1,4,16,32,256,1024,32768
-small_micro=() small_writes=() small_baselines=()
+small_micro=() small_writes=() small_baselines=() small_stream=() small_records=()
 if [ -n "${GOFS_SMALL:-}" ]; then
   backend=cpu
   outstanding=1,32
   small_micro=(--small)
   small_writes=(--image 512M --span 16M --files 4 --batch 64 --cache 4M --clean-image 128M
     --clean-cache 1M)
+  small_stream=(--shapes grid:1M,block:64K,warp:16K,thread:16K)
+  small_records=(--small)
   small_baselines=(--large-mib 16 --files 64)
 fi
 
@@ -105,6 +111,25 @@ measure_micro() {
     suite micro.jsonl "$model" "$(sweeps_of "$model")" \
       --ssds "$([ "$model" = none ] && echo 1,8 || echo 1,2,4,8)"
   done
+}
+
+measure_stream() {
+  : > "$out/stream.jsonl"
+  for model in ${GOFS_MODELS:-none p5800x 990pro}; do
+    # What is slowed down by a model says as much with fewer bytes.
+    local bytes=4G
+    [ "$model" = none ] || bytes=1G
+    [ -z "${GOFS_SMALL:-}" ] || bytes=4M
+    measure stream.jsonl "$built/src/cli/gofs" bench stream --backend "$backend" \
+      --folder "$scratch" --models "$model" --file-bytes "$bytes" --runs "$runs" \
+      "${small_stream[@]}" --json
+  done
+}
+
+measure_records() {
+  : > "$out/records.jsonl"
+  measure records.jsonl "$built/src/cli/gofs" bench records --backend "$backend" \
+    --folder "$scratch" --models "none" --runs "$runs" "${small_records[@]}" --json
 }
 
 measure_ablations() {
@@ -169,7 +194,7 @@ measure_baselines() {
   echo "nvcc     $nvcc_version"
   echo "knobs    $runs runs of $seconds s, $controller_warps controller warps, ${scratch%/*}"
 } | tee "$log"
-for part in ${GOFS_PARTS:-micro baselines writes ablations storage}; do
+for part in ${GOFS_PARTS:-micro stream records baselines writes ablations storage}; do
   "measure_$part" || failed=$((failed + 1))
   # After each part, so that a run that is cut short has said what it knows.
   bench/targets.py "$out"/*.jsonl > "$out/targets.txt" || failed=$((failed + 1))

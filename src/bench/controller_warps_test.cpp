@@ -173,7 +173,7 @@ class ServedBodiesTest : public vfs::ChangesTest {
     params.warps = kServed;
     params.lanes_per_warp = width();
     params.operations = 20;
-    params.block_bytes = kBlockBytes;
+    params.block_bytes = params.command_bytes = kBlockBytes;
     params.span_bytes = blocks * kBlockBytes;
     params.buffers = buffers();
     params.controllers = {kServed + 1, kServers, &left_};
@@ -188,7 +188,7 @@ class ServedBodiesTest : public vfs::ChangesTest {
     params.lanes_per_warp = width();
     params.operations = 5;
     params.time_ns = 2 * kServedTooLateNs;
-    params.block_bytes = kBlockBytes;
+    params.block_bytes = params.command_bytes = kBlockBytes;
     params.span_bytes = blocks * kBlockBytes;
     params.descriptors = descriptors;
     params.files = descriptors != nullptr ? 1 : 0;

@@ -25,6 +25,7 @@ struct BenchParams {
   uint32_t lanes_per_warp;  // lanes in each: their product is the number of outstanding reads
   uint32_t operations;      // of each lane (warp, block, grid)
   uint32_t block_bytes;     // of one read; a multiple of 512
+  uint32_t command_bytes;   // raw: of one command at most
   uint64_t start_byte;      // raw: where on the device the range begins
   uint64_t span_bytes;      // range to read from
   uint64_t seed;
@@ -120,7 +121,7 @@ GOFS_HD inline void end_bench(simt::AnyWarp auto warp, BenchResults& results, co
 
 }  // namespace detail
 
-/// Raw commands, one a lane, no file system.
+/// Raw commands, no file system: of each lane as many, one after the other, as a read takes.
 GOFS_HD inline void raw_read_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                   BenchJob& job) {
   const BenchParams params = job.params;  // a GPU would fetch them from the host again and again
@@ -139,16 +140,19 @@ GOFS_HD inline void raw_read_body(simt::AnyWarp auto warp, uint32_t warp_index, 
   for (uint32_t operation = 0; operation < params.operations; ++operation) {
     const uint64_t position = detail::read_position(params, actor, actors, operation);
     uint8_t* const buffer =
-        active ? params.buffers + (round * actors + actor) * params.block_bytes : nullptr;
+        params.buffers + (active ? (round * actors + actor) * params.block_bytes : 0);
     round = round + 1 < params.rounds ? round + 1 : 0;
-    nvme::Command command{};
-    command.opcode = format::nvme::IoOpcode::kRead;
-    command.lba = (params.start_byte + position) >> route.lba_shift;
-    command.lba_count = params.block_bytes >> route.lba_shift;
-    command.buffer = buffer;
-    command.bytes = params.block_bytes;
-    const nvme::CommandStatus status = nvme::execute(warp, route, lanes, command);
-    if (active && status != 0) tally.error = nvme::to_errno(status);
+    for (uint32_t at = 0; at < params.block_bytes; at += params.command_bytes) {
+      const uint32_t bytes = simt::min(params.command_bytes, params.block_bytes - at);
+      nvme::Command command{};
+      command.opcode = format::nvme::IoOpcode::kRead;
+      command.lba = (params.start_byte + position + at) >> route.lba_shift;
+      command.lba_count = bytes >> route.lba_shift;
+      command.buffer = buffer + at;
+      command.bytes = bytes;
+      const nvme::CommandStatus status = nvme::execute(warp, route, lanes, command);
+      if (active && status != 0) tally.error = nvme::to_errno(status);
+    }
     if (active) tally.count(params, position, buffer, params.block_bytes);
     if (warp.any(tally.error != 0)) break;
   }

@@ -107,17 +107,19 @@ Expected<ReadMeasurement> measure_raw(host::VolumeState& volume, const ReadPlan&
   params.span_bytes = span_bytes;
   ReadPlan raw = plan;
   raw.scope = ReadScope::kThread;
-  // What does not fit into one command is several, on as many lanes.
-  const uint32_t command_bytes = std::min(plan.block_bytes, volume.info().transfer_bytes_max);
-  const uint64_t commands = command_bytes == 0 ? 1 : plan.block_bytes / command_bytes;
-  if (command_bytes != 0 && !volume.is_within_chunks(start_byte, command_bytes)) {
+  params.command_bytes = std::min(plan.block_bytes, volume.info().transfer_bytes_max);
+  if (params.command_bytes != 0 && !volume.is_within_chunks(start_byte, params.command_bytes)) {
     return host::make_error(EINVAL, volume.spec().text,
                             "raw reads of this size do not fit into the chunks of the stripe");
   }
-  const uint64_t readers = plan_readers(volume.backend(), plan).count;
-  raw.block_bytes = command_bytes;
-  raw.outstanding = static_cast<uint32_t>(std::min(readers * commands, kRawReadersMax));
-  raw.operations = plan.operations * commands;
+  if (plan.scope != ReadScope::kThread && params.command_bytes != 0) {
+    // Of what is read by a group, each lane reads a part.
+    const uint64_t commands = plan.block_bytes / params.command_bytes;
+    const uint64_t readers = plan_readers(volume.backend(), plan).count;
+    raw.block_bytes = params.command_bytes;
+    raw.outstanding = static_cast<uint32_t>(std::min(readers * commands, kRawReadersMax));
+    raw.operations = plan.operations * commands;
+  }
   return measure(volume, bodies::kRawRead, raw, params);
 }
 

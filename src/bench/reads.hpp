@@ -54,8 +54,9 @@ struct ReadMeasurement {
   }
 };
 
-/// Reads `span_bytes` from `start_byte` of the device, with a command a lane: as many at the same
-/// time as the reads of `plan` would be, or more where a block takes several commands.
+/// Reads `span_bytes` from `start_byte` of the device: the same lanes that would read by `plan`,
+/// each with one command under way, or one after the other where a read takes several; of a group
+/// that reads together, a lane for each command.
 Expected<ReadMeasurement> measure_raw(host::VolumeState& volume, const ReadPlan& plan,
                                       uint64_t start_byte, uint64_t span_bytes);
 

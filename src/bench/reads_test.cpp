@@ -26,7 +26,7 @@ TEST(RawReads, run_without_a_volume_by_more_threads_than_the_machine_has) {
   params.warps = 4;
   params.lanes_per_warp = 1;
   params.operations = kReads;
-  params.block_bytes = 4096;
+  params.block_bytes = params.command_bytes = 4096;
   params.span_bytes = 4 << 20;
   params.buffers = buffers.data();
   ASSERT_TRUE(backend->run(bodies::kRawRead, {4, 1}, job.data()));

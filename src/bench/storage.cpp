@@ -121,6 +121,7 @@ class StorageBench {
     if (auto done = checkpoint(); !done) return done;
     WritePlan plan;
     plan.pattern = is_random(work) ? WritePattern::kRandom : WritePattern::kSequential;
+    plan.scope = WriteScope::kWarp;
     plan.outstanding = outstanding;
     plan.block_bytes = bytes;
     plan.seconds = options_.seconds;
@@ -137,6 +138,7 @@ class StorageBench {
     constexpr uint64_t kTriedEach = 16;
     ReadPlan plan;
     plan.pattern = is_random(work) ? Pattern::kRandom : Pattern::kSequential;
+    plan.scope = ReadScope::kWarp;
     plan.outstanding = outstanding;
     plan.block_bytes = bytes;
     plan.operations = outstanding * kTriedEach;

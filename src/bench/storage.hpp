@@ -3,6 +3,9 @@
 // What files of a volume that is there cost, whatever it lies on: random and sequential reads and
 // writes of one file and batches of small ones, at several numbers outstanding, with the time of
 // the host's processors that they take. For comparing with other programs on the same storage.
+//
+// Each that is outstanding is a warp's, which begins the next one when it is done, as a job of fio
+// does. Those of a warp's threads would begin together, when the slowest of them is done.
 #pragma once
 
 #include <cstdint>

@@ -31,6 +31,7 @@ struct WriteParams {
   uint32_t operations;     // of each actor, at most
   uint64_t time_ns;        // for which it begins new ones; the first it does in any case
   uint32_t block_bytes;    // of one write; a multiple of 4096
+  uint32_t command_bytes;  // raw: of one command at most
   uint64_t start_byte;     // raw: where on the device the range begins
   uint64_t span_bytes;     // of the range, or of each file: a block for each actor at least
   const int* descriptors;  // file: one for all, or one for each warp
@@ -314,24 +315,30 @@ GOFS_DEVICE void check_file(simt::AnyWarp auto warp, uint32_t warp_index, const 
   if (!right) ++tally.wrong;
 }
 
-/// Runs a command for each lane of `lanes`. Collective. 0 or a negative errno of this lane's.
+/// Runs a command for each lane of `lanes`, or as many one after the other as a write takes.
+/// Collective. 0 or a negative errno of this lane's.
 GOFS_HD inline int run_raw(simt::AnyWarp auto warp, const WriteParams& params,
                            const nvme::Route& route, uint32_t lanes, format::nvme::IoOpcode opcode,
                            uint64_t block, uint8_t* buffer) {
-  nvme::Command command{};
-  command.opcode = opcode;
-  command.lba = (params.start_byte + block * params.block_bytes) >> route.lba_shift;
-  command.lba_count = params.block_bytes >> route.lba_shift;
-  command.buffer = buffer;
-  command.bytes = params.block_bytes;
-  const nvme::CommandStatus status = nvme::execute(warp, route, lanes, command);
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  return mine && status != 0 ? nvme::to_errno(status) : 0;
+  int error = 0;
+  for (uint32_t at = 0; at < params.block_bytes; at += params.command_bytes) {
+    const uint32_t bytes = simt::min(params.command_bytes, params.block_bytes - at);
+    nvme::Command command{};
+    command.opcode = opcode;
+    command.lba = (params.start_byte + block * params.block_bytes + at) >> route.lba_shift;
+    command.lba_count = bytes >> route.lba_shift;
+    command.buffer = buffer + at;
+    command.bytes = bytes;
+    const nvme::CommandStatus status = nvme::execute(warp, route, lanes, command);
+    if (mine && status != 0) error = nvme::to_errno(status);
+  }
+  return error;
 }
 
 }  // namespace detail
 
-/// Raw commands, one a lane, no file system.
+/// Raw commands, no file system.
 GOFS_HD inline void raw_write_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                    WriteJob& job) {
   const WriteParams params = job.params;  // a GPU would fetch them from the host again and again

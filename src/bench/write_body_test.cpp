@@ -51,7 +51,7 @@ class WriteBodiesTest : public vfs::ChangesTest {
     params.lanes_per_warp = scope == WriteScope::kWarp ? 1 : width();
     params.operations = kTurns;
     params.time_ns = kLongNs;
-    params.block_bytes = kBlockBytes;
+    params.block_bytes = params.command_bytes = kBlockBytes;
     params.span_bytes = kFileBlocks * kBlockBytes;
     params.descriptors = descriptors_.data();
     params.files = static_cast<uint32_t>(descriptors_.size());

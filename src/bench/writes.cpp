@@ -146,18 +146,22 @@ Expected<WriteMeasurement> measure_raw_writes(host::VolumeState& volume, const W
                                               uint64_t start_byte, uint64_t span_bytes) {
   WritePlan raw = plan;
   raw.scope = WriteScope::kThread;
-  // What does not fit into one command is several, on as many lanes.
-  raw.block_bytes = std::min(plan.block_bytes, volume.info().transfer_bytes_max);
-  if (raw.block_bytes != 0) raw.outstanding *= plan.block_bytes / raw.block_bytes;
-  if (raw.block_bytes != 0 && !volume.is_within_chunks(start_byte, raw.block_bytes)) {
+  const uint32_t command_bytes = std::min(plan.block_bytes, volume.info().transfer_bytes_max);
+  if (command_bytes != 0 && !volume.is_within_chunks(start_byte, command_bytes)) {
     return host::make_error(EINVAL, volume.spec().text,
                             "raw writes of this size do not fit into the chunks of the stripe");
+  }
+  if (plan.scope != WriteScope::kThread && command_bytes != 0) {
+    // Of what is written by a warp, each lane writes a part.
+    raw.block_bytes = command_bytes;
+    raw.outstanding *= plan.block_bytes / command_bytes;
   }
   const Actors actors = plan_writers(volume.backend(), raw);
   const WriteMemory memory(volume.backend().memory(), actors, raw.block_bytes);
   if (raw.pattern == WritePattern::kAppend) raw.pattern = WritePattern::kSequential;
   auto params = params_of(volume, raw, actors, span_bytes, actors.count, memory);
   if (!params) return params.error();
+  params->command_bytes = command_bytes;
   params->start_byte = start_byte;
   return write_and_check(volume, bodies::kRawWrite, actors, *params, plan.controller_warps);
 }

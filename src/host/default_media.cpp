@@ -20,10 +20,10 @@ bool lies_in_memory(const std::string& path) {
   return system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
 }
 
-MediaKind default_media(const std::string& path, bool on_host) {
+MediaKind default_media(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return MediaKind::kHosted;
-  if (on_host && !lies_in_memory(path)) return MediaKind::kHosted;
+  if (!lies_in_memory(path)) return MediaKind::kHosted;
   const auto bytes = static_cast<uint64_t>(status.st_size);
   return bytes <= simt::available_memory_bytes().value_or(0) / 2 ? MediaKind::kMemory
                                                                  : MediaKind::kHosted;
@@ -31,14 +31,14 @@ MediaKind default_media(const std::string& path, bool on_host) {
 
 }  // namespace
 
-void choose_media(std::vector<VolumeSpec>& members, bool on_host) {
+void choose_media(std::vector<VolumeSpec>& members) {
   std::vector<VolumeSpec*> open;
   bool hosts = false;
   for (VolumeSpec& member : members) {
     const bool says_nothing = member.media == MediaKind::kAuto && !member.path.empty();
     if (says_nothing) {
       open.push_back(&member);
-      member.media = default_media(member.path, on_host);
+      member.media = default_media(member.path);
     }
     hosts = hosts || member.is_hosted() || member.is_physical();
   }

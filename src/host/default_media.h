@@ -10,9 +10,8 @@
 namespace gofs::host {
 
 /// Says it for all members of which nothing is said: a hosted SSD for block devices and images, but
-/// a virtual one for an image of no more than half of the free memory: on a GPU for each of them,
-/// for host programs (`on_host`) where it lies in memory already (tmpfs). Beside another that is
-/// not virtual, none is.
-void choose_media(std::vector<VolumeSpec>& members, bool on_host);
+/// a virtual one for an image that lies in memory (tmpfs) and has no more than half of what is
+/// free. Beside another that is not virtual, none is.
+void choose_media(std::vector<VolumeSpec>& members);
 
 }  // namespace gofs::host

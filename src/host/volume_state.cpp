@@ -204,7 +204,7 @@ nvme::DeviceOptions VolumeState::device_options_of(const VolumeSpec& member) con
 }
 
 Expected<void> VolumeState::attach_ssds() {
-  choose_media(members_, backend_->is_host());
+  choose_media(members_);
   for (const VolumeSpec& member : members_) {
     nvme::DeviceOptions options = device_options_of(member);
     auto ssd = attach_ssd(*backend_, member, !options_.read_only, options);

@@ -163,7 +163,8 @@ int HostedController::nudge(void* call) {
   if (wanted.qid == 0) {
     workers.front()->wake();
   } else {
-    workers[(wanted.qid - 1) % workers.size()]->nudge(wanted.qid);
+    const auto count = static_cast<uint32_t>(workers.size());
+    workers[HostedWorker::worker_of(wanted.qid, count)]->nudge(wanted.qid);
   }
   return 0;
 }

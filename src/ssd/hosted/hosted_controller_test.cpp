@@ -409,6 +409,17 @@ TEST(HostedController, what_is_read_only_is_not_written) {
             kNamespaceWriteProtected);
 }
 
+TEST(HostedWorkers, all_have_as_many_queues_also_of_every_second_one) {
+  for (const uint32_t count : {1u, 2u, 3u, 4u, 5u, 6u}) {
+    for (const uint32_t step : {1u, 2u}) {
+      std::vector<uint32_t> queues(count);
+      for (uint32_t i = 0; i < 2 * count; ++i)
+        ++queues[HostedWorker::worker_of(1 + step * i, count)];
+      EXPECT_EQ(queues, std::vector<uint32_t>(count, 2)) << count << " workers, step " << step;
+    }
+  }
+}
+
 /// A controller whose storage fails as it is told to.
 class HostedFailures : public ::testing::Test {
  protected:

@@ -17,7 +17,7 @@ namespace {
 using format::nvme::IoOpcode;
 
 /// Commands of which one completes before it is worth while to look for others.
-constexpr uint32_t kManyUnderWay = 8;
+constexpr uint32_t kManyUnderWay = 4;
 /// Commands of a queue that are taken before others get their turn.
 constexpr uint32_t kTakenAtOnce = 64;
 
@@ -37,8 +37,8 @@ HostedWorker::HostedWorker(VirtualController& controller, BackingStore& store, c
                            const IdlePolicy& idle, std::span<uint8_t> buffers,
                            const EngineMaker& make_engine)
     : controller_(controller), store_(store), part_(part), idle_(idle), nap_ns_(idle.nap_first_ns) {
-  for (uint32_t qid = 1 + part.index; qid <= controller.queue_limit; qid += part.count) {
-    qids_.push_back(qid);
+  for (uint32_t qid = 1; qid <= controller.queue_limit; ++qid) {
+    if (worker_of(qid, part.count) == part.index) qids_.push_back(qid);
   }
   flights_.resize(qids_.size());
   thread_ = start_quiet_thread([this, &make_engine, buffers] { run(make_engine, buffers); });
@@ -296,7 +296,9 @@ void HostedWorker::idle(uint64_t now_ns) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!wants_something() && stalled_.empty() && !ends_) {
     fruitless_ = 0;
-    engine_->wait(nap_ns_);
+    // The more is under way, the less it matters when one more begins.
+    const uint64_t times = std::max(under_way_ / kManyUnderWay, 1u);
+    engine_->wait(std::min(nap_ns_ * times, idle_.nap_last_ns));
     if (under_way_ == 0) nap_ns_ = std::min(2 * nap_ns_, idle_.nap_last_ns);
   } else if (++fruitless_ < kFruitlessMax) {
     pause_a_moment();

@@ -34,8 +34,14 @@ class HostedWorker {
 
   struct Part {
     uint32_t index;  // of the worker; the first also sees to the admin queue
-    uint32_t count;  // of workers: I/O queue pair q is that of worker (q - 1) % count
+    uint32_t count;  // of workers
   };
+  /// Which of `count` workers has I/O queue `qid`: each has as many, also of every second one, where
+  /// a GPU that runs few blocks has them.
+  static uint32_t worker_of(uint32_t qid, uint32_t count) {
+    const uint32_t number = qid - 1;
+    return (number + (count % 2 == 0 ? number / count : 0)) % count;
+  }
 
   /// All outlive it. Returns when the thread has its engine. Throws std::system_error.
   HostedWorker(VirtualController& controller, BackingStore& store, const Part& part,
