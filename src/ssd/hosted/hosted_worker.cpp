@@ -18,6 +18,8 @@ using format::nvme::IoOpcode;
 
 /// Commands of which one completes before it is worth while to look for others.
 constexpr uint32_t kManyUnderWay = 4;
+/// Looks after which what they have started goes to the kernel in any case.
+constexpr uint32_t kLooksTogether = 8;
 /// Commands of a queue that are taken before others get their turn.
 constexpr uint32_t kTakenAtOnce = 64;
 
@@ -132,7 +134,10 @@ bool HostedWorker::work() {
   for (const uint32_t qid : qids_) {
     if (stalled_.empty()) busy = fetch(qid) || busy;
   }
-  engine_->submit();
+  if (!is_woken() || ++looks_ == kLooksTogether) {
+    engine_->submit();
+    looks_ = 0;
+  }
   busy = reap() || busy;
   const uint64_t now_ns = simt::now_ns();
   for (const uint32_t qid : qids_) {
@@ -283,13 +288,16 @@ bool HostedWorker::wants_something() {
   });
 }
 
+/// Where much is under way, some of it soon completes and wakes this thread. What comes until then
+/// goes to the kernel together, with the wait.
+bool HostedWorker::is_woken() const {
+  return under_way_ >= kManyUnderWay && idle_.spin_ns != kNever;
+}
+
 void HostedWorker::idle(uint64_t now_ns) {
   constexpr uint32_t kFruitlessMax = 100;
   if (idle_since_ns_ == 0) idle_since_ns_ = now_ns;
-  // Where much is under way, some of it soon completes and wakes this thread. More commands that
-  // come until then go to the kernel together.
-  const bool is_woken = under_way_ >= kManyUnderWay && idle_.spin_ns != kNever;
-  if (!is_woken && now_ns - idle_since_ns_ < idle_.spin_ns) return pause_a_moment();
+  if (!is_woken() && now_ns - idle_since_ns_ < idle_.spin_ns) return pause_a_moment();
   asleep_ = true;
   // Whoever rings a doorbell nudges at each look for its completion, so at one of them this thread
   // is seen to sleep.

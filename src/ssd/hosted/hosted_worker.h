@@ -36,8 +36,8 @@ class HostedWorker {
     uint32_t index;  // of the worker; the first also sees to the admin queue
     uint32_t count;  // of workers
   };
-  /// Which of `count` workers has I/O queue `qid`: each has as many, also of every second one, where
-  /// a GPU that runs few blocks has them.
+  /// Which of `count` workers has I/O queue `qid`: each has as many, also of every second one,
+  /// where a GPU that runs few blocks has them.
   static uint32_t worker_of(uint32_t qid, uint32_t count) {
     const uint32_t number = qid - 1;
     return (number + (count % 2 == 0 ? number / count : 0)) % count;
@@ -76,6 +76,7 @@ class HostedWorker {
   void end(uint32_t qid, Flight& flight);
   void fail(Flight& flight, int error);
   bool wants_something();
+  bool is_woken() const;
   void idle(uint64_t now_ns);
   Flight& flight_of(uint64_t tag);
 
@@ -89,6 +90,7 @@ class HostedWorker {
   std::unique_ptr<IoEngine> engine_;
   std::deque<uint64_t> stalled_;  // for which the engine had no room
   uint32_t under_way_ = 0;
+  uint32_t looks_ = 0;  // since something went to the kernel last
   bool cut_looked_for_ = false;
   bool drains_ = false;
   uint32_t seen_cc_ = 0;
