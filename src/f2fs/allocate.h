@@ -194,30 +194,59 @@ GOFS_HD inline bool is_short_of_segments(const Volume& volume, const Writer& wri
   return simt::load_relaxed(writer.short_in) == simt::load_relaxed(volume.checkpoint_version);
 }
 
+namespace detail {
+
+/// Releases `count` blocks from `block` on, of one word of a segment's map. One lane.
+GOFS_HD inline void free_run(Operation& op, uint32_t block, uint32_t count) {
+  const uint32_t segno = op.volume.geometry.segno_of(block);
+  const uint32_t offset = op.volume.geometry.offset_in_segment(block);
+  SegmentInfo& segment = op.writer.segments.segments[segno];
+  const uint32_t bits = ~0u >> (32 - count) << offset % 32;
+  const uint32_t before = simt::AtomicRef<uint32_t>(segment.valid[offset / 32])
+                              .fetch_and(~bits, simt::memory_order_release);
+  const uint32_t freed = simt::popcount(before & bits);
+  if (freed != 0) {
+    const uint32_t valid =
+        simt::AtomicRef<uint32_t>(segment.valid_count).fetch_sub(freed, simt::memory_order_relaxed);
+    GOFS_DEBUG_ASSERT(valid >= freed);
+    mark_dirty(op.writer.segments, segno);
+    if (is_withheld(op.writer, segno)) {
+      // Users cannot have them again.
+      simt::add_relaxed(op.volume.user_block_count, ~uint64_t{freed} + 1);
+      simt::add_relaxed(op.volume.withheld_blocks, uint64_t{freed});
+    }
+  }
+  // Two that refer to one block: the volume came to us like this.
+  for (uint32_t left = bits & ~before; left != 0; left &= left - 1) {
+    const uint32_t at = offset / 32 * 32 + simt::lowest_bit(left);
+    (void)report(*op.volume.corruptions,
+                 {Structure::kBlockAddress, block - offset + at, segno, at});
+  }
+}
+
+}  // namespace detail
+
 /// Releases the block of each lane in `lanes`. No thread refers to it; it may be written to after
 /// the next checkpoint. One that was free already is reported. Collective.
 GOFS_HD inline void free_blocks(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
                                 uint32_t block) {
-  if ((lanes >> warp.thread_rank() & 1u) != 0) {
-    const uint32_t segno = op.volume.geometry.segno_of(block);
-    const uint32_t offset = op.volume.geometry.offset_in_segment(block);
-    SegmentInfo& segment = op.writer.segments.segments[segno];
-    const uint32_t before = simt::AtomicRef<uint32_t>(segment.valid[offset / 32])
-                                .fetch_and(~(1u << offset % 32), simt::memory_order_release);
-    if ((before >> offset % 32 & 1u) != 0) {
-      const uint32_t valid =
-          simt::AtomicRef<uint32_t>(segment.valid_count).fetch_sub(1, simt::memory_order_relaxed);
-      GOFS_DEBUG_ASSERT(valid != 0);
-      mark_dirty(op.writer.segments, segno);
-      if (detail::is_withheld(op.writer, segno)) {
-        // Users cannot have it again.
-        simt::add_relaxed(op.volume.user_block_count, ~uint64_t{0});
-        simt::add_relaxed(op.volume.withheld_blocks, uint64_t{1});
-      }
-    } else {
-      // Two that refer to one block: the volume came to us like this.
-      (void)report(*op.volume.corruptions, {Structure::kBlockAddress, block, segno, offset});
-    }
+  if ((lanes >> warp.thread_rank() & 1u) != 0) detail::free_run(op, block, 1);
+  warp.sync();
+}
+
+/// The same of each lane's `count` addresses, as far as they are blocks, those that follow each
+/// other at once.
+GOFS_NOINLINE GOFS_HD inline void free_rows(simt::AnyWarp auto warp, Operation& op, uint32_t count,
+                                            const uint32_t* addresses) {
+  uint32_t run = 1;
+  for (uint32_t i = 0; i < count; i += run) {
+    const uint32_t first = addresses[i];
+    run = 1;
+    if (!op.volume.is_main_block(first)) continue;
+    const uint32_t offset = op.volume.geometry.offset_in_segment(first);
+    const uint32_t most = simt::min(count - i, 32 - offset % 32);
+    while (run < most && addresses[i + run] == first + run) ++run;
+    detail::free_run(op, first, run);
   }
   warp.sync();
 }
@@ -260,7 +289,8 @@ GOFS_NOINLINE GOFS_HD inline void release_unused(simt::AnyWarp auto warp, Operat
   free_blocks(warp, op, lanes, block);
 }
 
-/// As allocate_blocks(), by a caller that holds the log.
+/// Takes a block for each lane in `lanes`, in order of rank, by a caller that holds the log. As
+/// allocate_rows().
 GOFS_NOINLINE GOFS_HD inline int allocate_held(simt::AnyWarp auto warp, Operation& op,
                                                uint32_t lanes, uint32_t log,
                                                const format::SummaryEntry& summary,
@@ -327,32 +357,81 @@ GOFS_NOINLINE GOFS_HD inline int allocate_held(simt::AnyWarp auto warp, Operatio
   return error;
 }
 
+/// Takes the blocks that are missing of the lanes' rows, of which each has `got`, by a caller that
+/// holds the log. As allocate_rows(), but those that were taken stay.
+GOFS_NOINLINE GOFS_HD inline int allocate_rest(simt::AnyWarp auto warp, Operation& op, uint32_t log,
+                                               const format::SummaryEntry& summary, uint32_t count,
+                                               uint32_t* blocks, uint32_t& got) {
+  const uint32_t rank = warp.thread_rank();
+  uint32_t* const mine = blocks + got;
+  const uint32_t missing = count - got;
+  const format::SummaryEntry next = summary_in_row(summary, got);
+  uint32_t total = 0;
+  const uint32_t before = simt::sum_before(warp, missing, total);
+  for (uint32_t first = 0; first < total; first += warp.size()) {
+    // A block a lane, in the order of the rows, whose lanes get them then.
+    const uint32_t number = first + rank;
+    const uint32_t owner = simt::lane_that_has(warp, before + missing, number);
+    format::SummaryEntry entry{};
+    entry.nid = warp.shfl(uint32_t{next.nid}, owner);
+    entry.version = static_cast<uint8_t>(warp.shfl(uint32_t{next.version}, owner));
+    entry.ofs_in_node = static_cast<uint16_t>(warp.shfl(uint32_t{next.ofs_in_node}, owner) +
+                                              number - warp.shfl(before, owner));
+    uint32_t block = 0;
+    const int error = allocate_held(warp, op, warp.ballot(number < total), log, entry, block);
+    if (error < 0) return error;
+    for (uint32_t lane = 0; lane < warp.size(); ++lane) {
+      const uint32_t theirs = warp.shfl(block, lane);
+      const uint32_t place = first + lane - before;
+      if (first + lane < before || place >= missing) continue;
+      mine[place] = theirs;
+      ++got;
+    }
+  }
+  return 0;
+}
+
+/// Releases the first `got` blocks of each lane's row, which no thread has written. Collective.
+GOFS_NOINLINE GOFS_HD inline void release_unused_rows(simt::AnyWarp auto warp, Operation& op,
+                                                      uint32_t got, const uint32_t* blocks) {
+  for (uint32_t i = 0; warp.any(i < got); ++i) {
+    release_unused(warp, op, warp.ballot(i < got), i < got ? blocks[i] : 0);
+  }
+}
+
 }  // namespace detail
 
-/// Takes a block for each lane in `lanes`, in order of rank, for the contents that `log` is for;
-/// `summary` says who will point to it. Collective. 0 and `block`, or on all lanes a negative
-/// errno, with nothing taken: -ENOSPC, -EBUSY (another thread kept a log for kLogTimeoutNs), what
-/// the device says.
-GOFS_NOINLINE GOFS_HD inline int allocate_blocks(simt::AnyWarp auto warp, Operation& op,
-                                                 uint32_t lanes, uint32_t log,
-                                                 const format::SummaryEntry& summary,
-                                                 uint32_t& block) {
-  uint32_t left = lanes;
+/// Takes `count` blocks for each lane, in order of rank, for the contents that `log` is for;
+/// `summary` says who will point to the first, and the next words of that node will to the others.
+/// Those of a lane follow each other as far as they come from one open segment. Collective. 0 and
+/// `blocks`, or on all lanes a negative errno, with nothing taken: -ENOSPC, -EBUSY (another thread
+/// kept a log for kLogTimeoutNs), what the device says.
+GOFS_NOINLINE GOFS_HD inline int allocate_rows(simt::AnyWarp auto warp, Operation& op, uint32_t log,
+                                               const format::SummaryEntry& summary, uint32_t count,
+                                               uint32_t* blocks) {
+  uint32_t got = 0;
   int error = 0;
   if (log == format::kWarmData) {
-    error = detail::allocate_open(warp, op, lanes, summary, block, left);
-    if (error == 0 && left == 0) return 0;
+    error = detail::allocate_open(warp, op, summary, count, blocks, got);
+    if (error == 0 && !warp.any(got < count)) return 0;
   }
   if (error == 0) {
     Log& mine = op.writer.logs[log];
     error = detail::lock_log(warp, mine);
     if (error == 0) {
-      error = detail::allocate_held(warp, op, left, log, summary, block);
+      error = detail::allocate_rest(warp, op, log, summary, count, blocks, got);
       detail::unlock_log(warp, mine);
     }
   }
-  if (error < 0) detail::release_unused(warp, op, lanes & ~left, block);
+  if (error < 0) detail::release_unused_rows(warp, op, got, blocks);
   return error;
+}
+
+/// The same of one block for each lane in `lanes`.
+GOFS_HD inline int allocate_blocks(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
+                                   uint32_t log, const format::SummaryEntry& summary,
+                                   uint32_t& block) {
+  return allocate_rows(warp, op, log, summary, lanes >> warp.thread_rank() & 1u, &block);
 }
 
 }  // namespace gofs::f2fs

@@ -253,13 +253,15 @@ GOFS_HD int change_words(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
   });
 }
 
-/// Stores `address` in word `word` of the node `nid` of each lane in `lanes`, which belongs to the
-/// file `ino`; no two mean the same word. As change_words().
+/// Stores `count` addresses of each lane in `lanes` from word `word` on of its node `nid`, which
+/// belongs to the file `ino`; no two mean the same word. As change_words().
 GOFS_NOINLINE GOFS_HD inline int store_addresses(simt::AnyWarp auto warp, Operation& op,
                                                  uint32_t lanes, uint32_t nid, uint32_t ino,
-                                                 uint32_t word, uint32_t address) {
+                                                 uint32_t word, uint32_t count,
+                                                 const uint32_t* addresses) {
   return change_words(warp, op, lanes, nid, ino, [&](format::NodeBlock& node) {
-    simt::store_relaxed(reinterpret_cast<uint32_t*>(&node)[word], address);
+    uint32_t* const words = reinterpret_cast<uint32_t*>(&node) + word;
+    for (uint32_t i = 0; i < count; ++i) simt::store_relaxed(words[i], addresses[i]);
   });
 }
 

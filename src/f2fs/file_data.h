@@ -35,7 +35,7 @@ struct DataPart {
 enum class Merge : uint32_t {
   kNothing,     // each by its own, so that no command covers more than its lane's bytes, as what is
                 // written over wants it: no larger command is sure to be written block by block
-  kNeighbours,  // whole blocks that follow each other, in memory too, in one
+  kNeighbours,  // whole blocks and rows that follow each other, in memory too, in one
 };
 
 namespace detail {
@@ -76,14 +76,18 @@ GOFS_HD inline int move_singly(simt::AnyWarp auto warp, const nvme::Route& route
   return nvme::to_errno(nvme::execute(warp, route, lanes, command_of(route, opcode, part)));
 }
 
-/// Moves one part a lane, neighbours that are whole blocks in one command. Collective; per lane of
-/// `lanes` 0 or a negative errno. With a mailbox the commands are only started.
+/// Moves one part a lane, neighbours that are whole blocks, or rows of them, in one command.
+/// Collective; per lane of `lanes` 0 or a negative errno. With a mailbox the commands are only
+/// started.
 GOFS_HD inline int move_merged(simt::AnyWarp auto warp, const nvme::Route& route, uint32_t lanes,
                                format::nvme::IoOpcode opcode, const BlockPart& part,
                                nvme::Mailbox* mailbox) {
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
-  const bool whole = mine && part.bytes == kBlockBytes;
+  const bool aligned = mine && part.bytes % kBlockBytes == 0;
+  const uint32_t blocks = aligned ? part.bytes / uint32_t{kBlockBytes} : 0;
+  const bool whole = blocks != 0;
+  const bool rows = warp.any(blocks > 1);
 
   // A lane whose block and buffer follow its left neighbour's leaves the command to that one.
   // `head` is the lane whose command moves this lane's part, `end` the lane after its last.
@@ -93,14 +97,16 @@ GOFS_HD inline int move_merged(simt::AnyWarp auto warp, const nvme::Route& route
   if ((lanes & (lanes - 1)) != 0) {
     const uint32_t left = rank == 0 ? 0 : rank - 1;
     const uint64_t buffer = reinterpret_cast<uint64_t>(part.buffer);
-    const bool left_whole = warp.shfl(whole ? 1u : 0u, left) != 0;
-    const bool next_block = warp.shfl(part.block, left) + 1 == part.block;
-    const bool next_buffer = warp.shfl(buffer, left) + kBlockBytes == buffer;
+    const uint32_t left_blocks = warp.shfl(blocks, left);
+    const bool next_block = warp.shfl(part.block, left) + left_blocks == part.block;
+    const bool next_buffer =
+        warp.shfl(buffer, left) + uint64_t{left_blocks} * kBlockBytes == buffer;
     const bool same_ssd = (part.block & route.array.chunk_mask) != 0;
-    const bool follows = left_whole && next_block && next_buffer && same_ssd;
+    const bool follows = left_blocks != 0 && next_block && next_buffer && same_ssd;
     heads = warp.ballot(!(whole && follows && rank != 0));
     head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
-    const uint32_t run_max = route.array.run_bytes_max / kBlockBytes;
+    uint32_t run_max = route.array.run_bytes_max / kBlockBytes;
+    if (rows) run_max = simt::max(run_max / simt::reduce_max(warp, blocks), 1u);
     heads = warp.ballot((rank - head) % run_max == 0);
     head = 31 - simt::leading_zeros(heads & (simt::ranks_below(rank) | 1u << rank));
     const uint32_t later = heads & ~(simt::ranks_below(rank) | 1u << rank);
@@ -108,7 +114,14 @@ GOFS_HD inline int move_merged(simt::AnyWarp auto warp, const nvme::Route& route
   }
 
   BlockPart run = part;
-  if (whole) run.bytes = (end - rank) * kBlockBytes;
+  if (rows) {
+    uint32_t all = 0;
+    const uint32_t before = simt::sum_before(warp, blocks, all);
+    const uint32_t run_end = warp.shfl(before + blocks, end - 1);
+    if (whole) run.bytes = (run_end - before) * uint32_t{kBlockBytes};
+  } else if (whole) {
+    run.bytes = (end - rank) * kBlockBytes;
+  }
   const nvme::Command command = command_of(route, opcode, run);
   const uint32_t submitters = lanes & heads;
   if (mailbox != nullptr) {

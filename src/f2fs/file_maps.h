@@ -139,11 +139,12 @@ GOFS_NOINLINE GOFS_HD inline void settle_segments(simt::AnyWarp auto warp, Volum
   warp.sync();
 }
 
-/// The word of block `index` of each lane in `lanes`, or null, for who changes the block's address:
-/// what it says does not depend on who looks. Collective; `inode` is one object for all lanes.
-GOFS_HD inline uint32_t* settled_block_word(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
-                                            const Inode& inode, uint64_t index) {
-  if (inode.maps == nullptr) return nullptr;
+/// The words of the map from block `index` of each lane in `lanes` on, or null, for who changes the
+/// blocks' addresses: what it says does not depend on who looks. `count` blocks have the answer, at
+/// least one. Collective; `inode` is one object for all lanes.
+GOFS_HD inline MapRow settled_map_row(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                                      const Inode& inode, uint64_t index) {
+  if (inode.maps == nullptr) return {nullptr, ~uint64_t{0}};
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0 && index < kMapBlocksMax;
   const uint32_t segment = block_segment(mine ? index : 0);
   uint32_t home = MapArena::kNoHome;
@@ -153,7 +154,14 @@ GOFS_HD inline uint32_t* settled_block_word(simt::AnyWarp auto warp, Volume& vol
     settle_segments(warp, volume, *inode.maps, asking, segment);
     if (home == 0) home = simt::load_acquire(inode.maps->blocks[segment]);  // [F3]
   }
-  return row_at_home(volume.maps, home, index).words;
+  if (!mine) return {nullptr, ~uint64_t{0}};
+  return {row_at_home(volume.maps, home, index).words, end_of_block_segment(segment) - index};
+}
+
+/// The word of block `index` of each lane in `lanes`, or null. As settled_map_row().
+GOFS_HD inline uint32_t* settled_block_word(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
+                                            const Inode& inode, uint64_t index) {
+  return settled_map_row(warp, volume, lanes, inode, index).words;
 }
 
 }  // namespace detail

@@ -51,7 +51,7 @@ GOFS_NOINLINE GOFS_HD inline int link_nodes(simt::AnyWarp auto warp, Operation& 
   int error = count_in_inode(warp, op, lanes, ino, 1);
   const uint32_t counted = warp.ballot(mine && error == 0);
   const int linked =
-      store_addresses(warp, op, counted, missing.parent_nid, ino, missing.parent_word, nid);
+      store_addresses(warp, op, counted, missing.parent_nid, ino, missing.parent_word, 1, &nid);
   const uint32_t uncounted = warp.ballot((counted >> warp.thread_rank() & 1u) != 0 && linked < 0);
   if (mine && error == 0) error = linked;
   const uint32_t going = warp.ballot(mine && error < 0);

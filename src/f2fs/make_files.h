@@ -70,7 +70,7 @@ GOFS_NOINLINE GOFS_HD inline int write_new_file_blocks(simt::AnyWarp auto warp, 
   int error = allocate_blocks(warp, op, lanes, format::kWarmData, summary, block);
   if (error < 0) return error;
   error = write_new_blocks(warp, op.volume, op.pool(), lanes,
-                           {mine.ino, block, format::kNullAddr, 0}, mine.piece);
+                           {mine.ino, &block, format::kNullAddr, 0}, mine.piece);
   const uint32_t written = warp.ballot((lanes >> rank & 1u) != 0 && error == 0);
   const uint32_t word = new_inode_layout(op.volume).word_of_slot(0) + mine.index;
   const int entered =

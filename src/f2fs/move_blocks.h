@@ -99,7 +99,8 @@ GOFS_NOINLINE GOFS_HD inline int move_blocks(simt::AnyWarp auto warp, Operation&
   error = simt::first_error(warp, mine ? copied : 0);
   if (error == 0) {
     const AddressPlace at{holder.nid, holder.first_word + slot, slot, holder.address};
-    error = detail::enter_addresses(warp, op, moving, inode, index, at, block, [] { return 0; });
+    error = detail::enter_addresses(warp, op, moving, inode, row_of_one(index, at, block),
+                                    [] { return 0; });
   }
   free_blocks(warp, op, moving, error == 0 ? owner.block : block);
   if (error == 0) moved = moving;

@@ -79,16 +79,24 @@ GOFS_HD inline void mark_round(simt::AnyWarp auto warp, SegmentInfo& segment, ui
   if (before_end < count) mark_blocks(warp, segment, 0, count - before_end);
 }
 
-/// Takes blocks for as many of `lanes` as the open segment has, in order of rank: those lanes, with
-/// `block`. None where it is seen to have less than `least`, which is not 0. Collective.
+/// The summary of the `i`-th block of a row whose first one has `first`.
+GOFS_HD inline format::SummaryEntry summary_in_row(const format::SummaryEntry& first, uint32_t i) {
+  format::SummaryEntry entry = first;
+  entry.ofs_in_node = static_cast<uint16_t>(first.ofs_in_node + i);
+  return entry;
+}
+
+/// Takes `count` blocks for each lane, as many as the open segment has, in order of rank: how many
+/// it has got, from the first on. None where the segment is seen to have less than `least`, which
+/// is not 0. Collective.
 GOFS_NOINLINE GOFS_HD inline uint32_t take_open_blocks(simt::AnyWarp auto warp, Operation& op,
-                                                       uint32_t index, uint32_t lanes,
-                                                       uint32_t least,
+                                                       uint32_t index, uint32_t least,
                                                        const format::SummaryEntry& summary,
-                                                       uint32_t& block) {
+                                                       uint32_t count, uint32_t* blocks) {
   OpenSegment& open = op.writer.open[index];
   const uint32_t rank = warp.thread_rank();
-  const uint32_t wanted = simt::popcount(lanes);
+  uint32_t wanted = 0;
+  const uint32_t before = simt::sum_before(warp, count, wanted);
   const uint32_t start = start_of_open(op.volume, index);
   uint64_t place = 0;
   if (rank == 0) {
@@ -105,26 +113,26 @@ GOFS_NOINLINE GOFS_HD inline uint32_t take_open_blocks(simt::AnyWarp auto warp, 
   warp.sync();  // what the leader acquired, all may write to
   const uint32_t segno = segment_of_place(place);
   const uint32_t taken = taken_of_place(place);
-  const uint32_t count = simt::min(wanted, format::kBlocksPerSegment - taken);
+  const uint32_t had = simt::min(wanted, format::kBlocksPerSegment - taken);
   const uint32_t first = (start + taken) % format::kBlocksPerSegment;
   SegmentInfo& segment = op.writer.segments.segments[segno];
-  mark_round(warp, segment, first, count);
-  const uint32_t number = simt::popcount(lanes & simt::ranks_below(rank));
-  const bool got = (lanes >> rank & 1u) != 0 && number < count;
-  if (got) {
-    const uint32_t offset = (first + number) % format::kBlocksPerSegment;
-    open_summary(op.writer, index, summary_of_place(place)).entries[offset] = summary;
-    block = op.volume.geometry.block_of(segno, offset);
+  mark_round(warp, segment, first, had);
+  const uint32_t got = simt::min(count, had - simt::min(before, had));
+  format::SummaryBlock& summaries = open_summary(op.writer, index, summary_of_place(place));
+  for (uint32_t i = 0; i < got; ++i) {
+    const uint32_t offset = (first + before + i) % format::kBlocksPerSegment;
+    summaries.entries[offset] = summary_in_row(summary, i);
+    blocks[i] = op.volume.geometry.block_of(segno, offset);
   }
   warp.sync();
   if (rank == 0) {
-    simt::add_relaxed(segment.valid_count, count);
+    simt::add_relaxed(segment.valid_count, had);
     mark_dirty(op.writer.segments, segno);
-    const uint32_t entered = simt::AtomicRef<uint32_t>(open.entered)
-                                 .fetch_add(count, simt::memory_order_release);  // [A2]
-    GOFS_DEBUG_ASSERT(entered + count <= format::kBlocksPerSegment);
+    const uint32_t entered =
+        simt::AtomicRef<uint32_t>(open.entered).fetch_add(had, simt::memory_order_release);  // [A2]
+    GOFS_DEBUG_ASSERT(entered + had <= format::kBlocksPerSegment);
   }
-  return warp.ballot(got);
+  return got;
 }
 
 /// Which open segment is that of the warp's processor, of those that there are. Collective,
@@ -138,8 +146,9 @@ GOFS_HD inline uint32_t own_open_segment(simt::AnyWarp auto warp, const Writer& 
 GOFS_HD inline uint32_t take_own_blocks(simt::AnyWarp auto warp, Operation& op, uint32_t lanes,
                                         const format::SummaryEntry& summary, uint32_t& block) {
   if (op.writer.open_count == 0) return 0;
-  return take_open_blocks(warp, op, own_open_segment(warp, op.writer), lanes, simt::popcount(lanes),
-                          summary, block);
+  const uint32_t mine = lanes >> warp.thread_rank() & 1u;
+  return warp.ballot(take_open_blocks(warp, op, own_open_segment(warp, op.writer),
+                                      simt::popcount(lanes), summary, mine, &block) != 0);
 }
 
 /// Waits until all `taken` blocks of an open segment, of which no more are taken, stand in its
@@ -272,17 +281,17 @@ GOFS_HD inline OpenTurn turn_at(Operation& op, OpenSegment& open) {
   return locked ? OpenTurn::kAgain : OpenTurn::kBusy;
 }
 
-/// Takes a block for each lane of `lanes` from open segments; `left` are those for which there was
-/// none. Collective, uniform. 0 or a negative errno of the device.
+/// Takes `count` blocks for each lane from open segments, of which it has `got` then. Collective,
+/// uniform. 0 or a negative errno of the device.
 GOFS_NOINLINE GOFS_HD inline int allocate_open(simt::AnyWarp auto warp, Operation& op,
-                                               uint32_t lanes, const format::SummaryEntry& summary,
-                                               uint32_t& block, uint32_t& left) {
-  left = lanes;
+                                               const format::SummaryEntry& summary, uint32_t count,
+                                               uint32_t* blocks, uint32_t& got) {
   if (op.writer.open_count == 0) return 0;
   uint32_t index = own_open_segment(warp, op.writer);
   for (uint32_t tries = 0; tries < kOpenTries; ++tries) {
-    left &= ~take_open_blocks(warp, op, index, left, 1, summary, block);
-    if (left == 0) return 0;
+    got += take_open_blocks(warp, op, index, 1, summary_in_row(summary, got), count - got,
+                            blocks + got);
+    if (!warp.any(got < count)) return 0;
     OpenSegment& open = op.writer.open[index];
     auto turn = static_cast<uint32_t>(OpenTurn::kAgain);
     if (warp.thread_rank() == 0) turn = static_cast<uint32_t>(turn_at(op, open));

@@ -216,6 +216,73 @@ TEST_P(OpenSegmentsTest, many_warps_share_and_checkpoints_come_in_between) {
   expect_nothing_left();
 }
 
+// Lanes with rows of different lengths, some with none: where a segment ends a row goes on in the
+// next one, whether it is an open one or a log's, and where there is none all get nothing.
+TEST_P(OpenSegmentsTest, rows_lie_together_but_at_the_end_of_a_segment) {
+  using Rows = std::vector<std::vector<TakenBlock>>;
+  constexpr uint32_t kMost = 8;
+  const uint64_t before = valid_blocks();
+  const auto take_rows = [&](uint32_t log, uint32_t turns, Rows& rows) {
+    int answer = 0;
+    std::mutex mutex;
+    run_alone(width(), [&](const simt::Warp& warp) {
+      for (uint32_t turn = 0; turn < turns; ++turn) {
+        const uint32_t count = (warp.thread_rank() * 5 + turn) % (kMost + 1);
+        const uint32_t nid = 2000 + warp.thread_rank();
+        format::SummaryEntry summary{};
+        summary.nid = nid;
+        summary.ofs_in_node = static_cast<uint16_t>(turn % 900);
+        uint32_t blocks[kMost];
+        const int error = allocate_rows(warp, *TestOperation(warp, volume(), writer()), log,
+                                        summary, count, blocks);
+        const std::lock_guard lock(mutex);
+        answer = error;
+        if (error < 0) break;
+        rows.emplace_back();
+        for (uint32_t i = 0; i < count; ++i) {
+          rows.back().push_back({blocks[i], nid, static_cast<uint16_t>(turn % 900 + i)});
+        }
+      }
+    });
+    return answer;
+  };
+  const auto release_rows = [&](const Rows& rows) {
+    run_alone(width(), [&](const simt::Warp& warp) {
+      for (const auto& row : rows) {
+        std::vector<uint32_t> blocks;
+        for (const TakenBlock& taken : row) blocks.push_back(taken.block);
+        const auto count = static_cast<uint32_t>(warp.thread_rank() == 0 ? row.size() : 0);
+        free_rows(warp, *TestOperation(warp, volume(), writer()), count, blocks.data());
+      }
+    });
+    EXPECT_EQ(valid_blocks(), before);
+  };
+  for (const uint32_t log : {format::kWarmData, format::kHotData}) {
+    Rows rows;
+    ASSERT_EQ(take_rows(log, 1200 / width(), rows), 0);
+    const std::vector<TakenBlock> all = all_of(rows);
+    expect_unique(all);
+    EXPECT_EQ(valid_blocks(), before + all.size());
+    uint32_t breaks = 0;
+    for (const auto& row : rows) breaks += breaks_in(row);
+    EXPECT_LE(breaks, all.size() / format::kBlocksPerSegment + 1);
+    ASSERT_EQ(writing_.checkpoint(false), 0);
+    expect_in_ssa(all);
+    release_rows(rows);
+  }
+  Rows rows;
+  const uint32_t free = writer().free_count;
+  ASSERT_EQ(take_rows(format::kWarmData, 10, rows), 0);
+  writer().free_count = 0;  // as it looks to them
+  EXPECT_EQ(take_rows(format::kWarmData, ~0u, rows), -ENOSPC);
+  writer().free_count = free;
+  const std::vector<TakenBlock> all = all_of(rows);
+  expect_unique(all);
+  EXPECT_EQ(valid_blocks(), before + all.size());
+  release_rows(rows);
+  expect_nothing_left();
+}
+
 TEST_P(OpenSegmentsTest, a_segment_stays_open_over_a_checkpoint_which_has_its_summary) {
   std::vector<TakenBlock> first = all_of(take(kOpenForTest, 10));
   const std::vector<uint32_t> open = {open_at(0), open_at(1), open_at(2)};

@@ -20,9 +20,10 @@ GOFS_NOINLINE GOFS_HD inline int take_to_store(simt::AnyWarp auto warp, Operatio
                                                HeldBlocks& held, uint32_t& block) {
   Inode& inode = file.inode;
   file.check_block((lanes >> warp.thread_rank() & 1u) != 0, index);
-  AddressPlace place{};
+  AddressRow row = row_of_one(index, AddressPlace{}, format::kNullAddr);
   uint32_t places = 0;
-  const int error = detail::take_new_blocks(warp, op, lanes, inode, index, place, places, block);
+  const int error = detail::take_new_blocks(warp, op, lanes, inode, row, places);
+  block = row.blocks[0];
   if (error == 0) hold_blocks(warp, op, held, lanes, block, places);
   return error;
 }
@@ -47,7 +48,7 @@ GOFS_NOINLINE GOFS_HD inline int enter_stored(simt::AnyWarp auto warp, Operation
   const uint32_t places = simt::popcount(warp.ballot(mine && place.address == format::kNullAddr));
   update.blocks += places;
   use_held(warp, op, lanes, block);
-  error = detail::enter_addresses(warp, op, lanes, inode, index, place, block,
+  error = detail::enter_addresses(warp, op, lanes, inode, row_of_one(index, place, block),
                                   [&] { return bring_up_to_date(warp, op, inode, update); });
   if (error < 0) {
     free_blocks(warp, op, lanes, block);

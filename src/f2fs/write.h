@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writing file data, the counterpart of read.h. A write begins with prepare_write(), by one warp;
-// then one warp or several store its pieces, a block a lane, in rounds (write_pieces).
+// then one warp or several store its pieces, one a lane, in rounds (write_pieces).
 //
 // A write holds whole blocks (file_hold.h): two that write parts of one block at once would each
 // keep what the other replaces. One that makes zeros of what lies behind the old end holds that

@@ -59,7 +59,7 @@ GOFS_NOINLINE GOFS_HD inline int write_stored(simt::AnyWarp auto warp, Volume& v
     const auto old_bytes =
         static_cast<uint32_t>(simt::min<uint64_t>(file_bytes - start, kBlockBytes));
     const int written =
-        write_bounced(warp, volume, pool, bounced, {ino, block, block, old_bytes}, piece);
+        write_bounced(warp, volume, pool, bounced, {ino, &block, block, old_bytes}, piece);
     if ((bounced >> rank & 1u) != 0) result = written;
   }
   return result;

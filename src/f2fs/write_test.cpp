@@ -684,8 +684,8 @@ TEST_P(WriteTest, addresses_are_entered_for_all_lanes_or_none) {
     if (rank + 1 == warp.size()) place.nid = inos[6];
     InodeUpdate update = update_of_times({77, 77});
     update.blocks = 5;
-    EXPECT_EQ(detail::enter_addresses(warp, *op, warp.ballot(true), file.inode, rank, place,
-                                      volume.geometry.main_blkaddr + rank,
+    const AddressRow row = row_of_one(rank, place, volume.geometry.main_blkaddr + rank);
+    EXPECT_EQ(detail::enter_addresses(warp, *op, warp.ballot(true), file.inode, row,
                                       [&] { return update_inode(warp, *op, file.inode, update); }),
               -EUCLEAN);
   });

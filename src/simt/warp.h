@@ -265,6 +265,19 @@ GOFS_HD T sum_before(AnyWarp auto warp, T value, T& total) {
   return sum - value;
 }
 
+/// Of the numbers that the lanes count up to, of which none is less than that of the lane before
+/// it, which lane has the `number`-th. Collective; where there is none, any lane.
+GOFS_HD inline uint32_t lane_that_has(AnyWarp auto warp, uint32_t counted, uint32_t number) {
+  uint32_t lane = 0;
+  for (uint32_t step = 16; step != 0; step /= 2) {
+    const uint32_t next = lane + step;
+    const bool exists = next < warp.size();
+    const uint32_t before = warp.shfl(counted, exists ? next - 1 : 0);
+    if (exists && before <= number) lane = next;
+  }
+  return lane;
+}
+
 /// First failure (a negative number) over the group, or 0, on every lane. Collective.
 GOFS_HD inline int first_error(AnyWarp auto warp, int error) {
   const uint32_t failed = warp.ballot(error < 0);

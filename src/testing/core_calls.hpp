@@ -67,7 +67,7 @@ namespace gofs::f2fs {
 GOFS_CALL(add_entries)
 GOFS_CALL(add_entry)
 GOFS_CALL(bring_times_up_to_date)
-GOFS_CALL(allocate_blocks)
+GOFS_CALL(allocate_rows)
 GOFS_CALL(append_blocks)
 GOFS_CALL(begin_operation)
 GOFS_CALL(begin_writing)

@@ -3,11 +3,11 @@
 // Writing by threads that each have a request of their own, as pread_lanes() is for reading. Those
 // of one file whose blocks are held by their queues (write_plan.h) are written together: each lane
 // waits for its own blocks, so that warps which write other places of the file do not wait for each
-// other. The blocks of all lanes that hold theirs are dealt to the whole warp, one a lane, in
-// rounds, each of which is one operation: else a request of four blocks would leave 28 lanes
-// without. A lane keeps its blocks until the last of its rounds, so that no reader finds half a
-// request. Where the file is read meanwhile, or written otherwise, one range in its ring holds all
-// of them.
+// other. The blocks of all lanes that hold theirs are dealt to the whole warp, one a lane or a row
+// of them, in rounds, each of which is one operation: else a request of four blocks would leave 28
+// lanes without. A lane keeps its blocks until the last of its rounds, so that no reader finds half
+// a request. Where the file is read meanwhile, or written otherwise, one range in its ring holds
+// all of them.
 //
 // All other requests take their turns, each with the whole warp at work.
 #pragma once
@@ -31,44 +31,35 @@ GOFS_HD inline WritePlan plan_of(const FileView& view, const WriteRequest& reque
   return plan_write(view, request.offset, request.bytes);
 }
 
-/// Of the numbers that the lanes count up to, of which none is less than that of the lane before
-/// it, which lane has the `number`-th. Collective; where there is none, any lane.
-GOFS_HD inline uint32_t lane_that_has(simt::AnyWarp auto warp, uint32_t counted, uint32_t number) {
-  uint32_t lane = 0;
-  for (uint32_t step = 16; step != 0; step /= 2) {
-    const uint32_t next = lane + step;
-    const bool exists = next < warp.size();
-    const uint32_t before = warp.shfl(counted, exists ? next - 1 : 0);
-    if (exists && before <= number) lane = next;
-  }
-  return lane;
+/// The pieces of a request, in rows of `most` blocks at most.
+GOFS_HD inline PieceCut pieces_of(const f2fs::Inode& inode, const WriteRequest& request,
+                                  uint32_t most) {
+  return PieceCut(inode, request.offset, request.offset + request.bytes,
+                  static_cast<const uint8_t*>(request.buffer), most);
 }
 
-/// The part of lane `owner`'s request that lies in its `number`-th block. Collective.
-GOFS_HD inline f2fs::WritePiece piece_of_lane(simt::AnyWarp auto warp, const WriteRequest& request,
-                                              uint32_t owner, uint32_t number) {
-  const uint64_t offset = warp.shfl(request.offset, owner);
-  const uint64_t end = offset + warp.shfl(request.bytes, owner);
-  const uint64_t source = warp.shfl(reinterpret_cast<uint64_t>(request.buffer), owner);
-  const uint64_t start = (offset & ~uint64_t{kBlockBytes - 1}) + uint64_t{number} * kBlockBytes;
-  const uint64_t from = simt::max(offset, start);
-  const uint64_t to = simt::min(end, start + kBlockBytes);
-  return {from, static_cast<uint32_t>(to - from),
-          reinterpret_cast<const uint8_t*>(source + (from - offset))};
+/// The request of lane `owner`. Collective.
+GOFS_HD inline WriteRequest request_of_lane(simt::AnyWarp auto warp, const WriteRequest& request,
+                                            uint32_t owner) {
+  return {
+      warp.shfl(request.fd, owner),
+      reinterpret_cast<const void*>(warp.shfl(reinterpret_cast<uint64_t>(request.buffer), owner)),
+      warp.shfl(request.bytes, owner), warp.shfl(request.offset, owner)};
 }
 
-/// Writes what lane `owner` has left behind the first `blocks` of its request, by the whole warp.
-/// Collective, uniform. Bytes of the request that are written in the end, or a negative errno.
+/// Writes what lane `owner` has left from its piece `first` on, by the whole warp. Collective,
+/// uniform. Bytes of the request that are written in the end, or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int64_t write_rest_of_lane(simt::AnyWarp auto warp, Filesystem& fs,
                                                         const f2fs::FileHold& file,
                                                         const WriteRequest& request, uint32_t owner,
-                                                        uint32_t blocks) {
-  const f2fs::WritePiece first = piece_of_lane(warp, request, owner, blocks);
-  const uint64_t done = first.offset - warp.shfl(request.offset, owner);
-  const uint64_t bytes = warp.shfl(request.bytes, owner) - done;
+                                                        uint32_t most, uint32_t first) {
+  const WriteRequest whole = request_of_lane(warp, request, owner);
+  const f2fs::WritePiece piece = pieces_of(file.inode, whole, most).piece(first);
+  const uint64_t done = piece.offset - whole.offset;
+  const uint64_t bytes = whole.bytes - done;
   IoFailure failed =
-      write_striped(warp, fs, file, first.source,
-                    {bytes, first.offset, 0, 1, round_blocks_of(warp, first.offset, bytes, 1), 0, 0,
+      write_striped(warp, fs, file, piece.source,
+                    {bytes, piece.offset, 0, 1, round_blocks_of(warp, piece.offset, bytes, 1), 0, 0,
                      f2fs::Growth::kStays});
   if (failed.error != 0) failed.at += done;
   return io_outcome(done + bytes, failed);
@@ -99,27 +90,35 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_held_lanes(simt::AnyWarp auto warp, F
   }
   const uint32_t rank = warp.thread_rank();
   const bool mine = (lanes >> rank & 1u) != 0;
-  const auto blocks = static_cast<uint32_t>(mine ? blocks_of(request) : 0);
+  const f2fs::Inode& inode = file.inode;
+  const auto count = [&](uint32_t row) {
+    return mine ? pieces_of(inode, request, row).count() : 0;
+  };
+  const uint64_t blocks = simt::reduce_add(warp, mine ? blocks_of(request) : 0);
+  const uint32_t most =
+      pick_row(warp, blocks, [&](uint32_t row) { return simt::reduce_add(warp, count(row)); });
+  const uint32_t pieces = count(most);
   uint32_t total = 0;
-  const uint32_t before = simt::sum_before(warp, blocks, total);
+  const uint32_t before = simt::sum_before(warp, pieces, total);
   auto result = static_cast<int64_t>(request.bytes);
   uint32_t ended = 0;  // lanes whose requests were written by themselves
   for (uint32_t first = 0; first < total; first += warp.size()) {
-    const uint32_t number = first + rank;
-    const uint32_t owner = lane_that_has(warp, before + blocks, number);
+    const uint32_t number = simt::min(first + rank, total - 1);
+    const uint32_t owner = simt::lane_that_has(warp, before + pieces, number);
+    const WriteRequest theirs = request_of_lane(warp, request, owner);
     const f2fs::WritePiece piece =
-        piece_of_lane(warp, request, owner, number - warp.shfl(before, owner));
-    const uint32_t pieces = warp.ballot(number < total && (ended >> owner & 1u) == 0);
-    if (pieces == 0) continue;
-    if (write_block_pieces(warp, fs, file, pieces, piece) == 0) continue;
+        pieces_of(inode, theirs, most).piece(number - warp.shfl(before, owner));
+    const uint32_t writing = warp.ballot(first + rank < total && (ended >> owner & 1u) == 0);
+    if (writing == 0) continue;
+    if (write_block_pieces(warp, fs, file, writing, piece) == 0) continue;
     // Which of them failed is not known, and none is written: each goes on by itself.
-    const bool here = before < first + warp.size() && before + blocks > first;
+    const bool here = before < first + warp.size() && before + pieces > first;
     const uint32_t failed = warp.ballot(mine && here) & ~ended;
     for (uint32_t left = failed; left != 0; left &= left - 1) {
       const uint32_t lane = simt::lowest_bit(left);
       const uint32_t start = warp.shfl(before, lane);
       const int64_t written =
-          write_rest_of_lane(warp, fs, file, request, lane, first - simt::min(first, start));
+          write_rest_of_lane(warp, fs, file, request, lane, most, first - simt::min(first, start));
       if (rank == lane) result = written;
     }
     ended |= failed;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operations that write pieces of an open file, a block a lane, by a warp that holds these blocks
-// (write_plan.h): one of them, rounds of them, or one that goes over what is there.
+// Operations that write pieces of an open file, one a lane (write_pieces.h), by a warp that holds
+// these blocks (write_plan.h): one of them, rounds of them, or one that goes over what is there.
 #pragma once
 
 #include "f2fs/write.h"
 #include "f2fs/write_over.h"
 #include "vfs/prepare_write.h"
 #include "vfs/read.h"
+#include "vfs/write_pieces.h"
 
 namespace gofs::vfs::detail {
 
@@ -132,9 +133,12 @@ struct WriteShare {
   f2fs::Growth growth;
 };
 
-/// A round has a block a lane, or if there is one lane alone, as many as a piece of it may have.
+/// The most blocks of a round for each lane, if there are several: rows may have more, so that one
+/// operation is enough where parts of blocks and the ends of nodes take lanes of their own.
+inline constexpr uint32_t kRoundBlocksOfLane = f2fs::kLaneRowBlocksMax / 2;
+
 GOFS_HD inline uint32_t round_blocks_max(simt::AnyWarp auto warp) {
-  return warp.size() == 1 ? f2fs::kPieceBlocksMax : warp.size();
+  return warp.size() == 1 ? f2fs::kRowBlocksMax : warp.size() * kRoundBlocksOfLane;
 }
 
 /// How many blocks a round has where `warps` share a write: as many as it may have, or fewer, so
@@ -147,17 +151,16 @@ GOFS_HD inline uint32_t round_blocks_of(simt::AnyWarp auto warp, uint64_t offset
   return static_cast<uint32_t>(simt::min<uint64_t>(each, round_blocks_max(warp)));
 }
 
-/// How many blocks from `block` on, `most` at most, the next operation of a share writes; they are
-/// `source` up to the byte `end` of the file.
-GOFS_HD inline uint64_t blocks_of_operation(simt::AnyWarp auto warp, const f2fs::Inode& inode,
-                                            const WriteShare& share, uint64_t block, uint64_t most,
-                                            const uint8_t* source) {
-  if (warp.size() != 1) return most;
-  const uint64_t whole_end = (share.offset + share.bytes) >> kBlockShift;
-  const bool row = block << kBlockShift >= share.offset && whole_end > block &&
-                   !inode.has_inline_data() &&
-                   f2fs::detail::is_directly_addressable(source, 0, 0, kBlockBytes - 1);
-  return row ? simt::min(most, whole_end - block) : 1;
+/// The pieces of [offset, end) of a file, which is `source`, for operations of one warp.
+GOFS_HD inline PieceCut cut_round(simt::AnyWarp auto warp, const f2fs::Inode& inode,
+                                  uint64_t offset, uint64_t end, const uint8_t* source,
+                                  bool singly) {
+  if (singly) return PieceCut(inode, offset, end, source, 1);
+  const uint64_t blocks = simt::divide_up(end, kBlockBytes) - (offset >> kBlockShift);
+  const uint32_t most = pick_row(warp, blocks, [&](uint32_t blocks_of_row) {
+    return PieceCut(inode, offset, end, source, blocks_of_row).count();
+  });
+  return PieceCut(inode, offset, end, source, most);
 }
 
 /// Writes a share of what `source` has from its beginning on. Collective, uniform. Where, in bytes
@@ -170,35 +173,29 @@ GOFS_NOINLINE GOFS_HD inline IoFailure write_striped(simt::AnyWarp auto warp, Fi
   const uint64_t end = share.offset + share.bytes;
   const uint64_t stride = uint64_t{share.warp_count} * share.round_blocks;
   uint64_t begins_to = share.begins_to;
-  uint64_t most = share.round_blocks;
+  bool singly = false;
   uint64_t round = (share.offset >> kBlockShift) + uint64_t{share.warp_index} * share.round_blocks;
   for (; round << kBlockShift < end; round += stride) {
-    const uint64_t round_end = round + share.round_blocks;
-    for (uint64_t block = round; block < round_end && block << kBlockShift < end;) {
-      const uint64_t start = simt::max(share.offset, block << kBlockShift);
-      const uint64_t blocks =
-          blocks_of_operation(warp, file.inode, share, block, simt::min(most, round_end - block),
-                              source + (start - share.offset));
-      const uint64_t width = warp.size() == 1 ? blocks : 1;
-      const uint64_t mine = block + warp.thread_rank();
-      const uint64_t from = simt::max(share.offset, mine << kBlockShift);
-      const uint64_t to = simt::min(end, (mine + width) << kBlockShift);
-      const bool writes = mine < block + blocks && from < to;
-      const f2fs::WritePiece piece{from, writes ? static_cast<uint32_t>(to - from) : 0,
-                                   source + (from - share.offset)};
+    const uint64_t round_end = simt::min(end, (round + share.round_blocks) << kBlockShift);
+    for (uint64_t at = simt::max(share.offset, round << kBlockShift); at < round_end;) {
+      const PieceCut cut =
+          cut_round(warp, file.inode, at, round_end, source + (at - share.offset), singly);
+      const uint32_t lanes = warp.ballot(warp.thread_rank() < cut.count());
+      const f2fs::WritePiece piece = cut.piece(simt::min(warp.thread_rank(), cut.count() - 1));
       const int error = operate(warp, fs, kPages, [&](f2fs::Operation& op) {
         const int begun =
             begins_to != 0 ? begin_write(warp, op, fs, file, share.begins_from, begins_to) : 0;
         if (begun < 0) return begun;
-        return f2fs::write_pieces(warp, op, warp.ballot(writes), file, piece, share.growth);
+        return f2fs::write_pieces(warp, op, lanes, file, piece, share.growth);
       });
-      if (width > 1 && (error == -ENOSPC || error == -EIO)) {
-        most = 1;  // which finds out how far it goes
+      if ((error == -ENOSPC || error == -EIO) && !singly &&
+          warp.any(piece.bytes > uint32_t{kBlockBytes})) {
+        singly = true;  // which finds out how far it goes
         continue;
       }
-      if (error < 0) return {warp.shfl(from, 0) - share.offset, error};
+      if (error < 0) return {at - share.offset, error};
       begins_to = 0;
-      block += blocks;
+      at = warp.shfl(piece.offset + piece.bytes, warp.size() - 1);
     }
   }
   return {kOffsetMax, 0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Large writes and reads by one warp: few commands also where it has a single lane, and where one
-// of them cannot go on, what lies before is written to the last block that could be.
+// Large writes and reads by one warp: few commands and few operations, and where one of them cannot
+// go on, what lies before is written to the last block that could be.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +47,9 @@ class WriteRowsTest : public WritingVfsTest {
 
   int fd_ = -1;
 };
-GOFS_AT_BOTH_WIDTHS(WriteRowsTest);
+INSTANTIATE_TEST_SUITE_P(width, WriteRowsTest,
+                         ::testing::ValuesIn(gofs::testing::widths({1, 4, 32})),
+                         ::testing::PrintToStringParamName());
 
 TEST_P(WriteRowsTest, takes_few_commands) {
   constexpr uint64_t kBlocks = 512;
@@ -62,6 +64,30 @@ TEST_P(WriteRowsTest, takes_few_commands) {
     EXPECT_LE(after.read_commands - before.read_commands, kBlocks / each + 2);
   }
   EXPECT_EQ(stat_of_path("/file").blocks_512, kBlocks * 8);
+}
+
+// Chunks of a stripe that are smaller than a row, with a node's end in the middle.
+TEST_P(WriteRowsTest, go_round_the_chunks_of_a_stripe) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  constexpr uint64_t kFirst = 910;
+  std::string model(kFirst * kBlockBytes, '\0');
+  for (const uint32_t mask : {0u, 1u, 3u}) {
+    volume().array.chunk_mask = mask;
+    for (const uint64_t blocks : {3u, 30u, 300u}) {
+      std::string bytes;
+      for (uint64_t i = 0; i < blocks; ++i)
+        bytes.append(kBlockBytes, static_cast<char>('a' + i % 23));
+      const uint64_t commands = rig().counters().write_commands;
+      ASSERT_EQ(write_at(kFirst * kBlockBytes, bytes), static_cast<int64_t>(bytes.size()));
+      EXPECT_GE(rig().counters().write_commands - commands, blocks / (mask + 1));
+      model.resize(std::max(model.size(), kFirst * kBlockBytes + bytes.size()));
+      model.replace(kFirst * kBlockBytes, bytes.size(), bytes);
+    }
+  }
+  volume().array.chunk_mask = ~0u;
+  EXPECT_TRUE(read_at(0, model.size()) == model);
+  mount_again();
+  EXPECT_TRUE(contents("/file") == model);
 }
 
 TEST_P(WriteRowsTest, agree_with_a_model_wherever_they_begin_and_end) {
@@ -123,22 +149,26 @@ TEST_P(WriteRowsTest, fill_a_volume_to_its_last_block) {
 TEST_P(WriteRowsTest, of_which_a_command_fails_leave_old_blocks_behind_it) {
   GOFS_NEED_TOOL("fsck.f2fs");
   const std::string old(300 * kBlockBytes, 'o');
-  for (const uint64_t skip : {0, 1, 2}) {
-    ASSERT_EQ(write_at(0, old), static_cast<int64_t>(old.size()));
-    const uint64_t used = volume().valid_block_count;
-    fail_writes(skip, ~uint64_t{0} - skip);
-    const std::string bytes(old.size(), 'n');
-    const int64_t written = write_at(0, bytes);
-    rig().clear_faults();
-    if (skip == 0) {
-      EXPECT_EQ(written, -EIO);
+  // From the file's beginning on, and over the end of a node.
+  for (const uint64_t first : {0, 800}) {
+    for (const uint64_t skip : {0, 1, 2}) {
+      const uint64_t offset = first * kBlockBytes;
+      ASSERT_EQ(write_at(offset, old), static_cast<int64_t>(old.size()));
+      const uint64_t used = volume().valid_block_count;
+      fail_writes(skip, ~uint64_t{0} - skip);
+      const std::string bytes(old.size(), 'n');
+      const int64_t written = write_at(offset, bytes);
+      rig().clear_faults();
+      if (skip == 0) {
+        EXPECT_EQ(written, -EIO);
+      }
+      const uint64_t good = static_cast<uint64_t>(std::max<int64_t>(written, 0));
+      EXPECT_LT(good, old.size());
+      EXPECT_TRUE(read_at(offset, old.size()) == bytes.substr(0, good) + old.substr(good));
+      EXPECT_EQ(volume().valid_block_count, used);
+      mount_again();
+      fd_ = open_file("/file", kOpenReadWrite);
     }
-    const uint64_t good = static_cast<uint64_t>(std::max<int64_t>(written, 0));
-    EXPECT_LT(good, old.size());
-    EXPECT_TRUE(read_at(0, old.size()) == bytes.substr(0, good) + old.substr(good));
-    EXPECT_EQ(volume().valid_block_count, used);
-    mount_again();
-    fd_ = open_file("/file", kOpenReadWrite);
   }
 }
 
@@ -148,11 +178,8 @@ TEST_P(WriteRowsTest, go_on_behind_a_command_that_failed_once) {
   fail_writes(1, 1);
   const int64_t written = write_at(0, bytes);
   rig().clear_faults();
-  if (width() == 1) {
-    EXPECT_EQ(written, static_cast<int64_t>(bytes.size())) << "its blocks are tried one by one";
-  }
-  ASSERT_GT(written, 0);
-  EXPECT_TRUE(read_at(0, bytes.size()) == bytes.substr(0, static_cast<size_t>(written)));
+  EXPECT_EQ(written, static_cast<int64_t>(bytes.size())) << "its blocks are tried one by one";
+  EXPECT_TRUE(read_at(0, bytes.size()) == bytes);
   EXPECT_EQ(close_file(fd_), 0);
   mount_again();
 }

@@ -105,7 +105,7 @@ TEST_P(WriteSpansTest, any_mixture_agrees_with_a_model) {
   EXPECT_TRUE(contents("/two") == models[1]);
 }
 
-// Neighbouring lanes' buffers follow each other, and so do new blocks: a round is one command.
+// Neighbouring lanes' buffers follow each other, and so do new blocks: one round, one command.
 TEST_P(WriteSpansTest, blocks_of_all_lanes_fill_rounds) {
   constexpr uint64_t kEach = 2;
   const int fd = open_file("/one", kOpenReadWrite);
@@ -124,7 +124,49 @@ TEST_P(WriteSpansTest, blocks_of_all_lanes_fill_rounds) {
   write_all(requests);  // whatever is done once
   const uint64_t commands = writing_->rig().counters().write_commands;
   EXPECT_EQ(write_all(requests), std::vector<int64_t>(width(), kEach * kBlockBytes));
-  EXPECT_EQ(writing_->rig().counters().write_commands, commands + kEach);
+  EXPECT_EQ(writing_->rig().counters().write_commands, commands + 1);
+  EXPECT_TRUE(contents("/one") == model);
+}
+
+// Requests of all sizes beside each other, over holes and blocks, around the ends of nodes.
+TEST_P(WriteSpansTest, rows_of_lanes_agree_with_a_model) {
+  std::mt19937 random(static_cast<uint32_t>(printed_seed()));
+  constexpr uint64_t kBlocks = 2100;
+  const int fd = open_file("/one", kOpenReadWrite);
+  std::string model = contents("/one");
+  model.resize(kBlocks * kBlockBytes);
+  ASSERT_EQ(alone([&](const simt::Warp& warp) { return ftruncate(warp, fs(), fd, model.size()); }),
+            0);
+  const uint64_t part = kBlocks / width();
+  for (uint32_t step = 0; step < 40; ++step) {
+    fs().volume.array.chunk_mask = step % 4 == 3 ? 3 : ~0u;
+    const uint64_t most = simt::min<uint64_t>(part, step % 2 == 0 ? 33 : 5);
+    std::vector<std::string> bytes(width());
+    std::vector<WriteRequest> requests(width());
+    std::vector<int64_t> wanted(width());
+    for (uint32_t lane = 0; lane < width(); ++lane) {
+      const uint64_t blocks = 1 + random() % most;
+      const uint64_t skipped = random() % 4 == 0 ? random() % kBlockBytes : 0;
+      const uint64_t cut = random() % 4 == 0 ? random() % (kBlockBytes - skipped) : 0;
+      const uint64_t count = blocks * kBlockBytes - skipped - cut;
+      const uint64_t offset =
+          (lane * part + random() % (part - blocks + 1)) * kBlockBytes + skipped;
+      const uint64_t odd = random() % 6 == 0 ? 1 : 0;  // memory that the device does not take
+      bytes[lane].resize(odd + count);
+      std::generate(bytes[lane].begin(), bytes[lane].end(),
+                    [&] { return static_cast<char>(random()); });
+      requests[lane] = {fd, bytes[lane].data() + odd, count, offset};
+      wanted[lane] = static_cast<int64_t>(count);
+      model.replace(offset, count, bytes[lane], odd, count);
+    }
+    EXPECT_EQ(write_all(requests), wanted) << "step " << step;
+    if (step % 8 == 7) {
+      ASSERT_TRUE(contents("/one") == model) << "step " << step;
+    }
+  }
+  fs().volume.array.chunk_mask = ~0u;
+  expect_lock_free(fd);
+  mount_again();
   EXPECT_TRUE(contents("/one") == model);
 }
 
