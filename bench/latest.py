@@ -69,7 +69,8 @@ def of_micro(row):
 
 def words_of_shape(row):
     """Who streams, how much at a time."""
-    who = {"grid": "the grid", "block": f"{row['actors']} blocks", "warp": f"{row['actors']:,} warps",
+    who = {"grid": "the grid", "block": f"{row['actors']} blocks",
+           "warp": f"{row['actors']:,} warps",
            "thread": f"{row['actors']:,} threads"}[row["actor"]]
     where = ", files of their own" if row["own_files"] else ""
     return f"{who}, {words_of_bytes(row['piece_bytes'])}{where}"

@@ -24,8 +24,9 @@
 # usage: gpu_bench.sh
 #   OUT            folder for the results (default build/gpu-bench): gpu_bench.txt, targets.txt, a
 #                  JSON object a line in micro.jsonl, stream.jsonl, records.jsonl,
-#                  ablations.jsonl, writes.jsonl, baselines.jsonl and storage.jsonl, tables in storage.txt, scaling.txt and
-#                  clock.txt, and where matplotlib is, pictures (bench/plot.py)
+#                  ablations.jsonl, writes.jsonl, baselines.jsonl and storage.jsonl, tables
+#                  in storage.txt, scaling.txt and clock.txt, and where matplotlib is, pictures
+#                  (bench/plot.py)
 #   GOFS_PARTS     parts, in order (default: micro stream records baselines writes ablations
 #                  storage)
 #   GOFS_MODELS    models, in order (default: what each part is about)

@@ -59,6 +59,7 @@ cat > "$folder/env.sh" << 'END'
 gofs_bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export PATH="$PATH:$gofs_bundle/bin"
 export LD_LIBRARY_PATH="$gofs_bundle/lib/$(uname -m)-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export LIBRARY_PATH="$gofs_bundle/lib/$(uname -m)-linux-gnu${LIBRARY_PATH:+:$LIBRARY_PATH}"
 export CMAKE_PREFIX_PATH="$gofs_bundle${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}"
 END
 du -sh "$folder"
