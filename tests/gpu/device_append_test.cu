@@ -77,7 +77,7 @@ TEST(DeviceAppend, blocks_are_there_once_and_whole) {
   CHECK_CUDA(cudaMalloc(&fds_there, (warps + 1) * sizeof(int)));
   work.fds = fds_there;
   {
-    auto volume = gofs::Volume::mount(image.path(), {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image.spec(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     std::vector<int> fds;
     for (uint32_t file = 0; file <= warps; ++file) {

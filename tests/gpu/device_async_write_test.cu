@@ -187,7 +187,7 @@ TEST_P(DeviceAsyncWrite, groups_fill_one_buffer_while_the_other_is_under_way) {
   CHECK_CUDA(cudaMalloc(&fd, sizeof(int)));
   CHECK_CUDA(cudaMemcpy(path, "/shared", 8, cudaMemcpyHostToDevice));
   {
-    auto volume = gofs::Volume::mount(image.path(), {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image.spec(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     work.vol = volume->device();
     prepare_async_kernel<<<1, 32>>>(work, path, fd);

@@ -24,7 +24,7 @@ TEST(DeviceC, the_pointer_to_a_volume_is_good_in_kernels_until_it_is_unmounted) 
   options.struct_bytes = sizeof(options);
   options.backend = "cuda";
   gofs_volume* volume = nullptr;
-  ASSERT_EQ(gofs_mount(image.path().c_str(), &options, &volume), 0) << gofs_last_error();
+  ASSERT_EQ(gofs_mount(image.spec().c_str(), &options, &volume), 0) << gofs_last_error();
   const void* const pointer = gofs_volume_device_pointer(volume);
   ASSERT_NE(pointer, nullptr) << gofs_last_error();
   EXPECT_EQ(gofs_volume_device_pointer(volume), pointer);
@@ -112,7 +112,7 @@ TEST(DeviceC, every_kind_of_group_makes_the_calls_of_c) {
   options.backend = "cuda";
   options.writable = 1;
   gofs_volume* volume = nullptr;
-  ASSERT_EQ(gofs_mount(image.path().c_str(), &options, &volume), 0) << gofs_last_error();
+  ASSERT_EQ(gofs_mount(image.spec().c_str(), &options, &volume), 0) << gofs_last_error();
   const void* pointer = gofs_volume_device_pointer(volume);
   ASSERT_NE(pointer, nullptr) << gofs_last_error();
   char* memory = nullptr;

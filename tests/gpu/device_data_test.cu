@@ -159,7 +159,7 @@ TEST_F(DeviceData, what_blocks_and_grids_write_is_there_after_unmounting) {
   }
   int64_t* const results = shared<int64_t>(16 * kBlocks);
   {
-    auto volume = gofs::Volume::mount(image_.path(), {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image_.spec(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     Work work{volume->device(), pattern, paths, names, data, offsets, sizes, files_, results};
     block_kernel<<<kBlocks, kThreads>>>(work);

@@ -37,7 +37,7 @@ TEST(DeviceDifferential, warps_do_what_their_models_do) {
 
   const gofs_gpu_test::FreshVolume image(256, [](gofs::image::ImageBuilder&) {});
   {
-    auto volume = gofs::Volume::mount(image.path(), {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image.spec(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     ASSERT_TRUE(volume->mkdir("/shared", 0777));
     run.fs = &*volume->device();

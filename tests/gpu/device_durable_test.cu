@@ -76,7 +76,7 @@ TEST(DeviceDurable, files_are_made_durable_beside_the_collection_of_garbage) {
   CHECK_CUDA(cudaMalloc(&errors, kGroups * sizeof(int)));
   CHECK_CUDA(cudaMemcpy(device_pattern, pattern.data(), pattern.size(), cudaMemcpyHostToDevice));
   {
-    auto volume = gofs::Volume::mount(image.path(), {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image.spec(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     durable_kernel<<<kGroups / 2, 64>>>(volume->device(), device_pattern, paths, errors, turns);
     CHECK_CUDA(cudaGetLastError());

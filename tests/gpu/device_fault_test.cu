@@ -230,16 +230,20 @@ void expect_all_survives(const char* options, Fault fault) {
 }
 
 TEST(DeviceFault, what_was_synced_survives_an_illegal_address) {
-  expect_all_survives("", Fault::kIllegalAddress);
+  expect_all_survives("?media=memory", Fault::kIllegalAddress);
 }
 
 TEST(DeviceFault, what_was_synced_survives_a_misaligned_address) {
-  expect_all_survives("", Fault::kMisaligned);
+  expect_all_survives("?media=memory", Fault::kMisaligned);
 }
 
-TEST(DeviceFault, what_was_synced_survives_a_trap) { expect_all_survives("", Fault::kTrap); }
+TEST(DeviceFault, what_was_synced_survives_a_trap) {
+  expect_all_survives("?media=memory", Fault::kTrap);
+}
 
-TEST(DeviceFault, what_was_synced_survives_an_assert) { expect_all_survives("", Fault::kAssert); }
+TEST(DeviceFault, what_was_synced_survives_an_assert) {
+  expect_all_survives("?media=memory", Fault::kAssert);
+}
 
 TEST(DeviceFault, what_was_synced_survives_where_the_media_is_lost) {
   expect_all_survives("?media=hbm", Fault::kIllegalAddress);

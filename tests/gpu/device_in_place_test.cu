@@ -204,7 +204,7 @@ TEST_F(DeviceInPlace, small_writes_stay_where_they_are_whoever_asks) {
     });
     const std::map<uint32_t, uint64_t> before = places_of(image.path(), kOldMark);
     ASSERT_EQ(before.size(), kPlaceBlocks);
-    write_all(image.path(), log_structured);
+    write_all(image.spec(), log_structured);
     std::map<uint32_t, uint64_t> after = places_of(image.path(), kNewMark);
     for (uint32_t index = 0; index < kPlaceCases; ++index) {
       ASSERT_EQ(after.count(index), 1u) << index;

@@ -109,7 +109,7 @@ TEST_F(DeviceMemoryTest, of_a_volume_is_told_by_part) {
   size_t free_now = 0;
   size_t all = 0;
   CHECK_CUDA(cudaMemGetInfo(&free_before, &all));
-  auto volume = gofs::Volume::mount(image.path(), {.backend = "cuda"});
+  auto volume = gofs::Volume::mount(image.spec(), {.backend = "cuda"});
   ASSERT_TRUE(volume) << volume.error().message;
   CHECK_CUDA(cudaMemGetInfo(&free_now, &all));
   const auto report = volume->memory();

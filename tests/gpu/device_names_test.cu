@@ -120,7 +120,7 @@ TEST_P(DeviceNames, what_is_renamed_and_removed_beside_lookups_ends_as_it_should
   CHECK_CUDA(cudaMemset(outcome, 0, sizeof(Outcome)));
   uint64_t used_before = 0;
   {
-    auto volume = gofs::Volume::mount(image_.path(), {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image_.spec(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     ASSERT_TRUE(volume->mkdir("/d", 0755));
     const auto fd = volume->open("/d/shared", gofs::kOpenCreate | gofs::kOpenWriteOnly, 0644);
@@ -198,7 +198,7 @@ TEST_F(CrowdedDirectory, all_that_a_crowd_makes_in_one_directory_is_there) {
   CHECK_CUDA(cudaMalloc(&outcome, sizeof(Outcome)));
   CHECK_CUDA(cudaMemset(outcome, 0, sizeof(Outcome)));
   {
-    auto volume = gofs::Volume::mount(image_.path(), {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image_.spec(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     ASSERT_TRUE(volume->mkdir("/d", 0755));
     crowd_kernel<<<warps / kWarpsOfBlock, kWarpsOfBlock * 32>>>(volume->device(), scratch, outcome,

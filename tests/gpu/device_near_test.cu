@@ -617,7 +617,7 @@ class DeviceNear : public testing::Test {
     CHECK_CUDA(cudaMemset(work_.wrong, 0, 4096));
     work_.failures = work_.wrong + 1;
     work_.results = reinterpret_cast<int64_t*>(work_.wrong + 16);
-    auto volume = gofs::Volume::mount(image_.path(), {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image_.spec(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     volume_ = std::make_unique<gofs::Volume>(std::move(*volume));
     work_.vol = volume_->device();

@@ -22,7 +22,7 @@ TEST(DeviceNeighbour, an_error_of_ours_is_not_the_programs_last_one) {
   EXPECT_FALSE(refused);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   const gofs_gpu_test::FreshVolume image{64, [](gofs::image::ImageBuilder&) {}};
-  auto volume = gofs::Volume::mount(image.path(), {.backend = "cuda", .read_only = false}).value();
+  auto volume = gofs::Volume::mount(image.spec(), {.backend = "cuda", .read_only = false}).value();
   const int fd = volume.open("/file", O_CREAT | O_RDWR, 0644).value();
   const std::string bytes(100'000, 'b');  // memory that CUDA does not know
   EXPECT_TRUE(volume.pwrite(fd, bytes.data(), bytes.size(), 0));
@@ -34,7 +34,7 @@ TEST(DeviceNeighbour, an_error_of_ours_is_not_the_programs_last_one) {
 
 TEST(DeviceNeighbour, an_error_that_the_program_has_not_asked_for_is_left) {
   const gofs_gpu_test::FreshVolume image{64, [](gofs::image::ImageBuilder&) {}};
-  auto volume = gofs::Volume::mount(image.path(), {.backend = "cuda", .read_only = false}).value();
+  auto volume = gofs::Volume::mount(image.spec(), {.backend = "cuda", .read_only = false}).value();
   void* much = nullptr;
   ASSERT_NE(cudaMalloc(&much, size_t{1} << 50), cudaSuccess);
   EXPECT_TRUE(volume.mkdir("/new"));
@@ -44,7 +44,7 @@ TEST(DeviceNeighbour, an_error_that_the_program_has_not_asked_for_is_left) {
 
 TEST(DeviceNeighbour, calls_work_while_the_program_captures_a_graph) {
   const gofs_gpu_test::FreshVolume image{64, [](gofs::image::ImageBuilder&) {}};
-  auto volume = gofs::Volume::mount(image.path(), {.backend = "cuda", .read_only = false}).value();
+  auto volume = gofs::Volume::mount(image.spec(), {.backend = "cuda", .read_only = false}).value();
   char* memory = nullptr;
   cudaStream_t stream = nullptr;
   CHECK_CUDA(cudaMalloc(&memory, 4096));

@@ -107,7 +107,7 @@ TEST_F(DeviceOpeners, each_thread_has_a_file_of_its_own_open_and_written) {
   openers.words = shared<uint64_t>(count);
   openers.fds = shared<int>(count);
   openers.wrong = shared<uint32_t>(1);
-  auto volume = gofs::Volume::mount(image.path(), {.backend = "cuda", .read_only = false});
+  auto volume = gofs::Volume::mount(image.spec(), {.backend = "cuda", .read_only = false});
   ASSERT_TRUE(volume) << volume.error().message;
   EXPECT_LE(bytes_of_open_files(volume->memory().value(), false), uint64_t{64} << 20);
   openers.vol = volume->device();
@@ -132,7 +132,7 @@ TEST_F(DeviceOpeners, each_thread_has_a_file_of_its_own_open_and_written) {
 TEST_F(DeviceOpeners, a_million_may_be_asked_for_and_take_at_most_a_gibibyte) {
   if (gofs_gpu_test::under_sanitizer()) GTEST_SKIP() << "nothing of it is a kernel's";
   const gofs_gpu_test::FreshVolume image(128, [](gofs::image::ImageBuilder&) {});
-  auto volume = gofs::Volume::mount(image.path() + "?descriptors=1000000", {.backend = "cuda"});
+  auto volume = gofs::Volume::mount(image.spec() + "&descriptors=1000000", {.backend = "cuda"});
   ASSERT_TRUE(volume) << volume.error().message;
   EXPECT_LE(bytes_of_open_files(volume->memory().value(), false), uint64_t{1} << 30);
 }
@@ -205,7 +205,7 @@ __global__ void together_kernel(Together work) {
 TEST_F(DeviceOpeners, several_grids_call_at_the_same_time_and_none_gets_what_another_asked_for) {
   const auto path_of = [](uint32_t grid) { return "/grid" + std::to_string(grid); };
   const gofs_gpu_test::FreshVolume image(256, [](gofs::image::ImageBuilder&) {});
-  auto volume = gofs::Volume::mount(image.path(), {.backend = "cuda", .read_only = false});
+  auto volume = gofs::Volume::mount(image.spec(), {.backend = "cuda", .read_only = false});
   ASSERT_TRUE(volume) << volume.error().message;
   unsigned* const started = shared<unsigned>(1);
   std::vector<Together> works(kGrids);

@@ -95,7 +95,7 @@ TEST(DeviceOverwrite, blocks_that_many_write_over_stay_whole) {
   CHECK_CUDA(cudaMemset(work.torn, 0, sizeof(uint32_t)));
   CHECK_CUDA(cudaMemset(work.error, 0, sizeof(int)));
   {
-    auto volume = gofs::Volume::mount(image.path(), {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image.spec(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     EXPECT_EQ(volume->info().mode, "adaptive");
     const auto fd = volume->open("/hot", gofs::kOpenReadWrite);

@@ -138,7 +138,7 @@ TEST_P(DeviceWriting, what_kernels_change_is_there_after_unmounting) {
   CHECK_CUDA(cudaMalloc(&errors, files_ * sizeof(int)));
   CHECK_CUDA(cudaMemcpy(device_value, value.data(), kValueBytes, cudaMemcpyHostToDevice));
   {
-    auto volume = gofs::Volume::mount(image_.path(), {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image_.spec(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     change_kernel<<<kBlocks, kThreads>>>(volume->device(), device_value, paths, errors, files_,
                                          by_threads);
@@ -186,7 +186,7 @@ TEST_P(DeviceWriting, files_that_kernels_make_are_there_with_all_their_bytes) {
   CHECK_CUDA(cudaMalloc(&errors, files_ * sizeof(int)));
   CHECK_CUDA(cudaMemcpy(device_pattern, pattern.data(), pattern.size(), cudaMemcpyHostToDevice));
   {
-    auto volume = gofs::Volume::mount(image_.path(), {.backend = "cuda", .read_only = false});
+    auto volume = gofs::Volume::mount(image_.spec(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     make_kernel<<<kBlocks, kThreads>>>(volume->device(), device_pattern, paths, errors, files_,
                                        GetParam());

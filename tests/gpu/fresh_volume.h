@@ -47,6 +47,8 @@ class FreshVolume {
   ~FreshVolume() { unlink(path_.c_str()); }
 
   const std::string& path() const { return path_; }
+  /// What to mount: the SSD is a virtual one, wherever the file lies.
+  std::string spec() const { return path_ + "?media=memory"; }
 
  private:
   std::string path_ = "/tmp/gofs-gpu-test-XXXXXX";
