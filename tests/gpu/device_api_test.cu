@@ -336,7 +336,8 @@ class DeviceApi : public testing::TestWithParam<uint32_t> {
     // Instrumented code is slow, and threads of one warp that diverge share its turns.
     const bool slow = getenv("GOFS_UNDER_SANITIZER") != nullptr;
     options.command_timeout_ns = (slow ? 90 : 20) * uint64_t{1'000'000'000};
-    auto mounted = gofs::Volume::mount(image_ + "?lba=" + std::to_string(GetParam()), options);
+    auto mounted =
+        gofs::Volume::mount(image_ + "?media=memory&lba=" + std::to_string(GetParam()), options);
     ASSERT_TRUE(mounted) << mounted.error().message;
     volume_ = std::make_unique<gofs::Volume>(std::move(*mounted));
   }
