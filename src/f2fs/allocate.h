@@ -380,6 +380,7 @@ GOFS_NOINLINE GOFS_HD inline int allocate_rest(simt::AnyWarp auto warp, Operatio
     uint32_t block = 0;
     const int error = allocate_held(warp, op, warp.ballot(number < total), log, entry, block);
     if (error < 0) return error;
+    warp.sync();  // lane 0 has said where the log goes on
     for (uint32_t lane = 0; lane < warp.size(); ++lane) {
       const uint32_t theirs = warp.shfl(block, lane);
       const uint32_t place = first + lane - before;
