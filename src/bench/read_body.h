@@ -119,6 +119,35 @@ GOFS_HD inline void end_bench(simt::AnyWarp auto warp, BenchResults& results, co
   if (error != 0) simt::store_relaxed(results.error, error);
 }
 
+/// Bytes that raw commands move.
+struct RawMove {
+  format::nvme::IoOpcode opcode;
+  uint64_t start_byte;  // on the device
+  uint8_t* buffer;
+  uint32_t bytes;
+  uint32_t command_bytes;  // of one command at most
+};
+
+/// Moves the bytes of each lane in `lanes` by as many commands, one after the other, as they take.
+/// Collective. 0 or a negative errno of this lane's.
+GOFS_HD inline int move_raw(simt::AnyWarp auto warp, const nvme::Route& route, uint32_t lanes,
+                            const RawMove& move) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  int error = 0;
+  for (uint32_t at = 0; at < move.bytes; at += move.command_bytes) {
+    const uint32_t bytes = simt::min(move.command_bytes, move.bytes - at);
+    nvme::Command command{};
+    command.opcode = move.opcode;
+    command.lba = (move.start_byte + at) >> route.lba_shift;
+    command.lba_count = bytes >> route.lba_shift;
+    command.buffer = move.buffer + at;
+    command.bytes = bytes;
+    const nvme::CommandStatus status = nvme::execute(warp, route, lanes, command);
+    if (mine && status != 0) error = nvme::to_errno(status);
+  }
+  return error;
+}
+
 }  // namespace detail
 
 /// Raw commands, no file system: of each lane as many, one after the other, as a read takes.
@@ -142,17 +171,10 @@ GOFS_HD inline void raw_read_body(simt::AnyWarp auto warp, uint32_t warp_index, 
     uint8_t* const buffer =
         params.buffers + (active ? (round * actors + actor) * params.block_bytes : 0);
     round = round + 1 < params.rounds ? round + 1 : 0;
-    for (uint32_t at = 0; at < params.block_bytes; at += params.command_bytes) {
-      const uint32_t bytes = simt::min(params.command_bytes, params.block_bytes - at);
-      nvme::Command command{};
-      command.opcode = format::nvme::IoOpcode::kRead;
-      command.lba = (params.start_byte + position + at) >> route.lba_shift;
-      command.lba_count = bytes >> route.lba_shift;
-      command.buffer = buffer + at;
-      command.bytes = bytes;
-      const nvme::CommandStatus status = nvme::execute(warp, route, lanes, command);
-      if (active && status != 0) tally.error = nvme::to_errno(status);
-    }
+    const int error = detail::move_raw(warp, route, lanes,
+                                       {format::nvme::IoOpcode::kRead, params.start_byte + position,
+                                        buffer, params.block_bytes, params.command_bytes});
+    if (error != 0) tally.error = error;
     if (active) tally.count(params, position, buffer, params.block_bytes);
     if (warp.any(tally.error != 0)) break;
   }

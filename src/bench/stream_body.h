@@ -203,18 +203,11 @@ GOFS_DEVICE inline void stream_raw_by_lanes(simt::AnyWarp auto warp, const Strea
     const bool mine = acts && number < pieces.count;
     const uint64_t position = mine ? pieces.place(number, params.shuffled) * params.piece_bytes : 0;
     if (mine && !params.reads) stamp_piece(params, member, pieces, position, buffer);
-    for (uint32_t at = 0; at < params.piece_bytes; at += params.command_bytes) {
-      const uint32_t bytes = simt::min(params.command_bytes, params.piece_bytes - at);
-      nvme::Command command{};
-      command.opcode =
-          params.reads ? format::nvme::IoOpcode::kRead : format::nvme::IoOpcode::kWrite;
-      command.lba = (params.start_byte + position + at) >> route.lba_shift;
-      command.lba_count = bytes >> route.lba_shift;
-      command.buffer = buffer + at;
-      command.bytes = bytes;
-      const nvme::CommandStatus status = nvme::execute(warp, route, warp.ballot(mine), command);
-      if (mine && status != 0) tally.error = nvme::to_errno(status);
-    }
+    const int error =
+        move_raw(warp, route, warp.ballot(mine),
+                 {params.reads ? format::nvme::IoOpcode::kRead : format::nvme::IoOpcode::kWrite,
+                  params.start_byte + position, buffer, params.piece_bytes, params.command_bytes});
+    if (error != 0) tally.error = error;
     if (mine && params.reads) {
       tally.wrong += count_wrong(params, member, pieces, position, buffer);
     }

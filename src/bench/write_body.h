@@ -320,20 +320,9 @@ GOFS_DEVICE void check_file(simt::AnyWarp auto warp, uint32_t warp_index, const 
 GOFS_HD inline int run_raw(simt::AnyWarp auto warp, const WriteParams& params,
                            const nvme::Route& route, uint32_t lanes, format::nvme::IoOpcode opcode,
                            uint64_t block, uint8_t* buffer) {
-  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  int error = 0;
-  for (uint32_t at = 0; at < params.block_bytes; at += params.command_bytes) {
-    const uint32_t bytes = simt::min(params.command_bytes, params.block_bytes - at);
-    nvme::Command command{};
-    command.opcode = opcode;
-    command.lba = (params.start_byte + block * params.block_bytes + at) >> route.lba_shift;
-    command.lba_count = bytes >> route.lba_shift;
-    command.buffer = buffer + at;
-    command.bytes = bytes;
-    const nvme::CommandStatus status = nvme::execute(warp, route, lanes, command);
-    if (mine && status != 0) error = nvme::to_errno(status);
-  }
-  return error;
+  return move_raw(warp, route, lanes,
+                  {opcode, params.start_byte + block * params.block_bytes, buffer,
+                   params.block_bytes, params.command_bytes});
 }
 
 }  // namespace detail
