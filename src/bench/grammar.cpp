@@ -108,7 +108,9 @@ void add_storage(CLI::App& bench, Session& session) {
   const auto options = cli::on_command(command, session, run_storage_bench);
   cli::add_volume_argument(command, session)->required();
   add_backend_option(command, session.backend);
-  command.add_option("--works", options->works, "What is measured; all but batches if not given")
+  command
+      .add_option("--works", options->works,
+                  "What is measured, in this order; all but batches if not given")
       ->delimiter(',')
       ->check(CLI::IsMember({"random-read", "random-write", "sequential-read", "sequential-write",
                              "batch-create", "batch-read"}))

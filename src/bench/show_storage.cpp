@@ -116,9 +116,9 @@ void run_storage_bench(cli::Session& session, const StorageCommand& command) {
   options.files = command.files;
   options.seconds = command.seconds;
   if (!command.works.empty()) options.works.clear();
-  for (uint32_t number = 0; number < kStorageWorks; ++number) {
-    const auto work = static_cast<StorageWork>(number);
-    for (const std::string& name : command.works) {
+  for (const std::string& name : command.works) {  // in this order: each finds what others leave
+    for (uint32_t number = 0; number < kStorageWorks; ++number) {
+      const auto work = static_cast<StorageWork>(number);
       if (name == name_of(work)) options.works.push_back(work);
     }
   }

@@ -479,6 +479,21 @@ TEST(Bench, micro_prints_an_object_a_line) {
                                           "outstanding write"}));
 }
 
+TEST(Bench, storage_does_its_works_in_the_order_in_which_they_are_named) {
+  const image::TemporaryPath volume;
+  gofs_says({"mkfs", volume.path(), "--size", "64M"});
+  const std::string text = gofs_says({"bench", "storage", volume.path() + "?media=memory",
+                                      "--works", "sequential-write,random-read", "--outstanding",
+                                      "1", "--file-bytes", "1M", "--seconds", "0.001", "--json"});
+  std::istringstream lines(text);
+  std::vector<std::string> works;
+  for (std::string line; std::getline(lines, line);) {
+    const Json row = Json::parse(line);
+    if (row.contains("work")) works.push_back(row["work"]);
+  }
+  EXPECT_EQ(works, (std::vector<std::string>{"sequential-write", "random-read"})) << text;
+}
+
 TEST(Bench, micro_names_what_it_does_without) {
   const std::string text =
       gofs_says({"bench", "micro", "--small", "--sweeps", "ablations", "--runs", "1", "--seconds",
