@@ -104,7 +104,7 @@ GOFS_HD inline void batch_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
     if (leader) params.result = bd;
     return;
   }
-  vfs::Batch* batch = vfs::find_batch_descriptor(table, params.descriptor);
+  vfs::Batch* batch = vfs::find_batch_descriptor(table, params.descriptor, vfs::client_of(warp));
   if (batch == nullptr) {
     if (leader) simt::store_relaxed(params.result, int64_t{-EBADF});
     return;

@@ -182,8 +182,9 @@ class PartialWarp : public Warp {
 /// Lanes of a warp that runs programs: those of tests on a CPU may have others.
 inline constexpr uint32_t kUsualLanes = GOFS_ON_GPU ? 32 : 1;
 
+/// Either of them, or what is one and knows more (vfs/caller.h).
 template <typename T>
-concept AnyWarp = std::same_as<T, Warp> || std::same_as<T, PartialWarp>;
+concept AnyWarp = std::derived_from<T, Warp> || std::derived_from<T, PartialWarp>;
 
 GOFS_HD inline uint32_t popcount(uint32_t bits) {
 #if GOFS_ON_GPU

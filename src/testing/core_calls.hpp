@@ -17,6 +17,7 @@
 #include "vfs/async.h"
 #include "vfs/batch_create.h"
 #include "vfs/batch_list.h"
+#include "vfs/clients.h"
 #include "vfs/fallocate.h"
 #include "vfs/layout.h"
 #include "vfs/memory_use.h"
@@ -31,7 +32,11 @@
 #define GOFS_CORE_CALL extern template
 #endif
 
-#define GOFS_CALL(name) GOFS_CORE_CALL decltype(name<simt::Warp>) name<simt::Warp>;
+// By a warp for the mount, and by one for a client.
+#define GOFS_CALL_BY(name, warp) GOFS_CORE_CALL decltype(name<warp>) name<warp>;
+#define GOFS_CALL(name)          \
+  GOFS_CALL_BY(name, simt::Warp) \
+  GOFS_CALL_BY(name, gofs::vfs::CallerWarp<simt::Warp>)
 
 namespace gofs::ssd {
 
@@ -286,3 +291,4 @@ GOFS_CALL(hash_body)
 }  // namespace gofs::kernels
 
 #undef GOFS_CALL
+#undef GOFS_CALL_BY

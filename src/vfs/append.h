@@ -83,7 +83,7 @@ GOFS_NOINLINE GOFS_HD inline bool try_to_append(simt::AnyWarp auto warp, Filesys
     f2fs::Operation op = f2fs::Operation::stepped_in(fs.volume, writer, now);
     appended = f2fs::append_blocks(warp, op, lanes, inode, probe,
                                    static_cast<const uint8_t*>(request.buffer),
-                                   fs.credentials.uid == 0, hold.nodes);
+                                   credentials_of(warp, fs).uid == 0, hold.nodes);
   }
   end_append(warp, fs, open, probe, hold);
   if (appended && mine) request.offset = place;

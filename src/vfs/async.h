@@ -19,7 +19,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t wait(simt::AnyWarp auto warp, Filesystem& f
                                           const Ticket& ticket) {
   if (ticket.operation == Ticket::kNoOperation) return ticket.result;
   AsyncOperation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
-  if (!warp.all(detail::is_current(operation, ticket))) return -EINVAL;
+  if (!warp.all(detail::is_current(warp, operation, ticket))) return -EINVAL;
   bool lost = false;
   int64_t result = detail::await_commands(warp, fs, operation, ticket, lost);
   if (operation.write.held != f2fs::kNoHeldBlocks) {
@@ -37,7 +37,7 @@ GOFS_NOINLINE GOFS_HD inline Ticket pread_async(simt::AnyWarp auto warp, Filesys
                                                 void* buffer, uint64_t bytes, uint64_t offset) {
   Ticket ticket{0, Ticket::kNoOperation, 0, 0};
   OpenInode* open = nullptr;
-  ticket.result = begin_read(fs, fd, offset, bytes, open);
+  ticket.result = begin_read(warp, fs, fd, offset, bytes, open);
   bytes = warp.shfl(bytes, 0);  // the file may be growing
   if (ticket.result < 0 || bytes == 0) return ticket;
   const nvme::Route route = nvme::pick_route(fs.volume.array);

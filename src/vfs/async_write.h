@@ -240,7 +240,7 @@ GOFS_NOINLINE GOFS_HD inline Ticket pwrite_async(simt::AnyWarp auto warp, Filesy
     ticket.result = result;
     return ticket;
   };
-  const Descriptor* const descriptor = find_writable(fs, fd);
+  const Descriptor* const descriptor = find_writable(warp, fs, fd);
   if (descriptor == nullptr) return done(-EBADF);
   if (offset > kOffsetMax || bytes > kOffsetMax - offset) return done(-EINVAL);
   if (bytes == 0) return nothing;

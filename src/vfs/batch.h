@@ -56,7 +56,7 @@ GOFS_HD inline BatchFile file_of(const BatchEntry& entry) {
 
 /// An open batch: `count` files from `first` on in the table.
 struct alignas(64) Batch {
-  uint32_t taken;
+  uint32_t taken;  // 0, or owner_of_client()
   uint32_t first;
   uint32_t count;  // listing a directory may lower it, which gives the rest of the room to others
   uint32_t room;   // what `count` was at the beginning
@@ -90,17 +90,19 @@ struct BatchTable {
   Batch batches[kBatchesMax];
 };
 
-/// The open batch `bd`, or null.
-GOFS_HD inline Batch* find_batch_descriptor(BatchTable& table, int bd) {
+/// The open batch `bd` of `client`, or null.
+GOFS_HD inline Batch* find_batch_descriptor(BatchTable& table, int bd,
+                                            uint32_t client = kMountClient) {
   if (bd < 0 || bd >= static_cast<int>(kBatchesMax)) return nullptr;
   Batch& batch = table.batches[bd];
-  return simt::load_acquire(batch.taken) != 0 ? &batch : nullptr;
+  return simt::load_acquire(batch.taken) == owner_of_client(client) ? &batch : nullptr;
 }
 
 namespace detail {
 
-/// Finds room for `count` files between the other batches. By one lane, under the table's lock.
-GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
+/// Finds room for `count` files of a batch of `client` between the other batches. By one lane,
+/// under the table's lock.
+GOFS_HD inline int place_batch(BatchTable& table, uint32_t count, uint32_t client) {
   int free_batch = -EMFILE;
   for (uint32_t i = 0; i < kBatchesMax && free_batch < 0; ++i) {
     if (table.batches[i].taken == 0) free_batch = static_cast<int>(i);
@@ -130,7 +132,7 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
       batch.reserved = batch.entry_levels = 0;
       batch.has_nat = false;
       batch.holder = nullptr;
-      simt::store_release(batch.taken, 1u);
+      simt::store_release(batch.taken, owner_of_client(client));
       return free_batch;
     }
   }
@@ -145,7 +147,7 @@ GOFS_HD inline int take_batch(simt::AnyWarp auto warp, BatchTable& table, uint32
   if (warp.thread_rank() == 0) {
     if (holder != nullptr) f2fs::enter_address_readers(*holder);
     lock_table(table.lock);
-    bd = place_batch(table, count);
+    bd = place_batch(table, count, client_of(warp));
     if (bd >= 0) {
       table.batches[bd].directory_ino = directory_ino;
       table.batches[bd].holder = holder;
@@ -181,7 +183,7 @@ GOFS_HD inline int end_batch(simt::AnyWarp auto warp, BatchTable& table, int bd)
   int error = 0;
   if (warp.thread_rank() == 0) {
     lock_table(table.lock);
-    Batch* batch = find_batch_descriptor(table, bd);
+    Batch* batch = find_batch_descriptor(table, bd, client_of(warp));
     if (batch == nullptr) {
       error = -EBADF;
     } else {

@@ -277,9 +277,9 @@ GOFS_NOINLINE GOFS_HD inline void write_new_file(simt::AnyWarp auto warp, Filesy
   f2fs::Inode inode{};
   const uint32_t ino = entry.ino;
   int error = load_uniform(warp, fs, ino, inode);
-  const uint32_t setid = error == 0 ? setid_of(fs.credentials, inode) : 0;
+  const uint32_t setid = error == 0 ? setid_of(credentials_of(warp, fs), inode) : 0;
   (void)write_batch_file(warp, fs, entry, source, bytes);
-  if (error == 0 && setid != 0 && fs.credentials.uid != 0) {
+  if (error == 0 && setid != 0 && credentials_of(warp, fs).uid != 0) {
     error = operate(warp, fs, 1, [&](f2fs::Operation& op) {
       f2fs::AttributeChange change{};
       const int loaded = load_uniform(warp, fs, ino, inode);

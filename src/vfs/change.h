@@ -36,9 +36,9 @@ GOFS_HD inline bool owns(const Credentials& who, const f2fs::Inode& inode) {
   return who.uid == 0 || who.uid == inode.uid;
 }
 
-/// What an operation of the mount works with.
-GOFS_HD inline f2fs::OperationContext context_of(Filesystem& fs) {
-  return {fs.volume, *fs.writer, &fs.pool, &fs.credentials};
+/// What an operation works with.
+GOFS_HD inline f2fs::OperationContext context_of(const simt::AnyWarp auto& warp, Filesystem& fs) {
+  return {fs.volume, *fs.writer, &fs.pool, &credentials_of(warp, fs)};
 }
 
 /// Makes `change(Operation&)` an operation of at most `pages` pages, and where it has no block for
@@ -52,7 +52,7 @@ GOFS_HD int operate_or_sync(simt::AnyWarp auto warp, Filesystem& fs, const f2fs:
   for (uint32_t attempt = 0;; ++attempt) {
     f2fs::OperationSlot slot;
     int error = f2fs::begin_operation(
-        warp, context_of(fs), pages, [&] { return time_now(fs); }, slot);
+        warp, context_of(warp, fs), pages, [&] { return time_now(fs); }, slot);
     if (error < 0) return error;
     error = change(*slot);
     const bool again = error == -ENOSPC && attempt == 0 && warp.any(may_help());

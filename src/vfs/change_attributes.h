@@ -108,7 +108,7 @@ GOFS_NOINLINE GOFS_HD inline int change_mode(simt::AnyWarp auto warp, Filesystem
       warp, fs, ino, f2fs::kXattrPages,
       [&](const f2fs::Inode& inode) -> int {
         if (inode.is_symlink()) return -EOPNOTSUPP;
-        return is_frozen(inode) || !owns(fs.credentials, inode) ? -EPERM : 0;
+        return is_frozen(inode) || !owns(credentials_of(warp, fs), inode) ? -EPERM : 0;
       },
       [&](f2fs::Operation& op, f2fs::Inode& inode) {
         f2fs::AttributeChange change{};
@@ -157,7 +157,7 @@ GOFS_NOINLINE GOFS_HD inline int change_owner(simt::AnyWarp auto warp, Filesyste
                                               uint32_t uid, uint32_t gid) {
   const int error = change_inode(
       warp, fs, ino, f2fs::kXattrPages,
-      [&](const f2fs::Inode& inode) { return may_give(fs.credentials, inode, uid, gid); },
+      [&](const f2fs::Inode& inode) { return may_give(credentials_of(warp, fs), inode, uid, gid); },
       [&](f2fs::Operation& op, f2fs::Inode& inode) {
         f2fs::AttributeChange change{};
         change.changed = op.now;
@@ -200,9 +200,10 @@ GOFS_HD inline int may_set_times(simt::AnyWarp auto warp, Filesystem& fs, const 
                                  bool present) {
   if ((inode.flags & format::kFlagImmutable) != 0) return -EPERM;
   if (present) {
-    return owns(fs.credentials, inode) ? 0 : check_permission(warp, fs, inode, kMayWrite);
+    return owns(credentials_of(warp, fs), inode) ? 0 : check_permission(warp, fs, inode, kMayWrite);
   }
-  return (inode.flags & format::kFlagAppend) != 0 || !owns(fs.credentials, inode) ? -EPERM : 0;
+  return (inode.flags & format::kFlagAppend) != 0 || !owns(credentials_of(warp, fs), inode) ? -EPERM
+                                                                                            : 0;
 }
 
 /// utimensat(2) of an inode.
@@ -242,6 +243,8 @@ GOFS_HD int change_path(simt::AnyWarp auto warp, Filesystem& fs, const char* pat
 /// directories above are not asked. -ESTALE where it has been removed.
 template <typename Change>
 GOFS_HD int change_numbered(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino, Change change) {
+  const int refused = may_use_numbers(warp);
+  if (refused < 0) return refused;
   return reading_paths(warp, fs, [&]() -> int {
     f2fs::Inode inode{};
     const int loaded = load_numbered(warp, fs, warp.ballot(true), ino, inode);
@@ -252,8 +255,9 @@ GOFS_HD int change_numbered(simt::AnyWarp auto warp, Filesystem& fs, uint32_t in
 
 /// The same with the inode that `fd` has open.
 template <typename Change>
-GOFS_HD int change_open(Filesystem& fs, int fd, Change change) {
-  const Descriptor* const descriptor = find_file(fs, fd);
+GOFS_HD int change_open(const simt::AnyWarp auto& warp, const Filesystem& fs, int fd,
+                        Change change) {
+  const Descriptor* const descriptor = find_file(warp, fs, fd);
   if (descriptor == nullptr) return -EBADF;
   return change(fs.open_inodes[descriptor->open_inode].inode.ino);
 }
@@ -278,7 +282,7 @@ GOFS_HD inline int chmod_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t
 /// fchmod(2).
 GOFS_HD inline int fchmod(simt::AnyWarp auto warp, Filesystem& fs, int fd, uint32_t mode) {
   return detail::change_open(
-      fs, fd, [&](uint32_t ino) { return detail::change_mode(warp, fs, ino, mode); });
+      warp, fs, fd, [&](uint32_t ino) { return detail::change_mode(warp, fs, ino, mode); });
 }
 
 /// chown(2), with LastLink::kKeep lchown(2): to `uid` and `gid`, of which kKeepId changes nothing.
@@ -300,7 +304,7 @@ GOFS_HD inline int chown_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t
 GOFS_HD inline int fchown(simt::AnyWarp auto warp, Filesystem& fs, int fd, uint32_t uid,
                           uint32_t gid) {
   return detail::change_open(
-      fs, fd, [&](uint32_t ino) { return detail::change_owner(warp, fs, ino, uid, gid); });
+      warp, fs, fd, [&](uint32_t ino) { return detail::change_owner(warp, fs, ino, uid, gid); });
 }
 
 /// utimensat(2), with LastLink::kKeep of a symbolic link itself. Nanoseconds may be kTimeNow or
@@ -327,7 +331,7 @@ GOFS_HD inline int utimens_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32
 GOFS_HD inline int futimens(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                             const f2fs::TimeStamp& accessed, const f2fs::TimeStamp& modified) {
   if (detail::keeps_times(accessed, modified)) return 0;
-  return detail::change_open(fs, fd, [&](uint32_t ino) {
+  return detail::change_open(warp, fs, fd, [&](uint32_t ino) {
     return detail::change_times(warp, fs, ino, accessed, modified);
   });
 }

@@ -158,7 +158,7 @@ GOFS_NOINLINE GOFS_HD inline int punch_range(simt::AnyWarp auto warp, Filesystem
 /// after an error of the SSD, a part of the range may be reserved, or be zeros.
 GOFS_NOINLINE GOFS_HD inline int fallocate(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                            uint32_t mode, uint64_t offset, uint64_t bytes) {
-  const Descriptor* const descriptor = find_file(fs, fd);
+  const Descriptor* const descriptor = find_file(warp, fs, fd);
   if (descriptor == nullptr) return -EBADF;
   if (bytes == 0 || offset > kOffsetMax || bytes > kOffsetMax) return -EINVAL;
   if (!detail::fallocate_mode_known(mode)) return -EOPNOTSUPP;

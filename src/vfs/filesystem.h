@@ -51,8 +51,22 @@ struct BlockQueue {
   uint32_t serving;  // of whose turn it is
 };
 
-/// Descriptor states. A descriptor number may be used again at once after close.
-enum DescriptorState : uint32_t { kDescriptorClosed = 0, kDescriptorOpen = 1 };
+/// Who shares a volume: the mount is client 0, others have numbers (caller.h).
+inline constexpr uint32_t kMountClient = 0;
+inline constexpr uint32_t kClientsMax = 0xfffe;
+
+/// Says of what a client has that it has it: 0 is none.
+GOFS_HD constexpr uint32_t owner_of_client(uint32_t client) { return client + 1; }
+
+/// Descriptor states. A descriptor number may be used again at once after close. One that is open
+/// is its owner's, with the number of calls that hold it (clients.h) above that.
+enum DescriptorState : uint32_t {
+  kDescriptorClosed = 0,
+  kDescriptorOpen = 1,  // of the mount
+  kDescriptorOwner = 0xffff,
+  kDescriptorHold = 0x10000,     // one of them
+  kDescriptorLeaving = 1u << 31  // closed, but held
+};
 
 struct alignas(32) Descriptor {
   uint32_t state;
@@ -76,6 +90,8 @@ struct PendingWrite {
 struct alignas(32) AsyncOperation {
   uint32_t taken;
   uint32_t generation;
+  uint32_t owner;  // owner_of_client(); 0 before it is the owner's
+  uint32_t queue;  // of its ticket
   nvme::Mailbox mailbox;
   PendingWrite write;
 };

@@ -31,7 +31,7 @@ GOFS_HD constexpr f2fs::SyncScope scope_of_flags(uint32_t flags) {
 /// fsync() and fdatasync().
 GOFS_NOINLINE GOFS_HD inline int sync_descriptor(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                                  f2fs::SyncScope scope) {
-  const Descriptor* const descriptor = find_file(fs, fd);
+  const Descriptor* const descriptor = find_file(warp, fs, fd);
   if (descriptor == nullptr) return -EBADF;
   return sync_inode(warp, fs, fs.open_inodes[descriptor->open_inode].inode.ino, scope);
 }

@@ -72,7 +72,7 @@ GOFS_HD inline GridMeeting* find_meeting(simt::AnyWarp auto warp, GridCalls& cal
 /// they meet, the same for all and with an `answer` of 0, or null: other grids had all sets until
 /// the time for locks was over.
 GOFS_HD inline GridMeeting* begin_grid_call(const simt::GridGroup& group, Filesystem& fs) {
-  const simt::Warp warp = group.warp();
+  const auto warp = group.warp();
   if (group.index() == 0 && warp.thread_rank() == 0) {
     (void)detail::claim_meeting(fs.grids, group.launch(), group.blocks(),
                                 simt::Deadline::after_ns(fs.lock_timeout_ns));

@@ -43,7 +43,7 @@ class GrowTogetherTest : public ChangesTest {
     return bytes;
   }
   void expect_lock_free(int fd) {
-    const RangeLock& lock = fs().open_inodes[find_file(fs(), fd)->open_inode].lock;
+    const RangeLock& lock = fs().open_inodes[find_file(simt::Warp(), fs(), fd)->open_inode].lock;
     EXPECT_EQ(lock.holder_counts, 0u);
     EXPECT_EQ(lock.growing, 0u);
     for (uint32_t i = 0; i <= fs().block_queue_mask; ++i) {
@@ -237,7 +237,7 @@ class TwoGrowersTest : public GrowTogetherTest {
   void with_both(Body body) {
     fd_ = open_file("/new", kOpenReadWrite);
     ASSERT_EQ(pwrite_file(fd_, "before", 0), 6);
-    OpenInode& open = fs().open_inodes[find_file(fs(), fd_)->open_inode];
+    OpenInode& open = fs().open_inodes[find_file(simt::Warp(), fs(), fd_)->open_inode];
     alone([&](const simt::Warp& warp) {
       SharedWrite first{};
       SharedWrite second{};

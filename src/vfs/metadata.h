@@ -53,7 +53,7 @@ GOFS_HD inline int stat(simt::AnyWarp auto warp, Filesystem& fs, const char* pat
 }
 
 GOFS_HD inline int fstat(simt::AnyWarp auto warp, Filesystem& fs, int fd, Stat& out) {
-  const Descriptor* descriptor = find_descriptor(fs, fd);
+  const Descriptor* descriptor = find_descriptor(warp, fs, fd);
   if (descriptor == nullptr) return -EBADF;
   f2fs::Inode inode{};
   const int error =
@@ -98,7 +98,7 @@ using gofs::kSeekSet;
 /// f2fs::kFileBytesMax.
 GOFS_NOINLINE GOFS_HD inline int64_t lseek(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                            int64_t offset, int whence) {
-  Descriptor* descriptor = find_file(fs, fd);
+  Descriptor* descriptor = find_file(warp, fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const f2fs::Inode& inode = fs.open_inodes[descriptor->open_inode].inode;
   // As one lane sees it, since it may be changing.
@@ -149,7 +149,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t lseek(simt::AnyWarp auto warp, Filesystem& 
 /// of the file. Returns where they begin, or a negative errno.
 GOFS_HD inline int64_t advance_position(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                         uint64_t bytes) {
-  Descriptor* descriptor = find_readable(fs, fd);
+  Descriptor* descriptor = find_readable(warp, fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const f2fs::Inode& inode = fs.open_inodes[descriptor->open_inode].inode;
   if (inode.is_directory()) return -EISDIR;
@@ -186,7 +186,7 @@ GOFS_HD inline int64_t readdir(simt::AnyWarp auto warp, Filesystem& fs, int fd,
   constexpr uint64_t kErrnoMask = uint64_t{0xfff} << kErrnoShift;
   if (capacity < kReaddirEntriesMin) return -EINVAL;
   entries = simt::reach(warp.thread_rank(), entries);
-  Descriptor* descriptor = find_file(fs, fd);
+  Descriptor* descriptor = find_file(warp, fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const f2fs::Inode& opened = fs.open_inodes[descriptor->open_inode].inode;
   if (!opened.is_directory()) return -ENOTDIR;

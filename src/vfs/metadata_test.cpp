@@ -84,14 +84,14 @@ TEST_P(PositionsTest, of_a_mere_path_there_is_none) {
     std::vector<f2fs::NamedEntry> entries(32);
     uint8_t byte = 0;
     for (const int fd : {path, closed, -1, INT32_MAX}) {
-      EXPECT_EQ(find_file(fs(), fd), nullptr);
+      EXPECT_EQ(find_file(simt::Warp(), fs(), fd), nullptr);
       EXPECT_EQ(lseek(warp, fs(), fd, 0, kSeekSet), -EBADF);
       EXPECT_EQ(advance_position(warp, fs(), fd, 1), -EBADF);
       EXPECT_EQ(readdir(warp, fs(), fd, entries.data(), 32), -EBADF);
       EXPECT_EQ(pread(warp, fs(), fd, &byte, 1, 0), -EBADF);
       EXPECT_EQ(fgetxattr(warp, fs(), fd, "user.u", &byte, 1), -EBADF);
     }
-    EXPECT_NE(find_descriptor(fs(), path), nullptr);
+    EXPECT_NE(find_descriptor(simt::Warp(), fs(), path), nullptr);
     EXPECT_EQ(close(warp, fs(), path), 0);
   });
 }

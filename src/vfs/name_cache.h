@@ -25,8 +25,8 @@ struct NameTarget {
   uint32_t type;  // format::FileType
 };
 
-/// `kKeyWords` 64-bit words of key: the first holds `scope` (a directory's ino, or 0 for a path)
-/// and the length, the others the bytes, zero-padded.
+/// `kKeyWords` 64-bit words of key: the first holds `scope` (56 bits: a directory's ino,
+/// or of a path, what it is known for) and the length, the others the bytes, zero-padded.
 template <uint32_t kKeyWords>
 struct alignas(64) NameEntry {
   uint64_t sequence;
@@ -38,9 +38,9 @@ struct alignas(64) NameEntry {
 
 namespace detail {
 
-GOFS_HD inline uint64_t key_word(uint32_t index, uint32_t scope, const char* name,
+GOFS_HD inline uint64_t key_word(uint32_t index, uint64_t scope, const char* name,
                                  uint32_t length) {
-  if (index == 0) return uint64_t{length} << 32 | scope;
+  if (index == 0) return uint64_t{length} << 56 | scope;
   uint64_t word = 0;
   const uint32_t first = (index - 1) * 8;
   for (uint32_t i = 0; i < 8 && first + i < length; ++i) {
@@ -57,13 +57,13 @@ struct NameTable {
   Entry* entries;
   uint32_t mask;  // number of entries - 1; a power of two
 
-  GOFS_HD Entry& entry_of(uint32_t scope, uint32_t hash) const {
-    const uint64_t mixed = (uint64_t{hash} << 32 | scope) * 0x9E3779B97F4A7C15ull;
+  GOFS_HD Entry& entry_of(uint64_t scope, uint32_t hash) const {
+    const uint64_t mixed = (uint64_t{hash} << 32 ^ scope) * 0x9E3779B97F4A7C15ull;
     return entries[static_cast<uint32_t>(mixed >> 32) & mask];
   }
 
   /// `seen` is for insert(), where nothing is found. Collective, uniform.
-  GOFS_HD bool find(simt::AnyWarp auto warp, uint32_t scope, uint32_t hash, const char* name,
+  GOFS_HD bool find(simt::AnyWarp auto warp, uint64_t scope, uint32_t hash, const char* name,
                     uint32_t length, NameTarget& target, uint64_t& seen) const {
     seen = 1;
     if (length > Entry::kBytesMax) return false;
@@ -85,7 +85,7 @@ struct NameTable {
 
   /// Enters what was found after find() had said `seen`; does nothing if the entry was written
   /// since. Collective, uniform.
-  GOFS_HD void insert(simt::AnyWarp auto warp, uint32_t scope, uint32_t hash, const char* name,
+  GOFS_HD void insert(simt::AnyWarp auto warp, uint64_t scope, uint32_t hash, const char* name,
                       uint32_t length, const NameTarget& target, uint64_t seen) const {
     if (length > Entry::kBytesMax || (seen & 1) != 0) return;
     Entry& entry = entry_of(scope, hash);
@@ -112,7 +112,7 @@ struct NameTable {
 
   /// Invalidates a name, and keeps what was found before from being entered. By one lane, after the
   /// change, which every look-up from now on sees.
-  GOFS_HD void erase(uint32_t scope, uint32_t hash, uint32_t length) const {
+  GOFS_HD void erase(uint64_t scope, uint32_t hash, uint32_t length) const {
     if (length > Entry::kBytesMax) return;
     Entry& entry = entry_of(scope, hash);
     simt::AtomicRef<uint64_t> sequence(entry.sequence);

@@ -163,7 +163,7 @@ GOFS_HD int64_t write_near_at_position(const WarpGroup& group, Filesystem& fs, S
                                        int fd, const IoVector* parts, int count, Here write_here,
                                        At write_at) {
   const int64_t total = total_bytes(parts, count);
-  Descriptor* const descriptor = find_writable(fs, fd);
+  Descriptor* const descriptor = find_writable(group.warp(), fs, fd);
   const bool many = total > static_cast<int64_t>(kBounceBytesMax) && descriptor != nullptr &&
                     (descriptor->flags & kOpenAppend) == 0;
   if (!many) {

@@ -152,7 +152,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_lanes_near(simt::AnyWarp auto warp, F
                                                       const WriteRequest& request) {
   const detail::NearBuffer buffer = detail::near_buffer(request.buffer, request.bytes);
   const detail::NearBuffer nothing{nullptr, 0, simt::AddressSpace::kGlobal};
-  Descriptor* const descriptor = find_writable(fs, request.fd);
+  Descriptor* const descriptor = find_writable(warp, fs, request.fd);
   const bool many = detail::is_near(buffer.space) && buffer.bytes > kBounceBytesMax &&
                     descriptor != nullptr && (descriptor->flags & kOpenAppend) == 0;
   uint64_t offset = 0;

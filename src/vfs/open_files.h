@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descriptors. A descriptor belongs to the volume, not to a thread:
-// any warp may use it. Closing it while others use it is the caller's mistake, as it is with
-// threads.
+// Descriptors. A descriptor belongs to a client (caller.h), not to a thread: any warp that works
+// for the client may use it, and to others it is not open. Closing it while others use it is the
+// caller's mistake, as it is with threads; who serves clients that make mistakes holds it
+// (clients.h).
 #pragma once
 
 #include "vfs/by_number.h"
@@ -42,28 +43,45 @@ GOFS_HD constexpr bool may_write(uint32_t flags) {
   return (flags & kOpenAccessMask) != kOpenReadOnly;
 }
 
-/// The open descriptor `fd`, or null (EBADF).
-GOFS_HD inline Descriptor* find_descriptor(const Filesystem& fs, int fd) {
+namespace detail {
+
+/// Whether a descriptor with this `state` is open for the caller.
+GOFS_HD inline bool is_open_for(const simt::AnyWarp auto& warp, uint32_t state) {
+  if constexpr (HasCaller<decltype(warp)>) {
+    return (state & (kDescriptorOwner | kDescriptorLeaving)) == owner_of_client(client_of(warp));
+  } else {
+    return state == kDescriptorOpen;
+  }
+}
+
+}  // namespace detail
+
+/// The caller's open descriptor `fd`, or null (EBADF).
+GOFS_HD inline Descriptor* find_descriptor(const simt::AnyWarp auto& warp, const Filesystem& fs,
+                                           int fd) {
   if (fd < 0 || static_cast<uint32_t>(fd) >= fs.descriptor_count) return nullptr;
   Descriptor& descriptor = fs.descriptors[fd];
-  return simt::load_acquire(descriptor.state) == kDescriptorOpen ? &descriptor : nullptr;  // [V3]
+  const uint32_t state = simt::load_acquire(descriptor.state);  // [V3]
+  return detail::is_open_for(warp, state) ? &descriptor : nullptr;
 }
 
 /// The descriptor `fd` if it is open for more than its path, else null (EBADF).
-GOFS_HD inline Descriptor* find_file(const Filesystem& fs, int fd) {
-  Descriptor* const descriptor = find_descriptor(fs, fd);
+GOFS_HD inline Descriptor* find_file(const simt::AnyWarp auto& warp, const Filesystem& fs, int fd) {
+  Descriptor* const descriptor = find_descriptor(warp, fs, fd);
   return descriptor != nullptr && (descriptor->flags & kOpenPath) == 0 ? descriptor : nullptr;
 }
 
 /// The descriptor `fd` if it is open for reading, else null (EBADF).
-GOFS_HD inline Descriptor* find_readable(const Filesystem& fs, int fd) {
-  Descriptor* const descriptor = find_file(fs, fd);
+GOFS_HD inline Descriptor* find_readable(const simt::AnyWarp auto& warp, const Filesystem& fs,
+                                         int fd) {
+  Descriptor* const descriptor = find_file(warp, fs, fd);
   return descriptor != nullptr && may_read(descriptor->flags) ? descriptor : nullptr;
 }
 
 /// The descriptor `fd` if it is open for writing, else null (EBADF).
-GOFS_HD inline Descriptor* find_writable(const Filesystem& fs, int fd) {
-  Descriptor* const descriptor = find_file(fs, fd);
+GOFS_HD inline Descriptor* find_writable(const simt::AnyWarp auto& warp, const Filesystem& fs,
+                                         int fd) {
+  Descriptor* const descriptor = find_file(warp, fs, fd);
   return descriptor != nullptr && may_write(descriptor->flags) ? descriptor : nullptr;
 }
 
@@ -71,7 +89,8 @@ GOFS_HD inline Descriptor* find_writable(const Filesystem& fs, int fd) {
 /// trips to memory, none of which waits for another that it does not need; nothing is acquired
 /// [V3], since whoever has been given a descriptor has seen it opened.
 template <typename Fits>
-GOFS_HD OpenInode* find_inode_that(const Filesystem& fs, int fd, Fits fits) {
+GOFS_HD OpenInode* find_inode_that(const simt::AnyWarp auto& warp, const Filesystem& fs, int fd,
+                                   Fits fits) {
   const auto index = static_cast<uint32_t>(fd);
   const uint32_t count = fs.descriptor_count;
   OpenInode* const inodes = simt::load_here(fs.open_inodes);
@@ -80,18 +99,20 @@ GOFS_HD OpenInode* find_inode_that(const Filesystem& fs, int fd, Fits fits) {
   const uint32_t flags = simt::load_here(descriptor.flags);
   const uint32_t place = simt::load_here(descriptor.open_inode);
   const bool usable =
-      index < count && state == kDescriptorOpen && (flags & kOpenPath) == 0 && fits(flags);
+      index < count && detail::is_open_for(warp, state) && (flags & kOpenPath) == 0 && fits(flags);
   return usable ? &inodes[place] : nullptr;
 }
 
 /// The inode that `fd` has open for reading, or null: find_readable().
-GOFS_HD inline OpenInode* find_file_inode(const Filesystem& fs, int fd) {
-  return find_inode_that(fs, fd, [](uint32_t flags) { return may_read(flags); });
+GOFS_HD inline OpenInode* find_file_inode(const simt::AnyWarp auto& warp, const Filesystem& fs,
+                                          int fd) {
+  return find_inode_that(warp, fs, fd, [](uint32_t flags) { return may_read(flags); });
 }
 
 /// The inode that `fd` has open for writing where it says, and nothing more, or null.
-GOFS_HD inline OpenInode* find_inode_to_overwrite(const Filesystem& fs, int fd) {
-  return find_inode_that(fs, fd, [](uint32_t flags) {
+GOFS_HD inline OpenInode* find_inode_to_overwrite(const simt::AnyWarp auto& warp,
+                                                  const Filesystem& fs, int fd) {
+  return find_inode_that(warp, fs, fd, [](uint32_t flags) {
     return may_write(flags) && (flags & (kOpenAppend | kOpenDataSync)) == 0;
   });
 }
@@ -124,7 +145,7 @@ GOFS_HD inline int check_open(simt::AnyWarp auto warp, Filesystem& fs, const f2f
     if (error < 0) return error;
     error = check_frozen(inode, flags);
     if (error < 0) return error;
-    if ((flags & kOpenNoAtime) != 0 && !owns(fs.credentials, inode)) return -EPERM;
+    if ((flags & kOpenNoAtime) != 0 && !owns(credentials_of(warp, fs), inode)) return -EPERM;
     if (special) return -ENXIO;  // no thread drives a device here
     error = f2fs::check_supported(inode);
     if (error < 0) return error;
@@ -148,8 +169,8 @@ GOFS_HD inline void release_descriptor(simt::AnyWarp auto warp, Filesystem& fs, 
 
 /// Opens the descriptor `fd`, which was taken, for an inode, by one lane: `fd`, or as
 /// acquire_open_inode() says.
-GOFS_HD inline int open_descriptor(Filesystem& fs, int fd, const f2fs::Inode& inode, uint32_t flags,
-                                   SeenClosings* seen) {
+GOFS_HD inline int open_descriptor(const simt::AnyWarp auto& warp, Filesystem& fs, int fd,
+                                   const f2fs::Inode& inode, uint32_t flags, SeenClosings* seen) {
   const int open_inode = acquire_open_inode(fs, inode, seen);
   if (open_inode < 0) return open_inode;
   // chattr +S: all that is written to it is to be durable.
@@ -158,7 +179,7 @@ GOFS_HD inline int open_descriptor(Filesystem& fs, int fd, const f2fs::Inode& in
   simt::store_relaxed(descriptor.open_inode, static_cast<uint32_t>(open_inode));
   simt::store_relaxed(descriptor.flags, flags);
   simt::store_relaxed(descriptor.position, uint64_t{0});
-  simt::store_release(descriptor.state, uint32_t{kDescriptorOpen});  // [V3]
+  simt::store_release(descriptor.state, owner_of_client(client_of(warp)));  // [V3]
   return fd;
 }
 
@@ -172,7 +193,7 @@ GOFS_NOINLINE GOFS_HD inline int open_taken(simt::AnyWarp auto warp, Filesystem&
   for (;;) {
     int opened = 0;
     if (warp.thread_rank() == 0) {
-      opened = open_descriptor(fs, fd, inode, flags, fs.writer == nullptr ? nullptr : &seen);
+      opened = open_descriptor(warp, fs, fd, inode, flags, fs.writer == nullptr ? nullptr : &seen);
     }
     opened = warp.shfl(opened, 0);
     warp.sync();
@@ -230,7 +251,8 @@ GOFS_NOINLINE GOFS_HD inline int open_existing(simt::AnyWarp auto warp, Filesyst
 /// file has been removed.
 GOFS_NOINLINE GOFS_HD inline int open_inode(simt::AnyWarp auto warp, Filesystem& fs, uint32_t ino,
                                             uint32_t flags) {
-  const int refused = detail::check_flags(flags);
+  int refused = may_use_numbers(warp);
+  if (refused == 0) refused = detail::check_flags(flags);
   if (refused < 0) return refused;
   return reading_paths(warp, fs, [&]() -> int {
     f2fs::Inode inode{};
@@ -253,6 +275,36 @@ GOFS_NOINLINE GOFS_HD inline void leave_open_inode(simt::AnyWarp auto warp, File
   if (released.removed_ino != 0) free_removed(warp, fs, released.removed_ino);
 }
 
+/// What has become of a descriptor.
+enum class Closed : uint32_t {
+  kNot,     // it was not open for the caller
+  kHeld,    // closed when nothing holds it any more
+  kClosed,  // by the caller, who releases what it had
+};
+
+/// Closes a descriptor that has this `state`. One lane.
+GOFS_HD inline Closed close_state(const simt::AnyWarp auto& warp, uint32_t& state) {
+  simt::AtomicRef<uint32_t> word(state);
+  uint32_t seen = owner_of_client(client_of(warp));
+  // Most often nothing holds it. Others that do come and go, in few instructions each.
+  for (;;) {
+    const bool held = seen >= kDescriptorHold;
+    if (word.compare_exchange_strong(seen, held ? seen | kDescriptorLeaving : kDescriptorClosed,
+                                     simt::memory_order_acquire, simt::memory_order_relaxed)) {
+      return held ? Closed::kHeld : Closed::kClosed;
+    }
+    if (!is_open_for(warp, seen)) return Closed::kNot;
+  }
+}
+
+/// Releases the number of a descriptor that was closed. Returns the open inode, which is to be
+/// released as well. One lane.
+GOFS_HD inline uint32_t release_closed(Filesystem& fs, const Descriptor& descriptor, int fd) {
+  const uint32_t index = descriptor.open_inode;
+  release_number(fs.descriptor_numbers, static_cast<uint32_t>(fd));
+  return index;
+}
+
 }  // namespace detail
 
 /// Frees what the file holds, if it has no names any more and is not open elsewhere. Collective,
@@ -262,19 +314,15 @@ GOFS_HD inline int close(simt::AnyWarp auto warp, Filesystem& fs, int fd) {
   int error = 0;
   uint32_t index = 0;
   if (warp.thread_rank() == 0) {
-    Descriptor* descriptor = find_descriptor(fs, fd);
-    uint32_t expected = kDescriptorOpen;
-    if (descriptor == nullptr ||
-        !simt::AtomicRef<uint32_t>(descriptor->state)
-             .compare_exchange_strong(expected, kDescriptorClosed, simt::memory_order_acquire,
-                                      simt::memory_order_relaxed)) {
-      error = -EBADF;
-    } else {
-      index = descriptor->open_inode;
-      release_number(fs.descriptor_numbers, static_cast<uint32_t>(fd));
-    }
+    Descriptor* const descriptor = find_descriptor(warp, fs, fd);
+    const auto closed =
+        descriptor == nullptr ? detail::Closed::kNot : detail::close_state(warp, descriptor->state);
+    if (closed == detail::Closed::kNot) error = -EBADF;
+    if (closed == detail::Closed::kHeld) error = 1;
+    if (closed == detail::Closed::kClosed) index = detail::release_closed(fs, *descriptor, fd);
   }
   error = warp.shfl(error, 0);
+  if (error > 0) return 0;  // the last call that holds it does the rest
   if (error == 0) detail::leave_open_inode(warp, fs, warp.shfl(index, 0));
   return error;
 }

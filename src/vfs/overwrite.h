@@ -78,7 +78,7 @@ GOFS_HD inline bool try_to_overwrite(simt::AnyWarp auto warp, Filesystem& fs,
   f2fs::Writer* const writer = simt::load_here(fs.writer);
   if (asking == 0) return false;
   const int fd = warp.shfl(request.fd, simt::lowest_bit(asking));
-  OpenInode* const open = find_inode_to_overwrite(fs, fd);
+  OpenInode* const open = find_inode_to_overwrite(warp, fs, fd);
   if (writer == nullptr) return false;  // the answer of the first loads, the descriptor's beside it
   const int64_t now_ns = realtime_about(fs.clock);
   const int64_t granularity_ns = simt::load_here(fs.time_granularity_ns);

@@ -185,8 +185,8 @@ GOFS_HD inline int need_spare(simt::AnyWarp auto warp, Filesystem& fs, Walk& wal
 /// check_permission() for who may hold spare blocks already. Collective, uniform.
 GOFS_HD inline int check_search(simt::AnyWarp auto warp, Filesystem& fs,
                                 const f2fs::Inode& directory, Walk& walk) {
-  if (!asks_acl(fs.credentials, directory)) {
-    return check_access(fs.credentials, directory, kMayExecute);
+  if (!asks_acl(credentials_of(warp, fs), directory)) {
+    return check_access(credentials_of(warp, fs), directory, kMayExecute);
   }
   const int error = need_spare(warp, fs, walk);
   return error < 0 ? error : check_acl(warp, fs, directory, kMayExecute, walk.unused());
@@ -261,18 +261,20 @@ GOFS_NOINLINE GOFS_HD inline int find_path(simt::AnyWarp auto warp, Filesystem& 
                                            LastLink last_link, f2fs::Inode& inode) {
   const char* const path = walk.rest;
   const uint32_t path_bytes = walk.rest_length;
-  const bool follow = last_link == LastLink::kFollow;
+  const bool asks = last_link == LastLink::kFollow && keeps_paths(warp);
   const uint32_t hash = path_hash(path, path_bytes);
   NameTarget known{};
   // What is found on the way is only true of the generation that the walk began in.
   const uint32_t generation = warp.shfl(simt::load_acquire(fs.path_generation), 0);  // [V6]
+  // And of who was allowed to go that way.
+  const uint64_t scope = uint64_t{client_of(warp)} << 32 | generation;
   uint64_t seen = 0;
-  if (follow && fs.paths.find(warp, generation, hash, path, path_bytes, known, seen)) {
+  if (asks && fs.paths.find(warp, scope, hash, path, path_bytes, known, seen)) {
     return load_uniform(warp, fs, known.ino, inode);
   }
   const int error = walk_path(warp, fs, walk, last_link, inode);
-  if (error == 0 && follow) {
-    fs.paths.insert(warp, generation, hash, path, path_bytes,
+  if (error == 0 && asks) {
+    fs.paths.insert(warp, scope, hash, path, path_bytes,
                     NameTarget{inode.ino, format::file_type_of_mode(inode.mode)}, seen);
   }
   return error;

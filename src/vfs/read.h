@@ -53,9 +53,9 @@ GOFS_HD inline uint64_t bytes_before_end(const OpenInode& open, uint64_t offset,
 
 /// Checks the arguments of a read and cuts it at the end of the file. 0 or a negative errno;
 /// `bytes` may become 0.
-GOFS_HD inline int begin_read(const Filesystem& fs, int fd, uint64_t offset, uint64_t& bytes,
-                              OpenInode*& open) {
-  const Descriptor* descriptor = find_readable(fs, fd);
+GOFS_HD inline int begin_read(const simt::AnyWarp auto& warp, const Filesystem& fs, int fd,
+                              uint64_t offset, uint64_t& bytes, OpenInode*& open) {
+  const Descriptor* descriptor = find_readable(warp, fs, fd);
   if (descriptor == nullptr) return -EBADF;
   open = &fs.open_inodes[descriptor->open_inode];
   if (open->inode.is_directory()) return -EISDIR;
@@ -160,7 +160,7 @@ GOFS_HD inline int64_t io_outcome(uint64_t bytes, const IoFailure& failure) {
 GOFS_NOINLINE GOFS_HD inline int64_t pread(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                            void* buffer, uint64_t bytes, uint64_t offset) {
   OpenInode* open = nullptr;
-  const int error = begin_read(fs, fd, offset, bytes, open);
+  const int error = begin_read(warp, fs, fd, offset, bytes, open);
   bytes = warp.shfl(bytes, 0);  // the file may be growing
   if (error < 0 || bytes == 0) return error;
   RangeHold hold{};
@@ -216,7 +216,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_of_files(simt::AnyWarp auto war
   const uint32_t rank = warp.thread_rank();
   OpenInode* open = nullptr;
   uint64_t bytes = request.bytes;
-  int64_t result = begin_read(fs, request.fd, request.offset, bytes, open);
+  int64_t result = begin_read(warp, fs, request.fd, request.offset, bytes, open);
   bool active = result == 0 && bytes != 0;
   const uint64_t file = active ? reinterpret_cast<uint64_t>(open) : uint64_t{rank};
   RangeHold hold{};
@@ -270,7 +270,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t pread_lanes_joined(simt::AnyWarp auto warp,
                                                         const ReadRequest& request) {
   OpenInode* open = nullptr;
   uint64_t bytes = request.bytes;
-  const int error = begin_read(fs, request.fd, request.offset, bytes, open);
+  const int error = begin_read(warp, fs, request.fd, request.offset, bytes, open);
   const bool active = error == 0 && bytes != 0;
   const int64_t read = read_requests(warp, fs, active, open, request, bytes);
   leave_readers(warp, lock);
@@ -311,7 +311,7 @@ GOFS_HD inline int64_t pread_lanes(simt::AnyWarp auto warp, Filesystem& fs,
   const uint32_t asking = warp.ballot(asks);
   if (asking == 0) return detail::pread_lanes_of_files(warp, fs, request);
   const int fd = warp.shfl(request.fd, simt::lowest_bit(asking));
-  OpenInode* const open = find_file_inode(fs, fd);
+  OpenInode* const open = find_file_inode(warp, fs, fd);
   const nvme::Route route = nvme::pick_route(fs.volume.array);
   if (!warp.all(open != nullptr && (!asks || request.fd == fd))) {
     return detail::pread_lanes_of_files(warp, fs, request);

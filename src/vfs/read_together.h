@@ -27,7 +27,7 @@ GOFS_HD inline IoFailure unpack_failure(uint64_t packed) {
 GOFS_HD inline void begin_together(simt::AnyWarp auto warp, Filesystem& fs, SharedRead& shared,
                                    int fd, uint64_t bytes, uint64_t offset) {
   SharedRead begun{0, bytes, nullptr, {}, kNoFailure};
-  begun.error = begin_read(fs, fd, offset, begun.bytes, begun.open);
+  begun.error = begin_read(warp, fs, fd, offset, begun.bytes, begun.open);
   begun.bytes = warp.shfl(begun.bytes, 0);  // the file may be growing
   if (begun.error == 0 && begun.bytes == 0) begun.open = nullptr;
   if (begun.error == 0 && begun.bytes != 0) {

@@ -147,10 +147,12 @@ GOFS_HD inline bool wait_for_stream(simt::AnyWarp auto warp, const RecordBuffer&
   }
 }
 
-/// What lane 0 has, on all lanes. Collective.
-GOFS_HD inline RecordPlace place_of_leader(simt::AnyWarp auto warp, const RecordPlace& place) {
-  return {warp.shfl(place.from, 0),   warp.shfl(place.to, 0),     warp.shfl(place.base, 0),
-          warp.shfl(place.origin, 0), warp.shfl(place.ticket, 0), warp.shfl(place.tag, 0)};
+/// What lane 0 has, on all lanes, for a record of the caller's. Collective.
+GOFS_HD inline RecordPlace place_of_leader(simt::AnyWarp auto warp, const Filesystem& fs,
+                                           const RecordPlace& place) {
+  return {warp.shfl(place.from, 0),         warp.shfl(place.to, 0),     warp.shfl(place.base, 0),
+          warp.shfl(place.origin, 0),       warp.shfl(place.ticket, 0), warp.shfl(place.tag, 0),
+          credentials_of(warp, fs).uid != 0};
 }
 
 /// Where a record, or several, went.
@@ -189,7 +191,7 @@ GOFS_HD int append_through(simt::AnyWarp auto warp, Filesystem& fs, OpenInode& o
       if (!wait_for_stream(warp, *buffer, owner, deadline)) return -EAGAIN;
       continue;
     }
-    place = place_of_leader(warp, place);
+    place = place_of_leader(warp, fs, place);
     const bool own = found == static_cast<uint32_t>(PlaceFound::kOwn);
     const int error = leads != 0 ? put_next_record(warp, fs, open, *buffer, place, copy)
                                  : put_record(warp, fs, *buffer, place, !own, copy);
@@ -197,6 +199,8 @@ GOFS_HD int append_through(simt::AnyWarp auto warp, Filesystem& fs, OpenInode& o
       end = {buffer, place.end(), place.origin + place.from};
       return error;
     }
+    // Of set-ID bits, other writes take what their own caller may not leave.
+    if (own && place.of_user && has_setid_bits(warp, fs, open.inode.ino) != 0) return -EAGAIN;
     if (own) ++tries;
   }
   return -EAGAIN;

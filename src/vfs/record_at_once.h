@@ -140,8 +140,8 @@ GOFS_NOINLINE GOFS_HD inline bool store_at_once(simt::AnyWarp auto warp, Filesys
     if (blocks.has_head != 0) f2fs::note_overwrite(warp, *fs.writer);
     f2fs::Operation op = f2fs::Operation::stepped_in(fs.volume, *fs.writer, now);
     const RecordTail next = leader ? tail_at_once(fs, open, buffer, blocks) : RecordTail{};
-    done = f2fs::append_over(warp, op, lanes, open.inode, probe.append, end, source,
-                             fs.credentials.uid == 0, probe.block, hold.append.nodes);
+    done = f2fs::append_over(warp, op, lanes, open.inode, probe.append, end, source, !run.of_user,
+                             probe.block, hold.append.nodes);
     if (leader && done) buffer.tail = next;
   }
   end_at_once(warp, fs, open, buffer, run, probe, hold, done, way.unlocks);

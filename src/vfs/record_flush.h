@@ -84,7 +84,8 @@ GOFS_HD bool store_alone(simt::AnyWarp auto warp, Filesystem& fs, OpenInode& ope
   if (warp.thread_rank() == 0) buffer.tail.clean = 0;
   copy(buffer.page(buffer.tail.page) + offset % kBlockBytes, uint64_t{0}, place.to - place.from);
   warp.sync();
-  return store_at_once(warp, fs, open, buffer, {place.from, place.to, 1, false}, {true, true});
+  return store_at_once(warp, fs, open, buffer, {place.from, place.to, 1, false, place.of_user},
+                       {true, true});
 }
 
 }  // namespace gofs::vfs::detail

@@ -84,10 +84,12 @@ GOFS_HD constexpr uint32_t tickets_of_stream(uint64_t word) {
 }
 GOFS_HD constexpr uint64_t bytes_of_stream(uint64_t word) { return word & kStreamBytesMask; }
 
-// An entry: 20 bits of the ticket's tag, one that says that no record comes, 43 of the stream's
-// bytes before its end. Tags go on from stream to stream, so that no former entry has the same.
+// An entry: 20 bits of the ticket's tag, one that says that no record comes, one that it is not
+// that of user 0, 42 of the stream's bytes before its end. Tags go on from stream to stream, so
+// that no former entry has the same.
 inline constexpr uint32_t kEntryTagShift = 44;
 inline constexpr uint64_t kEntryVoid = uint64_t{1} << 43;
+inline constexpr uint64_t kEntryOfUser = uint64_t{1} << 42;
 inline constexpr uint32_t kEntryTagMask = (1u << 20) - 1;
 
 GOFS_HD constexpr uint64_t entry_word(uint32_t tag, uint64_t end) {
@@ -96,7 +98,7 @@ GOFS_HD constexpr uint64_t entry_word(uint32_t tag, uint64_t end) {
 GOFS_HD constexpr bool has_tag(uint64_t entry, uint32_t tag) {
   return entry >> kEntryTagShift == (tag & kEntryTagMask);
 }
-GOFS_HD constexpr uint64_t end_of_entry(uint64_t entry) { return entry & (kEntryVoid - 1); }
+GOFS_HD constexpr uint64_t end_of_entry(uint64_t entry) { return entry & (kEntryOfUser - 1); }
 
 /// In `flushed`: what is not flushed has its verdict.
 inline constexpr uint64_t kRecordsSettled = uint64_t{1} << 63;

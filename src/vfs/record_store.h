@@ -189,8 +189,8 @@ GOFS_NOINLINE GOFS_HD inline int lock_end(simt::AnyWarp auto warp, Filesystem& f
 }
 
 /// Stores a run as all writes are stored that grow a file. Collective, uniform, by the flusher. 0,
-/// and the run is in the file; -EAGAIN: the file's end is elsewhere; or another negative errno, and
-/// nothing is there of it.
+/// and the run is in the file; -EAGAIN: the file's end is elsewhere, or the file has set-ID bits
+/// that one of the writers takes away; or another negative errno, and nothing is there of it.
 GOFS_NOINLINE GOFS_HD inline int store_run(simt::AnyWarp auto warp, Filesystem& fs, OpenInode& open,
                                            RecordBuffer& buffer, const RecordRun& run) {
   constexpr uint32_t kPages = kPagesToBeginWrite + f2fs::kPagesToWriteRun;
@@ -209,7 +209,10 @@ GOFS_NOINLINE GOFS_HD inline int store_run(simt::AnyWarp auto warp, Filesystem& 
   warp.sync();  // all lanes have looked
   if (warp.thread_rank() == 0) buffer.tail.end = 0;
   error = operate(warp, fs, kPages, [&](f2fs::Operation& op) -> int {
-    int failed = begin_write(warp, op, fs, file, blocks.size, blocks.end);
+    // Whose writers take them away, each as his groups are, when this one says so: alone.
+    int failed = run.of_user ? has_setid_bits(warp, fs, inode.ino) : 0;
+    if (failed > 0) return -EAGAIN;
+    if (failed == 0) failed = f2fs::prepare_write(warp, op, file, blocks.size, blocks.end);
     if (failed < 0) return failed;
     if (inode.has_inline_data()) {
       return store_in_inode(warp, op, file, buffer, run, blocks);

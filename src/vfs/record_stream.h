@@ -26,6 +26,7 @@ struct RecordPlace {
   uint64_t origin;  // of the stream
   uint32_t ticket;
   uint32_t tag;
+  bool of_user;  // other than user 0: a record of his takes set-ID bits away
 
   /// The position of its end, to be compared with `flushed`.
   GOFS_HD uint64_t end() const { return base + to; }
@@ -69,7 +70,8 @@ GOFS_HD inline bool has_room(const RecordBuffer& buffer, const RecordPlace& plac
 
 /// Says that a place is filled, or that nothing comes. One lane, of a warp that has synchronised.
 GOFS_HD inline void mark_filled(RecordBuffer& buffer, const RecordPlace& place, bool nothing) {
-  const uint64_t word = entry_word(place.tag, place.to) | (nothing ? kEntryVoid : 0);
+  const uint64_t word = entry_word(place.tag, place.to) | (nothing ? kEntryVoid : 0) |
+                        (place.of_user ? kEntryOfUser : 0);
   simt::store_release(entry_of_tag(buffer, place.tag), word);  // [R2]
 }
 
@@ -87,7 +89,8 @@ struct RecordRun {
   uint64_t from;  // in the stream
   uint64_t to;
   uint32_t tickets;
-  bool ends;  // behind them comes a place that nothing comes to
+  bool ends;     // behind them comes a place that nothing comes to
+  bool of_user;  // one of them, at least
 };
 
 /// What is filled, in order, from the first place on that is not flushed. Collective, uniform, by
@@ -107,6 +110,7 @@ GOFS_NOINLINE GOFS_HD inline RecordRun find_filled(simt::AnyWarp auto warp,
     const uint32_t stops = warp.ballot(!there || nothing);
     const uint32_t filled = stops == 0 ? warp.size() : simt::lowest_bit(stops);
     if (filled != 0) run.to = warp.shfl(end_of_entry(entry), filled - 1);
+    run.of_user |= warp.any(rank < filled && (entry & kEntryOfUser) != 0);
     run.tickets += filled;
     if (stops == 0) continue;
     run.ends = warp.shfl(nothing ? 1u : 0u, filled) != 0;
@@ -120,7 +124,12 @@ GOFS_NOINLINE GOFS_HD inline RecordRun find_filled(simt::AnyWarp auto warp,
 GOFS_HD inline RecordRun first_half(const RecordBuffer& buffer, const RecordRun& run) {
   const uint32_t tickets = run.tickets / 2;
   const uint32_t last = buffer.first_tag + simt::load_relaxed(buffer.flushed_tickets) + tickets - 1;
-  return {run.from, end_of_entry(simt::load_relaxed(entry_of_tag(buffer, last))), tickets, false};
+  bool of_user = false;
+  for (uint32_t i = 0; i < tickets && run.of_user; ++i) {
+    of_user |= (simt::load_relaxed(entry_of_tag(buffer, last - i)) & kEntryOfUser) != 0;
+  }
+  return {run.from, end_of_entry(simt::load_relaxed(entry_of_tag(buffer, last))), tickets, false,
+          of_user};
 }
 
 /// Says that a run is in the file. By one lane of the flusher; what the warp has written before

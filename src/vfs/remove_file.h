@@ -137,6 +137,8 @@ GOFS_HD inline int refuse_no_name(const f2fs::EntryName& name, bool is_directory
 /// while reading paths. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int find_place_in(simt::AnyWarp auto warp, Filesystem& fs,
                                                uint32_t ino, const char* name, ParentPath& at) {
+  const int refused = may_use_numbers(warp);
+  if (refused < 0) return refused;
   const int length = path_length(warp, name);
   if (length <= 0) return length == 0 ? -ENOENT : length;
   for (int i = 0; i < length; ++i) {

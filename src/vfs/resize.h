@@ -67,7 +67,7 @@ GOFS_NOINLINE GOFS_HD inline int resize_open(simt::AnyWarp auto warp, Filesystem
 /// and as pwrite().
 GOFS_NOINLINE GOFS_HD inline int ftruncate(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                            uint64_t size) {
-  const Descriptor* const descriptor = find_file(fs, fd);
+  const Descriptor* const descriptor = find_file(warp, fs, fd);
   if (descriptor == nullptr) return -EBADF;
   if (!may_write(descriptor->flags) || size > kOffsetMax) return -EINVAL;
   OpenInode& open = fs.open_inodes[descriptor->open_inode];

@@ -23,7 +23,7 @@ namespace detail {
 GOFS_NOINLINE GOFS_HD inline int may_change_xattr(simt::AnyWarp auto warp, Filesystem& fs,
                                                   const f2fs::Inode& inode, uint32_t index) {
   constexpr uint32_t kSticky = 01000;
-  const Credentials& who = fs.credentials;
+  const Credentials& who = credentials_of(warp, fs);
   if (is_frozen(inode)) return -EPERM;
   switch (index) {
     case format::kXattrUser:
@@ -100,7 +100,7 @@ GOFS_NOINLINE GOFS_HD inline int change_acl_xattr(simt::AnyWarp auto warp, Files
         if (index == format::kXattrAclDefault && !inode.is_directory()) {
           return acl.count != 0 ? -EACCES : 0;
         }
-        return owns(fs.credentials, inode) ? check_given_acl(acl) : -EPERM;
+        return owns(credentials_of(warp, fs), inode) ? check_given_acl(acl) : -EPERM;
       },
       [&](f2fs::Operation& op, f2fs::Inode& inode) {
         return set_acl(warp, op, fs, inode, index, acl, summary);
@@ -173,7 +173,7 @@ GOFS_NOINLINE GOFS_HD inline int change_open_xattr(simt::AnyWarp auto warp, File
                                                    const char* name, const XattrValue& value) {
   const int error = check_xattr_call(warp, name, value);
   if (error < 0) return error;
-  return change_open(fs, fd,
+  return change_open(warp, fs, fd,
                      [&](uint32_t ino) { return change_xattr(warp, fs, ino, name, value); });
 }
 

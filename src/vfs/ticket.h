@@ -7,7 +7,7 @@
 #pragma once
 
 #include "f2fs/held_blocks.h"
-#include "vfs/filesystem.h"
+#include "vfs/caller.h"
 
 namespace gofs::vfs {
 
@@ -24,6 +24,7 @@ GOFS_NOINLINE GOFS_HD inline AsyncOperation* take_operation(simt::AnyWarp auto w
                                                             Ticket& ticket) {
   uint32_t index = Ticket::kNoOperation;
   uint32_t generation = 0;
+  const auto queue = static_cast<uint32_t>(&route.queue - fs.volume.array.devices[0]->io);
   if (warp.thread_rank() == 0) {
     for (uint32_t probe = 0; probe < simt::min(fs.operation_count, 64u); ++probe) {
       const uint32_t next = simt::add_relaxed(fs.operation_cursor, 1u) & (fs.operation_count - 1);
@@ -34,6 +35,9 @@ GOFS_NOINLINE GOFS_HD inline AsyncOperation* take_operation(simt::AnyWarp auto w
       simt::store_relaxed(operation.mailbox.status, 0u);
       operation.write = {f2fs::kNoHeldBlocks, 0, 0, 0, 0};
       generation = simt::load_relaxed(operation.generation);
+      operation.queue = queue;
+      // Last: until then no ticket is of this operation.
+      simt::store_release(operation.owner, owner_of_client(client_of(warp)));  // [V23]
       index = next;
       break;
     }
@@ -43,7 +47,7 @@ GOFS_NOINLINE GOFS_HD inline AsyncOperation* take_operation(simt::AnyWarp auto w
   warp.sync();
   ticket.operation = index;
   ticket.generation = warp.shfl(generation, 0);
-  ticket.queue = static_cast<uint32_t>(&route.queue - fs.volume.array.devices[0]->io);
+  ticket.queue = queue;
   return &fs.operations[index];
 }
 
@@ -62,13 +66,15 @@ GOFS_HD inline void release_operation(simt::AnyWarp auto warp, Filesystem& fs, c
   warp.sync();
   if (warp.thread_rank() != 0) return;
   AsyncOperation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
+  simt::store_relaxed(operation.owner, 0u);
   simt::store_relaxed(operation.generation, ticket.generation + 1);
   if (!lost) simt::unlock(operation.taken);
 }
 
-/// Whether `ticket` is still to be waited for: then the operation is its own.
-GOFS_HD inline bool is_current(const AsyncOperation& operation, const Ticket& ticket) {
-  return simt::load_acquire(operation.taken) != 0 &&
+/// Whether `ticket` is the caller's and still to be waited for: then the operation is its own.
+GOFS_HD inline bool is_current(const simt::AnyWarp auto& warp, const AsyncOperation& operation,
+                               const Ticket& ticket) {
+  return simt::load_acquire(operation.owner) == owner_of_client(client_of(warp)) &&  // [V23]
          simt::load_relaxed(operation.generation) == ticket.generation;
 }
 
@@ -80,7 +86,7 @@ GOFS_HD inline bool poll(simt::AnyWarp auto warp, Filesystem& fs, const Ticket& 
   if (ticket.operation == Ticket::kNoOperation) return true;
   const AsyncOperation& operation = fs.operations[ticket.operation & (fs.operation_count - 1)];
   const auto ended = [&] {
-    return !detail::is_current(operation, ticket) ||
+    return !detail::is_current(warp, operation, ticket) ||
            simt::load_acquire(operation.mailbox.remaining) == 0;
   };
   if (warp.all(ended())) return true;

@@ -41,7 +41,7 @@ GOFS_NOINLINE GOFS_HD inline bool bring_together(simt::AnyWarp auto warp, Filesy
 /// appends.
 GOFS_NOINLINE GOFS_HD inline int64_t write_at(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                               const IoVector* parts, int count, uint64_t& offset) {
-  const Descriptor* const descriptor = find_writable(fs, fd);
+  const Descriptor* const descriptor = find_writable(warp, fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const int64_t total = total_bytes(parts, count);
   if (total <= 0) return offset > kOffsetMax ? -EINVAL : total;
@@ -118,7 +118,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t call_pwritev(simt::AnyWarp auto warp, Files
 /// that write at the same time get ranges of their own.
 GOFS_NOINLINE GOFS_HD inline int64_t writev(simt::AnyWarp auto warp, Filesystem& fs, int fd,
                                             const IoVector* parts, int count) {
-  Descriptor* const descriptor = find_writable(fs, fd);
+  Descriptor* const descriptor = find_writable(warp, fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const int64_t total = total_bytes(parts, count);
   if (total <= 0) return total;

@@ -309,14 +309,15 @@ GOFS_NOINLINE GOFS_HD inline int64_t write_requests(simt::AnyWarp auto warp, Fil
   const uint32_t rank = warp.thread_rank();
   int64_t result = 0;
   if (request.bytes == 0) {  // has an answer at once
-    const bool writable = find_writable(fs, request.fd) != nullptr;
+    const bool writable = find_writable(warp, fs, request.fd) != nullptr;
     result = !writable ? -EBADF : request.offset > kOffsetMax ? -EINVAL : 0;
   }
   for (uint32_t left = lanes & warp.ballot(request.bytes != 0); left != 0;) {
     const uint32_t owner = simt::lowest_bit(left);
     const int fd = warp.shfl(request.fd, owner);
     const uint32_t same = warp.ballot((left >> rank & 1u) != 0 && request.fd == fd);
-    const Descriptor* const descriptor = (same & (same - 1)) != 0 ? find_writable(fs, fd) : nullptr;
+    const Descriptor* const descriptor =
+        (same & (same - 1)) != 0 ? find_writable(warp, fs, fd) : nullptr;
     uint32_t together = 0;
     if (descriptor != nullptr && fs.writer != nullptr) {
       const bool append = (descriptor->flags & kOpenAppend) != 0;
@@ -347,7 +348,7 @@ GOFS_HD inline void move_positions(simt::AnyWarp auto warp, Filesystem& fs, uint
     for (uint32_t rest = same; rest != 0; rest &= rest - 1) {
       furthest = simt::max(furthest, warp.shfl(end, simt::lowest_bit(rest)));
     }
-    Descriptor* const descriptor = find_writable(fs, fd);
+    Descriptor* const descriptor = find_writable(warp, fs, fd);
     if (warp.thread_rank() == owner && descriptor != nullptr) {
       simt::store_relaxed(descriptor->position, furthest);
     }
@@ -369,7 +370,7 @@ GOFS_HD inline int64_t pwrite_lanes(simt::AnyWarp auto warp, Filesystem& fs, Wri
 /// or a negative errno, as write().
 GOFS_NOINLINE GOFS_HD inline int64_t write_lanes(simt::AnyWarp auto warp, Filesystem& fs,
                                                  WriteRequest request) {
-  Descriptor* const descriptor = find_writable(fs, request.fd);
+  Descriptor* const descriptor = find_writable(warp, fs, request.fd);
   int error = descriptor == nullptr ? -EBADF : request.bytes > kOffsetMax ? -EINVAL : 0;
   if (error == 0) error = detail::take_position(*descriptor, request.bytes, request.offset);
   const uint32_t lanes = warp.ballot(error == 0);

@@ -51,7 +51,8 @@ class WriteLanesTest : public ChangesTest {
     f2fs::Volume& volume = fs().volume;
     std::vector<uint8_t> bytes(kBlockBytes);
     run_alone(1, [&](const simt::Warp& warp) {
-      const f2fs::Inode& inode = fs().open_inodes[find_file(fs(), fd)->open_inode].inode;
+      const f2fs::Inode& inode =
+          fs().open_inodes[find_file(simt::Warp(), fs(), fd)->open_inode].inode;
       f2fs::BlockPlace place{};
       if (size % kBlockBytes == 0 || inode.has_inline_data()) return;
       ASSERT_EQ(f2fs::map_blocks(warp, volume, 1u, inode, size / kBlockBytes, place), 0);

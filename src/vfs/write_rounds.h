@@ -34,6 +34,15 @@ GOFS_HD inline int clear_setid(simt::AnyWarp auto warp, f2fs::Operation& op, Fil
   return op.caller().uid == 0 ? 0 : clear_setid_of_user(warp, op, fs, ino);
 }
 
+/// 1 if a file has set-ID bits, 0 if not, or a negative errno. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int has_setid_bits(simt::AnyWarp auto warp, Filesystem& fs,
+                                                uint32_t ino) {
+  constexpr uint32_t kBits = format::kModeSetUserId | format::kModeSetGroupId;
+  f2fs::Inode inode{};
+  const int error = load_uniform(warp, fs, ino, inode);
+  return error < 0 ? error : (inode.mode & kBits) != 0 ? 1 : 0;
+}
+
 /// What comes first in the first operation of a write up to `end`, which begins at `offset`; 0
 /// where nothing is to be cleared before it (WritePlan::clears). Collective, uniform. 0 or a
 /// negative errno.
@@ -53,7 +62,7 @@ inline constexpr uint32_t kPagesToBeginWrite = f2fs::kPagesToPrepareWrite + 1;
 GOFS_HD inline bool needs_begin(simt::AnyWarp auto warp, const Filesystem& fs,
                                 const f2fs::Inode& inode, const WritePlan& plan) {
   if (plan.clears || plan.hold == Hold::kWholeFile) return true;
-  if (fs.credentials.uid == 0) return false;
+  if (credentials_of(warp, fs).uid == 0) return false;
   // The first write of this moment has seen to the set-ID bits as well.
   return warp.any(warp.thread_rank() == 0 && !f2fs::detail::are_times_set(inode, time_now(fs)));
 }

@@ -47,7 +47,7 @@ class WriteSpansTest : public ChangesTest {
     return answers;
   }
   void expect_lock_free(int fd) {
-    const RangeLock& lock = fs().open_inodes[find_file(fs(), fd)->open_inode].lock;
+    const RangeLock& lock = fs().open_inodes[find_file(simt::Warp(), fs(), fd)->open_inode].lock;
     EXPECT_EQ(lock.holder_counts, 0u);
     for (uint32_t i = 0; i <= fs().block_queue_mask; ++i) {
       EXPECT_EQ(fs().block_queues[i].next, fs().block_queues[i].serving) << i;
@@ -173,7 +173,7 @@ TEST_P(WriteSpansTest, rows_of_lanes_agree_with_a_model) {
 // A thread that holds the file exclusively, or reads it, is waited for as by all others.
 TEST_P(WriteSpansTest, who_reads_the_file_is_waited_for) {
   const int fd = open_file("/one", kOpenReadWrite);
-  RangeLock& lock = fs().open_inodes[find_file(fs(), fd)->open_inode].lock;
+  RangeLock& lock = fs().open_inodes[find_file(simt::Warp(), fs(), fd)->open_inode].lock;
   const std::string before = contents("/one");
   const std::string bytes(3 * kBlockBytes, 'w');
   std::vector<WriteRequest> requests(width());

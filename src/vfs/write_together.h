@@ -85,7 +85,7 @@ GOFS_HD int64_t write_open_together(const WarpGroup& group, Filesystem& fs, Shar
 template <typename WarpGroup>
 GOFS_HD int64_t pwritev_by_all(const WarpGroup& group, Filesystem& fs, SharedWrite& shared, int fd,
                                const IoVector* parts, int count, uint64_t offset) {
-  Descriptor* const descriptor = find_writable(fs, fd);
+  Descriptor* const descriptor = find_writable(group.warp(), fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const int64_t total = total_bytes(parts, count);
   if (total <= 0) return offset > kOffsetMax ? -EINVAL : total;
@@ -121,7 +121,7 @@ template <typename WarpGroup>
 GOFS_HD int64_t writev_by_all(const WarpGroup& group, Filesystem& fs, SharedWrite& shared, int fd,
                               const IoVector* parts, int count) {
   const auto warp = group.warp();
-  Descriptor* const descriptor = find_writable(fs, fd);
+  Descriptor* const descriptor = find_writable(group.warp(), fs, fd);
   if (descriptor == nullptr) return -EBADF;
   const int64_t total = total_bytes(parts, count);
   if (total <= 0) return total;

@@ -222,7 +222,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t list_loaded(simt::AnyWarp auto warp, Filesy
   f2fs::Xattr xattr{};
   int more = 0;
   while ((more = f2fs::next_xattr(warp, fs.volume, xattrs, cursor, xattr)) > 0) {
-    if (!is_listed(fs.credentials, xattr.index)) continue;
+    if (!is_listed(credentials_of(warp, fs), xattr.index)) continue;
     const XattrPrefix prefix = xattr_prefix(xattr.index);
     const uint32_t name_bytes = prefix.bytes + xattr.name_bytes + 1;
     if (capacity != 0) {
@@ -245,9 +245,10 @@ GOFS_NOINLINE GOFS_HD inline int64_t dump_loaded(simt::AnyWarp auto warp, Filesy
   f2fs::Xattr xattr{};
   int more = 0;
   while ((more = f2fs::next_xattr(warp, fs.volume, xattrs, cursor, xattr)) > 0) {
-    if (!is_listed(fs.credentials, xattr.index) || xattr.index == format::kXattrAdvise) continue;
+    if (!is_listed(credentials_of(warp, fs), xattr.index) || xattr.index == format::kXattrAdvise)
+      continue;
     const XattrPrefix prefix = xattr_prefix(xattr.index);
-    const int readers = xattr_readers(fs.credentials, inode, {prefix.text, prefix.bytes});
+    const int readers = xattr_readers(credentials_of(warp, fs), inode, {prefix.text, prefix.bytes});
     if (readers < 0 || (readers > 0 && !may_read)) continue;
     const bool capability = is_capability(xattrs, xattr);
     const int64_t size = convert_value(warp, fs.volume, xattrs, xattr, capability, nullptr);
@@ -282,7 +283,7 @@ GOFS_HD int64_t with_xattrs(simt::AnyWarp auto warp, Filesystem& fs, const f2fs:
 /// The inode behind `fd`, as it is now. Collective, uniform. 0, -EBADF (not open, or opened only as
 /// a path), or what load_inodes() says.
 GOFS_HD inline int inode_of(simt::AnyWarp auto warp, Filesystem& fs, int fd, f2fs::Inode& inode) {
-  const Descriptor* descriptor = find_file(fs, fd);
+  const Descriptor* descriptor = find_file(warp, fs, fd);
   if (descriptor == nullptr) return -EBADF;
   return load_uniform(warp, fs, fs.open_inodes[descriptor->open_inode].inode.ino, inode);
 }
@@ -301,7 +302,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t get_xattr_of(simt::AnyWarp auto warp, Files
   detail::XattrName rest{};
   uint32_t index = 0;
   int error = detail::measure_name(warp, name, whole);
-  if (error == 0) error = detail::xattr_readers(fs.credentials, inode, whole);
+  if (error == 0) error = detail::xattr_readers(credentials_of(warp, fs), inode, whole);
   if (error > 0) error = check_permission(warp, fs, inode, kMayRead);
   if (error == 0) error = detail::parse_name(whole, index, rest);
   if (error < 0) return error;

@@ -74,9 +74,8 @@ class Volume {
         disks_(make_empty_volume(variation.volume_bytes, variation.mkfs_options),
                variation.striping),
         common_(variation.threads) {
-    const bool strangers = variation.strangers && variation.threads == 1;
     for (uint32_t i = 0; i < variation.threads; ++i) {
-      walkers_.push_back(std::make_unique<Walker>(seed, i, strangers));
+      walkers_.push_back(std::make_unique<Walker>(seed, i, variation.strangers));
       luck_.emplace_back(seed * 77 + i);
     }
   }

@@ -160,6 +160,7 @@ struct Session::Parts {
 
 Session::Session(Disks& disks, const SessionOptions& options)
     : options_(options), parts_(std::make_unique<Parts>(disks, options)) {
+  become({});
   vfs::Filesystem& fs = parts_->fs();
   kernels::MountParams mounting{};
   mounting.fs = &fs;
@@ -199,14 +200,27 @@ int Session::unmount() {
   return leaving.written != 0 ? leaving.written : leaving.result;
 }
 
+namespace {
+
+/// For whom a thread makes calls.
+thread_local vfs::Caller caller_of_thread{};
+
+}  // namespace
+
+/// Descriptors are the mount's, whoever has opened them: calls of several users share them.
 void Session::become(const Who& who) {
-  vfs::Filesystem& fs = parts_->fs();
-  vfs::Credentials credentials{};
+  vfs::Caller caller{{}, vfs::kMountClient};
+  vfs::Credentials& credentials = caller.credentials;
   credentials.uid = who.uid;
   credentials.gid = who.gid;
   for (const uint32_t group : who.groups) credentials.groups[credentials.group_count++] = group;
-  fs.credentials = credentials;
-  vfs::invalidate_paths(fs);  // what is known of them holds for who went there
+  caller_of_thread = caller;
+}
+
+const vfs::Caller* Session::caller() {
+  const vfs::Credentials& who = caller_of_thread.credentials;
+  const bool is_root = who.uid == 0 && who.gid == 0 && who.group_count == 0;
+  return is_root ? nullptr : &caller_of_thread;
 }
 
 uint32_t Session::findings() const {
@@ -247,10 +261,23 @@ void give(kernels::CallParams& params, std::string_view bytes) {
 
 }  // namespace
 
+/// `work(warp)`, which works for whom the thread does.
+template <typename Work>
+void Session::run_for_caller(const Work& work) {
+  const vfs::Caller* const caller = Session::caller();
+  run_warp(options_.width, [&](const simt::Warp& warp) {
+    if (caller == nullptr) {
+      work(warp);
+    } else {
+      work(vfs::CallerWarp(warp, *caller));
+    }
+  });
+}
+
 /// The body that serves host programs.
 int64_t Session::perform(kernels::CallParams& params) {
   params.fs = &parts_->fs();
-  run_warp(options_.width, [&](const simt::Warp& warp) { kernels::call_body(warp, 0, 1, params); });
+  run_for_caller([&](const auto& warp) { kernels::call_body(warp, 0, 1, params); });
   return params.result;
 }
 
@@ -291,7 +318,7 @@ int64_t Session::read(int fd, void* buffer, uint64_t bytes) {
 template <typename Call>
 int64_t Session::on_warp(const Call& call) {
   int64_t result = 0;
-  run_warp(options_.width, [&](const simt::Warp& warp) {
+  run_for_caller([&](const auto& warp) {
     const int64_t mine = call(warp);
     if (warp.thread_rank() == 0) result = mine;
   });
@@ -312,14 +339,14 @@ std::vector<vfs::IoVector> vectors(const Calls::Buffers& parts) {
 
 int64_t Session::pwritev(int fd, const Buffers& parts, uint64_t offset) {
   const std::vector<vfs::IoVector> all = vectors(parts);
-  return on_warp([&](const simt::Warp& warp) {
+  return on_warp([&](const auto& warp) {
     return vfs::pwritev(warp, parts_->fs(), fd, all.data(), static_cast<int>(all.size()), offset);
   });
 }
 
 int64_t Session::writev(int fd, const Buffers& parts) {
   const std::vector<vfs::IoVector> all = vectors(parts);
-  return on_warp([&](const simt::Warp& warp) {
+  return on_warp([&](const auto& warp) {
     return vfs::writev(warp, parts_->fs(), fd, all.data(), static_cast<int>(all.size()));
   });
 }
@@ -334,7 +361,7 @@ int64_t Session::write(int fd, std::string_view bytes) {
 template <typename Call>
 void Session::on_lanes(std::vector<LaneRequest>& requests, const Call& call) {
   for (size_t first = 0; first < requests.size(); first += options_.width) {
-    run_warp(options_.width, [&](const simt::Warp& warp) {
+    run_for_caller([&](const auto& warp) {
       const size_t number = first + warp.thread_rank();
       LaneRequest nothing;
       LaneRequest& mine = number < requests.size() ? requests[number] : nothing;
@@ -344,20 +371,20 @@ void Session::on_lanes(std::vector<LaneRequest>& requests, const Call& call) {
 }
 
 void Session::pwrite_lanes(int fd, std::vector<LaneRequest>& requests) {
-  on_lanes(requests, [&](const simt::Warp& warp, LaneRequest& one) {
+  on_lanes(requests, [&](const auto& warp, LaneRequest& one) {
     return vfs::pwrite_lanes(warp, parts_->fs(),
                              {fd, one.data.data(), one.data.size(), one.offset});
   });
 }
 
 void Session::pread_lanes(int fd, std::vector<LaneRequest>& requests) {
-  on_lanes(requests, [&](const simt::Warp& warp, LaneRequest& one) {
+  on_lanes(requests, [&](const auto& warp, LaneRequest& one) {
     return vfs::pread_lanes(warp, parts_->fs(), {fd, one.data.data(), one.data.size(), one.offset});
   });
 }
 
 void Session::write_lanes(int fd, std::vector<LaneRequest>& requests) {
-  on_lanes(requests, [&](const simt::Warp& warp, LaneRequest& one) {
+  on_lanes(requests, [&](const auto& warp, LaneRequest& one) {
     return vfs::write_lanes(warp, parts_->fs(), {fd, one.data.data(), one.data.size(), 0});
   });
 }
@@ -367,7 +394,7 @@ vfs::Filesystem& Session::fs() { return parts_->fs(); }
 int Session::start_pwrite(int fd, std::string_view bytes, uint64_t offset) {
   size_t number = 0;
   Parts::Started& mine = parts_->start(std::string(bytes), number);
-  const int64_t result = on_warp([&](const simt::Warp& warp) {
+  const int64_t result = on_warp([&](const auto& warp) {
     const vfs::Ticket ticket =
         vfs::pwrite_async(warp, parts_->fs(), fd, mine.bytes.data(), mine.bytes.size(), offset);
     if (warp.thread_rank() == 0) mine.ticket = ticket;
@@ -380,7 +407,7 @@ int64_t Session::wait(int started) {
   Parts::Started& mine = parts_->started_as(static_cast<size_t>(started));
   mine.ended = true;
   const int64_t written =
-      on_warp([&](const simt::Warp& warp) { return vfs::wait(warp, parts_->fs(), mine.ticket); });
+      on_warp([&](const auto& warp) { return vfs::wait(warp, parts_->fs(), mine.ticket); });
   mine.bytes = {};  // nobody reads them any more
   return written;
 }
@@ -573,8 +600,7 @@ int Session::list(const std::string& path, Names& names) {
 /// A step of a batch, by one warp.
 int64_t Session::perform(kernels::BatchParams& params) {
   params.fs = &parts_->fs();
-  run_warp(options_.width,
-           [&](const simt::Warp& warp) { kernels::batch_body(warp, 0, 1, params); });
+  run_for_caller([&](const auto& warp) { kernels::batch_body(warp, 0, 1, params); });
   return params.result;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A volume in memory, on one SSD or several, mounted by the CPU backend's bodies, and calls on it
-// by host code. All functions but become() and those that mount and unmount may be called from
-// several threads.
+// by host code. All functions but those that mount and unmount may be called from several threads;
+// become() is about the calls of its thread.
 #pragma once
 
 #include <cstdint>
@@ -154,6 +154,10 @@ class Session : public Calls {
   struct Parts;
   int64_t perform(kernels::CallParams& params);
   int64_t perform(kernels::BatchParams& params);
+  /// With other credentials than user 0's, or null.
+  static const vfs::Caller* caller();
+  template <typename Work>
+  void run_for_caller(const Work& work);
   template <typename Call>
   int64_t on_warp(const Call& call);
   template <typename Call>

@@ -31,6 +31,12 @@ vfs::IoVector part_of(std::string_view bytes) {
   return {const_cast<char*>(bytes.data()), bytes.size()};
 }
 
+/// `call(group)`, by a group that works for `caller`, if it is not null.
+template <typename Group, typename Call>
+int64_t for_caller(const Group& group, const vfs::Caller* caller, const Call& call) {
+  return caller == nullptr ? call(group) : call(vfs::CallerGroup<Group>(group, *caller));
+}
+
 }  // namespace
 
 const char* name_of(Scope scope) {
@@ -43,10 +49,14 @@ template <typename Call>
 int64_t Session::on_grid(const Call& call) {
   simt::Barrier place{};
   int64_t result = 0;
+  const vfs::Caller* const caller = Session::caller();
   launch(kGridWarps, options_.width, [&](const simt::Warp& warp, uint32_t index) {
     const simt::GridGroup grid(warp, index, kGridWarps, place);
     vfs::GridMeeting* const meeting = vfs::begin_grid_call(grid, fs());
-    const int64_t mine = meeting == nullptr ? -EBUSY : call(grid, *meeting);
+    const int64_t mine =
+        meeting == nullptr
+            ? -EBUSY
+            : for_caller(grid, caller, [&](const auto& all) { return call(all, *meeting); });
     if (meeting != nullptr) vfs::end_grid_call(grid, fs(), *meeting);
     if (index == 0 && warp.thread_rank() == 0) result = mine;
   });
@@ -56,7 +66,7 @@ int64_t Session::on_grid(const Call& call) {
 int64_t Session::pwrite_by(Scope scope, int fd, std::string_view bytes, uint64_t offset) {
   const vfs::IoVector part = part_of(bytes);
   if (scope == Scope::kGrid) {
-    return on_grid([&](const simt::GridGroup& grid, vfs::GridMeeting& meeting) {
+    return on_grid([&](const auto& grid, vfs::GridMeeting& meeting) {
       return vfs::pwritev_by_all(grid, fs(), meeting.write, fd, &part, 1, offset);
     });
   }
@@ -68,9 +78,12 @@ int64_t Session::pwrite_by(Scope scope, int fd, std::string_view bytes, uint64_t
   }
   vfs::SharedWrite shared{};
   int64_t result = 0;
+  const vfs::Caller* const caller = Session::caller();
   launch(1, options_.width, [&](const simt::Warp& warp, uint32_t) {
-    const auto group = simt::BlockGroup<simt::Warp>::current(warp);
-    const int64_t mine = vfs::pwritev_together(group, fs(), shared, fd, &part, 1, offset);
+    const auto block = simt::BlockGroup<simt::Warp>::current(warp);
+    const int64_t mine = for_caller(block, caller, [&](const auto& group) {
+      return vfs::pwritev_together(group, fs(), shared, fd, &part, 1, offset);
+    });
     if (warp.thread_rank() == 0) result = mine;
   });
   return result;
@@ -79,7 +92,7 @@ int64_t Session::pwrite_by(Scope scope, int fd, std::string_view bytes, uint64_t
 int64_t Session::write_by(Scope scope, int fd, std::string_view bytes) {
   const vfs::IoVector part = part_of(bytes);
   if (scope == Scope::kGrid) {
-    return on_grid([&](const simt::GridGroup& grid, vfs::GridMeeting& meeting) {
+    return on_grid([&](const auto& grid, vfs::GridMeeting& meeting) {
       return vfs::writev_by_all(grid, fs(), meeting.write, fd, &part, 1);
     });
   }
@@ -91,9 +104,12 @@ int64_t Session::write_by(Scope scope, int fd, std::string_view bytes) {
   }
   vfs::SharedWrite shared{};
   int64_t result = 0;
+  const vfs::Caller* const caller = Session::caller();
   launch(1, options_.width, [&](const simt::Warp& warp, uint32_t) {
-    const auto group = simt::BlockGroup<simt::Warp>::current(warp);
-    const int64_t mine = vfs::writev_together(group, fs(), shared, fd, &part, 1);
+    const auto block = simt::BlockGroup<simt::Warp>::current(warp);
+    const int64_t mine = for_caller(block, caller, [&](const auto& group) {
+      return vfs::writev_together(group, fs(), shared, fd, &part, 1);
+    });
     if (warp.thread_rank() == 0) result = mine;
   });
   return result;
@@ -101,7 +117,7 @@ int64_t Session::write_by(Scope scope, int fd, std::string_view bytes) {
 
 int64_t Session::pread_by(Scope scope, int fd, void* buffer, uint64_t bytes, uint64_t offset) {
   if (scope == Scope::kGrid) {
-    return on_grid([&](const simt::GridGroup& grid, vfs::GridMeeting& meeting) {
+    return on_grid([&](const auto& grid, vfs::GridMeeting& meeting) {
       return vfs::pread_by_all(grid, fs(), meeting.read, fd, buffer, bytes, offset);
     });
   }
@@ -114,9 +130,12 @@ int64_t Session::pread_by(Scope scope, int fd, void* buffer, uint64_t bytes, uin
   }
   vfs::SharedRead shared{};
   int64_t result = 0;
+  const vfs::Caller* const caller = Session::caller();
   launch(1, options_.width, [&](const simt::Warp& warp, uint32_t) {
-    const auto group = simt::BlockGroup<simt::Warp>::current(warp);
-    const int64_t mine = vfs::pread_together(group, fs(), shared, fd, buffer, bytes, offset);
+    const auto block = simt::BlockGroup<simt::Warp>::current(warp);
+    const int64_t mine = for_caller(block, caller, [&](const auto& group) {
+      return vfs::pread_together(group, fs(), shared, fd, buffer, bytes, offset);
+    });
     if (warp.thread_rank() == 0) result = mine;
   });
   return result;

@@ -198,6 +198,7 @@ void Walker::write_side_by_side() {
                   model_.path_of(file->id), words),
       [&] {
         simt::run_workers(writers, [&](const simt::Warp&, uint32_t writer) {
+          gofs_->become(who_);
           for (size_t i = writer; i < pieces.size(); i += writers) {
             Piece& one = pieces[i];
             one.result = one.kind == Piece::Kind::kWrite
@@ -271,6 +272,7 @@ void Walker::append_side_by_side() {
       [&] {
         const auto count = static_cast<uint32_t>(writers.size());
         simt::run_workers(count + (reads ? 1 : 0), [&](const simt::Warp&, uint32_t writer) {
+          gofs_->become(who_);
           if (writer == count) return read_beside(*file, before, seen);
           for (Record& one : writers[writer]) {
             one.result = one.at_position ? gofs_->write_by(one.scope, file->fd, one.data)
