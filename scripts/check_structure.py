@@ -242,6 +242,20 @@ def check_doors(tree):
                 yield f"{path}:{number}: {match.group(0)}) beside read_data() and write_data()"
 
 
+def check_callers(tree):
+    """In f2fs/ and vfs/, a call goes on with the warp that it was given, and so with its caller."""
+    # A new warp would work for the mount (vfs/caller.h).
+    words = re.compile(r"\bsimt::(Partial)?Warp\b|\bfs\.credentials\b")
+    for path in tree.code():
+        if (path.parts[:2] not in (("src", "f2fs"), ("src", "vfs")) or is_test_code(path)
+                or path.name in ("caller.h", "layout.h")):
+            continue
+        for number, line in enumerate(tree.lines(path), 1):
+            match = words.search(line.split("//")[0])
+            if match:
+                yield f"{path}:{number}: {match.group(0)}, and the caller is lost"
+
+
 def check_spdx(tree):
     """The licence is the first line (the second after #!)."""
     for path in tree.code_and_scripts():
@@ -517,6 +531,7 @@ CHECKS = {
     "public": check_public,
     "cuda-arch": check_cuda_arch,
     "doors": check_doors,
+    "callers": check_callers,
     "spdx": check_spdx,
     "lines": check_lines,
     "todo": check_todo,
