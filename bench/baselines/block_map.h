@@ -20,7 +20,7 @@ GOFS_HD inline void block_map_body(simt::AnyWarp auto warp, uint32_t warp_index,
                                    uint32_t warp_count, BlockMapParams& shared) {
   const BlockMapParams& params = shared;  // but for its error, which another warp may set
   vfs::Filesystem& fs = *params.fs;
-  const vfs::Descriptor* const descriptor = vfs::find_readable(fs, params.descriptor);
+  const vfs::Descriptor* const descriptor = vfs::find_readable(warp, fs, params.descriptor);
   if (descriptor == nullptr) {
     if (warp.thread_rank() == 0) simt::store_relaxed(shared.error, -EBADF);
     return;
