@@ -71,7 +71,7 @@ GOFS_NOINLINE GOFS_HD inline uint32_t close_all(simt::AnyWarp auto warp, Filesys
     const AsyncOperation& operation = fs.operations[i];
     const bool mine = simt::load_acquire(operation.owner) == owner;  // [V23]
     if (!warp.any(warp.thread_rank() == 0 && mine)) continue;
-    Ticket ticket{-ECANCELED, i, 0, 0};
+    Ticket ticket{-EIO, i, 0, 0};
     ticket.generation = warp.shfl(simt::load_relaxed(operation.generation), 0);
     ticket.queue = warp.shfl(simt::load_relaxed(operation.queue), 0);
     (void)wait(warp, fs, ticket);
