@@ -175,9 +175,9 @@ TEST_P(ClientsTest, a_path_that_one_has_walked_is_not_open_to_another) {
   const int fd = open_by(ann_, "/closed/secret", kOpenWriteOnly | kOpenCreate, 0666);
   ASSERT_GE(fd, 0);
   EXPECT_EQ(close_by(ann_, fd), 0);
-  Stat found{};
   const auto stat_by = [&](const Caller& caller) {
     return by(caller, [&](const Client& warp) {
+      Stat found{};
       return stat(warp, fs(), "/closed/secret", LastLink::kFollow, found);
     });
   };
@@ -278,7 +278,6 @@ TEST_P(ClientsTest, descriptors_of_others_are_not_open) {
   const int fd = open_by(ann_, "/open/f", kOpenReadOnly);
   ASSERT_GE(fd, 0);
   char byte = 0;
-  Stat found{};
   const auto expect_foreign = [&](auto with) {
     EXPECT_EQ(with([&](const auto& w) { return pread(w, fs(), fd, &byte, 1, 0); }), -EBADF);
     EXPECT_EQ(with([&](const auto& w) { return advance_position(w, fs(), fd, 1); }), -EBADF);
@@ -288,7 +287,11 @@ TEST_P(ClientsTest, descriptors_of_others_are_not_open) {
                 return pwrite_lanes(w, fs(), {fd, &byte, 1, 0});
               }),
               -EBADF);
-    EXPECT_EQ(with([&](const auto& w) { return fstat(w, fs(), fd, found); }), -EBADF);
+    const auto stat_it = [&](const auto& w) {
+      Stat found{};
+      return fstat(w, fs(), fd, found);
+    };
+    EXPECT_EQ(with(stat_it), -EBADF);
     EXPECT_EQ(with([&](const auto& w) { return lseek(w, fs(), fd, 0, kSeekSet); }), -EBADF);
     EXPECT_EQ(with([&](const auto& w) { return fchmod(w, fs(), fd, 0777); }), -EBADF);
     EXPECT_EQ(with([&](const auto& w) { return fsync(w, fs(), fd); }), -EBADF);
