@@ -29,7 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "logs"
 CORES = os.cpu_count() or 1
 
-BUILD_LIMIT_S = 1200
+BUILD_LIMIT_S = 1800
 FUZZ_SECONDS = int(os.environ.get("GOFS_FUZZ_SECONDS", "20"))
 SUM_LINE = re.compile(r"^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.MULTILINE)
 
@@ -337,10 +337,10 @@ def gpu_bench(stage):
 
 # name -> (function, time limit in seconds)
 STAGES = {
-    "structure": (structure, 300),
+    "structure": (structure, 600),
     "unit": (unit, 1800),
-    "cpu": (cpu, 2400),
-    "cpu-asan": (cpu_asan, 2400),
+    "cpu": (cpu, 3000),
+    "cpu-asan": (cpu_asan, 3000),
     "cpu-tsan": (cpu_tsan, 1800),
     "device": (device, 900),
     "cuda": (cuda, 1800),
