@@ -341,7 +341,7 @@ STAGES = {
     "unit": (unit, 1800),
     "cpu": (cpu, 3000),
     "cpu-asan": (cpu_asan, 3000),
-    "cpu-tsan": (cpu_tsan, 1800),
+    "cpu-tsan": (cpu_tsan, 2700),
     "device": (device, 900),
     "cuda": (cuda, 1800),
     "neighbour": (neighbour, 900),
