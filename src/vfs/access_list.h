@@ -111,17 +111,16 @@ GOFS_NOINLINE GOFS_HD inline int check_loaded_permission(simt::AnyWarp auto warp
                                                          const f2fs::Inode& inode,
                                                          const f2fs::XattrBytes& xattrs,
                                                          uint32_t wanted) {
-  if (!asks_acl(credentials_of(warp, fs), inode))
-    return check_access(credentials_of(warp, fs), inode, wanted);
+  const Credentials& who = credentials_of(warp, fs);
+  if (!asks_acl(who, inode)) return check_access(who, inode, wanted);
   f2fs::Xattr acl{};
   const int found = f2fs::find_xattr(warp, fs.volume, xattrs, format::kXattrAclAccess, "", 0, acl);
   if (found < 0) return found;
-  const int verdict =
-      found == 0 ? -ENODATA : judge_acl(credentials_of(warp, fs), inode, xattrs, acl, wanted);
+  const int verdict = found == 0 ? -ENODATA : judge_acl(who, inode, xattrs, acl, wanted);
   if (verdict == -EUCLEAN) {
     return f2fs::report_xattr(warp, fs.volume, inode.ino, acl.value_at);
   }
-  return verdict == -ENODATA ? check_access(credentials_of(warp, fs), inode, wanted) : verdict;
+  return verdict == -ENODATA ? check_access(who, inode, wanted) : verdict;
 }
 
 /// check_permission() of an inode that asks_acl(), with spare blocks of the caller's.
@@ -167,19 +166,20 @@ GOFS_NOINLINE GOFS_HD inline int check_acls(simt::AnyWarp auto warp, Filesystem&
 GOFS_HD inline int check_permission(simt::AnyWarp auto warp, Filesystem& fs,
                                     const f2fs::Inode& inode, uint32_t wanted) {
   if ((wanted & kMayWrite) != 0 && (inode.flags & format::kFlagImmutable) != 0) return -EPERM;
-  return detail::asks_acl(credentials_of(warp, fs), inode)
-             ? detail::check_acl(warp, fs, inode, wanted)
-             : check_access(credentials_of(warp, fs), inode, wanted);
+  const Credentials& who = credentials_of(warp, fs);
+  return detail::asks_acl(who, inode) ? detail::check_acl(warp, fs, inode, wanted)
+                                      : check_access(who, inode, wanted);
 }
 
 /// check_permission() for the inode of each lane in `lanes`. Collective. Per lane.
 GOFS_HD inline int check_permissions(simt::AnyWarp auto warp, Filesystem& fs, uint32_t lanes,
                                      const f2fs::Inode& inode, uint32_t wanted) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
-  const bool asks = mine && detail::asks_acl(credentials_of(warp, fs), inode);
+  const Credentials& who = credentials_of(warp, fs);
+  const bool asks = mine && detail::asks_acl(who, inode);
   const uint32_t asking = warp.ballot(asks);
   const int listed = asking != 0 ? detail::check_acls(warp, fs, asking, inode.ino, wanted) : 0;
-  return asks ? listed : check_access(credentials_of(warp, fs), inode, wanted);
+  return asks ? listed : check_access(who, inode, wanted);
 }
 
 }  // namespace gofs::vfs

@@ -132,9 +132,9 @@ GOFS_NOINLINE GOFS_HD inline int may_remove_name(simt::AnyWarp auto warp, Filesy
   const int error = may_change_names(warp, fs, named.directory);
   if (error < 0) return error;
   constexpr uint32_t kFrozen = format::kFlagImmutable | format::kFlagAppend;
-  const bool stays = (named.directory.mode & kSticky) != 0 &&
-                     !owns(credentials_of(warp, fs), named.inode) &&
-                     !owns(credentials_of(warp, fs), named.directory);
+  const Credentials& who = credentials_of(warp, fs);
+  const bool stays = (named.directory.mode & kSticky) != 0 && !owns(who, named.inode) &&
+                     !owns(who, named.directory);
   if (stays || (named.directory.flags & format::kFlagAppend) != 0) return -EPERM;
   if ((named.inode.flags & kFrozen) != 0) return -EPERM;
   if (is_directory && !named.inode.is_directory()) return -ENOTDIR;

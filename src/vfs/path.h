@@ -185,9 +185,8 @@ GOFS_HD inline int need_spare(simt::AnyWarp auto warp, Filesystem& fs, Walk& wal
 /// check_permission() for who may hold spare blocks already. Collective, uniform.
 GOFS_HD inline int check_search(simt::AnyWarp auto warp, Filesystem& fs,
                                 const f2fs::Inode& directory, Walk& walk) {
-  if (!asks_acl(credentials_of(warp, fs), directory)) {
-    return check_access(credentials_of(warp, fs), directory, kMayExecute);
-  }
+  const Credentials& who = credentials_of(warp, fs);
+  if (!asks_acl(who, directory)) return check_access(who, directory, kMayExecute);
   const int error = need_spare(warp, fs, walk);
   return error < 0 ? error : check_acl(warp, fs, directory, kMayExecute, walk.unused());
 }

@@ -162,6 +162,8 @@ class Session : public Calls {
   int64_t on_warp(const Call& call);
   template <typename Call>
   int64_t on_grid(const Call& call);
+  template <typename Call>
+  int64_t on_block(const Call& call);
   vfs::Filesystem& fs();
   template <typename Call>
   void on_lanes(std::vector<LaneRequest>& requests, const Call& call);

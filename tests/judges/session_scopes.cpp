@@ -63,6 +63,19 @@ int64_t Session::on_grid(const Call& call) {
   return result;
 }
 
+/// `call(block)` by a block of one warp.
+template <typename Call>
+int64_t Session::on_block(const Call& call) {
+  int64_t result = 0;
+  const vfs::Caller* const caller = Session::caller();
+  launch(1, options_.width, [&](const simt::Warp& warp, uint32_t) {
+    const auto block = simt::BlockGroup<simt::Warp>::current(warp);
+    const int64_t mine = for_caller(block, caller, call);
+    if (warp.thread_rank() == 0) result = mine;
+  });
+  return result;
+}
+
 int64_t Session::pwrite_by(Scope scope, int fd, std::string_view bytes, uint64_t offset) {
   const vfs::IoVector part = part_of(bytes);
   if (scope == Scope::kGrid) {
@@ -77,16 +90,9 @@ int64_t Session::pwrite_by(Scope scope, int fd, std::string_view bytes, uint64_t
     return one[0].result;
   }
   vfs::SharedWrite shared{};
-  int64_t result = 0;
-  const vfs::Caller* const caller = Session::caller();
-  launch(1, options_.width, [&](const simt::Warp& warp, uint32_t) {
-    const auto block = simt::BlockGroup<simt::Warp>::current(warp);
-    const int64_t mine = for_caller(block, caller, [&](const auto& group) {
-      return vfs::pwritev_together(group, fs(), shared, fd, &part, 1, offset);
-    });
-    if (warp.thread_rank() == 0) result = mine;
+  return on_block([&](const auto& block) {
+    return vfs::pwritev_together(block, fs(), shared, fd, &part, 1, offset);
   });
-  return result;
 }
 
 int64_t Session::write_by(Scope scope, int fd, std::string_view bytes) {
@@ -103,16 +109,8 @@ int64_t Session::write_by(Scope scope, int fd, std::string_view bytes) {
     return one[0].result;
   }
   vfs::SharedWrite shared{};
-  int64_t result = 0;
-  const vfs::Caller* const caller = Session::caller();
-  launch(1, options_.width, [&](const simt::Warp& warp, uint32_t) {
-    const auto block = simt::BlockGroup<simt::Warp>::current(warp);
-    const int64_t mine = for_caller(block, caller, [&](const auto& group) {
-      return vfs::writev_together(group, fs(), shared, fd, &part, 1);
-    });
-    if (warp.thread_rank() == 0) result = mine;
-  });
-  return result;
+  return on_block(
+      [&](const auto& block) { return vfs::writev_together(block, fs(), shared, fd, &part, 1); });
 }
 
 int64_t Session::pread_by(Scope scope, int fd, void* buffer, uint64_t bytes, uint64_t offset) {
@@ -129,16 +127,9 @@ int64_t Session::pread_by(Scope scope, int fd, void* buffer, uint64_t bytes, uin
     return one[0].result;
   }
   vfs::SharedRead shared{};
-  int64_t result = 0;
-  const vfs::Caller* const caller = Session::caller();
-  launch(1, options_.width, [&](const simt::Warp& warp, uint32_t) {
-    const auto block = simt::BlockGroup<simt::Warp>::current(warp);
-    const int64_t mine = for_caller(block, caller, [&](const auto& group) {
-      return vfs::pread_together(group, fs(), shared, fd, buffer, bytes, offset);
-    });
-    if (warp.thread_rank() == 0) result = mine;
+  return on_block([&](const auto& block) {
+    return vfs::pread_together(block, fs(), shared, fd, buffer, bytes, offset);
   });
-  return result;
 }
 
 }  // namespace gofs::judges
