@@ -184,7 +184,7 @@ class ThreadScope {
 
 class WarpScope {
  public:
-  __device__ void gather() const { __syncwarp(); }
+  __device__ void gather() const { simt::Warp::full().sync(); }
   template <typename Work>
   __device__ int64_t once(vfs::Filesystem&, Work work) const {
     return work(simt::Warp::full());

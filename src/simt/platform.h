@@ -4,6 +4,7 @@
 // may ask which of them is at work: everything above is written once.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -58,10 +59,11 @@ inline constexpr bool kDebugChecks = GOFS_DEBUG_CHECKS != 0;
 
 /// Ends the program (host) or the kernel (GPU): a broken promise of ours, never bad input.
 GOFS_NOINLINE GOFS_HD inline void fail_assert(const char* what, const char* file, int line) {
-  printf("gofs: broken promise at %s:%d: %s\n", file, line, what);
 #if GOFS_ON_GPU
-  __trap();
+  // As CUDA's assert() ends: the host prints it even though the kernel's own output is lost.
+  __assert_fail(what, file, static_cast<unsigned int>(line), "gofs: broken promise");
 #else
+  printf("gofs: broken promise at %s:%d: %s\n", file, line, what);
   std::fflush(stdout);  // a pipe's reader is to learn it as well
   std::abort();
 #endif

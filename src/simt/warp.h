@@ -18,6 +18,15 @@
 
 namespace gofs::simt {
 
+#if defined(__CUDACC__)
+/// The mask of all lanes, which the compiler is not to know. Where a mask is a constant, ptxas 13.0
+/// looks whether the lanes are together only where it believes that they may not be, and it is
+/// wrong about that behind a call of a function that ends with a collective: lanes that went
+/// another way in there may come back one after the other, and vote apart
+/// (docs/design/decisions.md, 20).
+[[maybe_unused]] static __constant__ uint32_t kAllLanes = 0xffffffffu;
+#endif
+
 #if defined(__CUDA_ARCH__)
 
 /// Number of the calling lane in its hardware warp.
@@ -27,8 +36,7 @@ __device__ inline uint32_t lane_id() {
   return id;
 }
 
-/// A whole hardware warp. Its mask is a constant, which saves every collective a handful of
-/// instructions.
+/// A whole hardware warp.
 class Warp {
  public:
   /// The caller knows that all 32 lanes are here.
@@ -36,7 +44,7 @@ class Warp {
 
   __device__ static constexpr uint32_t size() { return 32; }
   __device__ static uint32_t thread_rank() { return lane_id(); }
-  __device__ static void sync() { __syncwarp(); }
+  __device__ static void sync() { __syncwarp(kAllLanes); }
   __device__ static bool any(bool predicate) { return __any_sync(kAllLanes, predicate); }
   __device__ static bool all(bool predicate) { return __all_sync(kAllLanes, predicate); }
   __device__ static uint32_t ballot(bool predicate) { return __ballot_sync(kAllLanes, predicate); }
@@ -49,9 +57,6 @@ class Warp {
   __device__ static uint32_t match_any(T value) {
     return __match_any_sync(kAllLanes, value);
   }
-
- private:
-  static constexpr uint32_t kAllLanes = 0xffffffffu;
 };
 
 /// Some lanes of a hardware warp. Most often they follow each other: all of them, or one; then a
