@@ -41,6 +41,12 @@ class ChangeAttributesTest : public WritingVfsTest {
           add("open", 0666, false);
           add("run", 06755, false);
           add("listed", 0660, true);
+          image::FileSpec spec;
+          spec.name = "inside";
+          spec.size_bytes = 100;
+          spec.inline_data = true;
+          spec.attributes = {.mode = 06777, .uid = kOwner, .gid = kGroup};
+          TestImage::must(builder.add_file(builder.root(), spec));
           TestImage::must(builder.add_symlink(builder.root(), "link", "f", {}));
         }) {}
   uint32_t mode_of(const char* path) {
@@ -217,6 +223,24 @@ TEST_P(ChangeAttributesTest, extended_attributes_have_rules_by_their_names) {
   EXPECT_EQ(removexattr_as(who(8, 8), "/open", "user.a"), 0);
   mount_again();
   EXPECT_EQ(value_of("/open", "user.a"), "error " + std::to_string(-ENODATA));
+}
+
+TEST_P(ChangeAttributesTest, set_id_bits_go_with_a_new_size_and_stay_without_room_for_it) {
+  const auto truncate_as = [&](const Credentials& user) {
+    return as(user,
+              [&](const simt::Warp& warp) { return truncate(warp, fs(), "/inside", 100'000); });
+  };
+  const uint64_t before = fs().volume.user_block_count;
+  fs().volume.user_block_count = fs().volume.valid_block_count;
+  EXPECT_EQ(truncate_as(who(8, 8)), -ENOSPC) << "its contents have to leave the inode";
+  EXPECT_EQ(mode_of("/inside"), 06777u);
+  fs().volume.user_block_count = before;
+  EXPECT_EQ(truncate_as(who(0, 0)), 0);
+  EXPECT_EQ(mode_of("/inside"), 06777u);
+  EXPECT_EQ(truncate_as(who(8, 8)), 0);
+  EXPECT_EQ(mode_of("/inside"), 0777u);
+  mount_again();
+  EXPECT_EQ(mode_of("/inside"), 0777u);
 }
 
 TEST_P(ChangeAttributesTest, descriptors_do_as_paths_do) {

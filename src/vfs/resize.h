@@ -11,12 +11,13 @@ namespace gofs::vfs {
 namespace detail {
 
 /// Sets the size of a file of which `file` holds all, in as many portions as it takes;
-/// `begin(now)`, which answers uniformly 0 or a negative errno, is part of the first. Collective,
-/// uniform. 0 or a negative errno: where it is -ENOSPC, of a block for the new end, the file is as
-/// it was, or others have taken all that a hundred checkpoints had made free.
-template <typename Begin>
+/// `also(Operation&)`, which answers uniformly 0 or a negative errno, is part of the first, behind
+/// the size. Collective, uniform. 0 or a negative errno: where it is -ENOSPC, of a block for the
+/// new end, the file is as it was, or others have taken all that a hundred checkpoints had made
+/// free.
+template <typename Also>
 GOFS_HD int set_size(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::FileHold& file,
-                     uint64_t size, Begin begin) {
+                     uint64_t size, Also also) {
   // A file that has lost nodes already does not give up as soon as others have taken what they
   // left.
   uint32_t patience = 100;
@@ -26,9 +27,8 @@ GOFS_HD int set_size(simt::AnyWarp auto warp, Filesystem& fs, const f2fs::FileHo
     const int error = operate_or_sync(
         warp, fs, f2fs::kPagesToTruncate + 1,
         [&](f2fs::Operation& op) {
-          const int failed = begun ? 0 : begin(op);
-          if (failed < 0) return failed;
-          return f2fs::truncate_file(warp, op, file, size, more);
+          const int failed = f2fs::truncate_file(warp, op, file, size, more);
+          return failed < 0 || begun ? failed : also(op);
         },
         [] { return true; });  // no more room is needed than there was
     if (error == -ENOSPC && begun && --patience != 0) {
