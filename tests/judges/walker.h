@@ -152,7 +152,8 @@ class Walker {
     std::string data;
   };
   void take_lost_setid(uint32_t id);
-  void take_later_rounds(uint32_t id, uint64_t offset, std::string_view data, uint64_t done);
+  void take_later_rounds(uint32_t id, uint64_t offset, std::string_view data, uint64_t done,
+                         uint64_t old_end);
   void read_beside(const OpenFile& file, uint64_t from, std::vector<SeenPart>& seen) const;
   std::vector<BatchItem> some_items(uint32_t directory, std::vector<uint32_t>& ids);
   int part_written(const std::string& path, const std::string& bytes, std::string& part);

@@ -84,7 +84,7 @@ void Walker::write_by_scope() {
                                            : gofs_->pwrite_by(scope, file->fd, data, offset);
         if (answer == -ENOSPC) {
           if (who_.uid != 0) calls_->become({});  // the path may be closed to others
-          if (scope == Scope::kGrid) take_later_rounds(file->id, offset, data, 0);
+          if (scope == Scope::kGrid) take_later_rounds(file->id, offset, data, 0, size);
           if (who_.uid != 0) calls_->become(who_);
         }
         return answer;
@@ -95,7 +95,7 @@ void Walker::write_by_scope() {
         const uint64_t done = written_of(answer, data.size(), full);
         if (full) ++full_;
         model_.write(file->id, offset, std::string_view(data).substr(0, done));
-        if (full && scope == Scope::kGrid) take_later_rounds(file->id, offset, data, done);
+        if (full && scope == Scope::kGrid) take_later_rounds(file->id, offset, data, done, size);
         return static_cast<int64_t>(done);
       });
   if (!at_position || !may) return;
@@ -117,8 +117,11 @@ void Walker::take_lost_setid(uint32_t id) {
 }
 
 /// Of a grid's write that found no room behind `done` bytes, other warps may have written later
-/// blocks that the file had: what they wrote is there, wholly, or what was there before.
-void Walker::take_later_rounds(uint32_t id, uint64_t offset, std::string_view data, uint64_t done) {
+/// blocks that the file had: what they wrote is there, wholly, or what was there before. Of the
+/// block in which the file ended at `old_end`, what lay in the file may have been written, and what
+/// came behind taken back.
+void Walker::take_later_rounds(uint32_t id, uint64_t offset, std::string_view data, uint64_t done,
+                               uint64_t old_end) {
   const Content before = model_.at(id).content;
   const uint64_t end = std::min(offset + data.size(), before.size());
   if (offset + done >= end) return;
@@ -131,7 +134,8 @@ void Walker::take_later_rounds(uint32_t id, uint64_t offset, std::string_view da
   }
   if (reader < 0) return;  // what it holds is not seen any more
   for (uint64_t at = offset + done; at < end;) {
-    const uint64_t next = std::min(end, (at / kBlockBytes + 1) * kBlockBytes);
+    uint64_t next = std::min(end, (at / kBlockBytes + 1) * kBlockBytes);
+    if (at < old_end) next = std::min(next, old_end);
     std::string found(next - at, '\xee');
     (void)calls_->pread(reader, found.data(), found.size(), at);
     if (found != before.read(at, found.size())) {
@@ -230,7 +234,7 @@ void Walker::write_side_by_side() {
           if (one.kind != Piece::Kind::kWrite || one.scope != Scope::kGrid) continue;
           bool ignored = false;
           take_later_rounds(file->id, one.offset, one.data,
-                            written_of(one.result, one.data.size(), ignored));
+                            written_of(one.result, one.data.size(), ignored), size);
         }
         if (full) {
           ++full_;
