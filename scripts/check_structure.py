@@ -23,8 +23,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Lowest first; a folder may include itself and those before it.
-LAYERS = ["simt", "format", "ssd", "nvme", "f2fs", "vfs", "device", "kernels", "gpu", "host", "cli",
-          "bench"]
+LAYERS = ["simt", "format", "ssd", "nvme", "f2fs", "vfs", "request", "serve", "device", "kernels",
+          "gpu", "host", "cli", "bench"]
 # The public header that every folder may include; the others stand above all but the command.
 LOWEST_HEADER = pathlib.PurePosixPath("include/gofs/types.h")
 # What public headers may include in <> beside the headers of C++, which have no suffix.

@@ -70,7 +70,7 @@ Expected<void> BenchVolume::mount(const std::string& backend, const std::string&
 
 Expected<void> BenchVolume::prepare(const Options& options) {
   const std::string path = "/large";
-  const auto opened = state_->call({.kind = kernels::CallKind::kOpen, .path = &path});
+  const auto opened = state_->call({.verb = request::Verb::kOpen, .path = &path});
   if (opened.result < 0) return state_->explain(opened.result, path);
   large_ = static_cast<int>(opened.result);
   for (const auto& [file, folder] : {std::pair{&written_, "/written"}, {&in_place_, "/in-place"}}) {

@@ -74,8 +74,9 @@ class Cleaning {
   }
 
   void measure(host::VolumeState& volume, uint32_t percent) {
-    const auto space = volume.call({.kind = kernels::CallKind::kStatfs});
-    const uint64_t room = space.statfs.blocks_free;
+    FilesystemStat space{};
+    (void)volume.call({.verb = request::Verb::kStatfs}, space);
+    const uint64_t room = space.blocks_free;
     const uint32_t warps = actors_by_warp(volume.backend(), kFilesMax).count;
     auto files = take(percent, BenchFiles::make(volume, "/files", warps, false));
     if (!files) return;
@@ -95,9 +96,10 @@ class Cleaning {
     if (!done || !take(percent, time_checkpoint(volume))) return;
     const CleaningReport after = volume.cleaning_totals();
     const uint64_t written = device_blocks(volume) - written_before;
-    const auto after_space = volume.call({.kind = kernels::CallKind::kStatfs});
+    FilesystemStat after_space{};
+    (void)volume.call({.verb = request::Verb::kStatfs}, after_space);
     const double full =
-        1 - static_cast<double>(after_space.statfs.blocks_free) / static_cast<double>(room);
+        1 - static_cast<double>(after_space.blocks_free) / static_cast<double>(room);
     tell(percent, full, warps, *done, before, after, written);
   }
 

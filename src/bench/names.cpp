@@ -175,15 +175,15 @@ struct BatchContents {
 Expected<bool> is_as_in_batch(host::VolumeState& volume, const std::string& directory,
                               uint32_t index, uint32_t file_bytes) {
   const std::string path = batch_path(directory, index);
-  const auto opened = volume.call({.kind = kernels::CallKind::kOpen, .path = &path});
+  const auto opened = volume.call({.verb = request::Verb::kOpen, .path = &path});
   if (opened.result < 0) return volume.explain(opened.result, path);
   const auto descriptor = static_cast<int>(opened.result);
   std::vector<uint8_t> bytes(uint64_t{file_bytes} + 1);
-  const auto read = volume.call({.kind = kernels::CallKind::kPread,
+  const auto read = volume.call({.verb = request::Verb::kPread,
                                  .descriptor = descriptor,
                                  .buffer = bytes.data(),
                                  .bytes = bytes.size()});
-  (void)volume.call({.kind = kernels::CallKind::kClose, .descriptor = descriptor});
+  (void)volume.call({.verb = request::Verb::kClose, .descriptor = descriptor});
   if (read.result < 0) return volume.explain(read.result, path);
   bool right = read.result == file_bytes;
   for (uint32_t at = 0; right && at < file_bytes; at += kBlockBytes) {
@@ -204,8 +204,7 @@ Expected<BatchCreation> measure_batch_creation(host::VolumeState& volume,
   if (files == 0 || file_bytes % kBlockBytes != 0) {
     return host::make_error(EINVAL, directory, "a batch of whole blocks is wanted");
   }
-  const auto mkdir =
-      volume.call({.kind = kernels::CallKind::kMkdir, .path = &directory, .mode = 0755});
+  const auto mkdir = volume.call({.verb = request::Verb::kMkdir, .path = &directory, .mode = 0755});
   if (mkdir.result < 0) return volume.explain(mkdir.result, directory);
   const BatchContents contents(volume, files, file_bytes);
   simt::MemorySpace& shared = volume.backend().shared_memory();

@@ -99,13 +99,13 @@ class VolumeRecords {
   }
 
   Expected<int> open(const std::string& path, uint32_t flags) {
-    const auto opened = volume_->call(
-        {.kind = kernels::CallKind::kOpen, .path = &path, .flags = flags, .mode = 0644});
+    const auto opened =
+        volume_->call({.verb = request::Verb::kOpen, .path = &path, .flags = flags, .mode = 0644});
     if (opened.result < 0) return volume_->explain(opened.result, path);
     return static_cast<int>(opened.result);
   }
   void close(int descriptor) {
-    (void)volume_->call({.kind = kernels::CallKind::kClose, .descriptor = descriptor});
+    (void)volume_->call({.verb = request::Verb::kClose, .descriptor = descriptor});
   }
 
   /// Records a second, of a new log.
@@ -184,7 +184,7 @@ class VolumeRecords {
     const uint64_t portion = (16 * kMiB) / shape.bytes * shape.bytes;
     std::vector<uint8_t> data(portion);
     for (uint64_t at = 0;;) {
-      const auto answer = volume_->call({.kind = kernels::CallKind::kPread,
+      const auto answer = volume_->call({.verb = request::Verb::kPread,
                                          .descriptor = reader,
                                          .buffer = data.data(),
                                          .bytes = portion,

@@ -116,12 +116,13 @@ class Bench {
  private:
   void open_file() {
     if (options_.file.empty()) throw cli::Failure{session_.volume + ": holds no file to read"};
-    const auto opened = volume_->call({.kind = kernels::CallKind::kOpen, .path = &options_.file});
+    const auto opened = volume_->call({.verb = request::Verb::kOpen, .path = &options_.file});
     if (opened.result < 0)
       throw cli::Failure{volume_->explain(opened.result, options_.file).message};
     file_ = static_cast<int>(opened.result);
-    const auto stat = volume_->call({.kind = kernels::CallKind::kFstat, .descriptor = file_});
-    file_bytes_ = stat.stat.size_bytes / options_.block_bytes * options_.block_bytes;
+    Stat stat{};
+    (void)volume_->call({.verb = request::Verb::kFstat, .descriptor = file_}, stat);
+    file_bytes_ = stat.size_bytes / options_.block_bytes * options_.block_bytes;
     if (file_bytes_ == 0) throw cli::Failure{options_.file + ": smaller than one block"};
   }
 

@@ -74,9 +74,10 @@ class StorageBench {
 
   /// Large writes go to new blocks before those of the file become free.
   Expected<void> check_room() {
-    const auto answer = volume_->call({.kind = kernels::CallKind::kStatfs});
+    FilesystemStat stat{};
+    const auto answer = volume_->call({.verb = request::Verb::kStatfs}, stat);
     if (answer.result < 0) return volume_->explain(answer.result, options_.volume);
-    const uint64_t free_bytes = answer.statfs.blocks_available * kBlockBytes;
+    const uint64_t free_bytes = stat.blocks_available * kBlockBytes;
     if (free_bytes / 2 >= options_.file_bytes) return {};
     return host::make_error(
         ENOSPC, options_.volume,
@@ -184,15 +185,15 @@ class StorageBench {
 
   /// As far as that goes.
   void remove_all() {
-    const auto remove = [this](kernels::CallKind kind, const std::string& path) {
-      (void)volume_->call({.kind = kind, .path = &path});
+    const auto remove = [this](request::Verb verb, const std::string& path) {
+      (void)volume_->call({.verb = verb, .path = &path});
     };
     for (uint32_t i = 0; i < made_files_; ++i) {
-      remove(kernels::CallKind::kUnlink, batch_path(small_directory(), i));
+      remove(request::Verb::kUnlink, batch_path(small_directory(), i));
     }
-    remove(kernels::CallKind::kUnlink, directory_ + "/000000");
-    remove(kernels::CallKind::kRmdir, small_directory());
-    remove(kernels::CallKind::kRmdir, directory_);
+    remove(request::Verb::kUnlink, directory_ + "/000000");
+    remove(request::Verb::kRmdir, small_directory());
+    remove(request::Verb::kRmdir, directory_);
   }
 
   const StorageOptions& options_;

@@ -192,7 +192,7 @@ class VolumeSuite {
 
   Expected<void> prepare() {
     const std::string large = "/large";
-    const auto opened = volume_->call({.kind = kernels::CallKind::kOpen, .path = &large});
+    const auto opened = volume_->call({.verb = request::Verb::kOpen, .path = &large});
     if (opened.result < 0) return volume_->explain(opened.result, large);
     large_ = static_cast<int>(opened.result);
     const uint32_t others = compared_ ? 1 : scale_.coarse_files;

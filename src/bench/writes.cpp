@@ -215,7 +215,7 @@ Expected<PauseMeasurement> measure_pauses(host::VolumeState& volume, const Write
 
 Expected<double> time_checkpoint(host::VolumeState& volume) {
   const auto before = std::chrono::steady_clock::now();
-  const auto answer = volume.call({.kind = kernels::CallKind::kSync});
+  const auto answer = volume.call({.verb = request::Verb::kSync});
   if (answer.result < 0) return volume.explain(answer.result, volume.spec().text);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
 }
@@ -227,7 +227,7 @@ BenchFiles::BenchFiles(host::VolumeState& volume, std::string directory, uint32_
 
 BenchFiles::~BenchFiles() {
   for (const int descriptor : descriptors_) {
-    (void)volume_.call({.kind = kernels::CallKind::kClose, .descriptor = descriptor});
+    (void)volume_.call({.verb = request::Verb::kClose, .descriptor = descriptor});
   }
 }
 
@@ -235,15 +235,14 @@ Expected<std::unique_ptr<BenchFiles>> BenchFiles::make(host::VolumeState& volume
                                                        const std::string& directory, uint32_t count,
                                                        bool append) {
   std::unique_ptr<BenchFiles> files(new BenchFiles(volume, directory, count));
-  const auto made =
-      volume.call({.kind = kernels::CallKind::kMkdir, .path = &directory, .mode = 0755});
+  const auto made = volume.call({.verb = request::Verb::kMkdir, .path = &directory, .mode = 0755});
   if (made.result < 0) return volume.explain(made.result, directory);
   for (uint32_t i = 0; i < count; ++i) {
     const std::string path = fmt::format("{}/{:06}", directory, i);
     const uint32_t flags =
         vfs::kOpenReadWrite | vfs::kOpenCreate | (append ? vfs::kOpenAppend : 0u);
-    const auto opened = volume.call(
-        {.kind = kernels::CallKind::kOpen, .path = &path, .flags = flags, .mode = 0644});
+    const auto opened =
+        volume.call({.verb = request::Verb::kOpen, .path = &path, .flags = flags, .mode = 0644});
     if (opened.result < 0) return volume.explain(opened.result, path);
     files->descriptors_.push_back(static_cast<int>(opened.result));
   }
@@ -255,7 +254,7 @@ Expected<std::unique_ptr<BenchFiles>> BenchFiles::make(host::VolumeState& volume
 Expected<void> BenchFiles::resize(uint64_t bytes_each) {
   for (const int descriptor : descriptors_) {
     const auto answer = volume_.call(
-        {.kind = kernels::CallKind::kFtruncate, .descriptor = descriptor, .bytes = bytes_each});
+        {.verb = request::Verb::kFtruncate, .descriptor = descriptor, .bytes = bytes_each});
     if (answer.result < 0) return volume_.explain(answer.result, directory_);
   }
   bytes_each_ = bytes_each;
@@ -265,7 +264,7 @@ Expected<void> BenchFiles::resize(uint64_t bytes_each) {
 Expected<void> BenchFiles::allocate(uint64_t bytes_each) {
   for (const int descriptor : descriptors_) {
     const auto answer = volume_.call(
-        {.kind = kernels::CallKind::kFallocate, .descriptor = descriptor, .bytes = bytes_each});
+        {.verb = request::Verb::kFallocate, .descriptor = descriptor, .bytes = bytes_each});
     if (answer.result < 0) return volume_.explain(answer.result, directory_);
   }
   bytes_each_ = bytes_each;
@@ -274,7 +273,7 @@ Expected<void> BenchFiles::allocate(uint64_t bytes_each) {
 
 Expected<void> BenchFiles::fsync() const {
   for (const int descriptor : descriptors_) {
-    const auto answer = volume_.call({.kind = kernels::CallKind::kFsync, .descriptor = descriptor});
+    const auto answer = volume_.call({.verb = request::Verb::kFsync, .descriptor = descriptor});
     if (answer.result < 0) return volume_.explain(answer.result, directory_);
   }
   return {};

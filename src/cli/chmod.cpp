@@ -123,7 +123,7 @@ void run_chmod(Session& session, const ChmodOptions& options) {
       const bool directory = (now & format::kModeTypeMask) == format::kModeDirectory;
       const uint32_t mode = changed_mode(options.mode, now, directory).value();
       if (target.met == nullptr) return volume.chmod(target.path, mode);
-      return tree.change(*target.met, {.kind = kernels::CallKind::kChmod, .mode = mode});
+      return tree.change(*target.met, {.verb = request::Verb::kChmod, .mode = mode});
     };
   });
 }

@@ -51,7 +51,7 @@ void run_chown(Session& session, const ChownOptions& options) {
     return [&options, &volume, &tree, owner](const ChangeTarget& target) {
       if (target.met != nullptr) {
         return tree.change(*target.met,
-                           {.kind = kernels::CallKind::kChown, .uid = owner.uid, .gid = owner.gid});
+                           {.verb = request::Verb::kChown, .uid = owner.uid, .gid = owner.gid});
       }
       const bool keep_link = options.no_dereference || options.change.recursive;
       return keep_link ? volume.lchown(target.path, owner.uid, owner.gid)

@@ -40,7 +40,7 @@ namespace {
 /// has none at all.
 std::optional<std::string> host_xattr(int descriptor, const std::string& name,
                                       const std::string& path) {
-  std::string value(vfs::kXattrValueBytesMax, '\0');
+  std::string value(kXattrValueBytesMax, '\0');
   const ssize_t got = ::fgetxattr(descriptor, name.c_str(), value.data(), value.size());
   if (got < 0 && (errno == ENODATA || errno == EOPNOTSUPP)) return std::nullopt;
   if (got < 0) fail_with_errno(path + ": " + name);
@@ -59,7 +59,7 @@ uint32_t permissions_of(int descriptor, const struct stat& status, const std::st
 uint32_t permissions_of_special(PutSources& sources, const PutSource& source) {
   const ssd::Descriptor object = sources.look(source);
   const std::string path = "/proc/self/fd/" + std::to_string(object.get());
-  std::string list(vfs::kXattrValueBytesMax, '\0');
+  std::string list(kXattrValueBytesMax, '\0');
   const uint32_t mode = source.status.st_mode & 07777;
   const ssize_t got = ::getxattr(path.c_str(), kAccessListName, list.data(), list.size());
   if (got < 0 && (errno == ENODATA || errno == EOPNOTSUPP)) return mode;

@@ -43,7 +43,7 @@ void run_touch(Session& session, const TouchOptions& options) {
       if (target.met != nullptr) {
         return tree.change(
             *target.met,
-            {.kind = kernels::CallKind::kUtimens, .accessed = accessed, .modified = modified});
+            {.verb = request::Verb::kUtimens, .accessed = accessed, .modified = modified});
       }
       return of_links ? volume.lutimens(target.path, accessed, modified)
                       : volume.utimens(target.path, accessed, modified);

@@ -6,6 +6,7 @@
 
 #include "host/attached_ssd.h"
 #include "host/volume_state.h"
+#include "vfs/memory_use.h"
 
 namespace gofs::host {
 
@@ -56,8 +57,7 @@ static_assert(std::size(kNamedKinds) + 1 == f2fs::kPageKinds);
 
 Expected<MemoryReport> VolumeState::memory() {
   vfs::MemoryUse use{};
-  const Answer answer =
-      call({.kind = kernels::CallKind::kMemory, .buffer = &use, .bytes = sizeof(use)});
+  const CallAnswer answer = call({.verb = request::Verb::kMemory}, use);
   if (answer.result < 0) return explain(answer.result, spec_.text);
   // Afterwards: the call may have allocated what it needs.
   const simt::MemoryBytes device = backend_->memory().bytes_by_part();

@@ -19,13 +19,13 @@
 namespace gofs::host {
 
 Expected<void> VolumeState::sync() {
-  const Answer answer = call({.kind = kernels::CallKind::kSync});
+  const CallAnswer answer = call({.verb = request::Verb::kSync});
   if (answer.result < 0) return explain(answer.result, spec_.text);
   return sync_media();
 }
 
-Expected<void> VolumeState::fsync(kernels::CallKind kind, int descriptor) {
-  const Answer answer = call({.kind = kind, .descriptor = descriptor});
+Expected<void> VolumeState::fsync(request::Verb verb, int descriptor) {
+  const CallAnswer answer = call({.verb = verb, .descriptor = descriptor});
   if (answer.result < 0) return explain(answer.result, descriptor_name(descriptor));
   return sync_media();
 }

@@ -22,7 +22,7 @@
 namespace gofs::host {
 namespace {
 
-using kernels::CallKind;
+using request::Verb;
 
 class SyncVolumeTest : public ::testing::Test {
  protected:
@@ -44,7 +44,7 @@ class SyncVolumeTest : public ::testing::Test {
   }
   /// A call by a kernel of the program: of a path, or of a descriptor with `bytes` to be written.
   struct KernelCall {
-    CallKind kind;
+    Verb verb;
     std::string path = {};
     int64_t descriptor = 0;
     const std::vector<char>* bytes = nullptr;
@@ -52,31 +52,31 @@ class SyncVolumeTest : public ::testing::Test {
   int64_t call(Volume& volume, const KernelCall& wanted) {
     kernels::CallParams params{};
     params.fs = &*volume.device();
-    params.kind = wanted.kind;
-    params.path = wanted.path.c_str();
-    params.flags = O_RDWR | O_CREAT;
-    params.mode = 0755;
-    params.descriptor = static_cast<int>(wanted.descriptor);
+    params.call.request.verb = wanted.verb;
+    params.call.path = wanted.path.c_str();
+    params.call.request.flags = O_RDWR | O_CREAT;
+    params.call.request.mode = 0755;
+    params.call.request.descriptor = static_cast<int>(wanted.descriptor);
     if (wanted.bytes != nullptr) {
-      params.buffer = const_cast<char*>(wanted.bytes->data());
-      params.bytes = wanted.bytes->size();
+      params.call.buffer = const_cast<char*>(wanted.bytes->data());
+      params.call.request.bytes = wanted.bytes->size();
     }
     EXPECT_TRUE(backend_->run(kernels::bodies::kCall, {1, 1}, &params));
-    return params.result;
+    return params.answer;
   }
   /// Files that come and go, and checkpoints: what is free is soon written again.
   void churn(Volume& volume, int thread, const std::atomic<bool>& ending) {
     const std::string folder = "/d" + std::to_string(thread);
-    EXPECT_EQ(call(volume, {CallKind::kMkdir, folder}), 0);
+    EXPECT_EQ(call(volume, {Verb::kMkdir, folder}), 0);
     const std::vector<char> bytes(300'000, static_cast<char>('a' + thread));
     for (int turn = 0; !ending.load(); ++turn) {
       const std::string path = folder + "/" + std::to_string(turn % 7);
-      const int64_t fd = call(volume, {CallKind::kOpen, path});
-      EXPECT_EQ(call(volume, {CallKind::kPwrite, {}, fd, &bytes}), 300'000);
-      if (turn % 3 == 0) call(volume, {CallKind::kFsync, {}, fd});
-      call(volume, {CallKind::kClose, {}, fd});
-      if (turn % 2 == 0) call(volume, {CallKind::kUnlink, path});
-      if (turn % 5 == 0) call(volume, {CallKind::kSync});
+      const int64_t fd = call(volume, {Verb::kOpen, path});
+      EXPECT_EQ(call(volume, {Verb::kPwrite, {}, fd, &bytes}), 300'000);
+      if (turn % 3 == 0) call(volume, {Verb::kFsync, {}, fd});
+      call(volume, {Verb::kClose, {}, fd});
+      if (turn % 2 == 0) call(volume, {Verb::kUnlink, path});
+      if (turn % 5 == 0) call(volume, {Verb::kSync});
     }
   }
   /// The image as it is now, mounted by who knows nothing of the volume, holds what was synced.
@@ -145,7 +145,7 @@ TEST_F(SyncVolumeTest, a_sync_beside_kernels_that_write_leaves_a_state_of_the_vo
     controls_.pause_us = 0;
     Volume volume = mount();
     std::vector<char> kept(500'000, 'k');
-    const int64_t kept_fd = call(volume, {CallKind::kOpen, "/kept"});
+    const int64_t kept_fd = call(volume, {Verb::kOpen, "/kept"});
     std::atomic<bool> ending{false};
     std::vector<std::thread> kernels;
     for (int i = 0; i < 2; ++i) {
@@ -153,7 +153,7 @@ TEST_F(SyncVolumeTest, a_sync_beside_kernels_that_write_leaves_a_state_of_the_vo
     }
     for (int round = 0; round < 3; ++round) {
       kept.assign(kept.size(), static_cast<char>('A' + round));
-      EXPECT_EQ(call(volume, {CallKind::kPwrite, {}, kept_fd, &kept}), 500'000);
+      EXPECT_EQ(call(volume, {Verb::kPwrite, {}, kept_fd, &kept}), 500'000);
       controls_.pause_us = 300;
       const auto synced = volume.sync();
       controls_.pause_us = 0;
@@ -172,11 +172,11 @@ TEST_F(SyncVolumeTest, who_changes_a_quiet_volume_waits_and_who_reads_it_does_no
   VolumeState& volume = **state;
   kernels::CallParams make{};
   make.fs = volume.filesystem();
-  make.kind = CallKind::kMkdir;
-  make.path = "/new";
-  make.result = 1;
+  make.call.request.verb = Verb::kMkdir;
+  make.call.path = "/new";
+  make.answer = 1;
   kernels::CallParams look = make;
-  look.kind = CallKind::kStat;
+  look.call.request.verb = Verb::kAccess;
   std::atomic<bool> made{false};
   std::thread kernel;
   {
@@ -190,7 +190,7 @@ TEST_F(SyncVolumeTest, who_changes_a_quiet_volume_waits_and_who_reads_it_does_no
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     EXPECT_FALSE(made.load());
     EXPECT_TRUE(backend_->run(kernels::bodies::kCall, {1, 1}, &look));
-    EXPECT_EQ(look.result, -ENOENT);
+    EXPECT_EQ(look.answer, -ENOENT);
     std::vector<char> there(QuietMemory::kBytes + 100, 't');
     std::vector<char> here(there.size(), 'h');
     EXPECT_EQ(quiet.push(there.data(), here.data(), here.size()), "");
@@ -202,9 +202,9 @@ TEST_F(SyncVolumeTest, who_changes_a_quiet_volume_waits_and_who_reads_it_does_no
     EXPECT_NE(quiet.pull(here.data(), there.data(), 1), "");
   }
   kernel.join();
-  EXPECT_EQ(make.result, 0);
+  EXPECT_EQ(make.answer, 0);
   EXPECT_TRUE(backend_->run(kernels::bodies::kCall, {1, 1}, &look));
-  EXPECT_EQ(look.result, 0);
+  EXPECT_EQ(look.answer, 0);
 }
 
 TEST_F(SyncVolumeTest, a_full_disk_fails_each_sync_and_is_got_over) {

@@ -15,7 +15,7 @@
 
 namespace gofs::host {
 
-using kernels::CallKind;
+using request::Verb;
 
 namespace {
 
@@ -93,19 +93,21 @@ Expected<TreeEntry> Tree::find(const std::string& path, bool link_target) {
   if (path.empty()) return volume_.explain(-ENOENT, path);
   // As the caller wrote it, but absolute, and with one slash where there were several at the end.
   std::string absolute = path.starts_with('/') ? path : "/" + path;
-  const auto answer = volume_.call({.kind = CallKind::kStat, .path = &absolute, .keep_link = true});
+  Stat stat{};
+  const auto answer =
+      volume_.call({.verb = Verb::kStat, .path = &absolute, .keep_link = true}, stat);
   if (answer.result < 0) return volume_.explain(answer.result, path);
   while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
   TreeEntry found;
   found.name_at = absolute.rfind('/') + 1;
-  found.entry.ino = answer.stat.ino;
-  found.entry.type = format::file_type_of_mode(static_cast<uint16_t>(answer.stat.mode));
+  found.entry.ino = stat.ino;
+  found.entry.type = format::file_type_of_mode(static_cast<uint16_t>(stat.mode));
   found.entry.name = absolute.substr(found.name_at);
   found.path = std::move(absolute);
-  found.stat = answer.stat;
+  found.stat = stat;
   if (link_target && found.entry.type == format::kTypeSymlink) {
     std::string target(vfs::kPathBytesMax, '\0');
-    const auto link = volume_.call({.kind = CallKind::kReadlink,
+    const auto link = volume_.call({.verb = Verb::kReadlink,
                                     .path = &found.path,
                                     .buffer = target.data(),
                                     .bytes = target.size()});
@@ -118,25 +120,25 @@ Expected<TreeEntry> Tree::find(const std::string& path, bool link_target) {
 
 Expected<int> Tree::open(uint64_t ino, const std::string& path) {
   const auto answer =
-      volume_.call({.kind = CallKind::kOpenInode, .offset = static_cast<int64_t>(ino)});
+      volume_.call({.verb = Verb::kOpenInode, .number = static_cast<uint32_t>(ino)});
   if (answer.result < 0) return volume_.explain(answer.result, path, ino);
   return static_cast<int>(answer.result);
 }
 
 void Tree::close(int descriptor) {
-  (void)volume_.call({.kind = CallKind::kClose, .descriptor = descriptor});
+  (void)volume_.call({.verb = Verb::kClose, .descriptor = descriptor});
 }
 
 Expected<void> Tree::remove(const TreeEntry& entry) {
   const bool directory = entry.entry.type == format::kTypeDirectory;
-  const auto answer = volume_.call({.kind = directory ? CallKind::kRmdir : CallKind::kUnlink,
+  const auto answer = volume_.call({.verb = directory ? Verb::kRmdir : Verb::kUnlink,
                                     .path = entry.directory == 0 ? &entry.path : &entry.entry.name,
                                     .number = static_cast<uint32_t>(entry.directory)});
   if (answer.result < 0) return volume_.explain(answer.result, entry.path, entry.entry.ino);
   return {};
 }
 
-Expected<void> Tree::change(const TreeEntry& entry, VolumeState::Request request) {
+Expected<void> Tree::change(const TreeEntry& entry, CallRequest request) {
   request.number = static_cast<uint32_t>(entry.entry.ino);
   const auto answer = volume_.call(request);
   if (answer.result < 0) return volume_.explain(answer.result, entry.path, entry.entry.ino);
@@ -159,7 +161,7 @@ std::vector<Tree::Name> Tree::names_of(const Directory& directory, const WalkVis
     }
   };
   for (;;) {
-    const auto answer = volume_.call({.kind = CallKind::kReaddir,
+    const auto answer = volume_.call({.verb = Verb::kReaddir,
                                       .descriptor = *descriptor,
                                       .buffer = raw_names_.data(),
                                       .bytes = raw_names_.size() * sizeof(f2fs::NamedEntry)});

@@ -75,7 +75,7 @@ class Tree {
   /// Removes what was met, or found: a directory that is empty, or a name of something else.
   Expected<void> remove(const TreeEntry& entry);
   /// Makes a change, which names nothing yet, of what was met.
-  Expected<void> change(const TreeEntry& entry, VolumeState::Request request);
+  Expected<void> change(const TreeEntry& entry, CallRequest request);
 
   /// A descriptor of the file or directory with number `ino`, to be closed by the caller.
   Expected<int> open(uint64_t ino, const std::string& path);

@@ -13,8 +13,10 @@
 
 namespace gofs {
 
+using host::CallAnswer;
+using host::CallRequest;
 using host::VolumeState;
-using kernels::CallKind;
+using request::Verb;
 
 namespace {
 
@@ -24,35 +26,39 @@ constexpr size_t kEntriesAtOnce = 1024;
 // What a descriptor is called is looked up for messages alone: a call that has done its work does
 // not fail any more.
 
-Expected<uint64_t> number_or_error(VolumeState& state, const VolumeState::Answer& answer, int fd) {
+Expected<uint64_t> number_or_error(VolumeState& state, const CallAnswer& answer, int fd) {
   if (answer.result < 0) return state.explain(answer.result, state.descriptor_name(fd));
   return static_cast<uint64_t>(answer.result);
 }
 
-Expected<Stat> stat_or_error(VolumeState& state, const VolumeState::Answer& answer,
+Expected<Stat> stat_or_error(VolumeState& state, const CallRequest& request,
                              const std::string& subject) {
+  Stat stat{};
+  const auto answer = state.call(request, stat);
   if (answer.result < 0) return state.explain(answer.result, subject);
-  return answer.stat;
+  return stat;
 }
 
-Expected<void> nothing_or_error(VolumeState& state, const VolumeState::Answer& answer,
+Expected<void> nothing_or_error(VolumeState& state, const CallAnswer& answer,
                                 const std::string& subject) {
   if (answer.result < 0) return state.explain(answer.result, subject);
   return {};
 }
 
 /// Why a call about a descriptor cannot use its buffer, or what is wrong with the descriptor, which
-/// comes first, as with Linux. `kind`: kPread, kPwrite or kFstat.
-Error refusal(VolumeState& state, CallKind kind, int fd, const std::string& words) {
-  const auto answer = state.call({.kind = kind, .descriptor = fd});
+/// comes first, as with Linux. `verb`: kPread, kPwrite or kFstat.
+Error refusal(VolumeState& state, Verb verb, int fd, const std::string& words) {
+  Stat unused{};
+  CallRequest request{.verb = verb, .descriptor = fd};
+  const auto answer = verb == Verb::kFstat ? state.call(request, unused) : state.call(request);
   if (answer.result < 0) return state.explain(answer.result, state.descriptor_name(fd));
   return host::make_error(EFAULT, state.descriptor_name(fd), words);
 }
 
 /// Calls about extended attributes; the subject of errors is the path or what `request` is about.
-Expected<std::string> xattr_or_error(VolumeState& state, VolumeState::Request request,
+Expected<std::string> xattr_or_error(VolumeState& state, CallRequest request,
                                      const std::string& subject) {
-  std::string bytes(vfs::kXattrListBytesMax, '\0');
+  std::string bytes(kXattrListBytesMax, '\0');
   request.buffer = bytes.data();
   request.bytes = bytes.size();
   const auto answer = state.call(request);
@@ -61,8 +67,7 @@ Expected<std::string> xattr_or_error(VolumeState& state, VolumeState::Request re
   return bytes;
 }
 
-Expected<std::vector<std::string>> names_or_error(VolumeState& state,
-                                                  const VolumeState::Request& request,
+Expected<std::vector<std::string>> names_or_error(VolumeState& state, const CallRequest& request,
                                                   const std::string& subject) {
   const auto list = xattr_or_error(state, request, subject);
   if (!list) return list.error();
@@ -90,7 +95,7 @@ VolumeHandle Volume::device() const { return handle_of(state_->filesystem()); }
 
 Expected<int> Volume::open(const std::string& path, uint32_t flags, uint32_t mode) {
   const auto answer =
-      state_->call({.kind = CallKind::kOpen, .path = &path, .flags = flags, .mode = mode});
+      state_->call({.verb = Verb::kOpen, .path = &path, .flags = flags, .mode = mode});
   if (answer.result < 0) return state_->explain(answer.result, path);
   const int fd = static_cast<int>(answer.result);
   state_->name_descriptor(fd, path);
@@ -98,21 +103,21 @@ Expected<int> Volume::open(const std::string& path, uint32_t flags, uint32_t mod
 }
 
 Expected<void> Volume::close(int fd) {
-  const auto answer = state_->call({.kind = CallKind::kClose, .descriptor = fd});
+  const auto answer = state_->call({.verb = Verb::kClose, .descriptor = fd});
   if (answer.result < 0) return state_->explain(answer.result, state_->descriptor_name(fd));
   return {};
 }
 
 Expected<uint64_t> Volume::pread(int fd, void* buffer, uint64_t bytes, uint64_t offset) {
-  if (offset > vfs::kOffsetMax || bytes > vfs::kOffsetMax) {
+  if (offset > kOffsetMax || bytes > kOffsetMax) {
     return host::make_error(EINVAL, state_->descriptor_name(fd));
   }
   const std::string words = state_->refuses_buffer(buffer, bytes);
-  if (!words.empty()) return refusal(*state_, CallKind::kPread, fd, words);
+  if (!words.empty()) return refusal(*state_, Verb::kPread, fd, words);
   // A call may take less than all of it: what goes through a staging buffer goes in portions.
   uint64_t done = 0;
   for (;;) {
-    const auto answer = state_->call({.kind = CallKind::kPread,
+    const auto answer = state_->call({.verb = Verb::kPread,
                                       .descriptor = fd,
                                       .buffer = static_cast<uint8_t*>(buffer) + done,
                                       .bytes = bytes - done,
@@ -127,73 +132,69 @@ Expected<uint64_t> Volume::pread(int fd, void* buffer, uint64_t bytes, uint64_t 
 }
 
 Expected<uint64_t> Volume::read(int fd, void* buffer, uint64_t bytes) {
-  if (bytes > vfs::kOffsetMax) return host::make_error(EINVAL, state_->descriptor_name(fd));
+  if (bytes > kOffsetMax) return host::make_error(EINVAL, state_->descriptor_name(fd));
   const std::string words = state_->refuses_buffer(buffer, bytes);
-  if (!words.empty()) return refusal(*state_, CallKind::kPread, fd, words);
+  if (!words.empty()) return refusal(*state_, Verb::kPread, fd, words);
   const auto answer = state_->call(
-      {.kind = CallKind::kAdvance, .descriptor = fd, .offset = static_cast<int64_t>(bytes)});
+      {.verb = Verb::kAdvance, .descriptor = fd, .offset = static_cast<int64_t>(bytes)});
   if (answer.result < 0) return state_->explain(answer.result, state_->descriptor_name(fd));
   return pread(fd, buffer, bytes, static_cast<uint64_t>(answer.result));
 }
 
 Expected<Stat> Volume::stat(const std::string& path) {
-  return stat_or_error(*state_, state_->call({.kind = CallKind::kStat, .path = &path}), path);
+  return stat_or_error(*state_, {.verb = Verb::kStat, .path = &path}, path);
 }
 
 Expected<Stat> Volume::lstat(const std::string& path) {
-  return stat_or_error(
-      *state_, state_->call({.kind = CallKind::kStat, .path = &path, .keep_link = true}), path);
+  return stat_or_error(*state_, {.verb = Verb::kStat, .path = &path, .keep_link = true}, path);
 }
 
 Expected<Stat> Volume::fstat(int fd) {
-  const auto answer = state_->call({.kind = CallKind::kFstat, .descriptor = fd});
-  return stat_or_error(*state_, answer, state_->descriptor_name(fd));
+  return stat_or_error(*state_, {.verb = Verb::kFstat, .descriptor = fd},
+                       state_->descriptor_name(fd));
 }
 
 Expected<void> Volume::access(const std::string& path, int mode) {
-  static_assert(R_OK == vfs::kMayRead && W_OK == vfs::kMayWrite && X_OK == vfs::kMayExecute);
-  const auto answer = state_->call(
-      {.kind = CallKind::kAccess, .path = &path, .flags = static_cast<uint32_t>(mode)});
+  static_assert(R_OK == kMayRead && W_OK == kMayWrite && X_OK == kMayExecute);
+  const auto answer =
+      state_->call({.verb = Verb::kAccess, .path = &path, .flags = static_cast<uint32_t>(mode)});
   return nothing_or_error(*state_, answer, path);
 }
 
 Expected<std::string> Volume::readlink(const std::string& path) {
-  std::string target(vfs::kPathBytesMax, '\0');
-  const auto answer = state_->call({.kind = CallKind::kReadlink,
-                                    .path = &path,
-                                    .buffer = target.data(),
-                                    .bytes = target.size()});
+  std::string target(kPathBytesMax, '\0');
+  const auto answer = state_->call(
+      {.verb = Verb::kReadlink, .path = &path, .buffer = target.data(), .bytes = target.size()});
   if (answer.result < 0) return state_->explain(answer.result, path);
   target.resize(static_cast<size_t>(answer.result));
   return target;
 }
 
 Expected<std::string> Volume::getxattr(const std::string& path, const std::string& name) {
-  return xattr_or_error(*state_, {.kind = CallKind::kGetxattr, .path = &path, .name = &name}, path);
+  return xattr_or_error(*state_, {.verb = Verb::kGetxattr, .path = &path, .name = &name}, path);
 }
 
 Expected<std::string> Volume::lgetxattr(const std::string& path, const std::string& name) {
   return xattr_or_error(
-      *state_, {.kind = CallKind::kGetxattr, .path = &path, .keep_link = true, .name = &name},
-      path);
+      *state_, {.verb = Verb::kGetxattr, .path = &path, .keep_link = true, .name = &name}, path);
 }
 
 Expected<std::string> Volume::fgetxattr(int fd, const std::string& name) {
-  return xattr_or_error(*state_, {.kind = CallKind::kFgetxattr, .name = &name, .descriptor = fd},
+  return xattr_or_error(*state_, {.verb = Verb::kFgetxattr, .name = &name, .descriptor = fd},
                         state_->descriptor_name(fd));
 }
 
 Expected<std::vector<std::string>> Volume::listxattr(const std::string& path) {
-  return names_or_error(*state_, {.kind = CallKind::kListxattr, .path = &path}, path);
+  return names_or_error(*state_, {.verb = Verb::kListxattr, .path = &path}, path);
 }
 
 Expected<std::vector<std::string>> Volume::llistxattr(const std::string& path) {
-  return names_or_error(*state_, {.kind = CallKind::kListxattr, .path = &path, .keep_link = true},
+  return names_or_error(*state_, {.verb = Verb::kListxattr, .path = &path, .keep_link = true},
                         path);
 }
 
 Expected<std::vector<std::string>> Volume::flistxattr(int fd) {
-  return names_or_error(*state_, {.kind = CallKind::kFlistxattr, .descriptor = fd},
+  return names_or_error(*state_, {.verb = Verb::kFlistxattr, .descriptor = fd},
                         state_->descriptor_name(fd));
 }
 
@@ -217,17 +218,16 @@ Expected<std::vector<DirectoryEntry>> Volume::readdir(int fd) {
 Expected<uint64_t> Volume::readdir(int fd, NamedEntry* entries, uint64_t count) {
   const uint64_t bytes = std::min<uint64_t>(count, kEntriesAtOnce) * sizeof(NamedEntry);
   const std::string words = state_->refuses_buffer(entries, bytes);
-  if (!words.empty()) return refusal(*state_, CallKind::kFstat, fd, words);
-  const auto answer = state_->call(
-      {.kind = CallKind::kReaddir, .descriptor = fd, .buffer = entries, .bytes = bytes});
+  if (!words.empty()) return refusal(*state_, Verb::kFstat, fd, words);
+  const auto answer =
+      state_->call({.verb = Verb::kReaddir, .descriptor = fd, .buffer = entries, .bytes = bytes});
   return number_or_error(*state_, answer, fd);
 }
 
 Expected<uint64_t> Volume::lseek(int fd, int64_t offset, int whence) {
-  static_assert(SEEK_SET == vfs::kSeekSet && SEEK_CUR == vfs::kSeekCurrent &&
-                SEEK_END == vfs::kSeekEnd && SEEK_DATA == vfs::kSeekData &&
-                SEEK_HOLE == vfs::kSeekHole);
-  const auto answer = state_->call({.kind = CallKind::kLseek,
+  static_assert(SEEK_SET == kSeekSet && SEEK_CUR == kSeekCurrent && SEEK_END == kSeekEnd &&
+                SEEK_DATA == kSeekData && SEEK_HOLE == kSeekHole);
+  const auto answer = state_->call({.verb = Verb::kLseek,
                                     .flags = static_cast<uint32_t>(whence),
                                     .descriptor = fd,
                                     .offset = offset});
@@ -235,15 +235,16 @@ Expected<uint64_t> Volume::lseek(int fd, int64_t offset, int whence) {
 }
 
 Expected<FilesystemStat> Volume::statfs() {
-  const auto answer = state_->call({.kind = CallKind::kStatfs});
+  FilesystemStat stat{};
+  const auto answer = state_->call({.verb = Verb::kStatfs}, stat);
   if (answer.result < 0) return state_->explain(answer.result, state_->spec().text);
-  return answer.statfs;
+  return stat;
 }
 
 namespace {
 
 /// A change of what `path` names, or, where that is null, of what a descriptor has open.
-Expected<void> change(VolumeState& state, VolumeState::Request request, const std::string* path) {
+Expected<void> change(VolumeState& state, CallRequest request, const std::string* path) {
   request.path = path;
   const auto answer = state.call(request);
   if (answer.result >= 0) return {};
@@ -252,8 +253,7 @@ Expected<void> change(VolumeState& state, VolumeState::Request request, const st
 }
 
 /// A change that makes `path` of `request.other`, which is a path too.
-Expected<void> change_between(VolumeState& state, VolumeState::Request request,
-                              const std::string& path) {
+Expected<void> change_between(VolumeState& state, CallRequest request, const std::string& path) {
   request.path = &path;
   const auto answer = state.call(request);
   if (answer.result >= 0) return {};
@@ -262,13 +262,13 @@ Expected<void> change_between(VolumeState& state, VolumeState::Request request,
 
 /// Writes in portions, since a call may take less than all of it, as in pread(). `offset` means
 /// nothing to kWrite, whose position moves past what was asked for: after a short one it ends.
-Expected<uint64_t> write_all(VolumeState& state, CallKind kind, int fd, const void* buffer,
+Expected<uint64_t> write_all(VolumeState& state, Verb verb, int fd, const void* buffer,
                              uint64_t bytes, uint64_t offset) {
   const std::string words = state.refuses_buffer(buffer, bytes);
-  if (!words.empty()) return refusal(state, CallKind::kPwrite, fd, words);
+  if (!words.empty()) return refusal(state, Verb::kPwrite, fd, words);
   uint64_t done = 0;
   for (;;) {
-    const auto answer = state.call({.kind = kind,
+    const auto answer = state.call({.verb = verb,
                                     .descriptor = fd,
                                     .input = static_cast<const uint8_t*>(buffer) + done,
                                     .bytes = bytes - done,
@@ -279,22 +279,22 @@ Expected<uint64_t> write_all(VolumeState& state, CallKind kind, int fd, const vo
     }
     done += static_cast<uint64_t>(answer.result);
     const bool is_short = static_cast<uint64_t>(answer.result) < answer.bytes;
-    if (answer.result == 0 || done == bytes || (kind == CallKind::kWrite && is_short)) return done;
+    if (answer.result == 0 || done == bytes || (verb == Verb::kWrite && is_short)) return done;
   }
 }
 
 }  // namespace
 
 Expected<uint64_t> Volume::pwrite(int fd, const void* buffer, uint64_t bytes, uint64_t offset) {
-  if (offset > vfs::kOffsetMax || bytes > vfs::kOffsetMax) {
+  if (offset > kOffsetMax || bytes > kOffsetMax) {
     return host::make_error(EINVAL, state_->descriptor_name(fd));
   }
-  return write_all(*state_, CallKind::kPwrite, fd, buffer, bytes, offset);
+  return write_all(*state_, Verb::kPwrite, fd, buffer, bytes, offset);
 }
 
 Expected<uint64_t> Volume::write(int fd, const void* buffer, uint64_t bytes) {
-  if (bytes > vfs::kOffsetMax) return host::make_error(EINVAL, state_->descriptor_name(fd));
-  return write_all(*state_, CallKind::kWrite, fd, buffer, bytes, 0);
+  if (bytes > kOffsetMax) return host::make_error(EINVAL, state_->descriptor_name(fd));
+  return write_all(*state_, Verb::kWrite, fd, buffer, bytes, 0);
 }
 
 Expected<std::vector<int>> Volume::batch_create(const std::string& path,
@@ -303,50 +303,52 @@ Expected<std::vector<int>> Volume::batch_create(const std::string& path,
 }
 
 Expected<void> Volume::mkdir(const std::string& path, uint32_t mode) {
-  return change(*state_, {.kind = CallKind::kMkdir, .mode = mode}, &path);
+  return change(*state_, {.verb = Verb::kMkdir, .mode = mode}, &path);
 }
 
 Expected<void> Volume::mknod(const std::string& path, uint32_t mode, uint32_t major,
                              uint32_t minor) {
-  return change(*state_, {.kind = CallKind::kMknod, .mode = mode, .device = {major, minor}}, &path);
+  return change(*state_,
+                {.verb = Verb::kMknod, .mode = mode, .device_major = major, .device_minor = minor},
+                &path);
 }
 
 Expected<void> Volume::symlink(const std::string& target, const std::string& path) {
   // No target need be there, but it must be one: ENOENT alone would be taken for what `path` lacks.
   if (target.empty()) return host::make_error(ENOENT, path, "the link's target is empty");
-  return change(*state_, {.kind = CallKind::kSymlink, .other = &target}, &path);
+  return change(*state_, {.verb = Verb::kSymlink, .other = &target}, &path);
 }
 
 Expected<void> Volume::link(const std::string& existing, const std::string& path) {
-  return change_between(*state_, {.kind = CallKind::kLink, .other = &existing}, path);
+  return change_between(*state_, {.verb = Verb::kLink, .other = &existing}, path);
 }
 
 Expected<void> Volume::unlink(const std::string& path) {
-  return change(*state_, {.kind = CallKind::kUnlink}, &path);
+  return change(*state_, {.verb = Verb::kUnlink}, &path);
 }
 
 Expected<void> Volume::rmdir(const std::string& path) {
-  return change(*state_, {.kind = CallKind::kRmdir}, &path);
+  return change(*state_, {.verb = Verb::kRmdir}, &path);
 }
 
 Expected<void> Volume::rename(const std::string& from, const std::string& to, uint32_t flags) {
-  return change_between(*state_, {.kind = CallKind::kRename, .other = &from, .flags = flags}, to);
+  return change_between(*state_, {.verb = Verb::kRename, .other = &from, .flags = flags}, to);
 }
 
 Expected<void> Volume::truncate(const std::string& path, uint64_t size) {
-  return change(*state_, {.kind = CallKind::kTruncate, .bytes = size}, &path);
+  return change(*state_, {.verb = Verb::kTruncate, .bytes = size}, &path);
 }
 
 Expected<void> Volume::ftruncate(int fd, uint64_t size) {
-  return change(*state_, {.kind = CallKind::kFtruncate, .descriptor = fd, .bytes = size}, nullptr);
+  return change(*state_, {.verb = Verb::kFtruncate, .descriptor = fd, .bytes = size}, nullptr);
 }
 
 Expected<void> Volume::fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) {
-  static_assert(FALLOC_FL_KEEP_SIZE == vfs::kFallocateKeepSize &&
-                FALLOC_FL_PUNCH_HOLE == vfs::kFallocatePunchHole &&
-                FALLOC_FL_ZERO_RANGE == vfs::kFallocateZeroRange);
+  static_assert(FALLOC_FL_KEEP_SIZE == kFallocateKeepSize &&
+                FALLOC_FL_PUNCH_HOLE == kFallocatePunchHole &&
+                FALLOC_FL_ZERO_RANGE == kFallocateZeroRange);
   return change(*state_,
-                {.kind = CallKind::kFallocate,
+                {.verb = Verb::kFallocate,
                  .flags = mode,
                  .descriptor = fd,
                  .bytes = bytes,
@@ -355,30 +357,29 @@ Expected<void> Volume::fallocate(int fd, uint32_t mode, uint64_t offset, uint64_
 }
 
 Expected<void> Volume::chmod(const std::string& path, uint32_t mode) {
-  return change(*state_, {.kind = CallKind::kChmod, .mode = mode}, &path);
+  return change(*state_, {.verb = Verb::kChmod, .mode = mode}, &path);
 }
 
 Expected<void> Volume::fchmod(int fd, uint32_t mode) {
-  return change(*state_, {.kind = CallKind::kFchmod, .mode = mode, .descriptor = fd}, nullptr);
+  return change(*state_, {.verb = Verb::kFchmod, .mode = mode, .descriptor = fd}, nullptr);
 }
 
 Expected<void> Volume::chown(const std::string& path, uint32_t uid, uint32_t gid) {
-  return change(*state_, {.kind = CallKind::kChown, .uid = uid, .gid = gid}, &path);
+  return change(*state_, {.verb = Verb::kChown, .uid = uid, .gid = gid}, &path);
 }
 
 Expected<void> Volume::lchown(const std::string& path, uint32_t uid, uint32_t gid) {
-  return change(*state_, {.kind = CallKind::kChown, .keep_link = true, .uid = uid, .gid = gid},
-                &path);
+  return change(*state_, {.verb = Verb::kChown, .keep_link = true, .uid = uid, .gid = gid}, &path);
 }
 
 Expected<void> Volume::fchown(int fd, uint32_t uid, uint32_t gid) {
-  return change(*state_, {.kind = CallKind::kFchown, .descriptor = fd, .uid = uid, .gid = gid},
+  return change(*state_, {.verb = Verb::kFchown, .descriptor = fd, .uid = uid, .gid = gid},
                 nullptr);
 }
 
 Expected<void> Volume::utimens(const std::string& path, const TimeStamp& accessed,
                                const TimeStamp& modified) {
-  return change(*state_, {.kind = CallKind::kUtimens, .accessed = accessed, .modified = modified},
+  return change(*state_, {.verb = Verb::kUtimens, .accessed = accessed, .modified = modified},
                 &path);
 }
 
@@ -386,61 +387,59 @@ Expected<void> Volume::lutimens(const std::string& path, const TimeStamp& access
                                 const TimeStamp& modified) {
   return change(
       *state_,
-      {.kind = CallKind::kUtimens, .keep_link = true, .accessed = accessed, .modified = modified},
+      {.verb = Verb::kUtimens, .keep_link = true, .accessed = accessed, .modified = modified},
       &path);
 }
 
 Expected<void> Volume::futimens(int fd, const TimeStamp& accessed, const TimeStamp& modified) {
   return change(
       *state_,
-      {.kind = CallKind::kFutimens, .descriptor = fd, .accessed = accessed, .modified = modified},
+      {.verb = Verb::kFutimens, .descriptor = fd, .accessed = accessed, .modified = modified},
       nullptr);
 }
 
 namespace {
 
-VolumeState::Request setting(CallKind kind, const std::string& name, const std::string& value,
-                             uint32_t flags) {
+CallRequest setting(Verb verb, const std::string& name, const std::string& value, uint32_t flags) {
   // More than any inode has room for is refused without a look at it.
-  return {.kind = kind,
+  return {.verb = verb,
           .name = &name,
           .flags = flags,
           .input = value.data(),
-          .bytes = std::min<uint64_t>(value.size(), vfs::kXattrValueBytesMax + 1)};
+          .bytes = std::min<uint64_t>(value.size(), kXattrValueBytesMax + 1)};
 }
 
 }  // namespace
 
 Expected<void> Volume::setxattr(const std::string& path, const std::string& name,
                                 const std::string& value, uint32_t flags) {
-  return change(*state_, setting(CallKind::kSetxattr, name, value, flags), &path);
+  return change(*state_, setting(Verb::kSetxattr, name, value, flags), &path);
 }
 
 Expected<void> Volume::lsetxattr(const std::string& path, const std::string& name,
                                  const std::string& value, uint32_t flags) {
-  auto request = setting(CallKind::kSetxattr, name, value, flags);
+  auto request = setting(Verb::kSetxattr, name, value, flags);
   request.keep_link = true;
   return change(*state_, request, &path);
 }
 
 Expected<void> Volume::fsetxattr(int fd, const std::string& name, const std::string& value,
                                  uint32_t flags) {
-  auto request = setting(CallKind::kFsetxattr, name, value, flags);
+  auto request = setting(Verb::kFsetxattr, name, value, flags);
   request.descriptor = fd;
   return change(*state_, request, nullptr);
 }
 
 Expected<void> Volume::removexattr(const std::string& path, const std::string& name) {
-  return change(*state_, {.kind = CallKind::kRemovexattr, .name = &name}, &path);
+  return change(*state_, {.verb = Verb::kRemovexattr, .name = &name}, &path);
 }
 
 Expected<void> Volume::lremovexattr(const std::string& path, const std::string& name) {
-  return change(*state_, {.kind = CallKind::kRemovexattr, .keep_link = true, .name = &name}, &path);
+  return change(*state_, {.verb = Verb::kRemovexattr, .keep_link = true, .name = &name}, &path);
 }
 
 Expected<void> Volume::fremovexattr(int fd, const std::string& name) {
-  return change(*state_, {.kind = CallKind::kFremovexattr, .name = &name, .descriptor = fd},
-                nullptr);
+  return change(*state_, {.verb = Verb::kFremovexattr, .name = &name, .descriptor = fd}, nullptr);
 }
 
 CleaningReport Volume::cleaning_totals() const { return state_->cleaning_totals(); }
@@ -452,10 +451,8 @@ Expected<CleaningReport> Volume::collect_garbage(const CleaningOptions& options)
 }
 
 Expected<void> Volume::sync() { return state_->sync(); }
-Expected<void> Volume::fsync(int fd) { return state_->fsync(kernels::CallKind::kFsync, fd); }
-Expected<void> Volume::fdatasync(int fd) {
-  return state_->fsync(kernels::CallKind::kFdatasync, fd);
-}
+Expected<void> Volume::fsync(int fd) { return state_->fsync(request::Verb::kFsync, fd); }
+Expected<void> Volume::fdatasync(int fd) { return state_->fsync(request::Verb::kFdatasync, fd); }
 Expected<void> Volume::unmount() { return state_->unmount(); }
 
 VolumeInfo Volume::info() const { return state_->info(); }

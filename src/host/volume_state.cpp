@@ -24,6 +24,7 @@
 #include "host/quiet_volume.h"
 #include "host/stripe_members.h"
 #include "kernels/bodies.h"
+#include "kernels/call.h"
 #include "ssd/descriptor.h"
 
 namespace gofs::host {
@@ -158,9 +159,9 @@ class VolumeState::Queues {
 struct VolumeState::CallSlot {
   explicit CallSlot(simt::MemorySpace& memory)
       : params(memory, 1),
-        path(memory, vfs::kPathBytesMax),
-        other(memory, vfs::kPathBytesMax),
-        name(memory, vfs::kXattrNameBytesMax + 1),
+        path(memory, kPathBytesMax),
+        other(memory, kPathBytesMax),
+        name(memory, kXattrNameBytesMax + 1),
         staging(memory, kStagingBytes) {}
   SharedArray<kernels::CallParams> params;
   SharedArray<char> path;
@@ -566,98 +567,54 @@ void VolumeState::release(std::unique_ptr<CallSlot> slot) {
   }
 }
 
-VolumeState::Answer VolumeState::call(const Request& request) {
-  Answer answer{};
-  if (!up_ || !is_ours()) {
-    answer.result = -ENODEV;
-    return answer;
-  }
-  if (has_failed()) {
-    answer.result = -EIO;
-    return answer;
-  }
-  for (const std::string* path : {request.path, request.other}) {
-    if (path == nullptr) continue;
-    if (path->find('\0') != std::string::npos) {
-      answer.result = -ENOENT;
-      return answer;
-    }
-    if (path->size() >= vfs::kPathBytesMax) {
-      answer.result = -ENAMETOOLONG;
-      return answer;
-    }
-  }
-  if (request.name != nullptr) {
-    if (request.name->find('\0') != std::string::npos) {
-      answer.result = -EINVAL;
-      return answer;
-    }
-    if (request.name->size() > vfs::kXattrNameBytesMax) {
-      answer.result = -ERANGE;
-      return answer;
-    }
-  }
+namespace {
+
+/// Copies a text that fits, with its NUL, to where the backend's warps see it.
+const char* hand_over(const std::string& text, const SharedArray<char>& place) {
+  std::memcpy(place.data(), text.c_str(), text.size() + 1);
+  return place.data();
+}
+
+}  // namespace
+
+CallAnswer VolumeState::call(const CallRequest& request) {
+  if (!up_ || !is_ours()) return {-ENODEV, 0};
+  if (has_failed()) return {-EIO, 0};
+  if (const int error = check_texts(request); error != 0) return {error, 0};
   std::unique_ptr<CallSlot> slot;
   try {
     slot = take_slot();
   } catch (const std::bad_alloc&) {
-    answer.result = -ENOMEM;
-    return answer;
+    return {-ENOMEM, 0};
   }
   kernels::CallParams& params = slot->params[0];
   params = kernels::CallParams{};
   params.fs = filesystem();
-  params.kind = request.kind;
-  params.flags = request.flags;
-  params.mode = request.mode;
-  params.device = request.device;
-  params.descriptor = request.descriptor;
-  params.number = request.number;
-  params.offset = request.offset;
-  params.keep_link = request.keep_link;
-  params.uid = request.uid;
-  params.gid = request.gid;
-  params.accessed = request.accessed;
-  params.modified = request.modified;
-  params.result = -EIO;
-  if (request.path != nullptr) {
-    std::memcpy(slot->path.data(), request.path->c_str(), request.path->size() + 1);
-    params.path = slot->path.data();
-  }
-  if (request.other != nullptr) {
-    std::memcpy(slot->other.data(), request.other->c_str(), request.other->size() + 1);
-    params.other = slot->other.data();
-  }
-  if (request.name != nullptr) {
-    std::memcpy(slot->name.data(), request.name->c_str(), request.name->size() + 1);
-    params.name = slot->name.data();
-  }
-  const bool direct = backend_->is_host();
-  params.buffer = direct ? request.buffer : slot->staging.data();
-  const bool staged = !direct && (request.buffer != nullptr || request.input != nullptr);
-  params.bytes = staged ? std::min<uint64_t>(request.bytes, slot->staging.size()) : request.bytes;
-  if (request.input != nullptr) {
-    if (direct) {
-      params.buffer = const_cast<void*>(request.input);  // which such a call only reads
-    } else {
-      std::memcpy(slot->staging.data(), request.input, params.bytes);
-    }
-  }
+  params.answer = -EIO;
+  request::Request& record = params.call.request;
+  record = record_of(request);
+  if (request.path != nullptr) params.call.path = hand_over(*request.path, slot->path);
+  if (request.other != nullptr) params.call.other = hand_over(*request.other, slot->other);
+  if (request.name != nullptr) params.call.name = hand_over(*request.name, slot->name);
+  // What such a call reads it does not change.
+  void* const own = request.input != nullptr ? const_cast<void*>(request.input) : request.buffer;
+  const bool staged = !backend_->is_host() && own != nullptr;
+  params.call.buffer = backend_->is_host() ? own : slot->staging.data();
+  record.bytes = staged ? std::min<uint64_t>(request.bytes, slot->staging.size()) : request.bytes;
+  if (staged && request.input != nullptr) std::memcpy(slot->staging.data(), own, record.bytes);
   const kernels::Grid one_warp{1, backend_->warp_width()};
-  const bool ran = run(kernels::bodies::kCall,
-                       request.kind == kernels::CallKind::kSync ? checkpoint_grid() : one_warp,
-                       slot->params.data());
-  answer = Answer{ran ? params.result : kNotRun, params.bytes, params.stat, params.statfs};
-  if (read_only_withheld_blocks_ != 0) {
-    // Who only reads has not counted which of the segments that are withheld are free: nearly all.
-    uint64_t& available = answer.statfs.blocks_available;
-    available -= std::min(available, read_only_withheld_blocks_);
+  const bool ran =
+      run(kernels::bodies::kCall,
+          request.verb == request::Verb::kSync ? checkpoint_grid() : one_warp, slot->params.data());
+  const CallAnswer answer{ran ? params.answer : kNotRun, record.bytes};
+  if (staged && request.input == nullptr) {
+    const uint64_t written = request::bytes_written(request.verb, answer.result);
+    std::memcpy(own, slot->staging.data(), std::min(written, record.bytes));
   }
-  if (!direct && request.buffer != nullptr && answer.result > 0) {
-    const uint64_t unit =
-        request.kind == kernels::CallKind::kReaddir ? sizeof(f2fs::NamedEntry) : 1;
-    const uint64_t bytes = static_cast<uint64_t>(answer.result) * unit;
-    std::memcpy(request.buffer, params.buffer, std::min<uint64_t>(bytes, params.bytes));
+  if (request.verb == request::Verb::kStatfs && answer.result >= 0) {
+    // Who only reads has not counted which of the segments that are withheld are free: nearly all.
+    uint64_t& available = static_cast<FilesystemStat*>(own)->blocks_available;
+    available -= std::min(available, read_only_withheld_blocks_);
   }
   release(std::move(slot));
   return answer;
@@ -756,18 +713,19 @@ std::string VolumeState::descriptor_name(int descriptor) {
 std::string VolumeState::unsupported_part(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
-    const Answer answer =
-        call({.kind = kernels::CallKind::kStat, .path = &part, .keep_link = true});
+    Stat stat{};
+    const CallAnswer answer =
+        call({.verb = request::Verb::kStat, .path = &part, .keep_link = true}, stat);
     if (answer.result < 0) return {};
-    const bool directory = (answer.stat.mode & format::kModeTypeMask) == format::kModeDirectory;
+    const bool directory = (stat.mode & format::kModeTypeMask) == format::kModeDirectory;
     const std::string name = part == path ? std::string() : part + " is ";
-    if (directory && (answer.stat.flags & format::kFlagCasefold) != 0) {
+    if (directory && (stat.flags & format::kFlagCasefold) != 0) {
       return name + "case-folded, which is not supported";
     }
-    if (!directory && (answer.stat.flags & format::kFlagCompressed) != 0) {
+    if (!directory && (stat.flags & format::kFlagCompressed) != 0) {
       return name + "compressed, which is not supported";
     }
-    if ((answer.stat.advise & format::kAdviseEncrypted) != 0) {
+    if ((stat.advise & format::kAdviseEncrypted) != 0) {
       return name + "encrypted, which is not supported";
     }
     if (end == std::string::npos) return {};

@@ -23,11 +23,11 @@
 #include "f2fs/writer_layout.h"
 #include "gofs/volume.hpp"
 #include "host/backends.h"
+#include "host/call_request.h"
 #include "host/media_room.h"
 #include "host/process_mark.h"
 #include "host/volume_spec.h"
 #include "kernels/backend.h"
-#include "kernels/call.h"
 #include "kernels/mount.h"
 #include "nvme/layout.h"
 #include "ssd/virtual_ssd.h"
@@ -116,36 +116,16 @@ class VolumeState {
   /// An answer where there is none, of call() too. No errno.
   static constexpr int kNotRun = -(1 << 20);
 
-  /// What a call is about. Pointers are the host's own.
-  struct Request {
-    kernels::CallKind kind;
-    const std::string* path = nullptr;
-    uint32_t number = 0;                 // an inode, where a call takes one instead of a path
-    bool keep_link = false;              // of a symbolic link itself
-    const std::string* other = nullptr;  // another path, or a link's target
-    const std::string* name = nullptr;   // of an extended attribute
-    uint32_t flags = 0;
-    uint32_t mode = 0;
-    format::DeviceNumber device{};
-    int descriptor = -1;
-    void* buffer = nullptr;       // results of up to `bytes` go there
-    const void* input = nullptr;  // or `bytes` come from there, at most kInputBytesMax
-    uint64_t bytes = 0;
-    int64_t offset = 0;
-    uint32_t uid = 0;
-    uint32_t gid = 0;
-    f2fs::TimeStamp accessed{};
-    f2fs::TimeStamp modified{};
-  };
+  /// Makes a call of the file system. `input` has at most kInputBytesMax bytes.
+  CallAnswer call(const CallRequest& request);
   static constexpr uint64_t kInputBytesMax = 1 << 20;
-
-  struct Answer {
-    int64_t result;  // or a negative errno, or kNotRun
-    uint64_t bytes;  // of the request's, those that the call was about
-    vfs::Stat stat;
-    vfs::FilesystemStat statfs;
-  };
-  Answer call(const Request& request);
+  /// A call that answers with a struct.
+  template <typename Struct>
+  CallAnswer call(CallRequest request, Struct& result) {
+    request.buffer = &result;
+    request.bytes = sizeof(result);
+    return call(request);
+  }
 
   /// As Volume::cleaning_totals().
   CleaningReport cleaning_totals() const;
@@ -156,9 +136,8 @@ class VolumeState {
 
   /// Makes what calls and kernels have done durable, in the image as well.
   Expected<void> sync();
-  /// Of one file.
-  /// `kind`: kFsync or kFdatasync.
-  Expected<void> fsync(kernels::CallKind kind, int descriptor);
+  /// Of one file. `verb`: kFsync or kFdatasync.
+  Expected<void> fsync(request::Verb verb, int descriptor);
   /// The same, and afterwards calls answer ENODEV. Kernels that use the volume have ended. Where
   /// that could not even be tried, the volume is mounted still; where only the image could not be
   /// written, for want of room on the host's disk, another call tries that again.

@@ -230,33 +230,32 @@ uint32_t Session::findings() const {
 namespace {
 
 /// A call about `path`, if there is one, and never about what a link at its end leads to.
-kernels::CallParams about(kernels::CallKind kind, const std::string* path = nullptr) {
-  kernels::CallParams params{};
-  params.kind = kind;
-  params.path = path == nullptr ? nullptr : path->c_str();
-  params.keep_link = true;
-  return params;
+request::Arguments about(request::Verb verb, const std::string* path = nullptr) {
+  request::Arguments call{};
+  call.request.verb = verb;
+  call.path = path == nullptr ? nullptr : path->c_str();
+  call.request.bits = request::kKeepLink;
+  return call;
 }
 
-kernels::CallParams about(kernels::CallKind kind, int fd) {
-  kernels::CallParams params = about(kind);
-  params.descriptor = fd;
-  return params;
+request::Arguments about(request::Verb verb, int fd) {
+  request::Arguments call = about(verb);
+  call.request.descriptor = fd;
+  return call;
 }
 
 /// A call about a path or, of another kind, about what is open.
-kernels::CallParams about(kernels::CallKind by_path, kernels::CallKind by_descriptor,
-                          const About& what) {
+request::Arguments about(request::Verb by_path, request::Verb by_descriptor, const About& what) {
   if (what.is_open()) return about(by_descriptor, what.fd);
-  kernels::CallParams params = about(by_path, &what.path);
-  params.keep_link = !what.follow;
-  return params;
+  request::Arguments call = about(by_path, &what.path);
+  call.request.bits = what.follow ? uint16_t{0} : request::kKeepLink;
+  return call;
 }
 
 /// Bytes that are only read.
-void give(kernels::CallParams& params, std::string_view bytes) {
-  params.buffer = const_cast<char*>(bytes.data());
-  params.bytes = bytes.size();
+void give(request::Arguments& call, std::string_view bytes) {
+  call.buffer = const_cast<char*>(bytes.data());
+  call.request.bytes = bytes.size();
 }
 
 }  // namespace
@@ -275,42 +274,44 @@ void Session::run_for_caller(const Work& work) {
 }
 
 /// The body that serves host programs.
-int64_t Session::perform(kernels::CallParams& params) {
+int64_t Session::perform(const request::Arguments& call) {
+  kernels::CallParams params{};
   params.fs = &parts_->fs();
+  params.call = call;
   run_for_caller([&](const auto& warp) { kernels::call_body(warp, 0, 1, params); });
-  return params.result;
+  return params.answer;
 }
 
-int Session::answer(kernels::CallParams params) { return static_cast<int>(perform(params)); }
+int Session::answer(const request::Arguments& call) { return static_cast<int>(perform(call)); }
 
 int Session::open(const std::string& path, uint32_t flags, uint32_t mode) {
-  kernels::CallParams params = about(kernels::CallKind::kOpen, &path);
-  params.flags = flags;
-  params.mode = mode;
-  return answer(params);
+  request::Arguments call = about(request::Verb::kOpen, &path);
+  call.request.flags = flags;
+  call.request.mode = mode;
+  return answer(call);
 }
 
-int Session::close(int fd) { return answer(about(kernels::CallKind::kClose, fd)); }
+int Session::close(int fd) { return answer(about(request::Verb::kClose, fd)); }
 
 int64_t Session::pread(int fd, void* buffer, uint64_t bytes, uint64_t offset) {
-  kernels::CallParams params = about(kernels::CallKind::kPread, fd);
-  params.buffer = buffer;
-  params.bytes = bytes;
-  params.offset = static_cast<int64_t>(offset);
-  return perform(params);
+  request::Arguments call = about(request::Verb::kPread, fd);
+  call.buffer = buffer;
+  call.request.bytes = bytes;
+  call.request.offset = static_cast<int64_t>(offset);
+  return perform(call);
 }
 
 int64_t Session::pwrite(int fd, std::string_view bytes, uint64_t offset) {
-  kernels::CallParams params = about(kernels::CallKind::kPwrite, fd);
-  give(params, bytes);
-  params.offset = static_cast<int64_t>(offset);
-  return perform(params);
+  request::Arguments call = about(request::Verb::kPwrite, fd);
+  give(call, bytes);
+  call.request.offset = static_cast<int64_t>(offset);
+  return perform(call);
 }
 
 int64_t Session::read(int fd, void* buffer, uint64_t bytes) {
-  kernels::CallParams params = about(kernels::CallKind::kAdvance, fd);
-  params.offset = static_cast<int64_t>(bytes);
-  const int64_t offset = perform(params);
+  request::Arguments call = about(request::Verb::kAdvance, fd);
+  call.request.offset = static_cast<int64_t>(bytes);
+  const int64_t offset = perform(call);
   return offset < 0 ? offset : pread(fd, buffer, bytes, static_cast<uint64_t>(offset));
 }
 
@@ -352,9 +353,9 @@ int64_t Session::writev(int fd, const Buffers& parts) {
 }
 
 int64_t Session::write(int fd, std::string_view bytes) {
-  kernels::CallParams params = about(kernels::CallKind::kWrite, fd);
-  give(params, bytes);
-  return perform(params);
+  request::Arguments call = about(request::Verb::kWrite, fd);
+  give(call, bytes);
+  return perform(call);
 }
 
 /// `call(warp, request)` of each request; a lane without one has one of nothing.
@@ -422,153 +423,150 @@ void Session::give_up_writes() {
 }
 
 int64_t Session::lseek(int fd, int64_t offset, int whence) {
-  kernels::CallParams params = about(kernels::CallKind::kLseek, fd);
-  params.offset = offset;
-  params.flags = static_cast<uint32_t>(whence);
-  return perform(params);
+  request::Arguments call = about(request::Verb::kLseek, fd);
+  call.request.offset = offset;
+  call.request.flags = static_cast<uint32_t>(whence);
+  return perform(call);
 }
 
 int Session::ftruncate(int fd, uint64_t size) {
-  kernels::CallParams params = about(kernels::CallKind::kFtruncate, fd);
-  params.bytes = size;
-  return answer(params);
+  request::Arguments call = about(request::Verb::kFtruncate, fd);
+  call.request.bytes = size;
+  return answer(call);
 }
 
 int Session::truncate(const std::string& path, uint64_t size) {
-  kernels::CallParams params = about(kernels::CallKind::kTruncate, &path);
-  params.bytes = size;
-  return answer(params);
+  request::Arguments call = about(request::Verb::kTruncate, &path);
+  call.request.bytes = size;
+  return answer(call);
 }
 
 int Session::fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) {
-  kernels::CallParams params = about(kernels::CallKind::kFallocate, fd);
-  params.flags = mode;
-  params.offset = static_cast<int64_t>(offset);
-  params.bytes = bytes;
-  return answer(params);
+  request::Arguments call = about(request::Verb::kFallocate, fd);
+  call.request.flags = mode;
+  call.request.offset = static_cast<int64_t>(offset);
+  call.request.bytes = bytes;
+  return answer(call);
 }
 
 int Session::mkdir(const std::string& path, uint32_t mode) {
-  kernels::CallParams params = about(kernels::CallKind::kMkdir, &path);
-  params.mode = mode;
-  return answer(params);
+  request::Arguments call = about(request::Verb::kMkdir, &path);
+  call.request.mode = mode;
+  return answer(call);
 }
 
 int Session::mknod(const std::string& path, uint32_t mode, uint32_t major, uint32_t minor) {
-  kernels::CallParams params = about(kernels::CallKind::kMknod, &path);
-  params.mode = mode;
-  params.device = {major, minor};
-  return answer(params);
+  request::Arguments call = about(request::Verb::kMknod, &path);
+  call.request.mode = mode;
+  call.request.device_major = major;
+  call.request.device_minor = minor;
+  return answer(call);
 }
 
 int Session::symlink(const std::string& target, const std::string& path) {
-  kernels::CallParams params = about(kernels::CallKind::kSymlink, &path);
-  params.other = target.c_str();
-  return answer(params);
+  request::Arguments call = about(request::Verb::kSymlink, &path);
+  call.other = target.c_str();
+  return answer(call);
 }
 
 int Session::link(const std::string& existing, const std::string& path) {
-  kernels::CallParams params = about(kernels::CallKind::kLink, &path);
-  params.other = existing.c_str();
-  return answer(params);
+  request::Arguments call = about(request::Verb::kLink, &path);
+  call.other = existing.c_str();
+  return answer(call);
 }
 
 int Session::unlink(const std::string& path) {
-  return answer(about(kernels::CallKind::kUnlink, &path));
+  return answer(about(request::Verb::kUnlink, &path));
 }
 
-int Session::rmdir(const std::string& path) {
-  return answer(about(kernels::CallKind::kRmdir, &path));
-}
+int Session::rmdir(const std::string& path) { return answer(about(request::Verb::kRmdir, &path)); }
 
 int Session::rename(const std::string& from, const std::string& to, uint32_t flags) {
-  kernels::CallParams params = about(kernels::CallKind::kRename, &to);
-  params.other = from.c_str();
-  params.flags = flags;
-  return answer(params);
+  request::Arguments call = about(request::Verb::kRename, &to);
+  call.other = from.c_str();
+  call.request.flags = flags;
+  return answer(call);
 }
 
 int Session::chmod(const About& what, uint32_t mode) {
-  kernels::CallParams params = about(kernels::CallKind::kChmod, kernels::CallKind::kFchmod, what);
-  params.mode = mode;
-  return answer(params);
+  request::Arguments call = about(request::Verb::kChmod, request::Verb::kFchmod, what);
+  call.request.mode = mode;
+  return answer(call);
 }
 
 int Session::chown(const About& what, uint32_t uid, uint32_t gid) {
-  kernels::CallParams params = about(kernels::CallKind::kChown, kernels::CallKind::kFchown, what);
-  params.uid = uid;
-  params.gid = gid;
-  return answer(params);
+  request::Arguments call = about(request::Verb::kChown, request::Verb::kFchown, what);
+  call.request.uid = uid;
+  call.request.gid = gid;
+  return answer(call);
 }
 
 int Session::utimens(const About& what, const f2fs::TimeStamp& accessed,
                      const f2fs::TimeStamp& modified) {
-  kernels::CallParams params =
-      about(kernels::CallKind::kUtimens, kernels::CallKind::kFutimens, what);
-  params.accessed = accessed;
-  params.modified = modified;
-  return answer(params);
+  request::Arguments call = about(request::Verb::kUtimens, request::Verb::kFutimens, what);
+  call.request.accessed = accessed;
+  call.request.modified = modified;
+  return answer(call);
 }
 
 int Session::setxattr(const About& what, const std::string& name, const std::string& value,
                       uint32_t flags) {
-  kernels::CallParams params =
-      about(kernels::CallKind::kSetxattr, kernels::CallKind::kFsetxattr, what);
-  params.name = name.c_str();
-  give(params, value);
-  params.flags = flags;
-  return answer(params);
+  request::Arguments call = about(request::Verb::kSetxattr, request::Verb::kFsetxattr, what);
+  call.name = name.c_str();
+  give(call, value);
+  call.request.flags = flags;
+  return answer(call);
 }
 
 int Session::removexattr(const About& what, const std::string& name) {
-  kernels::CallParams params =
-      about(kernels::CallKind::kRemovexattr, kernels::CallKind::kFremovexattr, what);
-  params.name = name.c_str();
-  return answer(params);
+  request::Arguments call = about(request::Verb::kRemovexattr, request::Verb::kFremovexattr, what);
+  call.name = name.c_str();
+  return answer(call);
 }
 
 int64_t Session::getxattr(const About& what, const std::string& name, void* value, uint64_t bytes) {
-  kernels::CallParams params =
-      about(kernels::CallKind::kGetxattr, kernels::CallKind::kFgetxattr, what);
-  params.name = name.c_str();
-  params.buffer = value;
-  params.bytes = bytes;
-  return perform(params);
+  request::Arguments call = about(request::Verb::kGetxattr, request::Verb::kFgetxattr, what);
+  call.name = name.c_str();
+  call.buffer = value;
+  call.request.bytes = bytes;
+  return perform(call);
 }
 
 int64_t Session::listxattr(const About& what, char* list, uint64_t bytes) {
-  kernels::CallParams params =
-      about(kernels::CallKind::kListxattr, kernels::CallKind::kFlistxattr, what);
-  params.buffer = list;
-  params.bytes = bytes;
-  return perform(params);
+  request::Arguments call = about(request::Verb::kListxattr, request::Verb::kFlistxattr, what);
+  call.buffer = list;
+  call.request.bytes = bytes;
+  return perform(call);
 }
 
-int Session::sync() { return answer(about(kernels::CallKind::kSync)); }
+int Session::sync() { return answer(about(request::Verb::kSync)); }
 
-int Session::fsync(int fd) { return answer(about(kernels::CallKind::kFsync, fd)); }
+int Session::fsync(int fd) { return answer(about(request::Verb::kFsync, fd)); }
 
-int Session::fdatasync(int fd) { return answer(about(kernels::CallKind::kFdatasync, fd)); }
+int Session::fdatasync(int fd) { return answer(about(request::Verb::kFdatasync, fd)); }
 
 int Session::stat(const About& what, vfs::Stat& out) {
-  kernels::CallParams params = about(kernels::CallKind::kStat, kernels::CallKind::kFstat, what);
-  const auto error = static_cast<int>(perform(params));
-  if (error == 0) out = params.stat;
+  request::Arguments call = about(request::Verb::kStat, request::Verb::kFstat, what);
+  Stat found{};
+  call.buffer = &found;
+  call.request.bytes = sizeof(found);
+  const int error = answer(call);
+  if (error == 0) out = found;
   return error;
 }
 
 int Session::access(const std::string& path, uint32_t wanted) {
-  kernels::CallParams params = about(kernels::CallKind::kAccess, &path);
-  params.flags = wanted;
-  return answer(params);
+  request::Arguments call = about(request::Verb::kAccess, &path);
+  call.request.flags = wanted;
+  return answer(call);
 }
 
 int Session::readlink(const std::string& path, std::string& target) {
   target.assign(vfs::kPathBytesMax, '\0');
-  kernels::CallParams params = about(kernels::CallKind::kReadlink, &path);
-  params.buffer = target.data();
-  params.bytes = target.size();
-  const int64_t bytes = perform(params);
+  request::Arguments call = about(request::Verb::kReadlink, &path);
+  call.buffer = target.data();
+  call.request.bytes = target.size();
+  const int64_t bytes = perform(call);
   target.resize(bytes < 0 ? 0 : static_cast<size_t>(bytes));
   return bytes < 0 ? static_cast<int>(bytes) : 0;
 }
@@ -581,10 +579,10 @@ int Session::list(const std::string& path, Names& names) {
   int64_t count = 0;
   bool twice = false;
   do {
-    kernels::CallParams params = about(kernels::CallKind::kReaddir, fd);
-    params.buffer = entries.data();
-    params.bytes = entries.size() * sizeof(f2fs::NamedEntry);
-    count = perform(params);
+    request::Arguments call = about(request::Verb::kReaddir, fd);
+    call.buffer = entries.data();
+    call.request.bytes = entries.size() * sizeof(f2fs::NamedEntry);
+    count = perform(call);
     for (int64_t i = 0; i < count; ++i) {
       const f2fs::NamedEntry& entry = entries[static_cast<size_t>(i)];
       const auto inserted = names.emplace(std::string(entry.name, entry.name_length),

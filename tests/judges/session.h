@@ -18,8 +18,10 @@
 
 namespace gofs::kernels {
 struct BatchParams;
-struct CallParams;
 }  // namespace gofs::kernels
+namespace gofs::request {
+struct Arguments;
+}  // namespace gofs::request
 
 namespace gofs::judges {
 
@@ -152,7 +154,7 @@ class Session : public Calls {
 
  private:
   struct Parts;
-  int64_t perform(kernels::CallParams& params);
+  int64_t perform(const request::Arguments& call);
   int64_t perform(kernels::BatchParams& params);
   /// With other credentials than user 0's, or null.
   static const vfs::Caller* caller();
@@ -169,7 +171,7 @@ class Session : public Calls {
   void on_lanes(std::vector<LaneRequest>& requests, const Call& call);
   template <typename Work>
   int with_batch(const std::string& directory, std::vector<BatchItem>& items, const Work& work);
-  int answer(kernels::CallParams params);
+  int answer(const request::Arguments& call);
 
   const SessionOptions options_;
   std::unique_ptr<Parts> parts_;

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A call as a host program makes it: with the program's own pointers. Whoever passes it on makes
+// a record of it (request/request.h).
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <string>
+
+#include "request/request.h"
+
+namespace gofs::host {
+
+/// What the verb does not take is left as it is.
+struct CallRequest {
+  request::Verb verb;
+  const std::string* path = nullptr;
+  uint32_t number = 0;                 // an inode, where a call takes one instead of a path
+  bool keep_link = false;              // of a symbolic link itself
+  const std::string* other = nullptr;  // another path, or a link's target
+  const std::string* name = nullptr;   // of an extended attribute
+  uint32_t flags = 0;
+  uint32_t mode = 0;
+  uint32_t device_major = 0;
+  uint32_t device_minor = 0;
+  int descriptor = -1;
+  void* buffer = nullptr;       // results of up to `bytes` go there
+  const void* input = nullptr;  // or `bytes` come from there
+  uint64_t bytes = 0;
+  int64_t offset = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  TimeStamp accessed{};
+  TimeStamp modified{};
+};
+
+struct CallAnswer {
+  int64_t result;  // as the verb says, or a negative errno
+  uint64_t bytes;  // of the request's, those that the call was about: it may take a part only
+};
+
+/// Why the texts of a request cannot be those of any call, as a negative errno; 0: they may be.
+inline int check_texts(const CallRequest& call) {
+  for (const std::string* path : {call.path, call.other}) {
+    if (path == nullptr) continue;
+    if (path->find('\0') != std::string::npos) return -ENOENT;
+    if (path->size() >= kPathBytesMax) return -ENAMETOOLONG;
+  }
+  if (call.name == nullptr) return 0;
+  if (call.name->find('\0') != std::string::npos) return -EINVAL;
+  return call.name->size() > kXattrNameBytesMax ? -ERANGE : 0;
+}
+
+/// The record of a call, but for its texts and its buffer.
+inline request::Request record_of(const CallRequest& call) {
+  request::Request record{};
+  record.verb = call.verb;
+  record.bits = call.keep_link ? request::kKeepLink : uint16_t{0};
+  record.descriptor = call.descriptor;
+  record.number = call.number;
+  record.flags = call.flags;
+  record.mode = call.mode;
+  record.uid = call.uid;
+  record.gid = call.gid;
+  record.device_major = call.device_major;
+  record.device_minor = call.device_minor;
+  record.bytes = call.bytes;
+  record.offset = call.offset;
+  record.accessed = call.accessed;
+  record.modified = call.modified;
+  return record;
+}
+
+}  // namespace gofs::host

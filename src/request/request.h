@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The record of a call: what a host program gives a kernel, and a client its server. It holds no
+// pointers. Whoever takes it says what its texts and its buffer are on his side (Arguments).
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "gofs/types.h"
+#include "request/verb.h"
+
+namespace gofs::request {
+
+/// A part of the memory that both sides share for texts. No NUL is at its end.
+struct Text {
+  uint32_t at;
+  uint32_t bytes;
+};
+
+/// Bits of a request.
+inline constexpr uint16_t kKeepLink = 1;  // the call is about the symbolic link at the path's end
+
+/// What a call does not take is not looked at. Sizes, offsets and times are as in gofs.cuh.
+struct Request {
+  Verb verb;
+  uint16_t bits;
+  int32_t descriptor;
+  uint32_t number;  // of an inode; 0: none is given
+  uint32_t flags;
+  uint32_t mode;
+  uint32_t uid;
+  uint32_t gid;
+  uint32_t device_major;
+  uint32_t device_minor;
+  uint32_t buffer;  // the number of a registered buffer
+  uint64_t buffer_offset;
+  uint64_t bytes;
+  int64_t offset;
+  Text path;
+  Text other;
+  Text name;
+  TimeStamp accessed;
+  TimeStamp modified;
+};
+static_assert(sizeof(Request) == 120 && std::is_trivially_copyable_v<Request>);
+
+/// A request on the side of whoever performs it: checked, with its texts and its buffer where that
+/// side has them. They are as the verb takes them; the others may be null.
+struct Arguments {
+  Request request;
+  const char* path;  // these three end with a NUL
+  const char* other;
+  const char* name;
+  void* buffer;  // `bytes` of it; what is only read is not changed
+};
+
+}  // namespace gofs::request
