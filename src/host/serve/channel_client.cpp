@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/serve/channel_client.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "simt/clock.h"
+#include "simt/host_sleep.h"
+#include "ssd/system_failure.h"
+
+namespace gofs::host {
+
+namespace {
+
+// A call from memory takes a few microseconds; to sleep and be woken takes longer.
+constexpr uint64_t kSpinNs = 20'000;
+// Stores of a GPU wake nobody.
+constexpr uint64_t kNapNsMin = 50'000;
+constexpr uint64_t kNapNsMax = 1'000'000;
+
+/// A view of the ring, if it is one.
+serve::Ring view_of(const SharedMemory& memory) {
+  if (memory.bytes() < sizeof(serve::RingHead)) ssd::fail_with(EPROTO, "a channel too small");
+  serve::RingHead head{};
+  std::memcpy(&head, memory.data(), sizeof(head));
+  if (head.magic != serve::kRingMagic || head.version != serve::kRingVersion) {
+    ssd::fail_with(EPROTO, "a channel of another version of GoFS");
+  }
+  if (head.depth < serve::kRingDepthMin || head.depth > serve::kRingDepthMax ||
+      !std::has_single_bit(head.depth) || head.bytes != memory.bytes() ||
+      serve::layout_of_ring(head.depth, head.buffer_bytes).bytes != head.bytes) {
+    ssd::fail_with(EPROTO, "a channel that is damaged");
+  }
+  return serve::view_of_ring(memory.data(), head);
+}
+
+/// Puts a text behind those that are there.
+request::Text put(const std::string* text, char* room, uint32_t& at) {
+  if (text == nullptr) return {};
+  const request::Text where{at, static_cast<uint32_t>(text->size())};
+  std::memcpy(room + at, text->data(), text->size());
+  at += where.bytes;
+  return where;
+}
+
+}  // namespace
+
+ChannelClient::ChannelClient(ChannelEnds ends)
+    : ends_(std::move(ends)),
+      ring_(view_of(ends_.memory)),
+      part_bytes_(ring_.buffer_bytes / ring_.depth),
+      laps_(ring_.depth, 0) {
+  for (uint32_t slot = ring_.depth; slot-- > 0;) free_slots_.push_back(slot);
+}
+
+bool ChannelClient::is_gone() const {
+  return gave_up_.load(std::memory_order_relaxed) ||
+         simt::load_system_relaxed(ring_.head->gone) != 0;
+}
+
+void ChannelClient::give_up() {
+  gave_up_.store(true);
+  const std::lock_guard lock(mutex_);
+  freed_.notify_all();
+}
+
+bool ChannelClient::take_slot(uint32_t& slot) {
+  std::unique_lock lock(mutex_);
+  // A server that goes without a word, by a kill, is noticed by who waits for an answer.
+  while (free_slots_.empty() && !is_gone()) freed_.wait_for(lock, std::chrono::milliseconds(100));
+  if (is_gone()) return false;
+  slot = free_slots_.back();
+  free_slots_.pop_back();
+  return true;
+}
+
+void ChannelClient::release_slot(uint32_t slot) {
+  const std::lock_guard lock(mutex_);
+  ++laps_[slot];
+  free_slots_.push_back(slot);
+  freed_.notify_one();
+}
+
+/// Whether there is an answer.
+bool ChannelClient::await_answer(const serve::RingPlace& place) {
+  const uint64_t began = simt::now_ns();
+  while (simt::now_ns() - began < kSpinNs) {
+    if (serve::is_answered(ring_, place)) return true;
+    std::this_thread::yield();
+  }
+  const std::atomic_ref<uint32_t> sleepers(ring_.head->sleepers);
+  uint32_t& word = ring_.answers[place.slot].lap;
+  sleepers.fetch_add(1, std::memory_order_seq_cst);
+  uint64_t nap_ns = kNapNsMin;
+  bool answered = false;
+  for (;;) {
+    const uint32_t before = simt::load_system_relaxed(word);
+    answered = serve::is_answered(ring_, place);
+    if (answered || is_gone() || simt::now_ns() - began > kAnswerTimeoutNs) break;
+    simt::sleep_while(word, before, nap_ns);
+    nap_ns = std::min(2 * nap_ns, kNapNsMax);
+  }
+  sleepers.fetch_sub(1, std::memory_order_relaxed);
+  return answered;
+}
+
+/// The answer, if there is one.
+std::optional<int64_t> ChannelClient::exchange(uint32_t slot, const request::Request& record) {
+  const serve::RingPlace place{slot, laps_[slot]};
+  serve::publish(ring_, place, record);
+  // A server that goes to sleep says so before it looks for the last time.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (simt::load_system_relaxed(ring_.head->server_sleeps) != 0) {
+    const uint64_t one = 1;
+    (void)!::write(ends_.bell.get(), &one, sizeof(one));
+  }
+  if (!await_answer(place)) return {};
+  return serve::answer_of(ring_, place);
+}
+
+CallAnswer ChannelClient::call(const CallRequest& request) {
+  if (const int error = check_texts(request); error != 0) return {error, 0};
+  uint32_t slot = 0;
+  if (!take_slot(slot)) return {-ESTALE, 0};
+  request::Request record = record_of(request);
+  char* const texts = ring_.texts + uint64_t{slot} * serve::kTextBytes;
+  uint32_t at = 0;
+  record.path = put(request.path, texts, at);
+  record.other = put(request.other, texts, at);
+  record.name = put(request.name, texts, at);
+  record.buffer_offset = slot * part_bytes_;
+  uint8_t* const part = ring_.buffer + record.buffer_offset;
+  const bool has_data = request.input != nullptr || request.buffer != nullptr;
+  if (has_data) record.bytes = std::min(request.bytes, part_bytes_);
+  if (request.input != nullptr) std::memcpy(part, request.input, record.bytes);
+  const std::optional<int64_t> result = exchange(slot, record);
+  // An answer may still come: the slot, with all that is in it, is the server's.
+  if (!result) return {is_gone() ? -ESTALE : -ETIMEDOUT, 0};
+  if (request.input == nullptr && has_data) {
+    const uint64_t written = request::bytes_written(request.verb, *result);
+    std::memcpy(request.buffer, part, std::min(written, record.bytes));
+  }
+  release_slot(slot);
+  return {*result, record.bytes};
+}
+
+}  // namespace gofs::host

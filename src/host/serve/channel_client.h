@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A client's side of a channel, for threads of a host program: calls go through the ring, without a
+// launch, and with a system call only where one side sleeps.
+//
+// Each call that is under way has a slot, with room for its texts and its part of the shared
+// buffer, through which data is copied: a call takes as much as fits.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "host/call_request.h"
+#include "host/serve/shared_memory.h"
+#include "serve/ring.h"
+
+namespace gofs::host {
+
+/// What a client is given by its server.
+struct ChannelEnds {
+  SharedMemory memory;   // of the ring
+  ssd::Descriptor bell;  // an eventfd, which wakes the server
+};
+
+class ChannelClient {
+ public:
+  /// Throws std::system_error: also where the ring is of another version.
+  explicit ChannelClient(ChannelEnds ends);
+  ChannelClient(const ChannelClient&) = delete;
+  ChannelClient& operator=(const ChannelClient&) = delete;
+
+  /// Makes a call; any number of threads may. -ESTALE: the server has ended, and whether the call
+  /// has had an effect is not known. -ETIMEDOUT: it has not answered for kAnswerTimeoutNs; the slot
+  /// is then never used again.
+  CallAnswer call(const CallRequest& request);
+
+  /// The server has gone: calls that wait, and all that come, answer -ESTALE.
+  void give_up();
+
+  /// How long a call may take. The longest are those that write whole volumes to the disk.
+  static constexpr uint64_t kAnswerTimeoutNs = 600'000'000'000;
+
+ private:
+  bool take_slot(uint32_t& slot);
+  void release_slot(uint32_t slot);
+  std::optional<int64_t> exchange(uint32_t slot, const request::Request& record);
+  bool await_answer(const serve::RingPlace& place);
+  bool is_gone() const;
+
+  ChannelEnds ends_;
+  serve::Ring ring_;
+  uint64_t part_bytes_;         // of the buffer, for each slot
+  std::vector<uint32_t> laps_;  // that each slot has been through
+  std::atomic<bool> gave_up_{false};
+
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  std::vector<uint32_t> free_slots_;
+};
+
+}  // namespace gofs::host

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/serve/channel_server.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "host/messages.h"
+#include "host/serve/serve_bodies.h"
+#include "ssd/hosted/quiet_thread.h"
+#include "ssd/system_failure.h"
+
+namespace gofs::host {
+
+namespace {
+
+// Who finds nothing for so long sleeps until a client wakes it.
+constexpr uint64_t kIdleNs = 50'000;
+// A bell that is lost delays a request so long: none is, but nothing waits for ever.
+constexpr int kSleepMs = 1000;
+// What the epoll knows the bell by that ends the server; those of channels have their numbers.
+constexpr uint32_t kStop = UINT32_MAX;
+
+ssd::Descriptor make_bell() {
+  ssd::Descriptor bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell.is_open()) ssd::fail_with(errno, "eventfd");
+  return bell;
+}
+
+ssd::Descriptor copy_of(const ssd::Descriptor& one) {
+  ssd::Descriptor copy(::fcntl(one.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.is_open()) ssd::fail_with(errno, "a descriptor");
+  return copy;
+}
+
+}  // namespace
+
+/// What the host keeps of a channel.
+struct ChannelServer::Client {
+  SharedMemory memory;
+  ssd::Descriptor bell;
+  SharedArray<uint32_t> taken;
+};
+
+ChannelServer::ChannelServer(VolumeState& volume, const ChannelServerOptions& options)
+    : volume_(volume),
+      options_(options),
+      channels_(volume.backend().memory(), options.channels_max),
+      rows_(volume.backend().memory(), request::kVerbs),
+      server_(volume.backend().memory(), 1),
+      rooms_(volume.backend().memory(), options.threads),
+      params_(volume.backend().memory(), options.threads),
+      bells_(::epoll_create1(EPOLL_CLOEXEC)),
+      stop_(make_bell()),
+      clients_(options.channels_max) {
+  if (!bells_.is_open()) ssd::fail_with(errno, "epoll_create1");
+  std::copy(request::kVerbRows.begin(), request::kVerbRows.end(), rows_.data());
+  watch(stop_, kStop);
+  server_[0] = {volume.filesystem(), rows_.data(), {channels_.data(), options.channels_max, 0}};
+  for (uint32_t i = 0; i < options.threads; ++i) {
+    params_[i] = {server_.data(), &rooms_[i], kIdleNs};
+    threads_.push_back(ssd::start_quiet_thread([this, i] { work(i); }));
+  }
+}
+
+ChannelServer::~ChannelServer() {
+  simt::store_release(server_[0].channels.ending, 1u);
+  const uint64_t one = 1;
+  (void)!::write(stop_.get(), &one, sizeof(one));
+  for (std::thread& thread : threads_) thread.join();
+  for (uint32_t i = 0; i < options_.channels_max; ++i) (void)close(i);
+}
+
+void ChannelServer::watch(const ssd::Descriptor& bell, uint32_t number) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u32 = number;
+  if (::epoll_ctl(bells_.get(), EPOLL_CTL_ADD, bell.get(), &event) != 0) {
+    ssd::fail_with(errno, "epoll_ctl");
+  }
+}
+
+void ChannelServer::work(uint32_t index) {
+  const kernels::Grid one_warp{1, 1};
+  kernels::ServeParams& params = params_[index];
+  while (simt::load_acquire(server_[0].channels.ending) == 0) {
+    params.idle_ns = kIdleNs;
+    if (!volume_.run(kernels::bodies::kServe, one_warp, &params)) return;
+    tell_sleep(+1);
+    // Who has published a request without seeing that we sleep has done so before: we see it.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    params.idle_ns = 0;
+    if (volume_.run(kernels::bodies::kServe, one_warp, &params)) sleep();
+    tell_sleep(-1);
+  }
+}
+
+/// Counts the threads that sleep, and tells all clients whether any does.
+void ChannelServer::tell_sleep(int change) {
+  const std::lock_guard lock(mutex_);
+  const bool before = sleeping_ != 0;
+  sleeping_ += static_cast<uint32_t>(change);
+  const bool now = sleeping_ != 0;
+  if (before == now) return;
+  for (uint32_t i = 0; i < options_.channels_max; ++i) {
+    if (clients_[i]) simt::store_system_relaxed(head_of(i).server_sleeps, now ? 1u : 0u);
+  }
+}
+
+/// Until a client publishes a request.
+void ChannelServer::sleep() {
+  epoll_event event{};
+  if (::epoll_wait(bells_.get(), &event, 1, kSleepMs) != 1 || event.data.u32 == kStop) return;
+  const std::lock_guard lock(mutex_);
+  if (!clients_[event.data.u32]) return;
+  uint64_t rings = 0;
+  (void)!::read(clients_[event.data.u32]->bell.get(), &rings, sizeof(rings));
+}
+
+serve::RingHead& ChannelServer::head_of(uint32_t number) {
+  return *reinterpret_cast<serve::RingHead*>(clients_[number]->memory.data());
+}
+
+Expected<ChannelServer::Opened> ChannelServer::open(const vfs::Credentials& who) {
+  const std::string subject = "a channel of " + volume_.spec().text;
+  const std::lock_guard lock(mutex_);
+  const auto free = std::find(clients_.begin(), clients_.end(), nullptr);
+  if (free == clients_.end()) return make_error(EAGAIN, subject, "there are as many as can be");
+  const auto number = static_cast<uint32_t>(free - clients_.begin());
+  try {
+    const serve::RingHead head =
+        serve::layout_of_ring(options_.depth, options_.depth * options_.part_bytes);
+    auto client = std::make_unique<Client>(
+        Client{SharedMemory::make("gofs channel", head.bytes), make_bell(),
+               SharedArray<uint32_t>(volume_.backend().memory(), options_.depth)});
+    Opened opened{number,
+                  {SharedMemory::map(copy_of(client->memory.descriptor())), copy_of(client->bell)}};
+    watch(client->bell, number);
+    std::memcpy(client->memory.data(), &head, sizeof(head));
+    serve::Channel& channel = channels_[number];
+    channel.ring = serve::view_of_ring(client->memory.data(), head);
+    channel.caller = {who, number + 1};
+    channel.taken = client->taken.data();
+    std::fill(std::begin(channel.windows), std::end(channel.windows), serve::Window{});
+    channel.windows[0] = {channel.ring.buffer, channel.ring.buffer_bytes};
+    channel.next_slot = 0;
+    *free = std::move(client);
+    simt::store_system_relaxed(head_of(number).server_sleeps, sleeping_ != 0 ? 1u : 0u);
+    simt::store_release(channel.state, uint32_t{serve::kChannelOpen});  // [H3]
+    return opened;
+  } catch (const std::exception& problem) {
+    return make_error(ENOMEM, subject, problem.what());
+  }
+}
+
+uint32_t ChannelServer::close(uint32_t number) {
+  serve::Channel& channel = channels_[number];
+  uint32_t open = serve::kChannelOpen;
+  if (!std::atomic_ref<uint32_t>(channel.state)
+           .compare_exchange_strong(open, serve::kChannelLeaving)) {  // [H3]
+    return 0;
+  }
+  simt::store_system_relaxed(channel.ring.head->gone, 1u);
+  // Each call has its own deadline.
+  while (simt::AtomicRef<uint32_t>(channel.inside).load(simt::memory_order_seq_cst) != 0) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  kernels::LeaveParams leaving{volume_.filesystem(), channel.caller, 0};
+  (void)volume_.run(kernels::bodies::kLeave, {1, 1}, &leaving);
+  const std::lock_guard lock(mutex_);
+  clients_[number].reset();
+  simt::store_release(channel.state, uint32_t{serve::kChannelFree});
+  return leaving.closed;
+}
+
+uint32_t ChannelServer::open_channels() {
+  const std::lock_guard lock(mutex_);
+  return static_cast<uint32_t>(std::count_if(clients_.begin(), clients_.end(),
+                                             [](const auto& one) { return one != nullptr; }));
+}
+
+}  // namespace gofs::host

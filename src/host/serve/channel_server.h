@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Serves a mounted volume to clients: opens a channel for each, keeps warps of the CPU backend at
+// the channels, and lets them sleep while nothing comes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "host/serve/channel_client.h"
+#include "host/volume_state.h"
+#include "kernels/serve.h"
+
+namespace gofs::host {
+
+struct ChannelServerOptions {
+  uint32_t threads = 4;
+  uint32_t channels_max = 256;
+  uint32_t depth = 64;               // requests of a client at once
+  uint64_t part_bytes = 256 * 1024;  // of data that a request takes along
+};
+
+class ChannelServer {
+ public:
+  /// Throws std::system_error or std::bad_alloc.
+  ChannelServer(VolumeState& volume, const ChannelServerOptions& options);
+  /// Clients that are there find the server gone; all that they have open is closed.
+  ~ChannelServer();
+  ChannelServer(const ChannelServer&) = delete;
+  ChannelServer& operator=(const ChannelServer&) = delete;
+
+  struct Opened {
+    uint32_t number;  // of the channel
+    ChannelEnds ends;
+  };
+  /// For a client with these credentials. From any thread.
+  Expected<Opened> open(const vfs::Credentials& who);
+  /// Its client has gone, or shall go: waits until its calls have ended, and closes what it has
+  /// open. How many descriptors that were. From any thread.
+  uint32_t close(uint32_t number);
+
+  /// Channels that are open.
+  uint32_t open_channels();
+
+ private:
+  struct Client;
+
+  void work(uint32_t index);
+  void watch(const ssd::Descriptor& bell, uint32_t number);
+  void sleep();
+  void tell_sleep(int change);
+  serve::RingHead& head_of(uint32_t number);
+
+  VolumeState& volume_;
+  const ChannelServerOptions options_;
+  SharedArray<serve::Channel> channels_;
+  SharedArray<request::VerbRow> rows_;
+  SharedArray<serve::Server> server_;
+  SharedArray<serve::CallRoom> rooms_;
+  SharedArray<kernels::ServeParams> params_;
+  ssd::Descriptor bells_;  // an epoll of all
+  ssd::Descriptor stop_;   // one that wakes all threads, for good
+
+  std::mutex mutex_;                              // of all below
+  std::vector<std::unique_ptr<Client>> clients_;  // one for each channel that is not free
+  uint32_t sleeping_ = 0;                         // threads
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace gofs::host

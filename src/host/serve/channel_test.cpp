@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Clients of a server, as threads of this process: calls through channels do what direct ones do,
+// each for its own user; what a client leaves open is closed; hostile rings harm nobody else.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "host/image/fsck_for_test.h"
+#include "host/image/mkfs.h"
+#include "host/serve/channel_server.h"
+
+namespace gofs::host {
+namespace {
+
+using request::Verb;
+
+constexpr uint32_t kReadWrite = O_RDWR | O_CREAT;
+
+/// A client with calls by their names.
+class Client {
+ public:
+  Client(std::optional<ChannelServer>& server, uint32_t uid) : server_(server) {
+    vfs::Credentials who{};
+    who.uid = who.gid = uid;
+    auto opened = server->open(who);
+    EXPECT_TRUE(opened);
+    number_ = opened->number;
+    channel_.emplace(std::move(opened->ends));
+  }
+  ~Client() { leave(); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  /// How many descriptors were open.
+  uint32_t leave() {
+    if (left_ || !server_) return 0;
+    left_ = true;
+    return server_->close(number_);
+  }
+
+  int64_t call(const CallRequest& request) { return channel_->call(request).result; }
+  int open(const std::string& path, uint32_t flags = kReadWrite, uint32_t mode = 0600) {
+    return static_cast<int>(
+        call({.verb = Verb::kOpen, .path = &path, .flags = flags, .mode = mode}));
+  }
+  int64_t close(int fd) { return call({.verb = Verb::kClose, .descriptor = fd}); }
+  int64_t write(int fd, const std::string& bytes, uint64_t offset) {
+    for (size_t done = 0; done < bytes.size();) {
+      const int64_t part = call({.verb = Verb::kPwrite,
+                                 .descriptor = fd,
+                                 .input = bytes.data() + done,
+                                 .bytes = bytes.size() - done,
+                                 .offset = static_cast<int64_t>(offset + done)});
+      if (part <= 0) return part;
+      done += static_cast<size_t>(part);
+    }
+    return static_cast<int64_t>(bytes.size());
+  }
+  std::string read(int fd, size_t bytes, uint64_t offset) {
+    std::string found(bytes, '\0');
+    size_t done = 0;
+    while (done < bytes) {
+      const int64_t part = call({.verb = Verb::kPread,
+                                 .descriptor = fd,
+                                 .buffer = found.data() + done,
+                                 .bytes = bytes - done,
+                                 .offset = static_cast<int64_t>(offset + done)});
+      EXPECT_GE(part, 0);
+      if (part <= 0) break;
+      done += static_cast<size_t>(part);
+    }
+    found.resize(done);
+    return found;
+  }
+  int64_t stat(const std::string& path, Stat& stat) {
+    return call({.verb = Verb::kStat, .path = &path, .buffer = &stat, .bytes = sizeof(stat)});
+  }
+  int64_t about(Verb verb, const std::string& path, uint32_t mode = 0) {
+    return call({.verb = verb, .path = &path, .mode = mode});
+  }
+  int64_t between(Verb verb, const std::string& other, const std::string& path) {
+    return call({.verb = verb, .path = &path, .other = &other});
+  }
+  ChannelClient& channel() { return *channel_; }
+
+ private:
+  std::optional<ChannelServer>& server_;
+  std::optional<ChannelClient> channel_;
+  uint32_t number_ = 0;
+  bool left_ = false;
+};
+
+std::string some_bytes(size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::string bytes(count, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+class ChannelTest : public ::testing::Test {
+ protected:
+  ChannelTest() {
+    image::VolumeOptions options;
+    options.flush = false;
+    EXPECT_TRUE(image::make_volume(image_.path(), uint64_t{128} << 20, options).ok());
+    auto mounted = VolumeState::mount(image_.path() + "?media=memory",
+                                      {.backend = "cpu", .read_only = false}, MountKind::kVolume);
+    EXPECT_TRUE(mounted) << mounted.error().message;
+    volume_ = std::move(*mounted);
+    const std::string root = "/";
+    EXPECT_EQ(volume_->call({.verb = Verb::kChmod, .path = &root, .mode = 01777}).result, 0);
+  }
+  std::optional<ChannelServer>& serve(const ChannelServerOptions& options = {}) {
+    server_.emplace(*volume_, options);
+    return server_;
+  }
+  uint64_t free_blocks() {
+    FilesystemStat stat{};
+    EXPECT_EQ(volume_->call({.verb = Verb::kStatfs}, stat).result, 0);
+    return stat.blocks_free;
+  }
+  void expect_sound() {
+    server_.reset();
+    EXPECT_TRUE(volume_->unmount());
+    GOFS_NEED_TOOL("fsck.f2fs");
+    EXPECT_TRUE(image::fsck_is_clean(image_.path()));
+  }
+
+  image::TemporaryPath image_;
+  std::unique_ptr<VolumeState> volume_;
+  std::optional<ChannelServer> server_;
+};
+
+TEST_F(ChannelTest, calls_do_what_direct_ones_do) {
+  Client client(serve(), 0);
+  const std::string text = some_bytes(3'000'000, 1);
+  const int fd = client.open("/large");
+  ASSERT_GE(fd, 0);
+  EXPECT_EQ(client.write(fd, text, 12'345), 3'000'000);
+  EXPECT_TRUE(client.read(fd, 4'000'000, 12'345) == text);
+  EXPECT_EQ(client.call({.verb = Verb::kFsync, .descriptor = fd}), 0);
+  Stat stat{};
+  EXPECT_EQ(client.stat("/large", stat), 0);
+  EXPECT_EQ(stat.size_bytes, 3'012'345u);
+  EXPECT_EQ(client.stat("/none", stat), -ENOENT);
+  EXPECT_EQ(client.about(Verb::kMkdir, "/d", 0755), 0);
+  EXPECT_EQ(client.between(Verb::kRename, "/large", "/d/larger"), 0);
+  EXPECT_EQ(client.between(Verb::kSymlink, "d/larger", "/link"), 0);
+  const std::string link = "/link";
+  std::string target(100, '\0');
+  EXPECT_EQ(client.call({.verb = Verb::kReadlink,
+                         .path = &link,
+                         .buffer = target.data(),
+                         .bytes = target.size()}),
+            8);
+  EXPECT_EQ(target.substr(0, 8), "d/larger");
+  const std::string name = "user.colour";
+  EXPECT_EQ(
+      client.call(
+          {.verb = Verb::kFsetxattr, .name = &name, .descriptor = fd, .input = "blue", .bytes = 4}),
+      0);
+  std::string value(10, '\0');
+  EXPECT_EQ(client.call({.verb = Verb::kGetxattr,
+                         .path = &link,
+                         .name = &name,
+                         .buffer = value.data(),
+                         .bytes = value.size()}),
+            4);
+  EXPECT_EQ(value.substr(0, 4), "blue");
+  const int folder = client.open("/d", O_RDONLY | O_DIRECTORY);
+  std::vector<NamedEntry> entries(64);
+  const int64_t count = client.call({.verb = Verb::kReaddir,
+                                     .descriptor = folder,
+                                     .buffer = entries.data(),
+                                     .bytes = entries.size() * sizeof(NamedEntry)});
+  ASSERT_EQ(count, 1);
+  EXPECT_EQ(std::string(entries[0].name), "larger");
+  EXPECT_EQ(client.close(folder), 0);
+  EXPECT_EQ(client.close(fd), 0);
+  EXPECT_EQ(client.close(fd), -EBADF);
+  FilesystemStat space{};
+  EXPECT_EQ(client.call({.verb = Verb::kStatfs, .buffer = &space, .bytes = sizeof(space)}), 0);
+  EXPECT_EQ(space.blocks_free, free_blocks());
+  const std::string direct = "/d/larger";
+  EXPECT_EQ(volume_->call({.verb = Verb::kStat, .path = &direct}, stat).result, 0);
+  EXPECT_EQ(stat.size_bytes, 3'012'345u);
+  expect_sound();
+}
+
+TEST_F(ChannelTest, what_is_wrong_with_a_call_is_said) {
+  Client client(serve(), 0);
+  Stat stat{};
+  EXPECT_EQ(client.stat(std::string("/a\0b", 4), stat), -ENOENT);
+  EXPECT_EQ(client.stat("/" + std::string(5000, 'x'), stat), -ENAMETOOLONG);
+  EXPECT_EQ(client.stat("/" + std::string(300, 'x'), stat), -ENAMETOOLONG);
+  EXPECT_EQ(client.call({.verb = Verb::kFstat, .descriptor = 3, .buffer = &stat, .bytes = 8}),
+            -EBADF);
+  const std::string root = "/";
+  EXPECT_EQ(client.call({.verb = Verb::kStat, .path = &root, .buffer = &stat, .bytes = 8}),
+            -EINVAL);
+  EXPECT_EQ(client.call({.verb = static_cast<Verb>(999)}), -ENOSYS);
+  EXPECT_EQ(client.call({.verb = Verb::kOpenInode, .number = 3}), -EPERM);
+  const std::string name(256, 'n');
+  EXPECT_EQ(client.call({.verb = Verb::kRemovexattr, .path = &root, .name = &name}), -ERANGE);
+}
+
+TEST_F(ChannelTest, each_client_is_its_own_user) {
+  serve();
+  Client ann(server_, 7);
+  Client bob(server_, 8);
+  const int anns = ann.open("/anns");
+  ASSERT_GE(anns, 0);
+  EXPECT_EQ(ann.write(anns, "secret", 0), 6);
+  EXPECT_EQ(bob.open("/anns", O_RDONLY), -EACCES);
+  char byte = 'x';
+  EXPECT_EQ(bob.call({.verb = Verb::kPread, .descriptor = anns, .buffer = &byte, .bytes = 1}),
+            -EBADF);
+  EXPECT_EQ(bob.close(anns), -EBADF);
+  EXPECT_EQ(byte, 'x');
+  EXPECT_EQ(bob.about(Verb::kUnlink, "/anns"), -EPERM) << "the directory is sticky";
+  Stat stat{};
+  EXPECT_EQ(bob.stat("/anns", stat), 0);
+  EXPECT_EQ(stat.uid, 7u);
+  EXPECT_EQ(ann.read(anns, 10, 0), "secret");
+}
+
+TEST_F(ChannelTest, what_a_client_leaves_open_is_closed) {
+  serve();
+  Client other(server_, 0);
+  EXPECT_EQ(other.call({.verb = Verb::kSync}), 0);
+  const uint64_t before = free_blocks();
+  for (int turn = 0; turn < 3; ++turn) {
+    Client client(server_, 0);
+    const int fd = client.open("/goes");
+    ASSERT_GE(fd, 0);
+    EXPECT_EQ(client.write(fd, some_bytes(400'000, 2), 0), 400'000);
+    for (int i = 0; i < 20; ++i) EXPECT_GE(client.open("/goes", O_RDONLY), 0);
+    EXPECT_EQ(client.about(Verb::kUnlink, "/goes"), 0);
+    EXPECT_EQ(server_->open_channels(), 2u);
+    EXPECT_EQ(client.leave(), 21u);
+    EXPECT_EQ(client.open("/late"), -ESTALE);
+  }
+  EXPECT_EQ(server_->open_channels(), 1u);
+  EXPECT_EQ(other.call({.verb = Verb::kSync}), 0);
+  EXPECT_EQ(free_blocks(), before);
+  expect_sound();
+}
+
+TEST_F(ChannelTest, there_are_more_callers_than_slots) {
+  serve({.threads = 2, .depth = 2});
+  std::vector<std::unique_ptr<Client>> clients;
+  for (uint32_t i = 0; i < 3; ++i) clients.push_back(std::make_unique<Client>(server_, i));
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < 9; ++i) {
+    threads.emplace_back([&, i] {
+      Client& client = *clients[i % 3];
+      const std::string path = "/file" + std::to_string(i);
+      const int fd = client.open(path);
+      ASSERT_GE(fd, 0);
+      for (uint32_t turn = 0; turn < 40; ++turn) {
+        const std::string text = some_bytes(100 + turn * 50, i * 100 + turn);
+        ASSERT_EQ(client.write(fd, text, turn * 3000), static_cast<int64_t>(text.size()));
+        ASSERT_EQ(client.read(fd, text.size(), turn * 3000), text);
+      }
+      EXPECT_EQ(client.close(fd), 0);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  clients.clear();
+  expect_sound();
+}
+
+TEST_F(ChannelTest, who_comes_after_a_pause_is_served_and_who_stays_is_told_of_the_end) {
+  serve();
+  Client client(server_, 0);
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const auto began = std::chrono::steady_clock::now();
+    EXPECT_EQ(client.about(Verb::kAccess, "/"), 0);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(900))
+        << "the bell was not heard";
+  }
+  std::thread caller([&] {
+    int64_t answer = 0;
+    while (answer == 0) answer = client.about(Verb::kAccess, "/");
+    EXPECT_EQ(answer, -ESTALE);
+  });
+  client.leave();
+  caller.join();
+}
+
+/// Writes what it likes into its ring, while others work.
+void be_hostile(ChannelEnds& ends, uint32_t seed, const std::atomic<bool>& ending) {
+  serve::RingHead head{};
+  std::memcpy(&head, ends.memory.data(), sizeof(head));
+  const serve::Ring ring = serve::view_of_ring(ends.memory.data(), head);
+  std::mt19937_64 random(seed);
+  const auto word = [&](void* at) {
+    simt::store_system_relaxed(*static_cast<uint64_t*>(at), random());
+  };
+  const std::string paths[] = {"/", "/mine", "/mine/../mine", "/shared", "../..", "/mine/x"};
+  while (!ending.load()) {
+    const auto slot = static_cast<uint32_t>(random() % ring.depth);
+    request::Request& request = ring.requests[slot];
+    request::Request wanted{};
+    std::memcpy(&wanted, &request, sizeof(wanted));
+    wanted.verb = static_cast<Verb>(random() % (request::kVerbs + 2));
+    wanted.descriptor = static_cast<int32_t>(random() % 8);
+    wanted.buffer = random() % 4 == 0 ? static_cast<uint32_t>(random()) : 0;
+    wanted.buffer_offset = random() % 4 == 0 ? random() : random() % 4096 * 8;
+    wanted.bytes = random() % 4 == 0 ? random() : random() % 70'000;
+    wanted.offset = random() % 8 == 0 ? static_cast<int64_t>(random()) : 0;
+    wanted.flags = static_cast<uint32_t>(random() % 4 == 0 ? random() : random() % 4);
+    wanted.mode = static_cast<uint32_t>(random() & 0777);
+    for (request::Text* text : {&wanted.path, &wanted.other, &wanted.name}) {
+      const std::string& path = paths[random() % std::size(paths)];
+      text->at = random() % 8 == 0 ? static_cast<uint32_t>(random()) : 64 * (random() % 8);
+      text->bytes =
+          random() % 8 == 0 ? static_cast<uint32_t>(random()) : static_cast<uint32_t>(path.size());
+      std::memcpy(ring.texts + uint64_t{slot} * serve::kTextBytes + 64 * (random() % 8),
+                  path.data(), path.size());
+    }
+    std::memcpy(&request, &wanted, sizeof(wanted));
+    simt::store_system_release(ring.published[slot], ring.answers[slot].lap + 1);
+    // Changed while it is read, and after it was published.
+    for (int i = 0; i < 4; ++i) {
+      word(reinterpret_cast<uint8_t*>(&ring.requests[slot]) + 8 * (random() % 15));
+      word(ring.texts + uint64_t{slot} * serve::kTextBytes + 8 * (random() % 100));
+    }
+    if (random() % 16 == 0) {
+      simt::store_system_relaxed(ring.published[random() % ring.depth],
+                                 static_cast<uint32_t>(random()));
+    }
+    if (random() % 64 == 0) word(ends.memory.data() + 8 * (random() % 40));
+    const uint64_t one = 1;
+    (void)!::write(ends.bell.get(), &one, sizeof(one));
+  }
+}
+
+TEST_F(ChannelTest, hostile_rings_harm_nobody_else) {
+  serve({.threads = 3, .depth = 8, .part_bytes = 16 * 4096});
+  Client honest(server_, 7);
+  EXPECT_EQ(honest.about(Verb::kMkdir, "/ours", 0700), 0);
+  EXPECT_EQ(honest.about(Verb::kMkdir, "/mine", 0777), 0);
+  vfs::Credentials enemy{};
+  enemy.uid = enemy.gid = 66;
+  auto first = server_->open(enemy).value();
+  auto second = server_->open(enemy).value();
+  std::atomic<bool> ending{false};
+  std::thread one([&] { be_hostile(first.ends, 1, ending); });
+  std::thread two([&] { be_hostile(second.ends, 2, ending); });
+  const int fd = honest.open("/ours/file");
+  ASSERT_GE(fd, 0);
+  for (uint32_t turn = 0; turn < 60; ++turn) {
+    const std::string text = some_bytes(20'000, turn);
+    ASSERT_EQ(honest.write(fd, text, 1000 * turn), 20'000);
+    ASSERT_EQ(honest.read(fd, 20'000, 1000 * turn), text);
+  }
+  ending.store(true);
+  one.join();
+  two.join();
+  (void)server_->close(first.number);
+  (void)server_->close(second.number);
+  Stat stat{};
+  EXPECT_EQ(honest.stat("/ours/file", stat), 0);
+  EXPECT_EQ(stat.size_bytes, 79'000u);
+  EXPECT_EQ(stat.uid, 7u);
+  expect_sound();
+}
+
+}  // namespace
+}  // namespace gofs::host

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A channel as its server sees it: a client's ring, whose calls they are, and the memory that they
+// may name. All of this lies in memory of the server's alone.
+#pragma once
+
+#include "serve/ring.h"
+#include "simt/warp.h"
+#include "vfs/caller.h"
+
+namespace gofs::serve {
+
+/// Registered buffers of a channel; number 0 is the one in the ring's own memory.
+inline constexpr uint32_t kWindowsMax = 64;
+
+/// Memory that a client's requests may name. Others may change what is in it at any time.
+struct Window {
+  uint8_t* memory;  // null: none has this number
+  uint64_t bytes;
+};
+
+enum ChannelState : uint32_t {
+  kChannelFree = 0,
+  kChannelOpen = 1,
+  kChannelLeaving = 2,  // its client has gone: what it has open is closed when no call is left
+};
+
+struct alignas(128) Channel {
+  Ring ring;
+  vfs::Caller caller;
+  uint32_t* taken;  // of each slot, how many requests were taken from it
+  Window windows[kWindowsMax];
+  alignas(128) uint32_t state;  // ChannelState; set by the host [H3]
+  uint32_t inside;              // warps that look at the channel, or perform a call of it
+  uint32_t next_slot;           // where to look first; a hint
+};
+
+/// All channels of a server.
+struct Channels {
+  Channel* channels;
+  uint32_t count;
+  uint32_t ending;  // not 0: nothing is taken any more
+};
+
+/// Room of a warp for what it has copied from a channel, since that may change while it is used.
+struct alignas(16) CallRoom {
+  request::Request request;
+  char path[kPathBytesMax];
+  char other[kPathBytesMax];
+  char name[kXattrNameBytesMax + 1];
+};
+
+/// Enters an open channel: until leave_channel() it stays what it is. By one lane.
+GOFS_HD inline bool enter_channel(Channel& channel) {
+  if (simt::load_relaxed(channel.state) != kChannelOpen) return false;
+  simt::AtomicRef<uint32_t>(channel.inside).fetch_add(1, simt::memory_order_seq_cst);  // [H3]
+  if (simt::AtomicRef<uint32_t>(channel.state).load(simt::memory_order_seq_cst) == kChannelOpen) {
+    return true;
+  }
+  simt::AtomicRef<uint32_t>(channel.inside).fetch_sub(1, simt::memory_order_release);
+  return false;
+}
+
+GOFS_HD inline void leave_channel(Channel& channel) {
+  simt::AtomicRef<uint32_t>(channel.inside).fetch_sub(1, simt::memory_order_release);  // [H3]
+}
+
+}  // namespace gofs::serve

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makes what a client asks for into arguments of a call. The request is a copy that no one changes
+// any more; each part of it is checked here, and nowhere else.
+#pragma once
+
+#include "serve/channel.h"
+
+namespace gofs::serve {
+
+namespace detail {
+
+/// Copies a text out of those of `slot`. 0, or a negative errno: `too_long` where it has more bytes
+/// than `room` takes with its NUL, `holds_nul` where it has one. Collective, uniform.
+GOFS_HD inline int copy_text(simt::AnyWarp auto warp, const Ring& ring, uint32_t slot,
+                             const request::Text& text, char* room, uint32_t room_bytes,
+                             int too_long, int holds_nul) {
+  if (text.at > kTextBytes || text.bytes > kTextBytes - text.at) return -EFAULT;
+  if (text.bytes >= room_bytes) return too_long;
+  const char* const from = ring.texts + uint64_t{slot} * kTextBytes + text.at;
+  bool any_nul = false;
+  for (uint32_t i = warp.thread_rank(); i < text.bytes; i += warp.size()) {
+    room[i] = simt::load_relaxed(from[i]);
+    any_nul = any_nul || room[i] == '\0';
+  }
+  if (warp.thread_rank() == 0) room[text.bytes] = '\0';
+  const bool bad = warp.any(any_nul);
+  warp.sync();
+  return bad ? holds_nul : 0;
+}
+
+/// Whether structs go there.
+constexpr bool writes_structs(const request::VerbRow& row) {
+  return row.whole != 0 || row.unit > 1;
+}
+
+}  // namespace detail
+
+/// Fills `call` for the request in `call.request`, with texts in `room`. 0, or what is the answer
+/// instead. Collective, uniform.
+GOFS_HD inline int resolve(simt::AnyWarp auto warp, const Channel& channel,
+                           const request::VerbRow* rows, uint32_t slot, CallRoom& room,
+                           request::Arguments& call) {
+  const request::Request& wanted = call.request;
+  if (static_cast<uint32_t>(wanted.verb) >= request::kVerbs) return -ENOSYS;
+  const request::VerbRow& row = rows[static_cast<uint32_t>(wanted.verb)];
+  const Ring& ring = channel.ring;
+  if ((row.takes & request::kPath) != 0) {
+    const int error = detail::copy_text(warp, ring, slot, wanted.path, room.path, kPathBytesMax,
+                                        -ENAMETOOLONG, -ENOENT);
+    if (error != 0) return error;
+    call.path = room.path;
+  }
+  if ((row.takes & request::kOther) != 0) {
+    const int error = detail::copy_text(warp, ring, slot, wanted.other, room.other, kPathBytesMax,
+                                        -ENAMETOOLONG, -ENOENT);
+    if (error != 0) return error;
+    call.other = room.other;
+  }
+  if ((row.takes & request::kName) != 0) {
+    const int error = detail::copy_text(warp, ring, slot, wanted.name, room.name,
+                                        kXattrNameBytesMax + 1, -ERANGE, -EINVAL);
+    if (error != 0) return error;
+    call.name = room.name;
+  }
+  if ((row.takes & (request::kInput | request::kOutput)) != 0 && wanted.bytes != 0) {
+    if (wanted.buffer >= kWindowsMax) return -EFAULT;
+    const Window& window = channel.windows[wanted.buffer];
+    if (window.memory == nullptr || wanted.buffer_offset > window.bytes ||
+        wanted.bytes > window.bytes - wanted.buffer_offset) {
+      return -EFAULT;
+    }
+    call.buffer = window.memory + wanted.buffer_offset;
+    if (detail::writes_structs(row) && reinterpret_cast<uintptr_t>(call.buffer) % 8 != 0) {
+      return -EINVAL;
+    }
+  }
+  return 0;
+}
+
+}  // namespace gofs::serve
