@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/serve/channel_client.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,19 +62,20 @@ ChannelClient::ChannelClient(ChannelEnds ends)
 }
 
 bool ChannelClient::is_gone() const {
-  return gave_up_.load(std::memory_order_relaxed) ||
+  return hung_up_.load(std::memory_order_relaxed) ||
          simt::load_system_relaxed(ring_.head->gone) != 0;
 }
 
-void ChannelClient::give_up() {
-  gave_up_.store(true);
-  const std::lock_guard lock(mutex_);
-  freed_.notify_all();
+/// A server that was killed leaves no word.
+void ChannelClient::look_for_server() {
+  if (!ends_.connection.is_open()) return;
+  pollfd look{ends_.connection.get(), POLLRDHUP, 0};
+  if (::poll(&look, 1, 0) > 0) hung_up_.store(true, std::memory_order_relaxed);
 }
 
 bool ChannelClient::take_slot(uint32_t& slot) {
   std::unique_lock lock(mutex_);
-  // A server that goes without a word, by a kill, is noticed by who waits for an answer.
+  // Those that have the slots notice when the server goes.
   while (free_slots_.empty() && !is_gone()) freed_.wait_for(lock, std::chrono::milliseconds(100));
   if (is_gone()) return false;
   slot = free_slots_.back();
@@ -105,6 +107,7 @@ bool ChannelClient::await_answer(const serve::RingPlace& place) {
     answered = serve::is_answered(ring_, place);
     if (answered || is_gone() || simt::now_ns() - began > kAnswerTimeoutNs) break;
     simt::sleep_while(word, before, nap_ns);
+    look_for_server();
     nap_ns = std::min(2 * nap_ns, kNapNsMax);
   }
   sleepers.fetch_sub(1, std::memory_order_relaxed);

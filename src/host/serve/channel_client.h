@@ -23,8 +23,9 @@ namespace gofs::host {
 
 /// What a client is given by its server.
 struct ChannelEnds {
-  SharedMemory memory;   // of the ring
-  ssd::Descriptor bell;  // an eventfd, which wakes the server
+  SharedMemory memory;         // of the ring
+  ssd::Descriptor bell;        // an eventfd, which wakes the server
+  ssd::Descriptor connection;  // hangs up when the server ends; none: in the same process
 };
 
 class ChannelClient {
@@ -39,9 +40,6 @@ class ChannelClient {
   /// is then never used again.
   CallAnswer call(const CallRequest& request);
 
-  /// The server has gone: calls that wait, and all that come, answer -ESTALE.
-  void give_up();
-
   /// How long a call may take. The longest are those that write whole volumes to the disk.
   static constexpr uint64_t kAnswerTimeoutNs = 600'000'000'000;
 
@@ -51,12 +49,13 @@ class ChannelClient {
   std::optional<int64_t> exchange(uint32_t slot, const request::Request& record);
   bool await_answer(const serve::RingPlace& place);
   bool is_gone() const;
+  void look_for_server();
 
   ChannelEnds ends_;
   serve::Ring ring_;
   uint64_t part_bytes_;         // of the buffer, for each slot
   std::vector<uint32_t> laps_;  // that each slot has been through
-  std::atomic<bool> gave_up_{false};
+  std::atomic<bool> hung_up_{false};
 
   std::mutex mutex_;
   std::condition_variable freed_;

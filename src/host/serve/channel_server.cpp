@@ -139,8 +139,9 @@ Expected<ChannelServer::Opened> ChannelServer::open(const vfs::Credentials& who)
     auto client = std::make_unique<Client>(
         Client{SharedMemory::make("gofs channel", head.bytes), make_bell(),
                SharedArray<uint32_t>(volume_.backend().memory(), options_.depth)});
-    Opened opened{number,
-                  {SharedMemory::map(copy_of(client->memory.descriptor())), copy_of(client->bell)}};
+    Opened opened{
+        number,
+        {SharedMemory::map(copy_of(client->memory.descriptor())), copy_of(client->bell), {}}};
     watch(client->bell, number);
     std::memcpy(client->memory.data(), &head, sizeof(head));
     serve::Channel& channel = channels_[number];
@@ -159,24 +160,40 @@ Expected<ChannelServer::Opened> ChannelServer::open(const vfs::Credentials& who)
   }
 }
 
-uint32_t ChannelServer::close(uint32_t number) {
+bool ChannelServer::begin_close(uint32_t number) {
   serve::Channel& channel = channels_[number];
   uint32_t open = serve::kChannelOpen;
   if (!std::atomic_ref<uint32_t>(channel.state)
            .compare_exchange_strong(open, serve::kChannelLeaving)) {  // [H3]
-    return 0;
+    return false;
   }
   simt::store_system_relaxed(channel.ring.head->gone, 1u);
-  // Each call has its own deadline.
-  while (simt::AtomicRef<uint32_t>(channel.inside).load(simt::memory_order_seq_cst) != 0) {
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  return true;
+}
+
+bool ChannelServer::finish_close(uint32_t number, uint32_t* descriptors) {
+  serve::Channel& channel = channels_[number];
+  if (simt::load_relaxed(channel.state) != serve::kChannelLeaving) return true;
+  if (simt::AtomicRef<uint32_t>(channel.inside).load(simt::memory_order_seq_cst) != 0) {  // [H3]
+    return false;
   }
   kernels::LeaveParams leaving{volume_.filesystem(), channel.caller, 0};
   (void)volume_.run(kernels::bodies::kLeave, {1, 1}, &leaving);
+  if (descriptors != nullptr) *descriptors = leaving.closed;
   const std::lock_guard lock(mutex_);
   clients_[number].reset();
   simt::store_release(channel.state, uint32_t{serve::kChannelFree});
-  return leaving.closed;
+  return true;
+}
+
+uint32_t ChannelServer::close(uint32_t number) {
+  uint32_t descriptors = 0;
+  (void)begin_close(number);
+  // Each call has its own deadline.
+  while (!finish_close(number, &descriptors)) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return descriptors;
 }
 
 uint32_t ChannelServer::open_channels() {

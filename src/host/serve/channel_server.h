@@ -38,8 +38,13 @@ class ChannelServer {
   };
   /// For a client with these credentials. From any thread.
   Expected<Opened> open(const vfs::Credentials& who);
-  /// Its client has gone, or shall go: waits until its calls have ended, and closes what it has
-  /// open. How many descriptors that were. From any thread.
+  /// Its client has gone, or shall go: no call of it is begun any more. Whether it was open. From
+  /// any thread.
+  bool begin_close(uint32_t number);
+  /// Closes what the client has open, by the one that has begun to close it. False: a call of it is
+  /// under way, later.
+  bool finish_close(uint32_t number, uint32_t* descriptors = nullptr);
+  /// Both, after a wait for its calls. How many descriptors were open.
   uint32_t close(uint32_t number);
 
   /// Channels that are open.

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Clients as processes of several users, over a real socket: they are killed at any moment, the
+// server goes, and others come who are no clients at all.
+#include "host/serve/socket.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <optional>
+#include <random>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "host/image/fsck_for_test.h"
+#include "host/image/mkfs.h"
+#include "host/serve/socket_server.h"
+
+extern char** environ;
+
+namespace gofs::host {
+namespace {
+
+using request::Verb;
+using std::chrono::milliseconds;
+
+constexpr const char* kForEver = "1000000000";
+
+/// A process that runs channel_actor; killed with this object.
+class Actor {
+ public:
+  Actor(const std::string& socket, uint32_t uid, uint32_t seed, const std::string& count) {
+    const std::string program =
+        std::string(std::getenv("GOFS_BUILD_DIR")) + "/src/host/serve/channel_actor";
+    std::string words[] = {program, socket, std::to_string(uid), std::to_string(seed), count};
+    char* arguments[] = {words[0].data(), words[1].data(), words[2].data(),
+                         words[3].data(), words[4].data(), nullptr};
+    EXPECT_EQ(::posix_spawn(&pid_, program.c_str(), nullptr, nullptr, arguments, environ), 0);
+  }
+  Actor(Actor&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+  Actor& operator=(Actor&& other) noexcept {
+    std::swap(pid_, other.pid_);
+    return *this;
+  }
+  ~Actor() { kill(); }
+
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    (void)status();
+  }
+  /// Waits for its end: the exit status, or -1 if it was killed.
+  int status() {
+    int word = 0;
+    EXPECT_EQ(::waitpid(std::exchange(pid_, -1), &word, 0) > 0, true);
+    return WIFEXITED(word) ? WEXITSTATUS(word) : -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+class SocketTest : public ::testing::Test {
+ protected:
+  SocketTest() {
+    image::VolumeOptions options;
+    options.flush = false;
+    EXPECT_TRUE(image::make_volume(image_.path(), uint64_t{128} << 20, options).ok());
+    auto mounted = VolumeState::mount(image_.path() + "?media=memory",
+                                      {.backend = "cpu", .read_only = false}, MountKind::kVolume);
+    EXPECT_TRUE(mounted) << mounted.error().message;
+    volume_ = std::move(*mounted);
+    const std::string root = "/";
+    EXPECT_EQ(volume_->call({.verb = Verb::kChmod, .path = &root, .mode = 01777}).result, 0);
+    channels_.emplace(*volume_, ChannelServerOptions{.channels_max = 20});
+    serve();
+  }
+  void serve(uint32_t mode = 0666) { server_.emplace(*channels_, path_, mode); }
+  /// Whether all clients but `others` are gone within a second.
+  bool are_gone(uint32_t others = 0) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    while (channels_->open_channels() != others) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    return true;
+  }
+  int error_of_attaching() {
+    try {
+      const ChannelEnds ends = attach_at(path_);
+      return 0;
+    } catch (const std::system_error& problem) {
+      return problem.code().value();
+    }
+  }
+  void expect_sound() {
+    server_.reset();
+    channels_.reset();
+    EXPECT_TRUE(volume_->unmount());
+    GOFS_NEED_TOOL("fsck.f2fs");
+    EXPECT_TRUE(image::fsck_is_clean(image_.path()));
+  }
+
+  image::TemporaryPath image_;
+  const std::string path_ = image_.path() + ".socket";
+  std::unique_ptr<VolumeState> volume_;
+  std::optional<ChannelServer> channels_;
+  std::optional<SocketServer> server_;
+};
+
+TEST_F(SocketTest, processes_of_several_users_work_side_by_side) {
+  std::vector<Actor> actors;
+  for (uint32_t i = 0; i < 8; ++i) actors.emplace_back(path_, 1000 + i % 3, i, "40");
+  for (Actor& actor : actors) EXPECT_EQ(actor.status(), 0);
+  EXPECT_TRUE(are_gone());
+  expect_sound();
+}
+
+TEST_F(SocketTest, clients_are_killed_at_any_moment_and_others_see_nothing_of_it) {
+  std::mt19937 random(5);
+  Actor honest(path_, 1000, 99, "300");
+  std::vector<Actor> actors;
+  for (uint32_t i = 0; i < 6; ++i) actors.emplace_back(path_, 1000 + i % 3, i, kForEver);
+  for (uint32_t turn = 0; turn < 40; ++turn) {
+    std::this_thread::sleep_for(milliseconds(random() % 30));
+    actors[turn % 6] = Actor(path_, 1000 + turn % 3, 100 + turn, kForEver);
+  }
+  EXPECT_EQ(honest.status(), 0);
+  actors.clear();
+  EXPECT_TRUE(are_gone());
+  expect_sound();
+}
+
+TEST_F(SocketTest, whoever_has_attached_is_told_when_the_server_goes) {
+  Actor actor(path_, 1000, 1, kForEver);
+  std::this_thread::sleep_for(milliseconds(100));
+  server_.reset();
+  EXPECT_EQ(actor.status(), 4);
+  EXPECT_EQ(error_of_attaching(), ENOENT);
+  serve();
+  Actor another(path_, 1000, 1, "3");
+  EXPECT_EQ(another.status(), 0);
+}
+
+TEST_F(SocketTest, the_mode_of_the_socket_says_who_may_come) {
+  server_.reset();
+  serve(0600);
+  struct stat status {};
+  ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0600u);
+  Actor refused(path_, 1000, 1, "1");
+  EXPECT_EQ(refused.status(), 5);
+  EXPECT_EQ(error_of_attaching(), 0);
+}
+
+TEST_F(SocketTest, who_is_one_too_many_is_told) {
+  std::vector<ChannelEnds> all;
+  for (uint32_t i = 0; i < 20; ++i) all.push_back(attach_at(path_));
+  EXPECT_EQ(error_of_attaching(), EAGAIN);
+  all.pop_back();
+  EXPECT_TRUE(are_gone(19));
+  EXPECT_EQ(error_of_attaching(), 0);
+}
+
+TEST_F(SocketTest, a_name_that_is_taken_is_left_alone) {
+  EXPECT_THROW(SocketServer(*channels_, path_, 0600), std::system_error);
+  EXPECT_EQ(error_of_attaching(), 0) << "the first server is still there";
+  EXPECT_THROW(SocketServer(*channels_, image_.path(), 0600), std::system_error);
+  EXPECT_THROW(SocketServer(*channels_, std::string(200, 'x'), 0600), std::system_error);
+  // Not so what a server has left that was killed.
+  server_.reset();
+  { const ssd::Descriptor left = listen_at(path_, 0600); }
+  EXPECT_EQ(error_of_attaching(), ECONNREFUSED);
+  serve();
+  EXPECT_EQ(error_of_attaching(), 0);
+}
+
+}  // namespace
+}  // namespace gofs::host
