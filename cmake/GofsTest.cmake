@@ -85,7 +85,7 @@ function(gofs_add_test name)
   endif()
 
   add_executable(${name} ${sources})
-  if(NOT GOFS_CUDA OR GOFS_FAST_DEVICE_CODE)
+  if(NOT GOFS_CUDA OR GOFS_FAST_BUILD)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
   endif()
   if(GOFS_SANITIZE STREQUAL "thread" AND arg_SERIAL)

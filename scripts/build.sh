@@ -5,7 +5,8 @@
 # usage: build.sh [PRESET|auto] [TARGET...]
 # auto (the default): cuda where there is a GPU, or GOFS_CUDA=1 in the environment asks for it, and
 # scripts/nvcc.sh finds a compiler; else cpu.
-# With GOFS_FAST_DEVICE_CODE=ON in the environment, device code is compiled fast and runs slowly.
+# With GOFS_FAST_BUILD=ON in the environment, files are compiled together, and device code is
+# compiled fast and runs slowly.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,7 +35,7 @@ fi
 
 mkdir -p build
 cmake --preset "$preset" "${generator[@]}" -Wno-dev \
-  -DGOFS_FAST_DEVICE_CODE="${GOFS_FAST_DEVICE_CODE:-OFF}" > "build/configure-$preset.log" 2>&1 ||
+  -DGOFS_FAST_BUILD="${GOFS_FAST_BUILD:-OFF}" > "build/configure-$preset.log" 2>&1 ||
   { cat "build/configure-$preset.log" >&2; exit 1; }
 cmake --build "build/$preset" -j "$(nproc)" ${1:+--target "$@"} -- "${keep_going[@]}"
 
