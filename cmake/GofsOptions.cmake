@@ -45,8 +45,8 @@ function(gofs_optimize)
 endfunction()
 
 # gofs_compile_together(TARGET...): nearly all of the file system is templates, and files compiled
-# together share what they use of them, which saves up to two thirds of the time. So it is done where
-# a build is there to be tested; names in a folder's files must differ.
+# together share what they use of them, which saves up to two thirds of the time. So it is done
+# where a build is there to be tested; names in a folder's files must differ.
 function(gofs_compile_together)
   foreach(target IN LISTS ARGN)
     if(GOFS_SANITIZE OR GOFS_FAST_BUILD)
