@@ -28,6 +28,8 @@ import ctest_sum
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "logs"
 CORES = os.cpu_count() or 1
+# Tests also wait: for sleeps, disks, guests.
+TESTS_AT_ONCE = CORES + 1
 
 BUILD_LIMIT_S = 1800
 FUZZ_SECONDS = int(os.environ.get("GOFS_FUZZ_SECONDS", "20"))
@@ -93,7 +95,7 @@ class Stage:
         status = self.run(command, env=env, limit_s=BUILD_LIMIT_S)
         return self.count_step(f"building {preset}", status)
 
-    def ctest(self, preset, *selection, jobs=CORES, env=None):
+    def ctest(self, preset, *selection, jobs=TESTS_AT_ONCE, env=None):
         """Runs ctest and adds its cases."""
         folder = ROOT / "build" / preset
         results = folder / "test-results"
