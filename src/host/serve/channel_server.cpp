@@ -22,8 +22,6 @@ namespace {
 
 // Who finds nothing for so long sleeps until a client wakes it.
 constexpr uint64_t kIdleNs = 50'000;
-// A bell that is lost delays a request so long: none is, but nothing waits for ever.
-constexpr int kSleepMs = 1000;
 // What the epoll knows the bell by that ends the server; those of channels have their numbers.
 constexpr uint32_t kStop = UINT32_MAX;
 
@@ -116,7 +114,8 @@ void ChannelServer::tell_sleep(int change) {
 /// Until a client publishes a request.
 void ChannelServer::sleep() {
   epoll_event event{};
-  if (::epoll_wait(bells_.get(), &event, 1, kSleepMs) != 1 || event.data.u32 == kStop) return;
+  if (::epoll_wait(bells_.get(), &event, 1, options_.sleep_ms) != 1 || event.data.u32 == kStop)
+    return;
   const std::lock_guard lock(mutex_);
   if (!clients_[event.data.u32]) return;
   uint64_t rings = 0;

@@ -21,6 +21,7 @@ struct ChannelServerOptions {
   uint32_t channels_max = 256;
   uint32_t depth = 64;               // requests of a client at once
   uint64_t part_bytes = 256 * 1024;  // of data that a request takes along
+  int sleep_ms = 1000;               // after so long who sleeps looks again: no bell should be lost
 };
 
 class ChannelServer {

@@ -281,14 +281,11 @@ TEST_F(ChannelTest, there_are_more_callers_than_slots) {
 }
 
 TEST_F(ChannelTest, who_comes_after_a_pause_is_served_and_who_stays_is_told_of_the_end) {
-  serve();
+  serve({.sleep_ms = 3'600'000});  // a bell that is not heard ends the test
   Client client(server_, 0);
   for (int i = 0; i < 5; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    const auto began = std::chrono::steady_clock::now();
     EXPECT_EQ(client.about(Verb::kAccess, "/"), 0);
-    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(900))
-        << "the bell was not heard";
   }
   std::thread caller([&] {
     int64_t answer = 0;
