@@ -61,17 +61,26 @@ ChannelServer::ChannelServer(VolumeState& volume, const ChannelServerOptions& op
   std::copy(request::kVerbRows.begin(), request::kVerbRows.end(), rows_.data());
   watch(stop_, kStop);
   server_[0] = {volume.filesystem(), rows_.data(), {channels_.data(), options.channels_max, 0}};
-  for (uint32_t i = 0; i < options.threads; ++i) {
-    params_[i] = {server_.data(), &rooms_[i], kIdleNs};
-    threads_.push_back(ssd::start_quiet_thread([this, i] { work(i); }));
+  try {
+    for (uint32_t i = 0; i < options.threads; ++i) {
+      params_[i] = {server_.data(), &rooms_[i], kIdleNs};
+      threads_.push_back(ssd::start_quiet_thread([this, i] { work(i); }));
+    }
+  } catch (...) {
+    end_threads();
+    throw;
   }
 }
 
-ChannelServer::~ChannelServer() {
+void ChannelServer::end_threads() {
   simt::store_release(server_[0].channels.ending, 1u);
   const uint64_t one = 1;
   (void)!::write(stop_.get(), &one, sizeof(one));
   for (std::thread& thread : threads_) thread.join();
+}
+
+ChannelServer::~ChannelServer() {
+  end_threads();
   for (uint32_t i = 0; i < options_.channels_max; ++i) (void)close(i);
 }
 
@@ -114,8 +123,8 @@ void ChannelServer::tell_sleep(int change) {
 /// Until a client publishes a request.
 void ChannelServer::sleep() {
   epoll_event event{};
-  if (::epoll_wait(bells_.get(), &event, 1, options_.sleep_ms) != 1 || event.data.u32 == kStop)
-    return;
+  const bool rung = ::epoll_wait(bells_.get(), &event, 1, options_.sleep_ms) == 1;
+  if (!rung || event.data.u32 == kStop) return;
   const std::lock_guard lock(mutex_);
   if (!clients_[event.data.u32]) return;
   uint64_t rings = 0;

@@ -54,6 +54,7 @@ class ChannelServer {
  private:
   struct Client;
 
+  void end_threads();
   void work(uint32_t index);
   void watch(const ssd::Descriptor& bell, uint32_t number);
   void sleep();
