@@ -15,9 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "host/image/fsck_for_test.h"
-#include "host/image/mkfs.h"
 #include "host/serve/channel_server.h"
+#include "host/serve/served_volume_for_test.h"
 
 namespace gofs::host {
 namespace {
@@ -107,19 +106,8 @@ std::string some_bytes(size_t count, uint32_t seed) {
   return bytes;
 }
 
-class ChannelTest : public ::testing::Test {
+class ChannelTest : public ServedVolumeTest {
  protected:
-  ChannelTest() {
-    image::VolumeOptions options;
-    options.flush = false;
-    EXPECT_TRUE(image::make_volume(image_.path(), uint64_t{128} << 20, options).ok());
-    auto mounted = VolumeState::mount(image_.path() + "?media=memory",
-                                      {.backend = "cpu", .read_only = false}, MountKind::kVolume);
-    EXPECT_TRUE(mounted) << mounted.error().message;
-    volume_ = std::move(*mounted);
-    const std::string root = "/";
-    EXPECT_EQ(volume_->call({.verb = Verb::kChmod, .path = &root, .mode = 01777}).result, 0);
-  }
   std::optional<ChannelServer>& serve(const ChannelServerOptions& options = {}) {
     server_.emplace(*volume_, options);
     return server_;
@@ -131,13 +119,9 @@ class ChannelTest : public ::testing::Test {
   }
   void expect_sound() {
     server_.reset();
-    EXPECT_TRUE(volume_->unmount());
-    GOFS_NEED_TOOL("fsck.f2fs");
-    EXPECT_TRUE(image::fsck_is_clean(image_.path()));
+    expect_sound_volume();
   }
 
-  image::TemporaryPath image_;
-  std::unique_ptr<VolumeState> volume_;
   std::optional<ChannelServer> server_;
 };
 

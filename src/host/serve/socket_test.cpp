@@ -19,8 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/image/fsck_for_test.h"
-#include "host/image/mkfs.h"
+#include "host/serve/served_volume_for_test.h"
 #include "host/serve/socket_server.h"
 
 extern char** environ;
@@ -67,18 +66,9 @@ class Actor {
   pid_t pid_ = -1;
 };
 
-class SocketTest : public ::testing::Test {
+class SocketTest : public ServedVolumeTest {
  protected:
   SocketTest() {
-    image::VolumeOptions options;
-    options.flush = false;
-    EXPECT_TRUE(image::make_volume(image_.path(), uint64_t{128} << 20, options).ok());
-    auto mounted = VolumeState::mount(image_.path() + "?media=memory",
-                                      {.backend = "cpu", .read_only = false}, MountKind::kVolume);
-    EXPECT_TRUE(mounted) << mounted.error().message;
-    volume_ = std::move(*mounted);
-    const std::string root = "/";
-    EXPECT_EQ(volume_->call({.verb = Verb::kChmod, .path = &root, .mode = 01777}).result, 0);
     channels_.emplace(*volume_, ChannelServerOptions{.channels_max = 20});
     serve();
   }
@@ -103,14 +93,10 @@ class SocketTest : public ::testing::Test {
   void expect_sound() {
     server_.reset();
     channels_.reset();
-    EXPECT_TRUE(volume_->unmount());
-    GOFS_NEED_TOOL("fsck.f2fs");
-    EXPECT_TRUE(image::fsck_is_clean(image_.path()));
+    expect_sound_volume();
   }
 
-  image::TemporaryPath image_;
   const std::string path_ = image_.path() + ".socket";
-  std::unique_ptr<VolumeState> volume_;
   std::optional<ChannelServer> channels_;
   std::optional<SocketServer> server_;
 };
