@@ -4,8 +4,10 @@
 // a record of it (request/request.h).
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "request/request.h"
@@ -42,14 +44,32 @@ struct CallAnswer {
 
 /// Why the texts of a request cannot be those of any call, as a negative errno; 0: they may be.
 inline int check_texts(const CallRequest& call) {
+  const auto check = [](const std::string* text, const request::TextRule& rule) {
+    if (text == nullptr) return 0;
+    if (text->find('\0') != std::string::npos) return rule.holds_nul;
+    return text->size() >= rule.room_bytes ? rule.too_long : 0;
+  };
   for (const std::string* path : {call.path, call.other}) {
-    if (path == nullptr) continue;
-    if (path->find('\0') != std::string::npos) return -ENOENT;
-    if (path->size() >= kPathBytesMax) return -ENAMETOOLONG;
+    if (const int error = check(path, request::path_rule()); error != 0) return error;
   }
-  if (call.name == nullptr) return 0;
-  if (call.name->find('\0') != std::string::npos) return -EINVAL;
-  return call.name->size() > kXattrNameBytesMax ? -ERANGE : 0;
+  return check(call.name, request::name_rule());
+}
+
+/// What is passed on through `room`, since the other side does not reach the program's memory: the
+/// call takes as much as has room, and what it reads is put there.
+inline void stage_data(const CallRequest& call, request::Request& record, void* room,
+                       uint64_t room_bytes) {
+  if (call.input == nullptr && call.buffer == nullptr) return;
+  record.bytes = std::min(call.bytes, room_bytes);
+  if (call.input != nullptr) std::memcpy(room, call.input, record.bytes);
+}
+
+/// And what such a call has left there.
+inline void take_results(const CallRequest& call, const request::Request& record, int64_t answer,
+                         const void* room) {
+  if (call.input != nullptr || call.buffer == nullptr) return;
+  const uint64_t written = request::bytes_written(call.verb, answer);
+  std::memcpy(call.buffer, room, std::min(written, record.bytes));
 }
 
 /// The record of a call, but for its texts and its buffer.

@@ -596,24 +596,24 @@ CallAnswer VolumeState::call(const CallRequest& request) {
   if (request.path != nullptr) params.call.path = hand_over(*request.path, slot->path);
   if (request.other != nullptr) params.call.other = hand_over(*request.other, slot->other);
   if (request.name != nullptr) params.call.name = hand_over(*request.name, slot->name);
-  // What such a call reads it does not change.
-  void* const own = request.input != nullptr ? const_cast<void*>(request.input) : request.buffer;
-  const bool staged = !backend_->is_host() && own != nullptr;
-  params.call.buffer = backend_->is_host() ? own : slot->staging.data();
-  record.bytes = staged ? std::min<uint64_t>(request.bytes, slot->staging.size()) : request.bytes;
-  if (staged && request.input != nullptr) std::memcpy(slot->staging.data(), own, record.bytes);
+  const bool staged = !backend_->is_host();
+  if (staged) {
+    params.call.buffer = slot->staging.data();
+    stage_data(request, record, slot->staging.data(), slot->staging.size());
+  } else {
+    // What such a call reads it does not change.
+    params.call.buffer =
+        request.input != nullptr ? const_cast<void*>(request.input) : request.buffer;
+  }
   const kernels::Grid one_warp{1, backend_->warp_width()};
   const bool ran =
       run(kernels::bodies::kCall,
           request.verb == request::Verb::kSync ? checkpoint_grid() : one_warp, slot->params.data());
   const CallAnswer answer{ran ? params.answer : kNotRun, record.bytes};
-  if (staged && request.input == nullptr) {
-    const uint64_t written = request::bytes_written(request.verb, answer.result);
-    std::memcpy(own, slot->staging.data(), std::min(written, record.bytes));
-  }
+  if (staged) take_results(request, record, answer.result, slot->staging.data());
   if (request.verb == request::Verb::kStatfs && answer.result >= 0) {
     // Who only reads has not counted which of the segments that are withheld are free: nearly all.
-    uint64_t& available = static_cast<FilesystemStat*>(own)->blocks_available;
+    uint64_t& available = static_cast<FilesystemStat*>(request.buffer)->blocks_available;
     available -= std::min(available, read_only_withheld_blocks_);
   }
   release(std::move(slot));

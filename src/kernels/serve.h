@@ -20,7 +20,7 @@ GOFS_HD inline void serve_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
   const serve::Server& server = *params.server;
   vfs::Filesystem& fs = *server.fs;
   serve::CallRoom& room = params.rooms[warp_index];
-  while (!warp.any(simt::load_acquire(server.channels.ending) != 0)) {
+  while (!warp.any(simt::load_acquire(server.ending) != 0)) {
     const simt::Deadline idle = simt::Deadline::after_ns(params.idle_ns);
     simt::Backoff backoff;
     for (;;) {

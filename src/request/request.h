@@ -4,11 +4,13 @@
 // pointers. Whoever takes it says what its texts and its buffer are on his side (Arguments).
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <type_traits>
 
 #include "gofs/types.h"
 #include "request/verb.h"
+#include "simt/platform.h"
 
 namespace gofs::request {
 
@@ -17,6 +19,15 @@ struct Text {
   uint32_t at;
   uint32_t bytes;
 };
+
+/// What may be a text, and what is answered to others.
+struct TextRule {
+  uint32_t room_bytes;  // that it takes with a NUL behind it, at most
+  int too_long;
+  int holds_nul;
+};
+GOFS_HD constexpr TextRule path_rule() { return {kPathBytesMax, -ENAMETOOLONG, -ENOENT}; }
+GOFS_HD constexpr TextRule name_rule() { return {kXattrNameBytesMax + 1, -ERANGE, -EINVAL}; }
 
 /// Bits of a request.
 inline constexpr uint16_t kKeepLink = 1;  // the call is about the symbolic link at the path's end

@@ -35,13 +35,6 @@ struct alignas(128) Channel {
   uint32_t next_slot;           // where to look first; a hint
 };
 
-/// All channels of a server.
-struct Channels {
-  Channel* channels;
-  uint32_t count;
-  uint32_t ending;  // not 0: nothing is taken any more
-};
-
 /// Room of a warp for what it has copied from a channel, since that may change while it is used.
 struct alignas(16) CallRoom {
   request::Request request;

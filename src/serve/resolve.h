@@ -10,13 +10,12 @@ namespace gofs::serve {
 
 namespace detail {
 
-/// Copies a text out of those of `slot`. 0, or a negative errno: `too_long` where it has more bytes
-/// than `room` takes with its NUL, `holds_nul` where it has one. Collective, uniform.
+/// Copies a text out of those of `slot`, with a NUL behind it. 0, or a negative errno. Collective,
+/// uniform.
 GOFS_HD inline int copy_text(simt::AnyWarp auto warp, const Ring& ring, uint32_t slot,
-                             const request::Text& text, char* room, uint32_t room_bytes,
-                             int too_long, int holds_nul) {
+                             const request::Text& text, char* room, const request::TextRule& rule) {
   if (text.at > kTextBytes || text.bytes > kTextBytes - text.at) return -EFAULT;
-  if (text.bytes >= room_bytes) return too_long;
+  if (text.bytes >= rule.room_bytes) return rule.too_long;
   const char* const from = ring.texts + uint64_t{slot} * kTextBytes + text.at;
   bool any_nul = false;
   for (uint32_t i = warp.thread_rank(); i < text.bytes; i += warp.size()) {
@@ -26,7 +25,7 @@ GOFS_HD inline int copy_text(simt::AnyWarp auto warp, const Ring& ring, uint32_t
   if (warp.thread_rank() == 0) room[text.bytes] = '\0';
   const bool bad = warp.any(any_nul);
   warp.sync();
-  return bad ? holds_nul : 0;
+  return bad ? rule.holds_nul : 0;
 }
 
 /// Whether structs go there.
@@ -44,25 +43,18 @@ GOFS_HD inline int resolve(simt::AnyWarp auto warp, const Channel& channel,
   const request::Request& wanted = call.request;
   if (static_cast<uint32_t>(wanted.verb) >= request::kVerbs) return -ENOSYS;
   const request::VerbRow& row = rows[static_cast<uint32_t>(wanted.verb)];
-  const Ring& ring = channel.ring;
-  if ((row.takes & request::kPath) != 0) {
-    const int error = detail::copy_text(warp, ring, slot, wanted.path, room.path, kPathBytesMax,
-                                        -ENAMETOOLONG, -ENOENT);
-    if (error != 0) return error;
-    call.path = room.path;
-  }
-  if ((row.takes & request::kOther) != 0) {
-    const int error = detail::copy_text(warp, ring, slot, wanted.other, room.other, kPathBytesMax,
-                                        -ENAMETOOLONG, -ENOENT);
-    if (error != 0) return error;
-    call.other = room.other;
-  }
-  if ((row.takes & request::kName) != 0) {
-    const int error = detail::copy_text(warp, ring, slot, wanted.name, room.name,
-                                        kXattrNameBytesMax + 1, -ERANGE, -EINVAL);
-    if (error != 0) return error;
-    call.name = room.name;
-  }
+  const auto text = [&](uint32_t kind, const request::Text& from, char* to,
+                        const request::TextRule& rule, const char*& argument) {
+    if ((row.takes & kind) == 0) return 0;
+    argument = to;
+    return detail::copy_text(warp, channel.ring, slot, from, to, rule);
+  };
+  int error = text(request::kPath, wanted.path, room.path, request::path_rule(), call.path);
+  if (error != 0) return error;
+  error = text(request::kOther, wanted.other, room.other, request::path_rule(), call.other);
+  if (error != 0) return error;
+  error = text(request::kName, wanted.name, room.name, request::name_rule(), call.name);
+  if (error != 0) return error;
   if ((row.takes & (request::kInput | request::kOutput)) != 0 && wanted.bytes != 0) {
     if (wanted.buffer >= kWindowsMax) return -EFAULT;
     const Window& window = channel.windows[wanted.buffer];

@@ -111,8 +111,7 @@ struct RingPlace {
   uint32_t lap;
 };
 
-// --- The client's moves. `freed` is its own: for each slot, how many laps it has been through.
-// ----
+// --- The client's moves. ---------------------------------------------------------------------
 
 GOFS_HD inline void publish(const Ring& ring, const RingPlace& place,
                             const request::Request& request) {
@@ -129,9 +128,9 @@ GOFS_HD inline int64_t answer_of(const Ring& ring, const RingPlace& place) {
   return ring.answers[place.slot].result;
 }
 
-// --- The server's. `taken` is its own: for each slot, how many requests it has taken.
-// -------------
+// --- The server's. ---------------------------------------------------------------------------
 
+/// `taken`: how many requests of the slot were taken.
 GOFS_HD inline bool is_published(const Ring& ring, uint32_t slot, uint32_t taken) {
   return simt::load_system_acquire(ring.published[slot]) == taken + 1;  // [H1]
 }

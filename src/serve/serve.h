@@ -9,11 +9,13 @@
 
 namespace gofs::serve {
 
-/// What all warps of a server use. It does not change while they run, but for the channels.
+/// What all warps of a server use.
 struct Server {
   vfs::Filesystem* fs;
   const request::VerbRow* rows;  // request::kVerbRows, in memory that the warps reach
-  Channels channels;
+  Channel* channels;
+  uint32_t count;   // channels behind these were never open
+  uint32_t ending;  // not 0: nothing is taken any more
 };
 
 namespace detail {
@@ -46,6 +48,7 @@ GOFS_HD inline bool take(simt::AnyWarp auto warp, Channel& channel, RingPlace& p
       if (warp.thread_rank() == 0) {
         simt::store_relaxed(channel.next_slot, (place.slot + 1) & (ring.depth - 1));
       }
+      warp.sync();  // one lane has acquired the request, for all
       return true;
     }
   }
@@ -110,8 +113,9 @@ GOFS_HD inline bool serve_one(simt::AnyWarp auto warp, const Server& server, Cha
 /// Takes one request of each channel that has one. Collective, uniform. Whether any had.
 GOFS_HD inline bool serve_round(simt::AnyWarp auto warp, const Server& server, CallRoom& room) {
   bool any = false;
-  for (uint32_t i = 0; i < server.channels.count; ++i) {
-    any = serve_one(warp, server, server.channels.channels[i], room) || any;
+  const uint32_t count = warp.shfl(simt::load_relaxed(server.count), 0);
+  for (uint32_t i = 0; i < count; ++i) {
+    any = serve_one(warp, server, server.channels[i], room) || any;
   }
   return any;
 }

@@ -2,7 +2,6 @@
 #include "host/serve/channel_client.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -12,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "host/serve/bell.h"
 #include "simt/clock.h"
 #include "simt/host_sleep.h"
 #include "ssd/system_failure.h"
@@ -120,10 +120,7 @@ std::optional<int64_t> ChannelClient::exchange(uint32_t slot, const request::Req
   serve::publish(ring_, place, record);
   // A server that goes to sleep says so before it looks for the last time.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (simt::load_system_relaxed(ring_.head->server_sleeps) != 0) {
-    const uint64_t one = 1;
-    (void)!::write(ends_.bell.get(), &one, sizeof(one));
-  }
+  if (simt::load_system_relaxed(ring_.head->server_sleeps) != 0) ring_bell(ends_.bell);
   if (!await_answer(place)) return {};
   return serve::answer_of(ring_, place);
 }
@@ -140,16 +137,11 @@ CallAnswer ChannelClient::call(const CallRequest& request) {
   record.name = put(request.name, texts, at);
   record.buffer_offset = slot * part_bytes_;
   uint8_t* const part = ring_.buffer + record.buffer_offset;
-  const bool has_data = request.input != nullptr || request.buffer != nullptr;
-  if (has_data) record.bytes = std::min(request.bytes, part_bytes_);
-  if (request.input != nullptr) std::memcpy(part, request.input, record.bytes);
+  stage_data(request, record, part, part_bytes_);
   const std::optional<int64_t> result = exchange(slot, record);
   // An answer may still come: the slot, with all that is in it, is the server's.
   if (!result) return {is_gone() ? -ESTALE : -ETIMEDOUT, 0};
-  if (request.input == nullptr && has_data) {
-    const uint64_t written = request::bytes_written(request.verb, *result);
-    std::memcpy(request.buffer, part, std::min(written, record.bytes));
-  }
+  take_results(request, record, *result, part);
   release_slot(slot);
   return {*result, record.bytes};
 }

@@ -24,7 +24,7 @@ namespace gofs::host {
 /// What a client is given by its server.
 struct ChannelEnds {
   SharedMemory memory;         // of the ring
-  ssd::Descriptor bell;        // an eventfd, which wakes the server
+  ssd::Descriptor bell;        // which wakes the server
   ssd::Descriptor connection;  // hangs up when the server ends; none: in the same process
 };
 

@@ -2,9 +2,6 @@
 #include "host/serve/channel_server.h"
 
 #include <fcntl.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,14 +19,8 @@ namespace {
 
 // Who finds nothing for so long sleeps until a client wakes it.
 constexpr uint64_t kIdleNs = 50'000;
-// What the epoll knows the bell by that ends the server; those of channels have their numbers.
+// The mark of the bell that ends the server; those of channels have their numbers.
 constexpr uint32_t kStop = UINT32_MAX;
-
-ssd::Descriptor make_bell() {
-  ssd::Descriptor bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!bell.is_open()) ssd::fail_with(errno, "eventfd");
-  return bell;
-}
 
 ssd::Descriptor copy_of(const ssd::Descriptor& one) {
   ssd::Descriptor copy(::fcntl(one.get(), F_DUPFD_CLOEXEC, 0));
@@ -54,13 +45,11 @@ ChannelServer::ChannelServer(VolumeState& volume, const ChannelServerOptions& op
       server_(volume.backend().memory(), 1),
       rooms_(volume.backend().memory(), options.threads),
       params_(volume.backend().memory(), options.threads),
-      bells_(::epoll_create1(EPOLL_CLOEXEC)),
       stop_(make_bell()),
       clients_(options.channels_max) {
-  if (!bells_.is_open()) ssd::fail_with(errno, "epoll_create1");
   std::copy(request::kVerbRows.begin(), request::kVerbRows.end(), rows_.data());
-  watch(stop_, kStop);
-  server_[0] = {volume.filesystem(), rows_.data(), {channels_.data(), options.channels_max, 0}};
+  bells_.add(stop_, kStop);
+  server_[0] = {volume.filesystem(), rows_.data(), channels_.data(), 0, 0};
   try {
     for (uint32_t i = 0; i < options.threads; ++i) {
       params_[i] = {server_.data(), &rooms_[i], kIdleNs};
@@ -73,9 +62,8 @@ ChannelServer::ChannelServer(VolumeState& volume, const ChannelServerOptions& op
 }
 
 void ChannelServer::end_threads() {
-  simt::store_release(server_[0].channels.ending, 1u);
-  const uint64_t one = 1;
-  (void)!::write(stop_.get(), &one, sizeof(one));
+  simt::store_release(server_[0].ending, 1u);
+  ring_bell(stop_);
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -84,19 +72,10 @@ ChannelServer::~ChannelServer() {
   for (uint32_t i = 0; i < options_.channels_max; ++i) (void)close(i);
 }
 
-void ChannelServer::watch(const ssd::Descriptor& bell, uint32_t number) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u32 = number;
-  if (::epoll_ctl(bells_.get(), EPOLL_CTL_ADD, bell.get(), &event) != 0) {
-    ssd::fail_with(errno, "epoll_ctl");
-  }
-}
-
 void ChannelServer::work(uint32_t index) {
   const kernels::Grid one_warp{1, 1};
   kernels::ServeParams& params = params_[index];
-  while (simt::load_acquire(server_[0].channels.ending) == 0) {
+  while (simt::load_acquire(server_[0].ending) == 0) {
     params.idle_ns = kIdleNs;
     if (!volume_.run(kernels::bodies::kServe, one_warp, &params)) return;
     tell_sleep(+1);
@@ -122,13 +101,10 @@ void ChannelServer::tell_sleep(int change) {
 
 /// Until a client publishes a request.
 void ChannelServer::sleep() {
-  epoll_event event{};
-  const bool rung = ::epoll_wait(bells_.get(), &event, 1, options_.sleep_ms) == 1;
-  if (!rung || event.data.u32 == kStop) return;
+  const std::optional<uint32_t> rung = bells_.wait(options_.sleep_ms);
+  if (!rung || *rung == kStop) return;
   const std::lock_guard lock(mutex_);
-  if (!clients_[event.data.u32]) return;
-  uint64_t rings = 0;
-  (void)!::read(clients_[event.data.u32]->bell.get(), &rings, sizeof(rings));
+  if (clients_[*rung]) still_bell(clients_[*rung]->bell);
 }
 
 serve::RingHead& ChannelServer::head_of(uint32_t number) {
@@ -150,7 +126,7 @@ Expected<ChannelServer::Opened> ChannelServer::open(const vfs::Credentials& who)
     Opened opened{
         number,
         {SharedMemory::map(copy_of(client->memory.descriptor())), copy_of(client->bell), {}}};
-    watch(client->bell, number);
+    bells_.add(client->bell, number);
     std::memcpy(client->memory.data(), &head, sizeof(head));
     serve::Channel& channel = channels_[number];
     channel.ring = serve::view_of_ring(client->memory.data(), head);
@@ -162,6 +138,7 @@ Expected<ChannelServer::Opened> ChannelServer::open(const vfs::Credentials& who)
     *free = std::move(client);
     simt::store_system_relaxed(head_of(number).server_sleeps, sleeping_ != 0 ? 1u : 0u);
     simt::store_release(channel.state, uint32_t{serve::kChannelOpen});  // [H3]
+    simt::store_relaxed(server_[0].count, std::max(server_[0].count, number + 1));
     return opened;
   } catch (const std::exception& problem) {
     return make_error(ENOMEM, subject, problem.what());

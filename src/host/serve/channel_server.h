@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "host/serve/bell.h"
 #include "host/serve/channel_client.h"
 #include "host/volume_state.h"
 #include "kernels/serve.h"
@@ -56,7 +57,6 @@ class ChannelServer {
 
   void end_threads();
   void work(uint32_t index);
-  void watch(const ssd::Descriptor& bell, uint32_t number);
   void sleep();
   void tell_sleep(int change);
   serve::RingHead& head_of(uint32_t number);
@@ -68,8 +68,8 @@ class ChannelServer {
   SharedArray<serve::Server> server_;
   SharedArray<serve::CallRoom> rooms_;
   SharedArray<kernels::ServeParams> params_;
-  ssd::Descriptor bells_;  // an epoll of all
-  ssd::Descriptor stop_;   // one that wakes all threads, for good
+  Watch bells_;           // of the channels, by their numbers
+  ssd::Descriptor stop_;  // a bell that wakes all threads, for good
 
   std::mutex mutex_;                              // of all below
   std::vector<std::unique_ptr<Client>> clients_;  // one for each channel that is not free

@@ -335,8 +335,7 @@ void be_hostile(ChannelEnds& ends, uint32_t seed) {
                                  static_cast<uint32_t>(random()));
     }
     if (random() % 64 == 0) word(ends.memory.data() + 8 * (random() % 40));
-    const uint64_t one = 1;
-    (void)!::write(ends.bell.get(), &one, sizeof(one));
+    ring_bell(ends.bell);
   }
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/serve/socket_server.h"
 
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,50 +20,39 @@ namespace {
 // How often it is looked whether the calls of a client that has gone have ended.
 constexpr int kLeavingMs = 2;
 
+uint32_t mark_of(const ssd::Descriptor& one) { return static_cast<uint32_t>(one.get()); }
+
 }  // namespace
 
 SocketServer::SocketServer(ChannelServer& channels, std::string path, uint32_t mode)
     : channels_(channels),
       path_(std::move(path)),
       listening_(listen_at(path_, mode)),
-      events_(::epoll_create1(EPOLL_CLOEXEC)),
-      stop_(::eventfd(0, EFD_CLOEXEC)) {
-  if (!events_.is_open() || !stop_.is_open()) ssd::fail_with(errno, path_);
-  watch(listening_.get());
-  watch(stop_.get());
+      stop_(make_bell()) {
+  events_.add(listening_, mark_of(listening_));
+  events_.add(stop_, mark_of(stop_));
   thread_ = ssd::start_quiet_thread([this] { run(); });
 }
 
 SocketServer::~SocketServer() {
   (void)::unlink(path_.c_str());
-  const uint64_t one = 1;
-  (void)!::write(stop_.get(), &one, sizeof(one));
+  ring_bell(stop_);
   thread_.join();
-  for (const auto& [descriptor, connection] : connections_) {
+  for (const auto& [mark, connection] : connections_) {
     channels_.begin_close(connection.channel);
     leaving_.push_back(connection.channel);
   }
   for (const uint32_t channel : leaving_) (void)channels_.close(channel);
 }
 
-void SocketServer::watch(int descriptor) {
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLRDHUP;
-  event.data.fd = descriptor;
-  if (::epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
-    ssd::fail_with(errno, path_);
-  }
-}
-
 void SocketServer::run() {
   for (;;) {
-    epoll_event event{};
-    const int count = ::epoll_wait(events_.get(), &event, 1, leaving_.empty() ? -1 : kLeavingMs);
-    if (count == 1 && event.data.fd == stop_.get()) return;
-    if (count == 1 && event.data.fd == listening_.get()) {
+    const std::optional<uint32_t> ready = events_.wait(leaving_.empty() ? -1 : kLeavingMs);
+    if (ready == mark_of(stop_)) return;
+    if (ready == mark_of(listening_)) {
       take_client();
-    } else if (count == 1) {
-      end_client(event.data.fd);
+    } else if (ready) {
+      end_client(*ready);
     }
     std::erase_if(leaving_, [&](uint32_t channel) { return channels_.finish_close(channel); });
   }
@@ -79,23 +66,23 @@ void SocketServer::take_client() {
     return;
   }
   try {
-    const int descriptor = connection.get();
-    watch(descriptor);
+    const uint32_t mark = mark_of(connection);
+    events_.add(connection, mark);
     auto opened = channels_.open(peer_of(connection));
     if (!opened) {
       (void)greet(connection, nullptr, opened.error().code);
       return;
     }
-    connections_.emplace(descriptor, Connection{std::move(connection), opened->number});
-    if (!greet(connections_.at(descriptor).descriptor, &opened->ends, 0)) end_client(descriptor);
+    connections_.emplace(mark, Connection{std::move(connection), opened->number});
+    if (!greet(connections_.at(mark).descriptor, &opened->ends, 0)) end_client(mark);
   } catch (const std::system_error& problem) {
     (void)greet(connection, nullptr, problem.code().value());
   }
 }
 
 /// It has hung up, or has said something, which is not its turn.
-void SocketServer::end_client(int connection) {
-  const auto found = connections_.find(connection);
+void SocketServer::end_client(uint32_t mark) {
+  const auto found = connections_.find(mark);
   if (found == connections_.end()) return;
   channels_.begin_close(found->second.channel);
   leaving_.push_back(found->second.channel);

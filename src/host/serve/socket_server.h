@@ -26,20 +26,19 @@ class SocketServer {
  private:
   void run();
   void take_client();
-  void end_client(int connection);
-  void watch(int descriptor);
+  void end_client(uint32_t mark);
 
   ChannelServer& channels_;
   const std::string path_;
   ssd::Descriptor listening_;
-  ssd::Descriptor events_;  // an epoll of all
   ssd::Descriptor stop_;
+  Watch events_;  // of the two and the connections, by their descriptors
   // Of the thread:
   struct Connection {
     ssd::Descriptor descriptor;
     uint32_t channel;
   };
-  std::map<int, Connection> connections_;
+  std::map<uint32_t, Connection> connections_;
   std::vector<uint32_t> leaving_;  // channels in which calls are under way
 
   std::thread thread_;
