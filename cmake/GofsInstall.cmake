@@ -2,7 +2,7 @@
 #
 # What `cmake --install` installs, relocatable: no file of it names the folder that it was built or
 # is installed in.
-#   bin/                 gofs, gofs-bench
+#   bin/                 gofs, gofs-bench, gofsd
 #   include/gofs/        the public headers; those for kernels where there is libgofs_device
 #   lib/                 libgofs.so, libgofs.a, libgofs_device.a, libgofs_device_wide.a
 #   lib/cmake/gofs/      for find_package(gofs [COMPONENTS headers host device])
@@ -97,7 +97,7 @@ endif()
 # --- Commands and documents ----------------------------------------------------------------------
 
 if(GOFS_COMMANDS)
-  install(TARGETS gofs gofs-bench RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(TARGETS gofs gofs-bench gofsd RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   configure_file("${PROJECT_SOURCE_DIR}/docs/gofs.1.in" "${PROJECT_BINARY_DIR}/lib/gofs.1" @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/lib/gofs.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 endif()

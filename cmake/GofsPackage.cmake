@@ -13,8 +13,8 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_PACKAGE_DESCRIPTION "\
 GoFS reads and writes F2FS volumes from CUDA kernels and from host programs, through NVMe\n\
 queues that GPU threads drive. Linux mounts the same volumes. Where there is no GPU the same code\n\
-runs on the CPU. This package has the commands gofs and gofs-bench, the libraries and what is\n\
-needed to build programs with them.")
+runs on the CPU. This package has the commands gofs and gofs-bench, the server gofsd, the\n\
+libraries and what is needed to build programs with them.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")

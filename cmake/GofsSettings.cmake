@@ -7,7 +7,7 @@
 #   CMAKE_CUDA_ARCHITECTURES   what device code is compiled for; 90 if nothing is said
 option(GOFS_CUDA "Build the device code and the CUDA backend; needs nvcc 13.0 or newer" OFF)
 option(GOFS_DEVICE_WIDE "Build and install libgofs_device_wide.a as well (src/device)" OFF)
-option(GOFS_COMMANDS "Build the commands gofs and gofs-bench; needs CLI11 and nlohmann_json"
+option(GOFS_COMMANDS "Build the commands gofs, gofs-bench and gofsd; needs CLI11 and nlohmann_json"
   ${PROJECT_IS_TOP_LEVEL})
 option(GOFS_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(GOFS_BENCH "Build what measures (bench/), beside gofs-bench" ${PROJECT_IS_TOP_LEVEL})

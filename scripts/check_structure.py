@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Lowest first; a folder may include itself and those before it.
 LAYERS = ["simt", "format", "ssd", "nvme", "f2fs", "vfs", "request", "serve", "device", "kernels",
-          "gpu", "host", "cli", "bench"]
+          "gpu", "host", "cli", "bench", "daemon"]
 # The public header that every folder may include; the others stand above all but the command.
 LOWEST_HEADER = pathlib.PurePosixPath("include/gofs/types.h")
 # What public headers may include in <> beside the headers of C++, which have no suffix.
@@ -133,13 +133,13 @@ def check_layers(tree):
                 continue
             if target.parts[0] == "include":
                 # The public headers sit on top of all but what implements them and the command.
-                users = ("device", "host", "cli", "bench")
+                users = ("device", "host", "cli", "bench", "daemon")
                 if own is not None and LAYERS[own] not in users:
                     yield f"{path}:{number}: upward include of a public header: {name}"
             elif own is not None and other is not None and other > own:
                 yield f"{path}:{number}: upward include: {LAYERS[own]} -> {LAYERS[other]}: {name}"
             elif path.parts[0] == "include" and other is not None and LAYERS[other] in (
-                    "cli", "bench"):
+                    "cli", "bench", "daemon"):
                 yield f"{path}:{number}: upward include: public header -> {LAYERS[other]}: {name}"
 
 

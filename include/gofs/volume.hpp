@@ -47,7 +47,7 @@
 namespace gofs {
 
 namespace host {  // GoFS's own
-class VolumeState;
+class AnyVolume;
 struct VolumeAccess;
 }  // namespace host
 
@@ -80,6 +80,12 @@ struct MountOptions {
                                 // so that after a power cut nothing is there that no fsync or
                                 // sync has made durable; writing over files is slower
   uint32_t ablations = 0;       // bits of Ablation: what to do without, to see what it brings
+};
+
+/// How to attach to a server.
+struct AttachOptions {
+  // Where the server has ended: how long a call waits for another to come
+  uint64_t attach_timeout_ns = 10'000'000'000;
 };
 
 /// What collect_garbage() may do.
@@ -191,6 +197,17 @@ class GOFS_API Volume {
   /// "vol.img?model=990pro&queues=16"; `gofs --help` shows more of them. Errors name what is
   /// missing, malformed or not supported.
   static Expected<Volume> mount(const std::string& spec, const MountOptions& options = {});
+
+  /// A volume that a server has mounted (gofsd), at its socket. Calls are made as the user that
+  /// this process is to Linux, and go through memory that both share. `device()` is false: kernels
+  /// cannot use it. batch_create() makes one file after the other; of a buffer that is registered
+  /// nothing comes. unmount() is sync(), and this program goes.
+  ///
+  /// Where the server ends, the next call attaches to the one that comes instead, or fails with
+  /// ENOTCONN. Descriptors of before answer ESTALE; so does a call that was under way and may have
+  /// had an effect, and the next sync() after changes that may be lost. What fsync() or sync() had
+  /// made durable is there.
+  static Expected<Volume> attach(const std::string& path, const AttachOptions& options = {});
 
   Volume(Volume&&) noexcept;
   Volume& operator=(Volume&&) noexcept;
@@ -359,9 +376,9 @@ class GOFS_API Volume {
  private:
   friend struct host::VolumeAccess;
 
-  GOFS_INTERNAL explicit Volume(std::unique_ptr<host::VolumeState> state);
+  GOFS_INTERNAL explicit Volume(std::unique_ptr<host::AnyVolume> state);
 
-  std::unique_ptr<host::VolumeState> state_;
+  std::unique_ptr<host::AnyVolume> state_;
 };
 
 }  // namespace gofs

@@ -14,7 +14,7 @@ constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
 }  // namespace
 
 void run_cat(Session& session, const CatOptions& options) {
-  Volume volume = mount_volume(session);
+  Volume volume = open_volume(session);
   const int fd = take(volume.open(options.path));
   std::vector<uint8_t> chunk(std::min(kChunkBytes, std::max<uint64_t>(options.length, 1)));
   uint64_t offset = options.offset;

@@ -25,8 +25,8 @@ Expected<void> create_file(Volume& volume, const std::string& path) {
 
 void change_paths(Session& session, const ChangeOptions& options,
                   const std::function<Change(Volume& volume, host::Tree& tree)>& change_of) {
-  Volume volume = mount_volume(session, Access::kReadWrite);
-  host::Tree tree(host::state_of(volume));
+  Volume volume = open_volume(session, Access::kReadWrite);
+  host::Tree tree(host::any_of(volume));
   const Change change = change_of(volume, tree);
   for (const std::string& path : options.paths) {
     if (options.missing != Missing::kRefuse && is_missing(volume, path)) {
@@ -51,7 +51,7 @@ void change_paths(Session& session, const ChangeOptions& options,
     visitor.error = [&](const Error& error) { report(session, error.message); };
     tree.walk(*found, {.recursive = true}, visitor);
   }
-  unmount_volume(session, volume);
+  close_volume(session, volume);
 }
 
 }  // namespace gofs::cli

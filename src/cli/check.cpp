@@ -37,9 +37,8 @@ std::string path_of_volume(const std::string& text) {
 
 /// Goes through what says where the data of a file lies, but not through the data.
 Expected<void> go_through(Volume& volume, host::Tree& tree, const host::TreeEntry& entry) {
-  const auto fd = tree.open(entry.entry.ino, entry.path);
+  const auto fd = tree.open(entry);
   if (!fd) return fd.error();
-  host::state_of(volume).name_descriptor(*fd, entry.path);
   Expected<void> result;
   uint64_t offset = 0;
   for (bool in_hole = true; result && offset < entry.stat->size_bytes; in_hole = !in_hole) {
@@ -56,7 +55,7 @@ Expected<void> go_through(Volume& volume, host::Tree& tree, const host::TreeEntr
 /// Tells of everything that a walk leaves out, and of files that cannot be read for damage, but not
 /// of what GoFS does not support.
 void walk_volume(Session& session, Volume& volume) {
-  host::Tree tree(host::state_of(volume));
+  host::Tree tree(host::any_of(volume));
   host::WalkVisitor visitor;
   visitor.error = [&](const Error& error) {
     if (error.code != EOPNOTSUPP) report(session, error.message);
@@ -95,6 +94,7 @@ bool is_complaint(const std::string& line) {
 }  // namespace
 
 void run_check(Session& session, const CheckOptions& options) {
+  refuse_socket(session);
   refuse_output_onto_volume(session);
   const std::string path = path_of_volume(session.volume);
   const std::optional<Error> refusal = refusal_of(session);

@@ -7,6 +7,7 @@
 
 #include "cli/changes.h"
 #include "cli/commands.h"
+#include "format/node.h"
 
 namespace gofs::cli {
 namespace {

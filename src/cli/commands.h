@@ -145,6 +145,11 @@ struct GcOptions {
 };
 void run_gc(Session& session, const GcOptions& options);
 
+struct CtlOptions {
+  std::string what;  // "status", "drain" or "stop"
+};
+void run_ctl(Session& session, const CtlOptions& options);
+
 struct DoctorOptions {
   std::string address;  // of a PCI function; empty: the machine
 };

@@ -7,14 +7,15 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "format/sit.h"
 
 namespace gofs::cli {
 
 void run_gc(Session& session, const GcOptions& options) {
-  Volume volume = mount_volume(session, Access::kReadWrite);
+  Volume volume = open_volume(session, Access::kReadWrite);
   const CleaningReport report = take(volume.collect_garbage(
       {.segments_max = options.segments_max, .emptiest_first = options.emptiest_first}));
-  unmount_volume(session, volume);
+  close_volume(session, volume);
   const uint64_t moved = report.data_blocks + report.directory_blocks + report.node_blocks;
   // An emptied segment takes new blocks for all that it had; those that were moved take room
   // elsewhere. Who fills the rest has so many blocks written for each of his own.

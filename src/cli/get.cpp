@@ -48,8 +48,7 @@ class Contents {
       : volume_(volume), tree_(tree), chunk_(kCopyChunkBytes) {}
 
   void copy(const host::TreeEntry& entry, OutputFile& file) {
-    const int fd = take_object(tree_.open(entry.entry.ino, entry.path));
-    host::state_of(volume_).name_descriptor(fd, entry.path);
+    const int fd = take_object(tree_.open(entry));
     const struct Closer {
       host::Tree& tree;
       int fd;
@@ -101,7 +100,7 @@ class Getter {
  public:
   Getter(Session& session, Volume& volume, host::Tree& tree)
       : session_(session),
-        storage_(host::state_of(volume).storage_paths()),
+        storage_(host::any_of(volume).storage_paths()),
         contents_(volume, tree),
         attributes_({[this](const std::string& message) { fail(message); },
                      [this](const std::string& message) { warn(message); }}) {}
@@ -332,7 +331,7 @@ Listing list_below(Session& session, host::Tree& tree, const host::TreeEntry& to
 }
 
 void get(Session& session, Volume& volume, const GetOptions& options) {
-  host::Tree tree(host::state_of(volume));
+  host::Tree tree(host::any_of(volume));
   host::TreeEntry top = take(tree.find(options.path, true));
   if (top.entry.type == format::kTypeSymlink && !options.recursive) {
     // What a user asks for by a link's name is what it leads to.
@@ -359,7 +358,7 @@ void get(Session& session, Volume& volume, const GetOptions& options) {
 void run_get(Session& session, const GetOptions& options) {
   // What is below a directory would go to the host's root.
   if (options.host_path.empty()) throw Failure{host::make_error(ENOENT, "").message};
-  Volume volume = mount_volume(session);
+  Volume volume = open_volume(session);
   const InterruptionScope interruption;
   try {
     get(session, volume, options);

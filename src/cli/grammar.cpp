@@ -257,6 +257,19 @@ void add_gc(CLI::App& app, Session& session) {
   add_json_option(command, session.json);
 }
 
+void add_ctl(CLI::App& app, Session& session) {
+  CLI::App& command = *app.add_subcommand("ctl", "Ask a server how it is, or to end");
+  const auto options = on_command(command, session, run_ctl);
+  command.add_option("SOCKET", session.volume, "Of gofsd")->required()->type_name("");
+  command
+      .add_option("WHAT", options->what,
+                  "status; drain: no more clients; stop: end all clients, and unmount")
+      ->required()
+      ->check(CLI::IsMember({"status", "drain", "stop"}))
+      ->type_name("");
+  add_json_option(command, session.json);
+}
+
 /// Only for the lists: run() sees it before.
 void add_bench(CLI::App& app) {
   app.add_subcommand("bench", "Measure reads: raw commands and the file API")->prefix_command();
@@ -339,6 +352,7 @@ int run(int argument_count, char** arguments) {
   add_chown(app, session);
   add_touch(app, session);
   add_gc(app, session);
+  add_ctl(app, session);
   add_bench(app);
   add_doctor(app, session);
   EarlyOptions early;

@@ -98,7 +98,8 @@ void print_memory(const MemoryReport& memory) {
   }
 }
 
-void print_table(const VolumeInfo& info, const FilesystemStat& stat, const MemoryReport& memory) {
+void print_table(const VolumeInfo& info, bool served, const FilesystemStat& stat,
+                 const MemoryReport& memory) {
   const auto row = [](const char* name, const std::string& value) {
     print(fmt::format("{:<12} {}\n", name, escaped(value)));
   };
@@ -109,8 +110,9 @@ void print_table(const VolumeInfo& info, const FilesystemStat& stat, const Memor
   row("features",
       info.features.empty() ? "(none)" : fmt::format("{}", fmt::join(info.features, " ")));
   row("written by", info.writer);
-  row("state",
-      info.clean ? "cleanly unmounted" : "not cleanly unmounted: read as of its last checkpoint");
+  row("state", served       ? "mounted by a server, for writing"
+               : info.clean ? "cleanly unmounted"
+                            : "not cleanly unmounted: read as of its last checkpoint");
   row("size", fmt::format("{} ({} blocks of 4 KiB)", size_text(info.block_count * kBlockBytes),
                           info.block_count));
   std::string space = fmt::format("{} of {} in use", size_text(used * kBlockBytes),
@@ -140,11 +142,12 @@ void print_table(const VolumeInfo& info, const FilesystemStat& stat, const Memor
 }  // namespace
 
 void run_info(Session& session) {
-  Volume volume = mount_volume(session);
+  Volume volume = open_volume(session);
   const VolumeInfo info = volume.info();
   const FilesystemStat stat = take(volume.statfs());
   const MemoryReport memory = take(volume.memory());
-  session.json ? print_json(info, stat, memory) : print_table(info, stat, memory);
+  session.json ? print_json(info, stat, memory)
+               : print_table(info, is_socket(session.volume), stat, memory);
 }
 
 }  // namespace gofs::cli

@@ -59,8 +59,8 @@ void print_entry(const Session& session, const LsOptions& options, const host::T
 }  // namespace
 
 void run_ls(Session& session, const LsOptions& options) {
-  Volume volume = mount_volume(session);
-  host::Tree tree(host::state_of(volume));
+  Volume volume = open_volume(session);
+  host::Tree tree(host::any_of(volume));
   host::TreeEntry top = take(tree.find(options.path, options.details));
   const bool xattrs = session.json && options.details;
   top = shown(std::move(top), options);

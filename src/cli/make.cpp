@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "cli/commands.h"
+#include "format/node.h"
 
 namespace gofs::cli {
 namespace {
@@ -28,25 +29,25 @@ Expected<void> make_all(Volume& volume, std::string path, uint32_t mode) {
 }  // namespace
 
 void run_mkdir(Session& session, const MkdirOptions& options) {
-  Volume volume = mount_volume(session, Access::kReadWrite);
+  Volume volume = open_volume(session, Access::kReadWrite);
   const uint32_t mode = changed_mode(options.mode, 0777, true).value();
   for (const std::string& path : options.paths) {
     report(session, options.parents ? make_all(volume, path, mode) : volume.mkdir(path, mode));
   }
-  unmount_volume(session, volume);
+  close_volume(session, volume);
 }
 
 void run_ln(Session& session, const LnOptions& options) {
-  Volume volume = mount_volume(session, Access::kReadWrite);
+  Volume volume = open_volume(session, Access::kReadWrite);
   report(session, options.symbolic ? volume.symlink(options.target, options.path)
                                    : volume.link(options.target, options.path));
-  unmount_volume(session, volume);
+  close_volume(session, volume);
 }
 
 void run_truncate(Session& session, const TruncateOptions& options) {
-  Volume volume = mount_volume(session, Access::kReadWrite);
+  Volume volume = open_volume(session, Access::kReadWrite);
   report(session, volume.truncate(options.path, options.size_bytes));
-  unmount_volume(session, volume);
+  close_volume(session, volume);
 }
 
 }  // namespace gofs::cli

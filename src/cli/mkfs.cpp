@@ -8,6 +8,7 @@
 namespace gofs::cli {
 
 void run_mkfs(Session& session, const MkfsOptions& options) {
+  refuse_socket(session);
   refuse_output_onto_volume(session);
   gofs::MkfsOptions volume;
   volume.size_bytes = options.size_bytes;

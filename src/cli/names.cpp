@@ -66,22 +66,22 @@ void remove_operand(Session& session, Volume& volume, host::Tree& tree, const Rm
 }  // namespace
 
 void run_rm(Session& session, const RmOptions& options) {
-  Volume volume = mount_volume(session, Access::kReadWrite);
-  host::Tree tree(host::state_of(volume));
+  Volume volume = open_volume(session, Access::kReadWrite);
+  host::Tree tree(host::any_of(volume));
   for (const std::string& path : options.paths) {
     remove_operand(session, volume, tree, options, path);
   }
-  unmount_volume(session, volume);
+  close_volume(session, volume);
 }
 
 void run_rmdir(Session& session, const RmdirOptions& options) {
-  Volume volume = mount_volume(session, Access::kReadWrite);
+  Volume volume = open_volume(session, Access::kReadWrite);
   for (const std::string& path : options.paths) report(session, volume.rmdir(path));
-  unmount_volume(session, volume);
+  close_volume(session, volume);
 }
 
 void run_mv(Session& session, const MvOptions& options) {
-  Volume volume = mount_volume(session, Access::kReadWrite);
+  Volume volume = open_volume(session, Access::kReadWrite);
   const std::string& target = options.paths.back();
   const uint32_t flags = options.exchange     ? kRenameExchange
                          : options.no_clobber ? kRenameNoReplace
@@ -105,7 +105,7 @@ void run_mv(Session& session, const MvOptions& options) {
       report(session, moved);
     }
   }
-  unmount_volume(session, volume);
+  close_volume(session, volume);
 }
 
 }  // namespace gofs::cli

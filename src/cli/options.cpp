@@ -17,8 +17,11 @@ std::string misnamed_volume(const std::string& text) {
   return specs ? std::string() : specs.error().message;
 }
 
-int fail_usage(const std::string& reason) {
-  const bool told = tell(reason) && print_error("Try 'gofs --help' or 'gofs COMMAND --help'.\n");
+int fail_usage(const CLI::App& app, const std::string& reason) {
+  const std::string& name = app.get_name();
+  const bool has_commands = app.get_require_subcommand_min() != 0;
+  const std::string more = has_commands ? " or '" + name + " COMMAND --help'" : "";
+  const bool told = tell(reason) && print_error("Try '" + name + " --help'" + more + ".\n");
   return told ? kExitUsage : kExitFailure;
 }
 
@@ -64,6 +67,8 @@ void set_help_style(CLI::App& app) {
       "  vol.img?ablate=one-log,single-blocks   without mechanisms, to see what they bring\n"
       "  vfio:0000:65:00.0                      an NVMe SSD that is bound to vfio-pci: see "
       "gofs doctor ADDRESS\n"
+      "  /run/gofs.socket                       where a server is (gofsd): the volume that it "
+      "serves\n"
       "Exit status: 0, 1 when something failed, 2 for wrong usage.");
 }
 
@@ -81,9 +86,9 @@ int parse_and_run(CLI::App& app, const Session& session, int argument_count, cha
     const std::vector<std::string> unknown = app.remaining();
     const bool wants_command = app.get_require_subcommand_min() != 0;
     if (wants_command && app.get_subcommands().empty() && !unknown.empty()) {
-      return fail_usage(unknown.front() + ": no such command or option");
+      return fail_usage(app, unknown.front() + ": no such command or option");
     }
-    return fail_usage(problem.what());
+    return fail_usage(app, problem.what());
   }
   flush_output();
   return session.exit_status;

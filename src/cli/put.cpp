@@ -82,7 +82,7 @@ class Putter {
         sources_(sources),
         named_path_(std::move(named_path)),
         progress_(progress),
-        storage_(host::state_of(volume).storage_paths()),
+        storage_(host::any_of(volume).storage_paths()),
         chunk_(kCopyChunkBytes) {}
 
   /// What is in a directory that could not be made is passed over: the error was reported.
@@ -342,7 +342,7 @@ void put(Session& session, Volume& volume, const PutOptions& options) {
 
 void run_put(Session& session, const PutOptions& options) {
   if (options.paths.size() < 2) throw Failure{"put: wants a file of the host and a PATH"};
-  Volume volume = mount_volume(session, Access::kReadWrite);
+  Volume volume = open_volume(session, Access::kReadWrite);
   {
     const InterruptionScope interruption;
     try {
@@ -351,7 +351,7 @@ void run_put(Session& session, const PutOptions& options) {
       session.exit_status = interrupted.exit_status();
     }
   }
-  unmount_volume(session, volume);
+  close_volume(session, volume);
 }
 
 }  // namespace gofs::cli

@@ -28,7 +28,7 @@ void report(Session& session, const Expected<void>& result) {
 }
 
 void find_xattrs(Session& session, host::Tree& tree, host::TreeEntry& entry) {
-  auto xattrs = tree.xattrs_of(entry.entry.ino, entry.path);
+  auto xattrs = tree.xattrs_of(entry);
   if (xattrs) {
     entry.xattrs = std::move(*xattrs);
   } else {
@@ -65,19 +65,39 @@ void refuse_output_onto_volume(const Session& session) {
   }
 }
 
-Volume mount_volume(const Session& session, Access access) {
+namespace {
+
+Volume mount_or_attach(const Session& session, Access access) {
+  if (is_socket(session.volume)) return take(Volume::attach(session.volume));
   refuse_output_onto_volume(session);
   MountOptions options;
   options.read_only = access == Access::kReadOnly;
   options.backend = session.backend;
-  Volume volume = take(Volume::mount(session.volume, options));
+  return take(Volume::mount(session.volume, options));
+}
+
+}  // namespace
+
+bool is_socket(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
+void refuse_socket(const Session& session) {
+  if (!is_socket(session.volume)) return;
+  throw Failure{session.volume +
+                ": a server has the volume mounted: stop it (gofs ctl), and name what it serves"};
+}
+
+Volume open_volume(const Session& session, Access access) {
+  Volume volume = mount_or_attach(session, access);
   for (const std::string& warning : volume.warnings()) {
     (void)tell(session.volume + ": warning: " + warning);
   }
   return volume;
 }
 
-void unmount_volume(Session& session, Volume& volume) {
+void close_volume(Session& session, Volume& volume) {
   for (const std::string& warning : volume.warnings()) {
     report(session, session.volume + ": " + warning);
   }

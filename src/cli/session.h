@@ -54,11 +54,17 @@ void refuse_output_onto_volume(const Session& session);
 
 enum class Access { kReadOnly, kReadWrite };
 
-/// Mounts session.volume; warnings go to stderr.
-Volume mount_volume(const Session& session, Access access = Access::kReadOnly);
+/// Whether a server's socket is there, which stands for the volume that it serves.
+bool is_socket(const std::string& path);
 
-/// Unmounts a volume that was changed. Damage that was met and has stopped nothing, such as a node
-/// of a removed file that could not be freed, is reported.
-void unmount_volume(Session& session, Volume& volume);
+/// Ends a command that wants a volume for itself where a server has it.
+void refuse_socket(const Session& session);
+
+/// Mounts session.volume, or attaches to its server; warnings go to stderr.
+Volume open_volume(const Session& session, Access access = Access::kReadOnly);
+
+/// The end with a volume that was changed: all is durable. Damage that was met and has stopped
+/// nothing, such as a node of a removed file that could not be freed, is reported.
+void close_volume(Session& session, Volume& volume);
 
 }  // namespace gofs::cli

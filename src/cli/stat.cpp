@@ -45,8 +45,8 @@ void print_table(const host::TreeEntry& entry) {
 }  // namespace
 
 void run_stat(Session& session, const StatOptions& options) {
-  Volume volume = mount_volume(session);
-  host::Tree tree(host::state_of(volume));
+  Volume volume = open_volume(session);
+  host::Tree tree(host::any_of(volume));
   host::TreeEntry entry = take(tree.find(options.path, true));
   if (options.follow) {
     entry.stat = take(volume.stat(options.path));

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/text.h"
+#include "host/files_by_calls.h"
 #include "host/hash_files.h"
 #include "host/messages.h"
 #include "host/tree.h"
@@ -63,7 +64,7 @@ struct Listed {
 
 Listed list_files(Session& session, Volume& volume, const SumOptions& options) {
   Listed listed;
-  host::Tree tree(host::state_of(volume));
+  host::Tree tree(host::any_of(volume));
   host::TreeEntry top = take(tree.find(options.path, false));
   if (top.entry.type == format::kTypeSymlink) top.stat = take(volume.stat(options.path));
   const uint32_t type = top.stat->mode & format::kModeTypeMask;
@@ -85,6 +86,25 @@ Listed list_files(Session& session, Volume& volume, const SumOptions& options) {
   return listed;
 }
 
+/// By the backend that has mounted the volume here, else by this program.
+std::vector<kernels::HashFile> sums_of(Volume& volume, const Listed& listed, Progress& progress) {
+  if (host::VolumeState* const mounted = host::mounted_of(volume)) {
+    return take(
+        host::hash_files(*mounted, listed.files, [&](uint64_t bytes) { progress.update(bytes); }));
+  }
+  std::vector<kernels::HashFile> sums(listed.files.size());
+  uint64_t read_bytes = 0;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const auto fd = volume.open(listed.paths[i]);
+    sums[i].error = fd ? static_cast<int32_t>(host::hash_by_calls(
+                             host::any_of(volume), *fd, sums[i].digest,
+                             [&](uint64_t bytes) { progress.update(read_bytes += bytes); }))
+                       : -fd.error().code;
+    if (fd) (void)volume.close(*fd);
+  }
+  return sums;
+}
+
 /// Makes the file anew.
 void write_file(Volume& volume, const std::string& path, const std::string& text) {
   const int fd = take(volume.open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644));
@@ -98,19 +118,18 @@ void write_file(Volume& volume, const std::string& path, const std::string& text
 
 void run_sum(Session& session, const SumOptions& options) {
   const bool writes = !options.into.empty();
-  Volume volume = mount_volume(session, writes ? Access::kReadWrite : Access::kReadOnly);
+  Volume volume = open_volume(session, writes ? Access::kReadWrite : Access::kReadOnly);
   const Listed listed = list_files(session, volume, options);
   std::vector<kernels::HashFile> sums;
   {
     Progress progress(listed.files.size(), listed.bytes);
-    sums = take(host::hash_files(host::state_of(volume), listed.files,
-                                 [&](uint64_t bytes) { progress.update(bytes); }));
+    sums = sums_of(volume, listed, progress);
   }
   std::string text;  // for the volume
   for (size_t i = 0; i < sums.size(); ++i) {
     if (sums[i].error != 0) {
       flush_output();
-      report(session, host::state_of(volume)
+      report(session, host::any_of(volume)
                           .explain(sums[i].error, listed.paths[i], listed.files[i].ino)
                           .message);
       continue;
@@ -123,7 +142,7 @@ void run_sum(Session& session, const SumOptions& options) {
   }
   if (!writes) return;
   write_file(volume, options.into, text);
-  unmount_volume(session, volume);
+  close_volume(session, volume);
 }
 
 }  // namespace gofs::cli

@@ -68,7 +68,7 @@ NewVolumeFile::NewVolumeFile(Volume& volume, const std::string& path)
                                                      : message};
   }
   descriptor_ = *opened;
-  host::state_of(volume_).name_descriptor(descriptor_, path_);
+  host::any_of(volume_).name_descriptor(descriptor_, path_);
 }
 
 NewVolumeFile::~NewVolumeFile() {

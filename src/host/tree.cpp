@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "host/messages.h"
-#include "kernels/bodies.h"
 
 namespace gofs::host {
 
@@ -19,30 +18,9 @@ using request::Verb;
 
 namespace {
 
-constexpr size_t kInodesAtOnce = 8192;
-constexpr size_t kTargetsAtOnce = 256;
-constexpr size_t kXattrsAtOnce = 64;
+// Looked at before any of them is visited.
+constexpr size_t kEntriesAtOnce = 8192;
 constexpr size_t kNamesAtOnce = 2048;
-
-/// What vfs::dump_xattrs_of() wrote, by name.
-std::vector<ExtendedAttribute> parse_xattrs(const uint8_t* bytes, size_t count) {
-  std::vector<ExtendedAttribute> xattrs;
-  const auto* const text = reinterpret_cast<const char*>(bytes);
-  for (size_t at = 0; at < count;) {
-    ExtendedAttribute xattr;
-    xattr.name = text + at;
-    at += xattr.name.size() + 1;
-    const uint32_t size =
-        static_cast<uint32_t>(bytes[at]) | static_cast<uint32_t>(bytes[at + 1]) << 8 |
-        static_cast<uint32_t>(bytes[at + 2]) << 16 | static_cast<uint32_t>(bytes[at + 3]) << 24;
-    xattr.value.assign(text + at + 4, size);
-    at += 4 + size;
-    xattrs.push_back(std::move(xattr));
-  }
-  std::sort(xattrs.begin(), xattrs.end(),
-            [](const auto& a, const auto& b) { return a.name < b.name; });
-  return xattrs;
-}
 
 /// What is wrong with where a directory was met, if anything. One that has its place elsewhere is
 /// not gone into: who removes a tree would remove what is not part of it.
@@ -80,13 +58,8 @@ std::string joined_path(const std::string& directory, const std::string& name) {
   return path += name;
 }
 
-Tree::Tree(VolumeState& volume)
-    : volume_(volume),
-      params_(volume.backend().shared_memory(), 1),
-      queries_(volume.backend().shared_memory(), kInodesAtOnce),
-      targets_(volume.backend().shared_memory(), kTargetsAtOnce * vfs::kPathBytesMax),
-      xattrs_(volume.backend().shared_memory(), kXattrsAtOnce * vfs::kXattrListBytesMax),
-      raw_names_(kNamesAtOnce) {}
+Tree::Tree(AnyVolume& volume)
+    : volume_(volume), inodes_(Inodes::of(volume)), raw_names_(kNamesAtOnce) {}
 
 Expected<TreeEntry> Tree::find(const std::string& path, bool link_target) {
   // It must not become the root: a shell variable that is not set would be all of the volume.
@@ -106,7 +79,7 @@ Expected<TreeEntry> Tree::find(const std::string& path, bool link_target) {
   found.path = std::move(absolute);
   found.stat = stat;
   if (link_target && found.entry.type == format::kTypeSymlink) {
-    std::string target(vfs::kPathBytesMax, '\0');
+    std::string target(kPathBytesMax, '\0');
     const auto link = volume_.call({.verb = Verb::kReadlink,
                                     .path = &found.path,
                                     .buffer = target.data(),
@@ -118,11 +91,12 @@ Expected<TreeEntry> Tree::find(const std::string& path, bool link_target) {
   return found;
 }
 
-Expected<int> Tree::open(uint64_t ino, const std::string& path) {
-  const auto answer =
-      volume_.call({.verb = Verb::kOpenInode, .number = static_cast<uint32_t>(ino)});
-  if (answer.result < 0) return volume_.explain(answer.result, path, ino);
-  return static_cast<int>(answer.result);
+Expected<int> Tree::open(const TreeEntry& entry) {
+  const auto answer = volume_.call(inodes_->opening(entry));
+  if (answer.result < 0) return volume_.explain(answer.result, entry.path, entry.entry.ino);
+  const auto descriptor = static_cast<int>(answer.result);
+  volume_.name_descriptor(descriptor, entry.path);
+  return descriptor;
 }
 
 void Tree::close(int descriptor) {
@@ -131,24 +105,25 @@ void Tree::close(int descriptor) {
 
 Expected<void> Tree::remove(const TreeEntry& entry) {
   const bool directory = entry.entry.type == format::kTypeDirectory;
-  const auto answer = volume_.call({.verb = directory ? Verb::kRmdir : Verb::kUnlink,
-                                    .path = entry.directory == 0 ? &entry.path : &entry.entry.name,
-                                    .number = static_cast<uint32_t>(entry.directory)});
-  if (answer.result < 0) return volume_.explain(answer.result, entry.path, entry.entry.ino);
-  return {};
-}
-
-Expected<void> Tree::change(const TreeEntry& entry, CallRequest request) {
-  request.number = static_cast<uint32_t>(entry.entry.ino);
+  CallRequest request{.verb = directory ? Verb::kRmdir : Verb::kUnlink};
+  inodes_->name_in_directory(entry, request);
   const auto answer = volume_.call(request);
   if (answer.result < 0) return volume_.explain(answer.result, entry.path, entry.entry.ino);
   return {};
 }
 
-std::vector<Tree::Name> Tree::names_of(const Directory& directory, const WalkVisitor& visitor) {
-  const auto& [path, ino] = directory;
+Expected<void> Tree::change(const TreeEntry& entry, CallRequest request) {
+  inodes_->name(entry, request);
+  const auto answer = volume_.call(request);
+  if (answer.result < 0) return volume_.explain(answer.result, entry.path, entry.entry.ino);
+  return {};
+}
+
+std::vector<Tree::Name> Tree::names_of(const TreeEntry& directory, const WalkVisitor& visitor) {
+  const std::string& path = directory.path;
+  const uint64_t ino = directory.entry.ino;
   std::vector<Name> names;
-  const Expected<int> descriptor = open(ino, path);
+  const Expected<int> descriptor = open(directory);
   if (!descriptor) {
     visitor.error(descriptor.error());
     return names;
@@ -164,7 +139,7 @@ std::vector<Tree::Name> Tree::names_of(const Directory& directory, const WalkVis
     const auto answer = volume_.call({.verb = Verb::kReaddir,
                                       .descriptor = *descriptor,
                                       .buffer = raw_names_.data(),
-                                      .bytes = raw_names_.size() * sizeof(f2fs::NamedEntry)});
+                                      .bytes = raw_names_.size() * sizeof(NamedEntry)});
     // While it goes on: the log of what is damaged is soon full.
     tell_damage(ino);
     if (answer.result == -EUCLEAN) tell_damage(0);
@@ -173,7 +148,7 @@ std::vector<Tree::Name> Tree::names_of(const Directory& directory, const WalkVis
     }
     if (answer.result <= 0) break;
     for (int64_t i = 0; i < answer.result; ++i) {
-      const f2fs::NamedEntry& raw = raw_names_[static_cast<size_t>(i)];
+      const NamedEntry& raw = raw_names_[static_cast<size_t>(i)];
       names.push_back({std::string(raw.name, raw.name_length), raw.ino, raw.type});
     }
   }
@@ -184,7 +159,7 @@ std::vector<Tree::Name> Tree::names_of(const Directory& directory, const WalkVis
 
 /// Sorts the names, and keeps of those that are the same the one that stands first, which is what
 /// they lead to.
-void Tree::drop_second_names(const Directory& directory, std::vector<Name>& names,
+void Tree::drop_second_names(const TreeEntry& directory, std::vector<Name>& names,
                              const WalkVisitor& visitor) {
   std::stable_sort(names.begin(), names.end(),
                    [](const Name& a, const Name& b) { return a.name < b.name; });
@@ -195,96 +170,48 @@ void Tree::drop_second_names(const Directory& directory, std::vector<Name>& name
       visitor.error(make_error(EUCLEAN, joined_path(directory.path, next->name),
                                fmt::format("damaged: directory {} has this name twice, for inodes "
                                            "{} and {}",
-                                           directory.ino, at->ino, next->ino)));
+                                           directory.entry.ino, at->ino, next->ino)));
     }
     at = next;
   }
   names.erase(std::unique(names.begin(), names.end(), same), names.end());
 }
 
-bool Tree::ask(uint32_t count) {
-  params_[0] = kernels::InodesParams{volume_.filesystem(), queries_.data(), count};
-  const kernels::Grid full = volume_.backend().full_grid();
-  // No more warps than there are inodes for.
-  const uint32_t blocks = static_cast<uint32_t>(simt::divide_up(count, full.threads_per_block));
-  return volume_.run(kernels::bodies::kInodes,
-                     {std::min(blocks, full.blocks), full.threads_per_block}, params_.data());
-}
-
 void Tree::ask_targets(std::vector<TreeEntry>& entries, const WalkVisitor& visitor) {
-  std::vector<TreeEntry*> links;
+  Inodes::Entries links;
   for (TreeEntry& entry : entries) {
     if (entry.stat && (entry.stat->mode & format::kModeTypeMask) == format::kModeSymlink) {
       links.push_back(&entry);
     }
   }
-  for (size_t first = 0; first < links.size(); first += kTargetsAtOnce) {
-    const size_t count = std::min(kTargetsAtOnce, links.size() - first);
-    for (size_t i = 0; i < count; ++i) {
-      queries_[i] = kernels::InodeQuery{};
-      queries_[i].ino = static_cast<uint32_t>(links[first + i]->entry.ino);
-      queries_[i].link_target = targets_.data() + i * vfs::kPathBytesMax;
-      queries_[i].link_capacity = vfs::kPathBytesMax;
-    }
-    const bool ran = ask(static_cast<uint32_t>(count));
-    for (size_t i = 0; i < count; ++i) {
-      const kernels::InodeQuery& query = queries_[i];
-      const int error = !ran              ? VolumeState::kNotRun
-                        : query.error < 0 ? query.error
-                                          : std::min(query.link_length, 0);
-      TreeEntry& entry = *links[first + i];
-      if (error < 0) {
-        visitor.error(volume_.explain(error, entry.path, entry.entry.ino));
-      } else {
-        entry.link_target.emplace(query.link_target, static_cast<size_t>(query.link_length));
-      }
-    }
+  const Inodes::Answers answers = inodes_->ask_targets(links);
+  for (size_t i = 0; i < links.size(); ++i) {
+    if (answers[i] >= 0) continue;
+    visitor.error(volume_.explain(answers[i], links[i]->path, links[i]->entry.ino));
   }
 }
 
 void Tree::ask_xattrs(std::vector<TreeEntry>& entries, const WalkVisitor& visitor) {
-  std::vector<TreeEntry*> known;
+  Inodes::Entries known;
   for (TreeEntry& entry : entries) {
     if (entry.stat) known.push_back(&entry);
   }
-  for (size_t first = 0; first < known.size(); first += kXattrsAtOnce) {
-    const size_t count = std::min(kXattrsAtOnce, known.size() - first);
-    for (size_t i = 0; i < count; ++i) {
-      queries_[i] = kernels::InodeQuery{};
-      queries_[i].ino = static_cast<uint32_t>(known[first + i]->entry.ino);
-      queries_[i].xattrs = xattrs_.data() + i * vfs::kXattrListBytesMax;
-      queries_[i].xattr_capacity = vfs::kXattrListBytesMax;
-    }
-    const bool ran = ask(static_cast<uint32_t>(count));
-    for (size_t i = 0; i < count; ++i) {
-      const kernels::InodeQuery& query = queries_[i];
-      const int error = !ran              ? VolumeState::kNotRun
-                        : query.error < 0 ? query.error
-                                          : std::min(query.xattr_bytes, 0);
-      TreeEntry& entry = *known[first + i];
-      if (error < 0) {
-        visitor.error(volume_.explain(error, entry.path, entry.entry.ino));
-      } else {
-        entry.xattrs = parse_xattrs(query.xattrs, static_cast<size_t>(query.xattr_bytes));
-      }
-    }
+  const Inodes::Answers answers = inodes_->ask_xattrs(known);
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (answers[i] >= 0) continue;
+    visitor.error(volume_.explain(answers[i], known[i]->path, known[i]->entry.ino));
   }
 }
 
-Expected<std::vector<ExtendedAttribute>> Tree::xattrs_of(uint64_t ino, const std::string& path) {
-  std::vector<TreeEntry> one(1);
-  one[0].path = path;
-  one[0].entry.ino = ino;
-  one[0].stat.emplace();
-  Expected<std::vector<ExtendedAttribute>> result = std::vector<ExtendedAttribute>();
-  WalkVisitor visitor;
-  visitor.error = [&result](const Error& error) { result = error; };
-  ask_xattrs(one, visitor);
-  if (one[0].xattrs) result = std::move(*one[0].xattrs);
-  return result;
+Expected<std::vector<ExtendedAttribute>> Tree::xattrs_of(const TreeEntry& entry) {
+  TreeEntry copy = entry;
+  const int64_t answer = inodes_->ask_xattrs({&copy}).front();
+  if (answer < 0) return volume_.explain(answer, entry.path, entry.entry.ino);
+  if (!copy.xattrs) return std::vector<ExtendedAttribute>();
+  return std::move(*copy.xattrs);
 }
 
-std::vector<TreeEntry> Tree::look_at(const Directory& directory, const std::vector<Name>& names,
+std::vector<TreeEntry> Tree::look_at(const TreeEntry& directory, const std::vector<Name>& names,
                                      size_t first, size_t count, const WalkOptions& options,
                                      const WalkVisitor& visitor) {
   std::vector<TreeEntry> entries(count);
@@ -293,34 +220,28 @@ std::vector<TreeEntry> Tree::look_at(const Directory& directory, const std::vect
     const Name& name = names[first + i];
     entries[i].path = joined_path(directory.path, name.name);
     entries[i].name_at = name_at;
-    entries[i].directory = directory.ino;
+    entries[i].directory = directory.entry.ino;
     entries[i].entry = DirectoryEntry{name.ino, name.type, name.name};
   }
   if (!options.stat && !options.recursive) return entries;
+  Inodes::Entries all;
+  for (TreeEntry& entry : entries) all.push_back(&entry);
+  const Inodes::Answers answers = inodes_->ask_stats(all, options.recursive);
   for (size_t i = 0; i < count; ++i) {
-    queries_[i] = kernels::InodeQuery{};
-    queries_[i].ino = names[first + i].ino;
-    queries_[i].wants_parent = options.recursive;
-  }
-  const bool ran = ask(static_cast<uint32_t>(count));
-  for (size_t i = 0; i < count; ++i) {
-    const int error = ran ? queries_[i].error : VolumeState::kNotRun;
-    if (error < 0) {
-      visitor.error(volume_.explain(error, entries[i].path, names[first + i].ino));
-    } else {
-      entries[i].stat = queries_[i].stat;
-      entries[i].parent = queries_[i].parent;
-      const uint8_t type = format::file_type_of_mode(static_cast<uint16_t>(queries_[i].stat.mode));
-      if (type != entries[i].entry.type) {
-        visitor.error(make_error(
-            EUCLEAN, entries[i].path,
-            fmt::format("damaged: directory {} has it with file type {}, inode "
-                        "{} is of type {}",
-                        directory.ino, entries[i].entry.type, entries[i].entry.ino, type)));
-      }
-      entries[i].entry.type = type;
-      mend_times(entries[i], visitor);
+    TreeEntry& entry = entries[i];
+    if (answers[i] < 0) {
+      visitor.error(volume_.explain(answers[i], entry.path, entry.entry.ino));
+      continue;
     }
+    const uint8_t type = format::file_type_of_mode(static_cast<uint16_t>(entry.stat->mode));
+    if (type != entry.entry.type) {
+      visitor.error(make_error(
+          EUCLEAN, entry.path,
+          fmt::format("damaged: directory {} has it with file type {}, inode {} is of type {}",
+                      directory.entry.ino, entry.entry.type, entry.entry.ino, type)));
+    }
+    entry.entry.type = type;
+    mend_times(entry, visitor);
   }
   if (options.link_targets) ask_targets(entries, visitor);
   if (options.xattrs) ask_xattrs(entries, visitor);
@@ -335,7 +256,9 @@ void Tree::walk(const TreeEntry& top, const WalkOptions& options, const WalkVisi
     size_t parent_bytes;  // of its path
     bool entered;
   };
-  Directory at{top.path, top.entry.ino};
+  TreeEntry at;
+  at.path = top.path;
+  at.entry.ino = top.entry.ino;
   std::vector<Pending> pending;
   // On a damaged volume a directory may lie below itself.
   std::unordered_set<uint64_t> seen = {top.entry.ino};
@@ -343,8 +266,8 @@ void Tree::walk(const TreeEntry& top, const WalkOptions& options, const WalkVisi
     visitor.directory(at.path);
     const std::vector<Name> names = names_of(at, visitor);
     const size_t before = pending.size();
-    for (size_t first = 0; first < names.size(); first += kInodesAtOnce) {
-      const size_t count = std::min(kInodesAtOnce, names.size() - first);
+    for (size_t first = 0; first < names.size(); first += kEntriesAtOnce) {
+      const size_t count = std::min(kEntriesAtOnce, names.size() - first);
       for (TreeEntry& entry : look_at(at, names, first, count, options, visitor)) {
         visitor.entry(entry);
         if (!options.recursive || !entry.stat || entry.entry.type != format::kTypeDirectory) {
@@ -355,7 +278,7 @@ void Tree::walk(const TreeEntry& top, const WalkOptions& options, const WalkVisi
                                       ? fault_of_place(entry)
                                       : fmt::format("directory {} has a second name", name.ino);
         if (fault.empty()) {
-          pending.push_back({name, at.ino, at.path.size(), false});
+          pending.push_back({name, at.entry.ino, at.path.size(), false});
         } else {
           visitor.error(make_error(EUCLEAN, entry.path, "damaged: " + fault));
         }
@@ -369,7 +292,8 @@ void Tree::walk(const TreeEntry& top, const WalkOptions& options, const WalkVisi
     at.path.resize(next.parent_bytes);
     const size_t name_at = at.path.size() + (at.path == "/" ? 0 : 1);
     at.path = joined_path(at.path, next.name.name);
-    at.ino = next.name.ino;
+    at.entry.ino = next.name.ino;
+    at.directory = next.parent;
     if (!std::exchange(next.entered, true)) {
       list();
       continue;

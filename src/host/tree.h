@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walking a volume from the host: every name below a path, with what its inode says. By inode
-// number, so that paths of any length are reached; permissions are not asked. Names come in the
-// order of their bytes, directories before what is in them, and only the names of the directories
-// on the way are kept in memory, so that a million entries are no trouble. Inodes are asked for in
-// bulk, on the backend. What is met can be changed and removed by number as well.
+// Walking a volume from the host: every name below a path, with what its inode says (inodes.h).
+// Names come in the order of their bytes, directories before what is in them, and only the names of
+// the directories on the way are kept in memory, so that a million entries are no trouble. What is
+// met can be changed and removed as well.
 //
 // Whatever is left out is reported: entries of directories that cannot be, names that stand twice,
 // inodes that cannot be read, directories that have their place elsewhere.
@@ -16,27 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "host/volume_state.h"
-#include "kernels/inodes.h"
+#include "host/inodes.h"
 
 namespace gofs::host {
-
-/// As a program gets it: the name with its prefix.
-struct ExtendedAttribute {
-  std::string name;
-  std::string value;
-};
-
-struct TreeEntry {
-  std::string path;    // absolute
-  size_t name_at = 0;  // where the last component begins
-  DirectoryEntry entry;
-  uint64_t directory = 0;    // the number of the one that it is in; 0: it was found by its path
-  uint64_t parent = 0;       // of a directory that a recursive walk met: the number in its `..`
-  std::optional<Stat> stat;  // if it was asked for and could be had
-  std::optional<std::string> link_target;
-  std::optional<std::vector<ExtendedAttribute>> xattrs;  // by name; those that may be read
-};
 
 struct WalkOptions {
   bool recursive = false;
@@ -60,14 +41,14 @@ struct WalkVisitor {
 class Tree {
  public:
   /// Throws std::bad_alloc, as do the others.
-  explicit Tree(VolumeState& volume);
+  explicit Tree(AnyVolume& volume);
 
   /// The object that `path` names itself; a link is followed only if it is not the last component.
   /// A path need not begin with a slash, but an empty one names nothing (ENOENT).
   Expected<TreeEntry> find(const std::string& path, bool link_target);
 
-  /// The extended attributes of the object with number `ino`, by name: those that may be read.
-  Expected<std::vector<ExtendedAttribute>> xattrs_of(uint64_t ino, const std::string& path);
+  /// Its extended attributes, by name: those that may be read.
+  Expected<std::vector<ExtendedAttribute>> xattrs_of(const TreeEntry& entry);
 
   /// Tells of everything below the directory `top`, but not of itself.
   void walk(const TreeEntry& top, const WalkOptions& options, const WalkVisitor& visitor);
@@ -77,8 +58,8 @@ class Tree {
   /// Makes a change, which names nothing yet, of what was met.
   Expected<void> change(const TreeEntry& entry, CallRequest request);
 
-  /// A descriptor of the file or directory with number `ino`, to be closed by the caller.
-  Expected<int> open(uint64_t ino, const std::string& path);
+  /// A descriptor of the file or directory, to be closed by the caller.
+  Expected<int> open(const TreeEntry& entry);
   void close(int descriptor);
 
  private:
@@ -88,28 +69,18 @@ class Tree {
     uint8_t type;
   };
 
-  struct Directory {
-    std::string path;
-    uint64_t ino;
-  };
-
-  std::vector<Name> names_of(const Directory& directory, const WalkVisitor& visitor);
-  void drop_second_names(const Directory& directory, std::vector<Name>& names,
+  std::vector<Name> names_of(const TreeEntry& directory, const WalkVisitor& visitor);
+  void drop_second_names(const TreeEntry& directory, std::vector<Name>& names,
                          const WalkVisitor& visitor);
-  /// Asks for the inodes of queries_[0] to [count - 1].
-  bool ask(uint32_t count);
   void ask_targets(std::vector<TreeEntry>& entries, const WalkVisitor& visitor);
   void ask_xattrs(std::vector<TreeEntry>& entries, const WalkVisitor& visitor);
-  std::vector<TreeEntry> look_at(const Directory& directory, const std::vector<Name>& names,
+  std::vector<TreeEntry> look_at(const TreeEntry& directory, const std::vector<Name>& names,
                                  size_t first, size_t count, const WalkOptions& options,
                                  const WalkVisitor& visitor);
 
-  VolumeState& volume_;
-  SharedArray<kernels::InodesParams> params_;
-  SharedArray<kernels::InodeQuery> queries_;
-  SharedArray<char> targets_;
-  SharedArray<uint8_t> xattrs_;
-  std::vector<f2fs::NamedEntry> raw_names_;
+  AnyVolume& volume_;
+  const std::unique_ptr<Inodes> inodes_;
+  std::vector<NamedEntry> raw_names_;
 };
 
 /// "/a" and "b" make "/a/b".

@@ -80,8 +80,10 @@ TEST(Tree, attributes_come_by_name_where_they_are_asked_for) {
   EXPECT_EQ(with_some, 2u);  // /block and /data
   Tree tree(*volume);
   const TreeEntry data = tree.find("/data", false).value();
-  EXPECT_EQ(tree.xattrs_of(data.entry.ino, "/data").value().at(0).value, "red");
-  EXPECT_EQ(tree.xattrs_of(4'000'000'000, "/gone").error().code, EUCLEAN);
+  EXPECT_EQ(tree.xattrs_of(data).value().at(0).value, "red");
+  TreeEntry gone = data;
+  gone.entry.ino = 4'000'000'000;
+  EXPECT_EQ(tree.xattrs_of(gone).error().code, EUCLEAN);
 }
 
 TEST(Tree, one_level_without_inodes) {

@@ -7,15 +7,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "host/create_files.h"
 #include "host/messages.h"
+#include "host/serve/attached_volume.h"
 #include "host/volume_state.h"
 
 namespace gofs {
 
+using host::AnyVolume;
 using host::CallAnswer;
 using host::CallRequest;
-using host::VolumeState;
 using request::Verb;
 
 namespace {
@@ -26,12 +26,12 @@ constexpr size_t kEntriesAtOnce = 1024;
 // What a descriptor is called is looked up for messages alone: a call that has done its work does
 // not fail any more.
 
-Expected<uint64_t> number_or_error(VolumeState& state, const CallAnswer& answer, int fd) {
+Expected<uint64_t> number_or_error(AnyVolume& state, const CallAnswer& answer, int fd) {
   if (answer.result < 0) return state.explain(answer.result, state.descriptor_name(fd));
   return static_cast<uint64_t>(answer.result);
 }
 
-Expected<Stat> stat_or_error(VolumeState& state, const CallRequest& request,
+Expected<Stat> stat_or_error(AnyVolume& state, const CallRequest& request,
                              const std::string& subject) {
   Stat stat{};
   const auto answer = state.call(request, stat);
@@ -39,7 +39,7 @@ Expected<Stat> stat_or_error(VolumeState& state, const CallRequest& request,
   return stat;
 }
 
-Expected<void> nothing_or_error(VolumeState& state, const CallAnswer& answer,
+Expected<void> nothing_or_error(AnyVolume& state, const CallAnswer& answer,
                                 const std::string& subject) {
   if (answer.result < 0) return state.explain(answer.result, subject);
   return {};
@@ -47,7 +47,7 @@ Expected<void> nothing_or_error(VolumeState& state, const CallAnswer& answer,
 
 /// Why a call about a descriptor cannot use its buffer, or what is wrong with the descriptor, which
 /// comes first, as with Linux. `verb`: kPread, kPwrite or kFstat.
-Error refusal(VolumeState& state, Verb verb, int fd, const std::string& words) {
+Error refusal(AnyVolume& state, Verb verb, int fd, const std::string& words) {
   Stat unused{};
   CallRequest request{.verb = verb, .descriptor = fd};
   const auto answer = verb == Verb::kFstat ? state.call(request, unused) : state.call(request);
@@ -56,7 +56,7 @@ Error refusal(VolumeState& state, Verb verb, int fd, const std::string& words) {
 }
 
 /// Calls about extended attributes; the subject of errors is the path or what `request` is about.
-Expected<std::string> xattr_or_error(VolumeState& state, CallRequest request,
+Expected<std::string> xattr_or_error(AnyVolume& state, CallRequest request,
                                      const std::string& subject) {
   std::string bytes(kXattrListBytesMax, '\0');
   request.buffer = bytes.data();
@@ -67,7 +67,7 @@ Expected<std::string> xattr_or_error(VolumeState& state, CallRequest request,
   return bytes;
 }
 
-Expected<std::vector<std::string>> names_or_error(VolumeState& state, const CallRequest& request,
+Expected<std::vector<std::string>> names_or_error(AnyVolume& state, const CallRequest& request,
                                                   const std::string& subject) {
   const auto list = xattr_or_error(state, request, subject);
   if (!list) return list.error();
@@ -80,18 +80,24 @@ Expected<std::vector<std::string>> names_or_error(VolumeState& state, const Call
 
 }  // namespace
 
-Volume::Volume(std::unique_ptr<VolumeState> state) : state_(std::move(state)) {}
+Volume::Volume(std::unique_ptr<AnyVolume> state) : state_(std::move(state)) {}
 Volume::Volume(Volume&&) noexcept = default;
 Volume& Volume::operator=(Volume&&) noexcept = default;
 Volume::~Volume() = default;
 
 Expected<Volume> Volume::mount(const std::string& spec, const MountOptions& options) {
-  auto state = VolumeState::mount(spec, options, host::MountKind::kVolume);
+  auto state = host::VolumeState::mount(spec, options, host::MountKind::kVolume);
   if (!state) return state.error();
   return Volume(std::move(*state));
 }
 
-VolumeHandle Volume::device() const { return handle_of(state_->filesystem()); }
+Expected<Volume> Volume::attach(const std::string& path, const AttachOptions& options) {
+  auto state = host::AttachedVolume::attach(path, options);
+  if (!state) return state.error();
+  return Volume(std::move(*state));
+}
+
+VolumeHandle Volume::device() const { return state_->device(); }
 
 Expected<int> Volume::open(const std::string& path, uint32_t flags, uint32_t mode) {
   const auto answer =
@@ -237,14 +243,14 @@ Expected<uint64_t> Volume::lseek(int fd, int64_t offset, int whence) {
 Expected<FilesystemStat> Volume::statfs() {
   FilesystemStat stat{};
   const auto answer = state_->call({.verb = Verb::kStatfs}, stat);
-  if (answer.result < 0) return state_->explain(answer.result, state_->spec().text);
+  if (answer.result < 0) return state_->explain(answer.result, state_->name());
   return stat;
 }
 
 namespace {
 
 /// A change of what `path` names, or, where that is null, of what a descriptor has open.
-Expected<void> change(VolumeState& state, CallRequest request, const std::string* path) {
+Expected<void> change(AnyVolume& state, CallRequest request, const std::string* path) {
   request.path = path;
   const auto answer = state.call(request);
   if (answer.result >= 0) return {};
@@ -253,7 +259,7 @@ Expected<void> change(VolumeState& state, CallRequest request, const std::string
 }
 
 /// A change that makes `path` of `request.other`, which is a path too.
-Expected<void> change_between(VolumeState& state, CallRequest request, const std::string& path) {
+Expected<void> change_between(AnyVolume& state, CallRequest request, const std::string& path) {
   request.path = &path;
   const auto answer = state.call(request);
   if (answer.result >= 0) return {};
@@ -262,7 +268,7 @@ Expected<void> change_between(VolumeState& state, CallRequest request, const std
 
 /// Writes in portions, since a call may take less than all of it, as in pread(). `offset` means
 /// nothing to kWrite, whose position moves past what was asked for: after a short one it ends.
-Expected<uint64_t> write_all(VolumeState& state, Verb verb, int fd, const void* buffer,
+Expected<uint64_t> write_all(AnyVolume& state, Verb verb, int fd, const void* buffer,
                              uint64_t bytes, uint64_t offset) {
   const std::string words = state.refuses_buffer(buffer, bytes);
   if (!words.empty()) return refusal(state, Verb::kPwrite, fd, words);
@@ -299,7 +305,7 @@ Expected<uint64_t> Volume::write(int fd, const void* buffer, uint64_t bytes) {
 
 Expected<std::vector<int>> Volume::batch_create(const std::string& path,
                                                 const std::vector<NewFile>& files, uint32_t mode) {
-  return host::create_files(*state_, path, files, mode);
+  return state_->create_files(path, files, mode);
 }
 
 Expected<void> Volume::mkdir(const std::string& path, uint32_t mode) {

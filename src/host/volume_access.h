@@ -13,10 +13,18 @@
 namespace gofs::host {
 
 struct VolumeAccess {
-  static VolumeState& state(const Volume& volume) { return *volume.state_; }
-  static Volume volume(std::unique_ptr<VolumeState> state) { return Volume(std::move(state)); }
+  static AnyVolume& any(const Volume& volume) { return *volume.state_; }
+  static Volume volume(std::unique_ptr<AnyVolume> state) { return Volume(std::move(state)); }
 };
 
-inline VolumeState& state_of(const Volume& volume) { return VolumeAccess::state(volume); }
+inline AnyVolume& any_of(const Volume& volume) { return VolumeAccess::any(volume); }
+/// Null: this process has not mounted it itself.
+inline VolumeState* mounted_of(const Volume& volume) {
+  return dynamic_cast<VolumeState*>(&any_of(volume));
+}
+/// Of one that this process has mounted.
+inline VolumeState& state_of(const Volume& volume) {
+  return static_cast<VolumeState&>(any_of(volume));
+}
 
 }  // namespace gofs::host

@@ -18,6 +18,7 @@
 #include "host/attached_ssd.h"
 #include "host/backends.h"
 #include "host/clock_keeper.h"
+#include "host/create_files.h"
 #include "host/default_media.h"
 #include "host/maintenance.h"
 #include "host/messages.h"
@@ -691,22 +692,14 @@ void VolumeState::tell_lost(std::vector<std::string>& sentences) {
   }
 }
 
+// In a child of fork() the lock may be held for ever.
+
 void VolumeState::name_descriptor(int descriptor, const std::string& path) {
-  if (!is_ours()) return;
-  const std::lock_guard lock(names_mutex_);
-  try {
-    descriptor_names_[descriptor] = path;
-  } catch (const std::bad_alloc&) {
-    descriptor_names_.erase(descriptor);  // messages have its number; it is open all the same
-  }
+  if (is_ours()) descriptor_names_.set(descriptor, path);
 }
 
 std::string VolumeState::descriptor_name(int descriptor) {
-  std::string number = "descriptor " + std::to_string(descriptor);
-  if (!is_ours()) return number;
-  const std::lock_guard lock(names_mutex_);
-  const auto found = descriptor_names_.find(descriptor);
-  return found != descriptor_names_.end() ? found->second : number;
+  return is_ours() ? descriptor_names_.of(descriptor) : DescriptorNames::number(descriptor);
 }
 
 /// What GoFS cannot read on the way to `path`, or the file itself. Empty if it is not known.
@@ -808,6 +801,20 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& from, cons
     }
   }
   return explain(negative_errno, both);
+}
+
+VolumeHandle VolumeState::device() const { return handle_of(filesystem()); }
+
+Expected<std::vector<int>> VolumeState::create_files(const std::string& path,
+                                                     const std::vector<NewFile>& files,
+                                                     uint32_t permissions) {
+  return host::create_files(*this, path, files, permissions);
+}
+
+bool VolumeState::flushes_reach_storage() const {
+  return std::all_of(members_.begin(), members_.end(), [](const VolumeSpec& member) {
+    return member.is_hosted() || member.is_physical() || member.path.empty();
+  });
 }
 
 std::vector<std::string> VolumeState::storage_paths() const {
@@ -921,32 +928,18 @@ Expected<BufferHandle> VolumeState::register_buffer(void* memory, uint64_t bytes
   if (!is_ours()) return not_ours();
   if (has_failed()) return explain(-EIO, "register_buffer");
   if (!is_up()) return make_error(ENODEV, "register_buffer");
-  const auto begin = reinterpret_cast<uintptr_t>(memory);
-  if (memory == nullptr || bytes == 0 || begin + bytes < begin) {
-    return make_error(EINVAL, "register_buffer");
-  }
-  const std::lock_guard lock(buffers_mutex_);
-  for (const RegisteredBuffer& other : buffers_) {
-    if (begin < other.end && other.begin < begin + bytes) {
-      return make_error(EEXIST, "register_buffer", "overlaps a buffer that is registered");
-    }
-  }
-  for (const auto& one : ssds_) one->map_buffer(memory, bytes);
-  buffers_.push_back({next_buffer_id_, begin, begin + bytes});
-  return BufferHandle{next_buffer_id_++};
+  return buffers_.add(memory, bytes, [&] {
+    for (const auto& one : ssds_) one->map_buffer(memory, bytes);
+  });
 }
 
 Expected<void> VolumeState::unregister_buffer(BufferHandle buffer) {
   if (!is_ours()) return not_ours();
-  const std::lock_guard lock(buffers_mutex_);
-  const auto found =
-      std::find_if(buffers_.begin(), buffers_.end(),
-                   [&](const RegisteredBuffer& other) { return other.id == buffer.id; });
-  if (found == buffers_.end()) return make_error(EINVAL, "unregister_buffer", "no such buffer");
-  for (const auto& one : ssds_) one->unmap_buffer(reinterpret_cast<void*>(found->begin));
-  buffers_.erase(found);
-  if (has_failed()) return explain(-EIO, "unregister_buffer");
-  return {};
+  auto result = buffers_.remove(buffer, [&](void* memory) {
+    for (const auto& one : ssds_) one->unmap_buffer(memory);
+  });
+  if (result && has_failed()) return explain(-EIO, "unregister_buffer");
+  return result;
 }
 
 }  // namespace gofs::host

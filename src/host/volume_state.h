@@ -2,9 +2,9 @@
 //
 // What a mounted volume consists of on the host's side: the backend, the SSD and its media, the
 // device's queues, the file system's memory, and the way to run a call over there and to learn what
-// went wrong. Volume (gofs/volume.hpp) is the skin around it; the command uses it directly.
+// went wrong.
 //
-// Calls may come from several threads. A GPU runs one launch at a time, a CPU as many as ask.
+// A GPU runs one launch at a time, a CPU as many as ask.
 //
 // A child of fork() has a copy of this, without the threads, with locks as they happened to be, and
 // with an image that is its parent's. There nothing is locked, waited for or freed, and all fails.
@@ -16,16 +16,15 @@
 #include <mutex>
 #include <new>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "f2fs/writer_layout.h"
-#include "gofs/volume.hpp"
+#include "host/any_volume.h"
 #include "host/backends.h"
-#include "host/call_request.h"
 #include "host/media_room.h"
 #include "host/process_mark.h"
+#include "host/registered_buffers.h"
 #include "host/volume_spec.h"
 #include "kernels/backend.h"
 #include "kernels/mount.h"
@@ -79,15 +78,13 @@ class SharedArray {
 using BackendMaker =
     std::function<std::unique_ptr<kernels::Backend>(const std::string& name, std::string& error)>;
 
-class VolumeState {
+class VolumeState final : public AnyVolume {
  public:
   /// `make` is for tests.
   static Expected<std::unique_ptr<VolumeState>> mount(const std::string& spec,
                                                       const MountOptions& options, MountKind kind,
                                                       const BackendMaker& make = make_backend);
-  ~VolumeState();
-  VolumeState(const VolumeState&) = delete;
-  VolumeState& operator=(const VolumeState&) = delete;
+  ~VolumeState() override;
   /// In a child of fork() it is left as it is, destructor and all.
   static void operator delete(VolumeState* volume, std::destroying_delete_t);
 
@@ -95,8 +92,13 @@ class VolumeState {
   vfs::Filesystem* filesystem() const { return filesystem_->filesystem(); }
   const VolumeSpec& spec() const { return spec_; }
   const MountOptions& options() const { return options_; }
-  /// The paths of the images and block devices that the volume lies on, as they were given.
-  std::vector<std::string> storage_paths() const;
+  const std::string& name() const override { return spec_.text; }
+  VolumeHandle device() const override;
+  std::vector<std::string> storage_paths() const override;
+
+  /// Whether what warps have flushed lasts, without sync_media(): not where an SSD is a copy of an
+  /// image. One that no image is of (ram:) has nothing to last.
+  bool flushes_reach_storage() const;
 
   /// False once it was unmounted.
   bool is_up() const { return up_; }
@@ -113,35 +115,24 @@ class VolumeState {
   /// Runs `body`; `params` lies in the backend's memory, its own or shared. False: it has not run,
   /// or not to its end, explain(kNotRun) says why. The backend may be as good as before.
   bool run(const kernels::Body& body, const kernels::Grid& grid, void* params);
-  /// An answer where there is none, of call() too. No errno.
-  static constexpr int kNotRun = -(1 << 20);
 
-  /// Makes a call of the file system. `input` has at most kInputBytesMax bytes.
-  CallAnswer call(const CallRequest& request);
+  using AnyVolume::call;
+  /// `input` has at most kInputBytesMax bytes.
+  CallAnswer call(const CallRequest& request) override;
   static constexpr uint64_t kInputBytesMax = 1 << 20;
-  /// A call that answers with a struct.
-  template <typename Struct>
-  CallAnswer call(CallRequest request, Struct& result) {
-    request.buffer = &result;
-    request.bytes = sizeof(result);
-    return call(request);
-  }
 
-  /// As Volume::cleaning_totals().
-  CleaningReport cleaning_totals() const;
-  /// As Volume::clock().
-  ClockReport clock() const;
-  /// As Volume::collect_garbage().
-  Expected<CleaningReport> collect_garbage(const CleaningOptions& options);
+  Expected<std::vector<int>> create_files(const std::string& path,
+                                          const std::vector<NewFile>& files,
+                                          uint32_t permissions) override;
+  CleaningReport cleaning_totals() const override;
+  ClockReport clock() const override;
+  Expected<CleaningReport> collect_garbage(const CleaningOptions& options) override;
 
-  /// Makes what calls and kernels have done durable, in the image as well.
-  Expected<void> sync();
-  /// Of one file. `verb`: kFsync or kFdatasync.
-  Expected<void> fsync(request::Verb verb, int descriptor);
-  /// The same, and afterwards calls answer ENODEV. Kernels that use the volume have ended. Where
-  /// that could not even be tried, the volume is mounted still; where only the image could not be
-  /// written, for want of room on the host's disk, another call tries that again.
-  Expected<void> unmount();
+  Expected<void> sync() override;
+  Expected<void> fsync(request::Verb verb, int descriptor) override;
+  /// Where that could not even be tried, the volume is mounted still; where only the image could
+  /// not be written, for want of room on the host's disk, another call tries that again.
+  Expected<void> unmount() override;
 
   /// Whether an operation has begun since the last checkpoint.
   bool has_changed() const;
@@ -159,41 +150,24 @@ class VolumeState {
   /// meanwhile.
   ssd::VirtualSsdCounters ssd_counters() const;
 
-  /// An error about `subject` (a path, or what else the message shall begin with), with all that is
-  /// known about its cause. `ino` is the inode at fault, if known: of several findings of damage
-  /// its own is then reported. kNotRun becomes EIO.
-  Error explain(int64_t negative_errno, const std::string& subject, uint64_t ino = 0);
-  /// What else explain() has to say of damage of inode `ino` (0: any), each finding once, and
-  /// whether there was more than could be noted.
-  std::vector<std::string> more_damage(uint64_t ino);
-  /// The same of a call about two paths, "from -> to": either may be at fault.
-  Error explain(int64_t negative_errno, const std::string& from, const std::string& to);
-
-  /// Why a host program's buffer of `bytes` cannot be used (EFAULT): it is null, or not memory of
-  /// the host. Empty: it can be.
-  std::string refuses_buffer(const void* buffer, uint64_t bytes) const;
-
-  /// Which path a descriptor was opened by: for messages.
-  void name_descriptor(int descriptor, const std::string& path);
-  std::string descriptor_name(int descriptor);
+  Error explain(int64_t negative_errno, const std::string& subject, uint64_t ino = 0) override;
+  Error explain(int64_t negative_errno, const std::string& from, const std::string& to) override;
+  std::vector<std::string> more_damage(uint64_t ino) override;
+  std::string refuses_buffer(const void* buffer, uint64_t bytes) const override;
+  void name_descriptor(int descriptor, const std::string& path) override;
+  std::string descriptor_name(int descriptor) override;
   /// Damage that was met since the last call of this function or of explain().
   std::vector<f2fs::Corruption> take_corruptions();
 
-  VolumeInfo info() const;
-  /// As Volume::memory().
-  Expected<MemoryReport> memory();
-  std::vector<std::string> warnings();
+  VolumeInfo info() const override;
+  Expected<MemoryReport> memory() override;
+  std::vector<std::string> warnings() override;
 
-  Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes);
-  Expected<void> unregister_buffer(BufferHandle buffer);
+  Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes) override;
+  Expected<void> unregister_buffer(BufferHandle buffer) override;
 
  private:
   struct CallSlot;
-  struct RegisteredBuffer {
-    uint64_t id;
-    uintptr_t begin;
-    uintptr_t end;
-  };
   class Queues;
 
   /// `whole` has the text of all, and the options that are not about one SSD.
@@ -276,8 +250,7 @@ class VolumeState {
   std::mutex slots_mutex_;
   std::vector<std::unique_ptr<CallSlot>> free_slots_;
 
-  std::mutex names_mutex_;
-  std::unordered_map<int, std::string> descriptor_names_;
+  DescriptorNames descriptor_names_;
 
   std::mutex findings_mutex_;
   std::vector<uint64_t> told_failures_;  // of each SSD, the last that was reported
@@ -286,9 +259,7 @@ class VolumeState {
   bool told_unclean_ = false;
   int64_t recovered_nodes_ = 0;  // when it was mounted, until warnings() has reported it
 
-  std::mutex buffers_mutex_;
-  std::vector<RegisteredBuffer> buffers_;
-  uint64_t next_buffer_id_ = 1;
+  RegisteredBuffers buffers_;
 };
 
 }  // namespace gofs::host

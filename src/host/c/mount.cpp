@@ -59,7 +59,11 @@ int mount(const char* spec, const gofs_mount_options_t* from, gofs_volume** out)
 
 /// What kernels take, or why there is nothing that they could.
 Expected<const void*> pointer_for_kernels(const Volume& volume) {
-  VolumeState& state = state_of(volume);
+  VolumeState* const mounted = mounted_of(volume);
+  if (mounted == nullptr) {
+    return make_error(ENODEV, any_of(volume).name(), "a server's, which kernels cannot use");
+  }
+  VolumeState& state = *mounted;
   if (!state.is_ours()) return state.not_ours();
   if (!state.is_up()) return state.explain(-ENODEV, state.spec().text);
   if (state.has_failed()) return state.explain(-EIO, state.spec().text);

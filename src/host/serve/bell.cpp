@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/serve/bell.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -27,6 +28,12 @@ void still_bell(const ssd::Descriptor& bell) {
   (void)!::read(bell.get(), &rings, sizeof(rings));
 }
 
+ssd::Descriptor copy_of(const ssd::Descriptor& one) {
+  ssd::Descriptor copy(::fcntl(one.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.is_open()) ssd::fail_with(errno, "a descriptor");
+  return copy;
+}
+
 Watch::Watch() : events_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!events_.is_open()) ssd::fail_with(errno, "epoll_create1");
 }
@@ -38,6 +45,10 @@ void Watch::add(const ssd::Descriptor& descriptor, uint32_t mark) {
   if (::epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor.get(), &event) != 0) {
     ssd::fail_with(errno, "epoll_ctl");
   }
+}
+
+void Watch::remove(const ssd::Descriptor& descriptor) {
+  (void)::epoll_ctl(events_.get(), EPOLL_CTL_DEL, descriptor.get(), nullptr);
 }
 
 std::optional<uint32_t> Watch::wait(int timeout_ms) const {

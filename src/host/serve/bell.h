@@ -15,6 +15,9 @@ ssd::Descriptor make_bell();
 void ring_bell(const ssd::Descriptor& bell);
 void still_bell(const ssd::Descriptor& bell);
 
+/// Another descriptor of the same. Throws std::system_error.
+ssd::Descriptor copy_of(const ssd::Descriptor& one);
+
 /// Waits for any of several descriptors (epoll). From any thread.
 class Watch {
  public:
@@ -24,6 +27,8 @@ class Watch {
   /// From now on it is waited for until there is something to read, or the other end hangs up; it
   /// is forgotten when it is closed. `mark` says which it is. Throws std::system_error.
   void add(const ssd::Descriptor& descriptor, uint32_t mark);
+  /// Not any more; also of one that is not.
+  void remove(const ssd::Descriptor& descriptor);
   /// The mark of one that is ready. None after `timeout_ms`, which may be -1 for ever, or where a
   /// signal has come.
   std::optional<uint32_t> wait(int timeout_ms) const;

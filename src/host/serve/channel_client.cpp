@@ -66,7 +66,6 @@ bool ChannelClient::is_gone() const {
          simt::load_system_relaxed(ring_.head->gone) != 0;
 }
 
-/// A server that was killed leaves no word.
 void ChannelClient::look_for_server() {
   if (!ends_.connection.is_open()) return;
   pollfd look{ends_.connection.get(), POLLRDHUP, 0};

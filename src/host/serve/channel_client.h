@@ -40,6 +40,12 @@ class ChannelClient {
   /// is then never used again.
   CallAnswer call(const CallRequest& request);
 
+  /// Whether the server is known to have ended.
+  bool is_gone() const;
+  /// Looks whether one that was killed has: it leaves no word.
+  void look_for_server();
+  const ssd::Descriptor& connection() const { return ends_.connection; }
+
   /// How long a call may take. The longest are those that write whole volumes to the disk.
   static constexpr uint64_t kAnswerTimeoutNs = 600'000'000'000;
 
@@ -48,8 +54,6 @@ class ChannelClient {
   void release_slot(uint32_t slot);
   std::optional<int64_t> exchange(uint32_t slot, const request::Request& record);
   bool await_answer(const serve::RingPlace& place);
-  bool is_gone() const;
-  void look_for_server();
 
   ChannelEnds ends_;
   serve::Ring ring_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/serve/channel_server.h"
 
-#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,12 +22,6 @@ constexpr uint64_t kIdleNs = 50'000;
 // The mark of the bell that ends the server; those of channels have their numbers.
 constexpr uint32_t kStop = UINT32_MAX;
 
-ssd::Descriptor copy_of(const ssd::Descriptor& one) {
-  ssd::Descriptor copy(::fcntl(one.get(), F_DUPFD_CLOEXEC, 0));
-  if (!copy.is_open()) ssd::fail_with(errno, "a descriptor");
-  return copy;
-}
-
 }  // namespace
 
 /// What the host keeps of a channel.
@@ -35,6 +29,7 @@ struct ChannelServer::Client {
   SharedMemory memory;
   ssd::Descriptor bell;
   SharedArray<uint32_t> taken;
+  int32_t pid;
 };
 
 ChannelServer::ChannelServer(VolumeState& volume, const ChannelServerOptions& options)
@@ -111,9 +106,10 @@ serve::RingHead& ChannelServer::head_of(uint32_t number) {
   return *reinterpret_cast<serve::RingHead*>(clients_[number]->memory.data());
 }
 
-Expected<ChannelServer::Opened> ChannelServer::open(const vfs::Credentials& who) {
+Expected<ChannelServer::Opened> ChannelServer::open(const vfs::Credentials& who, int32_t pid) {
   const std::string subject = "a channel of " + volume_.spec().text;
   const std::lock_guard lock(mutex_);
+  if (draining_) return make_error(ECONNREFUSED, subject, "the server takes no clients any more");
   const auto free = std::find(clients_.begin(), clients_.end(), nullptr);
   if (free == clients_.end()) return make_error(EAGAIN, subject, "there are as many as can be");
   const auto number = static_cast<uint32_t>(free - clients_.begin());
@@ -122,7 +118,7 @@ Expected<ChannelServer::Opened> ChannelServer::open(const vfs::Credentials& who)
         serve::layout_of_ring(options_.depth, options_.depth * options_.part_bytes);
     auto client = std::make_unique<Client>(
         Client{SharedMemory::make("gofs channel", head.bytes), make_bell(),
-               SharedArray<uint32_t>(volume_.backend().memory(), options_.depth)});
+               SharedArray<uint32_t>(volume_.backend().memory(), options_.depth), pid});
     Opened opened{
         number,
         {SharedMemory::map(copy_of(client->memory.descriptor())), copy_of(client->bell), {}}};
@@ -179,6 +175,29 @@ uint32_t ChannelServer::close(uint32_t number) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   return descriptors;
+}
+
+void ChannelServer::drain() {
+  const std::lock_guard lock(mutex_);
+  draining_ = true;
+}
+
+ServerStatus ChannelServer::status() {
+  ServerStatus status{volume_.name(), ::getpid(), options_.threads, false, {}};
+  const std::lock_guard lock(mutex_);
+  status.draining = draining_;
+  for (uint32_t i = 0; i < options_.channels_max; ++i) {
+    if (!clients_[i]) continue;
+    const serve::Channel& channel = channels_[i];
+    const vfs::Credentials& who = channel.caller.credentials;
+    uint64_t calls = 0;
+    for (size_t slot = 0; slot < clients_[i]->taken.size(); ++slot) {
+      calls += simt::load_relaxed(clients_[i]->taken[slot]);
+    }
+    status.clients.push_back({i, who.uid, who.gid, clients_[i]->pid, calls,
+                              simt::load_relaxed(channel.state) == serve::kChannelLeaving});
+  }
+  return status;
 }
 
 uint32_t ChannelServer::open_channels() {

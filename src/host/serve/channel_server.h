@@ -12,6 +12,7 @@
 
 #include "host/serve/bell.h"
 #include "host/serve/channel_client.h"
+#include "host/serve/control.h"
 #include "host/volume_state.h"
 #include "kernels/serve.h"
 
@@ -38,8 +39,13 @@ class ChannelServer {
     uint32_t number;  // of the channel
     ChannelEnds ends;
   };
-  /// For a client with these credentials. From any thread.
-  Expected<Opened> open(const vfs::Credentials& who);
+  /// For a client with these credentials, which is the process `pid`. EAGAIN where all are taken,
+  /// ECONNREFUSED after drain(). From any thread.
+  Expected<Opened> open(const vfs::Credentials& who, int32_t pid = 0);
+  /// No more clients are taken from now on. From any thread.
+  void drain();
+  /// From any thread.
+  ServerStatus status();
   /// Its client has gone, or shall go: no call of it is begun any more. Whether it was open. From
   /// any thread.
   bool begin_close(uint32_t number);
@@ -49,6 +55,7 @@ class ChannelServer {
   /// Both, after a wait for its calls. How many descriptors were open.
   uint32_t close(uint32_t number);
 
+  uint32_t channels_max() const { return options_.channels_max; }
   /// Channels that are open.
   uint32_t open_channels();
 
@@ -74,6 +81,7 @@ class ChannelServer {
   std::mutex mutex_;                              // of all below
   std::vector<std::unique_ptr<Client>> clients_;  // one for each channel that is not free
   uint32_t sleeping_ = 0;                         // threads
+  bool draining_ = false;
   std::vector<std::thread> threads_;
 };
 

@@ -33,8 +33,8 @@ sockaddr_un address_of(const std::string& path) {
   return address;
 }
 
-ssd::Descriptor make_socket() {
-  ssd::Descriptor made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+ssd::Descriptor make_socket(int flags = 0) {
+  ssd::Descriptor made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
   if (!made.is_open()) ssd::fail_with(errno, "a socket");
   return made;
 }
@@ -66,14 +66,12 @@ union Control {
   char bytes[CMSG_SPACE(kDescriptors * sizeof(int))];
 };
 
-}  // namespace
-
 ssd::Descriptor listen_at(const std::string& path, uint32_t mode) {
   expect_free(path);
   // It gets its name when it has its mode and listens.
   const std::string apart = path + "." + std::to_string(::getpid());
   const sockaddr_un address = address_of(apart);
-  ssd::Descriptor listening = make_socket();
+  ssd::Descriptor listening = make_socket(SOCK_NONBLOCK);
   (void)::unlink(apart.c_str());
   if (::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address),
              static_cast<socklen_t>(sizeof(address))) != 0) {
@@ -88,7 +86,14 @@ ssd::Descriptor listen_at(const std::string& path, uint32_t mode) {
   return listening;
 }
 
-vfs::Credentials peer_of(const ssd::Descriptor& connection) {
+}  // namespace
+
+ListeningSocket::ListeningSocket(std::string path, uint32_t mode)
+    : path_(std::move(path)), listening_(listen_at(path_, mode)) {}
+
+ListeningSocket::~ListeningSocket() { (void)::unlink(path_.c_str()); }
+
+Peer peer_of(const ssd::Descriptor& connection) {
   ucred who{};
   socklen_t bytes = sizeof(who);
   if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) {
@@ -104,7 +109,7 @@ vfs::Credentials peer_of(const ssd::Descriptor& connection) {
   credentials.gid = who.gid;
   credentials.group_count = static_cast<uint32_t>(bytes / sizeof(gid_t));
   for (uint32_t i = 0; i < credentials.group_count; ++i) credentials.groups[i] = groups[i];
-  return credentials;
+  return {credentials, who.pid};
 }
 
 bool greet(const ssd::Descriptor& connection, const ChannelEnds* ends, int error) {
@@ -129,13 +134,26 @@ bool greet(const ssd::Descriptor& connection, const ChannelEnds* ends, int error
          static_cast<ssize_t>(sizeof(greeting));
 }
 
-ChannelEnds attach_at(const std::string& path) {
-  ssd::Descriptor connection = make_socket();
-  if (const int error = connect_to(connection, path); error != 0) ssd::fail_with(error, path);
-  pollfd waiting{connection.get(), POLLIN, 0};
+namespace {
+
+/// A connection, and what the server has said first.
+struct Greeted {
+  ssd::Descriptor connection;
+  Greeting greeting{};
+  std::array<ssd::Descriptor, kDescriptors> descriptors{};
+  size_t count = 0;  // of these
+};
+
+Greeted greeted_at(const std::string& path) {
+  Greeted greeted;
+  greeted.connection = make_socket();
+  if (const int error = connect_to(greeted.connection, path); error != 0) {
+    ssd::fail_with(error, path);
+  }
+  pollfd waiting{greeted.connection.get(), POLLIN, 0};
   const int ready = ::poll(&waiting, 1, kGreetingTimeoutMs);
   if (ready <= 0) ssd::fail_with(ready == 0 ? ETIMEDOUT : errno, path);
-  Greeting greeting{};
+  Greeting& greeting = greeted.greeting;
   iovec part{&greeting, sizeof(greeting)};
   Control control{};
   msghdr message{};
@@ -143,18 +161,17 @@ ChannelEnds attach_at(const std::string& path) {
   message.msg_iovlen = 1;
   message.msg_control = &control;
   message.msg_controllen = sizeof(control);
-  const ssize_t got = ::recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  const ssize_t got =
+      ::recvmsg(greeted.connection.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   // First of all they have owners.
-  std::array<ssd::Descriptor, kDescriptors> descriptors;
-  size_t count = 0;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     const size_t here = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < here && count < kDescriptors; ++i) {
+    for (size_t i = 0; i < here && greeted.count < kDescriptors; ++i) {
       int value = -1;
       std::memcpy(&value, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      descriptors[count++] = ssd::Descriptor(value);
+      greeted.descriptors[greeted.count++] = ssd::Descriptor(value);
     }
   }
   if (got == 0) ssd::fail_with(ECONNREFUSED, path + ": the server has ended");
@@ -163,10 +180,21 @@ ChannelEnds attach_at(const std::string& path) {
       greeting.version != kGreetingVersion) {
     ssd::fail_with(EPROTO, path + ": no server of this version of GoFS");
   }
-  if (greeting.error != 0) ssd::fail_with(greeting.error, path);
-  if (count != kDescriptors) ssd::fail_with(EPROTO, path + ": no channel has come");
-  return {SharedMemory::map(std::move(descriptors[0])), std::move(descriptors[1]),
-          std::move(connection)};
+  return greeted;
+}
+
+}  // namespace
+
+ChannelEnds attach_at(const std::string& path) {
+  Greeted greeted = greeted_at(path);
+  if (greeted.greeting.error != 0) ssd::fail_with(greeted.greeting.error, path);
+  if (greeted.count != kDescriptors) ssd::fail_with(EPROTO, path + ": no channel has come");
+  return {SharedMemory::map(std::move(greeted.descriptors[0])), std::move(greeted.descriptors[1]),
+          std::move(greeted.connection)};
+}
+
+ssd::Descriptor connect_at(const std::string& path) {
+  return std::move(greeted_at(path).connection);
 }
 
 }  // namespace gofs::host

@@ -22,21 +22,44 @@ struct Greeting {
 };
 inline constexpr uint64_t kGreetingMagic = 0x6f6c6c6568736667;  // "gfshello"
 
-/// A socket at `path` that takes clients, for those whom `mode` lets write to it. One that is left
-/// there by a server that has ended is replaced. Throws std::system_error: EADDRINUSE where a
-/// server answers, EEXIST where something else has the name.
-ssd::Descriptor listen_at(const std::string& path, uint32_t mode);
+/// A socket of the file system that takes clients, for those whom `mode` lets write to it.
+class ListeningSocket {
+ public:
+  /// A socket that is left there by a server that has ended is replaced. Throws std::system_error:
+  /// EADDRINUSE where a server answers, EEXIST where something else has the name.
+  ListeningSocket(std::string path, uint32_t mode);
+  /// Its name goes.
+  ~ListeningSocket();
+  ListeningSocket(const ListeningSocket&) = delete;
+  ListeningSocket& operator=(const ListeningSocket&) = delete;
 
-/// Who is at the other end of a connection. Throws std::system_error: E2BIG for more groups than a
-/// caller can have, who would otherwise be refused what he may do.
-vfs::Credentials peer_of(const ssd::Descriptor& connection);
+  const ssd::Descriptor& descriptor() const { return listening_; }
+
+ private:
+  const std::string path_;
+  ssd::Descriptor listening_;
+};
+
+/// Who is at the other end of a connection.
+struct Peer {
+  vfs::Credentials credentials;
+  int32_t pid;
+};
+/// Throws std::system_error: E2BIG for more groups than a caller can have, who would otherwise be
+/// refused what he may do.
+Peer peer_of(const ssd::Descriptor& connection);
 
 /// Sends the greeting, with the ends of a channel or an errno. False: nobody is there.
 bool greet(const ssd::Descriptor& connection, const ChannelEnds* ends, int error);
 
 /// A channel of one's own, which is there as long as its connection is open. Throws
 /// std::system_error: what connect() says, what the server says, ETIMEDOUT where it says nothing,
-/// EPROTO where something else is there.
+/// EPROTO where something else is there. A server answers EAGAIN where all channels are taken, and
+/// ECONNREFUSED where it takes no client any more.
 ChannelEnds attach_at(const std::string& path);
+
+/// A connection for control.h alone, also to a server that has no channel to give. Throws as
+/// attach_at().
+ssd::Descriptor connect_at(const std::string& path);
 
 }  // namespace gofs::host

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/serve/socket_server.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,7 +10,6 @@
 #include <system_error>
 #include <utility>
 
-#include "host/serve/socket.h"
 #include "ssd/hosted/quiet_thread.h"
 #include "ssd/system_failure.h"
 
@@ -19,29 +19,45 @@ namespace {
 
 // How often it is looked whether the calls of a client that has gone have ended.
 constexpr int kLeavingMs = 2;
+// Who gets no channel may ask all the same, but not any number of them.
+constexpr size_t kAskingMax = 16;
 
 uint32_t mark_of(const ssd::Descriptor& one) { return static_cast<uint32_t>(one.get()); }
 
 }  // namespace
 
-SocketServer::SocketServer(ChannelServer& channels, std::string path, uint32_t mode)
+SocketServer::SocketServer(ChannelServer& channels, const ssd::Descriptor& listening,
+                           AnswerBy answer_by)
     : channels_(channels),
-      path_(std::move(path)),
-      listening_(listen_at(path_, mode)),
-      stop_(make_bell()) {
+      listening_(copy_of(listening)),
+      stop_(make_bell()),
+      answer_by_(std::move(answer_by)) {
   events_.add(listening_, mark_of(listening_));
   events_.add(stop_, mark_of(stop_));
-  thread_ = ssd::start_quiet_thread([this] { run(); });
+  answering_ = ssd::start_quiet_thread([this] { answer_all(); });
+  try {
+    thread_ = ssd::start_quiet_thread([this] { run(); });
+  } catch (...) {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    has_asked_.notify_one();
+    answering_.join();
+    throw;
+  }
 }
 
 SocketServer::~SocketServer() {
-  (void)::unlink(path_.c_str());
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  has_asked_.notify_one();
+  answering_.join();
   ring_bell(stop_);
   thread_.join();
-  for (const auto& [mark, connection] : connections_) {
-    channels_.begin_close(connection.channel);
-    leaving_.push_back(connection.channel);
-  }
+  while (!connections_.empty()) end_client(connections_.begin()->first);
   for (const uint32_t channel : leaving_) (void)channels_.close(channel);
 }
 
@@ -52,41 +68,90 @@ void SocketServer::run() {
     if (ready == mark_of(listening_)) {
       take_client();
     } else if (ready) {
-      end_client(*ready);
+      hear(*ready);
     }
     std::erase_if(leaving_, [&](uint32_t channel) { return channels_.finish_close(channel); });
   }
 }
 
 void SocketServer::take_client() {
-  ssd::Descriptor connection(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!connection.is_open()) {
+  ssd::Descriptor descriptor(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!descriptor.is_open()) {
     // There are no descriptors left, perhaps: the client waits until there are.
     std::this_thread::sleep_for(std::chrono::milliseconds(kLeavingMs));
     return;
   }
+  const uint32_t mark = mark_of(descriptor);
   try {
-    const uint32_t mark = mark_of(connection);
-    events_.add(connection, mark);
-    auto opened = channels_.open(peer_of(connection));
-    if (!opened) {
-      (void)greet(connection, nullptr, opened.error().code);
-      return;
+    const Peer peer = peer_of(descriptor);
+    auto opened = channels_.open(peer.credentials, peer.pid);
+    const int error = opened ? 0 : opened.error().code;
+    auto connection = std::make_shared<Connection>();
+    connection->who = peer.credentials;
+    if (opened) connection->channel = opened->number;
+    const bool may_stay = opened || connections_.size() < channels_.channels_max() + kAskingMax;
+    const bool there = greet(descriptor, opened ? &opened->ends : nullptr, error);
+    connection->descriptor = std::move(descriptor);
+    connections_.emplace(mark, connection);
+    if (there && may_stay) {
+      events_.add(connection->descriptor, mark);
+    } else {
+      end_client(mark);
     }
-    connections_.emplace(mark, Connection{std::move(connection), opened->number});
-    if (!greet(connections_.at(mark).descriptor, &opened->ends, 0)) end_client(mark);
   } catch (const std::system_error& problem) {
-    (void)greet(connection, nullptr, problem.code().value());
+    if (connections_.contains(mark)) {
+      end_client(mark);
+    } else {
+      (void)greet(descriptor, nullptr, problem.code().value());
+    }
   }
 }
 
-/// It has hung up, or has said something, which is not its turn.
+/// It asks something, or has hung up. Who does not wait for his answer is no client of ours.
+void SocketServer::hear(uint32_t mark) {
+  const auto found = connections_.find(mark);
+  if (found == connections_.end()) return;
+  const std::shared_ptr<Connection>& connection = found->second;
+  const std::string bytes = receive_control(connection->descriptor);
+  if (bytes.empty() || connection->asks.exchange(true)) {
+    end_client(mark);
+    return;
+  }
+  try {
+    const Question question = unpacked<Question>(bytes);
+    const std::lock_guard lock(mutex_);
+    asked_.push_back({connection, question});
+    has_asked_.notify_one();
+  } catch (const std::exception&) {
+    end_client(mark);
+  }
+}
+
+void SocketServer::answer_all() {
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    has_asked_.wait(lock, [this] { return ending_ || !asked_.empty(); });
+    if (ending_) return;
+    const Asked asked = std::move(asked_.front());
+    asked_.pop_front();
+    lock.unlock();
+    const std::string answer = packed(answer_by_(asked.question, asked.by->who));
+    asked.by->asks = false;  // before it can ask again
+    (void)send_control(asked.by->descriptor, answer);
+  }
+}
+
 void SocketServer::end_client(uint32_t mark) {
   const auto found = connections_.find(mark);
   if (found == connections_.end()) return;
-  channels_.begin_close(found->second.channel);
-  leaving_.push_back(found->second.channel);
+  const std::shared_ptr<Connection> connection = std::move(found->second);
   connections_.erase(found);
+  events_.remove(connection->descriptor);
+  // An answer under way still has the descriptor: the client is to see that it is over.
+  (void)::shutdown(connection->descriptor.get(), SHUT_RDWR);
+  if (!connection->channel) return;
+  channels_.begin_close(*connection->channel);
+  leaving_.push_back(*connection->channel);
 }
 
 }  // namespace gofs::host

@@ -1,47 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes clients at a socket, each as the user that Linux says it is, and ends the channel of each
-// whose connection has ended: a process that is killed is noticed so.
+// Takes clients at a socket, each as the user that Linux says it is, passes on what they ask at
+// their connections, and ends the channel of each whose connection has ended: a process that is
+// killed is noticed so.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
-#include <string>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "host/serve/channel_server.h"
+#include "host/serve/control.h"
+#include "host/serve/socket.h"
 
 namespace gofs::host {
 
 class SocketServer {
  public:
-  /// `channels` outlives it. Throws std::system_error, as listen_at().
-  SocketServer(ChannelServer& channels, std::string path, uint32_t mode);
-  /// The socket's name goes, and so do the clients.
+  /// Answers questions, from one thread.
+  using AnswerBy = std::function<Answer(const Question& question, const vfs::Credentials& who)>;
+
+  /// `channels` outlives it; others may have the socket as well. Throws std::system_error.
+  SocketServer(ChannelServer& channels, const ssd::Descriptor& listening, AnswerBy answer_by);
+  /// The clients go.
   ~SocketServer();
   SocketServer(const SocketServer&) = delete;
   SocketServer& operator=(const SocketServer&) = delete;
 
  private:
+  /// A question under way keeps it.
+  struct Connection {
+    ssd::Descriptor descriptor;
+    vfs::Credentials who;
+    std::optional<uint32_t> channel;
+    std::atomic<bool> asks{false};
+  };
+
   void run();
   void take_client();
+  void hear(uint32_t mark);
   void end_client(uint32_t mark);
+  void answer_all();
 
   ChannelServer& channels_;
-  const std::string path_;
   ssd::Descriptor listening_;
   ssd::Descriptor stop_;
   Watch events_;  // of the two and the connections, by their descriptors
+  const AnswerBy answer_by_;
   // Of the thread:
-  struct Connection {
-    ssd::Descriptor descriptor;
-    uint32_t channel;
-  };
-  std::map<uint32_t, Connection> connections_;
+  std::map<uint32_t, std::shared_ptr<Connection>> connections_;
   std::vector<uint32_t> leaving_;  // channels in which calls are under way
 
+  struct Asked {
+    std::shared_ptr<Connection> by;
+    Question question;
+  };
+  std::mutex mutex_;  // of these
+  std::condition_variable has_asked_;
+  std::deque<Asked> asked_;
+  bool ending_ = false;
+
   std::thread thread_;
+  std::thread answering_;
 };
 
 }  // namespace gofs::host

@@ -10,7 +10,9 @@
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <random>
@@ -19,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "host/serve/control_desk.h"
 #include "host/serve/served_volume_for_test.h"
 #include "host/serve/socket_server.h"
 
@@ -68,11 +71,18 @@ class Actor {
 
 class SocketTest : public ServedVolumeTest {
  protected:
-  SocketTest() {
-    channels_.emplace(*volume_, ChannelServerOptions{.channels_max = 20});
-    serve();
+  SocketTest() { serve(); }
+  void serve(uint32_t mode = 0666) {
+    listening_.emplace(path_, mode);
+    const auto answer = [this](const Question& question, const vfs::Credentials& who) {
+      return desk_.answer(question, who);
+    };
+    server_.emplace(*channels_, listening_->descriptor(), answer);
   }
-  void serve(uint32_t mode = 0666) { server_.emplace(*channels_, path_, mode); }
+  void end() {
+    server_.reset();
+    listening_.reset();
+  }
   /// Whether all clients but `others` go. It takes milliseconds.
   bool are_gone(uint32_t others = 0) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -91,13 +101,17 @@ class SocketTest : public ServedVolumeTest {
     }
   }
   void expect_sound() {
-    server_.reset();
+    end();
     channels_.reset();
     expect_sound_volume();
   }
 
   const std::string path_ = image_.path() + ".socket";
-  std::optional<ChannelServer> channels_;
+  std::optional<ChannelServer> channels_{std::in_place, *volume_,
+                                         ChannelServerOptions{.channels_max = 20}};
+  std::atomic<bool> asked_to_stop_{false};
+  ControlDesk desk_{*volume_, *channels_, [this] { asked_to_stop_ = true; }};
+  std::optional<ListeningSocket> listening_;
   std::optional<SocketServer> server_;
 };
 
@@ -127,7 +141,7 @@ TEST_F(SocketTest, clients_are_killed_at_any_moment_and_others_see_nothing_of_it
 TEST_F(SocketTest, whoever_has_attached_is_told_when_the_server_goes) {
   Actor actor(path_, 1000, 1, kForEver);
   std::this_thread::sleep_for(milliseconds(100));
-  server_.reset();
+  end();
   EXPECT_EQ(actor.status(), 4);
   EXPECT_EQ(error_of_attaching(), ENOENT);
   serve();
@@ -136,7 +150,7 @@ TEST_F(SocketTest, whoever_has_attached_is_told_when_the_server_goes) {
 }
 
 TEST_F(SocketTest, the_mode_of_the_socket_says_who_may_come) {
-  server_.reset();
+  end();
   serve(0600);
   struct stat status {};
   ASSERT_EQ(::stat(path_.c_str(), &status), 0);
@@ -156,16 +170,65 @@ TEST_F(SocketTest, who_is_one_too_many_is_told) {
 }
 
 TEST_F(SocketTest, a_name_that_is_taken_is_left_alone) {
-  EXPECT_THROW(SocketServer(*channels_, path_, 0600), std::system_error);
+  EXPECT_THROW(ListeningSocket(path_, 0600), std::system_error);
   EXPECT_EQ(error_of_attaching(), 0) << "the first server is still there";
-  EXPECT_THROW(SocketServer(*channels_, image_.path(), 0600), std::system_error);
-  EXPECT_THROW(SocketServer(*channels_, std::string(200, 'x'), 0600), std::system_error);
+  EXPECT_THROW(ListeningSocket(image_.path(), 0600), std::system_error);
+  EXPECT_THROW(ListeningSocket(std::string(200, 'x'), 0600), std::system_error);
   // Not so what a server has left that was killed.
-  server_.reset();
-  { const ssd::Descriptor left = listen_at(path_, 0600); }
+  end();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const ListeningSocket left(path_, 0600);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(error_of_attaching(), ECONNREFUSED);
   serve();
   EXPECT_EQ(error_of_attaching(), 0);
+}
+
+TEST_F(SocketTest, whoever_has_attached_may_ask_and_only_the_trusted_may_stop_it) {
+  const ChannelEnds ends = attach_at(path_);
+  const auto status = unpacked<ServerStatus>(ask_server(ends.connection, {Ask::kStatus, {}}));
+  ASSERT_EQ(status.clients.size(), 1u);
+  EXPECT_EQ(status.clients[0].pid, ::getpid());
+  EXPECT_EQ(status.clients[0].uid, ::geteuid());
+  const auto info = unpacked<ServedInfo>(ask_server(ends.connection, {Ask::kInfo, {}}));
+  EXPECT_EQ(info.volume.uuid, volume_->info().uuid);
+  EXPECT_EQ(info.volume.features, volume_->info().features);
+  EXPECT_EQ(info.memory.filesystem_bytes, volume_->memory()->filesystem_bytes);
+  vfs::Credentials nobody{};
+  nobody.uid = nobody.gid = 65534;
+  EXPECT_EQ(desk_.answer({Ask::kInfo, {}}, nobody).error, 0);
+  for (const Ask ask : {Ask::kStop, Ask::kDrain, Ask::kCollectGarbage}) {
+    EXPECT_EQ(desk_.answer({ask, {}}, nobody).error, EPERM);
+  }
+  EXPECT_EQ(desk_.answer({static_cast<Ask>(77), {}}, {}).error, EINVAL);
+  EXPECT_FALSE(asked_to_stop_);
+  (void)ask_server(ends.connection, {Ask::kStop, {}});
+  EXPECT_TRUE(asked_to_stop_);
+}
+
+TEST_F(SocketTest, a_server_that_drains_answers_questions_and_takes_nobody) {
+  const ChannelEnds ends = attach_at(path_);
+  (void)ask_server(ends.connection, {Ask::kDrain, {}});
+  EXPECT_EQ(error_of_attaching(), ECONNREFUSED);
+  const ssd::Descriptor another = connect_at(path_);
+  EXPECT_TRUE(unpacked<ServerStatus>(ask_server(another, {Ask::kStatus, {}})).draining);
+  EXPECT_EQ(channels_->open_channels(), 1u);
+}
+
+TEST_F(SocketTest, who_says_what_makes_no_sense_is_ended_alone) {
+  const ChannelEnds good = attach_at(path_);
+  for (const std::string& bytes : {std::string("x"), std::string(4000, '\xff'),
+                                   packed(Question{Ask::kInfo, {}}).substr(0, 5)}) {
+    ChannelEnds bad = attach_at(path_);
+    EXPECT_TRUE(send_control(bad.connection, bytes));
+    EXPECT_TRUE(are_gone(1));
+  }
+  EXPECT_EQ(unpacked<ServerStatus>(ask_server(good.connection, {Ask::kStatus, {}})).clients.size(),
+            1u);
 }
 
 }  // namespace

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofs ctl SOCKET status|drain|stop: asks a server (gofsd) how it is, or to end.
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/text.h"
+#include "host/messages.h"
+#include "host/serve/control.h"
+#include "host/serve/socket.h"
+
+namespace gofs::cli {
+namespace {
+
+void print_json(const host::ServerStatus& status) {
+  nlohmann::ordered_json clients = nlohmann::ordered_json::array();
+  for (const host::ClientStatus& client : status.clients) {
+    clients.push_back({{"channel", client.channel},
+                       {"pid", client.pid},
+                       {"uid", client.uid},
+                       {"gid", client.gid},
+                       {"calls", client.calls},
+                       {"leaving", client.leaving}});
+  }
+  const nlohmann::ordered_json object = {
+      {"volume", is_utf8(status.volume) ? status.volume : escaped(status.volume)},
+      {"pid", status.pid},
+      {"threads", status.threads},
+      {"draining", status.draining},
+      {"clients", clients}};
+  print(object.dump(2) + "\n");
+}
+
+void print_table(const host::ServerStatus& status) {
+  print(fmt::format("{:<8} {}\n", "volume", escaped(status.volume)));
+  print(fmt::format("{:<8} process {}, {} threads{}\n", "server", status.pid, status.threads,
+                    status.draining ? ", takes no more clients" : ""));
+  print(fmt::format("{:<8} {}\n", "clients", status.clients.size()));
+  for (const host::ClientStatus& client : status.clients) {
+    print(fmt::format("  process {:>7}, uid {:>5}, gid {:>5}: {} calls{}\n", client.pid, client.uid,
+                      client.gid, client.calls, client.leaving ? ", has gone" : ""));
+  }
+}
+
+/// Until the server has closed the connection: then all is durable, or its keeper says why not.
+void wait_for_end(const ssd::Descriptor& connection) {
+  pollfd waiting{connection.get(), POLLRDHUP, 0};
+  while (::poll(&waiting, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
+void ask(const Session& session, const CtlOptions& options) {
+  const ssd::Descriptor connection = host::connect_at(session.volume);
+  if (options.what == "status") {
+    const auto status =
+        host::unpacked<host::ServerStatus>(host::ask_server(connection, {host::Ask::kStatus, {}}));
+    return session.json ? print_json(status) : print_table(status);
+  }
+  const bool stops = options.what == "stop";
+  (void)host::ask_server(connection, {stops ? host::Ask::kStop : host::Ask::kDrain, {}});
+  if (stops) wait_for_end(connection);
+}
+
+}  // namespace
+
+void run_ctl(Session& session, const CtlOptions& options) {
+  try {
+    ask(session, options);
+  } catch (const std::system_error& problem) {
+    throw Failure{session.volume + ": " + host::errno_words(problem.code().value())};
+  }
+}
+
+}  // namespace gofs::cli

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/keeper.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <vector>
+
+#include "cli/output.h"
+#include "cli/session.h"
+#include "daemon/worker_process.h"
+#include "host/serve/socket.h"
+#include "ssd/system_failure.h"
+
+namespace gofs::daemon {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// Between a worker that could not serve and the next one; it grows.
+constexpr milliseconds kPauseMin{100};
+constexpr milliseconds kPauseMax{10'000};
+
+class Keeper {
+ public:
+  explicit Keeper(const Options& options)
+      : options_(options), listening_(options.socket, options.mode) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) ssd::fail_with(errno, "signals");
+    signals_ = ssd::Descriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signals_.is_open()) ssd::fail_with(errno, "signalfd");
+  }
+
+  int keep() {
+    bool has_served = false;
+    milliseconds pause = kPauseMin;
+    for (;;) {
+      const Ended ended = run_worker(has_served);
+      if (ended.on_purpose || !ended.served) {
+        // One that never came up has said why.
+        if (ended.on_purpose || !has_served)
+          return WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : cli::kExitFailure;
+      }
+      has_served = has_served || ended.served;
+      (void)cli::tell(options_.volume + ": the worker " + words_of_end(ended.status) +
+                      "; another is started");
+      pause = ended.served ? kPauseMin : std::min(2 * pause, kPauseMax);
+      if (!ended.served && wait_for_signal(pause)) return cli::kExitFailure;
+    }
+  }
+
+ private:
+  struct Ended {
+    int status;       // as of wait(2)
+    bool served;      // it had come up
+    bool on_purpose;  // it was asked to, or a client asked for it
+  };
+
+  std::vector<std::string> words() const {
+    return {"gofsd",
+            "--work",
+            options_.volume,
+            "--socket",
+            options_.socket,
+            "--backend",
+            options_.backend,
+            "--threads",
+            std::to_string(options_.threads),
+            "--clients",
+            std::to_string(options_.clients_max)};
+  }
+
+  /// The signals that come meanwhile are passed on: the first one asks the worker to end, another
+  /// one kills it.
+  Ended run_worker(bool again) {
+    WorkerProcess worker(words(), listening_.descriptor());
+    Ended ended{0, false, false};
+    for (;;) {
+      pollfd looks[] = {{signals_.get(), POLLIN, 0}, {worker.connection().get(), POLLIN, 0}};
+      if (::poll(looks, std::size(looks), -1) < 0 && errno != EINTR) ssd::fail_with(errno, "poll");
+      if (take_signal()) {
+        worker.signal(ended.on_purpose ? SIGKILL : SIGTERM);
+        ended.on_purpose = true;
+      }
+      if (looks[1].revents == 0) continue;
+      char byte = 0;
+      if (::read(worker.connection().get(), &byte, 1) == 1) {
+        ended.served = true;
+        tell_serving(again);
+        continue;
+      }
+      ended.status = worker.reap();
+      ended.on_purpose =
+          ended.on_purpose || (WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 0);
+      return ended;
+    }
+  }
+
+  void tell_serving(bool again) {
+    cli::print(options_.volume + (again ? " is served again at " : " is served at ") +
+               options_.socket + "\n");
+    cli::flush_output();
+  }
+
+  bool take_signal() {
+    signalfd_siginfo info;
+    return ::read(signals_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info));
+  }
+
+  bool wait_for_signal(milliseconds pause) {
+    pollfd look{signals_.get(), POLLIN, 0};
+    return ::poll(&look, 1, static_cast<int>(pause.count())) > 0 && take_signal();
+  }
+
+  const Options& options_;
+  const host::ListeningSocket listening_;
+  ssd::Descriptor signals_;
+};
+
+}  // namespace
+
+int keep(const Options& options) { return Keeper(options).keep(); }
+
+}  // namespace gofs::daemon

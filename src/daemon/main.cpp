@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofsd VOL --socket PATH: serves a volume to other processes, which attach to the socket
+// (Volume::attach, and the command with the socket's path in place of VOL). In the foreground.
+#include <memory>
+
+#include "cli/guarded.h"
+#include "cli/options.h"
+#include "cli/session.h"
+#include "daemon/keeper.h"
+#include "daemon/worker.h"
+#include "gofs/version.h"
+
+namespace gofs::daemon {
+namespace {
+
+/// The permissions of a file, in octal digits.
+bool parse_mode(const CLI::results_t& words, uint32_t& mode) {
+  const std::string& word = words.back();
+  if (word.empty() || word.size() > 4 || word.find_first_not_of("01234567") != std::string::npos) {
+    return false;
+  }
+  mode = static_cast<uint32_t>(std::stoul(word, nullptr, 8));
+  return mode <= 0777;
+}
+
+int run(int argument_count, char** arguments) {
+  cli::Session session;
+  Options options;
+  bool works = false;
+  CLI::App app("Serves an F2FS volume to the processes of this machine.", "gofsd");
+  app.set_version_flag("--version", "gofsd " GOFS_VERSION);
+  cli::add_volume_argument(app, session);
+  app.add_option("--socket", options.socket, "Where clients come")->required()->type_name("PATH");
+  app.add_option(
+         "--mode", [&](const auto& words) { return parse_mode(words, options.mode); },
+         "Permissions of the socket: who may write to it may come; 600 if not given")
+      ->type_name("OCTAL");
+  app.add_option("--backend", options.backend, "Where file system code runs: cpu")
+      ->check(CLI::IsMember({"cpu"}))
+      ->type_name("NAME");
+  app.add_option("--threads", options.threads, "That serve; 4 if not given")
+      ->check(CLI::Range(1u, 256u))
+      ->type_name("N");
+  app.add_option("--clients", options.clients_max, "At once, at most; 256 if not given")
+      ->check(CLI::Range(1u, 4096u))
+      ->type_name("N");
+  app.add_flag("--work", works, "What gofsd calls itself with")->group("");
+  app.callback([&] {
+    options.volume = session.volume;
+    session.exit_status = works ? work(options) : keep(options);
+  });
+  return cli::parse_and_run(app, session, argument_count, arguments);
+}
+
+}  // namespace
+}  // namespace gofs::daemon
+
+int main(int argument_count, char** arguments) {
+  return gofs::cli::run_guarded(gofs::daemon::run, argument_count, arguments);
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `gofsd` was asked to do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gofs::daemon {
+
+struct Options {
+  std::string volume;
+  std::string socket;
+  uint32_t mode = 0600;  // of the socket
+  std::string backend = "cpu";
+  uint32_t threads = 4;
+  uint32_t clients_max = 256;
+};
+
+// Where a worker finds what the keeper hands over.
+inline constexpr int kListeningDescriptor = 3;
+inline constexpr int kKeeperDescriptor = 4;  // a connection to the keeper, which ends with it
+
+}  // namespace gofs::daemon

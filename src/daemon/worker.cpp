@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/worker.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "cli/session.h"
+#include "host/serve/control_desk.h"
+#include "host/serve/socket_server.h"
+
+namespace gofs::daemon {
+
+namespace {
+
+// How often it is looked whether there is damage to tell of.
+constexpr int kTellingMs = 1000;
+
+/// A descriptor that can be read when a signal that ends programs has come. Blocks them for this
+/// thread, and those that it starts.
+ssd::Descriptor ending_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) ssd::fail_with(errno, "signals");
+  ssd::Descriptor descriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!descriptor.is_open()) ssd::fail_with(errno, "signalfd");
+  return descriptor;
+}
+
+void tell_warnings(const Options& options, host::VolumeState& volume) {
+  for (const std::string& warning : volume.warnings()) {
+    (void)cli::tell(options.volume + ": warning: " + warning);
+  }
+}
+
+/// Until a signal, the keeper's end or `stop`.
+void wait_for_end(const Options& options, host::VolumeState& volume, const ssd::Descriptor& signals,
+                  const ssd::Descriptor& keeper, const ssd::Descriptor& stop) {
+  pollfd ends[] = {{signals.get(), POLLIN, 0}, {keeper.get(), POLLIN, 0}, {stop.get(), POLLIN, 0}};
+  while (::poll(ends, std::size(ends), kTellingMs) <= 0) tell_warnings(options, volume);
+}
+
+}  // namespace
+
+int work(const Options& options) {
+  const ssd::Descriptor signals = ending_signals();
+  const ssd::Descriptor listening(kListeningDescriptor);
+  const ssd::Descriptor keeper(kKeeperDescriptor);
+  const ssd::Descriptor stop = host::make_bell();
+  MountOptions mount;
+  mount.backend = options.backend;
+  mount.read_only = false;
+  const auto volume =
+      cli::take(host::VolumeState::mount(options.volume, mount, host::MountKind::kVolume));
+  if (!volume->flushes_reach_storage()) {
+    throw cli::Failure{options.volume +
+                       ": lies in memory until all is synced, which a client's fsync() does not "
+                       "do: serve it with media=hosted"};
+  }
+  tell_warnings(options, *volume);
+  {
+    host::ChannelServerOptions serving;
+    serving.threads = options.threads;
+    serving.channels_max = options.clients_max;
+    host::ChannelServer channels(*volume, serving);
+    host::ControlDesk desk(*volume, channels, [&stop] { host::ring_bell(stop); });
+    const host::SocketServer server(channels, listening,
+                                    [&desk](const host::Question& question, const auto& who) {
+                                      return desk.answer(question, who);
+                                    });
+    const char ready = 1;
+    if (::write(keeper.get(), &ready, 1) == 1) {
+      wait_for_end(options, *volume, signals, keeper, stop);
+    }
+  }
+  tell_warnings(options, *volume);
+  cli::take(volume->unmount());
+  return 0;
+}
+
+}  // namespace gofs::daemon

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/serve/attached_volume.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <exception>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "host/files_by_calls.h"
+#include "host/messages.h"
+#include "host/serve/control.h"
+#include "host/serve/socket.h"
+
+namespace gofs::host {
+
+using request::Verb;
+
+struct AttachedVolume::Link {
+  Link(uint64_t link_number, ChannelEnds ends) : number(link_number), channel(std::move(ends)) {}
+
+  const uint64_t number;
+  ChannelClient channel;
+  std::atomic<bool> has_changes{false};  // this client's, since the last sync()
+  std::mutex control_mutex;              // one question at a time
+};
+
+namespace {
+
+constexpr std::chrono::milliseconds kPauseBetweenTries{20};
+// So long others take over what one has found.
+constexpr std::chrono::seconds kRefusalLasts{1};
+
+bool takes(const CallRequest& request, uint32_t what) {
+  return (request::row_of(request.verb).takes & what) != 0;
+}
+
+bool opens(Verb verb) { return verb == Verb::kOpen || verb == Verb::kOpenInode; }
+
+/// Whether the call may change the volume.
+bool changes(const CallRequest& request) {
+  switch (request.verb) {
+    case Verb::kOpen:
+      return (request.flags & (O_CREAT | O_TRUNC)) != 0;
+    case Verb::kOpenInode:
+    case Verb::kClose:
+    case Verb::kPread:
+    case Verb::kLseek:
+    case Verb::kAdvance:
+    case Verb::kReaddir:
+    case Verb::kStat:
+    case Verb::kFstat:
+    case Verb::kStatfs:
+    case Verb::kAccess:
+    case Verb::kReadlink:
+    case Verb::kGetxattr:
+    case Verb::kFgetxattr:
+    case Verb::kListxattr:
+    case Verb::kFlistxattr:
+    case Verb::kMemory:
+    case Verb::kFsync:
+    case Verb::kFdatasync:
+    case Verb::kSync:
+      return false;
+    default:
+      return true;
+  }
+}
+
+/// Whether a call of which nobody knows what has become may be made again, with another server.
+bool may_repeat(const CallRequest& request) {
+  if (takes(request, request::kDescriptor) || request.verb == Verb::kSync) return false;
+  if (request.verb == Verb::kOpen) return (request.flags & O_EXCL) == 0;
+  return !changes(request);
+}
+
+/// Whether another server may come there, after this error of attach_at().
+bool may_come(int error) {
+  return error == ECONNREFUSED || error == ENOENT || error == ESTALE || error == EAGAIN ||
+         error == ETIMEDOUT || error == ECONNRESET || error == EPIPE;
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<AttachedVolume>> AttachedVolume::attach(const std::string& path,
+                                                                 const AttachOptions& options) {
+  try {
+    auto link = std::make_unique<Link>(1, attach_at(path));
+    return std::unique_ptr<AttachedVolume>(new AttachedVolume(path, options, std::move(link)));
+  } catch (const std::system_error& problem) {
+    const int error = problem.code().value();
+    if (error == EAGAIN) return make_error(error, path, "as many clients are there as can be");
+    return make_error(error, path, "no server can be attached to: " + errno_words(error));
+  } catch (const std::bad_alloc&) {
+    return make_error(ENOMEM, path);
+  }
+}
+
+AttachedVolume::AttachedVolume(std::string path, const AttachOptions& options,
+                               std::unique_ptr<Link> link)
+    : path_(std::move(path)), options_(options), link_(std::move(link)) {}
+
+/// In a child of fork() the connection is open still, and the parent goes on.
+AttachedVolume::~AttachedVolume() = default;
+
+Error AttachedVolume::not_ours() const {
+  return make_error(ENODEV, path_,
+                    "attached by the process that this one was forked from, which alone can use "
+                    "it");
+}
+
+/// One to a server that has not gone, as far as is known; null: there is none.
+std::shared_ptr<AttachedVolume::Link> AttachedVolume::link() const {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return nullptr;
+  if (!link_->channel.is_gone()) return link_;
+  return attach_again();
+}
+
+std::shared_ptr<AttachedVolume::Link> AttachedVolume::attach_again() const {
+  const Clock::time_point now = Clock::now();
+  if (!refusal_.empty() && now - refused_at_ < kRefusalLasts) return nullptr;
+  const auto deadline = now + std::chrono::nanoseconds(options_.attach_timeout_ns);
+  for (;;) {
+    try {
+      auto fresh = std::make_shared<Link>(links_ + 1, attach_at(path_));
+      has_lost_ = has_lost_ || link_->has_changes;
+      ++links_;
+      refusal_.clear();
+      link_ = std::move(fresh);
+      return link_;
+    } catch (const std::system_error& problem) {
+      if (may_come(problem.code().value()) && Clock::now() < deadline) {
+        std::this_thread::sleep_for(kPauseBetweenTries);
+        continue;
+      }
+      refusal_ = errno_words(problem.code().value());
+    } catch (const std::bad_alloc&) {
+      refusal_ = errno_words(ENOMEM);
+    }
+    refused_at_ = Clock::now();
+    return nullptr;
+  }
+}
+
+/// The number that a descriptor gets, the lowest that is free as with POSIX; or -ENOMEM.
+int64_t AttachedVolume::take_number(const Link& link, int descriptor) {
+  const std::lock_guard lock(descriptors_mutex_);
+  auto free = std::find_if(descriptors_.begin(), descriptors_.end(),
+                           [](const Open& one) { return one.link == 0; });
+  const int64_t number = free - descriptors_.begin();
+  try {
+    if (free == descriptors_.end()) free = descriptors_.insert(free, Open{});
+  } catch (const std::bad_alloc&) {
+    return -ENOMEM;
+  }
+  *free = {link.number, descriptor};
+  return number;
+}
+
+/// The server's number, or -EBADF or -ESTALE.
+int64_t AttachedVolume::find(const Link& link, int number) const {
+  const std::shared_lock lock(descriptors_mutex_);
+  if (number < 0 || static_cast<size_t>(number) >= descriptors_.size()) return -EBADF;
+  const Open& open = descriptors_[static_cast<size_t>(number)];
+  if (open.link == 0) return -EBADF;
+  return open.link == link.number ? open.descriptor : -ESTALE;
+}
+
+/// The same, and the number is free from now on.
+int64_t AttachedVolume::forget(const Link& link, int number) {
+  const int64_t found = find(link, number);
+  if (found == -EBADF) return found;
+  const std::lock_guard lock(descriptors_mutex_);
+  descriptors_[static_cast<size_t>(number)] = {};
+  return found;
+}
+
+CallAnswer AttachedVolume::call(const CallRequest& request) {
+  if (!process_.is_ours()) return {-ENODEV, 0};
+  for (;;) {
+    const std::shared_ptr<Link> link = this->link();
+    if (link == nullptr) {
+      const std::lock_guard lock(mutex_);
+      return {ended_ ? -ENODEV : -ENOTCONN, 0};
+    }
+    CallRequest passed = request;
+    if (takes(request, request::kDescriptor)) {
+      const int64_t found = request.verb == Verb::kClose ? forget(*link, request.descriptor)
+                                                         : find(*link, request.descriptor);
+      if (found < 0) return {found, 0};
+      passed.descriptor = static_cast<int>(found);
+    } else if (!may_repeat(request)) {
+      // Rather now than when nobody knows any more what the server has done.
+      link->channel.look_for_server();
+      if (link->channel.is_gone()) continue;
+    }
+    if (changes(request)) link->has_changes.store(true, std::memory_order_relaxed);
+    CallAnswer answer = link->channel.call(passed);
+    if (answer.result == -ESTALE && link->channel.is_gone() && may_repeat(request)) continue;
+    if (opens(request.verb) && answer.result >= 0) {
+      const auto descriptor = static_cast<int>(answer.result);
+      answer.result = take_number(*link, descriptor);
+      if (answer.result < 0) {
+        (void)link->channel.call({.verb = Verb::kClose, .descriptor = descriptor});
+      }
+    }
+    return answer;
+  }
+}
+
+Expected<std::vector<int>> AttachedVolume::create_files(const std::string& path,
+                                                        const std::vector<NewFile>& files,
+                                                        uint32_t permissions) {
+  return create_by_calls(*this, path, files, permissions);
+}
+
+Expected<void> AttachedVolume::sync() {
+  if (!process_.is_ours()) return not_ours();
+  const std::shared_ptr<Link> link = this->link();
+  if (link != nullptr) {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(has_lost_, false)) {
+      return make_error(ESTALE, path_,
+                        "the server has ended meanwhile: what was not durable then may be lost");
+    }
+  }
+  if (link != nullptr) link->has_changes.store(false, std::memory_order_relaxed);
+  const CallAnswer answer = call({.verb = Verb::kSync});
+  if (answer.result >= 0) return {};
+  if (link != nullptr) link->has_changes.store(true, std::memory_order_relaxed);
+  return explain(answer.result, path_);
+}
+
+Expected<void> AttachedVolume::fsync(Verb verb, int descriptor) {
+  const CallAnswer answer = call({.verb = verb, .descriptor = descriptor});
+  if (answer.result < 0) return explain(answer.result, descriptor_name(descriptor));
+  return {};
+}
+
+Expected<void> AttachedVolume::unmount() {
+  if (!process_.is_ours()) return not_ours();
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return {};
+  }
+  auto result = sync();
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  link_.reset();
+  return result;
+}
+
+/// What the server has found, packed.
+Expected<std::string> AttachedVolume::ask(const Question& question) const {
+  if (!process_.is_ours()) return not_ours();
+  const std::shared_ptr<Link> link = this->link();
+  if (link == nullptr) {
+    const std::lock_guard lock(mutex_);
+    return ended_ ? make_error(ENODEV, path_) : make_error(ENOTCONN, path_, refusal_);
+  }
+  const std::lock_guard lock(link->control_mutex);
+  try {
+    return ask_server(link->channel.connection(), question);
+  } catch (const std::system_error& problem) {
+    return make_error(problem.code().value(), path_, problem.what());
+  } catch (const std::bad_alloc&) {
+    return make_error(ENOMEM, path_);
+  }
+}
+
+template <typename Found>
+Expected<Found> AttachedVolume::ask_for(const Question& question) const {
+  const auto found = ask(question);
+  if (!found) return found.error();
+  try {
+    return unpacked<Found>(*found);
+  } catch (const std::system_error& problem) {
+    return make_error(problem.code().value(), path_, problem.what());
+  }
+}
+
+Expected<CleaningReport> AttachedVolume::collect_garbage(const CleaningOptions& options) {
+  return ask_for<CleaningReport>({Ask::kCollectGarbage, options});
+}
+
+Expected<ServedInfo> AttachedVolume::served_info() const {
+  return ask_for<ServedInfo>({Ask::kInfo, {}});
+}
+
+CleaningReport AttachedVolume::cleaning_totals() const {
+  const auto info = served_info();
+  return info ? info->cleaning : CleaningReport();
+}
+
+ClockReport AttachedVolume::clock() const {
+  const auto info = served_info();
+  return info ? info->clock : ClockReport();
+}
+
+VolumeInfo AttachedVolume::info() const {
+  const auto info = served_info();
+  if (info) return info->volume;
+  VolumeInfo unknown;
+  unknown.spec = path_;
+  return unknown;
+}
+
+Expected<MemoryReport> AttachedVolume::memory() {
+  auto info = served_info();
+  if (!info) return info.error();
+  return std::move(info->memory);
+}
+
+std::vector<std::string> AttachedVolume::warnings() {
+  if (!process_.is_ours()) return {not_ours().message};
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(told_links_, links_) == links_) return {};
+  return {"the server has ended and another has come: descriptors of before are stale"};
+}
+
+Expected<BufferHandle> AttachedVolume::register_buffer(void* memory, uint64_t bytes) {
+  if (!process_.is_ours()) return not_ours();
+  return buffers_.add(memory, bytes, [] {});  // its data is copied as all other
+}
+
+Expected<void> AttachedVolume::unregister_buffer(BufferHandle buffer) {
+  if (!process_.is_ours()) return not_ours();
+  return buffers_.remove(buffer, [](void*) {});
+}
+
+Error AttachedVolume::explain(int64_t negative_errno, const std::string& subject, uint64_t) {
+  if (!process_.is_ours()) return not_ours();
+  const auto code = static_cast<int>(std::abs(negative_errno));
+  if (code == ESTALE) {
+    return make_error(code, subject, "the server that had it open, or was asked for it, has ended");
+  }
+  if (code == ENOTCONN) {
+    const std::lock_guard lock(mutex_);
+    return make_error(code, subject, path_ + ": no server is there: " + refusal_);
+  }
+  if (negative_errno == kNotRun) return make_error(EIO, subject);
+  return make_error(code, subject);
+}
+
+Error AttachedVolume::explain(int64_t negative_errno, const std::string& from,
+                              const std::string& to) {
+  return explain(negative_errno, shown_path(from) + " -> " + shown_path(to));
+}
+
+std::string AttachedVolume::refuses_buffer(const void* buffer, uint64_t bytes) const {
+  return bytes != 0 && buffer == nullptr ? "the buffer is null" : "";
+}
+
+void AttachedVolume::name_descriptor(int descriptor, const std::string& path) {
+  if (process_.is_ours()) descriptor_names_.set(descriptor, path);
+}
+
+std::string AttachedVolume::descriptor_name(int descriptor) {
+  return process_.is_ours() ? descriptor_names_.of(descriptor)
+                            : DescriptorNames::number(descriptor);
+}
+
+}  // namespace gofs::host

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A volume that a server has mounted, as one of its clients has it: calls go through a channel.
+//
+// A server that ends takes the channel with it, and all that this client had open. The next call
+// attaches to the server that has come instead, and waits for it for a while. Numbers of
+// descriptors are this object's own, so that one of before is told from one that the new server
+// has given: it answers -ESTALE.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "host/any_volume.h"
+#include "host/process_mark.h"
+#include "host/registered_buffers.h"
+#include "host/serve/channel_client.h"
+
+namespace gofs::host {
+
+struct Question;
+struct ServedInfo;
+
+class AttachedVolume final : public AnyVolume {
+ public:
+  /// Errors: what attach_at() has.
+  static Expected<std::unique_ptr<AttachedVolume>> attach(const std::string& path,
+                                                          const AttachOptions& options);
+  ~AttachedVolume() override;
+
+  const std::string& name() const override { return path_; }
+  VolumeHandle device() const override { return {}; }
+  std::vector<std::string> storage_paths() const override { return {}; }
+
+  using AnyVolume::call;
+  /// -ESTALE also where the server has ended while a call was under way that cannot be made again:
+  /// whether it has had an effect is not known. -ENOTCONN: no server is there.
+  CallAnswer call(const CallRequest& request) override;
+
+  Expected<std::vector<int>> create_files(const std::string& path,
+                                          const std::vector<NewFile>& files,
+                                          uint32_t permissions) override;
+  CleaningReport cleaning_totals() const override;
+  ClockReport clock() const override;
+  Expected<CleaningReport> collect_garbage(const CleaningOptions& options) override;
+  /// ESTALE, once, where a server has ended since the last sync() after this client had changed
+  /// something: that may be lost.
+  Expected<void> sync() override;
+  Expected<void> fsync(request::Verb verb, int descriptor) override;
+  /// sync(), and this client goes: its descriptors are closed.
+  Expected<void> unmount() override;
+  VolumeInfo info() const override;
+  Expected<MemoryReport> memory() override;
+  std::vector<std::string> warnings() override;
+  Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes) override;
+  Expected<void> unregister_buffer(BufferHandle buffer) override;
+
+  Error explain(int64_t negative_errno, const std::string& subject, uint64_t ino = 0) override;
+  Error explain(int64_t negative_errno, const std::string& from, const std::string& to) override;
+  std::vector<std::string> more_damage(uint64_t) override { return {}; }
+  std::string refuses_buffer(const void* buffer, uint64_t bytes) const override;
+  void name_descriptor(int descriptor, const std::string& path) override;
+  std::string descriptor_name(int descriptor) override;
+
+ private:
+  struct Link;  // to one server
+  struct Open {
+    uint64_t link;  // the number of the one that gave it; 0: no descriptor has this number
+    int descriptor;
+  };
+  using Clock = std::chrono::steady_clock;
+
+  AttachedVolume(std::string path, const AttachOptions& options, std::unique_ptr<Link> link);
+  std::shared_ptr<Link> link() const;
+  std::shared_ptr<Link> attach_again() const;
+  int64_t take_number(const Link& link, int descriptor);
+  int64_t find(const Link& link, int number) const;
+  int64_t forget(const Link& link, int number);
+  Expected<std::string> ask(const Question& question) const;
+  template <typename Found>
+  Expected<Found> ask_for(const Question& question) const;
+  Expected<ServedInfo> served_info() const;
+  Error not_ours() const;
+
+  const ProcessMark process_ = ProcessMark::of_this_process();
+  const std::string path_;
+  const AttachOptions options_;
+
+  mutable std::mutex mutex_;  // of all down to the blank line
+  mutable std::shared_ptr<Link> link_;
+  mutable uint64_t links_ = 1;              // that there were
+  mutable bool has_lost_ = false;           // what this client has changed, perhaps
+  mutable std::string refusal_;             // why there is no server
+  mutable Clock::time_point refused_at_{};  // when that was found
+  uint64_t told_links_ = 1;                 // by warnings()
+  bool ended_ = false;
+
+  mutable std::shared_mutex descriptors_mutex_;
+  std::vector<Open> descriptors_;
+
+  DescriptorNames descriptor_names_;
+  RegisteredBuffers buffers_;
+};
+
+}  // namespace gofs::host

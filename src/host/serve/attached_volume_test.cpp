@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Volume::attach(): the calls of a program at a server's socket, what is left of them when the
+// server ends and another comes, and what a child of fork() has of it.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gofs/volume.hpp"
+#include "host/serve/control_desk.h"
+#include "host/serve/served_volume_for_test.h"
+#include "host/serve/socket_server.h"
+
+namespace gofs::host {
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+
+class AttachedVolumeTest : public ServedVolumeTest {
+ protected:
+  AttachedVolumeTest() { serve(); }
+
+  void serve() {
+    channels_.emplace(*volume_, ChannelServerOptions{});
+    desk_.emplace(*volume_, *channels_, [] {});
+    server_.emplace(*channels_, listening_->descriptor(),
+                    [this](const Question& question, const vfs::Credentials& who) {
+                      return desk_->answer(question, who);
+                    });
+  }
+  void end() {
+    server_.reset();
+    desk_.reset();
+    channels_.reset();
+  }
+  Volume attach(uint64_t timeout_ns = 10'000 * kMillisecond) {
+    auto volume = Volume::attach(path_, {.attach_timeout_ns = timeout_ns});
+    EXPECT_TRUE(volume) << volume.error().message;
+    return std::move(*volume);
+  }
+  void expect_sound() {
+    end();
+    expect_sound_volume();
+  }
+
+  const std::string path_ = image_.path() + ".socket";
+  std::optional<ListeningSocket> listening_{std::in_place, path_, 0600u};
+  std::optional<ChannelServer> channels_;
+  std::optional<ControlDesk> desk_;
+  std::optional<SocketServer> server_;
+};
+
+int code_of(const Expected<void>& result) { return result ? 0 : result.error().code; }
+template <typename T>
+int code_of(const Expected<T>& result) {
+  return result ? 0 : result.error().code;
+}
+
+TEST_F(AttachedVolumeTest, has_the_calls_of_a_volume_that_is_mounted_here) {
+  Volume volume = attach();
+  EXPECT_FALSE(volume.device());
+  EXPECT_EQ(code_of(volume.mkdir("/d")), 0);
+  EXPECT_EQ(code_of(volume.mkdir("/d")), EEXIST);
+  const int fd = volume.open("/d/file", O_RDWR | O_CREAT, 0640).value();
+  EXPECT_EQ(fd, 0) << "numbers are its own, and the lowest";
+  // More than goes through the channel at once.
+  std::string bytes(3'000'000, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7 / 3);
+  EXPECT_EQ(volume.pwrite(fd, bytes.data(), bytes.size(), 0).value(), bytes.size());
+  std::string found(bytes.size() + 10, '\0');
+  EXPECT_EQ(volume.pread(fd, found.data(), found.size(), 0).value(), bytes.size());
+  found.resize(bytes.size());
+  EXPECT_EQ(found, bytes);
+  EXPECT_EQ(code_of(volume.fsync(fd)), 0);
+  EXPECT_EQ(volume.fstat(fd)->size_bytes, bytes.size());
+  EXPECT_EQ(volume.stat("/d/file")->mode & 0777, 0640u);
+  EXPECT_EQ(code_of(volume.setxattr("/d/file", "user.colour", "red")), 0);
+  EXPECT_EQ(volume.getxattr("/d/file", "user.colour").value(), "red");
+  EXPECT_EQ(volume.listxattr("/d/file")->size(), 1u);
+  EXPECT_EQ(code_of(volume.rename("/d/file", "/d/other")), 0);
+  EXPECT_EQ(code_of(volume.symlink("other", "/d/link")), 0);
+  EXPECT_EQ(volume.readlink("/d/link").value(), "other");
+  const int directory = volume.opendir("/d").value();
+  auto names = volume.readdir(directory).value();
+  EXPECT_EQ(names.size(), 2u);
+  EXPECT_EQ(code_of(volume.close(directory)), 0);
+  EXPECT_EQ(code_of(volume.close(fd)), 0);
+  EXPECT_EQ(code_of(volume.close(fd)), EBADF);
+  EXPECT_EQ(code_of(volume.fstat(-1)), EBADF);
+  const auto made = volume.batch_create("/d", {{"one", "1", 1}, {"a/b", "", 0}, {"one", "2", 1}});
+  EXPECT_EQ(made.value(), (std::vector<int>{0, EINVAL, EEXIST}));
+  EXPECT_EQ(code_of(volume.batch_create("/none", {})), ENOENT);
+  EXPECT_EQ(volume.info().uuid, volume_->info().uuid);
+  EXPECT_GT(volume.memory()->filesystem_bytes, 0u);
+  EXPECT_GT(volume.statfs()->blocks, 0u);
+  EXPECT_EQ(code_of(volume.collect_garbage()), 0);
+  EXPECT_EQ(volume.open("/none").error().message, "/none: No such file or directory");
+  EXPECT_EQ(code_of(volume.unmount()), 0);
+  EXPECT_EQ(code_of(volume.stat("/d")), ENODEV);
+  EXPECT_EQ(code_of(volume.unmount()), 0);
+  expect_sound();
+}
+
+TEST_F(AttachedVolumeTest, no_server_is_an_error_that_says_so) {
+  EXPECT_EQ(code_of(Volume::attach(path_ + "x")), ENOENT);
+  EXPECT_EQ(code_of(Volume::attach(image_.path())), ECONNREFUSED);
+  end();
+  listening_.reset();
+  EXPECT_EQ(Volume::attach(path_).error().message,
+            path_ + ": no server can be attached to: No such file or directory");
+}
+
+TEST_F(AttachedVolumeTest, the_next_server_is_attached_to_and_what_was_open_is_stale) {
+  Volume volume = attach();
+  const int fd = volume.open("/file", O_RDWR | O_CREAT).value();
+  EXPECT_EQ(volume.pwrite(fd, "kept", 4, 0).value(), 4u);
+  EXPECT_EQ(code_of(volume.fsync(fd)), 0);
+  const int other = volume.open("/other", O_RDWR | O_CREAT).value();
+  end();
+  serve();
+  EXPECT_EQ(volume.stat("/file")->size_bytes, 4u);
+  char byte = 0;
+  EXPECT_EQ(code_of(volume.pread(fd, &byte, 1, 0)), ESTALE);
+  EXPECT_EQ(code_of(volume.fsync(fd)), ESTALE);
+  const int again = volume.open("/file").value();
+  EXPECT_NE(again, fd) << "its number is still taken";
+  EXPECT_EQ(volume.pread(again, &byte, 1, 0).value(), 1u);
+  EXPECT_EQ(code_of(volume.close(fd)), ESTALE);
+  EXPECT_EQ(code_of(volume.close(fd)), EBADF);
+  EXPECT_EQ(volume.open("/file").value(), fd) << "and is free now";
+  EXPECT_EQ(code_of(volume.close(other)), ESTALE);
+  EXPECT_EQ(volume.warnings().size(), 1u);
+  EXPECT_EQ(volume.warnings().size(), 0u);
+  // /other was never synced.
+  EXPECT_EQ(code_of(volume.sync()), ESTALE);
+  EXPECT_EQ(code_of(volume.sync()), 0);
+  end();
+  serve();
+  EXPECT_EQ(code_of(volume.stat("/file")), 0);
+  EXPECT_EQ(code_of(volume.sync()), 0) << "nothing has changed since";
+}
+
+TEST_F(AttachedVolumeTest, a_call_waits_for_the_next_server_and_not_for_ever) {
+  Volume patient = attach();
+  Volume hasty = attach(50 * kMillisecond);
+  end();
+  listening_.reset();
+  const auto refused = hasty.stat("/");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ENOTCONN);
+  EXPECT_NE(refused.error().message.find("no server is there"), std::string::npos);
+  std::thread another([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    listening_.emplace(path_, 0600u);
+    serve();
+  });
+  EXPECT_EQ(code_of(patient.mkdir("/waited")), 0);
+  another.join();
+  EXPECT_EQ(code_of(hasty.access("/waited", F_OK)) % ENOTCONN, 0) << "or a second later";
+}
+
+TEST_F(AttachedVolumeTest, threads_go_on_while_servers_come_and_go) {
+  Volume volume = attach();
+  std::atomic<bool> ending{false};
+  std::atomic<uint32_t> wrong{0};
+  std::atomic<uint32_t> right{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      const std::string path = "/thread" + std::to_string(i);
+      char bytes[4] = {};
+      while (!ending) {
+        const auto fd = volume.open(path, O_RDWR | O_CREAT);
+        if (!fd) {
+          wrong += fd.error().code != ESTALE;
+          continue;
+        }
+        const auto written = volume.pwrite(*fd, path.data(), sizeof(bytes), 0);
+        if (!written) wrong += written.error().code != ESTALE;
+        const auto read = volume.pread(*fd, bytes, sizeof(bytes), 0);
+        if (!read) wrong += read.error().code != ESTALE;
+        if (written && read) wrong += std::string(bytes, 4) != path.substr(0, 4);
+        right += written && read;
+        (void)volume.close(*fd);
+      }
+    });
+  }
+  for (int turn = 0; turn < 10; ++turn) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    end();
+    serve();
+  }
+  const uint32_t before = right;
+  while (right == before) std::this_thread::yield();
+  ending = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0u);
+  expect_sound();
+}
+
+TEST_F(AttachedVolumeTest, a_child_of_fork_has_nothing_of_it) {
+  Volume volume = attach();
+  const int fd = volume.open("/file", O_RDWR | O_CREAT).value();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int failures = 0;
+    failures += code_of(volume.stat("/")) != ENODEV;
+    failures += code_of(volume.sync()) != ENODEV;
+    failures += code_of(volume.close(fd)) != ENODEV;
+    failures += code_of(volume.unmount()) != ENODEV;
+    failures += volume.warnings().size() != 1;
+    { const Volume gone = std::move(volume); }
+    ::_exit(failures);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(volume.pwrite(fd, "x", 1, 0).value(), 1u) << "the parent goes on";
+}
+
+}  // namespace
+}  // namespace gofs::host

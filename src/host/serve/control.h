@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a client and its server say at their connection, once the greeting is over: the client asks,
+// the server answers, in turn, a message each. Calls of the file system do not go this way.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gofs/volume.hpp"
+#include "host/serve/packing.h"
+#include "ssd/descriptor.h"
+
+namespace gofs::host {
+
+/// The last three are for root and for the user of the server; EPERM.
+enum class Ask : uint32_t {
+  kInfo,            // -> ServedInfo
+  kStatus,          // -> ServerStatus
+  kCollectGarbage,  // CleaningOptions -> CleaningReport
+  kDrain,           // from now on no new client is taken
+  kStop,            // all clients are ended, and the volume is unmounted
+};
+
+struct Question {
+  Ask ask;
+  CleaningOptions cleaning;
+};
+
+struct Answer {
+  int32_t error;      // an errno
+  std::string words;  // about it
+  std::string found;  // what was asked for, packed
+};
+
+struct ServedInfo {
+  VolumeInfo volume;
+  MemoryReport memory;
+  ClockReport clock;
+  CleaningReport cleaning;
+};
+
+struct ClientStatus {
+  uint32_t channel;
+  uint32_t uid;
+  uint32_t gid;
+  int32_t pid;
+  uint64_t calls;  // that were taken
+  bool leaving;    // its process has gone, and a call of it is under way
+};
+
+struct ServerStatus {
+  std::string volume;
+  int32_t pid;
+  uint32_t threads;
+  bool draining;
+  std::vector<ClientStatus> clients;
+};
+
+/// No message has more bytes.
+inline constexpr size_t kControlBytesMax = 64 * 1024;
+
+/// The message that has come. Empty: the other end has hung up, or what it says is none.
+std::string receive_control(const ssd::Descriptor& connection);
+/// False: it cannot be sent at once.
+bool send_control(const ssd::Descriptor& connection, const std::string& bytes);
+
+/// Asks, waits, and gives what was found. Throws std::system_error: the answer's error, ESTALE
+/// where the server has gone, ETIMEDOUT, EPROTO.
+std::string ask_server(const ssd::Descriptor& connection, const Question& question);
+
+template <typename Struct>
+std::string packed(const Struct& it) {
+  Packer packer;
+  packer(it);
+  return std::move(packer.bytes);
+}
+
+/// Throws std::system_error (EPROTO).
+template <typename Struct>
+Struct unpacked(const std::string& bytes) {
+  Struct it{};
+  Unpacker unpack(bytes);
+  unpack(it);
+  if (!unpack.is_at_end()) ssd::fail_with(EPROTO, "a message that goes on");
+  return it;
+}
+
+template <typename Archive>
+void fields(Archive& archive, CleaningOptions& it) {
+  archive(it.segments_max, it.emptiest_first);
+}
+template <typename Archive>
+void fields(Archive& archive, Question& it) {
+  archive(it.ask, it.cleaning);
+}
+template <typename Archive>
+void fields(Archive& archive, Answer& it) {
+  archive(it.error, it.words, it.found);
+}
+template <typename Archive>
+void fields(Archive& archive, VolumeInfo& it) {
+  archive(it.spec, it.backend, it.backend_detail, it.ssd, it.ssd_bytes, it.lba_bytes, it.queues,
+          it.queue_depth, it.transfer_bytes_max, it.mode, it.ablations, it.label, it.uuid,
+          it.writer, it.features, it.block_count, it.segment_count, it.main_segments,
+          it.free_segments, it.checkpoint_version, it.checkpoint_pack, it.checkpoint_flags,
+          it.clean);
+}
+template <typename Archive>
+void fields(Archive& archive, MemoryPartReport& it) {
+  archive(it.name, it.of_ssd, it.device_bytes, it.host_bytes, it.in_use);
+}
+template <typename Archive>
+void fields(Archive& archive, CachedPages& it) {
+  archive(it.kind, it.bytes, it.dirty_bytes);
+}
+template <typename Archive>
+void fields(Archive& archive, MemoryReport& it) {
+  archive(it.parts, it.cached, it.filesystem_bytes, it.ssd_bytes);
+}
+template <typename Archive>
+void fields(Archive& archive, ClockReport& it) {
+  archive(it.looks, it.error_ns, it.late_ns, it.drift_ppm);
+}
+template <typename Archive>
+void fields(Archive& archive, CleaningReport& it) {
+  archive(it.segments, it.data_blocks, it.directory_blocks, it.node_blocks, it.left_blocks,
+          it.free_segments_before, it.free_segments);
+}
+template <typename Archive>
+void fields(Archive& archive, ServedInfo& it) {
+  archive(it.volume, it.memory, it.clock, it.cleaning);
+}
+template <typename Archive>
+void fields(Archive& archive, ClientStatus& it) {
+  archive(it.channel, it.uid, it.gid, it.pid, it.calls, it.leaving);
+}
+template <typename Archive>
+void fields(Archive& archive, ServerStatus& it) {
+  archive(it.volume, it.pid, it.threads, it.draining, it.clients);
+}
+
+}  // namespace gofs::host
