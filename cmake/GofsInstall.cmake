@@ -96,7 +96,7 @@ endif()
 
 # --- Commands and documents ----------------------------------------------------------------------
 
-if(GOFS_COMMANDS)
+if(GOFS_COMMANDS AND TARGET gofs-bench)
   install(TARGETS gofs gofs-bench gofsd RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   configure_file("${PROJECT_SOURCE_DIR}/docs/gofs.1.in" "${PROJECT_BINARY_DIR}/lib/gofs.1" @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/lib/gofs.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")

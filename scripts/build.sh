@@ -33,6 +33,11 @@ if ! command -v ninja > /dev/null; then
   keep_going=(-k)
 fi
 
+# Where there is a ccache, what one checkout has compiled another need not.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD}
+export CCACHE_NOHASHDIR=1
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
+
 mkdir -p build
 cmake --preset "$preset" "${generator[@]}" -Wno-dev \
   -DGOFS_FAST_BUILD="${GOFS_FAST_BUILD:-OFF}" > "build/configure-$preset.log" 2>&1 ||

@@ -60,6 +60,7 @@ need f2fs-tools mkfs.f2fs sload.f2fs fsck.f2fs dump.f2fs
 need attr setfattr getfattr
 need cpio cpio
 if [ "$purpose" != run ]; then
+  need ccache ccache
   need libboost-context-dev /usr/include/boost/context/detail/fcontext.hpp
   need libssl-dev /usr/include/openssl/sha.h
   need fio fio

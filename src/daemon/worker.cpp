@@ -10,6 +10,7 @@
 
 #include "cli/session.h"
 #include "host/serve/control_desk.h"
+#include "host/serve/served_volume.h"
 #include "host/serve/socket_server.h"
 
 namespace gofs::daemon {
@@ -56,18 +57,13 @@ int work(const Options& options) {
   mount.backend = options.backend;
   mount.read_only = false;
   const auto volume =
-      cli::take(host::VolumeState::mount(options.volume, mount, host::MountKind::kVolume));
-  if (!volume->flushes_reach_storage()) {
-    throw cli::Failure{options.volume +
-                       ": lies in memory until all is synced, which a client's fsync() does not "
-                       "do: serve it with media=hosted"};
-  }
+      cli::take(host::VolumeState::mount(options.volume, mount, host::MountKind::kServed));
   tell_warnings(options, *volume);
   {
     host::ChannelServerOptions serving;
     serving.threads = options.threads;
     serving.channels_max = options.clients_max;
-    host::ChannelServer channels(*volume, serving);
+    host::ChannelServer channels(host::served(*volume), serving);
     host::ControlDesk desk(*volume, channels, [&stop] { host::ring_bell(stop); });
     const host::SocketServer server(channels, listening,
                                     [&desk](const host::Question& question, const auto& who) {

@@ -44,15 +44,18 @@ struct CallAnswer {
 
 /// Why the texts of a request cannot be those of any call, as a negative errno; 0: they may be.
 inline int check_texts(const CallRequest& call) {
-  const auto check = [](const std::string* text, const request::TextRule& rule) {
-    if (text == nullptr) return 0;
-    if (text->find('\0') != std::string::npos) return rule.holds_nul;
-    return text->size() >= rule.room_bytes ? rule.too_long : 0;
+  const auto holds_nul = [](const std::string* text) {
+    return text != nullptr && text->find('\0') != std::string::npos;
   };
-  for (const std::string* path : {call.path, call.other}) {
-    if (const int error = check(path, request::path_rule()); error != 0) return error;
-  }
-  return check(call.name, request::name_rule());
+  if (holds_nul(call.path) || holds_nul(call.other)) return request::path_rule().holds_nul;
+  return holds_nul(call.name) ? request::name_rule().holds_nul : 0;
+}
+
+/// Hands a text over, as far as there is room for it. How many bytes.
+inline uint32_t copy_text(const std::string& text, const request::TextRule& rule, char* to) {
+  const size_t bytes = std::min<size_t>(text.size(), rule.room_bytes - 1);
+  std::memcpy(to, text.data(), bytes);
+  return static_cast<uint32_t>(bytes);
 }
 
 /// What is passed on through `room`, since the other side does not reach the program's memory: the

@@ -31,9 +31,9 @@ MediaKind default_media(const std::string& path) {
 
 }  // namespace
 
-void choose_media(std::vector<VolumeSpec>& members) {
+void choose_media(std::vector<VolumeSpec>& members, Lasting lasting) {
   std::vector<VolumeSpec*> open;
-  bool hosts = false;
+  bool hosts = lasting == Lasting::kAlways;
   for (VolumeSpec& member : members) {
     const bool says_nothing = member.media == MediaKind::kAuto && !member.path.empty();
     if (says_nothing) {

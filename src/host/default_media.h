@@ -9,9 +9,12 @@
 
 namespace gofs::host {
 
+/// When what was flushed has to last.
+enum class Lasting { kOnSync, kAlways };
+
 /// Says it for all members of which nothing is said: a hosted SSD for block devices and images, but
 /// a virtual one for an image that lies in memory (tmpfs) and has no more than half of what is
-/// free. Beside another that is not virtual, none is.
-void choose_media(std::vector<VolumeSpec>& members);
+/// free, unless what is flushed always has to last. Beside another that is not virtual, none is.
+void choose_media(std::vector<VolumeSpec>& members, Lasting lasting);
 
 }  // namespace gofs::host

@@ -160,9 +160,9 @@ class VolumeState::Queues {
 struct VolumeState::CallSlot {
   explicit CallSlot(simt::MemorySpace& memory)
       : params(memory, 1),
-        path(memory, kPathBytesMax),
-        other(memory, kPathBytesMax),
-        name(memory, kXattrNameBytesMax + 1),
+        path(memory, request::kPathRoomBytes),
+        other(memory, request::kPathRoomBytes),
+        name(memory, request::kNameRoomBytes),
         staging(memory, kStagingBytes) {}
   SharedArray<kernels::CallParams> params;
   SharedArray<char> path;
@@ -205,9 +205,15 @@ nvme::DeviceOptions VolumeState::device_options_of(const VolumeSpec& member) con
   return usual;
 }
 
-Expected<void> VolumeState::attach_ssds() {
-  choose_media(members_);
+Expected<void> VolumeState::attach_ssds(MountKind kind) {
+  choose_media(members_, kind == MountKind::kServed ? Lasting::kAlways : Lasting::kOnSync);
   for (const VolumeSpec& member : members_) {
+    const bool is_copy = !member.path.empty() && !member.is_hosted() && !member.is_physical();
+    if (is_copy && kind == MountKind::kServed) {
+      return make_error(EOPNOTSUPP, member.text,
+                        "is a copy in memory until the server syncs it, which a client's fsync() "
+                        "does not do: media=hosted");
+    }
     nvme::DeviceOptions options = device_options_of(member);
     auto ssd = attach_ssd(*backend_, member, !options_.read_only, options);
     if (!ssd) return ssd.error();
@@ -273,7 +279,7 @@ Expected<void> VolumeState::bring_up(MountKind kind) {
   }
   came_up_ = true;
   const f2fs::MountResult& result = params[0].volume;
-  if (kind == MountKind::kVolume && result.error != 0) {
+  if (kind != MountKind::kDeviceOnly && result.error != 0) {
     std::string words = describe(result);
     for (const f2fs::Corruption& corruption : take_corruptions()) {
       words += "; " + describe(corruption);
@@ -342,11 +348,11 @@ Expected<void> VolumeState::come_up(MountKind kind, const BackendMaker& make) {
 /// By the host and by warps.
 Expected<void> VolumeState::come_up_or_throw(MountKind kind, const BackendMaker& make) {
   if (auto result = open_backend(make); !result) return result;
-  if (auto result = attach_ssds(); !result) return result;
+  if (auto result = attach_ssds(kind); !result) return result;
   create_filesystem();
   unmounting_ = std::make_unique<SharedArray<kernels::UnmountParams>>(backend_->shared_memory(), 1);
   if (auto result = bring_up(kind); !result) return result;
-  if (kind != MountKind::kVolume) return {};
+  if (kind == MountKind::kDeviceOnly) return {};
   if (options_.read_only) {
     const auto plan = plan_room();  // for statfs() alone
     if (plan && plan->withheld_segments != 0) {
@@ -570,9 +576,10 @@ void VolumeState::release(std::unique_ptr<CallSlot> slot) {
 
 namespace {
 
-/// Copies a text that fits, with its NUL, to where the backend's warps see it.
-const char* hand_over(const std::string& text, const SharedArray<char>& place) {
-  std::memcpy(place.data(), text.c_str(), text.size() + 1);
+/// Copies a text, with a NUL behind it, to where the backend's warps see it.
+const char* hand_over(const std::string& text, const request::TextRule& rule,
+                      const SharedArray<char>& place) {
+  place[copy_text(text, rule, place.data())] = '\0';
   return place.data();
 }
 
@@ -594,9 +601,12 @@ CallAnswer VolumeState::call(const CallRequest& request) {
   params.answer = -EIO;
   request::Request& record = params.call.request;
   record = record_of(request);
-  if (request.path != nullptr) params.call.path = hand_over(*request.path, slot->path);
-  if (request.other != nullptr) params.call.other = hand_over(*request.other, slot->other);
-  if (request.name != nullptr) params.call.name = hand_over(*request.name, slot->name);
+  if (request.path != nullptr)
+    params.call.path = hand_over(*request.path, request::path_rule(), slot->path);
+  if (request.other != nullptr)
+    params.call.other = hand_over(*request.other, request::path_rule(), slot->other);
+  if (request.name != nullptr)
+    params.call.name = hand_over(*request.name, request::name_rule(), slot->name);
   const bool staged = !backend_->is_host();
   if (staged) {
     params.call.buffer = slot->staging.data();
@@ -809,12 +819,6 @@ Expected<std::vector<int>> VolumeState::create_files(const std::string& path,
                                                      const std::vector<NewFile>& files,
                                                      uint32_t permissions) {
   return host::create_files(*this, path, files, permissions);
-}
-
-bool VolumeState::flushes_reach_storage() const {
-  return std::all_of(members_.begin(), members_.end(), [](const VolumeSpec& member) {
-    return member.is_hosted() || member.is_physical() || member.path.empty();
-  });
 }
 
 std::vector<std::string> VolumeState::storage_paths() const {

@@ -25,6 +25,7 @@
 #include "host/media_room.h"
 #include "host/process_mark.h"
 #include "host/registered_buffers.h"
+#include "host/shared_array.h"
 #include "host/volume_spec.h"
 #include "kernels/backend.h"
 #include "kernels/mount.h"
@@ -41,37 +42,8 @@ class Maintenance;
 
 enum class MountKind {
   kVolume,
+  kServed,      // the same, where what warps have flushed lasts: no SSD is a copy of an image
   kDeviceOnly,  // the SSD alone, for raw commands
-};
-
-/// Memory of the backend that host and warps share; freed when it goes.
-template <typename T>
-class SharedArray {
- public:
-  /// Throws std::bad_alloc. Zeroed.
-  SharedArray(simt::MemorySpace& memory, size_t count)
-      : memory_(&memory), data_(memory.allocate_array<T>(count)), count_(count) {}
-  ~SharedArray() {
-    if (data_ != nullptr) memory_->release(data_);
-  }
-  SharedArray(SharedArray&& other) noexcept
-      : memory_(other.memory_), data_(std::exchange(other.data_, nullptr)), count_(other.count_) {}
-  SharedArray& operator=(SharedArray&& other) noexcept {
-    std::swap(memory_, other.memory_);
-    std::swap(data_, other.data_);
-    std::swap(count_, other.count_);
-    return *this;
-  }
-
-  T* data() const { return data_; }
-  size_t size() const { return count_; }
-  /// Only of memory that the host reaches.
-  T& operator[](size_t index) const { return data_[index]; }
-
- private:
-  simt::MemorySpace* memory_;
-  T* data_;
-  size_t count_;
 };
 
 /// As make_backend().
@@ -95,10 +67,6 @@ class VolumeState final : public AnyVolume {
   const std::string& name() const override { return spec_.text; }
   VolumeHandle device() const override;
   std::vector<std::string> storage_paths() const override;
-
-  /// Whether what warps have flushed lasts, without sync_media(): not where an SSD is a copy of an
-  /// image. One that no image is of (ram:) has nothing to last.
-  bool flushes_reach_storage() const;
 
   /// False once it was unmounted.
   bool is_up() const { return up_; }
@@ -178,7 +146,7 @@ class VolumeState final : public AnyVolume {
   Expected<void> come_up_or_throw(MountKind kind, const BackendMaker& make);
   Expected<void> open_backend(const BackendMaker& make);
   nvme::DeviceOptions device_options_of(const VolumeSpec& member) const;
-  Expected<void> attach_ssds();
+  Expected<void> attach_ssds(MountKind kind);
   Expected<void> check_moments() const;
   void create_filesystem();
   Expected<void> bring_up(MountKind kind);

@@ -20,14 +20,16 @@ struct Text {
   uint32_t bytes;
 };
 
-/// What may be a text, and what is answered to others.
+/// What may be a text. One that is longer is handed over as its first bytes, which are too many
+/// still: the file system says so when it comes to them, as Linux would.
 struct TextRule {
   uint32_t room_bytes;  // that it takes with a NUL behind it, at most
-  int too_long;
-  int holds_nul;
+  int holds_nul;        // what is answered to one that has a NUL in it
 };
-GOFS_HD constexpr TextRule path_rule() { return {kPathBytesMax, -ENAMETOOLONG, -ENOENT}; }
-GOFS_HD constexpr TextRule name_rule() { return {kXattrNameBytesMax + 1, -ERANGE, -EINVAL}; }
+inline constexpr uint32_t kPathRoomBytes = kPathBytesMax + 1;
+inline constexpr uint32_t kNameRoomBytes = kXattrNameBytesMax + 2;
+GOFS_HD constexpr TextRule path_rule() { return {kPathRoomBytes, -ENOENT}; }
+GOFS_HD constexpr TextRule name_rule() { return {kNameRoomBytes, -EINVAL}; }
 
 /// Bits of a request.
 inline constexpr uint16_t kKeepLink = 1;  // the call is about the symbolic link at the path's end

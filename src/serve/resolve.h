@@ -15,7 +15,7 @@ namespace detail {
 GOFS_HD inline int copy_text(simt::AnyWarp auto warp, const Ring& ring, uint32_t slot,
                              const request::Text& text, char* room, const request::TextRule& rule) {
   if (text.at > kTextBytes || text.bytes > kTextBytes - text.at) return -EFAULT;
-  if (text.bytes >= rule.room_bytes) return rule.too_long;
+  if (text.bytes >= rule.room_bytes) return -EFAULT;
   const char* const from = ring.texts + uint64_t{slot} * kTextBytes + text.at;
   bool any_nul = false;
   for (uint32_t i = warp.thread_rank(); i < text.bytes; i += warp.size()) {

@@ -111,6 +111,7 @@ class Volume {
   std::unique_ptr<Session> mount(bool writable = true) {
     SessionOptions mounting;
     mounting.writable = writable;
+    mounting.served = variation_.served;
     mounting.width = variation_.width;
     mounting.cache_pages = variation_.cache_pages;
     mounting.lba_shift = variation_.lba_shift;
@@ -184,7 +185,8 @@ std::string Variation::words() const {
       "--mebibytes {}{}{}{}",
       threads, width, cache_pages, queue_depth, time_granularity_ns, 1u << lba_shift,
       volume_bytes >> 20, mkfs_options.empty() ? "" : " --mkfs='" + mkfs_options + "'",
-      striping.options(), strangers ? "" : " --one-user");
+      striping.options(),
+      (served ? " --served" : "") + std::string(strangers ? "" : " --one-user"));
 }
 
 DifferentialResult run_differential(const DifferentialOptions& options) {

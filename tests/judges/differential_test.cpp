@@ -80,6 +80,17 @@ TEST(DifferentialTest, striped_volumes_do_what_the_model_does) {
   expect_no_difference(options);
 }
 
+TEST(DifferentialTest, calls_of_several_users_through_channels_do_what_the_model_does) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  DifferentialOptions options;
+  options.operations = 1500;
+  options.variation.threads = 3;
+  options.variation.served = true;
+  options.check_every = 200;
+  options.checks_per_mount = 2;
+  expect_no_difference(options);
+}
+
 TEST(DifferentialTest, wide_warps_do_what_the_model_does) {
   GOFS_NEED_TOOL("fsck.f2fs");
   DifferentialOptions options;

@@ -15,6 +15,7 @@
 #include "nvme/array.h"
 #include "nvme/layout.h"
 #include "recording_engine.h"
+#include "served_calls.h"
 #include "simt/host_memory.h"
 #include "ssd/hosted/hosted_controller.h"
 #include "ssd/virtual_ssd.h"
@@ -170,22 +171,28 @@ Session::Session(Disks& disks, const SessionOptions& options)
   mount_error_ = mounting.volume.error;
   if (mounting.device.step != nvme::BringUpStep::kDone) mount_error_ = -EIO;
   if (mount_error_ != 0) return;
-  if (!options.writable) return;
+  if (options.writable && !begin_writing()) return;
+  if (options.served) served_ = std::make_unique<ServedCalls>(fs);
+}
+
+bool Session::begin_writing() {
+  vfs::Filesystem& fs = parts_->fs();
   f2fs::WriterOptions writing;
-  writing.discard = options.discard;
-  writing.log_structured = options.log_structured;
+  writing.discard = options_.discard;
+  writing.log_structured = options_.log_structured;
   parts_->writer =
       std::make_unique<f2fs::WriterMemory>(parts_->memory, fs.volume.geometry, writing);
   kernels::BeginWritingParams beginning{};
   beginning.fs = &fs;
   beginning.writer = parts_->writer->writer();
-  run_warp(options.width,
+  run_warp(options_.width,
            [&](const simt::Warp& warp) { kernels::begin_writing_body(warp, 0, 1, beginning); });
   begun_ = beginning.result;
   const int64_t realtime_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                   std::chrono::system_clock::now().time_since_epoch())
                                   .count();
   fs.clock = {{{simt::now_ns(), realtime_ns, 0}, {}}, 0};
+  return begun_.error == 0;
 }
 
 Session::~Session() { (void)unmount(); }
@@ -193,6 +200,7 @@ Session::~Session() { (void)unmount(); }
 int Session::unmount() {
   if (!up_) return 0;
   up_ = false;
+  served_.reset();
   kernels::UnmountParams leaving{};
   leaving.fs = &parts_->fs();
   run_warp(options_.width,
@@ -273,8 +281,9 @@ void Session::run_for_caller(const Work& work) {
   });
 }
 
-/// The body that serves host programs.
+/// By the body that serves host programs, or by a server.
 int64_t Session::perform(const request::Arguments& call) {
+  if (served_ != nullptr) return served_->perform(caller_of_thread.credentials, call);
   kernels::CallParams params{};
   params.fs = &parts_->fs();
   params.call = call;

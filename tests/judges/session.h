@@ -25,6 +25,8 @@ struct Arguments;
 
 namespace gofs::judges {
 
+class ServedCalls;
+
 struct SessionOptions {
   bool writable = true;
   uint32_t width = 1;          // lanes of a warp
@@ -39,6 +41,7 @@ struct SessionOptions {
   bool faults = false;          // can be planned
   bool log_structured = false;  // nothing is written over where it lies
   bool discard = true;          // the SSDs are told what is free, and forget it
+  bool served = false;          // calls go through channels, where they are such that can
   bool hosted = false;          // the SSDs are threads over what the disks hold, without faults
 };
 
@@ -154,6 +157,7 @@ class Session : public Calls {
 
  private:
   struct Parts;
+  bool begin_writing();
   int64_t perform(const request::Arguments& call);
   int64_t perform(kernels::BatchParams& params);
   /// With other credentials than user 0's, or null.
@@ -175,6 +179,7 @@ class Session : public Calls {
 
   const SessionOptions options_;
   std::unique_ptr<Parts> parts_;
+  std::unique_ptr<ServedCalls> served_;
   int mount_error_ = 0;
   f2fs::WriteResult begun_{};
   bool up_ = false;

@@ -29,7 +29,7 @@ class AttachedVolumeTest : public ServedVolumeTest {
   AttachedVolumeTest() { serve(); }
 
   void serve() {
-    channels_.emplace(*volume_, ChannelServerOptions{});
+    channels_.emplace(served(*volume_), ChannelServerOptions{});
     desk_.emplace(*volume_, *channels_, [] {});
     server_.emplace(*channels_, listening_->descriptor(),
                     [this](const Question& question, const vfs::Credentials& who) {

@@ -43,10 +43,10 @@ serve::Ring view_of(const SharedMemory& memory) {
 }
 
 /// Puts a text behind those that are there.
-request::Text put(const std::string* text, char* room, uint32_t& at) {
+request::Text put(const std::string* text, const request::TextRule& rule, char* room,
+                  uint32_t& at) {
   if (text == nullptr) return {};
-  const request::Text where{at, static_cast<uint32_t>(text->size())};
-  std::memcpy(room + at, text->data(), text->size());
+  const request::Text where{at, copy_text(*text, rule, room + at)};
   at += where.bytes;
   return where;
 }
@@ -131,9 +131,9 @@ CallAnswer ChannelClient::call(const CallRequest& request) {
   request::Request record = record_of(request);
   char* const texts = ring_.texts + uint64_t{slot} * serve::kTextBytes;
   uint32_t at = 0;
-  record.path = put(request.path, texts, at);
-  record.other = put(request.other, texts, at);
-  record.name = put(request.name, texts, at);
+  record.path = put(request.path, request::path_rule(), texts, at);
+  record.other = put(request.other, request::path_rule(), texts, at);
+  record.name = put(request.name, request::name_rule(), texts, at);
   record.buffer_offset = slot * part_bytes_;
   uint8_t* const part = ring_.buffer + record.buffer_offset;
   stage_data(request, record, part, part_bytes_);

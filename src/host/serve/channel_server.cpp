@@ -32,19 +32,19 @@ struct ChannelServer::Client {
   int32_t pid;
 };
 
-ChannelServer::ChannelServer(VolumeState& volume, const ChannelServerOptions& options)
-    : volume_(volume),
+ChannelServer::ChannelServer(const ServedFilesystem& served, const ChannelServerOptions& options)
+    : served_(served),
       options_(options),
-      channels_(volume.backend().memory(), options.channels_max),
-      rows_(volume.backend().memory(), request::kVerbs),
-      server_(volume.backend().memory(), 1),
-      rooms_(volume.backend().memory(), options.threads),
-      params_(volume.backend().memory(), options.threads),
+      channels_(*served.memory, options.channels_max),
+      rows_(*served.memory, request::kVerbs),
+      server_(*served.memory, 1),
+      rooms_(*served.memory, options.threads),
+      params_(*served.memory, options.threads),
       stop_(make_bell()),
       clients_(options.channels_max) {
   std::copy(request::kVerbRows.begin(), request::kVerbRows.end(), rows_.data());
   bells_.add(stop_, kStop);
-  server_[0] = {volume.filesystem(), rows_.data(), channels_.data(), 0, 0};
+  server_[0] = {served.fs, rows_.data(), channels_.data(), 0, 0};
   try {
     for (uint32_t i = 0; i < options.threads; ++i) {
       params_[i] = {server_.data(), &rooms_[i], kIdleNs};
@@ -72,12 +72,12 @@ void ChannelServer::work(uint32_t index) {
   kernels::ServeParams& params = params_[index];
   while (simt::load_acquire(server_[0].ending) == 0) {
     params.idle_ns = kIdleNs;
-    if (!volume_.run(kernels::bodies::kServe, one_warp, &params)) return;
+    if (!served_.run(kernels::bodies::kServe, one_warp, &params)) return;
     tell_sleep(+1);
     // Who has published a request without seeing that we sleep has done so before: we see it.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     params.idle_ns = 0;
-    if (volume_.run(kernels::bodies::kServe, one_warp, &params)) sleep();
+    if (served_.run(kernels::bodies::kServe, one_warp, &params)) sleep();
     tell_sleep(-1);
   }
 }
@@ -106,8 +106,8 @@ serve::RingHead& ChannelServer::head_of(uint32_t number) {
   return *reinterpret_cast<serve::RingHead*>(clients_[number]->memory.data());
 }
 
-Expected<ChannelServer::Opened> ChannelServer::open(const vfs::Credentials& who, int32_t pid) {
-  const std::string subject = "a channel of " + volume_.spec().text;
+Expected<ChannelServer::Opened> ChannelServer::open(const Newcomer& who) {
+  const std::string subject = "a channel of " + served_.name;
   const std::lock_guard lock(mutex_);
   if (draining_) return make_error(ECONNREFUSED, subject, "the server takes no clients any more");
   const auto free = std::find(clients_.begin(), clients_.end(), nullptr);
@@ -118,7 +118,7 @@ Expected<ChannelServer::Opened> ChannelServer::open(const vfs::Credentials& who,
         serve::layout_of_ring(options_.depth, options_.depth * options_.part_bytes);
     auto client = std::make_unique<Client>(
         Client{SharedMemory::make("gofs channel", head.bytes), make_bell(),
-               SharedArray<uint32_t>(volume_.backend().memory(), options_.depth), pid});
+               SharedArray<uint32_t>(*served_.memory, options_.depth), who.pid});
     Opened opened{
         number,
         {SharedMemory::map(copy_of(client->memory.descriptor())), copy_of(client->bell), {}}};
@@ -126,7 +126,7 @@ Expected<ChannelServer::Opened> ChannelServer::open(const vfs::Credentials& who,
     std::memcpy(client->memory.data(), &head, sizeof(head));
     serve::Channel& channel = channels_[number];
     channel.ring = serve::view_of_ring(client->memory.data(), head);
-    channel.caller = {who, number + 1};
+    channel.caller = {who.credentials, who.shares_descriptors ? vfs::kMountClient : number + 1};
     channel.taken = client->taken.data();
     std::fill(std::begin(channel.windows), std::end(channel.windows), serve::Window{});
     channel.windows[0] = {channel.ring.buffer, channel.ring.buffer_bytes};
@@ -158,9 +158,11 @@ bool ChannelServer::finish_close(uint32_t number, uint32_t* descriptors) {
   if (simt::AtomicRef<uint32_t>(channel.inside).load(simt::memory_order_seq_cst) != 0) {  // [H3]
     return false;
   }
-  kernels::LeaveParams leaving{volume_.filesystem(), channel.caller, 0};
-  (void)volume_.run(kernels::bodies::kLeave, {1, 1}, &leaving);
-  if (descriptors != nullptr) *descriptors = leaving.closed;
+  if (channel.caller.client != vfs::kMountClient) {
+    kernels::LeaveParams leaving{served_.fs, channel.caller, 0};
+    (void)served_.run(kernels::bodies::kLeave, {1, 1}, &leaving);
+    if (descriptors != nullptr) *descriptors = leaving.closed;
+  }
   const std::lock_guard lock(mutex_);
   clients_[number].reset();
   simt::store_release(channel.state, uint32_t{serve::kChannelFree});
@@ -183,7 +185,7 @@ void ChannelServer::drain() {
 }
 
 ServerStatus ChannelServer::status() {
-  ServerStatus status{volume_.name(), ::getpid(), options_.threads, false, {}};
+  ServerStatus status{served_.name, ::getpid(), options_.threads, false, {}};
   const std::lock_guard lock(mutex_);
   status.draining = draining_;
   for (uint32_t i = 0; i < options_.channels_max; ++i) {

@@ -1,22 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Serves a mounted volume to clients: opens a channel for each, keeps warps of the CPU backend at
-// the channels, and lets them sleep while nothing comes.
+// Serves a mounted file system to clients: opens a channel for each, keeps warps of the CPU backend
+// at the channels, and lets them sleep while nothing comes.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "host/serve/bell.h"
 #include "host/serve/channel_client.h"
 #include "host/serve/control.h"
-#include "host/volume_state.h"
+#include "host/shared_array.h"
+#include "kernels/body.h"
 #include "kernels/serve.h"
 
 namespace gofs::host {
+
+/// What is served. It outlives the server.
+struct ServedFilesystem {
+  std::string name;  // for messages
+  vfs::Filesystem* fs;
+  simt::MemorySpace* memory;  // that warps and this process reach
+  /// As VolumeState::run(), of the CPU backend.
+  std::function<bool(const kernels::Body& body, const kernels::Grid& grid, void* params)> run;
+};
+
+/// Who comes.
+struct Newcomer {
+  vfs::Credentials credentials;
+  int32_t pid = 0;
+  bool shares_descriptors = false;  // they are the mount's, whose number may come with any user
+};
 
 struct ChannelServerOptions {
   uint32_t threads = 4;
@@ -29,7 +48,7 @@ struct ChannelServerOptions {
 class ChannelServer {
  public:
   /// Throws std::system_error or std::bad_alloc.
-  ChannelServer(VolumeState& volume, const ChannelServerOptions& options);
+  ChannelServer(const ServedFilesystem& served, const ChannelServerOptions& options);
   /// Clients that are there find the server gone; all that they have open is closed.
   ~ChannelServer();
   ChannelServer(const ChannelServer&) = delete;
@@ -39,9 +58,8 @@ class ChannelServer {
     uint32_t number;  // of the channel
     ChannelEnds ends;
   };
-  /// For a client with these credentials, which is the process `pid`. EAGAIN where all are taken,
-  /// ECONNREFUSED after drain(). From any thread.
-  Expected<Opened> open(const vfs::Credentials& who, int32_t pid = 0);
+  /// EAGAIN where all are taken, ECONNREFUSED after drain(). From any thread.
+  Expected<Opened> open(const Newcomer& who);
   /// No more clients are taken from now on. From any thread.
   void drain();
   /// From any thread.
@@ -68,7 +86,7 @@ class ChannelServer {
   void tell_sleep(int change);
   serve::RingHead& head_of(uint32_t number);
 
-  VolumeState& volume_;
+  const ServedFilesystem served_;
   const ChannelServerOptions options_;
   SharedArray<serve::Channel> channels_;
   SharedArray<request::VerbRow> rows_;

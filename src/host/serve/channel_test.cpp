@@ -31,7 +31,7 @@ class Client {
   Client(std::optional<ChannelServer>& server, uint32_t uid) : server_(server) {
     vfs::Credentials who{};
     who.uid = who.gid = uid;
-    auto opened = server->open(who);
+    auto opened = server->open({who});
     EXPECT_TRUE(opened);
     number_ = opened->number;
     channel_.emplace(std::move(opened->ends));
@@ -109,7 +109,7 @@ std::string some_bytes(size_t count, uint32_t seed) {
 class ChannelTest : public ServedVolumeTest {
  protected:
   std::optional<ChannelServer>& serve(const ChannelServerOptions& options = {}) {
-    server_.emplace(*volume_, options);
+    server_.emplace(served(*volume_), options);
     return server_;
   }
   uint64_t free_blocks() {
@@ -346,8 +346,8 @@ TEST_F(ChannelTest, hostile_rings_harm_nobody_else) {
   EXPECT_EQ(honest.about(Verb::kMkdir, "/mine", 0777), 0);
   vfs::Credentials enemy{};
   enemy.uid = enemy.gid = 66;
-  auto first = server_->open(enemy).value();
-  auto second = server_->open(enemy).value();
+  auto first = server_->open({enemy}).value();
+  auto second = server_->open({enemy}).value();
   std::atomic<uint32_t> hostile{2};
   const auto attack = [&hostile](ChannelEnds& ends, uint32_t seed) {
     be_hostile(ends, seed);

@@ -7,6 +7,7 @@
 
 #include "host/serve/channel_server.h"
 #include "host/serve/control.h"
+#include "host/volume_state.h"
 
 namespace gofs::host {
 

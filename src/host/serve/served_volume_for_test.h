@@ -9,7 +9,7 @@
 
 #include "host/image/fsck_for_test.h"
 #include "host/image/mkfs.h"
-#include "host/volume_state.h"
+#include "host/serve/served_volume.h"
 
 namespace gofs::host {
 

@@ -84,7 +84,7 @@ void SocketServer::take_client() {
   const uint32_t mark = mark_of(descriptor);
   try {
     const Peer peer = peer_of(descriptor);
-    auto opened = channels_.open(peer.credentials, peer.pid);
+    auto opened = channels_.open({peer.credentials, peer.pid});
     const int error = opened ? 0 : opened.error().code;
     auto connection = std::make_shared<Connection>();
     connection->who = peer.credentials;

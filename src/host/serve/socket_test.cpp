@@ -107,7 +107,7 @@ class SocketTest : public ServedVolumeTest {
   }
 
   const std::string path_ = image_.path() + ".socket";
-  std::optional<ChannelServer> channels_{std::in_place, *volume_,
+  std::optional<ChannelServer> channels_{std::in_place, served(*volume_),
                                          ChannelServerOptions{.channels_max = 20}};
   std::atomic<bool> asked_to_stop_{false};
   ControlDesk desk_{*volume_, *channels_, [this] { asked_to_stop_ = true; }};
