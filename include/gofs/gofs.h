@@ -111,6 +111,11 @@ typedef struct gofs_mount_options_t {
 GOFS_API int gofs_mount(const char* spec, const gofs_mount_options_t* options,
                         gofs_volume** volume);
 
+/// The volume that the server (gofsd) at the socket `path` has mounted, with calls as the user that
+/// this process is to Linux: Volume::attach() of gofs/volume.hpp. `*volume` is null after an error.
+/// Kernels cannot use it.
+GOFS_API int gofs_attach(const char* path, gofs_volume** volume);
+
 /// Makes all changes durable and releases the image; calls return -ENODEV from then on. Kernels
 /// that use the volume must have ended. Where the GPU has no room to try it, the volume stays
 /// mounted, and the error says so. Where the image lacks what is in a GPU's memory, since the

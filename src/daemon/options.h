@@ -3,8 +3,10 @@
 // What `gofsd` was asked to do.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <thread>
 
 namespace gofs::daemon {
 
@@ -13,7 +15,8 @@ struct Options {
   std::string socket;
   uint32_t mode = 0600;  // of the socket
   std::string backend = "cpu";
-  uint32_t threads = 4;
+  // Each performs a call to its end, and waits for the SSD meanwhile.
+  uint32_t threads = std::max(4u, 2 * std::thread::hardware_concurrency());
   uint32_t clients_max = 256;
 };
 

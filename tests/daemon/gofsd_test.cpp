@@ -4,7 +4,7 @@
 // socket, and what it refuses.
 #include <sys/stat.h>
 
-#include "daemon_for_test.h"
+#include "daemon_for_test.hpp"
 
 namespace gofs::daemon_test {
 namespace {

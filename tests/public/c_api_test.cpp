@@ -282,6 +282,8 @@ TEST_F(CApiTest, what_cannot_be_mounted_is_an_errno_and_a_sentence) {
   EXPECT_EQ(gofs_mount("/no/such/image", nullptr, &volume), -ENOENT);
   EXPECT_EQ(volume, nullptr);
   EXPECT_TRUE(last_error_has("/no/such/image"));
+  EXPECT_EQ(gofs_attach("/no/such/socket", &volume), -ENOENT);
+  EXPECT_EQ(gofs_attach(nullptr, &volume), -EINVAL);
   EXPECT_EQ(gofs_mount("vol.img?no_such_option=1", nullptr, &volume), -EINVAL);
   EXPECT_TRUE(last_error_has("no_such_option"));
   EXPECT_EQ(gofs_mount("", nullptr, &volume), -EINVAL);

@@ -57,6 +57,13 @@ int mount(const char* spec, const gofs_mount_options_t* from, gofs_volume** out)
   return 0;
 }
 
+int attach(const char* path, gofs_volume** out) {
+  auto volume = Volume::attach(path);
+  if (!volume) return fail(volume.error());
+  *out = new gofs_volume{std::move(*volume)};
+  return 0;
+}
+
 /// What kernels take, or why there is nothing that they could.
 Expected<const void*> pointer_for_kernels(const Volume& volume) {
   VolumeState* const mounted = mounted_of(volume);
@@ -83,6 +90,11 @@ using namespace gofs::host::c;
 int gofs_mount(const char* spec, const gofs_mount_options_t* options, gofs_volume** volume) {
   if (volume != nullptr) *volume = nullptr;
   return call({{"spec", spec}, {"volume", volume}}, [&] { return mount(spec, options, volume); });
+}
+
+int gofs_attach(const char* path, gofs_volume** volume) {
+  if (volume != nullptr) *volume = nullptr;
+  return call({{"path", path}, {"volume", volume}}, [&] { return attach(path, volume); });
 }
 
 int gofs_unmount(gofs_volume* volume) {

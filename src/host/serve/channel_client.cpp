@@ -20,8 +20,10 @@ namespace gofs::host {
 
 namespace {
 
-// A call from memory takes a few microseconds; to sleep and be woken takes longer.
-constexpr uint64_t kSpinNs = 20'000;
+// A call from memory takes a few microseconds, one from an SSD some tens; to sleep and be woken
+// takes as long. So a client looks for twice as long as the last call took, if that was not long.
+constexpr uint64_t kSpinNsMin = 20'000;
+constexpr uint64_t kSpinNsMax = 200'000;
 // Stores of a GPU wake nobody.
 constexpr uint64_t kNapNsMin = 50'000;
 constexpr uint64_t kNapNsMax = 1'000'000;
@@ -92,7 +94,8 @@ void ChannelClient::release_slot(uint32_t slot) {
 /// Whether there is an answer.
 bool ChannelClient::await_answer(const serve::RingPlace& place) {
   const uint64_t began = simt::now_ns();
-  while (simt::now_ns() - began < kSpinNs) {
+  const uint64_t spin_ns = spin_ns_.load(std::memory_order_relaxed);
+  for (uint64_t took = 0; took < spin_ns; took = simt::now_ns() - began) {
     if (serve::is_answered(ring_, place)) return true;
     std::this_thread::yield();
   }
@@ -110,6 +113,8 @@ bool ChannelClient::await_answer(const serve::RingPlace& place) {
     nap_ns = std::min(2 * nap_ns, kNapNsMax);
   }
   sleepers.fetch_sub(1, std::memory_order_relaxed);
+  const uint64_t took = simt::now_ns() - began;
+  spin_ns_.store(took < kSpinNsMax / 2 ? 2 * took : kSpinNsMin, std::memory_order_relaxed);
   return answered;
 }
 

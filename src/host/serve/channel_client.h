@@ -60,6 +60,7 @@ class ChannelClient {
   uint64_t part_bytes_;         // of the buffer, for each slot
   std::vector<uint32_t> laps_;  // that each slot has been through
   std::atomic<bool> hung_up_{false};
+  std::atomic<uint64_t> spin_ns_{20'000};  // to look for an answer before a thread sleeps
 
   std::mutex mutex_;
   std::condition_variable freed_;
