@@ -39,7 +39,8 @@ int run(int argument_count, char** arguments) {
   app.add_option("--backend", options.backend, "Where file system code runs: cpu")
       ->check(CLI::IsMember({"cpu"}))
       ->type_name("NAME");
-  app.add_option("--threads", options.threads, "Calls performed at once; 2 for each processor if not given")
+  app.add_option("--threads", options.threads,
+                 "Calls performed at once; 2 for each processor if not given")
       ->check(CLI::Range(1u, 256u))
       ->type_name("N");
   app.add_option("--clients", options.clients_max, "At once, at most; 256 if not given")
