@@ -98,9 +98,7 @@ endif()
 
 if(GOFS_COMMANDS AND TARGET gofs-bench)
   install(TARGETS gofs gofs-bench gofsd RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-  configure_file("${PROJECT_SOURCE_DIR}/src/daemon/gofsd@.service.in"
-    "${PROJECT_BINARY_DIR}/lib/gofsd@.service" @ONLY)
-  install(FILES "${PROJECT_BINARY_DIR}/lib/gofsd@.service" DESTINATION lib/systemd/system)
+  install(FILES "${PROJECT_SOURCE_DIR}/src/daemon/gofsd@.service" DESTINATION lib/systemd/system)
   configure_file("${PROJECT_SOURCE_DIR}/docs/gofs.1.in" "${PROJECT_BINARY_DIR}/lib/gofs.1" @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/lib/gofs.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 endif()

@@ -331,8 +331,12 @@ GOFS_HD constexpr const char* error_text(int64_t result) {
       return "Operation not supported";
     case ENOBUFS:
       return "No buffer space available";
+    case ENOTCONN:
+      return "Transport endpoint is not connected";
     case ETIMEDOUT:
       return "Connection timed out";
+    case ECONNREFUSED:
+      return "Connection refused";
     case ESTALE:
       return "Stale file handle";
     case EUCLEAN:
