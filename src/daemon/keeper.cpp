@@ -24,9 +24,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Between a worker that could not serve and the next one; it grows.
+// Between a worker that could not serve, or not for kServingMin, and the next one; it grows.
 constexpr milliseconds kPauseMin{100};
 constexpr milliseconds kPauseMax{10'000};
+constexpr milliseconds kServingMin{50};
 
 class Keeper {
  public:
@@ -54,8 +55,9 @@ class Keeper {
       has_served = has_served || ended.served;
       (void)cli::tell(options_.volume + ": the worker " + words_of_end(ended.status) +
                       "; another is started");
-      pause = ended.served ? kPauseMin : std::min(2 * pause, kPauseMax);
-      if (!ended.served && wait_for_signal(pause)) return cli::kExitFailure;
+      const bool is_well = ended.served_for >= kServingMin;
+      pause = is_well ? kPauseMin : std::min(2 * pause, kPauseMax);
+      if (!is_well && wait_for_signal(pause)) return cli::kExitFailure;
     }
   }
 
@@ -64,6 +66,7 @@ class Keeper {
     int status;       // as of wait(2)
     bool served;      // it had come up
     bool on_purpose;  // it was asked to, or a client asked for it
+    milliseconds served_for;
   };
 
   std::vector<std::string> words() const {
@@ -84,7 +87,8 @@ class Keeper {
   /// one kills it.
   Ended run_worker(bool again) {
     WorkerProcess worker(words(), listening_.descriptor());
-    Ended ended{0, false, false};
+    Ended ended{0, false, false, {}};
+    std::chrono::steady_clock::time_point came_up;
     for (;;) {
       pollfd looks[] = {{signals_.get(), POLLIN, 0}, {worker.connection().get(), POLLIN, 0}};
       if (::poll(looks, std::size(looks), -1) < 0 && errno != EINTR) ssd::fail_with(errno, "poll");
@@ -96,10 +100,15 @@ class Keeper {
       char byte = 0;
       if (::read(worker.connection().get(), &byte, 1) == 1) {
         ended.served = true;
+        came_up = std::chrono::steady_clock::now();
         tell_serving(again);
         continue;
       }
       ended.status = worker.reap();
+      if (ended.served) {
+        ended.served_for =
+            std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - came_up);
+      }
       ended.on_purpose =
           ended.on_purpose || (WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 0);
       return ended;

@@ -69,6 +69,8 @@ enum Takes : uint32_t {
   kNumber = 1 << 4,  // of an inode, instead of a path, or of the directory of one
   kInput = 1 << 5,   // a buffer of which `bytes` are read
   kOutput = 1 << 6,  // a buffer of which up to `bytes` are written
+  // And what it does:
+  kLooks = 1 << 7,  // it changes nothing on the volume
 };
 
 struct VerbRow {
@@ -83,23 +85,23 @@ struct VerbRow {
 
 inline constexpr std::array<VerbRow, kVerbs> kVerbRows = {{
     {Verb::kOpen, "open", kPath},
-    {Verb::kOpenInode, "open by number", kNumber},
-    {Verb::kClose, "close", kDescriptor},
-    {Verb::kPread, "pread", kDescriptor | kOutput, 1},
+    {Verb::kOpenInode, "open by number", kNumber | kLooks},
+    {Verb::kClose, "close", kDescriptor | kLooks},
+    {Verb::kPread, "pread", kDescriptor | kOutput | kLooks, 1},
     {Verb::kPwrite, "pwrite", kDescriptor | kInput},
     {Verb::kWrite, "write", kDescriptor | kInput},
-    {Verb::kLseek, "lseek", kDescriptor},
-    {Verb::kAdvance, "advance", kDescriptor},
-    {Verb::kReaddir, "readdir", kDescriptor | kOutput, sizeof(NamedEntry)},
-    {Verb::kStat, "stat", kPath | kOutput, 0, sizeof(Stat)},
-    {Verb::kFstat, "fstat", kDescriptor | kOutput, 0, sizeof(Stat)},
-    {Verb::kStatfs, "statfs", kOutput, 0, sizeof(FilesystemStat)},
-    {Verb::kAccess, "access", kPath},
-    {Verb::kReadlink, "readlink", kPath | kOutput, 1},
-    {Verb::kGetxattr, "getxattr", kPath | kName | kOutput, 1},
-    {Verb::kFgetxattr, "fgetxattr", kDescriptor | kName | kOutput, 1},
-    {Verb::kListxattr, "listxattr", kPath | kOutput, 1},
-    {Verb::kFlistxattr, "flistxattr", kDescriptor | kOutput, 1},
+    {Verb::kLseek, "lseek", kDescriptor | kLooks},
+    {Verb::kAdvance, "advance", kDescriptor | kLooks},
+    {Verb::kReaddir, "readdir", kDescriptor | kOutput | kLooks, sizeof(NamedEntry)},
+    {Verb::kStat, "stat", kPath | kOutput | kLooks, 0, sizeof(Stat)},
+    {Verb::kFstat, "fstat", kDescriptor | kOutput | kLooks, 0, sizeof(Stat)},
+    {Verb::kStatfs, "statfs", kOutput | kLooks, 0, sizeof(FilesystemStat)},
+    {Verb::kAccess, "access", kPath | kLooks},
+    {Verb::kReadlink, "readlink", kPath | kOutput | kLooks, 1},
+    {Verb::kGetxattr, "getxattr", kPath | kName | kOutput | kLooks, 1},
+    {Verb::kFgetxattr, "fgetxattr", kDescriptor | kName | kOutput | kLooks, 1},
+    {Verb::kListxattr, "listxattr", kPath | kOutput | kLooks, 1},
+    {Verb::kFlistxattr, "flistxattr", kDescriptor | kOutput | kLooks, 1},
     {Verb::kSetxattr, "setxattr", kPath | kName | kInput},
     {Verb::kFsetxattr, "fsetxattr", kDescriptor | kName | kInput},
     {Verb::kRemovexattr, "removexattr", kPath | kName},
@@ -120,10 +122,10 @@ inline constexpr std::array<VerbRow, kVerbs> kVerbRows = {{
     {Verb::kTruncate, "truncate", kPath},
     {Verb::kFtruncate, "ftruncate", kDescriptor},
     {Verb::kFallocate, "fallocate", kDescriptor},
-    {Verb::kFsync, "fsync", kDescriptor},
-    {Verb::kFdatasync, "fdatasync", kDescriptor},
-    {Verb::kSync, "sync", 0},
-    {Verb::kMemory, "memory", kOutput, 1},
+    {Verb::kFsync, "fsync", kDescriptor | kLooks},
+    {Verb::kFdatasync, "fdatasync", kDescriptor | kLooks},
+    {Verb::kSync, "sync", kLooks},
+    {Verb::kMemory, "memory", kOutput | kLooks, 1},
 }};
 
 constexpr bool verb_rows_are_in_order() {

@@ -44,32 +44,8 @@ bool opens(Verb verb) { return verb == Verb::kOpen || verb == Verb::kOpenInode; 
 
 /// Whether the call may change the volume.
 bool changes(const CallRequest& request) {
-  switch (request.verb) {
-    case Verb::kOpen:
-      return (request.flags & (O_CREAT | O_TRUNC)) != 0;
-    case Verb::kOpenInode:
-    case Verb::kClose:
-    case Verb::kPread:
-    case Verb::kLseek:
-    case Verb::kAdvance:
-    case Verb::kReaddir:
-    case Verb::kStat:
-    case Verb::kFstat:
-    case Verb::kStatfs:
-    case Verb::kAccess:
-    case Verb::kReadlink:
-    case Verb::kGetxattr:
-    case Verb::kFgetxattr:
-    case Verb::kListxattr:
-    case Verb::kFlistxattr:
-    case Verb::kMemory:
-    case Verb::kFsync:
-    case Verb::kFdatasync:
-    case Verb::kSync:
-      return false;
-    default:
-      return true;
-  }
+  if (request.verb == Verb::kOpen) return (request.flags & (O_CREAT | O_TRUNC)) != 0;
+  return !takes(request, request::kLooks);
 }
 
 /// Whether a call of which nobody knows what has become may be made again, with another server.
