@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of the host for a physical controller: a memfd, because CUDA and VFIO both take such
-// memory (they refuse what cudaHostAlloc gave), and because another process can map it too. Huge
-// pages save entries in the IOMMU's tables and its TLB: 1 instead of 512 for 2 MiB. It is the
-// controller's transport that pins the pages; locking them here as well would count them twice
-// against RLIMIT_MEMLOCK.
-#include <linux/memfd.h>
+// Memory of the host for a controller: shared memory, which CUDA and VFIO both take (they refuse
+// what cudaHostAlloc gave). Huge pages save entries in the IOMMU's tables and its TLB: 1 instead of
+// 512 for 2 MiB. It is the controller's transport that pins the pages; locking them here as well
+// would count them twice against RLIMIT_MEMLOCK.
+#include <linux/mman.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <memory>
@@ -35,11 +33,11 @@ bool fill(void* base, uint64_t bytes) {
   return true;
 }
 
-/// Null with errno where that kind of memory cannot be had.
-std::unique_ptr<MemorySource> try_memory(uint64_t bytes, unsigned kind, const std::string& what) {
-  Descriptor file(::memfd_create("gofs-dma", MFD_CLOEXEC | kind));
-  if (!file.is_open() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return nullptr;
-  void* const base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+/// Null with errno where that kind of memory cannot be had. It is no file of ours, whose size the
+/// limit of files' sizes (ulimit -f) would be asked for.
+std::unique_ptr<MemorySource> try_memory(uint64_t bytes, int kind, const std::string& what) {
+  void* const base =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | kind, -1, 0);
   if (base == MAP_FAILED) return nullptr;
   const std::string size = std::to_string(bytes >> 20) + " MiB of host memory in ";
   auto memory = std::make_unique<MappedMemory>(base, bytes, size + what, Descriptor());
@@ -60,7 +58,7 @@ std::unique_ptr<MemorySource> make_host_memory(uint64_t bytes) {
   if (whole == 0 || whole < bytes) {
     fail_with(EINVAL, "memory for an SSD: " + std::to_string(bytes) + " bytes");
   }
-  auto memory = try_memory(whole, MFD_HUGETLB | MFD_HUGE_2MB, "huge pages");
+  auto memory = try_memory(whole, MAP_HUGETLB | MAP_HUGE_2MB, "huge pages");
   if (memory == nullptr) memory = try_memory(whole, 0, "ordinary pages");
   if (memory == nullptr) {
     const int error = errno;
