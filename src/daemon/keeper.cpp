@@ -14,6 +14,7 @@
 
 #include "cli/output.h"
 #include "cli/session.h"
+#include "daemon/signals.h"
 #include "daemon/worker_process.h"
 #include "host/serve/socket.h"
 #include "ssd/system_failure.h"
@@ -32,27 +33,18 @@ constexpr milliseconds kServingMin{50};
 class Keeper {
  public:
   explicit Keeper(const Options& options)
-      : options_(options), listening_(options.socket, options.mode) {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) ssd::fail_with(errno, "signals");
-    signals_ = ssd::Descriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!signals_.is_open()) ssd::fail_with(errno, "signalfd");
-  }
+      : options_(options), listening_(options.socket, options.mode), signals_(ending_signals()) {}
 
   int keep() {
     bool has_served = false;
     milliseconds pause = kPauseMin;
     for (;;) {
       const Ended ended = run_worker(has_served);
-      if (ended.on_purpose || !ended.served) {
-        // One that never came up has said why.
-        if (ended.on_purpose || !has_served)
-          return WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : cli::kExitFailure;
-      }
       has_served = has_served || ended.served;
+      // A first one that never came up has said why.
+      if (ended.on_purpose || !has_served) {
+        return WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : cli::kExitFailure;
+      }
       (void)cli::tell(options_.volume + ": the worker " + words_of_end(ended.status) +
                       "; another is started");
       const bool is_well = ended.served_for >= kServingMin;
@@ -133,7 +125,7 @@ class Keeper {
 
   const Options& options_;
   const host::ListeningSocket listening_;
-  ssd::Descriptor signals_;
+  const ssd::Descriptor signals_;
 };
 
 }  // namespace

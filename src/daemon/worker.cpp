@@ -2,13 +2,12 @@
 #include "daemon/worker.h"
 
 #include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <iterator>
 
 #include "cli/session.h"
+#include "daemon/signals.h"
 #include "host/serve/control_desk.h"
 #include "host/serve/served_volume.h"
 #include "host/serve/socket_server.h"
@@ -19,19 +18,6 @@ namespace {
 
 // How often it is looked whether there is damage to tell of.
 constexpr int kTellingMs = 1000;
-
-/// A descriptor that can be read when a signal that ends programs has come. Blocks them for this
-/// thread, and those that it starts.
-ssd::Descriptor ending_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) ssd::fail_with(errno, "signals");
-  ssd::Descriptor descriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!descriptor.is_open()) ssd::fail_with(errno, "signalfd");
-  return descriptor;
-}
 
 void tell_warnings(const Options& options, host::VolumeState& volume) {
   for (const std::string& warning : volume.warnings()) {

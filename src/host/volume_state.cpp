@@ -576,10 +576,11 @@ void VolumeState::release(std::unique_ptr<CallSlot> slot) {
 
 namespace {
 
-/// Copies a text, with a NUL behind it, to where the backend's warps see it.
-const char* hand_over(const std::string& text, const request::TextRule& rule,
+/// Copies a text, if there is one, with a NUL behind it, to where the backend's warps see it.
+const char* hand_over(const std::string* text, const request::TextRule& rule,
                       const SharedArray<char>& place) {
-  place[copy_text(text, rule, place.data())] = '\0';
+  if (text == nullptr) return nullptr;
+  place[copy_text(*text, rule, place.data())] = '\0';
   return place.data();
 }
 
@@ -601,12 +602,9 @@ CallAnswer VolumeState::call(const CallRequest& request) {
   params.answer = -EIO;
   request::Request& record = params.call.request;
   record = record_of(request);
-  if (request.path != nullptr)
-    params.call.path = hand_over(*request.path, request::path_rule(), slot->path);
-  if (request.other != nullptr)
-    params.call.other = hand_over(*request.other, request::path_rule(), slot->other);
-  if (request.name != nullptr)
-    params.call.name = hand_over(*request.name, request::name_rule(), slot->name);
+  params.call.path = hand_over(request.path, request::path_rule(), slot->path);
+  params.call.other = hand_over(request.other, request::path_rule(), slot->other);
+  params.call.name = hand_over(request.name, request::name_rule(), slot->name);
   const bool staged = !backend_->is_host();
   if (staged) {
     params.call.buffer = slot->staging.data();
