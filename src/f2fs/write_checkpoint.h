@@ -232,9 +232,10 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Oper
     GOFS_DEBUG_ASSERT(version == simt::load_relaxed(op.volume.checkpoint_version) + 1);
     GOFS_DEBUG_ASSERT(op.volume.checkpoint_pack <= 1);
     simt::store_relaxed(op.volume.checkpoint_version, version);
-    op.volume.checkpoint_flags = checkpoint.ckpt_flags;
-    op.volume.checkpoint_pack = 1 - op.volume.checkpoint_pack;
-    op.volume.free_segments = checkpoint.free_segment_count;
+    // The host reads these at any time.
+    simt::store_relaxed(op.volume.checkpoint_flags, checkpoint.ckpt_flags.value());
+    simt::store_relaxed(op.volume.checkpoint_pack, 1 - op.volume.checkpoint_pack);
+    simt::store_relaxed(op.volume.free_segments, checkpoint.free_segment_count.value());
     op.volume.sit_journal_count = 0;
     op.volume.newly_counted = op.writer.promised_blocks;
     op.writer.fsync_log = FsyncLog{};

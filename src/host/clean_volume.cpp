@@ -11,9 +11,7 @@ CleaningReport VolumeState::cleaning_totals() const {
   CleaningReport report;
   if (options_.read_only || !is_ours() || has_failed()) return report;
   const f2fs::CleaningCounts& counts = writer_->writer()->cleaning.counts;
-  const auto read = [this](const uint64_t& word) {
-    return backend_->is_host() ? simt::load_relaxed(word) : backend_->memory().read_object(&word);
-  };
+  const auto read = [this](const uint64_t& word) { return backend_->memory().read_object(&word); };
   report.segments = read(counts.segments);
   report.data_blocks = read(counts.data_blocks);
   report.directory_blocks = read(counts.directory_blocks);

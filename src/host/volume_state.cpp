@@ -109,10 +109,11 @@ uint64_t period_ns_of(uint64_t asked, uint64_t usual) {
   return asked != 0 ? std::min(asked, kYearNs) : usual;
 }
 
-/// A word that warps change at any time.
+/// A word that warps change at any time: read as one.
 template <typename T>
 T read_shared(kernels::Backend& backend, const T* word) {
-  return backend.is_host() ? simt::load_relaxed(*word) : backend.memory().read_object(word);
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+  return backend.memory().read_object(word);
 }
 
 /// f2fs::take_findings() of a log wherever it lies. `taken` has room for kCorruptionsKept.
@@ -859,10 +860,11 @@ VolumeInfo VolumeState::info() const {
   info.backend_detail = backend_->description();
   if (has_failed()) return info;
   simt::MemorySpace& memory = backend_->memory();
-  // Only what no warp changes: others may be at work.
+  // Field by field, for others may be at work: what no warp changes, and words.
   const auto read = [&memory](const auto& field) { return memory.read_object(&field); };
-  const auto volume = read(filesystem()->volume);
-  const nvme::Array& array = volume.array;
+  const auto read_word = [this](const auto& word) { return read_shared(*backend_, &word); };
+  const f2fs::Volume& volume = filesystem()->volume;
+  const auto array = read(volume.array);
   info.ssd = describe_ssds();
   info.lba_bytes = array.lba_bytes();
   info.ssd_bytes = array.lba_count * info.lba_bytes;
@@ -876,20 +878,26 @@ VolumeInfo VolumeState::info() const {
   info.transfer_bytes_max = array.transfer_bytes_max;
   info.mode = log_structured() || array.atomic_blocks == 0 ? "lfs" : "adaptive";
   info.ablations = ablation_names(ablations());
-  info.label = utf8_of_label(volume.label);
-  info.uuid = uuid_text(volume.uuid);
-  const auto* const writer = reinterpret_cast<const char*>(volume.writer);
-  info.writer.assign(writer, ::strnlen(writer, sizeof(volume.writer)));
+  decltype(f2fs::Volume::label) label;
+  decltype(f2fs::Volume::uuid) uuid;
+  char writer[sizeof(f2fs::Volume::writer)];
+  memory.read(label, volume.label, sizeof(label));
+  memory.read(uuid, volume.uuid, sizeof(uuid));
+  memory.read(writer, volume.writer, sizeof(writer));
+  info.label = utf8_of_label(label);
+  info.uuid = uuid_text(uuid);
+  info.writer.assign(writer, ::strnlen(writer, sizeof(writer)));
   while (!info.writer.empty() && info.writer.back() == '\n') info.writer.pop_back();
-  info.features = feature_names(volume.geometry.feature);
-  info.block_count = volume.geometry.block_count;
-  info.segment_count = volume.geometry.segment_count;
-  info.main_segments = volume.geometry.main_segments;
-  info.free_segments = volume.free_segments;
-  info.checkpoint_version = volume.checkpoint_version;
-  info.checkpoint_pack = volume.checkpoint_pack;
-  info.checkpoint_flags = volume.checkpoint_flags;
-  info.clean = volume.cleanly_unmounted();
+  const auto geometry = read(volume.geometry);
+  info.features = feature_names(geometry.feature);
+  info.block_count = geometry.block_count;
+  info.segment_count = geometry.segment_count;
+  info.main_segments = geometry.main_segments;
+  info.free_segments = read_word(volume.free_segments);
+  info.checkpoint_version = read_word(volume.checkpoint_version);
+  info.checkpoint_pack = read_word(volume.checkpoint_pack);
+  info.checkpoint_flags = read_word(volume.checkpoint_flags);
+  info.clean = (info.checkpoint_flags & format::kCheckpointUmount) != 0;
   return info;
 }
 

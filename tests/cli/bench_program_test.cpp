@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gofs bench is another program: where it is looked for, what it is told, and what is said where it
-// is missing. What it measures is seen to in cli_test.cpp.
+// is missing. What it measures is seen to in bench_command_test.cpp.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -52,7 +52,7 @@ TEST_F(EdgesTest, nothing_is_printed_onto_the_volume) {
   for (const std::string& words :
        {"cat " + copy_.path() + " /large", "ls -lR " + copy_.path(), "sum -r " + copy_.path(),
         "info " + copy_.path(), "gc " + copy_.path(), "check -v " + copy_.path(),
-        "bench --seconds 0.001 " + copy_.path(), "mkfs -f " + both}) {
+        "mkfs -f " + both}) {
     const image::ToolAnswer answer = shell(words + onto);
     EXPECT_EQ(answer.exit_code, 1) << words;
     EXPECT_EQ(answer.output, "gofs: standard output: the volume lies on it\n") << words;

@@ -15,6 +15,7 @@
 #include "disk.h"
 #include "host/image/fsck_for_test.h"
 #include "merged_records.h"
+#include "simt/platform.h"
 #include "walker.h"
 
 namespace gofs::judges {
@@ -82,6 +83,11 @@ TEST(DifferentialTest, striped_volumes_do_what_the_model_does) {
 
 TEST(DifferentialTest, calls_of_several_users_through_channels_do_what_the_model_does) {
   GOFS_NEED_TOOL("fsck.f2fs");
+#if defined(GOFS_THREAD_SANITIZER)
+  // It takes the client's view of a channel and the server's for different memory: a descriptor
+  // that goes through it and is then used without it would be handed over by nothing.
+  GTEST_SKIP() << "SKIPPED: a channel is mapped twice";
+#endif
   DifferentialOptions options;
   options.operations = 1500;
   options.variation.threads = 3;
