@@ -60,6 +60,8 @@ class Tree:
     def __init__(self):
         self.files = tracked_files()
         self.texts = {}
+        self.found_includes = {}
+        self.resolved = {}
 
     def lines(self, path):
         if path not in self.texts:
@@ -76,10 +78,12 @@ class Tree:
 
     def includes(self, path):
         """(line number, quoted, name) of each include."""
-        for number, line in enumerate(self.lines(path), 1):
-            match = INCLUDE.match(line)
-            if match:
-                yield number, match.group(1) == '"', match.group(2)
+        if path not in self.found_includes:
+            matches = ((number, INCLUDE.match(line))
+                       for number, line in enumerate(self.lines(path), 1))
+            self.found_includes[path] = [(number, match.group(1) == '"', match.group(2))
+                                         for number, match in matches if match]
+        return self.found_includes[path]
 
 
 def layer_of(path):
@@ -102,6 +106,13 @@ def is_public(path):
 
 def resolve(tree, includer, name):
     """The repository file that a quoted include means, or None."""
+    key = (includer.parent, name)
+    if key not in tree.resolved:
+        tree.resolved[key] = find_included(tree, includer, name)
+    return tree.resolved[key]
+
+
+def find_included(tree, includer, name):
     for base in (includer.parent, pathlib.PurePosixPath("src"), pathlib.PurePosixPath("include")):
         candidate = pathlib.PurePosixPath(os.path.normpath(base / name))
         if candidate in tree.file_set:
@@ -407,10 +418,6 @@ def cccl_include():
     raise LookupError("the CCCL headers are missing: run scripts/setup.sh")
 
 
-# Most of the time it takes to compile one of our headers goes into this one.
-SLOW_HEADER = "cuda/atomic"
-
-
 def all_includes(tree, header):
     """Each include of a header, and of those of ours that it brings: (path, quoted, name)."""
     seen = {header}
@@ -425,10 +432,41 @@ def all_includes(tree, header):
                 queue.append(target)
 
 
-def includes_slow_header(tree, header):
-    """Whether a header includes SLOW_HEADER, directly or over others of ours."""
-    return any(not quoted and name == SLOW_HEADER
-               for _, quoted, name in all_includes(tree, header))
+# What compiling other people's headers costs, in lines of ours.
+SYSTEM_HEADER_LINES = {"cuda/atomic": 40000}
+SYSTEM_HEADER_LINES_USUAL = 2000
+# A header costs this much more where it is precompiled: that is written to a file.
+PRECOMPILING = 3
+
+
+def choose_hubs(tree, headers):
+    """Which headers to precompile, because many of `headers` bring them: a map from each of those
+    to the hub that it is to begin with. A header finds nothing that way which it would not find
+    without, since it includes the hub anyway."""
+    brings = {}
+    cost = {}
+    for header in headers:
+        targets = {name: resolve(tree, path, name) for path, _, name in all_includes(tree, header)}
+        brings[header] = set(targets.values()) - {None, header}
+        system = {name for name, target in targets.items() if target is None}
+        cost[header] = sum(SYSTEM_HEADER_LINES.get(name, SYSTEM_HEADER_LINES_USUAL)
+                           for name in system)
+        cost[header] += sum(len(tree.lines(path)) for path in brings[header] | {header})
+    users = {hub: [header for header in headers if hub in brings[header]] for hub in headers}
+    hub_of = {}
+
+    def spared_by(hub, header):
+        return max(0, cost[hub] - cost.get(hub_of.get(header), 0))
+
+    def gain(hub):
+        return sum(spared_by(hub, header) for header in users[hub]) - PRECOMPILING * cost[hub]
+
+    while headers:
+        best = max(headers, key=gain)
+        if gain(best) <= 0:
+            break
+        hub_of.update({header: best for header in users[best] if spared_by(best, header) > 0})
+    return hub_of
 
 
 # Public headers compile at the levels of the programs that include them, and at our own.
@@ -440,8 +478,7 @@ C_LEVEL = "C99"
 class LoneHeaderCompiler:
     """Compiles sources that hold one include, in a folder of its own."""
 
-    def __init__(self, tree, folder):
-        self.tree = tree
+    def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
         self.commands = {
@@ -451,10 +488,25 @@ class LoneHeaderCompiler:
             PUBLIC_LEVEL: ["g++", "-std=c++17", *warnings, "-I", ROOT / "include"],
             C_LEVEL: ["gcc", "-std=c99", *warnings, "-I", ROOT / "include"],
         }
-        self.precompiled = self.folder / "slow.hpp"
-        self.precompiled.write_text(f"#include <{SLOW_HEADER}>\n")
-        self.run(INTERNAL_LEVEL,
-                 ["-x", "c++-header", self.precompiled, "-o", f"{self.precompiled}.gch"])
+        self.hub_of = {}
+
+    def precompile(self, hub_of, pool):
+        """Headers begin with their hubs from now on."""
+        self.hub_of = hub_of
+        list(pool.map(self.precompile_hub, set(hub_of.values())))
+
+    def precompile_hub(self, hub):
+        source = self.file_of(hub, "hub.hpp")
+        source.write_text(self.include_of(hub))
+        # Where this fails, the header itself is among the cases and its complaint is printed.
+        self.run(INTERNAL_LEVEL, ["-x", "c++-header", source, "-o", f"{source}.gch"])
+
+    def file_of(self, header, suffix):
+        return self.folder / f"{str(header).replace('/', '__')}.{suffix}"
+
+    @staticmethod
+    def include_of(header):
+        return f'#include "{pathlib.PurePosixPath(*header.parts[1:])}"\n'
 
     def run(self, level, arguments):
         return subprocess.run(self.commands[level] + arguments, stdout=subprocess.PIPE,
@@ -464,14 +516,11 @@ class LoneHeaderCompiler:
         """The first error of (header, level), or None."""
         header, level = case
         suffix = "c" if level == C_LEVEL else "cpp"
-        source = self.folder / f"{str(header).replace('/', '__')}.{level}.{suffix}"
-        name = pathlib.PurePosixPath(*header.parts[1:])
-        # Twice: the second time must be nothing.
-        text = f'#include "{name}"\n#include "{name}"\n'
-        source.write_text(text + "typedef int something;\n")  # C wants a file to have something
-        # Only to those that see it anyway: others may miss something that it brings.
-        first = includes_slow_header(self.tree, header)
-        before = ["-include", self.precompiled] if first else []
+        source = self.file_of(header, f"{level}.{suffix}")
+        # Twice: the second time must be nothing. C wants a file to have something.
+        source.write_text(2 * self.include_of(header) + "typedef int something;\n")
+        hub = self.hub_of.get(header) if level == INTERNAL_LEVEL else None
+        before = ["-include", self.file_of(hub, "hub.hpp")] if hub is not None else []
         answer = self.run(level, ["-fsyntax-only", *before, source])
         if answer.returncode == 0:
             return None
@@ -513,7 +562,9 @@ def check_headers(tree):
     anew = [case for case in cases if keys[case] not in known]
     with tempfile.TemporaryDirectory() as folder, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        compiler = LoneHeaderCompiler(tree, folder)
+        compiler = LoneHeaderCompiler(folder)
+        compiler.precompile(
+            choose_hubs(tree, [header for header, level in anew if level == INTERNAL_LEVEL]), pool)
         for case, complaint in zip(anew, pool.map(compiler.complaint, anew)):
             if complaint is None:
                 passed.add(keys[case])
