@@ -432,41 +432,42 @@ def all_includes(tree, header):
                 queue.append(target)
 
 
-# What compiling other people's headers costs, in lines of ours.
-SYSTEM_HEADER_LINES = {"cuda/atomic": 40000}
-SYSTEM_HEADER_LINES_USUAL = 2000
-# A header costs this much more where it is precompiled: that is written to a file.
-PRECOMPILING = 3
+# Most of the time it takes to compile one of our headers goes into this one.
+SLOW_HEADER = "cuda/atomic"
 
 
-def choose_hubs(tree, headers):
-    """Which headers to precompile, because many of `headers` bring them: a map from each of those
-    to the hub that it is to begin with. A header finds nothing that way which it would not find
-    without, since it includes the hub anyway."""
-    brings = {}
-    cost = {}
+def includes_slow_header(tree, header):
+    """Whether a header includes SLOW_HEADER, directly or over others of ours."""
+    return any(not quoted and name == SLOW_HEADER
+               for _, quoted, name in all_includes(tree, header))
+
+
+def chains_of(tree, headers):
+    """The headers in as few lists as can be, in each of which every header includes those before
+    it. So one source can include a whole list, and each header in it finds nothing that it would
+    not find alone. (Dilworth; the matching is Kuhn's.)"""
+    wanted = set(headers)
+    includes = {header: {resolve(tree, path, name) for path, _, name in all_includes(tree, header)}
+                & wanted - {header} for header in headers}
+    includer_of = {}
+
+    def find_one_before(header, seen):
+        for other in includes[header] - seen:
+            seen.add(other)
+            if other not in includer_of or find_one_before(includer_of[other], seen):
+                includer_of[other] = header
+                return True
+        return False
+
     for header in headers:
-        targets = {name: resolve(tree, path, name) for path, _, name in all_includes(tree, header)}
-        brings[header] = set(targets.values()) - {None, header}
-        system = {name for name, target in targets.items() if target is None}
-        cost[header] = sum(SYSTEM_HEADER_LINES.get(name, SYSTEM_HEADER_LINES_USUAL)
-                           for name in system)
-        cost[header] += sum(len(tree.lines(path)) for path in brings[header] | {header})
-    users = {hub: [header for header in headers if hub in brings[header]] for hub in headers}
-    hub_of = {}
-
-    def spared_by(hub, header):
-        return max(0, cost[hub] - cost.get(hub_of.get(header), 0))
-
-    def gain(hub):
-        return sum(spared_by(hub, header) for header in users[hub]) - PRECOMPILING * cost[hub]
-
-    while headers:
-        best = max(headers, key=gain)
-        if gain(best) <= 0:
-            break
-        hub_of.update({header: best for header in users[best] if spared_by(best, header) > 0})
-    return hub_of
+        find_one_before(header, set())
+    chains = []
+    for header in set(headers) - set(includer_of.values()):
+        chain = [header]
+        while chain[-1] in includer_of:
+            chain.append(includer_of[chain[-1]])
+        chains.append(chain)
+    return chains
 
 
 # Public headers compile at the levels of the programs that include them, and at our own.
@@ -476,9 +477,10 @@ C_LEVEL = "C99"
 
 
 class LoneHeaderCompiler:
-    """Compiles sources that hold one include, in a folder of its own."""
+    """Compiles sources that hold nothing but includes, in a folder of its own."""
 
-    def __init__(self, folder):
+    def __init__(self, tree, folder):
+        self.tree = tree
         self.folder = pathlib.Path(folder)
         warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
         self.commands = {
@@ -488,45 +490,41 @@ class LoneHeaderCompiler:
             PUBLIC_LEVEL: ["g++", "-std=c++17", *warnings, "-I", ROOT / "include"],
             C_LEVEL: ["gcc", "-std=c99", *warnings, "-I", ROOT / "include"],
         }
-        self.hub_of = {}
-
-    def precompile(self, hub_of, pool):
-        """Headers begin with their hubs from now on."""
-        self.hub_of = hub_of
-        list(pool.map(self.precompile_hub, set(hub_of.values())))
-
-    def precompile_hub(self, hub):
-        source = self.file_of(hub, "hub.hpp")
-        source.write_text(self.include_of(hub))
-        # Where this fails, the header itself is among the cases and its complaint is printed.
-        self.run(INTERNAL_LEVEL, ["-x", "c++-header", source, "-o", f"{source}.gch"])
-
-    def file_of(self, header, suffix):
-        return self.folder / f"{str(header).replace('/', '__')}.{suffix}"
-
-    @staticmethod
-    def include_of(header):
-        return f'#include "{pathlib.PurePosixPath(*header.parts[1:])}"\n'
+        self.precompiled = self.folder / "slow.hpp"
+        self.precompiled.write_text(f"#include <{SLOW_HEADER}>\n")
+        self.run(INTERNAL_LEVEL,
+                 ["-x", "c++-header", self.precompiled, "-o", f"{self.precompiled}.gch"])
 
     def run(self, level, arguments):
         return subprocess.run(self.commands[level] + arguments, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=120, check=False)
 
-    def complaint(self, case):
-        """The first error of (header, level), or None."""
-        header, level = case
+    def compile(self, chain, level):
         suffix = "c" if level == C_LEVEL else "cpp"
-        source = self.file_of(header, f"{level}.{suffix}")
+        source = self.folder / f"{str(chain[-1]).replace('/', '__')}.{level}.{suffix}"
+        names = [pathlib.PurePosixPath(*header.parts[1:]) for header in chain]
         # Twice: the second time must be nothing. C wants a file to have something.
-        source.write_text(2 * self.include_of(header) + "typedef int something;\n")
-        hub = self.hub_of.get(header) if level == INTERNAL_LEVEL else None
-        before = ["-include", self.file_of(hub, "hub.hpp")] if hub is not None else []
-        answer = self.run(level, ["-fsyntax-only", *before, source])
+        text = "".join(f'#include "{name}"\n' for name in 2 * names)
+        source.write_text(text + "typedef int something;\n")
+        # Only to those that see it anyway: others may miss something that it brings.
+        first = level == INTERNAL_LEVEL and includes_slow_header(self.tree, chain[0])
+        before = ["-include", self.precompiled] if first else []
+        return self.run(level, ["-fsyntax-only", *before, source])
+
+    def complaint(self, header, level):
+        """The first error of a header, or None."""
+        answer = self.compile([header], level)
         if answer.returncode == 0:
             return None
         errors = [line for line in answer.stdout.decode(errors="replace").splitlines()
                   if "error:" in line]
         return errors[0].replace(str(ROOT) + "/", "") if errors else "the compiler failed"
+
+    def complaints(self, chain, level):
+        """(header, complaint or None) of each header."""
+        if self.compile(chain, level).returncode == 0:
+            return [(header, None) for header in chain]
+        return [(header, self.complaint(header, level)) for header in chain]
 
 
 # Keys of headers that have compiled alone here, so that people at work wait for those that may not
@@ -544,11 +542,11 @@ def lone_header_key(tree, header, level):
 
 
 def check_headers(tree):
-    """Every .h and .hpp compiles alone with g++; those of include/ also as C++17, those for C as
-    C99."""
+    """Every .h and .hpp but those of tests compiles alone with g++; those of include/ also as
+    C++17, those for C as C99."""
     headers = [path for path in tree.code()
                if path.suffix in (".h", ".hpp") and path.parts[0] in ("src", "include")
-               and path != NVCC_HEADER
+               and path != NVCC_HEADER and not is_test_code(path)
                and path.parts[:2] != ("src", "gpu")]  # those want the CUDA runtime's headers
     cases = [(header, INTERNAL_LEVEL) for header in headers]
     cases += [(header, PUBLIC_LEVEL) for header in headers if is_public(header)]
@@ -560,16 +558,22 @@ def check_headers(tree):
         known = set(json.loads(PASSED_HEADERS.read_text()))
     passed = set(keys.values()) & known
     anew = [case for case in cases if keys[case] not in known]
+    work = []  # chains, each with its level
+    for level in (INTERNAL_LEVEL, PUBLIC_LEVEL, C_LEVEL):
+        of_level = [header for header, its_level in anew if its_level == level]
+        for slow in (False, True):
+            some = [header for header in of_level if includes_slow_header(tree, header) == slow]
+            work += [(chain, level) for chain in chains_of(tree, some)]
     with tempfile.TemporaryDirectory() as folder, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        compiler = LoneHeaderCompiler(folder)
-        compiler.precompile(
-            choose_hubs(tree, [header for header, level in anew if level == INTERNAL_LEVEL]), pool)
-        for case, complaint in zip(anew, pool.map(compiler.complaint, anew)):
-            if complaint is None:
-                passed.add(keys[case])
-            else:
-                findings.append(f"{case[0]}: does not compile alone as {case[1]}: {complaint}")
+        compiler = LoneHeaderCompiler(tree, folder)
+        for complaints, (_, level) in zip(pool.map(lambda one: compiler.complaints(*one), work),
+                                          work):
+            for header, complaint in complaints:
+                if complaint is None:
+                    passed.add(keys[header, level])
+                else:
+                    findings.append(f"{header}: does not compile alone as {level}: {complaint}")
     PASSED_HEADERS.parent.mkdir(exist_ok=True)
     PASSED_HEADERS.write_text(json.dumps(sorted(passed)))
     return len(cases) - len(findings), findings
