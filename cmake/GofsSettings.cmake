@@ -22,7 +22,7 @@ option(GOFS_WERROR "Have a warning end the build of GoFS's own files" ${PROJECT_
 option(GOFS_LINE_INFO "Device code knows its source lines, for profilers; four times as large" OFF)
 option(GOFS_BENCH_WIDE "Build gofs-bench with gofs_device_wide instead of gofs_device" OFF)
 option(GOFS_FAST_BUILD
-  "Compile files together, and device code with little optimisation, only to see that it compiles"
+  "As CI builds: files together, device code only to see that it compiles, no unit tests by default"
   OFF)
 set(GOFS_SANITIZE "" CACHE STRING "Argument of -fsanitize= (address,undefined or thread), or empty")
 if(GOFS_SANITIZE)

@@ -6,6 +6,8 @@
 #   its cases and run side by side. SERIAL names cases, as --gtest_filter does, that take
 #   their time and in which nothing happens side by side: ThreadSanitizer is spared them. Labels:
 #     cpu       (default for .cpp) runs anywhere: built in every preset but cuda;
+#     unit      (default for those in src/, beside what they test) `make test` runs them under
+#               sanitizers, `make check` and `make test-long` also as they ship;
 #     tsan      also built and run in preset cpu-tsan, which builds nothing else;
 #     gpu       (default for .cu) built in preset cuda, run on a GPU by `make gpu-check`; with cpu:
 #               in both;
@@ -45,8 +47,10 @@ if(GOFS_TESTS AND NOT GOFS_CUDA)
   gofs_optimize(gofs_teams)
 endif()
 
-# Builds what ctest runs in this preset, and not the command or the benchmarks.
+# Build what ctest runs in this preset, and not the command or the benchmarks: all of it, and some.
 add_custom_target(gofs_tests)
+add_custom_target(gofs_unit_tests)
+add_custom_target(gofs_fuzzers)
 
 # Every gtest binary leaves its cases here, for the sums that scripts/ctest_sum.py prints.
 set(GOFS_TEST_RESULTS "${PROJECT_BINARY_DIR}/test-results")
@@ -65,6 +69,12 @@ function(gofs_add_test name)
     else()
       list(APPEND labels cpu)
     endif()
+  endif()
+
+  set(layers "${PROJECT_SOURCE_DIR}/src")
+  cmake_path(IS_PREFIX layers "${CMAKE_CURRENT_SOURCE_DIR}" is_unit)
+  if(is_unit AND NOT "unit" IN_LIST labels AND NOT "explorer" IN_LIST labels)
+    list(APPEND labels unit)
   endif()
 
   # Which preset builds which test: each test is compiled only where it is run.
@@ -93,6 +103,12 @@ function(gofs_add_test name)
     list(APPEND arg_ARGS "--gtest_filter=-${serial}")
   endif()
   add_dependencies(gofs_tests ${name})
+  if("unit" IN_LIST labels)
+    add_dependencies(gofs_unit_tests ${name})
+    if(GOFS_FAST_BUILD AND NOT GOFS_CUDA AND NOT GOFS_SANITIZE)
+      set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
+  endif()
   target_link_libraries(${name} PRIVATE gofs_options ${arg_LIBRARIES} GTest::gtest_main)
   if(NOT arg_SHARDS)
     set(arg_SHARDS 1)
@@ -140,6 +156,7 @@ function(gofs_add_fuzzer name)
     add_test(NAME ${name} COMMAND ${name} ${arg_CORPUS})
   endif()
   add_dependencies(gofs_tests ${name})
+  add_dependencies(gofs_fuzzers ${name})
   target_link_libraries(${name} PRIVATE gofs_options ${arg_LIBRARIES})
   set_tests_properties(${name} PROPERTIES LABELS "fuzz;cpu" TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT "GOFS_SOURCE_DIR=${PROJECT_SOURCE_DIR};GOFS_BUILD_DIR=${PROJECT_BINARY_DIR}")

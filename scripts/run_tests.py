@@ -11,6 +11,7 @@ and of each case.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import json
 import os
@@ -21,6 +22,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import ctest_sum
@@ -30,6 +32,8 @@ LOGS = ROOT / "build" / "logs"
 CORES = os.cpu_count() or 1
 # Tests also wait: for sleeps, disks, guests.
 TESTS_AT_ONCE = CORES + 1
+# Of each preset's folder. Stages that run side by side may want the same.
+BUILDS = collections.defaultdict(threading.Lock)
 
 BUILD_LIMIT_S = 1800
 FUZZ_SECONDS = int(os.environ.get("GOFS_FUZZ_SECONDS", "20"))
@@ -92,7 +96,9 @@ class Stage:
         # build after each change, and with `make build` too, which is not to begin anew.
         fast = not has_gpu() and (preset == "cuda" or os.environ.get("CI") == "true")
         env = {"GOFS_FAST_BUILD": "ON" if fast else "OFF"}
-        status = self.run(command, env=env, limit_s=BUILD_LIMIT_S)
+        folder = preset if preset != "auto" else "cuda" if has_gpu() else "cpu"
+        with BUILDS[folder]:
+            status = self.run(command, env=env, limit_s=BUILD_LIMIT_S)
         return self.count_step(f"building {preset}", status)
 
     def ctest(self, preset, *selection, jobs=TESTS_AT_ONCE, env=None):
@@ -181,10 +187,10 @@ def unit(stage):
 
 
 def cpu(stage):
-    """All that is built for the CPU, optimised: the unit tests, and those who explore. What mutated
-    images do is for AddressSanitizer to see."""
+    """All that is built for the CPU, optimised: what tests the whole, and those who explore. Unit
+    tests are for the sanitizers to see."""
     if stage.build("cpu"):
-        stage.ctest("cpu", "-LE", "kernel|long", "-E", "^mutate_test$", env={"GOFS_WIDTHS": "1"})
+        stage.ctest("cpu", "-LE", "kernel|long|unit", env={"GOFS_WIDTHS": "1"})
 
 
 # Without it a report of clang's sanitizers has addresses where names should be.
@@ -200,9 +206,8 @@ TSAN = {**NAMES,
 
 
 def cpu_asan(stage):
-    if stage.build("cpu-asan", "gofs_tests"):
-        stage.ctest("cpu-asan", "-LE", "kernel|long|explorer|fuzz",
-                    env={**ASAN, "GOFS_WIDTHS": "32"})
+    if stage.build("cpu-asan", "gofs_unit_tests"):
+        stage.ctest("cpu-asan", "-L", "unit", "-LE", "long", env={**ASAN, "GOFS_WIDTHS": "32"})
 
 
 def cpu_tsan(stage):
@@ -214,7 +219,7 @@ def cpu_tsan(stage):
 def cuda(stage):
     """All device code, and where there is a GPU what it does."""
     if not has_gpu():
-        if stage.build("cuda", "device_code"):
+        if stage.build("cuda", "device_code") and stage.build("cpu"):
             stage.script(["tests/install/device_test.py"], env={
                 "GOFS_BUILD_DIR": str(ROOT / "build/cpu"),
                 "GOFS_DEVICE_BUILD_DIR": str(ROOT / "build/cuda"),
@@ -240,7 +245,7 @@ def neighbour_long(stage):
 
 
 def fuzz(stage):
-    if stage.build("cpu-asan", "gofs_tests"):
+    if stage.build("cpu-asan", "gofs_fuzzers"):
         stage.ctest("cpu-asan", "-L", "fuzz", "-LE", "long", env=ASAN)
 
 
@@ -347,7 +352,7 @@ STAGES = {
     "cpu-asan": (cpu_asan, 3000),
     "cpu-tsan": (cpu_tsan, 2700),
     "device": (device, 900),
-    "cuda": (cuda, 1800),
+    "cuda": (cuda, 3000),
     "neighbour": (neighbour, 900),
     "fuzz": (fuzz, 1500 + 16 * FUZZ_SECONDS),
     "main-job": (main_job, 1200),
@@ -364,15 +369,16 @@ STAGES = {
     "gpu-sanitize": (gpu_sanitize, 1200),
     "gpu-bench": (gpu_bench, 3600),
 }
-# A suite's stages run one after another; a name with a + is two side by side: a guest keeps one
-# core busy at most, and neighbours less.
+# A suite has lanes, which run side by side; the stages of a lane run one after another. Guests,
+# neighbours and the device compiler keep one core busy at most.
 SUITES = {
-    "test": ["structure", "cpu", "main-job", "cpu-asan+kernel", "fuzz", "cpu-tsan+physical",
-             "cuda+neighbour"],
-    "check": ["structure", "unit", "device"],
-    "test-long": ["structure", "cpu-long", "main-job", "cpu-asan-long", "fuzz",
-                  "cpu-tsan-long+neighbour-long", "kernel-long", "physical", "cuda"],
-    "gpu-check": ["gpu-build", "gpu-tests", "gpu-main-job", "gpu-sanitize"],
+    "test": [["structure", "cpu", "main-job", "cpu-asan", "fuzz", "cpu-tsan"],
+             ["cuda", "kernel", "physical", "neighbour"]],
+    "check": [["structure", "unit", "device"]],
+    "test-long": [["structure", "cpu-long", "main-job", "cpu-asan-long", "fuzz", "cpu-tsan-long",
+                   "kernel-long"],
+                  ["cuda", "physical", "neighbour-long"]],
+    "gpu-check": [["gpu-build", "gpu-tests", "gpu-main-job", "gpu-sanitize"]],
 }
 
 
@@ -402,39 +408,41 @@ def main():
         epilog="suites: " + ", ".join(SUITES) + "; stages: " + ", ".join(STAGES))
     parser.add_argument("names", nargs="+", choices=[*SUITES, *STAGES], metavar="SUITE|STAGE")
     arguments = parser.parse_args()
-    groups = [group.split("+") for word in arguments.names for group in SUITES.get(word, [word])]
-
     LOGS.mkdir(parents=True, exist_ok=True)
-    passed = failed = skipped = 0
     lines = []
-    failures = []
     ended = []
+    saying = threading.Lock()
 
     def say(line):
         print(line, flush=True)
         lines.append(line)
 
-    for group in groups:
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            stages = list(pool.map(run_stage, group))
-        for stage in stages:
+    def end(stage):
+        with saying:
             verdict = "ok" if stage.failed == 0 else "FAILED"
             say(f"{stage.name:13} {verdict:6} {stage.passed:5} passed {stage.failed:3} failed "
                 f"{stage.skipped:3} skipped {stage.seconds:6.0f} s {stage.cpu_seconds:6.0f} cpu-s"
                 + "".join(f"\n    {note}" for note in stage.notes))
             if stage.failed:
-                failures += [f"{stage.name}: {note}" for note in stage.notes]
                 say(f"    end of {stage.log_path.relative_to(ROOT)}:\n{stage.log_tail()}")
             stage.log.close()
             ended.append(stage)
             write_times(ended)
-            passed += stage.passed
-            failed += stage.failed
-            skipped += stage.skipped
+
+    def run_lane(names):
+        for name in names:
+            end(run_stage(name))
+
+    for word in arguments.names:
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            list(pool.map(run_lane, SUITES.get(word, [[word]])))
 
     # Once more, since what follows the first failure may be long.
-    for failure in failures:
-        say(failure)
+    for stage in ended:
+        for note in stage.notes if stage.failed else []:
+            say(f"{stage.name}: {note}")
+    passed, failed, skipped = (sum(getattr(stage, count) for stage in ended)
+                               for count in ("passed", "failed", "skipped"))
     say(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
 
     # Where the machine is borrowed, OUT is the folder that comes back from it.
@@ -444,9 +452,9 @@ def main():
         label = "-".join(arguments.names)
         with open(out / f"{label}.log", "wb") as whole:
             whole.write(("\n".join(lines) + "\n").encode())
-            for name in sum(groups, []):
-                whole.write(f"\n===== {name}\n".encode())
-                whole.write((LOGS / f"{name}.log").read_bytes()[-4_000_000:])
+            for stage in ended:
+                whole.write(f"\n===== {stage.name}\n".encode())
+                whole.write(stage.log_path.read_bytes()[-4_000_000:])
     return 0 if failed == 0 and passed > 0 else 1
 
 

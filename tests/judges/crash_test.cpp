@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(All, CrashTest, ::testing::ValuesIn(all_scenarios()),
 TEST_P(CrashTest, leaves_what_was_promised) {
   GOFS_NEED_TOOL("fsck.f2fs");
   ExplorerOptions options;
-  options.cuts_max = 5;
+  options.cuts_max = 3;
   options.subsets = 3;
   options.depth = 1;
   options.fsck_every = 3;
@@ -127,6 +127,7 @@ TEST(CrashExplorer, finds_what_a_lying_ssd_loses) {
   ExplorerOptions options;
   options.flushes_lie = true;
   options.fsck_every = 0;
+  options.failures_max = 1;
   for (const uint32_t disks : {1u, 3u}) {  // of three, one lies
     options.striping.disks = disks;
     for (const char* name :
@@ -136,7 +137,6 @@ TEST(CrashExplorer, finds_what_a_lying_ssd_loses) {
   }
   options.striping.disks = 1;
   options.hosted = true;
-  options.failures_max = 1;
   EXPECT_FALSE(explore(scenario_named("create"), options).failures.empty());
 }
 
