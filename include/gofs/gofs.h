@@ -335,6 +335,12 @@ enum gofs_fallocate_mode_t {
 GOFS_API int gofs_fallocate(gofs_volume* volume, int fd, uint32_t mode, uint64_t offset,
                             uint64_t bytes);
 
+/// copy_file_range(2), within the volume: bytes that were copied, fewer than asked only at the end
+/// of `from` and where the volume is full. Holes are copied as zeros. -EINVAL where parts of one
+/// file overlap; -EBADF where `to` was opened to append.
+GOFS_API int64_t gofs_copy_file_range(gofs_volume* volume, int from, uint64_t from_offset, int to,
+                                      uint64_t to_offset, uint64_t bytes);
+
 /// Makes one file durable: its contents, its attributes and, if it is new, its name; of a
 /// directory, as gofs_sync(). Also for descriptors that are open for reading.
 GOFS_API int gofs_fsync(gofs_volume* volume, int fd);

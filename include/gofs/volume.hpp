@@ -200,8 +200,8 @@ class GOFS_API Volume {
 
   /// A volume that a server has mounted (gofsd), at its socket. Calls are made as the user that
   /// this process is to Linux, and go through memory that both share. `device()` is false: kernels
-  /// cannot use it. batch_create() makes one file after the other; of a buffer that is registered
-  /// nothing comes. unmount() is sync(), and this program goes.
+  /// cannot use it. batch_create() makes its files by calls, some at once; of a buffer that is
+  /// registered nothing comes. unmount() is sync(), and this program goes.
   ///
   /// Where the server ends, the next call attaches to the one that comes instead, or fails with
   /// ENOTCONN. Descriptors of before answer ESTALE; so does a call that was under way and may have
@@ -295,6 +295,12 @@ class GOFS_API Volume {
   /// FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE makes a hole. EOPNOTSUPP for others; ENOSPC before
   /// anything is changed.
   Expected<void> fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes);
+  /// copy_file_range(2), within the volume: bytes that were copied, fewer than asked only at the
+  /// end of `from` and where the volume is full. Data passes through no memory of the caller's;
+  /// holes are copied as zeros. EINVAL where parts of one file overlap; EBADF where `to` was opened
+  /// to append.
+  Expected<uint64_t> copy_file_range(int from, uint64_t from_offset, int to, uint64_t to_offset,
+                                     uint64_t bytes);
   /// The permissions of `mode`; an access list follows them.
   Expected<void> chmod(const std::string& path, uint32_t mode);
   Expected<void> fchmod(int fd, uint32_t mode);

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -41,6 +42,11 @@ class AnyVolume {
     request.buffer = &result;
     request.bytes = sizeof(result);
     return call(request);
+  }
+  /// Makes calls that do not depend on each other, in any order, perhaps at once. `answers` has as
+  /// many elements.
+  virtual void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) {
+    for (size_t i = 0; i < requests.size(); ++i) answers[i] = call(requests[i]);
   }
 
   // As Volume has them.

@@ -31,6 +31,9 @@ struct CallRequest {
   const void* input = nullptr;  // or `bytes` come from there
   uint64_t bytes = 0;
   int64_t offset = 0;
+  int other_descriptor = -1;
+  int64_t other_offset = 0;
+  uint64_t length = 0;
   uint32_t uid = 0;
   uint32_t gid = 0;
   TimeStamp accessed{};
@@ -58,10 +61,19 @@ inline uint32_t copy_text(const std::string& text, const request::TextRule& rule
   return static_cast<uint32_t>(bytes);
 }
 
+/// Whether the call works in a buffer of whoever passes it on.
+inline bool wants_room(const CallRequest& call) {
+  return (request::row_of(call.verb).takes & request::kRoom) != 0;
+}
+
 /// What is passed on through `room`, since the other side does not reach the program's memory: the
 /// call takes as much as has room, and what it reads is put there.
 inline void stage_data(const CallRequest& call, request::Request& record, void* room,
                        uint64_t room_bytes) {
+  if (wants_room(call)) {
+    record.bytes = std::min(call.length, room_bytes);
+    return;
+  }
   if (call.input == nullptr && call.buffer == nullptr) return;
   record.bytes = std::min(call.bytes, room_bytes);
   if (call.input != nullptr) std::memcpy(room, call.input, record.bytes);
@@ -90,6 +102,9 @@ inline request::Request record_of(const CallRequest& call) {
   record.device_minor = call.device_minor;
   record.bytes = call.bytes;
   record.offset = call.offset;
+  record.other_descriptor = call.other_descriptor;
+  record.other_offset = call.other_offset;
+  record.length = call.length;
   record.accessed = call.accessed;
   record.modified = call.modified;
   return record;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the backend's warps do with many files at once where the volume is mounted here, done by one
-// call after the other, as any program could: for volumes of servers.
+// What the backend's warps do with many files at once where the volume is mounted here, done by
+// calls that any program could make: for volumes of servers.
 #pragma once
 
 #include <functional>

@@ -23,25 +23,48 @@ int64_t fill(AnyVolume& volume, CallRequest request, std::string& text) {
 
 }  // namespace
 
+Inodes::Answers NamedInodes::results_of(const std::vector<CallRequest>& requests) {
+  std::vector<CallAnswer> answers(requests.size());
+  volume_.call_all(requests, answers);
+  Answers results;
+  for (const CallAnswer& answer : answers) results.push_back(answer.result);
+  return results;
+}
+
 Inodes::Answers NamedInodes::ask_stats(const Entries& entries, bool) {
-  Answers answers;
-  for (TreeEntry* const entry : entries) {
-    Stat stat{};
-    const CallRequest request{.verb = Verb::kStat, .path = &entry->path, .keep_link = true};
-    answers.push_back(volume_.call(request, stat).result);
-    if (answers.back() < 0) continue;
-    entry->stat = stat;
-    entry->parent = entry->directory;
+  std::vector<Stat> stats(entries.size());
+  std::vector<CallRequest> requests;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    requests.push_back({.verb = Verb::kStat,
+                        .path = &entries[i]->path,
+                        .keep_link = true,
+                        .buffer = &stats[i],
+                        .bytes = sizeof(Stat)});
+  }
+  Answers answers = results_of(requests);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (answers[i] < 0) continue;
+    entries[i]->stat = stats[i];
+    entries[i]->parent = entries[i]->directory;
   }
   return answers;
 }
 
 Inodes::Answers NamedInodes::ask_targets(const Entries& links) {
-  Answers answers;
-  for (TreeEntry* const link : links) {
-    std::string target(kPathBytesMax, '\0');
-    answers.push_back(fill(volume_, {.verb = Verb::kReadlink, .path = &link->path}, target));
-    if (answers.back() == 0) link->link_target = std::move(target);
+  std::vector<std::string> targets(links.size(), std::string(kPathBytesMax, '\0'));
+  std::vector<CallRequest> requests;
+  for (size_t i = 0; i < links.size(); ++i) {
+    requests.push_back({.verb = Verb::kReadlink,
+                        .path = &links[i]->path,
+                        .buffer = targets[i].data(),
+                        .bytes = targets[i].size()});
+  }
+  Answers answers = results_of(requests);
+  for (size_t i = 0; i < links.size(); ++i) {
+    if (answers[i] < 0) continue;
+    targets[i].resize(static_cast<size_t>(answers[i]));
+    links[i]->link_target = std::move(targets[i]);
+    answers[i] = 0;
   }
   return answers;
 }

@@ -22,6 +22,8 @@ class NamedInodes final : public Inodes {
   CallRequest opening(const TreeEntry& entry) override;
 
  private:
+  Answers results_of(const std::vector<CallRequest>& requests);
+
   AnyVolume& volume_;
 };
 

@@ -303,6 +303,27 @@ Expected<uint64_t> Volume::write(int fd, const void* buffer, uint64_t bytes) {
   return write_all(*state_, Verb::kWrite, fd, buffer, bytes, 0);
 }
 
+Expected<uint64_t> Volume::copy_file_range(int from, uint64_t from_offset, int to,
+                                           uint64_t to_offset, uint64_t bytes) {
+  const auto failed = [&](int64_t error) {
+    return state_->explain(error, state_->descriptor_name(from), state_->descriptor_name(to));
+  };
+  if (std::max({from_offset, to_offset, bytes}) > kOffsetMax) return failed(-EINVAL);
+  uint64_t done = 0;
+  while (done < bytes) {
+    const auto answer = state_->call({.verb = Verb::kCopyRange,
+                                      .descriptor = from,
+                                      .offset = static_cast<int64_t>(from_offset + done),
+                                      .other_descriptor = to,
+                                      .other_offset = static_cast<int64_t>(to_offset + done),
+                                      .length = bytes - done});
+    if (answer.result < 0 && done == 0) return failed(answer.result);
+    if (answer.result <= 0) break;
+    done += static_cast<uint64_t>(answer.result);
+  }
+  return done;
+}
+
 Expected<std::vector<int>> Volume::batch_create(const std::string& path,
                                                 const std::vector<NewFile>& files, uint32_t mode) {
   return state_->create_files(path, files, mode);

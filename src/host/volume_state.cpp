@@ -606,7 +606,7 @@ CallAnswer VolumeState::call(const CallRequest& request) {
   params.call.path = hand_over(request.path, request::path_rule(), slot->path);
   params.call.other = hand_over(request.other, request::path_rule(), slot->other);
   params.call.name = hand_over(request.name, request::name_rule(), slot->name);
-  const bool staged = !backend_->is_host();
+  const bool staged = !backend_->is_host() || wants_room(request);
   if (staged) {
     params.call.buffer = slot->staging.data();
     stage_data(request, record, slot->staging.data(), slot->staging.size());

@@ -5,6 +5,7 @@
 
 #include "request/request.h"
 #include "vfs/async.h"
+#include "vfs/copy_range.h"
 #include "vfs/fallocate.h"
 #include "vfs/memory_use.h"
 #include "vfs/metadata.h"
@@ -30,7 +31,7 @@ GOFS_HD int64_t give(simt::AnyWarp auto warp, const Arguments& call, const Struc
   return answer;
 }
 
-// Not inlined, these three: what they hold would be part of every call's frame.
+// Not inlined, these four: what they hold would be part of every call's frame.
 
 GOFS_NOINLINE GOFS_HD inline int64_t memory(simt::AnyWarp auto warp, vfs::Filesystem& fs,
                                             const Arguments& call) {
@@ -51,6 +52,15 @@ GOFS_NOINLINE GOFS_HD inline int64_t stat(simt::AnyWarp auto warp, vfs::Filesyst
 GOFS_NOINLINE GOFS_HD inline int64_t statfs(simt::AnyWarp auto warp, vfs::Filesystem& fs,
                                             const Arguments& call) {
   return give(warp, call, vfs::statfs(fs), 0);
+}
+
+GOFS_NOINLINE GOFS_HD inline int64_t copy_range(simt::AnyWarp auto warp, vfs::Filesystem& fs,
+                                                const Arguments& call) {
+  const Request& request = call.request;
+  const vfs::CopyRange range{request.descriptor, request.other_descriptor,
+                             static_cast<uint64_t>(request.offset),
+                             static_cast<uint64_t>(request.other_offset), request.length};
+  return vfs::copy_range(warp, fs, range, call.buffer, request.bytes);
 }
 
 /// Calls that change the volume.
@@ -116,6 +126,8 @@ GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, vfs::Filesystem& 
       return vfs::ftruncate(warp, fs, request.descriptor, request.bytes);
     case Verb::kFallocate:
       return vfs::fallocate(warp, fs, request.descriptor, request.flags, offset, request.bytes);
+    case Verb::kCopyRange:
+      return copy_range(warp, fs, call);
     case Verb::kFsync:
       return vfs::fsync(warp, fs, request.descriptor);
     case Verb::kFdatasync:

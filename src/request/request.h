@@ -50,13 +50,17 @@ struct Request {
   uint64_t buffer_offset;
   uint64_t bytes;
   int64_t offset;
+  int64_t other_offset;
+  uint64_t length;  // of what a call does between two files; `bytes` is that of its buffer
+  int32_t other_descriptor;
+  uint32_t unused;
   Text path;
   Text other;
   Text name;
   TimeStamp accessed;
   TimeStamp modified;
 };
-static_assert(sizeof(Request) == 120 && std::is_trivially_copyable_v<Request>);
+static_assert(sizeof(Request) == 144 && std::is_trivially_copyable_v<Request>);
 
 /// A request on the side of whoever performs it: checked, with its texts and its buffer where that
 /// side has them. They are as the verb takes them; the others may be null.

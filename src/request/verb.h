@@ -53,6 +53,7 @@ enum class Verb : uint16_t {
   kTruncate,   // bytes (the size)
   kFtruncate,  // bytes (the size)
   kFallocate,  // flags (the mode), offset, bytes
+  kCopyRange,  // offset, and other_offset in the other file; length -> bytes copied
   kFsync,
   kFdatasync,
   kSync,
@@ -69,8 +70,10 @@ enum Takes : uint32_t {
   kNumber = 1 << 4,  // of an inode, instead of a path, or of the directory of one
   kInput = 1 << 5,   // a buffer of which `bytes` are read
   kOutput = 1 << 6,  // a buffer of which up to `bytes` are written
+  kOtherDescriptor = 1 << 7,
+  kRoom = 1 << 8,  // a buffer of `bytes` to work in, which the caller sees nothing of
   // And what it does:
-  kLooks = 1 << 7,  // it changes nothing on the volume
+  kLooks = 1 << 9,  // it changes nothing on the volume
 };
 
 struct VerbRow {
@@ -122,6 +125,7 @@ inline constexpr std::array<VerbRow, kVerbs> kVerbRows = {{
     {Verb::kTruncate, "truncate", kPath},
     {Verb::kFtruncate, "ftruncate", kDescriptor},
     {Verb::kFallocate, "fallocate", kDescriptor},
+    {Verb::kCopyRange, "copy_file_range", kDescriptor | kOtherDescriptor | kRoom},
     {Verb::kFsync, "fsync", kDescriptor | kLooks},
     {Verb::kFdatasync, "fdatasync", kDescriptor | kLooks},
     {Verb::kSync, "sync", kLooks},

@@ -55,7 +55,8 @@ GOFS_HD inline int resolve(simt::AnyWarp auto warp, const Channel& channel,
   if (error != 0) return error;
   error = text(request::kName, wanted.name, room.name, request::name_rule(), call.name);
   if (error != 0) return error;
-  if ((row.takes & (request::kInput | request::kOutput)) != 0 && wanted.bytes != 0) {
+  if ((row.takes & (request::kInput | request::kOutput | request::kRoom)) != 0 &&
+      wanted.bytes != 0) {
     if (wanted.buffer >= kWindowsMax) return -EFAULT;
     const Window& window = channel.windows[wanted.buffer];
     if (window.memory == nullptr || wanted.buffer_offset > window.bytes ||

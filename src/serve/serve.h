@@ -82,9 +82,12 @@ GOFS_NOINLINE GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, const Serv
   if ((row.takes & request::kDescriptor) == 0 || call.request.verb == request::Verb::kClose) {
     return request::perform(client, fs, call);
   }
-  // Another call of the client may close it meanwhile.
-  return vfs::with_descriptor(client, fs, call.request.descriptor,
-                              [&] { return request::perform(client, fs, call); });
+  // Another call of the client may close them meanwhile.
+  return vfs::with_descriptor(client, fs, call.request.descriptor, [&] {
+    if ((row.takes & request::kOtherDescriptor) == 0) return request::perform(client, fs, call);
+    return vfs::with_descriptor(client, fs, call.request.other_descriptor,
+                                [&] { return request::perform(client, fs, call); });
+  });
 }
 
 }  // namespace detail

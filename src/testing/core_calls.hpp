@@ -18,6 +18,7 @@
 #include "vfs/batch_create.h"
 #include "vfs/batch_list.h"
 #include "vfs/clients.h"
+#include "vfs/copy_range.h"
 #include "vfs/fallocate.h"
 #include "vfs/layout.h"
 #include "vfs/memory_use.h"
@@ -194,6 +195,7 @@ GOFS_CALL(chown)
 GOFS_CALL(clean_round)
 GOFS_CALL(clean_segments)
 GOFS_CALL(close)
+GOFS_CALL(copy_range)
 GOFS_CALL(count_memory)
 GOFS_CALL(create_batch)
 GOFS_CALL(dump_xattrs_of)

@@ -75,6 +75,8 @@ class Calls {
   virtual int ftruncate(int fd, uint64_t size) = 0;
   virtual int truncate(const std::string& path, uint64_t size) = 0;
   virtual int fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) = 0;
+  virtual int64_t copy_file_range(int from, uint64_t from_offset, int to, uint64_t to_offset,
+                                  uint64_t bytes) = 0;
   virtual int fsync(int fd) = 0;
   virtual int fdatasync(int fd) = 0;
   virtual int sync() = 0;

@@ -145,6 +145,13 @@ int HostCalls::fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes)
                            static_cast<off_t>(bytes)));
 }
 
+int64_t HostCalls::copy_file_range(int from, uint64_t from_offset, int to, uint64_t to_offset,
+                                   uint64_t bytes) {
+  auto begin = static_cast<off64_t>(from_offset);
+  auto target = static_cast<off64_t>(to_offset);
+  return answer(::copy_file_range(from, &begin, to, &target, bytes, 0));
+}
+
 int HostCalls::fsync(int fd) { return whole(::fsync(fd)); }
 
 int HostCalls::fdatasync(int fd) { return whole(::fdatasync(fd)); }

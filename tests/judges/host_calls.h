@@ -29,6 +29,8 @@ class HostCalls : public Calls {
   int ftruncate(int fd, uint64_t size) override;
   int truncate(const std::string& path, uint64_t size) override;
   int fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) override;
+  int64_t copy_file_range(int from, uint64_t from_offset, int to, uint64_t to_offset,
+                          uint64_t bytes) override;
   int fsync(int fd) override;
   int fdatasync(int fd) override;
   int sync() override;

@@ -82,6 +82,9 @@ int64_t ServedCalls::perform(const vfs::Credentials& who, const request::Argumen
   passed.input = reads ? call.buffer : nullptr;
   passed.bytes = record.bytes;
   passed.offset = record.offset;
+  passed.other_descriptor = record.other_descriptor;
+  passed.other_offset = record.other_offset;
+  passed.length = record.length;
   passed.uid = record.uid;
   passed.gid = record.gid;
   passed.accessed = record.accessed;

@@ -458,6 +458,19 @@ int Session::fallocate(int fd, uint32_t mode, uint64_t offset, uint64_t bytes) {
   return answer(call);
 }
 
+int64_t Session::copy_file_range(int from, uint64_t from_offset, int to, uint64_t to_offset,
+                                 uint64_t bytes) {
+  request::Arguments call = about(request::Verb::kCopyRange, from);
+  std::string room(bytes, '\0');
+  call.buffer = room.data();
+  call.request.bytes = room.size();
+  call.request.offset = static_cast<int64_t>(from_offset);
+  call.request.other_descriptor = to;
+  call.request.other_offset = static_cast<int64_t>(to_offset);
+  call.request.length = bytes;
+  return perform(call);
+}
+
 int Session::mkdir(const std::string& path, uint32_t mode) {
   request::Arguments call = about(request::Verb::kMkdir, &path);
   call.request.mode = mode;

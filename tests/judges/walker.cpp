@@ -43,6 +43,7 @@ std::span<const Walker::Operation> Walker::operations_table() {
       {"ftruncate", 5, &Walker::ftruncate},
       {"truncate", 4, &Walker::truncate},
       {"fallocate", 5, &Walker::fallocate},
+      {"copy_file_range", 4, &Walker::copy_range},
       {"fsync", 1, &Walker::fsync},
       {"sync", 1, &Walker::sync},
       {"mkdir", 6, &Walker::mkdir},

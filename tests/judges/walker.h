@@ -83,6 +83,7 @@ class Walker {
   void ftruncate();
   void truncate();
   void fallocate();
+  void copy_range();
   void fsync();
   void create_batch();
   void read_batch();

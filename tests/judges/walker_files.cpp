@@ -380,6 +380,40 @@ void Walker::fallocate() {
       });
 }
 
+void Walker::copy_range() {
+  if (some_open() == nullptr) return;
+  const OpenFile from = *some_open();
+  const OpenFile to = *some_open();
+  const uint64_t target_size = model_.at(to.id).content.size();
+  if (target_size > 4 * kFileBytesMost) return;
+  const uint64_t from_offset = some_offset(model_.at(from.id).content.size());
+  const uint64_t to_offset = some_offset(target_size);
+  const uint64_t count = below(one_in(4) ? 100'000 : 9000);
+  both(
+      fmt::format("copy_file_range of {} bytes from {} of {} to {} of {}", count, from_offset,
+                  model_.path_of(from.id), to_offset, model_.path_of(to.id)),
+      [&] { return calls_->copy_file_range(from.fd, from_offset, to.fd, to_offset, count); },
+      [&](int64_t answer) -> int64_t {
+        if (((from.flags | to.flags) & vfs::kOpenPath) != 0) return -EBADF;
+        const Object& source = model_.at(from.id);
+        const Object& target = model_.at(to.id);
+        if (source.is_directory() || target.is_directory()) return -EISDIR;
+        const bool appends = (to.flags & vfs::kOpenAppend) != 0;
+        if (!vfs::may_read(from.flags) || !vfs::may_write(to.flags) || appends) return -EBADF;
+        const std::string data = source.content.read(from_offset, count);
+        const bool overlaps = from.id == to.id && to_offset + data.size() > from_offset &&
+                              to_offset < from_offset + data.size();
+        if (overlaps) return -EINVAL;
+        const bool some = answer > 0 && static_cast<uint64_t>(answer) < data.size();
+        const uint64_t copied = some ? static_cast<uint64_t>(answer) : data.size();
+        if (some) ++full_;
+        if (copied != 0) {
+          model_.write(to.id, to_offset, std::string_view(data).substr(0, copied));
+        }
+        return static_cast<int64_t>(copied);
+      });
+}
+
 void Walker::fsync() {
   const OpenFile* const file = some_open();
   if (file == nullptr) return;

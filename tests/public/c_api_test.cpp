@@ -122,6 +122,7 @@ std::vector<std::function<int64_t(gofs_volume*)>> calls_about_a_volume() {
       [](V v) { return gofs_truncate(v, "/file", 0); },
       [](V v) { return gofs_ftruncate(v, 0, 0); },
       [](V v) { return gofs_fallocate(v, 0, 0, 0, 1); },
+      [](V v) { return gofs_copy_file_range(v, 0, 0, 1, 0, 1); },
       [](V v) { return gofs_fsync(v, 0); },
       [](V v) { return gofs_fdatasync(v, 0); },
       [](V v) { return gofs_access(v, "/", 0); },

@@ -51,6 +51,13 @@ int gofs_fallocate(gofs_volume* volume, int fd, uint32_t mode, uint64_t offset, 
               [&] { return volume->volume.fallocate(fd, mode, offset, bytes); });
 }
 
+int64_t gofs_copy_file_range(gofs_volume* volume, int from, uint64_t from_offset, int to,
+                             uint64_t to_offset, uint64_t bytes) {
+  return call({{"volume", volume}}, [&] {
+    return volume->volume.copy_file_range(from, from_offset, to, to_offset, bytes);
+  });
+}
+
 int gofs_fsync(gofs_volume* volume, int fd) {
   return call({{"volume", volume}}, [&] { return volume->volume.fsync(fd); });
 }

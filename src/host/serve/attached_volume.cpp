@@ -157,36 +157,88 @@ int64_t AttachedVolume::forget(const Link& link, int number) {
   return found;
 }
 
+/// The link for a call, or null: there is no server.
+std::shared_ptr<AttachedVolume::Link> AttachedVolume::link_for(const CallRequest& request) const {
+  std::shared_ptr<Link> link = this->link();
+  if (link == nullptr || takes(request, request::kDescriptor) || may_repeat(request)) return link;
+  // Rather now than when nobody knows any more what the server has done.
+  link->channel.look_for_server();
+  return link->channel.is_gone() ? this->link() : link;
+}
+
+int64_t AttachedVolume::no_server() const {
+  const std::lock_guard lock(mutex_);
+  return ended_ ? -ENODEV : -ENOTCONN;
+}
+
+/// The call as the server is to get it. 0, or the negative errno that is its answer.
+int64_t AttachedVolume::translate(Link& link, CallRequest& request) {
+  if (takes(request, request::kDescriptor)) {
+    const int64_t found = request.verb == Verb::kClose ? forget(link, request.descriptor)
+                                                       : find(link, request.descriptor);
+    if (found < 0) return found;
+    request.descriptor = static_cast<int>(found);
+  }
+  if (takes(request, request::kOtherDescriptor)) {
+    const int64_t found = find(link, request.other_descriptor);
+    if (found < 0) return found;
+    request.other_descriptor = static_cast<int>(found);
+  }
+  if (changes(request)) link.has_changes.store(true, std::memory_order_relaxed);
+  return 0;
+}
+
+/// The number of a descriptor that the server has given; or -ENOMEM.
+int64_t AttachedVolume::number_opened(Link& link, int descriptor) {
+  const int64_t number = take_number(link, descriptor);
+  if (number < 0) (void)link.channel.call({.verb = Verb::kClose, .descriptor = descriptor});
+  return number;
+}
+
+/// Whether the server's answer is one, which becomes this client's then; or whether the call is to
+/// be made again, with another server.
+bool AttachedVolume::is_answered(Link& link, const CallRequest& request, CallAnswer& answer) {
+  if (answer.result == -ESTALE && link.channel.is_gone() && may_repeat(request)) return false;
+  if (opens(request.verb) && answer.result >= 0) {
+    answer.result = number_opened(link, static_cast<int>(answer.result));
+  }
+  return true;
+}
+
 CallAnswer AttachedVolume::call(const CallRequest& request) {
   if (!process_.is_ours()) return {-ENODEV, 0};
   for (;;) {
-    const std::shared_ptr<Link> link = this->link();
-    if (link == nullptr) {
-      const std::lock_guard lock(mutex_);
-      return {ended_ ? -ENODEV : -ENOTCONN, 0};
-    }
+    const std::shared_ptr<Link> link = link_for(request);
+    if (link == nullptr) return {no_server(), 0};
     CallRequest passed = request;
-    if (takes(request, request::kDescriptor)) {
-      const int64_t found = request.verb == Verb::kClose ? forget(*link, request.descriptor)
-                                                         : find(*link, request.descriptor);
-      if (found < 0) return {found, 0};
-      passed.descriptor = static_cast<int>(found);
-    } else if (!may_repeat(request)) {
-      // Rather now than when nobody knows any more what the server has done.
-      link->channel.look_for_server();
-      if (link->channel.is_gone()) continue;
-    }
-    if (changes(request)) link->has_changes.store(true, std::memory_order_relaxed);
+    if (const int64_t error = translate(*link, passed); error < 0) return {error, 0};
     CallAnswer answer = link->channel.call(passed);
-    if (answer.result == -ESTALE && link->channel.is_gone() && may_repeat(request)) continue;
-    if (opens(request.verb) && answer.result >= 0) {
-      const auto descriptor = static_cast<int>(answer.result);
-      answer.result = take_number(*link, descriptor);
-      if (answer.result < 0) {
-        (void)link->channel.call({.verb = Verb::kClose, .descriptor = descriptor});
-      }
-    }
-    return answer;
+    if (is_answered(*link, request, answer)) return answer;
+  }
+}
+
+void AttachedVolume::call_all(std::span<const CallRequest> requests,
+                              std::span<CallAnswer> answers) {
+  const std::shared_ptr<Link> link =
+      requests.empty() || !process_.is_ours() ? nullptr : link_for(requests.front());
+  if (link == nullptr) return AnyVolume::call_all(requests, answers);  // which say why not
+  std::vector<CallRequest> passed;
+  std::vector<size_t> places;  // of those that are passed on
+  passed.reserve(requests.size());
+  places.reserve(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    CallRequest request = requests[i];
+    answers[i] = {translate(*link, request), 0};
+    if (answers[i].result < 0) continue;
+    passed.push_back(request);
+    places.push_back(i);
+  }
+  std::vector<CallAnswer> found(passed.size());
+  link->channel.call_all(passed, found);
+  for (size_t i = 0; i < found.size(); ++i) {
+    const size_t place = places[i];
+    answers[place] =
+        is_answered(*link, requests[place], found[i]) ? found[i] : call(requests[place]);
   }
 }
 

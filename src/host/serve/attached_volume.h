@@ -40,6 +40,8 @@ class AttachedVolume final : public AnyVolume {
   /// -ESTALE also where the server has ended while a call was under way that cannot be made again:
   /// whether it has had an effect is not known. -ENOTCONN: no server is there.
   CallAnswer call(const CallRequest& request) override;
+  /// At once, as far as the channel has room.
+  void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) override;
 
   Expected<std::vector<int>> create_files(const std::string& path,
                                           const std::vector<NewFile>& files,
@@ -77,6 +79,11 @@ class AttachedVolume final : public AnyVolume {
   AttachedVolume(std::string path, const AttachOptions& options, std::unique_ptr<Link> link);
   std::shared_ptr<Link> link() const;
   std::shared_ptr<Link> attach_again() const;
+  std::shared_ptr<Link> link_for(const CallRequest& request) const;
+  int64_t no_server() const;
+  int64_t translate(Link& link, CallRequest& request);
+  int64_t number_opened(Link& link, int descriptor);
+  bool is_answered(Link& link, const CallRequest& request, CallAnswer& answer);
   int64_t take_number(const Link& link, int descriptor);
   int64_t find(const Link& link, int number) const;
   int64_t forget(const Link& link, int number);

@@ -81,6 +81,13 @@ TEST_F(AttachedVolumeTest, has_the_calls_of_a_volume_that_is_mounted_here) {
   EXPECT_EQ(found, bytes);
   EXPECT_EQ(code_of(volume.fsync(fd)), 0);
   EXPECT_EQ(volume.fstat(fd)->size_bytes, bytes.size());
+  const int copy = volume.open("/d/copy", O_RDWR | O_CREAT, 0640).value();
+  EXPECT_EQ(volume.copy_file_range(fd, 7, copy, 5, bytes.size()).value(), bytes.size() - 7);
+  EXPECT_EQ(volume.pread(copy, found.data(), found.size(), 5).value(), bytes.size() - 7);
+  EXPECT_EQ(found.substr(0, bytes.size() - 7), bytes.substr(7));
+  EXPECT_EQ(code_of(volume.copy_file_range(copy, 0, 99, 0, 1)), EBADF);
+  EXPECT_EQ(code_of(volume.close(copy)), 0);
+  EXPECT_EQ(code_of(volume.unlink("/d/copy")), 0);
   EXPECT_EQ(volume.stat("/d/file")->mode & 0777, 0640u);
   EXPECT_EQ(code_of(volume.setxattr("/d/file", "user.colour", "red")), 0);
   EXPECT_EQ(volume.getxattr("/d/file", "user.colour").value(), "red");
@@ -106,6 +113,34 @@ TEST_F(AttachedVolumeTest, has_the_calls_of_a_volume_that_is_mounted_here) {
   EXPECT_EQ(code_of(volume.unmount()), 0);
   EXPECT_EQ(code_of(volume.stat("/d")), ENODEV);
   EXPECT_EQ(code_of(volume.unmount()), 0);
+  expect_sound();
+}
+
+TEST_F(AttachedVolumeTest, many_files_are_made_and_looked_at_at_once) {
+  constexpr size_t kFiles = 500;  // more than a channel has slots
+  Volume volume = attach();
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < kFiles; ++i)
+    texts.push_back(std::string(i % 7 == 0 ? 300'000 : i, static_cast<char>('a' + i % 26)));
+  std::vector<NewFile> files;
+  for (size_t i = 0; i < kFiles; ++i) {
+    files.push_back({"file" + std::to_string(i), texts[i].data(), texts[i].size()});
+  }
+  files[10].name = "..";
+  files[11].name = files[9].name;
+  const std::vector<int> made = volume.batch_create("/", files).value();
+  ASSERT_EQ(made.size(), kFiles);
+  for (size_t i = 0; i < kFiles; ++i) {
+    EXPECT_EQ(made[i] != 0, i == 10 || i == 11) << i << ": " << made[i];
+    if (made[i] != 0) continue;
+    EXPECT_EQ(volume.stat("/" + files[i].name)->size_bytes, texts[i].size());
+    const int fd = volume.open("/" + files[i].name).value();
+    std::string found(texts[i].size(), '\0');
+    EXPECT_EQ(volume.pread(fd, found.data(), found.size(), 0).value(), found.size());
+    EXPECT_TRUE(found == texts[i]) << i;
+    EXPECT_EQ(code_of(volume.close(fd)), 0);
+  }
+  EXPECT_EQ(made[11], EEXIST);
   expect_sound();
 }
 

@@ -74,11 +74,14 @@ void ChannelClient::look_for_server() {
   if (::poll(&look, 1, 0) > 0) hung_up_.store(true, std::memory_order_relaxed);
 }
 
-bool ChannelClient::take_slot(uint32_t& slot) {
+/// False: none is free, or the server has gone.
+bool ChannelClient::take_slot(bool may_wait, uint32_t& slot) {
   std::unique_lock lock(mutex_);
   // Those that have the slots notice when the server goes.
-  while (free_slots_.empty() && !is_gone()) freed_.wait_for(lock, std::chrono::milliseconds(100));
-  if (is_gone()) return false;
+  while (may_wait && free_slots_.empty() && !is_gone()) {
+    freed_.wait_for(lock, std::chrono::milliseconds(100));
+  }
+  if (is_gone() || free_slots_.empty()) return false;
   slot = free_slots_.back();
   free_slots_.pop_back();
   return true;
@@ -118,36 +121,59 @@ bool ChannelClient::await_answer(const serve::RingPlace& place) {
   return answered;
 }
 
-/// The answer, if there is one.
-std::optional<int64_t> ChannelClient::exchange(uint32_t slot, const request::Request& record) {
-  const serve::RingPlace place{slot, laps_[slot]};
-  serve::publish(ring_, place, record);
-  // A server that goes to sleep says so before it looks for the last time.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (simt::load_system_relaxed(ring_.head->server_sleeps) != 0) ring_bell(ends_.bell);
-  if (!await_answer(place)) return {};
-  return serve::answer_of(ring_, place);
-}
-
-CallAnswer ChannelClient::call(const CallRequest& request) {
-  if (const int error = check_texts(request); error != 0) return {error, 0};
-  uint32_t slot = 0;
-  if (!take_slot(slot)) return {-ESTALE, 0};
-  request::Request record = record_of(request);
-  char* const texts = ring_.texts + uint64_t{slot} * serve::kTextBytes;
+/// Has the server begin a call. False: no slot is free, and it may not wait for one.
+bool ChannelClient::begin(const CallRequest& request, bool may_wait, UnderWay& call) {
+  call.refusal = check_texts(request);
+  if (call.refusal != 0) return true;
+  if (!take_slot(may_wait, call.slot)) {
+    call.refusal = -ESTALE;
+    return is_gone();
+  }
+  request::Request& record = call.record;
+  record = record_of(request);
+  char* const texts = ring_.texts + uint64_t{call.slot} * serve::kTextBytes;
   uint32_t at = 0;
   record.path = put(request.path, request::path_rule(), texts, at);
   record.other = put(request.other, request::path_rule(), texts, at);
   record.name = put(request.name, request::name_rule(), texts, at);
-  record.buffer_offset = slot * part_bytes_;
-  uint8_t* const part = ring_.buffer + record.buffer_offset;
-  stage_data(request, record, part, part_bytes_);
-  const std::optional<int64_t> result = exchange(slot, record);
+  record.buffer_offset = call.slot * part_bytes_;
+  stage_data(request, record, ring_.buffer + record.buffer_offset, part_bytes_);
+  serve::publish(ring_, {call.slot, laps_[call.slot]}, record);
+  // A server that goes to sleep says so before it looks for the last time.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (simt::load_system_relaxed(ring_.head->server_sleeps) != 0) ring_bell(ends_.bell);
+  return true;
+}
+
+CallAnswer ChannelClient::end(const CallRequest& request, const UnderWay& call) {
+  if (call.refusal != 0) return {call.refusal, 0};
+  const serve::RingPlace place{call.slot, laps_[call.slot]};
   // An answer may still come: the slot, with all that is in it, is the server's.
-  if (!result) return {is_gone() ? -ESTALE : -ETIMEDOUT, 0};
-  take_results(request, record, *result, part);
-  release_slot(slot);
-  return {*result, record.bytes};
+  if (!await_answer(place)) return {is_gone() ? -ESTALE : -ETIMEDOUT, 0};
+  const int64_t result = serve::answer_of(ring_, place);
+  take_results(request, call.record, result, ring_.buffer + call.record.buffer_offset);
+  release_slot(call.slot);
+  return {result, call.record.bytes};
+}
+
+CallAnswer ChannelClient::call(const CallRequest& request) {
+  UnderWay call{};
+  begin(request, true, call);
+  return end(request, call);
+}
+
+void ChannelClient::call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) {
+  std::vector<UnderWay> calls(requests.size());
+  size_t ended = 0;
+  const auto end_next = [&] {
+    answers[ended] = end(requests[ended], calls[ended]);
+    ++ended;
+  };
+  for (size_t i = 0; i < requests.size(); ++i) {
+    // Who has slots does not wait for others, who may wait for them.
+    while (!begin(requests[i], ended == i, calls[i])) end_next();
+  }
+  while (ended < requests.size()) end_next();
 }
 
 }  // namespace gofs::host

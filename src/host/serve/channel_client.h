@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <span>
 #include <vector>
 
 #include "host/call_request.h"
@@ -39,6 +39,9 @@ class ChannelClient {
   /// has had an effect is not known. -ETIMEDOUT: it has not answered for kAnswerTimeoutNs; the slot
   /// is then never used again.
   CallAnswer call(const CallRequest& request);
+  /// Makes calls that do not depend on each other, as many at once as slots are free. `answers` has
+  /// as many elements. Throws std::bad_alloc, and then has made none.
+  void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers);
 
   /// Whether the server is known to have ended.
   bool is_gone() const;
@@ -50,9 +53,17 @@ class ChannelClient {
   static constexpr uint64_t kAnswerTimeoutNs = 600'000'000'000;
 
  private:
-  bool take_slot(uint32_t& slot);
+  /// A call that was begun.
+  struct UnderWay {
+    int64_t refusal;  // not 0: the server was not asked, and this is the answer
+    uint32_t slot;
+    request::Request record;
+  };
+
+  bool take_slot(bool may_wait, uint32_t& slot);
   void release_slot(uint32_t slot);
-  std::optional<int64_t> exchange(uint32_t slot, const request::Request& record);
+  bool begin(const CallRequest& request, bool may_wait, UnderWay& call);
+  CallAnswer end(const CallRequest& request, const UnderWay& call);
   bool await_answer(const serve::RingPlace& place);
 
   ChannelEnds ends_;
