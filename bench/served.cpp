@@ -28,6 +28,7 @@ using gofs::Volume;
 
 constexpr uint64_t kFileBytes = uint64_t{64} << 20;
 constexpr uint64_t kReadBytes = 4096;
+constexpr uint64_t kLargeBytes = uint64_t{16} << 20;
 
 /// Ends the program with what is wrong.
 template <typename T>
@@ -90,6 +91,13 @@ Call read_of(Volume& volume, int fd) {
   };
 }
 
+Call large_read_of(Volume& volume, int fd) {
+  return [&volume, fd](uint64_t n) {
+    static thread_local std::vector<char> buffer(kLargeBytes);
+    take(volume.pread(fd, buffer.data(), buffer.size(), n * kLargeBytes % kFileBytes));
+  };
+}
+
 int make_file(Volume& volume) {
   const int fd = take(volume.open("/file", O_RDWR | O_CREAT, 0600));
   const std::vector<char> part(uint64_t{1} << 20, 'x');
@@ -115,7 +123,7 @@ int main(int count, char** words) {
   Volume attached = take(Volume::attach(words[2]));
   const int direct_fd = make_file(direct);
   const int attached_fd = take(attached.open("/file"));
-  const Row rows[] = {{"stat", stat_of}, {"pread 4 KiB", read_of}};
+  const Row rows[] = {{"stat", stat_of}, {"pread 4 KiB", read_of}, {"pread 16 MiB", large_read_of}};
   fmt::print("{:<12} {:>8} {:>12} {:>12}\n", "call", "threads", "mounted", "attached");
   for (const Row& row : rows) {
     const Call of_direct = row.call_of(direct, direct_fd);

@@ -235,9 +235,11 @@ def device(stage):
 
 
 def neighbour(stage, seconds=60):
-    """A volume on a partition, beside another program on the next one."""
+    """A volume on a partition, beside another program on the next one; by io_uring, and where that
+    is refused."""
     if stage.build("cpu", "gofs_traffic"):
         stage.script(["tests/neighbour/judge.py", "--seconds", seconds])
+        stage.script(["tests/neighbour/judge.py", "--seconds", seconds // 4, "--no-uring"])
 
 
 def neighbour_long(stage):

@@ -43,6 +43,8 @@ class AnyVolume {
     request.bytes = sizeof(result);
     return call(request);
   }
+  /// A call takes no more bytes of its buffer than these, and others may be under way beside it.
+  virtual uint64_t part_bytes() const { return ~uint64_t{0}; }
   /// Makes calls that do not depend on each other, in any order, perhaps at once. `answers` has as
   /// many elements.
   virtual void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) {

@@ -103,7 +103,7 @@ int main_of(int argc, char** argv) {
   app.add_option("--width", options.width, "lanes of a warp")->capture_default_str();
   add_striping_options(app, options.striping);
   app.add_flag("--lfs", options.log_structured, "nothing is written over where it lies");
-  app.add_flag("--hosted", options.hosted, "hosted SSDs: what they ask of Linux is lost");
+  app.add_flag("--hosted", options.hosted, "hosted SSDs: what they ask of Linux is lost, or fails");
   app.add_option("--subsets", options.subsets, "images of each cut: all, none, random ones")
       ->capture_default_str();
   app.add_option("--cuts", options.cuts_max, "at most so many; 0: all")->capture_default_str();
@@ -122,8 +122,7 @@ int main_of(int argc, char** argv) {
                  "--cuts cuts of each scenario")
       ->excludes(several);
   app.add_option("--images", folder, "that folder, which is there");
-  app.add_flag("--faults", with_faults, "let commands fail, instead of power")
-      ->excludes("--hosted");
+  app.add_flag("--faults", with_faults, "let commands fail, instead of power");
   app.add_option("--commands", faults.commands_max, "that fail, of each kind at most; 0: all");
   app.add_option("--kind", faults.kind, "write, writes, read, reads, flush, all or death");
   app.add_option("--command", faults.command, "this one only");
@@ -133,6 +132,7 @@ int main_of(int argc, char** argv) {
   faults.width = options.width;
   faults.striping = options.striping;
   faults.log_structured = options.log_structured;
+  faults.hosted = options.hosted;
   faults.fsck_every = options.fsck_every;
   faults.save = options.save;
   std::vector<Scenario> wanted;

@@ -122,6 +122,22 @@ TEST(CrashExplorer, cuts_the_power_below_hosted_ssds) {
   }
 }
 
+TEST(CrashExplorer, has_what_hosted_ssds_ask_of_linux_fail) {
+  GOFS_NEED_TOOL("fsck.f2fs");
+  FaultsOptions options;
+  options.hosted = true;
+  options.commands_max = 2;
+  options.fsck_every = 3;
+  for (const uint32_t disks : {1u, 2u}) {
+    options.striping.disks = disks;
+    for (const char* name : {"trees", "overwrite_parts", "fsync_create"}) {
+      const FaultsResult result = explore_faults(scenario_named(name), options);
+      expect_no_failures(result.failures);
+      EXPECT_GT(result.errors, 0u);
+    }
+  }
+}
+
 // An SSD that ignores flushes loses what was promised, and the explorer has to see it.
 TEST(CrashExplorer, finds_what_a_lying_ssd_loses) {
   ExplorerOptions options;

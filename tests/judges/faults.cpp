@@ -94,6 +94,7 @@ class FaultExplorer {
       SessionOptions mount = prepared_.mount;
       mount.log_bytes = kScenarioLogBytes;
       mount.faults = true;
+      mount.hosted = options_.hosted;
       if (kind.action == ssd::FaultAction::kFatal) mount.timeout_ns = kDeadAfterNs;
       Session session(disks_, mount);
       Actor actor(session, model, &history, options_.seed);
@@ -144,6 +145,7 @@ class FaultExplorer {
     mount.width = options_.width;
     mount.log_bytes = kRecoveryLogBytes;
     mount.log_structured = options_.log_structured;
+    mount.hosted = options_.hosted;
     ssd::WriteTrace trace;
     std::string problem = mount_and_look(
         disks_, mount,
@@ -158,10 +160,11 @@ class FaultExplorer {
             const std::string& problem) {
     result_.failures.push_back(fmt::format(
         "{}: {} {} of disk {} failed, stopped by \"{}\": {}\n  replay: gofs_crash --faults "
-        "--scenario {} --seed {} --width {}{}{} --kind {} --on-disk {} --command {}",
+        "--scenario {} --seed {} --width {}{}{}{} --kind {} --on-disk {} --command {}",
         scenario_.name, kind.name, place.command, place.disk, stopped, problem, scenario_.name,
         options_.seed, options_.width, options_.striping.options(),
-        options_.log_structured ? " --lfs" : "", kind.name, place.disk, place.command));
+        options_.log_structured ? " --lfs" : "", options_.hosted ? " --hosted" : "", kind.name,
+        place.disk, place.command));
   }
 
   const Scenario& scenario_;

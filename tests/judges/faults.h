@@ -21,6 +21,7 @@ struct FaultsOptions {
   uint32_t width = 1;  // lanes of a warp
   Striping striping;
   bool log_structured = false;  // nothing is written over where it lies
+  bool hosted = false;          // hosted SSDs, and what they ask of Linux fails
   uint32_t commands_max = 0;    // of each kind, evenly spread; 0: all
   uint32_t fsck_every = 1;      // of the volumes, how many fsck.f2fs looks at; 0: none
   uint32_t failures_max = 3;

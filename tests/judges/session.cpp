@@ -17,6 +17,7 @@
 #include "recording_engine.h"
 #include "served_calls.h"
 #include "simt/host_memory.h"
+#include "ssd/hosted/faulty_engine_for_test.h"
 #include "ssd/hosted/hosted_controller.h"
 #include "ssd/virtual_ssd.h"
 #include "testing/teams.hpp"
@@ -120,10 +121,12 @@ struct Session::Parts {
     wanted.queue_pairs_max = 4;
     wanted.queue_entries_max = 256;
     wanted.lba_bytes = options.lba_shift == 9 ? 0 : 1u << options.lba_shift;
-    wanted.make_engine = [this, disk](const ssd::IoTarget& target) {
+    ssd::IoFaults& of_disk = faults.emplace_back();
+    wanted.make_engine = [this, disk, &of_disk](const ssd::IoTarget& target) {
+      auto engine = ssd::uring_refusal() == 0 ? ssd::make_uring_engine(target)
+                                              : ssd::make_thread_engine(target);
       return make_recording_engine(requests, disk,
-                                   ssd::uring_refusal() == 0 ? ssd::make_uring_engine(target)
-                                                             : ssd::make_thread_engine(target));
+                                   std::make_unique<ssd::FaultyEngine>(of_disk, std::move(engine)));
     };
     const auto access = options.writable ? ssd::FileAccess::kReadWrite : ssd::FileAccess::kReadOnly;
     hosted.push_back(std::make_unique<ssd::HostedController>(
@@ -135,6 +138,7 @@ struct Session::Parts {
 
   simt::HostMemorySpace memory;
   RequestLog requests;
+  std::deque<ssd::IoFaults> faults;  // of each hosted SSD
   std::vector<std::unique_ptr<ssd::HostedController>> hosted;
   std::vector<ssd::ControllerRef> controllers;
   std::vector<nvme::Device*> devices;
@@ -744,9 +748,35 @@ uint32_t Session::moment() {
   return simt::load_relaxed(log->events);
 }
 
+namespace {
+
+/// The same of what a hosted SSD asks of Linux.
+ssd::IoFault fault_below(const ssd::FaultRule& rule) {
+  using format::nvme::IoOpcode;
+  using Kind = ssd::IoRequest::Kind;
+  constexpr std::pair<IoOpcode, Kind> kKinds[] = {{IoOpcode::kWrite, Kind::kWrite},
+                                                  {IoOpcode::kRead, Kind::kRead},
+                                                  {IoOpcode::kFlush, Kind::kSync}};
+  ssd::IoFault fault;
+  for (const auto& [opcode, kind] : kKinds) {
+    if (rule.opcode_mask == 1u << static_cast<uint32_t>(opcode)) fault.kind = kind;
+  }
+  fault.skip = static_cast<uint32_t>(rule.skip);
+  fault.count = static_cast<uint32_t>(std::min<uint64_t>(rule.count, ~0u));
+  fault.error = rule.action == ssd::FaultAction::kFatal ? -ENODEV : -EIO;
+  return fault;
+}
+
+}  // namespace
+
 void Session::plan_fault(uint32_t disk, const ssd::FaultRule& rule) {
   ssd::FaultRule only_counts = rule;
   only_counts.count = 0;
+  for (uint32_t each = 0; each < parts_->faults.size(); ++each) {
+    parts_->faults[each].clear();
+    parts_->faults[each].add(fault_below(each == disk ? rule : only_counts));
+  }
+  if (options_.hosted) return;
   for (uint32_t each = 0; each < parts_->controllers.size(); ++each) {
     ssd::clear_faults(parts_->memory, parts_->controllers[each]);
     ssd::add_fault(parts_->memory, parts_->controllers[each], each == disk ? rule : only_counts);
@@ -755,6 +785,8 @@ void Session::plan_fault(uint32_t disk, const ssd::FaultRule& rule) {
 
 std::vector<uint64_t> Session::fault_matches() {
   std::vector<uint64_t> matches;
+  for (const ssd::IoFaults& one : parts_->faults) matches.push_back(one.matches());
+  if (options_.hosted) return matches;
   for (const ssd::ControllerRef& one : parts_->controllers) {
     matches.push_back(one.controller->faults->entries[0].matches);
   }

@@ -42,7 +42,7 @@ struct SessionOptions {
   bool log_structured = false;  // nothing is written over where it lies
   bool discard = true;          // the SSDs are told what is free, and forget it
   bool served = false;          // calls go through channels, where they are such that can
-  bool hosted = false;          // the SSDs are threads over what the disks hold, without faults
+  bool hosted = false;          // the SSDs are threads over what the disks hold
 };
 
 /// Who makes a call together.

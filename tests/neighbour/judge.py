@@ -49,8 +49,9 @@ def fio_command(device, seconds, rate, seed):
             "--output-format=json"]
 
 
-def traffic_command(program, device, seconds, seed):
-    return [program, device, "--seconds", str(seconds), "--seed", str(seed)]
+def traffic_command(args, device):
+    return [args.traffic, device, "--seconds", str(args.seconds), "--seed", str(args.seed),
+            *(["--no-uring"] if args.no_uring else [])]
 
 
 class Counter:
@@ -120,12 +121,14 @@ def side_by_side(args, gofs_device, fio_device, counter):
     fio_log, traffic_log = WORK / "fio.log", WORK / "traffic.log"
     with open(fio_log, "wb") as of_fio, open(traffic_log, "wb") as of_traffic:
         fio = start(fio_command(fio_device, args.seconds, args.rate, args.seed), of_fio)
-        traffic = start(traffic_command(args.traffic, gofs_device, args.seconds, args.seed),
-                        of_traffic)
+        traffic = start(traffic_command(args, gofs_device), of_traffic)
         statuses = [end(each, args.seconds + END_S) for each in (traffic, fio)]
     text = traffic_log.read_text(errors="replace").strip()
     say(text)
     counter.check("gofs_reads_what_it_wrote", "" if statuses[0] == 0 else f"status {statuses[0]}")
+    if args.no_uring:
+        refused = "io_uring: Operation not permitted" in text
+        counter.check("threads_do_the_work", "" if refused else f"not so: {text}")
     complaint, words = fio_complaint(statuses[1], fio_log.read_text(errors="replace"))
     say(words)
     counter.check("fio_reads_what_it_wrote", complaint)
@@ -151,6 +154,8 @@ def main():
                                     "gofs_traffic"))
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--rate", default="16m", help="bytes a second that fio writes at most")
+    parser.add_argument("--no-uring", action="store_true",
+                        help="io_uring is refused to GoFS, which has threads do its work then")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
     args = parser.parse_args()
     os.environ["PATH"] += ":/usr/sbin:/sbin"

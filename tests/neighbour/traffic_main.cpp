@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "ssd/refused_uring_for_test.h"
 #include "traffic.hpp"
 
 namespace gofs::neighbour {
@@ -28,6 +29,7 @@ struct TrafficOptions {
   uint32_t threads = 4;
   uint32_t pause_us = 1000;  // between two calls of a thread
   uint64_t seed = 1;
+  bool no_uring = false;
 };
 
 /// Has each thread do `work`. Throws what the first that failed has thrown.
@@ -106,7 +108,12 @@ int main_of(int argc, char** argv) {
   app.add_option("--pause", options.pause_us, "microseconds between two calls of a thread")
       ->capture_default_str();
   app.add_option("--seed", options.seed)->capture_default_str();
+  app.add_flag("--no-uring", options.no_uring, "io_uring is refused, as in many containers");
   CLI11_PARSE(app, argc, argv);
+  if (options.no_uring && !ssd::refuse_io_uring()) {
+    std::fprintf(stderr, "io_uring cannot be refused here\n");
+    return 1;
+  }
   try {
     run(options);
   } catch (const std::exception& problem) {

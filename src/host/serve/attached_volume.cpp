@@ -217,6 +217,11 @@ CallAnswer AttachedVolume::call(const CallRequest& request) {
   }
 }
 
+uint64_t AttachedVolume::part_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return link_ == nullptr ? AnyVolume::part_bytes() : link_->channel.part_bytes();
+}
+
 void AttachedVolume::call_all(std::span<const CallRequest> requests,
                               std::span<CallAnswer> answers) {
   const std::shared_ptr<Link> link =

@@ -40,6 +40,7 @@ class AttachedVolume final : public AnyVolume {
   /// -ESTALE also where the server has ended while a call was under way that cannot be made again:
   /// whether it has had an effect is not known. -ENOTCONN: no server is there.
   CallAnswer call(const CallRequest& request) override;
+  uint64_t part_bytes() const override;
   /// At once, as far as the channel has room.
   void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) override;
 

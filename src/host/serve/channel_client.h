@@ -43,6 +43,8 @@ class ChannelClient {
   /// as many elements. Throws std::bad_alloc, and then has made none.
   void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers);
 
+  /// Of its buffer a call takes no more.
+  uint64_t part_bytes() const { return part_bytes_; }
   /// Whether the server is known to have ended.
   bool is_gone() const;
   /// Looks whether one that was killed has: it leaves no word.

@@ -48,6 +48,11 @@ class IoFaults {
     const std::lock_guard lock(mutex_);
     return seen_;
   }
+  /// Requests that the first fault was about, hit or let through.
+  uint32_t matches() const {
+    const std::lock_guard lock(mutex_);
+    return faults_.empty() ? 0 : faults_.front().second;
+  }
   std::optional<IoFault> find(const IoRequest& request) {
     const std::lock_guard lock(mutex_);
     ++seen_;
