@@ -5,7 +5,16 @@
 #   BUILD_SHARED_LIBS   of a project that includes GoFS: gofs::host is the shared library, not the
 #                       static one. By itself GoFS builds and installs both.
 #   CMAKE_CUDA_ARCHITECTURES   what device code is compiled for; 90 if nothing is said
-option(GOFS_CUDA "Build the device code and the CUDA backend; needs nvcc 13.0 or newer" OFF)
+set(gofs_cuda_by_default OFF)
+if(SKBUILD)  # `pip install .` asks what `make build` asks
+  execute_process(COMMAND sh -c "scripts/wants_cuda.sh && scripts/nvcc.sh"
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" RESULT_VARIABLE gofs_no_cuda OUTPUT_QUIET ERROR_QUIET)
+  if(gofs_no_cuda EQUAL 0)
+    set(gofs_cuda_by_default ON)
+  endif()
+endif()
+option(GOFS_CUDA "Build the device code and the CUDA backend; needs nvcc 13.0 or newer"
+  ${gofs_cuda_by_default})
 option(GOFS_DEVICE_WIDE "Build and install libgofs_device_wide.a as well (src/device)" OFF)
 option(GOFS_COMMANDS "Build the commands gofs, gofs-bench and gofsd; needs CLI11 and nlohmann_json"
   ${PROJECT_IS_TOP_LEVEL})
@@ -13,6 +22,7 @@ option(GOFS_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(GOFS_BENCH "Build what measures (bench/), beside gofs-bench" ${PROJECT_IS_TOP_LEVEL})
 option(GOFS_TESTS "Build the tests, and what they run: the three above; needs GoogleTest and Boost"
   ${PROJECT_IS_TOP_LEVEL})
+option(GOFS_PYTHON "Build the module of the Python package; needs nanobind" OFF)
 option(GOFS_INSTALL "Have `cmake --install` install GoFS" ${PROJECT_IS_TOP_LEVEL})
 option(GOFS_BLKID "Have libblkid name what mkfs would write over, where it is installed" ON)
 option(GOFS_URING "Have the threads of hosted SSDs use io_uring, where liburing is installed" ON)

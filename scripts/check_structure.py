@@ -133,6 +133,8 @@ def check_layers(tree):
                 if quoted:
                     yield f"{path}:{number}: no such file under src/ or include/: {name}"
                 continue
+            if path.parts[0] == "python" and target.parts[0] == "src":
+                yield f"{path}:{number}: the Python package includes what is not public: {name}"
             if not quoted:
                 yield f"{path}:{number}: our own header in <>: {name}"
             if is_test_code(path):

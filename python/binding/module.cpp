@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gofs._core: the host's calls of GoFS (gofs/volume.hpp, gofs/mkfs.hpp) as Python's, and no more.
+// What programs see is the package around it.
+#include <nanobind/nanobind.h>
+
+#include "classes.hpp"
+#include "gofs/version.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_core, module) {
+  using namespace gofs::python;
+  module.doc() = "The host's calls of GoFS. Internal to the package gofs.";
+  module.attr("VERSION") = GOFS_VERSION;
+  define_reports(module);
+  define_open_file(module);
+  VolumeClass volume(module, "Volume");
+  define_names(volume);
+  define_attributes(volume);
+  define_whole_files(volume);
+  define_upkeep(volume);
+  define_mounting(module);
+}

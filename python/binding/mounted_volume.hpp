@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A volume as Python holds it: its calls run without the GIL, and are refused where there is
+// nothing to call any more.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <utility>
+
+#include "errors.hpp"
+#include "gofs/volume.hpp"
+#include "path.hpp"
+
+namespace gofs::python {
+
+class MountedVolume {
+ public:
+  /// `name` is what it was mounted or attached by.
+  MountedVolume(Volume volume, Path name);
+  MountedVolume(const MountedVolume&) = delete;
+  MountedVolume& operator=(const MountedVolume&) = delete;
+  /// Unmounts, without the GIL; errors are lost.
+  ~MountedVolume();
+
+  const Path& name() const { return name_; }
+  /// False in a child of fork(), where nothing can be done with it.
+  bool is_ours() const;
+  bool is_closed() const { return closed_; }
+
+  /// What `body` answers, which is given the volume and runs without the GIL, so that it may touch
+  /// nothing of Python's. Raises ValueError once the volume is closed, and RuntimeError in a child
+  /// of fork().
+  template <typename Body>
+  auto call(Body&& body) {
+    refuse_unusable();
+    const nanobind::gil_scoped_release released;
+    return body(volume_);
+  }
+
+  /// Unmounts; nothing where that was done before, or in a child of fork(). After an error that
+  /// leaves the volume mounted, or its image held, it may be called again.
+  void close();
+
+ private:
+  void refuse_unusable() const;
+
+  Volume volume_;
+  const Path name_;
+  const pid_t owner_;
+  std::atomic<bool> closed_ = false;
+};
+
+}  // namespace gofs::python

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A descriptor of a mounted volume, which is closed when Python lets go of it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <utility>
+
+#include "errors.hpp"
+#include "mounted_volume.hpp"
+#include "path.hpp"
+
+namespace gofs::python {
+
+class OpenFile {
+ public:
+  OpenFile(std::shared_ptr<MountedVolume> volume, int descriptor, Path path);
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  /// Closes; errors are lost.
+  ~OpenFile();
+
+  const Path& path() const { return path_; }
+
+  /// What `body` answers, which is given the volume and the descriptor and runs as one of
+  /// MountedVolume::call() does. Raises ValueError once the file is closed.
+  template <typename Body>
+  auto call(Body&& body) {
+    using Answer = decltype(body(std::declval<Volume&>(), 0));
+    auto answer = volume_->call([&](Volume& volume) -> std::optional<Answer> {
+      // Another thread that closes the file waits, so that no call meets a descriptor that the
+      // volume has given to another file since.
+      const std::shared_lock lock(mutex_);
+      if (closed_) return std::nullopt;
+      return body(volume, descriptor_);
+    });
+    if (!answer) raise_closed();
+    return take(*std::move(answer), &path_);
+  }
+
+  /// Closes after the calls under way. Nothing where that was done before, where the volume is
+  /// closed, or in a child of fork().
+  void close();
+
+ private:
+  [[noreturn]] static void raise_closed();
+
+  const std::shared_ptr<MountedVolume> volume_;
+  const Path path_;
+  const int descriptor_;
+  std::atomic<bool> closed_ = false;
+  std::shared_mutex mutex_;
+};
+
+}  // namespace gofs::python

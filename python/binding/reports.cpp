@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The structs of types.h and volume.hpp that calls answer with.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "classes.hpp"
+#include "gofs/types.h"
+#include "gofs/volume.hpp"
+#include "path.hpp"
+
+namespace nb = nanobind;
+
+namespace gofs::python {
+
+namespace {
+
+void define_stat(nb::module_& module) {
+  nb::class_<TimeStamp>(module, "TimeStamp", "A point in time: UTC, since 1970.")
+      .def_ro("seconds", &TimeStamp::seconds)
+      .def_ro("nanoseconds", &TimeStamp::nanoseconds);
+  nb::class_<Stat>(module, "Stat", "As struct stat, with F2FS's extras.")
+      .def_ro("ino", &Stat::ino)
+      .def_ro("size_bytes", &Stat::size_bytes)
+      .def_ro("blocks_512", &Stat::blocks_512)
+      .def_ro("mode", &Stat::mode)
+      .def_ro("links", &Stat::links)
+      .def_ro("uid", &Stat::uid)
+      .def_ro("gid", &Stat::gid)
+      .def_ro("device_major", &Stat::device_major)
+      .def_ro("device_minor", &Stat::device_minor)
+      .def_ro("accessed", &Stat::accessed)
+      .def_ro("modified", &Stat::modified)
+      .def_ro("changed", &Stat::changed)
+      .def_ro("created", &Stat::created)
+      .def_ro("flags", &Stat::flags)
+      .def_ro("advise", &Stat::advise)
+      .def_ro("project_id", &Stat::project_id);
+  nb::class_<FilesystemStat>(module, "FilesystemStat", "As struct statvfs.")
+      .def_ro("block_bytes", &FilesystemStat::block_bytes)
+      .def_ro("blocks", &FilesystemStat::blocks)
+      .def_ro("blocks_free", &FilesystemStat::blocks_free)
+      .def_ro("blocks_available", &FilesystemStat::blocks_available)
+      .def_ro("files", &FilesystemStat::files)
+      .def_ro("files_free", &FilesystemStat::files_free)
+      .def_ro("files_used", &FilesystemStat::files_used)
+      .def_ro("name_bytes_max", &FilesystemStat::name_bytes_max);
+}
+
+void define_info(nb::module_& module) {
+  nb::class_<VolumeInfo>(module, "VolumeInfo", "What mount() found.")
+      .def_prop_ro("spec", [](const VolumeInfo& info) { return decoded(info.spec); })
+      .def_ro("backend", &VolumeInfo::backend, "'cpu' or 'cuda'.")
+      .def_ro("backend_detail", &VolumeInfo::backend_detail, "The processor or GPU.")
+      .def_prop_ro(
+          "ssd", [](const VolumeInfo& info) { return decoded(info.ssd); },
+          "What the volume lies on, and its timing model.")
+      .def_ro("ssd_bytes", &VolumeInfo::ssd_bytes)
+      .def_ro("lba_bytes", &VolumeInfo::lba_bytes)
+      .def_ro("queues", &VolumeInfo::queues)
+      .def_ro("queue_depth", &VolumeInfo::queue_depth)
+      .def_ro("transfer_bytes_max", &VolumeInfo::transfer_bytes_max)
+      .def_ro("mode", &VolumeInfo::mode, "Of a mount for writing: 'adaptive' or 'lfs'.")
+      .def_ro("ablations", &VolumeInfo::ablations)
+      .def_prop_ro("label", [](const VolumeInfo& info) { return decoded(info.label); })
+      .def_ro("uuid", &VolumeInfo::uuid)
+      .def_prop_ro(
+          "writer", [](const VolumeInfo& info) { return decoded(info.writer); },
+          "The kernel or tool that wrote the superblock.")
+      .def_ro("features", &VolumeInfo::features)
+      .def_ro("block_count", &VolumeInfo::block_count, "Of 4 KiB.")
+      .def_ro("segment_count", &VolumeInfo::segment_count)
+      .def_ro("main_segments", &VolumeInfo::main_segments)
+      .def_ro("free_segments", &VolumeInfo::free_segments)
+      .def_ro("checkpoint_version", &VolumeInfo::checkpoint_version)
+      .def_ro("checkpoint_pack", &VolumeInfo::checkpoint_pack)
+      .def_ro("checkpoint_flags", &VolumeInfo::checkpoint_flags)
+      .def_ro("clean", &VolumeInfo::clean, "It had been unmounted properly.");
+}
+
+void define_memory(nb::module_& module) {
+  nb::class_<MemoryPartReport>(module, "MemoryPart",
+                               "What one part of a volume takes of memory, in bytes.")
+      .def_ro("name", &MemoryPartReport::name)
+      .def_ro("of_ssd", &MemoryPartReport::of_ssd,
+              "A virtual SSD's own, and not the file system's.")
+      .def_ro("device_bytes", &MemoryPartReport::device_bytes, "In the backend's memory.")
+      .def_ro("host_bytes", &MemoryPartReport::host_bytes,
+              "On a GPU: in pinned memory of the host.")
+      .def_ro("in_use", &MemoryPartReport::in_use, "Of these; None where it cannot be told.")
+      .def_prop_ro("bytes", &MemoryPartReport::bytes);
+  nb::class_<CachedPages>(module, "CachedPages",
+                          "Metadata blocks of one kind in the page cache, in bytes.")
+      .def_ro("kind", &CachedPages::kind, "'nodes', 'directories', 'nat' or 'others'.")
+      .def_ro("bytes", &CachedPages::bytes)
+      .def_ro("dirty_bytes", &CachedPages::dirty_bytes, "Of these: newer than the disk.");
+  nb::class_<MemoryReport>(module, "MemoryReport", "What a volume takes of memory, in bytes.")
+      .def_ro("parts", &MemoryReport::parts)
+      .def_ro("cached", &MemoryReport::cached)
+      .def_ro("filesystem_bytes", &MemoryReport::filesystem_bytes,
+              "Sum of the parts, but for the virtual SSD's.")
+      .def_ro("ssd_bytes", &MemoryReport::ssd_bytes, "Sum of these.");
+}
+
+void define_cleaning(nb::module_& module) {
+  nb::class_<CleaningReport>(module, "CleaningReport", "What cleaning has done.")
+      .def_ro("segments", &CleaningReport::segments, "Segments that were emptied.")
+      .def_ro("data_blocks", &CleaningReport::data_blocks)
+      .def_ro("directory_blocks", &CleaningReport::directory_blocks)
+      .def_ro("node_blocks", &CleaningReport::node_blocks)
+      .def_ro("left_blocks", &CleaningReport::left_blocks, "In segments that could not be emptied.")
+      .def_ro("free_segments_before", &CleaningReport::free_segments_before)
+      .def_ro("free_segments", &CleaningReport::free_segments);
+}
+
+}  // namespace
+
+void define_reports(nb::module_& module) {
+  define_stat(module);
+  define_info(module);
+  define_memory(module);
+  define_cleaning(module);
+}
+
+}  // namespace gofs::python

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open files."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+import warnings
+from typing import TYPE_CHECKING, NoReturn
+
+from gofs._buffers import memory_to_fill, memory_to_read
+from gofs._stat import not_negative
+
+if TYPE_CHECKING:
+    from gofs import _core
+    from gofs._modes import Mode
+    from gofs._typing import Memory
+    from gofs._volume import Volume
+
+
+class File(io.RawIOBase):
+    """A file of a volume, without a buffer: what io.FileIO is for files of the host.
+
+    Every call goes to the file system, and what it has written is seen by all others at once.
+    `Volume.open()` makes it. Buffers may also be arrays and contiguous tensors on the CPU.
+    Several threads may use a file; closing waits for the calls under way.
+    """
+
+    def __init__(self, volume: Volume, core: _core.OpenFile, name: str | bytes, mode: Mode) -> None:
+        super().__init__()
+        self._volume = volume  # which stays mounted as long
+        self._core = core
+        self._mode = mode
+        if not mode.writable and stat.S_ISDIR(core.stat().mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        if mode.appends:
+            core.seek(0, os.SEEK_END)
+        self.name = name  # the last: from here on somebody has to close it
+
+    @property
+    def mode(self) -> str:
+        """As io.FileIO has it: "rb", "rb+", "wb", "xb", "ab" and the like."""
+        return self._mode.text
+
+    def readable(self) -> bool:
+        self._checkClosed()
+        return self._mode.readable
+
+    def writable(self) -> bool:
+        self._checkClosed()
+        return self._mode.writable
+
+    def seekable(self) -> bool:
+        self._checkClosed()
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Up to `size` bytes from the position on, fewer only at the end of the file."""
+        self._require(self._mode.readable, "reading")
+        if size is None or size < 0:
+            return self.readall()
+        return self._core.read(size)
+
+    def readall(self) -> bytes:
+        """All that is left of the file."""
+        self._require(self._mode.readable, "reading")
+        left = max(self._core.stat().size_bytes - self.tell(), 0)
+        data = self._core.read(left)
+        # It may have grown since.
+        while more := self._core.read(io.DEFAULT_BUFFER_SIZE):
+            data += more
+        return data
+
+    def readinto(self, buffer: Memory, /) -> int:
+        """Fills the buffer from the position on; how many bytes, fewer only at the file's end."""
+        self._require(self._mode.readable, "reading")
+        return self._core.read_into(memory_to_fill(buffer))
+
+    def pread(self, buffer: Memory, offset: int, /) -> int:
+        """readinto() from `offset` on, in bytes. The position is neither used nor changed."""
+        self._require(self._mode.readable, "reading")
+        return self._core.pread_into(memory_to_fill(buffer), not_negative(offset))
+
+    def write(self, data: Memory, /) -> int:
+        """Writes at the position, or at the end where the mode appends.
+
+        How many bytes: fewer only where the volume is full, or the SSD fails in between. The next
+        call says which.
+        """
+        self._require(self._mode.writable, "writing")
+        return self._core.write(memory_to_read(data))
+
+    def pwrite(self, data: Memory, offset: int, /) -> int:
+        """write() at `offset`, in bytes. The position is neither used nor changed."""
+        self._require(self._mode.writable, "writing")
+        return self._core.pwrite(memory_to_read(data), not_negative(offset))
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """`whence` may be os.SEEK_DATA and os.SEEK_HOLE, too."""
+        return self._core.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._core.seek(0, os.SEEK_CUR)
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """Makes the file `size` bytes long: shorter, or longer with zeros."""
+        self._require(self._mode.writable, "writing")
+        if size is None:
+            size = self.tell()
+        self._core.truncate(not_negative(size))
+        return size
+
+    def stat(self) -> os.stat_result:
+        """As os.fstat()."""
+        return self._volume._result_of(self._core.stat())
+
+    def fsync(self) -> None:
+        """Returns when the contents, the attributes and, of a new file, the name are durable."""
+        self._core.sync()
+
+    def fdatasync(self) -> None:
+        """fsync(), but for times where nothing else of the inode has changed."""
+        self._core.sync_data()
+
+    def fallocate(self, mode: int, offset: int, length: int, /) -> None:
+        """As fallocate(2): 0 reserves what the range lacks, FALLOC_FL_KEEP_SIZE (1) beside it
+        leaves the size as it is, FALLOC_FL_PUNCH_HOLE (2) with that makes a hole, and
+        FALLOC_FL_ZERO_RANGE (16) makes zeros."""
+        self._core.allocate(mode, not_negative(offset), not_negative(length))
+
+    def fileno(self) -> NoReturn:
+        """Raises io.UnsupportedOperation: Linux knows nothing of the file."""
+        raise io.UnsupportedOperation(
+            "a file of a volume has no descriptor of Linux: use its methods, or copy it to the host"
+        )
+
+    def isatty(self) -> bool:
+        self._checkClosed()
+        return False
+
+    def close(self) -> None:
+        """Closes the file. What was written is not made durable by that."""
+        if self.closed:
+            return
+        try:
+            super().close()
+        finally:
+            self._core.close()
+
+    def __del__(self) -> None:
+        if not self.closed and hasattr(self, "name"):
+            warnings.warn(f"unclosed file {self!r}", ResourceWarning, stacklevel=2, source=self)
+            self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"cannot pickle {self!r}: send its path, and open it there")
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"name={self.name!r} mode={self.mode!r}"
+        return f"<gofs.File {state}>"
+
+    def _require(self, able: bool, what: str) -> None:
+        self._checkClosed()
+        if not able:
+            raise io.UnsupportedOperation(f"File not open for {what}")

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the file system says of files, as `os` has it."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gofs import _core
+    from gofs._typing import AnyPath
+
+NANOSECONDS = 1_000_000_000
+BLOCK_BYTES = 4096
+
+# What TimeStamp::nanoseconds has for the present (kTimeNow).
+NOW = (0, 0x3FFFFFFF)
+
+
+def stat_result(stat: _core.Stat, device: int) -> os.stat_result:
+    """`device` becomes st_dev, which says which volume a file is of."""
+    times = (stat.accessed, stat.modified, stat.changed)
+    sequence = (
+        stat.mode,
+        stat.ino,
+        device,
+        stat.links,
+        stat.uid,
+        stat.gid,
+        stat.size_bytes,
+        *(time.seconds for time in times),
+    )
+    names = ("st_atime", "st_mtime", "st_ctime")
+    return os.stat_result(
+        sequence,
+        {
+            **{name: _seconds(time) for name, time in zip(names, times)},
+            **{f"{name}_ns": _nanoseconds(time) for name, time in zip(names, times)},
+            "st_blksize": BLOCK_BYTES,
+            "st_blocks": stat.blocks_512,
+            "st_rdev": os.makedev(stat.device_major, stat.device_minor),
+        },
+    )
+
+
+def statvfs_result(stat: _core.FilesystemStat, *, writable: bool, device: int) -> os.statvfs_result:
+    """`device` becomes f_fsid."""
+    return os.statvfs_result(
+        (
+            stat.block_bytes,
+            stat.block_bytes,
+            stat.blocks,
+            stat.blocks_free,
+            stat.blocks_available,
+            stat.files,
+            stat.files_free,
+            stat.files_free,
+            0 if writable else os.ST_RDONLY,
+            stat.name_bytes_max,
+            device,
+        )
+    )
+
+
+def created_seconds(stat: _core.Stat) -> float:
+    return _seconds(stat.created)
+
+
+def time_from_seconds(seconds: float) -> tuple[int, int]:
+    """As the members of a TimeStamp, rounded down as os.utime() does."""
+    if isinstance(seconds, int):
+        return seconds, 0
+    fraction, whole = math.modf(seconds)
+    nanoseconds = math.floor(fraction * NANOSECONDS)
+    return int(whole) + nanoseconds // NANOSECONDS, nanoseconds % NANOSECONDS
+
+
+def time_from_nanoseconds(nanoseconds: int) -> tuple[int, int]:
+    return divmod(nanoseconds, NANOSECONDS)
+
+
+def not_negative(number: int, path: AnyPath | None = None) -> int:
+    """The number, of bytes, as Linux takes it. Raises OSError (EINVAL), about `path`."""
+    if number < 0:
+        name = None if path is None else os.fspath(path)
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), name)
+    return number
+
+
+def _seconds(time: _core.TimeStamp) -> float:
+    return time.seconds + time.nanoseconds * 1e-9  # to the last bit as `os` has it
+
+
+def _nanoseconds(time: _core.TimeStamp) -> int:
+    return time.seconds * NANOSECONDS + time.nanoseconds

@@ -1,0 +1,604 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mounted volumes."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import posixpath
+import stat
+import warnings
+import weakref
+import zlib
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast, overload
+
+from gofs._buffers import memory_to_fill, memory_to_read
+from gofs._entries import ScandirIterator
+from gofs._file import File
+from gofs._modes import parse_mode
+from gofs._stat import (
+    NOW,
+    created_seconds,
+    not_negative,
+    stat_result,
+    statvfs_result,
+    time_from_nanoseconds,
+    time_from_seconds,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from types import TracebackType
+
+    from typing_extensions import Buffer, Self
+
+    from gofs import _core
+    from gofs._typing import AnyPath, BytesPath, Memory, StrPath
+
+# Flags of Volume.rename().
+RENAME_NOREPLACE = 1
+RENAME_EXCHANGE = 2
+
+# Of buffered files, unless the caller says how large: calls of the file system cost more than
+# those of the host, on a GPU.
+_BUFFER_BYTES = 128 << 10
+# gofs::kKeepId.
+_KEEP_ID = 0xFFFFFFFF
+
+
+class PackedFiles(NamedTuple):
+    """The contents of many files, one after the other in one piece of memory.
+
+    File i has the bytes from `offsets[i]` to `offsets[i + 1]`; there is one offset more than files.
+    """
+
+    data: bytearray
+    offsets: list[int]
+    names: list[Any]  # as they were given; of a directory: str
+
+
+class Volume:
+    """A mounted volume, with the names of `os` and `os.path`.
+
+    `mount()` and `attach()` make it, `close()` or the end of a `with` block unmounts it. Paths are
+    str, bytes or os.PathLike, and start at the volume's root; names that are no UTF-8 are as `os`
+    has them (surrogateescape).
+
+    Errors are subclasses of OSError: besides those that `os` has for a call, `CorruptionError`
+    (the volume contradicts itself), EIO (the SSD), TimeoutError, EBUSY and ENOMEM (others have all
+    of what it needs for a while). Where the volume is not mounted for writing, changes raise EROFS.
+    After close() calls raise ValueError, and in a child of fork() RuntimeError.
+
+    Others see a change at once. It is durable after sync(), fsync() or close().
+
+    All calls may be made from several threads, and release the GIL. A volume that is mounted for
+    reading, or attached, can be pickled: it is mounted again where it is unpickled.
+    """
+
+    def __init__(self, core: _core.Volume, reopen: Callable[[], Volume], *, writable: bool) -> None:
+        """For mount() and attach(). `reopen` does again what made it."""
+        info = core.info()
+        self._core = core
+        self._reopen = reopen
+        self._writable = writable
+        self._name = info.spec
+        # Which volume a file is of: st_dev.
+        self._device = zlib.crc32(info.uuid.encode())
+        self._finalizer = weakref.finalize(self, _close_forgotten, core, info.spec)
+
+    # --- The volume ------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Makes all changes durable, in the image as well, and releases it.
+
+        Nothing where it was closed before, or in a child of fork(). Where OSError says that the
+        volume stays mounted, or that its image could not be written, close() may be called again.
+        """
+        self._core.close()
+        self._finalizer.detach()
+
+    @property
+    def closed(self) -> bool:
+        return self._core.closed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Callable[[], Volume], tuple[()]]:
+        if self._writable:
+            raise TypeError(
+                f"cannot pickle {self!r}: one process alone may write to a volume: mount it "
+                "without writable=True, or attach to a server (gofsd)"
+            )
+        return self._reopen, ()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "writable" if self._writable else "read-only"
+        return f"<gofs.Volume {self._name!r} {state}>"
+
+    @property
+    def writable(self) -> bool:
+        """Whether it was mounted for writing. A server says so only when it is asked to write."""
+        return self._writable
+
+    @property
+    def info(self) -> _core.VolumeInfo:
+        """What was found as it was mounted, and how many segments are free now."""
+        return self._core.info()
+
+    @property
+    def device_handle(self) -> int:
+        """For kernels: the word of a gofs::VolumeHandle, until close(). 0 where none can use it."""
+        return self._core.device_handle()
+
+    def memory(self) -> _core.MemoryReport:
+        """What the volume takes of memory, which is counted for some milliseconds."""
+        return self._core.memory()
+
+    def warnings(self) -> list[str]:
+        """What one should know although nothing failed, such as damage that was met.
+
+        Sentences; those that were returned before are not repeated.
+        """
+        return self._core.warnings()
+
+    def statvfs(self) -> os.statvfs_result:
+        return statvfs_result(self._core.statfs(), writable=self._writable, device=self._device)
+
+    def sync(self) -> None:
+        """Returns when all changes whose calls have returned are durable, in the image as well."""
+        self._core.sync()
+
+    def fsync(self, file: File | AnyPath) -> None:
+        """The same for one file or directory: contents, attributes and, if it is new, the name."""
+        if isinstance(file, File):
+            file.fsync()
+            return
+        with closing(self._core.open(file, os.O_RDONLY, 0)) as opened:
+            opened.sync()
+
+    def fdatasync(self, file: File | AnyPath) -> None:
+        """fsync(), but for times where nothing else of the inode has changed."""
+        if isinstance(file, File):
+            file.fdatasync()
+            return
+        with closing(self._core.open(file, os.O_RDONLY, 0)) as opened:
+            opened.sync_data()
+
+    def collect_garbage(
+        self, *, segments_max: int = 0, emptiest_first: bool = False
+    ) -> _core.CleaningReport:
+        """Empties segments that are only partly in use, and makes that durable.
+
+        At most `segments_max`, or all that are worth it (0).
+        """
+        return self._core.collect_garbage(segments_max, emptiest_first)
+
+    # --- Files -----------------------------------------------------------------------------------
+
+    @overload
+    def open(
+        self, path: AnyPath, mode: str = "rb", *, buffering: int, permissions: int = 0o666
+    ) -> BinaryIO: ...
+
+    @overload
+    def open(
+        self,
+        path: AnyPath,
+        mode: str = "rb",
+        *,
+        buffering: Literal[0] = 0,
+        permissions: int = 0o666,
+    ) -> File: ...
+
+    def open(
+        self, path: AnyPath, mode: str = "rb", *, buffering: int = 0, permissions: int = 0o666
+    ) -> File | BinaryIO:
+        """Opens a file, with the modes of the built-in open() for binary files.
+
+        Without a buffer, if not told otherwise. `buffering` is its size in bytes, -1 for one of
+        128 KiB. A file that is made has `permissions`; there is no umask.
+        """
+        parsed = parse_mode(mode)
+        if buffering == 1:
+            raise ValueError("buffering=1 is for text: give a size in bytes, or -1")
+        core = self._core.open(path, parsed.flags, permissions)
+        file = File(self, core, os.fspath(path), parsed)
+        if buffering == 0:
+            return file
+        size = buffering if buffering > 0 else _BUFFER_BYTES
+        if parsed.readable and parsed.writable:
+            return cast(BinaryIO, io.BufferedRandom(file, size))
+        if parsed.readable:
+            return io.BufferedReader(file, size)
+        return io.BufferedWriter(file, size)
+
+    def read(self, path: AnyPath, *, offset: int = 0, size: int | None = None) -> bytes:
+        """What a file has from byte `offset` on: `size` bytes, fewer where it ends, or all."""
+        not_negative(offset, path)
+        with closing(self._core.open(path, os.O_RDONLY, 0)) as file:
+            if size is None:
+                size = max(file.stat().size_bytes - offset, 0)
+            return file.pread(not_negative(size, path), offset)
+
+    def read_into(self, path: AnyPath, buffer: Memory, *, offset: int = 0) -> int:
+        """Fills an array, a tensor or another buffer from byte `offset` of a file on.
+
+        Directly where the SSD reaches it. How many bytes: fewer than it has only where the file
+        ends. Raises BufferError for memory that is read-only, and ValueError for a tensor that is
+        not contiguous or not on the CPU.
+        """
+        with closing(self._core.open(path, os.O_RDONLY, 0)) as file:
+            return file.pread_into(memory_to_fill(buffer), not_negative(offset, path))
+
+    def write(
+        self, path: AnyPath, data: Memory, *, sync: bool = False, permissions: int = 0o666
+    ) -> int:
+        """Makes a file of these bytes, or gives the file there is these contents; how many bytes.
+
+        With `sync` they are durable when this returns. Another reader may see a part of them.
+        """
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        return self._core.write(path, memory_to_read(data), flags, permissions, sync)
+
+    @overload
+    def read_many(
+        self, paths: Iterable[AnyPath], *, packed: Literal[False] = False
+    ) -> list[bytes]: ...
+
+    @overload
+    def read_many(self, paths: Iterable[AnyPath], *, packed: Literal[True]) -> PackedFiles: ...
+
+    def read_many(
+        self, paths: Iterable[AnyPath], *, packed: bool = False
+    ) -> list[bytes] | PackedFiles:
+        """The contents of many files, or with `packed` in one piece of memory.
+
+        Raises the error of the first one that cannot be read. Of one that grows meanwhile, what is
+        new may be missing.
+        """
+        if not packed:
+            return [self.read(path) for path in paths]
+        names = list(paths)
+        sizes = [self._core.stat(name).size_bytes for name in names]
+        data = bytearray(sum(sizes))
+        offsets = [0]
+        with memoryview(data) as memory:
+            for name, size in zip(names, sizes):
+                begin = offsets[-1]
+                offsets.append(begin + self.read_into(name, memory[begin : begin + size]))
+        del data[offsets[-1] :]
+        return PackedFiles(data, offsets, names)
+
+    @overload
+    def read_dir(self, path: AnyPath, *, packed: Literal[False] = False) -> dict[str, bytes]: ...
+
+    @overload
+    def read_dir(self, path: AnyPath, *, packed: Literal[True]) -> PackedFiles: ...
+
+    def read_dir(self, path: AnyPath, *, packed: bool = False) -> dict[str, bytes] | PackedFiles:
+        """The contents of all regular files of a directory, by name and in the names' order."""
+        directory = os.fsdecode(path)
+        with self.scandir(directory) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_file())
+        paths = [posixpath.join(directory, name) for name in names]
+        if packed:
+            return self.read_many(paths, packed=True)._replace(names=names)
+        return dict(zip(names, self.read_many(paths)))
+
+    def write_many(
+        self,
+        directory: AnyPath,
+        files: Mapping[str, Memory],
+        *,
+        sync: bool = False,
+        permissions: int = 0o666,
+    ) -> None:
+        """write() for many files of one directory, by name: new ones are made together.
+
+        With `sync` they are durable when this returns. Where some cannot be made, the others are,
+        and the error is the first one's.
+        """
+        names = list(files)
+        contents = [memory_to_read(data) for data in files.values()]
+        errors = self._core.batch_create(directory, names, contents, permissions)
+        failure: OSError | None = None
+        for name, code in zip(names, errors):
+            if code == 0:
+                continue
+            path = posixpath.join(os.fsdecode(directory), name)
+            try:
+                if code != errno.EEXIST:
+                    raise OSError(code, os.strerror(code), path)
+                self.write(path, files[name], permissions=permissions)
+            except OSError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        if sync:
+            self.sync()
+
+    def truncate(self, path: AnyPath, length: int) -> None:
+        """Makes the file `length` bytes long: shorter, or longer with zeros."""
+        self._core.truncate(path, not_negative(length, path))
+
+    # --- Directories -----------------------------------------------------------------------------
+
+    @overload
+    def scandir(self, path: StrPath = "/") -> ScandirIterator[str]: ...
+
+    @overload
+    def scandir(self, path: BytesPath) -> ScandirIterator[bytes]: ...
+
+    def scandir(self, path: AnyPath = "/") -> ScandirIterator[str] | ScandirIterator[bytes]:
+        """The entries of a directory, in no order; a context manager, too."""
+        directory = os.fspath(path)
+        core = self._core.open(directory, os.O_RDONLY | os.O_DIRECTORY, 0)
+        if isinstance(directory, bytes):
+            return ScandirIterator(self, core, directory)
+        return ScandirIterator(self, core, directory)
+
+    @overload
+    def listdir(self, path: StrPath = "/") -> list[str]: ...
+
+    @overload
+    def listdir(self, path: BytesPath) -> list[bytes]: ...
+
+    def listdir(self, path: AnyPath = "/") -> list[str] | list[bytes]:
+        """The names in a directory, in no order."""
+        with self.scandir(path) as entries:
+            return cast("list[str] | list[bytes]", [entry.name for entry in entries])
+
+    def walk(
+        self,
+        top: StrPath = "/",
+        topdown: bool = True,
+        onerror: Callable[[OSError], object] | None = None,
+        followlinks: bool = False,
+    ) -> Iterator[tuple[str, list[str], list[str]]]:
+        """(path, directories, other names) of each directory below `top`, as os.walk().
+
+        As there, directories that cannot be read are left out where no `onerror` is given.
+        """
+        left: list[str | tuple[str, list[str], list[str]]] = [os.fspath(top)]
+        while left:
+            here = left.pop()
+            if isinstance(here, tuple):
+                yield here
+                continue
+            try:
+                directories, others, below = self._sorted_out(here, followlinks)
+            except OSError as error:
+                if onerror is not None:
+                    onerror(error)
+                continue
+            if not topdown:
+                left.append((here, directories, others))
+                left += (posixpath.join(here, name) for name in reversed(below))
+                continue
+            yield here, directories, others
+            # The caller may have changed the list.
+            for name in reversed(directories):
+                path = posixpath.join(here, name)
+                if followlinks or not self.islink(path):
+                    left.append(path)
+
+    def _sorted_out(self, path: str, followlinks: bool) -> tuple[list[str], list[str], list[str]]:
+        """The names of directories, those of all else, and the former that a walk goes into."""
+        directories: list[str] = []
+        others: list[str] = []
+        below: list[str] = []
+        with self.scandir(path) as entries:
+            for entry in entries:
+                try:
+                    is_dir = entry.is_dir()
+                except OSError:
+                    is_dir = False
+                (directories if is_dir else others).append(entry.name)
+                if is_dir and (followlinks or not entry.is_symlink()):
+                    below.append(entry.name)
+        return directories, others, below
+
+    def mkdir(self, path: AnyPath, mode: int = 0o777) -> None:
+        """There is no umask."""
+        self._core.mkdir(path, mode)
+
+    def makedirs(self, name: StrPath, mode: int = 0o777, exist_ok: bool = False) -> None:
+        """mkdir() with all parents that are missing, which have mode 0o777."""
+        path = os.fspath(name)
+        parents = self._missing_parents(path)
+        for parent in reversed(parents):
+            try:
+                self.mkdir(parent)
+            except FileExistsError:
+                pass  # another has made it, or it is a dot
+        if parents and posixpath.basename(path.rstrip("/")) == ".":
+            return
+        try:
+            self.mkdir(path, mode)
+        except OSError:
+            if not exist_ok or not self.isdir(path):
+                raise
+
+    def _missing_parents(self, path: str) -> list[str]:
+        """The longest first."""
+        missing: list[str] = []
+        parent = posixpath.dirname(path.rstrip("/"))
+        while parent and not self.exists(parent):
+            missing.append(parent)
+            parent = posixpath.dirname(parent)
+        return missing
+
+    def rmdir(self, path: AnyPath) -> None:
+        self._core.rmdir(path)
+
+    # --- Names -----------------------------------------------------------------------------------
+
+    def rename(self, src: AnyPath, dst: AnyPath, *, flags: int = 0) -> None:
+        """Renames `src` to `dst`, which replaces what had that name.
+
+        `flags` may be RENAME_NOREPLACE (FileExistsError if something has it) or RENAME_EXCHANGE
+        (each gets the other's name).
+        """
+        self._core.rename(src, dst, flags)
+
+    def replace(self, src: AnyPath, dst: AnyPath) -> None:
+        """rename() without flags."""
+        self._core.rename(src, dst, 0)
+
+    def unlink(self, path: AnyPath) -> None:
+        """Removes a name of what is not a directory."""
+        self._core.unlink(path)
+
+    def remove(self, path: AnyPath) -> None:
+        """The same as unlink()."""
+        self._core.unlink(path)
+
+    def symlink(self, src: AnyPath, dst: AnyPath, target_is_directory: bool = False) -> None:
+        """Makes `dst` a symbolic link to `src`. The last argument means nothing, as on Linux."""
+        self._core.symlink(src, dst)
+
+    def link(self, src: AnyPath, dst: AnyPath) -> None:
+        """Makes `dst` another name of `src`, which is not followed where it is a symbolic link."""
+        self._core.link(src, dst)
+
+    @overload
+    def readlink(self, path: StrPath) -> str: ...
+
+    @overload
+    def readlink(self, path: BytesPath) -> bytes: ...
+
+    def readlink(self, path: AnyPath) -> str | bytes:
+        target = self._core.readlink(path)
+        return target if isinstance(os.fspath(path), bytes) else os.fsdecode(target)
+
+    def mknod(self, path: AnyPath, mode: int = 0o600, device: int = 0) -> None:
+        """Makes a FIFO, a socket, a device or an empty file, as the type in `mode` says."""
+        self._core.mknod(path, mode, os.major(device), os.minor(device))
+
+    def mkfifo(self, path: AnyPath, mode: int = 0o666) -> None:
+        self._core.mknod(path, stat.S_IFIFO | stat.S_IMODE(mode), 0, 0)
+
+    # --- Attributes ------------------------------------------------------------------------------
+
+    def stat(self, path: AnyPath, *, follow_symlinks: bool = True) -> os.stat_result:
+        """What os.stat() says. `st_dev` is made of the volume's UUID."""
+        return self._result_of(self._core.stat(path) if follow_symlinks else self._core.lstat(path))
+
+    def lstat(self, path: AnyPath) -> os.stat_result:
+        return self._result_of(self._core.lstat(path))
+
+    def _result_of(self, stat: _core.Stat) -> os.stat_result:
+        return stat_result(stat, self._device)
+
+    def created(self, path: AnyPath) -> float:
+        """When the inode was made, in seconds since 1970; 0 where the volume does not keep that."""
+        return created_seconds(self._core.stat(path))
+
+    def access(self, path: AnyPath, mode: int) -> bool:
+        """Whether the volume's user may do what `mode` says, of os.R_OK and the others."""
+        try:
+            self._core.access(path, mode)
+        except OSError:
+            return False
+        return True
+
+    def exists(self, path: AnyPath) -> bool:
+        """False for a symbolic link that leads nowhere."""
+        return self._mode_of(path) is not None
+
+    def lexists(self, path: AnyPath) -> bool:
+        return self._mode_of(path, follow_symlinks=False) is not None
+
+    def isdir(self, path: AnyPath) -> bool:
+        mode = self._mode_of(path)
+        return mode is not None and stat.S_ISDIR(mode)
+
+    def isfile(self, path: AnyPath) -> bool:
+        mode = self._mode_of(path)
+        return mode is not None and stat.S_ISREG(mode)
+
+    def islink(self, path: AnyPath) -> bool:
+        mode = self._mode_of(path, follow_symlinks=False)
+        return mode is not None and stat.S_ISLNK(mode)
+
+    def _mode_of(self, path: AnyPath, *, follow_symlinks: bool = True) -> int | None:
+        """None where it cannot be reached, as in os.path."""
+        core = self._core
+        try:
+            return (core.stat(path) if follow_symlinks else core.lstat(path)).mode
+        except OSError:
+            return None
+
+    def chmod(self, path: AnyPath, mode: int) -> None:
+        """The permissions of `mode`; an access list follows them."""
+        self._core.chmod(path, mode)
+
+    def chown(self, path: AnyPath, uid: int, gid: int, *, follow_symlinks: bool = True) -> None:
+        """-1 leaves the owner or the group as it is."""
+        uid, gid = (_KEEP_ID if id == -1 else id for id in (uid, gid))
+        self._core.chown(path, uid, gid, follow_symlinks)
+
+    def lchown(self, path: AnyPath, uid: int, gid: int) -> None:
+        self.chown(path, uid, gid, follow_symlinks=False)
+
+    def utime(
+        self,
+        path: AnyPath,
+        times: tuple[float, float] | None = None,
+        *,
+        ns: tuple[int, int] | None = None,
+        follow_symlinks: bool = True,
+    ) -> None:
+        """Sets the times of access and change, in seconds or nanoseconds; to now without them."""
+        if times is not None and ns is not None:
+            raise ValueError("utime: you may specify either 'times' or 'ns' but not both")
+        accessed = modified = NOW
+        if times is not None:
+            accessed, modified = map(time_from_seconds, times)
+        elif ns is not None:
+            accessed, modified = map(time_from_nanoseconds, ns)
+        self._core.utimens(path, accessed, modified, follow_symlinks)
+
+    def getxattr(self, path: AnyPath, attribute: AnyPath, *, follow_symlinks: bool = True) -> bytes:
+        """The value of an extended attribute; its name has a prefix, as in "user.colour"."""
+        return self._core.getxattr(path, attribute, follow_symlinks)
+
+    def listxattr(self, path: AnyPath = "/", *, follow_symlinks: bool = True) -> list[str]:
+        """The names of all that the caller may know of."""
+        return self._core.listxattr(path, follow_symlinks)
+
+    def setxattr(
+        self,
+        path: AnyPath,
+        attribute: AnyPath,
+        value: Buffer,
+        flags: int = 0,
+        *,
+        follow_symlinks: bool = True,
+    ) -> None:
+        """`flags`: 0, os.XATTR_CREATE or os.XATTR_REPLACE. ENOSPC where the inode has no room."""
+        self._core.setxattr(path, attribute, value, flags, follow_symlinks)
+
+    def removexattr(
+        self, path: AnyPath, attribute: AnyPath, *, follow_symlinks: bool = True
+    ) -> None:
+        self._core.removexattr(path, attribute, follow_symlinks)
+
+
+def _close_forgotten(core: _core.Volume, name: str) -> None:
+    """Where a program, or a part of it, ends without closing a volume."""
+    if core.closed or not core.is_ours:
+        return
+    warnings.warn(f"unclosed volume {name!r}", ResourceWarning, stacklevel=2)
+    core.close()

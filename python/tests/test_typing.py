@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package's types, as mypy sees them where it is installed."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("mypy")
+HERE = pathlib.Path(__file__).parent
+
+WRONG = {
+    "volume.read(5)": "arg-type",
+    "volume.read_into('/a', 'text')": "arg-type",
+    "volume.write('/a', 'text')": "arg-type",
+    "volume.open('/a').read(1).encode()": "attr-defined",
+    "volume.listdir('/')[0].decode()": "attr-defined",
+    "gofs.mount('a', writable=1.5)": "arg-type",
+    "gofs.mount('a', read_only=True)": "call-arg",
+    "volume.stat('/a').st_nothing": "attr-defined",
+    "volume.info.nothing": "attr-defined",
+    "volume.read_dir('/').offsets": "attr-defined",
+}
+
+
+def mypy(*arguments: str, cwd: pathlib.Path) -> str:
+    said = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--no-error-summary",
+            "--config-file",
+            "",
+            *arguments,
+        ],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return said.stdout + said.stderr
+
+
+def test_the_package_and_a_program_are_typed_strictly(tmp_path: pathlib.Path) -> None:
+    example = tmp_path / "typed_example.py"
+    example.write_text((HERE / "typed_example.py").read_text())
+    assert mypy("-p", "gofs", cwd=tmp_path) == ""
+    assert mypy("typed_example.py", cwd=tmp_path) == ""
+    lines = [f"{call}  # {code}" for call, code in WRONG.items()]
+    (tmp_path / "wrong.py").write_text(
+        "import gofs\n\n\ndef wrong(volume: gofs.Volume) -> None:\n    "
+        + "\n    ".join(lines)
+        + "\n"
+    )
+    said = mypy("wrong.py", cwd=tmp_path)
+    for number, (call, code) in enumerate(WRONG.items(), 5):
+        assert f"wrong.py:{number}: error:" in said, call
+        line = next(line for line in said.splitlines() if f"wrong.py:{number}: error:" in line)
+        assert f"[{code}]" in line, line

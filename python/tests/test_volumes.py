@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mounting, unmounting and what a volume says of itself."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import gofs
+
+NAME_IN_INODE = 92  # bytes into the block: i_name
+NODE_FOOTER = 4096 - 24
+
+
+def test_what_was_written_is_there_after_a_mount(image: pathlib.Path) -> None:
+    with gofs.mount(image, writable=True) as volume:
+        volume.write("/file", b"contents")
+    for spec in (image, str(image), os.fsencode(image)):
+        with gofs.mount(spec) as volume:
+            assert volume.read("/file") == b"contents"
+
+
+def test_the_newest_version_is_that_of_the_header() -> None:
+    header = pathlib.Path(__file__).parents[2] / "include/gofs/version.h"
+    parts = [
+        line.split()[-1]
+        for line in header.read_text().splitlines()
+        if line.startswith("#define GOFS_VERSION_") and line.split()[-1].isdigit()
+    ]
+    assert gofs.__version__ == ".".join(parts)
+
+
+def test_a_volume_for_reading_refuses_all_changes(image: pathlib.Path) -> None:
+    with gofs.mount(image, writable=True) as volume:
+        volume.write("/file", b"contents")
+    with gofs.mount(image) as volume:
+        assert not volume.writable
+        changes: list[Callable[[], Any]] = [
+            lambda: volume.write("/new", b""),
+            lambda: volume.open("/file", "r+b"),
+            lambda: volume.mkdir("/d"),
+            lambda: volume.unlink("/file"),
+            lambda: volume.rename("/file", "/other"),
+            lambda: volume.symlink("file", "/link"),
+            lambda: volume.truncate("/file", 0),
+            lambda: volume.chmod("/file", 0o600),
+            lambda: volume.utime("/file"),
+            lambda: volume.setxattr("/file", "user.a", b""),
+            lambda: volume.write_many("/", {"new": b""}),
+        ]
+        for change in changes:
+            with pytest.raises(OSError) as raised:
+                change()
+            assert raised.value.errno == errno.EROFS
+        assert volume.statvfs().f_flag & os.ST_RDONLY
+        assert volume.read("/file") == b"contents"
+        assert "read-only" in repr(volume)
+
+
+def test_a_closed_volume_says_so_of_each_call(image: pathlib.Path) -> None:
+    volume = gofs.mount(image, writable=True)
+    file = volume.open("/file", "wb")
+    entries = volume.scandir("/")
+    volume.close()
+    volume.close()  # nothing, the second time
+    assert volume.closed
+    assert "closed" in repr(volume)
+    calls: list[Callable[[], Any]] = [
+        lambda: volume.stat("/file"),
+        lambda: volume.read("/file"),
+        lambda: volume.write("/file", b""),
+        lambda: volume.listdir("/"),
+        lambda: volume.open("/file"),
+        lambda: volume.info,
+        lambda: volume.memory(),
+        lambda: volume.warnings(),
+        lambda: volume.statvfs(),
+        lambda: volume.sync(),
+        lambda: volume.device_handle,
+        lambda: file.write(b"1"),
+        lambda: next(entries),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="the volume is closed: mount it again"):
+            call()
+    file.close()
+    entries.close()
+
+
+def test_a_block_that_fails_closes_the_volume_as_well(image: pathlib.Path) -> None:
+    with pytest.raises(KeyError), gofs.mount(image, writable=True) as volume:
+        volume.write("/file", b"1")
+        raise KeyError
+    assert volume.closed
+    with gofs.mount(image) as volume:
+        assert volume.read("/file") == b"1"
+
+
+def test_a_forgotten_volume_is_closed_with_a_warning(image: pathlib.Path) -> None:
+    volume = gofs.mount(image, writable=True)
+    volume.write("/file", b"1")
+    with pytest.warns(ResourceWarning, match="unclosed volume"):
+        del volume
+        gc.collect()
+    with gofs.mount(image, writable=True) as volume:
+        assert volume.read("/file") == b"1"
+        assert volume.info.clean
+
+
+def test_a_program_that_ends_unmounts_its_volumes(image: pathlib.Path) -> None:
+    program = (
+        "import gofs, sys\n"
+        "volume = gofs.mount(sys.argv[1], writable=True)\n"
+        "volume.write('/file', b'1')\n"
+        "keeps = volume.open('/other', 'wb')\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, image],
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert (said.stdout, said.stderr) == (b"", b"")
+    with gofs.mount(image) as volume:
+        assert volume.read("/file") == b"1"
+        assert volume.info.clean
+
+
+def test_an_open_file_keeps_its_volume(image: pathlib.Path) -> None:
+    file = gofs.mount(image, writable=True).open("/file", "wb")
+    gc.collect()
+    file.write(b"1")
+    file.close()
+    with pytest.warns(ResourceWarning, match="unclosed volume"):
+        del file
+        gc.collect()
+    with gofs.mount(image) as volume:
+        assert volume.read("/file") == b"1"
+
+
+def test_mount_says_what_is_wrong(tmp_path: pathlib.Path, image: pathlib.Path) -> None:
+    with pytest.raises(FileNotFoundError) as missing:
+        gofs.mount(tmp_path / "none.img")
+    assert missing.value.filename == str(tmp_path / "none.img")
+    junk = tmp_path / "junk.img"
+    junk.write_bytes(bytes(1 << 20))
+    with pytest.raises(OSError, match="not an F2FS volume"):
+        gofs.mount(junk)
+    with pytest.raises(OSError, match="queues"):
+        gofs.mount(f"{image}?queues=none")
+    with pytest.raises(OSError, match="backend"):
+        gofs.mount(image, backend="abacus")
+    with gofs.mount(image, writable=True), pytest.raises(OSError) as busy:
+        gofs.mount(image, writable=True)
+    assert busy.value.errno == errno.EBUSY
+    for wrong in ({"queues": -1}, {"cache_bytes": "many"}, {"groups": ["wheel"]}):
+        with pytest.raises(TypeError):
+            gofs.mount(image, **wrong)  # type: ignore[arg-type]
+
+
+def test_options_reach_the_mount(image: pathlib.Path) -> None:
+    with gofs.mount(image, writable=True, queues=3, queue_depth=64, log_structured=True) as volume:
+        assert (volume.info.queues, volume.info.queue_depth) == (3, 64)
+        assert volume.info.mode == "lfs"
+    with gofs.mount(f"{image}?queues=2", queues=3, descriptors=2) as volume:
+        assert volume.info.queues == 2
+        files = [volume.scandir("/"), volume.scandir("/")]
+        with pytest.raises(OSError) as raised:
+            volume.listdir("/")
+        assert raised.value.errno in (errno.ENFILE, errno.EMFILE)
+        del files
+
+
+def test_calls_have_the_permissions_of_the_mount(image: pathlib.Path) -> None:
+    with gofs.mount(image, writable=True) as volume:
+        volume.write("/secret", b"1", permissions=0o640)
+        volume.chown("/secret", 1, 50)
+    for groups, may in (([], False), ([7, 50], True)):
+        with gofs.mount(image, uid=1000, gid=1000, groups=groups) as volume:
+            assert volume.access("/secret", os.R_OK) is may
+            if may:
+                assert volume.read("/secret") == b"1"
+                continue
+            with pytest.raises(PermissionError):
+                volume.read("/secret")
+
+
+def test_info_and_memory_are_of_this_volume(tmp_path: pathlib.Path) -> None:
+    image = tmp_path / "labelled.img"
+    gofs.mkfs(image, 256 << 20, label="Tür", features=["extra_attr", "inode_crtime"])
+    with gofs.mount(image, writable=True) as volume:
+        info = volume.info
+        assert (info.spec, info.backend, info.label) == (str(image), "cpu", "Tür")
+        assert "inode_crtime" in info.features
+        assert info.block_count == (256 << 20) // 4096
+        assert len(info.uuid) == 36
+        memory = volume.memory()
+        assert (
+            sum(part.bytes for part in memory.parts if not part.of_ssd) == memory.filesystem_bytes
+        )
+        cache = next(part for part in memory.parts if part.name == "page_cache")
+        assert cache.in_use is not None and cache.bytes >= cache.in_use > 0
+        assert {pages.kind for pages in memory.cached} >= {"nodes", "directories"}
+        before = time.time()
+        volume.write("/file", b"1")
+        assert before - 60 < volume.created("/file") < before + 60
+        assert volume.device_handle != 0
+        assert volume.stat("/").st_dev == volume.stat("/file").st_dev != 0
+
+
+def test_mkfs_refuses_what_holds_something(image: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FileExistsError):
+        gofs.mkfs(image)
+    gofs.mkfs(image, overwrite=True)
+    with pytest.raises(OSError) as small:
+        gofs.mkfs(tmp_path / "small.img", 1 << 20)
+    assert small.value.errno == errno.ENOSPC
+    with pytest.raises(OSError, match="flying"):
+        gofs.mkfs(tmp_path / "odd.img", 128 << 20, features=["flying"])
+    assert not (tmp_path / "odd.img").exists()
+
+
+def test_a_striped_volume_is_mounted_by_all_its_parts(tmp_path: pathlib.Path) -> None:
+    parts = [tmp_path / "a.img", tmp_path / "b.img"]
+    for part in parts:
+        part.touch()
+        os.truncate(part, 128 << 20)
+    spec = "+".join(map(str, parts))
+    gofs.mkfs(spec)
+    with gofs.mount(spec, writable=True) as volume:
+        volume.write("/file", os.urandom(5 << 20))
+    with gofs.mount(spec) as volume:
+        assert volume.stat("/file").st_size == 5 << 20
+
+
+def corrupt_inode(image: pathlib.Path, name: bytes) -> None:
+    """Has the node blocks of a file say that they are others'."""
+    data = bytearray(image.read_bytes())
+    found = 0
+    at = data.find(name)
+    while at >= 0:
+        if at % 4096 == NAME_IN_INODE:
+            footer = at - NAME_IN_INODE + NODE_FOOTER
+            data[footer : footer + 8] = b"\x77\x77\0\0\x77\x77\0\0"
+            found += 1
+        at = data.find(name, at + 1)
+    assert found
+    image.write_bytes(data)
+
+
+def test_damage_is_an_error_of_its_own(image: pathlib.Path) -> None:
+    with gofs.mount(image, writable=True) as volume:
+        volume.write("/damaged-one", b"x" * 10000)
+        volume.write("/sound", b"1")
+    corrupt_inode(image, b"damaged-one")
+    with gofs.mount(image) as volume:
+        with pytest.raises(gofs.CorruptionError, match="footer of node") as raised:
+            volume.read("/damaged-one")
+        assert raised.value.errno == errno.EUCLEAN
+        assert raised.value.filename == "/damaged-one"
+        assert isinstance(raised.value, OSError)
+        assert volume.read("/sound") == b"1"
+        assert isinstance(volume.warnings(), list)
+
+
+def test_cleaning_reports_what_it_did(volume: gofs.Volume) -> None:
+    for number in range(64):
+        volume.write(f"/{number}", os.urandom(300000))
+    volume.sync()
+    for number in range(0, 64, 2):
+        volume.unlink(f"/{number}")
+    volume.sync()
+    report = volume.collect_garbage(segments_max=2, emptiest_first=True)
+    assert 0 < report.segments <= 2
+    assert report.data_blocks > 0
+    assert report.free_segments >= report.free_segments_before
+
+
+SERVER = pathlib.Path(os.environ.get("GOFS_BUILD_DIR", "/none")) / "src/daemon/gofsd"
+
+
+@pytest.mark.skipif(not SERVER.exists(), reason="GOFS_BUILD_DIR names no build with gofsd")
+def test_an_attached_volume_has_the_same_calls(image: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    socket = tmp_path / "socket"
+    with pytest.raises(FileNotFoundError):
+        gofs.attach(socket, timeout=0.1)
+    server = subprocess.Popen([SERVER, image, "--socket", socket], stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while not socket.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with gofs.attach(socket) as first, gofs.attach(str(socket)) as second:
+            first.mkdir("/d")
+            first.write_many("/d", {"a": b"1", "b": b"2"})
+            assert second.read_dir("/d") == {"a": b"1", "b": b"2"}
+            assert first.device_handle == 0
+            with second.open("/d/a", "r+b") as file:
+                file.write(b"9")
+            assert first.read("/d/a") == b"9"
+            assert stat.S_ISDIR(second.stat("/d").st_mode)
+            with pytest.raises(FileNotFoundError) as raised:
+                first.read("/none")
+            assert raised.value.filename == "/none"
+            first.sync()
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def test_eight_threads_at_once_keep_their_files_apart(volume: gofs.Volume) -> None:
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            mine = f"/t{number}"
+            volume.mkdir(mine)
+            for round_ in range(40):
+                data = bytes([number, round_]) * (1 + 700 * round_)
+                volume.write(f"{mine}/{round_}", data)
+                assert volume.read(f"{mine}/{round_}") == data
+                with volume.open("/shared", "r+b") as shared:
+                    shared.pwrite(data[:1000].ljust(1000, b"."), number * 1000)
+                volume.rename(f"{mine}/{round_}", f"{mine}/renamed{round_}")
+                if round_ % 2:
+                    volume.unlink(f"{mine}/renamed{round_}")
+            assert len(volume.listdir(mine)) == 20
+        except BaseException as failure:
+            failures.append(failure)
+
+    volume.write("/shared", bytes(8000))
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    shared = volume.read("/shared")
+    for number in range(8):
+        assert shared[number * 1000 : number * 1000 + 2] == bytes([number, 39])
+
+
+def test_threads_append_to_one_file_without_losing_a_record(volume: gofs.Volume) -> None:
+    with volume.open("/log", "ab") as log:
+        threads = [
+            threading.Thread(target=lambda: [log.write(b"%07d\n" % 1234567) for _ in range(200)])
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert volume.read("/log") == b"1234567\n" * 1600
+
+
+def test_a_file_closed_by_another_thread_ends_reads(volume: gofs.Volume) -> None:
+    volume.write("/file", bytes(1 << 20))
+    volume.write("/other", b"\xff" * (1 << 20))
+    for _ in range(20):
+        file = volume.open("/file")
+        seen: list[bytes] = []
+
+        def read(file: gofs.File = file, seen: list[bytes] = seen) -> None:
+            buffer = bytearray(4096)
+            try:
+                while True:
+                    file.pread(buffer, 0)
+                    seen.append(bytes(buffer[:1]))
+            except ValueError:
+                pass
+
+        readers = [threading.Thread(target=read) for _ in range(3)]
+        for reader in readers:
+            reader.start()
+        file.close()
+        with volume.open("/other"):  # which has the descriptor's number
+            for reader in readers:
+                reader.join()
+        assert set(seen) <= {b"\0"}
+
+
+def test_other_threads_run_during_a_call(volume: gofs.Volume) -> None:
+    size = 256 << 20
+    volume.write("/hole", b"")
+    volume.truncate("/hole", size)
+    buffer = bytearray(size)
+    times: list[float] = []
+    call: list[float] = []
+
+    def read() -> None:
+        call.append(time.monotonic())
+        volume.read_into("/hole", buffer)
+        call.append(time.monotonic())
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    while reader.is_alive():
+        times.append(time.monotonic())
+    reader.join()
+    begin, end = call
+    middle = [now for now in times if begin + (end - begin) / 4 < now < end - (end - begin) / 4]
+    assert len(middle) > 10

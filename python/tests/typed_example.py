@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a typed program does with the package; mypy --strict has nothing to say to it."""
+
+from __future__ import annotations
+
+import array
+import io
+import os
+import pathlib
+from typing import BinaryIO
+
+
+def copy_out(image: pathlib.Path, target: pathlib.Path) -> dict[str, int]:
+    import gofs
+
+    sizes: dict[str, int] = {}
+    with gofs.mount(image, backend="cpu", groups=[1, 2]) as volume:
+        label: str = volume.info.label
+        for here, _folders, files in volume.walk("/"):
+            for name in files:
+                path = pathlib.PurePosixPath(here, name)
+                data: bytes = volume.read(path)
+                (target / name).write_bytes(data)
+                status: os.stat_result = volume.stat(path)
+                sizes[label + str(path)] = status.st_size
+        with volume.scandir(b"/") as entries:
+            names: list[bytes] = [entry.name for entry in entries]
+        sizes["names"] = len(names)
+        with volume.open("/file") as file:
+            raw: io.RawIOBase = file
+            sizes["raw"] = len(raw.read() or b"")
+        with volume.open("/file", buffering=-1) as buffered:
+            stream: BinaryIO = buffered
+            sizes["line"] = len(stream.readline())
+        numbers = array.array("f", [0.0] * 16)
+        sizes["read"] = volume.read_into("/file", numbers)
+        packed = volume.read_dir("/", packed=True)
+        sizes["packed"] = len(packed.data)
+        contents: dict[str, bytes] = volume.read_dir("/")
+        sizes["contents"] = len(contents)
+        target_name: bytes = volume.readlink(b"/link")
+        sizes["target"] = len(target_name)
+        used = [part.in_use for part in volume.memory().parts]
+        sizes["used"] = sum(bytes_ or 0 for bytes_ in used)
+    return sizes
