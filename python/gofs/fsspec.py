@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gofs:// for fsspec, and so for pandas, PyArrow, zarr, Dask and others.
+
+    pandas.read_parquet("gofs:///data.parquet", storage_options={"volume": "vol.img"})
+    fsspec.open("gofs://data/log.txt", "wb")    # where GOFS_VOLUMES is "data=vol.img"
+
+The host of a URL is the name of a volume that `register()` or GOFS_VOLUMES names; without one it is
+what the option `volume` says.
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+import os
+import posixpath
+import secrets
+import shutil
+import stat
+import threading
+import weakref
+from typing import Any, BinaryIO
+
+from fsspec.spec import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    AbstractFileSystem,
+)
+from fsspec.utils import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    stringify_path,
+)
+
+from gofs._mounting import mount
+from gofs._volume import RENAME_NOREPLACE, Volume
+
+VARIABLE = "GOFS_VOLUMES"
+_PROTOCOL = "gofs://"
+_BUFFER_BYTES = 1 << 20
+
+
+class _Volumes:
+    """The volumes that file systems of this process use: each is mounted once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._named: dict[str, Volume] = {}
+        self._mounted: dict[tuple[str, bool], Volume] = {}
+
+    def register(self, name: str, volume: Volume) -> None:
+        with self._lock:
+            self._named[name] = volume
+
+    def find(self, name: str, writable: bool) -> Volume:
+        """The volume that was registered by a name, or is mounted by a spec."""
+        with self._lock:
+            volume = self._named.get(name)
+            if volume is not None:
+                return volume
+            spec = _specs_of_environment().get(name, name)
+            for may_write in (True, False):
+                found = self._mounted.get((spec, may_write))
+                if found is not None and _is_usable(found) and may_write >= writable:
+                    return found
+            volume = self._mounted[spec, writable] = mount(spec, writable=writable)
+            # Before the volume's own, which says that somebody has forgotten to close it.
+            weakref.finalize(self, volume.close)
+            return volume
+
+
+_volumes = _Volumes()
+
+
+def register(name: str, volume: Volume) -> None:
+    """Has gofs://NAME/path mean files of this volume, in this process, until it is closed."""
+    _volumes.register(name, volume)
+
+
+def _specs_of_environment() -> dict[str, str]:
+    """GOFS_VOLUMES: NAME=SPEC, and more of them behind semicolons."""
+    entries = [entry for entry in os.environ.get(VARIABLE, "").split(";") if entry]
+    for entry in entries:
+        if "=" not in entry:
+            raise ValueError(f"{VARIABLE}: {entry!r} is not NAME=SPEC")
+    return dict(entry.split("=", 1) for entry in entries)
+
+
+def _is_usable(volume: Volume) -> bool:
+    return not volume.closed and volume._core.is_ours
+
+
+class PendingFile(io.BufferedWriter):
+    """A file of a transaction: it has another name until it is complete."""
+
+    def __init__(self, volume: Volume, path: str, *, replaces: bool, block_size: int) -> None:
+        folder, name = posixpath.split(path)
+        self._volume = volume
+        self._path = path
+        self._pending = posixpath.join(folder, f".{name[:200]}.{secrets.token_hex(8)}")
+        self._replaces = replaces
+        super().__init__(volume.open(self._pending, "xb"), block_size)
+
+    def commit(self) -> None:
+        """Makes the contents durable, and then gives the file its name."""
+        self.close()
+        self._volume.fsync(self._pending)
+        self._volume.rename(
+            self._pending, self._path, flags=0 if self._replaces else RENAME_NOREPLACE
+        )
+
+    def discard(self) -> None:
+        self.close()
+        self._volume.unlink(self._pending)
+
+
+class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
+    """The files of a volume, by fsspec.
+
+    Folders that a new file lacks are made, as in an object store (`auto_mkdir`). Nothing is cached:
+    listings are those of the moment.
+    """
+
+    protocol = "gofs"
+    root_marker = "/"
+    local_file = False
+
+    def __init__(
+        self,
+        volume: Volume | str | os.PathLike[str] | None = None,
+        writable: bool = False,
+        auto_mkdir: bool = True,
+        **options: Any,
+    ) -> None:
+        """`volume`: one that is mounted, the name of one, or what gofs.mount() takes.
+
+        One that is mounted by this stays mounted until the program ends, or `volume.close()`.
+        """
+        super().__init__(**options)
+        if volume is None:
+            raise ValueError(
+                "which volume? Give storage_options={'volume': 'vol.img'}, or name it as the host "
+                f"of the URL, gofs://NAME/path, and in {VARIABLE}='NAME=vol.img'"
+            )
+        self.auto_mkdir = auto_mkdir
+        self._given = volume
+        self._writable = writable
+
+    @property
+    def volume(self) -> Volume:
+        """The volume below."""
+        if isinstance(self._given, Volume):
+            return self._given
+        return _volumes.find(os.fspath(self._given), self._writable)
+
+    @property
+    def fsid(self) -> str:
+        return self.volume.info.uuid
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        if isinstance(path, list):
+            return [cls._strip_protocol(each) for each in path]
+        path = stringify_path(path)
+        if path.startswith(_PROTOCOL):
+            path = path[len(_PROTOCOL) :].partition("/")[2]
+        elif path.startswith("gofs:"):
+            path = path[len("gofs:") :]
+        return "/" + path.strip("/")
+
+    @staticmethod
+    def _get_kwargs_from_urls(path: str) -> dict[str, str]:
+        path = stringify_path(path)
+        name = path[len(_PROTOCOL) :].partition("/")[0] if path.startswith(_PROTOCOL) else ""
+        return {"volume": name} if name else {}
+
+    # --- What is there ---------------------------------------------------------------------------
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        path = self._strip_protocol(path)
+        found = self.volume.lstat(path)
+        is_link = stat.S_ISLNK(found.st_mode)
+        if is_link:
+            found = self.volume.stat(path)
+        kinds = {stat.S_IFDIR: "directory", stat.S_IFREG: "file"}
+        info = {
+            "name": path,
+            "size": found.st_size,
+            "type": kinds.get(stat.S_IFMT(found.st_mode), "other"),
+            "created": self.volume.created(path) or found.st_ctime,
+            "islink": is_link,
+            "mode": found.st_mode,
+            "uid": found.st_uid,
+            "gid": found.st_gid,
+            "mtime": found.st_mtime,
+            "ino": found.st_ino,
+            "nlink": found.st_nlink,
+        }
+        if is_link:
+            info["destination"] = self.volume.readlink(path)
+        return info
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        path = self._strip_protocol(path)
+        found = self.info(path)
+        if found["type"] != "directory":
+            return [found] if detail else [path]
+        with self.volume.scandir(path) as entries:
+            paths = sorted(entry.path for entry in entries)
+        if not detail:
+            return paths
+        infos = []
+        for each in paths:
+            try:
+                infos.append(self.info(each))
+            except FileNotFoundError:
+                pass  # it has gone since, or is a link that leads nowhere
+        return infos
+
+    def exists(self, path: str, **_: Any) -> bool:
+        return self.volume.exists(self._strip_protocol(path))
+
+    def lexists(self, path: str, **_: Any) -> bool:
+        return self.volume.lexists(self._strip_protocol(path))
+
+    def isdir(self, path: str) -> bool:
+        return self.volume.isdir(self._strip_protocol(path))
+
+    def isfile(self, path: str) -> bool:
+        return self.volume.isfile(self._strip_protocol(path))
+
+    def islink(self, path: str) -> bool:
+        return self.volume.islink(self._strip_protocol(path))
+
+    def created(self, path: str) -> datetime.datetime:
+        """Of the last change of the inode, where the volume does not keep it."""
+        return _utc(self.info(path)["created"])
+
+    def modified(self, path: str) -> datetime.datetime:
+        return _utc(self.volume.stat(self._strip_protocol(path)).st_mtime)
+
+    def ukey(self, path: str) -> str:
+        """Changes where the contents do."""
+        found = self.volume.stat(self._strip_protocol(path))
+        return f"{self.fsid}-{found.st_ino}-{found.st_mtime_ns}-{found.st_size}"
+
+    # --- Directories -----------------------------------------------------------------------------
+
+    def mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:
+        path = self._strip_protocol(path)
+        if create_parents:
+            self.volume.makedirs(path)
+        else:
+            self.volume.mkdir(path)
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        self.volume.makedirs(self._strip_protocol(path), exist_ok=exist_ok)
+
+    def rmdir(self, path: str) -> None:
+        self.volume.rmdir(self._strip_protocol(path))
+
+    def rm_file(self, path: str) -> None:
+        self.volume.unlink(self._strip_protocol(path))
+
+    def _rm(self, path: str) -> None:
+        self.rm_file(path)
+
+    def rm(
+        self, path: str | list[str], recursive: bool = False, maxdepth: int | None = None
+    ) -> None:
+        """Links are removed, and what they lead to is not.
+
+        With `maxdepth` a directory is removed if nothing below that depth is in it.
+        """
+        for each in self.expand_path(path):
+            if not self.isdir(each) or self.islink(each):
+                self.rm_file(each)
+            elif recursive:
+                self._rm_tree(each, maxdepth)
+            else:
+                raise IsADirectoryError(f"{each}: a directory: remove it with recursive=True")
+
+    def _rm_tree(self, path: str, maxdepth: int | None) -> None:
+        top = path.rstrip("/").count("/")
+        for here, folders, files in self.volume.walk(path, topdown=False):
+            if maxdepth is not None and here.rstrip("/").count("/") - top >= maxdepth:
+                continue
+            for name in files:
+                self.volume.unlink(posixpath.join(here, name))
+            for name in folders:
+                below = posixpath.join(here, name)
+                if self.volume.islink(below):
+                    self.volume.unlink(below)
+                else:
+                    self.volume.rmdir(below)
+        if path != "/":
+            self.volume.rmdir(path)
+
+    # --- Files -----------------------------------------------------------------------------------
+
+    def _make_folder_of(self, path: str) -> None:
+        if self.auto_mkdir:
+            self.volume.makedirs(posixpath.dirname(path), exist_ok=True)
+
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        autocommit: bool = True,
+        cache_options: Any = None,
+        **_: Any,
+    ) -> BinaryIO | PendingFile:
+        path = self._strip_protocol(path)
+        size = block_size or _BUFFER_BYTES
+        if "r" not in mode:
+            self._make_folder_of(path)
+        if autocommit or "r" in mode:
+            return self.volume.open(path, mode, buffering=size)
+        if "a" in mode or "+" in mode:
+            raise ValueError(
+                f"{path}: mode {mode!r}: in a transaction files are written anew (wb or xb)"
+            )
+        return PendingFile(self.volume, path, replaces="x" not in mode, block_size=size)
+
+    def touch(self, path: str, truncate: bool = True, **_: Any) -> None:
+        path = self._strip_protocol(path)
+        self._make_folder_of(path)
+        self.volume.open(path, "wb" if truncate else "ab").close()
+        self.volume.utime(path)
+
+    def cat_file(
+        self, path: str, start: int | None = None, end: int | None = None, **_: Any
+    ) -> bytes:
+        path = self._strip_protocol(path)
+        if (start or 0) < 0 or (end or 0) < 0:
+            start, end, _step = slice(start, end).indices(self.volume.stat(path).st_size)
+        offset = start or 0
+        size = None if end is None else max(end - offset, 0)
+        return self.volume.read(path, offset=offset, size=size)
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
+        path = self._strip_protocol(path)
+        if self._intrans:
+            with self.open(path, "xb" if mode == "create" else "wb") as pending:
+                pending.write(value)
+            return
+        self._make_folder_of(path)
+        if mode == "create":
+            with self.volume.open(path, "xb", buffering=-1) as file:
+                file.write(value)
+        else:
+            self.volume.write(path, value)
+
+    def cp_file(self, path1: str, path2: str, **_: Any) -> None:
+        source, target = self._strip_protocol(path1), self._strip_protocol(path2)
+        if self.isdir(source):
+            self.volume.makedirs(target, exist_ok=True)
+            return
+        with self.volume.open(source) as reader:
+            self._make_folder_of(target)
+            with self.volume.open(target, "wb") as writer:
+                shutil.copyfileobj(reader, writer, _BUFFER_BYTES)
+
+    def mv(
+        self,
+        path1: str,
+        path2: str,
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        **_: Any,
+    ) -> None:
+        """Renames, in one step, whatever it is; `path2` is the new name."""
+        target = self._strip_protocol(path2)
+        self._make_folder_of(target)
+        self.volume.rename(self._strip_protocol(path1), target)
+
+    def chmod(self, path: str, mode: int) -> None:
+        self.volume.chmod(self._strip_protocol(path), mode)
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        """There is no cache."""
+
+
+def _utc(seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(seconds, tz=datetime.timezone.utc)

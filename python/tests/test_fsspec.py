@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gofs:// by fsspec: fsspec's own abstract suite, and what it does not ask."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+fsspec = pytest.importorskip("fsspec")
+import fsspec.tests.abstract as abstract  # noqa: E402
+
+import gofs  # noqa: E402
+import gofs.fsspec  # noqa: E402
+
+
+@pytest.fixture
+def fs(volume: gofs.Volume) -> Iterator[gofs.fsspec.GofsFileSystem]:
+    yield gofs.fsspec.GofsFileSystem(volume, skip_instance_cache=True)
+
+
+class GofsFixtures(abstract.AbstractFixtures):  # type: ignore[misc]
+    @pytest.fixture
+    def fs(self, volume: gofs.Volume) -> gofs.fsspec.GofsFileSystem:
+        return gofs.fsspec.GofsFileSystem(volume, skip_instance_cache=True)
+
+    @pytest.fixture
+    def fs_path(self) -> str:
+        return "/top"
+
+    @pytest.fixture
+    def fs_join(self) -> Callable[..., str]:
+        return lambda *parts: "/".join(parts)
+
+
+class TestCopy(abstract.AbstractCopyTests, GofsFixtures):  # type: ignore[misc]
+    pass
+
+
+class TestGet(abstract.AbstractGetTests, GofsFixtures):  # type: ignore[misc]
+    pass
+
+
+class TestPut(abstract.AbstractPutTests, GofsFixtures):  # type: ignore[misc]
+    pass
+
+
+class TestPipe(abstract.AbstractPipeTests, GofsFixtures):  # type: ignore[misc]
+    pass
+
+
+class TestOpen(abstract.AbstractOpenTests, GofsFixtures):  # type: ignore[misc]
+    pass
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ("gofs:///a/b", "/a/b"),
+        ("gofs://name/a/b/", "/a/b"),
+        ("gofs://name", "/"),
+        ("gofs://", "/"),
+        ("/a/b", "/a/b"),
+        ("a/b", "/a/b"),
+        ("/", "/"),
+        ("", "/"),
+        (["gofs:///a", "/b"], ["/a", "/b"]),
+        (pathlib.PurePosixPath("/a"), "/a"),
+    ],
+)
+def test_paths_are_what_urls_name(given: Any, path: Any) -> None:
+    assert gofs.fsspec.GofsFileSystem._strip_protocol(given) == path
+
+
+def test_urls_alone_suffice_where_a_volume_is_registered(volume: gofs.Volume) -> None:
+    gofs.fsspec.register("scratch", volume)
+    with fsspec.open("gofs://scratch/d/file.gz", "wt", compression="gzip") as text:
+        text.write("contents")
+    assert gzip.decompress(volume.read("/d/file.gz")) == b"contents"
+    with fsspec.open("gofs://scratch/d/file.gz", "rt", compression="infer") as text:
+        assert text.read() == "contents"
+
+
+def test_a_volume_is_mounted_once_for_all_threads(image: pathlib.Path) -> None:
+    failures = []
+
+    def write(number: int) -> None:
+        try:
+            with fsspec.open(f"gofs:///{number}", "wb", volume=str(image), writable=True) as file:
+                file.write(b"%d" % number)
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    fs = fsspec.filesystem("gofs", volume=str(image))
+    assert fs.cat("/*") == {f"/{number}": b"%d" % number for number in range(4)}
+    fs.volume.close()
+    assert fs.ls("/", detail=False) == ["/0", "/1", "/2", "/3"]  # it is mounted again
+    fs.volume.close()
+
+
+def test_the_environment_names_volumes_for_other_programs(image: pathlib.Path) -> None:
+    with gofs.mount(image, writable=True) as volume:
+        volume.write("/file", b"contents")
+    program = "import fsspec; print(fsspec.open('gofs://data/file').open().read())"
+    said = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**os.environ, "GOFS_VOLUMES": f"other=/none;data={image}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (said.stdout, said.stderr) == ("b'contents'\n", "")
+
+
+def test_a_url_without_a_volume_says_what_is_missing() -> None:
+    with pytest.raises(ValueError, match="which volume.*GOFS_VOLUMES"):
+        fsspec.open("gofs:///file").open()
+    with pytest.raises(FileNotFoundError):
+        fsspec.open("gofs://nobody/file").open()
+
+
+def test_a_file_system_is_pickled_by_its_options(image: pathlib.Path) -> None:
+    with gofs.mount(image, writable=True) as volume:
+        volume.write("/file", b"contents")
+    fs = fsspec.filesystem("gofs", volume=str(image), skip_instance_cache=True)
+    assert pickle.loads(pickle.dumps(fs)).cat("/file") == b"contents"
+    fs.volume.close()
+
+
+def test_a_transaction_shows_all_files_or_none(fs: gofs.fsspec.GofsFileSystem) -> None:
+    fs.pipe("/d/old", b"old")
+    with fs.transaction:
+        for name in ("new", "old"):
+            with fs.open(f"/d/{name}", "wb") as file:
+                file.write(name.encode() * 2)
+        fs.pipe_file("/d/piped", b"piped")
+        assert fs.cat("/d/old") == b"old"
+        assert not fs.exists("/d/new")
+    assert fs.cat(["/d/new", "/d/old", "/d/piped"]) == {
+        "/d/new": b"newnew",
+        "/d/old": b"oldold",
+        "/d/piped": b"piped",
+    }
+    with pytest.raises(KeyError), fs.transaction:
+        with fs.open("/d/old", "wb") as file:
+            file.write(b"lost")
+        raise KeyError
+    assert fs.cat("/d/old") == b"oldold"
+    assert sorted(fs.ls("/d", detail=False)) == ["/d/new", "/d/old", "/d/piped"]
+    with pytest.raises(FileExistsError), fs.transaction:
+        fs.open("/d/old", "xb").close()
+    with pytest.raises(ValueError, match="wb or xb"), fs.transaction:
+        fs.open("/d/old", "ab")
+
+
+def test_info_is_that_of_the_inode(fs: gofs.fsspec.GofsFileSystem) -> None:
+    fs.pipe("/d/file", b"12345")
+    fs.volume.symlink("d", "/to_d")
+    fs.volume.symlink("none", "/dangling")
+    fs.volume.mkfifo("/fifo")
+    found = fs.info("/d/file")
+    status = fs.volume.stat("/d/file")
+    assert (found["size"], found["type"], found["ino"]) == (5, "file", status.st_ino)
+    assert found["mtime"] == status.st_mtime
+    now = datetime.datetime.now(tz=datetime.timezone.utc)
+    for moment in (fs.modified("/d/file"), fs.created("/d/file")):
+        assert abs(now - moment) < datetime.timedelta(minutes=1)
+    names = {entry["name"]: entry["type"] for entry in fs.ls("/")}
+    assert names == {"/d": "directory", "/to_d": "directory", "/fifo": "other"}
+    assert fs.info("/to_d")["destination"] == "d"
+    assert fs.ls("/d/file") == [found]
+    key = fs.ukey("/d/file")
+    fs.pipe("/d/file", b"123456")
+    assert fs.ukey("/d/file") != key
+    assert fs.fsid == fs.volume.info.uuid
+
+
+@pytest.mark.parametrize("start", [None, 0, 3, -3, 20])
+@pytest.mark.parametrize("end", [None, 0, 5, -1, 20])
+def test_ranges_are_slices(
+    fs: gofs.fsspec.GofsFileSystem, start: int | None, end: int | None
+) -> None:
+    fs.pipe("/file", b"0123456789")
+    assert fs.cat_file("/file", start, end) == b"0123456789"[start:end]
+    assert fs.cat_ranges(["/file"] * 2, [start, 1], [end, 2]) == [
+        b"0123456789"[start:end],
+        b"1",
+    ]
+
+
+def test_rm_takes_links_and_not_what_they_lead_to(fs: gofs.fsspec.GofsFileSystem) -> None:
+    fs.pipe({"/kept/file": b"1", "/d/file": b"2", "/d/e/file": b"3"})
+    fs.volume.symlink("/kept", "/d/link")
+    fs.volume.symlink("/kept", "/link")
+    with pytest.raises(IsADirectoryError, match="recursive=True"):
+        fs.rm("/d")
+    fs.rm("/link", recursive=True)
+    fs.rm("/d", recursive=True)
+    assert fs.find("/") == ["/kept/file"]
+    assert fs.ls("/", detail=False) == ["/kept"]
+
+
+def test_mv_renames(fs: gofs.fsspec.GofsFileSystem) -> None:
+    fs.pipe({"/d/e/file": b"1"})
+    inode = fs.info("/d/e/file")["ino"]
+    fs.mv("/d/e", "/new/place")
+    assert fs.info("/new/place/file")["ino"] == inode
+    assert not fs.exists("/d/e")
+
+
+def test_touch_makes_truncates_and_sets_times(fs: gofs.fsspec.GofsFileSystem) -> None:
+    fs.touch("/d/file")
+    assert fs.cat("/d/file") == b""
+    fs.pipe("/d/file", b"1")
+    fs.volume.utime("/d/file", (1, 1))
+    fs.touch("/d/file", truncate=False)
+    assert fs.cat("/d/file") == b"1"
+    assert fs.modified("/d/file").year > 2000
+    fs.touch("/d/file")
+    assert fs.cat("/d/file") == b""
