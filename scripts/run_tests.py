@@ -92,13 +92,9 @@ class Stage:
 
     def build(self, preset, *targets):
         command = ["scripts/build.sh", preset, *targets]
-        # Where nothing runs device code, it is only to compile. CI builds all once; people at work
-        # build after each change, and with `make build` too, which is not to begin anew.
-        fast = not has_gpu() and (preset == "cuda" or os.environ.get("CI") == "true")
-        env = {"GOFS_FAST_BUILD": "ON" if fast else "OFF"}
         folder = preset if preset != "auto" else "cuda" if has_gpu() else "cpu"
         with BUILDS[folder]:
-            status = self.run(command, env=env, limit_s=BUILD_LIMIT_S)
+            status = self.run(command, env=fast_build(preset), limit_s=BUILD_LIMIT_S)
         return self.count_step(f"building {preset}", status)
 
     def ctest(self, preset, *selection, jobs=TESTS_AT_ONCE, env=None):
@@ -159,6 +155,14 @@ def has_gpu():
     answer = subprocess.run(["nvidia-smi", "-L"], stdin=subprocess.DEVNULL, timeout=60,
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     return answer.returncode == 0 and b"GPU" in answer.stdout
+
+
+def fast_build(preset):
+    """The environment of a build. Where nothing runs device code, it is only to compile. CI builds
+    all once; people at work build after each change, and with `make build` too, which is not to
+    begin anew."""
+    fast = not has_gpu() and (preset == "cuda" or os.environ.get("CI") == "true")
+    return {"GOFS_FAST_BUILD": "ON" if fast else "OFF"}
 
 
 def fixed_addresses():
@@ -244,6 +248,12 @@ def neighbour(stage, seconds=60):
 
 def neighbour_long(stage):
     neighbour(stage, 480)
+
+
+def python(stage):
+    """The Python package in a fresh environment. What it is built of, the stage cpu has left in
+    ccache; a test attaches to its gofsd."""
+    stage.script(["scripts/python_tests.sh"], env=fast_build("cpu"))
 
 
 def fuzz(stage):
@@ -356,6 +366,7 @@ STAGES = {
     "device": (device, 900),
     "cuda": (cuda, 3000),
     "neighbour": (neighbour, 900),
+    "python": (python, 1200),
     "fuzz": (fuzz, 1500 + 16 * FUZZ_SECONDS),
     "main-job": (main_job, 1200),
     "kernel": (kernel, 2100),
@@ -375,11 +386,11 @@ STAGES = {
 # neighbours and the device compiler keep one core busy at most.
 SUITES = {
     "test": [["structure", "cpu", "main-job", "cpu-asan", "fuzz", "cpu-tsan"],
-             ["cuda", "kernel", "physical", "neighbour"]],
+             ["cuda", "kernel", "physical", "neighbour", "python"]],
     "check": [["structure", "unit", "device"]],
     "test-long": [["structure", "cpu-long", "main-job", "cpu-asan-long", "fuzz", "cpu-tsan-long",
                    "kernel-long"],
-                  ["cuda", "physical", "neighbour-long"]],
+                  ["cuda", "physical", "neighbour-long", "python"]],
     "gpu-check": [["gpu-build", "gpu-tests", "gpu-main-job", "gpu-sanitize"]],
 }
 

@@ -8,7 +8,8 @@
 #   test  the same and what `make test` takes (the default)
 #   tidy  the same and clang-tidy
 # Uses no network and needs no root when everything is there. nvcc and CCCL come from PyPI wheels,
-# into build/toolchain, when scripts/nvcc.sh finds no CUDA toolkit of 13.0 or newer.
+# into build/toolchain, when scripts/nvcc.sh finds no CUDA toolkit of 13.0 or newer. What builds and
+# tests the Python package comes from there too, into build/wheels.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -88,16 +89,9 @@ if [ "$purpose" != run ]; then
 fi
 [ "$purpose" = tidy ] && need clang-tidy-16 clang-tidy-16
 
-# A python3 that has pip, for the wheels: the PATH's own (pyenv, a venv) or Debian's.
-python_with_pip() {
-  local python
-  for python in python3 /usr/bin/python3; do
-    if "$python" -m pip --version > /dev/null 2>&1; then
-      echo "$python"
-      return 0
-    fi
-  done
-  return 1
+# Where the headers of a Python are that extensions are compiled with.
+python_header() {
+  "$1" -c 'import sysconfig; print(sysconfig.get_path("include") + "/Python.h")'
 }
 
 # The wheels that are wanted, as their pins; none where a toolkit is installed.
@@ -108,7 +102,18 @@ nvcc=$(scripts/nvcc.sh) || nvcc=none
 if [[ $nvcc == none || $nvcc == */build/toolchain/* ]] &&
   grep -vqxFf <(cat build/toolchain/.installed 2> /dev/null) <<< "$pins"; then
   wants_wheels=yes
-  python_with_pip > /dev/null || missing+=(python3-pip)
+  scripts/python.sh > /dev/null || missing+=(python3-pip)
+fi
+
+# The wheels that build and test the Python package, and for which Python they were fetched.
+python_pins=
+if [ "$purpose" != run ]; then
+  python_pins=$(grep -v '^#' scripts/python.txt)
+  if python=$(scripts/python.sh); then
+    [ -e "$(python_header "$python")" ] || missing+=(python3-dev)
+  else
+    missing+=(python3-pip python3-dev)
+  fi
 fi
 
 if [ ${#missing[@]} -gt 0 ]; then
@@ -143,7 +148,7 @@ fi
 if [ $wants_wheels = yes ]; then
   [ "$(uname -m)" = x86_64 ] ||
     fail "no CUDA toolkit found, and the wheels are for x86_64 only: install CUDA 13.0"
-  python=$(python_with_pip) || fail "no python3 with pip"
+  python=$(scripts/python.sh) || fail "no python3 with pip"
   say "fetching $(tr '\n' ' ' <<< "$pins")(PyPI wheels) into build/toolchain"
   fresh=$(mktemp -d build/toolchain.XXXXXX)
   # --target installs outside the interpreter's own packages, which also satisfies distributions
@@ -160,6 +165,22 @@ if [ $wants_wheels = yes ]; then
   mv "$fresh" build/toolchain
   if grep -q nvcc <<< "$pins"; then
     nvcc=$(scripts/nvcc.sh) || fail "the nvcc of the wheels does not run"
+  fi
+fi
+
+# --- Wheels for the Python package -------------------------------
+
+if [ -n "$python_pins" ]; then
+  python=$(scripts/python.sh) || fail "no python3 with pip"
+  wanted=$("$python" --version; echo "$python_pins")
+  if [ "$(cat build/wheels/.fetched 2> /dev/null)" != "$wanted" ]; then
+    say "fetching the wheels in scripts/python.txt (PyPI) into build/wheels"
+    rm -rf build/wheels
+    "$python" -m pip download --quiet --disable-pip-version-check --no-input --no-deps \
+      --only-binary :all: --dest build/wheels.part --requirement <(echo "$python_pins") ||
+      { rm -rf build/wheels.part; fail "pip could not fetch the wheels in scripts/python.txt"; }
+    echo "$wanted" > build/wheels.part/.fetched
+    mv build/wheels.part build/wheels
   fi
 fi
 
