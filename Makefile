@@ -51,5 +51,5 @@ tidy: ## clang-tidy over the CPU build
 setup: ## install what is missing, and nothing else
 	@scripts/setup.sh test
 
-clean: ## remove build/, except the CUDA wheels
-	@find build -mindepth 1 -maxdepth 1 ! -name toolchain -exec rm -rf {} +
+clean: ## remove build/, except the wheels that were fetched
+	@find build -mindepth 1 -maxdepth 1 ! -name toolchain ! -name wheels -exec rm -rf {} +

@@ -14,7 +14,8 @@ venv=build/python-venv
 python=$(scripts/python.sh) ||
   { echo "python: no python3 with pip: run scripts/setup.sh" >&2; exit 1; }
 
-# As scripts/build.sh has it, for ccache.
+# As scripts/build.sh has it, for ccache, which also knows compilers by their names: CMake's.
+export CXX=${CXX:-c++}
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD}
 export CCACHE_NOHASHDIR=1
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}

@@ -11,6 +11,7 @@ what the option `volume` says.
 from __future__ import annotations
 
 import datetime
+import errno
 import io
 import os
 import posixpath
@@ -42,7 +43,7 @@ class _Volumes:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._named: dict[str, Volume] = {}
-        self._mounted: dict[tuple[str, bool], Volume] = {}
+        self._mounted: dict[str, Volume] = {}
 
     def register(self, name: str, volume: Volume) -> None:
         with self._lock:
@@ -51,15 +52,18 @@ class _Volumes:
     def find(self, name: str, writable: bool) -> Volume:
         """The volume that was registered by a name, or is mounted by a spec."""
         with self._lock:
-            volume = self._named.get(name)
-            if volume is not None:
-                return volume
             spec = _specs_of_environment().get(name, name)
-            for may_write in (True, False):
-                found = self._mounted.get((spec, may_write))
-                if found is not None and _is_usable(found) and may_write >= writable:
-                    return found
-            volume = self._mounted[spec, writable] = mount(spec, writable=writable)
+            volume = self._named.get(name) or self._mounted.get(spec)
+            if volume is not None and _is_usable(volume):
+                if writable and not volume.writable and spec in self._mounted:
+                    raise OSError(
+                        errno.EBUSY,
+                        "this process has mounted it for reading: say writable=True where it is "
+                        "used first, or close the file system's .volume",
+                        spec,
+                    )
+                return volume
+            volume = self._mounted[spec] = mount(spec, writable=writable)
             # Before the volume's own, which says that somebody has forgotten to close it.
             weakref.finalize(self, volume.close)
             return volume

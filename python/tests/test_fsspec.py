@@ -113,6 +113,18 @@ def test_a_volume_is_mounted_once_for_all_threads(image: pathlib.Path) -> None:
     fs.volume.close()
 
 
+def test_writing_where_one_has_only_read_says_what_to_do(image: pathlib.Path) -> None:
+    reader = fsspec.filesystem("gofs", volume=str(image))
+    assert reader.ls("/") == []
+    writer = fsspec.filesystem("gofs", volume=str(image), writable=True)
+    with pytest.raises(OSError, match="say writable=True where it is used first, or close"):
+        writer.pipe("/file", b"1")
+    reader.volume.close()
+    writer.pipe("/file", b"1")
+    assert reader.cat("/file") == b"1"  # by the same mount
+    writer.volume.close()
+
+
 def test_the_environment_names_volumes_for_other_programs(image: pathlib.Path) -> None:
     with gofs.mount(image, writable=True) as volume:
         volume.write("/file", b"contents")
