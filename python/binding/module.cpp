@@ -11,6 +11,8 @@ namespace nb = nanobind;
 
 NB_MODULE(_core, module) {
   using namespace gofs::python;
+  // What others keep until the process ends, such as fsspec's cache, is no leak of ours.
+  nb::set_leak_warnings(false);
   module.doc() = "The host's calls of GoFS. Internal to the package gofs.";
   module.attr("VERSION") = GOFS_VERSION;
   define_reports(module);
