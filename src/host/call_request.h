@@ -61,9 +61,11 @@ inline uint32_t copy_text(const std::string& text, const request::TextRule& rule
   return static_cast<uint32_t>(bytes);
 }
 
-/// Whether the call works in a buffer of whoever passes it on.
+/// Whether the call works in a buffer of whoever passes it on. What is no verb is for whoever would
+/// perform it to refuse.
 inline bool wants_room(const CallRequest& call) {
-  return (request::row_of(call.verb).takes & request::kRoom) != 0;
+  return static_cast<uint32_t>(call.verb) < request::kVerbs &&
+         (request::row_of(call.verb).takes & request::kRoom) != 0;
 }
 
 /// What is passed on through `room`, since the other side does not reach the program's memory: the
