@@ -862,7 +862,6 @@ VolumeInfo VolumeState::info() const {
   simt::MemorySpace& memory = backend_->memory();
   // Field by field, for others may be at work: what no warp changes, and words.
   const auto read = [&memory](const auto& field) { return memory.read_object(&field); };
-  const auto read_word = [this](const auto& word) { return read_shared(*backend_, &word); };
   const f2fs::Volume& volume = filesystem()->volume;
   const auto array = read(volume.array);
   info.ssd = describe_ssds();
@@ -893,10 +892,10 @@ VolumeInfo VolumeState::info() const {
   info.block_count = geometry.block_count;
   info.segment_count = geometry.segment_count;
   info.main_segments = geometry.main_segments;
-  info.free_segments = read_word(volume.free_segments);
-  info.checkpoint_version = read_word(volume.checkpoint_version);
-  info.checkpoint_pack = read_word(volume.checkpoint_pack);
-  info.checkpoint_flags = read_word(volume.checkpoint_flags);
+  info.free_segments = read(volume.free_segments);
+  info.checkpoint_version = read(volume.checkpoint_version);
+  info.checkpoint_pack = read(volume.checkpoint_pack);
+  info.checkpoint_flags = read(volume.checkpoint_flags);
   info.clean = (info.checkpoint_flags & format::kCheckpointUmount) != 0;
   return info;
 }
