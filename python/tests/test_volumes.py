@@ -438,19 +438,25 @@ def test_other_threads_run_during_a_call(volume: gofs.Volume) -> None:
     volume.write("/hole", b"")
     volume.truncate("/hole", size)
     buffer = bytearray(size)
-    times: list[float] = []
-    call: list[float] = []
 
-    def read() -> None:
-        call.append(time.monotonic())
-        volume.read_into("/hole", buffer)
-        call.append(time.monotonic())
+    def runs_beside_a_read() -> bool:
+        times: list[float] = []
+        call: list[float] = []
 
-    reader = threading.Thread(target=read)
-    reader.start()
-    while reader.is_alive():
-        times.append(time.monotonic())
-    reader.join()
-    begin, end = call
-    middle = [now for now in times if begin + (end - begin) / 4 < now < end - (end - begin) / 4]
-    assert len(middle) > 10
+        def read() -> None:
+            call.append(time.monotonic())
+            volume.read_into("/hole", buffer)
+            call.append(time.monotonic())
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        while reader.is_alive():
+            times.append(time.monotonic())
+        reader.join()
+        begin, end = call
+        quarter = (end - begin) / 4
+        return any(begin + quarter < now < end - quarter for now in times)
+
+    # Whose turn it is on a busy machine is Linux's choice. While a call keeps the lock of the
+    # interpreter nothing runs in its middle, however often one looks.
+    assert any(runs_beside_a_read() for _ in range(50))
