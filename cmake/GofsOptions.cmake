@@ -33,6 +33,13 @@ if(PROJECT_IS_TOP_LEVEL)
   if(GOFS_SANITIZE)
     set(CMAKE_CXX_FLAGS_RELEASE "-O0 -g1")
   endif()
+  # A third of the time of ASan's tests finds what is used after its function has returned, and as
+  # much of TSan's keeps the stack of callers for its reports. Other builds have both.
+  if(GOFS_FAST_BUILD AND GOFS_SANITIZE MATCHES "address")
+    string(APPEND CMAKE_CXX_FLAGS_RELEASE " -fsanitize-address-use-after-return=never")
+  elseif(GOFS_FAST_BUILD AND GOFS_SANITIZE STREQUAL "thread")
+    string(APPEND CMAKE_CXX_FLAGS_RELEASE " -mllvm -tsan-instrument-func-entry-exit=0")
+  endif()
 endif()
 
 # gofs_optimize(TARGET...): these make and read whole images, and are optimised all the same.

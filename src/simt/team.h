@@ -9,7 +9,6 @@
 #include "simt/turns.h"
 
 #if !defined(__CUDA_ARCH__)
-#include <array>
 #include <atomic>
 #endif
 
@@ -42,12 +41,26 @@ class Team {
     return theirs;
   }
 
-  template <typename Predicate>
-  uint32_t gather_mask(uint32_t self, uint64_t value, Predicate predicate) {
+  /// Bit i: the lane of rank i votes with true. All have read the votes before one votes again.
+  uint32_t vote(uint32_t self, bool yes) {
+    const uint32_t bit = 1u << self;
+    if (yes) {
+      votes_.fetch_or(bit, std::memory_order_relaxed);
+    } else {
+      votes_.fetch_and(~bit, std::memory_order_relaxed);
+    }
+    arrive();
+    const uint32_t votes = votes_.load(std::memory_order_relaxed);
+    arrive();
+    return votes;
+  }
+
+  /// Bit i: the lane of rank i has the same value.
+  uint32_t match(uint32_t self, uint64_t value) {
     publish(self, value);
     uint32_t mask = 0;
     for (uint32_t rank = 0; rank < size_; ++rank) {
-      if (predicate(words_[rank].load(std::memory_order_relaxed))) mask |= 1u << rank;
+      if (words_[rank].load(std::memory_order_relaxed) == value) mask |= 1u << rank;
     }
     arrive();
     return mask;
@@ -72,9 +85,10 @@ class Team {
 
   const uint32_t size_;
   LaneTurns& turns_;
-  std::array<std::atomic<uint64_t>, kSizeMax> words_{};
+  std::atomic<uint64_t> words_[kSizeMax]{};
+  std::atomic<uint32_t> votes_{0};
   std::atomic<uint64_t> arrived_{0};  // at all barriers so far
-  std::array<std::atomic<uint32_t>, 2> order_{};
+  std::atomic<uint32_t> order_[2]{};
 };
 
 #else

@@ -141,7 +141,7 @@ class Warp {
   bool all(bool predicate) const { return ballot(!predicate) == 0; }
   uint32_t ballot(bool predicate) const {
     if (team_ == nullptr) return predicate ? 1 : 0;
-    return team_->gather_mask(rank_, predicate, [](uint64_t theirs) { return theirs != 0; });
+    return team_->vote(rank_, predicate);
   }
   template <typename T>
   T shfl(T value, uint32_t rank) const {
@@ -152,8 +152,7 @@ class Warp {
   template <typename T>
   uint32_t match_any(T value) const {
     if (team_ == nullptr) return 1;
-    const uint64_t mine = to_word(value);
-    return team_->gather_mask(rank_, mine, [mine](uint64_t theirs) { return theirs == mine; });
+    return team_->match(rank_, to_word(value));
   }
 
  private:

@@ -92,6 +92,16 @@ class SocketTest : public ServedVolumeTest {
     }
     return true;
   }
+  /// Waits until the first client has made a call.
+  bool has_called() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    for (;;) {
+      const ServerStatus status = channels_->status();
+      if (!status.clients.empty() && status.clients.front().calls != 0) return true;
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  }
   int error_of_attaching() {
     try {
       const ChannelEnds ends = attach_at(path_);
@@ -140,7 +150,7 @@ TEST_F(SocketTest, clients_are_killed_at_any_moment_and_others_see_nothing_of_it
 
 TEST_F(SocketTest, whoever_has_attached_is_told_when_the_server_goes) {
   Actor actor(path_, 1000, 1, kForEver);
-  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_TRUE(has_called());
   end();
   EXPECT_EQ(actor.status(), 4);
   EXPECT_EQ(error_of_attaching(), ENOENT);
