@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of safetensors on a volume: written whole, and read whole, by tensor or by rows.
+
+    from gofs.safetensors import load_file, safe_open, save_file
+
+    save_file(volume, {"weight": weight, "bias": bias}, "/model.safetensors")
+    tensors = load_file(volume, "/model.safetensors")                # of numpy
+    tensors = load_file(volume, "/model.safetensors", framework="pt", device="cuda")
+    with safe_open(volume, "/model.safetensors") as file:
+        part = file.get_slice("weight")[128:256]                     # only these rows are read
+
+The files are those of the package safetensors, which reads and writes them as well. What is to be
+read is checked as it does, and a header that has a name twice is refused, too.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import TYPE_CHECKING, Any
+
+from gofs._arrays import bytes_of, described, framework_named, on_host
+from gofs._replacing import replacing
+from gofs._safetensors_header import (
+    LENGTH_BYTES,
+    Header,
+    SafetensorError,
+    TensorInfo,
+    build_header,
+    header_bytes,
+    parse_header,
+    tensor_bytes,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from gofs._arrays import Framework
+    from gofs._file import File
+    from gofs._typing import StrPath
+    from gofs._volume import Volume
+
+__all__ = [
+    "SafetensorError",
+    "SafetensorsFile",
+    "TensorSlice",
+    "load_file",
+    "safe_open",
+    "save_file",
+]
+
+# What is read of a file first: the header, unless it is of thousands of tensors.
+_FIRST_BYTES = 64 << 10
+# Memory has the same remainder as the file's offset, so that blocks go to where they belong.
+_BLOCK_BYTES = 4096
+
+
+def save_file(
+    volume: Volume,
+    tensors: Mapping[str, Any],
+    path: StrPath,
+    metadata: Mapping[str, str] | None = None,
+    *,
+    sync: bool = True,
+    permissions: int = 0o666,
+) -> int:
+    """Writes arrays of numpy or tensors of torch to a file, or replaces it; its size in bytes.
+
+    Readers see the old file until the new one is complete, and with `sync` it is durable when this
+    returns. Tensors are written from where they are, and those on a GPU through a copy each.
+
+    Raises TypeError and ValueError for what a file cannot have, or is not contiguous, and OSError
+    as Volume.open() and its like. Then the old file is as it was.
+    """
+    given = {_text(name): described(name, tensor) for name, tensor in tensors.items()}
+    beginning, header = build_header(
+        {name: (each.dtype, each.shape) for name, each in given.items()}, metadata
+    )
+    with replacing(volume, os.fspath(path), sync=sync, permissions=permissions) as file:
+        file.write(beginning)
+        for name in header.tensors:
+            data = on_host(given[name].data)
+            file.write(bytes_of(data))
+    return header.data_begin + header.data_bytes
+
+
+def load_file(
+    volume: Volume, path: StrPath, device: Any = "cpu", *, framework: str = "numpy"
+) -> dict[str, Any]:
+    """All tensors of a file by name: arrays of numpy, or with framework="pt" tensors of torch.
+
+    They share one piece of memory, which is read by one call. `device` is for torch: the memory is
+    copied there as one piece.
+
+    Raises SafetensorError (a ValueError) for what is no such file, TypeError for types that the
+    framework lacks, and OSError as Volume.open() and its like.
+    """
+    with safe_open(volume, path, framework=framework, device=device) as file:
+        return file.get_tensors()
+
+
+def safe_open(
+    volume: Volume, path: StrPath, framework: str = "numpy", device: Any = "cpu"
+) -> SafetensorsFile:
+    """Opens a file whose tensors are read one by one; errors are those of load_file()."""
+    maker = framework_named(framework, device)
+    file = volume.open(path)
+    try:
+        return SafetensorsFile(volume, file, maker)
+    except BaseException:
+        file.close()
+        raise
+
+
+class SafetensorsFile:
+    """An open file: safe_open() makes it. Several threads may use it."""
+
+    def __init__(self, volume: Volume, file: File, framework: Framework) -> None:
+        self._volume = volume
+        self._file = file
+        self._framework = framework
+        self._header = _read_header(file)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def keys(self) -> list[str]:
+        """The tensors' names, sorted."""
+        return sorted(self._header.tensors)
+
+    def offset_keys(self) -> list[str]:
+        """The tensors' names, in the order of their data."""
+        return list(self._header.tensors)
+
+    def metadata(self) -> dict[str, str] | None:
+        """What the file says of itself; None where it says nothing."""
+        return self._header.metadata
+
+    def get_tensor(self, name: str) -> Any:
+        """Raises KeyError where there is no such tensor."""
+        info = self._info(name)
+        return self._framework.view(self._read(info.begin, info.end), info.dtype, info.shape)
+
+    def get_tensors(self) -> dict[str, Any]:
+        """All of them, in the order of their data: views of one piece of memory."""
+        flat = self._read(0, self._header.data_bytes)
+        view = self._framework.view
+        return {
+            name: view(flat[info.begin : info.end], info.dtype, info.shape)
+            for name, info in self._header.tensors.items()
+        }
+
+    def get_slice(self, name: str) -> TensorSlice:
+        """A tensor of which rows will be read. Raises KeyError where there is no such tensor."""
+        return TensorSlice(self, self._info(name))
+
+    def _info(self, name: str) -> TensorInfo:
+        try:
+            return self._header.tensors[name]
+        except KeyError:
+            raise KeyError(f"{self._file.name!r} has no tensor {name!r}") from None
+
+    def _read(self, begin: int, end: int) -> Any:
+        """The bytes of the data from `begin` to `end`, where they are wanted."""
+        return self._framework.place(self._read_ranges([(begin, end)], begin))
+
+    def _read_rows(self, ranges: Sequence[tuple[int, int]]) -> Any:
+        """Several parts of the data, one after the other."""
+        return self._framework.place(self._read_ranges(ranges, 0))
+
+    def _read_ranges(self, ranges: Sequence[tuple[int, int]], like: int) -> Any:
+        first = self._header.data_begin
+        flat = self._allocate(sum(end - begin for begin, end in ranges), first + like)
+        calls = []
+        done = 0
+        for begin, end in ranges:
+            calls.append((self._file, first + begin, flat[done : done + end - begin]))
+            done += end - begin
+        counts = self._volume.read_ranges(calls)
+        if sum(counts) != done:
+            raise SafetensorError(f"{self._file.name!r} was cut while it was read")
+        return flat
+
+    def _allocate(self, count: int, like: int) -> Any:
+        """Memory whose address has the remainder of `like` by the size of a block."""
+        room = self._framework.empty(count + _BLOCK_BYTES)
+        begin = (like - self._framework.address(room)) % _BLOCK_BYTES
+        return room[begin : begin + count]
+
+
+class TensorSlice:
+    """A tensor that is still in the file: [...] reads rows of it."""
+
+    def __init__(self, file: SafetensorsFile, info: TensorInfo) -> None:
+        self._file = file
+        self._dtype = info.dtype
+        self._shape = info.shape
+        self._begin = info.begin
+
+    def get_shape(self) -> list[int]:
+        return list(self._shape)
+
+    def get_dtype(self) -> str:
+        """As the format names it, such as "F32"."""
+        return self._dtype
+
+    def __getitem__(self, index: Any) -> Any:
+        """As arrays are indexed.
+
+        The first index says which rows are read: a number, a slice, or a list of numbers, whose
+        rows one call reads. Others choose from these rows in memory.
+        """
+        given = index if isinstance(index, tuple) else (index,)
+        if not self._shape or not given or given[0] is Ellipsis or given[0] is None:
+            return self._whole()[given]
+        first, *others = given
+        if isinstance(first, slice):
+            rows = self._rows(range(*first.indices(self._shape[0])))
+        elif hasattr(first, "__iter__"):
+            rows = self._rows([self._row(each) for each in first])
+        else:
+            rows = self._rows([self._row(first)])[0]
+            return rows[tuple(others)] if others else rows
+        return rows[(slice(None), *others)] if others else rows
+
+    def _whole(self) -> Any:
+        file = self._file
+        end = self._begin + tensor_bytes(self._dtype, self._shape)
+        return file._framework.view(file._read(self._begin, end), self._dtype, self._shape)
+
+    def _row(self, given: Any) -> int:
+        row = operator.index(given)
+        if isinstance(given, bool) or not -self._shape[0] <= row < self._shape[0]:
+            raise IndexError(f"row {given!r} of a tensor that has {self._shape[0]}")
+        return row % self._shape[0]
+
+    def _rows(self, rows: Sequence[int]) -> Any:
+        """These, whatever their order."""
+        file = self._file
+        size = tensor_bytes(self._dtype, self._shape[1:])
+        if isinstance(rows, range) and rows.step == 1:
+            begin = self._begin + rows.start * size
+            flat = file._read(begin, begin + len(rows) * size)
+        else:
+            begins = [self._begin + row * size for row in rows]
+            flat = file._read_rows([(begin, begin + size) for begin in begins])
+        return file._framework.view(flat, self._dtype, (len(rows), *self._shape[1:]))
+
+
+def _read_header(file: File) -> Header:
+    size = file.stat().st_size
+    beginning = bytearray(min(size, _FIRST_BYTES))
+    _fill(file, beginning, 0)
+    try:
+        count = header_bytes(bytes(beginning[:LENGTH_BYTES]), size)
+        text = beginning[LENGTH_BYTES : LENGTH_BYTES + count]
+        if len(text) < count:
+            rest = bytearray(count - len(text))
+            _fill(file, rest, LENGTH_BYTES + len(text))
+            text += rest
+        return parse_header(bytes(text), size)
+    except SafetensorError as error:
+        raise SafetensorError(f"{os.fsdecode(file.name)}: {error}") from None
+
+
+def _fill(file: File, buffer: bytearray, offset: int) -> None:
+    if file.pread(buffer, offset) != len(buffer):
+        raise SafetensorError(f"{os.fsdecode(file.name)}: the file was cut while it was read")
+
+
+def _text(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"names of tensors are text: {name!r}")
+    return name
