@@ -7,6 +7,7 @@ Real torch is too large for most machines that run the tests; test_with_real_tor
 from __future__ import annotations
 
 import contextlib
+import importlib.machinery
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -114,7 +115,7 @@ class Tensor:
         return self._like(self.array)
 
     def resolve_conj(self) -> Tensor:
-        return self._like(self.array.conj()) if self.is_conjugated else self
+        return Tensor(self.array.conj(), self.dtype, self.device) if self.is_conjugated else self
 
     def resolve_neg(self) -> Tensor:
         return self
@@ -164,7 +165,9 @@ class Tensor:
         return self._like(numpy.asarray(self.array[index]))
 
     def _like(self, array: numpy.ndarray[Any, Any]) -> Tensor:
-        return Tensor(array, self.dtype, self.device)
+        like = Tensor(array, self.dtype, self.device)
+        like.is_conjugated = self.is_conjugated
+        return like
 
 
 class FakeTorch(types.ModuleType):
@@ -175,6 +178,7 @@ class FakeTorch(types.ModuleType):
     def __init__(self) -> None:
         super().__init__("torch")
         FakeTorch.moves = 0
+        self.__spec__ = importlib.machinery.ModuleSpec("torch", None)
         self.__dict__.update(DTYPES, Tensor=Tensor, Size=Size)
 
     @staticmethod
@@ -201,9 +205,8 @@ class FakeTorch(types.ModuleType):
         """Within it, `import torch` is this, and what was imported on top of it goes with it."""
 
         def belongs(name: str) -> bool:
-            return name.split(".")[0] in ("torch", "torch_geometric") or name in (
-                "gofs.torch.checkpoint",
-                "gofs.torch.pyg",
+            return name.split(".")[0] in ("torch", "torch_geometric") or name.startswith(
+                "gofs.torch."
             )
 
         before = {name: module for name, module in sys.modules.items() if belongs(name)}
