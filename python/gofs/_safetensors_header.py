@@ -135,9 +135,21 @@ def build_header(
         dtype, shape = tensors[name]
         begin, end = end, end + tensor_bytes(dtype, shape)
         infos[name] = TensorInfo(dtype, shape, begin, end)
-    fields: dict[str, Any] = {}
-    if metadata is not None:
-        fields[METADATA_KEY] = _metadata(dict(metadata))
+    checked = None if metadata is None else _metadata(dict(metadata))
+    beginning = encoded_header(infos, checked)
+    return beginning, Header(len(beginning), infos, checked)
+
+
+def encoded_header(
+    infos: Mapping[str, TensorInfo],
+    metadata: Mapping[str, str] | None,
+    data_begin: int | None = None,
+) -> bytes:
+    """The bytes before the data, with spaces up to `data_begin`: if not given, to a whole block.
+
+    Raises SafetensorError for a name that is no Unicode text, and for a header that is too large.
+    """
+    fields: dict[str, Any] = {} if metadata is None else {METADATA_KEY: metadata}
     for name, info in infos.items():
         fields[name] = {
             "dtype": info.dtype,
@@ -150,14 +162,19 @@ def build_header(
         raise SafetensorError(
             f"names and metadata have to be Unicode text: {error.reason} in {error.object[:80]!r}"
         ) from error
-    text += b" " * (-(LENGTH_BYTES + len(text)) % _DATA_ALIGNMENT)
+    end = LENGTH_BYTES + len(text)
+    if data_begin is not None and end > data_begin:
+        raise SafetensorError(
+            f"the header takes {end} bytes, and {data_begin} were kept for it: tensors are of more "
+            "dimensions than was said"
+        )
+    text += b" " * (-end % _DATA_ALIGNMENT if data_begin is None else data_begin - end)
     if len(text) > HEADER_BYTES_MAX:
         raise SafetensorError(
             f"the header would have {len(text)} bytes, and {HEADER_BYTES_MAX} are allowed: save "
             "the tensors in several files"
         )
-    header = Header(LENGTH_BYTES + len(text), infos, fields.get(METADATA_KEY))
-    return struct.pack("<Q", len(text)) + text, header
+    return struct.pack("<Q", len(text)) + text
 
 
 def tensor_bytes(dtype: str, shape: Iterable[int]) -> int:

@@ -325,35 +325,27 @@ def test_cleaning_reports_what_it_did(volume: gofs.Volume) -> None:
     assert report.free_segments >= report.free_segments_before
 
 
-SERVER = pathlib.Path(os.environ.get("GOFS_BUILD_DIR", "/none")) / "src/daemon/gofsd"
-
-
-@pytest.mark.skipif(not SERVER.exists(), reason="GOFS_BUILD_DIR names no build with gofsd")
-def test_an_attached_volume_has_the_same_calls(image: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    socket = tmp_path / "socket"
+def test_an_attached_volume_has_the_same_calls(
+    image: pathlib.Path, tmp_path: pathlib.Path, served: Callable[..., Any]
+) -> None:
     with pytest.raises(FileNotFoundError):
-        gofs.attach(socket, timeout=0.1)
-    server = subprocess.Popen([SERVER, image, "--socket", socket], stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 60
-        while not socket.exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        with gofs.attach(socket) as first, gofs.attach(str(socket)) as second:
-            first.mkdir("/d")
-            first.write_many("/d", {"a": b"1", "b": b"2"})
-            assert second.read_dir("/d") == {"a": b"1", "b": b"2"}
-            assert first.device_handle == 0
-            with second.open("/d/a", "r+b") as file:
-                file.write(b"9")
-            assert first.read("/d/a") == b"9"
-            assert stat.S_ISDIR(second.stat("/d").st_mode)
-            with pytest.raises(FileNotFoundError) as raised:
-                first.read("/none")
-            assert raised.value.filename == "/none"
-            first.sync()
-    finally:
-        server.terminate()
-        server.wait(60)
+        gofs.attach(tmp_path / "nobody", timeout=0.1)
+    with served(image) as socket, gofs.attach(socket) as first, gofs.attach(str(socket)) as second:
+        first.mkdir("/d")
+        first.write_many("/d", {"a": b"1", "b": b"2"})
+        assert second.read_dir("/d") == {"a": b"1", "b": b"2"}
+        assert first.device_handle == 0
+        with second.open("/d/a", "r+b") as file:
+            file.write(b"9")
+            buffers = [bytearray(1), bytearray(2)]
+            assert second.read_ranges([(file, 0, buffers[0]), ("/d/b", 0, buffers[1])]) == [1, 1]
+        assert buffers == [b"9", b"2\0"]
+        assert first.read("/d/a") == b"9"
+        assert stat.S_ISDIR(second.stat("/d").st_mode)
+        with pytest.raises(FileNotFoundError) as raised:
+            first.read("/none")
+        assert raised.value.filename == "/none"
+        first.sync()
 
 
 def test_eight_threads_at_once_keep_their_files_apart(volume: gofs.Volume) -> None:

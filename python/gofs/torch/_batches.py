@@ -93,7 +93,8 @@ class BatchLoader:
 
     def __len__(self) -> int:
         """How many batches a pass has; TypeError where the sampler does not know how many items."""
-        count = len(self.paths if self._sampler is None else self._sampler)  # type: ignore[arg-type]
+        order: Any = self.paths if self._sampler is None else self._sampler
+        count = len(order)
         return (count + (0 if self._drop_last else self._batch_size - 1)) // self._batch_size
 
     def set_epoch(self, epoch: int) -> None:
