@@ -30,6 +30,9 @@ class OpenFile {
   /// Whether it is a file of this very mount.
   bool is_of(const MountedVolume& volume) const { return volume_.get() == &volume; }
 
+  /// Whether both are files of one mount.
+  bool is_beside(const OpenFile& other) const { return volume_ == other.volume_; }
+
   /// What `body` answers, which is given the volume and the descriptor and runs as one of
   /// MountedVolume::call() does. Raises ValueError once the file is closed.
   template <typename Body>

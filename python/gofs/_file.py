@@ -166,6 +166,10 @@ class File(io.RawIOBase):
         self._require(self._mode.readable, "reading")
         return self._core
 
+    def _core_to_write(self) -> _core.OpenFile:
+        self._require(self._mode.writable, "writing")
+        return self._core
+
     def _require(self, able: bool, what: str) -> None:
         self._checkClosed()
         if not able:

@@ -302,6 +302,29 @@ class Volume:
             ]
         )
 
+    def copy_file_range(
+        self,
+        src: File,
+        dst: File,
+        count: int,
+        offset_src: int | None = None,
+        offset_dst: int | None = None,
+    ) -> int:
+        """Copies `count` bytes within the volume, as os.copy_file_range(); how many were.
+
+        No data passes through memory of this process. Fewer are copied only at the end of `src`,
+        and where the volume is full. Without an offset it is the file's position, which moves on.
+        """
+        begin = src.tell() if offset_src is None else not_negative(offset_src)
+        target = dst.tell() if offset_dst is None else not_negative(offset_dst)
+        done = src._core_to_read().copy_range(
+            dst._core_to_write(), begin, target, not_negative(count)
+        )
+        for file, given, place in ((src, offset_src, begin), (dst, offset_dst, target)):
+            if given is None:
+                file.seek(place + done)
+        return done
+
     @overload
     def read_dir(self, path: AnyPath, *, packed: Literal[False] = False) -> dict[str, bytes]: ...
 

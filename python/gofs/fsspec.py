@@ -15,7 +15,6 @@ import errno
 import io
 import os
 import posixpath
-import shutil
 import stat
 import threading
 import weakref
@@ -35,6 +34,7 @@ from gofs._volume import RENAME_NOREPLACE, Volume
 VARIABLE = "GOFS_VOLUMES"
 _PROTOCOL = "gofs://"
 _BUFFER_BYTES = 1 << 20
+_COPY_BYTES = 1 << 30
 
 
 class _Volumes:
@@ -396,7 +396,8 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         with self.volume.open(source) as reader:
             self._make_folder_of(target)
             with self.volume.open(target, "wb") as writer:
-                shutil.copyfileobj(reader, writer, _BUFFER_BYTES)
+                while self.volume.copy_file_range(reader, writer, _COPY_BYTES):
+                    pass
 
     def mv(
         self,
