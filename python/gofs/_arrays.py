@@ -6,7 +6,9 @@ Neither is imported before it is asked for by name.
 
 from __future__ import annotations
 
+import array
 import importlib
+import operator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gofs._buffers import memory_to_read
@@ -144,16 +146,12 @@ def described(name: str, data: Any) -> Described:
             f"{name!r} is of {data.dtype}, which files cannot have: convert it to one of "
             f"{', '.join(_DTYPES)}"
         )
-    if hasattr(data, "data_ptr"):
-        contiguous = data.is_contiguous()
-    else:
-        contiguous = data.flags.c_contiguous
-        if data.dtype.byteorder == ">":
-            raise ValueError(
-                f"{name!r} is big-endian, and files are little-endian: give "
-                "its .astype(dtype.newbyteorder('<'))"
-            )
-    if not contiguous:
+    if getattr(data.dtype, "byteorder", "") == ">":
+        raise ValueError(
+            f"{name!r} is big-endian, and files are little-endian: give "
+            "its .astype(dtype.newbyteorder('<'))"
+        )
+    if not _is_contiguous(data):
         raise ValueError(
             f"{name!r}: its bytes do not follow each other in the order of C: give a contiguous "
             "copy (numpy.ascontiguousarray, Tensor.contiguous)"
@@ -161,10 +159,41 @@ def described(name: str, data: Any) -> Described:
     return Described(dtype, tuple(int(size) for size in data.shape), data)
 
 
+def _is_contiguous(data: Any) -> bool:
+    return bool(data.is_contiguous() if hasattr(data, "data_ptr") else data.flags.c_contiguous)
+
+
 def dtype_of(data: Any) -> str | None:
     """Its dtype as safetensors names it, or None where that has no name for it."""
-    name = getattr(data.dtype, "name", None) or str(data.dtype).removeprefix("torch.")
-    return _DTYPES.get(name)
+    return _DTYPES.get(_dtype_name(data))
+
+
+def _dtype_name(data: Any) -> str:
+    return getattr(data.dtype, "name", None) or str(data.dtype).removeprefix("torch.")
+
+
+def row_numbers(index: Any, count: int) -> Any:
+    """What is to be read where an array of `count` rows is indexed by `index`: an array or a tensor
+    of numbers or of truth values, or a list of numbers. Memory of 64-bit numbers.
+
+    Raises IndexError for what is none of these, TypeError for what is no number, and leaves it to
+    others to look whether there are such rows.
+    """
+    if hasattr(index, "dtype"):
+        if len(index.shape) != 1:
+            raise IndexError(f"rows are numbered by one dimension, not by {len(index.shape)}")
+        index = on_host(index)
+        if _dtype_name(index) == "bool":
+            if len(index) != count:
+                raise IndexError(f"{len(index)} truth values for {count} rows")
+            index = [row for row, wanted in enumerate(index.tolist()) if wanted]
+        elif _dtype_name(index) == "int64" and _is_contiguous(index):
+            return bytes_of(index)
+        else:
+            index = index.tolist()
+    if any(isinstance(row, bool) for row in index):
+        raise IndexError("rows are numbers, or an array of truth values")
+    return array.array("q", map(operator.index, index))
 
 
 def on_host(data: Any) -> Any:

@@ -19,7 +19,8 @@ import operator
 import os
 from typing import TYPE_CHECKING, Any
 
-from gofs._arrays import bytes_of, described, framework_named, on_host
+from gofs._arrays import bytes_of, described, framework_named, on_host, row_numbers
+from gofs._buffers import memory_to_fill
 from gofs._replacing import replacing
 from gofs._safetensors_header import (
     LENGTH_BYTES,
@@ -33,7 +34,7 @@ from gofs._safetensors_header import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from types import TracebackType
 
     from typing_extensions import Self
@@ -176,24 +177,25 @@ class SafetensorsFile:
 
     def _read(self, begin: int, end: int) -> Any:
         """The bytes of the data from `begin` to `end`, where they are wanted."""
-        return self._framework.place(self._read_ranges([(begin, end)], begin))
+        offset = self._header.data_begin + begin
+        flat = self._allocate(end - begin, offset)
+        if self._volume.read_ranges([(self._file, offset, flat)]) != [end - begin]:
+            raise self._cut()
+        return self._framework.place(flat)
 
-    def _read_rows(self, ranges: Sequence[tuple[int, int]]) -> Any:
-        """Several parts of the data, one after the other."""
-        return self._framework.place(self._read_ranges(ranges, 0))
+    def _read_rows(self, info: TensorInfo, rows: Any) -> Any:
+        """These rows of a tensor, one after the other, by one call. `rows`: memory of numbers."""
+        size = tensor_bytes(info.dtype, info.shape[1:])
+        offset = self._header.data_begin + info.begin
+        flat = self._allocate(memoryview(rows).nbytes // 8 * size, 0)
+        file = self._file._core_to_read()
+        memory = memory_to_fill(flat)
+        if not self._volume._core.read_rows(file, offset, size, info.shape[0], rows, memory):
+            raise self._cut()
+        return self._framework.place(flat)
 
-    def _read_ranges(self, ranges: Sequence[tuple[int, int]], like: int) -> Any:
-        first = self._header.data_begin
-        flat = self._allocate(sum(end - begin for begin, end in ranges), first + like)
-        calls = []
-        done = 0
-        for begin, end in ranges:
-            calls.append((self._file, first + begin, flat[done : done + end - begin]))
-            done += end - begin
-        counts = self._volume.read_ranges(calls)
-        if sum(counts) != done:
-            raise SafetensorError(f"{self._file.name!r} was cut while it was read")
-        return flat
+    def _cut(self) -> SafetensorError:
+        return SafetensorError(f"{self._file.name!r} was cut while it was read")
 
     def _allocate(self, count: int, like: int) -> Any:
         """Memory whose address has the remainder of `like` by the size of a block."""
@@ -207,58 +209,60 @@ class TensorSlice:
 
     def __init__(self, file: SafetensorsFile, info: TensorInfo) -> None:
         self._file = file
-        self._dtype = info.dtype
-        self._shape = info.shape
-        self._begin = info.begin
+        self._info = info
 
     def get_shape(self) -> list[int]:
-        return list(self._shape)
+        return list(self._info.shape)
 
     def get_dtype(self) -> str:
         """As the format names it, such as "F32"."""
-        return self._dtype
+        return self._info.dtype
 
     def __getitem__(self, index: Any) -> Any:
         """As arrays are indexed.
 
-        The first index says which rows are read: a number, a slice, or a list of numbers, whose
-        rows one call reads. Others choose from these rows in memory.
+        The first index says which rows are read, by one call: a number, a slice, a list or an array
+        of numbers, or an array of truth values. Others choose from these rows in memory.
         """
         given = index if isinstance(index, tuple) else (index,)
-        if not self._shape or not given or given[0] is Ellipsis or given[0] is None:
-            return self._whole()[given]
+        shape = self._info.shape
+        if not shape or not given or given[0] is Ellipsis or given[0] is None:
+            return self._rows(slice(None))[given] if shape else self._scalar()[given]
         first, *others = given
-        if isinstance(first, slice):
-            rows = self._rows(range(*first.indices(self._shape[0])))
-        elif hasattr(first, "__iter__"):
-            rows = self._rows([self._row(each) for each in first])
-        else:
-            rows = self._rows([self._row(first)])[0]
-            return rows[tuple(others)] if others else rows
-        return rows[(slice(None), *others)] if others else rows
+        if isinstance(first, slice) or (hasattr(first, "__iter__") and _dimensions(first) > 0):
+            rows = self._rows(first)
+            return rows[(slice(None), *others)] if others else rows
+        row = self._rows(self._one(first))[0]
+        return row[tuple(others)] if others else row
 
-    def _whole(self) -> Any:
-        file = self._file
-        end = self._begin + tensor_bytes(self._dtype, self._shape)
-        return file._framework.view(file._read(self._begin, end), self._dtype, self._shape)
+    def _scalar(self) -> Any:
+        data = self._file._read(self._info.begin, self._info.end)
+        return self._file._framework.view(data, self._info.dtype, ())
 
-    def _row(self, given: Any) -> int:
+    def _one(self, given: Any) -> slice:
+        count = self._info.shape[0]
         row = operator.index(given)
-        if isinstance(given, bool) or not -self._shape[0] <= row < self._shape[0]:
-            raise IndexError(f"row {given!r} of a tensor that has {self._shape[0]}")
-        return row % self._shape[0]
+        if isinstance(given, bool) or not -count <= row < count:
+            raise IndexError(f"row {given!r} of a tensor that has {count}")
+        return slice(row % count, row % count + 1)
 
-    def _rows(self, rows: Sequence[int]) -> Any:
-        """These, whatever their order."""
-        file = self._file
-        size = tensor_bytes(self._dtype, self._shape[1:])
-        if isinstance(rows, range) and rows.step == 1:
-            begin = self._begin + rows.start * size
-            flat = file._read(begin, begin + len(rows) * size)
-        else:
-            begins = [self._begin + row * size for row in rows]
-            flat = file._read_rows([(begin, begin + size) for begin in begins])
-        return file._framework.view(flat, self._dtype, (len(rows), *self._shape[1:]))
+    def _rows(self, wanted: Any) -> Any:
+        """`wanted` is a slice, or a list or an array of numbers."""
+        info = self._info
+        count, *inner = info.shape
+        numbers = range(*wanted.indices(count)) if isinstance(wanted, slice) else None
+        if numbers is not None and numbers.step == 1:
+            size = tensor_bytes(info.dtype, inner)
+            begin = info.begin + numbers.start * size
+            flat = self._file._read(begin, begin + len(numbers) * size)
+            return self._file._framework.view(flat, info.dtype, (len(numbers), *inner))
+        rows = row_numbers(wanted if numbers is None else numbers, count)
+        flat = self._file._read_rows(info, rows)
+        return self._file._framework.view(flat, info.dtype, (memoryview(rows).nbytes // 8, *inner))
+
+
+def _dimensions(given: Any) -> int:
+    return len(given.shape) if hasattr(given, "shape") else 1
 
 
 def _read_header(file: File) -> Header:

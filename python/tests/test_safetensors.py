@@ -16,7 +16,13 @@ import pytest
 
 import gofs
 from fake_torch import FakeTorch
-from gofs.safetensors import SafetensorError, load_file, safe_open, save_file
+from gofs.safetensors import (
+    SafetensorError,
+    SafetensorsFile,
+    load_file,
+    safe_open,
+    save_file,
+)
 
 judge = pytest.importorskip("safetensors")
 import safetensors.numpy as judge_numpy  # noqa: E402
@@ -144,6 +150,7 @@ def test_tensors_of_torch_are_saved_and_loaded(volume: gofs.Volume) -> None:
         moved = load_file(volume, "/file", framework="torch", device="fake:0")
         with safe_open(volume, "/file", framework="pt") as file:
             rows = file.get_slice("brain")[1:]
+            chosen = file.get_slice("brain")[torch.tensor(numpy.array([1, -1, 0]))]
     for name, tensor in given.items():
         for copy in (found[name], moved[name]):
             assert copy.dtype is tensor.dtype
@@ -151,6 +158,7 @@ def test_tensors_of_torch_are_saved_and_loaded(volume: gofs.Volume) -> None:
             assert copy.array.tobytes() == tensor.array.tobytes()
         assert moved[name].device == "fake:0"
     assert rows.array.tobytes() == given["brain"].array[1:].tobytes()
+    assert chosen.array.tobytes() == given["brain"].array[[1, 1, 0]].tobytes()
     assert torch.moves == 1  # all tensors at once
 
 
@@ -159,6 +167,25 @@ def test_tensors_on_another_device_are_saved_through_copies(volume: gofs.Volume)
     tensor = torch.tensor(numpy.arange(8, dtype="f8"))
     save_file(volume, {"a": tensor.to("fake:0")}, "/file")
     assert numpy.array_equal(load_file(volume, "/file")["a"], tensor.numpy())
+
+
+def test_many_rows_are_read_in_any_order(volume: gofs.Volume) -> None:
+    draw = numpy.random.default_rng(11)
+    array = draw.random((50_000, 33)).astype("f4")
+    save_file(volume, {"a": array}, "/file")
+    with safe_open(volume, "/file") as file:
+        part = file.get_slice("a")
+        for rows in (
+            draw.integers(-50_000, 50_000, 20_000),
+            numpy.sort(draw.integers(0, 50_000, 20_000)),
+            numpy.arange(50_000),
+            numpy.full(1000, 7),
+        ):
+            assert numpy.array_equal(part[rows], array[rows])
+        volume.truncate("/file", 4096 + 40_000 * 132)
+        with pytest.raises(SafetensorError, match="was cut while it was read"):
+            part[[5, 49_999]]
+        assert numpy.array_equal(part[[5, 39_999]], array[[5, 39_999]])
 
 
 @pytest.mark.parametrize(
@@ -176,6 +203,11 @@ def test_tensors_on_another_device_are_saved_through_copies(volume: gofs.Volume)
         [5, 0, 5, -1],
         [],
         numpy.array([1, 4]),
+        numpy.array([-1, 4], dtype=numpy.int32),
+        numpy.arange(14)[::2] // 2,
+        numpy.arange(7) % 3 == 0,
+        numpy.array(3),
+        (numpy.array([6, 5]), 1),
         (slice(1, 4), slice(None), 2),
         (3, slice(None, 2)),
         (2, 3, 1),
@@ -203,9 +235,17 @@ def test_rows_are_those_of_the_array(volume: gofs.Volume, index: Any) -> None:
 def test_rows_that_are_not_there_are_refused(volume: gofs.Volume) -> None:
     save_file(volume, {"a": numpy.zeros((4, 2)), "scalar": numpy.array(1.5)}, "/file")
     with safe_open(volume, "/file") as file:
-        for index in (4, -5, [0, 4], True):
+        part = file.get_slice("a")
+        for index in (4, -5, [0, 4], True, numpy.array([0, -5])):
             with pytest.raises(IndexError, match="of a tensor that has 4"):
-                file.get_slice("a")[index]
+                part[index]
+        for index, words in (
+            ([True, False], "an array of truth values"),
+            (numpy.zeros((2, 2), dtype=numpy.int64), "by one dimension, not by 2"),
+            (numpy.array([True, False]), "2 truth values for 4 rows"),
+        ):
+            with pytest.raises(IndexError, match=words):
+                part[index]
         with pytest.raises(TypeError):
             file.get_slice("a")["b"]
         assert file.get_slice("scalar")[()] == 1.5
@@ -218,14 +258,13 @@ def test_only_the_rows_that_are_asked_for_are_read(
 ) -> None:
     save_file(volume, {"a": numpy.zeros((1000, 100), dtype="f4")}, "/file")
     sizes: list[int] = []
-    read_ranges = volume.read_ranges
+    allocate = SafetensorsFile._allocate
 
-    def counted(ranges: Any) -> list[int]:
-        counts = read_ranges(ranges)
-        sizes.append(sum(counts))
-        return counts
+    def counted(self: SafetensorsFile, count: int, like: int) -> Any:
+        sizes.append(count)
+        return allocate(self, count, like)
 
-    monkeypatch.setattr(volume, "read_ranges", counted)
+    monkeypatch.setattr(SafetensorsFile, "_allocate", counted)
     with safe_open(volume, "/file") as file:
         part = file.get_slice("a")
         part[10:20]
