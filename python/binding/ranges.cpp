@@ -28,6 +28,7 @@ namespace gofs::python {
 
 namespace {
 
+// Also where there are fewer processors: an SSD that is waited for serves several at a time.
 constexpr unsigned kThreadsMax = 8;
 constexpr uint64_t kThreadBytes = uint64_t{512} << 10;  // what a thread is worth starting for
 constexpr uint64_t kCallBytes = 4096;                   // what a call takes as long as
@@ -91,8 +92,7 @@ void read_all(Volume& volume, std::vector<Portion>& portions) {
   };
   uint64_t cost = 0;
   for (const Portion& portion : portions) cost += portion.bytes + kCallBytes;
-  const auto wanted = std::min<uint64_t>(
-      {cost / kThreadBytes, portions.size(), kThreadsMax, std::thread::hardware_concurrency()});
+  const auto wanted = std::min<uint64_t>({cost / kThreadBytes, portions.size(), kThreadsMax});
   std::vector<std::thread> threads;
   threads.reserve(kThreadsMax);
   try {
