@@ -169,6 +169,11 @@ class SafetensorsFile:
         """A tensor of which rows will be read. Raises KeyError where there is no such tensor."""
         return TensorSlice(self, self._info(name))
 
+    def place_of(self, name: str) -> tuple[TensorInfo, int]:
+        """What a tensor is of, and where its bytes begin in the file. KeyError as above."""
+        info = self._info(name)
+        return info, self._header.data_begin + info.begin
+
     def _info(self, name: str) -> TensorInfo:
         try:
             return self._header.tensors[name]

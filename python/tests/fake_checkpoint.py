@@ -187,9 +187,8 @@ class StorageReader(abc.ABC):
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool: ...
 
 
-def modules(size: type) -> dict[str, types.ModuleType]:
-    """The modules that torch has them in. `size`: torch.Size."""
-    del size
+def modules() -> dict[str, types.ModuleType]:
+    """The modules that torch has them in."""
     names = [name for name in globals() if name[0].isupper() and name not in ("Any",)]
     everything = {name: globals()[name] for name in names}
     found = {}

@@ -16,6 +16,7 @@ from typing import Any
 import numpy
 
 import fake_checkpoint
+import fake_geometric
 
 
 class DType:
@@ -213,7 +214,8 @@ class FakeTorch(types.ModuleType):
         for name in before:
             del sys.modules[name]
         sys.modules["torch"] = self
-        sys.modules.update(fake_checkpoint.modules(Size))
+        sys.modules.update(fake_checkpoint.modules())
+        sys.modules.update(fake_geometric.modules())
         try:
             yield
         finally:

@@ -269,3 +269,47 @@ def test_a_tensor_of_torch_is_read_and_written_in_place(volume: gofs.Volume) -> 
     assert torch.equal(torch.cat(parts), torch.cat([tensor[10:20], tensor[:5]]))
     with pytest.raises(ValueError, match=r"\.contiguous\(\)"):
         volume.write("/file", torch.zeros(4, 4)[:, 1])
+
+
+def test_stores_of_pyg_are_those_in_memory(volume: gofs.Volume) -> None:
+    data_module = pytest.importorskip("torch_geometric.data")
+    from gofs.torch.pyg import GofsFeatureStore, GofsGraphStore
+
+    torch.manual_seed(2)
+    edge = ("paper", "cites", "paper")
+    index = torch.randint(0, 100, (2, 500))
+    memory = data_module.HeteroData()
+    memory["paper"].x = torch.randn(100, 16)
+    memory["paper"].y = torch.arange(100)
+    memory[edge].edge_index = index
+    features, edges = GofsFeatureStore(volume, "/graph"), GofsGraphStore(volume, "/graph")
+    for attr in memory.get_all_tensor_attrs():
+        features.put_tensor(
+            memory.get_tensor(attr.group_name, attr.attr_name, None),
+            attr.group_name,
+            attr.attr_name,
+            None,
+        )
+    edges.put_edge_index((index[0], index[1]), edge, "coo", size=(100, 100))
+    assert {(attr.group_name, attr.attr_name) for attr in features.get_all_tensor_attrs()} == {
+        ("paper", "x"),
+        ("paper", "y"),
+    }
+    rows = torch.tensor([5, 99, 0, 5])
+    attrs = [data_module.TensorAttr("paper", name, rows) for name in ("x", "y")]
+    for ours, theirs in zip(features.multi_get_tensor(attrs), memory.multi_get_tensor(attrs)):
+        assert torch.equal(ours, theirs)
+    assert torch.equal(features["paper", "x", rows], memory["paper"].x[rows])
+    assert torch.equal(features["paper"].x[rows], memory["paper"].x[rows])
+    assert torch.equal(features["paper", "x"](), memory["paper"].x)
+    assert features.get_tensor_size("paper", "x") == (100, 16)
+    features["paper", "y", torch.tensor([3, 4])] = torch.tensor([-3, -4])
+    assert features["paper", "y", slice(2, 6)].tolist() == [2, -3, -4, 5]
+    assert features.update_tensor(torch.tensor([7]), "paper", "y", torch.tensor([0]))
+    assert features["paper", "y", 0] == 7
+    for ours, theirs in zip(edges.csc(), memory.csc()):
+        assert torch.equal(ours[edge], theirs[edge])
+    edges.csr(store=True)
+    assert {attr.layout.value for attr in edges.get_all_edge_attrs()} == {"coo", "csr"}
+    del features["paper", "y"]
+    assert len(features.get_all_tensor_attrs()) == 1
