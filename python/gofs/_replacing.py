@@ -20,7 +20,16 @@ _BUFFER_BYTES = 1 << 20
 def pending_name(path: str) -> str:
     """What a file that is to be `path` is called until it is complete: in the same folder."""
     folder, name = posixpath.split(path)
-    return posixpath.join(folder, f".{name[:200]}.{secrets.token_hex(8)}")
+    return posixpath.join(folder, _pending_prefix(name) + secrets.token_hex(8))
+
+
+def is_pending(name: str, of: str) -> bool:
+    """Whether a process that died may have left `name` of a file that was to be `of`."""
+    return name.startswith(_pending_prefix(of))
+
+
+def _pending_prefix(name: str) -> str:
+    return f".{name[:200]}."
 
 
 @contextlib.contextmanager

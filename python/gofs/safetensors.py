@@ -71,7 +71,8 @@ def save_file(
     """Writes arrays of numpy or tensors of torch to a file, or replaces it; its size in bytes.
 
     Readers see the old file until the new one is complete, and with `sync` it is durable when this
-    returns. Tensors are written from where they are, and those on a GPU through a copy each.
+    returns. Tensors are written from where they are, and those on a GPU through a copy each. What
+    several of them share is written for each.
 
     Raises TypeError and ValueError for what a file cannot have, or is not contiguous, and OSError
     as Volume.open() and its like. Then the old file is as it was.

@@ -322,6 +322,7 @@ def test_a_process_that_dies_leaves_a_checkpoint(
         found = {"w": torch.empty(1000)}
         dcp.load(found, reader(volume))
         assert found["w"].array.sum() == (1000 if moment == "before" else 0)
+        volume.write("/checkpoint/..metadata.0123456789abcdef", b"half of it")
         dcp.save([{"w": torch.empty(10)}], [writer(volume)])
         assert len(volume.listdir("/checkpoint")) == 2  # what was left over is gone
         volume.warnings()

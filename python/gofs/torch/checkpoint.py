@@ -30,7 +30,7 @@ except ImportError as error:
         "gofs.torch.checkpoint needs torch 2.3 or later, with torch.distributed: pip install torch"
     ) from error
 
-from gofs._replacing import replacing
+from gofs._replacing import is_pending, replacing
 from gofs.torch._rank_file import SUFFIX, write_rank_file
 from gofs.torch._read_plan import read_items
 
@@ -44,7 +44,8 @@ _METADATA = ".metadata"
 
 
 class GofsWriter(StorageWriter):
-    """Saves checkpoints to a folder of a volume, which is made where it is missing.
+    """Saves checkpoints to a folder of a volume, which is made where it is missing; one at a time
+    to each.
 
     Everything is durable when finish() returns, unless `sync` is False. Raises FileExistsError
     where the folder has a checkpoint and `overwrite` is False, and OSError as Volume.open() does.
@@ -103,7 +104,8 @@ class GofsWriter(StorageWriter):
         return future
 
     def finish(self, metadata: Any, results: list[list[Any]]) -> None:
-        """From here on the checkpoint is there; the files of the one before are removed."""
+        """From here on the checkpoint is there; the files of the one before are removed, and what
+        saves left that never came to their end."""
         metadata.storage_data = {
             result.index: result.storage_data for of_rank in results for result in of_rank
         }
@@ -112,7 +114,8 @@ class GofsWriter(StorageWriter):
             pickle.dump(metadata, file)
         kept = {place["file"] for place in metadata.storage_data.values()}
         for name in self._volume.listdir(self._path):
-            if name.startswith("__") and name.endswith(SUFFIX) and name not in kept:
+            is_old = name.startswith("__") and name.endswith(SUFFIX) and name not in kept
+            if is_old or is_pending(name, _METADATA):
                 self._volume.unlink(self._name(name))
 
     def _name(self, name: str) -> str:
