@@ -138,8 +138,10 @@ class Described(NamedTuple):
 def described(name: str, data: Any) -> Described:
     """Raises TypeError for what is no array of a dtype that files can have, and ValueError for one
     whose bytes in memory are not those of a file. Nothing is copied."""
-    if not hasattr(data, "dtype") or not hasattr(data, "shape"):
-        raise TypeError(f"{name!r} is a {type(data).__name__}: give an array or a tensor")
+    if not hasattr(data, "dtype") or not (hasattr(data, "flags") or hasattr(data, "data_ptr")):
+        raise TypeError(
+            f"{name!r} is a {type(data).__name__}: give an array of numpy or a tensor of torch"
+        )
     dtype = dtype_of(data)
     if dtype is None:
         raise TypeError(

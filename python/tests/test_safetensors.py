@@ -497,6 +497,13 @@ def is_ambiguous(text: bytes) -> bool:
     return bool(doubles)
 
 
+class LikeJax:
+    """An array of a library that is not known."""
+
+    dtype = numpy.dtype("f4")
+    shape = (4,)
+
+
 # --- Saving --------------------------------------------------------------------------------------
 
 
@@ -507,8 +514,9 @@ def is_ambiguous(text: bytes) -> bool:
         ({"a": numpy.zeros(4, dtype=">f4")}, None, ValueError, "big-endian.*newbyteorder"),
         ({"a": numpy.zeros(4, dtype="c16")}, None, TypeError, "complex128.*convert it to one of"),
         ({"a": numpy.zeros(4, dtype="M8[s]")}, None, TypeError, "files cannot have"),
-        ({"a": [1.0, 2.0]}, None, TypeError, "'a' is a list: give an array or a tensor"),
+        ({"a": [1.0, 2.0]}, None, TypeError, "'a' is a list: give an array of numpy"),
         ({"a": b"1234"}, None, TypeError, "give an array"),
+        ({"a": LikeJax()}, None, TypeError, "'a' is a LikeJax: give an array of numpy"),
         ({5: numpy.zeros(4)}, None, TypeError, "names of tensors are text: 5"),
         ({"__metadata__": numpy.zeros(4)}, None, SafetensorError, "another name"),
         ({"\ud800": numpy.zeros(4)}, None, SafetensorError, "Unicode text"),
