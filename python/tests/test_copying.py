@@ -9,6 +9,8 @@ import pathlib
 import random
 import shutil
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -243,13 +245,14 @@ def test_a_copy_is_durable_where_that_is_wanted(
     image: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     (tmp_path / "file").write_bytes(b"contents")
-    pid = os.fork()
-    if pid == 0:
-        volume = gofs.mount(image, writable=True, backend="cpu")
-        gofs.copy(tmp_path / "file", (volume, "/kept"), sync=True)
-        gofs.copy(tmp_path / "file", (volume, "/lost"))
-        os._exit(0)
-    assert os.waitpid(pid, 0)[1] == 0
+    program = f"""
+import os, gofs
+volume = gofs.mount({str(image)!r}, writable=True, backend="cpu")
+gofs.copy({str(tmp_path / "file")!r}, (volume, "/kept"), sync=True)
+gofs.copy({str(tmp_path / "file")!r}, (volume, "/lost"))
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", program], timeout=60, check=True)
     with gofs.mount(image, writable=True, backend="cpu") as volume:
         assert volume.listdir("/") == ["kept"]
         assert volume.read("/kept") == b"contents"
