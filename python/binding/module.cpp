@@ -21,6 +21,7 @@ NB_MODULE(_core, module) {
   define_names(volume);
   define_attributes(volume);
   define_whole_files(volume);
+  define_ranges(volume);
   define_upkeep(volume);
   define_mounting(module);
 }

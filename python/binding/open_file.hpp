@@ -27,29 +27,38 @@ class OpenFile {
 
   const Path& path() const { return path_; }
 
+  /// Whether it is a file of this very mount.
+  bool is_of(const MountedVolume& volume) const { return volume_.get() == &volume; }
+
+  /// Whether both are files of one mount.
+  bool is_beside(const OpenFile& other) const { return volume_ == other.volume_; }
+
   /// What `body` answers, which is given the volume and the descriptor and runs as one of
   /// MountedVolume::call() does. Raises ValueError once the file is closed.
   template <typename Body>
   auto call(Body&& body) {
-    using Answer = decltype(body(std::declval<Volume&>(), 0));
-    auto answer = volume_->call([&](Volume& volume) -> std::optional<Answer> {
-      // Another thread that closes the file waits, so that no call meets a descriptor that the
-      // volume has given to another file since.
-      const std::shared_lock lock(mutex_);
-      if (closed_) return std::nullopt;
-      return body(volume, descriptor_);
-    });
+    auto answer = volume_->call([&](Volume& volume) { return use(volume, body); });
     if (!answer) raise_closed();
     return take(*std::move(answer), &path_);
   }
+
+  /// The same within a call of its volume: without the GIL, and none once the file is closed.
+  template <typename Body>
+  auto use(Volume& volume, Body&& body) -> std::optional<decltype(body(volume, 0))> {
+    // Another thread that closes the file waits, so that no call meets a descriptor that the
+    // volume has given to another file since.
+    const std::shared_lock lock(mutex_);
+    if (closed_) return std::nullopt;
+    return body(volume, descriptor_);
+  }
+
+  [[noreturn]] static void raise_closed();
 
   /// Closes after the calls under way. Nothing where that was done before, where the volume is
   /// closed, or in a child of fork().
   void close();
 
  private:
-  [[noreturn]] static void raise_closed();
-
   const std::shared_ptr<MountedVolume> volume_;
   const Path path_;
   const int descriptor_;

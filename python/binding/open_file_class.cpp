@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The class OpenFile: calls about a descriptor.
+#include <cerrno>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -67,6 +69,28 @@ uint64_t pwrite(OpenFile& self, nb::handle given, uint64_t offset) {
   });
 }
 
+/// copy_file_range() to another file of the volume, or to another place of this one.
+uint64_t copy_range(OpenFile& from, OpenFile& to, uint64_t from_offset, uint64_t to_offset,
+                    uint64_t bytes) {
+  if (!from.is_beside(to)) throw nb::value_error("the files are of different volumes");
+  const auto copy = [&](Volume& volume, int source, int target) {
+    return volume.copy_file_range(source, from_offset, target, to_offset, bytes);
+  };
+  if (&from == &to) {
+    return from.call([&](Volume& volume, int both) { return copy(volume, both, both); });
+  }
+  // In one order, whoever copies where, so that two who do do not wait for each other.
+  const bool forward = std::less<OpenFile*>()(&from, &to);
+  OpenFile& first = forward ? from : to;
+  OpenFile& second = forward ? to : from;
+  return first.call([&](Volume& volume, int one) -> Expected<uint64_t> {
+    const auto answer = second.use(volume, [&](Volume&, int other) {
+      return forward ? copy(volume, one, other) : copy(volume, other, one);
+    });
+    return answer ? *answer : Error{EBADF, error_text(-EBADF)};  // it has just been closed
+  });
+}
+
 /// The next entries of a directory, as (name, inode, gofs::FileType); none at the end.
 nb::list readdir(OpenFile& self) {
   const std::vector<DirectoryEntry> entries =
@@ -103,6 +127,7 @@ void define_open_file(nb::module_& module) {
       .def("pread_into", &pread_into, "buffer"_a.none(), "offset"_a)
       .def("write", &write, "buffer"_a.none())
       .def("pwrite", &pwrite, "buffer"_a.none(), "offset"_a)
+      .def("copy_range", &copy_range, "to"_a, "from_offset"_a, "to_offset"_a, "bytes"_a)
       .def("seek", on_descriptor<&Volume::lseek>, "offset"_a, "whence"_a)
       .def("truncate", on_descriptor<&Volume::ftruncate>, "size"_a)
       .def("allocate", on_descriptor<&Volume::fallocate>, "mode"_a, "offset"_a, "bytes"_a)

@@ -16,6 +16,7 @@ threads at once.
 
 from gofs._core import VERSION as __version__
 from gofs._core import CachedPages, CleaningReport, MemoryPart, MemoryReport, VolumeInfo
+from gofs._copying import Copied, copy
 from gofs._entries import DirEntry, ScandirIterator
 from gofs._errors import CorruptionError
 from gofs._file import File
@@ -27,6 +28,7 @@ __all__ = [
     "RENAME_NOREPLACE",
     "CachedPages",
     "CleaningReport",
+    "Copied",
     "CorruptionError",
     "DirEntry",
     "File",
@@ -38,6 +40,7 @@ __all__ = [
     "VolumeInfo",
     "__version__",
     "attach",
+    "copy",
     "mkfs",
     "mount",
 ]

@@ -161,6 +161,15 @@ class File(io.RawIOBase):
         state = "closed" if self.closed else f"name={self.name!r} mode={self.mode!r}"
         return f"<gofs.File {state}>"
 
+    def _core_to_read(self) -> _core.OpenFile:
+        """For calls of the volume that read many files."""
+        self._require(self._mode.readable, "reading")
+        return self._core
+
+    def _core_to_write(self) -> _core.OpenFile:
+        self._require(self._mode.writable, "writing")
+        return self._core
+
     def _require(self, able: bool, what: str) -> None:
         self._checkClosed()
         if not able:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import io
+import itertools
 import os
 import posixpath
 import stat
@@ -271,14 +272,58 @@ class Volume:
             return [self.read(path) for path in paths]
         names = list(paths)
         sizes = [self._core.stat(name).size_bytes for name in names]
-        data = bytearray(sum(sizes))
-        offsets = [0]
+        offsets = [0, *itertools.accumulate(sizes)]
+        data = bytearray(offsets[-1])
         with memoryview(data) as memory:
-            for name, size in zip(names, sizes):
-                begin = offsets[-1]
-                offsets.append(begin + self.read_into(name, memory[begin : begin + size]))
-        del data[offsets[-1] :]
+            counts = self.read_ranges(
+                (name, 0, memory[begin : begin + size])
+                for name, begin, size in zip(names, offsets, sizes)
+            )
+        if counts != sizes:
+            offsets = _close_gaps(data, offsets, counts)
         return PackedFiles(data, offsets, names)
+
+    def read_ranges(self, ranges: Iterable[tuple[File | AnyPath, int, Memory]]) -> list[int]:
+        """Fills many buffers, each from a file's byte `offset` on: (file or path, offset, buffer).
+
+        In one call, and by several threads where there is enough to read. How many bytes of each:
+        fewer than its buffer has only where the file ends. Raises the error of the first one that
+        cannot be read, after all others have been; buffers are refused as by read_into(). A path is
+        opened for each of its ranges.
+        """
+        return self._core.read_ranges(
+            [
+                (
+                    file._core_to_read() if isinstance(file, File) else file,
+                    not_negative(offset),
+                    memory_to_fill(buffer),
+                )
+                for file, offset, buffer in ranges
+            ]
+        )
+
+    def copy_file_range(
+        self,
+        src: File,
+        dst: File,
+        count: int,
+        offset_src: int | None = None,
+        offset_dst: int | None = None,
+    ) -> int:
+        """Copies `count` bytes within the volume, as os.copy_file_range(); how many were.
+
+        No data passes through memory of this process. Fewer are copied only at the end of `src`,
+        and where the volume is full. Without an offset it is the file's position, which moves on.
+        """
+        begin = src.tell() if offset_src is None else not_negative(offset_src)
+        target = dst.tell() if offset_dst is None else not_negative(offset_dst)
+        done = src._core_to_read().copy_range(
+            dst._core_to_write(), begin, target, not_negative(count)
+        )
+        for file, given, place in ((src, offset_src, begin), (dst, offset_dst, target)):
+            if given is None:
+                file.seek(place + done)
+        return done
 
     @overload
     def read_dir(self, path: AnyPath, *, packed: Literal[False] = False) -> dict[str, bytes]: ...
@@ -594,6 +639,15 @@ class Volume:
         self, path: AnyPath, attribute: AnyPath, *, follow_symlinks: bool = True
     ) -> None:
         self._core.removexattr(path, attribute, follow_symlinks)
+
+
+def _close_gaps(data: bytearray, offsets: list[int], counts: list[int]) -> list[int]:
+    """Moves parts that have become shorter to the ends of those before; the new offsets."""
+    new = [0, *itertools.accumulate(counts)]
+    for old_begin, begin, count in zip(offsets, new, counts):
+        data[begin : begin + count] = data[old_begin : old_begin + count]
+    del data[new[-1] :]
+    return new
 
 
 def _close_forgotten(core: _core.Volume, name: str) -> None:

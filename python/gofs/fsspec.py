@@ -15,8 +15,6 @@ import errno
 import io
 import os
 import posixpath
-import secrets
-import shutil
 import stat
 import threading
 import weakref
@@ -30,11 +28,13 @@ from fsspec.utils import (  # type: ignore[import-untyped, import-not-found, unu
 )
 
 from gofs._mounting import mount
+from gofs._replacing import pending_name
 from gofs._volume import RENAME_NOREPLACE, Volume
 
 VARIABLE = "GOFS_VOLUMES"
 _PROTOCOL = "gofs://"
 _BUFFER_BYTES = 1 << 20
+_COPY_BYTES = 1 << 30
 
 
 class _Volumes:
@@ -94,10 +94,9 @@ class PendingFile(io.BufferedWriter):
     """A file of a transaction: it has another name until it is complete."""
 
     def __init__(self, volume: Volume, path: str, *, replaces: bool, block_size: int) -> None:
-        folder, name = posixpath.split(path)
         self._volume = volume
         self._path = path
-        self._pending = posixpath.join(folder, f".{name[:200]}.{secrets.token_hex(8)}")
+        self._pending = pending_name(path)
         self._replaces = replaces
         super().__init__(volume.open(self._pending, "xb"), block_size)
 
@@ -339,6 +338,43 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         size = None if end is None else max(end - offset, 0)
         return self.volume.read(path, offset=offset, size=size)
 
+    def cat_ranges(
+        self,
+        paths: list[str],
+        starts: int | None | list[int | None],
+        ends: int | None | list[int | None],
+        max_gap: int | None = None,
+        on_error: str = "return",
+        **options: Any,
+    ) -> list[Any]:
+        """By one call for all of them; where one fails, each for itself. No gaps are read."""
+        if not isinstance(paths, list):
+            raise TypeError(f"paths: a list is wanted, not {type(paths).__name__}")
+        names = [self._strip_protocol(path) for path in paths]
+        starts, ends = (
+            each if isinstance(each, list) else [each] * len(names) for each in (starts, ends)
+        )
+        if len(starts) != len(names) or len(ends) != len(names):
+            raise ValueError("as many starts and ends as paths are wanted, or one for all")
+        try:
+            return self._read_ranges(names, starts, ends)
+        except OSError:
+            found = super().cat_ranges(names, starts, ends, on_error=on_error, **options)
+            return list(found)
+
+    def _read_ranges(
+        self, names: list[str], starts: list[int | None], ends: list[int | None]
+    ) -> list[bytes]:
+        sizes = [self.volume.stat(name).st_size for name in names]
+        parts = [
+            range(*slice(start, end).indices(size)) for start, end, size in zip(starts, ends, sizes)
+        ]
+        buffers = [bytearray(len(part)) for part in parts]
+        counts = self.volume.read_ranges(
+            (name, part.start, buffer) for name, part, buffer in zip(names, parts, buffers)
+        )
+        return [bytes(buffer[:count]) for buffer, count in zip(buffers, counts)]
+
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
         path = self._strip_protocol(path)
         if self._intrans:
@@ -360,7 +396,8 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         with self.volume.open(source) as reader:
             self._make_folder_of(target)
             with self.volume.open(target, "wb") as writer:
-                shutil.copyfileobj(reader, writer, _BUFFER_BYTES)
+                while self.volume.copy_file_range(reader, writer, _COPY_BYTES):
+                    pass
 
     def mv(
         self,

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
-from collections.abc import Iterator
+import subprocess
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import gofs
 
 IMAGE_BYTES = 128 << 20  # a sparse file
+SERVER = pathlib.Path(os.environ.get("GOFS_BUILD_DIR", "/none")) / "src/daemon/gofsd"
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +38,30 @@ def volume(image: pathlib.Path) -> Iterator[gofs.Volume]:
     with gofs.mount(image, writable=True, backend="cpu") as mounted:
         yield mounted
         assert mounted.closed or mounted.warnings() == []
+
+
+@pytest.fixture
+def served(
+    tmp_path: pathlib.Path,
+) -> Callable[[pathlib.Path], contextlib.AbstractContextManager[pathlib.Path]]:
+    """`with served(image) as socket`: gofsd serves the image, to gofs.attach(socket)."""
+    if not SERVER.exists():
+        pytest.skip("GOFS_BUILD_DIR names no build with gofsd")
+
+    @contextlib.contextmanager
+    def serve(image: pathlib.Path) -> Iterator[pathlib.Path]:
+        socket = tmp_path / "socket"
+        server = subprocess.Popen([SERVER, image, "--socket", socket], stderr=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 60
+            while not socket.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            yield socket
+        finally:
+            server.terminate()
+            server.wait(60)
+
+    return serve
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

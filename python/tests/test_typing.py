@@ -23,6 +23,8 @@ WRONG = {
     "volume.stat('/a').st_nothing": "attr-defined",
     "volume.info.nothing": "attr-defined",
     "volume.read_dir('/').offsets": "attr-defined",
+    "volume.read_ranges([('/a', 0, 'text')])": "list-item",
+    "gofs.copy((volume, 5), '/b')": "arg-type",
 }
 
 

@@ -12,6 +12,8 @@ from typing import BinaryIO
 
 def copy_out(image: pathlib.Path, target: pathlib.Path) -> dict[str, int]:
     import gofs
+    import gofs.safetensors
+    import gofs.torch
 
     sizes: dict[str, int] = {}
     with gofs.mount(image, backend="cpu", groups=[1, 2]) as volume:
@@ -34,12 +36,24 @@ def copy_out(image: pathlib.Path, target: pathlib.Path) -> dict[str, int]:
             sizes["line"] = len(stream.readline())
         numbers = array.array("f", [0.0] * 16)
         sizes["read"] = volume.read_into("/file", numbers)
+        header = bytearray(16)
+        counts: list[int] = volume.read_ranges([("/file", 0, numbers), (b"/file", 64, header)])
+        sizes["ranges"] = sum(counts)
+        copied: gofs.Copied = gofs.copy((volume, "/file"), target / "copy", preserve=False)
+        sizes["copied"] = copied.bytes
         packed = volume.read_dir("/", packed=True)
         sizes["packed"] = len(packed.data)
         contents: dict[str, bytes] = volume.read_dir("/")
         sizes["contents"] = len(contents)
         target_name: bytes = volume.readlink(b"/link")
         sizes["target"] = len(target_name)
+        with gofs.safetensors.safe_open(volume, "/model.safetensors") as model:
+            names_of_tensors: list[str] = model.keys()
+            shape: list[int] = model.get_slice(names_of_tensors[0]).get_shape()
+        sizes["rows"] = shape[0]
+        for batch in gofs.torch.BatchLoader(volume, ["/file"], batch_size=1):
+            offsets: list[int] = batch.offsets
+            sizes["batch"] = offsets[-1]
         used = [part.in_use for part in volume.memory().parts]
         sizes["used"] = sum(bytes_ or 0 for bytes_ in used)
     return sizes

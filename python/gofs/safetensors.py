@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of safetensors on a volume: written whole, and read whole, by tensor or by rows.
+
+    from gofs.safetensors import load_file, safe_open, save_file
+
+    save_file(volume, {"weight": weight, "bias": bias}, "/model.safetensors")
+    tensors = load_file(volume, "/model.safetensors")                # of numpy
+    tensors = load_file(volume, "/model.safetensors", framework="pt", device="cuda")
+    with safe_open(volume, "/model.safetensors") as file:
+        part = file.get_slice("weight")[128:256]                     # only these rows are read
+
+The files are those of the package safetensors, which reads and writes them as well. What is to be
+read is checked as it does, and a header that has a name twice is refused, too.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import TYPE_CHECKING, Any
+
+from gofs._arrays import bytes_of, described, framework_named, on_host, row_numbers
+from gofs._buffers import memory_to_fill
+from gofs._replacing import replacing
+from gofs._safetensors_header import (
+    LENGTH_BYTES,
+    Header,
+    SafetensorError,
+    TensorInfo,
+    build_header,
+    header_bytes,
+    parse_header,
+    tensor_bytes,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from gofs._arrays import Framework
+    from gofs._file import File
+    from gofs._typing import StrPath
+    from gofs._volume import Volume
+
+__all__ = [
+    "SafetensorError",
+    "SafetensorsFile",
+    "TensorSlice",
+    "load_file",
+    "safe_open",
+    "save_file",
+]
+
+# What is read of a file first: the header, unless it is of thousands of tensors.
+_FIRST_BYTES = 64 << 10
+# Memory has the same remainder as the file's offset, so that blocks go to where they belong.
+_BLOCK_BYTES = 4096
+
+
+def save_file(
+    volume: Volume,
+    tensors: Mapping[str, Any],
+    path: StrPath,
+    metadata: Mapping[str, str] | None = None,
+    *,
+    sync: bool = True,
+    permissions: int = 0o666,
+) -> int:
+    """Writes arrays of numpy or tensors of torch to a file, or replaces it; its size in bytes.
+
+    Readers see the old file until the new one is complete, and with `sync` it is durable when this
+    returns. Tensors are written from where they are, and those on a GPU through a copy each. What
+    several of them share is written for each.
+
+    Raises TypeError and ValueError for what a file cannot have, or is not contiguous, and OSError
+    as Volume.open() and its like. Then the old file is as it was.
+    """
+    given = {_text(name): described(name, tensor) for name, tensor in tensors.items()}
+    beginning, header = build_header(
+        {name: (each.dtype, each.shape) for name, each in given.items()}, metadata
+    )
+    with replacing(volume, os.fspath(path), sync=sync, permissions=permissions) as file:
+        file.write(beginning)
+        for name in header.tensors:
+            data = on_host(given[name].data)
+            file.write(bytes_of(data))
+    return header.data_begin + header.data_bytes
+
+
+def load_file(
+    volume: Volume, path: StrPath, device: Any = "cpu", *, framework: str = "numpy"
+) -> dict[str, Any]:
+    """All tensors of a file by name: arrays of numpy, or with framework="pt" tensors of torch.
+
+    They share one piece of memory, which is read by one call. `device` is for torch: the memory is
+    copied there as one piece.
+
+    Raises SafetensorError (a ValueError) for what is no such file, TypeError for types that the
+    framework lacks, and OSError as Volume.open() and its like.
+    """
+    with safe_open(volume, path, framework=framework, device=device) as file:
+        return file.get_tensors()
+
+
+def safe_open(
+    volume: Volume, path: StrPath, framework: str = "numpy", device: Any = "cpu"
+) -> SafetensorsFile:
+    """Opens a file whose tensors are read one by one; errors are those of load_file()."""
+    maker = framework_named(framework, device)
+    file = volume.open(path)
+    try:
+        return SafetensorsFile(volume, file, maker)
+    except BaseException:
+        file.close()
+        raise
+
+
+class SafetensorsFile:
+    """An open file: safe_open() makes it. Several threads may use it."""
+
+    def __init__(self, volume: Volume, file: File, framework: Framework) -> None:
+        self._volume = volume
+        self._file = file
+        self._framework = framework
+        self._header = _read_header(file)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def keys(self) -> list[str]:
+        """The tensors' names, sorted."""
+        return sorted(self._header.tensors)
+
+    def offset_keys(self) -> list[str]:
+        """The tensors' names, in the order of their data."""
+        return list(self._header.tensors)
+
+    def metadata(self) -> dict[str, str] | None:
+        """What the file says of itself; None where it says nothing."""
+        return self._header.metadata
+
+    def get_tensor(self, name: str) -> Any:
+        """Raises KeyError where there is no such tensor."""
+        info = self._info(name)
+        return self._framework.view(self._read(info.begin, info.end), info.dtype, info.shape)
+
+    def get_tensors(self) -> dict[str, Any]:
+        """All of them, in the order of their data: views of one piece of memory."""
+        flat = self._read(0, self._header.data_bytes)
+        view = self._framework.view
+        return {
+            name: view(flat[info.begin : info.end], info.dtype, info.shape)
+            for name, info in self._header.tensors.items()
+        }
+
+    def get_slice(self, name: str) -> TensorSlice:
+        """A tensor of which rows will be read. Raises KeyError where there is no such tensor."""
+        return TensorSlice(self, self._info(name))
+
+    def place_of(self, name: str) -> tuple[TensorInfo, int]:
+        """What a tensor is of, and where its bytes begin in the file. KeyError as above."""
+        info = self._info(name)
+        return info, self._header.data_begin + info.begin
+
+    def _info(self, name: str) -> TensorInfo:
+        try:
+            return self._header.tensors[name]
+        except KeyError:
+            raise KeyError(f"{self._file.name!r} has no tensor {name!r}") from None
+
+    def _read(self, begin: int, end: int) -> Any:
+        """The bytes of the data from `begin` to `end`, where they are wanted."""
+        offset = self._header.data_begin + begin
+        flat = self._allocate(end - begin, offset)
+        if self._volume.read_ranges([(self._file, offset, flat)]) != [end - begin]:
+            raise self._cut()
+        return self._framework.place(flat)
+
+    def _read_rows(self, info: TensorInfo, rows: Any) -> Any:
+        """These rows of a tensor, one after the other, by one call. `rows`: memory of numbers."""
+        size = tensor_bytes(info.dtype, info.shape[1:])
+        offset = self._header.data_begin + info.begin
+        flat = self._allocate(memoryview(rows).nbytes // 8 * size, 0)
+        file = self._file._core_to_read()
+        memory = memory_to_fill(flat)
+        if not self._volume._core.read_rows(file, offset, size, info.shape[0], rows, memory):
+            raise self._cut()
+        return self._framework.place(flat)
+
+    def _cut(self) -> SafetensorError:
+        return SafetensorError(f"{self._file.name!r} was cut while it was read")
+
+    def _allocate(self, count: int, like: int) -> Any:
+        """Memory whose address has the remainder of `like` by the size of a block."""
+        room = self._framework.empty(count + _BLOCK_BYTES)
+        begin = (like - self._framework.address(room)) % _BLOCK_BYTES
+        return room[begin : begin + count]
+
+
+class TensorSlice:
+    """A tensor that is still in the file: [...] reads rows of it."""
+
+    def __init__(self, file: SafetensorsFile, info: TensorInfo) -> None:
+        self._file = file
+        self._info = info
+
+    def get_shape(self) -> list[int]:
+        return list(self._info.shape)
+
+    def get_dtype(self) -> str:
+        """As the format names it, such as "F32"."""
+        return self._info.dtype
+
+    def __getitem__(self, index: Any) -> Any:
+        """As arrays are indexed.
+
+        The first index says which rows are read, by one call: a number, a slice, a list or an array
+        of numbers, or an array of truth values. Others choose from these rows in memory.
+        """
+        given = index if isinstance(index, tuple) else (index,)
+        shape = self._info.shape
+        if not shape or not given or given[0] is Ellipsis or given[0] is None:
+            return self._rows(slice(None))[given] if shape else self._scalar()[given]
+        first, *others = given
+        if isinstance(first, slice) or (hasattr(first, "__iter__") and _dimensions(first) > 0):
+            rows = self._rows(first)
+            return rows[(slice(None), *others)] if others else rows
+        row = self._rows(self._one(first))[0]
+        return row[tuple(others)] if others else row
+
+    def _scalar(self) -> Any:
+        data = self._file._read(self._info.begin, self._info.end)
+        return self._file._framework.view(data, self._info.dtype, ())
+
+    def _one(self, given: Any) -> slice:
+        count = self._info.shape[0]
+        row = operator.index(given)
+        if isinstance(given, bool) or not -count <= row < count:
+            raise IndexError(f"row {given!r} of a tensor that has {count}")
+        return slice(row % count, row % count + 1)
+
+    def _rows(self, wanted: Any) -> Any:
+        """`wanted` is a slice, or a list or an array of numbers."""
+        info = self._info
+        count, *inner = info.shape
+        numbers = range(*wanted.indices(count)) if isinstance(wanted, slice) else None
+        if numbers is not None and numbers.step == 1:
+            size = tensor_bytes(info.dtype, inner)
+            begin = info.begin + numbers.start * size
+            flat = self._file._read(begin, begin + len(numbers) * size)
+            return self._file._framework.view(flat, info.dtype, (len(numbers), *inner))
+        rows = row_numbers(wanted if numbers is None else numbers, count)
+        flat = self._file._read_rows(info, rows)
+        return self._file._framework.view(flat, info.dtype, (memoryview(rows).nbytes // 8, *inner))
+
+
+def _dimensions(given: Any) -> int:
+    return len(given.shape) if hasattr(given, "shape") else 1
+
+
+def _read_header(file: File) -> Header:
+    size = file.stat().st_size
+    beginning = bytearray(min(size, _FIRST_BYTES))
+    _fill(file, beginning, 0)
+    try:
+        count = header_bytes(bytes(beginning[:LENGTH_BYTES]), size)
+        text = beginning[LENGTH_BYTES : LENGTH_BYTES + count]
+        if len(text) < count:
+            rest = bytearray(count - len(text))
+            _fill(file, rest, LENGTH_BYTES + len(text))
+            text += rest
+        return parse_header(bytes(text), size)
+    except SafetensorError as error:
+        raise SafetensorError(f"{os.fsdecode(file.name)}: {error}") from None
+
+
+def _fill(file: File, buffer: bytearray, offset: int) -> None:
+    if file.pread(buffer, offset) != len(buffer):
+        raise SafetensorError(f"{os.fsdecode(file.name)}: the file was cut while it was read")
+
+
+def _text(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"names of tensors are text: {name!r}")
+    return name

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches of whole files, each in one piece of memory, read ahead of their use."""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import itertools
+import random
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gofs._arrays import framework_named
+from gofs.torch._paths import paths_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from gofs._typing import StrPath
+    from gofs._volume import Volume
+
+
+class Batch(NamedTuple):
+    """Files, one after the other in one tensor or array of bytes.
+
+    File i has the bytes from `offsets[i]` to `offsets[i + 1]`; there is one offset more than files.
+    """
+
+    data: Any
+    offsets: list[int]
+    names: list[str]
+
+    def rows(self) -> Any:
+        """The files as rows of a matrix, where all have the same size; else ValueError."""
+        count = len(self.names)
+        size = self.offsets[-1] // count
+        if self.offsets != [number * size for number in range(count + 1)]:
+            raise ValueError("the files of the batch differ in size: use data and offsets")
+        return self.data.reshape((count, size))
+
+
+class BatchLoader:
+    """Reads files in batches, and `prefetch` batches ahead, by a thread of its own.
+
+    `files` is a directory, or paths. Each pass over it has all files once: in their order, with
+    `shuffle` in one that `seed` and the number of the pass decide, or in that of `sampler`, which
+    gives indices, such as a DistributedSampler. The last batch may be smaller, and is left out with
+    `drop_last`.
+
+    Batches are tensors of torch, on `device`, where torch is installed, else arrays of numpy;
+    `framework` ("pt" or "np") chooses. On the CPU they are filled where they lie; to another device
+    they go through memory of the host.
+
+    A file that cannot be read raises when it is its batch's turn. Leaving a pass early waits for
+    the read that is under way, and no more.
+    """
+
+    def __init__(
+        self,
+        volume: Volume,
+        files: StrPath | Sequence[StrPath],
+        batch_size: int,
+        *,
+        shuffle: bool = False,
+        seed: int = 0,
+        sampler: Iterable[int] | None = None,
+        drop_last: bool = False,
+        prefetch: int = 2,
+        recursive: bool = False,
+        framework: str | None = None,
+        device: Any = "cpu",
+    ) -> None:
+        """Raises OSError where the directory cannot be read, and ValueError where it is empty."""
+        if batch_size < 1:
+            raise ValueError(f"batch_size={batch_size}: at least 1")
+        if prefetch < 1:
+            raise ValueError(f"prefetch={prefetch}: at least 1")
+        if shuffle and sampler is not None:
+            raise ValueError("shuffle and sampler both say the order: give one of them")
+        if framework is None:
+            framework = "pt" if importlib.util.find_spec("torch") is not None else "np"
+        self.paths = paths_of(volume, files, recursive=recursive)
+        self._volume = volume
+        self._batch_size = batch_size
+        self._shuffle = shuffle
+        self._seed = seed
+        self._sampler = sampler
+        self._drop_last = drop_last
+        self._prefetch = prefetch
+        self._framework = framework_named(framework, device)
+        self._epoch = 0
+
+    def __len__(self) -> int:
+        """How many batches a pass has; TypeError where the sampler does not know how many items."""
+        order: Any = self.paths if self._sampler is None else self._sampler
+        count = len(order)
+        return (count + (0 if self._drop_last else self._batch_size - 1)) // self._batch_size
+
+    def set_epoch(self, epoch: int) -> None:
+        """The number of the next pass, which counts from 0: a program that goes on after a
+        checkpoint has the order that it would have had."""
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[Batch]:
+        order = self._order()
+        self._epoch += 1
+        batches = iter(lambda: list(itertools.islice(order, self._batch_size)), [])
+        if self._drop_last:
+            batches = itertools.takewhile(lambda one: len(one) == self._batch_size, batches)
+        return self._read_ahead(batches)
+
+    def _order(self) -> Iterator[int]:
+        if self._sampler is not None:
+            return iter(self._sampler)
+        order = list(range(len(self.paths)))
+        if self._shuffle:
+            random.Random(f"{self._seed} {self._epoch}").shuffle(order)
+        return iter(order)
+
+    def _read_ahead(self, batches: Iterator[list[int]]) -> Iterator[Batch]:
+        with ThreadPoolExecutor(1, thread_name_prefix="gofs-batches") as reader:
+            pending = deque(
+                reader.submit(self._read, one) for one in itertools.islice(batches, self._prefetch)
+            )
+            try:
+                while pending:
+                    batch = pending.popleft().result()
+                    pending.extend(
+                        reader.submit(self._read, one) for one in itertools.islice(batches, 1)
+                    )
+                    yield batch._replace(data=self._framework.place(batch.data))
+            finally:
+                for future in pending:
+                    future.cancel()
+
+    def _read(self, indices: list[int]) -> Batch:
+        names = [self.paths[index] for index in indices]
+        sizes = [self._volume.stat(name).st_size for name in names]
+        offsets = [0, *itertools.accumulate(sizes)]
+        data = self._framework.empty(offsets[-1])
+        counts = self._volume.read_ranges(
+            (name, 0, data[begin:end]) for name, begin, end in zip(names, offsets, offsets[1:])
+        )
+        if counts != sizes:
+            cut = next(name for name, count, size in zip(names, counts, sizes) if count < size)
+            raise OSError(errno.EIO, "the file has become shorter while it was read", cut)
+        return Batch(data, offsets, names)

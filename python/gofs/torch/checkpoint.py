@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="import-not-found,misc"
+"""Checkpoints of torch.distributed.checkpoint on a volume.
+
+    from gofs.torch.checkpoint import GofsReader, GofsWriter
+
+    dcp.save(state, storage_writer=GofsWriter(volume, "/checkpoints/100"))
+    dcp.load(state, storage_reader=GofsReader(volume, "/checkpoints/100"))
+
+Each rank writes one safetensors file, which other programs can read; a shard's name there has its
+place behind it. `.metadata` comes last, by renaming: until it is there, the checkpoint that was
+there before is the one that loads. Ranks that are processes of their own attach to one server.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pickle
+import posixpath
+import secrets
+from typing import TYPE_CHECKING, Any
+
+try:
+    from torch.distributed.checkpoint.metadata import StorageMeta
+    from torch.distributed.checkpoint.storage import StorageReader, StorageWriter
+    from torch.futures import Future
+except ImportError as error:
+    raise ImportError(
+        "gofs.torch.checkpoint needs torch 2.3 or later, with torch.distributed: pip install torch"
+    ) from error
+
+from gofs._replacing import is_pending, replacing
+from gofs.torch._rank_file import SUFFIX, write_rank_file
+from gofs.torch._read_plan import read_items
+
+if TYPE_CHECKING:
+    from gofs._typing import StrPath
+    from gofs._volume import Volume
+
+__all__ = ["GofsReader", "GofsWriter"]
+
+_METADATA = ".metadata"
+
+
+class GofsWriter(StorageWriter):
+    """Saves checkpoints to a folder of a volume, which is made where it is missing; one at a time
+    to each.
+
+    Everything is durable when finish() returns, unless `sync` is False. Raises FileExistsError
+    where the folder has a checkpoint and `overwrite` is False, and OSError as Volume.open() does.
+    """
+
+    def __init__(
+        self, volume: Volume, path: StrPath, *, sync: bool = True, overwrite: bool = True
+    ) -> None:
+        self._volume = volume
+        self._path = os.fspath(path)
+        self._sync = sync
+        self._overwrite = overwrite
+        self._save_id = secrets.token_hex(8)
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: StrPath) -> bool:
+        return _is_path(checkpoint_id)
+
+    @property
+    def checkpoint_id(self) -> str:
+        return self._path
+
+    def reset(self, checkpoint_id: StrPath | None = None) -> None:
+        """Begins another checkpoint, in the folder `checkpoint_id` if it is given."""
+        if checkpoint_id is not None:
+            self._path = os.fspath(checkpoint_id)
+        self._save_id = secrets.token_hex(8)
+
+    def storage_meta(self) -> Any:
+        return StorageMeta(checkpoint_id=self._path, save_id=self._save_id)
+
+    def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
+        """All ranks do the same, but for what torch asks the coordinator alone to do."""
+
+    def prepare_local_plan(self, plan: Any) -> Any:
+        if not self._overwrite and self._volume.exists(self._name(_METADATA)):
+            raise FileExistsError(
+                f"{self._path}: has a checkpoint: save to another folder, or say overwrite=True"
+            )
+        self._volume.makedirs(self._path, exist_ok=True)
+        return plan
+
+    def prepare_global_plan(self, plans: list[Any]) -> list[Any]:
+        # Names are new in each save, so that nothing of the checkpoint that is there is written to.
+        return [
+            dataclasses.replace(plan, storage_data=f"__{rank}_{self._save_id}{SUFFIX}")
+            for rank, plan in enumerate(plans)
+        ]
+
+    def write_data(self, plan: Any, planner: Any) -> Any:
+        future = Future()
+        results = write_rank_file(
+            self._volume, self._path, plan.storage_data, plan.items, planner, sync=self._sync
+        )
+        future.set_result(results)
+        return future
+
+    def finish(self, metadata: Any, results: list[list[Any]]) -> None:
+        """From here on the checkpoint is there; the files of the one before are removed, and what
+        saves left that never came to their end."""
+        metadata.storage_data = {
+            result.index: result.storage_data for of_rank in results for result in of_rank
+        }
+        metadata.storage_meta = self.storage_meta()
+        with replacing(self._volume, self._name(_METADATA), sync=self._sync) as file:
+            pickle.dump(metadata, file)
+        kept = {place["file"] for place in metadata.storage_data.values()}
+        for name in self._volume.listdir(self._path):
+            is_old = name.startswith("__") and name.endswith(SUFFIX) and name not in kept
+            if is_old or is_pending(name, _METADATA):
+                self._volume.unlink(self._name(name))
+
+    def _name(self, name: str) -> str:
+        return posixpath.join(self._path, name)
+
+
+class GofsReader(StorageReader):
+    """Loads checkpoints that a GofsWriter has saved, by any number of ranks.
+
+    What a rank wants is read by one call, and where tensors on the CPU have it in one piece, into
+    them. `.metadata` is unpickled: load only checkpoints of those whom you trust.
+
+    Raises FileNotFoundError where there is no checkpoint, and ValueError where it is not what the
+    plan wants.
+    """
+
+    def __init__(self, volume: Volume, path: StrPath) -> None:
+        self._volume = volume
+        self._path = os.fspath(path)
+        self._load_id = secrets.token_hex(8)
+        self._places: dict[Any, Any] = {}
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: StrPath) -> bool:
+        return _is_path(checkpoint_id)
+
+    @property
+    def checkpoint_id(self) -> str:
+        return self._path
+
+    def reset(self, checkpoint_id: StrPath | None = None) -> None:
+        """Begins to load another checkpoint, of the folder `checkpoint_id` if it is given."""
+        if checkpoint_id is not None:
+            self._path = os.fspath(checkpoint_id)
+        self._load_id = secrets.token_hex(8)
+        self._places = {}
+
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Any:
+        metadata = pickle.loads(self._volume.read(posixpath.join(self._path, _METADATA)))
+        if getattr(metadata, "storage_meta", None) is None:
+            metadata.storage_meta = StorageMeta()
+        metadata.storage_meta.load_id = self._load_id
+        return metadata
+
+    def set_up_storage_reader(
+        self, metadata: Any, is_coordinator: bool, *args: Any, **kwargs: Any
+    ) -> None:
+        self._places = metadata.storage_data
+
+    def prepare_local_plan(self, plan: Any) -> Any:
+        return plan
+
+    def prepare_global_plan(self, plans: list[Any]) -> list[Any]:
+        return plans
+
+    def read_data(self, plan: Any, planner: Any) -> Any:
+        future = Future()
+        read_items(self._volume, self._path, self._places, plan.items, planner)
+        future.set_result(None)
+        return future
+
+
+def _is_path(checkpoint_id: Any) -> bool:
+    """Whether it can be a folder of a volume: no URL of something else."""
+    return isinstance(checkpoint_id, (str, os.PathLike)) and "://" not in os.fspath(checkpoint_id)

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="import-not-found,misc"
+"""Graphs of PyTorch Geometric on a volume: features and edges that need not fit into memory.
+
+    from gofs.torch.pyg import GofsFeatureStore, GofsGraphStore
+
+    features, edges = GofsFeatureStore(volume, "/graph"), GofsGraphStore(volume, "/graph")
+    features["paper", "x", None] = x                       # made once
+    edges[("paper", "cites", "paper"), "coo"] = (row, col)
+    NeighborLoader((features, edges), ...)                 # reads the rows that a batch has
+
+A tensor is a safetensors file, of which one call reads rows. Both stores may have one folder.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import posixpath
+from typing import TYPE_CHECKING, Any
+
+try:
+    from torch_geometric.data import EdgeAttr, FeatureStore, GraphStore, TensorAttr
+except ImportError as error:
+    raise ImportError(
+        "gofs.torch.pyg needs torch_geometric 2.3 or later: pip install torch_geometric"
+    ) from error
+
+from gofs._arrays import bytes_of, described, framework_named, on_host, row_numbers
+from gofs.safetensors import SafetensorsFile, safe_open, save_file
+from gofs.torch._names import file_name, key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gofs._typing import StrPath
+    from gofs._volume import Volume
+
+__all__ = ["GofsFeatureStore", "GofsGraphStore"]
+
+_SUFFIX = ".safetensors"
+_VALUES = "values"
+
+
+class _Files:
+    """The files of a store: one for each name in each group."""
+
+    def __init__(self, volume: Volume, folder: str, framework: str) -> None:
+        self.volume = volume
+        self._folder = folder
+        self._framework = framework
+
+    def path(self, group: Any, name: str) -> str:
+        return posixpath.join(self._folder, file_name(group), name + _SUFFIX)
+
+    def open(self, path: str) -> SafetensorsFile | None:
+        """None where there is none."""
+        try:
+            return safe_open(self.volume, path, self._framework)
+        except FileNotFoundError:
+            return None
+
+    def save(self, path: str, tensors: dict[str, Any], metadata: Any, sync: bool) -> None:
+        self.volume.makedirs(posixpath.dirname(path), exist_ok=True)
+        save_file(self.volume, tensors, path, metadata, sync=sync)
+
+    def remove(self, path: str) -> bool:
+        try:
+            self.volume.unlink(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def all_of(self) -> Iterator[tuple[Any, str]]:
+        """Each group and name, in order."""
+        if not self.volume.exists(self._folder):
+            return
+        for group in sorted(self.volume.listdir(self._folder)):
+            for name in sorted(self.volume.listdir(posixpath.join(self._folder, group))):
+                if name.endswith(_SUFFIX) and not name.startswith("."):
+                    yield key_of(group), name.removesuffix(_SUFFIX)
+
+
+class GofsFeatureStore(FeatureStore):
+    """Tensors of nodes and edges below `path`/features.
+
+    A tensor that is put is replaced as a whole, and durably unless `sync` is False. With an index
+    its rows are written where they lie: others may see some of them before the rest. `framework`
+    says what is returned: tensors of torch ("pt") or arrays of numpy ("np").
+
+    Raises ValueError for rows that the tensor has no place for, IndexError for rows that it has
+    not, and OSError as Volume.open() and its like. Workers take a store as they take a volume.
+    """
+
+    def __init__(
+        self, volume: Volume, path: StrPath, *, framework: str = "pt", sync: bool = True
+    ) -> None:
+        super().__init__()
+        # FeatureStore has attributes of its own mean tensors in some of its heirs.
+        self.__dict__["_files"] = _Files(
+            volume, posixpath.join(os.fspath(path), "features"), framework
+        )
+        self.__dict__["_sync"] = sync
+
+    def _put_tensor(self, tensor: Any, attr: Any) -> bool:
+        path = self._path(attr)
+        if attr.index is None:
+            self._files.save(path, {_VALUES: tensor}, None, self._sync)
+        else:
+            self._put_rows(path, tensor, attr.index)
+        return True
+
+    def _get_tensor(self, attr: Any) -> Any:
+        file = self._files.open(self._path(attr))
+        if file is None:
+            return None
+        with file:
+            if attr.index is None:
+                return file.get_tensor(_VALUES)
+            return file.get_slice(_VALUES)[attr.index]
+
+    def _remove_tensor(self, attr: Any) -> bool:
+        return bool(self._files.remove(self._path(attr)))
+
+    def update_tensor(self, tensor: Any, *args: Any, **kwargs: Any) -> bool:
+        """put_tensor(): what is there is replaced, and with an index the other rows stay."""
+        return bool(self.put_tensor(tensor, *args, **kwargs))
+
+    def _get_tensor_size(self, attr: Any) -> tuple[int, ...] | None:
+        file = self._files.open(self._path(attr))
+        if file is None:
+            return None
+        with file:
+            size = tuple(file.get_slice(_VALUES).get_shape())
+        if attr.index is None:
+            return size
+        return tuple(self._get_tensor(attr).shape)
+
+    def get_all_tensor_attrs(self) -> list[Any]:
+        return [TensorAttr(group, key_of(name)) for group, name in self._files.all_of()]
+
+    def _path(self, attr: Any) -> str:
+        return str(self._files.path(attr.group_name, file_name(attr.attr_name)))
+
+    def _put_rows(self, path: str, tensor: Any, index: Any) -> None:
+        given = described(_VALUES, tensor)
+        volume = self._files.volume
+        # One file for all of it, though another may get its name meanwhile.
+        with volume.open(path, "r+b") as file:
+            opened = SafetensorsFile(volume, file, framework_named("np"))
+            info, offset = opened.place_of(_VALUES)
+            rows = _rows(index, info.shape[0])
+            wanted = (len(rows), *info.shape[1:])
+            fits = given.shape == wanted or (len(rows) == 1 and given.shape == wanted[1:])
+            if given.dtype != info.dtype or not fits:
+                raise ValueError(
+                    f"{path}: the rows are {info.dtype} of shape {wanted}, and {given.dtype} of "
+                    f"shape {given.shape} was given"
+                )
+            data = on_host(tensor)
+            memory = memoryview(bytes_of(data)).cast("B")
+            size = len(memory) // len(rows) if rows else 0
+            for number, row in enumerate(rows):
+                file.pwrite(memory[number * size : (number + 1) * size], offset + row * size)
+            if self._sync:
+                file.fsync()
+
+
+class GofsGraphStore(GraphStore):
+    """Edges below `path`/edges, in each layout that was put.
+
+    They are replaced as a whole, and durably unless `sync` is False.
+    """
+
+    def __init__(
+        self, volume: Volume, path: StrPath, *, framework: str = "pt", sync: bool = True
+    ) -> None:
+        super().__init__()
+        self.__dict__["_files"] = _Files(
+            volume, posixpath.join(os.fspath(path), "edges"), framework
+        )
+        self.__dict__["_sync"] = sync
+
+    def _put_edge_index(self, edge_index: Any, edge_attr: Any) -> bool:
+        row, col = edge_index
+        size = None if edge_attr.size is None else list(edge_attr.size)
+        metadata = {"size": json.dumps(size)}
+        self._files.save(self._path(edge_attr), {"row": row, "col": col}, metadata, self._sync)
+        return True
+
+    def _get_edge_index(self, edge_attr: Any) -> Any:
+        file = self._files.open(self._path(edge_attr))
+        if file is None:
+            return None
+        with file:
+            tensors = file.get_tensors()
+        return tensors["row"], tensors["col"]
+
+    def _remove_edge_index(self, edge_attr: Any) -> bool:
+        return bool(self._files.remove(self._path(edge_attr)))
+
+    def get_all_edge_attrs(self) -> list[Any]:
+        found = []
+        for edge_type, name in self._files.all_of():
+            layout, _, order = name.partition(".")
+            with self._files.open(self._files.path(edge_type, name)) as file:
+                size = json.loads((file.metadata() or {}).get("size", "null"))
+            found.append(
+                EdgeAttr(
+                    edge_type,
+                    layout,
+                    is_sorted=bool(order),
+                    size=None if size is None else tuple(size),
+                )
+            )
+        return found
+
+    def _path(self, attr: Any) -> str:
+        order = ".sorted" if attr.is_sorted else ""
+        return str(self._files.path(attr.edge_type, attr.layout.value + order))
+
+
+def _rows(index: Any, count: int) -> Sequence[int]:
+    """The rows that an index means, of `count`."""
+    if isinstance(index, slice):
+        return range(*index.indices(count))
+    if not hasattr(index, "__iter__") or (hasattr(index, "shape") and len(index.shape) == 0):
+        index = [index]
+    rows = array.array("q", bytes(row_numbers(index, count)))
+    for number, row in enumerate(rows):
+        if not -count <= row < count:
+            raise IndexError(f"row {row} of a tensor that has {count}")
+        rows[number] = row % count
+    return rows
