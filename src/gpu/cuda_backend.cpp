@@ -4,8 +4,11 @@
 #include <cuda_runtime.h>
 
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "gpu/context_health.h"
 #include "gpu/cuda_error.h"
@@ -21,22 +24,46 @@ namespace {
 constexpr const char* kOnlyNewProcess =
     "; a kernel of this process has failed before, and only a new process can use the GPU again";
 
+/// A launch at a time; others run beside it. Used and freed by a thread that has OwnCalls.
+struct Lane {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t done = nullptr;
+
+  Lane() = default;
+  Lane(Lane&& other) noexcept
+      : stream(std::exchange(other.stream, nullptr)), done(std::exchange(other.done, nullptr)) {}
+  Lane& operator=(Lane&& other) noexcept {
+    std::swap(stream, other.stream);
+    std::swap(done, other.done);
+    return *this;
+  }
+  ~Lane() {
+    if (done != nullptr) cudaEventDestroy(done);
+    if (stream != nullptr) cudaStreamDestroy(stream);
+  }
+
+  cudaError_t open() {
+    const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (error != cudaSuccess) return error;
+    return cudaEventCreateWithFlags(&done, cudaEventBlockingSync | cudaEventDisableTiming);
+  }
+};
+
 class CudaBackend final : public kernels::Backend {
  public:
   explicit CudaBackend(const cudaDeviceProp& properties) : properties_(properties) {}
   ~CudaBackend() override {
     const OwnCalls own;
-    if (done_ != nullptr) cudaEventDestroy(done_);
-    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+    free_lanes_.clear();
   }
 
+  /// Empty, or why it runs nothing.
   std::string open() {
     const OwnCalls own;
-    const std::string error = cuda_error_text(
-        cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-    if (!error.empty()) return error;
-    constexpr unsigned int kFlags = cudaEventBlockingSync | cudaEventDisableTiming;
-    return cuda_error_text(cudaEventCreateWithFlags(&done_, kFlags), "cudaEventCreate");
+    Lane lane;
+    const std::string error = cuda_error_text(lane.open(), "cudaStreamCreate");
+    if (error.empty()) give_back(std::move(lane));
+    return error;
   }
 
   const char* name() const override { return "cuda"; }
@@ -97,50 +124,81 @@ class CudaBackend final : public kernels::Backend {
     const OwnCalls own;
     constexpr const char* kLaunch = "kernel launch";
     constexpr const char* kKernel = "kernel";
-    const auto launched = static_cast<cudaError_t>(body.on_gpu->launch(grid, params, stream_));
-    error_ = cuda_error_text(health_.note(launched, kLaunch), kLaunch);
-    if (error_.empty()) error_ = cuda_error_text(health_.note(wait(), kKernel), kKernel);
-    return error_.empty();
+    Lane lane;
+    const cudaError_t had = take(lane);
+    if (had != cudaSuccess) return fails(had, kLaunch);
+    const auto launched = static_cast<cudaError_t>(body.on_gpu->launch(grid, params, lane.stream));
+    if (launched != cudaSuccess) return fails(launched, kLaunch);
+    const cudaError_t ended = wait(lane);
+    give_back(std::move(lane));
+    return ended == cudaSuccess || fails(ended, kKernel);
   }
   bool prepare(const kernels::Body& body) override {
     if (!can_run(body)) return false;
-    constexpr const char* kLoad = "kernel's code";
     const OwnCalls own;
     const auto loaded = static_cast<cudaError_t>(body.on_gpu->load());
-    error_ = cuda_error_text(health_.note(loaded, kLoad), kLoad);
-    return error_.empty();
+    return loaded == cudaSuccess || fails(loaded, "kernel's code");
   }
-  std::string error() const override { return error_; }
+  std::string error() const override {
+    const std::lock_guard lock(mutex_);
+    return error_;
+  }
   std::string failure() const override { return health_.words(); }
   bool has_failed() const override { return health_.lost(); }
 
  private:
-  /// False: error_ says why.
+  /// False: error() says why.
   bool can_run(const kernels::Body& body) {
-    error_ = health_.words();
-    if (error_.empty() && body.on_gpu == nullptr) {
-      error_ = std::string("there is no kernel for '") + body.name + "'";
+    std::string why = health_.words();
+    if (why.empty() && body.on_gpu == nullptr) {
+      why = std::string("there is no kernel for '") + body.name + "'";
     }
-    return error_.empty();
+    if (why.empty()) return true;
+    const std::lock_guard lock(mutex_);
+    error_ = std::move(why);
+    return false;
+  }
+  /// False, and error() says so.
+  bool fails(cudaError_t error, const char* what) {
+    std::string words = cuda_error_text(health_.note(error, what), what);
+    const std::lock_guard lock(mutex_);
+    error_ = std::move(words);
+    return false;
+  }
+
+  cudaError_t take(Lane& lane) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_lanes_.empty()) {
+        lane = std::move(free_lanes_.back());
+        free_lanes_.pop_back();
+        return cudaSuccess;
+      }
+    }
+    return lane.open();
+  }
+  void give_back(Lane lane) {
+    const std::lock_guard lock(mutex_);
+    free_lanes_.push_back(std::move(lane));
   }
 
   /// Waits for what was launched: a short kernel's end is looked for, for a long one's the thread
   /// sleeps, so that file I/O takes none of the host's time. The kernel has ended when this
   /// returns, or the context has: it uses what its caller frees or gives to the next.
-  cudaError_t wait() {
+  static cudaError_t wait(const Lane& lane) {
     constexpr std::chrono::microseconds kLookFor{100};
     const auto patience = std::chrono::steady_clock::now() + kLookFor;
     cudaError_t state = cudaErrorNotReady;
     while (state == cudaErrorNotReady && std::chrono::steady_clock::now() < patience) {
-      state = cudaStreamQuery(stream_);
+      state = cudaStreamQuery(lane.stream);
     }
     while (!is_end(state)) {
-      state = cudaEventRecord(done_, stream_);
-      if (state == cudaSuccess) state = cudaEventSynchronize(done_);
+      state = cudaEventRecord(lane.done, lane.stream);
+      if (state == cudaSuccess) state = cudaEventSynchronize(lane.done);
       if (is_end(state)) break;
       // It could not be waited for, and nothing is known of the kernel.
       std::this_thread::sleep_for(kLookFor);
-      state = cudaStreamQuery(stream_);
+      state = cudaStreamQuery(lane.stream);
     }
     return state;
   }
@@ -148,11 +206,12 @@ class CudaBackend final : public kernels::Backend {
 
   cudaDeviceProp properties_;
   ContextHealth health_;
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t done_ = nullptr;
   DeviceMemorySpace memory_{health_};
   PinnedMemorySpace shared_memory_{health_};
-  std::string error_;
+
+  mutable std::mutex mutex_;
+  std::vector<Lane> free_lanes_;
+  std::string error_;  // of the last launch that failed
 };
 
 }  // namespace

@@ -536,20 +536,18 @@ kernels::Grid VolumeState::checkpoint_grid() const {
 
 bool VolumeState::run(const kernels::Body& body, const kernels::Grid& grid, void* params) {
   if (!is_ours()) return false;
-  std::unique_lock<std::mutex> lock(run_mutex_, std::defer_lock);
   if (!backend_->is_host()) {
-    lock.lock();
     for (const auto& ssd : ssds_) ssd->wake();
   }
   if (backend_->run(body, grid, params)) return true;
-  if (!lock.owns_lock()) lock.lock();
+  const std::lock_guard lock(failure_mutex_);
   launch_failure_ = backend_->error();
   return false;
 }
 
 bool VolumeState::prepare(const kernels::Body& body) {
-  const std::lock_guard lock(run_mutex_);
   if (backend_->prepare(body)) return true;
+  const std::lock_guard lock(failure_mutex_);
   launch_failure_ = backend_->error();
   return false;
 }
@@ -771,7 +769,7 @@ Error VolumeState::explain(int64_t negative_errno, const std::string& subject, u
                           "can mount it again");
   }
   if (negative_errno == kNotRun) {
-    const std::lock_guard lock(run_mutex_);
+    const std::lock_guard lock(failure_mutex_);
     return make_error(EIO, subject, "the backend could not run it: " + launch_failure_);
   }
   if (code == EUCLEAN) {

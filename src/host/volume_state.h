@@ -4,8 +4,6 @@
 // device's queues, the file system's memory, and the way to run a call over there and to learn what
 // went wrong.
 //
-// A GPU runs one launch at a time, a CPU as many as ask.
-//
 // A child of fork() has a copy of this, without the threads, with locks as they happened to be, and
 // with an image that is its parent's. There nothing is locked, waited for or freed, and all fails.
 #pragma once
@@ -208,7 +206,7 @@ class VolumeState final : public AnyVolume {
   uint32_t withheld_segments_ = 0;  // that the SSDs have no room for
   uint64_t read_only_withheld_blocks_ = 0;
 
-  std::mutex run_mutex_;        // one launch at a time on a GPU
+  std::mutex failure_mutex_;
   std::string launch_failure_;  // of the last one that failed
 
   std::mutex sync_mutex_;           // one copy of the SSDs at a time

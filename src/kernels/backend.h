@@ -80,8 +80,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual const char* name() const = 0;         // "cpu" or "cuda"
   virtual std::string description() const = 0;  // for people: processor or GPU, driver
-  /// True if its warps reach all memory of this process by the same pointers, and run() may be
-  /// called from several threads at once: a CPU.
+  /// True if its warps reach all memory of this process by the same pointers: a CPU.
   virtual bool is_host() const { return false; }
   /// Lanes of a warp.
   virtual uint32_t warp_width() const = 0;
@@ -110,9 +109,9 @@ class Backend {
   /// Null on failure, `error` then says why.
   virtual std::unique_ptr<LoadedMedia> load_media(const MediaRequest& request,
                                                   std::string& error) = 0;
-  /// Runs `body` on `grid` and waits for it. `params` lies in memory() or shared_memory(). False on
-  /// failure: error() says what. It is this launch alone that has failed, for want of memory
-  /// perhaps, unless has_failed().
+  /// Runs `body` on `grid` and waits for it, beside what other threads run. `params` lies in
+  /// memory() or shared_memory(). False on failure: error() says what. It is this launch alone that
+  /// has failed, for want of memory perhaps, unless has_failed().
   virtual bool run(const Body& body, const Grid& grid, void* params) = 0;
   /// Makes ready for a launch of `body` what can be, so that it does not fail for want of memory
   /// then. False: as run().
