@@ -4,7 +4,7 @@
 // is attached to, by the public API and in the same run. The server is this process: its threads
 // serve a socket as those of gofsd do.
 //
-// usage: gofs_served_bench IMAGE SOCKET [SECONDS]
+// usage: gofs_served_bench IMAGE SOCKET [SECONDS [BACKEND]]
 #include <fcntl.h>
 #include <fmt/format.h>
 
@@ -111,11 +111,12 @@ int make_file(Volume& volume) {
 
 int main(int count, char** words) {
   if (count < 3) {
-    fmt::print(stderr, "usage: gofs_served_bench IMAGE SOCKET [SECONDS]\n");
+    fmt::print(stderr, "usage: gofs_served_bench IMAGE SOCKET [SECONDS [BACKEND]]\n");
     return 2;
   }
   const double seconds = count > 3 ? std::stod(words[3]) : 2;
-  Volume direct = take(Volume::mount(words[1], {.backend = "cpu", .read_only = false}));
+  const std::string backend = count > 4 ? words[4] : "cpu";
+  Volume direct = take(Volume::mount(words[1], {.backend = backend, .read_only = false}));
   const gofs::host::ListeningSocket listening(words[2], 0600);
   gofs::host::ChannelServer channels(gofs::host::served(gofs::host::state_of(direct)),
                                      {.threads = 2 * std::thread::hardware_concurrency()});

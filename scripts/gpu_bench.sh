@@ -17,6 +17,8 @@
 # and, where they are asked for,
 #   scaling    whether operations cost more where there is more (gofs_scaling)
 #   clock      how late time stamps are (gofs_clock_skew)
+#   served     host calls through a server beside those of a volume that is mounted
+#              (gofs_served_bench)
 # No network, no f2fs-tools. Prints machine, driver and date, the rows, what was wanted beside what
 # was reached (bench/targets.py), then `N passed, N failed`: one for each model of each part, one
 # for the host's baselines on a file that no model slows down, one for cufile, and one for
@@ -25,8 +27,8 @@
 #   OUT            folder for the results (default build/gpu-bench): gpu_bench.txt, targets.txt, a
 #                  JSON object a line in micro.jsonl, stream.jsonl, records.jsonl,
 #                  ablations.jsonl, writes.jsonl, baselines.jsonl and storage.jsonl, tables
-#                  in storage.txt, scaling.txt and clock.txt, and where matplotlib is, pictures
-#                  (bench/plot.py)
+#                  in storage.txt, scaling.txt, clock.txt and served.txt, and where matplotlib is,
+#                  pictures (bench/plot.py)
 #   GOFS_PARTS     parts, in order (default: micro stream records baselines writes ablations
 #                  storage)
 #   GOFS_MODELS    models, in order (default: what each part is about)
@@ -148,6 +150,16 @@ measure_scaling() {
 measure_clock() {
   : > "$out/clock.txt"
   measure clock.txt "$built/bench/gofs_clock_skew" "$backend"
+}
+
+measure_served() {
+  : > "$out/served.txt"
+  local image=$scratch/served.img
+  measure served.txt "$built/src/cli/gofs" mkfs --size 1G --quiet "$image"
+  # Where each flush lasts: a file that host threads serve.
+  measure served.txt "$built/bench/gofs_served_bench" "$image?media=hosted" \
+    "$scratch/served.socket" "${GOFS_SERVED_SECONDS:-1}" "$backend"
+  rm -f "$image"
 }
 
 measure_writes() {

@@ -238,7 +238,7 @@ def cuda(stage):
 
 def device(stage):
     """The file system's own device code compiles."""
-    stage.build("cuda", "gofs_device", "gofs_gpu_code", "gofs_bench_code")
+    stage.build("cuda", "gofs_device", "gofs_gpu_code", "gofs_gpu_serve_code", "gofs_bench_code")
 
 
 def neighbour(stage, seconds=60):
@@ -355,7 +355,7 @@ def gpu_sanitize(stage):
 
 def gpu_bench(stage):
     if stage.build("cuda", "gofs", "gofs-bench", "gofs_baselines", "gofs_write_matrix",
-                   "gofs_scaling", "gofs_clock_skew"):
+                   "gofs_scaling", "gofs_clock_skew", "gofs_served_bench"):
         stage.script(["scripts/gpu_bench.sh"])
 
 

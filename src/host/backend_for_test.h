@@ -15,10 +15,12 @@
 
 namespace gofs::host {
 
-/// Unlike the CPU backend it is no host(): the file system's memory is read by copies, data goes
-/// through staging buffers, and launches come one after the other.
+/// Unlike the CPU backend it is no host(): the file system's memory is read by copies, and data
+/// goes through staging buffers.
 class BackendForTest : public kernels::Backend {
  public:
+  /// `threads` play the warps of a launch.
+  explicit BackendForTest(uint32_t threads = 2) : cpu_(make_cpu_backend(threads)) {}
   const char* name() const override { return "test"; }
   std::string description() const override { return "a CPU that is used as a GPU is"; }
   uint32_t warp_width() const override { return 1; }
@@ -44,7 +46,7 @@ class BackendForTest : public kernels::Backend {
 
  private:
   simt::HostMemorySpace memory_;
-  const std::unique_ptr<kernels::Backend> cpu_ = make_cpu_backend(2);
+  const std::unique_ptr<kernels::Backend> cpu_;
 };
 
 struct VolumeForTest {

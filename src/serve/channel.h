@@ -29,8 +29,11 @@ struct alignas(128) Channel {
   Ring ring;
   vfs::Caller caller;
   uint32_t* taken;  // of each slot, how many requests were taken from it
+  uint32_t*
+      copies;      // of what is published, where warps are far from the ring (look_far()); or null
+  uint32_t* seen;  // these copies, or the ring's own words: here warps look
   Window windows[kWindowsMax];
-  alignas(128) uint32_t state;  // ChannelState; set by the host [H3]
+  alignas(128) uint32_t state;  // ChannelState [H3]
   uint32_t inside;              // warps that look at the channel, or perform a call of it
   uint32_t next_slot;           // where to look first; a hint
 };
@@ -52,6 +55,18 @@ GOFS_HD inline bool enter_channel(Channel& channel) {
   }
   simt::AtomicRef<uint32_t>(channel.inside).fetch_sub(1, simt::memory_order_release);
   return false;
+}
+
+/// No warp enters it any more. Whether it was open. By one lane.
+GOFS_HD inline bool begin_close(Channel& channel) {
+  uint32_t open = kChannelOpen;
+  return simt::AtomicRef<uint32_t>(channel.state)
+      .compare_exchange_strong(open, kChannelLeaving, simt::memory_order_seq_cst);  // [H3]
+}
+
+/// Whether no warp is inside any more, after begin_close().
+GOFS_HD inline bool is_left(Channel& channel) {
+  return simt::AtomicRef<uint32_t>(channel.inside).load(simt::memory_order_seq_cst) == 0;  // [H3]
 }
 
 GOFS_HD inline void leave_channel(Channel& channel) {

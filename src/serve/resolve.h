@@ -19,7 +19,7 @@ GOFS_HD inline int copy_text(simt::AnyWarp auto warp, const Ring& ring, uint32_t
   const char* const from = ring.texts + uint64_t{slot} * kTextBytes + text.at;
   bool any_nul = false;
   for (uint32_t i = warp.thread_rank(); i < text.bytes; i += warp.size()) {
-    room[i] = simt::load_relaxed(from[i]);
+    room[i] = simt::load_system_relaxed(from[i]);
     any_nul = any_nul || room[i] == '\0';
   }
   if (warp.thread_rank() == 0) room[text.bytes] = '\0';

@@ -130,9 +130,10 @@ GOFS_HD inline int64_t answer_of(const Ring& ring, const RingPlace& place) {
 
 // --- The server's. ---------------------------------------------------------------------------
 
+/// `word`: the slot's in Ring::published, or what a warp of the server has copied from there.
 /// `taken`: how many requests of the slot were taken.
-GOFS_HD inline bool is_published(const Ring& ring, uint32_t slot, uint32_t taken) {
-  return simt::load_system_acquire(ring.published[slot]) == taken + 1;  // [H1]
+GOFS_HD inline bool is_published(const uint32_t& word, uint32_t taken) {
+  return simt::load_system_acquire(word) == taken + 1;  // [H1]
 }
 
 /// Answers the request that was the `lap`th of its slot.

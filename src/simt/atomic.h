@@ -91,6 +91,23 @@ GOFS_HD void store_system_release(T& word, T value) {
   SystemAtomicRef<T>(word).store(value, memory_order_release);
 }
 
+/// Several acquires by one thread at the price of one on a GPU, whose fence is what costs: what
+/// these loads have found is acquired by acquire_loaded(). (ThreadSanitizer knows no fences; there
+/// each of them acquires.)
+template <typename T>
+GOFS_HD T load_system_to_acquire(const T& word) {
+#if GOFS_ON_GPU
+  return load_system_relaxed(word);
+#else
+  return load_system_acquire(word);
+#endif
+}
+GOFS_HD inline void acquire_loaded() {
+#if GOFS_ON_GPU
+  cuda::atomic_thread_fence(memory_order_acquire, cuda::thread_scope_system);
+#endif
+}
+
 /// Releases two words at once, `first` before `second`: on a GPU at the price of one release, whose
 /// fence is what costs. It is written as two there where ThreadSanitizer looks on, which does not
 /// know fences; on x86-64 a release store is an ordinary one.

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "host/messages.h"
 #include "host/serve/serve_bodies.h"
@@ -22,8 +23,9 @@ namespace gofs::host {
 
 namespace {
 
-// Who finds nothing for so long sleeps until a client wakes it.
+// Who finds nothing for so long sleeps until a client wakes it. It costs a GPU more to begin again.
 constexpr uint64_t kIdleNs = 50'000;
+constexpr uint64_t kGridIdleNs = 1'000'000;
 // The mark of the bell that ends the server; those of channels have their numbers.
 constexpr uint32_t kStop = UINT32_MAX;
 
@@ -41,36 +43,71 @@ void allow_races([[maybe_unused]] const serve::Ring& ring) {
 struct ChannelServer::Client {
   SharedMemory memory;
   ssd::Descriptor bell;
-  SharedArray<uint32_t> taken;
+  vfs::Caller caller;
   int32_t pid;
+  bool leaves;  // no call of it is begun any more
+  bool gone;    // nothing is left of it but its memory, which a turn may still look at
 };
 
 ChannelServer::ChannelServer(const ServedFilesystem& served, const ChannelServerOptions& options)
     : served_(served),
+      in_turns_{served.name, served.fs, served.backend,
+                [this](const kernels::Body& body, const kernels::Grid& grid, void* params) {
+                  return run_turn(body, grid, params);
+                }},
       options_(options),
-      channels_(*served.memory, options.channels_max),
-      rows_(*served.memory, request::kVerbs),
-      server_(*served.memory, 1),
-      rooms_(*served.memory, options.threads),
-      params_(*served.memory, options.threads),
+      channels_(served.backend->memory(), options.channels_max),
+      slot_words_(served.backend->memory(), size_t{2} * options.channels_max * options.depth),
+      rows_(served.backend->memory(), request::kVerbs),
+      server_(served.backend->memory(), 1),
+      words_(served.backend->shared_memory(), 1),
+      steps_(served.backend->shared_memory(), options.channels_max + 1),
+      calls_(served.backend->shared_memory(), options.channels_max),
       stop_(make_bell()),
       clients_(options.channels_max) {
-  std::copy(request::kVerbRows.begin(), request::kVerbRows.end(), rows_.data());
   bells_.add(stop_, kStop);
-  server_[0] = {served.fs, rows_.data(), channels_.data(), 0, 0};
+  lay_out();
   try {
-    for (uint32_t i = 0; i < options.threads; ++i) {
-      params_[i] = {server_.data(), &rooms_[i], kIdleNs};
-      threads_.push_back(ssd::start_quiet_thread([this, i] { work(i); }));
-    }
+    start_threads();
   } catch (...) {
     end_threads();
     throw;
   }
 }
 
+void ChannelServer::lay_out() {
+  simt::MemorySpace& memory = served_.backend->memory();
+  const bool far = !served_.backend->is_host();
+  std::vector<serve::Channel> channels(options_.channels_max);
+  uint32_t* words = slot_words_.data();
+  for (serve::Channel& channel : channels) {
+    channel = {};
+    channel.taken = words;
+    if (far) channel.copies = words + options_.depth;
+    words += 2 * options_.depth;
+  }
+  memory.write(channels_.data(), channels.data(), channels.size() * sizeof(channels[0]));
+  memory.write(rows_.data(), request::kVerbRows.data(),
+               request::kVerbRows.size() * sizeof(request::VerbRow));
+  memory.write_object(server_.data(), serve::Server{served_.fs, rows_.data(), channels_.data(),
+                                                    &words_[0].ending, 0});
+}
+
+std::unique_ptr<Servant> ChannelServer::make_servant() {
+  return served_.backend->is_host() ? make_warp_servant(served_, server_.data())
+                                    : make_grid_servant(in_turns_, server_.data(), options_.blocks);
+}
+
+void ChannelServer::start_threads() {
+  const uint32_t count = served_.backend->is_host() ? options_.threads : 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    std::shared_ptr<Servant> servant = make_servant();
+    threads_.push_back(ssd::start_quiet_thread([this, servant] { work(*servant); }));
+  }
+}
+
 void ChannelServer::end_threads() {
-  simt::store_release(server_[0].ending, 1u);
+  simt::store_system_release(words_[0].ending, 1u);
   ring_bell(stop_);
   for (std::thread& thread : threads_) thread.join();
 }
@@ -80,19 +117,46 @@ ChannelServer::~ChannelServer() {
   for (uint32_t i = 0; i < options_.channels_max; ++i) (void)close(i);
 }
 
-void ChannelServer::work(uint32_t index) {
-  const kernels::Grid one_warp{1, 1};
-  kernels::ServeParams& params = params_[index];
-  while (simt::load_acquire(server_[0].ending) == 0) {
-    params.idle_ns = kIdleNs;
-    if (!served_.run(kernels::bodies::kServe, one_warp, &params)) return;
+void ChannelServer::work(Servant& servant) {
+  const uint64_t idle_ns = served_.backend->is_host() ? kIdleNs : kGridIdleNs;
+  while (simt::load_relaxed(words_[0].ending) == 0) {
+    if (!servant.serve(idle_ns)) break;
     tell_sleep(+1);
     // Who has published a request without seeing that we sleep has done so before: we see it.
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    params.idle_ns = 0;
-    if (served_.run(kernels::bodies::kServe, one_warp, &params)) sleep();
+    const bool served = servant.serve(0);
+    if (served) sleep();
     tell_sleep(-1);
+    if (!served) break;
   }
+  const bool failed = simt::load_relaxed(words_[0].ending) == 0;
+  if (failed && options_.on_failure) options_.on_failure();
+}
+
+/// Runs warps that look at the memory of clients until it ends.
+bool ChannelServer::run_turn(const kernels::Body& body, const kernels::Grid& grid, void* params) {
+  {
+    const std::lock_guard lock(mutex_);
+    in_turn_ = true;
+  }
+  const bool ran = served_.run(body, grid, params);
+  const std::lock_guard lock(mutex_);
+  in_turn_ = false;
+  for (uint32_t i = 0; i < options_.channels_max; ++i) {
+    if (clients_[i] != nullptr && clients_[i]->gone) let_go(i);
+  }
+  return ran;
+}
+
+/// A launch of one warp that does something to channels. One at a time for each place in steps_.
+bool ChannelServer::step(uint32_t place, kernels::ChannelParams& params) {
+  params.server = server_.data();
+  kernels::ChannelParams* const placed = &steps_[place];
+  *placed = params;
+  const kernels::Grid one_warp{1, served_.backend->warp_width()};
+  if (!served_.run(kernels::bodies::kChannel, one_warp, placed)) return false;
+  params = *placed;
+  return true;
 }
 
 /// Counts the threads that sleep, and tells all clients whether any does.
@@ -129,57 +193,67 @@ Expected<ChannelServer::Opened> ChannelServer::open(const Newcomer& who) {
   try {
     const serve::RingHead head =
         serve::layout_of_ring(options_.depth, options_.depth * options_.part_bytes);
-    auto client = std::make_unique<Client>(
-        Client{SharedMemory::make("gofs channel", head.bytes), make_bell(),
-               SharedArray<uint32_t>(*served_.memory, options_.depth), who.pid});
+    const vfs::Caller caller{who.credentials,
+                             who.shares_descriptors ? vfs::kMountClient : number + 1};
+    auto client = std::make_unique<Client>(Client{SharedMemory::make("gofs channel", head.bytes),
+                                                  make_bell(), caller, who.pid, false, false});
     Opened opened{
         number,
         {SharedMemory::map(copy_of(client->memory.descriptor())), copy_of(client->bell), {}}};
-    bells_.add(client->bell, number);
     std::memcpy(client->memory.data(), &head, sizeof(head));
-    serve::Channel& channel = channels_[number];
-    channel.ring = serve::view_of_ring(client->memory.data(), head);
-    allow_races(channel.ring);
-    channel.caller = {who.credentials, who.shares_descriptors ? vfs::kMountClient : number + 1};
-    channel.taken = client->taken.data();
-    std::fill(std::begin(channel.windows), std::end(channel.windows), serve::Window{});
-    channel.windows[0] = {channel.ring.buffer, channel.ring.buffer_bytes};
-    channel.next_slot = 0;
+    const std::string unreachable =
+        served_.backend->reach(client->memory.data(), head.bytes, kernels::HostRange::kMemory);
+    if (!unreachable.empty()) return make_error(ENOMEM, subject, unreachable);
     *free = std::move(client);
+    kernels::ChannelParams opening{};
+    opening.step = kernels::ChannelStep::kOpen;
+    opening.number = number;
+    opening.ring = serve::view_of_ring((*free)->memory.data(), head);
+    opening.caller = caller;
+    allow_races(opening.ring);
+    bells_.add((*free)->bell, number);
     simt::store_system_relaxed(head_of(number).server_sleeps, sleeping_ != 0 ? 1u : 0u);
-    simt::store_release(channel.state, uint32_t{serve::kChannelOpen});  // [H3]
-    simt::store_relaxed(server_[0].count, std::max(server_[0].count, number + 1));
-    return opened;
+    if (step(number, opening)) return opened;
+    let_go(number);
+    return make_error(EIO, subject, "the backend could not open it");
   } catch (const std::exception& problem) {
+    if (clients_[number] != nullptr) let_go(number);
     return make_error(ENOMEM, subject, problem.what());
   }
 }
 
+/// Nothing looks at its memory any more. By the holder of the mutex.
+void ChannelServer::let_go(uint32_t number) {
+  served_.backend->forget(clients_[number]->memory.data());
+  clients_[number].reset();
+}
+
 bool ChannelServer::begin_close(uint32_t number) {
-  serve::Channel& channel = channels_[number];
-  uint32_t open = serve::kChannelOpen;
-  if (!std::atomic_ref<uint32_t>(channel.state)
-           .compare_exchange_strong(open, serve::kChannelLeaving)) {  // [H3]
-    return false;
-  }
-  simt::store_system_relaxed(channel.ring.head->gone, 1u);
+  kernels::ChannelParams closing{};
+  closing.step = kernels::ChannelStep::kBeginClose;
+  closing.number = number;
+  const std::lock_guard lock(mutex_);
+  if (clients_[number] == nullptr || std::exchange(clients_[number]->leaves, true)) return false;
+  (void)step(number, closing);
+  simt::store_system_relaxed(head_of(number).gone, 1u);
   return true;
 }
 
 bool ChannelServer::finish_close(uint32_t number, uint32_t* descriptors) {
-  serve::Channel& channel = channels_[number];
-  if (simt::load_relaxed(channel.state) != serve::kChannelLeaving) return true;
-  if (simt::AtomicRef<uint32_t>(channel.inside).load(simt::memory_order_seq_cst) != 0) {  // [H3]
-    return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (clients_[number] == nullptr || clients_[number]->gone) return true;
   }
-  if (channel.caller.client != vfs::kMountClient) {
-    kernels::LeaveParams leaving{served_.fs, channel.caller, 0};
-    (void)served_.run(kernels::bodies::kLeave, {1, 1}, &leaving);
-    if (descriptors != nullptr) *descriptors = leaving.closed;
-  }
+  kernels::ChannelParams closing{};
+  closing.step = kernels::ChannelStep::kFinishClose;
+  closing.number = number;
+  // A backend that runs nothing any more has no calls under way.
+  const bool ran = step(number, closing);
+  if (ran && closing.done == 0) return false;
+  if (descriptors != nullptr) *descriptors = closing.closed;
   const std::lock_guard lock(mutex_);
-  clients_[number].reset();
-  simt::store_release(channel.state, uint32_t{serve::kChannelFree});
+  clients_[number]->gone = true;
+  if (!in_turn_) let_go(number);
   return true;
 }
 
@@ -199,27 +273,28 @@ void ChannelServer::drain() {
 }
 
 ServerStatus ChannelServer::status() {
-  ServerStatus status{served_.name, ::getpid(), options_.threads, false, {}};
+  const auto threads = static_cast<uint32_t>(threads_.size());
+  ServerStatus status{served_.name, ::getpid(), threads, false, {}};
+  kernels::ChannelParams counting{};
+  counting.step = kernels::ChannelStep::kCountCalls;
+  counting.calls = calls_.data();
   const std::lock_guard lock(mutex_);
+  (void)step(options_.channels_max, counting);
   status.draining = draining_;
   for (uint32_t i = 0; i < options_.channels_max; ++i) {
-    if (!clients_[i]) continue;
-    const serve::Channel& channel = channels_[i];
-    const vfs::Credentials& who = channel.caller.credentials;
-    uint64_t calls = 0;
-    for (size_t slot = 0; slot < clients_[i]->taken.size(); ++slot) {
-      calls += simt::load_relaxed(clients_[i]->taken[slot]);
-    }
-    status.clients.push_back({i, who.uid, who.gid, clients_[i]->pid, calls,
-                              simt::load_relaxed(channel.state) == serve::kChannelLeaving});
+    if (!clients_[i] || clients_[i]->gone) continue;
+    const Client& client = *clients_[i];
+    const vfs::Credentials& who = client.caller.credentials;
+    status.clients.push_back({i, who.uid, who.gid, client.pid, calls_[i], client.leaves});
   }
   return status;
 }
 
 uint32_t ChannelServer::open_channels() {
   const std::lock_guard lock(mutex_);
-  return static_cast<uint32_t>(std::count_if(clients_.begin(), clients_.end(),
-                                             [](const auto& one) { return one != nullptr; }));
+  return static_cast<uint32_t>(std::count_if(clients_.begin(), clients_.end(), [](const auto& one) {
+    return one != nullptr && !one->gone;
+  }));
 }
 
 }  // namespace gofs::host

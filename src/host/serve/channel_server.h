@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Serves a mounted file system to clients: opens a channel for each, keeps warps of the CPU backend
-// at the channels, and lets them sleep while nothing comes.
+// Serves a mounted file system to clients: opens a channel for each, keeps warps of its backend at
+// the channels, and lets them rest while nothing comes.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,11 @@
 #include "host/serve/bell.h"
 #include "host/serve/channel_client.h"
 #include "host/serve/control.h"
+#include "host/serve/servant.h"
 #include "host/shared_array.h"
-#include "kernels/body.h"
-#include "kernels/serve.h"
+#include "kernels/channel.h"
 
 namespace gofs::host {
-
-/// What is served. It outlives the server.
-struct ServedFilesystem {
-  std::string name;  // for messages
-  vfs::Filesystem* fs;
-  simt::MemorySpace* memory;  // that warps and this process reach
-  /// As VolumeState::run(), of the CPU backend.
-  std::function<bool(const kernels::Body& body, const kernels::Grid& grid, void* params)> run;
-};
 
 /// Who comes.
 struct Newcomer {
@@ -38,11 +29,14 @@ struct Newcomer {
 };
 
 struct ChannelServerOptions {
-  uint32_t threads = 4;
+  uint32_t threads = 4;  // that perform calls on the CPU backend
+  uint32_t blocks = 16;  // of a GPU, at the most
   uint32_t channels_max = 256;
   uint32_t depth = 64;               // requests of a client at once
   uint64_t part_bytes = 256 * 1024;  // of data that a request takes along
   int sleep_ms = 1000;               // after so long who sleeps looks again: no bell should be lost
+  /// The backend runs nothing any more, and no call is answered. From a thread of the server's.
+  std::function<void()> on_failure{};
 };
 
 class ChannelServer {
@@ -79,25 +73,41 @@ class ChannelServer {
 
  private:
   struct Client;
+  /// What the host writes for the warps.
+  struct HostWords {
+    uint32_t ending;
+  };
 
+  void lay_out();
+  void start_threads();
   void end_threads();
-  void work(uint32_t index);
+  std::unique_ptr<Servant> make_servant();
+  void work(Servant& servant);
+  bool run_turn(const kernels::Body& body, const kernels::Grid& grid, void* params);
   void sleep();
   void tell_sleep(int change);
+  bool step(uint32_t place, kernels::ChannelParams& params);
+  void let_go(uint32_t number);
   serve::RingHead& head_of(uint32_t number);
 
   const ServedFilesystem served_;
+  const ServedFilesystem in_turns_;  // the same, whose run() is run_turn()
   const ChannelServerOptions options_;
-  SharedArray<serve::Channel> channels_;
-  SharedArray<request::VerbRow> rows_;
-  SharedArray<serve::Server> server_;
-  SharedArray<serve::CallRoom> rooms_;
-  SharedArray<kernels::ServeParams> params_;
-  Watch bells_;           // of the channels, by their numbers
-  ssd::Descriptor stop_;  // a bell that wakes all threads, for good
+  // In the memory of the warps.
+  const SharedArray<serve::Channel> channels_;
+  const SharedArray<uint32_t> slot_words_;  // of each channel's slots: taken, copies
+  const SharedArray<request::VerbRow> rows_;
+  const SharedArray<serve::Server> server_;
+  // In memory that host and warps share.
+  const SharedArray<HostWords> words_;
+  const SharedArray<kernels::ChannelParams> steps_;  // of each channel, and one of all
+  const SharedArray<uint64_t> calls_;                // of each channel
+  Watch bells_;                                      // of the channels, by their numbers
+  ssd::Descriptor stop_;                             // a bell that wakes all threads, for good
 
   std::mutex mutex_;                              // of all below
   std::vector<std::unique_ptr<Client>> clients_;  // one for each channel that is not free
+  bool in_turn_ = false;                          // a grid runs
   uint32_t sleeping_ = 0;                         // threads
   bool draining_ = false;
   std::vector<std::thread> threads_;

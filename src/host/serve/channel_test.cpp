@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -106,8 +107,23 @@ std::string some_bytes(size_t count, uint32_t seed) {
   return bytes;
 }
 
-class ChannelTest : public ServedVolumeTest {
+/// By threads of the host that serve each by itself; by a grid, as on a GPU, of so many warps that
+/// threads play; or on a GPU.
+enum class Servants : uint32_t { kThreads = 0, kOneWarp = 1, kFourWarps = 4, kGpu };
+
+BackendMaker backend_with(Servants servants) {
+  if (servants == Servants::kThreads) return make_backend;
+  if (servants == Servants::kGpu) {
+    return [](const std::string&, std::string& error) { return make_backend("cuda", error); };
+  }
+  return [servants](const std::string&, std::string&) -> std::unique_ptr<kernels::Backend> {
+    return std::make_unique<BackendForTest>(static_cast<uint32_t>(servants));
+  };
+}
+
+class ChannelTest : public ServedVolumeTest, public ::testing::WithParamInterface<Servants> {
  protected:
+  ChannelTest() : ServedVolumeTest(backend_with(GetParam())) {}
   std::optional<ChannelServer>& serve(const ChannelServerOptions& options = {}) {
     server_.emplace(served(*volume_), options);
     return server_;
@@ -125,7 +141,7 @@ class ChannelTest : public ServedVolumeTest {
   std::optional<ChannelServer> server_;
 };
 
-TEST_F(ChannelTest, calls_do_what_direct_ones_do) {
+TEST_P(ChannelTest, calls_do_what_direct_ones_do) {
   Client client(serve(), 0);
   const std::string text = some_bytes(3'000'000, 1);
   const int fd = client.open("/large");
@@ -181,7 +197,7 @@ TEST_F(ChannelTest, calls_do_what_direct_ones_do) {
   expect_sound();
 }
 
-TEST_F(ChannelTest, what_is_wrong_with_a_call_is_said) {
+TEST_P(ChannelTest, what_is_wrong_with_a_call_is_said) {
   Client client(serve(), 0);
   Stat stat{};
   EXPECT_EQ(client.stat(std::string("/a\0b", 4), stat), -ENOENT);
@@ -198,7 +214,7 @@ TEST_F(ChannelTest, what_is_wrong_with_a_call_is_said) {
   EXPECT_EQ(client.call({.verb = Verb::kRemovexattr, .path = &root, .name = &name}), -ERANGE);
 }
 
-TEST_F(ChannelTest, each_client_is_its_own_user) {
+TEST_P(ChannelTest, each_client_is_its_own_user) {
   serve();
   Client ann(server_, 7);
   Client bob(server_, 8);
@@ -218,7 +234,7 @@ TEST_F(ChannelTest, each_client_is_its_own_user) {
   EXPECT_EQ(ann.read(anns, 10, 0), "secret");
 }
 
-TEST_F(ChannelTest, what_a_client_leaves_open_is_closed) {
+TEST_P(ChannelTest, what_a_client_leaves_open_is_closed) {
   serve();
   Client other(server_, 0);
   EXPECT_EQ(other.call({.verb = Verb::kSync}), 0);
@@ -240,7 +256,7 @@ TEST_F(ChannelTest, what_a_client_leaves_open_is_closed) {
   expect_sound();
 }
 
-TEST_F(ChannelTest, there_are_more_callers_than_slots) {
+TEST_P(ChannelTest, there_are_more_callers_than_slots) {
   serve({.threads = 2, .depth = 2});
   std::vector<std::unique_ptr<Client>> clients;
   for (uint32_t i = 0; i < 3; ++i) clients.push_back(std::make_unique<Client>(server_, i));
@@ -264,7 +280,7 @@ TEST_F(ChannelTest, there_are_more_callers_than_slots) {
   expect_sound();
 }
 
-TEST_F(ChannelTest, who_comes_after_a_pause_is_served_and_who_stays_is_told_of_the_end) {
+TEST_P(ChannelTest, who_comes_after_a_pause_is_served_and_who_stays_is_told_of_the_end) {
   serve({.sleep_ms = 3'600'000});  // a bell that is not heard ends the test
   Client client(server_, 0);
   for (int i = 0; i < 5; ++i) {
@@ -339,7 +355,7 @@ void be_hostile(ChannelEnds& ends, uint32_t seed) {
   }
 }
 
-TEST_F(ChannelTest, hostile_rings_harm_nobody_else) {
+TEST_P(ChannelTest, hostile_rings_harm_nobody_else) {
   serve({.threads = 3, .depth = 8, .part_bytes = 16 * 4096});
   Client honest(server_, 7);
   EXPECT_EQ(honest.about(Verb::kMkdir, "/ours", 0700), 0);
@@ -374,6 +390,29 @@ TEST_F(ChannelTest, hostile_rings_harm_nobody_else) {
   EXPECT_EQ(stat.uid, 7u);
   expect_sound();
 }
+
+std::string name_of(const ::testing::TestParamInfo<Servants>& info) {
+  switch (info.param) {
+    case Servants::kThreads:
+      return "threads";
+    case Servants::kOneWarp:
+      return "one_warp";
+    case Servants::kFourWarps:
+      return "four_warps";
+    case Servants::kGpu:
+      return "gpu";
+  }
+  return "";
+}
+
+#if defined(GOFS_WITH_CUDA)
+INSTANTIATE_TEST_SUITE_P(servants, ChannelTest, ::testing::Values(Servants::kGpu), name_of);
+#else
+INSTANTIATE_TEST_SUITE_P(servants, ChannelTest,
+                         ::testing::Values(Servants::kThreads, Servants::kOneWarp,
+                                           Servants::kFourWarps),
+                         name_of);
+#endif
 
 }  // namespace
 }  // namespace gofs::host

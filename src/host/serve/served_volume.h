@@ -12,7 +12,7 @@ inline ServedFilesystem served(VolumeState& volume) {
   const auto run = [&volume](const kernels::Body& body, const kernels::Grid& grid, void* params) {
     return volume.run(body, grid, params);
   };
-  return {volume.name(), volume.filesystem(), &volume.backend().memory(), run};
+  return {volume.name(), volume.filesystem(), &volume.backend(), run};
 }
 
 }  // namespace gofs::host

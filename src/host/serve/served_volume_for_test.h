@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "host/backend_for_test.h"
 #include "host/image/fsck_for_test.h"
 #include "host/image/mkfs.h"
 #include "host/serve/served_volume.h"
@@ -15,12 +16,13 @@ namespace gofs::host {
 
 class ServedVolumeTest : public ::testing::Test {
  protected:
-  ServedVolumeTest() {
+  explicit ServedVolumeTest(const BackendMaker& make = make_backend) {
     image::VolumeOptions options;
     options.flush = false;
     EXPECT_TRUE(image::make_volume(image_.path(), uint64_t{128} << 20, options).ok());
-    auto mounted = VolumeState::mount(image_.path() + "?media=memory",
-                                      {.backend = "cpu", .read_only = false}, MountKind::kVolume);
+    auto mounted =
+        VolumeState::mount(image_.path() + "?media=memory", {.backend = "cpu", .read_only = false},
+                           MountKind::kVolume, make);
     EXPECT_TRUE(mounted) << mounted.error().message;
     volume_ = std::move(*mounted);
     const std::string root = "/";

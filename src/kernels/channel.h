@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the host does to a server's channels, which lie in memory of the warps': each step is a
+// launch of one warp, while others serve.
+#pragma once
+
+#include "serve/serve.h"
+#include "vfs/change.h"
+#include "vfs/clients.h"
+
+namespace gofs::kernels {
+
+enum class ChannelStep : uint32_t {
+  kOpen,         // a channel that is free: `ring` and `caller` are its own from now on
+  kBeginClose,   // no call of it is begun any more; `done`: it was open
+  kFinishClose,  // nothing of its client stays open; `done`, unless a call of it is under way
+  kCountCalls,   // of each channel: `calls`
+};
+
+struct ChannelParams {
+  serve::Server* server;
+  ChannelStep step;
+  uint32_t number;
+  serve::Ring ring;
+  vfs::Caller caller;
+  uint64_t* calls;  // a word for each channel
+  // Answers.
+  uint32_t done;
+  uint32_t closed;  // descriptors that the client had open
+};
+
+namespace detail {
+
+/// By one lane; none but the host's next steps looks at the channel before.
+GOFS_HD inline void open_channel(serve::Channel& channel, const ChannelParams& params) {
+  channel.ring = params.ring;
+  channel.caller = params.caller;
+  // Where they differ, they are copies of the server's own.
+  for (uint32_t slot = 0; slot < params.ring.depth; ++slot) {
+    channel.taken[slot] = 0;
+    if (channel.copies != nullptr) channel.copies[slot] = 0;
+  }
+  channel.seen = channel.copies != nullptr ? channel.copies : params.ring.published;
+  for (serve::Window& window : channel.windows) window = {};
+  channel.windows[0] = {params.ring.buffer, params.ring.buffer_bytes};
+  channel.next_slot = 0;
+  simt::store_release(channel.state, uint32_t{serve::kChannelOpen});  // [H3]
+  serve::Server& server = *params.server;
+  simt::store_relaxed(server.count, simt::max(server.count, params.number + 1));
+}
+
+/// How many requests were taken from each channel. Collective.
+GOFS_HD inline void count_calls(simt::AnyWarp auto warp, const serve::Server& server,
+                                uint64_t* calls) {
+  const uint32_t count = warp.shfl(simt::load_relaxed(server.count), 0);
+  for (uint32_t i = 0; i < count; ++i) {
+    const serve::Channel& channel = server.channels[i];
+    if (warp.shfl(simt::load_acquire(channel.state), 0) == serve::kChannelFree) continue;
+    warp.sync();
+    uint64_t taken = 0;
+    for (uint32_t slot = warp.thread_rank(); slot < channel.ring.depth; slot += warp.size()) {
+      taken += simt::load_relaxed(channel.taken[slot]);
+    }
+    taken = simt::reduce_add(warp, taken);
+    if (warp.thread_rank() == 0) calls[i] = taken;
+  }
+}
+
+}  // namespace detail
+
+/// By one warp, and by one at a time for each channel.
+GOFS_HD inline void channel_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
+                                 ChannelParams& params) {
+  if (warp_index != 0) return;
+  const bool leader = warp.thread_rank() == 0;
+  serve::Server& server = *params.server;
+  serve::Channel& channel = server.channels[params.number];
+  uint32_t done = 1;
+  uint32_t closed = 0;
+  switch (params.step) {
+    case ChannelStep::kOpen:
+      if (leader) detail::open_channel(channel, params);
+      break;
+    case ChannelStep::kBeginClose:
+      done = warp.shfl(leader && serve::begin_close(channel) ? 1u : 0u, 0);
+      break;
+    case ChannelStep::kFinishClose:
+      done = warp.shfl(leader && serve::is_left(channel) ? 1u : 0u, 0);
+      if (done == 0) break;
+      warp.sync();
+      if (channel.caller.client != vfs::kMountClient) {
+        closed = vfs::close_all(vfs::CallerWarp(warp, channel.caller), *server.fs);
+      }
+      warp.sync();
+      if (leader) simt::store_release(channel.state, uint32_t{serve::kChannelFree});
+      break;
+    case ChannelStep::kCountCalls:
+      detail::count_calls(warp, server, params.calls);
+      break;
+  }
+  if (!leader) return;
+  params.done = done;
+  params.closed = closed;
+}
+
+}  // namespace gofs::kernels
