@@ -35,10 +35,12 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
   # A third of the time of ASan's tests finds what is used after its function has returned, and as
   # much of TSan's keeps the stack of callers for its reports. Other builds have both.
-  if(GOFS_FAST_BUILD AND GOFS_SANITIZE MATCHES "address")
-    string(APPEND CMAKE_CXX_FLAGS_RELEASE " -fsanitize-address-use-after-return=never")
-  elseif(GOFS_FAST_BUILD AND GOFS_SANITIZE STREQUAL "thread")
-    string(APPEND CMAKE_CXX_FLAGS_RELEASE " -mllvm -tsan-instrument-func-entry-exit=0")
+  if(GOFS_FAST_BUILD AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    if(GOFS_SANITIZE MATCHES "address")
+      add_compile_options(-fsanitize-address-use-after-return=never)
+    elseif(GOFS_SANITIZE STREQUAL "thread")
+      add_compile_options("SHELL:-mllvm -tsan-instrument-func-entry-exit=0")
+    endif()
   endif()
 endif()
 
