@@ -17,6 +17,8 @@
 #include "daemon/signals.h"
 #include "daemon/worker_process.h"
 #include "host/serve/socket.h"
+#include "host/volume_spec.h"
+#include "ssd/claimed_image.h"
 #include "ssd/system_failure.h"
 
 namespace gofs::daemon {
@@ -30,10 +32,30 @@ constexpr milliseconds kPauseMin{100};
 constexpr milliseconds kPauseMax{10'000};
 constexpr milliseconds kServingMin{50};
 
+/// The files and block devices of a volume. They are claimed here, where nothing dies, so that
+/// nobody has them between two workers. What is wrong with the words a worker says.
+std::vector<ssd::ClaimedImage> claim(const std::string& volume) {
+  std::vector<ssd::ClaimedImage> claims;
+  const auto members = host::parse_volume_specs(volume);
+  if (!members) return claims;
+  for (const host::VolumeSpec& member : *members) {
+    if (member.path.empty() || ::access(member.path.c_str(), F_OK) != 0) continue;
+    claims.emplace_back(member.path, ssd::FileAccess::kReadWrite);
+  }
+  return claims;
+}
+
 class Keeper {
  public:
   explicit Keeper(const Options& options)
-      : options_(options), listening_(options.socket, options.mode), signals_(ending_signals()) {}
+      : options_(options),
+        listening_(options.socket, options.mode),
+        signals_(ending_signals()),
+        claims_(claim(options.volume)) {
+    for (const ssd::ClaimedImage& claim : claims_) {
+      for (const int one : claim.descriptors()) claimed_.push_back(one);
+    }
+  }
 
   int keep() {
     bool has_served = false;
@@ -71,14 +93,18 @@ class Keeper {
             options_.backend,
             "--threads",
             std::to_string(options_.threads),
+            "--blocks",
+            std::to_string(options_.blocks),
             "--clients",
-            std::to_string(options_.clients_max)};
+            std::to_string(options_.clients_max),
+            "--claims",
+            std::to_string(claimed_.size())};
   }
 
   /// The signals that come meanwhile are passed on: the first one asks the worker to end, another
   /// one kills it.
   Ended run_worker(bool again) {
-    WorkerProcess worker(words(), listening_.descriptor());
+    WorkerProcess worker(words(), listening_.descriptor(), claimed_);
     Ended ended{0, false, false, {}};
     std::chrono::steady_clock::time_point came_up;
     for (;;) {
@@ -126,6 +152,8 @@ class Keeper {
   const Options& options_;
   const host::ListeningSocket listening_;
   const ssd::Descriptor signals_;
+  const std::vector<ssd::ClaimedImage> claims_;
+  std::vector<int> claimed_;  // their descriptors
 };
 
 }  // namespace

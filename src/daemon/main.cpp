@@ -36,17 +36,22 @@ int run(int argument_count, char** arguments) {
          "--mode", [&](const auto& words) { return parse_mode(words, options.mode); },
          "Permissions of the socket: who may write to it may come; 600 if not given")
       ->type_name("OCTAL");
-  app.add_option("--backend", options.backend, "Where file system code runs: cpu")
-      ->check(CLI::IsMember({"cpu"}))
+  app.add_option("--backend", options.backend, "Where file system code runs: cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
       ->type_name("NAME");
   app.add_option("--threads", options.threads,
-                 "Calls performed at once; 2 for each processor if not given")
+                 "Calls performed at once by processors; 2 for each if not given")
       ->check(CLI::Range(1u, 256u))
+      ->type_name("N");
+  app.add_option("--blocks", options.blocks,
+                 "Of a GPU, which perform 7 calls each at once, at most; 16 if not given")
+      ->check(CLI::Range(1u, 1024u))
       ->type_name("N");
   app.add_option("--clients", options.clients_max, "At once, at most; 256 if not given")
       ->check(CLI::Range(1u, 4096u))
       ->type_name("N");
   app.add_flag("--work", works, "What gofsd calls itself with")->group("");
+  app.add_option("--claims", options.claims, "What it hands over then")->group("");
   app.callback([&] {
     options.volume = session.volume;
     session.exit_status = works ? work(options) : keep(options);

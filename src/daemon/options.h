@@ -15,13 +15,16 @@ struct Options {
   std::string socket;
   uint32_t mode = 0600;  // of the socket
   std::string backend = "cpu";
-  // Each performs a call to its end, and waits for the SSD meanwhile.
+  // Of the CPU backend: each performs a call to its end, and waits for the SSD meanwhile.
   uint32_t threads = std::max(4u, 2 * std::thread::hardware_concurrency());
+  uint32_t blocks = 16;  // of a GPU, at the most
   uint32_t clients_max = 256;
+  int claims = 0;  // of a worker
 };
 
 // Where a worker finds what the keeper hands over.
 inline constexpr int kListeningDescriptor = 3;
 inline constexpr int kKeeperDescriptor = 4;  // a connection to the keeper, which ends with it
+inline constexpr int kFirstClaim = 5;        // and so many as Options::claims: the volume's files
 
 }  // namespace gofs::daemon

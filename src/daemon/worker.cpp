@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/worker.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <iterator>
+#include <utility>
+#include <vector>
 
 #include "cli/session.h"
 #include "daemon/signals.h"
 #include "host/serve/control_desk.h"
 #include "host/serve/served_volume.h"
 #include "host/serve/socket_server.h"
+#include "ssd/claimed_image.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::daemon {
 
@@ -32,6 +38,16 @@ void wait_for_end(const Options& options, host::VolumeState& volume, const ssd::
   while (::poll(ends, std::size(ends), kTellingMs) <= 0) tell_warnings(options, volume);
 }
 
+/// What the keeper has claimed is this process's as well.
+void inherit_claims(const Options& options) {
+  std::vector<ssd::Descriptor> claims;
+  for (int i = 0; i < options.claims; ++i) {
+    claims.emplace_back(kFirstClaim + i);
+    if (::fcntl(claims.back().get(), F_SETFD, FD_CLOEXEC) != 0) ssd::fail_with(errno, "a claim");
+  }
+  ssd::inherit_claims(std::move(claims));
+}
+
 }  // namespace
 
 int work(const Options& options) {
@@ -39,6 +55,7 @@ int work(const Options& options) {
   const ssd::Descriptor listening(kListeningDescriptor);
   const ssd::Descriptor keeper(kKeeperDescriptor);
   const ssd::Descriptor stop = host::make_bell();
+  inherit_claims(options);
   MountOptions mount;
   mount.backend = options.backend;
   mount.read_only = false;
@@ -48,6 +65,9 @@ int work(const Options& options) {
   {
     host::ChannelServerOptions serving;
     serving.threads = options.threads;
+    serving.blocks = options.blocks;
+    // The keeper starts another, which finds what was durable.
+    serving.on_failure = [&stop] { host::ring_bell(stop); };
     serving.channels_max = options.clients_max;
     host::ChannelServer channels(host::served(*volume), serving);
     host::ControlDesk desk(*volume, channels, [&stop] { host::ring_bell(stop); });

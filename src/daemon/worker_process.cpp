@@ -20,9 +20,9 @@ namespace gofs::daemon {
 
 namespace {
 
-/// A copy with a number that is none of those of options.h.
-ssd::Descriptor high_copy(int one) {
-  ssd::Descriptor copy(::fcntl(one, F_DUPFD_CLOEXEC, kKeeperDescriptor + 1));
+/// A copy with a number of at least `least`.
+ssd::Descriptor high_copy(int one, int least) {
+  ssd::Descriptor copy(::fcntl(one, F_DUPFD_CLOEXEC, least));
   if (!copy.is_open()) ssd::fail_with(errno, "a descriptor");
   return copy;
 }
@@ -30,10 +30,13 @@ ssd::Descriptor high_copy(int one) {
 /// How the worker begins: with no signal blocked or ignored, as this process began.
 class Beginning {
  public:
-  Beginning(int listening, int keeper) {
+  /// `descriptors` get the numbers from kListeningDescriptor on.
+  explicit Beginning(const std::vector<ssd::Descriptor>& descriptors) {
     posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_adddup2(&actions_, listening, kListeningDescriptor);
-    posix_spawn_file_actions_adddup2(&actions_, keeper, kKeeperDescriptor);
+    int number = kListeningDescriptor;
+    for (const ssd::Descriptor& one : descriptors) {
+      posix_spawn_file_actions_adddup2(&actions_, one.get(), number++);
+    }
     posix_spawnattr_init(&attributes_);
     sigset_t none;
     sigemptyset(&none);
@@ -60,19 +63,26 @@ class Beginning {
 }  // namespace
 
 WorkerProcess::WorkerProcess(const std::vector<std::string>& words,
-                             const ssd::Descriptor& listening) {
+                             const ssd::Descriptor& listening, const std::vector<int>& claims) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     ssd::fail_with(errno, "socketpair");
   }
   connection_ = ssd::Descriptor(ends[0]);
   const ssd::Descriptor theirs(ends[1]);
-  const ssd::Descriptor high_listening = high_copy(listening.get());
-  const ssd::Descriptor high_end = high_copy(theirs.get());
+  // None of them has the number that another one gets.
+  static_assert(kKeeperDescriptor == kListeningDescriptor + 1 &&
+                kFirstClaim == kKeeperDescriptor + 1);
+  std::vector<int> given{listening.get(), theirs.get()};
+  given.insert(given.end(), claims.begin(), claims.end());
+  std::vector<ssd::Descriptor> descriptors;
+  for (const int one : given) {
+    descriptors.push_back(high_copy(one, kListeningDescriptor + static_cast<int>(given.size())));
+  }
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  const Beginning beginning(high_listening.get(), high_end.get());
+  const Beginning beginning(descriptors);
   const int error = ::posix_spawn(&pid_, "/proc/self/exe", beginning.actions(),
                                   beginning.attributes(), arguments.data(), environ);
   if (error != 0) ssd::fail_with(error, "starting the worker");

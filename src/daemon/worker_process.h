@@ -14,9 +14,10 @@ namespace gofs::daemon {
 
 class WorkerProcess {
  public:
-  /// Runs `gofsd` with these words. It gets copies of the socket and of one end of a connection
-  /// (options.h). Throws std::system_error.
-  WorkerProcess(const std::vector<std::string>& words, const ssd::Descriptor& listening);
+  /// Runs `gofsd` with these words. It gets copies of the socket, of one end of a connection, and
+  /// of the claims (options.h). Throws std::system_error.
+  WorkerProcess(const std::vector<std::string>& words, const ssd::Descriptor& listening,
+                const std::vector<int>& claims);
   /// Kills it, if it is there still.
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "ssd/device_use.h"
 #include "ssd/system_failure.h"
@@ -20,6 +21,30 @@ namespace {
 /// `holder`: "mounted at /home", or nothing.
 [[noreturn]] void fail_in_use(const std::string& path, const std::string& holder) {
   fail_with(EBUSY, path + ": in use" + (holder.empty() ? "" : ": " + holder));
+}
+
+std::vector<Descriptor>& inherited_claims() {
+  static std::vector<Descriptor> claims;
+  return claims;
+}
+
+bool is_same_file(const struct stat& one, const struct stat& other) {
+  if (S_ISBLK(one.st_mode)) return S_ISBLK(other.st_mode) && one.st_rdev == other.st_rdev;
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/// The file at `path` by the claim that this process has inherited, if it has; else none.
+Descriptor inherited(const std::string& path) {
+  struct stat wanted {};
+  if (inherited_claims().empty() || ::stat(path.c_str(), &wanted) != 0) return {};
+  for (const Descriptor& claim : inherited_claims()) {
+    struct stat status {};
+    if (::fstat(claim.get(), &status) != 0 || !is_same_file(status, wanted)) continue;
+    Descriptor file(::fcntl(claim.get(), F_DUPFD_CLOEXEC, 0));
+    if (!file.is_open()) fail_with(errno, path);
+    return file;
+  }
+  return {};
 }
 
 /// Tries until it is done, or has failed for longer than Linux takes to let go of what a process
@@ -78,7 +103,8 @@ Descriptor open_kind(const std::string& path, FileAccess access, IfMissing missi
 }  // namespace
 
 ClaimedImage::ClaimedImage(const std::string& path, FileAccess access, IfMissing missing)
-    : file_(open_kind(path, access, missing)) {
+    : file_(inherited(path)), is_inherited_(file_.is_open()) {
+  if (!is_inherited_) file_ = open_kind(path, access, missing);
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0) fail_with(errno, path);
   device_ = S_ISBLK(status.st_mode);
@@ -87,7 +113,7 @@ ClaimedImage::ClaimedImage(const std::string& path, FileAccess access, IfMissing
   if (device_ && ::ioctl(file_.get(), BLKGETSIZE64, &bytes_) != 0) fail_with(errno, path);
   end_ = bytes_;
   const bool writes = access == FileAccess::kReadWrite;
-  lock(file_.get(), path, access, !writes);
+  if (!is_inherited_) lock(file_.get(), path, access, !writes);
   if (device_) lock_below(path, status, access);
   if (writes) refuse_used(path, status);
 }
@@ -99,7 +125,15 @@ bool ClaimedImage::was_cut() const {
   return end >= 0 && static_cast<uint64_t>(end) < end_;
 }
 
+std::vector<int> ClaimedImage::descriptors() const {
+  std::vector<int> all;
+  if (file_.is_open()) all.push_back(file_.get());
+  if (below_.is_open()) all.push_back(below_.get());
+  return all;
+}
+
 ClaimedImage::~ClaimedImage() {
+  if (is_inherited_) return;
   if (below_.is_open()) ::flock(below_.get(), LOCK_UN);
   if (file_.is_open()) ::flock(file_.get(), LOCK_UN);
 }
@@ -110,9 +144,12 @@ void ClaimedImage::lock_below(const std::string& path, const struct stat& status
                               FileAccess access) {
   const LoopFile file = file_of_loop_device("", status.st_rdev);
   if (file.path.empty()) return;
-  below_ = Descriptor::open(file.path, O_RDONLY | O_NONBLOCK);
-  if (!below_.is_open()) return;  // it is not ours to lock
-  lock(below_.get(), path, access, access == FileAccess::kReadOnly || !file.whole);
+  below_ = is_inherited_ ? inherited(file.path) : Descriptor();
+  if (!below_.is_open()) {
+    below_ = Descriptor::open(file.path, O_RDONLY | O_NONBLOCK);
+    if (!below_.is_open()) return;  // it is not ours to lock
+    lock(below_.get(), path, access, access == FileAccess::kReadOnly || !file.whole);
+  }
   const off_t end = ::lseek(below_.get(), 0, SEEK_END);
   if (end >= 0) end_ = std::min(file.offset + bytes_, static_cast<uint64_t>(end));
 }
@@ -121,5 +158,7 @@ void ClaimedImage::refuse_used(const std::string& path, const struct stat& statu
   const std::string loop = loop_device_of("", status);
   if (!loop.empty()) fail_in_use(path, loop + " has it");
 }
+
+void inherit_claims(std::vector<Descriptor> claims) { inherited_claims() = std::move(claims); }
 
 }  // namespace gofs::ssd

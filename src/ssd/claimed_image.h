@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "ssd/descriptor.h"
 
@@ -30,7 +31,8 @@ class ClaimedImage {
   ClaimedImage(const std::string& path, FileAccess access, IfMissing missing = IfMissing::kFail);
   ClaimedImage(ClaimedImage&& other) noexcept = default;
   ClaimedImage& operator=(ClaimedImage&& other) noexcept = default;
-  /// The claim ends, also where a child of fork() still has the descriptor.
+  /// The claim ends, also where a child of fork() still has the descriptor; one that was inherited
+  /// stays.
   ~ClaimedImage();
 
   int get() const { return file_.get(); }
@@ -40,6 +42,8 @@ class ClaimedImage {
   uint64_t bytes() const { return bytes_; }
   /// Whether the file, or that of a loop device, has become shorter since.
   bool was_cut() const;
+  /// What another process inherits to share the claim.
+  std::vector<int> descriptors() const;
 
  private:
   void refuse_used(const std::string& path, const struct stat& status) const;
@@ -47,9 +51,15 @@ class ClaimedImage {
 
   Descriptor file_;
   Descriptor below_;  // the file of a loop device
+  bool is_inherited_ = false;
   bool device_ = false;
   uint64_t bytes_ = 0;
   uint64_t end_ = 0;  // up to where the file, or the one below, is needed
 };
+
+/// From now on this process shares the claims that another one has made to write, and gives up none
+/// of them: whoever made them keeps them when this process dies. Called once, before the first
+/// ClaimedImage.
+void inherit_claims(std::vector<Descriptor> claims);
 
 }  // namespace gofs::ssd

@@ -69,7 +69,11 @@ class Daemon {
     return host::unpacked<host::ServerStatus>(
         host::ask_server(host::connect_at(socket()), {host::Ask::kStatus, {}}));
   }
-  void kill_worker() const { EXPECT_EQ(::kill(status().pid, SIGKILL), 0); }
+  /// One that has served for some time: after one that dies at once the keeper pauses.
+  void kill_worker() const {
+    std::this_thread::sleep_for(milliseconds(60));
+    EXPECT_EQ(::kill(status().pid, SIGKILL), 0);
+  }
   /// As `gofs ctl stop`; afterwards the volume is sound.
   void stop() {
     EXPECT_EQ(cli_test::run_gofs({"ctl", socket(), "stop"}).status, 0);

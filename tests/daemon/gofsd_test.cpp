@@ -2,9 +2,11 @@
 //
 // The program gofsd: its keeper, workers that are killed, its ends, the commands of gofs at its
 // socket, and what it refuses.
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "daemon_for_test.hpp"
+#include "ssd/descriptor.h"
 
 namespace gofs::daemon_test {
 namespace {
@@ -65,6 +67,34 @@ TEST(Gofsd, commands_take_its_socket_for_a_volume) {
 }
 
 TEST(Gofsd, another_worker_takes_over_what_was_durable) { kill_workers_under_load(8); }
+
+TEST(Gofsd, nobody_gets_the_image_between_two_workers) {
+  Daemon daemon;
+  daemon.start();
+  ASSERT_TRUE(daemon.has_said("is served at"));
+  auto volume = Volume::attach(daemon.socket());
+  ASSERT_TRUE(volume);
+  std::atomic<bool> ending{false};
+  std::atomic<uint64_t> tries{0};
+  std::atomic<uint64_t> got{0};
+  std::thread taker([&] {
+    const ssd::Descriptor image = ssd::Descriptor::open(daemon.image(), O_RDWR);
+    for (; !ending; ++tries) {
+      if (::flock(image.get(), LOCK_EX | LOCK_NB) != 0) continue;
+      ++got;
+      (void)::flock(image.get(), LOCK_UN);
+    }
+  });
+  for (uint32_t i = 0; i < 5; ++i) {
+    daemon.kill_worker();
+    EXPECT_TRUE(comes_true([&] { return bool(volume->stat("/")); }));
+  }
+  ending = true;
+  taker.join();
+  EXPECT_GT(tries.load(), 0u);
+  EXPECT_EQ(got.load(), 0u);
+  daemon.stop();
+}
 
 TEST(Gofsd, ends_by_a_signal_and_with_its_keeper) {
   Daemon daemon;
