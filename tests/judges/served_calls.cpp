@@ -2,23 +2,19 @@
 #include "served_calls.h"
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "host/cpu_backend.h"
 #include "host/serve/channel_client.h"
 #include "host/serve/channel_server.h"
-#include "simt/host_memory.h"
 
 namespace gofs::judges {
 
 namespace {
-
-bool run_alone(const kernels::Body& body, const kernels::Grid&, void* params) {
-  body.on_cpu(simt::Warp(), 0, 1, params);
-  return true;
-}
 
 /// Larger than any call of a judge, none of which expects to be cut.
 host::ChannelServerOptions options() {
@@ -34,7 +30,14 @@ host::ChannelServerOptions options() {
 
 struct ServedCalls::Parts {
   explicit Parts(vfs::Filesystem& fs)
-      : server({"the session", &fs, &memory, run_alone}, options()) {}
+      : backend(host::make_cpu_backend(1)), server(served(fs), options()) {}
+
+  host::ServedFilesystem served(vfs::Filesystem& fs) {
+    const auto run = [this](const kernels::Body& body, const kernels::Grid& grid, void* params) {
+      return backend->run(body, grid, params);
+    };
+    return {"the session", &fs, backend.get(), run};
+  }
 
   host::ChannelClient& channel_of(const vfs::Credentials& who) {
     std::vector<uint32_t> key = {who.uid, who.gid};
@@ -49,7 +52,7 @@ struct ServedCalls::Parts {
     return *channel;
   }
 
-  simt::HostMemorySpace memory;
+  const std::unique_ptr<kernels::Backend> backend;
   host::ChannelServer server;
   std::mutex mutex;
   std::map<std::vector<uint32_t>, std::unique_ptr<host::ChannelClient>> channels;
