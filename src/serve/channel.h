@@ -41,9 +41,9 @@ struct alignas(128) Channel {
 /// Room of a warp for what it has copied from a channel, since that may change while it is used.
 struct alignas(16) CallRoom {
   request::Request request;
-  char path[request::kPathRoomBytes];
-  char other[request::kPathRoomBytes];
-  char name[request::kNameRoomBytes];
+  alignas(kTextAlign) char path[request::kPathRoomBytes];
+  alignas(kTextAlign) char other[request::kPathRoomBytes];
+  alignas(kTextAlign) char name[request::kNameRoomBytes];
 };
 
 /// Enters an open channel: until leave_channel() it stays what it is. By one lane.

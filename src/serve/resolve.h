@@ -15,12 +15,20 @@ namespace detail {
 GOFS_HD inline int copy_text(simt::AnyWarp auto warp, const Ring& ring, uint32_t slot,
                              const request::Text& text, char* room, const request::TextRule& rule) {
   if (text.at > kTextBytes || text.bytes > kTextBytes - text.at) return -EFAULT;
-  if (text.bytes >= rule.room_bytes) return -EFAULT;
-  const char* const from = ring.texts + uint64_t{slot} * kTextBytes + text.at;
+  if (text.at % kTextAlign != 0 || text.bytes >= rule.room_bytes) return -EFAULT;
+  static_assert(kTextAlign == sizeof(uint64_t) && kTextBytes % kTextAlign == 0);
+  const auto* const from =
+      reinterpret_cast<const uint64_t*>(ring.texts + uint64_t{slot} * kTextBytes + text.at);
   bool any_nul = false;
-  for (uint32_t i = warp.thread_rank(); i < text.bytes; i += warp.size()) {
-    room[i] = simt::load_system_relaxed(from[i]);
-    any_nul = any_nul || room[i] == '\0';
+  for (uint32_t at = warp.thread_rank() * kTextAlign; at < text.bytes;
+       at += warp.size() * kTextAlign) {
+    // Once, since it may change; what is behind the text is not looked at.
+    const uint64_t word = simt::load_system_relaxed(from[at / kTextAlign]);
+    const uint32_t count = simt::min(kTextAlign, text.bytes - at);
+    for (uint32_t i = 0; i < count; ++i) {
+      room[at + i] = static_cast<char>(word >> 8 * i);
+      any_nul = any_nul || room[at + i] == '\0';
+    }
   }
   if (warp.thread_rank() == 0) room[text.bytes] = '\0';
   const bool bad = warp.any(any_nul);

@@ -22,15 +22,17 @@
 namespace gofs::serve {
 
 /// Changes with every change of what is shared.
-inline constexpr uint32_t kRingVersion = 2;
+inline constexpr uint32_t kRingVersion = 3;
 inline constexpr uint64_t kRingMagic = 0x31676e6972736667;  // "gfsring1"
 
 /// Slots of a ring: a power of two.
 inline constexpr uint32_t kRingDepthMin = 2;
 inline constexpr uint32_t kRingDepthMax = 1024;
 
-/// Texts of one request: two paths and a name.
+/// Texts of one request: two paths and a name, each from a multiple of kTextAlign on. Across PCIe
+/// the lanes of a warp take as many bytes at once.
 inline constexpr uint32_t kTextBytes = 2 * kPathBytesMax + 512;
+inline constexpr uint32_t kTextAlign = 8;
 
 struct Answer {
   int64_t result;  // as the verb says, or a negative errno

@@ -49,7 +49,7 @@ request::Text put(const std::string* text, const request::TextRule& rule, char* 
                   uint32_t& at) {
   if (text == nullptr) return {};
   const request::Text where{at, copy_text(*text, rule, room + at)};
-  at += where.bytes;
+  at += (where.bytes + serve::kTextAlign - 1) / serve::kTextAlign * serve::kTextAlign;
   return where;
 }
 
