@@ -67,6 +67,13 @@ class GpuBenchTest(unittest.TestCase):
         log = (self.out / "gpu_bench.txt").read_text()
         self.assertIn("\n".join(targets), log)
 
+    def test_a_part_may_leave_a_table_and_no_rows(self):
+        status, lines = self.run_bench(GOFS_PARTS="served", GOFS_SERVED_SECONDS="0.02")
+        self.assertEqual((status, lines[-1]), (0, "1 passed, 0 failed"), "\n".join(lines))
+        table = (self.out / "served.txt").read_text()
+        for words in ("attached", "stat", "pread 4 KiB", "pread 16 MiB"):
+            self.assertIn(words, table)
+
     def test_one_part_is_measured_alone(self):
         status, lines = self.run_bench(GOFS_PARTS="micro", GOFS_MODELS="none", GOFS_SWEEPS="lbas")
         self.assertEqual((status, lines[-1]), (0, "1 passed, 0 failed"), "\n".join(lines))
