@@ -28,11 +28,6 @@ std::vector<Descriptor>& inherited_claims() {
   return claims;
 }
 
-bool is_same_file(const struct stat& one, const struct stat& other) {
-  if (S_ISBLK(one.st_mode)) return S_ISBLK(other.st_mode) && one.st_rdev == other.st_rdev;
-  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
-}
-
 /// The file at `path` by the claim that this process has inherited, if it has; else none.
 Descriptor inherited(const std::string& path) {
   struct stat wanted {};

@@ -76,14 +76,6 @@ std::string with_mapper_name(const std::string& root, const std::string& name) {
   return mapped.empty() ? name : name + " (" + mapped + ")";
 }
 
-/// Whether `stat` of two places finds the same file, or the same device.
-bool is_same(const struct stat& a, const struct stat& b) {
-  if (S_ISBLK(a.st_mode) || S_ISBLK(b.st_mode)) {
-    return S_ISBLK(a.st_mode) && S_ISBLK(b.st_mode) && a.st_rdev == b.st_rdev;
-  }
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 /// What the driver says of a loop device, if it may be asked.
 std::optional<loop_info64> ask_loop(const std::string& path) {
   const Descriptor loop = Descriptor::open(path, O_RDONLY | O_NONBLOCK);
@@ -103,7 +95,7 @@ bool loop_has(const std::string& root, const std::string& name, const struct sta
   if (const auto told = ask_loop(root + "/dev/" + name); told && is_of(*told, file)) return true;
   // By its name, as it was when the device got it.
   struct stat backing {};
-  return ::stat(file_text(bound).c_str(), &backing) == 0 && is_same(backing, file);
+  return ::stat(file_text(bound).c_str(), &backing) == 0 && is_same_file(backing, file);
 }
 
 /// In bytes; sysfs counts sectors of 512.
@@ -114,6 +106,13 @@ uint64_t start_of_partition(const std::string& folder) {
 }
 
 }  // namespace
+
+bool is_same_file(const struct stat& a, const struct stat& b) {
+  if (S_ISBLK(a.st_mode) || S_ISBLK(b.st_mode)) {
+    return S_ISBLK(a.st_mode) && S_ISBLK(b.st_mode) && a.st_rdev == b.st_rdev;
+  }
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
 
 std::string use_of_device(const std::string& root, const std::string& name) {
   const std::string folder = root + "/sys/class/block/" + name;

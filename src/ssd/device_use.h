@@ -13,6 +13,9 @@
 
 namespace gofs::ssd {
 
+/// Whether `stat` of two places finds the same file, or the same device.
+bool is_same_file(const struct stat& a, const struct stat& b);
+
 /// "mounted at /home", "swap", "part of md127" of the disk or partition `name` ("nvme0n1p2").
 /// Empty: none of these.
 std::string use_of_device(const std::string& root, const std::string& name);
