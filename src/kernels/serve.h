@@ -93,15 +93,11 @@ GOFS_HD inline void serve_turn_body(simt::AnyWarp auto warp, uint32_t warp_index
       busy_most = simt::max(busy_most, performing);
       idle = simt::Deadline::after_ns(idle_ns);
       backoff.reset();
-    } else if (warp.any(idle.passed())) {
-      rests = 1;
-      break;
+    } else {
+      rests = warp.any(idle.passed()) ? 1 : 0;
     }
-    if (warp.any(serve::is_ending(server))) {
-      rests = 1;
-      break;
-    }
-    if (warp.any(end.passed())) break;
+    if (warp.any(serve::is_ending(server))) rests = 1;
+    if (rests != 0 || warp.any(end.passed())) break;
     backoff.pause();
   }
   warp.sync();

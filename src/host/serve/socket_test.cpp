@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <random>
 #include <string>
@@ -83,24 +84,25 @@ class SocketTest : public ServedVolumeTest {
     server_.reset();
     listening_.reset();
   }
-  /// Whether all clients but `others` go. It takes milliseconds.
+  /// Whether all clients but `others` go.
   bool are_gone(uint32_t others = 0) {
+    return comes_true([&] { return channels_->open_channels() == others; });
+  }
+  /// Whether the first client makes a call.
+  bool has_called() {
+    return comes_true([&] {
+      const ServerStatus status = channels_->status();
+      return !status.clients.empty() && status.clients.front().calls != 0;
+    });
+  }
+  /// Whether it does, within a time that nothing here takes: milliseconds are enough.
+  static bool comes_true(const std::function<bool()>& condition) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (channels_->open_channels() != others) {
+    while (!condition()) {
       if (std::chrono::steady_clock::now() > end) return false;
       std::this_thread::sleep_for(milliseconds(1));
     }
     return true;
-  }
-  /// Waits until the first client has made a call.
-  bool has_called() {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    for (;;) {
-      const ServerStatus status = channels_->status();
-      if (!status.clients.empty() && status.clients.front().calls != 0) return true;
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::sleep_for(milliseconds(1));
-    }
   }
   int error_of_attaching() {
     try {
