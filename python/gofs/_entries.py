@@ -8,9 +8,10 @@ import posixpath
 import stat
 from typing import TYPE_CHECKING, AnyStr, Generic, cast
 
+from gofs._closing import Closing
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -88,7 +89,7 @@ class DirEntry(Generic[AnyStr]):
             return False
 
 
-class ScandirIterator(Generic[AnyStr]):
+class ScandirIterator(Closing, Generic[AnyStr]):
     """The entries of a directory, in no order, without `.` and `..`; as os.scandir() gives them.
 
     Where some cannot be read, the iteration raises the error after all others.
@@ -108,17 +109,6 @@ class ScandirIterator(Generic[AnyStr]):
         """Ends the iteration."""
         self._entries.close()
         self._core.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _entries(

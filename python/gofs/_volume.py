@@ -16,6 +16,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast, overload
 
 from gofs._buffers import memory_to_fill, memory_to_read
+from gofs._closing import Closing
 from gofs._entries import ScandirIterator
 from gofs._file import File
 from gofs._modes import parse_mode
@@ -31,9 +32,8 @@ from gofs._stat import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from types import TracebackType
 
-    from typing_extensions import Buffer, Self
+    from typing_extensions import Buffer
 
     from gofs import _core
     from gofs._typing import AnyPath, BytesPath, Memory, StrPath
@@ -60,7 +60,7 @@ class PackedFiles(NamedTuple):
     names: list[Any]  # as they were given; of a directory: str
 
 
-class Volume:
+class Volume(Closing):
     """A mounted volume, with the names of `os` and `os.path`.
 
     `mount()` and `attach()` make it, `close()` or the end of a `with` block unmounts it. Paths are
@@ -103,17 +103,6 @@ class Volume:
     @property
     def closed(self) -> bool:
         return self._core.closed
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __reduce__(self) -> tuple[Callable[[], Volume], tuple[()]]:
         if self._writable:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from gofs._arrays import bytes_of, described, framework_named, on_host, row_numbers
 from gofs._buffers import memory_to_fill
+from gofs._closing import Closing
 from gofs._replacing import replacing
 from gofs._safetensors_header import (
     LENGTH_BYTES,
@@ -35,9 +36,7 @@ from gofs._safetensors_header import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
-    from typing_extensions import Self
 
     from gofs._arrays import Framework
     from gofs._file import File
@@ -117,7 +116,7 @@ def safe_open(
         raise
 
 
-class SafetensorsFile:
+class SafetensorsFile(Closing):
     """An open file: safe_open() makes it. Several threads may use it."""
 
     def __init__(self, volume: Volume, file: File, framework: Framework) -> None:
@@ -128,17 +127,6 @@ class SafetensorsFile:
 
     def close(self) -> None:
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def keys(self) -> list[str]:
         """The tensors' names, sorted."""

@@ -43,7 +43,33 @@ __all__ = ["GofsReader", "GofsWriter"]
 _METADATA = ".metadata"
 
 
-class GofsWriter(StorageWriter):
+class _InFolder:
+    """A checkpoint's folder on a volume."""
+
+    def __init__(self, volume: Volume, path: StrPath) -> None:
+        self._volume = volume
+        self._path = os.fspath(path)
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: StrPath) -> bool:
+        """Whether it can be a folder of a volume: no URL of something else."""
+        return isinstance(checkpoint_id, (str, os.PathLike)) and "://" not in os.fspath(
+            checkpoint_id
+        )
+
+    @property
+    def checkpoint_id(self) -> str:
+        return self._path
+
+    def _move(self, checkpoint_id: StrPath | None) -> None:
+        if checkpoint_id is not None:
+            self._path = os.fspath(checkpoint_id)
+
+    def _name(self, name: str) -> str:
+        return posixpath.join(self._path, name)
+
+
+class GofsWriter(_InFolder, StorageWriter):
     """Saves checkpoints to a folder of a volume, which is made where it is missing; one at a time
     to each.
 
@@ -54,24 +80,14 @@ class GofsWriter(StorageWriter):
     def __init__(
         self, volume: Volume, path: StrPath, *, sync: bool = True, overwrite: bool = True
     ) -> None:
-        self._volume = volume
-        self._path = os.fspath(path)
+        super().__init__(volume, path)
         self._sync = sync
         self._overwrite = overwrite
         self._save_id = secrets.token_hex(8)
 
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: StrPath) -> bool:
-        return _is_path(checkpoint_id)
-
-    @property
-    def checkpoint_id(self) -> str:
-        return self._path
-
     def reset(self, checkpoint_id: StrPath | None = None) -> None:
         """Begins another checkpoint, in the folder `checkpoint_id` if it is given."""
-        if checkpoint_id is not None:
-            self._path = os.fspath(checkpoint_id)
+        self._move(checkpoint_id)
         self._save_id = secrets.token_hex(8)
 
     def storage_meta(self) -> Any:
@@ -118,11 +134,8 @@ class GofsWriter(StorageWriter):
             if is_old or is_pending(name, _METADATA):
                 self._volume.unlink(self._name(name))
 
-    def _name(self, name: str) -> str:
-        return posixpath.join(self._path, name)
 
-
-class GofsReader(StorageReader):
+class GofsReader(_InFolder, StorageReader):
     """Loads checkpoints that a GofsWriter has saved, by any number of ranks.
 
     What a rank wants is read by one call, and where tensors on the CPU have it in one piece, into
@@ -133,28 +146,18 @@ class GofsReader(StorageReader):
     """
 
     def __init__(self, volume: Volume, path: StrPath) -> None:
-        self._volume = volume
-        self._path = os.fspath(path)
+        super().__init__(volume, path)
         self._load_id = secrets.token_hex(8)
         self._places: dict[Any, Any] = {}
 
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: StrPath) -> bool:
-        return _is_path(checkpoint_id)
-
-    @property
-    def checkpoint_id(self) -> str:
-        return self._path
-
     def reset(self, checkpoint_id: StrPath | None = None) -> None:
         """Begins to load another checkpoint, of the folder `checkpoint_id` if it is given."""
-        if checkpoint_id is not None:
-            self._path = os.fspath(checkpoint_id)
+        self._move(checkpoint_id)
         self._load_id = secrets.token_hex(8)
         self._places = {}
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Any:
-        metadata = pickle.loads(self._volume.read(posixpath.join(self._path, _METADATA)))
+        metadata = pickle.loads(self._volume.read(self._name(_METADATA)))
         if getattr(metadata, "storage_meta", None) is None:
             metadata.storage_meta = StorageMeta()
         metadata.storage_meta.load_id = self._load_id
@@ -176,8 +179,3 @@ class GofsReader(StorageReader):
         read_items(self._volume, self._path, self._places, plan.items, planner)
         future.set_result(None)
         return future
-
-
-def _is_path(checkpoint_id: Any) -> bool:
-    """Whether it can be a folder of a volume: no URL of something else."""
-    return isinstance(checkpoint_id, (str, os.PathLike)) and "://" not in os.fspath(checkpoint_id)
