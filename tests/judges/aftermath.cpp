@@ -44,7 +44,8 @@ std::string look_at(Session& session, const Compare& compare) {
   std::string problem = read_tree(session, "/", tree);
   if (problem.empty()) set_aside_what_we_made(tree);
   if (problem.empty()) problem = compare(tree);
-  if (problem.empty() && session.findings() != 0) problem = "damage was found";
+  const std::string damage = session.damage();
+  if (problem.empty() && !damage.empty()) problem = "damage was found: " + damage;
   return problem;
 }
 

@@ -126,7 +126,8 @@ class Volume {
   }
 
   void unmount(Session& session) {
-    if (session.findings() != 0) throw Difference("damage was found");
+    const std::string damage = session.damage();
+    if (!damage.empty()) throw Difference("damage was found: " + damage);
     const int left = session.unmount();
     if (left != 0) throw Difference(fmt::format("unmounting answers {}", left));
     const std::string complaints = complaints_of(disks_);
@@ -146,7 +147,9 @@ class Volume {
         if (first.empty()) first = fmt::format("thread {}: {}", thread, problem.what());
       }
     });
-    if (!first.empty()) throw Difference(first);
+    if (first.empty()) return;
+    const std::string damage = session.damage();
+    throw Difference(damage.empty() ? first : first + "; damage was found: " + damage);
   }
 
   void run_thread(Session& session, uint32_t thread, uint64_t operations,

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "f2fs/writer_layout.h"
+#include "host/messages.h"
 #include "kernels/batch.h"
 #include "kernels/call.h"
 #include "kernels/clean.h"
@@ -235,8 +236,15 @@ const vfs::Caller* Session::caller() {
   return is_root ? nullptr : &caller_of_thread;
 }
 
-uint32_t Session::findings() const {
-  return f2fs::count_findings(*parts_->fs().volume.corruptions);
+std::string Session::damage() const {
+  const f2fs::CorruptionLog& log = *parts_->fs().volume.corruptions;
+  std::string words;
+  for (uint32_t i = 0; i < f2fs::kCorruptionsKept; ++i) {
+    if (!f2fs::holds_finding(log, i)) continue;
+    if (!words.empty()) words += "; ";
+    words += host::describe(log.records[i]);
+  }
+  return words;
 }
 
 namespace {

@@ -70,8 +70,8 @@ class Session : public Calls {
   int mounted() const { return mount_error_; }
   /// Of one that was to be written to: whether it can be.
   const f2fs::WriteResult& begun() const { return begun_; }
-  /// How many findings of damage there were since it was mounted.
-  uint32_t findings() const;
+  /// What damage was found since it was mounted, in words. Empty: none.
+  std::string damage() const;
 
   bool is_gofs() const override { return true; }
   /// Whether what is changed later has a later time.
