@@ -322,7 +322,9 @@ TEST_P(OpenSegmentsTest, an_open_segment_has_one_owner_also_when_it_is_empty) {
     for (uint32_t lanes = 1; lanes != 0;) {
       uint32_t segno = 0;
       const VictimWish wish{VictimPolicy::kGreedy, format::kBlocksPerSegment - 1};
-      lanes = choose_victims(warp, volume(), writer(), wish, segno).lanes;
+      SegmentCensus census{};
+      ASSERT_EQ(choose_victims(warp, volume(), writer(), wish, census, segno), 0);
+      lanes = census.lanes;
       EXPECT_FALSE((lanes >> warp.thread_rank() & 1u) != 0 && is_open(segno)) << segno;
     }
     // And not the place where another log goes, free or partly used.

@@ -83,10 +83,16 @@ GOFS_HD inline void release_victim(Writer& writer, uint32_t segno, bool left) {
 }
 
 /// Looks at all segments and chooses victims for the caller, at most one a lane: each lane the best
-/// of its share, so the best of all is among them. Collective. A lane of `lanes` has got `segno`.
-GOFS_NOINLINE GOFS_HD inline SegmentCensus choose_victims(simt::AnyWarp auto warp,
-                                                          const Volume& volume, Writer& writer,
-                                                          const VictimWish& wish, uint32_t& segno) {
+/// of its share, so the best of all is among them. Collective, uniform; outside operations. A lane
+/// of `census.lanes` has got `segno`. 0 or -EBUSY, as lock_op().
+GOFS_NOINLINE GOFS_HD inline int choose_victims(simt::AnyWarp auto warp, const Volume& volume,
+                                                Writer& writer, const VictimWish& wish,
+                                                SegmentCensus& census, uint32_t& segno) {
+  // A checkpoint makes segments free. One that became so between the look and the choice could be a
+  // log's by then, with a summary in the SSA that is not its own.
+  OpHold hold{};
+  const int error = lock_op(warp, writer.checkpoint_lock, hold);
+  if (error < 0) return error;
   const uint64_t now = detail::elapsed_seconds(volume, writer);
   uint64_t best = 0;
   uint32_t pending = 0;
@@ -112,7 +118,9 @@ GOFS_NOINLINE GOFS_HD inline SegmentCensus choose_victims(simt::AnyWarp auto war
     }
     warp.sync();
   }
-  return {simt::reduce_add(warp, pending), warp.ballot(mine)};
+  unlock_op(warp, writer.checkpoint_lock, hold);
+  census = {simt::reduce_add(warp, pending), warp.ballot(mine)};
+  return 0;
 }
 
 /// Who points to a block, as the summary of its segment has it.

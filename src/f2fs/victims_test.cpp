@@ -90,7 +90,8 @@ class VictimsTest : public ::testing::TestWithParam<uint32_t> {
     std::vector<uint32_t> chosen(width(), format::kNullSegno);
     run_alone(width(), [&](const simt::Warp& warp) {
       uint32_t segno = 0;
-      const SegmentCensus mine = choose_victims(warp, volume(), writer(), wish, segno);
+      SegmentCensus mine{};
+      EXPECT_EQ(choose_victims(warp, volume(), writer(), wish, mine, segno), 0);
       if ((mine.lanes >> warp.thread_rank() & 1u) != 0) chosen[warp.thread_rank()] = segno;
       if (census != nullptr && warp.thread_rank() == 0) *census = mine;
     });
@@ -206,6 +207,28 @@ TEST_P(VictimsTest, of_two_alike_the_older_one_is_chosen) {
     EXPECT_EQ(std::count(chosen.begin(), chosen.end(), old), 1);
     for (const uint32_t segno : chosen) spare_victim(writer(), segno);
   }
+}
+
+TEST_P(VictimsTest, none_is_chosen_while_a_checkpoint_makes_segments_free) {
+  std::mt19937_64 random(printed_seed());
+  make_holes(random);
+  CheckpointLock& lock = writer().checkpoint_lock;
+  run_alone(width(),
+            [&](const simt::Warp& warp) { ASSERT_EQ(lock_for_checkpoint(warp, lock), 0); });
+  std::vector<uint32_t> chosen;
+  std::thread chooser([&] {
+    chosen = choose({VictimPolicy::kGreedy, format::kBlocksPerSegment - 1});
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  uint32_t victims = 0;
+  for (uint32_t i = 0; i < volume().geometry.main_segments; ++i) {
+    victims += detail::segment_bit(writer().cleaning.victims, i) ? 1 : 0;
+  }
+  EXPECT_EQ(victims, 0u);
+  run_alone(width(), [&](const simt::Warp& warp) { unlock_after_checkpoint(warp, lock); });
+  chooser.join();
+  EXPECT_FALSE(chosen.empty());
+  for (const uint32_t segno : chosen) spare_victim(writer(), segno);
 }
 
 TEST_P(VictimsTest, segments_have_the_age_of_what_is_in_them) {

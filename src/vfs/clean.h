@@ -199,7 +199,10 @@ GOFS_NOINLINE GOFS_HD inline CleanRound clean_round(simt::AnyWarp auto warp, Fil
   const uint32_t enough = gain * format::kBlocksPerSegment;
   while (round.segments < segments_max && round.blocks < enough && !round.full) {
     uint32_t segno = 0;
-    const f2fs::SegmentCensus census = f2fs::choose_victims(warp, fs.volume, writer, wish, segno);
+    f2fs::SegmentCensus census{};
+    const int chosen = f2fs::choose_victims(warp, fs.volume, writer, wish, census, segno);
+    if (chosen < 0 && round.error == 0) round.error = chosen;
+    if (chosen < 0) break;
     if (round.segments == 0) round.pending = census.pending;
     uint32_t left = census.lanes;
     if (left == 0) break;
