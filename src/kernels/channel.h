@@ -35,16 +35,14 @@ namespace detail {
 GOFS_HD inline void open_channel(serve::Channel& channel, const ChannelParams& params) {
   channel.ring = params.ring;
   channel.caller = params.caller;
-  // Where they differ, they are copies of the server's own.
   for (uint32_t slot = 0; slot < params.ring.depth; ++slot) {
-    channel.taken[slot] = 0;
-    if (channel.copies != nullptr) channel.copies[slot] = 0;
+    simt::store_relaxed(channel.taken[slot], 0u);
   }
-  channel.seen = channel.copies != nullptr ? channel.copies : params.ring.published;
   for (serve::Window& window : channel.windows) window = {};
   channel.windows[0] = {params.ring.buffer, params.ring.buffer_bytes};
   channel.next_slot = 0;
   simt::store_release(channel.state, uint32_t{serve::kChannelOpen});  // [H3]
+  simt::store_relaxed(channel.looked_at, static_cast<const uint32_t*>(params.ring.published));
   serve::Server& server = *params.server;
   simt::store_relaxed(server.count, simt::max(server.count, params.number + 1));
 }

@@ -3,7 +3,7 @@
 // A server at work: its warps look into the channels of clients, and perform what they find.
 #pragma once
 
-#include "serve/serve.h"
+#include "serve/look_far.h"
 #include "vfs/change.h"
 
 namespace gofs::kernels {
@@ -34,12 +34,15 @@ GOFS_HD inline void serve_body(simt::AnyWarp auto warp, uint32_t, uint32_t, Serv
 
 /// What the warps of a grid that serves have in common, in their memory.
 struct ServingGrid {
-  uint32_t over;        // turns that are over: the last one's number
-  uint32_t performing;  // warps that perform a call
+  alignas(128) uint32_t looking;  // held by the warp that looks at the rings of clients
+  uint32_t over;                  // turns that are over: the last one's number [H5]
+  uint32_t performing;            // warps that perform a call
+  uint32_t busy_most;             // the same, at the most; by who looks
 };
 
-/// A turn of warps that serve together, for clients whose memory is far from theirs: a GPU's. The
-/// first warp looks for what is published, and says so where the others look.
+/// A turn of warps that serve together, for clients whose memory is far from theirs: a GPU's. One
+/// of them looks there. What it finds it performs, so that a lone call waits for no other warp, and
+/// another one looks meanwhile; the last that has nothing to perform goes on looking.
 struct ServeTurnParams {
   serve::Server* server;
   ServingGrid* grid;
@@ -49,62 +52,109 @@ struct ServeTurnParams {
   uint64_t turn_ns;  // and after so long in any case: what waits for an idle GPU gets its turn
   // Answers.
   uint32_t rests;      // 1: nothing has come, or the server ends; 0: the next turn is to begin
-  uint32_t busy_most;  // warps that were performing calls when the first one looked, at the most
+  uint32_t busy_most;  // warps that were performing calls when one looked, at the most
 };
 
 namespace detail {
 
-/// All but the first warp, until the turn is over: what is taken before is performed.
-GOFS_HD inline void serve_a_turn(simt::AnyWarp auto warp, const serve::Server& server,
-                                 ServingGrid& grid, uint32_t turn, serve::CallRoom& room) {
-  vfs::Filesystem& fs = *server.fs;
-  simt::Backoff backoff;
-  while (!warp.any(simt::load_acquire(grid.over) == turn)) {
-    if (serve::serve_round(warp, server, room, &grid.performing)) {
-      backoff.reset();
-      continue;
-    }
-    const bool helped = fs.writer != nullptr && f2fs::help_writeback(warp, fs.volume, *fs.writer);
-    if (!helped) backoff.pause();
+/// By one lane. Acquires only what has changed: warps that wait ask again and again.
+GOFS_HD inline bool is_over(const ServingGrid& grid, uint32_t turn) {
+  return simt::load_relaxed(grid.over) == turn && simt::load_acquire(grid.over) == turn;  // [H5]
+}
+
+/// Ends the turn. By the warp that looks; after that none does. Collective.
+GOFS_HD inline void end_turn(simt::AnyWarp auto warp, ServeTurnParams& params, bool rests) {
+  warp.sync();
+  if (warp.thread_rank() == 0) {
+    ServingGrid& grid = *params.grid;
+    params.rests = rests ? 1 : 0;
+    params.busy_most = grid.busy_most;
+    grid.busy_most = 0;
+    simt::store_release(grid.over, params.turn);  // [H5]
   }
+  warp.sync();
+}
+
+/// Looks until there is a call for the caller itself, or the turn is over. Collective, uniform: the
+/// former. The caller holds `looking`.
+GOFS_HD inline bool look_in_turn(simt::AnyWarp auto warp, uint32_t warp_count,
+                                 const simt::Deadline& end, ServeTurnParams& params,
+                                 serve::FoundCall& call) {
+  const serve::Server& server = *params.server;
+  ServingGrid& grid = *params.grid;
+  const uint64_t idle_ns = params.idle_ns;
+  simt::Deadline idle = simt::Deadline::after_ns(idle_ns);
+  for (;;) {
+    // The host's word lies as far away as the rings do: both loads are under way together.
+    const uint32_t ending = simt::load_system_relaxed(*server.ending);
+    const uint32_t performing = warp.shfl(simt::load_relaxed(grid.performing), 0);
+    const bool may_keep = performing + 1 < warp_count || warp_count == 1;
+    const serve::FarLook look = serve::look_far(warp, server, may_keep);
+    if (warp.thread_rank() == 0) grid.busy_most = simt::max(grid.busy_most, performing);
+    if (look.keeps) {
+      call = look.kept;
+      return true;
+    }
+    bool rests = warp.any(ending != 0);
+    if (look.any || performing != 0) {
+      idle = simt::Deadline::after_ns(idle_ns);
+    } else {
+      rests = rests || warp.any(idle.passed());
+    }
+    if (rests || warp.any(end.passed())) {
+      end_turn(warp, params, rests);
+      return false;
+    }
+    simt::Backoff().pause();  // a short one: another look takes a microsecond
+  }
+}
+
+/// A call for the caller, if there is one; before it says that there is none the caller may have
+/// looked for long. Collective, uniform.
+GOFS_HD inline bool find_call(simt::AnyWarp auto warp, uint32_t warp_count,
+                              const simt::Deadline& end, ServeTurnParams& params,
+                              serve::FoundCall& call) {
+  ServingGrid& grid = *params.grid;
+  if (serve::take(warp, *params.server->found, call)) return true;
+  uint32_t looks = 0;
+  if (warp.thread_rank() == 0) looks = simt::try_lock(grid.looking) ? 1 : 0;
+  if (warp.shfl(looks, 0) == 0) return false;
+  warp.sync();
+  const bool over = warp.shfl(simt::load_relaxed(grid.over), 0) == params.turn;
+  const bool found = !over && look_in_turn(warp, warp_count, end, params, call);
+  warp.sync();
+  if (warp.thread_rank() == 0) simt::unlock(grid.looking);
+  return found;
 }
 
 }  // namespace detail
 
-/// Where there is one warp alone it also performs what it finds.
+/// Ends when the turn is over and what was found in it is performed.
 GOFS_HD inline void serve_turn_body(simt::AnyWarp auto warp, uint32_t warp_index,
                                     uint32_t warp_count, ServeTurnParams& params) {
   const serve::Server& server = *params.server;
+  vfs::Filesystem& fs = *server.fs;
   ServingGrid& grid = *params.grid;
   const uint32_t turn = params.turn;
-  serve::CallRoom& room = params.rooms[warp_index];
-  if (warp_index != 0) return detail::serve_a_turn(warp, server, grid, turn, room);
-  const uint64_t idle_ns = params.idle_ns;
+  const bool leader = warp.thread_rank() == 0;
   const simt::Deadline end = simt::Deadline::after_ns(params.turn_ns);
-  simt::Deadline idle = simt::Deadline::after_ns(idle_ns);
   simt::Backoff backoff;
-  uint32_t busy_most = 0;
-  uint32_t rests = 0;
   for (;;) {
-    const bool waits = serve::look_far(warp, server);
-    if (waits && warp_count == 1) (void)serve::serve_round(warp, server, room);
-    const uint32_t performing = warp.shfl(simt::load_relaxed(grid.performing), 0);
-    if (waits || performing != 0) {
-      busy_most = simt::max(busy_most, performing);
-      idle = simt::Deadline::after_ns(idle_ns);
+    // Before it looks for calls: none is found afterwards.
+    const bool over = warp.shfl(leader && detail::is_over(grid, turn) ? 1u : 0u, 0) != 0;
+    serve::FoundCall call{};
+    if (detail::find_call(warp, warp_count, end, params, call)) {
+      if (leader) simt::add_relaxed(grid.performing, 1u);
+      serve::serve_call(warp, server, server.channels[call.channel], call.place,
+                        params.rooms[warp_index]);
+      if (leader) simt::add_relaxed(grid.performing, ~0u);
       backoff.reset();
-    } else {
-      rests = warp.any(idle.passed()) ? 1 : 0;
+      continue;
     }
-    if (warp.any(serve::is_ending(server))) rests = 1;
-    if (rests != 0 || warp.any(end.passed())) break;
-    backoff.pause();
+    if (over) return;
+    const bool helped = fs.writer != nullptr && f2fs::help_writeback(warp, fs.volume, *fs.writer);
+    if (!helped) backoff.pause();
   }
-  warp.sync();
-  if (warp.thread_rank() != 0) return;
-  params.rests = rests;
-  params.busy_most = busy_most;
-  simt::store_release(grid.over, turn);
 }
 
 }  // namespace gofs::kernels

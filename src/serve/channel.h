@@ -29,37 +29,39 @@ struct alignas(128) Channel {
   Ring ring;
   vfs::Caller caller;
   uint32_t* taken;  // of each slot, how many requests were taken from it
-  uint32_t*
-      copies;      // of what is published, where warps are far from the ring (look_far()); or null
-  uint32_t* seen;  // these copies, or the ring's own words: here warps look
   Window windows[kWindowsMax];
+  const uint32_t* looked_at;    // where its requests are published, as long as it is open; or null
   alignas(128) uint32_t state;  // ChannelState [H3]
   uint32_t inside;              // warps that look at the channel, or perform a call of it
   uint32_t next_slot;           // where to look first; a hint
 };
 
+/// Of a slot's texts so many bytes are copied along with the request: most often all of them.
+inline constexpr uint32_t kTextsAlong = 112;
+
 /// Room of a warp for what it has copied from a channel, since that may change while it is used.
 struct alignas(16) CallRoom {
   request::Request request;
+  uint64_t texts[kTextsAlong / sizeof(uint64_t)];  // the first ones
   alignas(kTextAlign) char path[request::kPathRoomBytes];
   alignas(kTextAlign) char other[request::kPathRoomBytes];
   alignas(kTextAlign) char name[request::kNameRoomBytes];
 };
 
-/// Enters an open channel: until leave_channel() it stays what it is. By one lane.
-GOFS_HD inline bool enter_channel(Channel& channel) {
+/// Enters an open channel for so many calls: until each has left it, it stays what it is. By one
+/// lane.
+GOFS_HD inline bool enter_channel(Channel& channel, uint32_t calls = 1) {
   if (simt::load_relaxed(channel.state) != kChannelOpen) return false;
-  simt::AtomicRef<uint32_t>(channel.inside).fetch_add(1, simt::memory_order_seq_cst);  // [H3]
-  if (simt::AtomicRef<uint32_t>(channel.state).load(simt::memory_order_seq_cst) == kChannelOpen) {
-    return true;
-  }
-  simt::AtomicRef<uint32_t>(channel.inside).fetch_sub(1, simt::memory_order_release);
+  (void)simt::add_before_look(channel.inside, calls);                    // [H3]
+  if (simt::look_after_add(channel.state) == kChannelOpen) return true;  // [H3]
+  simt::AtomicRef<uint32_t>(channel.inside).fetch_sub(calls, simt::memory_order_release);
   return false;
 }
 
 /// No warp enters it any more. Whether it was open. By one lane.
 GOFS_HD inline bool begin_close(Channel& channel) {
   uint32_t open = kChannelOpen;
+  simt::store_relaxed(channel.looked_at, static_cast<const uint32_t*>(nullptr));
   return simt::AtomicRef<uint32_t>(channel.state)
       .compare_exchange_strong(open, kChannelLeaving, simt::memory_order_seq_cst);  // [H3]
 }

@@ -10,20 +10,23 @@ namespace gofs::serve {
 
 namespace detail {
 
-/// Copies a text out of those of `slot`, with a NUL behind it. 0, or a negative errno. Collective,
-/// uniform.
+/// Copies a text out of those of `slot`, of which the first are in `along`, with a NUL behind it.
+/// 0, or a negative errno. Collective, uniform.
 GOFS_HD inline int copy_text(simt::AnyWarp auto warp, const Ring& ring, uint32_t slot,
-                             const request::Text& text, char* room, const request::TextRule& rule) {
+                             const uint64_t* along, const request::Text& text, char* room,
+                             const request::TextRule& rule) {
   if (text.at > kTextBytes || text.bytes > kTextBytes - text.at) return -EFAULT;
   if (text.at % kTextAlign != 0 || text.bytes >= rule.room_bytes) return -EFAULT;
   static_assert(kTextAlign == sizeof(uint64_t) && kTextBytes % kTextAlign == 0);
   const auto* const from =
-      reinterpret_cast<const uint64_t*>(ring.texts + uint64_t{slot} * kTextBytes + text.at);
+      reinterpret_cast<const uint64_t*>(ring.texts + uint64_t{slot} * kTextBytes);
   bool any_nul = false;
   for (uint32_t at = warp.thread_rank() * kTextAlign; at < text.bytes;
        at += warp.size() * kTextAlign) {
     // Once, since it may change; what is behind the text is not looked at.
-    const uint64_t word = simt::load_system_relaxed(from[at / kTextAlign]);
+    const uint32_t place = text.at + at;
+    const uint64_t word = place < kTextsAlong ? along[place / kTextAlign]
+                                              : simt::load_system_relaxed(from[place / kTextAlign]);
     const uint32_t count = simt::min(kTextAlign, text.bytes - at);
     for (uint32_t i = 0; i < count; ++i) {
       room[at + i] = static_cast<char>(word >> 8 * i);
@@ -55,7 +58,7 @@ GOFS_HD inline int resolve(simt::AnyWarp auto warp, const Channel& channel,
                         const request::TextRule& rule, const char*& argument) {
     if ((row.takes & kind) == 0) return 0;
     argument = to;
-    return detail::copy_text(warp, channel.ring, slot, from, to, rule);
+    return detail::copy_text(warp, channel.ring, slot, room.texts, from, to, rule);
   };
   int error = text(request::kPath, wanted.path, room.path, request::path_rule(), call.path);
   if (error != 0) return error;

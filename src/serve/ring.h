@@ -22,7 +22,7 @@
 namespace gofs::serve {
 
 /// Changes with every change of what is shared.
-inline constexpr uint32_t kRingVersion = 3;
+inline constexpr uint32_t kRingVersion = 4;
 inline constexpr uint64_t kRingMagic = 0x31676e6972736667;  // "gfsring1"
 
 /// Slots of a ring: a power of two.
@@ -52,6 +52,7 @@ struct RingHead {
   uint64_t texts_at;   // kTextBytes for each slot
   uint64_t buffer_at;  // registered buffer 0, which lies in the shared memory too
   uint64_t buffer_bytes;
+  uint32_t wakes;                       // not 0: an answer wakes who sleeps until it comes
   alignas(128) uint32_t server_sleeps;  // not 0: who publishes a request wakes it
   uint32_t gone;                        // not 0: no request is answered any more
   alignas(128) uint32_t sleepers;       // not 0: threads of the client sleep until they are woken
@@ -132,10 +133,8 @@ GOFS_HD inline int64_t answer_of(const Ring& ring, const RingPlace& place) {
 
 // --- The server's. ---------------------------------------------------------------------------
 
-/// `word`: the slot's in Ring::published, or what a warp of the server has copied from there.
-/// `taken`: how many requests of the slot were taken.
-GOFS_HD inline bool is_published(const uint32_t& word, uint32_t taken) {
-  return simt::load_system_acquire(word) == taken + 1;  // [H1]
+GOFS_HD inline bool is_published(const Ring& ring, const RingPlace& place) {
+  return simt::load_system_acquire(ring.published[place.slot]) == place.lap + 1;  // [H1]
 }
 
 /// Answers the request that was the `lap`th of its slot.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "request/perform.h"
+#include "serve/found_calls.h"
 #include "serve/resolve.h"
 #include "vfs/clients.h"
 
@@ -14,7 +15,9 @@ struct Server {
   vfs::Filesystem* fs;
   const request::VerbRow* rows;  // request::kVerbRows
   Channel* channels;
+  FoundCalls* found;       // where warps are far from the rings
   const uint32_t* ending;  // not 0: nothing is taken any more; the host's to write
+  uint32_t depth;          // of all rings
   uint32_t count;          // channels behind these were never open
 };
 
@@ -30,7 +33,7 @@ GOFS_HD inline bool take(simt::AnyWarp auto warp, Channel& channel, RingPlace& p
     const uint32_t mine = (first + seen + warp.thread_rank()) & (ring.depth - 1);
     const bool looks = seen + warp.thread_rank() < ring.depth;
     const uint32_t lap = looks ? simt::load_relaxed(channel.taken[mine]) : 0;
-    uint32_t ready = warp.ballot(looks && is_published(channel.seen[mine], lap));
+    uint32_t ready = warp.ballot(looks && is_published(ring, {mine, lap}));
     for (; ready != 0; ready &= ready - 1) {
       const uint32_t lane = simt::lowest_bit(ready);
       uint32_t won = 0;
@@ -55,15 +58,21 @@ GOFS_HD inline bool take(simt::AnyWarp auto warp, Channel& channel, RingPlace& p
   return false;
 }
 
-/// Copies a request out of memory that its client may be writing: each word once, so that all lanes
-/// see the same one. Collective.
-GOFS_HD inline void copy_request(simt::AnyWarp auto warp, const request::Request& there,
-                                 request::Request& copy) {
-  static_assert(sizeof(there) % 8 == 0 && alignof(request::Request) == 8);
-  const auto* const from = reinterpret_cast<const uint64_t*>(&there);
-  auto* const to = reinterpret_cast<uint64_t*>(&copy);
-  for (uint32_t i = warp.thread_rank(); i < sizeof(there) / 8; i += warp.size()) {
-    to[i] = simt::load_system_relaxed(from[i]);
+/// Copies a request, and the first of its texts, out of memory that its client may be writing: each
+/// word once, so that all lanes see the same one, and all together, since that memory may be far.
+/// Collective.
+GOFS_HD inline void copy_request(simt::AnyWarp auto warp, const Ring& ring, uint32_t slot,
+                                 CallRoom& room) {
+  static_assert(sizeof(request::Request) % 8 == 0 && alignof(request::Request) == 8);
+  constexpr uint32_t kWords = sizeof(request::Request) / 8;
+  const auto* const request = reinterpret_cast<const uint64_t*>(&ring.requests[slot]);
+  const auto* const texts =
+      reinterpret_cast<const uint64_t*>(ring.texts + uint64_t{slot} * kTextBytes);
+  auto* const copy = reinterpret_cast<uint64_t*>(&room.request);
+  for (uint32_t i = warp.thread_rank(); i < kWords + kTextsAlong / 8; i += warp.size()) {
+    const bool is_text = i >= kWords;
+    const uint64_t word = simt::load_system_relaxed(is_text ? texts[i - kWords] : request[i]);
+    (is_text ? room.texts[i - kWords] : copy[i]) = word;
   }
   warp.sync();
 }
@@ -97,64 +106,38 @@ GOFS_HD inline bool is_ending(const Server& server) {
   return simt::load_system_acquire(*server.ending) != 0;
 }
 
-/// Takes one request of the channel, if there is one, performs it and answers. Collective, uniform.
-/// Whether there was one. `room` is the warp's own; `performing`, if there is one, counts warps.
-GOFS_HD inline bool serve_one(simt::AnyWarp auto warp, const Server& server, Channel& channel,
-                              CallRoom& room, uint32_t* performing) {
-  const bool leader = warp.thread_rank() == 0;
-  const bool entered = warp.shfl(leader && enter_channel(channel) ? 1u : 0u, 0) != 0;
-  if (!entered) return false;
+/// Performs the request at `place` of a channel that was entered for it, answers, and leaves the
+/// channel. Collective. `room` is the warp's own.
+GOFS_HD inline void serve_call(simt::AnyWarp auto warp, const Server& server, Channel& channel,
+                               const RingPlace& place, CallRoom& room) {
+  detail::copy_request(warp, channel.ring, place.slot, room);
+  const int64_t result = detail::perform(warp, server, channel, place.slot, room);
   warp.sync();
-  RingPlace place{};
-  const bool took = detail::take(warp, channel, place);
-  if (took) {
-    if (leader && performing != nullptr) simt::add_relaxed(*performing, 1u);
-    detail::copy_request(warp, channel.ring.requests[place.slot], room.request);
-    const int64_t result = detail::perform(warp, server, channel, place.slot, room);
-    warp.sync();
-    if (leader) answer(channel.ring, place, result);
-    if (leader && performing != nullptr) simt::add_relaxed(*performing, ~0u);
+  if (warp.thread_rank() == 0) {
+    answer(channel.ring, place, result);
+    leave_channel(channel);
   }
-  warp.sync();
-  if (leader) leave_channel(channel);
-  return took;
 }
 
-/// Takes one request of each channel that has one. Collective, uniform. Whether any had.
-GOFS_HD inline bool serve_round(simt::AnyWarp auto warp, const Server& server, CallRoom& room,
-                                uint32_t* performing = nullptr) {
+/// Takes one request of each channel that has one, and performs it. Collective, uniform. Whether
+/// any had.
+GOFS_HD inline bool serve_round(simt::AnyWarp auto warp, const Server& server, CallRoom& room) {
   bool any = false;
+  const bool leader = warp.thread_rank() == 0;
   const uint32_t count = warp.shfl(simt::load_relaxed(server.count), 0);
   for (uint32_t i = 0; i < count; ++i) {
-    any = serve_one(warp, server, server.channels[i], room, performing) || any;
-  }
-  return any;
-}
-
-/// Brings what clients have published to where the server's other warps look (Channel::seen). By
-/// the one warp that does this, which enters no channel: the host lets none go meanwhile.
-/// Collective, uniform. Whether a request waits to be taken.
-GOFS_HD inline bool look_far(simt::AnyWarp auto warp, const Server& server) {
-  bool waits = false;
-  const uint32_t count = warp.shfl(simt::load_relaxed(server.count), 0);
-  for (uint32_t first = 0; first < count; first += warp.size()) {
-    const uint32_t mine = first + warp.thread_rank();
-    const bool open =
-        mine < count && simt::load_acquire(server.channels[mine].state) == kChannelOpen;  // [H3]
-    uint32_t lanes = warp.ballot(open);
-    warp.sync();  // what a lane has acquired, for all
-    for (; lanes != 0; lanes &= lanes - 1) {
-      const Channel& channel = server.channels[first + simt::lowest_bit(lanes)];
-      for (uint32_t slot = warp.thread_rank(); slot < channel.ring.depth; slot += warp.size()) {
-        const uint32_t published = simt::load_system_to_acquire(channel.ring.published[slot]);
-        waits = waits || published == simt::load_relaxed(channel.taken[slot]) + 1;
-        if (published == simt::load_relaxed(channel.seen[slot])) continue;
-        simt::acquire_loaded();
-        simt::store_release(channel.seen[slot], published);  // [H1]
-      }
+    Channel& channel = server.channels[i];
+    if (warp.shfl(leader && enter_channel(channel) ? 1u : 0u, 0) == 0) continue;
+    warp.sync();
+    RingPlace place{};
+    if (detail::take(warp, channel, place)) {
+      serve_call(warp, server, channel, place, room);
+      any = true;
+    } else if (leader) {
+      leave_channel(channel);
     }
   }
-  return warp.any(waits);
+  return any;
 }
 
 }  // namespace gofs::serve

@@ -21,10 +21,11 @@ namespace gofs::host {
 namespace {
 
 // A call from memory takes a few microseconds, one from an SSD some tens; to sleep and be woken
-// takes as long. So a client looks for twice as long as the last call took, if that was not long.
+// takes as long. So a client looks for twice as long as the last call took that it slept for, if
+// that was not long. Stores of a GPU wake nobody: how long a call took is not known then, but for
+// the nap that it ended in.
 constexpr uint64_t kSpinNsMin = 20'000;
 constexpr uint64_t kSpinNsMax = 200'000;
-// Stores of a GPU wake nobody.
 constexpr uint64_t kNapNsMin = 50'000;
 constexpr uint64_t kNapNsMax = 1'000'000;
 
@@ -42,6 +43,12 @@ serve::Ring view_of(const SharedMemory& memory) {
     ssd::fail_with(EPROTO, "a channel that is damaged");
   }
   return serve::view_of_ring(memory.data(), head);
+}
+
+/// For how long to look for the next answer, after a call that was slept for.
+uint64_t spin_after(bool was_woken, uint64_t took_ns) {
+  if (was_woken) return took_ns < kSpinNsMax / 2 ? 2 * took_ns : kSpinNsMin;
+  return took_ns < 2 * kSpinNsMax ? kSpinNsMax : kSpinNsMin;
 }
 
 /// Puts a text behind those that are there.
@@ -117,7 +124,7 @@ bool ChannelClient::await_answer(const serve::RingPlace& place) {
   }
   sleepers.fetch_sub(1, std::memory_order_relaxed);
   const uint64_t took = simt::now_ns() - began;
-  spin_ns_.store(took < kSpinNsMax / 2 ? 2 * took : kSpinNsMin, std::memory_order_relaxed);
+  spin_ns_.store(spin_after(ring_.head->wakes != 0, took), std::memory_order_relaxed);
   return answered;
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -57,7 +58,9 @@ ChannelServer::ChannelServer(const ServedFilesystem& served, const ChannelServer
                 }},
       options_(options),
       channels_(served.backend->memory(), options.channels_max),
-      slot_words_(served.backend->memory(), size_t{2} * options.channels_max * options.depth),
+      slot_words_(served.backend->memory(), size_t{options.channels_max} * options.depth),
+      found_words_(served.backend->memory(), std::bit_ceil(slot_words_.size())),
+      found_(served.backend->memory(), 1),
       rows_(served.backend->memory(), request::kVerbs),
       server_(served.backend->memory(), 1),
       words_(served.backend->shared_memory(), 1),
@@ -77,20 +80,21 @@ ChannelServer::ChannelServer(const ServedFilesystem& served, const ChannelServer
 
 void ChannelServer::lay_out() {
   simt::MemorySpace& memory = served_.backend->memory();
-  const bool far = !served_.backend->is_host();
   std::vector<serve::Channel> channels(options_.channels_max);
   uint32_t* words = slot_words_.data();
   for (serve::Channel& channel : channels) {
     channel = {};
     channel.taken = words;
-    if (far) channel.copies = words + options_.depth;
-    words += 2 * options_.depth;
+    words += options_.depth;
   }
   memory.write(channels_.data(), channels.data(), channels.size() * sizeof(channels[0]));
   memory.write(rows_.data(), request::kVerbRows.data(),
                request::kVerbRows.size() * sizeof(request::VerbRow));
-  memory.write_object(server_.data(), serve::Server{served_.fs, rows_.data(), channels_.data(),
-                                                    &words_[0].ending, 0});
+  const auto mask = static_cast<uint32_t>(found_words_.size() - 1);
+  memory.write_object(found_.data(), serve::FoundCalls{found_words_.data(), mask, 0, 0});
+  memory.write_object(server_.data(),
+                      serve::Server{served_.fs, rows_.data(), channels_.data(), found_.data(),
+                                    &words_[0].ending, options_.depth, 0});
 }
 
 std::unique_ptr<Servant> ChannelServer::make_servant() {
@@ -191,8 +195,9 @@ Expected<ChannelServer::Opened> ChannelServer::open(const Newcomer& who) {
   if (free == clients_.end()) return make_error(EAGAIN, subject, "there are as many as can be");
   const auto number = static_cast<uint32_t>(free - clients_.begin());
   try {
-    const serve::RingHead head =
+    serve::RingHead head =
         serve::layout_of_ring(options_.depth, options_.depth * options_.part_bytes);
+    head.wakes = served_.backend->is_host() ? 1 : 0;
     const vfs::Caller caller{who.credentials,
                              who.shares_descriptors ? vfs::kMountClient : number + 1};
     auto client = std::make_unique<Client>(Client{SharedMemory::make("gofs channel", head.bytes),
