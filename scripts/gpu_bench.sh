@@ -19,6 +19,7 @@
 #   clock      how late time stamps are (gofs_clock_skew)
 #   served     host calls through a server beside those of a volume that is mounted
 #              (gofs_served_bench)
+#   ranges     ranges of files into memory of the GPU, by calls of the host (gofs_device_ranges)
 # No network, no f2fs-tools. Prints machine, driver and date, the rows, what was wanted beside what
 # was reached (bench/targets.py), then `N passed, N failed`: one for each model of each part, one
 # for the host's baselines on a file that no model slows down, one for cufile, and one for
@@ -27,8 +28,8 @@
 #   OUT            folder for the results (default build/gpu-bench): gpu_bench.txt, targets.txt, a
 #                  JSON object a line in micro.jsonl, stream.jsonl, records.jsonl,
 #                  ablations.jsonl, writes.jsonl, baselines.jsonl and storage.jsonl, tables
-#                  in storage.txt, scaling.txt, clock.txt and served.txt, and where matplotlib is,
-#                  pictures (bench/plot.py)
+#                  in storage.txt, scaling.txt, clock.txt, served.txt and ranges.txt, and where
+#                  matplotlib is, pictures (bench/plot.py)
 #   GOFS_PARTS     parts, in order (default: micro stream records baselines writes ablations
 #                  storage)
 #   GOFS_MODELS    models, in order (default: what each part is about)
@@ -159,6 +160,15 @@ measure_served() {
   # Where each flush lasts: a file that host threads serve.
   measure served.txt "$built/bench/gofs_served_bench" "$image?media=hosted" \
     "$scratch/served.socket" "${GOFS_SERVED_SECONDS:-1}" "$backend"
+  rm -f "$image"
+}
+
+measure_ranges() {
+  : > "$out/ranges.txt"
+  [ "$backend" = cuda ] || return 0  # that memory is a GPU's
+  local image=$scratch/ranges.img
+  "$built/src/cli/gofs" mkfs --size 4G "$image" || return 1
+  measure ranges.txt "$built/bench/gofs_device_ranges" "$image?media=memory" "$runs"
   rm -f "$image"
 }
 

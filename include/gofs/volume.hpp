@@ -44,12 +44,41 @@
 #include "gofs/export.h"
 #include "gofs/types.h"
 
+struct CUstream_st;  // what CUDA's cudaStream_t points to
+
 namespace gofs {
 
 namespace host {  // GoFS's own
 class AnyVolume;
+class RangeWork;
 struct VolumeAccess;
 }  // namespace host
+
+/// A range of an open file, and the program's memory for its bytes.
+struct IoRange {
+  int fd;
+  void* memory;
+  uint64_t bytes;
+  uint64_t offset;
+};
+
+/// Ranges that Volume::read_ranges() or write_ranges() has begun. From any thread; copies are the
+/// same. To let it go waits for nothing.
+class GOFS_API RangeCall {
+ public:
+  /// Whether the stream has come by, so that wait() returns at once.
+  bool is_done() const;
+  /// Of each range how many bytes were moved, or a negative errno: that of some part of it. What
+  /// was read is in memory then, also without this where the stream goes on. An error where the
+  /// ranges were not carried out; also after the volume is unmounted, which waits for them.
+  Expected<std::vector<int64_t>> wait() const;
+
+ private:
+  friend class Volume;
+  GOFS_INTERNAL explicit RangeCall(std::shared_ptr<host::RangeWork> work);
+
+  std::shared_ptr<host::RangeWork> work_;
+};
 
 /// How to mount. What a spec says after its `?` wins over what is said here; 0 means the default.
 struct MountOptions {
@@ -228,6 +257,15 @@ class GOFS_API Volume {
   /// pread at the descriptor's position, which moves on by what the file has left (at most
   /// `bytes`), whether or not all of it can be read.
   Expected<uint64_t> read(int fd, void* buffer, uint64_t bytes);
+  /// Reads ranges of open files straight into memory of the host or of the GPU, in the order of a
+  /// stream: after what the program has put into `stream` before, and before what it puts there
+  /// later. Returns when that is begun; null is CUDA's default stream. On the CPU, and into memory
+  /// of the host that CUDA has not given, the ranges are read before this returns. The descriptors
+  /// stay open, and the memory is used for nothing else, until the stream has come by. EFAULT for
+  /// memory of another GPU, or that ends before its range does; EOPNOTSUPP while `stream` is
+  /// captured.
+  Expected<RangeCall> read_ranges(const std::vector<IoRange>& ranges,
+                                  CUstream_st* stream = nullptr);
   Expected<Stat> stat(const std::string& path);
   Expected<Stat> lstat(const std::string& path);
   Expected<Stat> fstat(int fd);
@@ -263,6 +301,11 @@ class GOFS_API Volume {
   /// Bytes written: fewer than asked only where the volume is full or the SSD fails in between. A
   /// descriptor that was opened to append writes at the end.
   Expected<uint64_t> pwrite(int fd, const void* buffer, uint64_t bytes, uint64_t offset);
+  /// As read_ranges(): writes the memory's bytes, as they are when the stream comes to them. Ranges
+  /// are written side by side: of those that overlap either may win, and parts of one that a
+  /// descriptor appends come in any order.
+  Expected<RangeCall> write_ranges(const std::vector<IoRange>& ranges,
+                                   CUstream_st* stream = nullptr);
   /// pwrite at the descriptor's position, which moves on by `bytes`. Portions of more than 1 MiB of
   /// several threads may mix on a GPU.
   Expected<uint64_t> write(int fd, const void* buffer, uint64_t bytes);

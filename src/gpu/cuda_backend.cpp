@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/buffer_reach.h"
 #include "gpu/context_health.h"
 #include "gpu/cuda_error.h"
 #include "gpu/cuda_media.h"
@@ -51,7 +52,8 @@ struct Lane {
 
 class CudaBackend final : public kernels::Backend {
  public:
-  explicit CudaBackend(const cudaDeviceProp& properties) : properties_(properties) {}
+  CudaBackend(int device, const cudaDeviceProp& properties)
+      : device_(device), properties_(properties) {}
   ~CudaBackend() override {
     const OwnCalls own;
     free_lanes_.clear();
@@ -133,6 +135,31 @@ class CudaBackend final : public kernels::Backend {
     give_back(std::move(lane));
     return ended == cudaSuccess || fails(ended, kKernel);
   }
+  std::unique_ptr<kernels::Begun> begin(const kernels::Body& body, const kernels::Grid& grid,
+                                        void* params, CUstream_st* stream) override {
+    if (!can_run(body)) return nullptr;
+    const OwnCalls own;
+    constexpr const char* kLaunch = "kernel launch";
+    auto begun = std::make_unique<BegunOnStream>(*this);
+    cudaError_t error = begun->open();
+    if (error == cudaSuccess) {
+      error = static_cast<cudaError_t>(body.on_gpu->launch(grid, params, stream));
+    }
+    if (error != cudaSuccess) return fails(error, kLaunch), nullptr;
+    begun->record(stream);
+    return begun;
+  }
+  bool is_capturing(CUstream_st* stream) const override {
+    const OwnCalls own;
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    // It cannot be asked of the default stream while another one is captured, nor can that be used.
+    return cudaStreamIsCapturing(stream, &status) != cudaSuccess ||
+           status != cudaStreamCaptureStatusNone;
+  }
+  kernels::BufferReach reach_of(const void* memory, uint64_t bytes) const override {
+    const OwnCalls own;
+    return gpu::reach_of(device_, memory, bytes);
+  }
   bool prepare(const kernels::Body& body) override {
     if (!can_run(body)) return false;
     const OwnCalls own;
@@ -147,6 +174,39 @@ class CudaBackend final : public kernels::Backend {
   bool has_failed() const override { return health_.lost(); }
 
  private:
+  /// A launch on a stream of the program, which may be gone before it has ended.
+  class BegunOnStream final : public kernels::Begun {
+   public:
+    explicit BegunOnStream(CudaBackend& backend) : backend_(backend) {}
+    ~BegunOnStream() override {
+      const OwnCalls own;
+      if (done_ != nullptr) cudaEventDestroy(done_);
+    }
+    cudaError_t open() {
+      return cudaEventCreateWithFlags(&done_, cudaEventBlockingSync | cudaEventDisableTiming);
+    }
+    /// Where the end could not be waited for later, it is waited for now.
+    void record(cudaStream_t stream) {
+      recorded_ = cudaEventRecord(done_, stream) == cudaSuccess;
+      if (!recorded_) ended_ = cudaStreamSynchronize(stream);
+    }
+    bool is_over() override {
+      const OwnCalls own;
+      return !recorded_ || cudaEventQuery(done_) != cudaErrorNotReady;
+    }
+    bool wait() override {
+      const OwnCalls own;
+      if (recorded_) ended_ = cudaEventSynchronize(done_);
+      return ended_ == cudaSuccess || backend_.fails(ended_, "kernel");
+    }
+
+   private:
+    CudaBackend& backend_;
+    cudaEvent_t done_ = nullptr;
+    bool recorded_ = false;
+    cudaError_t ended_ = cudaSuccess;
+  };
+
   /// False: error() says why.
   bool can_run(const kernels::Body& body) {
     std::string why = health_.words();
@@ -204,7 +264,8 @@ class CudaBackend final : public kernels::Backend {
   }
   static bool is_end(cudaError_t state) { return state == cudaSuccess || ends_context(state); }
 
-  cudaDeviceProp properties_;
+  const int device_;
+  const cudaDeviceProp properties_;
   ContextHealth health_;
   DeviceMemorySpace memory_{health_};
   PinnedMemorySpace shared_memory_{health_};
@@ -239,7 +300,7 @@ std::unique_ptr<kernels::Backend> make_cuda_backend(std::string& error) {
     error = "the GPU cannot map host memory";
     return nullptr;
   }
-  auto backend = std::make_unique<CudaBackend>(properties);
+  auto backend = std::make_unique<CudaBackend>(device, properties);
   error = backend->open();
   if (!error.empty()) return nullptr;
   return backend;

@@ -12,6 +12,7 @@
 #include "kernels/hold.h"
 #include "kernels/inodes.h"
 #include "kernels/mount.h"
+#include "kernels/ranges.h"
 
 namespace gofs::gpu::gpu_kernels {
 
@@ -23,6 +24,7 @@ const GpuKernel kUnmount = kernel_of<UnmountParams, unmount_body>();
 const GpuKernel kCall = kernel_of<CallParams, call_body>();
 const GpuKernel kHashFiles = kernel_of<HashParams, hash_body>();
 const GpuKernel kBatch = kernel_of<BatchParams, batch_body>();
+const GpuKernel kRanges = kernel_of<RangesParams, ranges_body>();
 const GpuKernel kInodes = kernel_of<InodesParams, inodes_body>();
 const GpuKernel kClean = kernel_of<CleanParams, clean_body>();
 const GpuKernel kClock = kernel_of<ClockParams, clock_body>();

@@ -13,6 +13,7 @@ extern const kernels::GpuKernel kUnmount;
 extern const kernels::GpuKernel kCall;
 extern const kernels::GpuKernel kHashFiles;
 extern const kernels::GpuKernel kBatch;
+extern const kernels::GpuKernel kRanges;
 extern const kernels::GpuKernel kInodes;
 extern const kernels::GpuKernel kClean;
 extern const kernels::GpuKernel kClock;

@@ -52,6 +52,11 @@ class AnyVolume {
   }
 
   // As Volume has them.
+  /// Volume::read_ranges(), or write_ranges(). Here: by calls, one after the other, of memory of
+  /// the host.
+  virtual Expected<std::shared_ptr<RangeWork>> begin_ranges(bool writes,
+                                                            const std::vector<IoRange>& ranges,
+                                                            CUstream_st* stream);
   virtual Expected<std::vector<int>> create_files(const std::string& path,
                                                   const std::vector<NewFile>& files,
                                                   uint32_t permissions) = 0;
@@ -86,6 +91,9 @@ class AnyVolume {
   virtual std::string descriptor_name(int descriptor) = 0;
 
  protected:
+  /// Moves one range by calls. Bytes, or a negative errno.
+  int64_t move_range(bool writes, const IoRange& range);
+
   AnyVolume() = default;
 };
 

@@ -10,6 +10,7 @@
 #include "kernels/hold.h"
 #include "kernels/inodes.h"
 #include "kernels/mount.h"
+#include "kernels/ranges.h"
 
 namespace gofs::kernels::bodies {
 
@@ -26,6 +27,8 @@ constinit const Body kHashFiles{"hash files", run_on_cpu<HashParams, hash_body>,
                                 GOFS_KERNEL(gpu::gpu_kernels::kHashFiles)};
 constinit const Body kBatch{"batch", run_on_cpu<BatchParams, batch_body>,
                             GOFS_KERNEL(gpu::gpu_kernels::kBatch)};
+constinit const Body kRanges{"ranges", run_on_cpu<RangesParams, ranges_body>,
+                             GOFS_KERNEL(gpu::gpu_kernels::kRanges)};
 constinit const Body kInodes{"inodes", run_on_cpu<InodesParams, inodes_body>,
                              GOFS_KERNEL(gpu::gpu_kernels::kInodes)};
 constinit const Body kClean{"clean", run_on_cpu<CleanParams, clean_body>,

@@ -22,6 +22,7 @@
 #include "host/backends.h"
 #include "host/media_room.h"
 #include "host/process_mark.h"
+#include "host/range_work.h"
 #include "host/registered_buffers.h"
 #include "host/shared_array.h"
 #include "host/volume_spec.h"
@@ -87,6 +88,8 @@ class VolumeState final : public AnyVolume {
   CallAnswer call(const CallRequest& request) override;
   static constexpr uint64_t kInputBytesMax = 1 << 20;
 
+  Expected<std::shared_ptr<RangeWork>> begin_ranges(bool writes, const std::vector<IoRange>& ranges,
+                                                    CUstream_st* stream) override;
   Expected<std::vector<int>> create_files(const std::string& path,
                                           const std::vector<NewFile>& files,
                                           uint32_t permissions) override;
@@ -215,6 +218,8 @@ class VolumeState final : public AnyVolume {
 
   std::mutex slots_mutex_;
   std::vector<std::unique_ptr<CallSlot>> free_slots_;
+
+  RangeWorks range_works_;
 
   DescriptorNames descriptor_names_;
 

@@ -75,6 +75,34 @@ enum class HostRange {
   kRegisters,  // of a device, mapped; nothing may be cached
 };
 
+/// A launch that was begun (Backend::begin). By one thread at a time.
+class Begun {
+ public:
+  virtual ~Begun() = default;
+  virtual bool is_over() = 0;
+  /// Waits. False: it has failed, Backend::error() says why.
+  virtual bool wait() = 0;
+};
+
+class BegunAtOnce final : public Begun {
+ public:
+  bool is_over() override { return true; }
+  bool wait() override { return true; }
+};
+
+/// How a backend's warps reach a buffer of the program, and all that lies beside it in one piece.
+struct BufferReach {
+  bool reached;          // as they reach their own memory; else threads of the host do, unless
+  std::string problem;   // they do not either, for this reason
+  const uint8_t* begin;  // the same goes for all in between
+  const uint8_t* end;
+
+  bool holds(const void* memory, uint64_t bytes) const {
+    const auto* const first = static_cast<const uint8_t*>(memory);
+    return begin <= first && first <= end && bytes <= static_cast<uint64_t>(end - first);
+  }
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -113,6 +141,24 @@ class Backend {
   /// memory() or shared_memory(). False on failure: error() says what. It is this launch alone that
   /// has failed, for want of memory perhaps, unless has_failed().
   virtual bool run(const Body& body, const Grid& grid, void* params) = 0;
+  /// As run(), but does not wait: it runs after what the program has put into `stream` before, and
+  /// before what comes there later. Null is CUDA's default stream. Null on failure. (What runs on
+  /// processors has no streams, and runs at once.)
+  virtual std::unique_ptr<Begun> begin(const Body& body, const Grid& grid, void* params,
+                                       CUstream_st* stream) {
+    (void)stream;
+    return run(body, grid, params) ? std::make_unique<BegunAtOnce>() : nullptr;
+  }
+  /// Whether what comes into the stream becomes part of a graph, and is not run.
+  virtual bool is_capturing(CUstream_st* stream) const {
+    (void)stream;
+    return false;
+  }
+  /// How its warps reach a buffer of the program.
+  virtual BufferReach reach_of(const void* memory, uint64_t bytes) const {
+    const auto* const begin = static_cast<const uint8_t*>(memory);
+    return {true, {}, begin, begin + bytes};
+  }
   /// Makes ready for a launch of `body` what can be, so that it does not fail for want of memory
   /// then. False: as run().
   virtual bool prepare(const Body& body) {

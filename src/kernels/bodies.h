@@ -15,6 +15,7 @@ extern const Body kUnmount;       // mount.h     one warp, and others that help 
 extern const Body kCall;          // call.h      one warp, and others that help it with a checkpoint
 extern const Body kHashFiles;     // hash.h      a file a lane
 extern const Body kBatch;         // batch.h
+extern const Body kRanges;        // ranges.h
 extern const Body kInodes;        // inodes.h    an inode a lane
 extern const Body kClean;         // clean.h
 extern const Body kClock;         // clock.h     one warp

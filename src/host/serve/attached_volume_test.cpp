@@ -77,6 +77,13 @@ TEST_F(AttachedVolumeTest, has_the_calls_of_a_volume_that_is_mounted_here) {
   EXPECT_EQ(volume.pwrite(fd, bytes.data(), bytes.size(), 0).value(), bytes.size());
   std::string found(bytes.size() + 10, '\0');
   EXPECT_EQ(volume.pread(fd, found.data(), found.size(), 0).value(), bytes.size());
+  std::string ranged(600'000, '\0');
+  EXPECT_EQ(volume.read_ranges({{fd, ranged.data(), ranged.size(), 5}, {77, ranged.data(), 1, 0}})
+                .value()
+                .wait()
+                .value(),
+            (std::vector<int64_t>{600'000, -EBADF}));
+  EXPECT_TRUE(ranged == bytes.substr(5, ranged.size()));
   found.resize(bytes.size());
   EXPECT_EQ(found, bytes);
   EXPECT_EQ(code_of(volume.fsync(fd)), 0);

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Volume::read_ranges() and write_ranges().
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <optional>
+
+#include "host/attached_ssd.h"
+#include "host/messages.h"
+#include "host/range_work.h"
+#include "host/volume_state.h"
+
+namespace gofs {
+
+RangeCall::RangeCall(std::shared_ptr<host::RangeWork> work) : work_(std::move(work)) {}
+bool RangeCall::is_done() const { return work_->is_done(); }
+Expected<std::vector<int64_t>> RangeCall::wait() const { return work_->wait(); }
+
+Expected<RangeCall> Volume::read_ranges(const std::vector<IoRange>& ranges, CUstream_st* stream) {
+  auto work = state_->begin_ranges(false, ranges, stream);
+  if (!work) return work.error();
+  return RangeCall(*std::move(work));
+}
+Expected<RangeCall> Volume::write_ranges(const std::vector<IoRange>& ranges, CUstream_st* stream) {
+  auto work = state_->begin_ranges(true, ranges, stream);
+  if (!work) return work.error();
+  return RangeCall(*std::move(work));
+}
+
+namespace host {
+
+namespace {
+
+constexpr size_t kRangesMax = std::numeric_limits<uint32_t>::max() / 2;
+constexpr uint64_t kRangeEndMax = std::numeric_limits<int64_t>::max();
+
+const char* name_of(bool writes) { return writes ? "write_ranges" : "read_ranges"; }
+
+/// What is wrong with a range whatever its file is. Empty: nothing.
+std::string wrong_with(const IoRange& range) {
+  if (range.memory == nullptr && range.bytes != 0) return "the buffer is null";
+  const bool fits = range.bytes <= kRangeEndMax && range.offset <= kRangeEndMax - range.bytes;
+  return fits ? "" : "the range ends behind all that a file can have";
+}
+
+std::shared_ptr<RangeWork> done(std::vector<int64_t> results) {
+  return std::make_shared<DoneRanges>(std::move(results));
+}
+
+}  // namespace
+
+int64_t AnyVolume::move_range(bool writes, const IoRange& range) {
+  uint64_t moved = 0;
+  do {
+    CallRequest request{.verb = writes ? request::Verb::kPwrite : request::Verb::kPread,
+                        .descriptor = range.fd,
+                        .bytes = std::min(range.bytes - moved, part_bytes()),
+                        .offset = static_cast<int64_t>(range.offset + moved)};
+    auto* const memory = static_cast<uint8_t*>(range.memory) + moved;
+    if (writes) {
+      request.input = memory;
+    } else {
+      request.buffer = memory;
+    }
+    const CallAnswer answer = call(request);
+    if (answer.result < 0) return answer.result == kNotRun ? -EIO : answer.result;
+    moved += static_cast<uint64_t>(answer.result);
+    if (static_cast<uint64_t>(answer.result) < answer.bytes) break;
+  } while (moved < range.bytes);
+  return static_cast<int64_t>(moved);
+}
+
+Expected<std::shared_ptr<RangeWork>> AnyVolume::begin_ranges(bool writes,
+                                                             const std::vector<IoRange>& ranges,
+                                                             CUstream_st*) {
+  for (const IoRange& range : ranges) {
+    std::string wrong = wrong_with(range);
+    if (wrong.empty()) wrong = refuses_buffer(range.memory, range.bytes);
+    if (!wrong.empty()) return make_error(EFAULT, name_of(writes), wrong);
+  }
+  std::vector<int64_t> results;
+  for (const IoRange& range : ranges) results.push_back(move_range(writes, range));
+  return done(std::move(results));
+}
+
+Expected<std::shared_ptr<RangeWork>> VolumeState::begin_ranges(bool writes,
+                                                               const std::vector<IoRange>& ranges,
+                                                               CUstream_st* stream) {
+  const std::string subject = name_of(writes);
+  if (!is_ours()) return not_ours();
+  if (has_failed()) return explain(-EIO, subject);
+  if (!is_up()) return make_error(ENODEV, subject);
+  if (ranges.size() > kRangesMax) return make_error(EINVAL, subject, "too many ranges");
+  if (backend_->is_capturing(stream)) {
+    return make_error(EOPNOTSUPP, subject, "the stream is captured for a graph");
+  }
+  // Memory that only threads of the host reach is none of the stream's.
+  std::vector<bool> reached(ranges.size());
+  kernels::BufferReach reach{false, {}, nullptr, nullptr};
+  bool all_reached = true;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    std::string wrong = wrong_with(ranges[i]);
+    if (wrong.empty() && ranges[i].bytes != 0 && !reach.holds(ranges[i].memory, ranges[i].bytes)) {
+      reach = backend_->reach_of(ranges[i].memory, ranges[i].bytes);
+      wrong = reach.problem;
+    }
+    if (!wrong.empty()) return make_error(EFAULT, subject, wrong);
+    reached[i] = ranges[i].bytes == 0 || reach.reached;
+    all_reached = all_reached && reached[i];
+  }
+  std::vector<std::optional<int64_t>> already(all_reached ? 0 : ranges.size());
+  for (size_t i = 0; i < already.size(); ++i) {
+    if (!reached[i]) already[i] = move_range(writes, ranges[i]);
+  }
+  if (std::find(reached.begin(), reached.end(), true) == reached.end()) {
+    std::vector<int64_t> results;
+    for (const auto& result : already) results.push_back(*result);
+    return done(std::move(results));
+  }
+  try {
+    const auto explain_failure = [this, subject](const std::string& why) {
+      return has_failed() ? explain(-EIO, subject) : make_error(EIO, subject, why);
+    };
+    auto work = range_works_.take(*backend_, explain_failure);
+    if (!backend_->is_host()) {
+      for (const auto& ssd : ssds_) ssd->wake();
+    }
+    const std::string refusal = work->begin(filesystem(), writes, ranges, already, stream);
+    if (!refusal.empty()) return explain_failure(refusal);
+    return std::shared_ptr<RangeWork>(std::move(work));
+  } catch (const std::bad_alloc&) {
+    return make_error(ENOMEM, subject);
+  }
+}
+
+}  // namespace host
+
+}  // namespace gofs
