@@ -52,6 +52,14 @@ class OpenFile {
     return body(volume, descriptor_);
   }
 
+  /// The descriptor, which stays open as long as `lock`, for several calls at once. Raises
+  /// ValueError once the file is closed.
+  int keep_open(std::shared_lock<std::shared_mutex>& lock) {
+    lock = std::shared_lock(mutex_);
+    if (closed_) raise_closed();
+    return descriptor_;
+  }
+
   [[noreturn]] static void raise_closed();
 
   /// Closes after the calls under way. Nothing where that was done before, where the volume is

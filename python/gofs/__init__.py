@@ -21,6 +21,7 @@ from gofs._entries import DirEntry, ScandirIterator
 from gofs._errors import CorruptionError
 from gofs._file import File
 from gofs._mounting import attach, mkfs, mount
+from gofs._transfer import Transfer
 from gofs._volume import RENAME_EXCHANGE, RENAME_NOREPLACE, PackedFiles, Volume
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "MemoryReport",
     "PackedFiles",
     "ScandirIterator",
+    "Transfer",
     "Volume",
     "VolumeInfo",
     "__version__",

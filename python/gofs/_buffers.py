@@ -6,9 +6,12 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, cast
 
+from gofs._device import device_memory
+
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from gofs._device import DeviceMemory
     from gofs._typing import Memory, Tensor
 
 
@@ -30,6 +33,25 @@ def memory_to_fill(data: Memory) -> Buffer:
     )
 
 
+def gpu_memory_to_read(data: Memory) -> DeviceMemory | None:
+    """Where the bytes of what is to be written to a file are on a GPU; None: they are not there.
+
+    Raises ValueError where they do not follow each other.
+    """
+    if hasattr(data, "data_ptr"):
+        _check_values(cast("Tensor", data), strided="write its .contiguous()")
+    return device_memory(data, fills=False)
+
+
+def gpu_memory_to_fill(data: Memory) -> DeviceMemory | None:
+    """The same of what is to be read into. Raises BufferError for what may not be changed."""
+    if hasattr(data, "data_ptr"):
+        _check_values(
+            cast("Tensor", data), strided="read into a contiguous one, and copy that with .copy_()"
+        )
+    return device_memory(data, fills=True)
+
+
 def _memory_of(data: Memory, *, elsewhere: str, strided: str) -> Buffer:
     if isinstance(data, (bytes, bytearray, memoryview)):
         return data
@@ -38,8 +60,8 @@ def _memory_of(data: Memory, *, elsewhere: str, strided: str) -> Buffer:
         return _memory_of_tensor(cast("Tensor", data), elsewhere, strided)
     if hasattr(data, "__cuda_array_interface__"):
         raise ValueError(
-            "the array is in the memory of a GPU, which calls of the host do not reach: "
-            "use one in the host's memory"
+            "the array is in the memory of a GPU, which this volume's calls do not reach: mount it "
+            "with backend='cuda', or use an array in the host's memory"
         )
     return data
 
@@ -48,15 +70,20 @@ def _memory_of_tensor(tensor: Tensor, elsewhere: str, strided: str) -> Buffer:
     device = str(tensor.device)
     if device != "cpu":
         raise ValueError(
-            f"the tensor is on {device}, which calls of the host do not reach: {elsewhere}"
+            f"the tensor is on {device}, which this volume's calls do not reach: mount it with "
+            f"backend='cuda', or {elsewhere}"
         )
+    _check_values(tensor, strided=strided)
+    size = tensor.numel() * tensor.element_size()
+    if size == 0:
+        return bytearray()
+    return (ctypes.c_ubyte * size).from_address(tensor.data_ptr())
+
+
+def _check_values(tensor: Tensor, *, strided: str) -> None:
     if not tensor.is_contiguous():
         raise ValueError(f"the tensor's bytes do not follow each other: {strided}")
     for is_lazy, resolved in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
         # Then the bytes in memory are not yet those of the tensor's values.
         if hasattr(tensor, is_lazy) and getattr(tensor, is_lazy)():
             raise ValueError(f"the tensor is a view of other values: use its .{resolved}()")
-    size = tensor.numel() * tensor.element_size()
-    if size == 0:
-        return bytearray()
-    return (ctypes.c_ubyte * size).from_address(tensor.data_ptr())

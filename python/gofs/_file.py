@@ -24,7 +24,8 @@ class File(io.RawIOBase):
     """A file of a volume, without a buffer: what io.FileIO is for files of the host.
 
     Every call goes to the file system, and what it has written is seen by all others at once.
-    `Volume.open()` makes it. Buffers may also be arrays and contiguous tensors on the CPU.
+    `Volume.open()` makes it. Buffers may also be arrays and contiguous tensors, on the CPU or on
+    the GPU that has mounted the volume.
     Several threads may use a file; closing waits for the calls under way.
     """
 
@@ -76,12 +77,23 @@ class File(io.RawIOBase):
     def readinto(self, buffer: Memory, /) -> int:
         """Fills the buffer from the position on; how many bytes, fewer only at the file's end."""
         self._require(self._mode.readable, "reading")
-        return self._core.read_into(memory_to_fill(buffer))
+        memory = self._volume._gpu_memory(buffer, fills=True)
+        if memory is None:
+            return self._core.read_into(memory_to_fill(buffer))
+        position = self.tell()
+        count = self._volume._move(self._core, position, memory, self.name, writes=False)
+        self._core.seek(position + count, os.SEEK_SET)
+        return count
 
     def pread(self, buffer: Memory, offset: int, /) -> int:
         """readinto() from `offset` on, in bytes. The position is neither used nor changed."""
         self._require(self._mode.readable, "reading")
-        return self._core.pread_into(memory_to_fill(buffer), not_negative(offset))
+        memory = self._volume._gpu_memory(buffer, fills=True)
+        if memory is None:
+            return self._core.pread_into(memory_to_fill(buffer), not_negative(offset))
+        return self._volume._move(
+            self._core, not_negative(offset), memory, self.name, writes=False
+        )
 
     def write(self, data: Memory, /) -> int:
         """Writes at the position, or at the end where the mode appends.
@@ -90,12 +102,25 @@ class File(io.RawIOBase):
         call says which.
         """
         self._require(self._mode.writable, "writing")
-        return self._core.write(memory_to_read(data))
+        memory = self._volume._gpu_memory(data, fills=False)
+        if memory is None:
+            return self._core.write(memory_to_read(data))
+        if self._mode.appends:
+            raise ValueError(
+                "bytes in the memory of a GPU are not appended: pwrite() them at the file's size"
+            )
+        position = self.tell()
+        count = self._volume._move(self._core, position, memory, self.name, writes=True)
+        self._core.seek(position + count, os.SEEK_SET)
+        return count
 
     def pwrite(self, data: Memory, offset: int, /) -> int:
         """write() at `offset`, in bytes. The position is neither used nor changed."""
         self._require(self._mode.writable, "writing")
-        return self._core.pwrite(memory_to_read(data), not_negative(offset))
+        memory = self._volume._gpu_memory(data, fills=False)
+        if memory is None:
+            return self._core.pwrite(memory_to_read(data), not_negative(offset))
+        return self._volume._move(self._core, not_negative(offset), memory, self.name, writes=True)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """`whence` may be os.SEEK_DATA and os.SEEK_HOLE, too."""

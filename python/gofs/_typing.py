@@ -16,6 +16,10 @@ BytesPath = Union[bytes, "os.PathLike[bytes]"]
 AnyPath = Union[StrPath, BytesPath]
 
 
+# A stream of torch, CuPy or cuda.core, or the number of a cudaStream_t.
+Stream = Any
+
+
 class Tensor(Protocol):
     """What is used of a torch.Tensor."""
 

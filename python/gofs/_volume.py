@@ -15,8 +15,14 @@ import zlib
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast, overload
 
-from gofs._buffers import memory_to_fill, memory_to_read
+from gofs._buffers import (
+    gpu_memory_to_fill,
+    gpu_memory_to_read,
+    memory_to_fill,
+    memory_to_read,
+)
 from gofs._closing import Closing
+from gofs._device import common_stream
 from gofs._entries import ScandirIterator
 from gofs._file import File
 from gofs._modes import parse_mode
@@ -30,13 +36,16 @@ from gofs._stat import (
     time_from_seconds,
 )
 
+from gofs._transfer import Transfer, counts_of, move, raise_error
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from typing_extensions import Buffer
 
     from gofs import _core
-    from gofs._typing import AnyPath, BytesPath, Memory, StrPath
+    from gofs._device import DeviceMemory
+    from gofs._typing import AnyPath, BytesPath, Memory, Stream, StrPath
 
 # Flags of Volume.rename().
 RENAME_NOREPLACE = 1
@@ -85,6 +94,7 @@ class Volume(Closing):
         self._reopen = reopen
         self._writable = writable
         self._name = info.spec
+        self._reaches_gpu = core.reaches_gpu
         # Which volume a file is of: st_dev.
         self._device = zlib.crc32(info.uuid.encode())
         self._finalizer = weakref.finalize(self, _close_forgotten, core, info.spec)
@@ -221,25 +231,93 @@ class Volume(Closing):
                 size = max(file.stat().size_bytes - offset, 0)
             return file.pread(not_negative(size, path), offset)
 
-    def read_into(self, path: AnyPath, buffer: Memory, *, offset: int = 0) -> int:
+    def read_into(
+        self, path: AnyPath, buffer: Memory, *, offset: int = 0, stream: Stream | None = None
+    ) -> int:
         """Fills an array, a tensor or another buffer from byte `offset` of a file on.
 
         Directly where the SSD reaches it. How many bytes: fewer than it has only where the file
-        ends. Raises BufferError for memory that is read-only, and ValueError for a tensor that is
-        not contiguous or not on the CPU.
+        ends. Memory of the GPU that has mounted the volume is filled in the order of `stream`,
+        which is the current one of torch or CuPy if it is not given, and waited for.
+        Raises BufferError for memory that is read-only, and ValueError for a tensor that is not
+        contiguous, or on a GPU that has not mounted the volume.
         """
+        memory = self._gpu_memory(buffer, fills=True)
         with closing(self._core.open(path, os.O_RDONLY, 0)) as file:
+            if memory is not None:
+                begin = not_negative(offset, path)
+                return self._move(file, begin, memory, path, writes=False, stream=stream)
             return file.pread_into(memory_to_fill(buffer), not_negative(offset, path))
 
+    def read_into_async(
+        self, path: AnyPath, buffer: Memory, *, offset: int = 0, stream: Stream | None = None
+    ) -> Transfer:
+        """read_into() that does not wait where the buffer is in the memory of the GPU.
+
+        What the stream gets next finds the bytes. `result()` of the answer, which can also be
+        awaited, waits for them and says how many there are.
+        """
+        memory = self._gpu_memory(buffer, fills=True)
+        if memory is None:
+            return Transfer(self.read_into(path, buffer, offset=offset), path, buffer)
+        file = self._core.open(path, os.O_RDONLY, 0)
+        try:
+            begun = self._core.begin_ranges(
+                [(file, not_negative(offset, path), memory.address, memory.size)],
+                False,
+                common_stream([memory], stream),
+            )
+        except BaseException:
+            file.close()
+            raise
+        return Transfer(begun, path, memory.owner, file.close)
+
     def write(
-        self, path: AnyPath, data: Memory, *, sync: bool = False, permissions: int = 0o666
+        self,
+        path: AnyPath,
+        data: Memory,
+        *,
+        sync: bool = False,
+        permissions: int = 0o666,
+        stream: Stream | None = None,
     ) -> int:
         """Makes a file of these bytes, or gives the file there is these contents; how many bytes.
 
         With `sync` they are durable when this returns. Another reader may see a part of them.
+        Memory of the GPU is read in the order of `stream`, as by read_into().
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        return self._core.write(path, memory_to_read(data), flags, permissions, sync)
+        memory = self._gpu_memory(data, fills=False)
+        if memory is None:
+            return self._core.write(path, memory_to_read(data), flags, permissions, sync)
+        with closing(self._core.open(path, flags, permissions)) as file:
+            count = self._move(file, 0, memory, path, writes=True, stream=stream)
+            if count < memory.size:
+                raise_error(errno.ENOSPC, path)
+            if sync:
+                file.sync()
+        return count
+
+    def _gpu_memory(self, data: Memory, *, fills: bool) -> DeviceMemory | None:
+        """Where the bytes of `data` are on the GPU that has mounted the volume; or None."""
+        if not self._reaches_gpu:
+            return None
+        return gpu_memory_to_fill(data) if fills else gpu_memory_to_read(data)
+
+    def _move(
+        self,
+        file: _core.OpenFile,
+        offset: int,
+        memory: DeviceMemory,
+        path: AnyPath,
+        *,
+        writes: bool,
+        stream: Stream | None = None,
+    ) -> int:
+        """Bytes between a file and the GPU's memory, which are waited for; how many."""
+        order = common_stream([memory], stream)
+        results = move(self._core, [(file, offset, memory)], order, writes=writes)
+        return counts_of(results, [path])[0]
 
     @overload
     def read_many(
@@ -272,24 +350,72 @@ class Volume(Closing):
             offsets = _close_gaps(data, offsets, counts)
         return PackedFiles(data, offsets, names)
 
-    def read_ranges(self, ranges: Iterable[tuple[File | AnyPath, int, Memory]]) -> list[int]:
+    def read_ranges(
+        self,
+        ranges: Iterable[tuple[File | AnyPath, int, Memory]],
+        *,
+        stream: Stream | None = None,
+    ) -> list[int]:
         """Fills many buffers, each from a file's byte `offset` on: (file or path, offset, buffer).
 
-        In one call, and by several threads where there is enough to read. How many bytes of each:
+        In one call, and by several threads where there is enough to read; those in the memory of
+        the GPU by one launch, in the order of `stream` as by read_into(). How many bytes of each:
         fewer than its buffer has only where the file ends. Raises the error of the first one that
         cannot be read, after all others have been; buffers are refused as by read_into(). A path is
         opened for each of its ranges.
         """
-        return self._core.read_ranges(
-            [
-                (
-                    file._core_to_read() if isinstance(file, File) else file,
-                    not_negative(offset),
-                    memory_to_fill(buffer),
-                )
-                for file, offset, buffer in ranges
-            ]
+        wanted = list(ranges)
+        memories = [self._gpu_memory(buffer, fills=True) for _, _, buffer in wanted]
+        counts = iter(
+            self._core.read_ranges(
+                [
+                    (
+                        file._core_to_read() if isinstance(file, File) else file,
+                        not_negative(offset),
+                        memory_to_fill(buffer),
+                    )
+                    for (file, offset, buffer), memory in zip(wanted, memories)
+                    if memory is None
+                ]
+            )
         )
+        on_gpu = iter(
+            self._read_to_gpu(
+                [
+                    (file, not_negative(offset), memory)
+                    for (file, offset, _), memory in zip(wanted, memories)
+                    if memory is not None
+                ],
+                stream,
+            )
+        )
+        return [next(counts if memory is None else on_gpu) for memory in memories]
+
+    def _read_to_gpu(
+        self, parts: list[tuple[File | AnyPath, int, DeviceMemory]], stream: Stream | None
+    ) -> list[int]:
+        if not parts:
+            return []
+        order = common_stream([memory for _, _, memory in parts], stream)
+        paths: dict[str | bytes, _core.OpenFile] = {}
+        names: list[AnyPath | None] = []
+        opened = []
+        try:
+            for file, offset, memory in parts:
+                if isinstance(file, File):
+                    core = file._core_to_read()
+                    names.append(file.name)
+                else:
+                    path = os.fspath(file)
+                    if path not in paths:
+                        paths[path] = self._core.open(path, os.O_RDONLY, 0)
+                    core = paths[path]
+                    names.append(path)
+                opened.append((core, offset, memory))
+            return counts_of(move(self._core, opened, order, writes=False), names)
+        finally:
+            for core in paths.values():
+                core.close()
 
     def copy_file_range(
         self,

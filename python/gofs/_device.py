@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of a GPU, and the streams in whose order it is read and written."""
+
+from __future__ import annotations
+
+import sys
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from gofs._typing import Stream
+
+# What CUDA calls its default stream.
+_DEFAULT_STREAM = 0
+
+
+class DeviceMemory(NamedTuple):
+    """Where the bytes of an array or a tensor are on a GPU."""
+
+    address: int
+    size: int  # bytes
+    stream: int  # that its program uses at the moment: a cudaStream_t
+    owner: object  # whose memory it is
+
+
+def device_memory(data: object, *, fills: bool) -> DeviceMemory | None:
+    """The memory of `data`, where that is a GPU's; else None. `fills`: it is to be changed.
+
+    Raises ValueError where the bytes do not follow each other, and BufferError for memory that may
+    not be changed. Tensors of torch have been looked at before (_buffers.py).
+    """
+    if hasattr(data, "data_ptr"):
+        if str(data.device).split(":")[0] != "cuda":  # type: ignore[attr-defined]
+            return None
+        size = data.numel() * data.element_size()  # type: ignore[attr-defined]
+        return DeviceMemory(data.data_ptr(), size, _stream_of_torch(data), data)
+    interface = getattr(data, "__cuda_array_interface__", None)
+    if interface is None:
+        return None
+    return _memory_of_interface(data, interface, fills)
+
+
+def _memory_of_interface(data: object, interface: dict[str, Any], fills: bool) -> DeviceMemory:
+    address, read_only = interface["data"]
+    if fills and read_only:
+        raise BufferError("the array on the GPU is read-only: read into one that can be changed")
+    shape = interface["shape"]
+    # As numpy has it: the last digits of "<f4" are the bytes of an element.
+    item = int(interface["typestr"][2:])
+    strides = interface.get("strides")
+    if strides is not None and 0 not in shape:
+        step = item
+        for extent, stride in zip(reversed(shape), reversed(strides)):
+            if extent != 1 and stride != step:
+                raise ValueError(
+                    "the array's bytes do not follow each other in C's order: use a contiguous "
+                    "one (cupy.ascontiguousarray)"
+                )
+            step *= extent
+    return DeviceMemory(address, prod(shape) * item, _stream_of_interface(data, interface), data)
+
+
+def _stream_of_torch(tensor: Any) -> int:
+    # Who has a tensor has imported torch.
+    stream = sys.modules["torch"].cuda.current_stream(tensor.device)
+    return int(stream.cuda_stream)
+
+
+def _stream_of_interface(data: object, interface: dict[str, Any]) -> int:
+    named = interface.get("stream")
+    if named is not None:
+        return int(named)
+    package = type(data).__module__.partition(".")[0]
+    if package == "cupy":
+        return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
+    return _DEFAULT_STREAM
+
+
+def handle_of_stream(stream: Stream) -> int:
+    """The cudaStream_t of a stream of torch, CuPy or cuda.core, or of the number that it is."""
+    if isinstance(stream, int):
+        return stream
+    if hasattr(stream, "__cuda_stream__"):
+        return int(stream.__cuda_stream__()[1])
+    for name in ("cuda_stream", "ptr", "handle"):
+        if hasattr(stream, name):
+            return int(getattr(stream, name))
+    raise TypeError(f"a {type(stream).__name__} is no stream of CUDA")
+
+
+def common_stream(parts: list[DeviceMemory], stream: Stream | None) -> int:
+    """In whose order all of them are moved: `stream`, or the one that their program uses."""
+    if stream is not None:
+        return handle_of_stream(stream)
+    streams = {part.stream for part in parts}
+    if len(streams) > 1:
+        raise ValueError("the buffers are used by several streams: say by stream= which one it is")
+    return streams.pop() if streams else _DEFAULT_STREAM

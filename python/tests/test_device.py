@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of a GPU, where there is none: what stands for it is memory of the host, which the CPU
+backend moves by the same calls. test_on_gpu.py has the real one."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import types
+from typing import TYPE_CHECKING, Any
+
+import numpy
+import pytest
+
+import gofs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DATA = bytes(i * 7 % 251 for i in range(300_000))
+
+
+class GpuTensor:
+    """As torch's on a GPU."""
+
+    def __init__(self, array: numpy.ndarray[Any, Any], stream: int = 0) -> None:
+        self.array = array
+        self.device = f"cuda:{stream}"
+
+    def data_ptr(self) -> int:
+        return int(self.array.__array_interface__["data"][0])
+
+    def numel(self) -> int:
+        return self.array.size
+
+    def element_size(self) -> int:
+        return self.array.itemsize
+
+    def is_contiguous(self) -> bool:
+        return self.array.flags.c_contiguous
+
+
+class GpuArray:
+    """As CuPy's and Numba's."""
+
+    def __init__(self, array: numpy.ndarray[Any, Any], **more: object) -> None:
+        self.array = array
+        interface = dict(array.__array_interface__)
+        interface["data"] = (interface["data"][0], not array.flags.writeable)
+        self.__cuda_array_interface__ = {**interface, "version": 3, **more}
+
+
+@pytest.fixture
+def on_gpu(volume: gofs.Volume, monkeypatch: pytest.MonkeyPatch) -> gofs.Volume:
+    """A volume that takes itself for one of a GPU; the stream of cuda:N is the number N."""
+    monkeypatch.setattr(volume, "_reaches_gpu", True)
+
+    def current_stream(device: str) -> object:
+        return types.SimpleNamespace(cuda_stream=int(device.split(":")[1]))
+
+    torch = types.SimpleNamespace(cuda=types.SimpleNamespace(current_stream=current_stream))
+    monkeypatch.setitem(__import__("sys").modules, "torch", torch)
+    volume.write("/file", DATA)
+    return volume
+
+
+def zeros(count: int) -> numpy.ndarray[Any, Any]:
+    return numpy.zeros(count, numpy.uint8)
+
+
+@pytest.mark.parametrize("kind", [GpuTensor, GpuArray])
+def test_reads_and_writes(
+    on_gpu: gofs.Volume, kind: Callable[[numpy.ndarray[Any, Any]], Any]
+) -> None:
+    array = zeros(400_000)
+    assert on_gpu.read_into("/file", kind(array), offset=1000) == 299_000
+    assert array.tobytes() == DATA[1000:] + bytes(101_000)
+    assert on_gpu.write("/new", kind(array), sync=True) == 400_000
+    assert on_gpu.read("/new") == array.tobytes()
+    assert on_gpu.write("/new", kind(zeros(0))) == 0
+    assert on_gpu.read("/new") == b""
+
+
+def test_files_have_a_position_there_too(on_gpu: gofs.Volume) -> None:
+    array = zeros(1000)
+    with on_gpu.open("/file", "r+b", buffering=0) as file:
+        assert file.readinto(GpuTensor(array)) == 1000
+        assert file.readinto(GpuTensor(array)) == 1000
+        assert array.tobytes() == DATA[1000:2000]
+        assert file.tell() == 2000
+        assert file.write(GpuTensor(array)) == 1000
+        assert file.tell() == 3000
+        assert file.pwrite(GpuTensor(array), 299_500) == 1000
+        assert file.pread(GpuTensor(array), 299_500) == 1000
+        assert file.tell() == 3000
+        file.seek(0, 2)
+        assert file.readinto(GpuTensor(array)) == 0
+    assert on_gpu.read("/file", offset=2000, size=1000) == DATA[1000:2000]
+    assert on_gpu.stat("/file").st_size == 300_500
+
+
+def test_appending_is_refused(on_gpu: gofs.Volume) -> None:
+    with on_gpu.open("/file", "ab", buffering=0) as file, pytest.raises(ValueError, match="pwrite"):
+        file.write(GpuTensor(zeros(10)))
+
+
+def test_ranges_may_be_on_both_sides(on_gpu: gofs.Volume) -> None:
+    arrays = [zeros(size) for size in (100, 50_000, 7, 20)]
+    with on_gpu.open("/file", buffering=0) as file:
+        counts = on_gpu.read_ranges(
+            [
+                ("/file", 5, GpuTensor(arrays[0])),
+                (file, 1000, arrays[1]),
+                (file, 290_000, GpuArray(arrays[2])),
+                (b"/file", 299_990, GpuTensor(arrays[3])),
+            ]
+        )
+    assert counts == [100, 50_000, 7, 10]
+    assert arrays[0].tobytes() == DATA[5:105]
+    assert arrays[1].tobytes() == DATA[1000:51_000]
+    assert arrays[2].tobytes() == DATA[290_000:290_007]
+    assert arrays[3].tobytes() == DATA[-10:] + bytes(10)
+
+
+def test_errors_are_those_of_files(on_gpu: gofs.Volume) -> None:
+    with pytest.raises(FileNotFoundError) as missing:
+        on_gpu.read_into("/missing", GpuTensor(zeros(10)))
+    assert missing.value.filename == "/missing"
+    on_gpu.mkdir("/directory")
+    with pytest.raises(IsADirectoryError) as directory:
+        on_gpu.read_ranges(
+            [("/file", 0, GpuTensor(zeros(10))), ("/directory", 0, GpuTensor(zeros(1)))]
+        )
+    assert directory.value.filename == "/directory"
+    with pytest.raises(OSError) as negative:
+        on_gpu.read_into("/file", GpuTensor(zeros(10)), offset=-1)
+    assert negative.value.errno == errno.EINVAL
+    file = on_gpu.open("/file", buffering=0)
+    file.close()
+    with pytest.raises(ValueError, match="closed"):
+        file.pread(GpuTensor(zeros(10)), 0)
+
+
+def test_what_is_not_as_it_lies_is_refused(on_gpu: gofs.Volume) -> None:
+    square = numpy.zeros((8, 8))
+    with pytest.raises(ValueError, match="contiguous"):
+        on_gpu.read_into("/file", GpuTensor(square[:, 1]))
+    with pytest.raises(ValueError, match="contiguous"):
+        on_gpu.write("/file", GpuArray(square.T[1:3], strides=square.T[1:3].strides))
+    fixed = zeros(10)
+    fixed.flags.writeable = False
+    with pytest.raises(BufferError, match="read-only"):
+        on_gpu.read_into("/file", GpuArray(fixed))
+    assert on_gpu.write("/other", GpuArray(fixed)) == 10
+    assert on_gpu.read("/file") == DATA
+
+
+def test_the_stream_is_the_programs(on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch) -> None:
+    streams = []
+    real = on_gpu._core
+
+    class Core:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def move_ranges(self, ranges: Any, writes: bool, stream: int) -> Any:
+            streams.append(stream)
+            return real.move_ranges(ranges, writes, stream)
+
+    monkeypatch.setattr(on_gpu, "_core", Core())
+    array = zeros(10)
+    on_gpu.read_into("/file", GpuTensor(array, stream=3))
+    on_gpu.read_into("/file", GpuTensor(array, stream=3), stream=4)
+    on_gpu.read_into("/file", GpuArray(array, stream=2))
+    on_gpu.read_into("/file", GpuArray(array))
+    for stream in (
+        types.SimpleNamespace(cuda_stream=5),
+        types.SimpleNamespace(ptr=6),
+        types.SimpleNamespace(__cuda_stream__=lambda: (0, 7)),
+    ):
+        on_gpu.write("/new", GpuTensor(array), stream=stream)
+    assert streams == [3, 4, 2, 0, 5, 6, 7]
+    with pytest.raises(TypeError, match="no stream"):
+        on_gpu.write("/new", GpuTensor(array), stream="x")
+    two = [("/file", 0, GpuTensor(array, stream=n)) for n in (1, 2)]
+    with pytest.raises(ValueError, match="stream="):
+        on_gpu.read_ranges(two)
+    assert on_gpu.read_ranges(two, stream=1) == [10, 10]
+
+
+def test_a_transfer_may_be_awaited(on_gpu: gofs.Volume) -> None:
+    array = zeros(1000)
+    transfer = on_gpu.read_into_async("/file", GpuTensor(array), offset=299_500)
+    assert transfer.result() == 500
+    assert transfer.done()
+    assert transfer.result() == 500
+    assert array.tobytes() == DATA[-500:] + bytes(500)
+
+    async def both() -> list[int]:
+        return [
+            await on_gpu.read_into_async("/file", GpuTensor(array)),
+            await on_gpu.read_into_async("/file", bytearray(7)),
+        ]
+
+    assert asyncio.run(both()) == [1000, 7]
+    with pytest.raises(FileNotFoundError):
+        on_gpu.read_into_async("/missing", GpuTensor(array))
+    on_gpu.mkdir("/directory")
+    failed = on_gpu.read_into_async("/directory", GpuTensor(array))
+    with pytest.raises(IsADirectoryError) as directory:
+        failed.result()
+    assert directory.value.errno == errno.EISDIR
+
+
+def test_results_stay_when_the_volume_is_closed(on_gpu: gofs.Volume) -> None:
+    transfer = on_gpu.read_into_async("/file", GpuTensor(zeros(1000)))
+    on_gpu.close()
+    assert transfer.result() == 1000
+    with pytest.raises(ValueError, match="closed"):
+        on_gpu.read_into_async("/file", GpuTensor(zeros(10)))

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors and arrays in the memory of a GPU, in the order of their streams."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import gofs
+
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Iterator
+
+torch = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("no GPU", allow_module_level=True)
+
+SIZE = 24 << 20
+DATA = os.urandom(1 << 20) * 24
+
+
+@pytest.fixture
+def volume(tmp_path: pathlib.Path) -> Iterator[gofs.Volume]:
+    gofs.mkfs(tmp_path / "volume.img", 256 << 20)
+    spec = f"{tmp_path / 'volume.img'}?media=memory"
+    with gofs.mount(spec, writable=True, backend="cuda") as mounted:
+        mounted.write("/file", DATA)
+        yield mounted
+
+
+def bytes_of(tensor: Any) -> bytes:
+    return bytes(tensor.view(torch.uint8).cpu().numpy())
+
+
+def test_a_read_comes_in_the_order_of_the_stream(volume: gofs.Volume) -> None:
+    """Its kernel fills the tensor before, and another one uses it after; blocks of the allocator
+    are freed and taken again meanwhile."""
+    expected = torch.frombuffer(bytearray(DATA), dtype=torch.uint8).cuda()
+    size = 300_000
+    for turn in range(1000):
+        tensor = torch.empty(size, dtype=torch.uint8, device="cuda")
+        torch.cuda._sleep(50_000)
+        tensor.fill_(turn % 256)
+        begin = turn * 20_011
+        transfer = volume.read_into_async("/file", tensor, offset=begin)
+        same = torch.equal(tensor, expected[begin : begin + size])
+        assert same, turn
+        assert transfer.result() == size
+        pressure = torch.empty(turn % 50 << 16, dtype=torch.uint8, device="cuda")
+        del tensor, pressure
+
+
+def test_a_stream_that_is_not_the_default(volume: gofs.Volume) -> None:
+    stream = torch.cuda.Stream()
+    tensor = torch.zeros(1 << 20, dtype=torch.uint8, device="cuda")
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(20_000_000)
+        tensor.fill_(9)
+        transfer = volume.read_into_async("/file", tensor)
+        assert not transfer.done()
+        copy = tensor.clone()
+    stream.synchronize()
+    assert transfer.done()
+    assert bytes_of(copy) == DATA[: 1 << 20]
+
+
+def test_a_write_takes_what_the_stream_has_made(volume: gofs.Volume) -> None:
+    tensor = torch.zeros(3_000_001, dtype=torch.uint8, device="cuda")
+    torch.cuda._sleep(5_000_000)
+    tensor.fill_(7)
+    assert volume.write("/new", tensor, sync=True) == 3_000_001
+    tensor.fill_(8)
+    assert volume.read("/new") == b"\x07" * 3_000_001
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float64", "int16", "bool", "complex64"])
+def test_all_types_go_there_and_back(volume: gofs.Volume, name: str) -> None:
+    dtype = getattr(torch, name)
+    source = torch.frombuffer(bytearray(DATA[:64_000]), dtype=torch.uint8).cuda()
+    tensor = (source % 2).view(dtype) if name == "bool" else source.view(dtype)
+    volume.write("/typed", tensor)
+    again = torch.empty_like(tensor)
+    assert volume.read_into("/typed", again) == 64_000
+    assert torch.equal(again.view(torch.uint8), tensor.view(torch.uint8))
+
+
+def test_parameters_are_tensors(volume: gofs.Volume) -> None:
+    parameter = torch.nn.Parameter(torch.zeros(1000, device="cuda"))
+    assert volume.read_into("/file", parameter) == 4000
+    assert bytes_of(parameter.detach()) == DATA[:4000]
+
+
+def test_refusals(volume: gofs.Volume) -> None:
+    square = torch.zeros(8, 8, device="cuda")
+    with pytest.raises(ValueError, match="contiguous"):
+        volume.read_into("/file", square.t())
+    with pytest.raises(ValueError, match="resolve_conj"):
+        volume.write("/new", torch.zeros(4, dtype=torch.complex64, device="cuda").conj())
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        with pytest.raises(OSError, match="captured"):
+            volume.read_into_async("/file", square)
+        square.add_(1)
+    assert volume.read_into("/file", square) == 256
+
+
+def test_files_and_ranges(volume: gofs.Volume) -> None:
+    tensor = torch.zeros(100, 4096, dtype=torch.uint8, device="cuda")
+    with volume.open("/file", buffering=0) as file:
+        assert file.readinto(tensor) == 409_600
+        assert bytes_of(tensor) == DATA[:409_600]
+        counts = volume.read_ranges([(file, (99 - i) * 4096, tensor[i]) for i in range(100)])
+    assert counts == [4096] * 100
+    assert bytes_of(tensor) == b"".join(
+        DATA[(99 - i) * 4096 : (100 - i) * 4096] for i in range(100)
+    )
+
+
+def test_a_transfer_is_awaited(volume: gofs.Volume) -> None:
+    tensors = [torch.zeros(1 << 20, dtype=torch.uint8, device="cuda") for _ in range(4)]
+
+    async def all_of_them() -> list[int]:
+        transfers = [
+            volume.read_into_async("/file", tensor, offset=i << 20)
+            for i, tensor in enumerate(tensors)
+        ]
+        return [await transfer for transfer in transfers]
+
+    assert asyncio.run(all_of_them()) == [1 << 20] * 4
+    for i, tensor in enumerate(tensors):
+        assert bytes_of(tensor) == DATA[i << 20 : (i + 1) << 20]
+
+
+def test_a_transfer_that_nobody_waits_for(volume: gofs.Volume) -> None:
+    tensor = torch.zeros(SIZE, dtype=torch.uint8, device="cuda")
+    torch.cuda._sleep(20_000_000)
+    volume.read_into_async("/file", tensor)
+    assert bytes_of(tensor) == DATA
+
+
+def test_arrays_of_cupy(volume: gofs.Volume) -> None:
+    cupy = pytest.importorskip("cupy")
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        array = cupy.ones((1000, 1000), dtype=cupy.float32)
+        assert volume.read_into("/file", array) == 4_000_000
+        assert array.tobytes() == DATA[:4_000_000]
+        assert volume.write("/new", array + 0, stream=stream) == 4_000_000
+    assert volume.read("/new") == DATA[:4_000_000]
+    with pytest.raises(ValueError, match="contiguous"):
+        volume.read_into("/file", array[:, ::2])
+
+
+def test_arrays_of_numba(volume: gofs.Volume) -> None:
+    numba_cuda = pytest.importorskip("numba.cuda")
+    array = numba_cuda.device_array(1000, dtype="int64")
+    assert volume.read_into("/file", array) == 8000
+    assert array.copy_to_host().tobytes() == DATA[:8000]
