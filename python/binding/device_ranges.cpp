@@ -58,6 +58,13 @@ std::vector<int64_t> move_ranges(MountedVolume& self, const Given& given, bool w
               &self.name());
 }
 
+/// Whether such memory can be moved: tried with a file that is not open.
+bool reaches(MountedVolume& self, uint64_t address, uint64_t bytes) {
+  return self.call([&](Volume& volume) {
+    return begin(volume, false, {{-1, reinterpret_cast<void*>(address), bytes, 0}}, 0).has_value();
+  });
+}
+
 /// What was begun and is not waited for.
 class Transfer {
  public:
@@ -108,6 +115,7 @@ void define_device_ranges(nb::module_& module, VolumeClass& volume) {
                        return static_cast<bool>(of.device()) && of.info().backend == "cuda";
                      });
                    })
+      .def("reaches", &reaches, "address"_a, "bytes"_a)
       .def("move_ranges", &move_ranges, "ranges"_a, "writes"_a, "stream"_a)
       .def("begin_ranges", &begin_ranges, "ranges"_a, "writes"_a, "stream"_a);
 }

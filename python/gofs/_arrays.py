@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from gofs._volume import Volume
+
 # The dtypes of safetensors by the names that numpy, ml_dtypes and torch share.
 _DTYPES = {
     "bool": "BOOL",
@@ -47,6 +49,11 @@ _FRAMEWORKS = {"np": "numpy", "numpy": "numpy", "pt": "torch", "torch": "torch"}
 class Framework(Protocol):
     """What makes arrays of memory that was read."""
 
+    stream: Any  # in whose order that memory is filled, where it is a GPU's; else None
+
+    def staged(self) -> Framework:
+        """The same, but what is read goes through memory of the host in any case."""
+
     def empty(self, count: int) -> Any:
         """An array of `count` bytes, with anything in them."""
 
@@ -60,20 +67,31 @@ class Framework(Protocol):
         where that is not aligned. Raises TypeError for a dtype that the framework lacks."""
 
 
-def framework_named(name: str, device: Any = "cpu") -> Framework:
-    """Raises ValueError for what is none, and ImportError where it is not installed."""
+def framework_named(name: str, device: Any = "cpu", volume: Volume | None = None) -> Framework:
+    """For what is read from `volume`: straight to `device` where that is the GPU that has it
+    mounted. Raises ValueError for what is none, and ImportError where it is not installed."""
     if name not in _FRAMEWORKS:
         raise ValueError(f"framework={name!r}: 'numpy' or 'np', 'torch' or 'pt'")
     if _FRAMEWORKS[name] == "torch":
-        return _Torch(importlib.import_module("torch"), device)
+        torch = importlib.import_module("torch")
+        if volume is not None and volume._reaches_gpu and str(device).split(":")[0] == "cuda":
+            probe = torch.empty(1, dtype=torch.uint8, device=device)
+            if volume._core.reaches(probe.data_ptr(), 1):
+                return _TorchOnGpu(torch, device)
+        return _Torch(torch, device)
     if str(device) != "cpu":
         raise ValueError(f"device={device!r}: arrays of numpy are on the CPU: use framework='pt'")
     return _Numpy(importlib.import_module("numpy"))
 
 
 class _Numpy:
+    stream = None
+
     def __init__(self, numpy: Any) -> None:
         self._numpy = numpy
+
+    def staged(self) -> Framework:
+        return self
 
     def empty(self, count: int) -> Any:
         return self._numpy.empty(count, dtype=self._numpy.uint8)
@@ -103,9 +121,14 @@ class _Numpy:
 
 
 class _Torch:
+    stream: Any = None
+
     def __init__(self, torch: Any, device: Any) -> None:
         self._torch = torch
         self._device = device
+
+    def staged(self) -> Framework:
+        return self
 
     def empty(self, count: int) -> Any:
         return self._torch.empty(count, dtype=self._torch.uint8)
@@ -125,6 +148,30 @@ class _Torch:
         if flat.storage_offset() % wanted.itemsize != 0:
             flat = flat.clone()
         return flat.view(wanted).reshape(tuple(shape))
+
+
+class _TorchOnGpu(_Torch):
+    """Memory of a GPU that files are read to by itself: on a stream of its own, beside what the
+    program computes on others."""
+
+    def __init__(self, torch: Any, device: Any) -> None:
+        super().__init__(torch, device)
+        self.stream = torch.cuda.Stream(device)
+
+    def staged(self) -> Framework:
+        return _Torch(self._torch, self._device)
+
+    def empty(self, count: int) -> Any:
+        with self._torch.cuda.stream(self.stream):
+            return self._torch.empty(count, dtype=self._torch.uint8, device=self._device)
+
+    def place(self, flat: Any) -> Any:
+        # What the program's stream does with it comes after the read, and before the allocator
+        # gives the memory away.
+        user = self._torch.cuda.current_stream(flat.device)
+        user.wait_stream(self.stream)
+        flat.record_stream(user)
+        return flat
 
 
 class Described(NamedTuple):

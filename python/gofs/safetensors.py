@@ -37,7 +37,6 @@ from gofs._safetensors_header import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
     from gofs._arrays import Framework
     from gofs._file import File
     from gofs._typing import StrPath
@@ -93,8 +92,9 @@ def load_file(
 ) -> dict[str, Any]:
     """All tensors of a file by name: arrays of numpy, or with framework="pt" tensors of torch.
 
-    They share one piece of memory, which is read by one call. `device` is for torch: the memory is
-    copied there as one piece.
+    They share one piece of memory, which is read by one call. `device` is for torch: where that is
+    the GPU that has mounted the volume, the file is read straight to there; else the memory is
+    copied as one piece.
 
     Raises SafetensorError (a ValueError) for what is no such file, TypeError for types that the
     framework lacks, and OSError as Volume.open() and its like.
@@ -107,7 +107,7 @@ def safe_open(
     volume: Volume, path: StrPath, framework: str = "numpy", device: Any = "cpu"
 ) -> SafetensorsFile:
     """Opens a file whose tensors are read one by one; errors are those of load_file()."""
-    maker = framework_named(framework, device)
+    maker = framework_named(framework, device, volume)
     file = volume.open(path)
     try:
         return SafetensorsFile(volume, file, maker)
@@ -172,30 +172,27 @@ class SafetensorsFile(Closing):
     def _read(self, begin: int, end: int) -> Any:
         """The bytes of the data from `begin` to `end`, where they are wanted."""
         offset = self._header.data_begin + begin
-        flat = self._allocate(end - begin, offset)
-        if self._volume.read_ranges([(self._file, offset, flat)]) != [end - begin]:
+        framework = self._framework
+        flat = _allocate(framework, end - begin, offset)
+        counts = self._volume.read_ranges([(self._file, offset, flat)], stream=framework.stream)
+        if counts != [end - begin]:
             raise self._cut()
-        return self._framework.place(flat)
+        return framework.place(flat)
 
     def _read_rows(self, info: TensorInfo, rows: Any) -> Any:
         """These rows of a tensor, one after the other, by one call. `rows`: memory of numbers."""
         size = tensor_bytes(info.dtype, info.shape[1:])
         offset = self._header.data_begin + info.begin
-        flat = self._allocate(memoryview(rows).nbytes // 8 * size, 0)
+        framework = self._framework.staged()
+        flat = _allocate(framework, memoryview(rows).nbytes // 8 * size, 0)
         file = self._file._core_to_read()
         memory = memory_to_fill(flat)
         if not self._volume._core.read_rows(file, offset, size, info.shape[0], rows, memory):
             raise self._cut()
-        return self._framework.place(flat)
+        return framework.place(flat)
 
     def _cut(self) -> SafetensorError:
         return SafetensorError(f"{self._file.name!r} was cut while it was read")
-
-    def _allocate(self, count: int, like: int) -> Any:
-        """Memory whose address has the remainder of `like` by the size of a block."""
-        room = self._framework.empty(count + _BLOCK_BYTES)
-        begin = (like - self._framework.address(room)) % _BLOCK_BYTES
-        return room[begin : begin + count]
 
 
 class TensorSlice:
@@ -253,6 +250,13 @@ class TensorSlice:
         rows = row_numbers(wanted if numbers is None else numbers, count)
         flat = self._file._read_rows(info, rows)
         return self._file._framework.view(flat, info.dtype, (memoryview(rows).nbytes // 8, *inner))
+
+
+def _allocate(framework: Framework, count: int, like: int) -> Any:
+    """Memory whose address has the remainder of `like` by the size of a block."""
+    room = framework.empty(count + _BLOCK_BYTES)
+    begin = (like - framework.address(room)) % _BLOCK_BYTES
+    return room[begin : begin + count]
 
 
 def _dimensions(given: Any) -> int:

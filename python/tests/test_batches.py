@@ -203,10 +203,10 @@ def test_a_file_that_becomes_shorter_is_no_batch(
 ) -> None:
     read_ranges = volume.read_ranges
 
-    def cut_first(given: Any) -> list[int]:
+    def cut_first(given: Any, **more: Any) -> list[int]:
         ranges = list(given)
         volume.truncate("/d/030", 5)
-        return read_ranges(ranges)
+        return read_ranges(ranges, **more)
 
     monkeypatch.setattr(volume, "read_ranges", cut_first)
     with pytest.raises(OSError, match="shorter while it was read: '/d/030'"):
@@ -237,11 +237,11 @@ def test_no_more_is_read_ahead_than_was_said(
     most = 0
     read_ranges = volume.read_ranges
 
-    def counted(given: Any) -> list[int]:
+    def counted(given: Any, **more: Any) -> list[int]:
         nonlocal begun, most
         begun += 1
         most = max(most, begun - taken)
-        return read_ranges(given)
+        return read_ranges(given, **more)
 
     monkeypatch.setattr(volume, "read_ranges", counted)
     taken = 0

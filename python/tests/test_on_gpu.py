@@ -78,7 +78,9 @@ def test_a_write_takes_what_the_stream_has_made(volume: gofs.Volume) -> None:
     assert volume.read("/new") == b"\x07" * 3_000_001
 
 
-@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float64", "int16", "bool", "complex64"])
+@pytest.mark.parametrize(
+    "name", ["bfloat16", "float8_e4m3fn", "float64", "int16", "bool", "complex64"]
+)
 def test_all_types_go_there_and_back(volume: gofs.Volume, name: str) -> None:
     dtype = getattr(torch, name)
     source = torch.frombuffer(bytearray(DATA[:64_000]), dtype=torch.uint8).cuda()
@@ -160,3 +162,42 @@ def test_arrays_of_numba(volume: gofs.Volume) -> None:
     array = numba_cuda.device_array(1000, dtype="int64")
     assert volume.read_into("/file", array) == 8000
     assert array.copy_to_host().tobytes() == DATA[:8000]
+
+
+def test_safetensors_are_read_to_the_gpu(volume: gofs.Volume) -> None:
+    from gofs.safetensors import load_file, safe_open, save_file
+
+    tensors = {
+        "a": torch.randn(1000, 100, device="cuda"),
+        "b": torch.randn(77, device="cuda").to(torch.bfloat16),
+        "c": torch.zeros(0, 3, device="cuda"),
+    }
+    save_file(volume, tensors, "/model.safetensors")
+    for device in ("cuda", torch.device("cuda:0")):
+        loaded = load_file(volume, "/model.safetensors", device, framework="pt")
+        assert loaded.keys() == tensors.keys()
+        for name, tensor in tensors.items():
+            assert loaded[name].device.type == "cuda"
+            assert torch.equal(loaded[name], tensor)
+    with safe_open(volume, "/model.safetensors", "pt", "cuda") as file:
+        assert torch.equal(file.get_tensor("b"), tensors["b"])
+        rows = file.get_slice("a")
+        assert torch.equal(rows[[5, -1, 5]], tensors["a"][[5, -1, 5]])
+        assert torch.equal(rows[10:20], tensors["a"][10:20])
+
+
+def test_batches_are_loaded_to_the_gpu_beside_what_it_computes(volume: gofs.Volume) -> None:
+    from gofs.torch import BatchLoader
+
+    contents = {f"{i:04}": os.urandom(1000 + i % 7) for i in range(200)}
+    volume.mkdir("/many")
+    volume.write_many("/many", contents)
+    work = torch.randn(512, 512, device="cuda")
+    for _ in range(3):
+        seen = {}
+        for batch in BatchLoader(volume, "/many", 16, device="cuda", shuffle=True, prefetch=3):
+            assert batch.data.device.type == "cuda"
+            work = torch.tanh(work @ work)
+            for name, begin, end in zip(batch.names, batch.offsets, batch.offsets[1:]):
+                seen[name.rpartition("/")[2]] = bytes_of(batch.data[begin:end])
+        assert seen == contents

@@ -49,8 +49,9 @@ class BatchLoader:
     `drop_last`.
 
     Batches are tensors of torch, on `device`, where torch is installed, else arrays of numpy;
-    `framework` ("pt" or "np") chooses. On the CPU they are filled where they lie; to another device
-    they go through memory of the host.
+    `framework` ("pt" or "np") chooses. On the CPU, and on the GPU that has mounted the volume, they
+    are filled where they lie, there on a stream of the loader's own; to another device they go
+    through memory of the host.
 
     A file that cannot be read raises when it is its batch's turn. Leaving a pass early waits for
     the read that is under way, and no more.
@@ -88,7 +89,7 @@ class BatchLoader:
         self._sampler = sampler
         self._drop_last = drop_last
         self._prefetch = prefetch
-        self._framework = framework_named(framework, device)
+        self._framework = framework_named(framework, device, volume)
         self._epoch = 0
 
     def __len__(self) -> int:
@@ -140,7 +141,11 @@ class BatchLoader:
         offsets = [0, *itertools.accumulate(sizes)]
         data = self._framework.empty(offsets[-1])
         counts = self._volume.read_ranges(
-            (name, 0, data[begin:end]) for name, begin, end in zip(names, offsets, offsets[1:])
+            (
+                (name, 0, data[begin:end])
+                for name, begin, end in zip(names, offsets, offsets[1:])
+            ),
+            stream=self._framework.stream,
         )
         if counts != sizes:
             cut = next(name for name, count, size in zip(names, counts, sizes) if count < size)
