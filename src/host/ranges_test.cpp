@@ -24,24 +24,24 @@
 namespace gofs::host {
 namespace {
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
-constexpr uint64_t kFileBytes = 5 * kMiB + 1234;
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+constexpr uint64_t kRangesFileBytes = 5 * kMebibyte + 1234;
 
 /// "cpu" has warps that are threads of the host; "gpu" reaches its memory by copies.
 class RangesTest : public ::testing::TestWithParam<const char*> {
  protected:
   RangesTest() {
     MkfsOptions options;
-    options.size_bytes = 128 * kMiB;
+    options.size_bytes = 128 * kMebibyte;
     EXPECT_TRUE(mkfs(image_.path(), options));
     mount();
     for (uint32_t i = 0; i < 3; ++i) {
       std::mt19937 random(i);
-      contents_.emplace_back(kFileBytes, '\0');
+      contents_.emplace_back(kRangesFileBytes, '\0');
       for (char& byte : contents_.back()) byte = static_cast<char>(random());
       const int fd = volume_->open(path_of(i), O_RDWR | O_CREAT).value();
-      const auto written = volume_->pwrite(fd, contents_.back().data(), kFileBytes, 0);
-      EXPECT_EQ(written.value(), kFileBytes);
+      const auto written = volume_->pwrite(fd, contents_.back().data(), kRangesFileBytes, 0);
+      EXPECT_EQ(written.value(), kRangesFileBytes);
       files_.push_back(fd);
     }
   }
@@ -78,12 +78,12 @@ TEST_P(RangesTest, reads_what_pread_reads) {
     std::vector<std::string> buffers;
     std::vector<IoRange> ranges;
     for (uint32_t i = 0; i < 40; ++i) {
-      const uint64_t most = i % 10 == 0 ? 3 * kMiB : 20'000;
+      const uint64_t most = i % 10 == 0 ? 3 * kMebibyte : 20'000;
       buffers.emplace_back(i == 7 ? 0 : random() % most, 'x');
     }
     for (std::string& buffer : buffers) {
-      ranges.push_back(
-          {files_[random() % 3], buffer.data(), buffer.size(), random() % (kFileBytes + 100'000)});
+      ranges.push_back({files_[random() % 3], buffer.data(), buffer.size(),
+                        random() % (kRangesFileBytes + 100'000)});
     }
     const auto results = volume_->read_ranges(ranges).value().wait().value();
     ASSERT_EQ(results.size(), ranges.size());
@@ -101,8 +101,9 @@ TEST_P(RangesTest, writes_what_is_read_then) {
   std::mt19937_64 random(8);
   std::vector<std::string> buffers;
   std::vector<IoRange> ranges;
-  for (uint64_t at = 0; at < 8 * kMiB; at += buffers.back().size()) {
-    buffers.emplace_back(1 + random() % (kMiB + 100), static_cast<char>('a' + buffers.size() % 26));
+  for (uint64_t at = 0; at < 8 * kMebibyte; at += buffers.back().size()) {
+    buffers.emplace_back(1 + random() % (kMebibyte + 100),
+                         static_cast<char>('a' + buffers.size() % 26));
     ranges.push_back({files_[1], nullptr, buffers.back().size(), at});
   }
   for (size_t i = 0; i < ranges.size(); ++i) ranges[i].memory = buffers[i].data();
@@ -126,7 +127,7 @@ TEST_P(RangesTest, says_of_each_range_what_is_wrong_with_it) {
                                           {77, bytes + 4, 4, 0},
                                           {77, nullptr, 0, 0},
                                           {files_[0], nullptr, 0, 0},
-                                          {files_[0], bytes, 4, kFileBytes}});
+                                          {files_[0], bytes, 4, kRangesFileBytes}});
   EXPECT_EQ(read.value().wait().value(), (std::vector<int64_t>{4, -EBADF, -EBADF, 0, 0}));
   EXPECT_EQ(std::memcmp(bytes, contents_[0].data(), 4), 0);
   const auto written = volume_->write_ranges({{reading, bytes, 4, 0}});
