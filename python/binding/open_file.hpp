@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <utility>
@@ -61,6 +62,13 @@ class OpenFile {
   }
 
   [[noreturn]] static void raise_closed();
+
+  /// close() within a call of its volume; errors are lost.
+  void close_in(Volume& volume) {
+    if (closed_.exchange(true)) return;
+    const std::unique_lock lock(mutex_);
+    (void)volume.close(descriptor_);
+  }
 
   /// Closes after the calls under way. Nothing where that was done before, where the volume is
   /// closed, or in a child of fork().

@@ -6,20 +6,18 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <deque>
 #include <optional>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "buffer.hpp"
 #include "classes.hpp"
 #include "open_file.hpp"
+#include "side_by_side.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -28,8 +26,6 @@ namespace gofs::python {
 
 namespace {
 
-// Also where there are fewer processors: an SSD that is waited for serves several at a time.
-constexpr unsigned kThreadsMax = 8;
 constexpr uint64_t kThreadBytes = uint64_t{512} << 10;  // what a thread is worth starting for
 constexpr uint64_t kCallBytes = 4096;                   // what a call takes as long as
 constexpr uint64_t kPortionBytes = uint64_t{4} << 20;   // of an open file, for one thread at a time
@@ -83,25 +79,12 @@ struct Portion {
 
 /// Reads all of them, each whether or not others can be.
 void read_all(Volume& volume, std::vector<Portion>& portions) {
-  std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    for (size_t i = next++; i < portions.size(); i = next++) {
-      Portion& portion = portions[i];
-      portion.answer = portion.source->read(volume, portion.memory, portion.bytes, portion.offset);
-    }
-  };
   uint64_t cost = 0;
   for (const Portion& portion : portions) cost += portion.bytes + kCallBytes;
-  const auto wanted = std::min<uint64_t>({cost / kThreadBytes, portions.size(), kThreadsMax});
-  std::vector<std::thread> threads;
-  threads.reserve(kThreadsMax);
-  try {
-    while (threads.size() + 1 < wanted) threads.emplace_back(work);
-  } catch (const std::system_error&) {
-    // Those that there are do all of it.
-  }
-  work();
-  for (std::thread& thread : threads) thread.join();
+  run_side_by_side(portions.size(), cost / kThreadBytes, [&](size_t i) {
+    Portion& portion = portions[i];
+    portion.answer = portion.source->read(volume, portion.memory, portion.bytes, portion.offset);
+  });
 }
 
 /// How many bytes were read. Raises what went wrong.

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import sys
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 if TYPE_CHECKING:
-    from gofs._typing import Stream
+    from gofs._typing import Stream, Tensor
 
 # What CUDA calls its default stream.
 _DEFAULT_STREAM = 0
@@ -30,14 +30,22 @@ def device_memory(data: object, *, fills: bool) -> DeviceMemory | None:
     not be changed. Tensors of torch have been looked at before (_buffers.py).
     """
     if hasattr(data, "data_ptr"):
-        if str(data.device).split(":")[0] != "cuda":  # type: ignore[attr-defined]
-            return None
-        size = data.numel() * data.element_size()  # type: ignore[attr-defined]
-        return DeviceMemory(data.data_ptr(), size, _stream_of_torch(data), data)
+        return _memory_of_tensor(cast("Tensor", data))
     interface = getattr(data, "__cuda_array_interface__", None)
     if interface is None:
         return None
     return _memory_of_interface(data, interface, fills)
+
+
+def _memory_of_tensor(tensor: Tensor) -> DeviceMemory | None:
+    device = str(tensor.device).split(":")[0]
+    # Pinned memory is the host's, and kernels reach it as well.
+    is_pinned = device == "cpu" and hasattr(tensor, "is_pinned") and tensor.is_pinned()
+    if device != "cuda" and not is_pinned:
+        return None
+    size = tensor.numel() * tensor.element_size()
+    stream = _DEFAULT_STREAM if is_pinned else _stream_of_torch(tensor)
+    return DeviceMemory(tensor.data_ptr(), size, stream, tensor)
 
 
 def _memory_of_interface(data: object, interface: dict[str, Any], fills: bool) -> DeviceMemory:

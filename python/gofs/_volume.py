@@ -338,7 +338,7 @@ class Volume(Closing):
         if not packed:
             return [self.read(path) for path in paths]
         names = list(paths)
-        sizes = [self._core.stat(name).size_bytes for name in names]
+        sizes = self._core.sizes(names)
         offsets = [0, *itertools.accumulate(sizes)]
         data = bytearray(offsets[-1])
         with memoryview(data) as memory:
@@ -397,25 +397,21 @@ class Volume(Closing):
         if not parts:
             return []
         order = common_stream([memory for _, _, memory in parts], stream)
-        paths: dict[str | bytes, _core.OpenFile] = {}
-        names: list[AnyPath | None] = []
-        opened = []
+        # Each path is opened once, and all of them together.
+        paths = {os.fspath(file): 0 for file, _, _ in parts if not isinstance(file, File)}
+        opened = dict(zip(paths, self._core.open_many(list(paths))))
         try:
-            for file, offset, memory in parts:
-                if isinstance(file, File):
-                    core = file._core_to_read()
-                    names.append(file.name)
-                else:
-                    path = os.fspath(file)
-                    if path not in paths:
-                        paths[path] = self._core.open(path, os.O_RDONLY, 0)
-                    core = paths[path]
-                    names.append(path)
-                opened.append((core, offset, memory))
-            return counts_of(move(self._core, opened, order, writes=False), names)
+            names = [
+                file.name if isinstance(file, File) else os.fspath(file) for file, _, _ in parts
+            ]
+            files = [
+                file._core_to_read() if isinstance(file, File) else opened[os.fspath(file)]
+                for file, _, _ in parts
+            ]
+            wanted = [(file, offset, memory) for file, (_, offset, memory) in zip(files, parts)]
+            return counts_of(move(self._core, wanted, order, writes=False), names)
         finally:
-            for core in paths.values():
-                core.close()
+            self._core.close_many(list(opened.values()))
 
     def copy_file_range(
         self,

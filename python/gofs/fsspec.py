@@ -365,7 +365,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def _read_ranges(
         self, names: list[str], starts: list[int | None], ends: list[int | None]
     ) -> list[bytes]:
-        sizes = [self.volume.stat(name).st_size for name in names]
+        sizes = self.volume._core.sizes(names)
         parts = [
             range(*slice(start, end).indices(size)) for start, end, size in zip(starts, ends, sizes)
         ]

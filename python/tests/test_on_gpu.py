@@ -97,6 +97,12 @@ def test_parameters_are_tensors(volume: gofs.Volume) -> None:
     assert bytes_of(parameter.detach()) == DATA[:4000]
 
 
+def test_pinned_memory_is_filled_by_kernels_too(volume: gofs.Volume) -> None:
+    pinned = torch.zeros(1 << 20, dtype=torch.uint8).pin_memory()
+    assert volume.read_into("/file", pinned, offset=77) == 1 << 20
+    assert bytes(pinned.numpy()) == DATA[77 : (1 << 20) + 77]
+
+
 def test_refusals(volume: gofs.Volume) -> None:
     square = torch.zeros(8, 8, device="cuda")
     with pytest.raises(ValueError, match="contiguous"):
@@ -148,7 +154,7 @@ def test_a_transfer_that_nobody_waits_for(volume: gofs.Volume) -> None:
 def test_arrays_of_cupy(volume: gofs.Volume) -> None:
     cupy = pytest.importorskip("cupy")
     with cupy.cuda.Stream(non_blocking=True) as stream:
-        array = cupy.ones((1000, 1000), dtype=cupy.float32)
+        array = cupy.ones((1000, 1000), dtype=cupy.int32)
         assert volume.read_into("/file", array) == 4_000_000
         assert array.tobytes() == DATA[:4_000_000]
         assert volume.write("/new", array + 0, stream=stream) == 4_000_000

@@ -137,7 +137,7 @@ class BatchLoader:
 
     def _read(self, indices: list[int]) -> Batch:
         names = [self.paths[index] for index in indices]
-        sizes = [self._volume.stat(name).st_size for name in names]
+        sizes = self._volume._core.sizes(names)
         offsets = [0, *itertools.accumulate(sizes)]
         data = self._framework.empty(offsets[-1])
         counts = self._volume.read_ranges(
