@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
+#include <new>
 
 #include "kernels/bodies.h"
 
@@ -34,14 +36,20 @@ struct Cut {
   }
 };
 
+/// Throws std::bad_alloc for more pieces than a launch can have: their memory could not be had
+/// either.
 Cut plan_cut(const std::vector<IoRange>& ranges, const std::vector<std::optional<int64_t>>& already,
              uint64_t warps) {
+  constexpr uint64_t kTotalMax = uint64_t{1} << 62;  // as good as more
   uint64_t total = 0;
-  for (size_t i = 0; i < ranges.size(); ++i) total += is_left(already, i) ? ranges[i].bytes : 0;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (is_left(already, i)) total = std::min(total + ranges[i].bytes, kTotalMax);
+  }
   const uint64_t wanted = std::bit_ceil(total / (warps * kPiecesOfWarp) + 1);
   Cut cut{std::clamp(wanted, kPieceBytesMin, kPieceBytesMax), 0};
   for (size_t i = 0; i < ranges.size(); ++i) {
     if (is_left(already, i)) cut.pieces += cut.pieces_of(ranges[i]);
+    if (cut.pieces > std::numeric_limits<uint32_t>::max()) throw std::bad_alloc();
   }
   return cut;
 }
@@ -86,6 +94,7 @@ std::string LaunchedRanges::begin(vfs::Filesystem* fs, bool writes,
                                   const std::vector<std::optional<int64_t>>& already,
                                   CUstream_st* stream) {
   const std::lock_guard lock(mutex_);
+  if (params_ == nullptr) return "the volume is being unmounted";
   const kernels::Grid full = backend_->full_grid();
   const uint32_t warps_of_block = std::max(full.threads_per_block / backend_->warp_width(), 1u);
   const Cut cut = plan_cut(ranges, already, uint64_t{full.blocks} * warps_of_block);

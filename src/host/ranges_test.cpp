@@ -143,6 +143,7 @@ TEST_P(RangesTest, refuses_what_no_file_has) {
   EXPECT_EQ(code({files_[0], nullptr, 1, 0}), EFAULT);
   EXPECT_EQ(code({files_[0], bytes, 8, uint64_t{1} << 63}), EFAULT);
   EXPECT_EQ(code({files_[0], bytes, uint64_t{1} << 63, 0}), EFAULT);
+  EXPECT_EQ(code({files_[0], bytes, uint64_t{1} << 62, 0}), ENOMEM);
 }
 
 TEST_P(RangesTest, results_stay_when_the_volume_goes) {

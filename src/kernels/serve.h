@@ -93,6 +93,8 @@ GOFS_HD inline bool look_in_turn(simt::AnyWarp auto warp, uint32_t warp_count,
     if (warp.thread_rank() == 0) grid.busy_most = simt::max(grid.busy_most, performing);
     if (look.keeps) {
       call = look.kept;
+      // Before another warp looks, which is to know whether it is the last one.
+      if (warp.thread_rank() == 0) simt::add_relaxed(grid.performing, 1u);
       return true;
     }
     bool rests = warp.any(ending != 0);
@@ -109,13 +111,16 @@ GOFS_HD inline bool look_in_turn(simt::AnyWarp auto warp, uint32_t warp_count,
   }
 }
 
-/// A call for the caller, if there is one; before it says that there is none the caller may have
-/// looked for long. Collective, uniform.
+/// A call for the caller, if there is one, who counts as performing from then on; before it says
+/// that there is none the caller may have looked for long. Collective, uniform.
 GOFS_HD inline bool find_call(simt::AnyWarp auto warp, uint32_t warp_count,
                               const simt::Deadline& end, ServeTurnParams& params,
                               serve::FoundCall& call) {
   ServingGrid& grid = *params.grid;
-  if (serve::take(warp, *params.server->found, call)) return true;
+  if (serve::take(warp, *params.server->found, call)) {
+    if (warp.thread_rank() == 0) simt::add_relaxed(grid.performing, 1u);
+    return true;
+  }
   uint32_t looks = 0;
   if (warp.thread_rank() == 0) looks = simt::try_lock(grid.looking) ? 1 : 0;
   if (warp.shfl(looks, 0) == 0) return false;
@@ -144,7 +149,6 @@ GOFS_HD inline void serve_turn_body(simt::AnyWarp auto warp, uint32_t warp_index
     const bool over = warp.shfl(leader && detail::is_over(grid, turn) ? 1u : 0u, 0) != 0;
     serve::FoundCall call{};
     if (detail::find_call(warp, warp_count, end, params, call)) {
-      if (leader) simt::add_relaxed(grid.performing, 1u);
       serve::serve_call(warp, server, server.channels[call.channel], call.place,
                         params.rooms[warp_index]);
       if (leader) simt::add_relaxed(grid.performing, ~0u);
