@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "gpu/driver_function.h"
+
 namespace gofs::gpu {
 
 namespace {
@@ -23,19 +25,10 @@ bool reaches(int device, const void* byte, bool& is_device_memory, std::string& 
   return attributes.type != cudaMemoryTypeUnregistered && attributes.devicePointer == byte;
 }
 
-/// The allocation that an address of a GPU is in. Asked for by name, since libcuda comes with the
-/// driver and is not linked.
+/// The allocation that an address of a GPU is in.
 bool allocation_of(const void* address, const uint8_t*& begin, size_t& bytes) {
   using GetAddressRange = CUresult (*)(CUdeviceptr*, size_t*, CUdeviceptr);
-  constexpr unsigned int kSinceCuda = 3020;
-  static const auto get_range = [] {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-    const cudaError_t error = cudaGetDriverEntryPointByVersion(
-        "cuMemGetAddressRange", &function, kSinceCuda, cudaEnableDefault, &found);
-    const bool there = error == cudaSuccess && found == cudaDriverEntryPointSuccess;
-    return there ? reinterpret_cast<GetAddressRange>(function) : nullptr;
-  }();
+  static const auto get_range = find_driver_function<GetAddressRange>("cuMemGetAddressRange", 3020);
   CUdeviceptr base = 0;
   if (get_range == nullptr ||
       get_range(&base, &bytes, reinterpret_cast<CUdeviceptr>(address)) != CUDA_SUCCESS) {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "gpu/driver_function.h"
 #include "gpu/own_calls.h"
 #include "ssd/system_failure.h"
 
@@ -40,13 +41,7 @@ using GetHandle = CUresult (*)(void* handle, CUdeviceptr memory, size_t bytes,
 
 GetHandle find_get_handle() {
   const OwnCalls own;
-  constexpr unsigned int kSinceCuda = 11070;
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-  const cudaError_t error = cudaGetDriverEntryPointByVersion(
-      "cuMemGetHandleForAddressRange", &function, kSinceCuda, cudaEnableDefault, &found);
-  const bool there = error == cudaSuccess && found == cudaDriverEntryPointSuccess;
-  return there ? reinterpret_cast<GetHandle>(function) : nullptr;
+  return find_driver_function<GetHandle>("cuMemGetHandleForAddressRange", 11070);
 }
 
 std::unique_ptr<DeviceView> try_dma_buf(void* device, uint64_t bytes, std::string& lacks) {
