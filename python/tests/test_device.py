@@ -13,6 +13,7 @@ import numpy
 import pytest
 
 import gofs
+from fake_tensors import FakeTensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,24 +21,14 @@ if TYPE_CHECKING:
 DATA = bytes(i * 7 % 251 for i in range(300_000))
 
 
-class GpuTensor:
+class GpuTensor(FakeTensor):
     """As torch's on a GPU."""
 
     def __init__(self, array: numpy.ndarray[Any, Any], stream: int = 0) -> None:
-        self.array = array
-        self.device = f"cuda:{stream}"
+        super().__init__(array, device=f"cuda:{stream}")
 
     def data_ptr(self) -> int:
         return int(self.array.__array_interface__["data"][0])
-
-    def numel(self) -> int:
-        return self.array.size
-
-    def element_size(self) -> int:
-        return self.array.itemsize
-
-    def is_contiguous(self) -> bool:
-        return self.array.flags.c_contiguous
 
 
 class GpuArray:
