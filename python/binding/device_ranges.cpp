@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <shared_mutex>
 #include <tuple>
 #include <utility>
@@ -24,19 +26,34 @@ namespace {
 /// File, offset in it, address, bytes.
 using Given = std::vector<std::tuple<nb::object, uint64_t, uint64_t, uint64_t>>;
 
-/// The ranges of `given`, whose files stay open as long as `locks`. With the GIL.
+/// The ranges of `given`. `files` are theirs, each once.
 std::vector<IoRange> ranges_of(const MountedVolume& volume, const Given& given,
-                               std::vector<std::shared_lock<std::shared_mutex>>& locks) {
+                               std::set<OpenFile*>& files) {
   std::vector<IoRange> ranges;
   ranges.reserve(given.size());
   for (const auto& [file, offset, address, bytes] : given) {
     auto& open = nb::cast<OpenFile&>(file);
     if (!open.is_of(volume)) throw nb::value_error("the file is of another volume");
-    locks.emplace_back();
-    ranges.push_back(
-        {open.keep_open(locks.back()), reinterpret_cast<void*>(address), bytes, offset});
+    files.insert(&open);
+    ranges.push_back({open.descriptor(), reinterpret_cast<void*>(address), bytes, offset});
   }
   return ranges;
+}
+
+/// What `body` answers, which is given the volume while all of `files` are open: without the GIL,
+/// which who closes one of them may need to come to its end. Raises ValueError where one is closed.
+template <typename Body>
+auto call_with(MountedVolume& self, const std::set<OpenFile*>& files, Body body) {
+  auto answer = self.call([&](Volume& volume) -> std::optional<decltype(body(volume))> {
+    std::vector<std::shared_lock<std::shared_mutex>> locks(files.size());
+    auto lock = locks.begin();
+    for (OpenFile* const file : files) {
+      if (!file->keep_open(*lock++)) return std::nullopt;
+    }
+    return body(volume);
+  });
+  if (!answer) OpenFile::raise_closed();
+  return take(*std::move(answer), &self.name());
 }
 
 Expected<RangeCall> begin(Volume& volume, bool writes, const std::vector<IoRange>& ranges,
@@ -48,14 +65,13 @@ Expected<RangeCall> begin(Volume& volume, bool writes, const std::vector<IoRange
 /// Moves them, and waits. Of each range its bytes, or a negative errno.
 std::vector<int64_t> move_ranges(MountedVolume& self, const Given& given, bool writes,
                                  uint64_t stream) {
-  std::vector<std::shared_lock<std::shared_mutex>> locks;
-  const std::vector<IoRange> ranges = ranges_of(self, given, locks);
-  return take(self.call([&](Volume& volume) -> Expected<std::vector<int64_t>> {
+  std::set<OpenFile*> files;
+  const std::vector<IoRange> ranges = ranges_of(self, given, files);
+  return call_with(self, files, [&](Volume& volume) -> Expected<std::vector<int64_t>> {
     auto begun = begin(volume, writes, ranges, stream);
     if (!begun) return begun.error();
     return begun->wait();
-  }),
-              &self.name());
+  });
 }
 
 /// Whether such memory can be moved: tried with a file that is not open.
@@ -94,12 +110,13 @@ class Transfer {
 
 /// The files are no other caller's, who might close them meanwhile.
 Transfer* begin_ranges(MountedVolume& self, const Given& given, bool writes, uint64_t stream) {
-  std::vector<std::shared_lock<std::shared_mutex>> locks;
-  const std::vector<IoRange> ranges = ranges_of(self, given, locks);
-  std::vector<nb::object> files;
-  for (const auto& each : given) files.push_back(std::get<0>(each));
-  auto begun = self.call([&](Volume& volume) { return begin(volume, writes, ranges, stream); });
-  return new Transfer(take(std::move(begun), &self.name()), self.name(), std::move(files));
+  std::set<OpenFile*> files;
+  const std::vector<IoRange> ranges = ranges_of(self, given, files);
+  std::vector<nb::object> kept;
+  for (const auto& each : given) kept.push_back(std::get<0>(each));
+  RangeCall begun =
+      call_with(self, files, [&](Volume& volume) { return begin(volume, writes, ranges, stream); });
+  return new Transfer(std::move(begun), self.name(), std::move(kept));
 }
 
 }  // namespace

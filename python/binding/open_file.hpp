@@ -53,13 +53,13 @@ class OpenFile {
     return body(volume, descriptor_);
   }
 
-  /// The descriptor, which stays open as long as `lock`, for several calls at once. Raises
-  /// ValueError once the file is closed.
-  int keep_open(std::shared_lock<std::shared_mutex>& lock) {
+  /// Keeps the file open as long as `lock`, within a call of its volume; by one lock of a thread.
+  /// False once it is closed.
+  bool keep_open(std::shared_lock<std::shared_mutex>& lock) {
     lock = std::shared_lock(mutex_);
-    if (closed_) raise_closed();
-    return descriptor_;
+    return !closed_;
   }
+  int descriptor() const { return descriptor_; }
 
   [[noreturn]] static void raise_closed();
 
