@@ -4,7 +4,8 @@
 # is installed in.
 #   bin/                 gofs, gofs-bench, gofsd
 #   include/gofs/        the public headers; those for kernels where there is libgofs_device
-#   lib/                 libgofs.so, libgofs.a, libgofs_device.a, libgofs_device_wide.a
+#   lib/                 libgofs.so, libgofs.a, libgofs_device.a, libgofs_client.a,
+#                        libgofs_device_wide.a
 #   lib/cmake/gofs/      for find_package(gofs [COMPONENTS headers host device])
 #   lib/pkgconfig/       gofs.pc, gofs-device.pc
 #   share/               the man page, the licence, the examples
@@ -33,7 +34,8 @@ if(TARGET gofs_device)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/gofs" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
     COMPONENT device FILES_MATCHING PATTERN "*.cuh" PATTERN "gofs_device.h")
   set_target_properties(gofs_device PROPERTIES EXPORT_NAME device)
-  set(gofs_device_libraries gofs_device)
+  set_target_properties(gofs_client PROPERTIES EXPORT_NAME client)
+  set(gofs_device_libraries gofs_device gofs_client)
   if(GOFS_DEVICE_WIDE)
     set_target_properties(gofs_device_wide PROPERTIES EXPORT_NAME device_wide)
     list(APPEND gofs_device_libraries gofs_device_wide)

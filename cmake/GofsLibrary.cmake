@@ -12,6 +12,7 @@
 #   gofs::host_static  libgofs.a
 #   gofs::device       libgofs_device.a, where there is device code (GOFS_CUDA), and
 #   gofs::device_wide  libgofs_device_wide.a (src/device)
+#   gofs::client       libgofs_client.a, for kernels of programs that only attach
 #
 # Both libraries are made of one object, gofs.o: all layers up to host/, linked with each other
 # (`ld -r`) and with all that is not GOFS_API made local, fmt's functions too. So a program may have
@@ -118,5 +119,6 @@ target_link_options(gofs_shared PRIVATE "LINKER:--version-script=${gofs_version_
 
 if(TARGET gofs_device)
   add_library(gofs::device ALIAS gofs_device)
+  add_library(gofs::client ALIAS gofs_client)
   add_library(gofs::device_wide ALIAS gofs_device_wide)
 endif()

@@ -26,9 +26,8 @@ namespace gofs {
 /// value. Valid from then on until the volume is unmounted or destroyed, also in several kernels at
 /// once; it may be copied. A null handle refers to no volume, and must not be passed to a call.
 ///
-/// What it refers to is internal. Today that is the file system's state in memory of the GPU
-/// (direct). There is room for a second way to attach, behind the same word: a channel to a process
-/// that owns the volume (served).
+/// What it refers to is internal: the file system's state in memory of the GPU, or a channel to the
+/// process that has mounted the volume (Volume::attach).
 struct VolumeHandle {
   const void* state = nullptr;  // neither read nor written by programs
 

@@ -228,14 +228,21 @@ class GOFS_API Volume {
   static Expected<Volume> mount(const std::string& spec, const MountOptions& options = {});
 
   /// A volume that a server has mounted (gofsd), at its socket. Calls are made as the user that
-  /// this process is to Linux, and go through memory that both share. `device()` is false: kernels
-  /// cannot use it. batch_create() makes its files by calls, some at once; of a buffer that is
-  /// registered nothing comes. unmount() is sync(), and this program goes.
+  /// this process is to Linux, and go through memory that both share. batch_create() makes its
+  /// files by calls, some at once; of a buffer that is registered nothing comes. unmount() is
+  /// sync(), and this program goes.
+  ///
+  /// Kernels have a channel of their own, which the first device() opens: of a server on the same
+  /// GPU, where MPS runs both at the same time (nvidia-cuda-mps-control), or of one on the CPU.
+  /// They share descriptors with the host. device() is false where there is none, and warnings()
+  /// says why. Such kernels are linked with libgofs_device, or with libgofs_client, which can do
+  /// nothing else and takes fewer registers. Batches are not among their calls yet (EOPNOTSUPP),
+  /// and a range of more than 256 KiB is several calls, between which others may read and write.
   ///
   /// Where the server ends, the next call attaches to the one that comes instead, or fails with
   /// ENOTCONN. Descriptors of before answer ESTALE; so does a call that was under way and may have
   /// had an effect, and the next sync() after changes that may be lost. What fsync() or sync() had
-  /// made durable is there.
+  /// made durable is there. Kernels get -ESTALE from then on; device() has another handle.
   static Expected<Volume> attach(const std::string& path, const AttachOptions& options = {});
 
   Volume(Volume&&) noexcept;

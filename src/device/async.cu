@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads and writes that are started and waited for.
-#include "device/scopes.cuh"
+#include "device/attached.cuh"
 #include "vfs/async.h"
 #include "vfs/async_write.h"
 
@@ -10,6 +10,7 @@ namespace gofs::device_library {
 template <typename Scope>
 __device__ Ticket pread_async(Scope scope, VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                               uint64_t offset) {
+  GOFS_IF_ATTACHED(pread_async(scope, *channel, fd, buffer, bytes, offset));
   vfs::Filesystem& fs = *vol;
   const auto caller = in(scope);
   if (bytes != 0 && !simt::is_common_target(buffer)) return refused_ticket();
@@ -19,6 +20,7 @@ __device__ Ticket pread_async(Scope scope, VolumeHandle vol, int fd, void* buffe
 template <typename Scope>
 __device__ Ticket pwrite_async(Scope scope, VolumeHandle vol, int fd, const void* buffer,
                                uint64_t bytes, uint64_t offset) {
+  GOFS_IF_ATTACHED(pwrite_async(scope, *channel, fd, buffer, bytes, offset));
   vfs::Filesystem& fs = *vol;
   const auto caller = in(scope);
   if (bytes != 0 && !simt::is_common_source(buffer)) return refused_ticket();
@@ -27,12 +29,14 @@ __device__ Ticket pwrite_async(Scope scope, VolumeHandle vol, int fd, const void
 
 template <typename Scope>
 __device__ bool poll(Scope scope, VolumeHandle vol, const Ticket& ticket) {
+  GOFS_IF_ATTACHED(poll(scope, *channel, ticket));
   vfs::Filesystem& fs = *vol;
   return vfs::poll(in(scope).async_warp(), fs, ticket);
 }
 
 template <typename Scope>
 __device__ int64_t wait(Scope scope, VolumeHandle vol, const Ticket& ticket) {
+  GOFS_IF_ATTACHED(wait(scope, *channel, ticket));
   vfs::Filesystem& fs = *vol;
   return vfs::wait(in(scope).async_warp(), fs, ticket);
 }

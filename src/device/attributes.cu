@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sizes, permissions, owners and times.
-#include "device/scopes.cuh"
+#include "device/attached.cuh"
 #include "vfs/change_attributes.h"
 #include "vfs/fallocate.h"
 #include "vfs/resize.h"
@@ -11,6 +11,7 @@ namespace gofs::device_library {
 
 template <typename Scope>
 __device__ int truncate(Scope scope, VolumeHandle vol, const char* path, uint64_t size) {
+  GOFS_IF_ATTACHED(truncate(scope, *channel, path, size));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(
       may_read(path), scope, fs,
@@ -19,6 +20,7 @@ __device__ int truncate(Scope scope, VolumeHandle vol, const char* path, uint64_
 
 template <typename Scope>
 __device__ int ftruncate(Scope scope, VolumeHandle vol, int fd, uint64_t size) {
+  GOFS_IF_ATTACHED(ftruncate(scope, *channel, fd, size));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(in(scope).once(
       fs, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::ftruncate(warp, fs, fd, size); }));
@@ -27,6 +29,7 @@ __device__ int ftruncate(Scope scope, VolumeHandle vol, int fd, uint64_t size) {
 template <typename Scope>
 __device__ int fallocate(Scope scope, VolumeHandle vol, int fd, uint32_t mode, uint64_t offset,
                          uint64_t bytes) {
+  GOFS_IF_ATTACHED(fallocate(scope, *channel, fd, mode, offset, bytes));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(in(scope).once(fs, [&](simt::AnyWarp auto warp) -> int64_t {
     return vfs::fallocate(warp, fs, fd, mode, offset, bytes);
@@ -35,6 +38,7 @@ __device__ int fallocate(Scope scope, VolumeHandle vol, int fd, uint32_t mode, u
 
 template <typename Scope>
 __device__ int chmod(Scope scope, VolumeHandle vol, const char* path, uint32_t mode) {
+  GOFS_IF_ATTACHED(chmod(scope, *channel, path, mode));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(
       may_read(path), scope, fs,
@@ -43,6 +47,7 @@ __device__ int chmod(Scope scope, VolumeHandle vol, const char* path, uint32_t m
 
 template <typename Scope>
 __device__ int fchmod(Scope scope, VolumeHandle vol, int fd, uint32_t mode) {
+  GOFS_IF_ATTACHED(fchmod(scope, *channel, fd, mode));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(in(scope).once(
       fs, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fchmod(warp, fs, fd, mode); }));
@@ -50,6 +55,7 @@ __device__ int fchmod(Scope scope, VolumeHandle vol, int fd, uint32_t mode) {
 
 template <typename Scope>
 __device__ int chown(Scope scope, VolumeHandle vol, const char* path, uint32_t uid, uint32_t gid) {
+  GOFS_IF_ATTACHED(chown(scope, *channel, path, uid, gid));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(
       once_if(may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
@@ -59,6 +65,7 @@ __device__ int chown(Scope scope, VolumeHandle vol, const char* path, uint32_t u
 
 template <typename Scope>
 __device__ int lchown(Scope scope, VolumeHandle vol, const char* path, uint32_t uid, uint32_t gid) {
+  GOFS_IF_ATTACHED(lchown(scope, *channel, path, uid, gid));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(
       once_if(may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
@@ -68,6 +75,7 @@ __device__ int lchown(Scope scope, VolumeHandle vol, const char* path, uint32_t 
 
 template <typename Scope>
 __device__ int fchown(Scope scope, VolumeHandle vol, int fd, uint32_t uid, uint32_t gid) {
+  GOFS_IF_ATTACHED(fchown(scope, *channel, fd, uid, gid));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(in(scope).once(
       fs, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fchown(warp, fs, fd, uid, gid); }));
@@ -76,6 +84,7 @@ __device__ int fchown(Scope scope, VolumeHandle vol, int fd, uint32_t uid, uint3
 template <typename Scope>
 __device__ int utimens(Scope scope, VolumeHandle vol, const char* path, const TimeStamp& accessed,
                        const TimeStamp& modified) {
+  GOFS_IF_ATTACHED(utimens(scope, *channel, path, accessed, modified));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(
       once_if(may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
@@ -86,6 +95,7 @@ __device__ int utimens(Scope scope, VolumeHandle vol, const char* path, const Ti
 template <typename Scope>
 __device__ int lutimens(Scope scope, VolumeHandle vol, const char* path, const TimeStamp& accessed,
                         const TimeStamp& modified) {
+  GOFS_IF_ATTACHED(lutimens(scope, *channel, path, accessed, modified));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(
       once_if(may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
@@ -96,6 +106,7 @@ __device__ int lutimens(Scope scope, VolumeHandle vol, const char* path, const T
 template <typename Scope>
 __device__ int futimens(Scope scope, VolumeHandle vol, int fd, const TimeStamp& accessed,
                         const TimeStamp& modified) {
+  GOFS_IF_ATTACHED(futimens(scope, *channel, fd, accessed, modified));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(in(scope).once(fs, [&](simt::AnyWarp auto warp) -> int64_t {
     return vfs::futimens(warp, fs, fd, accessed, modified);

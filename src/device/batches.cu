@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Many files of a directory at once.
-#include "device/scopes.cuh"
+#include "device/attached.cuh"
 #include "vfs/batch_create.h"
 #include "vfs/batch_list.h"
 #include "vfs/batch_write.h"
@@ -11,6 +11,7 @@ namespace gofs::device_library {
 template <typename Scope>
 __device__ int batch_open(Scope scope, VolumeHandle vol, const char* path, const char* const* names,
                           uint32_t count) {
+  GOFS_IF_ATTACHED(batch_open(scope, *channel, path, names, count));
   vfs::Filesystem& fs = *vol;
   const auto caller = in(scope);
   if (!may_read(path)) return -EFAULT;
@@ -53,6 +54,7 @@ __device__ int batch_open(Scope scope, VolumeHandle vol, const char* path, const
 template <typename Scope>
 __device__ int64_t batch_read(Scope scope, VolumeHandle vol, int bd, void* buffer,
                               const uint64_t* offsets) {
+  GOFS_IF_ATTACHED(batch_read(scope, *channel, bd, buffer, offsets));
   vfs::Filesystem& fs = *vol;
   vfs::BatchTable& table = *fs.batches;
   vfs::Batch* batch = vfs::find_batch_descriptor(table, bd);
@@ -70,6 +72,7 @@ template <typename Scope>
 __device__ int batch_create(Scope scope, VolumeHandle vol, const char* path,
                             const char* const* names, uint32_t count, uint32_t mode,
                             const void* buffer, const uint64_t* offsets, const uint64_t* bytes) {
+  GOFS_IF_ATTACHED(batch_create(scope, *channel, path, names, count, mode, buffer, offsets, bytes));
   vfs::Filesystem& fs = *vol;
   const auto caller = in(scope);
   if (!may_read(path) || !may_read_all(names, count)) return -EFAULT;
@@ -108,6 +111,7 @@ __device__ int batch_create(Scope scope, VolumeHandle vol, const char* path,
 template <typename Scope>
 __device__ int64_t batch_write(Scope scope, VolumeHandle vol, int bd, const void* buffer,
                                const uint64_t* offsets, const uint64_t* bytes) {
+  GOFS_IF_ATTACHED(batch_write(scope, *channel, bd, buffer, offsets, bytes));
   vfs::Filesystem& fs = *vol;
   vfs::BatchTable& table = *fs.batches;
   vfs::Batch* batch = vfs::find_batch_descriptor(table, bd);
@@ -125,6 +129,7 @@ __device__ int64_t batch_write(Scope scope, VolumeHandle vol, int bd, const void
 
 template <typename Scope>
 __device__ int batch_close(Scope scope, VolumeHandle vol, int bd) {
+  GOFS_IF_ATTACHED(batch_close(scope, *channel, bd));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(in(scope).once(fs, [&](simt::AnyWarp auto warp) -> int64_t {
     return vfs::end_batch(warp, *fs.batches, bd);
@@ -132,12 +137,14 @@ __device__ int batch_close(Scope scope, VolumeHandle vol, int bd) {
 }
 
 __device__ int64_t batch_count(VolumeHandle vol, int bd) {
+  GOFS_IF_ATTACHED(batch_count(*channel, bd));
   const vfs::Filesystem& fs = *vol;
   const vfs::Batch* const batch = vfs::find_batch_descriptor(*fs.batches, bd);
   return batch == nullptr ? -EBADF : static_cast<int64_t>(batch->count);
 }
 
 __device__ BatchFile batch_file(VolumeHandle vol, int bd, uint32_t index) {
+  GOFS_IF_ATTACHED(batch_file(*channel, bd, index));
   const vfs::Filesystem& fs = *vol;
   const vfs::BatchTable& table = *fs.batches;
   return vfs::file_of(table.files[table.batches[bd].first + index]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reading and writing files.
-#include "device/scopes.cuh"
+#include "device/attached.cuh"
 #include "vfs/metadata.h"
 
 namespace gofs::device_library {
@@ -9,12 +9,14 @@ namespace gofs::device_library {
 template <typename Scope>
 __device__ int64_t pread(Scope scope, VolumeHandle vol, int fd, void* buffer, uint64_t bytes,
                          uint64_t offset) {
+  GOFS_IF_ATTACHED(pread(scope, *channel, fd, buffer, bytes, offset));
   vfs::Filesystem& fs = *vol;
   return in(scope).pread(fs, fd, buffer, bytes, offset);
 }
 
 template <typename Scope>
 __device__ int64_t read(Scope scope, VolumeHandle vol, int fd, void* buffer, uint64_t bytes) {
+  GOFS_IF_ATTACHED(read(scope, *channel, fd, buffer, bytes));
   vfs::Filesystem& fs = *vol;
   if (!may_fill(scope, buffer, bytes)) return -EFAULT;
   const int64_t offset = in(scope).once(
@@ -43,6 +45,7 @@ __device__ int64_t read_parts(Scope scope, VolumeHandle vol, int fd, const IoVec
 template <typename Scope>
 __device__ int64_t preadv(Scope scope, VolumeHandle vol, int fd, const IoVector* parts, int count,
                           uint64_t offset) {
+  GOFS_IF_ATTACHED(preadv(scope, *channel, fd, parts, count, offset));
   in(scope).gather();
   if (!may_fill_parts(scope, parts, count)) return -EFAULT;
   if (vfs::total_bytes(parts, count) < 0) return -EINVAL;
@@ -51,6 +54,7 @@ __device__ int64_t preadv(Scope scope, VolumeHandle vol, int fd, const IoVector*
 
 template <typename Scope>
 __device__ int64_t readv(Scope scope, VolumeHandle vol, int fd, const IoVector* parts, int count) {
+  GOFS_IF_ATTACHED(readv(scope, *channel, fd, parts, count));
   vfs::Filesystem& fs = *vol;
   in(scope).gather();  // as in preadv()
   if (!may_fill_parts(scope, parts, count)) return -EFAULT;
@@ -66,6 +70,7 @@ __device__ int64_t readv(Scope scope, VolumeHandle vol, int fd, const IoVector* 
 template <typename Scope>
 __device__ int64_t pwritev(Scope scope, VolumeHandle vol, int fd, const IoVector* parts, int count,
                            uint64_t offset) {
+  GOFS_IF_ATTACHED(pwritev(scope, *channel, fd, parts, count, offset));
   vfs::Filesystem& fs = *vol;
   return in(scope).pwritev(fs, fd, parts, count, offset);
 }
@@ -73,12 +78,14 @@ __device__ int64_t pwritev(Scope scope, VolumeHandle vol, int fd, const IoVector
 template <typename Scope>
 __device__ int64_t pwrite(Scope scope, VolumeHandle vol, int fd, const void* buffer, uint64_t bytes,
                           uint64_t offset) {
+  GOFS_IF_ATTACHED(pwrite(scope, *channel, fd, buffer, bytes, offset));
   vfs::Filesystem& fs = *vol;
   return in(scope).pwrite(fs, fd, buffer, bytes, offset);
 }
 
 template <typename Scope>
 __device__ int64_t writev(Scope scope, VolumeHandle vol, int fd, const IoVector* parts, int count) {
+  GOFS_IF_ATTACHED(writev(scope, *channel, fd, parts, count));
   vfs::Filesystem& fs = *vol;
   return in(scope).writev(fs, fd, parts, count);
 }
@@ -86,6 +93,7 @@ __device__ int64_t writev(Scope scope, VolumeHandle vol, int fd, const IoVector*
 template <typename Scope>
 __device__ int64_t write(Scope scope, VolumeHandle vol, int fd, const void* buffer,
                          uint64_t bytes) {
+  GOFS_IF_ATTACHED(write(scope, *channel, fd, buffer, bytes));
   vfs::Filesystem& fs = *vol;
   return in(scope).write(fs, fd, buffer, bytes);
 }

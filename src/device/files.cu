@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Opening and closing, what files and directories are, and their names.
-#include "device/scopes.cuh"
+#include "device/attached.cuh"
 #include "vfs/metadata.h"
 #include "vfs/open.h"
 
@@ -10,6 +10,7 @@ namespace gofs::device_library {
 template <typename Scope>
 __device__ int open(Scope scope, VolumeHandle vol, const char* path, uint32_t flags,
                     uint32_t mode) {
+  GOFS_IF_ATTACHED(open(scope, *channel, path, flags, mode));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(
       may_read(path), scope, fs,
@@ -18,6 +19,7 @@ __device__ int open(Scope scope, VolumeHandle vol, const char* path, uint32_t fl
 
 template <typename Scope>
 __device__ int close(Scope scope, VolumeHandle vol, int fd) {
+  GOFS_IF_ATTACHED(close(scope, *channel, fd));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(in(scope).once(
       fs, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::close(warp, fs, fd); }));
@@ -26,6 +28,7 @@ __device__ int close(Scope scope, VolumeHandle vol, int fd) {
 template <typename Scope>
 __device__ int64_t readdir(Scope scope, VolumeHandle vol, int fd, NamedEntry* entries,
                            uint32_t capacity) {
+  GOFS_IF_ATTACHED(readdir(scope, *channel, fd, entries, capacity));
   vfs::Filesystem& fs = *vol;
   return once_if(
       may_fill(scope, entries, uint64_t{capacity} * sizeof(NamedEntry)), scope, fs,
@@ -34,6 +37,7 @@ __device__ int64_t readdir(Scope scope, VolumeHandle vol, int fd, NamedEntry* en
 
 template <typename Scope>
 __device__ int64_t lseek(Scope scope, VolumeHandle vol, int fd, int64_t offset, int whence) {
+  GOFS_IF_ATTACHED(lseek(scope, *channel, fd, offset, whence));
   vfs::Filesystem& fs = *vol;
   return in(scope).once(
       fs, [&](simt::AnyWarp auto warp) { return vfs::lseek(warp, fs, fd, offset, whence); });
@@ -41,6 +45,7 @@ __device__ int64_t lseek(Scope scope, VolumeHandle vol, int fd, int64_t offset, 
 
 template <typename Scope>
 __device__ int stat(Scope scope, VolumeHandle vol, const char* path, Stat* out) {
+  GOFS_IF_ATTACHED(stat(scope, *channel, path, out));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(may_read(path) && may_fill(scope, out, sizeof(Stat)), scope, fs,
                                   [&](simt::AnyWarp auto warp) -> int64_t {
@@ -55,6 +60,7 @@ __device__ int stat(Scope scope, VolumeHandle vol, const char* path, Stat* out) 
 
 template <typename Scope>
 __device__ int lstat(Scope scope, VolumeHandle vol, const char* path, Stat* out) {
+  GOFS_IF_ATTACHED(lstat(scope, *channel, path, out));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(may_read(path) && may_fill(scope, out, sizeof(Stat)), scope, fs,
                                   [&](simt::AnyWarp auto warp) -> int64_t {
@@ -69,6 +75,7 @@ __device__ int lstat(Scope scope, VolumeHandle vol, const char* path, Stat* out)
 
 template <typename Scope>
 __device__ int fstat(Scope scope, VolumeHandle vol, int fd, Stat* out) {
+  GOFS_IF_ATTACHED(fstat(scope, *channel, fd, out));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(may_fill(scope, out, sizeof(Stat)), scope, fs,
                                   [&](simt::AnyWarp auto warp) -> int64_t {
@@ -82,6 +89,7 @@ __device__ int fstat(Scope scope, VolumeHandle vol, int fd, Stat* out) {
 
 template <typename Scope>
 __device__ int64_t size(Scope scope, VolumeHandle vol, const char* path) {
+  GOFS_IF_ATTACHED(size(scope, *channel, path));
   vfs::Filesystem& fs = *vol;
   return once_if(may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
     Stat result{};
@@ -92,6 +100,7 @@ __device__ int64_t size(Scope scope, VolumeHandle vol, const char* path) {
 
 template <typename Scope>
 __device__ int64_t fsize(Scope scope, VolumeHandle vol, int fd) {
+  GOFS_IF_ATTACHED(fsize(scope, *channel, fd));
   vfs::Filesystem& fs = *vol;
   return in(scope).once(fs, [&](simt::AnyWarp auto warp) -> int64_t {
     Stat result{};
@@ -102,6 +111,7 @@ __device__ int64_t fsize(Scope scope, VolumeHandle vol, int fd) {
 
 template <typename Scope>
 __device__ int access(Scope scope, VolumeHandle vol, const char* path, uint32_t mode) {
+  GOFS_IF_ATTACHED(access(scope, *channel, path, mode));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(
       may_read(path), scope, fs,
@@ -111,6 +121,7 @@ __device__ int access(Scope scope, VolumeHandle vol, const char* path, uint32_t 
 template <typename Scope>
 __device__ int64_t readlink(Scope scope, VolumeHandle vol, const char* path, char* buffer,
                             uint64_t bytes) {
+  GOFS_IF_ATTACHED(readlink(scope, *channel, path, buffer, bytes));
   vfs::Filesystem& fs = *vol;
   return once_if(
       may_read(path) && may_fill(scope, buffer, bytes), scope, fs,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What changes directories.
-#include "device/scopes.cuh"
+#include "device/attached.cuh"
 #include "vfs/make_file.h"
 #include "vfs/remove_file.h"
 #include "vfs/rename.h"
@@ -10,6 +10,7 @@ namespace gofs::device_library {
 
 template <typename Scope>
 __device__ int mkdir(Scope scope, VolumeHandle vol, const char* path, uint32_t mode) {
+  GOFS_IF_ATTACHED(mkdir(scope, *channel, path, mode));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(
       may_read(path), scope, fs,
@@ -19,6 +20,7 @@ __device__ int mkdir(Scope scope, VolumeHandle vol, const char* path, uint32_t m
 template <typename Scope>
 __device__ int mknod(Scope scope, VolumeHandle vol, const char* path, uint32_t mode, uint32_t major,
                      uint32_t minor) {
+  GOFS_IF_ATTACHED(mknod(scope, *channel, path, mode, major, minor));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(
       once_if(may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
@@ -28,6 +30,7 @@ __device__ int mknod(Scope scope, VolumeHandle vol, const char* path, uint32_t m
 
 template <typename Scope>
 __device__ int symlink(Scope scope, VolumeHandle vol, const char* target, const char* path) {
+  GOFS_IF_ATTACHED(symlink(scope, *channel, target, path));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(
       may_read(target, path), scope, fs,
@@ -36,6 +39,7 @@ __device__ int symlink(Scope scope, VolumeHandle vol, const char* target, const 
 
 template <typename Scope>
 __device__ int link(Scope scope, VolumeHandle vol, const char* existing, const char* path) {
+  GOFS_IF_ATTACHED(link(scope, *channel, existing, path));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(
       may_read(existing, path), scope, fs,
@@ -44,6 +48,7 @@ __device__ int link(Scope scope, VolumeHandle vol, const char* existing, const c
 
 template <typename Scope>
 __device__ int unlink(Scope scope, VolumeHandle vol, const char* path) {
+  GOFS_IF_ATTACHED(unlink(scope, *channel, path));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(
       once_if(may_read(path), scope, fs,
@@ -52,6 +57,7 @@ __device__ int unlink(Scope scope, VolumeHandle vol, const char* path) {
 
 template <typename Scope>
 __device__ int rmdir(Scope scope, VolumeHandle vol, const char* path) {
+  GOFS_IF_ATTACHED(rmdir(scope, *channel, path));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(
       once_if(may_read(path), scope, fs,
@@ -61,6 +67,7 @@ __device__ int rmdir(Scope scope, VolumeHandle vol, const char* path) {
 template <typename Scope>
 __device__ int rename(Scope scope, VolumeHandle vol, const char* from, const char* to,
                       uint32_t flags) {
+  GOFS_IF_ATTACHED(rename(scope, *channel, from, to, flags));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(
       may_read(from, to), scope, fs,

@@ -117,8 +117,8 @@ class ThreadScope {
   /// Waits until the group has come: what one of its threads has filled, all see then.
   __device__ void gather() const {}
   /// Calls `work(warp)` once for the group; its answer for all threads.
-  template <typename Work>
-  __device__ int64_t once(vfs::Filesystem&, Work work) const {
+  template <typename Volume, typename Work>
+  __device__ int64_t once(Volume&, Work work) const {
     return work(simt::PartialWarp::single());
   }
   __device__ int64_t pread(vfs::Filesystem& fs, int fd, void* buffer, uint64_t bytes,
@@ -173,8 +173,13 @@ class ThreadScope {
     return vfs::writev(alone, fs, fd, parts, count);
   }
   /// Calls `work(warp, index, count)` with every warp of the group; sum of the answers.
-  template <typename Work>
-  __device__ int64_t share(vfs::Filesystem&, Work work) const {
+  template <typename Volume, typename Work>
+  __device__ int64_t share(Volume&, Work work) const {
+    return work(simt::PartialWarp::single(), 0, 1);
+  }
+  /// The same; the greatest of the answers, of which none is below 0.
+  template <typename Volume, typename Work>
+  __device__ int64_t most(Volume&, Work work) const {
     return work(simt::PartialWarp::single(), 0, 1);
   }
   __device__ simt::PartialWarp async_warp() const { return simt::PartialWarp::single(); }
@@ -185,8 +190,8 @@ class ThreadScope {
 class WarpScope {
  public:
   __device__ void gather() const { simt::Warp::full().sync(); }
-  template <typename Work>
-  __device__ int64_t once(vfs::Filesystem&, Work work) const {
+  template <typename Volume, typename Work>
+  __device__ int64_t once(Volume&, Work work) const {
     return work(simt::Warp::full());
   }
   __device__ int64_t pread(vfs::Filesystem& fs, int fd, void* buffer, uint64_t bytes,
@@ -219,8 +224,12 @@ class WarpScope {
     if (look == Parts::kUnreadable) return -EFAULT;
     return write_parts(fs, look == Parts::kCommon, fd, parts, count);
   }
-  template <typename Work>
-  __device__ int64_t share(vfs::Filesystem&, Work work) const {
+  template <typename Volume, typename Work>
+  __device__ int64_t share(Volume&, Work work) const {
+    return work(simt::Warp::full(), 0, 1);
+  }
+  template <typename Volume, typename Work>
+  __device__ int64_t most(Volume&, Work work) const {
     return work(simt::Warp::full(), 0, 1);
   }
   __device__ simt::Warp async_warp() const { return simt::Warp::full(); }
@@ -245,24 +254,21 @@ class WarpScope {
 class BlockScope {
  public:
   __device__ void gather() const { __syncthreads(); }
-  template <typename Work>
-  __device__ int64_t share(vfs::Filesystem&, Work work) const {
-    __shared__ unsigned long long sum;
-    __syncthreads();
-    if (thread_in_block() == 0) sum = 0;
-    __syncthreads();
-    with_block_warp([&](simt::AnyWarp auto warp) {
-      const auto group = simt::BlockGroup<decltype(warp)>::current(warp);
-      if (group.index() >= group.count()) return;
-      const int64_t part = work(warp, group.index(), group.count());
-      if (warp.thread_rank() == 0) atomicAdd(&sum, static_cast<unsigned long long>(part));
+  template <typename Volume, typename Work>
+  __device__ int64_t share(Volume&, Work work) const {
+    return gather_answers(work, [](unsigned long long& sum, int64_t part) {
+      atomicAdd(&sum, static_cast<unsigned long long>(part));
     });
-    __syncthreads();
-    return static_cast<int64_t>(sum);
+  }
+  template <typename Volume, typename Work>
+  __device__ int64_t most(Volume&, Work work) const {
+    return gather_answers(work, [](unsigned long long& most, int64_t part) {
+      atomicMax(&most, static_cast<unsigned long long>(part));
+    });
   }
 
-  template <typename Work>
-  __device__ int64_t once(vfs::Filesystem&, Work work) const {
+  template <typename Volume, typename Work>
+  __device__ int64_t once(Volume&, Work work) const {
     __shared__ int64_t answer;
     __syncthreads();  // a former answer has been read
     if (thread_in_block() < 32) {
@@ -311,6 +317,22 @@ class BlockScope {
   static constexpr bool kHasBlockMemory = true;
 
  private:
+  /// Calls `work(warp, index, count)` with every warp; what `add` has made of 0 and the answers.
+  template <typename Work, typename Add>
+  __device__ static int64_t gather_answers(Work work, Add add) {
+    __shared__ unsigned long long gathered;
+    __syncthreads();
+    if (thread_in_block() == 0) gathered = 0;
+    __syncthreads();
+    with_block_warp([&](simt::AnyWarp auto warp) {
+      const auto group = simt::BlockGroup<decltype(warp)>::current(warp);
+      if (group.index() >= group.count()) return;
+      const int64_t part = work(warp, group.index(), group.count());
+      if (warp.thread_rank() == 0) add(gathered, part);
+    });
+    __syncthreads();
+    return static_cast<int64_t>(gathered);
+  }
   __device__ static int64_t pwrite_parts(vfs::Filesystem& fs, bool common, int fd,
                                          const IoVector* parts, int count, uint64_t offset) {
     if (!common) return pwritev_near_block(fs, fd, parts, count, offset);
@@ -334,19 +356,21 @@ class BlockScope {
 class GridScope {
  public:
   __device__ void gather() const { simt::GridGroup::current().sync(); }
-  template <typename Work>
-  __device__ int64_t share(vfs::Filesystem& fs, Work work) const {
-    return meet(fs, [&](const simt::GridGroup& group, vfs::GridMeeting& meeting) {
-      const int64_t part = work(group.warp(), group.index(), group.count());
-      if (group.warp().thread_rank() == 0) simt::add_relaxed(meeting.answer, part);
-      group.sync();
-      return simt::load_relaxed(meeting.answer);
+  template <typename Volume, typename Work>
+  __device__ int64_t share(Volume& volume, Work work) const {
+    return gather_answers(volume, work,
+                          [](int64_t& sum, int64_t part) { simt::add_relaxed(sum, part); });
+  }
+  template <typename Volume, typename Work>
+  __device__ int64_t most(Volume& volume, Work work) const {
+    return gather_answers(volume, work, [](int64_t& most, int64_t part) {
+      simt::AtomicRef<int64_t>(most).fetch_max(part, simt::memory_order_relaxed);
     });
   }
 
-  template <typename Work>
-  __device__ int64_t once(vfs::Filesystem& fs, Work work) const {
-    return meet(fs, [&](const simt::GridGroup& group, vfs::GridMeeting& meeting) {
+  template <typename Volume, typename Work>
+  __device__ int64_t once(Volume& volume, Work work) const {
+    return meet(volume, [&](const simt::GridGroup& group, vfs::GridMeeting& meeting) {
       if (group.index() == 0) {
         const int64_t result = work(group.warp());
         if (group.warp().thread_rank() == 0) simt::store_relaxed(meeting.answer, result);
@@ -399,14 +423,24 @@ class GridScope {
   static constexpr bool kHasBlockMemory = false;
 
  private:
+  /// Calls `work(warp, index, count)` with every warp; what `add` has made of 0 and the answers.
+  template <typename Volume, typename Work, typename Add>
+  __device__ static int64_t gather_answers(Volume& volume, Work work, Add add) {
+    return meet(volume, [&](const simt::GridGroup& group, vfs::GridMeeting& meeting) {
+      const int64_t part = work(group.warp(), group.index(), group.count());
+      if (group.warp().thread_rank() == 0) add(meeting.answer, part);
+      group.sync();
+      return simt::load_relaxed(meeting.answer);
+    });
+  }
   /// Calls `work(group, meeting)` with every warp; its answer, which is the same for all.
-  template <typename Work>
-  __device__ static int64_t meet(vfs::Filesystem& fs, Work work) {
+  template <typename Volume, typename Work>
+  __device__ static int64_t meet(Volume& volume, Work work) {
     const auto group = simt::GridGroup::current();
-    vfs::GridMeeting* const meeting = vfs::begin_grid_call(group, fs);
+    vfs::GridMeeting* const meeting = vfs::begin_grid_call(group, volume);
     if (meeting == nullptr) return -EBUSY;
     const int64_t answer = work(group, *meeting);
-    vfs::end_grid_call(group, fs, *meeting);
+    vfs::end_grid_call(group, volume, *meeting);
     return answer;
   }
 };
@@ -438,10 +472,10 @@ __device__ bool may_fill_parts(Scope scope, const IoVector* parts, int count) {
 }
 
 /// Once for the group, unless its arguments are `reachable`: not all of them.
-template <typename Scope, typename Work>
-__device__ int64_t once_if(bool reachable, Scope scope, vfs::Filesystem& fs, Work work) {
+template <typename Scope, typename Volume, typename Work>
+__device__ int64_t once_if(bool reachable, Scope scope, Volume& volume, Work work) {
   if (!reachable) return -EFAULT;
-  return in(scope).once(fs, work);
+  return in(scope).once(volume, work);
 }
 
 }  // namespace gofs::device_library

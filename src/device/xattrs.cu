@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Extended attributes.
-#include "device/scopes.cuh"
+#include "device/attached.cuh"
 #include "vfs/set_xattr.h"
 #include "vfs/xattr.h"
 
@@ -10,6 +10,7 @@ namespace gofs::device_library {
 template <typename Scope>
 __device__ int64_t getxattr(Scope scope, VolumeHandle vol, const char* path, const char* name,
                             void* value, uint64_t bytes) {
+  GOFS_IF_ATTACHED(getxattr(scope, *channel, path, name, value, bytes));
   vfs::Filesystem& fs = *vol;
   return once_if(may_read(path, name) && may_fill(scope, value, bytes), scope, fs,
                  [&](simt::AnyWarp auto warp) {
@@ -20,6 +21,7 @@ __device__ int64_t getxattr(Scope scope, VolumeHandle vol, const char* path, con
 template <typename Scope>
 __device__ int64_t lgetxattr(Scope scope, VolumeHandle vol, const char* path, const char* name,
                              void* value, uint64_t bytes) {
+  GOFS_IF_ATTACHED(lgetxattr(scope, *channel, path, name, value, bytes));
   vfs::Filesystem& fs = *vol;
   return once_if(may_read(path, name) && may_fill(scope, value, bytes), scope, fs,
                  [&](simt::AnyWarp auto warp) {
@@ -30,6 +32,7 @@ __device__ int64_t lgetxattr(Scope scope, VolumeHandle vol, const char* path, co
 template <typename Scope>
 __device__ int64_t fgetxattr(Scope scope, VolumeHandle vol, int fd, const char* name, void* value,
                              uint64_t bytes) {
+  GOFS_IF_ATTACHED(fgetxattr(scope, *channel, fd, name, value, bytes));
   vfs::Filesystem& fs = *vol;
   return once_if(
       may_read(name) && may_fill(scope, value, bytes), scope, fs,
@@ -39,6 +42,7 @@ __device__ int64_t fgetxattr(Scope scope, VolumeHandle vol, int fd, const char* 
 template <typename Scope>
 __device__ int64_t listxattr(Scope scope, VolumeHandle vol, const char* path, char* list,
                              uint64_t bytes) {
+  GOFS_IF_ATTACHED(listxattr(scope, *channel, path, list, bytes));
   vfs::Filesystem& fs = *vol;
   return once_if(may_read(path) && may_fill(scope, list, bytes), scope, fs,
                  [&](simt::AnyWarp auto warp) {
@@ -49,6 +53,7 @@ __device__ int64_t listxattr(Scope scope, VolumeHandle vol, const char* path, ch
 template <typename Scope>
 __device__ int64_t llistxattr(Scope scope, VolumeHandle vol, const char* path, char* list,
                               uint64_t bytes) {
+  GOFS_IF_ATTACHED(llistxattr(scope, *channel, path, list, bytes));
   vfs::Filesystem& fs = *vol;
   return once_if(may_read(path) && may_fill(scope, list, bytes), scope, fs,
                  [&](simt::AnyWarp auto warp) {
@@ -58,6 +63,7 @@ __device__ int64_t llistxattr(Scope scope, VolumeHandle vol, const char* path, c
 
 template <typename Scope>
 __device__ int64_t flistxattr(Scope scope, VolumeHandle vol, int fd, char* list, uint64_t bytes) {
+  GOFS_IF_ATTACHED(flistxattr(scope, *channel, fd, list, bytes));
   vfs::Filesystem& fs = *vol;
   return once_if(may_fill(scope, list, bytes), scope, fs, [&](simt::AnyWarp auto warp) {
     return vfs::flistxattr(warp, fs, fd, list, bytes);
@@ -67,6 +73,7 @@ __device__ int64_t flistxattr(Scope scope, VolumeHandle vol, int fd, char* list,
 template <typename Scope>
 __device__ int setxattr(Scope scope, VolumeHandle vol, const char* path, const char* name,
                         const void* value, uint64_t bytes, uint32_t flags) {
+  GOFS_IF_ATTACHED(setxattr(scope, *channel, path, name, value, bytes, flags));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(may_read(path, name) && may_read_value(value, bytes), scope, fs,
                                   [&](simt::AnyWarp auto warp) -> int64_t {
@@ -78,6 +85,7 @@ __device__ int setxattr(Scope scope, VolumeHandle vol, const char* path, const c
 template <typename Scope>
 __device__ int lsetxattr(Scope scope, VolumeHandle vol, const char* path, const char* name,
                          const void* value, uint64_t bytes, uint32_t flags) {
+  GOFS_IF_ATTACHED(lsetxattr(scope, *channel, path, name, value, bytes, flags));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(may_read(path, name) && may_read_value(value, bytes), scope, fs,
                                   [&](simt::AnyWarp auto warp) -> int64_t {
@@ -89,6 +97,7 @@ __device__ int lsetxattr(Scope scope, VolumeHandle vol, const char* path, const 
 template <typename Scope>
 __device__ int fsetxattr(Scope scope, VolumeHandle vol, int fd, const char* name, const void* value,
                          uint64_t bytes, uint32_t flags) {
+  GOFS_IF_ATTACHED(fsetxattr(scope, *channel, fd, name, value, bytes, flags));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(may_read(name) && may_read_value(value, bytes), scope, fs,
                                   [&](simt::AnyWarp auto warp) -> int64_t {
@@ -98,6 +107,7 @@ __device__ int fsetxattr(Scope scope, VolumeHandle vol, int fd, const char* name
 
 template <typename Scope>
 __device__ int removexattr(Scope scope, VolumeHandle vol, const char* path, const char* name) {
+  GOFS_IF_ATTACHED(removexattr(scope, *channel, path, name));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(
       once_if(may_read(path, name), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
@@ -107,6 +117,7 @@ __device__ int removexattr(Scope scope, VolumeHandle vol, const char* path, cons
 
 template <typename Scope>
 __device__ int lremovexattr(Scope scope, VolumeHandle vol, const char* path, const char* name) {
+  GOFS_IF_ATTACHED(lremovexattr(scope, *channel, path, name));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(
       once_if(may_read(path, name), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
@@ -116,6 +127,7 @@ __device__ int lremovexattr(Scope scope, VolumeHandle vol, const char* path, con
 
 template <typename Scope>
 __device__ int fremovexattr(Scope scope, VolumeHandle vol, int fd, const char* name) {
+  GOFS_IF_ATTACHED(fremovexattr(scope, *channel, fd, name));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(once_if(
       may_read(name), scope, fs,

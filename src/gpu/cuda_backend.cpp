@@ -17,6 +17,7 @@
 #include "gpu/cuda_memory.h"
 #include "gpu/device_source.h"
 #include "gpu/own_calls.h"
+#include "gpu/shared_warp_memory.h"
 
 namespace gofs::gpu {
 
@@ -114,6 +115,13 @@ class CudaBackend final : public kernels::Backend {
   }
   std::unique_ptr<ssd::MemorySource> view_device_memory(void* memory, uint64_t bytes) override {
     return gpu::view_device_memory(memory, bytes);
+  }
+  std::unique_ptr<kernels::SharedWarpMemory> share_memory(uint64_t bytes) override {
+    return share_gpu_memory(device_, bytes);
+  }
+  std::unique_ptr<kernels::SharedWarpMemory> map_shared_memory(ssd::Descriptor descriptor,
+                                                               uint64_t bytes) override {
+    return map_gpu_memory(device_, std::move(descriptor), bytes);
   }
 
   std::unique_ptr<kernels::LoadedMedia> load_media(const kernels::MediaRequest& request,

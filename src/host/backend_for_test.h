@@ -10,6 +10,7 @@
 
 #include "gofs/volume.hpp"
 #include "host/cpu_backend.h"
+#include "host/serve/shared_memory.h"
 #include "host/volume_access.h"
 #include "simt/host_memory.h"
 
@@ -35,6 +36,13 @@ class BackendForTest : public kernels::Backend {
   std::unique_ptr<ssd::MemorySource> view_device_memory(void* memory, uint64_t bytes) override {
     return cpu_->view_device_memory(memory, bytes);
   }
+  std::unique_ptr<kernels::SharedWarpMemory> share_memory(uint64_t bytes) override {
+    return std::make_unique<Shared>(SharedMemory::make("memory of a GPU", bytes));
+  }
+  std::unique_ptr<kernels::SharedWarpMemory> map_shared_memory(ssd::Descriptor descriptor,
+                                                               uint64_t) override {
+    return std::make_unique<Shared>(SharedMemory::map(std::move(descriptor)));
+  }
   std::unique_ptr<kernels::LoadedMedia> load_media(const kernels::MediaRequest& request,
                                                    std::string& error) override {
     return cpu_->load_media(request, error);
@@ -45,6 +53,17 @@ class BackendForTest : public kernels::Backend {
   std::string error() const override { return cpu_->error(); }
 
  private:
+  class Shared final : public kernels::SharedWarpMemory {
+   public:
+    explicit Shared(SharedMemory memory) : memory_(std::move(memory)) {}
+    uint8_t* data() const override { return memory_.data(); }
+    uint64_t bytes() const override { return memory_.bytes(); }
+    const ssd::Descriptor& descriptor() const override { return memory_.descriptor(); }
+
+   private:
+    SharedMemory memory_;
+  };
+
   simt::HostMemorySpace memory_;
   const std::unique_ptr<kernels::Backend> cpu_;
 };

@@ -5,6 +5,7 @@
 // reach them. There are two: host/cpu_backend.h and gpu/cuda_backend.h.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,8 +13,10 @@
 
 #include "kernels/body.h"
 #include "simt/memory.h"
+#include "ssd/descriptor.h"
 #include "ssd/media.h"
 #include "ssd/memory_source.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::kernels {
 
@@ -67,6 +70,17 @@ struct MediaRequest {
   /// What can be written to the holes of an image that is kept in memory without them; one that is
   /// only read takes none of it, but says what could be.
   uint64_t spare_bytes = uint64_t{4} << 30;
+};
+
+/// Memory of a GPU that warps of several processes reach, each by an address of its own; freed when
+/// the last of them has let it go.
+class SharedWarpMemory {
+ public:
+  virtual ~SharedWarpMemory() = default;
+  virtual uint8_t* data() const = 0;  // for the warps of this process
+  virtual uint64_t bytes() const = 0;
+  /// To be handed to another process.
+  virtual const ssd::Descriptor& descriptor() const = 0;
 };
 
 /// What memory of the host is, for Backend::reach().
@@ -134,6 +148,17 @@ class Backend {
   /// has. Throws std::system_error, which says what that lacks.
   virtual std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t bytes) = 0;
   virtual std::unique_ptr<ssd::MemorySource> view_device_memory(void* memory, uint64_t bytes) = 0;
+  /// Memory that warps of other processes can reach too, or what one of them has made. Throw
+  /// std::system_error: also ENOTSUP, where such warps and ours do not run at the same time.
+  virtual std::unique_ptr<SharedWarpMemory> share_memory(uint64_t bytes) {
+    (void)bytes;
+    ssd::fail_with(ENOTSUP, "warps of the host have no memory of their own");
+  }
+  virtual std::unique_ptr<SharedWarpMemory> map_shared_memory(ssd::Descriptor descriptor,
+                                                              uint64_t bytes) {
+    (void)descriptor;
+    return share_memory(bytes);
+  }
   /// Null on failure, `error` then says why.
   virtual std::unique_ptr<LoadedMedia> load_media(const MediaRequest& request,
                                                   std::string& error) = 0;

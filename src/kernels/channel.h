@@ -21,6 +21,7 @@ struct ChannelParams {
   serve::Server* server;
   ChannelStep step;
   uint32_t number;
+  uint32_t keeps_client;  // of kFinishClose: not 0: the client has another channel still
   serve::Ring ring;
   vfs::Caller caller;
   uint64_t* calls;  // a word for each channel
@@ -42,7 +43,8 @@ GOFS_HD inline void open_channel(serve::Channel& channel, const ChannelParams& p
   channel.windows[0] = {params.ring.buffer, params.ring.buffer_bytes};
   channel.next_slot = 0;
   simt::store_release(channel.state, uint32_t{serve::kChannelOpen});  // [H3]
-  simt::store_relaxed(channel.looked_at, static_cast<const uint32_t*>(params.ring.published));
+  simt::store_release(channel.looked_at,
+                      static_cast<const uint32_t*>(params.ring.published));  // [H7]
   serve::Server& server = *params.server;
   simt::store_relaxed(server.count, simt::max(server.count, params.number + 1));
 }
@@ -81,12 +83,13 @@ GOFS_HD inline void channel_body(simt::AnyWarp auto warp, uint32_t warp_index, u
       break;
     case ChannelStep::kBeginClose:
       done = warp.shfl(leader && serve::begin_close(channel) ? 1u : 0u, 0);
+      if (leader && done != 0) simt::store_system_relaxed(channel.ring.head->gone, 1u);
       break;
     case ChannelStep::kFinishClose:
       done = warp.shfl(leader && serve::is_left(channel) ? 1u : 0u, 0);
       if (done == 0) break;
       warp.sync();
-      if (channel.caller.client != vfs::kMountClient) {
+      if (channel.caller.client != vfs::kMountClient && params.keeps_client == 0) {
         closed = vfs::close_all(vfs::CallerWarp(warp, channel.caller), *server.fs);
       }
       warp.sync();

@@ -142,11 +142,13 @@ static_assert(verb_rows_are_in_order());
 
 constexpr const VerbRow& row_of(Verb verb) { return kVerbRows[static_cast<uint32_t>(verb)]; }
 
-/// Bytes that a call with this answer has written to its buffer.
-constexpr uint64_t bytes_written(Verb verb, int64_t answer) {
+/// Bytes that a call of this row with this answer has written to its buffer.
+GOFS_HD constexpr uint64_t bytes_written(const VerbRow& row, int64_t answer) {
   if (answer < 0) return 0;
-  const VerbRow& row = row_of(verb);
   return row.whole != 0 ? row.whole : static_cast<uint64_t>(answer) * row.unit;
+}
+constexpr uint64_t bytes_written(Verb verb, int64_t answer) {
+  return bytes_written(row_of(verb), answer);
 }
 
 }  // namespace gofs::request

@@ -79,8 +79,8 @@ GOFS_HD inline FarSlot see_far(const Server& server, uint32_t index, const uint3
 
 /// Where slot `index` is published, or null: its channel is not open.
 GOFS_HD inline const uint32_t* far_ring(const Server& server, uint32_t index, uint32_t end) {
-  return index < end ? simt::load_relaxed(server.channels[index / server.depth].looked_at)
-                     : nullptr;
+  if (index >= end) return nullptr;
+  return simt::load_system_to_acquire(server.channels[index / server.depth].looked_at);  // [H7]
 }
 
 }  // namespace detail

@@ -24,7 +24,14 @@ class HostMemorySpace final : public MemorySpace {
  public:
   uint64_t bytes_taken() const override { return bytes_taken_.load(std::memory_order_relaxed); }
   void write(void* target, const void* host_source, size_t bytes) override {
-    std::memcpy(target, host_source, bytes);
+    // A word is written as one: warps may look at it.
+    if (bytes == 4 && reinterpret_cast<uintptr_t>(target) % 4 == 0) {
+      uint32_t word = 0;
+      std::memcpy(&word, host_source, bytes);
+      store_relaxed(*static_cast<uint32_t*>(target), word);
+    } else {
+      std::memcpy(target, host_source, bytes);
+    }
   }
   void read(void* host_target, const void* source, size_t bytes) override {
     // A word is read as one: warps may be at it.

@@ -70,22 +70,25 @@ GOFS_HD inline GridMeeting* find_meeting(simt::AnyWarp auto warp, GridCalls& cal
 
 /// Begins a call of all warps of `group`, which sees then what all of it has done before. Where
 /// they meet, the same for all and with an `answer` of 0, or null: other grids had all sets until
-/// the time for locks was over.
-GOFS_HD inline GridMeeting* begin_grid_call(const simt::GridGroup& group, Filesystem& fs) {
+/// the time for locks was over. `Volume`: a Filesystem, or what is a kernel's instead of it.
+template <typename Volume>
+GOFS_HD GridMeeting* begin_grid_call(const simt::GridGroup& group, Volume& volume) {
   const auto warp = group.warp();
   if (group.index() == 0 && warp.thread_rank() == 0) {
-    (void)detail::claim_meeting(fs.grids, group.launch(), group.blocks(),
-                                simt::Deadline::after_ns(fs.lock_timeout_ns));
+    (void)detail::claim_meeting(volume.grids, group.launch(), group.blocks(),
+                                simt::Deadline::after_ns(volume.lock_timeout_ns));
   }
   group.sync();
-  return detail::find_meeting(warp, fs.grids, group.launch());
+  return detail::find_meeting(warp, volume.grids, group.launch());
 }
 
 /// Ends it, when the caller has read what it wants from `meeting`. By all warps of `group`.
-GOFS_HD inline void end_grid_call(const simt::GridGroup& group, Filesystem& fs,
-                                  const GridMeeting& meeting) {
+template <typename Volume>
+GOFS_HD void end_grid_call(const simt::GridGroup& group, Volume& volume,
+                           const GridMeeting& meeting) {
   if (!group.block_is_here()) return;
-  simt::count_release(fs.grids.users[&meeting - fs.grids.meetings], ~uint64_t{0});  // [V21]
+  uint64_t& users = volume.grids.users[&meeting - volume.grids.meetings];
+  simt::count_release(users, ~uint64_t{0});  // [V21]
 }
 
 }  // namespace gofs::vfs

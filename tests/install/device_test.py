@@ -57,6 +57,9 @@ class DeviceTest(PackageTest):
         self.expect_words_are_counted(
             self.compile(ROOT / "examples/word_count.cu", "-lgofs_device", "-lgofs"))
 
+    def test_kernels_that_only_attach_link_less(self):
+        self.compile(ROOT / "examples/word_count.cu", "-lgofs_client", "-lgofs")
+
     def test_a_project_finds_it_as_a_component(self):
         project = self.project("find_package_device", ("word_count.cu",))
         self.configure(project, f"-DCMAKE_CUDA_COMPILER={NVCC}", "-DCMAKE_CUDA_ARCHITECTURES=90")

@@ -12,22 +12,27 @@
 #include <thread>
 #include <utility>
 
+#include "host/backends.h"
 #include "host/files_by_calls.h"
 #include "host/messages.h"
 #include "host/serve/control.h"
+#include "host/serve/kernel_end.h"
 #include "host/serve/socket.h"
+#include "serve/descriptor_base.h"
 
 namespace gofs::host {
 
 using request::Verb;
 
 struct AttachedVolume::Link {
-  Link(uint64_t link_number, ChannelEnds ends) : number(link_number), channel(std::move(ends)) {}
+  Link(uint64_t number, ChannelEnds ends)
+      : descriptor_base(serve::descriptor_base(number)), channel(std::move(ends)) {}
 
-  const uint64_t number;
+  const int descriptor_base;
   ChannelClient channel;
   std::atomic<bool> has_changes{false};  // this client's, since the last sync()
   std::mutex control_mutex;              // one question at a time
+  std::unique_ptr<KernelEnd> kernels;    // by the holder of AttachedVolume's mutex
 };
 
 namespace {
@@ -106,6 +111,7 @@ std::shared_ptr<AttachedVolume::Link> AttachedVolume::attach_again() const {
     try {
       auto fresh = std::make_shared<Link>(links_ + 1, attach_at(path_));
       has_lost_ = has_lost_ || link_->has_changes;
+      if (link_->kernels != nullptr) former_.push_back(link_);
       ++links_;
       refusal_.clear();
       link_ = std::move(fresh);
@@ -122,39 +128,6 @@ std::shared_ptr<AttachedVolume::Link> AttachedVolume::attach_again() const {
     refused_at_ = Clock::now();
     return nullptr;
   }
-}
-
-/// The number that a descriptor gets, the lowest that is free as with POSIX; or -ENOMEM.
-int64_t AttachedVolume::take_number(const Link& link, int descriptor) {
-  const std::lock_guard lock(descriptors_mutex_);
-  auto free = std::find_if(descriptors_.begin(), descriptors_.end(),
-                           [](const Open& one) { return one.link == 0; });
-  const int64_t number = free - descriptors_.begin();
-  try {
-    if (free == descriptors_.end()) free = descriptors_.insert(free, Open{});
-  } catch (const std::bad_alloc&) {
-    return -ENOMEM;
-  }
-  *free = {link.number, descriptor};
-  return number;
-}
-
-/// The server's number, or -EBADF or -ESTALE.
-int64_t AttachedVolume::find(const Link& link, int number) const {
-  const std::shared_lock lock(descriptors_mutex_);
-  if (number < 0 || static_cast<size_t>(number) >= descriptors_.size()) return -EBADF;
-  const Open& open = descriptors_[static_cast<size_t>(number)];
-  if (open.link == 0) return -EBADF;
-  return open.link == link.number ? open.descriptor : -ESTALE;
-}
-
-/// The same, and the number is free from now on.
-int64_t AttachedVolume::forget(const Link& link, int number) {
-  const int64_t found = find(link, number);
-  if (found == -EBADF) return found;
-  const std::lock_guard lock(descriptors_mutex_);
-  descriptors_[static_cast<size_t>(number)] = {};
-  return found;
 }
 
 /// The link for a call, or null: there is no server.
@@ -174,25 +147,15 @@ int64_t AttachedVolume::no_server() const {
 /// The call as the server is to get it. 0, or the negative errno that is its answer.
 int64_t AttachedVolume::translate(Link& link, CallRequest& request) {
   if (takes(request, request::kDescriptor)) {
-    const int64_t found = request.verb == Verb::kClose ? forget(link, request.descriptor)
-                                                       : find(link, request.descriptor);
-    if (found < 0) return found;
-    request.descriptor = static_cast<int>(found);
+    request.descriptor = serve::own_number(link.descriptor_base, request.descriptor);
+    if (request.descriptor < 0) return request.descriptor;
   }
   if (takes(request, request::kOtherDescriptor)) {
-    const int64_t found = find(link, request.other_descriptor);
-    if (found < 0) return found;
-    request.other_descriptor = static_cast<int>(found);
+    request.other_descriptor = serve::own_number(link.descriptor_base, request.other_descriptor);
+    if (request.other_descriptor < 0) return request.other_descriptor;
   }
   if (changes(request)) link.has_changes.store(true, std::memory_order_relaxed);
   return 0;
-}
-
-/// The number of a descriptor that the server has given; or -ENOMEM.
-int64_t AttachedVolume::number_opened(Link& link, int descriptor) {
-  const int64_t number = take_number(link, descriptor);
-  if (number < 0) (void)link.channel.call({.verb = Verb::kClose, .descriptor = descriptor});
-  return number;
 }
 
 /// Whether the server's answer is one, which becomes this client's then; or whether the call is to
@@ -200,7 +163,7 @@ int64_t AttachedVolume::number_opened(Link& link, int descriptor) {
 bool AttachedVolume::is_answered(Link& link, const CallRequest& request, CallAnswer& answer) {
   if (answer.result == -ESTALE && link.channel.is_gone() && may_repeat(request)) return false;
   if (opens(request.verb) && answer.result >= 0) {
-    answer.result = number_opened(link, static_cast<int>(answer.result));
+    answer.result += link.descriptor_base;
   }
   return true;
 }
@@ -286,7 +249,34 @@ Expected<void> AttachedVolume::unmount() {
   const std::lock_guard lock(mutex_);
   ended_ = true;
   link_.reset();
+  former_.clear();
   return result;
+}
+
+VolumeHandle AttachedVolume::device() const {
+  if (!process_.is_ours()) return {};
+  std::shared_ptr<Link> link = this->link();
+  if (link != nullptr) link->channel.look_for_server();
+  if (link != nullptr && link->channel.is_gone()) link = this->link();
+  if (link == nullptr) return {};
+  const std::lock_guard lock(mutex_);
+  return link->kernels != nullptr ? link->kernels->handle() : open_for_kernels(*link);
+}
+
+/// By the holder of the mutex.
+VolumeHandle AttachedVolume::open_for_kernels(Link& link) const {
+  std::unique_ptr<kernels::Backend> backend = make_backend("cuda", no_device_);
+  if (backend == nullptr) return {};
+  const std::lock_guard lock(link.control_mutex);
+  try {
+    link.kernels = std::make_unique<KernelEnd>(std::move(backend), link.channel.connection(),
+                                               link.descriptor_base);
+    no_device_.clear();
+    return link.kernels->handle();
+  } catch (const std::exception& problem) {
+    no_device_ = problem.what();
+    return {};
+  }
 }
 
 /// What the server has found, packed.
@@ -353,8 +343,13 @@ Expected<MemoryReport> AttachedVolume::memory() {
 std::vector<std::string> AttachedVolume::warnings() {
   if (!process_.is_ours()) return {not_ours().message};
   const std::lock_guard lock(mutex_);
-  if (std::exchange(told_links_, links_) == links_) return {};
-  return {"the server has ended and another has come: descriptors of before are stale"};
+  std::vector<std::string> told;
+  if (std::exchange(told_links_, links_) != links_) {
+    told.push_back("the server has ended and another has come: descriptors of before are stale");
+  }
+  if (!no_device_.empty()) told.push_back("kernels cannot use the volume: " + no_device_);
+  no_device_.clear();
+  return told;
 }
 
 Expected<BufferHandle> AttachedVolume::register_buffer(void* memory, uint64_t bytes) {

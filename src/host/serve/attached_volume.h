@@ -3,15 +3,13 @@
 // A volume that a server has mounted, as one of its clients has it: calls go through a channel.
 //
 // A server that ends takes the channel with it, and all that this client had open. The next call
-// attaches to the server that has come instead, and waits for it for a while. Numbers of
-// descriptors are this object's own, so that one of before is told from one that the new server
-// has given: it answers -ESTALE.
+// attaches to the server that has come instead, and waits for it for a while. A descriptor of
+// before answers -ESTALE (serve/descriptor_base.h).
 #pragma once
 
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -33,7 +31,10 @@ class AttachedVolume final : public AnyVolume {
   ~AttachedVolume() override;
 
   const std::string& name() const override { return path_; }
-  VolumeHandle device() const override { return {}; }
+  /// Of a channel for kernels, which the first call opens; false where there is none, and
+  /// warnings() says why. After the server has ended there is another one: kernels that have the
+  /// old one get -ESTALE, for as long as this object is there.
+  VolumeHandle device() const override;
   std::vector<std::string> storage_paths() const override { return {}; }
 
   using AnyVolume::call;
@@ -71,10 +72,6 @@ class AttachedVolume final : public AnyVolume {
 
  private:
   struct Link;  // to one server
-  struct Open {
-    uint64_t link;  // the number of the one that gave it; 0: no descriptor has this number
-    int descriptor;
-  };
   using Clock = std::chrono::steady_clock;
 
   AttachedVolume(std::string path, const AttachOptions& options, std::unique_ptr<Link> link);
@@ -83,11 +80,8 @@ class AttachedVolume final : public AnyVolume {
   std::shared_ptr<Link> link_for(const CallRequest& request) const;
   int64_t no_server() const;
   int64_t translate(Link& link, CallRequest& request);
-  int64_t number_opened(Link& link, int descriptor);
   bool is_answered(Link& link, const CallRequest& request, CallAnswer& answer);
-  int64_t take_number(const Link& link, int descriptor);
-  int64_t find(const Link& link, int number) const;
-  int64_t forget(const Link& link, int number);
+  VolumeHandle open_for_kernels(Link& link) const;
   Expected<std::string> ask(const Question& question) const;
   template <typename Found>
   Expected<Found> ask_for(const Question& question) const;
@@ -100,15 +94,14 @@ class AttachedVolume final : public AnyVolume {
 
   mutable std::mutex mutex_;  // of all down to the blank line
   mutable std::shared_ptr<Link> link_;
-  mutable uint64_t links_ = 1;              // that there were
-  mutable bool has_lost_ = false;           // what this client has changed, perhaps
-  mutable std::string refusal_;             // why there is no server
-  mutable Clock::time_point refused_at_{};  // when that was found
-  uint64_t told_links_ = 1;                 // by warnings()
+  mutable std::vector<std::shared_ptr<Link>> former_;  // whose channels kernels may still use
+  mutable std::string no_device_;                      // why there is no channel for kernels
+  mutable uint64_t links_ = 1;                         // that there were
+  mutable bool has_lost_ = false;                      // what this client has changed, perhaps
+  mutable std::string refusal_;                        // why there is no server
+  mutable Clock::time_point refused_at_{};             // when that was found
+  uint64_t told_links_ = 1;                            // by warnings()
   bool ended_ = false;
-
-  mutable std::shared_mutex descriptors_mutex_;
-  std::vector<Open> descriptors_;
 
   DescriptorNames descriptor_names_;
   RegisteredBuffers buffers_;

@@ -27,6 +27,9 @@ namespace {
 // Who finds nothing for so long sleeps until a client wakes it. It costs a GPU more to begin again.
 constexpr uint64_t kIdleNs = 50'000;
 constexpr uint64_t kGridIdleNs = 1'000'000;
+// No kernel can ring a bell. While any has a channel, a GPU's warps never rest, and threads of the
+// host that sleep look again after so long.
+constexpr int kSleepForKernelsMs = 1;
 // The mark of the bell that ends the server; those of channels have their numbers.
 constexpr uint32_t kStop = UINT32_MAX;
 
@@ -38,16 +41,32 @@ void allow_races([[maybe_unused]] const serve::Ring& ring) {
 #endif
 }
 
+/// What is published and answered in memory of a GPU, which is not cleared when it is had: nothing.
+void clear_ring(simt::MemorySpace& memory, uint8_t* ring, const serve::RingHead& head) {
+  const std::vector<uint8_t> zeros(head.texts_at);
+  memory.write(ring, zeros.data(), zeros.size());
+  memory.write(ring, &head, sizeof(head));
+}
+
 }  // namespace
 
 /// What the host keeps of a channel.
 struct ChannelServer::Client {
-  SharedMemory memory;
+  // Of the ring, one of these two.
+  std::optional<SharedMemory> memory;
+  std::unique_ptr<kernels::SharedWarpMemory> gpu_memory;
   ssd::Descriptor bell;
   vfs::Caller caller;
-  int32_t pid;
-  bool leaves;  // no call of it is begun any more
-  bool gone;    // nothing is left of it but its memory, which a turn may still look at
+  int32_t pid = 0;
+  bool for_kernels = false;  // a second channel of its client
+  bool leaves = false;       // no call of it is begun any more
+  bool gone = false;         // nothing is left of it but its memory, which a turn may still look at
+
+  uint8_t* ring() const { return memory ? memory->data() : gpu_memory->data(); }
+  /// What of the ring the host reaches, or null.
+  serve::RingHead* head() const {
+    return memory ? reinterpret_cast<serve::RingHead*>(memory->data()) : nullptr;
+  }
 };
 
 ChannelServer::ChannelServer(const ServedFilesystem& served, const ChannelServerOptions& options)
@@ -121,17 +140,26 @@ ChannelServer::~ChannelServer() {
   for (uint32_t i = 0; i < options_.channels_max; ++i) (void)close(i);
 }
 
+/// How long a servant is to find nothing before it rests.
+uint64_t ChannelServer::idle_ns() const {
+  if (served_.backend->is_host()) return kIdleNs;
+  return for_kernels_.load(std::memory_order_relaxed) != 0 ? ~uint64_t{0} : kGridIdleNs;
+}
+
 void ChannelServer::work(Servant& servant) {
-  const uint64_t idle_ns = served_.backend->is_host() ? kIdleNs : kGridIdleNs;
+  using End = Servant::End;
   while (simt::load_relaxed(words_[0].ending) == 0) {
-    if (!servant.serve(idle_ns)) break;
+    End end = servant.serve(idle_ns());
+    if (end == End::kTurn) continue;
+    if (end == End::kFailed) break;
     tell_sleep(+1);
     // Who has published a request without seeing that we sleep has done so before: we see it.
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    const bool served = servant.serve(0);
-    if (served) sleep();
+    do end = servant.serve(0);
+    while (end == End::kTurn);
+    if (end == End::kRest) sleep();
     tell_sleep(-1);
-    if (!served) break;
+    if (end == End::kFailed) break;
   }
   const bool failed = simt::load_relaxed(words_[0].ending) == 0;
   if (failed && options_.on_failure) options_.on_failure();
@@ -171,25 +199,25 @@ void ChannelServer::tell_sleep(int change) {
   const bool now = sleeping_ != 0;
   if (before == now) return;
   for (uint32_t i = 0; i < options_.channels_max; ++i) {
-    if (clients_[i]) simt::store_system_relaxed(head_of(i).server_sleeps, now ? 1u : 0u);
+    if (clients_[i] == nullptr || clients_[i]->head() == nullptr) continue;
+    simt::store_system_relaxed(clients_[i]->head()->server_sleeps, now ? 1u : 0u);
   }
 }
 
 /// Until a client publishes a request.
 void ChannelServer::sleep() {
-  const std::optional<uint32_t> rung = bells_.wait(options_.sleep_ms);
+  const bool for_kernels = for_kernels_.load(std::memory_order_relaxed) != 0;
+  const std::optional<uint32_t> rung =
+      bells_.wait(for_kernels ? kSleepForKernelsMs : options_.sleep_ms);
   if (!rung || *rung == kStop) return;
   const std::lock_guard lock(mutex_);
   if (clients_[*rung]) still_bell(clients_[*rung]->bell);
 }
 
-serve::RingHead& ChannelServer::head_of(uint32_t number) {
-  return *reinterpret_cast<serve::RingHead*>(clients_[number]->memory.data());
-}
-
-Expected<ChannelServer::Opened> ChannelServer::open(const Newcomer& who) {
+/// Opens a channel for the client that `make` makes for a ring; its number. By the holder of the
+/// mutex.
+Expected<uint32_t> ChannelServer::add_client(const ClientMaker& make) {
   const std::string subject = "a channel of " + served_.name;
-  const std::lock_guard lock(mutex_);
   if (draining_) return make_error(ECONNREFUSED, subject, "the server takes no clients any more");
   const auto free = std::find(clients_.begin(), clients_.end(), nullptr);
   if (free == clients_.end()) return make_error(EAGAIN, subject, "there are as many as can be");
@@ -198,38 +226,96 @@ Expected<ChannelServer::Opened> ChannelServer::open(const Newcomer& who) {
     serve::RingHead head =
         serve::layout_of_ring(options_.depth, options_.depth * options_.part_bytes);
     head.wakes = served_.backend->is_host() ? 1 : 0;
-    const vfs::Caller caller{who.credentials,
-                             who.shares_descriptors ? vfs::kMountClient : number + 1};
-    auto client = std::make_unique<Client>(Client{SharedMemory::make("gofs channel", head.bytes),
-                                                  make_bell(), caller, who.pid, false, false});
-    Opened opened{
-        number,
-        {SharedMemory::map(copy_of(client->memory.descriptor())), copy_of(client->bell), {}}};
-    std::memcpy(client->memory.data(), &head, sizeof(head));
-    const std::string unreachable =
-        served_.backend->reach(client->memory.data(), head.bytes, kernels::HostRange::kMemory);
-    if (!unreachable.empty()) return make_error(ENOMEM, subject, unreachable);
+    std::unique_ptr<Client> client = make(number, head);
+    if (client->memory) {
+      std::memcpy(client->ring(), &head, sizeof(head));
+      const std::string unreachable =
+          served_.backend->reach(client->ring(), head.bytes, kernels::HostRange::kMemory);
+      if (!unreachable.empty()) return make_error(ENOMEM, subject, unreachable);
+    }
     *free = std::move(client);
+    Client& added = *clients_[number];
     kernels::ChannelParams opening{};
     opening.step = kernels::ChannelStep::kOpen;
     opening.number = number;
-    opening.ring = serve::view_of_ring((*free)->memory.data(), head);
-    opening.caller = caller;
-    allow_races(opening.ring);
-    bells_.add((*free)->bell, number);
-    simt::store_system_relaxed(head_of(number).server_sleeps, sleeping_ != 0 ? 1u : 0u);
-    if (step(number, opening)) return opened;
+    opening.ring = serve::view_of_ring(added.ring(), head);
+    opening.caller = added.caller;
+    if (added.memory) {
+      allow_races(opening.ring);
+      simt::store_system_relaxed(added.head()->server_sleeps, sleeping_ != 0 ? 1u : 0u);
+    }
+    bells_.add(added.bell, number);
+    if (step(number, opening)) return number;
     let_go(number);
     return make_error(EIO, subject, "the backend could not open it");
+  } catch (const std::system_error& problem) {
+    if (clients_[number] != nullptr) let_go(number);
+    return make_error(problem.code().value(), subject, problem.what());
   } catch (const std::exception& problem) {
     if (clients_[number] != nullptr) let_go(number);
     return make_error(ENOMEM, subject, problem.what());
   }
 }
 
+Expected<ChannelServer::Opened> ChannelServer::open(const Newcomer& who) {
+  std::optional<ChannelEnds> ends;
+  const std::lock_guard lock(mutex_);
+  const auto number = add_client([&](uint32_t its_number, const serve::RingHead& head) {
+    auto client = std::make_unique<Client>();
+    client->memory.emplace(SharedMemory::make("gofs channel", head.bytes));
+    client->bell = make_bell();
+    client->caller = {who.credentials, who.shares_descriptors ? vfs::kMountClient : its_number + 1};
+    client->pid = who.pid;
+    ends.emplace(ChannelEnds{
+        SharedMemory::map(copy_of(client->memory->descriptor())), copy_of(client->bell), {}});
+    return client;
+  });
+  if (!number) return number.error();
+  return Opened{*number, std::move(*ends)};
+}
+
+Expected<ChannelServer::OpenedForKernels> ChannelServer::open_for_kernels(uint32_t owner) {
+  OpenedForKernels opened{};
+  const std::lock_guard lock(mutex_);
+  if (clients_[owner] == nullptr || clients_[owner]->leaves) {
+    return make_error(ESTALE, "a channel of " + served_.name, "its client has gone");
+  }
+  // Before the channel is there: a server that sleeps wakes only for what it knows of.
+  for_kernels_.fetch_add(1, std::memory_order_relaxed);
+  const auto number = add_client([&](uint32_t, const serve::RingHead& head) {
+    auto client = std::make_unique<Client>();
+    if (served_.backend->is_host()) {
+      client->memory.emplace(SharedMemory::make("gofs channel of kernels", head.bytes));
+    } else {
+      client->gpu_memory = served_.backend->share_memory(head.bytes);
+      clear_ring(served_.backend->memory(), client->gpu_memory->data(), head);
+    }
+    const ssd::Descriptor& memory =
+        client->memory ? client->memory->descriptor() : client->gpu_memory->descriptor();
+    opened.of_gpu = client->gpu_memory != nullptr;
+    opened.memory = copy_of(memory);
+    opened.bytes = head.bytes;
+    client->bell = make_bell();
+    client->caller = clients_[owner]->caller;
+    client->pid = clients_[owner]->pid;
+    return client;
+  });
+  if (!number) {
+    for_kernels_.fetch_sub(1, std::memory_order_relaxed);
+    return number.error();
+  }
+  clients_[*number]->for_kernels = true;
+  opened.number = *number;
+  // It may be sleeping for as long as it does where there are none.
+  ring_bell(clients_[*number]->bell);
+  return opened;
+}
+
 /// Nothing looks at its memory any more. By the holder of the mutex.
 void ChannelServer::let_go(uint32_t number) {
-  served_.backend->forget(clients_[number]->memory.data());
+  const Client& client = *clients_[number];
+  if (client.memory) served_.backend->forget(client.ring());
+  if (client.for_kernels) for_kernels_.fetch_sub(1, std::memory_order_relaxed);
   clients_[number].reset();
 }
 
@@ -240,18 +326,21 @@ bool ChannelServer::begin_close(uint32_t number) {
   const std::lock_guard lock(mutex_);
   if (clients_[number] == nullptr || std::exchange(clients_[number]->leaves, true)) return false;
   (void)step(number, closing);
-  simt::store_system_relaxed(head_of(number).gone, 1u);
+  // A backend that runs nothing any more has not said so.
+  serve::RingHead* const head = clients_[number]->head();
+  if (head != nullptr) simt::store_system_relaxed(head->gone, 1u);
   return true;
 }
 
 bool ChannelServer::finish_close(uint32_t number, uint32_t* descriptors) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (clients_[number] == nullptr || clients_[number]->gone) return true;
-  }
   kernels::ChannelParams closing{};
   closing.step = kernels::ChannelStep::kFinishClose;
   closing.number = number;
+  {
+    const std::lock_guard lock(mutex_);
+    if (clients_[number] == nullptr || clients_[number]->gone) return true;
+    closing.keeps_client = clients_[number]->for_kernels ? 1 : 0;
+  }
   // A backend that runs nothing any more has no calls under way.
   const bool ran = step(number, closing);
   if (ran && closing.done == 0) return false;

@@ -4,10 +4,12 @@
 // the channels, and lets them rest while nothing comes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -54,6 +56,15 @@ class ChannelServer {
   };
   /// EAGAIN where all are taken, ECONNREFUSED after drain(). From any thread.
   Expected<Opened> open(const Newcomer& who);
+  struct OpenedForKernels {
+    uint32_t number;
+    bool of_gpu;             // the ring lies in memory of the GPU: Backend::map_shared_memory()
+    ssd::Descriptor memory;  // of the ring
+    uint64_t bytes;
+  };
+  /// A second channel of the client that has channel `owner`, for its kernels. It is closed before
+  /// that one. ESTALE where the owner has gone. From any thread.
+  Expected<OpenedForKernels> open_for_kernels(uint32_t owner);
   /// No more clients are taken from now on. From any thread.
   void drain();
   /// From any thread.
@@ -73,6 +84,8 @@ class ChannelServer {
 
  private:
   struct Client;
+  using ClientMaker =
+      std::function<std::unique_ptr<Client>(uint32_t number, const serve::RingHead& head)>;
   /// What the host writes for the warps.
   struct HostWords {
     uint32_t ending;
@@ -83,12 +96,13 @@ class ChannelServer {
   void end_threads();
   std::unique_ptr<Servant> make_servant();
   void work(Servant& servant);
+  uint64_t idle_ns() const;
+  Expected<uint32_t> add_client(const ClientMaker& make);
   bool run_turn(const kernels::Body& body, const kernels::Grid& grid, void* params);
   void sleep();
   void tell_sleep(int change);
   bool step(uint32_t place, kernels::ChannelParams& params);
   void let_go(uint32_t number);
-  serve::RingHead& head_of(uint32_t number);
 
   const ServedFilesystem served_;
   const ServedFilesystem in_turns_;  // the same, whose run() is run_turn()
@@ -111,6 +125,7 @@ class ChannelServer {
   std::vector<std::unique_ptr<Client>> clients_;  // one for each channel that is not free
   bool in_turn_ = false;                          // a grid runs
   uint32_t sleeping_ = 0;                         // threads
+  std::atomic<uint32_t> for_kernels_{0};          // of these; by any thread
   bool draining_ = false;
   std::vector<std::thread> threads_;
 };

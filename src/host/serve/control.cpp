@@ -2,9 +2,11 @@
 #include "host/serve/control.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <cerrno>
+#include <utility>
+
+#include "host/serve/message.h"
 
 namespace gofs::host {
 
@@ -15,27 +17,25 @@ constexpr int kAnswerTimeoutMs = 600'000;
 
 }  // namespace
 
-bool send_control(const ssd::Descriptor& connection, const std::string& bytes) {
-  return bytes.size() <= kControlBytesMax &&
-         ::send(connection.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-             static_cast<ssize_t>(bytes.size());
+bool send_control(const ssd::Descriptor& connection, const std::string& bytes,
+                  std::span<const int> descriptors) {
+  return bytes.size() <= kControlBytesMax && send_message(connection, bytes, descriptors);
 }
 
-std::string receive_control(const ssd::Descriptor& connection) {
-  std::string bytes(kControlBytesMax, '\0');
-  const ssize_t got =
-      ::recv(connection.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_TRUNC);
-  if (got <= 0 || static_cast<size_t>(got) > bytes.size()) return {};
-  bytes.resize(static_cast<size_t>(got));
-  return bytes;
+std::string receive_control(const ssd::Descriptor& connection,
+                            std::vector<ssd::Descriptor>* descriptors) {
+  Message message = receive_message(connection, kControlBytesMax);
+  if (descriptors != nullptr) *descriptors = std::move(message.descriptors);
+  return std::move(message.bytes);
 }
 
-std::string ask_server(const ssd::Descriptor& connection, const Question& question) {
+std::string ask_server(const ssd::Descriptor& connection, const Question& question,
+                       std::vector<ssd::Descriptor>* descriptors) {
   if (!send_control(connection, packed(question))) ssd::fail_with(ESTALE, "the server has ended");
   pollfd waiting{connection.get(), POLLIN, 0};
   const int ready = ::poll(&waiting, 1, kAnswerTimeoutMs);
   if (ready <= 0) ssd::fail_with(ready == 0 ? ETIMEDOUT : errno, "the server's answer");
-  const std::string bytes = receive_control(connection);
+  const std::string bytes = receive_control(connection, descriptors);
   if (bytes.empty()) ssd::fail_with(ESTALE, "the server has ended");
   Answer answer = unpacked<Answer>(bytes);
   if (answer.error != 0) ssd::fail_with(answer.error, answer.words);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace gofs::host {
 enum class Ask : uint32_t {
   kInfo,            // -> ServedInfo
   kStatus,          // -> ServerStatus
+  kForKernels,      // -> KernelRing, with its memory: a second channel of the client's own
   kCollectGarbage,  // CleaningOptions -> CleaningReport
   kDrain,           // from now on no new client is taken
   kStop,            // all clients are ended, and the volume is unmounted
@@ -41,6 +43,12 @@ struct ServedInfo {
   CleaningReport cleaning;
 };
 
+/// A channel for kernels.
+struct KernelRing {
+  bool of_gpu;  // it lies in memory of a GPU
+  uint64_t bytes;
+};
+
 struct ClientStatus {
   uint32_t channel;
   uint32_t uid;
@@ -62,13 +70,16 @@ struct ServerStatus {
 inline constexpr size_t kControlBytesMax = 64 * 1024;
 
 /// The message that has come. Empty: the other end has hung up, or what it says is none.
-std::string receive_control(const ssd::Descriptor& connection);
+std::string receive_control(const ssd::Descriptor& connection,
+                            std::vector<ssd::Descriptor>* descriptors = nullptr);
 /// False: it cannot be sent at once.
-bool send_control(const ssd::Descriptor& connection, const std::string& bytes);
+bool send_control(const ssd::Descriptor& connection, const std::string& bytes,
+                  std::span<const int> descriptors = {});
 
-/// Asks, waits, and gives what was found. Throws std::system_error: the answer's error, ESTALE
-/// where the server has gone, ETIMEDOUT, EPROTO.
-std::string ask_server(const ssd::Descriptor& connection, const Question& question);
+/// Asks, waits, and gives what was found, and what has come with it. Throws std::system_error: the
+/// answer's error, ESTALE where the server has gone, ETIMEDOUT, EPROTO.
+std::string ask_server(const ssd::Descriptor& connection, const Question& question,
+                       std::vector<ssd::Descriptor>* descriptors = nullptr);
 
 template <typename Struct>
 std::string packed(const Struct& it) {
@@ -131,6 +142,10 @@ void fields(Archive& archive, CleaningReport& it) {
 template <typename Archive>
 void fields(Archive& archive, ServedInfo& it) {
   archive(it.volume, it.memory, it.clock, it.cleaning);
+}
+template <typename Archive>
+void fields(Archive& archive, KernelRing& it) {
+  archive(it.of_gpu, it.bytes);
 }
 template <typename Archive>
 void fields(Archive& archive, ClientStatus& it) {

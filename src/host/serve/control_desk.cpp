@@ -27,6 +27,8 @@ Expected<std::string> ControlDesk::find(const Question& question) {
     }
     case Ask::kStatus:
       return packed(channels_.status());
+    case Ask::kForKernels:  // which is the connection's business
+      break;
     case Ask::kCollectGarbage: {
       const auto report = volume_.collect_garbage(question.cleaning);
       if (!report) return report.error();

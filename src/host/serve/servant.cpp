@@ -27,9 +27,10 @@ class WarpServant final : public Servant {
         params_(served.backend->shared_memory(), 1) {
     params_[0] = {server, room_.data(), 0};
   }
-  bool serve(uint64_t idle_ns) override {
+  End serve(uint64_t idle_ns) override {
     params_[0].idle_ns = idle_ns;
-    return served_.run(kernels::bodies::kServe, {1, 1}, params_.data());
+    const bool ran = served_.run(kernels::bodies::kServe, {1, 1}, params_.data());
+    return ran ? End::kRest : End::kFailed;
   }
 
  private:
@@ -52,16 +53,14 @@ class GridServant final : public Servant {
     params_[0].turn_ns = kTurnNs;
   }
 
-  bool serve(uint64_t idle_ns) override {
+  End serve(uint64_t idle_ns) override {
     kernels::ServeTurnParams& params = params_[0];
-    do {
-      params.idle_ns = idle_ns;
-      ++params.turn;
-      const uint32_t threads = kWarpsOfBlock * served_.backend->warp_width();
-      if (!served_.run(kernels::bodies::kServeTurn, {blocks_, threads}, &params)) return false;
-      suit_blocks(params.busy_most);
-    } while (params.rests == 0);
-    return true;
+    params.idle_ns = idle_ns;
+    ++params.turn;
+    const uint32_t threads = kWarpsOfBlock * served_.backend->warp_width();
+    if (!served_.run(kernels::bodies::kServeTurn, {blocks_, threads}, &params)) return End::kFailed;
+    suit_blocks(params.busy_most);
+    return params.rests != 0 ? End::kRest : End::kTurn;
   }
 
  private:

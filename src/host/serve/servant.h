@@ -25,9 +25,13 @@ struct ServedFilesystem {
 class Servant {
  public:
   virtual ~Servant() = default;
-  /// Performs what clients ask for, until the server ends or nothing has come for `idle_ns`. False:
-  /// the backend runs nothing.
-  virtual bool serve(uint64_t idle_ns) = 0;
+  enum class End {
+    kRest,    // the server ends, or nothing has come for `idle_ns`
+    kTurn,    // it is to go on
+    kFailed,  // the backend runs nothing
+  };
+  /// Performs what clients ask for, for a while.
+  virtual End serve(uint64_t idle_ns) = 0;
 };
 
 /// A warp, where the backend's warps are threads of this process.

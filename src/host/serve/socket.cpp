@@ -7,12 +7,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <vector>
 
+#include "host/serve/message.h"
 #include "ssd/system_failure.h"
 
 namespace gofs::host {
@@ -21,7 +21,6 @@ namespace {
 
 constexpr int kBacklog = 128;
 constexpr int kGreetingTimeoutMs = 10'000;
-constexpr size_t kDescriptors = 2;
 
 sockaddr_un address_of(const std::string& path) {
   sockaddr_un address{};
@@ -59,12 +58,6 @@ void expect_free(const std::string& path) {
   if (error == 0) ssd::fail_with(EADDRINUSE, path + ": a server is there");
   if (error != ECONNREFUSED) ssd::fail_with(error, path);
 }
-
-/// Room for the descriptors that come with a message.
-union Control {
-  cmsghdr header;
-  char bytes[CMSG_SPACE(kDescriptors * sizeof(int))];
-};
 
 ssd::Descriptor listen_at(const std::string& path, uint32_t mode) {
   expect_free(path);
@@ -113,25 +106,12 @@ Peer peer_of(const ssd::Descriptor& connection) {
 }
 
 bool greet(const ssd::Descriptor& connection, const ChannelEnds* ends, int error) {
-  Greeting greeting{kGreetingMagic, kGreetingVersion, error};
-  iovec part{&greeting, sizeof(greeting)};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  Control control{};
-  if (ends != nullptr) {
-    const int descriptors[kDescriptors] = {ends->memory.descriptor().get(), ends->bell.get()};
-    message.msg_control = &control;
-    message.msg_controllen = sizeof(control);
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(descriptors));
-    std::memcpy(CMSG_DATA(header), descriptors, sizeof(descriptors));
-  }
+  const Greeting greeting{kGreetingMagic, kGreetingVersion, error};
+  const std::span<const char> bytes(reinterpret_cast<const char*>(&greeting), sizeof(greeting));
   // It is the connection's first message, for which there is room.
-  return ::sendmsg(connection.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(sizeof(greeting));
+  if (ends == nullptr) return send_message(connection, bytes);
+  const int descriptors[] = {ends->memory.descriptor().get(), ends->bell.get()};
+  return send_message(connection, bytes, descriptors);
 }
 
 namespace {
@@ -139,56 +119,37 @@ namespace {
 /// A connection, and what the server has said first.
 struct Greeted {
   ssd::Descriptor connection;
-  Greeting greeting{};
-  std::array<ssd::Descriptor, kDescriptors> descriptors{};
-  size_t count = 0;  // of these
+  int error;
+  std::vector<ssd::Descriptor> descriptors;
 };
 
 Greeted greeted_at(const std::string& path) {
-  Greeted greeted;
-  greeted.connection = make_socket();
-  if (const int error = connect_to(greeted.connection, path); error != 0) {
-    ssd::fail_with(error, path);
-  }
-  pollfd waiting{greeted.connection.get(), POLLIN, 0};
+  ssd::Descriptor connection = make_socket();
+  if (const int error = connect_to(connection, path); error != 0) ssd::fail_with(error, path);
+  pollfd waiting{connection.get(), POLLIN, 0};
   const int ready = ::poll(&waiting, 1, kGreetingTimeoutMs);
   if (ready <= 0) ssd::fail_with(ready == 0 ? ETIMEDOUT : errno, path);
-  Greeting& greeting = greeted.greeting;
-  iovec part{&greeting, sizeof(greeting)};
-  Control control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = &control;
-  message.msg_controllen = sizeof(control);
-  const ssize_t got =
-      ::recvmsg(greeted.connection.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  // First of all they have owners.
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const size_t here = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < here && greeted.count < kDescriptors; ++i) {
-      int value = -1;
-      std::memcpy(&value, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      greeted.descriptors[greeted.count++] = ssd::Descriptor(value);
-    }
+  Message message = receive_message(connection, sizeof(Greeting));
+  if (message.error == 0 && message.bytes.empty()) {
+    ssd::fail_with(ECONNREFUSED, path + ": the server has ended");
   }
-  if (got == 0) ssd::fail_with(ECONNREFUSED, path + ": the server has ended");
-  if (got < 0) ssd::fail_with(errno, path);
-  if (got != static_cast<ssize_t>(sizeof(greeting)) || greeting.magic != kGreetingMagic ||
-      greeting.version != kGreetingVersion) {
+  if (message.error != 0 && message.error != EMSGSIZE) ssd::fail_with(message.error, path);
+  Greeting greeting{};
+  if (message.bytes.size() == sizeof(greeting)) {
+    std::memcpy(&greeting, message.bytes.data(), sizeof(greeting));
+  }
+  if (greeting.magic != kGreetingMagic || greeting.version != kGreetingVersion) {
     ssd::fail_with(EPROTO, path + ": no server of this version of GoFS");
   }
-  return greeted;
+  return {std::move(connection), greeting.error, std::move(message.descriptors)};
 }
 
 }  // namespace
 
 ChannelEnds attach_at(const std::string& path) {
   Greeted greeted = greeted_at(path);
-  if (greeted.greeting.error != 0) ssd::fail_with(greeted.greeting.error, path);
-  if (greeted.count != kDescriptors) ssd::fail_with(EPROTO, path + ": no channel has come");
+  if (greeted.error != 0) ssd::fail_with(greeted.error, path);
+  if (greeted.descriptors.size() != 2) ssd::fail_with(EPROTO, path + ": no channel has come");
   return {SharedMemory::map(std::move(greeted.descriptors[0])), std::move(greeted.descriptors[1]),
           std::move(greeted.connection)};
 }

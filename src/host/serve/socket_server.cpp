@@ -58,7 +58,10 @@ SocketServer::~SocketServer() {
   ring_bell(stop_);
   thread_.join();
   while (!connections_.empty()) end_client(connections_.begin()->first);
-  for (const uint32_t channel : leaving_) (void)channels_.close(channel);
+  for (const Leaving& leaving : leaving_) {
+    if (leaving.for_kernels) (void)channels_.close(*leaving.for_kernels);
+    (void)channels_.close(leaving.channel);
+  }
 }
 
 void SocketServer::run() {
@@ -70,7 +73,7 @@ void SocketServer::run() {
     } else if (ready) {
       hear(*ready);
     }
-    std::erase_if(leaving_, [&](uint32_t channel) { return channels_.finish_close(channel); });
+    std::erase_if(leaving_, [&](Leaving& leaving) { return has_left(leaving); });
   }
 }
 
@@ -135,10 +138,34 @@ void SocketServer::answer_all() {
     const Asked asked = std::move(asked_.front());
     asked_.pop_front();
     lock.unlock();
-    const std::string answer = packed(answer_by_(asked.question, asked.by->who));
+    ssd::Descriptor memory;
+    const Answer answer = asked.question.ask == Ask::kForKernels
+                              ? open_for_kernels(*asked.by, memory)
+                              : answer_by_(asked.question, asked.by->who);
     asked.by->asks = false;  // before it can ask again
-    (void)send_control(asked.by->descriptor, answer);
+    const int with[] = {memory.get()};
+    (void)send_control(asked.by->descriptor, packed(answer),
+                       memory.is_open() ? std::span<const int>(with) : std::span<const int>());
   }
+}
+
+/// A client has one such channel: each takes memory of the GPU.
+Answer SocketServer::open_for_kernels(Connection& connection, ssd::Descriptor& memory) {
+  const std::lock_guard lock(connection.mutex);
+  if (connection.ended || !connection.channel) return {ESTALE, "a client without a channel", {}};
+  if (connection.for_kernels) return {EBUSY, "the client's kernels have a channel", {}};
+  auto opened = channels_.open_for_kernels(*connection.channel);
+  if (!opened) return {opened.error().code, opened.error().message, {}};
+  connection.for_kernels = opened->number;
+  memory = std::move(opened->memory);
+  return {0, {}, packed(KernelRing{opened->of_gpu, opened->bytes})};
+}
+
+/// Whether it has gone by now. The client's descriptors are closed with the last of its channels.
+bool SocketServer::has_left(Leaving& leaving) {
+  if (leaving.for_kernels && !channels_.finish_close(*leaving.for_kernels)) return false;
+  leaving.for_kernels.reset();
+  return channels_.finish_close(leaving.channel);
 }
 
 void SocketServer::end_client(uint32_t mark) {
@@ -150,8 +177,15 @@ void SocketServer::end_client(uint32_t mark) {
   // An answer under way still has the descriptor: the client is to see that it is over.
   (void)::shutdown(connection->descriptor.get(), SHUT_RDWR);
   if (!connection->channel) return;
+  std::optional<uint32_t> for_kernels;
+  {
+    const std::lock_guard lock(connection->mutex);
+    connection->ended = true;
+    for_kernels = connection->for_kernels;
+  }
+  if (for_kernels) channels_.begin_close(*for_kernels);
   channels_.begin_close(*connection->channel);
-  leaving_.push_back(*connection->channel);
+  leaving_.push_back({for_kernels, *connection->channel});
 }
 
 }  // namespace gofs::host

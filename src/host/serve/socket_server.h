@@ -42,12 +42,22 @@ class SocketServer {
     vfs::Credentials who;
     std::optional<uint32_t> channel;
     std::atomic<bool> asks{false};
+    std::mutex mutex;                     // of these two
+    std::optional<uint32_t> for_kernels;  // its second channel
+    bool ended = false;
+  };
+  /// Channels of a client that has gone, in which calls are under way.
+  struct Leaving {
+    std::optional<uint32_t> for_kernels;
+    uint32_t channel;
   };
 
   void run();
   void take_client();
   void hear(uint32_t mark);
   void end_client(uint32_t mark);
+  bool has_left(Leaving& leaving);
+  Answer open_for_kernels(Connection& connection, ssd::Descriptor& memory);
   void answer_all();
 
   ChannelServer& channels_;
@@ -57,7 +67,7 @@ class SocketServer {
   const AnswerBy answer_by_;
   // Of the thread:
   std::map<uint32_t, std::shared_ptr<Connection>> connections_;
-  std::vector<uint32_t> leaving_;  // channels in which calls are under way
+  std::vector<Leaving> leaving_;
 
   struct Asked {
     std::shared_ptr<Connection> by;

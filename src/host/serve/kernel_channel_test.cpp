@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The channels of kernels, whose warps are played by threads of this process: the calls, data in
+// pieces, more calls than slots, what host and kernels share, and the end of either side.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "host/serve/control_desk.h"
+#include "host/serve/kernel_end.h"
+#include "host/serve/served_volume_for_test.h"
+#include "host/serve/socket_server.h"
+#include "serve/kernel_data.h"
+#include "testing/teams.hpp"
+
+namespace gofs::host {
+namespace {
+
+using request::Verb;
+using serve::KernelCall;
+using serve::KernelChannel;
+
+/// A server of threads of the host, whose channels lie in memory of the host, or one of a grid of
+/// warps as a GPU has it.
+enum class Server { kThreads, kGrid };
+
+std::string bytes_of(size_t count, uint32_t seed) {
+  std::string bytes(count, '\0');
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<char>(i * 31 + i / 257 + seed);
+  return bytes;
+}
+
+class KernelChannelTest : public ServedVolumeTest,
+                          public ::testing::WithParamInterface<std::tuple<Server, uint32_t>> {
+ protected:
+  static BackendMaker backend() {
+    if (std::get<0>(GetParam()) == Server::kThreads) return make_backend;
+    return [](const std::string&, std::string&) -> std::unique_ptr<kernels::Backend> {
+      return std::make_unique<BackendForTest>(4);
+    };
+  }
+  KernelChannelTest() : ServedVolumeTest(backend()) {
+    ChannelServerOptions options;
+    options.depth = 4;
+    options.part_bytes = 64 * 1024;
+    channels_.emplace(served(*volume_), options);
+    desk_.emplace(*volume_, *channels_, [] {});
+    server_.emplace(*channels_, listening_.descriptor(),
+                    [this](const Question& question, const vfs::Credentials& who) {
+                      return desk_->answer(question, who);
+                    });
+  }
+  void end_server() {
+    server_.reset();
+    desk_.reset();
+    channels_.reset();
+  }
+  uint32_t lanes() const { return std::get<1>(GetParam()); }
+
+  /// A program with kernels.
+  struct Program {
+    explicit Program(const std::string& path)
+        : host(attach_at(path)),
+          end(std::in_place, std::make_unique<BackendForTest>(), host.connection(), kBase) {}
+    KernelChannel& channel() { return *serve::channel_of(end->handle()); }
+
+    static constexpr int kBase = 3 * serve::kDescriptorStride;
+    ChannelClient host;
+    std::optional<KernelEnd> end;
+  };
+  static KernelCall about(Verb verb, const std::string& path) {
+    KernelCall call(verb);
+    call.path = path.c_str();
+    return call;
+  }
+  static KernelCall about(Verb verb, int fd) {
+    KernelCall call(verb);
+    call.request.descriptor = fd;
+    return call;
+  }
+  /// Runs `work(warp, index)` by `count` warps, as a kernel of so many.
+  template <typename Work>
+  void launch(uint32_t count, Work work) {
+    testing::run_teams(count, lanes(),
+                       [&](const simt::Warp& warp, uint32_t index) { work(warp, index); });
+  }
+  /// A call by one warp.
+  int64_t ask(Program& program, const KernelCall& call) {
+    std::atomic<int64_t> answer = 0;
+    launch(1, [&](const simt::Warp& warp, uint32_t) {
+      KernelCall own = call;
+      const int64_t result = serve::ask(warp, program.channel(), own);
+      if (warp.thread_rank() == 0) answer = result;
+    });
+    return answer;
+  }
+  int open(Program& program, const std::string& path, uint32_t flags = O_RDWR | O_CREAT) {
+    KernelCall call = about(Verb::kOpen, path);
+    call.request.flags = flags;
+    call.request.mode = 0600;
+    return static_cast<int>(ask(program, call));
+  }
+  /// Moves a range by `warps` warps together.
+  int64_t move(Program& program, const serve::MovedRange& range, uint32_t warps) {
+    std::atomic<int64_t> most = 0;
+    launch(warps, [&](const simt::Warp& warp, uint32_t index) {
+      const int64_t mine = serve::move_share(warp, program.channel(), range, index, warps);
+      int64_t seen = most;
+      while (warp.thread_rank() == 0 && seen < mine && !most.compare_exchange_weak(seen, mine)) {
+      }
+    });
+    return serve::moved_bytes(range, most);
+  }
+  static uint8_t* data_of(std::string& bytes) { return reinterpret_cast<uint8_t*>(bytes.data()); }
+
+  const std::string path_ = image_.path() + ".socket";
+  ListeningSocket listening_{path_, 0600u};
+  std::optional<ChannelServer> channels_;
+  std::optional<ControlDesk> desk_;
+  std::optional<SocketServer> server_;
+};
+
+TEST_P(KernelChannelTest, kernels_make_calls) {
+  Program program(path_);
+  KernelCall mkdir = about(Verb::kMkdir, std::string("/d"));
+  mkdir.request.mode = 0755;
+  EXPECT_EQ(ask(program, mkdir), 0);
+  EXPECT_EQ(ask(program, mkdir), -EEXIST);
+  EXPECT_EQ(open(program, "/no/such", 0), -ENOENT);
+  EXPECT_EQ(open(program, std::string(kPathBytesMax - 1, 'x'), 0), -ENAMETOOLONG);
+  EXPECT_EQ(open(program, std::string(2 * kPathBytesMax, 'x'), 0), -ENAMETOOLONG);
+  const int fd = open(program, "/d/file");
+  EXPECT_GE(fd, Program::kBase);
+
+  const std::string from = "/d/file";
+  const std::string to = "/d/renamed";
+  KernelCall rename = about(Verb::kRename, to);
+  rename.other = from.c_str();
+  EXPECT_EQ(ask(program, rename), 0);
+  Stat stat{};
+  KernelCall look = about(Verb::kStat, to);
+  look.output = &stat;
+  look.request.bytes = sizeof(stat);
+  EXPECT_EQ(ask(program, look), 0);
+  EXPECT_EQ(stat.mode & 07777, 0600u);
+  KernelCall resize = about(Verb::kFtruncate, fd);
+  resize.request.bytes = 10'000'000'000;  // no size of a buffer
+  EXPECT_EQ(ask(program, resize), 0);
+  EXPECT_EQ(ask(program, look), 0);
+  EXPECT_EQ(stat.size_bytes, 10'000'000'000u);
+
+  const char* const name = "user.colour";
+  KernelCall set = about(Verb::kFsetxattr, fd);
+  set.name = name;
+  set.input = "green";
+  set.request.bytes = 5;
+  EXPECT_EQ(ask(program, set), 0);
+  char value[16] = {};
+  KernelCall get = about(Verb::kGetxattr, to);
+  get.name = name;
+  EXPECT_EQ(ask(program, get), 5) << "without a buffer: how many there are";
+  get.output = value;
+  get.request.bytes = sizeof(value);
+  EXPECT_EQ(ask(program, get), 5);
+  EXPECT_STREQ(value, "green");
+
+  EXPECT_EQ(ask(program, about(Verb::kFsync, fd)), 0);
+  EXPECT_EQ(ask(program, about(Verb::kClose, fd)), 0);
+  EXPECT_EQ(ask(program, about(Verb::kClose, fd)), -EBADF);
+  EXPECT_EQ(ask(program, about(Verb::kClose, 5)), -ESTALE) << "of a server before";
+  EXPECT_EQ(ask(program, about(Verb::kClose, -1)), -EBADF);
+}
+
+TEST_P(KernelChannelTest, data_goes_in_pieces_and_every_warp_has_its_share) {
+  Program program(path_);
+  const int fd = open(program, "/file");
+  std::string bytes = bytes_of(1'000'003, 1);
+  const serve::MovedRange whole{Verb::kPwrite, fd, data_of(bytes), bytes.size(), 0};
+  EXPECT_EQ(move(program, whole, 3), static_cast<int64_t>(bytes.size()));
+  std::string found(bytes.size() + 100'000, '\0');
+  const serve::MovedRange more{Verb::kPread, fd, data_of(found), found.size(), 0};
+  EXPECT_EQ(move(program, more, 5), static_cast<int64_t>(bytes.size())) << "the file ends";
+  EXPECT_EQ(found.compare(0, bytes.size(), bytes), 0);
+  std::string part(70'000, '\0');
+  EXPECT_EQ(move(program, {Verb::kPread, fd, data_of(part), part.size(), 930'000}, 1), 70'000);
+  EXPECT_EQ(part, bytes.substr(930'000, 70'000));
+  EXPECT_EQ(move(program, {Verb::kPread, fd, data_of(part), 1, 2'000'000}, 2), 0);
+  EXPECT_EQ(move(program, {Verb::kPread, fd, data_of(part), 0, 0}, 2), 0);
+  EXPECT_EQ(move(program, {Verb::kPread, fd + 1, data_of(part), 0, 0}, 2), -EBADF);
+  EXPECT_EQ(move(program, {Verb::kPread, fd + 1, data_of(part), 70'000, 0}, 2), -EBADF);
+
+  std::atomic<int64_t> wrote = 0;
+  launch(1, [&](const simt::Warp& warp, uint32_t) {
+    const int64_t result = serve::write_on(warp, program.channel(), fd, bytes.data(), 200'000);
+    if (warp.thread_rank() == 0) wrote = result;
+  });
+  EXPECT_EQ(wrote, 200'000);
+  KernelCall where = about(Verb::kLseek, fd);
+  where.request.flags = SEEK_CUR;
+  EXPECT_EQ(ask(program, where), 200'000);
+}
+
+TEST_P(KernelChannelTest, more_warps_than_slots_wait_for_their_turn) {
+  Program program(path_);
+  constexpr uint32_t kWarps = 12;
+  constexpr uint32_t kCalls = 40;
+  std::atomic<uint32_t> wrong = 0;
+  launch(kWarps, [&](const simt::Warp& warp, uint32_t index) {
+    const std::string path = "/file-" + std::to_string(index);
+    KernelCall call = about(Verb::kOpen, path);
+    call.request.flags = O_RDWR | O_CREAT;
+    call.request.mode = 0600;
+    const auto fd = static_cast<int>(serve::ask(warp, program.channel(), call));
+    for (uint32_t i = 0; i < kCalls; ++i) {
+      const uint64_t word = uint64_t{index} << 32 | i;
+      KernelCall put = about(Verb::kPwrite, fd);
+      put.input = &word;
+      put.request.bytes = sizeof(word);
+      put.request.offset = i * 8;
+      bool right = serve::ask(warp, program.channel(), put) == 8;
+      // The lanes of a warp share what it reads; here that is where the first one has it.
+      uint64_t back = 0;
+      KernelCall get = about(Verb::kPread, fd);
+      get.output = warp.thread_rank() == 0 ? &back : nullptr;
+      get.request.bytes = sizeof(back);
+      get.request.offset = i * 8;
+      right = serve::ask(warp, program.channel(), get) == 8 && right;
+      if (warp.thread_rank() == 0 && lanes() == 1) right = right && back == word;
+      if (!right) ++wrong;
+    }
+  });
+  EXPECT_EQ(wrong, 0u);
+}
+
+TEST_P(KernelChannelTest, what_is_begun_is_ended_later) {
+  Program program(path_);
+  const int fd = open(program, "/file");
+  std::string bytes = bytes_of(3 * 4096, 2);
+  std::string found(bytes.size(), '\0');
+  launch(1, [&](const simt::Warp& warp, uint32_t) {
+    serve::RingPlace places[3];
+    for (int i = 0; i < 3; ++i) {
+      KernelCall put = about(Verb::kPwrite, fd);
+      put.input = bytes.data() + i * 4096;
+      put.request.bytes = 4096;
+      put.request.offset = i * 4096;
+      EXPECT_EQ(serve::begin_call(warp, program.channel(), put, places[i]), 0);
+    }
+    for (const serve::RingPlace& place : places) {
+      EXPECT_EQ(serve::end_call(warp, program.channel(), place), 4096);
+    }
+    KernelCall get = about(Verb::kPread, fd);
+    get.output = found.data();
+    get.request.bytes = found.size();
+    serve::RingPlace place{};
+    EXPECT_EQ(serve::begin_call(warp, program.channel(), get, place), 0);
+    while (!serve::has_ended(warp, program.channel(), place)) {
+    }
+    EXPECT_EQ(serve::end_call(warp, program.channel(), place), static_cast<int64_t>(found.size()));
+  });
+  EXPECT_EQ(found, bytes);
+}
+
+TEST_P(KernelChannelTest, host_and_kernels_are_one_client) {
+  Program program(path_);
+  const std::string path = "/file";
+  const int64_t fd =
+      program.host
+          .call({.verb = Verb::kOpen, .path = &path, .flags = O_RDWR | O_CREAT, .mode = 0600})
+          .result;
+  KernelCall put = about(Verb::kPwrite, Program::kBase + static_cast<int>(fd));
+  put.input = "shared";
+  put.request.bytes = 6;
+  EXPECT_EQ(ask(program, put), 6);
+  char found[6] = {};
+  EXPECT_EQ(program.host
+                .call({.verb = Verb::kPread,
+                       .descriptor = static_cast<int>(fd),
+                       .buffer = found,
+                       .bytes = 6})
+                .result,
+            6);
+  EXPECT_EQ(std::memcmp(found, "shared", 6), 0);
+  Program stranger(path_);
+  EXPECT_EQ(ask(stranger, about(Verb::kClose, Program::kBase + static_cast<int>(fd))), -EBADF);
+  // It has one such channel.
+  EXPECT_THROW((void)ask_server(program.host.connection(), {Ask::kForKernels, {}}),
+               std::system_error);
+}
+
+TEST_P(KernelChannelTest, kernels_that_wait_learn_that_the_server_has_ended) {
+  Program program(path_);
+  std::atomic<uint32_t> calls = 0;
+  std::atomic<int64_t> last[3] = {};
+  std::thread kernel([&] {
+    launch(3, [&](const simt::Warp& warp, uint32_t index) {
+      const std::string path = "/";
+      int64_t answer = 0;
+      while (answer == 0) {
+        KernelCall call = about(Verb::kAccess, path);
+        answer = serve::ask(warp, program.channel(), call);
+        if (warp.thread_rank() == 0) ++calls;
+      }
+      if (warp.thread_rank() == 0) last[index] = answer;
+    });
+  });
+  while (calls < 20) std::this_thread::yield();
+  end_server();
+  kernel.join();
+  for (const auto& answer : last) EXPECT_EQ(answer, -ESTALE);
+}
+
+TEST_P(KernelChannelTest, a_client_that_goes_takes_what_its_kernels_have_open) {
+  {
+    Program program(path_);
+    EXPECT_GE(open(program, "/left"), 0);
+    EXPECT_EQ(channels_->open_channels(), 2u);
+    EXPECT_EQ(channels_->status().clients.size(), 2u);
+  }
+  while (channels_->open_channels() != 0) std::this_thread::yield();
+  // Other clients have room again, and the file is nobody's.
+  for (int i = 0; i < 20; ++i) {
+    Program program(path_);
+    EXPECT_GE(open(program, "/left"), 0);
+    EXPECT_EQ(ask(program, about(Verb::kUnlink, std::string("/left"))), 0);
+  }
+  while (channels_->open_channels() != 0) std::this_thread::yield();
+  end_server();
+  expect_sound_volume();
+}
+
+INSTANTIATE_TEST_SUITE_P(servers, KernelChannelTest,
+                         ::testing::Combine(::testing::Values(Server::kThreads, Server::kGrid),
+                                            ::testing::Values(1u, 8u)));
+
+}  // namespace
+}  // namespace gofs::host

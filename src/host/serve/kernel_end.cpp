@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/serve/kernel_end.h"
+
+#include <poll.h>
+
+#include <bit>
+#include <cerrno>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "host/serve/bell.h"
+#include "ssd/hosted/quiet_thread.h"
+#include "ssd/system_failure.h"
+
+namespace gofs::host {
+
+namespace {
+
+/// As a client of the host's waits.
+constexpr uint64_t kAnswerTimeoutNs = 600'000'000'000;
+constexpr uint64_t kLockTimeoutNs = 10'000'000'000;
+
+serve::RingHead checked_head(const KernelRing& ring, uint32_t depth, uint64_t buffer_bytes) {
+  const serve::RingHead head = serve::layout_of_ring(depth, buffer_bytes);
+  if (depth < serve::kRingDepthMin || depth > serve::kRingDepthMax || !std::has_single_bit(depth) ||
+      head.bytes != ring.bytes) {
+    ssd::fail_with(EPROTO, "a channel for kernels that is damaged");
+  }
+  return head;
+}
+
+}  // namespace
+
+struct KernelEnd::State {
+  explicit State(std::unique_ptr<kernels::Backend> its_backend)
+      : backend(std::move(its_backend)), channel(backend->memory(), 1) {}
+  ~State() {
+    if (host_memory) backend->forget(host_memory->data());
+  }
+
+  uint8_t* map(const KernelRing& ring, ssd::Descriptor memory) {
+    if (ring.of_gpu) {
+      gpu_memory = backend->map_shared_memory(std::move(memory), ring.bytes);
+      return gpu_memory->data();
+    }
+    SharedMemory mapped = SharedMemory::map(std::move(memory));
+    if (mapped.bytes() < ring.bytes) ssd::fail_with(EPROTO, "a channel too small");
+    const std::string unreachable =
+        backend->reach(mapped.data(), mapped.bytes(), kernels::HostRange::kMemory);
+    if (!unreachable.empty()) ssd::fail_with(ENOMEM, unreachable);
+    host_memory.emplace(std::move(mapped));
+    return host_memory->data();
+  }
+
+  std::unique_ptr<kernels::Backend> backend;
+  // Of the ring, one of these two.
+  std::unique_ptr<kernels::SharedWarpMemory> gpu_memory;
+  std::optional<SharedMemory> host_memory;
+  SharedArray<serve::KernelChannel> channel;
+  std::optional<SharedArray<uint32_t>> words;  // laps, and a bit for each slot
+  std::optional<SharedArray<serve::CallBegun>> begun;
+  std::optional<SharedArray<request::VerbRow>> rows;
+};
+
+KernelEnd::KernelEnd(std::unique_ptr<kernels::Backend> backend, const ssd::Descriptor& connection,
+                     int descriptor_base)
+    : state_(std::make_unique<State>(std::move(backend))), stop_(make_bell()) {
+  std::vector<ssd::Descriptor> with;
+  const auto ring = unpacked<KernelRing>(ask_server(connection, {Ask::kForKernels, {}}, &with));
+  if (with.size() != 1) ssd::fail_with(EPROTO, "a channel for kernels without memory");
+  uint8_t* const memory = state_->map(ring, std::move(with.front()));
+  simt::MemorySpace& own = state_->backend->memory();
+  serve::RingHead head{};
+  own.read(&head, memory, sizeof(head));
+  const uint32_t depth = head.depth;
+  head = checked_head(ring, depth, head.buffer_bytes);
+  const uint32_t bits = (depth + 31) / 32;
+  state_->words.emplace(own, depth + bits);
+  state_->begun.emplace(own, depth);
+  state_->rows.emplace(own, request::kVerbs);
+  own.write(state_->rows->data(), request::kVerbRows.data(),
+            request::kVerbRows.size() * sizeof(request::VerbRow));
+  std::vector<uint32_t> free(bits, ~0u);
+  if (depth % 32 != 0) free.back() = (1u << depth % 32) - 1;
+  own.write(state_->words->data() + depth, free.data(), free.size() * sizeof(uint32_t));
+  auto channel = std::make_unique<serve::KernelChannel>();
+  channel->ring = serve::view_of_ring(memory, head);
+  channel->rows = state_->rows->data();
+  channel->part_bytes = head.buffer_bytes / depth;
+  channel->descriptor_base = descriptor_base;
+  channel->answer_timeout_ns = kAnswerTimeoutNs;
+  channel->lock_timeout_ns = kLockTimeoutNs;
+  channel->laps = state_->words->data();
+  channel->free = state_->words->data() + depth;
+  channel->begun = state_->begun->data();
+  own.write(state_->channel.data(), channel.get(), sizeof(*channel));
+  watching_ = ssd::start_quiet_thread([this, &connection] { watch(connection); });
+}
+
+KernelEnd::~KernelEnd() {
+  if (!process_.is_ours()) {
+    watching_.detach();
+    (void)state_.release();
+    return;
+  }
+  ring_bell(stop_);
+  watching_.join();
+}
+
+VolumeHandle KernelEnd::handle() const { return serve::handle_of(state_->channel.data()); }
+
+/// Until the server hangs up: kernels that wait for an answer wait no longer.
+void KernelEnd::watch(const ssd::Descriptor& connection) {
+  pollfd ends[] = {{connection.get(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}};
+  while (::poll(ends, std::size(ends), -1) < 0) {
+  }
+  if (ends[1].revents != 0) return;
+  const uint32_t gone = 1;
+  state_->backend->memory().write(&state_->channel.data()->gone, &gone, sizeof(gone));
+}
+
+}  // namespace gofs::host

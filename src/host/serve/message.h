@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A message at a connection of a socket of the file system, with descriptors.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ssd/descriptor.h"
+
+namespace gofs::host {
+
+/// With a message come no more.
+inline constexpr size_t kDescriptorsMax = 2;
+
+/// False: it cannot be sent at once.
+bool send_message(const ssd::Descriptor& connection, std::span<const char> bytes,
+                  std::span<const int> descriptors = {});
+
+/// Of up to `bytes_max` bytes, which is there.
+struct Message {
+  std::string bytes;
+  std::vector<ssd::Descriptor> descriptors;
+  int error = 0;  // an errno: none is there; EMSGSIZE: it is longer
+};
+Message receive_message(const ssd::Descriptor& connection, size_t bytes_max);
+
+}  // namespace gofs::host

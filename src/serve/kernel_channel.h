@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A client's side of a channel, for its kernels: calls go through a ring that lies in memory of the
+// GPU, or of the host where the server runs there.
+//
+//   take a slot; copy texts and data into it; publish; wait for the answer; copy data out; release
+//
+// What a call reads or writes goes through the slot's part of the ring's buffer, so a call may take
+// less than all of it: kernel_data.h goes on. The words here lie in memory of the client's alone.
+#pragma once
+
+#include "serve/descriptor_base.h"
+#include "serve/ring.h"
+#include "simt/copy_near.h"
+#include "vfs/path.h"
+
+namespace gofs::serve {
+
+/// A call that was published and not waited for, by its slot.
+struct CallBegun {
+  uint8_t* output;  // where its results go, or null
+  uint64_t bytes;
+  request::Verb verb;
+};
+
+struct KernelChannel {
+  Ring ring;
+  const request::VerbRow* rows;  // request::kVerbRows
+  uint64_t part_bytes;           // of the ring's buffer, for each slot
+  int descriptor_base;           // descriptor_base.h
+  uint64_t answer_timeout_ns;
+  uint64_t lock_timeout_ns;    // for which grids wait for each other
+  uint32_t* laps;              // that each slot has been through; of who has taken it
+  CallBegun* begun;            // the same
+  uint32_t* free;              // a bit for each slot that is free [H6]
+  alignas(128) uint32_t gone;  // not 0: the server has ended; the host's to write
+  vfs::GridCalls grids;
+};
+
+/// A call as a kernel makes it, with pointers of its own. The texts may lie in any memory that the
+/// calling lanes read, `output` and `input` in any that they reach; what the verb does not take is
+/// null. Of the buffer there are `request.bytes`.
+struct KernelCall {
+  request::Request request{};
+  const char* path = nullptr;
+  const char* other = nullptr;
+  const char* name = nullptr;
+  void* output = nullptr;
+  const void* input = nullptr;
+
+  GOFS_HD explicit KernelCall(request::Verb verb) { request.verb = verb; }
+};
+
+namespace detail {
+
+/// By one lane: the slot, which is the caller's until it releases it, or a negative errno.
+GOFS_HD inline int take_free_slot(KernelChannel& channel) {
+  const uint32_t words = (channel.ring.depth + 31) / 32;
+  auto turn = static_cast<uint32_t>(simt::now_ns() >> 5);  // where to look first
+  const simt::Deadline deadline = simt::Deadline::after_ns(channel.answer_timeout_ns);
+  simt::Backoff backoff;
+  for (;; ++turn) {
+    for (uint32_t i = 0; i < words; ++i) {
+      uint32_t& word = channel.free[(turn + i) % words];
+      const uint32_t there = simt::load_relaxed(word);
+      if (there == 0) continue;
+      const uint32_t bit = simt::lowest_bit(there);
+      const uint32_t before =
+          simt::AtomicRef<uint32_t>(word).fetch_and(~(1u << bit), simt::memory_order_acquire);
+      if ((before >> bit & 1u) != 0) {  // [H6]
+        return static_cast<int>((turn + i) % words * 32 + bit);
+      }
+    }
+    if (simt::load_relaxed(channel.gone) != 0) return -ESTALE;
+    if (deadline.passed()) return -ETIMEDOUT;
+    backoff.pause();
+  }
+}
+
+/// By one lane. `lap` is the next one.
+GOFS_HD inline void release_slot(KernelChannel& channel, uint32_t slot, uint32_t lap) {
+  channel.laps[slot] = lap;
+  simt::AtomicRef<uint32_t>(channel.free[slot / 32])
+      .fetch_or(1u << slot % 32, simt::memory_order_release);  // [H6]
+}
+
+/// Bytes of a text that are handed over, or a negative errno. Of one that is longer than any can be
+/// there are too many still: the file system says so when it comes to them. Collective, uniform.
+GOFS_HD inline int64_t text_bytes(simt::AnyWarp auto warp, const char* text,
+                                  const request::TextRule& rule) {
+  int64_t length = 0;
+  if (warp.thread_rank() == 0) {
+    const uint64_t most = simt::min<uint64_t>(rule.room_bytes - 1, simt::room_at(text));
+    const char* const here = simt::reach(0, text);
+    while (length < static_cast<int64_t>(most) && here[length] != '\0') ++length;
+    if (length == static_cast<int64_t>(most) && most < rule.room_bytes - 1) length = -EFAULT;
+  }
+  return warp.shfl(length, 0);
+}
+
+/// Puts a text behind those that are there, `at`. 0, or a negative errno. Collective, uniform.
+GOFS_HD inline int put_text(simt::AnyWarp auto warp, const char* text,
+                            const request::TextRule& rule, char* room, uint32_t& at,
+                            request::Text& where) {
+  if (text == nullptr) return 0;
+  const int64_t bytes = text_bytes(warp, text, rule);
+  if (bytes < 0) return static_cast<int>(bytes);
+  where = {at, static_cast<uint32_t>(bytes)};
+  const char* const here = simt::reach(0, text);
+  for (uint32_t i = warp.thread_rank(); i < where.bytes; i += warp.size()) room[at + i] = here[i];
+  at += (where.bytes + kTextAlign - 1) / kTextAlign * kTextAlign;
+  return 0;
+}
+
+/// Whether the answer of a call has come; else -EAGAIN, or what is its answer instead. One lane.
+GOFS_HD inline int look_for_answer(const KernelChannel& channel, const RingPlace& place) {
+  if (is_answered(channel.ring, place)) return 0;
+  return simt::load_relaxed(channel.gone) != 0 ? -ESTALE : -EAGAIN;
+}
+
+/// The number of a descriptor in a request becomes the server's. 0, or what is the answer instead.
+GOFS_HD inline int to_server(const KernelChannel& channel, int& descriptor) {
+  const int own = own_number(channel.descriptor_base, descriptor);
+  if (own < 0) return own;
+  descriptor = own;
+  return 0;
+}
+
+}  // namespace detail
+
+/// Takes a slot and publishes the call there. `call.request.bytes` becomes what it takes of its
+/// buffer. 0, or a negative errno, and then the server is not asked. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int begin_call(simt::AnyWarp auto warp, KernelChannel& channel,
+                                            KernelCall& call, RingPlace& place) {
+  const bool leader = warp.thread_rank() == 0;
+  request::Request& request = call.request;
+  const uint32_t takes = channel.rows[static_cast<uint32_t>(request.verb)].takes;
+  int error = 0;
+  if ((takes & request::kDescriptor) != 0) error = detail::to_server(channel, request.descriptor);
+  if (error == 0 && (takes & request::kOtherDescriptor) != 0) {
+    error = detail::to_server(channel, request.other_descriptor);
+  }
+  if (error != 0) return error;
+  const int slot = warp.shfl(leader ? detail::take_free_slot(channel) : 0, 0);
+  if (slot < 0) return slot;
+  warp.sync();
+  place = {static_cast<uint32_t>(slot), channel.laps[slot]};
+  const Ring& ring = channel.ring;
+  char* const room = ring.texts + uint64_t{place.slot} * kTextBytes;
+  uint32_t at = 0;
+  error = detail::put_text(warp, call.path, request::path_rule(), room, at, request.path);
+  if (error == 0) {
+    error = detail::put_text(warp, call.other, request::path_rule(), room, at, request.other);
+  }
+  if (error == 0) {
+    error = detail::put_text(warp, call.name, request::name_rule(), room, at, request.name);
+  }
+  request.buffer = 0;
+  request.buffer_offset = uint64_t{place.slot} * channel.part_bytes;
+  if ((takes & request::kRoom) != 0) request.bytes = request.length;
+  if ((takes & (request::kInput | request::kOutput | request::kRoom)) != 0) {
+    request.bytes = simt::min(request.bytes, channel.part_bytes);
+  }
+  if (error == 0 && call.input != nullptr) {
+    simt::copy_from_near(warp, {warp.thread_rank(), warp.size()},
+                         ring.buffer + request.buffer_offset, call.input, request.bytes);
+  }
+  warp.sync();
+  if (leader) {
+    if (error != 0) {
+      detail::release_slot(channel, place.slot, place.lap);
+    } else {
+      channel.begun[place.slot] = {static_cast<uint8_t*>(call.output), request.bytes, request.verb};
+      publish(ring, place, request);
+    }
+  }
+  return error;
+}
+
+/// Whether the call has ended, so that end_call() does not wait. Collective, uniform.
+GOFS_HD inline bool has_ended(simt::AnyWarp auto warp, const KernelChannel& channel,
+                              const RingPlace& place) {
+  const bool leader = warp.thread_rank() == 0;
+  const bool ended = leader && detail::look_for_answer(channel, place) != -EAGAIN;
+  return warp.shfl(ended ? 1u : 0u, 0) != 0;
+}
+
+/// Waits for the call's answer, which is the result: -ESTALE where the server has ended, and
+/// -ETIMEDOUT where it says nothing; the slot is then not used again. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int64_t end_call(simt::AnyWarp auto warp, KernelChannel& channel,
+                                              const RingPlace& place) {
+  const bool leader = warp.thread_rank() == 0;
+  int64_t result = 0;
+  uint32_t answered = 0;
+  if (leader) {
+    const simt::Deadline deadline = simt::Deadline::after_ns(channel.answer_timeout_ns);
+    simt::Backoff backoff;
+    int found = detail::look_for_answer(channel, place);
+    while (found == -EAGAIN) {
+      backoff.pause();
+      found = detail::look_for_answer(channel, place);
+      if (found == -EAGAIN && deadline.passed()) found = -ETIMEDOUT;
+    }
+    answered = found == 0 ? 1 : 0;
+    result = found == 0 ? answer_of(channel.ring, place) : found;
+  }
+  result = warp.shfl(result, 0);
+  if (warp.shfl(answered, 0) == 0) return result;
+  warp.sync();  // one lane has acquired the answer, for all
+  const CallBegun begun = channel.begun[place.slot];
+  if (begun.output != nullptr) {
+    const request::VerbRow& row = channel.rows[static_cast<uint32_t>(begun.verb)];
+    const uint64_t written = simt::min(request::bytes_written(row, result), begun.bytes);
+    simt::copy_to_near(warp, {warp.thread_rank(), warp.size()}, begun.output,
+                       channel.ring.buffer + uint64_t{place.slot} * channel.part_bytes, written);
+  }
+  warp.sync();
+  if (leader) detail::release_slot(channel, place.slot, place.lap + 1);
+  if ((begun.verb == request::Verb::kOpen || begun.verb == request::Verb::kOpenInode) &&
+      result >= 0) {
+    result += channel.descriptor_base;
+  }
+  return result;
+}
+
+/// Makes a call: its answer, as the verb says. Collective, uniform.
+GOFS_NOINLINE GOFS_HD inline int64_t ask(simt::AnyWarp auto warp, KernelChannel& channel,
+                                         KernelCall& call) {
+  RingPlace place{};
+  const int error = begin_call(warp, channel, call, place);
+  return error != 0 ? error : end_call(warp, channel, place);
+}
+
+/// Channels are told from file systems by a bit that no address of either has.
+GOFS_HD inline VolumeHandle handle_of(KernelChannel* channel) {
+  return {reinterpret_cast<const char*>(channel) + 1};
+}
+/// Null: the handle is a file system's.
+GOFS_HD inline KernelChannel* channel_of(VolumeHandle volume) {
+  const auto word = reinterpret_cast<uintptr_t>(volume.state);
+  return (word & 1) != 0 ? reinterpret_cast<KernelChannel*>(word - 1) : nullptr;
+}
+
+}  // namespace gofs::serve

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels of a program that is attached to gofsd: both run on one GPU at the same time, by MPS,
+// which this program starts and ends. The kernels are linked with libgofs_client alone.
+#include <cooperative_groups.h>
+#include <cuda_runtime.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../daemon/daemon_for_test.hpp"
+#include "gofs/gofs.cuh"
+
+#define CHECK_CUDA(call) ASSERT_EQ(call, cudaSuccess) << cudaGetErrorString(cudaGetLastError())
+
+namespace {
+
+using gofs::Volume;
+using gofs::VolumeHandle;
+using gofs::daemon_test::Daemon;
+
+/// The control daemon of MPS, for the GPUs that this process sees.
+class Mps {
+ public:
+  Mps() {
+    setenv("CUDA_MPS_PIPE_DIRECTORY", folder_.c_str(), 1);
+    setenv("CUDA_MPS_LOG_DIRECTORY", folder_.c_str(), 1);
+    const std::string start = "mkdir -p " + folder_ + " && nvidia-cuda-mps-control -d";
+    runs_ = std::system(start.c_str()) == 0;
+  }
+  ~Mps() {
+    if (runs_) (void)std::system("echo quit -t 5 | timeout 20 nvidia-cuda-mps-control");
+    (void)std::system(("rm -rf " + folder_).c_str());
+  }
+  bool runs() const { return runs_; }
+
+ private:
+  const std::string folder_ = "/tmp/gofs-mps-" + std::to_string(getpid());
+  bool runs_ = false;
+};
+
+/// Results of a kernel, in memory that the host reads.
+template <typename T>
+class Pinned {
+ public:
+  explicit Pinned(size_t count = 1) {
+    EXPECT_EQ(cudaMallocHost(&data_, count * sizeof(T)), cudaSuccess);
+    std::memset(static_cast<void*>(data_), 0, count * sizeof(T));
+  }
+  ~Pinned() { cudaFreeHost(data_); }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+  T* get() const { return data_; }
+  T& operator[](size_t index) const { return data_[index]; }
+
+ private:
+  T* data_ = nullptr;
+};
+
+/// MPS and a server, for all tests: a process that uses a GPU by MPS does so to its end.
+class Servers : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    mps_.emplace();
+    if (!mps_->runs()) return;
+    daemon_.emplace();
+    daemon_->start({"--backend", "cuda"});
+    EXPECT_TRUE(daemon_->has_said("is served at")) << daemon_->said();
+  }
+  void TearDown() override {
+    if (daemon_) daemon_->stop();
+    daemon_.reset();
+    mps_.reset();
+  }
+  bool are_there() const { return mps_->runs(); }
+  Daemon& daemon() { return *daemon_; }
+
+ private:
+  std::optional<Mps> mps_;
+  std::optional<Daemon> daemon_;
+};
+Servers& servers() {
+  static auto* const all = dynamic_cast<Servers*>(::testing::AddGlobalTestEnvironment(new Servers));
+  return *all;
+}
+
+__global__ void spin_kernel(VolumeHandle vol, volatile int64_t* counts, int64_t* last) {
+  int64_t answer = 0;
+  while (answer == 0) {
+    answer = gofs::access(gofs::this_warp(), vol, "/", 0);
+    if (threadIdx.x == 0) counts[blockIdx.x] = counts[blockIdx.x] + 1;
+  }
+  if (threadIdx.x == 0) last[blockIdx.x] = answer;
+}
+
+/// A program that is told by this variable to be a client, and by its value of which server: its
+/// kernel makes calls until they fail. Exit status 0: all of its warps were told -ESTALE; it ends
+/// as soon as they were.
+constexpr const char* kBeClient = "GOFS_TEST_CLIENT_OF";
+
+int be_client(const std::string& socket) {
+  auto volume = Volume::attach(socket, {.attach_timeout_ns = 60'000'000'000});
+  if (!volume) return std::fprintf(stderr, "%s\n", volume.error().message.c_str()), 1;
+  const VolumeHandle handle = volume->device();
+  for (const auto& warning : volume->warnings()) std::fprintf(stderr, "%s\n", warning.c_str());
+  if (!handle) return 2;
+  Pinned<int64_t> counts(4);
+  Pinned<int64_t> last(4);
+  spin_kernel<<<4, 32>>>(handle, counts.get(), last.get());
+  const volatile int64_t* const seen = counts.get();
+  while (seen[0] < 1000) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::printf("calls\n");
+  std::fflush(stdout);
+  const volatile int64_t* const ended = last.get();
+  for (int i = 0; i < 4; ++i) {
+    while (ended[i] == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (ended[i] != -ESTALE) return 3;
+  }
+  std::_Exit(0);
+}
+
+/// What a killed process leaves of its kernels MPS calls a fault, perhaps: then it lets no other
+/// process come before all that are there have gone. So the clients end here, and this program,
+/// which is none yet, sees that others are served. It has to be the first test.
+TEST(AKilledWorker, ends_the_kernels_of_clients_and_the_next_one_serves_others) {
+  if (!servers().are_there()) GTEST_SKIP() << "there is no nvidia-cuda-mps-control";
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string client = std::string(kBeClient) + "=" + servers().daemon().socket() + " ";
+  for (int turn = 0; turn < 5; ++turn) {
+    SCOPED_TRACE(turn);
+    FILE* const running = ::popen((client + self).c_str(), "r");
+    ASSERT_NE(running, nullptr);
+    char said[16] = {};
+    EXPECT_NE(std::fgets(said, sizeof(said), running), nullptr);
+    EXPECT_STREQ(said, "calls\n");
+    if (said[0] != 0) servers().daemon().kill_worker();
+    EXPECT_EQ(::pclose(running), 0) << servers().daemon().said();
+  }
+}
+
+class AttachedKernels : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!servers().are_there()) GTEST_SKIP() << "there is no nvidia-cuda-mps-control";
+    attach();
+  }
+  void attach() {
+    volume_.emplace(Volume::attach(servers().daemon().socket()).value());
+    handle_ = volume_->device();
+    for (const std::string& warning : volume_->warnings()) ADD_FAILURE() << warning;
+    ASSERT_TRUE(handle_);
+  }
+
+  std::optional<Volume> volume_;
+  VolumeHandle handle_;
+};
+
+struct Answers {
+  int64_t values[32];
+};
+
+/// The calls of one group, each of whose answers its first thread notes.
+template <typename Group>
+__device__ void call_all(const Group& group, bool notes, VolumeHandle vol, const char* directory,
+                         const char* path, const char* other, uint8_t* buffer, uint64_t bytes,
+                         gofs::Stat* stat, Answers& answers) {
+  int at = 0;
+  const auto note = [&](int64_t answer) {
+    if (notes) answers.values[at] = answer;
+    ++at;
+  };
+  note(gofs::mkdir(group, vol, directory, 0755));
+  note(gofs::open(group, vol, path));  // not yet
+  const int fd = gofs::open(group, vol, path, gofs::kOpenReadWrite | gofs::kOpenCreate, 0644);
+  note(fd >= 0 ? 1 : fd);
+  note(gofs::pwrite(group, vol, fd, buffer, bytes, 0));
+  note(gofs::fsync(group, vol, fd));
+  note(gofs::pread(group, vol, fd, buffer + bytes, bytes + 100, 0));
+  note(gofs::write(group, vol, fd, buffer, 1000));
+  note(gofs::lseek(group, vol, fd, 0, 1));
+  note(gofs::read(group, vol, fd, buffer + bytes, 500));
+  note(gofs::fstat(group, vol, fd, stat));
+  note(gofs::rename(group, vol, path, other));
+  note(gofs::stat(group, vol, path, stat));
+  note(gofs::ftruncate(group, vol, fd, 77));
+  note(gofs::stat(group, vol, other, stat));
+  note(gofs::setxattr(group, vol, other, "user.a", buffer, 10));
+  note(gofs::getxattr(group, vol, other, "user.a", buffer + bytes, 100));
+  note(gofs::close(group, vol, fd));
+  note(gofs::close(group, vol, fd));
+  note(gofs::pread(group, vol, fd, nullptr, 10, 0));
+  note(gofs::unlink(group, vol, other));
+  note(gofs::rmdir(group, vol, directory));
+}
+
+struct Texts {
+  char directory[32];
+  char path[48];
+  char other[48];
+};
+
+/// `kind`: 0 threads, 1 warps, 2 blocks, 3 the grid. Every group has texts, memory and answers of
+/// its own.
+__global__ void call_kernel(VolumeHandle vol, int kind, const Texts* texts, uint8_t* memory,
+                            uint64_t bytes, gofs::Stat* stats, Answers* answers) {
+  const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const uint32_t number = kind == 0 ? thread : kind == 1 ? thread / 32 : kind == 2 ? blockIdx.x : 0;
+  const Texts& text = texts[number];
+  uint8_t* const buffer = memory + number * 2 * (bytes + 128);
+  gofs::Stat* const stat = stats + number;
+  Answers& said = answers[number];
+  if (kind == 0) {
+    call_all(gofs::this_thread(), true, vol, text.directory, text.path, text.other, buffer, bytes,
+             stat, said);
+  } else if (kind == 1) {
+    call_all(gofs::this_warp(), thread % 32 == 0, vol, text.directory, text.path, text.other,
+             buffer, bytes, stat, said);
+  } else if (kind == 2) {
+    call_all(gofs::this_block(), threadIdx.x == 0, vol, text.directory, text.path, text.other,
+             buffer, bytes, stat, said);
+  } else {
+    call_all(gofs::this_grid(), thread == 0, vol, text.directory, text.path, text.other, buffer,
+             bytes, stat, said);
+  }
+}
+
+class Groups : public AttachedKernels, public ::testing::WithParamInterface<int> {};
+
+TEST_P(Groups, make_all_calls) {
+  const int kind = GetParam();
+  constexpr uint64_t kBytes = 700'001;
+  const dim3 blocks(kind == 0 ? 1 : 3);
+  const dim3 threads(kind == 0 ? 40 : 128);
+  const uint32_t groups = kind == 0 ? 40 : kind == 1 ? 12 : kind == 2 ? 3 : 1;
+  Pinned<Texts> texts(groups);
+  for (uint32_t i = 0; i < groups; ++i) {
+    std::snprintf(texts[i].directory, sizeof(texts[i].directory), "/d%d-%u", kind, i);
+    std::snprintf(texts[i].path, sizeof(texts[i].path), "/d%d-%u/file", kind, i);
+    std::snprintf(texts[i].other, sizeof(texts[i].other), "/d%d-%u/renamed", kind, i);
+  }
+  const uint64_t room = groups * 2 * (kBytes + 128);
+  uint8_t* memory = nullptr;
+  CHECK_CUDA(cudaMalloc(&memory, room));
+  std::vector<uint8_t> bytes(room);
+  for (uint64_t i = 0; i < room; ++i) bytes[i] = static_cast<uint8_t>(i * 7 / 3);
+  CHECK_CUDA(cudaMemcpy(memory, bytes.data(), room, cudaMemcpyDefault));
+  Pinned<gofs::Stat> stats(groups);
+  Pinned<Answers> answers(groups);
+  const Texts* text = texts.get();
+  gofs::Stat* stat = stats.get();
+  Answers* said = answers.get();
+  uint64_t count = kBytes;
+  int which = kind;
+  void* arguments[] = {&handle_, &which, &text, &memory, &count, &stat, &said};
+  CHECK_CUDA(cudaLaunchCooperativeKernel(call_kernel, blocks, threads, arguments, 0, nullptr));
+  CHECK_CUDA(cudaDeviceSynchronize());
+  std::vector<uint8_t> after(room);
+  CHECK_CUDA(cudaMemcpy(after.data(), memory, room, cudaMemcpyDefault));
+  cudaFree(memory);
+  const int64_t all = static_cast<int64_t>(kBytes);
+  const int64_t expected[] = {0,       -ENOENT, 1, all, 0,  all, 1000,   1000,    500, 0, 0,
+                              -ENOENT, 0,       0, 0,   10, 0,   -EBADF, -EFAULT, 0,   0};
+  for (uint32_t i = 0; i < groups; ++i) {
+    for (size_t k = 0; k < std::size(expected); ++k) {
+      EXPECT_EQ(answers[i].values[k], expected[k]) << "group " << i << ", call " << k;
+    }
+    EXPECT_EQ(stats[i].size_bytes, 77u);
+    const uint64_t begin = i * 2 * (kBytes + 128);
+    // What was read last lies over the first 500.
+    EXPECT_EQ(std::memcmp(&bytes[begin + 500], &after[begin + kBytes + 500], kBytes - 500), 0)
+        << "group " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(kinds, Groups, ::testing::Values(0, 1, 2, 3));
+
+__global__ void near_kernel(VolumeHandle vol, int64_t* answers) {
+  __shared__ uint8_t shared[3000];
+  const auto block = gofs::this_block();
+  for (uint32_t i = threadIdx.x; i < sizeof(shared); i += blockDim.x) {
+    shared[i] = static_cast<uint8_t>(i * 5);
+  }
+  __syncthreads();
+  const int fd = gofs::open(block, vol, "/near", gofs::kOpenReadWrite | gofs::kOpenCreate, 0644);
+  const int64_t wrote = gofs::pwrite(block, vol, fd, shared, sizeof(shared), 0);
+  for (uint32_t i = threadIdx.x; i < sizeof(shared); i += blockDim.x) shared[i] = 0;
+  __syncthreads();
+  const int64_t got = gofs::pread(block, vol, fd, shared, sizeof(shared), 0);
+  uint32_t wrong = 0;
+  for (uint32_t i = 0; i < sizeof(shared); ++i) {
+    if (shared[i] != static_cast<uint8_t>(i * 5)) ++wrong;
+  }
+  uint8_t own[64];
+  const int64_t mine = gofs::pread(gofs::this_thread(), vol, fd, own, sizeof(own), threadIdx.x);
+  for (uint32_t i = 0; i < sizeof(own); ++i) {
+    if (own[i] != static_cast<uint8_t>((threadIdx.x + i) * 5)) ++wrong;
+  }
+  atomicAdd(reinterpret_cast<unsigned long long*>(&answers[2]), wrong);
+  if (mine != 64) atomicAdd(reinterpret_cast<unsigned long long*>(&answers[2]), 1ull);
+  if (threadIdx.x == 0) {
+    answers[0] = wrote;
+    answers[1] = got;
+  }
+}
+
+TEST_F(AttachedKernels, reach_shared_and_local_memory) {
+  Pinned<int64_t> answers(3);
+  near_kernel<<<1, 96>>>(handle_, answers.get());
+  CHECK_CUDA(cudaDeviceSynchronize());
+  EXPECT_EQ(answers[0], 3000);
+  EXPECT_EQ(answers[1], 3000);
+  EXPECT_EQ(answers[2], 0);
+}
+
+__global__ void async_kernel(VolumeHandle vol, int fd, uint8_t* buffer, int64_t* answers) {
+  const auto warp = gofs::this_warp();
+  gofs::Ticket tickets[8];
+  for (int i = 0; i < 8; ++i) {
+    tickets[i] = gofs::pwrite_async(warp, vol, fd, buffer + i * 4096, 4096, i * 4096);
+  }
+  int64_t sum = 0;
+  for (const gofs::Ticket& ticket : tickets) sum += gofs::wait(warp, vol, ticket);
+  for (int i = 0; i < 8; ++i) {
+    tickets[i] = gofs::pread_async(warp, vol, fd, buffer + (8 + i) * 4096, 4096, i * 4096);
+  }
+  for (const gofs::Ticket& ticket : tickets) {
+    while (!gofs::poll(warp, vol, ticket)) {
+    }
+    sum += gofs::wait(warp, vol, ticket);
+  }
+  if (threadIdx.x == 0) answers[0] = sum;
+}
+
+TEST_F(AttachedKernels, share_descriptors_with_the_host_and_start_what_they_wait_for_later) {
+  const int fd = volume_->open("/async", O_RDWR | O_CREAT, 0600).value();
+  Pinned<uint8_t> buffer(16 * 4096);
+  for (int i = 0; i < 8 * 4096; ++i) buffer[i] = static_cast<uint8_t>(i / 5);
+  Pinned<int64_t> answers;
+  async_kernel<<<1, 32>>>(handle_, fd, buffer.get(), answers.get());
+  CHECK_CUDA(cudaDeviceSynchronize());
+  EXPECT_EQ(answers[0], 16 * 4096);
+  EXPECT_EQ(std::memcmp(buffer.get(), buffer.get() + 8 * 4096, 8 * 4096), 0);
+  std::vector<uint8_t> found(8 * 4096);
+  EXPECT_EQ(volume_->pread(fd, found.data(), found.size(), 0).value(), found.size());
+  EXPECT_EQ(std::memcmp(buffer.get(), found.data(), found.size()), 0);
+}
+
+/// Nanoseconds that a warp's calls took, one after the other; kind 0: access, 1: pread of 4 KiB.
+__global__ void time_kernel(VolumeHandle vol, int fd, int kind, uint32_t calls, uint8_t* buffer,
+                            uint64_t* took) {
+  uint64_t began = 0;
+  uint64_t ended = 0;
+  const uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  uint8_t* const mine = buffer + uint64_t{warp} * 4096;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(began));
+  for (uint32_t i = 0; i < calls; ++i) {
+    if (kind == 0) {
+      (void)gofs::access(gofs::this_warp(), vol, "/", 0);
+    } else {
+      (void)gofs::pread(gofs::this_warp(), vol, fd, mine, 4096,
+                        uint64_t{(i * 97 + warp * 13) % 4096} * 4096);
+    }
+  }
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ended));
+  if (threadIdx.x % 32 == 0) took[warp] = ended - began;
+}
+
+TEST_F(AttachedKernels, times_are_printed) {
+  const int fd = volume_->open("/timed", O_RDWR | O_CREAT, 0600).value();
+  std::vector<uint8_t> bytes(16 << 20, 3);
+  EXPECT_EQ(volume_->pwrite(fd, bytes.data(), bytes.size(), 0).value(), bytes.size());
+  uint8_t* buffer = nullptr;
+  CHECK_CUDA(cudaMalloc(&buffer, 1024 * 4096));
+  Pinned<uint64_t> took(1024);
+  for (const int kind : {0, 1}) {
+    for (const uint32_t warps : {1u, 8u, 32u, 64u, 256u, 1024u}) {
+      const uint32_t calls = warps == 1 ? 2000 : 200;
+      time_kernel<<<(warps + 3) / 4, warps == 1 ? 32 : 128>>>(handle_, fd, kind, calls, buffer,
+                                                              took.get());
+      CHECK_CUDA(cudaDeviceSynchronize());
+      uint64_t longest = 0;
+      for (uint32_t i = 0; i < warps; ++i) longest = std::max(longest, took[i]);
+      std::printf("%s, %u warps: %.2f us a call, %.0f calls/s\n", kind == 0 ? "access" : "pread 4K",
+                  warps, 1e-3 * static_cast<double>(longest) / calls,
+                  1e9 * warps * calls / static_cast<double>(longest));
+    }
+  }
+  cudaFree(buffer);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (const char* const socket = std::getenv(kBeClient)) return be_client(socket);
+  ::testing::InitGoogleTest(&count, words);
+  (void)servers();
+  return RUN_ALL_TESTS();
+}
