@@ -276,6 +276,13 @@ class GOFS_API Volume {
   Expected<Stat> stat(const std::string& path);
   Expected<Stat> lstat(const std::string& path);
   Expected<Stat> fstat(int fd);
+  /// stat(), open() and close() of many files: of each what that call would answer, in their order.
+  /// On a GPU some thousands are made by one launch, so they take no longer than a few calls do;
+  /// of one file that is given twice either may be first.
+  std::vector<Expected<Stat>> stat_many(const std::vector<std::string>& paths);
+  std::vector<Expected<int>> open_many(const std::vector<std::string>& paths, uint32_t flags = 0,
+                                       uint32_t mode = 0666);
+  std::vector<Expected<void>> close_many(const std::vector<int>& fds);
   /// `mode` is made of R_OK, W_OK and X_OK, or F_OK.
   Expected<void> access(const std::string& path, int mode);
   Expected<std::string> readlink(const std::string& path);

@@ -19,8 +19,11 @@ namespace {
 
 }  // namespace
 
-MountedVolume::MountedVolume(Volume volume, Path name)
-    : volume_(std::move(volume)), name_(std::move(name)), owner_(::getpid()) {}
+MountedVolume::MountedVolume(Volume volume, Path name, bool is_attached)
+    : volume_(std::move(volume)),
+      name_(std::move(name)),
+      is_attached_(is_attached),
+      owner_(::getpid()) {}
 
 MountedVolume::~MountedVolume() {
   if (closed_ || !is_ours()) return;

@@ -18,14 +18,16 @@ namespace gofs::python {
 
 class MountedVolume {
  public:
-  /// `name` is what it was mounted or attached by.
-  MountedVolume(Volume volume, Path name);
+  /// `name` is what it was mounted by, or attached to.
+  MountedVolume(Volume volume, Path name, bool is_attached);
   MountedVolume(const MountedVolume&) = delete;
   MountedVolume& operator=(const MountedVolume&) = delete;
   /// Unmounts, without the GIL; errors are lost.
   ~MountedVolume();
 
   const Path& name() const { return name_; }
+  /// A server has it mounted, and not this process.
+  bool is_attached() const { return is_attached_; }
   /// False in a child of fork(), where nothing can be done with it.
   bool is_ours() const;
   bool is_closed() const { return closed_; }
@@ -49,6 +51,7 @@ class MountedVolume {
 
   Volume volume_;
   const Path name_;
+  const bool is_attached_;
   const pid_t owner_;
   std::atomic<bool> closed_ = false;
 };

@@ -30,7 +30,7 @@ auto without_gil(const Body& body) {
 std::unique_ptr<MountedVolume> mount(nb::handle spec, const MountOptions& options) {
   const Path path(spec);
   Volume volume = take(without_gil([&] { return Volume::mount(path.bytes(), options); }), &path);
-  return std::make_unique<MountedVolume>(std::move(volume), path);
+  return std::make_unique<MountedVolume>(std::move(volume), path, false);
 }
 
 std::unique_ptr<MountedVolume> attach(nb::handle socket, uint64_t timeout_ns) {
@@ -38,7 +38,7 @@ std::unique_ptr<MountedVolume> attach(nb::handle socket, uint64_t timeout_ns) {
   AttachOptions options;
   options.attach_timeout_ns = timeout_ns;
   Volume volume = take(without_gil([&] { return Volume::attach(path.bytes(), options); }), &path);
-  return std::make_unique<MountedVolume>(std::move(volume), path);
+  return std::make_unique<MountedVolume>(std::move(volume), path, true);
 }
 
 void make_filesystem(nb::handle spec, uint64_t size_bytes, const std::string& label,

@@ -63,11 +63,12 @@ class OpenFile {
 
   [[noreturn]] static void raise_closed();
 
-  /// close() within a call of its volume; errors are lost.
-  void close_in(Volume& volume) {
-    if (closed_.exchange(true)) return;
-    const std::unique_lock lock(mutex_);
-    (void)volume.close(descriptor_);
+  /// Is closed from now on, within a call of its volume, for the caller to close the descriptor.
+  /// None: it was closed before.
+  std::optional<int> give_up() {
+    if (closed_.exchange(true)) return std::nullopt;
+    const std::unique_lock lock(mutex_);  // after the calls under way
+    return descriptor_;
   }
 
   /// Closes after the calls under way. Nothing where that was done before, where the volume is

@@ -39,7 +39,7 @@ from gofs._stat import (
 from gofs._transfer import Transfer, counts_of, move, raise_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from typing_extensions import Buffer
 
@@ -349,6 +349,39 @@ class Volume(Closing):
         if counts != sizes:
             offsets = _close_gaps(data, offsets, counts)
         return PackedFiles(data, offsets, names)
+
+    def read_many_into(
+        self,
+        paths: Iterable[AnyPath],
+        buffer: Memory,
+        offsets: Sequence[int],
+        *,
+        stream: Stream | None = None,
+    ) -> list[int]:
+        """Reads many files into one buffer: file i from `offsets[i]` to `offsets[i + 1]`, in bytes.
+
+        There is one offset more than files. Into the memory of the GPU they are read in the order
+        of `stream` as by read_into(), with a few launches for all of them. How many bytes of each:
+        fewer than it has room for only where the file ends, and what is more than that is left out.
+        Raises the error of the first one that cannot be read, after all others have been.
+        """
+        names = list(paths)
+        ends = list(offsets)
+        if len(ends) != len(names) + 1:
+            raise ValueError(f"{len(ends)} offsets for {len(names)} files: one more than files")
+        if ends[0] < 0 or any(begin > end for begin, end in itertools.pairwise(ends)):
+            raise ValueError("offsets: none is negative, or less than the one before")
+        memory = self._gpu_memory(buffer, fills=True)
+        if memory is None:
+            with memoryview(memory_to_fill(buffer)) as whole, whole.cast("B") as flat:
+                _expect_room(ends[-1], len(flat))
+                return self.read_ranges(
+                    (name, 0, flat[begin:end])
+                    for name, begin, end in zip(names, ends, ends[1:])
+                )
+        _expect_room(ends[-1], memory.size)
+        order = common_stream([memory], stream)
+        return counts_of(self._core.read_files(names, ends, memory.address, order), names)
 
     def read_ranges(
         self,
@@ -750,6 +783,11 @@ class Volume(Closing):
         self, path: AnyPath, attribute: AnyPath, *, follow_symlinks: bool = True
     ) -> None:
         self._core.removexattr(path, attribute, follow_symlinks)
+
+
+def _expect_room(wanted: int, size: int) -> None:
+    if wanted > size:
+        raise ValueError(f"the buffer has {size} bytes, and the files are to have {wanted}")
 
 
 def _close_gaps(data: bytearray, offsets: list[int], counts: list[int]) -> list[int]:

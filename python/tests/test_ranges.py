@@ -152,3 +152,30 @@ def test_files_that_become_shorter_leave_no_gaps(
     for number, (begin, end) in enumerate(zip(packed.offsets, packed.offsets[1:])):
         assert packed.data[begin:end] == bytes([number]) * (end - begin)
     assert len(packed.data) == 3009
+
+
+def test_many_files_fill_one_buffer(volume: gofs.Volume) -> None:
+    sizes = [100, 0, 4096, 7, 5000]
+    for number, size in enumerate(sizes):
+        volume.write(f"/file-{number}", DATA[number : number + size])
+    names = [f"/file-{number}" for number in range(len(sizes))]
+    array = numpy.zeros((3, 2000), dtype=numpy.int16)
+    # The third has room for less than it is, and the last one for more.
+    offsets = [10, 110, 110, 1000, 1007, 12000]
+    assert volume.read_many_into(names, array, offsets) == [100, 0, 890, 7, 5000]
+    flat = array.tobytes()
+    assert flat[10:110] == DATA[:100]
+    assert flat[110:1000] == DATA[2:892]
+    assert flat[1000:1007] == DATA[3:10]
+    assert flat[1007:6007] == DATA[4:5004]
+    assert not any(flat[:10])
+    assert not any(flat[6007:])
+    assert volume.read_many_into([], array, [0]) == []
+    with pytest.raises(FileNotFoundError) as failure:
+        volume.read_many_into(["/file-0", "/none"], array, [0, 10, 20])
+    assert failure.value.filename == "/none"
+    for wrong in ([0, 10], [0, 20, 10], [-1, 0, 5], [0, 10, 12001]):
+        with pytest.raises(ValueError, match="offsets|buffer has"):
+            volume.read_many_into(names[:2], array, wrong)
+    with pytest.raises((TypeError, ValueError, BufferError)):
+        volume.read_many_into(names[:1], b"read only", [0, 3])

@@ -6,6 +6,7 @@
 #include "gpu/launch_body.cuh"
 #include "kernels/batch.h"
 #include "kernels/call.h"
+#include "kernels/calls.h"
 #include "kernels/clean.h"
 #include "kernels/clock.h"
 #include "kernels/hash.h"
@@ -22,6 +23,7 @@ const GpuKernel kMount = kernel_of<MountParams, mount_body>();
 const GpuKernel kBeginWriting = kernel_of<BeginWritingParams, begin_writing_body>();
 const GpuKernel kUnmount = kernel_of<UnmountParams, unmount_body>();
 const GpuKernel kCall = kernel_of<CallParams, call_body>();
+const GpuKernel kCalls = kernel_of<CallsParams, calls_body>();
 const GpuKernel kHashFiles = kernel_of<HashParams, hash_body>();
 const GpuKernel kBatch = kernel_of<BatchParams, batch_body>();
 const GpuKernel kRanges = kernel_of<RangesParams, ranges_body>();

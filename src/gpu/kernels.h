@@ -11,6 +11,7 @@ extern const kernels::GpuKernel kMount;
 extern const kernels::GpuKernel kBeginWriting;
 extern const kernels::GpuKernel kUnmount;
 extern const kernels::GpuKernel kCall;
+extern const kernels::GpuKernel kCalls;
 extern const kernels::GpuKernel kHashFiles;
 extern const kernels::GpuKernel kBatch;
 extern const kernels::GpuKernel kRanges;

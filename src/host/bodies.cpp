@@ -4,6 +4,7 @@
 #include "gpu/kernels.h"
 #include "kernels/batch.h"
 #include "kernels/call.h"
+#include "kernels/calls.h"
 #include "kernels/clean.h"
 #include "kernels/clock.h"
 #include "kernels/hash.h"
@@ -23,6 +24,8 @@ constinit const Body kUnmount{"unmount", run_on_cpu<UnmountParams, unmount_body>
                               GOFS_KERNEL(gpu::gpu_kernels::kUnmount)};
 constinit const Body kCall{"call", run_on_cpu<CallParams, call_body>,
                            GOFS_KERNEL(gpu::gpu_kernels::kCall)};
+constinit const Body kCalls{"calls", run_on_cpu<CallsParams, calls_body>,
+                            GOFS_KERNEL(gpu::gpu_kernels::kCalls)};
 constinit const Body kHashFiles{"hash files", run_on_cpu<HashParams, hash_body>,
                                 GOFS_KERNEL(gpu::gpu_kernels::kHashFiles)};
 constinit const Body kBatch{"batch", run_on_cpu<BatchParams, batch_body>,

@@ -94,6 +94,7 @@ Expected<void> VolumeState::end(bool whatever_happens) {
   const std::lock_guard lock(end_mutex_);
   const bool has_threads = end_threads();
   range_works_.settle();
+  calls_at_once_.settle();
   if (!up_.exchange(false)) return is_behind_ ? sync_for_good() : Expected<void>();
   auto result = shut_down(whatever_happens);
   if (!up_) return result;

@@ -80,6 +80,13 @@ int64_t read_parts(AnyVolume& state, const CallRequest& whole, uint64_t part_byt
   return done;
 }
 
+/// The answers of calls that do not depend on each other.
+std::vector<CallAnswer> all_answers(AnyVolume& state, const std::vector<CallRequest>& requests) {
+  std::vector<CallAnswer> answers(requests.size());
+  state.call_all(requests, answers);
+  return answers;
+}
+
 /// Calls about extended attributes; the subject of errors is the path or what `request` is about.
 Expected<std::string> xattr_or_error(AnyVolume& state, CallRequest request,
                                      const std::string& subject) {
@@ -186,6 +193,56 @@ Expected<Stat> Volume::lstat(const std::string& path) {
 Expected<Stat> Volume::fstat(int fd) {
   return stat_or_error(*state_, {.verb = Verb::kFstat, .descriptor = fd},
                        state_->descriptor_name(fd));
+}
+
+std::vector<Expected<Stat>> Volume::stat_many(const std::vector<std::string>& paths) {
+  std::vector<Stat> stats(paths.size());
+  std::vector<CallRequest> requests;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    requests.push_back(
+        {.verb = Verb::kStat, .path = &paths[i], .buffer = &stats[i], .bytes = sizeof(Stat)});
+  }
+  const std::vector<CallAnswer> answers = all_answers(*state_, requests);
+  std::vector<Expected<Stat>> results;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (answers[i].result < 0) {
+      results.emplace_back(state_->explain(answers[i].result, paths[i]));
+    } else {
+      results.emplace_back(stats[i]);
+    }
+  }
+  return results;
+}
+
+std::vector<Expected<int>> Volume::open_many(const std::vector<std::string>& paths, uint32_t flags,
+                                             uint32_t mode) {
+  std::vector<CallRequest> requests;
+  for (const std::string& path : paths) {
+    requests.push_back({.verb = Verb::kOpen, .path = &path, .flags = flags, .mode = mode});
+  }
+  const std::vector<CallAnswer> answers = all_answers(*state_, requests);
+  std::vector<Expected<int>> results;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const auto fd = static_cast<int>(answers[i].result);
+    if (fd < 0) {
+      results.emplace_back(state_->explain(answers[i].result, paths[i]));
+    } else {
+      state_->name_descriptor(fd, paths[i]);
+      results.emplace_back(fd);
+    }
+  }
+  return results;
+}
+
+std::vector<Expected<void>> Volume::close_many(const std::vector<int>& fds) {
+  std::vector<CallRequest> requests;
+  for (const int fd : fds) requests.push_back({.verb = Verb::kClose, .descriptor = fd});
+  const std::vector<CallAnswer> answers = all_answers(*state_, requests);
+  std::vector<Expected<void>> results;
+  for (size_t i = 0; i < fds.size(); ++i) {
+    results.push_back(nothing_or_error(*state_, answers[i], state_->descriptor_name(fds[i])));
+  }
+  return results;
 }
 
 Expected<void> Volume::access(const std::string& path, int mode) {

@@ -628,6 +628,30 @@ CallAnswer VolumeState::call(const CallRequest& request) {
   return answer;
 }
 
+void VolumeState::call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) {
+  std::vector<const CallRequest*> together;
+  std::vector<size_t> places;  // of these
+  const bool can_run = up_ && is_ours() && !has_failed();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (can_run && CallsAtOnce::takes(requests[i]) && check_texts(requests[i]) == 0) {
+      together.push_back(&requests[i]);
+      places.push_back(i);
+    }
+  }
+  if (together.size() < 2) return AnyVolume::call_all(requests, answers);
+  std::vector<CallAnswer> found(together.size(), CallAnswer{-ENOMEM, 0});
+  try {
+    calls_at_once_.make(*this, together, found);
+  } catch (const std::bad_alloc&) {
+    // Some were made.
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const bool is_made = next < places.size() && places[next] == i;
+    answers[i] = is_made ? found[next++] : call(requests[i]);
+  }
+}
+
 f2fs::CorruptionLog* VolumeState::corruption_log() const {
   return backend_->memory().read_object(&filesystem()->volume.corruptions);
 }

@@ -20,6 +20,7 @@
 #include "f2fs/writer_layout.h"
 #include "host/any_volume.h"
 #include "host/backends.h"
+#include "host/calls_at_once.h"
 #include "host/media_room.h"
 #include "host/process_mark.h"
 #include "host/range_work.h"
@@ -87,6 +88,8 @@ class VolumeState final : public AnyVolume {
   /// `input` has at most kInputBytesMax bytes.
   CallAnswer call(const CallRequest& request) override;
   static constexpr uint64_t kInputBytesMax = 1 << 20;
+  /// By one launch, but for those that move data.
+  void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) override;
 
   Expected<std::shared_ptr<RangeWork>> begin_ranges(bool writes, const std::vector<IoRange>& ranges,
                                                     CUstream_st* stream) override;
@@ -220,6 +223,7 @@ class VolumeState final : public AnyVolume {
   std::vector<std::unique_ptr<CallSlot>> free_slots_;
 
   RangeWorks range_works_;
+  CallsAtOnce calls_at_once_;
 
   DescriptorNames descriptor_names_;
 

@@ -13,6 +13,7 @@ extern const Body kMount;         // mount.h     one warp
 extern const Body kBeginWriting;  // mount.h     one warp, after kMount
 extern const Body kUnmount;       // mount.h     one warp, and others that help it
 extern const Body kCall;          // call.h      one warp, and others that help it with a checkpoint
+extern const Body kCalls;         // calls.h     a call a warp
 extern const Body kHashFiles;     // hash.h      a file a lane
 extern const Body kBatch;         // batch.h
 extern const Body kRanges;        // ranges.h

@@ -140,13 +140,7 @@ class BatchLoader:
         sizes = self._volume._core.sizes(names)
         offsets = [0, *itertools.accumulate(sizes)]
         data = self._framework.empty(offsets[-1])
-        counts = self._volume.read_ranges(
-            (
-                (name, 0, data[begin:end])
-                for name, begin, end in zip(names, offsets, offsets[1:])
-            ),
-            stream=self._framework.stream,
-        )
+        counts = self._volume.read_many_into(names, data, offsets, stream=self._framework.stream)
         if counts != sizes:
             cut = next(name for name, count, size in zip(names, counts, sizes) if count < size)
             raise OSError(errno.EIO, "the file has become shorter while it was read", cut)
