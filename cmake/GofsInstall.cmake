@@ -9,6 +9,8 @@
 #   lib/cmake/gofs/      for find_package(gofs [COMPONENTS headers host device])
 #   lib/pkgconfig/       gofs.pc, gofs-device.pc
 #   share/               the man page, the licence, the examples
+# The components "development" and "device" are what the wheel of the Python package has, too
+# (python/CMakeLists.txt): headers, libgofs.so and what finds them; and what kernels take.
 if(NOT GOFS_INSTALL)
   return()
 endif()
@@ -19,11 +21,12 @@ set(gofs_cmake_folder "${CMAKE_INSTALL_LIBDIR}/cmake/gofs")
 # --- Headers and libraries -----------------------------------------------------------------------
 
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/gofs" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-  PATTERN "*.cuh" EXCLUDE PATTERN "gofs_device.h" EXCLUDE)
+  COMPONENT development PATTERN "*.cuh" EXCLUDE PATTERN "gofs_device.h" EXCLUDE)
 
 install(TARGETS gofs_headers gofs_shared EXPORT gofs-targets
-  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(EXPORT gofs-targets NAMESPACE gofs:: DESTINATION "${gofs_cmake_folder}")
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT development)
+install(EXPORT gofs-targets NAMESPACE gofs:: DESTINATION "${gofs_cmake_folder}"
+  COMPONENT development)
 # In files of their own, since what they need may be missing where they are not asked for.
 install(TARGETS gofs_static EXPORT gofs-static-targets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
@@ -61,10 +64,10 @@ configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/gofs-config.cmake.in" "
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/lib/gofs-config-version.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES "${gofs_config}" "${PROJECT_BINARY_DIR}/lib/gofs-config-version.cmake"
-  DESTINATION "${gofs_cmake_folder}")
+  DESTINATION "${gofs_cmake_folder}" COMPONENT development)
 if(GOFS_CUDA)
   install(FILES "${CMAKE_CURRENT_LIST_DIR}/GofsCudaRuntime.cmake"
-    DESTINATION "${gofs_cmake_folder}")
+    DESTINATION "${gofs_cmake_folder}" COMPONENT development)
 endif()
 
 # Relative to the folder of gofs.pc, wherever pkg-config finds that; a folder that was set to an
@@ -91,8 +94,9 @@ function(gofs_install_pkgconfig name)
   install(FILES "${PROJECT_BINARY_DIR}/lib/${name}.pc"
     DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" ${ARGN})
 endfunction()
-gofs_install_pkgconfig(gofs)
+gofs_install_pkgconfig(gofs COMPONENT development)
 if(TARGET gofs_device)
+  list(JOIN CMAKE_CUDA_ARCHITECTURES " " gofs_pc_architectures)
   gofs_install_pkgconfig(gofs-device COMPONENT device)
 endif()
 

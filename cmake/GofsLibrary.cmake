@@ -111,10 +111,12 @@ endif()
 # symbols carry the minor version.
 set(gofs_version_script "${PROJECT_BINARY_DIR}/lib/gofs.map")
 configure_file("${CMAKE_CURRENT_LIST_DIR}/gofs.map.in" "${gofs_version_script}" @ONLY)
-set_target_properties(gofs_shared PROPERTIES
-  VERSION "${PROJECT_VERSION}"
-  SOVERSION "${PROJECT_VERSION_MAJOR}"
-  LINK_DEPENDS "${gofs_version_script}")
+set_target_properties(gofs_shared PROPERTIES LINK_DEPENDS "${gofs_version_script}")
+if(NOT SKBUILD)  # a wheel has no symbolic links
+  set_target_properties(gofs_shared PROPERTIES
+    VERSION "${PROJECT_VERSION}"
+    SOVERSION "${PROJECT_VERSION_MAJOR}")
+endif()
 target_link_options(gofs_shared PRIVATE "LINKER:--version-script=${gofs_version_script}")
 
 if(TARGET gofs_device)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m gofs --cflags --libs`: what programs in C and C++ are built with."""
+
+from __future__ import annotations
+
+import argparse
+
+import gofs
+from gofs import _installed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m gofs", description=__doc__)
+    parser.add_argument("--version", action="version", version=gofs.__version__)
+    answers = {
+        "--include-dir": (str(_installed.INCLUDE), "the folder of gofs/gofs.h"),
+        "--lib-dir": (str(_installed.LIB), "the folder of libgofs.so, and of libgofs_device.a"),
+        "--cmake-dir": (str(_installed.CMAKE), "for CMAKE_PREFIX_PATH or gofs_DIR"),
+        "--cflags": (_installed.compiler_flags(), "flags to compile with, of g++ and nvcc"),
+        "--libs": (_installed.linker_flags(), "flags to link with; before them -lgofs_device, "
+                   "where there are kernels"),
+    }
+    for option, (answer, says) in answers.items():
+        parser.add_argument(
+            option, dest="wanted", action="append_const", const=answer, help=says
+        )
+    wanted = parser.parse_args().wanted
+    if not wanted:
+        parser.error("say what is wanted: " + ", ".join(answers))
+    print(*wanted)
+
+
+if __name__ == "__main__":
+    main()
