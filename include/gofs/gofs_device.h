@@ -41,9 +41,10 @@ GOFS_DEVICE_CALL(long long, gofs_pread, const void* volume, int fd, void* buffer
 /// Bytes written: fewer than `bytes` where the volume is full.
 GOFS_DEVICE_CALL(long long, gofs_pwrite, const void* volume, int fd, const void* buffer,
                  unsigned long long bytes, unsigned long long offset);
-/// The same at the descriptor's position, which moves on.
+/// Bytes read at the descriptor's position, which moves on.
 GOFS_DEVICE_CALL(long long, gofs_read, const void* volume, int fd, void* buffer,
                  unsigned long long bytes);
+/// Bytes written at the descriptor's position, which moves on.
 GOFS_DEVICE_CALL(long long, gofs_write, const void* volume, int fd, const void* buffer,
                  unsigned long long bytes);
 /// The new position. `whence` is SEEK_SET (0), SEEK_CUR, SEEK_END, SEEK_DATA or SEEK_HOLE.
@@ -57,25 +58,31 @@ GOFS_DEVICE_CALL(int, gofs_stat, const void* volume, const char* path, void* sta
 GOFS_DEVICE_CALL(int, gofs_lstat, const void* volume, const char* path, void* stat);
 GOFS_DEVICE_CALL(int, gofs_fstat, const void* volume, int fd, void* stat);
 
+/// 0; the file has `bytes` bytes then, zeros where it had none.
 GOFS_DEVICE_CALL(int, gofs_ftruncate, const void* volume, int fd, unsigned long long bytes);
+/// 0; makes a directory with the permissions `mode`.
 GOFS_DEVICE_CALL(int, gofs_mkdir, const void* volume, const char* path, unsigned int mode);
+/// 0; removes a directory that is empty.
 GOFS_DEVICE_CALL(int, gofs_rmdir, const void* volume, const char* path);
+/// 0; removes a name that is no directory's.
 GOFS_DEVICE_CALL(int, gofs_unlink, const void* volume, const char* path);
-/// `flags`: 0, RENAME_NOREPLACE (1) or RENAME_EXCHANGE (2).
+/// 0; `flags`: 0, RENAME_NOREPLACE (1) or RENAME_EXCHANGE (2).
 GOFS_DEVICE_CALL(int, gofs_rename, const void* volume, const char* from, const char* to,
                  unsigned int flags);
 
-/// Makes a file, its contents or its contents alone durable, or all of the volume.
+/// 0; makes a file durable: contents, attributes and, if it is new, the name.
 GOFS_DEVICE_CALL(int, gofs_fsync, const void* volume, int fd);
+/// 0; fsync, but for times where nothing else of the inode has changed.
 GOFS_DEVICE_CALL(int, gofs_fdatasync, const void* volume, int fd);
+/// 0; makes all of the volume durable.
 GOFS_DEVICE_CALL(int, gofs_sync, const void* volume);
 
 /// Opens `count` files of the directory `path` at once, those of `names`; all of its regular files,
 /// `count` at most, where `names` is null. A batch descriptor.
 GOFS_DEVICE_CALL(int, gofs_batch_open, const void* volume, const char* path,
                  const char* const* names, unsigned int count);
-/// Makes them, and writes bytes[i] bytes from `buffer + offsets[i]` to each file i where `buffer`
-/// is not null. A batch descriptor.
+/// Makes `count` files in the directory `path`, those of `names`, and writes bytes[i] bytes from
+/// `buffer + offsets[i]` to each file i where `buffer` is not null. A batch descriptor.
 GOFS_DEVICE_CALL(int, gofs_batch_create, const void* volume, const char* path,
                  const char* const* names, unsigned int count, unsigned int mode,
                  const void* buffer, const unsigned long long* offsets,
@@ -86,6 +93,7 @@ GOFS_DEVICE_CALL(long long, gofs_batch_read, const void* volume, int batch, void
 /// Bytes written: bytes[i] of `buffer + offsets[i]` to each file i.
 GOFS_DEVICE_CALL(long long, gofs_batch_write, const void* volume, int batch, const void* buffer,
                  const unsigned long long* offsets, const unsigned long long* bytes);
+/// 0 or -EBADF.
 GOFS_DEVICE_CALL(int, gofs_batch_close, const void* volume, int batch);
 
 /// Files of an open batch.

@@ -138,8 +138,12 @@ class Volume(Closing):
 
     @property
     def device_handle(self) -> int:
-        """For kernels: the word of a gofs::VolumeHandle, until close(). 0 where none can use it."""
-        return self._core.device_handle()
+        """What kernels take for the volume (gofs.cuda, gofs.numba), until close().
+
+        0 where no GPU has mounted it: calls of kernels give -EINVAL then.
+        """
+        handle = self._core.device_handle()
+        return handle if self._reaches_gpu else 0
 
     def memory(self) -> _core.MemoryReport:
         """What the volume takes of memory, which is counted for some milliseconds."""
