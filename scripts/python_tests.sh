@@ -28,5 +28,11 @@ mkdir -p build
   --config-settings=cmake.define.GOFS_CUDA=OFF \
   --requirement scripts/python.txt '.[fsspec]'
 
+# CUDA's compiler and linker, if scripts/setup.sh has fetched them: as if they were installed there.
+if [ -d build/toolchain/nvidia ]; then
+  ln -s "$PWD"/build/toolchain/nvidia* $venv/lib/python3*/site-packages/
+fi
+
 export GOFS_BUILD_DIR=${GOFS_BUILD_DIR:-$PWD/build/cpu} PYTHONDONTWRITEBYTECODE=1
+export GOFS_DEVICE_BUILD_DIR=${GOFS_DEVICE_BUILD_DIR:-$PWD/build/cuda}
 exec $venv/bin/python -m pytest -q -p no:cacheprovider "$@"
