@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pathlib
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import pytest
 
 import gofs
 import gofs.cuda
-from device_code import device_code
+from device_code import ROOT, device_code
 from gofs import _installed
 from gofs.cuda import _cache
 
@@ -190,8 +191,17 @@ def test_what_is_missing_is_named(device_code: None, monkeypatch: pytest.MonkeyP
     for module in ("cuda.core", "cuda.bindings.nvrtc", "cuda.pathfinder"):
         with monkeypatch.context() as patched:
             patched.setitem(__import__("sys").modules, module, None)
-            with pytest.raises(ImportError, match=r"pip install 'gofs\[cuda\]'"):
+            with pytest.raises(ImportError, match=r"pip install 'cuda-core\[cu13\]'"):
                 link()
+
+
+def test_the_example_for_cupy_is_linked(
+    device_code: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    example = importlib.import_module("word_count_cupy")
+    module = gofs.cuda.link(example.SOURCE, options=example.OPTIONS, arch=ARCH)
+    assert b"count_words" in module.cubin
 
 
 def test_without_a_gpu_the_architecture_has_to_be_said(device_code: None) -> None:

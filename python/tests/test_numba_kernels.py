@@ -85,6 +85,20 @@ def test_arrays_have_addresses_in_kernels(calls: Any) -> None:
         assert re.search(rf"\.extern \.func +\(.*\) gofs_{name}_block", ptx)
 
 
+def test_the_example_for_numba_is_compiled(
+    calls: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    example = importlib.import_module("word_count_numba")
+    kernel = example.count_words.py_func
+    ptx = ptx_of(kernel, "void(int64, uint8[:, ::1], uint8[:, ::1], int64[::1])")
+    assert set(re.findall(r"^\s*gofs_(\w+),", ptx, re.MULTILINE)) == {
+        "open_block",
+        "pread_block",
+        "close_block",
+    }
+
+
 def test_they_are_linked_with_the_file_system(calls: Any, tmp_path: pathlib.Path) -> None:
     core = importlib.import_module("cuda.core")
 
@@ -104,7 +118,7 @@ def test_what_is_missing_is_named(device_code: None, monkeypatch: pytest.MonkeyP
     forget()
     with monkeypatch.context() as patched:
         patched.setitem(sys.modules, "numba.cuda", None)
-        with pytest.raises(ImportError, match=r"pip install 'gofs\[numba\]'"):
+        with pytest.raises(ImportError, match=r"pip install 'numba-cuda\[cu13\]'"):
             importlib.import_module("gofs.numba")
     monkeypatch.setattr(_installed, "LIB", ROOT / "none")
     with pytest.raises(ImportError, match="without device code"):

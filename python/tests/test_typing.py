@@ -25,6 +25,8 @@ WRONG = {
     "volume.read_dir('/').offsets": "attr-defined",
     "volume.read_ranges([('/a', 0, 'text')])": "list-item",
     "gofs.copy((volume, 5), '/b')": "arg-type",
+    "gofs.cuda.link('source', options=5)": "arg-type",
+    "gofs.cuda.link('source').timings.nothing": "attr-defined",
 }
 
 
@@ -56,12 +58,12 @@ def test_the_package_and_a_program_are_typed_strictly(tmp_path: pathlib.Path) ->
     assert mypy("typed_example.py", cwd=tmp_path) == ""
     lines = [f"{call}  # {code}" for call, code in WRONG.items()]
     (tmp_path / "wrong.py").write_text(
-        "import gofs\n\n\ndef wrong(volume: gofs.Volume) -> None:\n    "
+        "import gofs\nimport gofs.cuda\n\n\ndef wrong(volume: gofs.Volume) -> None:\n    "
         + "\n    ".join(lines)
         + "\n"
     )
     said = mypy("wrong.py", cwd=tmp_path)
-    for number, (call, code) in enumerate(WRONG.items(), 5):
+    for number, (call, code) in enumerate(WRONG.items(), 6):
         assert f"wrong.py:{number}: error:" in said, call
         line = next(line for line in said.splitlines() if f"wrong.py:{number}: error:" in line)
         assert f"[{code}]" in line, line

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 def copy_out(image: pathlib.Path, target: pathlib.Path) -> dict[str, int]:
     import gofs
+    import gofs.cuda
     import gofs.safetensors
     import gofs.torch
 
@@ -54,6 +55,10 @@ def copy_out(image: pathlib.Path, target: pathlib.Path) -> dict[str, int]:
         for batch in gofs.torch.BatchLoader(volume, ["/file"], batch_size=1):
             offsets: list[int] = batch.offsets
             sizes["batch"] = offsets[-1]
+        module: gofs.cuda.Module = gofs.cuda.link("source", options=["-lineinfo"], arch="sm_90")
+        cubin: bytes = module.cubin
+        sizes["cubin"] = len(cubin)
+        sizes["milliseconds"] = round(module.timings.link_seconds * 1000)
         used = [part.in_use for part in volume.memory().parts]
         sizes["used"] = sum(bytes_ or 0 for bytes_ in used)
     return sizes

@@ -13,7 +13,7 @@ def _load(module: str, library: str) -> Any:
         return importlib.import_module(module)
     except (ImportError, RuntimeError) as error:  # the latter where the library is missing
         raise ImportError(
-            f"gofs.cuda needs CUDA's {library} and the package cuda-core: pip install 'gofs[cuda]'"
+            f"gofs.cuda needs CUDA's {library} and cuda-core: pip install 'cuda-core[cu13]'"
         ) from error
 
 

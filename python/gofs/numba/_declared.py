@@ -30,7 +30,7 @@ def declare_calls() -> dict[str, Any]:
     try:
         cuda = importlib.import_module("numba.cuda")
     except ImportError as error:
-        raise ImportError("gofs.numba needs numba-cuda: pip install 'gofs[numba]'") from error
+        raise ImportError("gofs.numba needs numba-cuda: pip install 'numba-cuda[cu13]'") from error
     header = (_installed.INCLUDE / "gofs" / "gofs_device.h").read_text()
     declared = {}
     for call in calls(header):
