@@ -89,7 +89,8 @@ def attach(path: AnyPath, *, timeout: float = 10) -> Volume:
     ENOTCONN; files that were open raise ESTALE. close() is sync(), and the server goes on.
     """
     again = partial(attach, path, timeout=timeout)
-    return Volume(_core.attach(path, _nanoseconds(timeout)), again, writable=False)
+    core = _core.attach(path, _nanoseconds(timeout))
+    return Volume(core, again, writable=False, attached=True)
 
 
 def mkfs(

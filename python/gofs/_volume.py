@@ -87,7 +87,14 @@ class Volume(Closing):
     reading, or attached, can be pickled: it is mounted again where it is unpickled.
     """
 
-    def __init__(self, core: _core.Volume, reopen: Callable[[], Volume], *, writable: bool) -> None:
+    def __init__(
+        self,
+        core: _core.Volume,
+        reopen: Callable[[], Volume],
+        *,
+        writable: bool,
+        attached: bool = False,
+    ) -> None:
         """For mount() and attach(). `reopen` does again what made it."""
         info = core.info()
         self._core = core
@@ -95,6 +102,8 @@ class Volume(Closing):
         self._writable = writable
         self._name = info.spec
         self._reaches_gpu = core.reaches_gpu
+        # The handle of a volume that the CPU has mounted here is an address of the host.
+        self._is_for_kernels = attached or info.backend == "cuda"
         # Which volume a file is of: st_dev.
         self._device = zlib.crc32(info.uuid.encode())
         self._finalizer = weakref.finalize(self, _close_forgotten, core, info.spec)
@@ -140,10 +149,10 @@ class Volume(Closing):
     def device_handle(self) -> int:
         """What kernels take for the volume (gofs.cuda, gofs.numba), until close().
 
-        0 where no GPU has mounted it: calls of kernels give -EINVAL then.
+        0 where they cannot use it, as where the CPU has mounted it: their calls give -EINVAL then.
         """
         handle = self._core.device_handle()
-        return handle if self._reaches_gpu else 0
+        return handle if self._is_for_kernels else 0
 
     def memory(self) -> _core.MemoryReport:
         """What the volume takes of memory, which is counted for some milliseconds."""
