@@ -84,9 +84,10 @@ def mount(
 def attach(path: AnyPath, *, timeout: float = 10) -> Volume:
     """A volume that a server (gofsd) has mounted, at its socket.
 
-    Calls are made as the user that this process is to Linux. Kernels cannot use the volume. Where
-    the server ends, a call waits up to `timeout` seconds for another, and then raises OSError with
-    ENOTCONN; files that were open raise ESTALE. close() is sync(), and the server goes on.
+    Calls are made as the user that this process is to Linux. Kernels can use the volume where the
+    server is on the same GPU by CUDA's MPS, or on the CPU (`device_handle`). Where the server ends,
+    a call waits up to `timeout` seconds for another, and then raises OSError with ENOTCONN; files
+    that were open raise ESTALE. close() is sync(), and the server goes on.
     """
     again = partial(attach, path, timeout=timeout)
     core = _core.attach(path, _nanoseconds(timeout))

@@ -317,6 +317,14 @@ class Volume(Closing):
             return None
         return gpu_memory_to_fill(data) if fills else gpu_memory_to_read(data)
 
+    def _reaches(self, data: Memory) -> bool:
+        """Whether the bytes of `data` are on the GPU that has mounted the volume, or of memory that
+        it reaches, and can be moved from there and to there."""
+        if not self._reaches_gpu:
+            return False
+        memory = gpu_memory_to_read(data)
+        return memory is not None and self._core.reaches(memory.address, memory.size)
+
     def _move(
         self,
         file: _core.OpenFile,

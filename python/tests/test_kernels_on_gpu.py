@@ -163,7 +163,7 @@ def test_kernels_read_and_write(
     assert on.launch("read_pieces", 1, 0, path, buffer, size) == [-errno.EINVAL]
 
 
-@pytest.mark.filterwarnings("ignore:Grid size")
+@pytest.mark.filterwarnings("ignore:.*Grid size")
 def test_kernels_in_python_read_and_write(volume: gofs.Volume) -> None:
     cuda = pytest.importorskip("numba.cuda")
     calls = importlib.import_module("gofs.numba")

@@ -207,3 +207,53 @@ def test_batches_are_loaded_to_the_gpu_beside_what_it_computes(volume: gofs.Volu
             for name, begin, end in zip(batch.names, batch.offsets, batch.offsets[1:]):
                 seen[name.rpartition("/")[2]] = bytes_of(batch.data[begin:end])
         assert seen == contents
+
+
+def test_many_files_are_read_into_one_tensor(volume: gofs.Volume) -> None:
+    sizes = [(number * 977) % 40_000 for number in range(500)]
+    volume.write_many("/", {f"f{n}": DATA[n : n + size] for n, size in enumerate(sizes)})
+    offsets = [0]
+    for size in sizes:
+        offsets.append(offsets[-1] + size)
+    tensor = torch.zeros(offsets[-1] + 5, dtype=torch.uint8, device="cuda")
+    names = [f"/f{number}" for number in range(len(sizes))]
+    assert volume.read_many_into(names, tensor, offsets) == sizes
+    expected = b"".join(DATA[n : n + size] for n, size in enumerate(sizes))
+    assert bytes_of(tensor) == expected + bytes(5)
+    with pytest.raises(FileNotFoundError, match="/none"):
+        volume.read_many_into(["/none", "/f3"], tensor, [0, 10, 20])
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is")
+def test_checkpoints_of_tensors_on_the_gpu(volume: gofs.Volume) -> None:
+    checkpoint = pytest.importorskip("gofs.torch.checkpoint")
+    dcp = torch.distributed.checkpoint
+    state = {
+        "plain": torch.arange(300_000, dtype=torch.float32, device="cuda").reshape(300, 1000),
+        "strided": torch.arange(4000, device="cuda").reshape(40, 100).t(),
+        "half": torch.randn(77_777, device="cuda").to(torch.bfloat16),
+        "conjugated": torch.randn(33, dtype=torch.complex64, device="cuda").conj(),
+        "empty": torch.empty((0, 3), device="cuda"),
+        "scalar": torch.tensor(7.5, device="cuda"),
+        "of the host": torch.arange(10),
+        "step": 12,
+    }
+    wanted = {
+        key: value.clone() if hasattr(value, "clone") else value for key, value in state.items()
+    }
+    dcp.save(
+        state, storage_writer=checkpoint.GofsWriter(volume, "/checkpoint"), no_dist=True
+    )
+    for value in state.values():
+        if hasattr(value, "zero_"):
+            value.zero_()
+    state["step"] = 0
+    dcp.load(
+        state, storage_reader=checkpoint.GofsReader(volume, "/checkpoint"), no_dist=True
+    )
+    for key, value in wanted.items():
+        same = torch.equal(state[key], value) if hasattr(value, "clone") else state[key] == value
+        assert same, key
+    [name] = [one for one in volume.listdir("/checkpoint") if one.endswith(".safetensors")]
+    tensors = pytest.importorskip("gofs.safetensors").load_file(volume, f"/checkpoint/{name}")
+    assert torch.equal(tensors["plain"], wanted["plain"].cpu())

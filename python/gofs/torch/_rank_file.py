@@ -9,6 +9,7 @@ A place is a dict, which any program can unpickle: `file` (a name in the folder)
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import posixpath
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -18,6 +19,7 @@ from torch.distributed.checkpoint.storage import WriteResult
 
 from gofs._arrays import bytes_of, dtype_of, on_host
 from gofs._safetensors_header import DTYPE_BITS, TensorInfo, encoded_header
+from gofs._transfer import raise_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,8 +57,7 @@ def write_rank_file(
     path = posixpath.join(folder, name)
     try:
         with volume.open(path, "xb", buffering=_BUFFER_BYTES) as file:
-            file.seek(data_begin)
-            written = _write_items(file, ordered, planner)
+            written = _write_items(volume, file, data_begin, ordered, planner)
             infos = {key: each.info for key, each in zip(keys, written)}
             file.seek(0)
             file.write(encoded_header(infos, metadata, data_begin))
@@ -128,7 +129,10 @@ def _longest_shape(item: Any) -> tuple[int, ...]:
     return (_FARTHEST,) * max(dimensions, 1)  # a scalar may become a row of bytes
 
 
-def _write_items(file: BinaryIO, items: Sequence[Any], planner: Any) -> list[Written]:
+def _write_items(
+    volume: Volume, file: BinaryIO, data_begin: int, items: Sequence[Any], planner: Any
+) -> list[Written]:
+    file.seek(data_begin)
     written = []
     end = 0
     for item in items:
@@ -138,22 +142,38 @@ def _write_items(file: BinaryIO, items: Sequence[Any], planner: Any) -> list[Wri
         if item.type == WriteItemType.BYTE_IO:
             contents = data.getbuffer()
             shape = (len(contents),)
+            size = len(contents)
+            file.write(contents)
         else:
             tensor = _plain(data)
-            contents = bytes_of(tensor)
             kind = dtype_of(tensor)
             dtype, shape = str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)
-        begin, end = end, end + memoryview(contents).nbytes
-        file.write(contents)
+            size = _write_tensor(volume, file, data_begin + end, tensor)
+        begin, end = end, end + size
         # What safetensors has no type for is bytes there.
-        stored = (kind, shape) if kind is not None else ("U8", (end - begin,))
+        stored = (kind, shape) if kind is not None else ("U8", (size,))
         written.append(Written(TensorInfo(*stored, begin, end), dtype, shape))
     return written
 
 
+def _write_tensor(volume: Volume, file: Any, place: int, tensor: Any) -> int:
+    """Writes it where the file is, at `place`; how many bytes. What is in the memory of the
+    volume's GPU does not go through the host's."""
+    if str(tensor.device) == "cpu" or not volume._reaches(tensor):
+        contents = bytes_of(on_host(tensor))
+        file.write(contents)
+        return memoryview(contents).nbytes
+    size = int(tensor.numel() * tensor.element_size())
+    file.flush()
+    if size > 0 and file.raw.pwrite(tensor, place) < size:
+        raise_error(errno.ENOSPC, file.name)
+    file.seek(place + size)
+    return size
+
+
 def _plain(tensor: Any) -> Any:
-    """A tensor on the host whose bytes are those of its values, in order: itself if it is one."""
-    tensor = on_host(tensor.detach())
+    """A tensor whose bytes are those of its values, in order: itself if it is one."""
+    tensor = tensor.detach()
     for resolved in ("resolve_conj", "resolve_neg"):
         tensor = getattr(tensor, resolved)()
     return tensor.contiguous()

@@ -38,6 +38,10 @@ class _Reads:
         self._after: list[Callable[[], None]] = []
         self._staged_bytes = 0
 
+    def fills(self, tensor: Any) -> bool:
+        """Whether its memory can be read into: it is the host's, or of the volume's GPU."""
+        return str(tensor.device) == "cpu" or self._volume._reaches(tensor)
+
     def add(self, place: Mapping[str, Any], begin: int, memory: Any) -> None:
         """`memory` is to have the item's bytes from `begin` on."""
         name = place["file"]
@@ -111,7 +115,8 @@ def _add_tensor(reads: _Reads, place: Mapping[str, Any], item: Any, planner: Any
         )
     rows = dtype.itemsize * math.prod(shape[1:])  # bytes of one
     run = _run_bytes(shape, lengths, dtype.itemsize)
-    if _takes_bytes(target, dtype) and (run >= _RUN_BYTES_MIN or run == _bytes_of(target)):
+    is_whole_runs = run >= _RUN_BYTES_MIN or run == _bytes_of(target)
+    if is_whole_runs and _takes_bytes(target, dtype) and reads.fills(target):
         flat = target.reshape((-1,)).view(torch.uint8)
         for number, begin in enumerate(_run_begins(shape, offsets, lengths, dtype.itemsize)):
             reads.add(place, begin, flat[number * run : (number + 1) * run])
@@ -135,8 +140,7 @@ def _add_tensor(reads: _Reads, place: Mapping[str, Any], item: Any, planner: Any
 def _takes_bytes(target: Any, dtype: Any) -> bool:
     """Whether the bytes of the file are those of the tensor's memory."""
     return bool(
-        str(target.device) == "cpu"
-        and target.dtype == dtype
+        target.dtype == dtype
         and target.is_contiguous()
         and not target.is_conj()
         and not target.is_neg()
