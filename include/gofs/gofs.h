@@ -227,6 +227,80 @@ typedef struct gofs_cached_pages_t {
 /// As gofs_memory(), of what the page cache holds.
 GOFS_API int64_t gofs_cached_pages(gofs_volume* volume, gofs_cached_pages_t* kinds, uint64_t count);
 
+/// What calls do, as they are counted: CallKind of gofs/types.h.
+enum {
+  GOFS_CALL_OPEN,
+  GOFS_CALL_CLOSE,
+  GOFS_CALL_READ,
+  GOFS_CALL_WRITE,
+  GOFS_CALL_SYNC,
+  GOFS_CALL_STAT,
+  GOFS_CALL_READDIR,
+  GOFS_CALL_NAME,
+  GOFS_CALL_ATTRIBUTE,
+  GOFS_CALL_RESIZE,
+  GOFS_CALL_KINDS
+};
+/// NVMe commands, but for those of the admin queue.
+enum {
+  GOFS_COMMAND_READ,
+  GOFS_COMMAND_WRITE,
+  GOFS_COMMAND_FLUSH,
+  GOFS_COMMAND_DEALLOCATE,
+  GOFS_COMMAND_KINDS
+};
+/// What is looked up in memory first: CacheKind of gofs/types.h.
+enum {
+  GOFS_CACHE_NODES,
+  GOFS_CACHE_DIRECTORIES,
+  GOFS_CACHE_NAT,
+  GOFS_CACHE_OTHERS,
+  GOFS_CACHE_NAMES,
+  GOFS_CACHE_PATHS,
+  GOFS_CACHE_KINDS
+};
+/// Of a segment of the main area: SegmentState of gofs/types.h.
+enum {
+  GOFS_SEGMENTS_FREE,
+  GOFS_SEGMENTS_PREFREE,
+  GOFS_SEGMENTS_DIRTY,
+  GOFS_SEGMENTS_VALID,
+  GOFS_SEGMENT_STATES
+};
+
+typedef struct gofs_outcome_counts_t {
+  uint64_t succeeded;
+  uint64_t failed;
+} gofs_outcome_counts_t;
+
+typedef struct gofs_lookup_counts_t {
+  uint64_t hits;
+  uint64_t misses;
+} gofs_lookup_counts_t;
+
+/// What a volume has done since it was mounted, by whomever, and how it is now. Counts only grow.
+typedef struct gofs_statistics_t {
+  uint64_t struct_bytes;  // sizeof(gofs_statistics_t), set by the caller
+  gofs_outcome_counts_t calls[GOFS_CALL_KINDS];
+  uint64_t bytes_read;                                 // by calls
+  uint64_t bytes_written;                              // by calls
+  gofs_outcome_counts_t commands[GOFS_COMMAND_KINDS];  // that have completed, on all SSDs
+  uint64_t ssd_bytes_read;      // by commands, also of the file system for itself
+  uint64_t ssd_bytes_written;   // by commands
+  uint64_t command_timeouts;    // commands that did not complete in time
+  uint64_t commands_under_way;  // now
+  gofs_lookup_counts_t lookups[GOFS_CACHE_KINDS];
+  uint64_t cache_pages;                    // blocks of metadata that the page cache has room for
+  uint64_t dirty_pages;                    // of these: newer than the disk, now
+  uint64_t dirty_node_pages;               // of these: nodes
+  uint64_t segments[GOFS_SEGMENT_STATES];  // 0 where it is mounted for reading
+  uint64_t checkpoints;                    // that were made
+  uint64_t cleaned_segments;               // that cleaning has emptied
+  uint64_t moved_blocks;                   // by cleaning
+} gofs_statistics_t;
+
+GOFS_API int gofs_statistics(gofs_volume* volume, gofs_statistics_t* statistics);
+
 // --- Cleaning. -----------------------------------------------------------------------------------
 
 /// What gofs_collect_garbage() may do.

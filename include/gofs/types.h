@@ -101,6 +101,74 @@ struct FilesystemStat {
   uint32_t name_bytes_max;  // kNameBytesMax
 };
 
+/// What calls do, as they are counted. Calls that take several parts, and calls of a batch, are one
+/// each; what is started now and waited for later counts when it is started. A long read or write
+/// of a host program, and one that ends before all is there, may be made by several.
+enum class CallKind : uint32_t {
+  kOpen,
+  kClose,
+  kRead,
+  kWrite,
+  kSync,  // fsync, fdatasync, sync
+  kStat,  // also access, readlink, statfs, and reading extended attributes
+  kReaddir,
+  kName,       // mkdir, mknod, symlink, link, unlink, rmdir, rename; and making a batch of files
+  kAttribute,  // permissions, owners, times, extended attributes
+  kResize,     // truncate, fallocate
+};
+inline constexpr uint32_t kCallKinds = 10;
+/// NVMe commands, but for those of the admin queue.
+enum class CommandKind : uint32_t { kRead, kWrite, kFlush, kDeallocate };
+inline constexpr uint32_t kCommandKinds = 4;
+/// What is looked up in memory first. A miss of a page reads it from the SSD; the others are names
+/// in their directories, and whole paths.
+enum class CacheKind : uint32_t { kNodes, kDirectories, kNat, kOthers, kNames, kPaths };
+inline constexpr uint32_t kCacheKinds = 6;
+/// Of a segment of the main area, in F2FS's words: nothing lies in it; the same, and it can be used
+/// after the next checkpoint; some blocks lie in it; all its blocks are in use.
+enum class SegmentState : uint32_t { kFree, kPrefree, kDirty, kValid };
+inline constexpr uint32_t kSegmentStates = 4;
+
+struct OutcomeCounts {
+  uint64_t succeeded;
+  uint64_t failed;
+};
+struct LookupCounts {
+  uint64_t hits;
+  uint64_t misses;
+};
+
+/// What a volume has done since it was mounted, by whomever, and how it is now. Counts only grow.
+/// Others go on meanwhile: what they do at the moment may be counted or not.
+struct Statistics {
+  OutcomeCounts calls[kCallKinds];        // by CallKind; of kernels and of host programs
+  uint64_t bytes_read;                    // by calls
+  uint64_t bytes_written;                 // by calls
+  OutcomeCounts commands[kCommandKinds];  // by CommandKind; that have completed, on all SSDs
+  uint64_t ssd_bytes_read;                // by commands, also of the file system for itself
+  uint64_t ssd_bytes_written;             // by commands
+  uint64_t command_timeouts;              // commands that did not complete in time
+  uint64_t commands_under_way;            // now
+  LookupCounts lookups[kCacheKinds];      // by CacheKind
+  uint64_t cache_pages;                   // blocks of metadata that the page cache has room for
+  uint64_t dirty_pages;                   // of these: newer than the disk, now
+  uint64_t dirty_node_pages;              // of these: nodes
+  uint64_t segments[kSegmentStates];      // by SegmentState; 0 where it is mounted for reading
+  uint64_t checkpoints;                   // that were made
+  uint64_t cleaned_segments;              // that cleaning has emptied
+  uint64_t moved_blocks;                  // by cleaning
+};
+
+/// The names of these kinds, for people and programs.
+inline constexpr const char* kCallKindNames[kCallKinds] = {
+    "open", "close", "read", "write", "sync", "stat", "readdir", "name", "attribute", "resize"};
+inline constexpr const char* kCommandKindNames[kCommandKinds] = {"read", "write", "flush",
+                                                                 "deallocate"};
+inline constexpr const char* kCacheKindNames[kCacheKinds] = {"nodes",  "directories", "nat",
+                                                             "others", "names",       "paths"};
+inline constexpr const char* kSegmentStateNames[kSegmentStates] = {"free", "prefree", "dirty",
+                                                                   "valid"};
+
 /// One part of a read or write in several parts, as struct iovec. What is written from is not
 /// changed.
 struct IoVector {

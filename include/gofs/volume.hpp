@@ -421,6 +421,10 @@ class GOFS_API Volume {
   /// may be counted or not. Buffers of kernels are not the volume's; an image of the CPU backend is
   /// a file and no memory.
   Expected<MemoryReport> memory();
+  /// What the volume has done since it was mounted, and how it is now. The counts are those of the
+  /// file system: of a volume that a server has mounted, of all its clients. Takes some
+  /// microseconds for each thousand segments.
+  Expected<Statistics> statistics();
   /// What the user should know although nothing failed: an unclean volume, damage that was met.
   /// Sentences; those that were returned before are not repeated.
   std::vector<std::string> warnings();

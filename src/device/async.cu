@@ -14,7 +14,10 @@ __device__ Ticket pread_async(Scope scope, VolumeHandle vol, int fd, void* buffe
   vfs::Filesystem& fs = *vol;
   const auto caller = in(scope);
   if (bytes != 0 && !simt::is_common_target(buffer)) return refused_ticket();
-  return vfs::pread_async(caller.async_warp(), fs, fd, buffer, bytes, offset);
+  const auto warp = caller.async_warp();
+  const Ticket ticket = vfs::pread_async(warp, fs, fd, buffer, bytes, offset);
+  if (warp.thread_rank() == 0) vfs::count_transfer(fs, CallKind::kRead, ticket.result);
+  return ticket;
 }
 
 template <typename Scope>
@@ -24,7 +27,10 @@ __device__ Ticket pwrite_async(Scope scope, VolumeHandle vol, int fd, const void
   vfs::Filesystem& fs = *vol;
   const auto caller = in(scope);
   if (bytes != 0 && !simt::is_common_source(buffer)) return refused_ticket();
-  return vfs::pwrite_async(caller.async_warp(), fs, fd, buffer, bytes, offset);
+  const auto warp = caller.async_warp();
+  const Ticket ticket = vfs::pwrite_async(warp, fs, fd, buffer, bytes, offset);
+  if (warp.thread_rank() == 0) vfs::count_transfer(fs, CallKind::kWrite, ticket.result);
+  return ticket;
 }
 
 template <typename Scope>

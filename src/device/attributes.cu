@@ -13,8 +13,8 @@ template <typename Scope>
 __device__ int truncate(Scope scope, VolumeHandle vol, const char* path, uint64_t size) {
   GOFS_IF_ATTACHED(truncate(scope, *channel, path, size));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(once_if(
-      may_read(path), scope, fs,
+  return static_cast<int>(counted_if(
+      CallKind::kResize, may_read(path), scope, fs,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::truncate(warp, fs, path, size); }));
 }
 
@@ -22,8 +22,9 @@ template <typename Scope>
 __device__ int ftruncate(Scope scope, VolumeHandle vol, int fd, uint64_t size) {
   GOFS_IF_ATTACHED(ftruncate(scope, *channel, fd, size));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(in(scope).once(
-      fs, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::ftruncate(warp, fs, fd, size); }));
+  return static_cast<int>(counted(
+      CallKind::kResize, scope, fs,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::ftruncate(warp, fs, fd, size); }));
 }
 
 template <typename Scope>
@@ -31,17 +32,18 @@ __device__ int fallocate(Scope scope, VolumeHandle vol, int fd, uint32_t mode, u
                          uint64_t bytes) {
   GOFS_IF_ATTACHED(fallocate(scope, *channel, fd, mode, offset, bytes));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(in(scope).once(fs, [&](simt::AnyWarp auto warp) -> int64_t {
-    return vfs::fallocate(warp, fs, fd, mode, offset, bytes);
-  }));
+  return static_cast<int>(
+      counted(CallKind::kResize, scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::fallocate(warp, fs, fd, mode, offset, bytes);
+      }));
 }
 
 template <typename Scope>
 __device__ int chmod(Scope scope, VolumeHandle vol, const char* path, uint32_t mode) {
   GOFS_IF_ATTACHED(chmod(scope, *channel, path, mode));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(once_if(
-      may_read(path), scope, fs,
+  return static_cast<int>(counted_if(
+      CallKind::kAttribute, may_read(path), scope, fs,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::chmod(warp, fs, path, mode); }));
 }
 
@@ -49,16 +51,17 @@ template <typename Scope>
 __device__ int fchmod(Scope scope, VolumeHandle vol, int fd, uint32_t mode) {
   GOFS_IF_ATTACHED(fchmod(scope, *channel, fd, mode));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(in(scope).once(
-      fs, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fchmod(warp, fs, fd, mode); }));
+  return static_cast<int>(
+      counted(CallKind::kAttribute, scope, fs,
+              [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fchmod(warp, fs, fd, mode); }));
 }
 
 template <typename Scope>
 __device__ int chown(Scope scope, VolumeHandle vol, const char* path, uint32_t uid, uint32_t gid) {
   GOFS_IF_ATTACHED(chown(scope, *channel, path, uid, gid));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(
-      once_if(may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(counted_if(
+      CallKind::kAttribute, may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::chown(warp, fs, path, vfs::LastLink::kFollow, uid, gid);
       }));
 }
@@ -67,8 +70,8 @@ template <typename Scope>
 __device__ int lchown(Scope scope, VolumeHandle vol, const char* path, uint32_t uid, uint32_t gid) {
   GOFS_IF_ATTACHED(lchown(scope, *channel, path, uid, gid));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(
-      once_if(may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(counted_if(
+      CallKind::kAttribute, may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::chown(warp, fs, path, vfs::LastLink::kKeep, uid, gid);
       }));
 }
@@ -77,8 +80,9 @@ template <typename Scope>
 __device__ int fchown(Scope scope, VolumeHandle vol, int fd, uint32_t uid, uint32_t gid) {
   GOFS_IF_ATTACHED(fchown(scope, *channel, fd, uid, gid));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(in(scope).once(
-      fs, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fchown(warp, fs, fd, uid, gid); }));
+  return static_cast<int>(counted(
+      CallKind::kAttribute, scope, fs,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fchown(warp, fs, fd, uid, gid); }));
 }
 
 template <typename Scope>
@@ -86,8 +90,8 @@ __device__ int utimens(Scope scope, VolumeHandle vol, const char* path, const Ti
                        const TimeStamp& modified) {
   GOFS_IF_ATTACHED(utimens(scope, *channel, path, accessed, modified));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(
-      once_if(may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(counted_if(
+      CallKind::kAttribute, may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::utimens(warp, fs, path, vfs::LastLink::kFollow, accessed, modified);
       }));
 }
@@ -97,8 +101,8 @@ __device__ int lutimens(Scope scope, VolumeHandle vol, const char* path, const T
                         const TimeStamp& modified) {
   GOFS_IF_ATTACHED(lutimens(scope, *channel, path, accessed, modified));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(
-      once_if(may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
+  return static_cast<int>(counted_if(
+      CallKind::kAttribute, may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
         return vfs::utimens(warp, fs, path, vfs::LastLink::kKeep, accessed, modified);
       }));
 }
@@ -108,9 +112,10 @@ __device__ int futimens(Scope scope, VolumeHandle vol, int fd, const TimeStamp& 
                         const TimeStamp& modified) {
   GOFS_IF_ATTACHED(futimens(scope, *channel, fd, accessed, modified));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(in(scope).once(fs, [&](simt::AnyWarp auto warp) -> int64_t {
-    return vfs::futimens(warp, fs, fd, accessed, modified);
-  }));
+  return static_cast<int>(
+      counted(CallKind::kAttribute, scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::futimens(warp, fs, fd, accessed, modified);
+      }));
 }
 
 GOFS_IN_EVERY_SCOPE(int, truncate, const char*, uint64_t);

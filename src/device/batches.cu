@@ -18,7 +18,9 @@ __device__ int batch_open(Scope scope, VolumeHandle vol, const char* path, const
   if (names != nullptr && !may_read_all(names, count)) return -EFAULT;
   vfs::BatchTable& table = *fs.batches;
   const auto bd = static_cast<int>(caller.once(fs, [&](simt::AnyWarp auto warp) -> int64_t {
-    return vfs::begin_batch(warp, fs, table, path, count);
+    const int begun = vfs::begin_batch(warp, fs, table, path, count);
+    if (warp.thread_rank() == 0) vfs::count_call(fs, CallKind::kOpen, begun);
+    return begun;
   }));
   if (bd < 0) return bd;
   vfs::Batch& batch = table.batches[bd];
@@ -63,8 +65,10 @@ __device__ int64_t batch_read(Scope scope, VolumeHandle vol, int bd, void* buffe
   if (batch->count != 0 && !reachable) return -EFAULT;
   return in(scope).share(
       fs, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
-        return static_cast<int64_t>(vfs::read_batch(
-            warp, fs, table, *batch, static_cast<uint8_t*>(buffer), offsets, index, warps));
+        const uint64_t bytes = vfs::read_batch(
+            warp, fs, table, *batch, static_cast<uint8_t*>(buffer), offsets, index, warps);
+        vfs::count_share(warp, fs, CallKind::kRead, bytes, index == 0);
+        return static_cast<int64_t>(bytes);
       });
 }
 
@@ -89,7 +93,9 @@ __device__ int batch_create(Scope scope, VolumeHandle vol, const char* path,
   const vfs::BatchCreation creation{
       path, names, count, mode, static_cast<const uint8_t*>(buffer), offsets, bytes};
   const auto bd = static_cast<int>(caller.once(fs, [&](simt::AnyWarp auto warp) -> int64_t {
-    return vfs::begin_creation(warp, fs, creation);
+    const int begun = vfs::begin_creation(warp, fs, creation);
+    if (warp.thread_rank() == 0) vfs::count_call(fs, CallKind::kName, begun);
+    return begun;
   }));
   if (bd < 0) return bd;
   vfs::Batch& batch = fs.batches->batches[bd];
@@ -121,9 +127,11 @@ __device__ int64_t batch_write(Scope scope, VolumeHandle vol, int bd, const void
   if (batch->count != 0 && !reachable) return -EFAULT;
   return in(scope).share(
       fs, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
-        return static_cast<int64_t>(vfs::write_batch(warp, fs, table, *batch,
-                                                     static_cast<const uint8_t*>(buffer), offsets,
-                                                     bytes, index, warps));
+        const uint64_t written =
+            vfs::write_batch(warp, fs, table, *batch, static_cast<const uint8_t*>(buffer), offsets,
+                             bytes, index, warps);
+        vfs::count_share(warp, fs, CallKind::kWrite, written, index == 0);
+        return static_cast<int64_t>(written);
       });
 }
 
@@ -131,9 +139,9 @@ template <typename Scope>
 __device__ int batch_close(Scope scope, VolumeHandle vol, int bd) {
   GOFS_IF_ATTACHED(batch_close(scope, *channel, bd));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(in(scope).once(fs, [&](simt::AnyWarp auto warp) -> int64_t {
-    return vfs::end_batch(warp, *fs.batches, bd);
-  }));
+  return static_cast<int>(counted(
+      CallKind::kClose, scope, fs,
+      [&](simt::AnyWarp auto warp) -> int64_t { return vfs::end_batch(warp, *fs.batches, bd); }));
 }
 
 __device__ int64_t batch_count(VolumeHandle vol, int bd) {

@@ -11,7 +11,9 @@ __device__ int64_t pread(Scope scope, VolumeHandle vol, int fd, void* buffer, ui
                          uint64_t offset) {
   GOFS_IF_ATTACHED(pread(scope, *channel, fd, buffer, bytes, offset));
   vfs::Filesystem& fs = *vol;
-  return in(scope).pread(fs, fd, buffer, bytes, offset);
+  const int64_t result = in(scope).pread(fs, fd, buffer, bytes, offset);
+  in(scope).count(fs, CallKind::kRead, result);
+  return result;
 }
 
 template <typename Scope>
@@ -26,19 +28,22 @@ __device__ int64_t read(Scope scope, VolumeHandle vol, int fd, void* buffer, uin
              : device_library::pread(scope, vol, fd, buffer, bytes, static_cast<uint64_t>(offset));
 }
 
+/// The parts of one read, which is counted.
 template <typename Scope>
-__device__ int64_t read_parts(Scope scope, VolumeHandle vol, int fd, const IoVector* parts,
+__device__ int64_t read_parts(Scope scope, vfs::Filesystem& fs, int fd, const IoVector* parts,
                               int count, uint64_t offset) {
-  if (count == 0) return device_library::pread(scope, vol, fd, nullptr, 0, offset);
-  int64_t total = 0;
+  const auto caller = in(scope);
+  int64_t total = count == 0 ? caller.pread(fs, fd, nullptr, 0, offset) : 0;
   for (int i = 0; i < count; ++i) {
     const IoVector part = parts[i];  // of the last one nothing is read when others may have left
-    const int64_t got = device_library::pread(scope, vol, fd, part.base, part.bytes,
-                                              offset + static_cast<uint64_t>(total));
-    if (got < 0) return total > 0 ? total : got;
+    const int64_t got =
+        caller.pread(fs, fd, part.base, part.bytes, offset + static_cast<uint64_t>(total));
+    if (got < 0 && total == 0) total = got;
+    if (got < 0) break;
     total += got;
     if (static_cast<uint64_t>(got) < part.bytes) break;
   }
+  caller.count(fs, CallKind::kRead, total);
   return total;
 }
 
@@ -46,10 +51,11 @@ template <typename Scope>
 __device__ int64_t preadv(Scope scope, VolumeHandle vol, int fd, const IoVector* parts, int count,
                           uint64_t offset) {
   GOFS_IF_ATTACHED(preadv(scope, *channel, fd, parts, count, offset));
+  vfs::Filesystem& fs = *vol;
   in(scope).gather();
   if (!may_fill_parts(scope, parts, count)) return -EFAULT;
   if (vfs::total_bytes(parts, count) < 0) return -EINVAL;
-  return device_library::read_parts(scope, vol, fd, parts, count, offset);
+  return device_library::read_parts(scope, fs, fd, parts, count, offset);
 }
 
 template <typename Scope>
@@ -64,7 +70,7 @@ __device__ int64_t readv(Scope scope, VolumeHandle vol, int fd, const IoVector* 
     return vfs::advance_position(warp, fs, fd, static_cast<uint64_t>(bytes));
   });
   if (offset < 0) return offset;
-  return device_library::read_parts(scope, vol, fd, parts, count, static_cast<uint64_t>(offset));
+  return device_library::read_parts(scope, fs, fd, parts, count, static_cast<uint64_t>(offset));
 }
 
 template <typename Scope>
@@ -72,7 +78,9 @@ __device__ int64_t pwritev(Scope scope, VolumeHandle vol, int fd, const IoVector
                            uint64_t offset) {
   GOFS_IF_ATTACHED(pwritev(scope, *channel, fd, parts, count, offset));
   vfs::Filesystem& fs = *vol;
-  return in(scope).pwritev(fs, fd, parts, count, offset);
+  const int64_t result = in(scope).pwritev(fs, fd, parts, count, offset);
+  in(scope).count(fs, CallKind::kWrite, result);
+  return result;
 }
 
 template <typename Scope>
@@ -80,14 +88,18 @@ __device__ int64_t pwrite(Scope scope, VolumeHandle vol, int fd, const void* buf
                           uint64_t offset) {
   GOFS_IF_ATTACHED(pwrite(scope, *channel, fd, buffer, bytes, offset));
   vfs::Filesystem& fs = *vol;
-  return in(scope).pwrite(fs, fd, buffer, bytes, offset);
+  const int64_t result = in(scope).pwrite(fs, fd, buffer, bytes, offset);
+  in(scope).count(fs, CallKind::kWrite, result);
+  return result;
 }
 
 template <typename Scope>
 __device__ int64_t writev(Scope scope, VolumeHandle vol, int fd, const IoVector* parts, int count) {
   GOFS_IF_ATTACHED(writev(scope, *channel, fd, parts, count));
   vfs::Filesystem& fs = *vol;
-  return in(scope).writev(fs, fd, parts, count);
+  const int64_t result = in(scope).writev(fs, fd, parts, count);
+  in(scope).count(fs, CallKind::kWrite, result);
+  return result;
 }
 
 template <typename Scope>
@@ -95,7 +107,9 @@ __device__ int64_t write(Scope scope, VolumeHandle vol, int fd, const void* buff
                          uint64_t bytes) {
   GOFS_IF_ATTACHED(write(scope, *channel, fd, buffer, bytes));
   vfs::Filesystem& fs = *vol;
-  return in(scope).write(fs, fd, buffer, bytes);
+  const int64_t result = in(scope).write(fs, fd, buffer, bytes);
+  in(scope).count(fs, CallKind::kWrite, result);
+  return result;
 }
 
 GOFS_IN_EVERY_SCOPE(int64_t, pread, int, void*, uint64_t, uint64_t);

@@ -12,8 +12,8 @@ template <typename Scope>
 __device__ int mkdir(Scope scope, VolumeHandle vol, const char* path, uint32_t mode) {
   GOFS_IF_ATTACHED(mkdir(scope, *channel, path, mode));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(once_if(
-      may_read(path), scope, fs,
+  return static_cast<int>(counted_if(
+      CallKind::kName, may_read(path), scope, fs,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::mkdir(warp, fs, path, mode); }));
 }
 
@@ -22,18 +22,18 @@ __device__ int mknod(Scope scope, VolumeHandle vol, const char* path, uint32_t m
                      uint32_t minor) {
   GOFS_IF_ATTACHED(mknod(scope, *channel, path, mode, major, minor));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(
-      once_if(may_read(path), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
-        return vfs::mknod(warp, fs, path, mode, {major, minor});
-      }));
+  return static_cast<int>(counted_if(CallKind::kName, may_read(path), scope, fs,
+                                     [&](simt::AnyWarp auto warp) -> int64_t {
+                                       return vfs::mknod(warp, fs, path, mode, {major, minor});
+                                     }));
 }
 
 template <typename Scope>
 __device__ int symlink(Scope scope, VolumeHandle vol, const char* target, const char* path) {
   GOFS_IF_ATTACHED(symlink(scope, *channel, target, path));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(once_if(
-      may_read(target, path), scope, fs,
+  return static_cast<int>(counted_if(
+      CallKind::kName, may_read(target, path), scope, fs,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::symlink(warp, fs, target, path); }));
 }
 
@@ -41,8 +41,8 @@ template <typename Scope>
 __device__ int link(Scope scope, VolumeHandle vol, const char* existing, const char* path) {
   GOFS_IF_ATTACHED(link(scope, *channel, existing, path));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(once_if(
-      may_read(existing, path), scope, fs,
+  return static_cast<int>(counted_if(
+      CallKind::kName, may_read(existing, path), scope, fs,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::link(warp, fs, existing, path); }));
 }
 
@@ -51,8 +51,8 @@ __device__ int unlink(Scope scope, VolumeHandle vol, const char* path) {
   GOFS_IF_ATTACHED(unlink(scope, *channel, path));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(
-      once_if(may_read(path), scope, fs,
-              [&](simt::AnyWarp auto warp) -> int64_t { return vfs::unlink(warp, fs, path); }));
+      counted_if(CallKind::kName, may_read(path), scope, fs,
+                 [&](simt::AnyWarp auto warp) -> int64_t { return vfs::unlink(warp, fs, path); }));
 }
 
 template <typename Scope>
@@ -60,8 +60,8 @@ __device__ int rmdir(Scope scope, VolumeHandle vol, const char* path) {
   GOFS_IF_ATTACHED(rmdir(scope, *channel, path));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(
-      once_if(may_read(path), scope, fs,
-              [&](simt::AnyWarp auto warp) -> int64_t { return vfs::rmdir(warp, fs, path); }));
+      counted_if(CallKind::kName, may_read(path), scope, fs,
+                 [&](simt::AnyWarp auto warp) -> int64_t { return vfs::rmdir(warp, fs, path); }));
 }
 
 template <typename Scope>
@@ -69,8 +69,8 @@ __device__ int rename(Scope scope, VolumeHandle vol, const char* from, const cha
                       uint32_t flags) {
   GOFS_IF_ATTACHED(rename(scope, *channel, from, to, flags));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(once_if(
-      may_read(from, to), scope, fs,
+  return static_cast<int>(counted_if(
+      CallKind::kName, may_read(from, to), scope, fs,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::rename(warp, fs, from, to, flags); }));
 }
 

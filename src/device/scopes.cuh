@@ -5,6 +5,7 @@
 #pragma once
 
 #include "gofs/gofs.cuh"
+#include "vfs/call_counts.h"
 #include "vfs/grid_call.h"
 #include "vfs/near_group.h"
 #include "vfs/read_together.h"
@@ -172,6 +173,10 @@ class ThreadScope {
     }
     return vfs::writev(alone, fs, fd, parts, count);
   }
+  /// Counts a read or write that has ended with `result`.
+  __device__ void count(vfs::Filesystem& fs, CallKind kind, int64_t result) const {
+    vfs::count_transfers(simt::PartialWarp::current(), fs, kind, result);
+  }
   /// Calls `work(warp, index, count)` with every warp of the group; sum of the answers.
   template <typename Volume, typename Work>
   __device__ int64_t share(Volume&, Work work) const {
@@ -224,6 +229,9 @@ class WarpScope {
     if (look == Parts::kUnreadable) return -EFAULT;
     return write_parts(fs, look == Parts::kCommon, fd, parts, count);
   }
+  __device__ void count(vfs::Filesystem& fs, CallKind kind, int64_t result) const {
+    if (simt::Warp::full().thread_rank() == 0) vfs::count_transfer(fs, kind, result);
+  }
   template <typename Volume, typename Work>
   __device__ int64_t share(Volume&, Work work) const {
     return work(simt::Warp::full(), 0, 1);
@@ -253,6 +261,9 @@ class WarpScope {
 
 class BlockScope {
  public:
+  __device__ void count(vfs::Filesystem& fs, CallKind kind, int64_t result) const {
+    if (thread_in_block() == 0) vfs::count_transfer(fs, kind, result);
+  }
   __device__ void gather() const { __syncthreads(); }
   template <typename Volume, typename Work>
   __device__ int64_t share(Volume&, Work work) const {
@@ -355,6 +366,12 @@ class BlockScope {
 /// Several such kernels may call at the same time, on one volume too.
 class GridScope {
  public:
+  __device__ void count(vfs::Filesystem& fs, CallKind kind, int64_t result) const {
+    const auto group = simt::GridGroup::current();
+    if (group.index() == 0 && group.warp().thread_rank() == 0) {
+      vfs::count_transfer(fs, kind, result);
+    }
+  }
   __device__ void gather() const { simt::GridGroup::current().sync(); }
   template <typename Volume, typename Work>
   __device__ int64_t share(Volume& volume, Work work) const {
@@ -476,6 +493,24 @@ template <typename Scope, typename Volume, typename Work>
 __device__ int64_t once_if(bool reachable, Scope scope, Volume& volume, Work work) {
   if (!reachable) return -EFAULT;
   return in(scope).once(volume, work);
+}
+
+/// Once for the group, and counted as a call of its kind.
+template <typename Scope, typename Work>
+__device__ int64_t counted(CallKind kind, Scope scope, vfs::Filesystem& fs, Work work) {
+  return in(scope).once(fs, [&](simt::AnyWarp auto warp) -> int64_t {
+    const int64_t result = work(warp);
+    if (warp.thread_rank() == 0) vfs::count_call(fs, kind, result);
+    return result;
+  });
+}
+
+/// The same, unless its arguments are `reachable`: not all of them.
+template <typename Scope, typename Work>
+__device__ int64_t counted_if(CallKind kind, bool reachable, Scope scope, vfs::Filesystem& fs,
+                              Work work) {
+  if (!reachable) return -EFAULT;
+  return counted(kind, scope, fs, work);
 }
 
 }  // namespace gofs::device_library

@@ -14,23 +14,26 @@ __device__ int sync(Scope scope, VolumeHandle vol) {
   GOFS_IF_ATTACHED(sync(scope, *channel));
   vfs::Filesystem& fs = *vol;
   return static_cast<int>(
-      in(scope).once(fs, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::sync(warp, fs); }));
+      counted(CallKind::kSync, scope, fs,
+              [&](simt::AnyWarp auto warp) -> int64_t { return vfs::sync(warp, fs); }));
 }
 
 template <typename Scope>
 __device__ int fsync(Scope scope, VolumeHandle vol, int fd) {
   GOFS_IF_ATTACHED(fsync(scope, *channel, fd));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(in(scope).once(
-      fs, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fsync(warp, fs, fd); }));
+  return static_cast<int>(
+      counted(CallKind::kSync, scope, fs,
+              [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fsync(warp, fs, fd); }));
 }
 
 template <typename Scope>
 __device__ int fdatasync(Scope scope, VolumeHandle vol, int fd) {
   GOFS_IF_ATTACHED(fdatasync(scope, *channel, fd));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(in(scope).once(
-      fs, [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fdatasync(warp, fs, fd); }));
+  return static_cast<int>(
+      counted(CallKind::kSync, scope, fs,
+              [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fdatasync(warp, fs, fd); }));
 }
 
 template <typename Scope>

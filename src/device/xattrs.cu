@@ -12,10 +12,11 @@ __device__ int64_t getxattr(Scope scope, VolumeHandle vol, const char* path, con
                             void* value, uint64_t bytes) {
   GOFS_IF_ATTACHED(getxattr(scope, *channel, path, name, value, bytes));
   vfs::Filesystem& fs = *vol;
-  return once_if(may_read(path, name) && may_fill(scope, value, bytes), scope, fs,
-                 [&](simt::AnyWarp auto warp) {
-                   return vfs::getxattr(warp, fs, path, vfs::LastLink::kFollow, name, value, bytes);
-                 });
+  return counted_if(CallKind::kStat, may_read(path, name) && may_fill(scope, value, bytes), scope,
+                    fs, [&](simt::AnyWarp auto warp) {
+                      return vfs::getxattr(warp, fs, path, vfs::LastLink::kFollow, name, value,
+                                           bytes);
+                    });
 }
 
 template <typename Scope>
@@ -23,10 +24,11 @@ __device__ int64_t lgetxattr(Scope scope, VolumeHandle vol, const char* path, co
                              void* value, uint64_t bytes) {
   GOFS_IF_ATTACHED(lgetxattr(scope, *channel, path, name, value, bytes));
   vfs::Filesystem& fs = *vol;
-  return once_if(may_read(path, name) && may_fill(scope, value, bytes), scope, fs,
-                 [&](simt::AnyWarp auto warp) {
-                   return vfs::getxattr(warp, fs, path, vfs::LastLink::kKeep, name, value, bytes);
-                 });
+  return counted_if(CallKind::kStat, may_read(path, name) && may_fill(scope, value, bytes), scope,
+                    fs, [&](simt::AnyWarp auto warp) {
+                      return vfs::getxattr(warp, fs, path, vfs::LastLink::kKeep, name, value,
+                                           bytes);
+                    });
 }
 
 template <typename Scope>
@@ -34,8 +36,8 @@ __device__ int64_t fgetxattr(Scope scope, VolumeHandle vol, int fd, const char* 
                              uint64_t bytes) {
   GOFS_IF_ATTACHED(fgetxattr(scope, *channel, fd, name, value, bytes));
   vfs::Filesystem& fs = *vol;
-  return once_if(
-      may_read(name) && may_fill(scope, value, bytes), scope, fs,
+  return counted_if(
+      CallKind::kStat, may_read(name) && may_fill(scope, value, bytes), scope, fs,
       [&](simt::AnyWarp auto warp) { return vfs::fgetxattr(warp, fs, fd, name, value, bytes); });
 }
 
@@ -44,10 +46,10 @@ __device__ int64_t listxattr(Scope scope, VolumeHandle vol, const char* path, ch
                              uint64_t bytes) {
   GOFS_IF_ATTACHED(listxattr(scope, *channel, path, list, bytes));
   vfs::Filesystem& fs = *vol;
-  return once_if(may_read(path) && may_fill(scope, list, bytes), scope, fs,
-                 [&](simt::AnyWarp auto warp) {
-                   return vfs::listxattr(warp, fs, path, vfs::LastLink::kFollow, list, bytes);
-                 });
+  return counted_if(CallKind::kStat, may_read(path) && may_fill(scope, list, bytes), scope, fs,
+                    [&](simt::AnyWarp auto warp) {
+                      return vfs::listxattr(warp, fs, path, vfs::LastLink::kFollow, list, bytes);
+                    });
 }
 
 template <typename Scope>
@@ -55,19 +57,19 @@ __device__ int64_t llistxattr(Scope scope, VolumeHandle vol, const char* path, c
                               uint64_t bytes) {
   GOFS_IF_ATTACHED(llistxattr(scope, *channel, path, list, bytes));
   vfs::Filesystem& fs = *vol;
-  return once_if(may_read(path) && may_fill(scope, list, bytes), scope, fs,
-                 [&](simt::AnyWarp auto warp) {
-                   return vfs::listxattr(warp, fs, path, vfs::LastLink::kKeep, list, bytes);
-                 });
+  return counted_if(CallKind::kStat, may_read(path) && may_fill(scope, list, bytes), scope, fs,
+                    [&](simt::AnyWarp auto warp) {
+                      return vfs::listxattr(warp, fs, path, vfs::LastLink::kKeep, list, bytes);
+                    });
 }
 
 template <typename Scope>
 __device__ int64_t flistxattr(Scope scope, VolumeHandle vol, int fd, char* list, uint64_t bytes) {
   GOFS_IF_ATTACHED(flistxattr(scope, *channel, fd, list, bytes));
   vfs::Filesystem& fs = *vol;
-  return once_if(may_fill(scope, list, bytes), scope, fs, [&](simt::AnyWarp auto warp) {
-    return vfs::flistxattr(warp, fs, fd, list, bytes);
-  });
+  return counted_if(
+      CallKind::kStat, may_fill(scope, list, bytes), scope, fs,
+      [&](simt::AnyWarp auto warp) { return vfs::flistxattr(warp, fs, fd, list, bytes); });
 }
 
 template <typename Scope>
@@ -75,11 +77,11 @@ __device__ int setxattr(Scope scope, VolumeHandle vol, const char* path, const c
                         const void* value, uint64_t bytes, uint32_t flags) {
   GOFS_IF_ATTACHED(setxattr(scope, *channel, path, name, value, bytes, flags));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(once_if(may_read(path, name) && may_read_value(value, bytes), scope, fs,
-                                  [&](simt::AnyWarp auto warp) -> int64_t {
-                                    return vfs::setxattr(warp, fs, path, vfs::LastLink::kFollow,
-                                                         name, value, bytes, flags);
-                                  }));
+  return static_cast<int>(counted_if(
+      CallKind::kAttribute, may_read(path, name) && may_read_value(value, bytes), scope, fs,
+      [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::setxattr(warp, fs, path, vfs::LastLink::kFollow, name, value, bytes, flags);
+      }));
 }
 
 template <typename Scope>
@@ -87,11 +89,11 @@ __device__ int lsetxattr(Scope scope, VolumeHandle vol, const char* path, const 
                          const void* value, uint64_t bytes, uint32_t flags) {
   GOFS_IF_ATTACHED(lsetxattr(scope, *channel, path, name, value, bytes, flags));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(once_if(may_read(path, name) && may_read_value(value, bytes), scope, fs,
-                                  [&](simt::AnyWarp auto warp) -> int64_t {
-                                    return vfs::setxattr(warp, fs, path, vfs::LastLink::kKeep, name,
-                                                         value, bytes, flags);
-                                  }));
+  return static_cast<int>(counted_if(
+      CallKind::kAttribute, may_read(path, name) && may_read_value(value, bytes), scope, fs,
+      [&](simt::AnyWarp auto warp) -> int64_t {
+        return vfs::setxattr(warp, fs, path, vfs::LastLink::kKeep, name, value, bytes, flags);
+      }));
 }
 
 template <typename Scope>
@@ -99,38 +101,41 @@ __device__ int fsetxattr(Scope scope, VolumeHandle vol, int fd, const char* name
                          uint64_t bytes, uint32_t flags) {
   GOFS_IF_ATTACHED(fsetxattr(scope, *channel, fd, name, value, bytes, flags));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(once_if(may_read(name) && may_read_value(value, bytes), scope, fs,
-                                  [&](simt::AnyWarp auto warp) -> int64_t {
-                                    return vfs::fsetxattr(warp, fs, fd, name, value, bytes, flags);
-                                  }));
+  return static_cast<int>(
+      counted_if(CallKind::kAttribute, may_read(name) && may_read_value(value, bytes), scope, fs,
+                 [&](simt::AnyWarp auto warp) -> int64_t {
+                   return vfs::fsetxattr(warp, fs, fd, name, value, bytes, flags);
+                 }));
 }
 
 template <typename Scope>
 __device__ int removexattr(Scope scope, VolumeHandle vol, const char* path, const char* name) {
   GOFS_IF_ATTACHED(removexattr(scope, *channel, path, name));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(
-      once_if(may_read(path, name), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
-        return vfs::removexattr(warp, fs, path, vfs::LastLink::kFollow, name);
-      }));
+  return static_cast<int>(counted_if(CallKind::kAttribute, may_read(path, name), scope, fs,
+                                     [&](simt::AnyWarp auto warp) -> int64_t {
+                                       return vfs::removexattr(warp, fs, path,
+                                                               vfs::LastLink::kFollow, name);
+                                     }));
 }
 
 template <typename Scope>
 __device__ int lremovexattr(Scope scope, VolumeHandle vol, const char* path, const char* name) {
   GOFS_IF_ATTACHED(lremovexattr(scope, *channel, path, name));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(
-      once_if(may_read(path, name), scope, fs, [&](simt::AnyWarp auto warp) -> int64_t {
-        return vfs::removexattr(warp, fs, path, vfs::LastLink::kKeep, name);
-      }));
+  return static_cast<int>(counted_if(CallKind::kAttribute, may_read(path, name), scope, fs,
+                                     [&](simt::AnyWarp auto warp) -> int64_t {
+                                       return vfs::removexattr(warp, fs, path, vfs::LastLink::kKeep,
+                                                               name);
+                                     }));
 }
 
 template <typename Scope>
 __device__ int fremovexattr(Scope scope, VolumeHandle vol, int fd, const char* name) {
   GOFS_IF_ATTACHED(fremovexattr(scope, *channel, fd, name));
   vfs::Filesystem& fs = *vol;
-  return static_cast<int>(once_if(
-      may_read(name), scope, fs,
+  return static_cast<int>(counted_if(
+      CallKind::kAttribute, may_read(name), scope, fs,
       [&](simt::AnyWarp auto warp) -> int64_t { return vfs::fremovexattr(warp, fs, fd, name); }));
 }
 

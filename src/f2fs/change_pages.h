@@ -60,6 +60,7 @@ GOFS_HD int take_pages(simt::AnyWarp auto warp, Operation& op, uint32_t lanes, u
     const uint32_t leader = simt::lowest_bit(same);
     const bool takes = wanted && leader == rank && frame != kNoFrame;
     if (!takes || !take_frame(cache, frame, key)) frame = kNoFrame;
+    count_pages_found(warp, op.volume.cache_counts, key, frame != kNoFrame, false);
     warp.sync();  // What the leader acquired, its lanes may change.
     const uint32_t shared_frame = warp.shfl(frame, leader);
     const bool taken = wanted && shared_frame != kNoFrame;

@@ -101,6 +101,7 @@ GOFS_HD int with_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
         mine_missing = false;
       }
     }
+    bool fetched = false;
     bool pinned =
         leader && frame != kNoFrame && pin_frame(cache, frame, key, turn < kTurnsToGiveWay);
     if (warp.any(mine_missing)) {
@@ -120,7 +121,7 @@ GOFS_HD int with_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
             abandon_frame(cache, frame);
           } else {
             publish_frame(cache, frame);
-            pinned = true;
+            fetched = pinned = true;
           }
         }
       }
@@ -140,6 +141,7 @@ GOFS_HD int with_pages(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, 
     }
     warp.sync();  // All have read before the pin goes.
     if (pinned) unpin(cache, frame);
+    count_pages_found(warp, volume.cache_counts, key, pinned && !fetched, fetched);
     if (warp.any(wanted)) {
       if (warp.any(deadline.passed())) return wanted ? -EBUSY : result;
       backoff.pause();

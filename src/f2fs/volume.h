@@ -4,6 +4,7 @@
 // reads it. Memory is laid out by the host (layout.h) before the disk is known.
 #pragma once
 
+#include "f2fs/cache_counts.h"
 #include "f2fs/corruption.h"
 #include "f2fs/map_arena.h"
 #include "f2fs/page_cache.h"
@@ -38,6 +39,7 @@ inline constexpr uint32_t kLabelBytes = 512 * 3 + 1;
 struct Volume {
   nvme::Array array;
   PageCache cache;
+  CacheCounts* cache_counts;  // simt::kCountPlaces
   CorruptionLog* corruptions;
   uint8_t* checkpoint_blocks;  // kCheckpointBlocksMax blocks: the chosen checkpoint and its payload
   uint8_t* scratch;            // two blocks, for mount alone

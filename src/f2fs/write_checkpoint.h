@@ -232,6 +232,7 @@ GOFS_NOINLINE GOFS_HD inline void adopt_checkpoint(simt::AnyWarp auto warp, Oper
     GOFS_DEBUG_ASSERT(version == simt::load_relaxed(op.volume.checkpoint_version) + 1);
     GOFS_DEBUG_ASSERT(op.volume.checkpoint_pack <= 1);
     simt::store_relaxed(op.volume.checkpoint_version, version);
+    simt::add_relaxed(op.writer.checkpoints, uint64_t{1});
     // The host reads these at any time.
     simt::store_relaxed(op.volume.checkpoint_flags, checkpoint.ckpt_flags.value());
     simt::store_relaxed(op.volume.checkpoint_pack, 1 - op.volume.checkpoint_pack);

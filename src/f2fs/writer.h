@@ -174,6 +174,7 @@ struct Writer {
   RecoveredFile* recovered;          // kRecoveredFiles, for who recovers them
   uint32_t writes_over;              // blocks of files may be (write_over.h)
   uint32_t written_over;             // some have been: each fsync and sync flushes
+  uint64_t checkpoints;              // that were made
   uint32_t changed;                  // 0: no operation has begun since the last checkpoint
   int failed;  // a negative errno: whether the last checkpoint was made is not known
 };

@@ -569,6 +569,12 @@ Expected<void> Volume::unmount() { return state_->unmount(); }
 
 VolumeInfo Volume::info() const { return state_->info(); }
 Expected<MemoryReport> Volume::memory() { return state_->memory(); }
+Expected<Statistics> Volume::statistics() {
+  Statistics found{};
+  const auto answer = state_->call({.verb = Verb::kStatistics}, found);
+  if (answer.result < 0) return state_->explain(answer.result, state_->name());
+  return found;
+}
 std::vector<std::string> Volume::warnings() { return state_->warnings(); }
 
 Expected<BufferHandle> Volume::register_buffer(void* memory, uint64_t bytes) {

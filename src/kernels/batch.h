@@ -5,6 +5,7 @@
 
 #include "vfs/batch_create.h"
 #include "vfs/batch_list.h"
+#include "vfs/call_counts.h"
 
 namespace gofs::kernels {
 
@@ -55,7 +56,10 @@ GOFS_HD inline void create_step(simt::AnyWarp auto warp, uint32_t warp_index, ui
   const simt::GridGroup group(warp, warp_index, warp_count, params.point);
   if (warp_index == 0) {
     const int bd = vfs::begin_creation(warp, fs, creation_of(params));
-    if (warp.thread_rank() == 0) params.descriptor = bd;
+    if (warp.thread_rank() == 0) {
+      params.descriptor = bd;
+      vfs::count_call(fs, CallKind::kName, bd);
+    }
   }
   group.sync();
   const int bd = params.descriptor;
@@ -101,7 +105,10 @@ GOFS_HD inline void batch_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
   if (params.step == BatchStep::kBegin) {
     if (warp_index != 0) return;
     const int bd = vfs::begin_batch(warp, fs, table, params.path, params.count);
-    if (leader) params.result = bd;
+    if (leader) {
+      params.result = bd;
+      vfs::count_call(fs, CallKind::kOpen, bd);
+    }
     return;
   }
   vfs::Batch* batch = vfs::find_batch_descriptor(table, params.descriptor, vfs::client_of(warp));
@@ -130,18 +137,23 @@ GOFS_HD inline void batch_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
       const uint64_t bytes = vfs::read_batch(warp, fs, table, *batch, params.buffer, params.offsets,
                                              warp_index, warp_count);
       if (leader) simt::add_relaxed(params.bytes, bytes);
+      vfs::count_share(warp, fs, CallKind::kRead, bytes, warp_index == 0);
       break;
     }
     case BatchStep::kWrite: {
       const uint64_t bytes = vfs::write_batch(warp, fs, table, *batch, params.buffer,
                                               params.offsets, params.sizes, warp_index, warp_count);
       if (leader) simt::add_relaxed(params.bytes, bytes);
+      vfs::count_share(warp, fs, CallKind::kWrite, bytes, warp_index == 0);
       break;
     }
     case BatchStep::kEnd: {
       if (warp_index != 0) return;
       const int error = vfs::end_batch(warp, table, params.descriptor);
-      if (leader) params.result = error;
+      if (leader) {
+        params.result = error;
+        vfs::count_call(fs, CallKind::kClose, error);
+      }
       break;
     }
     case BatchStep::kBegin:

@@ -4,6 +4,7 @@
 // pieces; a warp takes one after the other.
 #pragma once
 
+#include "vfs/call_counts.h"
 #include "vfs/open.h"
 #include "vfs/write.h"
 
@@ -79,7 +80,9 @@ GOFS_HD inline void ranges_body(simt::AnyWarp auto warp, uint32_t, uint32_t warp
             ? vfs::pwrite(warp, fs, piece.descriptor, piece.memory, piece.bytes, piece.offset)
             : vfs::pread(warp, fs, piece.descriptor, piece.memory, piece.bytes, piece.offset);
     warp.sync();
-    if (leader) detail::end_piece(params, piece, moved);
+    if (!leader) continue;
+    vfs::count_transfer(fs, params.writes != 0 ? CallKind::kWrite : CallKind::kRead, moved);
+    detail::end_piece(params, piece, moved);
   }
   if (!leader) return;
   const uint32_t before =

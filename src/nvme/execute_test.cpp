@@ -18,6 +18,7 @@ namespace {
 
 using format::nvme::IoOpcode;
 using gofs::testing::all_lanes;
+using gofs::testing::failed_commands;
 using gofs::testing::printed_seed;
 using gofs::testing::run_alone;
 using gofs::testing::run_crowd;
@@ -77,7 +78,7 @@ void expect_idle(const QueuePair& queue) {
   EXPECT_EQ(queue.tail, queue.next_ticket);
   EXPECT_EQ(queue.head, queue.next_ticket);
   EXPECT_EQ(queue.spurious, 0u);
-  EXPECT_EQ(queue.failed, 0u);
+  EXPECT_EQ(failed_commands(queue), 0u);
   for (uint32_t i = 0; i < queue.depth(); ++i) {
     ASSERT_EQ(queue.slots[i].lap, queue.slots[i].issued) << "slot " << i << " is not retired";
   }
@@ -274,7 +275,44 @@ TEST_P(ExecuteTest, errors_are_those_of_the_lane_that_made_them) {
       }
     });
   }
-  EXPECT_EQ(rig.queue().failed, 10 * ((GetParam() + 1) / 2));
+  EXPECT_EQ(failed_commands(rig.queue()), 10 * ((GetParam() + 1) / 2));
+}
+
+TEST_P(ExecuteTest, what_is_counted_is_what_the_ssd_has_counted) {
+  SsdRig rig(with_depth(64, 2));
+  rig.bring_up_ready();
+  const auto seen = [&](CommandKind kind) {
+    CommandCounts sum{};
+    for (uint32_t i = 0; i < rig.device().io_queue_count; ++i) {
+      const CommandCounts& counts = rig.queue(i).counts[static_cast<uint32_t>(kind)];
+      sum = {sum.succeeded + counts.succeeded, sum.failed + counts.failed, sum.lbas + counts.lbas};
+    }
+    return sum;
+  };
+  read_random(rig, {4, GetParam(), 20}, 2, 5);
+  std::vector<uint8_t*> buffers;
+  for (uint32_t i = 0; i < GetParam(); ++i) buffers.push_back(rig.arena().bytes(4096));
+  run_alone(GetParam(), [&](const simt::Warp& warp) {
+    const uint32_t rank = warp.thread_rank();
+    const uint64_t lba = rank == 0 ? rig.device().lba_count : rank * 8;
+    const auto write = rig.command(format::nvme::IoOpcode::kWrite, lba, 3, buffers[rank]);
+    (void)execute(warp, rig.device(), rig.queue(1), all_lanes(warp), write);
+    Command flush{};
+    flush.opcode = format::nvme::IoOpcode::kFlush;
+    EXPECT_EQ(execute(warp, rig.device(), rig.queue(0), 1u, flush), 0u);
+  });
+  const ssd::VirtualSsdCounters ssd = rig.counters();
+  const CommandCounts reads = seen(CommandKind::kRead);
+  const CommandCounts writes = seen(CommandKind::kWrite);
+  EXPECT_GT(reads.succeeded, 0u);
+  EXPECT_EQ(reads.succeeded + reads.failed, ssd.read_commands);
+  EXPECT_EQ(reads.lbas, ssd.blocks_read);
+  EXPECT_EQ(writes.succeeded, GetParam() - 1);
+  EXPECT_EQ(writes.succeeded + writes.failed, ssd.write_commands);
+  EXPECT_EQ(writes.lbas, ssd.blocks_written);
+  EXPECT_EQ(writes.failed, ssd.errors);
+  EXPECT_EQ(seen(CommandKind::kFlush).succeeded, ssd.flush_requests);
+  EXPECT_EQ(failed_commands(rig.queue(0)) + failed_commands(rig.queue(1)), 1u);
 }
 
 TEST_P(ExecuteTest, commands_are_started_and_looked_after_later) {

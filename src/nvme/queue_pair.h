@@ -21,6 +21,7 @@
 #pragma once
 
 #include "format/nvme.h"
+#include "nvme/command_counts.h"
 #include "nvme/prp.h"
 #include "nvme/ring_index.h"
 #include "nvme/status.h"
@@ -43,7 +44,7 @@ struct alignas(32) Slot {
   uint64_t done;     // completed lap + 1 in the high half, status in the low half [N3]
   Mailbox* mailbox;  // where to report instead of to a waiter; written before `issued`
   uint32_t dw0;      // command specific result; written before `done`
-  uint32_t unused;
+  uint32_t counted;  // as what it counts (command_counts.h); written before `issued`
 };
 static_assert(sizeof(Slot) == 32);
 
@@ -94,7 +95,8 @@ struct QueuePair {
   alignas(128) uint32_t head_lock;
   uint64_t head;      // completions consumed
   uint64_t spurious;  // completions for no outstanding command: duplicates, or after an abort
-  uint64_t failed;    // completions with an error status
+  // Of commands that have completed. On a line of its own: the others are looked at by all.
+  alignas(128) QueueCounts counts;
 
   GOFS_HD uint32_t depth() const { return shape.depth; }
   /// The most commands that a warp may reserve at once.
@@ -149,6 +151,7 @@ GOFS_HD inline void publish(QueuePair& queue, const Token& token,
   Slot& slot = queue.slots[token.position.index];
   queue.submission[token.position.index] = entry;
   simt::store_relaxed(slot.mailbox, mailbox);
+  simt::store_relaxed(slot.counted, CountedCommand::of(entry).packed());
   simt::store_release(slot.issued, token.position.lap + 1);  // [N2] entry and mailbox are written
 }
 
@@ -246,8 +249,8 @@ GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status
   const uint32_t index = slot_of(queue, cid);
   Slot& slot = queue.slots[index];
   const uint32_t lap = simt::load_relaxed(slot.lap);
+  const auto counted = CountedCommand::unpacked(simt::load_relaxed(slot.counted));
   if (status != 0) {
-    simt::add_relaxed(queue.failed, uint64_t{1});
     // We abort only what is late: that is what the caller should get.
     if ((status & format::nvme::kStatusCodeMask) == format::nvme::kAbortRequested) {
       status = kStatusTimedOut;
@@ -258,6 +261,7 @@ GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status
   if (address == nullptr) {
     slot.dw0 = dw0;
     simt::store_release(slot.done, uint64_t{lap + 1} << 32 | status);  // [N3]
+    count_command(queue.counts, counted, status == 0);
     return;
   }
   Mailbox& mailbox = *address;
@@ -265,6 +269,7 @@ GOFS_HD inline void deliver(QueuePair& queue, uint16_t cid, CommandStatus status
   if (status != 0) simt::store_relaxed(mailbox.status, status);
   simt::AtomicRef<uint32_t>(mailbox.remaining).fetch_sub(1, simt::memory_order_release);  // [N3]
   simt::store_release(slot.lap, lap + 1);                                                 // [N1]
+  count_command(queue.counts, counted, status == 0);
 }
 
 /// Whether what the device has read must not be handed on any more, as those that wait for it get

@@ -17,6 +17,7 @@ namespace {
 
 using format::nvme::CompletionEntry;
 using format::nvme::SubmissionEntry;
+using gofs::testing::failed_commands;
 using gofs::testing::run_alone;
 using gofs::testing::TestArena;
 
@@ -180,7 +181,7 @@ void run_laps(uint32_t depth, uint64_t first_ticket) {
     ASSERT_EQ(ends.head_doorbell(), queue.head % depth);
   }
   EXPECT_EQ(queue.spurious, 0u);
-  EXPECT_EQ(queue.failed, 0u);
+  EXPECT_EQ(failed_commands(queue), 0u);
   EXPECT_EQ(queue.head, queue.next_ticket);
 }
 
@@ -277,7 +278,7 @@ TEST(QueuePairTest, mailbox_counts_down_keeps_an_error_and_retires_by_itself) {
   reap(warp, queue);
   EXPECT_EQ(mailbox.remaining, 0u);
   EXPECT_EQ(mailbox.status, format::nvme::kUnrecoveredReadError);
-  EXPECT_EQ(queue.failed, 1u);
+  EXPECT_EQ(failed_commands(queue), 1u);
   for (uint32_t i = 0; i < 3; ++i) submit_one(queue);
 }
 
@@ -306,7 +307,7 @@ TEST(QueuePairTest, success_is_success_whatever_bits_stand_beside_it) {
     CommandStatus found = kStatusTimedOut;
     ASSERT_TRUE(completed(queue, token, found));
     EXPECT_EQ(found, 0u);
-    EXPECT_EQ(queue.failed, 0u);
+    EXPECT_EQ(failed_commands(queue), 0u);
   }
 }
 

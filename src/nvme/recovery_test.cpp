@@ -20,6 +20,7 @@ namespace {
 using format::nvme::AdminOpcode;
 using format::nvme::IoOpcode;
 using gofs::testing::all_lanes;
+using gofs::testing::failed_commands;
 using gofs::testing::run_alone;
 using gofs::testing::run_crowd;
 using gofs::testing::SsdRig;
@@ -155,7 +156,7 @@ TEST_P(RecoveryTest, errors_that_come_now_and_then_cost_no_slot) {
     if (status != 0) ++failed;
   });
   EXPECT_EQ(failed, 20u);
-  EXPECT_EQ(rig.queue().failed, 20u);
+  EXPECT_EQ(failed_commands(rig.queue()), 20u);
   expect_healthy(rig);
 }
 

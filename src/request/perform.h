@@ -3,6 +3,7 @@
 // Performs a call that is asked for by a record, by one warp and for whom the warp works.
 #pragma once
 
+#include "request/counted.h"
 #include "request/request.h"
 #include "vfs/async.h"
 #include "vfs/copy_range.h"
@@ -12,6 +13,7 @@
 #include "vfs/open.h"
 #include "vfs/rename.h"
 #include "vfs/set_xattr.h"
+#include "vfs/statistics.h"
 
 namespace gofs::request {
 
@@ -31,13 +33,20 @@ GOFS_HD int64_t give(simt::AnyWarp auto warp, const Arguments& call, const Struc
   return answer;
 }
 
-// Not inlined, these four: what they hold would be part of every call's frame.
+// Not inlined, these five: what they hold would be part of every call's frame.
 
 GOFS_NOINLINE GOFS_HD inline int64_t memory(simt::AnyWarp auto warp, vfs::Filesystem& fs,
                                             const Arguments& call) {
   vfs::MemoryUse use;
   vfs::count_memory(warp, fs, use);
   return give(warp, call, use, sizeof(use));
+}
+
+GOFS_NOINLINE GOFS_HD inline int64_t statistics(simt::AnyWarp auto warp, vfs::Filesystem& fs,
+                                                const Arguments& call) {
+  Statistics found;
+  vfs::gather_statistics(warp, fs, found);
+  return give(warp, call, found, 0);
 }
 
 GOFS_NOINLINE GOFS_HD inline int64_t stat(simt::AnyWarp auto warp, vfs::Filesystem& fs,
@@ -139,13 +148,10 @@ GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, vfs::Filesystem& 
   }
 }
 
-}  // namespace detail
-
-/// The answer, as the verb says. Collective, uniform. Buffers of structs are aligned for them.
-GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, vfs::Filesystem& fs,
-                               const Arguments& call) {
+GOFS_HD inline int64_t perform_any(simt::AnyWarp auto warp, vfs::Filesystem& fs,
+                                   const Arguments& call) {
   const Request& request = call.request;
-  const vfs::LastLink last = detail::last_link(request);
+  const vfs::LastLink last = last_link(request);
   auto* const text = static_cast<char*>(call.buffer);
   switch (request.verb) {
     case Verb::kOpen:
@@ -168,9 +174,9 @@ GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, vfs::Filesystem& fs,
                           static_cast<uint32_t>(request.bytes / sizeof(NamedEntry)));
     case Verb::kStat:
     case Verb::kFstat:
-      return detail::stat(warp, fs, call);
+      return stat(warp, fs, call);
     case Verb::kStatfs:
-      return detail::statfs(warp, fs, call);
+      return statfs(warp, fs, call);
     case Verb::kAccess:
       return vfs::access(warp, fs, call.path, request.flags);
     case Verb::kReadlink:
@@ -184,10 +190,22 @@ GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, vfs::Filesystem& fs,
     case Verb::kFlistxattr:
       return vfs::flistxattr(warp, fs, request.descriptor, text, request.bytes);
     case Verb::kMemory:
-      return detail::memory(warp, fs, call);
+      return memory(warp, fs, call);
+    case Verb::kStatistics:
+      return statistics(warp, fs, call);
     default:
-      return detail::perform_change(warp, fs, call);
+      return perform_change(warp, fs, call);
   }
+}
+
+}  // namespace detail
+
+/// The answer, as the verb says. Collective, uniform. Buffers of structs are aligned for them.
+GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, vfs::Filesystem& fs,
+                               const Arguments& call) {
+  const int64_t result = detail::perform_any(warp, fs, call);
+  if (warp.thread_rank() == 0) count_performed(fs, call.request.verb, result);
+  return result;
 }
 
 }  // namespace gofs::request

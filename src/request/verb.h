@@ -58,8 +58,9 @@ enum class Verb : uint16_t {
   kFdatasync,
   kSync,
   kMemory,  // -> bytes of the vfs::MemoryUse
+  kStatistics,
 };
-inline constexpr uint32_t kVerbs = static_cast<uint32_t>(Verb::kMemory) + 1;
+inline constexpr uint32_t kVerbs = static_cast<uint32_t>(Verb::kStatistics) + 1;
 
 /// What a call takes.
 enum Takes : uint32_t {
@@ -130,6 +131,7 @@ inline constexpr std::array<VerbRow, kVerbs> kVerbRows = {{
     {Verb::kFdatasync, "fdatasync", kDescriptor | kLooks},
     {Verb::kSync, "sync", kLooks},
     {Verb::kMemory, "memory", kOutput | kLooks, 1},
+    {Verb::kStatistics, "statistics", kOutput | kLooks, 0, sizeof(Statistics)},
 }};
 
 constexpr bool verb_rows_are_in_order() {

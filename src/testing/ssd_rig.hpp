@@ -65,6 +65,13 @@ struct SsdRigOptions {
   nvme::DeviceOptions device;
 };
 
+/// Commands of `queue` that have ended with an error.
+inline uint64_t failed_commands(const nvme::QueuePair& queue) {
+  uint64_t failed = 0;
+  for (const nvme::CommandCounts& counts : queue.counts) failed += counts.failed;
+  return failed;
+}
+
 class SsdRig {
  public:
   explicit SsdRig(const SsdRigOptions& options) : options_(options) {

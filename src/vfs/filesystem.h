@@ -98,6 +98,13 @@ struct alignas(32) AsyncOperation {
 
 struct BatchTable;  // batch.h
 
+/// Calls of some processors (call_counts.h).
+struct alignas(128) CallCounts {
+  OutcomeCounts calls[kCallKinds];
+  uint64_t bytes_read;
+  uint64_t bytes_written;
+};
+
 /// What inodes share by their numbers (inode_lock.h).
 struct InodeLock {
   simt::SharedLock users;  // alone who changes the inode; together those who add or remove names
@@ -178,6 +185,7 @@ struct Filesystem {
   PathReaders path_readers;     // where the volume is written to
 
   BatchTable* batches;
+  CallCounts* call_counts;  // simt::kCountPlaces
   GridCalls grids;
   BouncePool bounces;
   RecordPool records;

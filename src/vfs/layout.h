@@ -70,6 +70,8 @@ class FilesystemMemory {
     fs.volume.cache.single_walks = (options.ablations & kAblateLevelWalks) != 0 ? 1 : 0;
     fs.volume.cache.dirty_maps = own_.take<uint32_t>(
         uint64_t{f2fs::kPageKinds} * fs.volume.cache.map_words(), MemoryPart::kPageCache);
+    fs.volume.cache_counts = own_.take<f2fs::CacheCounts>(simt::kCountPlaces, MemoryPart::kVolume);
+    fs.call_counts = own_.take<CallCounts>(simt::kCountPlaces, MemoryPart::kVolume);
     fs.volume.corruptions = own_.take<f2fs::CorruptionLog>(1, MemoryPart::kVolume);
     fs.volume.checkpoint_blocks = own_.take<uint8_t>(
         uint64_t{f2fs::kCheckpointBlocksMax} * kBlockBytes, MemoryPart::kCheckpoint);

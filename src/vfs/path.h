@@ -44,13 +44,20 @@ GOFS_HD inline int path_length(simt::AnyWarp auto warp, const char* path) {
   return warp.shfl(length, 0);
 }
 
+GOFS_HD inline void count_name_found(simt::AnyWarp auto warp, Filesystem& fs, CacheKind kind,
+                                     bool found) {
+  if (warp.thread_rank() == 0) f2fs::count_lookups(fs.volume.cache_counts, kind, found);
+}
+
 /// Looks one name up in `directory`, in the name table first. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int look_up(simt::AnyWarp auto warp, Filesystem& fs,
                                          const f2fs::Inode& directory, const char* name,
                                          uint32_t length, NameTarget& target) {
   const uint32_t hash = format::name_hash(name, length);
   uint64_t seen = 0;
-  if (fs.dentries.find(warp, directory.ino, hash, name, length, target, seen)) return 0;
+  const bool known = fs.dentries.find(warp, directory.ino, hash, name, length, target, seen);
+  count_name_found(warp, fs, CacheKind::kNames, known);
+  if (known) return 0;
   f2fs::DirectoryEntry entry{};
   const int error = f2fs::find_entry(warp, fs.volume, directory, name, length, entry);
   if (error < 0) return error;
@@ -268,8 +275,10 @@ GOFS_NOINLINE GOFS_HD inline int find_path(simt::AnyWarp auto warp, Filesystem& 
   // And of who was allowed to go that way.
   const uint64_t scope = uint64_t{client_of(warp)} << 32 | generation;
   uint64_t seen = 0;
-  if (asks && fs.paths.find(warp, scope, hash, path, path_bytes, known, seen)) {
-    return load_uniform(warp, fs, known.ino, inode);
+  if (asks) {
+    const bool found = fs.paths.find(warp, scope, hash, path, path_bytes, known, seen);
+    count_name_found(warp, fs, CacheKind::kPaths, found);
+    if (found) return load_uniform(warp, fs, known.ino, inode);
   }
   const int error = walk_path(warp, fs, walk, last_link, inode);
   if (error == 0 && asks) {

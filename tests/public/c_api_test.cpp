@@ -99,6 +99,7 @@ std::vector<std::function<int64_t(gofs_volume*)>> calls_about_a_volume() {
   static gofs_stat_t stat;
   static gofs_filesystem_stat_t room;
   static gofs_directory_entry_t entries[GOFS_READDIR_ENTRIES_MIN];
+  static gofs_statistics_t statistics = sized<gofs_statistics_t>();
   static gofs_cleaning_report_t cleaned = sized<gofs_cleaning_report_t>();
   static gofs_new_file_t file = {"name", nullptr, 0};
   static uint64_t number;
@@ -108,6 +109,7 @@ std::vector<std::function<int64_t(gofs_volume*)>> calls_about_a_volume() {
       [](V v) { return gofs_sync(v); },
       [](V v) { return gofs_statfs(v, &room); },
       [](V v) { return gofs_memory(v, nullptr, 0); },
+      [](V v) { return gofs_statistics(v, &statistics); },
       [](V v) { return gofs_cached_pages(v, nullptr, 0); },
       [](V v) { return gofs_collect_garbage(v, nullptr, &cleaned); },
       [](V v) { return gofs_register_buffer(v, buffer, sizeof(buffer), &number); },
@@ -200,6 +202,7 @@ TEST_F(CApiTest, pointers_that_are_null_and_must_not_be_are_named) {
       {[](auto v) { return gofs_info_number(v, GOFS_INFO_CLEAN, nullptr); }, "number"},
       {[](auto v) { return gofs_statfs(v, nullptr); }, "stat"},
       {[](auto v) { return gofs_clock(v, nullptr); }, "report"},
+      {[](auto v) { return gofs_statistics(v, nullptr); }, "statistics"},
       {[](auto v) { return gofs_cleaning_totals(v, nullptr); }, "report"},
       {[](auto v) { return gofs_memory(v, nullptr, 1); }, "the array"},
       {[](auto v) { return gofs_cached_pages(v, nullptr, 1); }, "the array"},

@@ -52,6 +52,8 @@ template <>
 inline constexpr uint64_t kFirstBytes<gofs_cleaning_report_t> = 64;
 template <>
 inline constexpr uint64_t kFirstBytes<gofs_clock_report_t> = 40;
+template <>
+inline constexpr uint64_t kFirstBytes<gofs_statistics_t> = 456;
 
 /// What the caller's struct says of its size, or a negative errno: it is shorter than any version,
 /// or longer than any will be.

@@ -191,6 +191,17 @@ int64_t gofs_cached_pages(gofs_volume* volume, gofs_cached_pages_t* kinds, uint6
   });
 }
 
+int gofs_statistics(gofs_volume* volume, gofs_statistics_t* statistics) {
+  return call({{"volume", volume}, {"statistics", statistics}}, [&]() -> int {
+    const auto found = volume->volume.statistics();
+    if (!found) return fail(found.error());
+    // layouts.cpp: what stands behind `struct_bytes` is alike.
+    gofs_statistics_t out{};
+    std::memcpy(&out.calls, &*found, sizeof(*found));
+    return give_struct(out, statistics);
+  });
+}
+
 int64_t gofs_warnings(gofs_volume* volume, void (*each)(void* context, const char* sentence),
                       void* context) {
   return call({{"volume", volume}, {"each", reinterpret_cast<const void*>(each)}}, [&] {

@@ -59,10 +59,51 @@ GOFS_SAME_PLACE(gofs_directory_entry_t, NamedEntry, name);
 
 #undef GOFS_SAME_PLACE
 
+// What stands behind `struct_bytes`.
+constexpr size_t kBehind = offsetof(gofs_statistics_t, calls);
+#define GOFS_SAME_PLACE_BEHIND(member)                                                           \
+  static_assert(offsetof(gofs_statistics_t, member) == kBehind + offsetof(Statistics, member) && \
+                sizeof(gofs_statistics_t::member) == sizeof(Statistics::member))
+static_assert(sizeof(gofs_statistics_t) == kBehind + sizeof(Statistics) &&
+              std::is_trivially_copyable_v<Statistics>);
+GOFS_SAME_PLACE_BEHIND(calls);
+GOFS_SAME_PLACE_BEHIND(bytes_read);
+GOFS_SAME_PLACE_BEHIND(bytes_written);
+GOFS_SAME_PLACE_BEHIND(commands);
+GOFS_SAME_PLACE_BEHIND(ssd_bytes_read);
+GOFS_SAME_PLACE_BEHIND(ssd_bytes_written);
+GOFS_SAME_PLACE_BEHIND(command_timeouts);
+GOFS_SAME_PLACE_BEHIND(commands_under_way);
+GOFS_SAME_PLACE_BEHIND(lookups);
+GOFS_SAME_PLACE_BEHIND(cache_pages);
+GOFS_SAME_PLACE_BEHIND(dirty_pages);
+GOFS_SAME_PLACE_BEHIND(dirty_node_pages);
+GOFS_SAME_PLACE_BEHIND(segments);
+GOFS_SAME_PLACE_BEHIND(checkpoints);
+GOFS_SAME_PLACE_BEHIND(cleaned_segments);
+GOFS_SAME_PLACE_BEHIND(moved_blocks);
+#undef GOFS_SAME_PLACE_BEHIND
+static_assert(offsetof(gofs_outcome_counts_t, failed) == offsetof(OutcomeCounts, failed) &&
+              offsetof(gofs_lookup_counts_t, misses) == offsetof(LookupCounts, misses));
+static_assert(int{GOFS_CALL_READ} == static_cast<int>(CallKind::kRead) &&
+              int{GOFS_CALL_NAME} == static_cast<int>(CallKind::kName) &&
+              int{GOFS_CALL_RESIZE} == static_cast<int>(CallKind::kResize) &&
+              int{GOFS_CALL_KINDS} == kCallKinds);
+static_assert(int{GOFS_COMMAND_FLUSH} == static_cast<int>(CommandKind::kFlush) &&
+              int{GOFS_COMMAND_DEALLOCATE} == static_cast<int>(CommandKind::kDeallocate) &&
+              int{GOFS_COMMAND_KINDS} == kCommandKinds);
+static_assert(int{GOFS_CACHE_NAT} == static_cast<int>(CacheKind::kNat) &&
+              int{GOFS_CACHE_PATHS} == static_cast<int>(CacheKind::kPaths) &&
+              int{GOFS_CACHE_KINDS} == kCacheKinds);
+static_assert(int{GOFS_SEGMENTS_PREFREE} == static_cast<int>(SegmentState::kPrefree) &&
+              int{GOFS_SEGMENTS_VALID} == static_cast<int>(SegmentState::kValid) &&
+              int{GOFS_SEGMENT_STATES} == kSegmentStates);
+
 // As long as there has been no second version of them.
 static_assert(sizeof(gofs_mount_options_t) == kFirstBytes<gofs_mount_options_t>);
 static_assert(sizeof(gofs_cleaning_options_t) == kFirstBytes<gofs_cleaning_options_t>);
 static_assert(sizeof(gofs_cleaning_report_t) == kFirstBytes<gofs_cleaning_report_t>);
+static_assert(sizeof(gofs_statistics_t) == kFirstBytes<gofs_statistics_t>);
 static_assert(sizeof(gofs_clock_report_t) == kFirstBytes<gofs_clock_report_t>);
 // No padding: a longer struct of a newer caller has zeros where it asks for nothing.
 static_assert(std::has_unique_object_representations_v<gofs_mount_options_t> &&

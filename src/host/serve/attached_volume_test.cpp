@@ -114,6 +114,11 @@ TEST_F(AttachedVolumeTest, has_the_calls_of_a_volume_that_is_mounted_here) {
   EXPECT_EQ(volume.info().uuid, volume_->info().uuid);
   EXPECT_GT(volume.memory()->filesystem_bytes, 0u);
   EXPECT_GT(volume.statfs()->blocks, 0u);
+  const Statistics seen = volume.statistics().value();
+  EXPECT_GT(seen.bytes_written, bytes.size());
+  Statistics here{};
+  EXPECT_EQ(volume_->call({.verb = request::Verb::kStatistics}, here).result, 0);
+  EXPECT_EQ(seen.bytes_written, here.bytes_written);
   EXPECT_EQ(code_of(volume.collect_garbage()), 0);
   EXPECT_EQ(volume.open("/none").error().message, "/none: No such file or directory");
   EXPECT_EQ(code_of(volume.unmount()), 0);
