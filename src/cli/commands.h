@@ -28,6 +28,12 @@ struct StatOptions {
 };
 void run_stat(Session& session, const StatOptions& options);
 
+struct WatchOptions {
+  double seconds = 1;  // between two lines
+  uint64_t count = 0;  // of lines; 0: until it is interrupted
+};
+void run_watch(Session& session, const WatchOptions& options);
+
 struct CatOptions {
   std::string path;
   uint64_t offset = 0;

@@ -37,12 +37,38 @@ void add_ls(CLI::App& app, Session& session) {
 }
 
 void add_stat(CLI::App& app, Session& session) {
-  CLI::App& command = *app.add_subcommand("stat", "Show what a file's inode says");
-  const auto options = on_command(command, session, run_stat);
+  CLI::App& command =
+      *app.add_subcommand("stat", "Show what a file's inode says, or what a volume does");
+  const auto options = std::make_shared<StatOptions>();
+  const auto watching = std::make_shared<WatchOptions>();
   add_volume_options(command, session);
-  command.add_option("PATH", options->path, "File or directory")->required()->type_name("");
-  command.add_flag("-L,--follow", options->follow, "Follow a symbolic link");
+  CLI::Option* const path =
+      command.add_option("PATH", options->path, "File or directory")->type_name("");
+  CLI::Option* const follow =
+      command.add_flag("-L,--follow", options->follow, "Follow a symbolic link");
+  CLI::Option* const watch =
+      command
+          .add_option("--watch", watching->seconds,
+                      "Instead of a file: reads, writes, commands of the volume, a line each "
+                      "second, or as many seconds as are given")
+          ->expected(0, 1)
+          ->check(CLI::Range(0.01, 86400.0))
+          ->type_name("SECONDS")
+          ->excludes(path)
+          ->excludes(follow);
+  command.add_option("--count", watching->count, "With --watch: end after so many lines")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 62))
+      ->type_name("N")
+      ->needs(watch);
   add_json_option(command, session.json);
+  command.callback([&session, options, watching, watch, path] {
+    if (watch->count() != 0) {
+      if (watching->seconds == 0) watching->seconds = WatchOptions{}.seconds;  // none were given
+      return run_watch(session, *watching);
+    }
+    if (path->count() == 0) throw CLI::RequiredError("PATH");
+    run_stat(session, *options);
+  });
 }
 
 void add_cat(CLI::App& app, Session& session) {
