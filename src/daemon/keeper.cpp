@@ -84,21 +84,23 @@ class Keeper {
   };
 
   std::vector<std::string> words() const {
-    return {"gofsd",
-            "--work",
-            options_.volume,
-            "--socket",
-            options_.socket,
-            "--backend",
-            options_.backend,
-            "--threads",
-            std::to_string(options_.threads),
-            "--blocks",
-            std::to_string(options_.blocks),
-            "--clients",
-            std::to_string(options_.clients_max),
-            "--claims",
-            std::to_string(claimed_.size())};
+    std::vector<std::string> words{"gofsd",
+                                   "--work",
+                                   options_.volume,
+                                   "--socket",
+                                   options_.socket,
+                                   "--backend",
+                                   options_.backend,
+                                   "--threads",
+                                   std::to_string(options_.threads),
+                                   "--blocks",
+                                   std::to_string(options_.blocks),
+                                   "--clients",
+                                   std::to_string(options_.clients_max),
+                                   "--claims",
+                                   std::to_string(claimed_.size())};
+    if (!options_.metrics.empty()) words.insert(words.end(), {"--metrics", options_.metrics});
+    return words;
   }
 
   /// The signals that come meanwhile are passed on: the first one asks the worker to end, another

@@ -10,6 +10,7 @@
 #include "daemon/keeper.h"
 #include "daemon/worker.h"
 #include "gofs/version.h"
+#include "host/serve/metrics_address.h"
 
 namespace gofs::daemon {
 namespace {
@@ -50,6 +51,16 @@ int run(int argument_count, char** arguments) {
   app.add_option("--clients", options.clients_max, "At once, at most; 256 if not given")
       ->check(CLI::Range(1u, 4096u))
       ->type_name("N");
+  app.add_option(
+         "--metrics", options.metrics,
+         "Tell what the volume does by HTTP, in Prometheus' text format, at /metrics there; "
+         "without an address for this machine alone: :9466")
+      ->check([](const std::string& word) {
+        return host::parse_metrics_address(word)
+                   ? std::string()
+                   : "'" + word + "' is no ADDRESS:PORT by numbers, such as :9466 or [::1]:9466";
+      })
+      ->type_name("ADDRESS:PORT");
   app.add_flag("--work", works, "What gofsd calls itself with")->group("");
   app.add_option("--claims", options.claims, "What it hands over then")->group("");
   app.callback([&] {

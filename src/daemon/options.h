@@ -19,7 +19,8 @@ struct Options {
   uint32_t threads = std::max(4u, 2 * std::thread::hardware_concurrency());
   uint32_t blocks = 16;  // of a GPU, at the most
   uint32_t clients_max = 256;
-  int claims = 0;  // of a worker
+  std::string metrics;  // where they are told (metrics_address.h); empty: nowhere
+  int claims = 0;       // of a worker
 };
 
 // Where a worker finds what the keeper hands over.

@@ -7,12 +7,16 @@
 
 #include <cerrno>
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "cli/session.h"
 #include "daemon/signals.h"
 #include "host/serve/control_desk.h"
+#include "host/serve/metrics_address.h"
+#include "host/serve/metrics_server.h"
+#include "host/serve/metrics_text.h"
 #include "host/serve/served_volume.h"
 #include "host/serve/socket_server.h"
 #include "ssd/claimed_image.h"
@@ -29,6 +33,13 @@ void tell_warnings(const Options& options, host::VolumeState& volume) {
   for (const std::string& warning : volume.warnings()) {
     (void)cli::tell(options.volume + ": warning: " + warning);
   }
+}
+
+/// Empty where the volume does not answer.
+std::string metrics_of(host::VolumeState& volume, host::ChannelServer& channels) {
+  Statistics statistics{};
+  if (volume.call({.verb = request::Verb::kStatistics}, statistics).result < 0) return {};
+  return host::metrics_text(statistics, channels.status());
 }
 
 /// Until a signal, the keeper's end or `stop`.
@@ -75,6 +86,11 @@ int work(const Options& options) {
                                     [&desk](const host::Question& question, const auto& who) {
                                       return desk.answer(question, who);
                                     });
+    std::optional<host::MetricsServer> metrics;
+    if (!options.metrics.empty()) {
+      metrics.emplace(host::listen_for_metrics(options.metrics),
+                      [&] { return metrics_of(*volume, channels); });
+    }
     const char ready = 1;
     if (::write(keeper.get(), &ready, 1) == 1) {
       wait_for_end(options, *volume, signals, keeper, stop);

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Statistics in the text format of Prometheus, version 0.0.4.
+#pragma once
+
+#include <string>
+
+#include "gofs/types.h"
+#include "host/serve/control.h"
+
+namespace gofs::host {
+
+/// All metrics, each with its kind and a sentence. Counters are since the volume was mounted.
+std::string metrics_text(const Statistics& statistics, const ServerStatus& server);
+
+}  // namespace gofs::host
