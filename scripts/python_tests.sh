@@ -26,7 +26,7 @@ mkdir -p build
   --no-index --find-links build/wheels --root-user-action=ignore \
   --config-settings=cmake.define.GOFS_FAST_BUILD="${GOFS_FAST_BUILD:-OFF}" \
   --config-settings=cmake.define.GOFS_CUDA=OFF \
-  --requirement scripts/python.txt '.[fsspec]'
+  --requirement scripts/python.txt '.[fsspec,top]'
 
 # CUDA's compiler and linker, if scripts/setup.sh has fetched them: as if they were installed there.
 if [ -d build/toolchain/nvidia ]; then

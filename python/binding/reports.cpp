@@ -118,6 +118,56 @@ void define_cleaning(nb::module_& module) {
       .def_ro("free_segments", &CleaningReport::free_segments);
 }
 
+/// A dict of what is counted by kind, with the kinds' names.
+template <typename Count, size_t kKinds>
+nb::dict by_kind(const Count (&counts)[kKinds], const char* const (&names)[kKinds]) {
+  nb::dict dict;
+  for (size_t i = 0; i < kKinds; ++i) dict[names[i]] = counts[i];
+  return dict;
+}
+
+void define_statistics(nb::module_& module) {
+  nb::class_<OutcomeCounts>(module, "OutcomeCounts", "How often something went well, or not.")
+      .def_ro("succeeded", &OutcomeCounts::succeeded)
+      .def_ro("failed", &OutcomeCounts::failed);
+  nb::class_<LookupCounts>(module, "LookupCounts", "How often what was looked up was in memory.")
+      .def_ro("hits", &LookupCounts::hits)
+      .def_ro("misses", &LookupCounts::misses);
+  nb::class_<Statistics>(module, "Statistics",
+                         "What a volume has done since it was mounted, and how it is now.")
+      .def_prop_ro(
+          "calls", [](const Statistics& seen) { return by_kind(seen.calls, kCallKindNames); },
+          nb::for_getter(nb::sig("def calls(self) -> dict[str, OutcomeCounts]")),
+          "By kind: 'open', 'close', 'read', 'write', 'sync', 'stat', 'readdir', 'name', "
+          "'attribute', 'resize'.")
+      .def_ro("bytes_read", &Statistics::bytes_read, "By calls.")
+      .def_ro("bytes_written", &Statistics::bytes_written, "By calls.")
+      .def_prop_ro(
+          "commands",
+          [](const Statistics& seen) { return by_kind(seen.commands, kCommandKindNames); },
+          nb::for_getter(nb::sig("def commands(self) -> dict[str, OutcomeCounts]")),
+          "NVMe commands that have completed: 'read', 'write', 'flush', 'deallocate'.")
+      .def_ro("ssd_bytes_read", &Statistics::ssd_bytes_read, "By commands.")
+      .def_ro("ssd_bytes_written", &Statistics::ssd_bytes_written, "By commands.")
+      .def_ro("command_timeouts", &Statistics::command_timeouts)
+      .def_ro("commands_under_way", &Statistics::commands_under_way)
+      .def_prop_ro(
+          "lookups", [](const Statistics& seen) { return by_kind(seen.lookups, kCacheKindNames); },
+          nb::for_getter(nb::sig("def lookups(self) -> dict[str, LookupCounts]")),
+          "By what was looked up: 'nodes', 'directories', 'nat', 'others', 'names', 'paths'.")
+      .def_ro("cache_pages", &Statistics::cache_pages, "Of 4 KiB, for metadata.")
+      .def_ro("dirty_pages", &Statistics::dirty_pages, "Of these: newer than the disk.")
+      .def_ro("dirty_node_pages", &Statistics::dirty_node_pages, "Of these: nodes.")
+      .def_prop_ro(
+          "segments",
+          [](const Statistics& seen) { return by_kind(seen.segments, kSegmentStateNames); },
+          nb::for_getter(nb::sig("def segments(self) -> dict[str, int]")),
+          "By state: 'free', 'prefree', 'dirty', 'valid'; 0 where it is mounted for reading.")
+      .def_ro("checkpoints", &Statistics::checkpoints)
+      .def_ro("cleaned_segments", &Statistics::cleaned_segments)
+      .def_ro("moved_blocks", &Statistics::moved_blocks, "By cleaning.");
+}
+
 }  // namespace
 
 void define_reports(nb::module_& module) {
@@ -125,6 +175,7 @@ void define_reports(nb::module_& module) {
   define_info(module);
   define_memory(module);
   define_cleaning(module);
+  define_statistics(module);
 }
 
 }  // namespace gofs::python

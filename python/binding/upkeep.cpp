@@ -61,6 +61,7 @@ void define_upkeep(VolumeClass& volume) {
       .def_prop_ro("is_ours", &MountedVolume::is_ours)
       .def("sync", on_volume<&Volume::sync>)
       .def("statfs", on_volume<&Volume::statfs>)
+      .def("statistics", on_volume<&Volume::statistics>)
       .def("memory", on_volume<&Volume::memory>)
       .def("info", &info)
       .def("warnings", &warnings, nb::sig("def warnings(self) -> list[str]"))

@@ -15,7 +15,16 @@ threads at once.
 """
 
 from gofs._core import VERSION as __version__
-from gofs._core import CachedPages, CleaningReport, MemoryPart, MemoryReport, VolumeInfo
+from gofs._core import (
+    CachedPages,
+    CleaningReport,
+    LookupCounts,
+    MemoryPart,
+    MemoryReport,
+    OutcomeCounts,
+    Statistics,
+    VolumeInfo,
+)
 from gofs._copying import Copied, copy
 from gofs._entries import DirEntry, ScandirIterator
 from gofs._errors import CorruptionError
@@ -33,10 +42,13 @@ __all__ = [
     "CorruptionError",
     "DirEntry",
     "File",
+    "LookupCounts",
     "MemoryPart",
     "MemoryReport",
+    "OutcomeCounts",
     "PackedFiles",
     "ScandirIterator",
+    "Statistics",
     "Transfer",
     "Volume",
     "VolumeInfo",

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m gofs --cflags --libs`: what programs in C and C++ are built with."""
+"""`python -m gofs --cflags --libs`: what programs in C and C++ are built with; `python -m gofs top
+VOL`: what goes on in a volume."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 
 import gofs
-from gofs import _installed
+from gofs import _installed, _top_command
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> int:
+    """The exit status."""
     parser = argparse.ArgumentParser(prog="python -m gofs", description=__doc__)
     parser.add_argument("--version", action="version", version=gofs.__version__)
     answers = {
@@ -24,11 +27,16 @@ def main() -> None:
         parser.add_argument(
             option, dest="wanted", action="append_const", const=answer, help=says
         )
-    wanted = parser.parse_args().wanted
-    if not wanted:
-        parser.error("say what is wanted: " + ", ".join(answers))
-    print(*wanted)
+    commands = parser.add_subparsers(dest="command")
+    _top_command.add_arguments(commands.add_parser("top", help="show what goes on in a volume"))
+    given = parser.parse_args(arguments)
+    if given.command == "top":
+        return _top_command.top(given.volume, given.seconds)
+    if not given.wanted:
+        parser.error("say what is wanted: " + ", ".join([*answers, "top"]))
+    print(*given.wanted)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -158,6 +158,13 @@ class Volume(Closing):
         """What the volume takes of memory, which is counted for some milliseconds."""
         return self._core.memory()
 
+    def statistics(self) -> _core.Statistics:
+        """What the volume has done since it was mounted, by whomever, and how it is now.
+
+        Of a server's volume: what all its clients do. Counts only grow.
+        """
+        return self._core.statistics()
+
     def warnings(self) -> list[str]:
         """What one should know although nothing failed, such as damage that was met.
 

@@ -43,15 +43,20 @@ def volume(image: pathlib.Path) -> Iterator[gofs.Volume]:
 @pytest.fixture
 def served(
     tmp_path: pathlib.Path,
-) -> Callable[[pathlib.Path], contextlib.AbstractContextManager[pathlib.Path]]:
-    """`with served(image) as socket`: gofsd serves the image, to gofs.attach(socket)."""
+) -> Callable[..., contextlib.AbstractContextManager[pathlib.Path]]:
+    """`with served(image) as socket`: gofsd serves the image, to gofs.attach(socket).
+
+    More arguments are options of gofsd.
+    """
     if not SERVER.exists():
         pytest.skip("GOFS_BUILD_DIR names no build with gofsd")
 
     @contextlib.contextmanager
-    def serve(image: pathlib.Path) -> Iterator[pathlib.Path]:
+    def serve(image: pathlib.Path, *options: str) -> Iterator[pathlib.Path]:
         socket = tmp_path / "socket"
-        server = subprocess.Popen([SERVER, image, "--socket", socket], stderr=subprocess.DEVNULL)
+        server = subprocess.Popen(
+            [SERVER, image, "--socket", socket, *options], stderr=subprocess.DEVNULL
+        )
         try:
             deadline = time.monotonic() + 60
             while not socket.exists() and time.monotonic() < deadline:
