@@ -51,6 +51,9 @@ TEST(Gofsd, commands_take_its_socket_for_a_volume) {
   run({"mv", socket, "/a/b/file", "/moved"});
   EXPECT_EQ(run({"cat", socket, "/moved"}), "what");
   EXPECT_NE(run({"info", socket}).find("mounted by a server"), std::string::npos);
+  EXPECT_NE(run({"stat", socket, "--watch", "0.01", "--count", "1", "--json"})
+                .find("\"open\":{\"succeeded\":"),
+            std::string::npos);
   run({"gc", socket});
   run({"rm", socket, "-r", "/a"});
   EXPECT_EQ(run({"ls", socket}), "moved\n");

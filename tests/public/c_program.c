@@ -174,7 +174,7 @@ static const char* what_is_mounted_is_told(gofs_volume* volume) {
   uint64_t number = 7;
   int warnings = 0;
   gofs_filesystem_stat_t room;
-  gofs_statistics_t counts = {sizeof(counts)};
+  static gofs_statistics_t counts;
   gofs_clock_report_t clock = {sizeof(clock), 0, 0, 0, 0};
   gofs_cleaning_report_t cleaned = {sizeof(cleaned), 0, 0, 0, 0, 0, 0, 0};
   gofs_cleaning_options_t cleaning = {sizeof(cleaning), 1, 0};
@@ -190,6 +190,7 @@ static const char* what_is_mounted_is_told(gofs_volume* volume) {
   CHECK(gofs_info_number(volume, GOFS_INFO_SSD_BYTES, &number) == 0 && number == 64 << 20);
   CHECK(gofs_statfs(volume, &room) == 0 && room.block_bytes == 4096 && room.blocks_free > 1000);
   CHECK(gofs_clock(volume, &clock) == 0 && clock.looks > 0 && clock.struct_bytes == sizeof(clock));
+  counts.struct_bytes = sizeof(counts);
   CHECK(gofs_statistics(volume, &counts) == 0 && counts.struct_bytes == sizeof(counts));
   CHECK(counts.calls[GOFS_CALL_STAT].succeeded > 0 && counts.segments[GOFS_SEGMENTS_FREE] > 0);
   CHECK(gofs_collect_garbage(volume, &cleaning, &cleaned) == 0 && cleaned.segments <= 1);
