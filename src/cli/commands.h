@@ -34,6 +34,11 @@ struct WatchOptions {
 };
 void run_watch(Session& session, const WatchOptions& options);
 
+struct TopOptions {
+  double seconds = 1;  // between two looks
+};
+void run_top(Session& session, const TopOptions& options);
+
 struct CatOptions {
   std::string path;
   uint64_t offset = 0;

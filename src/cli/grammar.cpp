@@ -71,6 +71,16 @@ void add_stat(CLI::App& app, Session& session) {
   });
 }
 
+void add_top(CLI::App& app, Session& session) {
+  CLI::App& command =
+      *app.add_subcommand("top", "Show on a terminal what a volume does, by Python's package gofs");
+  const auto options = on_command(command, session, run_top);
+  add_volume_argument(command, session);
+  command.add_option("--seconds", options->seconds, "Between two looks; 1 if not given")
+      ->check(CLI::Range(0.05, 86400.0))
+      ->type_name("N");
+}
+
 void add_cat(CLI::App& app, Session& session) {
   CLI::App& command = *app.add_subcommand("cat", "Print a file's bytes");
   const auto options = on_command(command, session, run_cat);
@@ -362,6 +372,7 @@ int run(int argument_count, char** arguments) {
   add_info(app, session);
   add_ls(app, session);
   add_stat(app, session);
+  add_top(app, session);
   add_cat(app, session);
   add_get(app, session);
   add_put(app, session);
