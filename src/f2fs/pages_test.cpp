@@ -36,12 +36,22 @@ class CachedSsd {
     volume_->cache.set_mask = frames / kWays - 1;
     volume_->cache.dirty_maps = reinterpret_cast<uint32_t*>(
         rig_.arena().bytes(kPageKinds * volume_->cache.map_words() * sizeof(uint32_t)));
+    volume_->cache_counts = reinterpret_cast<CacheCounts*>(
+        rig_.arena().bytes(simt::kCountPlaces * sizeof(CacheCounts)));
   }
 
   SsdRig& rig() { return rig_; }
   Volume& volume() { return *volume_; }
   bool holds(const uint8_t* page, uint32_t block) {
     return rig_.holds(page, uint64_t{block} * 8, 8);
+  }
+  LookupCounts lookups(CacheKind kind) const {
+    LookupCounts sum{};
+    for (uint32_t i = 0; i < simt::kCountPlaces; ++i) {
+      const LookupCounts& counts = volume_->cache_counts[i].lookups[static_cast<uint32_t>(kind)];
+      sum = {sum.hits + counts.hits, sum.misses + counts.misses};
+    }
+    return sum;
   }
   void expect_nothing_pinned() {
     for (uint32_t frame = 0; frame < volume_->cache.frame_count(); ++frame) {
@@ -92,6 +102,11 @@ TEST_P(PagesTest, lanes_that_want_the_same_page_read_it_once) {
   }
   EXPECT_EQ(uses, 3 * warps() * width());
   EXPECT_EQ(ssd.rig().counters().read_commands, 1u);
+  // Each warp has looked it up once a turn, for all of its lanes.
+  const LookupCounts lookups = ssd.lookups(CacheKind::kOthers);
+  EXPECT_EQ(lookups.misses, 1u);
+  EXPECT_EQ(lookups.hits, 3 * warps() - 1);
+  EXPECT_EQ(ssd.lookups(CacheKind::kNodes).hits + ssd.lookups(CacheKind::kNat).misses, 0u);
   ssd.expect_nothing_pinned();
 }
 
