@@ -82,7 +82,10 @@ TEST(MapArenaTest, what_was_refused_is_refused_until_something_comes_back) {
     EXPECT_EQ(arena->allocate(2 * kUnit), nullptr);
     EXPECT_EQ(arena->allocate(3 * kUnit), nullptr);
   }
-  EXPECT_NE(arena->allocate(kUnit), nullptr) << "there are smaller ones";
+  uint32_t* const one = arena->allocate(kUnit);
+  EXPECT_NE(one, nullptr) << "there are smaller ones";
+  arena->release(one, kUnit);
+  EXPECT_EQ(arena->allocate(2 * kUnit), nullptr);
   arena->release(pieces[33], kUnit);
   uint32_t* const three = arena->allocate(3 * kUnit);
   EXPECT_EQ(three, pieces[32]);
@@ -137,7 +140,8 @@ TEST(MapArenaTest, many_threads_never_share_a_piece) {
   std::atomic<uint32_t> got{0};
   gofs::testing::run_crowd({8, 1}, [&](const simt::Warp&, uint32_t index) {
     for (uint32_t turn = 0; turn < 150; ++turn) {
-      const uint64_t words = image::pattern_word(index, turn) % (20 * kUnit) + 1;
+      const uint64_t random = image::pattern_word(index, turn);
+      const uint64_t words = random % (random >> 32 & 1 ? kUnit : 20 * kUnit) + 1;
       uint32_t* const piece = arena->allocate(words);
       if (piece == nullptr) {
         simt::Backoff().pause();
@@ -192,6 +196,29 @@ TEST(MapArenaTest, of_many_who_want_one_home_settled_one_decides) {
   ASSERT_LT(without, homes.size());
   arena->settle(homes[without], 2 * kUnit);
   EXPECT_EQ(homes[without], MapArena::kNoHome);
+}
+
+TEST(MapArenaTest, homes_of_one_unit_are_settled_by_one_as_well) {
+  ArenaOwner arena(64);
+  constexpr uint32_t kHomes = 70;
+  std::vector<uint32_t> homes(kHomes);
+  std::vector<std::vector<uint32_t>> seen(8, std::vector<uint32_t>(kHomes));
+  gofs::testing::run_crowd({8, 1}, [&](const simt::Warp&, uint32_t index) {
+    for (uint32_t i = 0; i < kHomes; ++i) {
+      arena->settle(homes[i], kUnit);
+      seen[index][i] = simt::load_acquire(homes[i]);
+    }
+  });
+  for (const auto& mine : seen) EXPECT_EQ(mine, homes);
+  std::vector<uint32_t> placed;
+  for (const uint32_t home : homes) {
+    ASSERT_NE(home, 0u);
+    if (MapArena::is_home(home)) placed.push_back(home);
+  }
+  std::sort(placed.begin(), placed.end());
+  EXPECT_EQ(std::unique(placed.begin(), placed.end()), placed.end());
+  EXPECT_EQ(arena->bytes_used(), placed.size() * kUnit * sizeof(uint32_t)) << "what lost is free";
+  EXPECT_GE(placed.size(), 50u);
 }
 
 TEST(MapArenaTest, a_home_of_no_words_or_of_too_many_is_none) {
