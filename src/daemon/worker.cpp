@@ -73,6 +73,9 @@ int work(const Options& options) {
   const auto volume =
       cli::take(host::VolumeState::mount(options.volume, mount, host::MountKind::kServed));
   tell_warnings(options, *volume);
+  // A GPU's threads get their stacks when a kernel is launched for the first time, and CUDA may
+  // wait until no kernel runs for that: clients' kernels would wait for ours meanwhile.
+  if (!volume->backend().is_host()) (void)volume->call({.verb = request::Verb::kSync});
   {
     host::ChannelServerOptions serving;
     serving.threads = options.threads;
