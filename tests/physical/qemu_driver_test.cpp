@@ -19,6 +19,7 @@
 #include "host/image/pattern.h"
 #include "nvme/execute.h"
 #include "qemu_driver_rig.hpp"
+#include "testing/ssd_rig.hpp"
 
 namespace gofs::tests {
 namespace {
@@ -140,7 +141,7 @@ void expect_idle(const nvme::QueuePair& queue) {
   EXPECT_EQ(queue.tail, queue.next_ticket);
   EXPECT_EQ(queue.head, queue.next_ticket);
   EXPECT_EQ(queue.spurious, 0u);
-  EXPECT_EQ(queue.failed, 0u);
+  EXPECT_EQ(gofs::testing::failed_commands(queue), 0u);
 }
 
 TEST_F(QemuDriverTest, bring_up_learns_what_the_controller_is) {
@@ -429,7 +430,7 @@ TEST_F(QemuDriverTest, errors_of_the_disk_are_those_of_their_commands) {
       EXPECT_EQ(rig.run(rig.read(lba, 4, own.data())), 0u);
       EXPECT_TRUE(holds(own.data(), lba * 512, 2048));
     }
-    EXPECT_EQ(rig.queue().failed, 20u);
+    EXPECT_EQ(gofs::testing::failed_commands(rig.queue()), 20u);
     const auto noted = nvme::FailedCommand::unpacked(rig.device().last_failure);
     EXPECT_EQ(noted.lba, 798u);
     EXPECT_EQ(noted.opcode, reads ? IoOpcode::kRead : IoOpcode::kWrite);
@@ -467,7 +468,7 @@ TEST_F(QemuDriverTest, lbas_behind_the_end_are_the_devices_to_refuse) {
       }
     }
   });
-  EXPECT_EQ(rig.queue().failed, 150u);
+  EXPECT_EQ(gofs::testing::failed_commands(rig.queue()), 150u);
 }
 
 TEST_F(QemuDriverTest, another_driver_resets_a_controller_that_is_in_use) {

@@ -2,8 +2,8 @@
 //
 // A client for socket_test.cpp, as a process: usage: channel_actor SOCKET UID SEED COUNT. As that
 // user it makes, writes, reads back, renames and removes files of its own, COUNT times or until it
-// is killed. Exit status 0; 3: a byte or an answer was wrong, which is said; 4: the server has
-// gone.
+// is killed; where SEED is odd, by the channel that kernels have, as one warp of them. Exit status
+// 0; 3: a byte or an answer was wrong, which is said; 4: the server has gone.
 #include <fcntl.h>
 #include <grp.h>
 #include <unistd.h>
@@ -11,17 +11,50 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <random>
 #include <string>
 #include <system_error>
 
+#include "host/backends.h"
+#include "host/serve/kernel_end.h"
 #include "host/serve/socket.h"
 
 namespace {
 
 using gofs::host::CallRequest;
 using gofs::host::ChannelClient;
+using gofs::host::KernelEnd;
 using gofs::request::Verb;
+
+/// Makes calls by one channel or the other.
+class Channel {
+ public:
+  Channel(const std::string& socket, bool of_kernels) : host_(gofs::host::attach_at(socket)) {
+    std::string error;
+    if (of_kernels) {
+      kernels_.emplace(gofs::host::make_backend("cpu", error), host_.connection(), 0);
+    }
+  }
+  int64_t call(const CallRequest& request) {
+    if (!kernels_) return host_.call(request).result;
+    gofs::serve::KernelCall call(request.verb);
+    call.request = gofs::host::record_of(request);
+    call.path = text_of(request.path);
+    call.other = text_of(request.other);
+    call.output = request.buffer;
+    call.input = request.input;
+    return gofs::serve::ask(gofs::simt::Warp(), *gofs::serve::channel_of(kernels_->handle()), call);
+  }
+
+ private:
+  static const char* text_of(const std::string* text) {
+    return text != nullptr ? text->c_str() : nullptr;
+  }
+
+  ChannelClient host_;
+  std::optional<KernelEnd> kernels_;
+};
 
 [[noreturn]] void wrong(const std::string& what, int64_t answer) {
   if (answer == -ESTALE) std::exit(4);
@@ -29,8 +62,8 @@ using gofs::request::Verb;
   std::exit(3);
 }
 
-int64_t must(ChannelClient& channel, const CallRequest& request, const char* what) {
-  const int64_t answer = channel.call(request).result;
+int64_t must(Channel& channel, const CallRequest& request, const char* what) {
+  const int64_t answer = channel.call(request);
   if (answer < 0) wrong(what, answer);
   return answer;
 }
@@ -41,8 +74,9 @@ int run(char** words) {
       ::setresuid(uid, uid, uid) != 0) {
     return 2;
   }
-  std::mt19937 random(static_cast<uint32_t>(std::stoul(words[3])));
-  ChannelClient channel(gofs::host::attach_at(words[1]));
+  const auto seed = static_cast<uint32_t>(std::stoul(words[3]));
+  std::mt19937 random(seed);
+  Channel channel(words[1], seed % 2 == 1);
   const std::string mine = std::string("/actor-") + words[2] + "-" + words[3];
   const std::string renamed = mine + "-renamed";
   std::string bytes(100'000, '\0');

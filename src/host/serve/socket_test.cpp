@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -88,11 +89,12 @@ class SocketTest : public ServedVolumeTest {
   bool are_gone(uint32_t others = 0) {
     return comes_true([&] { return channels_->open_channels() == others; });
   }
-  /// Whether the first client makes a call.
+  /// Whether a client makes a call.
   bool has_called() {
     return comes_true([&] {
       const ServerStatus status = channels_->status();
-      return !status.clients.empty() && status.clients.front().calls != 0;
+      return std::any_of(status.clients.begin(), status.clients.end(),
+                         [](const ClientStatus& client) { return client.calls != 0; });
     });
   }
   /// Whether it does, within a time that nothing here takes: milliseconds are enough.
