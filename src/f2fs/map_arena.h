@@ -98,8 +98,8 @@ struct MapArena {
  private:
   /// A unit, or unit_count.
   GOFS_HD uint32_t take_one() {
-    if (simt::load_relaxed(refused) == 1) return unit_count;
     const uint32_t count = unit_count / 32;
+    if (count == 0 || simt::load_relaxed(refused) == 1) return unit_count;
     const uint32_t processor = simt::processor_id();
     uint32_t& hint = hints[processor % kHints];
     const uint32_t known = simt::load_relaxed(hint);

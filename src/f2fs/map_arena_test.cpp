@@ -221,6 +221,17 @@ TEST(MapArenaTest, homes_of_one_unit_are_settled_by_one_as_well) {
   EXPECT_GE(placed.size(), 50u);
 }
 
+TEST(MapArenaTest, an_arena_without_memory_refuses_all) {
+  ArenaOwner arena(0);
+  EXPECT_EQ(arena->allocate(1), nullptr);
+  EXPECT_EQ(arena->allocate(2 * kUnit), nullptr);
+  for (const uint64_t words : {1u, kUnit, 2 * kUnit}) {
+    uint32_t home = 0;
+    arena->settle(home, words);
+    EXPECT_EQ(home, MapArena::kNoHome) << words;
+  }
+}
+
 TEST(MapArenaTest, a_home_of_no_words_or_of_too_many_is_none) {
   ArenaOwner arena(32);
   for (const uint64_t words : {uint64_t{0}, 32 * uint64_t{kUnit} + 1, ~uint64_t{0}}) {
