@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import importlib
+import importlib.util
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -65,6 +66,11 @@ class Framework(Protocol):
     def view(self, flat: Any, dtype: str, shape: Sequence[int]) -> Any:
         """All of `flat`, as an array of this dtype of safetensors: over the same memory, or a copy
         where that is not aligned. Raises TypeError for a dtype that the framework lacks."""
+
+
+def default_framework() -> str:
+    """torch's name where it is installed, else numpy's."""
+    return "pt" if importlib.util.find_spec("torch") is not None else "np"
 
 
 def framework_named(name: str, device: Any = "cpu", volume: Volume | None = None) -> Framework:

@@ -15,6 +15,7 @@ import zlib
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast, overload
 
+from gofs._arrays import default_framework, framework_named
 from gofs._buffers import (
     gpu_memory_to_fill,
     gpu_memory_to_read,
@@ -54,6 +55,8 @@ RENAME_EXCHANGE = 2
 # Of buffered files, unless the caller says how large: calls of the file system cost more than
 # those of the host, on a GPU.
 _BUFFER_BYTES = 128 << 10
+# Where each of several files begins in one piece of memory: no type is aligned to more.
+_ALIGNMENT = 256
 # gofs::kKeepId.
 _KEEP_ID = 0xFFFFFFFF
 
@@ -377,6 +380,29 @@ class Volume(Closing):
         if counts != sizes:
             offsets = _close_gaps(data, offsets, counts)
         return PackedFiles(data, offsets, names)
+
+    def read_arrays(
+        self, paths: Iterable[AnyPath], *, framework: str | None = None, device: Any = "cpu"
+    ) -> list[Any]:
+        """The contents of many files, each as an array of bytes, all in one piece of memory.
+
+        Each begins at a multiple of 256 bytes of it, so that it can be viewed as any type. Arrays
+        are tensors of torch, on `device`, where torch is installed, else arrays of numpy;
+        `framework` ("pt" or "np") chooses. On the GPU that has mounted the volume they are read
+        straight to where they lie, and may be used by what the current stream gets next; to
+        another device they go through memory of the host.
+
+        Raises the error of the first file that cannot be read. Of one that grows meanwhile, what is
+        new may be missing.
+        """
+        made = framework_named(framework or default_framework(), device, self)
+        names = list(paths)
+        rooms = (-(-size // _ALIGNMENT) * _ALIGNMENT for size in self._core.sizes(names))
+        offsets = [0, *itertools.accumulate(rooms)]
+        data = made.empty(offsets[-1])
+        counts = self.read_many_into(names, data, offsets, stream=made.stream)
+        data = made.place(data)
+        return [data[begin : begin + count] for begin, count in zip(offsets, counts)]
 
     def read_many_into(
         self,

@@ -209,6 +209,16 @@ def test_batches_are_loaded_to_the_gpu_beside_what_it_computes(volume: gofs.Volu
         assert seen == contents
 
 
+def test_many_files_are_tensors(volume: gofs.Volume) -> None:
+    sizes = [1000, 0, 16384, 3]
+    volume.write_many("/", {f"t{n}": DATA[n : n + size] for n, size in enumerate(sizes)})
+    names = [f"/t{number}" for number in range(len(sizes))]
+    tensors = volume.read_arrays(names, device="cuda")
+    assert [bytes_of(one) for one in tensors] == [DATA[n : n + s] for n, s in enumerate(sizes)]
+    assert tensors[2].view(torch.float32).shape == (4096,)
+    assert all(one.is_cuda for one in tensors)
+
+
 def test_many_files_are_read_into_one_tensor(volume: gofs.Volume) -> None:
     sizes = [(number * 977) % 40_000 for number in range(500)]
     volume.write_many("/", {f"f{n}": DATA[n : n + size] for n, size in enumerate(sizes)})

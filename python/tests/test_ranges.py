@@ -179,3 +179,21 @@ def test_many_files_fill_one_buffer(volume: gofs.Volume) -> None:
             volume.read_many_into(names[:2], array, wrong)
     with pytest.raises((TypeError, ValueError, BufferError)):
         volume.read_many_into(names[:1], b"read only", [0, 3])
+
+
+def test_many_files_are_arrays_in_one_piece_of_memory(volume: gofs.Volume) -> None:
+    sizes = [100, 0, 4096, 7]
+    for number, size in enumerate(sizes):
+        volume.write(f"/file-{number}", DATA[number : number + size])
+    names = [f"/file-{number}" for number in range(len(sizes))]
+    arrays = volume.read_arrays(iter(names), framework="np")
+    assert [one.tobytes() for one in arrays] == [DATA[n : n + s] for n, s in enumerate(sizes)]
+    assert all(one.dtype == numpy.uint8 and one.ctypes.data % 8 == 0 for one in arrays)
+    first = arrays[0].ctypes.data
+    assert [one.ctypes.data - first for one in arrays] == [0, 256, 256, 256 + 4096]
+    assert arrays[2].view(numpy.float64).shape == (512,)
+    assert volume.read_arrays([], framework="np") == []
+    with pytest.raises(FileNotFoundError):
+        volume.read_arrays(["/file-0", "/none"], framework="np")
+    with pytest.raises(ValueError, match="framework"):
+        volume.read_arrays(names, framework="none")

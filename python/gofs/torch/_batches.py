@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import errno
-import importlib.util
 import itertools
 import random
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gofs._arrays import framework_named
+from gofs._arrays import default_framework, framework_named
 from gofs.torch._paths import paths_of
 
 if TYPE_CHECKING:
@@ -79,8 +78,6 @@ class BatchLoader:
             raise ValueError(f"prefetch={prefetch}: at least 1")
         if shuffle and sampler is not None:
             raise ValueError("shuffle and sampler both say the order: give one of them")
-        if framework is None:
-            framework = "pt" if importlib.util.find_spec("torch") is not None else "np"
         self.paths = paths_of(volume, files, recursive=recursive)
         self._volume = volume
         self._batch_size = batch_size
@@ -89,7 +86,7 @@ class BatchLoader:
         self._sampler = sampler
         self._drop_last = drop_last
         self._prefetch = prefetch
-        self._framework = framework_named(framework, device, volume)
+        self._framework = framework_named(framework or default_framework(), device, volume)
         self._epoch = 0
 
     def __len__(self) -> int:
