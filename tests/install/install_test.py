@@ -24,7 +24,7 @@ def symbols(*arguments):
     text = run("nm", "--demangle", "--defined-only", *arguments)
     text = text.replace("std::__cxx11::basic_string<char, std::char_traits<char>, "
                         "std::allocator<char> >", "std::string")
-    text = re.sub(r"std::vector<([\w:]+), std::allocator<\1> >", r"std::vector<\1>", text)
+    text = re.sub(r"std::vector<([\w:]+), std::allocator<\1 ?> >", r"std::vector<\1>", text)
     found = re.findall(r"^[0-9a-f]+ [B-Zb-z] (.+?)(?:@@?\S+)?$", text, re.MULTILINE)
     return set(found)
 
