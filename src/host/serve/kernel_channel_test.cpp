@@ -75,9 +75,9 @@ class KernelChannelTest : public ServedVolumeTest,
     ChannelClient host;
     std::optional<KernelEnd> end;
   };
-  static KernelCall about(Verb verb, const std::string& path) {
+  static KernelCall about(Verb verb, const char* path) {
     KernelCall call(verb);
-    call.path = path.c_str();
+    call.path = path;
     return call;
   }
   static KernelCall about(Verb verb, int fd) {
@@ -102,7 +102,7 @@ class KernelChannelTest : public ServedVolumeTest,
     return answer;
   }
   int open(Program& program, const std::string& path, uint32_t flags = O_RDWR | O_CREAT) {
-    KernelCall call = about(Verb::kOpen, path);
+    KernelCall call = about(Verb::kOpen, path.c_str());
     call.request.flags = flags;
     call.request.mode = 0600;
     return static_cast<int>(ask(program, call));
@@ -129,7 +129,7 @@ class KernelChannelTest : public ServedVolumeTest,
 
 TEST_P(KernelChannelTest, kernels_make_calls) {
   Program program(path_);
-  KernelCall mkdir = about(Verb::kMkdir, std::string("/d"));
+  KernelCall mkdir = about(Verb::kMkdir, "/d");
   mkdir.request.mode = 0755;
   EXPECT_EQ(ask(program, mkdir), 0);
   EXPECT_EQ(ask(program, mkdir), -EEXIST);
@@ -141,11 +141,11 @@ TEST_P(KernelChannelTest, kernels_make_calls) {
 
   const std::string from = "/d/file";
   const std::string to = "/d/renamed";
-  KernelCall rename = about(Verb::kRename, to);
+  KernelCall rename = about(Verb::kRename, to.c_str());
   rename.other = from.c_str();
   EXPECT_EQ(ask(program, rename), 0);
   Stat stat{};
-  KernelCall look = about(Verb::kStat, to);
+  KernelCall look = about(Verb::kStat, to.c_str());
   look.output = &stat;
   look.request.bytes = sizeof(stat);
   EXPECT_EQ(ask(program, look), 0);
@@ -163,7 +163,7 @@ TEST_P(KernelChannelTest, kernels_make_calls) {
   set.request.bytes = 5;
   EXPECT_EQ(ask(program, set), 0);
   char value[16] = {};
-  KernelCall get = about(Verb::kGetxattr, to);
+  KernelCall get = about(Verb::kGetxattr, to.c_str());
   get.name = name;
   EXPECT_EQ(ask(program, get), 5) << "without a buffer: how many there are";
   get.output = value;
@@ -214,7 +214,7 @@ TEST_P(KernelChannelTest, more_warps_than_slots_wait_for_their_turn) {
   std::atomic<uint32_t> wrong = 0;
   launch(kWarps, [&](const simt::Warp& warp, uint32_t index) {
     const std::string path = "/file-" + std::to_string(index);
-    KernelCall call = about(Verb::kOpen, path);
+    KernelCall call = about(Verb::kOpen, path.c_str());
     call.request.flags = O_RDWR | O_CREAT;
     call.request.mode = 0600;
     const auto fd = static_cast<int>(serve::ask(warp, program.channel(), call));
@@ -304,7 +304,7 @@ TEST_P(KernelChannelTest, kernels_that_wait_learn_that_the_server_has_ended) {
       const std::string path = "/";
       int64_t answer = 0;
       while (answer == 0) {
-        KernelCall call = about(Verb::kAccess, path);
+        KernelCall call = about(Verb::kAccess, path.c_str());
         answer = serve::ask(warp, program.channel(), call);
         if (warp.thread_rank() == 0) ++calls;
       }
@@ -329,7 +329,7 @@ TEST_P(KernelChannelTest, a_client_that_goes_takes_what_its_kernels_have_open) {
   for (int i = 0; i < 20; ++i) {
     Program program(path_);
     EXPECT_GE(open(program, "/left"), 0);
-    EXPECT_EQ(ask(program, about(Verb::kUnlink, std::string("/left"))), 0);
+    EXPECT_EQ(ask(program, about(Verb::kUnlink, "/left")), 0);
   }
   while (channels_->open_channels() != 0) std::this_thread::yield();
   end_server();
