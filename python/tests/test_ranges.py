@@ -190,7 +190,8 @@ def test_many_files_are_arrays_in_one_piece_of_memory(volume: gofs.Volume) -> No
     assert [one.tobytes() for one in arrays] == [DATA[n : n + s] for n, s in enumerate(sizes)]
     assert all(one.dtype == numpy.uint8 and one.ctypes.data % 8 == 0 for one in arrays)
     first = arrays[0].ctypes.data
-    assert [one.ctypes.data - first for one in arrays] == [0, 256, 256, 256 + 4096]
+    # numpy says nothing of where an array without bytes is.
+    assert [one.ctypes.data - first for one in arrays if one.size] == [0, 256, 256 + 4096]
     assert arrays[2].view(numpy.float64).shape == (512,)
     assert volume.read_arrays([], framework="np") == []
     with pytest.raises(FileNotFoundError):
