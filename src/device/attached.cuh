@@ -13,6 +13,7 @@ using device_library::in;
 using device_library::may_fill;
 using device_library::may_read;
 using device_library::may_read_value;
+using device_library::move_parts;
 using request::Verb;
 using serve::KernelCall;
 using serve::KernelChannel;
@@ -195,40 +196,23 @@ __device__ int64_t write(Scope scope, KernelChannel& channel, int fd, const void
                                  });
 }
 
-/// Calls `move(part, done)` for one part after the other, while each is moved wholly.
-template <typename Move>
-__device__ int64_t move_parts(const IoVector* parts, int count, Move move) {
-  if (count == 0) return move(IoVector{nullptr, 0}, uint64_t{0});
-  int64_t total = 0;
-  for (int i = 0; i < count; ++i) {
-    const IoVector part = parts[i];  // of the last one nothing is read when others may have left
-    const int64_t got = move(part, static_cast<uint64_t>(total));
-    if (got < 0) return total > 0 ? total : got;
-    total += got;
-    if (static_cast<uint64_t>(got) < part.bytes) break;
-  }
-  return total;
-}
-
-/// Why the parts of a vector cannot be those of a read or write; 0: they can.
+/// Bytes of the parts of a vector, or a negative errno: they cannot be those of a read (`fills`) or
+/// write.
 template <typename Scope>
-__device__ int64_t check_parts(Scope scope, const IoVector* parts, int count, bool filled) {
+__device__ int64_t check_parts(Scope scope, const IoVector* parts, int count, bool fills) {
   in(scope).gather();  // they may be those of one thread
-  if (vfs::total_bytes(parts, count) < 0) return -EINVAL;
-  if (!device_library::may_read_all(parts, static_cast<uint64_t>(count))) return -EFAULT;
-  for (int i = 0; i < count; ++i) {
-    const bool reachable = filled ? may_fill(scope, parts[i].base, parts[i].bytes)
-                                  : may_take(scope, parts[i].base, parts[i].bytes);
-    if (!reachable) return -EFAULT;
-  }
-  return 0;
+  const auto reaches = [&](const IoVector& part) {
+    return fills ? may_fill(scope, part.base, part.bytes) : may_take(scope, part.base, part.bytes);
+  };
+  return device_library::may_use_parts(parts, count, reaches) ? vfs::total_bytes(parts, count)
+                                                              : -EFAULT;
 }
 
 template <typename Scope>
 __device__ int64_t preadv(Scope scope, KernelChannel& channel, int fd, const IoVector* parts,
                           int count, uint64_t offset) {
-  const int64_t error = check_parts(scope, parts, count, true);
-  if (error != 0) return error;
+  const int64_t bytes = check_parts(scope, parts, count, true);
+  if (bytes < 0) return bytes;
   return move_parts(parts, count, [&](const IoVector& part, uint64_t done) {
     return attached::pread(scope, channel, fd, part.base, part.bytes, offset + done);
   });
@@ -237,10 +221,9 @@ __device__ int64_t preadv(Scope scope, KernelChannel& channel, int fd, const IoV
 template <typename Scope>
 __device__ int64_t readv(Scope scope, KernelChannel& channel, int fd, const IoVector* parts,
                          int count) {
-  const int64_t error = check_parts(scope, parts, count, true);
-  if (error != 0) return error;
-  const int64_t offset =
-      advance(scope, channel, fd, static_cast<uint64_t>(vfs::total_bytes(parts, count)));
+  const int64_t bytes = check_parts(scope, parts, count, true);
+  if (bytes < 0) return bytes;
+  const int64_t offset = advance(scope, channel, fd, static_cast<uint64_t>(bytes));
   if (offset < 0) return offset;
   return move_parts(parts, count, [&](const IoVector& part, uint64_t done) {
     return attached::pread(scope, channel, fd, part.base, part.bytes,
@@ -251,8 +234,8 @@ __device__ int64_t readv(Scope scope, KernelChannel& channel, int fd, const IoVe
 template <typename Scope>
 __device__ int64_t pwritev(Scope scope, KernelChannel& channel, int fd, const IoVector* parts,
                            int count, uint64_t offset) {
-  const int64_t error = check_parts(scope, parts, count, false);
-  if (error != 0) return error;
+  const int64_t bytes = check_parts(scope, parts, count, false);
+  if (bytes < 0) return bytes;
   return move_parts(parts, count, [&](const IoVector& part, uint64_t done) {
     return attached::pwrite(scope, channel, fd, part.base, part.bytes, offset + done);
   });
@@ -261,19 +244,17 @@ __device__ int64_t pwritev(Scope scope, KernelChannel& channel, int fd, const Io
 template <typename Scope>
 __device__ int64_t writev(Scope scope, KernelChannel& channel, int fd, const IoVector* parts,
                           int count) {
-  const int64_t error = check_parts(scope, parts, count, false);
-  if (error != 0) return error;
+  const int64_t bytes = check_parts(scope, parts, count, false);
+  if (bytes < 0) return bytes;
   return move_parts(parts, count, [&](const IoVector& part, uint64_t) {
     return attached::write(scope, channel, fd, part.base, part.bytes);
   });
 }
 
-// --- What is started and waited for. A ticket has the slot and its lap.
-// ---------------------------
+// --- What is started and waited for: a ticket has the slot and its lap. --------------------------
 
 template <typename Scope>
 __device__ Ticket begin_async(Scope scope, KernelChannel& channel, KernelCall call) {
-  if (call.request.bytes > channel.part_bytes) call.request.bytes = channel.part_bytes;
   serve::RingPlace place{};
   const int error = serve::begin_call(in(scope).async_warp(), channel, call, place);
   if (error != 0) return {error, Ticket::kNoOperation, 0, 0};

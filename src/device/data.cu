@@ -33,16 +33,9 @@ template <typename Scope>
 __device__ int64_t read_parts(Scope scope, vfs::Filesystem& fs, int fd, const IoVector* parts,
                               int count, uint64_t offset) {
   const auto caller = in(scope);
-  int64_t total = count == 0 ? caller.pread(fs, fd, nullptr, 0, offset) : 0;
-  for (int i = 0; i < count; ++i) {
-    const IoVector part = parts[i];  // of the last one nothing is read when others may have left
-    const int64_t got =
-        caller.pread(fs, fd, part.base, part.bytes, offset + static_cast<uint64_t>(total));
-    if (got < 0 && total == 0) total = got;
-    if (got < 0) break;
-    total += got;
-    if (static_cast<uint64_t>(got) < part.bytes) break;
-  }
+  const int64_t total = move_parts(parts, count, [&](const IoVector& part, uint64_t done) {
+    return caller.pread(fs, fd, part.base, part.bytes, offset + done);
+  });
   caller.count(fs, CallKind::kRead, total);
   return total;
 }

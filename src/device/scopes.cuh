@@ -477,15 +477,39 @@ __device__ bool may_fill(Scope scope, const void* memory, uint64_t bytes) {
          (Caller::kHasBlockMemory && space == simt::AddressSpace::kBlock);
 }
 
-/// The same for all parts of a vector. Of a wrong number of them nothing is said.
-template <typename Scope>
-__device__ bool may_fill_parts(Scope scope, const IoVector* parts, int count) {
+/// Whether `reaches(part)` is true of all parts of a vector, which can be read. Of a wrong number
+/// of them nothing is said.
+template <typename Reaches>
+__device__ bool may_use_parts(const IoVector* parts, int count, Reaches reaches) {
   if (count <= 0 || count > kIoVectorsMax) return true;
   if (!may_read_all(parts, static_cast<uint64_t>(count))) return false;
   for (int i = 0; i < count; ++i) {
-    if (!may_fill(scope, parts[i].base, parts[i].bytes)) return false;
+    if (!reaches(parts[i])) return false;
   }
   return true;
+}
+
+/// may_fill() of all parts of a vector.
+template <typename Scope>
+__device__ bool may_fill_parts(Scope scope, const IoVector* parts, int count) {
+  return may_use_parts(
+      parts, count, [&](const IoVector& part) { return may_fill(scope, part.base, part.bytes); });
+}
+
+/// Calls `move(part, done)` for one part after the other, while each is moved wholly, or for one of
+/// no bytes where there is none. The sum of the answers, or the first one if that is an error.
+template <typename Move>
+__device__ int64_t move_parts(const IoVector* parts, int count, Move move) {
+  if (count == 0) return move(IoVector{nullptr, 0}, uint64_t{0});
+  int64_t total = 0;
+  for (int i = 0; i < count; ++i) {
+    const IoVector part = parts[i];  // of the last one nothing is read when others may have left
+    const int64_t got = move(part, static_cast<uint64_t>(total));
+    if (got < 0) return total > 0 ? total : got;
+    total += got;
+    if (static_cast<uint64_t>(got) < part.bytes) break;
+  }
+  return total;
 }
 
 /// Once for the group, unless its arguments are `reachable`: not all of them.

@@ -4,7 +4,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "host/serve/bell.h"
+#include "host/serve/ring_head.h"
 #include "simt/clock.h"
 #include "simt/host_sleep.h"
 #include "ssd/system_failure.h"
@@ -34,15 +34,7 @@ serve::Ring view_of(const SharedMemory& memory) {
   if (memory.bytes() < sizeof(serve::RingHead)) ssd::fail_with(EPROTO, "a channel too small");
   serve::RingHead head{};
   std::memcpy(&head, memory.data(), sizeof(head));
-  if (head.magic != serve::kRingMagic || head.version != serve::kRingVersion) {
-    ssd::fail_with(EPROTO, "a channel of another version of GoFS");
-  }
-  if (head.depth < serve::kRingDepthMin || head.depth > serve::kRingDepthMax ||
-      !std::has_single_bit(head.depth) || head.bytes != memory.bytes() ||
-      serve::layout_of_ring(head.depth, head.buffer_bytes).bytes != head.bytes) {
-    ssd::fail_with(EPROTO, "a channel that is damaged");
-  }
-  return serve::view_of_ring(memory.data(), head);
+  return serve::view_of_ring(memory.data(), checked_head(head, memory.bytes()));
 }
 
 /// For how long to look for the next answer, after a call that was slept for.

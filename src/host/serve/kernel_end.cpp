@@ -3,13 +3,14 @@
 
 #include <poll.h>
 
-#include <bit>
 #include <cerrno>
 #include <iterator>
 #include <optional>
 #include <utility>
 
 #include "host/serve/bell.h"
+#include "host/serve/channel_client.h"
+#include "host/serve/ring_head.h"
 #include "ssd/hosted/quiet_thread.h"
 #include "ssd/system_failure.h"
 
@@ -17,18 +18,7 @@ namespace gofs::host {
 
 namespace {
 
-/// As a client of the host's waits.
-constexpr uint64_t kAnswerTimeoutNs = 600'000'000'000;
 constexpr uint64_t kLockTimeoutNs = 10'000'000'000;
-
-serve::RingHead checked_head(const KernelRing& ring, uint32_t depth, uint64_t buffer_bytes) {
-  const serve::RingHead head = serve::layout_of_ring(depth, buffer_bytes);
-  if (depth < serve::kRingDepthMin || depth > serve::kRingDepthMax || !std::has_single_bit(depth) ||
-      head.bytes != ring.bytes) {
-    ssd::fail_with(EPROTO, "a channel for kernels that is damaged");
-  }
-  return head;
-}
 
 }  // namespace
 
@@ -73,8 +63,8 @@ KernelEnd::KernelEnd(std::unique_ptr<kernels::Backend> backend, const ssd::Descr
   simt::MemorySpace& own = state_->backend->memory();
   serve::RingHead head{};
   own.read(&head, memory, sizeof(head));
+  head = checked_head(head, ring.bytes);
   const uint32_t depth = head.depth;
-  head = checked_head(ring, depth, head.buffer_bytes);
   const uint32_t bits = (depth + 31) / 32;
   state_->words.emplace(own, depth + bits);
   state_->begun.emplace(own, depth);
@@ -89,7 +79,7 @@ KernelEnd::KernelEnd(std::unique_ptr<kernels::Backend> backend, const ssd::Descr
   channel->rows = state_->rows->data();
   channel->part_bytes = head.buffer_bytes / depth;
   channel->descriptor_base = descriptor_base;
-  channel->answer_timeout_ns = kAnswerTimeoutNs;
+  channel->answer_timeout_ns = ChannelClient::kAnswerTimeoutNs;
   channel->lock_timeout_ns = kLockTimeoutNs;
   channel->laps = state_->words->data();
   channel->free = state_->words->data() + depth;
