@@ -21,6 +21,7 @@
 #include "host/image/fsck_for_test.h"
 #include "host/image/mkfs.h"
 #include "host/process_mark.h"
+#include "simt/platform.h"
 #include "testing/in_child.hpp"
 
 namespace gofs {
@@ -198,6 +199,11 @@ TEST_F(ForkTest, a_child_mounts_volumes_of_its_own) {
 }
 
 TEST_F(ForkTest, calls_of_other_threads_may_be_under_way) {
+#if defined(GOFS_ADDRESS_SANITIZER)
+  // Before LLVM 16 fork() does not wait for ASan's allocator, and a child that finds it locked by a
+  // thread of its parent waits for ever. glibc's and TSan's are unlocked in the child.
+  GTEST_SKIP() << "memory may be locked in a child by ASan";
+#endif
   Volume volume = mount(kWriting);
   std::atomic<bool> ending{false};
   std::vector<std::thread> threads;
