@@ -3,9 +3,9 @@
 // Performs a call that is asked for by a record, by one warp and for whom the warp works.
 #pragma once
 
-#include "request/counted.h"
 #include "request/request.h"
 #include "vfs/async.h"
+#include "vfs/call_counts.h"
 #include "vfs/copy_range.h"
 #include "vfs/fallocate.h"
 #include "vfs/memory_use.h"
@@ -198,13 +198,24 @@ GOFS_HD inline int64_t perform_any(simt::AnyWarp auto warp, vfs::Filesystem& fs,
   }
 }
 
+/// A call of `verb` that was performed. One lane.
+GOFS_HD inline void count_performed(vfs::Filesystem& fs, Verb verb, int64_t result) {
+  const CallKind kind = counted_as(verb);
+  if (kind == kNotCounted) return;
+  if (kind == CallKind::kRead || kind == CallKind::kWrite) {
+    vfs::count_transfer(fs, kind, result);
+  } else {
+    vfs::count_call(fs, kind, result);
+  }
+}
+
 }  // namespace detail
 
 /// The answer, as the verb says. Collective, uniform. Buffers of structs are aligned for them.
 GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, vfs::Filesystem& fs,
                                const Arguments& call) {
   const int64_t result = detail::perform_any(warp, fs, call);
-  if (warp.thread_rank() == 0) count_performed(fs, call.request.verb, result);
+  if (warp.thread_rank() == 0) detail::count_performed(fs, call.request.verb, result);
   return result;
 }
 

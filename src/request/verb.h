@@ -77,9 +77,13 @@ enum Takes : uint32_t {
   kLooks = 1 << 9,  // it changes nothing on the volume
 };
 
+/// What only asks how the volume is, or moves a position, is not.
+inline constexpr CallKind kNotCounted{kCallKinds};
+
 struct VerbRow {
   Verb verb;
   const char* name;  // for people
+  CallKind counted;  // as what calls are counted
   uint32_t takes;
   /// What an answer of n has written: n times so many bytes,
   uint32_t unit = 0;
@@ -88,50 +92,51 @@ struct VerbRow {
 };
 
 inline constexpr std::array<VerbRow, kVerbs> kVerbRows = {{
-    {Verb::kOpen, "open", kPath},
-    {Verb::kOpenInode, "open by number", kNumber | kLooks},
-    {Verb::kClose, "close", kDescriptor | kLooks},
-    {Verb::kPread, "pread", kDescriptor | kOutput | kLooks, 1},
-    {Verb::kPwrite, "pwrite", kDescriptor | kInput},
-    {Verb::kWrite, "write", kDescriptor | kInput},
-    {Verb::kLseek, "lseek", kDescriptor | kLooks},
-    {Verb::kAdvance, "advance", kDescriptor | kLooks},
-    {Verb::kReaddir, "readdir", kDescriptor | kOutput | kLooks, sizeof(NamedEntry)},
-    {Verb::kStat, "stat", kPath | kOutput | kLooks, 0, sizeof(Stat)},
-    {Verb::kFstat, "fstat", kDescriptor | kOutput | kLooks, 0, sizeof(Stat)},
-    {Verb::kStatfs, "statfs", kOutput | kLooks, 0, sizeof(FilesystemStat)},
-    {Verb::kAccess, "access", kPath | kLooks},
-    {Verb::kReadlink, "readlink", kPath | kOutput | kLooks, 1},
-    {Verb::kGetxattr, "getxattr", kPath | kName | kOutput | kLooks, 1},
-    {Verb::kFgetxattr, "fgetxattr", kDescriptor | kName | kOutput | kLooks, 1},
-    {Verb::kListxattr, "listxattr", kPath | kOutput | kLooks, 1},
-    {Verb::kFlistxattr, "flistxattr", kDescriptor | kOutput | kLooks, 1},
-    {Verb::kSetxattr, "setxattr", kPath | kName | kInput},
-    {Verb::kFsetxattr, "fsetxattr", kDescriptor | kName | kInput},
-    {Verb::kRemovexattr, "removexattr", kPath | kName},
-    {Verb::kFremovexattr, "fremovexattr", kDescriptor | kName},
-    {Verb::kChmod, "chmod", kPath | kNumber},
-    {Verb::kFchmod, "fchmod", kDescriptor},
-    {Verb::kChown, "chown", kPath | kNumber},
-    {Verb::kFchown, "fchown", kDescriptor},
-    {Verb::kUtimens, "utimens", kPath | kNumber},
-    {Verb::kFutimens, "futimens", kDescriptor},
-    {Verb::kMkdir, "mkdir", kPath},
-    {Verb::kMknod, "mknod", kPath},
-    {Verb::kSymlink, "symlink", kPath | kOther},
-    {Verb::kLink, "link", kPath | kOther},
-    {Verb::kUnlink, "unlink", kPath | kNumber},
-    {Verb::kRmdir, "rmdir", kPath | kNumber},
-    {Verb::kRename, "rename", kPath | kOther},
-    {Verb::kTruncate, "truncate", kPath},
-    {Verb::kFtruncate, "ftruncate", kDescriptor},
-    {Verb::kFallocate, "fallocate", kDescriptor},
-    {Verb::kCopyRange, "copy_file_range", kDescriptor | kOtherDescriptor | kRoom},
-    {Verb::kFsync, "fsync", kDescriptor | kLooks},
-    {Verb::kFdatasync, "fdatasync", kDescriptor | kLooks},
-    {Verb::kSync, "sync", kLooks},
-    {Verb::kMemory, "memory", kOutput | kLooks, 1},
-    {Verb::kStatistics, "statistics", kOutput | kLooks, 0, sizeof(Statistics)},
+    {Verb::kOpen, "open", CallKind::kOpen, kPath},
+    {Verb::kOpenInode, "open by number", CallKind::kOpen, kNumber | kLooks},
+    {Verb::kClose, "close", CallKind::kClose, kDescriptor | kLooks},
+    {Verb::kPread, "pread", CallKind::kRead, kDescriptor | kOutput | kLooks, 1},
+    {Verb::kPwrite, "pwrite", CallKind::kWrite, kDescriptor | kInput},
+    {Verb::kWrite, "write", CallKind::kWrite, kDescriptor | kInput},
+    {Verb::kLseek, "lseek", kNotCounted, kDescriptor | kLooks},
+    {Verb::kAdvance, "advance", kNotCounted, kDescriptor | kLooks},
+    {Verb::kReaddir, "readdir", CallKind::kReaddir, kDescriptor | kOutput | kLooks,
+     sizeof(NamedEntry)},
+    {Verb::kStat, "stat", CallKind::kStat, kPath | kOutput | kLooks, 0, sizeof(Stat)},
+    {Verb::kFstat, "fstat", CallKind::kStat, kDescriptor | kOutput | kLooks, 0, sizeof(Stat)},
+    {Verb::kStatfs, "statfs", CallKind::kStat, kOutput | kLooks, 0, sizeof(FilesystemStat)},
+    {Verb::kAccess, "access", CallKind::kStat, kPath | kLooks},
+    {Verb::kReadlink, "readlink", CallKind::kStat, kPath | kOutput | kLooks, 1},
+    {Verb::kGetxattr, "getxattr", CallKind::kStat, kPath | kName | kOutput | kLooks, 1},
+    {Verb::kFgetxattr, "fgetxattr", CallKind::kStat, kDescriptor | kName | kOutput | kLooks, 1},
+    {Verb::kListxattr, "listxattr", CallKind::kStat, kPath | kOutput | kLooks, 1},
+    {Verb::kFlistxattr, "flistxattr", CallKind::kStat, kDescriptor | kOutput | kLooks, 1},
+    {Verb::kSetxattr, "setxattr", CallKind::kAttribute, kPath | kName | kInput},
+    {Verb::kFsetxattr, "fsetxattr", CallKind::kAttribute, kDescriptor | kName | kInput},
+    {Verb::kRemovexattr, "removexattr", CallKind::kAttribute, kPath | kName},
+    {Verb::kFremovexattr, "fremovexattr", CallKind::kAttribute, kDescriptor | kName},
+    {Verb::kChmod, "chmod", CallKind::kAttribute, kPath | kNumber},
+    {Verb::kFchmod, "fchmod", CallKind::kAttribute, kDescriptor},
+    {Verb::kChown, "chown", CallKind::kAttribute, kPath | kNumber},
+    {Verb::kFchown, "fchown", CallKind::kAttribute, kDescriptor},
+    {Verb::kUtimens, "utimens", CallKind::kAttribute, kPath | kNumber},
+    {Verb::kFutimens, "futimens", CallKind::kAttribute, kDescriptor},
+    {Verb::kMkdir, "mkdir", CallKind::kName, kPath},
+    {Verb::kMknod, "mknod", CallKind::kName, kPath},
+    {Verb::kSymlink, "symlink", CallKind::kName, kPath | kOther},
+    {Verb::kLink, "link", CallKind::kName, kPath | kOther},
+    {Verb::kUnlink, "unlink", CallKind::kName, kPath | kNumber},
+    {Verb::kRmdir, "rmdir", CallKind::kName, kPath | kNumber},
+    {Verb::kRename, "rename", CallKind::kName, kPath | kOther},
+    {Verb::kTruncate, "truncate", CallKind::kResize, kPath},
+    {Verb::kFtruncate, "ftruncate", CallKind::kResize, kDescriptor},
+    {Verb::kFallocate, "fallocate", CallKind::kResize, kDescriptor},
+    {Verb::kCopyRange, "copy_file_range", CallKind::kWrite, kDescriptor | kOtherDescriptor | kRoom},
+    {Verb::kFsync, "fsync", CallKind::kSync, kDescriptor | kLooks},
+    {Verb::kFdatasync, "fdatasync", CallKind::kSync, kDescriptor | kLooks},
+    {Verb::kSync, "sync", CallKind::kSync, kLooks},
+    {Verb::kMemory, "memory", kNotCounted, kOutput | kLooks, 1},
+    {Verb::kStatistics, "statistics", kNotCounted, kOutput | kLooks, 0, sizeof(Statistics)},
 }};
 
 constexpr bool verb_rows_are_in_order() {
@@ -143,6 +148,30 @@ constexpr bool verb_rows_are_in_order() {
 static_assert(verb_rows_are_in_order());
 
 constexpr const VerbRow& row_of(Verb verb) { return kVerbRows[static_cast<uint32_t>(verb)]; }
+
+namespace detail {
+
+/// Of 16 verbs, four bits each: device code has no rows, but it has constants.
+constexpr uint64_t counted_from(uint32_t first) {
+  uint64_t kinds = 0;
+  for (uint32_t i = 0; i < 16 && first + i < kVerbs; ++i) {
+    kinds |= static_cast<uint64_t>(kVerbRows[first + i].counted) << (4 * i);
+  }
+  return kinds;
+}
+static_assert(kCallKinds < 16 && kVerbs <= 48);
+
+}  // namespace detail
+
+/// As what calls of a verb are counted, as its row says.
+GOFS_HD constexpr CallKind counted_as(Verb verb) {
+  constexpr uint64_t kFirst = detail::counted_from(0);
+  constexpr uint64_t kSecond = detail::counted_from(16);
+  constexpr uint64_t kThird = detail::counted_from(32);
+  const auto number = static_cast<uint32_t>(verb);
+  const uint64_t kinds = number < 16 ? kFirst : number < 32 ? kSecond : kThird;
+  return static_cast<CallKind>(kinds >> (4 * (number % 16)) & 15);
+}
 
 /// Bytes that a call of this row with this answer has written to its buffer.
 GOFS_HD constexpr uint64_t bytes_written(const VerbRow& row, int64_t answer) {
