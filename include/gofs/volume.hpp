@@ -259,7 +259,8 @@ class GOFS_API Volume {
   Expected<int> open(const std::string& path, uint32_t flags = 0, uint32_t mode = 0666);
   /// EBADF where it is not open. What was written is not made durable by this.
   Expected<void> close(int fd);
-  /// Bytes read: fewer than asked at the end of the file only.
+  /// Bytes read: fewer than asked at the end of the file only. An error says nothing of how much
+  /// of the buffer was filled before it.
   Expected<uint64_t> pread(int fd, void* buffer, uint64_t bytes, uint64_t offset);
   /// pread at the descriptor's position, which moves on by what the file has left (at most
   /// `bytes`), whether or not all of it can be read.

@@ -65,8 +65,8 @@ int64_t AnyVolume::move_range(bool writes, const IoRange& range) {
     }
     const CallAnswer answer = call(request);
     if (answer.result < 0) return answer.result == kNotRun ? -EIO : answer.result;
+    if (answer.result == 0) break;
     moved += static_cast<uint64_t>(answer.result);
-    if (static_cast<uint64_t>(answer.result) < answer.bytes) break;
   } while (moved < range.bytes);
   return static_cast<int64_t>(moved);
 }

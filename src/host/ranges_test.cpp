@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/inode_layout.h"
 #include "gofs/mkfs.hpp"
 #include "gofs/volume.hpp"
 #include "host/backend_for_test.h"
@@ -26,6 +28,22 @@ namespace {
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr uint64_t kRangesFileBytes = 5 * kMebibyte + 1234;
+
+/// Lets block `index` of a file lie outside the volume. Its inode is the node that says it is one.
+void damage_address(const std::string& image, uint64_t ino, uint32_t index) {
+  std::fstream file(image, std::ios::binary | std::ios::in | std::ios::out);
+  format::NodeBlock node;
+  for (uint64_t at = 0; file.read(reinterpret_cast<char*>(&node), sizeof(node));
+       at += sizeof(node)) {
+    if (node.footer.ino != ino || node.footer.nid != ino) continue;
+    const uint32_t word =
+        format::inode_layout(node.inode, format::kFeatureExtraAttr).word_of_slot(index);
+    node.inode.i_addr[word] = 0x7ffffff0;
+    file.seekp(static_cast<std::streamoff>(at));
+    file.write(reinterpret_cast<const char*>(&node), sizeof(node));
+    file.seekg(static_cast<std::streamoff>(at + sizeof(node)));
+  }
+}
 
 /// "cpu" has warps that are threads of the host; "gpu" reaches its memory by copies.
 class RangesTest : public ::testing::TestWithParam<const char*> {
@@ -95,6 +113,32 @@ TEST_P(RangesTest, reads_what_pread_reads) {
       ASSERT_TRUE(buffers[i] == expected) << i;
     }
   }
+}
+
+TEST_P(RangesTest, a_block_that_cannot_be_read_is_no_end_of_a_file) {
+  constexpr uint32_t kDamaged = 300;  // a block of /ranges1
+  const uint64_t ino = volume_->stat(path_of(1)).value().ino;
+  ASSERT_TRUE(volume_->unmount());
+  damage_address(image_.path(), ino, kDamaged);
+  mount();
+  const int fd = volume_->open(path_of(1)).value();
+  const int whole = volume_->open(path_of(0)).value();
+  std::string buffer(kRangesFileBytes, 'x');
+  std::string other(kRangesFileBytes, 'x');
+  EXPECT_EQ(volume_->pread(fd, buffer.data(), buffer.size(), 0).error().code, EUCLEAN);
+  EXPECT_EQ(volume_->read(fd, buffer.data(), buffer.size()).error().code, EUCLEAN);
+  const uint64_t before = uint64_t{kDamaged} * kBlockBytes;
+  EXPECT_EQ(volume_->pread(fd, buffer.data(), before, 0).value(), before);
+  EXPECT_TRUE(buffer.compare(0, before, contents_[1], 0, before) == 0);
+  const auto results = volume_
+                           ->read_ranges({{fd, buffer.data(), buffer.size(), 0},
+                                          {whole, other.data(), other.size(), 0},
+                                          {fd, buffer.data(), kMebibyte, 3 * kMebibyte}})
+                           .value()
+                           .wait()
+                           .value();
+  EXPECT_EQ(results, (std::vector<int64_t>{-EUCLEAN, kRangesFileBytes, kMebibyte}));
+  EXPECT_TRUE(other == contents_[0]);
 }
 
 TEST_P(RangesTest, writes_what_is_read_then) {

@@ -163,10 +163,8 @@ Expected<uint64_t> Volume::pread(int fd, void* buffer, uint64_t bytes, uint64_t 
                               .offset = static_cast<int64_t>(offset + done)};
     const int64_t result = request.bytes <= part_bytes ? state_->call(request).result
                                                        : read_parts(*state_, request, part_bytes);
-    if (result < 0) {
-      if (done != 0) return done;
-      return state_->explain(result, state_->descriptor_name(fd));
-    }
+    // Also after a part: who gets fewer bytes takes it for the end of the file.
+    if (result < 0) return state_->explain(result, state_->descriptor_name(fd));
     done += static_cast<uint64_t>(result);
     if (result == 0 || done == bytes) return done;
   }

@@ -64,6 +64,24 @@ GOFS_HD inline void end_piece(const RangesParams& params, const RangePiece& piec
   simt::store_relaxed(state.ended, 0u);
 }
 
+/// Bytes of a piece that were moved: fewer than all at the file's end only, since a call that ends
+/// before an error is followed by one that tells it. Or a negative errno. Collective, uniform.
+GOFS_HD inline int64_t move_piece(simt::AnyWarp auto warp, vfs::Filesystem& fs, bool writes,
+                                  const RangePiece& piece) {
+  uint64_t moved = 0;
+  do {
+    uint8_t* const memory = static_cast<uint8_t*>(piece.memory) + moved;
+    const uint64_t left = piece.bytes - moved;
+    const int64_t result =
+        writes ? vfs::pwrite(warp, fs, piece.descriptor, memory, left, piece.offset + moved)
+               : vfs::pread(warp, fs, piece.descriptor, memory, left, piece.offset + moved);
+    if (result < 0) return result;
+    if (result == 0) break;
+    moved += static_cast<uint64_t>(result);
+  } while (moved < piece.bytes);
+  return static_cast<int64_t>(moved);
+}
+
 }  // namespace detail
 
 GOFS_HD inline void ranges_body(simt::AnyWarp auto warp, uint32_t, uint32_t warp_count,
@@ -75,10 +93,7 @@ GOFS_HD inline void ranges_body(simt::AnyWarp auto warp, uint32_t, uint32_t warp
     const uint32_t number = warp.shfl(leader ? simt::add_relaxed(progress.taken, 1u) : 0, 0);
     if (number >= params.piece_count) break;
     const RangePiece piece = params.pieces[number];
-    const int64_t moved =
-        params.writes != 0
-            ? vfs::pwrite(warp, fs, piece.descriptor, piece.memory, piece.bytes, piece.offset)
-            : vfs::pread(warp, fs, piece.descriptor, piece.memory, piece.bytes, piece.offset);
+    const int64_t moved = detail::move_piece(warp, fs, params.writes != 0, piece);
     warp.sync();
     if (!leader) continue;
     vfs::count_transfer(fs, params.writes != 0 ? CallKind::kWrite : CallKind::kRead, moved);
