@@ -89,6 +89,9 @@ ChannelServer::ChannelServer(const ServedFilesystem& served, const ChannelServer
       clients_(options.channels_max) {
   bells_.add(stop_, kStop);
   lay_out();
+  // The first launch of a kernel may wait until nothing else runs, so this one comes before clients
+  // whose kernels wait for an answer.
+  (void)count_calls();
   try {
     start_threads();
   } catch (...) {
@@ -314,6 +317,7 @@ Expected<ChannelServer::OpenedForKernels> ChannelServer::open_for_kernels(uint32
 /// Nothing looks at its memory any more. By the holder of the mutex.
 void ChannelServer::let_go(uint32_t number) {
   const Client& client = *clients_[number];
+  bells_.remove(client.bell);  // which the client may keep, and ring
   if (client.memory) served_.backend->forget(client.ring());
   if (client.for_kernels) for_kernels_.fetch_sub(1, std::memory_order_relaxed);
   clients_[number].reset();
@@ -366,14 +370,19 @@ void ChannelServer::drain() {
   draining_ = true;
 }
 
-ServerStatus ChannelServer::status() {
-  const auto threads = static_cast<uint32_t>(threads_.size());
-  ServerStatus status{served_.name, ::getpid(), threads, false, {}};
+/// Of each channel, into calls_. By the holder of the mutex.
+bool ChannelServer::count_calls() {
   kernels::ChannelParams counting{};
   counting.step = kernels::ChannelStep::kCountCalls;
   counting.calls = calls_.data();
+  return step(options_.channels_max, counting);
+}
+
+ServerStatus ChannelServer::status() {
+  const auto threads = static_cast<uint32_t>(threads_.size());
+  ServerStatus status{served_.name, ::getpid(), threads, false, {}};
   const std::lock_guard lock(mutex_);
-  (void)step(options_.channels_max, counting);
+  (void)count_calls();
   status.draining = draining_;
   for (uint32_t i = 0; i < options_.channels_max; ++i) {
     if (!clients_[i] || clients_[i]->gone) continue;

@@ -102,6 +102,7 @@ class ChannelServer {
   void sleep();
   void tell_sleep(int change);
   bool step(uint32_t place, kernels::ChannelParams& params);
+  bool count_calls();
   void let_go(uint32_t number);
 
   const ServedFilesystem served_;

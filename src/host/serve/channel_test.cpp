@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <random>
@@ -294,6 +295,28 @@ TEST_P(ChannelTest, who_comes_after_a_pause_is_served_and_who_stays_is_told_of_t
   });
   client.leave();
   caller.join();
+}
+
+/// Of all threads of this process.
+std::chrono::nanoseconds processor_time() {
+  timespec used{};
+  EXPECT_EQ(::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used), 0);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+TEST_P(ChannelTest, a_client_that_has_gone_may_ring_its_bell) {
+  using namespace std::chrono_literals;
+  serve({});
+  auto left = server_->open({});
+  (void)server_->close(left->number);
+  const auto before = processor_time();
+  for (int i = 0; i < 50; ++i) {
+    ring_bell(left->ends.bell);
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_LT(processor_time() - before, 250ms) << "a thread of the server wakes again and again";
+  Client other(server_, 0);
+  EXPECT_EQ(other.about(Verb::kAccess, "/"), 0);
 }
 
 /// How many requests each hostile client has answered; GOFS_HOSTILE_REQUESTS says so for long runs.
