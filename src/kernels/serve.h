@@ -37,7 +37,9 @@ struct ServingGrid {
   alignas(128) uint32_t looking;  // held by the warp that looks at the rings of clients
   uint32_t over;                  // turns that are over: the last one's number [H5]
   uint32_t performing;            // warps that perform a call
-  uint32_t busy_most;             // the same, at the most; by who looks
+  uint32_t busy_most;             // the same, at the most; by who looks, as the next two
+  uint32_t looked;                // the last turn in which a warp has looked
+  uint64_t end_ns;                // of that turn, as simt::now_ns() has it
 };
 
 /// A turn of warps that serve together, for clients whose memory is far from theirs: a GPU's. One
@@ -75,11 +77,20 @@ GOFS_HD inline void end_turn(simt::AnyWarp auto warp, ServeTurnParams& params, b
   warp.sync();
 }
 
+/// Whether the turn has lasted long enough. By one lane of the warp that looks.
+GOFS_HD inline bool has_lasted(ServingGrid& grid, const ServeTurnParams& params) {
+  const uint64_t now = simt::now_ns();
+  if (grid.looked != params.turn) {
+    grid.looked = params.turn;
+    grid.end_ns = now + params.turn_ns;
+  }
+  return now >= grid.end_ns;
+}
+
 /// Looks until there is a call for the caller itself, or the turn is over. Collective, uniform: the
 /// former. The caller holds `looking`.
 GOFS_HD inline bool look_in_turn(simt::AnyWarp auto warp, uint32_t warp_count,
-                                 const simt::Deadline& end, ServeTurnParams& params,
-                                 serve::FoundCall& call) {
+                                 ServeTurnParams& params, serve::FoundCall& call) {
   const serve::Server& server = *params.server;
   ServingGrid& grid = *params.grid;
   const uint64_t idle_ns = params.idle_ns;
@@ -90,11 +101,17 @@ GOFS_HD inline bool look_in_turn(simt::AnyWarp auto warp, uint32_t warp_count,
     const uint32_t performing = warp.shfl(simt::load_relaxed(grid.performing), 0);
     const bool may_keep = performing + 1 < warp_count || warp_count == 1;
     const serve::FarLook look = serve::look_far(warp, server, may_keep);
-    if (warp.thread_rank() == 0) grid.busy_most = simt::max(grid.busy_most, performing);
+    uint32_t lasted = 0;
+    if (warp.thread_rank() == 0) {
+      grid.busy_most = simt::max(grid.busy_most, performing);
+      lasted = has_lasted(grid, params) ? 1 : 0;
+    }
+    const bool ends = warp.shfl(lasted, 0) != 0;
     if (look.keeps) {
       call = look.kept;
       // Before another warp looks, which is to know whether it is the last one.
       if (warp.thread_rank() == 0) simt::add_relaxed(grid.performing, 1u);
+      if (ends) end_turn(warp, params, false);
       return true;
     }
     bool rests = warp.any(ending != 0);
@@ -103,7 +120,7 @@ GOFS_HD inline bool look_in_turn(simt::AnyWarp auto warp, uint32_t warp_count,
     } else {
       rests = rests || warp.any(idle.passed());
     }
-    if (rests || warp.any(end.passed())) {
+    if (rests || ends) {
       end_turn(warp, params, rests);
       return false;
     }
@@ -113,8 +130,7 @@ GOFS_HD inline bool look_in_turn(simt::AnyWarp auto warp, uint32_t warp_count,
 
 /// A call for the caller, if there is one, who counts as performing from then on; before it says
 /// that there is none the caller may have looked for long. Collective, uniform.
-GOFS_HD inline bool find_call(simt::AnyWarp auto warp, uint32_t warp_count,
-                              const simt::Deadline& end, ServeTurnParams& params,
+GOFS_HD inline bool find_call(simt::AnyWarp auto warp, uint32_t warp_count, ServeTurnParams& params,
                               serve::FoundCall& call) {
   ServingGrid& grid = *params.grid;
   if (serve::take(warp, *params.server->found, call)) {
@@ -126,7 +142,7 @@ GOFS_HD inline bool find_call(simt::AnyWarp auto warp, uint32_t warp_count,
   if (warp.shfl(looks, 0) == 0) return false;
   warp.sync();
   const bool over = warp.shfl(simt::load_relaxed(grid.over), 0) == params.turn;
-  const bool found = !over && look_in_turn(warp, warp_count, end, params, call);
+  const bool found = !over && look_in_turn(warp, warp_count, params, call);
   warp.sync();
   if (warp.thread_rank() == 0) simt::unlock(grid.looking);
   return found;
@@ -142,13 +158,12 @@ GOFS_HD inline void serve_turn_body(simt::AnyWarp auto warp, uint32_t warp_index
   ServingGrid& grid = *params.grid;
   const uint32_t turn = params.turn;
   const bool leader = warp.thread_rank() == 0;
-  const simt::Deadline end = simt::Deadline::after_ns(params.turn_ns);
   simt::Backoff backoff;
   for (;;) {
     // Before it looks for calls: none is found afterwards.
     const bool over = warp.shfl(leader && detail::is_over(grid, turn) ? 1u : 0u, 0) != 0;
     serve::FoundCall call{};
-    if (detail::find_call(warp, warp_count, end, params, call)) {
+    if (detail::find_call(warp, warp_count, params, call)) {
       serve::serve_call(warp, server, server.channels[call.channel], call.place,
                         params.rooms[warp_index]);
       if (leader) simt::add_relaxed(grid.performing, ~0u);
