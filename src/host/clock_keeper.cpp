@@ -12,7 +12,6 @@
 #include "host/messages.h"
 #include "host/volume_state.h"
 #include "kernels/bodies.h"
-#include "kernels/clock.h"
 
 namespace gofs::host {
 namespace {
@@ -48,28 +47,37 @@ std::optional<ClockSample> ask(kernels::ClockParams& params, const std::atomic<b
   return best;
 }
 
-}  // namespace
-
-Expected<ClockSample> sample_clocks(VolumeState& volume) {
+/// As sample_clocks(), with parameters that the caller has.
+Expected<ClockSample> sample_with(kernels::ClockParams& params, VolumeState& volume) {
   kernels::Backend& backend = volume.backend();
-  SharedArray<kernels::ClockParams> params(backend.shared_memory(), 1);
-  params[0].step = kernels::ClockStep::kAnswer;
-  params[0].questions = kQuestions;
+  params = {};
+  params.step = kernels::ClockStep::kAnswer;
+  params.questions = kQuestions;
   std::atomic<bool> ended = false;
   bool ran = false;
   std::thread answering([&] {
-    ran = volume.run(kernels::bodies::kClock, {1, backend.warp_width()}, params.data());
+    ran = volume.run(kernels::bodies::kClock, {1, backend.warp_width()}, &params);
     ended.store(true);
   });
-  const auto best = ask(params[0], ended, backend.is_host());
+  const auto best = ask(params, ended, backend.is_host());
   answering.join();
   if (!ran) return volume.explain(VolumeState::kNotRun, kClockSubject);
   if (!best) return make_error(ETIMEDOUT, kClockSubject, "no answer");
   return *best;
 }
 
+}  // namespace
+
+Expected<ClockSample> sample_clocks(VolumeState& volume) {
+  SharedArray<kernels::ClockParams> params(volume.backend().shared_memory(), 1);
+  return sample_with(params[0], volume);
+}
+
 ClockKeeper::ClockKeeper(VolumeState& volume, uint64_t period_ns)
-    : volume_(volume), period_ns_(period_ns), beginning_(step()) {
+    : volume_(volume),
+      period_ns_(period_ns),
+      params_(volume.backend().shared_memory(), 1),
+      beginning_(step()) {
   if (!volume.has_failed()) thread_ = std::thread([this] { work(); });
 }
 
@@ -111,22 +119,23 @@ Expected<void> ClockKeeper::step() {
 }
 
 Expected<void> ClockKeeper::step_or_throw() {
-  const auto sample = sample_clocks(volume_);
+  kernels::ClockParams& params = params_[0];
+  const auto sample = sample_with(params, volume_);
   if (!sample) return sample.error();
   const int64_t late_ns = estimate_.add(*sample);
-  kernels::Backend& backend = volume_.backend();
-  SharedArray<kernels::ClockParams> params(backend.shared_memory(), 1);
-  params[0].fs = volume_.filesystem();
-  params[0].step = kernels::ClockStep::kDraw;
-  params[0].line = estimate_.line();
-  if (!volume_.run(kernels::bodies::kClock, {1, backend.warp_width()}, params.data())) {
+  params = {};
+  params.fs = volume_.filesystem();
+  params.step = kernels::ClockStep::kDraw;
+  params.line = estimate_.line();
+  const kernels::Grid one_warp{1, volume_.backend().warp_width()};
+  if (!volume_.run(kernels::bodies::kClock, one_warp, &params)) {
     return volume_.explain(VolumeState::kNotRun, kClockSubject);
   }
   const std::lock_guard lock(mutex_);
   ++report_.looks;
   report_.error_ns = sample->error_ns;
   report_.late_ns = late_ns;
-  report_.drift_ppm = std::ldexp(static_cast<double>(params[0].line.gain) * 1e6,
+  report_.drift_ppm = std::ldexp(static_cast<double>(params.line.gain) * 1e6,
                                  -static_cast<int>(vfs::kClockGainShift));
   return {};
 }

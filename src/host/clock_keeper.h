@@ -10,6 +10,8 @@
 
 #include "gofs/volume.hpp"
 #include "host/clock_estimate.h"
+#include "host/shared_array.h"
+#include "kernels/clock.h"
 
 namespace gofs::host {
 
@@ -17,7 +19,7 @@ class VolumeState;
 
 /// Looks at both clocks a few times in a row, and keeps the look that took least. From any thread;
 /// some 0.1 ms on a GPU that has room for a kernel. EIO: the backend has failed; ETIMEDOUT: it has
-/// not answered.
+/// not answered. Throws what SharedArray does, or by std::thread.
 Expected<ClockSample> sample_clocks(VolumeState& volume);
 
 /// Begins with the object and ends with it. It stops by itself where the backend fails for good; a
@@ -25,7 +27,7 @@ Expected<ClockSample> sample_clocks(VolumeState& volume);
 class ClockKeeper {
  public:
   /// Draws the first line, and from then on a new one each period (ns, not 0), and sooner in the
-  /// beginning, since a gain is known only from two looks.
+  /// beginning, since a gain is known only from two looks. Throws what SharedArray does.
   ClockKeeper(VolumeState& volume, uint64_t period_ns);
   ~ClockKeeper();
   ClockKeeper(const ClockKeeper&) = delete;
@@ -42,6 +44,8 @@ class ClockKeeper {
 
   VolumeState& volume_;
   const uint64_t period_ns_;
+  // Had once: on a GPU what is let go of waits for all that runs there, a server's warps too.
+  SharedArray<kernels::ClockParams> params_;
   ClockEstimate estimate_;
   mutable std::mutex mutex_;  // of what follows
   ClockReport report_;
