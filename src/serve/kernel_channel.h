@@ -29,13 +29,16 @@ struct KernelChannel {
   uint64_t part_bytes;           // of the ring's buffer, for each slot
   int descriptor_base;           // descriptor_base.h
   uint64_t answer_timeout_ns;
-  uint64_t lock_timeout_ns;    // for which grids wait for each other
-  uint32_t* laps;              // that each slot has been through; of who has taken it
-  CallBegun* begun;            // the same
-  uint32_t* free;              // a bit for each slot that is free [H6]
-  alignas(128) uint32_t gone;  // not 0: the server has ended; the host's to write
+  uint64_t lock_timeout_ns;  // for which grids wait for each other
+  uint32_t* laps;            // that each slot has been through; of who has taken it
+  CallBegun* begun;          // the same
+  uint32_t* free;            // a bit for each slot that is free [H6]
+  const uint32_t* gone;      // not 0: the server has ended; in the host's memory, and its to write
   vfs::GridCalls grids;
 };
+
+/// Who waits looks so often whether the server has ended: across PCIe, and thousands may wait.
+inline constexpr uint64_t kLookForServerNs = 1'000'000;
 
 /// A call as a kernel makes it, with pointers of its own. The texts may lie in any memory that the
 /// calling lanes read, `output` and `input` in any that they reach; what the verb does not take is
@@ -53,11 +56,34 @@ struct KernelCall {
 
 namespace detail {
 
+GOFS_HD inline bool is_gone(const KernelChannel& channel) {
+  return simt::load_system_relaxed(*channel.gone) != 0;
+}
+
+/// How long to wait for what the server does. By one lane.
+class ServerWait {
+ public:
+  GOFS_HD explicit ServerWait(const KernelChannel& channel)
+      : deadline_(simt::Deadline::after_ns(channel.answer_timeout_ns)) {}
+
+  /// Not 0: -ESTALE where the server has ended, -ETIMEDOUT where it says nothing.
+  GOFS_HD int error(const KernelChannel& channel) {
+    if (!look_.passed()) return 0;
+    look_ = simt::Deadline::after_ns(kLookForServerNs);
+    if (is_gone(channel)) return -ESTALE;
+    return deadline_.passed() ? -ETIMEDOUT : 0;
+  }
+
+ private:
+  const simt::Deadline deadline_;
+  simt::Deadline look_ = simt::Deadline::after_ns(kLookForServerNs);
+};
+
 /// By one lane: the slot, which is the caller's until it releases it, or a negative errno.
 GOFS_HD inline int take_free_slot(KernelChannel& channel) {
   const uint32_t words = (channel.ring.depth + 31) / 32;
   auto turn = static_cast<uint32_t>(simt::now_ns() >> 5);  // where to look first
-  const simt::Deadline deadline = simt::Deadline::after_ns(channel.answer_timeout_ns);
+  ServerWait wait(channel);
   simt::Backoff backoff;
   for (;; ++turn) {
     for (uint32_t i = 0; i < words; ++i) {
@@ -71,8 +97,7 @@ GOFS_HD inline int take_free_slot(KernelChannel& channel) {
         return static_cast<int>((turn + i) % words * 32 + bit);
       }
     }
-    if (simt::load_relaxed(channel.gone) != 0) return -ESTALE;
-    if (deadline.passed()) return -ETIMEDOUT;
+    if (const int error = wait.error(channel); error != 0) return error;
     backoff.pause();
   }
 }
@@ -110,12 +135,6 @@ GOFS_HD inline int put_text(simt::AnyWarp auto warp, const char* text,
   for (uint32_t i = warp.thread_rank(); i < where.bytes; i += warp.size()) room[at + i] = here[i];
   at += (where.bytes + kTextAlign - 1) / kTextAlign * kTextAlign;
   return 0;
-}
-
-/// Whether the answer of a call has come; else -EAGAIN, or what is its answer instead. One lane.
-GOFS_HD inline int look_for_answer(const KernelChannel& channel, const RingPlace& place) {
-  if (is_answered(channel.ring, place)) return 0;
-  return simt::load_relaxed(channel.gone) != 0 ? -ESTALE : -EAGAIN;
 }
 
 /// The number of a descriptor in a request becomes the server's. 0, or what is the answer instead.
@@ -181,7 +200,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_call(simt::AnyWarp auto warp, KernelChann
 GOFS_HD inline bool has_ended(simt::AnyWarp auto warp, const KernelChannel& channel,
                               const RingPlace& place) {
   const bool leader = warp.thread_rank() == 0;
-  const bool ended = leader && detail::look_for_answer(channel, place) != -EAGAIN;
+  const bool ended = leader && (is_answered(channel.ring, place) || detail::is_gone(channel));
   return warp.shfl(ended ? 1u : 0u, 0) != 0;
 }
 
@@ -193,16 +212,17 @@ GOFS_NOINLINE GOFS_HD inline int64_t end_call(simt::AnyWarp auto warp, KernelCha
   int64_t result = 0;
   uint32_t answered = 0;
   if (leader) {
-    const simt::Deadline deadline = simt::Deadline::after_ns(channel.answer_timeout_ns);
+    detail::ServerWait wait(channel);
     simt::Backoff backoff;
-    int found = detail::look_for_answer(channel, place);
-    while (found == -EAGAIN) {
+    while (!is_answered(channel.ring, place)) {
+      result = wait.error(channel);
+      if (result != 0) break;
       backoff.pause();
-      found = detail::look_for_answer(channel, place);
-      if (found == -EAGAIN && deadline.passed()) found = -ETIMEDOUT;
     }
-    answered = found == 0 ? 1 : 0;
-    result = found == 0 ? answer_of(channel.ring, place) : found;
+    if (result == 0) {
+      answered = 1;
+      result = answer_of(channel.ring, place);
+    }
   }
   result = warp.shfl(result, 0);
   if (warp.shfl(answered, 0) == 0) return result;

@@ -42,6 +42,9 @@ class Mps {
   }
   ~Mps() {
     if (runs_) (void)std::system("echo quit -t 5 | timeout 20 nvidia-cuda-mps-control");
+    if (::testing::UnitTest::GetInstance()->Failed()) {
+      (void)std::system(("tail -n 40 " + folder_ + "/*.log >&2").c_str());
+    }
     (void)std::system(("rm -rf " + folder_).c_str());
   }
   bool runs() const { return runs_; }
@@ -128,7 +131,8 @@ int be_client(const std::string& socket) {
     while (ended[i] == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (ended[i] != -ESTALE) return 3;
   }
-  std::_Exit(0);
+  // MPS leaves open what becomes of others when a client ends with work under way.
+  std::_Exit(cudaDeviceSynchronize() == cudaSuccess ? 0 : 4);
 }
 
 /// What a killed process leaves of its kernels MPS calls a fault, perhaps: then it lets no other

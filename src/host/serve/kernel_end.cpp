@@ -24,7 +24,9 @@ constexpr uint64_t kLockTimeoutNs = 10'000'000'000;
 
 struct KernelEnd::State {
   explicit State(std::unique_ptr<kernels::Backend> its_backend)
-      : backend(std::move(its_backend)), channel(backend->memory(), 1) {}
+      : backend(std::move(its_backend)),
+        channel(backend->memory(), 1),
+        gone(backend->shared_memory(), 1) {}
   ~State() {
     if (host_memory) backend->forget(host_memory->data());
   }
@@ -48,6 +50,7 @@ struct KernelEnd::State {
   std::unique_ptr<kernels::SharedWarpMemory> gpu_memory;
   std::optional<SharedMemory> host_memory;
   SharedArray<serve::KernelChannel> channel;
+  SharedArray<uint32_t> gone;                  // KernelChannel::gone
   std::optional<SharedArray<uint32_t>> words;  // laps, and a bit for each slot
   std::optional<SharedArray<serve::CallBegun>> begun;
   std::optional<SharedArray<request::VerbRow>> rows;
@@ -84,6 +87,7 @@ KernelEnd::KernelEnd(std::unique_ptr<kernels::Backend> backend, const ssd::Descr
   channel->laps = state_->words->data();
   channel->free = state_->words->data() + depth;
   channel->begun = state_->begun->data();
+  channel->gone = state_->gone.data();
   own.write(state_->channel.data(), channel.get(), sizeof(*channel));
   watching_ = ssd::start_quiet_thread([this, &connection] { watch(connection); });
 }
@@ -106,8 +110,8 @@ void KernelEnd::watch(const ssd::Descriptor& connection) {
   while (::poll(ends, std::size(ends), -1) < 0) {
   }
   if (ends[1].revents != 0) return;
-  const uint32_t gone = 1;
-  state_->backend->memory().write(&state_->channel.data()->gone, &gone, sizeof(gone));
+  // No copy: it could wait behind the kernel that waits for it.
+  simt::store_system_release(state_->gone[0], 1u);
 }
 
 }  // namespace gofs::host
