@@ -368,6 +368,11 @@ enum gofs_open_flags_t {
 /// A descriptor, which kernels may use as well; it is not one of the operating system. `mode`: the
 /// permissions of a file that is made; there is no umask.
 GOFS_API int gofs_open(gofs_volume* volume, const char* path, uint32_t flags, uint32_t mode);
+/// Opens a file by what its gofs_stat_t had in `ino` and `generation`, whatever its name is by now.
+/// With the volume's UUID the two are the file's identity. -ESTALE: it has been removed; -EINVAL
+/// for flags that make or empty files; -EPERM where the volume is attached.
+GOFS_API int gofs_open_inode(gofs_volume* volume, uint64_t ino, uint32_t generation,
+                             uint32_t flags);
 /// -EBADF where it is not open. What was written is not made durable by this.
 GOFS_API int gofs_close(gofs_volume* volume, int fd);
 
@@ -530,6 +535,7 @@ typedef struct gofs_stat_t {
   uint32_t flags;             // FS_*_FL of <linux/fs.h>
   uint32_t advise;            // i_advise of F2FS
   uint32_t project_id;        // of quotas; 0 where the volume does not keep it
+  uint32_t generation;        // tells a file from one that had the same number before
 } gofs_stat_t;
 
 /// What the inode of a name or descriptor says. `*stat` stays as it is after an error.

@@ -87,6 +87,7 @@ struct Stat {
   uint32_t flags;       // i_flags: FS_*_FL of <linux/fs.h>
   uint32_t advise;      // i_advise of F2FS
   uint32_t project_id;  // of quotas; 0 where the volume does not keep it
+  uint32_t generation;  // tells a file from one that had the same number before; i_generation
 };
 
 /// As struct statvfs, with the numbers that Linux gives. Each is right at some moment of the call.

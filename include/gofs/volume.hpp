@@ -257,6 +257,12 @@ class GOFS_API Volume {
   /// Flags as in <fcntl.h>; EROFS for what would write where the volume is mounted for reading.
   /// `mode`: the permissions of a file that is made (O_CREAT); there is no umask.
   Expected<int> open(const std::string& path, uint32_t flags = 0, uint32_t mode = 0666);
+  /// Opens a file by what its Stat had in `ino` and `generation`, whatever its name is by now, as
+  /// open_by_handle_at(2) does. With the volume's UUID (info()) the two are the file's identity.
+  /// ESTALE: it has been removed, also where its number is another file's now. EINVAL for flags
+  /// that make or empty files; EPERM where the volume is attached, since the directories above the
+  /// file are not asked.
+  Expected<int> open_inode(uint64_t ino, uint32_t generation, uint32_t flags = 0);
   /// EBADF where it is not open. What was written is not made durable by this.
   Expected<void> close(int fd);
   /// Bytes read: fewer than asked at the end of the file only. An error says nothing of how much
@@ -267,11 +273,12 @@ class GOFS_API Volume {
   Expected<uint64_t> read(int fd, void* buffer, uint64_t bytes);
   /// Reads ranges of open files straight into memory of the host or of the GPU, in the order of a
   /// stream: after what the program has put into `stream` before, and before what it puts there
-  /// later. Returns when that is begun; null is CUDA's default stream. On the CPU, and into memory
-  /// of the host that CUDA has not given, the ranges are read before this returns. The descriptors
+  /// later. Returns when that is begun; null is CUDA's default stream. Into memory of the host that
+  /// CUDA has not given, and where no GPU of this program has mounted the volume, the ranges are
+  /// read before this returns; memory of a GPU is then copied through the host's. The descriptors
   /// stay open, and the memory is used for nothing else, until the stream has come by. EFAULT for
-  /// memory of another GPU, or that ends before its range does; EOPNOTSUPP while `stream` is
-  /// captured.
+  /// memory of another GPU than the volume's, or that ends before its range does; EOPNOTSUPP while
+  /// `stream` is captured.
   Expected<RangeCall> read_ranges(const std::vector<IoRange>& ranges,
                                   CUstream_st* stream = nullptr);
   Expected<Stat> stat(const std::string& path);

@@ -40,7 +40,8 @@ void define_stat(nb::module_& module) {
       .def_ro("created", &Stat::created)
       .def_ro("flags", &Stat::flags)
       .def_ro("advise", &Stat::advise)
-      .def_ro("project_id", &Stat::project_id);
+      .def_ro("project_id", &Stat::project_id)
+      .def_ro("generation", &Stat::generation);
   nb::class_<FilesystemStat>(module, "FilesystemStat", "As struct statvfs.")
       .def_ro("block_bytes", &FilesystemStat::block_bytes)
       .def_ro("blocks", &FilesystemStat::blocks)

@@ -140,6 +140,23 @@ Expected<int> Volume::open(const std::string& path, uint32_t flags, uint32_t mod
   return fd;
 }
 
+Expected<int> Volume::open_inode(uint64_t ino, uint32_t generation, uint32_t flags) {
+  constexpr uint32_t kRefused = vfs::kOpenCreate | vfs::kOpenExclusive | vfs::kOpenTruncate;
+  const std::string subject = "inode " + std::to_string(ino);
+  if ((flags & kRefused) != 0) return host::make_error(EINVAL, subject);
+  if (ino == 0 || ino > UINT32_MAX) return state_->explain(-ESTALE, subject);
+  const auto answer = state_->call(
+      {.verb = Verb::kOpenInode, .number = static_cast<uint32_t>(ino), .flags = flags});
+  if (answer.result < 0) return state_->explain(answer.result, subject);
+  // While it is open its number is no other file's.
+  const int fd = static_cast<int>(answer.result);
+  state_->name_descriptor(fd, subject);
+  const auto found = fstat(fd);
+  if (found && found->generation == generation) return fd;
+  (void)close(fd);
+  return found ? state_->explain(-ESTALE, subject) : found.error();
+}
+
 Expected<void> Volume::close(int fd) {
   const auto answer = state_->call({.verb = Verb::kClose, .descriptor = fd});
   if (answer.result < 0) return state_->explain(answer.result, state_->descriptor_name(fd));

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -107,6 +108,29 @@ TEST_P(VolumeWritingTest, changes_are_there_after_unmounting) {
   EXPECT_GT(empty.modified.seconds, 1'700'000'000) << "the host's clock";
   EXPECT_EQ(error_of(volume.chmod("/odd", 0)), EROFS);
   EXPECT_EQ(error_of(volume.setxattr("/odd", "user.a", "")), EROFS);
+}
+
+TEST_P(VolumeWritingTest, a_file_is_found_by_its_number_until_it_is_removed) {
+  std::optional<Volume> volume = mount(kWriting);
+  const Stat odd = volume->stat("/odd").value();
+  const Stat made = volume->fstat(volume->open("/made", O_RDWR | O_CREAT).value()).value();
+  EXPECT_TRUE(volume->rename("/made", "/renamed"));
+  ASSERT_TRUE(volume->unmount());
+  volume.emplace(mount(kWriting));
+  for (const Stat& file : {odd, made}) {
+    const int fd = volume->open_inode(file.ino, file.generation).value();
+    EXPECT_EQ(volume->fstat(fd).value().ino, file.ino);
+    EXPECT_TRUE(volume->close(fd));
+    EXPECT_EQ(error_of(volume->open_inode(file.ino, file.generation + 1)), ESTALE);
+    EXPECT_EQ(error_of(volume->open_inode(file.ino + (uint64_t{1} << 32), file.generation)),
+              ESTALE);
+  }
+  EXPECT_EQ(error_of(volume->open_inode(made.ino, made.generation, O_TRUNC)), EINVAL);
+  EXPECT_EQ(error_of(volume->open_inode(0, 0)), ESTALE);
+  EXPECT_TRUE(volume->unlink("/renamed"));
+  EXPECT_EQ(error_of(volume->open_inode(made.ino, made.generation)), ESTALE);
+  EXPECT_TRUE(volume->unmount());
+  expect_sound();
 }
 
 TEST_P(VolumeWritingTest, a_write_that_finds_no_room_goes_on_nowhere_else) {

@@ -39,6 +39,7 @@ GOFS_HD inline Stat stat_of(const f2fs::Inode& inode) {
   stat.flags = inode.flags;
   stat.advise = inode.advise;
   stat.project_id = inode.project_id;
+  stat.generation = inode.generation;
   return stat;
 }
 

@@ -10,6 +10,11 @@ int gofs_open(gofs_volume* volume, const char* path, uint32_t flags, uint32_t mo
               [&] { return volume->volume.open(path, flags, mode); });
 }
 
+int gofs_open_inode(gofs_volume* volume, uint64_t ino, uint32_t generation, uint32_t flags) {
+  return call({{"volume", volume}},
+              [&] { return volume->volume.open_inode(ino, generation, flags); });
+}
+
 int gofs_close(gofs_volume* volume, int fd) {
   return call({{"volume", volume}}, [&] { return volume->volume.close(fd); });
 }

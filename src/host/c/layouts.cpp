@@ -40,6 +40,7 @@ static_assert(offsetof(gofs_stat_t, accessed) == offsetof(Stat, accessed) &&
 GOFS_SAME_PLACE(gofs_stat_t, Stat, flags);
 GOFS_SAME_PLACE(gofs_stat_t, Stat, advise);
 GOFS_SAME_PLACE(gofs_stat_t, Stat, project_id);
+GOFS_SAME_PLACE(gofs_stat_t, Stat, generation);
 
 static_assert(kAlike<gofs_filesystem_stat_t, FilesystemStat>);
 GOFS_SAME_PLACE(gofs_filesystem_stat_t, FilesystemStat, block_bytes);
