@@ -51,9 +51,15 @@ class AnyVolume {
     for (size_t i = 0; i < requests.size(); ++i) answers[i] = call(requests[i]);
   }
 
+  /// Moves one range of memory of the host by calls. Bytes: fewer than all where the file ends, or
+  /// where a write found no room; or a negative errno, or kNotRun.
+  int64_t move_range(bool writes, const IoRange& range);
+  /// The same of any memory; of a GPU's behind what was enqueued on `stream`, and waits. Never
+  /// kNotRun. -EOPNOTSUPP where the stream is captured, -EFAULT where the driver copies nothing.
+  int64_t move_range(bool writes, const IoRange& range, CUstream_st* stream);
+
   // As Volume has them.
-  /// Volume::read_ranges(), or write_ranges(). Here: by calls, one after the other, of memory of
-  /// the host.
+  /// Volume::read_ranges(), or write_ranges(). Here: by calls, one after the other.
   virtual Expected<std::shared_ptr<RangeWork>> begin_ranges(bool writes,
                                                             const std::vector<IoRange>& ranges,
                                                             CUstream_st* stream);
@@ -91,9 +97,6 @@ class AnyVolume {
   virtual std::string descriptor_name(int descriptor) = 0;
 
  protected:
-  /// Moves one range by calls. Bytes, or a negative errno.
-  int64_t move_range(bool writes, const IoRange& range);
-
   AnyVolume() = default;
 };
 

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "host/gpu_memory.h"
 #include "simt/host_memory.h"
 #include "simt/workers.h"
 #include "ssd/media_host.h"
@@ -113,6 +114,14 @@ class CpuBackend final : public kernels::Backend {
       return false;
     }
     return true;
+  }
+  kernels::BufferReach reach_of(const void* memory, uint64_t bytes) const override {
+    kernels::BufferReach reach = Backend::reach_of(memory, bytes);
+    reach.reached = !GpuMemory::at(memory);
+    return reach;
+  }
+  std::string what_else_than_host_memory(const void* buffer) const override {
+    return GpuMemory::at(buffer) ? "memory of a GPU" : "";
   }
   std::string error() const override {
     const std::lock_guard lock(error_mutex_);

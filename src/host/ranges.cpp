@@ -50,37 +50,15 @@ std::shared_ptr<RangeWork> done(std::vector<int64_t> results) {
 
 }  // namespace
 
-int64_t AnyVolume::move_range(bool writes, const IoRange& range) {
-  uint64_t moved = 0;
-  do {
-    CallRequest request{.verb = writes ? request::Verb::kPwrite : request::Verb::kPread,
-                        .descriptor = range.fd,
-                        .bytes = std::min(range.bytes - moved, part_bytes()),
-                        .offset = static_cast<int64_t>(range.offset + moved)};
-    auto* const memory = static_cast<uint8_t*>(range.memory) + moved;
-    if (writes) {
-      request.input = memory;
-    } else {
-      request.buffer = memory;
-    }
-    const CallAnswer answer = call(request);
-    if (answer.result < 0) return answer.result == kNotRun ? -EIO : answer.result;
-    if (answer.result == 0) break;
-    moved += static_cast<uint64_t>(answer.result);
-  } while (moved < range.bytes);
-  return static_cast<int64_t>(moved);
-}
-
 Expected<std::shared_ptr<RangeWork>> AnyVolume::begin_ranges(bool writes,
                                                              const std::vector<IoRange>& ranges,
-                                                             CUstream_st*) {
+                                                             CUstream_st* stream) {
   for (const IoRange& range : ranges) {
-    std::string wrong = wrong_with(range);
-    if (wrong.empty()) wrong = refuses_buffer(range.memory, range.bytes);
+    const std::string wrong = wrong_with(range);
     if (!wrong.empty()) return make_error(EFAULT, name_of(writes), wrong);
   }
   std::vector<int64_t> results;
-  for (const IoRange& range : ranges) results.push_back(move_range(writes, range));
+  for (const IoRange& range : ranges) results.push_back(move_range(writes, range, stream));
   return done(std::move(results));
 }
 
@@ -111,7 +89,7 @@ Expected<std::shared_ptr<RangeWork>> VolumeState::begin_ranges(bool writes,
   }
   std::vector<std::optional<int64_t>> already(all_reached ? 0 : ranges.size());
   for (size_t i = 0; i < already.size(); ++i) {
-    if (!reached[i]) already[i] = move_range(writes, ranges[i]);
+    if (!reached[i]) already[i] = move_range(writes, ranges[i], stream);
   }
   if (std::find(reached.begin(), reached.end(), true) == reached.end()) {
     std::vector<int64_t> results;

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <span>
 #include <utility>
 
@@ -55,29 +54,6 @@ Error refusal(AnyVolume& state, Verb verb, int fd, const std::string& words) {
   const auto answer = verb == Verb::kFstat ? state.call(request, unused) : state.call(request);
   if (answer.result < 0) return state.explain(answer.result, state.descriptor_name(fd));
   return host::make_error(EFAULT, state.descriptor_name(fd), words);
-}
-
-/// A pread() of so many parts at once as are read together; what one of them would have answered.
-int64_t read_parts(AnyVolume& state, const CallRequest& whole, uint64_t part_bytes) {
-  constexpr size_t kPartsAtOnce = 8;
-  std::array<CallRequest, kPartsAtOnce> parts;
-  std::array<CallAnswer, kPartsAtOnce> answers;
-  size_t count = 0;
-  for (uint64_t at = 0; at < whole.bytes && count < kPartsAtOnce; at += part_bytes) {
-    CallRequest& part = parts[count++];
-    part = whole;
-    part.buffer = static_cast<uint8_t*>(whole.buffer) + at;
-    part.bytes = std::min(part_bytes, whole.bytes - at);
-    part.offset += static_cast<int64_t>(at);
-  }
-  state.call_all(std::span(parts).first(count), std::span(answers).first(count));
-  int64_t done = 0;
-  for (size_t i = 0; i < count; ++i) {
-    if (answers[i].result < 0) return done != 0 ? done : answers[i].result;
-    done += answers[i].result;
-    if (static_cast<uint64_t>(answers[i].result) < parts[i].bytes) break;
-  }
-  return done;
 }
 
 /// The answers of calls that do not depend on each other.
@@ -169,22 +145,9 @@ Expected<uint64_t> Volume::pread(int fd, void* buffer, uint64_t bytes, uint64_t 
   }
   const std::string words = state_->refuses_buffer(buffer, bytes);
   if (!words.empty()) return refusal(*state_, Verb::kPread, fd, words);
-  // A call may take less than all of it: what goes through a staging buffer goes in portions.
-  const uint64_t part_bytes = state_->part_bytes();
-  uint64_t done = 0;
-  for (;;) {
-    const CallRequest request{.verb = Verb::kPread,
-                              .descriptor = fd,
-                              .buffer = static_cast<uint8_t*>(buffer) + done,
-                              .bytes = bytes - done,
-                              .offset = static_cast<int64_t>(offset + done)};
-    const int64_t result = request.bytes <= part_bytes ? state_->call(request).result
-                                                       : read_parts(*state_, request, part_bytes);
-    // Also after a part: who gets fewer bytes takes it for the end of the file.
-    if (result < 0) return state_->explain(result, state_->descriptor_name(fd));
-    done += static_cast<uint64_t>(result);
-    if (result == 0 || done == bytes) return done;
-  }
+  const int64_t result = state_->move_range(false, {fd, buffer, bytes, offset});
+  if (result < 0) return state_->explain(result, state_->descriptor_name(fd));
+  return static_cast<uint64_t>(result);
 }
 
 Expected<uint64_t> Volume::read(int fd, void* buffer, uint64_t bytes) {

@@ -14,6 +14,7 @@
 
 #include "host/backends.h"
 #include "host/files_by_calls.h"
+#include "host/gpu_memory.h"
 #include "host/messages.h"
 #include "host/serve/control.h"
 #include "host/serve/kernel_end.h"
@@ -210,6 +211,12 @@ void AttachedVolume::call_all(std::span<const CallRequest> requests,
   }
 }
 
+Expected<std::shared_ptr<RangeWork>> AttachedVolume::begin_ranges(
+    bool writes, const std::vector<IoRange>& ranges, CUstream_st* stream) {
+  if (!process_.is_ours()) return not_ours();
+  return AnyVolume::begin_ranges(writes, ranges, stream);
+}
+
 Expected<std::vector<int>> AttachedVolume::create_files(const std::string& path,
                                                         const std::vector<NewFile>& files,
                                                         uint32_t permissions) {
@@ -382,7 +389,12 @@ Error AttachedVolume::explain(int64_t negative_errno, const std::string& from,
 }
 
 std::string AttachedVolume::refuses_buffer(const void* buffer, uint64_t bytes) const {
-  return bytes != 0 && buffer == nullptr ? "the buffer is null" : "";
+  // The call says whose the volume is.
+  if (bytes == 0 || !process_.is_ours()) return {};
+  if (buffer == nullptr) return "the buffer is null";
+  return GpuMemory::at(buffer)
+             ? "the buffer is memory of a GPU: read_ranges() and write_ranges() take it"
+             : "";
 }
 
 void AttachedVolume::name_descriptor(int descriptor, const std::string& path) {

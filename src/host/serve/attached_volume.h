@@ -45,6 +45,8 @@ class AttachedVolume final : public AnyVolume {
   /// At once, as far as the channel has room.
   void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) override;
 
+  Expected<std::shared_ptr<RangeWork>> begin_ranges(bool writes, const std::vector<IoRange>& ranges,
+                                                    CUstream_st* stream) override;
   Expected<std::vector<int>> create_files(const std::string& path,
                                           const std::vector<NewFile>& files,
                                           uint32_t permissions) override;

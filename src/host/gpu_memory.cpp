@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/gpu_memory.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+
+#include "simt/clock.h"
+
+namespace gofs::host {
+
+namespace {
+
+/// Functions of libcuda, with the numbers that its interface has for types (CUresult,
+/// CUpointer_attribute, CUmemorytype, CUstreamCaptureStatus). They do not change.
+struct Driver {
+  int (*pointer_attribute)(void* value, int attribute, uintptr_t pointer) = nullptr;
+  int (*retain_context)(CUctx_st**, int device) = nullptr;
+  int (*release_context)(int device) = nullptr;
+  int (*push_context)(CUctx_st*) = nullptr;
+  int (*pop_context)(CUctx_st**) = nullptr;
+  int (*copy)(uintptr_t to, uintptr_t from, size_t bytes, CUstream_st*) = nullptr;
+  int (*synchronize)(CUstream_st*) = nullptr;
+  int (*is_capturing)(CUstream_st*, int* status) = nullptr;
+  int (*error_string)(int, const char**) = nullptr;
+};
+constexpr int kContextOfPointer = 1;
+constexpr int kTypeOfMemory = 2;
+constexpr int kIsManaged = 8;
+constexpr int kDeviceOfPointer = 9;
+constexpr unsigned int kDeviceMemory = 2;
+constexpr int kNoCapture = 0;
+
+template <typename Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+/// The driver, if the program has loaded it.
+const Driver* load_driver() {
+  void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  static Driver driver;
+  static const bool is_whole =
+      find(library, "cuPointerGetAttribute", driver.pointer_attribute) &&
+      find(library, "cuDevicePrimaryCtxRetain", driver.retain_context) &&
+      find(library, "cuDevicePrimaryCtxRelease_v2", driver.release_context) &&
+      find(library, "cuCtxPushCurrent_v2", driver.push_context) &&
+      find(library, "cuCtxPopCurrent_v2", driver.pop_context) &&
+      find(library, "cuMemcpyAsync", driver.copy) &&
+      find(library, "cuStreamSynchronize", driver.synchronize) &&
+      find(library, "cuStreamIsCapturing", driver.is_capturing) &&
+      find(library, "cuGetErrorString", driver.error_string);
+  return is_whole ? &driver : nullptr;
+}
+
+const Driver* driver() {
+  constexpr uint64_t kBetweenLooksNs = 10'000'000;
+  static std::atomic<const Driver*> found{nullptr};
+  static std::atomic<uint64_t> next_look_ns{0};
+  const Driver* const known = found.load(std::memory_order_acquire);
+  if (known != nullptr) return known;
+  const uint64_t now = simt::now_ns();
+  if (now < next_look_ns.load(std::memory_order_relaxed)) return nullptr;
+  next_look_ns.store(now + kBetweenLooksNs, std::memory_order_relaxed);
+  found.store(load_driver(), std::memory_order_release);
+  return found.load(std::memory_order_relaxed);
+}
+
+/// The context that memory of a GPU belongs to. Of memory that was mapped piece by piece the driver
+/// names none: then it is the one that the program's CUDA runtime has of that GPU, which lasts.
+CUctx_st* context_of(const Driver& driver, uintptr_t address) {
+  CUctx_st* context = nullptr;
+  if (driver.pointer_attribute(static_cast<void*>(&context), kContextOfPointer, address) == 0 &&
+      context != nullptr) {
+    return context;
+  }
+  int device = 0;
+  context = nullptr;
+  if (driver.pointer_attribute(&device, kDeviceOfPointer, address) == 0 &&
+      driver.retain_context(&context, device) == 0) {
+    (void)driver.release_context(device);
+  }
+  return context;
+}
+
+/// What `call` of the driver answers in a GPU's context, in words.
+template <typename Call>
+std::string in_context(CUctx_st* context, Call call) {
+  const Driver& driver = *host::driver();
+  int error = driver.push_context(context);
+  if (error == 0) {
+    error = call(driver);
+    (void)driver.pop_context(&context);
+  }
+  if (error == 0) return {};
+  const char* words = nullptr;
+  (void)driver.error_string(error, &words);
+  return std::string("CUDA: ") + (words != nullptr ? words : std::to_string(error));
+}
+
+}  // namespace
+
+std::optional<GpuMemory> GpuMemory::at(const void* memory) {
+  const Driver* const driver = host::driver();
+  if (driver == nullptr) return std::nullopt;
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  unsigned int type = 0;
+  unsigned int is_managed = 0;
+  // It says no of all that it has not made, and before cuInit().
+  if (driver->pointer_attribute(&type, kTypeOfMemory, address) != 0 || type != kDeviceMemory) {
+    return std::nullopt;
+  }
+  if (driver->pointer_attribute(&is_managed, kIsManaged, address) == 0 && is_managed != 0) {
+    return std::nullopt;
+  }
+  return GpuMemory(context_of(*driver, address));
+}
+
+std::string GpuMemory::wait_for(CUstream_st* stream) const {
+  return in_context(context_, [&](const Driver& driver) { return driver.synchronize(stream); });
+}
+
+std::string GpuMemory::copy(void* to, const void* from, uint64_t bytes, CUstream_st* stream) const {
+  return in_context(context_, [&](const Driver& driver) {
+    return driver.copy(reinterpret_cast<uintptr_t>(to), reinterpret_cast<uintptr_t>(from), bytes,
+                       stream);
+  });
+}
+
+bool GpuMemory::is_captured(CUstream_st* stream) const {
+  int status = kNoCapture;
+  const std::string problem = in_context(
+      context_, [&](const Driver& driver) { return driver.is_capturing(stream, &status); });
+  return problem.empty() && status != kNoCapture;
+}
+
+}  // namespace gofs::host

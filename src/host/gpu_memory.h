@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory of a GPU that the program gives to a volume which is not on that GPU: mounted on the CPU,
+// or by another process. It is copied, by the driver that the program has loaded; nothing of CUDA
+// is linked for it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+struct CUctx_st;
+struct CUstream_st;
+
+namespace gofs::host {
+
+class GpuMemory {
+ public:
+  /// None: `memory` is not a GPU's, or the host reaches it by the same address. It is asked before
+  /// any call that takes a buffer, so it is cheap while the program has not loaded CUDA; that is
+  /// noticed within 10 ms.
+  static std::optional<GpuMemory> at(const void* memory);
+
+  // Each answers why not, or with nothing.
+
+  /// Waits for what was enqueued on a stream; null is CUDA's default stream.
+  std::string wait_for(CUstream_st* stream) const;
+  /// Copies behind what was enqueued there. One of the two may be memory of the host, which is to
+  /// stay as it is until wait_for().
+  std::string copy(void* to, const void* from, uint64_t bytes, CUstream_st* stream) const;
+  /// Whether what comes into the stream becomes part of a graph, and is not run.
+  bool is_captured(CUstream_st* stream) const;
+
+ private:
+  explicit GpuMemory(CUctx_st* context) : context_(context) {}
+
+  CUctx_st* context_;  // of the GPU
+};
+
+}  // namespace gofs::host

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory of a GPU in a program whose volume is not there: mounted on the CPU, or attached.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gofs/volume.hpp"
+#include "host/image/fsck_for_test.h"
+#include "host/image/mkfs.h"
+#include "host/serve/control_desk.h"
+#include "host/serve/served_volume_for_test.h"
+#include "host/serve/socket_server.h"
+#include "testing/fake_cuda.h"
+
+namespace gofs::host {
+namespace {
+
+/// More than goes through the host's memory at once.
+constexpr uint64_t kFileBytes = (uint64_t{9} << 20) + 77;
+
+/// CUDA as this program loads it, while volumes are in use.
+class FakeCuda {
+ public:
+  FakeCuda() : library_(::dlopen(GOFS_FAKE_CUDA, RTLD_NOW)) {
+    EXPECT_NE(library_, nullptr) << ::dlerror();
+    find("fake_gpu_allocate", allocate);
+    find("fake_gpu_look", look);
+    find("fake_gpu_fill", fill);
+    find("fake_gpu_captured_stream", captured_stream);
+    // It is noticed within 10 ms.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+
+  decltype(&fake_gpu_allocate) allocate = nullptr;
+  decltype(&fake_gpu_look) look = nullptr;
+  decltype(&fake_gpu_fill) fill = nullptr;
+  decltype(&fake_gpu_captured_stream) captured_stream = nullptr;
+
+ private:
+  template <typename Function>
+  void find(const char* name, Function& function) {
+    function = reinterpret_cast<Function>(::dlsym(library_, name));
+    EXPECT_NE(function, nullptr) << name;
+  }
+
+  void* const library_;
+};
+
+class GpuMemoryTest : public ServedVolumeTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  GpuMemoryTest() {
+    const bool attached = GetParam();
+    channels_.emplace(served(*volume_), ChannelServerOptions{});
+    desk_.emplace(*volume_, *channels_, [] {});
+    server_.emplace(*channels_, listening_.descriptor(),
+                    [this](const Question& question, const vfs::Credentials& who) {
+                      return desk_->answer(question, who);
+                    });
+    EXPECT_TRUE(image::make_volume(own_image_.path(), uint64_t{128} << 20, {}).ok());
+    auto used = attached ? Volume::attach(path_)
+                         : Volume::mount(own_image_.path(), {.backend = "cpu", .read_only = false});
+    EXPECT_TRUE(used) << used.error().message;
+    used_.emplace(std::move(*used));
+    // Before CUDA is there, too.
+    fd_ = used_->open("/file", O_RDWR | O_CREAT).value();
+    contents_.resize(kFileBytes);
+    for (size_t i = 0; i < contents_.size(); ++i) contents_[i] = static_cast<char>(i * 31 / 7);
+    EXPECT_EQ(used_->pwrite(fd_, contents_.data(), kFileBytes, 0).value(), kFileBytes);
+    cuda_.emplace();
+  }
+
+  int64_t moved(const Expected<RangeCall>& call) { return call->wait().value().at(0); }
+  std::string in_gpu(void* memory, uint64_t bytes) {
+    return {reinterpret_cast<const char*>(cuda_->look(memory)), bytes};
+  }
+
+  const std::string path_ = image_.path() + ".socket";
+  const image::TemporaryPath own_image_;
+  ListeningSocket listening_{path_, 0600u};
+  std::optional<ChannelServer> channels_;
+  std::optional<ControlDesk> desk_;
+  std::optional<SocketServer> server_;
+  std::optional<FakeCuda> cuda_;
+  std::optional<Volume> used_;
+  int fd_ = -1;
+  std::string contents_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Volumes, GpuMemoryTest, ::testing::Bool(), [](const auto& test) {
+  return std::string(test.param ? "attached" : "mounted_on_the_cpu");
+});
+
+TEST_P(GpuMemoryTest, is_read_and_written_by_ranges_in_the_order_of_the_stream) {
+  int some = 0;
+  auto* const stream = reinterpret_cast<CUstream_st*>(&some);
+  void* const memory = cuda_->allocate(kFileBytes + 1000);
+  cuda_->fill(stream, memory, 'q', kFileBytes + 1000);  // under way
+  EXPECT_EQ(moved(used_->read_ranges({{fd_, memory, kFileBytes + 500, 0}}, stream)), kFileBytes);
+  EXPECT_TRUE(in_gpu(memory, kFileBytes) == contents_);
+  EXPECT_EQ(in_gpu(static_cast<uint8_t*>(memory) + kFileBytes, 1000), std::string(1000, 'q'));
+  cuda_->fill(stream, memory, 'w', kFileBytes);
+  EXPECT_EQ(moved(used_->write_ranges({{fd_, memory, kFileBytes, 5000}}, stream)), kFileBytes);
+  std::string found(5000 + kFileBytes, '\0');
+  EXPECT_EQ(used_->pread(fd_, found.data(), found.size(), 0).value(), found.size());
+  EXPECT_TRUE(found == contents_.substr(0, 5000) + std::string(kFileBytes, 'w'));
+  // Beside memory of the host, and with errors of their own.
+  std::string own(100, '\0');
+  const auto results =
+      used_->read_ranges({{fd_, own.data(), 100, 0}, {77, memory, 10, 0}, {fd_, memory, 10, 0}})
+          .value()
+          .wait()
+          .value();
+  EXPECT_EQ(results, (std::vector<int64_t>{100, -EBADF, 10}));
+  EXPECT_EQ(in_gpu(memory, 10), own.substr(0, 10));
+}
+
+TEST_P(GpuMemoryTest, is_refused_where_only_memory_of_the_host_can_be_used) {
+  void* const memory = cuda_->allocate(4096);
+  const auto error = used_->pread(fd_, memory, 10, 0).error();
+  EXPECT_EQ(error.code, EFAULT);
+  EXPECT_NE(error.message.find("memory of a GPU"), std::string::npos) << error.message;
+  EXPECT_EQ(used_->pwrite(fd_, memory, 10, 0).error().code, EFAULT);
+  EXPECT_EQ(moved(used_->read_ranges({{fd_, memory, 10, 0}}, cuda_->captured_stream())),
+            -EOPNOTSUPP);
+}
+
+}  // namespace
+}  // namespace gofs::host
