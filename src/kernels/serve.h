@@ -39,7 +39,7 @@ struct ServingGrid {
   uint32_t performing;            // warps that perform a call
   uint32_t busy_most;             // the same, at the most; by who looks, as the next two
   uint32_t looked;                // the last turn in which a warp has looked
-  uint64_t end_ns;                // of that turn, as simt::now_ns() has it
+  uint64_t began_ns;              // that turn, as simt::now_ns() has it
 };
 
 /// A turn of warps that serve together, for clients whose memory is far from theirs: a GPU's. One
@@ -51,7 +51,9 @@ struct ServeTurnParams {
   serve::CallRoom* rooms;  // one a warp
   uint32_t turn;           // its number, one more than the last turn's
   uint64_t idle_ns;        // when nothing has come for so long the turn is over
-  uint64_t turn_ns;  // and after so long in any case: what waits for an idle GPU gets its turn
+  uint64_t turn_ns;      // and after so long where no call is under way: what waits for an idle GPU
+                         // gets its turn
+  uint64_t turn_ns_max;  // and after so long in any case
   // Answers.
   uint32_t rests;      // 1: nothing has come, or the server ends; 0: the next turn is to begin
   uint32_t busy_most;  // warps that were performing calls when one looked, at the most
@@ -77,14 +79,14 @@ GOFS_HD inline void end_turn(simt::AnyWarp auto warp, ServeTurnParams& params, b
   warp.sync();
 }
 
-/// Whether the turn has lasted long enough. By one lane of the warp that looks.
-GOFS_HD inline bool has_lasted(ServingGrid& grid, const ServeTurnParams& params) {
+/// For how long the turn has lasted. By one lane of the warp that looks.
+GOFS_HD inline uint64_t lasted_ns(ServingGrid& grid, const ServeTurnParams& params) {
   const uint64_t now = simt::now_ns();
   if (grid.looked != params.turn) {
     grid.looked = params.turn;
-    grid.end_ns = now + params.turn_ns;
+    grid.began_ns = now;
   }
-  return now >= grid.end_ns;
+  return now - grid.began_ns;
 }
 
 /// Looks until there is a call for the caller itself, or the turn is over. Collective, uniform: the
@@ -101,17 +103,17 @@ GOFS_HD inline bool look_in_turn(simt::AnyWarp auto warp, uint32_t warp_count,
     const uint32_t performing = warp.shfl(simt::load_relaxed(grid.performing), 0);
     const bool may_keep = performing + 1 < warp_count || warp_count == 1;
     const serve::FarLook look = serve::look_far(warp, server, may_keep);
-    uint32_t lasted = 0;
+    uint64_t lasted = 0;
     if (warp.thread_rank() == 0) {
       grid.busy_most = simt::max(grid.busy_most, performing);
-      lasted = has_lasted(grid, params) ? 1 : 0;
+      lasted = lasted_ns(grid, params);
     }
-    const bool ends = warp.shfl(lasted, 0) != 0;
+    lasted = warp.shfl(lasted, 0);
     if (look.keeps) {
       call = look.kept;
       // Before another warp looks, which is to know whether it is the last one.
       if (warp.thread_rank() == 0) simt::add_relaxed(grid.performing, 1u);
-      if (ends) end_turn(warp, params, false);
+      if (lasted >= params.turn_ns_max) end_turn(warp, params, false);
       return true;
     }
     bool rests = warp.any(ending != 0);
@@ -120,7 +122,9 @@ GOFS_HD inline bool look_in_turn(simt::AnyWarp auto warp, uint32_t warp_count,
     } else {
       rests = rests || warp.any(idle.passed());
     }
-    if (rests || ends) {
+    // Others wait for the longest call of a turn that is over, so it is not while one is under way.
+    const bool quiet = !look.any && performing == 0;
+    if (rests || lasted >= (quiet ? params.turn_ns : params.turn_ns_max)) {
       end_turn(warp, params, rests);
       return false;
     }

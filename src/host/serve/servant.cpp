@@ -13,8 +13,9 @@ namespace {
 /// Warps of a block that serves: one looks, seven perform.
 constexpr uint32_t kWarpsOfBlock = 8;
 /// A launch costs some 10 us. What waits until the GPU is idle, as the release of memory does,
-/// waits for the end of a turn.
+/// waits for the end of a turn; and all clients wait for the longest call of one that is over.
 constexpr uint64_t kTurnNs = 20'000'000;
+constexpr uint64_t kTurnNsMax = 1'000'000'000;
 /// Of the warps that perform calls: where more were busy there are to be more, and the reverse.
 constexpr double kManyBusy = 0.75;
 constexpr double kFewBusy = 0.25;
@@ -51,6 +52,7 @@ class GridServant final : public Servant {
     params_[0].grid = grid_.data();
     params_[0].rooms = rooms_.data();
     params_[0].turn_ns = kTurnNs;
+    params_[0].turn_ns_max = kTurnNsMax;
   }
 
   End serve(uint64_t idle_ns) override {
