@@ -256,7 +256,7 @@ __device__ int64_t writev(Scope scope, KernelChannel& channel, int fd, const IoV
 template <typename Scope>
 __device__ Ticket begin_async(Scope scope, KernelChannel& channel, KernelCall call) {
   serve::RingPlace place{};
-  const int error = serve::begin_call(in(scope).async_warp(), channel, call, place);
+  const int error = serve::begin_call(in(scope).async_warp(), channel, call, true, place);
   if (error != 0) return {error, Ticket::kNoOperation, 0, 0};
   return {static_cast<int64_t>(call.request.bytes), place.slot, place.lap, 0};
 }

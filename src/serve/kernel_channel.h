@@ -79,24 +79,39 @@ class ServerWait {
   simt::Deadline look_ = simt::Deadline::after_ns(kLookForServerNs);
 };
 
-/// By one lane: the slot, which is the caller's until it releases it, or a negative errno.
-GOFS_HD inline int take_free_slot(KernelChannel& channel) {
+/// Slots that calls may have which are started and waited for later: the others are for those who
+/// wait for nothing but their own answer, and so get on.
+GOFS_HD constexpr uint32_t slots_for_later(uint32_t depth) { return depth - depth / 4; }
+
+/// The slots of word `index` of KernelChannel::free that are among the first `count`.
+GOFS_HD constexpr uint32_t first_slots(uint32_t index, uint32_t count) {
+  const uint32_t before = index * 32;
+  if (count >= before + 32) return ~0u;
+  return count > before ? (1u << (count - before)) - 1 : 0;
+}
+
+/// By one lane: the slot, which is the caller's until it releases it, or a negative errno. `later`:
+/// for a call that is waited for later; -EAGAIN where there is none at once.
+GOFS_HD inline int take_free_slot(KernelChannel& channel, bool later) {
   const uint32_t words = (channel.ring.depth + 31) / 32;
+  const uint32_t usable = later ? slots_for_later(channel.ring.depth) : channel.ring.depth;
   auto turn = static_cast<uint32_t>(simt::now_ns() >> 5);  // where to look first
   ServerWait wait(channel);
   simt::Backoff backoff;
   for (;; ++turn) {
     for (uint32_t i = 0; i < words; ++i) {
-      uint32_t& word = channel.free[(turn + i) % words];
-      const uint32_t there = simt::load_relaxed(word);
+      const uint32_t index = (turn + i) % words;
+      uint32_t& word = channel.free[index];
+      const uint32_t there = simt::load_relaxed(word) & first_slots(index, usable);
       if (there == 0) continue;
       const uint32_t bit = simt::lowest_bit(there);
       const uint32_t before =
           simt::AtomicRef<uint32_t>(word).fetch_and(~(1u << bit), simt::memory_order_acquire);
       if ((before >> bit & 1u) != 0) {  // [H6]
-        return static_cast<int>((turn + i) % words * 32 + bit);
+        return static_cast<int>(index * 32 + bit);
       }
     }
+    if (later) return is_gone(channel) ? -ESTALE : -EAGAIN;
     if (const int error = wait.error(channel); error != 0) return error;
     backoff.pause();
   }
@@ -147,10 +162,11 @@ GOFS_HD inline int to_server(const KernelChannel& channel, int& descriptor) {
 
 }  // namespace detail
 
-/// Takes a slot and publishes the call there. `call.request.bytes` becomes what it takes of its
-/// buffer. 0, or a negative errno, and then the server is not asked. Collective, uniform.
+/// Takes a slot and publishes the call there; `later` as take_free_slot() has it.
+/// `call.request.bytes` becomes what it takes of its buffer. 0, or a negative errno, and then the
+/// server is not asked. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline int begin_call(simt::AnyWarp auto warp, KernelChannel& channel,
-                                            KernelCall& call, RingPlace& place) {
+                                            KernelCall& call, bool later, RingPlace& place) {
   const bool leader = warp.thread_rank() == 0;
   request::Request& request = call.request;
   const uint32_t takes = channel.rows[static_cast<uint32_t>(request.verb)].takes;
@@ -160,7 +176,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_call(simt::AnyWarp auto warp, KernelChann
     error = detail::to_server(channel, request.other_descriptor);
   }
   if (error != 0) return error;
-  const int slot = warp.shfl(leader ? detail::take_free_slot(channel) : 0, 0);
+  const int slot = warp.shfl(leader ? detail::take_free_slot(channel, later) : 0, 0);
   if (slot < 0) return slot;
   warp.sync();
   place = {static_cast<uint32_t>(slot), channel.laps[slot]};
@@ -247,7 +263,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t end_call(simt::AnyWarp auto warp, KernelCha
 GOFS_NOINLINE GOFS_HD inline int64_t ask(simt::AnyWarp auto warp, KernelChannel& channel,
                                          KernelCall& call) {
   RingPlace place{};
-  const int error = begin_call(warp, channel, call, place);
+  const int error = begin_call(warp, channel, call, false, place);
   return error != 0 ? error : end_call(warp, channel, place);
 }
 

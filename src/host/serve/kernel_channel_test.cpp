@@ -251,7 +251,7 @@ TEST_P(KernelChannelTest, what_is_begun_is_ended_later) {
       put.input = bytes.data() + i * 4096;
       put.request.bytes = 4096;
       put.request.offset = i * 4096;
-      EXPECT_EQ(serve::begin_call(warp, program.channel(), put, places[i]), 0);
+      EXPECT_EQ(serve::begin_call(warp, program.channel(), put, true, places[i]), 0);
     }
     for (const serve::RingPlace& place : places) {
       EXPECT_EQ(serve::end_call(warp, program.channel(), place), 4096);
@@ -260,12 +260,33 @@ TEST_P(KernelChannelTest, what_is_begun_is_ended_later) {
     get.output = found.data();
     get.request.bytes = found.size();
     serve::RingPlace place{};
-    EXPECT_EQ(serve::begin_call(warp, program.channel(), get, place), 0);
+    EXPECT_EQ(serve::begin_call(warp, program.channel(), get, true, place), 0);
     while (!serve::has_ended(warp, program.channel(), place)) {
     }
     EXPECT_EQ(serve::end_call(warp, program.channel(), place), static_cast<int64_t>(found.size()));
   });
   EXPECT_EQ(found, bytes);
+}
+
+TEST_P(KernelChannelTest, calls_for_later_leave_slots_to_the_others) {
+  Program program(path_);
+  const uint32_t most = serve::detail::slots_for_later(program.channel().ring.depth);
+  std::vector<serve::RingPlace> places(most + 1);
+  launch(1, [&](const simt::Warp& warp, uint32_t) {
+    for (uint32_t i = 0; i <= most; ++i) {
+      KernelCall look = about(Verb::kAccess, "/");
+      EXPECT_EQ(serve::begin_call(warp, program.channel(), look, true, places[i]),
+                i < most ? 0 : -EAGAIN);
+    }
+    KernelCall other = about(Verb::kAccess, "/");
+    EXPECT_EQ(serve::ask(warp, program.channel(), other), 0);
+    EXPECT_EQ(serve::end_call(warp, program.channel(), places[0]), 0);
+    KernelCall look = about(Verb::kAccess, "/");
+    EXPECT_EQ(serve::begin_call(warp, program.channel(), look, true, places[0]), 0);
+    for (uint32_t i = 0; i < most; ++i) {
+      EXPECT_EQ(serve::end_call(warp, program.channel(), places[i]), 0);
+    }
+  });
 }
 
 TEST_P(KernelChannelTest, host_and_kernels_are_one_client) {
