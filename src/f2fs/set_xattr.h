@@ -44,6 +44,7 @@ struct XattrDraft {
   uint32_t used;  // bytes up to the end of the last entry
 
   GOFS_HD void put(uint32_t place, uint8_t byte) const {
+    GOFS_DEBUG_ASSERT(place < xattrs.bytes);
     uint8_t* const part = xattrs.parts.blocks[place < xattrs.inline_bytes ? 0 : 1];
     part[place < xattrs.inline_bytes ? place : place - xattrs.inline_bytes] = byte;
   }

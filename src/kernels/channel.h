@@ -38,6 +38,7 @@ GOFS_HD inline void open_channel(serve::Channel& channel, const ChannelParams& p
   channel.caller = params.caller;
   for (uint32_t slot = 0; slot < params.ring.depth; ++slot) {
     simt::store_relaxed(channel.taken[slot], 0u);
+    simt::store_relaxed(channel.answered[slot], 0u);
   }
   for (serve::Window& window : channel.windows) window = {};
   channel.windows[0] = {params.ring.buffer, params.ring.buffer_bytes};

@@ -39,7 +39,7 @@ GOFS_NOINLINE GOFS_HD inline int64_t memory(simt::AnyWarp auto warp, vfs::Filesy
                                             const Arguments& call) {
   vfs::MemoryUse use;
   vfs::count_memory(warp, fs, use);
-  return give(warp, call, use, sizeof(use));
+  return give(warp, call, use, sizeof(use) / 8);
 }
 
 GOFS_NOINLINE GOFS_HD inline int64_t statistics(simt::AnyWarp auto warp, vfs::Filesystem& fs,

@@ -57,7 +57,7 @@ enum class Verb : uint16_t {
   kFsync,
   kFdatasync,
   kSync,
-  kMemory,  // -> bytes of the vfs::MemoryUse
+  kMemory,  // -> words of 8 bytes of the vfs::MemoryUse
   kStatistics,
 };
 inline constexpr uint32_t kVerbs = static_cast<uint32_t>(Verb::kStatistics) + 1;
@@ -72,9 +72,10 @@ enum Takes : uint32_t {
   kInput = 1 << 5,   // a buffer of which `bytes` are read
   kOutput = 1 << 6,  // a buffer of which up to `bytes` are written
   kOtherDescriptor = 1 << 7,
-  kRoom = 1 << 8,  // a buffer of `bytes` to work in, which the caller sees nothing of
+  kRoom = 1 << 8,    // a buffer of `bytes` to work in, which the caller sees nothing of
+  kSteady = 1 << 9,  // the buffer is looked at more than once: it is not to change meanwhile
   // And what it does:
-  kLooks = 1 << 9,  // it changes nothing on the volume
+  kLooks = 1 << 10,  // it changes nothing on the volume
 };
 
 /// What only asks how the volume is, or moves a position, is not.
@@ -111,8 +112,8 @@ inline constexpr std::array<VerbRow, kVerbs> kVerbRows = {{
     {Verb::kFgetxattr, "fgetxattr", CallKind::kStat, kDescriptor | kName | kOutput | kLooks, 1},
     {Verb::kListxattr, "listxattr", CallKind::kStat, kPath | kOutput | kLooks, 1},
     {Verb::kFlistxattr, "flistxattr", CallKind::kStat, kDescriptor | kOutput | kLooks, 1},
-    {Verb::kSetxattr, "setxattr", CallKind::kAttribute, kPath | kName | kInput},
-    {Verb::kFsetxattr, "fsetxattr", CallKind::kAttribute, kDescriptor | kName | kInput},
+    {Verb::kSetxattr, "setxattr", CallKind::kAttribute, kPath | kName | kInput | kSteady},
+    {Verb::kFsetxattr, "fsetxattr", CallKind::kAttribute, kDescriptor | kName | kInput | kSteady},
     {Verb::kRemovexattr, "removexattr", CallKind::kAttribute, kPath | kName},
     {Verb::kFremovexattr, "fremovexattr", CallKind::kAttribute, kDescriptor | kName},
     {Verb::kChmod, "chmod", CallKind::kAttribute, kPath | kNumber},
@@ -135,7 +136,7 @@ inline constexpr std::array<VerbRow, kVerbs> kVerbRows = {{
     {Verb::kFsync, "fsync", CallKind::kSync, kDescriptor | kLooks},
     {Verb::kFdatasync, "fdatasync", CallKind::kSync, kDescriptor | kLooks},
     {Verb::kSync, "sync", CallKind::kSync, kLooks},
-    {Verb::kMemory, "memory", kNotCounted, kOutput | kLooks, 1},
+    {Verb::kMemory, "memory", kNotCounted, kOutput | kLooks, 8},
     {Verb::kStatistics, "statistics", kNotCounted, kOutput | kLooks, 0, sizeof(Statistics)},
 }};
 

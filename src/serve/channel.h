@@ -4,6 +4,7 @@
 // may name. All of this lies in memory of the server's alone.
 #pragma once
 
+#include "format/xattr.h"
 #include "serve/ring.h"
 #include "simt/warp.h"
 #include "vfs/caller.h"
@@ -28,7 +29,8 @@ enum ChannelState : uint32_t {
 struct alignas(128) Channel {
   Ring ring;
   vfs::Caller caller;
-  uint32_t* taken;  // of each slot, how many requests were taken from it
+  uint32_t* taken;     // of each slot, how many requests were taken from it
+  uint32_t* answered;  // and answered: no other is taken meanwhile, whatever its client publishes
   Window windows[kWindowsMax];
   const uint32_t* looked_at;    // where its requests are published, as long as it is open; or null
   alignas(128) uint32_t state;  // ChannelState [H3]
@@ -39,6 +41,12 @@ struct alignas(128) Channel {
 /// Of a slot's texts so many bytes are copied along with the request: most often all of them.
 inline constexpr uint32_t kTextsAlong = 112;
 
+/// Of a buffer that is to be steady so many bytes are copied. A longer value is refused in any
+/// case: no inode has room for the attribute, nor for an access list of so many entries.
+inline constexpr uint32_t kSteadyBytes = 16 * 1024;
+static_assert(kSteadyBytes / sizeof(format::AclEntry) * sizeof(format::AclEntryShort) >=
+              2 * kBlockBytes);
+
 /// Room of a warp for what it has copied from a channel, since that may change while it is used.
 struct alignas(16) CallRoom {
   request::Request request;
@@ -46,6 +54,7 @@ struct alignas(16) CallRoom {
   alignas(kTextAlign) char path[request::kPathRoomBytes];
   alignas(kTextAlign) char other[request::kPathRoomBytes];
   alignas(kTextAlign) char name[request::kNameRoomBytes];
+  alignas(16) uint8_t steady[kSteadyBytes];
 };
 
 /// Enters an open channel for so many calls: until each has left it, it stays what it is. By one

@@ -22,7 +22,9 @@ struct FoundCall {
 };
 
 struct FoundCalls {
-  uint64_t* words;  // a power of two of them, and no less than there are slots: it is never full
+  // A power of two of them, and no less than there are slots. It is never full: of a slot no other
+  // call is found before the last one is answered.
+  uint64_t* words;
   uint32_t mask;
   alignas(128) uint32_t pushed;
   alignas(128) uint32_t taken;

@@ -61,19 +61,32 @@ GOFS_NOINLINE GOFS_HD inline void hand_on(simt::AnyWarp auto warp, const Server&
 struct FarSlot {
   FoundCall call;  // if there is one
   uint32_t published;
+  uint32_t answered;  // from the slot before, perhaps more by now
 
   GOFS_HD bool is_found() const { return published == call.place.lap + 1; }
 };
+
+/// Whether what was found may be taken: none that was taken from its slot before is under way.
+/// After acquire_loaded().
+GOFS_HD inline bool may_take(const Server& server, const FarSlot& seen) {
+  if (!seen.is_found()) return false;
+  const FoundCall& call = seen.call;
+  return seen.answered == call.place.lap ||
+         simt::load_relaxed(server.channels[call.channel].answered[call.place.slot]) ==
+             call.place.lap;
+}
 
 /// Slot `index` of all slots of all rings. `lap` is how many were taken from it. (An old count is
 /// of the channel's last client. The new one's first request is not mistaken for another by that,
 /// and before its next is published the count is its own.)
 GOFS_HD inline FarSlot see_far(const Server& server, uint32_t index, const uint32_t* ring) {
-  FarSlot seen{{index / server.depth, {index % server.depth, 0}}, 0};
+  FarSlot seen{{index / server.depth, {index % server.depth, 0}}, 0, 0};
   if (ring == nullptr) return seen;
-  seen.published = simt::load_system_to_acquire(ring[seen.call.place.slot]);
-  seen.call.place.lap =
-      simt::load_relaxed(server.channels[seen.call.channel].taken[seen.call.place.slot]);
+  const uint32_t slot = seen.call.place.slot;
+  seen.published = simt::load_system_to_acquire(ring[slot]);
+  const Channel& channel = server.channels[seen.call.channel];
+  seen.call.place.lap = simt::load_relaxed(channel.taken[slot]);
+  seen.answered = simt::load_relaxed(channel.answered[slot]);
   return seen;
 }
 
@@ -99,10 +112,10 @@ GOFS_HD inline FarLook look_far(simt::AnyWarp auto warp, const Server& server, b
     const uint32_t* const other_ring = detail::far_ring(server, index + width, end);
     const detail::FarSlot one = detail::see_far(server, index, one_ring);
     const detail::FarSlot other = detail::see_far(server, index + width, other_ring);
-    const uint32_t ones = warp.ballot(one.is_found());
-    const uint32_t others = warp.ballot(other.is_found());
-    if ((ones | others) == 0) continue;
+    if (!warp.any(one.is_found() || other.is_found())) continue;
     simt::acquire_loaded();  // [H1]
+    const uint32_t ones = warp.ballot(detail::may_take(server, one));
+    const uint32_t others = warp.ballot(detail::may_take(server, other));
     if (ones != 0) detail::hand_on(warp, server, ones, one.call, may_keep, look);
     if (others != 0) detail::hand_on(warp, server, others, other.call, may_keep, look);
   }

@@ -78,6 +78,14 @@ GOFS_HD inline int resolve(simt::AnyWarp auto warp, const Channel& channel,
     if (detail::writes_structs(row) && reinterpret_cast<uintptr_t>(call.buffer) % 8 != 0) {
       return -EINVAL;
     }
+    if ((row.takes & request::kSteady) != 0 && wanted.bytes <= kSteadyBytes) {
+      const auto* const changing = static_cast<const uint8_t*>(call.buffer);
+      for (uint64_t i = warp.thread_rank(); i < wanted.bytes; i += warp.size()) {
+        room.steady[i] = changing[i];
+      }
+      warp.sync();
+      call.buffer = room.steady;
+    }
   }
   return 0;
 }

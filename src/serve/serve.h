@@ -33,7 +33,8 @@ GOFS_HD inline bool take(simt::AnyWarp auto warp, Channel& channel, RingPlace& p
     const uint32_t mine = (first + seen + warp.thread_rank()) & (ring.depth - 1);
     const bool looks = seen + warp.thread_rank() < ring.depth;
     const uint32_t lap = looks ? simt::load_relaxed(channel.taken[mine]) : 0;
-    uint32_t ready = warp.ballot(looks && is_published(ring, {mine, lap}));
+    uint32_t ready = warp.ballot(looks && is_published(ring, {mine, lap}) &&
+                                 simt::load_relaxed(channel.answered[mine]) == lap);
     for (; ready != 0; ready &= ready - 1) {
       const uint32_t lane = simt::lowest_bit(ready);
       uint32_t won = 0;
@@ -114,6 +115,8 @@ GOFS_HD inline void serve_call(simt::AnyWarp auto warp, const Server& server, Ch
   const int64_t result = detail::perform(warp, server, channel, place.slot, room);
   warp.sync();
   if (warp.thread_rank() == 0) {
+    // Its client publishes there again when it sees the answer, or before, if it is hostile.
+    simt::store_relaxed(channel.answered[place.slot], place.lap + 1);
     answer(channel.ring, place, result);
     leave_channel(channel);
   }

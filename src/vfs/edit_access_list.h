@@ -140,7 +140,8 @@ GOFS_HD inline int erase_acl(simt::AnyWarp auto warp, f2fs::Volume& volume, uint
 }
 
 /// Puts a list of `disk_bytes` bytes into a draft that has none of that index; `entry(i)` are its
-/// `count` entries. Collective, uniform. 0 or -ENOSPC.
+/// `count` entries. Collective, uniform. 0 or -ENOSPC; -EINVAL where the entries are not those that
+/// were measured.
 template <typename Entries>
 GOFS_HD int append_acl(simt::AnyWarp auto warp, uint32_t index, uint32_t disk_bytes, uint32_t count,
                        f2fs::detail::XattrDraft& draft, Entries entry) {
@@ -149,22 +150,29 @@ GOFS_HD int append_acl(simt::AnyWarp auto warp, uint32_t index, uint32_t disk_by
   // Linux wants an end mark.
   if (needed + sizeof(uint32_t) > draft.xattrs.bytes) return -ENOSPC;
   warp.sync();
+  bool as_measured = true;
   if (warp.thread_rank() == 0) {
     f2fs::detail::begin_entry(draft, {static_cast<uint8_t>(index), 0, disk_bytes});
+    const uint32_t end = draft.used + disk_bytes;
     draft.put_word(draft.used, format::kAclVersion);
     draft.used += 4;
     for (uint32_t i = 0; i < count; ++i) {
       const AclEntry one = entry(i);
+      if (draft.used + (has_id(one.tag) ? 8 : 4) > end) {
+        as_measured = false;
+        break;
+      }
       draft.put_word(draft.used, one.tag | one.permissions << 16);
       draft.used += 4;
       if (!has_id(one.tag)) continue;
       draft.put_word(draft.used, one.id);
       draft.used += 4;
     }
+    as_measured = as_measured && draft.used == end;
   }
   draft.used = warp.shfl(draft.used, 0);
   warp.sync();
-  return 0;
+  return warp.shfl(as_measured ? 1u : 0u, 0) != 0 ? 0 : -EINVAL;
 }
 
 /// The default list of a directory, while a new file takes it over. The blocks hold the directory's

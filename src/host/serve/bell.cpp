@@ -23,11 +23,6 @@ void ring_bell(const ssd::Descriptor& bell) {
   (void)!::write(bell.get(), &one, sizeof(one));
 }
 
-void still_bell(const ssd::Descriptor& bell) {
-  uint64_t rings = 0;
-  (void)!::read(bell.get(), &rings, sizeof(rings));
-}
-
 ssd::Descriptor copy_of(const ssd::Descriptor& one) {
   ssd::Descriptor copy(::fcntl(one.get(), F_DUPFD_CLOEXEC, 0));
   if (!copy.is_open()) ssd::fail_with(errno, "a descriptor");
@@ -39,8 +34,16 @@ Watch::Watch() : events_(::epoll_create1(EPOLL_CLOEXEC)) {
 }
 
 void Watch::add(const ssd::Descriptor& descriptor, uint32_t mark) {
+  add(descriptor, mark, EPOLLIN | EPOLLRDHUP);
+}
+
+void Watch::add_bell(const ssd::Descriptor& bell, uint32_t mark) {
+  add(bell, mark, EPOLLIN | EPOLLET);
+}
+
+void Watch::add(const ssd::Descriptor& descriptor, uint32_t mark, uint32_t events) {
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLRDHUP;
+  event.events = events;
   event.data.u32 = mark;
   if (::epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor.get(), &event) != 0) {
     ssd::fail_with(errno, "epoll_ctl");

@@ -41,9 +41,9 @@ void allow_races([[maybe_unused]] const serve::Ring& ring) {
 #endif
 }
 
-/// What is published and answered in memory of a GPU, which is not cleared when it is had: nothing.
+/// Of memory of a GPU, which may hold what another program has left there.
 void clear_ring(simt::MemorySpace& memory, uint8_t* ring, const serve::RingHead& head) {
-  const std::vector<uint8_t> zeros(head.texts_at);
+  const std::vector<uint8_t> zeros(head.bytes);
   memory.write(ring, zeros.data(), zeros.size());
   memory.write(ring, &head, sizeof(head));
 }
@@ -77,8 +77,9 @@ ChannelServer::ChannelServer(const ServedFilesystem& served, const ChannelServer
                 }},
       options_(options),
       channels_(served.backend->memory(), options.channels_max),
-      slot_words_(served.backend->memory(), size_t{options.channels_max} * options.depth),
-      found_words_(served.backend->memory(), std::bit_ceil(slot_words_.size())),
+      slot_words_(served.backend->memory(), size_t{2} * options.channels_max * options.depth),
+      found_words_(served.backend->memory(),
+                   std::bit_ceil(size_t{options.channels_max} * options.depth)),
       found_(served.backend->memory(), 1),
       rows_(served.backend->memory(), request::kVerbs),
       server_(served.backend->memory(), 1),
@@ -107,7 +108,8 @@ void ChannelServer::lay_out() {
   for (serve::Channel& channel : channels) {
     channel = {};
     channel.taken = words;
-    words += options_.depth;
+    channel.answered = words + options_.depth;
+    words += 2 * options_.depth;
   }
   memory.write(channels_.data(), channels.data(), channels.size() * sizeof(channels[0]));
   memory.write(rows_.data(), request::kVerbRows.data(),
@@ -210,11 +212,7 @@ void ChannelServer::tell_sleep(int change) {
 /// Until a client publishes a request.
 void ChannelServer::sleep() {
   const bool for_kernels = for_kernels_.load(std::memory_order_relaxed) != 0;
-  const std::optional<uint32_t> rung =
-      bells_.wait(for_kernels ? kSleepForKernelsMs : options_.sleep_ms);
-  if (!rung || *rung == kStop) return;
-  const std::lock_guard lock(mutex_);
-  if (clients_[*rung]) still_bell(clients_[*rung]->bell);
+  (void)bells_.wait(for_kernels ? kSleepForKernelsMs : options_.sleep_ms);
 }
 
 /// Opens a channel for the client that `make` makes for a ring; its number. By the holder of the
@@ -247,7 +245,7 @@ Expected<uint32_t> ChannelServer::add_client(const ClientMaker& make) {
       allow_races(opening.ring);
       simt::store_system_relaxed(added.head()->server_sleeps, sleeping_ != 0 ? 1u : 0u);
     }
-    bells_.add(added.bell, number);
+    bells_.add_bell(added.bell, number);
     if (step(number, opening)) return number;
     let_go(number);
     return make_error(EIO, subject, "the backend could not open it");

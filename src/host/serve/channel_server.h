@@ -110,7 +110,7 @@ class ChannelServer {
   const ChannelServerOptions options_;
   // In the memory of the warps.
   const SharedArray<serve::Channel> channels_;
-  const SharedArray<uint32_t> slot_words_;   // of each channel's slots: taken
+  const SharedArray<uint32_t> slot_words_;   // of each channel's slots: taken, answered
   const SharedArray<uint64_t> found_words_;  // of as many calls as there are slots
   const SharedArray<serve::FoundCalls> found_;
   const SharedArray<request::VerbRow> rows_;

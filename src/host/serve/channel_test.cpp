@@ -4,6 +4,7 @@
 // each for its own user; what a client leaves open is closed; hostile rings harm nobody else.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -325,6 +326,14 @@ uint64_t hostile_requests() {
   return wanted == nullptr ? 5000 : std::stoull(wanted);
 }
 
+/// The bell is as much a client's as the server's.
+void empty_bell(const ssd::Descriptor& bell) {
+  EXPECT_EQ(::fcntl(bell.get(), F_SETFL, 0), 0);
+  uint64_t rings = 0;
+  EXPECT_EQ(::read(bell.get(), &rings, sizeof(rings)), 8);
+  ring_bell(bell);
+}
+
 /// Writes what it likes into its ring, until the server has answered so many requests.
 void be_hostile(ChannelEnds& ends, uint32_t seed) {
   const uint64_t count = hostile_requests();
@@ -374,7 +383,12 @@ void be_hostile(ChannelEnds& ends, uint32_t seed) {
                                  static_cast<uint32_t>(random()));
     }
     if (random() % 64 == 0) word(ends.memory.data() + 8 * (random() % 40));
+    // It waits for no answer.
+    for (uint32_t ahead = random() % 8 == 0 ? 4 : 0; ahead > 0; --ahead) {
+      simt::store_system_release(ring.published[slot], lap + 6 - ahead);
+    }
     ring_bell(ends.bell);
+    if (random() % 64 == 0) empty_bell(ends.bell);
   }
 }
 
@@ -411,6 +425,67 @@ TEST_P(ChannelTest, hostile_rings_harm_nobody_else) {
   Stat stat{};
   EXPECT_EQ(honest.stat("/ours/file", stat), 0);
   EXPECT_EQ(stat.uid, 7u);
+  expect_sound();
+}
+
+/// A value of system.posix_acl_access.
+std::string access_list(const std::vector<uint16_t>& tags) {
+  std::string value(4 + 8 * tags.size(), '\0');
+  const uint32_t version = 2;
+  std::memcpy(value.data(), &version, sizeof(version));
+  for (size_t i = 0; i < tags.size(); ++i) {
+    const uint16_t entry[4] = {tags[i], 4, 77, 0};
+    std::memcpy(value.data() + 4 + 8 * i, entry, sizeof(entry));
+  }
+  return value;
+}
+
+TEST_P(ChannelTest, an_access_list_may_change_while_it_is_set) {
+  serve({});
+  vfs::Credentials enemy{};
+  enemy.uid = enemy.gid = 66;
+  auto opened = server_->open({enemy}).value();
+  uint8_t* const memory = opened.ends.memory.data();
+  serve::RingHead head{};
+  std::memcpy(&head, memory, sizeof(head));
+  uint8_t* const buffer = serve::view_of_ring(memory, head).buffer;
+  ChannelClient client(std::move(opened.ends));
+  const std::string path = "/list";
+  ASSERT_GE(
+      client.call({.verb = Verb::kOpen, .path = &path, .flags = kReadWrite, .mode = 0600}).result,
+      0);
+  // Short on disk, and wrong; and right, but too long for any inode.
+  const std::string few = access_list(std::vector<uint16_t>(900, 1));
+  std::vector<uint16_t> tags(900, 2);
+  tags.front() = 1;
+  tags[tags.size() - 3] = 4;
+  tags[tags.size() - 2] = 16;
+  tags.back() = 32;
+  const std::string many = access_list(tags);
+  ASSERT_EQ(few.size(), many.size());
+  std::atomic<bool> ending{false};
+  std::thread changing([&] {
+    // Of all slots: which one the call has is not known.
+    while (!ending) {
+      for (uint32_t slot = 0; slot < head.depth; ++slot) {
+        std::memcpy(buffer + slot * client.part_bytes(), (ending ? few : many).data(), many.size());
+      }
+    }
+  });
+  const std::string name = "system.posix_acl_access";
+  for (int i = 0; i < 3000; ++i) {
+    const int64_t answer = client
+                               .call({.verb = Verb::kSetxattr,
+                                      .path = &path,
+                                      .name = &name,
+                                      .input = few.data(),
+                                      .bytes = few.size()})
+                               .result;
+    EXPECT_TRUE(answer == -EINVAL || answer == -ENOSPC) << answer;
+  }
+  ending = true;
+  changing.join();
+  (void)server_->close(opened.number);
   expect_sound();
 }
 
