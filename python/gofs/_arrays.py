@@ -259,6 +259,6 @@ def on_host(data: Any) -> Any:
 
 
 def bytes_of(data: Any) -> Buffer:
-    """The memory of an array or a tensor on the host, which has to live as long."""
+    """The memory of an array or a tensor on the host, which it keeps alive."""
     # numpy says of some of its types that they have no buffer, but of bytes never.
     return memory_to_read(data if hasattr(data, "data_ptr") else data.reshape(-1).view("uint8"))

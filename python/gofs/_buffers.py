@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from gofs._device import device_memory
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def memory_to_read(data: Memory) -> Buffer:
     """The bytes of what is to be written to a file, as an object with the buffer protocol.
 
-    It refers to memory of `data`, which has to live as long. Raises ValueError for a tensor whose
-    bytes are on a GPU, or do not follow each other.
+    It keeps `data` alive, whose memory it is. Raises ValueError for a tensor whose bytes are on a
+    GPU, or do not follow each other.
     """
     return _memory_of(data, elsewhere="write its .cpu()", strided="write its .contiguous()")
 
@@ -77,7 +77,9 @@ def _memory_of_tensor(tensor: Tensor, elsewhere: str, strided: str) -> Buffer:
     size = tensor.numel() * tensor.element_size()
     if size == 0:
         return bytearray()
-    return (ctypes.c_ubyte * size).from_address(tensor.data_ptr())
+    memory: Any = (ctypes.c_ubyte * size).from_address(tensor.data_ptr())
+    memory.owner = tensor  # which ctypes knows nothing of
+    return cast("Buffer", memory)
 
 
 def _check_values(tensor: Tensor, *, strided: str) -> None:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import array
 import ctypes
 import errno
+import gc
 import mmap
 import os
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +18,8 @@ import pytest
 
 import gofs
 from fake_tensors import FakeDeviceArray, FakeTensor
+from gofs._arrays import bytes_of as bytes_of_array
+from gofs._buffers import memory_to_fill, memory_to_read
 
 DATA = bytes(range(256)) * 16
 
@@ -68,6 +72,24 @@ def test_memory_is_written_from_where_it_is(volume: gofs.Volume, kind: str) -> N
     volume.write_many("/many", {"one": memory})
     assert volume.read("/file") == volume.read("/many/one") == DATA
     assert volume.read("/by_file") == DATA * 2
+
+
+def test_memory_keeps_what_it_is_of() -> None:
+    for memory_of in (memory_to_read, memory_to_fill, bytes_of_array):
+        tensor = FakeTensor(numpy.arange(5, dtype=numpy.int64))
+        is_there = weakref.ref(tensor)
+        memory = memory_of(tensor)
+        del tensor
+        gc.collect()
+        assert is_there() is not None
+        part = memoryview(memory)[8:16]
+        del memory
+        gc.collect()
+        assert is_there() is not None
+        assert bytes(part) == (1).to_bytes(8, "little")
+        del part
+        gc.collect()
+        assert is_there() is None
 
 
 READ_ONLY: dict[str, Callable[[], Any]] = {
