@@ -107,7 +107,21 @@ std::vector<int64_t> read_files(MountedVolume& self, const nb::sequence& given,
   return take(std::move(results), &self.name());
 }
 
-/// Whether such memory can be moved: tried with a file that is not open.
+/// Address, bytes.
+using Memory = std::vector<std::tuple<uint64_t, uint64_t>>;
+
+/// Raises what to move such memory in the order of `stream` would, before a file is touched: tried
+/// with a file that is not open.
+void check_memory(MountedVolume& self, const Memory& given, uint64_t stream) {
+  std::vector<IoRange> ranges;
+  for (const auto& [address, bytes] : given) {
+    ranges.push_back({-1, reinterpret_cast<void*>(address), bytes, 0});
+  }
+  take(self.call([&](Volume& volume) { return begin(volume, false, ranges, stream); }),
+       &self.name());
+}
+
+/// Whether such memory can be moved.
 bool reaches(MountedVolume& self, uint64_t address, uint64_t bytes) {
   return self.call([&](Volume& volume) {
     return begin(volume, false, {{-1, reinterpret_cast<void*>(address), bytes, 0}}, 0).has_value();
@@ -165,6 +179,7 @@ void define_device_ranges(nb::module_& module, VolumeClass& volume) {
                             self.call([](Volume& of) { return of.info().backend == "cuda"; });
                    })
       .def("reaches", &reaches, "address"_a, "bytes"_a)
+      .def("check_memory", &check_memory, "memory"_a, "stream"_a)
       .def("move_ranges", &move_ranges, "ranges"_a, "writes"_a, "stream"_a)
       .def("begin_ranges", &begin_ranges, "ranges"_a, "writes"_a, "stream"_a)
       .def("read_files", &read_files, "paths"_a, "offsets"_a, "address"_a, "stream"_a,

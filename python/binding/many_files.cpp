@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is asked of many files at once.
-#include <fcntl.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -47,11 +46,12 @@ std::vector<uint64_t> sizes(MountedVolume& self, const nb::sequence& given) {
   return sizes;
 }
 
-/// For reading. The same; then those that could be opened are closed.
-nb::list open_many(const std::shared_ptr<MountedVolume>& self, const nb::sequence& given) {
+/// `flags`: of open(2), without O_CREAT. The same; then those that could be opened are closed.
+nb::list open_many(const std::shared_ptr<MountedVolume>& self, const nb::sequence& given,
+                   uint32_t flags) {
   const std::deque<Path> paths = paths_of(given);
   const auto opened =
-      self->call([&](Volume& volume) { return volume.open_many(bytes_of(paths), O_RDONLY); });
+      self->call([&](Volume& volume) { return volume.open_many(bytes_of(paths), flags); });
   std::vector<std::unique_ptr<OpenFile>> files;
   for (size_t i = 0; i < opened.size(); ++i) {
     if (opened[i]) files.push_back(std::make_unique<OpenFile>(self, *opened[i], paths[i]));
@@ -64,7 +64,7 @@ nb::list open_many(const std::shared_ptr<MountedVolume>& self, const nb::sequenc
   return list;
 }
 
-/// Errors are lost: they were read.
+/// Errors are lost: to close a file makes nothing durable.
 void close_many(MountedVolume& self, const std::vector<nb::object>& given) {
   std::vector<OpenFile*> files;
   for (const nb::object& file : given) files.push_back(&nb::cast<OpenFile&>(file));
@@ -82,8 +82,8 @@ void close_many(MountedVolume& self, const std::vector<nb::object>& given) {
 
 void define_many_files(VolumeClass& volume) {
   volume.def("sizes", &sizes, "paths"_a, nb::sig("def sizes(self, paths: object) -> list[int]"))
-      .def("open_many", &open_many, "paths"_a,
-           nb::sig("def open_many(self, paths: object) -> list[OpenFile]"))
+      .def("open_many", &open_many, "paths"_a, "flags"_a,
+           nb::sig("def open_many(self, paths: object, flags: int) -> list[OpenFile]"))
       .def("close_many", &close_many, "files"_a,
            nb::sig("def close_many(self, files: collections.abc.Sequence[OpenFile]) -> None"));
 }

@@ -22,6 +22,10 @@ class DeviceMemory(NamedTuple):
     stream: int  # that its program uses at the moment: a cudaStream_t
     owner: object  # whose memory it is
 
+    def behind(self, count: int) -> DeviceMemory:
+        """What is left of it after so many bytes."""
+        return self._replace(address=self.address + count, size=self.size - count)
+
 
 def device_memory(data: object, *, fills: bool) -> DeviceMemory | None:
     """The memory of `data`, where that is a GPU's; else None. `fills`: it is to be changed.

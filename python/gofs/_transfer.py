@@ -1,50 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moving bytes between files and the memory of a GPU."""
+"""What is moved while the program goes on."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
 from typing import TYPE_CHECKING
 
-from gofs._errors import CorruptionError
+from gofs._moving import counts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator
 
     from gofs import _core
-    from gofs._device import DeviceMemory
     from gofs._typing import AnyPath
 
 # How often an awaited transfer is looked at.
 _LOOK_SECONDS = 0.0002
-
-
-def raise_error(code: int, path: AnyPath | None) -> None:
-    """Raises what a call of `os` would."""
-    kind = CorruptionError if code == errno.EUCLEAN else OSError
-    raise kind(code, os.strerror(code), path)
-
-
-def counts_of(results: Sequence[int], paths: Sequence[AnyPath | None]) -> list[int]:
-    """The bytes of each range. Raises the error of the first one that has one."""
-    for result, path in zip(results, paths):
-        if result < 0:
-            raise_error(-result, path)
-    return list(results)
-
-
-def move(
-    core: _core.Volume,
-    parts: Sequence[tuple[_core.OpenFile, int, DeviceMemory]],
-    stream: int,
-    *,
-    writes: bool,
-) -> list[int]:
-    """Reads or writes (file, offset, memory), and waits. Bytes, or a negative errno, of each."""
-    ranges = [(file, offset, part.address, part.size) for file, offset, part in parts]
-    return core.move_ranges(ranges, writes, stream)
 
 
 class Transfer:

@@ -15,6 +15,7 @@ import zlib
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast, overload
 
+from gofs import _moving
 from gofs._arrays import default_framework, framework_named
 from gofs._buffers import (
     gpu_memory_to_fill,
@@ -25,6 +26,7 @@ from gofs._buffers import (
 from gofs._closing import Closing
 from gofs._device import common_stream
 from gofs._entries import ScandirIterator
+from gofs._errors import raise_error
 from gofs._file import File
 from gofs._modes import parse_mode
 from gofs._stat import (
@@ -37,7 +39,7 @@ from gofs._stat import (
     time_from_seconds,
 )
 
-from gofs._transfer import Transfer, counts_of, move, raise_error
+from gofs._transfer import Transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -285,10 +287,9 @@ class Volume(Closing):
             return Transfer(self.read_into(path, buffer, offset=offset), path, buffer)
         file = self._core.open(path, os.O_RDONLY, 0)
         try:
-            begun = self._core.begin_ranges(
-                [(file, not_negative(offset, path), memory.address, memory.size)],
-                False,
-                common_stream([memory], stream),
+            part = (file, not_negative(offset, path), memory)
+            begun = _moving.begin(
+                self._core, [part], common_stream([memory], stream), writes=False
             )
         except BaseException:
             file.close()
@@ -313,13 +314,14 @@ class Volume(Closing):
         memory = self._gpu_memory(data, fills=False)
         if memory is None:
             return self._core.write(path, memory_to_read(data), flags, permissions, sync)
+        # What can be refused is, before the file that is there is emptied.
+        order = common_stream([memory], stream)
+        _moving.check(self._core, [memory], order)
         with closing(self._core.open(path, flags, permissions)) as file:
-            count = self._move(file, 0, memory, path, writes=True, stream=stream)
-            if count < memory.size:
-                raise_error(errno.ENOSPC, path)
+            _moving.write(self._core, [(file, 0, memory)], [path], order)
             if sync:
                 file.sync()
-        return count
+        return memory.size
 
     def _gpu_memory(self, data: Memory, *, fills: bool) -> DeviceMemory | None:
         """Where the bytes of `data` are on the GPU that has mounted the volume; or None."""
@@ -347,8 +349,11 @@ class Volume(Closing):
     ) -> int:
         """Bytes between a file and the GPU's memory, which are waited for; how many."""
         order = common_stream([memory], stream)
-        results = move(self._core, [(file, offset, memory)], order, writes=writes)
-        return counts_of(results, [path])[0]
+        part = (file, offset, memory)
+        if not writes:
+            return _moving.read(self._core, [part], [path], order)[0]
+        _moving.write(self._core, [part], [path], order)
+        return memory.size
 
     @overload
     def read_many(
@@ -435,7 +440,7 @@ class Volume(Closing):
                 )
         _expect_room(ends[-1], memory.size)
         order = common_stream([memory], stream)
-        return counts_of(self._core.read_files(names, ends, memory.address, order), names)
+        return _moving.read_files(self._core, names, ends, memory, order)
 
     def read_ranges(
         self,
@@ -486,7 +491,7 @@ class Volume(Closing):
         order = common_stream([memory for _, _, memory in parts], stream)
         # Each path is opened once, and all of them together.
         paths = {os.fspath(file): 0 for file, _, _ in parts if not isinstance(file, File)}
-        opened = dict(zip(paths, self._core.open_many(list(paths))))
+        opened = dict(zip(paths, self._core.open_many(list(paths), os.O_RDONLY)))
         try:
             names = [
                 file.name if isinstance(file, File) else os.fspath(file) for file, _, _ in parts
@@ -496,7 +501,7 @@ class Volume(Closing):
                 for file, _, _ in parts
             ]
             wanted = [(file, offset, memory) for file, (_, offset, memory) in zip(files, parts)]
-            return counts_of(move(self._core, wanted, order, writes=False), names)
+            return _moving.read(self._core, wanted, names, order)
         finally:
             self._core.close_many(list(opened.values()))
 
@@ -562,7 +567,7 @@ class Volume(Closing):
             path = posixpath.join(os.fsdecode(directory), name)
             try:
                 if code != errno.EEXIST:
-                    raise OSError(code, os.strerror(code), path)
+                    raise_error(code, path)
                 self.write(path, files[name], permissions=permissions)
             except OSError as error:
                 failure = failure or error

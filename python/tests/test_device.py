@@ -14,6 +14,7 @@ import pytest
 
 import gofs
 from fake_tensors import FakeTensor
+from watched import Watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,19 +147,65 @@ def test_what_is_not_as_it_lies_is_refused(on_gpu: gofs.Volume) -> None:
     assert on_gpu.read("/file") == DATA
 
 
+def refuse(code: int, words: str) -> Callable[..., Any]:
+    def call(*arguments: object) -> None:
+        raise OSError(code, f"read_ranges: {words}", "volume.img")
+
+    return call
+
+
+def test_a_refused_write_leaves_the_file_as_it_was(
+    on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_memory = GpuArray(zeros(10), data=(0, False))
+    with pytest.raises(ValueError, match="is null: use memory of the GPU that has mounted"):
+        on_gpu.write("/file", no_memory)
+    with pytest.raises(TypeError, match="no stream"):
+        on_gpu.write("/file", GpuTensor(zeros(10)), stream="x")
+    captured = refuse(errno.EOPNOTSUPP, "the stream is captured for a graph")
+    monkeypatch.setattr(on_gpu, "_core", Watched(on_gpu, check_memory=captured))
+    with pytest.raises(OSError, match="captured") as raised:
+        on_gpu.write("/file", GpuTensor(zeros(10)))
+    assert raised.value.errno == errno.EOPNOTSUPP
+    with pytest.raises(OSError, match="captured"):
+        on_gpu.write("/new", GpuTensor(zeros(10)))
+    assert on_gpu.read("/file") == DATA
+    assert not on_gpu.exists("/new")
+
+
+def test_memory_of_another_gpu_is_refused_with_what_to_do(
+    on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = refuse(errno.EFAULT, "the buffer is memory of GPU 1, and the volume is on GPU 0")
+    names = ("check_memory", "move_ranges", "begin_ranges", "read_files")
+    monkeypatch.setattr(on_gpu, "_core", Watched(on_gpu, **dict.fromkeys(names, other)))
+    tensor = GpuTensor(zeros(10))
+    with on_gpu.open("/file", "r+b") as file:
+        for call in (
+            lambda: on_gpu.read_into("/file", tensor),
+            lambda: on_gpu.read_into_async("/file", tensor),
+            lambda: on_gpu.read_ranges([("/file", 0, tensor)]),
+            lambda: on_gpu.read_many_into(["/file"], tensor, [0, 10]),
+            lambda: on_gpu.write("/file", tensor),
+            lambda: file.readinto(tensor),
+            lambda: file.pread(tensor, 0),
+            lambda: file.write(tensor),
+            lambda: file.pwrite(tensor, 0),
+        ):
+            with pytest.raises(ValueError, match="^the buffer is memory of GPU 1.*: use memory of"):
+                call()
+    assert on_gpu.read("/file") == DATA
+
+
 def test_the_stream_is_the_programs(on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch) -> None:
     streams = []
     real = on_gpu._core
 
-    class Core:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(real, name)
+    def move_ranges(ranges: Any, writes: bool, stream: int) -> Any:
+        streams.append(stream)
+        return real.move_ranges(ranges, writes, stream)
 
-        def move_ranges(self, ranges: Any, writes: bool, stream: int) -> Any:
-            streams.append(stream)
-            return real.move_ranges(ranges, writes, stream)
-
-    monkeypatch.setattr(on_gpu, "_core", Core())
+    monkeypatch.setattr(on_gpu, "_core", Watched(on_gpu, move_ranges=move_ranges))
     array = zeros(10)
     on_gpu.read_into("/file", GpuTensor(array, stream=3))
     on_gpu.read_into("/file", GpuTensor(array, stream=3), stream=4)

@@ -20,6 +20,7 @@ import gofs
 from fake_tensors import FakeDeviceArray, FakeTensor
 from gofs._arrays import bytes_of as bytes_of_array
 from gofs._buffers import memory_to_fill, memory_to_read
+from watched import Watched
 
 DATA = bytes(range(256)) * 16
 
@@ -256,6 +257,18 @@ def test_many_files_are_made_and_replaced(volume: gofs.Volume) -> None:
     assert refused.value.errno == errno.EINVAL
     with pytest.raises(FileNotFoundError):
         volume.write_many("/none", {"a": b""})
+
+
+def test_a_contradiction_is_told_as_one_by_all_calls(
+    volume: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def corrupt(directory: str, names: list[str], *arguments: object) -> list[int]:
+        return [errno.EUCLEAN for _ in names]
+
+    monkeypatch.setattr(volume, "_core", Watched(volume, batch_create=corrupt))
+    with pytest.raises(gofs.CorruptionError) as raised:
+        volume.write_many("/", {"a": b"1"})
+    assert raised.value.filename == "/a"
 
 
 def test_a_large_file_is_read_as_it_was_written(volume: gofs.Volume) -> None:
