@@ -12,12 +12,10 @@ import importlib.util
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from gofs._buffers import memory_to_read
+from gofs._buffers import bytes_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from typing_extensions import Buffer
 
     from gofs._volume import Volume
 
@@ -243,7 +241,7 @@ def row_numbers(index: Any, count: int) -> Any:
                 raise IndexError(f"{len(index)} truth values for {count} rows")
             index = [row for row, wanted in enumerate(index.tolist()) if wanted]
         elif _dtype_name(index) == "int64" and _is_contiguous(index):
-            return bytes_of(index)
+            return bytes_to_read(index)
         else:
             index = index.tolist()
     if any(isinstance(row, bool) for row in index):
@@ -256,9 +254,3 @@ def on_host(data: Any) -> Any:
     if hasattr(data, "data_ptr") and str(data.device) != "cpu":
         return data.detach().cpu()
     return data
-
-
-def bytes_of(data: Any) -> Buffer:
-    """The memory of an array or a tensor on the host, which it keeps alive."""
-    # numpy says of some of its types that they have no buffer, but of bytes never.
-    return memory_to_read(data if hasattr(data, "data_ptr") else data.reshape(-1).view("uint8"))

@@ -33,6 +33,21 @@ def memory_to_fill(data: Memory) -> Buffer:
     )
 
 
+def bytes_to_read(data: Memory) -> memoryview:
+    """memory_to_read() as bytes in one dimension, to take parts of. ValueError as well for an array
+    whose bytes do not follow each other."""
+    return _flat(
+        memory_to_read(data), strided="write a contiguous copy (numpy.ascontiguousarray)"
+    )
+
+
+def bytes_to_fill(data: Memory) -> memoryview:
+    """The same of what is to be read into."""
+    return _flat(
+        memory_to_fill(data), strided="read into a contiguous one, and copy it from there"
+    )
+
+
 def gpu_memory_to_read(data: Memory) -> DeviceMemory | None:
     """Where the bytes of what is to be written to a file are on a GPU; None: they are not there.
 
@@ -50,6 +65,17 @@ def gpu_memory_to_fill(data: Memory) -> DeviceMemory | None:
             cast("Tensor", data), strided="read into a contiguous one, and copy that with .copy_()"
         )
     return device_memory(data, fills=True)
+
+
+def _flat(memory: Buffer, *, strided: str) -> memoryview:
+    is_array = hasattr(memory, "__array_interface__")
+    array: Any = memory
+    if not (array.flags.c_contiguous if is_array else memoryview(memory).c_contiguous):
+        raise ValueError(f"the buffer's bytes do not follow each other in C's order: {strided}")
+    # numpy says of some of its types that they have no buffer, but of bytes never.
+    view = memoryview(array.reshape(-1).view("uint8") if is_array else memory)
+    # One without bytes may have a shape that cannot be cast.
+    return view.cast("B") if view.nbytes > 0 else memoryview(bytearray())
 
 
 def _memory_of(data: Memory, *, elsewhere: str, strided: str) -> Buffer:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast, over
 from gofs import _moving
 from gofs._arrays import default_framework, framework_named
 from gofs._buffers import (
+    bytes_to_fill,
     gpu_memory_to_fill,
     gpu_memory_to_read,
     memory_to_fill,
@@ -432,12 +433,11 @@ class Volume(Closing):
             raise ValueError("offsets: none is negative, or less than the one before")
         memory = self._gpu_memory(buffer, fills=True)
         if memory is None:
-            with memoryview(memory_to_fill(buffer)) as whole, whole.cast("B") as flat:
-                _expect_room(ends[-1], len(flat))
-                return self.read_ranges(
-                    (name, 0, flat[begin:end])
-                    for name, begin, end in zip(names, ends, ends[1:])
-                )
+            flat = bytes_to_fill(buffer)
+            _expect_room(ends[-1], len(flat))
+            return self.read_ranges(
+                (name, 0, flat[begin:end]) for name, begin, end in zip(names, ends, ends[1:])
+            )
         _expect_room(ends[-1], memory.size)
         order = common_stream([memory], stream)
         return _moving.read_files(self._core, names, ends, memory, order)

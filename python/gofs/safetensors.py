@@ -19,8 +19,8 @@ import operator
 import os
 from typing import TYPE_CHECKING, Any
 
-from gofs._arrays import bytes_of, described, framework_named, on_host, row_numbers
-from gofs._buffers import memory_to_fill
+from gofs._arrays import described, framework_named, on_host, row_numbers
+from gofs._buffers import bytes_to_read, memory_to_fill
 from gofs._closing import Closing
 from gofs._replacing import replacing
 from gofs._safetensors_header import (
@@ -82,8 +82,7 @@ def save_file(
     with replacing(volume, os.fspath(path), sync=sync, permissions=permissions) as file:
         file.write(beginning)
         for name in header.tensors:
-            data = on_host(given[name].data)
-            file.write(bytes_of(data))
+            file.write(bytes_to_read(on_host(given[name].data)))
     return header.data_begin + header.data_bytes
 
 

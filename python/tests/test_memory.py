@@ -18,8 +18,7 @@ import pytest
 
 import gofs
 from fake_tensors import FakeDeviceArray, FakeTensor
-from gofs._arrays import bytes_of as bytes_of_array
-from gofs._buffers import memory_to_fill, memory_to_read
+from gofs._buffers import bytes_to_fill, bytes_to_read, memory_to_fill, memory_to_read
 from watched import Watched
 
 DATA = bytes(range(256)) * 16
@@ -58,6 +57,9 @@ def test_memory_is_filled_in_place(volume: gofs.Volume, kind: str) -> None:
             memory = WRITABLE[kind]()
             assert fill(memory) == 4096
             assert bytes_of(memory) == DATA
+    memory = WRITABLE[kind]()
+    assert volume.read_many_into(["/file", "/file"], memory, [0, 1000, 4096]) == [1000, 3096]
+    assert bytes_of(memory) == DATA[:1000] + DATA[:3096]
 
 
 @pytest.mark.parametrize("kind", WRITABLE)
@@ -76,14 +78,14 @@ def test_memory_is_written_from_where_it_is(volume: gofs.Volume, kind: str) -> N
 
 
 def test_memory_keeps_what_it_is_of() -> None:
-    for memory_of in (memory_to_read, memory_to_fill, bytes_of_array):
+    for memory_of in (memory_to_read, memory_to_fill, bytes_to_read, bytes_to_fill):
         tensor = FakeTensor(numpy.arange(5, dtype=numpy.int64))
         is_there = weakref.ref(tensor)
         memory = memory_of(tensor)
         del tensor
         gc.collect()
         assert is_there() is not None
-        part = memoryview(memory)[8:16]
+        part = memoryview(memory).cast("B")[8:16]
         del memory
         gc.collect()
         assert is_there() is not None
@@ -125,6 +127,8 @@ def test_memory_with_gaps_is_refused_and_never_copied(volume: gofs.Volume, kind:
     memory = STRIDED[kind]()
     with pytest.raises(ValueError, match="read into a contiguous one"):
         volume.read_into("/file", memory)
+    with pytest.raises(ValueError, match="read into a contiguous one"):
+        volume.read_many_into(["/file"], memory, [0, 10])
     with pytest.raises(ValueError, match="write a contiguous copy"):
         volume.write("/file", memory)
     with volume.open("/new", "wb") as file, pytest.raises(ValueError, match="contiguous"):
@@ -182,7 +186,15 @@ def test_nothing_is_read_into_and_written_from_nothing(volume: gofs.Volume) -> N
     assert volume.read_into("/empty", bytearray(10)) == 0
     volume.write("/file", DATA)
     assert volume.read_into("/file", bytearray()) == 0
-    assert volume.read_into("/file", numpy.zeros((0, 5))) == 0
+    empty = (numpy.zeros((0, 5)), numpy.zeros((3, 0)), memoryview(b""), FakeTensor(numpy.zeros(0)))
+    for nothing in empty:
+        assert volume.write("/nothing", nothing) == 0
+        with volume.open("/nothing", "wb") as file:
+            assert file.write(nothing) == file.pwrite(nothing, 0) == 0
+    for nothing in (numpy.zeros((0, 5)), numpy.zeros((3, 0)), bytearray()):
+        assert volume.read_into("/file", nothing) == 0
+        assert volume.read_many_into([], nothing, [0]) == []
+        assert volume.read_many_into(["/file"], nothing, [0, 0]) == [0]
 
 
 def test_ranges_of_files_end_where_they_end(volume: gofs.Volume) -> None:

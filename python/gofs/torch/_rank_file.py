@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from torch.distributed.checkpoint.planner import WriteItemType
 from torch.distributed.checkpoint.storage import WriteResult
 
-from gofs._arrays import bytes_of, dtype_of, on_host
+from gofs._arrays import dtype_of, on_host
+from gofs._buffers import bytes_to_read
 from gofs._safetensors_header import DTYPE_BITS, TensorInfo, encoded_header
 
 if TYPE_CHECKING:
@@ -158,9 +159,9 @@ def _write_tensor(volume: Volume, file: Any, place: int, tensor: Any) -> int:
     """Writes it where the file is, at `place`; how many bytes. What is in the memory of the
     volume's GPU does not go through the host's."""
     if str(tensor.device) == "cpu" or not volume._reaches(tensor):
-        contents = bytes_of(on_host(tensor))
+        contents = bytes_to_read(on_host(tensor))
         file.write(contents)
-        return memoryview(contents).nbytes
+        return contents.nbytes
     size = int(tensor.numel() * tensor.element_size())
     file.flush()
     file.raw.pwrite(tensor, place)

@@ -27,7 +27,8 @@ except ImportError as error:
         "gofs.torch.pyg needs torch_geometric 2.3 or later: pip install torch_geometric"
     ) from error
 
-from gofs._arrays import bytes_of, described, framework_named, on_host, row_numbers
+from gofs._arrays import described, framework_named, on_host, row_numbers
+from gofs._buffers import bytes_to_read
 from gofs.safetensors import SafetensorsFile, safe_open, save_file
 from gofs.torch._names import file_name, key_of
 
@@ -158,8 +159,7 @@ class GofsFeatureStore(FeatureStore):
                     f"{path}: the rows are {info.dtype} of shape {wanted}, and {given.dtype} of "
                     f"shape {given.shape} was given"
                 )
-            data = on_host(tensor)
-            memory = memoryview(bytes_of(data)).cast("B")
+            memory = bytes_to_read(on_host(tensor))
             size = len(memory) // len(rows) if rows else 0
             for number, row in enumerate(rows):
                 file.pwrite(memory[number * size : (number + 1) * size], offset + row * size)
