@@ -10,10 +10,13 @@ import stat
 import warnings
 from typing import TYPE_CHECKING, NoReturn
 
-from gofs._buffers import memory_to_fill, memory_to_read
+from gofs._buffers import bytes_to_read, memory_to_fill, memory_to_read
+from gofs._errors import raise_error
 from gofs._stat import not_negative
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gofs import _core
     from gofs._modes import Mode
     from gofs._typing import Memory
@@ -29,11 +32,22 @@ class File(io.RawIOBase):
     Several threads may use a file; closing waits for the calls under way.
     """
 
-    def __init__(self, volume: Volume, core: _core.OpenFile, name: str | bytes, mode: Mode) -> None:
+    def __init__(
+        self,
+        volume: Volume,
+        core: _core.OpenFile,
+        name: str | bytes,
+        mode: Mode,
+        *,
+        is_buffered: bool = False,
+    ) -> None:
+        """For Volume.open(). `is_buffered`: there is a buffer of `io` above, which wants to know how
+        much of it was written, and goes on with the rest."""
         super().__init__()
         self._volume = volume  # which stays mounted as long
         self._core = core
         self._mode = mode
+        self._is_buffered = is_buffered
         if not mode.writable and stat.S_ISDIR(core.stat().mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
         if mode.appends:
@@ -96,15 +110,18 @@ class File(io.RawIOBase):
         )
 
     def write(self, data: Memory, /) -> int:
-        """Writes at the position, or at the end where the mode appends.
+        """Writes all of it at the position, or at the end where the mode appends; how many bytes.
 
-        How many bytes: fewer only where the volume is full, or the SSD fails in between. The next
-        call says which.
+        Where it raises, as where the volume is full, a part may have been written: the position is
+        behind that.
         """
         self._require(self._mode.writable, "writing")
         memory = self._volume._gpu_memory(data, fills=False)
         if memory is None:
-            return self._core.write(memory_to_read(data))
+            count = self._core.write(memory_to_read(data))
+            if self._is_buffered and count > 0:
+                return count
+            return self._rest(data, count, lambda rest, _: self._core.write(rest))
         if self._mode.appends:
             raise ValueError(
                 "bytes in the memory of a GPU are not appended: pwrite() them at the file's size"
@@ -119,7 +136,10 @@ class File(io.RawIOBase):
         self._require(self._mode.writable, "writing")
         memory = self._volume._gpu_memory(data, fills=False)
         if memory is None:
-            return self._core.pwrite(memory_to_read(data), not_negative(offset))
+            count = self._core.pwrite(memory_to_read(data), not_negative(offset))
+            return self._rest(
+                data, count, lambda rest, done: self._core.pwrite(rest, offset + done)
+            )
         return self._volume._move(self._core, not_negative(offset), memory, self.name, writes=True)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
@@ -194,6 +214,19 @@ class File(io.RawIOBase):
     def _core_to_write(self) -> _core.OpenFile:
         self._require(self._mode.writable, "writing")
         return self._core
+
+    def _rest(
+        self, data: Memory, count: int, write: Callable[[memoryview, int], int]
+    ) -> int:
+        """Goes on after a call that wrote `count` bytes; how many there are. Who is given a short
+        count would have to ask why: pickle, numpy and others do not look at it."""
+        whole = bytes_to_read(data)
+        while count < len(whole):
+            more = write(whole[count:], count)
+            if more == 0:
+                raise_error(errno.ENOSPC, self.name)
+            count += more
+        return count
 
     def _require(self, able: bool, what: str) -> None:
         self._checkClosed()

@@ -239,7 +239,7 @@ class Volume(Closing):
         if buffering == 1:
             raise ValueError("buffering=1 is for text: give a size in bytes, or -1")
         core = self._core.open(path, parsed.flags, permissions)
-        file = File(self, core, os.fspath(path), parsed)
+        file = File(self, core, os.fspath(path), parsed, is_buffered=buffering != 0)
         if buffering == 0:
             return file
         size = buffering if buffering > 0 else _BUFFER_BYTES

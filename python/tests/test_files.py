@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gc
 import gzip
 import io
@@ -151,6 +152,74 @@ def test_a_closed_file_refuses_as_fileio_does(volume: gofs.Volume, host: pathlib
         assert outcome(lambda: call(*arguments))[1] == "ValueError"
     for name in ("stat", "fsync", "fdatasync"):
         assert outcome(getattr(ours, name))[1] == "ValueError"
+
+
+class ShortWrites:
+    """An open file of the binding that writes 10 bytes at a time, and `room` in all."""
+
+    def __init__(self, core: Any, room: int) -> None:
+        self._real = core
+        self.room = room
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def write(self, data: Any) -> int:
+        return int(self._real.write(self._part_of(data)))
+
+    def pwrite(self, data: Any, offset: int) -> int:
+        return int(self._real.pwrite(self._part_of(data), offset))
+
+    def _part_of(self, data: Any) -> memoryview:
+        part = memoryview(data).cast("B")[: min(10, self.room)]
+        self.room -= len(part)
+        return part
+
+
+def test_a_short_write_is_followed_by_the_rest(volume: gofs.Volume) -> None:
+    array = numpy.arange(9.0).reshape(3, 3)
+    with volume.open("/file", "wb") as file:
+        file._core = ShortWrites(file._core, 1000)  # type: ignore[assignment]
+        assert file.write(b"0123456789" * 5 + b"end") == file.tell() == 53
+        assert file.pwrite(b"abcdefghijklmno", 1) == 15
+        assert file.write(array) == array.nbytes
+    data = b"0abcdefghijklmno" + (b"0123456789" * 5 + b"end")[16:]
+    assert volume.read("/file") == data + array.tobytes()
+
+
+def test_what_finds_no_room_raises(volume: gofs.Volume) -> None:
+    for call in (
+        lambda file: file.write(bytes(35)),
+        lambda file: file.pwrite(bytes(35), 0),
+        lambda file: pickle.dump(bytes(1000), file),
+        lambda file: numpy.save(file, numpy.zeros(1000)),
+    ):
+        with volume.open("/file", "wb") as file:
+            file._core = ShortWrites(file._core, 30)  # type: ignore[assignment]
+            with pytest.raises(OSError) as raised:
+                call(file)
+            assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, "/file")
+        assert len(volume.read("/file")) == 30
+
+
+def test_a_full_volume_is_told_to_who_ignores_counts(volume: gofs.Volume) -> None:
+    with volume.open("/file", "wb") as file, pytest.raises(OSError) as raised:
+        pickle.dump(bytes(150 << 20), file)
+    assert raised.value.errno == errno.ENOSPC
+
+
+def test_a_buffer_above_knows_what_was_written(volume: gofs.Volume) -> None:
+    data = bytes(range(100))
+    for mode in ("wb", "ab"):
+        volume.write("/file", b"")
+        file: Any = volume.open("/file", mode, buffering=200)
+        short = file.raw._core = ShortWrites(file.raw._core, 30)
+        file.write(data)
+        with pytest.raises(OSError, match="No space"):
+            file.flush()
+        short.room = 1000
+        file.close()
+        assert volume.read("/file") == data, mode
 
 
 def test_pread_and_pwrite_leave_the_position(volume: gofs.Volume) -> None:
