@@ -15,12 +15,13 @@ _DEFAULT_STREAM = 0
 
 
 class DeviceMemory(NamedTuple):
-    """Where the bytes of an array or a tensor are on a GPU."""
+    """Where the bytes of an array or a tensor are that a GPU reaches."""
 
     address: int
     size: int  # bytes
     stream: int  # that its program uses at the moment: a cudaStream_t
     owner: object  # whose memory it is
+    is_pinned: bool = False  # the host's, which any stream may use
 
     def behind(self, count: int) -> DeviceMemory:
         """What is left of it after so many bytes."""
@@ -38,18 +39,21 @@ def device_memory(data: object, *, fills: bool) -> DeviceMemory | None:
     interface = getattr(data, "__cuda_array_interface__", None)
     if interface is None:
         return None
+    # Those of jax are computed on streams that nobody else knows.
+    if interface.get("stream") is None and hasattr(data, "block_until_ready"):
+        data.block_until_ready()
     return _memory_of_interface(data, interface, fills)
 
 
 def _memory_of_tensor(tensor: Tensor) -> DeviceMemory | None:
     device = str(tensor.device).split(":")[0]
-    # Pinned memory is the host's, and kernels reach it as well.
+    # Kernels reach pinned memory as well.
     is_pinned = device == "cpu" and hasattr(tensor, "is_pinned") and tensor.is_pinned()
     if device != "cuda" and not is_pinned:
         return None
     size = tensor.numel() * tensor.element_size()
     stream = _DEFAULT_STREAM if is_pinned else _stream_of_torch(tensor)
-    return DeviceMemory(tensor.data_ptr(), size, stream, tensor)
+    return DeviceMemory(tensor.data_ptr(), size, stream, tensor, is_pinned)
 
 
 def _memory_of_interface(data: object, interface: dict[str, Any], fills: bool) -> DeviceMemory:
@@ -104,7 +108,7 @@ def common_stream(parts: list[DeviceMemory], stream: Stream | None) -> int:
     """In whose order all of them are moved: `stream`, or the one that their program uses."""
     if stream is not None:
         return handle_of_stream(stream)
-    streams = {part.stream for part in parts}
+    streams = {part.stream for part in parts if not part.is_pinned}
     if len(streams) > 1:
         raise ValueError("the buffers are used by several streams: say by stream= which one it is")
     return streams.pop() if streams else _DEFAULT_STREAM

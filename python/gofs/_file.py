@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
 import stat
+import threading
 import warnings
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gofs._buffers import bytes_to_read, memory_to_fill, memory_to_read
 from gofs._errors import raise_error
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gofs import _core
+    from gofs._device import DeviceMemory
     from gofs._modes import Mode
     from gofs._typing import Memory
     from gofs._volume import Volume
@@ -48,6 +51,11 @@ class File(io.RawIOBase):
         self._core = core
         self._mode = mode
         self._is_buffered = is_buffered
+        # The position moves as part of a call of the file system, but where memory of a GPU is
+        # moved: then calls wait for each other.
+        self._position: contextlib.AbstractContextManager[Any] = (
+            threading.Lock() if volume._reaches_gpu else contextlib.nullcontext()
+        )
         if not mode.writable and stat.S_ISDIR(core.stat().mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
         if mode.appends:
@@ -76,27 +84,30 @@ class File(io.RawIOBase):
         self._require(self._mode.readable, "reading")
         if size is None or size < 0:
             return self.readall()
-        return self._core.read(size)
+        with self._position:
+            return self._core.read(size)
 
     def readall(self) -> bytes:
         """All that is left of the file."""
         self._require(self._mode.readable, "reading")
-        left = max(self._core.stat().size_bytes - self.tell(), 0)
-        data = self._core.read(left)
-        # It may have grown since.
-        while more := self._core.read(io.DEFAULT_BUFFER_SIZE):
-            data += more
+        with self._position:
+            left = max(self._core.stat().size_bytes - self.tell(), 0)
+            data = self._core.read(left)
+            # It may have grown since.
+            while more := self._core.read(io.DEFAULT_BUFFER_SIZE):
+                data += more
         return data
 
     def readinto(self, buffer: Memory, /) -> int:
         """Fills the buffer from the position on; how many bytes, fewer only at the file's end."""
         self._require(self._mode.readable, "reading")
         memory = self._volume._gpu_memory(buffer, fills=True)
-        if memory is None:
-            return self._core.read_into(memory_to_fill(buffer))
-        position = self.tell()
-        count = self._volume._move(self._core, position, memory, self.name, writes=False)
-        self._core.seek(position + count, os.SEEK_SET)
+        with self._position:
+            if memory is None:
+                return self._core.read_into(memory_to_fill(buffer))
+            begin = self.tell()
+            count = self._volume._move(self._core, begin, memory, self.name, writes=False)
+            self._core.seek(begin + count, os.SEEK_SET)
         return count
 
     def pread(self, buffer: Memory, offset: int, /) -> int:
@@ -116,25 +127,22 @@ class File(io.RawIOBase):
         behind that.
         """
         self._require(self._mode.writable, "writing")
-        memory = self._volume._gpu_memory(data, fills=False)
-        if memory is None:
-            count = self._core.write(memory_to_read(data))
-            if self._is_buffered and count > 0:
-                return count
-            return self._rest(data, count, lambda rest, _: self._core.write(rest))
-        if self._mode.appends:
-            raise ValueError(
-                "bytes in the memory of a GPU are not appended: pwrite() them at the file's size"
-            )
-        position = self.tell()
-        count = self._volume._move(self._core, position, memory, self.name, writes=True)
-        self._core.seek(position + count, os.SEEK_SET)
+        memory = self._gpu_memory_to_write(data)
+        with self._position:
+            if memory is None:
+                count = self._core.write(memory_to_read(data))
+                if self._is_buffered and count > 0:
+                    return count
+                return self._rest(data, count, lambda rest, _: self._core.write(rest))
+            begin = self.tell()
+            count = self._volume._move(self._core, begin, memory, self.name, writes=True)
+            self._core.seek(begin + count, os.SEEK_SET)
         return count
 
     def pwrite(self, data: Memory, offset: int, /) -> int:
         """write() at `offset`, in bytes. The position is neither used nor changed."""
         self._require(self._mode.writable, "writing")
-        memory = self._volume._gpu_memory(data, fills=False)
+        memory = self._gpu_memory_to_write(data)
         if memory is None:
             count = self._core.pwrite(memory_to_read(data), not_negative(offset))
             return self._rest(
@@ -144,7 +152,8 @@ class File(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """`whence` may be os.SEEK_DATA and os.SEEK_HOLE, too."""
-        return self._core.seek(offset, whence)
+        with self._position:
+            return self._core.seek(offset, whence)
 
     def tell(self) -> int:
         return self._core.seek(0, os.SEEK_CUR)
@@ -214,6 +223,18 @@ class File(io.RawIOBase):
     def _core_to_write(self) -> _core.OpenFile:
         self._require(self._mode.writable, "writing")
         return self._core
+
+    def _gpu_memory_to_write(self, data: Memory) -> DeviceMemory | None:
+        """None: it is to be written from memory of the host."""
+        memory = self._volume._gpu_memory(data, fills=False)
+        if memory is None or not self._mode.appends:
+            return memory
+        if memory.is_pinned:
+            return None
+        raise ValueError(
+            "bytes in the memory of a GPU are not appended, since their parts come in any order: "
+            "open the file with mode='r+b', and pwrite() them at its size"
+        )
 
     def _rest(
         self, data: Memory, count: int, write: Callable[[memoryview, int], int]

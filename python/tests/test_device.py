@@ -5,7 +5,9 @@ backend moves by the same calls. test_on_gpu.py has the real one."""
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import errno
+import time
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,29 @@ class GpuTensor(FakeTensor):
 
     def data_ptr(self) -> int:
         return int(self.array.__array_interface__["data"][0])
+
+
+class PinnedTensor(FakeTensor):
+    """As torch's that is pinned: on the CPU, where a GPU reaches it."""
+
+    def is_pinned(self) -> bool:
+        return True
+
+
+class LazyArray:
+    """As jax's: computed on a stream that it does not name."""
+
+    def __init__(self, array: numpy.ndarray[Any, Any], wanted: bytes) -> None:
+        self.array = array
+        self._wanted = wanted
+
+    def block_until_ready(self) -> None:
+        self.array[:] = numpy.frombuffer(self._wanted, numpy.uint8)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        interface = self.array.__array_interface__
+        return {**interface, "data": (interface["data"][0], False), "version": 2}
 
 
 class GpuArray:
@@ -92,8 +117,44 @@ def test_files_have_a_position_there_too(on_gpu: gofs.Volume) -> None:
 
 
 def test_appending_is_refused(on_gpu: gofs.Volume) -> None:
-    with on_gpu.open("/file", "ab", buffering=0) as file, pytest.raises(ValueError, match="pwrite"):
-        file.write(GpuTensor(zeros(10)))
+    with on_gpu.open("/file", "ab", buffering=0) as file:
+        with pytest.raises(ValueError, match=r"mode='r\+b'.*pwrite"):
+            file.write(GpuTensor(zeros(10)))
+        with pytest.raises(ValueError, match="not appended"):
+            file.pwrite(GpuTensor(zeros(10)), 0)
+    assert on_gpu.read("/file") == DATA
+
+
+def test_pinned_memory_is_appended_as_the_hosts(on_gpu: gofs.Volume) -> None:
+    with on_gpu.open("/file", "ab", buffering=0) as file:
+        assert file.write(PinnedTensor(zeros(10))) == 10
+        assert file.pwrite(PinnedTensor(zeros(10)), 5) == 10
+    assert on_gpu.read("/file") == DATA + bytes(20)
+
+
+def test_threads_share_a_position(on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = on_gpu._core
+
+    def slow(*arguments: Any) -> Any:
+        time.sleep(0.002)
+        return real.move_ranges(*arguments)
+
+    monkeypatch.setattr(on_gpu, "_core", Watched(on_gpu, move_ranges=slow))
+    parts = [zeros(1000) for _ in range(60)]
+    with on_gpu.open("/file") as file, concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda part: file.readinto(GpuTensor(part)), parts[:40]))
+        mixed = [GpuTensor(part) if n % 2 else part for n, part in enumerate(parts[40:])]
+        list(pool.map(file.readinto, mixed))
+        assert file.tell() == 60_000
+    assert sorted(part.tobytes() for part in parts) == sorted(
+        DATA[begin : begin + 1000] for begin in range(0, 60_000, 1000)
+    )
+    with on_gpu.open("/new", "wb") as file, concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda part: file.write(GpuTensor(part)), parts))
+    written = on_gpu.read("/new")
+    assert sorted(written[n : n + 1000] for n in range(0, 60_000, 1000)) == sorted(
+        part.tobytes() for part in parts
+    )
 
 
 def test_ranges_may_be_on_both_sides(on_gpu: gofs.Volume) -> None:
@@ -224,6 +285,17 @@ def test_the_stream_is_the_programs(on_gpu: gofs.Volume, monkeypatch: pytest.Mon
     with pytest.raises(ValueError, match="stream="):
         on_gpu.read_ranges(two)
     assert on_gpu.read_ranges(two, stream=1) == [10, 10]
+    # Pinned memory is used by whatever stream comes.
+    streams.clear()
+    pinned = ("/file", 0, PinnedTensor(array))
+    assert on_gpu.read_ranges([pinned, two[1]]) == on_gpu.read_ranges([two[1], pinned]) == [10, 10]
+    on_gpu.read_ranges([pinned])
+    assert streams == [2, 2, 0]
+
+
+def test_what_is_not_computed_yet_is_waited_for(on_gpu: gofs.Volume) -> None:
+    on_gpu.write("/new", LazyArray(zeros(4), b"abcd"))  # type: ignore[arg-type]
+    assert on_gpu.read("/new") == b"abcd"
 
 
 def test_a_transfer_may_be_awaited(on_gpu: gofs.Volume) -> None:
