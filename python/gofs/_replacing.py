@@ -4,17 +4,26 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import posixpath
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from gofs._errors import raise_error
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Iterator
     from typing import BinaryIO
 
+    from gofs._file import File
     from gofs._volume import Volume
 
 _BUFFER_BYTES = 1 << 20
+_NAME_BYTES = 200  # of the name, in that of a file that is to have it
+_PERMISSIONS = 0o777  # which writing to a file leaves as they are
+_LINKS_MAX = 40  # as Linux follows
 
 
 def pending_name(path: str) -> str:
@@ -29,29 +38,71 @@ def is_pending(name: str, of: str) -> bool:
 
 
 def _pending_prefix(name: str) -> str:
-    return f".{name[:200]}."
+    # A name has 255 bytes at most, and is not to be cut within a character.
+    beginning = os.fsencode(name)[:_NAME_BYTES].decode(errors="ignore")
+    return f".{beginning}."
 
 
 @contextlib.contextmanager
 def replacing(
-    volume: Volume, path: str, *, sync: bool, permissions: int = 0o666
+    volume: Volume, path: str, *, sync: bool, permissions: int | None = None
 ) -> Iterator[BinaryIO]:
     """A file to write to, which becomes `path` at the end of the `with` block.
+
+    What is there is replaced as open() would have it: where it is a symbolic link, what that leads
+    to is, and the new file has its owner, where the caller may say so. It has its permissions as
+    well, or 0o666 where nothing is there, unless others are given.
 
     With `sync` its contents are durable before it has that name, and the name is when the block
     has ended. Where the block raises, nothing is left of the file.
     """
-    pending = pending_name(path)
-    file = volume.open(pending, "xb", buffering=_BUFFER_BYTES, permissions=permissions)
-    try:
-        with file:
-            yield file
+    target = _followed(volume, path)
+    pending = pending_name(target)
+    old = _status_of(volume, target)
+    if permissions is None:
+        permissions = 0o666 if old is None else old.st_mode & _PERMISSIONS
+    opened = volume.open(pending, "xb", buffering=_BUFFER_BYTES, permissions=permissions)
+    file = cast("io.BufferedWriter", opened)
+    raw = cast("File", file.raw)
+    # It stays open until it is durable: its permissions may not allow to read it.
+    with file:
+        try:
+            yield opened
+            file.flush()
+            if old is not None:
+                _keep_owner(volume, pending, old)
+                volume.chmod(pending, permissions)  # which an access list may have lessened
+            if sync:
+                raw.fsync()
+            volume.rename(pending, target)
+        except BaseException:
+            with contextlib.suppress(OSError, ValueError):
+                volume.unlink(pending)
+            raise
         if sync:
-            volume.fsync(pending)
-        volume.rename(pending, path)
-    except BaseException:
-        with contextlib.suppress(OSError, ValueError):
-            volume.unlink(pending)
-        raise
-    if sync:
-        volume.fsync(path)
+            raw.fsync()
+
+
+def _followed(volume: Volume, path: str) -> str:
+    """What `path` leads to, where it is a symbolic link; it may be missing."""
+    target = path
+    for _ in range(_LINKS_MAX):
+        if not volume.islink(target):
+            return target
+        target = posixpath.join(posixpath.dirname(target), volume.readlink(target))
+    raise_error(errno.ELOOP, path)
+
+
+def _status_of(volume: Volume, path: str) -> os.stat_result | None:
+    try:
+        return volume.lstat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _keep_owner(volume: Volume, path: str, old: os.stat_result) -> None:
+    new = volume.lstat(path)
+    if (new.st_uid, new.st_gid) == (old.st_uid, old.st_gid):
+        return
+    with contextlib.suppress(OSError):
+        volume.chown(path, old.st_uid, old.st_gid)

@@ -64,13 +64,15 @@ def save_file(
     metadata: Mapping[str, str] | None = None,
     *,
     sync: bool = True,
-    permissions: int = 0o666,
+    permissions: int | None = None,
 ) -> int:
     """Writes arrays of numpy or tensors of torch to a file, or replaces it; its size in bytes.
 
     Readers see the old file until the new one is complete, and with `sync` it is durable when this
-    returns. Tensors are written from where they are, and those on a GPU through a copy each. What
-    several of them share is written for each.
+    returns. The new file has the owner of the old one, and its permissions unless others are given
+    (0o666 where there was none); where `path` is a symbolic link, what that leads to is replaced.
+    Tensors are written from where they are, and those on a GPU through a copy each. What several of
+    them share is written for each.
 
     Raises TypeError and ValueError for what a file cannot have, or is not contiguous, and OSError
     as Volume.open() and its like. Then the old file is as it was.
@@ -79,7 +81,7 @@ def save_file(
     beginning, header = build_header(
         {name: (each.dtype, each.shape) for name, each in given.items()}, metadata
     )
-    with replacing(volume, os.fspath(path), sync=sync, permissions=permissions) as file:
+    with replacing(volume, os.fsdecode(path), sync=sync, permissions=permissions) as file:
         file.write(beginning)
         for name in header.tensors:
             file.write(bytes_to_read(on_host(given[name].data)))
