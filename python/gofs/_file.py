@@ -12,13 +12,11 @@ import threading
 import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gofs._buffers import bytes_to_read, memory_to_fill, memory_to_read
-from gofs._errors import raise_error
+from gofs._buffers import memory_to_fill, memory_to_read
 from gofs._stat import not_negative
+from gofs._whole_writes import pwrite_all, write_rest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gofs import _core
     from gofs._device import DeviceMemory
     from gofs._modes import Mode
@@ -133,7 +131,7 @@ class File(io.RawIOBase):
                 count = self._core.write(memory_to_read(data))
                 if self._is_buffered and count > 0:
                     return count
-                return self._rest(data, count, lambda rest, _: self._core.write(rest))
+                return write_rest(data, count, lambda rest, _: self._core.write(rest), self.name)
             begin = self.tell()
             count = self._volume._move(self._core, begin, memory, self.name, writes=True)
             self._core.seek(begin + count, os.SEEK_SET)
@@ -144,10 +142,7 @@ class File(io.RawIOBase):
         self._require(self._mode.writable, "writing")
         memory = self._gpu_memory_to_write(data)
         if memory is None:
-            count = self._core.pwrite(memory_to_read(data), not_negative(offset))
-            return self._rest(
-                data, count, lambda rest, done: self._core.pwrite(rest, offset + done)
-            )
+            return pwrite_all(self._core, data, not_negative(offset), self.name)
         return self._volume._move(self._core, not_negative(offset), memory, self.name, writes=True)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
@@ -235,19 +230,6 @@ class File(io.RawIOBase):
             "bytes in the memory of a GPU are not appended, since their parts come in any order: "
             "open the file with mode='r+b', and pwrite() them at its size"
         )
-
-    def _rest(
-        self, data: Memory, count: int, write: Callable[[memoryview, int], int]
-    ) -> int:
-        """Goes on after a call that wrote `count` bytes; how many there are. Who is given a short
-        count would have to ask why: pickle, numpy and others do not look at it."""
-        whole = bytes_to_read(data)
-        while count < len(whole):
-            more = write(whole[count:], count)
-            if more == 0:
-                raise_error(errno.ENOSPC, self.name)
-            count += more
-        return count
 
     def _require(self, able: bool, what: str) -> None:
         self._checkClosed()

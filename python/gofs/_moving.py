@@ -7,7 +7,7 @@ import contextlib
 import errno
 from typing import TYPE_CHECKING
 
-from gofs._errors import raise_error
+from gofs._errors import error_of, raise_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,7 +63,16 @@ def write(
 ) -> None:
     """Writes all of each part, and waits. Raises the error of the first one that has one, after
     the others have been written."""
-    errors: dict[int, int] = {}
+    errors = write_each(core, parts, names, stream)
+    for number in sorted(errors):
+        raise errors[number]
+
+
+def write_each(
+    core: _core.Volume, parts: Sequence[Part], names: Sequence[AnyPath], stream: int
+) -> dict[int, OSError]:
+    """The same, but the errors are returned: of each part that has one, by its number."""
+    errors: dict[int, OSError] = {}
     left = dict(enumerate(parts))
     while left:
         with _refusals():
@@ -71,12 +80,11 @@ def write(
         rest: dict[int, Part] = {}
         for (number, (file, offset, memory)), count in zip(left.items(), results):
             if count < 0 or (count == 0 and memory.size > 0):
-                errors[number] = -count or errno.ENOSPC
+                errors[number] = error_of(-count or errno.ENOSPC, names[number])
             elif count < memory.size:  # the next round says why
                 rest[number] = (file, offset + count, memory.behind(count))
         left = rest
-    for number in sorted(errors):
-        raise_error(errors[number], names[number])
+    return errors
 
 
 def counts_of(results: Sequence[int], names: Sequence[AnyPath | None]) -> list[int]:

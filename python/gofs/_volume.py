@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import itertools
 import os
@@ -27,9 +26,9 @@ from gofs._buffers import (
 from gofs._closing import Closing
 from gofs._device import common_stream
 from gofs._entries import ScandirIterator
-from gofs._errors import raise_error
 from gofs._file import File
 from gofs._modes import parse_mode
+from gofs._ranges import read_ranges, write_ranges
 from gofs._stat import (
     NOW,
     created_seconds,
@@ -39,8 +38,8 @@ from gofs._stat import (
     time_from_nanoseconds,
     time_from_seconds,
 )
-
 from gofs._transfer import Transfer
+from gofs._write_many import write_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -456,54 +455,23 @@ class Volume(Closing):
         cannot be read, after all others have been; buffers are refused as by read_into(). A path is
         opened for each of its ranges.
         """
-        wanted = list(ranges)
-        memories = [self._gpu_memory(buffer, fills=True) for _, _, buffer in wanted]
-        counts = iter(
-            self._core.read_ranges(
-                [
-                    (
-                        file._core_to_read() if isinstance(file, File) else file,
-                        not_negative(offset),
-                        memory_to_fill(buffer),
-                    )
-                    for (file, offset, buffer), memory in zip(wanted, memories)
-                    if memory is None
-                ]
-            )
-        )
-        on_gpu = iter(
-            self._read_to_gpu(
-                [
-                    (file, not_negative(offset), memory)
-                    for (file, offset, _), memory in zip(wanted, memories)
-                    if memory is not None
-                ],
-                stream,
-            )
-        )
-        return [next(counts if memory is None else on_gpu) for memory in memories]
+        return read_ranges(self, list(ranges), stream)
 
-    def _read_to_gpu(
-        self, parts: list[tuple[File | AnyPath, int, DeviceMemory]], stream: Stream | None
-    ) -> list[int]:
-        if not parts:
-            return []
-        order = common_stream([memory for _, _, memory in parts], stream)
-        # Each path is opened once, and all of them together.
-        paths = {os.fspath(file): 0 for file, _, _ in parts if not isinstance(file, File)}
-        opened = dict(zip(paths, self._core.open_many(list(paths), os.O_RDONLY)))
-        try:
-            names = [
-                file.name if isinstance(file, File) else os.fspath(file) for file, _, _ in parts
-            ]
-            files = [
-                file._core_to_read() if isinstance(file, File) else opened[os.fspath(file)]
-                for file, _, _ in parts
-            ]
-            wanted = [(file, offset, memory) for file, (_, offset, memory) in zip(files, parts)]
-            return _moving.read(self._core, wanted, names, order)
-        finally:
-            self._core.close_many(list(opened.values()))
+    def write_ranges(
+        self,
+        ranges: Iterable[tuple[File | AnyPath, int, Memory]],
+        *,
+        stream: Stream | None = None,
+    ) -> None:
+        """Writes many buffers, each to a file from its byte `offset` on: (file or path, offset,
+        buffer).
+
+        Files that are named by a path have to be there. Those in the memory of the GPU are written
+        by one launch, in the order of `stream` as by read_into(). Of ranges that overlap either may
+        win. Raises the error of the first one that cannot be written whole, after all others have
+        been; buffers are refused as by write(), before anything is written.
+        """
+        write_ranges(self, list(ranges), stream)
 
     def copy_file_range(
         self,
@@ -551,28 +519,16 @@ class Volume(Closing):
         *,
         sync: bool = False,
         permissions: int = 0o666,
+        stream: Stream | None = None,
     ) -> None:
         """write() for many files of one directory, by name: new ones are made together.
 
-        With `sync` they are durable when this returns. Where some cannot be made, the others are,
-        and the error is the first one's.
+        Memory of the GPU is written by one launch for all of it, in the order of `stream` as by
+        read_into(). With `sync` they are durable when this returns. Where some cannot be made, the
+        others are, and the error is the first one's. Buffers are refused as by write(), before
+        anything is made.
         """
-        names = list(files)
-        contents = [memory_to_read(data) for data in files.values()]
-        errors = self._core.batch_create(directory, names, contents, permissions)
-        failure: OSError | None = None
-        for name, code in zip(names, errors):
-            if code == 0:
-                continue
-            path = posixpath.join(os.fsdecode(directory), name)
-            try:
-                if code != errno.EEXIST:
-                    raise_error(code, path)
-                self.write(path, files[name], permissions=permissions)
-            except OSError as error:
-                failure = failure or error
-        if failure is not None:
-            raise failure
+        write_many(self, os.fsdecode(directory), files, permissions, stream)
         if sync:
             self.sync()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import errno
+import io
 import time
 import types
 from typing import TYPE_CHECKING, Any
@@ -173,6 +174,112 @@ def test_ranges_may_be_on_both_sides(on_gpu: gofs.Volume) -> None:
     assert arrays[1].tobytes() == DATA[1000:51_000]
     assert arrays[2].tobytes() == DATA[290_000:290_007]
     assert arrays[3].tobytes() == DATA[-10:] + bytes(10)
+
+
+def test_ranges_are_written_from_both_sides(on_gpu: gofs.Volume) -> None:
+    on_gpu.write("/other", b"")
+    big, small = zeros(50_000), zeros(7)
+    big[:], small[:] = 1, 2
+    with on_gpu.open("/file", "r+b") as file:
+        on_gpu.write_ranges(
+            [
+                (file, 5, GpuTensor(small)),
+                ("/other", 10, GpuArray(big)),
+                (file, 100, b"abc"),
+                (b"/other", 0, numpy.arange(2, dtype="i4")),
+                (file, 299_999, PinnedTensor(small)),
+            ]
+        )
+        assert file.tell() == 0
+    expected = bytearray(DATA + bytes(6))
+    expected[5:12] = expected[299_999:] = small.tobytes()
+    expected[100:103] = b"abc"
+    assert on_gpu.read("/file") == expected
+    assert on_gpu.read("/other") == bytes([0] * 4 + [1] + [0] * 5) + big.tobytes()
+    on_gpu.write_ranges([])
+
+
+def test_what_cannot_be_written_is_refused_before_the_rest(on_gpu: gofs.Volume) -> None:
+    on_gpu.mkdir("/directory")
+    null = GpuArray(zeros(10), data=(0, False))
+    for wrong in (null, GpuTensor(numpy.zeros((8, 8))[:, 1]), numpy.zeros((8, 8))[:, 1], "text"):
+        with pytest.raises((ValueError, TypeError)):
+            on_gpu.write_ranges([("/file", 0, b"new"), ("/file", 0, wrong)])
+        with pytest.raises((ValueError, TypeError)):
+            on_gpu.write_many("/directory", {"a": b"new", "b": GpuTensor(zeros(3)), "c": wrong})
+    with on_gpu.open("/file", "ab") as file, pytest.raises(ValueError, match="not appended"):
+        on_gpu.write_ranges([("/file", 0, b"new"), (file, 0, GpuTensor(zeros(3)))])
+    with on_gpu.open("/file") as reader, pytest.raises(io.UnsupportedOperation):
+        on_gpu.write_ranges([(reader, 0, b"new")])
+    with pytest.raises(FileNotFoundError) as missing:
+        on_gpu.write_ranges([("/file", 0, GpuTensor(zeros(3))), ("/missing", 0, b"new")])
+    assert missing.value.filename == "/missing"
+    assert on_gpu.read("/file") == DATA
+    assert on_gpu.listdir("/directory") == []
+
+
+def test_short_writes_of_memory_go_on(
+    on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = on_gpu._core
+    room = 250
+
+    def move_ranges(ranges: Any, writes: bool, stream: int) -> list[int]:
+        nonlocal room
+        results = []
+        for file, offset, address, size in ranges:
+            size = min(size, 100, room)
+            room -= size
+            results += real.move_ranges([(file, offset, address, size)], writes, stream)
+        return results
+
+    monkeypatch.setattr(on_gpu, "_core", Watched(on_gpu, move_ranges=move_ranges))
+    array = numpy.arange(240, dtype=numpy.uint8)
+    assert on_gpu.write("/new", GpuTensor(array)) == 240
+    assert on_gpu.read("/new") == array.tobytes()
+    for call in (
+        lambda: on_gpu.write("/new", GpuTensor(array)),
+        lambda: on_gpu.write_many("/", {"new": GpuTensor(array)}),
+        lambda: on_gpu.write_ranges([("/new", 0, GpuTensor(array))]),
+    ):
+        room = 130
+        with pytest.raises(OSError) as full:
+            call()
+        assert (full.value.errno, full.value.filename) == (errno.ENOSPC, "/new")
+
+
+def test_many_files_are_made_of_both_kinds(on_gpu: gofs.Volume) -> None:
+    on_gpu.mkdir("/many")
+    on_gpu.write("/many/old", b"something longer")
+    asked = []
+
+    class OnDemand(dict[str, Any]):
+        """Of values that nobody else keeps."""
+
+        def __getitem__(self, name: str) -> Any:
+            asked.append(name)
+            return GpuTensor(numpy.full(100, int(name[1:]), numpy.uint8))
+
+        def items(self) -> Any:
+            return ((name, self[name]) for name in self)
+
+    on_gpu.write_many("/many", OnDemand.fromkeys(f"x{n}" for n in range(50)), sync=True)
+    assert asked == [f"x{n}" for n in range(50)]
+    array = zeros(3)
+    pinned, empty = PinnedTensor(array), GpuTensor(zeros(0))
+    on_gpu.write_many("/many", {"old": GpuArray(array), "x7": b"7", "x8": pinned, "e": empty})
+    contents = on_gpu.read_dir("/many")
+    assert contents.pop("old") == contents.pop("x8") == bytes(3)
+    assert (contents.pop("x7"), contents.pop("e")) == (b"7", b"")
+    assert contents == {f"x{n}": bytes([n]) * 100 for n in range(50) if n not in (7, 8)}
+    on_gpu.mkdir("/many/folder")
+    names = ["a/b", "..", "folder", "good"]
+    with pytest.raises(OSError) as first:
+        on_gpu.write_many("/many", {name: GpuTensor(array) for name in names})
+    assert (first.value.errno, first.value.filename) == (errno.EINVAL, "/many/a/b")
+    assert on_gpu.read("/many/good") == bytes(3)
+    with pytest.raises(FileNotFoundError):
+        on_gpu.write_many("/none", {"a": GpuTensor(array)})
 
 
 def test_errors_are_those_of_files(on_gpu: gofs.Volume) -> None:

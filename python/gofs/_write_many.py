@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many files of one directory, made or replaced together."""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+from typing import TYPE_CHECKING
+
+from gofs import _moving
+from gofs._buffers import memory_to_read
+from gofs._device import common_stream
+from gofs._errors import raise_error
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from typing_extensions import Buffer
+
+    from gofs import _core
+    from gofs._device import DeviceMemory
+    from gofs._typing import Memory, Stream
+    from gofs._volume import Volume
+
+# Of memory of the GPU, files that are open at once.
+_OPEN_FILES = 4096
+
+
+def write_many(
+    volume: Volume,
+    directory: str,
+    files: Mapping[str, Memory],
+    permissions: int,
+    stream: Stream | None,
+) -> None:
+    """Volume.write_many(). A mapping is asked for each of its values once, which are kept."""
+    host: dict[str, Buffer] = {}
+    gpu: dict[str, DeviceMemory] = {}
+    for name, data in files.items():
+        memory = volume._gpu_memory(data, fills=False)
+        if memory is None:
+            host[name] = memory_to_read(data)
+        else:
+            gpu[name] = memory
+    order = common_stream(list(gpu.values()), stream)
+    if gpu:
+        _moving.check(volume._core, list(gpu.values()), order)
+    failures: dict[str, OSError] = {}
+    if host or not gpu:
+        failures.update(_from_host(volume, directory, host, permissions))
+    names = list(gpu)
+    for begin in range(0, len(names), _OPEN_FILES):
+        some = {name: gpu[name] for name in names[begin : begin + _OPEN_FILES]}
+        failures.update(_from_gpu(volume, directory, some, permissions, order))
+    for name in files:
+        if name in failures:
+            raise failures[name]
+
+
+def _from_host(
+    volume: Volume, directory: str, files: Mapping[str, Buffer], permissions: int
+) -> dict[str, OSError]:
+    """New ones by one batch. The errors of those that have one."""
+    failures: dict[str, OSError] = {}
+    codes = volume._core.batch_create(directory, list(files), list(files.values()), permissions)
+    for (name, data), code in zip(files.items(), codes):
+        path = posixpath.join(directory, name)
+        try:
+            if code == errno.EEXIST:
+                volume.write(path, data, permissions=permissions)
+            elif code != 0:
+                raise_error(code, path)
+        except OSError as error:
+            failures[name] = error
+    return failures
+
+
+def _from_gpu(
+    volume: Volume,
+    directory: str,
+    files: Mapping[str, DeviceMemory],
+    permissions: int,
+    order: int,
+) -> dict[str, OSError]:
+    """By one launch, into files that are opened one by one. The errors of those that have one."""
+    failures: dict[str, OSError] = {}
+    opened: dict[str, _core.OpenFile] = {}
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    paths = {name: posixpath.join(directory, name) for name in files}
+    try:
+        for name, path in paths.items():
+            try:
+                if name in ("", ".", "..") or "/" in name:
+                    raise_error(errno.EINVAL, path)
+                opened[name] = volume._core.open(path, flags, permissions)
+            except OSError as error:
+                failures[name] = error
+        names = list(opened)
+        parts = [(opened[name], 0, files[name]) for name in names]
+        errors = _moving.write_each(volume._core, parts, [paths[name] for name in names], order)
+        failures.update({names[number]: error for number, error in errors.items()})
+    finally:
+        volume._core.close_many(list(opened.values()))
+    return failures
