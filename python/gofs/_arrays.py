@@ -213,7 +213,10 @@ def described(name: str, data: Any) -> Described:
 
 
 def _is_contiguous(data: Any) -> bool:
-    return bool(data.is_contiguous() if hasattr(data, "data_ptr") else data.flags.c_contiguous)
+    for asked in ("is_contiguous", "is_c_contiguous"):  # of torch, of Numba
+        if hasattr(data, asked):
+            return bool(getattr(data, asked)())
+    return bool(data.flags.c_contiguous)
 
 
 def dtype_of(data: Any) -> str | None:
@@ -249,8 +252,19 @@ def row_numbers(index: Any, count: int) -> Any:
     return array.array("q", map(operator.index, index))
 
 
+def is_on_host(data: Any) -> bool:
+    if hasattr(data, "data_ptr"):
+        return str(data.device) == "cpu"
+    return not hasattr(data, "__cuda_array_interface__")
+
+
 def on_host(data: Any) -> Any:
-    """The array, or a copy of a tensor that is on a GPU."""
-    if hasattr(data, "data_ptr") and str(data.device) != "cpu":
+    """The array, or a copy of one that is on a GPU."""
+    if is_on_host(data):
+        return data
+    if hasattr(data, "data_ptr"):
         return data.detach().cpu()
+    for copy in ("get", "copy_to_host"):  # of CuPy, of Numba
+        if hasattr(data, copy):
+            return getattr(data, copy)()
     return data

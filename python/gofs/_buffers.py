@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from gofs._typing import Memory, Tensor
 
 
+# Of memory of a GPU. Where one has mounted the volume, calls that move bytes do not come here.
+_UNREACHED = (
+    "which this call does not reach (where the volume is mounted with backend='cuda', calls that "
+    "read and write files reach that GPU)"
+)
+
+
 def memory_to_read(data: Memory) -> Buffer:
     """The bytes of what is to be written to a file, as an object with the buffer protocol.
 
@@ -86,8 +93,7 @@ def _memory_of(data: Memory, *, elsewhere: str, strided: str) -> Buffer:
         return _memory_of_tensor(cast("Tensor", data), elsewhere, strided)
     if hasattr(data, "__cuda_array_interface__"):
         raise ValueError(
-            "the array is in the memory of a GPU, which this volume's calls do not reach: mount it "
-            "with backend='cuda', or use an array in the host's memory"
+            f"the array is in the memory of a GPU, {_UNREACHED}: use one in the host's memory"
         )
     return data
 
@@ -95,10 +101,7 @@ def _memory_of(data: Memory, *, elsewhere: str, strided: str) -> Buffer:
 def _memory_of_tensor(tensor: Tensor, elsewhere: str, strided: str) -> Buffer:
     device = str(tensor.device)
     if device != "cpu":
-        raise ValueError(
-            f"the tensor is on {device}, which this volume's calls do not reach: mount it with "
-            f"backend='cuda', or {elsewhere}"
-        )
+        raise ValueError(f"the tensor is on {device}, {_UNREACHED}: {elsewhere}")
     _check_values(tensor, strided=strided)
     size = tensor.numel() * tensor.element_size()
     if size == 0:

@@ -42,8 +42,8 @@ class File(io.RawIOBase):
         *,
         is_buffered: bool = False,
     ) -> None:
-        """For Volume.open(). `is_buffered`: there is a buffer of `io` above, which wants to know how
-        much of it was written, and goes on with the rest."""
+        """For Volume.open(). `is_buffered`: a buffer of `io` is above, which wants to know how much
+        of it was written, and goes on with the rest."""
         super().__init__()
         self._volume = volume  # which stays mounted as long
         self._core = core

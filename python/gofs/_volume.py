@@ -44,8 +44,6 @@ from gofs._write_many import write_many
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from typing_extensions import Buffer
-
     from gofs import _core
     from gofs._device import DeviceMemory
     from gofs._typing import AnyPath, BytesPath, Memory, Stream, StrPath
@@ -786,13 +784,13 @@ class Volume(Closing):
         self,
         path: AnyPath,
         attribute: AnyPath,
-        value: Buffer,
+        value: Memory,
         flags: int = 0,
         *,
         follow_symlinks: bool = True,
     ) -> None:
         """`flags`: 0, os.XATTR_CREATE or os.XATTR_REPLACE. ENOSPC where the inode has no room."""
-        self._core.setxattr(path, attribute, value, flags, follow_symlinks)
+        self._core.setxattr(path, attribute, memory_to_read(value), flags, follow_symlinks)
 
     def removexattr(
         self, path: AnyPath, attribute: AnyPath, *, follow_symlinks: bool = True

@@ -14,7 +14,7 @@ from gofs._device import common_stream
 from gofs._errors import raise_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from typing_extensions import Buffer
 

@@ -19,8 +19,9 @@ import operator
 import os
 from typing import TYPE_CHECKING, Any
 
-from gofs._arrays import described, framework_named, on_host, row_numbers
-from gofs._buffers import bytes_to_read, memory_to_fill
+from gofs._array_writing import write_array
+from gofs._arrays import described, framework_named, row_numbers
+from gofs._buffers import memory_to_fill
 from gofs._closing import Closing
 from gofs._replacing import replacing
 from gofs._safetensors_header import (
@@ -66,13 +67,15 @@ def save_file(
     sync: bool = True,
     permissions: int | None = None,
 ) -> int:
-    """Writes arrays of numpy or tensors of torch to a file, or replaces it; its size in bytes.
+    """Writes arrays of numpy or CuPy, or tensors of torch, to a file, or replaces it; its size in
+    bytes.
 
     Readers see the old file until the new one is complete, and with `sync` it is durable when this
     returns. The new file has the owner of the old one, and its permissions unless others are given
     (0o666 where there was none); where `path` is a symbolic link, what that leads to is replaced.
-    Tensors are written from where they are, and those on a GPU through a copy each. What several of
-    them share is written for each.
+    Arrays are written from where they are, in the host's memory and in that of the GPU that has
+    mounted the volume; from another GPU they go through a copy each. What several of them share is
+    written for each.
 
     Raises TypeError and ValueError for what a file cannot have, or is not contiguous, and OSError
     as Volume.open() and its like. Then the old file is as it was.
@@ -83,8 +86,8 @@ def save_file(
     )
     with replacing(volume, os.fsdecode(path), sync=sync, permissions=permissions) as file:
         file.write(beginning)
-        for name in header.tensors:
-            file.write(bytes_to_read(on_host(given[name].data)))
+        for name, info in header.tensors.items():
+            write_array(volume, file, header.data_begin + info.begin, given[name].data)
     return header.data_begin + header.data_bytes
 
 

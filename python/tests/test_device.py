@@ -8,6 +8,7 @@ import asyncio
 import concurrent.futures
 import errno
 import io
+import itertools
 import time
 import types
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ import pytest
 
 import gofs
 from fake_tensors import FakeTensor
+from gofs.safetensors import load_file, save_file
 from watched import Watched
 
 if TYPE_CHECKING:
@@ -66,6 +68,35 @@ class GpuArray:
         interface = dict(array.__array_interface__)
         interface["data"] = (interface["data"][0], not array.flags.writeable)
         self.__cuda_array_interface__ = {**interface, "version": 3, **more}
+
+
+class FullArray(GpuArray):
+    """With what gofs uses of CuPy's to save them."""
+
+    def __init__(self, array: numpy.ndarray[Any, Any]) -> None:
+        super().__init__(array)
+        self.dtype, self.shape, self.flags = array.dtype, array.shape, array.flags
+        self.copies = 0
+
+    def get(self) -> numpy.ndarray[Any, Any]:
+        self.copies += 1
+        return self.array.copy()
+
+
+class FullTensor(GpuTensor):
+    """With what gofs uses of torch's to save them."""
+
+    def __init__(self, array: numpy.ndarray[Any, Any], stream: int = 0) -> None:
+        super().__init__(array, stream)
+        self.dtype, self.shape = array.dtype, array.shape
+        self.copies = 0
+
+    def detach(self) -> FullTensor:
+        return self
+
+    def cpu(self) -> FakeTensor:
+        self.copies += 1
+        return FakeTensor(self.array.copy())
 
 
 @pytest.fixture
@@ -280,6 +311,44 @@ def test_many_files_are_made_of_both_kinds(on_gpu: gofs.Volume) -> None:
     assert on_gpu.read("/many/good") == bytes(3)
     with pytest.raises(FileNotFoundError):
         on_gpu.write_many("/none", {"a": GpuTensor(array)})
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_safetensors_are_saved_from_where_they_are(
+    on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch, reached: bool
+) -> None:
+    if not reached:
+        other = refuse(errno.EFAULT, "the buffer is memory of GPU 1, and the volume is on GPU 0")
+        calls = {"reaches": lambda *_: False, "move_ranges": other}
+        monkeypatch.setattr(on_gpu, "_core", Watched(on_gpu, **calls))
+    arrays = {
+        "a": numpy.arange(6.0).reshape(2, 3),
+        "b": numpy.arange(5, dtype="u1"),
+        "c": numpy.arange(700_000, dtype="i4"),
+        "d": numpy.zeros((0, 3), dtype="f4"),
+        "e": numpy.array(7, dtype="i2"),
+    }
+    kinds = itertools.cycle([FullTensor, FullArray, lambda array: array])
+    given = {name: next(kinds)(array) for name, array in arrays.items()}
+    size = save_file(on_gpu, given, "/model.safetensors")
+    assert on_gpu.stat("/model.safetensors").st_size == size
+    loaded = load_file(on_gpu, "/model.safetensors")
+    assert {name: loaded[name].tobytes() for name in arrays} == {
+        name: array.tobytes() for name, array in arrays.items()
+    }
+    copies = [getattr(each, "copies", 0) for each in given.values()]
+    assert copies == ([0] * 5 if reached else [1, 1, 0, 1, 1])
+    with pytest.raises(ValueError, match="contiguous"):
+        save_file(on_gpu, {"a": FullArray(numpy.zeros((4, 4))[:, 1])}, "/model.safetensors")
+
+
+def test_what_is_not_moved_by_the_gpu_is_refused_with_right_words(on_gpu: gofs.Volume) -> None:
+    on_gpu.setxattr("/file", "user.a", FakeTensor(numpy.arange(3, dtype="u1")))
+    assert on_gpu.getxattr("/file", "user.a") == bytes([0, 1, 2])
+    for value in (GpuTensor(zeros(3)), GpuArray(zeros(3))):
+        with pytest.raises(ValueError, match="which this call does not reach") as refused:
+            on_gpu.setxattr("/file", "user.a", value)
+        assert "mount it" not in str(refused.value)
 
 
 def test_errors_are_those_of_files(on_gpu: gofs.Volume) -> None:

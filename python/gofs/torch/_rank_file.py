@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from torch.distributed.checkpoint.planner import WriteItemType
 from torch.distributed.checkpoint.storage import WriteResult
 
-from gofs._arrays import dtype_of, on_host
-from gofs._buffers import bytes_to_read
+from gofs._array_writing import write_array
+from gofs._arrays import dtype_of
 from gofs._safetensors_header import DTYPE_BITS, TensorInfo, encoded_header
 
 if TYPE_CHECKING:
@@ -147,26 +147,12 @@ def _write_items(
             tensor = _plain(data)
             kind = dtype_of(tensor)
             dtype, shape = str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)
-            size = _write_tensor(volume, file, data_begin + end, tensor)
+            size = write_array(volume, file, data_begin + end, tensor)
         begin, end = end, end + size
         # What safetensors has no type for is bytes there.
         stored = (kind, shape) if kind is not None else ("U8", (size,))
         written.append(Written(TensorInfo(*stored, begin, end), dtype, shape))
     return written
-
-
-def _write_tensor(volume: Volume, file: Any, place: int, tensor: Any) -> int:
-    """Writes it where the file is, at `place`; how many bytes. What is in the memory of the
-    volume's GPU does not go through the host's."""
-    if str(tensor.device) == "cpu" or not volume._reaches(tensor):
-        contents = bytes_to_read(on_host(tensor))
-        file.write(contents)
-        return contents.nbytes
-    size = int(tensor.numel() * tensor.element_size())
-    file.flush()
-    file.raw.pwrite(tensor, place)
-    file.seek(place + size)
-    return size
 
 
 def _plain(tensor: Any) -> Any:
