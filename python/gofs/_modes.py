@@ -20,6 +20,9 @@ class Mode(NamedTuple):
         return bool(self.flags & os.O_APPEND)
 
 
+# Flags of open(2) for a file that is made or emptied.
+REPLACES = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+
 _FLAGS = {
     "r": 0,
     "w": os.O_CREAT | os.O_TRUNC,

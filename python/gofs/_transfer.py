@@ -4,14 +4,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
+import os
+import threading
+import warnings
 from typing import TYPE_CHECKING
 
-from gofs._moving import counts_of
+from gofs import _moving
+from gofs._errors import raise_error
+from gofs._modes import REPLACES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from gofs import _core
+    from gofs._device import DeviceMemory
     from gofs._typing import AnyPath
 
 # How often an awaited transfer is looked at.
@@ -19,38 +27,51 @@ _LOOK_SECONDS = 0.0002
 
 
 class Transfer:
-    """Bytes that are on their way to the memory of a GPU, in the order of a stream.
+    """Bytes that are on their way to the memory of a GPU or from there, in the order of a stream.
 
-    What the program puts into that stream finds them there; who uses them otherwise asks
-    `result()` before, or awaits this.
+    What the program puts into that stream finds them moved; who uses them otherwise asks
+    `result()` before, or awaits this. One that is forgotten is waited for, and warns of what
+    failed.
     """
 
     def __init__(
         self,
-        begun: _core.Transfer | int,
         path: AnyPath,
-        owner: object,
-        end: Callable[[], None] | None = None,
+        begun: _core.Transfer | int,
+        finish: Callable[[list[int]], int] | None = None,
+        owner: object = None,
     ) -> None:
-        """For read_into_async(). `begun`: or how many bytes were read at once."""
-        self._begun = begun
+        """For read_into_async() and write_async(). `begun`: or how many bytes were moved at once.
+        `finish` is given what the ranges have come to, and says what the result is; until then
+        `owner` stays, whose memory it is."""
         self._path = path
-        self._owner = owner  # whose memory it is: it stays
-        self._end = end
+        self._begun = begun
+        self._finish = finish
+        self._owner = owner
+        self._failure: Exception | None = None
+        self._lock = threading.Lock()
+        self._process = os.getpid()
 
     def done(self) -> bool:
         """Whether result() returns at once."""
         return isinstance(self._begun, int) or self._begun.done()
 
     def result(self) -> int:
-        """How many bytes were read: fewer than there is room for only where the file ends.
+        """How many bytes were moved: of a read fewer than there is room for only where the file
+        ends.
 
-        Waits. Raises OSError where they could not be read.
+        Waits; any number of threads may. Raises OSError where they could not be moved.
         """
-        if not isinstance(self._begun, int):
-            counts = self._begun.wait()
-            self._release()
-            self._begun = counts_of(counts, [self._path])[0]
+        with self._lock:
+            if self._finish is not None and not isinstance(self._begun, int):
+                try:
+                    self._begun = self._finish(self._begun.wait())
+                except Exception as error:
+                    self._failure = error
+                self._finish = self._owner = None
+        if self._failure is not None:
+            raise self._failure
+        assert isinstance(self._begun, int)
         return self._begun
 
     def __await__(self) -> Generator[object, None, int]:
@@ -58,7 +79,69 @@ class Transfer:
             yield from asyncio.sleep(_LOOK_SECONDS).__await__()
         return self.result()
 
-    def _release(self) -> None:
-        if self._end is not None:
-            self._end()
-        self._end = self._owner = None
+    def __del__(self) -> None:
+        # In a child of fork() there is no GPU.
+        if getattr(self, "_finish", None) is None or self._process != os.getpid():
+            return
+        try:
+            self.result()
+        except Exception as error:
+            words = f"a transfer of {self._path!r} that nobody waited for has failed: {error}"
+            warnings.warn(words, ResourceWarning, stacklevel=2, source=self)
+
+
+def read_async(
+    core: _core.Volume, path: AnyPath, memory: DeviceMemory, offset: int, stream: int
+) -> Transfer:
+    """Begins to fill the memory from byte `offset` of a file on."""
+    file = core.open(path, os.O_RDONLY, 0)
+
+    def finish(counts: list[int]) -> int:
+        with contextlib.closing(file):
+            return _moving.counts_of(counts, [path])[0]
+
+    return _begun(core, path, file, offset, memory, stream, finish, writes=False)
+
+
+def write_async(
+    core: _core.Volume,
+    path: AnyPath,
+    memory: DeviceMemory,
+    permissions: int,
+    stream: int,
+    *,
+    sync: bool,
+) -> Transfer:
+    """Begins to make a file of the memory's bytes, or to give them to the file there is."""
+    _moving.check(core, [memory], stream)  # before the file that is there is emptied
+    file = core.open(path, REPLACES, permissions)
+
+    def finish(counts: list[int]) -> int:
+        with contextlib.closing(file):
+            # What is left is not tried again: the program may have changed it since.
+            if _moving.counts_of(counts, [path])[0] < memory.size:
+                raise_error(errno.ENOSPC, path)
+            if sync:
+                file.sync()
+        return memory.size
+
+    return _begun(core, path, file, 0, memory, stream, finish, writes=True)
+
+
+def _begun(
+    core: _core.Volume,
+    path: AnyPath,
+    file: _core.OpenFile,
+    offset: int,
+    memory: DeviceMemory,
+    stream: int,
+    finish: Callable[[list[int]], int],
+    *,
+    writes: bool,
+) -> Transfer:
+    try:
+        begun = _moving.begin(core, [(file, offset, memory)], stream, writes=writes)
+    except BaseException:
+        file.close()
+        raise
+    return Transfer(path, begun, finish, memory.owner)

@@ -27,7 +27,7 @@ from gofs._closing import Closing
 from gofs._device import common_stream
 from gofs._entries import ScandirIterator
 from gofs._file import File
-from gofs._modes import parse_mode
+from gofs._modes import REPLACES, parse_mode
 from gofs._ranges import read_ranges, write_ranges
 from gofs._stat import (
     NOW,
@@ -38,7 +38,7 @@ from gofs._stat import (
     time_from_nanoseconds,
     time_from_seconds,
 )
-from gofs._transfer import Transfer
+from gofs._transfer import Transfer, read_async, write_async
 from gofs._write_many import write_many
 
 if TYPE_CHECKING:
@@ -282,17 +282,10 @@ class Volume(Closing):
         """
         memory = self._gpu_memory(buffer, fills=True)
         if memory is None:
-            return Transfer(self.read_into(path, buffer, offset=offset), path, buffer)
-        file = self._core.open(path, os.O_RDONLY, 0)
-        try:
-            part = (file, not_negative(offset, path), memory)
-            begun = _moving.begin(
-                self._core, [part], common_stream([memory], stream), writes=False
-            )
-        except BaseException:
-            file.close()
-            raise
-        return Transfer(begun, path, memory.owner, file.close)
+            return Transfer(path, self.read_into(path, buffer, offset=offset))
+        begin = not_negative(offset, path)
+        order = common_stream([memory], stream)
+        return read_async(self._core, path, memory, begin, order)
 
     def write(
         self,
@@ -308,18 +301,38 @@ class Volume(Closing):
         With `sync` they are durable when this returns. Another reader may see a part of them.
         Memory of the GPU is read in the order of `stream`, as by read_into().
         """
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         memory = self._gpu_memory(data, fills=False)
         if memory is None:
-            return self._core.write(path, memory_to_read(data), flags, permissions, sync)
+            return self._core.write(path, memory_to_read(data), REPLACES, permissions, sync)
         # What can be refused is, before the file that is there is emptied.
         order = common_stream([memory], stream)
         _moving.check(self._core, [memory], order)
-        with closing(self._core.open(path, flags, permissions)) as file:
+        with closing(self._core.open(path, REPLACES, permissions)) as file:
             _moving.write(self._core, [(file, 0, memory)], [path], order)
             if sync:
                 file.sync()
         return memory.size
+
+    def write_async(
+        self,
+        path: AnyPath,
+        data: Memory,
+        *,
+        sync: bool = False,
+        permissions: int = 0o666,
+        stream: Stream | None = None,
+    ) -> Transfer:
+        """write() that does not wait where the bytes are in the memory of the GPU.
+
+        They are those that the stream comes to; what it gets next may change the memory. `result()`
+        of the answer, which can also be awaited, waits until the file has them, and with `sync`
+        until they are durable: that is begun there.
+        """
+        memory = self._gpu_memory(data, fills=False)
+        if memory is None:
+            return Transfer(path, self.write(path, data, sync=sync, permissions=permissions))
+        order = common_stream([memory], stream)
+        return write_async(self._core, path, memory, permissions, order, sync=sync)
 
     def _gpu_memory(self, data: Memory, *, fills: bool) -> DeviceMemory | None:
         """Where the bytes of `data` are on the GPU that has mounted the volume; or None."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import posixpath
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from gofs import _moving
 from gofs._buffers import memory_to_read
 from gofs._device import common_stream
 from gofs._errors import raise_error
+from gofs._modes import REPLACES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,14 +86,13 @@ def _from_gpu(
     """By one launch, into files that are opened one by one. The errors of those that have one."""
     failures: dict[str, OSError] = {}
     opened: dict[str, _core.OpenFile] = {}
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     paths = {name: posixpath.join(directory, name) for name in files}
     try:
         for name, path in paths.items():
             try:
                 if name in ("", ".", "..") or "/" in name:
                     raise_error(errno.EINVAL, path)
-                opened[name] = volume._core.open(path, flags, permissions)
+                opened[name] = volume._core.open(path, REPLACES, permissions)
             except OSError as error:
                 failures[name] = error
         names = list(opened)

@@ -7,10 +7,12 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import errno
+import gc
 import io
 import itertools
 import time
 import types
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -496,6 +498,99 @@ def test_a_transfer_may_be_awaited(on_gpu: gofs.Volume) -> None:
     with pytest.raises(IsADirectoryError) as directory:
         failed.result()
     assert directory.value.errno == errno.EISDIR
+
+
+def test_writes_may_be_awaited_too(on_gpu: gofs.Volume) -> None:
+    array = numpy.arange(200, dtype=numpy.uint8)
+    transfer = on_gpu.write_async("/new", GpuTensor(array), sync=True, permissions=0o600)
+    assert transfer.result() == transfer.result() == 200
+    assert transfer.done()
+    assert on_gpu.stat("/new").st_mode & 0o777 == 0o600
+
+    async def both() -> list[int]:
+        return [
+            await on_gpu.write_async("/new", GpuTensor(array[:150])),
+            await on_gpu.write_async("/host", b"1234567"),
+        ]
+
+    assert asyncio.run(both()) == [150, 7]
+    assert (on_gpu.read("/new"), on_gpu.read("/host")) == (array[:150].tobytes(), b"1234567")
+    with pytest.raises(ValueError, match="null"):
+        on_gpu.write_async("/new", GpuArray(zeros(10), data=(0, False)))
+    on_gpu.mkdir("/directory")
+    with pytest.raises(IsADirectoryError):
+        on_gpu.write_async("/directory", GpuTensor(array))
+    assert on_gpu.read("/new") == array[:150].tobytes()
+
+
+class Begun:
+    """A transfer of the binding, which takes a while."""
+
+    def __init__(self, results: list[int]) -> None:
+        self._results = results
+        self.waits = 0
+
+    def done(self) -> bool:
+        return False
+
+    def wait(self) -> list[int]:
+        self.waits += 1
+        time.sleep(0.02)
+        return self._results
+
+
+def begun_with(
+    on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch, results: list[int]
+) -> Begun:
+    begun = Begun(results)
+    calls = {"begin_ranges": lambda *_: begun}
+    monkeypatch.setattr(on_gpu, "_core", Watched(on_gpu, **calls))
+    return begun
+
+
+def test_threads_wait_for_one_transfer(
+    on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tensor = GpuTensor(zeros(10))
+    stays = weakref.ref(tensor)
+    begun = begun_with(on_gpu, monkeypatch, [7])
+    transfer = on_gpu.read_into_async("/file", tensor)
+    del tensor
+    assert stays() is not None
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        results = [pool.submit(transfer.result) for _ in range(4)]
+        assert [result.result() for result in results] == [7] * 4
+    assert begun.waits == 1
+    assert stays() is None
+    failing = begun_with(on_gpu, monkeypatch, [-errno.EIO])
+    transfer = on_gpu.read_into_async("/file", GpuTensor(zeros(10)))
+    for _ in range(2):
+        with pytest.raises(OSError) as raised:
+            transfer.result()
+        assert (raised.value.errno, raised.value.filename) == (errno.EIO, "/file")
+    assert failing.waits == 1
+
+
+def test_a_write_that_found_no_room_says_so(
+    on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun_with(on_gpu, monkeypatch, [7])
+    with pytest.raises(OSError) as raised:
+        on_gpu.write_async("/file", GpuTensor(zeros(10))).result()
+    assert raised.value.errno == errno.ENOSPC
+
+
+def test_a_forgotten_transfer_warns_of_what_failed(
+    on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = begun_with(on_gpu, monkeypatch, [10])
+    on_gpu.read_into_async("/file", GpuTensor(zeros(10)))  # without a warning
+    gc.collect()
+    assert begun.waits == 1
+    begun_with(on_gpu, monkeypatch, [-errno.EIO])
+    with pytest.warns(ResourceWarning, match="'/file' that nobody waited for has failed: .*error"):
+        on_gpu.read_into_async("/file", GpuTensor(zeros(10)))
+        gc.collect()
 
 
 def test_results_stay_when_the_volume_is_closed(on_gpu: gofs.Volume) -> None:
