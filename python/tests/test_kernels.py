@@ -115,7 +115,8 @@ def test_what_was_linked_is_kept_for_the_same_source_and_options(link_alone: lis
 def test_headers_of_the_program_may_change_so_nothing_is_kept(link_alone: list[str]) -> None:
     for _ in range(2):
         gofs.cuda.link(SOURCE, options=["-I/usr/include"], arch=ARCH)
-    assert link_alone == ["compiled", "linked"] * 2
+        gofs.cuda.link('#include "/usr/include/mine.h"' + SOURCE, arch=ARCH)
+    assert link_alone == ["compiled", "linked"] * 4
     assert not _cache.folder().exists()
 
 

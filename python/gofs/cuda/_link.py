@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import gofs
 from gofs import _installed
 from gofs.cuda import _bindings, _cache, _compiler, _linker
+from gofs.cuda._included import reads_other_files
 from gofs.cuda._module import Module, Timings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Of options that have NVRTC read files, whose contents the cache does not know.
-_READS_FILES = ("-I", "--include-path", "-include", "--pre-include")
 
 
 def link(source: str, *, options: Sequence[str] = (), arch: str | None = None) -> Module:
@@ -25,8 +24,9 @@ def link(source: str, *, options: Sequence[str] = (), arch: str | None = None) -
     are those of NVRTC, such as "-DN=4" or "-lineinfo". `arch` is that of the device that is
     current, if it is not given; one that the device code was not built for is refused.
 
-    What was linked before comes from a cache ($XDG_CACHE_HOME/gofs), unless options name files or
-    folders to include. Needs no GPU if `arch` is given.
+    What was linked before comes from a cache ($XDG_CACHE_HOME/gofs), unless the source includes
+    files that are not installed with the package or the compiler, or options name files or folders.
+    Needs no GPU if `arch` is given.
 
     Raises CompileError and LinkError with the log of the compiler or linker, ImportError where
     these or the device code are not installed, and RuntimeError where there is no GPU to ask.
@@ -38,7 +38,7 @@ def link(source: str, *, options: Sequence[str] = (), arch: str | None = None) -
     words = [f"-arch={arch}", "-rdc=true", "--no-source-include", f"-I{_installed.INCLUDE}"]
     words.extend(options)
 
-    cacheable = not any(option.startswith(_READS_FILES) for option in options)
+    cacheable = not reads_other_files(source, options)
     identity = archive.stat()
     key = _cache.key_of(
         source,
