@@ -103,6 +103,7 @@ class Volume(Closing):
         self._core = core
         self._reopen = reopen
         self._writable = writable
+        self._attached = attached
         self._name = info.spec
         self._reaches_gpu = core.reaches_gpu
         # The handle of a volume that the CPU has mounted here is an address of the host.
@@ -135,8 +136,8 @@ class Volume(Closing):
         return self._reopen, ()
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else "writable" if self._writable else "read-only"
-        return f"<gofs.Volume {self._name!r} {state}>"
+        how = "attached" if self._attached else "writable" if self._writable else "read-only"
+        return f"<gofs.Volume {self._name!r} {'closed' if self.closed else how}>"
 
     @property
     def writable(self) -> bool:
@@ -176,7 +177,10 @@ class Volume(Closing):
         return self._core.warnings()
 
     def statvfs(self) -> os.statvfs_result:
-        return statvfs_result(self._core.statfs(), writable=self._writable, device=self._device)
+        """As os.statvfs(). A server's volume counts as one to write to: it says so when it is asked
+        to."""
+        may_write = self._writable or self._attached
+        return statvfs_result(self._core.statfs(), writable=may_write, device=self._device)
 
     def sync(self) -> None:
         """Returns when all changes whose calls have returned are durable, in the image as well."""
@@ -210,12 +214,7 @@ class Volume(Closing):
     # --- Files -----------------------------------------------------------------------------------
 
     @overload
-    def open(
-        self, path: AnyPath, mode: str = "rb", *, buffering: int, permissions: int = 0o666
-    ) -> BinaryIO: ...
-
-    @overload
-    def open(
+    def open(  # type: ignore[overload-overlap]
         self,
         path: AnyPath,
         mode: str = "rb",
@@ -223,6 +222,11 @@ class Volume(Closing):
         buffering: Literal[0] = 0,
         permissions: int = 0o666,
     ) -> File: ...
+
+    @overload
+    def open(
+        self, path: AnyPath, mode: str = "rb", *, buffering: int, permissions: int = 0o666
+    ) -> BinaryIO: ...
 
     def open(
         self, path: AnyPath, mode: str = "rb", *, buffering: int = 0, permissions: int = 0o666
@@ -574,18 +578,36 @@ class Volume(Closing):
         with self.scandir(path) as entries:
             return cast("list[str] | list[bytes]", [entry.name for entry in entries])
 
+    @overload
     def walk(
         self,
         top: StrPath = "/",
         topdown: bool = True,
         onerror: Callable[[OSError], object] | None = None,
         followlinks: bool = False,
-    ) -> Iterator[tuple[str, list[str], list[str]]]:
+    ) -> Iterator[tuple[str, list[str], list[str]]]: ...
+
+    @overload
+    def walk(
+        self,
+        top: BytesPath,
+        topdown: bool = True,
+        onerror: Callable[[OSError], object] | None = None,
+        followlinks: bool = False,
+    ) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]: ...
+
+    def walk(
+        self,
+        top: AnyPath = "/",
+        topdown: bool = True,
+        onerror: Callable[[OSError], object] | None = None,
+        followlinks: bool = False,
+    ) -> Iterator[tuple[Any, list[Any], list[Any]]]:
         """(path, directories, other names) of each directory below `top`, as os.walk().
 
         As there, directories that cannot be read are left out where no `onerror` is given.
         """
-        left: list[str | tuple[str, list[str], list[str]]] = [os.fspath(top)]
+        left: list[Any] = [os.fspath(top)]
         while left:
             here = left.pop()
             if isinstance(here, tuple):
@@ -608,11 +630,11 @@ class Volume(Closing):
                 if followlinks or not self.islink(path):
                     left.append(path)
 
-    def _sorted_out(self, path: str, followlinks: bool) -> tuple[list[str], list[str], list[str]]:
+    def _sorted_out(self, path: Any, followlinks: bool) -> tuple[list[Any], list[Any], list[Any]]:
         """The names of directories, those of all else, and the former that a walk goes into."""
-        directories: list[str] = []
-        others: list[str] = []
-        below: list[str] = []
+        directories: list[Any] = []
+        others: list[Any] = []
+        below: list[Any] = []
         with self.scandir(path) as entries:
             for entry in entries:
                 try:
@@ -628,9 +650,9 @@ class Volume(Closing):
         """There is no umask."""
         self._core.mkdir(path, mode)
 
-    def makedirs(self, name: StrPath, mode: int = 0o777, exist_ok: bool = False) -> None:
+    def makedirs(self, name: AnyPath, mode: int = 0o777, exist_ok: bool = False) -> None:
         """mkdir() with all parents that are missing, which have mode 0o777."""
-        path = os.fspath(name)
+        path = os.fsdecode(name)
         parents = self._missing_parents(path)
         for parent in reversed(parents):
             try:

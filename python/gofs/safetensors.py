@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from gofs._arrays import Framework
     from gofs._file import File
-    from gofs._typing import StrPath
+    from gofs._typing import AnyPath
     from gofs._volume import Volume
 
 __all__ = [
@@ -61,7 +61,7 @@ _BLOCK_BYTES = 4096
 def save_file(
     volume: Volume,
     tensors: Mapping[str, Any],
-    path: StrPath,
+    path: AnyPath,
     metadata: Mapping[str, str] | None = None,
     *,
     sync: bool = True,
@@ -92,7 +92,7 @@ def save_file(
 
 
 def load_file(
-    volume: Volume, path: StrPath, device: Any = "cpu", *, framework: str = "numpy"
+    volume: Volume, path: AnyPath, device: Any = "cpu", *, framework: str = "numpy"
 ) -> dict[str, Any]:
     """All tensors of a file by name: arrays of numpy, or with framework="pt" tensors of torch.
 
@@ -108,7 +108,7 @@ def load_file(
 
 
 def safe_open(
-    volume: Volume, path: StrPath, framework: str = "numpy", device: Any = "cpu"
+    volume: Volume, path: AnyPath, framework: str = "numpy", device: Any = "cpu"
 ) -> SafetensorsFile:
     """Opens a file whose tensors are read one by one; errors are those of load_file()."""
     maker = framework_named(framework, device, volume)

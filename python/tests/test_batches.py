@@ -101,6 +101,25 @@ def test_workers_that_are_spawned_take_a_dataset(image: pathlib.Path) -> None:
     assert found == [[0, 3000], [2000]]
 
 
+def load_in_worker(loader: BatchLoader) -> list[list[str]]:
+    with loader._volume:
+        return [batch.names for batch in loader]
+
+
+def test_workers_that_are_spawned_take_a_loader(image: pathlib.Path) -> None:
+    with gofs.mount(image, writable=True, backend="cpu") as volume:
+        volume.write_many("/", {f"{number}": bytes([number]) for number in range(5)})
+    with gofs.mount(image, backend="cpu") as volume:
+        loader = BatchLoader(volume, "/", 2, shuffle=True, seed=3, framework="np")
+        loader.set_epoch(4)
+        expected = [[batch.names for batch in pass_] for pass_ in (loader, loader)]
+        loader.set_epoch(4)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            assert pool.map(load_in_worker, [loader]) == expected[:1]
+            pool.close()
+            pool.join()
+
+
 @pytest.mark.parametrize("prefetch", [1, 2, 100])
 @pytest.mark.parametrize("batch_size", [1, 7, 10, 1000])
 def test_a_pass_has_all_files_in_batches(

@@ -17,9 +17,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 
 import gofs
+from gofs.safetensors import save_file
+from gofs.torch import FileDataset
 
 NAME_IN_INODE = 92  # bytes into the block: i_name
 NODE_FOOTER = 4096 - 24
@@ -335,6 +338,8 @@ def test_an_attached_volume_has_the_same_calls(
         first.write_many("/d", {"a": b"1", "b": b"2"})
         assert second.read_dir("/d") == {"a": b"1", "b": b"2"}
         assert first.device_handle == 0
+        assert repr(first).endswith(" attached>")
+        assert first.statvfs().f_flag & os.ST_RDONLY == 0
         with second.open("/d/a", "r+b") as file:
             file.write(b"9")
             buffers = [bytearray(1), bytearray(2)]
@@ -346,6 +351,25 @@ def test_an_attached_volume_has_the_same_calls(
             first.read("/none")
         assert raised.value.filename == "/none"
         first.sync()
+
+
+def test_paths_may_be_bytes(volume: gofs.Volume) -> None:
+    volume.makedirs(b"/a/b/c")
+    volume.makedirs(b"/a/b", exist_ok=True)
+    with pytest.raises(FileExistsError):
+        volume.makedirs(b"/a/b")
+    volume.write(b"/a/\xff", b"1")
+    assert list(volume.walk(b"/a")) == [
+        (b"/a", [b"b"], [b"\xff"]),
+        (b"/a/b", [b"c"], []),
+        (b"/a/b/c", [], []),
+    ]
+    volume.write_many(b"/a/b", {"x": b"2"})
+    assert volume.read_dir(b"/a") == {"\udcff": b"1"}
+    assert FileDataset(volume, b"/a").paths == ["/a/\udcff"]
+    assert FileDataset(volume, [b"/a/b/x"])[0] == b"2"
+    save_file(volume, {"a": numpy.zeros(3)}, b"/a/model")
+    assert volume.exists("/a/model")
 
 
 def test_eight_threads_at_once_keep_their_files_apart(volume: gofs.Volume) -> None:

@@ -26,12 +26,19 @@ def copy_out(image: pathlib.Path, target: pathlib.Path) -> dict[str, int]:
                 (target / name).write_bytes(data)
                 status: os.stat_result = volume.stat(path)
                 sizes[label + str(path)] = status.st_size
+        for _, folders_as_bytes, _ in volume.walk(b"/"):
+            sizes["folders"] = len(b"".join(folders_as_bytes))
         with volume.scandir(b"/") as entries:
             names: list[bytes] = [entry.name for entry in entries]
         sizes["names"] = len(names)
         with volume.open("/file") as file:
             raw: io.RawIOBase = file
             sizes["raw"] = len(raw.read() or b"")
+        with volume.open("/file", buffering=0) as unbuffered:
+            file_again: gofs.File = unbuffered
+            sizes["unbuffered"] = file_again.pread(bytearray(4), 0)
+        with volume.open("/file", buffering=len(label)) as buffered:
+            sizes["buffered"] = len(buffered.read(1))
         with volume.open("/file", buffering=-1) as buffered:
             stream: BinaryIO = buffered
             sizes["line"] = len(stream.readline())
@@ -40,6 +47,9 @@ def copy_out(image: pathlib.Path, target: pathlib.Path) -> dict[str, int]:
         header = bytearray(16)
         counts: list[int] = volume.read_ranges([("/file", 0, numbers), (b"/file", 64, header)])
         sizes["ranges"] = sum(counts)
+        volume.write_ranges([("/file", 0, numbers), (b"/file", 64, header)])
+        transfer: gofs.Transfer = volume.write_async("/file", numbers)
+        sizes["transfer"] = transfer.result()
         copied: gofs.Copied = gofs.copy((volume, "/file"), target / "copy", preserve=False)
         sizes["copied"] = copied.bytes
         packed = volume.read_dir("/", packed=True)

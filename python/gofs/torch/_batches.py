@@ -16,7 +16,7 @@ from gofs.torch._paths import paths_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gofs._typing import StrPath
+    from gofs._typing import AnyPath
     from gofs._volume import Volume
 
 
@@ -59,7 +59,7 @@ class BatchLoader:
     def __init__(
         self,
         volume: Volume,
-        files: StrPath | Sequence[StrPath],
+        files: AnyPath | Sequence[AnyPath],
         batch_size: int,
         *,
         shuffle: bool = False,
@@ -86,8 +86,17 @@ class BatchLoader:
         self._sampler = sampler
         self._drop_last = drop_last
         self._prefetch = prefetch
-        self._framework = framework_named(framework or default_framework(), device, volume)
+        self._made_by = framework or default_framework(), device
+        self._framework = framework_named(*self._made_by, volume)
         self._epoch = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For a process that takes the volume as well, which has a framework of its own."""
+        return {name: each for name, each in self.__dict__.items() if name != "_framework"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._framework = framework_named(*self._made_by, self._volume)
 
     def __len__(self) -> int:
         """How many batches a pass has; TypeError where the sampler does not know how many items."""

@@ -10,7 +10,7 @@ from gofs.torch._paths import paths_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gofs._typing import StrPath
+    from gofs._typing import AnyPath
     from gofs._volume import Volume
 
 
@@ -29,7 +29,7 @@ class FileDataset:
     def __init__(
         self,
         volume: Volume,
-        files: StrPath | Sequence[StrPath],
+        files: AnyPath | Sequence[AnyPath],
         *,
         transform: Callable[[bytes], Any] | None = None,
         labels: Sequence[Any] | None = None,

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gofs._typing import StrPath
+    from gofs._typing import AnyPath
     from gofs._volume import Volume
 
 
 def paths_of(
-    volume: Volume, files: StrPath | Sequence[StrPath], *, recursive: bool = False
+    volume: Volume, files: AnyPath | Sequence[AnyPath], *, recursive: bool = False
 ) -> list[str]:
     """The regular files of a directory, sorted, with `recursive` of those below as well; or the
     paths that are given, in their order.
 
     Raises OSError as Volume.scandir(), and ValueError where there are none.
     """
-    if not isinstance(files, (str, os.PathLike)):
-        paths = [os.fspath(path) for path in files]
+    if not isinstance(files, (str, bytes, os.PathLike)):
+        paths = [os.fsdecode(path) for path in files]
     elif recursive:
-        paths = sorted(_below(volume, os.fspath(files)))
+        paths = sorted(_below(volume, os.fsdecode(files)))
     else:
-        paths = sorted(_within(volume, os.fspath(files)))
+        paths = sorted(_within(volume, os.fsdecode(files)))
     if not paths:
         raise ValueError(f"{files!r}: no files: give a directory that has some, or their paths")
     return paths

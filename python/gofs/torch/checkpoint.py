@@ -35,7 +35,7 @@ from gofs.torch._rank_file import SUFFIX, write_rank_file
 from gofs.torch._read_plan import read_items
 
 if TYPE_CHECKING:
-    from gofs._typing import StrPath
+    from gofs._typing import AnyPath
     from gofs._volume import Volume
 
 __all__ = ["GofsReader", "GofsWriter"]
@@ -46,24 +46,23 @@ _METADATA = ".metadata"
 class _InFolder:
     """A checkpoint's folder on a volume."""
 
-    def __init__(self, volume: Volume, path: StrPath) -> None:
+    def __init__(self, volume: Volume, path: AnyPath) -> None:
         self._volume = volume
-        self._path = os.fspath(path)
+        self._path = os.fsdecode(path)
 
     @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: StrPath) -> bool:
+    def validate_checkpoint_id(cls, checkpoint_id: AnyPath) -> bool:
         """Whether it can be a folder of a volume: no URL of something else."""
-        return isinstance(checkpoint_id, (str, os.PathLike)) and "://" not in os.fspath(
-            checkpoint_id
-        )
+        is_path = isinstance(checkpoint_id, (str, bytes, os.PathLike))
+        return is_path and "://" not in os.fsdecode(checkpoint_id)
 
     @property
     def checkpoint_id(self) -> str:
         return self._path
 
-    def _move(self, checkpoint_id: StrPath | None) -> None:
+    def _move(self, checkpoint_id: AnyPath | None) -> None:
         if checkpoint_id is not None:
-            self._path = os.fspath(checkpoint_id)
+            self._path = os.fsdecode(checkpoint_id)
 
     def _name(self, name: str) -> str:
         return posixpath.join(self._path, name)
@@ -78,14 +77,14 @@ class GofsWriter(_InFolder, StorageWriter):
     """
 
     def __init__(
-        self, volume: Volume, path: StrPath, *, sync: bool = True, overwrite: bool = True
+        self, volume: Volume, path: AnyPath, *, sync: bool = True, overwrite: bool = True
     ) -> None:
         super().__init__(volume, path)
         self._sync = sync
         self._overwrite = overwrite
         self._save_id = secrets.token_hex(8)
 
-    def reset(self, checkpoint_id: StrPath | None = None) -> None:
+    def reset(self, checkpoint_id: AnyPath | None = None) -> None:
         """Begins another checkpoint, in the folder `checkpoint_id` if it is given."""
         self._move(checkpoint_id)
         self._save_id = secrets.token_hex(8)
@@ -145,12 +144,12 @@ class GofsReader(_InFolder, StorageReader):
     plan wants.
     """
 
-    def __init__(self, volume: Volume, path: StrPath) -> None:
+    def __init__(self, volume: Volume, path: AnyPath) -> None:
         super().__init__(volume, path)
         self._load_id = secrets.token_hex(8)
         self._places: dict[Any, Any] = {}
 
-    def reset(self, checkpoint_id: StrPath | None = None) -> None:
+    def reset(self, checkpoint_id: AnyPath | None = None) -> None:
         """Begins to load another checkpoint, of the folder `checkpoint_id` if it is given."""
         self._move(checkpoint_id)
         self._load_id = secrets.token_hex(8)

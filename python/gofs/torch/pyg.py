@@ -35,7 +35,7 @@ from gofs.torch._names import file_name, key_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gofs._typing import StrPath
+    from gofs._typing import AnyPath
     from gofs._volume import Volume
 
 __all__ = ["GofsFeatureStore", "GofsGraphStore"]
@@ -95,12 +95,12 @@ class GofsFeatureStore(FeatureStore):
     """
 
     def __init__(
-        self, volume: Volume, path: StrPath, *, framework: str = "pt", sync: bool = True
+        self, volume: Volume, path: AnyPath, *, framework: str = "pt", sync: bool = True
     ) -> None:
         super().__init__()
         # FeatureStore has attributes of its own mean tensors in some of its heirs.
         self.__dict__["_files"] = _Files(
-            volume, posixpath.join(os.fspath(path), "features"), framework
+            volume, posixpath.join(os.fsdecode(path), "features"), framework
         )
         self.__dict__["_sync"] = sync
 
@@ -174,11 +174,11 @@ class GofsGraphStore(GraphStore):
     """
 
     def __init__(
-        self, volume: Volume, path: StrPath, *, framework: str = "pt", sync: bool = True
+        self, volume: Volume, path: AnyPath, *, framework: str = "pt", sync: bool = True
     ) -> None:
         super().__init__()
         self.__dict__["_files"] = _Files(
-            volume, posixpath.join(os.fspath(path), "edges"), framework
+            volume, posixpath.join(os.fsdecode(path), "edges"), framework
         )
         self.__dict__["_sync"] = sync
 
