@@ -30,8 +30,9 @@ from gofs._entries import DirEntry, ScandirIterator
 from gofs._errors import CorruptionError
 from gofs._file import File
 from gofs._mounting import attach, mkfs, mount
+from gofs._packed import PackedFiles
 from gofs._transfer import Transfer
-from gofs._volume import RENAME_EXCHANGE, RENAME_NOREPLACE, PackedFiles, Volume
+from gofs._volume import RENAME_EXCHANGE, RENAME_NOREPLACE, Volume
 
 __all__ = [
     "RENAME_EXCHANGE",

@@ -42,7 +42,14 @@ _DTYPES = {
     "uint64": "U64",
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
-_FRAMEWORKS = {"np": "numpy", "numpy": "numpy", "pt": "torch", "torch": "torch"}
+_FRAMEWORKS = {
+    "np": "numpy",
+    "numpy": "numpy",
+    "pt": "torch",
+    "torch": "torch",
+    "cp": "cupy",
+    "cupy": "cupy",
+}
 
 
 class Framework(Protocol):
@@ -65,6 +72,10 @@ class Framework(Protocol):
         """All of `flat`, as an array of this dtype of safetensors: over the same memory, or a copy
         where that is not aligned. Raises TypeError for a dtype that the framework lacks."""
 
+    def typed(self, flat: Any, dtype: Any) -> Any:
+        """`flat` as an array of a dtype of the framework, or of its name. ValueError or
+        RuntimeError where it has no whole number of them."""
+
 
 def default_framework() -> str:
     """torch's name where it is installed, else numpy's."""
@@ -74,18 +85,43 @@ def default_framework() -> str:
 def framework_named(name: str, device: Any = "cpu", volume: Volume | None = None) -> Framework:
     """For what is read from `volume`: straight to `device` where that is the GPU that has it
     mounted. Raises ValueError for what is none, and ImportError where it is not installed."""
-    if name not in _FRAMEWORKS:
-        raise ValueError(f"framework={name!r}: 'numpy' or 'np', 'torch' or 'pt'")
-    if _FRAMEWORKS[name] == "torch":
+    found = _FRAMEWORKS.get(name)
+    if found == "torch":
         torch = importlib.import_module("torch")
-        if volume is not None and volume._reaches_gpu and str(device).split(":")[0] == "cuda":
-            probe = torch.empty(1, dtype=torch.uint8, device=device)
-            if volume._core.reaches(probe.data_ptr(), 1):
-                return _TorchOnGpu(torch, device)
+        is_cuda = str(device).split(":")[0] == "cuda"
+        if volume is not None and is_cuda and _reaches_torch(volume, torch, device):
+            return _TorchOnGpu(torch, device)
         return _Torch(torch, device)
+    if found == "cupy":
+        numpy, cupy = importlib.import_module("numpy"), importlib.import_module("cupy")
+        if str(device) not in ("cpu", "cuda"):
+            raise ValueError(f"device={device!r}: arrays of CuPy are on its current GPU")
+        return _Cupy(numpy, cupy, volume)
+    if found is None:
+        raise ValueError(
+            f"framework={name!r}: 'numpy' or 'np', 'torch' or 'pt', 'cupy' or 'cp'"
+        )
     if str(device) != "cpu":
         raise ValueError(f"device={device!r}: arrays of numpy are on the CPU: use framework='pt'")
     return _Numpy(importlib.import_module("numpy"))
+
+
+def framework_beside(volume: Volume, name: str) -> Framework:
+    """The same for arrays on the GPU that has mounted the volume, where one has and the framework
+    uses it; else on the host, and of CuPy on its current GPU."""
+    if _FRAMEWORKS.get(name) == "torch" and volume._reaches_gpu:
+        torch = importlib.import_module("torch")
+        for number in range(torch.cuda.device_count()):
+            if _reaches_torch(volume, torch, f"cuda:{number}"):
+                return _TorchOnGpu(torch, f"cuda:{number}")
+    return framework_named(name, volume=volume)
+
+
+def _reaches_torch(volume: Volume, torch: Any, device: Any) -> bool:
+    if not volume._reaches_gpu:
+        return False
+    probe = torch.empty(1, dtype=torch.uint8, device=device)
+    return bool(volume._core.reaches(probe.data_ptr(), 1))
 
 
 class _Numpy:
@@ -110,18 +146,56 @@ class _Numpy:
         array = flat.view(self._dtype(dtype)).reshape(shape)
         return array if array.flags.aligned else array.copy()
 
-    def _dtype(self, dtype: str) -> Any:
-        name = _NAMES.get(dtype, dtype)
+    def typed(self, flat: Any, dtype: Any) -> Any:
+        return flat.view(self._dtype(dtype))
+
+    def _dtype(self, dtype: Any) -> Any:
+        name = _NAMES.get(dtype, dtype) if isinstance(dtype, str) else dtype
         try:
             return self._numpy.dtype(name)
         except TypeError:
             pass  # it is one of those that ml_dtypes has
         try:
             return self._numpy.dtype(getattr(importlib.import_module("ml_dtypes"), name))
-        except (ImportError, AttributeError):
+        except (ImportError, AttributeError, TypeError):
             raise TypeError(
                 f"numpy has no type for {dtype}: install ml_dtypes, or use framework='pt'"
             ) from None
+
+
+class _Cupy(_Numpy):
+    """Arrays of CuPy on its current GPU: filled where they lie where that has mounted the volume,
+    else through memory of the host."""
+
+    def __init__(self, numpy: Any, cupy: Any, volume: Volume | None) -> None:
+        super().__init__(numpy)
+        self._cupy = cupy
+        self._is_direct = False
+        if volume is not None and volume._reaches_gpu:
+            probe = cupy.empty(1, dtype=numpy.uint8)
+            self._is_direct = bool(volume._core.reaches(self._address_on_gpu(probe), 1))
+
+    def staged(self) -> Framework:
+        return _Cupy(self._numpy, self._cupy, None)
+
+    def empty(self, count: int) -> Any:
+        maker = self._cupy if self._is_direct else self._numpy
+        return maker.empty(count, dtype=self._numpy.uint8)
+
+    def address(self, flat: Any) -> int:
+        return self._address_on_gpu(flat) if self._is_direct else super().address(flat)
+
+    def place(self, flat: Any) -> Any:
+        return flat if self._is_direct else self._cupy.asarray(flat)
+
+    def view(self, flat: Any, dtype: str, shape: Sequence[int]) -> Any:
+        wanted = self._dtype(dtype)
+        if flat.size > 0 and self._address_on_gpu(flat) % wanted.itemsize != 0:
+            flat = flat.copy()
+        return flat.view(wanted).reshape(shape)
+
+    def _address_on_gpu(self, flat: Any) -> int:
+        return int(flat.__cuda_array_interface__["data"][0])
 
 
 class _Torch:
@@ -152,6 +226,12 @@ class _Torch:
         if flat.storage_offset() % wanted.itemsize != 0:
             flat = flat.clone()
         return flat.view(wanted).reshape(tuple(shape))
+
+    def typed(self, flat: Any, dtype: Any) -> Any:
+        wanted = getattr(self._torch, dtype, None) if isinstance(dtype, str) else dtype
+        if wanted is None:
+            raise TypeError(f"this version of torch has no type for {dtype}")
+        return flat.view(wanted)
 
 
 class _TorchOnGpu(_Torch):

@@ -12,7 +12,7 @@ import warnings
 import weakref
 import zlib
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast, overload
 
 from gofs import _moving
 from gofs._arrays import default_framework, framework_named
@@ -27,7 +27,10 @@ from gofs._closing import Closing
 from gofs._device import common_stream
 from gofs._entries import ScandirIterator
 from gofs._file import File
+from gofs._glob import glob
 from gofs._modes import REPLACES, parse_mode
+from gofs._new_arrays import read_array
+from gofs._packed import PackedFiles, read_packed, read_packed_array
 from gofs._ranges import read_ranges, write_ranges
 from gofs._stat import (
     NOW,
@@ -59,17 +62,6 @@ _BUFFER_BYTES = 128 << 10
 _ALIGNMENT = 256
 # gofs::kKeepId.
 _KEEP_ID = 0xFFFFFFFF
-
-
-class PackedFiles(NamedTuple):
-    """The contents of many files, one after the other in one piece of memory.
-
-    File i has the bytes from `offsets[i]` to `offsets[i + 1]`; there is one offset more than files.
-    """
-
-    data: bytearray
-    offsets: list[int]
-    names: list[Any]  # as they were given; of a directory: str
 
 
 class Volume(Closing):
@@ -250,8 +242,39 @@ class Volume(Closing):
             return io.BufferedReader(file, size)
         return io.BufferedWriter(file, size)
 
-    def read(self, path: AnyPath, *, offset: int = 0, size: int | None = None) -> bytes:
-        """What a file has from byte `offset` on: `size` bytes, fewer where it ends, or all."""
+    @overload
+    def read(self, path: AnyPath, *, offset: int = 0, size: int | None = None) -> bytes: ...
+
+    @overload
+    def read(
+        self,
+        path: AnyPath,
+        *,
+        offset: int = 0,
+        size: int | None = None,
+        dtype: Any = None,
+        like: Any = None,
+    ) -> Any: ...
+
+    def read(
+        self,
+        path: AnyPath,
+        *,
+        offset: int = 0,
+        size: int | None = None,
+        dtype: Any = None,
+        like: Any = None,
+    ) -> Any:
+        """What a file has from byte `offset` on: `size` bytes, fewer where it ends, or all.
+
+        As bytes, or with a `dtype` or a module of arrays that it is to be `like` (numpy, torch,
+        cupy, or their names) as a new array in one dimension: of numpy if only a dtype is named
+        that is none of torch's, and of bytes without one. Tensors of torch and arrays of CuPy are
+        on the GPU that has mounted the volume, where one has.
+        Raises ValueError where the bytes are no whole number of the type's.
+        """
+        if dtype is not None or like is not None:
+            return read_array(self, path, offset, size, dtype, like)
         not_negative(offset, path)
         with closing(self._core.open(path, os.O_RDONLY, 0)) as file:
             if size is None:
@@ -376,30 +399,38 @@ class Volume(Closing):
     ) -> list[bytes]: ...
 
     @overload
-    def read_many(self, paths: Iterable[AnyPath], *, packed: Literal[True]) -> PackedFiles: ...
+    def read_many(
+        self,
+        paths: Iterable[AnyPath],
+        *,
+        packed: Literal[True],
+        framework: str | None = None,
+        device: Any = None,
+    ) -> PackedFiles: ...
 
     def read_many(
-        self, paths: Iterable[AnyPath], *, packed: bool = False
+        self,
+        paths: Iterable[AnyPath],
+        *,
+        packed: bool = False,
+        framework: str | None = None,
+        device: Any = None,
     ) -> list[bytes] | PackedFiles:
         """The contents of many files, or with `packed` in one piece of memory.
 
-        Raises the error of the first one that cannot be read. Of one that grows meanwhile, what is
-        new may be missing.
+        That is a bytearray, or, where a `framework` or a `device` is named, what read_arrays()
+        makes: a tensor or an array of bytes. Raises the error of the first one that cannot be read.
+        Of one that grows meanwhile, what is new may be missing; one that becomes shorter is an
+        error (EIO) where it is read into a tensor or an array.
         """
-        if not packed:
-            return [self.read(path) for path in paths]
         names = list(paths)
-        sizes = self._core.sizes(names)
-        offsets = [0, *itertools.accumulate(sizes)]
-        data = bytearray(offsets[-1])
-        with memoryview(data) as memory:
-            counts = self.read_ranges(
-                (name, 0, memory[begin : begin + size])
-                for name, begin, size in zip(names, offsets, sizes)
-            )
-        if counts != sizes:
-            offsets = _close_gaps(data, offsets, counts)
-        return PackedFiles(data, offsets, names)
+        if framework is None and device is None:
+            return read_packed(self, names) if packed else [self.read(path) for path in names]
+        if not packed:
+            raise ValueError("framework and device are for packed=True, and for read_arrays()")
+        made = framework_named(framework or default_framework(), device or "cpu", self)
+        files = read_packed_array(self, names, made)
+        return files._replace(data=made.place(files.data))
 
     def read_arrays(
         self, paths: Iterable[AnyPath], *, framework: str | None = None, device: Any = "cpu"
@@ -515,16 +546,32 @@ class Volume(Closing):
     def read_dir(self, path: AnyPath, *, packed: Literal[False] = False) -> dict[str, bytes]: ...
 
     @overload
-    def read_dir(self, path: AnyPath, *, packed: Literal[True]) -> PackedFiles: ...
+    def read_dir(
+        self,
+        path: AnyPath,
+        *,
+        packed: Literal[True],
+        framework: str | None = None,
+        device: Any = None,
+    ) -> PackedFiles: ...
 
-    def read_dir(self, path: AnyPath, *, packed: bool = False) -> dict[str, bytes] | PackedFiles:
-        """The contents of all regular files of a directory, by name and in the names' order."""
+    def read_dir(
+        self,
+        path: AnyPath,
+        *,
+        packed: bool = False,
+        framework: str | None = None,
+        device: Any = None,
+    ) -> dict[str, bytes] | PackedFiles:
+        """The contents of all regular files of a directory, by name and in the names' order; with
+        `packed` and what follows as read_many() has them."""
         directory = os.fsdecode(path)
         with self.scandir(directory) as entries:
             names = sorted(entry.name for entry in entries if entry.is_file())
         paths = [posixpath.join(directory, name) for name in names]
         if packed:
-            return self.read_many(paths, packed=True)._replace(names=names)
+            files = self.read_many(paths, packed=True, framework=framework, device=device)
+            return files._replace(names=names)
         return dict(zip(names, self.read_many(paths)))
 
     def write_many(
@@ -645,6 +692,16 @@ class Volume(Closing):
                 if is_dir and (followlinks or not entry.is_symlink()):
                     below.append(entry.name)
         return directories, others, below
+
+    def glob(
+        self, pathname: AnyPath, *, recursive: bool = False, include_hidden: bool = False
+    ) -> list[str]:
+        """The paths that match a pattern, in no order, as glob.glob(): `*`, `?` and `[...]` within
+        a name, and with `recursive` `**` for any folders. Names that begin with a dot have to be
+        asked for by a dot, or by `include_hidden`."""
+        return glob(
+            self, os.fsdecode(pathname), recursive=recursive, include_hidden=include_hidden
+        )
 
     def mkdir(self, path: AnyPath, mode: int = 0o777) -> None:
         """There is no umask."""
@@ -836,15 +893,6 @@ class Volume(Closing):
 def _expect_room(wanted: int, size: int) -> None:
     if wanted > size:
         raise ValueError(f"the buffer has {size} bytes, and the files are to have {wanted}")
-
-
-def _close_gaps(data: bytearray, offsets: list[int], counts: list[int]) -> list[int]:
-    """Moves parts that have become shorter to the ends of those before; the new offsets."""
-    new = [0, *itertools.accumulate(counts)]
-    for old_begin, begin, count in zip(offsets, new, counts):
-        data[begin : begin + count] = data[old_begin : old_begin + count]
-    del data[new[-1] :]
-    return new
 
 
 def _close_forgotten(core: _core.Volume, name: str) -> None:

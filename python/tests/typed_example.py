@@ -52,6 +52,9 @@ def copy_out(image: pathlib.Path, target: pathlib.Path) -> dict[str, int]:
         sizes["transfer"] = transfer.result()
         copied: gofs.Copied = gofs.copy((volume, "/file"), target / "copy", preserve=False)
         sizes["copied"] = copied.bytes
+        bits: bytes = volume.read("/file", offset=3)
+        array_of_any = volume.read("/file", dtype="float32", like="numpy")
+        sizes["bits"] = len(bits) + array_of_any.nbytes + len(volume.glob("/*.txt"))
         packed = volume.read_dir("/", packed=True)
         sizes["packed"] = len(packed.data)
         contents: dict[str, bytes] = volume.read_dir("/")

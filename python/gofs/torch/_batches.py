@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
 import random
 from collections import deque
@@ -11,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gofs._arrays import default_framework, framework_named
+from gofs._packed import read_packed_array
 from gofs.torch._paths import paths_of
 
 if TYPE_CHECKING:
@@ -143,11 +143,4 @@ class BatchLoader:
 
     def _read(self, indices: list[int]) -> Batch:
         names = [self.paths[index] for index in indices]
-        sizes = self._volume._core.sizes(names)
-        offsets = [0, *itertools.accumulate(sizes)]
-        data = self._framework.empty(offsets[-1])
-        counts = self._volume.read_many_into(names, data, offsets, stream=self._framework.stream)
-        if counts != sizes:
-            cut = next(name for name, count, size in zip(names, counts, sizes) if count < size)
-            raise OSError(errno.EIO, "the file has become shorter while it was read", cut)
-        return Batch(data, offsets, names)
+        return Batch(*read_packed_array(self._volume, names, self._framework))
