@@ -267,3 +267,64 @@ def test_checkpoints_of_tensors_on_the_gpu(volume: gofs.Volume) -> None:
     [name] = [one for one in volume.listdir("/checkpoint") if one.endswith(".safetensors")]
     tensors = pytest.importorskip("gofs.safetensors").load_file(volume, f"/checkpoint/{name}")
     assert torch.equal(tensors["plain"], wanted["plain"].cpu())
+
+
+def test_many_files_and_ranges_are_written_from_the_gpu(volume: gofs.Volume) -> None:
+    tensors = {
+        f"t{n}": torch.full((n * 1000,), n, dtype=torch.int16, device="cuda") for n in range(50)
+    }
+    volume.mkdir("/out")
+    volume.write_many("/out", {**tensors, "host": b"1"}, sync=True)
+    contents = volume.read_dir("/out")
+    assert contents.pop("host") == b"1"
+    assert contents == {name: bytes_of(tensor) for name, tensor in tensors.items()}
+    ones = torch.ones(4096, dtype=torch.uint8, device="cuda")
+    with volume.open("/out/t9", "r+b") as file:
+        volume.write_ranges([(file, 100, ones), ("/out/t8", 0, ones), ("/out/host", 1, b"2")])
+    expected = bytearray(bytes_of(tensors["t9"]))
+    expected[100:4196] = bytes_of(ones)
+    assert volume.read("/out/t9") == expected
+    assert volume.read("/out/host") == b"12"
+
+
+def test_a_write_that_is_not_waited_for(volume: gofs.Volume) -> None:
+    tensor = torch.zeros(3_000_001, dtype=torch.uint8, device="cuda")
+    torch.cuda._sleep(5_000_000)
+    tensor.fill_(7)
+    transfer = volume.write_async("/new", tensor, sync=True)
+    tensor.fill_(8)
+    assert transfer.result() == 3_000_001
+    assert volume.read("/new") == b"\x07" * 3_000_001
+
+
+def test_a_refused_write_leaves_the_file(volume: gofs.Volume) -> None:
+    tensor = torch.zeros(10, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        with pytest.raises(OSError, match="captured"):
+            volume.write("/file", tensor)
+        tensor.add_(1)
+    assert volume.stat("/file").st_size == SIZE
+
+
+def test_pinned_memory_is_moved_in_the_order_of_what_is_beside_it(volume: gofs.Volume) -> None:
+    pinned = torch.zeros(4096, dtype=torch.uint8).pin_memory()
+    tensor = torch.zeros(4096, dtype=torch.uint8, device="cuda")
+    torch.cuda.synchronize()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        assert volume.read_ranges([("/file", 0, pinned), ("/file", 9, tensor)]) == [4096, 4096]
+    assert bytes(pinned.numpy()) == DATA[:4096]
+    assert bytes_of(tensor) == DATA[9:4105]
+    with volume.open("/file", "ab") as file:
+        assert file.write(pinned) == 4096
+    assert volume.read("/file", offset=SIZE) == DATA[:4096]
+
+
+def test_a_new_tensor_is_on_the_gpu(volume: gofs.Volume) -> None:
+    tensor = volume.read("/file", size=4000, dtype=torch.float32)
+    assert tensor.is_cuda
+    assert (tensor.dtype, bytes_of(tensor)) == (torch.float32, DATA[:4000])
+    volume.mkdir("/many")
+    volume.write_many("/many", {"a": b"1", "b": b"23"})
+    packed = volume.read_dir("/many", packed=True, device="cuda")
+    assert (bytes_of(packed.data), packed.offsets) == (b"123", [0, 1, 3])
