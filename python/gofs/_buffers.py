@@ -6,7 +6,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, cast
 
-from gofs._device import device_memory
+from gofs._device import device_memory, settle
+from gofs._dlpack import dlpack_memory, is_dlpack_on_host
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -20,6 +21,9 @@ _UNREACHED = (
     "which this call does not reach (where the volume is mounted with backend='cuda', calls that "
     "read and write files reach that GPU)"
 )
+_ARRAY_UNREACHED = (
+    f"the array is in the memory of a GPU, {_UNREACHED}: use one in the host's memory"
+)
 
 
 def memory_to_read(data: Memory) -> Buffer:
@@ -28,13 +32,16 @@ def memory_to_read(data: Memory) -> Buffer:
     It keeps `data` alive, whose memory it is. Raises ValueError for a tensor whose bytes are on a
     GPU, or do not follow each other.
     """
-    return _memory_of(data, elsewhere="write its .cpu()", strided="write its .contiguous()")
+    return _memory_of(
+        data, fills=False, elsewhere="write its .cpu()", strided="write its .contiguous()"
+    )
 
 
 def memory_to_fill(data: Memory) -> Buffer:
     """The same of what is to be read into."""
     return _memory_of(
         data,
+        fills=True,
         elsewhere="read into a tensor on the CPU, and copy that with .to()",
         strided="read into a contiguous one, and copy that with .copy_()",
     )
@@ -85,17 +92,35 @@ def _flat(memory: Buffer, *, strided: str) -> memoryview:
     return view.cast("B") if view.nbytes > 0 else memoryview(bytearray())
 
 
-def _memory_of(data: Memory, *, elsewhere: str, strided: str) -> Buffer:
+def _memory_of(data: Memory, *, fills: bool, elsewhere: str, strided: str) -> Buffer:
     if isinstance(data, (bytes, bytearray, memoryview)):
         return data
     # Tensors of torch have no buffer protocol, and torch is not imported for them.
     if hasattr(data, "data_ptr"):
         return _memory_of_tensor(cast("Tensor", data), elsewhere, strided)
     if hasattr(data, "__cuda_array_interface__"):
-        raise ValueError(
-            f"the array is in the memory of a GPU, {_UNREACHED}: use one in the host's memory"
-        )
+        raise ValueError(_ARRAY_UNREACHED)
+    if hasattr(data, "__dlpack_device__") and not _has_buffer(data):
+        return _memory_of_dlpack(data, fills)
     return data
+
+
+def _has_buffer(data: Any) -> bool:
+    if hasattr(data, "__array_interface__"):  # numpy's, also where memoryview has no type for it
+        return True
+    try:
+        memoryview(data).release()
+    except (TypeError, ValueError, BufferError):
+        return False
+    return True
+
+
+def _memory_of_dlpack(data: Any, fills: bool) -> Buffer:
+    if not is_dlpack_on_host(data):
+        raise ValueError(_ARRAY_UNREACHED)
+    settle(data, fills=fills)
+    address, size, owner = dlpack_memory(data)
+    return _memory_at(address, size, (data, owner))
 
 
 def _memory_of_tensor(tensor: Tensor, elsewhere: str, strided: str) -> Buffer:
@@ -103,11 +128,14 @@ def _memory_of_tensor(tensor: Tensor, elsewhere: str, strided: str) -> Buffer:
     if device != "cpu":
         raise ValueError(f"the tensor is on {device}, {_UNREACHED}: {elsewhere}")
     _check_values(tensor, strided=strided)
-    size = tensor.numel() * tensor.element_size()
+    return _memory_at(tensor.data_ptr(), tensor.numel() * tensor.element_size(), tensor)
+
+
+def _memory_at(address: int, size: int, owner: object) -> Buffer:
     if size == 0:
         return bytearray()
-    memory: Any = (ctypes.c_ubyte * size).from_address(tensor.data_ptr())
-    memory.owner = tensor  # which ctypes knows nothing of
+    memory: Any = (ctypes.c_ubyte * size).from_address(address)
+    memory.owner = owner  # which ctypes knows nothing of
     return cast("Buffer", memory)
 
 

@@ -7,6 +7,8 @@ import sys
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from gofs._dlpack import dlpack_memory, is_dlpack_for_gpu, is_dlpack_pinned
+
 if TYPE_CHECKING:
     from gofs._typing import Stream, Tensor
 
@@ -37,12 +39,23 @@ def device_memory(data: object, *, fills: bool) -> DeviceMemory | None:
     if hasattr(data, "data_ptr"):
         return _memory_of_tensor(cast("Tensor", data))
     interface = getattr(data, "__cuda_array_interface__", None)
-    if interface is None:
+    if interface is None and not is_dlpack_for_gpu(data):
         return None
-    # Those of jax are computed on streams that nobody else knows.
-    if interface.get("stream") is None and hasattr(data, "block_until_ready"):
-        data.block_until_ready()
-    return _memory_of_interface(data, interface, fills)
+    settle(data, fills=fills)
+    if interface is not None:
+        return _memory_of_interface(data, interface, fills)
+    address, size, owner = dlpack_memory(data)
+    return DeviceMemory(address, size, _DEFAULT_STREAM, (data, owner), is_dlpack_pinned(data))
+
+
+def settle(data: object, *, fills: bool) -> None:
+    """Waits for an array of jax, which is computed on streams that nobody else knows. Raises
+    BufferError where it is to be changed, which those are never."""
+    if not hasattr(data, "block_until_ready"):
+        return
+    if fills:
+        raise BufferError(f"a {type(data).__name__} is read-only: read into another array")
+    data.block_until_ready()
 
 
 def _memory_of_tensor(tensor: Tensor) -> DeviceMemory | None:
