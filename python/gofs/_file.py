@@ -121,17 +121,14 @@ class File(io.RawIOBase):
     def write(self, data: Memory, /) -> int:
         """Writes all of it at the position, or at the end where the mode appends; how many bytes.
 
-        Where it raises, as where the volume is full, a part may have been written: the position is
-        behind that.
+        Where it raises, as where the volume is full, a part may have been written, and the position
+        is where it was.
         """
         self._require(self._mode.writable, "writing")
         memory = self._gpu_memory_to_write(data)
         with self._position:
             if memory is None:
-                count = self._core.write(memory_to_read(data))
-                if self._is_buffered and count > 0:
-                    return count
-                return write_rest(data, count, lambda rest, _: self._core.write(rest), self.name)
+                return self._write_from_host(data)
             begin = self.tell()
             count = self._volume._move(self._core, begin, memory, self.name, writes=True)
             self._core.seek(begin + count, os.SEEK_SET)
@@ -218,6 +215,24 @@ class File(io.RawIOBase):
     def _core_to_write(self) -> _core.OpenFile:
         self._require(self._mode.writable, "writing")
         return self._core
+
+    def _write_from_host(self, data: Memory) -> int:
+        done = self._core.write(memory_to_read(data))
+        if self._is_buffered and done > 0:
+            return done
+
+        def go_on(rest: memoryview, so_far: int) -> int:
+            nonlocal done
+            done = so_far
+            return self._core.write(rest)
+
+        try:
+            return write_rest(data, done, go_on, self.name)
+        except OSError:
+            # A buffer that the program has put above this writes all of it again.
+            if not self._mode.appends:
+                self._core.seek(-done, os.SEEK_CUR)
+            raise
 
     def _gpu_memory_to_write(self, data: Memory) -> DeviceMemory | None:
         """None: it is to be written from memory of the host."""

@@ -222,6 +222,19 @@ def test_a_buffer_above_knows_what_was_written(volume: gofs.Volume) -> None:
         assert volume.read("/file") == data, mode
 
 
+def test_a_buffer_of_the_program_may_try_again(volume: gofs.Volume) -> None:
+    data = bytes(range(100))
+    raw = volume.open("/file", "wb")
+    short = raw._core = ShortWrites(raw._core, 35)  # type: ignore[assignment]
+    with io.BufferedWriter(raw, 200) as file:
+        file.write(data)
+        with pytest.raises(OSError, match="No space"):
+            file.flush()
+        assert raw.tell() == 0
+        short.room = 1000
+    assert volume.read("/file") == data
+
+
 def test_pread_and_pwrite_leave_the_position(volume: gofs.Volume) -> None:
     with volume.open("/file", "w+b") as file:
         file.write(b"0123456789")
