@@ -121,7 +121,7 @@ def write_async(
             # What is left is not tried again: the program may have changed it since.
             if _moving.counts_of(counts, [path])[0] < memory.size:
                 raise_error(errno.ENOSPC, path)
-            if sync:
+            if sync and not core.closed:  # closing has made all durable
                 file.sync()
         return memory.size
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import errno
+import itertools
+import os
 import posixpath
 from typing import TYPE_CHECKING
 
@@ -37,7 +39,10 @@ def write_many(
     """Volume.write_many(). A mapping is asked for each of its values once, which are kept."""
     host: dict[str, Buffer] = {}
     gpu: dict[str, DeviceMemory] = {}
-    for name, data in files.items():
+    names = []
+    for given, data in files.items():
+        name = os.fsdecode(given)
+        names.append(name)
         memory = volume._gpu_memory(data, fills=False)
         if memory is None:
             host[name] = memory_to_read(data)
@@ -49,11 +54,10 @@ def write_many(
     failures: dict[str, OSError] = {}
     if host or not gpu:
         failures.update(_from_host(volume, directory, host, permissions))
-    names = list(gpu)
-    for begin in range(0, len(names), _OPEN_FILES):
-        some = {name: gpu[name] for name in names[begin : begin + _OPEN_FILES]}
+    for begin in range(0, len(gpu), _OPEN_FILES):
+        some = dict(itertools.islice(gpu.items(), begin, begin + _OPEN_FILES))
         failures.update(_from_gpu(volume, directory, some, permissions, order))
-    for name in files:
+    for name in names:
         if name in failures:
             raise failures[name]
 

@@ -595,7 +595,8 @@ def test_a_forgotten_transfer_warns_of_what_failed(
 
 def test_results_stay_when_the_volume_is_closed(on_gpu: gofs.Volume) -> None:
     transfer = on_gpu.read_into_async("/file", GpuTensor(zeros(1000)))
+    written = on_gpu.write_async("/new", GpuTensor(zeros(500)), sync=True)
     on_gpu.close()
-    assert transfer.result() == 1000
+    assert (transfer.result(), written.result()) == (1000, 500)
     with pytest.raises(ValueError, match="closed"):
         on_gpu.read_into_async("/file", GpuTensor(zeros(10)))

@@ -365,6 +365,7 @@ def test_paths_may_be_bytes(volume: gofs.Volume) -> None:
         (b"/a/b/c", [], []),
     ]
     volume.write_many(b"/a/b", {"x": b"2"})
+    volume.write_many(b"/a/b", {b"x": b"2"})  # type: ignore[dict-item]
     assert volume.read_dir(b"/a") == {"\udcff": b"1"}
     assert FileDataset(volume, b"/a").paths == ["/a/\udcff"]
     assert FileDataset(volume, [b"/a/b/x"])[0] == b"2"
