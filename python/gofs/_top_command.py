@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
 from typing import TYPE_CHECKING
 
-import gofs
+from gofs._mount_or_attach import mount_or_attach
 
 if TYPE_CHECKING:
     import argparse
@@ -34,20 +32,13 @@ def top(volume: str, seconds: float) -> int:
         print("gofs: top needs textual: pip install 'gofs[top]'", file=sys.stderr)
         return 1
     try:
-        mounted = gofs.attach(volume) if _is_socket(volume) else gofs.mount(volume)
+        mounted = mount_or_attach(volume)
     except (OSError, ValueError) as error:
         print(f"gofs: {error}", file=sys.stderr)
         return 1
     with mounted:
         VolumeTop(volume, mounted.statistics, seconds).run()
     return 0
-
-
-def _is_socket(path: str) -> bool:
-    try:
-        return stat.S_ISSOCK(os.stat(path).st_mode)
-    except OSError:
-        return False
 
 
 def _interval(text: str) -> float:

@@ -129,7 +129,9 @@ class Volume(Closing):
 
     def __repr__(self) -> str:
         how = "attached" if self._attached else "writable" if self._writable else "read-only"
-        return f"<gofs.Volume {self._name!r} {'closed' if self.closed else how}>"
+        # With what tells it from others of the name: fsspec knows what it was given by its repr.
+        state = "closed" if self.closed else how
+        return f"<gofs.Volume {self._name!r} {state} at {id(self):#x}>"
 
     @property
     def writable(self) -> bool:

@@ -11,13 +11,10 @@ what the option `volume` says.
 from __future__ import annotations
 
 import datetime
-import errno
 import io
 import os
 import posixpath
 import stat
-import threading
-import weakref
 from typing import Any, BinaryIO
 
 from fsspec.spec import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -27,67 +24,18 @@ from fsspec.utils import (  # type: ignore[import-untyped, import-not-found, unu
     stringify_path,
 )
 
-from gofs._mounting import mount
+from gofs._fsspec_volumes import VARIABLE, SentVolume, volumes
 from gofs._replacing import pending_name
 from gofs._volume import RENAME_NOREPLACE, Volume
 
-VARIABLE = "GOFS_VOLUMES"
 _PROTOCOL = "gofs://"
 _BUFFER_BYTES = 1 << 20
 _COPY_BYTES = 1 << 30
 
 
-class _Volumes:
-    """The volumes that file systems of this process use: each is mounted once."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._named: dict[str, Volume] = {}
-        self._mounted: dict[str, Volume] = {}
-
-    def register(self, name: str, volume: Volume) -> None:
-        with self._lock:
-            self._named[name] = volume
-
-    def find(self, name: str, writable: bool) -> Volume:
-        """The volume that was registered by a name, or is mounted by a spec."""
-        with self._lock:
-            spec = _specs_of_environment().get(name, name)
-            volume = self._named.get(name) or self._mounted.get(spec)
-            if volume is not None and _is_usable(volume):
-                if writable and not volume.writable and spec in self._mounted:
-                    raise OSError(
-                        errno.EBUSY,
-                        "this process has mounted it for reading: say writable=True where it is "
-                        "used first, or close the file system's .volume",
-                        spec,
-                    )
-                return volume
-            volume = self._mounted[spec] = mount(spec, writable=writable)
-            # Before the volume's own, which says that somebody has forgotten to close it.
-            weakref.finalize(self, volume.close)
-            return volume
-
-
-_volumes = _Volumes()
-
-
 def register(name: str, volume: Volume) -> None:
     """Has gofs://NAME/path mean files of this volume, in this process, until it is closed."""
-    _volumes.register(name, volume)
-
-
-def _specs_of_environment() -> dict[str, str]:
-    """GOFS_VOLUMES: NAME=SPEC, and more of them behind semicolons."""
-    entries = [entry for entry in os.environ.get(VARIABLE, "").split(";") if entry]
-    for entry in entries:
-        if "=" not in entry:
-            raise ValueError(f"{VARIABLE}: {entry!r} is not NAME=SPEC")
-    return dict(entry.split("=", 1) for entry in entries)
-
-
-def _is_usable(volume: Volume) -> bool:
-    return not volume.closed and volume._core.is_ours
+    volumes.register(name, volume)
 
 
 class PendingFile(io.BufferedWriter):
@@ -131,7 +79,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         auto_mkdir: bool = True,
         **options: Any,
     ) -> None:
-        """`volume`: one that is mounted, the name of one, or what gofs.mount() takes.
+        """`volume`: one that is mounted, the name of one, or what gofs.mount() or attach() takes.
 
         One that is mounted by this stays mounted until the program ends, or `volume.close()`.
         """
@@ -150,7 +98,15 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """The volume below."""
         if isinstance(self._given, Volume):
             return self._given
-        return _volumes.find(os.fspath(self._given), self._writable)
+        return volumes.find(os.fspath(self._given), self._writable)
+
+    def __reduce__(self) -> Any:
+        """A volume that was given is mounted again elsewhere, and once for all its file systems."""
+        if not isinstance(self._given, Volume):
+            return super().__reduce__()
+        args = [_as_sent(each) for each in self.storage_args]
+        options = {name: _as_sent(each) for name, each in self.storage_options.items()}
+        return _made_again, (type(self), args, options)
 
     @property
     def fsid(self) -> str:
@@ -417,6 +373,23 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def invalidate_cache(self, path: str | None = None) -> None:
         """There is no cache."""
+
+
+def _as_sent(option: Any) -> Any:
+    return SentVolume(option) if isinstance(option, Volume) else option
+
+
+def _as_given(option: Any) -> Any:
+    return option.volume if isinstance(option, SentVolume) else option
+
+
+def _made_again(
+    kind: type[GofsFileSystem], args: list[Any], options: dict[str, Any]
+) -> GofsFileSystem:
+    return kind(
+        *[_as_given(each) for each in args],
+        **{name: _as_given(each) for name, each in options.items()},
+    )
 
 
 def _utc(seconds: float) -> datetime.datetime:

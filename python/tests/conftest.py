@@ -9,10 +9,14 @@ import pathlib
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 import gofs
+
+if TYPE_CHECKING:
+    from gofs.fsspec import GofsFileSystem
 
 IMAGE_BYTES = 128 << 20  # a sparse file
 SERVER = pathlib.Path(os.environ.get("GOFS_BUILD_DIR", "/none")) / "src/daemon/gofsd"
@@ -38,6 +42,15 @@ def volume(image: pathlib.Path) -> Iterator[gofs.Volume]:
     with gofs.mount(image, writable=True, backend="cpu") as mounted:
         yield mounted
         assert mounted.closed or mounted.warnings() == []
+
+
+@pytest.fixture
+def fs(volume: gofs.Volume) -> GofsFileSystem:
+    """The volume's files, by fsspec."""
+    pytest.importorskip("fsspec")
+    from gofs.fsspec import GofsFileSystem
+
+    return GofsFileSystem(volume, skip_instance_cache=True)
 
 
 @pytest.fixture

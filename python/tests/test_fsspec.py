@@ -4,28 +4,17 @@
 from __future__ import annotations
 
 import datetime
-import gzip
-import os
 import pathlib
-import pickle
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-fsspec = pytest.importorskip("fsspec")
+pytest.importorskip("fsspec")
 import fsspec.tests.abstract as abstract  # noqa: E402
 
 import gofs  # noqa: E402
 import gofs.fsspec  # noqa: E402
-
-
-@pytest.fixture
-def fs(volume: gofs.Volume) -> Iterator[gofs.fsspec.GofsFileSystem]:
-    yield gofs.fsspec.GofsFileSystem(volume, skip_instance_cache=True)
 
 
 class GofsFixtures(abstract.AbstractFixtures):  # type: ignore[misc]
@@ -79,80 +68,6 @@ class TestOpen(abstract.AbstractOpenTests, GofsFixtures):  # type: ignore[misc]
 )
 def test_paths_are_what_urls_name(given: Any, path: Any) -> None:
     assert gofs.fsspec.GofsFileSystem._strip_protocol(given) == path
-
-
-def test_urls_alone_suffice_where_a_volume_is_registered(volume: gofs.Volume) -> None:
-    gofs.fsspec.register("scratch", volume)
-    with fsspec.open("gofs://scratch/d/file.gz", "wt", compression="gzip") as text:
-        text.write("contents")
-    assert gzip.decompress(volume.read("/d/file.gz")) == b"contents"
-    with fsspec.open("gofs://scratch/d/file.gz", "rt", compression="infer") as text:
-        assert text.read() == "contents"
-
-
-def test_a_volume_is_mounted_once_for_all_threads(image: pathlib.Path) -> None:
-    failures = []
-
-    def write(number: int) -> None:
-        try:
-            with fsspec.open(f"gofs:///{number}", "wb", volume=str(image), writable=True) as file:
-                file.write(b"%d" % number)
-        except BaseException as failure:
-            failures.append(failure)
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    fs = fsspec.filesystem("gofs", volume=str(image))
-    assert fs.cat("/*") == {f"/{number}": b"%d" % number for number in range(4)}
-    fs.volume.close()
-    assert fs.ls("/", detail=False) == ["/0", "/1", "/2", "/3"]  # it is mounted again
-    fs.volume.close()
-
-
-def test_writing_where_one_has_only_read_says_what_to_do(image: pathlib.Path) -> None:
-    reader = fsspec.filesystem("gofs", volume=str(image))
-    assert reader.ls("/") == []
-    writer = fsspec.filesystem("gofs", volume=str(image), writable=True)
-    with pytest.raises(OSError, match="say writable=True where it is used first, or close"):
-        writer.pipe("/file", b"1")
-    reader.volume.close()
-    writer.pipe("/file", b"1")
-    assert reader.cat("/file") == b"1"  # by the same mount
-    writer.volume.close()
-
-
-def test_the_environment_names_volumes_for_other_programs(image: pathlib.Path) -> None:
-    with gofs.mount(image, writable=True) as volume:
-        volume.write("/file", b"contents")
-    program = "import fsspec; print(fsspec.open('gofs://data/file').open().read())"
-    said = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        env={**os.environ, "GOFS_VOLUMES": f"other=/none;data={image}"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (said.stdout, said.stderr) == ("b'contents'\n", "")
-
-
-def test_a_url_without_a_volume_says_what_is_missing() -> None:
-    with pytest.raises(ValueError, match="which volume.*GOFS_VOLUMES"):
-        fsspec.open("gofs:///file").open()
-    with pytest.raises(FileNotFoundError):
-        fsspec.open("gofs://nobody/file").open()
-
-
-def test_a_file_system_is_pickled_by_its_options(image: pathlib.Path) -> None:
-    with gofs.mount(image, writable=True) as volume:
-        volume.write("/file", b"contents")
-    fs = fsspec.filesystem("gofs", volume=str(image), skip_instance_cache=True)
-    assert pickle.loads(pickle.dumps(fs)).cat("/file") == b"contents"
-    fs.volume.close()
 
 
 def test_a_transaction_shows_all_files_or_none(fs: gofs.fsspec.GofsFileSystem) -> None:

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The volumes that file systems of fsspec use in this process: each is mounted once."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+from gofs._mount_or_attach import is_socket, mount_or_attach
+from gofs._volume import Volume
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VARIABLE = "GOFS_VOLUMES"
+
+
+class Volumes:
+    """By name, by spec, and by what they were pickled as."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, Volume] = {}
+        self._mounted: dict[str, Volume] = {}
+        self._pickled: weakref.WeakValueDictionary[bytes, Volume] = weakref.WeakValueDictionary()
+        self._unpickled: dict[bytes, Volume] = {}
+        self.renew_lock()
+
+    def renew_lock(self) -> None:
+        """For a child of fork(): another thread may have had the lock, and is not there."""
+        self._lock = threading.Lock()
+
+    def register(self, name: str, volume: Volume) -> None:
+        with self._lock:
+            self._named[name] = volume
+
+    def find(self, name: str, writable: bool) -> Volume:
+        """The volume that was registered by a name, or is mounted by a spec."""
+        with self._lock:
+            named = self._named.get(name)
+            if named is not None and not named.closed:
+                return named
+            spec = _specs_of_environment().get(name, name)
+            volume = self._mounted.get(spec)
+            if volume is None or not _is_usable(volume):
+                volume = self._mounted[spec] = mount_or_attach(spec, writable=writable)
+                self._close_at_exit(volume)
+            elif writable and not volume.writable and not is_socket(spec):
+                raise OSError(
+                    errno.EBUSY,
+                    "this process has mounted it for reading: say writable=True where it is "
+                    "used first, or close the file system's .volume",
+                    spec,
+                )
+            return volume
+
+    def pickled(self, volume: Volume) -> bytes:
+        """What unpickled() takes. Raises TypeError for a volume that is mounted for writing."""
+        data = pickle.dumps(volume)
+        with self._lock:
+            self._pickled[data] = volume
+        return data
+
+    def unpickled(self, data: bytes) -> Volume:
+        """The volume that was pickled, where this process has it; else it is mounted once."""
+        with self._lock:
+            for volume in (self._pickled.get(data), self._unpickled.get(data)):
+                if volume is not None and _is_usable(volume):
+                    return volume
+            volume = pickle.loads(data)
+            assert isinstance(volume, Volume)
+            self._unpickled[data] = volume
+            self._close_at_exit(volume)
+            return volume
+
+    def _close_at_exit(self, volume: Volume) -> None:
+        # Before the volume's own, which says that somebody has forgotten to close it.
+        weakref.finalize(self, volume.close)
+
+
+volumes = Volumes()
+os.register_at_fork(after_in_child=volumes.renew_lock)
+
+
+class SentVolume:
+    """A volume that is pickled with what uses it, and mounted once where that is unpickled."""
+
+    def __init__(self, volume: Volume) -> None:
+        self.volume = volume
+
+    def __reduce__(self) -> tuple[Callable[[bytes], SentVolume], tuple[bytes]]:
+        return _received, (volumes.pickled(self.volume),)
+
+
+def _received(data: bytes) -> SentVolume:
+    return SentVolume(volumes.unpickled(data))
+
+
+def _specs_of_environment() -> dict[str, str]:
+    """GOFS_VOLUMES: NAME=SPEC, and more of them behind semicolons."""
+    entries = [entry for entry in os.environ.get(VARIABLE, "").split(";") if entry]
+    for entry in entries:
+        if "=" not in entry:
+            raise ValueError(f"{VARIABLE}: {entry!r} is not NAME=SPEC")
+    return dict(entry.split("=", 1) for entry in entries)
+
+
+def _is_usable(volume: Volume) -> bool:
+    return not volume.closed and volume._core.is_ours

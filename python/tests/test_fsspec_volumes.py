@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which volume gofs:// means: names, specs, sockets, and how often they are mounted."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import gzip
+import os
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+import pytest
+
+fsspec = pytest.importorskip("fsspec")
+
+import gofs  # noqa: E402
+import gofs.fsspec  # noqa: E402
+from gofs import _fsspec_volumes  # noqa: E402
+
+Serve = Callable[..., contextlib.AbstractContextManager[pathlib.Path]]
+
+
+def test_urls_alone_suffice_where_a_volume_is_registered(volume: gofs.Volume) -> None:
+    gofs.fsspec.register("scratch", volume)
+    with fsspec.open("gofs://scratch/d/file.gz", "wt", compression="gzip") as text:
+        text.write("contents")
+    assert gzip.decompress(volume.read("/d/file.gz")) == b"contents"
+    with fsspec.open("gofs://scratch/d/file.gz", "rt", compression="infer") as text:
+        assert text.read() == "contents"
+
+
+def test_a_volume_is_mounted_once_for_all_threads(image: pathlib.Path) -> None:
+    failures = []
+
+    def write(number: int) -> None:
+        try:
+            with fsspec.open(f"gofs:///{number}", "wb", volume=str(image), writable=True) as file:
+                file.write(b"%d" % number)
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    fs = fsspec.filesystem("gofs", volume=str(image))
+    assert fs.cat("/*") == {f"/{number}": b"%d" % number for number in range(4)}
+    fs.volume.close()
+    assert fs.ls("/", detail=False) == ["/0", "/1", "/2", "/3"]  # it is mounted again
+    fs.volume.close()
+
+
+def test_writing_where_one_has_only_read_says_what_to_do(image: pathlib.Path) -> None:
+    reader = fsspec.filesystem("gofs", volume=str(image))
+    assert reader.ls("/") == []
+    writer = fsspec.filesystem("gofs", volume=str(image), writable=True)
+    with pytest.raises(OSError, match="say writable=True where it is used first, or close"):
+        writer.pipe("/file", b"1")
+    reader.volume.close()
+    writer.pipe("/file", b"1")
+    assert reader.cat("/file") == b"1"  # by the same mount
+    writer.volume.close()
+
+
+def test_the_environment_names_volumes_for_other_programs(image: pathlib.Path) -> None:
+    with gofs.mount(image, writable=True) as volume:
+        volume.write("/file", b"contents")
+    program = "import fsspec; print(fsspec.open('gofs://data/file').open().read())"
+    said = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**os.environ, "GOFS_VOLUMES": f"other=/none;data={image}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (said.stdout, said.stderr) == ("b'contents'\n", "")
+
+
+def test_a_url_without_a_volume_says_what_is_missing() -> None:
+    with pytest.raises(ValueError, match="which volume.*GOFS_VOLUMES"):
+        fsspec.open("gofs:///file").open()
+    with pytest.raises(FileNotFoundError):
+        fsspec.open("gofs://nobody/file").open()
+
+
+def test_a_file_system_is_pickled_by_its_options(image: pathlib.Path) -> None:
+    with gofs.mount(image, writable=True) as volume:
+        volume.write("/file", b"contents")
+    fs = fsspec.filesystem("gofs", volume=str(image), skip_instance_cache=True)
+    assert pickle.loads(pickle.dumps(fs)).cat("/file") == b"contents"
+    fs.volume.close()
+
+
+def test_a_volume_that_is_mounted_again_is_another_one(image: pathlib.Path) -> None:
+    first = gofs.mount(image, writable=True, backend="cpu")
+    fsspec.filesystem("gofs", volume=first).pipe("/file", b"1")
+    assert fsspec.filesystem("gofs", volume=first) is fsspec.filesystem("gofs", volume=first)
+    first.close()
+    with gofs.mount(image, writable=True, backend="cpu") as second:
+        assert fsspec.filesystem("gofs", volume=second).cat("/file") == b"1"
+        assert repr(first) != repr(second)
+
+
+def test_unpickling_uses_the_volume_that_there_is(image: pathlib.Path) -> None:
+    with gofs.mount(image, writable=True, backend="cpu") as volume:
+        volume.write("/file", b"contents")
+        fs = gofs.fsspec.GofsFileSystem(volume)
+        assert copy.copy(fs) == fs
+        with pytest.raises(TypeError, match="one process alone may write"):
+            pickle.dumps(fs)
+    with gofs.mount(image, backend="cpu") as volume:
+        by_place, by_name = (
+            gofs.fsspec.GofsFileSystem(volume, auto_mkdir=False),
+            fsspec.filesystem("gofs", volume=volume, auto_mkdir=False),
+        )
+        for fs in (by_place, by_name):
+            sent = pickle.dumps(fs)
+            assert pickle.loads(sent).volume is volume
+            assert pickle.loads(sent) == fs
+            assert copy.deepcopy(fs).volume is volume
+    # As in another process: it is mounted anew, and once.
+    again = pickle.loads(sent)
+    assert again.cat("/file") == b"contents"
+    assert pickle.loads(sent).volume is again.volume
+    assert not again.auto_mkdir
+    again.volume.close()
+
+
+def test_a_socket_is_attached_to(
+    image: pathlib.Path, served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(image) as socket:
+        fs = fsspec.filesystem("gofs", volume=str(socket), writable=True)
+        fs.pipe("/file", b"1")
+        assert fs.cat("/file") == b"1"  # by the same one, although a server says who may write
+        monkeypatch.setenv("GOFS_VOLUMES", f"served={socket}")
+        with fsspec.open("gofs://served/file") as file:
+            assert file.read() == b"1"
+        fs.volume.close()
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_child_of_fork_does_not_wait_for_threads_it_lacks(image: pathlib.Path) -> None:
+    with _fsspec_volumes.volumes._lock:  # as another thread has it while it mounts
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            fs = gofs.fsspec.GofsFileSystem(str(image), skip_instance_cache=True)
+            listed = fs.ls("/")
+            fs.volume.close()
+            os._exit(0 if listed == [] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_name_in_a_child_of_fork_says_what_to_do(volume: gofs.Volume) -> None:
+    gofs.fsspec.register("before-fork", volume)
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            with pytest.raises(RuntimeError, match="mounted before fork"):
+                fsspec.open("gofs://before-fork/file").open()
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
