@@ -11,11 +11,10 @@ what the option `volume` says.
 from __future__ import annotations
 
 import datetime
-import io
 import os
 import posixpath
 import stat
-from typing import Any, BinaryIO
+from typing import Any
 
 from fsspec.spec import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
     AbstractFileSystem,
@@ -24,41 +23,17 @@ from fsspec.utils import (  # type: ignore[import-untyped, import-not-found, unu
     stringify_path,
 )
 
+from gofs._fsspec_files import Opened, PendingFile, opened
 from gofs._fsspec_volumes import VARIABLE, SentVolume, volumes
-from gofs._replacing import pending_name
-from gofs._volume import RENAME_NOREPLACE, Volume
+from gofs._volume import Volume
 
 _PROTOCOL = "gofs://"
-_BUFFER_BYTES = 1 << 20
 _COPY_BYTES = 1 << 30
 
 
 def register(name: str, volume: Volume) -> None:
     """Has gofs://NAME/path mean files of this volume, in this process, until it is closed."""
     volumes.register(name, volume)
-
-
-class PendingFile(io.BufferedWriter):
-    """A file of a transaction: it has another name until it is complete."""
-
-    def __init__(self, volume: Volume, path: str, *, replaces: bool, block_size: int) -> None:
-        self._volume = volume
-        self._path = path
-        self._pending = pending_name(path)
-        self._replaces = replaces
-        super().__init__(volume.open(self._pending, "xb"), block_size)
-
-    def commit(self) -> None:
-        """Makes the contents durable, and then gives the file its name."""
-        self.close()
-        self._volume.fsync(self._pending)
-        self._volume.rename(
-            self._pending, self._path, flags=0 if self._replaces else RENAME_NOREPLACE
-        )
-
-    def discard(self) -> None:
-        self.close()
-        self._volume.unlink(self._pending)
 
 
 class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
@@ -265,18 +240,17 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         autocommit: bool = True,
         cache_options: Any = None,
         **_: Any,
-    ) -> BinaryIO | PendingFile:
+    ) -> Opened:
         path = self._strip_protocol(path)
-        size = block_size or _BUFFER_BYTES
         if "r" not in mode:
             self._make_folder_of(path)
         if autocommit or "r" in mode:
-            return self.volume.open(path, mode, buffering=size)
+            return opened(self, path, mode, block_size)
         if "a" in mode or "+" in mode:
             raise ValueError(
                 f"{path}: mode {mode!r}: in a transaction files are written anew (wb or xb)"
             )
-        return PendingFile(self.volume, path, replaces="x" not in mode, block_size=size)
+        return PendingFile(self, path, block_size, replaces="x" not in mode)
 
     def touch(self, path: str, truncate: bool = True, **_: Any) -> None:
         path = self._strip_protocol(path)

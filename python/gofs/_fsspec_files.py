@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open files, with what fsspec asks of its own: `fs`, `path`, `size`, and that they are pickled."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from typing import TYPE_CHECKING, Any, cast
+
+from gofs._modes import parse_mode
+from gofs._replacing import pending_name
+from gofs._volume import RENAME_NOREPLACE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gofs._file import File
+    from gofs.fsspec import GofsFileSystem
+
+_BUFFER_BYTES = 1 << 20
+
+
+def opened(fs: GofsFileSystem, path: str, mode: str, block_size: int | None) -> Opened:
+    """`block_size` is that of the buffer."""
+    parsed = parse_mode(mode)
+    file = fs.volume.open(path, mode)
+    if parsed.readable and parsed.writable:
+        return UpdatedFile(fs, path, file, block_size)
+    return (ReadFile if parsed.readable else WrittenFile)(fs, path, file, block_size)
+
+
+class Opened(io.BufferedIOBase):
+    """What all of them have."""
+
+    def __init__(
+        self, fs: GofsFileSystem, path: str, file: File, block_size: int | None
+    ) -> None:
+        self.fs = fs
+        self.path = path
+        self.blocksize = block_size if block_size and block_size > 0 else _BUFFER_BYTES
+        # Of io.BufferedReader and its like, which follow in the order of bases.
+        super().__init__(file, self.blocksize)  # type: ignore[call-arg]
+
+    @property
+    def size(self) -> int:
+        """How large the file is now; what is still in the buffer does not count."""
+        return int(cast("Any", self).raw.stat().st_size)
+
+    def __reduce__(self) -> tuple[Callable[..., Opened], tuple[Any, ...]]:
+        """Opened again where it is unpickled, at the same position."""
+        if self.writable():
+            raise TypeError(f"cannot pickle {self.path}: open for writing")
+        return _opened_again, (self.fs, self.path, self.blocksize, self.tell())
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.__reduce__()  # and not that of io.BufferedReader, which refuses
+
+
+class ReadFile(Opened, io.BufferedReader):
+    """A file that is read."""
+
+
+class WrittenFile(Opened, io.BufferedWriter):
+    """A file that is written."""
+
+
+class UpdatedFile(Opened, io.BufferedRandom):
+    """A file that is read and written."""
+
+
+class PendingFile(WrittenFile):
+    """A file of a transaction: it has another name until it is complete."""
+
+    def __init__(
+        self, fs: GofsFileSystem, path: str, block_size: int | None, *, replaces: bool
+    ) -> None:
+        self._volume = fs.volume
+        self._pending = pending_name(path)
+        self._replaces = replaces
+        super().__init__(fs, path, self._volume.open(self._pending, "xb"), block_size)
+
+    def commit(self) -> None:
+        """Makes the contents durable, and then gives the file its name."""
+        self.close()
+        self._volume.fsync(self._pending)
+        self._volume.rename(
+            self._pending, self.path, flags=0 if self._replaces else RENAME_NOREPLACE
+        )
+
+    def discard(self) -> None:
+        with contextlib.suppress(OSError):  # what is in the buffer is not wanted any more
+            self.close()
+        self._volume.unlink(self._pending)
+
+
+def _opened_again(fs: GofsFileSystem, path: str, block_size: int, position: int) -> Opened:
+    file = opened(fs, path, "rb", block_size)
+    file.seek(position, os.SEEK_SET)
+    return file
